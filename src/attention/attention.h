@@ -1,0 +1,67 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "attention/probe.h"
+#include "base/forward_context.h"
+#include "base/ragged.h"
+#include "config/config_node.h"
+
+/// The attention core: one function for every type, pattern, site, device and precision.
+namespace lacuna {
+
+/// Which rows of k and v the queries of each sentence may look at: sentence b sees `count[b]` keys, key j of it (position j) is row
+/// `begin[b] + j`, or, where `slots` is not empty, row `slots[begin[b] + j]` (how beam search names keys without copying them).
+struct KeyRange {
+  std::vector<int32_t> begin, count;  // [B]
+  std::vector<int32_t> slots;
+  static KeyRange of(const RaggedShape& shape);
+};
+
+class AttentionType;  // a type with its options, pattern(s): attention/registry.h
+
+/// One call. q [Tq, H, d], k and v [Tk, H, d]: any row and head strides, contiguous over d. The result is [Tq, H, d], contiguous.
+struct AttentionCall {
+  Tensor q, k, v;
+  RaggedShapePtr queries;                // B sentences of queries
+  std::shared_ptr<const KeyRange> keys;  // B key ranges
+  std::vector<int32_t> first_position;   // [B] position of each sentence's first query; empty = 0 for all
+  bool causal = false;                   // query at position i sees keys at positions <= i
+  double scale = 1;                      // scores = scale * q.k
+  const AttentionType* type = nullptr;
+  std::vector<Tensor> numbers;  // learned numbers a type takes for each row, [H] or [Tq, H] each
+  double dropout = 0;           // of the weights, when context.training
+  int layer = 0;                // with site: names the dropout's random numbers and what a probe sees
+  AttentionSite site = AttentionSite::kEncoderSelf;
+};
+
+/// sum_j p_j v_j for every query and head, with gradients for q, k, v and numbers. On CPU the fused core (float; double runs the same code
+/// on plain rows). Deterministic: the same bits whatever the number of threads.
+Tensor attention(const AttentionCall& call, const ForwardContext& context);
+
+/// The same from plain ATen operations and autograd, on any device and floating type: the reference of the tests, and the core where there
+/// is no other.
+Tensor attention_reference(const AttentionCall& call, const ForwardContext& context);
+
+/// How one site of one layer attends, resolved from the configuration.
+struct AttentionChoice {
+  std::shared_ptr<const AttentionType> type;  // with its options and its pattern for each head
+  std::string norm;                           // norm over the concatenated heads: none, rms, gated_rms, layer
+  ConfigNode norm_options;
+};
+
+/// The whole model's choices, from `model.attention` (attention.md, section 1: default, sites, layers).
+struct AttentionPlan {
+  std::vector<AttentionChoice> encoder_self, decoder_self, cross;  // [layers]
+};
+
+/// Reads `model.attention` (null = softmax everywhere). Throws ConfigError with line, key and value for an unknown type, pattern, norm or
+/// option, or for a combination that has no meaning (a distance pattern on cross attention).
+AttentionPlan resolve_attention(const ConfigNode& attention, int64_t encoder_layers, int64_t decoder_layers, int64_t num_heads);
+
+}  // namespace lacuna

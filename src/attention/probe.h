@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace lacuna {
+
+enum class AttentionSite { kEncoderSelf, kDecoderSelf, kCross };
+inline constexpr AttentionSite kAttentionSites[] = {AttentionSite::kEncoderSelf, AttentionSite::kDecoderSelf, AttentionSite::kCross};
+/// `encoder_self`, `decoder_self` or `cross`.
+const char* name_of(AttentionSite site);
+
+/// Attach one to ForwardContext::probe to look at attention. Called for each query row, possibly from several threads at once.
+class AttentionProbe {
+ public:
+  virtual ~AttentionProbe() = default;
+  /// weights [n]: of one query over the keys its pattern shows it, before dropout; key_positions [n]: which keys these are. `sentence` is
+  /// the index in the batch, `query` the position in the sentence.
+  virtual void see(int layer, AttentionSite site, int head, int64_t sentence, int64_t query, std::span<const float> weights,
+                   std::span<const int32_t> key_positions) = 0;
+  /// True if rows of this place are wanted: asked once a call, so that looking can be sampled.
+  virtual bool wants(int /*layer*/, AttentionSite /*site*/) const { return true; }
+};
+
+}  // namespace lacuna

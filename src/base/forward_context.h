@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstdint>
+
+namespace lacuna {
+
+class AttentionProbe;
+
+/// What a layer must know about the moment. Travels by reference through every forward pass.
+struct ForwardContext {
+  bool training = false;            ///< dropout on
+  uint64_t seed = 0;                ///< of the run: keys every dropout mask
+  int64_t step = 0;                 ///< the optimizer update that this pass belongs to
+  int pass = 0;                     ///< 0 the usual one; a second pass over the same batch is 1
+  AttentionProbe* probe = nullptr;  ///< sees every attention weight (attention/probe.h); null = nobody looks
+};
+
+}  // namespace lacuna

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace lacuna {
+
+/// Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): 128 random bits for each (key, counter), nothing
+/// stored.
+///
+/// Every random decision of a run is a pure function of what it decides about, so it depends neither on threads nor on batching and needs
+/// no state to resume. Plain C++: compilers vectorise the inlined rounds, and CUDA code may include this file.
+#ifdef __CUDACC__
+#define LACUNA_RANDOM_HD __host__ __device__
+#else
+#define LACUNA_RANDOM_HD
+#endif
+
+struct PhiloxBlock {
+  uint32_t word[4];
+};
+
+LACUNA_RANDOM_HD inline PhiloxBlock philox(uint64_t key, uint64_t counter_low, uint64_t counter_high) {
+  uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+  uint32_t c0 = static_cast<uint32_t>(counter_low), c1 = static_cast<uint32_t>(counter_low >> 32);
+  uint32_t c2 = static_cast<uint32_t>(counter_high), c3 = static_cast<uint32_t>(counter_high >> 32);
+  for (int round = 0; round < 10; ++round) {
+    const uint64_t first = uint64_t{0xD2511F53u} * c0, second = uint64_t{0xCD9E8D57u} * c2;
+    const uint32_t n0 = static_cast<uint32_t>(second >> 32) ^ c1 ^ k0, n2 = static_cast<uint32_t>(first >> 32) ^ c3 ^ k1;
+    c1 = static_cast<uint32_t>(second);
+    c3 = static_cast<uint32_t>(first);
+    c0 = n0;
+    c2 = n2;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return {{c0, c1, c2, c3}};
+}
+
+/// Mixes two 64-bit values into one (SplitMix64's finaliser): builds keys from several parts.
+LACUNA_RANDOM_HD inline uint64_t mix(uint64_t a, uint64_t b) {
+  uint64_t x = a * 0x9E3779B97F4A7C15ull + b + 0x632BE59BD9B4E019ull;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+
+/// The purposes random numbers are drawn for: part of every key, so that no two uses share numbers.
+enum class RandomUse : uint64_t { kInitialise = 1, kShuffle, kSubword, kDropout, kAttentionDropout, kSample };
+
+/// Key of the numbers for one use at one step: `site` says where (layer, place in the layer).
+LACUNA_RANDOM_HD inline uint64_t random_key(uint64_t seed, RandomUse use, uint64_t step, uint64_t site) {
+  return mix(mix(mix(seed, static_cast<uint64_t>(use)), step), site);
+}
+
+/// A uniform number in [0, 1) with 24 random bits.
+LACUNA_RANDOM_HD inline float to_unit(uint32_t bits) {
+  return static_cast<float>(bits >> 8) * 0x1p-24f;
+}
+
+/// A stream of numbers for host code that draws a few (initialisation, shuffling, sampling): the counter is its only state.
+class RandomStream {
+ public:
+  explicit RandomStream(uint64_t key, uint64_t stream = 0) : key_(key), stream_(stream) {}
+
+  uint32_t next_bits() {
+    if (used_ == 4) {
+      block_ = philox(key_, counter_++, stream_);
+      used_ = 0;
+    }
+    return block_.word[used_++];
+  }
+  /// Uniform in [0, 1) with 53 random bits.
+  double next_unit() {
+    const uint64_t high = next_bits(), low = next_bits();
+    return static_cast<double>(((high << 32) | low) >> 11) * 0x1p-53;
+  }
+  /// Uniform in [0, bound), bound > 0, without bias (Lemire 2019).
+  uint64_t next_below(uint64_t bound) {
+    for (;;) {
+      const uint64_t high = next_bits(), x = (high << 32) | next_bits();
+      const auto wide = static_cast<Wide>(x) * bound;
+      if (static_cast<uint64_t>(wide) >= (0 - bound) % bound) return static_cast<uint64_t>(wide >> 64);
+    }
+  }
+
+ private:
+  __extension__ using Wide = unsigned __int128;
+  uint64_t key_, stream_, counter_ = 0;
+  PhiloxBlock block_{};
+  int used_ = 4;
+};
+
+}  // namespace lacuna

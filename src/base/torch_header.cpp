@@ -1,0 +1,1 @@
+// Nothing but the precompiled torch/torch.h: the other libraries reuse it.

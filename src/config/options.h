@@ -1,0 +1,318 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/config_node.h"
+#include "config/describe.h"
+
+/// Every option of a run, each declared once: name, default, range, meaning. Structs mirror the sections of a YAML file.
+namespace lacuna {
+
+/// One parallel corpus: two files, line by line. Plain text or gzip.
+struct CorpusOptions {
+  std::string name;  // default: the source file's name without its ending
+  std::string src;
+  std::string tgt;
+  double weight = 1;
+
+  template <class Self, class Visitor>
+  static void describe(Self& self, Visitor&& visit) {
+    visit("name", self.name, any(), "name in logs, metrics and file names; empty = the source file's name without its ending");
+    visit("src", self.src, any(), "source text, one sentence a line, plain or gzip");
+    visit("tgt", self.tgt, any(), "target text, one sentence a line, plain or gzip");
+    visit("weight", self.weight, more_than(0), "how often a sentence of this corpus is drawn, relative to the others; 1 = once an epoch");
+  }
+};
+
+enum class Tokenizer { kSentencePiece, kNone };
+enum class SubwordType { kUnigram, kBpe };
+enum class LongLines { kSkip, kCrop, kError };
+
+struct DataOptions {
+  std::string src_lang, tgt_lang;
+  std::vector<CorpusOptions> train, valid, test;
+  Tokenizer tokenizer = Tokenizer::kSentencePiece;
+  std::string spm_model, src_spm_model, tgt_spm_model;
+  std::string vocab, src_vocab, tgt_vocab;
+  int64_t vocab_size = 8000;
+  bool shared_vocab = true;
+  SubwordType spm_type = SubwordType::kUnigram;
+  double character_coverage = 1.0;
+  int64_t spm_sample_lines = 2000000;
+  double spm_alpha = 0;
+  int64_t spm_nbest = 64;
+  int64_t max_length = 256;
+  LongLines long_lines = LongLines::kSkip;
+  std::string cache;
+
+  template <class Self, class Visitor>
+  static void describe(Self& self, Visitor&& visit) {
+    visit("src_lang", self.src_lang, any(), "source language code (de)");
+    visit("tgt_lang", self.tgt_lang, any(), "target language code (en): chooses sacreBLEU's tokenizer");
+    visit("train", self.train, any(), "training corpora: a list of {src, tgt, weight, name}");
+    visit("valid", self.valid, any(), "validation sets, one or a list; the first decides early stopping and the best checkpoints");
+    visit("test", self.test, any(), "test sets, one or a list: scored when training ends, never used to choose anything");
+    visit("tokenizer", self.tokenizer, choices<Tokenizer>({{"sentencepiece", Tokenizer::kSentencePiece}, {"none", Tokenizer::kNone}}),
+          "none = the text is tokenised already: split at spaces, looked up in `vocab`");
+    visit("spm_model", self.spm_model, any(), "SentencePiece model for both sides; empty = train one from the training corpora");
+    visit("src_spm_model", self.src_spm_model, any(), "SentencePiece model of the source side, with tgt_spm_model in place of spm_model");
+    visit("tgt_spm_model", self.tgt_spm_model, any(), "SentencePiece model of the target side");
+    visit("vocab", self.vocab, any(), "vocabulary file for `tokenizer: none`, one token a line, for both sides");
+    visit("src_vocab", self.src_vocab, any(), "vocabulary file of the source side, with tgt_vocab in place of vocab");
+    visit("tgt_vocab", self.tgt_vocab, any(), "vocabulary file of the target side");
+    visit("vocab_size", self.vocab_size, at_least(16), "pieces of a SentencePiece model that is trained here");
+    visit("shared_vocab", self.shared_vocab, any(), "one vocabulary for both sides; false = one for each");
+    visit("spm_type", self.spm_type, choices<SubwordType>({{"unigram", SubwordType::kUnigram}, {"bpe", SubwordType::kBpe}}),
+          "kind of SentencePiece model that is trained here");
+    visit("character_coverage", self.character_coverage, between(0.9, 1),
+          "share of characters the vocabulary covers; 0.9995 for Chinese or Japanese");
+    visit("spm_sample_lines", self.spm_sample_lines, at_least(1),
+          "lines a SentencePiece model is trained on, drawn evenly from the corpora");
+    visit("spm_alpha", self.spm_alpha, between(0, 1),
+          "subword sampling in training: smoothing of the n-best draw (unigram) or merge dropout (bpe); 0 = always the best segmentation");
+    visit("spm_nbest", self.spm_nbest, at_least(2), "segmentations a draw chooses from (unigram)");
+    visit("max_length", self.max_length, at_least(1), "longest sentence in pieces on either side, end of sentence not counted");
+    visit("long", self.long_lines,
+          choices<LongLines>({{"skip", LongLines::kSkip}, {"crop", LongLines::kCrop}, {"error", LongLines::kError}}),
+          "what to do with longer sentences in training");
+    visit("cache", self.cache, any(), "folder for token ids; empty = `cache` in the run folder");
+  }
+};
+
+enum class NormPlace { kPre, kPost };
+enum class NormType { kLayer, kRms };
+enum class Positions { kSinusoidal, kLearned, kNone };
+enum class PositionLayout { kInterleaved, kConcatenated };
+enum class TieEmbeddings { kNone, kDecoder, kAll };
+enum class Activation { kRelu, kGelu };
+
+struct ModelOptions {
+  std::string preset;
+  int64_t d_model = 256;
+  int64_t num_heads = 4;
+  int64_t d_ff = 1024;
+  int64_t encoder_d_ff = 0, decoder_d_ff = 0;
+  int64_t encoder_layers = 3;
+  int64_t decoder_layers = 3;
+  NormPlace norm = NormPlace::kPre;
+  NormType norm_type = NormType::kLayer;
+  Positions positions = Positions::kSinusoidal;
+  PositionLayout position_layout = PositionLayout::kInterleaved;
+  int64_t max_positions = 1024;
+  TieEmbeddings tie_embeddings = TieEmbeddings::kAll;
+  Activation activation = Activation::kRelu;
+  double dropout = 0.1;
+  double attention_dropout = 0;
+  double activation_dropout = 0;
+  ConfigNode attention;
+
+  int64_t encoder_ff() const { return encoder_d_ff > 0 ? encoder_d_ff : d_ff; }
+  int64_t decoder_ff() const { return decoder_d_ff > 0 ? decoder_d_ff : d_ff; }
+
+  template <class Self, class Visitor>
+  static void describe(Self& self, Visitor&& visit) {
+    visit("preset", self.preset, any(), "sizes to start from: tiny, small, iwslt, base, big; keys beside it override");
+    visit("d_model", self.d_model, at_least(1), "width of the residual stream");
+    visit("num_heads", self.num_heads, at_least(1), "attention heads; must divide d_model");
+    visit("d_ff", self.d_ff, at_least(1), "inner width of the feed-forward layers");
+    visit("encoder_d_ff", self.encoder_d_ff, at_least(0), "d_ff of the encoder; 0 = d_ff");
+    visit("decoder_d_ff", self.decoder_d_ff, at_least(0), "d_ff of the decoder; 0 = d_ff");
+    visit("encoder_layers", self.encoder_layers, at_least(1), "layers of the encoder");
+    visit("decoder_layers", self.decoder_layers, at_least(1), "layers of the decoder");
+    visit("norm", self.norm, choices<NormPlace>({{"pre", NormPlace::kPre}, {"post", NormPlace::kPost}}),
+          "where the residual stream is normalised: before each sub-layer (and once at the end), or after each");
+    visit("norm_type", self.norm_type, choices<NormType>({{"layer", NormType::kLayer}, {"rms", NormType::kRms}}), "LayerNorm or RMSNorm");
+    visit("positions", self.positions,
+          choices<Positions>({{"sinusoidal", Positions::kSinusoidal}, {"learned", Positions::kLearned}, {"none", Positions::kNone}}),
+          "how a token's position is told to the model");
+    visit("position_layout", self.position_layout,
+          choices<PositionLayout>({{"interleaved", PositionLayout::kInterleaved}, {"concatenated", PositionLayout::kConcatenated}}),
+          "sinusoidal only: sin and cos in turn as in the paper, or all sines first");
+    visit("max_positions", self.max_positions, at_least(1), "learned positions only: size of the table");
+    visit("tie_embeddings", self.tie_embeddings,
+          choices<TieEmbeddings>({{"none", TieEmbeddings::kNone}, {"decoder", TieEmbeddings::kDecoder}, {"all", TieEmbeddings::kAll}}),
+          "which matrices are one: decoder = target embedding and output, all = source embedding too");
+    visit("activation", self.activation, choices<Activation>({{"relu", Activation::kRelu}, {"gelu", Activation::kGelu}}),
+          "of the feed-forward layers");
+    visit("dropout", self.dropout, at_least_below(0, 1), "of embeddings and of every sub-layer's output");
+    visit("attention_dropout", self.attention_dropout, at_least_below(0, 1), "of attention weights");
+    visit("activation_dropout", self.activation_dropout, at_least_below(0, 1), "between the two feed-forward matrices");
+    visit("attention", self.attention, any(), "attention of every layer and site: default, encoder_self, decoder_self, cross");
+  }
+};
+
+enum class OptimizerType { kAdam, kAdamW };
+enum class Schedule { kInverseSqrt, kNoam, kLinear, kCosine, kPlateau, kConstant };
+enum class ValidMetric { kLoss, kPerplexity, kBleu, kChrf };
+enum class Precision { kAuto, kFp32, kBf16 };
+
+struct TrainOptions {
+  IntOrAuto batch_tokens{4096};
+  int64_t update_freq = 1;
+  OptimizerType optimizer = OptimizerType::kAdam;
+  double beta1 = 0.9, beta2 = 0.98, epsilon = 1e-9;
+  double weight_decay = 0;
+  double lr = 5e-4;
+  Schedule schedule = Schedule::kInverseSqrt;
+  int64_t warmup_steps = 4000;
+  double min_lr = 0;
+  int64_t decay_steps = 0;
+  double plateau_factor = 0.5;
+  int64_t plateau_patience = 2;
+  double label_smoothing = 0.1;
+  double clip_norm = 1;
+  double ema_decay = 0;
+  Precision precision = Precision::kAuto;
+  int64_t max_steps = 0, max_epochs = 0;
+  double max_hours = 0;
+  int64_t valid_every = 1000, save_every = 1000, log_every = 100;
+  bool valid_translate = true;
+  int64_t valid_beam_size = 5;
+  ValidMetric metric = ValidMetric::kBleu;
+  int64_t patience = 0;
+  double min_improvement = 0;
+  int64_t min_steps = 0;
+  int64_t keep_last = 3, keep_best = 3;
+  int64_t average_last = 0;
+  int64_t num_samples = 3;
+  std::string init_from;
+  std::vector<std::string> reset;
+  bool overwrite = false;
+
+  template <class Self, class Visitor>
+  static void describe(Self& self, Visitor&& visit) {
+    visit("batch_tokens", self.batch_tokens, at_least(1),
+          "tokens of a batch, source and target alike bounded by it; auto = as many as the memory holds");
+    visit("update_freq", self.update_freq, at_least(1), "batches whose gradients are summed before an update");
+    visit("optimizer", self.optimizer, choices<OptimizerType>({{"adam", OptimizerType::kAdam}, {"adamw", OptimizerType::kAdamW}}),
+          "update rule");
+    visit("beta1", self.beta1, at_least_below(0, 1), "Adam's decay of the gradient's mean");
+    visit("beta2", self.beta2, at_least_below(0, 1), "Adam's decay of the gradient's square");
+    visit("epsilon", self.epsilon, more_than(0), "Adam's epsilon");
+    visit("weight_decay", self.weight_decay, at_least(0), "adam: L2 added to the gradient; adamw: decoupled");
+    visit("lr", self.lr, more_than(0), "peak learning rate (noam: a factor)");
+    visit("schedule", self.schedule,
+          choices<Schedule>({{"inverse_sqrt", Schedule::kInverseSqrt},
+                             {"noam", Schedule::kNoam},
+                             {"linear", Schedule::kLinear},
+                             {"cosine", Schedule::kCosine},
+                             {"plateau", Schedule::kPlateau},
+                             {"constant", Schedule::kConstant}}),
+          "how the learning rate falls after the warm-up");
+    visit("warmup_steps", self.warmup_steps, at_least(0), "updates over which the learning rate rises linearly from 0");
+    visit("min_lr", self.min_lr, at_least(0), "the learning rate never falls below this after the warm-up");
+    visit("decay_steps", self.decay_steps, at_least(0), "linear and cosine: the update that reaches min_lr; 0 = max_steps");
+    visit("plateau_factor", self.plateau_factor, between(0.01, 1), "plateau: factor at each validation that is due for one");
+    visit("plateau_patience", self.plateau_patience, at_least(1), "plateau: validations without a better score before the factor applies");
+    visit("label_smoothing", self.label_smoothing, at_least_below(0, 1), "mass taken from the right token and spread over the vocabulary");
+    visit("clip_norm", self.clip_norm, at_least(0), "gradients are scaled down to this norm; 0 = never");
+    visit("ema_decay", self.ema_decay, at_least_below(0, 1),
+          "exponential moving average of the weights, used to validate, average and translate; 0 = off");
+    visit("precision", self.precision,
+          choices<Precision>({{"auto", Precision::kAuto}, {"fp32", Precision::kFp32}, {"bf16", Precision::kBf16}}),
+          "of matrix products in training");
+    visit("max_steps", self.max_steps, at_least(0), "updates after which training ends; 0 = no limit");
+    visit("max_epochs", self.max_epochs, at_least(0), "passes over the data after which training ends; 0 = no limit");
+    visit("max_hours", self.max_hours, at_least(0), "hours of training after which it ends; 0 = no limit");
+    visit("valid_every", self.valid_every, at_least(0), "updates between validations; 0 = at the end of each epoch");
+    visit("save_every", self.save_every, at_least(0), "updates between checkpoints; 0 = at the end of each epoch");
+    visit("log_every", self.log_every, at_least(1), "updates between lines of the log");
+    visit("valid_translate", self.valid_translate, any(), "validate by translating and sacreBLEU too, not by the loss alone");
+    visit("valid_beam_size", self.valid_beam_size, at_least(1), "beam of those translations");
+    visit(
+        "metric", self.metric,
+        choices<ValidMetric>(
+            {{"bleu", ValidMetric::kBleu}, {"chrf", ValidMetric::kChrf}, {"loss", ValidMetric::kLoss}, {"ppl", ValidMetric::kPerplexity}}),
+        "what the best checkpoint, early stopping and the plateau schedule look at");
+    visit("patience", self.patience, at_least(0), "validations without a better score before training ends; 0 = never");
+    visit("min_improvement", self.min_improvement, at_least(0), "a score is better only if by more than this");
+    visit("min_steps", self.min_steps, at_least(0), "early stopping does not act before this update");
+    visit("keep_last", self.keep_last, at_least(1), "newest checkpoints kept");
+    visit("keep_best", self.keep_best, at_least(0), "best checkpoints kept");
+    visit("average_last", self.average_last, at_least(0),
+          "when training ends, average the last so many checkpoints into `averaged`; 0 = none");
+    visit("num_samples", self.num_samples, at_least(0), "translations shown in the log at each validation");
+    visit("init_from", self.init_from, any(), "checkpoint whose weights training starts from");
+    visit("reset", self.reset, any(), "parts of init_from that start anew: optimizer, lr, data, best");
+    visit("overwrite", self.overwrite, any(), "start anew in a run folder that holds a run of another configuration");
+  }
+};
+
+enum class LengthPenalty { kPow, kGnmt, kNone };
+enum class Sampling { kNone, kFull, kTopK, kTopP };
+
+struct TranslateOptions {
+  int64_t beam_size = 5;
+  int64_t n_best = 1;
+  LengthPenalty length_penalty_type = LengthPenalty::kPow;
+  double length_penalty = 1;
+  double max_length_ratio = 2;
+  int64_t max_length = 256;
+  int64_t min_length = 0;
+  int64_t no_repeat_ngram_size = 0;
+  double repetition_penalty = 1;
+  std::vector<std::string> block_tokens;
+  bool allow_unk = false;
+  Sampling sampling = Sampling::kNone;
+  int64_t sample_k = 10;
+  double sample_p = 0.9;
+  double temperature = 1;
+  int64_t batch_tokens = 3000;
+
+  template <class Self, class Visitor>
+  static void describe(Self& self, Visitor&& visit) {
+    visit("beam_size", self.beam_size, at_least(1), "hypotheses kept at each step; 1 = greedy");
+    visit("n_best", self.n_best, at_least(1), "translations given for each sentence; at most beam_size");
+    visit("length_penalty_type", self.length_penalty_type,
+          choices<LengthPenalty>({{"pow", LengthPenalty::kPow}, {"gnmt", LengthPenalty::kGnmt}, {"none", LengthPenalty::kNone}}),
+          "a hypothesis of n tokens is ranked by log-probability / n^a (pow) or / ((5+n)/6)^a (gnmt)");
+    visit("length_penalty", self.length_penalty, at_least(0), "the a above; 0 = plain log-probability");
+    visit("max_length_ratio", self.max_length_ratio, more_than(0),
+          "a translation has at most this many tokens for each source token, plus 10");
+    visit("max_length", self.max_length, at_least(1), "a translation has at most this many tokens");
+    visit("min_length", self.min_length, at_least(0), "a translation has at least this many tokens");
+    visit("no_repeat_ngram_size", self.no_repeat_ngram_size, at_least(0), "no n-gram of this size comes twice in a translation; 0 = off");
+    visit("repetition_penalty", self.repetition_penalty, more_than(0),
+          "log-probabilities of tokens already there are multiplied by this; 1 = off");
+    visit("block_tokens", self.block_tokens, any(), "pieces that never come in a translation");
+    visit("allow_unk", self.allow_unk, any(), "let the unknown token come in a translation");
+    visit("sampling", self.sampling,
+          choices<Sampling>({{"none", Sampling::kNone}, {"full", Sampling::kFull}, {"top_k", Sampling::kTopK}, {"top_p", Sampling::kTopP}}),
+          "draw tokens instead of searching for the best");
+    visit("sample_k", self.sample_k, at_least(1), "top_k: draw from so many best tokens");
+    visit("sample_p", self.sample_p, between(0.001, 1), "top_p: draw from the fewest tokens with this much probability");
+    visit("temperature", self.temperature, more_than(0), "divides logits before the draw");
+    visit("batch_tokens", self.batch_tokens, at_least(1), "source tokens translated at a time");
+  }
+};
+
+/// A whole configuration.
+struct Options {
+  std::string run;
+  uint64_t seed_value() const { return static_cast<uint64_t>(seed); }
+  int64_t seed = 1;
+  std::string device = "cpu";
+  int64_t threads = 0;
+  std::string sacrebleu;
+  DataOptions data;
+  ModelOptions model;
+  TrainOptions train;
+  TranslateOptions translate;
+
+  template <class Self, class Visitor>
+  static void describe(Self& self, Visitor&& visit) {
+    visit("run", self.run, any(), "run folder: everything that training writes");
+    visit("seed", self.seed, at_least(0), "of every random decision");
+    visit("device", self.device, any(), "cpu, cuda or cuda:N");
+    visit("threads", self.threads, at_least(0), "threads of the CPU; 0 = all cores");
+    visit("sacrebleu", self.sacrebleu, any(), "command that starts sacreBLEU; empty = look for it");
+    visit("data", self.data, any(), "corpora and vocabularies");
+    visit("model", self.model, any(), "the Transformer");
+    visit("train", self.train, any(), "training");
+    visit("translate", self.translate, any(), "search");
+  }
+};
+
+}  // namespace lacuna

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+#include <torch/nn/module.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "attention/attention.h"
+#include "base/forward_context.h"
+#include "base/ragged.h"
+#include "config/options.h"
+#include "model/decoder_cache.h"
+#include "model/logits.h"
+
+namespace lacuna {
+
+struct VocabularySizes {
+  int64_t src = 0, tgt = 0;
+  bool shared = false;  ///< one vocabulary: source and target embeddings may be one matrix
+};
+
+/// Sums over the target tokens of a batch, as tensors that are not synchronised until read.
+struct LossSums {
+  Tensor loss;     ///< label-smoothed cross-entropy in nats, summed; scalar; call backward() on it (divided as wanted)
+  Tensor nll;      ///< unsmoothed negative log-likelihood in nats, summed; scalar without gradient
+  Tensor correct;  ///< target tokens whose most likely token is right; scalar int64
+  int64_t tokens = 0;
+};
+
+/// Encoder-decoder Transformer (Vaswani et al. 2017, arXiv:1706.03762) on ragged batches, with attention of any type at each layer and
+/// site.
+///
+/// Parameter names (registered modules) are the checkpoint's tensor names: documented in src/model/README.md.
+class Transformer : public torch::nn::Module {
+ public:
+  /// Weights are initialised from `seed` alone. Throws ConfigError for impossible combinations (num_heads not dividing d_model).
+  Transformer(const ModelOptions& options, const VocabularySizes& sizes, uint64_t seed);
+
+  /// src [Ts] and tgt [Tt] int64 ids, every sentence ending in eos. The decoder reads bos and tgt without its last token of each sentence.
+  LossSums loss(const Ragged& src, const Ragged& tgt, double label_smoothing, const ForwardContext& context);
+
+  /// Encoder output [Ts, D].
+  Ragged encode(const Ragged& src, const ForwardContext& context);
+  /// Decoder output [Tt, D] with teacher forcing on tgt (as in `loss`).
+  Ragged decode(const Ragged& memory, const Ragged& tgt, const ForwardContext& context);
+  /// log-probability of each token of tgt: [Tt] float.
+  Tensor token_log_probs(const Ragged& src, const Ragged& tgt);
+
+  /// Encodes src and gives an empty cache for decoding its B sentences step by step. No gradients; not training.
+  std::unique_ptr<DecoderCache> start(const Ragged& src);
+  /// One decoding step for the cache's N live hypotheses: tokens [N] are the last token of each (bos at first). Appends their keys and
+  /// values to the cache.
+  Logits step(const std::vector<int32_t>& tokens, DecoderCache& cache);
+
+  const ModelOptions& options() const;
+  const VocabularySizes& sizes() const;
+  /// Longest sentence (tokens with eos) that can be read or written; 0 = no limit (learned positions have one).
+  int64_t max_positions() const;
+
+ private:
+  struct Parts;
+  std::shared_ptr<Parts> parts_;
+};
+
+}  // namespace lacuna
