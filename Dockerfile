@@ -1,0 +1,16 @@
+# docker build -t lacuna .                          CPU
+# docker build -t lacuna:cuda --build-arg PRESET=cuda --build-arg BASE=nvidia/cuda:13.0.1-devel-ubuntu24.04 .
+# docker run --rm -v "$PWD:/data" -w /data lacuna train -c config.yaml
+ARG BASE=debian:12
+FROM ${BASE}
+ARG PRESET=cpu
+RUN useradd --create-home lacuna
+WORKDIR /opt/lacuna
+COPY . .
+RUN if [ "$PRESET" = cuda ]; then scripts/setup.sh --cuda; else scripts/setup.sh; fi \
+ && scripts/build.sh "$PRESET" lacuna \
+ && ln -s "/opt/lacuna/build/$PRESET/lacuna" /usr/local/bin/lacuna \
+ && rm -rf /var/lib/apt/lists/*
+USER lacuna
+WORKDIR /home/lacuna
+ENTRYPOINT ["lacuna"]

@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Installs what Lacuna is built from: Debian packages, and LibTorch and sacreBLEU in a virtual environment inside the project (.venv).
+#
+#   scripts/setup.sh            what the program needs, and GoogleTest; CPU only
+#   scripts/setup.sh --tests    also what the tests and checks need (clang-format, clang-tidy, TensorBoard)
+#   scripts/setup.sh --cuda     LibTorch with its CUDA libraries (4.6 GB) in place of the slim CPU set (1.3 GB)
+#
+# Does nothing, in under 2 seconds, when all is there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tests=no cuda=no
+for argument in "$@"; do
+  case "$argument" in
+    --tests) tests=yes ;;
+    --cuda) cuda=yes ;;
+    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "scripts/setup.sh: unknown argument \"$argument\"; known: --tests --cuda" >&2; exit 2 ;;
+  esac
+done
+
+packages=(g++ cmake ninja-build pkg-config git ca-certificates python3 python3-venv
+  libsentencepiece-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libhwy-dev nlohmann-json3-dev zlib1g-dev libxxhash-dev libmimalloc-dev
+  libgtest-dev libgmock-dev)
+[ "$tests" = no ] || packages+=(clang-format clang-tidy)
+
+install_packages() {
+  local missing=()
+  local status
+  status=$(dpkg-query -W -f '${Package} ${db:Status-Status}\n' "${packages[@]}" 2>/dev/null || true)
+  for package in "${packages[@]}"; do
+    grep -qx "$package installed" <<<"$status" || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    if ! sudo -n true 2>/dev/null; then
+      printf 'scripts/setup.sh: these Debian packages are missing and this user may not install them:\n  %s\n' "${missing[*]}" >&2
+      printf 'Install them by hand, then run this again:\n  sudo apt-get install %s\n' "${missing[*]}" >&2
+      exit 1
+    fi
+    as_root=(sudo)
+  fi
+  echo "Installing Debian packages: ${missing[*]}" >&2
+  "${as_root[@]}" apt-get update -qq
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# wanted_stamp: what an up-to-date .venv was made from.
+wanted_stamp() {
+  echo "cuda=$cuda"
+  cat requirements.txt requirements-torch.txt
+  [ "$tests" = no ] || cat requirements-test.txt
+}
+
+install_environment() {
+  # An environment that holds more than is asked for (the CUDA libraries, the test packages) serves too.
+  local have wanted
+  wanted=$(wanted_stamp)
+  have=$(cat .venv/lacuna-setup 2>/dev/null || true)
+  [ "$have" != "$wanted" ] || return 0
+  if [ "$tests" = no ] && [ "$have" = "$(tests=yes; wanted_stamp)" ]; then return 0; fi
+  if [ "$cuda" = no ] && [ "$have" = "$(cuda=yes; wanted_stamp)" ]; then return 0; fi
+  if [ "$tests$cuda" = nono ] && [ "$have" = "$(cuda=yes; tests=yes; wanted_stamp)" ]; then return 0; fi
+  # Never take test packages away again: a build with tests and one without share the environment.
+  if grep -qs tensorboard .venv/lacuna-setup; then tests=yes; fi
+  echo "Installing LibTorch and sacreBLEU into .venv" >&2
+  [ -x .venv/bin/python ] || python3 -m venv .venv
+  local pip=(.venv/bin/python -m pip install -q --disable-pip-version-check)
+  if [ "$cuda" = yes ]; then
+    "${pip[@]}" "$(grep '^torch==' requirements-torch.txt)"
+  else
+    "${pip[@]}" --no-deps -r requirements-torch.txt
+  fi
+  "${pip[@]}" -r requirements.txt
+  [ "$tests" = no ] || "${pip[@]}" -r requirements-test.txt
+  wanted_stamp > .venv/lacuna-setup
+}
+
+install_packages
+install_environment

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Builds everything and runs every test: scripts/test.sh [--preset cpu|sanitize] [CTEST ARGUMENT ...], e.g. scripts/test.sh -L fast
+set -euo pipefail
+cd "$(dirname "$0")/.."
+preset=cpu
+if [ "${1:-}" = --preset ]; then
+  preset=${2:?--preset needs a name}
+  shift 2
+fi
+scripts/setup.sh --tests
+scripts/build.sh "$preset" all
+ctest --test-dir "build/$preset" --output-on-failure --no-tests=error "$@"
