@@ -1,24 +1,22 @@
 #!/usr/bin/env bash
-# Brings Multi30k German-English (29,000 image captions; for research and education) to data/multi30k, where configs/multi30k_de_en/ looks for it.
+# Multi30k German-English (29,000 image captions; for research and education), for configs/multi30k_de_en/, in data/multi30k.
 #
-#   scripts/get_multi30k.sh                 downloads it by way of mtdata (pip install mtdata)
-#   scripts/get_multi30k.sh --from FOLDER   links files that are there: FOLDER/{train,valid,test2016}.{de,en}[.gz]
+#   scripts/get_multi30k.sh --from FOLDER   links {train,valid,test2016}.{de,en}.gz of FOLDER. The project's own repository (multi30k/dataset) has them
+#                                           as data/task1/raw/{train,val,test_2016_flickr}.{de,en}.gz: rename val and test_2016_flickr
+#   scripts/get_multi30k.sh                 brings test2016 by way of sacreBLEU; training and validation text have to be given with --from
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/get_files.sh
 target=data/multi30k
-mkdir -p "$target"
-
 if [ "${1:-}" = --from ]; then
-  source=$(realpath "${2:?--from needs a folder}")
-  for part in train valid test2016; do
-    for language in de en; do
-      if [ -f "$source/$part.$language.gz" ]; then ln -sfn "$source/$part.$language.gz" "$target/$part.$language.gz"
-      elif [ -f "$source/$part.$language" ]; then gzip -c "$source/$part.$language" > "$target/$part.$language.gz"
-      else echo "scripts/get_multi30k.sh: neither $source/$part.$language nor $source/$part.$language.gz is there" >&2; exit 2; fi
-    done
-  done
-else
-  echo "scripts/get_multi30k.sh: give the files with --from FOLDER (the project's own page has them under data/task1/raw: train, val, test_2016_flickr)" >&2
-  exit 2
+  take_files "${2:?--from needs a folder}" "$target" {train,valid,test2016}.{de,en}
+  echo "$target is ready: build/cpu/lacuna train -c configs/multi30k_de_en/small.yaml" >&2
+  exit 0
 fi
-echo "$target is ready: lacuna train -c configs/multi30k_de_en/small.yaml" >&2
+sacrebleu=.venv/bin/sacrebleu
+[ -x "$sacrebleu" ] || { need sacrebleu sacrebleu==2.6.0; sacrebleu=sacrebleu; }
+mkdir -p "$target"
+"$sacrebleu" -t multi30k/2016 -l de-en --echo src | gzip > "$target/test2016.de.gz"
+"$sacrebleu" -t multi30k/2016 -l de-en --echo ref | gzip > "$target/test2016.en.gz"
+echo "$target has test2016; train and valid are not to be had from a package: scripts/get_multi30k.sh --from FOLDER" >&2
+exit 1

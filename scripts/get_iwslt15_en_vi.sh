@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# IWSLT15 English-Vietnamese (133,000 pairs), for configs/iwslt15_en_vi/, in data/iwslt15_en_vi. Not yet run.
+#
+#   scripts/get_iwslt15_en_vi.sh                 downloads by way of mtdata (pip install mtdata)
+#   scripts/get_iwslt15_en_vi.sh --from FOLDER   links {train,tst2012,tst2013}.{en,vi}[.gz] of FOLDER
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/get_files.sh
+target=data/iwslt15_en_vi
+if [ "${1:-}" = --from ]; then
+  take_files "${2:?--from needs a folder}" "$target" {train,tst2012,tst2013}.{en,vi}
+else
+  need mtdata mtdata
+  mtdata get -l eng-vie -tr StanfordNLP-iwslt15_train-1-eng-vie -dv StanfordNLP-test2012-1-eng-vie -ts StanfordNLP-test2013-1-eng-vie --merge -o "$target"
+  for language in en:eng vi:vie; do
+    ln -sfn "train.${language#*:}" "$target/train.${language%:*}"
+    ln -sfn "dev.${language#*:}" "$target/tst2012.${language%:*}"
+    ln -sfn "test1.${language#*:}" "$target/tst2013.${language%:*}"
+  done
+fi
+echo "$target is ready: build/cpu/lacuna train -c configs/iwslt15_en_vi/base.yaml" >&2

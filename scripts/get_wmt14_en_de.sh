@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# WMT14 English-German (about 4.5 million pairs), for configs/wmt14_en_de/, in data/wmt14_en_de. Not yet run.
+#
+#   scripts/get_wmt14_en_de.sh                 training text by way of mtdata (pip install mtdata), newstest2013 and 2014 by way of sacreBLEU
+#   scripts/get_wmt14_en_de.sh --from FOLDER   links {train,newstest2013,newstest2014}.{en,de}[.gz] of FOLDER
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. scripts/get_files.sh
+target=data/wmt14_en_de
+if [ "${1:-}" = --from ]; then
+  take_files "${2:?--from needs a folder}" "$target" {train,newstest2013,newstest2014}.{en,de}
+else
+  need mtdata mtdata
+  # News Commentary 9 itself is not in mtdata's index: its version 14 (no newer test set is used) stands in.
+  mtdata get -l eng-deu -tr Statmt-europarl-7-deu-eng Statmt-commoncrawl_wmt13-1-deu-eng Statmt-news_commentary-14-deu-eng --merge --compress -o "$target"
+  ln -sfn train.eng.gz "$target/train.en.gz"
+  ln -sfn train.deu.gz "$target/train.de.gz"
+  sacrebleu=.venv/bin/sacrebleu
+  [ -x "$sacrebleu" ] || { need sacrebleu sacrebleu==2.6.0; sacrebleu=sacrebleu; }
+  for year in 13 14; do
+    "$sacrebleu" -t "wmt$year" -l en-de --echo src > "$target/newstest20$year.en"
+    "$sacrebleu" -t "wmt$year" -l en-de --echo ref > "$target/newstest20$year.de"
+  done
+fi
+echo "$target is ready: build/cpu/lacuna train -c configs/wmt14_en_de/base.yaml" >&2
