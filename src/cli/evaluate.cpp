@@ -1,0 +1,120 @@
+#include <cstdio>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cli/command_line.h"
+#include "cli/verb.h"
+#include "metrics/sacrebleu.h"
+
+namespace lacuna {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct EvaluateOptions {
+  std::vector<std::string> hypotheses = {"-"};
+  std::vector<std::string> references;
+  ScoreOptions scoring;
+  int64_t num_samples = 1000;
+  bool json = false;
+  std::string sacrebleu;
+
+  std::vector<std::filesystem::path> hypothesis_files() const { return {hypotheses.begin(), hypotheses.end()}; }
+  std::vector<std::filesystem::path> reference_files() const { return {references.begin(), references.end()}; }
+};
+
+void declare(CLI::App& app, EvaluateOptions& options) {
+  app.add_option(
+      "--hyp", options.hypotheses,
+      "Translations, one a line, detokenised, plain or gzip; - is standard input (the default). Several files: each is compared to the "
+      "first by a paired bootstrap");
+  app.add_option("--ref", options.references, "References, plain or gzip; several files: several references for each sentence")->required();
+  app.add_option("--tgt-lang", options.scoring.tgt_lang, "Code of the target language (de, zh, ...): chooses BLEU's tokenizer");
+  app.add_option("--metrics", options.scoring.metrics, "Comma-separated: bleu, chrf, ter (default: all)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"bleu", "chrf", "ter"}));
+  app.add_flag("--lowercase", options.scoring.lowercase, "BLEU and chrF do not see case");
+  app.add_option("--tokenize", options.scoring.tokenizer, "BLEU's tokenizer, by sacreBLEU's name for it, in place of the language's own");
+  app.add_option("--paired-bootstrap", options.num_samples, "Resamples of the paired bootstrap (default: 1000)")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--json", options.json, "Print one JSON object");
+  app.add_option("--sacrebleu", options.sacrebleu, "Command that starts sacreBLEU (default: it is looked for)");
+}
+
+/// A metric counts once, however often it is named.
+void drop_repeated(std::vector<std::string>& metrics) {
+  const std::set<std::string> names(metrics.begin(), metrics.end());
+  metrics.assign(names.begin(), names.end());
+}
+
+void print_text(const CorpusScores& scores) {
+  for (const auto& [key, score] : scores.all()) {
+    std::printf("%-6s %6.2f  %s\n", score.name.c_str(), score.score, score.signature.c_str());
+    if (!score.details.empty()) std::printf("%15s%s\n", "", score.details.c_str());
+  }
+}
+
+void print_json(const EvaluateOptions& options, const CorpusScores& scores) {
+  ordered_json report = {{"hypotheses", options.hypotheses.front()}, {"references", options.references}, {"lines", scores.num_lines}};
+  report["tokenizer"] = scores.tokenizer;
+  for (const auto& [key, score] : scores.all()) {
+    report["scores"][key] = {{"name", score.name}, {"score", score.score}, {"signature", score.signature}};
+    if (!score.details.empty()) report["scores"][key]["details"] = score.details;
+  }
+  std::cout << report.dump(2) << '\n';
+}
+
+void print_json(const EvaluateOptions& options, const PairedComparison& comparison) {
+  ordered_json report = {{"references", options.references}, {"samples", options.num_samples}};
+  for (const auto& [key, signature] : comparison.signatures) report["signatures"][key] = signature;
+  for (const PairedSystem& system : comparison.systems) {
+    ordered_json entry = {{"hypotheses", system.hypotheses.string()}};
+    for (const auto& [key, score] : system.scores) {
+      entry["scores"][key] = {{"score", score.score}, {"mean", score.mean}, {"interval", score.interval}};
+      if (score.p_value) entry["scores"][key]["p_value"] = *score.p_value;
+    }
+    report["systems"].push_back(std::move(entry));
+  }
+  std::cout << report.dump(2) << '\n';
+}
+
+void score_one(const EvaluateOptions& options, const Scorer& scorer) {
+  const CorpusScores scores = score_files(scorer, options.hypotheses.front(), options.reference_files(), options.scoring);
+  std::cerr << scores.notes;
+  if (options.json)
+    print_json(options, scores);
+  else
+    print_text(scores);
+}
+
+void compare_several(const EvaluateOptions& options, const Scorer& scorer) {
+  const PairedComparison comparison =
+      paired_bootstrap(scorer, options.hypothesis_files(), options.reference_files(), options.num_samples, options.scoring);
+  if (options.json)
+    print_json(options, comparison);
+  else
+    std::cout << comparison.report;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  CLI::App app("Scores translations against references: BLEU, chrF and TER by sacreBLEU, with their signatures.", "lacuna evaluate");
+  EvaluateOptions options;
+  declare(app, options);
+  if (!parse_command_line(app, arguments)) return 0;
+  drop_repeated(options.scoring.metrics);
+  const Scorer scorer = find_sacrebleu(options.sacrebleu);
+  if (options.hypotheses.size() == 1)
+    score_one(options, scorer);
+  else
+    compare_several(options, scorer);
+  return 0;
+}
+
+}  // namespace
+
+Verb evaluate_verb() {
+  return {"evaluate", "score translations against references: BLEU, chrF and TER by sacreBLEU", run};
+}
+
+}  // namespace lacuna

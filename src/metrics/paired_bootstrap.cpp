@@ -1,0 +1,120 @@
+#include <cctype>
+#include <regex>
+#include <sstream>
+
+#include "base/error.h"
+#include "metrics/run_sacrebleu.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+// sacreBLEU's JSON fails in this mode (its TER is a float32, which Python's json refuses), so the numbers come from the table it prints:
+//
+//   │        System │  BLEU (μ ± 95% CI)  │  TER (μ ± 95% CI)  │
+//   │ Baseline: one │  43.0 (43.3 ± 7.0)  │ 15.4 (15.6 ± 3.8)  │
+//   │           two │ 60.4 (55.1 ± 37.9)  │ 23.1 (24.0 ± 13.8) │
+//   │               │    (p = 0.0099)*    │    (p = 0.2376)    │
+
+using Row = std::vector<std::string>;
+
+/// The cells of a line of the table; none if it is not one.
+Row cells_of(const std::string& line) {
+  static const std::string kBorder = "│";
+  Row cells;
+  if (!line.starts_with(kBorder)) return cells;
+  for (size_t begin = kBorder.size(), end; (end = line.find(kBorder, begin)) != std::string::npos; begin = end + kBorder.size())
+    cells.push_back(line.substr(begin, end - begin));
+  return cells;
+}
+
+std::vector<Row> table_rows(const std::string& report) {
+  std::vector<Row> rows;
+  std::istringstream stream(report);
+  for (std::string line; std::getline(stream, line);)
+    if (Row cells = cells_of(line); !cells.empty()) rows.push_back(std::move(cells));
+  return rows;
+}
+
+/// What ScoreOptions::metrics calls a metric: `BLEU (μ ± 95% CI)` is bleu, `chrF2++` is chrf.
+std::string metric_key(const std::string& heading) {
+  std::string key;
+  for (const char c : heading.substr(0, heading.find(" (")))
+    if (std::isalpha(static_cast<unsigned char>(c))) key += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return key;
+}
+
+/// The lines ` - BLEU    nrefs:1|...` below the table.
+std::vector<std::pair<std::string, std::string>> read_signatures(const std::string& report) {
+  static const std::regex kSignature(R"( - (\S+) +(nrefs:\S+))");
+  std::vector<std::pair<std::string, std::string>> signatures;
+  std::istringstream stream(report);
+  std::smatch match;
+  for (std::string line; std::getline(stream, line);)
+    if (std::regex_match(line, match, kSignature)) signatures.emplace_back(metric_key(match[1]), match[2]);
+  return signatures;
+}
+
+bool is_blank(const std::string& cell) {
+  return cell.find_first_not_of(' ') == std::string::npos;
+}
+
+/// Adds what a cell says of a metric to its system: scores, or below them the p-value. False if the cell is not as above.
+bool read_cell(const std::string& cell, const std::string& key, PairedSystem& system) {
+  static const std::regex kScores(R"( *([-0-9.]+) \(([-0-9.]+|nan) ± ([-0-9.]+|nan)\) *)");
+  static const std::regex kChance(R"( *\(p = ([0-9.]+)\)\*? *)");
+  std::smatch match;
+  if (std::regex_match(cell, match, kScores)) {
+    const PairedScore score = {.score = std::stod(match[1]), .mean = std::stod(match[2]), .interval = std::stod(match[3])};
+    system.scores.emplace_back(key, score);
+    return true;
+  }
+  if (!std::regex_match(cell, match, kChance)) return is_blank(cell);
+  for (auto& [name, score] : system.scores)
+    if (name == key) score.p_value = std::stod(match[1]);
+  return true;
+}
+
+/// The systems of the table, without their files' names. Empty if the report is not as above.
+std::vector<PairedSystem> read_systems(const std::string& report) {
+  std::vector<PairedSystem> systems;
+  const std::vector<Row> rows = table_rows(report);
+  for (size_t i = 1; i < rows.size(); ++i) {
+    const Row &headings = rows.front(), &row = rows[i];
+    if (row.size() < headings.size()) return {};
+    if (systems.empty() || !is_blank(row.front())) systems.emplace_back();
+    for (size_t column = 1; column < headings.size(); ++column) {
+      const std::string& cell = row[row.size() - headings.size() + column];  // counted from the end: a name may hold a border
+      if (!read_cell(cell, metric_key(headings[column]), systems.back())) return {};
+    }
+  }
+  return systems;
+}
+
+/// UsageError if there is nothing to compare.
+void require_different(const std::vector<fs::path>& systems) {
+  if (systems.size() < 2) throw UsageError("a paired bootstrap compares systems; expected the translations of two or more");
+  for (size_t i = 0; i < systems.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      if (systems[i] == systems[j])
+        throw UsageError(systems[i].string() + " is given twice; a paired bootstrap compares different systems");
+}
+
+}  // namespace
+
+PairedComparison paired_bootstrap(const Scorer& scorer, const std::vector<fs::path>& systems, const std::vector<fs::path>& references,
+                                  int64_t num_samples, const ScoreOptions& options) {
+  require_different(systems);
+  const ScoredFiles files(systems, references);
+  const ProcessResult result =
+      run_sacrebleu(scorer, files, options,
+                    {"--paired-bs", "--paired-bs-n", std::to_string(num_samples), "-f", "text", "-w", "2", "--no-color", "--quiet"});
+  PairedComparison comparison = {
+      .systems = read_systems(result.output), .signatures = read_signatures(result.output), .report = result.output};
+  if (comparison.systems.size() != systems.size()) refuse_answer(scorer, result.output);
+  for (size_t i = 0; i < systems.size(); ++i) comparison.systems[i].hypotheses = systems[i];
+  return comparison;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "metrics/sacrebleu.h"
+#include "metrics/scored_files.h"
+#include "metrics/subprocess.h"
+
+namespace lacuna {
+
+/// Runs sacreBLEU over files with the options of every metric and `extra` behind them, and returns what it wrote.
+/// Throws UsageError if it refuses its arguments, MachineError if it fails; both with the last lines of its stderr.
+ProcessResult run_sacrebleu(const Scorer& scorer, const ScoredFiles& files, const ScoreOptions& options,
+                            const std::vector<std::string>& extra);
+
+/// MachineError for an answer that is not what sacreBLEU 2 gives.
+[[noreturn]] void refuse_answer(const Scorer& scorer, const std::string& answer);
+
+}  // namespace lacuna

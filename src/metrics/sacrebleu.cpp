@@ -1,0 +1,134 @@
+#include "metrics/sacrebleu.h"
+
+#include <cctype>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "metrics/run_sacrebleu.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// `zh-Hans`, `zh_CN` and `ZH` are all `zh`.
+std::string language_code(const std::string& tgt_lang) {
+  std::string code;
+  for (const char c : tgt_lang.substr(0, tgt_lang.find_first_of("-_")))
+    code += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return code;
+}
+
+/// What each metric needs beside its name.
+std::vector<std::string> metric_arguments(const ScoreOptions& options) {
+  std::vector<std::string> arguments = {"-m"};
+  arguments.insert(arguments.end(), options.metrics.begin(), options.metrics.end());
+  arguments.insert(arguments.end(), {"-tok", bleu_tokenizer(options)});
+  if (options.lowercase) arguments.insert(arguments.end(), {"--lowercase", "--chrf-lowercase"});
+  // Without spaces between words TER would see one word a sentence.
+  if (const std::string code = language_code(options.tgt_lang); code == "zh" || code == "ja")
+    arguments.insert(arguments.end(), {"--ter-normalized", "--ter-asian-support"});
+  return arguments;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+MetricScore read_score(const nlohmann::json& answer) {
+  return {.name = answer.at("name").get<std::string>(),
+          .score = answer.at("score").get<double>(),
+          .signature = answer.at("signature").get<std::string>(),
+          .details = answer.value("verbose_score", "")};
+}
+
+/// sacreBLEU writes one object for one metric, and a list of objects for several.
+CorpusScores read_scores(const nlohmann::json& answer) {
+  CorpusScores scores;
+  for (const nlohmann::json& entry : answer.is_array() ? answer : nlohmann::json::array({answer})) {
+    MetricScore score = read_score(entry);
+    if (score.name.starts_with("BLEU"))
+      scores.bleu = std::move(score);
+    else if (score.name.starts_with("chrF"))
+      scores.chrf = std::move(score);
+    else if (score.name.starts_with("TER"))
+      scores.ter = std::move(score);
+  }
+  return scores;
+}
+
+bool has_all(const CorpusScores& scores, const std::vector<std::string>& metrics) {
+  return scores.all().size() == metrics.size();
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, MetricScore>> CorpusScores::all() const {
+  std::vector<std::pair<std::string, MetricScore>> scores;
+  if (bleu) scores.emplace_back("bleu", *bleu);
+  if (chrf) scores.emplace_back("chrf", *chrf);
+  if (ter) scores.emplace_back("ter", *ter);
+  return scores;
+}
+
+std::string bleu_tokenizer(const ScoreOptions& options) {
+  if (!options.tokenizer.empty()) return options.tokenizer;
+  const std::string code = language_code(options.tgt_lang);
+  if (code == "zh") return "zh";
+  if (code == "ja") return "ja-mecab";
+  if (code == "ko") return "ko-mecab";
+  return "13a";
+}
+
+ProcessResult run_sacrebleu(const Scorer& scorer, const ScoredFiles& files, const ScoreOptions& options,
+                            const std::vector<std::string>& extra) {
+  std::vector<std::string> command = scorer.command;
+  for (const auto& part : {files.references(), {"-i"}, files.systems(), metric_arguments(options), extra})
+    command.insert(command.end(), part.begin(), part.end());
+  // SACREBLEU_FORMAT would win over -f; the table has signs that need UTF-8.
+  ProcessResult result = run_process(command, {{"SACREBLEU_FORMAT", {}}, {"PYTHONUTF8", "1"}});
+  if (result.exit_code == 0) return result;
+  const std::string message = "sacreBLEU (" + joined(scorer.command) + ") failed with exit code " + std::to_string(result.exit_code) +
+                              (result.errors.empty() ? " and said nothing" : ":\n" + result.last_errors(6));
+  if (result.exit_code == 2) throw UsageError(message);  // argparse's code for arguments that are not accepted
+  throw MachineError(message);
+}
+
+void refuse_answer(const Scorer& scorer, const std::string& answer) {
+  const std::string start = answer.substr(0, std::min<size_t>(answer.find('\n'), 200));
+  throw MachineError("sacreBLEU (" + joined(scorer.command) + ") answered with \"" + start +
+                     "\", which is not what sacreBLEU 2 writes. Run scripts/setup.sh, or install it (pip install sacrebleu==2.6.0)");
+}
+
+CorpusScores score_files(const Scorer& scorer, const fs::path& hypotheses, const std::vector<fs::path>& references,
+                         const ScoreOptions& options) {
+  const ScoredFiles files({hypotheses}, references);
+  const ProcessResult result = run_sacrebleu(scorer, files, options, {"-f", "json", "-w", "4"});
+  CorpusScores scores;
+  try {
+    scores = read_scores(nlohmann::json::parse(result.output));
+  } catch (const nlohmann::json::exception&) {
+    refuse_answer(scorer, result.output);
+  }
+  if (!has_all(scores, options.metrics)) refuse_answer(scorer, result.output);
+  scores.tokenizer = bleu_tokenizer(options);
+  scores.num_lines = files.num_lines();
+  scores.notes = result.errors;
+  return scores;
+}
+
+CorpusScores score_lines(const Scorer& scorer, const std::vector<std::string>& hypotheses,
+                         const std::vector<std::vector<std::string>>& references, const ScoreOptions& options) {
+  const TemporaryFolder folder;
+  write_lines(folder.path() / "hypotheses", hypotheses);
+  std::vector<fs::path> reference_files;
+  for (size_t i = 0; i < references.size(); ++i) {
+    reference_files.push_back(folder.path() / ("references_" + std::to_string(i + 1)));
+    write_lines(reference_files.back(), references[i]);
+  }
+  return score_files(scorer, folder.path() / "hypotheses", reference_files, options);
+}
+
+}  // namespace lacuna

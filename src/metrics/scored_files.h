@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace lacuna {
+
+/// A folder for the time of a call.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Translations and references that were looked at before sacreBLEU is, and are known to fit together.
+///
+/// sacreBLEU reads plain files and gzip files that are named *.gz. What it could not read itself (stdin, a pipe, gzip under another name)
+/// is copied.
+class ScoredFiles {
+ public:
+  /// Throws DataError if a file is missing, unreadable, empty or not UTF-8, or if two differ in their number of lines.
+  ScoredFiles(const std::vector<std::filesystem::path>& systems, const std::vector<std::filesystem::path>& references);
+
+  const std::vector<std::string>& systems() const { return systems_; }        ///< paths for sacreBLEU
+  const std::vector<std::string>& references() const { return references_; }  ///< paths for sacreBLEU
+  int64_t num_lines() const { return num_lines_; }
+
+ private:
+  std::string add(const std::filesystem::path& file);
+
+  TemporaryFolder copies_;
+  std::vector<std::string> systems_, references_;
+  std::filesystem::path first_file_;
+  int64_t num_lines_ = -1;
+  int num_copies_ = 0;
+};
+
+/// Writes lines to a file. Throws DataError if one holds a line break, MachineError if the disk refuses.
+void write_lines(const std::filesystem::path& file, const std::vector<std::string>& lines);
+
+}  // namespace lacuna

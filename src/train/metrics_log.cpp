@@ -1,0 +1,61 @@
+#include "train/metrics_log.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The step a line belongs to; nothing if the line is not a record.
+std::optional<int64_t> step_of(const std::string& line) {
+  const nlohmann::json record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) return {};
+  return record["step"].get<int64_t>();
+}
+
+void require_good(const std::ostream& stream, const fs::path& file) {
+  if (!stream) throw MachineError("cannot write " + file.string() + ": is the disk full, or the folder read-only?");
+}
+
+}  // namespace
+
+MetricsLog::MetricsLog(fs::path file, std::optional<int64_t> resumed_step) : file_(std::move(file)) {
+  if (resumed_step && fs::exists(file_)) drop_lines_after(*resumed_step);
+  stream_.open(file_, std::ios::binary | (resumed_step ? std::ios::app : std::ios::trunc));
+  require_good(stream_, file_);
+}
+
+void MetricsLog::write(const nlohmann::ordered_json& record) {
+  constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;  // bytes that are not UTF-8 do not stop a run
+  stream_ << record.dump(-1, ' ', false, kReplace) + '\n' << std::flush;
+  require_good(stream_, file_);
+}
+
+void MetricsLog::drop_lines_after(int64_t step) const {
+  const fs::path shorter = file_.string() + ".tmp";
+  std::ifstream old(file_, std::ios::binary);
+  std::ofstream kept(shorter, std::ios::binary);
+  int64_t number = 0;
+  for (std::string line; std::getline(old, line) && !old.eof();) {  // at the end of the file: a line without a line break is cut short
+    ++number;
+    const std::optional<int64_t> line_step = step_of(line);
+    if (!line_step) {
+      throw DataError(file_.string() + ":" + std::to_string(number) +
+                      ": not a record; expected a JSON object with the integer step. Repair or remove the line, or move the file away");
+    }
+    if (*line_step <= step) kept << line << '\n';
+  }
+  kept.close();
+  require_good(kept, shorter);
+  std::error_code error;
+  fs::rename(shorter, file_, error);
+  if (error) throw MachineError("cannot replace " + file_.string() + ": " + error.message());
+}
+
+}  // namespace lacuna

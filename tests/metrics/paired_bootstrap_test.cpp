@@ -1,0 +1,57 @@
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "metrics/sacrebleu.h"
+#include "scratch.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+
+/// Sixty sentences of ten words; from the first wrong one on, every so many has a wrong word.
+std::string sentences(int wrong_every, int first_wrong = 0) {
+  std::string text;
+  for (int i = 0; i < 60; ++i)
+    text += "one two three four " + std::string(i % wrong_every == first_wrong ? "wrong" : "five") + " six seven eight nine ten\n";
+  return text;
+}
+
+TEST(PairedBootstrap, TellsADifferenceFromChance) {
+  const Scratch scratch;
+  const auto reference = scratch.write("ref", sentences(60, 60)), baseline = scratch.write("one", sentences(3));
+  const auto alike = scratch.write("t│wo", sentences(3, 1)), better = scratch.write("three", sentences(20));
+  const PairedComparison comparison =
+      paired_bootstrap(real_scorer(), {baseline, alike, better}, {reference}, 200, {.metrics = {"bleu", "ter"}});
+  ASSERT_EQ(comparison.systems.size(), 3u);
+  EXPECT_EQ(comparison.systems[1].hypotheses, alike);
+  EXPECT_EQ(comparison.systems[0].scores[0].first, "bleu");
+  EXPECT_FALSE(comparison.systems[0].scores[0].second.p_value);
+  EXPECT_EQ(comparison.systems[0].scores[0].second.score, comparison.systems[1].scores[0].second.score);
+  EXPECT_GT(comparison.systems[1].scores[0].second.p_value.value(), 0.1);
+  EXPECT_LT(comparison.systems[2].scores[0].second.p_value.value(), 0.05);
+  EXPECT_LT(comparison.systems[2].scores[1].second.score, comparison.systems[0].scores[1].second.score);
+  EXPECT_THAT(comparison.report, HasSubstr("Paired bootstrap resampling test with 200"));
+  EXPECT_THAT(comparison.signatures[0].second, HasSubstr("bs:200"));
+}
+
+TEST(PairedBootstrap, NeedsTwoSystems) {
+  EXPECT_THAT(message_of<UsageError>([] { paired_bootstrap(real_scorer(), {"one"}, {"ref"}, 10, {}); }), HasSubstr("two or more"));
+}
+
+TEST(PairedBootstrap, ASystemGivenTwiceIsRefused) {
+  EXPECT_THAT(message_of<UsageError>([] {
+                paired_bootstrap(real_scorer(), {"one", "two", "one"}, {"ref"}, 10, {});
+              }),
+              HasSubstr("one is given twice"));
+}
+
+TEST(PairedBootstrap, AnAnswerWithoutATableIsRefused) {
+  const Scratch scratch;
+  const auto one = scratch.write("one", "a\n"), two = scratch.write("two", "a\n");
+  const Scorer silent = {{scratch.write_program("sacrebleu", "exit 0").string()}};
+  EXPECT_THROW(paired_bootstrap(silent, {one, two}, {one}, 10, {}), MachineError);
+}
+
+}  // namespace
+}  // namespace lacuna

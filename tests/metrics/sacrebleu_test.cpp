@@ -1,0 +1,122 @@
+#include "metrics/sacrebleu.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "metrics/subprocess.h"
+#include "scratch.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+
+const std::vector<std::string> kHypotheses = {"the cat sat on a mat today .", "hello world how is you", ""};
+const std::vector<std::string> kReferences = {"The cat sat on the mat today.", "hello world how are you", "nothing"};
+
+CorpusScores score(const ScoreOptions& options, const Scorer& scorer = real_scorer()) {
+  return score_lines(scorer, kHypotheses, {kReferences}, options);
+}
+
+/// sacreBLEU's own answer, asked without any of our code's options but the metrics.
+nlohmann::json direct_answer() {
+  const Scratch scratch;
+  write_lines(scratch.path() / "hyp", kHypotheses);
+  write_lines(scratch.path() / "ref", kReferences);
+  const std::string hyp = scratch.path() / "hyp", ref = scratch.path() / "ref";
+  return nlohmann::json::parse(
+      run_process({test_python(), "-m", "sacrebleu", ref, "-i", hyp, "-m", "bleu", "chrf", "ter", "-w", "4"}).output);
+}
+
+TEST(Sacrebleu, ScoresAndSignaturesAreThoseOfADirectCall) {
+  const nlohmann::json direct = direct_answer();
+  const CorpusScores scores = score({});
+  for (const auto& [index, metric] : {std::pair(0, scores.bleu), std::pair(1, scores.chrf), std::pair(2, scores.ter)}) {
+    ASSERT_TRUE(metric);
+    EXPECT_EQ(metric->name, direct[index]["name"]);
+    EXPECT_EQ(metric->score, direct[index]["score"]);
+    EXPECT_EQ(metric->signature, direct[index]["signature"]);
+  }
+  EXPECT_EQ(scores.bleu->details, direct[0]["verbose_score"]);
+  EXPECT_EQ(scores.num_lines, 3);
+}
+
+TEST(Sacrebleu, GivesOnlyTheMetricsAskedFor) {
+  const CorpusScores scores = score({.metrics = {"chrf"}});
+  EXPECT_TRUE(scores.chrf);
+  EXPECT_FALSE(scores.bleu || scores.ter);
+}
+
+TEST(Sacrebleu, TheFormatInTheEnvironmentDoesNotDisturb) {
+  const ScopedVariable format("SACREBLEU_FORMAT", "text");
+  EXPECT_GT(score({.metrics = {"bleu", "chrf"}}).bleu->score, 10);
+}
+
+TEST(Sacrebleu, LowercaseIsSeenByBleuAndChrf) {
+  const CorpusScores cased = score({.metrics = {"bleu", "chrf"}}), lowercased = score({.metrics = {"bleu", "chrf"}, .lowercase = true});
+  EXPECT_THAT(lowercased.bleu->signature, HasSubstr("case:lc"));
+  EXPECT_THAT(lowercased.chrf->signature, HasSubstr("case:lc"));
+  EXPECT_GT(lowercased.bleu->score, cased.bleu->score);
+  EXPECT_GT(lowercased.chrf->score, cased.chrf->score);
+}
+
+TEST(Sacrebleu, SeveralReferencesCount) {
+  const CorpusScores scores = score_lines(real_scorer(), kHypotheses, {kReferences, kHypotheses}, {.metrics = {"bleu"}});
+  EXPECT_THAT(scores.bleu->signature, HasSubstr("nrefs:2"));
+  EXPECT_EQ(scores.bleu->score, 100);
+}
+
+TEST(Sacrebleu, ChineseIsCutIntoCharacters) {
+  const CorpusScores scores = score_lines(real_scorer(), {"我喜歡貓"}, {{"我喜歡狗"}}, {.tgt_lang = "zh-Hant"});
+  EXPECT_EQ(scores.tokenizer, "zh");
+  EXPECT_THAT(scores.bleu->signature, HasSubstr("tok:zh"));
+  EXPECT_EQ(scores.ter->score, 25);
+}
+
+TEST(Sacrebleu, TheTokenizerFollowsTheTargetLanguage) {
+  EXPECT_EQ(bleu_tokenizer({.tgt_lang = "zh"}), "zh");
+  EXPECT_EQ(bleu_tokenizer({.tgt_lang = "zh_CN"}), "zh");
+  EXPECT_EQ(bleu_tokenizer({.tgt_lang = "JA"}), "ja-mecab");
+  EXPECT_EQ(bleu_tokenizer({.tgt_lang = "ko"}), "ko-mecab");
+  EXPECT_EQ(bleu_tokenizer({.tgt_lang = "de"}), "13a");
+  EXPECT_EQ(bleu_tokenizer({}), "13a");
+  EXPECT_EQ(bleu_tokenizer({.tgt_lang = "zh", .tokenizer = "char"}), "char");
+}
+
+TEST(Sacrebleu, AnUnknownTokenizerIsAUsageErrorInItsOwnWords) {
+  EXPECT_THAT(message_of<UsageError>([] { score({.tokenizer = "13b"}); }), HasSubstr("invalid choice: '13b'"));
+}
+
+TEST(Sacrebleu, AFailingOneShowsItsLastWords) {
+  const Scratch scratch;
+  const Scorer failing = {
+      {scratch.write_program("sacrebleu", "echo first; for i in 1 2 3 4 5 6 7 8; do echo line $i >&2; done; exit 1").string()}};
+  const std::string message = message_of<MachineError>([&] { score({}, failing); });
+  EXPECT_THAT(message, HasSubstr("failed with exit code 1"));
+  EXPECT_THAT(message, HasSubstr("line 8"));
+  EXPECT_THAT(message, Not(HasSubstr("line 2")));
+}
+
+TEST(Sacrebleu, AnAnswerThatIsNotJsonIsRefused) {
+  const Scratch scratch;
+  const Scorer talker = {{scratch.write_program("sacrebleu", "echo 'BLEU = 12'").string()}};
+  EXPECT_THAT(message_of<MachineError>([&] { score({}, talker); }), HasSubstr("answered with \"BLEU = 12\""));
+}
+
+TEST(Sacrebleu, AnAnswerWithoutAMetricIsRefused) {
+  const Scratch scratch;
+  const Scorer forgetful = {{scratch.write_program("sacrebleu", R"(echo '{"name": "BLEU", "score": 1, "signature": "x"}')").string()}};
+  EXPECT_THAT(message_of<MachineError>([&] { score({}, forgetful); }), HasSubstr("not what sacreBLEU 2 writes"));
+}
+
+TEST(Sacrebleu, AWarningIsPassedOn) {
+  const Scratch scratch;
+  const std::string answer = R"(echo careful >&2; echo '{"name": "BLEU", "score": 1, "signature": "x"}')";
+  EXPECT_EQ(score({.metrics = {"bleu"}}, {{scratch.write_program("sacrebleu", answer).string()}}).notes, "careful\n");
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,107 @@
+#include "metrics/scored_files.h"
+
+#include <gmock/gmock.h>
+
+#include <sstream>
+
+#include "base/error.h"
+#include "metrics/subprocess.h"
+#include "scratch.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+
+std::string data_error(const std::vector<std::filesystem::path>& systems, const std::vector<std::filesystem::path>& references) {
+  return message_of<DataError>([&] { ScoredFiles(systems, references); });
+}
+
+std::string read(const std::string& file) {
+  std::ostringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+TEST(ScoredFiles, DifferentLineCountsAreBothNamed) {
+  const Scratch scratch;
+  const std::string message = data_error({scratch.write("hyp", "a\nb\n")}, {scratch.write("ref", "a\nb\nc\n")});
+  EXPECT_THAT(message, HasSubstr("hyp has 2 lines"));
+  EXPECT_THAT(message, HasSubstr("ref has 3"));
+}
+
+TEST(ScoredFiles, ALastLineNeedsNoLineBreak) {
+  const Scratch scratch;
+  EXPECT_EQ(ScoredFiles({scratch.write("hyp", "a\nb")}, {scratch.write("ref", "a\nb\n")}).num_lines(), 2);
+}
+
+TEST(ScoredFiles, EmptyLinesCount) {
+  const Scratch scratch;
+  EXPECT_EQ(ScoredFiles({scratch.write("hyp", "\n\n")}, {scratch.write("ref", "a\nb\n")}).num_lines(), 2);
+}
+
+TEST(ScoredFiles, AnEmptyFileIsRefused) {
+  const Scratch scratch;
+  EXPECT_THAT(data_error({scratch.write("hyp", "")}, {scratch.write("ref", "")}), HasSubstr("hyp is empty"));
+}
+
+TEST(ScoredFiles, AMissingFileIsRefused) {
+  EXPECT_THAT(data_error({"/no/such/file"}, {}), HasSubstr("cannot read /no/such/file: No such file"));
+}
+
+TEST(ScoredFiles, AFolderIsRefused) {
+  const Scratch scratch;
+  EXPECT_THAT(data_error({scratch.path()}, {}), HasSubstr("is a directory"));
+}
+
+TEST(ScoredFiles, InvalidUtf8IsNamedByLineAndByte) {
+  const Scratch scratch;
+  EXPECT_THAT(data_error({scratch.write("latin1",
+                                        "good\nM\xFC"
+                                        "ller\n")},
+                         {}),
+              HasSubstr("latin1:2: byte 2 is 0xFC"));
+  EXPECT_THAT(data_error({scratch.write("surrogate", "\xED\xA0\x80\n")}, {}), HasSubstr("surrogate:1: byte 2 is 0xA0"));
+  EXPECT_THAT(data_error({scratch.write("cut", "ab\xC3")}, {}), HasSubstr("cut:1: byte 3 begins a character"));
+}
+
+TEST(ScoredFiles, AllOfUnicodeIsAccepted) {
+  const Scratch scratch;
+  EXPECT_EQ(ScoredFiles({scratch.write("hyp", "\u007F\u0080\u07FF\u0800\uD7FF\uE000\uFFFF\U00010000\U0010FFFF\u2028\n")}, {}).num_lines(),
+            1);
+}
+
+TEST(ScoredFiles, GzipUnderAnotherNameIsUnpacked) {
+  const Scratch scratch;
+  scratch.write("text", "a\nb\n");
+  run_process({"gzip", (scratch.path() / "text").string()});
+  std::filesystem::rename(scratch.path() / "text.gz", scratch.path() / "packed");
+  const ScoredFiles files({scratch.path() / "packed"}, {});
+  EXPECT_EQ(files.num_lines(), 2);
+  EXPECT_EQ(read(files.systems().front()), "a\nb\n");
+}
+
+TEST(ScoredFiles, GzipUnderItsNameIsLeftToSacrebleu) {
+  const Scratch scratch;
+  scratch.write("text", "a\nb\n");
+  run_process({"gzip", (scratch.path() / "text").string()});
+  const ScoredFiles files({scratch.path() / "text.gz"}, {});
+  EXPECT_EQ(files.num_lines(), 2);
+  EXPECT_EQ(files.systems().front(), scratch.path() / "text.gz");
+}
+
+TEST(ScoredFiles, TruncatedGzipIsRefused) {
+  const Scratch scratch;
+  scratch.write("text", "some text that packs to more than ten bytes\n");
+  run_process({"gzip", (scratch.path() / "text").string()});
+  std::filesystem::resize_file(scratch.path() / "text.gz", 30);
+  EXPECT_THAT(data_error({scratch.path() / "text.gz"}, {}), HasSubstr("cannot read"));
+}
+
+TEST(WriteLines, ALineBreakInsideALineIsRefused) {
+  const Scratch scratch;
+  EXPECT_THAT(message_of<DataError>([&] { write_lines(scratch.path() / "lines", {"one", "two\nthree"}); }), HasSubstr("sentence 2"));
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "metrics/sacrebleu.h"
+#include "metrics/scored_files.h"
+
+namespace lacuna {
+
+/// A folder of small files for one test.
+class Scratch {
+ public:
+  std::filesystem::path write(const std::string& name, const std::string& text) const {
+    const std::filesystem::path file = folder_.path() / name;
+    std::ofstream(file, std::ios::binary) << text;
+    return file;
+  }
+
+  /// A shell script that can be run.
+  std::filesystem::path write_program(const std::string& name, const std::string& body) const {
+    const std::filesystem::path file = write(name, "#!/bin/sh\n" + body + "\n");
+    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+    return file;
+  }
+
+  const std::filesystem::path& path() const { return folder_.path(); }
+
+ private:
+  TemporaryFolder folder_;
+};
+
+/// A variable of the environment, put back at the end of the test.
+class ScopedVariable {
+ public:
+  ScopedVariable(const std::string& name, const std::string& value) : name_(name) {
+    const char* const old = std::getenv(name.c_str());
+    was_set_ = old != nullptr;
+    if (was_set_) old_ = old;
+    setenv(name.c_str(), value.c_str(), 1);
+  }
+  ~ScopedVariable() {
+    if (was_set_)
+      setenv(name_.c_str(), old_.c_str(), 1);
+    else
+      unsetenv(name_.c_str());
+  }
+  ScopedVariable(const ScopedVariable&) = delete;
+  ScopedVariable& operator=(const ScopedVariable&) = delete;
+
+ private:
+  std::string name_, old_;
+  bool was_set_ = false;
+};
+
+/// The Python whose packages the tests use: LACUNA_TEST_PYTHON, else that of the project's virtual environment.
+inline std::string test_python() {
+  const char* const named = std::getenv("LACUNA_TEST_PYTHON");
+  return named != nullptr ? named : LACUNA_SOURCE_DIR "/.venv/bin/python";
+}
+
+inline Scorer real_scorer() {
+  return {{test_python(), "-m", "sacrebleu"}};
+}
+
+/// The message of the error that `action` throws.
+template <class ExpectedError, class Action>
+std::string message_of(Action action) {
+  try {
+    action();
+  } catch (const ExpectedError& error) {
+    return error.what();
+  }
+  ADD_FAILURE() << "no error was thrown";
+  return "";
+}
+
+}  // namespace lacuna
