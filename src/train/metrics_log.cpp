@@ -38,9 +38,8 @@ void MetricsLog::write(const nlohmann::ordered_json& record) {
 }
 
 void MetricsLog::drop_lines_after(int64_t step) const {
-  const fs::path shorter = file_.string() + ".tmp";
   std::ifstream old(file_, std::ios::binary);
-  std::ofstream kept(shorter, std::ios::binary);
+  std::string kept;
   int64_t number = 0;
   for (std::string line; std::getline(old, line) && !old.eof();) {  // at the end of the file: a line without a line break is cut short
     ++number;
@@ -49,10 +48,12 @@ void MetricsLog::drop_lines_after(int64_t step) const {
       throw DataError(file_.string() + ":" + std::to_string(number) +
                       ": not a record; expected a JSON object with the integer step. Repair or remove the line, or move the file away");
     }
-    if (*line_step <= step) kept << line << '\n';
+    if (*line_step <= step) kept += line + '\n';
   }
-  kept.close();
-  require_good(kept, shorter);
+  const fs::path shorter = file_.string() + ".tmp";
+  std::ofstream stream(shorter, std::ios::binary);
+  stream << kept << std::flush;
+  require_good(stream, shorter);
   std::error_code error;
   fs::rename(shorter, file_, error);
   if (error) throw MachineError("cannot replace " + file_.string() + ": " + error.message());

@@ -1,0 +1,88 @@
+#include "train/metrics_log.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "base/error.h"
+#include "metrics/scored_files.h"
+
+namespace lacuna {
+namespace {
+
+class MetricsLogTest : public testing::Test {
+ protected:
+  std::string content() const {
+    std::ostringstream text;
+    text << std::ifstream(file_, std::ios::binary).rdbuf();
+    return text.str();
+  }
+  void set_content(const std::string& text) const { std::ofstream(file_, std::ios::binary) << text; }
+
+  TemporaryFolder folder_;
+  std::filesystem::path file_ = folder_.path() / "metrics.jsonl";
+};
+
+TEST_F(MetricsLogTest, EveryRecordIsALineAtOnceWithItsFieldsInOrder) {
+  MetricsLog log(file_);
+  log.write({{"step", 100}, {"loss", 2.5}, {"kind", "train"}});
+  EXPECT_EQ(content(), "{\"step\":100,\"loss\":2.5,\"kind\":\"train\"}\n");
+}
+
+TEST_F(MetricsLogTest, NotANumberIsNull) {
+  MetricsLog(file_).write({{"step", 1}, {"loss", std::nan("")}});
+  EXPECT_EQ(content(), "{\"step\":1,\"loss\":null}\n");
+}
+
+TEST_F(MetricsLogTest, ANewRunStartsANewFile) {
+  set_content("{\"step\":1}\n");
+  const MetricsLog log(file_);
+  EXPECT_EQ(content(), "");
+}
+
+TEST_F(MetricsLogTest, AnInterruptedRunLeavesTheFileOfAnUninterruptedOne) {
+  {
+    MetricsLog log(file_);
+    for (int step = 1; step <= 5; ++step) log.write({{"step", step}});
+  }
+  MetricsLog log(file_, 3);
+  for (int step = 4; step <= 5; ++step) log.write({{"step", step}});
+  EXPECT_EQ(content(), "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n{\"step\":4}\n{\"step\":5}\n");
+}
+
+TEST_F(MetricsLogTest, ALastLineCutShortByACrashIsDropped) {
+  set_content("{\"step\":1}\n{\"step\":2,\"lo");
+  const MetricsLog log(file_, 7);
+  EXPECT_EQ(content(), "{\"step\":1}\n");
+}
+
+TEST_F(MetricsLogTest, ResumingWithoutAFileStartsOne) {
+  MetricsLog(file_, 7).write({{"step", 8}});
+  EXPECT_EQ(content(), "{\"step\":8}\n");
+}
+
+TEST_F(MetricsLogTest, ALineThatIsNoRecordIsNamedAndNothingIsLost) {
+  const std::string damaged = "{\"step\":1}\nloss 3\n{\"step\":2}\n";
+  set_content(damaged);
+  try {
+    const MetricsLog log(file_, 1);
+    FAIL() << "no error was thrown";
+  } catch (const DataError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("metrics.jsonl:2: not a record"));
+  }
+  EXPECT_EQ(content(), damaged);
+}
+
+TEST_F(MetricsLogTest, AFullDiskIsReported) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full on this machine";
+  MetricsLog log("/dev/full");
+  EXPECT_THROW(log.write({{"step", 1}}), MachineError);
+}
+
+}  // namespace
+}  // namespace lacuna
