@@ -109,7 +109,9 @@ bool is_readable_as_named(const fs::path& file, gzFile text) {
 }  // namespace
 
 TemporaryFolder::TemporaryFolder() {
-  std::string name = (fs::temp_directory_path() / "lacuna_XXXXXX").string();
+  std::error_code error;
+  std::string name = (fs::temp_directory_path(error) / "lacuna_XXXXXX").string();
+  if (error) throw MachineError("there is no folder for temporary files (TMPDIR or /tmp): " + error.message());
   if (mkdtemp(name.data()) == nullptr) throw MachineError("cannot make a temporary folder " + name + ": " + std::strerror(errno));
   path_ = name;
 }

@@ -101,9 +101,8 @@ class SpawnPlan {
 
   pid_t start(const std::vector<std::string>& command, Environment& environment) {
     std::vector<std::string> words = command;
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
+    std::vector<char*> arguments(words.size() + 1);  // ends in a null
+    std::transform(words.begin(), words.end(), arguments.begin(), [](std::string& word) { return word.data(); });
     pid_t child = 0;
     const int failure = posix_spawnp(&child, arguments[0], &actions_, &attributes_, arguments.data(), environment.data());
     if (failure != 0) refuse(command.front(), failure);

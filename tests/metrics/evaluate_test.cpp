@@ -86,5 +86,11 @@ TEST(Evaluate, AnUnknownFlagIsAUsageError) {
   EXPECT_THAT(usage_error({"--ref", "x", "--lowercased"}), HasSubstr("--lowercased"));
 }
 
+TEST(EvaluateScript, WithoutFilesItSaysHowItIsUsed) {
+  const ProcessResult result = run_process({LACUNA_SOURCE_DIR "/scripts/evaluate.sh", "only-one"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.errors, HasSubstr("usage: scripts/evaluate.sh HYPOTHESES REFERENCES"));
+}
+
 }  // namespace
 }  // namespace lacuna

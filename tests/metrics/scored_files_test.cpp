@@ -98,6 +98,11 @@ TEST(ScoredFiles, TruncatedGzipIsRefused) {
   EXPECT_THAT(data_error({scratch.path() / "text.gz"}, {}), HasSubstr("cannot read"));
 }
 
+TEST(TemporaryFolder, AMissingPlaceForItIsReported) {
+  const ScopedVariable place("TMPDIR", "/no/such/folder");
+  EXPECT_THAT(message_of<MachineError>([] { TemporaryFolder(); }), HasSubstr("TMPDIR"));
+}
+
 TEST(WriteLines, ALineBreakInsideALineIsRefused) {
   const Scratch scratch;
   EXPECT_THAT(message_of<DataError>([&] { write_lines(scratch.path() / "lines", {"one", "two\nthree"}); }), HasSubstr("sentence 2"));
