@@ -2,8 +2,8 @@
 
 from grammar import verbs
 from grammar.adjectives import COMPARABLE, FOR_KIND, MANNERS
-from grammar.meaning import (DEFINITE, FUTURE, INDEFINITE, NAME_OWNER, NEGATIVE, PERFECT, PLUPERFECT, PRESENT, PRETERITE, Clause, Fixed, NounPhrase,
-                             POSSESSIVE, Predicate, PrepositionPhrase, RelativeClause, THIS, WHICH, Pronoun)
+from grammar.meaning import (ALL, DEFINITE, EVERY, FUTURE, INDEFINITE, MANY, NAME_OWNER, NEGATIVE, PERFECT, POSSESSIVE, PRESENT, PRETERITE, THIS, Clause, Fixed,
+                             NounPhrase, Predicate, PrepositionPhrase, Pronoun, RelativeClause)
 from grammar.nouns import ACCUSATIVE, DATIVE, KINDS, MASCULINE
 from grammar.phrases import Phrases
 from grammar.times import ANY, COMING, PAST
@@ -17,6 +17,7 @@ _WITH_MANNER = frozenset(("gehen laufen fahren wandern sprechen lachen arbeiten 
 _NOT_GLADLY = frozenset("finden verlieren vergessen brauchen kennen lieben einschlafen ankommen aufhören aufwachen beeilen verstecken".split())
 _ANIMALS_DO = frozenset("sehen suchen finden hören fangen tragen stehlen lieben folgen nachlaufen essen brauchen anschauen".split())
 _HUNTERS = [verb for verb in verbs.transitive + verbs.with_dative if verb.lemma in _ANIMALS_DO]
+_FAR_VERBS = frozenset("fahren reisen fliegen wandern".split())
 _DEGREES = (("sehr", "very"), ("zu", "too"), ("ziemlich", "quite"))
 _POSITIVE = tuple(noun for noun in KINDS["person"] if noun.lemma in "Lehrer Lehrerin Arzt Ärztin Nachbar Freund Freundin Koch Köchin Student Sängerin Maler".split())
 _GOOD = [adjective for adjective in FOR_KIND["person"] if adjective.lemma in "alt jung klug freundlich berühmt reich höflich ehrlich".split()]
@@ -33,14 +34,24 @@ class Clauses(Phrases):
     def clause(self, subject=None, when=None, antecedent=None, kinds=_KINDS, extras=True, antecedent_possessive=None):
         """`when`: PAST or ANY to fit another clause; `antecedent`: a noun phrase a pronoun may stand for; `extras`: times, places and the like."""
         kind = self.random.pick(kinds)
-        if subject is not None and kind in ("liking", "belonging", "passive"):
-            kind = "transitive"
+        if subject is not None:
+            kind = self._fitting(kind, subject)
         meaning = getattr(self, "_" + kind)(subject, antecedent, antecedent_possessive)
         self._draw_tense(meaning, kind, when)
         self._draw_middle(meaning, kind, alone=when is None)
         if extras:
             self._draw_extras(meaning, kind)
         return meaning
+
+    @staticmethod
+    def _fitting(kind, subject):
+        """A kind of clause that can be said of `subject`."""
+        what = kind_of(subject)
+        if what == "person":
+            return "transitive" if kind in ("liking", "belonging", "passive") else kind
+        if what == "animal":
+            return kind if kind in ("intransitive", "copula") else "transitive"
+        return "copula"
 
     # --- kinds of clauses -------------------------------------------------------------------------------------------------------------
 
@@ -52,7 +63,7 @@ class Clauses(Phrases):
     def _intransitive(self, subject, _, reference):
         if subject is None and self.random.chance(25):
             return self._new(self.random.pick(verbs.animal_intransitive), None, reference, animal=True)
-        table = verbs.animal_intransitive if subject is not None and not _is_person(subject) else verbs.intransitive
+        table = verbs.animal_intransitive if subject is not None and kind_of(subject) == "animal" else verbs.intransitive
         return self._new(self.random.pick(table), subject, reference)
 
     def _reflexive(self, subject, _, reference):
@@ -60,11 +71,11 @@ class Clauses(Phrases):
 
     def _motion(self, subject, _, reference):
         meaning = self._new(self.random.pick(verbs.motion), subject, reference)
-        meaning.direction = self.direction()
+        meaning.direction = self.direction(far=meaning.verb.lemma in _FAR_VERBS)
         return meaning
 
     def _transitive(self, subject, antecedent, reference):
-        animal = subject is None and self.random.chance(12) or subject is not None and not _is_person(subject)
+        animal = self.random.chance(12) if subject is None else kind_of(subject) == "animal"
         verb = self.random.pick(_HUNTERS if animal else verbs.transitive)
         meaning = self._new(verb, subject, reference, animal)
         thing = self.object(verb, meaning.subject, antecedent)
@@ -88,9 +99,7 @@ class Clauses(Phrases):
     def _ditransitive(self, subject, _, reference):
         verb = self.random.pick(verbs.ditransitive)
         meaning = self._new(verb, subject, reference)
-        meaning.dative = self.recipient()
-        if meaning.dative.is_pronoun and meaning.dative.person == meaning.subject.person:
-            meaning.dative = self.person()
+        meaning.dative = self.recipient(meaning.subject)
         meaning.object = self.object(verb, meaning.subject)
         return meaning
 
@@ -143,7 +152,7 @@ class Clauses(Phrases):
         meaning = self._new(None, subject, reference)
         meaning.predicate = predicate = Predicate(self.bits(3))
         subject = meaning.subject
-        kind = "person" if subject.is_pronoun and subject.pronoun != "it" or subject.is_name or subject.is_pair else self._kind_of(subject)
+        kind = kind_of(subject)
         share = self.random.below(100)
         if share < 12 and kind == "person" and subject.person < 3 and subject.pronoun in ("he", "she"):
             predicate.phrase = self._profession(subject)
@@ -154,10 +163,6 @@ class Clauses(Phrases):
             if self.random.chance(45):
                 predicate.degree = self.random.pick(_DEGREES)
         return meaning
-
-    @staticmethod
-    def _kind_of(subject):
-        return subject.noun.kind if not subject.is_pronoun else "animal"
 
     def _profession(self, subject):
         fitting = [noun for noun in _POSITIVE if noun.pronoun == subject.pronoun]
@@ -194,7 +199,8 @@ class Clauses(Phrases):
     def _draw_middle(self, meaning, kind, alone):
         random, share = self.random, self.random.below(100)
         if share < 12:
-            self._negate(meaning)
+            if not (is_noun(meaning.subject) and meaning.subject.determiner in (EVERY, ALL, MANY)):
+                self._negate(meaning)
         elif share < 20 and kind not in ("living", "liking", "belonging", "passive"):
             meaning.middle = self.often()
         elif share < 30 and alone and meaning.tense == PERFECT and kind != "living":
@@ -203,13 +209,13 @@ class Clauses(Phrases):
             meaning.middle = self.not_yet()
             meaning.negated = True
         elif share < 46 and meaning.tense in (PRESENT, PRETERITE) and not meaning.modal and kind in ACTIVE_KINDS:
-            if meaning.verb.lemma not in _NOT_GLADLY and _is_person(meaning.subject):
+            if meaning.verb.lemma not in _NOT_GLADLY and kind_of(meaning.subject) == "person":
                 meaning.gladly = self.bits(1)
 
     def _negate(self, meaning):
         """nicht, kein or nie, as the object asks."""
         thing = meaning.object or (meaning.predicate.phrase if meaning.predicate else None)
-        if thing is not None and _is_noun(thing) and thing.determiner == INDEFINITE:
+        if thing is not None and is_noun(thing) and thing.determiner == INDEFINITE:
             thing.determiner = NEGATIVE
             meaning.middle = self.no_object()
             thing.negation_bit = meaning.middle.before[0][1]
@@ -230,7 +236,7 @@ class Clauses(Phrases):
             bit = self.bits(1)
             german, english = random.pick(MANNERS)
             meaning.manner = Fixed([(german, bit)], [(english, bit)])
-        if kind in ("intransitive", "motion", "transitive") and random.chance(10) and _is_person(meaning.subject):
+        if kind in ("intransitive", "motion", "transitive") and random.chance(10) and kind_of(meaning.subject) == "person":
             meaning.company = self.company(meaning.subject)
         if kind not in ("motion", "placing") and random.chance(20):
             meaning.place = self.place()
@@ -242,7 +248,7 @@ class Clauses(Phrases):
         random, noun = self.random, phrase.noun
         share = random.below(100)
         if noun.kind in ("person", "animal") and share < 60:
-            subject = _Gap(phrase)
+            subject = Pronoun.standing_for(phrase, 0)
             meaning = self.clause(subject=subject, kinds=ACTIVE_KINDS, extras=random.chance(30))
             role = "subject"
         else:
@@ -259,31 +265,20 @@ class Clauses(Phrases):
         if not (phrase.gender == MASCULINE or is_marked_subject(subject)):
             return None, None
         meaning = Clause(subject, verb, self.bits(2))
-        meaning.object = _Gap(phrase)
+        meaning.object = Pronoun.standing_for(phrase, 0)
         self._draw_tense(meaning, "transitive", None)
         if self.random.chance(25):
             meaning.time = self.time(_when(meaning))
         return meaning, "object"
 
 
-class _Gap(Pronoun):
-    """The place a relative pronoun has left."""
-
-    __slots__ = ("noun",)
-
-    def __init__(self, phrase):
-        super().__init__(phrase.person, phrase.gender, phrase.pronoun, 0)
-        self.noun = phrase.noun
-
-
-def _is_noun(phrase):
+def is_noun(phrase):
     return not (phrase.is_pronoun or phrase.is_name or phrase.is_pair)
 
 
-def _is_person(phrase):
-    if isinstance(phrase, _Gap) or _is_noun(phrase):
-        return phrase.noun.is_person
-    return phrase.pronoun != "it"
+def kind_of(phrase):
+    """person, animal, thing ...; names, pairs and pronouns that stand for no noun are people."""
+    return phrase.noun.kind if phrase.noun else "person"
 
 
 def _can_take_not(meaning):
@@ -304,9 +299,9 @@ def is_marked_subject(phrase):
     """A subject no German reader could take for an accusative."""
     if phrase.is_pronoun:
         return phrase.person in (0, 1, 3, 4) or phrase.pronoun == "he"
-    return _is_noun(phrase) and phrase.gender == MASCULINE and phrase.determiner != NAME_OWNER
+    return is_noun(phrase) and phrase.gender == MASCULINE and phrase.determiner != NAME_OWNER
 
 
 def is_marked_object(phrase):
     """An accusative no German reader could take for a subject."""
-    return _is_noun(phrase) and phrase.gender == MASCULINE and phrase.determiner != NAME_OWNER
+    return is_noun(phrase) and phrase.gender == MASCULINE and phrase.determiner != NAME_OWNER

@@ -4,7 +4,7 @@ _IRREGULAR = {  # base: past, participle
     "be": "was been", "bring": "brought brought", "buy": "bought bought", "catch": "caught caught", "come": "came come",
     "dream": "dreamed dreamed", "drink": "drank drunk", "drive": "drove driven", "eat": "ate eaten", "fall": "fell fallen",
     "feed": "fed fed", "find": "found found", "fly": "flew flown", "forget": "forgot forgotten", "get": "got gotten",
-    "give": "gave given", "go": "went gone", "hang": "hung hung", "have": "had had", "hide": "hid hidden", "hold": "held held",
+    "give": "gave given", "go": "went gone", "hang": "hung hung", "have": "had had", "hear": "heard heard", "hide": "hid hidden", "hold": "held held",
     "keep": "kept kept", "know": "knew known", "lend": "lent lent", "lie": "lied lied", "lose": "lost lost", "put": "put put",
     "read": "read read", "run": "ran run", "say": "said said", "see": "saw seen", "sell": "sold sold", "send": "sent sent",
     "sing": "sang sung", "sit": "sat sat", "sleep": "slept slept", "swim": "swam swum", "take": "took taken", "tell": "told told",

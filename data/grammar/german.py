@@ -1,8 +1,8 @@
 """Puts a meaning into German words. Every function appends (text, bits) pairs to `out`."""
 
-from grammar.meaning import (ALL, DEFINITE, EVERY, FIRST, FUTURE, INDEFINITE, LAST, MANY, NAME_OWNER, NEGATIVE, NUMBER, PERFECT, PLUPERFECT, POSSESSIVE,
+from grammar.meaning import (ALL, DEFINITE, EVERY, FUTURE, INDEFINITE, LAST, MANY, NAME_OWNER, NEGATIVE, NUMBER, PERFECT, PLUPERFECT, POSSESSIVE,
                              PRESENT, SECOND, THIS, WHICH)
-from grammar.nouns import ACCUSATIVE, DATIVE, FEMININE, GENITIVE, MASCULINE, NOMINATIVE, PLURAL
+from grammar.nouns import ACCUSATIVE, DATIVE, GENITIVE, NOMINATIVE, PLURAL
 from grammar.verbs import HABEN, SEIN, WERDEN
 
 COMMA = (",", 0)

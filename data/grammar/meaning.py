@@ -39,14 +39,20 @@ class NounPhrase:
 
 
 class Pronoun:
-    """A personal pronoun; `gender` is the German gender of what it stands for, `pronoun` what English calls it."""
+    """A personal pronoun, or the gap a relative pronoun leaves.
 
-    __slots__ = ("person", "gender", "pronoun", "noun_bit")
+    `gender` is the German gender of what it stands for, `pronoun` what English calls it, `noun` the noun it stands for, where that is known.
+    """
+
+    __slots__ = ("person", "gender", "pronoun", "noun_bit", "noun")
     is_pronoun, is_name, is_pair = True, False, False
-    relative = None
 
-    def __init__(self, person, gender, pronoun, bit):
-        self.person, self.gender, self.pronoun, self.noun_bit = person, gender, pronoun, bit
+    def __init__(self, person, gender, pronoun, bit, noun=None):
+        self.person, self.gender, self.pronoun, self.noun_bit, self.noun = person, gender, pronoun, bit, noun
+
+    @classmethod
+    def standing_for(cls, phrase, bit):
+        return cls(phrase.person, phrase.gender, phrase.pronoun, bit, phrase.noun)
 
 
 class NamePhrase:
@@ -56,7 +62,7 @@ class NamePhrase:
     is_pronoun, is_name, is_pair = False, True, False
     person = 2
     number = 0
-    relative = None
+    noun = None
 
     def __init__(self, name, bit):
         self.text, self.gender, self.pronoun, self.noun_bit = name.text, name.gender, name.pronoun, bit
@@ -71,7 +77,7 @@ class Pair:
     number = 1
     gender = 3
     pronoun = "they"
-    relative = None
+    noun = None
 
     def __init__(self, first, second, bit):
         self.first, self.second, self.noun_bit = first, second, bit

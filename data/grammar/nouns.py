@@ -224,7 +224,7 @@ Clara she
 Peter he
 Paul he
 Martin he
-Jonas he
+Simon he
 Leon he
 Daniel he
 """

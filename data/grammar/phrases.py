@@ -4,7 +4,7 @@ from grammar import times
 from grammar.held_out import ADJECTIVES, EVERYBODY, OBJECTS, VERBS
 from grammar.meaning import (ALL, DEFINITE, EVERY, INDEFINITE, MANY, NAME_OWNER, NUMBER, POSSESSIVE, THIS, Fixed, Middle, NamePhrase, NounPhrase, Pair,
                              PrepositionPhrase, Pronoun)
-from grammar.nouns import ACCUSATIVE, CITY_LIST, DATIVE, FEMININE, KINDS, MASCULINE, NAME_LIST, NEUTER, PLURAL
+from grammar.nouns import ACCUSATIVE, CITY_LIST, DATIVE, FEMININE, KINDS, MASCULINE, NAME_LIST, PLURAL
 
 # (person, gender, English); sie is she or they, as the verb says.
 _PRONOUNS = [(0, MASCULINE, "I"), (1, MASCULINE, "you"), (2, MASCULINE, "he"), (2, FEMININE, "she"), (3, PLURAL, "we"), (4, PLURAL, "you"), (5, PLURAL, "they")]
@@ -12,10 +12,17 @@ _SPEAKERS = [_PRONOUNS[0], _PRONOUNS[1], _PRONOUNS[3 + 1], _PRONOUNS[5]]
 _SINGULAR = [DEFINITE] * 11 + [INDEFINITE] * 5 + [POSSESSIVE] * 3 + [THIS] * 2 + [EVERY] + [NAME_OWNER]
 _PLURAL = [DEFINITE] * 9 + [INDEFINITE] * 3 + [NUMBER] * 4 + [POSSESSIVE] * 3 + [THIS] * 2 + [MANY] + [ALL]
 _BUILDINGS = [noun for noun in KINDS["inside"] if noun.lemma in ("Haus", "Schule", "Kirche", "Museum", "Restaurant", "Hotel", "Laden", "Bibliothek")]
+_FAR_INSIDE = [noun for noun in KINDS["inside"] if noun.lemma in ("Wald", "Stadt", "Dorf", "Park")]
+_FAR_ON_TOP = [noun for noun in KINDS["on_top"] if noun.lemma in ("Insel", "Berg")]
 _AROUND = (("vor", "in front of"), ("hinter", "behind"), ("neben", "next to"))
 _WITH = (("mit", "with", DATIVE), ("mit", "with", DATIVE), ("für", "for", ACCUSATIVE), ("ohne", "without", ACCUSATIVE))
 _OFTEN = (("oft", "often"), ("immer", "always"), ("selten", "rarely"), ("manchmal", "sometimes"))
 _OBJECT_PRONOUNS = ((0, MASCULINE, "I"), (1, MASCULINE, "you"), (3, PLURAL, "we"), (4, PLURAL, "you"))
+
+
+def _same_speakers(person, other):
+    """Whether two persons overlap: ich and wir, du and ihr."""
+    return person == other or {person, other} in ({0, 3}, {1, 4})
 
 
 class Phrases:
@@ -106,10 +113,10 @@ class Phrases:
         random = self.random
         animate = "person" in verb.kinds
         if antecedent is not None and random.chance(45) and self.may_stand_for(antecedent, verb):
-            return Pronoun(antecedent.person, antecedent.gender, antecedent.pronoun, self.bits(1))
+            return Pronoun.standing_for(antecedent, self.bits(1))
         if animate and random.chance(12):
             choice = random.pick(_OBJECT_PRONOUNS)
-            if reference is None or choice[0] != reference.person:
+            if not _same_speakers(choice[0], reference.person):
                 return self.pronoun(choice)
         if animate and random.chance(10):
             return self.name()
@@ -123,11 +130,13 @@ class Phrases:
         """Only people, by name or noun, come back as objects; and only of verbs that take people."""
         return "person" in verb.kinds and antecedent.person in (2, 5)
 
-    def recipient(self):
+    def recipient(self, subject=None):
         """A person in the dative."""
         random, share = self.random, self.random.below(100)
         if share < 20:
-            return self.pronoun(random.pick(_OBJECT_PRONOUNS))
+            choice = random.pick(_OBJECT_PRONOUNS)
+            if subject is None or not _same_speakers(choice[0], subject.person):
+                return self.pronoun(choice)
         if share < 30:
             return self.name()
         return self.person(adjective_percent=20)
@@ -149,15 +158,15 @@ class Phrases:
         german, english = random.pick(_AROUND)
         return self._located(german, english, random.pick(_BUILDINGS), DATIVE)
 
-    def direction(self):
-        """Where to: in den Garten, auf die Brücke, zum Arzt, nach Berlin."""
+    def direction(self, far):
+        """Where to: in den Garten, auf die Brücke, zum Arzt; `far` as one drives or flies: nach Berlin, auf die Insel."""
         random, share = self.random, self.random.below(100)
-        if share < 18:
+        if far and share < 40:
             return self._city("nach", "to")
-        if share < 68:
-            return self._located("in", "into", random.pick(KINDS["inside"]), ACCUSATIVE)
+        if share < 65:
+            return self._located("in", "into", random.pick(_FAR_INSIDE if far else KINDS["inside"]), ACCUSATIVE)
         if share < 82:
-            return self._located("auf", "onto", random.pick(KINDS["on_top"]), ACCUSATIVE)
+            return self._located("auf", "onto", random.pick(_FAR_ON_TOP if far else KINDS["on_top"]), ACCUSATIVE)
         return self._located("zu", "to", random.pick(KINDS["person"]), DATIVE)
 
     def target(self):
@@ -184,7 +193,7 @@ class Phrases:
         german, english, case = self.random.pick(_WITH)
         share = self.random.below(100)
         choice = self.random.pick(_OBJECT_PRONOUNS)
-        if share < 15 and choice[0] != reference.person:
+        if share < 15 and not _same_speakers(choice[0], reference.person):
             phrase = self.pronoun(choice)
         elif share < 30:
             phrase = self.name()

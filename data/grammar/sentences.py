@@ -1,11 +1,10 @@
 """Draws whole sentences and writes them down in both languages with their word links."""
 
 from grammar import english, german, verbs
-from grammar.clauses import ACTIVE_KINDS, Clauses, is_marked_object, is_marked_subject
+from grammar.clauses import ACTIVE_KINDS, Clauses, is_marked_object, is_marked_subject, is_noun
 from grammar.held_out import EVERYBODY
-from grammar.meaning import (DEFINITE, FIRST, FUTURE, INDEFINITE, LAST, NAME_OWNER, NEGATIVE, NUMBER, PERFECT, PLUPERFECT, POSSESSIVE, PRESENT, PRETERITE,
-                             SECOND, WHICH, Clause, NounPhrase, Pronoun)
-from grammar.nouns import ACCUSATIVE, DATIVE, KINDS, MASCULINE, NOMINATIVE, PLURAL
+from grammar.meaning import DEFINITE, FIRST, FUTURE, INDEFINITE, LAST, NEGATIVE, NUMBER, PLUPERFECT, PRESENT, SECOND, WHICH, Clause, NounPhrase, Pronoun
+from grammar.nouns import ACCUSATIVE, KINDS, MASCULINE, PLURAL
 from grammar.prng import Random
 from grammar.times import ANY, PAST
 
@@ -14,6 +13,7 @@ COMMA = (",", 0)
 
 _CONJUNCTIONS = (("weil", "because"), ("weil", "because"), ("wenn", "if"), ("obwohl", "although"), ("bevor", "before"), ("während", "while"), ("als", "when"),
                  ("damit", "so that"), ("nachdem", "after"))
+_TENSE_AFTER = {"als": PAST, "nachdem": PAST, "wenn": ANY, "damit": ANY}  # the others go with both
 _FRONT_CONJUNCTIONS = (("weil", "because"), ("wenn", "if"), ("obwohl", "although"), ("als", "when"), ("nachdem", "after"), ("bevor", "before"))
 
 
@@ -78,15 +78,15 @@ class Sentences(Clauses):
         thing, dative, subject = meaning.object, meaning.dative, meaning.subject
         if meaning.negated or meaning.verb is verbs.have:
             return
-        if thing and _is_noun(thing) and thing.owner is None and not dative:
+        if thing and is_noun(thing) and thing.owner is None and not dative:
             if is_marked_object(thing) or is_marked_subject(subject) or thing.person != subject.person and subject.person in (2, 5):
                 meaning.front = "object"
-        elif dative and _is_noun(dative) and dative.owner is None and dative.determiner != NUMBER and self.random.chance(60):
+        elif dative and is_noun(dative) and dative.owner is None and dative.determiner != NUMBER and self.random.chance(60):
             meaning.front = "dative"
 
     def _draw_subject_extras(self, meaning):
         subject, random = meaning.subject, self.random
-        if not _is_noun(subject) or subject.determiner == NEGATIVE:
+        if not is_noun(subject) or subject.determiner == NEGATIVE:
             return
         share = random.below(100)
         if share < 9:
@@ -98,7 +98,7 @@ class Sentences(Clauses):
 
     def _draw_object_extras(self, meaning):
         thing = meaning.object
-        if thing is None or not _is_noun(thing) or thing.determiner == NEGATIVE:
+        if thing is None or not is_noun(thing) or thing.determiner == NEGATIVE:
             return
         share = self.random.below(100)
         if share < 8:
@@ -119,7 +119,8 @@ class Sentences(Clauses):
         else:
             source.append(("und", bit))
             target += [COMMA, ("and", bit)]
-        second = self.clause(antecedent=first.subject, subject=self._same_or_new(first.subject, 30))
+        subject = self._same_or_new(first.subject, 30)
+        second = self.clause(subject=subject, antecedent=_if_new(subject, first))
         german.clause(second, SECOND, source)
         english.clause(second, target)
 
@@ -139,39 +140,39 @@ class Sentences(Clauses):
     # --- subordinate clauses ----------------------------------------------------------------------------------------------------------
 
     def _same_or_new(self, subject, percent):
-        """A pronoun for `subject`, or None: somebody new."""
+        """A pronoun for `subject`, or somebody new."""
         if self.random.chance(percent):
-            return Pronoun(subject.person, subject.gender, subject.pronoun, self.bits(1)) if not _is_speaker(subject) else self._speaker(subject)
-        return None
+            return Pronoun.standing_for(subject, self.bits(1))
+        return self._new_subject()
 
-    def _speaker(self, subject):
-        return Pronoun(subject.person, subject.gender, subject.pronoun, self.bits(1))
-
-    def _subordinate(self, main, when):
-        """A clause that hangs on `main`: its pronouns stand for the subject of `main`."""
-        subject = self._same_or_new(main.subject, 50)
-        if subject is None:
-            subject = self._other_subject()
-        return self.clause(subject=subject, when=when, antecedent=main.subject, extras=self.random.chance(50))
-
-    def _other_subject(self):
-        """Not a third-person pronoun: that would stand for the subject of the main clause."""
+    def _new_subject(self):
+        """Not a third-person pronoun: that would stand for the subject of the other clause."""
         subject = self.subject()
         return self.person() if subject.is_pronoun and subject.person in (2, 5) else subject
 
-    def _joined(self, conjunction):
-        """A main clause and a subordinate one in fitting tenses."""
-        when = PAST if conjunction[0] in ("als", "nachdem") else ANY if conjunction[0] in ("wenn", "damit") else PAST if self.random.chance(50) else ANY
-        main = self.clause(when=when, extras=self.random.chance(45))
-        inner = self._subordinate(main, when)
-        if conjunction[0] == "nachdem" and inner.verb and not inner.passive and inner.verb not in (verbs.like, verbs.belong):
-            inner.modal, inner.gladly, inner.tense = None, 0, PLUPERFECT
-        return main, inner
+    def _following(self, earlier, when, **options):
+        """A clause whose pronouns stand for the subject of an `earlier` one."""
+        subject = self._same_or_new(earlier.subject, 50)
+        return self.clause(subject=subject, when=when, antecedent=_if_new(subject, earlier), extras=self.random.chance(50), **options)
+
+    def _joined(self, german_word, subordinate_first):
+        """The earlier and the later of two clauses, in tenses that fit the conjunction."""
+        when = _TENSE_AFTER.get(german_word)
+        if when is None:
+            when = PAST if self.random.chance(50) else ANY
+        options = {"kinds": ACTIVE_KINDS} if german_word == "nachdem" else {}
+        earlier = self.clause(when=when, extras=self.random.chance(45), **options)
+        later = self._following(earlier, when, **options)
+        if german_word == "nachdem":
+            inner = earlier if subordinate_first else later
+            if inner.verb:
+                inner.modal, inner.gladly, inner.tense = None, 0, PLUPERFECT
+        return earlier, later
 
     def subordinate_last(self, source, target):
         conjunction = self.random.pick(_CONJUNCTIONS)
         bit = self.bits(1)
-        main, inner = self._joined(conjunction)
+        main, inner = self._joined(conjunction[0], subordinate_first=False)
         self._draw_front(main)
         german.clause(main, SECOND, source)
         source += [COMMA, (conjunction[0], bit)]
@@ -184,9 +185,7 @@ class Sentences(Clauses):
         """Weil der Hund müde ist, schläft er."""
         conjunction = self.random.pick(_FRONT_CONJUNCTIONS)
         bit = self.bits(1)
-        inner, main = self._joined(conjunction)
-        if conjunction[0] == "nachdem" and main.tense == PLUPERFECT:
-            inner, main = self._joined(("als", "when"))
+        inner, main = self._joined(conjunction[0], subordinate_first=True)
         source.append((conjunction[0], bit))
         german.clause(inner, LAST, source)
         source.append(COMMA)
@@ -205,7 +204,7 @@ class Sentences(Clauses):
             outer.middle = self.not_()
             outer.negated = True
         bit = self.bits(1)
-        inner = self._subordinate(outer, PAST if outer.tense != PRESENT and outer.tense != FUTURE else None)
+        inner = self._following(outer, PAST if outer.tense != PRESENT and outer.tense != FUTURE else None)
         german.clause(outer, SECOND, source)
         source += [COMMA, ("dass", bit)]
         german.clause(inner, LAST, source)
@@ -240,7 +239,7 @@ class Sentences(Clauses):
     def _infinitive_of(self, subject):
         inner = self.clause(subject=subject, kinds=ACTIVE_KINDS, extras=False)
         inner.tense, inner.modal, inner.middle, inner.gladly, inner.negated = PRESENT, None, None, 0, False
-        if inner.object and _is_noun(inner.object) and inner.object.determiner == NEGATIVE:
+        if inner.object and is_noun(inner.object) and inner.object.determiner == NEGATIVE:
             inner.object.determiner, inner.object.negation_bit = INDEFINITE, 0
         if self.random.chance(25):
             inner.place = self.place() if not inner.direction else None
@@ -369,12 +368,9 @@ class Sentences(Clauses):
             english.preposition_phrase(place, target)
 
 
-def _is_noun(phrase):
-    return not (phrase.is_pronoun or phrase.is_name or phrase.is_pair)
-
-
-def _is_speaker(phrase):
-    return phrase.is_pronoun and phrase.person not in (2, 5)
+def _if_new(subject, earlier):
+    """Whom an object pronoun may stand for: the subject of the `earlier` clause, unless `subject` does so already."""
+    return None if subject.is_pronoun and subject.person in (2, 5) else earlier.subject
 
 
 # Kinds of sentences, and how often of 100.

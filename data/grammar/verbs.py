@@ -79,7 +79,7 @@ weg|werfen wirft warf geworfen h imp=wirf ; throw +away ; thing clothing readabl
 ein|packen packt packte gepackt h ; pack +up ; thing clothing readable
 an|ziehen zieht zog gezogen h ; put +on ; clothing
 aus|ziehen zieht zog gezogen h ; take +off ; clothing
-auf|machen macht machte gemacht h ; open ; container thing
+auf|machen macht machte gemacht h ; open ; container readable
 vor|lesen liest las gelesen h imp=lies ; read +aloud ; readable
 zurück|geben gibt gab gegeben h imp=gib ; give +back ; thing readable clothing
 """
