@@ -1,0 +1,53 @@
+# attention_library(NAME TYPES ... PATTERNS ... NORMS ... [TYPE_FOLDER dir]) declares lacuna_NAME with these types, patterns and norms. Types are looked for in
+# attention/types/, then in TYPE_FOLDER (how the tests build one of their own).
+
+set(ATTENTION_FOLDER ${CMAKE_CURRENT_LIST_DIR})
+
+# Instruction sets that the row maps and the core are compiled for, and their compiler flags: the best one is chosen at run time.
+set(ATTENTION_TARGETS avx2 avx512)
+set(ATTENTION_FLAGS_avx2 -march=haswell -maes -mpclmul) # Highway counts AES as a part of AVX2
+set(ATTENTION_FLAGS_avx512 -march=skylake-avx512)
+
+function(attention_library name)
+  cmake_parse_arguments(arg "" "TYPE_FOLDER" "TYPES;PATTERNS;NORMS" ${ARGN})
+  set(folder ${CMAKE_CURRENT_BINARY_DIR}/lacuna_${name}_files)
+  set(sources attention.cpp call.cpp dropout.cpp norm.cpp plan.cpp reference.cpp registry.cpp)
+  list(TRANSFORM sources PREPEND ${ATTENTION_FOLDER}/)
+
+  foreach(type IN LISTS arg_TYPES)
+    set(TYPE ${type})
+    set(TYPE_HEADER attention/types/${type}.h)
+    if(arg_TYPE_FOLDER AND EXISTS ${arg_TYPE_FOLDER}/${type}.h)
+      set(TYPE_HEADER ${arg_TYPE_FOLDER}/${type}.h)
+    endif()
+    foreach(TARGET IN LISTS ATTENTION_TARGETS)
+      configure_file(${ATTENTION_FOLDER}/type_simd.cpp.in ${folder}/${type}_${TARGET}.cpp @ONLY)
+      set_source_files_properties(${folder}/${type}_${TARGET}.cpp PROPERTIES COMPILE_OPTIONS "${ATTENTION_FLAGS_${TARGET}}" SKIP_PRECOMPILE_HEADERS ON)
+      list(APPEND sources ${folder}/${type}_${TARGET}.cpp)
+    endforeach()
+    configure_file(${ATTENTION_FOLDER}/type.cpp.in ${folder}/${type}.cpp @ONLY)
+    list(APPEND sources ${folder}/${type}.cpp)
+    string(APPEND TYPE_DECLARATIONS "extern const TypeEntry kType_${type};\n")
+    list(APPEND TYPE_NAMES "&kType_${type}")
+  endforeach()
+  foreach(pattern IN LISTS arg_PATTERNS)
+    set(PATTERN ${pattern})
+    configure_file(${ATTENTION_FOLDER}/pattern.cpp.in ${folder}/pattern_${pattern}.cpp @ONLY)
+    list(APPEND sources ${folder}/pattern_${pattern}.cpp)
+    string(APPEND PATTERN_DECLARATIONS "extern const PatternEntry kPattern_${pattern};\n")
+    list(APPEND PATTERN_NAMES "&kPattern_${pattern}")
+  endforeach()
+  foreach(norm IN LISTS arg_NORMS)
+    set(NORM ${norm})
+    configure_file(${ATTENTION_FOLDER}/norm.cpp.in ${folder}/norm_${norm}.cpp @ONLY)
+    list(APPEND sources ${folder}/norm_${norm}.cpp)
+    string(APPEND NORM_DECLARATIONS "extern const NormEntry kNorm_${norm};\n")
+    list(APPEND NORM_NAMES "&kNorm_${norm}")
+  endforeach()
+  list(JOIN TYPE_NAMES ", " TYPE_NAMES)
+  list(JOIN PATTERN_NAMES ", " PATTERN_NAMES)
+  list(JOIN NORM_NAMES ", " NORM_NAMES)
+  configure_file(${ATTENTION_FOLDER}/lists.cpp.in ${folder}/lists.cpp @ONLY)
+
+  lacuna_library(${name} TORCH SOURCES ${sources} ${folder}/lists.cpp LINKS lacuna_base lacuna_config lacuna_kernels PkgConfig::highway)
+endfunction()

@@ -1,0 +1,77 @@
+#include "attention/call.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "attention/registry.h"
+#include "base/random.h"
+
+namespace lacuna {
+namespace {
+
+void require(bool holds, const AttentionCall& call, const char* what) {
+  if (holds) return;
+  std::ostringstream message;
+  message << "attention: " << what << "; q " << call.q.sizes() << ", k " << call.k.sizes() << ", v " << call.v.sizes();
+  throw ShapeError(message.str());
+}
+
+}  // namespace
+
+const char* name_of(AttentionSite site) {
+  switch (site) {
+    case AttentionSite::kEncoderSelf:
+      return "encoder_self";
+    case AttentionSite::kDecoderSelf:
+      return "decoder_self";
+    case AttentionSite::kCross:
+      break;
+  }
+  return "cross";
+}
+
+KeyRange KeyRange::of(const RaggedShape& shape) {
+  KeyRange keys;
+  for (int64_t b = 0; b < shape.num_sentences(); ++b) {
+    keys.begin.push_back(shape.begin(b));
+    keys.count.push_back(shape.length(b));
+  }
+  return keys;
+}
+
+void check_shapes(const AttentionCall& call) {
+  require(call.q.dim() == 3 && call.k.dim() == 3 && call.v.dim() == 3, call, "q, k and v must be [T, H, d]");
+  require(call.q.size(1) == call.k.size(1) && call.k.size(1) == call.v.size(1), call, "q, k and v must have the same heads");
+  require(call.q.size(2) == call.k.size(2) && call.k.size(0) == call.v.size(0), call, "k must be as wide as q and as long as v");
+  require(call.queries && call.keys && call.type, call, "queries, keys and type must be given");
+  require(call.queries->num_tokens() == call.q.size(0), call, "the sentences' borders must end where q ends");
+  const auto sentences = static_cast<size_t>(call.queries->num_sentences());
+  require(call.keys->begin.size() == sentences && call.keys->count.size() == sentences, call, "one key range per sentence of queries");
+  require(call.first_position.empty() || call.first_position.size() == sentences, call, "one first position per sentence of queries");
+  const int64_t rows = call.keys->slots.empty() ? call.k.size(0) : static_cast<int64_t>(call.keys->slots.size());
+  for (size_t b = 0; b < sentences; ++b)
+    require(call.keys->begin[b] >= 0 && call.keys->begin[b] + call.keys->count[b] <= rows, call, "a key range ends outside of k");
+}
+
+int32_t query_position(const AttentionCall& call, int64_t b, int32_t i) {
+  return call.first_position.empty() ? i : call.first_position[static_cast<size_t>(b)] + i;
+}
+
+void visible_keys(const AttentionCall& call, int64_t b, int64_t head, int32_t position, std::vector<KeySegment>& segments) {
+  segments.clear();
+  const int32_t count = call.keys->count[static_cast<size_t>(b)];
+  call.type->pattern(head).append_visible(position, call.causal ? std::min(count, position + 1) : count, segments);
+}
+
+AttentionDropout dropout_of(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head) {
+  if (!context.training || call.dropout <= 0) return {};
+  const uint64_t place = static_cast<uint64_t>(call.layer) * 4 + static_cast<uint64_t>(call.site);
+  const uint64_t key = random_key(context.seed, RandomUse::kAttentionDropout, static_cast<uint64_t>(context.step), place);
+  return AttentionDropout(call.dropout, key, head, call.queries->id(b));
+}
+
+bool is_probed(const AttentionCall& call, const ForwardContext& context) {
+  return context.probe != nullptr && context.probe->wants(call.layer, call.site);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <vector>
+
+#include "attention/attention.h"
+#include "attention/dropout.h"
+#include "attention/pattern.h"
+
+/// What the core and the reference both work out from an AttentionCall.
+namespace lacuna {
+
+/// Throws ShapeError if the parts of the call do not fit together.
+void check_shapes(const AttentionCall& call);
+
+/// Position of query i of sentence b.
+int32_t query_position(const AttentionCall& call, int64_t b, int32_t i);
+
+/// The keys that a query sees: replaces `segments`.
+void visible_keys(const AttentionCall& call, int64_t b, int64_t head, int32_t position, std::vector<KeySegment>& segments);
+
+/// The dropout of one sentence and head; inactive unless in training.
+AttentionDropout dropout_of(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head);
+
+/// True if a probe wants the weights of this call.
+bool is_probed(const AttentionCall& call, const ForwardContext& context);
+
+}  // namespace lacuna

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+
+namespace lacuna {
+
+/// Which attention weights of one sentence and head are dropped: a pure function of the seed, the step, the place in the model, the
+/// sentence's id and the positions of query and key. Nothing is stored for the backward pass, and neither threads nor batching change it.
+class AttentionDropout {
+ public:
+  AttentionDropout() = default;  ///< drops nothing
+  AttentionDropout(double rate, uint64_t call_key, int64_t head, int64_t sentence_id);
+
+  bool is_active() const { return threshold_ > 0; }
+  /// What a kept weight is multiplied with: 1 / (1 - rate).
+  double scale() const { return scale_; }
+  /// factors [count]: scale() or 0, for the keys at positions begin, begin + stride, ...
+  void factors(int32_t query, int32_t begin, int32_t count, int32_t stride, float* factors) const;
+  void factors(int32_t query, int32_t begin, int32_t count, int32_t stride, double* factors) const;
+
+ private:
+  uint64_t key_ = 0;
+  uint32_t threshold_ = 0;  // a weight is dropped if the upper 24 of its 32 random bits are below
+  double scale_ = 1;
+};
+
+}  // namespace lacuna

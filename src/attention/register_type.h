@@ -1,0 +1,59 @@
+#pragma once
+
+#include <concepts>
+#include <memory>
+
+#include "attention/registry.h"
+#include "attention/row_plain.h"
+#include "config/read_options.h"
+
+/// How a type's or a pattern's file becomes an entry of the registry. Used by the small files that CMake writes.
+namespace lacuna::types {
+
+template <class Options>
+std::shared_ptr<const void> read_type_options(const ConfigNode& node) {
+  auto options = std::make_shared<Options>(read_options<Options>(node));
+  if constexpr (requires { options->check(node); }) options->check(node);
+  return options;
+}
+
+template <class Options>
+ConfigNode write_type_options(const void* options) {
+  return write_options(*static_cast<const Options*>(options));
+}
+
+template <class Map, class Options>
+constexpr TypeEntry type_entry(const char* name, const Info& info, std::vector<Example> (*examples)(), RowFunctions<float> (*avx2)(),
+                               RowFunctions<float> (*avx512)()) {
+  return {.name = name,
+          .info = info,
+          .needs_scores = BackwardNeedsScores<Map, PlainRow<double>>,
+          .read = read_type_options<Options>,
+          .write = write_type_options<Options>,
+          .examples = examples,
+          .plain = RowFunctionsOf<Map, Options, PlainRow<double>>::get(),
+          .avx2 = avx2,
+          .avx512 = avx512};
+}
+
+}  // namespace lacuna::types
+
+namespace lacuna::patterns {
+
+template <std::derived_from<AttentionPattern> Pattern, class Options>
+std::shared_ptr<const AttentionPattern> read_pattern(const ConfigNode& node, ConfigNode& description) {
+  const auto options = read_options<Options>(node);
+  description = write_options(options);
+  if constexpr (std::is_empty_v<Options>) {
+    return std::make_shared<Pattern>();
+  } else {
+    return std::make_shared<Pattern>(options);
+  }
+}
+
+template <class Pattern, class Options>
+constexpr PatternEntry pattern_entry(const char* name, bool needs_distance) {
+  return {.name = name, .needs_distance = needs_distance, .read = read_pattern<Pattern, Options>};
+}
+
+}  // namespace lacuna::patterns

@@ -1,0 +1,100 @@
+#include "attention/registry.h"
+
+#include <utility>
+
+#include "base/spelling.h"
+
+namespace lacuna {
+namespace {
+
+/// The entry that `node`, a scalar, names; `what` is its kind in the error.
+template <class Entry>
+const Entry& named(std::span<const Entry* const> entries, const ConfigNode& node, const std::string& what) {
+  std::vector<std::string> names;
+  for (const Entry* entry : entries) {
+    if (node.text() == entry->name) return *entry;
+    names.push_back(entry->name);
+  }
+  node.fail("known " + what + "s: " + join(names) + did_you_mean(node.text(), names));
+}
+
+/// A choice is a bare name or a map with `type`: gives the name's node. The rest of the map are options.
+const ConfigNode& type_node(const ConfigNode& node, const std::string& what) {
+  if (node.is_scalar()) return node;
+  const ConfigNode* type = node.is_map() ? node.find("type") : nullptr;
+  if (type == nullptr || !type->is_scalar()) node.fail("expected the name of " + what + ", or a map with `type`");
+  return *type;
+}
+
+ConfigNode options_of(const ConfigNode& node, std::initializer_list<const char*> others) {
+  if (!node.is_map()) return ConfigNode::map({}, node.place());
+  ConfigNode options = node;
+  for (const char* key : others) options.erase(key);
+  return options;
+}
+
+struct NamedPattern {
+  std::shared_ptr<const AttentionPattern> pattern;
+  ConfigNode description;
+  bool needs_distance;
+};
+
+NamedPattern make_pattern(const ConfigNode& node) {
+  const auto& entry = named(patterns::all_patterns(), type_node(node, "a pattern"), "pattern");
+  ConfigNode description, options;
+  auto pattern = entry.read(options_of(node, {"type"}), options);
+  description.set("type", ConfigNode::scalar(entry.name));
+  for (const auto& [key, value] : options.entries()) description.set(key, value);
+  return {std::move(pattern), std::move(description), entry.needs_distance};
+}
+
+/// `pattern:` one for all heads, or {heads: [one a head]}; no node = full.
+std::vector<NamedPattern> make_patterns(const ConfigNode* node, int64_t num_heads) {
+  if (node == nullptr) return {make_pattern(ConfigNode::scalar("full"))};
+  const ConfigNode* heads = node->is_map() ? node->find("heads") : nullptr;
+  if (heads == nullptr) return {make_pattern(*node)};
+  if (!heads->is_list() || static_cast<int64_t>(heads->items().size()) != num_heads)
+    heads->fail("expected a list of " + std::to_string(num_heads) + " patterns, one for each head");
+  std::vector<NamedPattern> patterns;
+  for (const ConfigNode& head : heads->items()) patterns.push_back(make_pattern(head));
+  return patterns;
+}
+
+ConfigNode describe_patterns(const std::vector<NamedPattern>& patterns) {
+  if (patterns.size() == 1) return patterns[0].description;
+  std::vector<ConfigNode> heads;
+  for (const NamedPattern& pattern : patterns) heads.push_back(pattern.description);
+  return ConfigNode::map({{"heads", ConfigNode::list(std::move(heads))}});
+}
+
+}  // namespace
+
+AttentionType::AttentionType(const types::TypeEntry& entry, std::shared_ptr<const void> options,
+                             std::vector<std::shared_ptr<const AttentionPattern>> patterns, ConfigNode description, bool needs_distance)
+    : entry_(entry),
+      options_(std::move(options)),
+      patterns_(std::move(patterns)),
+      description_(std::move(description)),
+      needs_distance_(needs_distance) {}
+
+std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node, int64_t num_heads) {
+  const auto& entry = named(types::all_types(), type_node(node, "an attention type"), "type");
+  auto options = entry.read(options_of(node, {"type", "pattern", "norm"}));
+  const auto named_patterns = make_patterns(node.is_map() ? node.find("pattern") : nullptr, num_heads);
+
+  ConfigNode description;
+  description.set("type", ConfigNode::scalar(entry.name));
+  const ConfigNode written = entry.write(options.get());
+  for (const auto& [key, value] : written.entries()) description.set(key, value);
+  description.set("pattern", describe_patterns(named_patterns));
+
+  std::vector<std::shared_ptr<const AttentionPattern>> patterns;
+  bool needs_distance = false;
+  for (const NamedPattern& pattern : named_patterns) {
+    patterns.push_back(pattern.pattern);
+    needs_distance = needs_distance || pattern.needs_distance;
+  }
+  return std::make_shared<AttentionType>(entry, std::move(options), std::move(patterns), std::move(description), needs_distance);
+}
+
+}  // namespace lacuna

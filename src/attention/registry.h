@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "attention/pattern.h"
+#include "attention/row_functions.h"
+#include "config/config_node.h"
+
+/// What attention can do, by name: the lists of CMakeLists.txt as tables. CMake writes a small file around each name.
+namespace lacuna {
+
+namespace types {
+
+/// A type as the core sees it. `options` are the type's own struct behind a pointer that only its own functions look through.
+struct TypeEntry {
+  const char* name;
+  Info info;
+  bool needs_scores;  ///< its backward pass looks at the scores too
+  /// Reads the keys of `node` that the type owns (all but type, pattern and norm). Throws ConfigError.
+  std::shared_ptr<const void> (*read)(const ConfigNode& node);
+  /// The options as a map, defaults included.
+  ConfigNode (*write)(const void* options);
+  std::vector<Example> (*examples)();
+  RowFunctions<double> plain;
+  RowFunctions<float> (*avx2)();
+  RowFunctions<float> (*avx512)();
+};
+
+std::span<const TypeEntry* const> all_types();
+
+}  // namespace types
+
+namespace patterns {
+
+struct PatternEntry {
+  const char* name;
+  bool needs_distance;  ///< has no meaning between two sentences
+  /// Reads the keys of `node` that the pattern owns (all but type); gives back the options in full through `description`.
+  std::shared_ptr<const AttentionPattern> (*read)(const ConfigNode& node, ConfigNode& description);
+};
+
+std::span<const PatternEntry* const> all_patterns();
+
+}  // namespace patterns
+
+/// An attention type with its options, and the pattern of each head.
+class AttentionType {
+ public:
+  /// patterns: one for all heads, or one a head.
+  AttentionType(const types::TypeEntry& entry, std::shared_ptr<const void> options,
+                std::vector<std::shared_ptr<const AttentionPattern>> patterns, ConfigNode description, bool needs_distance);
+
+  std::string name() const { return entry_.name; }
+  const types::TypeEntry& entry() const { return entry_; }
+  const void* options() const { return options_.get(); }
+  const AttentionPattern& pattern(int64_t head) const { return *patterns_[patterns_.size() == 1 ? 0 : static_cast<size_t>(head)]; }
+  /// True if a pattern looks at how far a key is from the query: without meaning between two sentences.
+  bool needs_distance() const { return needs_distance_; }
+  /// Type, options and pattern as YAML would say them, defaults included.
+  const ConfigNode& description() const { return description_; }
+
+ private:
+  const types::TypeEntry& entry_;
+  std::shared_ptr<const void> options_;
+  std::vector<std::shared_ptr<const AttentionPattern>> patterns_;
+  ConfigNode description_;
+  bool needs_distance_;
+};
+
+/// Reads {type: name, pattern: ..., options of the type} or a bare name. Throws ConfigError for what is unknown or wrong.
+std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node, int64_t num_heads);
+
+}  // namespace lacuna

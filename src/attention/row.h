@@ -1,0 +1,138 @@
+#pragma once
+
+#include <cmath>
+#include <concepts>
+#include <string>
+#include <vector>
+
+#include "config/describe.h"
+
+/// What an attention type is written with. A *row* is the scores (later the weights) of one query over the keys it sees: a few primitives,
+/// so that a type's maths is written once and runs on vectors of floats (row_simd.h), on a plain row of double (row_plain.h), and on a
+/// warp of a GPU.
+///
+/// A row holds visible keys only and is never empty: no type has to think of masks.
+
+#ifdef __CUDACC__
+#define LACUNA_HD __host__ __device__ inline
+#define LACUNA_HOST 0
+#else
+// Always inlined: the same function is compiled for several instruction sets, and the linker must never pick one of them for the others.
+#define LACUNA_HD [[gnu::always_inline]] inline
+#define LACUNA_HOST 1
+#endif
+
+namespace lacuna::types {
+
+/// What is true of every row of weights that a type gives.
+struct Info {
+  const char* paper = "";
+  bool rows_sum_to_one = false;
+  bool sparse = false;  ///< exact zeros are usual, and a key of weight zero gets no gradient: the core skips its work
+  const char* default_norm = "none";
+};
+
+/// Scores and the weights that they must become: every type's file holds some.
+struct Example {
+  std::vector<double> scores = {}, weights = {};
+  std::string options = {};  ///< as in YAML's flow style, "{k: 2}"; empty = the defaults
+};
+
+namespace row {
+
+// Functions of one number. Each row's header has the same for its own kind of number.
+template <std::floating_point T>
+LACUNA_HD T relu(T x) {
+  return x > 0 ? x : T(0);
+}
+/// 1 where x > 0, else 0.
+template <std::floating_point T>
+LACUNA_HD T is_positive(T x) {
+  return x > 0 ? T(1) : T(0);
+}
+/// 1 where x >= bound, else 0.
+template <std::floating_point T>
+LACUNA_HD T is_at_least(T x, T bound) {
+  return x >= bound ? T(1) : T(0);
+}
+/// x where x < bound, else `otherwise`.
+template <std::floating_point T>
+LACUNA_HD T if_below(T x, T bound, T otherwise) {
+  return x < bound ? x : otherwise;
+}
+template <std::floating_point T>
+LACUNA_HD T exponential(T x) {
+  return std::exp(x);
+}
+/// Natural logarithm; x > 0.
+template <std::floating_point T>
+LACUNA_HD T logarithm(T x) {
+  return std::log(x);
+}
+template <std::floating_point T>
+LACUNA_HD T root(T x) {
+  return std::sqrt(x);
+}
+/// x^power where x > 0, else 0.
+template <class X, class T>
+LACUNA_HD X positive_power(X x, T power) {
+  constexpr T kTiny = T(1e-37);  // keeps the logarithm finite where x is 0
+  return is_positive(x) * exponential(logarithm(x + kTiny) * power);
+}
+/// x ln x where x > 0, else 0.
+template <class X, class T>
+LACUNA_HD X x_log_x(X x, T tiny) {
+  return x * logarithm(x + tiny);
+}
+
+}  // namespace row
+
+/// What a row map may want to know beside the row: the moment, and the learned numbers of this row in the order in which the type names
+/// them. `backward` adds what flows to them.
+template <class S>
+struct RowContext {
+  bool training = false;
+  int num_numbers = 0;
+  const S* numbers = nullptr;
+  double* number_gradients = nullptr;
+
+  LACUNA_HD bool has_numbers() const { return num_numbers > 0; }
+  LACUNA_HD S number(int i) const { return numbers[i]; }
+  LACUNA_HD void add_gradient(int i, S gradient) const { number_gradients[i] += gradient; }
+};
+
+/// Stands for a row map's lambdas below (nvcc takes no generic lambdas in a concept).
+struct AnyOf {
+  template <class X, class... Rest>
+  LACUNA_HD X operator()(X x, Rest&&...) const {
+    return x;
+  }
+};
+
+/// size; max() and max(f); sum(f) and sums(f, first, second, ...), many sums in one pass; map(f), in place. Over two rows: sum(other, f),
+/// map(other, f). map_indexed(f) hands f each element and its key's position; pack(f) gives the shorter row of the elements where f is
+/// not 0, in scratch memory.
+template <class R>
+concept Row = requires(R r, AnyOf f, typename R::scalar s) {
+  { r.size() } -> std::convertible_to<int>;
+  { r.max() } -> std::convertible_to<typename R::scalar>;
+  { r.max(f) } -> std::convertible_to<typename R::scalar>;
+  { r.sum(f) } -> std::convertible_to<typename R::scalar>;
+  { r.sum(r, f) } -> std::convertible_to<typename R::scalar>;
+  r.sums(f, s, s);
+  r.map(f);
+  r.map(r, f);
+  r.map_indexed(f);
+  { r.pack(f) } -> std::same_as<R>;
+  { R::tolerance } -> std::convertible_to<typename R::scalar>;
+};
+
+/// gradient <- s (gradient - sum(s gradient) / sum(s)) with s = weigh(weights): the backward pass of every map onto the simplex.
+template <Row R, class F>
+LACUNA_HD void center_on(R weights, R gradient, F weigh) {
+  typename R::scalar total = weights.sum(weigh);
+  const auto mean = weights.sum(gradient, [=](auto p, auto g) { return weigh(p) * g; }) / total;
+  gradient.map(weights, [=](auto g, auto p) { return weigh(p) * (g - mean); });
+}
+
+}  // namespace lacuna::types

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "attention/row.h"
+
+/// From a type's RowMap to plain functions that the core calls: one pair for each kind of row.
+namespace lacuna::types {
+
+/// One row's work as plain data, so that it may cross between files compiled for different instruction sets.
+template <class S>
+struct RowCall {
+  S* weights;          ///< forward: scores in, weights out. backward: weights
+  S* gradient;         ///< backward: d loss / d weights in, d loss / d scores out
+  S* scores;           ///< backward of types that need them, else null
+  const S* positions;  ///< of the keys, for types that need them, else null
+  S* scratch;          ///< room for a row
+  int length;          ///< at least 1
+  RowContext<S> context;
+};
+
+template <class S>
+using RowFunction = void (*)(const void* options, const RowCall<S>& call);
+
+template <class S>
+struct RowFunctions {
+  RowFunction<S> forward = nullptr, backward = nullptr;
+};
+
+template <class Map, class R>
+concept HasForward = requires(const Map map, R row) {
+  map.forward(row);
+}
+|| requires(const Map map, R row, RowContext<typename R::scalar> context) {
+  map.forward(row, context);
+};
+template <class Map, class R>
+concept BackwardNeedsScores = requires(const Map map, R row, RowContext<typename R::scalar> context) {
+  map.backward(row, row, row, context);
+};
+template <class Map, class R>
+concept HasBackward = BackwardNeedsScores<Map, R> || requires(const Map map, R row) {
+  map.backward(row, row);
+} || requires(const Map map, R row, RowContext<typename R::scalar> context) {
+  map.backward(row, row, context);
+};
+
+/// A type's functions on rows of kind R. A RowMap with options holds them as its only member.
+template <class Map, class Options, Row R>
+struct RowFunctionsOf {
+  using S = typename R::scalar;
+  static_assert(HasForward<Map, R>, "RowMap needs forward(scores) or forward(scores, context): scores -> weights, in place");
+  static_assert(HasBackward<Map, R>,
+                "RowMap needs backward(weights, gradient), backward(weights, gradient, context) or backward(scores, weights, gradient, "
+                "context): d loss / d weights -> d loss / d scores, in place");
+
+  static Map map_of([[maybe_unused]] const void* options) {
+    if constexpr (std::is_empty_v<Options>) {
+      return Map{};
+    } else {
+      return Map{*static_cast<const Options*>(options)};
+    }
+  }
+
+  static void forward(const void* options, const RowCall<S>& call) {
+    const Map map = map_of(options);
+    const R scores{call.weights, call.length, call.positions, call.scratch};
+    if constexpr (requires { map.forward(scores, call.context); }) {
+      map.forward(scores, call.context);
+    } else {
+      map.forward(scores);
+    }
+  }
+
+  static void backward(const void* options, const RowCall<S>& call) {
+    const Map map = map_of(options);
+    const R weights{call.weights, call.length, call.positions, call.scratch};
+    const R gradient{call.gradient, call.length, call.positions, call.scratch};
+    if constexpr (BackwardNeedsScores<Map, R>) {
+      map.backward(R{call.scores, call.length, call.positions, call.scratch}, weights, gradient, call.context);
+    } else if constexpr (requires { map.backward(weights, gradient, call.context); }) {
+      map.backward(weights, gradient, call.context);
+    } else {
+      map.backward(weights, gradient);
+    }
+  }
+
+  static constexpr RowFunctions<S> get() { return {&forward, &backward}; }
+};
+
+}  // namespace lacuna::types

@@ -1,0 +1,180 @@
+#pragma once
+
+// A row in cache, in vectors of floats. Included only by files that are compiled once per instruction set, by compiler flags: Highway's
+// static target puts everything here in a namespace of its own for each.
+
+#include <hwy/contrib/math/math-inl.h>
+#include <hwy/highway.h>
+
+#include <concepts>
+#include <limits>
+#include <utility>
+
+#include "attention/row.h"
+
+namespace lacuna::types {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+using Tag = hn::ScalableTag<float>;
+using Vector = hn::Vec<Tag>;
+
+/// A vector of floats with the operators that row maps are written with.
+struct Lanes {
+  Vector v;
+};
+HWY_INLINE Lanes all(float x) {
+  return {hn::Set(Tag(), x)};
+}
+HWY_INLINE Lanes operator+(Lanes a, Lanes b) {
+  return {hn::Add(a.v, b.v)};
+}
+HWY_INLINE Lanes operator-(Lanes a, Lanes b) {
+  return {hn::Sub(a.v, b.v)};
+}
+HWY_INLINE Lanes operator*(Lanes a, Lanes b) {
+  return {hn::Mul(a.v, b.v)};
+}
+HWY_INLINE Lanes operator/(Lanes a, Lanes b) {
+  return {hn::Div(a.v, b.v)};
+}
+HWY_INLINE Lanes operator-(Lanes a) {
+  return {hn::Neg(a.v)};
+}
+HWY_INLINE Lanes operator+(Lanes a, float b) {
+  return a + all(b);
+}
+HWY_INLINE Lanes operator-(Lanes a, float b) {
+  return a - all(b);
+}
+HWY_INLINE Lanes operator*(Lanes a, float b) {
+  return a * all(b);
+}
+HWY_INLINE Lanes operator+(float a, Lanes b) {
+  return all(a) + b;
+}
+HWY_INLINE Lanes operator-(float a, Lanes b) {
+  return all(a) - b;
+}
+HWY_INLINE Lanes operator*(float a, Lanes b) {
+  return all(a) * b;
+}
+HWY_INLINE Lanes relu(Lanes x) {
+  return {hn::Max(x.v, hn::Zero(Tag()))};
+}
+HWY_INLINE Lanes is_positive(Lanes x) {
+  return {hn::IfThenElseZero(hn::Gt(x.v, hn::Zero(Tag())), hn::Set(Tag(), 1.f))};
+}
+HWY_INLINE Lanes is_at_least(Lanes x, float bound) {
+  return {hn::IfThenElseZero(hn::Ge(x.v, hn::Set(Tag(), bound)), hn::Set(Tag(), 1.f))};
+}
+HWY_INLINE Lanes if_below(Lanes x, float bound, float otherwise) {
+  return {hn::IfThenElse(hn::Lt(x.v, hn::Set(Tag(), bound)), x.v, hn::Set(Tag(), otherwise))};
+}
+HWY_INLINE Lanes exponential(Lanes x) {
+  return {hn::Exp(Tag(), x.v)};
+}
+HWY_INLINE Lanes logarithm(Lanes x) {
+  return {hn::Log(Tag(), x.v)};
+}
+HWY_INLINE Lanes root(Lanes x) {
+  return {hn::Sqrt(x.v)};
+}
+
+/// Elements from `length` on, up to a whole vector, may be read and overwritten but never count.
+struct SimdRow {
+  using scalar = float;
+  static constexpr float tolerance = 2e-7f;
+
+  float* data;
+  int length;
+  const float* positions = nullptr;  ///< of the keys
+  float* scratch = nullptr;          ///< room for `length` elements and a vector
+
+  HWY_INLINE int size() const { return length; }
+  HWY_INLINE float max() const {
+    return max([](Lanes x) { return x; });
+  }
+  template <class F>
+  HWY_INLINE float max(F f) const {
+    const Vector lowest = hn::Set(Tag(), -std::numeric_limits<float>::infinity());
+    Vector top = lowest;
+    const int whole = whole_vectors();
+    for (int i = 0; i < whole; i += width()) top = hn::Max(top, f(at(i)).v);
+    if (whole < length) top = hn::Max(top, hn::IfThenElse(rest(), f(at(whole)).v, lowest));
+    return hn::GetLane(hn::MaxOfLanes(Tag(), top));
+  }
+  template <class F>
+  HWY_INLINE float sum(F f) const {
+    Vector total = hn::Zero(Tag());
+    const int whole = whole_vectors();
+    for (int i = 0; i < whole; i += width()) total = hn::Add(total, f(at(i)).v);
+    if (whole < length) total = hn::Add(total, hn::IfThenElseZero(rest(), f(at(whole)).v));
+    return hn::GetLane(hn::SumOfLanes(Tag(), total));
+  }
+  template <class F>
+  HWY_INLINE float sum(SimdRow other, F f) const {
+    Vector total = hn::Zero(Tag());
+    const int whole = whole_vectors();
+    for (int i = 0; i < whole; i += width()) total = hn::Add(total, f(at(i), other.at(i)).v);
+    if (whole < length) total = hn::Add(total, hn::IfThenElseZero(rest(), f(at(whole), other.at(whole)).v));
+    return hn::GetLane(hn::SumOfLanes(Tag(), total));
+  }
+  template <class F, std::same_as<float>... Totals>
+  HWY_INLINE void sums(F f, Totals&... totals) const {
+    sum_terms(f, std::make_index_sequence<sizeof...(Totals)>(), totals...);
+  }
+  template <class F>
+  HWY_INLINE void map(F f) const {
+    for (int i = 0; i < length; i += width()) hn::StoreU(f(at(i)).v, Tag(), data + i);
+  }
+  template <class F>
+  HWY_INLINE void map(SimdRow other, F f) const {
+    for (int i = 0; i < length; i += width()) hn::StoreU(f(at(i), other.at(i)).v, Tag(), data + i);
+  }
+  template <class F>
+  HWY_INLINE void map_indexed(F f) const {
+    for (int i = 0; i < length; i += width()) hn::StoreU(f(at(i), Lanes{hn::LoadU(Tag(), positions + i)}).v, Tag(), data + i);
+  }
+  template <class F>
+  HWY_INLINE SimdRow pack(F keep) const {
+    int kept = 0;
+    for (int i = 0; i < length; i += width()) {
+      const auto wanted = hn::And(hn::Ne(keep(at(i)).v, hn::Zero(Tag())), hn::FirstN(Tag(), static_cast<size_t>(length - i)));
+      kept += static_cast<int>(hn::CompressStore(at(i).v, wanted, Tag(), scratch + kept));
+    }
+    return {scratch, kept};
+  }
+
+ private:
+  static HWY_INLINE int width() { return static_cast<int>(hn::Lanes(Tag())); }
+  HWY_INLINE int whole_vectors() const { return length & -width(); }
+  HWY_INLINE Lanes at(int i) const { return {hn::LoadU(Tag(), data + i)}; }
+  HWY_INLINE hn::Mask<Tag> rest() const { return hn::FirstN(Tag(), static_cast<size_t>(length & (width() - 1))); }
+
+  template <class F, size_t... I, class... Totals>
+  HWY_INLINE void sum_terms(F f, std::index_sequence<I...>, Totals&... totals) const {
+    Lanes total[] = {((void)I, all(0))...}, term[sizeof...(I)];
+    const int whole = whole_vectors();
+    for (int i = 0; i < whole; i += width()) {
+      f(at(i), term[I]...);
+      ((total[I] = total[I] + term[I]), ...);
+    }
+    if (whole < length) {
+      f(at(whole), term[I]...);
+      ((total[I].v = hn::Add(total[I].v, hn::IfThenElseZero(rest(), term[I].v))), ...);
+    }
+    ((totals = hn::GetLane(hn::SumOfLanes(Tag(), total[I].v))), ...);
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+
+using HWY_NAMESPACE::SimdRow;
+
+namespace row {  // so that row::relu(x) finds them too; a type's file is included after this one
+using HWY_NAMESPACE::exponential, HWY_NAMESPACE::if_below, HWY_NAMESPACE::is_at_least, HWY_NAMESPACE::is_positive, HWY_NAMESPACE::logarithm,
+    HWY_NAMESPACE::relu, HWY_NAMESPACE::root;
+}
+
+}  // namespace lacuna::types

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "attention/row.h"
+
+/// Sparsemax: the point of the probability simplex nearest to the scores.
+///
+///   p = argmin ||p - z||²  with p >= 0, sum p = 1      so      p_j = max(z_j - tau, 0)
+///
+/// Martins & Astudillo 2016, arXiv:1602.02068, eq. 2 and prop. 1. tau by Newton's method from the left: the mass is convex and decreasing
+/// in tau, so the steps are monotone and end exactly; no sort. Backward: Peters et al. 2019, arXiv:1905.05702.
+namespace lacuna::types::sparsemax {
+
+inline constexpr Info kInfo = {.paper = "arXiv:1602.02068", .rows_sum_to_one = true, .sparse = true};
+
+struct Options {};
+
+struct RowMap {
+  /// scores -> weights, in place.
+  template <Row R>
+  LACUNA_HD void forward(R scores) const {
+    using row::relu, row::is_positive;
+    using S = typename R::scalar;
+    const S top = scores.max();
+    scores.map([=](auto z) { return z - top; });  // huge scores lose nothing
+    S tau = -1, before, mass, support;
+    do {
+      before = tau;
+      scores.sums(
+          [=](auto z, auto& p, auto& kept) {
+            p = relu(z - before);
+            kept = is_positive(p);
+          },
+          mass, support);
+      tau += (mass - 1) / support;
+    } while (tau > before && mass - 1 > R::tolerance);
+    scores.map([=](auto z) { return relu(z - tau); });
+  }
+
+  /// d loss / d weights -> d loss / d scores, in place: the gradient on the support, centred there.
+  template <Row R>
+  LACUNA_HD void backward(R weights, R gradient) const {
+    center_on(weights, gradient, [](auto p) { return row::is_positive(p); });
+  }
+};
+
+#if LACUNA_HOST  // read by the C++ compiler only, never by nvcc
+inline std::vector<Example> examples() {
+  return {{.scores = {-2, 0, .5}, .weights = {0, .25, .75}}, {.scores = {3, 1, 3}, .weights = {.5, 0, .5}}};
+}
+#endif
+
+}  // namespace lacuna::types::sparsemax
