@@ -85,14 +85,15 @@ def noise_rates(options):
 
 
 def generate(options):
-    if options.out.exists() and not options.out.is_dir():
-        raise UserMistake(f"--out {options.out} is a file; name a folder")
     wanted = {"version": source_version(), "seed": options.seed, "train": options.train, "valid": options.valid, "test": options.test,
               "shuffle_source": options.shuffle_source, "noise": noise_rates(options)}
     if is_made(options.out, wanted):
         print(f"{options.out}: made already; nothing to do. Its statistics are in {options.out / STAMP}")
         return
-    options.out.mkdir(parents=True, exist_ok=True)
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise UserMistake(f"--out {options.out} is a file, or lies beneath one; name a folder") from None
     (options.out / STAMP).unlink(missing_ok=True)
     statistics = make(options)
     report(statistics)
