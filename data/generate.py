@@ -47,11 +47,23 @@ def parse_arguments():
     parser.add_argument("--valid", type=_count, default=500, metavar="N", help="validation pairs (default %(default)s)")
     parser.add_argument("--test", type=_count, default=1000, metavar="N", help="test pairs (default %(default)s)")
     parser.add_argument("--seed", type=_count, default=1, metavar="N", help="another seed is another corpus (default %(default)s)")
-    parser.add_argument("--jobs", type=_jobs, default=len(os.sched_getaffinity(0)), metavar="N", help="processes; the text does not depend on it (default: all cores)")
-    parser.add_argument("--shuffle-source", action="store_true", help="put the words of every German line in a random order (a control experiment)")
+    parser.add_argument(
+        "--jobs",
+        type=_jobs,
+        default=len(os.sched_getaffinity(0)),
+        metavar="N",
+        help="processes; the text does not depend on it (default: all cores)",
+    )
+    parser.add_argument(
+        "--shuffle-source", action="store_true", help="put the words of every German line in a random order (a control experiment)"
+    )
     for kind in NOISE_KINDS:
-        parser.add_argument(f"--noise-{kind}", type=_rate, default=0.0, metavar="RATE", help=f"share of train pairs to make {kind}, 0 to 1 (default 0)")
-    parser.add_argument("--sacrebleu", metavar="COMMAND", help="how to run sacreBLEU (default: the project's virtual environment, then this Python's)")
+        parser.add_argument(
+            f"--noise-{kind}", type=_rate, default=0.0, metavar="RATE", help=f"share of train pairs to make {kind}, 0 to 1 (default 0)"
+        )
+    parser.add_argument(
+        "--sacrebleu", metavar="COMMAND", help="how to run sacreBLEU (default: the project's virtual environment, then this Python's)"
+    )
     options = parser.parse_args()
     if sum(noise_rates(options).values()) > 1:
         parser.error("the --noise- rates add up to more than 1; lower them")
@@ -85,8 +97,15 @@ def noise_rates(options):
 
 
 def generate(options):
-    wanted = {"version": source_version(), "seed": options.seed, "train": options.train, "valid": options.valid, "test": options.test,
-              "shuffle_source": options.shuffle_source, "noise": noise_rates(options)}
+    wanted = {
+        "version": source_version(),
+        "seed": options.seed,
+        "train": options.train,
+        "valid": options.valid,
+        "test": options.test,
+        "shuffle_source": options.shuffle_source,
+        "noise": noise_rates(options),
+    }
     if is_made(options.out, wanted):
         print(f"{options.out}: made already; nothing to do. Its statistics are in {options.out / STAMP}")
         return
@@ -98,7 +117,9 @@ def generate(options):
     statistics = make(options)
     report(statistics)
     sizes = {path.name: path.stat().st_size for path in sorted(options.out.iterdir()) if path.name in file_names(options)}
-    write_whole(options.out / STAMP, json.dumps({"made": wanted, "files": sizes, "statistics": statistics}, indent=1, ensure_ascii=False) + "\n")
+    write_whole(
+        options.out / STAMP, json.dumps({"made": wanted, "files": sizes, "statistics": statistics}, indent=1, ensure_ascii=False) + "\n"
+    )
 
 
 def source_version():
@@ -206,13 +227,18 @@ def sacrebleu_command(options):
 def report(statistics):
     for split in ("train", "valid", "test"):
         found = statistics[split]
-        print(f"{split:5}  {found['pairs']} pairs; words {found['words']['de']} de, {found['words']['en']} en; "
-              f"vocabulary {found['vocabulary']['de']} de, {found['vocabulary']['en']} en; "
-              f"mean length {found['mean_length']['de']} de, {found['mean_length']['en']} en; "
-              f"crossing links in {100 * found['crossing_share']:.1f} %; overlaps {found['overlap_with_other_splits']}")
+        print(
+            f"{split:5}  {found['pairs']} pairs; words {found['words']['de']} de, {found['words']['en']} en; "
+            f"vocabulary {found['vocabulary']['de']} de, {found['vocabulary']['en']} en; "
+            f"mean length {found['mean_length']['de']} de, {found['mean_length']['en']} en; "
+            f"crossing links in {100 * found['crossing_share']:.1f} %; overlaps {found['overlap_with_other_splits']}"
+        )
         if set(found["labels"]) - {"clean"}:
             print("       " + ", ".join(f"{label} {times}" for label, times in found["labels"].items()))
-    print("train lengths (German words): " + ", ".join(f"{words}: {times}" for words, times in statistics["train"]["length_histogram"]["de"].items()))
+    print(
+        "train lengths (German words): "
+        + ", ".join(f"{words}: {times}" for words, times in statistics["train"]["length_histogram"]["de"].items())
+    )
     if statistics["dictionary_baseline_bleu"] is not None:
         print(f"word-by-word dictionary baseline on test: {statistics['dictionary_baseline_bleu']} BLEU (sacreBLEU)")
     if statistics["train"]["pairs"] > UNIQUE_UP_TO:

@@ -1,7 +1,8 @@
 """Adjectives, one a line:  German English [English comparative] ; kinds of nouns [; notes].
 
 The German comparative is the adjective with -er unless `more=` says otherwise; `stem=` is the form endings are put on (teuer, teur-).
-`adverb=` gives the English adverb where the adjective also says how something is done. An English comparative of `more` is written with that word.
+`adverb=` gives the English adverb where the adjective also says how something is done. An English comparative of `more` is written with
+that word.
 """
 
 from grammar.nouns import KINDS

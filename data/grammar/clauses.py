@@ -2,8 +2,30 @@
 
 from grammar import verbs
 from grammar.adjectives import COMPARABLE, FOR_KIND, MANNERS
-from grammar.meaning import (ALL, DEFINITE, EVERY, FUTURE, INDEFINITE, MANY, NAME_OWNER, NEGATIVE, PERFECT, POSSESSIVE, PRESENT, PRETERITE, THIS, Clause, Fixed,
-                             NounPhrase, Predicate, PrepositionPhrase, Pronoun, RelativeClause)
+from grammar.meaning import (
+    ALL,
+    DEFINITE,
+    EVERY,
+    FUTURE,
+    INDEFINITE,
+    MANY,
+    NAME_OWNER,
+    NEGATIVE,
+    PERFECT,
+    POSSESSIVE,
+    PRESENT,
+    PRETERITE,
+    THIS,
+    Clause,
+    Fixed,
+    NounPhrase,
+    Predicate,
+    PrepositionPhrase,
+    Pronoun,
+    RelativeClause,
+    is_noun,
+    kind_of,
+)
 from grammar.nouns import ACCUSATIVE, DATIVE, KINDS, MASCULINE
 from grammar.phrases import Phrases
 from grammar.times import ANY, COMING, PAST
@@ -12,19 +34,45 @@ _TENSES = [PRESENT] * 8 + [PRETERITE] * 5 + [PERFECT] * 10 + [FUTURE] * 4
 _PAST_TENSES = [PRETERITE] * 4 + [PERFECT] * 7
 _PRESENT_MODALS = verbs.modals
 _PAST_MODALS = [modal for modal in verbs.modals if modal.preterite]
-_WITH_MANNER = frozenset(("gehen laufen fahren wandern sprechen lachen arbeiten tanzen singen kochen schwimmen essen trinken lesen schreiben malen suchen "
-                          "aufmachen einpacken tragen waschen vorlesen antworten aufstehen reparieren folgen weinen").split())
-_NOT_GLADLY = frozenset("finden verlieren vergessen brauchen kennen lieben einschlafen ankommen aufhören aufwachen beeilen verstecken".split())
+_WITH_MANNER = frozenset(
+    (
+        "gehen laufen fahren wandern sprechen lachen arbeiten tanzen singen kochen schwimmen essen trinken lesen schreiben malen suchen "
+        "aufmachen einpacken tragen waschen vorlesen antworten aufstehen reparieren folgen weinen"
+    ).split()
+)
+_NOT_GLADLY = frozenset(
+    "finden verlieren vergessen brauchen kennen lieben einschlafen ankommen aufhören aufwachen beeilen verstecken".split()
+)
 _ANIMALS_DO = frozenset("sehen suchen finden hören fangen tragen stehlen lieben folgen nachlaufen essen brauchen anschauen".split())
 _HUNTERS = [verb for verb in verbs.transitive + verbs.with_dative if verb.lemma in _ANIMALS_DO]
 _FAR_VERBS = frozenset("fahren reisen fliegen wandern".split())
 _DEGREES = (("sehr", "very"), ("zu", "too"), ("ziemlich", "quite"))
-_POSITIVE = tuple(noun for noun in KINDS["person"] if noun.lemma in "Lehrer Lehrerin Arzt Ärztin Nachbar Freund Freundin Koch Köchin Student Sängerin Maler".split())
-_GOOD = [adjective for adjective in FOR_KIND["person"] if adjective.lemma in "alt jung klug freundlich berühmt reich höflich ehrlich".split()]
+_POSITIVE = tuple(
+    noun
+    for noun in KINDS["person"]
+    if noun.lemma in "Lehrer Lehrerin Arzt Ärztin Nachbar Freund Freundin Koch Köchin Student Sängerin Maler".split()
+)
+_GOOD = [
+    adjective for adjective in FOR_KIND["person"] if adjective.lemma in "alt jung klug freundlich berühmt reich höflich ehrlich".split()
+]
 
 # What kinds of clauses there are, and how often.
-_KINDS = (["intransitive"] * 9 + ["reflexive"] * 3 + ["motion"] * 10 + ["transitive"] * 34 + ["have"] * 3 + ["with_dative"] * 8 + ["ditransitive"] * 12
-          + ["prepositional"] * 6 + ["placing"] * 6 + ["copula"] * 8 + ["living"] * 2 + ["liking"] * 4 + ["belonging"] * 2 + ["passive"] * 4)
+_KINDS = (
+    ["intransitive"] * 9
+    + ["reflexive"] * 3
+    + ["motion"] * 10
+    + ["transitive"] * 34
+    + ["have"] * 3
+    + ["with_dative"] * 8
+    + ["ditransitive"] * 12
+    + ["prepositional"] * 6
+    + ["placing"] * 6
+    + ["copula"] * 8
+    + ["living"] * 2
+    + ["liking"] * 4
+    + ["belonging"] * 2
+    + ["passive"] * 4
+)
 ACTIVE_KINDS = [kind for kind in _KINDS if kind not in ("liking", "belonging", "passive", "copula", "have", "living")]
 
 
@@ -32,7 +80,7 @@ class Clauses(Phrases):
     """Adds clauses to the draws of one sentence."""
 
     def clause(self, subject=None, when=None, antecedent=None, kinds=_KINDS, extras=True, antecedent_possessive=None):
-        """`when`: PAST or ANY to fit another clause; `antecedent`: a noun phrase a pronoun may stand for; `extras`: times, places and the like."""
+        """`when`: PAST or ANY to fit another clause; `antecedent`: whom a pronoun may stand for; `extras`: times, places and the like."""
         kind = self.random.pick(kinds)
         if subject is not None:
             kind = self._fitting(kind, subject)
@@ -143,12 +191,16 @@ class Clauses(Phrases):
         meaning = Clause(self.noun_phrase(self.choose_object(verb)), verb, self.bits(2))
         meaning.passive = True
         if self.random.chance(60):
-            meaning.company = PrepositionPhrase("von", "by", DATIVE, self.person(articles=False) if self.random.chance(80) else self.name(), self.bits(1))
+            meaning.company = PrepositionPhrase(
+                "von", "by", DATIVE, self.person(articles=False) if self.random.chance(80) else self.name(), self.bits(1)
+            )
         return meaning
 
     def _copula(self, subject, _, reference):
         if subject is None and self.random.chance(45):
-            subject = self.noun_phrase(self.random.pick(KINDS[self.random.pick(("thing", "animal", "clothing", "vehicle", "readable", "inside"))]), reference)
+            subject = self.noun_phrase(
+                self.random.pick(KINDS[self.random.pick(("thing", "animal", "clothing", "vehicle", "readable", "inside"))]), reference
+            )
         meaning = self._new(None, subject, reference)
         meaning.predicate = predicate = Predicate(self.bits(3))
         subject = meaning.subject
@@ -270,15 +322,6 @@ class Clauses(Phrases):
         if self.random.chance(25):
             meaning.time = self.time(_when(meaning))
         return meaning, "object"
-
-
-def is_noun(phrase):
-    return not (phrase.is_pronoun or phrase.is_name or phrase.is_pair)
-
-
-def kind_of(phrase):
-    """person, animal, thing ...; names, pairs and pronouns that stand for no noun are people."""
-    return phrase.noun.kind if phrase.noun else "person"
 
 
 def _can_take_not(meaning):

@@ -6,12 +6,12 @@ from multiprocessing import get_context
 from grammar.prng import Random, hash_text
 from grammar.sentences import draw
 
-CHUNK = 2000              # lines a process makes at a time
+CHUNK = 2000  # lines a process makes at a time
 UNIQUE_UP_TO = 1_000_000  # a larger train split may repeat itself, so that memory stays bounded
 NOISE_KINDS = ("mismatched", "untranslated", "truncated")
 _NOISE_STREAM, _SHUFFLE_STREAM = 101, 102
 
-# `links` is Pharaoh text; `label` is clean or a kind of noise; `key` is the hash of the clean German sentence, got at the `attempt`-th draw.
+# `links` is Pharaoh text; `label` is clean or a kind of noise; `key` is the hash of the clean German sentence, got at draw `attempt`.
 Line = namedtuple("Line", "german english links label crosses key attempt")
 
 
@@ -33,12 +33,24 @@ class Recipe:
         crosses = _crosses(links)
         if self.shuffle_source:
             german, links = self._shuffled(split, number, german, links)
-        return Line(german, english, " ".join([f"{source}-{target}" for source, target in links]), label, crosses, hash_text(sentence.german), attempt)
+        return Line(
+            german,
+            english,
+            " ".join([f"{source}-{target}" for source, target in links]),
+            label,
+            crosses,
+            hash_text(sentence.german),
+            attempt,
+        )
 
     def _clean(self, split, number, attempt):
         while True:
             sentence = draw(self.seed, split, number, attempt)
-            if sentence is not None and hash_text(sentence.german) not in self.forbidden and hash_text(sentence.english) not in self.forbidden:
+            if (
+                sentence is not None
+                and hash_text(sentence.german) not in self.forbidden
+                and hash_text(sentence.english) not in self.forbidden
+            ):
                 return attempt, sentence
             attempt += 1
 

@@ -1,14 +1,36 @@
 """Puts a meaning into English words. Every function appends (text, bits) pairs to `out`."""
 
 from grammar import english_forms, verbs
-from grammar.meaning import (ALL, DEFINITE, EVERY, FUTURE, INDEFINITE, MANY, NAME_OWNER, NUMBER, PERFECT, PLUPERFECT, POSSESSIVE, PRESENT, THIS, WHICH,
-                             Clause)
+from grammar.meaning import (
+    ALL,
+    DEFINITE,
+    EVERY,
+    FUTURE,
+    INDEFINITE,
+    MANY,
+    NAME_OWNER,
+    NUMBER,
+    PERFECT,
+    PLUPERFECT,
+    POSSESSIVE,
+    PRESENT,
+    THIS,
+    WHICH,
+    Clause,
+)
 from grammar.verbs import BE
 
 _SUBJECT = ("I", "you", None, "we", "you", "they")
 _OBJECT = {"I": "me", "you": "you", "he": "him", "she": "her", "it": "it", "we": "us", "they": "them"}
 _OWN = {"I": "my", "you": "your", "he": "his", "she": "her", "it": "its", "we": "our", "they": "their"}
-_WORDS = {DEFINITE: ("the", "the"), THIS: ("this", "these"), EVERY: ("every", None), WHICH: ("which", "which"), ALL: (None, "all"), MANY: (None, "many")}
+_WORDS = {
+    DEFINITE: ("the", "the"),
+    THIS: ("this", "these"),
+    EVERY: ("every", None),
+    WHICH: ("which", "which"),
+    ALL: (None, "all"),
+    MANY: (None, "many"),
+}
 
 
 def _subject_form(phrase):

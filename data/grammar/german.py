@@ -1,7 +1,24 @@
 """Puts a meaning into German words. Every function appends (text, bits) pairs to `out`."""
 
-from grammar.meaning import (ALL, DEFINITE, EVERY, FUTURE, INDEFINITE, LAST, MANY, NAME_OWNER, NEGATIVE, NUMBER, PERFECT, PLUPERFECT, POSSESSIVE,
-                             PRESENT, SECOND, THIS, WHICH)
+from grammar.meaning import (
+    ALL,
+    DEFINITE,
+    EVERY,
+    FUTURE,
+    INDEFINITE,
+    LAST,
+    MANY,
+    NAME_OWNER,
+    NEGATIVE,
+    NUMBER,
+    PERFECT,
+    PLUPERFECT,
+    POSSESSIVE,
+    PRESENT,
+    SECOND,
+    THIS,
+    WHICH,
+)
 from grammar.nouns import ACCUSATIVE, DATIVE, GENITIVE, NOMINATIVE, PLURAL
 from grammar.verbs import HABEN, SEIN, WERDEN
 
@@ -24,7 +41,14 @@ _PERSONAL = {  # case: by person; the third person singular by gender
 }
 _REFLEXIVE = ("mich", "dich", "sich", "uns", "euch", "sich")
 _OWN = ("mein", "dein", ("sein", "ihr", "sein"), "unser", "euer", "ihr")
-_CONTRACTED = {("in", "dem"): "im", ("in", "das"): "ins", ("an", "dem"): "am", ("zu", "dem"): "zum", ("zu", "der"): "zur", ("von", "dem"): "vom"}
+_CONTRACTED = {
+    ("in", "dem"): "im",
+    ("in", "das"): "ins",
+    ("an", "dem"): "am",
+    ("zu", "dem"): "zum",
+    ("zu", "der"): "zur",
+    ("von", "dem"): "vom",
+}
 
 
 def pronoun(phrase, case):
@@ -135,10 +159,7 @@ def _verb_parts(meaning):
         forms = (SEIN if verb.with_sein else HABEN)[tense == PLUPERFECT]
         return (forms[person], helper), [(verb.participle, main)], None
     form = (verb.present if tense == PRESENT else verb.preterite)[person]
-    prefix = verb.prefix
-    if prefix and tense != PRESENT and form.startswith(prefix + " "):
-        form = form[len(prefix) + 1:]
-    return (form, main), [], (prefix, main) if prefix else None
+    return (form, main), [], (verb.prefix, main) if verb.prefix else None
 
 
 def _is_definite(phrase):
@@ -146,16 +167,17 @@ def _is_definite(phrase):
 
 
 def _middle_field(meaning, skip, out):
-    """Everything between the two parts of the verb; `skip` are the parts said elsewhere."""
-    subject, verb, thing, dative = meaning.subject, meaning.verb, meaning.object, meaning.dative
-    if subject and subject not in skip:
+    """Everything between the two parts of the verb; `skip` are the parts said elsewhere.
+
+    The order: subject, pronouns, time, dative, definite object, adverbs, company, place, other object, where to, predicate.
+    """
+    subject, verb = meaning.subject, meaning.verb
+    thing = None if meaning.object in skip else meaning.object
+    dative = None if meaning.dative in skip else meaning.dative
+    if subject not in skip:
         noun_phrase(subject, NOMINATIVE, out)
-    if verb and verb.reflexive and not meaning.passive:
+    if verb and verb.reflexive:
         out.append((_REFLEXIVE[subject.person], meaning.verb_bit))
-    if thing in skip:
-        thing = None
-    if dative in skip:
-        dative = None
     if thing and thing.is_pronoun:
         noun_phrase(thing, ACCUSATIVE, out)
         thing = None
@@ -169,6 +191,11 @@ def _middle_field(meaning, skip, out):
     if thing and _is_definite(thing):
         noun_phrase(thing, ACCUSATIVE, out)
         thing = None
+    _adverbs_to_predicate(meaning, thing, skip, out)
+
+
+def _adverbs_to_predicate(meaning, indefinite_object, skip, out):
+    """The second half of the middle field."""
     if meaning.middle:
         out += meaning.middle.german
     if meaning.gladly:
@@ -178,10 +205,10 @@ def _middle_field(meaning, skip, out):
     for phrase in (meaning.company, meaning.place):
         if phrase and phrase not in skip:
             preposition_phrase(phrase, out)
-    if thing:
-        noun_phrase(thing, ACCUSATIVE, out)
+    if indefinite_object:
+        noun_phrase(indefinite_object, ACCUSATIVE, out)
     for phrase in (meaning.prepositional, meaning.direction):
-        if phrase and phrase not in skip:
+        if phrase:
             preposition_phrase(phrase, out)
     if meaning.predicate:
         _predicate(meaning.predicate, out)
@@ -211,7 +238,7 @@ def _front(meaning, out):
         out += meaning.time.german
         return meaning.time
     part = getattr(meaning, front)
-    if front in ("place", "prepositional"):
+    if front == "place":
         preposition_phrase(part, out)
     else:
         noun_phrase(part, {"subject": NOMINATIVE, "object": ACCUSATIVE, "dative": DATIVE}[front], out)

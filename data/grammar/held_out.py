@@ -1,7 +1,8 @@
 """Combinations that training never sees.
 
-A (verb, object noun) or (adjective, noun) pair belongs to the test set, to the validation set or to everybody, as a hash of the two words says. Training
-sentences use everybody's pairs only; every test sentence has at least one pair of the test set's own, every validation sentence one of its own.
+A (verb, object noun) or (adjective, noun) pair belongs to the test set, to the validation set or to everybody, as a hash of the two words
+says. Training sentences use everybody's pairs only; every test sentence has at least one pair of the test set's own, every validation
+sentence one of its own.
 """
 
 from grammar import adjectives, nouns, verbs
@@ -29,7 +30,13 @@ def _by_owner(candidates, pair):
 
 # OBJECTS[verb][split]: nouns; VERBS[noun][split]: transitive verbs; ADJECTIVES[noun][split].
 OBJECTS = {verb: _by_owner(verbs.nouns_for(verb), lambda noun, verb=verb: (verb.lemma, noun.lemma)) for verb in verbs.TAKING_OBJECTS}
-VERBS = {noun: _by_owner([verb for verb in verbs.transitive if kind in verb.kinds], lambda verb, noun=noun: (verb.lemma, noun.lemma))
-         for kind, table in nouns.KINDS.items() for noun in table}
-ADJECTIVES = {noun: _by_owner(adjectives.FOR_KIND[kind], lambda adjective, noun=noun: (adjective.lemma, noun.lemma))
-              for kind, table in nouns.KINDS.items() for noun in table}
+VERBS = {
+    noun: _by_owner([verb for verb in verbs.transitive if kind in verb.kinds], lambda verb, noun=noun: (verb.lemma, noun.lemma))
+    for kind, table in nouns.KINDS.items()
+    for noun in table
+}
+ADJECTIVES = {
+    noun: _by_owner(adjectives.FOR_KIND[kind], lambda adjective, noun=noun: (adjective.lemma, noun.lemma))
+    for kind, table in nouns.KINDS.items()
+    for noun in table
+}

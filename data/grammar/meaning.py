@@ -1,7 +1,7 @@
 """What a sentence means: a tree that german.py and english.py each put into words.
 
-Every atom of meaning owns a bit. Both languages mark the words they write with the bits of what the words stand for; words that share a bit are linked. So the
-gold alignment needs no bookkeeping of its own. A word is a pair (text, bits); punctuation has no bits.
+Every atom of meaning owns a bit. Both languages mark the words they write with the bits of what the words stand for; words that share a
+bit are linked. So the gold alignment needs no bookkeeping of its own. A word is a pair (text, bits); punctuation has no bits.
 """
 
 # Where the verb stands in a German clause.
@@ -17,8 +17,24 @@ DEFINITE, INDEFINITE, THIS, EVERY, WHICH, ALL, POSSESSIVE, NEGATIVE, NUMBER, MAN
 class NounPhrase:
     """Determiner, adjective, noun, and what follows the noun."""
 
-    __slots__ = ("noun", "number", "gender", "person", "pronoun", "determiner", "owner", "quantity", "adjective", "genitive", "place", "relative",
-                 "article_bit", "adjective_bit", "noun_bit", "negation_bit")
+    __slots__ = (
+        "noun",
+        "number",
+        "gender",
+        "person",
+        "pronoun",
+        "determiner",
+        "owner",
+        "quantity",
+        "adjective",
+        "genitive",
+        "place",
+        "relative",
+        "article_bit",
+        "adjective_bit",
+        "noun_bit",
+        "negation_bit",
+    )
     is_pronoun = is_name = is_pair = False
 
     def __init__(self, noun, number, bit):
@@ -28,12 +44,12 @@ class NounPhrase:
         self.person = 5 if number else 2
         self.pronoun = "they" if number else noun.pronoun
         self.determiner = DEFINITE
-        self.owner = None       # POSSESSIVE: a Pronoun or noun phrase it refers to; NAME_OWNER: a NamePhrase
-        self.quantity = None    # NUMBER: (German, English)
+        self.owner = None  # POSSESSIVE: a Pronoun or noun phrase it refers to; NAME_OWNER: a NamePhrase
+        self.quantity = None  # NUMBER: (German, English)
         self.adjective = None
-        self.genitive = None    # a definite noun phrase: "der Hund der Frau"
-        self.place = None       # a PrepositionPhrase: "der Hund im Garten"
-        self.relative = None    # a RelativeClause
+        self.genitive = None  # a definite noun phrase: "der Hund der Frau"
+        self.place = None  # a PrepositionPhrase: "der Hund im Garten"
+        self.relative = None  # a RelativeClause
         self.article_bit, self.adjective_bit, self.noun_bit = bit, bit << 1, bit << 2
         self.negation_bit = 0
 
@@ -41,7 +57,7 @@ class NounPhrase:
 class Pronoun:
     """A personal pronoun, or the gap a relative pronoun leaves.
 
-    `gender` is the German gender of what it stands for, `pronoun` what English calls it, `noun` the noun it stands for, where that is known.
+    `gender` is the German gender of what it stands for, `pronoun` what English calls it, `noun` the noun, where that is known.
     """
 
     __slots__ = ("person", "gender", "pronoun", "noun_bit", "noun")
@@ -83,6 +99,15 @@ class Pair:
         self.first, self.second, self.noun_bit = first, second, bit
 
 
+def is_noun(phrase):
+    return not (phrase.is_pronoun or phrase.is_name or phrase.is_pair)
+
+
+def kind_of(phrase):
+    """person, animal, thing ...; names, pairs and pronouns that stand for no noun are people."""
+    return phrase.noun.kind if phrase.noun else "person"
+
+
 class RelativeClause:
     """A clause with a gap: `role` (subject, object, dative or place) says which of its parts is the relative pronoun."""
 
@@ -113,29 +138,49 @@ class Fixed:
 class Clause:
     """Who does what to whom, when, where and how."""
 
-    __slots__ = ("subject", "verb", "tense", "modal", "passive", "object", "dative", "prepositional", "direction", "predicate", "middle", "gladly", "manner",
-                 "company", "time", "place", "front", "verb_bit", "auxiliary_bit", "negated")
+    __slots__ = (
+        "subject",
+        "verb",
+        "tense",
+        "modal",
+        "passive",
+        "object",
+        "dative",
+        "prepositional",
+        "direction",
+        "predicate",
+        "middle",
+        "gladly",
+        "manner",
+        "company",
+        "time",
+        "place",
+        "front",
+        "verb_bit",
+        "auxiliary_bit",
+        "negated",
+    )
 
     def __init__(self, subject, verb, bit):
         self.subject = subject
-        self.verb = verb            # None: the copula, with `predicate`
+        self.verb = verb  # None: the copula, with `predicate`
         self.tense = PRESENT
         self.modal = None
-        self.passive = False        # the subject is what is acted upon
+        self.passive = False  # the subject is what is acted upon
         self.object = None
         self.dative = None
-        self.prepositional = None   # the object of a verb with a preposition
-        self.direction = None       # a PrepositionPhrase or Fixed: where to
-        self.predicate = None       # a Predicate
-        self.middle = None          # Middle: nicht, nie, oft, schon ...
-        self.gladly = 0             # the bit of `gern`
+        self.prepositional = None  # the object of a verb with a preposition
+        self.direction = None  # a PrepositionPhrase or Fixed: where to
+        self.predicate = None  # a Predicate
+        self.middle = None  # Middle: nicht, nie, oft, schon ...
+        self.gladly = 0  # the bit of `gern`
         self.manner = None
         self.company = None
         self.time = None
         self.place = None
-        self.front = "subject"      # what stands before the verb of a main clause
+        self.front = "subject"  # what stands before the verb of a main clause
         self.verb_bit, self.auxiliary_bit = bit, bit << 1
-        self.negated = False        # English says `not`
+        self.negated = False  # English says `not`
 
 
 class Middle:
@@ -156,9 +201,9 @@ class Predicate:
     __slots__ = ("degree", "adjective", "than", "equal", "phrase", "bit")
 
     def __init__(self, bit):
-        self.degree = None      # (German, English): sehr, zu ...
+        self.degree = None  # (German, English): sehr, zu ...
         self.adjective = None
-        self.than = None        # a noun phrase: größer als sie
-        self.equal = False      # so groß wie
-        self.phrase = None      # ein guter Lehrer
-        self.bit = bit          # adjective; bit << 1: degree or comparison word
+        self.than = None  # a noun phrase: größer als sie
+        self.equal = False  # so groß wie
+        self.phrase = None  # ein guter Lehrer
+        self.bit = bit  # adjective; bit << 1: degree or comparison word

@@ -1,7 +1,7 @@
 """Nouns and names, one a line:  German gender plural English [English plural] [gen=…] [weak=…] [she|it].
 
-`-` says that a noun has no plural. `gen` is the genitive where it is more than the noun with -s; `weak` the form of all other singular cases.
-A masculine person is `he`, a feminine one `she`, everything else `it`, unless the line says otherwise.
+`-` says that a noun has no plural. `gen` is the genitive where it is not the noun with -s; `weak` the form of all singular cases but the
+first. A masculine person is `he`, a feminine one `she`, everything else `it`, unless the line says otherwise.
 """
 
 from grammar import english_forms
@@ -235,7 +235,7 @@ CITIES = "Berlin Hamburg Köln:Cologne Wien:Vienna Paris London Rom:Rome Prag:Pr
 class Noun:
     """`german[number][case]` and `english[number]`; `pronoun` is what English says for it: he, she or it."""
 
-    __slots__ = ("lemma", "kind", "gender", "german", "english", "pronoun", "is_person", "has_plural", "adjectives", "verbs")
+    __slots__ = ("lemma", "kind", "gender", "german", "english", "pronoun", "is_person", "has_plural")
 
     def __init__(self, kind, line):
         words = [word for word in line.split() if "=" not in word]

@@ -2,16 +2,43 @@
 
 from grammar import times
 from grammar.held_out import ADJECTIVES, EVERYBODY, OBJECTS, VERBS
-from grammar.meaning import (ALL, DEFINITE, EVERY, INDEFINITE, MANY, NAME_OWNER, NUMBER, POSSESSIVE, THIS, Fixed, Middle, NamePhrase, NounPhrase, Pair,
-                             PrepositionPhrase, Pronoun)
+from grammar.meaning import (
+    ALL,
+    DEFINITE,
+    EVERY,
+    INDEFINITE,
+    MANY,
+    NAME_OWNER,
+    NUMBER,
+    POSSESSIVE,
+    THIS,
+    Fixed,
+    Middle,
+    NamePhrase,
+    NounPhrase,
+    Pair,
+    PrepositionPhrase,
+    Pronoun,
+    kind_of,
+)
 from grammar.nouns import ACCUSATIVE, CITY_LIST, DATIVE, FEMININE, KINDS, MASCULINE, NAME_LIST, PLURAL
 
 # (person, gender, English); sie is she or they, as the verb says.
-_PRONOUNS = [(0, MASCULINE, "I"), (1, MASCULINE, "you"), (2, MASCULINE, "he"), (2, FEMININE, "she"), (3, PLURAL, "we"), (4, PLURAL, "you"), (5, PLURAL, "they")]
+_PRONOUNS = [
+    (0, MASCULINE, "I"),
+    (1, MASCULINE, "you"),
+    (2, MASCULINE, "he"),
+    (2, FEMININE, "she"),
+    (3, PLURAL, "we"),
+    (4, PLURAL, "you"),
+    (5, PLURAL, "they"),
+]
 _SPEAKERS = [_PRONOUNS[0], _PRONOUNS[1], _PRONOUNS[3 + 1], _PRONOUNS[5]]
 _SINGULAR = [DEFINITE] * 11 + [INDEFINITE] * 5 + [POSSESSIVE] * 3 + [THIS] * 2 + [EVERY] + [NAME_OWNER]
 _PLURAL = [DEFINITE] * 9 + [INDEFINITE] * 3 + [NUMBER] * 4 + [POSSESSIVE] * 3 + [THIS] * 2 + [MANY] + [ALL]
-_BUILDINGS = [noun for noun in KINDS["inside"] if noun.lemma in ("Haus", "Schule", "Kirche", "Museum", "Restaurant", "Hotel", "Laden", "Bibliothek")]
+_BUILDINGS = [
+    noun for noun in KINDS["inside"] if noun.lemma in ("Haus", "Schule", "Kirche", "Museum", "Restaurant", "Hotel", "Laden", "Bibliothek")
+]
 _FAR_INSIDE = [noun for noun in KINDS["inside"] if noun.lemma in ("Wald", "Stadt", "Dorf", "Park")]
 _FAR_ON_TOP = [noun for noun in KINDS["on_top"] if noun.lemma in ("Insel", "Berg")]
 _AROUND = (("vor", "in front of"), ("hinter", "behind"), ("neben", "next to"))
@@ -105,14 +132,16 @@ class Phrases:
         if share < 32:
             return self.name()
         if share < 38:
-            return Pair(self.person(reference, adjective_percent=15), self.name() if random.chance(30) else self.person(reference), self.bits(1))
+            return Pair(
+                self.person(reference, adjective_percent=15), self.name() if random.chance(30) else self.person(reference), self.bits(1)
+            )
         return self.person(reference)
 
     def object(self, verb, reference, antecedent=None):
         """What the verb acts upon; perhaps a pronoun for `antecedent`, which the sentence has named before."""
         random = self.random
         animate = "person" in verb.kinds
-        if antecedent is not None and random.chance(45) and self.may_stand_for(antecedent, verb):
+        if antecedent is not None and random.chance(45) and antecedent.person in (2, 5) and kind_of(antecedent) in verb.kinds:
             return Pronoun.standing_for(antecedent, self.bits(1))
         if animate and random.chance(12):
             choice = random.pick(_OBJECT_PRONOUNS)
@@ -124,11 +153,6 @@ class Phrases:
         if random.chance(5) and not animate:
             return Pair(phrase, self.noun_phrase(self.choose_object(verb), reference, adjective_percent=10), self.bits(1))
         return phrase
-
-    @staticmethod
-    def may_stand_for(antecedent, verb):
-        """Only people, by name or noun, come back as objects; and only of verbs that take people."""
-        return "person" in verb.kinds and antecedent.person in (2, 5)
 
     def recipient(self, subject=None):
         """A person in the dative."""

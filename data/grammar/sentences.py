@@ -1,9 +1,25 @@
 """Draws whole sentences and writes them down in both languages with their word links."""
 
 from grammar import english, german, verbs
-from grammar.clauses import ACTIVE_KINDS, Clauses, is_marked_object, is_marked_subject, is_noun
+from grammar.clauses import ACTIVE_KINDS, Clauses, is_marked_object, is_marked_subject
 from grammar.held_out import EVERYBODY
-from grammar.meaning import DEFINITE, FIRST, FUTURE, INDEFINITE, LAST, NEGATIVE, NUMBER, PLUPERFECT, PRESENT, SECOND, WHICH, Clause, NounPhrase, Pronoun
+from grammar.meaning import (
+    DEFINITE,
+    FIRST,
+    FUTURE,
+    INDEFINITE,
+    LAST,
+    NEGATIVE,
+    NUMBER,
+    PLUPERFECT,
+    PRESENT,
+    SECOND,
+    WHICH,
+    Clause,
+    NounPhrase,
+    Pronoun,
+    is_noun,
+)
 from grammar.nouns import ACCUSATIVE, KINDS, MASCULINE, PLURAL
 from grammar.prng import Random
 from grammar.times import ANY, PAST
@@ -11,10 +27,26 @@ from grammar.times import ANY, PAST
 SHORTEST, LONGEST = 3, 40
 COMMA = (",", 0)
 
-_CONJUNCTIONS = (("weil", "because"), ("weil", "because"), ("wenn", "if"), ("obwohl", "although"), ("bevor", "before"), ("während", "while"), ("als", "when"),
-                 ("damit", "so that"), ("nachdem", "after"))
+_CONJUNCTIONS = (
+    ("weil", "because"),
+    ("weil", "because"),
+    ("wenn", "if"),
+    ("obwohl", "although"),
+    ("bevor", "before"),
+    ("während", "while"),
+    ("als", "when"),
+    ("damit", "so that"),
+    ("nachdem", "after"),
+)
 _TENSE_AFTER = {"als": PAST, "nachdem": PAST, "wenn": ANY, "damit": ANY}  # the others go with both
-_FRONT_CONJUNCTIONS = (("weil", "because"), ("wenn", "if"), ("obwohl", "although"), ("als", "when"), ("nachdem", "after"), ("bevor", "before"))
+_FRONT_CONJUNCTIONS = (
+    ("weil", "because"),
+    ("wenn", "if"),
+    ("obwohl", "although"),
+    ("als", "when"),
+    ("nachdem", "after"),
+    ("bevor", "before"),
+)
 
 
 class Sentence:
@@ -374,16 +406,31 @@ def _if_new(subject, earlier):
 
 
 # Kinds of sentences, and how often of 100.
-_KINDS = ([Sentences.simple] * 42 + [Sentences.two_clauses] * 7 + [Sentences.two_predicates] * 5 + [Sentences.subordinate_last] * 13
-          + [Sentences.subordinate_first] * 6 + [Sentences.that_clause] * 7 + [Sentences.to_infinitive] * 4 + [Sentences.in_order_to] * 3
-          + [Sentences.yes_or_no] * 3 + [Sentences.when_where_why] * 2 + [Sentences.who_or_what] * 2 + [Sentences.which] + [Sentences.command] * 2
-          + [Sentences.there_is] * 3)
+_KINDS = (
+    [Sentences.simple] * 42
+    + [Sentences.two_clauses] * 7
+    + [Sentences.two_predicates] * 5
+    + [Sentences.subordinate_last] * 13
+    + [Sentences.subordinate_first] * 6
+    + [Sentences.that_clause] * 7
+    + [Sentences.to_infinitive] * 4
+    + [Sentences.in_order_to] * 3
+    + [Sentences.yes_or_no] * 3
+    + [Sentences.when_where_why] * 2
+    + [Sentences.who_or_what] * 2
+    + [Sentences.which]
+    + [Sentences.command] * 2
+    + [Sentences.there_is] * 3
+)
 
 _SPLIT_NUMBER = {"train": 1, "valid": 2, "test": 3, "mismatch": 4}
 
 
 def draw(seed, split, line, attempt):
-    """The sentence that (seed, split, line, attempt) stands for, or None where that draw is no good: too short, too long, or nothing held out in it."""
+    """The sentence that (seed, split, line, attempt) stands for.
+
+    None where that draw is no good: too short, too long, or without a combination of the split's own.
+    """
     combinations = EVERYBODY if split == "mismatch" else split
     maker = Sentences(Random(seed, _SPLIT_NUMBER[split], line, attempt), combinations)
     words = maker.sentence()

@@ -54,7 +54,7 @@ class Dictionary:
         self._lines = 0
 
     def add(self, chunk):
-        for line in chunk[:max(0, BASELINE_LINES - self._lines)]:
+        for line in chunk[: max(0, BASELINE_LINES - self._lines)]:
             self._lines += 1
             source = [word.strip(_MARKS).lower() for word in line.german.split()]
             target = [word.strip(_MARKS) for word in line.english.split()]
@@ -73,13 +73,19 @@ class Dictionary:
             words = []
             for word in line.split():
                 bare = word.strip(_MARKS)
-                words.append(best.get(bare.lower(), bare) + word[len(bare):])
+                words.append(best.get(bare.lower(), bare) + word[len(bare) :])
             text = " ".join(words)
             yield text[0].upper() + text[1:]
 
 
 def bleu(command, reference_path, hypothesis_lines):
     """sacreBLEU of the lines, by running `command` (a list of words); raises OSError or CalledProcessError where that fails."""
-    result = subprocess.run([*command, str(reference_path), "-m", "bleu", "-b", "-w", "1"], input="".join(line + "\n" for line in hypothesis_lines),
-                            capture_output=True, text=True, check=True, encoding="utf-8")
+    result = subprocess.run(
+        [*command, str(reference_path), "-m", "bleu", "-b", "-w", "1"],
+        input="".join(line + "\n" for line in hypothesis_lines),
+        capture_output=True,
+        text=True,
+        check=True,
+        encoding="utf-8",
+    )
     return float(result.stdout)

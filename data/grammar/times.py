@@ -1,18 +1,28 @@
 """Phrases of time: adverbs, dates, clock times, durations. Each is written in both languages at once, with its word links."""
 
-from grammar.nouns import DATIVE, GENITIVE, KINDS
 from grammar.meaning import Fixed
+from grammar.nouns import DATIVE, GENITIVE, KINDS
 
-WEEKDAYS = [tuple(pair.split(":")) for pair in
-            "Montag:Monday Dienstag:Tuesday Mittwoch:Wednesday Donnerstag:Thursday Freitag:Friday Samstag:Saturday Sonntag:Sunday".split()]
-MONTHS = [tuple(pair.split(":")) for pair in ("Januar:January Februar:February März:March April:April Mai:May Juni:June Juli:July August:August "
-                                              "September:September Oktober:October November:November Dezember:December").split()]
-SEASONS = [tuple(pair.split(":")) for pair in "Frühling:spring Sommer:summer Herbst:autumn Winter:winter".split()]
+
+def _pairs(text):
+    return [tuple(pair.split(":")) for pair in text.split()]
+
+
+WEEKDAYS = _pairs("Montag:Monday Dienstag:Tuesday Mittwoch:Wednesday Donnerstag:Thursday Freitag:Friday Samstag:Saturday Sonntag:Sunday")
+MONTHS = _pairs(
+    "Januar:January Februar:February März:March April:April Mai:May Juni:June Juli:July August:August September:September "
+    "Oktober:October November:November Dezember:December"
+)
+SEASONS = _pairs("Frühling:spring Sommer:summer Herbst:autumn Winter:winter")
 MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
-_ONES = "ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn".split()
+_ONES = (
+    "ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn".split()
+)
 _TENS = "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig".split()
-_ENGLISH_ONES = ("one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen").split()
+_ENGLISH_ONES = (
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+).split()
 _ENGLISH_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
 
 
@@ -29,10 +39,20 @@ NUMBERS = [number_words(number) for number in range(2, 100)]
 HOURS = [("eins" if hour == 1 else _ONES[hour - 1], _ENGLISH_ONES[hour - 1]) for hour in range(1, 13)]
 
 PAST, ANY, COMING = range(3)
-_PAST_ADVERBS = [(("gestern",), ("yesterday",)), (("letzte", "Woche"), ("last", "week")), (("letzten", "Monat"), ("last", "month")),
-                 (("letztes", "Jahr"), ("last", "year")), (("damals",), ("then",))]
-_COMING_ADVERBS = [(("morgen",), ("tomorrow",)), (("bald",), ("soon",)), (("nächste", "Woche"), ("next", "week")),
-                   (("nächsten", "Monat"), ("next", "month")), (("nächstes", "Jahr"), ("next", "year"))]
+_PAST_ADVERBS = [
+    (("gestern",), ("yesterday",)),
+    (("letzte", "Woche"), ("last", "week")),
+    (("letzten", "Monat"), ("last", "month")),
+    (("letztes", "Jahr"), ("last", "year")),
+    (("damals",), ("then",)),
+]
+_COMING_ADVERBS = [
+    (("morgen",), ("tomorrow",)),
+    (("bald",), ("soon",)),
+    (("nächste", "Woche"), ("next", "week")),
+    (("nächsten", "Monat"), ("next", "month")),
+    (("nächstes", "Jahr"), ("next", "year")),
+]
 _ANY_ADVERBS = [(("heute",), ("today",)), (("jeden", "Tag"), ("every", "day")), (("jede", "Woche"), ("every", "week"))]
 
 
@@ -79,17 +99,23 @@ def clock(random, bit):
     german, english = HOURS[hour]
     style = random.below(5)
     if style == 0:
-        return Fixed([("um", bit), ("ein" if hour == 0 else german, bit << 1), ("Uhr", bit << 2)], [("at", bit), (english, bit << 1), ("o'clock", bit << 2)])
+        return Fixed(
+            [("um", bit), ("ein" if hour == 0 else german, bit << 1), ("Uhr", bit << 2)],
+            [("at", bit), (english, bit << 1), ("o'clock", bit << 2)],
+        )
     if style == 1:
         before = HOURS[hour - 1][1]
-        return Fixed([("um", bit), ("halb", bit << 1), (german, bit << 2)], [("at", bit), ("half", bit << 1), ("past", bit << 1), (before, bit << 2)])
+        return Fixed(
+            [("um", bit), ("halb", bit << 1), (german, bit << 2)], [("at", bit), ("half", bit << 1), ("past", bit << 1), (before, bit << 2)]
+        )
     side = ("nach", "past") if random.chance(50) else ("vor", "to")
     if style == 2:
-        return Fixed([("um", bit), ("Viertel", bit << 1), (side[0], bit << 2), (german, bit << 3)],
-                     [("at", bit), ("a", bit << 1), ("quarter", bit << 1), (side[1], bit << 2), (english, bit << 3)])
+        return Fixed(
+            [("um", bit), ("Viertel", bit << 1), (side[0], bit << 2), (german, bit << 3)],
+            [("at", bit), ("a", bit << 1), ("quarter", bit << 1), (side[1], bit << 2), (english, bit << 3)],
+        )
     minutes = random.pick((NUMBERS[3], NUMBERS[8], NUMBERS[18]))  # five, ten, twenty
     return _words(bit, [("um", "at"), minutes, side, (german, english)])
-
 
 
 def _amount(random):
@@ -100,8 +126,10 @@ def _amount(random):
 def ago(random, bit):
     """vor drei Tagen: three days ago."""
     (german, english), unit = _amount(random)
-    return Fixed([("vor", bit), (german, bit << 1), (unit.german[1][DATIVE], bit << 2)],
-                 [(english, bit << 1), (unit.english[1], bit << 2), ("ago", bit)])
+    return Fixed(
+        [("vor", bit), (german, bit << 1), (unit.german[1][DATIVE], bit << 2)],
+        [(english, bit << 1), (unit.english[1], bit << 2), ("ago", bit)],
+    )
 
 
 def from_now(random, bit):
@@ -113,7 +141,9 @@ def from_now(random, bit):
 def duration(random, bit):
     """drei Stunden lang: for three hours."""
     (german, english), unit = _amount(random)
-    return Fixed([(german, bit << 1), (unit.german[1][0], bit << 2), ("lang", bit)], [("for", bit), (english, bit << 1), (unit.english[1], bit << 2)])
+    return Fixed(
+        [(german, bit << 1), (unit.german[1][0], bit << 2), ("lang", bit)], [("for", bit), (english, bit << 1), (unit.english[1], bit << 2)]
+    )
 
 
 def year(random, bit):
@@ -143,7 +173,11 @@ def time_phrase(random, bit, when):
     share = random.below(100)
     if when == PAST and share < 40:
         kind = random.below(6)
-        return ago(random, bit) if kind < 2 else year(random, bit) if kind == 2 else duration(random, bit) if kind == 3 else _adverb(random, bit, _PAST_ADVERBS)
+        return (
+            ago(random, bit)
+            if kind < 2
+            else year(random, bit) if kind == 2 else duration(random, bit) if kind == 3 else _adverb(random, bit, _PAST_ADVERBS)
+        )
     if when == COMING and share < 45:
         return from_now(random, bit) if share < 12 else _adverb(random, bit, _COMING_ADVERBS)
     if when == ANY and share < 20:

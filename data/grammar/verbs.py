@@ -1,7 +1,7 @@
 """Verbs, one a line:  infinitive 3rd-person preterite participle h|s [imp=…] [du=…] ; English ; objects.
 
-`auf|stehen` is separable; `h` or `s` is the auxiliary of the perfect (haben, sein). In the English, `+up` is a particle that moves behind a pronoun
-("picks up the book", "picks it up"); any other further word stays ("looks for the book"). The objects are kinds of nouns.
+`auf|stehen` is separable; `h` or `s` is the auxiliary of the perfect (haben, sein). In the English, `+up` is a particle that moves behind
+a pronoun ("picks up the book", "picks it up"); any other further word stays ("looks for the book"). The objects are kinds of nouns.
 """
 
 from grammar import english_forms
@@ -141,8 +141,26 @@ BELONGING = "gehören gehört gehörte gehört h ; belong to ; person"
 class Verb:
     """Forms by person, 0 to 5: ich, du, er, wir, ihr, sie. `head` and `tail` are the English verb and the words that stay with it."""
 
-    __slots__ = ("lemma", "prefix", "infinitive", "to_infinitive", "participle", "with_sein", "present", "preterite", "imperative",
-                 "base", "third", "past", "english_participle", "particle", "fixed", "kinds", "objects", "preposition", "reflexive")
+    __slots__ = (
+        "lemma",
+        "prefix",
+        "infinitive",
+        "to_infinitive",
+        "participle",
+        "with_sein",
+        "present",
+        "preterite",
+        "imperative",
+        "base",
+        "third",
+        "past",
+        "english_participle",
+        "particle",
+        "fixed",
+        "kinds",
+        "preposition",
+        "reflexive",
+    )
 
     def __init__(self, line, reflexive=False):
         german, english, *kinds = [part.strip() for part in line.split(";")]

@@ -19,7 +19,7 @@ from grammar.prng import Random, hash_text, mix  # noqa: E402
 from grammar.sentences import LONGEST, SHORTEST, draw  # noqa: E402
 from grammar.times import number_words  # noqa: E402
 
-# The SHA-256 of train.de, train.en and train.align of `--train 300 --valid 20 --test 30`. A change of the grammar changes it: then set it anew.
+# SHA-256 of train.de, train.en and train.align of `--train 300 --valid 20 --test 30`. A changed grammar changes it: then set it anew.
 GOLDEN = "3cba6db9b1da335321eb6e6b9196822d41cdd6b4deb865f0a8b9dc2d096edcf0"
 
 
@@ -202,10 +202,15 @@ NOUN_FORMS = {form: found.lemma for table in nouns.KINDS.values() for found in t
 class GermanForms(unittest.TestCase):
     def test_articles_and_adjectives_agree(self):
         for lemma, determiner, case, expected in (
-                ("Hund", DEFINITE, nouns.NOMINATIVE, "der alte Hund"), ("Hund", DEFINITE, nouns.ACCUSATIVE, "den alten Hund"),
-                ("Hund", DEFINITE, nouns.GENITIVE, "des alten Hundes"), ("Frau", DEFINITE, nouns.DATIVE, "der alten Frau"),
-                ("Hund", INDEFINITE, nouns.NOMINATIVE, "ein alter Hund"), ("Kind", INDEFINITE, nouns.NOMINATIVE, "ein altes Kind"),
-                ("Junge", DEFINITE, nouns.ACCUSATIVE, "den alten Jungen"), ("Buch", INDEFINITE, nouns.DATIVE, "einem alten Buch")):
+            ("Hund", DEFINITE, nouns.NOMINATIVE, "der alte Hund"),
+            ("Hund", DEFINITE, nouns.ACCUSATIVE, "den alten Hund"),
+            ("Hund", DEFINITE, nouns.GENITIVE, "des alten Hundes"),
+            ("Frau", DEFINITE, nouns.DATIVE, "der alten Frau"),
+            ("Hund", INDEFINITE, nouns.NOMINATIVE, "ein alter Hund"),
+            ("Kind", INDEFINITE, nouns.NOMINATIVE, "ein altes Kind"),
+            ("Junge", DEFINITE, nouns.ACCUSATIVE, "den alten Jungen"),
+            ("Buch", INDEFINITE, nouns.DATIVE, "einem alten Buch"),
+        ):
             with self.subTest(expected):
                 self.assertEqual(said(phrase(lemma, determiner), case), expected)
 
@@ -223,12 +228,17 @@ class GermanForms(unittest.TestCase):
 
     def test_verbs_agree(self):
         forms = {verb.lemma: verb for verb in verbs.TAKING_OBJECTS + verbs.intransitive + verbs.trying + verbs.speaking}
-        for lemma, expected in (("lesen", "lese liest liest lesen lest lesen"), ("einladen", "lade lädst lädt laden ladet laden"),
-                                ("antworten", "antworte antwortest antwortet antworten antwortet antworten"),
-                                ("wissen", "weiß weißt weiß wissen wisst wissen"), ("füttern", "füttere fütterst füttert füttern füttert füttern"),
-                                ("waschen", "wasche wäschst wäscht waschen wascht waschen"), ("haben", "habe hast hat haben habt haben"),
-                                ("vergessen", "vergesse vergisst vergisst vergessen vergesst vergessen"),
-                                ("tanzen", "tanze tanzt tanzt tanzen tanzt tanzen")):
+        for lemma, expected in (
+            ("lesen", "lese liest liest lesen lest lesen"),
+            ("einladen", "lade lädst lädt laden ladet laden"),
+            ("antworten", "antworte antwortest antwortet antworten antwortet antworten"),
+            ("wissen", "weiß weißt weiß wissen wisst wissen"),
+            ("füttern", "füttere fütterst füttert füttern füttert füttern"),
+            ("waschen", "wasche wäschst wäscht waschen wascht waschen"),
+            ("haben", "habe hast hat haben habt haben"),
+            ("vergessen", "vergesse vergisst vergisst vergessen vergesst vergessen"),
+            ("tanzen", "tanze tanzt tanzt tanzen tanzt tanzen"),
+        ):
             with self.subTest(lemma):
                 self.assertEqual(" ".join(forms[lemma].present), expected)
 
@@ -261,14 +271,36 @@ class Noise(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             plain, noisy = Path(folder) / "plain", Path(folder) / "noisy"
             run("--out", plain, "--train", 1500, "--valid", 10, "--test", 10)
-            result = run("--out", noisy, "--train", 1500, "--valid", 10, "--test", 10, "--noise-mismatched", 0.2, "--noise-untranslated", 0.1, "--noise-truncated", 0.1)
+            result = run(
+                "--out",
+                noisy,
+                "--train",
+                1500,
+                "--valid",
+                10,
+                "--test",
+                10,
+                "--noise-mismatched",
+                0.2,
+                "--noise-untranslated",
+                0.1,
+                "--noise-truncated",
+                0.1,
+            )
             self.assertEqual(result.returncode, 0, result.stderr)
             labels = read(noisy, "train.noise")
             self.assertEqual(read(plain, "train.de"), read(noisy, "train.de"))
             self.assertEqual(read(plain, "test.en"), read(noisy, "test.en"))
             for label, german_text, clean, spoilt in zip(labels, read(plain, "train.de"), read(plain, "train.en"), read(noisy, "train.en")):
-                self.assertTrue({"clean": spoilt == clean, "untranslated": spoilt == german_text, "mismatched": spoilt not in (clean, german_text),
-                                 "truncated": clean.startswith(spoilt) and len(spoilt) < len(clean)}[label], (label, clean, spoilt))
+                self.assertTrue(
+                    {
+                        "clean": spoilt == clean,
+                        "untranslated": spoilt == german_text,
+                        "mismatched": spoilt not in (clean, german_text),
+                        "truncated": clean.startswith(spoilt) and len(spoilt) < len(clean),
+                    }[label],
+                    (label, clean, spoilt),
+                )
             for label, share in (("mismatched", 0.2), ("untranslated", 0.1), ("truncated", 0.1)):
                 self.assertAlmostEqual(labels.count(label) / len(labels), share, delta=0.04)
 
@@ -280,7 +312,9 @@ class ShuffledSource(unittest.TestCase):
             a, b = plain.line("train", number), shuffled.line("train", number)
             self.assertEqual(sorted(a.german.split()), sorted(b.german.split()))
             self.assertEqual(a.english, b.english)
-            words = [sorted((line.german.split()[int(i)], j) for i, j in (link.split("-") for link in line.links.split())) for line in (a, b)]
+            words = [
+                sorted((line.german.split()[int(i)], j) for i, j in (link.split("-") for link in line.links.split())) for line in (a, b)
+            ]
             self.assertEqual(*words)
 
 
@@ -320,7 +354,9 @@ class Mistakes(unittest.TestCase):
 
     def test_a_sacrebleu_that_does_not_run_is_named(self):
         with tempfile.TemporaryDirectory() as out:
-            self.assertIn("no-such-command", self.refused("--out", out, "--train", 20, "--valid", 5, "--test", 5, "--sacrebleu", "no-such-command"))
+            self.assertIn(
+                "no-such-command", self.refused("--out", out, "--train", 20, "--valid", 5, "--test", 5, "--sacrebleu", "no-such-command")
+            )
 
 
 if __name__ == "__main__":
