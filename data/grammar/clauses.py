@@ -251,7 +251,7 @@ class Clauses(Phrases):
     def _draw_middle(self, meaning, kind, alone):
         random, share = self.random, self.random.below(100)
         if share < 12:
-            if not (is_noun(meaning.subject) and meaning.subject.determiner in (EVERY, ALL, MANY)):
+            if not _counts_all(meaning.dative if kind == "liking" else meaning.subject):
                 self._negate(meaning)
         elif share < 20 and kind not in ("living", "liking", "belonging", "passive"):
             meaning.middle = self.often()
@@ -322,6 +322,11 @@ class Clauses(Phrases):
         if self.random.chance(25):
             meaning.time = self.time(_when(meaning))
         return meaning, "object"
+
+
+def _counts_all(phrase):
+    """jeder, alle, viele: who goes badly with a negation."""
+    return is_noun(phrase) and phrase.determiner in (EVERY, ALL, MANY)
 
 
 def _can_take_not(meaning):

@@ -75,7 +75,7 @@ def past_and_participle(verb):
         past = verb + "d"
     elif verb[-1] == "y" and verb[-2] not in _VOWELS:
         past = verb[:-1] + "ied"
-    elif verb in ("plan", "hug", "beg"):
+    elif verb in ("stop", "plan"):
         past = verb + verb[-1] + "ed"
     else:
         past = verb + "ed"

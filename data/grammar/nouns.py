@@ -57,7 +57,7 @@ Kuh f Kühe cow
 Vogel m Vögel bird
 Maus f Mäuse mouse mice
 Schaf n Schafe sheep sheep gen=Schafes
-Fuchs m Füchse fox gen=Fuchses
+Fuchs m Füchse fox
 Bär m Bären bear weak=Bären
 Ente f Enten duck
 Ziege f Ziegen goat
@@ -254,11 +254,14 @@ class Noun:
     def _singular_cases(self, notes):
         if "weak" in notes:
             return (self.lemma,) + (notes["weak"],) * 3
-        genitive = self.lemma if self.gender == FEMININE else notes.get("gen", self.lemma + "s")
+        ending = "es" if self.lemma.endswith(("s", "z", "sch")) else "s"
+        genitive = self.lemma if self.gender == FEMININE else notes.get("gen", self.lemma + ending)
         return (self.lemma,) * 3 + (genitive,)
 
     @staticmethod
     def _plural_cases(plural):
+        if plural == "-":
+            return None
         dative = plural if plural[-1] in "ns" else plural + "n"
         return (plural, plural, dative, plural)
 

@@ -121,7 +121,7 @@ class Sentences(Clauses):
         if not is_noun(subject) or subject.determiner == NEGATIVE:
             return
         share = random.below(100)
-        if share < 9:
+        if share < 10 and meaning.front == "subject":
             self.relative_clause(subject)
         elif share < 15 and subject.determiner == DEFINITE and not meaning.dative and not subject.number:
             subject.genitive = self.genitive()

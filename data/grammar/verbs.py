@@ -13,7 +13,7 @@ lachen lacht lachte gelacht h ; laugh
 arbeiten arbeitet arbeitete gearbeitet h ; work
 tanzen tanzt tanzte getanzt h ; dance
 singen singt sang gesungen h ; sing
-weinen weint weinte geweint h ; cry
+weinen weint weinte geweint h imp=weine ; cry
 warten wartet wartete gewartet h ; wait
 kochen kocht kochte gekocht h ; cook
 schwimmen schwimmt schwamm geschwommen s ; swim
@@ -42,7 +42,7 @@ fahren fährt fuhr gefahren s ; drive
 laufen läuft lief gelaufen s ; run
 reisen reist reiste gereist s ; travel
 fliegen fliegt flog geflogen s ; fly
-wandern wandert wanderte gewandert s ; hike
+wandern wandert wanderte gewandert s imp=wandere ; hike
 """
 
 TRANSITIVE = """
@@ -56,7 +56,7 @@ lesen liest las gelesen h imp=lies ; read ; readable
 schreiben schreibt schrieb geschrieben h ; write ; readable
 essen isst aß gegessen h imp=iss ; eat ; food
 trinken trinkt trank getrunken h ; drink ; drink
-lieben liebt liebte geliebt h ; love ; person animal
+lieben liebt liebte geliebt h imp=liebe ; love ; person animal
 fragen fragt fragte gefragt h ; ask ; person
 besuchen besucht besuchte besucht h ; visit ; person
 kennen kennt kannte gekannt h ; know ; person

@@ -20,7 +20,7 @@ from grammar.sentences import LONGEST, SHORTEST, draw  # noqa: E402
 from grammar.times import number_words  # noqa: E402
 
 # SHA-256 of train.de, train.en and train.align of `--train 300 --valid 20 --test 30`. A changed grammar changes it: then set it anew.
-GOLDEN = "3cba6db9b1da335321eb6e6b9196822d41cdd6b4deb865f0a8b9dc2d096edcf0"
+GOLDEN = "b91f23dae2f29cb12e1250d0d064d5dc06bcd19da57115b5d8b0d0e22037efa3"
 
 
 def run(*options):
