@@ -261,7 +261,7 @@ class Noun:
     @staticmethod
     def _plural_cases(plural):
         if plural == "-":
-            return None
+            return ()
         dative = plural if plural[-1] in "ns" else plural + "n"
         return (plural, plural, dative, plural)
 
