@@ -1,0 +1,100 @@
+#include "kernels/embedding.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/reference.h"
+#include "kernels/row_tensors.h"
+
+namespace lacuna {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+Tensor forward_pass(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table,
+                    const std::vector<int32_t>& positions, const Dropout& dropout) {
+  const Tensor result = at::empty({ids.size(0), table.size(1)}, table.options().requires_grad(false));
+  with_scalar_of(table, [&](auto t) {
+    using T = decltype(t);
+    const EmbedRows<T> args = {.columns = table.size(1),
+                               .ids = data_of<int64_t>(ids),
+                               .positions = positions.data(),
+                               .table = data_of<T>(table),
+                               .position_table = data_of<T>(position_table),
+                               .scale = static_cast<T>(scale),
+                               .dropout = dropout.rows(),
+                               .result = mutable_data_of<T>(result)};
+    for_rows(row_kernels<T>().embed, args, ids.size(0));
+  });
+  return result;
+}
+
+/// The rows of `gradient` that belong to each of `keys` [T], summed into a table of `size` rows. Rows are summed in order, keys in
+/// parallel.
+Tensor sum_by_key(const Tensor& gradient, const std::vector<int64_t>& keys, int64_t size, double scale) {
+  std::vector<int64_t> rows(keys.size()), starts, ids;
+  std::iota(rows.begin(), rows.end(), 0);
+  std::stable_sort(rows.begin(), rows.end(),
+                   [&](int64_t a, int64_t b) { return keys[static_cast<size_t>(a)] < keys[static_cast<size_t>(b)]; });
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const int64_t key = keys[static_cast<size_t>(rows[i])];
+    if (!ids.empty() && ids.back() == key) continue;
+    ids.push_back(key);
+    starts.push_back(static_cast<int64_t>(i));
+  }
+  starts.push_back(static_cast<int64_t>(rows.size()));
+  const Tensor result = at::zeros({size, gradient.size(1)}, gradient.options());
+  with_scalar_of(gradient, [&](auto t) {
+    using T = decltype(t);
+    const GatherSums<T> args = {gradient.size(1),      data_of<T>(gradient),      rows.data(), starts.data(), ids.data(),
+                                static_cast<T>(scale), mutable_data_of<T>(result)};
+    for_rows(row_kernels<T>().gather_sums, args, static_cast<int64_t>(ids.size()));
+  });
+  return result;
+}
+
+Tensor drop(const Tensor& x, const Dropout& dropout) {
+  if (dropout.rows().threshold == 0) return x;
+  const Tensor result = at::empty_like(x);
+  with_scalar_of(x, [&](auto t) {
+    using T = decltype(t);
+    for_rows(row_kernels<T>().drop, DropRows<T>{x.size(1), data_of<T>(x), dropout.rows(), mutable_data_of<T>(result)}, x.size(0));
+  });
+  return result;
+}
+
+class EmbedFunction : public torch::autograd::Function<EmbedFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table,
+                        const std::vector<int32_t>& positions, const Dropout& dropout) {
+    context->saved_data["ids"] = ids;
+    context->saved_data["positions"] = std::vector<int64_t>(positions.begin(), positions.end());
+    context->saved_data["scale"] = scale;
+    context->saved_data["table_rows"] = table.size(0);
+    context->saved_data["position_rows"] = position_table.defined() && position_table.requires_grad() ? position_table.size(0) : 0;
+    keep_dropout(*context, dropout);
+    return forward_pass(table, ids, scale, position_table, positions, dropout);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    auto& kept = context->saved_data;
+    const Tensor gradient = drop(gradients[0].contiguous(), kept_dropout(*context)), ids = kept["ids"].toTensor();
+    const std::vector<int64_t> keys(ids.const_data_ptr<int64_t>(), ids.const_data_ptr<int64_t>() + ids.numel());
+    const Tensor table_gradient = sum_by_key(gradient, keys, kept["table_rows"].toInt(), kept["scale"].toDouble());
+    const int64_t position_rows = kept["position_rows"].toInt();
+    const Tensor position_gradient = position_rows > 0 ? sum_by_key(gradient, kept["positions"].toIntVector(), position_rows, 1) : Tensor();
+    return {table_gradient, Tensor(), Tensor(), position_gradient, Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const std::vector<int32_t>& positions,
+             const Dropout& dropout) {
+  if (!has_row_kernels(table)) return reference::embed(table, ids, scale, position_table, positions, dropout);
+  if (!at::GradMode::is_enabled()) return forward_pass(table, ids.contiguous(), scale, position_table, positions, dropout);
+  return EmbedFunction::apply(table, ids.contiguous(), scale, position_table, positions, dropout);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,86 @@
+#include "kernels/linear.h"
+
+#include <atomic>
+
+namespace lacuna {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+MatmulBackend best_backend() {
+  return __builtin_cpu_is("amd") ? MatmulBackend::kOneDnn : MatmulBackend::kDefault;
+}
+
+std::atomic<MatmulBackend>& current_backend() {
+  static std::atomic<MatmulBackend> backend = best_backend();
+  return backend;
+}
+
+bool uses_onednn(const Tensor& a) {
+  return matmul_backend() == MatmulBackend::kOneDnn && a.is_cpu() && a.scalar_type() == at::kFloat && a.size(0) > 0;
+}
+
+/// x w^T + bias through oneDNN, which LibTorch registers as an operator.
+Tensor onednn_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  using Scalars = c10::List<std::optional<at::Scalar>>;
+  static const auto linear_pointwise = c10::Dispatcher::singleton()
+                                           .findSchemaOrThrow("mkldnn::_linear_pointwise", "")
+                                           .typed<Tensor(const Tensor&, const Tensor&, const std::optional<Tensor>&, std::string_view,
+                                                         Scalars, std::optional<std::string_view>)>();
+  const std::optional<Tensor> maybe_bias = bias.defined() ? std::optional<Tensor>(bias) : std::nullopt;
+  return linear_pointwise.call(x, weight, maybe_bias, "none", Scalars(), std::nullopt);
+}
+
+class LinearFunction : public torch::autograd::Function<LinearFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+    context->save_for_backward({x, weight});
+    context->saved_data["has_bias"] = bias.defined();
+    return product_with_transposed(x, weight, bias);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list kept = context->get_saved_variables();
+    const Tensor gradient = gradients[0].contiguous();
+    Tensor dx, dw, db;
+    if (context->needs_input_grad(0)) dx = product(gradient, kept[1]);
+    if (context->needs_input_grad(1)) dw = product_of_transposed(gradient, kept[0]);
+    if (context->saved_data["has_bias"].toBool()) db = gradient.sum(0);
+    return {dx, dw, db};
+  }
+};
+
+}  // namespace
+
+MatmulBackend matmul_backend() {
+  return current_backend();
+}
+
+void set_matmul_backend(MatmulBackend backend) {
+  current_backend() = backend;
+}
+
+const char* name_of(MatmulBackend backend) {
+  return backend == MatmulBackend::kOneDnn ? "onednn" : "default";
+}
+
+Tensor product_with_transposed(const Tensor& a, const Tensor& b, const Tensor& bias) {
+  if (uses_onednn(a)) return onednn_linear(a, b, bias);
+  return bias.defined() ? at::addmm(bias, a, b.t()) : at::mm(a, b.t());
+}
+
+Tensor product(const Tensor& a, const Tensor& b) {
+  return uses_onednn(a) ? onednn_linear(a, b.t(), {}) : at::mm(a, b);
+}
+
+Tensor product_of_transposed(const Tensor& a, const Tensor& b) {
+  return uses_onednn(a) ? onednn_linear(a.t(), b.t(), {}) : at::mm(a.t(), b);
+}
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  if (!at::GradMode::is_enabled()) return product_with_transposed(x, weight, bias);
+  return LinearFunction::apply(x, weight, bias);
+}
+
+}  // namespace lacuna

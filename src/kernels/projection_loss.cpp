@@ -1,0 +1,83 @@
+#include "kernels/projection_loss.h"
+
+#include "kernels/linear.h"
+#include "kernels/reference.h"
+#include "kernels/row_tensors.h"
+
+namespace lacuna {
+namespace {
+
+using torch::autograd::AutogradContext;
+using torch::autograd::variable_list;
+
+/// What the rows of the loss come to, and the gradients of its sum.
+struct Pass {
+  Tensor loss, nll, correct;  // [T]
+  Tensor hidden_gradient, weight_gradient;
+};
+
+Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, bool wants_gradient) {
+  const int64_t tokens = hidden.size(0);
+  Pass pass;
+  pass.loss = at::empty({tokens}, at::kDouble);
+  pass.nll = at::empty({tokens}, at::kDouble);
+  pass.correct = at::empty({tokens}, at::kLong);
+  if (wants_gradient) {
+    pass.hidden_gradient = at::empty_like(hidden);
+    pass.weight_gradient = at::zeros_like(weight);
+  }
+  for (int64_t begin = 0; begin < tokens; begin += kLossRows) {
+    const int64_t rows = std::min(kLossRows, tokens - begin);
+    const Tensor chunk = hidden.narrow(0, begin, rows);
+    const Tensor logits = product_with_transposed(chunk, weight, {});  // (rows, D) x (D, V)
+    with_scalar_of(hidden, [&](auto t) {
+      using T = decltype(t);
+      const LossRows<T> args = {.vocab_size = weight.size(0),
+                                .logits = mutable_data_of<T>(logits),
+                                .targets = data_of<int64_t>(targets) + begin,
+                                .smoothing = smoothing,
+                                .wants_gradient = wants_gradient,
+                                .loss = mutable_data_of<double>(pass.loss) + begin,
+                                .nll = mutable_data_of<double>(pass.nll) + begin,
+                                .correct = mutable_data_of<int64_t>(pass.correct) + begin};
+      for_rows(row_kernels<T>().smoothed_loss, args, rows);
+    });
+    if (!wants_gradient) continue;
+    pass.hidden_gradient.narrow(0, begin, rows).copy_(product(logits, weight));  // (rows, V) x (V, D)
+    pass.weight_gradient.add_(product_of_transposed(logits, chunk));             // (V, rows) x (rows, D)
+  }
+  return pass;
+}
+
+class ProjectionLossFunction : public torch::autograd::Function<ProjectionLossFunction> {
+ public:
+  static variable_list forward(AutogradContext* context, const Tensor& hidden, const Tensor& weight, const Tensor& targets,
+                               double smoothing) {
+    const Pass pass = whole_pass(hidden, weight, targets, smoothing, true);
+    context->saved_data["hidden"] = pass.hidden_gradient;
+    context->saved_data["weight"] = pass.weight_gradient;
+    const Tensor nll = pass.nll.sum(), correct = pass.correct.sum();
+    context->mark_non_differentiable({nll, correct});
+    return {pass.loss.sum(), nll, correct};
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const double factor = gradients[0].item<double>();
+    return {context->saved_data["hidden"].toTensor() * factor, context->saved_data["weight"].toTensor() * factor, Tensor(), Tensor()};
+  }
+};
+
+}  // namespace
+
+ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing) {
+  if (!has_row_kernels(hidden)) return reference::projection_loss(hidden, weight, targets, smoothing);
+  const Tensor x = hidden.contiguous(), y = targets.contiguous();
+  if (!at::GradMode::is_enabled()) {
+    const Pass pass = whole_pass(x, weight, y, smoothing, false);
+    return {pass.loss.sum(), pass.nll.sum(), pass.correct.sum()};
+  }
+  const variable_list sums = ProjectionLossFunction::apply(x, weight, y, smoothing);
+  return {sums[0], sums[1], sums[2]};
+}
+
+}  // namespace lacuna

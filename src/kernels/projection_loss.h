@@ -1,0 +1,23 @@
+#pragma once
+
+#include "base/ragged.h"
+
+namespace lacuna {
+
+/// Rows of logits that exist at a time.
+inline constexpr int64_t kLossRows = 512;
+
+/// Sums over the rows; scalars of double, `correct` of int64. Only `loss` has gradients.
+struct ProjectionLoss {
+  Tensor loss, nll, correct;
+};
+
+/// Label-smoothed cross-entropy of the logits hidden [T, D] x weight [V, D]^T against targets [T] int64, summed over the rows in nats:
+///
+///   loss_t = -(1 - s) log p(y_t) - s/V sum_v log p(v)        s = smoothing, spread evenly over all V tokens (Szegedy et al. 2016)
+///   nll_t  = -log p(y_t)                                     correct_t = 1 if y_t has the highest logit (the lowest id of equals)
+///
+/// The gradients are worked out with the loss, kLossRows rows at a time: the logits [T, V] never exist whole.
+ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing);
+
+}  // namespace lacuna

@@ -1,0 +1,41 @@
+#include "kernels/reference.h"
+
+namespace lacuna::reference {
+namespace {
+
+Tensor drop(const Tensor& x, const Dropout& dropout) {
+  return dropout.rows().threshold == 0 ? x : x * dropout_factors(dropout, x.size(1), x.options().requires_grad(false));
+}
+
+Tensor normalise(const Tensor& z, const NormWeights& norm) {
+  if (!norm.is_rms) return at::layer_norm(z, {z.size(1)}, norm.gain, norm.bias, kLayerNormEpsilon, /*cudnn_enable=*/false);
+  return z * at::rsqrt(z.square().mean(1, /*keepdim=*/true) + kRmsNormEpsilon) * norm.gain;
+}
+
+}  // namespace
+
+ResidualNorm residual_norm(const Tensor& residual, const Tensor& output, const Dropout& dropout, const NormWeights& norm) {
+  const Tensor sum = output.defined() ? residual + drop(output, dropout) : residual;
+  return {sum, normalise(sum, norm)};
+}
+
+Tensor activation_dropout(const Tensor& x, bool is_gelu, const Dropout& dropout) {
+  return drop(is_gelu ? at::gelu(x) : at::relu(x), dropout);
+}
+
+Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const std::vector<int32_t>& positions,
+             const Dropout& dropout) {
+  Tensor x = table.index_select(0, ids) * scale;
+  if (position_table.defined()) x = x + position_table.index_select(0, at::tensor(positions, at::kInt).to(at::kLong).to(ids.device()));
+  return drop(x, dropout);
+}
+
+ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing) {
+  const Tensor log_probs = at::log_softmax(hidden.matmul(weight.t()), 1);  // (T, D) x (D, V)
+  const Tensor of_target = log_probs.gather(1, targets.unsqueeze(1)).squeeze(1);
+  const Tensor loss = -(1 - smoothing) * of_target - smoothing * log_probs.mean(1);
+  const Tensor nll = -of_target.detach(), best = log_probs.argmax(1);
+  return {loss.to(at::kDouble).sum(), nll.to(at::kDouble).sum(), best.eq(targets).sum()};
+}
+
+}  // namespace lacuna::reference

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <vector>
+
+#include "kernels/projection_loss.h"
+#include "kernels/residual_norm.h"
+
+/// The kernels from plain ATen operations and autograd: what the fused ones are tested against, and what runs where there are none (other
+/// devices and types).
+namespace lacuna::reference {
+
+ResidualNorm residual_norm(const Tensor& residual, const Tensor& output, const Dropout& dropout, const NormWeights& norm);
+Tensor activation_dropout(const Tensor& x, bool is_gelu, const Dropout& dropout);
+Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const std::vector<int32_t>& positions,
+             const Dropout& dropout);
+ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing);
+
+}  // namespace lacuna::reference

@@ -1,0 +1,236 @@
+#include "kernels/row_kernels.h"
+
+#include "kernels/row_loops.h"
+
+namespace lacuna {
+namespace LACUNA_TARGET {
+namespace {
+
+template <class T>
+void residual_norm_forward(const ResidualNormForward<T>& a, int64_t begin, int64_t end) {
+  DropoutCursor<T> cursor(a.dropout, begin);
+  const int64_t n = a.columns;
+  for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
+    const T *x = a.residual + row * n, *y = a.output + row * n;
+    T *normed = a.normed + row * n, *z = a.sum ? a.sum + row * n : normed;
+    if (a.output) {
+      for_each_dropped(cursor, n, [=](int64_t i, T factor) { z[i] = x[i] + factor * y[i]; });
+    } else {
+      for (int64_t i = 0; i < n; ++i) z[i] = x[i];
+    }
+    const T mean = a.is_rms ? T(0) : sum_of(z, n) / static_cast<T>(n);
+    T squares = 0;
+#pragma omp simd reduction(+ : squares)
+    for (int64_t i = 0; i < n; ++i) squares += (z[i] - mean) * (z[i] - mean);
+    const T inverse = T(1) / std::sqrt(squares / static_cast<T>(n) + a.epsilon);
+    for (int64_t i = 0; i < n; ++i) normed[i] = (z[i] - mean) * inverse * a.gain[i] + (a.bias ? a.bias[i] : T(0));
+    if (a.mean) a.mean[row] = mean;
+    if (a.inverse_deviation) a.inverse_deviation[row] = inverse;
+  }
+}
+
+// With h = (z - mean) / deviation and g = gain * gradient of the normed row: dz = (g - mean(g) - h mean(g h)) / deviation; RMSNorm has no
+// mean(g) term.
+template <class T>
+void residual_norm_backward(const ResidualNormBackward<T>& a, int64_t begin, int64_t end) {
+  DropoutCursor<T> cursor(a.dropout, begin);
+  const int64_t n = a.columns;
+  T *gain_sums = a.gain_sums + begin / kRowsPerSum * n, *bias_sums = a.bias_sums + begin / kRowsPerSum * n;
+  for (int64_t i = 0; i < n; ++i) gain_sums[i] = bias_sums[i] = 0;
+  for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
+    const T *z = a.sum + row * n, *dy = a.normed_gradient + row * n;
+    const T mean = a.mean[row], inverse = a.inverse_deviation[row];
+    T sum_g = 0, sum_gh = 0;
+#pragma omp simd reduction(+ : sum_g, sum_gh)
+    for (int64_t i = 0; i < n; ++i) {
+      const T h = (z[i] - mean) * inverse, g = dy[i] * a.gain[i];
+      gain_sums[i] += dy[i] * h;
+      bias_sums[i] += dy[i];
+      sum_g += g;
+      sum_gh += g * h;
+    }
+    const T mean_g = a.is_rms ? T(0) : sum_g / static_cast<T>(n), mean_gh = sum_gh / static_cast<T>(n);
+    T* dx = a.residual_gradient + row * n;
+    const T* dz = a.sum_gradient ? a.sum_gradient + row * n : nullptr;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i)
+      dx[i] = (dz ? dz[i] : T(0)) + inverse * (dy[i] * a.gain[i] - mean_g - (z[i] - mean) * inverse * mean_gh);
+    if (T* out = a.output_gradient ? a.output_gradient + row * n : nullptr)
+      for_each_dropped(cursor, n, [=](int64_t i, T factor) { out[i] = dx[i] * factor; });
+  }
+}
+
+template <class T>
+LACUNA_INLINE T gelu(T x) {
+  return T(.5) * x * (T(1) + std::erf(x * T(M_SQRT1_2)));
+}
+
+template <class T>
+LACUNA_INLINE T gelu_slope(T x) {
+  return T(.5) * (T(1) + std::erf(x * T(M_SQRT1_2))) + x * T(.5 * M_2_SQRTPI * M_SQRT1_2) * std::exp(T(-.5) * x * x);
+}
+
+template <class T>
+void activation_forward(const ActivationRows<T>& a, int64_t begin, int64_t end) {
+  DropoutCursor<T> cursor(a.dropout, begin);
+  for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
+    const T* x = a.input + row * a.columns;
+    T* y = a.result + row * a.columns;
+    if (a.is_gelu) {
+      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = factor * gelu(x[i]); });
+    } else {
+      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = factor * (x[i] > 0 ? x[i] : T(0)); });
+    }
+  }
+}
+
+template <class T>
+void activation_backward(const ActivationRows<T>& a, int64_t begin, int64_t end) {
+  DropoutCursor<T> cursor(a.dropout, begin);
+  const T scale = a.dropout.threshold > 0 ? static_cast<T>(a.dropout.scale) : T(1);
+  for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
+    const int64_t at = row * a.columns;
+    const T *dy = a.gradient + at, *y = a.result + at, *x = a.input + at;
+    T* dx = a.input_gradient + at;
+    if (a.is_gelu) {
+      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { dx[i] = dy[i] * factor * gelu_slope(x[i]); });
+    } else {  // y > 0 exactly where the unit was active and kept: no random numbers are needed
+#pragma omp simd
+      for (int64_t i = 0; i < a.columns; ++i) dx[i] = y[i] > 0 ? dy[i] * scale : T(0);
+    }
+  }
+}
+
+template <class T>
+void embed(const EmbedRows<T>& a, int64_t begin, int64_t end) {
+  DropoutCursor<T> cursor(a.dropout, begin);
+  for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
+    const T* x = a.table + a.ids[row] * a.columns;
+    T *y = a.result + row * a.columns, scale = a.scale;
+    if (a.position_table) {
+      const T* position = a.position_table + a.positions[row] * a.columns;
+      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = factor * (scale * x[i] + position[i]); });
+    } else {
+      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = factor * scale * x[i]; });
+    }
+  }
+}
+
+template <class T>
+void drop(const DropRows<T>& a, int64_t begin, int64_t end) {
+  DropoutCursor<T> cursor(a.dropout, begin);
+  for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
+    const T* x = a.input + row * a.columns;
+    T* y = a.result + row * a.columns;
+    for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = factor * x[i]; });
+  }
+}
+
+template <class T>
+void gather_sums(const GatherSums<T>& a, int64_t first_group, int64_t last_group) {
+  for (int64_t group = first_group; group < last_group; ++group) {
+    T* to = a.result + a.ids[group] * a.columns;
+    for (int64_t r = a.starts[group]; r < a.starts[group + 1]; ++r) {
+      const T* from = a.input + a.rows[r] * a.columns;
+#pragma omp simd
+      for (int64_t i = 0; i < a.columns; ++i) to[i] += a.scale * from[i];
+    }
+  }
+}
+
+template <class T>
+void smoothed_loss(const LossRows<T>& a, int64_t begin, int64_t end) {
+  const int64_t size = a.vocab_size;
+  const double uniform = a.smoothing / static_cast<double>(size);
+  for (int64_t row = begin; row < end; ++row) {
+    T* logits = a.logits + row * size;
+    const int64_t target = a.targets[row];
+    const T top = max_of(logits, size), total = sum_of(logits, size), at_target = logits[target];
+    int64_t first = 0;
+    if (at_target == top)
+      while (logits[first] != top) ++first;
+    a.correct[row] = at_target == top && first == target;
+    const T mass = sum_of_exponentials(logits, size, top, a.wants_gradient ? logits : nullptr);
+    const double log_sum = static_cast<double>(top) + std::log(static_cast<double>(mass));
+    a.nll[row] = log_sum - static_cast<double>(at_target);
+    a.loss[row] = log_sum - (1 - a.smoothing) * static_cast<double>(at_target) - uniform * static_cast<double>(total);
+    if (!a.wants_gradient) continue;
+    const T scale = T(1) / mass, spread = static_cast<T>(uniform);
+#pragma omp simd
+    for (int64_t i = 0; i < size; ++i) logits[i] = logits[i] * scale - spread;
+    logits[target] -= static_cast<T>(1 - a.smoothing);
+  }
+}
+
+template <class T>
+T log_sum_exp(const T* row, int64_t count) {
+  const T top = max_of(row, count);
+  return top + std::log(sum_of_exponentials(row, count, top, static_cast<T*>(nullptr)));
+}
+
+template <class T>
+constexpr RowKernels<T> table() {
+  return {residual_norm_forward<T>, residual_norm_backward<T>, activation_forward<T>, activation_backward<T>, embed<T>, drop<T>,
+          gather_sums<T>,           smoothed_loss<T>,          log_sum_exp<T>};
+}
+
+// ---- products with a packed weight ----
+
+#ifdef __AVX512F__
+constexpr int kVectorBytes = 64, kTileRows = 12;
+#else
+constexpr int kVectorBytes = 32, kTileRows = 6;
+#endif
+constexpr int kWidth = kVectorBytes / 4, kPanel = 2 * kWidth;
+typedef float Vector __attribute__((vector_size(kVectorBytes)));
+
+// Every element is one chain of fused multiply-adds in the order of `depth`, however many rows the tile has: a row's bits do not depend on
+// how many rows there are.
+template <int kRows>
+LACUNA_INLINE void multiply_tile(const PackedProduct& a, const float* panel, int64_t row, int64_t column) {
+  Vector sums[kRows][2] = {};
+  const float* x = a.x + row * a.depth;
+  for (int64_t k = 0; k < a.depth; ++k) {
+    Vector left, right;
+    __builtin_memcpy(&left, panel + k * kPanel, sizeof left);
+    __builtin_memcpy(&right, panel + k * kPanel + kWidth, sizeof right);
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+      const float factor = x[r * a.depth + k];
+      sums[r][0] += factor * left;
+      sums[r][1] += factor * right;
+    }
+  }
+  const int64_t count = a.columns - column < kPanel ? a.columns - column : kPanel;
+  for (int r = 0; r < kRows; ++r) {
+    alignas(64) float result[kPanel];
+    __builtin_memcpy(result, sums[r], sizeof result);
+    float* y = a.y + (row + r) * a.columns + column;
+    for (int64_t i = 0; i < count; ++i) y[i] = result[i] + (a.bias ? a.bias[column + i] : 0.f);
+  }
+}
+
+template <int kRows>
+LACUNA_INLINE void multiply_rest(const PackedProduct& a, const float* panel, int64_t row, int64_t rows, int64_t column) {
+  if (rows == kRows) return multiply_tile<kRows>(a, panel, row, column);
+  if constexpr (kRows > 1) multiply_rest<kRows - 1>(a, panel, row, rows, column);
+}
+
+void multiply(const PackedProduct& a, int64_t panel, int64_t begin, int64_t end) {
+  const float* packed = a.panels + panel * a.depth * kPanel;
+  int64_t row = begin;
+  for (; row + kTileRows <= end; row += kTileRows) multiply_tile<kTileRows>(a, packed, row, panel * kPanel);
+  if (row < end) multiply_rest<kTileRows - 1>(a, packed, row, end - row, panel * kPanel);
+}
+
+}  // namespace
+
+extern const RowKernels<float> kFloat;
+extern const RowKernels<double> kDouble;
+extern const PackedKernels kPackedKernels;
+constinit const RowKernels<float> kFloat = table<float>();
+constinit const RowKernels<double> kDouble = table<double>();
+constinit const PackedKernels kPackedKernels = {kPanel, multiply};
+
+}  // namespace LACUNA_TARGET
+}  // namespace lacuna

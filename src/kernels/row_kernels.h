@@ -1,0 +1,137 @@
+#pragma once
+
+#include <cstdint>
+
+/// The inner loops of the fused kernels: plain C++ over rows of float or double, compiled once for each instruction set. Every function
+/// works on rows [begin, end) and a row's result depends on that row alone, so it is the same bits whatever the threads and the batch.
+namespace lacuna {
+
+/// Rows whose column sums are added up first: a fixed number, so that the sums do not depend on the threads either.
+inline constexpr int64_t kRowsPerSum = 128;
+
+/// Which elements of ragged rows are dropped (kernels/dropout.h). threshold 0 = none.
+struct DropoutRows {
+  uint64_t key = 0;
+  uint32_t threshold = 0;            ///< an element is dropped if its 16 random bits are below
+  double scale = 1;                  ///< what a kept element is multiplied with
+  const int32_t* offsets = nullptr;  ///< [sentences + 1]
+  const int64_t* ids = nullptr;      ///< [sentences]
+  int64_t sentences = 0;
+};
+
+/// sum = residual + dropout(output); normed = norm(sum) * gain + bias. All [T, columns].
+template <class T>
+struct ResidualNormForward {
+  int64_t columns;
+  const T* residual;
+  const T* output;  ///< null = nothing is added
+  DropoutRows dropout;
+  bool is_rms;
+  const T *gain, *bias;  ///< bias null = none
+  T epsilon;
+  T* sum;  ///< null = not wanted
+  T* normed;
+  T *mean, *inverse_deviation;  ///< [T] each, for the backward pass; null = not wanted
+};
+
+template <class T>
+struct ResidualNormBackward {
+  int64_t columns;
+  const T *normed_gradient, *sum_gradient;  ///< sum_gradient null = zero
+  const T *sum, *mean, *inverse_deviation;
+  DropoutRows dropout;
+  bool is_rms;
+  const T* gain;
+  T *residual_gradient, *output_gradient;  ///< output_gradient null = the same as residual_gradient
+  T *gain_sums, *bias_sums;                ///< [blocks of kRowsPerSum, columns]; a call covers one block
+};
+
+/// result = dropout(f(input)), f = max(x, 0) or x Phi(x).
+template <class T>
+struct ActivationRows {
+  int64_t columns;
+  bool is_gelu;
+  DropoutRows dropout;
+  const T* input;     ///< backward: needed by gelu only
+  const T* gradient;  ///< backward only
+  T* result;          ///< forward: written; backward: read
+  T* input_gradient;  ///< backward only
+};
+
+/// result = dropout(scale * table[ids] + position_table[positions]).
+template <class T>
+struct EmbedRows {
+  int64_t columns;
+  const int64_t* ids;
+  const int32_t* positions;
+  const T *table, *position_table;  ///< position_table null = none
+  T scale;
+  DropoutRows dropout;
+  T* result;
+};
+
+/// result = dropout(input).
+template <class T>
+struct DropRows {
+  int64_t columns;
+  const T* input;
+  DropoutRows dropout;
+  T* result;
+};
+
+/// result[id of group] = scale * the sum of the group's rows, in order. Group g owns rows[starts[g]] to rows[starts[g + 1]].
+template <class T>
+struct GatherSums {
+  int64_t columns;
+  const T* input;
+  const int64_t *rows, *starts, *ids;
+  T scale;
+  T* result;
+};
+
+/// Label-smoothed cross-entropy of each row; the logits become its gradient if that is wanted.
+template <class T>
+struct LossRows {
+  int64_t vocab_size;
+  T* logits;
+  const int64_t* targets;
+  double smoothing;
+  bool wants_gradient;
+  double *loss, *nll;  ///< [T]
+  int64_t* correct;    ///< [T] 0 or 1
+};
+
+/// y [rows, columns] = x [rows, depth] times a packed weight, + bias. Panel p holds columns p * panel_columns and on, depth by depth.
+struct PackedProduct {
+  int64_t depth, columns;
+  const float *x, *panels, *bias;  ///< bias null = none
+  float* y;
+};
+
+template <class T>
+struct RowKernels {
+  void (*residual_norm_forward)(const ResidualNormForward<T>&, int64_t begin, int64_t end);
+  void (*residual_norm_backward)(const ResidualNormBackward<T>&, int64_t begin, int64_t end);
+  void (*activation_forward)(const ActivationRows<T>&, int64_t begin, int64_t end);
+  void (*activation_backward)(const ActivationRows<T>&, int64_t begin, int64_t end);
+  void (*embed)(const EmbedRows<T>&, int64_t begin, int64_t end);
+  void (*drop)(const DropRows<T>&, int64_t begin, int64_t end);
+  void (*gather_sums)(const GatherSums<T>&, int64_t first_group, int64_t last_group);
+  void (*smoothed_loss)(const LossRows<T>&, int64_t begin, int64_t end);
+  /// log of the sum of exp(row[0 .. count)).
+  T (*log_sum_exp)(const T* row, int64_t count);
+};
+
+struct PackedKernels {
+  int64_t panel_columns;
+  void (*multiply)(const PackedProduct&, int64_t panel, int64_t begin, int64_t end);
+};
+
+/// The best ones of this machine.
+template <class T>
+const RowKernels<T>& row_kernels();
+const PackedKernels& packed_kernels();
+/// `avx512` or `avx2`.
+const char* row_kernels_target();
+
+}  // namespace lacuna

@@ -1,0 +1,52 @@
+#pragma once
+
+// How the kernels' tensors reach the row loops. Included by sources that have torch/torch.h precompiled.
+
+#include "kernels/dropout.h"
+#include "kernels/row_kernels.h"
+
+namespace lacuna {
+
+/// Rows of [T, ...] that one task of a parallel loop takes.
+inline constexpr int64_t kRowsPerTask = 16;
+
+template <class T>
+const T* data_of(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.const_data_ptr<T>() : nullptr;
+}
+template <class T>
+T* mutable_data_of(const at::Tensor& tensor) {
+  return tensor.defined() ? tensor.mutable_data_ptr<T>() : nullptr;
+}
+
+/// Calls `kernel(args, begin, end)` for all rows, on all threads.
+template <class Kernel, class Args>
+void for_rows(Kernel kernel, const Args& args, int64_t rows) {
+  at::parallel_for(0, rows, kRowsPerTask, [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+}
+
+/// Calls `f` with a value of the tensor's type, float or double.
+template <class F>
+auto with_scalar_of(const at::Tensor& tensor, F f) {
+  return tensor.scalar_type() == at::kDouble ? f(double()) : f(float());
+}
+
+/// True for what the row loops take: float or double on the CPU. Everything else goes to the references.
+inline bool has_row_kernels(const at::Tensor& tensor) {
+  return tensor.is_cpu() && (tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kDouble);
+}
+
+struct KeptDropout : torch::CustomClassHolder {
+  explicit KeptDropout(Dropout kept) : dropout(std::move(kept)) {}
+  Dropout dropout;
+};
+
+/// Keeps what dropped a forward pass for its backward pass.
+inline void keep_dropout(torch::autograd::AutogradContext& context, const Dropout& dropout) {
+  context.saved_data["dropout"] = c10::IValue::make_capsule(c10::make_intrusive<KeptDropout>(dropout));
+}
+inline Dropout kept_dropout(torch::autograd::AutogradContext& context) {
+  return static_cast<const KeptDropout&>(*context.saved_data["dropout"].toCapsule()).dropout;
+}
+
+}  // namespace lacuna
