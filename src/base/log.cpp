@@ -1,0 +1,70 @@
+#include "base/log.h"
+
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/error.h"
+
+namespace lacuna {
+namespace {
+
+spdlog::color_mode stderr_color() {
+  const char* no_color = std::getenv("NO_COLOR");
+  return no_color != nullptr && *no_color != 0 ? spdlog::color_mode::never : spdlog::color_mode::automatic;
+}
+
+spdlog::logger& logger() {
+  static spdlog::logger instance = [] {
+    spdlog::logger made("lacuna", std::make_shared<spdlog::sinks::stderr_color_sink_mt>(stderr_color()));
+    made.set_pattern("[%Y-%m-%d %H:%M:%S] %^%l%$ %v");
+    made.flush_on(spdlog::level::info);
+    return made;
+  }();
+  return instance;
+}
+
+spdlog::level::level_enum spdlog_level(LogLevel level) {
+  switch (level) {
+    case LogLevel::kDebug:
+      return spdlog::level::debug;
+    case LogLevel::kInfo:
+      return spdlog::level::info;
+    case LogLevel::kWarning:
+      return spdlog::level::warn;
+    case LogLevel::kError:
+      return spdlog::level::err;
+    case LogLevel::kOff:
+      break;
+  }
+  return spdlog::level::off;
+}
+
+}  // namespace
+
+void set_log_level(LogLevel level) {
+  logger().set_level(spdlog_level(level));
+}
+
+void log_to_file(const std::string& path) {
+  try {
+    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
+    sink->set_pattern("[%Y-%m-%d %H:%M:%S] %l %v");
+    logger().sinks().push_back(std::move(sink));
+  } catch (const spdlog::spdlog_ex& error) {
+    throw MachineError(path + ": the log cannot be written: " + error.what());
+  }
+}
+
+void write_log_line(LogLevel level, const std::string& text) {
+  logger().log(spdlog_level(level), "{}", text);
+}
+
+bool stderr_is_terminal() {
+  return isatty(STDERR_FILENO) == 1;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,62 @@
+#include "base/spelling.h"
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+
+namespace lacuna {
+namespace {
+
+std::string folded(std::string_view word) {
+  std::string plain;
+  for (const char c : word) plain += c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return plain;
+}
+
+/// Edits (insert, delete, replace, swap neighbours) that turn a into b.
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> before, previous(b.size() + 1), current(b.size() + 1);
+  std::iota(previous.begin(), previous.end(), 0);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    current[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      current[j] = std::min({previous[j] + 1, current[j - 1] + 1, previous[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) current[j] = std::min(current[j], before[j - 2] + 1);
+    }
+    before = previous;
+    previous = current;
+  }
+  return previous.back();
+}
+
+}  // namespace
+
+std::string join(const std::vector<std::string>& words, std::string_view separator) {
+  std::string text;
+  for (const std::string& word : words) {
+    if (!text.empty()) text += separator;
+    text += word;
+  }
+  return text;
+}
+
+std::string nearest_word(const std::string& word, const std::vector<std::string>& known) {
+  if (word.size() > 64) return "";
+  std::string best;
+  size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
+  for (const std::string& candidate : known) {
+    const size_t distance = edit_distance(folded(word), folded(candidate));
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
+  const std::string nearest = nearest_word(word, known);
+  return nearest.empty() ? "" : ". Did you mean \"" + nearest + "\"?";
+}
+
+}  // namespace lacuna

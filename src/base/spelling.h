@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lacuna {
+
+/// "softmax, topk, rela".
+std::string join(const std::vector<std::string>& words, std::string_view separator = ", ");
+
+/// The known word nearest to `word` by edit distance (case, - and _ do not count), or empty if none is near enough to be meant.
+std::string nearest_word(const std::string& word, const std::vector<std::string>& known);
+
+/// ". Did you mean "sparsemax"?", or nothing if no known word is near: the end of an error message.
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& known);
+
+}  // namespace lacuna

@@ -1,0 +1,149 @@
+#include "config/aliases.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "base/log.h"
+
+namespace lacuna {
+namespace {
+
+struct Alias {
+  std::string_view section, theirs, ours;
+};
+
+/// What the other toolkits call the same thing: section, their name, ours.
+constexpr Alias kAliases[] = {
+    {"data", "dev", "valid"},
+    {"data", "src_subword_model", "src_spm_model"},
+    {"data", "tgt_subword_model", "tgt_spm_model"},
+    {"data", "sentencepiece_model", "spm_model"},
+    {"data", "src_vocab_size", "vocab_size"},
+    {"data", "voc_limit", "vocab_size"},
+    {"data", "num_words", "vocab_size"},
+    {"data", "share_vocab", "shared_vocab"},
+    {"data", "joined_dictionary", "shared_vocab"},
+    {"data", "sentencepiece_alphas", "spm_alpha"},
+    {"data", "src_subword_alpha", "spm_alpha"},
+    {"data", "src_subword_nbest", "spm_nbest"},
+    {"data", "src_seq_length", "max_length"},
+    {"data", "max_seq_len", "max_length"},
+    {"model", "dim_emb", "d_model"},
+    {"model", "hidden_size", "d_model"},
+    {"model", "embed_dim", "d_model"},
+    {"model", "transformer_model_size", "d_model"},
+    {"model", "transformer_dim_ffn", "d_ff"},
+    {"model", "transformer_ff", "d_ff"},
+    {"model", "ff_size", "d_ff"},
+    {"model", "ffn_embed_dim", "d_ff"},
+    {"model", "transformer_heads", "num_heads"},
+    {"model", "heads", "num_heads"},
+    {"model", "attention_heads", "num_heads"},
+    {"model", "enc_depth", "encoder_layers"},
+    {"model", "dec_depth", "decoder_layers"},
+    {"model", "enc_layers", "encoder_layers"},
+    {"model", "dec_layers", "decoder_layers"},
+    {"model", "layer_norm", "norm"},
+    {"model", "transformer_dropout", "dropout"},
+    {"model", "transformer_dropout_attention", "attention_dropout"},
+    {"model", "transformer_dropout_ffn", "activation_dropout"},
+    {"train", "max_tokens", "batch_tokens"},
+    {"train", "mini_batch_words", "batch_tokens"},
+    {"train", "optimizer_delay", "update_freq"},
+    {"train", "accum_count", "update_freq"},
+    {"train", "batch_multiplier", "update_freq"},
+    {"train", "update_interval", "update_freq"},
+    {"train", "learn_rate", "lr"},
+    {"train", "learning_rate", "lr"},
+    {"train", "initial_learning_rate", "lr"},
+    {"train", "lr_scheduler", "schedule"},
+    {"train", "decay_method", "schedule"},
+    {"train", "scheduling", "schedule"},
+    {"train", "lr_warmup", "warmup_steps"},
+    {"train", "warmup_updates", "warmup_steps"},
+    {"train", "learning_rate_warmup", "warmup_steps"},
+    {"train", "max_grad_norm", "clip_norm"},
+    {"train", "clip_grad_norm", "clip_norm"},
+    {"train", "gradient_clipping_threshold", "clip_norm"},
+    {"train", "compute_dtype", "precision"},
+    {"train", "exponential_smoothing", "ema_decay"},
+    {"train", "average_decay", "ema_decay"},
+    {"train", "train_steps", "max_steps"},
+    {"train", "updates", "max_steps"},
+    {"train", "max_update", "max_steps"},
+    {"train", "max_updates", "max_steps"},
+    {"train", "epochs", "max_epochs"},
+    {"train", "max_epoch", "max_epochs"},
+    {"train", "after_epochs", "max_epochs"},
+    {"train", "stop_time_hours", "max_hours"},
+    {"train", "valid_freq", "valid_every"},
+    {"train", "valid_steps", "valid_every"},
+    {"train", "validation_freq", "valid_every"},
+    {"train", "validate_interval_updates", "valid_every"},
+    {"train", "save_freq", "save_every"},
+    {"train", "save_checkpoint_steps", "save_every"},
+    {"train", "save_interval_updates", "save_every"},
+    {"train", "checkpoint_interval", "save_every"},
+    {"train", "early_stopping", "patience"},
+    {"train", "early_stopping_metric", "metric"},
+    {"train", "best_checkpoint_metric", "metric"},
+    {"train", "optimized_metric", "metric"},
+    {"train", "keep_checkpoint", "keep_last"},
+    {"train", "keep_last_epochs", "keep_last"},
+    {"train", "keep_last_params", "keep_last"},
+    {"train", "keep_best_ckpts", "keep_best"},
+    {"train", "keep_best_checkpoints", "keep_best"},
+    {"train", "train_from", "init_from"},
+    {"train", "load_model", "init_from"},
+    {"train", "pretrained_model", "init_from"},
+    {"train", "finetune_from_model", "init_from"},
+    {"translate", "beam", "beam_size"},
+    {"translate", "nbest", "n_best"},
+    {"translate", "nbest_size", "n_best"},
+    {"translate", "lenpen", "length_penalty"},
+    {"translate", "normalize", "length_penalty"},
+    {"translate", "beam_alpha", "length_penalty"},
+    {"translate", "length_penalty_alpha", "length_penalty"},
+    {"translate", "block_ngram_repeat", "no_repeat_ngram_size"},
+};
+
+std::string snake_case(std::string key) {
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
+std::string our_name(const std::string& section, const std::string& key) {
+  const std::string theirs = snake_case(key);
+  for (const Alias& alias : kAliases)
+    if (alias.section == section && alias.theirs == theirs) return std::string(alias.ours);
+  return theirs;
+}
+
+void rename_in(const std::string& section, ConfigNode& node) {
+  std::vector<std::pair<std::string, ConfigNode>> renamed;
+  for (const auto& [key, value] : node.entries()) {
+    const std::string ours = our_name(section, key);
+    const auto same = [&](const auto& other) { return other.first == ours; };
+    if (std::any_of(renamed.begin(), renamed.end(), same) || (ours != key && node.find(ours) != nullptr))
+      value.fail("this is another spelling of " + section + "." + ours + ", which is there too; keep one of them");
+    if (ours != key) log_warning("{}: {}.{} is taken as {}.{}", value.place().text(), section, key, section, ours);
+    renamed.emplace_back(ours, value);
+  }
+  node = ConfigNode::map(std::move(renamed), node.place());
+}
+
+}  // namespace
+
+void rename_known_aliases(ConfigNode& root) {
+  for (const char* section : {"data", "model", "train", "translate"}) {
+    const ConfigNode* found = root.find(section);
+    if (found == nullptr || !found->is_map()) continue;
+    ConfigNode renamed = *found;
+    rename_in(section, renamed);
+    root.set(section, std::move(renamed));
+  }
+  root.set_path("");
+}
+
+}  // namespace lacuna

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "config/config_node.h"
+
+namespace lacuna {
+
+/// Renames the keys of other toolkits (Marian, OpenNMT, Eole, Joey NMT, fairseq, Sockeye), kebab and snake case alike, to Lacuna's, with
+/// one warning each. Throws ConfigError if a key and another spelling of it are both there.
+void rename_known_aliases(ConfigNode& root);
+
+}  // namespace lacuna

@@ -1,0 +1,94 @@
+#include "config/config_node.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+
+namespace lacuna {
+
+ConfigNode ConfigNode::list(std::vector<ConfigNode> items, Place place) {
+  ConfigNode node;
+  node.kind_ = Kind::kList;
+  node.items_ = std::move(items);
+  node.place_ = std::move(place);
+  return node;
+}
+
+ConfigNode ConfigNode::map(std::vector<std::pair<std::string, ConfigNode>> entries, Place place) {
+  ConfigNode node;
+  node.kind_ = Kind::kMap;
+  node.entries_ = std::move(entries);
+  node.place_ = std::move(place);
+  return node;
+}
+
+const ConfigNode* ConfigNode::find(const std::string& key) const {
+  for (const auto& [name, value] : entries_)
+    if (name == key) return &value;
+  return nullptr;
+}
+
+void ConfigNode::set(const std::string& key, ConfigNode value) {
+  if (is_null()) kind_ = Kind::kMap;
+  for (auto& [name, old] : entries_) {
+    if (name != key) continue;
+    old = std::move(value);
+    return;
+  }
+  entries_.emplace_back(key, std::move(value));
+}
+
+void ConfigNode::erase(const std::string& key) {
+  std::erase_if(entries_, [&](const auto& entry) { return entry.first == key; });
+}
+
+void ConfigNode::set_path(const std::string& path) {
+  path_ = path;
+  for (auto& [name, value] : entries_) value.set_path(path.empty() ? name : path + "." + name);
+  for (size_t i = 0; i < items_.size(); ++i) items_[i].set_path(path + "[" + std::to_string(i) + "]");
+}
+
+void ConfigNode::fail(const std::string& what) const {
+  const std::string value = is_scalar() ? "\"" + text_ + "\"" : is_list() ? "a list" : is_map() ? "a map" : "empty";
+  const std::string where = place_.text().empty() ? "" : place_.text() + ": ";
+  throw ConfigError(where + (path_.empty() ? "the configuration" : path_) + " is " + value + "; " + what);
+}
+
+namespace {
+
+void emit(YAML::Emitter& out, const ConfigNode& node) {
+  switch (node.kind()) {
+    case ConfigNode::Kind::kNull:
+      out << YAML::Null;
+      break;
+    case ConfigNode::Kind::kScalar:
+      if (node.text().empty())
+        out << YAML::DoubleQuoted << "";
+      else
+        out << node.text();
+      break;
+    case ConfigNode::Kind::kList:
+      out << YAML::BeginSeq;
+      for (const ConfigNode& item : node.items()) emit(out, item);
+      out << YAML::EndSeq;
+      break;
+    case ConfigNode::Kind::kMap:
+      out << YAML::BeginMap;
+      for (const auto& [key, value] : node.entries()) {
+        out << YAML::Key << key << YAML::Value;
+        emit(out, value);
+      }
+      out << YAML::EndMap;
+      break;
+  }
+}
+
+}  // namespace
+
+std::string ConfigNode::to_yaml() const {
+  YAML::Emitter out;
+  emit(out, *this);
+  return std::string(out.c_str()) + "\n";
+}
+
+}  // namespace lacuna

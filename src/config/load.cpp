@@ -1,0 +1,165 @@
+#include "config/load.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+#include "config/aliases.h"
+#include "config/read_options.h"
+#include "config/yaml.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// `over` wins: maps merge key by key, everything else replaces. A map that names another attention type replaces the one below it: its
+/// options do not fit.
+ConfigNode merged(const ConfigNode& under, const ConfigNode& over) {
+  if (!under.is_map() || !over.is_map()) return over;
+  const ConfigNode* old_type = under.find("type");
+  const ConfigNode* new_type = over.find("type");
+  if (new_type != nullptr && (old_type == nullptr || old_type->text() != new_type->text())) return over;
+  ConfigNode result = under;
+  for (const auto& [key, value] : over.entries()) {
+    const ConfigNode* below = under.find(key);
+    result.set(key, below != nullptr ? merged(*below, value) : value);
+  }
+  return result;
+}
+
+/// A file with everything it extends below it. `chain` are the files that led here.
+ConfigNode read_with_bases(const std::string& file, std::vector<std::string> chain) {
+  const std::string self = fs::weakly_canonical(file).string();
+  if (std::find(chain.begin(), chain.end(), self) != chain.end())
+    throw ConfigError(file + ": extends itself by way of " + join(chain, " -> ") + "; remove one `extends`");
+  chain.push_back(self);
+  ConfigNode tree = read_yaml_file(file);
+  if (tree.is_null()) tree = ConfigNode::map({}, {file, 1});
+  if (!tree.is_map()) throw ConfigError(file + ":1: expected `key: value` lines");
+  tree.set_path("");
+  const ConfigNode* extends = tree.find("extends");
+  if (extends == nullptr) return tree;
+  ConfigNode base;
+  for (const std::string& name : read_strings(*extends)) {
+    const fs::path path = fs::path(name).is_absolute() ? fs::path(name) : fs::path(file).parent_path() / name;
+    if (!fs::exists(path)) extends->fail("there is no file " + path.string() + " (relative to the file that says it)");
+    const ConfigNode next = read_with_bases(path.string(), chain);
+    base = base.is_null() ? next : merged(base, next);
+  }
+  tree.erase("extends");
+  return merged(base, tree);
+}
+
+/// {model: {attention: {cross: {k: 16}}}} from "model.attention.cross.k" and its value. A bare word in the way becomes {type: word} when
+/// merged.
+ConfigNode nested(const std::string& key, ConfigNode value, const Place& place) {
+  const size_t dot = key.rfind('.');
+  const std::string last = dot == std::string::npos ? key : key.substr(dot + 1);
+  if (last.empty()) throw UsageError("--" + key + ": expected --section.key value");
+  ConfigNode map = ConfigNode::map({{last, std::move(value)}}, place);
+  return dot == std::string::npos ? map : nested(key.substr(0, dot), std::move(map), place);
+}
+
+ConfigNode override_tree(const std::vector<std::string>& words) {
+  ConfigNode tree = ConfigNode::map({});
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (!word.starts_with("--") || word.size() < 3) throw UsageError("\"" + word + "\" is not understood; expected --section.key value");
+    const size_t equals = word.find('=');
+    const std::string key = word.substr(2, equals == std::string::npos ? equals : equals - 2);
+    if (equals == std::string::npos && i + 1 == words.size()) throw UsageError("--" + key + ": the value is missing");
+    const std::string value = equals == std::string::npos ? words[++i] : word.substr(equals + 1);
+    const Place place{"command line (--" + key + ")", 0};
+    tree = merged(tree, nested(key, parse_yaml(value, place.file), place));
+  }
+  return tree;
+}
+
+/// A scalar attention entry below a map of options is the type's name: `cross: topk` and `--model.attention.cross.k 4`.
+void spell_out_types(ConfigNode& under, const ConfigNode& over) {
+  if (under.is_scalar() && over.is_map() && over.find("type") == nullptr)
+    under = ConfigNode::map({{"type", ConfigNode::scalar(under.text(), under.place())}}, under.place());
+  if (!under.is_map() || !over.is_map()) return;
+  for (const auto& [key, value] : over.entries()) {
+    const ConfigNode* below = under.find(key);
+    if (below == nullptr) continue;
+    ConfigNode copy = *below;
+    spell_out_types(copy, value);
+    under.set(key, std::move(copy));
+  }
+}
+
+ConfigNode with_override_tree(ConfigNode tree, const ConfigNode& overrides) {
+  const ConfigNode* model = overrides.find("model");
+  if (const ConfigNode* attention = model != nullptr && model->is_map() ? model->find("attention") : nullptr) {
+    const ConfigNode path = ConfigNode::map({{"model", ConfigNode::map({{"attention", *attention}})}});
+    spell_out_types(tree, path);
+  }
+  return merged(tree, overrides);
+}
+
+std::string filled_in(const ConfigNode& node) {
+  std::string text = node.text();
+  for (size_t at = text.find("${"); at != std::string::npos; at = text.find("${", at)) {
+    const size_t end = text.find('}', at);
+    if (end == std::string::npos) node.fail("${ has no }");
+    const std::string name = text.substr(at + 2, end - at - 2);
+    const char* value = std::getenv(name.c_str());
+    if (value == nullptr) node.fail("the environment variable " + name + " is not set; set it, or write the path itself");
+    text.replace(at, end - at + 1, value);
+    at += std::string(value).size();
+  }
+  return text;
+}
+
+ConfigNode with_variables(const ConfigNode& node) {
+  if (node.is_scalar()) return node.text().find("${") == std::string::npos ? node : ConfigNode::scalar(filled_in(node), node.place());
+  if (node.is_list()) {
+    std::vector<ConfigNode> items;
+    for (const ConfigNode& item : node.items()) items.push_back(with_variables(item));
+    return ConfigNode::list(std::move(items), node.place());
+  }
+  ConfigNode result = node;
+  for (const auto& [key, value] : node.entries()) result.set(key, with_variables(value));
+  return result;
+}
+
+}  // namespace
+
+ConfigNode load_config_tree(const ConfigSources& sources) {
+  ConfigNode tree = ConfigNode::map({});
+  for (const std::string& file : sources.files) {
+    ConfigNode next = read_with_bases(file, {});
+    rename_known_aliases(next);
+    tree = merged(tree, next);
+  }
+  ConfigNode overrides = override_tree(sources.overrides);
+  overrides.set_path("");
+  rename_known_aliases(overrides);
+  tree = with_variables(with_override_tree(std::move(tree), overrides));
+  tree.set_path("");
+  return tree;
+}
+
+Options load_options(const ConfigSources& sources) {
+  return options_from(load_config_tree(sources));
+}
+
+Options with_overrides(const Options& options, const std::vector<std::string>& overrides) {
+  ConfigNode tree = with_override_tree(write_options(options), override_tree(overrides));
+  tree.set_path("");
+  return options_from(tree);
+}
+
+std::string to_yaml(const Options& options) {
+  return write_options(options).to_yaml();
+}
+
+Options options_from_yaml(const std::string& yaml, const std::string& place) {
+  ConfigNode tree = parse_yaml(yaml, place);
+  tree.set_path("");
+  return options_from(tree);
+}
+
+}  // namespace lacuna

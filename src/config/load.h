@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "config/options.h"
+
+namespace lacuna {
+
+/// What a command line says about a configuration: files, later over earlier, then overrides over all of them.
+struct ConfigSources {
+  std::vector<std::string> files;
+  std::vector<std::string> overrides;  ///< `--model.attention.cross.k`, `16`, `--train.lr=1e-3`: words as they stand on the command line
+};
+
+/// The one tree of all sources: `extends` followed, maps merged, aliases renamed, ${VARIABLES} filled in, the preset's sizes put below the
+/// model's own. Paths in a configuration are relative to the current folder, but for `extends`, which is relative to the file that says it.
+ConfigNode load_config_tree(const ConfigSources& sources);
+
+/// Typed options of a tree, checked against each other (n_best <= beam_size, num_heads divides d_model, ...). Throws ConfigError.
+Options options_from(const ConfigNode& tree);
+Options load_options(const ConfigSources& sources);
+
+/// Applies overrides to options that are there already (those of a checkpoint).
+Options with_overrides(const Options& options, const std::vector<std::string>& overrides);
+
+/// The resolved configuration: every key, as YAML that reads back as the same options.
+std::string to_yaml(const Options& options);
+Options options_from_yaml(const std::string& yaml, const std::string& place);
+
+/// Throws ConfigError for combinations that have no meaning.
+void validate(const Options& options);
+
+/// Every key with its default, range and meaning: `lacuna train --help-options`.
+std::string options_help();
+
+}  // namespace lacuna

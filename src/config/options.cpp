@@ -1,0 +1,93 @@
+#include "config/options.h"
+
+#include <array>
+#include <map>
+
+#include "config/load.h"
+#include "config/read_options.h"
+
+namespace lacuna {
+namespace {
+
+struct Preset {
+  const char* name;
+  int64_t d_model, num_heads, d_ff, encoder_layers, decoder_layers;
+};
+
+constexpr std::array<Preset, 5> kPresets = {{
+    {"tiny", 128, 4, 512, 2, 2},
+    {"small", 256, 4, 1024, 3, 3},
+    {"iwslt", 512, 4, 1024, 6, 6},
+    {"base", 512, 8, 2048, 6, 6},
+    {"big", 1024, 16, 4096, 6, 6},
+}};
+
+/// Sizes of the preset that `model.preset` names, if it names one: what keys beside it override.
+void apply_preset(const ConfigNode& tree, ModelOptions& model) {
+  const ConfigNode* section = tree.find("model");
+  const ConfigNode* name = section != nullptr && section->is_map() ? section->find("preset") : nullptr;
+  if (name == nullptr || read_string(*name).empty()) return;
+  std::vector<std::string> known;
+  for (const Preset& preset : kPresets) {
+    known.emplace_back(preset.name);
+    if (name->text() != preset.name) continue;
+    model.d_model = preset.d_model;
+    model.num_heads = preset.num_heads;
+    model.d_ff = preset.d_ff;
+    model.encoder_layers = preset.encoder_layers;
+    model.decoder_layers = preset.decoder_layers;
+    return;
+  }
+  name->fail("known presets: " + join(known) + did_you_mean(name->text(), known));
+}
+
+/// Collects the lines of --help-options.
+class HelpWriter {
+ public:
+  template <class O>
+  void section(const std::string& prefix, const O& options) {
+    O::describe(options, [&](const char* key, const auto& value, const auto& constraint, const char* meaning) {
+      using Value = std::decay_t<decltype(value)>;
+      if constexpr (Described<Value>)
+        section(prefix + key + ".", value);
+      else
+        line(prefix + key, default_text(options_detail::write_value(value, constraint)) + range_text(constraint), meaning);
+    });
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  void line(const std::string& key, const std::string& facts, const char* meaning) {
+    text_ += key + "  (" + facts + ")\n    " + meaning + "\n";
+  }
+  static std::string default_text(const ConfigNode& value) {
+    if (value.is_scalar() && !value.text().empty()) return "default " + value.text();
+    return "default: none";
+  }
+  static std::string range_text(const AnyValue&) { return ""; }
+  static std::string range_text(const NumberCheck& check) { return "; " + check.expected; }
+  template <class E>
+  static std::string range_text(const Choices<E>& choices) {
+    return "; one of " + join(options_detail::names_of(choices));
+  }
+
+  std::string text_;
+};
+
+}  // namespace
+
+Options options_from(const ConfigNode& tree) {
+  Options options;
+  apply_preset(tree, options.model);
+  read_options(tree, options);
+  validate(options);
+  return options;
+}
+
+std::string options_help() {
+  HelpWriter help;
+  help.section("", Options());
+  return help.text();
+}
+
+}  // namespace lacuna

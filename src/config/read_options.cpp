@@ -1,0 +1,66 @@
+#include "config/read_options.h"
+
+#include <charconv>
+#include <cmath>
+
+namespace lacuna {
+namespace {
+
+const std::string& scalar_text(const ConfigNode& node, const char* expected) {
+  if (!node.is_scalar()) node.fail(std::string("expected ") + expected);
+  return node.text();
+}
+
+template <class Number>
+bool parse(std::string text, Number& value) {
+  if (!text.empty() && text[0] == '+') text.erase(0, 1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() && !text.empty();
+}
+
+}  // namespace
+
+bool read_bool(const ConfigNode& node) {
+  const std::string& text = scalar_text(node, "true or false");
+  for (const char* yes : {"true", "True", "yes", "on"})
+    if (text == yes) return true;
+  for (const char* no : {"false", "False", "no", "off"})
+    if (text == no) return false;
+  node.fail("expected true or false");
+}
+
+int64_t read_int(const ConfigNode& node) {
+  int64_t value = 0;
+  if (parse(scalar_text(node, "a whole number"), value)) return value;
+  double real = 0;  // 1e5 is a whole number too
+  if (!parse(node.text(), real) || real != std::floor(real) || std::abs(real) > 9e15) node.fail("expected a whole number");
+  return static_cast<int64_t>(real);
+}
+
+double read_double(const ConfigNode& node) {
+  double value = 0;
+  if (!parse(scalar_text(node, "a number"), value) || !std::isfinite(value)) node.fail("expected a number");
+  return value;
+}
+
+std::string read_string(const ConfigNode& node) {
+  if (node.is_null()) return "";
+  return scalar_text(node, "text");
+}
+
+std::vector<std::string> read_strings(const ConfigNode& node) {
+  if (node.is_null()) return {};
+  if (node.is_scalar()) return {node.text()};
+  if (!node.is_list()) node.fail("expected a list of words");
+  std::vector<std::string> values;
+  for (const ConfigNode& item : node.items()) values.push_back(read_string(item));
+  return values;
+}
+
+std::string write_double(double value) {
+  char text[32];
+  const auto [end, error] = std::to_chars(text, text + sizeof text, value);
+  return std::string(text, end);
+}
+
+}  // namespace lacuna

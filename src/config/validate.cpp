@@ -1,0 +1,93 @@
+#include "base/error.h"
+#include "config/load.h"
+#include "config/read_options.h"
+
+namespace lacuna {
+namespace {
+
+void require(bool holds, const std::string& message) {
+  if (!holds) throw ConfigError(message);
+}
+
+std::string equals(const std::string& key, int64_t value) {
+  return key + " is " + std::to_string(value);
+}
+
+void validate_data(const DataOptions& data) {
+  require(data.src_spm_model.empty() == data.tgt_spm_model.empty(),
+          "data.src_spm_model and data.tgt_spm_model go together; only one of them is there");
+  require(data.spm_model.empty() || data.src_spm_model.empty(),
+          "data.spm_model is for both sides; remove it or data.src_spm_model and data.tgt_spm_model");
+  require(data.src_vocab.empty() == data.tgt_vocab.empty(), "data.src_vocab and data.tgt_vocab go together; only one of them is there");
+  const bool has_list = !data.vocab.empty() || !data.src_vocab.empty();
+  if (data.tokenizer == Tokenizer::kNone) {
+    require(has_list, "data.tokenizer is \"none\"; it needs a vocabulary file: data.vocab, or data.src_vocab and data.tgt_vocab");
+    require(data.spm_alpha == 0, "data.spm_alpha draws segmentations of a SentencePiece model; with data.tokenizer \"none\" it must be 0");
+  } else {
+    require(!has_list, "data.vocab is the vocabulary of text that is tokenised already; set data.tokenizer: none, or give data.spm_model");
+  }
+  for (const auto* corpora : {&data.train, &data.valid, &data.test})
+    for (const CorpusOptions& corpus : *corpora)
+      require(!corpus.src.empty() && !corpus.tgt.empty(),
+              "data: a corpus needs both src and tgt; src is \"" + corpus.src + "\", tgt is \"" + corpus.tgt + "\"");
+}
+
+void validate_model(const ModelOptions& model, const DataOptions& data) {
+  require(model.d_model % model.num_heads == 0,
+          equals("model.num_heads", model.num_heads) + "; it must divide model.d_model, which is " + std::to_string(model.d_model));
+  require(model.positions != Positions::kSinusoidal || model.d_model % 2 == 0,
+          equals("model.d_model", model.d_model) + "; sinusoidal positions need an even one");
+  const bool two_vocabularies =
+      !data.src_spm_model.empty() || !data.src_vocab.empty() || (!data.shared_vocab && data.spm_model.empty() && data.vocab.empty());
+  require(
+      model.tie_embeddings != TieEmbeddings::kAll || !two_vocabularies,
+      "model.tie_embeddings is \"all\", which needs one vocabulary for both sides; set it to decoder or none, or data.shared_vocab: true");
+}
+
+void validate_training(const TrainOptions& train, const DataOptions& data) {
+  require(train.precision != Precision::kBf16, "train.precision is \"bf16\"; training in bf16 is not there yet: use fp32 or auto");
+  const bool decays = train.schedule == Schedule::kLinear || train.schedule == Schedule::kCosine;
+  require(!decays || train.decay_steps > 0 || train.max_steps > 0,
+          "train.schedule falls until train.decay_steps or train.max_steps; set one of them");
+  require(train.schedule != Schedule::kNoam || train.warmup_steps > 0, "train.warmup_steps is 0; the noam schedule needs a warm-up");
+  require(train.schedule != Schedule::kPlateau || !data.valid.empty(),
+          "train.schedule is \"plateau\", which needs a validation set: data.valid");
+  require(train.patience == 0 || !data.valid.empty(), equals("train.patience", train.patience) + "; early stopping needs data.valid");
+  const bool by_score = train.metric == ValidMetric::kBleu || train.metric == ValidMetric::kChrf;
+  require(!by_score || train.valid_translate,
+          "train.metric is a score of translations; set train.valid_translate: true, or train.metric: loss");
+  const std::vector<std::string> parts = {"optimizer", "lr", "data", "best"};
+  for (const std::string& part : train.reset)
+    require(std::find(parts.begin(), parts.end(), part) != parts.end(),
+            "train.reset holds \"" + part + "\"; known parts: " + join(parts) + did_you_mean(part, parts));
+  require(train.reset.empty() || !train.init_from.empty(),
+          "train.reset says what of train.init_from starts anew; train.init_from is missing");
+}
+
+void validate_translation(const TranslateOptions& translate) {
+  require(translate.sampling != Sampling::kNone || translate.n_best <= translate.beam_size,
+          equals("translate.n_best", translate.n_best) + "; at most translate.beam_size, which is " + std::to_string(translate.beam_size));
+  require(translate.min_length <= translate.max_length, equals("translate.min_length", translate.min_length) +
+                                                            "; at most translate.max_length, which is " +
+                                                            std::to_string(translate.max_length));
+}
+
+void validate_device(const std::string& device) {
+  const bool is_cuda = device == "cuda" || (device.starts_with("cuda:") && device.find_first_not_of("0123456789", 5) == std::string::npos);
+  require(device == "cpu" || is_cuda, "device is \"" + device + "\"; expected cpu, cuda or cuda:N");
+#ifndef LACUNA_CUDA
+  require(!is_cuda, "device is \"" + device + "\"; this program was built for the CPU only: build it with the preset cuda");
+#endif
+}
+
+}  // namespace
+
+void validate(const Options& options) {
+  validate_device(options.device);
+  validate_data(options.data);
+  validate_model(options.model, options.data);
+  validate_training(options.train, options.data);
+  validate_translation(options.translate);
+}
+
+}  // namespace lacuna

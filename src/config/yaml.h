@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "config/config_node.h"
+
+namespace lacuna {
+
+/// Reads YAML text. Every node remembers file and line. Throws ConfigError (file:line) for what is not YAML, for a key that comes twice
+/// (with both lines) and for trees deeper than 64 or larger than 100,000 nodes.
+ConfigNode parse_yaml(const std::string& text, const std::string& file);
+
+/// The same from a file of at most 16 MB.
+ConfigNode read_yaml_file(const std::string& path);
+
+}  // namespace lacuna
