@@ -66,7 +66,7 @@ class Sentence:
 def _write(words):
     """The text, capitalised and with its punctuation attached, and the bits of each of its words."""
     text = " ".join([word for word, _ in words])
-    text = text.replace(" , ,", ",").replace(" ,", ",").replace(",.", ".").replace(",?", "?").replace(",!", "!")
+    text = text.replace(" , ,", ",").replace(" ,", ",")
     for mark in ".?!":
         text = text.replace(" " + mark, mark).replace("," + mark, mark)
     return text[0].upper() + text[1:], [bits for _, bits in words if bits]
