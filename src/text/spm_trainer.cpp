@@ -1,0 +1,88 @@
+#include "text/spm_trainer.h"
+
+#include <sentencepiece_trainer.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/random.h"
+#include "base/spelling.h"
+
+namespace lacuna {
+namespace {
+
+/// At most `limit` lines of all files, each with the same chance (Vitter's reservoir), in the order of the files.
+std::vector<std::string> sampled_lines(const std::vector<std::string>& files, int64_t limit, uint64_t seed) {
+  std::vector<std::pair<int64_t, std::string>> kept;
+  RandomStream random(random_key(seed, RandomUse::kShuffle, 0, 0));
+  int64_t seen = 0;
+  std::string line;
+  for (const std::string& file : files) {
+    for (LineReader reader(file); reader.next(line);) {
+      if (line.empty()) continue;
+      reader.require_clean(line);
+      if (seen < limit) {
+        kept.emplace_back(seen, line);
+      } else if (const uint64_t slot = random.next_below(static_cast<uint64_t>(seen) + 1); slot < static_cast<uint64_t>(limit)) {
+        kept[slot] = {seen, line};
+      }
+      ++seen;
+    }
+  }
+  std::sort(kept.begin(), kept.end());
+  std::vector<std::string> lines;
+  lines.reserve(kept.size());
+  for (auto& [index, text] : kept) lines.push_back(std::move(text));
+  return lines;
+}
+
+class LineIterator : public sentencepiece::SentenceIterator {
+ public:
+  explicit LineIterator(const std::vector<std::string>& lines) : lines_(lines) {}
+  bool done() const override { return at_ >= lines_.size(); }
+  void Next() override { ++at_; }
+  const std::string& value() const override { return lines_[at_]; }
+  sentencepiece::util::Status status() const override { return {}; }
+
+ private:
+  const std::vector<std::string>& lines_;
+  size_t at_ = 0;
+};
+
+std::string explain(const std::string& message, const SpmTraining& training) {
+  const std::string size = "data.vocab_size is " + std::to_string(training.vocab_size);
+  if (const size_t at = message.find("<= "); at != std::string::npos)  // "Please set it to a value <= N."
+    return size + "; this text allows at most " + message.substr(at + 3, message.find_first_not_of("0123456789", at + 3) - at - 3) +
+           " pieces: set it lower, or give more text";
+  if (message.find("smaller than required_chars") != std::string::npos)
+    return size + "; the text has more different characters than that: set it higher, or data.character_coverage lower";
+  return size + "; SentencePiece could not be trained: " + message;
+}
+
+}  // namespace
+
+std::string train_sentencepiece(const std::vector<std::string>& files, const SpmTraining& training) {
+  const std::vector<std::string> lines = sampled_lines(files, training.sample_lines, training.seed);
+  if (lines.empty()) throw DataError(join(files) + ": no line to train a SentencePiece model on");
+  const std::unordered_map<std::string, std::string> settings = {
+      {"model_type", training.type == SubwordType::kBpe ? "bpe" : "unigram"},
+      {"vocab_size", std::to_string(training.vocab_size)},
+      {"character_coverage", std::to_string(training.character_coverage)},
+      {"unk_id", "0"},
+      {"bos_id", "1"},
+      {"eos_id", "2"},
+      {"pad_id", "-1"},
+      {"num_threads", "2"},  // fixed: the model's bytes depend on it
+      {"max_sentence_length", "16384"},
+      {"minloglevel", "2"},
+  };
+  LineIterator iterator(lines);
+  std::string bytes;
+  const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &iterator, &bytes);
+  if (!status.ok()) throw DataError(explain(status.ToString(), training));
+  return bytes;
+}
+
+}  // namespace lacuna

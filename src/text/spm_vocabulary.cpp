@@ -1,0 +1,159 @@
+#include <sentencepiece_processor.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/random.h"
+#include "text/bpe_dropout.h"
+#include "text/vocabulary.h"
+#include "text/word_index.h"
+
+namespace lacuna {
+namespace {
+
+using sentencepiece::ImmutableSentencePieceText;
+using sentencepiece::SentencePieceProcessor;
+
+/// A SentencePiece model whose ids are renumbered so that unk is 0, bos 1, eos 2 and nothing is padding, whatever the model's own numbers
+/// are.
+class SpmVocabulary : public Vocabulary {
+ public:
+  SpmVocabulary(std::string bytes, const std::string& name) : bytes_(std::move(bytes)) {
+    const auto status = processor_.LoadFromSerializedProto(bytes_);
+    if (!status.ok() || processor_.GetPieceSize() == 0) throw DataError(name + ": is not a SentencePiece model; expected a .model file");
+    renumber();
+    std::vector<std::vector<int>> segmentations;
+    is_unigram_ = processor_.NBestEncode("a", 2, &segmentations).ok();
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(pieces_.size()); }
+  bool is_sentencepiece() const override { return true; }
+  const std::string& piece(TokenId id) const override { return pieces_.at(static_cast<size_t>(id)); }
+  const std::string& serialized() const override { return bytes_; }
+
+  std::vector<TokenId> encode(std::string_view line) const override {
+    std::vector<int> ids;
+    processor_.Encode(view(line), &ids).IgnoreError();
+    return ours(ids);
+  }
+
+  std::vector<TokenId> sample(std::string_view line, double alpha, int64_t nbest, uint64_t random_key) const override {
+    if (alpha <= 0) return encode(line);
+    return is_unigram_ ? sample_segmentation(line, alpha, nbest, random_key) : drop_merges(line, alpha, random_key);
+  }
+
+  std::string decode(std::span<const TokenId> ids) const override {
+    std::vector<int> theirs;
+    for (const TokenId id : ids)
+      if (id != kBos && id != kEos) theirs.push_back(to_theirs_.at(static_cast<size_t>(id)));
+    std::string text;
+    processor_.Decode(theirs, &text).IgnoreError();
+    return text;
+  }
+
+  TokenId id_of(std::string_view piece) const override {
+    if (piece == pieces_[kBos]) return kBos;
+    if (piece == pieces_[kEos]) return kEos;
+    return to_ours_[static_cast<size_t>(processor_.PieceToId(view(piece)))];
+  }
+
+  std::vector<int32_t> words_of(std::string_view line, std::span<const TokenId> ids) const override {
+    const ImmutableSentencePieceText text = processor_.EncodeAsImmutableProto(view(line));
+    std::vector<int32_t> starts;  // byte of the line at which each piece begins, a leading space marker not counted
+    for (size_t i = 0; i < text.pieces_size(); ++i) {
+      const auto piece = text.pieces(static_cast<int>(i));
+      uint32_t at = piece.begin();
+      while (at < piece.end() && at < line.size() && line[at] == ' ') ++at;
+      starts.push_back(static_cast<int32_t>(at));
+    }
+    const size_t tokens = ids.size() - (!ids.empty() && ids.back() == kEos ? 1 : 0);
+    if (tokens == starts.size()) return words_at(line, starts, ids.size());
+    return words_by_markers(ids);
+  }
+
+ private:
+  static absl::string_view view(std::string_view text) { return {text.data(), text.size()}; }
+
+  void renumber() {
+    const int unk = processor_.unk_id(), bos = processor_.bos_id(), eos = processor_.eos_id();
+    pieces_ = {processor_.IdToPiece(unk), bos >= 0 ? processor_.IdToPiece(bos) : "<s>", eos >= 0 ? processor_.IdToPiece(eos) : "</s>"};
+    to_theirs_ = {unk, bos >= 0 ? bos : unk, eos >= 0 ? eos : unk};
+    to_ours_.assign(static_cast<size_t>(processor_.GetPieceSize()), kUnk);
+    if (bos >= 0) to_ours_[static_cast<size_t>(bos)] = kBos;
+    if (eos >= 0) to_ours_[static_cast<size_t>(eos)] = kEos;
+    for (int id = 0; id < processor_.GetPieceSize(); ++id) {
+      if (id == unk || id == bos || id == eos || id == processor_.pad_id()) continue;
+      to_ours_[static_cast<size_t>(id)] = static_cast<TokenId>(pieces_.size());
+      to_theirs_.push_back(id);
+      pieces_.push_back(processor_.IdToPiece(id));
+    }
+  }
+
+  std::vector<TokenId> ours(const std::vector<int>& theirs) const {
+    std::vector<TokenId> ids;
+    ids.reserve(theirs.size() + 1);
+    for (const int id : theirs) ids.push_back(to_ours_[static_cast<size_t>(id)]);
+    return ids;
+  }
+
+  /// Unigram (Kudo 2018, arXiv:1804.10959): one of the n best segmentations, drawn with probability proportional to P(segmentation)^alpha.
+  std::vector<TokenId> sample_segmentation(std::string_view line, double alpha, int64_t nbest, uint64_t random_key) const {
+    const auto all = processor_.NBestEncodeAsImmutableProto(view(line), static_cast<int>(nbest)).nbests();
+    if (all.empty()) return encode(line);
+    std::vector<double> weights;
+    double total = 0;
+    for (const auto& one : all) total += weights.emplace_back(std::exp(alpha * (one.score() - all.front().score())));
+    double draw = RandomStream(random_key).next_unit() * total;
+    size_t chosen = 0;
+    while (chosen + 1 < all.size() && (draw -= weights[chosen]) >= 0) ++chosen;
+    std::vector<int> ids;
+    for (const auto& piece : all[chosen].pieces()) ids.push_back(static_cast<int>(piece.id()));
+    return ours(ids);
+  }
+
+  std::vector<TokenId> drop_merges(std::string_view line, double dropout, uint64_t random_key) const {
+    std::string normalized;
+    for (const auto& piece : processor_.EncodeAsImmutableProto(view(line)).pieces()) normalized += piece.piece();
+    const auto score_of = [&](const std::string& piece) -> std::optional<float> {
+      const int id = processor_.PieceToId(piece);
+      if (processor_.IsUnknown(id)) return std::nullopt;
+      return processor_.GetScore(id);
+    };
+    std::vector<TokenId> ids;
+    for (const std::string& piece : bpe_with_dropout(normalized, score_of, dropout, random_key)) ids.push_back(id_of(piece));
+    return ids;
+  }
+
+  /// Words by the markers of the pieces: for ids that are not the line's own best segmentation.
+  std::vector<int32_t> words_by_markers(std::span<const TokenId> ids) const {
+    std::vector<int32_t> words;
+    int32_t word = -1;
+    for (const TokenId id : ids) {
+      if (id == kEos || word < 0 || piece(id).starts_with("\xE2\x96\x81")) ++word;
+      words.push_back(word);
+    }
+    return words;
+  }
+
+  std::string bytes_;
+  SentencePieceProcessor processor_;
+  std::vector<std::string> pieces_;  // by our ids
+  std::vector<TokenId> to_ours_;     // by their ids
+  std::vector<int> to_theirs_;       // by our ids
+  bool is_unigram_ = true;
+};
+
+}  // namespace
+
+VocabularyPtr sentencepiece_from_bytes(std::string bytes, const std::string& name_for_errors) {
+  return std::make_shared<SpmVocabulary>(std::move(bytes), name_for_errors);
+}
+
+VocabularyPtr load_sentencepiece(const std::string& path) {
+  require_readable_file(path, "a SentencePiece model");
+  return sentencepiece_from_bytes(read_file(path), path);
+}
+
+}  // namespace lacuna

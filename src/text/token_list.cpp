@@ -1,0 +1,93 @@
+#include <algorithm>
+#include <sstream>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "text/vocabulary.h"
+
+namespace lacuna {
+namespace {
+
+/// Text that is tokenised already: tokens are what stands between spaces.
+class TokenList : public Vocabulary {
+ public:
+  TokenList(std::string bytes, const std::string& name) : bytes_(std::move(bytes)) {
+    for (const char* special : {"<unk>", "<s>", "</s>"}) add(special);
+    std::istringstream lines(bytes_);
+    std::string token;
+    for (int64_t line = 1; std::getline(lines, token); ++line) {
+      if (!token.empty() && token.back() == '\r') token.pop_back();
+      const std::string place = name + ":" + std::to_string(line);
+      if (token.empty() || token.find_first_of(" \t") != std::string::npos)
+        throw DataError(place + ": \"" + token + "\" is not a token; expected one token a line, without spaces");
+      if (first_invalid_utf8(token)) throw DataError(place + ": is not UTF-8");
+      if (ids_.contains(token) && ids_[token] > kEos) throw DataError(place + ": \"" + token + "\" is there twice; keep one of them");
+      add(token);
+    }
+    if (tokens_.size() <= 3) throw DataError(name + ": holds no token; expected one token a line");
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(tokens_.size()); }
+  bool is_sentencepiece() const override { return false; }
+  const std::string& piece(TokenId id) const override { return tokens_.at(static_cast<size_t>(id)); }
+  const std::string& serialized() const override { return bytes_; }
+
+  std::vector<TokenId> encode(std::string_view line) const override {
+    std::vector<TokenId> ids;
+    for_each_token(line, [&](std::string_view token) { ids.push_back(id_of(token)); });
+    return ids;
+  }
+  std::vector<TokenId> sample(std::string_view line, double, int64_t, uint64_t) const override { return encode(line); }
+
+  std::string decode(std::span<const TokenId> ids) const override {
+    std::string text;
+    for (const TokenId id : ids) {
+      if (id == kBos || id == kEos) continue;
+      if (!text.empty()) text += ' ';
+      text += piece(id);
+    }
+    return text;
+  }
+
+  TokenId id_of(std::string_view piece) const override {
+    const auto found = ids_.find(std::string(piece));
+    return found == ids_.end() ? kUnk : found->second;
+  }
+
+  std::vector<int32_t> words_of(std::string_view, std::span<const TokenId> ids) const override {
+    std::vector<int32_t> words;
+    for (size_t i = 0; i < ids.size(); ++i) words.push_back(static_cast<int32_t>(i));
+    return words;
+  }
+
+ private:
+  void add(const std::string& token) {
+    if (ids_.emplace(token, static_cast<TokenId>(tokens_.size())).second) tokens_.push_back(token);
+  }
+  template <class F>
+  static void for_each_token(std::string_view line, F f) {
+    for (size_t begin = 0; begin < line.size();) {
+      const size_t end = std::min(line.find(' ', begin), line.size());
+      if (end > begin) f(line.substr(begin, end - begin));
+      begin = end + 1;
+    }
+  }
+
+  std::string bytes_;
+  std::vector<std::string> tokens_;
+  std::unordered_map<std::string, TokenId> ids_;
+};
+
+}  // namespace
+
+VocabularyPtr token_list_from_bytes(std::string bytes, const std::string& name_for_errors) {
+  return std::make_shared<TokenList>(std::move(bytes), name_for_errors);
+}
+
+VocabularyPtr load_token_list(const std::string& path) {
+  require_readable_file(path, "a vocabulary, one token a line");
+  return token_list_from_bytes(read_file(path), path);
+}
+
+}  // namespace lacuna
