@@ -1,0 +1,19 @@
+#include "model/feed_forward.h"
+
+#include "kernels/activation.h"
+
+namespace lacuna {
+
+FeedForward::FeedForward(const ModelOptions& options, int64_t d_ff, DropoutSite site, const ParameterPath& path)
+    : is_gelu_(options.activation == Activation::kGelu),
+      dropout_(options.activation_dropout),
+      site_(site),
+      inner_(register_module("inner", std::make_shared<Linear>(options.d_model, d_ff, path / "inner"))),
+      outer_(register_module("outer", std::make_shared<Linear>(d_ff, options.d_model, path / "outer"))) {}
+
+Tensor FeedForward::forward(const Ragged& x, const ForwardContext& context) {
+  const Tensor inner = inner_->forward(x.values);  // (T, D) -> (T, F)
+  return outer_->forward(activation_dropout(inner, is_gelu_, site_.dropout(dropout_, x.shape, context)));
+}
+
+}  // namespace lacuna

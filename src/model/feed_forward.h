@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memory>
+
+#include "base/ragged.h"
+#include "config/options.h"
+#include "model/dropout_site.h"
+#include "model/linear.h"
+
+namespace lacuna {
+
+/// outer(dropout(activation(inner(x)))) (Vaswani et al. 2017, section 3.3).
+class FeedForward : public torch::nn::Module {
+ public:
+  FeedForward(const ModelOptions& options, int64_t d_ff, DropoutSite site, const ParameterPath& path);
+  /// x (T, D) -> (T, D)
+  Tensor forward(const Ragged& x, const ForwardContext& context);
+
+ private:
+  bool is_gelu_;
+  double dropout_;
+  DropoutSite site_;
+  std::shared_ptr<Linear> inner_, outer_;
+};
+
+}  // namespace lacuna

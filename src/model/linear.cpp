@@ -1,0 +1,36 @@
+#include "model/linear.h"
+
+#include "kernels/linear.h"
+
+namespace lacuna {
+
+Tensor PackedCache::multiply(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  std::shared_ptr<const PackedWeight> packed;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!packed_ || data_ != weight.const_data_ptr() || version_ != weight._version()) {
+      packed_ = std::make_shared<const PackedWeight>(weight);
+      data_ = weight.const_data_ptr();
+      version_ = static_cast<uint32_t>(weight._version());
+    }
+    packed = packed_;
+  }
+  return packed->multiply(x, bias);
+}
+
+void PackedCache::drop() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  packed_.reset();
+}
+
+Linear::Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, int64_t blocks)
+    : weight_(register_parameter("weight", stacked_xavier_uniform(blocks, outputs / blocks, inputs, path / "weight"))),
+      bias_(register_parameter("bias", at::zeros({outputs}, at::kFloat))) {}
+
+Tensor Linear::forward(const Tensor& x) {
+  if (!at::GradMode::is_enabled()) return packed_.multiply(x, weight_, bias_);
+  packed_.drop();
+  return linear(x, weight_, bias_);
+}
+
+}  // namespace lacuna

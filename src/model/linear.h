@@ -1,0 +1,42 @@
+#pragma once
+
+#include <torch/nn/module.h>
+
+#include <memory>
+#include <mutex>
+
+#include "kernels/packed_weight.h"
+#include "model/parameter_path.h"
+
+namespace lacuna {
+
+/// A weight [N, K] that is laid out anew for fast products without gradients, on first use.
+///
+/// The layout is dropped by the next product with gradients, and made anew when the weight's storage or version is another (a checkpoint
+/// was loaded, an optimizer stepped through LibTorch). Who writes weights through raw pointers calls `drop()`.
+class PackedCache {
+ public:
+  /// x weight^T + bias without gradients: a row has the same bits whatever the number of rows.
+  Tensor multiply(const Tensor& x, const Tensor& weight, const Tensor& bias);
+  void drop();
+
+ private:
+  std::mutex mutex_;  // several translators may share a model
+  std::shared_ptr<const PackedWeight> packed_;
+  const void* data_ = nullptr;
+  uint32_t version_ = 0;
+};
+
+/// x [T, K] -> x weight^T + bias [T, N]. Parameters: weight [N, K], bias [N].
+class Linear : public torch::nn::Module {
+ public:
+  /// The weight is `blocks` matrices on top of each other, each initialised on its own (queries, keys and values in one product).
+  Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, int64_t blocks = 1);
+  Tensor forward(const Tensor& x);
+
+ private:
+  Tensor weight_, bias_;
+  PackedCache packed_;
+};
+
+}  // namespace lacuna

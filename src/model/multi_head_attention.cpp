@@ -1,0 +1,87 @@
+#include "model/multi_head_attention.h"
+
+#include <cmath>
+
+namespace lacuna {
+
+MultiHeadAttention::MultiHeadAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path)
+    : d_model_(options.d_model),
+      num_heads_(options.num_heads),
+      place_(place),
+      dropout_(options.attention_dropout),
+      norm_(register_module("norm",
+                            make_attention_norm(place.choice.norm, place.choice.norm_options, options.d_model, (path / "norm").key()))),
+      output_(register_module("output", std::make_shared<Linear>(options.d_model, options.d_model, path / "output"))) {}
+
+std::vector<Tensor> MultiHeadAttention::heads_of(const Tensor& x, int64_t parts) const {
+  return x.view({x.size(0), parts, num_heads_, d_model_ / num_heads_}).unbind(1);
+}
+
+AttentionCall MultiHeadAttention::new_call() const {
+  AttentionCall call;
+  call.scale = 1 / std::sqrt(static_cast<double>(d_model_ / num_heads_));
+  call.type = place_.choice.type.get();
+  call.dropout = dropout_;
+  call.layer = place_.layer;
+  call.site = place_.site;
+  return call;
+}
+
+Tensor MultiHeadAttention::output_of(const AttentionCall& call, const ForwardContext& context) {
+  const Tensor heads = attention(call, context).view({call.q.size(0), d_model_});  // (Tq, H, d) -> (Tq, D)
+  return output_->forward(norm_->forward(heads));
+}
+
+SelfAttention::SelfAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path)
+    : MultiHeadAttention(options, place, path),
+      is_causal_(place.site == AttentionSite::kDecoderSelf),
+      qkv_(register_module("qkv", std::make_shared<Linear>(d_model_, 3 * d_model_, path / "qkv", 3))) {}
+
+Tensor SelfAttention::forward(const Ragged& x, const ForwardContext& context) {
+  const std::vector<Tensor> qkv = heads_of(qkv_->forward(x.values), 3);
+  AttentionCall call = new_call();
+  call.q = qkv[0];
+  call.k = qkv[1];
+  call.v = qkv[2];
+  call.queries = x.shape;
+  call.keys = std::make_shared<const KeyRange>(KeyRange::of(*x.shape));
+  call.causal = is_causal_;
+  return output_of(call, context);
+}
+
+Tensor SelfAttention::step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const ForwardContext& context) {
+  const Tensor qkv = qkv_->forward(x).view({x.size(0), 3, num_heads_, d_model_ / num_heads_});
+  buffer.keys_values.index_copy_(0, keys.new_slots, qkv.narrow(1, 1, 2));
+  AttentionCall call = new_call();
+  call.q = qkv.select(1, 0);
+  call.k = buffer.keys_values.select(1, 0);
+  call.v = buffer.keys_values.select(1, 1);
+  call.queries = keys.queries;
+  call.keys = keys.keys;
+  call.first_position = keys.positions;
+  call.causal = is_causal_;
+  return output_of(call, context);
+}
+
+CrossAttention::CrossAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path)
+    : MultiHeadAttention(options, place, path),
+      query_(register_module("query", std::make_shared<Linear>(d_model_, d_model_, path / "query"))),
+      key_value_(register_module("key_value", std::make_shared<Linear>(d_model_, 2 * d_model_, path / "key_value", 2))) {}
+
+Tensor CrossAttention::keys_values(const Tensor& memory) {
+  return key_value_->forward(memory);
+}
+
+Tensor CrossAttention::forward(const Ragged& x, const Tensor& keys_values, const std::shared_ptr<const KeyRange>& keys,
+                               const ForwardContext& context) {
+  const std::vector<Tensor> memory = heads_of(keys_values, 2);
+  AttentionCall call = new_call();
+  call.q = heads_of(query_->forward(x.values), 1)[0];
+  call.k = memory[0];
+  call.v = memory[1];
+  call.queries = x.shape;
+  call.keys = keys;
+  return output_of(call, context);
+}
+
+}  // namespace lacuna

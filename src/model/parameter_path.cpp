@@ -1,0 +1,40 @@
+#include "model/parameter_path.h"
+
+#include <cmath>
+#include <numbers>
+
+#include "base/random.h"
+
+namespace lacuna {
+
+uint64_t ParameterPath::key() const {
+  uint64_t hash = 0xcbf29ce484222325ull;  // FNV-1a
+  for (const char c : name_) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  return random_key(seed_, RandomUse::kInitialise, 0, hash);
+}
+
+Tensor stacked_xavier_uniform(int64_t count, int64_t rows, int64_t columns, const ParameterPath& path) {
+  const Tensor weight = at::empty({count * rows, columns}, at::kFloat);
+  const double bound = std::sqrt(6.0 / static_cast<double>(rows + columns));
+  RandomStream random(path.key());
+  float* data = weight.data_ptr<float>();
+  for (int64_t i = 0; i < weight.numel(); ++i) data[i] = static_cast<float>(bound * (2 * random.next_unit() - 1));
+  return weight;
+}
+
+Tensor xavier_uniform(int64_t rows, int64_t columns, const ParameterPath& path) {
+  return stacked_xavier_uniform(1, rows, columns, path);
+}
+
+Tensor normal(int64_t rows, int64_t columns, double deviation, const ParameterPath& path) {
+  const Tensor weight = at::empty({rows, columns}, at::kFloat);
+  RandomStream random(path.key());
+  float* data = weight.data_ptr<float>();
+  for (int64_t i = 0; i < weight.numel(); ++i) {  // Box & Muller
+    const double radius = std::sqrt(-2 * std::log(1 - random.next_unit())), angle = 2 * std::numbers::pi * random.next_unit();
+    data[i] = static_cast<float>(deviation * radius * std::cos(angle));
+  }
+  return weight;
+}
+
+}  // namespace lacuna

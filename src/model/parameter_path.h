@@ -1,0 +1,33 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <string>
+
+namespace lacuna {
+
+using at::Tensor;
+
+/// The name of a module or parameter and the seed of the run: together the key of its first weights. So a parameter's first weights depend
+/// on nothing else in the model: adding a layer does not change the others.
+class ParameterPath {
+ public:
+  explicit ParameterPath(uint64_t seed, std::string name = {}) : seed_(seed), name_(std::move(name)) {}
+  ParameterPath operator/(const std::string& part) const { return ParameterPath(seed_, name_.empty() ? part : name_ + "." + part); }
+  /// Of the random numbers for this name.
+  uint64_t key() const;
+
+ private:
+  uint64_t seed_;
+  std::string name_;
+};
+
+/// [rows, columns] drawn evenly from ±sqrt(6 / (rows + columns)) (Glorot & Bengio 2010).
+Tensor xavier_uniform(int64_t rows, int64_t columns, const ParameterPath& path);
+/// `count` such matrices on top of each other: [count * rows, columns].
+Tensor stacked_xavier_uniform(int64_t count, int64_t rows, int64_t columns, const ParameterPath& path);
+/// [rows, columns] from a normal distribution around 0.
+Tensor normal(int64_t rows, int64_t columns, double deviation, const ParameterPath& path);
+
+}  // namespace lacuna

@@ -1,0 +1,75 @@
+#include "model/slot_cache.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace lacuna {
+
+SlotCache::SlotCache(RaggedShapePtr sources, std::vector<Tensor> memory)
+    : sources_(std::move(sources)),
+      memory_(std::move(memory)),
+      buffers_(memory_.size()),
+      slots_(static_cast<size_t>(sources_->num_sentences())),
+      sentences_(slots_.size()) {
+  std::iota(sentences_.begin(), sentences_.end(), 0);
+}
+
+void SlotCache::select(const std::vector<int32_t>& parents) {
+  std::vector<std::vector<int32_t>> slots;
+  std::vector<int32_t> sentences;
+  std::vector<bool> in_use(static_cast<size_t>(capacity_), false);
+  for (const int32_t parent : parents) {
+    slots.push_back(slots_[static_cast<size_t>(parent)]);
+    sentences.push_back(sentences_[static_cast<size_t>(parent)]);
+    for (const int32_t slot : slots.back()) in_use[static_cast<size_t>(slot)] = true;
+  }
+  slots_ = std::move(slots);
+  sentences_ = std::move(sentences);
+  free_.clear();
+  for (int64_t slot = capacity_; slot-- > 0;)
+    if (!in_use[static_cast<size_t>(slot)]) free_.push_back(static_cast<int32_t>(slot));
+}
+
+StepKeys SlotCache::append(int64_t num_heads, int64_t d_head) {
+  while (static_cast<int64_t>(free_.size()) < num_hypotheses()) grow(num_heads, d_head);
+  StepKeys step;
+  KeyRange keys;
+  std::vector<int64_t> new_slots;
+  for (auto& slots : slots_) {
+    slots.push_back(free_.back());
+    free_.pop_back();
+    new_slots.push_back(slots.back());
+    step.positions.push_back(static_cast<int32_t>(slots.size()) - 1);
+    keys.begin.push_back(static_cast<int32_t>(keys.slots.size()));
+    keys.count.push_back(static_cast<int32_t>(slots.size()));
+    keys.slots.insert(keys.slots.end(), slots.begin(), slots.end());
+  }
+  step.queries = std::make_shared<const RaggedShape>(RaggedShape::of_lengths(std::vector<int32_t>(slots_.size(), 1)));
+  step.keys = std::make_shared<const KeyRange>(std::move(keys));
+  step.new_slots = at::tensor(new_slots, at::kLong).to(memory_[0].device());
+  return step;
+}
+
+void SlotCache::grow(int64_t num_heads, int64_t d_head) {
+  const int64_t capacity = std::max<int64_t>({2 * capacity_, 16 * num_hypotheses(), 64});
+  for (SlotBuffer& buffer : buffers_) {
+    const Tensor larger = at::zeros({capacity, 2, num_heads, d_head}, memory_[0].options());
+    if (capacity_ > 0) larger.narrow(0, 0, capacity_).copy_(buffer.keys_values);
+    buffer.keys_values = larger;
+  }
+  std::vector<int32_t> added(static_cast<size_t>(capacity - capacity_));
+  std::iota(added.rbegin(), added.rend(), static_cast<int32_t>(capacity_));  // the lowest is taken first
+  free_.insert(free_.begin(), added.begin(), added.end());
+  capacity_ = capacity;
+}
+
+std::shared_ptr<const KeyRange> SlotCache::memory_keys() const {
+  KeyRange keys;
+  for (const int32_t sentence : sentences_) {
+    keys.begin.push_back(sources_->begin(sentence));
+    keys.count.push_back(sources_->length(sentence));
+  }
+  return std::make_shared<const KeyRange>(std::move(keys));
+}
+
+}  // namespace lacuna

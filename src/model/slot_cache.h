@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "model/decoder_cache.h"
+#include "model/multi_head_attention.h"
+
+namespace lacuna {
+
+/// The Transformer's decoder cache: for each layer a buffer of slots and the source's keys and values.
+class SlotCache : public DecoderCache {
+ public:
+  /// memory [layers] (Ts, 2D): keys and values of the source's tokens.
+  SlotCache(RaggedShapePtr sources, std::vector<Tensor> memory);
+
+  int64_t num_hypotheses() const override { return static_cast<int64_t>(slots_.size()); }
+  void select(const std::vector<int32_t>& parents) override;
+  const std::vector<int32_t>& sentences() const override { return sentences_; }
+  void set_alignment_layer(int layer) override { alignment_layer_ = layer; }
+  const std::vector<std::vector<float>>& alignment() const override { return alignment_; }
+
+  /// Gives every hypothesis one more slot. `num_heads` and `d_head` are those of the buffers.
+  StepKeys append(int64_t num_heads, int64_t d_head);
+  /// Which rows of `memory` each hypothesis sees.
+  std::shared_ptr<const KeyRange> memory_keys() const;
+  SlotBuffer& buffer(int layer) { return buffers_[static_cast<size_t>(layer)]; }
+  const Tensor& memory(int layer) const { return memory_[static_cast<size_t>(layer)]; }
+  int alignment_layer() const { return alignment_layer_; }
+  void set_alignment(std::vector<std::vector<float>> weights) { alignment_ = std::move(weights); }
+  /// Slots that exist, in use or free.
+  int64_t capacity() const { return capacity_; }
+
+ private:
+  void grow(int64_t num_heads, int64_t d_head);
+
+  RaggedShapePtr sources_;
+  std::vector<Tensor> memory_;
+  std::vector<SlotBuffer> buffers_;
+  std::vector<std::vector<int32_t>> slots_;  // of each hypothesis, oldest first
+  std::vector<int32_t> sentences_;
+  std::vector<int32_t> free_;  // slots of no hypothesis
+  int64_t capacity_ = 0;
+  int alignment_layer_ = -1;
+  std::vector<std::vector<float>> alignment_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,143 @@
+#include "model/transformer.h"
+
+#include "kernels/projection_loss.h"
+#include "model/alignment_probe.h"
+#include "model/decoder.h"
+#include "model/embedding.h"
+#include "model/encoder.h"
+
+namespace lacuna {
+namespace {
+
+constexpr int64_t kBos = 1;
+
+/// Throws ConfigError if sizes do not fit together.
+const ModelOptions& checked(const ModelOptions& options, const VocabularySizes& sizes) {
+  if (options.d_model % options.num_heads != 0)
+    throw ConfigError("model.num_heads is " + std::to_string(options.num_heads) + "; it must divide model.d_model, which is " +
+                      std::to_string(options.d_model) + ". Choose, say, heads of 64 features");
+  if (options.tie_embeddings == TieEmbeddings::kAll && !(sizes.shared && sizes.src == sizes.tgt))
+    throw ConfigError(
+        "model.tie_embeddings is all, but source and target have vocabularies of their own. Set model.tie_embeddings to decoder or none, "
+        "or "
+        "data.shared_vocab to true");
+  return options;
+}
+
+/// What the decoder reads: bos and the sentence without its last token.
+Ragged shifted_right(const Ragged& tgt) {
+  Tensor input = at::empty_like(tgt.values);
+  const int64_t tokens = tgt.values.size(0);
+  if (tokens > 1) input.narrow(0, 1, tokens - 1).copy_(tgt.values.narrow(0, 0, tokens - 1));
+  std::vector<int64_t> first;
+  for (int64_t b = 0; b < tgt.shape->num_sentences(); ++b)
+    if (tgt.shape->length(b) > 0) first.push_back(tgt.shape->begin(b));
+  input.index_fill_(0, at::tensor(first, at::kLong).to(input.device()), kBos);
+  return tgt.with(input);
+}
+
+}  // namespace
+
+struct Transformer::Parts {
+  ModelOptions options;
+  VocabularySizes sizes;
+  AttentionPlan attention;
+  std::shared_ptr<EmbeddingTable> src_table, tgt_table, output;
+  std::shared_ptr<PositionTable> src_positions, tgt_positions;
+  std::shared_ptr<Encoder> encoder;
+  std::shared_ptr<Decoder> decoder;
+
+  Parts(const ModelOptions& given, const VocabularySizes& vocabularies, const ParameterPath& path)
+      : options(checked(given, vocabularies)),
+        sizes(vocabularies),
+        attention(resolve_attention(options.attention, options.encoder_layers, options.decoder_layers, options.num_heads)),
+        src_positions(std::make_shared<PositionTable>(options, path / "src_positions")),
+        tgt_positions(std::make_shared<PositionTable>(options, path / "tgt_positions")),
+        encoder(std::make_shared<Encoder>(options, attention, path / "encoder")),
+        decoder(std::make_shared<Decoder>(options, attention, path / "decoder")) {
+    const auto table = [&](int64_t size, const char* name) { return std::make_shared<EmbeddingTable>(size, options.d_model, path / name); };
+    const bool all = options.tie_embeddings == TieEmbeddings::kAll;
+    src_table = table(sizes.src, all ? "embedding" : "src_embedding");
+    tgt_table = all ? src_table : table(sizes.tgt, "tgt_embedding");
+    output = options.tie_embeddings == TieEmbeddings::kNone ? table(sizes.tgt, "output") : tgt_table;
+  }
+
+  Embedding src_embedding() const { return {src_table, src_positions, options.dropout, Stack::kEncoder}; }
+  Embedding tgt_embedding() const { return {tgt_table, tgt_positions, options.dropout, Stack::kDecoder}; }
+};
+
+Transformer::Transformer(const ModelOptions& options, const VocabularySizes& sizes, uint64_t seed)
+    : parts_(std::make_shared<Parts>(options, sizes, ParameterPath(seed))) {
+  if (parts_->src_table == parts_->tgt_table) {
+    register_module("embedding", parts_->src_table);
+  } else {
+    register_module("src_embedding", parts_->src_table);
+    register_module("tgt_embedding", parts_->tgt_table);
+  }
+  if (parts_->output != parts_->tgt_table) register_module("output", parts_->output);
+  register_module("src_positions", parts_->src_positions);
+  register_module("tgt_positions", parts_->tgt_positions);
+  register_module("encoder", parts_->encoder);
+  register_module("decoder", parts_->decoder);
+}
+
+LossSums Transformer::loss(const Ragged& src, const Ragged& tgt, double label_smoothing, const ForwardContext& context) {
+  const Ragged hidden = decode(encode(src, context), tgt, context);
+  const ProjectionLoss sums = projection_loss(hidden.values, parts_->output->weight(), tgt.values, label_smoothing);
+  return {sums.loss, sums.nll, sums.correct, tgt.shape->num_tokens()};
+}
+
+Ragged Transformer::encode(const Ragged& src, const ForwardContext& context) {
+  return parts_->encoder->forward(parts_->src_embedding().forward(src, context), context);
+}
+
+Ragged Transformer::decode(const Ragged& memory, const Ragged& tgt, const ForwardContext& context) {
+  return parts_->decoder->forward(parts_->tgt_embedding().forward(shifted_right(tgt), context), memory, context);
+}
+
+Tensor Transformer::token_log_probs(const Ragged& src, const Ragged& tgt) {
+  const at::NoGradGuard no_gradients;
+  const Tensor hidden = decode(encode(src, {}), tgt, {}).values;
+  const Tensor targets = tgt.values.to(at::kCPU).to(at::kInt).contiguous();
+  std::vector<float> log_probs;
+  for (int64_t begin = 0; begin < hidden.size(0); begin += kLossRows) {
+    const int64_t end = std::min(hidden.size(0), begin + kLossRows);
+    const Logits logits(parts_->output->logits(hidden.slice(0, begin, end)).to(at::kFloat));
+    const std::vector<float> chunk = logits.of({targets.const_data_ptr<int32_t>() + begin, targets.const_data_ptr<int32_t>() + end});
+    log_probs.insert(log_probs.end(), chunk.begin(), chunk.end());
+  }
+  return at::tensor(log_probs, at::kFloat);
+}
+
+std::unique_ptr<DecoderCache> Transformer::start(const Ragged& src) {
+  const at::NoGradGuard no_gradients;
+  return parts_->decoder->start(encode(src, {}));
+}
+
+Logits Transformer::step(const std::vector<int32_t>& tokens, DecoderCache& cache) {
+  const at::NoGradGuard no_gradients;
+  auto& slots = dynamic_cast<SlotCache&>(cache);
+  AlignmentProbe probe(slots.alignment_layer(), parts_->options.num_heads, slots.num_hypotheses());
+  ForwardContext context;
+  if (slots.alignment_layer() >= 0) context.probe = &probe;
+  const StepKeys keys = slots.append(parts_->options.num_heads, parts_->options.d_model / parts_->options.num_heads);
+  const Tensor ids = at::tensor(tokens, at::kInt).to(at::kLong).to(parts_->output->weight().device());
+  const Tensor embedded = parts_->tgt_embedding().at_positions(ids, keys.positions);
+  const Tensor hidden = parts_->decoder->step(embedded, slots, keys, context);
+  if (slots.alignment_layer() >= 0) slots.set_alignment(probe.mean_over_heads());
+  return Logits(parts_->output->logits(hidden).to(at::kFloat));
+}
+
+const ModelOptions& Transformer::options() const {
+  return parts_->options;
+}
+
+const VocabularySizes& Transformer::sizes() const {
+  return parts_->sizes;
+}
+
+int64_t Transformer::max_positions() const {
+  return parts_->tgt_positions->limit();
+}
+
+}  // namespace lacuna
