@@ -3,33 +3,46 @@
 #include <concepts>
 #include <memory>
 
+#include "attention/own_options.h"
 #include "attention/registry.h"
 #include "attention/row_plain.h"
-#include "config/read_options.h"
 
 /// How a type's or a pattern's file becomes an entry of the registry. Used by the small files that CMake writes.
 namespace lacuna::types {
 
 template <class Options>
 std::shared_ptr<const void> read_type_options(const ConfigNode& node) {
-  auto options = std::make_shared<Options>(read_options<Options>(node));
+  auto options = std::make_shared<Options>(read_own_options<Options>(node));
   if constexpr (requires { options->check(node); }) options->check(node);
   return options;
 }
 
 template <class Options>
 ConfigNode write_type_options(const void* options) {
-  return write_options(*static_cast<const Options*>(options));
+  const auto& typed = *static_cast<const Options*>(options);
+  ConfigNode written = write_own_options(typed);
+  if constexpr (requires { typed.shorten(written); }) typed.shorten(written);
+  return written;
 }
 
-template <class Map, class Options>
-constexpr TypeEntry type_entry(const char* name, const Info& info, std::vector<Example> (*examples)(), RowFunctions<float> (*avx2)(),
+template <class Map, class Options, const Info& kInfo>
+bool is_sparse([[maybe_unused]] const void* options) {
+  if constexpr (requires(const Map map) { map.is_sparse(); }) {
+    return Map{*static_cast<const Options*>(options)}.is_sparse();
+  } else {
+    return kInfo.sparse;
+  }
+}
+
+template <class Map, class Options, const Info& kInfo>
+constexpr TypeEntry type_entry(const char* name, std::vector<Example> (*examples)(), RowFunctions<float> (*avx2)(),
                                RowFunctions<float> (*avx512)()) {
   return {.name = name,
-          .info = info,
+          .info = kInfo,
           .needs_scores = BackwardNeedsScores<Map, PlainRow<double>>,
           .read = read_type_options<Options>,
           .write = write_type_options<Options>,
+          .is_sparse = is_sparse<Map, Options, kInfo>,
           .examples = examples,
           .plain = RowFunctionsOf<Map, Options, PlainRow<double>>::get(),
           .avx2 = avx2,
@@ -42,8 +55,8 @@ namespace lacuna::patterns {
 
 template <std::derived_from<AttentionPattern> Pattern, class Options>
 std::shared_ptr<const AttentionPattern> read_pattern(const ConfigNode& node, ConfigNode& description) {
-  const auto options = read_options<Options>(node);
-  description = write_options(options);
+  const auto options = read_own_options<Options>(node);
+  description = write_own_options(options);
   if constexpr (std::is_empty_v<Options>) {
     return std::make_shared<Pattern>();
   } else {

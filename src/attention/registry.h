@@ -24,6 +24,7 @@ struct TypeEntry {
   std::shared_ptr<const void> (*read)(const ConfigNode& node);
   /// The options as a map, defaults included.
   ConfigNode (*write)(const void* options);
+  bool (*is_sparse)(const void* options);
   std::vector<Example> (*examples)();
   RowFunctions<double> plain;
   RowFunctions<float> (*avx2)();

@@ -28,7 +28,9 @@ namespace lacuna::types {
 struct Info {
   const char* paper = "";
   bool rows_sum_to_one = false;
-  bool sparse = false;  ///< exact zeros are usual, and a key of weight zero gets no gradient: the core skips its work
+  bool sparse =
+      false;  ///< a key of weight zero gets no gradient, and such are many: the core skips its work. RowMap::is_sparse(), if any, decides
+  bool uses_positions = false;  ///< map_indexed is used: the core fills in the keys' positions
   const char* default_norm = "none";
 };
 
@@ -79,10 +81,20 @@ LACUNA_HD X positive_power(X x, T power) {
   constexpr T kTiny = T(1e-37);  // keeps the logarithm finite where x is 0
   return is_positive(x) * exponential(logarithm(x + kTiny) * power);
 }
-/// x ln x where x > 0, else 0.
-template <class X, class T>
-LACUNA_HD X x_log_x(X x, T tiny) {
-  return x * logarithm(x + tiny);
+/// x ln x, 0 where x is 0.
+template <class X>
+LACUNA_HD X x_log_x(X x) {
+  return x * logarithm(x + 1e-37f);
+}
+/// Density of the standard normal distribution.
+template <std::floating_point T>
+LACUNA_HD T normal_density(T x) {
+  return T(0.3989422804014326779) * std::exp(x * x * T(-0.5));
+}
+/// Probability that a standard normal variable is at most x.
+template <std::floating_point T>
+LACUNA_HD T normal_cdf(T x) {
+  return T(0.5) * std::erfc(-x * T(0.7071067811865475244));
 }
 
 }  // namespace row
@@ -126,6 +138,14 @@ concept Row = requires(R r, AnyOf f, typename R::scalar s) {
   { r.pack(f) } -> std::same_as<R>;
   { R::tolerance } -> std::convertible_to<typename R::scalar>;
 };
+
+/// The row's elements above `bound`, in scratch memory: worth a pass where the row is long. At least one element must be.
+template <Row R>
+LACUNA_HD R above(R scores, typename R::scalar bound) {
+  using row::is_positive;
+  constexpr int kLong = 64;
+  return scores.size() < kLong ? scores : scores.pack([=](auto x) { return is_positive(x - bound); });
+}
 
 /// gradient <- s (gradient - sum(s gradient) / sum(s)) with s = weigh(weights): the backward pass of every map onto the simplex.
 template <Row R, class F>

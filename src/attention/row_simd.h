@@ -80,6 +80,16 @@ HWY_INLINE Lanes logarithm(Lanes x) {
 HWY_INLINE Lanes root(Lanes x) {
   return {hn::Sqrt(x.v)};
 }
+HWY_INLINE Lanes normal_density(Lanes x) {
+  return exponential(x * x * -0.5f) * 0.39894228f;
+}
+/// Abramowitz & Stegun 7.1.26: within 1e-7.
+HWY_INLINE Lanes normal_cdf(Lanes x) {
+  const Lanes size = Lanes{hn::Abs(x.v)} * 0.70710678f, t = all(1) / (size * 0.3275911f + 1.f);
+  const Lanes polynomial = t * (t * (t * (t * (t * 1.061405429f - 1.453152027f) + 1.421413741f) - 0.284496736f) + 0.254829592f);
+  const Lanes tail = polynomial * exponential(-(size * size)) * 0.5f;  // P(X > |x|)
+  return {hn::IfThenElse(hn::Lt(x.v, hn::Zero(Tag())), tail.v, (1.f - tail).v)};
+}
 
 /// Elements from `length` on, up to a whole vector, may be read and overwritten but never count.
 struct SimdRow {
@@ -174,7 +184,7 @@ using HWY_NAMESPACE::SimdRow;
 
 namespace row {  // so that row::relu(x) finds them too; a type's file is included after this one
 using HWY_NAMESPACE::exponential, HWY_NAMESPACE::if_below, HWY_NAMESPACE::is_at_least, HWY_NAMESPACE::is_positive, HWY_NAMESPACE::logarithm,
-    HWY_NAMESPACE::relu, HWY_NAMESPACE::root;
+    HWY_NAMESPACE::normal_cdf, HWY_NAMESPACE::normal_density, HWY_NAMESPACE::relu, HWY_NAMESPACE::root;
 }
 
 }  // namespace lacuna::types

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+
+#include "attention/row_functions.h"
+
+/// The CPU core: one sentence and head at a time, in cache. Compiled once per instruction set (core_simd.cpp) and for double
+/// (core_plain.cpp); only plain data crosses the border between them.
+namespace lacuna {
+
+struct KeySegment;
+class AttentionDropout;
+
+namespace core {
+
+/// What all tasks of a call share.
+template <class S>
+struct Call {
+  int d_head;
+  S scale;
+  types::RowFunctions<S> rows;
+  const void* options;  ///< of the type
+  bool sparse, needs_scores, uses_positions, training;
+  int num_numbers;
+};
+
+/// One sentence and head. Strides are between rows; rows are contiguous over d_head.
+template <class S>
+struct Task {
+  int queries, keys;
+  int32_t first_position;      ///< of the first query
+  const int32_t* slots;        ///< rows of k and v by the key's position; null = 0, 1, ...
+  const KeySegment* segments;  ///< of query i: first_segment[i] to first_segment[i + 1]
+  const int32_t* first_segment;
+  const AttentionDropout* dropout;  ///< null = none
+
+  const S *q, *k, *v;
+  int64_t q_stride, k_stride, v_stride;
+  S* context;  ///< forward
+  int64_t context_stride;
+  const S* numbers;  ///< [queries] rows of Call::num_numbers
+  int64_t numbers_stride;
+
+  const S* context_gradient;  ///< backward, with context_stride
+  S *q_gradient, *k_gradient, *v_gradient;
+  int64_t gradient_stride;  ///< of all three; q's is written, k's and v's are added to
+  double* number_gradients;
+
+  const void* probe;  ///< null = nobody looks
+  void (*show)(const void* probe, int query, const S* weights, const KeySegment* segments, int num_segments);
+};
+
+/// Scratch memory of one thread.
+template <class S>
+struct Workspace {
+  S* memory;
+  int32_t* index;
+  int64_t row;  ///< elements of a row with room for whole vectors
+};
+
+/// Rows are worked on so many at a time.
+inline constexpr int kTile = 16;
+
+/// Elements of Workspace::row, ::memory and ::index for tasks with at most so many keys.
+inline int64_t row_elements(int64_t max_keys) {
+  return (max_keys + 15) / 16 * 16 + 32;
+}
+inline int64_t memory_elements(int64_t max_keys, int64_t d_head) {
+  return row_elements(max_keys) * (2 * d_head + 4 * kTile + 6);
+}
+inline int64_t index_elements(int64_t max_keys) {
+  return row_elements(max_keys);
+}
+
+template <class S>
+struct Functions {
+  void (*forward)(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace);
+  void (*backward)(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace);
+};
+
+Functions<float> functions_avx2();
+Functions<float> functions_avx512();
+Functions<double> functions_plain();
+
+}  // namespace core
+}  // namespace lacuna

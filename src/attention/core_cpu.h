@@ -1,0 +1,382 @@
+#pragma once
+
+#include "attention/core.h"
+#include "attention/dropout.h"
+#include "attention/pattern.h"
+
+// Two roads for a row. *Tiles*: where every query sees one run of keys, 16 rows at a time go through small matrix products, all in cache.
+// *Lists*: where keys are named by slots or seen in strides, where there is a single query, and where most weights turn out to be zero,
+// a row's keys are a list and only these are touched. The weights are not stored for the backward pass but worked out again: that costs
+// less than writing and reading them, and memory stays proportional to the number of tokens.
+//
+// Compiled for several instruction sets: nothing here may call an inline function that is not a template on `M` or always inlined.
+namespace lacuna::core {
+
+/// `M` is a machine: row type and small products (machine_simd.h, machine_plain.h).
+template <class M>
+class Core {
+ public:
+  using S = typename M::scalar;
+
+  static void forward(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace) {
+    Core(call, task, workspace).run_forward();
+  }
+  static void backward(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace) {
+    Core(call, task, workspace).run_backward();
+  }
+
+ private:
+  /// Rows first to first + rows of the task, over keys from `begin`, `width` of them in all.
+  struct Tile {
+    int first, rows, begin, width;
+    int row_begin[kTile], row_count[kTile];  // of each row, begin counted from the tile's
+  };
+
+  /// One row as a list: element j belongs to row index[j] of k and v.
+  struct List {
+    int count;
+    const int32_t* index;
+    S *weights, *scores, *factors;  // scores and factors null if not needed
+  };
+
+  Core(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace)
+      : call_(call), task_(task), stride_(workspace.row), d_(call.d_head), index_(workspace.index) {
+    S* next = workspace.memory;
+    const auto take = [&](int64_t rows) {
+      S* memory = next;
+      next += rows * workspace.row;
+      return memory;
+    };
+    keys_ = take(d_);
+    values_ = take(d_);
+    weights_ = take(kTile);
+    scores_ = take(kTile);
+    gradient_ = take(kTile);
+    factors_ = take(kTile);
+    positions_ = take(1);
+    scratch_ = take(1);
+    list_weights_ = take(1);
+    list_scores_ = take(1);
+    list_gradient_ = take(1);
+    list_factors_ = take(1);
+  }
+
+  // --- forward ---
+
+  void run_forward() {
+    if (!has_runs()) {
+      for (int i = 0; i < task_.queries; ++i) forward_listed(i);
+      return;
+    }
+    M::transpose(task_.keys, d_, task_.k, task_.k_stride, call_.scale, keys_, stride_);
+    for (int i = 0; i < task_.queries; i += kTile) {
+      const Tile tile = tile_from(i);
+      weigh(tile);
+      show(tile);
+      if (is_mostly_zero(tile)) {
+        for (int r = 0; r < tile.rows; ++r) combine(list_of(tile, r), tile.first + r);
+      } else {
+        if (task_.dropout != nullptr) drop(tile, weights_);
+        M::multiply(tile.rows, tile.width, d_, {weights_, stride_, 1}, value_row(tile.begin), task_.v_stride, context_row(tile.first),
+                    task_.context_stride, false);
+      }
+    }
+  }
+
+  void forward_listed(int i) {
+    List list = visible_list(i);
+    weigh(list, i);
+    if (task_.probe != nullptr && list.count > 0) show(i, list.weights);
+    draw_factors(list, i);
+    if (call_.sparse) drop_zeros(list);
+    combine(list, i);
+  }
+
+  /// context of query i = sum_j weights_j factors_j v_j
+  void combine(const List& list, int i) {
+    if (list.factors != nullptr) M::multiply_elements(list.count, list.factors, list.weights);
+    M::combine(list.count, list.weights, list.index, task_.v, task_.v_stride, d_, context_row(i));
+  }
+
+  // --- backward ---
+
+  void run_backward() {
+    if (!has_runs()) {
+      for (int i = 0; i < task_.queries; ++i) backward_listed(i);
+      return;
+    }
+    M::transpose(task_.keys, d_, task_.k, task_.k_stride, call_.scale, keys_, stride_);
+    M::transpose(task_.keys, d_, task_.v, task_.v_stride, S(1), values_, stride_);
+    for (int i = 0; i < task_.queries; i += kTile) {
+      const Tile tile = tile_from(i);
+      weigh(tile);
+      if (is_mostly_zero(tile)) {
+        for (int r = 0; r < tile.rows; ++r) backward_list(list_of(tile, r), tile.first + r);
+      } else {
+        backward_tile(tile);
+      }
+    }
+  }
+
+  void backward_tile(const Tile& tile) {
+    const S* of_context = gradient_row(tile.first);
+    M::multiply(tile.rows, d_, tile.width, {of_context, task_.context_stride, 1}, values_ + tile.begin, stride_, gradient_, stride_, false);
+    if (task_.dropout != nullptr) drop(tile, gradient_);
+    for (int r = 0; r < tile.rows; ++r) {
+      const int n = tile.row_count[r];
+      S* gradient = gradient_ + r * stride_ + tile.row_begin[r];
+      if (n > 0) {
+        auto row = row_call(tile.first + r, n, weights_ + r * stride_ + tile.row_begin[r]);
+        row.scores = scores_ + r * stride_ + tile.row_begin[r];
+        row.gradient = gradient;
+        fill_positions(row, tile.first + r);
+        call_.rows.backward(call_.options, row);
+        M::scale_elements(n, call_.scale, gradient);
+      }
+      clear_around(tile, r, gradient_);
+    }
+    if (task_.dropout != nullptr) apply_factors(tile, weights_);
+    M::multiply(tile.width, tile.rows, d_, {weights_, 1, stride_}, of_context, task_.context_stride,
+                task_.v_gradient + tile.begin * task_.gradient_stride, task_.gradient_stride, true);
+    M::multiply(tile.rows, tile.width, d_, {gradient_, stride_, 1}, task_.k + tile.begin * task_.k_stride, task_.k_stride,
+                task_.q_gradient + tile.first * task_.gradient_stride, task_.gradient_stride, false);
+    M::multiply(tile.width, tile.rows, d_, {gradient_, 1, stride_}, task_.q + tile.first * task_.q_stride, task_.q_stride,
+                task_.k_gradient + tile.begin * task_.gradient_stride, task_.gradient_stride, true);
+  }
+
+  void backward_listed(int i) {
+    List list = visible_list(i);
+    weigh(list, i);
+    draw_factors(list, i);
+    if (call_.sparse) drop_zeros(list);
+    backward_list(list, i);
+  }
+
+  void backward_list(const List& list, int i) {
+    const S* of_context = gradient_row(i);
+    S* gradient = list_gradient_;
+    M::dots(list.count, of_context, list.index, task_.v, task_.v_stride, d_, gradient);
+    if (list.factors != nullptr) M::multiply_elements(list.count, list.factors, gradient);
+    if (list.count > 0) {
+      auto row = row_call(i, list.count, list.weights);
+      row.scores = list.scores;
+      row.gradient = gradient;
+      if (call_.uses_positions) row.positions = positions_;
+      call_.rows.backward(call_.options, row);
+    }
+    M::scale_elements(list.count, call_.scale, gradient);
+    if (list.factors != nullptr) M::multiply_elements(list.count, list.factors, list.weights);
+    M::combine(list.count, gradient, list.index, task_.k, task_.k_stride, d_, task_.q_gradient + i * task_.gradient_stride);
+    M::scatter(list.count, gradient, list.index, task_.q + i * task_.q_stride, d_, task_.k_gradient, task_.gradient_stride);
+    M::scatter(list.count, list.weights, list.index, of_context, d_, task_.v_gradient, task_.gradient_stride);
+  }
+
+  // --- tiles ---
+
+  /// True if each of several queries sees one run of keys that lie one after another.
+  bool has_runs() const {
+    if (task_.slots != nullptr || task_.queries < 2) return false;
+    for (int i = 0; i < task_.queries; ++i) {
+      const int32_t segment = task_.first_segment[i], count = task_.first_segment[i + 1] - segment;
+      if (count > 1 || (count == 1 && task_.segments[segment].stride != 1)) return false;
+    }
+    return true;
+  }
+
+  Tile tile_from(int first) const {
+    Tile tile;
+    tile.first = first;
+    tile.rows = task_.queries - first < kTile ? task_.queries - first : kTile;
+    int begin = task_.keys, end = 0;
+    for (int r = 0; r < tile.rows; ++r) {
+      const KeySegment* segment = task_.segments + task_.first_segment[first + r];
+      const bool any = task_.first_segment[first + r + 1] > task_.first_segment[first + r];
+      tile.row_begin[r] = any ? segment->begin : 0;
+      tile.row_count[r] = any ? segment->count : 0;
+      if (!any) continue;
+      begin = segment->begin < begin ? segment->begin : begin;
+      end = segment->begin + segment->count > end ? segment->begin + segment->count : end;
+    }
+    tile.begin = begin < end ? begin : 0;
+    tile.width = begin < end ? end - begin : 0;
+    for (int r = 0; r < tile.rows; ++r) tile.row_begin[r] = tile.row_count[r] > 0 ? tile.row_begin[r] - tile.begin : 0;
+    return tile;
+  }
+
+  /// weights_ = the tile's weights before dropout, 0 at keys that a row does not see; scores_ = the scores, if they will be needed.
+  void weigh(const Tile& tile) {
+    M::multiply(tile.rows, d_, tile.width, {task_.q + tile.first * task_.q_stride, task_.q_stride, 1}, keys_ + tile.begin, stride_,
+                weights_, stride_, false);
+    for (int r = 0; r < tile.rows; ++r) {
+      S* row = weights_ + r * stride_ + tile.row_begin[r];
+      if (tile.row_count[r] > 0) {
+        if (call_.needs_scores) M::copy(tile.row_count[r], row, scores_ + r * stride_ + tile.row_begin[r]);
+        auto row_of_weights = row_call(tile.first + r, tile.row_count[r], row);
+        fill_positions(row_of_weights, tile.first + r);
+        call_.rows.forward(call_.options, row_of_weights);
+      }
+      clear_around(tile, r, weights_);
+    }
+  }
+
+  /// Sets what row r does not see to 0.
+  void clear_around(const Tile& tile, int r, S* rows) {
+    const int end = tile.row_begin[r] + tile.row_count[r];
+    M::clear(tile.row_begin[r], rows + r * stride_);
+    M::clear(tile.width - end, rows + r * stride_ + end);
+  }
+
+  /// Draws the tile's dropout factors and multiplies `rows` with them.
+  void drop(const Tile& tile, S* rows) {
+    for (int r = 0; r < tile.rows; ++r)
+      task_.dropout->factors(task_.first_position + tile.first + r, tile.begin, tile.width, 1, factors_ + r * stride_);
+    apply_factors(tile, rows);
+  }
+
+  void apply_factors(const Tile& tile, S* rows) {
+    for (int r = 0; r < tile.rows; ++r) M::multiply_elements(tile.width, factors_ + r * stride_, rows + r * stride_);
+  }
+
+  /// True if going through lists of keys is less work than whole tiles. Short rows are not worth a look.
+  bool is_mostly_zero(const Tile& tile) {
+    constexpr int kLong = 64, kShare = 4;
+    if (!call_.sparse || tile.width < kLong) return false;
+    int visible = 0, kept = 0;
+    for (int r = 0; r < tile.rows; ++r) {
+      visible += tile.row_count[r];
+      kept += M::count_nonzero(tile.width, weights_ + r * stride_);
+    }
+    return kept * kShare < visible;
+  }
+
+  /// Row r of the tile without its zeros.
+  List list_of(const Tile& tile, int r) {
+    const S* weights = weights_ + r * stride_;
+    List list = {.count = M::find_nonzero(tile.width, weights, index_),
+                 .index = index_,
+                 .weights = list_weights_,
+                 .scores = nullptr,
+                 .factors = nullptr};
+    M::gather(list.count, index_, weights, list_weights_);
+    if (call_.needs_scores) {
+      list.scores = list_scores_;
+      M::gather(list.count, index_, scores_ + r * stride_, list_scores_);
+    }
+    if (task_.dropout != nullptr) {
+      list.factors = list_factors_;
+      task_.dropout->factors(task_.first_position + tile.first + r, tile.begin, tile.width, 1, factors_);
+      M::gather(list.count, index_, factors_, list_factors_);
+    }
+    for (int j = 0; j < list.count; ++j) {
+      index_[j] += tile.begin;
+      if (call_.uses_positions) positions_[j] = static_cast<S>(index_[j]);
+    }
+    return list;
+  }
+
+  // --- lists ---
+
+  /// The keys that query i sees, by their rows of k and v.
+  List visible_list(int i) {
+    int count = 0;
+    for (int32_t s = task_.first_segment[i]; s < task_.first_segment[i + 1]; ++s) {
+      const KeySegment segment = task_.segments[s];
+      for (int j = 0, position = segment.begin; j < segment.count; ++j, position += segment.stride) {
+        positions_[count] = static_cast<S>(position);
+        index_[count++] = task_.slots != nullptr ? task_.slots[position] : position;
+      }
+    }
+    return {.count = count,
+            .index = index_,
+            .weights = list_weights_,
+            .scores = call_.needs_scores ? list_scores_ : nullptr,
+            .factors = nullptr};
+  }
+
+  /// Fills in the list's weights, and its scores if they will be needed.
+  void weigh(List& list, int i) {
+    if (list.count == 0) return;
+    M::dots(list.count, task_.q + i * task_.q_stride, list.index, task_.k, task_.k_stride, d_, list.weights);
+    M::scale_elements(list.count, call_.scale, list.weights);
+    if (list.scores != nullptr) M::copy(list.count, list.weights, list.scores);
+    auto row = row_call(i, list.count, list.weights);
+    if (call_.uses_positions) row.positions = positions_;
+    call_.rows.forward(call_.options, row);
+  }
+
+  void draw_factors(List& list, int i) {
+    if (task_.dropout == nullptr) return;
+    list.factors = list_factors_;
+    S* next = list_factors_;
+    for (int32_t s = task_.first_segment[i]; s < task_.first_segment[i + 1]; ++s) {
+      const KeySegment segment = task_.segments[s];
+      task_.dropout->factors(task_.first_position + i, segment.begin, segment.count, segment.stride, next);
+      next += segment.count;
+    }
+  }
+
+  /// Shortens the list to keys with weight.
+  void drop_zeros(List& list) {
+    int kept = 0;
+    for (int j = 0; j < list.count; ++j) {
+      if (list.weights[j] == 0) continue;
+      list.weights[kept] = list.weights[j];
+      if (list.scores != nullptr) list.scores[kept] = list.scores[j];
+      if (list.factors != nullptr) list.factors[kept] = list.factors[j];
+      positions_[kept] = positions_[j];
+      index_[kept++] = index_[j];
+    }
+    list.count = kept;
+  }
+
+  // --- rows ---
+
+  types::RowCall<S> row_call(int i, int length, S* weights) const {
+    types::RowCall<S> row = {.weights = weights,
+                             .gradient = nullptr,
+                             .scores = nullptr,
+                             .positions = nullptr,
+                             .scratch = scratch_,
+                             .length = length,
+                             .context = {}};
+    row.context.training = call_.training;
+    row.context.num_numbers = call_.num_numbers;
+    row.context.numbers = task_.numbers + i * task_.numbers_stride;
+    row.context.number_gradients = task_.number_gradients == nullptr ? nullptr : task_.number_gradients + i * task_.numbers_stride;
+    return row;
+  }
+
+  /// The positions of the one run of keys that query i sees.
+  void fill_positions(types::RowCall<S>& row, int i) {
+    if (!call_.uses_positions) return;
+    const int begin = task_.segments[task_.first_segment[i]].begin;
+    for (int j = 0; j < row.length; ++j) positions_[j] = static_cast<S>(begin + j);
+    row.positions = positions_;
+  }
+
+  void show(int i, const S* weights) const {
+    const int32_t first = task_.first_segment[i];
+    task_.show(task_.probe, i, weights, task_.segments + first, task_.first_segment[i + 1] - first);
+  }
+  void show(const Tile& tile) const {
+    if (task_.probe == nullptr) return;
+    for (int r = 0; r < tile.rows; ++r)
+      if (tile.row_count[r] > 0) show(tile.first + r, weights_ + r * stride_ + tile.row_begin[r]);
+  }
+
+  S* context_row(int i) const { return task_.context + i * task_.context_stride; }
+  const S* gradient_row(int i) const { return task_.context_gradient + i * task_.context_stride; }
+  const S* value_row(int j) const { return task_.v + j * task_.v_stride; }
+
+  const Call<S>& call_;
+  const Task<S>& task_;
+  const int64_t stride_;
+  const int d_;
+  int32_t* index_;
+  S *keys_, *values_;                                                // [d, keys] transposed; keys times scale
+  S *weights_, *scores_, *gradient_, *factors_;                      // [kTile, keys]
+  S *positions_, *scratch_;                                          // [keys]
+  S *list_weights_, *list_scores_, *list_gradient_, *list_factors_;  // [keys]
+};
+
+}  // namespace lacuna::core

@@ -1,0 +1,242 @@
+#include "attention/core_run.h"
+
+#include <algorithm>
+
+#include "attention/core.h"
+#include "attention/registry.h"
+
+namespace lacuna {
+namespace {
+
+core::Functions<float> functions_for(float /*kind*/) {
+  return attention_target() == AttentionTarget::kAvx512 ? core::functions_avx512() : core::functions_avx2();
+}
+core::Functions<double> functions_for(double /*kind*/) {
+  return core::functions_plain();
+}
+types::RowFunctions<float> rows_for(const types::TypeEntry& entry, float /*kind*/) {
+  return attention_target() == AttentionTarget::kAvx512 ? entry.avx512() : entry.avx2();
+}
+types::RowFunctions<double> rows_for(const types::TypeEntry& entry, double /*kind*/) {
+  return entry.plain;
+}
+
+/// What a task needs on a thread beside its numbers: made once a chunk of tasks.
+template <class S>
+struct Thread {
+  explicit Thread(int64_t max_keys, int64_t d_head)
+      : memory(static_cast<size_t>(core::memory_elements(max_keys, d_head))), index(static_cast<size_t>(core::index_elements(max_keys))) {
+    workspace = {.memory = memory.data(), .index = index.data(), .row = core::row_elements(max_keys)};
+  }
+  std::vector<S> memory;
+  std::vector<int32_t> index;
+  core::Workspace<S> workspace;
+
+  std::vector<KeySegment> segments, of_query;  // of all queries of one sentence and head
+  std::vector<int32_t> first_segment;
+  int64_t sentence = -1;                      // that segments are for
+  const AttentionPattern* pattern = nullptr;  // likewise
+  AttentionDropout dropout;
+};
+
+/// Who looks, and at what.
+struct Onlooker {
+  const AttentionCall& call;
+  AttentionProbe& probe;
+  int64_t sentence, head;
+};
+
+template <class S>
+void show(const void* onlooker, int query, const S* weights, const KeySegment* segments, int num_segments) {
+  const auto& [call, probe, sentence, head] = *static_cast<const Onlooker*>(onlooker);
+  std::vector<int32_t> positions;
+  for (int s = 0; s < num_segments; ++s)
+    for (int32_t j = 0; j < segments[s].count; ++j) positions.push_back(segments[s].begin + j * segments[s].stride);
+  const std::vector<float> seen(weights, weights + positions.size());
+  probe.see(call.layer, call.site, static_cast<int>(head), sentence, query_position(call, sentence, query), seen, positions);
+}
+
+/// Runs every sentence and head of one call, forward or backward.
+template <class S>
+class Run {
+ public:
+  Run(const AttentionCall& call, const ForwardContext& context) : call_(call), context_(context) {
+    const types::TypeEntry& entry = call.type->entry();
+    shared_ = {.d_head = static_cast<int>(call.q.size(2)),
+               .scale = static_cast<S>(call.scale),
+               .rows = rows_for(entry, S()),
+               .options = call.type->options(),
+               .sparse = entry.is_sparse(call.type->options()),
+               .needs_scores = entry.needs_scores,
+               .uses_positions = entry.info.uses_positions,
+               .training = context.training,
+               .num_numbers = static_cast<int>(call.numbers.size())};
+    if (!call.numbers.empty()) stack_numbers();
+    for (const int32_t count : call.keys->count) max_keys_ = std::max<int64_t>(max_keys_, count);
+  }
+
+  Tensor forward() {
+    context_rows_ = at::empty({call_.q.size(0), num_heads(), call_.v.size(2)}, call_.q.options());
+    is_probed_ = is_probed(call_, context_);
+    for_each_task([&](const core::Task<S>& task, const core::Workspace<S>& workspace) { functions_.forward(shared_, task, workspace); });
+    return context_rows_;
+  }
+
+  AttentionGradients backward(const Tensor& context_gradient) {
+    context_rows_ = context_gradient.contiguous();
+    gradients_.q = at::empty(call_.q.sizes(), call_.q.options());
+    gradients_.k = at::zeros(call_.k.sizes(), call_.k.options());
+    gradients_.v = at::zeros(call_.v.sizes(), call_.v.options());
+    is_backward_ = true;
+    shared_.needs_scores = call_.type->entry().needs_scores;
+    for_each_task([&](const core::Task<S>& task, const core::Workspace<S>& workspace) { functions_.backward(shared_, task, workspace); });
+    sum_number_gradients();
+    return gradients_;
+  }
+
+ private:
+  int64_t num_heads() const { return call_.q.size(1); }
+
+  /// Sentences and heads in parallel. Each owns its rows of every gradient, so the bits do not depend on threads; where sentences share
+  /// keys, heads alone run in parallel.
+  template <class Work>
+  void for_each_task(Work work) {
+    const int64_t sentences = call_.queries->num_sentences(), heads = num_heads();
+    const bool heads_alone = is_backward_ && shares_keys();
+    at::parallel_for(0, heads_alone ? heads : sentences * heads, 1, [&](int64_t begin, int64_t end) {
+      Thread<S> thread(max_keys_, std::max(call_.q.size(2), call_.v.size(2)));
+      for (int64_t i = begin; i < end; ++i) {
+        if (!heads_alone) {
+          run_task(i / heads, i % heads, thread, work);
+          continue;
+        }
+        for (int64_t b = 0; b < sentences; ++b) run_task(b, i, thread, work);
+      }
+    });
+  }
+
+  template <class Work>
+  void run_task(int64_t b, int64_t head, Thread<S>& thread, Work work) {
+    if (call_.queries->length(b) == 0) return;
+    find_segments(b, head, thread);
+    core::Task<S> task = task_for(b, head, thread);
+    if (!is_probed_) return work(task, thread.workspace);
+    const Onlooker onlooker = {call_, *context_.probe, b, head};
+    task.probe = &onlooker;
+    task.show = show<S>;
+    work(task, thread.workspace);
+  }
+
+  core::Task<S> task_for(int64_t b, int64_t head, Thread<S>& thread) {
+    const int64_t query = call_.queries->begin(b), first_key = call_.keys->begin[static_cast<size_t>(b)];
+    const bool has_slots = !call_.keys->slots.empty();
+    const int64_t key_row = has_slots ? 0 : first_key, width = num_heads() * shared_.d_head;
+    core::Task<S> task = {};
+    task.queries = call_.queries->length(b);
+    task.keys = call_.keys->count[static_cast<size_t>(b)];
+    task.first_position = query_position(call_, b, 0);
+    task.slots = has_slots ? call_.keys->slots.data() + first_key : nullptr;
+    task.segments = thread.segments.data();
+    task.first_segment = thread.first_segment.data();
+    thread.dropout = dropout_of(call_, context_, b, head);
+    task.dropout = thread.dropout.is_active() ? &thread.dropout : nullptr;
+    task.q = row_of(call_.q, query, head);
+    task.k = row_of(call_.k, key_row, head);
+    task.v = row_of(call_.v, key_row, head);
+    task.q_stride = call_.q.stride(0);
+    task.k_stride = call_.k.stride(0);
+    task.v_stride = call_.v.stride(0);
+    task.context_stride = width;
+    task.numbers_stride = num_heads() * shared_.num_numbers;
+    const int64_t first_number = (query * num_heads() + head) * shared_.num_numbers;
+    if (numbers_.defined()) task.numbers = numbers_.template const_data_ptr<S>() + first_number;
+    if (!is_backward_) {
+      task.context = row_of(context_rows_, query, head);
+      return task;
+    }
+    task.context_gradient = row_of(context_rows_, query, head);
+    task.q_gradient = row_of(gradients_.q, query, head);
+    task.k_gradient = row_of(gradients_.k, key_row, head);
+    task.v_gradient = row_of(gradients_.v, key_row, head);
+    task.gradient_stride = width;
+    if (numbers_.defined()) task.number_gradients = number_gradients_.data_ptr<double>() + first_number;
+    return task;
+  }
+
+  static S* row_of(const Tensor& rows, int64_t row, int64_t head) {
+    return rows.data_ptr<S>() + row * rows.stride(0) + head * rows.stride(1);
+  }
+
+  void find_segments(int64_t b, int64_t head, Thread<S>& thread) const {
+    const AttentionPattern* pattern = &call_.type->pattern(head);
+    if (thread.sentence == b && thread.pattern == pattern) return;
+    thread.sentence = b;
+    thread.pattern = pattern;
+    thread.segments.clear();
+    thread.first_segment.assign(1, 0);
+    for (int32_t i = 0; i < call_.queries->length(b); ++i) {
+      visible_keys(call_, b, head, query_position(call_, b, i), thread.of_query);
+      thread.segments.insert(thread.segments.end(), thread.of_query.begin(), thread.of_query.end());
+      thread.first_segment.push_back(static_cast<int32_t>(thread.segments.size()));
+    }
+  }
+
+  /// numbers_ [Tq, H, numbers].
+  void stack_numbers() {
+    std::vector<Tensor> columns;
+    for (const Tensor& number : call_.numbers) columns.push_back(number.expand({call_.q.size(0), num_heads()}));
+    numbers_ = at::stack(columns, 2).to(call_.q.scalar_type());
+    number_gradients_ = at::zeros(numbers_.sizes(), at::kDouble);
+  }
+
+  /// [Tq, H, numbers] to the shape of each number, summed over queries in order.
+  void sum_number_gradients() {
+    for (size_t n = 0; n < call_.numbers.size(); ++n) {
+      const Tensor each = number_gradients_.select(2, static_cast<int64_t>(n));
+      Tensor total = each;
+      if (call_.numbers[n].dim() == 1) {
+        total = at::zeros({num_heads()}, at::kDouble);
+        const auto from = each.accessor<double, 2>();
+        auto to = total.accessor<double, 1>();
+        for (int64_t i = 0; i < each.size(0); ++i)
+          for (int64_t head = 0; head < num_heads(); ++head) to[head] += from[i][head];
+      }
+      gradients_.numbers.push_back(total.to(call_.numbers[n].options()));
+    }
+  }
+
+  /// True if two sentences of queries see the same rows of k.
+  bool shares_keys() const {
+    if (!call_.keys->slots.empty()) return true;
+    std::vector<std::pair<int32_t, int32_t>> ranges;
+    for (size_t b = 0; b < call_.keys->begin.size(); ++b)
+      if (call_.keys->count[b] > 0) ranges.emplace_back(call_.keys->begin[b], call_.keys->begin[b] + call_.keys->count[b]);
+    std::sort(ranges.begin(), ranges.end());
+    for (size_t i = 1; i < ranges.size(); ++i)
+      if (ranges[i].first < ranges[i - 1].second) return true;
+    return false;
+  }
+
+  const AttentionCall& call_;
+  const ForwardContext& context_;
+  const core::Functions<S> functions_ = functions_for(S());
+  core::Call<S> shared_;
+  int64_t max_keys_ = 0;
+  bool is_backward_ = false, is_probed_ = false;
+  Tensor context_rows_;                // forward: the result; backward: its gradient
+  Tensor numbers_, number_gradients_;  // [Tq, H, numbers]
+  AttentionGradients gradients_;
+};
+
+}  // namespace
+
+Tensor run_core(const AttentionCall& call, const ForwardContext& context) {
+  return call.q.scalar_type() == at::kDouble ? Run<double>(call, context).forward() : Run<float>(call, context).forward();
+}
+
+AttentionGradients run_core_backward(const AttentionCall& call, const ForwardContext& context, const Tensor& context_gradient) {
+  return call.q.scalar_type() == at::kDouble ? Run<double>(call, context).backward(context_gradient)
+                                             : Run<float>(call, context).backward(context_gradient);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,200 @@
+#pragma once
+
+// The core's small products in vectors. Included only by files that are compiled once per instruction set.
+
+#include <hwy/highway.h>
+
+#include <cstdint>
+
+#include "attention/core.h"
+
+namespace lacuna::core {
+namespace HWY_NAMESPACE {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+/// What each function does is said in machine_plain.h.
+struct SimdMachine {
+  using scalar = float;
+  using Tag = hn::ScalableTag<float>;
+  using Vector = hn::Vec<Tag>;
+  using Mask = hn::Mask<Tag>;
+
+  struct Strided {
+    const float* data;
+    int64_t row, column;
+  };
+
+  /// Each element is summed over `depth` in the same order whatever rows and width are: a row's bits do not depend on its neighbours.
+  static void multiply(int rows, int depth, int width, Strided a, const float* b, int64_t b_row, float* out, int64_t out_row,
+                       bool accumulate) {
+    while (rows > 0) {
+      const int done = rows >= 8   ? multiply_rows<8>(depth, width, a, b, b_row, out, out_row, accumulate)
+                       : rows >= 4 ? multiply_rows<4>(depth, width, a, b, b_row, out, out_row, accumulate)
+                       : rows >= 2 ? multiply_rows<2>(depth, width, a, b, b_row, out, out_row, accumulate)
+                                   : multiply_rows<1>(depth, width, a, b, b_row, out, out_row, accumulate);
+      rows -= done;
+      a.data += done * a.row;
+      out += done * out_row;
+    }
+  }
+
+  static void transpose(int rows, int columns, const float* from, int64_t from_row, float scale, float* to, int64_t to_row) {
+    int r = 0;
+    for (; r + 4 <= rows; r += 4) {
+      const float* block = from + r * from_row;
+      int c = 0;
+      for (; c + 4 <= columns; c += 4) transpose_4x4(block + c, from_row, scale, to + c * to_row + r, to_row);
+      for (; c < columns; ++c)
+        for (int i = 0; i < 4; ++i) to[c * to_row + r + i] = scale * block[i * from_row + c];
+    }
+    for (; r < rows; ++r)
+      for (int c = 0; c < columns; ++c) to[c * to_row + r] = scale * from[r * from_row + c];
+  }
+
+  static void dots(int count, const float* x, const int32_t* index, const float* rows, int64_t row, int width, float* out) {
+    int j = 0;
+    for (; j + 4 <= count; j += 4) {
+      Vector sum[4];
+      for (Vector& s : sum) s = hn::Zero(Tag());
+      for_columns(width, [&](int c, auto load) HWY_ATTR {
+        const Vector xs = load(x + c);
+        for (int i = 0; i < 4; ++i) sum[i] = hn::MulAdd(xs, load(rows + index[j + i] * row + c), sum[i]);
+      });
+      for (int i = 0; i < 4; ++i) out[j + i] = hn::GetLane(hn::SumOfLanes(Tag(), sum[i]));
+    }
+    for (; j < count; ++j) {
+      Vector sum = hn::Zero(Tag());
+      for_columns(width, [&](int c, auto load) HWY_ATTR { sum = hn::MulAdd(load(x + c), load(rows + index[j] * row + c), sum); });
+      out[j] = hn::GetLane(hn::SumOfLanes(Tag(), sum));
+    }
+  }
+
+  static void combine(int count, const float* weights, const int32_t* index, const float* rows, int64_t row, int width, float* out) {
+    constexpr int kVectors = 4;
+    int c = 0;
+    for (; c + kVectors * lanes() <= width; c += kVectors * lanes()) {
+      Vector sum[kVectors];
+      for (Vector& s : sum) s = hn::Zero(Tag());
+      for (int j = 0; j < count; ++j) {
+        const Vector weight = hn::Set(Tag(), weights[j]);
+        const float* from = rows + index[j] * row + c;
+        for (int i = 0; i < kVectors; ++i) sum[i] = hn::MulAdd(weight, hn::LoadU(Tag(), from + i * lanes()), sum[i]);
+      }
+      for (int i = 0; i < kVectors; ++i) hn::StoreU(sum[i], Tag(), out + c + i * lanes());
+    }
+    for (; c < width; c += lanes()) {
+      const Mask mask = first(width - c);
+      Vector sum = hn::Zero(Tag());
+      for (int j = 0; j < count; ++j)
+        sum = hn::MulAdd(hn::Set(Tag(), weights[j]), hn::MaskedLoad(mask, Tag(), rows + index[j] * row + c), sum);
+      hn::BlendedStore(sum, mask, Tag(), out + c);
+    }
+  }
+
+  static void scatter(int count, const float* weights, const int32_t* index, const float* x, int width, float* rows, int64_t row) {
+    for (int j = 0; j < count; ++j) {
+      float* to = rows + index[j] * row;
+      const Vector weight = hn::Set(Tag(), weights[j]);
+      int c = 0;
+      for (; c + lanes() <= width; c += lanes())
+        hn::StoreU(hn::MulAdd(weight, hn::LoadU(Tag(), x + c), hn::LoadU(Tag(), to + c)), Tag(), to + c);
+      if (c == width) continue;
+      const Mask mask = first(width - c);
+      const Vector sum = hn::MulAdd(weight, hn::MaskedLoad(mask, Tag(), x + c), hn::MaskedLoad(mask, Tag(), to + c));
+      hn::BlendedStore(sum, mask, Tag(), to + c);
+    }
+  }
+
+  static void clear(int count, float* x) {
+    for (int i = 0; i < count; ++i) x[i] = 0;
+  }
+  static void copy(int count, const float* from, float* to) {
+    for (int i = 0; i < count; ++i) to[i] = from[i];
+  }
+  static void scale_elements(int count, float scale, float* x) {
+    for (int i = 0; i < count; ++i) x[i] *= scale;
+  }
+  static void multiply_elements(int count, const float* factors, float* x) {
+    for (int i = 0; i < count; ++i) x[i] *= factors[i];
+  }
+  static int count_nonzero(int count, const float* x) {
+    int found = 0;
+    for (int i = 0; i < count; i += lanes())
+      found += static_cast<int>(hn::CountTrue(Tag(), hn::And(first(count - i), hn::Ne(hn::LoadU(Tag(), x + i), hn::Zero(Tag())))));
+    return found;
+  }
+  static int find_nonzero(int count, const float* x, int32_t* index) {
+    const hn::RebindToSigned<Tag> integers;
+    int found = 0;
+    for (int i = 0; i < count; i += lanes()) {
+      const auto kept = hn::And(first(count - i), hn::Ne(hn::LoadU(Tag(), x + i), hn::Zero(Tag())));
+      found += static_cast<int>(hn::CompressStore(hn::Iota(integers, i), hn::RebindMask(integers, kept), integers, index + found));
+    }
+    return found;
+  }
+  static void gather(int count, const int32_t* index, const float* from, float* to) {
+    for (int j = 0; j < count; ++j) to[j] = from[index[j]];
+  }
+
+ private:
+  static HWY_INLINE int lanes() { return static_cast<int>(hn::Lanes(Tag())); }
+  static HWY_INLINE Mask first(int count) { return hn::FirstN(Tag(), static_cast<size_t>(count)); }
+
+  /// Calls f(c, load) for each vector of columns; `load` leaves out what lies beyond the last column.
+  template <class F>
+  static HWY_INLINE void for_columns(int width, F f) {
+    int c = 0;
+    for (; c + lanes() <= width; c += lanes()) f(c, [](const float* from) { return hn::LoadU(Tag(), from); });
+    if (c == width) return;
+    const Mask mask = first(width - c);
+    f(c, [=](const float* from) { return hn::MaskedLoad(mask, Tag(), from); });
+  }
+
+  template <int kRows>
+  static HWY_INLINE int multiply_rows(int depth, int width, Strided a, const float* b, int64_t b_row, float* out, int64_t out_row,
+                                      bool accumulate) {
+    int c = 0;
+    for (; c + lanes() <= width; c += lanes()) {
+      Vector sum[kRows];
+      for (int r = 0; r < kRows; ++r) sum[r] = accumulate ? hn::LoadU(Tag(), out + r * out_row + c) : hn::Zero(Tag());
+      for (int k = 0; k < depth; ++k) {
+        const Vector column = hn::LoadU(Tag(), b + k * b_row + c);
+        const float* factor = a.data + k * a.column;
+        for (int r = 0; r < kRows; ++r) sum[r] = hn::MulAdd(hn::Set(Tag(), factor[r * a.row]), column, sum[r]);
+      }
+      for (int r = 0; r < kRows; ++r) hn::StoreU(sum[r], Tag(), out + r * out_row + c);
+    }
+    if (c == width) return kRows;
+    const Mask mask = first(width - c);
+    Vector sum[kRows];
+    for (int r = 0; r < kRows; ++r) sum[r] = accumulate ? hn::MaskedLoad(mask, Tag(), out + r * out_row + c) : hn::Zero(Tag());
+    for (int k = 0; k < depth; ++k) {
+      const Vector column = hn::MaskedLoad(mask, Tag(), b + k * b_row + c);
+      const float* factor = a.data + k * a.column;
+      for (int r = 0; r < kRows; ++r) sum[r] = hn::MulAdd(hn::Set(Tag(), factor[r * a.row]), column, sum[r]);
+    }
+    for (int r = 0; r < kRows; ++r) hn::BlendedStore(sum[r], mask, Tag(), out + r * out_row + c);
+    return kRows;
+  }
+
+  static HWY_INLINE void transpose_4x4(const float* from, int64_t from_row, float scale, float* to, int64_t to_row) {
+    const hn::Full128<float> four;
+    const hn::Full128<double> two;
+    const auto factor = hn::Set(four, scale);
+    const auto a = hn::Mul(factor, hn::LoadU(four, from)), b = hn::Mul(factor, hn::LoadU(four, from + from_row)),
+               c = hn::Mul(factor, hn::LoadU(four, from + 2 * from_row)), d = hn::Mul(factor, hn::LoadU(four, from + 3 * from_row));
+    const auto ab_low = hn::BitCast(two, hn::InterleaveLower(four, a, b)), ab_high = hn::BitCast(two, hn::InterleaveUpper(four, a, b)),
+               cd_low = hn::BitCast(two, hn::InterleaveLower(four, c, d)), cd_high = hn::BitCast(two, hn::InterleaveUpper(four, c, d));
+    hn::StoreU(hn::BitCast(four, hn::InterleaveLower(two, ab_low, cd_low)), four, to);
+    hn::StoreU(hn::BitCast(four, hn::InterleaveUpper(two, ab_low, cd_low)), four, to + to_row);
+    hn::StoreU(hn::BitCast(four, hn::InterleaveLower(two, ab_high, cd_high)), four, to + 2 * to_row);
+    hn::StoreU(hn::BitCast(four, hn::InterleaveUpper(two, ab_high, cd_high)), four, to + 3 * to_row);
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+
+using HWY_NAMESPACE::SimdMachine;
+
+}  // namespace lacuna::core

@@ -1,0 +1,59 @@
+#pragma once
+
+#include "attention/row.h"
+
+/// 1.5-entmax: between softmax and sparsemax, sparse and smooth.
+///
+///   p = argmax p.z + H(p)  over the simplex, H Tsallis's entropy of order 1.5      so      p_j = max(z_j / 2 - tau, 0)²  with  sum p = 1
+///
+/// Peters, Niculae & Martins 2019, arXiv:1905.05702. The 2-norm of max(z / 2 - tau, 0) is convex and decreasing in tau, so Newton's steps
+/// towards norm 1 are monotone from the left (and a single one where all scores are equal); no sort.
+namespace lacuna::types::entmax15 {
+
+inline constexpr Info kInfo = {.paper = "arXiv:1905.05702", .rows_sum_to_one = true, .sparse = true};
+
+struct Options {};
+
+struct RowMap {
+  /// scores -> weights, in place.
+  template <Row R>
+  LACUNA_HD void forward(R scores) const {
+    using row::relu, row::root;
+    using S = typename R::scalar;
+    const S top = scores.max();
+    scores.map([=](auto z) { return (z - top) * S(0.5); });
+    const R candidates = above(scores, S(-1));  // tau >= -1: no other key can have weight
+    S tau = -1, before, mass, length;
+    do {
+      before = tau;
+      candidates.sums(
+          [=](auto z, auto& square, auto& distance) {
+            distance = relu(z - before);
+            square = distance * distance;
+          },
+          mass, length);
+      tau += (mass - root(mass)) / length;
+    } while (tau > before && mass - 1 > R::tolerance);
+    scores.map([=](auto z) {
+      const auto distance = relu(z - tau);
+      return distance * distance;
+    });
+  }
+
+  /// d loss / d weights -> d loss / d scores, in place.
+  template <Row R>
+  LACUNA_HD void backward(R weights, R gradient) const {
+    center_on(weights, gradient, [](auto p) { return row::root(p); });
+  }
+};
+
+#if LACUNA_HOST  // read by the C++ compiler only, never by nvcc
+inline std::vector<Example> examples() {
+  return {{.scores = {0, 0, 0, 0}, .weights = {.25, .25, .25, .25}},
+          {.scores = {0, -2, -3}, .weights = {1, 0, 0}},
+          // tau = -0.8: 0.8² and 0.6²
+          {.scores = {0, -.4, -2}, .weights = {.64, .36, 0}}};
+}
+#endif
+
+}  // namespace lacuna::types::entmax15

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <cmath>
+
+#include "attention/row.h"
+#include "config/config_node.h"
+
+/// Explicit sparse attention: softmax over the k best keys.
+///
+///   p = softmax over { j : z_j >= t },  t the k-th largest score; ties at t stay, and n <= k keeps all
+///
+/// Zhao et al. 2019, arXiv:1912.11637, eq. 7 to 9. t by halving the scores' range until k are left above, then, where scores lie too close
+/// for that, by stepping down from one value to the next; no sort. Backward: softmax's on the survivors, t being a constant.
+namespace lacuna::types::topk {
+
+inline constexpr Info kInfo = {.paper = "arXiv:1912.11637", .rows_sum_to_one = true, .sparse = true};
+
+enum class Sparsify { kAlways, kTrain };
+
+struct Options {
+  int64_t k = 8;
+  double ratio = 0;
+  int64_t floor = 8;
+  Sparsify sparsify = Sparsify::kAlways;
+
+  template <class Self, class Visitor>
+  static void describe(Self& self, Visitor&& visit) {
+    visit("k", self.k, at_least(1), "keys kept for each query");
+    visit("ratio", self.ratio, at_least(0), "in place of k: one key in so many is kept, max(floor, ceil(n / ratio)) of n visible; 0 = k");
+    visit("floor", self.floor, at_least(1), "with ratio: keys kept at least");
+    visit("sparsify", self.sparsify, choices<Sparsify>({{"always", Sparsify::kAlways}, {"train", Sparsify::kTrain}}),
+          "train = dense when translating");
+  }
+
+#if LACUNA_HOST
+  void check(const ConfigNode& node) const {
+    if (ratio > 0 && ratio < 1) node.find("ratio")->fail("expected 1 or more: of n keys, n / ratio are kept");
+    if (ratio > 0 && node.find("k") != nullptr) node.find("k")->fail("expected k, or ratio and floor, not both");
+    if (ratio == 0 && node.find("floor") != nullptr) node.find("floor")->fail("has a meaning with `ratio` only; use k, or add ratio");
+  }
+  /// Leaves out of the written options what plays no part, so that they can be read again.
+  void shorten(ConfigNode& written) const {
+    if (ratio > 0) return written.erase("k");
+    written.erase("ratio");
+    written.erase("floor");
+  }
+#endif
+};
+
+struct RowMap {
+  Options options;
+
+  /// scores -> weights, in place.
+  template <Row R>
+  LACUNA_HD void forward(R scores, const RowContext<typename R::scalar>& context) const {
+    using row::exponential, row::is_at_least;
+    using S = typename R::scalar;
+    const S top = scores.max();
+    const int k = kept(scores.size());
+    if (k >= scores.size() || (options.sparsify == Sparsify::kTrain && !context.training)) {
+      scores.map([=](auto z) { return exponential(z - top); });
+    } else {
+      const S threshold = kth_largest(scores, k, top);
+      scores.map([=](auto z) { return is_at_least(z, threshold) * exponential(z - top); });
+    }
+    const S scale = 1 / scores.sum([](auto p) { return p; });
+    scores.map([=](auto p) { return p * scale; });
+  }
+
+  /// d loss / d weights -> d loss / d scores, in place: p (g - p.g).
+  template <Row R>
+  LACUNA_HD void backward(R weights, R gradient) const {
+    const auto mean = weights.sum(gradient, [](auto p, auto g) { return p * g; });
+    gradient.map(weights, [=](auto g, auto p) { return p * (g - mean); });
+  }
+
+ private:
+  LACUNA_HD int kept(int n) const {
+    if (options.ratio == 0) return options.k < n ? static_cast<int>(options.k) : n;
+    const int share = static_cast<int>(std::ceil(n / options.ratio));
+    return options.floor > share ? static_cast<int>(options.floor < n ? options.floor : n) : share;
+  }
+
+  /// Some t with { z >= t } the k largest scores and those equal to the k-th; k < n.
+  template <Row R>
+  LACUNA_HD typename R::scalar kth_largest(R scores, int k, typename R::scalar top) const {
+    using row::is_at_least, row::if_below;
+    using S = typename R::scalar;
+    const auto count_from = [&](S t) { return scores.sum([=](auto z) { return is_at_least(z, t); }); };
+    const S wanted = static_cast<S>(k);
+    S high = top;  // fewer than k scores are >= high
+    if (count_from(high) >= wanted) return high;
+    S low = -scores.max([](auto z) { return -z; });  // at least k scores are >= low
+    constexpr int kHalvings = 16;
+    for (int i = 0; i < kHalvings; ++i) {
+      const S middle = low + (high - low) / 2, count = count_from(middle);
+      if (count == wanted) return middle;
+      (count > wanted ? low : high) = middle;
+    }
+    for (;;) {
+      const S next = scores.max([=](auto z) { return if_below(z, high, low); });
+      if (next <= low || count_from(next) >= wanted) return next;
+      high = next;
+    }
+  }
+};
+
+#if LACUNA_HOST  // read by the C++ compiler only, never by nvcc
+inline std::vector<Example> examples() {
+  const double three = std::log(3.0);
+  return {{.scores = {0, -1, three}, .weights = {.25, 0, .75}, .options = "{k: 2}"},
+          {.scores = {0, -1, 0, three, 0}, .weights = {1 / 6., 0, 1 / 6., .5, 1 / 6.}, .options = "{k: 2}"},
+          {.scores = {0, three}, .weights = {.25, .75}},
+          {.scores = {5, 1, 2, 3}, .weights = {1, 0, 0, 0}, .options = "{ratio: 4, floor: 1}"}};
+}
+#endif
+
+}  // namespace lacuna::types::topk
