@@ -1,0 +1,107 @@
+#include "data/batch_maker.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/random.h"
+
+namespace lacuna {
+namespace {
+
+uint64_t draws_of(const BatchPlan& plan, size_t corpus) {
+  return std::max<uint64_t>(1,
+                            static_cast<uint64_t>(std::llround(plan.weights[corpus] * static_cast<double>(plan.corpora[corpus]->size()))));
+}
+
+uint64_t draws_of(const BatchPlan& plan) {
+  uint64_t total = 0;
+  for (size_t c = 0; c < plan.corpora.size(); ++c) total += draws_of(plan, c);
+  return total;
+}
+
+uint64_t epoch_key(const BatchPlan& plan, int64_t epoch, uint64_t site) {
+  return random_key(plan.seed, RandomUse::kShuffle, static_cast<uint64_t>(epoch), site);
+}
+
+}  // namespace
+
+Epoch::Epoch(const BatchPlan& plan, int64_t epoch)
+    : plan_(plan), epoch_(epoch), draws_(draws_of(plan)), order_(draws_of(plan), epoch_key(plan, epoch, 0)) {
+  uint64_t end = 0;
+  int64_t first = 0;
+  for (size_t c = 0; c < plan.corpora.size(); ++c) {
+    ends_.push_back(end += draws_of(plan, c));
+    first_ids_.push_back(first);
+    first += plan.corpora[c]->size();
+  }
+}
+
+/// Draws of a corpus of n sentences: the first n are each sentence once, the next n again, and what is left over is a random choice.
+Epoch::Draw Epoch::draw(uint64_t position) const {
+  const uint64_t drawn = order_.at(position);
+  const auto c = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), drawn) - ends_.begin());
+  const TokenizedCorpus& corpus = *plan_.corpora[c];
+  const uint64_t within = drawn - (c == 0 ? 0 : ends_[c - 1]), size = static_cast<uint64_t>(corpus.size());
+  const uint64_t whole = draws_of(plan_, c) / size * size;
+  const uint64_t sentence = within < whole ? within % size : Permutation(size, epoch_key(plan_, epoch_, c + 1)).at(within - whole);
+  return {&corpus, static_cast<int64_t>(sentence), first_ids_[c] + static_cast<int64_t>(sentence)};
+}
+
+std::vector<Epoch::Draw> Epoch::next_draws() {
+  std::vector<Draw> draws;
+  int64_t src_tokens = 0, tgt_tokens = 0;
+  for (; position_ < draws_; ++position_) {
+    const Draw one = draw(position_);
+    src_tokens += one.corpus->src_length(one.sentence);
+    tgt_tokens += one.corpus->tgt_length(one.sentence);
+    if (!draws.empty() && std::max(src_tokens, tgt_tokens) > plan_.batch_tokens) break;
+    draws.push_back(one);
+  }
+  return draws;
+}
+
+void Epoch::skip(int64_t batches) {
+  for (int64_t i = 0; i < batches; ++i) next_draws();
+}
+
+std::vector<TokenId> Epoch::ids(const Draw& draw, bool is_src) const {
+  if (plan_.spm_alpha <= 0) {
+    const auto fixed = is_src ? draw.corpus->src(draw.sentence) : draw.corpus->tgt(draw.sentence);
+    return {fixed.begin(), fixed.end()};
+  }
+  const Vocabulary& vocabulary = is_src ? *plan_.vocabularies.src : *plan_.vocabularies.tgt;
+  const std::string_view text = is_src ? draw.corpus->src_text(draw.sentence) : draw.corpus->tgt_text(draw.sentence);
+  const uint64_t key =
+      mix(random_key(plan_.seed, RandomUse::kSubword, static_cast<uint64_t>(epoch_), is_src ? 0 : 1), static_cast<uint64_t>(draw.id));
+  std::vector<TokenId> sampled = vocabulary.sample(text, plan_.spm_alpha, plan_.spm_nbest, key);
+  sampled.resize(std::min(sampled.size(), static_cast<size_t>(plan_.max_length)));
+  sampled.push_back(kEos);
+  return sampled;
+}
+
+std::shared_ptr<const Batch> Epoch::next() {
+  if (is_over()) return nullptr;
+  BatchBuilder builder;
+  for (const Draw& one : next_draws()) builder.add(ids(one, true), ids(one, false), one.id);
+  return builder.take();
+}
+
+void BatchBuilder::add(std::span<const TokenId> src, std::span<const TokenId> tgt, int64_t id) {
+  src_.insert(src_.end(), src.begin(), src.end());
+  tgt_.insert(tgt_.end(), tgt.begin(), tgt.end());
+  src_offsets_.push_back(static_cast<int32_t>(src_.size()));
+  tgt_offsets_.push_back(static_cast<int32_t>(tgt_.size()));
+  ids_.push_back(id);
+}
+
+std::shared_ptr<const Batch> BatchBuilder::take() {
+  auto batch = std::make_shared<Batch>();
+  batch->src_shape = std::make_shared<RaggedShape>(std::move(src_offsets_), ids_);
+  batch->tgt_shape = std::make_shared<RaggedShape>(std::move(tgt_offsets_), std::move(ids_));
+  batch->src = std::move(src_);
+  batch->tgt = std::move(tgt_);
+  *this = {};
+  return batch;
+}
+
+}  // namespace lacuna

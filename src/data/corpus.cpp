@@ -1,0 +1,66 @@
+#include "data/corpus.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "data/corpus_cache.h"
+
+namespace lacuna {
+
+namespace fs = std::filesystem;
+
+DataSummary& DataSummary::operator+=(const DataSummary& other) {
+  lines += other.lines;
+  kept += other.kept;
+  empty += other.empty;
+  skipped += other.skipped;
+  cropped += other.cropped;
+  carriage_returns += other.carriage_returns;
+  src_tokens += other.src_tokens;
+  tgt_tokens += other.tgt_tokens;
+  src_unk += other.src_unk;
+  tgt_unk += other.tgt_unk;
+  for (size_t i = 0; i < tgt_lengths.size(); ++i) tgt_lengths[i] += other.tgt_lengths[i];
+  return *this;
+}
+
+std::string DataSummary::text() const {
+  std::string text = fmt::format("{} pairs of {} lines; {} source and {} target tokens; unknown {:.3f} % and {:.3f} %", kept, lines,
+                                 src_tokens, tgt_tokens, 100 * src_unk_rate(), 100 * tgt_unk_rate());
+  if (empty > 0) text += fmt::format("; {} with an empty side skipped", empty);
+  if (skipped > 0) text += fmt::format("; {} too long, skipped", skipped);
+  if (cropped > 0) text += fmt::format("; {} too long, cropped", cropped);
+  if (carriage_returns > 0) text += fmt::format("; {} lines ended in CR LF", carriage_returns);
+  return text;
+}
+
+TokenizedCorpus::Side TokenizedCorpus::open_side(const fs::path& folder, const std::string& name, bool with_text) {
+  Side side;
+  side.ids = std::make_unique<MappedFile>(folder / (name + ".ids"));
+  side.offsets = std::make_unique<MappedFile>(folder / (name + ".offsets"));
+  if (with_text) {
+    side.text = std::make_unique<MappedFile>(folder / (name + ".text"));
+    side.text_offsets = std::make_unique<MappedFile>(folder / (name + ".text_offsets"));
+  }
+  return side;
+}
+
+std::shared_ptr<const TokenizedCorpus> TokenizedCorpus::open(const CorpusOptions& corpus, const DataOptions& options,
+                                                             const Vocabularies& vocabularies, const std::string& cache_folder) {
+  const bool with_text = options.spm_alpha > 0;
+  const CorpusCache cache = open_corpus_cache(corpus, options, vocabularies, cache_folder, with_text);
+  auto opened = std::make_shared<TokenizedCorpus>();
+  opened->src_ = open_side(cache.folder, "src", with_text);
+  opened->tgt_ = open_side(cache.folder, "tgt", with_text);
+  opened->summary_ = cache.summary;
+  opened->size_ = cache.summary.kept;
+  opened->fingerprint_ = cache.fingerprint;
+  const size_t offset_bytes = (static_cast<size_t>(opened->size_) + 1) * sizeof(uint64_t);
+  if (opened->src_.offsets->size() != offset_bytes || opened->tgt_.offsets->size() != offset_bytes)
+    throw DataError(cache.folder.string() + ": damaged cache; remove the folder and start again");
+  return opened;
+}
+
+}  // namespace lacuna

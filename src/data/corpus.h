@@ -1,0 +1,81 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/files.h"
+#include "config/options.h"
+#include "text/vocabulary.h"
+
+namespace lacuna {
+
+/// What was read of a corpus, or of several together.
+struct DataSummary {
+  int64_t lines = 0;                       ///< pairs of lines in the files
+  int64_t kept = 0;                        ///< sentence pairs that train
+  int64_t empty = 0;                       ///< skipped: one side or both are empty
+  int64_t skipped = 0;                     ///< skipped: longer than max_length
+  int64_t cropped = 0;                     ///< cut to max_length
+  int64_t carriage_returns = 0;            ///< line ends that were CR LF
+  int64_t src_tokens = 0, tgt_tokens = 0;  ///< of the kept pairs, eos counted
+  int64_t src_unk = 0, tgt_unk = 0;        ///< of these, unknown tokens
+  std::array<int64_t, 16> tgt_lengths{};   ///< histogram of target lengths in steps of 16 tokens; the last holds all longer ones
+
+  DataSummary& operator+=(const DataSummary& other);
+  double src_unk_rate() const { return src_tokens > 0 ? static_cast<double>(src_unk) / static_cast<double>(src_tokens) : 0; }
+  double tgt_unk_rate() const { return tgt_tokens > 0 ? static_cast<double>(tgt_unk) / static_cast<double>(tgt_tokens) : 0; }
+  /// One line for the log.
+  std::string text() const;
+};
+
+/// A parallel corpus as token ids in memory-mapped files: constant memory whatever its size. Every sentence ends in eos.
+class TokenizedCorpus {
+ public:
+  int64_t size() const { return size_; }
+  std::span<const TokenId> src(int64_t sentence) const { return ids(src_, sentence); }
+  std::span<const TokenId> tgt(int64_t sentence) const { return ids(tgt_, sentence); }
+  int32_t src_length(int64_t sentence) const { return static_cast<int32_t>(src(sentence).size()); }
+  int32_t tgt_length(int64_t sentence) const { return static_cast<int32_t>(tgt(sentence).size()); }
+  /// The text it came from: only if it was asked for (subword sampling).
+  bool has_text() const { return src_.text != nullptr; }
+  std::string_view src_text(int64_t sentence) const { return text(src_, sentence); }
+  std::string_view tgt_text(int64_t sentence) const { return text(tgt_, sentence); }
+  const DataSummary& summary() const { return summary_; }
+  /// Hash of both files' contents: what a resumed run compares.
+  const std::string& fingerprint() const { return fingerprint_; }
+
+  /// Opens the corpus from the cache folder, making the cache first if it is not there or belongs to other files, vocabularies or options.
+  ///
+  /// Throws DataError for files that are missing or of different line counts, for NUL bytes and text that is not UTF-8 (file, line, byte),
+  /// for a sentence that is too long if `data.long` is error, and if nothing is left to train on; MachineError if the cache cannot be
+  /// written.
+  static std::shared_ptr<const TokenizedCorpus> open(const CorpusOptions& corpus, const DataOptions& options,
+                                                     const Vocabularies& vocabularies, const std::string& cache_folder);
+
+ private:
+  struct Side {
+    std::unique_ptr<MappedFile> ids, offsets, text, text_offsets;
+  };
+  static Side open_side(const std::filesystem::path& folder, const std::string& name, bool with_text);
+  static std::span<const TokenId> ids(const Side& side, int64_t sentence) {
+    const auto* offsets = reinterpret_cast<const uint64_t*>(side.offsets->data());
+    const auto* ids = reinterpret_cast<const TokenId*>(side.ids->data());
+    return {ids + offsets[sentence], ids + offsets[sentence + 1]};
+  }
+  static std::string_view text(const Side& side, int64_t sentence) {
+    const auto* offsets = reinterpret_cast<const uint64_t*>(side.text_offsets->data());
+    return {side.text->data() + offsets[sentence], offsets[sentence + 1] - offsets[sentence]};
+  }
+
+  Side src_, tgt_;
+  int64_t size_ = 0;
+  DataSummary summary_;
+  std::string fingerprint_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,53 @@
+#include "data/corpus_reader.h"
+
+#include "base/error.h"
+
+namespace lacuna {
+namespace {
+
+const std::string& checked(const std::string& path, const char* what) {
+  require_readable_file(path, what);
+  return path;
+}
+
+int64_t count_rest(LineReader& reader) {
+  std::string line;
+  while (reader.next(line)) {
+  }
+  return reader.line_number();
+}
+
+}  // namespace
+
+CorpusReader::CorpusReader(const CorpusOptions& corpus)
+    : corpus_(corpus), src_(checked(corpus.src, "source text")), tgt_(checked(corpus.tgt, "target text")) {}
+
+bool CorpusReader::next(std::string& src, std::string& tgt) {
+  const bool has_src = src_.next(src), has_tgt = tgt_.next(tgt);
+  if (has_src != has_tgt) fail_lengths();
+  if (!has_src) return false;
+  src_.require_clean(src);
+  tgt_.require_clean(tgt);
+  if (suspicious_.empty()) {
+    look_for_other_line_ends(src_, src);
+    look_for_other_line_ends(tgt_, tgt);
+  }
+  return true;
+}
+
+void CorpusReader::look_for_other_line_ends(const LineReader& reader, const std::string& line) {
+  constexpr std::pair<const char*, const char*> kOthers[] = {
+      {"\r", "a carriage return inside the line"}, {"\xE2\x80\xA8", "U+2028"}, {"\xE2\x80\xA9", "U+2029"}, {"\xC2\x85", "U+0085"}};
+  for (const auto& [bytes, name] : kOthers)
+    if (const size_t at = line.find(bytes); at != std::string::npos && suspicious_.empty())
+      suspicious_ = reader.place() + ", byte " + std::to_string(at + 1) + " is " + name;
+}
+
+void CorpusReader::fail_lengths() {
+  const int64_t src_lines = count_rest(src_), tgt_lines = count_rest(tgt_);
+  const std::string hint = suspicious_.empty() ? "" : " (" + suspicious_ + ", which some programs take for a line end)";
+  throw DataError(corpus_.src + " has " + std::to_string(src_lines) + " lines and " + corpus_.tgt + " has " + std::to_string(tgt_lines) +
+                  "; expected as many in both" + hint);
+}
+
+}  // namespace lacuna

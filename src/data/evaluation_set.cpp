@@ -1,0 +1,59 @@
+#include "data/evaluation_set.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "data/batch_maker.h"
+#include "data/corpus_reader.h"
+
+namespace lacuna {
+namespace {
+
+std::vector<TokenId> ids_of(const Vocabulary& vocabulary, const std::string& line, int64_t max_length, bool& is_cropped) {
+  std::vector<TokenId> ids = vocabulary.encode(line);
+  if (static_cast<int64_t>(ids.size()) > max_length) {
+    ids.resize(static_cast<size_t>(max_length));
+    is_cropped = true;
+  }
+  if (!ids.empty()) ids.push_back(kEos);
+  return ids;
+}
+
+}  // namespace
+
+std::string name_of(const CorpusOptions& corpus) {
+  if (!corpus.name.empty()) return corpus.name;
+  std::filesystem::path file = std::filesystem::path(corpus.src).filename();
+  if (file.extension() == ".gz") file = file.stem();
+  return file.has_extension() ? file.stem().string() : file.string();
+}
+
+EvaluationSet load_evaluation_set(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies,
+                                  int64_t batch_tokens) {
+  EvaluationSet set;
+  set.name = name_of(corpus);
+  CorpusReader reader(corpus);
+  BatchBuilder builder;
+  std::string src, tgt;
+  while (reader.next(src, tgt)) {
+    bool is_cropped = false;
+    const auto src_ids = ids_of(*vocabularies.src, src, options.max_length, is_cropped);
+    const auto tgt_ids = ids_of(*vocabularies.tgt, tgt, options.max_length, is_cropped);
+    if (!src_ids.empty() && !tgt_ids.empty()) {
+      set.cropped += is_cropped ? 1 : 0;
+      if (!builder.fits(static_cast<int64_t>(src_ids.size()), static_cast<int64_t>(tgt_ids.size()), batch_tokens))
+        set.batches.push_back(builder.take());
+      builder.add(src_ids, tgt_ids, reader.line_number() - 1);
+    }
+    set.src_lines.push_back(src);
+    set.tgt_lines.push_back(tgt);
+  }
+  if (!builder.is_empty()) set.batches.push_back(builder.take());
+  if (set.batches.empty()) throw DataError(corpus.src + " and " + corpus.tgt + ": every pair has an empty side; expected sentences");
+  if (set.cropped > 0) log_warning("{}: {} pairs are longer than data.max_length and cut for the loss", set.name, set.cropped);
+  return set;
+}
+
+}  // namespace lacuna
