@@ -13,6 +13,7 @@
 namespace lacuna {
 namespace {
 
+using sentencepiece::ImmutableNBestSentencePieceText;
 using sentencepiece::ImmutableSentencePieceText;
 using sentencepiece::SentencePieceProcessor;
 
@@ -100,30 +101,50 @@ class SpmVocabulary : public Vocabulary {
 
   /// Unigram (Kudo 2018, arXiv:1804.10959): one of the n best segmentations, drawn with probability proportional to P(segmentation)^alpha.
   std::vector<TokenId> sample_segmentation(std::string_view line, double alpha, int64_t nbest, uint64_t random_key) const {
-    const auto all = processor_.NBestEncodeAsImmutableProto(view(line), static_cast<int>(nbest)).nbests();
-    if (all.empty()) return encode(line);
-    std::vector<double> weights;
-    double total = 0;
-    for (const auto& one : all) total += weights.emplace_back(std::exp(alpha * (one.score() - all.front().score())));
-    double draw = RandomStream(random_key).next_unit() * total;
-    size_t chosen = 0;
-    while (chosen + 1 < all.size() && (draw -= weights[chosen]) >= 0) ++chosen;
+    const ImmutableNBestSentencePieceText all = processor_.NBestEncodeAsImmutableProto(view(line), static_cast<int>(nbest));
+    if (all.nbests_size() == 0) return encode(line);
+    std::vector<double> ends;  // of each segmentation's part of the draw
+    for (size_t i = 0; i < all.nbests_size(); ++i) {
+      const double weight = std::exp(alpha * (all.nbests(static_cast<int>(i)).score() - all.nbests(0).score()));
+      ends.push_back((ends.empty() ? 0 : ends.back()) + weight);
+    }
+    const double draw = RandomStream(random_key).next_unit() * ends.back();
+    const auto chosen = std::min<ptrdiff_t>(std::upper_bound(ends.begin(), ends.end(), draw) - ends.begin(), std::ssize(ends) - 1);
     std::vector<int> ids;
-    for (const auto& piece : all[chosen].pieces()) ids.push_back(static_cast<int>(piece.id()));
+    for (const auto& piece : all.nbests(static_cast<int>(chosen)).pieces()) ids.push_back(static_cast<int>(piece.id()));
     return ours(ids);
   }
 
+  /// BPE: merges anew from characters. Control pieces are never made: "</s>" in a text is text.
   std::vector<TokenId> drop_merges(std::string_view line, double dropout, uint64_t random_key) const {
-    std::string normalized;
-    for (const auto& piece : processor_.EncodeAsImmutableProto(view(line)).pieces()) normalized += piece.piece();
     const auto score_of = [&](const std::string& piece) -> std::optional<float> {
       const int id = processor_.PieceToId(piece);
-      if (processor_.IsUnknown(id)) return std::nullopt;
+      if (processor_.IsUnknown(id) || processor_.IsControl(id) || processor_.IsUnused(id)) return std::nullopt;
       return processor_.GetScore(id);
     };
     std::vector<TokenId> ids;
-    for (const std::string& piece : bpe_with_dropout(normalized, score_of, dropout, random_key)) ids.push_back(id_of(piece));
+    for (const std::string& piece : bpe_with_dropout(symbols_of(line), score_of, dropout, random_key)) {
+      const TokenId id = id_of(piece);
+      if (id != kUnk || ids.empty() || ids.back() != kUnk) ids.push_back(id);  // unknown neighbours are one, as in `encode`
+    }
     return ids;
+  }
+
+  /// What merging starts from: the characters of the normalised line; a byte (of a model with byte fallback) is one.
+  std::vector<std::string> symbols_of(std::string_view line) const {
+    const ImmutableSentencePieceText best = processor_.EncodeAsImmutableProto(view(line));
+    std::vector<std::string> symbols;
+    for (const auto& piece : best.pieces()) {
+      const bool is_byte = processor_.IsByte(static_cast<int>(piece.id()));
+      for (const char c : piece.piece()) {
+        const bool continues = (static_cast<unsigned char>(c) & 0xC0u) == 0x80u || (is_byte && c != '<');
+        if (continues && !symbols.empty())
+          symbols.back() += c;
+        else
+          symbols.emplace_back(1, c);
+      }
+    }
+    return symbols;
   }
 
   /// Words by the markers of the pieces: for ids that are not the line's own best segmentation.

@@ -35,7 +35,10 @@ class TokenList : public Vocabulary {
 
   std::vector<TokenId> encode(std::string_view line) const override {
     std::vector<TokenId> ids;
-    for_each_token(line, [&](std::string_view token) { ids.push_back(id_of(token)); });
+    for_each_token(line, [&](std::string_view token) {
+      const TokenId id = id_of(token);
+      ids.push_back(id > kEos ? id : kUnk);  // "</s>" in a text ends nothing
+    });
     return ids;
   }
   std::vector<TokenId> sample(std::string_view line, double, int64_t, uint64_t) const override { return encode(line); }
