@@ -4,12 +4,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <utility>
 
 #include "base/error.h"
 
@@ -18,11 +18,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMaxLineBytes = size_t{1} << 20;
-constexpr unsigned kBufferBytes = 1 << 16;
+constexpr size_t kBufferBytes = 1 << 18;
 
+/// `bytes` could not be written; errno says why.
 [[noreturn]] void fail_to_write(const fs::path& path, size_t bytes) {
-  throw MachineError(path.string() + ": " + std::to_string(bytes) + " bytes cannot be written: " + std::strerror(errno));
+  const int cause = errno;
+  std::string message = path.string() + ": cannot be written: " + std::strerror(cause);
+  if (cause == ENOSPC || cause == EDQUOT) message += "; " + std::to_string(bytes) + " bytes more are needed at once: free some space";
+  throw MachineError(message);
 }
 
 }  // namespace
@@ -38,36 +41,73 @@ void require_readable_file(const fs::path& path, const std::string& what) {
 }
 
 std::string read_file(const fs::path& path) {
+  std::error_code error;
+  if (fs::is_directory(path, error)) throw DataError(path.string() + ": is a folder; expected a file");
   std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw DataError(path.string() + ": cannot be read: " + std::strerror(errno));
   std::ostringstream bytes;
-  bytes << stream.rdbuf();
-  if (!stream.is_open() || stream.bad()) throw DataError(path.string() + ": cannot be read");
+  if (stream.peek() != std::ifstream::traits_type::eof()) bytes << stream.rdbuf();
+  if (stream.bad() || bytes.bad()) throw DataError(path.string() + ": cannot be read to its end");
   return bytes.str();
+}
+
+FileWriter::FileWriter(fs::path path) : path_(std::move(path)) {
+  file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file_ < 0) fail_to_write(path_, 0);
+}
+
+FileWriter::~FileWriter() {
+  if (file_ >= 0) close(file_);
+}
+
+void FileWriter::write(std::string_view bytes) {
+  buffer_ += bytes;
+  if (buffer_.size() >= kBufferBytes) flush();
+}
+
+void FileWriter::flush() {
+  for (size_t done = 0; done < buffer_.size();) {
+    const ssize_t count = ::write(file_, buffer_.data() + done, buffer_.size() - done);
+    if (count < 0 && errno != EINTR) fail_to_write(path_, buffer_.size() - done);
+    if (count > 0) done += static_cast<size_t>(count);
+  }
+  buffer_.clear();
+}
+
+void FileWriter::finish() {
+  flush();
+  if (fsync(file_) != 0) fail_to_write(path_, 0);
+  close(std::exchange(file_, -1));
 }
 
 void write_file_atomically(const fs::path& path, std::string_view bytes) {
   const fs::path temporary = path.string() + ".tmp" + std::to_string(getpid());
-  const int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) fail_to_write(path, bytes.size());
-  size_t written = 0;
-  bool good = true;
-  while (good && written < bytes.size()) {
-    const ssize_t count = write(file, bytes.data() + written, bytes.size() - written);
-    good = count > 0 || (count < 0 && errno == EINTR);
-    if (count > 0) written += static_cast<size_t>(count);
-  }
-  good = good && fsync(file) == 0;
-  const int cause = errno;
-  close(file);
-  if (!good || rename(temporary.c_str(), path.c_str()) != 0) {
-    if (!good) errno = cause;
+  try {
+    FileWriter writer(temporary);
+    writer.write(bytes);
+    writer.finish();
+    if (rename(temporary.c_str(), path.c_str()) != 0) fail_to_write(path, bytes.size());
+  } catch (...) {
     unlink(temporary.c_str());
-    fail_to_write(path, bytes.size());
+    throw;
   }
-  const int folder = open(path.has_parent_path() ? path.parent_path().c_str() : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return;
-  fsync(folder);
-  close(folder);
+  sync_directory(path.parent_path());
+}
+
+void sync_directory(const fs::path& folder) {
+  const int file = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (file < 0) return;  // it may not be readable, and some file systems cannot sync folders: the rename itself stands
+  fsync(file);
+  close(file);
+}
+
+uint64_t free_disk_space(fs::path path) {
+  std::error_code error;
+  path = fs::absolute(path, error);
+  while (!fs::exists(path, error) && path.has_relative_path()) path = path.parent_path();
+  const fs::space_info space = fs::space(path, error);
+  if (error) throw MachineError(path.string() + ": its free space cannot be asked for: " + error.message());
+  return space.available;
 }
 
 std::optional<size_t> first_invalid_utf8(std::string_view text) {
@@ -90,76 +130,6 @@ std::optional<size_t> first_invalid_utf8(std::string_view text) {
     }
   }
   return std::nullopt;
-}
-
-struct LineReader::Stream {
-  gzFile file = nullptr;
-};
-
-LineReader::LineReader(const fs::path& path) : path_(path), stream_(std::make_unique<Stream>()) {
-  if (path == "-") {
-    path_ = "stdin";
-    stream_->file = gzdopen(dup(STDIN_FILENO), "rb");
-  } else {
-    if (fs::is_directory(path)) throw DataError(path.string() + ": is a folder; expected a text file");
-    stream_->file = gzopen(path.c_str(), "rb");  // reads plain files as they are
-  }
-  if (stream_->file == nullptr) throw DataError(path_.string() + ": cannot be read: " + std::strerror(errno));
-  gzbuffer(stream_->file, kBufferBytes);
-}
-
-LineReader::~LineReader() {
-  gzclose(stream_->file);
-}
-
-bool LineReader::fill() {
-  buffer_.erase(0, position_);
-  position_ = 0;
-  const size_t old = buffer_.size();
-  buffer_.resize(old + kBufferBytes);
-  const int count = gzread(stream_->file, buffer_.data() + old, kBufferBytes);
-  int code = Z_OK;
-  const char* message = gzerror(stream_->file, &code);
-  if (count < 0 || code == Z_BUF_ERROR)
-    throw DataError(path_.string() + ": damaged gzip file after line " + std::to_string(line_number_) + ": " + message);
-  buffer_.resize(old + static_cast<size_t>(std::max(count, 0)));
-  return count > 0;
-}
-
-bool LineReader::next(std::string& line) {
-  size_t searched = position_;
-  size_t end;
-  while ((end = buffer_.find('\n', searched)) == std::string::npos) {
-    const size_t length = buffer_.size() - position_;
-    if (length > kMaxLineBytes)
-      throw DataError(path_.string() + ":" + std::to_string(line_number_ + 1) + ": the line is longer than 1 MiB; is this a text file?");
-    const bool more = fill();
-    searched = position_ + length;
-    if (!more) {
-      if (length == 0) return false;
-      end = buffer_.size();
-      break;
-    }
-  }
-  line.assign(buffer_, position_, end - position_);
-  position_ = std::min(end + 1, buffer_.size());
-  ++line_number_;
-  if (!line.empty() && line.back() == '\r') {
-    line.pop_back();
-    ++carriage_returns_;
-  }
-  return true;
-}
-
-std::string LineReader::place() const {
-  return path_.string() + ":" + std::to_string(line_number_);
-}
-
-void LineReader::require_clean(std::string_view line) const {
-  if (const size_t nul = line.find('\0'); nul != std::string_view::npos)
-    throw DataError(place() + ": byte " + std::to_string(nul + 1) + " is NUL; expected UTF-8 text. Remove it (tr -d '\\000')");
-  if (const auto bad = first_invalid_utf8(line))
-    throw DataError(place() + ": byte " + std::to_string(*bad + 1) + " is not UTF-8; convert the file (iconv -t UTF-8) or remove the line");
 }
 
 MappedFile::MappedFile(const fs::path& path) {

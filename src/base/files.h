@@ -15,43 +15,38 @@ void require_readable_file(const std::filesystem::path& path, const std::string&
 
 std::string read_file(const std::filesystem::path& path);
 
+/// A file being written, whole once `finish` has come back. Throws MachineError (disk full, no permission) with what the system said.
+class FileWriter {
+ public:
+  explicit FileWriter(std::filesystem::path path);
+  ~FileWriter();
+  FileWriter(const FileWriter&) = delete;
+  FileWriter& operator=(const FileWriter&) = delete;
+
+  void write(std::string_view bytes);
+  /// The last bytes are on the disk, and the file is closed.
+  void finish();
+
+ private:
+  void flush();
+
+  std::filesystem::path path_;
+  int file_ = -1;
+  std::string buffer_;
+};
+
 /// Writes a file under a temporary name, syncs it and renames it: the old file or the new one is there at any instant, never half of one.
 /// Throws MachineError (disk full, no permission); the temporary file is then gone.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
 
+/// Files made, renamed or removed in a folder are so on the disk too.
+void sync_directory(const std::filesystem::path& folder);
+
+/// Bytes that may still be written to the file system of `path` (which need not be there yet).
+uint64_t free_disk_space(std::filesystem::path path);
+
 /// Position of the first byte that is not UTF-8 (overlong forms, surrogates and values beyond U+10FFFF included); nothing if all are.
 std::optional<size_t> first_invalid_utf8(std::string_view text);
-
-/// Lines of a plain or gzip file (told apart by their first bytes) or of stdin ("-"). Splits at LF only; a CR before it is dropped and
-/// counted.
-class LineReader {
- public:
-  /// Throws DataError if the file cannot be read.
-  explicit LineReader(const std::filesystem::path& path);
-  ~LineReader();
-  LineReader(const LineReader&) = delete;
-  LineReader& operator=(const LineReader&) = delete;
-
-  /// False at the end. Throws DataError for a line of more than 1 MiB and for a damaged gzip file.
-  bool next(std::string& line);
-  int64_t line_number() const { return line_number_; }  ///< of the line given last, from 1
-  int64_t carriage_returns() const { return carriage_returns_; }
-  /// "file:line" of the line given last.
-  std::string place() const;
-  /// Throws DataError with the byte if the line given last is not UTF-8 or holds a NUL.
-  void require_clean(std::string_view line) const;
-
- private:
-  struct Stream;
-  bool fill();
-
-  std::filesystem::path path_;
-  std::unique_ptr<Stream> stream_;
-  std::string buffer_;
-  size_t position_ = 0;
-  int64_t line_number_ = 0;
-  int64_t carriage_returns_ = 0;
-};
 
 /// A file's bytes, mapped read-only: pages come and go as the machine likes.
 class MappedFile {

@@ -14,6 +14,9 @@ struct Verb {
   int (*run)(const std::vector<std::string>& arguments);
 };
 
+/// All of them.
+std::vector<Verb> all_verbs();
+
 Verb train_verb();
 Verb translate_verb();
 Verb score_verb();

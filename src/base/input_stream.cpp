@@ -1,0 +1,109 @@
+#include "base/input_stream.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#include "base/error.h"
+
+namespace lacuna {
+namespace {
+
+constexpr size_t kBufferBytes = 1 << 16;
+constexpr std::string_view kGzipMagic = "\x1F\x8B";
+
+}  // namespace
+
+struct InputStream::Inflater {
+  z_stream state = {};
+  bool in_member = false;  // a gzip file is one member or several, end to end
+
+  Inflater() {
+    constexpr int kGzipFormat = 16;
+    if (inflateInit2(&state, MAX_WBITS + kGzipFormat) != Z_OK) throw std::bad_alloc();
+  }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+  ~Inflater() { inflateEnd(&state); }
+};
+
+InputStream::InputStream(const std::filesystem::path& path) : name_(path == "-" ? "stdin" : path.string()) {
+  if (std::filesystem::is_directory(path)) throw DataError(name_ + ": is a folder; expected a text file");
+  file_ = path == "-" ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file_ < 0) throw DataError(name_ + ": cannot be read: " + std::strerror(errno));
+}
+
+InputStream::~InputStream() {
+  close(file_);
+}
+
+size_t InputStream::read_raw(char* bytes, size_t size) {
+  for (;;) {
+    const ssize_t count = ::read(file_, bytes, size);
+    if (count >= 0) return static_cast<size_t>(count);
+    if (errno != EINTR) throw DataError(name_ + ": cannot be read: " + std::strerror(errno));
+  }
+}
+
+void InputStream::find_kind() {
+  char byte = 0;
+  while (raw_.size() < kGzipMagic.size() && kGzipMagic.starts_with(raw_) && read_raw(&byte, 1) == 1) raw_ += byte;
+  if (raw_ == kGzipMagic) inflater_ = std::make_unique<Inflater>();
+  kind_is_known_ = true;
+}
+
+bool InputStream::read(std::string& bytes) {
+  if (!kind_is_known_) find_kind();
+  if (inflater_) return inflate_into(bytes);
+  if (!raw_.empty()) {
+    bytes += raw_;
+    raw_.clear();
+    return true;
+  }
+  const size_t old = bytes.size();
+  bytes.resize(old + kBufferBytes);
+  bytes.resize(old + read_raw(bytes.data() + old, kBufferBytes));
+  return bytes.size() > old;
+}
+
+bool InputStream::fill_raw() {
+  if (!raw_.empty()) return true;
+  raw_.resize(kBufferBytes);
+  raw_.resize(read_raw(raw_.data(), kBufferBytes));
+  if (raw_.empty() && inflater_->in_member) throw DataError(name_ + ": damaged gzip file: it ends too early");
+  return !raw_.empty();
+}
+
+bool InputStream::inflate_into(std::string& bytes) {
+  const size_t old = bytes.size();
+  while (bytes.size() == old) {
+    if (!fill_raw()) return false;
+    z_stream& state = inflater_->state;
+    bytes.resize(old + kBufferBytes);
+    state.next_in = reinterpret_cast<Bytef*>(raw_.data());
+    state.avail_in = static_cast<uInt>(raw_.size());
+    state.next_out = reinterpret_cast<Bytef*>(bytes.data() + old);
+    state.avail_out = kBufferBytes;
+    const int code = inflate(&state, Z_NO_FLUSH);
+    bytes.resize(old + kBufferBytes - state.avail_out);
+    raw_.erase(0, raw_.size() - state.avail_in);
+    if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
+      throw DataError(name_ + ": damaged gzip file: " + (state.msg != nullptr ? state.msg : "it cannot be unpacked"));
+    inflater_->in_member = code != Z_STREAM_END;
+    if (code == Z_STREAM_END) inflateReset(&state);
+  }
+  return true;
+}
+
+bool InputStream::would_wait() const {
+  if (!raw_.empty()) return false;
+  pollfd wait = {.fd = file_, .events = POLLIN, .revents = 0};
+  return poll(&wait, 1, 0) == 0;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,50 @@
+#include "base/line_reader.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace lacuna {
+namespace {
+
+constexpr size_t kMaxLineBytes = size_t{1} << 20;
+
+}  // namespace
+
+/// Where in the buffer the next line ends, reading on as needed; at the end of the file, the end of the buffer.
+size_t LineReader::find_line_end() {
+  size_t searched = 0;  // bytes of the line known to hold no line end
+  for (;;) {
+    const size_t end = buffer_.find('\n', position_ + searched);
+    if (std::min(end, buffer_.size()) - position_ > kMaxLineBytes)
+      throw DataError(stream_.name() + ":" + std::to_string(line_number_ + 1) + ": the line is longer than 1 MiB; is this a text file?");
+    if (end != std::string::npos) return end;
+    searched = buffer_.size() - position_;
+    buffer_.erase(0, position_);
+    position_ = 0;
+    if (!stream_.read(buffer_)) return buffer_.size();
+  }
+}
+
+bool LineReader::next(std::string& line) {
+  const size_t end = find_line_end();
+  if (position_ == buffer_.size()) return false;
+  line.assign(buffer_, position_, end - position_);
+  position_ = std::min(end + 1, buffer_.size());
+  ++line_number_;
+  if (!line.empty() && line.back() == '\r') {
+    line.pop_back();
+    ++carriage_returns_;
+  }
+  return true;
+}
+
+void LineReader::require_clean(std::string_view line) const {
+  if (const size_t nul = line.find('\0'); nul != std::string_view::npos)
+    throw DataError(place() + ": byte " + std::to_string(nul + 1) + " is NUL; expected UTF-8 text. Remove it (tr -d '\\000')");
+  if (const auto bad = first_invalid_utf8(line))
+    throw DataError(place() + ": byte " + std::to_string(*bad + 1) + " is not UTF-8; convert the file (iconv -t UTF-8) or remove the line");
+}
+
+}  // namespace lacuna

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "base/input_stream.h"
+
+namespace lacuna {
+
+/// Lines of a plain or gzip file or of standard input ("-"). Splits at LF only; a CR before it is dropped and counted.
+class LineReader {
+ public:
+  /// Throws DataError if the file cannot be read.
+  explicit LineReader(const std::filesystem::path& path) : stream_(path) {}
+
+  /// False at the end. Throws DataError for a line of more than 1 MiB and for a damaged gzip file.
+  bool next(std::string& line);
+  /// True if `next` would have to wait for whoever writes: the moment to give what is known so far.
+  bool would_wait() const { return buffer_.find('\n', position_) == std::string::npos && stream_.would_wait(); }
+  int64_t line_number() const { return line_number_; }  ///< of the line given last, from 1
+  int64_t carriage_returns() const { return carriage_returns_; }
+  /// "file:line" of the line given last.
+  std::string place() const { return stream_.name() + ":" + std::to_string(line_number_); }
+  /// Throws DataError with the byte if the line given last is not UTF-8 or holds a NUL.
+  void require_clean(std::string_view line) const;
+
+ private:
+  size_t find_line_end();
+
+  InputStream stream_;
+  std::string buffer_;
+  size_t position_ = 0;  ///< in the buffer, of the next line
+  int64_t line_number_ = 0;
+  int64_t carriage_returns_ = 0;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,66 @@
+#include "cli/common_flags.h"
+
+#include <ATen/Parallel.h>
+
+#include <thread>
+
+#include "base/error.h"
+#include "base/log.h"
+
+#ifdef LACUNA_CUDA
+#include <ATen/cuda/CUDAContext.h>
+#endif
+
+namespace lacuna {
+
+void CommonFlags::declare_configuration(CLI::App& app) {
+  app.add_option("-c,--config", configs, "Configuration file; several: later ones over earlier ones");
+  app.add_flag("--dump-config", dump_config, "Print the resolved configuration and end");
+  app.add_flag("--help-options", help_options, "Print every configuration key with its default, range and meaning, and end");
+  app.footer("Every key of the configuration is a flag too: --train.lr 1e-3, --model.attention.cross.k 16");
+  app.allow_extras();
+}
+
+void CommonFlags::declare_runtime(CLI::App& app) {
+  app.add_option("--threads", threads, "Threads of the CPU; 0 = all cores")->check(CLI::NonNegativeNumber);
+  app.add_option("--device", device, "cpu, cuda or cuda:N");
+  app.add_flag("--quiet", quiet, "No log but warnings");
+  app.add_option("--log-level", log_level, "debug, info, warning, error or off")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error", "off"}));
+}
+
+ConfigSources CommonFlags::sources(const CLI::App& app) const {
+  if (configs.empty()) throw UsageError("-c FILE is missing: a configuration, such as configs/bundled/base.yaml");
+  ConfigSources sources{configs, app.remaining()};
+  if (threads >= 0) sources.overrides.insert(sources.overrides.end(), {"--threads", std::to_string(threads)});
+  if (!device.empty()) sources.overrides.insert(sources.overrides.end(), {"--device", device});
+  return sources;
+}
+
+void CommonFlags::apply_log_level() const {
+  const std::vector<std::pair<std::string, LogLevel>> levels = {{"debug", LogLevel::kDebug},
+                                                                {"info", LogLevel::kInfo},
+                                                                {"warning", LogLevel::kWarning},
+                                                                {"error", LogLevel::kError},
+                                                                {"off", LogLevel::kOff}};
+  for (const auto& [name, level] : levels)
+    if (name == (quiet ? "warning" : log_level)) set_log_level(level);
+}
+
+void use_threads(int64_t threads) {
+  const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
+  at::set_num_threads(static_cast<int>(threads > 0 ? threads : cores));
+}
+
+void require_device(const std::string& device) {
+  if (device == "cpu") return;
+#ifdef LACUNA_CUDA
+  const int64_t index = device == "cuda" ? 0 : std::stoll(device.substr(5));
+  if (index >= at::cuda::device_count())
+    throw MachineError("device is \"" + device + "\"; this machine has " + std::to_string(at::cuda::device_count()) + " CUDA devices");
+#else
+  throw ConfigError("device is \"" + device + "\"; this program was built for the CPU only: build it with the preset cuda");
+#endif
+}
+
+}  // namespace lacuna

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "config/load.h"
+
+namespace lacuna {
+
+/// Flags that several verbs share.
+struct CommonFlags {
+  std::vector<std::string> configs;  ///< -c, later over earlier
+  int64_t threads = -1;              ///< --threads; -1 = not given
+  std::string device;                ///< --device; empty = not given
+  bool quiet = false;
+  std::string log_level = "info";
+  bool dump_config = false;
+  bool help_options = false;
+
+  /// Declares -c, --dump-config and --help-options, and lets `--section.key value` through as overrides.
+  void declare_configuration(CLI::App& app);
+  /// Declares --threads, --device, --quiet and --log-level.
+  void declare_runtime(CLI::App& app);
+  /// The configuration of -c, the words CLI11 left over, and the flags above. Throws UsageError without -c.
+  ConfigSources sources(const CLI::App& app) const;
+  /// Sets the log's level.
+  void apply_log_level() const;
+};
+
+/// Sets the number of threads of LibTorch; 0 = all cores.
+void use_threads(int64_t threads);
+
+/// Throws MachineError if the device is not there (or this program was built without it).
+void require_device(const std::string& device);
+
+}  // namespace lacuna

@@ -1,0 +1,41 @@
+#include <iostream>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "cli/command_line.h"
+#include "cli/verb.h"
+#include "text/spm_trainer.h"
+#include "text/vocabulary.h"
+
+namespace lacuna {
+namespace {
+
+int run(const std::vector<std::string>& arguments) {
+  CLI::App app("Trains a SentencePiece model on text. `lacuna train` does it by itself where a configuration names no model.",
+               "lacuna vocab");
+  std::vector<std::string> inputs;
+  std::string output, type = "unigram";
+  SpmTraining training;
+  app.add_option("-i,--input", inputs, "Text, one sentence a line, plain or gzip; several files: one model for all")->required();
+  app.add_option("-o,--output", output, "File to write, such as spm.model")->required();
+  app.add_option("--vocab-size", training.vocab_size, "Pieces of the model (default: 8000)")->check(CLI::Range(16, 1 << 20));
+  app.add_option("--type", type, "unigram (default) or bpe")->check(CLI::IsMember({"unigram", "bpe"}));
+  app.add_option("--character-coverage", training.character_coverage, "Share of characters the model covers (default: 1)")
+      ->check(CLI::Range(0.9, 1.0));
+  app.add_option("--sample-lines", training.sample_lines, "Lines to train on, drawn evenly (default: 2000000)")->check(CLI::PositiveNumber);
+  app.add_option("--seed", training.seed, "Of that draw (default: 1)");
+  if (!parse_command_line(app, arguments)) return 0;
+  training.type = type == "bpe" ? SubwordType::kBpe : SubwordType::kUnigram;
+  for (const std::string& input : inputs) require_readable_file(input, "text, one sentence a line");
+  write_file_atomically(output, train_sentencepiece(inputs, training));
+  log_info("{}: {} pieces", output, load_sentencepiece(output)->size());
+  return 0;
+}
+
+}  // namespace
+
+Verb vocab_verb() {
+  return {"vocab", "train a SentencePiece model", run};
+}
+
+}  // namespace lacuna

@@ -1,0 +1,50 @@
+#include "data/training_data.h"
+
+#include "base/error.h"
+#include "base/log.h"
+#include "data/content_hash.h"
+#include "data/evaluation_set.h"
+#include "data/vocabularies.h"
+
+namespace lacuna {
+namespace {
+
+constexpr double kManyUnknown = 0.01;
+
+void warn_of_unknown(const CorpusOptions& corpus, const DataSummary& summary) {
+  const auto warn = [](const std::string& file, double rate) {
+    if (rate > kManyUnknown)
+      log_warning("{}: {:.1f} % of the tokens are unknown to the vocabulary; is it the right one for this text?", file, 100 * rate);
+  };
+  warn(corpus.src, summary.src_unk_rate());
+  warn(corpus.tgt, summary.tgt_unk_rate());
+}
+
+}  // namespace
+
+TrainingData open_training_data(const DataOptions& options, const std::string& folder, int64_t batch_tokens, uint64_t seed) {
+  if (options.train.empty()) throw ConfigError("data.train is empty; expected training corpora: [{src: FILE, tgt: FILE}]");
+  TrainingData data;
+  data.vocabularies = prepare_vocabularies(options, folder, seed);
+  const std::string cache = options.cache.empty() ? folder + "/cache" : options.cache;
+  ContentHash fingerprint;
+  for (const CorpusOptions& corpus : options.train) {
+    const auto opened = TokenizedCorpus::open(corpus, options, data.vocabularies, cache);
+    log_info("{}: {}", name_of(corpus), opened->summary().text());
+    warn_of_unknown(corpus, opened->summary());
+    data.plan.corpora.push_back(opened);
+    data.plan.weights.push_back(corpus.weight);
+    data.summary += opened->summary();
+    fingerprint.add(opened->fingerprint());
+  }
+  data.fingerprint = fingerprint.text();
+  data.plan.batch_tokens = batch_tokens;
+  data.plan.seed = seed;
+  data.plan.spm_alpha = options.spm_alpha;
+  data.plan.spm_nbest = options.spm_nbest;
+  data.plan.max_length = options.max_length;
+  data.plan.vocabularies = data.vocabularies;
+  return data;
+}
+
+}  // namespace lacuna
