@@ -9,28 +9,33 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/safetensors.h"
 #include "config/options.h"
 #include "model/transformer.h"
 #include "text/vocabulary.h"
 
 /// A checkpoint is a folder that explains itself:
-///   model.safetensors   weights (names: src/model/README.md)       ema.safetensors   their moving average, if the run keeps one
-///   config.yaml         the resolved configuration                  spm.model, or spm.src.model and spm.tgt.model, or vocab.txt /
-///   vocab.src.txt / vocab.tgt.txt checkpoint.json     format version, program version, step, scores, which weights translate, vocabulary
-///   sizes trainer.safetensors, trainer.json   optimizer and trainer state: only in the newest checkpoints of a run manifest.json XXH3-128
-///   of every other file
+///
+///   model.safetensors     weights; names: src/model/README.md
+///   ema.safetensors       their moving average, if the run keeps one
+///   config.yaml           the resolved configuration
+///   spm.model             the vocabulary, or spm.src.model and spm.tgt.model; without SentencePiece vocab.txt, or vocab.src.txt and
+///                         vocab.tgt.txt
+///   checkpoint.json       step, scores, which weights translate, vocabulary sizes
+///   trainer.safetensors   optimizer and trainer state, in the newest checkpoint of a run only; trainer.json belongs to it
+///   manifest.json         format and program version, size and XXH3-128 of every other file
+///
 /// Written under a temporary name, synced, renamed: a crash at any instant leaves the previous one whole.
 namespace lacuna {
-
-using NamedTensors = std::map<std::string, Tensor>;
 
 /// What a checkpoint says of itself (checkpoint.json).
 struct CheckpointInfo {
   int64_t step = 0;
-  std::map<std::string, double> scores;  ///< of the validation at this step: "bleu", "chrf", "loss", ...
-  bool uses_ema = false;                 ///< ema.safetensors is what validates, averages and translates
-  std::vector<std::string> averaged_from;
-  std::string program_version;
+  std::map<std::string, double> scores = {};  ///< of the validation at this step: "bleu", "chrf", "loss", ...
+  bool uses_ema = false;                      ///< ema.safetensors is what validates, averages and translates
+  bool is_scheduled = true;  ///< one of those that `keep_last` and averages count; not of an interruption or a validation alone
+  std::vector<std::string> averaged_from = {};
+  std::string program_version = {};
 };
 
 /// Everything `save_checkpoint` writes. `trainer_tensors` and `trainer_json` are left out of weights-only checkpoints.
@@ -42,6 +47,9 @@ struct CheckpointContents {
   CheckpointInfo info;
   std::optional<NamedTensors> trainer_tensors;
   std::string trainer_json;
+
+  /// The weights that validate, average and translate.
+  const NamedTensors& translating_weights() const { return info.uses_ema && ema_weights ? *ema_weights : weights; }
 };
 
 /// Writes the folder `path` as said above; an existing one is replaced. Throws MachineError (disk full, with the bytes needed; nothing
@@ -50,6 +58,13 @@ void save_checkpoint(const std::string& path, const CheckpointContents& contents
 
 /// Reads a folder and checks it against its manifest. Throws CheckpointError naming folder, file, what is wrong and what to do.
 CheckpointContents load_checkpoint(const std::string& path, bool with_trainer_state = false);
+
+/// What a checkpoint says of itself, without reading its weights. Throws as load_checkpoint does.
+CheckpointInfo read_checkpoint_info(const std::string& path);
+/// Whether it holds what a run needs to go on.
+bool has_trainer_state(const std::string& path);
+/// Turns it into a weights-only checkpoint; a crash at any instant leaves one or the other.
+void drop_trainer_state(const std::string& path);
 
 /// A translator ready to use: the model with the weights that translate, its vocabularies and its configuration.
 struct LoadedModel {
@@ -61,6 +76,9 @@ struct LoadedModel {
 /// Accepts a checkpoint folder or a run folder (then its `averaged`, else `best`, else `last`). The model is in evaluation mode on
 /// `device`.
 LoadedModel load_model(const std::string& path, const std::string& device = "cpu");
+
+/// What a model must know of its vocabularies.
+VocabularySizes sizes_of(const Vocabularies& vocabularies);
 
 /// Copies weights into the model's parameters by name; throws CheckpointError listing missing, superfluous and misshapen names (the first
 /// few of each).

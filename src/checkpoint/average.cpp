@@ -1,0 +1,78 @@
+#include "checkpoint/average.h"
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "checkpoint/config_differences.h"
+#include "config/load.h"
+#include "config/read_options.h"
+
+namespace lacuna {
+namespace {
+
+[[noreturn]] void fail(const std::string& first, const std::string& other, const std::string& difference) {
+  throw CheckpointError("cannot average " + first + " and " + other + ": " + difference + ". Average checkpoints of one run");
+}
+
+void check_same_vocabulary(const Vocabulary& a, const Vocabulary& b, const std::string& side, const std::string& first,
+                           const std::string& other) {
+  if (a.size() != b.size())
+    fail(first, other, "their " + side + " vocabularies have " + std::to_string(a.size()) + " and " + std::to_string(b.size()) + " pieces");
+  for (TokenId id = 0; id < a.size(); ++id)
+    if (a.piece(id) != b.piece(id))
+      fail(first, other,
+           "piece " + std::to_string(id) + " of their " + side + " vocabularies is \"" + a.piece(id) + "\" and \"" + b.piece(id) + "\"");
+}
+
+ConfigNode model_section(const std::string& config_yaml, const std::string& place) {
+  return write_options(options_from_yaml(config_yaml, place + "/config.yaml").model);
+}
+
+void check_same_model(const std::string& a, const std::string& b, const std::string& first, const std::string& other) {
+  const std::vector<ConfigDifference> found = differences(model_section(a, first), model_section(b, other));
+  if (!found.empty()) fail(first, other, "of their configurations, model." + found.front().text());
+}
+
+std::string shape_text(const Tensor& tensor) {
+  std::string text;
+  for (const int64_t size : tensor.sizes()) text += (text.empty() ? "" : " x ") + std::to_string(size);
+  return text;
+}
+
+void check_same_weights(const NamedTensors& a, const NamedTensors& b, const std::string& first, const std::string& other) {
+  for (const auto& [name, tensor] : a) {
+    const auto found = b.find(name);
+    if (found == b.end()) fail(first, other, "only the first has the weight " + name);
+    if (found->second.sizes() != tensor.sizes())
+      fail(first, other, name + " is " + shape_text(tensor) + " and " + shape_text(found->second));
+  }
+  for (const auto& [name, tensor] : b)
+    if (a.count(name) == 0) fail(first, other, "only the second has the weight " + name);
+}
+
+}  // namespace
+
+CheckpointContents average_checkpoints(const std::vector<std::string>& paths) {
+  if (paths.empty()) throw UsageError("no checkpoints to average");
+  CheckpointContents mean = load_checkpoint(paths.front());
+  NamedTensors sums;
+  for (const auto& [name, tensor] : mean.translating_weights()) sums[name] = tensor.to(at::kDouble);
+  for (size_t i = 1; i < paths.size(); ++i) {
+    CheckpointContents next = load_checkpoint(paths[i]);
+    check_same_vocabulary(*mean.vocabularies.src, *next.vocabularies.src, "source", paths.front(), paths[i]);
+    check_same_vocabulary(*mean.vocabularies.tgt, *next.vocabularies.tgt, "target", paths.front(), paths[i]);
+    check_same_model(mean.config_yaml, next.config_yaml, paths.front(), paths[i]);
+    check_same_weights(sums, next.translating_weights(), paths.front(), paths[i]);
+    for (auto& [name, sum] : sums) sum.add_(next.translating_weights().at(name));
+    mean = std::move(next);
+  }
+  const double count = static_cast<double>(paths.size());
+  for (auto& [name, sum] : sums) mean.weights[name] = sum.div_(count).to(mean.weights.at(name).scalar_type());
+  mean.ema_weights.reset();
+  mean.info.uses_ema = false;
+  mean.info.scores.clear();
+  mean.info.averaged_from = paths;
+  return mean;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,241 @@
+#include "checkpoint/checkpoint.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "checkpoint/durable_files.h"
+#include "checkpoint/manifest.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr char kWeights[] = "model.safetensors";
+constexpr char kEmaWeights[] = "ema.safetensors";
+constexpr char kConfig[] = "config.yaml";
+constexpr char kInfo[] = "checkpoint.json";
+constexpr char kTrainerTensors[] = "trainer.safetensors";
+constexpr char kTrainerJson[] = "trainer.json";
+
+/// The name of a vocabulary's file; side is "src", "tgt", or empty for one that both sides share.
+std::string vocabulary_file(bool is_sentencepiece, const std::string& side) {
+  const std::string middle = side.empty() ? "" : "." + side;
+  return is_sentencepiece ? "spm" + middle + ".model" : "vocab" + middle + ".txt";
+}
+
+std::string info_to_json(const CheckpointInfo& info, const Vocabularies& vocabularies) {
+  ordered_json value = {{"step", info.step}, {"scores", info.scores}, {"uses_ema", info.uses_ema}, {"is_scheduled", info.is_scheduled}};
+  value["averaged_from"] = info.averaged_from;
+  value["vocabulary_sizes"] = {{"src", vocabularies.src->size()}, {"tgt", vocabularies.tgt->size()}, {"shared", vocabularies.shared()}};
+  return value.dump(2) + "\n";
+}
+
+/// Writes the files of one checkpoint into a folder, and the manifest of them at the end.
+class Writer {
+ public:
+  explicit Writer(const fs::path& folder) : folder_(folder) {}
+
+  void text(const std::string& name, const std::string& bytes) { manifest_.files[name] = write_durably(folder_ / name, bytes); }
+  void tensors(const std::string& name, const NamedTensors& values) { manifest_.files[name] = write_safetensors(folder_ / name, values); }
+  void vocabularies(const Vocabularies& both) {
+    if (both.shared()) return vocabulary(*both.src, "");
+    vocabulary(*both.src, "src");
+    vocabulary(*both.tgt, "tgt");
+  }
+  void manifest() {
+    manifest_.program_version = LACUNA_VERSION;
+    write_durably(folder_ / Manifest::kFileName, manifest_.to_json());
+  }
+
+ private:
+  void vocabulary(const Vocabulary& one, const std::string& side) { text(vocabulary_file(one.is_sentencepiece(), side), one.serialized()); }
+
+  fs::path folder_;
+  Manifest manifest_;
+};
+
+/// Reads the files of one checkpoint, each checked against the manifest.
+class Reader {
+ public:
+  explicit Reader(const fs::path& folder) : folder_(folder), manifest_(Manifest::read(folder)) {}
+
+  bool has(const std::string& name) const { return manifest_.lists(name); }
+  std::string text(const std::string& name) const {
+    manifest_.check(folder_, name);
+    return read_file(folder_ / name);
+  }
+  NamedTensors tensors(const std::string& name) const {
+    manifest_.check(folder_, name);
+    return read_safetensors(folder_ / name);
+  }
+  std::optional<NamedTensors> tensors_if_there(const std::string& name) const {
+    return has(name) ? std::optional(tensors(name)) : std::nullopt;
+  }
+
+  CheckpointInfo info() const {
+    const nlohmann::json value = info_json();
+    CheckpointInfo info;
+    info.step = value.at("step").get<int64_t>();
+    for (const auto& [name, score] : value.at("scores").items())
+      if (score.is_number()) info.scores[name] = score.get<double>();
+    info.uses_ema = value.at("uses_ema").get<bool>();
+    info.is_scheduled = value.at("is_scheduled").get<bool>();
+    info.averaged_from = value.at("averaged_from").get<std::vector<std::string>>();
+    info.program_version = manifest_.program_version;
+    return info;
+  }
+
+  Vocabularies vocabularies() const {
+    const nlohmann::json sizes = info_json().at("vocabulary_sizes");
+    Vocabularies both;
+    if (sizes.at("shared").get<bool>()) {
+      both.src = both.tgt = vocabulary("");
+    } else {
+      both.src = vocabulary("src");
+      both.tgt = vocabulary("tgt");
+    }
+    check_size("source", *both.src, sizes.at("src").get<int64_t>());
+    check_size("target", *both.tgt, sizes.at("tgt").get<int64_t>());
+    return both;
+  }
+
+ private:
+  nlohmann::json info_json() const {
+    return nlohmann::json::parse(text(kInfo));  // what the manifest vouches for is what was written
+  }
+  VocabularyPtr vocabulary(const std::string& side) const {
+    const std::string pieces = vocabulary_file(true, side), tokens = vocabulary_file(false, side);
+    if (has(tokens)) return token_list_from_bytes(text(tokens), (folder_ / tokens).string());
+    return sentencepiece_from_bytes(text(pieces), (folder_ / pieces).string());
+  }
+  void check_size(const std::string& side, const Vocabulary& vocabulary, int64_t expected) const {
+    if (vocabulary.size() == expected) return;
+    throw CheckpointError(folder_.string() + ": its " + side + " vocabulary has " + std::to_string(vocabulary.size()) +
+                          " pieces, its model was trained with " + std::to_string(expected) +
+                          ". The vocabulary file was exchanged: use the one that belongs to the checkpoint");
+  }
+
+  fs::path folder_;
+  Manifest manifest_;
+};
+
+uint64_t bytes_of(const CheckpointContents& contents) {
+  uint64_t bytes = contents.config_yaml.size() + contents.trainer_json.size();
+  const auto add = [&bytes](const NamedTensors& tensors) {
+    for (const auto& [name, tensor] : tensors) bytes += tensor.nbytes();
+  };
+  add(contents.weights);
+  if (contents.ema_weights) add(*contents.ema_weights);
+  if (contents.trainer_tensors) add(*contents.trainer_tensors);
+  return bytes;
+}
+
+void write_contents(const fs::path& folder, const CheckpointContents& contents) {
+  Writer writer(folder);
+  writer.tensors(kWeights, contents.weights);
+  if (contents.ema_weights) writer.tensors(kEmaWeights, *contents.ema_weights);
+  writer.text(kConfig, contents.config_yaml);
+  writer.vocabularies(contents.vocabularies);
+  writer.text(kInfo, info_to_json(contents.info, contents.vocabularies));
+  if (contents.trainer_tensors) {
+    writer.tensors(kTrainerTensors, *contents.trainer_tensors);
+    writer.text(kTrainerJson, contents.trainer_json);
+  }
+  writer.manifest();
+}
+
+/// " (names: a, b, c and 4 more)" with at most three of them.
+std::string first_few(const std::string& what, const std::vector<std::string>& names) {
+  if (names.empty()) return "";
+  std::string text = "; " + what + ": ";
+  for (size_t i = 0; i < names.size() && i < 3; ++i) text += (i > 0 ? ", " : "") + names[i];
+  return names.size() > 3 ? text + " and " + std::to_string(names.size() - 3) + " more" : text;
+}
+
+std::string shape_of(const Tensor& tensor) {
+  std::string text = "[";
+  for (int64_t d = 0; d < tensor.dim(); ++d) text += (d > 0 ? ", " : "") + std::to_string(tensor.size(d));
+  return text + "]";
+}
+
+}  // namespace
+
+void save_checkpoint(const std::string& path, const CheckpointContents& contents) {
+  FolderInTheMaking folder{fs::path(path)};
+  try {
+    write_contents(folder.path(), contents);
+    folder.commit();
+  } catch (const MachineError& error) {
+    std::error_code ignored;
+    const fs::space_info space = fs::space(folder.path().parent_path(), ignored);
+    throw MachineError("the checkpoint " + path + " could not be saved: " + error.what() + ". It needs " +
+                       std::to_string(bytes_of(contents)) + " bytes, " + std::to_string(space.available) + " are free");
+  }
+}
+
+CheckpointContents load_checkpoint(const std::string& path, bool with_trainer_state) {
+  const Reader reader{fs::path(path)};
+  CheckpointContents contents;
+  contents.info = reader.info();
+  contents.config_yaml = reader.text(kConfig);
+  contents.vocabularies = reader.vocabularies();
+  contents.weights = reader.tensors(kWeights);
+  contents.ema_weights = reader.tensors_if_there(kEmaWeights);
+  if (with_trainer_state) {
+    if (!reader.has(kTrainerTensors)) {
+      throw CheckpointError(path + " holds weights only, not what training needs to go on; a run keeps that in its newest checkpoint");
+    }
+    contents.trainer_tensors = reader.tensors(kTrainerTensors);
+    contents.trainer_json = reader.text(kTrainerJson);
+  }
+  return contents;
+}
+
+CheckpointInfo read_checkpoint_info(const std::string& path) {
+  return Reader{fs::path(path)}.info();
+}
+
+bool has_trainer_state(const std::string& path) {
+  return Manifest::read(path).lists(kTrainerTensors);
+}
+
+void drop_trainer_state(const std::string& path) {
+  const fs::path folder(path);
+  Manifest manifest = Manifest::read(folder);
+  if (manifest.files.erase(kTrainerTensors) + manifest.files.erase(kTrainerJson) > 0)
+    write_file_atomically(folder / Manifest::kFileName, manifest.to_json());
+  fs::remove(folder / kTrainerTensors);  // no longer listed: a crash before this line costs space only
+  fs::remove(folder / kTrainerJson);
+}
+
+NamedTensors weights_of(const Transformer& model) {
+  NamedTensors weights;
+  for (const auto& parameter : model.named_parameters()) weights.emplace(parameter.key(), parameter.value().detach());
+  return weights;
+}
+
+void load_weights(Transformer& model, const NamedTensors& weights, const std::string& place) {
+  const NamedTensors parameters = weights_of(model);
+  std::vector<std::string> missing, superfluous, misshapen;
+  for (const auto& [name, parameter] : parameters) {
+    const auto found = weights.find(name);
+    if (found == weights.end())
+      missing.push_back(name);
+    else if (found->second.sizes() != parameter.sizes())
+      misshapen.push_back(name + " is " + shape_of(found->second) + ", expected " + shape_of(parameter));
+  }
+  for (const auto& [name, tensor] : weights)
+    if (parameters.count(name) == 0) superfluous.push_back(name);
+  if (!missing.empty() || !superfluous.empty() || !misshapen.empty()) {
+    throw CheckpointError(place + ": its weights do not fit the model of the configuration" + first_few("other shapes", misshapen) +
+                          first_few("missing", missing) + first_few("not in this model", superfluous) +
+                          ". Use the configuration that the checkpoint was trained with");
+  }
+  for (const auto& [name, parameter] : parameters) Tensor(parameter).copy_(weights.at(name));
+}
+
+}  // namespace lacuna

@@ -1,0 +1,206 @@
+#include "checkpoint/durable_files.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <system_error>
+#include <utility>
+
+#include "base/error.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const std::string& what, const fs::path& place, int error) {
+  throw MachineError(what + " " + place.string() + ": " + std::strerror(error));
+}
+
+XXH3_state_t* state_of(void* hash) {
+  return static_cast<XXH3_state_t*>(hash);
+}
+
+std::string hexadecimal(XXH128_hash_t hash) {
+  char text[33];
+  std::snprintf(text, sizeof(text), "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
+                static_cast<unsigned long long>(hash.low64));
+  return text;
+}
+
+// Temporary names are .<final name>.<mark>.<process>: hidden, beside the final one, and telling whether their maker still lives.
+constexpr char kTemporary[] = "tmp";  ///< half-written, or being removed
+constexpr char kReplaced[] = "old";   ///< stood at the final name until a moment ago
+
+fs::path beside(const fs::path& place, const char* mark) {
+  std::string name = ".";
+  name.append(place.filename().string()).append(".").append(mark).append(".").append(std::to_string(getpid()));
+  return place.parent_path() / name;
+}
+
+struct Leftover {
+  std::string name, mark;  ///< name: the final one
+};
+
+/// What a crashed process left, or nothing for all other names.
+bool is_leftover(const std::string& file, Leftover& leftover) {
+  const size_t last = file.rfind('.');
+  if (file.empty() || file[0] != '.' || last == std::string::npos || last == 0) return false;
+  const size_t before = file.rfind('.', last - 1);
+  if (before == std::string::npos || before == 0) return false;
+  int process = 0;
+  const auto [end, error] = std::from_chars(file.data() + last + 1, file.data() + file.size(), process);
+  if (error != std::errc() || end != file.data() + file.size() || process <= 0) return false;
+  leftover = {file.substr(1, before - 1), file.substr(before + 1, last - before - 1)};
+  if (leftover.mark != kTemporary && leftover.mark != kReplaced) return false;
+  return process == getpid() || (kill(process, 0) != 0 && errno == ESRCH);
+}
+
+/// Absolute, without a slash at the end, so that it has a parent and a name.
+fs::path normal(const fs::path& place) {
+  fs::path path = fs::absolute(place).lexically_normal();
+  return path.has_filename() ? path : path.parent_path();
+}
+
+}  // namespace
+
+DurableFile::DurableFile(fs::path file) : file_(std::move(file)) {
+  descriptor_ = open(file_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail("cannot create", file_, errno);
+  hash_ = XXH3_createState();
+  XXH3_128bits_reset(state_of(hash_));
+}
+
+DurableFile::~DurableFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+  XXH3_freeState(state_of(hash_));
+}
+
+void DurableFile::write(const void* data, size_t bytes) {
+  XXH3_128bits_update(state_of(hash_), data, bytes);
+  bytes_ += bytes;
+  for (const char* next = static_cast<const char*>(data); bytes > 0;) {
+    const ssize_t written = ::write(descriptor_, next, bytes);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("cannot write", file_, errno);
+    next += written;
+    bytes -= static_cast<size_t>(written);
+  }
+}
+
+FileDigest DurableFile::finish() {
+  if (fsync(descriptor_) != 0) fail("cannot write", file_, errno);
+  if (close(std::exchange(descriptor_, -1)) != 0) fail("cannot write", file_, errno);
+  return {bytes_, hexadecimal(XXH3_128bits_digest(state_of(hash_)))};
+}
+
+FileDigest write_durably(const fs::path& file, std::string_view bytes) {
+  DurableFile writer(file);
+  writer.write(bytes.data(), bytes.size());
+  return writer.finish();
+}
+
+FileDigest digest_of(const fs::path& file) {
+  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) fail("cannot read", file, errno);
+  XXH3_state_t* const state = XXH3_createState();
+  XXH3_128bits_reset(state);
+  std::string buffer(size_t{1} << 20, '\0');
+  FileDigest digest;
+  ssize_t read_bytes = 0;
+  int error = 0;
+  while ((read_bytes = read(descriptor, buffer.data(), buffer.size())) != 0) {
+    if (read_bytes < 0 && errno == EINTR) continue;
+    if (read_bytes < 0) {
+      error = errno;
+      break;
+    }
+    XXH3_128bits_update(state, buffer.data(), static_cast<size_t>(read_bytes));
+    digest.bytes += static_cast<uint64_t>(read_bytes);
+  }
+  digest.xxh3_128 = hexadecimal(XXH3_128bits_digest(state));
+  XXH3_freeState(state);
+  close(descriptor);
+  if (error != 0) fail("cannot read", file, error);
+  return digest;
+}
+
+void sync_folder(const fs::path& folder) {
+  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) fail("cannot open the folder", folder, errno);
+  const int result = fsync(descriptor), error = errno;
+  close(descriptor);
+  if (result != 0 && error != EINVAL) fail("cannot sync the folder", folder, error);  // EINVAL: file systems that need no sync
+}
+
+void replace_link(const fs::path& link, const std::string& target) {
+  const fs::path place = normal(link), temporary = beside(place, kTemporary);
+  unlink(temporary.c_str());
+  if (symlink(target.c_str(), temporary.c_str()) != 0) fail("cannot make the link", temporary, errno);
+  if (rename(temporary.c_str(), place.c_str()) != 0) fail("cannot replace the link", place, errno);
+  sync_folder(place.parent_path());
+}
+
+FolderInTheMaking::FolderInTheMaking(fs::path place) : place_(normal(place)), temporary_(beside(place_, kTemporary)) {
+  std::error_code error;
+  fs::create_directories(place_.parent_path(), error);
+  if (error) fail("cannot make the folder", place_.parent_path(), error.value());
+  remove_leftovers(place_.parent_path());
+  if (!fs::create_directory(temporary_, error) && error) fail("cannot make the folder", temporary_, error.value());
+}
+
+FolderInTheMaking::~FolderInTheMaking() {
+  std::error_code ignored;
+  if (!committed_) fs::remove_all(temporary_, ignored);
+}
+
+void FolderInTheMaking::commit() {
+  sync_folder(temporary_);
+  const fs::path parent = place_.parent_path();
+  if (renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE) == 0) {
+    committed_ = true;  // the former folder now has the temporary name
+    sync_folder(parent);
+    fs::remove_all(temporary_);
+    return;
+  }
+  // Nothing stood there, or the file system cannot exchange names: then the former folder steps aside for a moment, and `remove_leftovers`
+  // brings it back should this process die in that moment.
+  const fs::path former = beside(place_, kReplaced);
+  const bool replaces = rename(place_.c_str(), former.c_str()) == 0;
+  if (!replaces && errno != ENOENT) fail("cannot replace", place_, errno);
+  if (rename(temporary_.c_str(), place_.c_str()) != 0) {
+    const int error = errno;
+    if (replaces) rename(former.c_str(), place_.c_str());
+    fail("cannot rename a folder to", place_, error);
+  }
+  committed_ = true;
+  sync_folder(parent);
+  if (replaces) fs::remove_all(former);
+}
+
+void remove_folder(const fs::path& folder) {
+  const fs::path place = normal(folder), temporary = beside(place, kTemporary);
+  if (rename(place.c_str(), temporary.c_str()) != 0) fail("cannot remove", place, errno);
+  fs::remove_all(temporary);
+}
+
+void remove_leftovers(const fs::path& parent) {
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(parent, error)) {
+    Leftover leftover;
+    if (!is_leftover(entry.path().filename().string(), leftover)) continue;
+    const fs::path place = parent / leftover.name;
+    if (leftover.mark == kReplaced && !fs::exists(place))
+      fs::rename(entry.path(), place, error);
+    else
+      fs::remove_all(entry.path(), error);
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+/// Files and folders that are whole on disk or not there at all. Everything here throws MachineError naming the file and what the system
+/// said.
+namespace lacuna {
+
+/// What a file holds, as a manifest records it.
+struct FileDigest {
+  uint64_t bytes = 0;
+  std::string xxh3_128;  ///< 32 hexadecimal digits, as `xxh128sum` prints them
+  bool operator==(const FileDigest&) const = default;
+};
+
+/// A file being written: hashed on the way, synced to disk by `finish`.
+class DurableFile {
+ public:
+  explicit DurableFile(std::filesystem::path file);
+  ~DurableFile();
+  DurableFile(const DurableFile&) = delete;
+  DurableFile& operator=(const DurableFile&) = delete;
+
+  void write(const void* data, size_t bytes);
+  /// Syncs and closes the file; nothing may be written after.
+  FileDigest finish();
+
+ private:
+  std::filesystem::path file_;
+  int descriptor_ = -1;
+  uint64_t bytes_ = 0;
+  void* hash_ = nullptr;
+};
+
+FileDigest write_durably(const std::filesystem::path& file, std::string_view bytes);
+/// The digest of a file that exists.
+FileDigest digest_of(const std::filesystem::path& file);
+void sync_folder(const std::filesystem::path& folder);
+
+/// Makes `link` point to `target` (relative to the link's folder), whatever it pointed to before, in one step.
+void replace_link(const std::filesystem::path& link, const std::string& target);
+
+/// A folder written under a temporary name beside its final one; `commit` puts it in place in one step, with everything synced. If it is
+/// destroyed before that, nothing is left.
+class FolderInTheMaking {
+ public:
+  explicit FolderInTheMaking(std::filesystem::path place);
+  ~FolderInTheMaking();
+  FolderInTheMaking(const FolderInTheMaking&) = delete;
+  FolderInTheMaking& operator=(const FolderInTheMaking&) = delete;
+
+  const std::filesystem::path& path() const { return temporary_; }
+  void commit();
+
+ private:
+  std::filesystem::path place_, temporary_;
+  bool committed_ = false;
+};
+
+/// Removes a folder so that a crash never leaves half of it under its own name.
+void remove_folder(const std::filesystem::path& folder);
+/// Removes what crashed processes left half-written or half-removed in `parent`.
+void remove_leftovers(const std::filesystem::path& parent);
+
+}  // namespace lacuna

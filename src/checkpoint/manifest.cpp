@@ -1,0 +1,83 @@
+#include "checkpoint/manifest.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr char kWhatToDo[] = ". Use another checkpoint, or copy this one again";
+
+[[noreturn]] void fail_damaged(const fs::path& file, const std::string& what) {
+  throw CheckpointError(file.string() + " is damaged: " + what + kWhatToDo);
+}
+
+/// Names are taken from a file: none may lead out of the checkpoint's folder.
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name.find('/') == std::string::npos && name != "." && name != "..";
+}
+
+Manifest parse(const fs::path& file, const json& value) {
+  Manifest manifest;
+  try {
+    const int64_t version = value.at("format_version").get<int64_t>();
+    manifest.program_version = value.at("program_version").get<std::string>();
+    if (version > Manifest::kFormatVersion) {
+      throw CheckpointError(file.parent_path().string() + " is a checkpoint of format version " + std::to_string(version) +
+                            ", written by lacuna " + manifest.program_version + "; this program reads versions up to " +
+                            std::to_string(Manifest::kFormatVersion) + ". Use a newer lacuna");
+    }
+    if (version < 1) fail_damaged(file, "format_version is " + std::to_string(version));
+    for (const auto& [name, entry] : value.at("files").items()) {
+      if (!is_plain_name(name)) fail_damaged(file, "it lists \"" + name + "\", which is no file name");
+      manifest.files[name] = {entry.at("bytes").get<uint64_t>(), entry.at("xxh3_128").get<std::string>()};
+    }
+  } catch (const json::exception& error) {
+    fail_damaged(file, error.what());
+  }
+  return manifest;
+}
+
+}  // namespace
+
+std::string Manifest::to_json() const {
+  nlohmann::ordered_json value = {{"format_version", kFormatVersion}, {"program_version", program_version}};
+  value["files"] = nlohmann::ordered_json::object();
+  for (const auto& [name, digest] : files) value["files"][name] = {{"bytes", digest.bytes}, {"xxh3_128", digest.xxh3_128}};
+  return value.dump(2) + "\n";
+}
+
+Manifest Manifest::read(const fs::path& folder) {
+  if (!fs::exists(folder)) throw CheckpointError(folder.string() + " does not exist; expected the folder of a checkpoint");
+  if (!fs::is_directory(folder)) throw CheckpointError(folder.string() + " is a file; expected the folder of a checkpoint");
+  const fs::path file = folder / kFileName;
+  if (!fs::exists(file)) {
+    throw CheckpointError(folder.string() + " is not a checkpoint: it has no " + kFileName +
+                          ". Expected a folder such as RUN/step_1000, RUN/best or RUN/averaged");
+  }
+  const json value = json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  if (value.is_discarded()) fail_damaged(file, "it is not JSON");
+  return parse(file, value);
+}
+
+void Manifest::check(const fs::path& folder, const std::string& file) const {
+  const fs::path path = folder / file;
+  const auto found = files.find(file);
+  if (found == files.end()) fail_damaged(folder / kFileName, "it does not list " + file);
+  if (!fs::is_regular_file(path)) throw CheckpointError(path.string() + " is missing" + kWhatToDo);
+  const FileDigest& expected = found->second;
+  const uint64_t bytes = fs::file_size(path);
+  if (bytes != expected.bytes) {
+    fail_damaged(path, "it has " + std::to_string(bytes) + " bytes, the manifest says " + std::to_string(expected.bytes) +
+                           (bytes < expected.bytes ? ": it is cut short" : ""));
+  }
+  const FileDigest actual = digest_of(path);
+  if (actual != expected) fail_damaged(path, "its XXH3-128 is " + actual.xxh3_128 + ", the manifest says " + expected.xxh3_128);
+}
+
+}  // namespace lacuna

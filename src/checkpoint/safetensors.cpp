@@ -1,0 +1,228 @@
+#include "checkpoint/safetensors.h"
+
+#include <ATen/ATen.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+static_assert(std::endian::native == std::endian::little);
+
+constexpr uint64_t kLengthBytes = 8;
+constexpr uint64_t kLongestHeader = 100'000'000;
+
+struct DtypeName {
+  const char* name;
+  at::ScalarType dtype;
+};
+constexpr DtypeName kDtypes[] = {{"F64", at::kDouble}, {"I64", at::kLong},      {"F32", at::kFloat}, {"I32", at::kInt},
+                                 {"F16", at::kHalf},   {"BF16", at::kBFloat16}, {"U8", at::kByte}};
+
+std::string name_of(at::ScalarType dtype) {
+  for (const DtypeName& known : kDtypes)
+    if (known.dtype == dtype) return known.name;
+  throw ShapeError("safetensors files cannot hold this type of tensor");
+}
+
+std::optional<at::ScalarType> dtype_of(const std::string& name) {
+  for (const DtypeName& known : kDtypes)
+    if (name == known.name) return known.dtype;
+  return {};
+}
+
+/// A file in memory, copied on write: kept alive by the tensors that lie in it.
+class WritableMap {
+ public:
+  explicit WritableMap(const fs::path& file) {
+    const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+    if (descriptor < 0) throw CheckpointError("cannot read " + file.string() + ": " + std::strerror(errno));
+    struct stat status {};
+    fstat(descriptor, &status);
+    size_ = static_cast<uint64_t>(status.st_size);
+    if (S_ISREG(status.st_mode) && size_ > 0) data_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptor, 0);
+    const int error = errno;
+    close(descriptor);
+    if (data_ == MAP_FAILED) throw MachineError("cannot map " + file.string() + ": " + std::strerror(error));
+  }
+  ~WritableMap() {
+    if (data_ != nullptr && data_ != MAP_FAILED) munmap(data_, size_);
+  }
+  WritableMap(const WritableMap&) = delete;
+  WritableMap& operator=(const WritableMap&) = delete;
+
+  char* data() const { return static_cast<char*>(data_); }
+  uint64_t size() const { return data_ == nullptr ? 0 : size_; }
+
+ private:
+  void* data_ = nullptr;
+  uint64_t size_ = 0;
+};
+
+struct Entry {
+  std::string name;
+  at::ScalarType dtype = at::kFloat;
+  std::vector<int64_t> shape;
+  uint64_t begin = 0, end = 0;
+};
+
+/// Reads one file; every claim it makes of itself is checked.
+class Reader {
+ public:
+  explicit Reader(const fs::path& file) : file_(file), map_(std::make_shared<WritableMap>(file)) {}
+
+  NamedTensors read() {
+    const uint64_t header_bytes = header_length();
+    std::vector<Entry> entries = parse_header({map_->data() + kLengthBytes, header_bytes});
+    const uint64_t data_begin = kLengthBytes + header_bytes;
+    check_no_gaps(entries, map_->size() - data_begin);
+    NamedTensors tensors;
+    for (const Entry& entry : entries) tensors.emplace(entry.name, view(entry, map_->data() + data_begin + entry.begin));
+    return tensors;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const { throw CheckpointError(file_.string() + " is not a safetensors file: " + what); }
+  void require(bool condition, const std::string& what) const {
+    if (!condition) fail(what);
+  }
+
+  uint64_t header_length() const {
+    require(map_->size() >= kLengthBytes, "it has " + std::to_string(map_->size()) + " bytes, too few for a header; is it cut short?");
+    uint64_t length = 0;
+    std::memcpy(&length, map_->data(), kLengthBytes);
+    require(length <= kLongestHeader && length <= map_->size() - kLengthBytes,
+            "its header would have " + std::to_string(length) + " bytes, the file has " + std::to_string(map_->size()));
+    return length;
+  }
+
+  std::vector<Entry> parse_header(std::string_view text) const {
+    require(!text.empty() && text.front() == '{', "its header is not a JSON object");
+    std::vector<std::set<std::string>> keys;  // of each open object: JSON itself lets them repeat
+    std::string repeated;
+    const auto watch = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
+      using Event = nlohmann::json::parse_event_t;
+      if (event == Event::object_start) keys.emplace_back();
+      if (event == Event::object_end) keys.pop_back();
+      if (event == Event::key && !keys.back().insert(value.get<std::string>()).second) repeated = value.get<std::string>();
+      return true;
+    };
+    const nlohmann::json header = nlohmann::json::parse(text, watch, /*allow_exceptions=*/false);
+    require(header.is_object(), "its header is not a JSON object");
+    require(repeated.empty(), "its header names \"" + repeated + "\" twice");
+    std::vector<Entry> entries;
+    for (const auto& [name, value] : header.items())
+      if (name != "__metadata__") entries.push_back(parse_entry(name, value));
+    return entries;
+  }
+
+  Entry parse_entry(const std::string& name, const nlohmann::json& value) const {
+    const std::string place = "tensor \"" + name + "\" ";
+    require(value.is_object() && value.contains("dtype") && value.contains("shape") && value.contains("data_offsets"),
+            place + "lacks dtype, shape or data_offsets");
+    Entry entry{.name = name, .dtype = at::kFloat, .shape = {}, .begin = 0, .end = 0};
+    const nlohmann::json &dtype = value["dtype"], &shape = value["shape"], &offsets = value["data_offsets"];
+    require(dtype.is_string(), place + "has a dtype that is no string");
+    const std::optional<at::ScalarType> known = dtype_of(dtype.get<std::string>());
+    require(known.has_value(), place + "is of type " + dtype.get<std::string>() + "; known: F64, I64, F32, I32, F16, BF16, U8");
+    entry.dtype = *known;
+    require(shape.is_array() && shape.size() <= 16, place + "has a shape that is no list of at most 16 sizes");
+    uint64_t extent = c10::elementSize(entry.dtype), bytes = extent;  // extent: as if no size were 0
+    for (const nlohmann::json& size : shape) {
+      require(size.is_number_unsigned(), place + "has a size that is no natural number");
+      const uint64_t count = size.get<uint64_t>();
+      require(!__builtin_mul_overflow(extent, std::max<uint64_t>(count, 1), &extent) && extent <= INT64_MAX,
+              place + "has a shape too large for any memory");
+      bytes *= count;
+      entry.shape.push_back(static_cast<int64_t>(count));
+    }
+    require(offsets.is_array() && offsets.size() == 2 && offsets[0].is_number_unsigned() && offsets[1].is_number_unsigned(),
+            place + "has data_offsets that are not two natural numbers");
+    entry.begin = offsets[0].get<uint64_t>();
+    entry.end = offsets[1].get<uint64_t>();
+    require(entry.begin <= entry.end && entry.end - entry.begin == bytes, place + "has data_offsets that do not fit its shape");
+    return entry;
+  }
+
+  /// Sorts the entries by place and checks that they fill the data exactly.
+  void check_no_gaps(std::vector<Entry>& entries, uint64_t data_bytes) const {
+    std::sort(entries.begin(), entries.end(),
+              [](const Entry& a, const Entry& b) { return std::pair(a.begin, a.end) < std::pair(b.begin, b.end); });
+    uint64_t expected = 0;
+    for (const Entry& entry : entries) {
+      require(entry.begin == expected, "tensor \"" + entry.name + "\" overlaps its neighbour or leaves a gap");
+      expected = entry.end;
+    }
+    require(expected == data_bytes, "its tensors need " + std::to_string(expected) + " bytes, it holds " + std::to_string(data_bytes) +
+                                        (expected > data_bytes ? "; is it cut short?" : ""));
+  }
+
+  Tensor view(const Entry& entry, char* data) const {
+    const auto options = at::TensorOptions().dtype(entry.dtype);
+    if (entry.begin == entry.end) return at::empty(entry.shape, options);
+    const bool aligned = reinterpret_cast<uintptr_t>(data) % c10::elementSize(entry.dtype) == 0;
+    if (aligned)
+      return at::from_blob(
+          data, entry.shape, [keep = map_](void*) {}, options);
+    Tensor copy = at::empty(entry.shape, options);
+    std::memcpy(copy.data_ptr(), data, entry.end - entry.begin);
+    return copy;
+  }
+
+  fs::path file_;
+  std::shared_ptr<WritableMap> map_;
+};
+
+struct Outgoing {
+  std::string name;
+  Tensor tensor;  // not yet on the CPU: one at a time is copied there
+};
+
+}  // namespace
+
+FileDigest write_safetensors(const fs::path& file, const NamedTensors& tensors) {
+  std::vector<Outgoing> ordered;
+  for (const auto& [name, tensor] : tensors) ordered.push_back({name, tensor});
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [](const Outgoing& a, const Outgoing& b) { return a.tensor.element_size() > b.tensor.element_size(); });
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  uint64_t offset = 0;
+  for (const auto& [name, tensor] : ordered) {
+    const uint64_t end = offset + tensor.nbytes();
+    header[name] = {{"dtype", name_of(tensor.scalar_type())}, {"shape", tensor.sizes().vec()}, {"data_offsets", {offset, end}}};
+    offset = end;
+  }
+  std::string text = header.dump();
+  text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');  // so that the data is aligned
+  const uint64_t length = text.size();
+  DurableFile writer(file);
+  writer.write(&length, sizeof(length));
+  writer.write(text.data(), text.size());
+  for (const auto& [name, tensor] : ordered) {
+    const Tensor bytes = tensor.detach().cpu().contiguous();
+    writer.write(bytes.const_data_ptr(), bytes.nbytes());
+  }
+  return writer.finish();
+}
+
+NamedTensors read_safetensors(const fs::path& file) {
+  return Reader(file).read();
+}
+
+}  // namespace lacuna

@@ -1,0 +1,100 @@
+#include "train/checkpoint_keeper.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "checkpoint/durable_files.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Steps of the checkpoints that have the deciding score, the best first; of equals the earlier.
+std::vector<int64_t> by_score(const std::vector<RunCheckpoint>& checkpoints, const TrainOptions& options) {
+  const std::string name = score_name(options.metric);
+  const double sign = lower_is_better(options.metric) ? -1 : 1;
+  std::vector<const RunCheckpoint*> scored;
+  for (const RunCheckpoint& checkpoint : checkpoints)
+    if (checkpoint.info.scores.count(name) > 0) scored.push_back(&checkpoint);
+  std::stable_sort(scored.begin(), scored.end(), [&](const RunCheckpoint* a, const RunCheckpoint* b) {
+    return sign * a->info.scores.at(name) > sign * b->info.scores.at(name);
+  });
+  std::vector<int64_t> steps;
+  for (const RunCheckpoint* checkpoint : scored) steps.push_back(checkpoint->step);
+  return steps;
+}
+
+std::string mebibytes(uint64_t bytes) {
+  return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
+}
+
+}  // namespace
+
+std::set<int64_t> steps_to_keep(const std::vector<RunCheckpoint>& checkpoints, const TrainOptions& options) {
+  std::set<int64_t> kept;
+  if (checkpoints.empty()) return kept;
+  kept.insert(checkpoints.back().step);
+  int64_t last = std::max(options.keep_last, options.average_last), best = options.keep_best;
+  for (auto checkpoint = checkpoints.rbegin(); checkpoint != checkpoints.rend(); ++checkpoint)
+    if (checkpoint->info.is_scheduled && last-- > 0) kept.insert(checkpoint->step);
+  for (const int64_t step : by_score(checkpoints, options))
+    if (best-- > 0) kept.insert(step);
+  return kept;
+}
+
+CheckpointKeeper::CheckpointKeeper(std::string run, const TrainOptions& options, std::string config_yaml, Vocabularies vocabularies,
+                                   const Optimizer& optimizer)
+    : run_(std::move(run)),
+      options_(options),
+      config_yaml_(std::move(config_yaml)),
+      vocabularies_(std::move(vocabularies)),
+      optimizer_(optimizer) {}
+
+void CheckpointKeeper::save(const TrainingState& state, const Scores& scores, bool is_scheduled) {
+  CheckpointContents contents;
+  contents.weights = optimizer_.weights();
+  if (optimizer_.has_ema()) contents.ema_weights = optimizer_.ema_weights();
+  contents.config_yaml = config_yaml_;
+  contents.vocabularies = vocabularies_;
+  contents.info = {.step = state.step, .scores = scores, .uses_ema = optimizer_.has_ema(), .is_scheduled = is_scheduled};
+  contents.trainer_tensors = optimizer_.state();
+  contents.trainer_json = state.to_json();
+  save_checkpoint(checkpoint_path(run_, state.step), contents);
+  tidy();
+}
+
+void CheckpointKeeper::tidy() const {
+  remove_leftovers(run_);
+  const std::vector<RunCheckpoint> checkpoints = checkpoints_of(run_);
+  if (checkpoints.empty()) return;
+  const auto link = [&](const char* name, int64_t step) {
+    replace_link(fs::path(run_) / name, fs::path(checkpoint_path(run_, step)).filename().string());
+  };
+  const std::set<int64_t> kept = steps_to_keep(checkpoints, options_);
+  link("last", checkpoints.back().step);
+  const std::vector<int64_t> best = by_score(checkpoints, options_);
+  if (!best.empty() && kept.count(best.front()) > 0) link("best", best.front());
+  for (const RunCheckpoint& checkpoint : checkpoints) {
+    if (kept.count(checkpoint.step) == 0)
+      remove_folder(checkpoint.path);
+    else if (checkpoint.step != checkpoints.back().step && has_trainer_state(checkpoint.path))
+      drop_trainer_state(checkpoint.path);
+  }
+}
+
+uint64_t CheckpointKeeper::checkpoint_bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [name, tensor] : optimizer_.weights()) bytes += (optimizer_.has_ema() ? 4 : 3) * tensor.nbytes();
+  return bytes;
+}
+
+void CheckpointKeeper::require_disk_room() const {
+  const uint64_t needed = 2 * checkpoint_bytes(), available = fs::space(run_).available;
+  if (available >= needed) return;
+  throw MachineError("the disk of " + run_ + " has " + mebibytes(available) + " free; two checkpoints need " + mebibytes(needed) +
+                     ". Make room, or set `run` to a folder on another disk");
+}
+
+}  // namespace lacuna

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/run_folder.h"
+#include "config/options.h"
+#include "train/optimizer.h"
+#include "train/trainer.h"
+
+namespace lacuna {
+
+/// Which of a run's checkpoints (by rising step) stay: the newest, the last `keep_last` (or `average_last`) of the scheduled ones, and the
+/// `keep_best` best by `metric`.
+std::set<int64_t> steps_to_keep(const std::vector<RunCheckpoint>& checkpoints, const TrainOptions& options);
+
+/// Writes a run's checkpoints, and keeps its folder in order: links `last` and `best`, superfluous checkpoints removed, trainer state in
+/// the newest only.
+class CheckpointKeeper {
+ public:
+  CheckpointKeeper(std::string run, const TrainOptions& options, std::string config_yaml, Vocabularies vocabularies,
+                   const Optimizer& optimizer);
+
+  void save(const TrainingState& state, const Scores& scores, bool is_scheduled);
+  /// Brings the folder in order after a crash: half-written folders, links.
+  void tidy() const;
+  /// Bytes of a checkpoint with trainer state.
+  uint64_t checkpoint_bytes() const;
+  /// Throws MachineError unless the disk has room for two checkpoints beside those that are there.
+  void require_disk_room() const;
+
+ private:
+  std::string run_;
+  TrainOptions options_;
+  std::string config_yaml_;
+  Vocabularies vocabularies_;
+  const Optimizer& optimizer_;
+};
+
+}  // namespace lacuna

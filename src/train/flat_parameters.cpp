@@ -1,0 +1,69 @@
+#include "train/flat_parameters.h"
+
+#include <ATen/ATen.h>
+
+#include <set>
+
+#include "base/error.h"
+
+namespace lacuna {
+namespace {
+
+constexpr int64_t kAlignment = 16;  ///< elements: a parameter starts on a cache line
+
+Tensor view_of(const Tensor& buffer, int64_t begin, const Tensor& like) {
+  return buffer.narrow(0, begin, like.numel()).view(like.sizes());
+}
+
+}  // namespace
+
+FlatParameters::FlatParameters(const std::vector<std::pair<std::string, Tensor>>& parameters) {
+  std::set<const void*> seen;
+  int64_t size = 0;
+  for (const auto& [name, parameter] : parameters) {
+    if (!seen.insert(parameter.unsafeGetTensorImpl()).second) continue;
+    slots_.push_back({name, parameter, size});
+    num_parameters_ += parameter.numel();
+    size += (parameter.numel() + kAlignment - 1) / kAlignment * kAlignment;
+  }
+  if (slots_.empty()) throw ShapeError("a model without parameters cannot be trained");
+  const at::NoGradGuard no_grad;
+  values_ = at::zeros({size}, slots_.front().parameter.options().requires_grad(false));
+  gradients_ = at::zeros_like(values_);
+  for (Slot& slot : slots_) {
+    const Tensor value = view_of(values_, slot.begin, slot.parameter);
+    value.copy_(slot.parameter);
+    slot.parameter.set_data(value);
+    slot.parameter.mutable_grad() = view_of(gradients_, slot.begin, slot.parameter);
+  }
+}
+
+void FlatParameters::zero_gradients() {
+  gradients_.zero_();
+}
+
+Tensor FlatParameters::new_buffer() const {
+  return at::zeros_like(values_);
+}
+
+NamedTensors FlatParameters::views(const Tensor& buffer, const std::string& prefix) const {
+  NamedTensors named;
+  for (const Slot& slot : slots_) named.emplace(prefix + slot.name, view_of(buffer, slot.begin, slot.parameter));
+  return named;
+}
+
+void FlatParameters::load(const Tensor& buffer, const NamedTensors& tensors, const std::string& prefix, const std::string& place) const {
+  for (const auto& [name, view] : views(buffer, prefix)) {
+    const auto found = tensors.find(name);
+    if (found == tensors.end()) throw CheckpointError(place + ": the tensor " + name + " is missing; was it written by another model?");
+    if (found->second.sizes() != view.sizes()) throw CheckpointError(place + ": the tensor " + name + " has the shape of another model");
+    Tensor(view).copy_(found->second);
+  }
+  mark_changed();
+}
+
+void FlatParameters::mark_changed() const {
+  for (const Slot& slot : slots_) slot.parameter.unsafeGetTensorImpl()->bump_version();
+}
+
+}  // namespace lacuna

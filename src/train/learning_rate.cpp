@@ -1,0 +1,55 @@
+#include "train/learning_rate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "base/error.h"
+
+namespace lacuna {
+
+LearningRate::LearningRate(const TrainOptions& options, int64_t d_model)
+    : options_(options),
+      model_scale_(1 / std::sqrt(static_cast<double>(d_model))),
+      last_step_(options.decay_steps > 0 ? options.decay_steps : options.max_steps) {
+  const bool has_end = options.schedule == Schedule::kLinear || options.schedule == Schedule::kCosine;
+  if (has_end && last_step_ == 0) {
+    throw ConfigError(std::string("train.schedule is ") + (options.schedule == Schedule::kLinear ? "linear" : "cosine") +
+                      ", which needs to know where it ends: set train.decay_steps or train.max_steps");
+  }
+  if (has_end && last_step_ <= options.warmup_steps) {
+    throw ConfigError("train.warmup_steps is " + std::to_string(options.warmup_steps) + ", but the schedule ends at update " +
+                      std::to_string(last_step_) + "; expected fewer");
+  }
+}
+
+double LearningRate::at(int64_t step, int64_t decreases) const {
+  const int64_t warmup = options_.warmup_steps;
+  if (step >= warmup) return std::max(after_warmup(step, decreases), options_.min_lr);
+  return after_warmup(warmup, decreases) * static_cast<double>(step) / static_cast<double>(warmup);
+}
+
+double LearningRate::after_warmup(int64_t step, int64_t decreases) const {
+  const double t = static_cast<double>(std::max<int64_t>(step, 1));
+  const double w = static_cast<double>(std::max<int64_t>(options_.warmup_steps, 1));
+  const double lr = options_.lr, range = options_.lr - options_.min_lr;
+  const double x =
+      std::min(1.0, static_cast<double>(step - options_.warmup_steps) / static_cast<double>(last_step_ - options_.warmup_steps));
+  switch (options_.schedule) {
+    case Schedule::kInverseSqrt:
+      return lr * std::sqrt(w / t);
+    case Schedule::kNoam:
+      return lr * model_scale_ / std::sqrt(t);
+    case Schedule::kLinear:
+      return options_.min_lr + range * (1 - x);
+    case Schedule::kCosine:
+      return options_.min_lr + range * (1 + std::cos(std::numbers::pi * x)) / 2;
+    case Schedule::kPlateau:
+      return lr * std::pow(options_.plateau_factor, static_cast<double>(decreases));
+    case Schedule::kConstant:
+      return lr;
+  }
+  throw ConfigError("train.schedule is unknown");
+}
+
+}  // namespace lacuna

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+
+#include "config/options.h"
+
+namespace lacuna {
+
+/// The learning rate of each update, by `train.schedule`. With t the update's number (1, 2, ...), w = warmup_steps, T = decay_steps (or
+/// max_steps), and D = d_model, for t >= w:
+///
+///   inverse_sqrt  lr * sqrt(w / t)                            Vaswani et al. 2017 up to the factor (fairseq, Marian)
+///   noam          lr * D^-0.5 * t^-0.5                        Vaswani et al. 2017, arXiv:1706.03762, equation 3; lr is a factor
+///   linear        from lr at w down to min_lr at T, straight
+///   cosine        min_lr + (lr - min_lr) * (1 + cos(pi * x)) / 2, x from 0 at w to 1 at T      Loshchilov & Hutter 2017
+///   plateau       lr * plateau_factor^n, n counting validations that were due for a decrease
+///   constant      lr
+///
+/// and for t < w the value at w times t / w: the warm-up is linear from 0. After it, no rate is below min_lr.
+class LearningRate {
+ public:
+  /// Throws ConfigError if linear or cosine has no end: neither decay_steps nor max_steps.
+  LearningRate(const TrainOptions& options, int64_t d_model);
+
+  /// `decreases`: how often the plateau schedule was due.
+  double at(int64_t step, int64_t decreases = 0) const;
+
+ private:
+  double after_warmup(int64_t step, int64_t decreases) const;
+
+  TrainOptions options_;
+  double model_scale_;
+  int64_t last_step_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,227 @@
+#include "train/trainer.h"
+
+#include <ATen/ATen.h>
+
+#include <chrono>
+#include <cmath>
+#include <new>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace lacuna {
+namespace {
+
+constexpr int64_t kMostSkippedInARow = 20;
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// LibTorch reports memory that ran out by several types and, on the CPU, by words alone.
+bool is_out_of_memory(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
+  const std::string_view text = error.what();
+  return dynamic_cast<const c10::Error*>(&error) != nullptr &&
+         (text.find("can't allocate memory") != std::string_view::npos || text.find("not enough memory") != std::string_view::npos);
+}
+
+}  // namespace
+
+Trainer::Trainer(const TrainOptions& options, uint64_t seed, LossFunction loss, BatchStream& data, Optimizer& optimizer,
+                 LearningRate learning_rate, TrainerHooks hooks, TrainingState state)
+    : options_(options),
+      seed_(seed),
+      loss_(std::move(loss)),
+      data_(data),
+      optimizer_(optimizer),
+      learning_rate_(std::move(learning_rate)),
+      hooks_(std::move(hooks)),
+      state_(std::move(state)),
+      hours_before_(state_.hours) {}
+
+TrainingEnd Trainer::run() {
+  start_seconds_ = seconds_now();
+  seconds_waited_before_ = data_.seconds_waited();
+  run_due_hooks();  // those an interruption had left
+  while (!end() && !was_interrupted()) {
+    const double begin = seconds_now();
+    const UpdateSums sums = accumulate_gradients();
+    const double lr = learning_rate_.at(state_.step + 1, state_.scores.decreases);
+    const UpdateResult update = optimizer_.update(lr, 1.0 / static_cast<double>(sums.tokens));
+    count(sums, update);
+    update_seconds_ += seconds_now() - begin;
+    hooks_.on_update(state_);
+    note_due(sums.ended_epoch);
+    run_due_hooks();
+  }
+  finish();
+  return end().value_or(TrainingEnd::kInterrupted);
+}
+
+std::optional<TrainingEnd> Trainer::end() const {
+  if (state_.validation_is_due || state_.save_is_due) return {};
+  if (options_.max_steps > 0 && state_.step >= options_.max_steps) return TrainingEnd::kMaxSteps;
+  if (options_.max_epochs > 0 && state_.position.epoch >= options_.max_epochs) return TrainingEnd::kMaxEpochs;
+  if (options_.max_hours > 0 && hours() >= options_.max_hours) return TrainingEnd::kMaxHours;
+  const bool may_stop = options_.patience > 0 && state_.step >= options_.min_steps;
+  if (may_stop && state_.scores.since_best >= options_.patience) return TrainingEnd::kNoImprovement;
+  return {};
+}
+
+/// The gradients of one update's batches, summed; a batch that does not fit the memory is split, and the update begun anew.
+Trainer::UpdateSums Trainer::accumulate_gradients() {
+  UpdateSums sums;
+  std::vector<BatchPtr> batches = next_batches(sums);
+  const UpdateSums none = sums;
+  for (size_t i = 0; i < batches.size();) {
+    try {
+      add_gradients(*batches[i], sums);
+      ++i;
+    } catch (const std::exception& error) {
+      if (!is_out_of_memory(error)) throw;
+      make_room(batches, i);
+      sums = none;
+      i = 0;
+    }
+  }
+  return sums;
+}
+
+std::vector<BatchPtr> Trainer::next_batches(UpdateSums& sums) {
+  std::vector<BatchPtr> batches;
+  for (int64_t i = 0; i < options_.update_freq; ++i) {
+    batches.push_back(data_.next());
+    sums.ended_epoch |= data_.at_epoch_end();
+  }
+  state_.position = data_.position();
+  return batches;
+}
+
+void Trainer::add_gradients(const Batch& batch, UpdateSums& sums) {
+  const ForwardContext context{.training = true, .seed = seed_, .step = state_.step + 1};
+  const LossSums losses = loss_(batch, context);
+  losses.loss.backward();
+  sums.loss += losses.loss.item<double>();
+  sums.nll += losses.nll.item<double>();
+  sums.correct += losses.correct.item<int64_t>();
+  sums.tokens += losses.tokens;
+}
+
+void Trainer::make_room(std::vector<BatchPtr>& batches, size_t failed) {
+  optimizer_.zero_gradients();
+  const Batch& batch = *batches[failed];
+  const std::string size = std::to_string(batch.src_tokens()) + " source and " + std::to_string(batch.tgt_tokens()) + " target tokens";
+  if (batch.tgt_shape->num_sentences() < 2) {
+    throw MachineError("out of memory at step " + std::to_string(state_.step + 1) + " with a single sentence of " + size +
+                       ": lower data.max_length or use a smaller model");
+  }
+  hooks_.warn("out of memory at step " + std::to_string(state_.step + 1) + ": a batch of " + size +
+              " is split in two and done again. If this comes often, lower train.batch_tokens and raise train.update_freq");
+  auto [first, second] = split_batch(batch);
+  batches[failed] = std::move(first);
+  batches.insert(batches.begin() + static_cast<std::ptrdiff_t>(failed) + 1, std::move(second));
+}
+
+void Trainer::count(const UpdateSums& sums, const UpdateResult& update) {
+  ++state_.step;
+  is_saved_ = false;
+  scores_.clear();
+  state_.optimizer_updates = optimizer_.num_updates();
+  state_.tgt_tokens += sums.tokens;
+  timed_tokens_ += sums.tokens;
+  if (update.is_finite) {
+    state_.skipped_in_a_row = 0;
+    LogWindow& window = state_.window;
+    window.loss += sums.loss;
+    window.nll += sums.nll;
+    window.correct += sums.correct;
+    window.tokens += sums.tokens;
+    window.updates += 1;
+    window.gradient_norm += update.gradient_norm;
+    return;
+  }
+  ++state_.skipped_updates;
+  ++state_.skipped_in_a_row;
+  hooks_.warn("the gradient of step " + std::to_string(state_.step) + " is not finite: this update is left out (" +
+              std::to_string(state_.skipped_updates) + " so far)");
+  if (state_.skipped_in_a_row < kMostSkippedInARow) return;
+  throw MachineError("training has diverged: the gradient was not finite in the last " + std::to_string(kMostSkippedInARow) +
+                     " updates, up to step " + std::to_string(state_.step) +
+                     ". Lower train.lr, raise train.warmup_steps or set train.clip_norm, and start anew or from an earlier checkpoint");
+}
+
+void Trainer::note_due(bool ended_epoch) {
+  const auto is_due = [&](int64_t every) { return every > 0 ? state_.step % every == 0 : ended_epoch; };
+  const bool ends = end().has_value();
+  state_.validation_is_due = hooks_.validate && (is_due(options_.valid_every) || ends);
+  state_.save_is_due = is_due(options_.save_every) || ends;
+  if (state_.step % options_.log_every == 0) log_progress();
+}
+
+void Trainer::run_due_hooks() {
+  if (state_.validation_is_due && !validate()) return;  // interrupted: `finish` keeps that it is due
+  const bool was_validated = !scores_.empty();
+  if (state_.save_is_due || was_validated) save(state_.save_is_due);
+}
+
+void Trainer::log_progress() {
+  LogWindow& window = state_.window;
+  const double tokens = static_cast<double>(window.tokens), updates = static_cast<double>(window.updates);
+  const double waited = data_.seconds_waited() - seconds_waited_before_;
+  TrainingProgress progress;
+  progress.step = state_.step;
+  progress.epoch = state_.position.batch > 0 ? state_.position.epoch + 1 : state_.position.epoch;
+  progress.loss_per_token = window.loss / tokens;
+  progress.nll_per_token = window.nll / tokens;
+  progress.accuracy = static_cast<double>(window.correct) / tokens;
+  progress.gradient_norm = window.gradient_norm / updates;
+  progress.lr = learning_rate_.at(state_.step, state_.scores.decreases);
+  progress.tokens_per_second = static_cast<double>(timed_tokens_) / update_seconds_;
+  progress.data_wait = waited / update_seconds_;
+  progress.tokens_per_update = tokens / updates;
+  progress.skipped_updates = state_.skipped_updates;
+  hooks_.log(progress);
+  window = {};
+  update_seconds_ = 0;
+  timed_tokens_ = 0;
+  seconds_waited_before_ = data_.seconds_waited();
+}
+
+/// False if an interruption came first: then the validation stays due.
+bool Trainer::validate() {
+  optimizer_.swap_ema();
+  const std::optional<Scores> scores = hooks_.validate();
+  optimizer_.swap_ema();
+  if (!scores) return false;
+  scores_ = *scores;
+  const std::string deciding = score_name(options_.metric);
+  const auto found = scores_.find(deciding);
+  if (found == scores_.end()) throw ConfigError("train.metric is " + deciding + ", which the validation does not give");
+  state_.scores.add(found->second, state_.step, options_);
+  state_.validation_is_due = false;
+  is_saved_ = false;
+  return true;
+}
+
+void Trainer::save(bool is_scheduled) {
+  state_.save_is_due = is_scheduled ? false : state_.save_is_due;
+  state_.hours = hours();
+  if (is_scheduled) state_.last_saved_step = state_.step;
+  hooks_.save(state_, scores_, is_scheduled);
+  is_saved_ = true;
+}
+
+/// At an end: nothing is left to do, validation and checkpoint having been due. At an interruption: a checkpoint beside the schedule.
+void Trainer::finish() {
+  const bool ends_by_itself = end().has_value();
+  if (ends_by_itself && state_.last_saved_step != state_.step) return save(true);
+  if (!is_saved_) save(false);
+}
+
+double Trainer::hours() const {
+  return start_seconds_ == 0 ? hours_before_ : hours_before_ + (seconds_now() - start_seconds_) / 3600;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,109 @@
+#include "train/training_state.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+
+namespace lacuna {
+namespace {
+
+using nlohmann::ordered_json;
+
+/// Visits every field by name: writing and reading are the same list.
+template <class Self, class Visitor>
+void describe_scores(Self& scores, Visitor&& visit) {
+  visit("best", scores.best);
+  visit("best_step", scores.best_step);
+  visit("validations", scores.validations);
+  visit("since_best", scores.since_best);
+  visit("since_decrease", scores.since_decrease);
+  visit("decreases", scores.decreases);
+  visit("last_validated_step", scores.last_validated_step);
+}
+
+template <class Self, class Visitor>
+void describe_window(Self& window, Visitor&& visit) {
+  visit("loss", window.loss);
+  visit("nll", window.nll);
+  visit("correct", window.correct);
+  visit("tokens", window.tokens);
+  visit("updates", window.updates);
+  visit("gradient_norm", window.gradient_norm);
+}
+
+template <class Self, class Visitor>
+void describe_state(Self& state, Visitor&& visit) {
+  visit("step", state.step);
+  visit("optimizer_updates", state.optimizer_updates);
+  visit("epoch", state.position.epoch);
+  visit("batch", state.position.batch);
+  visit("tgt_tokens", state.tgt_tokens);
+  visit("hours", state.hours);
+  visit("skipped_updates", state.skipped_updates);
+  visit("skipped_in_a_row", state.skipped_in_a_row);
+  visit("last_saved_step", state.last_saved_step);
+  visit("validation_is_due", state.validation_is_due);
+  visit("save_is_due", state.save_is_due);
+  visit("corpus_fingerprint", state.corpus_fingerprint);
+}
+
+}  // namespace
+
+std::string score_name(ValidMetric metric) {
+  switch (metric) {
+    case ValidMetric::kLoss:
+      return "loss";
+    case ValidMetric::kPerplexity:
+      return "ppl";
+    case ValidMetric::kBleu:
+      return "bleu";
+    case ValidMetric::kChrf:
+      return "chrf";
+  }
+  throw ConfigError("train.metric is unknown");
+}
+
+bool lower_is_better(ValidMetric metric) {
+  return metric == ValidMetric::kLoss || metric == ValidMetric::kPerplexity;
+}
+
+void ScoreHistory::add(double score, int64_t step, const TrainOptions& options) {
+  const double gain = lower_is_better(options.metric) ? best - score : score - best;
+  const bool is_better = validations == 0 || gain > options.min_improvement;
+  ++validations;
+  last_validated_step = step;
+  if (is_better) {
+    best = score;
+    best_step = step;
+    since_best = since_decrease = 0;
+    return;
+  }
+  ++since_best;
+  if (++since_decrease < options.plateau_patience) return;
+  since_decrease = 0;
+  if (options.schedule == Schedule::kPlateau) ++decreases;
+}
+
+std::string TrainingState::to_json() const {
+  ordered_json json;
+  describe_state(*this, [&](const char* name, const auto& field) { json[name] = field; });
+  describe_scores(scores, [&](const char* name, const auto& field) { json["scores"][name] = field; });
+  describe_window(window, [&](const char* name, const auto& field) { json["window"][name] = field; });
+  return json.dump(2) + "\n";
+}
+
+TrainingState TrainingState::from_json(const std::string& text, const std::string& place) {
+  TrainingState state;
+  try {
+    const nlohmann::json json = nlohmann::json::parse(text);
+    const auto read = [](const nlohmann::json& from) { return [&from](const char* name, auto& field) { from.at(name).get_to(field); }; };
+    describe_state(state, read(json));
+    describe_scores(state.scores, read(json.at("scores")));
+    describe_window(state.window, read(json.at("window")));
+  } catch (const nlohmann::json::exception& error) {
+    throw CheckpointError(place + ": trainer.json is not one that this version writes: " + error.what());
+  }
+  return state;
+}
+
+}  // namespace lacuna

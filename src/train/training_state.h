@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "config/options.h"
+#include "data/batch.h"
+
+namespace lacuna {
+
+/// The score of `metric` in a validation's scores: "bleu", "chrf", "loss" or "ppl".
+std::string score_name(ValidMetric metric);
+/// True for losses and perplexities.
+bool lower_is_better(ValidMetric metric);
+
+/// The history of the validation score that decides: for early stopping and the plateau schedule.
+struct ScoreHistory {
+  double best = 0;
+  int64_t best_step = 0;
+  int64_t validations = 0;     ///< so far
+  int64_t since_best = 0;      ///< validations without a better score: patience
+  int64_t since_decrease = 0;  ///< the same, counted anew after each decrease of the learning rate
+  int64_t decreases = 0;       ///< of the learning rate (plateau schedule)
+  int64_t last_validated_step = 0;
+
+  /// Notes the score of a validation after `step`.
+  void add(double score, int64_t step, const TrainOptions& options);
+};
+
+/// Sums over the updates since the last line of the log. A checkpoint keeps them, so that a resumed run writes the lines it would have
+/// written.
+struct LogWindow {
+  double loss = 0;           ///< label-smoothed, nats
+  double nll = 0;            ///< unsmoothed, nats
+  int64_t correct = 0;       ///< target tokens predicted right
+  int64_t tokens = 0;        ///< target tokens
+  int64_t updates = 0;       ///< those left out do not count
+  double gradient_norm = 0;  ///< sum over updates
+};
+
+/// All that a run needs to go on as if it had never stopped, beside weights and optimizer state (trainer.json).
+struct TrainingState {
+  int64_t step = 0;               ///< updates so far, those left out included
+  int64_t optimizer_updates = 0;  ///< without those
+  DataPosition position;          ///< of the next batch
+  int64_t tgt_tokens = 0;         ///< trained on so far
+  double hours = 0;               ///< of training, over all starts
+  int64_t skipped_updates = 0;    ///< because their gradient was not finite
+  int64_t skipped_in_a_row = 0;
+  int64_t last_saved_step = 0;     ///< the last scheduled checkpoint
+  bool validation_is_due = false;  ///< an interruption came before the validation after `step`
+  bool save_is_due = false;        ///< and before its checkpoint
+  ScoreHistory scores;
+  LogWindow window;
+  std::string corpus_fingerprint;
+
+  std::string to_json() const;
+  /// Throws CheckpointError with `place` if the text is not what to_json writes.
+  static TrainingState from_json(const std::string& text, const std::string& place);
+};
+
+}  // namespace lacuna

@@ -1,0 +1,77 @@
+#include "checkpoint/run_folder.h"
+
+#include "scratch.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class RunFolder : public testing::Test {
+ protected:
+  void save(int64_t step, const std::map<std::string, double>& scores = {}, bool is_scheduled = true) {
+    CheckpointContents contents = small_checkpoint();
+    contents.info = {.step = step, .scores = scores, .is_scheduled = is_scheduled};
+    save_checkpoint(checkpoint_path(run_, step), contents);
+  }
+  std::string at(const std::string& name) const { return (folder_ / name).string(); }
+
+  ScratchFolder folder_;
+  const std::string run_ = folder_.path().string();
+};
+
+TEST_F(RunFolder, ListsCheckpointsByStepNotByName) {
+  for (const int64_t step : {900, 1000, 20}) save(step);
+  fs::create_directory(folder_ / "step_x");
+  fs::create_directory(folder_ / "tensorboard");
+  std::vector<int64_t> steps;
+  for (const RunCheckpoint& checkpoint : checkpoints_of(run_)) steps.push_back(checkpoint.step);
+  EXPECT_THAT(steps, ElementsAre(20, 900, 1000));
+  EXPECT_EQ(newest_checkpoint_of(run_), at("step_1000"));
+}
+
+TEST_F(RunFolder, AnEmptyOneHasNoNewestCheckpoint) {
+  EXPECT_EQ(newest_checkpoint_of(run_), "");
+  EXPECT_EQ(newest_checkpoint_of(run_ + "/missing"), "");
+}
+
+TEST_F(RunFolder, TranslatesWithAveragedElseBestElseLast) {
+  save(1);
+  fs::create_symlink("step_1", folder_ / "last");
+  EXPECT_EQ(resolve_checkpoint(run_), at("last"));
+  fs::create_symlink("step_1", folder_ / "best");
+  EXPECT_EQ(resolve_checkpoint(run_), at("best"));
+  save_checkpoint(at("averaged"), small_checkpoint());
+  EXPECT_EQ(resolve_checkpoint(run_), at("averaged"));
+  EXPECT_EQ(resolve_checkpoint(at("step_1")), at("step_1"));
+}
+
+TEST_F(RunFolder, AFolderWithoutCheckpointIsSaidSo) {
+  EXPECT_THAT(checkpoint_error_of([&] { resolve_checkpoint(run_); }), HasSubstr("neither a checkpoint"));
+}
+
+TEST_F(RunFolder, LastCheckpointsAreTheScheduledOnes) {
+  for (const int64_t step : {1, 2, 3, 4}) save(step, {}, step != 3);
+  EXPECT_THAT(last_checkpoints(run_, 2), ElementsAre(at("step_2"), at("step_4")));
+  EXPECT_THAT(last_checkpoints(run_, 9), ElementsAre(at("step_1"), at("step_2"), at("step_4")));
+}
+
+TEST_F(RunFolder, BestCheckpointsAreByScore) {
+  save(1, {{"bleu", 7}, {"loss", 2}});
+  save(2, {{"bleu", 9}, {"loss", 3}});
+  save(3, {{"bleu", 8}, {"loss", 1}});
+  save(4);
+  EXPECT_THAT(best_checkpoints(run_, 2, "bleu", false), ElementsAre(at("step_2"), at("step_3")));
+  EXPECT_THAT(best_checkpoints(run_, 1, "loss", true), ElementsAre(at("step_3")));
+}
+
+TEST_F(RunFolder, AScoreThatNoneHasIsNamed) {
+  save(1, {{"loss", 2}});
+  EXPECT_THAT(checkpoint_error_of([&] { best_checkpoints(run_, 1, "bleu", false); }), HasSubstr("has the score bleu; scores there: loss"));
+  EXPECT_THAT(checkpoint_error_of([&] { last_checkpoints(run_ + "/missing", 1); }), HasSubstr("holds no checkpoints"));
+}
+
+}  // namespace
+}  // namespace lacuna

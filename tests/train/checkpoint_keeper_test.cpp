@@ -1,0 +1,141 @@
+#include "train/checkpoint_keeper.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "toy.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+
+/// Checkpoints after steps 1, 2, ..., with these scores of BLEU; a score below 0: not validated.
+std::vector<RunCheckpoint> scored(const std::vector<double>& bleu) {
+  std::vector<RunCheckpoint> checkpoints;
+  for (size_t i = 0; i < bleu.size(); ++i) {
+    checkpoints.push_back({static_cast<int64_t>(i) + 1, "", {}});
+    if (bleu[i] >= 0) checkpoints.back().info.scores["bleu"] = bleu[i];
+  }
+  return checkpoints;
+}
+
+TrainOptions keeping(int64_t last, int64_t best) {
+  TrainOptions options;
+  options.keep_last = last;
+  options.keep_best = best;
+  options.metric = ValidMetric::kBleu;
+  return options;
+}
+
+TEST(StepsToKeep, AreTheLastAndTheBest) {
+  EXPECT_THAT(steps_to_keep(scored({9, 30, 10, 31, 12, 11}), keeping(2, 2)), ElementsAre(2, 4, 5, 6));
+}
+
+TEST(StepsToKeep, OfEqualScoresTheEarlierIsBetter) {
+  EXPECT_THAT(steps_to_keep(scored({9, 30, 30, 12}), keeping(1, 1)), ElementsAre(2, 4));
+}
+
+TEST(StepsToKeep, LowerLossIsBetter) {
+  std::vector<RunCheckpoint> checkpoints(3);
+  for (int64_t i = 0; i < 3; ++i) checkpoints[static_cast<size_t>(i)] = {i + 1, "", {.scores = {{"loss", static_cast<double>(i)}}}};
+  TrainOptions options = keeping(1, 1);
+  options.metric = ValidMetric::kLoss;
+  EXPECT_THAT(steps_to_keep(checkpoints, options), ElementsAre(1, 3));
+}
+
+TEST(StepsToKeep, CheckpointsBesideTheScheduleDoNotCountAsLast) {
+  std::vector<RunCheckpoint> checkpoints = scored({-1, -1, -1, -1});
+  checkpoints[1].info.is_scheduled = checkpoints[3].info.is_scheduled = false;
+  EXPECT_THAT(steps_to_keep(checkpoints, keeping(2, 0)), ElementsAre(1, 3, 4));  // 4: the newest always stays
+}
+
+TEST(StepsToKeep, EnoughStayToAverage) {
+  TrainOptions options = keeping(1, 0);
+  options.average_last = 3;
+  EXPECT_THAT(steps_to_keep(scored({-1, -1, -1, -1}), options), ElementsAre(2, 3, 4));
+}
+
+class CheckpointKeeperTest : public testing::Test {
+ protected:
+  CheckpointKeeperTest() {
+    fs::remove_all(run_);
+    fs::create_directories(run_);
+    vocabularies_.src = vocabularies_.tgt = token_list_from_bytes("<unk>\n<s>\n</s>\nab\n", "test");
+  }
+  ~CheckpointKeeperTest() override { fs::remove_all(run_); }
+
+  CheckpointKeeper keeper(const TrainOptions& options) const {
+    return CheckpointKeeper(run_.string(), options, "run: x\n", vocabularies_, optimizer_);
+  }
+  static TrainingState at_step(int64_t step) {
+    TrainingState state;
+    state.step = step;
+    return state;
+  }
+  std::vector<std::string> entries() const {
+    std::vector<std::string> names;
+    for (const fs::directory_entry& entry : fs::directory_iterator(run_)) names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  const fs::path run_ = fs::temp_directory_path() / ("lacuna_keeper_test." + std::to_string(getpid()));
+  ToyModel model_;
+  Optimizer optimizer_{FlatParameters(model_.parameters()), TrainOptions()};
+  Vocabularies vocabularies_;
+};
+
+TEST_F(CheckpointKeeperTest, LinksLastAndBestAndRemovesTheRest) {
+  CheckpointKeeper checkpoints = keeper(keeping(1, 1));
+  checkpoints.save(at_step(10), {{"bleu", 5}}, true);
+  checkpoints.save(at_step(20), {{"bleu", 9}}, true);
+  checkpoints.save(at_step(30), {{"bleu", 7}}, true);
+  checkpoints.save(at_step(40), {}, true);
+  EXPECT_THAT(entries(), ElementsAre("best", "last", "step_20", "step_40"));
+  EXPECT_EQ(fs::read_symlink(run_ / "best"), "step_20");
+  EXPECT_EQ(fs::read_symlink(run_ / "last"), "step_40");
+}
+
+TEST_F(CheckpointKeeperTest, OnlyTheNewestHoldsTrainerState) {
+  CheckpointKeeper checkpoints = keeper(keeping(3, 0));
+  checkpoints.save(at_step(10), {}, true);
+  checkpoints.save(at_step(20), {}, true);
+  EXPECT_FALSE(has_trainer_state((run_ / "step_10").string()));
+  EXPECT_FALSE(fs::exists(run_ / "step_10" / "trainer.safetensors"));
+  EXPECT_TRUE(has_trainer_state((run_ / "step_20").string()));
+  EXPECT_NO_THROW(load_checkpoint((run_ / "step_10").string()));
+  EXPECT_THROW(load_checkpoint((run_ / "step_10").string(), true), CheckpointError);
+}
+
+TEST_F(CheckpointKeeperTest, ACheckpointHoldsWhatTheRunNeedsToGoOn) {
+  TrainingState state = at_step(10);
+  state.position = {2, 3};
+  keeper(keeping(1, 0)).save(state, {{"bleu", 5}}, true);
+  const CheckpointContents contents = load_checkpoint((run_ / "last").string(), true);
+  EXPECT_TRUE(same(contents.weights, optimizer_.weights()));
+  EXPECT_TRUE(same(*contents.trainer_tensors, optimizer_.state()));
+  EXPECT_EQ(TrainingState::from_json(contents.trainer_json, "x").position, state.position);
+  EXPECT_EQ(contents.info.scores.at("bleu"), 5);
+}
+
+TEST_F(CheckpointKeeperTest, AnInterruptionsCheckpointGoesWithTheNext) {
+  CheckpointKeeper checkpoints = keeper(keeping(2, 0));
+  checkpoints.save(at_step(10), {}, true);
+  checkpoints.save(at_step(13), {}, false);
+  EXPECT_THAT(entries(), ElementsAre("last", "step_10", "step_13"));
+  checkpoints.save(at_step(20), {}, true);
+  EXPECT_THAT(entries(), ElementsAre("last", "step_10", "step_20"));
+}
+
+TEST_F(CheckpointKeeperTest, AsksForRoomForTwoCheckpoints) {
+  const uint64_t parameters = 10 * 4 + 4 * 10;
+  EXPECT_EQ(keeper(keeping(1, 0)).checkpoint_bytes(), parameters * 4 * 3);
+  EXPECT_NO_THROW(keeper(keeping(1, 0)).require_disk_room());
+}
+
+}  // namespace
+}  // namespace lacuna

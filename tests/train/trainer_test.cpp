@@ -1,0 +1,254 @@
+#include "train/trainer.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <new>
+
+#include "base/error.h"
+#include "toy.h"
+
+namespace lacuna {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TrainOptions small_run() {
+  return ToyRun::small_run();
+}
+
+void expect_same_lines(const std::vector<TrainingProgress>& a, const std::vector<TrainingProgress>& b) {
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) {
+    EXPECT_EQ(a[i].step, b[i].step);
+    EXPECT_EQ(a[i].epoch, b[i].epoch);
+    EXPECT_EQ(a[i].loss_per_token, b[i].loss_per_token);
+    EXPECT_EQ(a[i].gradient_norm, b[i].gradient_norm);
+    EXPECT_EQ(a[i].lr, b[i].lr);
+  }
+}
+
+TEST(Trainer, LowersTheLoss) {
+  ToyRun run(small_run());
+  EXPECT_EQ(run.trainer.run(), TrainingEnd::kMaxSteps);
+  EXPECT_LT(run.lines.back().loss_per_token, 0.8 * run.lines.front().loss_per_token);
+}
+
+TEST(Trainer, ValidatesAndSavesOnScheduleAndAtTheEnd) {
+  ToyRun run(small_run());
+  run.trainer.run();
+  EXPECT_THAT(run.validated, ElementsAre(5, 10, 15, 20, 23));
+  std::vector<int64_t> saved;
+  for (const ToyRun::Saved& one : run.saved) saved.push_back(one.state.step);
+  EXPECT_THAT(saved, ElementsAre(5, 10, 15, 20, 23));
+}
+
+TEST(Trainer, ValidatesAtTheEndOfEachEpochIfSoAsked) {
+  TrainOptions options = small_run();
+  options.valid_every = options.save_every = options.max_steps = 0;
+  options.max_epochs = 2;
+  ToyRun run(options);
+  EXPECT_EQ(run.trainer.run(), TrainingEnd::kMaxEpochs);
+  EXPECT_THAT(run.validated, ElementsAre(7, 14));
+}
+
+TEST(Trainer, SeesAnEpochsEndWithinAnUpdateOfSeveralBatches) {
+  TrainOptions options = small_run();
+  options.valid_every = options.save_every = options.max_steps = 0;
+  options.update_freq = 2;
+  options.max_epochs = 2;
+  ToyRun run(options);
+  run.trainer.run();
+  EXPECT_THAT(run.validated, ElementsAre(4, 7));  // batches 8 and 14
+}
+
+TEST(Trainer, GoesOnBitForBitAfterAnInterruptionAtAnyStep) {
+  TrainOptions options = small_run();
+  options.ema_decay = 0.9;
+  options.schedule = Schedule::kPlateau;
+  options.plateau_patience = 1;
+  options.update_freq = 2;
+  ToyRun whole(options);
+  whole.trainer.run();
+  for (int64_t stop = 1; stop < options.max_steps; ++stop) {
+    ToyRun first(options);
+    first.interrupts = [stop](const ToyRun& run) { return run.trainer.state().step >= stop; };
+    EXPECT_EQ(first.trainer.run(), TrainingEnd::kInterrupted);
+    ToyRun second(options, first.saved.back());
+    second.trainer.run();
+    EXPECT_TRUE(same(second.optimizer.weights(), whole.optimizer.weights())) << "stopped after step " << stop;
+    EXPECT_TRUE(same(second.optimizer.ema_weights(), whole.optimizer.ema_weights())) << stop;
+    std::vector<TrainingProgress> lines = first.lines;
+    lines.insert(lines.end(), second.lines.begin(), second.lines.end());
+    expect_same_lines(lines, whole.lines);
+  }
+}
+
+TEST(Trainer, AnInterruptionBeforeAValidationLeavesItDue) {
+  ToyRun first(small_run());
+  first.interrupts = [](const ToyRun& run) { return run.trainer.state().step >= 10; };
+  first.trainer.run();
+  EXPECT_THAT(first.validated, ElementsAre(5));
+  EXPECT_FALSE(first.saved.back().is_scheduled);
+  ToyRun second(small_run(), first.saved.back());
+  second.trainer.run();
+  EXPECT_THAT(second.validated, ElementsAre(10, 15, 20, 23));
+  EXPECT_EQ(second.saved.front().state.step, 10);
+  EXPECT_TRUE(second.saved.front().is_scheduled);
+}
+
+TEST(Trainer, AFinishedRunHasNothingToDo) {
+  ToyRun run(small_run());
+  run.trainer.run();
+  ToyRun again(small_run(), run.saved.back());
+  EXPECT_EQ(again.trainer.end(), TrainingEnd::kMaxSteps);
+  TrainOptions longer = small_run();
+  longer.max_steps = 30;
+  EXPECT_FALSE(ToyRun(longer, run.saved.back()).trainer.end());
+}
+
+TEST(Trainer, ManyBatchesAnUpdateAreOneLargeBatch) {
+  TrainOptions options = small_run();
+  options.max_steps = 1;
+  options.update_freq = 2;
+  ToyRun run(options, {}, {}, at::kDouble);
+  run.trainer.run();
+
+  const ToyModel model(at::kDouble);
+  Optimizer optimizer(FlatParameters(model.parameters()), options);
+  const ForwardContext context{.training = true, .seed = 1, .step = 1};
+  const BatchPtr first = toy_batch(0, 0), second = toy_batch(0, 1);
+  (model.loss(*first, context).loss + model.loss(*second, context).loss).backward();
+  optimizer.update(LearningRate(options, 4).at(1), 1.0 / static_cast<double>(first->tgt_tokens() + second->tgt_tokens()));
+  EXPECT_TRUE(at::allclose(run.model.embedding, model.embedding, 0, 1e-15));
+}
+
+TEST(Trainer, ABatchThatDoesNotFitTheMemoryIsSplitAndDoneAgain) {
+  TrainOptions options = small_run();
+  options.update_freq = 2;
+  ToyRun whole(options, {}, {}, at::kDouble);
+  whole.trainer.run();
+  const ToyModel* model = nullptr;
+  ToyRun split(
+      options, {},
+      [&model](const Batch& batch, const ForwardContext& context) {
+        if (batch.tgt_tokens() > 8) throw std::bad_alloc();
+        return model->loss(batch, context);
+      },
+      at::kDouble);
+  model = &split.model;
+  split.trainer.run();
+  ASSERT_FALSE(split.warnings.empty());
+  EXPECT_THAT(split.warnings.front(), HasSubstr("is split in two"));
+  EXPECT_TRUE(at::allclose(split.model.embedding, whole.model.embedding, 0, 1e-12));
+}
+
+TEST(Trainer, ASentenceThatDoesNotFitTheMemoryEndsTheRun) {
+  ToyRun run(small_run(), {}, [](const Batch&, const ForwardContext&) -> LossSums { throw std::bad_alloc(); });
+  try {
+    run.trainer.run();
+    FAIL() << "no error";
+  } catch (const MachineError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("out of memory at step 1 with a single sentence"));
+  }
+}
+
+/// The toy's loss, not a number in the updates for which `is_broken` holds.
+ToyRun* broken_run = nullptr;
+LossFunction broken_when(std::function<bool(int64_t)> is_broken) {
+  return [is_broken = std::move(is_broken)](const Batch& batch, const ForwardContext& context) {
+    LossSums sums = broken_run->model.loss(batch, context);
+    if (is_broken(context.step)) sums.loss = sums.loss * NAN;
+    return sums;
+  };
+}
+
+TEST(Trainer, AnUpdateThatIsNotFiniteIsLeftOutAndCounted) {
+  ToyRun run(small_run(), {}, broken_when([](int64_t step) { return step == 3; }));
+  broken_run = &run;
+  run.trainer.run();
+  EXPECT_EQ(run.trainer.state().skipped_updates, 1);
+  EXPECT_EQ(run.optimizer.num_updates(), 22);
+  EXPECT_TRUE(std::isfinite(run.lines.front().loss_per_token));
+  EXPECT_THAT(run.warnings, ElementsAre(HasSubstr("the gradient of step 3 is not finite")));
+}
+
+TEST(Trainer, ManyUpdatesInARowThatAreNotFiniteEndTheRun) {
+  TrainOptions options = small_run();
+  options.max_steps = 100;
+  ToyRun run(options, {}, broken_when([](int64_t step) { return step > 2; }));
+  broken_run = &run;
+  try {
+    run.trainer.run();
+    FAIL() << "no error";
+  } catch (const MachineError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("training has diverged"));
+  }
+}
+
+TEST(Trainer, StopsEarlyWhenPatienceIsAtItsEnd) {
+  TrainOptions options = small_run();
+  options.patience = 2;
+  ToyRun run(options);
+  run.score = [](const ToyRun& of) { return of.trainer.state().step == 5 ? 1.0 : 2.0; };
+  EXPECT_EQ(run.trainer.run(), TrainingEnd::kNoImprovement);
+  EXPECT_EQ(run.trainer.state().step, 15);
+  EXPECT_EQ(run.trainer.state().scores.best_step, 5);
+}
+
+TEST(Trainer, DoesNotStopEarlyBeforeMinSteps) {
+  TrainOptions options = small_run();
+  options.patience = 1;
+  options.min_steps = 18;
+  ToyRun run(options);
+  run.score = [](const ToyRun&) { return 1.0; };
+  run.trainer.run();
+  EXPECT_EQ(run.trainer.state().step, 18);
+}
+
+TEST(Trainer, AnImprovementBelowTheLeastDoesNotCount) {
+  TrainOptions options = small_run();
+  options.patience = 1;
+  options.min_improvement = 0.1;
+  ToyRun run(options);
+  run.score = [](const ToyRun& of) { return 1 - 0.01 * static_cast<double>(of.trainer.state().step); };
+  run.trainer.run();
+  EXPECT_EQ(run.trainer.state().step, 10);
+}
+
+TEST(Trainer, MaxHoursAreThoseOfAllStarts) {
+  TrainOptions options = small_run();
+  options.max_hours = 2;
+  ToyRun::Saved earlier;
+  {
+    ToyRun run(options);
+    run.interrupts = [](const ToyRun& of) { return of.trainer.state().step >= 3; };
+    run.trainer.run();
+    earlier = run.saved.back();
+  }
+  earlier.state.hours = 2.5;
+  EXPECT_EQ(ToyRun(options, earlier).trainer.end(), TrainingEnd::kMaxHours);
+}
+
+TEST(TrainingState, SurvivesItsJson) {
+  TrainingState state;
+  state.step = 12;
+  state.position = {3, 4};
+  state.hours = 0.1;
+  state.scores.best = 1.0 / 3;
+  state.window.loss = 2.0 / 7;
+  state.corpus_fingerprint = "abc";
+  const TrainingState read = TrainingState::from_json(state.to_json(), "x");
+  EXPECT_EQ(read.to_json(), state.to_json());
+  EXPECT_EQ(read.scores.best, state.scores.best);
+  EXPECT_EQ(read.position, state.position);
+}
+
+TEST(TrainingState, DamageIsACheckpointError) {
+  EXPECT_THROW(TrainingState::from_json("{\"step\": 1}", "runs/x/last"), CheckpointError);
+  EXPECT_THROW(TrainingState::from_json("", "runs/x/last"), CheckpointError);
+}
+
+}  // namespace
+}  // namespace lacuna
