@@ -2,10 +2,11 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "base/line_reader.h"  // text files are read by lines
 
 namespace lacuna {
 

@@ -1,0 +1,161 @@
+#include "base/files.h"
+
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../base/scratch_folder.h"
+#include "base/error.h"
+#include "base/random.h"
+
+namespace lacuna {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+TEST(RequireReadableFile, SaysWhatIsMissing) {
+  const ScratchFolder folder;
+  const std::string message = message_of<DataError>([&] { require_readable_file(folder / "train.de", "source text"); });
+  EXPECT_THAT(message, AllOf(HasSubstr(folder / "train.de"), HasSubstr("no such file"), HasSubstr("source text")));
+}
+
+TEST(RequireReadableFile, SaysThatAFolderIsNone) {
+  const ScratchFolder folder;
+  EXPECT_THAT(message_of<DataError>([&] { require_readable_file(folder.path(), "source text"); }), HasSubstr("is a folder"));
+}
+
+TEST(RequireReadableFile, SaysThatAFileIsEmpty) {
+  const ScratchFolder folder;
+  const std::string file = folder.write("empty", "");
+  EXPECT_THAT(message_of<DataError>([&] { require_readable_file(file, "source text"); }), HasSubstr("is empty"));
+}
+
+TEST(RequireReadableFile, SaysThatNoFileIsNamed) {
+  EXPECT_THAT(message_of<DataError>([&] { require_readable_file("", "source text"); }), HasSubstr("no file is named"));
+}
+
+TEST(RequireReadableFile, SaysThatAFileMayNotBeRead) {
+  if (geteuid() == 0) GTEST_SKIP() << "root may read everything";
+  const ScratchFolder folder;
+  const std::string file = folder.write("secret", "text");
+  std::filesystem::permissions(file, std::filesystem::perms::none);
+  EXPECT_THAT(message_of<DataError>([&] { require_readable_file(file, "source text"); }), HasSubstr("cannot be read"));
+}
+
+TEST(ReadFile, GivesEveryByte) {
+  const ScratchFolder folder;
+  const std::string bytes("a\0\r\n\xFF", 5);
+  EXPECT_EQ(read_file(folder.write("file", bytes)), bytes);
+  EXPECT_EQ(read_file(folder.write("nothing", "")), "");
+}
+
+TEST(ReadFile, OfAFolderOrAMissingFileIsAnError) {
+  const ScratchFolder folder;
+  EXPECT_THROW(read_file(folder.path()), DataError);
+  EXPECT_THAT(message_of<DataError>([&] { read_file(folder / "none"); }), HasSubstr("No such file"));
+}
+
+TEST(WriteFileAtomically, ReplacesTheFileAndLeavesNothingElse) {
+  const ScratchFolder folder;
+  folder.write("file", "old");
+  write_file_atomically(folder / "file", "new");
+  EXPECT_EQ(bytes_of(folder / "file"), "new");
+  EXPECT_EQ(folder.num_entries(), 1u);
+}
+
+TEST(WriteFileAtomically, ThatFailsKeepsTheOldFileAndLeavesNothingElse) {
+  const ScratchFolder folder;
+  std::filesystem::create_directory(folder.path() / "file");
+  EXPECT_THROW(write_file_atomically(folder / "file", "new"), MachineError);
+  EXPECT_EQ(folder.num_entries(), 1u);
+  EXPECT_THAT(message_of<MachineError>([&] { write_file_atomically(folder / "no/such/folder", "new"); }), HasSubstr("no/such/folder"));
+}
+
+TEST(WriteFileAtomically, KilledAtAnyMomentLeavesTheOldFileOrTheNewOne) {
+  const ScratchFolder folder;
+  const std::string old(1000, 'o'), fresh(3000000, 'n');
+  folder.write("file", old);
+  for (int microseconds = 0; microseconds < 4000; microseconds += 200) {
+    const pid_t child = fork();
+    if (child == 0) {
+      write_file_atomically(folder / "file", fresh);
+      _exit(0);
+    }
+    usleep(static_cast<useconds_t>(microseconds));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    const std::string found = bytes_of(folder / "file");
+    EXPECT_TRUE(found == old || found == fresh) << found.size() << " bytes";
+  }
+}
+
+TEST(FileWriter, SaysThatTheDiskIsFull) {
+  EXPECT_THAT(message_of<MachineError>([] {
+                FileWriter writer("/dev/full");
+                writer.write(std::string(5000000, 'x'));
+              }),
+              AllOf(HasSubstr("/dev/full"), HasSubstr("No space left"), HasSubstr("5000000 bytes")));
+}
+
+TEST(FreeDiskSpace, IsThatOfTheNearestFolderThatIsThere) {
+  const ScratchFolder folder;
+  EXPECT_GT(free_disk_space(folder / "not/there/yet"), 0u);
+}
+
+TEST(MappedFile, HoldsTheBytesOfTheFile) {
+  const ScratchFolder folder;
+  const MappedFile mapped(folder.write("file", "bytes")), nothing(folder.write("nothing", ""));
+  EXPECT_EQ(std::string(mapped.data(), mapped.size()), "bytes");
+  EXPECT_EQ(nothing.size(), 0u);
+  EXPECT_THROW(MappedFile(folder / "none"), DataError);
+}
+
+TEST(Utf8, AcceptsEveryLengthOfCharacter) {
+  EXPECT_EQ(first_invalid_utf8("a\u00e4\u20ac\U0001F600\u2028\U0010FFFF"), std::nullopt);
+}
+
+TEST(Utf8, NamesTheFirstBadByte) {
+  EXPECT_EQ(first_invalid_utf8("ab\xFF"), 2u);
+  EXPECT_EQ(first_invalid_utf8("\xC0\xAF"), 0u) << "overlong";
+  EXPECT_EQ(first_invalid_utf8("x\xE0\x80\xAF"), 1u) << "overlong";
+  EXPECT_EQ(first_invalid_utf8("x\xED\xA0\x80"), 1u) << "surrogate";
+  EXPECT_EQ(first_invalid_utf8("x\xF4\x90\x80\x80"), 1u) << "beyond U+10FFFF";
+  EXPECT_EQ(first_invalid_utf8("\xE2\x82"), 0u) << "cut short";
+  EXPECT_EQ(first_invalid_utf8("\x80"), 0u) << "continuation alone";
+}
+
+/// UTF-8 by its definition: decode a code point the slow way and write it anew.
+bool is_utf8_by_definition(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const auto lead = static_cast<unsigned char>(text[i]);
+    const size_t length = lead < 0x80 ? 1 : lead < 0xC0 ? 9 : lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : lead < 0xF8 ? 4 : 9;
+    if (i + length > text.size()) return false;
+    uint32_t code = length == 1 ? lead : lead & (0xFFu >> (length + 1));
+    for (size_t k = 1; k < length; ++k) {
+      const auto byte = static_cast<unsigned char>(text[i + k]);
+      if (byte < 0x80 || byte > 0xBF) return false;
+      code = code << 6 | (byte & 0x3Fu);
+    }
+    const size_t shortest = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+    if (length != shortest || code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) return false;
+    i += length;
+  }
+  return true;
+}
+
+TEST(Utf8, AgreesWithTheDefinitionOnRandomBytes) {
+  constexpr unsigned char kTelling[] = {0x00, 0x41, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0, 0xC1, 0xC2, 0xDF, 0xE0,
+                                        0xE1, 0xEC, 0xED, 0xEE, 0xEF, 0xF0, 0xF1, 0xF3, 0xF4, 0xF5, 0xF8, 0xFE, 0xFF, 0xA5};
+  RandomStream random(1);
+  for (int round = 0; round < 200000; ++round) {
+    std::string text;
+    for (uint64_t n = random.next_below(6); n > 0; --n) text += static_cast<char>(kTelling[random.next_below(std::size(kTelling))]);
+    const auto bad = first_invalid_utf8(text);
+    ASSERT_EQ(!bad.has_value(), is_utf8_by_definition(text));
+    ASSERT_TRUE(is_utf8_by_definition(text.substr(0, bad.value_or(0))));
+  }
+}
+
+}  // namespace
+}  // namespace lacuna

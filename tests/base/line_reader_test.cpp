@@ -1,0 +1,138 @@
+#include "base/line_reader.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <thread>
+#include <vector>
+
+#include "../base/scratch_folder.h"
+#include "base/error.h"
+
+namespace lacuna {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Lines = std::vector<std::string>;
+
+Lines lines_of(const std::string& path) {
+  Lines lines;
+  std::string line;
+  for (LineReader reader(path); reader.next(line);) lines.push_back(line);
+  return lines;
+}
+
+std::string write_gzip(const ScratchFolder& folder, const std::string& name, const std::string& text) {
+  const gzFile file = gzopen((folder / name).c_str(), "wb");
+  gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
+  gzclose(file);
+  return folder / name;
+}
+
+std::string many_lines() {
+  std::string text;
+  for (int i = 0; i < 30000; ++i) text += "line " + std::to_string(i) + std::string(static_cast<size_t>(i % 70), 'x') + "\n";
+  return text;
+}
+
+TEST(LineReader, GivesLinesWithAndWithoutALastLineEnd) {
+  const ScratchFolder folder;
+  EXPECT_THAT(lines_of(folder.write("a", "one\n\nthree\n")), ElementsAre("one", "", "three"));
+  EXPECT_THAT(lines_of(folder.write("b", "one\ntwo")), ElementsAre("one", "two"));
+  EXPECT_THAT(lines_of(folder.write("c", "\n")), ElementsAre(""));
+  EXPECT_THAT(lines_of(folder.write("d", "x")), ElementsAre("x"));
+  EXPECT_THAT(lines_of(folder.write("e", "")), ElementsAre());
+}
+
+TEST(LineReader, SplitsAtLineFeedsOnly) {
+  const ScratchFolder folder;
+  EXPECT_THAT(lines_of(folder.write("a", "a\u2028b\rc\u0085d\fe\n")), ElementsAre("a\u2028b\rc\u0085d\fe"));
+}
+
+TEST(LineReader, DropsAndCountsCarriageReturnsAtLineEnds) {
+  const ScratchFolder folder;
+  LineReader reader(folder.write("a", "one\r\ntwo\nthree\r\n"));
+  Lines lines(3);
+  for (std::string& line : lines) reader.next(line);
+  EXPECT_THAT(lines, ElementsAre("one", "two", "three"));
+  EXPECT_EQ(reader.carriage_returns(), 2);
+  EXPECT_EQ(reader.line_number(), 3);
+}
+
+TEST(LineReader, ReadsGzipAsPlainWhateverTheName) {
+  const ScratchFolder folder;
+  const std::string text = many_lines();
+  EXPECT_EQ(lines_of(write_gzip(folder, "text", text)), lines_of(folder.write("text.gz", text)));
+}
+
+TEST(LineReader, ReadsGzipOfSeveralMembers) {
+  const ScratchFolder folder;
+  const std::string one = bytes_of(write_gzip(folder, "one", "one\nhalf ")), two = bytes_of(write_gzip(folder, "two", "line\nthree\n"));
+  EXPECT_THAT(lines_of(folder.write("both", one + two)), ElementsAre("one", "half line", "three"));
+}
+
+TEST(LineReader, SaysThatAGzipFileEndsTooEarly) {
+  const ScratchFolder folder;
+  const std::string whole = bytes_of(write_gzip(folder, "whole", many_lines()));
+  const std::string cut = folder.write("cut", whole.substr(0, whole.size() / 2));
+  EXPECT_THAT(message_of<DataError>([&] { lines_of(cut); }), AllOf(HasSubstr(cut), HasSubstr("damaged gzip"), HasSubstr("too early")));
+}
+
+TEST(LineReader, SaysThatAGzipFileIsDamaged) {
+  const ScratchFolder folder;
+  std::string bytes = bytes_of(write_gzip(folder, "whole", many_lines()));
+  bytes[bytes.size() / 2] ^= 0x55;
+  const std::string damaged = folder.write("damaged", bytes);
+  EXPECT_THAT(message_of<DataError>([&] { lines_of(damaged); }), HasSubstr("damaged gzip"));
+}
+
+TEST(LineReader, RefusesALineThatIsNoLine) {
+  const ScratchFolder folder;
+  const std::string file = folder.write("a", "short\n" + std::string(2 << 20, 'x') + "\n");
+  EXPECT_THAT(message_of<DataError>([&] { lines_of(file); }), AllOf(HasSubstr(file + ":2"), HasSubstr("1 MiB")));
+}
+
+TEST(LineReader, NamesLineAndByteOfNulAndInvalidUtf8) {
+  const ScratchFolder folder;
+  LineReader reader(folder.write("a", "fine\nbad\xFF\n"));
+  std::string line;
+  reader.next(line);
+  EXPECT_NO_THROW(reader.require_clean(line));
+  reader.next(line);
+  EXPECT_THAT(message_of<DataError>([&] { reader.require_clean(line); }), AllOf(HasSubstr("a:2"), HasSubstr("byte 4"), HasSubstr("UTF-8")));
+  EXPECT_THAT(message_of<DataError>([&] { reader.require_clean(std::string_view("x\0y", 3)); }),
+              AllOf(HasSubstr("a:2"), HasSubstr("byte 2"), HasSubstr("NUL")));
+}
+
+TEST(LineReader, OfAFolderOrAMissingFileIsAnError) {
+  const ScratchFolder folder;
+  EXPECT_THAT(message_of<DataError>([&] { LineReader reader(folder.path()); }), HasSubstr("is a folder"));
+  EXPECT_THAT(message_of<DataError>([&] { LineReader reader(folder / "none"); }), HasSubstr("No such file"));
+}
+
+TEST(LineReader, GivesALineOfAPipeAsSoonAsItIsThere) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  LineReader reader("/dev/fd/" + std::to_string(ends[0]));
+  EXPECT_TRUE(reader.would_wait());
+  ASSERT_EQ(write(ends[1], "one\ntwo\nhal", 11), 11);
+  EXPECT_FALSE(reader.would_wait());
+  std::string line;
+  ASSERT_TRUE(reader.next(line));  // would wait for ever if it wanted a full buffer
+  EXPECT_EQ(line, "one");
+  EXPECT_FALSE(reader.would_wait());
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_TRUE(reader.would_wait());
+  close(ends[1]);
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(line, "hal");
+  EXPECT_FALSE(reader.next(line));
+  close(ends[0]);
+}
+
+}  // namespace
+}  // namespace lacuna
