@@ -1,0 +1,50 @@
+#include "cli/attention_statistics.h"
+
+#include <cmath>
+
+namespace lacuna {
+namespace {
+
+constexpr double kEntropyUnit = 0x1p-32;
+
+double entropy_of(std::span<const float> weights) {
+  double sum = 0, sum_of_logs = 0;
+  for (const float weight : weights) {
+    const double p = std::abs(static_cast<double>(weight));
+    if (p == 0) continue;
+    sum += p;
+    sum_of_logs += p * std::log(p);
+  }
+  return sum > 0 ? std::log(sum) - sum_of_logs / sum : 0;
+}
+
+}  // namespace
+
+AttentionStatistics::AttentionStatistics(int64_t num_layers) : places_(static_cast<size_t>(num_layers * kSites)) {}
+
+void AttentionStatistics::see(int layer, AttentionSite site, int, int64_t, int64_t, std::span<const float> weights,
+                              std::span<const int32_t>) {
+  const size_t index = static_cast<size_t>(layer * kSites + static_cast<int>(site));
+  if (index >= places_.size() || weights.empty()) return;
+  Place& place = places_[index];
+  int64_t zeros = 0;
+  for (const float weight : weights) zeros += weight == 0;
+  place.rows += 1;
+  place.weights += static_cast<int64_t>(weights.size());
+  place.zeros += zeros;
+  place.entropy += std::llround(entropy_of(weights) / kEntropyUnit);
+}
+
+std::map<std::string, double> AttentionStatistics::values() const {
+  std::map<std::string, double> values;
+  for (size_t index = 0; index < places_.size(); ++index) {
+    const Place& place = places_[index];
+    if (place.rows == 0) continue;
+    const std::string name = std::string(name_of(kAttentionSites[index % kSites])) + "." + std::to_string(index / kSites);
+    values[name + ".sparsity"] = static_cast<double>(place.zeros) / static_cast<double>(place.weights);
+    values[name + ".entropy"] = static_cast<double>(place.entropy) * kEntropyUnit / static_cast<double>(place.rows);
+  }
+  return values;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "attention/probe.h"
+
+namespace lacuna {
+
+/// Sparsity and entropy of attention, by layer and site, over all rows it sees. Sums are of whole numbers, so they do not depend on the
+/// order in which threads come.
+class AttentionStatistics : public AttentionProbe {
+ public:
+  explicit AttentionStatistics(int64_t num_layers);
+
+  void see(int layer, AttentionSite site, int head, int64_t sentence, int64_t query, std::span<const float> weights,
+           std::span<const int32_t> key_positions) override;
+
+  /// `encoder_self.0.sparsity`: share of weights that are exactly 0; `encoder_self.0.entropy`: mean over rows of -Σ p ln p in nats, p the
+  /// weights' magnitudes made to sum to 1 (rows of zeros count as 0). Places that saw no row are left out.
+  std::map<std::string, double> values() const;
+
+ private:
+  struct Place {
+    std::atomic<int64_t> rows = 0, weights = 0, zeros = 0;
+    std::atomic<int64_t> entropy = 0;  ///< in units of 2^-32 nats
+  };
+  static constexpr int kSites = 3;
+
+  std::vector<Place> places_;  ///< [layers * 3]
+};
+
+}  // namespace lacuna

@@ -1,0 +1,64 @@
+#include "checkpoint/average.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "base/log.h"
+#include "base/spelling.h"
+#include "checkpoint/run_folder.h"
+#include "cli/command_line.h"
+#include "cli/verb.h"
+#include "config/load.h"
+#include "train/training_state.h"
+
+namespace lacuna {
+namespace {
+
+struct AverageOptions {
+  std::string output;
+  std::vector<std::string> inputs;
+  int64_t last = 0, best = 0;
+};
+
+void declare(CLI::App& app, AverageOptions& options) {
+  app.add_option("-o,--output", options.output, "Folder of the averaged checkpoint; an old one is replaced")->required();
+  app.add_option("checkpoints", options.inputs, "A run folder with --last or --best, or the checkpoints themselves")->required();
+  auto* last = app.add_option("--last", options.last, "Average the last so many checkpoints of a run")->check(CLI::PositiveNumber);
+  app.add_option("--best", options.best, "Average the so many best checkpoints of a run, by its train.metric")
+      ->check(CLI::PositiveNumber)
+      ->excludes(last);
+}
+
+std::vector<std::string> chosen(const AverageOptions& options) {
+  if (options.last == 0 && options.best == 0) return options.inputs;
+  if (options.inputs.size() != 1) {
+    throw UsageError(fmt::format("lacuna average: {} names a run's checkpoints, so it takes one run folder; there are {}: {}",
+                                 options.last > 0 ? "--last" : "--best", options.inputs.size(), join(options.inputs)));
+  }
+  const std::string& run = options.inputs.front();
+  if (options.last > 0) return last_checkpoints(run, options.last);
+  const std::string newest = newest_checkpoint_of(run);
+  if (newest.empty()) throw CheckpointError(run + " holds no checkpoints (folders named step_N)");
+  const ValidMetric metric = options_from_yaml(load_checkpoint(newest).config_yaml, newest + "/config.yaml").train.metric;
+  return best_checkpoints(run, options.best, score_name(metric), lower_is_better(metric));
+}
+
+int run(const std::vector<std::string>& arguments) {
+  CLI::App app("Averages the weights of checkpoints, which translates better than any one of them.", "lacuna average");
+  AverageOptions options;
+  declare(app, options);
+  if (!parse_command_line(app, arguments)) return 0;
+  const std::vector<std::string> paths = chosen(options);
+  const int64_t wanted = std::max(options.last, options.best);
+  if (static_cast<int64_t>(paths.size()) < wanted) log_warning("only {} checkpoints are there, {} were asked for", paths.size(), wanted);
+  save_checkpoint(options.output, average_checkpoints(paths));
+  log_info("averaged {} into {}", join(paths), options.output);
+  return 0;
+}
+
+}  // namespace
+
+Verb average_verb() {
+  return {"average", "average the weights of checkpoints", run};
+}
+
+}  // namespace lacuna

@@ -1,0 +1,141 @@
+#include "cli/training_log.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<int64_t> resumed_step(const TrainingState& state) {
+  return state.step > 0 ? std::optional(state.step) : std::nullopt;
+}
+
+std::string listed(const Scores& scores) {
+  std::string text;
+  for (const char* const name : {"loss", "ppl", "bleu", "chrf"})
+    if (const auto found = scores.find(name); found != scores.end())
+      text += fmt::format("{}{} {:.{}f}", text.empty() ? "" : ", ", name, found->second, name == std::string("loss") ? 4 : 2);
+  return text;
+}
+
+}  // namespace
+
+TrainingLog::TrainingLog(const std::string& run, const TrainingState& state, const RunLength& length)
+    : metrics_(fs::path(run) / "metrics.jsonl", resumed_step(state)),
+      tensorboard_(fs::path(run) / "tensorboard", resumed_step(state)),
+      length_(length),
+      share_at_start_(share_done(state)),
+      is_terminal_(stderr_is_terminal()) {}
+
+void TrainingLog::progress(const TrainingProgress& line) {
+  last_ = line;
+  hide_bar();
+  log_info(
+      "step {}, epoch {}, loss {:.4f}, ppl {:.2f}, accuracy {:.3f}, gradient norm {:.3f}, lr {:.3e}, {:.0f} tokens/s, data wait {:.1f} %",
+      line.step, line.epoch, line.loss_per_token, std::exp(line.nll_per_token), line.accuracy, line.gradient_norm, line.lr,
+      line.tokens_per_second, 100 * line.data_wait);
+  record("train", line.step,
+         {{"epoch", static_cast<double>(line.epoch)},
+          {"loss", line.loss_per_token},
+          {"nll", line.nll_per_token},
+          {"ppl", std::exp(line.nll_per_token)},
+          {"accuracy", line.accuracy},
+          {"gradient_norm", line.gradient_norm},
+          {"lr", line.lr},
+          {"tokens_per_second", line.tokens_per_second},
+          {"tokens_per_update", line.tokens_per_update},
+          {"data_wait", line.data_wait},
+          {"skipped_updates", static_cast<double>(line.skipped_updates)}});
+}
+
+void TrainingLog::validation(int64_t step, const Evaluation& evaluation, const EvaluationSet& set, int64_t num_samples, bool is_first) {
+  hide_bar();
+  log_info("validation after step {} on {}: {}{}", step, evaluation.name, listed(evaluation.scores),
+           evaluation.signature.empty() ? "" : " (" + evaluation.signature + ")");
+  const int64_t shown = is_first ? std::min(num_samples, static_cast<int64_t>(evaluation.hypotheses.size())) : 0;
+  for (int64_t i = 0; i < shown; ++i) {
+    const size_t line = static_cast<size_t>(i);
+    log_info("  source      {}", set.src_lines[line]);
+    log_info("  translation {}", evaluation.hypotheses[line]);
+    log_info("  reference   {}", set.tgt_lines[line]);
+  }
+  record("valid", step, evaluation.scores, evaluation.name);
+}
+
+void TrainingLog::attention(int64_t step, const std::map<std::string, double>& statistics) {
+  record("attention", step, statistics);
+}
+
+void TrainingLog::test(int64_t step, const Evaluation& evaluation, const std::string& weights) {
+  hide_bar();
+  log_info("test set {} with {}: {} ({})", evaluation.name, weights, listed(evaluation.scores), evaluation.signature);
+  record("test", step, evaluation.scores, evaluation.name);
+}
+
+void TrainingLog::update(const TrainingState& state) {
+  if (!is_terminal_ || Clock::now() - last_drawn_ < std::chrono::milliseconds(200)) return;
+  last_drawn_ = Clock::now();
+  constexpr int kWidth = 30;
+  const int filled = static_cast<int>(kWidth * share_done(state));
+  std::string bar(static_cast<size_t>(filled), '#');
+  bar.resize(kWidth, '.');
+  std::fputs(fmt::format("\r[{}] step {}, {:.0f} tokens/s, loss {:.3f}, lr {:.2e}{}\x1b[K", bar, state.step, last_.tokens_per_second,
+                         last_.loss_per_token, last_.lr, time_left(state))
+                 .c_str(),
+             stderr);
+  bar_is_shown_ = true;
+}
+
+void TrainingLog::warn(const std::string& text) {
+  hide_bar();
+  log_warning("{}", text);
+}
+
+void TrainingLog::say(const std::string& text) {
+  hide_bar();
+  log_info("{}", text);
+}
+
+void TrainingLog::record(const std::string& kind, int64_t step, const std::map<std::string, double>& values, const std::string& set) {
+  nlohmann::ordered_json line = {{"step", step}, {"kind", kind}};
+  if (!set.empty()) line["set"] = set;
+  const std::string group = kind + "/" + (set.empty() ? "" : set + "/");
+  for (const auto& [name, value] : values) {
+    line[name] = value;
+    tensorboard_.scalar(group + name, value, step);
+  }
+  metrics_.write(line);
+  tensorboard_.flush();
+}
+
+void TrainingLog::hide_bar() {
+  if (bar_is_shown_) std::fputs("\r\x1b[K", stderr);
+  bar_is_shown_ = false;
+}
+
+double TrainingLog::share_done(const TrainingState& state) const {
+  double share = 0;
+  if (length_.max_steps > 0) share = static_cast<double>(state.step) / static_cast<double>(length_.max_steps);
+  if (length_.max_epochs > 0)
+    share = std::max(share, static_cast<double>(state.tgt_tokens) / static_cast<double>(length_.max_epochs * length_.tgt_tokens_per_epoch));
+  return std::min(share, 1.0);
+}
+
+std::string TrainingLog::time_left(const TrainingState& state) const {
+  const double done = share_done(state) - share_at_start_;
+  if (done <= 0) return "";
+  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  const auto left = static_cast<int64_t>(seconds / done * (1 - share_done(state)));
+  return fmt::format(", {}:{:02}:{:02} left", left / 3600, left / 60 % 60, left % 60);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+
+#include "cli/validation.h"
+#include "train/metrics_log.h"
+#include "train/tensorboard.h"
+#include "train/trainer.h"
+
+namespace lacuna {
+
+/// How far a run is to go, for the progress bar; 0 = no limit.
+struct RunLength {
+  int64_t max_steps = 0, max_epochs = 0;
+  int64_t tgt_tokens_per_epoch = 0;
+};
+
+/// All that a run says while it trains: lines on stderr and in train.log, records in metrics.jsonl, curves for TensorBoard, and on a
+/// terminal a progress bar.
+class TrainingLog {
+ public:
+  /// `state`: where the run stands now; what the files say of later steps is forgotten.
+  TrainingLog(const std::string& run, const TrainingState& state, const RunLength& length);
+  ~TrainingLog() { hide_bar(); }
+
+  void progress(const TrainingProgress& progress);
+  void validation(int64_t step, const Evaluation& evaluation, const EvaluationSet& set, int64_t num_samples, bool is_first);
+  void attention(int64_t step, const std::map<std::string, double>& statistics);
+  void test(int64_t step, const Evaluation& evaluation, const std::string& weights);
+  /// A moment to draw the progress bar.
+  void update(const TrainingState& state);
+  void warn(const std::string& text);
+  void say(const std::string& text);
+
+ private:
+  void record(const std::string& kind, int64_t step, const std::map<std::string, double>& values, const std::string& set = "");
+  void hide_bar();
+  double share_done(const TrainingState& state) const;
+  std::string time_left(const TrainingState& state) const;
+
+  using Clock = std::chrono::steady_clock;
+
+  MetricsLog metrics_;
+  TensorBoardWriter tensorboard_;
+  RunLength length_;
+  double share_at_start_;
+  Clock::time_point start_ = Clock::now(), last_drawn_{};
+  TrainingProgress last_;
+  bool is_terminal_, bar_is_shown_ = false;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,245 @@
+#include "cli/training_run.h"
+
+#include <ATen/ATen.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/interrupt.h"
+#include "base/log.h"
+#include "checkpoint/average.h"
+#include "checkpoint/run_folder.h"
+#include "config/load.h"
+#include "data/batch_stream.h"
+#include "train/auto_batch.h"
+#include "train/transformer_loss.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string in_words(TrainingEnd end, const TrainingState& state, const TrainOptions& options) {
+  switch (end) {
+    case TrainingEnd::kMaxSteps:
+      return fmt::format("step {} >= train.max_steps ({})", state.step, options.max_steps);
+    case TrainingEnd::kMaxEpochs:
+      return fmt::format("epoch {} >= train.max_epochs ({})", state.position.epoch, options.max_epochs);
+    case TrainingEnd::kMaxHours:
+      return fmt::format("{:.2f} hours >= train.max_hours ({})", state.hours, options.max_hours);
+    case TrainingEnd::kNoImprovement:
+      return fmt::format("step {}: no better {} in {} validations since step {}", state.step, score_name(options.metric),
+                         state.scores.since_best, state.scores.best_step);
+    case TrainingEnd::kInterrupted:
+      return fmt::format("step {}: interrupted", state.step);
+  }
+  return "";
+}
+
+std::string lines_of(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+void write_hypotheses(const fs::path& file, const Evaluation& evaluation) {
+  fs::create_directories(file.parent_path());
+  write_file_atomically(file, lines_of(evaluation.hypotheses));
+}
+
+/// A model that goes on from another checkpoint reads and writes with that one's vocabularies, unless the configuration names some.
+void bring_vocabularies(const Vocabularies& vocabularies, const DataOptions& data, const fs::path& run) {
+  const bool names_some = !data.spm_model.empty() || !data.src_spm_model.empty() || data.tokenizer == Tokenizer::kNone;
+  if (names_some || !vocabularies.src->is_sentencepiece()) return;
+  if (vocabularies.shared()) return write_file_atomically(run / "spm.model", vocabularies.src->serialized());
+  write_file_atomically(run / "spm.src.model", vocabularies.src->serialized());
+  write_file_atomically(run / "spm.tgt.model", vocabularies.tgt->serialized());
+}
+
+void require_same_pieces(const Vocabulary& ours, const Vocabulary& theirs, const std::string& side, const std::string& place) {
+  bool same = ours.size() == theirs.size();
+  for (TokenId id = 0; same && id < ours.size(); ++id) same = ours.piece(id) == theirs.piece(id);
+  if (!same)
+    throw DataError("train.init_from: the " + side + " vocabulary of " + place +
+                    " is not that of this configuration. Use its vocabulary (name none in `data`, or the same file)");
+}
+
+}  // namespace
+
+TrainingRun::TrainingRun(Options options) : options_(std::move(options)) {
+  if (options_.run.empty()) throw ConfigError("run is empty; expected the folder that training writes to: run: runs/mine");
+  prepare_run_folder(options_);
+  log_to_file((fs::path(options_.run) / "train.log").string());
+  find_start();
+  open_evaluation_sets();
+}
+
+/// The newest checkpoint of the run, or train.init_from, or the beginning.
+void TrainingRun::find_start() {
+  std::optional<ResumePoint> point = find_resume_point(options_.run);
+  is_resumed_ = point.has_value();
+  const bool starts_from_another = !is_resumed_ && !options_.train.init_from.empty();
+  if (starts_from_another) {
+    point = initial_point(options_.train);
+    bring_vocabularies(point->checkpoint.vocabularies, options_.data, options_.run);
+  }
+  open_data();
+  make_model();
+  if (!point) return choose_batch_tokens();
+  require_same_pieces(*data_.vocabularies.src, *point->checkpoint.vocabularies.src, "source", point->path);
+  require_same_pieces(*data_.vocabularies.tgt, *point->checkpoint.vocabularies.tgt, "target", point->path);
+  load_weights(*model_, point->checkpoint.weights, point->path);  // for its words, where they do not fit
+  start_ = point->state;
+  check_corpus(start_, data_.fingerprint, options_.train.reset, point->path);
+  choose_batch_tokens();
+  restore(*optimizer_, *point, is_resumed_ ? std::vector<std::string>() : options_.train.reset);
+  if (starts_from_another) log_info("starting from {}", point->path);
+}
+
+void TrainingRun::open_data() {
+  data_ = open_training_data(options_.data, options_.run, options_.train.batch_tokens.value.value_or(0), options_.seed_value());
+  start_.corpus_fingerprint = data_.fingerprint;
+}
+
+void TrainingRun::make_model() {
+  model_ = std::make_shared<Transformer>(options_.model, sizes_of(data_.vocabularies), options_.seed_value());
+  model_->to(at::Device(options_.device));
+  model_->train();
+  std::vector<std::pair<std::string, Tensor>> parameters;
+  for (const auto& parameter : model_->named_parameters()) parameters.emplace_back(parameter.key(), parameter.value());
+  optimizer_ = std::make_unique<Optimizer>(FlatParameters(parameters), options_.train);
+}
+
+/// `train.batch_tokens: auto`, once: the number found is part of the run's configuration from then on.
+void TrainingRun::choose_batch_tokens() {
+  if (!options_.train.batch_tokens.value) {
+    if (options_.device != "cpu")
+      throw ConfigError("train.batch_tokens is auto, which measures the CPU's memory; give a number for " + options_.device);
+    const LossFunction loss = transformer_loss(model_, options_.train.label_smoothing, options_.device);
+    const MemoryFit fit = fit_batch_to_memory(loss, *optimizer_, options_.data.max_length, model_->sizes());
+    log_info("batch_tokens: auto: {} tokens ({:.1f} KiB each, {:.1f} GiB free)", fit.batch_tokens,
+             static_cast<double>(fit.bytes_per_token) / 1024, static_cast<double>(fit.available) / (1 << 30));
+    options_.train.batch_tokens.value = fit.batch_tokens;
+  }
+  data_.plan.batch_tokens = *options_.train.batch_tokens.value;
+}
+
+void TrainingRun::open_evaluation_sets() {
+  const auto load = [&](const std::vector<CorpusOptions>& corpora) {
+    std::vector<EvaluationSet> sets;
+    for (const CorpusOptions& corpus : corpora)
+      sets.push_back(load_evaluation_set(corpus, options_.data, data_.vocabularies, data_.plan.batch_tokens));
+    return sets;
+  };
+  validation_sets_ = load(options_.data.valid);
+  test_sets_ = load(options_.data.test);
+  const bool translates = (!validation_sets_.empty() && options_.train.valid_translate) || !test_sets_.empty();
+  std::optional<Scorer> scorer;
+  if (translates) scorer = find_sacrebleu(options_.sacrebleu);
+  validator_ = std::make_unique<Validator>(model_, data_.vocabularies, options_, scorer);
+}
+
+void TrainingRun::write_configuration() const {
+  write_file_atomically(fs::path(options_.run) / "config.yaml", to_yaml(options_));
+}
+
+void TrainingRun::describe() const {
+  const TrainOptions& train = options_.train;
+  log_info("{}: {} parameters, {} threads, device {}", options_.run, optimizer_->num_parameters(), at::get_num_threads(), options_.device);
+  log_info("effective batch: {} tokens ({} a batch x {} batches an update)", *train.batch_tokens.value * train.update_freq,
+           *train.batch_tokens.value, train.update_freq);
+  log_info("an epoch: {} sentence pairs, {} source and {} target tokens", data_.summary.kept, data_.summary.src_tokens,
+           data_.summary.tgt_tokens);
+  if (is_resumed_) log_info("going on after step {} (epoch {}, batch {})", start_.step, start_.position.epoch + 1, start_.position.batch);
+}
+
+int TrainingRun::execute() {
+  const std::unique_ptr<BatchStream> stream = make_batch_stream(data_.plan, start_.position);
+  keeper_ = std::make_unique<CheckpointKeeper>(options_.run, options_.train, to_yaml(options_), data_.vocabularies, *optimizer_);
+  const RunLength length = {options_.train.max_steps, options_.train.max_epochs, data_.summary.tgt_tokens};
+  log_ = std::make_unique<TrainingLog>(options_.run, start_, length);
+  Trainer trainer(options_.train, options_.seed_value(), transformer_loss(model_, options_.train.label_smoothing, options_.device), *stream,
+                  *optimizer_, LearningRate(options_.train, options_.model.d_model), hooks(), start_);
+  trainer_ = &trainer;
+  keeper_->tidy();
+  keeper_->require_disk_room();
+  write_configuration();
+  if (const auto end = trainer.end(); end && is_complete()) {
+    log_->say("already at " + in_words(*end, trainer.state(), options_.train) + ": nothing to do");
+    return 0;
+  }
+  describe();
+  const TrainingEnd end = trainer.run();
+  log_->say((end == TrainingEnd::kInterrupted ? "stopped at " : "training ended at ") + in_words(end, trainer.state(), options_.train));
+  return complete(trainer);
+}
+
+TrainerHooks TrainingRun::hooks() {
+  TrainerHooks hooks;
+  hooks.log = [this](const TrainingProgress& progress) { log_->progress(progress); };
+  if (!validation_sets_.empty()) hooks.validate = [this] { return validate(); };
+  hooks.save = [this](const TrainingState& state, const Scores& scores, bool is_scheduled) { keeper_->save(state, scores, is_scheduled); };
+  hooks.is_interrupted = [] { return interrupt_signal() != 0; };
+  hooks.on_update = [this](const TrainingState& state) { log_->update(state); };
+  hooks.warn = [this](const std::string& text) { log_->warn(text); };
+  return hooks;
+}
+
+/// The scores of the first set decide; those of others are named after their set: "newstest.bleu".
+std::optional<Scores> TrainingRun::validate() {
+  const int64_t step = trainer_->state().step;
+  TranslateOptions search = options_.translate;
+  search.beam_size = options_.train.valid_beam_size;
+  search.n_best = 1;
+  Scores scores;
+  for (const EvaluationSet& set : validation_sets_) {
+    const bool is_first = &set == &validation_sets_.front();
+    const std::optional<Evaluation> evaluation = validator_->evaluate(set, search, options_.train.valid_translate);
+    if (!evaluation) return {};
+    log_->validation(step, *evaluation, set, options_.train.num_samples, is_first);
+    for (const auto& [name, score] : evaluation->scores) scores[is_first ? name : set.name + "." + name] = score;
+    if (options_.train.valid_translate)
+      write_hypotheses(fs::path(options_.run) / "valid" / fmt::format("{}step_{}.hyp", is_first ? "" : set.name + ".", step), *evaluation);
+  }
+  log_->attention(step, validator_->attention_statistics(validation_sets_.front()));
+  return scores;
+}
+
+/// Whether what follows training is done too.
+bool TrainingRun::is_complete() const {
+  return options_.train.average_last == 0 || fs::exists(fs::path(options_.run) / "averaged");
+}
+
+int TrainingRun::complete(const Trainer& trainer) {
+  if (trainer.end()) {
+    average_last();
+    if (interrupt_signal() == 0) score_test_sets();
+  }
+  return interrupt_signal() == 0 ? 0 : 128 + interrupt_signal();
+}
+
+void TrainingRun::average_last() {
+  if (options_.train.average_last == 0) return;
+  const std::vector<std::string> paths = last_checkpoints(options_.run, options_.train.average_last);
+  const std::string output = (fs::path(options_.run) / "averaged").string();
+  save_checkpoint(output, average_checkpoints(paths));
+  log_->say(fmt::format("averaged the last {} checkpoints into {}", paths.size(), output));
+}
+
+void TrainingRun::score_test_sets() {
+  if (test_sets_.empty()) return;
+  const std::string place = resolve_checkpoint(options_.run);
+  const CheckpointContents contents = load_checkpoint(place);
+  load_weights(*model_, contents.translating_weights(), place);
+  for (const EvaluationSet& set : test_sets_) {
+    const std::optional<Evaluation> evaluation = validator_->evaluate(set, options_.translate, /*translates=*/true);
+    if (!evaluation) return;
+    log_->test(contents.info.step, *evaluation, place);
+    write_hypotheses(fs::path(options_.run) / "test" / (set.name + ".hyp"), *evaluation);
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/training_log.h"
+#include "cli/validation.h"
+#include "config/options.h"
+#include "data/batch.h"
+#include "data/training_data.h"
+#include "train/checkpoint_keeper.h"
+#include "train/resume.h"
+#include "train/trainer.h"
+
+namespace lacuna {
+
+/// A whole run of `lacuna train`: everything a configuration names, put together, and trained from where its run folder stands.
+class TrainingRun {
+ public:
+  /// Reads data, makes the model, and finds where to go on. Throws what any of it finds wrong, before anything is trained.
+  explicit TrainingRun(Options options);
+
+  /// Trains, averages, scores the test sets. The exit code: 0, or 128 + the signal that ended it.
+  int execute();
+
+ private:
+  void open_data();
+  void make_model();
+  void find_start();
+  void choose_batch_tokens();
+  void open_evaluation_sets();
+  void write_configuration() const;
+  void describe() const;
+
+  TrainerHooks hooks();
+  std::optional<Scores> validate();
+  bool is_complete() const;
+  int complete(const Trainer& trainer);
+  void average_last();
+  void score_test_sets();
+
+  Options options_;
+  TrainingData data_;
+  std::shared_ptr<Transformer> model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  TrainingState start_;
+  bool is_resumed_ = false;
+  std::vector<EvaluationSet> validation_sets_, test_sets_;
+  std::unique_ptr<Validator> validator_;
+  std::unique_ptr<CheckpointKeeper> keeper_;
+  std::unique_ptr<TrainingLog> log_;
+  const Trainer* trainer_ = nullptr;  ///< while `execute` runs
+};
+
+}  // namespace lacuna

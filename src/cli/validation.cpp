@@ -1,0 +1,86 @@
+#include "cli/validation.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/interrupt.h"
+#include "cli/attention_statistics.h"
+#include "search/translator.h"
+#include "train/transformer_loss.h"
+
+namespace lacuna {
+namespace {
+
+constexpr size_t kLinesAtATime = 512;  ///< translated between two looks for an interruption
+
+/// Evaluation mode for as long as it lives.
+class Evaluating {
+ public:
+  explicit Evaluating(Transformer& model) : model_(model), was_training_(model.is_training()) { model_.eval(); }
+  ~Evaluating() { model_.train(was_training_); }
+
+ private:
+  Transformer& model_;
+  bool was_training_;
+  at::NoGradGuard no_gradients_;
+};
+
+}  // namespace
+
+Validator::Validator(std::shared_ptr<Transformer> model, Vocabularies vocabularies, const Options& options, std::optional<Scorer> scorer)
+    : model_(std::move(model)),
+      vocabularies_(std::move(vocabularies)),
+      options_(options),
+      scorer_(std::move(scorer)),
+      loss_(transformer_loss(model_, options.train.label_smoothing, options.device)) {}
+
+std::optional<Evaluation> Validator::evaluate(const EvaluationSet& set, const TranslateOptions& search, bool translates) const {
+  const Evaluating mode(*model_);
+  const std::optional<double> nll = nll_per_token(set);
+  if (!nll) return {};
+  Evaluation evaluation{.name = set.name, .scores = {{"loss", *nll}, {"ppl", std::exp(*nll)}}, .hypotheses = {}, .signature = ""};
+  if (!translates) return evaluation;
+  std::optional<std::vector<std::string>> hypotheses = translate(set.src_lines, search);
+  if (!hypotheses) return {};
+  evaluation.hypotheses = std::move(*hypotheses);
+  const ScoreOptions scoring = {.metrics = {"bleu", "chrf"}, .tgt_lang = options_.data.tgt_lang};
+  const CorpusScores scores = score_lines(*scorer_, evaluation.hypotheses, {set.tgt_lines}, scoring);
+  for (const auto& [name, score] : scores.all()) evaluation.scores[name] = score.score;
+  evaluation.signature = scores.bleu->signature;
+  return evaluation;
+}
+
+std::optional<double> Validator::nll_per_token(const EvaluationSet& set) const {
+  double nll = 0;
+  int64_t tokens = 0;
+  for (const BatchPtr& batch : set.batches) {
+    if (interrupt_signal() != 0) return {};
+    const LossSums sums = loss_(*batch, {});
+    nll += sums.nll.item<double>();
+    tokens += sums.tokens;
+  }
+  return nll / static_cast<double>(std::max<int64_t>(tokens, 1));
+}
+
+std::optional<std::vector<std::string>> Validator::translate(const std::vector<std::string>& lines, const TranslateOptions& search) const {
+  TransformerStepModel step_model(model_);
+  std::vector<std::string> translations;
+  for (size_t begin = 0; begin < lines.size(); begin += kLinesAtATime) {
+    if (interrupt_signal() != 0) return {};
+    const auto first = lines.begin() + static_cast<std::ptrdiff_t>(begin);
+    const auto last = lines.begin() + static_cast<std::ptrdiff_t>(std::min(begin + kLinesAtATime, lines.size()));
+    for (std::string& text : translate_lines(step_model, vocabularies_, {first, last}, search)) translations.push_back(std::move(text));
+  }
+  return translations;
+}
+
+std::map<std::string, double> Validator::attention_statistics(const EvaluationSet& set) const {
+  const Evaluating mode(*model_);
+  AttentionStatistics statistics(std::max(options_.model.encoder_layers, options_.model.decoder_layers));
+  if (!set.batches.empty()) loss_(*set.batches.front(), {.probe = &statistics});
+  return statistics.values();
+}
+
+}  // namespace lacuna

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/options.h"
+#include "data/evaluation_set.h"
+#include "metrics/sacrebleu.h"
+#include "model/transformer.h"
+#include "search/step_model.h"
+#include "train/trainer.h"
+
+namespace lacuna {
+
+/// What evaluating a set found.
+struct Evaluation {
+  std::string name;
+  Scores scores;                        ///< "loss" (unsmoothed nats per target token), "ppl", "bleu", "chrf"
+  std::vector<std::string> hypotheses;  ///< if it was translated
+  std::string signature;                ///< of BLEU, if it was translated
+};
+
+/// Scores a model on sets of sentences: by its loss, and by beam search and sacreBLEU. An interruption ends any of it early: then there is
+/// no result.
+class Validator {
+ public:
+  /// `scorer` is needed only where sets are translated.
+  Validator(std::shared_ptr<Transformer> model, Vocabularies vocabularies, const Options& options, std::optional<Scorer> scorer);
+
+  std::optional<Evaluation> evaluate(const EvaluationSet& set, const TranslateOptions& search, bool translates) const;
+  /// Sparsity and entropy of the attention of every layer and site on the set's first batch.
+  std::map<std::string, double> attention_statistics(const EvaluationSet& set) const;
+
+ private:
+  std::optional<double> nll_per_token(const EvaluationSet& set) const;
+  std::optional<std::vector<std::string>> translate(const std::vector<std::string>& lines, const TranslateOptions& search) const;
+
+  std::shared_ptr<Transformer> model_;
+  Vocabularies vocabularies_;
+  Options options_;
+  std::optional<Scorer> scorer_;
+  LossFunction loss_;
+};
+
+}  // namespace lacuna

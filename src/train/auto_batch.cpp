@@ -1,0 +1,80 @@
+#include "train/auto_batch.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <fstream>
+#include <limits>
+#include <sstream>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace lacuna {
+namespace {
+
+constexpr int64_t kSmallProbe = 1024, kLargeProbe = 4096;  ///< tokens
+constexpr int64_t kLeastTokens = 256, kMostTokens = 32768;
+constexpr double kUsedShare = 0.7;  ///< of the free memory; the rest is for validation, the system and others
+
+/// A number of a file such as /proc/meminfo: the one behind `name`, or the first if that is empty.
+std::optional<uint64_t> number_in(const char* file, const std::string& name) {
+  std::ifstream stream(file);
+  for (std::string line; std::getline(stream, line);) {
+    std::istringstream words(line);
+    std::string word;
+    if (!name.empty() && (!(words >> word) || word != name)) continue;
+    uint64_t number = 0;
+    if (words >> number) return number;
+  }
+  return {};
+}
+
+/// The most memory this process has taken so far, once a step on `batch` is done. Rising batches give rising peaks, whatever the allocator
+/// keeps for itself.
+uint64_t peak_after_step(const LossFunction& loss, Optimizer& optimizer, const BatchPtr& batch) {
+  loss(*batch, {.training = true}).loss.backward();
+  optimizer.zero_gradients();
+  return number_in("/proc/self/status", "VmHWM:").value_or(0) * 1024;
+}
+
+}  // namespace
+
+BatchPtr random_batch(int64_t tokens, int64_t sentence_length, const VocabularySizes& vocabulary) {
+  RandomStream random(mix(1, 2));
+  auto batch = std::make_shared<Batch>();
+  std::vector<int32_t> lengths;
+  for (int64_t left = tokens; left > 0; left -= sentence_length) {
+    const int64_t length = std::min(left, sentence_length);
+    lengths.push_back(static_cast<int32_t>(length));
+    const auto fill = [&](std::vector<TokenId>& ids, int64_t size) {
+      for (int64_t i = 1; i < length; ++i) ids.push_back(static_cast<TokenId>(3 + random.next_below(static_cast<uint64_t>(size - 3))));
+      ids.push_back(kEos);
+    };
+    fill(batch->src, vocabulary.src);
+    fill(batch->tgt, vocabulary.tgt);
+  }
+  batch->src_shape = batch->tgt_shape = std::make_shared<const RaggedShape>(RaggedShape::of_lengths(lengths));
+  return batch;
+}
+
+uint64_t available_memory() {
+  uint64_t available = number_in("/proc/meminfo", "MemAvailable:").value_or(0) * 1024;
+  const auto limit = number_in("/sys/fs/cgroup/memory.max", ""), used = number_in("/sys/fs/cgroup/memory.current", "");
+  if (limit && used) available = std::min(available, *limit - std::min(*limit, *used));
+  return available;
+}
+
+MemoryFit fit_batch_to_memory(const LossFunction& loss, Optimizer& optimizer, int64_t sentence_length, const VocabularySizes& vocabulary) {
+  std::ofstream("/proc/self/clear_refs") << "5";  // the peak starts anew
+  const uint64_t small = peak_after_step(loss, optimizer, random_batch(kSmallProbe, sentence_length, vocabulary));
+  const uint64_t large = peak_after_step(loss, optimizer, random_batch(kLargeProbe, sentence_length, vocabulary));
+  MemoryFit fit;
+  fit.available = available_memory();
+  fit.bytes_per_token = std::max<uint64_t>((large - small) / (kLargeProbe - kSmallProbe), 1024);
+  const double tokens = kUsedShare * static_cast<double>(fit.available) / static_cast<double>(fit.bytes_per_token);
+  fit.batch_tokens = std::clamp(static_cast<int64_t>(tokens), kLeastTokens, kMostTokens) / 256 * 256;
+  return fit;
+}
+
+}  // namespace lacuna

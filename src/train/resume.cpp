@@ -1,0 +1,167 @@
+#include "train/resume.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "checkpoint/durable_files.h"
+#include "checkpoint/run_folder.h"
+#include "config/load.h"
+#include "config/read_options.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A run may go on when these differ. A dot at the end stands for the whole section.
+constexpr const char* kMayDiffer[] = {
+    "run",
+    "threads",
+    "sacrebleu",
+    "translate.",
+    "data.valid.",
+    "data.test.",
+    "data.cache",
+    "train.reset",
+    "train.reset.",
+    "train.max_steps",
+    "train.max_epochs",
+    "train.max_hours",
+    "train.patience",
+    "train.min_steps",
+    "train.min_improvement",
+    "train.valid_every",
+    "train.save_every",
+    "train.log_every",
+    "train.keep_last",
+    "train.keep_best",
+    "train.average_last",
+    "train.num_samples",
+    "train.overwrite",
+    "train.valid_beam_size",
+};
+constexpr size_t kMostKeysShown = 5;
+
+bool has(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+/// `data.train.3.src`, and tgt and name: files may move, what they hold is compared by fingerprint.
+bool is_corpus_file(const std::string& key) {
+  const std::string prefix = "data.train.";
+  const std::string last = key.substr(key.rfind('.') + 1);
+  return key.rfind(prefix, 0) == 0 && (last == "src" || last == "tgt" || last == "name");
+}
+
+bool may_differ(const std::string& key, const Options& now) {
+  for (const std::string allowed : kMayDiffer)
+    if (key == allowed || (allowed.back() == '.' && key.rfind(allowed, 0) == 0)) return true;
+  return is_corpus_file(key) || (key.rfind("data.train.", 0) == 0 && has(now.train.reset, "data"));
+}
+
+[[noreturn]] void refuse(const std::string& run, const std::vector<ConfigDifference>& found) {
+  std::string text = run + " holds a run of another configuration (there and now):";
+  for (size_t i = 0; i < found.size() && i < kMostKeysShown; ++i) text += "\n  " + found[i].text();
+  if (found.size() > kMostKeysShown) text += "\n  and " + std::to_string(found.size() - kMostKeysShown) + " more";
+  throw ConfigError(text + "\nSet `run` to another folder, or train.overwrite: true to remove that run and start anew");
+}
+
+/// Removes what a run writes, and nothing else.
+void remove_run(const fs::path& run) {
+  for (const RunCheckpoint& checkpoint : checkpoints_of(run.string())) remove_folder(checkpoint.path);
+  for (const char* const name : {"averaged", "best", "last", "valid", "test", "tensorboard", "cache", "metrics.jsonl", "train.log",
+                                 "spm.model", "spm.src.model", "spm.tgt.model", "config.yaml"})
+    fs::remove_all(run / name);
+}
+
+}  // namespace
+
+std::vector<ConfigDifference> forbidden_differences(const Options& stored, const Options& now) {
+  std::vector<ConfigDifference> found = differences(write_options(stored), write_options(now));
+  std::erase_if(found, [&](const ConfigDifference& difference) { return may_differ(difference.key, now); });
+  return found;
+}
+
+void prepare_run_folder(Options& options) {
+  const fs::path run(options.run), config = run / "config.yaml";
+  std::error_code error;
+  fs::create_directories(run, error);
+  if (error || !fs::is_directory(run)) throw MachineError("cannot make the run folder " + options.run + ": " + error.message());
+  remove_leftovers(run);
+  if (!fs::exists(config)) return;
+  const Options stored = options_from_yaml(read_file(config), config.string());
+  Options now = options;
+  if (!now.train.batch_tokens.value) now.train.batch_tokens = stored.train.batch_tokens;
+  const std::vector<ConfigDifference> found = forbidden_differences(stored, now);
+  if (found.empty()) {
+    options = now;
+  } else {
+    if (!options.train.overwrite) refuse(options.run, found);
+    remove_run(run);
+  }
+}
+
+std::optional<ResumePoint> find_resume_point(const std::string& run) {
+  ResumePoint point;
+  point.path = newest_checkpoint_of(run);
+  if (point.path.empty()) return {};
+  point.checkpoint = load_checkpoint(point.path, /*with_trainer_state=*/true);
+  point.state = TrainingState::from_json(point.checkpoint.trainer_json, point.path);
+  return point;
+}
+
+ResumePoint initial_point(const TrainOptions& options) {
+  ResumePoint point;
+  point.path = resolve_checkpoint(options.init_from);
+  const bool keeps_state =
+      !(has(options.reset, "optimizer") && has(options.reset, "lr") && has(options.reset, "data") && has(options.reset, "best"));
+  if (keeps_state && !has_trainer_state(point.path)) {
+    throw CheckpointError("train.init_from: " + point.path +
+                          " holds weights only. Set train.reset: [optimizer, lr, data, best] to start from its weights alone, or name the "
+                          "newest checkpoint of a run");
+  }
+  point.checkpoint = load_checkpoint(point.path, keeps_state);
+  TrainingState before;
+  if (keeps_state) before = TrainingState::from_json(point.checkpoint.trainer_json, point.path);
+  if (!has(options.reset, "optimizer")) point.state.optimizer_updates = before.optimizer_updates;
+  if (!has(options.reset, "lr")) {
+    point.state.step = before.step;
+    point.state.scores.decreases = before.scores.decreases;
+  }
+  if (!has(options.reset, "data")) {
+    point.state.position = before.position;
+    point.state.corpus_fingerprint = before.corpus_fingerprint;
+  }
+  if (!has(options.reset, "best")) {
+    const int64_t decreases = point.state.scores.decreases;
+    point.state.scores = before.scores;
+    point.state.scores.decreases = decreases;
+  }
+  return point;
+}
+
+void restore(Optimizer& optimizer, const ResumePoint& point, const std::vector<std::string>& reset) {
+  const bool goes_on = reset.empty();
+  optimizer.load_weights(goes_on ? point.checkpoint.weights : point.checkpoint.translating_weights(), point.path);
+  if (optimizer.has_ema() && goes_on && point.checkpoint.ema_weights)
+    optimizer.load_ema_weights(*point.checkpoint.ema_weights, point.path);
+  else
+    optimizer.reset_ema();
+  if (!has(reset, "optimizer") && point.checkpoint.trainer_tensors)
+    optimizer.load_state(*point.checkpoint.trainer_tensors, point.state.optimizer_updates, point.path);
+}
+
+void check_corpus(TrainingState& state, const std::string& fingerprint, const std::vector<std::string>& reset, const std::string& place) {
+  const bool is_another = !state.corpus_fingerprint.empty() && state.corpus_fingerprint != fingerprint;
+  if (is_another && !has(reset, "data")) {
+    throw DataError("the training corpora are not those that " + place + " was trained on up to step " + std::to_string(state.step) +
+                    " (their contents, order or number changed). Restore them, or set train.reset: [data] to go on at the beginning of the "
+                    "new ones");
+  }
+  if (is_another) state.position = {};
+  state.corpus_fingerprint = fingerprint;
+}
+
+}  // namespace lacuna

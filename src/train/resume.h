@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/config_differences.h"
+#include "config/options.h"
+#include "train/optimizer.h"
+#include "train/training_state.h"
+
+namespace lacuna {
+
+/// Where training goes on: a checkpoint with all it holds.
+struct ResumePoint {
+  std::string path;
+  CheckpointContents checkpoint;
+  TrainingState state;
+};
+
+/// What differs between the configuration that a run folder holds and this one, but for what may differ when a run goes on: its length,
+/// the frequency of validations, checkpoints and log lines, what is kept, threads, paths, and everything about translating.
+std::vector<ConfigDifference> forbidden_differences(const Options& stored, const Options& now);
+
+/// Makes the run folder ready: a new one is made; one that holds a run of this configuration stays as it is; one of another configuration
+/// is emptied of that run if train.overwrite says so, and is a ConfigError naming the keys that differ otherwise.
+/// `options.train.batch_tokens` that is `auto` becomes the number chosen when the run was new.
+void prepare_run_folder(Options& options);
+
+/// The newest checkpoint of a run, to go on from; nothing if it has none. Throws CheckpointError if it is damaged.
+std::optional<ResumePoint> find_resume_point(const std::string& run);
+
+/// The checkpoint that `train.init_from` names, with its state as `train.reset` leaves it. Throws CheckpointError if parts that are not
+/// reset are not there.
+ResumePoint initial_point(const TrainOptions& options);
+
+/// Puts weights, moving average and optimizer state in place. `reset` as in train.reset.
+void restore(Optimizer& optimizer, const ResumePoint& point, const std::vector<std::string>& reset = {});
+
+/// Throws DataError if the corpus is not the one that `state` was trained on, unless `reset` holds "data": then its position is the
+/// beginning of the new corpus.
+void check_corpus(TrainingState& state, const std::string& fingerprint, const std::vector<std::string>& reset, const std::string& place);
+
+}  // namespace lacuna
