@@ -1,10 +1,12 @@
 #include "text/spm_trainer.h"
 
 #include <sentencepiece_trainer.h>
+#include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <unordered_map>
 
+#include "base/child_process.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/random.h"
@@ -51,19 +53,26 @@ class LineIterator : public sentencepiece::SentenceIterator {
   size_t at_ = 0;
 };
 
-std::string explain(const std::string& message, const SpmTraining& training) {
-  const std::string size = "data.vocab_size is " + std::to_string(training.vocab_size);
-  if (const size_t at = message.find("<= "); at != std::string::npos)  // "Please set it to a value <= N."
-    return size + "; this text allows at most " + message.substr(at + 3, message.find_first_not_of("0123456789", at + 3) - at - 3) +
-           " pieces: set it lower, or give more text";
-  if (message.find("smaller than required_chars") != std::string::npos)
-    return size + "; the text has more different characters than that: set it higher, or data.character_coverage lower";
-  return size + "; SentencePiece could not be trained: " + message;
+/// The number that follows `words` in `text`, empty if they are not there.
+std::string number_after(const std::string& text, const std::string& words) {
+  const size_t at = text.find(words);
+  if (at == std::string::npos) return {};
+  const size_t begin = at + words.size();
+  return text.substr(begin, text.find_first_not_of("0123456789", begin) - begin);
 }
 
-}  // namespace
+/// SentencePiece's words for what went wrong, as ours.
+std::string explain(const std::string& message, const SpmTraining& training) {
+  const std::string size = "vocabulary size " + std::to_string(training.vocab_size) + " (data.vocab_size, --vocab-size)";
+  if (const std::string most = number_after(message, "set it to a value <= "); !most.empty())
+    return size + ": this text allows at most " + most + " pieces; set it lower, or give more text";
+  if (const std::string least = number_after(message, "required_chars. " + std::to_string(training.vocab_size) + " vs "); !least.empty())
+    return size + ": the characters of this text alone take " + least + "; set it higher, or the character coverage below " +
+           fmt::format("{}", training.character_coverage);
+  return size + ": SentencePiece could not be trained: " + message;
+}
 
-std::string train_sentencepiece(const std::vector<std::string>& files, const SpmTraining& training) {
+std::string train_here(const std::vector<std::string>& files, const SpmTraining& training) {
   const std::vector<std::string> lines = sampled_lines(files, training.sample_lines, training.seed);
   if (lines.empty()) throw DataError(join(files) + ": no line to train a SentencePiece model on");
   const std::unordered_map<std::string, std::string> settings = {
@@ -83,6 +92,14 @@ std::string train_sentencepiece(const std::vector<std::string>& files, const Spm
   const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &iterator, &bytes);
   if (!status.ok()) throw DataError(explain(status.ToString(), training));
   return bytes;
+}
+
+}  // namespace
+
+std::string train_sentencepiece(const std::vector<std::string>& files, const SpmTraining& training) {
+  for (const std::string& file : files) require_readable_file(file, "text to train a SentencePiece model on");
+  // In a process of its own: it takes gigabytes that an allocator would keep, and ends the program where it meets what it does not expect.
+  return run_in_child([&] { return train_here(files, training); }, "training a SentencePiece model on " + join(files));
 }
 
 }  // namespace lacuna

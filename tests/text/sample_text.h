@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "base/random.h"
+
+namespace lacuna {
+
+/// A few hundred lines of words that share stems and endings: enough for a small vocabulary.
+inline std::string sample_text(int lines = 400, uint64_t seed = 1) {
+  constexpr const char* kStems[] = {"haus", "baum", "garten", "licht", "wasser", "stein", "blume", "vogel", "straße", "tür"};
+  constexpr const char* kEnds[] = {"", "e", "en", "er", "es", "chen", "lein", "ung", "ig", "lich"};
+  RandomStream random(seed);
+  std::string text;
+  for (int i = 0; i < lines; ++i) {
+    for (uint64_t n = 3 + random.next_below(8); n > 0; --n)
+      text += std::string(kStems[random.next_below(10)]) + kEnds[random.next_below(10)] + (n > 1 ? " " : "\n");
+  }
+  return text;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,87 @@
+#include "text/spm_trainer.h"
+
+#include <gmock/gmock.h>
+
+#include "../base/scratch_folder.h"
+#include "base/error.h"
+#include "sample_text.h"
+#include "text/vocabulary.h"
+
+namespace lacuna {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
+
+SpmTraining small(SubwordType type) {
+  SpmTraining training;
+  training.vocab_size = 70;
+  training.type = type;
+  return training;
+}
+
+class SpmTrainer : public ::testing::TestWithParam<SubwordType> {
+ protected:
+  ScratchFolder folder_;
+  std::string text_ = folder_.write("text", sample_text());
+};
+INSTANTIATE_TEST_SUITE_P(Types, SpmTrainer, ::testing::Values(SubwordType::kUnigram, SubwordType::kBpe),
+                         [](const auto& type) { return type.param == SubwordType::kBpe ? "Bpe" : "Unigram"; });
+
+TEST_P(SpmTrainer, MakesAModelOfTheSizeAskedForWithOurIds) {
+  const VocabularyPtr vocabulary = sentencepiece_from_bytes(train_sentencepiece({text_}, small(GetParam())), "model");
+  EXPECT_EQ(vocabulary->size(), 70);
+  EXPECT_EQ(vocabulary->piece(kUnk), "<unk>");
+  EXPECT_EQ(vocabulary->piece(kBos), "<s>");
+  EXPECT_EQ(vocabulary->piece(kEos), "</s>");
+}
+
+TEST_P(SpmTrainer, MakesTheSameBytesFromTheSameText) {
+  EXPECT_EQ(train_sentencepiece({text_}, small(GetParam())), train_sentencepiece({text_}, small(GetParam())));
+}
+
+TEST_P(SpmTrainer, SaysHowLargeAVocabularyMayBe) {
+  SpmTraining training = small(GetParam());
+  training.vocab_size = 100000;
+  const std::string message = message_of<DataError>([&] { train_sentencepiece({text_}, training); });
+  EXPECT_THAT(message, AllOf(HasSubstr("100000"), ContainsRegex("at most [0-9]+ pieces")));
+  training.vocab_size = std::stoll(message.substr(message.find("at most ") + 8));
+  EXPECT_NO_THROW(train_sentencepiece({text_}, training));
+}
+
+TEST_P(SpmTrainer, SaysThatTheVocabularyCannotHoldTheCharacters) {
+  SpmTraining training = small(GetParam());
+  training.vocab_size = 16;
+  EXPECT_THAT(message_of<DataError>([&] { train_sentencepiece({text_}, training); }), ContainsRegex("alone take [0-9]+"));
+}
+
+TEST(SpmTrainerInput, IsDrawnEvenlyAndBySeed) {
+  const ScratchFolder folder;
+  const std::string text = folder.write("text", sample_text(2000));
+  SpmTraining training = small(SubwordType::kUnigram);
+  training.sample_lines = 500;
+  const std::string first = train_sentencepiece({text}, training);
+  EXPECT_EQ(first, train_sentencepiece({text}, training));
+  training.seed = 2;
+  EXPECT_NE(first, train_sentencepiece({text}, training));
+}
+
+TEST(SpmTrainerInput, MayBeSeveralFiles) {
+  const ScratchFolder folder;
+  const std::string one = folder.write("one", sample_text()), two = folder.write("two", sample_text() + "日本語\n日本語\n");
+  const VocabularyPtr vocabulary = sentencepiece_from_bytes(train_sentencepiece({one, two}, small(SubwordType::kUnigram)), "model");
+  EXPECT_NE(vocabulary->id_of("日"), kUnk);
+}
+
+TEST(SpmTrainerInput, ThatIsMissingEmptyOrNotUtf8IsAnError) {
+  const ScratchFolder folder;
+  const SpmTraining training = small(SubwordType::kUnigram);
+  EXPECT_THAT(message_of<DataError>([&] { train_sentencepiece({folder / "none"}, training); }), HasSubstr("no such file"));
+  const std::string lines = folder.write("lines", "\n\n"), bad = folder.write("bad", "fine\nb\xFF\n");
+  EXPECT_THAT(message_of<DataError>([&] { train_sentencepiece({lines}, training); }), HasSubstr("no line"));
+  EXPECT_THAT(message_of<DataError>([&] { train_sentencepiece({bad}, training); }), AllOf(HasSubstr("bad:2"), HasSubstr("byte 2")));
+}
+
+}  // namespace
+}  // namespace lacuna
