@@ -66,8 +66,9 @@ Tensor drop(const Tensor& x, const Dropout& dropout) {
 
 class EmbedFunction : public torch::autograd::Function<EmbedFunction> {
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table,
-                        const std::vector<int32_t>& positions, const Dropout& dropout) {
+  static Tensor forward(AutogradContext* context, const Tensor& table, const Tensor& ids, double scale,
+                        const std::optional<Tensor>& maybe_position_table, const std::vector<int32_t>& positions, const Dropout& dropout) {
+    const Tensor position_table = maybe_position_table.value_or(Tensor());
     context->saved_data["ids"] = ids;
     context->saved_data["positions"] = std::vector<int64_t>(positions.begin(), positions.end());
     context->saved_data["scale"] = scale;
@@ -94,7 +95,7 @@ Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor&
              const Dropout& dropout) {
   if (!has_row_kernels(table)) return reference::embed(table, ids, scale, position_table, positions, dropout);
   if (!at::GradMode::is_enabled()) return forward_pass(table, ids.contiguous(), scale, position_table, positions, dropout);
-  return EmbedFunction::apply(table, ids.contiguous(), scale, position_table, positions, dropout);
+  return EmbedFunction::apply(table, ids.contiguous(), scale, optional_of(position_table), positions, dropout);
 }
 
 }  // namespace lacuna

@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include "kernels/row_tensors.h"
+
 namespace lacuna {
 namespace {
 
@@ -28,16 +30,15 @@ Tensor onednn_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) 
                                            .findSchemaOrThrow("mkldnn::_linear_pointwise", "")
                                            .typed<Tensor(const Tensor&, const Tensor&, const std::optional<Tensor>&, std::string_view,
                                                          Scalars, std::optional<std::string_view>)>();
-  const std::optional<Tensor> maybe_bias = bias.defined() ? std::optional<Tensor>(bias) : std::nullopt;
-  return linear_pointwise.call(x, weight, maybe_bias, "none", Scalars(), std::nullopt);
+  return linear_pointwise.call(x, weight, optional_of(bias), "none", Scalars(), std::nullopt);
 }
 
 class LinearFunction : public torch::autograd::Function<LinearFunction> {
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias) {
     context->save_for_backward({x, weight});
-    context->saved_data["has_bias"] = bias.defined();
-    return product_with_transposed(x, weight, bias);
+    context->saved_data["has_bias"] = bias.has_value();
+    return product_with_transposed(x, weight, bias.value_or(Tensor()));
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -80,7 +81,7 @@ Tensor product_of_transposed(const Tensor& a, const Tensor& b) {
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (!at::GradMode::is_enabled()) return product_with_transposed(x, weight, bias);
-  return LinearFunction::apply(x, weight, bias);
+  return LinearFunction::apply(x, weight, optional_of(bias));
 }
 
 }  // namespace lacuna

@@ -1,6 +1,6 @@
 #include "kernels/packed_weight.h"
 
-#include "kernels/row_kernels.h"
+#include "kernels/row_tensors.h"
 
 namespace lacuna {
 namespace {
@@ -21,7 +21,7 @@ PackedWeight::PackedWeight(const Tensor& weight) : columns_(weight.size(0)), dep
 }
 
 Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias) const {
-  if (weight_.defined()) return at::linear(x, weight_, bias.defined() ? std::optional<Tensor>(bias) : std::nullopt);
+  if (weight_.defined()) return at::linear(x, weight_, optional_of(bias));
   const Tensor rows = x.contiguous(), result = at::empty({x.size(0), columns_}, x.options());
   const PackedProduct args = {depth_,
                               columns_,

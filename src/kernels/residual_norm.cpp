@@ -77,9 +77,10 @@ void run_backward(const Gradients& to, const Tensor& normed_gradient, const Tens
 
 class ResidualNormFunction : public torch::autograd::Function<ResidualNormFunction> {
  public:
-  static variable_list forward(AutogradContext* context, const Tensor& residual, const Tensor& output, const Tensor& gain,
-                               const Tensor& bias, const Dropout& dropout, bool is_rms) {
-    const Saved saved = forward_pass(residual, output, dropout, {gain, bias, is_rms}, true);
+  static variable_list forward(AutogradContext* context, const Tensor& residual, const std::optional<Tensor>& maybe_output,
+                               const Tensor& gain, const std::optional<Tensor>& bias, const Dropout& dropout, bool is_rms) {
+    const Tensor output = maybe_output.value_or(Tensor());
+    const Saved saved = forward_pass(residual, output, dropout, {gain, bias.value_or(Tensor()), is_rms}, true);
     context->save_for_backward({saved.sum, saved.mean, saved.inverse_deviation, gain});
     context->saved_data["has_output"] = output.defined();
     context->saved_data["is_rms"] = is_rms;
@@ -122,7 +123,7 @@ ResidualNorm residual_norm(const Tensor& residual, const Tensor& output, const D
     const Saved result = forward_pass(x, y, dropout, norm, false);
     return {y.defined() ? result.sum : x, result.normed};
   }
-  const variable_list results = ResidualNormFunction::apply(x, y, norm.gain, norm.bias, dropout, norm.is_rms);
+  const variable_list results = ResidualNormFunction::apply(x, optional_of(y), norm.gain, optional_of(norm.bias), dropout, norm.is_rms);
   if (!y.defined()) return {x, results[0]};
   return {results[0], results[1]};
 }

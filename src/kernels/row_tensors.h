@@ -19,6 +19,11 @@ T* mutable_data_of(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.mutable_data_ptr<T>() : nullptr;
 }
 
+/// What operators and autograd functions take for a tensor that may be undefined.
+inline std::optional<at::Tensor> optional_of(const at::Tensor& tensor) {
+  return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
+}
+
 /// Calls `kernel(args, begin, end)` for all rows, on all threads.
 template <class Kernel, class Args>
 void for_rows(Kernel kernel, const Args& args, int64_t rows) {

@@ -30,7 +30,7 @@ Linear::Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, int64
 Tensor Linear::forward(const Tensor& x) {
   if (!at::GradMode::is_enabled()) return packed_.multiply(x, weight_, bias_);
   packed_.drop();
-  return linear(x, weight_, bias_);
+  return lacuna::linear(x, weight_, bias_);
 }
 
 }  // namespace lacuna

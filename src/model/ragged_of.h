@@ -1,0 +1,14 @@
+#pragma once
+
+#include <vector>
+
+#include "base/ragged.h"
+
+namespace lacuna {
+
+/// Token ids of the shape's sentences end to end, as a ragged tensor [T] of int64. Throws ShapeError if there are more or fewer.
+Ragged ragged_of(const std::vector<int32_t>& ids, RaggedShapePtr shape);
+/// Sentences end to end as a ragged tensor [T] of int64; they are called 0, 1, 2, ...
+Ragged ragged_of(const std::vector<std::vector<int32_t>>& sentences);
+
+}  // namespace lacuna

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
+
+#include "kernels/dropout.h"
+
+namespace lacuna {
+
+/// The largest difference allowed, relative to 1 + the largest expected value. Float: sums of some hundred products in another order;
+/// double: the same, ten digits beyond.
+inline double tolerance_of(at::ScalarType type) {
+  return type == at::kDouble ? 1e-12 : 2e-5;
+}
+
+inline void expect_close(const Tensor& actual, const Tensor& expected, const std::string& what = "value") {
+  ASSERT_TRUE(actual.defined() && expected.defined()) << what;
+  ASSERT_EQ(actual.sizes(), expected.sizes()) << what;
+  const Tensor want = expected.detach().to(at::kDouble);
+  const double size = want.numel() == 0 ? 0 : want.abs().max().item<double>();
+  const double off = want.numel() == 0 ? 0 : (actual.detach().to(at::kDouble) - want).abs().max().item<double>();
+  EXPECT_LE(off, tolerance_of(actual.scalar_type()) * (1 + size)) << what;
+}
+
+/// Spiky numbers: most small, some large.
+inline Tensor spiky(at::IntArrayRef sizes, at::ScalarType type) {
+  return at::randn(sizes, at::kDouble).pow(3).to(type);
+}
+
+using Inputs = std::vector<Tensor>;
+
+/// Runs both functions on the same inputs; their results and the gradients of every floating input must be the same.
+inline void expect_same(const std::function<Tensor(const Inputs&)>& fused, const std::function<Tensor(const Inputs&)>& plain,
+                        const Inputs& inputs) {
+  Inputs mine, theirs;
+  for (const Tensor& x : inputs) {
+    mine.push_back(x.is_floating_point() ? x.clone().requires_grad_(true) : x);
+    theirs.push_back(x.is_floating_point() ? x.clone().requires_grad_(true) : x);
+  }
+  const Tensor result = fused(mine), expected = plain(theirs);
+  expect_close(result, expected);
+  const Tensor direction = at::randn(expected.sizes(), at::kDouble).to(expected.scalar_type());
+  (result * direction).sum().backward();
+  (expected * direction).sum().backward();
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (theirs[i].grad().defined()) expect_close(mine[i].grad(), theirs[i].grad(), "gradient of input " + std::to_string(i));
+}
+
+/// Three sentences, one of them empty, of `tokens` tokens in all.
+inline RaggedShapePtr three_sentences(int32_t tokens) {
+  return std::make_shared<const RaggedShape>(
+      RaggedShape::of_lengths({tokens / 3, 0, tokens - tokens / 3}, {17, 3, (int64_t{1} << 40) + 5}));
+}
+
+inline Dropout a_dropout(double rate, int32_t tokens) {
+  return {rate, 0x123456789abcdefull, three_sentences(tokens)};
+}
+
+class KernelTest : public testing::TestWithParam<at::ScalarType> {
+ protected:
+  void SetUp() override { at::manual_seed(7); }
+};
+
+inline std::string name_of_type(const testing::TestParamInfo<at::ScalarType>& info) {
+  return info.param == at::kDouble ? "Double" : "Float";
+}
+
+}  // namespace lacuna

@@ -1,0 +1,51 @@
+#include "kernels/dropout.h"
+
+#include "compare.h"
+#include "kernels/activation.h"
+
+namespace lacuna {
+namespace {
+
+Tensor drop_ones(const Dropout& dropout, int64_t columns) {
+  return activation_dropout(at::ones({dropout.shape->num_tokens(), columns}, at::kDouble), false, dropout);
+}
+
+TEST(Dropout, OfTheKernelsIsThatOfTheReference) {
+  const Dropout dropout = a_dropout(0.3, 20);
+  for (const int64_t columns : {1, 5, 128, 200})
+    EXPECT_TRUE(drop_ones(dropout, columns).equal(dropout_factors(dropout, columns, at::kDouble)));
+}
+
+TEST(Dropout, DropsTheShareItIsAskedFor) {
+  const Dropout dropout = a_dropout(0.3, 1000);
+  const Tensor kept = drop_ones(dropout, 512).ne(0).to(at::kDouble);
+  EXPECT_NEAR(kept.mean().item<double>(), 0.7, 4 * std::sqrt(0.21 / 512000));
+  EXPECT_LT((kept.mean(0) - 0.7).abs().max().item<double>(), 5 * std::sqrt(0.21 / 1000));  // each feature
+  EXPECT_LT((kept.mean(1) - 0.7).abs().max().item<double>(), 5 * std::sqrt(0.21 / 512));   // each row
+}
+
+TEST(Dropout, KeepsTheMean) {
+  EXPECT_NEAR(drop_ones(a_dropout(0.1, 1000), 512).mean().item<double>(), 1, 0.003);
+}
+
+TEST(Dropout, OfASentenceDoesNotDependOnItsBatch) {
+  const Dropout batch = {0.5, 99, std::make_shared<const RaggedShape>(RaggedShape::of_lengths({4, 6}, {8, 21}))};
+  const Dropout alone = {0.5, 99, std::make_shared<const RaggedShape>(RaggedShape::of_lengths({6}, {21}))};
+  EXPECT_TRUE(drop_ones(batch, 256).narrow(0, 4, 6).equal(drop_ones(alone, 256)));
+}
+
+TEST(Dropout, DiffersBySentenceKeyAndPosition) {
+  const auto mask = [](uint64_t key, int64_t id) {
+    return drop_ones({0.5, key, std::make_shared<const RaggedShape>(RaggedShape::of_lengths({2}, {id}))}, 256);
+  };
+  EXPECT_FALSE(mask(1, 1).equal(mask(2, 1)));
+  EXPECT_FALSE(mask(1, 1).equal(mask(1, 2)));
+  EXPECT_FALSE(mask(1, 1)[0].equal(mask(1, 1)[1]));
+}
+
+TEST(Dropout, OfRateZeroDropsNothing) {
+  EXPECT_TRUE(drop_ones(a_dropout(0, 9), 30).equal(at::ones({9, 30}, at::kDouble)));
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,32 @@
+#include "kernels/embedding.h"
+
+#include "compare.h"
+#include "kernels/reference.h"
+
+namespace lacuna {
+namespace {
+
+class Embed : public KernelTest {};
+INSTANTIATE_TEST_SUITE_P(, Embed, testing::Values(at::kFloat, at::kDouble), name_of_type);
+
+TEST_P(Embed, EqualsItsReference) {
+  const Tensor ids = at::randint(11, {60}, at::kLong);  // most ids come several times
+  std::vector<int32_t> positions;
+  for (int32_t i = 0; i < 60; ++i) positions.push_back(i % 20);
+  for (const double rate : {0.0, 0.3}) {
+    const Dropout dropout = a_dropout(rate, 60);
+    const auto with = [&](auto kernel) { return [=](const Inputs& in) { return kernel(in[0], ids, 8.0, in[1], positions, dropout); }; };
+    expect_same(with(embed), with(reference::embed), {spiky({13, 64}, GetParam()), spiky({25, 64}, GetParam())});
+  }
+}
+
+TEST_P(Embed, NeedsNoPositions) {
+  const Tensor ids = at::randint(11, {9}, at::kLong);
+  const auto with = [&](auto kernel) {
+    return [=](const Inputs& in) { return kernel(in[0], ids, 8.0, Tensor(), std::vector<int32_t>(), Dropout()); };
+  };
+  expect_same(with(embed), with(reference::embed), {spiky({13, 64}, GetParam())});
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,57 @@
+#include "kernels/projection_loss.h"
+
+#include "compare.h"
+#include "kernels/reference.h"
+
+namespace lacuna {
+namespace {
+
+class ProjectionLossTest : public KernelTest {};
+INSTANTIATE_TEST_SUITE_P(, ProjectionLossTest, testing::Values(at::kFloat, at::kDouble), name_of_type);
+
+constexpr int64_t kTokens = kLossRows + 70, kVocabulary = 90;  // two chunks
+
+TEST_P(ProjectionLossTest, EqualsItsReference) {
+  const Tensor targets = at::randint(kVocabulary, {kTokens}, at::kLong);
+  for (const double smoothing : {0.0, 0.1}) {
+    const auto with = [&](auto kernel) {
+      return [=](const Inputs& in) { return kernel(in[0], in[1], targets, smoothing).loss.to(in[0].scalar_type()); };
+    };
+    expect_same(with(projection_loss), with(reference::projection_loss),
+                {at::randn({kTokens, 32}).to(GetParam()), at::randn({kVocabulary, 32}).to(GetParam())});
+  }
+}
+
+TEST_P(ProjectionLossTest, CountsLikeItsReference) {
+  const Tensor hidden = at::randn({kTokens, 32}).to(GetParam()), weight = at::randn({kVocabulary, 32}).to(GetParam());
+  Tensor targets = hidden.matmul(weight.t()).argmax(1);
+  targets.narrow(0, 0, 300).fill_(5);  // some right, some wrong
+  const ProjectionLoss fused = projection_loss(hidden, weight, targets, 0.1);
+  const ProjectionLoss plain = reference::projection_loss(hidden, weight, targets, 0.1);
+  EXPECT_EQ(fused.correct.item<int64_t>(), plain.correct.item<int64_t>());
+  EXPECT_NEAR(fused.nll.item<double>(), plain.nll.item<double>(), 1e-5 * plain.nll.item<double>());
+}
+
+TEST_P(ProjectionLossTest, IsTheSameWithoutGradients) {
+  const Tensor hidden = at::randn({20, 32}).to(GetParam()).requires_grad_(true), weight = at::randn({kVocabulary, 32}).to(GetParam());
+  const Tensor targets = at::randint(kVocabulary, {20}, at::kLong);
+  const Tensor with = projection_loss(hidden, weight, targets, 0.1).loss;
+  const at::NoGradGuard guard;
+  EXPECT_EQ(projection_loss(hidden, weight, targets, 0.1).loss.item<double>(), with.item<double>());
+}
+
+TEST(ProjectionLoss, OfOneTokenIsTheFormula) {
+  const Tensor hidden = at::tensor({1.0}, at::kDouble).view({1, 1}), weight = at::tensor({0.0, std::log(3.0)}, at::kDouble).view({2, 1});
+  const ProjectionLoss loss = projection_loss(hidden, weight, at::tensor({int64_t{1}}), 0.2);  // p = 1/4, 3/4
+  EXPECT_NEAR(loss.loss.item<double>(), -0.8 * std::log(0.75) - 0.1 * (std::log(0.25) + std::log(0.75)), 1e-12);
+  EXPECT_NEAR(loss.nll.item<double>(), -std::log(0.75), 1e-12);
+  EXPECT_EQ(loss.correct.item<int64_t>(), 1);
+}
+
+TEST(ProjectionLoss, TakesTheLowestOfEqualLogits) {
+  const Tensor hidden = at::ones({2, 1}, at::kDouble), weight = at::ones({3, 1}, at::kDouble);
+  EXPECT_EQ(projection_loss(hidden, weight, at::tensor({int64_t{0}, int64_t{1}}), 0).correct.item<int64_t>(), 1);
+}
+
+}  // namespace
+}  // namespace lacuna
