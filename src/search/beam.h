@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "search/search.h"
+
+namespace lacuna {
+
+/// One way to go on from a live hypothesis.
+struct Candidate {
+  int32_t row = 0;  ///< of the live hypothesis
+  TokenId token = 0;
+  float token_log_prob = 0;  ///< as the model gave it
+  double log_prob = 0;       ///< of the whole hypothesis, after the repetition penalty
+  bool is_forced = false;    ///< eos, because the length limit is met or nothing else is allowed
+};
+
+/// The live and finished hypotheses of a batch. Live ones stand in the order of the decoder cache's rows: sentence by sentence, best first.
+class Beams {
+ public:
+  Beams(const std::vector<SearchInput>& inputs, const SearchSettings& settings, int64_t max_positions);
+
+  bool all_finished() const { return live_.empty(); }
+  std::vector<TokenId> last_tokens() const;
+  /// What the model says of each live hypothesis, as candidates sorted best first, sentence by sentence.
+  std::vector<std::vector<Candidate>> candidates(const Logits& logits) const;
+  /// Takes the best candidates; returns the rows that the new live hypotheses continue. `alignment` [rows] may be empty.
+  std::vector<int32_t> extend(const std::vector<std::vector<Candidate>>& candidates, const std::vector<std::vector<float>>& alignment);
+  /// n_best of each sentence, best first.
+  SearchResults results() &&;
+
+ private:
+  struct Sentence {
+    std::vector<Hypothesis> finished;
+    int64_t limit = 0;
+  };
+
+  bool is_done(const Sentence& sentence, const std::vector<Hypothesis>& live) const;
+  std::vector<Candidate> best_of_row(int32_t row, const BestTokens& best) const;
+  std::vector<Candidate> penalised_row(int32_t row, const float* log_probs, int64_t vocab_size) const;
+  TokenId forced_token(int32_t row) const;
+  Hypothesis continued(const Candidate& candidate, const std::vector<AlignmentRow>& alignment) const;
+
+  const std::vector<SearchInput>& inputs_;
+  const SearchSettings& settings_;
+  std::vector<Sentence> sentences_;
+  std::vector<Hypothesis> live_;
+  std::vector<int32_t> sentence_of_row_;
+};
+
+}  // namespace lacuna

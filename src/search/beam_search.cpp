@@ -1,0 +1,31 @@
+#include "search/beam.h"
+#include "search/search.h"
+
+namespace lacuna {
+namespace {
+
+std::vector<std::vector<TokenId>> sources_of(const std::vector<SearchInput>& inputs) {
+  std::vector<std::vector<TokenId>> sources;
+  for (const SearchInput& input : inputs) sources.push_back(input.src);
+  return sources;
+}
+
+}  // namespace
+
+SearchResults beam_search(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings) {
+  const auto cache = model.start(sources_of(inputs));
+  cache->set_alignment_layer(settings.alignment_layer);
+  Beams beams(inputs, settings, model.max_positions());
+  while (!beams.all_finished()) {
+    const Logits logits = model.step(beams.last_tokens(), *cache);
+    cache->select(beams.extend(beams.candidates(logits), cache->alignment()));
+  }
+  return std::move(beams).results();
+}
+
+SearchResults search(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings) {
+  if (inputs.empty()) return {};
+  return settings.options.sampling == Sampling::kNone ? beam_search(model, inputs, settings) : sample(model, inputs, settings);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "config/options.h"
+#include "search/hypothesis.h"
+#include "text/vocabulary.h"
+
+namespace lacuna {
+
+/// Which tokens may not follow a hypothesis: bos and unk (unless allowed), `block_tokens`, eos below `min_length`, and what would complete
+/// an n-gram that the hypothesis holds already.
+class Constraints {
+ public:
+  /// Throws DataError if a piece of `block_tokens` is not in the target vocabulary.
+  Constraints(const TranslateOptions& options, const Vocabulary& tgt);
+  /// For tests and toys: ids in place of pieces.
+  Constraints(const TranslateOptions& options, std::vector<TokenId> blocked);
+
+  /// Tokens that may not come next, each once.
+  std::vector<TokenId> blocked_after(const Hypothesis& hypothesis) const;
+  /// At least as many as blocked_after gives for any hypothesis of this length.
+  int64_t max_blocked(int64_t length) const;
+
+ private:
+  TranslateOptions options_;
+  std::vector<TokenId> always_;
+};
+
+/// Longest translation (tokens with eos) of a source of so many tokens (with eos).
+int64_t length_limit(const TranslateOptions& options, int64_t src_length, int64_t max_positions);
+
+}  // namespace lacuna

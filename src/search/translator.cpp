@@ -1,0 +1,107 @@
+#include "search/translator.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+namespace lacuna {
+
+Translator::Translator(StepModelPtr model, Vocabularies vocabularies, TranslatorSettings settings)
+    : model_(std::move(model)),
+      vocabularies_(std::move(vocabularies)),
+      settings_(std::move(settings)),
+      search_{settings_.options, Constraints(settings_.options, *vocabularies_.tgt),
+              settings_.alignment == AlignmentLevel::kNone ? -1 : settings_.alignment_layer, settings_.seed} {}
+
+SearchInput Translator::tokenized(const TranslationInput& line, bool& is_cropped) const {
+  SearchInput input{vocabularies_.src->encode(line.text), {}, line.id};
+  if (const int64_t limit = model_->max_positions(); limit > 0 && static_cast<int64_t>(input.src.size()) >= limit) {
+    input.src.resize(static_cast<size_t>(limit - 1));
+    is_cropped = true;
+  }
+  if (!input.src.empty()) input.src.push_back(kEos);
+  if (!line.prefix.empty()) input.prefix = vocabularies_.tgt->encode(line.prefix);
+  return input;
+}
+
+std::vector<TranslatedLine> Translator::translate(const std::vector<TranslationInput>& lines) {
+  std::vector<TranslatedLine> results(lines.size());
+  std::vector<SearchInput> inputs;
+  std::vector<size_t> order;  // lines with something in them, long ones first
+  for (size_t i = 0; i < lines.size(); ++i) {
+    inputs.push_back(tokenized(lines[i], results[i].is_cropped));
+    if (inputs[i].src.empty())
+      results[i].translations.resize(1);
+    else
+      order.push_back(i);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return inputs[a].src.size() > inputs[b].src.size(); });
+  for (size_t begin = 0; begin < order.size();) {
+    std::vector<SearchInput> batch;
+    int64_t tokens = 0;
+    size_t end = begin;
+    for (; end < order.size(); ++end) {
+      const auto length = static_cast<int64_t>(inputs[order[end]].src.size());
+      if (!batch.empty() && tokens + length > settings_.options.batch_tokens) break;
+      tokens += length;
+      batch.push_back(inputs[order[end]]);
+    }
+    const SearchResults found = search(*model_, batch, search_);
+    for (size_t i = begin; i < end; ++i)
+      for (const Hypothesis& hypothesis : found[i - begin])
+        results[order[i]].translations.push_back(finished(hypothesis, lines[order[i]], inputs[order[i]]));
+    begin = end;
+  }
+  return results;
+}
+
+Translation Translator::finished(const Hypothesis& hypothesis, const TranslationInput& line, const SearchInput& input) const {
+  Translation translation;
+  translation.tokens.assign(hypothesis.tokens.begin(), hypothesis.tokens.end() - 1);
+  translation.text = vocabularies_.tgt->decode(translation.tokens);
+  translation.score = hypothesis.score;
+  translation.token_log_probs = hypothesis.token_log_probs;
+  for (const float log_prob : hypothesis.token_log_probs) translation.log_prob += log_prob;
+  translation.is_truncated = hypothesis.is_truncated;
+  if (!hypothesis.alignment.empty()) translation.alignment = links(hypothesis, translation.text, line, input);
+  return translation;
+}
+
+/// Each target word (or piece) is linked to the source word (or piece) with the largest weight: weights of the pieces of a source word are
+/// summed, those of the pieces of a target word averaged. eos is left out on both sides.
+std::vector<std::pair<int32_t, int32_t>> Translator::links(const Hypothesis& hypothesis, const std::string& text,
+                                                           const TranslationInput& line, const SearchInput& input) const {
+  const bool by_words = settings_.alignment == AlignmentLevel::kWord;
+  const size_t src_pieces = input.src.size() - 1, tgt_pieces = hypothesis.tokens.size() - 1;
+  std::vector<int32_t> src_units(src_pieces), tgt_units(tgt_pieces);
+  std::iota(src_units.begin(), src_units.end(), 0);
+  std::iota(tgt_units.begin(), tgt_units.end(), 0);
+  if (by_words) {
+    src_units = vocabularies_.src->words_of(line.text, input.src);
+    tgt_units = vocabularies_.tgt->words_of(text, std::span(hypothesis.tokens).first(tgt_pieces));
+  }
+  std::map<int32_t, std::map<int32_t, double>>
+      weights;  // of each target unit over source units; a mean's divisor does not move its maximum
+  for (size_t t = 0; t < tgt_pieces; ++t)
+    for (size_t s = 0; s < src_pieces; ++s) weights[tgt_units[t]][src_units[s]] += (*hypothesis.alignment[t])[s];
+  std::vector<std::pair<int32_t, int32_t>> links;
+  for (const auto& [tgt, row] : weights) {
+    const auto best = std::max_element(row.begin(), row.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (best->second > 0) links.emplace_back(best->first, tgt);
+  }
+  return links;
+}
+
+std::vector<std::string> translate_lines(StepModel& model, const Vocabularies& vocabularies, const std::vector<std::string>& lines,
+                                         const TranslateOptions& options) {
+  std::vector<TranslationInput> inputs;
+  for (size_t i = 0; i < lines.size(); ++i) inputs.push_back({lines[i], "", static_cast<int64_t>(i)});
+  TranslateOptions one_best = options;
+  one_best.n_best = 1;
+  Translator translator(StepModelPtr(&model, [](StepModel*) {}), vocabularies, {one_best});
+  std::vector<std::string> texts;
+  for (const TranslatedLine& line : translator.translate(inputs)) texts.push_back(line.translations.front().text);
+  return texts;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "search/search.h"
+#include "text/vocabulary.h"
+
+namespace lacuna {
+
+/// One line to translate. `id` names its random numbers (its place in the input).
+struct TranslationInput {
+  std::string text;
+  std::string prefix;  ///< the translation must begin with this text
+  int64_t id = 0;
+};
+
+/// One translation of a line.
+struct Translation {
+  std::string text;
+  double score = 0;                                    ///< what translations are ranked by
+  double log_prob = 0;                                 ///< in nats, of all tokens with eos
+  std::vector<TokenId> tokens;                         ///< without eos
+  std::vector<float> token_log_probs;                  ///< with that of eos
+  std::vector<std::pair<int32_t, int32_t>> alignment;  ///< links (source, target), from 0: of words or of pieces
+  bool is_truncated = false;                           ///< it met the length limit
+};
+
+/// A line's translations, best first. An empty line has one empty translation.
+struct TranslatedLine {
+  std::vector<Translation> translations;
+  bool is_cropped = false;  ///< the line is longer than the model can read, and was cut
+};
+
+enum class AlignmentLevel { kNone, kWord, kPiece };
+
+struct TranslatorSettings {
+  TranslateOptions options;
+  AlignmentLevel alignment = AlignmentLevel::kNone;
+  int alignment_layer = -1;  ///< decoder layer whose cross attention aligns
+  uint64_t seed = 1;         ///< of sampling
+};
+
+/// Lines of text to translations: tokenises, batches, searches, detokenises.
+///
+/// Within what it is given at once it sorts by length, so that batches hold like lengths, and gives results in the order of the input. What
+/// a line was batched with does not change its translation. A source longer than the model's table of positions is cut to it
+/// (`is_cropped`): its end is lost, its start is translated.
+class Translator {
+ public:
+  Translator(StepModelPtr model, Vocabularies vocabularies, TranslatorSettings settings);
+
+  std::vector<TranslatedLine> translate(const std::vector<TranslationInput>& lines);
+
+ private:
+  SearchInput tokenized(const TranslationInput& line, bool& is_cropped) const;
+  Translation finished(const Hypothesis& hypothesis, const TranslationInput& line, const SearchInput& input) const;
+  std::vector<std::pair<int32_t, int32_t>> links(const Hypothesis& hypothesis, const std::string& text, const TranslationInput& line,
+                                                 const SearchInput& input) const;
+
+  StepModelPtr model_;
+  Vocabularies vocabularies_;
+  TranslatorSettings settings_;
+  SearchSettings search_;
+};
+
+/// The best translation of each line: what validation needs.
+std::vector<std::string> translate_lines(StepModel& model, const Vocabularies& vocabularies, const std::vector<std::string>& lines,
+                                         const TranslateOptions& options);
+
+}  // namespace lacuna
