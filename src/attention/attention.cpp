@@ -16,8 +16,8 @@ struct SavedCall : torch::CustomClassHolder {
 
 /// q, k, v and the numbers -> context.
 struct CoreFunction : torch::autograd::Function<CoreFunction> {
-  static Tensor forward(AutogradContext* context, const variable_list& inputs, const c10::intrusive_ptr<SavedCall>& saved) {
-    context->save_for_backward(inputs);
+  static Tensor forward(AutogradContext* context, at::TensorList inputs, const c10::intrusive_ptr<SavedCall>& saved) {
+    context->save_for_backward(inputs.vec());
     context->saved_data["call"] = at::IValue::make_capsule(saved);
     return run_core(with_tensors(saved->call, inputs), saved->context);
   }
@@ -32,7 +32,7 @@ struct CoreFunction : torch::autograd::Function<CoreFunction> {
     return all;
   }
 
-  static AttentionCall with_tensors(AttentionCall call, const variable_list& tensors) {
+  static AttentionCall with_tensors(AttentionCall call, at::TensorList tensors) {
     call.q = tensors[0];
     call.k = tensors[1];
     call.v = tensors[2];
@@ -63,7 +63,7 @@ Tensor attention(const AttentionCall& call, const ForwardContext& context) {
   saved->context = context;
   variable_list inputs = {with_contiguous_rows(call.q), with_contiguous_rows(call.k), with_contiguous_rows(call.v)};
   inputs.insert(inputs.end(), call.numbers.begin(), call.numbers.end());
-  return CoreFunction::apply(inputs, saved);
+  return CoreFunction::apply(at::TensorList(inputs), saved);  // autograd sees the tensors of a TensorList, not of a vector
 }
 
 }  // namespace lacuna

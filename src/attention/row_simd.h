@@ -59,6 +59,12 @@ HWY_INLINE Lanes operator-(float a, Lanes b) {
 HWY_INLINE Lanes operator*(float a, Lanes b) {
   return all(a) * b;
 }
+HWY_INLINE Lanes operator/(Lanes a, float b) {
+  return a / all(b);
+}
+HWY_INLINE Lanes operator/(float a, Lanes b) {
+  return all(a) / b;
+}
 HWY_INLINE Lanes relu(Lanes x) {
   return {hn::Max(x.v, hn::Zero(Tag()))};
 }
@@ -85,7 +91,7 @@ HWY_INLINE Lanes normal_density(Lanes x) {
 }
 /// Abramowitz & Stegun 7.1.26: within 1e-7.
 HWY_INLINE Lanes normal_cdf(Lanes x) {
-  const Lanes size = Lanes{hn::Abs(x.v)} * 0.70710678f, t = all(1) / (size * 0.3275911f + 1.f);
+  const Lanes size = Lanes{hn::Abs(x.v)} * 0.70710678f, t = 1.f / (size * 0.3275911f + 1.f);
   const Lanes polynomial = t * (t * (t * (t * (t * 1.061405429f - 1.453152027f) + 1.421413741f) - 0.284496736f) + 0.254829592f);
   const Lanes tail = polynomial * exponential(-(size * size)) * 0.5f;  // P(X > |x|)
   return {hn::IfThenElse(hn::Lt(x.v, hn::Zero(Tag())), tail.v, (1.f - tail).v)};
@@ -116,23 +122,20 @@ struct SimdRow {
   }
   template <class F>
   HWY_INLINE float sum(F f) const {
-    Vector total = hn::Zero(Tag());
-    const int whole = whole_vectors();
-    for (int i = 0; i < whole; i += width()) total = hn::Add(total, f(at(i)).v);
-    if (whole < length) total = hn::Add(total, hn::IfThenElseZero(rest(), f(at(whole)).v));
-    return hn::GetLane(hn::SumOfLanes(Tag(), total));
+    float total;
+    sum_terms([=, from = data](int i, auto& term) { term = f(load(from + i)); }, std::index_sequence<0>(), total);
+    return total;
   }
   template <class F>
   HWY_INLINE float sum(SimdRow other, F f) const {
-    Vector total = hn::Zero(Tag());
-    const int whole = whole_vectors();
-    for (int i = 0; i < whole; i += width()) total = hn::Add(total, f(at(i), other.at(i)).v);
-    if (whole < length) total = hn::Add(total, hn::IfThenElseZero(rest(), f(at(whole), other.at(whole)).v));
-    return hn::GetLane(hn::SumOfLanes(Tag(), total));
+    float total;
+    sum_terms([=, from = data](int i, auto& term) { term = f(load(from + i), load(other.data + i)); }, std::index_sequence<0>(), total);
+    return total;
   }
   template <class F, std::same_as<float>... Totals>
   HWY_INLINE void sums(F f, Totals&... totals) const {
-    sum_terms(f, std::make_index_sequence<sizeof...(Totals)>(), totals...);
+    sum_terms([=, from = data](int i, auto&... term) { f(load(from + i), term...); }, std::make_index_sequence<sizeof...(Totals)>(),
+              totals...);
   }
   template <class F>
   HWY_INLINE void map(F f) const {
@@ -159,19 +162,26 @@ struct SimdRow {
  private:
   static HWY_INLINE int width() { return static_cast<int>(hn::Lanes(Tag())); }
   HWY_INLINE int whole_vectors() const { return length & -width(); }
-  HWY_INLINE Lanes at(int i) const { return {hn::LoadU(Tag(), data + i)}; }
+  static HWY_INLINE Lanes load(const float* from) { return {hn::LoadU(Tag(), from)}; }
+  HWY_INLINE Lanes at(int i) const { return load(data + i); }
   HWY_INLINE hn::Mask<Tag> rest() const { return hn::FirstN(Tag(), static_cast<size_t>(length & (width() - 1))); }
 
+  /// Sums what f(i, terms...) gives for the vector at i. In blocks: thousands of equal terms would round the same way each time.
   template <class F, size_t... I, class... Totals>
   HWY_INLINE void sum_terms(F f, std::index_sequence<I...>, Totals&... totals) const {
     Lanes total[] = {((void)I, all(0))...}, term[sizeof...(I)];
-    const int whole = whole_vectors();
-    for (int i = 0; i < whole; i += width()) {
-      f(at(i), term[I]...);
-      ((total[I] = total[I] + term[I]), ...);
+    const int whole = whole_vectors(), block = 16 * width();
+    for (int begin = 0; begin < whole; begin += block) {
+      Lanes part[] = {((void)I, all(0))...};
+      const int end = begin + block < whole ? begin + block : whole;
+      for (int i = begin; i < end; i += width()) {
+        f(i, term[I]...);
+        ((part[I] = part[I] + term[I]), ...);
+      }
+      ((total[I] = total[I] + part[I]), ...);
     }
     if (whole < length) {
-      f(at(whole), term[I]...);
+      f(whole, term[I]...);
       ((total[I].v = hn::Add(total[I].v, hn::IfThenElseZero(rest(), term[I].v))), ...);
     }
     ((totals = hn::GetLane(hn::SumOfLanes(Tag(), total[I].v))), ...);

@@ -1,0 +1,48 @@
+#include "attention/dropout.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace lacuna {
+namespace {
+
+std::vector<float> factors(const AttentionDropout& dropout, int32_t query, int32_t begin, int32_t count, int32_t stride = 1) {
+  std::vector<float> all(static_cast<size_t>(count));
+  dropout.factors(query, begin, count, stride, all.data());
+  return all;
+}
+
+TEST(AttentionDropout, DropsItsShareAndScalesTheRest) {
+  const AttentionDropout dropout(0.3, 1, 0, 0);
+  int dropped = 0;
+  for (int32_t query = 0; query < 100; ++query)
+    for (const float factor : factors(dropout, query, 0, 200)) {
+      dropped += factor == 0;
+      if (factor != 0) {
+        EXPECT_FLOAT_EQ(factor, 1 / 0.7f);
+      }
+    }
+  EXPECT_NEAR(dropped / 20000.0, 0.3, 0.012);  // 3.7 standard deviations
+}
+
+TEST(AttentionDropout, DecidesByPositionHoweverARowIsCutUp) {
+  const AttentionDropout dropout(0.5, 1, 2, 3);
+  const auto whole = factors(dropout, 4, 0, 40);
+  const auto part = factors(dropout, 4, 7, 10);
+  EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + 7));
+  const auto strided = factors(dropout, 4, 2, 9, 4);
+  for (size_t j = 0; j < strided.size(); ++j) EXPECT_EQ(strided[j], whole[2 + 4 * j]);
+}
+
+TEST(AttentionDropout, DiffersBetweenCallsHeadsSentencesAndQueries) {
+  const auto base = factors(AttentionDropout(0.5, 1, 0, 0), 0, 0, 64);
+  EXPECT_NE(base, factors(AttentionDropout(0.5, 2, 0, 0), 0, 0, 64));
+  EXPECT_NE(base, factors(AttentionDropout(0.5, 1, 1, 0), 0, 0, 64));
+  EXPECT_NE(base, factors(AttentionDropout(0.5, 1, 0, 1), 0, 0, 64));
+  EXPECT_NE(base, factors(AttentionDropout(0.5, 1, 0, 0), 1, 0, 64));
+}
+
+}  // namespace
+}  // namespace lacuna

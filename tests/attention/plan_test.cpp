@@ -1,0 +1,132 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "attention/attention.h"
+#include "attention/registry.h"
+#include "config/yaml.h"
+
+namespace lacuna {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+AttentionPlan plan_of(const std::string& yaml) {
+  ConfigNode attention = yaml.empty() ? ConfigNode() : parse_yaml(yaml, "test.yaml");
+  attention.set_path("model.attention");
+  return resolve_attention(attention, 2, 3, 4);
+}
+
+std::string error_of(const std::string& yaml) {
+  try {
+    plan_of(yaml);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+std::string yaml_of(const AttentionChoice& choice) {
+  return choice.type->description().to_yaml();
+}
+
+TEST(AttentionPlan, IsSoftmaxEverywhereIfNothingIsSaid) {
+  const AttentionPlan plan = plan_of("");
+  EXPECT_EQ(plan.encoder_self.size(), 2u);
+  EXPECT_EQ(plan.decoder_self.size(), 3u);
+  EXPECT_EQ(plan.cross.size(), 3u);
+  for (const auto* site : {&plan.encoder_self, &plan.decoder_self, &plan.cross})
+    for (const AttentionChoice& choice : *site) {
+      EXPECT_EQ(choice.type->name(), "softmax");
+      EXPECT_EQ(choice.norm, "none");
+    }
+}
+
+TEST(AttentionPlan, TakesDefaultSitesAndLayers) {
+  const AttentionPlan plan = plan_of(
+      "default: sparsemax\n"
+      "encoder_self: {type: rela, norm: {type: rms, gain_init: ones}}\n"
+      "cross:\n"
+      "  default: {type: topk, k: 3}\n"
+      "  layers: {0: softmax, 2: {type: entmax, alpha: 1.3}}\n");
+  EXPECT_EQ(plan.encoder_self[1].type->name(), "rela");
+  EXPECT_EQ(plan.encoder_self[1].norm, "rms");
+  EXPECT_EQ(plan.encoder_self[1].norm_options.find("gain_init")->text(), "ones");
+  EXPECT_EQ(plan.decoder_self[0].type->name(), "sparsemax");
+  EXPECT_EQ(plan.cross[0].type->name(), "softmax");
+  EXPECT_EQ(plan.cross[1].type->name(), "topk");
+  EXPECT_THAT(yaml_of(plan.cross[1]), HasSubstr("k: 3"));
+  EXPECT_THAT(yaml_of(plan.cross[2]), HasSubstr("alpha: 1.3"));
+}
+
+TEST(AttentionPlan, TakesOneChoiceForAll) {
+  EXPECT_EQ(plan_of("{type: entmax15, pattern: full}").cross[0].type->name(), "entmax15");
+  EXPECT_EQ(resolve_attention(ConfigNode::scalar("rela"), 1, 1, 2).cross[0].norm, "gated_rms");
+}
+
+TEST(AttentionPlan, LeavesOtherLayersTheDefaultOfAll) {
+  const AttentionPlan plan = plan_of("{default: rela, cross: {layers: {1: softmax}}}");
+  EXPECT_EQ(plan.cross[0].type->name(), "rela");
+  EXPECT_EQ(plan.cross[1].type->name(), "softmax");
+}
+
+TEST(AttentionPlan, SaysWhichTypesThereAre) {
+  EXPECT_THAT(error_of("default: softmax\ncross: sparsmax"),
+              AllOf(HasSubstr("test.yaml:2"), HasSubstr("model.attention.cross is \"sparsmax\""), HasSubstr("softmax, topk"),
+                    HasSubstr("Did you mean \"sparsemax\"?")));
+}
+
+TEST(AttentionPlan, SaysWhichSitesThereAre) {
+  EXPECT_THAT(error_of("encoder-self: softmax"), AllOf(HasSubstr("encoder_self"), HasSubstr("Did you mean")));
+}
+
+TEST(AttentionPlan, RefusesAnOptionThatTheTypeDoesNotHave) {
+  EXPECT_THAT(error_of("default: {type: softmax, k: 8}"), HasSubstr("k"));
+  EXPECT_THAT(error_of("default: {type: topk, kk: 8}"), AllOf(HasSubstr("kk"), HasSubstr("k, ratio")));
+}
+
+TEST(AttentionPlan, RefusesTopkWithoutKeys) {
+  EXPECT_THAT(error_of("default: {type: topk, k: 0}"),
+              AllOf(HasSubstr("test.yaml:1"), HasSubstr("default.k is \"0\""), HasSubstr("at least 1")));
+}
+
+TEST(AttentionPlan, RefusesTopkWithCountAndRatio) {
+  EXPECT_THAT(error_of("default: {type: topk, k: 8, ratio: 4}"), HasSubstr("not both"));
+  EXPECT_THAT(error_of("default: {type: topk, floor: 4}"), HasSubstr("ratio"));
+  EXPECT_THAT(error_of("default: {type: topk, ratio: 0.5}"), HasSubstr("1 or more"));
+}
+
+TEST(AttentionPlan, RefusesAlphaOutsideItsRange) {
+  EXPECT_THAT(error_of("default: {type: entmax, alpha: 2.5}"), HasSubstr("alpha"));
+  EXPECT_THAT(error_of("default: {type: entmax, alpha: 1.005}"), HasSubstr("1.01"));
+}
+
+TEST(AttentionPlan, RefusesAPatternOfDistancesOnCrossAttention) {
+  EXPECT_THAT(error_of("cross: {type: softmax, pattern: {type: local, window: 3}}"), AllOf(HasSubstr("distance"), HasSubstr("cross")));
+  EXPECT_EQ(error_of("{default: {type: softmax, pattern: local}, cross: softmax}"), "no error");
+}
+
+TEST(AttentionPlan, RefusesAnUnknownPatternAndNorm) {
+  EXPECT_THAT(error_of("encoder_self: {type: softmax, pattern: locale}"), HasSubstr("Did you mean \"local\"?"));
+  EXPECT_THAT(error_of("default: {type: rela, norm: gated}"), HasSubstr("known norms: none, rms, gated_rms, layer"));
+  EXPECT_THAT(error_of("default: {type: rela, norm: {type: rms, gain: ones}}"), HasSubstr("gain_init"));
+}
+
+TEST(AttentionPlan, RefusesPatternsThatDoNotMatchTheHeads) {
+  EXPECT_THAT(error_of("encoder_self: {type: softmax, pattern: {heads: [full, local]}}"), HasSubstr("4 patterns"));
+}
+
+TEST(AttentionPlan, RefusesALayerThatIsNotThere) {
+  EXPECT_THAT(error_of("encoder_self: {layers: {2: softmax}}"), AllOf(HasSubstr("\"2\""), HasSubstr("to 1")));
+  EXPECT_THAT(error_of("encoder_self: {layers: {top: softmax}}"), HasSubstr("\"top\""));
+}
+
+TEST(AttentionPlan, DescribesATypeSoThatItReadsBack) {
+  const auto type = make_attention_type(parse_yaml("{type: topk, ratio: 4, pattern: {type: local, window: 2}}", "test"), 2);
+  const auto again = make_attention_type(type->description(), 2);
+  EXPECT_EQ(again->description().to_yaml(), type->description().to_yaml());
+  EXPECT_THAT(type->description().to_yaml(), AllOf(HasSubstr("floor: 8"), HasSubstr("window: 2")));
+}
+
+}  // namespace
+}  // namespace lacuna

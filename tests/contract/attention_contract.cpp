@@ -1,0 +1,227 @@
+#include "attention_contract.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/random.h"
+#include "config/yaml.h"
+
+namespace lacuna::contract {
+
+std::vector<Engine> engines() {
+  std::vector<Engine> all = {Engine::kPlainDouble, Engine::kAvx2};
+  if (has_attention_target(AttentionTarget::kAvx512)) all.push_back(Engine::kAvx512);
+  return all;
+}
+
+std::string name_of(Engine engine) {
+  return engine == Engine::kPlainDouble ? "double" : engine == Engine::kAvx2 ? "avx2" : "avx512";
+}
+
+bool is_double(Engine engine) {
+  return engine == Engine::kPlainDouble;
+}
+
+void use(Engine engine) {
+  if (!is_double(engine)) use_attention_target(engine == Engine::kAvx2 ? AttentionTarget::kAvx2 : AttentionTarget::kAvx512);
+}
+
+Variant variant(const std::string& type, const std::string& options) {
+  for (const types::TypeEntry* entry : types::all_types())
+    if (type == entry->name) return {entry, options, entry->read(parse_yaml(options.empty() ? "{}" : options, "test"))};
+  throw std::runtime_error("no type " + type);
+}
+
+std::vector<Variant> all_variants() {
+  std::vector<Variant> variants;
+  for (const types::TypeEntry* entry : types::all_types()) {
+    std::vector<std::string> options = {""};
+    for (const types::Example& example : entry->examples())
+      if (std::find(options.begin(), options.end(), example.options) == options.end()) options.push_back(example.options);
+    for (const std::string& some : options) variants.push_back(variant(entry->name, some));
+  }
+  return variants;
+}
+
+std::shared_ptr<const AttentionType> type_of(const Variant& variant, const std::string& pattern, int64_t num_heads) {
+  ConfigNode node = parse_yaml(variant.options.empty() ? "{}" : variant.options, "test");
+  node.set("type", ConfigNode::scalar(variant.entry->name));
+  node.set("pattern", parse_yaml("x: " + pattern, "test").entries()[0].second);
+  return make_attention_type(node, num_heads);
+}
+
+namespace {
+
+/// A row in memory of its own, with room for whole vectors.
+template <class S>
+struct RowMemory {
+  explicit RowMemory(const Row& row) : values(row.begin(), row.end()) { values.resize(row.size() + 32); }
+  Row row(size_t length) const { return {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(length)}; }
+  std::vector<S> values;
+};
+
+template <class S>
+types::RowFunctions<S> functions_of(const Variant& variant, Engine engine) {
+  if constexpr (std::is_same_v<S, double>) {
+    return variant.entry->plain;
+  } else {
+    return engine == Engine::kAvx2 ? variant.entry->avx2() : variant.entry->avx512();
+  }
+}
+
+template <class S>
+types::RowCall<S> call_on(RowMemory<S>& weights, RowMemory<S>& scratch, const std::vector<S>& numbers, size_t length) {
+  types::RowCall<S> call = {};
+  call.weights = weights.values.data();
+  call.scratch = scratch.values.data();
+  call.length = static_cast<int>(length);
+  call.context.training = true;
+  call.context.numbers = numbers.data();
+  call.context.num_numbers = static_cast<int>(numbers.size());
+  return call;
+}
+
+template <class S>
+Row forward(const Variant& variant, Engine engine, const Row& scores, const Row& numbers) {
+  RowMemory<S> row(scores), scratch(scores);
+  const std::vector<S> typed_numbers(numbers.begin(), numbers.end());
+  functions_of<S>(variant, engine).forward(variant.values.get(), call_on(row, scratch, typed_numbers, scores.size()));
+  return row.row(scores.size());
+}
+
+template <class S>
+RowGradients backward(const Variant& variant, Engine engine, const Row& scores, const Row& weights_gradient, const Row& numbers) {
+  RowMemory<S> weights(forward<S>(variant, engine, scores, numbers)), z(scores), gradient(weights_gradient), scratch(scores);
+  const std::vector<S> typed_numbers(numbers.begin(), numbers.end());
+  Row number_gradients(numbers.size());
+  auto call = call_on(weights, scratch, typed_numbers, scores.size());
+  call.scores = z.values.data();
+  call.gradient = gradient.values.data();
+  call.context.number_gradients = number_gradients.data();
+  functions_of<S>(variant, engine).backward(variant.values.get(), call);
+  return {gradient.row(scores.size()), number_gradients};
+}
+
+// --- other algorithms ---
+
+Row softmax_where(const Row& scores, const std::function<bool(double)>& keep) {
+  const double top = *std::max_element(scores.begin(), scores.end());
+  Row weights;
+  double total = 0;
+  for (const double z : scores) {
+    weights.push_back(keep(z) ? std::exp(z - top) : 0);
+    total += weights.back();
+  }
+  for (double& p : weights) p /= total;
+  return weights;
+}
+
+Row sorted(Row row) {
+  std::sort(row.begin(), row.end(), std::greater<>());
+  return row;
+}
+
+/// Held, Wolfe & Crowder 1974: the largest support for which the threshold stays below its smallest score.
+Row sparsemax_by_sorting(const Row& scores) {
+  double sum = 0, tau = 0;
+  const Row z = sorted(scores);
+  for (size_t k = 0; k < z.size(); ++k) {
+    sum += z[k];
+    if (1 + static_cast<double>(k + 1) * z[k] > sum) tau = (sum - 1) / static_cast<double>(k + 1);
+  }
+  Row weights;
+  for (const double score : scores) weights.push_back(std::max(score - tau, 0.0));
+  return weights;
+}
+
+/// tau by bisection between top - 1, where the mass is at least 1, and top, where it is 0.
+Row entmax_by_bisection(const Row& scores, double alpha) {
+  Row z = scores;
+  const double top = *std::max_element(z.begin(), z.end());
+  for (double& x : z) x = (x - top) * (alpha - 1);
+  const auto weigh = [&](double tau) {
+    Row weights;
+    for (const double x : z) weights.push_back(x > tau ? std::pow(x - tau, 1 / (alpha - 1)) : 0);
+    return weights;
+  };
+  double low = -1, high = 0;
+  for (int i = 0; i < 200; ++i) {
+    const double middle = (low + high) / 2;
+    const Row weights = weigh(middle);
+    (std::accumulate(weights.begin(), weights.end(), 0.0) >= 1 ? low : high) = middle;
+  }
+  Row weights = weigh(low);
+  const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (double& p : weights) p /= total;
+  return weights;
+}
+
+double option(const Variant& variant, const std::string& key) {
+  const ConfigNode written = variant.entry->write(variant.values.get());
+  const ConfigNode* node = written.find(key);
+  return node == nullptr ? 0 : std::stod(node->text());
+}
+
+Row topk_by_sorting(const Variant& variant, const Row& scores) {
+  const double n = static_cast<double>(scores.size()), ratio = option(variant, "ratio");
+  const double k = ratio > 0 ? std::max(option(variant, "floor"), std::ceil(n / ratio)) : option(variant, "k");
+  if (k >= n) return softmax_where(scores, [](double) { return true; });
+  const double threshold = sorted(scores)[static_cast<size_t>(k) - 1];
+  return softmax_where(scores, [=](double z) { return z >= threshold; });
+}
+
+Row activated(const Variant& variant, const Row& scores) {
+  const ConfigNode written = variant.entry->write(variant.values.get());
+  const std::string activation = written.find("activation")->text();
+  const double slope = option(variant, "slope");
+  Row weights;
+  for (const double z : scores) {
+    if (activation == "relu") weights.push_back(z > 0 ? z : 0);
+    if (activation == "leaky_relu") weights.push_back(z > 0 ? z : slope * z);
+    if (activation == "gelu") weights.push_back(z / 2 * std::erfc(-z / std::sqrt(2.0)));
+    if (activation == "identity") weights.push_back(z);
+  }
+  return weights;
+}
+
+}  // namespace
+
+Row weights_of(const Variant& variant, Engine engine, const Row& scores, const Row& numbers) {
+  return is_double(engine) ? forward<double>(variant, engine, scores, numbers) : forward<float>(variant, engine, scores, numbers);
+}
+
+RowGradients gradients_of(const Variant& variant, Engine engine, const Row& scores, const Row& weights_gradient, const Row& numbers) {
+  return is_double(engine) ? backward<double>(variant, engine, scores, weights_gradient, numbers)
+                           : backward<float>(variant, engine, scores, weights_gradient, numbers);
+}
+
+Row independent_weights(const Variant& variant, const Row& scores) {
+  const std::string name = variant.entry->name;
+  if (name == "softmax") return softmax_where(scores, [](double) { return true; });
+  if (name == "topk") return topk_by_sorting(variant, scores);
+  if (name == "rela") return activated(variant, scores);
+  if (name == "sparsemax") return sparsemax_by_sorting(scores);
+  if (name == "entmax15") return entmax_by_bisection(scores, 1.5);
+  if (name != "entmax") return {};
+  const double alpha = option(variant, "alpha");
+  return alpha == 1 ? softmax_where(scores, [](double) { return true; }) : entmax_by_bisection(scores, alpha);
+}
+
+Row random_row(int length, double spread, uint64_t seed) {
+  RandomStream random(mix(seed, static_cast<uint64_t>(length)));
+  Row row;
+  for (int i = 0; i < length; ++i) {
+    const double radius = std::sqrt(-2 * std::log(1 - random.next_unit())), angle = 2 * M_PI * random.next_unit();
+    row.push_back(static_cast<float>(spread * radius * std::cos(angle)));
+  }
+  return row;
+}
+
+double weights_tolerance(const Variant& variant, Engine engine) {
+  if (is_double(engine)) return kDoubleWeights;
+  const bool steep = std::string(variant.entry->name) == "entmax" && option(variant, "alpha") > 1 && option(variant, "alpha") < 1.2;
+  return steep ? kFloatWeightsSteep : kFloatWeights;
+}
+
+}  // namespace lacuna::contract

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "attention/core_run.h"
+#include "attention/registry.h"
+
+/// What the tests of the attention contract share: every type with every option that its examples use, and every way to compute a row.
+namespace lacuna::contract {
+
+/// A way to compute rows and calls.
+enum class Engine { kPlainDouble, kAvx2, kAvx512 };
+
+/// Those that this machine has.
+std::vector<Engine> engines();
+std::string name_of(Engine engine);
+bool is_double(Engine engine);
+/// Makes calls of attention() on floats use the engine's instruction set.
+void use(Engine engine);
+
+/// A type of the registry with one choice of options.
+struct Variant {
+  const types::TypeEntry* entry;
+  std::string options;  ///< YAML in flow style
+  std::shared_ptr<const void> values;
+  std::string name() const { return std::string(entry->name) + (options.empty() ? "" : " " + options); }
+};
+
+Variant variant(const std::string& type, const std::string& options);
+/// Every type of the registry, with its defaults and with each of its examples' options.
+std::vector<Variant> all_variants();
+/// The same as a type for calls; `pattern` as YAML.
+std::shared_ptr<const AttentionType> type_of(const Variant& variant, const std::string& pattern = "full", int64_t num_heads = 1);
+
+using Row = std::vector<double>;
+
+/// scores -> weights; `numbers` as a type's learned numbers.
+Row weights_of(const Variant& variant, Engine engine, const Row& scores, const Row& numbers = {});
+
+struct RowGradients {
+  Row scores, numbers;
+};
+/// d loss / d weights -> d loss / d scores (and numbers).
+RowGradients gradients_of(const Variant& variant, Engine engine, const Row& scores, const Row& weights_gradient, const Row& numbers = {});
+
+/// The weights by another algorithm than the type's own: sorting, bisection. Empty for a type it does not know.
+Row independent_weights(const Variant& variant, const Row& scores);
+
+/// Normal numbers times `spread`, exact in float; the same for the same seed.
+Row random_row(int length, double spread, uint64_t seed);
+
+// Tolerances, each with its reason.
+// Weights in double: the thresholds end within 64 ulp of mass 1.
+inline constexpr double kDoubleWeights = 1e-12;
+// Weights in float against double: 1e-6 is the contract's.
+inline constexpr double kFloatWeights = 1e-6;
+// entmax below alpha 1.2 in float: p is a power of 5 and more of a distance that float holds to 6e-8.
+inline constexpr double kFloatWeightsSteep = 4e-6;
+// Gradients in double against central differences of step 1e-6, whose own error is about 1e-10 / 1e-6 of the weights' 64 ulp.
+inline constexpr double kFiniteDifference = 1e-7;
+// Gradients in float against double: sums of n products.
+inline constexpr double kFloatGradients = 5e-6;
+double weights_tolerance(const Variant& variant, Engine engine);
+
+}  // namespace lacuna::contract

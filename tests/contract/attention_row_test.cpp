@@ -1,0 +1,213 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "attention_contract.h"
+
+// The contract of every attention type, row by row: whatever is in the registry, on every engine.
+namespace lacuna::contract {
+namespace {
+
+constexpr int kLengths[] = {1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 100, 257, 1000, 4000};
+
+double sum_of(const Row& row) {
+  return std::accumulate(row.begin(), row.end(), 0.0);
+}
+
+/// True where no pair of scores nor a score and a threshold is so near that a step of a finite difference could cross a kink.
+bool is_smooth_around(const Variant& variant, const Row& scores, double step) {
+  for (size_t i = 0; i < scores.size(); ++i) {
+    for (const double by : {-step, step}) {
+      Row moved = scores;
+      moved[i] += by;
+      const Row before = weights_of(variant, Engine::kPlainDouble, scores), after = weights_of(variant, Engine::kPlainDouble, moved);
+      for (size_t j = 0; j < scores.size(); ++j)
+        if ((before[j] == 0) != (after[j] == 0)) return false;
+      if (std::abs(scores[i]) < step) return false;  // an activation's kink
+    }
+  }
+  return true;
+}
+
+class AttentionRow : public testing::Test {
+ protected:
+  /// Calls check(variant, engine) for everything there is.
+  template <class Check>
+  static void for_each(Check check) {
+    for (const Variant& variant : all_variants()) {
+      for (const Engine engine : engines()) {
+        SCOPED_TRACE(variant.name() + " on " + name_of(engine));
+        check(variant, engine);
+        if (HasFailure()) return;
+      }
+    }
+  }
+};
+
+TEST_F(AttentionRow, GivesItsWorkedExamples) {
+  for (const types::TypeEntry* entry : types::all_types()) {
+    ASSERT_FALSE(entry->examples().empty()) << entry->name << " has no worked example";
+    for (const types::Example& example : entry->examples()) {
+      const Variant one = variant(entry->name, example.options);
+      for (const Engine engine : engines()) {
+        SCOPED_TRACE(one.name() + " on " + name_of(engine));
+        const Row weights = weights_of(one, engine, example.scores);
+        ASSERT_EQ(weights.size(), example.weights.size());
+        for (size_t j = 0; j < weights.size(); ++j) EXPECT_NEAR(weights[j], example.weights[j], kFloatWeights);
+      }
+    }
+  }
+}
+
+TEST_F(AttentionRow, AgreesWithAnotherAlgorithmAtEveryLength) {
+  for_each([](const Variant& variant, Engine engine) {
+    for (const int n : kLengths) {
+      const Row scores = random_row(n, n % 2 == 0 ? 1.5 : 4, 1), expected = independent_weights(variant, scores);
+      if (expected.empty()) return;
+      const Row weights = weights_of(variant, engine, scores);
+      for (int j = 0; j < n; ++j)
+        ASSERT_NEAR(weights[j], expected[j], weights_tolerance(variant, engine) * std::max(1.0, std::abs(expected[j])))
+            << "key " << j << " of " << n;
+    }
+  });
+}
+
+TEST_F(AttentionRow, SumsToOneWhereItsTypeSaysSo) {
+  for_each([](const Variant& variant, Engine engine) {
+    if (!variant.entry->info.rows_sum_to_one) return;
+    for (const int n : kLengths) ASSERT_NEAR(sum_of(weights_of(variant, engine, random_row(n, 2, 2))), 1, 1e-6) << n << " keys";
+  });
+}
+
+TEST_F(AttentionRow, HasTheSameExactZerosOnEveryEngine) {
+  for_each([](const Variant& variant, Engine engine) {
+    for (const int n : {15, 65, 1000}) {
+      const Row scores = random_row(n, 3, 3), expected = weights_of(variant, Engine::kPlainDouble, scores);
+      const Row weights = weights_of(variant, engine, scores);
+      for (int j = 0; j < n; ++j) {
+        if (expected[j] == 0) {
+          ASSERT_EQ(weights[j], 0) << "key " << j << " of " << n;
+        }
+        if (std::abs(expected[j]) > 1e-5) {
+          ASSERT_NE(weights[j], 0) << "key " << j << " of " << n;
+        }
+      }
+    }
+  });
+}
+
+TEST_F(AttentionRow, GivesAllWeightToASingleKeyIfItSumsToOne) {
+  for_each([](const Variant& variant, Engine engine) {
+    if (!variant.entry->info.rows_sum_to_one) return;
+    for (const double z : {-1e4, 0.0, 3.0, 1e4}) ASSERT_NEAR(weights_of(variant, engine, {z})[0], 1, 1e-6);
+  });
+}
+
+TEST_F(AttentionRow, GivesEqualScoresEqualWeights) {
+  for_each([](const Variant& variant, Engine engine) {
+    for (const int n : kLengths) {
+      for (const double z : {-1e4, 0.0, 2.5, 1e4}) {
+        const Row weights = weights_of(variant, engine, Row(static_cast<size_t>(n), z));
+        for (const double p : weights) ASSERT_EQ(p, weights[0]);
+        if (variant.entry->info.rows_sum_to_one) {
+          ASSERT_NEAR(weights[0] * n, 1, 2e-6) << n << " keys";
+        }
+      }
+    }
+  });
+}
+
+TEST_F(AttentionRow, StaysFiniteForHugeScores) {
+  for_each([](const Variant& variant, Engine engine) {
+    for (const int n : {1, 2, 15, 64, 300}) {
+      Row scores = random_row(n, 1, 4);
+      for (int j = 0; j < n; ++j) scores[j] += j % 3 == 0 ? 1e4 : -1e4;
+      const Row weights = weights_of(variant, engine, scores);
+      const RowGradients gradients = gradients_of(variant, engine, scores, random_row(n, 1, 5));
+      for (int j = 0; j < n; ++j) ASSERT_TRUE(std::isfinite(weights[j]) && std::isfinite(gradients.scores[j])) << "key " << j;
+      if (variant.entry->info.rows_sum_to_one) {
+        ASSERT_NEAR(sum_of(weights), 1, 1e-6);
+      }
+    }
+  });
+}
+
+TEST_F(AttentionRow, DoesNotChangeWhenAllScoresAreShiftedIfItSumsToOne) {
+  for_each([](const Variant& variant, Engine engine) {
+    if (!variant.entry->info.rows_sum_to_one) return;
+    Row scores = random_row(40, 2, 6);
+    for (double& z : scores) z = std::round(z * 64) / 64;  // so that the shift is exact in float
+    const Row weights = weights_of(variant, engine, scores);
+    for (double& z : scores) z -= 1000;
+    const Row shifted = weights_of(variant, engine, scores);
+    for (size_t j = 0; j < scores.size(); ++j) ASSERT_NEAR(shifted[j], weights[j], weights_tolerance(variant, engine));
+  });
+}
+
+TEST_F(AttentionRow, HasTheGradientOfFiniteDifferences) {
+  constexpr double kStep = 1e-5;
+  for (const Variant& variant : all_variants()) {
+    SCOPED_TRACE(variant.name());
+    int checked = 0;
+    for (const int n : {1, 2, 5, 15, 16, 33, 70}) {
+      for (uint64_t seed = 0; seed < 4; ++seed) {
+        const Row scores = random_row(n, 1.5, 7 + seed), direction = random_row(n, 1, 70 + seed);
+        if (!is_smooth_around(variant, scores, 3 * kStep)) continue;
+        const auto loss = [&](size_t i, double by) {
+          Row moved = scores;
+          moved[i] += by;
+          const Row weights = weights_of(variant, Engine::kPlainDouble, moved);
+          return std::inner_product(weights.begin(), weights.end(), direction.begin(), 0.0);
+        };
+        const Row gradient = gradients_of(variant, Engine::kPlainDouble, scores, direction).scores;
+        for (size_t i = 0; i < scores.size(); ++i) {
+          // Richardson's extrapolation of two central differences: error of order step^4.
+          const double wide = (loss(i, 2 * kStep) - loss(i, -2 * kStep)) / (4 * kStep),
+                       narrow = (loss(i, kStep) - loss(i, -kStep)) / (2 * kStep);
+          ASSERT_NEAR(gradient[i], (4 * narrow - wide) / 3, kFiniteDifference) << "key " << i << " of " << n;
+        }
+        ++checked;
+      }
+    }
+    EXPECT_GE(checked, 10) << "too few rows are smooth to check anything";
+  }
+}
+
+TEST_F(AttentionRow, HasTheSameGradientsOnEveryEngine) {
+  for_each([](const Variant& variant, Engine engine) {
+    for (const int n : kLengths) {
+      const Row scores = random_row(n, 1.5, 8), direction = random_row(n, 1, 9);
+      const Row expected = gradients_of(variant, Engine::kPlainDouble, scores, direction).scores;
+      const Row gradient = gradients_of(variant, engine, scores, direction).scores;
+      for (int j = 0; j < n; ++j) {
+        const double tolerance = is_double(engine) ? 0 : kFloatGradients * std::max(1.0, std::abs(expected[j]));
+        ASSERT_NEAR(gradient[j], expected[j], tolerance) << "key " << j << " of " << n;
+      }
+    }
+  });
+}
+
+TEST_F(AttentionRow, GivesNoGradientToAKeyWithoutWeightIfItIsSparse) {
+  for_each([](const Variant& variant, Engine engine) {
+    if (!variant.entry->is_sparse(variant.values.get())) return;
+    const Row scores = random_row(60, 3, 10), weights = weights_of(variant, engine, scores);
+    const Row gradient = gradients_of(variant, engine, scores, random_row(60, 1, 11)).scores;
+    EXPECT_GT(std::count(weights.begin(), weights.end(), 0.0), 10) << "a sparse type has zeros";
+    for (size_t j = 0; j < scores.size(); ++j)
+      if (weights[j] == 0) {
+        ASSERT_EQ(gradient[j], 0) << "key " << j;
+      }
+  });
+}
+
+TEST_F(AttentionRow, ReadsBackTheOptionsItWrites) {
+  for (const Variant& variant : all_variants()) {
+    SCOPED_TRACE(variant.name());
+    const ConfigNode written = variant.entry->write(variant.values.get());
+    const auto again = variant.entry->read(written);
+    EXPECT_EQ(variant.entry->write(again.get()).to_yaml(), written.to_yaml());
+  }
+}
+
+}  // namespace
+}  // namespace lacuna::contract
