@@ -1,5 +1,6 @@
 #include "base/child_process.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -10,6 +11,7 @@
 #include <exception>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 
 namespace lacuna {
 namespace {
@@ -41,10 +43,15 @@ std::string outcome_of(const std::function<std::string()>& work) {
   _exit(0);
 }
 
-std::string read_to_end(int pipe_end) {
+/// What the child sends, to its end; a signal to this process ends the child.
+std::string read_to_end(int pipe_end, pid_t child) {
+  constexpr int kMilliseconds = 100;
   std::string bytes;
   char buffer[1 << 16];
   for (;;) {
+    if (interrupt_signal() != 0) kill(child, SIGKILL);
+    pollfd wait = {.fd = pipe_end, .events = POLLIN, .revents = 0};
+    if (poll(&wait, 1, kMilliseconds) <= 0) continue;
     const ssize_t count = read(pipe_end, buffer, sizeof buffer);
     if (count == 0 || (count < 0 && errno != EINTR)) return bytes;
     if (count > 0) bytes.append(buffer, static_cast<size_t>(count));
@@ -70,10 +77,11 @@ std::string run_in_child(const std::function<std::string()>& work, const std::st
   }
   const int fork_error = errno;
   close(ends[1]);
-  std::string outcome = child > 0 ? read_to_end(ends[0]) : "";
+  std::string outcome = child > 0 ? read_to_end(ends[0], child) : "";
   close(ends[0]);
   if (child < 0) throw MachineError(what + ": no process can be started: " + std::strerror(fork_error));
   const int status = wait_for(child);
+  stop_if_interrupted(what);
   if (WIFSIGNALED(status))
     throw MachineError(what + ": ended by signal " + std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")" +
                        (WTERMSIG(status) == SIGKILL ? "; was memory short?" : ""));

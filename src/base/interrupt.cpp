@@ -34,4 +34,8 @@ int interrupt_signal() {
   return received;
 }
 
+void stop_if_interrupted(const std::string& what) {
+  if (received != 0) throw Interrupted(what + ": interrupted");
+}
+
 }  // namespace lacuna

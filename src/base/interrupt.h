@@ -1,12 +1,29 @@
 #pragma once
 
+#include <string>
+
+#include "base/error.h"
+
 namespace lacuna {
 
 /// Takes over SIGINT and SIGTERM: the first one is only remembered, so that work can end in order (a checkpoint is written); the second one
-/// ends the process at once. SIGPIPE is ignored: a closed output is an error of the write.
+/// ends the process at once.
 void handle_interrupts();
+
+/// SIGPIPE is ignored: a closed output is an error of the write.
+void ignore_broken_pipes();
 
 /// 0, or SIGINT or SIGTERM if it has come. The exit code is then 128 + it.
 int interrupt_signal();
+
+/// Work that was given up because SIGINT or SIGTERM came.
+class Interrupted : public Error {
+ public:
+  using Error::Error;
+  int exit_code() const override { return 128 + interrupt_signal(); }
+};
+
+/// Throws Interrupted if a signal has come. `what` says what was being done; it must leave nothing half done.
+void stop_if_interrupted(const std::string& what);
 
 }  // namespace lacuna

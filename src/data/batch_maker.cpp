@@ -65,18 +65,23 @@ void Epoch::skip(int64_t batches) {
 }
 
 std::vector<TokenId> Epoch::ids(const Draw& draw, bool is_src) const {
-  if (plan_.spm_alpha <= 0) {
-    const auto fixed = is_src ? draw.corpus->src(draw.sentence) : draw.corpus->tgt(draw.sentence);
-    return {fixed.begin(), fixed.end()};
+  const auto fixed = is_src ? draw.corpus->src(draw.sentence) : draw.corpus->tgt(draw.sentence);
+  if (plan_.spm_alpha > 0) {
+    std::vector<TokenId> sampled = sample(draw, is_src);
+    if (!sampled.empty() && static_cast<int64_t>(sampled.size()) <= plan_.max_length) {
+      sampled.push_back(kEos);
+      return sampled;
+    }
   }
+  return {fixed.begin(), fixed.end()};
+}
+
+std::vector<TokenId> Epoch::sample(const Draw& draw, bool is_src) const {
   const Vocabulary& vocabulary = is_src ? *plan_.vocabularies.src : *plan_.vocabularies.tgt;
   const std::string_view text = is_src ? draw.corpus->src_text(draw.sentence) : draw.corpus->tgt_text(draw.sentence);
   const uint64_t key =
       mix(random_key(plan_.seed, RandomUse::kSubword, static_cast<uint64_t>(epoch_), is_src ? 0 : 1), static_cast<uint64_t>(draw.id));
-  std::vector<TokenId> sampled = vocabulary.sample(text, plan_.spm_alpha, plan_.spm_nbest, key);
-  sampled.resize(std::min(sampled.size(), static_cast<size_t>(plan_.max_length)));
-  sampled.push_back(kEos);
-  return sampled;
+  return vocabulary.sample(text, plan_.spm_alpha, plan_.spm_nbest, key);
 }
 
 std::shared_ptr<const Batch> Epoch::next() {

@@ -23,7 +23,8 @@ struct BatchPlan {
 };
 
 /// One epoch of training data: batch by batch, in an order that (seed, epoch) decides. With subword sampling, batches are put together by
-/// the lengths of the best segmentations, so that where a batch begins can be found without tokenising.
+/// the lengths of the best segmentations, so that where a batch begins can be found without tokenising: a batch is then as much larger than
+/// `batch_tokens` as its samples are longer. A sample beyond `max_length` gives way to the best segmentation.
 class Epoch {
  public:
   Epoch(const BatchPlan& plan, int64_t epoch);
@@ -43,6 +44,7 @@ class Epoch {
   Draw draw(uint64_t position) const;
   std::vector<Draw> next_draws();
   std::vector<TokenId> ids(const Draw& draw, bool is_src) const;
+  std::vector<TokenId> sample(const Draw& draw, bool is_src) const;
 
   const BatchPlan& plan_;
   int64_t epoch_;

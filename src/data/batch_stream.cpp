@@ -18,7 +18,10 @@ class BackgroundStream : public BatchStream {
       : plan_(std::move(plan)), position_(start), maker_([this, start](std::stop_token stop) { make(stop, start); }) {}
 
   ~BackgroundStream() override {
-    maker_.request_stop();
+    {
+      const std::lock_guard lock(mutex_);  // or the request could fall between the thread's look and its sleep
+      maker_.request_stop();
+    }
     changed_.notify_all();
   }
 

@@ -16,15 +16,16 @@ namespace lacuna {
 
 /// What was read of a corpus, or of several together.
 struct DataSummary {
-  int64_t lines = 0;                       ///< pairs of lines in the files
-  int64_t kept = 0;                        ///< sentence pairs that train
-  int64_t empty = 0;                       ///< skipped: one side or both are empty
-  int64_t skipped = 0;                     ///< skipped: longer than max_length
-  int64_t cropped = 0;                     ///< cut to max_length
-  int64_t carriage_returns = 0;            ///< line ends that were CR LF
-  int64_t src_tokens = 0, tgt_tokens = 0;  ///< of the kept pairs, eos counted
-  int64_t src_unk = 0, tgt_unk = 0;        ///< of these, unknown tokens
-  std::array<int64_t, 16> tgt_lengths{};   ///< histogram of target lengths in steps of 16 tokens; the last holds all longer ones
+  int64_t lines = 0;                                     ///< pairs of lines in the files
+  int64_t kept = 0;                                      ///< sentence pairs that train
+  int64_t empty = 0;                                     ///< skipped: one side or both are empty
+  int64_t skipped = 0;                                   ///< skipped: longer than max_length
+  int64_t cropped = 0;                                   ///< cut to max_length
+  int64_t carriage_returns = 0;                          ///< line ends that were CR LF
+  int64_t other_line_ends = 0;                           ///< lines with U+2028 or the like inside, which is text here
+  int64_t src_tokens = 0, tgt_tokens = 0;                ///< of the kept pairs, eos counted
+  int64_t src_unk = 0, tgt_unk = 0;                      ///< of these, unknown tokens
+  std::array<int64_t, 16> src_lengths{}, tgt_lengths{};  ///< histograms of lengths in steps of 16 tokens; the last holds all longer ones
 
   DataSummary& operator+=(const DataSummary& other);
   double src_unk_rate() const { return src_tokens > 0 ? static_cast<double>(src_unk) / static_cast<double>(src_tokens) : 0; }

@@ -1,194 +1,117 @@
 #include "data/corpus_cache.h"
 
+#include <fcntl.h>
 #include <spdlog/fmt/fmt.h>
+#include <sys/file.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <exception>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <thread>
+#include <optional>
 
 #include "base/error.h"
 #include "base/log.h"
+#include "data/cache_maker.h"
 #include "data/content_hash.h"
-#include "data/corpus_reader.h"
 
 namespace lacuna {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DataSummary, lines, kept, empty, skipped, cropped, carriage_returns, other_line_ends, src_tokens,
+                                   tgt_tokens, src_unk, tgt_unk, src_lengths, tgt_lengths)
+
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int kFormat = 1;
-constexpr size_t kChunk = 1 << 15;  // pairs tokenised at a time, by all threads together
+constexpr int kFormat = 2;
+const std::string kUnfinished = ".unfinished";
 
-json to_json(const DataSummary& summary) {
-  return {{"lines", summary.lines},
-          {"kept", summary.kept},
-          {"empty", summary.empty},
-          {"skipped", summary.skipped},
-          {"cropped", summary.cropped},
-          {"carriage_returns", summary.carriage_returns},
-          {"src_tokens", summary.src_tokens},
-          {"tgt_tokens", summary.tgt_tokens},
-          {"src_unk", summary.src_unk},
-          {"tgt_unk", summary.tgt_unk},
-          {"tgt_lengths", summary.tgt_lengths}};
-}
-
-DataSummary summary_from(const json& value) {
-  DataSummary summary;
-  value.at("lines").get_to(summary.lines);
-  value.at("kept").get_to(summary.kept);
-  value.at("empty").get_to(summary.empty);
-  value.at("skipped").get_to(summary.skipped);
-  value.at("cropped").get_to(summary.cropped);
-  value.at("carriage_returns").get_to(summary.carriage_returns);
-  value.at("src_tokens").get_to(summary.src_tokens);
-  value.at("tgt_tokens").get_to(summary.tgt_tokens);
-  value.at("src_unk").get_to(summary.src_unk);
-  value.at("tgt_unk").get_to(summary.tgt_unk);
-  value.at("tgt_lengths").get_to(summary.tgt_lengths);
-  return summary;
-}
-
-/// One side's files while they are made.
-class SideWriter {
+/// Held by the process that makes something in a cache folder; gone with the process, however it ends.
+class FolderLock {
  public:
-  SideWriter(const fs::path& folder, const std::string& name, bool with_text)
-      : folder_(folder), ids_(open(name + ".ids")), offsets_(open(name + ".offsets")) {
-    write(offsets_, &id_count_, sizeof id_count_);
-    if (!with_text) return;
-    text_ = open(name + ".text");
-    text_offsets_ = open(name + ".text_offsets");
-    write(text_offsets_, &byte_count_, sizeof byte_count_);
+  explicit FolderLock(const fs::path& folder) : file_(open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    if (file_ < 0) throw MachineError(folder.string() + ": cannot be written: " + std::strerror(errno));
+    if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+    if (errno == EWOULDBLOCK) log_info("waiting for another process that is making a token cache in {}", folder.string());
+    flock(file_, LOCK_EX);  // a file system without locks: two processes then do the same work, each under its own name
   }
-
-  void add(const std::vector<TokenId>& ids, const std::string& line) {
-    write(ids_, ids.data(), ids.size() * sizeof(TokenId));
-    id_count_ += ids.size();
-    write(offsets_, &id_count_, sizeof id_count_);
-    if (!text_.is_open()) return;
-    write(text_, line.data(), line.size());
-    byte_count_ += line.size();
-    write(text_offsets_, &byte_count_, sizeof byte_count_);
-  }
-
-  void close() {
-    for (std::ofstream* stream : {&ids_, &offsets_, &text_, &text_offsets_}) {
-      if (!stream->is_open()) continue;
-      stream->close();
-      check(*stream);
-    }
-  }
+  ~FolderLock() { close(file_); }
+  FolderLock(const FolderLock&) = delete;
+  FolderLock& operator=(const FolderLock&) = delete;
 
  private:
-  std::ofstream open(const std::string& name) {
-    std::ofstream stream(folder_ / name, std::ios::binary);
-    check(stream);
-    return stream;
-  }
-  void write(std::ofstream& stream, const void* data, size_t size) {
-    stream.write(static_cast<const char*>(data), static_cast<std::streamsize>(size));
-    check(stream);
-  }
-  void check(const std::ofstream& stream) const {
-    if (!stream)
-      throw MachineError(folder_.string() + ": the token cache cannot be written; is the disk full? data.cache may name another folder");
-  }
-
-  fs::path folder_;
-  std::ofstream ids_, offsets_, text_, text_offsets_;
-  uint64_t id_count_ = 0, byte_count_ = 0;
+  int file_;
 };
 
-struct Pair {
-  std::string src, tgt, place;
-  std::vector<TokenId> src_ids, tgt_ids;
-};
+/// Whether a file of offsets belongs to `count` items and to a file of items of `item_bytes` each.
+bool is_whole(const fs::path& items, const fs::path& offsets, int64_t count, size_t item_bytes) {
+  std::error_code error;
+  const MappedFile mapped(offsets);
+  if (mapped.size() != (static_cast<size_t>(count) + 1) * sizeof(uint64_t)) return false;
+  const uint64_t end = reinterpret_cast<const uint64_t*>(mapped.data())[count];
+  return fs::file_size(items, error) == end * item_bytes;
+}
 
-/// Reads, tokenises, filters and writes one corpus.
-class CacheMaker {
- public:
-  CacheMaker(const fs::path& folder, const DataOptions& options, const Vocabularies& vocabularies, bool with_text)
-      : options_(options), vocabularies_(vocabularies), src_(folder, "src", with_text), tgt_(folder, "tgt", with_text) {}
-
-  DataSummary make(const CorpusOptions& corpus) {
-    CorpusReader reader(corpus);
-    std::vector<Pair> chunk;
-    for (bool more = true; more;) {
-      chunk.clear();
-      while (chunk.size() < kChunk && (more = read(reader, chunk))) {
-      }
-      tokenize(chunk);
-      for (const Pair& pair : chunk) keep(pair);
-    }
-    summary_.lines = reader.line_number();
-    summary_.carriage_returns = reader.carriage_returns();
-    src_.close();
-    tgt_.close();
-    return summary_;
+bool is_whole(const fs::path& folder, int64_t kept, bool with_text) {
+  for (const std::string side : {"src", "tgt"}) {
+    if (!is_whole(folder / (side + ".ids"), folder / (side + ".offsets"), kept, sizeof(TokenId))) return false;
+    if (with_text && !is_whole(folder / (side + ".text"), folder / (side + ".text_offsets"), kept, 1)) return false;
   }
+  return true;
+}
 
- private:
-  static bool read(CorpusReader& reader, std::vector<Pair>& chunk) {
-    Pair pair;
-    if (!reader.next(pair.src, pair.tgt)) return false;
-    pair.place = reader.src_place();
-    chunk.push_back(std::move(pair));
-    return true;
+/// The summary of a cache that is there and whole.
+std::optional<DataSummary> find_cache(const fs::path& folder, bool with_text) {
+  if (!fs::exists(folder)) return {};
+  try {
+    const auto summary = json::parse(read_file(folder / "summary.json")).get<DataSummary>();
+    if (is_whole(folder, summary.kept, with_text)) return summary;
+  } catch (const json::exception&) {  // said below
+  } catch (const DataError&) {
   }
+  log_warning("{}: the token cache is damaged; it is made anew", folder.string());
+  return {};
+}
 
-  void tokenize(std::vector<Pair>& chunk) const {
-    const auto work = [&](size_t begin, size_t end) {
-      for (size_t i = begin; i < end; ++i) {
-        chunk[i].src_ids = vocabularies_.src->encode(chunk[i].src);
-        chunk[i].tgt_ids = vocabularies_.tgt->encode(chunk[i].tgt);
-      }
-    };
-    const size_t threads = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, 16), part = chunk.size() / threads + 1;
-    std::vector<std::jthread> others;
-    for (size_t t = 1; t < threads; ++t)
-      others.emplace_back(work, std::min(t * part, chunk.size()), std::min((t + 1) * part, chunk.size()));
-    work(0, std::min(part, chunk.size()));
+/// What processes that were killed left behind. Only under the lock.
+void remove_unfinished(const fs::path& cache_folder) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(cache_folder))
+    if (entry.path().filename().string().find(kUnfinished) != std::string::npos) fs::remove_all(entry.path());
+}
+
+DataSummary make_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, const fs::path& folder,
+                       bool with_text) {
+  log_info("tokenising {} and {}", corpus.src, corpus.tgt);
+  const fs::path unfinished = folder.string() + kUnfinished + std::to_string(getpid());
+  fs::create_directory(unfinished);
+  try {
+    const DataSummary summary = write_cache_files(corpus, options, vocabularies, with_text, unfinished);
+    write_file_atomically(unfinished / "summary.json", json(summary).dump(2) + "\n");
+    fs::remove_all(folder);  // a damaged one
+    fs::rename(unfinished, folder);
+    sync_directory(folder.parent_path());
+    return summary;
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove_all(unfinished, ignored);
+    throw;
   }
+}
 
-  void keep(Pair pair) {
-    if (pair.src_ids.empty() || pair.tgt_ids.empty()) {
-      ++summary_.empty;
-      return;
-    }
-    const auto limit = static_cast<size_t>(options_.max_length);
-    if (const size_t longest = std::max(pair.src_ids.size(), pair.tgt_ids.size()); longest > limit) {
-      if (options_.long_lines == LongLines::kError)
-        throw DataError(pair.place + ": the sentence pair has " + std::to_string(longest) + " tokens; data.max_length is " +
-                        std::to_string(limit) + ": raise it, or set data.long to skip or crop");
-      if (options_.long_lines == LongLines::kSkip) {
-        ++summary_.skipped;
-        return;
-      }
-      ++summary_.cropped;
-      pair.src_ids.resize(std::min(pair.src_ids.size(), limit));
-      pair.tgt_ids.resize(std::min(pair.tgt_ids.size(), limit));
-    }
-    summary_.src_unk += std::count(pair.src_ids.begin(), pair.src_ids.end(), kUnk);
-    summary_.tgt_unk += std::count(pair.tgt_ids.begin(), pair.tgt_ids.end(), kUnk);
-    pair.src_ids.push_back(kEos);
-    pair.tgt_ids.push_back(kEos);
-    src_.add(pair.src_ids, pair.src);
-    tgt_.add(pair.tgt_ids, pair.tgt);
-    ++summary_.kept;
-    summary_.src_tokens += static_cast<int64_t>(pair.src_ids.size());
-    summary_.tgt_tokens += static_cast<int64_t>(pair.tgt_ids.size());
-    ++summary_.tgt_lengths[std::min(pair.tgt_ids.size() / 16, summary_.tgt_lengths.size() - 1)];
+DataSummary find_or_make(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, const fs::path& folder,
+                         bool with_text) {
+  if (const auto found = find_cache(folder, with_text)) return *found;
+  try {
+    fs::create_directories(folder.parent_path());
+    const FolderLock lock(folder.parent_path());
+    if (const auto found = find_cache(folder, with_text)) return *found;  // made by the process that held the lock
+    remove_unfinished(folder.parent_path());
+    return make_cache(corpus, options, vocabularies, folder, with_text);
+  } catch (const fs::filesystem_error& error) {
+    throw MachineError(folder.string() + ": the token cache cannot be made: " + error.code().message() +
+                       "; data.cache may name another folder");
   }
-
-  const DataOptions& options_;
-  const Vocabularies& vocabularies_;
-  SideWriter src_, tgt_;
-  DataSummary summary_;
-};
+}
 
 std::string hash_of_inputs(const std::string& fingerprint, const DataOptions& options, const Vocabularies& vocabularies, bool with_text) {
   ContentHash hash;
@@ -196,26 +119,6 @@ std::string hash_of_inputs(const std::string& fingerprint, const DataOptions& op
   hash.add(vocabularies.src->serialized());
   hash.add(vocabularies.tgt->serialized());
   return hash.text();
-}
-
-DataSummary make_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, const fs::path& folder,
-                       bool with_text) {
-  const fs::path temporary = folder.string() + ".tmp" + std::to_string(getpid());
-  std::error_code ignored;
-  fs::remove_all(temporary, ignored);
-  std::error_code error;
-  if (!fs::create_directories(temporary, error)) throw MachineError(temporary.string() + ": the folder cannot be made: " + error.message());
-  try {
-    const DataSummary summary = CacheMaker(temporary, options, vocabularies, with_text).make(corpus);
-    write_file_atomically(temporary / "summary.json", to_json(summary).dump(2) + "\n");
-    fs::rename(temporary, folder, error);
-    if (error && !fs::exists(folder / "summary.json")) throw MachineError(folder.string() + ": cannot be written: " + error.message());
-    fs::remove_all(temporary, ignored);
-    return summary;
-  } catch (...) {
-    fs::remove_all(temporary, ignored);
-    throw;
-  }
 }
 
 }  // namespace
@@ -226,17 +129,8 @@ CorpusCache open_corpus_cache(const CorpusOptions& corpus, const DataOptions& op
   require_readable_file(corpus.tgt, "target text");
   CorpusCache cache;
   cache.fingerprint = hash_of_files({corpus.src, corpus.tgt});
-  cache.folder = fs::path(cache_folder) / hash_of_inputs(cache.fingerprint, options, vocabularies, with_text);
-  if (fs::exists(cache.folder / "summary.json")) {
-    try {
-      cache.summary = summary_from(json::parse(read_file(cache.folder / "summary.json")));
-    } catch (const json::exception& error) {
-      throw DataError(cache.folder.string() + ": damaged cache (" + error.what() + "); remove the folder and start again");
-    }
-  } else {
-    log_info("tokenising {} and {}", corpus.src, corpus.tgt);
-    cache.summary = make_cache(corpus, options, vocabularies, cache.folder, with_text);
-  }
+  cache.folder = fs::absolute(cache_folder) / hash_of_inputs(cache.fingerprint, options, vocabularies, with_text);
+  cache.summary = find_or_make(corpus, options, vocabularies, cache.folder, with_text);
   if (cache.summary.kept == 0)
     throw DataError(corpus.src + " and " + corpus.tgt + ": no sentence pair is left to train on (" + cache.summary.text() + ")");
   return cache;

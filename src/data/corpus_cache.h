@@ -10,7 +10,7 @@
 namespace lacuna {
 
 /// A folder of files that TokenizedCorpus maps: src.ids and tgt.ids (int32), src.offsets and tgt.offsets (uint64, one more than sentences),
-/// with text also src.text, src.text_offsets and so on, and summary.json, written last.
+/// with text also src.text, src.text_offsets and so on, and summary.json.
 struct CorpusCache {
   std::filesystem::path folder;
   DataSummary summary;
@@ -18,7 +18,8 @@ struct CorpusCache {
 };
 
 /// Finds or makes the cache of a corpus in `cache_folder`. Its name is a hash of both files' contents, the vocabularies and the options
-/// that matter, so what is found fits. It is made under a temporary name and renamed when whole. Errors as TokenizedCorpus::open.
+/// that matter, so what is found fits. It is made under a temporary name and renamed when all is on the disk, by one process at a time; one
+/// that is damaged is made anew. Errors as TokenizedCorpus::open.
 CorpusCache open_corpus_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies,
                               const std::string& cache_folder, bool with_text);
 

@@ -1,6 +1,7 @@
 #include "data/corpus_reader.h"
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace lacuna {
 namespace {
@@ -28,19 +29,22 @@ bool CorpusReader::next(std::string& src, std::string& tgt) {
   if (!has_src) return false;
   src_.require_clean(src);
   tgt_.require_clean(tgt);
-  if (suspicious_.empty()) {
-    look_for_other_line_ends(src_, src);
-    look_for_other_line_ends(tgt_, tgt);
-  }
+  note_other_line_ends(src_, src);
+  note_other_line_ends(tgt_, tgt);
   return true;
 }
 
-void CorpusReader::look_for_other_line_ends(const LineReader& reader, const std::string& line) {
+void CorpusReader::note_other_line_ends(const LineReader& reader, const std::string& line) {
   constexpr std::pair<const char*, const char*> kOthers[] = {
       {"\r", "a carriage return inside the line"}, {"\xE2\x80\xA8", "U+2028"}, {"\xE2\x80\xA9", "U+2029"}, {"\xC2\x85", "U+0085"}};
-  for (const auto& [bytes, name] : kOthers)
-    if (const size_t at = line.find(bytes); at != std::string::npos && suspicious_.empty())
-      suspicious_ = reader.place() + ", byte " + std::to_string(at + 1) + " is " + name;
+  if (line.find_first_of("\r\xE2\xC2") == std::string::npos) return;
+  for (const auto& [bytes, name] : kOthers) {
+    const size_t at = line.find(bytes);
+    if (at == std::string::npos) continue;
+    ++other_line_ends_;
+    if (suspicious_.empty()) suspicious_ = reader.place() + ", byte " + std::to_string(at + 1) + " is " + name;
+    return;
+  }
 }
 
 void CorpusReader::fail_lengths() {
@@ -48,6 +52,14 @@ void CorpusReader::fail_lengths() {
   const std::string hint = suspicious_.empty() ? "" : " (" + suspicious_ + ", which some programs take for a line end)";
   throw DataError(corpus_.src + " has " + std::to_string(src_lines) + " lines and " + corpus_.tgt + " has " + std::to_string(tgt_lines) +
                   "; expected as many in both" + hint);
+}
+
+int64_t count_pairs(const CorpusOptions& corpus) {
+  CorpusReader reader(corpus);
+  std::string src, tgt;
+  while (reader.next(src, tgt)) {
+  }
+  return reader.line_number();
 }
 
 }  // namespace lacuna

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "base/files.h"
+#include "base/line_reader.h"
 #include "config/options.h"
 
 namespace lacuna {
@@ -17,16 +17,22 @@ class CorpusReader {
   bool next(std::string& src, std::string& tgt);
   int64_t line_number() const { return src_.line_number(); }
   int64_t carriage_returns() const { return src_.carriage_returns() + tgt_.carriage_returns(); }
+  /// Lines of both files with a byte inside that other programs take for a line end (U+2028, a lone CR, ...): text here.
+  int64_t other_line_ends() const { return other_line_ends_; }
   std::string src_place() const { return src_.place(); }
   std::string tgt_place() const { return tgt_.place(); }
 
  private:
   [[noreturn]] void fail_lengths();
-  void look_for_other_line_ends(const LineReader& reader, const std::string& line);
+  void note_other_line_ends(const LineReader& reader, const std::string& line);
 
   CorpusOptions corpus_;
   LineReader src_, tgt_;
-  std::string suspicious_;  // place and name of the first byte that others take for a line end
+  int64_t other_line_ends_ = 0;
+  std::string suspicious_;  // place and name of the first of them
 };
+
+/// The number of pairs. Reads both files through, so that what is wrong with them is known before long work begins.
+int64_t count_pairs(const CorpusOptions& corpus);
 
 }  // namespace lacuna

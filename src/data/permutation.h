@@ -6,7 +6,7 @@
 
 namespace lacuna {
 
-/// A keyed random order of 0 .. size-1 that needs no memory: a four-round Feistel network on the next even power of two, walked until the
+/// A keyed random order of 0 .. size-1 that needs no memory: a Feistel network on the next even power of two, walked until the
 /// result is in range (Black and Rogaway 2002, "Ciphers with arbitrary finite domains").
 class Permutation {
  public:
@@ -23,10 +23,12 @@ class Permutation {
   }
 
  private:
+  static constexpr uint64_t kRounds = 10;  // with four, orders of ten elements are visibly uneven
+
   uint64_t scramble(uint64_t x) const {
     const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
     uint64_t left = x >> half_bits_, right = x & mask;
-    for (uint64_t round = 0; round < 4; ++round) {
+    for (uint64_t round = 0; round < kRounds; ++round) {
       const uint64_t next = left ^ (mix(key_ + round, right) & mask);
       left = right;
       right = next;

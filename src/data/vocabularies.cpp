@@ -1,10 +1,14 @@
 #include "data/vocabularies.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/spelling.h"
+#include "data/content_hash.h"
 #include "text/spm_trainer.h"
 
 namespace lacuna {
@@ -22,13 +26,39 @@ std::vector<std::string> files_of(const DataOptions& options, bool src, bool tgt
   return files;
 }
 
+std::string settings_text(const SpmTraining& training, const std::vector<std::string>& files) {
+  return fmt::format("vocab_size {}\ntype {}\ncharacter_coverage {}\nsample_lines {}\nseed {}\nfiles {}\n", training.vocab_size,
+                     training.type == SubwordType::kBpe ? "bpe" : "unigram", training.character_coverage, training.sample_lines,
+                     training.seed, join(files));
+}
+
+std::string note_text(const std::string& settings, const std::string& model) {
+  ContentHash hash;
+  hash.add(model);
+  return "model " + hash.text() + "\n" + settings;
+}
+
+/// Whether the model at `path` may be used: not if a start with other settings, given up since, has trained it, as the note beside it says.
+/// A model that the note is not about was put there on purpose.
+bool is_ours(const fs::path& path, const fs::path& note, const std::string& settings) {
+  if (!fs::exists(path)) return false;
+  if (!fs::exists(note)) return true;
+  const std::string model = read_file(path), noted = read_file(note);
+  return noted == note_text(settings, model) || !noted.starts_with(note_text("", model));
+}
+
+/// The model at `path`, trained now unless it is there already.
 VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, const std::vector<std::string>& files, uint64_t seed) {
-  if (!fs::exists(path)) {
+  const SpmTraining training = {options.vocab_size, options.spm_type, options.character_coverage, options.spm_sample_lines, seed};
+  const fs::path note = path.string() + ".training";
+  const std::string settings = settings_text(training, files);
+  if (!is_ours(path, note, settings)) {
     log_info("training a SentencePiece model of {} pieces: {}", options.vocab_size, path.string());
     std::error_code error;
     fs::create_directories(path.parent_path(), error);
-    const SpmTraining training = {options.vocab_size, options.spm_type, options.character_coverage, options.spm_sample_lines, seed};
-    write_file_atomically(path, train_sentencepiece(files, training));
+    const std::string model = train_sentencepiece(files, training);
+    write_file_atomically(note, note_text(settings, model));
+    write_file_atomically(path, model);
   }
   return load_sentencepiece(path.string());
 }

@@ -1,0 +1,185 @@
+#include "data/cache_maker.h"
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/interrupt.h"
+#include "base/log.h"
+#include "data/corpus_reader.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kChunk = 1 << 13;  // pairs tokenised at a time, by all threads together
+constexpr size_t kMostThreads = 16;
+constexpr auto kBetweenReports = std::chrono::seconds(10);
+
+template <class T>
+std::string_view bytes_of(const T* values, size_t count) {
+  return {reinterpret_cast<const char*>(values), count * sizeof(T)};
+}
+
+/// Items of any size end to end in one file, and where each begins in another.
+class ItemWriter {
+ public:
+  ItemWriter(const fs::path& items, const fs::path& offsets) : items_(items), offsets_(offsets) { write_offset(); }
+  template <class T>
+  void add(const T* values, size_t count) {
+    items_.write(bytes_of(values, count));
+    written_ += count;
+    write_offset();
+  }
+  void finish() {
+    items_.finish();
+    offsets_.finish();
+  }
+
+ private:
+  void write_offset() { offsets_.write(bytes_of(&written_, 1)); }
+
+  FileWriter items_, offsets_;
+  uint64_t written_ = 0;
+};
+
+class SideWriter {
+ public:
+  SideWriter(const fs::path& folder, const std::string& name, bool with_text)
+      : ids_(folder / (name + ".ids"), folder / (name + ".offsets")) {
+    if (with_text) text_.emplace(folder / (name + ".text"), folder / (name + ".text_offsets"));
+  }
+  void add(const std::vector<TokenId>& ids, const std::string& line) {
+    ids_.add(ids.data(), ids.size());
+    if (text_) text_->add(line.data(), line.size());
+  }
+  void finish() {
+    ids_.finish();
+    if (text_) text_->finish();
+  }
+
+ private:
+  ItemWriter ids_;
+  std::optional<ItemWriter> text_;
+};
+
+struct Pair {
+  std::string src, tgt, place;
+  std::vector<TokenId> src_ids, tgt_ids;
+};
+
+class CacheMaker {
+ public:
+  CacheMaker(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, bool with_text,
+             const fs::path& folder)
+      : corpus_(corpus), options_(options), vocabularies_(vocabularies), src_(folder, "src", with_text), tgt_(folder, "tgt", with_text) {}
+
+  DataSummary make() {
+    total_ = count_pairs(corpus_);
+    CorpusReader reader(corpus_);
+    for (std::vector<Pair> chunk = read_chunk(reader); !chunk.empty(); chunk = read_chunk(reader)) {
+      stop_if_interrupted("tokenising " + corpus_.src);
+      tokenize(chunk);
+      for (Pair& pair : chunk) keep(pair);
+      report(reader.line_number());
+    }
+    summary_.lines = reader.line_number();
+    summary_.carriage_returns = reader.carriage_returns();
+    summary_.other_line_ends = reader.other_line_ends();
+    src_.finish();
+    tgt_.finish();
+    return summary_;
+  }
+
+ private:
+  static std::vector<Pair> read_chunk(CorpusReader& reader) {
+    std::vector<Pair> chunk;
+    for (Pair pair; chunk.size() < kChunk && reader.next(pair.src, pair.tgt);) {
+      pair.place = reader.src_place();
+      chunk.push_back(std::move(pair));
+    }
+    return chunk;
+  }
+
+  void tokenize(std::vector<Pair>& chunk) const {
+    const auto work = [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) {
+        chunk[i].src_ids = vocabularies_.src->encode(chunk[i].src);
+        chunk[i].tgt_ids = vocabularies_.tgt->encode(chunk[i].tgt);
+      }
+    };
+    const size_t threads = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads), part = chunk.size() / threads + 1;
+    std::vector<std::jthread> others;
+    for (size_t t = 1; t < threads; ++t)
+      others.emplace_back(work, std::min(t * part, chunk.size()), std::min((t + 1) * part, chunk.size()));
+    work(0, std::min(part, chunk.size()));
+  }
+
+  void keep(Pair& pair) {
+    if (pair.src_ids.empty() || pair.tgt_ids.empty()) {
+      ++summary_.empty;
+      return;
+    }
+    if (!make_fit(pair)) {
+      ++summary_.skipped;
+      return;
+    }
+    ++summary_.kept;
+    write(src_, pair.src_ids, pair.src, summary_.src_tokens, summary_.src_unk, summary_.src_lengths);
+    write(tgt_, pair.tgt_ids, pair.tgt, summary_.tgt_tokens, summary_.tgt_unk, summary_.tgt_lengths);
+  }
+
+  /// What data.long says of pairs beyond data.max_length. False if the pair is to be skipped.
+  bool make_fit(Pair& pair) {
+    const auto limit = static_cast<size_t>(options_.max_length);
+    const size_t longest = std::max(pair.src_ids.size(), pair.tgt_ids.size());
+    if (longest <= limit) return true;
+    if (options_.long_lines == LongLines::kError)
+      throw DataError(pair.place + ": the sentence pair has " + std::to_string(longest) + " tokens; data.max_length is " +
+                      std::to_string(limit) + ": raise it, or set data.long to skip or crop");
+    if (options_.long_lines == LongLines::kSkip) return false;
+    ++summary_.cropped;
+    pair.src_ids.resize(std::min(pair.src_ids.size(), limit));
+    pair.tgt_ids.resize(std::min(pair.tgt_ids.size(), limit));
+    return true;
+  }
+
+  static void write(SideWriter& side, std::vector<TokenId>& ids, const std::string& line, int64_t& tokens, int64_t& unknown,
+                    std::array<int64_t, 16>& lengths) {
+    unknown += std::count(ids.begin(), ids.end(), kUnk);
+    ids.push_back(kEos);
+    side.add(ids, line);
+    tokens += std::ssize(ids);
+    ++lengths[std::min(ids.size() / 16, lengths.size() - 1)];
+  }
+
+  void report(int64_t done) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - last_report_ < kBetweenReports) return;
+    last_report_ = now;
+    log_info("tokenised {} of {} pairs", done, total_);
+  }
+
+  const CorpusOptions& corpus_;
+  const DataOptions& options_;
+  const Vocabularies& vocabularies_;
+  SideWriter src_, tgt_;
+  DataSummary summary_;
+  int64_t total_ = 0;
+  std::chrono::steady_clock::time_point last_report_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+DataSummary write_cache_files(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, bool with_text,
+                              const fs::path& folder) {
+  return CacheMaker(corpus, options, vocabularies, with_text, folder).make();
+}
+
+}  // namespace lacuna

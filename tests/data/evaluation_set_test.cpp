@@ -1,0 +1,59 @@
+#include "data/evaluation_set.h"
+
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "small_corpus.h"
+
+namespace lacuna {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+EvaluationSet load(const SmallCorpus& small, const std::string& src, const std::string& tgt, int64_t batch_tokens = 1000) {
+  return load_evaluation_set(small.write(src, tgt, "valid"), small.options, small.vocabularies, batch_tokens);
+}
+
+TEST(EvaluationSet, KeepsEveryLineAsItIs) {
+  const SmallCorpus small;
+  const EvaluationSet set = load(small, "w0  w1\n\nw2\r\n", "w0\nw1\n\n");
+  EXPECT_THAT(set.src_lines, ElementsAre("w0  w1", "", "w2"));
+  EXPECT_THAT(set.tgt_lines, ElementsAre("w0", "w1", ""));
+}
+
+TEST(EvaluationSet, MakesBatchesOfWhatHasTwoSidesInOrder) {
+  const SmallCorpus small;
+  const EvaluationSet set = load(small, "w0 w1\n\nw2\nw3\n", "w0\nw1\nw4\nw5\n", 6);
+  ASSERT_EQ(set.batches.size(), 2u);
+  EXPECT_THAT(set.batches[0]->src, ElementsAre(3, 4, kEos, 5, kEos));
+  EXPECT_THAT(set.batches[0]->src_shape->ids(), ElementsAre(0, 2));
+  EXPECT_THAT(set.batches[1]->tgt, ElementsAre(8, kEos));
+}
+
+TEST(EvaluationSet, CropsAndCountsLongLinesForTheLossOnly) {
+  SmallCorpus small;
+  small.options.max_length = 2;
+  const EvaluationSet set = load(small, "w0 w1 w2\nw0\n", "w0\nw0\n");
+  EXPECT_EQ(set.cropped, 1);
+  EXPECT_EQ(set.src_lines[0], "w0 w1 w2");
+  EXPECT_THAT(set.batches[0]->src, ElementsAre(3, 4, kEos, 3, kEos));
+}
+
+TEST(EvaluationSet, IsNamedByItsFile) {
+  CorpusOptions corpus;
+  corpus.src = "data/newstest2014.de.gz";
+  EXPECT_EQ(name_of(corpus), "newstest2014");
+  corpus.src = "valid";
+  EXPECT_EQ(name_of(corpus), "valid");
+  corpus.name = "news";
+  EXPECT_EQ(name_of(corpus), "news");
+}
+
+TEST(EvaluationSet, OfDifferentLineCountsIsAnError) {
+  const SmallCorpus small;
+  EXPECT_THAT(message_of<DataError>([&] { load(small, "w0\nw1\n", "w0\n"); }), HasSubstr("has 2 lines"));
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,96 @@
+#include "data/vocabularies.h"
+
+#include <gmock/gmock.h>
+
+#include "../text/sample_text.h"
+#include "base/error.h"
+#include "small_corpus.h"
+
+namespace lacuna {
+namespace {
+
+using ::testing::HasSubstr;
+
+struct Prepared {
+  ScratchFolder folder;
+  DataOptions options;
+
+  Prepared() {
+    options.vocab_size = 70;
+    CorpusOptions corpus;
+    corpus.src = folder.write("train.de", sample_text(400, 1));
+    corpus.tgt = folder.write("train.en", sample_text(400, 2));
+    options.train = {corpus};
+  }
+  std::string run() const { return folder / "run"; }
+  Vocabularies prepare() const { return prepare_vocabularies(options, run(), 1); }
+};
+
+TEST(Vocabularies, AreTrainedIntoTheRunFolderAndShared) {
+  const Prepared prepared;
+  const Vocabularies vocabularies = prepared.prepare();
+  EXPECT_TRUE(vocabularies.shared());
+  EXPECT_EQ(vocabularies.src->size(), 70);
+  EXPECT_EQ(bytes_of(prepared.run() + "/spm.model"), vocabularies.src->serialized());
+}
+
+TEST(Vocabularies, MayBeOneForEachSide) {
+  Prepared prepared;
+  prepared.options.shared_vocab = false;
+  const Vocabularies vocabularies = prepared.prepare();
+  EXPECT_FALSE(vocabularies.shared());
+  EXPECT_EQ(bytes_of(prepared.run() + "/spm.src.model"), vocabularies.src->serialized());
+  EXPECT_EQ(bytes_of(prepared.run() + "/spm.tgt.model"), vocabularies.tgt->serialized());
+  EXPECT_NE(vocabularies.src->serialized(), vocabularies.tgt->serialized());
+}
+
+TEST(Vocabularies, OfAnEarlierStartAreUsedAgain) {
+  const Prepared prepared;
+  prepared.prepare();
+  const auto made = std::filesystem::last_write_time(prepared.run() + "/spm.model");
+  prepared.prepare();
+  EXPECT_EQ(std::filesystem::last_write_time(prepared.run() + "/spm.model"), made);
+}
+
+TEST(Vocabularies, OfAnEarlierStartWithOtherSettingsAreNot) {
+  Prepared prepared;
+  prepared.prepare();
+  prepared.options.vocab_size = 60;
+  EXPECT_EQ(prepared.prepare().src->size(), 60);
+}
+
+TEST(Vocabularies, PutIntoTheRunFolderOnPurposeAreUsed) {
+  Prepared prepared, other;
+  other.options.vocab_size = 60;
+  const std::string model = other.prepare().src->serialized();
+  prepared.prepare();
+  write_file_atomically(prepared.run() + "/spm.model", model);
+  EXPECT_EQ(prepared.prepare().src->serialized(), model);
+}
+
+TEST(Vocabularies, ThatAreNamedAreLoaded) {
+  Prepared prepared, other;
+  other.prepare();
+  prepared.options.spm_model = other.run() + "/spm.model";
+  EXPECT_TRUE(prepared.prepare().shared());
+  EXPECT_FALSE(std::filesystem::exists(prepared.run()));
+  prepared.options.spm_model = "";
+  prepared.options.src_spm_model = prepared.options.tgt_spm_model = other.run() + "/spm.model";
+  EXPECT_FALSE(prepared.prepare().shared());
+}
+
+TEST(Vocabularies, OfTokenisedTextAreLists) {
+  Prepared prepared;
+  prepared.options.tokenizer = Tokenizer::kNone;
+  prepared.options.vocab = prepared.folder.write("vocab", "haus\nbaum\n");
+  EXPECT_EQ(prepared.prepare().tgt->id_of("baum"), 4);
+}
+
+TEST(Vocabularies, ThatAreMissingAreAnError) {
+  Prepared prepared;
+  prepared.options.spm_model = "none.model";
+  EXPECT_THAT(message_of<DataError>([&] { prepared.prepare(); }), HasSubstr("none.model"));
+}
+
+}  // namespace
+}  // namespace lacuna
