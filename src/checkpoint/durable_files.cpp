@@ -106,6 +106,10 @@ FileDigest write_durably(const fs::path& file, std::string_view bytes) {
   return writer.finish();
 }
 
+std::string hash_of(std::string_view bytes) {
+  return hexadecimal(XXH3_128bits(bytes.data(), bytes.size()));
+}
+
 FileDigest digest_of(const fs::path& file) {
   const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) fail("cannot read", file, errno);

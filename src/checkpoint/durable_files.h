@@ -37,6 +37,8 @@ class DurableFile {
 };
 
 FileDigest write_durably(const std::filesystem::path& file, std::string_view bytes);
+/// XXH3-128 of bytes in memory, as in FileDigest.
+std::string hash_of(std::string_view bytes);
 /// The digest of a file that exists.
 FileDigest digest_of(const std::filesystem::path& file);
 void sync_folder(const std::filesystem::path& folder);

@@ -49,6 +49,7 @@ std::string Manifest::to_json() const {
   nlohmann::ordered_json value = {{"format_version", kFormatVersion}, {"program_version", program_version}};
   value["files"] = nlohmann::ordered_json::object();
   for (const auto& [name, digest] : files) value["files"][name] = {{"bytes", digest.bytes}, {"xxh3_128", digest.xxh3_128}};
+  value["xxh3_128"] = hash_of(value.dump());
   return value.dump(2) + "\n";
 }
 
@@ -60,9 +61,12 @@ Manifest Manifest::read(const fs::path& folder) {
     throw CheckpointError(folder.string() + " is not a checkpoint: it has no " + kFileName +
                           ". Expected a folder such as RUN/step_1000, RUN/best or RUN/averaged");
   }
-  const json value = json::parse(read_file(file), nullptr, /*allow_exceptions=*/false);
+  const std::string text = read_file(file);
+  const json value = json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded()) fail_damaged(file, "it is not JSON");
-  return parse(file, value);
+  Manifest manifest = parse(file, value);
+  if (manifest.to_json() != text) fail_damaged(file, "it is not what was written");
+  return manifest;
 }
 
 void Manifest::check(const fs::path& folder, const std::string& file) const {

@@ -8,7 +8,8 @@
 
 namespace lacuna {
 
-/// manifest.json of a checkpoint: the format it is in, and size and XXH3-128 of every other file.
+/// manifest.json of a checkpoint: the format it is in, size and XXH3-128 of every other file, and last the XXH3-128 of all that, so that
+/// no bit of a checkpoint can change unnoticed.
 struct Manifest {
   static constexpr int kFormatVersion = 1;  ///< this program writes it, and reads it and all before
   static constexpr const char* kFileName = "manifest.json";

@@ -92,7 +92,7 @@ TEST(Optimizer, IsTheSameBitForBitWhateverTheNumberOfThreads) {
     }
     return parameter.detach().clone();
   };
-  const at::Tensor one = weights_with(1), two = weights_with(2);
+  const at::Tensor two = weights_with(2), one = weights_with(1);
   EXPECT_TRUE(at::equal(one, two));
 }
 

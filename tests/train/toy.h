@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include <optional>
 #include <string>
@@ -132,6 +133,7 @@ struct ToyRun {
         trainer(
             options, 1, loss ? loss : [this](const Batch& batch, const ForwardContext& context) { return model.loss(batch, context); },
             stream, optimizer, LearningRate(options, 4), own_hooks(), resumed ? resumed->state : TrainingState{}) {
+    at::set_num_threads(1);  // the toy is too small to share
     if (!resumed) return;
     optimizer.load_weights(resumed->weights, "toy");
     optimizer.load_state(resumed->optimizer, resumed->state.optimizer_updates, "toy");

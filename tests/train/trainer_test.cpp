@@ -30,7 +30,10 @@ void expect_same_lines(const std::vector<TrainingProgress>& a, const std::vector
 }
 
 TEST(Trainer, LowersTheLoss) {
-  ToyRun run(small_run());
+  TrainOptions options = small_run();
+  options.max_steps = 200;
+  options.warmup_steps = 50;
+  ToyRun run(options);
   EXPECT_EQ(run.trainer.run(), TrainingEnd::kMaxSteps);
   EXPECT_LT(run.lines.back().loss_per_token, 0.8 * run.lines.front().loss_per_token);
 }

@@ -1,0 +1,108 @@
+#include <signal.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "base/random.h"
+#include "program.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class Resume : public DigitsTest {
+ protected:
+  Resume() {
+    write_corpus("train", 1000, 1, reversed);
+    write_corpus("valid", 50, 2, reversed);
+  }
+
+  void run_without_interruption() const { ASSERT_EQ(exit_code(train("whole", options_)), 0) << log(); }
+
+  /// Waits until a line of the training log is about this step or a later one.
+  void wait_for_step(Program& program, const std::string& run, int64_t step) const {
+    while (program.is_running()) {
+      std::ifstream lines(path(run) / "metrics.jsonl");
+      for (std::string line; std::getline(lines, line) && !lines.eof();)
+        if (nlohmann::json::parse(line)["step"] >= step) return;
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+  }
+
+  void expect_same_as_whole(const std::string& run) const {
+    for (const char* const file : {"model.safetensors", "ema.safetensors", "trainer.safetensors"})
+      EXPECT_EQ(bytes_of(path(run) / "last" / file), bytes_of(path("whole") / "last" / file)) << file;
+    for (const char* const kind : {"train", "valid", "attention"}) {
+      std::vector<nlohmann::json> ours = records(run, kind), theirs = records("whole", kind);
+      for (auto* const all : {&ours, &theirs})
+        for (nlohmann::json& record : *all)
+          for (const char* const timing : {"tokens_per_second", "data_wait"}) record.erase(timing);
+      EXPECT_EQ(ours, theirs);
+      EXPECT_FALSE(ours.empty());
+    }
+    EXPECT_EQ(bytes_of(path(run) / "averaged/model.safetensors"), bytes_of(path("whole") / "averaged/model.safetensors"));
+  }
+
+  const std::vector<std::string> options_ = {"--train.ema_decay",    "0.9", "--train.max_steps",   "200",
+                                             "--train.average_last", "3",   "--train.update_freq", "2"};
+};
+
+TEST_F(Resume, AfterSigtermIsBitForBit) {
+  run_without_interruption();
+  Program program(train("stopped", options_), path("log"));
+  wait_for_step(program, "stopped", 35);
+  program.send(SIGTERM);
+  EXPECT_EQ(program.wait(), 143) << log();
+  EXPECT_TRUE(records("stopped", "test").empty());
+  EXPECT_LT(records("stopped", "train").back()["step"], 200);
+  EXPECT_EQ(exit_code(train("stopped", options_)), 0) << log();
+  EXPECT_THAT(log(), HasSubstr("going on after step"));
+  expect_same_as_whole("stopped");
+}
+
+TEST_F(Resume, AfterSigintEndsWith130) {
+  Program program(train("stopped", options_), path("log"));
+  wait_for_step(program, "stopped", 5);
+  program.send(SIGINT);
+  EXPECT_EQ(program.wait(), 130) << log();
+  EXPECT_TRUE(fs::exists(path("stopped") / "last" / "trainer.json"));
+}
+
+TEST_F(Resume, AfterKillsAtRandomMomentsIsBitForBit) {
+  run_without_interruption();
+  RandomStream random(5);
+  int kills = 0;
+  for (bool is_done = false; !is_done;) {
+    Program program(train("killed", options_), path("log"));
+    const auto patience = std::chrono::milliseconds(kills < 8 ? 300 + random.next_below(900) : 60000);
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    while (program.is_running() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    is_done = !program.is_running();
+    if (!is_done) program.send(SIGKILL);
+    const int code = program.wait();
+    ASSERT_EQ(code, is_done ? 0 : 128 + SIGKILL) << log();
+    kills += !is_done;
+  }
+  EXPECT_GT(kills, 2);
+  expect_same_as_whole("killed");
+}
+
+TEST_F(Resume, AFinishedRunSaysThatThereIsNothingToDo) {
+  ASSERT_EQ(exit_code(train("run")), 0) << log();
+  const std::string weights = bytes_of(path("run") / "last/model.safetensors");
+  EXPECT_EQ(exit_code(train("run")), 0);
+  EXPECT_THAT(log(), HasSubstr("already at step 60 >= train.max_steps (60): nothing to do"));
+  EXPECT_EQ(bytes_of(path("run") / "last/model.safetensors"), weights);
+}
+
+TEST_F(Resume, AFinishedRunGoesOnWithMoreSteps) {
+  ASSERT_EQ(exit_code(train("run")), 0) << log();
+  EXPECT_EQ(exit_code(train("run", {"--train.max_steps", "70"})), 0) << log();
+  EXPECT_EQ(records("run", "train").back()["step"], 70);
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,126 @@
+#include <fstream>
+
+#include "program.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class RunFolderOfTraining : public DigitsTest {
+ protected:
+  RunFolderOfTraining() {
+    write_corpus("train", 1000, 1, same);
+    write_corpus("valid", 50, 2, same);
+    EXPECT_EQ(exit_code(train("run", {"--train.max_steps", "20"})), 0) << log();
+  }
+};
+
+TEST_F(RunFolderOfTraining, HoldsWhatItShould) {
+  for (const char* const name : {"config.yaml", "train.log", "metrics.jsonl", "tensorboard", "step_20/model.safetensors",
+                                 "best/manifest.json", "last/trainer.json", "step_10/checkpoint.json"})
+    EXPECT_TRUE(fs::exists(path("run") / name)) << name;
+  EXPECT_THAT(bytes_of(path("run") / "train.log"),
+              AllOf(HasSubstr("step 20"), HasSubstr("effective batch: 256 tokens"), HasSubstr("parameters")));
+}
+
+TEST_F(RunFolderOfTraining, RecordsSparsityAndEntropyOfAttention) {
+  const nlohmann::json record = records("run", "attention").back();
+  for (const char* const name : {"encoder_self.0.sparsity", "decoder_self.0.entropy", "cross.0.entropy"})
+    EXPECT_TRUE(record.contains(name)) << name;
+  EXPECT_EQ(record["cross.0.sparsity"], 0);
+  EXPECT_GT(record["cross.0.entropy"], 0);
+}
+
+TEST_F(RunFolderOfTraining, OfAnotherConfigurationIsRefusedWithTheKeysThatDiffer) {
+  EXPECT_EQ(exit_code(train("run", {"--model.d_ff", "48", "--train.lr", "1e-3"})), 2);
+  EXPECT_THAT(log(), AllOf(HasSubstr("holds a run of another configuration"), HasSubstr("model.d_ff: 64 and 48"),
+                           HasSubstr("train.lr: 0.003 and 0.001"), HasSubstr("train.overwrite: true")));
+  EXPECT_TRUE(fs::exists(path("run") / "step_20"));
+}
+
+TEST_F(RunFolderOfTraining, OfAnotherConfigurationIsReplacedIfSoAsked) {
+  EXPECT_EQ(exit_code(train("run", {"--model.d_ff", "48", "--train.overwrite", "true", "--train.max_steps", "10"})), 0) << log();
+  EXPECT_FALSE(fs::exists(path("run") / "step_20"));
+  EXPECT_TRUE(fs::exists(path("run") / "step_10"));
+  EXPECT_EQ(records("run", "train").size(), 2u);
+}
+
+TEST_F(RunFolderOfTraining, AnotherLengthAndFrequencyAreTheSameRun) {
+  EXPECT_EQ(
+      exit_code(train("run", {"--train.max_steps", "30", "--train.log_every", "10", "--train.keep_last", "1", "--train.patience", "9"})), 0)
+      << log();
+  EXPECT_THAT(log(), HasSubstr("going on after step 20"));
+}
+
+TEST_F(RunFolderOfTraining, AnotherCorpusIsRefused) {
+  write_corpus("train", 1000, 3, same);
+  EXPECT_EQ(exit_code(train("run", {"--train.max_steps", "30"})), 2);
+  EXPECT_THAT(log(), AllOf(HasSubstr("the training corpora are not those"), HasSubstr("train.reset: [data]")));
+  EXPECT_EQ(exit_code(train("run", {"--train.max_steps", "30", "--train.reset", "[data]"})), 0) << log();
+}
+
+TEST_F(RunFolderOfTraining, ADamagedCheckpointIsNamed) {
+  fs::resize_file(path("run") / "step_20/trainer.safetensors", 100);
+  EXPECT_EQ(exit_code(train("run", {"--train.max_steps", "30"})), 2);
+  EXPECT_THAT(log(), AllOf(HasSubstr("step_20/trainer.safetensors is damaged"), HasSubstr("cut short")));
+}
+
+TEST_F(RunFolderOfTraining, ANewRunStartsFromAnother) {
+  const std::string from = path("run/last").string();
+  EXPECT_EQ(exit_code(train("tuned", {"--train.init_from", from, "--train.reset", "[optimizer,lr,data,best]", "--train.max_steps", "5"})),
+            0)
+      << log();
+  EXPECT_THAT(log(), HasSubstr("starting from " + from));
+  EXPECT_LT(records("tuned", "train").front()["loss"], records("run", "train").front()["loss"]);
+  EXPECT_EQ(records("tuned", "train").back()["step"], 5);
+}
+
+TEST_F(RunFolderOfTraining, StartingFromAnotherWithItsStateGoesOnAfterItsStep) {
+  EXPECT_EQ(exit_code(train("tuned", {"--train.init_from", path("run/last").string(), "--train.max_steps", "25"})), 0) << log();
+  EXPECT_EQ(records("tuned", "train").front()["step"], 25);
+}
+
+TEST_F(RunFolderOfTraining, StartingFromWeightsAloneNeedsAFullReset) {
+  EXPECT_EQ(exit_code(train("tuned", {"--train.init_from", path("run/step_10").string(), "--train.reset", "[optimizer]"})), 2);
+  EXPECT_THAT(log(), AllOf(HasSubstr("holds weights only"), HasSubstr("train.reset: [optimizer, lr, data, best]")));
+}
+
+TEST_F(RunFolderOfTraining, ItsCheckpointsAreAveraged) {
+  const std::string run = path("run").string(), output = path("mean").string();
+  EXPECT_EQ(exit_code({"average", "-o", output, run, "--last", "2"}), 0) << log();
+  EXPECT_TRUE(fs::exists(fs::path(output) / "model.safetensors"));
+  EXPECT_EQ(exit_code({"average", "-o", output, run, "--best", "1"}), 0) << log();
+  EXPECT_EQ(bytes_of(fs::path(output) / "model.safetensors"), bytes_of(path("run/best/model.safetensors")));
+  EXPECT_EQ(exit_code({"average", "-o", output, run + "/step_10", run + "/step_20"}), 0) << log();
+}
+
+TEST_F(RunFolderOfTraining, AveragingSaysWhatItLacks) {
+  const std::string run = path("run").string(), output = path("mean").string();
+  EXPECT_EQ(exit_code({"average", "-o", output, run, run, "--last", "2"}), 2);
+  EXPECT_THAT(log(), HasSubstr("takes one run folder"));
+  EXPECT_EQ(exit_code({"average", "-o", output, path("nothing").string(), "--last", "2"}), 2);
+  EXPECT_THAT(log(), HasSubstr("holds no checkpoints"));
+  EXPECT_EQ(exit_code({"average", "-o", output, path("nothing").string()}), 2);
+  EXPECT_THAT(log(), HasSubstr("does not exist"));
+  EXPECT_FALSE(fs::exists(output));
+}
+
+TEST_F(RunFolderOfTraining, MissingSacreBleuIsSaidBeforeTraining) {
+  EXPECT_EQ(exit_code(train("scored", {"--train.valid_translate", "true", "--sacrebleu", "/nowhere/sacrebleu"})), 2);
+  EXPECT_THAT(log(), AllOf(HasSubstr("sacrebleu"), Not(HasSubstr("step 1"))));
+}
+
+TEST_F(RunFolderOfTraining, BatchTokensAutoIsChosenOnce) {
+  EXPECT_EQ(exit_code(train("auto", {"--train.batch_tokens", "auto", "--train.max_steps", "2"})), 0) << log();
+  const std::string config = bytes_of(path("auto") / "config.yaml");
+  EXPECT_THAT(config, Not(HasSubstr("batch_tokens: auto")));
+  EXPECT_EQ(exit_code(train("auto", {"--train.batch_tokens", "auto", "--train.max_steps", "3"})), 0) << log();
+  EXPECT_THAT(log(), AllOf(HasSubstr("going on after step 2"), Not(HasSubstr("GiB free"))));
+}
+
+}  // namespace
+}  // namespace lacuna
