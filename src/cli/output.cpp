@@ -1,0 +1,47 @@
+#include "cli/output.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace lacuna {
+
+Output::Output(const std::filesystem::path& path) : path_(path) {
+  if (path == "-") return;
+  if (std::filesystem::is_directory(path)) throw DataError(path.string() + ": is a folder; expected a file to write to");
+  temporary_ = path.string() + ".tmp" + std::to_string(getpid());
+  file_ = std::make_unique<FileWriter>(temporary_);
+}
+
+Output::~Output() {
+  if (file_ == nullptr) return;
+  file_.reset();
+  std::error_code ignored;
+  std::filesystem::remove(temporary_, ignored);
+}
+
+bool Output::write(std::string_view text) {
+  if (file_ != nullptr) {
+    file_->write(text);
+    return true;
+  }
+  while (!text.empty()) {
+    const ssize_t count = ::write(STDOUT_FILENO, text.data(), text.size());
+    if (count < 0 && errno == EPIPE) return false;
+    if (count < 0 && errno != EINTR) throw MachineError(std::string("stdout cannot be written: ") + std::strerror(errno));
+    if (count > 0) text.remove_prefix(static_cast<size_t>(count));
+  }
+  return true;
+}
+
+void Output::finish() {
+  if (file_ == nullptr) return;
+  file_->finish();
+  file_.reset();
+  std::filesystem::rename(temporary_, path_);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string_view>
+
+#include "base/files.h"
+
+namespace lacuna {
+
+/// Where results go: stdout, or a file that is there only once it is whole.
+class Output {
+ public:
+  /// `path` "-" is stdout. Throws MachineError if the file cannot be written.
+  explicit Output(const std::filesystem::path& path);
+  ~Output();
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  /// Writes and flushes. False if nobody reads stdout any more.
+  bool write(std::string_view text);
+  /// The file takes its name.
+  void finish();
+
+ private:
+  std::filesystem::path path_, temporary_;
+  std::unique_ptr<FileWriter> file_;
+};
+
+}  // namespace lacuna

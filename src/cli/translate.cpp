@@ -1,0 +1,166 @@
+#include <ATen/core/grad_mode.h>
+
+#include <csignal>
+
+#include "base/line_reader.h"
+#include "base/log.h"
+#include "checkpoint/checkpoint.h"
+#include "cli/command_line.h"
+#include "cli/common_flags.h"
+#include "cli/output.h"
+#include "cli/translation_format.h"
+#include "cli/verb.h"
+#include "search/ensemble.h"
+#include "search/translator.h"
+
+namespace lacuna {
+namespace {
+
+constexpr size_t kLinesAtATime = 2048;
+constexpr int kBrokenPipe = 128 + SIGPIPE;
+
+struct ShortFlag {
+  const char *flag, *key, *meaning;
+};
+
+/// Flags that stand for a configuration key.
+constexpr ShortFlag kShortFlags[] = {
+    {"-b,--beam-size", "beam_size", "Hypotheses kept at each step; 1 = greedy"},
+    {"--n-best", "n_best", "Give so many translations of each line"},
+    {"--length-penalty", "length_penalty", "Exponent of the length penalty; 0 = none"},
+    {"--length-penalty-type", "length_penalty_type", "pow: n^a, gnmt: ((5+n)/6)^a, none"},
+    {"--max-length-ratio", "max_length_ratio", "At most so many target tokens for each source token, plus 10"},
+    {"--max-length", "max_length", "At most so many target tokens"},
+    {"--min-length", "min_length", "At least so many target tokens"},
+    {"--no-repeat-ngram-size", "no_repeat_ngram_size", "No n-gram of this size comes twice"},
+    {"--repetition-penalty", "repetition_penalty", "Log-probabilities of tokens already there are multiplied by this"},
+    {"--sampling", "sampling", "Draw tokens instead of searching: full, top_k or top_p"},
+    {"--temperature", "temperature", "Of sampling"},
+    {"--batch-tokens", "batch_tokens", "Source tokens translated at a time"},
+};
+
+struct TranslateFlags {
+  std::vector<std::string> models;
+  std::string input = "-", output = "-", alignment;
+  int alignment_layer = -1;
+  uint64_t seed = 1;
+  TranslationFormat format;
+  std::vector<std::string> values{std::size(kShortFlags)};
+  CommonFlags common;
+
+  void declare(CLI::App& app) {
+    app.add_option("-m,--model", models, "Checkpoint or run folder; several: an ensemble")->required();
+    app.add_option("-i,--input", input, "Text, one sentence a line, plain or gzip; - is standard input (the default)");
+    app.add_option("-o,--output", output, "File for the translations; - is standard output (the default)");
+    for (size_t i = 0; i < values.size(); ++i) app.add_option(kShortFlags[i].flag, values[i], kShortFlags[i].meaning);
+    app.add_option("--alignment", alignment, "Add alignments (0-0 1-2) of words or of pieces: word or subword")
+        ->check(CLI::IsMember({"word", "subword"}));
+    app.add_option("--alignment-layer", alignment_layer,
+                   "Decoder layer whose cross attention aligns, 0 the lowest (default: the last but one)");
+    app.add_flag("--json", format.json, "One JSON object a line, in and out: {\"text\": ...}; other fields are passed through");
+    app.add_flag("--scores", format.scores, "Begin each line with its score and a tab");
+    app.add_option("--seed", seed, "Of sampling (default: 1)");
+    common.declare_runtime(app);
+    app.footer("Every key under `translate` is a flag too: --translate.allow_unk true");
+    app.allow_extras();
+  }
+
+  std::vector<std::string> overrides(const CLI::App& app) const {
+    std::vector<std::string> words = app.remaining();
+    for (size_t i = 0; i < values.size(); ++i)
+      if (!values[i].empty()) words.insert(words.end(), {std::string("--translate.") + kShortFlags[i].key, values[i]});
+    return words;
+  }
+};
+
+/// The models as one, with the vocabularies and options of the first.
+struct LoadedTranslator {
+  StepModelPtr model;
+  Vocabularies vocabularies;
+  Options options;
+};
+
+LoadedTranslator load_translator(const std::vector<std::string>& paths, const std::string& device) {
+  LoadedTranslator result;
+  std::vector<StepModelPtr> models;
+  std::vector<Vocabularies> vocabularies;
+  for (const std::string& path : paths) {
+    LoadedModel loaded = load_model(path, device);
+    models.push_back(std::make_shared<TransformerStepModel>(loaded.model));
+    vocabularies.push_back(loaded.vocabularies);
+    if (models.size() == 1) result.options = loaded.options;
+  }
+  check_same_vocabularies(vocabularies, paths);
+  result.vocabularies = vocabularies.front();
+  result.model = models.size() == 1 ? models.front() : std::make_shared<Ensemble>(models);
+  return result;
+}
+
+TranslatorSettings settings_of(const TranslateFlags& flags, const Options& options) {
+  TranslatorSettings settings{options.translate, AlignmentLevel::kNone, flags.alignment_layer, flags.seed};
+  if (flags.alignment.empty()) return settings;
+  settings.alignment = flags.alignment == "word" ? AlignmentLevel::kWord : AlignmentLevel::kPiece;
+  const int layers = static_cast<int>(options.model.decoder_layers);
+  if (settings.alignment_layer < 0) settings.alignment_layer = std::max(0, layers - 2);
+  if (settings.alignment_layer >= layers)
+    throw UsageError("--alignment-layer is " + std::to_string(settings.alignment_layer) + "; the decoder's layers are 0 to " +
+                     std::to_string(layers - 1));
+  return settings;
+}
+
+/// Translates everything that the reader gives, as it comes: what is there when the input pauses is translated without waiting for more.
+/// False if nobody reads the output any more.
+bool translate_all(LineReader& reader, Output& output, Translator& translator, const TranslationFormat& format) {
+  int64_t lines_in = 0, lines_out = 0;
+  std::string text;
+  for (bool more = true; more;) {
+    std::vector<InputLine> lines;
+    while (lines.size() < kLinesAtATime && (lines.empty() || !reader.would_wait()) && (more = reader.next(text))) {
+      reader.require_clean(text);
+      lines.push_back(parse_input_line(text, lines_in++, reader.place(), format));
+    }
+    std::vector<TranslationInput> inputs;
+    for (const InputLine& line : lines) inputs.push_back(line.input);
+    const std::vector<TranslatedLine> translated = translator.translate(inputs);
+    std::string written;
+    for (size_t i = 0; i < lines.size(); ++i, ++lines_out) {
+      if (translated[i].is_cropped) log_warning("line {} is longer than the model can read; its end is left out", lines[i].input.id + 1);
+      written += format_translations(lines[i], translated[i], format);
+    }
+    if (!output.write(written)) return false;
+  }
+  if (lines_in != lines_out)
+    throw MachineError(std::to_string(lines_in) + " lines came in and " + std::to_string(lines_out) +
+                       " went out; this is a fault of the program");
+  return true;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  CLI::App app("Translates text, line by line.", "lacuna translate");
+  TranslateFlags flags;
+  flags.declare(app);
+  if (!parse_command_line(app, arguments)) return 0;
+  flags.common.apply_log_level();
+  const std::string device = flags.common.device.empty() ? "cpu" : flags.common.device;
+  require_device(device);
+  use_threads(std::max<int64_t>(flags.common.threads, 0));
+  LineReader reader(flags.input);
+  Output output(flags.output);
+  const LoadedTranslator loaded = load_translator(flags.models, device);
+  const Options options = with_overrides(loaded.options, flags.overrides(app));
+  flags.format.n_best = options.translate.n_best > 1;
+  flags.format.alignment = !flags.alignment.empty();
+  Translator translator(loaded.model, loaded.vocabularies, settings_of(flags, options));
+  const at::NoGradGuard no_gradients;
+  if (!translate_all(reader, output, translator, flags.format)) return kBrokenPipe;
+  output.finish();
+  return 0;
+}
+
+}  // namespace
+
+Verb translate_verb() {
+  return {"translate", "translate text: beam search or sampling, n-best, alignments, ensembles", run};
+}
+
+}  // namespace lacuna

@@ -1,0 +1,74 @@
+#include "cli/translation_format.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include "base/error.h"
+
+namespace lacuna {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string string_field(const ordered_json& fields, const char* key, const std::string& place) {
+  const auto found = fields.find(key);
+  if (found == fields.end()) return "";
+  if (!found->is_string()) throw DataError(place + ": \"" + key + "\" is " + found->dump() + "; expected a string");
+  return found->get<std::string>();
+}
+
+ordered_json to_json(const Translation& translation, const TranslationFormat& format) {
+  ordered_json value = {{"translation", translation.text}, {"score", translation.score}, {"log_prob", translation.log_prob}};
+  if (format.alignment) value["alignment"] = pharaoh(translation.alignment);
+  if (translation.is_truncated) value["truncated"] = true;
+  return value;
+}
+
+std::string json_line(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format) {
+  ordered_json out = line.fields;
+  if (format.n_best) {
+    out["translations"] = ordered_json::array();
+    for (const Translation& translation : translated.translations) out["translations"].push_back(to_json(translation, format));
+  } else {
+    out.update(to_json(translated.translations.front(), format));
+  }
+  return out.dump() + "\n";
+}
+
+std::string n_best_lines(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format) {
+  std::string text;
+  for (const Translation& translation : translated.translations) {
+    text += fmt::format("{} ||| {} ||| ", line.input.id, translation.text);
+    if (format.alignment) text += pharaoh(translation.alignment) + " ||| ";
+    text += fmt::format("F0= {:.6g} ||| {:.6g}\n", translation.log_prob, translation.score);
+  }
+  return text;
+}
+
+}  // namespace
+
+InputLine parse_input_line(const std::string& line, int64_t id, const std::string& place, const TranslationFormat& format) {
+  if (!format.json) return {{line, "", id}, {}};
+  ordered_json fields = ordered_json::parse(line, nullptr, false);
+  if (!fields.is_object() || !fields.contains("text"))
+    throw DataError(place + ": is not a JSON object with \"text\"; expected one {\"text\": ...} a line");
+  const std::string text = string_field(fields, "text", place), prefix = string_field(fields, "prefix", place);
+  if (text.find('\n') != std::string::npos) throw DataError(place + ": \"text\" holds a line break; expected one sentence");
+  return {{text, prefix, id}, std::move(fields)};
+}
+
+std::string format_translations(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format) {
+  if (format.json) return json_line(line, translated, format);
+  if (format.n_best) return n_best_lines(line, translated, format);
+  const Translation& best = translated.translations.front();
+  std::string text = format.scores ? fmt::format("{:.6g}\t{}", best.score, best.text) : best.text;
+  if (format.alignment) text += " ||| " + pharaoh(best.alignment);
+  return text + "\n";
+}
+
+std::string pharaoh(const std::vector<std::pair<int32_t, int32_t>>& links) {
+  std::string text;
+  for (const auto& [src, tgt] : links) text += fmt::format("{}{}-{}", text.empty() ? "" : " ", src, tgt);
+  return text;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "search/translator.h"
+
+namespace lacuna {
+
+/// How lines come in and translations go out.
+struct TranslationFormat {
+  bool json = false;    ///< one JSON object a line: {"text": ..., "prefix": ...} in; the same object with "translation" and "score" out
+  bool n_best = false;  ///< every translation: `id ||| text ||| [alignment |||] F0= log_prob ||| score`, or "translations" in JSON
+  bool scores = false;  ///< text lines begin with score and tab
+  bool alignment = false;
+};
+
+/// One line of input: the text to translate, and in JSON the object it came in.
+struct InputLine {
+  TranslationInput input;
+  nlohmann::ordered_json fields;
+};
+
+/// Reads a line that came from `place`. Throws DataError if it is to be JSON and is not an object with a string "text".
+InputLine parse_input_line(const std::string& line, int64_t id, const std::string& place, const TranslationFormat& format);
+
+/// The output for one line of input: one line, or n_best lines of text; each ends in LF.
+std::string format_translations(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format);
+
+/// "0-0 1-2", source first, from 0.
+std::string pharaoh(const std::vector<std::pair<int32_t, int32_t>>& links);
+
+}  // namespace lacuna
