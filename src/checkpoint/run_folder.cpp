@@ -61,9 +61,15 @@ std::vector<RunCheckpoint> checkpoints_of(const std::string& run) {
   return checkpoints;
 }
 
+std::vector<std::string> checkpoint_paths_of(const std::string& run) {
+  std::vector<std::string> paths;
+  for (const int64_t step : steps_of(run)) paths.push_back(checkpoint_path(run, step));
+  return paths;
+}
+
 std::string newest_checkpoint_of(const std::string& run) {
-  const std::vector<int64_t> steps = steps_of(run);
-  return steps.empty() ? "" : checkpoint_path(run, steps.back());
+  const std::vector<std::string> paths = checkpoint_paths_of(run);
+  return paths.empty() ? "" : paths.back();
 }
 
 std::string resolve_checkpoint(const std::string& path) {

@@ -18,6 +18,8 @@ struct RunCheckpoint {
 /// The `step_N` folders of a run, by rising step. Empty if the folder is not there. Throws CheckpointError if one is damaged.
 std::vector<RunCheckpoint> checkpoints_of(const std::string& run);
 
+/// Their paths by rising step, by name alone: none is opened.
+std::vector<std::string> checkpoint_paths_of(const std::string& run);
 /// The newest `step_N`, by name alone; empty if there is none.
 std::string newest_checkpoint_of(const std::string& run);
 

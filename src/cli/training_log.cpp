@@ -57,11 +57,11 @@ void TrainingLog::progress(const TrainingProgress& line) {
           {"skipped_updates", static_cast<double>(line.skipped_updates)}});
 }
 
-void TrainingLog::validation(int64_t step, const Evaluation& evaluation, const EvaluationSet& set, int64_t num_samples, bool is_first) {
+void TrainingLog::validation(int64_t step, const Evaluation& evaluation, const EvaluationSet& set, int64_t num_samples) {
   hide_bar();
   log_info("validation after step {} on {}: {}{}", step, evaluation.name, listed(evaluation.scores),
            evaluation.signature.empty() ? "" : " (" + evaluation.signature + ")");
-  const int64_t shown = is_first ? std::min(num_samples, static_cast<int64_t>(evaluation.hypotheses.size())) : 0;
+  const int64_t shown = std::min(num_samples, static_cast<int64_t>(evaluation.hypotheses.size()));
   for (int64_t i = 0; i < shown; ++i) {
     const size_t line = static_cast<size_t>(i);
     log_info("  source      {}", set.src_lines[line]);

@@ -26,7 +26,7 @@ class TrainingLog {
   ~TrainingLog() { hide_bar(); }
 
   void progress(const TrainingProgress& progress);
-  void validation(int64_t step, const Evaluation& evaluation, const EvaluationSet& set, int64_t num_samples, bool is_first);
+  void validation(int64_t step, const Evaluation& evaluation, const EvaluationSet& set, int64_t num_samples);
   void attention(int64_t step, const std::map<std::string, double>& statistics);
   void test(int64_t step, const Evaluation& evaluation, const std::string& weights);
   /// A moment to draw the progress bar.

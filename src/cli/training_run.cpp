@@ -71,6 +71,7 @@ void require_same_pieces(const Vocabulary& ours, const Vocabulary& theirs, const
 
 TrainingRun::TrainingRun(Options options) : options_(std::move(options)) {
   if (options_.run.empty()) throw ConfigError("run is empty; expected the folder that training writes to: run: runs/mine");
+  lock_ = std::make_unique<RunLock>(options_.run);
   prepare_run_folder(options_);
   log_to_file((fs::path(options_.run) / "train.log").string());
   find_start();
@@ -108,9 +109,7 @@ void TrainingRun::make_model() {
   model_ = std::make_shared<Transformer>(options_.model, sizes_of(data_.vocabularies), options_.seed_value());
   model_->to(at::Device(options_.device));
   model_->train();
-  std::vector<std::pair<std::string, Tensor>> parameters;
-  for (const auto& parameter : model_->named_parameters()) parameters.emplace_back(parameter.key(), parameter.value());
-  optimizer_ = std::make_unique<Optimizer>(FlatParameters(parameters), options_.train);
+  optimizer_ = std::make_unique<Optimizer>(FlatParameters(trained_parameters(*model_)), options_.train);
 }
 
 /// `train.batch_tokens: auto`, once: the number found is part of the run's configuration from then on.
@@ -167,7 +166,7 @@ int TrainingRun::execute() {
   keeper_->tidy();
   keeper_->require_disk_room();
   write_configuration();
-  if (const auto end = trainer.end(); end && is_complete()) {
+  if (const auto end = trainer.end(); end && is_averaged()) {
     log_->say("already at " + in_words(*end, trainer.state(), options_.train) + ": nothing to do");
     return 0;
   }
@@ -188,29 +187,42 @@ TrainerHooks TrainingRun::hooks() {
   return hooks;
 }
 
-/// The scores of the first set decide; those of others are named after their set: "newstest.bleu".
 std::optional<Scores> TrainingRun::validate() {
-  const int64_t step = trainer_->state().step;
   TranslateOptions search = options_.translate;
   search.beam_size = options_.train.valid_beam_size;
   search.n_best = 1;
-  Scores scores;
+  std::vector<Evaluation> evaluations;
   for (const EvaluationSet& set : validation_sets_) {
-    const bool is_first = &set == &validation_sets_.front();
-    const std::optional<Evaluation> evaluation = validator_->evaluate(set, search, options_.train.valid_translate);
+    std::optional<Evaluation> evaluation = validator_->evaluate(set, search, options_.train.valid_translate);
     if (!evaluation) return {};
-    log_->validation(step, *evaluation, set, options_.train.num_samples, is_first);
-    for (const auto& [name, score] : evaluation->scores) scores[is_first ? name : set.name + "." + name] = score;
-    if (options_.train.valid_translate)
-      write_hypotheses(fs::path(options_.run) / "valid" / fmt::format("{}step_{}.hyp", is_first ? "" : set.name + ".", step), *evaluation);
+    evaluations.push_back(std::move(*evaluation));
+  }
+  return note_validation(evaluations);
+}
+
+/// The scores of the first set decide; those of others are named after their set: "newstest.bleu".
+Scores TrainingRun::note_validation(const std::vector<Evaluation>& evaluations) {
+  const int64_t step = trainer_->state().step;
+  Scores scores;
+  for (size_t i = 0; i < evaluations.size(); ++i) {
+    const Evaluation& evaluation = evaluations[i];
+    log_->validation(step, evaluation, validation_sets_[i], i == 0 ? options_.train.num_samples : 0);
+    for (const auto& [name, score] : evaluation.scores) scores[i == 0 ? name : evaluation.name + "." + name] = score;
+    const std::string file = fmt::format("{}step_{}.hyp", i == 0 ? "" : evaluation.name + ".", step);
+    if (options_.train.valid_translate) write_hypotheses(fs::path(options_.run) / "valid" / file, evaluation);
   }
   log_->attention(step, validator_->attention_statistics(validation_sets_.front()));
   return scores;
 }
 
-/// Whether what follows training is done too.
-bool TrainingRun::is_complete() const {
-  return options_.train.average_last == 0 || fs::exists(fs::path(options_.run) / "averaged");
+/// Whether the average of the last checkpoints is there, if it is wanted: the end of training comes before it.
+bool TrainingRun::is_averaged() const {
+  const std::string averaged = averaged_path();
+  return options_.train.average_last == 0 || (fs::exists(averaged) && read_checkpoint_info(averaged).step == trainer_->state().step);
+}
+
+std::string TrainingRun::averaged_path() const {
+  return (fs::path(options_.run) / "averaged").string();
 }
 
 int TrainingRun::complete(const Trainer& trainer) {
@@ -224,14 +236,14 @@ int TrainingRun::complete(const Trainer& trainer) {
 void TrainingRun::average_last() {
   if (options_.train.average_last == 0) return;
   const std::vector<std::string> paths = last_checkpoints(options_.run, options_.train.average_last);
-  const std::string output = (fs::path(options_.run) / "averaged").string();
-  save_checkpoint(output, average_checkpoints(paths));
-  log_->say(fmt::format("averaged the last {} checkpoints into {}", paths.size(), output));
+  save_checkpoint(averaged_path(), average_checkpoints(paths));
+  log_->say(fmt::format("averaged the last {} checkpoints into {}", paths.size(), averaged_path()));
 }
 
 void TrainingRun::score_test_sets() {
   if (test_sets_.empty()) return;
-  const std::string place = resolve_checkpoint(options_.run);
+  const fs::path run(options_.run), best = run / "best";
+  const std::string place = options_.train.average_last > 0 ? averaged_path() : fs::exists(best) ? best.string() : (run / "last").string();
   const CheckpointContents contents = load_checkpoint(place);
   load_weights(*model_, contents.translating_weights(), place);
   for (const EvaluationSet& set : test_sets_) {

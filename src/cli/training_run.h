@@ -12,6 +12,7 @@
 #include "data/training_data.h"
 #include "train/checkpoint_keeper.h"
 #include "train/resume.h"
+#include "train/run_lock.h"
 #include "train/trainer.h"
 
 namespace lacuna {
@@ -36,12 +37,15 @@ class TrainingRun {
 
   TrainerHooks hooks();
   std::optional<Scores> validate();
-  bool is_complete() const;
+  Scores note_validation(const std::vector<Evaluation>& evaluations);
+  bool is_averaged() const;
+  std::string averaged_path() const;
   int complete(const Trainer& trainer);
   void average_last();
   void score_test_sets();
 
   Options options_;
+  std::unique_ptr<RunLock> lock_;
   TrainingData data_;
   std::shared_ptr<Transformer> model_;
   std::unique_ptr<Optimizer> optimizer_;

@@ -70,7 +70,7 @@ bool may_differ(const std::string& key, const Options& now) {
 
 /// Removes what a run writes, and nothing else.
 void remove_run(const fs::path& run) {
-  for (const RunCheckpoint& checkpoint : checkpoints_of(run.string())) remove_folder(checkpoint.path);
+  for (const std::string& path : checkpoint_paths_of(run.string())) remove_folder(path);
   for (const char* const name : {"averaged", "best", "last", "valid", "test", "tensorboard", "cache", "metrics.jsonl", "train.log",
                                  "spm.model", "spm.src.model", "spm.tgt.model", "config.yaml"})
     fs::remove_all(run / name);

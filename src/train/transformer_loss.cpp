@@ -18,4 +18,10 @@ LossFunction transformer_loss(std::shared_ptr<Transformer> model, double label_s
   };
 }
 
+std::vector<std::pair<std::string, Tensor>> trained_parameters(const Transformer& model) {
+  std::vector<std::pair<std::string, Tensor>> parameters;
+  for (const auto& parameter : model.named_parameters()) parameters.emplace_back(parameter.key(), parameter.value());
+  return parameters;
+}
+
 }  // namespace lacuna

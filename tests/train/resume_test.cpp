@@ -1,0 +1,151 @@
+#include "train/resume.h"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "config/load.h"
+#include "toy.h"
+#include "train/checkpoint_keeper.h"
+#include "train/run_lock.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+TEST(ForbiddenDifferences, AreNoneForLengthFrequencyAndSearch) {
+  Options stored, now;
+  now.train.max_steps = 7;
+  now.train.valid_every = 8;
+  now.train.patience = 9;
+  now.train.keep_best = 10;
+  now.threads = 2;
+  now.translate.beam_size = 3;
+  now.data.test.push_back({.src = "a", .tgt = "b"});
+  EXPECT_TRUE(forbidden_differences(stored, now).empty());
+}
+
+TEST(ForbiddenDifferences, NameModelAndLearning) {
+  Options stored, now;
+  now.model.d_ff = 7;
+  now.train.lr = 1;
+  now.seed = 5;
+  std::vector<std::string> keys;
+  for (const ConfigDifference& difference : forbidden_differences(stored, now)) keys.push_back(difference.key);
+  EXPECT_THAT(keys, testing::ElementsAre("model.d_ff", "seed", "train.lr"));
+}
+
+TEST(ForbiddenDifferences, FilesOfTheCorpusMayMoveButNotItsWeight) {
+  Options stored, now;
+  stored.data.train.push_back({.src = "a", .tgt = "b"});
+  now.data.train.push_back({.src = "x/a", .tgt = "x/b"});
+  EXPECT_TRUE(forbidden_differences(stored, now).empty());
+  now.data.train[0].weight = 2;
+  EXPECT_EQ(forbidden_differences(stored, now).size(), 1u);
+  now.train.reset = {"data"};
+  EXPECT_TRUE(forbidden_differences(stored, now).empty());
+}
+
+TEST(CheckCorpus, AcceptsTheSameAndRefusesAnother) {
+  TrainingState state;
+  state.position = {2, 5};
+  state.corpus_fingerprint = "old";
+  check_corpus(state, "old", {}, "runs/x/last");
+  EXPECT_EQ(state.position, (DataPosition{2, 5}));
+  EXPECT_THROW(check_corpus(state, "new", {"optimizer"}, "runs/x/last"), DataError);
+}
+
+TEST(CheckCorpus, AResetStartsTheNewCorpusAtItsBeginning) {
+  TrainingState state;
+  state.position = {2, 5};
+  state.corpus_fingerprint = "old";
+  check_corpus(state, "new", {"data"}, "runs/x/last");
+  EXPECT_EQ(state.position, DataPosition{});
+  EXPECT_EQ(state.corpus_fingerprint, "new");
+}
+
+class InitFrom : public testing::Test {
+ protected:
+  InitFrom() {
+    fs::remove_all(run_);
+    fs::create_directories(run_);
+    const VocabularyPtr vocabulary = token_list_from_bytes("<unk>\n<s>\n</s>\nab\n", "test");
+    TrainingState state;
+    state.step = 40;
+    state.optimizer_updates = 39;
+    state.position = {2, 3};
+    state.scores.best = 12;
+    state.scores.decreases = 2;
+    CheckpointKeeper(run_.string(), TrainOptions(), to_yaml(Options()), {vocabulary, vocabulary}, optimizer_).save(state, {}, true);
+  }
+  ~InitFrom() override { fs::remove_all(run_); }
+
+  TrainingState state_after(const std::vector<std::string>& reset) const {
+    TrainOptions options;
+    options.init_from = (run_ / "last").string();
+    options.reset = reset;
+    return initial_point(options).state;
+  }
+
+  const fs::path run_ = fs::temp_directory_path() / ("lacuna_init_test." + std::to_string(getpid()));
+  ToyModel model_;
+  Optimizer optimizer_{FlatParameters(model_.parameters()), TrainOptions()};
+};
+
+TEST_F(InitFrom, KeepsEverythingWithoutReset) {
+  const TrainingState state = state_after({});
+  EXPECT_EQ(state.step, 40);
+  EXPECT_EQ(state.optimizer_updates, 39);
+  EXPECT_EQ(state.position, (DataPosition{2, 3}));
+  EXPECT_EQ(state.scores.best, 12);
+}
+
+TEST_F(InitFrom, ResetsWhatItIsTold) {
+  EXPECT_EQ(state_after({"optimizer"}).optimizer_updates, 0);
+  EXPECT_EQ(state_after({"optimizer"}).step, 40);
+  EXPECT_EQ(state_after({"lr"}).step, 0);
+  EXPECT_EQ(state_after({"lr"}).scores.decreases, 0);
+  EXPECT_EQ(state_after({"data"}).position, DataPosition{});
+  EXPECT_EQ(state_after({"best"}).scores.best, 0);
+  EXPECT_EQ(state_after({"best"}).scores.decreases, 2);
+}
+
+TEST_F(InitFrom, WeightsAloneNeedAFullReset) {
+  drop_trainer_state((run_ / "last").string());
+  EXPECT_THROW(state_after({"optimizer"}), CheckpointError);
+  EXPECT_EQ(state_after({"optimizer", "lr", "data", "best"}).step, 0);
+}
+
+TEST_F(InitFrom, RestoresWeightsAndOptimizer) {
+  TrainOptions options;
+  options.init_from = (run_ / "last").string();
+  model_.embedding.mutable_grad().fill_(1);
+  optimizer_.update(0.1, 1);
+  const NamedTensors moved = ToyRun::copy_of(optimizer_.state());
+  restore(optimizer_, initial_point(options));
+  EXPECT_FALSE(same(optimizer_.state(), moved));
+  EXPECT_TRUE(same(optimizer_.weights(), load_checkpoint(options.init_from).weights));
+  EXPECT_EQ(optimizer_.num_updates(), 39);
+}
+
+TEST(RunLock, TwoTrainingsInOneFolderAreRefused) {
+  const fs::path run = fs::temp_directory_path() / ("lacuna_lock_test." + std::to_string(getpid()));
+  {
+    const RunLock lock(run.string());
+    try {
+      const RunLock second(run.string());
+      FAIL() << "no error";
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("another process trains in it"));
+    }
+  }
+  EXPECT_NO_THROW(RunLock(run.string()));
+  fs::remove_all(run);
+}
+
+}  // namespace
+}  // namespace lacuna
