@@ -22,6 +22,11 @@ class ConfigNode {
   enum class Kind { kNull, kScalar, kList, kMap };
 
   ConfigNode() = default;
+  static ConfigNode null(Place place) {
+    ConfigNode node;
+    node.place_ = std::move(place);
+    return node;
+  }
   static ConfigNode scalar(std::string text, Place place = {}) {
     ConfigNode node;
     node.kind_ = Kind::kScalar;

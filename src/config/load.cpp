@@ -13,24 +13,45 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// `over` wins: maps merge key by key, everything else replaces. A map that names another attention type replaces the one below it: its
-/// options do not fit.
-ConfigNode merged(const ConfigNode& under, const ConfigNode& over) {
-  if (!under.is_map() || !over.is_map()) return over;
+/// True for a map of attention choices by site or layer, false for one choice with its options.
+bool holds_choices(const ConfigNode& map) {
+  return std::any_of(map.entries().begin(), map.entries().end(), [](const auto& entry) {
+    return entry.first == "default" || entry.first == "layers" || entry.first == "cross" || entry.first.ends_with("_self");
+  });
+}
+
+/// An attention choice as it is below a map that says more: `topk` below {k: 4} is {type: topk}, below {layers: ...} it is {default: topk}.
+ConfigNode spelled_out(const ConfigNode& under, const ConfigNode& over) {
+  if (under.is_null() || !over.is_map()) return under;
+  if (holds_choices(over)) return holds_choices(under) ? under : ConfigNode::map({{"default", under}}, under.place());
+  if (under.is_scalar() && over.find("type") == nullptr) return ConfigNode::map({{"type", under}}, under.place());
+  return under;
+}
+
+/// An attention entry that names another type replaces the one below it: its options do not fit.
+bool is_another_choice(const ConfigNode& under, const ConfigNode& over) {
   const ConfigNode* old_type = under.find("type");
   const ConfigNode* new_type = over.find("type");
-  if (new_type != nullptr && (old_type == nullptr || old_type->text() != new_type->text())) return over;
-  ConfigNode result = under;
+  if (new_type == nullptr) return false;
+  return old_type == nullptr ? holds_choices(under) : old_type->text() != new_type->text();
+}
+
+/// `over` wins: maps merge key by key, everything else replaces. `path` is the dotted key of both.
+ConfigNode merged(const ConfigNode& under, const ConfigNode& over, const std::string& path = "") {
+  const bool is_attention = path.starts_with("model.attention");
+  ConfigNode result = is_attention ? spelled_out(under, over) : under;
+  if (!result.is_map() || !over.is_map() || (is_attention && is_another_choice(result, over))) return over;
   for (const auto& [key, value] : over.entries()) {
-    const ConfigNode* below = under.find(key);
-    result.set(key, below != nullptr ? merged(*below, value) : value);
+    const ConfigNode* below = result.find(key);
+    result.set(key, below != nullptr ? merged(*below, value, path.empty() ? key : path + "." + key) : value);
   }
   return result;
 }
 
 /// A file with everything it extends below it. `chain` are the files that led here.
 ConfigNode read_with_bases(const std::string& file, std::vector<std::string> chain) {
-  const std::string self = fs::weakly_canonical(file).string();
+  std::error_code error;
+  const std::string self = fs::weakly_canonical(file, error).string();
   if (std::find(chain.begin(), chain.end(), self) != chain.end())
     throw ConfigError(file + ": extends itself by way of " + join(chain, " -> ") + "; remove one `extends`");
   chain.push_back(self);
@@ -38,12 +59,13 @@ ConfigNode read_with_bases(const std::string& file, std::vector<std::string> cha
   if (tree.is_null()) tree = ConfigNode::map({}, {file, 1});
   if (!tree.is_map()) throw ConfigError(file + ":1: expected `key: value` lines");
   tree.set_path("");
+  rename_known_aliases(tree);
   const ConfigNode* extends = tree.find("extends");
   if (extends == nullptr) return tree;
   ConfigNode base;
   for (const std::string& name : read_strings(*extends)) {
     const fs::path path = fs::path(name).is_absolute() ? fs::path(name) : fs::path(file).parent_path() / name;
-    if (!fs::exists(path)) extends->fail("there is no file " + path.string() + " (relative to the file that says it)");
+    if (!fs::exists(path, error)) extends->fail("there is no file " + path.string() + " (relative to the file that says it)");
     const ConfigNode next = read_with_bases(path.string(), chain);
     base = base.is_null() ? next : merged(base, next);
   }
@@ -51,8 +73,7 @@ ConfigNode read_with_bases(const std::string& file, std::vector<std::string> cha
   return merged(base, tree);
 }
 
-/// {model: {attention: {cross: {k: 16}}}} from "model.attention.cross.k" and its value. A bare word in the way becomes {type: word} when
-/// merged.
+/// {model: {attention: {cross: {k: 16}}}} from "model.attention.cross.k" and its value.
 ConfigNode nested(const std::string& key, ConfigNode value, const Place& place) {
   const size_t dot = key.rfind('.');
   const std::string last = dot == std::string::npos ? key : key.substr(dot + 1);
@@ -71,32 +92,11 @@ ConfigNode override_tree(const std::vector<std::string>& words) {
     if (equals == std::string::npos && i + 1 == words.size()) throw UsageError("--" + key + ": the value is missing");
     const std::string value = equals == std::string::npos ? words[++i] : word.substr(equals + 1);
     const Place place{"command line (--" + key + ")", 0};
-    tree = merged(tree, nested(key, parse_yaml(value, place.file), place));
+    tree = merged(tree, nested(key, parse_yaml_value(value, place.file), place));
   }
+  tree.set_path("");
+  rename_known_aliases(tree);
   return tree;
-}
-
-/// A scalar attention entry below a map of options is the type's name: `cross: topk` and `--model.attention.cross.k 4`.
-void spell_out_types(ConfigNode& under, const ConfigNode& over) {
-  if (under.is_scalar() && over.is_map() && over.find("type") == nullptr)
-    under = ConfigNode::map({{"type", ConfigNode::scalar(under.text(), under.place())}}, under.place());
-  if (!under.is_map() || !over.is_map()) return;
-  for (const auto& [key, value] : over.entries()) {
-    const ConfigNode* below = under.find(key);
-    if (below == nullptr) continue;
-    ConfigNode copy = *below;
-    spell_out_types(copy, value);
-    under.set(key, std::move(copy));
-  }
-}
-
-ConfigNode with_override_tree(ConfigNode tree, const ConfigNode& overrides) {
-  const ConfigNode* model = overrides.find("model");
-  if (const ConfigNode* attention = model != nullptr && model->is_map() ? model->find("attention") : nullptr) {
-    const ConfigNode path = ConfigNode::map({{"model", ConfigNode::map({{"attention", *attention}})}});
-    spell_out_types(tree, path);
-  }
-  return merged(tree, overrides);
 }
 
 std::string filled_in(const ConfigNode& node) {
@@ -129,15 +129,8 @@ ConfigNode with_variables(const ConfigNode& node) {
 
 ConfigNode load_config_tree(const ConfigSources& sources) {
   ConfigNode tree = ConfigNode::map({});
-  for (const std::string& file : sources.files) {
-    ConfigNode next = read_with_bases(file, {});
-    rename_known_aliases(next);
-    tree = merged(tree, next);
-  }
-  ConfigNode overrides = override_tree(sources.overrides);
-  overrides.set_path("");
-  rename_known_aliases(overrides);
-  tree = with_variables(with_override_tree(std::move(tree), overrides));
+  for (const std::string& file : sources.files) tree = merged(tree, read_with_bases(file, {}));
+  tree = with_variables(merged(tree, override_tree(sources.overrides)));
   tree.set_path("");
   return tree;
 }
@@ -147,7 +140,7 @@ Options load_options(const ConfigSources& sources) {
 }
 
 Options with_overrides(const Options& options, const std::vector<std::string>& overrides) {
-  ConfigNode tree = with_override_tree(write_options(options), override_tree(overrides));
+  ConfigNode tree = merged(write_options(options), with_variables(override_tree(overrides)));
   tree.set_path("");
   return options_from(tree);
 }

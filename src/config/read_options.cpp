@@ -22,9 +22,9 @@ bool parse(std::string text, Number& value) {
 
 bool read_bool(const ConfigNode& node) {
   const std::string& text = scalar_text(node, "true or false");
-  for (const char* yes : {"true", "True", "yes", "on"})
+  for (const char* yes : {"true", "True", "TRUE", "yes", "on"})
     if (text == yes) return true;
-  for (const char* no : {"false", "False", "no", "off"})
+  for (const char* no : {"false", "False", "FALSE", "no", "off"})
     if (text == no) return false;
   node.fail("expected true or false");
 }

@@ -75,8 +75,11 @@ template <class Number>
 void read_number_or(const ConfigNode& node, std::optional<Number>& value, const std::string& word, const NumberCheck& check) {
   value.reset();
   if (node.is_scalar() && node.text() == word) return;
-  if (!node.is_scalar()) node.fail("expected a number " + check.expected + ", or " + word);
-  read_number(node, value.emplace(), check);
+  try {
+    read_number(node, value.emplace(), check);
+  } catch (const ConfigError& error) {
+    throw ConfigError(error.what() + (", or " + word));
+  }
 }
 inline void read_value(const ConfigNode& node, IntOrAuto& value, const NumberCheck& check) {
   read_number_or(node, value.value, "auto", check);

@@ -73,7 +73,8 @@ void validate_translation(const TranslateOptions& translate) {
 }
 
 void validate_device(const std::string& device) {
-  const bool is_cuda = device == "cuda" || (device.starts_with("cuda:") && device.find_first_not_of("0123456789", 5) == std::string::npos);
+  const bool is_cuda = device == "cuda" ||
+                       (device.starts_with("cuda:") && device.size() > 5 && device.find_first_not_of("0123456789", 5) == std::string::npos);
   require(device == "cpu" || is_cuda, "device is \"" + device + "\"; expected cpu, cuda or cuda:N");
 #ifndef LACUNA_CUDA
   require(!is_cuda, "device is \"" + device + "\"; this program was built for the CPU only: build it with the preset cuda");

@@ -2,8 +2,10 @@
 
 #include <yaml-cpp/yaml.h>
 
+#include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 
 namespace lacuna {
@@ -16,10 +18,14 @@ constexpr uintmax_t kMaxBytes = 16 << 20;
 /// Turns yaml-cpp's tree into ours.
 class Converter {
  public:
-  explicit Converter(std::string file) : file_(std::move(file)) {}
+  Converter(std::string file, bool has_lines) : file_(std::move(file)), has_lines_(has_lines) {}
 
-  ConfigNode convert(const YAML::Node& node, int depth = 0) {
-    const Place place{file_, node.Mark().line + 1};
+  ConfigNode convert(const YAML::Node& node) { return convert(node, place_of(node), 0); }
+
+ private:
+  Place place_of(const YAML::Node& node) const { return {file_, has_lines_ ? node.Mark().line + 1 : 0}; }
+
+  ConfigNode convert(const YAML::Node& node, const Place& place, int depth) {
     if (depth > kMaxDepth) throw ConfigError(place.text() + ": nested more than " + std::to_string(kMaxDepth) + " levels deep");
     if (++nodes_ > kMaxNodes) throw ConfigError(place.text() + ": more than " + std::to_string(kMaxNodes) + " values");
     switch (node.Type()) {
@@ -30,44 +36,70 @@ class Converter {
       case YAML::NodeType::Map:
         return map(node, place, depth);
       default:
-        return {};
+        return ConfigNode::null(place);
     }
   }
 
- private:
   ConfigNode list(const YAML::Node& node, const Place& place, int depth) {
     std::vector<ConfigNode> items;
-    for (const YAML::Node& item : node) items.push_back(convert(item, depth + 1));
+    for (const YAML::Node& item : node) items.push_back(convert(item, place_of(item), depth + 1));
     return ConfigNode::list(std::move(items), place);
   }
 
+  /// The place of a value is that of its key: an error about a map should not name the line after.
   ConfigNode map(const YAML::Node& node, const Place& place, int depth) {
     ConfigNode result = ConfigNode::map({}, place);
     for (const auto& entry : node) {
-      const Place here{file_, entry.first.Mark().line + 1};
+      const Place here = place_of(entry.first);
       if (!entry.first.IsScalar()) throw ConfigError(here.text() + ": a key must be a word");
       const std::string& key = entry.first.Scalar();
       if (const ConfigNode* first = result.find(key))
-        throw ConfigError(here.text() + ": key \"" + key + "\" is there twice, first in line " + std::to_string(first->place().line) +
-                          "; keep one of them");
-      result.set(key, convert(entry.second, depth + 1));
+        throw ConfigError(here.text() + ": key \"" + key + "\" is there twice" +
+                          (has_lines_ ? ", first in line " + std::to_string(first->place().line) : "") + "; keep one of them");
+      result.set(key, convert(entry.second, here, depth + 1));
     }
     return result;
   }
 
   std::string file_;
+  bool has_lines_;
   int nodes_ = 0;
 };
+
+/// The line of a `---` that ends a document, of which YAML::Load would drop all that follows; 0 if there is none. (YAML::LoadAll does not
+/// end on some damaged input.)
+int line_of_second_document(const std::string& text) {
+  std::istringstream lines(text);
+  bool has_content = false;
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    const bool is_marker = line.starts_with("---") && (line.size() == 3 || std::isspace(static_cast<unsigned char>(line[3])));
+    if (is_marker && has_content) return number;
+    has_content |= is_marker || (line.find_first_not_of(" \t\r") != std::string::npos && line[0] != '#' && line[0] != '%');
+  }
+  return 0;
+}
+
+ConfigNode parse(const std::string& text, const std::string& file, bool has_lines) {
+  try {
+    return Converter(file, has_lines).convert(YAML::Load(text));
+  } catch (const YAML::Exception& error) {
+    const std::string line = error.mark.is_null() || !has_lines ? "" : ":" + std::to_string(error.mark.line + 1);
+    throw ConfigError(file + line + ": not YAML: " + error.msg);
+  }
+}
 
 }  // namespace
 
 ConfigNode parse_yaml(const std::string& text, const std::string& file) {
-  try {
-    return Converter(file).convert(YAML::Load(text));
-  } catch (const YAML::Exception& error) {
-    const std::string line = error.mark.is_null() ? "" : ":" + std::to_string(error.mark.line + 1);
-    throw ConfigError(file + line + ": not YAML: " + error.msg);
-  }
+  if (const int line = line_of_second_document(text); line > 0)
+    throw ConfigError(file + ":" + std::to_string(line) + ": a second YAML document begins here; keep one of them");
+  return parse(text, file, true);
+}
+
+ConfigNode parse_yaml_value(const std::string& text, const std::string& place) {
+  return parse(text, place, false);
 }
 
 ConfigNode read_yaml_file(const std::string& path) {
@@ -78,9 +110,9 @@ ConfigNode read_yaml_file(const std::string& path) {
   if (std::filesystem::is_regular_file(status) && std::filesystem::file_size(path, error) > kMaxBytes)
     throw ConfigError(path + ": larger than 16 MB; expected a configuration file");
   std::ifstream stream(path, std::ios::binary);
-  std::ostringstream text;
-  if (!stream || !(text << stream.rdbuf() || stream.eof())) throw ConfigError(path + ": cannot be read");
-  return parse_yaml(text.str(), path);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  if (!stream) throw ConfigError(path + ": cannot be read");
+  return parse_yaml(text, path);
 }
 
 }  // namespace lacuna

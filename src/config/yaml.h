@@ -10,7 +10,10 @@ namespace lacuna {
 /// (with both lines) and for trees deeper than 64 or larger than 100,000 nodes.
 ConfigNode parse_yaml(const std::string& text, const std::string& file);
 
-/// The same from a file of at most 16 MB.
+/// One value of the command line; `place` has no lines.
+ConfigNode parse_yaml_value(const std::string& text, const std::string& place);
+
+/// The YAML of a file of at most 16 MB.
 ConfigNode read_yaml_file(const std::string& path);
 
 }  // namespace lacuna

@@ -1,0 +1,53 @@
+#include "config/aliases.h"
+
+#include <gmock/gmock.h>
+
+#include "../base/scratch_folder.h"
+#include "config/load.h"
+
+namespace lacuna {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+Options load(const std::string& yaml) {
+  const ScratchFolder folder;
+  return load_options({{folder.write("c.yaml", yaml)}, {}});
+}
+
+TEST(Aliases, OfOtherToolkitsAreTakenInKebabAndSnakeCase) {
+  const Options options = load("train: {max-tokens: 123, learn_rate: 0.5}\nmodel: {dim-emb: 64}\ntranslate: {beam-size: 2, lenpen: 0.6}\n");
+  EXPECT_EQ(options.train.batch_tokens.value, 123);
+  EXPECT_EQ(options.train.lr, 0.5);
+  EXPECT_EQ(options.model.d_model, 64);
+  EXPECT_EQ(options.translate.beam_size, 2);
+  EXPECT_EQ(options.translate.length_penalty, 0.6);
+}
+
+TEST(Aliases, GiveOneWarningEach) {
+  testing::internal::CaptureStderr();
+  load("model:\n  d_ff: 64\n  heads: 2\n");
+  const std::string log = testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("c.yaml:3: model.heads is taken as model.num_heads"));
+  EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1);
+}
+
+TEST(Aliases, AreTakenOnTheCommandLine) {
+  EXPECT_EQ(load_options({{}, {"--train.max-tokens", "77"}}).train.batch_tokens.value, 77);
+}
+
+TEST(Aliases, OfABaseAreOverriddenByOurName) {
+  const ScratchFolder folder;
+  folder.write("base.yaml", "train: {max_tokens: 10}\n");
+  EXPECT_EQ(load_options({{folder.write("c.yaml", "extends: base.yaml\ntrain: {batch_tokens: 20}\n")}, {}}).train.batch_tokens.value, 20);
+}
+
+TEST(Aliases, BesideOurNameAreAnError) {
+  for (const char* yaml : {"train:\n  batch_tokens: 1\n  max_tokens: 2\n", "train:\n  max-tokens: 1\n  max_tokens: 2\n"})
+    EXPECT_THAT(message_of<ConfigError>([&] { load(yaml); }),
+                AllOf(HasSubstr("another spelling of train.batch_tokens"), HasSubstr("c.yaml:")));
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,187 @@
+#include "config/load.h"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+#include "../base/scratch_folder.h"
+
+namespace lacuna {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+Options load(const std::vector<std::string>& files, const std::vector<std::string>& overrides = {}) {
+  return load_options({files, overrides});
+}
+
+/// The attention section of one file and overrides, as YAML.
+std::string attention(const std::string& yaml, const std::vector<std::string>& overrides) {
+  const ScratchFolder folder;
+  return load_config_tree({{folder.write("c.yaml", yaml)}, overrides}).find("model")->find("attention")->to_yaml();
+}
+
+std::string usage_error(const std::vector<std::string>& overrides) {
+  return message_of<UsageError>([&] { load({}, overrides); });
+}
+
+TEST(Files, LaterOnesWinKeyByKey) {
+  const ScratchFolder folder;
+  const Options options =
+      load({folder.write("a.yaml", "seed: 2\ntrain: {lr: 0.1, warmup_steps: 7}\n"), folder.write("b.yaml", "train: {lr: 0.2}\n")});
+  EXPECT_EQ(options.seed, 2);
+  EXPECT_EQ(options.train.lr, 0.2);
+  EXPECT_EQ(options.train.warmup_steps, 7);
+}
+
+TEST(Files, ListsReplaceLists) {
+  const ScratchFolder folder;
+  const Options options = load({folder.write("a.yaml", "data: {train: [{src: a, tgt: b}, {src: c, tgt: d}]}\n"),
+                                folder.write("b.yaml", "data: {train: [{src: e, tgt: f}]}\n")});
+  ASSERT_EQ(options.data.train.size(), 1u);
+  EXPECT_EQ(options.data.train[0].src, "e");
+}
+
+TEST(Files, MayBeEmpty) {
+  const ScratchFolder folder;
+  EXPECT_EQ(to_yaml(load({folder.write("a.yaml", "# nothing yet\n")})), to_yaml(Options()));
+}
+
+TEST(Files, ThatAreNoMapAreAnError) {
+  const ScratchFolder folder;
+  const std::string file = folder.write("a.yaml", "- 1\n");
+  EXPECT_THAT(message_of<ConfigError>([&] { load({file}); }), HasSubstr(":1: expected `key: value` lines"));
+}
+
+TEST(Files, WithANameTooLongAreAnError) {
+  EXPECT_THAT(message_of<ConfigError>([] { load({std::string(5000, 'a')}); }), HasSubstr("no such configuration file"));
+}
+
+TEST(Extends, IsRelativeToTheFileThatSaysIt) {
+  const ScratchFolder folder;
+  std::filesystem::create_directories(folder.path() / "sub");
+  folder.write("base.yaml", "seed: 5\ntrain: {lr: 0.3}\n");
+  folder.write("sub/middle.yaml", "extends: ../base.yaml\ntrain: {warmup_steps: 9}\n");
+  const Options options = load({folder.write("top.yaml", "extends: sub/middle.yaml\nseed: 6\n")});
+  EXPECT_EQ(options.seed, 6);
+  EXPECT_EQ(options.train.lr, 0.3);
+  EXPECT_EQ(options.train.warmup_steps, 9);
+}
+
+TEST(Extends, OfSeveralFilesLetsTheLaterWin) {
+  const ScratchFolder folder;
+  folder.write("a.yaml", "seed: 1\nthreads: 1\n");
+  folder.write("b.yaml", "seed: 2\n");
+  const Options options = load({folder.write("c.yaml", "extends: [a.yaml, b.yaml]\n")});
+  EXPECT_EQ(options.seed, 2);
+  EXPECT_EQ(options.threads, 1);
+}
+
+TEST(Extends, OfAMissingFileIsAnErrorWithItsPlace) {
+  const ScratchFolder folder;
+  const std::string file = folder.write("a.yaml", "seed: 1\nextends: none.yaml\n");
+  EXPECT_THAT(message_of<ConfigError>([&] { load({file}); }), AllOf(StartsWith(file + ":2: extends"), HasSubstr("there is no file")));
+}
+
+TEST(Extends, InACircleIsAnError) {
+  const ScratchFolder folder;
+  folder.write("b.yaml", "extends: a.yaml\n");
+  const std::string file = folder.write("a.yaml", "extends: b.yaml\n");
+  EXPECT_THAT(message_of<ConfigError>([&] { load({file}); }), AllOf(HasSubstr("extends itself"), HasSubstr("b.yaml")));
+}
+
+TEST(Overrides, WinOverFiles) {
+  const ScratchFolder folder;
+  const std::string file = folder.write("a.yaml", "seed: 2\ntrain: {lr: 0.1, warmup_steps: 7}\n");
+  const Options options = load({file}, {"--train.lr", "1e-3", "--seed=4", "--translate.block_tokens", "[a, b]"});
+  EXPECT_EQ(options.train.lr, 1e-3);
+  EXPECT_EQ(options.train.warmup_steps, 7);
+  EXPECT_EQ(options.seed, 4);
+  EXPECT_EQ(options.translate.block_tokens, (std::vector<std::string>{"a", "b"}));
+}
+
+TEST(Overrides, MayBeNegativeOrEmpty) {
+  EXPECT_THAT(message_of<ConfigError>([] { load({}, {"--seed", "-1"}); }), HasSubstr("at least 0"));
+  EXPECT_EQ(load({}, {"--data.cache="}).data.cache, "");
+}
+
+TEST(Overrides, ThatAreNotUnderstoodAreUsageErrors) {
+  EXPECT_THAT(usage_error({"train.lr", "1"}), HasSubstr("\"train.lr\" is not understood; expected --section.key value"));
+  EXPECT_THAT(usage_error({"--train.lr"}), HasSubstr("--train.lr: the value is missing"));
+  EXPECT_THAT(usage_error({"--train..lr", "1"}), HasSubstr("expected --section.key value"));
+  EXPECT_THAT(usage_error({"--train.", "1"}), HasSubstr("expected --section.key value"));
+  EXPECT_THAT(usage_error({"--"}), HasSubstr("not understood"));
+}
+
+TEST(Overrides, AreNamedInErrors) {
+  const std::string message = message_of<ConfigError>([] { load({}, {"--train.lr", "fast"}); });
+  EXPECT_THAT(message, StartsWith("command line (--train.lr): train.lr is \"fast\"; expected a number"));
+}
+
+TEST(Overrides, OfACheckpointsOptionsChangeThoseAlone) {
+  Options options;
+  options.train.lr = 0.7;
+  const Options changed = with_overrides(options, {"--translate.beam", "9"});
+  EXPECT_EQ(changed.translate.beam_size, 9);
+  EXPECT_EQ(changed.train.lr, 0.7);
+}
+
+TEST(Attention, OptionsGoBelowABareWord) {
+  EXPECT_EQ(attention("model: {attention: {cross: topk}}", {"--model.attention.cross.k", "16"}), "cross:\n  type: topk\n  k: 16\n");
+}
+
+TEST(Attention, OptionsMergeIntoTheSameType) {
+  EXPECT_EQ(attention("model: {attention: {cross: {type: topk, k: 8, norm: rms}}}", {"--model.attention.cross.k", "16"}),
+            "cross:\n  type: topk\n  k: 16\n  norm: rms\n");
+}
+
+TEST(Attention, AnotherTypeReplacesTheEntry) {
+  EXPECT_EQ(attention("model: {attention: {cross: {type: topk, k: 8}}}", {"--model.attention.cross.type", "entmax"}),
+            "cross:\n  type: entmax\n");
+  EXPECT_EQ(attention("model: {attention: {cross: {type: topk, k: 8}}}", {"--model.attention.cross", "rela"}), "cross: rela\n");
+}
+
+TEST(Attention, TypeAndOptionsComeInAnyOrder) {
+  for (const std::vector<std::string>& order :
+       {std::vector<std::string>{"--model.attention.cross.k", "4", "--model.attention.cross.type", "topk"},
+        {"--model.attention.cross", "topk", "--model.attention.cross.k", "4"}})
+    EXPECT_THAT(attention("model: {attention: {cross: softmax}}", order), AllOf(HasSubstr("type: topk"), HasSubstr("k: 4")));
+}
+
+TEST(Attention, ASiteGoesBesideOneChoiceForAll) {
+  EXPECT_EQ(attention("model: {attention: rela}", {"--model.attention.cross", "topk"}), "default: rela\ncross: topk\n");
+  EXPECT_EQ(attention("model: {attention: {type: topk, k: 4}}", {"--model.attention.cross", "softmax"}),
+            "default:\n  type: topk\n  k: 4\ncross: softmax\n");
+}
+
+TEST(Attention, ALayerGoesBesideTheChoiceOfItsSite) {
+  EXPECT_EQ(attention("model: {attention: {cross: rela}}", {"--model.attention.cross.layers.0", "softmax"}),
+            "cross:\n  default: rela\n  layers:\n    0: softmax\n");
+}
+
+TEST(Attention, OneChoiceForAllReplacesThoseOfSites) {
+  EXPECT_EQ(attention("model: {attention: {default: rela, cross: topk}}", {"--model.attention", "{type: topk, k: 2}"}),
+            "type: topk\nk: 2\n");
+}
+
+TEST(Variables, AreFilledIn) {
+  setenv("LACUNA_TEST_ROOT", "/some where", 1);
+  EXPECT_EQ(load({}, {"--run", "${LACUNA_TEST_ROOT}/a/${LACUNA_TEST_ROOT}"}).run, "/some where/a//some where");
+  setenv("LACUNA_TEST_ROOT", "${LACUNA_TEST_ROOT}", 1);
+  EXPECT_EQ(load({}, {"--run", "${LACUNA_TEST_ROOT}"}).run, "${LACUNA_TEST_ROOT}") << "once only";
+  unsetenv("LACUNA_TEST_ROOT");
+}
+
+TEST(Variables, ThatAreNotSetOrNotClosedAreErrorsWithTheirPlace) {
+  const ScratchFolder folder;
+  const std::string unset = folder.write("a.yaml", "data:\n  train: [{src: '${LACUNA_TEST_UNSET}/a', tgt: b}]\n");
+  EXPECT_THAT(message_of<ConfigError>([&] { load({unset}); }),
+              AllOf(StartsWith(unset + ":2: data.train[0].src"), HasSubstr("LACUNA_TEST_UNSET is not set")));
+  const std::string open = folder.write("b.yaml", "run: '${HOME/a'\n");
+  EXPECT_THAT(message_of<ConfigError>([&] { load({open}); }), HasSubstr(":1: run is \"${HOME/a\"; ${ has no }"));
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,59 @@
+#include <gmock/gmock.h>
+
+#include "../base/scratch_folder.h"
+#include "config/load.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+
+struct Rule {
+  const char* name;
+  std::string yaml, message;
+};
+
+class Validate : public testing::TestWithParam<Rule> {};
+
+TEST_P(Validate, RefusesWhatHasNoMeaning) {
+  EXPECT_THAT(message_of<ConfigError>([&] { options_from_yaml(GetParam().yaml, "c.yaml"); }), HasSubstr(GetParam().message));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, Validate,
+    testing::Values(
+        Rule{"Device", "device: gpu", "device is \"gpu\"; expected cpu, cuda or cuda:N"},
+        Rule{"DeviceNumber", "device: 'cuda:'", "expected cpu, cuda or cuda:N"},
+        Rule{"DeviceNumberWord", "device: cuda:x", "expected cpu, cuda or cuda:N"},
+        Rule{"OneSpmModel", "data: {src_spm_model: a}", "data.src_spm_model and data.tgt_spm_model go together"},
+        Rule{"ThreeSpmModels", "data: {spm_model: a, src_spm_model: b, tgt_spm_model: c}", "data.spm_model is for both sides"},
+        Rule{"OneVocab", "data: {tokenizer: none, tgt_vocab: a}", "data.src_vocab and data.tgt_vocab go together"},
+        Rule{"NoVocab", "data: {tokenizer: none}", "it needs a vocabulary file"},
+        Rule{"SampledWords", "data: {tokenizer: none, vocab: v, spm_alpha: 0.1}", "it must be 0"},
+        Rule{"VocabForSentencePiece", "data: {vocab: v}", "set data.tokenizer: none"},
+        Rule{"HalfACorpus", "data: {train: [{src: a}]}", "a corpus needs both src and tgt; src is \"a\", tgt is \"\""},
+        Rule{"Heads", "model: {d_model: 100, num_heads: 3}", "model.num_heads is 3; it must divide model.d_model, which is 100"},
+        Rule{"OddWidth", "model: {d_model: 9, num_heads: 3}", "sinusoidal positions need an even one"},
+        Rule{"TiedSeparateVocabularies", "data: {shared_vocab: false}", "needs one vocabulary for both sides"},
+        Rule{"TiedTwoModels", "data: {src_spm_model: a, tgt_spm_model: b}", "needs one vocabulary for both sides"},
+        Rule{"Bf16", "train: {precision: bf16}", "use fp32 or auto"}, Rule{"EndlessCosine", "train: {schedule: cosine}", "set one of them"},
+        Rule{"NoamWithoutWarmup", "train: {schedule: noam, warmup_steps: 0}", "needs a warm-up"},
+        Rule{"PlateauWithoutValidation", "train: {schedule: plateau}", "needs a validation set"},
+        Rule{"PatienceWithoutValidation", "train: {patience: 3}", "early stopping needs data.valid"},
+        Rule{"BleuWithoutTranslation", "train: {valid_translate: false}", "set train.valid_translate: true, or train.metric: loss"},
+        Rule{"UnknownReset", "train: {init_from: a, reset: [optimiser]}", "Did you mean \"optimizer\"?"},
+        Rule{"ResetOfNothing", "train: {reset: [lr]}", "train.init_from is missing"},
+        Rule{"NBest", "translate: {n_best: 6, beam_size: 5}", "translate.n_best is 6; at most translate.beam_size, which is 5"},
+        Rule{"Lengths", "translate: {min_length: 9, max_length: 8}", "at most translate.max_length, which is 8"}),
+    [](const auto& parameter) { return parameter.param.name; });
+
+TEST(Validate, TakesWhatHasMeaning) {
+  for (const char* yaml :
+       {"data: {shared_vocab: false}\nmodel: {tie_embeddings: decoder}", "data: {tokenizer: none, vocab: v}",
+        "model: {d_model: 9, num_heads: 3, positions: learned}", "translate: {n_best: 9, sampling: full}",
+        "train: {schedule: cosine, max_steps: 10}", "data: {valid: {src: a, tgt: b}}\ntrain: {schedule: plateau, patience: 2}"})
+    EXPECT_NO_THROW(options_from_yaml(yaml, "c.yaml")) << yaml;
+}
+
+}  // namespace
+}  // namespace lacuna

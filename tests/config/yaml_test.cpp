@@ -1,0 +1,105 @@
+#include "config/yaml.h"
+
+#include <gmock/gmock.h>
+
+#include "../base/scratch_folder.h"
+#include "base/random.h"
+#include "config/load.h"
+
+namespace lacuna {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::string error_of(const std::string& yaml) {
+  return message_of<ConfigError>([&] { parse_yaml(yaml, "c.yaml"); });
+}
+
+TEST(Yaml, RemembersTheLineOfEachKey) {
+  const ConfigNode tree = parse_yaml("a: 1\nb:\n  c: x\n  d:\n", "c.yaml");
+  EXPECT_EQ(tree.find("a")->place().text(), "c.yaml:1");
+  EXPECT_EQ(tree.find("b")->place().text(), "c.yaml:2");
+  EXPECT_EQ(tree.find("b")->find("c")->place().text(), "c.yaml:3");
+  EXPECT_EQ(tree.find("b")->find("d")->place().text(), "c.yaml:4");
+}
+
+TEST(Yaml, TellsTextFromNothing) {
+  const ConfigNode tree = parse_yaml("a: ''\nb: ~\nc: '~'\n", "c.yaml");
+  EXPECT_TRUE(tree.find("a")->is_scalar());
+  EXPECT_TRUE(tree.find("b")->is_null());
+  EXPECT_TRUE(tree.find("c")->is_scalar());
+}
+
+TEST(Yaml, NamesBothLinesOfAKeyThatIsThereTwice) {
+  EXPECT_THAT(error_of("train:\n  lr: 1\n\n  lr: 2\n"), AllOf(StartsWith("c.yaml:4: key \"lr\""), HasSubstr("first in line 2")));
+}
+
+TEST(Yaml, NamesTheLineOfWhatIsNoYaml) {
+  EXPECT_THAT(error_of("a: 1\nb: [1, 2\nc: 3\n"), HasSubstr("c.yaml:3: not YAML"));
+  EXPECT_THAT(error_of("a: *nowhere\n"), StartsWith("c.yaml:1: not YAML"));
+}
+
+TEST(Yaml, RefusesKeysThatAreNotWords) {
+  EXPECT_THAT(error_of("[1, 2]: x\n"), HasSubstr("c.yaml:1: a key must be a word"));
+}
+
+TEST(Yaml, RefusesSeveralDocuments) {
+  EXPECT_THAT(error_of("a: 1\n---\nb: 2\n"), StartsWith("c.yaml:2: a second YAML document"));
+}
+
+TEST(Yaml, BoundsDepthAndSize) {
+  EXPECT_THAT(error_of("a: " + std::string(100, '[') + std::string(100, ']')), HasSubstr("levels deep"));
+  EXPECT_THAT(error_of("a: " + std::string(5000, '[')), HasSubstr("c.yaml"));
+  std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 9; ++i) {
+    const std::string below = "*a" + std::to_string(i - 1), name = "a" + std::to_string(i);
+    bomb += name + ": &" + name + " [" + below + ", " + below + ", " + below + ", " + below + ", " + below + ", " + below + "]\n";
+  }
+  EXPECT_THAT(error_of(bomb), HasSubstr("more than 100000 values"));
+}
+
+TEST(YamlFile, ThatIsMissingAFolderOrTooLargeIsAnError) {
+  const ScratchFolder folder;
+  EXPECT_THAT(message_of<ConfigError>([&] { read_yaml_file(folder / "none.yaml"); }), HasSubstr("no such configuration file"));
+  EXPECT_THAT(message_of<ConfigError>([&] { read_yaml_file(folder.path().string()); }), HasSubstr("is a folder"));
+  const std::string large = folder.write("large.yaml", std::string((16 << 20) + 1, '#'));
+  EXPECT_THAT(message_of<ConfigError>([&] { read_yaml_file(large); }), HasSubstr("larger than 16 MB"));
+}
+
+TEST(YamlFile, MayBeEmptyAndHaveCrLfAndAByteOrderMark) {
+  const ScratchFolder folder;
+  EXPECT_TRUE(read_yaml_file(folder.write("empty.yaml", "")).is_null());
+  EXPECT_EQ(read_yaml_file(folder.write("dos.yaml", "\xEF\xBB\xBFseed: 3\r\nrun: r\r\n")).find("run")->text(), "r");
+}
+
+/// Reads options from the text; nothing but a ConfigError may come of it.
+void read_anything(const std::string& yaml) {
+  try {
+    options_from_yaml(yaml, "c.yaml");
+  } catch (const ConfigError&) {
+  }
+}
+
+TEST(Yaml, CutShortAnywhereIsAConfigurationOrAConfigError) {
+  const std::string yaml = bytes_of(LACUNA_SOURCE_DIR "/configs/multi30k_de_en/small.yaml");
+  ASSERT_FALSE(yaml.empty());
+  for (size_t size = 0; size < yaml.size(); ++size) EXPECT_NO_THROW(read_anything(yaml.substr(0, size))) << size;
+}
+
+TEST(Yaml, WithAnyBytesChangedIsAConfigurationOrAConfigError) {
+  const std::string yaml = bytes_of(LACUNA_SOURCE_DIR "/configs/multi30k_de_en/small.yaml");
+  RandomStream random(1);
+  for (int trial = 0; trial < 1000; ++trial) {
+    std::string damaged = yaml;
+    for (uint64_t i = 0; i <= random.next_below(4); ++i) {
+      const char special[] = ":-[]{}#&*!|>'\"%@`?,\n\t\0 \xC3\xFF";
+      damaged[random.next_below(damaged.size())] = special[random.next_below(sizeof special)];
+    }
+    EXPECT_NO_THROW(read_anything(damaged)) << damaged;
+  }
+}
+
+}  // namespace
+}  // namespace lacuna
