@@ -41,7 +41,7 @@ constexpr ShortFlag kShortFlags[] = {
 
 struct TranslateFlags {
   std::vector<std::string> models;
-  std::string input = "-", output = "-", alignment;
+  std::string input = "-", output = "-", prefix, alignment;
   int alignment_layer = -1;
   uint64_t seed = 1;
   TranslationFormat format;
@@ -53,6 +53,7 @@ struct TranslateFlags {
     app.add_option("-i,--input", input, "Text, one sentence a line, plain or gzip; - is standard input (the default)");
     app.add_option("-o,--output", output, "File for the translations; - is standard output (the default)");
     for (size_t i = 0; i < values.size(); ++i) app.add_option(kShortFlags[i].flag, values[i], kShortFlags[i].meaning);
+    app.add_option("--prefix", prefix, "Text that every translation begins with; in JSON, \"prefix\" of a line comes first");
     app.add_option("--alignment", alignment, "Add alignments (0-0 1-2) of words or of pieces: word or subword")
         ->check(CLI::IsMember({"word", "subword"}));
     app.add_option("--alignment-layer", alignment_layer,
@@ -78,6 +79,7 @@ struct LoadedTranslator {
   StepModelPtr model;
   Vocabularies vocabularies;
   Options options;
+  int decoder_layers = 0;  ///< that all models have
 };
 
 LoadedTranslator load_translator(const std::vector<std::string>& paths, const std::string& device) {
@@ -88,6 +90,8 @@ LoadedTranslator load_translator(const std::vector<std::string>& paths, const st
     LoadedModel loaded = load_model(path, device);
     models.push_back(std::make_shared<TransformerStepModel>(loaded.model));
     vocabularies.push_back(loaded.vocabularies);
+    const int layers = static_cast<int>(loaded.options.model.decoder_layers);
+    result.decoder_layers = models.size() == 1 ? layers : std::min(layers, result.decoder_layers);
     if (models.size() == 1) result.options = loaded.options;
   }
   check_same_vocabularies(vocabularies, paths);
@@ -96,11 +100,10 @@ LoadedTranslator load_translator(const std::vector<std::string>& paths, const st
   return result;
 }
 
-TranslatorSettings settings_of(const TranslateFlags& flags, const Options& options) {
-  TranslatorSettings settings{options.translate, AlignmentLevel::kNone, flags.alignment_layer, flags.seed};
+TranslatorSettings settings_of(const TranslateFlags& flags, const TranslateOptions& options, int layers) {
+  TranslatorSettings settings{options, AlignmentLevel::kNone, flags.alignment_layer, flags.seed};
   if (flags.alignment.empty()) return settings;
   settings.alignment = flags.alignment == "word" ? AlignmentLevel::kWord : AlignmentLevel::kPiece;
-  const int layers = static_cast<int>(options.model.decoder_layers);
   if (settings.alignment_layer < 0) settings.alignment_layer = std::max(0, layers - 2);
   if (settings.alignment_layer >= layers)
     throw UsageError("--alignment-layer is " + std::to_string(settings.alignment_layer) + "; the decoder's layers are 0 to " +
@@ -110,14 +113,15 @@ TranslatorSettings settings_of(const TranslateFlags& flags, const Options& optio
 
 /// Translates everything that the reader gives, as it comes: what is there when the input pauses is translated without waiting for more.
 /// False if nobody reads the output any more.
-bool translate_all(LineReader& reader, Output& output, Translator& translator, const TranslationFormat& format) {
+bool translate_all(LineReader& reader, Output& output, Translator& translator, const TranslateFlags& flags) {
   int64_t lines_in = 0, lines_out = 0;
   std::string text;
   for (bool more = true; more;) {
     std::vector<InputLine> lines;
     while (lines.size() < kLinesAtATime && (lines.empty() || !reader.would_wait()) && (more = reader.next(text))) {
       reader.require_clean(text);
-      lines.push_back(parse_input_line(text, lines_in++, reader.place(), format));
+      lines.push_back(parse_input_line(text, lines_in++, reader.place(), flags.format));
+      if (lines.back().input.prefix.empty()) lines.back().input.prefix = flags.prefix;
     }
     std::vector<TranslationInput> inputs;
     for (const InputLine& line : lines) inputs.push_back(line.input);
@@ -125,7 +129,7 @@ bool translate_all(LineReader& reader, Output& output, Translator& translator, c
     std::string written;
     for (size_t i = 0; i < lines.size(); ++i, ++lines_out) {
       if (translated[i].is_cropped) log_warning("line {} is longer than the model can read; its end is left out", lines[i].input.id + 1);
-      written += format_translations(lines[i], translated[i], format);
+      written += format_translations(lines[i], translated[i], flags.format);
     }
     if (!output.write(written)) return false;
   }
@@ -150,9 +154,9 @@ int run(const std::vector<std::string>& arguments) {
   const Options options = with_overrides(loaded.options, flags.overrides(app));
   flags.format.n_best = options.translate.n_best > 1;
   flags.format.alignment = !flags.alignment.empty();
-  Translator translator(loaded.model, loaded.vocabularies, settings_of(flags, options));
+  Translator translator(loaded.model, loaded.vocabularies, settings_of(flags, options.translate, loaded.decoder_layers));
   const at::NoGradGuard no_gradients;
-  if (!translate_all(reader, output, translator, flags.format)) return kBrokenPipe;
+  if (!translate_all(reader, output, translator, flags)) return kBrokenPipe;
   output.finish();
   return 0;
 }

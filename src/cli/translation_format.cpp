@@ -31,7 +31,7 @@ std::string json_line(const InputLine& line, const TranslatedLine& translated, c
   } else {
     out.update(to_json(translated.translations.front(), format));
   }
-  return out.dump() + "\n";
+  return out.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";  // pieces of bytes may not be UTF-8
 }
 
 std::string n_best_lines(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format) {
