@@ -79,6 +79,14 @@ Tensor product_of_transposed(const Tensor& a, const Tensor& b) {
   return uses_onednn(a) ? onednn_linear(a.t(), b.t(), {}) : at::mm(a.t(), b);
 }
 
+void add_product_of_transposed(Tensor& to, const Tensor& a, const Tensor& b) {
+  if (uses_onednn(a)) {
+    to.add_(product_of_transposed(a, b));
+  } else {
+    to.addmm_(a.t(), b);
+  }
+}
+
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   if (!at::GradMode::is_enabled()) return product_with_transposed(x, weight, bias);
   return LinearFunction::apply(x, weight, optional_of(bias));

@@ -21,6 +21,8 @@ Tensor product_with_transposed(const Tensor& a, const Tensor& b, const Tensor& b
 Tensor product(const Tensor& a, const Tensor& b);
 /// a [K, M]^T x b [K, N] -> [M, N]
 Tensor product_of_transposed(const Tensor& a, const Tensor& b);
+/// to [M, N] += a [K, M]^T x b [K, N]
+void add_product_of_transposed(Tensor& to, const Tensor& a, const Tensor& b);
 
 /// x [T, K] x weight [N, K]^T + bias [N] -> [T, N], with gradients. `bias` may be undefined.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias);

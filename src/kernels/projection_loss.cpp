@@ -44,7 +44,7 @@ Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& target
     });
     if (!wants_gradient) continue;
     pass.hidden_gradient.narrow(0, begin, rows).copy_(product(logits, weight));  // (rows, V) x (V, D)
-    pass.weight_gradient.add_(product_of_transposed(logits, chunk));             // (V, rows) x (rows, D)
+    add_product_of_transposed(pass.weight_gradient, logits, chunk);              // (V, rows) x (rows, D)
   }
   return pass;
 }

@@ -11,9 +11,9 @@ void residual_norm_forward(const ResidualNormForward<T>& a, int64_t begin, int64
   DropoutCursor<T> cursor(a.dropout, begin);
   const int64_t n = a.columns;
   for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
-    const T *x = a.residual + row * n, *y = a.output + row * n;
+    const T *x = a.residual + row * n, *y = a.output ? a.output + row * n : nullptr;
     T *normed = a.normed + row * n, *z = a.sum ? a.sum + row * n : normed;
-    if (a.output) {
+    if (y) {
       for_each_dropped(cursor, n, [=](int64_t i, T factor) { z[i] = x[i] + factor * y[i]; });
     } else {
       for (int64_t i = 0; i < n; ++i) z[i] = x[i];

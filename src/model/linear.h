@@ -13,7 +13,8 @@ namespace lacuna {
 /// A weight [N, K] that is laid out anew for fast products without gradients, on first use.
 ///
 /// The layout is dropped by the next product with gradients, and made anew when the weight's storage or version is another (a checkpoint
-/// was loaded, an optimizer stepped through LibTorch). Who writes weights through raw pointers calls `drop()`.
+/// was loaded, an optimizer stepped through LibTorch). Who writes weights through raw pointers without
+/// such a product in between calls `drop()`.
 class PackedCache {
  public:
   /// x weight^T + bias without gradients: a row has the same bits whatever the number of rows.
@@ -33,6 +34,7 @@ class Linear : public torch::nn::Module {
   /// The weight is `blocks` matrices on top of each other, each initialised on its own (queries, keys and values in one product).
   Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, int64_t blocks = 1);
   Tensor forward(const Tensor& x);
+  void drop_packed() { packed_.drop(); }
 
  private:
   Tensor weight_, bias_;

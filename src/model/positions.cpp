@@ -33,6 +33,7 @@ PositionTable::PositionTable(const ModelOptions& options, const ParameterPath& p
 Tensor PositionTable::table(int64_t count, const Tensor& like) {
   if (kind_ == Positions::kNone) return {};
   if (kind_ == Positions::kSinusoidal) {
+    const std::lock_guard<std::mutex> lock(mutex_);
     if (!sinusoids_.defined() || sinusoids_.size(0) < count || sinusoids_.scalar_type() != like.scalar_type() ||
         sinusoids_.device() != like.device())
       sinusoids_ = sinusoidal_positions(std::max<int64_t>(2 * count, 256), d_model_, layout_).to(like.options().requires_grad(false));

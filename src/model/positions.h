@@ -2,7 +2,7 @@
 
 #include <torch/nn/module.h>
 
-#include <vector>
+#include <mutex>
 
 #include "config/options.h"
 #include "model/parameter_path.h"
@@ -28,6 +28,7 @@ class PositionTable : public torch::nn::Module {
   PositionLayout layout_;
   int64_t d_model_;
   Tensor weight_;
+  std::mutex mutex_;  // several translators may share a model
   Tensor sinusoids_;  // as far as they were needed; no parameter, not saved
 };
 

@@ -117,6 +117,8 @@ std::unique_ptr<DecoderCache> Transformer::start(const Ragged& src) {
 Logits Transformer::step(const std::vector<int32_t>& tokens, DecoderCache& cache) {
   const at::NoGradGuard no_gradients;
   auto& slots = dynamic_cast<SlotCache&>(cache);
+  if (static_cast<int64_t>(tokens.size()) != slots.num_hypotheses())
+    throw ShapeError(std::to_string(tokens.size()) + " tokens for " + std::to_string(slots.num_hypotheses()) + " hypotheses");
   AlignmentProbe probe(slots.alignment_layer(), parts_->options.num_heads, slots.num_hypotheses());
   ForwardContext context;
   if (slots.alignment_layer() >= 0) context.probe = &probe;
@@ -126,6 +128,13 @@ Logits Transformer::step(const std::vector<int32_t>& tokens, DecoderCache& cache
   const Tensor hidden = parts_->decoder->step(embedded, slots, keys, context);
   if (slots.alignment_layer() >= 0) slots.set_alignment(probe.mean_over_heads());
   return Logits(parts_->output->logits(hidden).to(at::kFloat));
+}
+
+void Transformer::weights_changed() {
+  for (const auto& module : modules()) {
+    if (auto* linear = dynamic_cast<Linear*>(module.get())) linear->drop_packed();
+    if (auto* table = dynamic_cast<EmbeddingTable*>(module.get())) table->drop_packed();
+  }
 }
 
 const ModelOptions& Transformer::options() const {

@@ -54,6 +54,9 @@ class Transformer : public torch::nn::Module {
   /// values to the cache.
   Logits step(const std::vector<int32_t>& tokens, DecoderCache& cache);
 
+  /// To be called after weights were written through raw pointers without a pass with gradients since (src/model/README.md).
+  void weights_changed();
+
   const ModelOptions& options() const;
   const VocabularySizes& sizes() const;
   /// Longest sentence (tokens with eos) that can be read or written; 0 = no limit (learned positions have one).

@@ -28,5 +28,11 @@ TEST_P(Embed, NeedsNoPositions) {
   expect_same(with(embed), with(reference::embed), {spiky({13, 64}, GetParam())});
 }
 
+TEST(EmbedIds, OutsideOfTheTableAreRefused) {
+  const Tensor table = at::zeros({3, 4});
+  EXPECT_THROW(embed(table, at::tensor({int64_t{3}}), 1, {}, {}, {}), ShapeError);
+  EXPECT_THROW(embed(table, at::tensor({int64_t{-1}}), 1, {}, {}, {}), ShapeError);
+}
+
 }  // namespace
 }  // namespace lacuna
