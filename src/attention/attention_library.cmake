@@ -25,11 +25,11 @@ endmacro()
 
 # What does not depend on the lists, compiled once.
 function(attention_core)
-  set(sources attention.cpp call.cpp core_plain.cpp core_run.cpp core_target.cpp dropout.cpp norm.cpp plan.cpp reference.cpp registry.cpp)
+  set(sources attention.cpp call.cpp core_plain.cpp core_run.cpp core_target.cpp dropout.cpp norm.cpp norms/rms_function.cpp plan.cpp reference.cpp registry.cpp)
   list(TRANSFORM sources PREPEND ${ATTENTION_FOLDER}/)
   attention_simd_sources(core_simd.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/core/core)
   add_library(lacuna_attention_core OBJECT ${sources})
-  target_link_libraries(lacuna_attention_core PUBLIC lacuna::options lacuna_torch lacuna_base lacuna_config lacuna_kernels PkgConfig::highway)
+  target_link_libraries(lacuna_attention_core PUBLIC lacuna::options lacuna_torch lacuna_base lacuna_config PkgConfig::highway)
   target_precompile_headers(lacuna_attention_core REUSE_FROM lacuna_torch)
 endfunction()
 
@@ -64,5 +64,5 @@ function(attention_library name)
   configure_file(${ATTENTION_FOLDER}/lists.cpp.in ${folder}/lists.cpp @ONLY)
 
   lacuna_library(${name} TORCH SOURCES ${sources} ${folder}/lists.cpp $<TARGET_OBJECTS:lacuna_attention_core>
-    LINKS lacuna_base lacuna_config lacuna_kernels PkgConfig::highway)
+    LINKS lacuna_base lacuna_config PkgConfig::highway)
 endfunction()

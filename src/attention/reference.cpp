@@ -101,6 +101,7 @@ Tensor dropout_factors(const AttentionDropout& dropout, const AttentionCall& cal
 void show(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head, const Rows& rows, const Tensor& weights) {
   const Tensor seen = weights.detach().to(at::kCPU, at::kFloat);
   for (size_t i = 0; i < rows.visible.size(); ++i) {
+    if (rows.visible[i].empty()) continue;
     const Tensor index = at::tensor(std::vector<int64_t>(rows.visible[i].begin(), rows.visible[i].end()), at::kLong);
     const Tensor row = seen[static_cast<int64_t>(i)].index_select(0, index).contiguous();
     context.probe->see(call.layer, call.site, static_cast<int>(head), b, query_position(call, b, static_cast<int32_t>(i)),

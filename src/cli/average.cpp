@@ -22,16 +22,16 @@ struct AverageOptions {
 void declare(CLI::App& app, AverageOptions& options) {
   app.add_option("-o,--output", options.output, "Folder of the averaged checkpoint; an old one is replaced")->required();
   app.add_option("checkpoints", options.inputs, "A run folder with --last or --best, or the checkpoints themselves")->required();
-  auto* last = app.add_option("--last", options.last, "Average the last so many checkpoints of a run")->check(CLI::PositiveNumber);
+  auto* last = app.add_option("--last", options.last, "Average the last so many checkpoints of a run")->check(whole_number_from(1));
   app.add_option("--best", options.best, "Average the so many best checkpoints of a run, by its train.metric")
-      ->check(CLI::PositiveNumber)
+      ->check(whole_number_from(1))
       ->excludes(last);
 }
 
 std::vector<std::string> chosen(const AverageOptions& options) {
   if (options.last == 0 && options.best == 0) return options.inputs;
   if (options.inputs.size() != 1) {
-    throw UsageError(fmt::format("lacuna average: {} names a run's checkpoints, so it takes one run folder; there are {}: {}",
+    throw UsageError(fmt::format("{} names a run's checkpoints, so it takes one run folder; there are {}: {}",
                                  options.last > 0 ? "--last" : "--best", options.inputs.size(), join(options.inputs)));
   }
   const std::string& run = options.inputs.front();

@@ -105,15 +105,14 @@ int bench_train(const std::vector<std::string>& arguments) {
   std::string folder = "runs/bench";
   flags.declare_configuration(app);
   flags.declare_runtime(app);
-  app.add_option("--steps", steps, "Updates that are timed (default: 30)")->check(CLI::PositiveNumber);
-  app.add_option("--warmup", warmup, "Updates before them (default: 5)")->check(CLI::NonNegativeNumber);
+  app.add_option("--steps", steps, "Updates that are timed (default: 30)")->check(whole_number_from(1));
+  app.add_option("--warmup", warmup, "Updates before them (default: 5)")->check(whole_number_from(0));
   app.add_option("--folder", folder, "Where vocabulary and token cache are kept (default: runs/bench)");
   app.add_flag("--json", json, "Print one JSON object");
   if (!parse_command_line(app, arguments)) return 0;
-  flags.apply_log_level();
-  const Options options = load_options(flags.sources(app));
-  use_threads(options.threads);
-  TrainBench bench(options, folder);
+  const std::optional<Options> options = flags.configuration(app);
+  if (!options) return 0;
+  TrainBench bench(*options, folder);
   for (int64_t i = 0; i < warmup; ++i) bench.update();
   const double waited_before = bench.seconds_waited();
   std::vector<double> rates;
@@ -147,7 +146,7 @@ int bench_translate(const std::vector<std::string>& arguments) {
   bool json = false;
   app.add_option("-m,--model", model, "Checkpoint or run folder")->required();
   app.add_option("-i,--input", input, "Text to translate, plain or gzip")->required();
-  app.add_option("--rounds", rounds, "Times the whole text is translated; the median counts (default: 3)")->check(CLI::PositiveNumber);
+  app.add_option("--rounds", rounds, "Times the whole text is translated; the median counts (default: 3)")->check(whole_number_from(1));
   app.add_flag("--json", json, "Print one JSON object");
   flags.declare_runtime(app);
   app.allow_extras();
@@ -192,7 +191,7 @@ int run(const std::vector<std::string>& arguments) {
   const std::vector<std::string> rest(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
   if (what == "train") return bench_train(rest);
   if (what == "translate") return bench_translate(rest);
-  throw UsageError("lacuna bench: \"" + what + "\" is not something to measure; expected train or translate");
+  throw UsageError("\"" + what + "\" is not something to measure; expected train or translate");
 }
 
 }  // namespace

@@ -164,11 +164,9 @@ int run(const std::vector<std::string>& arguments) {
   flags.declare_configuration(app);
   flags.declare_runtime(app);
   if (!parse_command_line(app, arguments)) return 0;
-  flags.apply_log_level();
-  const Options options = load_options(flags.sources(app));
-  require_device(options.device);
-  use_threads(options.threads);
-  Check(options).run();
+  const std::optional<Options> options = flags.configuration(app);
+  if (!options) return 0;
+  Check(*options).run();
   return 0;
 }
 

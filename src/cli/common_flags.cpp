@@ -2,10 +2,13 @@
 
 #include <ATen/Parallel.h>
 
+#include <iostream>
 #include <thread>
 
+#include "attention/attention.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "cli/command_line.h"
 
 #ifdef LACUNA_CUDA
 #include <ATen/cuda/CUDAContext.h>
@@ -14,7 +17,8 @@
 namespace lacuna {
 
 void CommonFlags::declare_configuration(CLI::App& app) {
-  app.add_option("-c,--config", configs, "Configuration file; several: later ones over earlier ones");
+  app.add_option("-c,--config", configs, "Configuration file; several, each after its own -c: later ones over earlier ones")
+      ->allow_extra_args(false);
   app.add_flag("--dump-config", dump_config, "Print the resolved configuration and end");
   app.add_flag("--help-options", help_options, "Print every configuration key with its default, range and meaning, and end");
   app.footer("Every key of the configuration is a flag too: --train.lr 1e-3, --model.attention.cross.k 16");
@@ -22,7 +26,7 @@ void CommonFlags::declare_configuration(CLI::App& app) {
 }
 
 void CommonFlags::declare_runtime(CLI::App& app) {
-  app.add_option("--threads", threads, "Threads of the CPU; 0 = all cores")->check(CLI::NonNegativeNumber);
+  app.add_option("--threads", threads, "Threads of the CPU; 0 = all cores")->check(whole_number_from(0));
   app.add_option("--device", device, "cpu, cuda or cuda:N");
   app.add_flag("--quiet", quiet, "No log but warnings");
   app.add_option("--log-level", log_level, "debug, info, warning, error or off")
@@ -35,6 +39,24 @@ ConfigSources CommonFlags::sources(const CLI::App& app) const {
   if (threads >= 0) sources.overrides.insert(sources.overrides.end(), {"--threads", std::to_string(threads)});
   if (!device.empty()) sources.overrides.insert(sources.overrides.end(), {"--device", device});
   return sources;
+}
+
+std::optional<Options> CommonFlags::configuration(const CLI::App& app) const {
+  if (help_options) {
+    std::cout << options_help();
+    return {};
+  }
+  apply_log_level();
+  Options options = load_options(sources(app));
+  const ModelOptions& model = options.model;
+  resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);  // for its errors
+  if (dump_config) {
+    std::cout << to_yaml(options);
+    return {};
+  }
+  require_device(options.device);
+  use_threads(options.threads);
+  return options;
 }
 
 void CommonFlags::apply_log_level() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,10 +23,15 @@ struct CommonFlags {
   void declare_configuration(CLI::App& app);
   /// Declares --threads, --device, --quiet and --log-level.
   void declare_runtime(CLI::App& app);
-  /// The configuration of -c, the words CLI11 left over, and the flags above. Throws UsageError without -c.
-  ConfigSources sources(const CLI::App& app) const;
+  /// The configuration of -c, overrides and the flags above, with log level, device and threads put to use. None if --help-options or
+  /// --dump-config was given: then it has been printed, and the verb is to return 0. Throws, before anything is written, for whatever is
+  /// wrong in a configuration by itself.
+  std::optional<Options> configuration(const CLI::App& app) const;
   /// Sets the log's level.
   void apply_log_level() const;
+
+ private:
+  ConfigSources sources(const CLI::App& app) const;
 };
 
 /// Sets the number of threads of LibTorch; 0 = all cores.

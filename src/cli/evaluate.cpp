@@ -37,7 +37,7 @@ void declare(CLI::App& app, EvaluateOptions& options) {
   app.add_flag("--lowercase", options.scoring.lowercase, "BLEU and chrF do not see case");
   app.add_option("--tokenize", options.scoring.tokenizer, "BLEU's tokenizer, by sacreBLEU's name for it, in place of the language's own");
   app.add_option("--paired-bootstrap", options.num_samples, "Resamples of the paired bootstrap (default: 1000)")
-      ->check(CLI::PositiveNumber);
+      ->check(whole_number_from(1));
   app.add_flag("--json", options.json, "Print one JSON object");
   app.add_option("--sacrebleu", options.sacrebleu, "Command that starts sacreBLEU (default: it is looked for)");
 }

@@ -1,5 +1,8 @@
 #include <c10/util/Exception.h>
+#include <poll.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <iostream>
 #include <new>
@@ -43,17 +46,35 @@ int run(const std::vector<std::string>& words) {
   return run_verb(words[0], {words.begin() + 1, words.end()});
 }
 
-/// Says what went wrong on stderr; the exit code is in users' scripts, so it is kept as documented.
-int report(const std::string& message, int exit_code) {
-  std::cerr << "lacuna: error: " << message << std::endl;
-  return exit_code;
+/// True if nobody reads stdout any more, as after `| head`.
+bool is_stdout_abandoned() {
+  pollfd output = {STDOUT_FILENO, POLLOUT, 0};
+  return poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+/// The exit code of a verb that ended well, once all it printed is out. An abandoned stdout is the user's wish, so nothing is said about
+/// it.
+int with_output_written(int code) {
+  std::cout.flush();
+  if (std::cout.good()) return code;
+  if (is_stdout_abandoned()) return kBrokenPipe;
+  throw MachineError("stdout cannot be written: its disk is full, or it is closed");
+}
+
+/// Who speaks in an error message: "lacuna train", or "lacuna" where there is no such verb.
+std::string speaker(const std::vector<std::string>& words) {
+  const std::vector<Verb> verbs = all_verbs();
+  const bool is_verb = !words.empty() && std::any_of(verbs.begin(), verbs.end(), [&](const Verb& verb) { return verb.name == words[0]; });
+  return is_verb ? "lacuna " + words[0] : "lacuna";
 }
 
 int guarded(const std::vector<std::string>& words) {
+  const auto report = [&](const std::string& message, int exit_code) {
+    std::cerr << speaker(words) << ": error: " << message << std::endl;
+    return exit_code;
+  };
   try {
-    const int code = run(words);
-    std::cout.flush();
-    return std::cout.good() ? code : kBrokenPipe;
+    return with_output_written(run(words));
   } catch (const Error& error) {
     return report(error.what(), error.exit_code());
   } catch (const std::bad_alloc&) {

@@ -97,7 +97,7 @@ int run(const std::vector<std::string>& arguments) {
   app.add_option("-o,--output", flags.output, "File for the scores; - is standard output (the default)");
   app.add_flag("--normalize", flags.normalize, "Divide a sentence's log-probability by its number of tokens (with eos)");
   app.add_flag("--json", flags.json, "One JSON object a line, with the pieces");
-  app.add_option("--batch-tokens", flags.batch_tokens, "Tokens scored at a time (default: 3000)")->check(CLI::PositiveNumber);
+  app.add_option("--batch-tokens", flags.batch_tokens, "Tokens scored at a time (default: 3000)")->check(whole_number_from(1));
   flags.common.declare_runtime(app);
   if (!parse_command_line(app, arguments)) return 0;
   flags.common.apply_log_level();

@@ -1,5 +1,3 @@
-#include <iostream>
-
 #include "base/interrupt.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
@@ -15,20 +13,10 @@ int run(const std::vector<std::string>& arguments) {
   flags.declare_configuration(app);
   flags.declare_runtime(app);
   if (!parse_command_line(app, arguments)) return 0;
-  if (flags.help_options) {
-    std::cout << options_help();
-    return 0;
-  }
-  flags.apply_log_level();
-  const Options options = load_options(flags.sources(app));
-  if (flags.dump_config) {
-    std::cout << to_yaml(options);
-    return 0;
-  }
-  require_device(options.device);
-  use_threads(options.threads);
+  const std::optional<Options> options = flags.configuration(app);
+  if (!options) return 0;
   handle_interrupts();
-  return TrainingRun(options).execute();
+  return TrainingRun(*options).execute();
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <ATen/Config.h>
 #include <ATen/Parallel.h>
 #include <dlfcn.h>
-#include <sentencepiece_processor.h>
 #include <spdlog/fmt/fmt.h>
 #include <torch/version.h>
 
@@ -32,9 +31,9 @@ std::string build_text() {
 #endif
   return fmt::format(
       "{}\nbuild            {}, {} {}\nLibTorch         {} in {}\ndevices          {}\ninstruction set  {} (attention), {} (LibTorch)\n"
-      "threads          {}",
+      "threads          {}\nSentencePiece    {}",
       version_text(), LACUNA_BUILD_TYPE, LACUNA_COMPILER, __VERSION__, TORCH_VERSION, libtorch_path(), devices, name_of(attention_target()),
-      at::get_cpu_capability(), at::get_num_threads());
+      at::get_cpu_capability(), at::get_num_threads(), LACUNA_SENTENCEPIECE_VERSION);
 }
 
 }  // namespace lacuna

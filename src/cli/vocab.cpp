@@ -22,7 +22,8 @@ int run(const std::vector<std::string>& arguments) {
   app.add_option("--type", type, "unigram (default) or bpe")->check(CLI::IsMember({"unigram", "bpe"}));
   app.add_option("--character-coverage", training.character_coverage, "Share of characters the model covers (default: 1)")
       ->check(CLI::Range(0.9, 1.0));
-  app.add_option("--sample-lines", training.sample_lines, "Lines to train on, drawn evenly (default: 2000000)")->check(CLI::PositiveNumber);
+  app.add_option("--sample-lines", training.sample_lines, "Lines to train on, drawn evenly (default: 2000000)")
+      ->check(whole_number_from(1));
   app.add_option("--seed", training.seed, "Of that draw (default: 1)");
   if (!parse_command_line(app, arguments)) return 0;
   training.type = type == "bpe" ? SubwordType::kBpe : SubwordType::kUnigram;

@@ -1,6 +1,7 @@
 #include "search/beam.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "search/length_penalty.h"
 
@@ -8,6 +9,7 @@ namespace lacuna {
 namespace {
 
 constexpr TokenId kNotForced = -1;
+constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 
 bool is_better(const Candidate& a, const Candidate& b) {
   if (a.log_prob != b.log_prob) return a.log_prob > b.log_prob;
@@ -49,61 +51,67 @@ TokenId Beams::forced_token(int32_t row) const {
   return length < inputs_[s].prefix.size() ? inputs_[s].prefix[length] : kNotForced;
 }
 
+/// Allowed tokens of one row with the repetition penalty (Keskar et al. 2019, arXiv:1909.05858, section 4.1, on log-probabilities): tokens
+/// that are there already cost `repetition_penalty` as much. Where nothing is allowed, or nothing has a probability, eos is forced.
 std::vector<Candidate> Beams::best_of_row(int32_t row, const BestTokens& best) const {
   const Hypothesis& hypothesis = live_[static_cast<size_t>(row)];
   const std::vector<TokenId> blocked = settings_.constraints.blocked_after(hypothesis);
+  const bool is_penalised = settings_.options.repetition_penalty != 1;
   std::vector<Candidate> candidates;
+  float eos_log_prob = kImpossible;
   for (int64_t i = row * best.k; i < (row + 1) * best.k; ++i) {
     const TokenId token = best.tokens[static_cast<size_t>(i)];
     const float log_prob = best.log_probs[static_cast<size_t>(i)];
-    if (!contains(blocked, token)) candidates.push_back({row, token, log_prob, hypothesis.log_prob + log_prob, false});
+    require_number(log_prob, token);
+    if (token == kEos) eos_log_prob = log_prob;
+    if (log_prob == kImpossible || contains(blocked, token)) continue;
+    const double penalty = is_penalised && contains(hypothesis.tokens, token) ? settings_.options.repetition_penalty : 1;
+    candidates.push_back({row, token, log_prob, hypothesis.log_prob + penalty * log_prob, false});
   }
+  if (candidates.empty()) candidates.push_back({row, kEos, eos_log_prob, hypothesis.log_prob + eos_log_prob, true});
   return candidates;
 }
 
-/// Repetition penalty (Keskar et al. 2019, arXiv:1909.05858, section 4.1, on log-probabilities): tokens that are there already cost
-/// `repetition_penalty` as much.
-std::vector<Candidate> Beams::penalised_row(int32_t row, const float* log_probs, int64_t vocab_size) const {
-  const Hypothesis& hypothesis = live_[static_cast<size_t>(row)];
-  std::vector<char> is_blocked(static_cast<size_t>(vocab_size)), is_repeated(static_cast<size_t>(vocab_size));
-  for (const TokenId token : settings_.constraints.blocked_after(hypothesis)) is_blocked[static_cast<size_t>(token)] = 1;
-  for (const TokenId token : hypothesis.tokens) is_repeated[static_cast<size_t>(token)] = 1;
-  std::vector<Candidate> candidates;
-  for (TokenId token = 0; token < vocab_size; ++token) {
-    if (is_blocked[static_cast<size_t>(token)] != 0) continue;
-    const double penalty = is_repeated[static_cast<size_t>(token)] != 0 ? settings_.options.repetition_penalty : 1;
-    candidates.push_back({row, token, log_probs[token], hypothesis.log_prob + penalty * log_probs[token], false});
+/// So many tokens of each row that the `wanted` best that are allowed are among them: blocked ones may stand before them, and repeated ones
+/// may fall behind them.
+int64_t Beams::tokens_to_ask(int64_t wanted, int64_t vocab_size) const {
+  const double penalty = settings_.options.repetition_penalty;
+  if (penalty < 1) return vocab_size;  // repeated tokens may rise from anywhere
+  int64_t longest = 0;
+  for (const Hypothesis& hypothesis : live_) longest = std::max(longest, hypothesis.length());
+  return std::min(vocab_size, wanted + settings_.constraints.max_blocked(longest) + (penalty > 1 ? longest : 0));
+}
+
+/// [rows] the only way to go on where there is but one.
+std::vector<std::optional<Candidate>> Beams::forced_candidates(const Logits& logits) const {
+  std::vector<std::optional<Candidate>> forced(live_.size());
+  std::vector<TokenId> tokens;
+  for (size_t row = 0; row < live_.size(); ++row) tokens.push_back(forced_token(static_cast<int32_t>(row)));
+  if (std::all_of(tokens.begin(), tokens.end(), [](TokenId token) { return token == kNotForced; })) return forced;
+  std::vector<TokenId> asked = tokens;
+  std::replace(asked.begin(), asked.end(), kNotForced, kEos);
+  const std::vector<float> log_probs = logits.of(asked);
+  for (size_t row = 0; row < live_.size(); ++row) {
+    if (tokens[row] == kNotForced) continue;
+    require_number(log_probs[row], tokens[row]);
+    forced[row] = {static_cast<int32_t>(row), tokens[row], log_probs[row], live_[row].log_prob + log_probs[row], tokens[row] == kEos};
   }
-  sort_and_cut(candidates, static_cast<size_t>(2 * settings_.options.beam_size));
-  return candidates;
+  return forced;
 }
 
 std::vector<std::vector<Candidate>> Beams::candidates(const Logits& logits) const {
-  const auto wanted = 2 * settings_.options.beam_size;
-  int64_t longest = 0;
-  std::vector<TokenId> forced;
-  for (size_t row = 0; row < live_.size(); ++row) {
-    longest = std::max(longest, live_[row].length());
-    forced.push_back(forced_token(static_cast<int32_t>(row)));
-  }
-  std::vector<TokenId> asked;
-  for (const TokenId token : forced) asked.push_back(token == kNotForced ? kEos : token);
-  const std::vector<float> log_probs_of_asked = logits.of(asked);
-  const bool is_penalised = settings_.options.repetition_penalty != 1;
-  const Tensor rows = is_penalised ? logits.log_probs().contiguous() : Tensor();
-  const BestTokens best =
-      is_penalised ? BestTokens{} : logits.best(std::min(wanted + settings_.constraints.max_blocked(longest), logits.vocab_size()));
+  const int64_t wanted = 2 * settings_.options.beam_size;  // half of them may end in eos
+  const BestTokens best = logits.best(tokens_to_ask(wanted, logits.vocab_size()));
+  const auto forced = forced_candidates(logits);
   std::vector<std::vector<Candidate>> all(sentences_.size());
   for (size_t row = 0; row < live_.size(); ++row) {
-    const auto r = static_cast<int32_t>(row);
-    const float of_asked = log_probs_of_asked[row];
-    std::vector<Candidate> found;
-    if (forced[row] == kNotForced)
-      found = is_penalised ? penalised_row(r, rows.const_data_ptr<float>() + r * logits.vocab_size(), logits.vocab_size())
-                           : best_of_row(r, best);
-    if (found.empty()) found = {{r, asked[row], of_asked, live_[row].log_prob + of_asked, asked[row] == kEos}};
     auto& candidates = all[static_cast<size_t>(sentence_of_row_[row])];
-    candidates.insert(candidates.end(), found.begin(), found.end());
+    if (forced[row]) {
+      candidates.push_back(*forced[row]);
+    } else {
+      const std::vector<Candidate> found = best_of_row(static_cast<int32_t>(row), best);
+      candidates.insert(candidates.end(), found.begin(), found.end());
+    }
   }
   for (auto& candidates : all) sort_and_cut(candidates, static_cast<size_t>(wanted));
   return all;

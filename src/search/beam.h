@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "search/search.h"
@@ -38,8 +39,9 @@ class Beams {
 
   bool is_done(const Sentence& sentence, const std::vector<Hypothesis>& live) const;
   std::vector<Candidate> best_of_row(int32_t row, const BestTokens& best) const;
-  std::vector<Candidate> penalised_row(int32_t row, const float* log_probs, int64_t vocab_size) const;
   TokenId forced_token(int32_t row) const;
+  std::vector<std::optional<Candidate>> forced_candidates(const Logits& logits) const;
+  int64_t tokens_to_ask(int64_t wanted, int64_t vocab_size) const;
   Hypothesis continued(const Candidate& candidate, const std::vector<AlignmentRow>& alignment) const;
 
   const std::vector<SearchInput>& inputs_;

@@ -1,3 +1,7 @@
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
 #include "search/beam.h"
 #include "search/search.h"
 
@@ -21,6 +25,12 @@ SearchResults beam_search(StepModel& model, const std::vector<SearchInput>& inpu
     cache->select(beams.extend(beams.candidates(logits), cache->alignment()));
   }
   return std::move(beams).results();
+}
+
+void require_number(float log_prob, TokenId token) {
+  if (std::isnan(log_prob) || token == std::numeric_limits<TokenId>::max())
+    throw CheckpointError(
+        "the model's probabilities are not numbers: its weights are damaged or its training diverged; use an earlier checkpoint");
 }
 
 SearchResults search(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings) {

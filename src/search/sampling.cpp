@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "base/random.h"
@@ -11,34 +12,61 @@
 namespace lacuna {
 namespace {
 
-/// The tokens a draw chooses from, most likely first, with their weights exp(log_prob / temperature).
+constexpr float kImpossible = -std::numeric_limits<float>::infinity();
+
+/// The tokens a draw chooses from, with weights in proportion to their probability^(1 / temperature).
 struct Urn {
-  std::vector<TokenId> tokens;
-  std::vector<double> weights;
+  struct Ball {
+    TokenId token;
+    double weight;
+  };
+  std::vector<Ball> balls;
+
+  double weight() const {
+    return std::accumulate(balls.begin(), balls.end(), 0.0, [](double sum, const Ball& ball) { return sum + ball.weight; });
+  }
 };
 
+bool is_likelier(const Urn::Ball& a, const Urn::Ball& b) {
+  return a.weight != b.weight ? a.weight > b.weight : a.token < b.token;
+}
+
+void keep_best(Urn& urn, size_t count) {
+  count = std::min(count, urn.balls.size());
+  std::partial_sort(urn.balls.begin(), urn.balls.begin() + static_cast<std::ptrdiff_t>(count), urn.balls.end(), is_likelier);
+  urn.balls.resize(count);
+}
+
+/// The fewest balls that hold `share` of the weight. Those lighter than (1 - share) of the mean hold less than 1 - share together: none of
+/// them is needed, so that few are left to sort.
+void keep_share(Urn& urn, double share) {
+  const double total = urn.weight(), lightest = (1 - share) * total / static_cast<double>(urn.balls.size());
+  std::erase_if(urn.balls, [=](const Urn::Ball& ball) { return ball.weight < lightest; });
+  std::sort(urn.balls.begin(), urn.balls.end(), is_likelier);
+  size_t kept = 0;
+  for (double sum = 0; kept < urn.balls.size() && sum < share * total; ++kept) sum += urn.balls[kept].weight;
+  urn.balls.resize(kept);
+}
+
 Urn urn_of(const float* log_probs, int64_t vocab_size, const std::vector<TokenId>& blocked, const TranslateOptions& options) {
+  std::vector<float> allowed(log_probs, log_probs + vocab_size);
+  for (const TokenId token : blocked) allowed[static_cast<size_t>(token)] = kImpossible;
+  const float top = *std::max_element(allowed.begin(), allowed.end());
   Urn urn;
-  urn.tokens.resize(static_cast<size_t>(vocab_size));
-  std::iota(urn.tokens.begin(), urn.tokens.end(), 0);
-  std::erase_if(urn.tokens, [&](TokenId token) { return std::find(blocked.begin(), blocked.end(), token) != blocked.end(); });
-  std::stable_sort(urn.tokens.begin(), urn.tokens.end(), [&](TokenId a, TokenId b) { return log_probs[a] > log_probs[b]; });
-  if (options.sampling == Sampling::kTopK) urn.tokens.resize(std::min(urn.tokens.size(), static_cast<size_t>(options.sample_k)));
-  for (const TokenId token : urn.tokens) urn.weights.push_back(std::exp(log_probs[token] / options.temperature));
-  if (options.sampling == Sampling::kTopP) {
-    const double mass = options.sample_p * std::accumulate(urn.weights.begin(), urn.weights.end(), 0.0);
-    size_t kept = 0;
-    for (double sum = 0; kept < urn.weights.size() && sum < mass; ++kept) sum += urn.weights[kept];
-    urn.weights.resize(kept);
-  }
+  for (TokenId token = 0; token < vocab_size; ++token)
+    if (const float log_prob = allowed[static_cast<size_t>(token)]; log_prob != kImpossible)
+      urn.balls.push_back({token, std::exp((static_cast<double>(log_prob) - top) / options.temperature)});
+  if (urn.balls.empty()) return urn;
+  if (options.sampling == Sampling::kTopK) keep_best(urn, static_cast<size_t>(options.sample_k));
+  if (options.sampling == Sampling::kTopP) keep_share(urn, options.sample_p);
   return urn;
 }
 
 TokenId draw(const Urn& urn, RandomStream random) {
-  double point = random.next_unit() * std::accumulate(urn.weights.begin(), urn.weights.end(), 0.0);
+  double point = random.next_unit() * urn.weight();
   size_t chosen = 0;
-  while (chosen + 1 < urn.weights.size() && (point -= urn.weights[chosen]) >= 0) ++chosen;
-  return urn.tokens[chosen];
+  while (chosen + 1 < urn.balls.size() && (point -= urn.balls[chosen].weight) >= 0) ++chosen;
+  return urn.balls[chosen].token;
 }
 
 /// Draws the translations of a batch; live ones stand in the order of the cache's rows.
@@ -82,7 +110,7 @@ class Sampler {
     if (is_forced) return kEos;
     if (position < input.prefix.size()) return input.prefix[position];
     const Urn urn = urn_of(log_probs, model_.vocab_size(), settings_.constraints.blocked_after(hypothesis), settings_.options);
-    is_forced = urn.tokens.empty();
+    is_forced = urn.balls.empty();
     if (is_forced) return kEos;
     const uint64_t key = random_key(settings_.seed, RandomUse::kSample, position, static_cast<uint64_t>(hypothesis.draw));
     return draw(urn, RandomStream(key, static_cast<uint64_t>(input.id)));
@@ -96,6 +124,7 @@ class Sampler {
       const size_t s = sentence_of_row_[row];
       const float* of_row = log_probs.const_data_ptr<float>() + static_cast<int64_t>(row) * log_probs.size(1);
       Hypothesis next = std::move(live_[row]);
+      require_number(of_row[kEos], kEos);
       const TokenId token = next_token(next, inputs_[s], of_row, next.is_truncated);
       next.tokens.push_back(token);
       next.token_log_probs.push_back(of_row[token]);

@@ -27,6 +27,9 @@ struct SearchSettings {
 /// Translations of each input, `n_best` of them, best first. What else is in the batch does not change them.
 using SearchResults = std::vector<std::vector<Hypothesis>>;
 
+/// Throws CheckpointError if a log-probability that a model gave is not a number, or its token none.
+void require_number(float log_prob, TokenId token);
+
 /// Beam search (beam_size 1 is greedy search), or sampling if the options say so.
 SearchResults search(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings);
 

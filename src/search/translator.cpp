@@ -5,6 +5,16 @@
 #include <numeric>
 
 namespace lacuna {
+namespace {
+
+/// A translation is one line: a line break, which pieces of bytes may spell, becomes a space.
+std::string one_line(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return text;
+}
+
+}  // namespace
 
 Translator::Translator(StepModelPtr model, Vocabularies vocabularies, TranslatorSettings settings)
     : model_(std::move(model)),
@@ -58,7 +68,7 @@ std::vector<TranslatedLine> Translator::translate(const std::vector<TranslationI
 Translation Translator::finished(const Hypothesis& hypothesis, const TranslationInput& line, const SearchInput& input) const {
   Translation translation;
   translation.tokens.assign(hypothesis.tokens.begin(), hypothesis.tokens.end() - 1);
-  translation.text = vocabularies_.tgt->decode(translation.tokens);
+  translation.text = one_line(vocabularies_.tgt->decode(translation.tokens));
   translation.score = hypothesis.score;
   translation.token_log_probs = hypothesis.token_log_probs;
   for (const float log_prob : hypothesis.token_log_probs) translation.log_prob += log_prob;
@@ -80,8 +90,7 @@ std::vector<std::pair<int32_t, int32_t>> Translator::links(const Hypothesis& hyp
     src_units = vocabularies_.src->words_of(line.text, input.src);
     tgt_units = vocabularies_.tgt->words_of(text, std::span(hypothesis.tokens).first(tgt_pieces));
   }
-  std::map<int32_t, std::map<int32_t, double>>
-      weights;  // of each target unit over source units; a mean's divisor does not move its maximum
+  std::map<int32_t, std::map<int32_t, double>> weights;  // target unit, source unit; a mean's divisor would not move its maximum
   for (size_t t = 0; t < tgt_pieces; ++t)
     for (size_t s = 0; s < src_pieces; ++s) weights[tgt_units[t]][src_units[s]] += (*hypothesis.alignment[t])[s];
   std::vector<std::pair<int32_t, int32_t>> links;

@@ -58,14 +58,37 @@ TEST(AttentionNorm, HasTheGradientOfFiniteDifferences) {
   for (const char* name : {"rms", "gated_rms", "layer"}) {
     const auto norm = make(name);
     norm->to(at::kDouble);
-    const Tensor c = context().to(at::kDouble).narrow(0, 0, 2).requires_grad_(), direction = at::randn({2, 48}, at::kDouble);
-    (norm->forward(c) * direction).sum().backward();
+    const Tensor c = at::randn({70, 48}, at::kDouble).requires_grad_(), direction = at::randn({70, 48}, at::kDouble);
+    const auto loss = [&] { return (norm->forward(c) * direction).sum(); };
+    loss().backward();
+    std::vector<Tensor> inputs = norm->parameters();
+    inputs.push_back(c);
     const at::NoGradGuard no_gradients;
-    const Tensor step = at::randn({2, 48}, at::kDouble);
-    const double up = (norm->forward(c + 1e-6 * step) * direction).sum().item<double>();
-    const double down = (norm->forward(c - 1e-6 * step) * direction).sum().item<double>();
-    EXPECT_NEAR((c.grad() * step).sum().item<double>(), (up - down) / 2e-6, 1e-7) << name;
+    for (const Tensor& input : inputs) {
+      const Tensor step = at::randn_like(input) * 1e-6;
+      input.add_(step);
+      const double up = loss().item<double>();
+      input.sub_(2 * step);
+      const double down = loss().item<double>();
+      input.add_(step);
+      const double expected = (up - down) / 2;
+      EXPECT_NEAR((input.grad() * step).sum().item<double>() / std::abs(expected), expected / std::abs(expected), 1e-6) << name;
+    }
   }
+}
+
+TEST(AttentionNorm, DoesNotChangeABitWithTheNumberOfThreads) {
+  const auto gradients = [](int threads) {
+    const int before = at::get_num_threads();
+    at::set_num_threads(threads);
+    at::manual_seed(2);
+    const auto norm = make("gated_rms");
+    const Tensor c = at::randn({300, 48}).requires_grad_();
+    (norm->forward(c) * at::randn({300, 48})).sum().backward();
+    at::set_num_threads(before);
+    return at::cat({c.grad().flatten(), norm->parameters()[0].grad(), norm->parameters()[1].grad()});
+  };
+  EXPECT_TRUE(at::equal(gradients(1), gradients(3)));
 }
 
 }  // namespace

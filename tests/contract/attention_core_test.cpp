@@ -65,7 +65,7 @@ at::ScalarType dtype_of(Engine engine) {
 void expect_near(const Outcome& found, const Outcome& expected, double tolerance) {
   const char* const names[] = {"context", "gradient of q", "gradient of k", "gradient of v"};
   for (size_t i = 0; i < 4; ++i) {
-    const Tensor& exact = expected.all()[i];
+    const Tensor exact = expected.all()[i];
     if (exact.numel() == 0) continue;
     const double size = std::max(1.0, exact.abs().max().item<double>());
     EXPECT_LT((found.all()[i].to(at::kDouble) - exact).abs().max().item<double>(), tolerance * size) << names[i];

@@ -14,7 +14,7 @@ class Norm : public AttentionNorm {
   Norm(const Options& /*options*/, int64_t d_model, uint64_t key)
       : gain_(register_parameter("gain", at::ones({d_model}, at::kFloat))),
         gate_(register_parameter("gate", xavier_uniform_vector(d_model, key))) {}
-  Tensor forward(const Tensor& context) override { return rms::normalised(context) * gain_ * at::sigmoid(gate_ * context); }
+  Tensor forward(const Tensor& context) override { return gated_rms_norm(context, gain_, gate_, rms::kEpsilon); }
 
  private:
   Tensor gain_, gate_;  // [D]

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "attention/norm.h"
+#include "attention/norms/rms_function.h"
 #include "config/describe.h"
 
 /// RMSNorm (Zhang & Sennrich 2019, arXiv:1910.07467) as rectified linear attention uses it (arXiv:2104.07012, ReLA-i):
@@ -9,11 +10,6 @@
 namespace lacuna::norms::rms {
 
 inline constexpr double kEpsilon = 1e-8;
-
-/// c / sqrt(mean(c²) + epsilon), row by row.
-inline Tensor normalised(const Tensor& context) {
-  return context * (context.square().mean(-1, /*keepdim=*/true) + kEpsilon).rsqrt();
-}
 
 enum class GainInit { kXavierUniform, kOnes };
 
@@ -32,7 +28,7 @@ class Norm : public AttentionNorm {
   Norm(const Options& options, int64_t d_model, uint64_t key)
       : gain_(register_parameter(
             "gain", options.gain_init == GainInit::kOnes ? at::ones({d_model}, at::kFloat) : xavier_uniform_vector(d_model, key))) {}
-  Tensor forward(const Tensor& context) override { return normalised(context) * gain_; }
+  Tensor forward(const Tensor& context) override { return gated_rms_norm(context, gain_, {}, kEpsilon); }
 
  private:
   Tensor gain_;  // [D]

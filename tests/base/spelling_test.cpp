@@ -1,0 +1,35 @@
+#include "base/spelling.h"
+
+#include <gtest/gtest.h>
+
+namespace lacuna {
+namespace {
+
+const std::vector<std::string> kKnown = {"softmax", "sparsemax", "topk", "entmax15", "d_model"};
+
+TEST(Spelling, FindsTheWordThatWasMeant) {
+  EXPECT_EQ(nearest_word("sparsmax", kKnown), "sparsemax");
+  EXPECT_EQ(nearest_word("otpk", kKnown), "topk");
+  EXPECT_EQ(nearest_word("D-Model", kKnown), "d_model");
+}
+
+TEST(Spelling, FindsNothingThatIsFar) {
+  EXPECT_EQ(nearest_word("relu", kKnown), "");
+  EXPECT_EQ(nearest_word("", kKnown), "");
+  EXPECT_EQ(nearest_word("softmax", {}), "");
+  EXPECT_EQ(nearest_word(std::string(100000, 'a'), kKnown), "");
+}
+
+TEST(Spelling, EndsAMessage) {
+  EXPECT_EQ(did_you_mean("topkk", kKnown), ". Did you mean \"topk\"?");
+  EXPECT_EQ(did_you_mean("zzzzzz", kKnown), "");
+}
+
+TEST(Spelling, JoinsWords) {
+  EXPECT_EQ(join({"a", "b"}), "a, b");
+  EXPECT_EQ(join({}), "");
+  EXPECT_EQ(join({"a", "b"}, " -> "), "a -> b");
+}
+
+}  // namespace
+}  // namespace lacuna

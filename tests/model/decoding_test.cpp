@@ -1,0 +1,169 @@
+#include <cmath>
+#include <mutex>
+#include <set>
+#include <tuple>
+
+#include "attention/probe.h"
+#include "small_model.h"
+
+namespace lacuna {
+namespace {
+
+constexpr int32_t kBos = 1;
+
+struct Case {
+  const char* name;
+  NormPlace norm;
+  Positions positions;
+};
+
+class Decoding : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    ModelOptions options = small_options(GetParam().norm);
+    options.positions = GetParam().positions;
+    model_ = small_model(options);
+  }
+  std::shared_ptr<Transformer> model_;
+};
+INSTANTIATE_TEST_SUITE_P(, Decoding,
+                         testing::Values(Case{"PreNorm", NormPlace::kPre, Positions::kSinusoidal},
+                                         Case{"PostNorm", NormPlace::kPost, Positions::kSinusoidal},
+                                         Case{"LearnedPositions", NormPlace::kPre, Positions::kLearned}),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+/// log-probabilities of the forced targets, token by token through the cache, each ended sentence leaving it.
+std::vector<std::vector<float>> step_by_step(Transformer& model, const Sentences& sources, const Sentences& targets) {
+  const auto cache = model.start(ragged_of(sources));
+  std::vector<std::vector<float>> log_probs(sources.size());
+  std::vector<int32_t> last(sources.size(), kBos);
+  for (size_t t = 0; cache->num_hypotheses() > 0; ++t) {
+    const Logits logits = model.step(last, *cache);
+    std::vector<int32_t> chosen, alive;
+    for (size_t i = 0; i < last.size(); ++i) chosen.push_back(targets[static_cast<size_t>(cache->sentences()[i])][t]);
+    const std::vector<float> given = logits.of(chosen);
+    for (size_t i = 0; i < last.size(); ++i) {
+      const auto sentence = static_cast<size_t>(cache->sentences()[i]);
+      log_probs[sentence].push_back(given[i]);
+      if (t + 1 < targets[sentence].size()) alive.push_back(static_cast<int32_t>(i));
+    }
+    last.clear();
+    for (const int32_t i : alive) last.push_back(chosen[static_cast<size_t>(i)]);
+    cache->select(alive);
+  }
+  return log_probs;
+}
+
+TEST_P(Decoding, StepByStepEqualsTeacherForcing) {
+  const Tensor whole = model_->token_log_probs(ragged_of(some_sources()), ragged_of(some_targets()));
+  size_t row = 0;
+  for (const auto& sentence : step_by_step(*model_, some_sources(), some_targets()))
+    for (const float log_prob : sentence) EXPECT_NEAR(log_prob, whole[static_cast<int64_t>(row++)].item<float>(), 1e-5);
+}
+
+TEST_P(Decoding, StepByStepEqualsTeacherForcingInDouble) {
+  model_->to(at::kDouble);
+  const Tensor whole = model_->token_log_probs(ragged_of(some_sources()), ragged_of(some_targets()));
+  size_t row = 0;
+  for (const auto& sentence : step_by_step(*model_, some_sources(), some_targets()))
+    for (const float log_prob : sentence) EXPECT_NEAR(log_prob, whole[static_cast<int64_t>(row++)].item<float>(), 1e-6);
+}
+
+TEST_P(Decoding, OfASentenceHasTheSameBitsInAnyBatch) {
+  const auto together = step_by_step(*model_, some_sources(), some_targets());
+  for (size_t b = 0; b < together.size(); ++b) EXPECT_EQ(step_by_step(*model_, {some_sources()[b]}, {some_targets()[b]})[0], together[b]);
+}
+
+TEST_P(Decoding, OfReorderedHypothesesEqualsDecodingThemAlone) {
+  const auto cache = model_->start(ragged_of({some_sources()[0]}));
+  model_->step({kBos}, *cache);
+  cache->select({0, 0, 0});
+  model_->step({4, 5, 6}, *cache);
+  cache->select({2, 0});  // the second ends, the others change places
+  const Tensor reordered = model_->step({7, 8}, *cache).log_probs();
+  const Sentences hypotheses = {{6, 7}, {4, 8}};
+  for (int64_t i = 0; i < 2; ++i) {
+    const auto alone = model_->start(ragged_of({some_sources()[0]}));
+    model_->step({kBos}, *alone);
+    model_->step({hypotheses[static_cast<size_t>(i)][0]}, *alone);
+    EXPECT_TRUE(model_->step({hypotheses[static_cast<size_t>(i)][1]}, *alone).log_probs()[0].equal(reordered[i]));
+  }
+}
+
+TEST(Translating, SeesWeightsThatWereChanged) {
+  const auto model = small_model(small_options());
+  const auto first = [&] { return model->step({kBos}, *model->start(ragged_of({some_sources()[0]}))).log_probs(); };
+  const Tensor before = first();
+  {
+    const at::NoGradGuard guard;
+    for (Tensor& parameter : model->parameters()) parameter.mul_(1.5);
+  }
+  const Tensor after = first();
+  EXPECT_FALSE(before.equal(after));
+  const Tensor forced = model->token_log_probs(ragged_of({some_sources()[0]}), ragged_of(Sentences{{9, 2}}));
+  EXPECT_NEAR(after[0][9].item<float>(), forced[0].item<float>(), 1e-5);
+}
+
+TEST(Translating, SeesWeightsWrittenBehindItsBackOnceATrainingPassWasMade) {
+  const auto model = small_model(small_options());
+  const auto first = [&] { return model->step({kBos}, *model->start(ragged_of({some_sources()[0]}))).log_probs(); };
+  const Tensor before = first();
+  model->loss(ragged_of(some_sources()), ragged_of(some_targets()), 0, {.training = true});
+  for (Tensor& parameter : model->parameters()) parameter.data_ptr<float>()[0] += 1;  // as a fused optimizer does
+  EXPECT_FALSE(before.equal(first()));
+}
+
+TEST(Translating, SeesWeightsWrittenBehindItsBackOnceItIsTold) {
+  const auto model = small_model(small_options());
+  const auto first = [&] { return model->step({kBos}, *model->start(ragged_of({some_sources()[0]}))).log_probs(); };
+  const Tensor before = first();
+  for (Tensor& parameter : model->parameters()) parameter.data_ptr<float>()[0] += 1;
+  model->weights_changed();
+  EXPECT_FALSE(before.equal(first()));
+}
+
+TEST(Translating, RefusesTokensThatAreNotOneForEachHypothesis) {
+  const auto model = small_model(small_options());
+  const auto cache = model->start(ragged_of(some_sources()));
+  EXPECT_THROW(model->step({kBos}, *cache), ShapeError);
+}
+
+TEST(Alignment, SumsToOneOverTheSource) {
+  const auto model = small_model(small_options());
+  const auto cache = model->start(ragged_of(some_sources()));
+  cache->set_alignment_layer(1);
+  model->step({kBos, kBos, kBos}, *cache);
+  ASSERT_EQ(cache->alignment().size(), 3u);
+  for (size_t b = 0; b < 3; ++b) {
+    EXPECT_EQ(cache->alignment()[b].size(), some_sources()[b].size());
+    float sum = 0;
+    for (const float weight : cache->alignment()[b]) sum += weight;
+    EXPECT_NEAR(sum, 1, 1e-5);
+  }
+}
+
+class CountingProbe : public AttentionProbe {
+ public:
+  void see(int layer, AttentionSite site, int head, int64_t sentence, int64_t query, std::span<const float> weights,
+           std::span<const int32_t> key_positions) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    EXPECT_EQ(weights.size(), key_positions.size());
+    rows_.insert({layer, static_cast<int>(site), head, sentence, query});
+  }
+  std::set<std::tuple<int, int, int, int64_t, int64_t>> rows_;
+
+ private:
+  std::mutex mutex_;
+};
+
+TEST(Probe, SeesEveryRowOfEverySite) {
+  const auto model = small_model(small_options());
+  CountingProbe probe;
+  const at::NoGradGuard guard;
+  const ForwardContext context = {.probe = &probe};
+  model->loss(ragged_of(some_sources()), ragged_of(some_targets()), 0, context);
+  EXPECT_EQ(probe.rows_.size(), 2u * 2u * (13u + 9u + 9u));  // layers, heads, source tokens, target tokens twice
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,89 @@
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "small_model.h"
+
+namespace lacuna {
+namespace {
+
+using nlohmann::json;
+
+json golden_of(const std::string& name) {
+  std::ifstream file(LACUNA_SOURCE_DIR "/tests/golden/transformer_" + name + ".json");
+  return json::parse(file);
+}
+
+ModelOptions options_of(const json& from) {
+  ModelOptions options = small_options(from["norm"] == "pre" ? NormPlace::kPre : NormPlace::kPost);
+  options.d_model = from["d_model"];
+  options.num_heads = from["num_heads"];
+  options.d_ff = from["d_ff"];
+  options.decoder_d_ff = from.value("decoder_d_ff", 0);
+  options.encoder_layers = from["encoder_layers"];
+  options.decoder_layers = from["decoder_layers"];
+  options.norm_type = from["norm_type"] == "rms" ? NormType::kRms : NormType::kLayer;
+  options.positions = from["positions"] == "learned" ? Positions::kLearned : Positions::kSinusoidal;
+  options.max_positions = from.value("max_positions", 1024);
+  options.position_layout = from["position_layout"] == "interleaved" ? PositionLayout::kInterleaved : PositionLayout::kConcatenated;
+  options.activation = from["activation"] == "gelu" ? Activation::kGelu : Activation::kRelu;
+  options.tie_embeddings = from["tie_embeddings"] == "all"       ? TieEmbeddings::kAll
+                           : from["tie_embeddings"] == "decoder" ? TieEmbeddings::kDecoder
+                                                                 : TieEmbeddings::kNone;
+  return options;
+}
+
+Tensor tensor_of(const json& values, const json& shape) {
+  return at::tensor(values.get<std::vector<double>>(), at::kDouble).view(shape.get<std::vector<int64_t>>());
+}
+
+class GoldenTransformer : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    golden_ = golden_of(GetParam());
+    const int64_t vocabulary = golden_["vocab_size"];
+    model_ = std::make_shared<Transformer>(options_of(golden_["options"]), VocabularySizes{vocabulary, vocabulary, true}, 1);
+    model_->to(at::kDouble);
+    const at::NoGradGuard guard;
+    auto parameters = model_->named_parameters();
+    for (const auto& [name, values] : golden_["parameters"].items())
+      if (Tensor* parameter = parameters.find(name)) parameter->copy_(tensor_of(values["values"], values["shape"]));
+  }
+  LossSums loss() {
+    return model_->loss(ragged_of(golden_["src"].get<Sentences>()), ragged_of(golden_["tgt"].get<Sentences>()), golden_["label_smoothing"],
+                        {.training = true});
+  }
+  json golden_;
+  std::shared_ptr<Transformer> model_;
+};
+INSTANTIATE_TEST_SUITE_P(, GoldenTransformer, testing::Values("post_norm", "pre_norm", "pre_rms_learned", "post_concatenated_untied"),
+                         [](const auto& test) { return test.param; });
+
+// Two ways to add up some hundred products of double: 1e-8 leaves six digits.
+constexpr double kTolerance = 1e-8;
+
+TEST_P(GoldenTransformer, HasTheSameParameters) {
+  std::vector<std::string> mine, theirs;
+  for (const auto& item : model_->named_parameters()) mine.push_back(item.key());
+  for (const auto& item : golden_["parameters"].items()) theirs.push_back(item.key());
+  std::sort(mine.begin(), mine.end());
+  EXPECT_EQ(mine, theirs);
+}
+
+TEST_P(GoldenTransformer, HasTheSameLoss) {
+  const LossSums sums = loss();
+  EXPECT_NEAR(sums.loss.item<double>(), golden_["loss"].get<double>(), kTolerance);
+  EXPECT_NEAR(sums.nll.item<double>(), golden_["nll"].get<double>(), kTolerance);
+  EXPECT_EQ(sums.correct.item<int64_t>(), golden_["correct"].get<int64_t>());
+  EXPECT_EQ(sums.tokens, 10);
+}
+
+TEST_P(GoldenTransformer, HasTheSameGradients) {
+  loss().loss.backward();
+  for (const auto& [name, gradient] : take_gradients(*model_)) {
+    const json& expected = golden_["parameters"][name];
+    EXPECT_LT(difference(gradient, tensor_of(expected["gradient"], expected["shape"])), kTolerance) << name;
+  }
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,50 @@
+#include <cmath>
+
+#include "small_model.h"
+
+namespace lacuna {
+namespace {
+
+std::map<std::string, Tensor> weights_of(const ModelOptions& options, uint64_t seed) {
+  std::map<std::string, Tensor> weights;
+  for (const auto& item : small_model(options, seed)->named_parameters()) weights[item.key()] = item.value();
+  return weights;
+}
+
+TEST(Initialisation, DependsOnTheSeedAlone) {
+  const auto first = weights_of(small_options(), 1), again = weights_of(small_options(), 1), other = weights_of(small_options(), 2);
+  for (const auto& [name, weight] : first) EXPECT_TRUE(weight.equal(again.at(name))) << name;
+  EXPECT_FALSE(first.at("embedding.weight").equal(other.at("embedding.weight")));
+}
+
+TEST(Initialisation, OfAParameterDoesNotDependOnTheOthers) {
+  ModelOptions deeper = small_options();
+  deeper.encoder_layers = 4;
+  const auto less = weights_of(small_options(), 1), more = weights_of(deeper, 1);
+  for (const auto& [name, weight] : less) EXPECT_TRUE(weight.equal(more.at(name))) << name;
+}
+
+TEST(Initialisation, DiffersFromLayerToLayer) {
+  const auto weights = weights_of(small_options(), 1);
+  EXPECT_FALSE(weights.at("encoder.layers.0.feed_forward.inner.weight").equal(weights.at("encoder.layers.1.feed_forward.inner.weight")));
+}
+
+TEST(Initialisation, OfMatricesIsXavierOfEachOfThem) {
+  ModelOptions options = small_options();
+  options.d_model = 64;
+  const auto weights = weights_of(options, 1);
+  const Tensor& qkv = weights.at("encoder.layers.0.self_attention.qkv.weight");
+  const double bound = std::sqrt(6.0 / 128);
+  EXPECT_LE(qkv.abs().max().item<double>(), bound);
+  EXPECT_NEAR(qkv.std().item<double>(), bound / std::sqrt(3.0), 0.01 * bound);
+}
+
+TEST(Initialisation, OfEmbeddingsHasDeviationOneOverRootOfD) {
+  ModelOptions options = small_options();
+  options.d_model = 256;
+  const auto weights = weights_of(options, 1);
+  EXPECT_NEAR(weights.at("embedding.weight").std().item<double>(), 1.0 / 16, 0.002);
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,54 @@
+#include "model/logits.h"
+
+#include <gtest/gtest.h>
+
+namespace lacuna {
+namespace {
+
+TEST(Logits, AreLogSoftmax) {
+  at::manual_seed(1);
+  const Tensor values = at::randn({5, 301}) * 4;
+  EXPECT_TRUE(at::allclose(Logits(values).log_probs(), at::log_softmax(values, 1), 1e-5, 1e-5));
+}
+
+TEST(Logits, GiveTheBestInOrder) {
+  at::manual_seed(1);
+  const Logits logits(at::randn({3, 100}));
+  const Tensor log_probs = logits.log_probs();
+  for (const int64_t k : {1, 10, 70, 100}) {  // few and many go different ways
+    const BestTokens best = logits.best(k);
+    const auto [values, tokens] = log_probs.topk(k, 1);
+    for (int64_t i = 0; i < 3; ++i)
+      for (int64_t j = 0; j < k; ++j) {
+        EXPECT_EQ(best.tokens[static_cast<size_t>(i * k + j)], tokens[i][j].item<int64_t>());
+        EXPECT_EQ(best.log_probs[static_cast<size_t>(i * k + j)], values[i][j].item<float>());
+      }
+  }
+}
+
+TEST(Logits, GiveTheLowerIdOfEquals) {
+  Tensor values = at::zeros({1, 200});
+  values[0][150] = 1;
+  for (const int64_t k : {4, 100}) {
+    const BestTokens best = Logits(values).best(k);
+    EXPECT_EQ(std::vector<int32_t>(best.tokens.begin(), best.tokens.begin() + 4), (std::vector<int32_t>{150, 0, 1, 2}));
+  }
+}
+
+TEST(Logits, GiveChosenTokens) {
+  at::manual_seed(1);
+  const Logits logits(at::randn({2, 50}));
+  const std::vector<float> chosen = logits.of({7, 49});
+  EXPECT_EQ(chosen[0], logits.log_probs()[0][7].item<float>());
+  EXPECT_EQ(chosen[1], logits.log_probs()[1][49].item<float>());
+}
+
+TEST(Logits, OfTokensThatCanNotBeGiveMinusInfinity) {
+  const Tensor values = at::tensor({0.f, -std::numeric_limits<float>::infinity(), 1.f}).view({1, 3});
+  const BestTokens best = Logits(values).best(3);
+  EXPECT_EQ(best.tokens, (std::vector<int32_t>{2, 0, 1}));
+  EXPECT_EQ(best.log_probs[2], -std::numeric_limits<float>::infinity());
+}
+
+}  // namespace
+}  // namespace lacuna

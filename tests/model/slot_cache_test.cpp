@@ -1,0 +1,58 @@
+#include "model/slot_cache.h"
+
+#include <gtest/gtest.h>
+
+namespace lacuna {
+namespace {
+
+SlotCache cache_of(const std::vector<int32_t>& lengths) {
+  const auto shape = std::make_shared<const RaggedShape>(RaggedShape::of_lengths(lengths));
+  return SlotCache(shape, {at::zeros({shape->num_tokens(), 8})});
+}
+
+TEST(SlotCache, BeginsWithOneHypothesisForEachSentence) {
+  EXPECT_EQ(cache_of({3, 2}).sentences(), (std::vector<int32_t>{0, 1}));
+}
+
+TEST(SlotCache, SharesTheSlotsOfACommonPast) {
+  SlotCache cache = cache_of({3});
+  const int32_t first = cache.append(2, 2).keys->slots[0];
+  cache.select({0, 0});
+  const StepKeys keys = cache.append(2, 2);
+  ASSERT_EQ(keys.keys->slots.size(), 4u);
+  EXPECT_EQ(keys.keys->slots[0], first);
+  EXPECT_EQ(keys.keys->slots[2], first);
+  EXPECT_NE(keys.keys->slots[1], keys.keys->slots[3]);
+  EXPECT_EQ(keys.positions, (std::vector<int32_t>{1, 1}));
+}
+
+TEST(SlotCache, UsesFreeSlotsAgain) {
+  SlotCache cache = cache_of({3, 3, 3, 3});
+  cache.append(2, 2);
+  const int64_t capacity = cache.capacity();  // 64
+  for (int i = 0; i < 50; ++i) {
+    cache.select({0, 0, 0, 0});  // the others' newest tokens are forgotten: 51 + 3 slots are in use in the end, 204 were given
+    cache.append(2, 2);
+  }
+  EXPECT_EQ(cache.capacity(), capacity);
+}
+
+TEST(SlotCache, KeepsWhatIsInTheBufferWhenItGrows) {
+  SlotCache cache = cache_of({3});
+  const StepKeys first = cache.append(2, 2);
+  cache.buffer(0).keys_values[first.new_slots.item<int64_t>()].fill_(5);
+  const int64_t capacity = cache.capacity();
+  while (cache.capacity() == capacity) cache.append(2, 2);
+  EXPECT_EQ(cache.buffer(0).keys_values[first.new_slots.item<int64_t>()].min().item<float>(), 5);
+}
+
+TEST(SlotCache, NamesTheSourceOfEachHypothesis) {
+  SlotCache cache = cache_of({3, 2});
+  cache.select({1, 1, 0});
+  EXPECT_EQ(cache.sentences(), (std::vector<int32_t>{1, 1, 0}));
+  EXPECT_EQ(cache.memory_keys()->begin, (std::vector<int32_t>{3, 3, 0}));
+  EXPECT_EQ(cache.memory_keys()->count, (std::vector<int32_t>{2, 2, 3}));
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,142 @@
+#include <algorithm>
+
+#include "base/error.h"
+#include "toy_model.h"
+
+namespace lacuna {
+namespace {
+
+constexpr int64_t kVocabulary = 12;
+
+/// Greedy search written apart: the likeliest allowed token, one after the other.
+Tokens greedy(const ToyTable& table, const Tokens& src, int64_t longest) {
+  Tokens tokens;
+  while (tokens.empty() || tokens.back() != kEos) {
+    const std::vector<float> logits = table(src, tokens);
+    const auto best = std::max_element(logits.begin() + kEos, logits.end());  // unk and bos stand before eos
+    tokens.push_back(static_cast<int64_t>(tokens.size()) + 1 == longest ? kEos : static_cast<TokenId>(best - logits.begin()));
+  }
+  return tokens;
+}
+
+std::vector<Tokens> some_sources() {
+  std::vector<Tokens> sources;
+  for (TokenId i = 0; i < 40; ++i) {
+    Tokens src;
+    for (TokenId t = 0; t <= i % 7; ++t) src.push_back(3 + (i * 5 + t * t) % 9);
+    src.push_back(kEos);
+    sources.push_back(src);
+  }
+  return sources;
+}
+
+TEST(BeamSearch, WithBeamOneEqualsGreedy) {
+  const ToyTable table = random_table(kVocabulary);
+  ToyModel model(kVocabulary, table);
+  const TranslateOptions options = beam_of(1);
+  for (const Tokens& src : some_sources())
+    EXPECT_EQ(best_of(model, options, src), greedy(table, src, length_limit(options, static_cast<int64_t>(src.size()), 0)));
+}
+
+TEST(BeamSearch, BatchDoesNotChangeResults) {
+  ToyModel model(kVocabulary, random_table(kVocabulary));
+  const auto inputs = inputs_of(some_sources());
+  const SearchSettings settings = settings_with(beam_of(4, 3));
+  const SearchResults together = search(model, inputs, settings);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const std::vector<Hypothesis> alone = search(model, {inputs[i]}, settings).front();
+    ASSERT_EQ(alone.size(), together[i].size());
+    for (size_t n = 0; n < alone.size(); ++n) {
+      EXPECT_EQ(alone[n].tokens, together[i][n].tokens);
+      EXPECT_EQ(alone[n].score, together[i][n].score);  // bit for bit
+    }
+  }
+}
+
+TEST(BeamSearch, NBestComeBestFirstAndDiffer) {
+  ToyModel model(kVocabulary, random_table(kVocabulary));
+  for (const auto& found : search(model, inputs_of(some_sources()), settings_with(beam_of(5, 5)))) {
+    ASSERT_EQ(found.size(), 5u);
+    for (size_t n = 1; n < found.size(); ++n) {
+      EXPECT_GE(found[n - 1].score, found[n].score);
+      for (size_t m = 0; m < n; ++m) EXPECT_NE(found[m].tokens, found[n].tokens);
+    }
+  }
+}
+
+TEST(BeamSearch, EqualTokensGoToTheLowerId) {
+  ToyModel model(kVocabulary, [](const Tokens&, const Tokens& tokens) {
+    std::vector<float> logits(kVocabulary, 0);
+    if (tokens.size() == 2) logits[kEos] = 9;
+    logits[kEos] -= tokens.empty() ? 9 : 0;
+    return logits;
+  });
+  EXPECT_EQ(best_of(model, beam_of(3)).front(), 3);
+}
+
+TEST(BeamSearch, FinishedHypothesesLeaveTheBatch) {
+  ToyModel model(kVocabulary,
+                 [](const Tokens& src, const Tokens& tokens) { return says(Tokens(src.size(), 4), kVocabulary)(src, tokens); });
+  search(model, inputs_of({{5, kEos}, {5, 5, 5, 5, 5, kEos}}), settings_with(beam_of(1)));
+  EXPECT_EQ(model.steps, 7);     // six tokens and eos
+  EXPECT_EQ(model.rows, 3 + 7);  // the first sentence is gone after two tokens and eos
+}
+
+TEST(BeamSearch, StopsWhenNoLiveHypothesisCanWin) {
+  ToyModel model(kVocabulary, says({4, 5}, kVocabulary));
+  TranslateOptions options = beam_of(5);
+  options.length_penalty_type = LengthPenalty::kNone;
+  EXPECT_EQ(best_of(model, options), (Tokens{4, 5, kEos}));
+  EXPECT_EQ(model.steps, 3);
+}
+
+TEST(BeamSearch, AForcedEndIsMarked) {
+  ToyModel model(kVocabulary, constant_table({0, 0, -9, 5, 0, 0, 0, 0, 0, 0, 0, 0}));
+  TranslateOptions options = beam_of(2);
+  options.max_length = 4;
+  const Hypothesis found = search(model, inputs_of({{5, kEos}}), settings_with(options)).front().front();
+  EXPECT_EQ(found.tokens, (Tokens{3, 3, 3, kEos}));
+  EXPECT_TRUE(found.is_truncated);
+}
+
+TEST(BeamSearch, AChosenEndIsNotMarked) {
+  ToyModel model(kVocabulary, says({4}, kVocabulary));
+  EXPECT_FALSE(search(model, inputs_of({{5, kEos}}), settings_with(beam_of(2))).front().front().is_truncated);
+}
+
+TEST(BeamSearch, WritesNoMoreThanTheModelsPositions) {
+  ToyModel model(kVocabulary, constant_table({0, 0, -9, 5, 0, 0, 0, 0, 0, 0, 0, 0}), 6);
+  EXPECT_EQ(best_of(model, beam_of(2)).size(), 6u);
+}
+
+TEST(BeamSearch, BeginsWithThePrefix) {
+  ToyModel model(kVocabulary, random_table(kVocabulary));
+  std::vector<SearchInput> inputs = inputs_of({{5, kEos}, {6, 7, kEos}});
+  inputs[0].prefix = {8, 3, 8};
+  const SearchResults found = search(model, inputs, settings_with(beam_of(4, 4)));
+  for (const Hypothesis& hypothesis : found[0])
+    EXPECT_EQ(Tokens(hypothesis.tokens.begin(), hypothesis.tokens.begin() + 3), inputs[0].prefix);
+  EXPECT_EQ(found[1].front().tokens, best_of(model, beam_of(4, 4), inputs[1].src));
+}
+
+TEST(BeamSearch, KeepsOneAlignmentRowForEachToken) {
+  ToyModel model(kVocabulary, says({4, 5, 6}, kVocabulary));
+  SearchSettings settings = settings_with(beam_of(2));
+  settings.alignment_layer = 0;
+  const Hypothesis found = search(model, inputs_of({{7, 8, 9, kEos}}), settings).front().front();
+  ASSERT_EQ(found.alignment.size(), 4u);
+  EXPECT_EQ(*found.alignment[1], (std::vector<float>{0, 1, 0, 0}));
+}
+
+TEST(BeamSearch, ProbabilitiesThatAreNotNumbersAreAnError) {
+  ToyModel model(kVocabulary, constant_table(std::vector<float>(kVocabulary, std::nanf(""))));
+  EXPECT_THROW(best_of(model, beam_of(3)), CheckpointError);
+}
+
+TEST(BeamSearch, OfNothingIsNothing) {
+  ToyModel model(kVocabulary, random_table(kVocabulary));
+  EXPECT_TRUE(search(model, {}, settings_with(beam_of(3))).empty());
+}
+
+}  // namespace
+}  // namespace lacuna

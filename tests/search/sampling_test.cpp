@@ -1,0 +1,129 @@
+#include <map>
+#include <set>
+
+#include "toy_model.h"
+
+namespace lacuna {
+namespace {
+
+constexpr int64_t kVocabulary = 8;
+
+TranslateOptions drawing(Sampling sampling, int64_t draws) {
+  TranslateOptions options = beam_of(1, draws);
+  options.sampling = sampling;
+  options.max_length = 2;
+  return options;
+}
+
+/// How often each token is drawn as the first of `draws` translations.
+std::map<TokenId, int> first_tokens(const std::vector<float>& logits, const TranslateOptions& options) {
+  ToyModel model(kVocabulary, constant_table(logits));
+  std::map<TokenId, int> counts;
+  for (const Hypothesis& drawn : search(model, inputs_of({{5, kEos}}), settings_with(options)).front()) ++counts[drawn.tokens.front()];
+  return counts;
+}
+
+/// Pearson's statistic of counts against the probabilities of logits^(1 / temperature) over tokens 2 and up.
+double chi_square(const std::map<TokenId, int>& counts, const std::vector<float>& logits, double temperature, int draws) {
+  double sum = 0, statistic = 0;
+  for (size_t v = kEos; v < logits.size(); ++v) sum += std::exp(logits[v] / temperature);
+  for (size_t v = kEos; v < logits.size(); ++v) {
+    const double expected = draws * std::exp(logits[v] / temperature) / sum;
+    const auto found = counts.find(static_cast<TokenId>(v));
+    const double difference = (found == counts.end() ? 0 : found->second) - expected;
+    statistic += difference * difference / expected;
+  }
+  return statistic;
+}
+
+const std::vector<float> kLogits = {5, 5, 0, 0.5F, 1, 1.5F, 2, -1};
+constexpr double kOneInAThousand = 20.5;  // chi-square with 5 degrees of freedom
+
+TEST(Sampling, DrawsInProportionToProbability) {
+  constexpr int kDraws = 4000;
+  EXPECT_LT(chi_square(first_tokens(kLogits, drawing(Sampling::kFull, kDraws)), kLogits, 1, kDraws), kOneInAThousand);
+}
+
+TEST(Sampling, TemperatureDividesLogits) {
+  constexpr int kDraws = 4000;
+  TranslateOptions options = drawing(Sampling::kFull, kDraws);
+  options.temperature = 2;
+  EXPECT_LT(chi_square(first_tokens(kLogits, options), kLogits, 2, kDraws), kOneInAThousand);
+}
+
+TEST(Sampling, ALowTemperatureIsGreedy) {
+  TranslateOptions options = drawing(Sampling::kFull, 50);
+  options.temperature = 1e-4;
+  EXPECT_EQ(first_tokens(kLogits, options), (std::map<TokenId, int>{{6, 50}}));
+}
+
+TEST(Sampling, TopKDrawsFromTheBestTokensOnly) {
+  TranslateOptions options = drawing(Sampling::kTopK, 500);
+  options.sample_k = 2;
+  const auto counts = first_tokens(kLogits, options);
+  EXPECT_EQ(counts.size(), 2u);
+  EXPECT_TRUE(counts.contains(6) && counts.contains(5));
+}
+
+TEST(Sampling, TopPDrawsFromTheFewestThatHoldTheMass) {
+  TranslateOptions options = drawing(Sampling::kTopP, 500);
+  options.sample_p = 0.7;  // of the allowed: 6 has 0.44, 5 has 0.27, 4 has 0.16
+  const auto counts = first_tokens(kLogits, options);
+  EXPECT_EQ(counts.size(), 2u);
+  EXPECT_TRUE(counts.contains(6) && counts.contains(5));
+}
+
+TEST(Sampling, TopPOfOneKeepsEveryToken) {
+  TranslateOptions options = drawing(Sampling::kTopP, 3000);
+  options.sample_p = 1;
+  EXPECT_EQ(first_tokens(kLogits, options).size(), 6u);
+}
+
+TEST(Sampling, IsTheSameInAnyBatch) {
+  ToyModel model(kVocabulary, random_table(kVocabulary));
+  std::vector<Tokens> sources;
+  for (TokenId i = 0; i < 20; ++i) sources.push_back({3 + i % 5, 4, kEos});
+  TranslateOptions options = drawing(Sampling::kFull, 2);
+  options.max_length = 20;
+  const auto inputs = inputs_of(sources);
+  const SearchResults together = search(model, inputs, settings_with(options));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const SearchResults alone = search(model, {inputs[i]}, settings_with(options));
+    for (size_t n = 0; n < 2; ++n) EXPECT_EQ(alone[0][n].tokens, together[i][n].tokens);
+  }
+}
+
+TEST(Sampling, DependsOnSeedSentenceAndDraw) {
+  ToyModel model(kVocabulary, constant_table(std::vector<float>(kVocabulary, 0)));
+  TranslateOptions options = drawing(Sampling::kFull, 2);
+  options.max_length = options.min_length = 20;
+  const auto inputs = inputs_of({{5, kEos}, {5, kEos}});
+  SearchSettings settings = settings_with(options);
+  std::set<Tokens> drawn;
+  for (settings.seed = 1; settings.seed <= 2; ++settings.seed)
+    for (const auto& sentence : search(model, inputs, settings))
+      for (const Hypothesis& hypothesis : sentence) drawn.insert(hypothesis.tokens);
+  EXPECT_EQ(drawn.size(), 8u);
+}
+
+TEST(Sampling, BlockedTokensAreNotDrawn) {
+  ToyModel model(kVocabulary, constant_table(kLogits));
+  const auto settings = settings_with(drawing(Sampling::kFull, 300), {6, 5});
+  for (const Hypothesis& drawn : search(model, inputs_of({{5, kEos}}), settings).front()) {
+    EXPECT_NE(drawn.tokens.front(), 6);
+    EXPECT_NE(drawn.tokens.front(), 5);
+  }
+}
+
+TEST(Sampling, BeginsWithThePrefix) {
+  ToyModel model(kVocabulary, random_table(kVocabulary));
+  TranslateOptions options = drawing(Sampling::kFull, 5);
+  options.max_length = 10;
+  std::vector<SearchInput> inputs = inputs_of({{5, kEos}});
+  inputs[0].prefix = {7, 3};
+  for (const Hypothesis& drawn : search(model, inputs, settings_with(options)).front())
+    EXPECT_EQ(Tokens(drawn.tokens.begin(), drawn.tokens.begin() + 2), inputs[0].prefix);
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <ATen/ATen.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "base/random.h"
+#include "search/search.h"
+
+namespace lacuna {
+
+using Tokens = std::vector<TokenId>;
+/// What a toy model says after a source and the tokens so far: a logit for each token.
+using ToyTable = std::function<std::vector<float>(const Tokens& src, const Tokens& tokens)>;
+
+inline constexpr float kNever = -std::numeric_limits<float>::infinity();
+
+/// A cache that remembers every hypothesis' tokens; its alignment looks at the source token of the same position.
+class ToyCache : public DecoderCache {
+ public:
+  explicit ToyCache(const std::vector<Tokens>& sources) : sources_(sources), histories_(sources.size()) {
+    for (size_t s = 0; s < sources.size(); ++s) sentences_.push_back(static_cast<int32_t>(s));
+  }
+  int64_t num_hypotheses() const override { return static_cast<int64_t>(histories_.size()); }
+  void select(const std::vector<int32_t>& parents) override {
+    std::vector<Tokens> histories;
+    std::vector<int32_t> sentences;
+    for (const int32_t parent : parents) {
+      histories.push_back(histories_[static_cast<size_t>(parent)]);
+      sentences.push_back(sentences_[static_cast<size_t>(parent)]);
+    }
+    histories_ = std::move(histories);
+    sentences_ = std::move(sentences);
+  }
+  const std::vector<int32_t>& sentences() const override { return sentences_; }
+  void set_alignment_layer(int layer) override { is_aligned_ = layer >= 0; }
+  const std::vector<std::vector<float>>& alignment() const override { return alignment_; }
+
+  /// Takes the last tokens; the logits [N * V] of the next.
+  std::vector<float> step(const Tokens& tokens, const ToyTable& table) {
+    std::vector<float> logits;
+    alignment_.clear();
+    for (size_t i = 0; i < histories_.size(); ++i) {
+      const Tokens& src = sources_[static_cast<size_t>(sentences_[i])];
+      if (tokens[i] != kBos) histories_[i].push_back(tokens[i]);
+      const std::vector<float> row = table(src, histories_[i]);
+      logits.insert(logits.end(), row.begin(), row.end());
+      if (!is_aligned_) continue;
+      alignment_.emplace_back(src.size(), 0.0F)[std::min(histories_[i].size(), src.size() - 1)] = 1;
+    }
+    return logits;
+  }
+
+ private:
+  std::vector<Tokens> sources_, histories_;
+  std::vector<int32_t> sentences_;
+  std::vector<std::vector<float>> alignment_;
+  bool is_aligned_ = false;
+};
+
+/// A model that is a table.
+class ToyModel : public StepModel {
+ public:
+  ToyModel(int64_t vocab_size, ToyTable table, int64_t max_positions = 0)
+      : vocab_size_(vocab_size), table_(std::move(table)), max_positions_(max_positions) {}
+  std::unique_ptr<DecoderCache> start(const std::vector<Tokens>& sources) override { return std::make_unique<ToyCache>(sources); }
+  Logits step(const Tokens& tokens, DecoderCache& cache) override {
+    ++steps;
+    rows += cache.num_hypotheses();
+    const std::vector<float> logits = dynamic_cast<ToyCache&>(cache).step(tokens, table_);
+    return Logits(at::tensor(logits).view({-1, vocab_size_}));
+  }
+  int64_t vocab_size() const override { return vocab_size_; }
+  int64_t max_positions() const override { return max_positions_; }
+
+  int64_t steps = 0, rows = 0;  ///< that it was asked for
+
+ private:
+  int64_t vocab_size_;
+  ToyTable table_;
+  int64_t max_positions_;
+};
+
+/// Logits that look random and depend on the source and every token so far; eos grows likelier with the length.
+inline ToyTable random_table(int64_t vocab_size, uint64_t seed = 1) {
+  return [=](const Tokens& src, const Tokens& tokens) {
+    uint64_t key = seed;
+    for (const TokenId token : src) key = mix(key, static_cast<uint64_t>(token));
+    for (const TokenId token : tokens) key = mix(key, static_cast<uint64_t>(token) + 1000);
+    RandomStream random(key);
+    std::vector<float> logits;
+    for (int64_t v = 0; v < vocab_size; ++v) logits.push_back(static_cast<float>(4 * random.next_unit()));
+    logits[kEos] += 0.3F * static_cast<float>(tokens.size()) - 1;
+    return logits;
+  };
+}
+
+/// The same logits after every history.
+inline ToyTable constant_table(std::vector<float> logits) {
+  return [=](const Tokens&, const Tokens&) { return logits; };
+}
+
+/// After the tokens so far of `text`, its next token with probability near 1; all others alike.
+inline ToyTable says(const Tokens& text, int64_t vocab_size) {
+  return [=](const Tokens&, const Tokens& tokens) {
+    std::vector<float> logits(static_cast<size_t>(vocab_size), 0);
+    logits[static_cast<size_t>(tokens.size() < text.size() ? text[tokens.size()] : kEos)] = 10;
+    return logits;
+  };
+}
+
+inline SearchSettings settings_with(const TranslateOptions& options, Tokens blocked = {}) {
+  return {options, Constraints(options, std::move(blocked)), -1, 1};
+}
+
+inline TranslateOptions beam_of(int64_t beam_size, int64_t n_best = 1) {
+  TranslateOptions options;
+  options.beam_size = beam_size;
+  options.n_best = n_best;
+  return options;
+}
+
+inline std::vector<SearchInput> inputs_of(const std::vector<Tokens>& sources) {
+  std::vector<SearchInput> inputs;
+  for (const Tokens& src : sources) inputs.push_back({src, {}, static_cast<int64_t>(inputs.size())});
+  return inputs;
+}
+
+/// The tokens of the best translation of one source.
+inline Tokens best_of(StepModel& model, const TranslateOptions& options, const Tokens& src = {5, 6, kEos}, Tokens blocked = {}) {
+  return search(model, inputs_of({src}), settings_with(options, std::move(blocked))).front().front().tokens;
+}
+
+/// log-softmax of one row, in double.
+inline std::vector<double> log_softmax(const std::vector<float>& logits) {
+  double sum = 0;
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit));
+  std::vector<double> log_probs;
+  for (const float logit : logits) log_probs.push_back(logit - std::log(sum));
+  return log_probs;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,132 @@
+#include <numeric>
+
+#include "search/ensemble.h"
+#include "toy_model.h"
+
+namespace lacuna {
+namespace {
+
+constexpr int64_t kVocabulary = 31;
+
+std::shared_ptr<Transformer> small_transformer(uint64_t seed = 1) {
+  ModelOptions options;
+  options.d_model = 32;
+  options.num_heads = 4;
+  options.d_ff = 48;
+  options.encoder_layers = options.decoder_layers = 2;
+  auto model = std::make_shared<Transformer>(options, VocabularySizes{kVocabulary, kVocabulary, true}, seed);
+  model->eval();
+  return model;
+}
+
+std::vector<Tokens> sources_of_many_lengths(int count) {
+  RandomStream random(3);
+  std::vector<Tokens> sources;
+  for (int i = 0; i < count; ++i) {
+    Tokens src;
+    for (uint64_t n = 1 + random.next_below(20); n > 0; --n) src.push_back(static_cast<TokenId>(3 + random.next_below(kVocabulary - 3)));
+    src.push_back(kEos);
+    sources.push_back(src);
+  }
+  return sources;
+}
+
+/// Decodes anew from the first token at every step: what the cache must equal.
+class WithoutCache : public StepModel {
+ public:
+  explicit WithoutCache(std::shared_ptr<Transformer> model) : model_(std::move(model)) {}
+  std::unique_ptr<DecoderCache> start(const std::vector<Tokens>& sources) override { return std::make_unique<ToyCache>(sources); }
+  Logits step(const Tokens& tokens, DecoderCache& cache) override {
+    const ToyTable table = [this](const Tokens& src, const Tokens& so_far) {
+      std::vector<float> log_probs;
+      for (TokenId next = 0; next < kVocabulary; ++next) {
+        Tokens tgt = so_far;
+        tgt.push_back(next);
+        log_probs.push_back(model_->token_log_probs(ragged_tokens({src}, *model_), ragged_tokens({tgt}, *model_))[-1].item<float>());
+      }
+      return log_probs;
+    };
+    return Logits(at::tensor(dynamic_cast<ToyCache&>(cache).step(tokens, table)).view({-1, kVocabulary}));
+  }
+  int64_t vocab_size() const override { return kVocabulary; }
+  int64_t max_positions() const override { return 0; }
+
+ private:
+  std::shared_ptr<Transformer> model_;
+};
+
+TEST(TransformerSearch, BatchOfOneEqualsBatchOfSixtyFour) {
+  const at::NoGradGuard no_gradients;
+  TransformerStepModel model(small_transformer());
+  const auto inputs = inputs_of(sources_of_many_lengths(64));
+  TranslateOptions options = beam_of(4, 2);
+  options.max_length = 24;
+  const SearchResults together = search(model, inputs, settings_with(options));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const SearchResults alone = search(model, {inputs[i]}, settings_with(options));
+    for (size_t n = 0; n < 2; ++n) {
+      EXPECT_EQ(alone[0][n].tokens, together[i][n].tokens) << "sentence " << i;
+      EXPECT_EQ(alone[0][n].score, together[i][n].score) << "sentence " << i;  // bit for bit
+    }
+  }
+}
+
+TEST(TransformerSearch, CachedEqualsFullRecomputation) {
+  const at::NoGradGuard no_gradients;
+  const auto transformer = small_transformer();
+  TransformerStepModel cached(transformer);
+  WithoutCache uncached(transformer);
+  const auto inputs = inputs_of(sources_of_many_lengths(3));
+  TranslateOptions options = beam_of(3);
+  options.max_length = 8;
+  const SearchResults expected = search(uncached, inputs, settings_with(options));
+  const SearchResults found = search(cached, inputs, settings_with(options));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    EXPECT_EQ(found[i][0].tokens, expected[i][0].tokens);
+    EXPECT_NEAR(found[i][0].log_prob, expected[i][0].log_prob, 1e-4);
+  }
+}
+
+TEST(TransformerSearch, LogProbsAreThoseOfScoring) {
+  const at::NoGradGuard no_gradients;
+  const auto transformer = small_transformer();
+  TransformerStepModel model(transformer);
+  const auto inputs = inputs_of(sources_of_many_lengths(5));
+  for (const auto& found : {search(model, inputs, settings_with(beam_of(3)))[4][0]}) {
+    const Tensor scored =
+        transformer->token_log_probs(ragged_tokens({inputs[4].src}, *transformer), ragged_tokens({found.tokens}, *transformer));
+    for (int64_t t = 0; t < found.length(); ++t) EXPECT_NEAR(found.token_log_probs[static_cast<size_t>(t)], scored[t].item<float>(), 1e-4);
+  }
+}
+
+TEST(TransformerSearch, AlignmentRowsSumToOne) {
+  const at::NoGradGuard no_gradients;
+  TransformerStepModel model(small_transformer());
+  SearchSettings settings = settings_with(beam_of(2));
+  settings.alignment_layer = 1;
+  const auto inputs = inputs_of(sources_of_many_lengths(4));
+  const SearchResults results = search(model, inputs, settings);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    for (const AlignmentRow& row : results[i][0].alignment) {
+      ASSERT_EQ(row->size(), inputs[i].src.size());
+      EXPECT_NEAR(std::accumulate(row->begin(), row->end(), 0.0), 1, 1e-5);
+    }
+}
+
+TEST(TransformerSearch, EnsembleOfTwoDoesNotDependOnTheBatch) {
+  const at::NoGradGuard no_gradients;
+  Ensemble ensemble(
+      {std::make_shared<TransformerStepModel>(small_transformer(1)), std::make_shared<TransformerStepModel>(small_transformer(2))});
+  const auto inputs = inputs_of(sources_of_many_lengths(16));
+  TranslateOptions options = beam_of(3);
+  options.max_length = 16;
+  const SearchResults together = search(ensemble, inputs, settings_with(options));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const SearchResults alone = search(ensemble, {inputs[i]}, settings_with(options));
+    EXPECT_EQ(alone[0][0].tokens, together[i][0].tokens);
+    EXPECT_EQ(alone[0][0].score, together[i][0].score);
+  }
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,108 @@
+#include "search/translator.h"
+
+#include "toy_model.h"
+
+namespace lacuna {
+namespace {
+
+/// Letters a to j are tokens 3 to 12.
+Vocabularies letters() {
+  const VocabularyPtr vocabulary = token_list_from_bytes("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n", "letters");
+  return {vocabulary, vocabulary};
+}
+constexpr int64_t kVocabulary = 13;
+
+/// Copies its source.
+std::shared_ptr<ToyModel> copier(int64_t max_positions = 0) {
+  return std::make_shared<ToyModel>(
+      kVocabulary,
+      [](const Tokens& src, const Tokens& tokens) { return says(Tokens(src.begin(), src.end() - 1), kVocabulary)(src, tokens); },
+      max_positions);
+}
+
+std::vector<TranslationInput> lines_of(const std::vector<std::string>& texts) {
+  std::vector<TranslationInput> lines;
+  for (const std::string& text : texts) lines.push_back({text, "", static_cast<int64_t>(lines.size())});
+  return lines;
+}
+
+std::vector<std::string> best_texts(const std::vector<TranslatedLine>& lines) {
+  std::vector<std::string> texts;
+  for (const TranslatedLine& line : lines) texts.push_back(line.translations.front().text);
+  return texts;
+}
+
+TEST(Translator, GivesLinesInTheOrderOfTheInput) {
+  const std::vector<std::string> texts = {"a", "b c d e", "f", "g h", "i j a b c"};
+  EXPECT_EQ(best_texts(Translator(copier(), letters(), {beam_of(3)}).translate(lines_of(texts))), texts);
+}
+
+TEST(Translator, AnEmptyLineStaysEmpty) {
+  const auto model = copier();
+  EXPECT_EQ(best_texts(Translator(model, letters(), {beam_of(3)}).translate(lines_of({"", "a b", "", "  "}))),
+            (std::vector<std::string>{"", "a b", "", ""}));
+}
+
+TEST(Translator, AskedForNothingAsksNothingOfTheModel) {
+  const auto model = copier();
+  EXPECT_TRUE(Translator(model, letters(), {beam_of(3)}).translate({}).empty());
+  Translator(model, letters(), {beam_of(3)}).translate(lines_of({"", ""}));
+  EXPECT_EQ(model->steps, 0);
+}
+
+TEST(Translator, BatchSizeDoesNotChangeTranslations) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < 30; ++i) {
+    texts.emplace_back(1, static_cast<char>('a' + i % 10));
+    for (int n = 0; n < i % 6; ++n) texts.back() += std::string(" ") + static_cast<char>('a' + (i * 3 + n) % 10);
+  }
+  std::vector<std::vector<std::string>> found;
+  for (const int64_t batch_tokens : {1, 20, 1000}) {
+    TranslateOptions options = beam_of(3);
+    options.batch_tokens = batch_tokens;
+    const auto model = std::make_shared<ToyModel>(kVocabulary, random_table(kVocabulary));
+    found.push_back(best_texts(Translator(model, letters(), {options}).translate(lines_of(texts))));
+  }
+  EXPECT_EQ(found[0], found[1]);
+  EXPECT_EQ(found[0], found[2]);
+}
+
+TEST(Translator, GivesAllOfTheNBest) {
+  const auto lines = Translator(copier(), letters(), {beam_of(4, 3)}).translate(lines_of({"a b"}));
+  EXPECT_EQ(lines[0].translations.size(), 3u);
+}
+
+TEST(Translator, ALineBeyondThePositionsIsCutAndMarked) {
+  const auto lines = Translator(copier(4), letters(), {beam_of(2)}).translate(lines_of({"a b c d e", "a b c"}));
+  EXPECT_EQ(lines[0].translations.front().text, "a b c");
+  EXPECT_TRUE(lines[0].is_cropped);
+  EXPECT_FALSE(lines[1].is_cropped);
+}
+
+TEST(Translator, BeginsWithThePrefix) {
+  std::vector<TranslationInput> lines = lines_of({"a b c"});
+  lines[0].prefix = "j i";
+  EXPECT_EQ(Translator(copier(), letters(), {beam_of(2)}).translate(lines)[0].translations.front().text, "j i c");
+}
+
+TEST(Translator, LinksEachTargetWordToTheSourceWordItLookedAt) {
+  TranslatorSettings settings{beam_of(2), AlignmentLevel::kWord, 0, 1};
+  const auto lines = Translator(copier(), letters(), settings).translate(lines_of({"c a b"}));
+  EXPECT_EQ(lines[0].translations.front().alignment, (std::vector<std::pair<int32_t, int32_t>>{{0, 0}, {1, 1}, {2, 2}}));
+}
+
+TEST(Translator, LogProbIsTheSumOverTokensWithEos) {
+  const Translation best = Translator(copier(), letters(), {beam_of(2)}).translate(lines_of({"a b"}))[0].translations.front();
+  ASSERT_EQ(best.token_log_probs.size(), 3u);
+  EXPECT_NEAR(best.log_prob, best.token_log_probs[0] + best.token_log_probs[1] + best.token_log_probs[2], 1e-6);
+  EXPECT_NEAR(best.score, best.log_prob / 3, 1e-6);
+}
+
+TEST(TranslateLines, GivesTheBestTranslationOfEachLine) {
+  const auto model = copier();
+  const std::vector<std::string> texts = {"a b", "", "c"};
+  EXPECT_EQ(translate_lines(*model, letters(), texts, beam_of(3, 3)), texts);
+}
+
+}  // namespace
+}  // namespace lacuna
