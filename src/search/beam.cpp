@@ -129,13 +129,15 @@ Hypothesis Beams::continued(const Candidate& candidate, const std::vector<Alignm
 }
 
 bool Beams::is_done(const Sentence& sentence, const std::vector<Hypothesis>& live) const {
-  if (live.empty() || static_cast<int64_t>(sentence.finished.size()) >= settings_.options.beam_size) return true;
+  if (live.empty()) return true;
   const auto n_best = static_cast<size_t>(settings_.options.n_best);
-  if (sentence.finished.size() < n_best || settings_.options.repetition_penalty < 1) return false;
+  if (sentence.finished.size() < n_best) return false;
   std::vector<double> scores;
   for (const Hypothesis& hypothesis : sentence.finished) scores.push_back(hypothesis.score);
   std::nth_element(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(n_best - 1), scores.end(), std::greater<>());
-  return live.front().log_prob / length_penalty(settings_.options, sentence.limit) <= scores[n_best - 1];
+  const bool is_full = static_cast<int64_t>(sentence.finished.size()) >= settings_.options.beam_size;
+  const int64_t length = is_full ? live.front().length() : sentence.limit;
+  return live.front().log_prob / length_penalty(settings_.options, length) <= scores[n_best - 1];
 }
 
 std::vector<int32_t> Beams::extend(const std::vector<std::vector<Candidate>>& candidates,

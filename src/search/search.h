@@ -34,9 +34,11 @@ void require_number(float log_prob, TokenId token);
 SearchResults search(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings);
 
 /// Keeps the `beam_size` best unfinished hypotheses of each sentence. Candidates are taken best first (equal ones: the lower token, then
-/// the older beam): one that ends in eos is finished, others stay until the beam is full. A sentence is done when as many hypotheses as the
-/// beam is wide are finished, or when no live one can still come among the n_best: log-probabilities only fall, so log_prob /
-/// penalty(limit) bounds what it can reach.
+/// the older beam): one that ends in eos is finished, others stay until the beam is full.
+///
+/// A sentence is done when no live hypothesis can still come among its n_best: log-probabilities only fall, so log_prob / penalty(limit)
+/// bounds what one can reach. Once as many are finished as the beam is wide, a live one counts by its score so far, log_prob /
+/// penalty(length): unlikely early ends do not stop the search, and hopeful long ones go on.
 SearchResults beam_search(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings);
 
 /// Draws n_best translations of each sentence token by token: from all tokens, the k best, or the fewest that hold probability p; logits

@@ -90,6 +90,11 @@ TEST(BeamSearch, StopsWhenNoLiveHypothesisCanWin) {
   EXPECT_EQ(model.steps, 3);
 }
 
+TEST(BeamSearch, UnlikelyEarlyEndsDoNotStopTheSearch) {
+  ToyModel model(kVocabulary, says({4, 5, 6, 7, 8, 9}, kVocabulary));  // eos is the second best token at every step
+  EXPECT_EQ(best_of(model, beam_of(2)), (Tokens{4, 5, 6, 7, 8, 9, kEos}));
+}
+
 TEST(BeamSearch, AForcedEndIsMarked) {
   ToyModel model(kVocabulary, constant_table({0, 0, -9, 5, 0, 0, 0, 0, 0, 0, 0, 0}));
   TranslateOptions options = beam_of(2);

@@ -67,7 +67,7 @@ TEST(Sampling, TopKDrawsFromTheBestTokensOnly) {
 
 TEST(Sampling, TopPDrawsFromTheFewestThatHoldTheMass) {
   TranslateOptions options = drawing(Sampling::kTopP, 500);
-  options.sample_p = 0.7;  // of the allowed: 6 has 0.44, 5 has 0.27, 4 has 0.16
+  options.sample_p = 0.6;  // of the allowed tokens 6 has 0.42, 5 has 0.25
   const auto counts = first_tokens(kLogits, options);
   EXPECT_EQ(counts.size(), 2u);
   EXPECT_TRUE(counts.contains(6) && counts.contains(5));

@@ -92,11 +92,10 @@ TEST(TransformerSearch, LogProbsAreThoseOfScoring) {
   const auto transformer = small_transformer();
   TransformerStepModel model(transformer);
   const auto inputs = inputs_of(sources_of_many_lengths(5));
-  for (const auto& found : {search(model, inputs, settings_with(beam_of(3)))[4][0]}) {
-    const Tensor scored =
-        transformer->token_log_probs(ragged_tokens({inputs[4].src}, *transformer), ragged_tokens({found.tokens}, *transformer));
-    for (int64_t t = 0; t < found.length(); ++t) EXPECT_NEAR(found.token_log_probs[static_cast<size_t>(t)], scored[t].item<float>(), 1e-4);
-  }
+  const Hypothesis found = search(model, inputs, settings_with(beam_of(3)))[4][0];
+  const Tensor scored =
+      transformer->token_log_probs(ragged_tokens({inputs[4].src}, *transformer), ragged_tokens({found.tokens}, *transformer));
+  for (int64_t t = 0; t < found.length(); ++t) EXPECT_NEAR(found.token_log_probs[static_cast<size_t>(t)], scored[t].item<float>(), 1e-4);
 }
 
 TEST(TransformerSearch, AlignmentRowsSumToOne) {
