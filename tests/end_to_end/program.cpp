@@ -50,7 +50,9 @@ int Program::wait() {
 
 DigitsTest::DigitsTest() {
   const auto* const test = testing::UnitTest::GetInstance()->current_test_info();
-  folder_ = fs::temp_directory_path() / ("lacuna." + std::string(test->name()) + "." + std::to_string(getpid()));
+  std::string name = "lacuna.";
+  name.append(test->name()).append(".").append(std::to_string(getpid()));
+  folder_ = fs::temp_directory_path() / name;
   fs::remove_all(folder_);
   fs::create_directories(folder_);
   std::ofstream vocabulary(path("vocab.txt"));
