@@ -1,6 +1,8 @@
 #include "attention/norms/rms_function.h"
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace lacuna::norms {
 namespace {
@@ -108,8 +110,9 @@ variable_list backward_rows(const Tensor& context, const Tensor& gain, const Ten
 }
 
 struct GatedRmsFunction : torch::autograd::Function<GatedRmsFunction> {
-  static Tensor forward(AutogradContext* saved, const Tensor& context, const Tensor& gain, const Tensor& gate, double epsilon) {
-    const Tensor rows = context.contiguous();
+  static Tensor forward(AutogradContext* saved, const Tensor& context, const Tensor& gain, const std::optional<Tensor>& any_gate,
+                        double epsilon) {
+    const Tensor rows = context.contiguous(), gate = any_gate.value_or(Tensor());
     const Tensor open = gate.defined() ? at::sigmoid(gate * rows) : Tensor();
     saved->save_for_backward({rows, gain, gate, open});
     saved->saved_data["epsilon"] = epsilon;
@@ -131,7 +134,8 @@ bool is_fused(const Tensor& context) {
 }  // namespace
 
 Tensor gated_rms_norm(const Tensor& context, const Tensor& gain, const Tensor& gate, double epsilon) {
-  if (is_fused(context)) return GatedRmsFunction::apply(context, gain, gate, epsilon);
+  // autograd takes no undefined tensors, but optional ones
+  if (is_fused(context)) return GatedRmsFunction::apply(context, gain, gate.defined() ? std::optional(gate) : std::nullopt, epsilon);
   const Tensor normalised = context * (context.square().mean(-1, /*keepdim=*/true) + epsilon).rsqrt() * gain;
   return gate.defined() ? normalised * at::sigmoid(gate * context) : normalised;
 }
