@@ -25,7 +25,7 @@ TEST(ForbiddenDifferences, AreNoneForLengthFrequencyAndSearch) {
   now.train.keep_best = 10;
   now.threads = 2;
   now.translate.beam_size = 3;
-  now.data.test.push_back({.src = "a", .tgt = "b"});
+  now.data.test.push_back({.name = "", .src = "a", .tgt = "b"});
   EXPECT_TRUE(forbidden_differences(stored, now).empty());
 }
 
@@ -41,8 +41,8 @@ TEST(ForbiddenDifferences, NameModelAndLearning) {
 
 TEST(ForbiddenDifferences, FilesOfTheCorpusMayMoveButNotItsWeight) {
   Options stored, now;
-  stored.data.train.push_back({.src = "a", .tgt = "b"});
-  now.data.train.push_back({.src = "x/a", .tgt = "x/b"});
+  stored.data.train.push_back({.name = "", .src = "a", .tgt = "b"});
+  now.data.train.push_back({.name = "", .src = "x/a", .tgt = "x/b"});
   EXPECT_TRUE(forbidden_differences(stored, now).empty());
   now.data.train[0].weight = 2;
   EXPECT_EQ(forbidden_differences(stored, now).size(), 1u);
