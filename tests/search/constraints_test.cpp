@@ -91,8 +91,7 @@ TEST(Constraints, TokensWithoutProbabilityNeverCome) {
   ToyModel model(kVocabulary, constant_table({kNever, kNever, 0, 1, kNever, kNever, kNever, kNever, kNever}));
   TranslateOptions options = beam_of(8, 8);
   options.max_length = 3;
-  for (const Hypothesis& found : search(model, inputs_of({{5, kEos}}), settings_with(options)).front())
-    EXPECT_TRUE(std::isfinite(found.log_prob));
+  for (const Hypothesis& found : search_one(model, {5, kEos}, settings_with(options))) EXPECT_TRUE(std::isfinite(found.log_prob));
 }
 
 TEST(LengthLimit, IsTheLowestOfRatioOptionAndPositions) {

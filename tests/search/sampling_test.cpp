@@ -19,7 +19,7 @@ TranslateOptions drawing(Sampling sampling, int64_t draws) {
 std::map<TokenId, int> first_tokens(const std::vector<float>& logits, const TranslateOptions& options) {
   ToyModel model(kVocabulary, constant_table(logits));
   std::map<TokenId, int> counts;
-  for (const Hypothesis& drawn : search(model, inputs_of({{5, kEos}}), settings_with(options)).front()) ++counts[drawn.tokens.front()];
+  for (const Hypothesis& drawn : search_one(model, {5, kEos}, settings_with(options))) ++counts[drawn.tokens.front()];
   return counts;
 }
 
@@ -109,7 +109,7 @@ TEST(Sampling, DependsOnSeedSentenceAndDraw) {
 TEST(Sampling, BlockedTokensAreNotDrawn) {
   ToyModel model(kVocabulary, constant_table(kLogits));
   const auto settings = settings_with(drawing(Sampling::kFull, 300), {6, 5});
-  for (const Hypothesis& drawn : search(model, inputs_of({{5, kEos}}), settings).front()) {
+  for (const Hypothesis& drawn : search_one(model, {5, kEos}, settings)) {
     EXPECT_NE(drawn.tokens.front(), 6);
     EXPECT_NE(drawn.tokens.front(), 5);
   }
@@ -121,8 +121,8 @@ TEST(Sampling, BeginsWithThePrefix) {
   options.max_length = 10;
   std::vector<SearchInput> inputs = inputs_of({{5, kEos}});
   inputs[0].prefix = {7, 3};
-  for (const Hypothesis& drawn : search(model, inputs, settings_with(options)).front())
-    EXPECT_EQ(Tokens(drawn.tokens.begin(), drawn.tokens.begin() + 2), inputs[0].prefix);
+  const SearchResults results = search(model, inputs, settings_with(options));
+  for (const Hypothesis& drawn : results.front()) EXPECT_EQ(Tokens(drawn.tokens.begin(), drawn.tokens.begin() + 2), inputs[0].prefix);
 }
 
 }  // namespace

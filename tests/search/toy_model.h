@@ -130,6 +130,11 @@ inline std::vector<SearchInput> inputs_of(const std::vector<Tokens>& sources) {
   return inputs;
 }
 
+/// The translations of one source.
+inline std::vector<Hypothesis> search_one(StepModel& model, const Tokens& src, const SearchSettings& settings) {
+  return search(model, inputs_of({src}), settings).front();
+}
+
 /// The tokens of the best translation of one source.
 inline Tokens best_of(StepModel& model, const TranslateOptions& options, const Tokens& src = {5, 6, kEos}, Tokens blocked = {}) {
   return search(model, inputs_of({src}), settings_with(options, std::move(blocked))).front().front().tokens;
