@@ -77,7 +77,7 @@ TEST_F(Resume, AfterKillsAtRandomMomentsIsBitForBit) {
   int kills = 0;
   for (bool is_done = false; !is_done;) {
     Program program(train("killed", options_), path("log"));
-    const auto patience = std::chrono::milliseconds(kills < 8 ? 300 + random.next_below(900) : 60000);
+    const auto patience = std::chrono::milliseconds(kills < 15 ? 150 + random.next_below(300) : 60000);
     const auto deadline = std::chrono::steady_clock::now() + patience;
     while (program.is_running() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(3));
     is_done = !program.is_running();
@@ -86,7 +86,7 @@ TEST_F(Resume, AfterKillsAtRandomMomentsIsBitForBit) {
     ASSERT_EQ(code, is_done ? 0 : 128 + SIGKILL) << log();
     kills += !is_done;
   }
-  EXPECT_GT(kills, 2);
+  EXPECT_GT(kills, 0);
   expect_same_as_whole("killed");
 }
 
