@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""What `lacuna` says about a wrong command line or configuration, and how it ends: command_line_test.py PROGRAM"""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM = ""
+VERBS = ["train", "average", "translate", "score", "evaluate", "vocab", "check", "info", "bench"]
+
+
+class CommandLine(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def path(self, name):
+        return os.path.join(self.folder.name, name)
+
+    def config(self, text):
+        """A configuration file whose run folder, if anything made it, would be in this test's own folder."""
+        with open(self.path("c.yaml"), "w", encoding="utf-8") as file:
+            file.write(f"run: {self.path('run')}\n{text}")
+        return self.path("c.yaml")
+
+    def start(self, *arguments, **settings):
+        return subprocess.run([PROGRAM, *arguments], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60,
+                              check=False, **{"stdout": subprocess.PIPE, **settings})
+
+    def prints(self, *arguments):
+        ended = self.start(*arguments)
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        return ended.stdout
+
+    def refuses(self, *arguments, exit_code=2, speaker="lacuna"):
+        """The message with which the program refuses; it prints nothing on stdout and makes no run folder."""
+        ended = self.start(*arguments)
+        self.assertEqual((ended.returncode, ended.stdout), (exit_code, ""), ended.stderr)
+        self.assertFalse(os.path.exists(self.path("run")))
+        self.assertTrue(ended.stderr.startswith(f"{speaker}: error: "), ended.stderr)
+        self.assertEqual(ended.stderr.count("\n"), 1, ended.stderr)
+        return ended.stderr
+
+    def refuses_config(self, text, *overrides):
+        return self.refuses("train", "-c", self.config(text), *overrides, speaker="lacuna train")
+
+
+class Help(CommandLine):
+    def test_lists_every_verb(self):
+        text = self.prints("--help")
+        for verb in VERBS:
+            self.assertRegex(text, rf"(?m)^  {verb} ")
+
+    def test_of_each_verb_is_there(self):
+        for verb in VERBS[:-1]:
+            self.assertIn(f"lacuna {verb}", self.prints(verb, "--help"))
+        for what in ("train", "translate"):
+            self.assertIn(f"lacuna bench {what}", self.prints("bench", what, "--help"))
+
+    def test_of_options_is_there_wherever_a_configuration_is_read(self):
+        for words in (["train"], ["check"], ["bench", "train"]):
+            self.assertIn("model.d_model  (default 256; at least 1)", self.prints(*words, "--help-options"))
+
+
+class Version(CommandLine):
+    def test_is_one_line(self):
+        self.assertRegex(self.prints("--version"), r"^lacuna \d+\.\d+\.\d+ \(\w*\)\n$")
+
+    def test_info_says_what_was_built(self):
+        text = self.prints("info")
+        for fact in ("build ", "LibTorch ", "devices ", "instruction set ", "threads ", "SentencePiece "):
+            self.assertRegex(text, rf"(?m)^{fact} *\S")
+        self.assertEqual(self.prints("--build-info"), text)
+
+
+class WrongWords(CommandLine):
+    def test_no_verb(self):
+        self.assertIn("a verb is missing", self.refuses())
+
+    def test_an_unknown_verb_names_the_nearest(self):
+        message = self.refuses("trian")
+        self.assertIn('"trian" is not a verb; known verbs: train, average', message)
+        self.assertIn('Did you mean "train"?', message)
+
+    def test_a_missing_flag_is_named_with_the_help(self):
+        required = {"translate": "--model", "score": "--model", "average": "--output", "evaluate": "--ref", "vocab": "--input"}
+        for verb, flag in required.items():
+            self.assertIn(f"{flag} is required; see lacuna {verb} --help", self.refuses(verb, speaker=f"lacuna {verb}"))
+
+    def test_no_configuration(self):
+        for verb in ("train", "check"):
+            self.assertIn("-c FILE is missing", self.refuses(verb, speaker=f"lacuna {verb}"))
+
+    def test_a_number_that_is_none_names_what_was_expected(self):
+        for value in ("x", "-1", "1.5"):
+            message = self.refuses("train", f"--threads={value}", speaker="lacuna train")
+            self.assertIn(f'"{value}" is not a whole number of at least 0', message)
+
+    def test_a_word_that_belongs_to_nothing(self):
+        self.assertIn('"word" is not understood', self.refuses_config("", "word"))
+        self.assertIn("--seed: the value is missing", self.refuses_config("", "--seed"))
+
+    def test_an_unknown_thing_to_measure(self):
+        self.assertIn('"tarin" is not something to measure', self.refuses("bench", "tarin", speaker="lacuna bench"))
+
+    def test_a_model_that_is_not_there(self):
+        for verb in ("translate", "info"):
+            self.assertIn("does not exist", self.refuses(verb, "-m", self.path("none"), speaker=f"lacuna {verb}"))
+
+
+class WrongConfiguration(CommandLine):
+    def test_a_missing_file_and_a_folder(self):
+        message = self.refuses("train", "-c", self.path("none.yaml"), speaker="lacuna train")
+        self.assertIn("none.yaml: there is no such configuration file", message)
+        self.assertIn("is a folder", self.refuses("train", "-c", self.folder.name, speaker="lacuna train"))
+
+    def test_an_unknown_key_has_its_line_and_the_nearest_key(self):
+        message = self.refuses_config("model:\n  d_mode: 64\n")
+        self.assertIn("c.yaml:3: model.d_mode", message)
+        self.assertIn('Did you mean "d_model"?', message)
+
+    def test_a_key_that_is_there_twice_has_both_lines(self):
+        self.assertRegex(self.refuses_config("seed: 1\nseed: 2\n"), r"c\.yaml:3: .*twice, first in line 2")
+
+    def test_an_ill_typed_override_names_its_flag(self):
+        self.assertIn('command line (--train.lr): train.lr is "fast"; expected a number', self.refuses_config("", "--train.lr", "fast"))
+
+    def test_combinations_without_meaning(self):
+        self.assertIn("num_heads is 3; it must divide model.d_model", self.refuses_config("model: {d_model: 64, num_heads: 3}\n"))
+        self.assertIn("n_best is 9; at most translate.beam_size", self.refuses_config("translate: {n_best: 9, beam_size: 5}\n"))
+
+    def test_attention_is_checked_before_anything_is_written(self):
+        message = self.refuses_config("model:\n  attention: {cross: {type: topk, k: 0}}\n")
+        self.assertIn("c.yaml:3: model.attention.cross.k", message)
+        message = self.refuses_config("model: {attention: {cross: {type: softmax, pattern: {type: local, window: 4}}}}\n")
+        self.assertIn("c.yaml:2: model.attention.cross is a map; this pattern looks at the distance", message)
+        self.assertIn('Did you mean "sparsemax"?', self.refuses_config("model: {attention: sparsemx}\n"))
+
+    def test_a_variable_that_is_not_set_is_named(self):
+        self.assertIn("LACUNA_NOT_SET", self.refuses_config("data: {cache: '${LACUNA_NOT_SET}/x'}\n"))
+
+
+class DumpedConfiguration(CommandLine):
+    def test_reads_back_as_itself(self):
+        once = self.prints("train", "-c", self.config("model: {preset: tiny}\n"), "--train.lr", "1e-3", "--dump-config")
+        self.assertIn("d_model: 128", once)
+        with open(self.path("dumped.yaml"), "w", encoding="utf-8") as file:
+            file.write(once)
+        self.assertEqual(self.prints("train", "-c", self.path("dumped.yaml"), "--dump-config"), once)
+        self.assertFalse(os.path.exists(self.path("run")))
+
+    def test_is_printed_by_check_too(self):
+        self.assertIn("beam_size:", self.prints("check", "-c", self.config(""), "--dump-config"))
+
+    def test_takes_several_files_each_after_its_flag(self):
+        first = self.config("seed: 3\n")
+        with open(self.path("later.yaml"), "w", encoding="utf-8") as file:
+            file.write("seed: 4\n")
+        self.assertIn("\nseed: 4\n", self.prints("train", "-c", first, "-c", self.path("later.yaml"), "--dump-config"))
+
+
+class Output(CommandLine):
+    def test_that_nobody_reads_ends_quietly(self):
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        ended = self.start("train", "--help-options", stdout=write_end)
+        os.close(write_end)
+        self.assertEqual((ended.returncode, ended.stderr), (141, ""))
+
+    @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full here")
+    def test_on_a_full_disk_is_an_error(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            ended = self.start("train", "--help-options", stdout=full)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("stdout cannot be written", ended.stderr)
+
+
+if __name__ == "__main__":
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
