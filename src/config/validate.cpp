@@ -60,8 +60,6 @@ void validate_training(const TrainOptions& train, const DataOptions& data) {
   for (const std::string& part : train.reset)
     require(std::find(parts.begin(), parts.end(), part) != parts.end(),
             "train.reset holds \"" + part + "\"; known parts: " + join(parts) + did_you_mean(part, parts));
-  require(train.reset.empty() || !train.init_from.empty(),
-          "train.reset says what of train.init_from starts anew; train.init_from is missing");
 }
 
 void validate_translation(const TranslateOptions& translate) {

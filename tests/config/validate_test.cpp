@@ -42,7 +42,6 @@ INSTANTIATE_TEST_SUITE_P(
         Rule{"PatienceWithoutValidation", "train: {patience: 3}", "early stopping needs data.valid"},
         Rule{"BleuWithoutTranslation", "train: {valid_translate: false}", "set train.valid_translate: true, or train.metric: loss"},
         Rule{"UnknownReset", "train: {init_from: a, reset: [optimiser]}", "Did you mean \"optimizer\"?"},
-        Rule{"ResetOfNothing", "train: {reset: [lr]}", "train.init_from is missing"},
         Rule{"NBest", "translate: {n_best: 6, beam_size: 5}", "translate.n_best is 6; at most translate.beam_size, which is 5"},
         Rule{"Lengths", "translate: {min_length: 9, max_length: 8}", "at most translate.max_length, which is 8"}),
     [](const auto& parameter) { return parameter.param.name; });
