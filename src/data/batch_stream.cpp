@@ -15,7 +15,7 @@ constexpr size_t kBatchesAhead = 8;
 class BackgroundStream : public BatchStream {
  public:
   BackgroundStream(BatchPlan plan, DataPosition start)
-      : plan_(std::move(plan)), position_(start), maker_([this, start](std::stop_token stop) { make(stop, start); }) {}
+      : plan_(std::move(plan)), position_(start), maker_([this, start](const std::stop_token& stop) { make(stop, start); }) {}
 
   ~BackgroundStream() override {
     {

@@ -100,7 +100,9 @@ class CacheMaker {
  private:
   static std::vector<Pair> read_chunk(CorpusReader& reader) {
     std::vector<Pair> chunk;
-    for (Pair pair; chunk.size() < kChunk && reader.next(pair.src, pair.tgt);) {
+    while (chunk.size() < kChunk) {
+      Pair pair;
+      if (!reader.next(pair.src, pair.tgt)) break;
       pair.place = reader.src_place();
       chunk.push_back(std::move(pair));
     }

@@ -63,7 +63,7 @@ VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, co
   return load_sentencepiece(path.string());
 }
 
-Vocabularies same(VocabularyPtr vocabulary) {
+Vocabularies same(const VocabularyPtr& vocabulary) {
   return {vocabulary, vocabulary};
 }
 

@@ -1,3 +1,5 @@
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <sstream>
 #include <unordered_map>
@@ -18,11 +20,11 @@ class TokenList : public Vocabulary {
     std::string token;
     for (int64_t line = 1; std::getline(lines, token); ++line) {
       if (!token.empty() && token.back() == '\r') token.pop_back();
-      const std::string place = name + ":" + std::to_string(line);
+      const auto refuse = [&](const char* what) { throw DataError(fmt::format("{}:{}: \"{}\" {}", name, line, token, what)); };
       if (token.empty() || token.find_first_of(" \t") != std::string::npos)
-        throw DataError(place + ": \"" + token + "\" is not a token; expected one token a line, without spaces");
-      if (first_invalid_utf8(token)) throw DataError(place + ": is not UTF-8");
-      if (ids_.contains(token) && ids_[token] > kEos) throw DataError(place + ": \"" + token + "\" is there twice; keep one of them");
+        refuse("is not a token; expected one token a line, without spaces");
+      if (first_invalid_utf8(token)) throw DataError(fmt::format("{}:{}: is not UTF-8", name, line));
+      if (ids_.contains(token) && ids_[token] > kEos) refuse("is there twice; keep one of them");
       add(token);
     }
     if (tokens_.size() <= 3) throw DataError(name + ": holds no token; expected one token a line");

@@ -17,6 +17,7 @@ inline std::vector<int32_t> words_at(std::string_view line, const std::vector<in
   }
   word_of_byte[line.size()] = words > 0 ? words - 1 : 0;
   std::vector<int32_t> result;
+  result.reserve(size);
   for (const int32_t start : starts) result.push_back(word_of_byte[static_cast<size_t>(start)]);
   result.resize(size, words);
   return result;
