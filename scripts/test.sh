@@ -9,4 +9,4 @@ if [ "${1:-}" = --preset ]; then
 fi
 scripts/setup.sh --tests
 scripts/build.sh "$preset" all
-ctest --test-dir "build/$preset" --output-on-failure --no-tests=error "$@"
+ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel "$(nproc)" "$@"
