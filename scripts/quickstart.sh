@@ -32,7 +32,7 @@ for line in 1 2 3; do
 done
 cat <<END
 Go on:
-  echo 'Der alte Mann gibt dem Kind einen Apfel.' | $lacuna translate -m $run/averaged
+  echo 'Der Kollege hat um zehn Uhr das Kissen auf den Stuhl gestellt.' | $lacuna translate -m $run/averaged
   $lacuna info -m $run/averaged
   $lacuna train -c configs/bundled/rela.yaml        # another attention type
   $lacuna train -c configs/multi30k_de_en/small.yaml   # a real corpus: scripts/get_multi30k.sh brings it
