@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The whole road on the bundled corpus: set up, build, make the corpus, train, average, translate, score. About 12 minutes on two cores; no GPU.
+# The whole road on the bundled corpus: set up, build, make the corpus, train, average, translate, score. No GPU is needed.
 #
 #   scripts/quickstart.sh
 #
