@@ -43,7 +43,7 @@ def offences(root: pathlib.Path):
         if lines > MAX_LINES:
             yield f"{name}: {lines} lines, at most {MAX_LINES} read well: split it"
         if folder != "cli" and re.search(r"#\s*include\s+<torch/torch\.h>", text):
-            yield f"{name}: includes torch/torch.h itself; link lacuna_torch, which has it precompiled"
+            yield f"{name}: includes torch/torch.h; link lacuna_torch, which has what is needed precompiled (base/libtorch.h)"
         for included in INCLUDE.findall(text):
             if not (root / "src" / included).exists():
                 continue  # generated, or a system header

@@ -14,6 +14,7 @@
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
 #include "data/batch_stream.h"
+#include "kernels/bf16_product.h"
 #include "train/auto_batch.h"
 #include "train/transformer_loss.h"
 
@@ -73,6 +74,7 @@ TrainingRun::TrainingRun(Options options) : options_(std::move(options)) {
   if (options_.run.empty()) throw ConfigError("run is empty; expected the folder that training writes to: run: runs/mine");
   lock_ = std::make_unique<RunLock>(options_.run);
   prepare_run_folder(options_);
+  options_.train.precision = decided_precision(options_.train.precision, options_.device);  // `auto` counts for new runs only
   log_to_file((fs::path(options_.run) / "train.log").string());
   find_start();
   open_evaluation_sets();
@@ -117,7 +119,7 @@ void TrainingRun::choose_batch_tokens() {
   if (!options_.train.batch_tokens.value) {
     if (options_.device != "cpu")
       throw ConfigError("train.batch_tokens is auto, which measures the CPU's memory; give a number for " + options_.device);
-    const LossFunction loss = transformer_loss(model_, options_.train.label_smoothing, options_.device);
+    const LossFunction loss = transformer_loss(model_, options_.train, options_.device);
     const MemoryFit fit = fit_batch_to_memory(loss, *optimizer_, options_.data.max_length, model_->sizes());
     log_info("batch_tokens: auto: {} tokens ({:.1f} KiB each, {:.1f} GiB free)", fit.batch_tokens,
              static_cast<double>(fit.bytes_per_token) / 1024, static_cast<double>(fit.available) / (1 << 30));
@@ -147,7 +149,10 @@ void TrainingRun::write_configuration() const {
 
 void TrainingRun::describe() const {
   const TrainOptions& train = options_.train;
-  log_info("{}: {} parameters, {} threads, device {}", options_.run, optimizer_->num_parameters(), at::get_num_threads(), options_.device);
+  log_info("{}: {} parameters, {} threads, device {}, {}", options_.run, optimizer_->num_parameters(), at::get_num_threads(),
+           options_.device, train.precision == Precision::kBf16 ? "bf16" : "fp32");
+  if (train.precision == Precision::kBf16 && options_.device == "cpu" && !has_bf16_instructions())
+    log_warning("train.precision is bf16, and this processor has no instructions for it: fp32 is faster here");
   log_info("effective batch: {} tokens ({} a batch x {} batches an update)", *train.batch_tokens.value * train.update_freq,
            *train.batch_tokens.value, train.update_freq);
   log_info("an epoch: {} sentence pairs, {} source and {} target tokens", data_.summary.kept, data_.summary.src_tokens,
@@ -160,8 +165,8 @@ int TrainingRun::execute() {
   keeper_ = std::make_unique<CheckpointKeeper>(options_.run, options_.train, to_yaml(options_), data_.vocabularies, *optimizer_);
   const RunLength length = {options_.train.max_steps, options_.train.max_epochs, data_.summary.tgt_tokens};
   log_ = std::make_unique<TrainingLog>(options_.run, start_, length);
-  Trainer trainer(options_.train, options_.seed_value(), transformer_loss(model_, options_.train.label_smoothing, options_.device), *stream,
-                  *optimizer_, LearningRate(options_.train, options_.model.d_model), hooks(), start_);
+  Trainer trainer(options_.train, options_.seed_value(), transformer_loss(model_, options_.train, options_.device), *stream, *optimizer_,
+                  LearningRate(options_.train, options_.model.d_model), hooks(), start_);
   trainer_ = &trainer;
   keeper_->tidy();
   keeper_->require_disk_room();

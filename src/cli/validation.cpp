@@ -34,7 +34,7 @@ Validator::Validator(std::shared_ptr<Transformer> model, Vocabularies vocabulari
       vocabularies_(std::move(vocabularies)),
       options_(options),
       scorer_(std::move(scorer)),
-      loss_(transformer_loss(model_, options.train.label_smoothing, options.device)) {}
+      loss_(transformer_loss(model_, options.train, options.device)) {}
 
 std::optional<Evaluation> Validator::evaluate(const EvaluationSet& set, const TranslateOptions& search, bool translates) const {
   const Evaluating mode(*model_);

@@ -7,6 +7,7 @@
 #include <torch/version.h>
 
 #include "attention/core_run.h"
+#include "kernels/bf16_product.h"
 
 namespace lacuna {
 namespace {
@@ -30,10 +31,11 @@ std::string build_text() {
   const std::string devices = "CPU";
 #endif
   return fmt::format(
-      "{}\nbuild            {}, {} {}\nLibTorch         {} in {}\ndevices          {}\ninstruction set  {} (attention), {} (LibTorch)\n"
+      "{}\nbuild            {}, {} {}\nLibTorch         {} in {}\ndevices          {}\ninstruction set  {} (attention), {} "
+      "(LibTorch)\nbf16 products    {}\n"
       "threads          {}\nSentencePiece    {}",
       version_text(), LACUNA_BUILD_TYPE, LACUNA_COMPILER, __VERSION__, TORCH_VERSION, libtorch_path(), devices, name_of(attention_target()),
-      at::get_cpu_capability(), at::get_num_threads(), LACUNA_SENTENCEPIECE_VERSION);
+      at::get_cpu_capability(), has_bf16_instructions() ? "yes" : "no", at::get_num_threads(), LACUNA_SENTENCEPIECE_VERSION);
 }
 
 }  // namespace lacuna

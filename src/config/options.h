@@ -212,7 +212,8 @@ struct TrainOptions {
           "exponential moving average of the weights, used to validate, average and translate; 0 = off");
     visit("precision", self.precision,
           choices<Precision>({{"auto", Precision::kAuto}, {"fp32", Precision::kFp32}, {"bf16", Precision::kBf16}}),
-          "of matrix products in training");
+          "of the factors of matrix products in training (parameters and sums are fp32); auto = bf16 where the processor has instructions "
+          "for it");
     visit("max_steps", self.max_steps, at_least(0), "updates after which training ends; 0 = no limit");
     visit("max_epochs", self.max_epochs, at_least(0), "passes over the data after which training ends; 0 = no limit");
     visit("max_hours", self.max_hours, at_least(0), "hours of training after which it ends; 0 = no limit");

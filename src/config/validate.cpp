@@ -45,7 +45,6 @@ void validate_model(const ModelOptions& model, const DataOptions& data) {
 }
 
 void validate_training(const TrainOptions& train, const DataOptions& data) {
-  require(train.precision != Precision::kBf16, "train.precision is \"bf16\"; training in bf16 is not there yet: use fp32 or auto");
   const bool decays = train.schedule == Schedule::kLinear || train.schedule == Schedule::kCosine;
   require(!decays || train.decay_steps > 0 || train.max_steps > 0,
           "train.schedule falls until train.decay_steps or train.max_steps; set one of them");

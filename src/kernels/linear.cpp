@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "kernels/bf16_product.h"
 #include "kernels/row_tensors.h"
 
 namespace lacuna {
@@ -52,6 +53,30 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
   }
 };
 
+/// Keeps the rounded factors for the backward pass: half the memory, and nothing is rounded twice.
+class Bf16LinearFunction : public torch::autograd::Function<Bf16LinearFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias) {
+    const Tensor rounded_x = rounded_to_bf16(x), rounded_weight = rounded_to_bf16(weight);
+    context->save_for_backward({rounded_x, rounded_weight});
+    context->saved_data["has_bias"] = bias.has_value();
+    const Tensor result = at::empty({x.size(0), weight.size(0)}, x.options());
+    if (bias) result.copy_(bias->expand_as(result));
+    bf16_product(result, rounded_x, rounded_weight.t(), /*add=*/bias.has_value());
+    return result;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list kept = context->get_saved_variables();
+    const Tensor &x = kept[0], &weight = kept[1], gradient = gradients[0].contiguous(), rounded = rounded_to_bf16(gradient);
+    Tensor dx, dw, db;
+    if (context->needs_input_grad(0)) bf16_product(dx = at::empty(x.sizes(), gradient.options()), rounded, weight);
+    if (context->needs_input_grad(1)) bf16_product(dw = at::empty(weight.sizes(), gradient.options()), rounded.t(), x);
+    if (context->saved_data["has_bias"].toBool()) db = gradient.sum(0);
+    return {dx, dw, db};
+  }
+};
+
 }  // namespace
 
 MatmulBackend matmul_backend() {
@@ -87,7 +112,8 @@ void add_product_of_transposed(Tensor& to, const Tensor& a, const Tensor& b) {
   }
 }
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool in_bf16) {
+  if (in_bf16 && x.scalar_type() == at::kFloat) return Bf16LinearFunction::apply(x, weight, optional_of(bias));
   if (!at::GradMode::is_enabled()) return product_with_transposed(x, weight, bias);
   return LinearFunction::apply(x, weight, optional_of(bias));
 }

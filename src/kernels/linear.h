@@ -24,7 +24,8 @@ Tensor product_of_transposed(const Tensor& a, const Tensor& b);
 /// to [M, N] += a [K, M]^T x b [K, N]
 void add_product_of_transposed(Tensor& to, const Tensor& a, const Tensor& b);
 
-/// x [T, K] x weight [N, K]^T + bias [N] -> [T, N], with gradients. `bias` may be undefined.
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias);
+/// x [T, K] x weight [N, K]^T + bias [N] -> [T, N], with gradients. `bias` may be undefined. With `in_bf16` the factors of the three
+/// products (this one and its gradients') are rounded to bf16, if they are float; results and sums are float.
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool in_bf16 = false);
 
 }  // namespace lacuna

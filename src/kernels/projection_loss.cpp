@@ -1,5 +1,6 @@
 #include "kernels/projection_loss.h"
 
+#include "kernels/bf16_product.h"
 #include "kernels/linear.h"
 #include "kernels/reference.h"
 #include "kernels/row_tensors.h"
@@ -16,7 +17,42 @@ struct Pass {
   Tensor hidden_gradient, weight_gradient;
 };
 
-Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, bool wants_gradient) {
+/// The three products of a chunk of rows: logits, and what their gradient does to hidden rows and weight.
+class ChunkProducts {
+ public:
+  ChunkProducts(const Tensor& hidden, const Tensor& weight, bool in_bf16)
+      : in_bf16_(in_bf16 && hidden.scalar_type() == at::kFloat),
+        hidden_(in_bf16_ ? rounded_to_bf16(hidden) : hidden),
+        weight_(in_bf16_ ? rounded_to_bf16(weight) : weight) {}
+
+  /// (rows, D) x (D, V)
+  Tensor logits(int64_t begin, int64_t rows) const {
+    const Tensor chunk = hidden_.narrow(0, begin, rows);
+    if (!in_bf16_) return product_with_transposed(chunk, weight_, {});
+    Tensor logits = at::empty({rows, weight_.size(0)}, at::kFloat);
+    bf16_product(logits, chunk, weight_.t());
+    return logits;
+  }
+
+  /// hidden_gradient (rows, D) = gradient (rows, V) x (V, D); weight_gradient (V, D) += gradient^T x (rows, D).
+  void propagate(const Tensor& gradient, int64_t begin, Tensor hidden_gradient, Tensor& weight_gradient) const {
+    const Tensor chunk = hidden_.narrow(0, begin, gradient.size(0));
+    if (in_bf16_) {
+      const Tensor rounded = rounded_to_bf16(gradient);
+      bf16_product(hidden_gradient, rounded, weight_);
+      bf16_product(weight_gradient, rounded.t(), chunk, /*add=*/true);
+    } else {
+      hidden_gradient.copy_(product(gradient, weight_));
+      add_product_of_transposed(weight_gradient, gradient, chunk);
+    }
+  }
+
+ private:
+  bool in_bf16_;
+  Tensor hidden_, weight_;
+};
+
+Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, bool in_bf16, bool wants_gradient) {
   const int64_t tokens = hidden.size(0);
   Pass pass;
   pass.loss = at::empty({tokens}, at::kDouble);
@@ -26,10 +62,10 @@ Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& target
     pass.hidden_gradient = at::empty_like(hidden);
     pass.weight_gradient = at::zeros_like(weight);
   }
+  const ChunkProducts products(hidden, weight, in_bf16);
   for (int64_t begin = 0; begin < tokens; begin += kLossRows) {
     const int64_t rows = std::min(kLossRows, tokens - begin);
-    const Tensor chunk = hidden.narrow(0, begin, rows);
-    const Tensor logits = product_with_transposed(chunk, weight, {});  // (rows, D) x (D, V)
+    const Tensor logits = products.logits(begin, rows);
     with_scalar_of(hidden, [&](auto t) {
       using T = decltype(t);
       const LossRows<T> args = {.vocab_size = weight.size(0),
@@ -42,9 +78,7 @@ Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& target
                                 .correct = mutable_data_of<int64_t>(pass.correct) + begin};
       for_rows(row_kernels<T>().smoothed_loss, args, rows);
     });
-    if (!wants_gradient) continue;
-    pass.hidden_gradient.narrow(0, begin, rows).copy_(product(logits, weight));  // (rows, V) x (V, D)
-    add_product_of_transposed(pass.weight_gradient, logits, chunk);              // (V, rows) x (rows, D)
+    if (wants_gradient) products.propagate(logits, begin, pass.hidden_gradient.narrow(0, begin, rows), pass.weight_gradient);
   }
   return pass;
 }
@@ -52,8 +86,8 @@ Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& target
 class ProjectionLossFunction : public torch::autograd::Function<ProjectionLossFunction> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& hidden, const Tensor& weight, const Tensor& targets,
-                               double smoothing) {
-    const Pass pass = whole_pass(hidden, weight, targets, smoothing, true);
+                               double smoothing, bool in_bf16) {
+    const Pass pass = whole_pass(hidden, weight, targets, smoothing, in_bf16, true);
     context->saved_data["hidden"] = pass.hidden_gradient;
     context->saved_data["weight"] = pass.weight_gradient;
     const Tensor nll = pass.nll.sum(), correct = pass.correct.sum();
@@ -63,20 +97,21 @@ class ProjectionLossFunction : public torch::autograd::Function<ProjectionLossFu
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const double factor = gradients[0].item<double>();
-    return {context->saved_data["hidden"].toTensor() * factor, context->saved_data["weight"].toTensor() * factor, Tensor(), Tensor()};
+    return {context->saved_data["hidden"].toTensor() * factor, context->saved_data["weight"].toTensor() * factor, Tensor(), Tensor(),
+            Tensor()};
   }
 };
 
 }  // namespace
 
-ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing) {
+ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, bool in_bf16) {
   if (!has_row_kernels(hidden)) return reference::projection_loss(hidden, weight, targets, smoothing);
   const Tensor x = hidden.contiguous(), y = targets.contiguous();
   if (!at::GradMode::is_enabled()) {
-    const Pass pass = whole_pass(x, weight, y, smoothing, false);
+    const Pass pass = whole_pass(x, weight, y, smoothing, in_bf16, false);
     return {pass.loss.sum(), pass.nll.sum(), pass.correct.sum()};
   }
-  const variable_list sums = ProjectionLossFunction::apply(x, weight, y, smoothing);
+  const variable_list sums = ProjectionLossFunction::apply(x, weight, y, smoothing, in_bf16);
   return {sums[0], sums[1], sums[2]};
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// How the kernels' tensors reach the row loops. Included by sources that have torch/torch.h precompiled.
+// How the kernels' tensors reach the row loops. Included by sources that have base/libtorch.h precompiled.
 
 #include "kernels/dropout.h"
 #include "kernels/row_kernels.h"

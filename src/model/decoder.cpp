@@ -20,10 +20,10 @@ DecoderLayer::DecoderLayer(const ModelOptions& options, const AttentionPlan& att
 
 Decoder::Decoder(const ModelOptions& options, const AttentionPlan& attention, const ParameterPath& path)
     : norm_place_(options.norm), dropout_(options.dropout) {
-  const auto list = register_module("layers", std::make_shared<torch::nn::ModuleListImpl>());
+  const auto list = register_module("layers", std::make_shared<torch::nn::Module>());
   for (int i = 0; i < options.decoder_layers; ++i) {
     const auto layer = std::make_shared<DecoderLayer>(options, attention, i, path / "layers" / std::to_string(i));
-    list->push_back(layer);
+    list->register_module(std::to_string(i), layer);
     layers_.push_back(layer);
     norms_.insert(norms_.end(), {layer->self_attention_norm, layer->cross_attention_norm, layer->feed_forward_norm});
   }
@@ -36,7 +36,7 @@ Ragged Decoder::forward(const Ragged& embedded, const Ragged& memory, const Forw
   for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
     DecoderLayer& layer = *layers_[static_cast<size_t>(i)];
     stream.add(layer.self_attention->forward(stream.values(), context), {Stack::kDecoder, i, DropoutPlace::kSelfAttention});
-    const Tensor keys_values = layer.cross_attention->keys_values(memory.values);
+    const Tensor keys_values = layer.cross_attention->keys_values(memory.values, context);
     stream.add(layer.cross_attention->forward(stream.values(), keys_values, keys, context),
                {Stack::kDecoder, i, DropoutPlace::kCrossAttention});
     stream.add(layer.feed_forward->forward(stream.values(), context), {Stack::kDecoder, i, DropoutPlace::kFeedForward});
@@ -46,7 +46,7 @@ Ragged Decoder::forward(const Ragged& embedded, const Ragged& memory, const Forw
 
 std::unique_ptr<SlotCache> Decoder::start(const Ragged& memory) {
   std::vector<Tensor> keys_values;
-  for (const auto& layer : layers_) keys_values.push_back(layer->cross_attention->keys_values(memory.values));
+  for (const auto& layer : layers_) keys_values.push_back(layer->cross_attention->keys_values(memory.values, {}));
   return std::make_unique<SlotCache>(memory.shape, std::move(keys_values));
 }
 

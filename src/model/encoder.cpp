@@ -17,11 +17,11 @@ EncoderLayer::EncoderLayer(const ModelOptions& options, const AttentionChoice& c
 
 Encoder::Encoder(const ModelOptions& options, const AttentionPlan& attention, const ParameterPath& path)
     : norm_place_(options.norm), dropout_(options.dropout) {
-  const auto list = register_module("layers", std::make_shared<torch::nn::ModuleListImpl>());
+  const auto list = register_module("layers", std::make_shared<torch::nn::Module>());
   for (int i = 0; i < options.encoder_layers; ++i) {
     const auto layer =
         std::make_shared<EncoderLayer>(options, attention.encoder_self[static_cast<size_t>(i)], i, path / "layers" / std::to_string(i));
-    list->push_back(layer);
+    list->register_module(std::to_string(i), layer);
     layers_.push_back(layer);
     norms_.insert(norms_.end(), {layer->self_attention_norm, layer->feed_forward_norm});
   }

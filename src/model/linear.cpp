@@ -27,10 +27,10 @@ Linear::Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, int64
     : weight_(register_parameter("weight", stacked_xavier_uniform(blocks, outputs / blocks, inputs, path / "weight"))),
       bias_(register_parameter("bias", at::zeros({outputs}, at::kFloat))) {}
 
-Tensor Linear::forward(const Tensor& x) {
+Tensor Linear::forward(const Tensor& x, const ForwardContext& context) {
   if (!at::GradMode::is_enabled()) return packed_.multiply(x, weight_, bias_);
   packed_.drop();
-  return lacuna::linear(x, weight_, bias_);
+  return lacuna::linear(x, weight_, bias_, context.in_bf16);
 }
 
 }  // namespace lacuna

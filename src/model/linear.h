@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 
+#include "base/forward_context.h"
 #include "kernels/packed_weight.h"
 #include "model/parameter_path.h"
 
@@ -33,7 +34,7 @@ class Linear : public torch::nn::Module {
  public:
   /// The weight is `blocks` matrices on top of each other, each initialised on its own (queries, keys and values in one product).
   Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, int64_t blocks = 1);
-  Tensor forward(const Tensor& x);
+  Tensor forward(const Tensor& x, const ForwardContext& context);
   void drop_packed() { packed_.drop(); }
 
  private:

@@ -29,7 +29,7 @@ AttentionCall MultiHeadAttention::new_call() const {
 
 Tensor MultiHeadAttention::output_of(const AttentionCall& call, const ForwardContext& context) {
   const Tensor heads = attention(call, context).view({call.q.size(0), d_model_});  // (Tq, H, d) -> (Tq, D)
-  return output_->forward(norm_->forward(heads));
+  return output_->forward(norm_->forward(heads), context);
 }
 
 SelfAttention::SelfAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path)
@@ -38,7 +38,7 @@ SelfAttention::SelfAttention(const ModelOptions& options, const AttentionPlace& 
       qkv_(register_module("qkv", std::make_shared<Linear>(d_model_, 3 * d_model_, path / "qkv", 3))) {}
 
 Tensor SelfAttention::forward(const Ragged& x, const ForwardContext& context) {
-  const std::vector<Tensor> qkv = heads_of(qkv_->forward(x.values), 3);
+  const std::vector<Tensor> qkv = heads_of(qkv_->forward(x.values, context), 3);
   AttentionCall call = new_call();
   call.q = qkv[0];
   call.k = qkv[1];
@@ -50,7 +50,7 @@ Tensor SelfAttention::forward(const Ragged& x, const ForwardContext& context) {
 }
 
 Tensor SelfAttention::step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const ForwardContext& context) {
-  const Tensor qkv = qkv_->forward(x).view({x.size(0), 3, num_heads_, d_model_ / num_heads_});
+  const Tensor qkv = qkv_->forward(x, context).view({x.size(0), 3, num_heads_, d_model_ / num_heads_});
   buffer.keys_values.index_copy_(0, keys.new_slots, qkv.narrow(1, 1, 2));
   AttentionCall call = new_call();
   call.q = qkv.select(1, 0);
@@ -68,15 +68,15 @@ CrossAttention::CrossAttention(const ModelOptions& options, const AttentionPlace
       query_(register_module("query", std::make_shared<Linear>(d_model_, d_model_, path / "query"))),
       key_value_(register_module("key_value", std::make_shared<Linear>(d_model_, 2 * d_model_, path / "key_value", 2))) {}
 
-Tensor CrossAttention::keys_values(const Tensor& memory) {
-  return key_value_->forward(memory);
+Tensor CrossAttention::keys_values(const Tensor& memory, const ForwardContext& context) {
+  return key_value_->forward(memory, context);
 }
 
 Tensor CrossAttention::forward(const Ragged& x, const Tensor& keys_values, const std::shared_ptr<const KeyRange>& keys,
                                const ForwardContext& context) {
   const std::vector<Tensor> memory = heads_of(keys_values, 2);
   AttentionCall call = new_call();
-  call.q = heads_of(query_->forward(x.values), 1)[0];
+  call.q = heads_of(query_->forward(x.values, context), 1)[0];
   call.k = memory[0];
   call.v = memory[1];
   call.queries = x.shape;

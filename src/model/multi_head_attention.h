@@ -73,7 +73,7 @@ class CrossAttention : public MultiHeadAttention {
  public:
   CrossAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path);
   /// memory (Ts, D) -> keys and values (Ts, 2D), for any number of `forward`s.
-  Tensor keys_values(const Tensor& memory);
+  Tensor keys_values(const Tensor& memory, const ForwardContext& context);
   /// x (Tq, D) -> (Tq, D). `keys` says which rows of `keys_values` each sentence of x sees.
   Tensor forward(const Ragged& x, const Tensor& keys_values, const std::shared_ptr<const KeyRange>& keys, const ForwardContext& context);
 

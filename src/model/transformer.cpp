@@ -84,7 +84,7 @@ Transformer::Transformer(const ModelOptions& options, const VocabularySizes& siz
 LossSums Transformer::loss(const Ragged& src, const Ragged& tgt, double label_smoothing, const ForwardContext& context) {
   if (at::GradMode::is_enabled()) parts_->output->drop_packed();  // it may be about to change
   const Ragged hidden = decode(encode(src, context), tgt, context);
-  const ProjectionLoss sums = projection_loss(hidden.values, parts_->output->weight(), tgt.values, label_smoothing);
+  const ProjectionLoss sums = projection_loss(hidden.values, parts_->output->weight(), tgt.values, label_smoothing, context.in_bf16);
   return {sums.loss, sums.nll, sums.correct, tgt.shape->num_tokens()};
 }
 

@@ -46,7 +46,7 @@ class EnsembleCache : public DecoderCache {
 Tensor log_mean_exp(const std::vector<Tensor>& members) {
   std::vector<const float*> inputs;
   for (const Tensor& member : members) inputs.push_back(member.const_data_ptr<float>());
-  Tensor mean = torch::empty_like(members.front());
+  Tensor mean = at::empty_like(members.front());
   float* const output = mean.data_ptr<float>();
   const float log_count = std::log(static_cast<float>(members.size()));
   at::parallel_for(0, mean.numel(), 4096, [&](int64_t begin, int64_t end) {

@@ -10,7 +10,7 @@ Ragged ragged_tokens(const std::vector<std::vector<TokenId>>& sentences, const T
     tokens.insert(tokens.end(), sentence.begin(), sentence.end());
   }
   const auto device = model.parameters().front().device();
-  return {torch::tensor(tokens, torch::kInt64).to(device), std::make_shared<const RaggedShape>(RaggedShape::of_lengths(lengths))};
+  return {at::tensor(tokens, at::kLong).to(device), std::make_shared<const RaggedShape>(RaggedShape::of_lengths(lengths))};
 }
 
 std::unique_ptr<DecoderCache> TransformerStepModel::start(const std::vector<std::vector<TokenId>>& sources) {

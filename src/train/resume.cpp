@@ -94,6 +94,7 @@ void prepare_run_folder(Options& options) {
   const Options stored = options_from_yaml(read_file(config), config.string());
   Options now = options;
   if (!now.train.batch_tokens.value) now.train.batch_tokens = stored.train.batch_tokens;
+  if (now.train.precision == Precision::kAuto) now.train.precision = stored.train.precision;
   const std::vector<ConfigDifference> found = forbidden_differences(stored, now);
   if (found.empty()) {
     options = now;

@@ -25,7 +25,7 @@ std::vector<ConfigDifference> forbidden_differences(const Options& stored, const
 
 /// Makes the run folder ready: a new one is made; one that holds a run of this configuration stays as it is; one of another configuration
 /// is emptied of that run if train.overwrite says so, and is a ConfigError naming the keys that differ otherwise.
-/// `options.train.batch_tokens` that is `auto` becomes the number chosen when the run was new.
+/// `options.train.batch_tokens` and `precision` that are `auto` become what was chosen when the run was new.
 void prepare_run_folder(Options& options);
 
 /// The newest checkpoint of a run, to go on from; nothing if it has none. Throws CheckpointError if it is damaged.

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "kernels/bf16_product.h"
+
 namespace lacuna {
 namespace {
 
@@ -12,9 +14,17 @@ Ragged ragged(const std::vector<TokenId>& tokens, const RaggedShapePtr& shape, c
 
 }  // namespace
 
-LossFunction transformer_loss(std::shared_ptr<Transformer> model, double label_smoothing, const std::string& device) {
-  return [model = std::move(model), label_smoothing, where = at::Device(device)](const Batch& batch, const ForwardContext& context) {
-    return model->loss(ragged(batch.src, batch.src_shape, where), ragged(batch.tgt, batch.tgt_shape, where), label_smoothing, context);
+Precision decided_precision(Precision wanted, const std::string& device) {
+  if (wanted != Precision::kAuto) return wanted;
+  return at::Device(device).is_cpu() && has_bf16_instructions() ? Precision::kBf16 : Precision::kFp32;
+}
+
+LossFunction transformer_loss(std::shared_ptr<Transformer> model, const TrainOptions& options, const std::string& device) {
+  const bool in_bf16 = decided_precision(options.precision, device) == Precision::kBf16;
+  return [model = std::move(model), smoothing = options.label_smoothing, in_bf16, where = at::Device(device)](const Batch& batch,
+                                                                                                              ForwardContext context) {
+    context.in_bf16 = in_bf16 && context.training;
+    return model->loss(ragged(batch.src, batch.src_shape, where), ragged(batch.tgt, batch.tgt_shape, where), smoothing, context);
   };
 }
 

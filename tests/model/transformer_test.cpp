@@ -1,5 +1,7 @@
 #include "model/transformer.h"
 
+#include <torch/optim/adam.h>
+
 #include "small_model.h"
 
 namespace lacuna {

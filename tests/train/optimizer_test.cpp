@@ -1,6 +1,8 @@
 #include "train/optimizer.h"
 
 #include <gmock/gmock.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
 
 #include <cmath>
 

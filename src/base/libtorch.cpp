@@ -1,0 +1,1 @@
+// Nothing but the precompiled base/libtorch.h: the other libraries reuse it.

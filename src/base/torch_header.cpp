@@ -1,1 +1,0 @@
-// Nothing but the precompiled torch/torch.h: the other libraries reuse it.

@@ -1,0 +1,56 @@
+#include "kernels/bf16_product.h"
+
+#include <ATen/record_function.h>
+#include <dlfcn.h>
+
+#include "base/error.h"
+
+namespace lacuna {
+namespace {
+
+/// MKL's product of bf16 matrices with a result of float: MKL is a part of most LibTorches, and not declared by its headers.
+using Gemm = void (*)(int layout, int transpose_a, int transpose_b, int m, int n, int k, float alpha, const void* a, int lda, const void* b,
+                      int ldb, float beta, float* c, int ldc);
+constexpr int kRowMajor = 101, kNotTransposed = 111, kTransposed = 112;
+
+/// Null where MKL is not, and on processors of AMD, where it does not use the bf16 instructions.
+Gemm mkl_gemm() {
+  static const auto gemm = __builtin_cpu_is("amd") ? nullptr : reinterpret_cast<Gemm>(dlsym(RTLD_DEFAULT, "cblas_gemm_bf16bf16f32"));
+  return gemm;
+}
+
+/// A matrix as BLAS takes it: by rows, or as the transpose of one by rows.
+struct Layout {
+  explicit Layout(const Tensor& matrix) {
+    const bool by_rows = matrix.stride(1) == 1 || matrix.size(1) == 1;
+    if (!by_rows && matrix.stride(0) != 1 && matrix.size(0) != 1) throw ShapeError("bf16_product: neither rows nor columns are contiguous");
+    transpose = by_rows ? kNotTransposed : kTransposed;
+    leading = static_cast<int>(std::max(matrix.stride(by_rows ? 0 : 1), matrix.size(by_rows ? 1 : 0)));
+  }
+  int transpose, leading;
+};
+
+}  // namespace
+
+bool has_bf16_instructions() {
+  return __builtin_cpu_supports("avx512bf16");
+}
+
+Tensor rounded_to_bf16(const Tensor& values) {
+  return values.to(at::kBFloat16);
+}
+
+void bf16_product(const Tensor& result, const Tensor& a, const Tensor& b, bool add) {
+  RECORD_FUNCTION("lacuna::bf16_product", std::vector<c10::IValue>());
+  if (!result.is_cpu() || mkl_gemm() == nullptr || a.numel() == 0) {
+    if (!add) result.zero_();
+    if (a.numel() > 0) result.add_(at::mm(a, b));
+    return;
+  }
+  const Layout left(a), right(b);
+  mkl_gemm()(kRowMajor, left.transpose, right.transpose, static_cast<int>(a.size(0)), static_cast<int>(b.size(1)),
+             static_cast<int>(a.size(1)), 1, a.const_data_ptr(), left.leading, b.const_data_ptr(), right.leading, add ? 1 : 0,
+             result.mutable_data_ptr<float>(), static_cast<int>(result.stride(0)));
+}
+
+}  // namespace lacuna
