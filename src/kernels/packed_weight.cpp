@@ -1,5 +1,7 @@
 #include "kernels/packed_weight.h"
 
+#include <ATen/record_function.h>
+
 #include "kernels/row_tensors.h"
 
 namespace lacuna {
@@ -22,6 +24,7 @@ PackedWeight::PackedWeight(const Tensor& weight) : columns_(weight.size(0)), dep
 
 Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias) const {
   if (weight_.defined()) return at::linear(x, weight_, optional_of(bias));
+  RECORD_FUNCTION("lacuna::packed_product", std::vector<c10::IValue>());
   const Tensor rows = x.contiguous(), result = at::empty({x.size(0), columns_}, x.options());
   const PackedProduct args = {depth_,
                               columns_,
