@@ -11,7 +11,7 @@
 #include "cli/output.h"
 #include "cli/verb.h"
 #include "data/corpus_reader.h"
-#include "search/step_model.h"
+#include "model/ragged_of.h"
 
 namespace lacuna {
 namespace {
@@ -39,7 +39,7 @@ void score_batch(Transformer& model, std::vector<ScoredPair*> pairs) {
     targets.push_back(pair->tgt);
   }
   const Tensor log_probs =
-      model.token_log_probs(ragged_tokens(sources, model), ragged_tokens(targets, model)).to(at::kCPU, at::kFloat).contiguous();
+      model.token_log_probs(ragged_of(sources, model.device()), ragged_of(targets, model.device())).to(at::kCPU, at::kFloat).contiguous();
   const float* next = log_probs.const_data_ptr<float>();
   for (ScoredPair* pair : pairs) {
     pair->token_log_probs.assign(next, next + pair->tgt.size());

@@ -1,6 +1,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <csignal>
+#include <exception>
 
 #include "base/line_reader.h"
 #include "base/log.h"
@@ -116,12 +117,19 @@ TranslatorSettings settings_of(const TranslateFlags& flags, const TranslateOptio
 bool translate_all(LineReader& reader, Output& output, Translator& translator, const TranslateFlags& flags) {
   int64_t lines_in = 0, lines_out = 0;
   std::string text;
+  std::exception_ptr bad_line;
   for (bool more = true; more;) {
     std::vector<InputLine> lines;
-    while (lines.size() < kLinesAtATime && (lines.empty() || !reader.would_wait()) && (more = reader.next(text))) {
-      reader.require_clean(text);
-      lines.push_back(parse_input_line(text, lines_in++, reader.place(), flags.format));
-      if (lines.back().input.prefix.empty()) lines.back().input.prefix = flags.prefix;
+    try {
+      while (lines.size() < kLinesAtATime && (lines.empty() || !reader.would_wait()) && (more = reader.next(text))) {
+        reader.require_clean(text);
+        lines.push_back(parse_input_line(text, lines_in, reader.place(), flags.format));
+        ++lines_in;
+        if (lines.back().input.prefix.empty()) lines.back().input.prefix = flags.prefix;
+      }
+    } catch (const DataError&) {  // the lines before it are translated first
+      bad_line = std::current_exception();
+      more = false;
     }
     std::vector<TranslationInput> inputs;
     for (const InputLine& line : lines) inputs.push_back(line.input);
@@ -133,6 +141,7 @@ bool translate_all(LineReader& reader, Output& output, Translator& translator, c
     }
     if (!output.write(written)) return false;
   }
+  if (bad_line) std::rethrow_exception(bad_line);
   if (lines_in != lines_out)
     throw MachineError(std::to_string(lines_in) + " lines came in and " + std::to_string(lines_out) +
                        " went out; this is a fault of the program");

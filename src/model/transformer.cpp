@@ -124,7 +124,7 @@ Logits Transformer::step(const std::vector<int32_t>& tokens, DecoderCache& cache
   ForwardContext context;
   if (slots.alignment_layer() >= 0) context.probe = &probe;
   const StepKeys keys = slots.append(parts_->options.num_heads, parts_->options.d_model / parts_->options.num_heads);
-  const Tensor ids = at::tensor(tokens, at::kInt).to(at::kLong).to(parts_->output->weight().device());
+  const Tensor ids = at::tensor(tokens, at::kInt).to(device(), at::kLong);
   const Tensor embedded = parts_->tgt_embedding().at_positions(ids, keys.positions);
   const Tensor hidden = parts_->decoder->step(embedded, slots, keys, context);
   if (slots.alignment_layer() >= 0) slots.set_alignment(probe.mean_over_heads());
@@ -136,6 +136,10 @@ void Transformer::weights_changed() {
     if (auto* linear = dynamic_cast<Linear*>(module.get())) linear->drop_packed();
     if (auto* table = dynamic_cast<EmbeddingTable*>(module.get())) table->drop_packed();
   }
+}
+
+at::Device Transformer::device() const {
+  return parts_->output->weight().device();
 }
 
 const ModelOptions& Transformer::options() const {

@@ -57,6 +57,7 @@ class Transformer : public torch::nn::Module {
   /// To be called after weights were written through raw pointers without a pass with gradients since (src/model/README.md).
   void weights_changed();
 
+  at::Device device() const;
   const ModelOptions& options() const;
   const VocabularySizes& sizes() const;
   /// Longest sentence (tokens with eos) that can be read or written; 0 = no limit (learned positions have one).

@@ -40,7 +40,4 @@ class TransformerStepModel : public StepModel {
   std::shared_ptr<Transformer> model_;
 };
 
-/// Sentences end to end as a ragged tensor [T] of int64 on the model's device.
-Ragged ragged_tokens(const std::vector<std::vector<TokenId>>& sentences, const Transformer& model);
-
 }  // namespace lacuna

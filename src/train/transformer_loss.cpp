@@ -3,16 +3,9 @@
 #include <ATen/ATen.h>
 
 #include "kernels/bf16_product.h"
+#include "model/ragged_of.h"
 
 namespace lacuna {
-namespace {
-
-Ragged ragged(const std::vector<TokenId>& tokens, const RaggedShapePtr& shape, const at::Device& device) {
-  const at::Tensor view = at::from_blob(const_cast<TokenId*>(tokens.data()), {static_cast<int64_t>(tokens.size())}, at::kInt);
-  return {view.to(at::kLong).to(device), shape};
-}
-
-}  // namespace
 
 Precision decided_precision(Precision wanted, const std::string& device) {
   if (wanted != Precision::kAuto) return wanted;
@@ -24,7 +17,7 @@ LossFunction transformer_loss(std::shared_ptr<Transformer> model, const TrainOpt
   return [model = std::move(model), smoothing = options.label_smoothing, in_bf16, where = at::Device(device)](const Batch& batch,
                                                                                                               ForwardContext context) {
     context.in_bf16 = in_bf16 && context.training;
-    return model->loss(ragged(batch.src, batch.src_shape, where), ragged(batch.tgt, batch.tgt_shape, where), smoothing, context);
+    return model->loss(ragged_of(batch.src, batch.src_shape, where), ragged_of(batch.tgt, batch.tgt_shape, where), smoothing, context);
   };
 }
 

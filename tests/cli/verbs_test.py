@@ -142,6 +142,10 @@ class Translate(Verbs):
     def test_by_an_ensemble_of_checkpoints(self):
         self.assertEqual(self.prints("translate", "-m", AVERAGED, "-m", os.path.join(RUN, "last"), text="1 2 3\n"), "1 2 3\n")
 
+    def test_gives_the_lines_before_one_that_is_no_text(self):
+        ended = start("translate", "-m", AVERAGED, "-i", write("bad.txt", b"1 2\n4 5\n3 \xff 4\n"))
+        self.assertEqual((ended.returncode, ended.stdout), (2, "1 2\n4 5\n"))
+
     def test_names_the_line_that_is_no_text(self):
         bad = write("bad.txt", b"1 2\n3 \xff 4\n")
         message = self.refuses("translate", "-m", AVERAGED, "-i", bad)
