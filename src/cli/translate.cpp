@@ -112,25 +112,40 @@ TranslatorSettings settings_of(const TranslateFlags& flags, const TranslateOptio
   return settings;
 }
 
-/// Translates everything that the reader gives, as it comes: what is there when the input pauses is translated without waiting for more.
-/// False if nobody reads the output any more.
+/// What the input has to give without waiting for more, and whether there is more behind it.
+struct Window {
+  std::vector<InputLine> lines;
+  bool more = true;
+  std::exception_ptr bad_line;  ///< the DataError of the line behind `lines`, if it is a bad one
+};
+
+Window read_window(LineReader& reader, int64_t first_id, const TranslateFlags& flags) {
+  Window window;
+  std::string text;
+  try {
+    while (window.lines.size() < kLinesAtATime && (window.lines.empty() || !reader.would_wait()) && (window.more = reader.next(text))) {
+      reader.require_clean(text);
+      const int64_t id = first_id + static_cast<int64_t>(window.lines.size());
+      window.lines.push_back(parse_input_line(text, id, reader.place(), flags.format));
+      TranslationInput& input = window.lines.back().input;
+      if (input.prefix.empty()) input.prefix = flags.prefix;
+    }
+  } catch (const DataError&) {
+    window.bad_line = std::current_exception();
+    window.more = false;
+  }
+  return window;
+}
+
+/// Translates everything that the reader gives, as it comes. False if nobody reads the output any more. Throws DataError for a bad line,
+/// those before it being translated.
 bool translate_all(LineReader& reader, Output& output, Translator& translator, const TranslateFlags& flags) {
   int64_t lines_in = 0, lines_out = 0;
-  std::string text;
-  std::exception_ptr bad_line;
   for (bool more = true; more;) {
-    std::vector<InputLine> lines;
-    try {
-      while (lines.size() < kLinesAtATime && (lines.empty() || !reader.would_wait()) && (more = reader.next(text))) {
-        reader.require_clean(text);
-        lines.push_back(parse_input_line(text, lines_in, reader.place(), flags.format));
-        ++lines_in;
-        if (lines.back().input.prefix.empty()) lines.back().input.prefix = flags.prefix;
-      }
-    } catch (const DataError&) {  // the lines before it are translated first
-      bad_line = std::current_exception();
-      more = false;
-    }
+    const Window window = read_window(reader, lines_in, flags);
+    const std::vector<InputLine>& lines = window.lines;
+    lines_in += static_cast<int64_t>(lines.size());
+    more = window.more;
     std::vector<TranslationInput> inputs;
     for (const InputLine& line : lines) inputs.push_back(line.input);
     const std::vector<TranslatedLine> translated = translator.translate(inputs);
@@ -140,8 +155,8 @@ bool translate_all(LineReader& reader, Output& output, Translator& translator, c
       written += format_translations(lines[i], translated[i], flags.format);
     }
     if (!output.write(written)) return false;
+    if (window.bad_line) std::rethrow_exception(window.bad_line);
   }
-  if (bad_line) std::rethrow_exception(bad_line);
   if (lines_in != lines_out)
     throw MachineError(std::to_string(lines_in) + " lines came in and " + std::to_string(lines_out) +
                        " went out; this is a fault of the program");
