@@ -1,5 +1,6 @@
 #include <numeric>
 
+#include "model/ragged_of.h"
 #include "search/ensemble.h"
 #include "toy_model.h"
 
@@ -42,7 +43,7 @@ class WithoutCache : public StepModel {
       for (TokenId next = 0; next < kVocabulary; ++next) {
         Tokens tgt = so_far;
         tgt.push_back(next);
-        log_probs.push_back(model_->token_log_probs(ragged_tokens({src}, *model_), ragged_tokens({tgt}, *model_))[-1].item<float>());
+        log_probs.push_back(model_->token_log_probs(ragged_of({src}), ragged_of({tgt}))[-1].item<float>());
       }
       return log_probs;
     };
@@ -93,8 +94,7 @@ TEST(TransformerSearch, LogProbsAreThoseOfScoring) {
   TransformerStepModel model(transformer);
   const auto inputs = inputs_of(sources_of_many_lengths(5));
   const Hypothesis found = search(model, inputs, settings_with(beam_of(3)))[4][0];
-  const Tensor scored =
-      transformer->token_log_probs(ragged_tokens({inputs[4].src}, *transformer), ragged_tokens({found.tokens}, *transformer));
+  const Tensor scored = transformer->token_log_probs(ragged_of({inputs[4].src}), ragged_of({found.tokens}));
   for (int64_t t = 0; t < found.length(); ++t) EXPECT_NEAR(found.token_log_probs[static_cast<size_t>(t)], scored[t].item<float>(), 1e-4);
 }
 
