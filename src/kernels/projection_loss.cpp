@@ -17,39 +17,49 @@ struct Pass {
   Tensor hidden_gradient, weight_gradient;
 };
 
-/// The three products of a chunk of rows: logits, and what their gradient does to hidden rows and weight.
+/// The three products of a chunk of rows: logits, and what their gradient does to hidden rows and weight. Chunks share the buffers.
 class ChunkProducts {
  public:
   ChunkProducts(const Tensor& hidden, const Tensor& weight, bool in_bf16)
       : in_bf16_(in_bf16 && hidden.scalar_type() == at::kFloat),
         hidden_(in_bf16_ ? rounded_to_bf16(hidden) : hidden),
-        weight_(in_bf16_ ? rounded_to_bf16(weight) : weight) {}
+        weight_(in_bf16_ ? rounded_to_bf16(weight) : weight) {
+    if (!in_bf16_) return;
+    const int64_t rows = std::min(kLossRows, hidden.size(0));
+    logits_ = at::empty({rows, weight.size(0)}, at::kFloat);
+    rounded_gradient_ = at::empty({rows, weight.size(0)}, at::kBFloat16);
+  }
 
   /// (rows, D) x (D, V)
-  Tensor logits(int64_t begin, int64_t rows) const {
+  Tensor logits(int64_t begin, int64_t rows) {
     const Tensor chunk = hidden_.narrow(0, begin, rows);
     if (!in_bf16_) return product_with_transposed(chunk, weight_, {});
-    Tensor logits = at::empty({rows, weight_.size(0)}, at::kFloat);
+    const Tensor logits = logits_.narrow(0, 0, rows);
     bf16_product(logits, chunk, weight_.t());
     return logits;
   }
 
-  /// hidden_gradient (rows, D) = gradient (rows, V) x (V, D); weight_gradient (V, D) += gradient^T x (rows, D).
-  void propagate(const Tensor& gradient, int64_t begin, Tensor hidden_gradient, Tensor& weight_gradient) const {
-    const Tensor chunk = hidden_.narrow(0, begin, gradient.size(0));
+  /// Where the gradient of the logits is to be written in bf16; null = over the logits.
+  uint16_t* rounded_gradient() { return in_bf16_ ? static_cast<uint16_t*>(rounded_gradient_.mutable_data_ptr()) : nullptr; }
+
+  /// hidden_gradient (rows, D) = gradient (rows, V) x (V, D); weight_gradient (V, D) += gradient^T x (rows, D). `logits` are those of the
+  /// rows, or have become their gradient.
+  void propagate(const Tensor& logits, int64_t begin, const Tensor& hidden_gradient, Tensor& weight_gradient) const {
+    const Tensor chunk = hidden_.narrow(0, begin, logits.size(0));
     if (in_bf16_) {
-      const Tensor rounded = rounded_to_bf16(gradient);
-      bf16_product(hidden_gradient, rounded, weight_);
-      bf16_product(weight_gradient, rounded.t(), chunk, /*add=*/true);
+      const Tensor gradient = rounded_gradient_.narrow(0, 0, logits.size(0));
+      bf16_product(hidden_gradient, gradient, weight_);
+      bf16_product(weight_gradient, gradient.t(), chunk, /*add=*/true);
     } else {
-      hidden_gradient.copy_(product(gradient, weight_));
-      add_product_of_transposed(weight_gradient, gradient, chunk);
+      hidden_gradient.copy_(product(logits, weight_));
+      add_product_of_transposed(weight_gradient, logits, chunk);
     }
   }
 
  private:
   bool in_bf16_;
-  Tensor hidden_, weight_;
+  Tensor hidden_, weight_;            // as the products take them
+  Tensor logits_, rounded_gradient_;  // in bf16 only
 };
 
 Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, bool in_bf16, bool wants_gradient) {
@@ -62,7 +72,7 @@ Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& target
     pass.hidden_gradient = at::empty_like(hidden);
     pass.weight_gradient = at::zeros_like(weight);
   }
-  const ChunkProducts products(hidden, weight, in_bf16);
+  ChunkProducts products(hidden, weight, in_bf16);
   for (int64_t begin = 0; begin < tokens; begin += kLossRows) {
     const int64_t rows = std::min(kLossRows, tokens - begin);
     const Tensor logits = products.logits(begin, rows);
@@ -73,6 +83,7 @@ Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& target
                                 .targets = data_of<int64_t>(targets) + begin,
                                 .smoothing = smoothing,
                                 .wants_gradient = wants_gradient,
+                                .rounded_gradient = products.rounded_gradient(),
                                 .loss = mutable_data_of<double>(pass.loss) + begin,
                                 .nll = mutable_data_of<double>(pass.nll) + begin,
                                 .correct = mutable_data_of<int64_t>(pass.correct) + begin};
@@ -97,8 +108,11 @@ class ProjectionLossFunction : public torch::autograd::Function<ProjectionLossFu
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const double factor = gradients[0].item<double>();
-    return {context->saved_data["hidden"].toTensor() * factor, context->saved_data["weight"].toTensor() * factor, Tensor(), Tensor(),
-            Tensor()};
+    const auto scaled = [&](const char* name) {
+      const Tensor gradient = context->saved_data[name].toTensor();
+      return factor == 1 ? gradient : gradient * factor;
+    };
+    return {scaled("hidden"), scaled("weight"), Tensor(), Tensor(), Tensor()};
   }
 };
 

@@ -155,10 +155,18 @@ void smoothed_loss(const LossRows<T>& a, int64_t begin, int64_t end) {
     a.nll[row] = log_sum - static_cast<double>(at_target);
     a.loss[row] = log_sum - (1 - a.smoothing) * static_cast<double>(at_target) - uniform * static_cast<double>(total);
     if (!a.wants_gradient) continue;
-    const T scale = T(1) / mass, spread = static_cast<T>(uniform);
+    const T scale = T(1) / mass, spread = static_cast<T>(uniform), off_target = static_cast<T>(1 - a.smoothing);
+    const T gradient_at_target = logits[target] * scale - spread - off_target;
+    if (a.rounded_gradient) {
+      uint16_t* rounded = a.rounded_gradient + row * size;
 #pragma omp simd
-    for (int64_t i = 0; i < size; ++i) logits[i] = logits[i] * scale - spread;
-    logits[target] -= static_cast<T>(1 - a.smoothing);
+      for (int64_t i = 0; i < size; ++i) rounded[i] = rounded_to_bf16(static_cast<float>(logits[i] * scale - spread));
+      rounded[target] = rounded_to_bf16(static_cast<float>(gradient_at_target));
+    } else {
+#pragma omp simd
+      for (int64_t i = 0; i < size; ++i) logits[i] = logits[i] * scale - spread;
+      logits[target] = gradient_at_target;
+    }
   }
 }
 

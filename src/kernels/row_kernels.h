@@ -89,7 +89,7 @@ struct GatherSums {
   T* result;
 };
 
-/// Label-smoothed cross-entropy of each row; the logits become its gradient if that is wanted.
+/// Label-smoothed cross-entropy of each row, and its gradient if that is wanted.
 template <class T>
 struct LossRows {
   int64_t vocab_size;
@@ -97,8 +97,9 @@ struct LossRows {
   const int64_t* targets;
   double smoothing;
   bool wants_gradient;
-  double *loss, *nll;  ///< [T]
-  int64_t* correct;    ///< [T] 0 or 1
+  uint16_t* rounded_gradient;  ///< [T, vocab_size] bf16; null = the logits become the gradient
+  double *loss, *nll;          ///< [T]
+  int64_t* correct;            ///< [T] 0 or 1
 };
 
 /// y [rows, columns] = x [rows, depth] times a packed weight, + bias. Panel p holds columns p * panel_columns and on, depth by depth.

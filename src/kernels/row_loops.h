@@ -28,6 +28,12 @@ LACUNA_INLINE double exponential(double x) {
   return __builtin_exp(x);
 }
 
+/// The bits of x rounded to bf16, half-way cases to even.
+LACUNA_INLINE uint16_t rounded_to_bf16(float x) {
+  const uint32_t bits = std::bit_cast<uint32_t>(x);
+  return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
 template <class T>
 LACUNA_INLINE T sum_of(const T* x, int64_t count) {
   T total = 0;
