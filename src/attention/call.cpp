@@ -16,6 +16,12 @@ void require(bool holds, const AttentionCall& call, const char* what) {
   throw ShapeError(message.str());
 }
 
+/// True for [H] and [Tq, H].
+bool is_of_rows(const Tensor& number, const AttentionCall& call) {
+  const int64_t queries = call.q.size(0), heads = call.q.size(1);
+  return number.sizes() == at::IntArrayRef({heads}) || number.sizes() == at::IntArrayRef({queries, heads});
+}
+
 }  // namespace
 
 const char* name_of(AttentionSite site) {
@@ -51,6 +57,9 @@ void check_shapes(const AttentionCall& call) {
   const int64_t rows = call.keys->slots.empty() ? call.k.size(0) : static_cast<int64_t>(call.keys->slots.size());
   for (size_t b = 0; b < sentences; ++b)
     require(call.keys->begin[b] >= 0 && call.keys->begin[b] + call.keys->count[b] <= rows, call, "a key range ends outside of k");
+  const auto wanted = static_cast<size_t>(call.type->entry().num_numbers(call.type->options()));
+  require(call.numbers.size() == wanted, call, "as many learned numbers must be given as the type takes for each row");
+  for (const Tensor& number : call.numbers) require(is_of_rows(number, call), call, "a learned number must be [H] or [Tq, H]");
 }
 
 int32_t query_position(const AttentionCall& call, int64_t b, int32_t i) {

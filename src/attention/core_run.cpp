@@ -87,6 +87,7 @@ class Run {
     gradients_.q = at::empty(call_.q.sizes(), call_.q.options());
     gradients_.k = at::zeros(call_.k.sizes(), call_.k.options());
     gradients_.v = at::zeros(call_.v.sizes(), call_.v.options());
+    if (numbers_.defined()) number_gradients_ = at::zeros(numbers_.sizes(), at::kDouble);
     is_backward_ = true;
     shared_.needs_scores = call_.type->entry().needs_scores;
     for_each_task([&](const core::Task<S>& task, const core::Workspace<S>& workspace) { functions_.backward(shared_, task, workspace); });
@@ -186,7 +187,6 @@ class Run {
     std::vector<Tensor> columns;
     for (const Tensor& number : call_.numbers) columns.push_back(number.expand({call_.q.size(0), num_heads()}));
     numbers_ = at::stack(columns, 2).to(call_.q.scalar_type());
-    number_gradients_ = at::zeros(numbers_.sizes(), at::kDouble);
   }
 
   /// [Tq, H, numbers] to the shape of each number, summed over queries in order.

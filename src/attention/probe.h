@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 namespace lacuna {
 
@@ -18,7 +19,10 @@ class AttentionProbe {
   /// the index in the batch, `query` the position in the sentence.
   virtual void see(int layer, AttentionSite site, int head, int64_t sentence, int64_t query, std::span<const float> weights,
                    std::span<const int32_t> key_positions) = 0;
-  /// True if rows of this place are wanted: asked once a call, so that looking can be sampled.
+  /// values [H]: a learned number of this place, by the name its type has for it (its mean over queries, where each has its own). Once a
+  /// call, before the rows.
+  virtual void see_number(int /*layer*/, AttentionSite /*site*/, const std::string& /*name*/, std::span<const double> /*values*/) {}
+  /// True if rows and numbers of this place are wanted: asked in each call, so that looking can be sampled.
   virtual bool wants(int /*layer*/, AttentionSite /*site*/) const { return true; }
 };
 

@@ -83,6 +83,12 @@ struct RowMapFunction : torch::autograd::Function<RowMapFunction> {
   }
 };
 
+/// The call with its numbers in double, so that their gradients are summed in double.
+AttentionCall with_numbers_in_double(AttentionCall call) {
+  for (Tensor& number : call.numbers) number = number.to(at::kDouble);
+  return call;
+}
+
 /// The numbers of one sentence and head: (queries, numbers).
 Tensor numbers_of(const AttentionCall& call, int64_t begin, int64_t queries, int64_t head) {
   std::vector<Tensor> columns;
@@ -146,8 +152,9 @@ Tensor attend(const AttentionCall& call, const ForwardContext& context, int64_t 
 
 }  // namespace
 
-Tensor attention_reference(const AttentionCall& call, const ForwardContext& context) {
-  check_shapes(call);
+Tensor attention_reference(const AttentionCall& given, const ForwardContext& context) {
+  check_shapes(given);
+  const AttentionCall call = with_numbers_in_double(given);
   std::vector<Tensor> heads;  // (Tq, d) each
   for (int64_t head = 0; head < call.q.size(1); ++head) {
     std::vector<Tensor> sentences;

@@ -34,6 +34,24 @@ bool is_sparse([[maybe_unused]] const void* options) {
   }
 }
 
+template <class Map, class Options>
+int num_numbers([[maybe_unused]] const void* options) {
+  if constexpr (requires(const Map map) { map.num_numbers(); }) {
+    return Map{*static_cast<const Options*>(options)}.num_numbers();
+  } else {
+    return 0;
+  }
+}
+
+template <class Options>
+std::shared_ptr<RowNumbers> make_numbers([[maybe_unused]] const void* options, [[maybe_unused]] int64_t num_heads) {
+  if constexpr (requires(const Options typed) { typed.make_numbers(num_heads); }) {
+    return static_cast<const Options*>(options)->make_numbers(num_heads);
+  } else {
+    return nullptr;
+  }
+}
+
 template <class Map, class Options, const Info& kInfo>
 constexpr TypeEntry type_entry(const char* name, std::vector<Example> (*examples)(), RowFunctions<float> (*avx2)(),
                                RowFunctions<float> (*avx512)()) {
@@ -43,6 +61,8 @@ constexpr TypeEntry type_entry(const char* name, std::vector<Example> (*examples
           .read = read_type_options<Options>,
           .write = write_type_options<Options>,
           .is_sparse = is_sparse<Map, Options, kInfo>,
+          .num_numbers = num_numbers<Map, Options>,
+          .make_numbers = make_numbers<Options>,
           .examples = examples,
           .plain = RowFunctionsOf<Map, Options, PlainRow<double>>::get(),
           .avx2 = avx2,

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "attention/row_numbers.h"
 #include "base/spelling.h"
 
 namespace lacuna {
@@ -95,6 +96,10 @@ std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node,
     needs_distance = needs_distance || pattern.needs_distance;
   }
   return std::make_shared<AttentionType>(entry, std::move(options), std::move(patterns), std::move(description), needs_distance);
+}
+
+std::shared_ptr<RowNumbers> make_row_numbers(const AttentionType& type, int64_t num_heads) {
+  return type.entry().make_numbers(type.options(), num_heads);
 }
 
 }  // namespace lacuna

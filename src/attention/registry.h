@@ -13,6 +13,8 @@
 /// What attention can do, by name: the lists of CMakeLists.txt as tables. CMake writes a small file around each name.
 namespace lacuna {
 
+class RowNumbers;
+
 namespace types {
 
 /// A type as the core sees it. `options` are the type's own struct behind a pointer that only its own functions look through.
@@ -25,6 +27,8 @@ struct TypeEntry {
   /// The options as a map, defaults included.
   ConfigNode (*write)(const void* options);
   bool (*is_sparse)(const void* options);
+  int (*num_numbers)(const void* options);                                              ///< learned numbers that each row takes
+  std::shared_ptr<RowNumbers> (*make_numbers)(const void* options, int64_t num_heads);  ///< null if there are none
   std::vector<Example> (*examples)();
   RowFunctions<double> plain;
   RowFunctions<float> (*avx2)();

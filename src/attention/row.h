@@ -13,12 +13,19 @@
 ///
 /// A row holds visible keys only and is never empty: no type has to think of masks.
 
+// What of a type's file is not about rows (its options' checks, its learned parameters, its examples) stands between #if LACUNA_HOST and
+// #endif. nvcc and the files compiled once for each instruction set (type_simd.cpp.in) read the rest alone.
 #ifdef __CUDACC__
 #define LACUNA_HD __host__ __device__ inline
-#define LACUNA_HOST 0
+#define LACUNA_ROWS_ONLY
 #else
 // Always inlined: the same function is compiled for several instruction sets, and the linker must never pick one of them for the others.
 #define LACUNA_HD [[gnu::always_inline]] inline
+#endif
+
+#ifdef LACUNA_ROWS_ONLY
+#define LACUNA_HOST 0
+#else
 #define LACUNA_HOST 1
 #endif
 
@@ -71,6 +78,11 @@ template <std::floating_point T>
 LACUNA_HD T logarithm(T x) {
   return std::log(x);
 }
+/// Natural logarithm of 1 + x, exact to rounding for small x too; x > -1.
+template <std::floating_point T>
+LACUNA_HD T logarithm_of_one_plus(T x) {
+  return std::log1p(x);
+}
 template <std::floating_point T>
 LACUNA_HD T root(T x) {
   return std::sqrt(x);
@@ -80,11 +92,6 @@ template <class X, class T>
 LACUNA_HD X positive_power(X x, T power) {
   constexpr T kTiny = T(1e-37);  // keeps the logarithm finite where x is 0
   return is_positive(x) * exponential(logarithm(x + kTiny) * power);
-}
-/// x ln x, 0 where x is 0.
-template <class X>
-LACUNA_HD X x_log_x(X x) {
-  return x * logarithm(x + 1e-37f);
 }
 /// Density of the standard normal distribution.
 template <std::floating_point T>
@@ -147,11 +154,17 @@ LACUNA_HD R above(R scores, typename R::scalar bound) {
   return scores.size() < kLong ? scores : scores.pack([=](auto x) { return is_positive(x - bound); });
 }
 
-/// gradient <- s (gradient - sum(s gradient) / sum(s)) with s = weigh(weights): the backward pass of every map onto the simplex.
+/// sum(s gradient) / sum(s) with s = weigh(weights).
+template <Row R, class F>
+LACUNA_HD typename R::scalar mean_on(R weights, R gradient, F weigh) {
+  typename R::scalar total = weights.sum(weigh);
+  return weights.sum(gradient, [=](auto p, auto g) { return weigh(p) * g; }) / total;
+}
+
+/// gradient <- s (gradient - its mean on s) with s = weigh(weights): the backward pass of every map onto the simplex.
 template <Row R, class F>
 LACUNA_HD void center_on(R weights, R gradient, F weigh) {
-  typename R::scalar total = weights.sum(weigh);
-  const auto mean = weights.sum(gradient, [=](auto p, auto g) { return weigh(p) * g; }) / total;
+  const auto mean = mean_on(weights, gradient, weigh);
   gradient.map(weights, [=](auto g, auto p) { return weigh(p) * (g - mean); });
 }
 

@@ -83,6 +83,9 @@ HWY_INLINE Lanes exponential(Lanes x) {
 HWY_INLINE Lanes logarithm(Lanes x) {
   return {hn::Log(Tag(), x.v)};
 }
+HWY_INLINE Lanes logarithm_of_one_plus(Lanes x) {
+  return {hn::Log1p(Tag(), x.v)};
+}
 HWY_INLINE Lanes root(Lanes x) {
   return {hn::Sqrt(x.v)};
 }
@@ -194,7 +197,8 @@ using HWY_NAMESPACE::SimdRow;
 
 namespace row {  // so that row::relu(x) finds them too; a type's file is included after this one
 using HWY_NAMESPACE::exponential, HWY_NAMESPACE::if_below, HWY_NAMESPACE::is_at_least, HWY_NAMESPACE::is_positive, HWY_NAMESPACE::logarithm,
-    HWY_NAMESPACE::normal_cdf, HWY_NAMESPACE::normal_density, HWY_NAMESPACE::relu, HWY_NAMESPACE::root;
+    HWY_NAMESPACE::logarithm_of_one_plus, HWY_NAMESPACE::normal_cdf, HWY_NAMESPACE::normal_density, HWY_NAMESPACE::relu,
+    HWY_NAMESPACE::root;
 }
 
 }  // namespace lacuna::types

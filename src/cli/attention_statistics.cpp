@@ -18,6 +18,10 @@ double entropy_of(std::span<const float> weights) {
   return sum > 0 ? std::log(sum) - sum_of_logs / sum : 0;
 }
 
+std::string place_name(int layer, AttentionSite site) {
+  return std::string(name_of(site)) + "." + std::to_string(layer) + ".";
+}
+
 }  // namespace
 
 AttentionStatistics::AttentionStatistics(int64_t num_layers) : places_(static_cast<size_t>(num_layers * kSites)) {}
@@ -35,16 +39,20 @@ void AttentionStatistics::see(int layer, AttentionSite site, int, int64_t, int64
   place.entropy += std::llround(entropy_of(weights) / kEntropyUnit);
 }
 
-std::map<std::string, double> AttentionStatistics::values() const {
-  std::map<std::string, double> values;
+void AttentionStatistics::see_number(int layer, AttentionSite site, const std::string& name, std::span<const double> values) {
+  numbers_[place_name(layer, site) + name] = {values.begin(), values.end()};
+}
+
+AttentionSummary AttentionStatistics::summary() const {
+  AttentionSummary summary = {.rows = {}, .numbers = numbers_};
   for (size_t index = 0; index < places_.size(); ++index) {
     const Place& place = places_[index];
     if (place.rows == 0) continue;
-    const std::string name = std::string(name_of(kAttentionSites[index % kSites])) + "." + std::to_string(index / kSites);
-    values[name + ".sparsity"] = static_cast<double>(place.zeros) / static_cast<double>(place.weights);
-    values[name + ".entropy"] = static_cast<double>(place.entropy) * kEntropyUnit / static_cast<double>(place.rows);
+    const std::string name = place_name(static_cast<int>(index / kSites), kAttentionSites[index % kSites]);
+    summary.rows[name + "sparsity"] = static_cast<double>(place.zeros) / static_cast<double>(place.weights);
+    summary.rows[name + "entropy"] = static_cast<double>(place.entropy) * kEntropyUnit / static_cast<double>(place.rows);
   }
-  return values;
+  return summary;
 }
 
 }  // namespace lacuna

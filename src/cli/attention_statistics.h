@@ -10,18 +10,26 @@
 
 namespace lacuna {
 
-/// Sparsity and entropy of attention, by layer and site, over all rows it sees. Sums are of whole numbers, so they do not depend on the
-/// order in which threads come.
+/// What validation sees of a model's attention. Names start with site and layer: `encoder_self.0.`.
+struct AttentionSummary {
+  /// `encoder_self.0.sparsity`: share of weights that are exactly 0; `encoder_self.0.entropy`: mean over rows of -Σ p ln p in nats, p the
+  /// weights' magnitudes made to sum to 1 (rows of zeros count as 0). Places that saw no row are left out.
+  std::map<std::string, double> rows;
+  /// `encoder_self.0.alpha`: what each head has learned.
+  std::map<std::string, std::vector<double>> numbers;
+};
+
+/// Sparsity and entropy of attention, by layer and site, over all rows it sees, and learned numbers. Sums are of whole numbers, so they do
+/// not depend on the order in which threads come.
 class AttentionStatistics : public AttentionProbe {
  public:
   explicit AttentionStatistics(int64_t num_layers);
 
   void see(int layer, AttentionSite site, int head, int64_t sentence, int64_t query, std::span<const float> weights,
            std::span<const int32_t> key_positions) override;
+  void see_number(int layer, AttentionSite site, const std::string& name, std::span<const double> values) override;
 
-  /// `encoder_self.0.sparsity`: share of weights that are exactly 0; `encoder_self.0.entropy`: mean over rows of -Σ p ln p in nats, p the
-  /// weights' magnitudes made to sum to 1 (rows of zeros count as 0). Places that saw no row are left out.
-  std::map<std::string, double> values() const;
+  AttentionSummary summary() const;
 
  private:
   struct Place {
@@ -31,6 +39,7 @@ class AttentionStatistics : public AttentionProbe {
   static constexpr int kSites = 3;
 
   std::vector<Place> places_;  ///< [layers * 3]
+  std::map<std::string, std::vector<double>> numbers_;
 };
 
 }  // namespace lacuna

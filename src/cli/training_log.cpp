@@ -71,8 +71,18 @@ void TrainingLog::validation(int64_t step, const Evaluation& evaluation, const E
   record("valid", step, evaluation.scores, evaluation.name);
 }
 
-void TrainingLog::attention(int64_t step, const std::map<std::string, double>& statistics) {
-  record("attention", step, statistics);
+void TrainingLog::attention(int64_t step, const AttentionSummary& summary) {
+  hide_bar();
+  std::map<std::string, double> values = summary.rows;
+  for (const auto& [name, heads] : summary.numbers) {
+    std::string by_head;
+    for (size_t head = 0; head < heads.size(); ++head) {
+      by_head += fmt::format(" {:.3f}", heads[head]);
+      values[name + "." + std::to_string(head)] = heads[head];
+    }
+    log_info("  {} by head{}", name, by_head);
+  }
+  record("attention", step, values);
 }
 
 void TrainingLog::test(int64_t step, const Evaluation& evaluation, const std::string& weights) {

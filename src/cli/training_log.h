@@ -27,7 +27,7 @@ class TrainingLog {
 
   void progress(const TrainingProgress& progress);
   void validation(int64_t step, const Evaluation& evaluation, const EvaluationSet& set, int64_t num_samples);
-  void attention(int64_t step, const std::map<std::string, double>& statistics);
+  void attention(int64_t step, const AttentionSummary& summary);
   void test(int64_t step, const Evaluation& evaluation, const std::string& weights);
   /// A moment to draw the progress bar.
   void update(const TrainingState& state);

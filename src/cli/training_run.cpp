@@ -216,7 +216,7 @@ Scores TrainingRun::note_validation(const std::vector<Evaluation>& evaluations) 
     const std::string file = fmt::format("{}step_{}.hyp", i == 0 ? "" : evaluation.name + ".", step);
     if (options_.train.valid_translate) write_hypotheses(fs::path(options_.run) / "valid" / file, evaluation);
   }
-  log_->attention(step, validator_->attention_statistics(validation_sets_.front()));
+  log_->attention(step, validator_->attention_summary(validation_sets_.front()));
   return scores;
 }
 

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "base/interrupt.h"
-#include "cli/attention_statistics.h"
 #include "search/translator.h"
 #include "train/transformer_loss.h"
 
@@ -76,11 +75,11 @@ std::optional<std::vector<std::string>> Validator::translate(const std::vector<s
   return translations;
 }
 
-std::map<std::string, double> Validator::attention_statistics(const EvaluationSet& set) const {
+AttentionSummary Validator::attention_summary(const EvaluationSet& set) const {
   const Evaluating mode(*model_);
   AttentionStatistics statistics(std::max(options_.model.encoder_layers, options_.model.decoder_layers));
   if (!set.batches.empty()) loss_(*set.batches.front(), {.probe = &statistics});
-  return statistics.values();
+  return statistics.summary();
 }
 
 }  // namespace lacuna

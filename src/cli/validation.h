@@ -1,11 +1,11 @@
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/attention_statistics.h"
 #include "config/options.h"
 #include "data/evaluation_set.h"
 #include "metrics/sacrebleu.h"
@@ -31,8 +31,8 @@ class Validator {
   Validator(std::shared_ptr<Transformer> model, Vocabularies vocabularies, const Options& options, std::optional<Scorer> scorer);
 
   std::optional<Evaluation> evaluate(const EvaluationSet& set, const TranslateOptions& search, bool translates) const;
-  /// Sparsity and entropy of the attention of every layer and site on the set's first batch.
-  std::map<std::string, double> attention_statistics(const EvaluationSet& set) const;
+  /// Of the attention of every layer and site: sparsity and entropy on the set's first batch, and learned numbers.
+  AttentionSummary attention_summary(const EvaluationSet& set) const;
 
  private:
   std::optional<double> nll_per_token(const EvaluationSet& set) const;

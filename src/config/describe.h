@@ -52,9 +52,10 @@ Choices<E> choices(std::vector<std::pair<std::string, E>> names) {
 struct IntOrAuto {
   std::optional<int64_t> value;
 };
-/// A number or `learned`.
+/// A number or `learned`. Plain data: the maps of rows read it, on every device.
 struct DoubleOrLearned {
-  std::optional<double> value;
+  double value = 0;
+  bool is_learned = false;
 };
 
 }  // namespace lacuna

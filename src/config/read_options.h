@@ -71,21 +71,24 @@ inline void read_value(const ConfigNode& node, double& value, const NumberCheck&
   read_number(node, value, check);
 }
 
+/// Reads the number unless the word stands in its place: then true, and `value` stays.
 template <class Number>
-void read_number_or(const ConfigNode& node, std::optional<Number>& value, const std::string& word, const NumberCheck& check) {
-  value.reset();
-  if (node.is_scalar() && node.text() == word) return;
+bool read_word_or_number(const ConfigNode& node, const std::string& word, Number& value, const NumberCheck& check) {
+  if (node.is_scalar() && node.text() == word) return true;
   try {
-    read_number(node, value.emplace(), check);
+    read_number(node, value, check);
   } catch (const ConfigError& error) {
     throw ConfigError(error.what() + (", or " + word));
   }
+  return false;
 }
 inline void read_value(const ConfigNode& node, IntOrAuto& value, const NumberCheck& check) {
-  read_number_or(node, value.value, "auto", check);
+  int64_t number = 0;
+  value.value.reset();
+  if (!read_word_or_number(node, "auto", number, check)) value.value = number;
 }
 inline void read_value(const ConfigNode& node, DoubleOrLearned& value, const NumberCheck& check) {
-  read_number_or(node, value.value, "learned", check);
+  value.is_learned = read_word_or_number(node, "learned", value.value, check);
 }
 
 template <class E>
@@ -126,7 +129,7 @@ inline ConfigNode written(const IntOrAuto& value) {
   return value.value ? written(*value.value) : ConfigNode::scalar("auto");
 }
 inline ConfigNode written(const DoubleOrLearned& value) {
-  return value.value ? written(*value.value) : ConfigNode::scalar("learned");
+  return value.is_learned ? ConfigNode::scalar("learned") : written(value.value);
 }
 template <Described T>
 ConfigNode written(const T& value) {

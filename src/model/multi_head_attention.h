@@ -5,6 +5,7 @@
 
 #include "attention/attention.h"
 #include "attention/norm.h"
+#include "attention/row_numbers.h"
 #include "base/ragged.h"
 #include "config/options.h"
 #include "model/linear.h"
@@ -19,7 +20,7 @@ struct AttentionPlace {
 };
 
 /// What self- and cross-attention share (Vaswani et al. 2017, section 3.2.2): heads attend, their concatenation is normalised (if its type
-/// asks for that) and goes through `output`. Parameters: norm.*, output.*.
+/// asks for that) and goes through `output`. Parameters: norm.*, output.*, and numbers.* where the type learns numbers of its own.
 class MultiHeadAttention : public torch::nn::Module {
  public:
   MultiHeadAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path);
@@ -28,15 +29,18 @@ class MultiHeadAttention : public torch::nn::Module {
   /// x [T, parts * D] -> `parts` views [T, H, d].
   std::vector<Tensor> heads_of(const Tensor& x, int64_t parts) const;
   /// A call of this place with everything but q, k, v, queries and keys.
-  AttentionCall new_call() const;
+  AttentionCall new_call(const ForwardContext& context) const;
   /// (Tq, D)
   Tensor output_of(const AttentionCall& call, const ForwardContext& context);
 
   int64_t d_model_, num_heads_;
 
  private:
+  void add_numbers(AttentionCall& call, const ForwardContext& context) const;
+
   AttentionPlace place_;
   double dropout_;
+  std::shared_ptr<RowNumbers> numbers_;  // null if the type takes none
   std::shared_ptr<AttentionNorm> norm_;
   std::shared_ptr<Linear> output_;
 };

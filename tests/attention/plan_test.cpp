@@ -98,7 +98,28 @@ TEST(AttentionPlan, RefusesTopkWithCountAndRatio) {
 
 TEST(AttentionPlan, RefusesAlphaOutsideItsRange) {
   EXPECT_THAT(error_of("default: {type: entmax, alpha: 2.5}"), HasSubstr("alpha"));
-  EXPECT_THAT(error_of("default: {type: entmax, alpha: 1.005}"), HasSubstr("1.01"));
+  EXPECT_THAT(error_of("default: {type: entmax, alpha: 0.99}"), HasSubstr("alpha is \"0.99\""));
+  EXPECT_THAT(error_of("default: {type: entmax, alpha: 1.005}"), HasSubstr("1 exactly, 1.01 to 2, or learned"));
+  for (const char* alpha : {"1", "1.01", "2", "learned"})
+    EXPECT_EQ(error_of(std::string("default: {type: entmax, alpha: ") + alpha + "}"), "no error");
+}
+
+TEST(AttentionPlan, TakesALearnedAlpha) {
+  const AttentionPlan plan = plan_of("{default: {type: entmax, alpha: learned}, cross: {type: entmax, alpha: learned, alpha_init: 1.2}}");
+  EXPECT_THAT(yaml_of(plan.encoder_self[0]), AllOf(HasSubstr("alpha: learned"), HasSubstr("alpha_init: 1.5")));
+  EXPECT_THAT(yaml_of(plan.cross[0]), HasSubstr("alpha_init: 1.2"));
+}
+
+TEST(AttentionPlan, RefusesAnAlphaThatIsNeitherNumberNorLearned) {
+  EXPECT_THAT(error_of("default: {type: entmax, alpha: learnt}"),
+              AllOf(HasSubstr("test.yaml:1"), HasSubstr("default.alpha is \"learnt\""), HasSubstr("or learned")));
+}
+
+TEST(AttentionPlan, RefusesAnAlphaInitThatALearnedAlphaCannotHave) {
+  for (const char* init : {"1", "1.01", "2", "2.5"})
+    EXPECT_THAT(error_of(std::string("default: {type: entmax, alpha: learned, alpha_init: ") + init + "}"),
+                AllOf(HasSubstr("default.alpha_init"), HasSubstr("1.01"), HasSubstr("2")));
+  EXPECT_THAT(error_of("default: {type: entmax, alpha: 1.3, alpha_init: 1.2}"), HasSubstr("`alpha: learned` only"));
 }
 
 TEST(AttentionPlan, RefusesAPatternOfDistancesOnCrossAttention) {

@@ -22,11 +22,14 @@ bool is_double(Engine engine);
 /// Makes calls of attention() on floats use the engine's instruction set.
 void use(Engine engine);
 
+using Row = std::vector<double>;
+
 /// A type of the registry with one choice of options.
 struct Variant {
   const types::TypeEntry* entry;
   std::string options;  ///< YAML in flow style
   std::shared_ptr<const void> values;
+  Row numbers;  ///< that a row takes, as the type's own module gives them at first
   std::string name() const { return std::string(entry->name) + (options.empty() ? "" : " " + options); }
 };
 
@@ -36,9 +39,7 @@ std::vector<Variant> all_variants();
 /// The same as a type for calls; `pattern` as YAML.
 std::shared_ptr<const AttentionType> type_of(const Variant& variant, const std::string& pattern = "full", int64_t num_heads = 1);
 
-using Row = std::vector<double>;
-
-/// scores -> weights; `numbers` as a type's learned numbers.
+/// scores -> weights; `numbers` in place of the variant's.
 Row weights_of(const Variant& variant, Engine engine, const Row& scores, const Row& numbers = {});
 
 struct RowGradients {
@@ -58,12 +59,12 @@ Row random_row(int length, double spread, uint64_t seed);
 inline constexpr double kDoubleWeights = 1e-12;
 // Weights in float against double: 1e-6 is the contract's.
 inline constexpr double kFloatWeights = 1e-6;
-// entmax below alpha 1.2 in float: p is a power of 5 and more of a distance that float holds to 6e-8.
-inline constexpr double kFloatWeightsSteep = 4e-6;
 // Gradients in double against central differences of step 1e-6, whose own error is about 1e-10 / 1e-6 of the weights' 64 ulp.
 inline constexpr double kFiniteDifference = 1e-7;
 // Gradients in float against double: sums of n products.
 inline constexpr double kFloatGradients = 5e-6;
-double weights_tolerance(const Variant& variant, Engine engine);
+// Gradients for learned numbers, likewise: 1e-5 is the contract's.
+inline constexpr double kFloatNumberGradients = 1e-5;
+double weights_tolerance(Engine engine);
 
 }  // namespace lacuna::contract

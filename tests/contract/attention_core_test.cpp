@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "attention/attention.h"
+#include "attention/row_numbers.h"
 #include "attention_contract.h"
 
 // The contract of attention() itself, for every type of the registry, every pattern and every engine, against the reference in double.
@@ -38,6 +39,8 @@ struct Inputs {
     call.causal = causal;
     call.scale = 1 / std::sqrt(static_cast<double>(q.size(2)));
     call.type = type.get();
+    if (const auto module = make_row_numbers(*type, q.size(1)))
+      for (const RowNumber& number : module->forward()) call.numbers.push_back(leaf(number.values, dtype));
     return call;
   }
 
@@ -48,28 +51,35 @@ struct Inputs {
 };
 
 struct Outcome {
-  Tensor context, q, k, v;
+  Tensor context, q, k, v;  // all but the first are gradients
+  std::vector<Tensor> numbers = {};
   std::vector<Tensor> all() const { return {context, q, k, v}; }
 };
 
 Outcome outcome_of(const AttentionCall& call, const ForwardContext& context, const Tensor& gradient, bool reference = false) {
   const Tensor result = reference ? attention_reference(call, context) : attention(call, context);
   result.backward(gradient.to(result.scalar_type()));
-  return {result.detach(), call.q.grad(), call.k.grad(), call.v.grad()};
+  Outcome outcome = {result.detach(), call.q.grad(), call.k.grad(), call.v.grad()};
+  for (const Tensor& number : call.numbers) outcome.numbers.push_back(number.grad());
+  return outcome;
 }
 
 at::ScalarType dtype_of(Engine engine) {
   return is_double(engine) ? at::kDouble : at::kFloat;
 }
 
+void expect_near(const Tensor& found, const Tensor& expected, double tolerance, const char* name) {
+  if (expected.numel() == 0) return;
+  const double size = std::max(1.0, expected.abs().max().item<double>());
+  EXPECT_LT((found.to(at::kDouble) - expected).abs().max().item<double>(), tolerance * size) << name;
+}
+
 void expect_near(const Outcome& found, const Outcome& expected, double tolerance) {
   const char* const names[] = {"context", "gradient of q", "gradient of k", "gradient of v"};
-  for (size_t i = 0; i < 4; ++i) {
-    const Tensor exact = expected.all()[i];
-    if (exact.numel() == 0) continue;
-    const double size = std::max(1.0, exact.abs().max().item<double>());
-    EXPECT_LT((found.all()[i].to(at::kDouble) - exact).abs().max().item<double>(), tolerance * size) << names[i];
-  }
+  for (size_t i = 0; i < 4; ++i) expect_near(found.all()[i], expected.all()[i], tolerance, names[i]);
+  ASSERT_EQ(found.numbers.size(), expected.numbers.size());
+  for (size_t i = 0; i < found.numbers.size(); ++i)
+    expect_near(found.numbers[i], expected.numbers[i], tolerance, "gradient of a learned number");
 }
 
 void expect_same_bits(const Outcome& found, const Outcome& expected) {
@@ -134,7 +144,9 @@ TEST(AttentionCore, HasTheGradientOfFiniteDifferences) {
     const auto loss = [&](const AttentionCall& at) { return (attention(at, training()) * inputs.context_gradient).sum().item<double>(); };
     const at::NoGradGuard no_gradients;
     constexpr double kStep = 1e-6;
-    for (const auto& [values, gradient] : {std::pair{call.q, outcome.q}, {call.k, outcome.k}, {call.v, outcome.v}}) {
+    std::vector<std::pair<Tensor, Tensor>> checked = {{call.q, outcome.q}, {call.k, outcome.k}, {call.v, outcome.v}};
+    for (size_t i = 0; i < call.numbers.size(); ++i) checked.emplace_back(call.numbers[i], outcome.numbers[i]);
+    for (const auto& [values, gradient] : checked) {
       for (int64_t i = 0; i < values.numel(); ++i) {
         double* element = values.data_ptr<double>() + i;
         const double before = *element;
@@ -222,6 +234,7 @@ TEST(AttentionCore, DoesNotChangeABitWithTheNumberOfThreads) {
     at::set_num_threads(before);
     SCOPED_TRACE(variant.name());
     expect_same_bits(three, one);
+    for (size_t i = 0; i < one.numbers.size(); ++i) EXPECT_TRUE(at::equal(three.numbers[i], one.numbers[i])) << "number " << i;
   }
 }
 

@@ -14,6 +14,12 @@ double sum_of(const Row& row) {
   return std::accumulate(row.begin(), row.end(), 0.0);
 }
 
+std::vector<bool> zeros_of(const Row& weights) {
+  std::vector<bool> zeros;
+  for (const double p : weights) zeros.push_back(p == 0);
+  return zeros;
+}
+
 /// True where no pair of scores nor a score and a threshold is so near that a step of a finite difference could cross a kink.
 bool is_smooth_around(const Variant& variant, const Row& scores, double step) {
   for (size_t i = 0; i < scores.size(); ++i) {
@@ -66,7 +72,7 @@ TEST_F(AttentionRow, AgreesWithAnotherAlgorithmAtEveryLength) {
       if (expected.empty()) return;
       const Row weights = weights_of(variant, engine, scores);
       for (int j = 0; j < n; ++j)
-        ASSERT_NEAR(weights[j], expected[j], weights_tolerance(variant, engine) * std::max(1.0, std::abs(expected[j])))
+        ASSERT_NEAR(weights[j], expected[j], weights_tolerance(engine) * std::max(1.0, std::abs(expected[j])))
             << "key " << j << " of " << n;
     }
   });
@@ -140,7 +146,7 @@ TEST_F(AttentionRow, DoesNotChangeWhenAllScoresAreShiftedIfItSumsToOne) {
     const Row weights = weights_of(variant, engine, scores);
     for (double& z : scores) z -= 1000;
     const Row shifted = weights_of(variant, engine, scores);
-    for (size_t j = 0; j < scores.size(); ++j) ASSERT_NEAR(shifted[j], weights[j], weights_tolerance(variant, engine));
+    for (size_t j = 0; j < scores.size(); ++j) ASSERT_NEAR(shifted[j], weights[j], weights_tolerance(engine));
   });
 }
 
@@ -173,15 +179,48 @@ TEST_F(AttentionRow, HasTheGradientOfFiniteDifferences) {
   }
 }
 
+TEST_F(AttentionRow, HasTheGradientForLearnedNumbersOfFiniteDifferences) {
+  constexpr double kStep = 1e-5;
+  for (const Variant& variant : all_variants()) {
+    SCOPED_TRACE(variant.name());
+    int checked = 0;
+    for (const int n : {1, 2, 5, 15, 33, 70}) {
+      const Row scores = random_row(n, 1.5, 20), direction = random_row(n, 1, 21);
+      const Row gradient = gradients_of(variant, Engine::kPlainDouble, scores, direction).numbers;
+      ASSERT_EQ(gradient.size(), variant.numbers.size());
+      for (size_t i = 0; i < gradient.size(); ++i) {
+        const auto moved = [&](double by) {
+          Row numbers = variant.numbers;
+          numbers[i] += by;
+          return weights_of(variant, Engine::kPlainDouble, scores, numbers);
+        };
+        const auto loss = [&](double by) {
+          const Row weights = moved(by);
+          return std::inner_product(weights.begin(), weights.end(), direction.begin(), 0.0);
+        };
+        if (zeros_of(moved(2 * kStep)) != zeros_of(moved(-2 * kStep))) continue;  // a kink
+        const double wide = (loss(2 * kStep) - loss(-2 * kStep)) / (4 * kStep), narrow = (loss(kStep) - loss(-kStep)) / (2 * kStep);
+        ASSERT_NEAR(gradient[i], (4 * narrow - wide) / 3, kFiniteDifference) << "number " << i << ", " << n << " keys";
+        ++checked;
+      }
+    }
+    EXPECT_TRUE(variant.numbers.empty() || checked >= 4) << "too few rows are smooth to check anything";
+  }
+}
+
 TEST_F(AttentionRow, HasTheSameGradientsOnEveryEngine) {
   for_each([](const Variant& variant, Engine engine) {
     for (const int n : kLengths) {
       const Row scores = random_row(n, 1.5, 8), direction = random_row(n, 1, 9);
-      const Row expected = gradients_of(variant, Engine::kPlainDouble, scores, direction).scores;
-      const Row gradient = gradients_of(variant, engine, scores, direction).scores;
-      for (int j = 0; j < n; ++j) {
-        const double tolerance = is_double(engine) ? 0 : kFloatGradients * std::max(1.0, std::abs(expected[j]));
-        ASSERT_NEAR(gradient[j], expected[j], tolerance) << "key " << j << " of " << n;
+      const RowGradients expected = gradients_of(variant, Engine::kPlainDouble, scores, direction);
+      const RowGradients found = gradients_of(variant, engine, scores, direction);
+      for (size_t j = 0; j < scores.size(); ++j) {
+        const double tolerance = is_double(engine) ? 0 : kFloatGradients * std::max(1.0, std::abs(expected.scores[j]));
+        ASSERT_NEAR(found.scores[j], expected.scores[j], tolerance) << "key " << j << " of " << n;
+      }
+      for (size_t i = 0; i < expected.numbers.size(); ++i) {
+        const double tolerance = is_double(engine) ? 0 : kFloatNumberGradients * std::max(1.0, std::abs(expected.numbers[i]));
+        ASSERT_NEAR(found.numbers[i], expected.numbers[i], tolerance) << "number " << i << ", " << n << " keys";
       }
     }
   });

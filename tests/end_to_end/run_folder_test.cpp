@@ -35,6 +35,15 @@ TEST_F(RunFolderOfTraining, RecordsSparsityAndEntropyOfAttention) {
   EXPECT_GT(record["cross.0.entropy"], 0);
 }
 
+TEST_F(RunFolderOfTraining, RecordsLearnedAlphas) {
+  EXPECT_EQ(exit_code(train("learned", {"--train.max_steps", "20", "--model.attention", "{type: entmax, alpha: learned}"})), 0) << log();
+  const nlohmann::json record = records("learned", "attention").back();
+  ASSERT_TRUE(record.contains("cross.0.alpha.0"));
+  EXPECT_NE(record["cross.0.alpha.0"], 1.5);
+  EXPECT_NEAR(record["cross.0.alpha.0"], 1.5, 0.1);
+  EXPECT_THAT(bytes_of(path("learned") / "train.log"), HasSubstr("cross.0.alpha by head 1."));
+}
+
 TEST_F(RunFolderOfTraining, OfAnotherConfigurationIsRefusedWithTheKeysThatDiffer) {
   EXPECT_EQ(exit_code(train("run", {"--model.d_ff", "48", "--train.lr", "1e-3"})), 2);
   EXPECT_THAT(log(), AllOf(HasSubstr("holds a run of another configuration"), HasSubstr("model.d_ff: 64 and 48"),

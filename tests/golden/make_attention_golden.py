@@ -3,7 +3,8 @@
 
     pip install torch entmax==1.3 && python make_attention_golden.py
 
-Each case is one row: type, options, scores, d loss / d weights, and what must come out: weights and d loss / d scores.
+Each case is one row: type, options, scores, d loss / d weights, and what must come out: weights and d loss / d scores. A row that takes learned
+numbers has these too (`numbers`), and d loss / d numbers.
 """
 import json
 import pathlib
@@ -39,6 +40,8 @@ TYPES = [
     ("entmax", "{alpha: 2}", lambda z: entmax.sparsemax(z, dim=-1)),
 ]
 
+LEARNED_ALPHAS = [1.015625, 1.25, 1.5, 1.875, 2]  # exact in float
+
 
 def rows(generator):
     """Rows of several lengths and spreads: spiky on purpose, or every map looks like softmax."""
@@ -59,6 +62,13 @@ def main():
             weights.backward(gradient)
             cases.append({"type": name, "options": options, "scores": scores.tolist(), "weights_gradient": gradient.tolist(),
                           "weights": weights.tolist(), "scores_gradient": z.grad.tolist()})
+        for alpha in LEARNED_ALPHAS:
+            z, learned = scores.clone().requires_grad_(), torch.tensor([alpha], dtype=torch.float64, requires_grad=True)
+            weights = entmax.entmax_bisect(z, alpha=learned, dim=-1, n_iter=200)
+            weights.backward(gradient)
+            cases.append({"type": "entmax", "options": "{alpha: learned}", "numbers": [alpha], "scores": scores.tolist(),
+                          "weights_gradient": gradient.tolist(), "weights": weights.tolist(), "scores_gradient": z.grad.tolist(),
+                          "numbers_gradient": learned.grad.tolist()})
     path = pathlib.Path(__file__).with_name("attention.json")
     path.write_text("[\n" + ",\n".join(json.dumps(case) for case in cases) + "\n]\n", encoding="utf-8")
 

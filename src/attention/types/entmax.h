@@ -4,62 +4,88 @@
 #include "attention/types/softmax.h"
 #include "attention/types/sparsemax.h"
 #include "config/config_node.h"
+#if LACUNA_HOST
+#include "attention/row_numbers.h"
+#endif
 
 /// alpha-entmax: softmax at alpha = 1, sparsemax at 2, sparser in between the larger alpha is.
 ///
 ///   p_j = max((alpha - 1) z_j - tau, 0)^(1 / (alpha - 1))      with  sum p = 1
 ///
-/// Peters, Niculae & Martins 2019, arXiv:1905.05702; the gradient for alpha: Correia, Niculae & Martins 2019, arXiv:1909.00015. The norm of
-/// order 1 / (alpha - 1) of max((alpha - 1) z - tau, 0) is convex and decreasing in tau, so Newton's steps towards norm 1 are monotone from
-/// the left; no sort and no bisection.
+/// Peters, Niculae & Martins 2019, arXiv:1905.05702; learned alphas and their gradient: Correia, Niculae & Martins 2019, arXiv:1909.00015.
+/// The norm of order 1 / (alpha - 1) of max((alpha - 1) z - tau, 0) is convex and decreasing in tau, so Newton's steps towards norm 1 are
+/// monotone from the left; no sort and no bisection.
 namespace lacuna::types::entmax {
 
 inline constexpr Info kInfo = {.paper = "arXiv:1905.05702", .rows_sum_to_one = true, .sparse = true};
 
+/// The least alpha above 1, and what lies between it and the greatest: outside of it the gradient for alpha is unbounded or all rounding.
+inline constexpr double kLeastAlpha = 1.01, kAlphaRange = 0.99;
+
 struct Options {
-  double alpha = 1.5;
+  DoubleOrLearned alpha = {1.5};
+  double alpha_init = 1.5;
 
   template <class Self, class Visitor>
   static void describe(Self& self, Visitor&& visit) {
-    visit("alpha", self.alpha, between(1, 2), "1 = softmax, 1.5 = entmax15, 2 = sparsemax; 1 exactly, or 1.01 to 2");
+    visit("alpha", self.alpha, between(1, 2), "1 = softmax, 1.5 = entmax15, 2 = sparsemax; 1 exactly, 1.01 to 2, or learned for each head");
+    visit("alpha_init", self.alpha_init, between(kLeastAlpha, 2), "learned only: where alpha starts");
   }
 
 #if LACUNA_HOST
   void check(const ConfigNode& node) const {
-    if (alpha > 1 && alpha < 1.01) node.find("alpha")->fail("expected 1 exactly, or 1.01 to 2: in between, fp32 does not carry the map");
+    const ConfigNode* init = node.find("alpha_init");
+    if (!alpha.is_learned && init != nullptr) init->fail("has a meaning with `alpha: learned` only; use alpha, or add `alpha: learned`");
+    if (!alpha.is_learned && alpha.value > 1 && alpha.value < kLeastAlpha)
+      node.find("alpha")->fail("expected 1 exactly, 1.01 to 2, or learned: between 1 and 1.01, fp32 does not carry the gradient for alpha");
+    if (alpha_init <= kLeastAlpha || alpha_init >= 2)
+      init->fail("expected a number between 1.01 and 2, without these two: a learned alpha comes near them and never reaches them");
   }
+  /// Leaves out of the written options what plays no part, so that they can be read again.
+  void shorten(ConfigNode& written) const {
+    if (!alpha.is_learned) written.erase("alpha_init");
+  }
+  std::shared_ptr<RowNumbers> make_numbers(int64_t num_heads) const;
 #endif
 };
 
 struct RowMap {
   Options options;
 
-  LACUNA_HD bool is_sparse() const { return options.alpha > 1; }
+  LACUNA_HD int num_numbers() const { return options.alpha.is_learned ? 1 : 0; }
+  LACUNA_HD bool is_sparse() const { return options.alpha.is_learned || options.alpha.value > 1; }
 
-  /// scores -> weights, in place. A number of the row, if there is one, is its alpha in place of the option.
+  /// scores -> weights, in place. A learned alpha is the row's number.
   template <Row R>
   LACUNA_HD void forward(R scores, const RowContext<typename R::scalar>& context) const {
-    using S = typename R::scalar;
-    if (context.has_numbers()) return forward_any(scores, context.number(0));
-    if (options.alpha == 1) return softmax::RowMap{}.forward(scores);
-    if (options.alpha == 1.5) return entmax15::RowMap{}.forward(scores);
-    if (options.alpha == 2) return sparsemax::RowMap{}.forward(scores);
-    forward_any(scores, static_cast<S>(options.alpha));
+    const bool is_fixed = !options.alpha.is_learned;
+    if (is_fixed && options.alpha.value == 1) return softmax::RowMap{}.forward(scores);
+    if (is_fixed && options.alpha.value == 1.5) return entmax15::RowMap{}.forward(scores);
+    if (is_fixed && options.alpha.value == 2) return sparsemax::RowMap{}.forward(scores);
+    forward_any(scores, alpha_of(context));
   }
 
   /// d loss / d weights -> d loss / d scores, in place; adds d loss / d alpha.
   template <Row R>
   LACUNA_HD void backward(R weights, R gradient, const RowContext<typename R::scalar>& context) const {
     using S = typename R::scalar;
-    if (context.has_numbers()) context.add_gradient(0, alpha_gradient(weights, gradient, context.number(0)));
-    const S alpha = context.has_numbers() ? context.number(0) : static_cast<S>(options.alpha);
-    center_on(weights, gradient, [=](auto p) { return row::positive_power(p, 2 - alpha); });
+    const S alpha = alpha_of(context);
+    const auto steepness = [=](auto p) { return row::positive_power(p, 2 - alpha); };
+    const S mean = mean_on(weights, gradient, steepness);
+    if (options.alpha.is_learned)
+      context.add_gradient(0, -weights.sum(gradient, [=](auto p, auto g) { return curvature(p, alpha) * (g - mean); }));
+    gradient.map(weights, [=](auto g, auto p) { return steepness(p) * (g - mean); });
   }
 
  private:
+  template <class S>
+  LACUNA_HD S alpha_of(const RowContext<S>& context) const {
+    return options.alpha.is_learned ? context.number(0) : static_cast<S>(options.alpha.value);
+  }
+
   template <Row R>
   LACUNA_HD void forward_any(R scores, typename R::scalar alpha) const {
-    using row::relu, row::positive_power;
+    using row::relu, row::positive_power, row::is_positive, row::exponential, row::logarithm_of_one_plus, row::if_below;
     using S = typename R::scalar;
     const S top = scores.max(), power = 1 / (alpha - 1);
     scores.map([=](auto z) { return (z - top) * (alpha - 1); });
@@ -76,39 +102,57 @@ struct RowMap {
           mass, slope);
       tau += (mass - positive_power(mass, 2 - alpha)) / slope;
     } while (tau > before && mass - 1 > R::tolerance);
-    scores.map([=](auto z) { return positive_power(relu(z - tau), power); });
+    const S to_share = 1 / tau;
+    scores.map([=](auto z) {
+      const auto share = z * to_share;  // of the way from the top to the threshold: a small share keeps all its digits
+      return is_positive(1 - share) * exponential(logarithm_of_one_plus(-if_below(share, S(1), S(0))) * power);
+    });
     const S scale = 1 / scores.sum([](auto p) { return p; });
     scores.map([=](auto p) { return p * scale; });
   }
 
-  /// sum_j g_j [(p_j - s_j) / (alpha - 1)² - (p_j ln p_j - s_j sum_i p_i ln p_i) / (alpha - 1)],  s_j = p_j^(2 - alpha) / sum_i p_i^(2 -
-  /// alpha).
-  template <Row R>
-  LACUNA_HD typename R::scalar alpha_gradient(R weights, R gradient, typename R::scalar alpha) const {
-    using row::positive_power, row::x_log_x;
-    using S = typename R::scalar;
-    S total, entropy;  // entropy: sum_i p_i ln p_i
-    weights.sums(
-        [=](auto p, auto& s, auto& term) {
-          s = positive_power(p, 2 - alpha);
-          term = x_log_x(p);
-        },
-        total, entropy);
-    const S first = 1 / ((alpha - 1) * (alpha - 1)), second = 1 / (alpha - 1), scale = 1 / total;
-    return weights.sum(gradient, [=](auto p, auto g) {
-      const auto s = positive_power(p, 2 - alpha) * scale;
-      return g * ((p - s) * first - (x_log_x(p) - s * entropy) * second);
-    });
+  /// (p^(2 - alpha) - p + (alpha - 1) p ln p) / (alpha - 1)², and 0 where p is 0. With m the mean of g on p^(2 - alpha), the gradient for
+  /// alpha is -sum_j curvature(p_j) (g_j - m): the cited formula with its terms gathered, so that none is divided by alpha - 1 to cancel.
+  template <class X, class S>
+  LACUNA_HD static X curvature(X p, S alpha) {
+    using row::exponential, row::logarithm, row::is_at_least;
+    constexpr S kTiny = S(1e-37);  // keeps the logarithm finite where p is 0
+    constexpr S kFar = S(0.5);     // e^x - 1 - x as it stands loses digits below
+    const S order = alpha - 1;
+    const X x = logarithm(p + kTiny) * -order, is_far = is_at_least(x, kFar);
+    X series = x * (S(1) / 12) + S(1);  // of 2 (e^x - 1 - x) / x²
+    for (int n = 11; n >= 3; --n) series = series * x * (S(1) / static_cast<S>(n)) + S(1);
+    const X remainder = is_far * (exponential(x) - S(1) - x) + (S(1) - is_far) * x * x * series * S(0.5);
+    return p * remainder * (1 / (order * order));
   }
 };
 
 #if LACUNA_HOST  // read by the C++ compiler only, never by nvcc
+/// An alpha for each head: 1.01 + 0.99 sigmoid(a), a the parameter `alpha_logit` [H].
+class Numbers : public RowNumbers {
+ public:
+  Numbers(double alpha_init, int64_t num_heads) {
+    const double share = (alpha_init - kLeastAlpha) / kAlphaRange;
+    alpha_logit_ = register_parameter("alpha_logit", at::full({num_heads}, std::log(share / (1 - share)), at::kFloat));
+  }
+  std::vector<RowNumber> forward() override { return {{"alpha", kLeastAlpha + kAlphaRange * alpha_logit_.sigmoid()}}; }
+
+ private:
+  Tensor alpha_logit_;
+};
+
+inline std::shared_ptr<RowNumbers> Options::make_numbers(int64_t num_heads) const {
+  return alpha.is_learned ? std::make_shared<Numbers>(alpha_init, num_heads) : nullptr;
+}
+
 inline std::vector<Example> examples() {
   return {{.scores = {0, -.4, -2}, .weights = {.64, .36, 0}, .options = "{alpha: 1.5}"},
           {.scores = {-2, 0, .5}, .weights = {0, .25, .75}, .options = "{alpha: 2}"},
           {.scores = {0, std::log(3.0)}, .weights = {.25, .75}, .options = "{alpha: 1}"},
           {.scores = {7, 7}, .weights = {.5, .5}, .options = "{alpha: 1.3}"},
-          {.scores = {0, -4}, .weights = {1, 0}, .options = "{alpha: 1.25}"}};
+          {.scores = {0, -4}, .weights = {1, 0}, .options = "{alpha: 1.25}"},
+          {.scores = {-2, 0, -.4}, .weights = {0, .64, .36}, .options = "{alpha: learned}"},
+          {.scores = {0, -4}, .weights = {1, 0}, .options = "{alpha: learned, alpha_init: 1.25}"}};
 }
 #endif
 
