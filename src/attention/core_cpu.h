@@ -139,7 +139,7 @@ class Core {
     M::multiply(tile.width, tile.rows, d_, {weights_, 1, stride_}, of_context, task_.context_stride,
                 task_.v_gradient + tile.begin * task_.gradient_stride, task_.gradient_stride, true);
     M::multiply(tile.rows, tile.width, d_, {gradient_, stride_, 1}, task_.k + tile.begin * task_.k_stride, task_.k_stride,
-                task_.q_gradient + tile.first * task_.gradient_stride, task_.gradient_stride, false);
+                task_.q_gradient + tile.first * task_.q_gradient_stride, task_.q_gradient_stride, false);
     M::multiply(tile.width, tile.rows, d_, {gradient_, 1, stride_}, task_.q + tile.first * task_.q_stride, task_.q_stride,
                 task_.k_gradient + tile.begin * task_.gradient_stride, task_.gradient_stride, true);
   }
@@ -166,7 +166,7 @@ class Core {
     }
     M::scale_elements(list.count, call_.scale, gradient);
     if (list.factors != nullptr) M::multiply_elements(list.count, list.factors, list.weights);
-    M::combine(list.count, gradient, list.index, task_.k, task_.k_stride, d_, task_.q_gradient + i * task_.gradient_stride);
+    M::combine(list.count, gradient, list.index, task_.k, task_.k_stride, d_, task_.q_gradient + i * task_.q_gradient_stride);
     M::scatter(list.count, gradient, list.index, task_.q + i * task_.q_stride, d_, task_.k_gradient, task_.gradient_stride);
     M::scatter(list.count, list.weights, list.index, of_context, d_, task_.v_gradient, task_.gradient_stride);
   }
@@ -228,8 +228,7 @@ class Core {
 
   /// Draws the tile's dropout factors and multiplies `rows` with them.
   void drop(const Tile& tile, S* rows) {
-    for (int r = 0; r < tile.rows; ++r)
-      task_.dropout->factors(task_.first_position + tile.first + r, tile.begin, tile.width, 1, factors_ + r * stride_);
+    for (int r = 0; r < tile.rows; ++r) draw_factors(tile.first + r, {tile.begin, tile.width, 1}, factors_ + r * stride_);
     apply_factors(tile, rows);
   }
 
@@ -264,12 +263,12 @@ class Core {
     }
     if (task_.dropout != nullptr) {
       list.factors = list_factors_;
-      task_.dropout->factors(task_.first_position + tile.first + r, tile.begin, tile.width, 1, factors_);
+      draw_factors(tile.first + r, {tile.begin, tile.width, 1}, factors_);
       M::gather(list.count, index_, factors_, list_factors_);
     }
     for (int j = 0; j < list.count; ++j) {
       index_[j] += tile.begin;
-      if (call_.uses_positions) positions_[j] = static_cast<S>(index_[j]);
+      if (call_.uses_positions) positions_[j] = key_position(index_[j]);
     }
     return list;
   }
@@ -282,7 +281,7 @@ class Core {
     for (int32_t s = task_.first_segment[i]; s < task_.first_segment[i + 1]; ++s) {
       const KeySegment segment = task_.segments[s];
       for (int j = 0, position = segment.begin; j < segment.count; ++j, position += segment.stride) {
-        positions_[count] = static_cast<S>(position);
+        positions_[count] = key_position(position);
         index_[count++] = task_.slots != nullptr ? task_.slots[position] : position;
       }
     }
@@ -309,9 +308,8 @@ class Core {
     list.factors = list_factors_;
     S* next = list_factors_;
     for (int32_t s = task_.first_segment[i]; s < task_.first_segment[i + 1]; ++s) {
-      const KeySegment segment = task_.segments[s];
-      task_.dropout->factors(task_.first_position + i, segment.begin, segment.count, segment.stride, next);
-      next += segment.count;
+      draw_factors(i, task_.segments[s], next);
+      next += task_.segments[s].count;
     }
   }
 
@@ -350,8 +348,20 @@ class Core {
   void fill_positions(types::RowCall<S>& row, int i) {
     if (!call_.uses_positions) return;
     const int begin = task_.segments[task_.first_segment[i]].begin;
-    for (int j = 0; j < row.length; ++j) positions_[j] = static_cast<S>(begin + j);
+    for (int j = 0; j < row.length; ++j) positions_[j] = key_position(begin + j);
     row.positions = positions_;
+  }
+
+  S key_position(int j) const { return static_cast<S>(task_.positions != nullptr ? task_.positions[j] : j); }
+
+  /// The dropout factors of query i for the keys of one segment.
+  void draw_factors(int i, KeySegment segment, S* factors) const {
+    const int32_t query = task_.first_position + i * task_.position_step;
+    if (task_.positions != nullptr) {
+      task_.dropout->factors(query, task_.positions + segment.begin, segment.count, factors);
+    } else {
+      task_.dropout->factors(query, segment.begin, segment.count, segment.stride, factors);
+    }
   }
 
   void show(int i, const S* weights) const {
