@@ -59,7 +59,8 @@ std::vector<AttentionPart> attention_parts(const AttentionCall& call, int64_t b,
       parts.push_back({.first_query = query, .query_step = 1, .num_queries = 1, .keys = {}, .segments = {}, .first_segment = {}});
     }
   }
-  if (2 * parts.size() > queries.size()) return {};
+  constexpr size_t kWorthGathering = 4;  // queries a part
+  if (kWorthGathering * parts.size() > queries.size()) return {};
   for (AttentionPart& part : parts) find_keys(call, b, head, part);
   return parts;
 }

@@ -17,7 +17,8 @@ struct AttentionPart {
   std::vector<int32_t> first_segment;
 };
 
-/// Every query of sentence b in one part. Empty if most of them would be alone in theirs.
+/// Every query of sentence b in one part. None if the parts would hold a few queries each: gathering their keys would cost more than it
+/// saves.
 std::vector<AttentionPart> attention_parts(const AttentionCall& call, int64_t b, int64_t head);
 
 }  // namespace lacuna
