@@ -29,6 +29,8 @@ template <class S>
 struct Task {
   int queries, keys;
   int32_t first_position;      ///< of the first query
+  int32_t position_step;       ///< from one query to the next
+  const int32_t* positions;    ///< of the keys, ascending; null = 0, 1, ... If given, segments run over its elements, and slots is null
   const int32_t* slots;        ///< rows of k and v by the key's position; null = 0, 1, ...
   const KeySegment* segments;  ///< of query i: first_segment[i] to first_segment[i + 1]
   const int32_t* first_segment;
@@ -43,7 +45,7 @@ struct Task {
 
   const S* context_gradient;  ///< backward, with context_stride
   S *q_gradient, *k_gradient, *v_gradient;
-  int64_t gradient_stride;  ///< of all three; q's is written, k's and v's are added to
+  int64_t q_gradient_stride, gradient_stride;  ///< of k and v, to which is added; q's is written
   double* number_gradients;
 
   const void* probe;  ///< null = nobody looks

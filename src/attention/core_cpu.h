@@ -4,10 +4,10 @@
 #include "attention/dropout.h"
 #include "attention/pattern.h"
 
-// Two roads for a row. *Tiles*: where every query sees one run of keys, 16 rows at a time go through small matrix products, all in cache.
-// *Lists*: where keys are named by slots or seen in strides, where there is a single query, and where most weights turn out to be zero,
-// a row's keys are a list and only these are touched. The weights are not stored for the backward pass but worked out again: that costs
-// less than writing and reading them, and memory stays proportional to the number of tokens.
+// Two roads for a row. *Tiles*: where queries that lie together see much the same keys, 16 rows at a time go through small matrix products,
+// all in cache. *Lists*: where keys are named by slots or lie far apart, where there is a single query, and where most weights turn out to
+// be zero, a row's keys are a list and only these are touched. The weights are not stored for the backward pass but worked out again: that
+// costs less than writing and reading them, and memory stays proportional to the number of tokens.
 //
 // Compiled for several instruction sets: nothing here may call an inline function that is not a template on `M` or always inlined.
 namespace lacuna::core {
@@ -30,6 +30,7 @@ class Core {
   struct Tile {
     int first, rows, begin, width;
     int row_begin[kTile], row_count[kTile];  // of each row, begin counted from the tile's
+    bool row_has_gaps[kTile];                // its keys do not lie side by side
   };
 
   /// One row as a list: element j belongs to row index[j] of k and v.
@@ -64,13 +65,13 @@ class Core {
   // --- forward ---
 
   void run_forward() {
-    if (!has_runs()) {
-      for (int i = 0; i < task_.queries; ++i) forward_listed(i);
-      return;
-    }
-    M::transpose(task_.keys, d_, task_.k, task_.k_stride, call_.scale, keys_, stride_);
     for (int i = 0; i < task_.queries; i += kTile) {
       const Tile tile = tile_from(i);
+      if (!is_dense(tile)) {
+        for (int r = 0; r < tile.rows; ++r) forward_listed(tile.first + r);
+        continue;
+      }
+      transpose_keys(/*and_values=*/false);
       weigh(tile);
       show(tile);
       if (is_mostly_zero(tile)) {
@@ -101,14 +102,13 @@ class Core {
   // --- backward ---
 
   void run_backward() {
-    if (!has_runs()) {
-      for (int i = 0; i < task_.queries; ++i) backward_listed(i);
-      return;
-    }
-    M::transpose(task_.keys, d_, task_.k, task_.k_stride, call_.scale, keys_, stride_);
-    M::transpose(task_.keys, d_, task_.v, task_.v_stride, S(1), values_, stride_);
     for (int i = 0; i < task_.queries; i += kTile) {
       const Tile tile = tile_from(i);
+      if (!is_dense(tile)) {
+        for (int r = 0; r < tile.rows; ++r) backward_listed(tile.first + r);
+        continue;
+      }
+      transpose_keys(/*and_values=*/true);
       weigh(tile);
       if (is_mostly_zero(tile)) {
         for (int r = 0; r < tile.rows; ++r) backward_list(list_of(tile, r), tile.first + r);
@@ -124,22 +124,21 @@ class Core {
     if (task_.dropout != nullptr) drop(tile, gradient_);
     for (int r = 0; r < tile.rows; ++r) {
       const int n = tile.row_count[r];
-      S* gradient = gradient_ + r * stride_ + tile.row_begin[r];
       if (n > 0) {
-        auto row = row_call(tile.first + r, n, weights_ + r * stride_ + tile.row_begin[r]);
-        row.scores = scores_ + r * stride_ + tile.row_begin[r];
-        row.gradient = gradient;
+        auto row = row_call(tile.first + r, n, side_by_side(tile, r, weights_, list_weights_));
+        if (call_.needs_scores) row.scores = side_by_side(tile, r, scores_, list_scores_);
+        row.gradient = side_by_side(tile, r, gradient_, list_gradient_);
         fill_positions(row, tile.first + r);
         call_.rows.backward(call_.options, row);
-        M::scale_elements(n, call_.scale, gradient);
+        M::scale_elements(n, call_.scale, row.gradient);
       }
-      clear_around(tile, r, gradient_);
+      spread(tile, r, list_gradient_, gradient_);
     }
     if (task_.dropout != nullptr) apply_factors(tile, weights_);
     M::multiply(tile.width, tile.rows, d_, {weights_, 1, stride_}, of_context, task_.context_stride,
                 task_.v_gradient + tile.begin * task_.gradient_stride, task_.gradient_stride, true);
     M::multiply(tile.rows, tile.width, d_, {gradient_, stride_, 1}, task_.k + tile.begin * task_.k_stride, task_.k_stride,
-                task_.q_gradient + tile.first * task_.gradient_stride, task_.gradient_stride, false);
+                task_.q_gradient + tile.first * task_.q_gradient_stride, task_.q_gradient_stride, false);
     M::multiply(tile.width, tile.rows, d_, {gradient_, 1, stride_}, task_.q + tile.first * task_.q_stride, task_.q_stride,
                 task_.k_gradient + tile.begin * task_.gradient_stride, task_.gradient_stride, true);
   }
@@ -166,21 +165,24 @@ class Core {
     }
     M::scale_elements(list.count, call_.scale, gradient);
     if (list.factors != nullptr) M::multiply_elements(list.count, list.factors, list.weights);
-    M::combine(list.count, gradient, list.index, task_.k, task_.k_stride, d_, task_.q_gradient + i * task_.gradient_stride);
+    M::combine(list.count, gradient, list.index, task_.k, task_.k_stride, d_, task_.q_gradient + i * task_.q_gradient_stride);
     M::scatter(list.count, gradient, list.index, task_.q + i * task_.q_stride, d_, task_.k_gradient, task_.gradient_stride);
     M::scatter(list.count, list.weights, list.index, of_context, d_, task_.v_gradient, task_.gradient_stride);
   }
 
   // --- tiles ---
 
-  /// True if each of several queries sees one run of keys that lie one after another.
-  bool has_runs() const {
+  /// True if the tile's products are worth their work: its rows see runs of keys, or a good part of the keys that any of them sees.
+  bool is_dense(const Tile& tile) const {
+    constexpr int kShare = 3;
     if (task_.slots != nullptr || task_.queries < 2) return false;
-    for (int i = 0; i < task_.queries; ++i) {
-      const int32_t segment = task_.first_segment[i], count = task_.first_segment[i + 1] - segment;
-      if (count > 1 || (count == 1 && task_.segments[segment].stride != 1)) return false;
+    int seen = 0;
+    bool has_gaps = false;
+    for (int r = 0; r < tile.rows; ++r) {
+      seen += tile.row_count[r];
+      has_gaps = has_gaps || tile.row_has_gaps[r];
     }
-    return true;
+    return !has_gaps || seen * kShare >= tile.rows * tile.width;
   }
 
   Tile tile_from(int first) const {
@@ -189,13 +191,17 @@ class Core {
     tile.rows = task_.queries - first < kTile ? task_.queries - first : kTile;
     int begin = task_.keys, end = 0;
     for (int r = 0; r < tile.rows; ++r) {
-      const KeySegment* segment = task_.segments + task_.first_segment[first + r];
-      const bool any = task_.first_segment[first + r + 1] > task_.first_segment[first + r];
-      tile.row_begin[r] = any ? segment->begin : 0;
-      tile.row_count[r] = any ? segment->count : 0;
-      if (!any) continue;
-      begin = segment->begin < begin ? segment->begin : begin;
-      end = segment->begin + segment->count > end ? segment->begin + segment->count : end;
+      const int32_t segment = task_.first_segment[first + r], segments = task_.first_segment[first + r + 1] - segment;
+      tile.row_begin[r] = segments > 0 ? task_.segments[segment].begin : 0;
+      tile.row_count[r] = 0;
+      tile.row_has_gaps[r] = segments > 1 || (segments == 1 && task_.segments[segment].stride != 1);
+      for (int32_t s = segment; s < segment + segments; ++s) {
+        const KeySegment keys = task_.segments[s];
+        const int last = keys.begin + (keys.count - 1) * keys.stride;
+        tile.row_count[r] += keys.count;
+        begin = keys.begin < begin ? keys.begin : begin;
+        end = last + 1 > end ? last + 1 : end;
+      }
     }
     tile.begin = begin < end ? begin : 0;
     tile.width = begin < end ? end - begin : 0;
@@ -203,33 +209,54 @@ class Core {
     return tile;
   }
 
+  /// Fills keys_, and values_ if asked, the first time.
+  void transpose_keys(bool and_values) {
+    if (is_transposed_) return;
+    is_transposed_ = true;
+    M::transpose(task_.keys, d_, task_.k, task_.k_stride, call_.scale, keys_, stride_);
+    if (and_values) M::transpose(task_.keys, d_, task_.v, task_.v_stride, S(1), values_, stride_);
+  }
+
   /// weights_ = the tile's weights before dropout, 0 at keys that a row does not see; scores_ = the scores, if they will be needed.
   void weigh(const Tile& tile) {
     M::multiply(tile.rows, d_, tile.width, {task_.q + tile.first * task_.q_stride, task_.q_stride, 1}, keys_ + tile.begin, stride_,
                 weights_, stride_, false);
     for (int r = 0; r < tile.rows; ++r) {
-      S* row = weights_ + r * stride_ + tile.row_begin[r];
       if (tile.row_count[r] > 0) {
-        if (call_.needs_scores) M::copy(tile.row_count[r], row, scores_ + r * stride_ + tile.row_begin[r]);
-        auto row_of_weights = row_call(tile.first + r, tile.row_count[r], row);
-        fill_positions(row_of_weights, tile.first + r);
-        call_.rows.forward(call_.options, row_of_weights);
+        if (call_.needs_scores) M::copy(tile.width, weights_ + r * stride_, scores_ + r * stride_);
+        auto row = row_call(tile.first + r, tile.row_count[r], side_by_side(tile, r, weights_, list_weights_));
+        fill_positions(row, tile.first + r);
+        call_.rows.forward(call_.options, row);
       }
-      clear_around(tile, r, weights_);
+      spread(tile, r, list_weights_, weights_);
     }
   }
 
-  /// Sets what row r does not see to 0.
-  void clear_around(const Tile& tile, int r, S* rows) {
-    const int end = tile.row_begin[r] + tile.row_count[r];
-    M::clear(tile.row_begin[r], rows + r * stride_);
-    M::clear(tile.width - end, rows + r * stride_ + end);
+  /// The elements of `rows` that row r sees: where they are if that is one run, else a copy in `list`.
+  S* side_by_side(const Tile& tile, int r, S* rows, S* list) const {
+    S* row = rows + r * stride_;
+    if (!tile.row_has_gaps[r]) return row + tile.row_begin[r];
+    S* next = list;
+    for_each_key(tile.first + r, [&](int j) { *next++ = row[j - tile.begin]; });
+    return list;
+  }
+
+  /// Puts these elements back if they are a copy, and 0 where row r does not see.
+  void spread(const Tile& tile, int r, const S* list, S* rows) const {
+    S* row = rows + r * stride_;
+    if (tile.row_has_gaps[r]) {
+      M::clear(tile.width, row);
+      for_each_key(tile.first + r, [&](int j) { row[j - tile.begin] = *list++; });
+    } else {
+      const int end = tile.row_begin[r] + tile.row_count[r];
+      M::clear(tile.row_begin[r], row);
+      M::clear(tile.width - end, row + end);
+    }
   }
 
   /// Draws the tile's dropout factors and multiplies `rows` with them.
   void drop(const Tile& tile, S* rows) {
-    for (int r = 0; r < tile.rows; ++r)
-      task_.dropout->factors(task_.first_position + tile.first + r, tile.begin, tile.width, 1, factors_ + r * stride_);
+    for (int r = 0; r < tile.rows; ++r) draw_factors(tile.first + r, {tile.begin, tile.width, 1}, factors_ + r * stride_);
     apply_factors(tile, rows);
   }
 
@@ -264,12 +291,12 @@ class Core {
     }
     if (task_.dropout != nullptr) {
       list.factors = list_factors_;
-      task_.dropout->factors(task_.first_position + tile.first + r, tile.begin, tile.width, 1, factors_);
+      draw_factors(tile.first + r, {tile.begin, tile.width, 1}, factors_);
       M::gather(list.count, index_, factors_, list_factors_);
     }
     for (int j = 0; j < list.count; ++j) {
       index_[j] += tile.begin;
-      if (call_.uses_positions) positions_[j] = static_cast<S>(index_[j]);
+      if (call_.uses_positions) positions_[j] = key_position(index_[j]);
     }
     return list;
   }
@@ -279,13 +306,10 @@ class Core {
   /// The keys that query i sees, by their rows of k and v.
   List visible_list(int i) {
     int count = 0;
-    for (int32_t s = task_.first_segment[i]; s < task_.first_segment[i + 1]; ++s) {
-      const KeySegment segment = task_.segments[s];
-      for (int j = 0, position = segment.begin; j < segment.count; ++j, position += segment.stride) {
-        positions_[count] = static_cast<S>(position);
-        index_[count++] = task_.slots != nullptr ? task_.slots[position] : position;
-      }
-    }
+    for_each_key(i, [&](int j) {
+      positions_[count] = key_position(j);
+      index_[count++] = task_.slots != nullptr ? task_.slots[j] : j;
+    });
     return {.count = count,
             .index = index_,
             .weights = list_weights_,
@@ -309,9 +333,8 @@ class Core {
     list.factors = list_factors_;
     S* next = list_factors_;
     for (int32_t s = task_.first_segment[i]; s < task_.first_segment[i + 1]; ++s) {
-      const KeySegment segment = task_.segments[s];
-      task_.dropout->factors(task_.first_position + i, segment.begin, segment.count, segment.stride, next);
-      next += segment.count;
+      draw_factors(i, task_.segments[s], next);
+      next += task_.segments[s].count;
     }
   }
 
@@ -346,12 +369,33 @@ class Core {
     return row;
   }
 
-  /// The positions of the one run of keys that query i sees.
+  /// The positions of the keys that query i sees.
   void fill_positions(types::RowCall<S>& row, int i) {
     if (!call_.uses_positions) return;
-    const int begin = task_.segments[task_.first_segment[i]].begin;
-    for (int j = 0; j < row.length; ++j) positions_[j] = static_cast<S>(begin + j);
+    S* next = positions_;
+    for_each_key(i, [&](int j) { *next++ = key_position(j); });
     row.positions = positions_;
+  }
+
+  /// Calls f(j) for each key that query i sees.
+  template <class F>
+  void for_each_key(int i, F f) const {
+    for (int32_t s = task_.first_segment[i]; s < task_.first_segment[i + 1]; ++s) {
+      const KeySegment segment = task_.segments[s];
+      for (int n = 0, j = segment.begin; n < segment.count; ++n, j += segment.stride) f(j);
+    }
+  }
+
+  S key_position(int j) const { return static_cast<S>(task_.positions != nullptr ? task_.positions[j] : j); }
+
+  /// The dropout factors of query i for the keys of one segment.
+  void draw_factors(int i, KeySegment segment, S* factors) const {
+    const int32_t query = task_.first_position + i * task_.position_step;
+    if (task_.positions != nullptr) {
+      task_.dropout->factors(query, task_.positions + segment.begin, segment.count, factors);
+    } else {
+      task_.dropout->factors(query, segment.begin, segment.count, segment.stride, factors);
+    }
   }
 
   void show(int i, const S* weights) const {
@@ -361,7 +405,7 @@ class Core {
   void show(const Tile& tile) const {
     if (task_.probe == nullptr) return;
     for (int r = 0; r < tile.rows; ++r)
-      if (tile.row_count[r] > 0) show(tile.first + r, weights_ + r * stride_ + tile.row_begin[r]);
+      if (tile.row_count[r] > 0) show(tile.first + r, side_by_side(tile, r, weights_, list_weights_));
   }
 
   S* context_row(int i) const { return task_.context + i * task_.context_stride; }
@@ -372,6 +416,7 @@ class Core {
   const Task<S>& task_;
   const int64_t stride_;
   const int d_;
+  bool is_transposed_ = false;
   int32_t* index_;
   S *keys_, *values_;                                                // [d, keys] transposed; keys times scale
   S *weights_, *scores_, *gradient_, *factors_;                      // [kTile, keys]

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attention/core.h"
+#include "attention/part_memory.h"
 #include "attention/registry.h"
 
 namespace lacuna {
@@ -34,9 +35,11 @@ struct Thread {
 
   std::vector<KeySegment> segments, of_query;  // of all queries of one sentence and head
   std::vector<int32_t> first_segment;
-  int64_t sentence = -1;                      // that segments are for
+  std::vector<AttentionPart> parts;           // or, if not empty, these
+  int64_t sentence = -1;                      // that segments and parts are for
   const AttentionPattern* pattern = nullptr;  // likewise
   AttentionDropout dropout;
+  PartMemory<S> part_memory;
 };
 
 /// Who looks, and at what.
@@ -44,14 +47,19 @@ struct Onlooker {
   const AttentionCall& call;
   AttentionProbe& probe;
   int64_t sentence, head;
+  const AttentionPart* part;  // null = the whole sentence
 };
 
 template <class S>
 void show(const void* onlooker, int query, const S* weights, const KeySegment* segments, int num_segments) {
-  const auto& [call, probe, sentence, head] = *static_cast<const Onlooker*>(onlooker);
+  const auto& [call, probe, sentence, head, part] = *static_cast<const Onlooker*>(onlooker);
   std::vector<int32_t> positions;
   for (int s = 0; s < num_segments; ++s)
     for (int32_t j = 0; j < segments[s].count; ++j) positions.push_back(segments[s].begin + j * segments[s].stride);
+  if (part != nullptr) {
+    for (int32_t& position : positions) position = part->keys[static_cast<size_t>(position)];
+    query = part->first_query + query * part->query_step;
+  }
   const std::vector<float> seen(weights, weights + positions.size());
   probe.see(call.layer, call.site, static_cast<int>(head), sentence, query_position(call, sentence, query), seen, positions);
 }
@@ -120,9 +128,18 @@ class Run {
   void run_task(int64_t b, int64_t head, Thread<S>& thread, Work work) {
     if (call_.queries->length(b) == 0) return;
     find_segments(b, head, thread);
-    core::Task<S> task = task_for(b, head, thread);
+    const core::Task<S> task = task_for(b, head, thread);
+    if (thread.parts.empty()) return run_watched(task, b, head, nullptr, thread, work);
+    for (const AttentionPart& part : thread.parts) {
+      run_watched(thread.part_memory.task(task, part, shared_.d_head), b, head, &part, thread, work);
+      if (is_backward_) thread.part_memory.add_gradients(task, part, shared_.d_head);
+    }
+  }
+
+  template <class Work>
+  void run_watched(core::Task<S> task, int64_t b, int64_t head, const AttentionPart* part, Thread<S>& thread, Work work) {
     if (!is_probed_) return work(task, thread.workspace);
-    const Onlooker onlooker = {call_, *context_.probe, b, head};
+    const Onlooker onlooker = {call_, *context_.probe, b, head, part};
     task.probe = &onlooker;
     task.show = show<S>;
     work(task, thread.workspace);
@@ -136,6 +153,7 @@ class Run {
     task.queries = call_.queries->length(b);
     task.keys = call_.keys->count[static_cast<size_t>(b)];
     task.first_position = query_position(call_, b, 0);
+    task.position_step = 1;
     task.slots = has_slots ? call_.keys->slots.data() + first_key : nullptr;
     task.segments = thread.segments.data();
     task.first_segment = thread.first_segment.data();
@@ -159,7 +177,7 @@ class Run {
     task.q_gradient = row_of(gradients_.q, query, head);
     task.k_gradient = row_of(gradients_.k, key_row, head);
     task.v_gradient = row_of(gradients_.v, key_row, head);
-    task.gradient_stride = width;
+    task.q_gradient_stride = task.gradient_stride = width;
     if (numbers_.defined()) task.number_gradients = number_gradients_.data_ptr<double>() + first_number;
     return task;
   }
@@ -180,6 +198,15 @@ class Run {
       thread.segments.insert(thread.segments.end(), thread.of_query.begin(), thread.of_query.end());
       thread.first_segment.push_back(static_cast<int32_t>(thread.segments.size()));
     }
+    thread.parts.clear();
+    if (call_.keys->slots.empty() && !has_runs(thread)) thread.parts = attention_parts(call_, b, head);
+  }
+
+  /// True if each query sees at most one run of keys that lie side by side: nothing is won by gathering them.
+  static bool has_runs(const Thread<S>& thread) {
+    for (size_t i = 0; i + 1 < thread.first_segment.size(); ++i)
+      if (thread.first_segment[i + 1] - thread.first_segment[i] > 1) return false;
+    return std::all_of(thread.segments.begin(), thread.segments.end(), [](const KeySegment& segment) { return segment.stride == 1; });
   }
 
   /// numbers_ [Tq, H, numbers].

@@ -17,6 +17,9 @@ class AttentionDropout {
   /// factors [count]: scale() or 0, for the keys at positions begin, begin + stride, ...
   void factors(int32_t query, int32_t begin, int32_t count, int32_t stride, float* factors) const;
   void factors(int32_t query, int32_t begin, int32_t count, int32_t stride, double* factors) const;
+  /// The same for the keys at positions[0], positions[1], ...
+  void factors(int32_t query, const int32_t* positions, int32_t count, float* factors) const;
+  void factors(int32_t query, const int32_t* positions, int32_t count, double* factors) const;
 
  private:
   uint64_t key_ = 0;

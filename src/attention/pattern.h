@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace lacuna {
@@ -15,8 +16,24 @@ class AttentionPattern {
  public:
   virtual ~AttentionPattern() = default;
   /// Appends the keys that the query at position `query` sees among the first `num_keys`: disjoint segments with count > 0. (A causal call
-  /// passes num_keys = query + 1.)
+  /// passes num_keys = query + 1.) A smaller num_keys leaves keys out and changes nothing else.
   virtual void append_visible(int32_t query, int32_t num_keys, std::vector<KeySegment>& segments) const = 0;
+  /// Queries of one group see the same keys, as far as num_keys lets each: the core works on such together. At first each is alone.
+  virtual int64_t group(int32_t query) const { return query; }
 };
+
+/// What a query sees, worked out by hand: every pattern's file holds some.
+struct PatternExample {
+  int32_t query = 0, num_keys = 0;
+  std::vector<int32_t> keys = {};
+  std::string options = {};  ///< as in YAML's flow style, "{window: 2}"; empty = the defaults
+};
+
+/// Appends the positions begin, begin + stride, ... below `end`, if there are any.
+inline void append_segment(int64_t begin, int64_t end, int64_t stride, std::vector<KeySegment>& segments) {
+  if (begin >= end) return;
+  const int64_t count = (end - begin + stride - 1) / stride;
+  segments.push_back({static_cast<int32_t>(begin), static_cast<int32_t>(count), count > 1 ? static_cast<int32_t>(stride) : 1});
+}
 
 }  // namespace lacuna

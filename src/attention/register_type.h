@@ -76,6 +76,7 @@ namespace lacuna::patterns {
 template <std::derived_from<AttentionPattern> Pattern, class Options>
 std::shared_ptr<const AttentionPattern> read_pattern(const ConfigNode& node, ConfigNode& description) {
   const auto options = read_own_options<Options>(node);
+  if constexpr (requires { options.check(node); }) options.check(node);
   description = write_own_options(options);
   if constexpr (std::is_empty_v<Options>) {
     return std::make_shared<Pattern>();
@@ -85,8 +86,8 @@ std::shared_ptr<const AttentionPattern> read_pattern(const ConfigNode& node, Con
 }
 
 template <class Pattern, class Options>
-constexpr PatternEntry pattern_entry(const char* name, bool needs_distance) {
-  return {.name = name, .needs_distance = needs_distance, .read = read_pattern<Pattern, Options>};
+constexpr PatternEntry pattern_entry(const char* name, bool needs_distance, std::vector<PatternExample> (*examples)()) {
+  return {.name = name, .needs_distance = needs_distance, .read = read_pattern<Pattern, Options>, .examples = examples};
 }
 
 }  // namespace lacuna::patterns

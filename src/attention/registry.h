@@ -46,6 +46,7 @@ struct PatternEntry {
   bool needs_distance;  ///< has no meaning between two sentences
   /// Reads the keys of `node` that the pattern owns (all but type); gives back the options in full through `description`.
   std::shared_ptr<const AttentionPattern> (*read)(const ConfigNode& node, ConfigNode& description);
+  std::vector<PatternExample> (*examples)();
 };
 
 std::span<const PatternEntry* const> all_patterns();

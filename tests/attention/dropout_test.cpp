@@ -34,6 +34,10 @@ TEST(AttentionDropout, DecidesByPositionHoweverARowIsCutUp) {
   EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + 7));
   const auto strided = factors(dropout, 4, 2, 9, 4);
   for (size_t j = 0; j < strided.size(); ++j) EXPECT_EQ(strided[j], whole[2 + 4 * j]);
+  const std::vector<int32_t> positions = {0, 3, 4, 7, 21, 39};
+  std::vector<float> picked(positions.size());
+  dropout.factors(4, positions.data(), static_cast<int32_t>(positions.size()), picked.data());
+  for (size_t j = 0; j < positions.size(); ++j) EXPECT_EQ(picked[j], whole[static_cast<size_t>(positions[j])]);
 }
 
 TEST(AttentionDropout, DiffersBetweenCallsHeadsSentencesAndQueries) {

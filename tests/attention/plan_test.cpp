@@ -125,12 +125,58 @@ TEST(AttentionPlan, RefusesAnAlphaInitThatALearnedAlphaCannotHave) {
 TEST(AttentionPlan, RefusesAPatternOfDistancesOnCrossAttention) {
   EXPECT_THAT(error_of("cross: {type: softmax, pattern: {type: local, window: 3}}"), AllOf(HasSubstr("distance"), HasSubstr("cross")));
   EXPECT_EQ(error_of("{default: {type: softmax, pattern: local}, cross: softmax}"), "no error");
+  for (const std::string pattern : {"atrous", "strided", "fixed"}) {
+    EXPECT_THAT(error_of("cross: {type: rela, pattern: " + pattern + "}"), AllOf(HasSubstr("distance"), HasSubstr("cross"))) << pattern;
+    EXPECT_EQ(error_of("{default: {type: rela, pattern: " + pattern + "}, cross: softmax}"), "no error");
+  }
+  EXPECT_THAT(error_of("cross: {type: softmax, pattern: {heads: [full, full, full, fixed]}}"), HasSubstr("distance"));
+}
+
+std::string pattern_error(const std::string& pattern) {
+  return error_of("encoder_self:\n  type: softmax\n  pattern: " + pattern);
+}
+
+TEST(AttentionPlan, RefusesPatternOptionsOutOfTheirRange) {
+  const std::string place = "test.yaml:3: model.attention.encoder_self.pattern.";
+  EXPECT_THAT(pattern_error("{type: local, window: -1}"), AllOf(HasSubstr(place + "window is \"-1\""), HasSubstr("at least 0")));
+  EXPECT_THAT(pattern_error("{type: atrous, stride: 0}"), AllOf(HasSubstr(place + "stride is \"0\""), HasSubstr("at least 1")));
+  EXPECT_THAT(pattern_error("{type: strided, window: -2}"), AllOf(HasSubstr(place + "window is \"-2\""), HasSubstr("at least 0")));
+  EXPECT_THAT(pattern_error("{type: strided, stride: 0}"), AllOf(HasSubstr(place + "stride is \"0\""), HasSubstr("at least 1")));
+  EXPECT_THAT(pattern_error("{type: fixed, block: 0}"), AllOf(HasSubstr(place + "block is \"0\""), HasSubstr("at least 1")));
+  EXPECT_THAT(pattern_error("{type: fixed, summary: -1}"), AllOf(HasSubstr(place + "summary is \"-1\""), HasSubstr("at least 0")));
+  EXPECT_THAT(pattern_error("{type: atrous, stride: 2.5}"), AllOf(HasSubstr(place + "stride is \"2.5\""), HasSubstr("whole number")));
+}
+
+TEST(AttentionPlan, RefusesASummaryLongerThanItsBlock) {
+  EXPECT_THAT(pattern_error("{type: fixed, block: 4, summary: 5}"),
+              AllOf(HasSubstr("test.yaml:3: model.attention.encoder_self.pattern.summary is \"5\""), HasSubstr("at most block, 4")));
+  EXPECT_EQ(pattern_error("{type: fixed, block: 4, summary: 4}"), "no error");
+}
+
+TEST(AttentionPlan, RefusesAnOptionThatThePatternDoesNotHave) {
+  EXPECT_THAT(pattern_error("{type: atrous, window: 4}"), AllOf(HasSubstr("window"), HasSubstr("stride")));
+  EXPECT_THAT(pattern_error("{type: strided, strid: 4}"), HasSubstr("Did you mean \"stride\"?"));
+  EXPECT_THAT(pattern_error("{type: full, block: 4}"), HasSubstr("block"));
 }
 
 TEST(AttentionPlan, RefusesAnUnknownPatternAndNorm) {
   EXPECT_THAT(error_of("encoder_self: {type: softmax, pattern: locale}"), HasSubstr("Did you mean \"local\"?"));
+  EXPECT_THAT(error_of("encoder_self: {type: softmax, pattern: atrus}"),
+              AllOf(HasSubstr("known patterns: full, local, atrous, strided, fixed"), HasSubstr("Did you mean \"atrous\"?")));
   EXPECT_THAT(error_of("default: {type: rela, norm: gated}"), HasSubstr("known norms: none, rms, gated_rms, layer"));
   EXPECT_THAT(error_of("default: {type: rela, norm: {type: rms, gain: ones}}"), HasSubstr("gain_init"));
+}
+
+TEST(AttentionPlan, GivesEachHeadItsPattern) {
+  const AttentionPlan plan = plan_of(
+      "decoder_self: {type: topk, pattern: {heads: [full, {type: atrous, stride: 2}, strided, {type: fixed, block: 4, summary: 2}]}}");
+  EXPECT_THAT(yaml_of(plan.decoder_self[0]), AllOf(HasSubstr("stride: 2"), HasSubstr("summary: 2")));
+  std::vector<KeySegment> segments;
+  plan.decoder_self[0].type->pattern(1).append_visible(3, 6, segments);
+  ASSERT_EQ(segments.size(), 1u);
+  EXPECT_EQ(segments[0].begin, 1);
+  EXPECT_EQ(segments[0].count, 3);
+  EXPECT_EQ(segments[0].stride, 2);
 }
 
 TEST(AttentionPlan, RefusesPatternsThatDoNotMatchTheHeads) {

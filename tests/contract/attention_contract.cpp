@@ -66,6 +66,49 @@ std::shared_ptr<const AttentionType> type_of(const Variant& variant, const std::
   return make_attention_type(node, num_heads);
 }
 
+std::string pattern_yaml(const std::string& name, const std::string& options) {
+  ConfigNode node = parse_yaml(options.empty() ? "{}" : options, "test");
+  std::string yaml = "{type: " + name;
+  for (const auto& [key, value] : node.entries()) yaml += ", " + key + ": " + value.text();
+  return yaml + "}";
+}
+
+std::vector<std::string> all_patterns() {
+  std::vector<std::string> all;
+  for (const patterns::PatternEntry* entry : patterns::all_patterns()) {
+    std::vector<std::string> choices = {pattern_yaml(entry->name, "")};
+    for (const PatternExample& example : entry->examples()) {
+      const std::string choice = pattern_yaml(entry->name, example.options);
+      if (std::find(choices.begin(), choices.end(), choice) == choices.end()) choices.push_back(choice);
+    }
+    all.insert(all.end(), choices.begin(), choices.end());
+  }
+  return all;
+}
+
+std::vector<int32_t> visible_keys(const AttentionPattern& pattern, int32_t query, int32_t num_keys) {
+  std::vector<KeySegment> segments;
+  pattern.append_visible(query, num_keys, segments);
+  std::vector<int32_t> keys;
+  for (const KeySegment& segment : segments)
+    for (int32_t j = 0; j < segment.count; ++j) keys.push_back(segment.begin + j * segment.stride);
+  return keys;
+}
+
+bool sees(const AttentionType& type, int64_t head, int32_t i, int32_t j) {
+  const ConfigNode* pattern = type.description().find("pattern");
+  if (const ConfigNode* heads = pattern->find("heads")) pattern = &heads->items()[static_cast<size_t>(head)];
+  const auto option = [&](const char* key) { return std::stoll(pattern->find(key)->text()); };
+  const std::string name = pattern->find("type")->text();
+  if (name == "full") return true;
+  if (name == "local") return std::abs(i - j) <= option("window");
+  if (name == "atrous") return (i - j) % option("stride") == 0;
+  if (name == "strided") return std::abs(i - j) <= option("window") || (i - j) % option("stride") == 0;
+  if (name == "fixed") return i / option("block") == j / option("block") || j % option("block") >= option("block") - option("summary");
+  const std::vector<int32_t> keys = visible_keys(type.pattern(head), i, j + 1);
+  return std::find(keys.begin(), keys.end(), j) != keys.end();
+}
+
 namespace {
 
 /// A row in memory of its own, with room for whole vectors.

@@ -39,6 +39,16 @@ std::vector<Variant> all_variants();
 /// The same as a type for calls; `pattern` as YAML.
 std::shared_ptr<const AttentionType> type_of(const Variant& variant, const std::string& pattern = "full", int64_t num_heads = 1);
 
+/// Every pattern of the registry as YAML, with its defaults and with each of its examples' options.
+std::vector<std::string> all_patterns();
+/// The same as `pattern` with `options` in flow style.
+std::string pattern_yaml(const std::string& name, const std::string& options);
+/// What the pattern shows a query, in its own order.
+std::vector<int32_t> visible_keys(const AttentionPattern& pattern, int32_t query, int32_t num_keys);
+/// True if the query at position i sees key j, by the formula of the pattern's definition; for a pattern unknown here, by what it says
+/// itself.
+bool sees(const AttentionType& type, int64_t head, int32_t i, int32_t j);
+
 /// scores -> weights; `numbers` in place of the variant's.
 Row weights_of(const Variant& variant, Engine engine, const Row& scores, const Row& numbers = {});
 

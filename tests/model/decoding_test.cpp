@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "attention/probe.h"
+#include "config/yaml.h"
 #include "small_model.h"
 
 namespace lacuna {
@@ -15,13 +16,19 @@ struct Case {
   const char* name;
   NormPlace norm;
   Positions positions;
+  const char* attention = "softmax";
 };
+
+constexpr const char* kPatterns =
+    "{encoder_self: {type: softmax, pattern: {heads: [{type: atrous, stride: 2}, {type: fixed, block: 2}]}}, "
+    "decoder_self: {type: softmax, pattern: {heads: [{type: strided, window: 0, stride: 2}, {type: fixed, block: 2}]}}}";
 
 class Decoding : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     ModelOptions options = small_options(GetParam().norm);
     options.positions = GetParam().positions;
+    options.attention = parse_yaml("attention: " + std::string(GetParam().attention), "test").entries()[0].second;
     model_ = small_model(options);
   }
   std::shared_ptr<Transformer> model_;
@@ -29,7 +36,9 @@ class Decoding : public testing::TestWithParam<Case> {
 INSTANTIATE_TEST_SUITE_P(, Decoding,
                          testing::Values(Case{"PreNorm", NormPlace::kPre, Positions::kSinusoidal},
                                          Case{"PostNorm", NormPlace::kPost, Positions::kSinusoidal},
-                                         Case{"LearnedPositions", NormPlace::kPre, Positions::kLearned}),
+                                         Case{"LearnedPositions", NormPlace::kPre, Positions::kLearned},
+                                         Case{"NoPositions", NormPlace::kPre, Positions::kNone},
+                                         Case{"Patterns", NormPlace::kPre, Positions::kSinusoidal, kPatterns}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 /// log-probabilities of the forced targets, token by token through the cache, each ended sentence leaving it.

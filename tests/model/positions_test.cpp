@@ -45,12 +45,24 @@ TEST(Positions, OfOtherKindsHaveNoLimit) {
 }
 
 TEST(Positions, ChangeWhatTheModelSays) {
-  const auto log_probs = [](Positions positions) {
+  const auto log_probs = [](Positions positions, PositionLayout layout = PositionLayout::kInterleaved) {
     ModelOptions options = small_options();
     options.positions = positions;
+    options.position_layout = layout;
     return small_model(options)->token_log_probs(ragged_of(some_sources()), ragged_of(some_targets()));
   };
   EXPECT_FALSE(log_probs(Positions::kNone).equal(log_probs(Positions::kSinusoidal)));
+  EXPECT_FALSE(log_probs(Positions::kSinusoidal).equal(log_probs(Positions::kSinusoidal, PositionLayout::kConcatenated)));
+}
+
+TEST(Positions, NoneLeaveTheEncoderBlindToTheOrderOfTokens) {
+  ModelOptions options = small_options();
+  options.positions = Positions::kNone;
+  const auto model = small_model(options);
+  const Tensor one = model->encode(ragged_of(Sentences{{4, 5, 6, 2}}), {}).values;
+  const Tensor other = model->encode(ragged_of(Sentences{{6, 5, 4, 2}}), {}).values;
+  EXPECT_LT((one[0] - other[2]).abs().max().item<double>(), 1e-5);
+  EXPECT_LT((one[2] - other[0]).abs().max().item<double>(), 1e-5);
 }
 
 }  // namespace

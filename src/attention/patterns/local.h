@@ -25,12 +25,18 @@ class Pattern : public AttentionPattern {
   explicit Pattern(const Options& options) : window_(options.window) {}
 
   void append_visible(int32_t query, int32_t num_keys, std::vector<KeySegment>& segments) const override {
-    const int64_t begin = std::max<int64_t>(0, query - window_), end = std::min<int64_t>(num_keys, query + window_ + 1);
-    if (begin < end) segments.push_back({static_cast<int32_t>(begin), static_cast<int32_t>(end - begin), 1});
+    append_segment(std::max<int64_t>(0, query - window_), std::min<int64_t>(num_keys, query + window_ + 1), 1, segments);
   }
 
  private:
   int64_t window_;
 };
+
+inline std::vector<PatternExample> examples() {
+  return {{.query = 1, .num_keys = 6, .keys = {0, 1, 2, 3}, .options = "{window: 2}"},
+          {.query = 5, .num_keys = 6, .keys = {3, 4, 5}, .options = "{window: 2}"},
+          {.query = 2, .num_keys = 6, .keys = {2}, .options = "{window: 0}"},
+          {.query = 9, .num_keys = 30, .keys = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}}};
+}
 
 }  // namespace lacuna::patterns::local

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <algorithm>
+#include <vector>
+
+#include "attention/core.h"
+#include "attention/parts.h"
+
+namespace lacuna {
+
+/// The keys of one part at a time, gathered side by side so that the core works on them as on a short sentence.
+template <class S>
+class PartMemory {
+ public:
+  /// The part of a sentence's task: every so many-th query, over the gathered keys. Good until the next.
+  core::Task<S> task(const core::Task<S>& sentence, const AttentionPart& part, int d_head) {
+    core::Task<S> task = sentence;
+    task.queries = part.num_queries;
+    task.keys = static_cast<int>(part.keys.size());
+    task.first_position += part.first_query;
+    task.position_step = part.query_step;
+    task.positions = part.keys.data();
+    task.segments = part.segments.data();
+    task.first_segment = part.first_segment.data();
+    take_queries(task, part);
+
+    gather(part, sentence.k, sentence.k_stride, d_head, k_);
+    gather(part, sentence.v, sentence.v_stride, d_head, v_);
+    task.k = k_.data();
+    task.v = v_.data();
+    task.k_stride = task.v_stride = d_head;
+    if (sentence.context_gradient == nullptr) return task;
+    k_gradient_.assign(k_.size(), 0);
+    v_gradient_.assign(v_.size(), 0);
+    task.k_gradient = k_gradient_.data();
+    task.v_gradient = v_gradient_.data();
+    task.gradient_stride = d_head;
+    return task;
+  }
+
+  /// After a backward pass on the task: adds what flowed to the part's keys to the sentence's gradients.
+  void add_gradients(const core::Task<S>& sentence, const AttentionPart& part, int d_head) const {
+    scatter(part, k_gradient_, d_head, sentence.k_gradient, sentence.gradient_stride);
+    scatter(part, v_gradient_, d_head, sentence.v_gradient, sentence.gradient_stride);
+  }
+
+ private:
+  /// Everything that is there for each query: starts at the part's first and steps from one of its queries to the next.
+  static void take_queries(core::Task<S>& task, const AttentionPart& part) {
+    const auto start = [&](auto*& rows, int64_t stride) {
+      if (rows != nullptr) rows += part.first_query * stride;
+    };
+    start(task.q, task.q_stride);
+    start(task.context, task.context_stride);
+    start(task.context_gradient, task.context_stride);
+    start(task.q_gradient, task.q_gradient_stride);
+    start(task.numbers, task.numbers_stride);
+    start(task.number_gradients, task.numbers_stride);
+    for (int64_t* stride : {&task.q_stride, &task.context_stride, &task.q_gradient_stride, &task.numbers_stride})
+      *stride *= part.query_step;
+  }
+
+  static void gather(const AttentionPart& part, const S* rows, int64_t stride, int d_head, std::vector<S>& to) {
+    to.resize(part.keys.size() * static_cast<size_t>(d_head));
+    S* next = to.data();
+    for (const int32_t position : part.keys) next = std::copy_n(rows + position * stride, d_head, next);
+  }
+
+  static void scatter(const AttentionPart& part, const std::vector<S>& from, int d_head, S* rows, int64_t stride) {
+    const S* next = from.data();
+    for (const int32_t position : part.keys)
+      for (int c = 0; c < d_head; ++c) rows[position * stride + c] += *next++;
+  }
+
+  std::vector<S> k_, v_, k_gradient_, v_gradient_;  // [keys, d_head]
+};
+
+}  // namespace lacuna

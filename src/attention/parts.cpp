@@ -1,0 +1,68 @@
+#include "attention/parts.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "attention/registry.h"
+
+namespace lacuna {
+namespace {
+
+/// A query and its pattern's group.
+using GroupedQuery = std::pair<int64_t, int32_t>;
+
+std::vector<GroupedQuery> grouped_queries(const AttentionCall& call, int64_t b, int64_t head) {
+  const AttentionPattern& pattern = call.type->pattern(head);
+  std::vector<GroupedQuery> queries;
+  for (int32_t i = 0; i < call.queries->length(b); ++i) queries.emplace_back(pattern.group(query_position(call, b, i)), i);
+  std::sort(queries.begin(), queries.end());
+  return queries;
+}
+
+/// True if `query` lies as far from the part's last query as this from the one before.
+bool continues(const AttentionPart& part, int32_t query) {
+  return part.num_queries == 1 || query == part.first_query + part.num_queries * part.query_step;
+}
+
+void append_query(AttentionPart& part, int32_t query) {
+  if (part.num_queries == 1) part.query_step = query - part.first_query;
+  ++part.num_queries;
+}
+
+/// The keys of the part's last query are those of all: others see fewer in a causal call only, and then the first few.
+void find_keys(const AttentionCall& call, int64_t b, int64_t head, AttentionPart& part) {
+  const auto position = [&](int32_t i) { return query_position(call, b, part.first_query + i * part.query_step); };
+  std::vector<KeySegment> visible;
+  visible_keys(call, b, head, position(part.num_queries - 1), visible);
+  for (const KeySegment& segment : visible)
+    for (int32_t j = 0; j < segment.count; ++j) part.keys.push_back(segment.begin + j * segment.stride);
+  std::sort(part.keys.begin(), part.keys.end());
+
+  part.first_segment.push_back(0);
+  for (int32_t i = 0; i < part.num_queries; ++i) {
+    const auto end = call.causal ? std::upper_bound(part.keys.begin(), part.keys.end(), position(i)) : part.keys.end();
+    append_segment(0, end - part.keys.begin(), 1, part.segments);
+    part.first_segment.push_back(static_cast<int32_t>(part.segments.size()));
+  }
+}
+
+}  // namespace
+
+std::vector<AttentionPart> attention_parts(const AttentionCall& call, int64_t b, int64_t head) {
+  const std::vector<GroupedQuery> queries = grouped_queries(call, b, head);
+  std::vector<AttentionPart> parts;
+  for (size_t i = 0; i < queries.size(); ++i) {
+    const auto [group, query] = queries[i];
+    if (i > 0 && group == queries[i - 1].first && continues(parts.back(), query)) {
+      append_query(parts.back(), query);
+    } else {
+      parts.push_back({.first_query = query, .query_step = 1, .num_queries = 1, .keys = {}, .segments = {}, .first_segment = {}});
+    }
+  }
+  constexpr size_t kWorthGathering = 4;  // queries a part
+  if (kWorthGathering * parts.size() > queries.size()) return {};
+  for (AttentionPart& part : parts) find_keys(call, b, head, part);
+  return parts;
+}
+
+}  // namespace lacuna

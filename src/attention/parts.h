@@ -1,0 +1,24 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "attention/call.h"
+
+namespace lacuna {
+
+/// Queries of one sentence and head that are shown the same keys (AttentionPattern::group), as an attention of their own: the keys can be
+/// gathered side by side, and each query sees a run of them. (Of every fourth query, which sees every fourth key, that makes full attention
+/// in a sentence a quarter as long.)
+struct AttentionPart {
+  int32_t first_query, query_step, num_queries;  // of the sentence's queries
+  std::vector<int32_t> keys;                     // positions, ascending
+  std::vector<KeySegment> segments;              // over `keys`: of query i first_segment[i] to first_segment[i + 1], at most one
+  std::vector<int32_t> first_segment;
+};
+
+/// Every query of sentence b in one part. None if the parts would hold a few queries each: gathering their keys would cost more than it
+/// saves.
+std::vector<AttentionPart> attention_parts(const AttentionCall& call, int64_t b, int64_t head);
+
+}  // namespace lacuna
