@@ -58,7 +58,7 @@ nlohmann::ordered_json measure(Translator& translator, const std::vector<Transla
   }
   return {{"output_tokens_per_second", static_cast<double>(tokens) / median(seconds)},
           {"sentences_per_second", static_cast<double>(lines.size()) / median(seconds)},
-          {"matrix_product_share", products.seconds() / whole.seconds()}};
+          {"matrix_product_share", products.seconds() / (whole.seconds() * static_cast<double>(translator.num_workers()))}};
 }
 
 }  // namespace

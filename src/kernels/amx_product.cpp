@@ -45,9 +45,11 @@ struct OfBytes {
   }
 };
 
-/// Sums [kRows, kPanel] of 32 rows, or of 16.
+/// Sums [kRows, kPanel] of 32 rows, or of 16. With `next`, the panel that will come next is fetched on the way: with few rows, waiting for
+/// weights is all there is.
 template <class Kind, bool kBoth>
-LACUNA_INLINE void multiply_tiles(const PackedProduct& a, const uint8_t* packed, int64_t row, typename Kind::Sum* sums) {
+LACUNA_INLINE void multiply_tiles(const PackedProduct& a, const uint8_t* packed, int64_t row, const uint8_t* next,
+                                  typename Kind::Sum* sums) {
   const int64_t stride = a.words * 4;
   const uint8_t* x = static_cast<const uint8_t*>(a.x) + row * stride;
   _tile_zero(0);
@@ -55,6 +57,8 @@ LACUNA_INLINE void multiply_tiles(const PackedProduct& a, const uint8_t* packed,
   _tile_zero(2);
   _tile_zero(3);
   for (int64_t w = 0; w < a.words; w += kTile) {
+    if (next != nullptr)
+      for (int64_t line = 0; line < kTile * kPanel * 4; line += 64) _mm_prefetch(next + w * kPanel * 4 + line, _MM_HINT_T1);
     _tile_loadd(6, packed + w * kPanel * 4, kPanel * 4);
     _tile_loadd(7, packed + (w * kPanel + kTile) * 4, kPanel * 4);
     _tile_loadd(4, x + w * 4, stride);
@@ -78,10 +82,11 @@ void multiply(const PackedProduct& a, int64_t panel, int64_t begin, int64_t end)
   alignas(64) typename Kind::Sum sums[kRows * kPanel];
   asm volatile("ldtilecfg %0" ::"m"(kTileShapes));  // the compiler's own function says that it reads the first bytes only
   for (int64_t row = begin; row < end; row += kRows) {
+    const uint8_t* next = row == begin ? packed + a.words * kPanel * 4 : nullptr;
     if (end - row > kTile) {
-      multiply_tiles<Kind, true>(a, packed, row, sums);
+      multiply_tiles<Kind, true>(a, packed, row, next, sums);
     } else {
-      multiply_tiles<Kind, false>(a, packed, row, sums);
+      multiply_tiles<Kind, false>(a, packed, row, next, sums);
     }
     finish_rows<kPanel>(a, row, end - row < kRows ? end - row : kRows, panel, sums);
   }
