@@ -51,8 +51,9 @@ struct PackedKernel {
   void (*to_words)(const RowsToWords&, int64_t begin, int64_t end);
 };
 
-inline constexpr int64_t kRowBlock = 192, kRowsRead = 16;
-inline constexpr int64_t kWordsRead = 16;  ///< words of a row are a multiple of it, unless floats
+inline constexpr int64_t kRowBlock = 192;  ///< rows that pass a panel while it is in cache: whole tiles of every kernel
+inline constexpr int64_t kRowsRead = 16;   ///< at a time
+inline constexpr int64_t kWordsRead = 16;  ///< likewise: words of a row are a multiple of it, unless floats
 
 /// Those of this machine, best first; the last one needs no special instructions.
 std::vector<PackedKernel> packed_kernels(WeightFormat format);
