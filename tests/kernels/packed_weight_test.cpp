@@ -34,20 +34,38 @@ void for_each_kernel(const std::function<void(WeightFormat, const PackedKernel&,
     for (const PackedKernel& kernel : packed_kernels(format)) f(format, kernel, std::string(name_of(format)) + " by " + kernel.target);
 }
 
-/// A row's numbers as the format keeps them, in double.
-Tensor rounded(const Tensor& rows, WeightFormat format) {
+Tensor as_bf16(const Tensor& rows) {
+  return rows.to(at::kBFloat16).to(rows.scalar_type());
+}
+
+/// What rounding to bf16 leaves behind, rounded.
+Tensor rest_as_bf16(const Tensor& rows) {
+  return as_bf16(rows - as_bf16(rows));
+}
+
+Tensor as_bytes(const Tensor& rows) {
+  const Tensor top = rows.abs().amax(1, true);
+  return at::round(rows * (127 / top)).to(at::kDouble) * (top / 127).to(at::kDouble);
+}
+
+Tensor double_product(const Tensor& x, const Tensor& weight) {
+  return at::linear(x.to(at::kDouble), weight.to(at::kDouble));
+}
+
+/// The product in double of what the format keeps of the factors.
+Tensor product_in(WeightFormat format, const Tensor& x, const Tensor& weight) {
   switch (format) {
     case WeightFormat::kFloat:
-    case WeightFormat::kBf16x3:
       break;
+    case WeightFormat::kBf16x3:
+      return double_product(as_bf16(x) + rest_as_bf16(x), as_bf16(weight) + rest_as_bf16(weight)) -
+             double_product(rest_as_bf16(x), rest_as_bf16(weight));
     case WeightFormat::kBf16:
-      return rows.to(at::kBFloat16).to(at::kDouble);
-    case WeightFormat::kInt8: {
-      const Tensor top = rows.abs().amax(1, true);
-      return at::round(rows * (127 / top)).to(at::kDouble) * (top / 127).to(at::kDouble);
-    }
+      return double_product(as_bf16(x), as_bf16(weight));
+    case WeightFormat::kInt8:
+      return double_product(as_bytes(x), as_bytes(weight));
   }
-  return rows.to(at::kDouble);
+  return double_product(x, weight);
 }
 
 TEST(PackedWeight, OfEachFormatMultipliesTheRoundedFactors) {
@@ -57,7 +75,7 @@ TEST(PackedWeight, OfEachFormatMultipliesTheRoundedFactors) {
       for (const int64_t columns : {1, 31, 64, 100})
         for (const int64_t rows : {0, 1, 7, 16, 17, 45, 245}) {
           const Tensor x = at::randn({rows, depth}), weight = at::randn({columns, depth}), bias = at::randn({columns});
-          const Tensor expected = at::linear(rounded(x, format), rounded(weight, format), bias.to(at::kDouble));
+          const Tensor expected = product_in(format, x, weight) + bias.to(at::kDouble);
           expect_close(PackedWeight(weight, format, &kernel).multiply(x, bias), expected, name);
         }
   });
