@@ -25,7 +25,7 @@ class Core {
     Core(call, task, workspace).run_backward();
   }
 
- private:
+ protected:
   /// Rows first to first + rows of the task, over keys from `begin`, `width` of them in all.
   struct Tile {
     int first, rows, begin, width;
@@ -74,13 +74,18 @@ class Core {
       transpose_keys(/*and_values=*/false);
       weigh(tile);
       show(tile);
-      if (is_mostly_zero(tile)) {
-        for (int r = 0; r < tile.rows; ++r) combine(list_of(tile, r), tile.first + r);
-      } else {
-        if (task_.dropout != nullptr) drop(tile, weights_);
-        M::multiply(tile.rows, tile.width, d_, {weights_, stride_, 1}, value_row(tile.begin), task_.v_stride, context_row(tile.first),
-                    task_.context_stride, false);
-      }
+      combine(tile);
+    }
+  }
+
+  /// context of the tile's rows = sum_j weights_j factors_j v_j
+  void combine(const Tile& tile) {
+    if (is_mostly_zero(tile)) {
+      for (int r = 0; r < tile.rows; ++r) combine(list_of(tile, r), tile.first + r);
+    } else {
+      if (task_.dropout != nullptr) drop(tile, weights_);
+      M::multiply(tile.rows, tile.width, d_, {weights_, stride_, 1}, value_row(tile.begin), task_.v_stride, context_row(tile.first),
+                  task_.context_stride, false);
     }
   }
 
