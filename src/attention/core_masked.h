@@ -2,8 +2,8 @@
 
 #include "attention/core_cpu.h"
 
-// Types with a mask, on the same two roads: after each row of the base's weights come the mask's scores, from queries and keys of their own,
-// and the type's map over both. Backward works the same way round again. One-row types do not pass here.
+// Types with a mask, on the same two roads: after each row of the base's weights come the mask's scores, from queries and keys of their
+// own, and the type's map over both. Backward works the same way round again. One-row types do not pass here.
 namespace lacuna::core {
 
 template <class M>
@@ -20,11 +20,11 @@ class MaskedCore : private Core<M> {
 
  private:
   using Base = Core<M>;
-  using typename Base::List, typename Base::Tile;
   using Base::apply_factors, Base::draw_factors, Base::drop, Base::drop_zeros, Base::fill_positions, Base::gradient_row, Base::is_dense,
       Base::row_call, Base::side_by_side, Base::spread, Base::tile_from, Base::transpose_keys, Base::visible_list;
   using Base::call_, Base::d_, Base::gradient_, Base::list_gradient_, Base::list_scores_, Base::list_weights_, Base::scores_, Base::stride_,
       Base::task_, Base::values_, Base::weights_;
+  using typename Base::List, typename Base::Tile;
 
   /// One row, its elements side by side.
   struct MaskedRow {
@@ -104,8 +104,7 @@ class MaskedCore : private Core<M> {
 
   /// From the gradients of the tile's weights and scores to those of q, k, v and, in the mask pass, of the mask's queries and keys.
   void add_products(const Tile& tile) {
-    if (task_.v_gradient != nullptr)
-      add_to_keys(tile, weights_, gradient_row(tile.first), task_.context_stride, task_.v_gradient);
+    if (task_.v_gradient != nullptr) add_to_keys(tile, weights_, gradient_row(tile.first), task_.context_stride, task_.v_gradient);
     write_to_queries(tile, gradient_, task_.k, task_.k_stride, task_.q_gradient);
     if (task_.k_gradient != nullptr) add_to_keys(tile, gradient_, task_.q + tile.first * task_.q_stride, task_.q_stride, task_.k_gradient);
     if (!call_.is_mask_pass) return;
@@ -156,8 +155,8 @@ class MaskedCore : private Core<M> {
                 mask_keys_ + tile.begin, stride_, mask_, stride_, false);
     for (int r = 0; r < tile.rows; ++r) {
       if (tile.row_count[r] == 0) continue;
-      MaskedRow row = {tile.first + r, tile.row_count[r], base_row(r), side_by_side(tile, r, weights_, list_weights_), mask_row(tile, r),
-                       nullptr,        nullptr,           nullptr};
+      MaskedRow row = {tile.first + r,    tile.row_count[r], base_row(r), side_by_side(tile, r, weights_, list_weights_),
+                       mask_row(tile, r), nullptr,           nullptr,     nullptr};
       M::copy(row.count, row.weights, row.base);
       if (tile.row_has_gaps[r]) M::copy(row.count, side_by_side(tile, r, mask_, list_mask_), row.mask);
       call_.mask_rows.forward(call_.mask_options, call_on(row));
@@ -240,8 +239,8 @@ class MaskedCore : private Core<M> {
   }
 
   bool is_mask_transposed_ = false;
-  S* mask_keys_;                                    // [d, keys] transposed, times scale
-  S *base_, *mask_, *mask_gradient_;                // [kTile, keys]
+  S* mask_keys_;                                     // [d, keys] transposed, times scale
+  S *base_, *mask_, *mask_gradient_;                 // [kTile, keys]
   S *list_base_, *list_mask_, *list_mask_gradient_;  // [keys]
 };
 

@@ -26,6 +26,7 @@ MaskedWeights perturbed(const Tensor& base, const Tensor& mask, const Tensor& vi
 }
 
 Tensor softmax_of_visible(const Tensor& rows, const Tensor& visible) {
+  if (rows.size(1) == 0) return rows;
   const Tensor exponentials = (rows - rows.detach().amax(1, true)).exp() * visible;
   return exponentials / exponentials.sum(1, true).clamp_min(1e-30);
 }

@@ -126,7 +126,8 @@ std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node,
     patterns.push_back(pattern.pattern);
     needs_distance = needs_distance || pattern.needs_distance;
   }
-  return std::make_shared<AttentionType>(entry, std::move(options), std::move(patterns), std::move(description), needs_distance, std::move(base));
+  return std::make_shared<AttentionType>(entry, std::move(options), std::move(patterns), std::move(description), needs_distance,
+                                         std::move(base));
 }
 
 std::shared_ptr<RowNumbers> make_row_numbers(const AttentionType& type, int64_t num_heads) {

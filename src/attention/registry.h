@@ -94,7 +94,8 @@ class AttentionType {
   std::shared_ptr<const AttentionType> base_;
 };
 
-/// Reads {type: name, pattern: ..., base: ... (types with a mask), options of the type} or a bare name. Throws ConfigError for what is unknown or wrong.
+/// Reads {type: name, pattern: ..., base: ... (types with a mask), options of the type} or a bare name. Throws ConfigError for what is
+/// unknown or wrong.
 std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node, int64_t num_heads);
 
 }  // namespace lacuna

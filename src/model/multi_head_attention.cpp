@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "attention/registry.h"
+
 namespace lacuna {
 
 MultiHeadAttention::MultiHeadAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path)
@@ -14,6 +16,11 @@ MultiHeadAttention::MultiHeadAttention(const ModelOptions& options, const Attent
                             make_attention_norm(place.choice.norm, place.choice.norm_options, options.d_model, (path / "norm").key()))),
       output_(register_module("output", std::make_shared<Linear>(options.d_model, options.d_model, path / "output"))) {
   if (numbers_) register_module("numbers", numbers_);
+  const AttentionType& type = *place.choice.type;
+  if (!type.takes_mask()) return;
+  mask_ = register_module("mask", std::make_shared<MaskModel>(d_model_, path / "mask"));
+  if (type.num_numbers() > type.of_scores().num_numbers())
+    gate_ = register_module("gate", std::make_shared<Linear>(d_model_, num_heads_, path / "gate"));
 }
 
 std::vector<Tensor> MultiHeadAttention::heads_of(const Tensor& x, int64_t parts) const {
@@ -42,6 +49,23 @@ void MultiHeadAttention::add_numbers(AttentionCall& call, const ForwardContext& 
   }
 }
 
+Tensor MultiHeadAttention::mask_keys(const Tensor& x, const ForwardContext& context) {
+  return mask_ ? mask_->keys(x, context) : Tensor();
+}
+
+void MultiHeadAttention::add_mask(AttentionCall& call, const Tensor& x, const Tensor& keys, const ForwardContext& context) {
+  if (!mask_) return;
+  call.mask_q = heads_of(mask_->queries(x, context), 1)[0];
+  call.mask_k = keys;
+  if (!gate_) return;
+  const Tensor q = call.q.reshape({call.q.size(0), d_model_}).contiguous();
+  const Tensor gate = context.is_mask_pass() ? gate_->constant(q, context) : gate_->forward(q, context);  // perturbed weights have no gate
+  call.numbers.push_back(gate);
+  if (context.probe == nullptr || !context.probe->wants(call.layer, call.site)) return;
+  const Tensor seen = gate.detach().to(at::kCPU, at::kDouble).sigmoid().mean(0);
+  context.probe->see_number(call.layer, call.site, "gate", {seen.const_data_ptr<double>(), static_cast<size_t>(num_heads_)});
+}
+
 Tensor MultiHeadAttention::output_of(const AttentionCall& call, const ForwardContext& context) {
   const Tensor heads = attention(call, context).view({call.q.size(0), d_model_});  // (Tq, H, d) -> (Tq, D)
   return output_->forward(norm_->forward(heads), context);
@@ -61,12 +85,14 @@ Tensor SelfAttention::forward(const Ragged& x, const ForwardContext& context) {
   call.queries = x.shape;
   call.keys = std::make_shared<const KeyRange>(KeyRange::of(*x.shape));
   call.causal = is_causal_;
+  if (has_mask()) add_mask(call, x.values, heads_of(mask_keys(x.values, context), 1)[0], context);
   return output_of(call, context);
 }
 
 Tensor SelfAttention::step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const ForwardContext& context) {
   const Tensor qkv = qkv_->forward(x, context).view({x.size(0), 3, num_heads_, d_model_ / num_heads_});
-  buffer.keys_values.index_copy_(0, keys.new_slots, qkv.narrow(1, 1, 2));
+  buffer.keys_values.narrow(1, 0, 2).index_copy_(0, keys.new_slots, qkv.narrow(1, 1, 2));
+  if (has_mask()) buffer.keys_values.select(1, 2).index_copy_(0, keys.new_slots, heads_of(mask_keys(x, context), 1)[0]);
   AttentionCall call = new_call(context);
   call.q = qkv.select(1, 0);
   call.k = buffer.keys_values.select(1, 0);
@@ -75,6 +101,7 @@ Tensor SelfAttention::step(const Tensor& x, SlotBuffer& buffer, const StepKeys& 
   call.keys = keys.keys;
   call.first_position = keys.positions;
   call.causal = is_causal_;
+  if (has_mask()) add_mask(call, x, buffer.keys_values.select(1, 2), context);
   return output_of(call, context);
 }
 
@@ -83,19 +110,20 @@ CrossAttention::CrossAttention(const ModelOptions& options, const AttentionPlace
       query_(register_module("query", std::make_shared<Linear>(d_model_, d_model_, path / "query"))),
       key_value_(register_module("key_value", std::make_shared<Linear>(d_model_, 2 * d_model_, path / "key_value", 2))) {}
 
-Tensor CrossAttention::keys_values(const Tensor& memory, const ForwardContext& context) {
-  return key_value_->forward(memory, context);
+MemoryKeys CrossAttention::read(const Tensor& memory, const ForwardContext& context) {
+  return {key_value_->forward(memory, context), mask_keys(memory, context)};
 }
 
-Tensor CrossAttention::forward(const Ragged& x, const Tensor& keys_values, const std::shared_ptr<const KeyRange>& keys,
+Tensor CrossAttention::forward(const Ragged& x, const MemoryKeys& memory, const std::shared_ptr<const KeyRange>& keys,
                                const ForwardContext& context) {
-  const std::vector<Tensor> memory = heads_of(keys_values, 2);
+  const std::vector<Tensor> keys_values = heads_of(memory.keys_values, 2);
   AttentionCall call = new_call(context);
   call.q = heads_of(query_->forward(x.values, context), 1)[0];
-  call.k = memory[0];
-  call.v = memory[1];
+  call.k = keys_values[0];
+  call.v = keys_values[1];
   call.queries = x.shape;
   call.keys = keys;
+  if (has_mask()) add_mask(call, x.values, heads_of(memory.mask_keys, 1)[0], context);
   return output_of(call, context);
 }
 

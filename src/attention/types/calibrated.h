@@ -61,7 +61,8 @@ struct Options {
   void check_base(const ConfigNode& node, const Info& base) const {
     if (combine == Combine::kFixed && !base.rows_sum_to_one)
       node.fail(
-          "its rows may be all zero, which `combine: fixed` would turn into even weights; use combine: anneal or gate, or a base whose rows "
+          "its rows may be all zero, which `combine: fixed` would turn into even weights; use combine: anneal or gate, or a base whose "
+          "rows "
           "sum to one");
   }
   /// Leaves out of the written options what plays no part, so that they can be read again.
@@ -69,7 +70,9 @@ struct Options {
     if (combine != Combine::kFixed) written.erase("lambda");
     if (combine != Combine::kAnneal) written.erase("anneal_steps");
   }
-  MaskTraining mask_training() const { return {.penalty = mask_penalty, .loss_cap = mask_loss_cap, .every = mask_every}; }
+  MaskTraining mask_training() const {
+    return {.penalty = mask_penalty, .loss_cap = mask_loss_cap, .every = mask_every};
+  }
 #endif
 };
 
@@ -172,7 +175,8 @@ struct RowMap {
 
 #if LACUNA_HOST  // read by the C++ compiler only, never by nvcc
 inline std::vector<Example> examples() {
-  const double three = std::log(3.0), e = std::exp(1.0), gamma = std::exp(-2.0), far = 1000;  // the mask is .5 at 0, .75 at log 3, 1 far above and 0 far below
+  const double three = std::log(3.0), e = std::exp(1.0), gamma = std::exp(-2.0),
+               far = 1000;  // the mask is .5 at 0, .75 at log 3, 1 far above and 0 far below
   return {
       {.scores = {0, three}, .weights = {.25, .75}, .options = "{combine: gate}", .mask_scores = {far, far}, .numbers = {0}},
       {.scores = {0, three}, .weights = {.25, .75 * (.5 + .5 * e)}, .options = "{}", .mask_scores = {far, -far}, .numbers = {0}},
@@ -185,11 +189,23 @@ inline std::vector<Example> examples() {
        .step = 2000},
       {.scores = {7, 7}, .weights = {.5, .5}, .options = "{combine: fixed}", .mask_scores = {2, 2}},
       {.scores = {0, three}, .weights = {1 / (1 + e), e / (1 + e)}, .options = "{combine: fixed}", .mask_scores = {far, far}},
-      {.scores = {0, std::log(2.0)}, .weights = {1 / (1 + e), e / (1 + e)}, .options = "{combine: fixed, lambda: 2}", .mask_scores = {far, far}},
-      {.scores = {0, three}, .weights = {.3125, .5625}, .options = "{}", .mask_scores = {three, -three}, .numbers = {0}, .is_mask_pass = true},
+      {.scores = {0, std::log(2.0)},
+       .weights = {1 / (1 + e), e / (1 + e)},
+       .options = "{combine: fixed, lambda: 2}",
+       .mask_scores = {far, far}},
+      {.scores = {0, three},
+       .weights = {.3125, .5625},
+       .options = "{}",
+       .mask_scores = {three, -three},
+       .numbers = {0},
+       .is_mask_pass = true},
       {.scores = {-2, -1}, .weights = {0, 0}, .options = "{base: rela}", .mask_scores = {1, 2}, .numbers = {0}},
       {.scores = {-2, -1}, .weights = {0, 0}, .options = "{base: rela}", .mask_scores = {1, 2}, .numbers = {0}, .is_mask_pass = true},
-      {.scores = {-2, 0, .5}, .weights = {0, .25, .75 * e}, .options = "{base: sparsemax}", .mask_scores = {0, far, -far}, .numbers = {-far}},
+      {.scores = {-2, 0, .5},
+       .weights = {0, .25, .75 * e},
+       .options = "{base: sparsemax}",
+       .mask_scores = {0, far, -far},
+       .numbers = {-far}},
       {.scores = {3}, .weights = {1}, .options = "{base: {type: entmax, alpha: 1.3}}", .mask_scores = {far}, .numbers = {1}},
   };
 }
