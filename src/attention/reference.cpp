@@ -105,14 +105,21 @@ Tensor dropout_factors(const AttentionDropout& dropout, const AttentionCall& cal
   return factors;
 }
 
-void show(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head, const Rows& rows, const Tensor& weights) {
-  const Tensor seen = weights.detach().to(at::kCPU, at::kFloat);
+/// base and mask: of a type with a mask.
+void show(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head, const Rows& rows, const Tensor& weights,
+          const Tensor& base, const Tensor& mask) {
   for (size_t i = 0; i < rows.visible.size(); ++i) {
-    if (rows.visible[i].empty()) continue;
-    const Tensor index = at::tensor(std::vector<int64_t>(rows.visible[i].begin(), rows.visible[i].end()), at::kLong);
-    const Tensor row = seen[static_cast<int64_t>(i)].index_select(0, index).contiguous();
-    context.probe->see(call.layer, call.site, static_cast<int>(head), b, query_position(call, b, static_cast<int32_t>(i)),
-                       {row.data_ptr<float>(), rows.visible[i].size()}, rows.visible[i]);
+    const std::vector<int32_t>& visible = rows.visible[i];
+    if (visible.empty()) continue;
+    const Tensor index = at::tensor(std::vector<int64_t>(visible.begin(), visible.end()), at::kLong);
+    const auto seen = [&](const Tensor& all) {
+      const Tensor row = all.detach()[static_cast<int64_t>(i)].to(at::kCPU, at::kFloat).index_select(0, index).contiguous();
+      return std::vector<float>(row.data_ptr<float>(), row.data_ptr<float>() + visible.size());
+    };
+    const auto head_number = static_cast<int>(head);
+    const int32_t query = query_position(call, b, static_cast<int32_t>(i));
+    context.probe->see(call.layer, call.site, head_number, b, query, seen(weights), visible);
+    if (mask.defined()) context.probe->see_calibration(call.layer, call.site, head_number, b, query, seen(base), seen(mask), visible);
   }
 }
 
@@ -160,7 +167,8 @@ Attended attend(const AttentionCall& call, const ForwardContext& context, int64_
   const Tensor scores = call.q.narrow(0, begin, queries).select(1, head).matmul(k.t()) * call.scale;  // (queries, d) x (d, keys)
   const Tensor numbers = numbers_of(call, begin, queries, head);
   const int64_t of_scores = call.type->of_scores().num_numbers();
-  Tensor weights = RowMapFunction::apply(scores, numbers.narrow(1, 0, of_scores), rows);
+  const Tensor base = RowMapFunction::apply(scores, numbers.narrow(1, 0, of_scores), rows);
+  Tensor weights = base;
   MaskedWeights masked;
   if (call.type->takes_mask()) {
     const Tensor mask_q = call.mask_q.narrow(0, begin, queries).select(1, head), mask_k = keys_of(call, call.mask_k, b, head);
@@ -168,7 +176,7 @@ Attended attend(const AttentionCall& call, const ForwardContext& context, int64_
     masked = masked_weights(*call.type, context, weights, mask_q.matmul(mask_k.t()) * call.scale, visibility(*rows, weights), own_numbers);
     weights = masked.weights;
   }
-  if (is_probed(call, context)) show(call, context, b, head, *rows, weights);
+  if (is_probed(call, context)) show(call, context, b, head, *rows, weights, base, masked.mask);
   const AttentionDropout dropout = dropout_of(call, context, b, head);
   if (dropout.is_active()) weights = weights * dropout_factors(dropout, call, b, queries, k.size(0)).to(weights.options());
   return {weights.matmul(v), masked.distance, masked.mean};  // (queries, keys) x (keys, d)

@@ -21,7 +21,7 @@ Tensor safe_root(const Tensor& square) {
 }
 
 MaskedWeights perturbed(const Tensor& base, const Tensor& mask, const Tensor& visible) {
-  return {(mask * base + (1 - mask) * mean_of(base, visible)) * visible, safe_root(mean_of((1 - mask).square(), visible)).squeeze(1),
+  return {(mask * base + (1 - mask) * mean_of(base, visible)) * visible, mask, safe_root(mean_of((1 - mask).square(), visible)).squeeze(1),
           mean_of(mask, visible).squeeze(1)};
 }
 
@@ -54,7 +54,8 @@ MaskedWeights masked_weights(const AttentionType& type, const ForwardContext& co
                              const Tensor& visible, const Tensor& numbers) {
   if (context.is_mask_pass()) return perturbed(base, mask_scores.sigmoid(), visible);
   const auto& options = *static_cast<const types::calibrated::Options*>(type.options());
-  return {combined(options, context.step, base, mask_scores.detach().sigmoid(), visible, numbers), Tensor(), Tensor()};
+  const Tensor mask = mask_scores.detach().sigmoid();
+  return {combined(options, context.step, base, mask, visible, numbers), mask, Tensor(), Tensor()};
 }
 
 }  // namespace lacuna

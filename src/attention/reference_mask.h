@@ -9,9 +9,10 @@ namespace lacuna {
 
 using at::Tensor;
 
-/// Weights (queries, keys); in the mask pass also |1 - m| / sqrt(n) and the mean of m over the n keys that each query sees, (queries).
+/// Weights and the mask, (queries, keys); in the mask pass also |1 - m| / sqrt(n) and the mean of m over the n keys that each query sees,
+/// (queries).
 struct MaskedWeights {
-  Tensor weights, distance, mean;
+  Tensor weights, mask, distance, mean;
 };
 
 /// What a type with a mask makes of its base's weights and the mask's scores, in ATen operations. Both are (queries, keys), like `visible`,
