@@ -1,6 +1,8 @@
 #include "attention/attention.h"
 
 #include "attention/core_run.h"
+#include "attention/registry.h"
+#include "attention/types/calibrated.h"
 
 namespace lacuna {
 namespace {
@@ -41,6 +43,44 @@ struct CoreFunction : torch::autograd::Function<CoreFunction> {
   }
 };
 
+/// q, k, v, mask_q, mask_k and the numbers -> context and, in the mask pass, what the rows give beside it.
+struct MaskedCoreFunction : torch::autograd::Function<MaskedCoreFunction> {
+  static variable_list forward(AutogradContext* context, at::TensorList inputs, const c10::intrusive_ptr<SavedCall>& saved) {
+    context->save_for_backward(inputs.vec());
+    context->saved_data["call"] = at::IValue::make_capsule(saved);
+    context->set_materialize_grads(false);
+    Tensor results;
+    const Tensor rows = run_core(with_tensors(saved->call, inputs), saved->context, &results);
+    if (!results.defined()) return {rows};
+    return {rows, results};
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& outputs) {
+    const auto saved = c10::static_intrusive_pointer_cast<SavedCall>(context->saved_data["call"].toCapsule());
+    const AttentionCall call = with_tensors(saved->call, context->get_saved_variables());
+    const Tensor of_context =
+        outputs[0].defined() ? outputs[0] : at::zeros({call.q.size(0), call.q.size(1), call.v.size(2)}, call.q.options());
+    const MaskedBackward masked = {.of_results = outputs.size() > 1 ? outputs[1] : Tensor(),
+                                   .wants_k = context->needs_input_grad(1),
+                                   .wants_v = context->needs_input_grad(2)};
+    AttentionGradients gradients = run_core_backward(call, saved->context, of_context, masked);
+    variable_list all = {gradients.q, gradients.k, gradients.v, gradients.mask_q, gradients.mask_k};
+    all.insert(all.end(), gradients.numbers.begin(), gradients.numbers.end());
+    all.emplace_back();  // of the call
+    return all;
+  }
+
+  static AttentionCall with_tensors(AttentionCall call, at::TensorList tensors) {
+    call.q = tensors[0];
+    call.k = tensors[1];
+    call.v = tensors[2];
+    call.mask_q = tensors[3];
+    call.mask_k = tensors[4];
+    call.numbers.assign(tensors.begin() + 5, tensors.end());
+    return call;
+  }
+};
+
 bool has_core(const AttentionCall& call) {
   const auto type = call.q.scalar_type();
   return call.q.is_cpu() && (type == at::kFloat || type == at::kDouble) && call.k.scalar_type() == type && call.v.scalar_type() == type;
@@ -56,17 +96,29 @@ Tensor without_gradients(AttentionCall call, const ForwardContext& context) {
   return run_core(call, context);
 }
 
+Tensor masked_attention(const AttentionCall& call, const c10::intrusive_ptr<SavedCall>& saved) {
+  variable_list inputs = {with_contiguous_rows(call.q), with_contiguous_rows(call.k), with_contiguous_rows(call.v),
+                          with_contiguous_rows(call.mask_q), with_contiguous_rows(call.mask_k)};
+  inputs.insert(inputs.end(), call.numbers.begin(), call.numbers.end());
+  const variable_list results = MaskedCoreFunction::apply(at::TensorList(inputs), saved);
+  if (results.size() > 1)
+    report_mask(call, saved->context, results[1].select(2, types::calibrated::kDistance), results[1].select(2, types::calibrated::kMean));
+  return results[0];
+}
+
 }  // namespace
 
 Tensor attention(const AttentionCall& call, const ForwardContext& context) {
   if (!has_core(call)) return attention_reference(call, context);
   check_shapes(call);
-  if (!at::GradMode::is_enabled()) return without_gradients(call, context);
+  if (!at::GradMode::is_enabled() && !call.type->takes_mask()) return without_gradients(call, context);
   auto saved = c10::make_intrusive<SavedCall>();
   saved->call = call;
   saved->call.q = saved->call.k = saved->call.v = Tensor();
+  saved->call.mask_q = saved->call.mask_k = Tensor();
   saved->call.numbers.clear();
   saved->context = context;
+  if (call.type->takes_mask()) return masked_attention(call, saved);
   variable_list inputs = {with_contiguous_rows(call.q), with_contiguous_rows(call.k), with_contiguous_rows(call.v)};
   inputs.insert(inputs.end(), call.numbers.begin(), call.numbers.end());
   return CoreFunction::apply(at::TensorList(inputs), saved);  // autograd sees the tensors of a TensorList, not of a vector

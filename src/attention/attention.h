@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "attention/mask_training.h"
 #include "attention/probe.h"
 #include "base/forward_context.h"
 #include "base/ragged.h"
@@ -39,10 +41,14 @@ struct AttentionCall {
   double dropout = 0;           // of the weights, when context.training
   int layer = 0;                // with site: names the dropout's random numbers and what a probe sees
   AttentionSite site = AttentionSite::kEncoderSelf;
+  Tensor mask_q, mask_k;  // of a type with a mask, like q and k: its scores = scale * mask_q.mask_k
 };
 
 /// sum_j p_j v_j for every query and head, with gradients for q, k, v and numbers. On CPU the fused core (float; double runs the same code
 /// on plain rows). Deterministic: the same bits whatever the number of threads.
+///
+/// With a type that takes a mask: mask_q and mask_k are constants, but in the mask pass (context.is_mask_pass()) they have gradients too,
+/// the weights are the perturbed ones, and context.masks, if any, is told what the masks come to.
 Tensor attention(const AttentionCall& call, const ForwardContext& context);
 
 /// The same from plain ATen operations and autograd, on any device and floating type: the reference of the tests, and the core where there
@@ -59,6 +65,8 @@ struct AttentionChoice {
 /// The whole model's choices, from `model.attention` (attention.md, section 1: default, sites, layers).
 struct AttentionPlan {
   std::vector<AttentionChoice> encoder_self, decoder_self, cross;  // [layers]
+  /// If a layer has a mask: how they are trained. (The penalty is each layer's own.)
+  std::optional<MaskTraining> masks = {};
 };
 
 /// Reads `model.attention` (null = softmax everywhere). Throws ConfigError with line, key and value for an unknown type, pattern, norm or

@@ -25,7 +25,7 @@ endmacro()
 
 # What does not depend on the lists, compiled once.
 function(attention_core)
-  set(sources attention.cpp call.cpp core_plain.cpp core_run.cpp core_target.cpp dropout.cpp norm.cpp norms/rms_function.cpp parts.cpp plan.cpp reference.cpp registry.cpp)
+  set(sources attention.cpp call.cpp core_plain.cpp core_run.cpp core_target.cpp dropout.cpp mask_pass.cpp norm.cpp norms/rms_function.cpp parts.cpp plan.cpp reference.cpp reference_mask.cpp registry.cpp)
   list(TRANSFORM sources PREPEND ${ATTENTION_FOLDER}/)
   attention_simd_sources(core_simd.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/core/core)
   add_library(lacuna_attention_core OBJECT ${sources})

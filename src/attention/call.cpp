@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "attention/mask_pass.h"
 #include "attention/registry.h"
 #include "base/random.h"
 
@@ -57,9 +58,17 @@ void check_shapes(const AttentionCall& call) {
   const int64_t rows = call.keys->slots.empty() ? call.k.size(0) : static_cast<int64_t>(call.keys->slots.size());
   for (size_t b = 0; b < sentences; ++b)
     require(call.keys->begin[b] >= 0 && call.keys->begin[b] + call.keys->count[b] <= rows, call, "a key range ends outside of k");
-  const auto wanted = static_cast<size_t>(call.type->entry().num_numbers(call.type->options()));
+  const auto wanted = static_cast<size_t>(call.type->num_numbers());
   require(call.numbers.size() == wanted, call, "as many learned numbers must be given as the type takes for each row");
   for (const Tensor& number : call.numbers) require(is_of_rows(number, call), call, "a learned number must be [H] or [Tq, H]");
+  require(call.mask_q.defined() == call.type->takes_mask() && call.mask_k.defined() == call.type->takes_mask(), call,
+          "types with a mask, and only these, take mask_q and mask_k");
+  if (!call.type->takes_mask()) return;
+  require(call.mask_q.sizes() == call.q.sizes() && call.mask_k.sizes() == call.k.sizes(), call, "mask_q and mask_k must be like q and k");
+}
+
+void report_mask(const AttentionCall& call, const ForwardContext& context, const Tensor& distance, const Tensor& mean) {
+  if (context.masks != nullptr) context.masks->add(distance, mean, call.type->mask_training().penalty);
 }
 
 int32_t query_position(const AttentionCall& call, int64_t b, int32_t i) {

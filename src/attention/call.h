@@ -21,6 +21,9 @@ void visible_keys(const AttentionCall& call, int64_t b, int64_t head, int32_t po
 /// The dropout of one sentence and head; inactive unless in training.
 AttentionDropout dropout_of(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head);
 
+/// Tells context.masks, if it is there, what the masks of this call come to: MaskPass::add.
+void report_mask(const AttentionCall& call, const ForwardContext& context, const Tensor& distance, const Tensor& mean);
+
 /// True if a probe wants the weights of this call.
 bool is_probed(const AttentionCall& call, const ForwardContext& context);
 

@@ -22,6 +22,12 @@ struct Call {
   const void* options;  ///< of the type
   bool sparse, needs_scores, uses_positions, training;
   int num_numbers;
+
+  // Types with a mask; the above is their base's.
+  types::RowFunctions<S> mask_rows = {};
+  const void* mask_options = nullptr;
+  bool is_mask_pass = false;
+  int64_t step = 0;
 };
 
 /// One sentence and head. Strides are between rows; rows are contiguous over d_head.
@@ -51,6 +57,16 @@ struct Task {
 
   const void* probe;  ///< null = nobody looks
   void (*show)(const void* probe, int query, const S* weights, const KeySegment* segments, int num_segments);
+
+  // Types with a mask. Theirs may have no k_gradient or v_gradient; mask_q_gradient and mask_k_gradient, laid out like q's and k's, are
+  // there in the mask pass.
+  const S *mask_q, *mask_k;
+  int64_t mask_q_stride, mask_k_stride;
+  S *mask_q_gradient, *mask_k_gradient;
+  S* results;  ///< [queries] rows of what a row gives beside its weights; null = not wanted
+  const S* result_gradients;
+  int64_t results_stride;
+  void (*show_mask)(const void* probe, int query, const S* base, const S* mask, const KeySegment* segments, int num_segments);
 };
 
 /// Scratch memory of one thread.
@@ -59,6 +75,7 @@ struct Workspace {
   S* memory;
   int32_t* index;
   int64_t row;  ///< elements of a row with room for whole vectors
+  S* mask_memory = nullptr;
 };
 
 /// Rows are worked on so many at a time.
@@ -74,11 +91,16 @@ inline int64_t memory_elements(int64_t max_keys, int64_t d_head) {
 inline int64_t index_elements(int64_t max_keys) {
   return row_elements(max_keys);
 }
+inline int64_t mask_memory_elements(int64_t max_keys, int64_t d_head) {
+  return row_elements(max_keys) * (d_head + 3 * kTile + 3);
+}
 
 template <class S>
 struct Functions {
   void (*forward)(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace);
   void (*backward)(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace);
+  void (*masked_forward)(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace);
+  void (*masked_backward)(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace);
 };
 
 Functions<float> functions_avx2();

@@ -25,7 +25,7 @@ class Core {
     Core(call, task, workspace).run_backward();
   }
 
- private:
+ protected:
   /// Rows first to first + rows of the task, over keys from `begin`, `width` of them in all.
   struct Tile {
     int first, rows, begin, width;

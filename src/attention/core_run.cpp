@@ -41,6 +41,7 @@ struct Thread {
   const AttentionPattern* pattern = nullptr;  // likewise
   AttentionDropout dropout;
   PartMemory<S> part_memory;
+  std::vector<S> mask_memory;  // of types with a mask
 };
 
 /// Who looks, and at what.
@@ -65,21 +66,35 @@ void show(const void* onlooker, int query, const S* weights, const KeySegment* s
   probe.see(call.layer, call.site, static_cast<int>(head), sentence, query_position(call, sentence, query), seen, positions);
 }
 
+/// Of a type with a mask: the base's weights, and the mask of each. (Such a type is never run in parts.)
+template <class S>
+void show_mask(const void* onlooker, int query, const S* base, const S* mask, const KeySegment* segments, int num_segments) {
+  const auto& [call, probe, sentence, head, part] = *static_cast<const Onlooker*>(onlooker);
+  std::vector<int32_t> positions;
+  for (int s = 0; s < num_segments; ++s)
+    for (int32_t j = 0; j < segments[s].count; ++j) positions.push_back(segments[s].begin + j * segments[s].stride);
+  const std::vector<float> original(base, base + positions.size()), masks(mask, mask + positions.size());
+  probe.see_calibration(call.layer, call.site, static_cast<int>(head), sentence, query_position(call, sentence, query), original, masks,
+                        positions);
+}
+
 /// Runs every sentence and head of one call, forward or backward.
 template <class S>
 class Run {
  public:
   Run(const AttentionCall& call, const ForwardContext& context) : call_(call), context_(context) {
-    const types::TypeEntry& entry = call.type->entry();
+    const AttentionType& type = call.type->of_scores();
+    const types::TypeEntry& entry = type.entry();
     shared_ = {.d_head = static_cast<int>(call.q.size(2)),
                .scale = static_cast<S>(call.scale),
                .rows = rows_for(entry, S()),
-               .options = call.type->options(),
-               .sparse = entry.is_sparse(call.type->options()),
+               .options = type.options(),
+               .sparse = entry.is_sparse(type.options()),
                .needs_scores = entry.needs_scores,
                .uses_positions = entry.info.uses_positions,
                .training = context.training,
-               .num_numbers = static_cast<int>(call.numbers.size())};
+               .num_numbers = type.num_numbers()};
+    if (has_mask()) describe_mask();
     if (!call.numbers.empty()) stack_numbers();
     for (const int32_t count : call.keys->count) max_keys_ = std::max<int64_t>(max_keys_, count);
   }
@@ -87,25 +102,45 @@ class Run {
   Tensor forward() {
     context_rows_ = at::empty({call_.q.size(0), num_heads(), call_.v.size(2)}, call_.q.options());
     is_probed_ = is_probed(call_, context_);
-    for_each_task([&](const core::Task<S>& task, const core::Workspace<S>& workspace) { functions_.forward(shared_, task, workspace); });
+    if (has_mask() && context_.is_mask_pass()) mask_results_ = at::zeros({call_.q.size(0), num_heads(), kMaskResults}, call_.q.options());
+    const auto work = has_mask() ? functions_.masked_forward : functions_.forward;
+    for_each_task([&](const core::Task<S>& task, const core::Workspace<S>& workspace) { work(shared_, task, workspace); });
     return context_rows_;
   }
+  /// After `forward` of a type with a mask in the mask pass.
+  const Tensor& mask_results() const { return mask_results_; }
 
-  AttentionGradients backward(const Tensor& context_gradient) {
+  AttentionGradients backward(const Tensor& context_gradient, const MaskedBackward& masked) {
     context_rows_ = context_gradient.contiguous();
     gradients_.q = at::empty(call_.q.sizes(), call_.q.options());
-    gradients_.k = at::zeros(call_.k.sizes(), call_.k.options());
-    gradients_.v = at::zeros(call_.v.sizes(), call_.v.options());
+    if (masked.wants_k) gradients_.k = at::zeros(call_.k.sizes(), call_.k.options());
+    if (masked.wants_v) gradients_.v = at::zeros(call_.v.sizes(), call_.v.options());
+    if (has_mask() && context_.is_mask_pass()) {
+      gradients_.mask_q = at::empty(call_.q.sizes(), call_.q.options());
+      gradients_.mask_k = at::zeros(call_.k.sizes(), call_.k.options());
+      if (masked.of_results.defined()) mask_results_ = masked.of_results.contiguous();
+    }
     if (numbers_.defined()) number_gradients_ = at::zeros(numbers_.sizes(), at::kDouble);
     is_backward_ = true;
-    shared_.needs_scores = call_.type->entry().needs_scores;
-    for_each_task([&](const core::Task<S>& task, const core::Workspace<S>& workspace) { functions_.backward(shared_, task, workspace); });
+    const auto work = has_mask() ? functions_.masked_backward : functions_.backward;
+    for_each_task([&](const core::Task<S>& task, const core::Workspace<S>& workspace) { work(shared_, task, workspace); });
     sum_number_gradients();
     return gradients_;
   }
 
  private:
   int64_t num_heads() const { return call_.q.size(1); }
+  int64_t num_numbers() const { return static_cast<int64_t>(call_.numbers.size()); }
+  bool has_mask() const { return call_.type->takes_mask(); }
+
+  void describe_mask() {
+    const types::TypeEntry& entry = call_.type->entry();
+    shared_.mask_rows = rows_for(entry, S());
+    shared_.mask_options = call_.type->options();
+    shared_.sparse = shared_.sparse && entry.is_sparse(call_.type->options()) && !context_.is_mask_pass();
+    shared_.is_mask_pass = context_.is_mask_pass();
+    shared_.step = context_.step;
+  }
 
   /// Sentences and heads in parallel. Each owns its rows of every gradient, so the bits do not depend on threads; where sentences share
   /// keys, heads alone run in parallel.
@@ -115,6 +150,10 @@ class Run {
     const bool heads_alone = is_backward_ && shares_keys();
     at::parallel_for(0, heads_alone ? heads : sentences * heads, 1, [&](int64_t begin, int64_t end) {
       Thread<S> thread(max_keys_, std::max(call_.q.size(2), call_.v.size(2)));
+      if (has_mask()) {
+        thread.mask_memory.resize(static_cast<size_t>(core::mask_memory_elements(max_keys_, call_.q.size(2))));
+        thread.workspace.mask_memory = thread.mask_memory.data();
+      }
       for (int64_t i = begin; i < end; ++i) {
         if (!heads_alone) {
           run_task(i / heads, i % heads, thread, work);
@@ -143,6 +182,7 @@ class Run {
     const Onlooker onlooker = {call_, *context_.probe, b, head, part};
     task.probe = &onlooker;
     task.show = show<S>;
+    task.show_mask = show_mask<S>;
     work(task, thread.workspace);
   }
 
@@ -168,20 +208,34 @@ class Run {
     task.k_stride = call_.k.stride(0);
     task.v_stride = call_.v.stride(0);
     task.context_stride = width;
-    task.numbers_stride = num_heads() * shared_.num_numbers;
-    const int64_t first_number = (query * num_heads() + head) * shared_.num_numbers;
+    task.numbers_stride = num_heads() * num_numbers();
+    const int64_t first_number = (query * num_heads() + head) * num_numbers();
     if (numbers_.defined()) task.numbers = numbers_.template const_data_ptr<S>() + first_number;
+    if (has_mask()) add_mask(task, query, key_row, head);
     if (!is_backward_) {
       task.context = row_of(context_rows_, query, head);
       return task;
     }
     task.context_gradient = row_of(context_rows_, query, head);
     task.q_gradient = row_of(gradients_.q, query, head);
-    task.k_gradient = row_of(gradients_.k, key_row, head);
-    task.v_gradient = row_of(gradients_.v, key_row, head);
+    if (gradients_.k.defined()) task.k_gradient = row_of(gradients_.k, key_row, head);
+    if (gradients_.v.defined()) task.v_gradient = row_of(gradients_.v, key_row, head);
     task.q_gradient_stride = task.gradient_stride = width;
     if (numbers_.defined()) task.number_gradients = number_gradients_.data_ptr<double>() + first_number;
     return task;
+  }
+
+  void add_mask(core::Task<S>& task, int64_t query, int64_t key_row, int64_t head) const {
+    task.mask_q = row_of(call_.mask_q, query, head);
+    task.mask_k = row_of(call_.mask_k, key_row, head);
+    task.mask_q_stride = call_.mask_q.stride(0);
+    task.mask_k_stride = call_.mask_k.stride(0);
+    task.results_stride = num_heads() * kMaskResults;
+    if (mask_results_.defined() && is_backward_) task.result_gradients = row_of(mask_results_, query, head);
+    if (mask_results_.defined() && !is_backward_) task.results = row_of(mask_results_, query, head);
+    if (!gradients_.mask_q.defined()) return;
+    task.mask_q_gradient = row_of(gradients_.mask_q, query, head);
+    task.mask_k_gradient = row_of(gradients_.mask_k, key_row, head);
   }
 
   static S* row_of(const Tensor& rows, int64_t row, int64_t head) {
@@ -201,7 +255,7 @@ class Run {
       thread.first_segment.push_back(static_cast<int32_t>(thread.segments.size()));
     }
     thread.parts.clear();
-    if (call_.keys->slots.empty() && !has_runs(thread)) thread.parts = attention_parts(call_, b, head);
+    if (call_.keys->slots.empty() && !has_mask() && !has_runs(thread)) thread.parts = attention_parts(call_, b, head);
   }
 
   /// True if each query sees at most one run of keys that lie side by side: nothing is won by gathering them.
@@ -254,18 +308,26 @@ class Run {
   bool is_backward_ = false, is_probed_ = false;
   Tensor context_rows_;                // forward: the result; backward: its gradient
   Tensor numbers_, number_gradients_;  // [Tq, H, numbers]
+  Tensor mask_results_;                // [Tq, H, kMaskResults]; backward: their gradient
   AttentionGradients gradients_;
 };
 
 }  // namespace
 
-Tensor run_core(const AttentionCall& call, const ForwardContext& context) {
-  return call.q.scalar_type() == at::kDouble ? Run<double>(call, context).forward() : Run<float>(call, context).forward();
+Tensor run_core(const AttentionCall& call, const ForwardContext& context, Tensor* mask_results) {
+  const auto run = [&](auto kind) {
+    Run<decltype(kind)> all(call, context);
+    const Tensor rows = all.forward();
+    if (mask_results != nullptr) *mask_results = all.mask_results();
+    return rows;
+  };
+  return call.q.scalar_type() == at::kDouble ? run(double()) : run(float());
 }
 
-AttentionGradients run_core_backward(const AttentionCall& call, const ForwardContext& context, const Tensor& context_gradient) {
-  return call.q.scalar_type() == at::kDouble ? Run<double>(call, context).backward(context_gradient)
-                                             : Run<float>(call, context).backward(context_gradient);
+AttentionGradients run_core_backward(const AttentionCall& call, const ForwardContext& context, const Tensor& context_gradient,
+                                     const MaskedBackward& masked) {
+  return call.q.scalar_type() == at::kDouble ? Run<double>(call, context).backward(context_gradient, masked)
+                                             : Run<float>(call, context).backward(context_gradient, masked);
 }
 
 }  // namespace lacuna

@@ -8,13 +8,25 @@ namespace lacuna {
 struct AttentionGradients {
   Tensor q, k, v;
   std::vector<Tensor> numbers;
+  Tensor mask_q, mask_k;  // of a type with a mask in the mask pass
 };
 
-/// q, k and v float or double on CPU, contiguous over d. The result is [Tq, H, d], contiguous.
-Tensor run_core(const AttentionCall& call, const ForwardContext& context);
+/// What the rows of a type with a mask give beside their weights in the mask pass: types::calibrated::Result.
+inline constexpr int64_t kMaskResults = 2;
+
+/// What only types with a mask ask of the backward pass.
+struct MaskedBackward {
+  Tensor of_results = {};               ///< [Tq, H, kMaskResults]: the gradient of these; undefined = none
+  bool wants_k = true, wants_v = true;  ///< those of k and v
+};
+
+/// q, k and v (and mask_q, mask_k) float or double on CPU, contiguous over d. The result is [Tq, H, d], contiguous. In the mask pass of a
+/// type with a mask also [Tq, H, kMaskResults].
+Tensor run_core(const AttentionCall& call, const ForwardContext& context, Tensor* mask_results = nullptr);
 
 /// Gradients from that of the context, [Tq, H, d].
-AttentionGradients run_core_backward(const AttentionCall& call, const ForwardContext& context, const Tensor& context_gradient);
+AttentionGradients run_core_backward(const AttentionCall& call, const ForwardContext& context, const Tensor& context_gradient,
+                                     const MaskedBackward& masked = {});
 
 /// Instruction sets that the core may use, best last.
 enum class AttentionTarget { kAvx2, kAvx512 };

@@ -31,8 +31,12 @@ AttentionChoice make_choice(const ConfigNode& node, AttentionSite site, int64_t 
     node.fail(
         "this pattern looks at the distance between query and key, and on cross attention these stand in different sentences; give cross "
         "its own choice with `pattern: full`");
+  if (site == AttentionSite::kEncoderSelf && choice.type->takes_mask())
+    node.fail(
+        "its mask is trained by a second pass that starts at the decoder, so the encoder's self-attention cannot have one; give "
+        "encoder_self its own choice, and calibrate cross or decoder_self");
   const ConfigNode* norm = node.is_map() ? node.find("norm") : nullptr;
-  const ConfigNode default_norm = ConfigNode::scalar(choice.type->entry().info.default_norm);
+  const ConfigNode default_norm = ConfigNode::scalar(choice.type->of_scores().entry().info.default_norm);
   const ConfigNode& given = norm != nullptr ? *norm : default_norm;
   const ConfigNode* type = given.is_map() ? given.find("type") : &given;
   if (type == nullptr || !type->is_scalar()) given.fail("expected the name of a norm, or a map with `type`");
@@ -75,6 +79,16 @@ std::vector<AttentionChoice> resolve_site(const ConfigNode* node, const ConfigNo
   return choices;
 }
 
+/// Notes how the choice's mask is trained, if it has one. The mask pass is one for the whole model, so the layers must agree on it.
+void note_mask(const AttentionChoice& choice, std::optional<MaskTraining>& masks) {
+  if (!choice.type->takes_mask()) return;
+  const MaskTraining own = choice.type->mask_training();
+  if (!masks) masks = own;
+  if (own.every != masks->every || own.loss_cap != masks->loss_cap)
+    throw ConfigError("model.attention: mask_every and mask_loss_cap differ between layers; expected the same ones wherever the type is " +
+                      choice.type->name() + ": a single mask pass trains all masks (mask_penalty may differ)");
+}
+
 }  // namespace
 
 AttentionPlan resolve_attention(const ConfigNode& attention, int64_t encoder_layers, int64_t decoder_layers, int64_t num_heads) {
@@ -92,9 +106,12 @@ AttentionPlan resolve_attention(const ConfigNode& attention, int64_t encoder_lay
   const auto resolve = [&](AttentionSite site, int64_t layers) {
     return resolve_site(sites != nullptr ? sites->find(name_of(site)) : nullptr, fallback, site, layers, num_heads);
   };
-  return {.encoder_self = resolve(AttentionSite::kEncoderSelf, encoder_layers),
-          .decoder_self = resolve(AttentionSite::kDecoderSelf, decoder_layers),
-          .cross = resolve(AttentionSite::kCross, decoder_layers)};
+  AttentionPlan plan = {.encoder_self = resolve(AttentionSite::kEncoderSelf, encoder_layers),
+                        .decoder_self = resolve(AttentionSite::kDecoderSelf, decoder_layers),
+                        .cross = resolve(AttentionSite::kCross, decoder_layers)};
+  for (const auto* site : {&plan.decoder_self, &plan.cross})
+    for (const AttentionChoice& choice : *site) note_mask(choice, plan.masks);
+  return plan;
 }
 
 }  // namespace lacuna

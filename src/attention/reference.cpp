@@ -1,6 +1,7 @@
 #include <vector>
 
 #include "attention/call.h"
+#include "attention/reference_mask.h"
 #include "attention/registry.h"
 
 // The core in ATen operations, sentence by sentence and head by head. Only the row map itself is not ATen's: it is the type's own, on plain
@@ -104,20 +105,27 @@ Tensor dropout_factors(const AttentionDropout& dropout, const AttentionCall& cal
   return factors;
 }
 
-void show(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head, const Rows& rows, const Tensor& weights) {
-  const Tensor seen = weights.detach().to(at::kCPU, at::kFloat);
+/// base and mask: of a type with a mask.
+void show(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head, const Rows& rows, const Tensor& weights,
+          const Tensor& base, const Tensor& mask) {
   for (size_t i = 0; i < rows.visible.size(); ++i) {
-    if (rows.visible[i].empty()) continue;
-    const Tensor index = at::tensor(std::vector<int64_t>(rows.visible[i].begin(), rows.visible[i].end()), at::kLong);
-    const Tensor row = seen[static_cast<int64_t>(i)].index_select(0, index).contiguous();
-    context.probe->see(call.layer, call.site, static_cast<int>(head), b, query_position(call, b, static_cast<int32_t>(i)),
-                       {row.data_ptr<float>(), rows.visible[i].size()}, rows.visible[i]);
+    const std::vector<int32_t>& visible = rows.visible[i];
+    if (visible.empty()) continue;
+    const Tensor index = at::tensor(std::vector<int64_t>(visible.begin(), visible.end()), at::kLong);
+    const auto seen = [&](const Tensor& all) {
+      const Tensor row = all.detach()[static_cast<int64_t>(i)].to(at::kCPU, at::kFloat).index_select(0, index).contiguous();
+      return std::vector<float>(row.data_ptr<float>(), row.data_ptr<float>() + visible.size());
+    };
+    const auto head_number = static_cast<int>(head);
+    const int32_t query = query_position(call, b, static_cast<int32_t>(i));
+    context.probe->see(call.layer, call.site, head_number, b, query, seen(weights), visible);
+    if (mask.defined()) context.probe->see_calibration(call.layer, call.site, head_number, b, query, seen(base), seen(mask), visible);
   }
 }
 
 c10::intrusive_ptr<Rows> visible_rows(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head) {
   auto rows = c10::make_intrusive<Rows>();
-  rows->type = call.type;
+  rows->type = &call.type->of_scores();
   rows->training = context.training;
   std::vector<KeySegment> segments;
   for (int32_t i = 0; i < call.queries->length(b); ++i) {
@@ -138,16 +146,40 @@ Tensor keys_of(const AttentionCall& call, const Tensor& rows, int64_t b, int64_t
   return rows.select(1, head).index_select(0, index);
 }
 
-Tensor attend(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head) {
+/// 1 where query i sees key j, else 0: (queries, keys).
+Tensor visibility(const Rows& rows, const Tensor& like) {
+  const Tensor visible = at::zeros(like.sizes(), at::kDouble);
+  auto values = visible.accessor<double, 2>();
+  for (size_t i = 0; i < rows.visible.size(); ++i)
+    for (const int32_t j : rows.visible[i]) values[static_cast<int64_t>(i)][j] = 1;
+  return visible.to(like.options());
+}
+
+/// What one sentence and head come to: context (queries, d); in the mask pass of a type with a mask also distance and mean (queries).
+struct Attended {
+  Tensor context, distance, mean;
+};
+
+Attended attend(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head) {
   const int64_t begin = call.queries->begin(b), queries = call.queries->length(b);
   const Tensor k = keys_of(call, call.k, b, head), v = keys_of(call, call.v, b, head);
   const auto rows = visible_rows(call, context, b, head);
   const Tensor scores = call.q.narrow(0, begin, queries).select(1, head).matmul(k.t()) * call.scale;  // (queries, d) x (d, keys)
-  Tensor weights = RowMapFunction::apply(scores, numbers_of(call, begin, queries, head), rows);
-  if (is_probed(call, context)) show(call, context, b, head, *rows, weights);
+  const Tensor numbers = numbers_of(call, begin, queries, head);
+  const int64_t of_scores = call.type->of_scores().num_numbers();
+  const Tensor base = RowMapFunction::apply(scores, numbers.narrow(1, 0, of_scores), rows);
+  Tensor weights = base;
+  MaskedWeights masked;
+  if (call.type->takes_mask()) {
+    const Tensor mask_q = call.mask_q.narrow(0, begin, queries).select(1, head), mask_k = keys_of(call, call.mask_k, b, head);
+    const Tensor own_numbers = numbers.narrow(1, of_scores, numbers.size(1) - of_scores).to(weights.options());
+    masked = masked_weights(*call.type, context, weights, mask_q.matmul(mask_k.t()) * call.scale, visibility(*rows, weights), own_numbers);
+    weights = masked.weights;
+  }
+  if (is_probed(call, context)) show(call, context, b, head, *rows, weights, base, masked.mask);
   const AttentionDropout dropout = dropout_of(call, context, b, head);
   if (dropout.is_active()) weights = weights * dropout_factors(dropout, call, b, queries, k.size(0)).to(weights.options());
-  return weights.matmul(v);  // (queries, keys) x (keys, d)
+  return {weights.matmul(v), masked.distance, masked.mean};  // (queries, keys) x (keys, d)
 }
 
 }  // namespace
@@ -155,13 +187,23 @@ Tensor attend(const AttentionCall& call, const ForwardContext& context, int64_t 
 Tensor attention_reference(const AttentionCall& given, const ForwardContext& context) {
   check_shapes(given);
   const AttentionCall call = with_numbers_in_double(given);
-  std::vector<Tensor> heads;  // (Tq, d) each
+  std::vector<Tensor> heads, distances, means;  // (Tq, d) each; (Tq) each
   for (int64_t head = 0; head < call.q.size(1); ++head) {
-    std::vector<Tensor> sentences;
-    for (int64_t b = 0; b < call.queries->num_sentences(); ++b) sentences.push_back(attend(call, context, b, head));
+    std::vector<Tensor> sentences, distance, mean;
+    for (int64_t b = 0; b < call.queries->num_sentences(); ++b) {
+      const Attended attended = attend(call, context, b, head);
+      sentences.push_back(attended.context);
+      if (!attended.distance.defined()) continue;
+      distance.push_back(attended.distance);
+      mean.push_back(attended.mean);
+    }
     heads.push_back(sentences.empty() ? call.q.select(1, head) : at::cat(sentences, 0));
+    if (distance.empty()) continue;
+    distances.push_back(at::cat(distance, 0));
+    means.push_back(at::cat(mean, 0));
   }
-  return at::stack(heads, 1);  // (Tq, H, d)
+  if (!distances.empty()) report_mask(call, context, at::stack(distances, 1), at::stack(means, 1));  // (Tq, H)
+  return at::stack(heads, 1);                                                                        // (Tq, H, d)
 }
 
 }  // namespace lacuna

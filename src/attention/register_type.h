@@ -52,6 +52,21 @@ std::shared_ptr<RowNumbers> make_numbers([[maybe_unused]] const void* options, [
   }
 }
 
+template <class Options>
+void check_base([[maybe_unused]] const void* options, [[maybe_unused]] const ConfigNode& node, [[maybe_unused]] const Info& base) {
+  if constexpr (requires(const Options typed) { typed.check_base(node, base); })
+    static_cast<const Options*>(options)->check_base(node, base);
+}
+
+template <class Options>
+MaskTraining mask_training([[maybe_unused]] const void* options) {
+  if constexpr (requires(const Options typed) { typed.mask_training(); }) {
+    return static_cast<const Options*>(options)->mask_training();
+  } else {
+    return {};
+  }
+}
+
 template <class Map, class Options, const Info& kInfo>
 constexpr TypeEntry type_entry(const char* name, std::vector<Example> (*examples)(), RowFunctions<float> (*avx2)(),
                                RowFunctions<float> (*avx512)()) {
@@ -66,7 +81,10 @@ constexpr TypeEntry type_entry(const char* name, std::vector<Example> (*examples
           .examples = examples,
           .plain = RowFunctionsOf<Map, Options, PlainRow<double>>::get(),
           .avx2 = avx2,
-          .avx512 = avx512};
+          .avx512 = avx512,
+          .takes_mask = TakesMask<Map, PlainRow<double>>,
+          .check_base = check_base<Options>,
+          .mask_training = mask_training<Options>};
 }
 
 }  // namespace lacuna::types

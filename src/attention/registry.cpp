@@ -68,23 +68,54 @@ ConfigNode describe_patterns(const std::vector<NamedPattern>& patterns) {
   return ConfigNode::map({{"heads", ConfigNode::list(std::move(heads))}});
 }
 
+/// `base:` of a type with a mask, by name or as a map; no node = softmax.
+std::shared_ptr<const AttentionType> make_base(const types::TypeEntry& entry, const void* options, const ConfigNode& node,
+                                               int64_t num_heads) {
+  const ConfigNode* given = node.is_map() ? node.find("base") : nullptr;
+  const ConfigNode chosen = given != nullptr ? *given : ConfigNode::scalar("softmax", node.place());
+  for (const char* key : {"pattern", "norm"})
+    if (const ConfigNode* misplaced = chosen.is_map() ? chosen.find(key) : nullptr)
+      misplaced->fail("it belongs to the whole attention: write it beside `base`, not in it");
+  auto base = make_attention_type(chosen, num_heads);
+  if (base->takes_mask()) chosen.fail("a type with a mask of its own cannot be a base; expected softmax or another type without");
+  entry.check_base(options, chosen, base->entry().info);
+  return base;
+}
+
+ConfigNode describe_base(const AttentionType& base) {
+  ConfigNode description = base.description();
+  description.erase("pattern");
+  return description;
+}
+
 }  // namespace
 
 AttentionType::AttentionType(const types::TypeEntry& entry, std::shared_ptr<const void> options,
-                             std::vector<std::shared_ptr<const AttentionPattern>> patterns, ConfigNode description, bool needs_distance)
+                             std::vector<std::shared_ptr<const AttentionPattern>> patterns, ConfigNode description, bool needs_distance,
+                             std::shared_ptr<const AttentionType> base)
     : entry_(entry),
       options_(std::move(options)),
       patterns_(std::move(patterns)),
       description_(std::move(description)),
-      needs_distance_(needs_distance) {}
+      needs_distance_(needs_distance),
+      base_(std::move(base)) {}
+
+int AttentionType::num_numbers() const {
+  const int own = entry_.num_numbers(options());
+  return base_ ? base_->num_numbers() + own : own;
+}
 
 std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node, int64_t num_heads) {
   const auto& entry = named(types::all_types(), type_node(node, "an attention type"), "type");
-  auto options = entry.read(options_of(node, {"type", "pattern", "norm"}));
+  ConfigNode own = options_of(node, {"type", "pattern", "norm"});
+  if (entry.takes_mask) own = options_of(own, {"base"});
+  auto options = entry.read(own);
+  auto base = entry.takes_mask ? make_base(entry, options.get(), node, num_heads) : nullptr;
   const auto named_patterns = make_patterns(node.is_map() ? node.find("pattern") : nullptr, num_heads);
 
   ConfigNode description;
   description.set("type", ConfigNode::scalar(entry.name));
+  if (base) description.set("base", describe_base(*base));
   const ConfigNode written = entry.write(options.get());
   for (const auto& [key, value] : written.entries()) description.set(key, value);
   description.set("pattern", describe_patterns(named_patterns));
@@ -95,11 +126,12 @@ std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node,
     patterns.push_back(pattern.pattern);
     needs_distance = needs_distance || pattern.needs_distance;
   }
-  return std::make_shared<AttentionType>(entry, std::move(options), std::move(patterns), std::move(description), needs_distance);
+  return std::make_shared<AttentionType>(entry, std::move(options), std::move(patterns), std::move(description), needs_distance,
+                                         std::move(base));
 }
 
 std::shared_ptr<RowNumbers> make_row_numbers(const AttentionType& type, int64_t num_heads) {
-  return type.entry().make_numbers(type.options(), num_heads);
+  return type.of_scores().entry().make_numbers(type.of_scores().options(), num_heads);
 }
 
 }  // namespace lacuna

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "attention/mask_training.h"
 #include "attention/pattern.h"
 #include "attention/row_functions.h"
 #include "config/config_node.h"
@@ -33,6 +34,12 @@ struct TypeEntry {
   RowFunctions<double> plain;
   RowFunctions<float> (*avx2)();
   RowFunctions<float> (*avx512)();
+
+  bool takes_mask = false;  ///< its map takes the weights of another type, its base, and the scores of a mask model (row_functions.h)
+  // Of these types only.
+  /// Throws ConfigError at `node`, the base, if its rows do not go with the options.
+  void (*check_base)(const void* options, const ConfigNode& node, const Info& base) = nullptr;
+  MaskTraining (*mask_training)(const void* options) = nullptr;
 };
 
 std::span<const TypeEntry* const> all_types();
@@ -57,8 +64,10 @@ std::span<const PatternEntry* const> all_patterns();
 class AttentionType {
  public:
   /// patterns: one for all heads, or one a head.
+  /// base: of a type with a mask, else null.
   AttentionType(const types::TypeEntry& entry, std::shared_ptr<const void> options,
-                std::vector<std::shared_ptr<const AttentionPattern>> patterns, ConfigNode description, bool needs_distance);
+                std::vector<std::shared_ptr<const AttentionPattern>> patterns, ConfigNode description, bool needs_distance,
+                std::shared_ptr<const AttentionType> base = nullptr);
 
   std::string name() const { return entry_.name; }
   const types::TypeEntry& entry() const { return entry_; }
@@ -69,15 +78,24 @@ class AttentionType {
   /// Type, options and pattern as YAML would say them, defaults included.
   const ConfigNode& description() const { return description_; }
 
+  bool takes_mask() const { return entry_.takes_mask; }
+  MaskTraining mask_training() const { return entry_.mask_training(options()); }  ///< of a type with a mask
+  /// What makes weights of scores: this type, or the base of a type with a mask.
+  const AttentionType& of_scores() const { return base_ ? *base_ : *this; }
+  /// Learned numbers that a row takes: of_scores()'s, then those of a type with a mask.
+  int num_numbers() const;
+
  private:
   const types::TypeEntry& entry_;
   std::shared_ptr<const void> options_;
   std::vector<std::shared_ptr<const AttentionPattern>> patterns_;
   ConfigNode description_;
   bool needs_distance_;
+  std::shared_ptr<const AttentionType> base_;
 };
 
-/// Reads {type: name, pattern: ..., options of the type} or a bare name. Throws ConfigError for what is unknown or wrong.
+/// Reads {type: name, pattern: ..., base: ... (types with a mask), options of the type} or a bare name. Throws ConfigError for what is
+/// unknown or wrong.
 std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node, int64_t num_heads);
 
 }  // namespace lacuna

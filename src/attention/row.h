@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <concepts>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,10 @@ struct Info {
 struct Example {
   std::vector<double> scores = {}, weights = {};
   std::string options = {};  ///< as in YAML's flow style, "{k: 2}"; empty = the defaults
+  // Types with a mask only.
+  std::vector<double> mask_scores = {}, numbers = {};
+  int64_t step = 0;
+  bool is_mask_pass = false;
 };
 
 namespace row {
@@ -114,6 +119,11 @@ struct RowContext {
   int num_numbers = 0;
   const S* numbers = nullptr;
   double* number_gradients = nullptr;
+  // Types with a mask only: the moment, and what a row gives beside its weights (types/calibrated.h says what), where it is wanted.
+  bool is_mask_pass = false;
+  int64_t step = 0;
+  S* results = nullptr;
+  const S* result_gradients = nullptr;
 
   LACUNA_HD bool has_numbers() const { return num_numbers > 0; }
   LACUNA_HD S number(int i) const { return numbers[i]; }

@@ -18,6 +18,10 @@ struct RowCall {
   S* scratch;          ///< room for a row
   int length;          ///< at least 1
   RowContext<S> context;
+  // Types with a mask only; `weights` are then, forward, the base's in and the type's out.
+  S* mask = nullptr;           ///< forward: the mask's scores in, the mask out. backward: the mask
+  S* base = nullptr;           ///< backward: the base's weights
+  S* mask_gradient = nullptr;  ///< backward: d loss / d weights in, d loss / d (the mask's scores) out if this is the mask pass
 };
 
 template <class S>
@@ -87,6 +91,35 @@ struct RowFunctionsOf {
   }
 
   static constexpr RowFunctions<S> get() { return {&forward, &backward}; }
+};
+
+/// A map that takes the weights of another type, its base, and a second row: the scores of a mask.
+template <class Map, class R>
+concept TakesMask = requires(const Map map, R row, RowContext<typename R::scalar> context) {
+  map.forward(row, row, context);
+  map.backward(row, row, row, row, row, context);
+};
+
+template <class Map, class Options, Row R>
+requires TakesMask<Map, R>
+struct RowFunctionsOf<Map, Options, R> {
+  using S = typename R::scalar;
+
+  static void forward(const void* options, const RowCall<S>& call) {
+    const Map map{*static_cast<const Options*>(options)};
+    map.forward(row(call, call.weights), row(call, call.mask), call.context);
+  }
+
+  static void backward(const void* options, const RowCall<S>& call) {
+    const Map map{*static_cast<const Options*>(options)};
+    map.backward(row(call, call.base), row(call, call.weights), row(call, call.mask), row(call, call.gradient),
+                 row(call, call.mask_gradient), call.context);
+  }
+
+  static constexpr RowFunctions<S> get() { return {&forward, &backward}; }
+
+ private:
+  static R row(const RowCall<S>& call, S* data) { return {data, call.length, nullptr, call.scratch}; }
 };
 
 }  // namespace lacuna::types

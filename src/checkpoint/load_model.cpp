@@ -16,6 +16,7 @@ LoadedModel load_model(const std::string& path, const std::string& device) {
   loaded.info = contents.info;
   loaded.model = std::make_shared<Transformer>(loaded.options.model, sizes_of(contents.vocabularies), loaded.options.seed_value());
   load_weights(*loaded.model, contents.translating_weights(), folder);
+  loaded.model->set_step(contents.info.step);
   loaded.model->to(at::Device(device));
   loaded.model->eval();
   return loaded;

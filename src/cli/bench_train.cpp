@@ -43,13 +43,16 @@ class TrainBench {
   /// Its target tokens.
   int64_t update() {
     int64_t tokens = 0;
+    bool with_masks = false;
     for (int64_t i = 0; i < options_.train.update_freq; ++i) {
       const auto batch = stream_->next();
-      loss_(*batch, {.training = true, .seed = options_.seed_value(), .step = step_}).loss.backward();
+      const LossSums losses = loss_(*batch, {.training = true, .seed = options_.seed_value(), .step = step_});
+      losses.backward();
+      with_masks = losses.has_mask_pass();
       tokens += batch->tgt_tokens();
     }
     ++step_;
-    optimizer_.update(options_.train.lr, 1.0 / static_cast<double>(tokens));
+    optimizer_.update(options_.train.lr, 1.0 / static_cast<double>(tokens), with_masks);
     return tokens;
   }
 

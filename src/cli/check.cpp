@@ -104,8 +104,9 @@ class Check {
     for (int i = 0; i <= kTimedUpdates; ++i) {
       const auto batch = stream->next();
       const auto begin = std::chrono::steady_clock::now();
-      loss(*batch, {.training = true, .seed = options_.seed_value(), .step = i}).loss.backward();
-      optimizer.update(options_.train.lr * 1e-3, 1.0 / static_cast<double>(batch->tgt_tokens()));
+      const LossSums losses = loss(*batch, {.training = true, .seed = options_.seed_value(), .step = i});
+      losses.backward();
+      optimizer.update(options_.train.lr * 1e-3, 1.0 / static_cast<double>(batch->tgt_tokens()), losses.has_mask_pass());
       if (i == 0) continue;  // the first one fills caches
       seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
       tokens += batch->tgt_tokens();

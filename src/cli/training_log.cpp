@@ -43,18 +43,29 @@ void TrainingLog::progress(const TrainingProgress& line) {
       "step {}, epoch {}, loss {:.4f}, ppl {:.2f}, accuracy {:.3f}, gradient norm {:.3f}, lr {:.3e}, {:.0f} tokens/s, data wait {:.1f} %",
       line.step, line.epoch, line.loss_per_token, std::exp(line.nll_per_token), line.accuracy, line.gradient_norm, line.lr,
       line.tokens_per_second, 100 * line.data_wait);
-  record("train", line.step,
-         {{"epoch", static_cast<double>(line.epoch)},
-          {"loss", line.loss_per_token},
-          {"nll", line.nll_per_token},
-          {"ppl", std::exp(line.nll_per_token)},
-          {"accuracy", line.accuracy},
-          {"gradient_norm", line.gradient_norm},
-          {"lr", line.lr},
-          {"tokens_per_second", line.tokens_per_second},
-          {"tokens_per_update", line.tokens_per_update},
-          {"data_wait", line.data_wait},
-          {"skipped_updates", static_cast<double>(line.skipped_updates)}});
+  std::map<std::string, double> values = {{"epoch", static_cast<double>(line.epoch)},
+                                          {"loss", line.loss_per_token},
+                                          {"nll", line.nll_per_token},
+                                          {"ppl", std::exp(line.nll_per_token)},
+                                          {"accuracy", line.accuracy},
+                                          {"gradient_norm", line.gradient_norm},
+                                          {"lr", line.lr},
+                                          {"tokens_per_second", line.tokens_per_second},
+                                          {"tokens_per_update", line.tokens_per_update},
+                                          {"data_wait", line.data_wait},
+                                          {"skipped_updates", static_cast<double>(line.skipped_updates)}};
+  if (line.masks) mask_progress(*line.masks, values);
+  record("train", line.step, values);
+}
+
+/// A second line of the log, and its values beside the others.
+void TrainingLog::mask_progress(const MaskProgress& masks, std::map<std::string, double>& values) {
+  log_info("  mask {:.3f}, mask loss {:.4f}, translation loss under the mask {:.4f}, gradient norm {:.3f}", masks.mean,
+           masks.loss_per_token, masks.perturbed_loss, masks.gradient_norm);
+  values["mask"] = masks.mean;
+  values["mask_loss"] = masks.loss_per_token;
+  values["mask_perturbed_loss"] = masks.perturbed_loss;
+  values["mask_gradient_norm"] = masks.gradient_norm;
 }
 
 void TrainingLog::validation(int64_t step, const Evaluation& evaluation, const EvaluationSet& set, int64_t num_samples) {

@@ -35,6 +35,7 @@ class TrainingLog {
   void say(const std::string& text);
 
  private:
+  static void mask_progress(const MaskProgress& masks, std::map<std::string, double>& values);
   void record(const std::string& kind, int64_t step, const std::map<std::string, double>& values, const std::string& set = "");
   void hide_bar();
   double share_done(const TrainingState& state) const;

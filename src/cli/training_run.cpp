@@ -193,6 +193,7 @@ TrainerHooks TrainingRun::hooks() {
 }
 
 std::optional<Scores> TrainingRun::validate() {
+  model_->set_step(trainer_->state().step);
   TranslateOptions search = options_.translate;
   search.beam_size = options_.train.valid_beam_size;
   search.n_best = 1;
@@ -251,6 +252,7 @@ void TrainingRun::score_test_sets() {
   const std::string place = options_.train.average_last > 0 ? averaged_path() : fs::exists(best) ? best.string() : (run / "last").string();
   const CheckpointContents contents = load_checkpoint(place);
   load_weights(*model_, contents.translating_weights(), place);
+  model_->set_step(contents.info.step);
   for (const EvaluationSet& set : test_sets_) {
     const std::optional<Evaluation> evaluation = validator_->evaluate(set, options_.translate, /*translates=*/true);
     if (!evaluation) return;

@@ -48,7 +48,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
     Tensor dx, dw, db;
     if (context->needs_input_grad(0)) dx = product(gradient, kept[1]);
     if (context->needs_input_grad(1)) dw = product_of_transposed(gradient, kept[0]);
-    if (context->saved_data["has_bias"].toBool()) db = gradient.sum(0);
+    if (context->saved_data["has_bias"].toBool() && context->needs_input_grad(2)) db = gradient.sum(0);
     return {dx, dw, db};
   }
 };
@@ -72,7 +72,7 @@ class Bf16LinearFunction : public torch::autograd::Function<Bf16LinearFunction> 
     Tensor dx, dw, db;
     if (context->needs_input_grad(0)) bf16_product(dx = at::empty(x.sizes(), gradient.options()), rounded, weight);
     if (context->needs_input_grad(1)) bf16_product(dw = at::empty(weight.sizes(), gradient.options()), rounded.t(), x);
-    if (context->saved_data["has_bias"].toBool()) db = gradient.sum(0);
+    if (context->saved_data["has_bias"].toBool() && context->needs_input_grad(2)) db = gradient.sum(0);
     return {dx, dw, db};
   }
 };

@@ -42,17 +42,17 @@ class ChunkProducts {
   /// Where the gradient of the logits is to be written in bf16; null = over the logits.
   uint16_t* rounded_gradient() { return in_bf16_ ? static_cast<uint16_t*>(rounded_gradient_.mutable_data_ptr()) : nullptr; }
 
-  /// hidden_gradient (rows, D) = gradient (rows, V) x (V, D); weight_gradient (V, D) += gradient^T x (rows, D). `logits` are those of the
-  /// rows, or have become their gradient.
+  /// hidden_gradient (rows, D) = gradient (rows, V) x (V, D); weight_gradient (V, D) += gradient^T x (rows, D), unless it is undefined.
+  /// `logits` are those of the rows, or have become their gradient.
   void propagate(const Tensor& logits, int64_t begin, const Tensor& hidden_gradient, Tensor& weight_gradient) const {
     const Tensor chunk = hidden_.narrow(0, begin, logits.size(0));
     if (in_bf16_) {
       const Tensor gradient = rounded_gradient_.narrow(0, 0, logits.size(0));
       bf16_product(hidden_gradient, gradient, weight_);
-      bf16_product(weight_gradient, gradient.t(), chunk, /*add=*/true);
+      if (weight_gradient.defined()) bf16_product(weight_gradient, gradient.t(), chunk, /*add=*/true);
     } else {
       hidden_gradient.copy_(product(logits, weight_));
-      add_product_of_transposed(weight_gradient, logits, chunk);
+      if (weight_gradient.defined()) add_product_of_transposed(weight_gradient, logits, chunk);
     }
   }
 
@@ -70,7 +70,7 @@ Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& target
   pass.correct = at::empty({tokens}, at::kLong);
   if (wants_gradient) {
     pass.hidden_gradient = at::empty_like(hidden);
-    pass.weight_gradient = at::zeros_like(weight);
+    if (weight.requires_grad()) pass.weight_gradient = at::zeros_like(weight);
   }
   ChunkProducts products(hidden, weight, in_bf16);
   for (int64_t begin = 0; begin < tokens; begin += kLossRows) {
@@ -110,7 +110,7 @@ class ProjectionLossFunction : public torch::autograd::Function<ProjectionLossFu
     const double factor = gradients[0].item<double>();
     const auto scaled = [&](const char* name) {
       const Tensor gradient = context->saved_data[name].toTensor();
-      return factor == 1 ? gradient : gradient * factor;
+      return factor == 1 || !gradient.defined() ? gradient : gradient * factor;
     };
     return {scaled("hidden"), scaled("weight"), Tensor(), Tensor(), Tensor()};
   }

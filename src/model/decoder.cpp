@@ -36,8 +36,8 @@ Ragged Decoder::forward(const Ragged& embedded, const Ragged& memory, const Forw
   for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
     DecoderLayer& layer = *layers_[static_cast<size_t>(i)];
     stream.add(layer.self_attention->forward(stream.values(), context), {Stack::kDecoder, i, DropoutPlace::kSelfAttention});
-    const Tensor keys_values = layer.cross_attention->keys_values(memory.values, context);
-    stream.add(layer.cross_attention->forward(stream.values(), keys_values, keys, context),
+    const MemoryKeys memory_keys = layer.cross_attention->read(memory.values, context);
+    stream.add(layer.cross_attention->forward(stream.values(), memory_keys, keys, context),
                {Stack::kDecoder, i, DropoutPlace::kCrossAttention});
     stream.add(layer.feed_forward->forward(stream.values(), context), {Stack::kDecoder, i, DropoutPlace::kFeedForward});
   }
@@ -45,9 +45,12 @@ Ragged Decoder::forward(const Ragged& embedded, const Ragged& memory, const Forw
 }
 
 std::unique_ptr<SlotCache> Decoder::start(const Ragged& memory) {
-  std::vector<Tensor> keys_values;
-  for (const auto& layer : layers_) keys_values.push_back(layer->cross_attention->keys_values(memory.values, {}));
-  return std::make_unique<SlotCache>(memory.shape, std::move(keys_values));
+  std::vector<MemoryKeys> memory_keys;
+  for (const auto& layer : layers_) memory_keys.push_back(layer->cross_attention->read(memory.values, {}));
+  auto cache = std::make_unique<SlotCache>(memory.shape, std::move(memory_keys));
+  for (int i = 0; i < static_cast<int>(layers_.size()); ++i)
+    cache->buffer(i) = layers_[static_cast<size_t>(i)]->self_attention->new_buffer();
+  return cache;
 }
 
 Tensor Decoder::step(const Tensor& embedded, SlotCache& cache, const StepKeys& keys, const ForwardContext& context) {

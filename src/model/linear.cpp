@@ -29,14 +29,21 @@ void PackedCache::set_format(WeightFormat format) {
   format_ = format;
 }
 
-Linear::Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, int64_t blocks)
-    : weight_(register_parameter("weight", stacked_xavier_uniform(blocks, outputs / blocks, inputs, path / "weight"))),
-      bias_(register_parameter("bias", at::zeros({outputs}, at::kFloat))) {}
+Linear::Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, int64_t blocks, bool has_bias)
+    : weight_(register_parameter("weight", stacked_xavier_uniform(blocks, outputs / blocks, inputs, path / "weight"))) {
+  if (has_bias) bias_ = register_parameter("bias", at::zeros({outputs}, at::kFloat));
+}
 
 Tensor Linear::forward(const Tensor& x, const ForwardContext& context) {
   if (!at::GradMode::is_enabled()) return without_gradients(x, ProductEnd::kNone);
   packed_.drop();
   return lacuna::linear(x, weight_, bias_, context.in_bf16);
+}
+
+Tensor Linear::constant(const Tensor& x, const ForwardContext& context) {
+  if (!at::GradMode::is_enabled()) return packed_.multiply(x, weight_, bias_);
+  packed_.drop();
+  return lacuna::linear(x.detach(), weight_.detach(), bias_.defined() ? bias_.detach() : bias_, context.in_bf16);
 }
 
 }  // namespace lacuna

@@ -1,7 +1,10 @@
 #include "model/multi_head_attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+
+#include "attention/registry.h"
 
 namespace lacuna {
 
@@ -15,6 +18,11 @@ MultiHeadAttention::MultiHeadAttention(const ModelOptions& options, const Attent
                             make_attention_norm(place.choice.norm, place.choice.norm_options, options.d_model, (path / "norm").key()))),
       output_(register_module("output", std::make_shared<Linear>(options.d_model, options.d_model, path / "output"))) {
   if (numbers_) register_module("numbers", numbers_);
+  const AttentionType& type = *place.choice.type;
+  if (!type.takes_mask()) return;
+  mask_ = register_module("mask", std::make_shared<MaskModel>(d_model_, path / "mask"));
+  if (type.num_numbers() > type.of_scores().num_numbers())
+    gate_ = register_module("gate", std::make_shared<Linear>(d_model_, num_heads_, path / "gate"));
 }
 
 std::vector<Tensor> MultiHeadAttention::heads_of(const Tensor& x, int64_t parts) const {
@@ -43,6 +51,23 @@ void MultiHeadAttention::add_numbers(AttentionCall& call, const ForwardContext& 
   }
 }
 
+Tensor MultiHeadAttention::mask_keys(const Tensor& x, const ForwardContext& context) {
+  return mask_ ? mask_->keys(x, context) : Tensor();
+}
+
+void MultiHeadAttention::add_mask(AttentionCall& call, const Tensor& x, const Tensor& keys, const ForwardContext& context) {
+  if (!mask_) return;
+  call.mask_q = heads_of(mask_->queries(x, context), 1)[0];
+  call.mask_k = keys;
+  if (!gate_) return;
+  const Tensor q = call.q.reshape({call.q.size(0), d_model_}).contiguous();
+  const Tensor gate = context.is_mask_pass() ? gate_->constant(q, context) : gate_->forward(q, context);  // perturbed weights have no gate
+  call.numbers.push_back(gate);
+  if (context.probe == nullptr || !context.probe->wants(call.layer, call.site)) return;
+  const Tensor seen = gate.detach().to(at::kCPU, at::kDouble).sigmoid().mean(0);
+  context.probe->see_number(call.layer, call.site, "gate", {seen.const_data_ptr<double>(), static_cast<size_t>(num_heads_)});
+}
+
 Tensor MultiHeadAttention::output_of(const AttentionCall& call, const ForwardContext& context) {
   const Tensor heads = attention(call, context).view({call.q.size(0), d_model_});  // (Tq, H, d) -> (Tq, D)
   return output_->forward(norm_->forward(heads), context);
@@ -50,18 +75,19 @@ Tensor MultiHeadAttention::output_of(const AttentionCall& call, const ForwardCon
 
 namespace {
 
-/// slots[new_slots[i]] = rows[i]; each row's elements lie side by side.
+/// slots[new_slots[i]] = rows[i]; the elements of one row lie side by side in both.
 void write_slots(const Tensor& slots, const Tensor& new_slots, const Tensor& rows) {
   if (!slots.is_cpu()) {
     slots.index_copy_(0, new_slots, rows);
     return;
   }
-  const int64_t bytes = slots.stride(0) * slots.element_size(), stride = rows.stride(0) * rows.element_size();
+  const int64_t size = rows.element_size(), bytes = rows.numel() / std::max<int64_t>(1, rows.size(0)) * size;
+  const int64_t slot_stride = slots.stride(0) * size, stride = rows.stride(0) * size;
   char* const to = static_cast<char*>(slots.mutable_data_ptr());
   const char* const from = static_cast<const char*>(rows.const_data_ptr());
   const int64_t* const slot = new_slots.const_data_ptr<int64_t>();
   at::parallel_for(0, rows.size(0), 64, [=](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) std::memcpy(to + slot[i] * bytes, from + i * stride, static_cast<size_t>(bytes));
+    for (int64_t i = begin; i < end; ++i) std::memcpy(to + slot[i] * slot_stride, from + i * stride, static_cast<size_t>(bytes));
   });
 }
 
@@ -81,12 +107,14 @@ Tensor SelfAttention::forward(const Ragged& x, const ForwardContext& context) {
   call.queries = x.shape;
   call.keys = std::make_shared<const KeyRange>(KeyRange::of(*x.shape));
   call.causal = is_causal_;
+  if (has_mask()) add_mask(call, x.values, heads_of(mask_keys(x.values, context), 1)[0], context);
   return output_of(call, context);
 }
 
 Tensor SelfAttention::step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const ForwardContext& context) {
   const Tensor qkv = qkv_->forward(x, context).view({x.size(0), 3, num_heads_, d_model_ / num_heads_});
-  write_slots(buffer.keys_values, keys.new_slots, qkv.narrow(1, 1, 2));
+  write_slots(buffer.keys_values.narrow(1, 0, 2), keys.new_slots, qkv.narrow(1, 1, 2));
+  if (has_mask()) write_slots(buffer.keys_values.select(1, 2), keys.new_slots, heads_of(mask_keys(x, context), 1)[0]);
   AttentionCall call = new_call(context);
   call.q = qkv.select(1, 0);
   call.k = buffer.keys_values.select(1, 0);
@@ -95,6 +123,7 @@ Tensor SelfAttention::step(const Tensor& x, SlotBuffer& buffer, const StepKeys& 
   call.keys = keys.keys;
   call.first_position = keys.positions;
   call.causal = is_causal_;
+  if (has_mask()) add_mask(call, x, buffer.keys_values.select(1, 2), context);
   return output_of(call, context);
 }
 
@@ -103,20 +132,21 @@ CrossAttention::CrossAttention(const ModelOptions& options, const AttentionPlace
       query_(register_module("query", std::make_shared<Linear>(d_model_, d_model_, path / "query"))),
       key_value_(register_module("key_value", std::make_shared<Linear>(d_model_, 2 * d_model_, path / "key_value", 2))) {}
 
-Tensor CrossAttention::keys_values(const Tensor& memory, const ForwardContext& context) {
-  return key_value_->forward(memory, context);
+MemoryKeys CrossAttention::read(const Tensor& memory, const ForwardContext& context) {
+  return {key_value_->forward(memory, context), mask_keys(memory, context)};
 }
 
-Tensor CrossAttention::forward(const Ragged& x, const Tensor& keys_values, const std::shared_ptr<const KeyRange>& keys,
+Tensor CrossAttention::forward(const Ragged& x, const MemoryKeys& memory, const std::shared_ptr<const KeyRange>& keys,
                                const ForwardContext& context) {
-  const std::vector<Tensor> memory = heads_of(keys_values, 2);
+  const std::vector<Tensor> keys_values = heads_of(memory.keys_values, 2);
   AttentionCall call = new_call(context);
   call.q = heads_of(query_->forward(x.values, context), 1)[0];
-  call.k = memory[0];
-  call.v = memory[1];
+  call.k = keys_values[0];
+  call.v = keys_values[1];
   call.queries = x.shape;
   call.keys = keys;
   call.rows_alike = !at::GradMode::is_enabled();  // whichever hypotheses of a sentence there are
+  if (has_mask()) add_mask(call, x.values, heads_of(memory.mask_keys, 1)[0], context);
   return output_of(call, context);
 }
 

@@ -9,6 +9,7 @@
 #include "base/ragged.h"
 #include "config/options.h"
 #include "model/linear.h"
+#include "model/mask_model.h"
 
 namespace lacuna {
 
@@ -20,7 +21,8 @@ struct AttentionPlace {
 };
 
 /// What self- and cross-attention share (Vaswani et al. 2017, section 3.2.2): heads attend, their concatenation is normalised (if its type
-/// asks for that) and goes through `output`. Parameters: norm.*, output.*, and numbers.* where the type learns numbers of its own.
+/// asks for that) and goes through `output`. Parameters: norm.*, output.*, numbers.* where the type learns numbers of its own, and mask.*
+/// (and gate.*) where it takes a mask.
 class MultiHeadAttention : public torch::nn::Module {
  public:
   MultiHeadAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path);
@@ -30,6 +32,11 @@ class MultiHeadAttention : public torch::nn::Module {
   std::vector<Tensor> heads_of(const Tensor& x, int64_t parts) const;
   /// A call of this place with everything but q, k, v, queries and keys.
   AttentionCall new_call(const ForwardContext& context) const;
+  bool has_mask() const { return mask_ != nullptr; }
+  /// The mask's keys of x [T, D]: (T, D); undefined without a mask.
+  Tensor mask_keys(const Tensor& x, const ForwardContext& context);
+  /// Gives the call, which has its q, the mask's queries of x, these keys (Tk, H, d), and what the gate says. Nothing without a mask.
+  void add_mask(AttentionCall& call, const Tensor& x, const Tensor& keys, const ForwardContext& context);
   /// (Tq, D)
   Tensor output_of(const AttentionCall& call, const ForwardContext& context);
 
@@ -43,11 +50,15 @@ class MultiHeadAttention : public torch::nn::Module {
   std::shared_ptr<RowNumbers> numbers_;  // null if the type takes none
   std::shared_ptr<AttentionNorm> norm_;
   std::shared_ptr<Linear> output_;
+  std::shared_ptr<MaskModel> mask_;  // null if the type takes no mask
+  std::shared_ptr<Linear> gate_;     // (T, D) queries -> (T, H); null if the type has no gate
 };
 
-/// Keys and values [slots, 2, H, d] of tokens decoded so far, one row for each slot.
+/// Keys and values [slots, parts, H, d] of tokens decoded so far, one row for each slot; the third part is the mask's keys, where there is
+/// a mask.
 struct SlotBuffer {
   Tensor keys_values;
+  int64_t parts = 2;
 };
 
 /// Which slots each of N hypotheses sees in one decoding step; its newest token's slot comes last.
@@ -66,20 +77,27 @@ class SelfAttention : public MultiHeadAttention {
   Tensor forward(const Ragged& x, const ForwardContext& context);
   /// x (N, D), the newest token of each hypothesis -> (N, D). Writes their keys and values into the buffer.
   Tensor step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const ForwardContext& context);
+  /// An empty buffer for `step`.
+  SlotBuffer new_buffer() const { return {.keys_values = {}, .parts = has_mask() ? 3 : 2}; }
 
  private:
   bool is_causal_;
   std::shared_ptr<Linear> qkv_;
 };
 
+/// What cross-attention knows of a source: keys and values (Ts, 2D), and the mask's keys (Ts, D), undefined without a mask.
+struct MemoryKeys {
+  Tensor keys_values, mask_keys;
+};
+
 /// Queries from the decoder, keys and values from the encoder's output: parameters query.* and key_value.weight [2D, D] (keys, values).
 class CrossAttention : public MultiHeadAttention {
  public:
   CrossAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path);
-  /// memory (Ts, D) -> keys and values (Ts, 2D), for any number of `forward`s.
-  Tensor keys_values(const Tensor& memory, const ForwardContext& context);
-  /// x (Tq, D) -> (Tq, D). `keys` says which rows of `keys_values` each sentence of x sees.
-  Tensor forward(const Ragged& x, const Tensor& keys_values, const std::shared_ptr<const KeyRange>& keys, const ForwardContext& context);
+  /// memory (Ts, D) -> what any number of `forward`s read.
+  MemoryKeys read(const Tensor& memory, const ForwardContext& context);
+  /// x (Tq, D) -> (Tq, D). `keys` says which rows of `memory` each sentence of x sees.
+  Tensor forward(const Ragged& x, const MemoryKeys& memory, const std::shared_ptr<const KeyRange>& keys, const ForwardContext& context);
 
  private:
   std::shared_ptr<Linear> query_, key_value_;

@@ -5,7 +5,7 @@
 
 namespace lacuna {
 
-SlotCache::SlotCache(RaggedShapePtr sources, std::vector<Tensor> memory)
+SlotCache::SlotCache(RaggedShapePtr sources, std::vector<MemoryKeys> memory)
     : sources_(std::move(sources)),
       memory_(std::move(memory)),
       buffers_(memory_.size()),
@@ -46,14 +46,14 @@ StepKeys SlotCache::append(int64_t num_heads, int64_t d_head) {
   }
   step.queries = std::make_shared<const RaggedShape>(RaggedShape::of_lengths(std::vector<int32_t>(slots_.size(), 1)));
   step.keys = std::make_shared<const KeyRange>(std::move(keys));
-  step.new_slots = at::tensor(new_slots, at::kLong).to(memory_[0].device());
+  step.new_slots = at::tensor(new_slots, at::kLong).to(memory_[0].keys_values.device());
   return step;
 }
 
 void SlotCache::grow(int64_t num_heads, int64_t d_head) {
   const int64_t capacity = std::max<int64_t>({2 * capacity_, 16 * num_hypotheses(), 64});
   for (SlotBuffer& buffer : buffers_) {
-    const Tensor larger = at::zeros({capacity, 2, num_heads, d_head}, memory_[0].options());
+    const Tensor larger = at::zeros({capacity, buffer.parts, num_heads, d_head}, memory_[0].keys_values.options());
     if (capacity_ > 0) larger.narrow(0, 0, capacity_).copy_(buffer.keys_values);
     buffer.keys_values = larger;
   }

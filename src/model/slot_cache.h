@@ -11,8 +11,8 @@ namespace lacuna {
 /// The Transformer's decoder cache: for each layer a buffer of slots and the source's keys and values.
 class SlotCache : public DecoderCache {
  public:
-  /// memory [layers] (Ts, 2D): keys and values of the source's tokens.
-  SlotCache(RaggedShapePtr sources, std::vector<Tensor> memory);
+  /// memory [layers]: keys and values of the source's tokens.
+  SlotCache(RaggedShapePtr sources, std::vector<MemoryKeys> memory);
 
   int64_t num_hypotheses() const override { return static_cast<int64_t>(slots_.size()); }
   void select(const std::vector<int32_t>& parents) override;
@@ -27,7 +27,7 @@ class SlotCache : public DecoderCache {
   /// These rows.
   std::shared_ptr<const KeyRange> memory_keys() const;
   SlotBuffer& buffer(int layer) { return buffers_[static_cast<size_t>(layer)]; }
-  const Tensor& memory(int layer) const { return memory_[static_cast<size_t>(layer)]; }
+  const MemoryKeys& memory(int layer) const { return memory_[static_cast<size_t>(layer)]; }
   int alignment_layer() const { return alignment_layer_; }
   void set_alignment(std::vector<std::vector<float>> weights) { alignment_ = std::move(weights); }
   /// Slots that exist, in use or free.
@@ -37,7 +37,7 @@ class SlotCache : public DecoderCache {
   void grow(int64_t num_heads, int64_t d_head);
 
   RaggedShapePtr sources_;
-  std::vector<Tensor> memory_;
+  std::vector<MemoryKeys> memory_;
   std::vector<SlotBuffer> buffers_;
   std::vector<std::vector<int32_t>> slots_;  // of each hypothesis, oldest first
   std::vector<int32_t> sentences_;

@@ -1,10 +1,12 @@
 #include "model/transformer.h"
 
+#include "attention/mask_pass.h"
 #include "kernels/projection_loss.h"
 #include "model/alignment_probe.h"
 #include "model/decoder.h"
 #include "model/embedding.h"
 #include "model/encoder.h"
+#include "model/mask_model.h"
 
 namespace lacuna {
 namespace {
@@ -46,6 +48,11 @@ void for_each_packed(const torch::nn::Module& model, F f) {
 
 }  // namespace
 
+void LossSums::backward() const {
+  loss.backward();
+  if (has_mask_pass()) masks.objective.backward();
+}
+
 struct Transformer::Parts {
   ModelOptions options;
   VocabularySizes sizes;
@@ -54,6 +61,7 @@ struct Transformer::Parts {
   std::shared_ptr<PositionTable> src_positions, tgt_positions;
   std::shared_ptr<Encoder> encoder;
   std::shared_ptr<Decoder> decoder;
+  int64_t step = 0;
 
   Parts(const ModelOptions& given, const VocabularySizes& vocabularies, const ParameterPath& path)
       : options(checked(given, vocabularies)),
@@ -89,11 +97,43 @@ Transformer::Transformer(const ModelOptions& options, const VocabularySizes& siz
   register_module("decoder", parts_->decoder);
 }
 
-LossSums Transformer::loss(const Ragged& src, const Ragged& tgt, double label_smoothing, const ForwardContext& context) {
+LossSums Transformer::loss(const Ragged& src, const Ragged& tgt, double label_smoothing, const ForwardContext& given) {
   if (at::GradMode::is_enabled()) parts_->output->packed().drop();  // it may be about to change
-  const Ragged hidden = decode(encode(src, context), tgt, context);
+  const ForwardContext context = at_step(given);
+  const Ragged memory = encode(src, context);
+  LossSums sums = loss_of(memory, tgt, label_smoothing, context);
+  const auto& masks = parts_->attention.masks;
+  const bool is_due = masks && context.training && at::GradMode::is_enabled() && context.step % masks->every == 0;
+  if (is_due) sums.masks = mask_pass(memory.with(memory.values.detach()), tgt, label_smoothing, context);
+  return sums;
+}
+
+LossSums Transformer::loss_of(const Ragged& memory, const Ragged& tgt, double label_smoothing, const ForwardContext& context) {
+  const Ragged hidden = decode(memory, tgt, context);
   const ProjectionLoss sums = projection_loss(hidden.values, parts_->output->weight(), tgt.values, label_smoothing, context.in_bf16);
   return {sums.loss, sums.nll, sums.correct, tgt.shape->num_tokens()};
+}
+
+/// The decoder once more over the same memory with perturbed weights and the same dropout.
+MaskSums Transformer::mask_pass(const Ragged& memory, const Ragged& tgt, double label_smoothing, ForwardContext context) {
+  const MasksAlone others_are_frozen(*this);
+  MaskPass masks;
+  context.pass = 1;
+  context.masks = &masks;
+  context.probe = nullptr;
+  const LossSums sums = loss_of(memory, tgt, label_smoothing, context);
+  const double tokens = static_cast<double>(sums.tokens);
+  const Tensor harm = (sums.loss / tokens).clamp_max(parts_->attention.masks->loss_cap);
+  return {(masks.penalty() - harm) * tokens, sums.loss.detach(), masks.mean()};
+}
+
+ForwardContext Transformer::at_step(ForwardContext context) const {
+  if (!context.training) context.step = parts_->step;
+  return context;
+}
+
+void Transformer::set_step(int64_t step) {
+  parts_->step = step;
 }
 
 Ragged Transformer::encode(const Ragged& src, const ForwardContext& context) {
@@ -106,7 +146,8 @@ Ragged Transformer::decode(const Ragged& memory, const Ragged& tgt, const Forwar
 
 Tensor Transformer::token_log_probs(const Ragged& src, const Ragged& tgt) {
   const at::NoGradGuard no_gradients;
-  const Tensor hidden = decode(encode(src, {}), tgt, {}).values;
+  const ForwardContext context = at_step({});
+  const Tensor hidden = decode(encode(src, context), tgt, context).values;
   const Tensor targets = tgt.values.to(at::kCPU).to(at::kInt).contiguous();
   std::vector<float> log_probs;
   for (int64_t begin = 0; begin < hidden.size(0); begin += kLossRows) {
@@ -129,7 +170,7 @@ Logits Transformer::step(const std::vector<int32_t>& tokens, DecoderCache& cache
   if (static_cast<int64_t>(tokens.size()) != slots.num_hypotheses())
     throw ShapeError(std::to_string(tokens.size()) + " tokens for " + std::to_string(slots.num_hypotheses()) + " hypotheses");
   AlignmentProbe probe(slots.alignment_layer(), parts_->options.num_heads, slots.memory_queries());
-  ForwardContext context;
+  ForwardContext context = at_step({});
   if (slots.alignment_layer() >= 0) context.probe = &probe;
   const StepKeys keys = slots.append(parts_->options.num_heads, parts_->options.d_model / parts_->options.num_heads);
   const Tensor ids = at::tensor(tokens, at::kInt).to(device(), at::kLong);

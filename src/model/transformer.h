@@ -22,12 +22,24 @@ struct VocabularySizes {
   bool shared = false;  ///< one vocabulary: source and target embeddings may be one matrix
 };
 
+/// What the mask pass of a batch comes to (attention type calibrated): scalars of double, undefined where there was none.
+struct MaskSums {
+  Tensor objective;  ///< what the mask models minimise, in nats a token, times the tokens: -min(loss, cap) + penalty; with gradients
+  Tensor loss;       ///< label-smoothed cross-entropy with perturbed weights in nats, summed
+  Tensor mean;       ///< of the mask
+};
+
 /// Sums over the target tokens of a batch, as tensors that are not synchronised until read.
 struct LossSums {
   Tensor loss;     ///< label-smoothed cross-entropy in nats, summed; scalar; call backward() on it (divided as wanted)
   Tensor nll;      ///< unsmoothed negative log-likelihood in nats, summed; scalar without gradient
   Tensor correct;  ///< target tokens whose most likely token is right; scalar int64
   int64_t tokens = 0;
+  MaskSums masks = {};
+
+  bool has_mask_pass() const { return masks.objective.defined(); }
+  /// The gradients of all parameters: of `loss`, and those of mask models of their own objective.
+  void backward() const;
 };
 
 /// Encoder-decoder Transformer (Vaswani et al. 2017, arXiv:1706.03762) on ragged batches, with attention of any type at each layer and
@@ -40,6 +52,7 @@ class Transformer : public torch::nn::Module {
   Transformer(const ModelOptions& options, const VocabularySizes& sizes, uint64_t seed);
 
   /// src [Ts] and tgt [Tt] int64 ids, every sentence ending in eos. The decoder reads bos and tgt without its last token of each sentence.
+  /// In training, a model with masks makes the mask pass too, if it is due at this step.
   LossSums loss(const Ragged& src, const Ragged& tgt, double label_smoothing, const ForwardContext& context);
 
   /// Encoder output [Ts, D].
@@ -55,6 +68,10 @@ class Transformer : public torch::nn::Module {
   /// values to the cache.
   Logits step(const std::vector<int32_t>& tokens, DecoderCache& cache);
 
+  /// The step after which the weights stand: what depends on the step (calibrated attention that is annealed) goes by it outside of
+  /// training.
+  void set_step(int64_t step);
+
   /// To be called after weights were written through raw pointers without a pass with gradients since (src/model/README.md).
   void weights_changed();
 
@@ -68,6 +85,10 @@ class Transformer : public torch::nn::Module {
   int64_t max_positions() const;
 
  private:
+  LossSums loss_of(const Ragged& memory, const Ragged& tgt, double label_smoothing, const ForwardContext& context);
+  MaskSums mask_pass(const Ragged& memory, const Ragged& tgt, double label_smoothing, ForwardContext context);
+  ForwardContext at_step(ForwardContext context) const;
+
   struct Parts;
   std::shared_ptr<Parts> parts_;
 };

@@ -33,7 +33,7 @@ std::optional<uint64_t> number_in(const char* file, const std::string& name) {
 /// The most memory this process has taken so far, once a step on `batch` is done. Rising batches give rising peaks, whatever the allocator
 /// keeps for itself.
 uint64_t peak_after_step(const LossFunction& loss, Optimizer& optimizer, const BatchPtr& batch) {
-  loss(*batch, {.training = true}).loss.backward();
+  loss(*batch, {.training = true}).backward();
   optimizer.zero_gradients();
   return number_in("/proc/self/status", "VmHWM:").value_or(0) * 1024;
 }

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/error.h"
+#include "model/mask_model.h"
 
 namespace lacuna {
 namespace {
@@ -20,11 +21,14 @@ Tensor view_of(const Tensor& buffer, int64_t begin, const Tensor& like) {
 FlatParameters::FlatParameters(const std::vector<std::pair<std::string, Tensor>>& parameters) {
   std::set<const void*> seen;
   int64_t size = 0;
-  for (const auto& [name, parameter] : parameters) {
-    if (!seen.insert(parameter.unsafeGetTensorImpl()).second) continue;
-    slots_.push_back({name, parameter, size});
-    num_parameters_ += parameter.numel();
-    size += (parameter.numel() + kAlignment - 1) / kAlignment * kAlignment;
+  for (const bool of_masks : {false, true}) {
+    if (of_masks) masks_begin_ = size;
+    for (const auto& [name, parameter] : parameters) {
+      if (is_mask_parameter(name) != of_masks || !seen.insert(parameter.unsafeGetTensorImpl()).second) continue;
+      slots_.push_back({name, parameter, size});
+      num_parameters_ += parameter.numel();
+      size += (parameter.numel() + kAlignment - 1) / kAlignment * kAlignment;
+    }
   }
   if (slots_.empty()) throw ShapeError("a model without parameters cannot be trained");
   const at::NoGradGuard no_grad;

@@ -11,7 +11,8 @@
 
 namespace lacuna {
 
-/// A model's parameters moved into one buffer, and their gradients into another, so that one pass over memory updates them all.
+/// A model's parameters moved into one buffer, and their gradients into another, so that one pass over memory updates them all. Those of
+/// mask models (attention type calibrated), which have an objective of their own, stand at the end.
 ///
 /// The tensors that the model holds become views of the buffers: nothing else about the model changes. Gradients must be cleared by
 /// `zero_gradients`, never by undefining them.
@@ -24,6 +25,8 @@ class FlatParameters {
   const Tensor& values() const { return values_; }
   const Tensor& gradients() const { return gradients_; }
   int64_t num_parameters() const { return num_parameters_; }
+  /// Where in the buffers the mask models begin; their size if there are none.
+  int64_t masks_begin() const { return masks_begin_; }
 
   void zero_gradients();
   /// A buffer of zeros beside the values: an optimizer's state.
@@ -44,7 +47,7 @@ class FlatParameters {
 
   std::vector<Slot> slots_;
   Tensor values_, gradients_;
-  int64_t num_parameters_ = 0;
+  int64_t num_parameters_ = 0, masks_begin_ = 0;
 };
 
 }  // namespace lacuna

@@ -23,20 +23,37 @@ Optimizer::Optimizer(FlatParameters parameters, const TrainOptions& options)
   if (has_ema()) average_ = parameters_.values().clone();
 }
 
-UpdateResult Optimizer::update(double lr, double gradient_scale) {
+UpdateResult Optimizer::update(double lr, double gradient_scale, bool with_masks) {
+  const Range main = {0, parameters_.masks_begin(), num_updates_ + 1};
+  const Range masks = {main.end, parameters_.values().numel(), num_mask_updates_ + 1};
   UpdateResult result;
-  result.gradient_norm = gradient_scale * std::sqrt(sum_of_squares(parameters_.gradients()));
-  result.is_finite = std::isfinite(result.gradient_norm);
+  result.gradient_norm = norm_of(main, gradient_scale);
+  if (with_masks) result.mask_gradient_norm = norm_of(masks, gradient_scale);
+  result.is_finite = std::isfinite(result.gradient_norm) && std::isfinite(result.mask_gradient_norm);
   if (!result.is_finite) {
     zero_gradients();
     return result;
   }
   ++num_updates_;
-  const double t = static_cast<double>(num_updates_);
-  const bool clips = options_.clip_norm > 0 && result.gradient_norm > options_.clip_norm;
+  update_range(main, lr, gradient_scale, result.gradient_norm);
+  if (with_masks) {
+    ++num_mask_updates_;
+    update_range(masks, lr, gradient_scale, result.mask_gradient_norm);
+  }
+  parameters_.mark_changed();
+  return result;
+}
+
+double Optimizer::norm_of(const Range& range, double gradient_scale) const {
+  return gradient_scale * std::sqrt(sum_of_squares(parameters_.gradients().slice(0, range.begin, range.end)));
+}
+
+void Optimizer::update_range(const Range& range, double lr, double gradient_scale, double norm) {
+  const double t = static_cast<double>(range.t);
+  const bool clips = options_.clip_norm > 0 && norm > options_.clip_norm;
   const bool decouples = options_.optimizer == OptimizerType::kAdamW;
   const AdamStep step = {.lr = lr,
-                         .gradient_scale = clips ? gradient_scale * options_.clip_norm / result.gradient_norm : gradient_scale,
+                         .gradient_scale = clips ? gradient_scale * options_.clip_norm / norm : gradient_scale,
                          .beta1 = options_.beta1,
                          .beta2 = options_.beta2,
                          .epsilon = options_.epsilon,
@@ -45,9 +62,8 @@ UpdateResult Optimizer::update(double lr, double gradient_scale) {
                          .l2 = decouples ? 0 : options_.weight_decay,
                          .shrink = decouples ? 1 - lr * options_.weight_decay : 1,
                          .average_rate = std::max(1 - options_.ema_decay, 9 / (t + 9))};
-  adam_update({parameters_.values(), parameters_.gradients(), first_moment_, second_moment_, average_}, step);
-  parameters_.mark_changed();
-  return result;
+  const auto part = [&](const Tensor& buffer) { return buffer.defined() ? buffer.slice(0, range.begin, range.end) : buffer; };
+  adam_update({part(parameters_.values()), part(parameters_.gradients()), part(first_moment_), part(second_moment_), part(average_)}, step);
 }
 
 NamedTensors Optimizer::ema_weights() const {
@@ -80,10 +96,11 @@ NamedTensors Optimizer::state() const {
   return state;
 }
 
-void Optimizer::load_state(const NamedTensors& state, int64_t num_updates, const std::string& place) {
+void Optimizer::load_state(const NamedTensors& state, int64_t num_updates, const std::string& place, int64_t num_mask_updates) {
   parameters_.load(first_moment_, state, kFirstMoment, place);
   parameters_.load(second_moment_, state, kSecondMoment, place);
   num_updates_ = num_updates;
+  num_mask_updates_ = num_mask_updates;
 }
 
 }  // namespace lacuna

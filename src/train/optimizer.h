@@ -12,8 +12,9 @@ namespace lacuna {
 
 /// What one update did.
 struct UpdateResult {
-  double gradient_norm = 0;  ///< L2 norm of the gradient before clipping
-  bool is_finite = true;     ///< false: the gradient held infinities or not-a-numbers, and the update was left out
+  double gradient_norm = 0;       ///< L2 norm of the gradient before clipping
+  double mask_gradient_norm = 0;  ///< likewise of the mask models'
+  bool is_finite = true;          ///< false: a gradient held infinities or not-a-numbers, and the update was left out
 };
 
 /// Adam (Kingma & Ba 2015, arXiv:1412.6980) or AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101) over all parameters at once, with
@@ -27,16 +28,19 @@ struct UpdateResult {
 /// The moving average follows w with the rate max(1 - ema_decay, 9 / (t + 9)): the first updates, far from where training ends, are soon
 /// forgotten.
 ///
+/// Mask models (attention type calibrated) are updated where there was a mask pass only, with a norm, clipping and t of their own.
+///
 /// Deterministic: sums are taken in a fixed order whatever the number of threads.
 class Optimizer {
  public:
   Optimizer(FlatParameters parameters, const TrainOptions& options);
 
-  /// One update with `gradient_scale` times the accumulated gradients, which are zero afterwards.
-  UpdateResult update(double lr, double gradient_scale);
+  /// One update with `gradient_scale` times the accumulated gradients, which are zero afterwards. `with_masks`: of the mask models too.
+  UpdateResult update(double lr, double gradient_scale, bool with_masks = false);
   void zero_gradients() { parameters_.zero_gradients(); }
 
   int64_t num_updates() const { return num_updates_; }
+  int64_t num_mask_updates() const { return num_mask_updates_; }
   int64_t num_parameters() const { return parameters_.num_parameters(); }
 
   /// The parameters, and their moving average (empty if there is none), by name: views, not copies.
@@ -52,13 +56,20 @@ class Optimizer {
 
   /// Both moments by name. Throws CheckpointError with `place` if they belong to another model.
   NamedTensors state() const;
-  void load_state(const NamedTensors& state, int64_t num_updates, const std::string& place);
+  void load_state(const NamedTensors& state, int64_t num_updates, const std::string& place, int64_t num_mask_updates = 0);
 
  private:
+  /// Parameters begin to end of the buffers, updated together: the t-th update.
+  struct Range {
+    int64_t begin, end, t;
+  };
+  double norm_of(const Range& range, double gradient_scale) const;
+  void update_range(const Range& range, double lr, double gradient_scale, double norm);
+
   FlatParameters parameters_;
   TrainOptions options_;
   Tensor first_moment_, second_moment_, average_;  // each like parameters_.values(); average_ undefined without moving average
-  int64_t num_updates_ = 0;
+  int64_t num_updates_ = 0, num_mask_updates_ = 0;
 };
 
 }  // namespace lacuna

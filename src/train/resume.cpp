@@ -126,7 +126,10 @@ ResumePoint initial_point(const TrainOptions& options) {
   point.checkpoint = load_checkpoint(point.path, keeps_state);
   TrainingState before;
   if (keeps_state) before = TrainingState::from_json(point.checkpoint.trainer_json, point.path);
-  if (!has(options.reset, "optimizer")) point.state.optimizer_updates = before.optimizer_updates;
+  if (!has(options.reset, "optimizer")) {
+    point.state.optimizer_updates = before.optimizer_updates;
+    point.state.mask_updates = before.mask_updates;
+  }
   if (!has(options.reset, "lr")) {
     point.state.step = before.step;
     point.state.scores.decreases = before.scores.decreases;
@@ -151,7 +154,7 @@ void restore(Optimizer& optimizer, const ResumePoint& point, const std::vector<s
   else
     optimizer.reset_ema();
   if (!has(reset, "optimizer") && point.checkpoint.trainer_tensors)
-    optimizer.load_state(*point.checkpoint.trainer_tensors, point.state.optimizer_updates, point.path);
+    optimizer.load_state(*point.checkpoint.trainer_tensors, point.state.optimizer_updates, point.path, point.state.mask_updates);
 }
 
 void check_corpus(TrainingState& state, const std::string& fingerprint, const std::vector<std::string>& reset, const std::string& place) {

@@ -49,7 +49,7 @@ TrainingEnd Trainer::run() {
     const double begin = seconds_now();
     const UpdateSums sums = accumulate_gradients();
     const double lr = learning_rate_.at(state_.step + 1, state_.scores.decreases);
-    const UpdateResult update = optimizer_.update(lr, 1.0 / static_cast<double>(sums.tokens));
+    const UpdateResult update = optimizer_.update(lr, 1.0 / static_cast<double>(sums.tokens), sums.masks.tokens > 0);
     count(sums, update);
     update_seconds_ += seconds_now() - begin;
     hooks_.on_update(state_);
@@ -102,11 +102,16 @@ std::vector<BatchPtr> Trainer::next_batches(UpdateSums& sums) {
 void Trainer::add_gradients(const Batch& batch, UpdateSums& sums) {
   const ForwardContext context{.training = true, .seed = seed_, .step = state_.step + 1};
   const LossSums losses = loss_(batch, context);
-  losses.loss.backward();
+  losses.backward();
   sums.loss += losses.loss.item<double>();
   sums.nll += losses.nll.item<double>();
   sums.correct += losses.correct.item<int64_t>();
   sums.tokens += losses.tokens;
+  if (!losses.has_mask_pass()) return;
+  sums.masks.objective += losses.masks.objective.item<double>();
+  sums.masks.loss += losses.masks.loss.item<double>();
+  sums.masks.mean += losses.masks.mean.item<double>() * static_cast<double>(losses.tokens);
+  sums.masks.tokens += losses.tokens;
 }
 
 void Trainer::make_room(std::vector<BatchPtr>& batches, size_t failed) {
@@ -129,6 +134,7 @@ void Trainer::count(const UpdateSums& sums, const UpdateResult& update) {
   is_saved_ = false;
   scores_.clear();
   state_.optimizer_updates = optimizer_.num_updates();
+  state_.mask_updates = optimizer_.num_mask_updates();
   state_.tgt_tokens += sums.tokens;
   timed_tokens_ += sums.tokens;
   if (update.is_finite) {
@@ -140,6 +146,7 @@ void Trainer::count(const UpdateSums& sums, const UpdateResult& update) {
     window.tokens += sums.tokens;
     window.updates += 1;
     window.gradient_norm += update.gradient_norm;
+    if (sums.masks.tokens > 0) count_masks(sums.masks, update);
     return;
   }
   ++state_.skipped_updates;
@@ -150,6 +157,16 @@ void Trainer::count(const UpdateSums& sums, const UpdateResult& update) {
   throw MachineError("training has diverged: the gradient was not finite in the last " + std::to_string(kMostSkippedInARow) +
                      " updates, up to step " + std::to_string(state_.step) +
                      ". Lower train.lr, raise train.warmup_steps or set train.clip_norm, and start anew or from an earlier checkpoint");
+}
+
+void Trainer::count_masks(const MaskWindow& sums, const UpdateResult& update) {
+  MaskWindow& window = state_.window.masks;
+  window.objective += sums.objective;
+  window.loss += sums.loss;
+  window.mean += sums.mean;
+  window.tokens += sums.tokens;
+  window.updates += 1;
+  window.gradient_norm += update.mask_gradient_norm;
 }
 
 void Trainer::note_due(bool ended_epoch) {
@@ -182,6 +199,13 @@ void Trainer::log_progress() {
   progress.data_wait = waited / update_seconds_;
   progress.tokens_per_update = tokens / updates;
   progress.skipped_updates = state_.skipped_updates;
+  if (window.masks.updates > 0) {
+    const double mask_tokens = static_cast<double>(window.masks.tokens);
+    progress.masks = {.loss_per_token = window.masks.objective / mask_tokens,
+                      .perturbed_loss = window.masks.loss / mask_tokens,
+                      .mean = window.masks.mean / mask_tokens,
+                      .gradient_norm = window.masks.gradient_norm / static_cast<double>(window.masks.updates)};
+  }
   hooks_.log(progress);
   window = {};
   update_seconds_ = 0;

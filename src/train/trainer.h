@@ -17,19 +17,28 @@
 
 namespace lacuna {
 
+/// What the mask passes (attention type calibrated) of a line of the log came to.
+struct MaskProgress {
+  double loss_per_token = 0;  ///< what the mask models minimise
+  double perturbed_loss = 0;  ///< with perturbed weights: label-smoothed, nats per target token
+  double mean = 0;            ///< of the mask: 1 = nothing is perturbed
+  double gradient_norm = 0;   ///< of the mask models, before clipping
+};
+
 /// A line of the training log: means over the updates since the last one.
 struct TrainingProgress {
   int64_t step = 0;
-  int64_t epoch = 0;             ///< 1 for the first
-  double loss_per_token = 0;     ///< label-smoothed, nats per target token: what is minimised
-  double nll_per_token = 0;      ///< unsmoothed
-  double accuracy = 0;           ///< share of target tokens predicted right
-  double gradient_norm = 0;      ///< before clipping
-  double lr = 0;                 ///< of the last update
-  double tokens_per_second = 0;  ///< target tokens, without validating and saving
-  double data_wait = 0;          ///< share of the time spent waiting for batches
-  double tokens_per_update = 0;  ///< target tokens
-  int64_t skipped_updates = 0;   ///< of the whole run
+  int64_t epoch = 0;                       ///< 1 for the first
+  double loss_per_token = 0;               ///< label-smoothed, nats per target token: what is minimised
+  double nll_per_token = 0;                ///< unsmoothed
+  double accuracy = 0;                     ///< share of target tokens predicted right
+  double gradient_norm = 0;                ///< before clipping
+  double lr = 0;                           ///< of the last update
+  double tokens_per_second = 0;            ///< target tokens, without validating and saving
+  double data_wait = 0;                    ///< share of the time spent waiting for batches
+  double tokens_per_update = 0;            ///< target tokens
+  int64_t skipped_updates = 0;             ///< of the whole run
+  std::optional<MaskProgress> masks = {};  ///< if there were mask passes
 };
 
 using Scores = std::map<std::string, double>;
@@ -73,6 +82,7 @@ class Trainer {
   struct UpdateSums {
     double loss = 0, nll = 0;
     int64_t correct = 0, tokens = 0;
+    MaskWindow masks;
     bool ended_epoch = false;
   };
 
@@ -81,6 +91,7 @@ class Trainer {
   void add_gradients(const Batch& batch, UpdateSums& sums);
   void make_room(std::vector<BatchPtr>& batches, size_t failed);
   void count(const UpdateSums& sums, const UpdateResult& update);
+  void count_masks(const MaskWindow& sums, const UpdateResult& update);
   void note_due(bool ended_epoch);
   void run_due_hooks();
   void log_progress();

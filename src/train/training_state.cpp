@@ -31,6 +31,19 @@ void describe_window(Self& window, Visitor&& visit) {
   visit("gradient_norm", window.gradient_norm);
 }
 
+/// Left out where no mask model was ever updated.
+template <class Self, class Visitor>
+void describe_masks(Self& state, Visitor&& visit) {
+  visit("updates", state.mask_updates);
+  auto& window = state.window.masks;
+  visit("window_objective", window.objective);
+  visit("window_loss", window.loss);
+  visit("window_mean", window.mean);
+  visit("window_tokens", window.tokens);
+  visit("window_updates", window.updates);
+  visit("window_gradient_norm", window.gradient_norm);
+}
+
 template <class Self, class Visitor>
 void describe_state(Self& state, Visitor&& visit) {
   visit("step", state.step);
@@ -89,6 +102,7 @@ std::string TrainingState::to_json() const {
   describe_state(*this, [&](const char* name, const auto& field) { json[name] = field; });
   describe_scores(scores, [&](const char* name, const auto& field) { json["scores"][name] = field; });
   describe_window(window, [&](const char* name, const auto& field) { json["window"][name] = field; });
+  if (mask_updates > 0) describe_masks(*this, [&](const char* name, const auto& field) { json["masks"][name] = field; });
   return json.dump(2) + "\n";
 }
 
@@ -100,6 +114,7 @@ TrainingState TrainingState::from_json(const std::string& text, const std::strin
     describe_state(state, read(json));
     describe_scores(state.scores, read(json.at("scores")));
     describe_window(state.window, read(json.at("window")));
+    if (json.contains("masks")) describe_masks(state, read(json.at("masks")));
   } catch (const nlohmann::json::exception& error) {
     throw CheckpointError(place + ": trainer.json is not one that this version writes: " + error.what());
   }

@@ -28,6 +28,16 @@ struct ScoreHistory {
   void add(double score, int64_t step, const TrainOptions& options);
 };
 
+/// The mask passes (attention type calibrated) among the updates of a LogWindow.
+struct MaskWindow {
+  double objective = 0;  ///< what the mask models minimise, nats a token times tokens
+  double loss = 0;       ///< with perturbed weights, label-smoothed, nats
+  double mean = 0;       ///< of the mask, times tokens
+  int64_t tokens = 0;    ///< target tokens
+  int64_t updates = 0;
+  double gradient_norm = 0;  ///< sum over updates
+};
+
 /// Sums over the updates since the last line of the log. A checkpoint keeps them, so that a resumed run writes the lines it would have
 /// written.
 struct LogWindow {
@@ -37,12 +47,14 @@ struct LogWindow {
   int64_t tokens = 0;        ///< target tokens
   int64_t updates = 0;       ///< those left out do not count
   double gradient_norm = 0;  ///< sum over updates
+  MaskWindow masks;
 };
 
 /// All that a run needs to go on as if it had never stopped, beside weights and optimizer state (trainer.json).
 struct TrainingState {
   int64_t step = 0;               ///< updates so far, those left out included
   int64_t optimizer_updates = 0;  ///< without those
+  int64_t mask_updates = 0;       ///< of mask models
   DataPosition position;          ///< of the next batch
   int64_t tgt_tokens = 0;         ///< trained on so far
   double hours = 0;               ///< of training, over all starts

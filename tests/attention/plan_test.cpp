@@ -10,6 +10,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 
 AttentionPlan plan_of(const std::string& yaml) {
   ConfigNode attention = yaml.empty() ? ConfigNode() : parse_yaml(yaml, "test.yaml");
@@ -165,6 +166,43 @@ TEST(AttentionPlan, RefusesAnUnknownPatternAndNorm) {
               AllOf(HasSubstr("known patterns: full, local, atrous, strided, fixed"), HasSubstr("Did you mean \"atrous\"?")));
   EXPECT_THAT(error_of("default: {type: rela, norm: gated}"), HasSubstr("known norms: none, rms, gated_rms, layer"));
   EXPECT_THAT(error_of("default: {type: rela, norm: {type: rms, gain: ones}}"), HasSubstr("gain_init"));
+}
+
+TEST(AttentionPlan, GivesACalibratedTypeItsBase) {
+  const AttentionPlan plan = plan_of("cross: {type: calibrated, base: {type: entmax, alpha: 1.3}, combine: anneal, mask_every: 2}");
+  const AttentionType& type = *plan.cross[0].type;
+  EXPECT_EQ(type.of_scores().name(), "entmax");
+  EXPECT_THAT(yaml_of(plan.cross[0]), AllOf(HasSubstr("alpha: 1.3"), HasSubstr("anneal_steps: 100000"), Not(HasSubstr("lambda"))));
+  EXPECT_EQ(make_attention_type(type.description(), 4)->description().to_yaml(), type.description().to_yaml());
+  ASSERT_TRUE(plan.masks.has_value());
+  EXPECT_EQ(plan.masks->every, 2);
+  EXPECT_EQ(plan.masks->loss_cap, 10);
+  EXPECT_EQ(plan_of("cross: {type: calibrated}").cross[0].type->of_scores().name(), "softmax");
+  EXPECT_EQ(plan_of("cross: {type: calibrated, base: rela}").cross[0].norm, "gated_rms");
+  EXPECT_FALSE(plan_of("cross: rela").masks.has_value());
+}
+
+TEST(AttentionPlan, RefusesCalibrationWithoutMeaning) {
+  EXPECT_THAT(error_of("default: calibrated"), AllOf(HasSubstr("starts at the decoder"), HasSubstr("calibrate cross or decoder_self")));
+  EXPECT_THAT(error_of("encoder_self: {type: calibrated, combine: gate}"), HasSubstr("test.yaml:1"));
+  EXPECT_THAT(error_of("cross: {type: calibrated, combine: fixed, base: rela}"),
+              AllOf(HasSubstr("rela"), HasSubstr("rows may be all zero"), HasSubstr("anneal or gate")));
+  EXPECT_EQ(error_of("cross: {type: calibrated, combine: gate, base: rela}"), "no error");
+  EXPECT_THAT(error_of("cross: {type: calibrated, base: {type: softmax, pattern: full}}"), HasSubstr("write it beside `base`"));
+  EXPECT_THAT(error_of("cross: {type: calibrated, base: {type: rela, norm: rms}}"), HasSubstr("write it beside `base`"));
+  EXPECT_THAT(error_of("cross: {type: calibrated, base: calibrated}"), HasSubstr("a mask of its own"));
+  EXPECT_THAT(error_of("cross: {type: softmax, base: rela}"), HasSubstr("base"));
+  EXPECT_THAT(error_of("cross: {type: calibrated, base: sofmax}"), HasSubstr("softmax"));
+}
+
+TEST(AttentionPlan, RefusesOptionsOfCalibrationThatDoNotFit) {
+  EXPECT_THAT(error_of("cross: {type: calibrated, lambda: 2}"), HasSubstr("`combine: fixed` only"));
+  EXPECT_THAT(error_of("cross: {type: calibrated, combine: fixed, anneal_steps: 2}"), HasSubstr("`combine: anneal` only"));
+  EXPECT_THAT(error_of("cross: {type: calibrated, combine: gated}"), HasSubstr("did you mean \"gate\"?"));
+  EXPECT_THAT(error_of("cross: {type: calibrated, mask_every: 0}"), HasSubstr("mask_every"));
+  EXPECT_THAT(error_of("cross: {type: calibrated, mask_loss_cap: 0}"), HasSubstr("mask_loss_cap"));
+  EXPECT_THAT(error_of("cross: {default: calibrated, layers: {0: {type: calibrated, mask_every: 2}}}"),
+              AllOf(HasSubstr("mask_every and mask_loss_cap differ"), HasSubstr("calibrated")));
 }
 
 TEST(AttentionPlan, GivesEachHeadItsPattern) {

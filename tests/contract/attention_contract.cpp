@@ -51,6 +51,7 @@ Variant variant(const std::string& type, const std::string& options) {
 std::vector<Variant> all_variants() {
   std::vector<Variant> variants;
   for (const types::TypeEntry* entry : types::all_types()) {
+    if (entry->takes_mask) continue;
     std::vector<std::string> options = {""};
     for (const types::Example& example : entry->examples())
       if (std::find(options.begin(), options.end(), example.options) == options.end()) options.push_back(example.options);

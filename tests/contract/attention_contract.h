@@ -34,7 +34,8 @@ struct Variant {
 };
 
 Variant variant(const std::string& type, const std::string& options);
-/// Every type of the registry, with its defaults and with each of its examples' options.
+/// Every type of the registry, with its defaults and with each of its examples' options; those with a mask have tests of their own
+/// (calibrated_test.cpp).
 std::vector<Variant> all_variants();
 /// The same as a type for calls; `pattern` as YAML.
 std::shared_ptr<const AttentionType> type_of(const Variant& variant, const std::string& pattern = "full", int64_t num_heads = 1);

@@ -23,6 +23,10 @@ constexpr const char* kPatterns =
     "{encoder_self: {type: softmax, pattern: {heads: [{type: atrous, stride: 2}, {type: fixed, block: 2}]}}, "
     "decoder_self: {type: softmax, pattern: {heads: [{type: strided, window: 0, stride: 2}, {type: fixed, block: 2}]}}}";
 
+constexpr const char* kCalibrated =
+    "{decoder_self: {type: calibrated, pattern: {type: local, window: 2}}, cross: {default: {type: calibrated, combine: fixed}, "
+    "layers: {0: {type: calibrated, base: {type: entmax, alpha: learned}}}}}";
+
 class Decoding : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
@@ -38,7 +42,8 @@ INSTANTIATE_TEST_SUITE_P(, Decoding,
                                          Case{"PostNorm", NormPlace::kPost, Positions::kSinusoidal},
                                          Case{"LearnedPositions", NormPlace::kPre, Positions::kLearned},
                                          Case{"NoPositions", NormPlace::kPre, Positions::kNone},
-                                         Case{"Patterns", NormPlace::kPre, Positions::kSinusoidal, kPatterns}),
+                                         Case{"Patterns", NormPlace::kPre, Positions::kSinusoidal, kPatterns},
+                                         Case{"Calibrated", NormPlace::kPre, Positions::kSinusoidal, kCalibrated}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 /// log-probabilities of the forced targets, token by token through the cache, each ended sentence leaving it.

@@ -1,6 +1,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "config/yaml.h"
 #include "small_model.h"
 
 namespace lacuna {
@@ -29,6 +30,7 @@ ModelOptions options_of(const json& from) {
   options.tie_embeddings = from["tie_embeddings"] == "all"       ? TieEmbeddings::kAll
                            : from["tie_embeddings"] == "decoder" ? TieEmbeddings::kDecoder
                                                                  : TieEmbeddings::kNone;
+  if (from.contains("attention")) options.attention = parse_yaml(from["attention"].get<std::string>(), "golden");
   return options;
 }
 
@@ -50,12 +52,14 @@ class GoldenTransformer : public testing::TestWithParam<std::string> {
   }
   LossSums loss() {
     return model_->loss(ragged_of(golden_["src"].get<Sentences>()), ragged_of(golden_["tgt"].get<Sentences>()), golden_["label_smoothing"],
-                        {.training = true});
+                        {.training = true, .step = golden_.value("step", 0)});
   }
   json golden_;
   std::shared_ptr<Transformer> model_;
 };
-INSTANTIATE_TEST_SUITE_P(, GoldenTransformer, testing::Values("post_norm", "pre_norm", "pre_rms_learned", "post_concatenated_untied"),
+INSTANTIATE_TEST_SUITE_P(, GoldenTransformer,
+                         testing::Values("post_norm", "pre_norm", "pre_rms_learned", "post_concatenated_untied", "calibrated_gate",
+                                         "calibrated_mixed"),
                          [](const auto& test) { return test.param; });
 
 // Two ways to add up some hundred products of double: 1e-8 leaves six digits.
@@ -75,10 +79,15 @@ TEST_P(GoldenTransformer, HasTheSameLoss) {
   EXPECT_NEAR(sums.nll.item<double>(), golden_["nll"].get<double>(), kTolerance);
   EXPECT_EQ(sums.correct.item<int64_t>(), golden_["correct"].get<int64_t>());
   EXPECT_EQ(sums.tokens, 10);
+  EXPECT_EQ(sums.has_mask_pass(), golden_.contains("masks"));
+  if (!sums.has_mask_pass()) return;
+  EXPECT_NEAR(sums.masks.objective.item<double>(), golden_["masks"]["objective"].get<double>(), kTolerance);
+  EXPECT_NEAR(sums.masks.loss.item<double>(), golden_["masks"]["loss"].get<double>(), kTolerance);
+  EXPECT_NEAR(sums.masks.mean.item<double>(), golden_["masks"]["mean"].get<double>(), kTolerance);
 }
 
 TEST_P(GoldenTransformer, HasTheSameGradients) {
-  loss().loss.backward();
+  loss().backward();
   for (const auto& [name, gradient] : take_gradients(*model_)) {
     const json& expected = golden_["parameters"][name];
     EXPECT_LT(difference(gradient, tensor_of(expected["gradient"], expected["shape"])), kTolerance) << name;

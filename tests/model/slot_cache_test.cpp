@@ -7,7 +7,7 @@ namespace {
 
 SlotCache cache_of(const std::vector<int32_t>& lengths) {
   const auto shape = std::make_shared<const RaggedShape>(RaggedShape::of_lengths(lengths));
-  return SlotCache(shape, {at::zeros({shape->num_tokens(), 8})});
+  return SlotCache(shape, {{.keys_values = at::zeros({shape->num_tokens(), 8}), .mask_keys = {}}});
 }
 
 TEST(SlotCache, BeginsWithOneHypothesisForEachSentence) {

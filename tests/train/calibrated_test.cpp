@@ -1,0 +1,175 @@
+#include <gmock/gmock.h>
+
+#include "config/yaml.h"
+#include "model/mask_model.h"
+#include "model/ragged_of.h"
+#include "toy.h"
+#include "train/transformer_loss.h"
+
+// Training with mask models (attention type calibrated): their own gradient, clipping and schedule, and an exact resume.
+namespace lacuna {
+namespace {
+
+using Parameters = std::vector<std::pair<std::string, at::Tensor>>;
+
+Parameters plain_and_mask() {
+  return {{"decoder.layers.0.cross_attention.mask.key.weight", at::ones({3, 2}).requires_grad_()}, {"z", at::ones({5}).requires_grad_()}};
+}
+
+TEST(MaskUpdates, StandApartFromTheOthers) {
+  const Parameters parameters = plain_and_mask();
+  const FlatParameters flat(parameters);
+  EXPECT_EQ(flat.masks_begin(), 16);
+  EXPECT_EQ(flat.num_parameters(), 11);
+  parameters[0].second.mutable_grad().fill_(7);
+  EXPECT_EQ(flat.gradients().slice(0, flat.masks_begin()).sum().item<double>(), 42);
+}
+
+TEST(MaskUpdates, ComeWithAMaskPassOnly) {
+  const Parameters parameters = plain_and_mask();
+  Optimizer optimizer(FlatParameters{parameters}, TrainOptions());
+  const auto update = [&](bool with_masks) {
+    for (const auto& [name, parameter] : parameters) parameter.mutable_grad().fill_(with_masks || name == "z" ? 1 : 0);
+    optimizer.update(0.1, 1, with_masks);
+    return parameters[0].second.detach().clone();
+  };
+  const at::Tensor once = update(true);
+  EXPECT_NE(once[0][0].item<double>(), 1);
+  const at::Tensor plain = parameters[1].second.detach().clone();
+  EXPECT_TRUE(at::equal(update(false), once));  // not even by what Adam remembers
+  EXPECT_FALSE(at::equal(parameters[1].second, plain));
+  EXPECT_EQ(optimizer.num_updates(), 2);
+  EXPECT_EQ(optimizer.num_mask_updates(), 1);
+}
+
+TEST(MaskUpdates, AreClippedOnTheirOwn) {
+  const Parameters parameters = plain_and_mask();
+  TrainOptions options;
+  options.clip_norm = 1;
+  Optimizer optimizer(FlatParameters{parameters}, options);
+  parameters[0].second.mutable_grad().fill_(100);
+  parameters[1].second.mutable_grad().fill_(0.1);
+  const UpdateResult result = optimizer.update(0.1, 1, /*with_masks=*/true);
+  EXPECT_NEAR(result.gradient_norm, 0.1 * std::sqrt(5), 1e-6);
+  EXPECT_NEAR(result.mask_gradient_norm, 100 * std::sqrt(6), 1e-3);
+  const NamedTensors state = optimizer.state();
+  EXPECT_NEAR(state.at("adam.first_moment.z")[0].item<double>(), 0.1 * 0.1, 1e-6);  // left alone
+  EXPECT_NEAR(state.at("adam.first_moment." + parameters[0].first)[0][0].item<double>(), 0.1 / std::sqrt(6), 1e-6);
+}
+
+TEST(MaskUpdates, ThatAreNotFiniteLeaveOutTheWholeUpdate) {
+  const Parameters parameters = plain_and_mask();
+  Optimizer optimizer(FlatParameters{parameters}, TrainOptions());
+  parameters[0].second.mutable_grad().fill_(NAN);
+  parameters[1].second.mutable_grad().fill_(1);
+  EXPECT_FALSE(optimizer.update(0.1, 1, /*with_masks=*/true).is_finite);
+  EXPECT_TRUE(at::equal(parameters[1].second, at::ones({5})));
+  EXPECT_EQ(optimizer.num_mask_updates(), 0);
+}
+
+ModelOptions calibrated_options() {
+  ModelOptions options;
+  options.d_model = 16;
+  options.num_heads = 2;
+  options.d_ff = 24;
+  options.encoder_layers = options.decoder_layers = 1;
+  options.dropout = 0.1;
+  options.attention = parse_yaml("{cross: {type: calibrated, mask_every: 2}}", "test");
+  return options;
+}
+
+/// A run of a small calibrated Transformer on the toy's batches.
+struct CalibratedRun {
+  struct Saved {
+    TrainingState state;
+    NamedTensors weights, optimizer;
+  };
+
+  std::shared_ptr<Transformer> model = std::make_shared<Transformer>(calibrated_options(), VocabularySizes{10, 10, true}, 1);
+  Optimizer optimizer;
+  ToyStream stream;
+  std::vector<TrainingProgress> lines;
+  std::vector<Saved> saved;
+  int64_t stops_at;
+  Trainer trainer;
+
+  static TrainOptions train_options() {
+    TrainOptions options = ToyRun::small_run();
+    options.valid_every = options.save_every = 100;
+    options.log_every = 3;
+    options.max_steps = 12;
+    options.lr = 0.01;
+    options.precision = Precision::kFp32;
+    return options;
+  }
+
+  explicit CalibratedRun(int64_t stop, std::optional<Saved> resumed = {})
+      : optimizer(FlatParameters(trained_parameters(*model)), train_options()),
+        stream(resumed ? resumed->state.position : DataPosition{}),
+        stops_at(stop),
+        trainer(train_options(), 1, transformer_loss(model, train_options(), "cpu"), stream, optimizer, LearningRate(train_options(), 16),
+                hooks(), resumed ? resumed->state : TrainingState{}) {
+    at::set_num_threads(1);
+    if (!resumed) return;
+    optimizer.load_weights(resumed->weights, "toy");
+    optimizer.load_state(resumed->optimizer, resumed->state.optimizer_updates, "toy", resumed->state.mask_updates);
+  }
+
+  TrainerHooks hooks() {
+    TrainerHooks own;
+    own.log = [this](const TrainingProgress& line) { lines.push_back(line); };
+    own.save = [this](const TrainingState& state, const Scores&, bool) {
+      saved.push_back(
+          {TrainingState::from_json(state.to_json(), "toy"), ToyRun::copy_of(optimizer.weights()), ToyRun::copy_of(optimizer.state())});
+    };
+    own.is_interrupted = [this] { return trainer.state().step >= stops_at; };
+    return own;
+  }
+};
+
+TEST(CalibratedTrainer, GoesOnBitForBitWhereverItStopped) {
+  CalibratedRun whole(100);
+  whole.trainer.run();
+  EXPECT_EQ(whole.optimizer.num_updates(), 12);
+  EXPECT_EQ(whole.optimizer.num_mask_updates(), 6);
+  for (const int64_t stop : {1, 5, 6}) {
+    SCOPED_TRACE("stopped at " + std::to_string(stop));
+    CalibratedRun first(stop);
+    first.trainer.run();
+    CalibratedRun second(100, first.saved.back());
+    second.trainer.run();
+    EXPECT_TRUE(same(second.optimizer.weights(), whole.optimizer.weights()));
+    EXPECT_TRUE(same(second.optimizer.state(), whole.optimizer.state()));
+    ASSERT_FALSE(second.lines.empty());
+    ASSERT_TRUE(second.lines.back().masks.has_value());
+    EXPECT_EQ(second.lines.front().masks->mean, whole.lines[whole.lines.size() - second.lines.size()].masks->mean);
+    EXPECT_EQ(second.lines.back().masks->loss_per_token, whole.lines.back().masks->loss_per_token);
+  }
+}
+
+TEST(CalibratedTrainer, LogsTheMask) {
+  CalibratedRun run(100);
+  run.trainer.run();
+  ASSERT_EQ(run.lines.size(), 4u);
+  for (const TrainingProgress& line : run.lines) {
+    ASSERT_TRUE(line.masks.has_value());
+    EXPECT_GT(line.masks->mean, 0);
+    EXPECT_LT(line.masks->mean, 1);
+    EXPECT_GT(line.masks->perturbed_loss, 0);
+    EXPECT_GT(line.masks->gradient_norm, 0);
+    EXPECT_LT(line.masks->loss_per_token, 1);
+  }
+}
+
+TEST(CalibratedTrainer, KeepsTheMasksOfTheStateInItsJson) {
+  TrainingState state;
+  EXPECT_EQ(state.to_json().find("masks"), std::string::npos);  // without mask models nothing is said of them
+  state.mask_updates = 3;
+  state.window.masks.mean = 1.0 / 3;
+  const TrainingState read = TrainingState::from_json(state.to_json(), "x");
+  EXPECT_EQ(read.mask_updates, 3);
+  EXPECT_EQ(read.window.masks.mean, state.window.masks.mean);
+}
+
+}  // namespace
+}  // namespace lacuna
