@@ -98,8 +98,8 @@ std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node,
   return std::make_shared<AttentionType>(entry, std::move(options), std::move(patterns), std::move(description), needs_distance);
 }
 
-std::shared_ptr<RowNumbers> make_row_numbers(const AttentionType& type, int64_t num_heads) {
-  return type.entry().make_numbers(type.options(), num_heads);
+std::shared_ptr<RowNumbers> make_row_numbers(const AttentionType& type, int64_t num_heads, int64_t d_model) {
+  return type.entry().make_numbers(type.options(), num_heads, d_model);
 }
 
 }  // namespace lacuna

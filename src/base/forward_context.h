@@ -5,15 +5,17 @@
 namespace lacuna {
 
 class AttentionProbe;
+class Regularizer;
 
 /// What a layer must know about the moment. Travels by reference through every forward pass.
 struct ForwardContext {
-  bool training = false;            ///< dropout on
-  uint64_t seed = 0;                ///< of the run: keys every dropout mask
-  int64_t step = 0;                 ///< the optimizer update that this pass belongs to
-  bool in_bf16 = false;             ///< factors of matrix products are rounded to bf16 (kernels/bf16_product.h)
-  int pass = 0;                     ///< 0 the usual one; a second pass over the same batch is 1
-  AttentionProbe* probe = nullptr;  ///< sees every attention weight (attention/probe.h); null = nobody looks
+  bool training = false;               ///< dropout on
+  uint64_t seed = 0;                   ///< of the run: keys every dropout mask
+  int64_t step = 0;                    ///< the optimizer update that this pass belongs to
+  bool in_bf16 = false;                ///< factors of matrix products are rounded to bf16 (kernels/bf16_product.h)
+  int pass = 0;                        ///< 0 the usual one; a second pass over the same batch is 1
+  AttentionProbe* probe = nullptr;     ///< sees every attention weight (attention/probe.h); null = nobody looks
+  Regularizer* regularizer = nullptr;  ///< takes what layers add to the loss (model/regularizer.h); null = nothing is to be added
 };
 
 }  // namespace lacuna

@@ -43,18 +43,19 @@ void TrainingLog::progress(const TrainingProgress& line) {
       "step {}, epoch {}, loss {:.4f}, ppl {:.2f}, accuracy {:.3f}, gradient norm {:.3f}, lr {:.3e}, {:.0f} tokens/s, data wait {:.1f} %",
       line.step, line.epoch, line.loss_per_token, std::exp(line.nll_per_token), line.accuracy, line.gradient_norm, line.lr,
       line.tokens_per_second, 100 * line.data_wait);
-  record("train", line.step,
-         {{"epoch", static_cast<double>(line.epoch)},
-          {"loss", line.loss_per_token},
-          {"nll", line.nll_per_token},
-          {"ppl", std::exp(line.nll_per_token)},
-          {"accuracy", line.accuracy},
-          {"gradient_norm", line.gradient_norm},
-          {"lr", line.lr},
-          {"tokens_per_second", line.tokens_per_second},
-          {"tokens_per_update", line.tokens_per_update},
-          {"data_wait", line.data_wait},
-          {"skipped_updates", static_cast<double>(line.skipped_updates)}});
+  std::map<std::string, double> values = {{"epoch", static_cast<double>(line.epoch)},
+                                          {"loss", line.loss_per_token},
+                                          {"nll", line.nll_per_token},
+                                          {"ppl", std::exp(line.nll_per_token)},
+                                          {"accuracy", line.accuracy},
+                                          {"gradient_norm", line.gradient_norm},
+                                          {"lr", line.lr},
+                                          {"tokens_per_second", line.tokens_per_second},
+                                          {"tokens_per_update", line.tokens_per_update},
+                                          {"data_wait", line.data_wait},
+                                          {"skipped_updates", static_cast<double>(line.skipped_updates)}};
+  if (line.penalty_per_token != 0) values["penalty"] = line.penalty_per_token;
+  record("train", line.step, values);
 }
 
 void TrainingLog::validation(int64_t step, const Evaluation& evaluation, const EvaluationSet& set, int64_t num_samples) {

@@ -5,6 +5,7 @@
 #include "model/decoder.h"
 #include "model/embedding.h"
 #include "model/encoder.h"
+#include "model/regularizer.h"
 
 namespace lacuna {
 namespace {
@@ -83,9 +84,17 @@ Transformer::Transformer(const ModelOptions& options, const VocabularySizes& siz
 
 LossSums Transformer::loss(const Ragged& src, const Ragged& tgt, double label_smoothing, const ForwardContext& context) {
   if (at::GradMode::is_enabled()) parts_->output->drop_packed();  // it may be about to change
-  const Ragged hidden = decode(encode(src, context), tgt, context);
+  Regularizer regularizer;
+  ForwardContext gathering = context;
+  if (context.training) gathering.regularizer = &regularizer;
+  const Ragged hidden = decode(encode(src, gathering), tgt, gathering);
   const ProjectionLoss sums = projection_loss(hidden.values, parts_->output->weight(), tgt.values, label_smoothing, context.in_bf16);
-  return {sums.loss, sums.nll, sums.correct, tgt.shape->num_tokens()};
+  LossSums losses = {sums.loss, sums.nll, sums.correct, tgt.shape->num_tokens()};
+  const Tensor penalty = regularizer.sum(*tgt.shape);
+  if (!penalty.defined()) return losses;
+  losses.loss = losses.loss + penalty;
+  losses.penalty = penalty.detach();
+  return losses;
 }
 
 Ragged Transformer::encode(const Ragged& src, const ForwardContext& context) {
@@ -129,6 +138,15 @@ Logits Transformer::step(const std::vector<int32_t>& tokens, DecoderCache& cache
   const Tensor hidden = parts_->decoder->step(embedded, slots, keys, context);
   if (slots.alignment_layer() >= 0) slots.set_alignment(probe.mean_over_heads());
   return Logits(parts_->output->logits(hidden).to(at::kFloat));
+}
+
+std::vector<ParameterRange> Transformer::parameter_ranges() const {
+  std::vector<ParameterRange> ranges;
+  for (const auto& module : named_modules("", /*include_self=*/false))
+    if (const auto* numbers = dynamic_cast<const RowNumbers*>(module.value().get()))
+      for (const ParameterRange& range : numbers->ranges())
+        ranges.push_back({module.key() + "." + range.name, range.lowest, range.highest});
+  return ranges;
 }
 
 void Transformer::weights_changed() {

@@ -9,6 +9,7 @@
 
 #include "attention/attention.h"
 #include "base/forward_context.h"
+#include "base/parameter_range.h"
 #include "base/ragged.h"
 #include "config/options.h"
 #include "model/decoder_cache.h"
@@ -23,10 +24,11 @@ struct VocabularySizes {
 
 /// Sums over the target tokens of a batch, as tensors that are not synchronised until read.
 struct LossSums {
-  Tensor loss;     ///< label-smoothed cross-entropy in nats, summed; scalar; call backward() on it (divided as wanted)
+  Tensor loss;     ///< label-smoothed cross-entropy in nats, summed, and the penalty; scalar; call backward() on it (divided as wanted)
   Tensor nll;      ///< unsmoothed negative log-likelihood in nats, summed; scalar without gradient
   Tensor correct;  ///< target tokens whose most likely token is right; scalar int64
   int64_t tokens = 0;
+  Tensor penalty = {};  ///< what layers add to the loss in training, summed alike; scalar without gradient; undefined = nothing
 };
 
 /// Encoder-decoder Transformer (Vaswani et al. 2017, arXiv:1706.03762) on ragged batches, with attention of any type at each layer and
@@ -53,6 +55,9 @@ class Transformer : public torch::nn::Module {
   /// One decoding step for the cache's N live hypotheses: tokens [N] are the last token of each (bos at first). Appends their keys and
   /// values to the cache.
   Logits step(const std::vector<int32_t>& tokens, DecoderCache& cache);
+
+  /// Of parameters that updates must not lead out of their range.
+  std::vector<ParameterRange> parameter_ranges() const;
 
   /// To be called after weights were written through raw pointers without a pass with gradients since (src/model/README.md).
   void weights_changed();

@@ -15,9 +15,10 @@ constexpr char kSecondMoment[] = "adam.second_moment.";
 
 }  // namespace
 
-Optimizer::Optimizer(FlatParameters parameters, const TrainOptions& options)
+Optimizer::Optimizer(FlatParameters parameters, const TrainOptions& options, std::vector<ParameterRange> ranges)
     : parameters_(std::move(parameters)),
       options_(options),
+      ranges_(std::move(ranges)),
       first_moment_(parameters_.new_buffer()),
       second_moment_(parameters_.new_buffer()) {
   if (has_ema()) average_ = parameters_.values().clone();
@@ -46,8 +47,16 @@ UpdateResult Optimizer::update(double lr, double gradient_scale) {
                          .shrink = decouples ? 1 - lr * options_.weight_decay : 1,
                          .average_rate = std::max(1 - options_.ema_decay, 9 / (t + 9))};
   adam_update({parameters_.values(), parameters_.gradients(), first_moment_, second_moment_, average_}, step);
+  bring_into_ranges(parameters_.values());
+  if (has_ema()) bring_into_ranges(average_);
   parameters_.mark_changed();
   return result;
+}
+
+void Optimizer::bring_into_ranges(const Tensor& buffer) const {
+  if (ranges_.empty()) return;
+  const NamedTensors views = parameters_.views(buffer);
+  for (const auto& [name, lowest, highest] : ranges_) views.at(name).clamp_(lowest, highest);
 }
 
 NamedTensors Optimizer::ema_weights() const {

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "base/parameter_range.h"
 #include "config/options.h"
 #include "train/flat_parameters.h"
 
@@ -27,10 +29,12 @@ struct UpdateResult {
 /// The moving average follows w with the rate max(1 - ema_decay, 9 / (t + 9)): the first updates, far from where training ends, are soon
 /// forgotten.
 ///
+/// After each update, parameters of a range, and their moving averages, are brought back into it.
+///
 /// Deterministic: sums are taken in a fixed order whatever the number of threads.
 class Optimizer {
  public:
-  Optimizer(FlatParameters parameters, const TrainOptions& options);
+  Optimizer(FlatParameters parameters, const TrainOptions& options, std::vector<ParameterRange> ranges = {});
 
   /// One update with `gradient_scale` times the accumulated gradients, which are zero afterwards.
   UpdateResult update(double lr, double gradient_scale);
@@ -55,8 +59,11 @@ class Optimizer {
   void load_state(const NamedTensors& state, int64_t num_updates, const std::string& place);
 
  private:
+  void bring_into_ranges(const Tensor& buffer) const;
+
   FlatParameters parameters_;
   TrainOptions options_;
+  std::vector<ParameterRange> ranges_;
   Tensor first_moment_, second_moment_, average_;  // each like parameters_.values(); average_ undefined without moving average
   int64_t num_updates_ = 0;
 };
