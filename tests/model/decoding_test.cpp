@@ -23,6 +23,10 @@ constexpr const char* kPatterns =
     "{encoder_self: {type: softmax, pattern: {heads: [{type: atrous, stride: 2}, {type: fixed, block: 2}]}}, "
     "decoder_self: {type: softmax, pattern: {heads: [{type: strided, window: 0, stride: 2}, {type: fixed, block: 2}]}}}";
 
+constexpr const char* kSpans =
+    "{encoder_self: {type: span, max_span: 8, span_init: 0.75, ramp: 2}, "
+    "decoder_self: {type: span, span: dynamic, max_span: 8, span_init: 0.75, ramp: 2}}";
+
 class Decoding : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
@@ -30,6 +34,10 @@ class Decoding : public testing::TestWithParam<Case> {
     options.positions = GetParam().positions;
     options.attention = parse_yaml("attention: " + std::string(GetParam().attention), "test").entries()[0].second;
     model_ = small_model(options);
+    const at::NoGradGuard guard;
+    at::manual_seed(2);
+    for (auto& item : model_->named_parameters())
+      if (item.key().ends_with(".span_weight")) item.value().normal_(0, 0.2);  // 0 at first
   }
   std::shared_ptr<Transformer> model_;
 };
@@ -38,7 +46,8 @@ INSTANTIATE_TEST_SUITE_P(, Decoding,
                                          Case{"PostNorm", NormPlace::kPost, Positions::kSinusoidal},
                                          Case{"LearnedPositions", NormPlace::kPre, Positions::kLearned},
                                          Case{"NoPositions", NormPlace::kPre, Positions::kNone},
-                                         Case{"Patterns", NormPlace::kPre, Positions::kSinusoidal, kPatterns}),
+                                         Case{"Patterns", NormPlace::kPre, Positions::kSinusoidal, kPatterns},
+                                         Case{"Spans", NormPlace::kPre, Positions::kSinusoidal, kSpans}),
                          [](const auto& test) { return std::string(test.param.name); });
 
 /// log-probabilities of the forced targets, token by token through the cache, each ended sentence leaving it.
