@@ -68,8 +68,8 @@ struct RowMap {
   Options options;
 
   LACUNA_HD int num_numbers() const { return 1; }
-  /// In whole positions, not less for the rounding of R + s on a row of floats.
-  LACUNA_HD int reach(const double* numbers) const { return static_cast<int>(std::floor(options.ramp + numbers[0])); }
+  /// R + s in whole positions, with room for what a row of floats makes of it.
+  LACUNA_HD int reach(const double* numbers) const { return static_cast<int>(std::floor((options.ramp + numbers[0]) * (1 + 1e-6))); }
 
   /// scores -> weights, in place. The span is the row's number.
   template <Row R>
@@ -89,8 +89,8 @@ struct RowMap {
     scores.map([=](auto p) { return p * scale; });
   }
 
-  /// d loss / d weights -> d loss / d scores, in place: softmax's. Adds d loss / d span: of a key on the ramp, m grows by 1/R with s, and a
-  /// share of m is the same share of exp(z).
+  /// d loss / d weights -> d loss / d scores, in place: softmax's. Adds d loss / d span: a key on the ramp gains 1 / (R + s - d) of its
+  /// weight for each position of s, as its score would give it.
   template <Row R>
   LACUNA_HD void backward(R weights, R gradient, const RowContext<typename R::scalar>& context) const {
     using row::is_positive, row::relu;
