@@ -71,5 +71,5 @@ function(attention_library name)
   configure_file(${ATTENTION_FOLDER}/lists.cpp.in ${folder}/lists.cpp @ONLY)
 
   lacuna_library(${name} TORCH SOURCES ${sources} ${folder}/lists.cpp $<TARGET_OBJECTS:lacuna_attention_core>
-    LINKS lacuna_base lacuna_config PkgConfig::highway)
+    LINKS lacuna_base lacuna_config lacuna_kernels PkgConfig::highway)
 endfunction()

@@ -81,6 +81,19 @@ void visible_keys(const AttentionCall& call, int64_t b, int64_t head, int32_t po
   call.type->pattern(head).append_visible(position, call.causal ? std::min(count, position + 1) : count, segments);
 }
 
+void keep_near(int32_t position, int32_t reach, std::vector<KeySegment>& segments) {
+  const int32_t first = position - reach, last = position + reach;
+  size_t kept = 0;
+  for (const KeySegment& segment : segments) {
+    const int32_t skipped = segment.begin < first ? (first - segment.begin + segment.stride - 1) / segment.stride : 0;
+    const int32_t end = segment.begin > last ? 0 : std::min(segment.count, (last - segment.begin) / segment.stride + 1);
+    if (skipped >= end) continue;
+    const int32_t count = end - skipped;
+    segments[kept++] = {segment.begin + skipped * segment.stride, count, count > 1 ? segment.stride : 1};
+  }
+  segments.resize(kept);
+}
+
 AttentionDropout dropout_of(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head) {
   if (!context.training || call.dropout <= 0) return {};
   const uint64_t place = static_cast<uint64_t>(call.layer) * 4 + static_cast<uint64_t>(call.site);

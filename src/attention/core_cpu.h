@@ -371,6 +371,7 @@ class Core {
                              .length = length,
                              .context = {}};
     row.context.training = call_.training;
+    row.context.position = static_cast<S>(query_position(i));
     row.context.num_numbers = call_.num_numbers;
     row.context.numbers = task_.numbers + i * task_.numbers_stride;
     row.context.number_gradients = task_.number_gradients == nullptr ? nullptr : task_.number_gradients + i * task_.numbers_stride;
@@ -394,11 +395,12 @@ class Core {
     }
   }
 
+  int32_t query_position(int i) const { return task_.first_position + i * task_.position_step; }
   S key_position(int j) const { return static_cast<S>(task_.positions != nullptr ? task_.positions[j] : j); }
 
   /// The dropout factors of query i for the keys of one segment.
   void draw_factors(int i, KeySegment segment, S* factors) const {
-    const int32_t query = task_.first_position + i * task_.position_step;
+    const int32_t query = query_position(i);
     if (task_.positions != nullptr) {
       task_.dropout->factors(query, task_.positions + segment.begin, segment.count, factors);
     } else {

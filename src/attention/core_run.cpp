@@ -34,7 +34,8 @@ struct Thread {
   std::unique_ptr<int32_t[]> index;
   core::Workspace<S> workspace;
 
-  std::vector<KeySegment> segments, of_query;  // of all queries of one sentence and head
+  std::vector<int32_t> reach;                  // of each query of one sentence and head; empty = no limit
+  std::vector<KeySegment> segments, of_query;  // of all these queries
   std::vector<int32_t> first_segment;
   std::vector<AttentionPart> parts;           // or, if not empty, these
   int64_t sentence = -1;                      // that segments and parts are for
@@ -96,6 +97,7 @@ class Run {
                .num_numbers = type.num_numbers()};
     if (has_mask()) describe_mask();
     if (!call.numbers.empty()) stack_numbers();
+    if (entry.reach != nullptr) numbers_of_reach_ = numbers_.to(at::kDouble);
     for (const int32_t count : call.keys->count) max_keys_ = std::max<int64_t>(max_keys_, count);
   }
 
@@ -242,20 +244,33 @@ class Run {
     return rows.data_ptr<S>() + row * rows.stride(0) + head * rows.stride(1);
   }
 
+  /// Fills in thread.reach. A probe sees everything that the pattern shows.
+  void find_reach(int64_t b, int64_t head, Thread<S>& thread) const {
+    thread.reach.clear();
+    if (!numbers_of_reach_.defined() || is_probed_) return;
+    const int64_t stride = num_heads() * shared_.num_numbers, first = call_.queries->begin(b) * stride + head * shared_.num_numbers;
+    const double* numbers = numbers_of_reach_.template const_data_ptr<double>() + first;
+    for (int64_t i = 0; i < call_.queries->length(b); ++i)
+      thread.reach.push_back(call_.type->entry().reach(call_.type->options(), numbers + i * stride));
+  }
+
   void find_segments(int64_t b, int64_t head, Thread<S>& thread) const {
     const AttentionPattern* pattern = &call_.type->pattern(head);
-    if (thread.sentence == b && thread.pattern == pattern) return;
+    find_reach(b, head, thread);
+    if (thread.reach.empty() && thread.sentence == b && thread.pattern == pattern) return;
     thread.sentence = b;
     thread.pattern = pattern;
     thread.segments.clear();
     thread.first_segment.assign(1, 0);
     for (int32_t i = 0; i < call_.queries->length(b); ++i) {
-      visible_keys(call_, b, head, query_position(call_, b, i), thread.of_query);
+      const int32_t position = query_position(call_, b, i);
+      visible_keys(call_, b, head, position, thread.of_query);
+      if (!thread.reach.empty()) keep_near(position, thread.reach[static_cast<size_t>(i)], thread.of_query);
       thread.segments.insert(thread.segments.end(), thread.of_query.begin(), thread.of_query.end());
       thread.first_segment.push_back(static_cast<int32_t>(thread.segments.size()));
     }
     thread.parts.clear();
-    if (call_.keys->slots.empty() && !has_mask() && !has_runs(thread)) thread.parts = attention_parts(call_, b, head);
+    if (call_.keys->slots.empty() && !has_mask() && !has_runs(thread)) thread.parts = attention_parts(call_, b, head, thread.reach);
   }
 
   /// True if each query sees at most one run of keys that lie side by side: nothing is won by gathering them.
@@ -309,6 +324,7 @@ class Run {
   Tensor context_rows_;                // forward: the result; backward: its gradient
   Tensor numbers_, number_gradients_;  // [Tq, H, numbers]
   Tensor mask_results_;                // [Tq, H, kMaskResults]; backward: their gradient
+  Tensor numbers_of_reach_;            // numbers_ in double, if they say how far a query looks
   AttentionGradients gradients_;
 };
 

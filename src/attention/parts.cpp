@@ -29,8 +29,9 @@ void append_query(AttentionPart& part, int32_t query) {
   ++part.num_queries;
 }
 
-/// The keys of the part's last query are those of all: others see fewer in a causal call only, and then the first few.
-void find_keys(const AttentionCall& call, int64_t b, int64_t head, AttentionPart& part) {
+/// The keys that the pattern shows the part's last query are those of all: it shows others fewer in a causal call only, and then the first
+/// few.
+void find_keys(const AttentionCall& call, int64_t b, int64_t head, std::span<const int32_t> reach, AttentionPart& part) {
   const auto position = [&](int32_t i) { return query_position(call, b, part.first_query + i * part.query_step); };
   std::vector<KeySegment> visible;
   visible_keys(call, b, head, position(part.num_queries - 1), visible);
@@ -40,15 +41,20 @@ void find_keys(const AttentionCall& call, int64_t b, int64_t head, AttentionPart
 
   part.first_segment.push_back(0);
   for (int32_t i = 0; i < part.num_queries; ++i) {
-    const auto end = call.causal ? std::upper_bound(part.keys.begin(), part.keys.end(), position(i)) : part.keys.end();
-    append_segment(0, end - part.keys.begin(), 1, part.segments);
+    auto begin = part.keys.begin(), end = call.causal ? std::upper_bound(begin, part.keys.end(), position(i)) : part.keys.end();
+    if (!reach.empty()) {
+      const int32_t farthest = reach[static_cast<size_t>(part.first_query + i * part.query_step)];
+      begin = std::lower_bound(begin, end, position(i) - farthest);
+      end = std::upper_bound(begin, end, position(i) + farthest);
+    }
+    append_segment(begin - part.keys.begin(), end - part.keys.begin(), 1, part.segments);
     part.first_segment.push_back(static_cast<int32_t>(part.segments.size()));
   }
 }
 
 }  // namespace
 
-std::vector<AttentionPart> attention_parts(const AttentionCall& call, int64_t b, int64_t head) {
+std::vector<AttentionPart> attention_parts(const AttentionCall& call, int64_t b, int64_t head, std::span<const int32_t> reach) {
   const std::vector<GroupedQuery> queries = grouped_queries(call, b, head);
   std::vector<AttentionPart> parts;
   for (size_t i = 0; i < queries.size(); ++i) {
@@ -61,7 +67,7 @@ std::vector<AttentionPart> attention_parts(const AttentionCall& call, int64_t b,
   }
   constexpr size_t kWorthGathering = 4;  // queries a part
   if (kWorthGathering * parts.size() > queries.size()) return {};
-  for (AttentionPart& part : parts) find_keys(call, b, head, part);
+  for (AttentionPart& part : parts) find_keys(call, b, head, reach, part);
   return parts;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "attention/call.h"
@@ -18,7 +19,7 @@ struct AttentionPart {
 };
 
 /// Every query of sentence b in one part. None if the parts would hold a few queries each: gathering their keys would cost more than it
-/// saves.
-std::vector<AttentionPart> attention_parts(const AttentionCall& call, int64_t b, int64_t head);
+/// saves. reach [queries]: how far each query may look at most; empty = as far as the pattern lets it.
+std::vector<AttentionPart> attention_parts(const AttentionCall& call, int64_t b, int64_t head, std::span<const int32_t> reach = {});
 
 }  // namespace lacuna

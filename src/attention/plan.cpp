@@ -27,6 +27,10 @@ void refuse_unknown_keys(const ConfigNode& map, const std::vector<std::string>& 
 AttentionChoice make_choice(const ConfigNode& node, AttentionSite site, int64_t num_heads) {
   AttentionChoice choice;
   choice.type = make_attention_type(node, num_heads);
+  if (site == AttentionSite::kCross && choice.type->entry().info.needs_distance)
+    node.fail(
+        "a key's weight depends on its distance from the query, and on cross attention these stand in different sentences; give "
+        "cross a type of its own: `cross: softmax`");
   if (site == AttentionSite::kCross && choice.type->needs_distance())
     node.fail(
         "this pattern looks at the distance between query and key, and on cross attention these stand in different sentences; give cross "

@@ -16,6 +16,7 @@ using torch::autograd::variable_list;
 struct Rows : torch::CustomClassHolder {
   const AttentionType* type;
   bool training;
+  std::vector<int32_t> positions;             // [queries]
   std::vector<std::vector<int32_t>> visible;  // [queries] positions of keys
 };
 
@@ -34,6 +35,7 @@ void for_each_row(const Rows& rows, const Tensor& numbers, Work work) {
     row.scratch = scratch.data();
     row.length = static_cast<int>(visible.size());
     row.context.training = rows.training;
+    row.context.position = rows.positions[i];
     row.context.num_numbers = count;
     row.context.numbers = plain_numbers.data_ptr<double>() + static_cast<int64_t>(i) * count;
     work(static_cast<int64_t>(i), visible, row);
@@ -129,7 +131,8 @@ c10::intrusive_ptr<Rows> visible_rows(const AttentionCall& call, const ForwardCo
   rows->training = context.training;
   std::vector<KeySegment> segments;
   for (int32_t i = 0; i < call.queries->length(b); ++i) {
-    visible_keys(call, b, head, query_position(call, b, i), segments);
+    rows->positions.push_back(query_position(call, b, i));
+    visible_keys(call, b, head, rows->positions.back(), segments);
     auto& visible = rows->visible.emplace_back();
     for (const KeySegment& segment : segments)
       for (int32_t j = 0; j < segment.count; ++j) visible.push_back(segment.begin + j * segment.stride);

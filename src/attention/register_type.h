@@ -44,9 +44,21 @@ int num_numbers([[maybe_unused]] const void* options) {
 }
 
 template <class Options>
-std::shared_ptr<RowNumbers> make_numbers([[maybe_unused]] const void* options, [[maybe_unused]] int64_t num_heads) {
-  if constexpr (requires(const Options typed) { typed.make_numbers(num_heads); }) {
-    return static_cast<const Options*>(options)->make_numbers(num_heads);
+std::shared_ptr<RowNumbers> make_numbers([[maybe_unused]] const void* options, [[maybe_unused]] int64_t num_heads,
+                                         [[maybe_unused]] int64_t d_model) {
+  if constexpr (requires(const Options typed) { typed.make_numbers(num_heads, d_model); }) {
+    return static_cast<const Options*>(options)->make_numbers(num_heads, d_model);
+  } else {
+    return nullptr;
+  }
+}
+
+using ReachFunction = int32_t (*)(const void* options, const double* numbers);
+
+template <class Map, class Options>
+constexpr ReachFunction reach_of() {
+  if constexpr (requires(const Map map, const double* numbers) { map.reach(numbers); }) {
+    return [](const void* options, const double* numbers) -> int32_t { return Map{*static_cast<const Options*>(options)}.reach(numbers); };
   } else {
     return nullptr;
   }
@@ -78,6 +90,7 @@ constexpr TypeEntry type_entry(const char* name, std::vector<Example> (*examples
           .is_sparse = is_sparse<Map, Options, kInfo>,
           .num_numbers = num_numbers<Map, Options>,
           .make_numbers = make_numbers<Options>,
+          .reach = reach_of<Map, Options>(),
           .examples = examples,
           .plain = RowFunctionsOf<Map, Options, PlainRow<double>>::get(),
           .avx2 = avx2,

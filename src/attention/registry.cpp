@@ -130,8 +130,8 @@ std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node,
                                          std::move(base));
 }
 
-std::shared_ptr<RowNumbers> make_row_numbers(const AttentionType& type, int64_t num_heads) {
-  return type.of_scores().entry().make_numbers(type.of_scores().options(), num_heads);
+std::shared_ptr<RowNumbers> make_row_numbers(const AttentionType& type, int64_t num_heads, int64_t d_model) {
+  return type.of_scores().entry().make_numbers(type.of_scores().options(), num_heads, d_model);
 }
 
 }  // namespace lacuna

@@ -28,8 +28,11 @@ struct TypeEntry {
   /// The options as a map, defaults included.
   ConfigNode (*write)(const void* options);
   bool (*is_sparse)(const void* options);
-  int (*num_numbers)(const void* options);                                              ///< learned numbers that each row takes
-  std::shared_ptr<RowNumbers> (*make_numbers)(const void* options, int64_t num_heads);  ///< null if there are none
+  int (*num_numbers)(const void* options);  ///< learned numbers that each row takes
+  /// The module that gives these numbers; null if there are none.
+  std::shared_ptr<RowNumbers> (*make_numbers)(const void* options, int64_t num_heads, int64_t d_model);
+  /// Keys farther away than so many positions have weight 0 in a row with these numbers: the core leaves them out. Null = no such limit.
+  int32_t (*reach)(const void* options, const double* numbers);
   std::vector<Example> (*examples)();
   RowFunctions<double> plain;
   RowFunctions<float> (*avx2)();

@@ -38,11 +38,13 @@ struct Info {
   bool rows_sum_to_one = false;
   bool sparse =
       false;  ///< a key of weight zero gets no gradient, and such are many: the core skips its work. RowMap::is_sparse(), if any, decides
-  bool uses_positions = false;  ///< map_indexed is used: the core fills in the keys' positions
+  bool uses_positions = false;  ///< map_indexed or sum_indexed is used: the core fills in the keys' positions
+  bool needs_distance = false;  ///< has no meaning between two sentences
   const char* default_norm = "none";
 };
 
-/// Scores and the weights that they must become: every type's file holds some.
+/// Scores of n keys and the weights that they must become: every type's file holds some. To a type that looks at positions, the keys stand
+/// at 0, 1, ... and the query at n / 2.
 struct Example {
   std::vector<double> scores = {}, weights = {};
   std::string options = {};  ///< as in YAML's flow style, "{k: 2}"; empty = the defaults
@@ -111,11 +113,12 @@ LACUNA_HD T normal_cdf(T x) {
 
 }  // namespace row
 
-/// What a row map may want to know beside the row: the moment, and the learned numbers of this row in the order in which the type names
-/// them. `backward` adds what flows to them.
+/// What a row map may want to know beside the row: the moment, the query's position, and the learned numbers of this row in the order in
+/// which the type names them. `backward` adds what flows to them.
 template <class S>
 struct RowContext {
   bool training = false;
+  S position = 0;
   int num_numbers = 0;
   const S* numbers = nullptr;
   double* number_gradients = nullptr;
@@ -139,8 +142,8 @@ struct AnyOf {
 };
 
 /// size; max() and max(f); sum(f) and sums(f, first, second, ...), many sums in one pass; map(f), in place. Over two rows: sum(other, f),
-/// map(other, f). map_indexed(f) hands f each element and its key's position; pack(f) gives the shorter row of the elements where f is
-/// not 0, in scratch memory.
+/// map(other, f). map_indexed(f) and sum_indexed(f) hand f each element and its key's position; pack(f) gives the shorter row of the
+/// elements where f is not 0, in scratch memory.
 template <class R>
 concept Row = requires(R r, AnyOf f, typename R::scalar s) {
   { r.size() } -> std::convertible_to<int>;
@@ -152,6 +155,7 @@ concept Row = requires(R r, AnyOf f, typename R::scalar s) {
   r.map(f);
   r.map(r, f);
   r.map_indexed(f);
+  { r.sum_indexed(f) } -> std::convertible_to<typename R::scalar>;
   { r.pack(f) } -> std::same_as<R>;
   { R::tolerance } -> std::convertible_to<typename R::scalar>;
 };

@@ -41,6 +41,12 @@ struct PlainRow {
     for (int i = 0; i < length; ++i) total += f(data[i], other.data[i]);
     return total;
   }
+  template <class F>
+  T sum_indexed(F f) const {
+    T total = 0;
+    for (int i = 0; i < length; ++i) total += f(data[i], positions[i]);
+    return total;
+  }
   template <class F, std::same_as<T>... Totals>
   void sums(F f, Totals&... totals) const {
     T total[sizeof...(Totals)] = {};

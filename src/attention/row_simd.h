@@ -135,6 +135,13 @@ struct SimdRow {
     sum_terms([=, from = data](int i, auto& term) { term = f(load(from + i), load(other.data + i)); }, std::index_sequence<0>(), total);
     return total;
   }
+  template <class F>
+  HWY_INLINE float sum_indexed(F f) const {
+    float total;
+    sum_terms([=, from = data, keys = positions](int i, auto& term) { term = f(load(from + i), load(keys + i)); }, std::index_sequence<0>(),
+              total);
+    return total;
+  }
   template <class F, std::same_as<float>... Totals>
   HWY_INLINE void sums(F f, Totals&... totals) const {
     sum_terms([=, from = data](int i, auto&... term) { f(load(from + i), term...); }, std::make_index_sequence<sizeof...(Totals)>(),

@@ -36,7 +36,7 @@ class TrainBench {
       : options_(std::move(options)),
         data_(open_training_data(options_.data, folder, options_.train.batch_tokens.value.value_or(4096), options_.seed_value())),
         model_(std::make_shared<Transformer>(options_.model, sizes_of(data_.vocabularies), options_.seed_value())),
-        optimizer_(FlatParameters(trained_parameters(*model_)), options_.train),
+        optimizer_(FlatParameters(trained_parameters(*model_)), options_.train, model_->parameter_ranges()),
         loss_(transformer_loss(model_, options_.train, options_.device)),
         stream_(make_batch_stream(data_.plan)) {}
 

@@ -54,6 +54,7 @@ void TrainingLog::progress(const TrainingProgress& line) {
                                           {"tokens_per_update", line.tokens_per_update},
                                           {"data_wait", line.data_wait},
                                           {"skipped_updates", static_cast<double>(line.skipped_updates)}};
+  if (line.penalty_per_token != 0) values["penalty"] = line.penalty_per_token;
   if (line.masks) mask_progress(*line.masks, values);
   record("train", line.step, values);
 }

@@ -111,7 +111,7 @@ void TrainingRun::make_model() {
   model_ = std::make_shared<Transformer>(options_.model, sizes_of(data_.vocabularies), options_.seed_value());
   model_->to(at::Device(options_.device));
   model_->train();
-  optimizer_ = std::make_unique<Optimizer>(FlatParameters(trained_parameters(*model_)), options_.train);
+  optimizer_ = std::make_unique<Optimizer>(FlatParameters(trained_parameters(*model_)), options_.train, model_->parameter_ranges());
 }
 
 /// `train.batch_tokens: auto`, once: the number found is part of the run's configuration from then on.

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "attention/registry.h"
+#include "model/regularizer.h"
 
 namespace lacuna {
 
@@ -13,7 +14,7 @@ MultiHeadAttention::MultiHeadAttention(const ModelOptions& options, const Attent
       num_heads_(options.num_heads),
       place_(place),
       dropout_(options.attention_dropout),
-      numbers_(make_row_numbers(*place.choice.type, options.num_heads)),
+      numbers_(make_row_numbers(*place.choice.type, options.num_heads, options.d_model)),
       norm_(register_module("norm",
                             make_attention_norm(place.choice.norm, place.choice.norm_options, options.d_model, (path / "norm").key()))),
       output_(register_module("output", std::make_shared<Linear>(options.d_model, options.d_model, path / "output"))) {
@@ -29,22 +30,24 @@ std::vector<Tensor> MultiHeadAttention::heads_of(const Tensor& x, int64_t parts)
   return x.view({x.size(0), parts, num_heads_, d_model_ / num_heads_}).unbind(1);
 }
 
-AttentionCall MultiHeadAttention::new_call(const ForwardContext& context) const {
+AttentionCall MultiHeadAttention::new_call(const Ragged& x, const ForwardContext& context) const {
   AttentionCall call;
+  call.queries = x.shape;
   call.scale = 1 / std::sqrt(static_cast<double>(d_model_ / num_heads_));
   call.type = place_.choice.type.get();
   call.dropout = dropout_;
   call.layer = place_.layer;
   call.site = place_.site;
-  add_numbers(call, context);
+  add_numbers(call, x, context);
   return call;
 }
 
-void MultiHeadAttention::add_numbers(AttentionCall& call, const ForwardContext& context) const {
+void MultiHeadAttention::add_numbers(AttentionCall& call, const Ragged& x, const ForwardContext& context) const {
   if (!numbers_) return;
   const bool is_seen = context.probe != nullptr && context.probe->wants(call.layer, call.site);
-  for (const RowNumber& number : numbers_->forward()) {
+  for (const RowNumber& number : numbers_->forward(x.values)) {
     call.numbers.push_back(number.values);
+    if (context.regularizer != nullptr) context.regularizer->add(number, x.shape);
     if (!is_seen) continue;
     const Tensor seen = number.values.detach().to(at::kCPU, at::kDouble).reshape({-1, num_heads_}).mean(0);
     context.probe->see_number(call.layer, call.site, number.name, {seen.const_data_ptr<double>(), static_cast<size_t>(num_heads_)});
@@ -100,11 +103,10 @@ SelfAttention::SelfAttention(const ModelOptions& options, const AttentionPlace& 
 
 Tensor SelfAttention::forward(const Ragged& x, const ForwardContext& context) {
   const std::vector<Tensor> qkv = heads_of(qkv_->forward(x.values, context), 3);
-  AttentionCall call = new_call(context);
+  AttentionCall call = new_call(x, context);
   call.q = qkv[0];
   call.k = qkv[1];
   call.v = qkv[2];
-  call.queries = x.shape;
   call.keys = std::make_shared<const KeyRange>(KeyRange::of(*x.shape));
   call.causal = is_causal_;
   if (has_mask()) add_mask(call, x.values, heads_of(mask_keys(x.values, context), 1)[0], context);
@@ -115,11 +117,10 @@ Tensor SelfAttention::step(const Tensor& x, SlotBuffer& buffer, const StepKeys& 
   const Tensor qkv = qkv_->forward(x, context).view({x.size(0), 3, num_heads_, d_model_ / num_heads_});
   write_slots(buffer.keys_values.narrow(1, 0, 2), keys.new_slots, qkv.narrow(1, 1, 2));
   if (has_mask()) write_slots(buffer.keys_values.select(1, 2), keys.new_slots, heads_of(mask_keys(x, context), 1)[0]);
-  AttentionCall call = new_call(context);
+  AttentionCall call = new_call({x, keys.queries}, context);
   call.q = qkv.select(1, 0);
   call.k = buffer.keys_values.select(1, 0);
   call.v = buffer.keys_values.select(1, 1);
-  call.queries = keys.queries;
   call.keys = keys.keys;
   call.first_position = keys.positions;
   call.causal = is_causal_;
@@ -139,11 +140,10 @@ MemoryKeys CrossAttention::read(const Tensor& memory, const ForwardContext& cont
 Tensor CrossAttention::forward(const Ragged& x, const MemoryKeys& memory, const std::shared_ptr<const KeyRange>& keys,
                                const ForwardContext& context) {
   const std::vector<Tensor> keys_values = heads_of(memory.keys_values, 2);
-  AttentionCall call = new_call(context);
+  AttentionCall call = new_call(x, context);
   call.q = heads_of(query_->forward(x.values, context), 1)[0];
   call.k = keys_values[0];
   call.v = keys_values[1];
-  call.queries = x.shape;
   call.keys = keys;
   call.rows_alike = !at::GradMode::is_enabled();  // whichever hypotheses of a sentence there are
   if (has_mask()) add_mask(call, x.values, heads_of(memory.mask_keys, 1)[0], context);

@@ -30,8 +30,8 @@ class MultiHeadAttention : public torch::nn::Module {
  protected:
   /// x [T, parts * D] -> `parts` views [T, H, d].
   std::vector<Tensor> heads_of(const Tensor& x, int64_t parts) const;
-  /// A call of this place with everything but q, k, v, queries and keys.
-  AttentionCall new_call(const ForwardContext& context) const;
+  /// A call of this place on queries made of x, with everything but q, k, v and keys.
+  AttentionCall new_call(const Ragged& x, const ForwardContext& context) const;
   bool has_mask() const { return mask_ != nullptr; }
   /// The mask's keys of x [T, D]: (T, D); undefined without a mask.
   Tensor mask_keys(const Tensor& x, const ForwardContext& context);
@@ -43,7 +43,7 @@ class MultiHeadAttention : public torch::nn::Module {
   int64_t d_model_, num_heads_;
 
  private:
-  void add_numbers(AttentionCall& call, const ForwardContext& context) const;
+  void add_numbers(AttentionCall& call, const Ragged& x, const ForwardContext& context) const;
 
   AttentionPlace place_;
   double dropout_;

@@ -7,6 +7,7 @@
 #include "model/embedding.h"
 #include "model/encoder.h"
 #include "model/mask_model.h"
+#include "model/regularizer.h"
 
 namespace lacuna {
 namespace {
@@ -100,8 +101,15 @@ Transformer::Transformer(const ModelOptions& options, const VocabularySizes& siz
 LossSums Transformer::loss(const Ragged& src, const Ragged& tgt, double label_smoothing, const ForwardContext& given) {
   if (at::GradMode::is_enabled()) parts_->output->packed().drop();  // it may be about to change
   const ForwardContext context = at_step(given);
-  const Ragged memory = encode(src, context);
-  LossSums sums = loss_of(memory, tgt, label_smoothing, context);
+  Regularizer regularizer;
+  ForwardContext gathering = context;
+  if (context.training) gathering.regularizer = &regularizer;
+  const Ragged memory = encode(src, gathering);
+  LossSums sums = loss_of(memory, tgt, label_smoothing, gathering);
+  if (const Tensor penalty = regularizer.sum(*tgt.shape); penalty.defined()) {
+    sums.loss = sums.loss + penalty;
+    sums.penalty = penalty.detach();
+  }
   const auto& masks = parts_->attention.masks;
   const bool is_due = masks && context.training && at::GradMode::is_enabled() && context.step % masks->every == 0;
   if (is_due) sums.masks = mask_pass(memory.with(memory.values.detach()), tgt, label_smoothing, context);
@@ -180,6 +188,15 @@ Logits Transformer::step(const std::vector<int32_t>& tokens, DecoderCache& cache
   PanelSums panel_sums;
   const Tensor logits = parts_->output->logits(hidden, &panel_sums).to(at::kFloat);
   return Logits(logits, panel_sums);
+}
+
+std::vector<ParameterRange> Transformer::parameter_ranges() const {
+  std::vector<ParameterRange> ranges;
+  for (const auto& module : named_modules("", /*include_self=*/false))
+    if (const auto* numbers = dynamic_cast<const RowNumbers*>(module.value().get()))
+      for (const ParameterRange& range : numbers->ranges())
+        ranges.push_back({module.key() + "." + range.name, range.lowest, range.highest});
+  return ranges;
 }
 
 void Transformer::weights_changed() {

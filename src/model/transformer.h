@@ -9,6 +9,7 @@
 
 #include "attention/attention.h"
 #include "base/forward_context.h"
+#include "base/parameter_range.h"
 #include "base/ragged.h"
 #include "config/options.h"
 #include "kernels/packed_product.h"
@@ -31,10 +32,11 @@ struct MaskSums {
 
 /// Sums over the target tokens of a batch, as tensors that are not synchronised until read.
 struct LossSums {
-  Tensor loss;     ///< label-smoothed cross-entropy in nats, summed; scalar; call backward() on it (divided as wanted)
+  Tensor loss;     ///< label-smoothed cross-entropy in nats, summed, and the penalty; scalar; call backward() on it (divided as wanted)
   Tensor nll;      ///< unsmoothed negative log-likelihood in nats, summed; scalar without gradient
   Tensor correct;  ///< target tokens whose most likely token is right; scalar int64
   int64_t tokens = 0;
+  Tensor penalty = {};  ///< what layers add to the loss in training, summed alike; scalar without gradient; undefined = nothing
   MaskSums masks = {};
 
   bool has_mask_pass() const { return masks.objective.defined(); }
@@ -71,6 +73,8 @@ class Transformer : public torch::nn::Module {
   /// The step after which the weights stand: what depends on the step (calibrated attention that is annealed) goes by it outside of
   /// training.
   void set_step(int64_t step);
+  /// Of parameters that updates must not lead out of their range.
+  std::vector<ParameterRange> parameter_ranges() const;
 
   /// To be called after weights were written through raw pointers without a pass with gradients since (src/model/README.md).
   void weights_changed();

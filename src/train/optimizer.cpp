@@ -15,9 +15,10 @@ constexpr char kSecondMoment[] = "adam.second_moment.";
 
 }  // namespace
 
-Optimizer::Optimizer(FlatParameters parameters, const TrainOptions& options)
+Optimizer::Optimizer(FlatParameters parameters, const TrainOptions& options, std::vector<ParameterRange> ranges)
     : parameters_(std::move(parameters)),
       options_(options),
+      ranges_(std::move(ranges)),
       first_moment_(parameters_.new_buffer()),
       second_moment_(parameters_.new_buffer()) {
   if (has_ema()) average_ = parameters_.values().clone();
@@ -40,6 +41,8 @@ UpdateResult Optimizer::update(double lr, double gradient_scale, bool with_masks
     ++num_mask_updates_;
     update_range(masks, lr, gradient_scale, result.mask_gradient_norm);
   }
+  bring_into_ranges(parameters_.values());
+  if (has_ema()) bring_into_ranges(average_);
   parameters_.mark_changed();
   return result;
 }
@@ -64,6 +67,12 @@ void Optimizer::update_range(const Range& range, double lr, double gradient_scal
                          .average_rate = std::max(1 - options_.ema_decay, 9 / (t + 9))};
   const auto part = [&](const Tensor& buffer) { return buffer.defined() ? buffer.slice(0, range.begin, range.end) : buffer; };
   adam_update({part(parameters_.values()), part(parameters_.gradients()), part(first_moment_), part(second_moment_), part(average_)}, step);
+}
+
+void Optimizer::bring_into_ranges(const Tensor& buffer) const {
+  if (ranges_.empty()) return;
+  const NamedTensors views = parameters_.views(buffer);
+  for (const auto& [name, lowest, highest] : ranges_) views.at(name).clamp_(lowest, highest);
 }
 
 NamedTensors Optimizer::ema_weights() const {

@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "base/parameter_range.h"
 #include "config/options.h"
 #include "train/flat_parameters.h"
 
@@ -29,11 +31,12 @@ struct UpdateResult {
 /// forgotten.
 ///
 /// Mask models (attention type calibrated) are updated where there was a mask pass only, with a norm, clipping and t of their own.
+/// After each update, parameters of a range, and their moving averages, are brought back into it.
 ///
 /// Deterministic: sums are taken in a fixed order whatever the number of threads.
 class Optimizer {
  public:
-  Optimizer(FlatParameters parameters, const TrainOptions& options);
+  Optimizer(FlatParameters parameters, const TrainOptions& options, std::vector<ParameterRange> ranges = {});
 
   /// One update with `gradient_scale` times the accumulated gradients, which are zero afterwards. `with_masks`: of the mask models too.
   UpdateResult update(double lr, double gradient_scale, bool with_masks = false);
@@ -65,9 +68,11 @@ class Optimizer {
   };
   double norm_of(const Range& range, double gradient_scale) const;
   void update_range(const Range& range, double lr, double gradient_scale, double norm);
+  void bring_into_ranges(const Tensor& buffer) const;
 
   FlatParameters parameters_;
   TrainOptions options_;
+  std::vector<ParameterRange> ranges_;
   Tensor first_moment_, second_moment_, average_;  // each like parameters_.values(); average_ undefined without moving average
   int64_t num_updates_ = 0, num_mask_updates_ = 0;
 };

@@ -105,6 +105,7 @@ void Trainer::add_gradients(const Batch& batch, UpdateSums& sums) {
   losses.backward();
   sums.loss += losses.loss.item<double>();
   sums.nll += losses.nll.item<double>();
+  if (losses.penalty.defined()) sums.penalty += losses.penalty.item<double>();
   sums.correct += losses.correct.item<int64_t>();
   sums.tokens += losses.tokens;
   if (!losses.has_mask_pass()) return;
@@ -142,6 +143,7 @@ void Trainer::count(const UpdateSums& sums, const UpdateResult& update) {
     LogWindow& window = state_.window;
     window.loss += sums.loss;
     window.nll += sums.nll;
+    window.penalty += sums.penalty;
     window.correct += sums.correct;
     window.tokens += sums.tokens;
     window.updates += 1;
@@ -192,6 +194,7 @@ void Trainer::log_progress() {
   progress.epoch = state_.position.batch > 0 ? state_.position.epoch + 1 : state_.position.epoch;
   progress.loss_per_token = window.loss / tokens;
   progress.nll_per_token = window.nll / tokens;
+  progress.penalty_per_token = window.penalty / tokens;
   progress.accuracy = static_cast<double>(window.correct) / tokens;
   progress.gradient_norm = window.gradient_norm / updates;
   progress.lr = learning_rate_.at(state_.step, state_.scores.decreases);

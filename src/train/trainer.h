@@ -29,8 +29,9 @@ struct MaskProgress {
 struct TrainingProgress {
   int64_t step = 0;
   int64_t epoch = 0;                       ///< 1 for the first
-  double loss_per_token = 0;               ///< label-smoothed, nats per target token: what is minimised
+  double loss_per_token = 0;               ///< label-smoothed, nats per target token, and the penalty: what is minimised
   double nll_per_token = 0;                ///< unsmoothed
+  double penalty_per_token = 0;            ///< what layers added to the loss
   double accuracy = 0;                     ///< share of target tokens predicted right
   double gradient_norm = 0;                ///< before clipping
   double lr = 0;                           ///< of the last update
@@ -80,7 +81,7 @@ class Trainer {
 
  private:
   struct UpdateSums {
-    double loss = 0, nll = 0;
+    double loss = 0, nll = 0, penalty = 0;
     int64_t correct = 0, tokens = 0;
     MaskWindow masks;
     bool ended_epoch = false;

@@ -25,6 +25,7 @@ template <class Self, class Visitor>
 void describe_window(Self& window, Visitor&& visit) {
   visit("loss", window.loss);
   visit("nll", window.nll);
+  visit("penalty", window.penalty);
   visit("correct", window.correct);
   visit("tokens", window.tokens);
   visit("updates", window.updates);
@@ -109,7 +110,8 @@ std::string TrainingState::to_json() const {
 TrainingState TrainingState::from_json(const std::string& text, const std::string& place) {
   TrainingState state;
   try {
-    const nlohmann::json json = nlohmann::json::parse(text);
+    nlohmann::json json = nlohmann::json::parse(text);
+    json.at("window").emplace("penalty", 0.0);  // not there before layers could add to the loss
     const auto read = [](const nlohmann::json& from) { return [&from](const char* name, auto& field) { from.at(name).get_to(field); }; };
     describe_state(state, read(json));
     describe_scores(state.scores, read(json.at("scores")));

@@ -41,8 +41,9 @@ struct MaskWindow {
 /// Sums over the updates since the last line of the log. A checkpoint keeps them, so that a resumed run writes the lines it would have
 /// written.
 struct LogWindow {
-  double loss = 0;           ///< label-smoothed, nats
+  double loss = 0;           ///< label-smoothed, nats, and the penalty
   double nll = 0;            ///< unsmoothed, nats
+  double penalty = 0;        ///< what layers added to the loss
   int64_t correct = 0;       ///< target tokens predicted right
   int64_t tokens = 0;        ///< target tokens
   int64_t updates = 0;       ///< those left out do not count

@@ -17,7 +17,7 @@ struct Sentence {
     call.causal = causal;
     call.type = type.get();
   }
-  std::vector<AttentionPart> parts() const { return attention_parts(call, 0, 0); }
+  std::vector<AttentionPart> parts(const std::vector<int32_t>& reach = {}) const { return attention_parts(call, 0, 0, reach); }
 
   std::shared_ptr<const AttentionType> type;
   AttentionCall call;
@@ -77,6 +77,53 @@ TEST(AttentionParts, ShowEveryQueryOnceWhatThePatternShowsIt) {
             EXPECT_EQ(Keys(part.keys.begin(), part.keys.begin() + count), expected) << "query " << query;
           }
         EXPECT_EQ(std::count(times.begin(), times.end(), 1), 23 - first_position);
+      }
+}
+
+/// Those of a query's keys that are at most so far away, ascending.
+Keys near(Keys keys, int32_t position, int32_t reach) {
+  std::erase_if(keys, [=](int32_t key) { return std::abs(key - position) > reach; });
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
+
+TEST(AttentionParts, ShowAQueryNoMoreThanItReaches) {
+  for (const std::string pattern : {"{type: atrous, stride: 3}", "{type: fixed, block: 5, summary: 2}"})
+    for (const bool causal : {false, true}) {
+      SCOPED_TRACE(pattern + (causal ? ", causal" : ""));
+      const Sentence sentence(pattern, 23, causal);
+      std::vector<int32_t> reach;
+      for (int32_t i = 0; i < 23; ++i) reach.push_back(7 * i % 9);
+      const auto parts = sentence.parts(reach);
+      ASSERT_FALSE(parts.empty());
+      for (const AttentionPart& part : parts)
+        for (int32_t i = 0; i < part.num_queries; ++i) {
+          const int32_t query = part.first_query + i * part.query_step;
+          const auto first = static_cast<size_t>(part.first_segment[static_cast<size_t>(i)]);
+          ASSERT_EQ(part.first_segment[static_cast<size_t>(i) + 1], part.first_segment[static_cast<size_t>(i)] + 1);
+          const auto begin = part.keys.begin() + part.segments[first].begin;
+          EXPECT_EQ(Keys(begin, begin + part.segments[first].count),
+                    near(visible_keys(sentence.type->pattern(0), query, causal ? query + 1 : 23), query, reach[static_cast<size_t>(query)]))
+              << "query " << query;
+        }
+    }
+}
+
+TEST(KeepNear, LeavesTheKeysWithinReach) {
+  for (const std::string& pattern : all_patterns())
+    for (const int32_t query : {0, 7, 22})
+      for (const int32_t reach : {0, 1, 5, 100}) {
+        SCOPED_TRACE(pattern + ", query " + std::to_string(query) + ", reach " + std::to_string(reach));
+        const auto type = type_of(variant("softmax", ""), pattern);
+        std::vector<KeySegment> segments;
+        type->pattern(0).append_visible(query, 23, segments);
+        keep_near(query, reach, segments);
+        Keys found;
+        for (const KeySegment& segment : segments) {
+          EXPECT_GT(segment.count, 0);
+          for (int32_t j = 0; j < segment.count; ++j) found.push_back(segment.begin + j * segment.stride);
+        }
+        EXPECT_EQ(near(found, 0, 23), near(visible_keys(type->pattern(0), query, 23), query, reach));
       }
 }
 

@@ -123,6 +123,27 @@ TEST(AttentionPlan, RefusesAnAlphaInitThatALearnedAlphaCannotHave) {
   EXPECT_THAT(error_of("default: {type: entmax, alpha: 1.3, alpha_init: 1.2}"), HasSubstr("`alpha: learned` only"));
 }
 
+TEST(AttentionPlan, RefusesASpanOnCrossAttention) {
+  EXPECT_THAT(error_of("encoder_self: softmax\ncross: span"),
+              AllOf(HasSubstr("test.yaml:2"), HasSubstr("model.attention.cross"), HasSubstr("distance"), HasSubstr("`cross: softmax`")));
+  EXPECT_THAT(error_of("default: span"), HasSubstr("distance"));
+  EXPECT_EQ(error_of("{default: span, cross: softmax}"), "no error");
+}
+
+TEST(AttentionPlan, RefusesSpansOutsideTheirRange) {
+  const auto span_error = [](const std::string& options) { return error_of("encoder_self: {type: span, " + options + "}"); };
+  EXPECT_THAT(span_error("span_init: 65"), AllOf(HasSubstr("span_init is \"65\""), HasSubstr("at most max_span")));
+  EXPECT_THAT(span_error("max_span: 4"), AllOf(HasSubstr("max_span is \"4\""), HasSubstr("more than span_init")));
+  for (const char* init : {"0", "64"})
+    EXPECT_THAT(span_error(std::string("span: dynamic, span_init: ") + init), AllOf(HasSubstr("span_init"), HasSubstr("never reaches")));
+  EXPECT_THAT(span_error("max_span: 0"), HasSubstr("from 1 to 65536"));
+  EXPECT_THAT(span_error("ramp: 1"), AllOf(HasSubstr("ramp is \"1\""), HasSubstr("from 2")));
+  EXPECT_THAT(span_error("penalty: -1"), HasSubstr("at least 0"));
+  EXPECT_THAT(span_error("span: per_heads"), HasSubstr("Did you mean \"per_head\"?"));
+  EXPECT_EQ(span_error("span_init: 0"), "no error");
+  EXPECT_EQ(span_error("span_init: 64"), "no error");
+}
+
 TEST(AttentionPlan, RefusesAPatternOfDistancesOnCrossAttention) {
   EXPECT_THAT(error_of("cross: {type: softmax, pattern: {type: local, window: 3}}"), AllOf(HasSubstr("distance"), HasSubstr("cross")));
   EXPECT_EQ(error_of("{default: {type: softmax, pattern: local}, cross: softmax}"), "no error");

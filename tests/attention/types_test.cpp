@@ -61,17 +61,17 @@ TEST(Entmax, StaysExactAtTheLeastAlpha) {
 }
 
 TEST(Entmax, StartsItsLearnedAlphasAtAlphaInitAndKeepsThemInTheirRange) {
-  const auto numbers = make_row_numbers(*type_of(variant("entmax", "{alpha: learned, alpha_init: 1.2}"), "full", 3), 3);
+  const auto numbers = make_row_numbers(*type_of(variant("entmax", "{alpha: learned, alpha_init: 1.2}"), "full", 3), 3, 8);
   const at::NoGradGuard no_gradients;
   Tensor logits = numbers->named_parameters()["alpha_logit"];
-  const auto alphas = [&] { return numbers->forward()[0].values; };
+  const auto alphas = [&] { return numbers->forward({})[0].values; };
   EXPECT_TRUE(at::allclose(alphas(), at::full({3}, 1.2), 0, 1e-6));
   logits.copy_(at::tensor({-200.f, 0.f, 200.f}));
   EXPECT_TRUE(at::allclose(alphas(), at::tensor({1.01f, 1.505f, 2.f}), 0, 1e-6));
 }
 
 TEST(Entmax, TakesNoNumberIfItsAlphaIsFixed) {
-  EXPECT_EQ(make_row_numbers(*type_of(variant("entmax", "{alpha: 1.3}")), 1), nullptr);
+  EXPECT_EQ(make_row_numbers(*type_of(variant("entmax", "{alpha: 1.3}")), 1, 8), nullptr);
 }
 
 TEST(Entmax, IsSoftmaxAtOneSparsemaxAtTwoAndEntmax15Between) {

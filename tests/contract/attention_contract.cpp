@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "attention/row_numbers.h"
@@ -32,8 +33,8 @@ namespace {
 
 Row first_numbers(const types::TypeEntry& entry, const void* options) {
   Row numbers;
-  if (const auto module = entry.make_numbers(options, 1))
-    for (const RowNumber& number : module->forward()) numbers.push_back(number.values.item<double>());
+  if (const auto module = entry.make_numbers(options, 1, 4))
+    for (const RowNumber& number : module->forward(at::zeros({1, 4}))) numbers.push_back(number.values.item<double>());
   return numbers;
 }
 
@@ -130,31 +131,41 @@ types::RowFunctions<S> functions_of(const Variant& variant, Engine engine) {
 }
 
 template <class S>
-types::RowCall<S> call_on(RowMemory<S>& weights, RowMemory<S>& scratch, const std::vector<S>& numbers, size_t length) {
+types::RowCall<S> call_on(RowMemory<S>& weights, RowMemory<S>& scratch, const RowMemory<S>& positions, const std::vector<S>& numbers,
+                          size_t length) {
   types::RowCall<S> call = {};
   call.weights = weights.values.data();
   call.scratch = scratch.values.data();
+  call.positions = positions.values.data();
   call.length = static_cast<int>(length);
+  call.context.position = static_cast<S>(length / 2);
   call.context.training = true;
   call.context.numbers = numbers.data();
   call.context.num_numbers = static_cast<int>(numbers.size());
   return call;
 }
 
+Row positions_of(const Row& scores) {
+  Row positions(scores.size());
+  std::iota(positions.begin(), positions.end(), 0.0);
+  return positions;
+}
+
 template <class S>
 Row forward(const Variant& variant, Engine engine, const Row& scores, const Row& numbers) {
-  RowMemory<S> row(scores), scratch(scores);
+  RowMemory<S> row(scores), scratch(scores), positions(positions_of(scores));
   const std::vector<S> typed_numbers(numbers.begin(), numbers.end());
-  functions_of<S>(variant, engine).forward(variant.values.get(), call_on(row, scratch, typed_numbers, scores.size()));
+  functions_of<S>(variant, engine).forward(variant.values.get(), call_on(row, scratch, positions, typed_numbers, scores.size()));
   return row.row(scores.size());
 }
 
 template <class S>
 RowGradients backward(const Variant& variant, Engine engine, const Row& scores, const Row& weights_gradient, const Row& numbers) {
-  RowMemory<S> weights(forward<S>(variant, engine, scores, numbers)), z(scores), gradient(weights_gradient), scratch(scores);
+  RowMemory<S> weights(forward<S>(variant, engine, scores, numbers)), z(scores), gradient(weights_gradient), scratch(scores),
+      positions(positions_of(scores));
   const std::vector<S> typed_numbers(numbers.begin(), numbers.end());
   Row number_gradients(numbers.size());
-  auto call = call_on(weights, scratch, typed_numbers, scores.size());
+  auto call = call_on(weights, scratch, positions, typed_numbers, scores.size());
   call.scores = z.values.data();
   call.gradient = gradient.values.data();
   call.context.number_gradients = number_gradients.data();
@@ -230,6 +241,23 @@ Row topk_by_sorting(const Variant& variant, const Row& scores) {
   return softmax_where(scores, [=](double z) { return z >= threshold; });
 }
 
+Row span_by_definition(const Variant& variant, const Row& scores) {
+  const double ramp = option(variant, "ramp"), query = static_cast<double>(scores.size() / 2);
+  const auto mask = [&](size_t j) {
+    return std::clamp((ramp + variant.numbers[0] - std::abs(static_cast<double>(j) - query)) / ramp, 0.0, 1.0);
+  };
+  double top = -std::numeric_limits<double>::infinity(), total = 0;
+  for (size_t j = 0; j < scores.size(); ++j)
+    if (mask(j) > 0) top = std::max(top, scores[j]);
+  Row weights;
+  for (size_t j = 0; j < scores.size(); ++j) {
+    weights.push_back(mask(j) > 0 ? mask(j) * std::exp(scores[j] - top) : 0);
+    total += weights.back();
+  }
+  for (double& p : weights) p /= total;
+  return weights;
+}
+
 Row activated(const Variant& variant, const Row& scores) {
   const ConfigNode written = variant.entry->write(variant.values.get());
   const std::string activation = written.find("activation")->text();
@@ -263,6 +291,7 @@ Row independent_weights(const Variant& variant, const Row& scores) {
   if (name == "topk") return topk_by_sorting(variant, scores);
   if (name == "rela") return activated(variant, scores);
   if (name == "sparsemax") return sparsemax_by_sorting(scores);
+  if (name == "span") return span_by_definition(variant, scores);
   if (name == "entmax15") return entmax_by_bisection(scores, 1.5);
   if (name != "entmax") return {};
   const double alpha = variant.numbers.empty() ? option(variant, "alpha") : variant.numbers[0];

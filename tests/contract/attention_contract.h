@@ -50,7 +50,7 @@ std::vector<int32_t> visible_keys(const AttentionPattern& pattern, int32_t query
 /// itself.
 bool sees(const AttentionType& type, int64_t head, int32_t i, int32_t j);
 
-/// scores -> weights; `numbers` in place of the variant's.
+/// scores -> weights; `numbers` in place of the variant's. The keys stand at 0, 1, ..., the query at half their number.
 Row weights_of(const Variant& variant, Engine engine, const Row& scores, const Row& numbers = {});
 
 struct RowGradients {

@@ -112,6 +112,7 @@ TEST_F(AttentionRow, GivesAllWeightToASingleKeyIfItSumsToOne) {
 
 TEST_F(AttentionRow, GivesEqualScoresEqualWeights) {
   for_each([](const Variant& variant, Engine engine) {
+    if (variant.entry->info.uses_positions) return;  // and so weighs equal scores by their keys' places
     for (const int n : kLengths) {
       for (const double z : {-1e4, 0.0, 2.5, 1e4}) {
         const Row weights = weights_of(variant, engine, Row(static_cast<size_t>(n), z));

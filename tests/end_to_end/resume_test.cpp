@@ -90,6 +90,24 @@ TEST_F(Resume, AfterKillsAtRandomMomentsIsBitForBit) {
   expect_same_as_whole("killed");
 }
 
+TEST_F(Resume, WithSpansIsBitForBit) {
+  const auto with_spans = [](const std::string& steps) -> std::vector<std::string> {
+    return {"--train.max_steps",
+            steps,
+            "--train.ema_decay",
+            "0.9",
+            "--model.attention",
+            "{encoder_self: {type: span, max_span: 8, span_init: 0, penalty: 1}, decoder_self: {type: span, span: dynamic, max_span: 8, "
+            "span_init: 2}}"};
+  };
+  ASSERT_EQ(exit_code(train("whole", with_spans("60"))), 0) << log();
+  ASSERT_EQ(exit_code(train("stopped", with_spans("30"))), 0) << log();
+  ASSERT_EQ(exit_code(train("stopped", with_spans("60"))), 0) << log();
+  EXPECT_THAT(log(), HasSubstr("going on after step 30"));
+  for (const char* const file : {"model.safetensors", "ema.safetensors", "trainer.safetensors"})
+    EXPECT_EQ(bytes_of(path("stopped") / "last" / file), bytes_of(path("whole") / "last" / file)) << file;
+}
+
 TEST_F(Resume, AFinishedRunSaysThatThereIsNothingToDo) {
   ASSERT_EQ(exit_code(train("run")), 0) << log();
   const std::string weights = bytes_of(path("run") / "last/model.safetensors");

@@ -44,6 +44,22 @@ TEST_F(RunFolderOfTraining, RecordsLearnedAlphas) {
   EXPECT_THAT(bytes_of(path("learned") / "train.log"), HasSubstr("cross.0.alpha by head 1."));
 }
 
+TEST_F(RunFolderOfTraining, RecordsLearnedSpansAndTheirPenalty) {
+  const std::string attention =
+      "{encoder_self: {type: span, max_span: 8, span_init: 2}, decoder_self: {type: span, span: dynamic, max_span: 8, span_init: 2}}";
+  EXPECT_EQ(exit_code(train("learned", {"--train.max_steps", "20", "--model.attention", attention})), 0) << log();
+  const nlohmann::json record = records("learned", "attention").back();
+  for (const char* const name : {"encoder_self.0.span.0", "decoder_self.0.span.1"}) {
+    ASSERT_TRUE(record.contains(name)) << name;
+    EXPECT_NE(record[name], 2);
+    EXPECT_NEAR(record[name], 2, 1.5) << name;
+  }
+  EXPECT_GT(record["encoder_self.0.sparsity"], 0);
+  EXPECT_THAT(bytes_of(path("learned") / "train.log"), HasSubstr("encoder_self.0.span by head "));
+  EXPECT_NEAR(records("learned", "train").back()["penalty"], 1e-4 * 4, 2e-4);
+  EXPECT_FALSE(records("run", "train").back().contains("penalty"));
+}
+
 TEST_F(RunFolderOfTraining, OfAnotherConfigurationIsRefusedWithTheKeysThatDiffer) {
   EXPECT_EQ(exit_code(train("run", {"--model.d_ff", "48", "--train.lr", "1e-3"})), 2);
   EXPECT_THAT(log(), AllOf(HasSubstr("holds a run of another configuration"), HasSubstr("model.d_ff: 64 and 48"),

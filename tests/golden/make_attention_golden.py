@@ -4,7 +4,7 @@
     pip install torch entmax==1.3 && python make_attention_golden.py
 
 Each case is one row: type, options, scores, d loss / d weights, and what must come out: weights and d loss / d scores. A row that takes learned
-numbers has these too (`numbers`), and d loss / d numbers.
+numbers has these too (`numbers`), and d loss / d numbers. The keys stand at positions 0, 1, ..., the query at half their number.
 """
 import json
 import pathlib
@@ -42,6 +42,15 @@ TYPES = [
 
 LEARNED_ALPHAS = [1.015625, 1.25, 1.5, 1.875, 2]  # exact in float
 
+RAMPS_AND_SPANS = [(4, 0.375), (4, 2.25), (2.5, 5.375), (8, 20.5)]  # exact in float, and no key where the mask has a kink
+
+
+def span(scores, learned, ramp):
+    distance = (torch.arange(len(scores)) - len(scores) // 2).abs()
+    mask = ((ramp + learned - distance) / ramp).clamp(0, 1)
+    weights = mask * torch.exp(scores - scores[mask > 0].max().detach())
+    return weights / weights.sum()
+
 
 def rows(generator):
     """Rows of several lengths and spreads: spiky on purpose, or every map looks like softmax."""
@@ -67,6 +76,13 @@ def main():
             weights = entmax.entmax_bisect(z, alpha=learned, dim=-1, n_iter=200)
             weights.backward(gradient)
             cases.append({"type": "entmax", "options": "{alpha: learned}", "numbers": [alpha], "scores": scores.tolist(),
+                          "weights_gradient": gradient.tolist(), "weights": weights.tolist(), "scores_gradient": z.grad.tolist(),
+                          "numbers_gradient": learned.grad.tolist()})
+        for ramp, value in RAMPS_AND_SPANS:
+            z, learned = scores.clone().requires_grad_(), torch.tensor([value], dtype=torch.float64, requires_grad=True)
+            weights = span(z, learned, ramp)
+            weights.backward(gradient)
+            cases.append({"type": "span", "options": "{ramp: %g}" % ramp, "numbers": [value], "scores": scores.tolist(),
                           "weights_gradient": gradient.tolist(), "weights": weights.tolist(), "scores_gradient": z.grad.tolist(),
                           "numbers_gradient": learned.grad.tolist()})
     path = pathlib.Path(__file__).with_name("attention.json")

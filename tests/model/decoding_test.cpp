@@ -27,6 +27,10 @@ constexpr const char* kCalibrated =
     "{decoder_self: {type: calibrated, pattern: {type: local, window: 2}}, cross: {default: {type: calibrated, combine: fixed}, "
     "layers: {0: {type: calibrated, base: {type: entmax, alpha: learned}}}}}";
 
+constexpr const char* kSpans =
+    "{encoder_self: {type: span, max_span: 8, span_init: 0.75, ramp: 2}, "
+    "decoder_self: {type: span, span: dynamic, max_span: 8, span_init: 0.75, ramp: 2}}";
+
 class Decoding : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
@@ -34,6 +38,10 @@ class Decoding : public testing::TestWithParam<Case> {
     options.positions = GetParam().positions;
     options.attention = parse_yaml("attention: " + std::string(GetParam().attention), "test").entries()[0].second;
     model_ = small_model(options);
+    const at::NoGradGuard guard;
+    at::manual_seed(2);
+    for (auto& item : model_->named_parameters())
+      if (item.key().ends_with(".span_weight")) item.value().normal_(0, 0.2);  // 0 at first
   }
   std::shared_ptr<Transformer> model_;
 };
@@ -43,6 +51,7 @@ INSTANTIATE_TEST_SUITE_P(, Decoding,
                                          Case{"LearnedPositions", NormPlace::kPre, Positions::kLearned},
                                          Case{"NoPositions", NormPlace::kPre, Positions::kNone},
                                          Case{"Patterns", NormPlace::kPre, Positions::kSinusoidal, kPatterns},
+                                         Case{"Spans", NormPlace::kPre, Positions::kSinusoidal, kSpans},
                                          Case{"Calibrated", NormPlace::kPre, Positions::kSinusoidal, kCalibrated}),
                          [](const auto& test) { return std::string(test.param.name); });
 

@@ -59,6 +59,22 @@ TEST(Optimizer, AdamWIsLibTorchs) {
   EXPECT_LT((difference_from_libtorch<torch::optim::AdamW, torch::optim::AdamWOptions>(OptimizerType::kAdamW, 0.1)), 1e-12);
 }
 
+TEST(Optimizer, BringsParametersBackIntoTheirRanges) {
+  const Parameters parameters = two_parameters(at::kFloat);  // b: from 0.5 to 3
+  TrainOptions options = options_with(OptimizerType::kAdam, 0);
+  options.ema_decay = 0.9;
+  Optimizer optimizer(FlatParameters(parameters), options, {{"b", 0.75, 2.5}});
+  const auto range_of = [](const at::Tensor& values) { return std::pair(values.min().item<double>(), values.max().item<double>()); };
+  for (int step = 0; step < 3; ++step) {
+    for (const auto& [name, parameter] : parameters)
+      parameter.mutable_grad().copy_(at::linspace(1, -1, parameter.numel()).view_as(parameter));
+    optimizer.update(1, 1);
+    EXPECT_EQ(range_of(parameters[1].second), std::pair(0.75, 2.5));
+    EXPECT_EQ(range_of(optimizer.ema_weights().at("b")), std::pair(0.75, 2.5));
+  }
+  EXPECT_LT(range_of(parameters[0].second).first, -1);
+}
+
 TEST(Optimizer, OnePassOverMemoryIsThePlainReference) {
   const at::TensorOptions flat(at::kDouble);
   const auto buffers = [&] {

@@ -147,6 +147,28 @@ TEST(Trainer, ABatchThatDoesNotFitTheMemoryIsSplitAndDoneAgain) {
   EXPECT_TRUE(at::allclose(split.model.embedding, whole.model.embedding, 0, 1e-12));
 }
 
+TEST(Trainer, ReportsThePenaltyApartFromTheCrossEntropy) {
+  TrainOptions options = small_run();
+  options.update_freq = 2;
+  const ToyModel* model = nullptr;
+  ToyRun run(
+      options, {},
+      [&model](const Batch& batch, const ForwardContext& context) {
+        LossSums sums = model->loss(batch, context);
+        sums.penalty = at::scalar_tensor(0.25 * static_cast<double>(batch.tgt_tokens()), at::kDouble);
+        sums.loss = sums.loss + sums.penalty;
+        return sums;
+      },
+      at::kDouble);
+  model = &run.model;
+  run.trainer.run();
+  ASSERT_FALSE(run.lines.empty());
+  for (const TrainingProgress& line : run.lines) {
+    EXPECT_NEAR(line.penalty_per_token, 0.25, 1e-12);
+    EXPECT_NEAR(line.loss_per_token - line.nll_per_token, 0.25, 1e-12);
+  }
+}
+
 TEST(Trainer, ASentenceThatDoesNotFitTheMemoryEndsTheRun) {
   ToyRun run(small_run(), {}, [](const Batch&, const ForwardContext&) -> LossSums { throw std::bad_alloc(); });
   try {
@@ -246,6 +268,16 @@ TEST(TrainingState, SurvivesItsJson) {
   EXPECT_EQ(read.to_json(), state.to_json());
   EXPECT_EQ(read.scores.best, state.scores.best);
   EXPECT_EQ(read.position, state.position);
+}
+
+TEST(TrainingState, FromBeforeThereWerePenaltiesCanBeRead) {
+  TrainingState state;
+  state.window.penalty = 3;
+  std::string json = state.to_json();
+  const std::string penalty = "\"penalty\": 3.0,";
+  ASSERT_NE(json.find(penalty), std::string::npos);
+  json.erase(json.find(penalty), penalty.size());
+  EXPECT_EQ(TrainingState::from_json(json, "x").window.penalty, 0);
 }
 
 TEST(TrainingState, DamageIsACheckpointError) {

@@ -45,7 +45,7 @@ struct Options {
   void shorten(ConfigNode& written) const {
     if (!alpha.is_learned) written.erase("alpha_init");
   }
-  std::shared_ptr<RowNumbers> make_numbers(int64_t num_heads) const;
+  std::shared_ptr<RowNumbers> make_numbers(int64_t num_heads, int64_t d_model) const;
 #endif
 };
 
@@ -135,13 +135,13 @@ class Numbers : public RowNumbers {
     const double share = (alpha_init - kLeastAlpha) / kAlphaRange;
     alpha_logit_ = register_parameter("alpha_logit", at::full({num_heads}, std::log(share / (1 - share)), at::kFloat));
   }
-  std::vector<RowNumber> forward() override { return {{"alpha", kLeastAlpha + kAlphaRange * alpha_logit_.sigmoid()}}; }
+  std::vector<RowNumber> forward(const Tensor& /*x*/) override { return {{"alpha", kLeastAlpha + kAlphaRange * alpha_logit_.sigmoid()}}; }
 
  private:
   Tensor alpha_logit_;
 };
 
-inline std::shared_ptr<RowNumbers> Options::make_numbers(int64_t num_heads) const {
+inline std::shared_ptr<RowNumbers> Options::make_numbers(int64_t num_heads, int64_t /*d_model*/) const {
   return alpha.is_learned ? std::make_shared<Numbers>(alpha_init, num_heads) : nullptr;
 }
 
