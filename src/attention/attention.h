@@ -73,4 +73,10 @@ struct AttentionPlan {
 /// option, or for a combination that has no meaning (a distance pattern on cross attention).
 AttentionPlan resolve_attention(const ConfigNode& attention, int64_t encoder_layers, int64_t decoder_layers, int64_t num_heads);
 
+/// The sites at which two plans of as many layers differ, as YAML would say them: "cross: {type: topk, k: 8}" and "cross: softmax".
+struct PlanDifference {
+  std::string first, second;  ///< empty: the plans are the same
+};
+PlanDifference difference(const AttentionPlan& first, const AttentionPlan& second);
+
 }  // namespace lacuna

@@ -5,6 +5,7 @@
 #include "attention/norm.h"
 #include "attention/registry.h"
 #include "base/spelling.h"
+#include "config/merge.h"
 
 namespace lacuna {
 namespace {
@@ -17,6 +18,11 @@ bool is_choice(const ConfigNode& node) {
   return node.is_scalar() || (node.is_map() && node.find("type") != nullptr);
 }
 
+/// True for a map of choices by layer.
+bool holds_layers(const ConfigNode& node) {
+  return node.is_map() && (node.find(kDefault) != nullptr || node.find(kLayers) != nullptr);
+}
+
 void refuse_unknown_keys(const ConfigNode& map, const std::vector<std::string>& known) {
   if (!map.is_map()) map.fail("expected an attention type, or a map of " + join(known));
   for (const auto& [key, value] : map.entries())
@@ -24,10 +30,25 @@ void refuse_unknown_keys(const ConfigNode& map, const std::vector<std::string>& 
       value.fail("unknown key; known here: " + join(known) + did_you_mean(key, known));
 }
 
+/// Of a map that holds options: throws for a key that was meant for one of `known`.
+void refuse_misspelt(const ConfigNode& map, const std::vector<std::string>& known) {
+  for (const auto& [key, value] : map.entries())
+    if (const std::string meant = did_you_mean(key, known); !meant.empty()) value.fail("unknown key" + meant);
+}
+
+/// The choice that `node` makes where `inherited` would be made without it: a map of options alone changes some of that one's.
+ConfigNode choice_over(const ConfigNode& inherited, const ConfigNode& node) {
+  if (is_choice(node)) return node;
+  if (!node.is_map()) node.fail("expected an attention type, or a map of its options");
+  ConfigNode choice = merged(inherited, node, "model.attention");
+  choice.set_path(node.path());
+  return choice;
+}
+
 AttentionChoice make_choice(const ConfigNode& node, AttentionSite site, int64_t num_heads) {
   AttentionChoice choice;
   choice.type = make_attention_type(node, num_heads);
-  if (site == AttentionSite::kCross && choice.type->entry().info.needs_distance)
+  if (site == AttentionSite::kCross && choice.type->of_scores().entry().info.needs_distance)
     node.fail(
         "a key's weight depends on its distance from the query, and on cross attention these stand in different sentences; give "
         "cross a type of its own: `cross: softmax`");
@@ -64,22 +85,24 @@ int64_t layer_of(const std::string& key, const ConfigNode& value, int64_t num_la
 
 std::vector<AttentionChoice> resolve_site(const ConfigNode* node, const ConfigNode& fallback, AttentionSite site, int64_t num_layers,
                                           int64_t num_heads) {
-  const ConfigNode* chosen = &fallback;
+  ConfigNode chosen = fallback;
   const ConfigNode* layers = nullptr;
-  if (node != nullptr && is_choice(*node)) {
-    chosen = node;
-  } else if (node != nullptr) {
+  if (node != nullptr && holds_layers(*node)) {
     refuse_unknown_keys(*node, {kDefault, kLayers});
-    if (const ConfigNode* site_default = node->find(kDefault)) chosen = site_default;
+    if (const ConfigNode* site_default = node->find(kDefault)) chosen = choice_over(fallback, *site_default);
     layers = node->find(kLayers);
+  } else if (node != nullptr) {
+    refuse_misspelt(*node, {kDefault, kLayers});
+    chosen = choice_over(fallback, *node);
   }
-  std::vector<const ConfigNode*> nodes(static_cast<size_t>(num_layers), chosen);
+  std::vector<ConfigNode> nodes(static_cast<size_t>(num_layers), chosen);
   if (layers != nullptr) {
     if (!layers->is_map()) layers->fail("expected a map from layer numbers to attention types: {0: softmax}");
-    for (const auto& [key, value] : layers->entries()) nodes[static_cast<size_t>(layer_of(key, value, num_layers))] = &value;
+    for (const auto& [key, value] : layers->entries())
+      nodes[static_cast<size_t>(layer_of(key, value, num_layers))] = choice_over(chosen, value);
   }
   std::vector<AttentionChoice> choices;
-  for (const ConfigNode* layer : nodes) choices.push_back(make_choice(*layer, site, num_heads));
+  for (const ConfigNode& layer : nodes) choices.push_back(make_choice(layer, site, num_heads));
   return choices;
 }
 
@@ -104,7 +127,7 @@ AttentionPlan resolve_attention(const ConfigNode& attention, int64_t encoder_lay
     std::vector<std::string> known = {kDefault};
     for (const AttentionSite site : kAttentionSites) known.push_back(name_of(site));
     refuse_unknown_keys(attention, known);
-    if (const ConfigNode* given = attention.find(kDefault)) fallback = *given;
+    if (const ConfigNode* given = attention.find(kDefault)) fallback = choice_over(fallback, *given);
     sites = &attention;
   }
   const auto resolve = [&](AttentionSite site, int64_t layers) {
@@ -116,6 +139,47 @@ AttentionPlan resolve_attention(const ConfigNode& attention, int64_t encoder_lay
   for (const auto* site : {&plan.decoder_self, &plan.cross})
     for (const AttentionChoice& choice : *site) note_mask(choice, plan.masks);
   return plan;
+}
+
+namespace {
+
+/// One choice without what goes without saying: a pattern `full`, no norm.
+ConfigNode described(const AttentionChoice& choice) {
+  ConfigNode map = choice.type->description();
+  if (map.find("pattern")->to_line() == "{type: full}") map.erase("pattern");
+  if (choice.norm != "none") {
+    ConfigNode norm = ConfigNode::map({{"type", ConfigNode::scalar(choice.norm)}});
+    for (const auto& [key, value] : choice.norm_options.entries()) norm.set(key, value);
+    map.set("norm", norm.entries().size() == 1 ? ConfigNode::scalar(choice.norm) : norm);
+  }
+  return map.entries().size() == 1 ? ConfigNode::scalar(choice.type->name()) : map;
+}
+
+/// A site: one choice, or {0: ..., 1: ...} where its layers differ.
+std::string described(const std::vector<AttentionChoice>& layers) {
+  ConfigNode by_layer = ConfigNode::map({});
+  bool is_one = true;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    by_layer.set(std::to_string(i), described(layers[i]));
+    is_one = is_one && by_layer.entries()[i].second.to_line() == by_layer.entries()[0].second.to_line();
+  }
+  return is_one ? by_layer.entries()[0].second.to_line() : by_layer.to_line();
+}
+
+}  // namespace
+
+PlanDifference difference(const AttentionPlan& first, const AttentionPlan& second) {
+  PlanDifference found;
+  const auto compare = [&](AttentionSite site, const std::vector<AttentionChoice>& ours, const std::vector<AttentionChoice>& theirs) {
+    const std::string one = described(ours), other = described(theirs), begin = found.first.empty() ? "" : ", ";
+    if (one == other) return;
+    found.first += begin + name_of(site) + ": " + one;
+    found.second += begin + name_of(site) + ": " + other;
+  };
+  compare(AttentionSite::kEncoderSelf, first.encoder_self, second.encoder_self);
+  compare(AttentionSite::kDecoderSelf, first.decoder_self, second.decoder_self);
+  compare(AttentionSite::kCross, first.cross, second.cross);
+  return found;
 }
 
 }  // namespace lacuna

@@ -1,11 +1,13 @@
 #include "base/files.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -80,8 +82,21 @@ void FileWriter::finish() {
   close(std::exchange(file_, -1));
 }
 
+fs::path temporary_beside(const fs::path& path) {
+  const std::string prefix = path.filename().string() + ".tmp";
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path.has_parent_path() ? path.parent_path() : ".", error)) {
+    const std::string name = entry.path().filename().string();
+    pid_t process = 0;
+    const char* const end = name.data() + name.size();
+    if (!name.starts_with(prefix) || std::from_chars(name.data() + prefix.size(), end, process).ptr != end || process <= 0) continue;
+    if (kill(process, 0) != 0 && errno == ESRCH) fs::remove(entry.path(), error);
+  }
+  return path.string() + ".tmp" + std::to_string(getpid());
+}
+
 void write_file_atomically(const fs::path& path, std::string_view bytes) {
-  const fs::path temporary = path.string() + ".tmp" + std::to_string(getpid());
+  const fs::path temporary = temporary_beside(path);
   try {
     FileWriter writer(temporary);
     writer.write(bytes);

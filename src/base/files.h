@@ -36,6 +36,10 @@ class FileWriter {
   std::string buffer_;
 };
 
+/// The name under which a file is written before it takes its own: beside it, with the number of this process. Such files of processes that
+/// are no more are removed.
+std::filesystem::path temporary_beside(const std::filesystem::path& path);
+
 /// Writes a file under a temporary name, syncs it and renames it: the old file or the new one is there at any instant, never half of one.
 /// Throws MachineError (disk full, no permission); the temporary file is then gone.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);

@@ -40,6 +40,12 @@ std::string join(const std::vector<std::string>& words, std::string_view separat
   return text;
 }
 
+std::string join_first(const std::vector<std::string>& words, size_t count) {
+  if (words.size() <= count) return join(words);
+  const std::vector<std::string> first(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(count));
+  return join(first) + " and " + std::to_string(words.size() - count) + " more";
+}
+
 std::string nearest_word(const std::string& word, const std::vector<std::string>& known) {
   if (word.size() > 64) return "";
   std::string best;

@@ -9,6 +9,9 @@ namespace lacuna {
 /// "softmax, topk, rela".
 std::string join(const std::vector<std::string>& words, std::string_view separator = ", ");
 
+/// "a, b, c and 4 more": the first few words.
+std::string join_first(const std::vector<std::string>& words, size_t count = 3);
+
 /// The known word nearest to `word` by edit distance (case, - and _ do not count), or empty if none is near enough to be meant.
 std::string nearest_word(const std::string& word, const std::vector<std::string>& known);
 

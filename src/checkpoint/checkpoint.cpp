@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/spelling.h"
 #include "checkpoint/durable_files.h"
 #include "checkpoint/manifest.h"
 
@@ -148,12 +149,8 @@ void write_contents(const fs::path& folder, const CheckpointContents& contents) 
   writer.manifest();
 }
 
-/// " (names: a, b, c and 4 more)" with at most three of them.
 std::string first_few(const std::string& what, const std::vector<std::string>& names) {
-  if (names.empty()) return "";
-  std::string text = "; " + what + ": ";
-  for (size_t i = 0; i < names.size() && i < 3; ++i) text += (i > 0 ? ", " : "") + names[i];
-  return names.size() > 3 ? text + " and " + std::to_string(names.size() - 3) + " more" : text;
+  return names.empty() ? "" : "; " + what + ": " + join_first(names);
 }
 
 std::string shape_of(const Tensor& tensor) {

@@ -74,8 +74,9 @@ struct LoadedModel {
   CheckpointInfo info;
 };
 /// Accepts a checkpoint folder or a run folder (then its `averaged`, else `best`, else `last`). The model is in evaluation mode on
-/// `device`.
-LoadedModel load_model(const std::string& path, const std::string& device = "cpu");
+/// `device`. `overrides`, as on the command line, may change options of `translate` and `model.attention`; what then attends in another way
+/// than in training is logged. Throws CheckpointError if the checkpoint has not all parameters that the attention asked for needs.
+LoadedModel load_model(const std::string& path, const std::string& device = "cpu", const std::vector<std::string>& overrides = {});
 
 /// What a model must know of its vocabularies.
 VocabularySizes sizes_of(const Vocabularies& vocabularies);

@@ -52,11 +52,16 @@ std::string checkpoint_path(const std::string& run, int64_t step) {
   return (fs::path(run) / (std::string(kPrefix) + std::to_string(step))).string();
 }
 
-std::vector<RunCheckpoint> checkpoints_of(const std::string& run) {
+std::vector<RunCheckpoint> checkpoints_of(const std::string& run, const std::function<void(const std::string&)>& on_damage) {
   std::vector<RunCheckpoint> checkpoints;
   for (const int64_t step : steps_of(run)) {
     const std::string path = checkpoint_path(run, step);
-    checkpoints.push_back({step, path, read_checkpoint_info(path)});
+    try {
+      checkpoints.push_back({step, path, read_checkpoint_info(path)});
+    } catch (const CheckpointError& error) {
+      if (!on_damage) throw;
+      on_damage(error.what());
+    }
   }
   return checkpoints;
 }
@@ -83,11 +88,11 @@ std::string resolve_checkpoint(const std::string& path) {
 
 std::vector<std::string> last_checkpoints(const std::string& run, int64_t count) {
   std::vector<std::string> paths;
-  for (const RunCheckpoint& checkpoint : checkpoints_of(run))
-    if (checkpoint.info.is_scheduled) paths.push_back(checkpoint.path);
+  const std::vector<int64_t> steps = steps_of(run);
+  for (auto step = steps.rbegin(); step != steps.rend() && static_cast<int64_t>(paths.size()) < count; ++step)
+    if (const std::string path = checkpoint_path(run, *step); read_checkpoint_info(path).is_scheduled) paths.push_back(path);
   if (paths.empty()) throw CheckpointError(run + " holds no checkpoints (folders named step_N)");
-  const auto surplus = static_cast<int64_t>(paths.size()) - count;
-  if (surplus > 0) paths.erase(paths.begin(), paths.begin() + surplus);
+  std::reverse(paths.begin(), paths.end());
   return paths;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,8 +16,9 @@ struct RunCheckpoint {
   CheckpointInfo info;
 };
 
-/// The `step_N` folders of a run, by rising step. Empty if the folder is not there. Throws CheckpointError if one is damaged.
-std::vector<RunCheckpoint> checkpoints_of(const std::string& run);
+/// The `step_N` folders of a run, by rising step. Empty if the folder is not there. Throws CheckpointError if one is damaged, unless there
+/// is somebody to tell what that error says: then the others are given.
+std::vector<RunCheckpoint> checkpoints_of(const std::string& run, const std::function<void(const std::string&)>& on_damage = {});
 
 /// Their paths by rising step, by name alone: none is opened.
 std::vector<std::string> checkpoint_paths_of(const std::string& run);

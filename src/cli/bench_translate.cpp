@@ -27,6 +27,7 @@ struct TranslateBenchFlags {
     app.add_option("--rounds", rounds, "Times the whole text is translated; the median counts (default: 3)")->check(whole_number_from(1));
     app.add_flag("--json", json, "Print one JSON object");
     common.declare_runtime(app);
+    app.footer("Every key under `translate` and `model.attention` is a flag too: --model.attention.cross.sparsify train");
     app.allow_extras();
   }
 };
@@ -73,18 +74,18 @@ int bench_translate(const std::vector<std::string>& arguments) {
   use_threads(std::max<int64_t>(flags.common.threads, 0));
   const std::vector<TranslationInput> lines = lines_of(flags.input);
   const Stopwatch loading;
-  const LoadedModel loaded = load_model(flags.model);
+  const LoadedModel loaded = load_model(flags.model, "cpu", app.remaining());
   const double load_seconds = loading.seconds();
-  const Options options = with_overrides(loaded.options, app.remaining());
-  const WeightFormat format = weight_format_of(options.translate.precision);
+  const TranslateOptions& options = loaded.options.translate;
+  const WeightFormat format = weight_format_of(options.precision);
   loaded.model->set_weight_format(format);
-  Translator translator(std::make_shared<TransformerStepModel>(loaded.model), loaded.vocabularies, {options.translate});
+  Translator translator(std::make_shared<TransformerStepModel>(loaded.model), loaded.vocabularies, {options});
   nlohmann::ordered_json report = measure(translator, lines, flags.rounds);
   report.update({{"load_seconds", load_seconds},
                  {"peak_mebibytes", peak_mebibytes()},
                  {"threads", at::get_num_threads()},
                  {"precision", name_of(format)},
-                 {"beam_size", options.translate.beam_size},
+                 {"beam_size", options.beam_size},
                  {"rounds", flags.rounds}});
   print_report(report, flags.json);
   return 0;

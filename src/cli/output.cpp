@@ -12,7 +12,7 @@ namespace lacuna {
 Output::Output(const std::filesystem::path& path) : path_(path) {
   if (path == "-") return;
   if (std::filesystem::is_directory(path)) throw DataError(path.string() + ": is a folder; expected a file to write to");
-  temporary_ = path.string() + ".tmp" + std::to_string(getpid());
+  temporary_ = temporary_beside(path);
   file_ = std::make_unique<FileWriter>(temporary_);
 }
 

@@ -5,9 +5,9 @@
 
 #include "base/line_reader.h"
 #include "base/log.h"
-#include "checkpoint/checkpoint.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
+#include "cli/load_models.h"
 #include "cli/output.h"
 #include "cli/translation_format.h"
 #include "cli/verb.h"
@@ -65,7 +65,9 @@ struct TranslateFlags {
     app.add_flag("--scores", format.scores, "Begin each line with its score and a tab");
     app.add_option("--seed", seed, "Of sampling (default: 1)");
     common.declare_runtime(app);
-    app.footer("Every key under `translate` is a flag too: --translate.allow_unk true");
+    app.footer(
+        "Every key under `translate` is a flag too: --translate.allow_unk true. So is every key under `model.attention`, as far as the\n"
+        "checkpoint has the parameters: --model.attention.cross.sparsify train, --model.attention.default entmax15");
     app.allow_extras();
   }
 
@@ -86,21 +88,17 @@ struct LoadedTranslator {
   int decoder_layers = 0;  ///< that all models have
 };
 
-LoadedTranslator load_translator(const std::vector<std::string>& paths, const std::string& device) {
+LoadedTranslator as_one(const std::vector<LoadedModel>& loaded) {
   LoadedTranslator result;
+  result.vocabularies = loaded.front().vocabularies;
+  result.options = loaded.front().options;
   std::vector<StepModelPtr> models;
-  std::vector<Vocabularies> vocabularies;
-  for (const std::string& path : paths) {
-    LoadedModel loaded = load_model(path, device);
-    result.members.push_back(loaded.model);
-    models.push_back(std::make_shared<TransformerStepModel>(loaded.model));
-    vocabularies.push_back(loaded.vocabularies);
-    const int layers = static_cast<int>(loaded.options.model.decoder_layers);
+  for (const LoadedModel& one : loaded) {
+    result.members.push_back(one.model);
+    models.push_back(std::make_shared<TransformerStepModel>(one.model));
+    const int layers = static_cast<int>(one.options.model.decoder_layers);
     result.decoder_layers = models.size() == 1 ? layers : std::min(layers, result.decoder_layers);
-    if (models.size() == 1) result.options = loaded.options;
   }
-  check_same_vocabularies(vocabularies, paths);
-  result.vocabularies = vocabularies.front();
   result.model = models.size() == 1 ? models.front() : std::make_shared<Ensemble>(models);
   return result;
 }
@@ -178,12 +176,11 @@ int run(const std::vector<std::string>& arguments) {
   use_threads(std::max<int64_t>(flags.common.threads, 0));
   LineReader reader(flags.input);
   Output output(flags.output);
-  const LoadedTranslator loaded = load_translator(flags.models, device);
-  const Options options = with_overrides(loaded.options, flags.overrides(app));
-  flags.format.n_best = options.translate.n_best > 1;
+  const LoadedTranslator loaded = as_one(load_models(flags.models, device, flags.overrides(app)));
+  flags.format.n_best = loaded.options.translate.n_best > 1;
   flags.format.alignment = !flags.alignment.empty();
-  for (const auto& member : loaded.members) member->set_weight_format(weight_format_of(options.translate.precision));
-  Translator translator(loaded.model, loaded.vocabularies, settings_of(flags, options.translate, loaded.decoder_layers));
+  for (const auto& member : loaded.members) member->set_weight_format(weight_format_of(loaded.options.translate.precision));
+  Translator translator(loaded.model, loaded.vocabularies, settings_of(flags, loaded.options.translate, loaded.decoder_layers));
   const at::NoGradGuard no_gradients;
   if (!translate_all(reader, output, translator, flags)) return kBrokenPipe;
   output.finish();

@@ -48,7 +48,8 @@ std::string n_best_lines(const InputLine& line, const TranslatedLine& translated
 
 InputLine parse_input_line(const std::string& line, int64_t id, const std::string& place, const TranslationFormat& format) {
   if (!format.json) return {{line, "", id}, {}};
-  ordered_json fields = ordered_json::parse(line, nullptr, false);
+  const bool is_empty = line.find_first_not_of(" \t\r") == std::string::npos;
+  ordered_json fields = is_empty ? ordered_json::object({{"text", ""}}) : ordered_json::parse(line, nullptr, false);
   if (!fields.is_object() || !fields.contains("text"))
     throw DataError(place + ": is not a JSON object with \"text\"; expected one {\"text\": ...} a line");
   const std::string text = string_field(fields, "text", place), prefix = string_field(fields, "prefix", place);

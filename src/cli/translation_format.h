@@ -21,7 +21,8 @@ struct InputLine {
   nlohmann::ordered_json fields;
 };
 
-/// Reads a line that came from `place`. Throws DataError if it is to be JSON and is not an object with a string "text".
+/// Reads a line that came from `place`; where JSON is expected, an empty line is an empty text. Throws DataError if it is to be JSON and is
+/// not an object with a string "text".
 InputLine parse_input_line(const std::string& line, int64_t id, const std::string& place, const TranslationFormat& format);
 
 /// The output for one line of input: one line, or n_best lines of text; each ends in LF.

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/spelling.h"
+
 namespace lacuna {
 
 ConfigNode ConfigNode::list(std::vector<ConfigNode> items, Place place) {
@@ -84,6 +86,14 @@ void emit(YAML::Emitter& out, const ConfigNode& node) {
 }
 
 }  // namespace
+
+std::string ConfigNode::to_line() const {
+  std::vector<std::string> parts;
+  for (const ConfigNode& item : items_) parts.push_back(item.to_line());
+  for (const auto& [key, value] : entries_) parts.push_back(key + ": " + value.to_line());
+  if (is_list()) return "[" + join(parts) + "]";
+  return is_map() ? "{" + join(parts) + "}" : text_;
+}
 
 std::string ConfigNode::to_yaml() const {
   YAML::Emitter out;

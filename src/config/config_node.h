@@ -59,6 +59,8 @@ class ConfigNode {
 
   /// The tree as YAML text.
   std::string to_yaml() const;
+  /// The tree on one line, for a person to read: {type: topk, k: 8}.
+  std::string to_line() const;
 
  private:
   Kind kind_ = Kind::kNull;

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "config/aliases.h"
+#include "config/merge.h"
 #include "config/read_options.h"
 #include "config/yaml.h"
 
@@ -12,41 +13,6 @@ namespace lacuna {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// True for a map of attention choices by site or layer, false for one choice with its options.
-bool holds_choices(const ConfigNode& map) {
-  return std::any_of(map.entries().begin(), map.entries().end(), [](const auto& entry) {
-    return entry.first == "default" || entry.first == "layers" || entry.first == "cross" || entry.first.ends_with("_self");
-  });
-}
-
-/// An attention choice as it is below a map that says more: `topk` below {k: 4} is {type: topk}, below {layers: ...} it is {default: topk}.
-ConfigNode spelled_out(const ConfigNode& under, const ConfigNode& over) {
-  if (under.is_null() || !over.is_map()) return under;
-  if (holds_choices(over)) return holds_choices(under) ? under : ConfigNode::map({{"default", under}}, under.place());
-  if (under.is_scalar() && over.find("type") == nullptr) return ConfigNode::map({{"type", under}}, under.place());
-  return under;
-}
-
-/// An attention entry that names another type replaces the one below it: its options do not fit.
-bool is_another_choice(const ConfigNode& under, const ConfigNode& over) {
-  const ConfigNode* old_type = under.find("type");
-  const ConfigNode* new_type = over.find("type");
-  if (new_type == nullptr) return false;
-  return old_type == nullptr ? holds_choices(under) : old_type->text() != new_type->text();
-}
-
-/// `over` wins: maps merge key by key, everything else replaces. `path` is the dotted key of both.
-ConfigNode merged(const ConfigNode& under, const ConfigNode& over, const std::string& path = "") {
-  const bool is_attention = path.starts_with("model.attention");
-  ConfigNode result = is_attention ? spelled_out(under, over) : under;
-  if (!result.is_map() || !over.is_map() || (is_attention && is_another_choice(result, over))) return over;
-  for (const auto& [key, value] : over.entries()) {
-    const ConfigNode* below = result.find(key);
-    result.set(key, below != nullptr ? merged(*below, value, path.empty() ? key : path + "." + key) : value);
-  }
-  return result;
-}
 
 /// A file with everything it extends below it. `chain` are the files that led here.
 ConfigNode read_with_bases(const std::string& file, std::vector<std::string> chain) {
@@ -125,6 +91,14 @@ ConfigNode with_variables(const ConfigNode& node) {
   return result;
 }
 
+/// Throws ConfigError for an override of anything that a trained model keeps.
+void require_changeable(const ConfigNode& node) {
+  if (node.path() == "translate" || node.path() == "model.attention") return;
+  if (!node.is_map())
+    node.fail("a trained model keeps that; what can be changed when it is used are keys of translate and of model.attention");
+  for (const auto& [key, value] : node.entries()) require_changeable(value);
+}
+
 }  // namespace
 
 ConfigNode load_config_tree(const ConfigSources& sources) {
@@ -140,9 +114,13 @@ Options load_options(const ConfigSources& sources) {
 }
 
 Options with_overrides(const Options& options, const std::vector<std::string>& overrides) {
-  ConfigNode tree = merged(write_options(options), with_variables(override_tree(overrides)));
+  ConfigNode changes = with_variables(override_tree(overrides));
+  changes.set_path("");
+  ConfigNode tree = merged(write_options(options), changes);
   tree.set_path("");
-  return options_from(tree);
+  Options changed = options_from(tree);
+  require_changeable(changes);
+  return changed;
 }
 
 std::string to_yaml(const Options& options) {

@@ -21,7 +21,7 @@ ConfigNode load_config_tree(const ConfigSources& sources);
 Options options_from(const ConfigNode& tree);
 Options load_options(const ConfigSources& sources);
 
-/// Applies overrides to options that are there already (those of a checkpoint).
+/// Applies overrides to the options of a checkpoint. Throws ConfigError for any but those of `translate` and `model.attention`.
 Options with_overrides(const Options& options, const std::vector<std::string>& overrides);
 
 /// The resolved configuration: every key, as YAML that reads back as the same options.

@@ -81,12 +81,47 @@ int line_of_second_document(const std::string& text) {
   return 0;
 }
 
+/// yaml-cpp notices that a text ends inside quotes unless it ends in a line break: then a comment is put behind it.
+YAML::Node load(const std::string& text) {
+  return YAML::Load(text.ends_with('\n') ? text + "#" : text);
+}
+
+/// The line in which the last value of `text` begins, which is the one inside quotes once these are closed; 0 if that makes no YAML of it.
+int line_of_open_quote(const std::string& text) {
+  for (const char* quote : {"'", "\""}) {
+    try {
+      YAML::Node node = YAML::Load(text + quote);
+      for (int depth = 0; depth < kMaxDepth && (node.IsMap() || node.IsSequence()) && node.size() > 0; ++depth) {
+        YAML::Node last;
+        for (const auto& entry : node) {
+          if (node.IsMap())
+            last.reset(entry.second);
+          else
+            last.reset(entry);
+        }
+        node.reset(last);
+      }
+      return node.Mark().line + 1;
+    } catch (const YAML::Exception&) {
+      continue;  // the other kind of quote
+    }
+  }
+  return 0;
+}
+
+std::string explained(const YAML::Exception& error, const std::string& text, int& line) {
+  if (error.msg != YAML::ErrorMsg::EOF_IN_SCALAR) return error.msg;
+  if (const int opened = line_of_open_quote(text); opened > 0) line = opened;
+  return "a quote is opened here and never closed";
+}
+
 ConfigNode parse(const std::string& text, const std::string& file, bool has_lines) {
   try {
-    return Converter(file, has_lines).convert(YAML::Load(text));
+    return Converter(file, has_lines).convert(load(text));
   } catch (const YAML::Exception& error) {
-    const std::string line = error.mark.is_null() || !has_lines ? "" : ":" + std::to_string(error.mark.line + 1);
-    throw ConfigError(file + line + ": not YAML: " + error.msg);
+    int line = error.mark.is_null() ? 0 : error.mark.line + 1;
+    const std::string what = explained(error, text, line);
+    throw ConfigError(file + (has_lines && line > 0 ? ":" + std::to_string(line) : "") + ": not YAML: " + what);
   }
 }
 

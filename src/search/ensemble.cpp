@@ -42,7 +42,9 @@ class EnsembleCache : public DecoderCache {
   std::vector<std::vector<float>> alignment_;
 };
 
-/// log of the mean of exp over the members, element by element. A plain loop: its bits do not depend on how many rows there are.
+}  // namespace
+
+/// A plain loop: its bits do not depend on how many rows there are.
 Tensor log_mean_exp(const std::vector<Tensor>& members) {
   std::vector<const float*> inputs;
   for (const Tensor& member : members) inputs.push_back(member.const_data_ptr<float>());
@@ -59,8 +61,6 @@ Tensor log_mean_exp(const std::vector<Tensor>& members) {
   });
   return mean;
 }
-
-}  // namespace
 
 Ensemble::Ensemble(std::vector<StepModelPtr> models) : models_(std::move(models)) {
   if (models_.empty()) throw std::logic_error("an ensemble needs a model");

@@ -22,6 +22,9 @@ class Ensemble : public StepModel {
   std::vector<StepModelPtr> models_;
 };
 
+/// log of the mean of exp over tensors of the same shape, floats side by side: what several models together give.
+Tensor log_mean_exp(const std::vector<Tensor>& members);
+
 /// Throws DataError naming both if models of an ensemble do not share their source and target vocabularies; `names` say where each came
 /// from.
 void check_same_vocabularies(const std::vector<Vocabularies>& vocabularies, const std::vector<std::string>& names);

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "checkpoint/durable_files.h"
 
 namespace lacuna {
@@ -67,7 +68,9 @@ void CheckpointKeeper::save(const TrainingState& state, const Scores& scores, bo
 
 void CheckpointKeeper::tidy() const {
   remove_leftovers(run_);
-  const std::vector<RunCheckpoint> checkpoints = checkpoints_of(run_);
+  const std::vector<RunCheckpoint> checkpoints = checkpoints_of(run_, [](const std::string& damage) {
+    write_log_line(LogLevel::kWarning, damage + ". It is left as it is, and counts neither among the last nor among the best");
+  });
   if (checkpoints.empty()) return;
   const auto link = [&](const char* name, int64_t step) {
     replace_link(fs::path(run_) / name, fs::path(checkpoint_path(run_, step)).filename().string());

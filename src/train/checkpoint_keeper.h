@@ -26,7 +26,7 @@ class CheckpointKeeper {
                    const Optimizer& optimizer);
 
   void save(const TrainingState& state, const Scores& scores, bool is_scheduled);
-  /// Brings the folder in order after a crash: half-written folders, links.
+  /// Brings the folder in order after a crash: half-written folders, links. Damaged checkpoints are logged and left alone.
   void tidy() const;
   /// Bytes of a checkpoint with trainer state.
   uint64_t checkpoint_bytes() const;

@@ -39,7 +39,8 @@ Trainer::Trainer(const TrainOptions& options, uint64_t seed, LossFunction loss, 
       learning_rate_(std::move(learning_rate)),
       hooks_(std::move(hooks)),
       state_(std::move(state)),
-      hours_before_(state_.hours) {}
+      hours_before_(state_.hours),
+      hours_at_update_(state_.hours) {}
 
 TrainingEnd Trainer::run() {
   start_seconds_ = seconds_now();
@@ -64,7 +65,7 @@ std::optional<TrainingEnd> Trainer::end() const {
   if (state_.validation_is_due || state_.save_is_due) return {};
   if (options_.max_steps > 0 && state_.step >= options_.max_steps) return TrainingEnd::kMaxSteps;
   if (options_.max_epochs > 0 && state_.position.epoch >= options_.max_epochs) return TrainingEnd::kMaxEpochs;
-  if (options_.max_hours > 0 && hours() >= options_.max_hours) return TrainingEnd::kMaxHours;
+  if (options_.max_hours > 0 && hours_at_update_ >= options_.max_hours) return TrainingEnd::kMaxHours;
   const bool may_stop = options_.patience > 0 && state_.step >= options_.min_steps;
   if (may_stop && state_.scores.since_best >= options_.patience) return TrainingEnd::kNoImprovement;
   return {};
@@ -172,6 +173,7 @@ void Trainer::count_masks(const MaskWindow& sums, const UpdateResult& update) {
 }
 
 void Trainer::note_due(bool ended_epoch) {
+  hours_at_update_ = hours();
   const auto is_due = [&](int64_t every) { return every > 0 ? state_.step % every == 0 : ended_epoch; };
   const bool ends = end().has_value();
   state_.validation_is_due = hooks_.validate && (is_due(options_.valid_every) || ends);

@@ -113,6 +113,7 @@ class Trainer {
 
   Scores scores_;                     ///< of the validation after the present step
   double hours_before_ = 0;           ///< of earlier starts
+  double hours_at_update_ = 0;        ///< of all starts, at the last update: what max_hours looks at, so that an end is validated
   double start_seconds_ = 0;          ///< of this one
   double update_seconds_ = 0;         ///< in updates since the last line of the log
   int64_t timed_tokens_ = 0;          ///< in the same

@@ -71,6 +71,39 @@ TEST(AttentionPlan, LeavesOtherLayersTheDefaultOfAll) {
   EXPECT_EQ(plan.cross[1].type->name(), "softmax");
 }
 
+TEST(AttentionPlan, OptionsWithoutATypeChangeTheChoiceThatWouldBeThere) {
+  const AttentionPlan plan = plan_of(
+      "default: {type: topk, k: 3, norm: rms, pattern: {type: local, window: 4}}\n"
+      "decoder_self: {pattern: {window: 2}}\n"
+      "cross:\n"
+      "  default: {pattern: full}\n"
+      "  layers: {1: {k: 7}, 2: softmax}\n");
+  EXPECT_THAT(yaml_of(plan.decoder_self[0]), AllOf(HasSubstr("k: 3"), HasSubstr("type: local"), HasSubstr("window: 2")));
+  EXPECT_EQ(plan.decoder_self[0].norm, "rms");
+  EXPECT_THAT(yaml_of(plan.cross[0]), AllOf(HasSubstr("k: 3"), HasSubstr("type: full")));
+  EXPECT_THAT(yaml_of(plan.cross[1]), AllOf(HasSubstr("k: 7"), HasSubstr("type: full")));
+  EXPECT_EQ(plan.cross[2].type->name(), "softmax");
+  EXPECT_EQ(plan.cross[2].norm, "none");
+}
+
+TEST(AttentionPlan, RefusesOptionsThatTheInheritedTypeDoesNotHave) {
+  EXPECT_THAT(error_of("default: entmax15\ncross: {sparsify: train}"),
+              AllOf(HasSubstr("test.yaml:2: model.attention.cross.sparsify is \"train\""), HasSubstr("no options")));
+  EXPECT_THAT(error_of("cross: {default: topk, layers: {0: {alpha: 1.3}}}"), HasSubstr("model.attention.cross.layers.0.alpha"));
+  EXPECT_THAT(error_of("cross: {defalt: topk}"), AllOf(HasSubstr("cross.defalt"), HasSubstr("Did you mean \"default\"?")));
+}
+
+TEST(AttentionPlan, SaysInWhichSitesAnotherDiffers) {
+  const AttentionPlan plan = plan_of("{default: softmax, cross: {type: topk, k: 3}}");
+  EXPECT_EQ(difference(plan, plan_of("{cross: {type: topk, k: 3, sparsify: always}}")).first, "");
+  const PlanDifference one = difference(plan, plan_of("{default: softmax, cross: {type: rela, norm: {type: rms, gain_init: ones}}}"));
+  EXPECT_EQ(one.first, "cross: {type: topk, k: 3, sparsify: always}");
+  EXPECT_EQ(one.second, "cross: {type: rela, activation: relu, slope: 0.01, norm: {type: rms, gain_init: ones}}");
+  const PlanDifference two = difference(plan, plan_of("{encoder_self: {type: softmax, pattern: local}, cross: {layers: {1: sparsemax}}}"));
+  EXPECT_EQ(two.first, "encoder_self: softmax, cross: {type: topk, k: 3, sparsify: always}");
+  EXPECT_EQ(two.second, "encoder_self: {type: softmax, pattern: {type: local, window: 8}}, cross: {0: softmax, 1: sparsemax, 2: softmax}");
+}
+
 TEST(AttentionPlan, SaysWhichTypesThereAre) {
   EXPECT_THAT(error_of("default: softmax\ncross: sparsmax"),
               AllOf(HasSubstr("test.yaml:2"), HasSubstr("model.attention.cross is \"sparsmax\""), HasSubstr("softmax, topk"),
@@ -89,6 +122,14 @@ TEST(AttentionPlan, RefusesAnOptionThatTheTypeDoesNotHave) {
 TEST(AttentionPlan, RefusesTopkWithoutKeys) {
   EXPECT_THAT(error_of("default: {type: topk, k: 0}"),
               AllOf(HasSubstr("test.yaml:1"), HasSubstr("default.k is \"0\""), HasSubstr("at least 1")));
+}
+
+TEST(AttentionPlan, RefusesTopkOptionsOutOfTheirRange) {
+  EXPECT_THAT(error_of("default: {type: topk, k: -3}"), AllOf(HasSubstr("default.k is \"-3\""), HasSubstr("at least 1")));
+  EXPECT_THAT(error_of("default: {type: topk, k: 2.5}"), AllOf(HasSubstr("default.k is \"2.5\""), HasSubstr("whole number")));
+  EXPECT_THAT(error_of("default: {type: topk, ratio: -1}"), AllOf(HasSubstr("default.ratio is \"-1\""), HasSubstr("at least 0")));
+  EXPECT_THAT(error_of("default: {type: topk, ratio: 4, floor: 0}"), AllOf(HasSubstr("default.floor is \"0\""), HasSubstr("at least 1")));
+  EXPECT_THAT(error_of("default: {type: topk, sparsify: translate}"), AllOf(HasSubstr("default.sparsify"), HasSubstr("always, train")));
 }
 
 TEST(AttentionPlan, RefusesTopkWithCountAndRatio) {
@@ -240,6 +281,8 @@ TEST(AttentionPlan, GivesEachHeadItsPattern) {
 
 TEST(AttentionPlan, RefusesPatternsThatDoNotMatchTheHeads) {
   EXPECT_THAT(error_of("encoder_self: {type: softmax, pattern: {heads: [full, local]}}"), HasSubstr("4 patterns"));
+  EXPECT_THAT(error_of("encoder_self: {type: softmax, pattern: {heads: [full, full, full, full], window: 4}}"),
+              HasSubstr("nothing beside it"));
 }
 
 TEST(AttentionPlan, RefusesALayerThatIsNotThere) {

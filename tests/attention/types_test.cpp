@@ -150,6 +150,16 @@ TEST(Topk, IsDenseWhenTranslatingIfItIsToSparsifyInTrainingOnly) {
   EXPECT_FALSE(at::allclose(attention(call, {.training = true}), expected));
 }
 
+TEST(Topk, KeepsOneKeyInSoManyAndAtLeastTheFloor) {
+  const Variant topk = variant("topk", "{ratio: 4, floor: 3}");
+  for (const auto& [keys, kept] : {std::pair{2, 2}, {3, 3}, {5, 3}, {12, 3}, {13, 4}, {20, 5}, {21, 6}}) {
+    for (const Engine engine : engines()) {
+      const Row weights = weights_of(topk, engine, random_row(keys, 1, 18));
+      EXPECT_EQ(std::count_if(weights.begin(), weights.end(), [](double p) { return p > 0; }), kept) << keys << " keys";
+    }
+  }
+}
+
 TEST(Topk, KeepsTiesAtTheThreshold) {
   for (const Engine engine : engines()) {
     const Row weights = weights_of(variant("topk", "{k: 2}"), engine, {1, 0, 1, -1, 1});

@@ -64,6 +64,21 @@ TEST(WriteFileAtomically, ReplacesTheFileAndLeavesNothingElse) {
   EXPECT_EQ(folder.num_entries(), 1u);
 }
 
+TEST(WriteFileAtomically, RemovesWhatKilledProcessesLeftOfTheSameFile) {
+  const ScratchFolder folder;
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  waitpid(child, nullptr, 0);
+  const std::string dead = std::to_string(child);
+  folder.write("a.tmp" + dead, "half");
+  folder.write("a.tmp1", "of a process that lives");
+  folder.write("b.tmp" + dead, "of another file");
+  folder.write("a.tmp" + dead + "x", "of somebody else");
+  write_file_atomically(folder / "a", "whole");
+  EXPECT_FALSE(std::filesystem::exists(folder / ("a.tmp" + dead)));
+  EXPECT_EQ(folder.num_entries(), 4u);
+}
+
 TEST(WriteFileAtomically, ThatFailsKeepsTheOldFileAndLeavesNothingElse) {
   const ScratchFolder folder;
   std::filesystem::create_directory(folder.path() / "file");

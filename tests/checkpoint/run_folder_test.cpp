@@ -58,6 +58,17 @@ TEST_F(RunFolder, LastCheckpointsAreTheScheduledOnes) {
   EXPECT_THAT(last_checkpoints(run_, 9), ElementsAre(at("step_1"), at("step_2"), at("step_4")));
 }
 
+TEST_F(RunFolder, ADamagedOlderCheckpointDoesNotStandInTheWayOfTheLast) {
+  for (const int64_t step : {1, 2, 3}) save(step);
+  fs::resize_file(folder_ / "step_1" / "checkpoint.json", 5);
+  EXPECT_THAT(last_checkpoints(run_, 2), ElementsAre(at("step_2"), at("step_3")));
+  EXPECT_THAT(checkpoint_error_of([&] { last_checkpoints(run_, 3); }), HasSubstr("step_1/checkpoint.json is damaged"));
+  EXPECT_THAT(checkpoint_error_of([&] { checkpoints_of(run_); }), HasSubstr("step_1/checkpoint.json is damaged"));
+  std::string told;
+  EXPECT_EQ(checkpoints_of(run_, [&](const std::string& damage) { told = damage; }).size(), 2u);
+  EXPECT_THAT(told, HasSubstr("step_1/checkpoint.json is damaged"));
+}
+
 TEST_F(RunFolder, BestCheckpointsAreByScore) {
   save(1, {{"bleu", 7}, {"loss", 2}});
   save(2, {{"bleu", 9}, {"loss", 3}});

@@ -2,10 +2,12 @@
 """The verbs that use a trained model, run as a user would: verbs_test.py PROGRAM"""
 import gzip
 import json
+import math
 import os
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import small_run
@@ -120,6 +122,20 @@ class Translate(Verbs):
         self.assertLess(first["log_prob"], 0)
         self.assertEqual(second["translation"], "")
 
+    def test_takes_an_empty_line_of_json_for_an_empty_text(self):
+        first, second, third = (json.loads(line) for line in self.translates("--json", lines=[json.dumps({"text": "1 2"}), "", "  "]))
+        self.assertEqual([first["translation"], second["translation"], third["translation"]], ["1 2", "", ""])
+
+    def test_removes_what_a_killed_one_left_beside_its_output(self):
+        out = path("killed.out")
+        with subprocess.Popen([PROGRAM, "translate", "-m", AVERAGED, "-o", out], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as killed:
+            while not os.path.exists(f"{out}.tmp{killed.pid}"):
+                time.sleep(0.01)
+            killed.kill()
+        self.assertTrue(os.path.exists(f"{out}.tmp{killed.pid}"))
+        self.prints("translate", "-m", AVERAGED, "-o", out, text="1 2\n")
+        self.assertEqual([name for name in os.listdir(FOLDER.name) if name.startswith("killed.out")], ["killed.out"])
+
     def test_begins_with_a_prefix(self):
         self.assertTrue(self.translates("--prefix", "5", lines=["1 2 3"])[0].startswith("5"))
         line = json.dumps({"text": "1 2", "prefix": "6"})
@@ -167,6 +183,58 @@ class Translate(Verbs):
         self.assertIn("--alignment-layer is 9; the decoder's layers are 0 to 1", message)
 
 
+class OtherAttention(Verbs):
+    """Attention that is not the checkpoint's."""
+
+    def test_is_said_in_one_line(self):
+        ended = start("translate", "-m", AVERAGED, "--model.attention.cross", "{type: topk, k: 1}", text="1 2\n")
+        self.assertEqual((ended.returncode, ended.stdout.count("\n")), (0, 1), ended.stderr)
+        self.assertEqual(ended.stderr.count("\n"), 1)
+        self.assertIn("averaged: attention of the checkpoint: cross: softmax; used here: cross: {type: topk, k: 1, sparsify: always}",
+                      ended.stderr)
+
+    def test_that_is_the_same_says_nothing_and_changes_nothing(self):
+        for words in (["--model.attention", "softmax"], ["--model.attention.cross.pattern", "full"]):
+            ended = start("translate", "-m", AVERAGED, *words, text="1 2\n")
+            self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "1 2\n", ""))
+
+    def test_for_training_only_is_softmax_here(self):
+        source = write("other.src", "1 2 3\n7 7 1 0\n")
+        sparse = ["--model.attention.default", "{type: topk, k: 1}"]
+
+        def scores(*flags):
+            lines = self.prints("score", "-m", AVERAGED, "--src", source, "--tgt", source, *flags).splitlines()
+            return [float(line.split("\t")[0]) for line in lines]
+
+        for masked, dense in zip(scores(*sparse, "--model.attention.default.sparsify", "train"), scores()):
+            self.assertAlmostEqual(masked, dense, delta=1e-4)
+        self.assertNotEqual(scores(*sparse), scores())
+
+    def test_scores_and_is_measured(self):
+        source = write("other.src", "1 2 3\n")
+        score = ["score", "-m", AVERAGED, "--src", source, "--tgt", source]
+        self.assertNotEqual(self.prints(*score, "--model.attention.cross", "entmax15"), self.prints(*score))
+        ended = start("bench", "translate", "-m", AVERAGED, "-i", source, "--rounds", "1", "--model.attention.encoder_self", "sparsemax")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertIn("used here: encoder_self: sparsemax", ended.stderr)
+
+    def test_that_the_checkpoint_has_no_parameters_for_is_refused(self):
+        message = self.refuses("translate", "-m", AVERAGED, "--model.attention.encoder_self", "{type: entmax, alpha: learned}", text="1\n")
+        self.assertIn("needs: encoder.layers.0.self_attention.numbers.alpha_logit", message)
+        source = write("other.src", "1\n")
+        message = self.refuses("score", "-m", AVERAGED, "--src", source, "--tgt", source, "--model.attention.cross", "rela")
+        self.assertIn("needs: decoder.layers.0.cross_attention.norm.gain", message)
+
+    def test_is_all_that_can_be_changed(self):
+        message = self.refuses("translate", "-m", AVERAGED, "--model.d_ff", "7", text="1\n")
+        self.assertIn('model.d_ff is "7"; a trained model keeps that', message)
+        message = self.refuses("translate", "-m", AVERAGED, "--model.attention.cross.pattern", "local", text="1\n")
+        self.assertIn("looks at the distance", message)
+        source = write("other.src", "1\n")
+        message = self.refuses("score", "-m", AVERAGED, "--src", source, "--tgt", source, "--translate.beam_size", "3")
+        self.assertIn("--translate.beam_size has no meaning for score", message)
+
+
 class Score(Verbs):
     def test_gives_what_translating_gave(self):
         source = write("score.src", "1 2 3\n\n4 5\n")
@@ -183,6 +251,17 @@ class Score(Verbs):
         source = write("score.src", "1 2\n")
         line = json.loads(self.prints("score", "-m", AVERAGED, "--src", source, "--tgt", source, "--json"))
         self.assertEqual(line["tokens"][-1]["piece"], "</s>")
+
+    def test_of_an_ensemble_is_the_mean_of_its_probabilities(self):
+        source, last = write("score.src", "1 2 3\n"), os.path.join(RUN, "last")
+
+        def tokens(*models):
+            flags = [word for model in models for word in ("-m", model)]
+            line = json.loads(self.prints("score", *flags, "--src", source, "--tgt", source, "--json"))
+            return [math.exp(token["log_prob"]) for token in line["tokens"]]
+
+        for together, first, second in zip(tokens(AVERAGED, last), tokens(AVERAGED), tokens(last)):
+            self.assertAlmostEqual(together, (first + second) / 2, delta=1e-5)
 
     def test_refuses_sides_of_other_lengths(self):
         message = self.refuses("score", "-m", AVERAGED, "--src", write("a", "1\n2\n"), "--tgt", write("b", "1\n"))

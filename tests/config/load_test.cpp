@@ -128,6 +128,30 @@ TEST(Overrides, OfACheckpointsOptionsChangeThoseAlone) {
   EXPECT_EQ(changed.train.lr, 0.7);
 }
 
+TEST(Overrides, OfACheckpointChangeSearchAndAttentionAlone) {
+  Options options;
+  EXPECT_EQ(with_overrides(options, {"--model.attention.cross", "topk"}).model.attention.to_line(), "{cross: topk}");
+  for (const std::string key : {"model.d_ff", "model.encoder_layers", "train.lr", "seed", "data.max_length"})
+    EXPECT_THAT(message_of<ConfigError>([&] {
+                  with_overrides(options, {"--" + key, "1"});
+                }),
+                AllOf(StartsWith("command line (--" + key + "): " + key + " is \"1\"; a trained model keeps that"),
+                      HasSubstr("keys of translate and of model.attention")));
+  EXPECT_THAT(message_of<ConfigError>([&] { with_overrides(options, {"--model.attentoin", "topk"}); }), HasSubstr("Did you mean"));
+}
+
+TEST(Preset, OfALaterSourceTakesThePlaceOfWrittenSizes) {
+  const ScratchFolder folder;
+  const std::string file = folder.write("a.yaml", "model: {preset: tiny, d_model: 96, d_ff: 100, encoder_d_ff: 70, dropout: 0.3}\n");
+  EXPECT_EQ(load({file}).model.d_model, 96);
+  const Options options = load({file}, {"--model.preset", "small", "--model.d_ff", "200"});
+  EXPECT_EQ(options.model.d_model, 256);
+  EXPECT_EQ(options.model.d_ff, 200);
+  EXPECT_EQ(options.model.encoder_d_ff, 70);
+  EXPECT_EQ(options.model.encoder_layers, 3);
+  EXPECT_EQ(options.model.dropout, 0.3);
+}
+
 TEST(Attention, OptionsGoBelowABareWord) {
   EXPECT_EQ(attention("model: {attention: {cross: topk}}", {"--model.attention.cross.k", "16"}), "cross:\n  type: topk\n  k: 16\n");
 }
@@ -141,6 +165,30 @@ TEST(Attention, AnotherTypeReplacesTheEntry) {
   EXPECT_EQ(attention("model: {attention: {cross: {type: topk, k: 8}}}", {"--model.attention.cross.type", "entmax"}),
             "cross:\n  type: entmax\n");
   EXPECT_EQ(attention("model: {attention: {cross: {type: topk, k: 8}}}", {"--model.attention.cross", "rela"}), "cross: rela\n");
+}
+
+TEST(Attention, TheSameTypeNamedAnewIsANewChoice) {
+  EXPECT_EQ(attention("model: {attention: {cross: {type: topk, ratio: 4, floor: 2}}}", {"--model.attention.cross", "{type: topk, k: 16}"}),
+            "cross:\n  type: topk\n  k: 16\n");
+  EXPECT_EQ(attention("model: {attention: {cross: {type: topk, pattern: {heads: [full, local]}}}}",
+                      {"--model.attention.cross.pattern.type", "full"}),
+            "cross:\n  type: topk\n  pattern:\n    type: full\n");
+}
+
+TEST(Attention, OptionsOfASiteGoToEachOfItsLayers) {
+  EXPECT_EQ(attention("model: {attention: {cross: {default: topk, layers: {0: {type: topk, k: 4}, 2: topk}}}}",
+                      {"--model.attention.cross.sparsify", "train"}),
+            "cross:\n  default:\n    type: topk\n    sparsify: train\n  layers:\n    0:\n      type: topk\n      k: 4\n"
+            "      sparsify: train\n    2:\n      type: topk\n      sparsify: train\n");
+  EXPECT_EQ(attention("model: {attention: {cross: {layers: {0: topk}}}}", {"--model.attention.cross.k", "4"}),
+            "cross:\n  layers:\n    0:\n      type: topk\n      k: 4\n  default:\n    k: 4\n");
+}
+
+TEST(Attention, OptionsOfASiteGoBesideOneChoiceForAll) {
+  EXPECT_EQ(attention("model: {attention: topk}", {"--model.attention.cross.sparsify", "train"}),
+            "default: topk\ncross:\n  sparsify: train\n");
+  EXPECT_EQ(attention("model: {attention: {default: topk, cross: rela}}", {"--model.attention.default.k", "4"}),
+            "default:\n  type: topk\n  k: 4\ncross: rela\n");
 }
 
 TEST(Attention, TypeAndOptionsComeInAnyOrder) {

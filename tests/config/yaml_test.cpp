@@ -41,6 +41,21 @@ TEST(Yaml, NamesTheLineOfWhatIsNoYaml) {
   EXPECT_THAT(error_of("a: *nowhere\n"), StartsWith("c.yaml:1: not YAML"));
 }
 
+TEST(Yaml, NamesTheLineOfAQuoteThatIsNeverClosed) {
+  for (const std::string quote : {"'", "\""}) {
+    for (const std::string end : {"", "\n", "\nseed: 2\n", "  # it is late\n"})
+      EXPECT_THAT(error_of("a: 1\nrun: " + quote + "x" + end), StartsWith("c.yaml:2: not YAML: a quote is opened here and never closed"));
+    EXPECT_THAT(error_of("data:\n  train:\n    - " + quote + "x\nseed: 2\n"), StartsWith("c.yaml:3: not YAML: a quote is opened here"));
+    EXPECT_THAT(message_of<ConfigError>([&] { parse_yaml_value(quote + "x\n", "command line (--run)"); }),
+                StartsWith("command line (--run): not YAML: a quote is opened here"));
+  }
+}
+
+TEST(Yaml, TakesQuotesThatOpenNothing) {
+  EXPECT_EQ(parse_yaml("a: it's\n# it's\nb: 'it''s'\n", "c.yaml").find("b")->text(), "it's");
+  EXPECT_EQ(parse_yaml("a: |\n  'x\n", "c.yaml").find("a")->text(), "'x\n");
+}
+
 TEST(Yaml, RefusesKeysThatAreNotWords) {
   EXPECT_THAT(error_of("[1, 2]: x\n"), HasSubstr("c.yaml:1: a key must be a word"));
 }

@@ -312,4 +312,17 @@ double weights_tolerance(Engine engine) {
   return is_double(engine) ? kDoubleWeights : kFloatWeights;
 }
 
+double to_bf16(double value) {
+  return static_cast<double>(static_cast<float>(c10::BFloat16(static_cast<float>(value))));
+}
+
+std::vector<Row> hard_bf16_rows(int length) {
+  Row far_apart = random_row(length, 100, 30), around = random_row(length, 4, 31);
+  for (size_t j = 0; j < far_apart.size(); ++j) {
+    far_apart[j] = to_bf16(far_apart[j] + (j % 2 == 0 ? 1e4 : -1e4));
+    around[j] = to_bf16(around[j] - 1000);
+  }
+  return {far_apart, around};
+}
+
 }  // namespace lacuna::contract

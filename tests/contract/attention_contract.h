@@ -65,6 +65,11 @@ Row independent_weights(const Variant& variant, const Row& scores);
 /// Normal numbers times `spread`, exact in float; the same for the same seed.
 Row random_row(int length, double spread, uint64_t seed);
 
+/// Scores that bf16 can hold and that go wrong where care is lacking: half of them at 1e4 and half at -1e4, and all around -1000.
+std::vector<Row> hard_bf16_rows(int length);
+/// The nearest number that bf16 can hold.
+double to_bf16(double value);
+
 // Tolerances, each with its reason.
 // Weights in double: the thresholds end within 64 ulp of mass 1.
 inline constexpr double kDoubleWeights = 1e-12;

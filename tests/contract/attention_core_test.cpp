@@ -466,6 +466,37 @@ TEST(AttentionCore, ShowsAProbeTheKeysOfThePattern) {
   }
 }
 
+Row numbers_in_bf16(const Variant& variant) {
+  Row numbers;
+  for (const double number : variant.numbers) numbers.push_back(to_bf16(number));
+  return numbers;
+}
+
+TEST(AttentionCore, GivesTensorsOfBf16TheWeightsOfTheirScoresInDouble) {
+  for (const Variant& variant : all_variants()) {
+    const auto type = type_of(variant);
+    for (const int n : {1, 2, 4000}) {
+      for (const Row& scores : hard_bf16_rows(n)) {
+        SCOPED_TRACE(variant.name() + ", " + std::to_string(n) + " keys");
+        Inputs inputs({1}, {n}, 1, 1);
+        inputs.q.fill_(1);
+        inputs.k.copy_(at::tensor(scores, at::kDouble).view({n, 1, 1}));
+        AttentionCall call = inputs.call(type, at::kBFloat16);
+        call.layer = 2;
+        call.site = AttentionSite::kCross;
+        Rows seen;
+        ForwardContext context = training();
+        context.probe = &seen;
+        const Outcome outcome = outcome_of(call, context, inputs.context_gradient);
+        for (const Tensor& one : outcome.all()) EXPECT_TRUE(one.isfinite().all().item<bool>());
+        const Row expected = weights_of(variant, Engine::kPlainDouble, scores, numbers_in_bf16(variant));
+        const auto& weights = seen.rows.begin()->second;
+        for (int j = 0; j < n; ++j) ASSERT_EQ(weights.at(j), static_cast<float>(to_bf16(expected[static_cast<size_t>(j)]))) << "key " << j;
+      }
+    }
+  }
+}
+
 /// Calls drawn by chance, the same for the same seed.
 class Chance {
  public:

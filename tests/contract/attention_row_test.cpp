@@ -140,6 +140,27 @@ TEST_F(AttentionRow, StaysFiniteForHugeScores) {
   });
 }
 
+TEST_F(AttentionRow, IsExactOnHardScoresOfBf16) {
+  for_each([](const Variant& variant, Engine engine) {
+    for (const int n : {1, 2, 65, 4000}) {
+      for (const Row& scores : hard_bf16_rows(n)) {
+        const Row expected = weights_of(variant, Engine::kPlainDouble, scores), weights = weights_of(variant, engine, scores);
+        const Row gradient = gradients_of(variant, engine, scores, random_row(n, 1, 32)).scores;
+        for (size_t j = 0; j < scores.size(); ++j) {
+          ASSERT_NEAR(weights[j], expected[j], weights_tolerance(engine) * std::max(1.0, std::abs(expected[j]))) << "key " << j;
+          if (expected[j] == 0) {
+            ASSERT_EQ(weights[j], 0) << "key " << j;
+          }
+          ASSERT_TRUE(std::isfinite(gradient[j])) << "key " << j;
+        }
+        if (variant.entry->info.rows_sum_to_one) {
+          ASSERT_NEAR(sum_of(weights), 1, 1e-6) << n << " keys";
+        }
+      }
+    }
+  });
+}
+
 TEST_F(AttentionRow, DoesNotChangeWhenAllScoresAreShiftedIfItSumsToOne) {
   for_each([](const Variant& variant, Engine engine) {
     if (!variant.entry->info.rows_sum_to_one) return;

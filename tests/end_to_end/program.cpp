@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <sstream>
+#include <thread>
 
 #include "base/random.h"
 
@@ -118,6 +120,20 @@ std::vector<nlohmann::json> DigitsTest::records(const std::string& run, const st
   for (std::string line; std::getline(lines, line);)
     if (nlohmann::json record = nlohmann::json::parse(line); record["kind"] == kind) found.push_back(std::move(record));
   return found;
+}
+
+void DigitsTest::wait_for_step(Program& program, const std::string& run, int64_t step) const {
+  while (program.is_running()) {
+    std::ifstream lines(path(run) / "metrics.jsonl");
+    for (std::string line; std::getline(lines, line) && !lines.eof();)
+      if (nlohmann::json::parse(line)["step"] >= step) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+int64_t DigitsTest::lines_of(const std::string& file) const {
+  const std::string bytes = bytes_of(path(file));
+  return std::count(bytes.begin(), bytes.end(), '\n');
 }
 
 std::string same(std::string digits) {

@@ -48,6 +48,9 @@ class DigitsTest : public testing::Test {
 
   std::filesystem::path path(const std::string& name) const { return folder_ / name; }
   static std::string bytes_of(const std::filesystem::path& file);
+  /// Waits until a line of a run's metrics.jsonl is about this step or a later one.
+  void wait_for_step(Program& program, const std::string& run, int64_t step) const;
+  int64_t lines_of(const std::string& file) const;
   /// The records of a run's metrics.jsonl of one kind.
   std::vector<nlohmann::json> records(const std::string& run, const std::string& kind) const;
 

@@ -1,7 +1,6 @@
 #include <signal.h>
 
 #include <chrono>
-#include <fstream>
 #include <thread>
 
 #include "base/random.h"
@@ -21,16 +20,6 @@ class Resume : public DigitsTest {
   }
 
   void run_without_interruption() const { ASSERT_EQ(exit_code(train("whole", options_)), 0) << log(); }
-
-  /// Waits until a line of the training log is about this step or a later one.
-  void wait_for_step(Program& program, const std::string& run, int64_t step) const {
-    while (program.is_running()) {
-      std::ifstream lines(path(run) / "metrics.jsonl");
-      for (std::string line; std::getline(lines, line) && !lines.eof();)
-        if (nlohmann::json::parse(line)["step"] >= step) return;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-  }
 
   void expect_same_as_whole(const std::string& run) const {
     for (const char* const file : {"model.safetensors", "ema.safetensors", "trainer.safetensors"})

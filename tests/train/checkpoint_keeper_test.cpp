@@ -131,6 +131,17 @@ TEST_F(CheckpointKeeperTest, AnInterruptionsCheckpointGoesWithTheNext) {
   EXPECT_THAT(entries(), ElementsAre("last", "step_10", "step_20"));
 }
 
+TEST_F(CheckpointKeeperTest, ADamagedOlderCheckpointIsLeftAloneAndTheNextIsSaved) {
+  CheckpointKeeper checkpoints = keeper(keeping(1, 1));
+  checkpoints.save(at_step(10), {{"bleu", 5}}, true);
+  fs::resize_file(run_ / "step_10" / "checkpoint.json", 7);
+  checkpoints.save(at_step(20), {{"bleu", 4}}, true);
+  checkpoints.save(at_step(30), {{"bleu", 3}}, true);
+  EXPECT_THAT(entries(), ElementsAre("best", "last", "step_10", "step_20", "step_30"));
+  EXPECT_EQ(fs::read_symlink(run_ / "best"), "step_20");
+  EXPECT_EQ(fs::read_symlink(run_ / "last"), "step_30");
+}
+
 TEST_F(CheckpointKeeperTest, AsksForRoomForTwoCheckpoints) {
   const uint64_t parameters = 10 * 4 + 4 * 10;
   EXPECT_EQ(keeper(keeping(1, 0)).checkpoint_bytes(), parameters * 4 * 3);

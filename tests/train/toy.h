@@ -141,6 +141,7 @@ struct ToyRun {
   }
 
   std::function<bool(const ToyRun&)> interrupts = [](const ToyRun&) { return false; };
+  std::function<void()> on_log = [] {};
   std::function<double(const ToyRun&)> score = [](const ToyRun& run) {
     return run.model.loss(*toy_batch(99, 0), {}).loss.item<double>() / static_cast<double>(toy_batch(99, 0)->tgt_tokens());
   };
@@ -148,7 +149,10 @@ struct ToyRun {
  private:
   TrainerHooks own_hooks() {
     TrainerHooks own;
-    own.log = [this](const TrainingProgress& line) { lines.push_back(line); };
+    own.log = [this](const TrainingProgress& line) {
+      lines.push_back(line);
+      on_log();
+    };
     own.validate = [this]() -> std::optional<Scores> {
       if (interrupts(*this)) return {};
       validated.push_back(trainer.state().step);

@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <cmath>
 #include <new>
+#include <thread>
 
 #include "base/error.h"
 #include "toy.h"
@@ -254,6 +256,17 @@ TEST(Trainer, MaxHoursAreThoseOfAllStarts) {
   }
   earlier.state.hours = 2.5;
   EXPECT_EQ(ToyRun(options, earlier).trainer.end(), TrainingEnd::kMaxHours);
+}
+
+TEST(Trainer, ValidatesAtTheEndOfMaxHoursWheneverTheTimeIsUp) {
+  TrainOptions options = small_run();
+  options.max_steps = 0;
+  options.max_hours = 0.05 / 3600;
+  ToyRun run(options);
+  run.on_log = [] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); };  // after step 4, when nothing was due
+  EXPECT_EQ(run.trainer.run(), TrainingEnd::kMaxHours);
+  EXPECT_EQ(run.validated.back(), run.trainer.state().step);
+  EXPECT_EQ(run.saved.back().state.step, run.trainer.state().step);
 }
 
 TEST(TrainingState, SurvivesItsJson) {

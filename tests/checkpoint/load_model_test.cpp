@@ -1,0 +1,129 @@
+#include "attention/registry.h"
+#include "config/yaml.h"
+#include "model/ragged_of.h"
+#include "scratch.h"
+
+namespace lacuna {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// A checkpoint of a small model, loaded with another attention than it was trained with.
+class LoadModel : public testing::Test {
+ protected:
+  void save(const std::string& attention) {
+    Options options = small_options();
+    options.model.encoder_layers = options.model.decoder_layers = 2;
+    options.model.attention = parse_yaml(attention, "test").entries()[0].second;
+    saved_ = small_checkpoint(1, options);
+    save_checkpoint(path_, saved_);
+  }
+  LoadedModel load(const std::vector<std::string>& overrides) const { return load_model(path_, "cpu", overrides); }
+
+  /// How each layer attends, by site.
+  static std::vector<std::string> types_of(const LoadedModel& loaded) {
+    const ModelOptions& model = loaded.options.model;
+    const AttentionPlan plan = resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);
+    std::vector<std::string> types;
+    for (const auto* site : {&plan.encoder_self, &plan.decoder_self, &plan.cross})
+      for (const AttentionChoice& choice : *site) types.push_back(choice.type->description().to_line());
+    return types;
+  }
+  /// What the model says of a pair of sentences.
+  static Tensor log_probs(const LoadedModel& loaded) {
+    const std::vector<std::vector<int32_t>> src = {{3, 4, 5, 4, 2}}, tgt = {{5, 3, 2}};
+    const at::NoGradGuard no_gradients;
+    return loaded.model->token_log_probs(ragged_of(src), ragged_of(tgt));
+  }
+
+  ScratchFolder folder_;
+  const std::string path_ = (folder_ / "step_1").string();
+  CheckpointContents saved_;
+};
+
+TEST_F(LoadModel, TakesAnotherTypeAndKeepsTheWeights) {
+  save("x: {default: topk, cross: {type: topk, k: 1}}");
+  const LoadedModel loaded = load({"--model.attention.cross", "entmax15"});
+  EXPECT_EQ(types_of(loaded)[0], "{type: topk, k: 8, sparsify: always, pattern: {type: full}}");
+  EXPECT_EQ(types_of(loaded)[5], "{type: entmax15, pattern: {type: full}}");
+  for (const auto& [name, tensor] : weights_of(*loaded.model)) EXPECT_TRUE(at::equal(tensor, saved_.weights.at(name))) << name;
+  EXPECT_FALSE(at::equal(log_probs(loaded), log_probs(load({}))));
+}
+
+TEST_F(LoadModel, SparsifyTrainIsSoftmaxWhenTranslating) {
+  save("x: {default: {type: topk, k: 1}}");
+  const Tensor dense = log_probs(load({"--model.attention", "softmax"}));
+  EXPECT_TRUE(at::allclose(log_probs(load({"--model.attention.default.sparsify", "train"})), dense));
+  EXPECT_FALSE(at::allclose(log_probs(load({})), dense));
+}
+
+TEST_F(LoadModel, OptionsOfASiteChangeWhatItHasByDefaultAndInItsLayers) {
+  save("x: {default: {type: topk, k: 3}, decoder_self: topk, cross: {layers: {1: {type: topk, k: 2}}}}");
+  const std::vector<std::string> types =
+      types_of(load({"--model.attention.cross.sparsify", "train", "--model.attention.decoder_self.k", "5"}));
+  EXPECT_THAT(types[0], HasSubstr("k: 3, sparsify: always"));
+  EXPECT_THAT(types[2], HasSubstr("k: 5, sparsify: always"));
+  EXPECT_THAT(types[4], HasSubstr("k: 3, sparsify: train"));
+  EXPECT_THAT(types[5], HasSubstr("k: 2, sparsify: train"));
+}
+
+TEST_F(LoadModel, TakesAPatternWhereThereWasNone) {
+  save("x: softmax");
+  const LoadedModel loaded = load({"--model.attention.encoder_self.pattern", "{type: local, window: 1}"});
+  EXPECT_EQ(types_of(loaded)[0], "{type: softmax, pattern: {type: local, window: 1}}");
+  EXPECT_EQ(types_of(loaded)[2], "{type: softmax, pattern: {type: full}}");
+  EXPECT_FALSE(at::equal(log_probs(loaded), log_probs(load({}))));
+}
+
+TEST_F(LoadModel, LeavesOutWhatAnotherTypeAndNormHaveNoUseFor) {
+  save("x: {default: rela, cross: {type: entmax, alpha: learned}}");
+  EXPECT_EQ(saved_.weights.count("decoder.layers.1.cross_attention.numbers.alpha_logit"), 1u);
+  const LoadedModel loaded = load({"--model.attention.encoder_self", "softmax", "--model.attention.cross", "sparsemax"});
+  const NamedTensors weights = weights_of(*loaded.model);
+  EXPECT_EQ(weights.count("encoder.layers.0.self_attention.norm.gain"), 0u);
+  EXPECT_EQ(weights.count("decoder.layers.0.self_attention.norm.gain"), 1u);
+  EXPECT_EQ(weights.count("decoder.layers.1.cross_attention.numbers.alpha_logit"), 0u);
+}
+
+TEST_F(LoadModel, NamesTheParametersThatAnotherTypeOrNormWouldNeed) {
+  save("x: {default: softmax}");
+  EXPECT_THAT(checkpoint_error_of([&] {
+                load({"--model.attention.encoder_self", "{type: entmax, alpha: learned}"});
+              }),
+              AllOf(HasSubstr(path_), HasSubstr("encoder.layers.0.self_attention.numbers.alpha_logit, encoder.layers.1"),
+                    HasSubstr("Use a type and a norm that it was trained with")));
+  EXPECT_THAT(checkpoint_error_of([&] {
+                load({"--model.attention.default", "rela"});
+              }),
+              AllOf(HasSubstr("cross_attention.norm.gain"), HasSubstr("more"), HasSubstr("norm: none")));
+  EXPECT_NO_THROW(load({"--model.attention.default", "{type: rela, norm: none}"}));
+}
+
+TEST_F(LoadModel, RefusesChangesOfAnythingElse) {
+  save("x: {default: softmax}");
+  for (const std::string key : {"model.d_ff", "model.encoder_layers", "model.norm_type", "train.max_steps"}) {
+    const std::string value = key == "model.norm_type" ? "rms" : "1";
+    try {
+      load({"--" + key, value});
+      ADD_FAILURE() << key;
+    } catch (const ConfigError& error) {
+      EXPECT_THAT(error.what(), AllOf(HasSubstr(key + " is \"" + value + "\""), HasSubstr("a trained model keeps that")));
+    }
+  }
+}
+
+TEST_F(LoadModel, RefusesAPatternOfDistancesOnCrossAttention) {
+  save("x: {default: softmax}");
+  EXPECT_THROW(load({"--model.attention.cross.pattern", "local"}), ConfigError);
+}
+
+TEST_F(LoadModel, StillRefusesWeightsThatBelongToNothing) {
+  save("x: {default: softmax}");
+  saved_.weights["surplus"] = at::ones({1});
+  save_checkpoint(path_, saved_);
+  EXPECT_THAT(checkpoint_error_of([&] { load({"--model.attention.default", "sparsemax"}); }), HasSubstr("not in this model: surplus"));
+}
+
+}  // namespace
+}  // namespace lacuna
