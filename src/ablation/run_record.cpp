@@ -21,6 +21,10 @@ double median(std::vector<double> values) {
   return *middle;
 }
 
+std::optional<double> number_in(const json& object, const char* key) {
+  return object.is_object() && object.contains(key) && object[key].is_number() ? std::optional(object[key].get<double>()) : std::nullopt;
+}
+
 /// Mean over layers of a record's `<site>.<layer>.sparsity`, by site.
 std::map<std::string, double> sparsity_by_site(const json& record) {
   std::map<std::string, std::vector<double>> by_site;
@@ -42,15 +46,14 @@ void read_metrics(const fs::path& file, RunResult& result) {
     const json record = json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!record.is_object()) continue;
     const std::string kind = record.value("kind", "");
-    if (kind == "train" && record.contains("tokens_per_second") && record["tokens_per_second"].is_number())
-      speeds.push_back(record["tokens_per_second"].get<double>());
+    if (kind == "train") {
+      if (const auto speed = number_in(record, "tokens_per_second")) speeds.push_back(*speed);
+      if (const auto memory = number_in(record, "peak_mebibytes"))
+        result.peak_mebibytes = std::max(result.peak_mebibytes.value_or(0), *memory);
+    }
     if (kind == "attention") result.sparsity = sparsity_by_site(record);
   }
   if (!speeds.empty()) result.train_speed = median(speeds);
-}
-
-std::optional<double> number_in(const json& object, const char* key) {
-  return object.is_object() && object.contains(key) && object[key].is_number() ? std::optional(object[key].get<double>()) : std::nullopt;
 }
 
 }  // namespace
@@ -106,7 +109,7 @@ std::string error_message(const std::string& last_errors) {
   for (size_t at = last_errors.rfind(kMark); at != std::string::npos && at > 0; at = last_errors.rfind(kMark, at - 1)) {
     const size_t line = last_errors.rfind('\n', at) + 1;  // npos + 1 is 0
     if (last_errors.compare(line, 7, "lacuna ") != 0) continue;
-    std::string message = last_errors.substr(at + kMark.size());
+    std::string message = last_errors.substr(last_errors.find(kMark, line) + kMark.size());
     while (!message.empty() && message.back() == '\n') message.pop_back();
     return message;
   }

@@ -7,8 +7,8 @@
 
 namespace lacuna {
 
-/// Fills in what a run folder tells of its training: speed (the median over the log's lines), sparsity at the last validation, epochs,
-/// updates and hours. What the files do not tell stays unknown.
+/// Fills in what a run folder tells of its training: speed (the median over the log's lines), peak memory, sparsity at the last validation,
+/// epochs, updates and hours. What the files do not tell stays unknown.
 void read_training(const std::filesystem::path& run, RunResult& result);
 
 /// Numbers in the weights of a checkpoint.

@@ -20,19 +20,19 @@ struct Comparison {
 
 /// What one run of an ablation gave: a row of results.jsonl.
 struct RunResult {
-  std::string variant;
+  std::string variant = {};
   int64_t seed = 1;
-  std::string error;        ///< why it failed; empty = it ended well
-  std::string fingerprint;  ///< of the options that the result depends on
+  std::string error = {};        ///< why it failed; empty = it ended well
+  std::string fingerprint = {};  ///< of the options that the result depends on
 
-  std::string test_set, signature;  ///< what was scored, and sacreBLEU's signature of BLEU
-  std::optional<double> bleu, chrf;
-  std::optional<double> bleu_interval;    ///< 95 % of the bootstrap's resamples lie within BLEU ± this
-  std::optional<double> valid_loss;       ///< of the translating weights, nats per target token
-  std::optional<double> train_speed;      ///< target tokens per second, without validating and saving
-  std::optional<double> translate_speed;  ///< output tokens per second, on the test set
-  std::optional<double> parameters, peak_mebibytes;
-  std::optional<double> epochs, updates, hours;
+  std::string test_set = {}, signature = {};  ///< what was scored, and sacreBLEU's signature of BLEU
+  std::optional<double> bleu = {}, chrf = {};
+  std::optional<double> bleu_interval = {};    ///< 95 % of the bootstrap's resamples lie within BLEU ± this
+  std::optional<double> valid_loss = {};       ///< of the translating weights, nats per target token
+  std::optional<double> train_speed = {};      ///< target tokens per second, without validating and saving
+  std::optional<double> translate_speed = {};  ///< output tokens per second, on the test set
+  std::optional<double> parameters = {}, peak_mebibytes = {};
+  std::optional<double> epochs = {}, updates = {}, hours = {};
   std::map<std::string, double> sparsity = {};  ///< share of weights that are 0, by site, mean over layers
   std::optional<Comparison> comparison = {};
 

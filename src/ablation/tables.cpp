@@ -139,36 +139,36 @@ std::string latex_line(const Row& row) {
   return line + " \\\\\n";
 }
 
-ordered_json to_json(const std::optional<Mean>& value) {
+ordered_json as_json(const std::optional<Mean>& value) {
   if (!value) return nullptr;
   return {{"mean", value->mean}, {"standard_deviation", value->deviation}, {"runs", value->count}};
 }
 
-ordered_json to_json(const std::optional<double>& value) {
+ordered_json as_json(const std::optional<double>& value) {
   return value ? ordered_json(*value) : ordered_json(nullptr);
 }
 
-ordered_json to_json(const VariantSummary& variant) {
+ordered_json as_json(const VariantSummary& variant) {
   ordered_json failures = ordered_json::array();
   for (const auto& [seed, error] : variant.failures) failures.push_back({{"seed", seed}, {"error", error}});
   return {{"name", variant.name},
           {"seeds", variant.seeds},
-          {"bleu", to_json(variant.bleu)},
+          {"bleu", as_json(variant.bleu)},
           {"bleu_by_seed", variant.bleu_values},
-          {"bleu_interval", to_json(variant.bleu_interval)},
+          {"bleu_interval", as_json(variant.bleu_interval)},
           {"against", variant.against},
-          {"difference", to_json(variant.difference)},
+          {"difference", as_json(variant.difference)},
           {"p_values", variant.p_values},
-          {"chrf", to_json(variant.chrf)},
-          {"valid_loss", to_json(variant.valid_loss)},
+          {"chrf", as_json(variant.chrf)},
+          {"valid_loss", as_json(variant.valid_loss)},
           {"sparsity", variant.sparsity},
-          {"train_tokens_per_second", to_json(variant.train_speed)},
-          {"translate_tokens_per_second", to_json(variant.translate_speed)},
-          {"parameters", to_json(variant.parameters)},
-          {"peak_mebibytes", to_json(variant.peak_mebibytes)},
-          {"epochs", to_json(variant.epochs)},
-          {"updates", to_json(variant.updates)},
-          {"hours", to_json(variant.hours)},
+          {"train_tokens_per_second", as_json(variant.train_speed)},
+          {"translate_tokens_per_second", as_json(variant.translate_speed)},
+          {"parameters", as_json(variant.parameters)},
+          {"peak_mebibytes", as_json(variant.peak_mebibytes)},
+          {"epochs", as_json(variant.epochs)},
+          {"updates", as_json(variant.updates)},
+          {"hours", as_json(variant.hours)},
           {"failures", failures}};
 }
 
@@ -197,8 +197,8 @@ std::string latex_table(const AblationReport& report) {
 
 std::string json_report(const AblationReport& report) {
   ordered_json variants = ordered_json::array(), runs = ordered_json::array();
-  for (const VariantSummary& variant : report.variants) variants.push_back(to_json(variant));
-  for (const RunResult& run : report.runs) runs.push_back(lacuna::to_json(run));
+  for (const VariantSummary& variant : report.variants) variants.push_back(as_json(variant));
+  for (const RunResult& run : report.runs) runs.push_back(to_json(run));
   const ordered_json json = {{"test_set", report.test_set}, {"signature", report.signature}, {"variants", variants}, {"runs", runs}};
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }

@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,12 +84,10 @@ void supervise(pid_t child, int output, int errors, bool shows_errors, ProgramEn
 
 void wait_for(pid_t child, ProgramEnd& end) {
   int status = 0;
-  rusage usage = {};
-  while (wait4(child, &status, 0, &usage) < 0 && errno == EINTR) {
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   end.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
   end.exit_code = end.signal != 0 ? 128 + end.signal : WEXITSTATUS(status);
-  end.peak_mebibytes = static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
 }  // namespace

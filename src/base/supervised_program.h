@@ -7,11 +7,10 @@ namespace lacuna {
 
 /// How a program that was supervised ended.
 struct ProgramEnd {
-  int exit_code = 0;          ///< 128 + n if signal n ended it, as shells count
-  int signal = 0;             ///< that n; 0 if it ended by itself
-  std::string output;         ///< all of its stdout
-  std::string last_errors;    ///< the end of its stderr
-  double peak_mebibytes = 0;  ///< the most memory it has had
+  int exit_code = 0;        ///< 128 + n if signal n ended it, as shells count
+  int signal = 0;           ///< that n; 0 if it ended by itself
+  std::string output;       ///< all of its stdout
+  std::string last_errors;  ///< the end of its stderr
 };
 
 /// Runs a long program to its end: `command` is its argument list, command[0] its path; no shell, its stdin is empty. What it writes to

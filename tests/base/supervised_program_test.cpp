@@ -48,10 +48,6 @@ TEST(SupervisedProgram, CountsASignalAsShellsDo) {
   EXPECT_EQ(end.signal, 9);
 }
 
-TEST(SupervisedProgram, MeasuresItsMemory) {
-  EXPECT_GT(run_shell("true").peak_mebibytes, 0.1);
-}
-
 TEST(SupervisedProgram, ThatIsNotThereIsAnError) {
   EXPECT_THAT(message_of<MachineError>([] { run_supervised({"/no/such/program"}, false); }), HasSubstr("No such file"));
 }
