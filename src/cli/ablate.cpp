@@ -26,7 +26,8 @@ the configuration, or --variants, defines. Commas separate them:
   lacuna ablate -c configs/ablations/bundled.yaml
 
 FOLDER gets a run folder VARIANT/seed_N for each, results.jsonl with a row as each ends, and table.md, table.tex, table.json, plot.svg. The
-same command again goes on where an interruption came; what has ended is not repeated, what failed is tried again.
+average of train.average_last checkpoints translates data.test (else the best one does). The same command again goes on where an interruption
+came; what has ended is not repeated, what failed is tried again.
 
 Every key of the configuration is a flag too, for all variants: --train.max_epochs 6)";
 

@@ -146,6 +146,13 @@ TEST(FileVariants, SeedsAreWholeNumbers) {
   EXPECT_THAT(config_error("a: {attention: rela, seeds: -1}\n"), HasSubstr("expected at least 0"));
 }
 
+TEST(FileVariants, OfOurConfigurationsAreRead) {
+  for (const char* const name : {"bundled", "multi30k"}) {
+    const std::string file = std::string(LACUNA_SOURCE_DIR "/configs/ablations/") + name + ".yaml";
+    EXPECT_GE(read_variants(*read_yaml_file(file).find("variants")).size(), 14u) << name;
+  }
+}
+
 TEST(NameOfChoice, TellsTypeAndOptions) {
   const auto name = [](const std::string& yaml) { return name_of_choice(parse_yaml_value(yaml, "")); };
   EXPECT_EQ(name("softmax"), "softmax");
