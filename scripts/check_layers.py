@@ -21,6 +21,7 @@ ALLOWED = {
     "search": {"model", "text", "kernels"},
     "metrics": {"text"},
     "analysis": {"search", "metrics", "model", "data"},
+    "ablation": set(),
     "cli": None,  # everything
 }
 OPEN = {"base", "config"}

@@ -27,11 +27,10 @@ struct CommonFlags {
   /// --dump-config was given: then it has been printed, and the verb is to return 0. Throws, before anything is written, for whatever is
   /// wrong in a configuration by itself.
   std::optional<Options> configuration(const CLI::App& app) const;
+  /// Where that configuration comes from. Throws UsageError without -c.
+  ConfigSources sources(const CLI::App& app) const;
   /// Sets the log's level.
   void apply_log_level() const;
-
- private:
-  ConfigSources sources(const CLI::App& app) const;
 };
 
 /// Sets the number of threads of LibTorch; 0 = all cores.

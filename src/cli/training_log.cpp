@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "cli/bench_report.h"
 
 namespace lacuna {
 namespace {
@@ -53,6 +54,7 @@ void TrainingLog::progress(const TrainingProgress& line) {
                                           {"tokens_per_second", line.tokens_per_second},
                                           {"tokens_per_update", line.tokens_per_update},
                                           {"data_wait", line.data_wait},
+                                          {"peak_mebibytes", peak_mebibytes()},
                                           {"skipped_updates", static_cast<double>(line.skipped_updates)}};
   if (line.penalty_per_token != 0) values["penalty"] = line.penalty_per_token;
   if (line.masks) mask_progress(*line.masks, values);

@@ -26,5 +26,6 @@ Verb vocab_verb();
 Verb check_verb();
 Verb info_verb();
 Verb bench_verb();
+Verb ablate_verb();
 
 }  // namespace lacuna

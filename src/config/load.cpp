@@ -104,9 +104,18 @@ void require_changeable(const ConfigNode& node) {
 ConfigNode load_config_tree(const ConfigSources& sources) {
   ConfigNode tree = ConfigNode::map({});
   for (const std::string& file : sources.files) tree = merged(tree, read_with_bases(file, {}));
+  for (const ConfigNode& overlay : sources.overlays) tree = merged(tree, overlay);
   tree = with_variables(merged(tree, override_tree(sources.overrides)));
   tree.set_path("");
   return tree;
+}
+
+ConfigNode read_config_file(const std::string& file) {
+  return read_with_bases(file, {});
+}
+
+ConfigNode merge_trees(const ConfigNode& under, const ConfigNode& over) {
+  return merged(under, over);
 }
 
 Options load_options(const ConfigSources& sources) {

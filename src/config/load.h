@@ -10,12 +10,19 @@ namespace lacuna {
 /// What a command line says about a configuration: files, later over earlier, then overrides over all of them.
 struct ConfigSources {
   std::vector<std::string> files;
-  std::vector<std::string> overrides;  ///< `--model.attention.cross.k`, `16`, `--train.lr=1e-3`: words as they stand on the command line
+  std::vector<std::string> overrides;     ///< `--model.attention.cross.k`, `16`, `--train.lr=1e-3`: words as they stand on the command line
+  std::vector<ConfigNode> overlays = {};  ///< trees that come over the files and under the overrides
 };
 
 /// The one tree of all sources: `extends` followed, maps merged, aliases renamed, ${VARIABLES} filled in, the preset's sizes put below the
 /// model's own. Paths in a configuration are relative to the current folder, but for `extends`, which is relative to the file that says it.
 ConfigNode load_config_tree(const ConfigSources& sources);
+
+/// The tree of one file over those that it extends.
+ConfigNode read_config_file(const std::string& file);
+/// `over` laid over `under` as one -c over another: maps merge key by key, everything else replaces, and so does an attention choice of
+/// another type.
+ConfigNode merge_trees(const ConfigNode& under, const ConfigNode& over);
 
 /// Typed options of a tree, checked against each other (n_best <= beam_size, num_heads divides d_model, ...). Throws ConfigError.
 Options options_from(const ConfigNode& tree);

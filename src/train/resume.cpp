@@ -68,6 +68,14 @@ bool may_differ(const std::string& key, const Options& now) {
   throw ConfigError(text + "\nSet `run` to another folder, or train.overwrite: true to remove that run and start anew");
 }
 
+/// What forbids that the run of a stored configuration goes on as `now`, in which `auto` becomes what was chosen there.
+std::vector<ConfigDifference> differences_from_stored(Options& now, const fs::path& config) {
+  const Options stored = options_from_yaml(read_file(config), config.string());
+  if (!now.train.batch_tokens.value) now.train.batch_tokens = stored.train.batch_tokens;
+  if (now.train.precision == Precision::kAuto) now.train.precision = stored.train.precision;
+  return forbidden_differences(stored, now);
+}
+
 /// Removes what a run writes, and nothing else.
 void remove_run(const fs::path& run) {
   for (const std::string& path : checkpoint_paths_of(run.string())) remove_folder(path);
@@ -84,6 +92,14 @@ std::vector<ConfigDifference> forbidden_differences(const Options& stored, const
   return found;
 }
 
+void require_same_run(const Options& options) {
+  const fs::path config = fs::path(options.run) / "config.yaml";
+  if (!fs::exists(config) || options.train.overwrite) return;
+  Options now = options;
+  const std::vector<ConfigDifference> found = differences_from_stored(now, config);
+  if (!found.empty()) refuse(options.run, found);
+}
+
 void prepare_run_folder(Options& options) {
   const fs::path run(options.run), config = run / "config.yaml";
   std::error_code error;
@@ -91,11 +107,8 @@ void prepare_run_folder(Options& options) {
   if (error || !fs::is_directory(run)) throw MachineError("cannot make the run folder " + options.run + ": " + error.message());
   remove_leftovers(run);
   if (!fs::exists(config)) return;
-  const Options stored = options_from_yaml(read_file(config), config.string());
   Options now = options;
-  if (!now.train.batch_tokens.value) now.train.batch_tokens = stored.train.batch_tokens;
-  if (now.train.precision == Precision::kAuto) now.train.precision = stored.train.precision;
-  const std::vector<ConfigDifference> found = forbidden_differences(stored, now);
+  const std::vector<ConfigDifference> found = differences_from_stored(now, config);
   if (found.empty()) {
     options = now;
   } else {

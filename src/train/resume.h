@@ -23,6 +23,10 @@ struct ResumePoint {
 /// the frequency of validations, checkpoints and log lines, what is kept, threads, paths, and everything about translating.
 std::vector<ConfigDifference> forbidden_differences(const Options& stored, const Options& now);
 
+/// Throws ConfigError naming the keys that differ if the run folder holds a run of another configuration and train.overwrite does not say
+/// that it may go. Writes nothing.
+void require_same_run(const Options& options);
+
 /// Makes the run folder ready: a new one is made; one that holds a run of this configuration stays as it is; one of another configuration
 /// is emptied of that run if train.overwrite says so, and is a ConfigError naming the keys that differ otherwise.
 /// `options.train.batch_tokens` and `precision` that are `auto` become what was chosen when the run was new.

@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 PROGRAM = ""
-VERBS = ["train", "average", "translate", "score", "evaluate", "vocab", "check", "info", "bench"]
+VERBS = ["train", "average", "translate", "score", "evaluate", "vocab", "check", "info", "ablate", "bench"]
 
 
 class CommandLine(unittest.TestCase):
@@ -59,7 +59,7 @@ class Help(CommandLine):
             self.assertIn(f"lacuna bench {what}", self.prints("bench", what, "--help"))
 
     def test_of_options_is_there_wherever_a_configuration_is_read(self):
-        for words in (["train"], ["check"], ["bench", "train"]):
+        for words in (["train"], ["check"], ["ablate"], ["bench", "train"]):
             self.assertIn("model.d_model  (default 256; at least 1)", self.prints(*words, "--help-options"))
 
 
@@ -89,7 +89,7 @@ class WrongWords(CommandLine):
             self.assertIn(f"{flag} is required; see lacuna {verb} --help", self.refuses(verb, speaker=f"lacuna {verb}"))
 
     def test_no_configuration(self):
-        for verb in ("train", "check"):
+        for verb in ("train", "check", "ablate"):
             self.assertIn("-c FILE is missing", self.refuses(verb, speaker=f"lacuna {verb}"))
 
     def test_a_number_that_is_none_names_what_was_expected(self):

@@ -102,6 +102,16 @@ TEST(Overrides, WinOverFiles) {
   EXPECT_EQ(options.translate.block_tokens, (std::vector<std::string>{"a", "b"}));
 }
 
+TEST(Overlays, WinOverFilesAndLoseToOverrides) {
+  const ScratchFolder folder;
+  const std::string file = folder.write("a.yaml", "train: {lr: 0.1, warmup_steps: 7, max_steps: 1}\n");
+  const ConfigNode overlay = read_config_file(folder.write("b.yaml", "train: {lr: 0.2, warmup_steps: 8}\n"));
+  const Options options = load_options({.files = {file}, .overrides = {"--train.lr", "0.3"}, .overlays = {overlay}});
+  EXPECT_EQ(options.train.lr, 0.3);
+  EXPECT_EQ(options.train.warmup_steps, 8);
+  EXPECT_EQ(options.train.max_steps, 1);
+}
+
 TEST(Overrides, MayBeNegativeOrEmpty) {
   EXPECT_THAT(message_of<ConfigError>([] { load({}, {"--seed", "-1"}); }), HasSubstr("at least 0"));
   EXPECT_EQ(load({}, {"--data.cache="}).data.cache, "");

@@ -55,13 +55,20 @@ TEST(RoundTrip, OfAFullConfigurationIsExact) {
   EXPECT_FALSE(back.train.batch_tokens.value);
 }
 
+/// The options of a file without the variants that only `lacuna ablate` reads.
+Options load_shared(const std::string& file) {
+  ConfigNode tree = load_config_tree({{file}, {}});
+  tree.erase("variants");
+  return options_from(tree);
+}
+
 TEST(Configs, EveryFileLoads) {
   int num_files = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(LACUNA_SOURCE_DIR "/configs")) {
     if (entry.path().extension() != ".yaml") continue;
     ++num_files;
     Options options;
-    EXPECT_NO_THROW(options = load_options({{entry.path().string()}, {}})) << entry.path();
+    EXPECT_NO_THROW(options = load_shared(entry.path().string())) << entry.path();
     EXPECT_EQ(to_yaml(options_from_yaml(to_yaml(options), "c.yaml")), to_yaml(options)) << entry.path();
   }
   EXPECT_GT(num_files, 0);

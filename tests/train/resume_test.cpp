@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "../base/scratch_folder.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "config/load.h"
@@ -48,6 +49,19 @@ TEST(ForbiddenDifferences, FilesOfTheCorpusMayMoveButNotItsWeight) {
   EXPECT_EQ(forbidden_differences(stored, now).size(), 1u);
   now.train.reset = {"data"};
   EXPECT_TRUE(forbidden_differences(stored, now).empty());
+}
+
+TEST(RequireSameRun, RefusesAnotherConfigurationUnlessItMayGo) {
+  const ScratchFolder folder;
+  Options options;
+  options.run = folder.path().string();
+  EXPECT_NO_THROW(require_same_run(options));
+  folder.write("config.yaml", to_yaml(options));
+  EXPECT_NO_THROW(require_same_run(options));
+  options.train.lr = 1;
+  EXPECT_THROW(require_same_run(options), ConfigError);
+  options.train.overwrite = true;
+  EXPECT_NO_THROW(require_same_run(options));
 }
 
 TEST(CheckCorpus, AcceptsTheSameAndRefusesAnother) {

@@ -1,0 +1,174 @@
+#include "cli/ablation_plan.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "attention/attention.h"
+#include "attention/registry.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "config/yaml.h"
+#include "data/content_hash.h"
+#include "train/resume.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kVariants = "variants";
+
+std::vector<std::string> known_types() {
+  std::vector<std::string> names;
+  for (const types::TypeEntry* entry : types::all_types()) names.emplace_back(entry->name);
+  return names;
+}
+
+/// The same sources with their files read once, so that what they say is said once.
+ConfigSources with_files_read(const ConfigSources& sources) {
+  return {.files = {}, .overrides = sources.overrides, .overlays = {load_config_tree({sources.files, {}})}};
+}
+
+/// Options of the configuration with one more tree over its files.
+Options options_with(ConfigSources sources, const ConfigNode& overlay) {
+  sources.overlays.push_back(overlay);
+  ConfigNode tree = load_config_tree(sources);
+  tree.erase(kVariants);
+  const Options options = options_from(tree);
+  const ModelOptions& model = options.model;
+  resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);  // for its errors
+  return options;
+}
+
+Options options_of(const ConfigSources& sources, const Variant& variant) {
+  try {
+    return options_with(sources, variant.overlay);
+  } catch (const ConfigError& error) {
+    throw ConfigError("variant " + variant.name + ": " + error.what());
+  }
+}
+
+/// The section `variants` of the configuration, and what the file of more holds.
+std::vector<Variant> defined_variants(const AblationRequest& request) {
+  std::vector<Variant> variants;
+  const ConfigNode tree = load_config_tree(request.sources);
+  if (const ConfigNode* section = tree.find(kVariants)) variants = read_variants(*section);
+  if (request.variants_file.empty()) return variants;
+  ConfigNode more = read_yaml_file(request.variants_file);
+  more.set_path(kVariants);
+  for (Variant& variant : read_variants(more)) {
+    for (const Variant& other : variants)
+      if (other.name == variant.name)
+        more.find(variant.name)->fail("a variant of this name is in the configuration too; rename one of them");
+    variants.push_back(std::move(variant));
+  }
+  return variants;
+}
+
+std::vector<Variant> wanted_variants(const AblationRequest& request, const std::vector<Variant>& defined) {
+  std::vector<Variant> wanted = request.attention.empty() ? defined : parse_variants(request.attention, defined, known_types());
+  if (wanted.empty())
+    throw UsageError(
+        "there is nothing to compare; give --attention softmax,topk,rela or --variants FILE, or add `variants` to the configuration");
+  return wanted;
+}
+
+/// Names in the order of the table: those that files define, those that have rows already, those that the command line adds.
+std::vector<std::string> table_order(const std::vector<Variant>& defined, const ResultsFile& results, const std::vector<Variant>& wanted) {
+  std::vector<std::string> names;
+  const auto add = [&](const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  for (const Variant& variant : defined) add(variant.name);
+  for (const RunResult& row : results.rows()) add(row.variant);
+  for (const Variant& variant : wanted) add(variant.name);
+  return names;
+}
+
+/// The variant that others are compared with: the first of the table that is wanted or has run.
+std::string baseline_of(const std::vector<std::string>& order, const ResultsFile& results, const std::vector<Variant>& wanted) {
+  for (const std::string& name : order) {
+    const bool is_wanted = std::any_of(wanted.begin(), wanted.end(), [&](const Variant& variant) { return variant.name == name; });
+    const bool has_run = std::any_of(results.rows().begin(), results.rows().end(),
+                                     [&](const RunResult& row) { return row.variant == name && row.is_ended(); });
+    if (is_wanted || has_run) return name;
+  }
+  return "";
+}
+
+CorpusOptions choose_test_set(const DataOptions& data) {
+  if (!data.test.empty()) return data.test.front();
+  if (data.valid.empty())
+    throw ConfigError("data.test and data.valid are empty; expected a set to translate and score: data.test: {src: FILE, tgt: FILE}");
+  log_warning("data.test is empty: the validation set is translated and scored");
+  return data.valid.front();
+}
+
+std::string fingerprint_of(Options options, const CorpusOptions& test_set) {
+  options.run = options.sacrebleu = options.data.cache = "";
+  options.threads = 0;
+  options.train.overwrite = false;
+  ContentHash hash;
+  hash.add(to_yaml(options));
+  hash.add(test_set.src + "\n" + test_set.tgt);
+  return hash.text();
+}
+
+PlannedRun plan_run(const AblationPlan& plan, const Variant& variant, int64_t seed, const std::string& baseline, Options options) {
+  options.run = (fs::path(plan.folder) / variant.name / ("seed_" + std::to_string(seed))).string();
+  options.seed = seed;
+  if (options.data.cache.empty()) options.data.cache = (fs::path(plan.folder) / "cache").string();
+  options.data.test.clear();  // it is translated when training has ended, and timed
+  require_same_run(options);
+  const std::string against = !variant.against.empty() ? variant.against : variant.name == baseline ? "" : baseline;
+  const std::string fingerprint = fingerprint_of(options, plan.test_set);
+  return {.variant = variant.name, .seed = seed, .against = against, .options = std::move(options), .fingerprint = fingerprint};
+}
+
+std::string chosen_folder(const AblationRequest& request, const Options& shared) {
+  if (request.folder.empty() && shared.run.empty()) throw UsageError("-o FOLDER is missing: where everything is written");
+  std::string folder = request.folder.empty() ? shared.run + "_ablation" : request.folder;
+  while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+  return folder;
+}
+
+}  // namespace
+
+std::string results_file(const std::string& folder) {
+  return (fs::path(folder) / "results.jsonl").string();
+}
+
+bool is_to_be_made(const PlannedRun& run, const ResultsFile& results) {
+  const RunResult* row = results.find(run.variant, run.seed);
+  return row == nullptr || !row->is_ended() || row->fingerprint != run.fingerprint;
+}
+
+Options shared_options(const ConfigSources& sources) {
+  return options_with(sources, ConfigNode::map({}));
+}
+
+AblationPlan plan_ablation(const AblationRequest& asked) {
+  AblationRequest request = asked;
+  request.sources = with_files_read(asked.sources);
+  const std::vector<Variant> defined = defined_variants(request), wanted = wanted_variants(request, defined);
+  AblationPlan plan;
+  plan.shared = shared_options(request.sources);
+  plan.folder = chosen_folder(request, plan.shared);
+  plan.test_set = choose_test_set(plan.shared.data);
+  const ResultsFile results(results_file(plan.folder));
+  plan.variants = table_order(defined, results, wanted);
+  const std::string baseline = baseline_of(plan.variants, results, wanted);
+  const auto seeds_of = [&](const Variant& variant) {
+    if (!request.seeds.empty()) return request.seeds;
+    return variant.seeds.empty() ? std::vector<int64_t>{plan.shared.seed} : variant.seeds;
+  };
+  size_t rounds = 0;
+  for (const Variant& variant : wanted) rounds = std::max(rounds, seeds_of(variant).size());
+  for (size_t round = 0; round < rounds; ++round)
+    for (const Variant& variant : wanted)
+      if (const std::vector<int64_t> seeds = seeds_of(variant); round < seeds.size())
+        plan.runs.push_back(plan_run(plan, variant, seeds[round], baseline, options_of(request.sources, variant)));
+  return plan;
+}
+
+}  // namespace lacuna

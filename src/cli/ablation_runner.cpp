@@ -1,0 +1,256 @@
+#include "cli/ablation_runner.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "ablation/plot.h"
+#include "ablation/run_record.h"
+#include "ablation/tables.h"
+#include "base/error.h"
+#include "base/files.h"
+#include "base/interrupt.h"
+#include "base/log.h"
+#include "base/supervised_program.h"
+#include "checkpoint/run_folder.h"
+#include "config/read_options.h"
+#include "data/evaluation_set.h"
+#include "data/vocabularies.h"
+#include "train/run_lock.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kBootstrapSamples = 1000;
+constexpr const char* kVocabularyFiles[] = {"spm.model", "spm.src.model", "spm.tgt.model"};
+
+/// True if SentencePiece models are trained, not named.
+bool trains_vocabularies(const DataOptions& data) {
+  return data.tokenizer == Tokenizer::kSentencePiece && data.spm_model.empty() && data.src_spm_model.empty();
+}
+
+/// Waits until no process trains in the run folder: one that was left alone by a killed `lacuna ablate` needs a moment to save and end.
+void wait_until_free(const std::string& run) {
+  constexpr int kAttempts = 300;
+  constexpr auto kPause = std::chrono::milliseconds(200);
+  for (int attempt = 1;; ++attempt) {
+    try {
+      const RunLock lock(run);
+      return;
+    } catch (const ConfigError&) {
+      if (attempt == kAttempts || interrupt_signal() != 0) throw;
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+std::string why_it_failed(const ProgramEnd& end, const std::string& verb) {
+  if (const std::string message = error_message(end.last_errors); !message.empty()) return message;
+  if (end.signal == 0) return fmt::format("lacuna {} ended with exit code {}", verb, end.exit_code);
+  return fmt::format("lacuna {} was ended by signal {} ({}){}", verb, end.signal, strsignal(end.signal),
+                     end.signal == SIGKILL ? "; was memory short?" : "");
+}
+
+/// Where runs look for sacreBLEU: they are started as /proc/self/exe, and the program's file may be replaced while they run.
+std::string command_of(const Scorer& scorer) {
+  std::string command;
+  for (const std::string& word : scorer.command) {
+    if (word.find(' ') != std::string::npos) return "";
+    command += (command.empty() ? "" : " ") + word;
+  }
+  return command;
+}
+
+}  // namespace
+
+AblationRunner::AblationRunner(const AblationPlan& plan, AblationSettings settings)
+    : plan_(plan), settings_(std::move(settings)), scorer_(find_sacrebleu(plan.shared.sacrebleu)), results_(results_file(plan.folder)) {}
+
+int AblationRunner::run_all() {
+  const RunLock lock(plan_.folder);
+  make_vocabularies();
+  for (size_t i = 0; i < plan_.runs.size() && interrupt_signal() == 0; ++i) {
+    const PlannedRun& run = plan_.runs[i];
+    if (!is_to_be_made(run, results_)) continue;
+    log_info("== {}, seed {} (run {} of {}) ==", run.variant, run.seed, i + 1, plan_.runs.size());
+    make(run);
+  }
+  if (interrupt_signal() == 0) compare_all();
+  write_reports();
+  return say_how_it_ended();
+}
+
+/// Once for all runs, in the ablation's folder. (Their token cache is there too, made by the first run that trains.)
+void AblationRunner::make_vocabularies() const {
+  if (trains_vocabularies(plan_.shared.data)) prepare_vocabularies(plan_.shared.data, plan_.folder, plan_.shared.seed_value());
+}
+
+void AblationRunner::make(const PlannedRun& run) {
+  try {
+    results_.put(result_of(run));
+  } catch (const std::exception& failure) {  // one run that fails does not stop the others
+    if (interrupt_signal() != 0) return;     // it was stopped, and goes on with the next start
+    log_warning("{}, seed {} failed: {}", run.variant, run.seed, failure.what());
+    results_.put({.variant = run.variant, .seed = run.seed, .error = failure.what(), .fingerprint = run.fingerprint});
+  }
+  compare_all();
+  write_reports();
+}
+
+RunResult AblationRunner::result_of(const PlannedRun& run) const {
+  prepare_folder(run);
+  start({"train", "-c", run.options.run + ".yaml"});
+  RunResult result = {.variant = run.variant, .seed = run.seed, .error = "", .fingerprint = run.fingerprint};
+  read_training(run.options.run, result);
+  result.parameters = static_cast<double>(count_parameters(resolve_checkpoint(run.options.run)));
+  translate_and_score(run, result);
+  measure_speed(run, result);
+  measure_loss(run, result);
+  return result;
+}
+
+/// The run's configuration beside its folder, as it can be given to `lacuna train` by hand, and the vocabularies in it.
+void AblationRunner::prepare_folder(const PlannedRun& run) const {
+  const fs::path folder(run.options.run);
+  wait_until_free(run.options.run);
+  Options options = run.options;
+  if (options.sacrebleu.empty()) options.sacrebleu = command_of(scorer_);
+  write_file_atomically(folder.string() + ".yaml", to_yaml(options));
+  if (!trains_vocabularies(options.data)) return;
+  for (const char* const name : kVocabularyFiles) {
+    const fs::path shared = fs::path(plan_.folder) / name;
+    if (fs::exists(shared) && !fs::exists(folder / name)) write_file_atomically(folder / name, read_file(shared));
+  }
+}
+
+void AblationRunner::translate_and_score(const PlannedRun& run, RunResult& result) const {
+  const std::string hypotheses = hypotheses_of(run.variant, run.seed);
+  fs::create_directories(fs::path(hypotheses).parent_path());
+  start(with_search_of(run, {"translate", "-m", run.options.run, "-i", plan_.test_set.src, "-o", hypotheses}));
+  const CorpusScores scores =
+      score_files(scorer_, hypotheses, {plan_.test_set.tgt}, {.metrics = {"bleu", "chrf"}, .tgt_lang = plan_.shared.data.tgt_lang});
+  result.test_set = name_of(plan_.test_set);
+  result.signature = scores.bleu->signature;
+  result.bleu = scores.bleu->score;
+  result.chrf = scores.chrf->score;
+}
+
+void AblationRunner::measure_speed(const PlannedRun& run, RunResult& result) const {
+  if (settings_.rounds == 0) return;
+  const std::string rounds = std::to_string(settings_.rounds);
+  const std::string printed =
+      start(with_search_of(run, {"bench", "translate", "-m", run.options.run, "-i", plan_.test_set.src, "--rounds", rounds, "--json"}));
+  const nlohmann::json report = nlohmann::json::parse(printed, nullptr, /*allow_exceptions=*/false);
+  if (report.is_object() && report.contains("output_tokens_per_second"))
+    result.translate_speed = report["output_tokens_per_second"].get<double>();
+}
+
+/// On the validation set, of the weights that translate: the average, where there is one.
+void AblationRunner::measure_loss(const PlannedRun& run, RunResult& result) const {
+  const DataOptions& data = run.options.data;
+  if (data.valid.empty()) return;
+  result.valid_loss = nll_per_token(start({"score", "-m", run.options.run, "--src", data.valid.front().src, "--tgt", data.valid.front().tgt,
+                                           "--threads", std::to_string(run.options.threads), "--device", run.options.device}));
+}
+
+/// What a verb of this program prints. Throws MachineError unless it ends well.
+std::string AblationRunner::start(const std::vector<std::string>& words) const {
+  std::vector<std::string> command = {"/proc/self/exe"};
+  command.insert(command.end(), words.begin(), words.end());
+  command.insert(command.end(), settings_.log_flags.begin(), settings_.log_flags.end());
+  const ProgramEnd end = run_supervised(command, /*shows_errors=*/true);
+  if (end.exit_code != 0) throw MachineError(why_it_failed(end, words.front()));
+  return end.output;
+}
+
+/// Words that translate as the run's options say, whatever its checkpoints have noted.
+std::vector<std::string> AblationRunner::with_search_of(const PlannedRun& run, std::vector<std::string> words) const {
+  words.insert(words.end(), {"--threads", std::to_string(run.options.threads), "--device", run.options.device});
+  TranslateOptions search = run.options.translate;
+  search.n_best = 1;
+  for (const auto& [key, value] : write_options(search).entries()) words.push_back("--translate." + key + "=" + value.to_yaml());
+  return words;
+}
+
+/// Every run with the one that it is to be compared with, where both have ended and nothing has changed since.
+void AblationRunner::compare_all() {
+  for (const PlannedRun& run : plan_.runs) {
+    const RunResult* ours = results_.find(run.variant, run.seed);
+    const RunResult* baseline = baseline_of(run);
+    if (ours == nullptr || baseline == nullptr || !ours->is_ended()) continue;
+    const std::optional<Comparison>& old = ours->comparison;
+    const bool is_known = old && baseline->bleu_interval && old->against == baseline->variant && old->seed == baseline->seed &&
+                          std::abs(old->difference - (*ours->bleu - *baseline->bleu)) < 1e-9;
+    if (is_known) continue;
+    try {
+      compare(run, *baseline);
+    } catch (const Error& error) {
+      log_warning("{}, seed {} is not compared with {}: {}", run.variant, run.seed, run.against, error.what());
+    }
+  }
+}
+
+void AblationRunner::compare(const PlannedRun& run, const RunResult& baseline) {
+  const PairedComparison found =
+      paired_bootstrap(scorer_, {hypotheses_of(baseline.variant, baseline.seed), hypotheses_of(run.variant, run.seed)},
+                       {plan_.test_set.tgt}, kBootstrapSamples, {.metrics = {"bleu"}, .tgt_lang = plan_.shared.data.tgt_lang});
+  const PairedScore &theirs = found.systems[0].scores.at(0).second, &ours = found.systems[1].scores.at(0).second;
+  RunResult other = baseline, result = *results_.find(run.variant, run.seed);
+  result.comparison = Comparison{
+      .against = other.variant, .seed = other.seed, .difference = *result.bleu - *other.bleu, .p_value = ours.p_value.value_or(1)};
+  if (std::isfinite(ours.interval)) result.bleu_interval = ours.interval;
+  if (std::isfinite(theirs.interval)) other.bleu_interval = theirs.interval;
+  results_.put(other);
+  results_.put(result);
+}
+
+/// The run of `against` with the same seed, or else its first that has ended.
+const RunResult* AblationRunner::baseline_of(const PlannedRun& run) const {
+  if (run.against.empty()) return nullptr;
+  const RunResult* same_seed = results_.find(run.against, run.seed);
+  if (same_seed != nullptr && same_seed->is_ended()) return same_seed;
+  for (const RunResult& row : results_.rows())
+    if (row.variant == run.against && row.is_ended()) return &row;
+  return nullptr;
+}
+
+std::string AblationRunner::hypotheses_of(const std::string& variant, int64_t seed) const {
+  const fs::path run = fs::path(plan_.folder) / variant / fmt::format("seed_{}", seed);
+  return (run / "test" / (name_of(plan_.test_set) + ".hyp")).string();
+}
+
+void AblationRunner::write_reports() const {
+  const AblationReport report = summarize(results_.rows(), plan_.variants);
+  const fs::path folder(plan_.folder);
+  write_file_atomically(folder / "table.md", markdown_table(report));
+  write_file_atomically(folder / "table.tex", latex_table(report));
+  write_file_atomically(folder / "table.json", json_report(report));
+  write_file_atomically(folder / "plot.svg", svg_plot(report));
+}
+
+int AblationRunner::say_how_it_ended() const {
+  std::cout << markdown_table(summarize(results_.rows(), plan_.variants));
+  if (interrupt_signal() != 0) {
+    log_info("stopped; the same command goes on where this one stopped. Tables: {}/table.md", plan_.folder);
+    return 128 + interrupt_signal();
+  }
+  const auto is_failed = [&](const PlannedRun& run) { return is_to_be_made(run, results_); };
+  const auto failed = std::count_if(plan_.runs.begin(), plan_.runs.end(), is_failed);
+  if (failed > 0)
+    log_warning("{} of {} runs failed; the same command tries them again. Tables: {}/table.md", failed, plan_.runs.size(), plan_.folder);
+  if (failed == 0) log_info("all {} runs have ended: {}/table.md, table.tex, table.json, plot.svg", plan_.runs.size(), plan_.folder);
+  return failed > 0 ? 1 : 0;
+}
+
+}  // namespace lacuna

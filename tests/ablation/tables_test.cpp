@@ -1,0 +1,64 @@
+#include "ablation/tables.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "report.h"
+
+namespace lacuna {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST(MarkdownTable, HasARowForEachVariant) {
+  const std::string table = markdown_table(sample_report());
+  EXPECT_THAT(
+      table,
+      HasSubstr("| softmax | 41.00 ± 1.41 | – | 60.00 ± 0.00 | 1.250 ± 0.000 | – | 12,346 | – | 7,654,321 | – | 6 (1,200) | 1, 2 |\n"));
+  EXPECT_THAT(table, HasSubstr("| rela_g | 40.25 ± 1.77 | −0.75 (0.040, 0.250) | 60.00 ± 0.00 | 1.250 ± 0.000 | 50, –, 75 | "));
+  EXPECT_THAT(table, AllOf(HasSubstr("on test2016 (nrefs:1)"), HasSubstr("BLEU less that of softmax")));
+}
+
+TEST(MarkdownTable, SaysWhatFailedOnOneLine) {
+  const std::string table = markdown_table(sample_report());
+  EXPECT_THAT(table, HasSubstr("| bad<one> | failed | –"));
+  EXPECT_THAT(table, HasSubstr("- bad<one>, seed 1: the gradient was not finite | ever\n"));
+}
+
+TEST(MarkdownTable, NamesTheOtherVariantWhereItIsNotTheFirst) {
+  AblationReport report = sample_report();
+  report.variants[1].against = "softmax_6";
+  EXPECT_THAT(markdown_table(report), HasSubstr("−0.75 to softmax_6 (0.040, 0.250)"));
+}
+
+TEST(MarkdownTable, OfOneSeedHasNoDeviation) {
+  const AblationReport report = summarize({RunResult{.variant = "a", .seed = 1, .bleu = 30.125, .chrf = 50}}, {});
+  EXPECT_THAT(markdown_table(report), AllOf(HasSubstr("| a | 30.1"), Not(HasSubstr("50.00 ±"))));
+}
+
+TEST(MarkdownTable, OfNothingSaysSo) {
+  EXPECT_EQ(markdown_table({}), "No run has ended yet.\n");
+}
+
+TEST(LatexTable, EscapesWhatLatexWouldRead) {
+  const std::string table = latex_table(sample_report());
+  EXPECT_THAT(table,
+              AllOf(HasSubstr("rela\\_g & 40.25 $\\pm$ 1.77 & $-$0.75"), HasSubstr("zero weights, \\%"), HasSubstr(" \\\\\n\\bottomrule")));
+  EXPECT_THAT(latex_table({}), HasSubstr("\\end{tabular}"));
+}
+
+TEST(JsonReport, HasSummariesAndRuns) {
+  const auto json = nlohmann::json::parse(json_report(sample_report()));
+  EXPECT_EQ(json["variants"][1]["name"], "rela_g");
+  EXPECT_EQ(json["variants"][1]["bleu"]["mean"], 40.25);
+  EXPECT_EQ(json["variants"][1]["sparsity"]["cross"], .75);
+  EXPECT_TRUE(json["variants"][1]["translate_tokens_per_second"].is_null());
+  EXPECT_EQ(json["variants"][2]["failures"][0]["seed"], 1);
+  EXPECT_EQ(json["runs"].size(), 5u);
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""`lacuna ablate` on a corpus of digits: interrupted, killed, resumed; refusals; failures: ablate_test.py PROGRAM"""
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import small_run
+
+PROGRAM = ""
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+MEASURED = ("train_tokens_per_second", "translate_tokens_per_second", "peak_mebibytes", "hours")
+
+
+class Ablate(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        for name, lines, seed in (("valid", 20, 2), ("test", 30, 3)):
+            small_run.write_digits(self.path(f"{name}.txt"), lines, seed)
+        sets = ", ".join(f"{name}: {{src: {self.path(name)}.txt, tgt: {self.path(name)}.txt}}" for name in ("valid", "test"))
+        self.base = self.write("base.yaml", f"extends: run.yaml\ndata: {{{sets}}}\n"
+                               "train: {max_steps: 120, save_every: 40, valid_every: 60, valid_translate: false, metric: loss, log_every: 20}\n")
+        small_run.configuration(self.folder.name)
+
+    def path(self, *names):
+        return os.path.join(self.folder.name, *names)
+
+    def write(self, name, text):
+        with open(self.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        return self.path(name)
+
+    def read(self, *names):
+        with open(self.path(*names), encoding="utf-8") as file:
+            return file.read()
+
+    def command(self, folder, *flags):
+        return [PROGRAM, "ablate", "-c", self.base, "-o", self.path(folder), "--rounds", "1", *flags]
+
+    def start(self, folder, *flags):
+        return subprocess.run(self.command(folder, *flags), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600, check=False)
+
+    def ends(self, folder, *flags, code=0):
+        ended = self.start(folder, *flags)
+        self.assertEqual(ended.returncode, code, ended.stderr)
+        return ended
+
+    def refuses(self, *flags):
+        """The message with which it refuses, having written nothing."""
+        message = self.ends("refused", *flags, code=2).stderr
+        self.assertFalse(os.path.exists(self.path("refused")))
+        return message
+
+    def stop_when_training(self, folder, variant, with_signal, *flags):
+        """Starts, and sends the signal when the variant's first run has trained for a while. The exit code."""
+        metrics = self.path(folder, variant, "seed_1", "metrics.jsonl")
+        with subprocess.Popen(self.command(folder, *flags), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL) as program:
+            while program.poll() is None and not (os.path.exists(metrics) and '"train"' in self.read(metrics)):
+                time.sleep(0.01)
+            program.send_signal(with_signal)
+            return program.wait(timeout=120)
+
+    def report(self, folder):
+        """table.json without what a clock says."""
+        report = json.loads(self.read(folder, "table.json"))
+        for row in report["variants"] + report["runs"]:
+            for name in MEASURED:
+                del row[name]
+        return report
+
+
+class Interrupted(Ablate):
+    def test_and_killed_it_goes_on_to_the_same_table(self):
+        flags = ("--attention", "softmax, rela", "--seeds", "1,2")
+        printed = self.ends("whole", *flags).stdout
+        self.assertEqual(self.stop_when_training("stopped", "softmax", signal.SIGINT, *flags), 130)
+        self.assertEqual(self.stop_when_training("stopped", "rela", signal.SIGKILL, *flags), -signal.SIGKILL)
+        self.ends("stopped", *flags)
+        whole = self.report("whole")
+        self.assertEqual(self.report("stopped"), whole)
+        self.assertEqual([(run["variant"], run["seed"]) for run in whole["runs"]],
+                         [("softmax", 1), ("rela", 1), ("softmax", 2), ("rela", 2)])
+        rela = whole["variants"][1]
+        self.assertEqual((rela["seeds"], rela["against"], len(rela["p_values"])), ([1, 2], "softmax", 2))
+        self.assertGreater(rela["sparsity"]["cross"], 0)
+        self.assertGreater(rela["parameters"]["mean"], 10000)
+        self.assertEqual(rela["updates"]["mean"], 120)
+        self.assertEqual(printed, self.read("whole", "table.md"))
+        for name in ("table.tex", "plot.svg", "spm.model", "cache"):
+            self.assertTrue(os.path.exists(self.path("whole", name)), name)
+        self.assertFalse(os.path.exists(self.path("whole", "rela", "seed_1", "cache")))
+        self.check_that_nothing_is_done_again(flags)
+
+    def check_that_nothing_is_done_again(self, flags):
+        log = self.path("whole", "softmax", "seed_1", "train.log")
+        before = os.stat(log).st_mtime_ns, self.read("whole", "results.jsonl")
+        self.ends("whole", *flags)
+        self.assertEqual((os.stat(log).st_mtime_ns, self.read("whole", "results.jsonl")), before)
+        self.assertRegex(self.ends("whole", *flags, "--list").stdout, r"(?m)^rela +seed 2 +ended: [\d.]+ BLEU$")
+        self.assertIn("rela, seed 2: has ended", self.ends("whole", *flags, "--dry-run").stdout)
+        message = self.ends("whole", *flags, "--train.lr", "0.1", code=2).stderr
+        self.assertIn("holds a run of another configuration", message)
+
+
+class Failing(Ablate):
+    def test_a_variant_stands_in_the_table_and_stops_no_other(self):
+        variants = self.write("v.yaml", "first: softmax\nwild: {attention: softmax, train: {lr: 1e30}}\nlast: rela\n")
+        ended = self.ends("failed", "--variants", variants, "--train.max_steps", "60", code=1)
+        self.assertIn("- wild, seed 1: training has diverged", ended.stdout)
+        self.assertRegex(ended.stdout, r"(?m)^\| wild \| failed \|")
+        self.assertIn("1 of 3 runs failed", ended.stderr)
+        self.assertEqual([bool(run["error"]) for run in self.report("failed")["runs"]], [False, True, False])
+        self.assertRegex(self.ends("failed", "--variants", variants, "--train.max_steps", "60", "--list").stdout, r"wild +seed 1 +failed: ")
+
+
+class Refused(Ablate):
+    def test_an_option_that_is_wrong_before_anything_is_trained(self):
+        message = self.refuses("--attention", "softmax, topk: {k: 0}")
+        self.assertIn("variant topk-k=0", message)
+        self.assertIn("expected at least 1", message)
+
+    def test_a_pattern_where_it_has_no_meaning(self):
+        self.assertIn("looks at the distance", self.refuses("--attention", "softmax,{cross: {type: softmax, pattern: local}}"))
+
+    def test_an_unknown_type(self):
+        self.assertIn('Did you mean "softmax"?', self.refuses("--attention", "sofmax"))
+
+    def test_nothing_to_compare(self):
+        self.assertIn("there is nothing to compare", self.refuses())
+
+    def test_a_seed_that_is_there_twice(self):
+        self.assertIn("a seed is there twice", self.refuses("--attention", "softmax", "--seeds", "1,1"))
+
+    def test_a_set_to_score_that_is_missing(self):
+        self.assertIn("data.test and data.valid are empty", self.refuses("--attention", "softmax", "--data.test=[]", "--data.valid=[]"))
+
+
+class Looking(Ablate):
+    def test_writes_nothing(self):
+        variants = "--attention", "softmax, mine: {type: topk, k: 2}"
+        self.assertRegex(self.ends("none", *variants, "--list").stdout, r"^softmax +seed 1 +not begun\nmine +seed 1 +not begun\n$")
+        self.assertIn("mine, seed 1: ", self.ends("none", *variants, "--dry-run").stdout)
+        self.assertFalse(os.path.exists(self.path("none")))
+
+    def test_takes_variants_of_the_configuration(self):
+        self.base = self.write("with.yaml", "extends: base.yaml\nvariants:\n  a: softmax\n  b: {attention: rela, seeds: [4, 5], against: a}\n")
+        out = self.ends("none", "--dry-run").stdout
+        self.assertRegex(out, r"(?m)^a, seed 1: .* translated and scored$")
+        self.assertRegex(out, r"(?m)^b, seed 5: .*, compared with a$")
+        self.assertNotIn("a, seed", self.ends("none", "--attention", "b", "--dry-run").stdout)
+
+    def test_finds_our_configurations_in_order(self):
+        for name in ("bundled", "multi30k"):
+            self.base = os.path.join(SOURCE, "configs", "ablations", f"{name}.yaml")
+            self.assertRegex(self.ends("none", "--dry-run").stdout, r"(?m)^softmax, seed 1: ")
+
+    def test_runs_every_variant_once_before_one_runs_twice(self):
+        out = self.ends("none", "--attention", "softmax,rela", "--seeds", "7,8", "--list").stdout.split("\n")
+        self.assertEqual([line.split()[0::2][:2] for line in out[:4]], [["softmax", "7"], ["rela", "7"], ["softmax", "8"], ["rela", "8"]])
+
+
+if __name__ == "__main__":
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
