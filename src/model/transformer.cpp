@@ -96,9 +96,13 @@ Ragged Transformer::decode(const Ragged& memory, const Ragged& tgt, const Forwar
   return parts_->decoder->forward(parts_->tgt_embedding().forward(shifted_right(tgt), context), memory, context);
 }
 
-Tensor Transformer::token_log_probs(const Ragged& src, const Ragged& tgt) {
+const Tensor& Transformer::output_weight() const {
+  return parts_->output->weight();
+}
+
+Tensor Transformer::token_log_probs(const Ragged& src, const Ragged& tgt, const ForwardContext& context) {
   const at::NoGradGuard no_gradients;
-  const Tensor hidden = decode(encode(src, {}), tgt, {}).values;
+  const Tensor hidden = decode(encode(src, context), tgt, context).values;
   const Tensor targets = tgt.values.to(at::kCPU).to(at::kInt).contiguous();
   std::vector<float> log_probs;
   for (int64_t begin = 0; begin < hidden.size(0); begin += kLossRows) {
