@@ -1,17 +1,16 @@
-#include <ATen/ATen.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "analysis/pair_scores.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/output.h"
+#include "cli/score_filter.h"
 #include "cli/verb.h"
-#include "data/corpus_reader.h"
-#include "model/ragged_of.h"
 
 namespace lacuna {
 namespace {
@@ -23,50 +22,13 @@ struct ScoreFlags {
   std::string model, src, tgt, output = "-";
   bool json = false, normalize = false;
   int64_t batch_tokens = 3000;
+  FilterFlags filter;
   CommonFlags common;
 };
 
-struct ScoredPair {
-  std::vector<TokenId> src, tgt;  // with eos; empty if the line is empty
-  std::vector<float> token_log_probs;
-};
-
-/// Fills in the log-probabilities of pairs [begin, end), which fit one batch.
-void score_batch(Transformer& model, std::vector<ScoredPair*> pairs) {
-  std::vector<std::vector<TokenId>> sources, targets;
-  for (const ScoredPair* pair : pairs) {
-    sources.push_back(pair->src);
-    targets.push_back(pair->tgt);
-  }
-  const Tensor log_probs =
-      model.token_log_probs(ragged_of(sources, model.device()), ragged_of(targets, model.device())).to(at::kCPU, at::kFloat).contiguous();
-  const float* next = log_probs.const_data_ptr<float>();
-  for (ScoredPair* pair : pairs) {
-    pair->token_log_probs.assign(next, next + pair->tgt.size());
-    next += pair->tgt.size();
-  }
-}
-
-void score_all(Transformer& model, std::vector<ScoredPair>& pairs, int64_t batch_tokens) {
-  std::vector<ScoredPair*> batch;
-  size_t tokens = 0;
-  for (ScoredPair& pair : pairs) {
-    if (pair.src.empty() || pair.tgt.empty()) continue;
-    const size_t more = std::max(pair.src.size(), pair.tgt.size());
-    if (!batch.empty() && tokens + more > static_cast<size_t>(batch_tokens)) {
-      score_batch(model, std::exchange(batch, {}));
-      tokens = 0;
-    }
-    batch.push_back(&pair);
-    tokens += more;
-  }
-  if (!batch.empty()) score_batch(model, batch);
-}
-
 /// TSV: the sentence's log-probability (a token's mean with --normalize), then those of its tokens. A pair with an empty side has 0 and
 /// none.
-std::string format(const ScoredPair& pair, const Vocabulary& tgt, const ScoreFlags& flags) {
-  const auto& values = pair.token_log_probs;
+std::string format(const SentencePair& pair, const std::vector<float>& values, const Vocabulary& tgt, const ScoreFlags& flags) {
   double score = std::accumulate(values.begin(), values.end(), 0.0);
   if (flags.normalize && !values.empty()) score /= static_cast<double>(values.size());
   if (flags.json) {
@@ -79,50 +41,60 @@ std::string format(const ScoredPair& pair, const Vocabulary& tgt, const ScoreFla
   return line + "\n";
 }
 
-std::vector<TokenId> ids_of(const Vocabulary& vocabulary, const std::string& line, int64_t limit, const std::string& place) {
-  std::vector<TokenId> ids = vocabulary.encode(line);
-  if (!ids.empty()) ids.push_back(kEos);
-  if (limit > 0 && static_cast<int64_t>(ids.size()) > limit)
-    throw DataError(place + ": has " + std::to_string(ids.size()) + " tokens; the model's table of positions holds " +
-                    std::to_string(limit));
-  return ids;
+/// Writes the scores of all pairs as they come.
+int write_scores(const LoadedModel& loaded, const ScoreFlags& flags) {
+  PairReader reader(flags.src, flags.tgt, loaded.vocabularies, loaded.model->max_positions());
+  Output output(flags.output);
+  for (std::vector<SentencePair> pairs; !(pairs = reader.next(kLinesAtATime)).empty();) {
+    std::vector<std::vector<float>> log_probs(pairs.size());
+    for (const auto& batch : batches_of(pairs, flags.batch_tokens)) {
+      std::vector<std::vector<float>> of_batch = token_log_probs(*loaded.model, batch);
+      for (size_t b = 0; b < batch.size(); ++b) log_probs[static_cast<size_t>(batch[b] - pairs.data())] = std::move(of_batch[b]);
+    }
+    std::string written;
+    for (size_t i = 0; i < pairs.size(); ++i) written += format(pairs[i], log_probs[i], *loaded.vocabularies.tgt, flags);
+    if (!output.write(written)) return kBrokenPipe;
+  }
+  output.finish();
+  return 0;
+}
+
+void declare(CLI::App& app, ScoreFlags& flags) {
+  app.add_option("-m,--model", flags.model, "Checkpoint or run folder")->required();
+  app.add_option("--src", flags.src, "Source text, plain or gzip")->required();
+  app.add_option("--tgt", flags.tgt, "Its translations, line by line")->required();
+  auto* output = app.add_option("-o,--output", flags.output, "File for the scores; - is standard output (the default)");
+  auto* normalize = app.add_flag("--normalize", flags.normalize, "Divide a sentence's log-probability by its number of tokens (with eos)");
+  auto* json = app.add_flag("--json", flags.json, "One JSON object a line, with the pieces");
+  app.add_option("--batch-tokens", flags.batch_tokens, "Tokens scored at a time (default: 3000)")->check(whole_number_from(1));
+  auto* filter = app.add_option("--filter", flags.filter.folder,
+                                "Rank the pairs and write the best and the others to this folder, with their scores and a report");
+  for (auto* other : {output, normalize, json}) filter->excludes(other);
+  app.add_option("--keep", flags.filter.keep, "With --filter: share of the pairs to keep (default: 0.8)")
+      ->check(CLI::Range(0.0, 1.0))
+      ->needs(filter);
+  app.add_option("--by", flags.filter.by,
+                 "With --filter: null_rate (of cross attention), log_prob (of a token) or both (the mean of the ranks). Default: null_rate "
+                 "where cross attention can attend to nothing, else log_prob")
+      ->check(CLI::IsMember({"null_rate", "log_prob", "both"}))
+      ->needs(filter);
+  flags.common.declare_runtime(app);
 }
 
 int run(const std::vector<std::string>& arguments) {
   CLI::App app("Log-probabilities, in nats, that a model gives to translations.", "lacuna score");
   ScoreFlags flags;
-  app.add_option("-m,--model", flags.model, "Checkpoint or run folder")->required();
-  app.add_option("--src", flags.src, "Source text, plain or gzip")->required();
-  app.add_option("--tgt", flags.tgt, "Its translations, line by line")->required();
-  app.add_option("-o,--output", flags.output, "File for the scores; - is standard output (the default)");
-  app.add_flag("--normalize", flags.normalize, "Divide a sentence's log-probability by its number of tokens (with eos)");
-  app.add_flag("--json", flags.json, "One JSON object a line, with the pieces");
-  app.add_option("--batch-tokens", flags.batch_tokens, "Tokens scored at a time (default: 3000)")->check(whole_number_from(1));
-  flags.common.declare_runtime(app);
+  declare(app, flags);
   if (!parse_command_line(app, arguments)) return 0;
   flags.common.apply_log_level();
   const std::string device = flags.common.device.empty() ? "cpu" : flags.common.device;
   require_device(device);
   use_threads(std::max<int64_t>(flags.common.threads, 0));
-  CorpusReader reader({"", flags.src, flags.tgt, 1});
-  Output output(flags.output);
+  for (const auto& [file, what] : {std::pair(flags.src, "source text"), std::pair(flags.tgt, "target text")})
+    require_readable_file(file, what);
   const LoadedModel loaded = load_model(flags.model, device);
-  const at::NoGradGuard no_gradients;
-  std::string src, tgt;
-  for (bool more = true; more;) {
-    std::vector<ScoredPair> pairs;
-    while (pairs.size() < kLinesAtATime && (more = reader.next(src, tgt))) {
-      const int64_t limit = loaded.model->max_positions();
-      pairs.push_back({ids_of(*loaded.vocabularies.src, src, limit, reader.src_place()),
-                       ids_of(*loaded.vocabularies.tgt, tgt, limit, reader.tgt_place()),
-                       {}});
-    }
-    score_all(*loaded.model, pairs, flags.batch_tokens);
-    std::string written;
-    for (const ScoredPair& pair : pairs) written += format(pair, *loaded.vocabularies.tgt, flags);
-    if (!output.write(written)) return kBrokenPipe;
-  }
-  output.finish();
+  if (flags.filter.folder.empty()) return write_scores(loaded, flags);
+  filter_corpus(loaded, {flags.src, flags.tgt, flags.batch_tokens, flags.common.quiet}, flags.filter);
   return 0;
 }
 
