@@ -20,12 +20,20 @@ struct Growing {
   bool has_tgt(const Link& link) const { return tgt.count(link.second) > 0; }
 };
 
-/// One round over the links there are; true if any came to them.
+/// By target word, then source word: the order of the published algorithm, on which its result depends.
+std::vector<Link> by_target(const std::set<Link>& links) {
+  std::vector<Link> ordered(links.begin(), links.end());
+  std::sort(ordered.begin(), ordered.end(),
+            [](const Link& a, const Link& b) { return std::pair(a.second, a.first) < std::pair(b.second, b.first); });
+  return ordered;
+}
+
+/// One round over the links that are there when their turn comes; true if any came to them.
 bool grow_once(Growing& growing, const std::set<Link>& all) {
-  constexpr Link kNeighbours[] = {{-1, 0}, {0, -1}, {1, 0}, {0, 1}, {-1, -1}, {-1, 1}, {1, -1}, {1, 1}};
+  constexpr Link kNeighbours[] = {{0, -1}, {-1, 0}, {0, 1}, {1, 0}, {-1, -1}, {1, -1}, {-1, 1}, {1, 1}};
   bool has_grown = false;
-  const std::set<Link> before = growing.links;
-  for (const Link& link : before) {
+  for (const Link& link : by_target(all)) {
+    if (growing.links.count(link) == 0) continue;
     for (const auto& [by_src, by_tgt] : kNeighbours) {
       const Link next = {link.first + by_src, link.second + by_tgt};
       if (all.count(next) == 0 || (growing.has_src(next) && growing.has_tgt(next))) continue;
@@ -37,7 +45,7 @@ bool grow_once(Growing& growing, const std::set<Link>& all) {
 }
 
 void add_final_and(Growing& growing, const std::set<Link>& direction) {
-  for (const Link& link : direction)
+  for (const Link& link : by_target(direction))
     if (!growing.has_src(link) && !growing.has_tgt(link)) growing.add(link);
 }
 
