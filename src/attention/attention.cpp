@@ -51,11 +51,17 @@ Tensor with_contiguous_rows(const Tensor& rows) {
   return rows.stride(2) == 1 || rows.size(2) == 1 ? rows : rows.contiguous();
 }
 
+Tensor without_gradients(AttentionCall call, const ForwardContext& context) {
+  for (Tensor* rows : {&call.q, &call.k, &call.v}) *rows = with_contiguous_rows(*rows);
+  return run_core(call, context);
+}
+
 }  // namespace
 
 Tensor attention(const AttentionCall& call, const ForwardContext& context) {
   if (!has_core(call)) return attention_reference(call, context);
   check_shapes(call);
+  if (!at::GradMode::is_enabled()) return without_gradients(call, context);
   auto saved = c10::make_intrusive<SavedCall>();
   saved->call = call;
   saved->call.q = saved->call.k = saved->call.v = Tensor();
