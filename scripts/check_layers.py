@@ -20,7 +20,7 @@ ALLOWED = {
     "train": {"checkpoint", "model", "data", "kernels"},
     "search": {"model", "text", "kernels"},
     "metrics": {"text"},
-    "analysis": {"search", "metrics", "model", "data"},
+    "analysis": {"attention", "model", "data", "text"},
     "ablation": set(),
     "cli": None,  # everything
 }

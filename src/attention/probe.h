@@ -23,6 +23,8 @@ class AttentionProbe {
   virtual void see_calibration(int /*layer*/, AttentionSite /*site*/, int /*head*/, int64_t /*sentence*/, int64_t /*query*/,
                                std::span<const float> /*original*/, std::span<const float> /*mask*/,
                                std::span<const int32_t> /*key_positions*/) {}
+  /// The wanted call has shown all its rows. Once a call, from one thread.
+  virtual void end_call(int /*layer*/, AttentionSite /*site*/) {}
   /// values [H]: a learned number of this place, by the name its type has for it (its mean over queries, where each has its own). Once a
   /// call, before the rows.
   virtual void see_number(int /*layer*/, AttentionSite /*site*/, const std::string& /*name*/, std::span<const double> /*values*/) {}

@@ -46,7 +46,7 @@ LACUNA_RANDOM_HD inline uint64_t mix(uint64_t a, uint64_t b) {
 }
 
 /// The purposes random numbers are drawn for: part of every key, so that no two uses share numbers.
-enum class RandomUse : uint64_t { kInitialise = 1, kShuffle, kSubword, kDropout, kAttentionDropout, kSample };
+enum class RandomUse : uint64_t { kInitialise = 1, kShuffle, kSubword, kDropout, kAttentionDropout, kSample, kBootstrap };
 
 /// Key of the numbers for one use at one step: `site` says where (layer, place in the layer).
 LACUNA_RANDOM_HD inline uint64_t random_key(uint64_t seed, RandomUse use, uint64_t step, uint64_t site) {

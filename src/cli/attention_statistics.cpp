@@ -2,21 +2,12 @@
 
 #include <cmath>
 
+#include "analysis/row_measures.h"
+
 namespace lacuna {
 namespace {
 
 constexpr double kEntropyUnit = 0x1p-32;
-
-double entropy_of(std::span<const float> weights) {
-  double sum = 0, sum_of_logs = 0;
-  for (const float weight : weights) {
-    const double p = std::abs(static_cast<double>(weight));
-    if (p == 0) continue;
-    sum += p;
-    sum_of_logs += p * std::log(p);
-  }
-  return sum > 0 ? std::log(sum) - sum_of_logs / sum : 0;
-}
 
 std::string place_name(int layer, AttentionSite site) {
   return std::string(name_of(site)) + "." + std::to_string(layer) + ".";

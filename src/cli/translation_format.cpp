@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "analysis/pharaoh.h"
 #include "base/error.h"
 
 namespace lacuna {
@@ -64,12 +65,6 @@ std::string format_translations(const InputLine& line, const TranslatedLine& tra
   std::string text = format.scores ? fmt::format("{:.6g}\t{}", best.score, best.text) : best.text;
   if (format.alignment) text += " ||| " + pharaoh(best.alignment);
   return text + "\n";
-}
-
-std::string pharaoh(const std::vector<std::pair<int32_t, int32_t>>& links) {
-  std::string text;
-  for (const auto& [src, tgt] : links) text += fmt::format("{}{}-{}", text.empty() ? "" : " ", src, tgt);
-  return text;
 }
 
 }  // namespace lacuna

@@ -28,7 +28,4 @@ InputLine parse_input_line(const std::string& line, int64_t id, const std::strin
 /// The output for one line of input: one line, or n_best lines of text; each ends in LF.
 std::string format_translations(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format);
 
-/// "0-0 1-2", source first, from 0.
-std::string pharaoh(const std::vector<std::pair<int32_t, int32_t>>& links);
-
 }  // namespace lacuna

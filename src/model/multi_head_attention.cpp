@@ -73,6 +73,7 @@ void MultiHeadAttention::add_mask(AttentionCall& call, const Tensor& x, const Te
 
 Tensor MultiHeadAttention::output_of(const AttentionCall& call, const ForwardContext& context) {
   const Tensor heads = attention(call, context).view({call.q.size(0), d_model_});  // (Tq, H, d) -> (Tq, D)
+  if (context.probe != nullptr && context.probe->wants(call.layer, call.site)) context.probe->end_call(call.layer, call.site);
   return output_->forward(norm_->forward(heads), context);
 }
 

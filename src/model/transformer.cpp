@@ -98,9 +98,8 @@ Transformer::Transformer(const ModelOptions& options, const VocabularySizes& siz
   register_module("decoder", parts_->decoder);
 }
 
-LossSums Transformer::loss(const Ragged& src, const Ragged& tgt, double label_smoothing, const ForwardContext& given) {
+LossSums Transformer::loss(const Ragged& src, const Ragged& tgt, double label_smoothing, const ForwardContext& context) {
   if (at::GradMode::is_enabled()) parts_->output->packed().drop();  // it may be about to change
-  const ForwardContext context = at_step(given);
   Regularizer regularizer;
   ForwardContext gathering = context;
   if (context.training) gathering.regularizer = &regularizer;
@@ -148,13 +147,17 @@ Ragged Transformer::encode(const Ragged& src, const ForwardContext& context) {
   return parts_->encoder->forward(parts_->src_embedding().forward(src, context), context);
 }
 
-Ragged Transformer::decode(const Ragged& memory, const Ragged& tgt, const ForwardContext& context) {
+Ragged Transformer::decode(const Ragged& memory, const Ragged& tgt, const ForwardContext& given) {
+  const ForwardContext context = at_step(given);
   return parts_->decoder->forward(parts_->tgt_embedding().forward(shifted_right(tgt), context), memory, context);
 }
 
-Tensor Transformer::token_log_probs(const Ragged& src, const Ragged& tgt) {
+const Tensor& Transformer::output_weight() const {
+  return parts_->output->weight();
+}
+
+Tensor Transformer::token_log_probs(const Ragged& src, const Ragged& tgt, const ForwardContext& context) {
   const at::NoGradGuard no_gradients;
-  const ForwardContext context = at_step({});
   const Tensor hidden = decode(encode(src, context), tgt, context).values;
   const Tensor targets = tgt.values.to(at::kCPU).to(at::kInt).contiguous();
   std::vector<float> log_probs;

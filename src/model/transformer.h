@@ -61,8 +61,10 @@ class Transformer : public torch::nn::Module {
   Ragged encode(const Ragged& src, const ForwardContext& context);
   /// Decoder output [Tt, D] with teacher forcing on tgt (as in `loss`).
   Ragged decode(const Ragged& memory, const Ragged& tgt, const ForwardContext& context);
-  /// log-probability of each token of tgt: [Tt] float.
-  Tensor token_log_probs(const Ragged& src, const Ragged& tgt);
+  /// log-probability of each token of tgt: [Tt] float. No gradients.
+  Tensor token_log_probs(const Ragged& src, const Ragged& tgt, const ForwardContext& context = {});
+  /// What decoder output is multiplied with to give logits: [V, D].
+  const Tensor& output_weight() const;
 
   /// Encodes src and gives an empty cache for decoding its B sentences step by step. No gradients; not training.
   std::unique_ptr<DecoderCache> start(const Ragged& src);

@@ -6,6 +6,13 @@
 
 namespace lacuna {
 
+/// Space-separated words of a line.
+inline int32_t count_words(std::string_view line) {
+  int32_t words = 0;
+  for (size_t i = 0; i < line.size(); ++i) words += line[i] != ' ' && (i == 0 || line[i - 1] == ' ');
+  return words;
+}
+
 /// Index of the space-separated word of `line` that holds each byte of `starts` [n]; filled up to `size` entries with the number of words
 /// (for eos).
 inline std::vector<int32_t> words_at(std::string_view line, const std::vector<int32_t>& starts, size_t size) {

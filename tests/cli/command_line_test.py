@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 PROGRAM = ""
-VERBS = ["train", "average", "translate", "score", "evaluate", "vocab", "check", "info", "ablate", "bench"]
+VERBS = ["train", "average", "translate", "score", "evaluate", "analyze", "align", "aer", "vocab", "check", "info", "ablate", "bench"]
 
 
 class CommandLine(unittest.TestCase):

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <vector>
+
+#include "analysis/analysis.h"
+
+/// Word alignments read off cross attention.
+namespace lacuna {
+
+/// Which weights align: one head of a decoder layer, or the average of all.
+struct AlignmentChoice {
+  int layer = 0;
+  std::optional<int64_t> head = {};  ///< none = average
+  AlignmentStep step = AlignmentStep::kShifted;
+};
+
+/// "layer 2, head 1, shifted".
+std::string text_of(const AlignmentChoice& choice);
+
+enum class LinkUnit { kWord, kPiece };
+
+/// The links of each pair; none for a pair with an empty side.
+std::vector<Links> align_pairs(Transformer& model, const Vocabularies& vocabularies, const std::vector<SentencePair>& pairs,
+                               const AlignmentChoice& choice, LinkUnit unit, int64_t batch_tokens);
+
+/// The choice with the lowest error rate in an analysis with alignment; `error_rate` is set to it.
+AlignmentChoice best_choice(const ModelAnalysis& analysis, double& error_rate);
+
+}  // namespace lacuna

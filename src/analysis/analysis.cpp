@@ -1,0 +1,278 @@
+#include "analysis/analysis.h"
+
+#include <algorithm>
+
+#include "analysis/symmetrise.h"
+#include "attention/registry.h"
+#include "base/error.h"
+#include "base/random.h"
+#include "base/spelling.h"
+
+namespace lacuna {
+namespace {
+
+constexpr size_t kPairsAtATime = 2048;
+
+std::vector<PlaceAnalysis> places_of(const ModelOptions& options) {
+  const AttentionPlan plan = resolve_attention(options.attention, options.encoder_layers, options.decoder_layers, options.num_heads);
+  std::vector<PlaceAnalysis> places;
+  const auto add = [&](AttentionSite site, const std::vector<AttentionChoice>& layers) {
+    for (const AttentionChoice& choice : layers) {
+      const int layer = static_cast<int>(&choice - layers.data());
+      const std::string type = choice.type->name();
+      places.push_back({site, layer, type, type == "rela", type == "calibrated", {}, {}, {}, {}});
+    }
+  };
+  add(AttentionSite::kEncoderSelf, plan.encoder_self);
+  add(AttentionSite::kDecoderSelf, plan.decoder_self);
+  add(AttentionSite::kCross, plan.cross);
+  return places;
+}
+
+/// Targets change places so that no pair keeps its own, the same way for the same seed.
+std::vector<SentencePair> with_shuffled_targets(const std::vector<SentencePair>& pairs, uint64_t seed) {
+  std::vector<SentencePair> shuffled;
+  for (const SentencePair& pair : pairs)
+    if (!pair.is_empty()) shuffled.push_back(pair);
+  if (shuffled.size() < 2) return {};
+  RandomStream random(random_key(seed, RandomUse::kShuffle, static_cast<uint64_t>(shuffled.front().line), 0));
+  std::vector<size_t> order(shuffled.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  for (size_t i = order.size() - 1; i > 0; --i) std::swap(order[i], order[random.next_below(i + 1)]);
+  const std::vector<SentencePair> given = shuffled;
+  for (size_t i = 0; i < order.size(); ++i) {  // around the circle of the drawn order
+    const SentencePair& other = given[order[(i + 1) % order.size()]];
+    shuffled[order[i]].tgt = other.tgt;
+    shuffled[order[i]].tgt_text = other.tgt_text;
+  }
+  return shuffled;
+}
+
+/// One pass over the corpus.
+class Pass {
+ public:
+  Pass(const AnalyzedModel& model, const AnalysisSettings& settings, const std::function<void(int64_t)>& progress)
+      : model_(model.model), vocabularies_(model.vocabularies), settings_(settings), progress_(progress) {
+    const ModelOptions& options = model_.options();
+    result_.name = model.name;
+    result_.num_heads = options.num_heads;
+    result_.decoder_layers = options.decoder_layers;
+    result_.places = places_of(options);
+    for (const PlaceAnalysis& place : result_.places) is_calibrated_ = is_calibrated_ || place.is_calibrated;
+    measures_rows_ = wants_any({"sparsity", "null_rate", "entropy", "support"});
+    result_.importance.resize(static_cast<size_t>(options.decoder_layers));
+    const auto systems = static_cast<size_t>(options.decoder_layers * (options.num_heads + 1) * 2);
+    if (!settings.gold.empty() && settings.wants("alignment"))
+      result_.alignment.emplace(systems, settings.bootstrap_samples, settings.seed);
+  }
+
+  ModelAnalysis run() {
+    PairReader reader(settings_.src, settings_.tgt, vocabularies_, model_.max_positions());
+    std::optional<LinkReader> gold;
+    if (result_.alignment) gold.emplace(settings_.gold, settings_.gold_base);
+    for (std::vector<SentencePair> pairs; !(pairs = reader.next(kPairsAtATime)).empty();) {
+      read_gold(gold, pairs);
+      for (const auto& batch : batches_of(pairs, settings_.batch_tokens)) {
+        decode(batch);
+        progress_(static_cast<int64_t>(batch.size()));
+      }
+      if (settings_.shuffle_references) decode_shuffled(pairs);
+      measure_importance(pairs);
+      for (const SentencePair& pair : pairs) result_.empty_pairs += pair.is_empty();
+    }
+    check_result();
+    return std::move(result_);
+  }
+
+ private:
+  using BatchPairs = std::vector<const SentencePair*>;
+
+  bool wants_any(const std::vector<std::string>& measures) const {
+    return std::any_of(measures.begin(), measures.end(), [&](const std::string& measure) { return settings_.wants(measure); });
+  }
+
+  void read_gold(std::optional<LinkReader>& reader, const std::vector<SentencePair>& pairs) {
+    if (!reader) return;
+    first_line_ = pairs.front().line;
+    gold_.assign(pairs.size(), {});
+    for (GoldLinks& links : gold_) {
+      reader->next(links);
+      if (settings_.is_gold_turned) links = {turned(links.sure), turned(links.possible)};
+    }
+  }
+
+  const GoldLinks& gold_of(const SentencePair& pair) const { return gold_[static_cast<size_t>(pair.line - first_line_)]; }
+
+  /// Forced decoding, with `observe` told of every attention call.
+  void show(const BatchPairs& pairs, const WeightGatherer::Observer& observe, bool is_shuffled) {
+    const RaggedPairs batch = ragged_pairs(pairs, model_.device());
+    WeightGatherer gatherer(*batch.src.shape, *batch.tgt.shape, result_.num_heads, is_calibrated_ && !is_shuffled, observe);
+    ForwardContext context;
+    context.probe = &gatherer;
+    const at::NoGradGuard no_gradients;
+    model_.decode(model_.encode(batch.src, context), batch.tgt, context);
+    if (is_shuffled) return;
+    result_.src_tokens += batch.src.shape->num_tokens();
+    result_.tgt_tokens += batch.tgt.shape->num_tokens();
+    for (const auto& number : gatherer.numbers()) {
+      const RaggedShape& queries = number.site == AttentionSite::kEncoderSelf ? *batch.src.shape : *batch.tgt.shape;
+      place(number.layer, number.site).numbers[number.name].add(number.values, static_cast<double>(queries.num_tokens()));
+    }
+  }
+
+  void decode(const BatchPairs& pairs) {
+    const std::vector<ExploredSentence*> explored = begin_explored(pairs);
+    std::vector<AlignmentUnits> units;
+    std::vector<std::vector<LinkCounts>> counts;
+    if (result_.alignment) {
+      for (const SentencePair* pair : pairs) units.push_back(word_units(*pair, vocabularies_));
+      counts.assign(pairs.size(), std::vector<LinkCounts>(result_.alignment->num_systems()));
+    }
+    const auto observe = [&](const CallWeights& call) {
+      PlaceAnalysis& seen = place(call.layer, call.site);
+      if (measures_rows_ || settings_.wants("diversity"))
+        for (const PlaceSums& sums : measure_sentences(call, {settings_.wants("diversity"), seen.is_rectified})) seen.sums.add(sums);
+      if (call.original != nullptr && settings_.wants("calibration"))
+        for (int64_t b = 0; b < call.num_sentences; ++b) seen.calibration.add(calibration_of(call, b));
+      if (result_.alignment && call.site == AttentionSite::kCross) align(call, pairs, units, counts);
+      explore(call, explored);
+      save(call, pairs);
+    };
+    show(pairs, observe, /*is_shuffled=*/false);
+    for (size_t b = 0; b < counts.size(); ++b) result_.alignment->add(pairs[b]->line, counts[b]);
+    result_.pairs += static_cast<int64_t>(pairs.size());
+  }
+
+  void align(const CallWeights& call, const BatchPairs& pairs, const std::vector<AlignmentUnits>& units,
+             std::vector<std::vector<LinkCounts>>& counts) const {
+    at::parallel_for(0, call.num_sentences, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t b = begin; b < end; ++b) {
+        const auto i = static_cast<size_t>(b);
+        for (const AlignmentStep step : kAlignmentSteps) {
+          const std::vector<UnitWeights> heads = unit_weights_of_heads(call, b, units[i], step);
+          for (size_t head = 0; head < heads.size(); ++head)
+            counts[i][result_.system_of(call.layer, static_cast<int64_t>(head), step)] =
+                LinkCounts::of(heads[head].links(), gold_of(*pairs[i]));
+        }
+      }
+    });
+  }
+
+  /// Places for the pairs of this batch that are to be explored, null for the others.
+  std::vector<ExploredSentence*> begin_explored(const BatchPairs& pairs) {
+    const auto free = static_cast<size_t>(settings_.explored) - result_.explored.size(), first = result_.explored.size();
+    const size_t count = std::min(free, pairs.size());
+    for (size_t b = 0; b < count; ++b) result_.explored.push_back(explored_sentence(*pairs[b], vocabularies_, result_.places.size()));
+    std::vector<ExploredSentence*> explored;
+    for (size_t b = 0; b < count; ++b) explored.push_back(&result_.explored[first + b]);
+    return explored;
+  }
+
+  void explore(const CallWeights& call, const std::vector<ExploredSentence*>& explored) const {
+    for (size_t b = 0; b < explored.size(); ++b)
+      explored[b]->maps[result_.place_of(call.site, call.layer)] = rounded_map(call, static_cast<int64_t>(b));
+  }
+
+  void save(const CallWeights& call, const BatchPairs& pairs) {
+    const auto chosen = [](const std::set<int64_t>& wanted, int64_t one) { return wanted.empty() || wanted.count(one) > 0; };
+    if (settings_.saved_lines.empty() || !chosen(settings_.saved_layers, call.layer)) return;
+    for (int64_t b = 0; b < call.num_sentences; ++b) {
+      const int64_t line = pairs[static_cast<size_t>(b)]->line;
+      if (settings_.saved_lines.count(line) == 0) continue;
+      const ExploredSentence tokens = explored_sentence(*pairs[static_cast<size_t>(b)], vocabularies_, 0);
+      result_.saved_pieces[line + 1] = {tokens.src, tokens.tgt};
+      std::vector<at::Tensor> heads;
+      for (int64_t head = 0; head < call.num_heads; ++head) {
+        if (!chosen(settings_.saved_heads, head)) continue;
+        const WeightMatrix matrix = call.weights.matrix(b, head);
+        heads.push_back(at::tensor(at::ArrayRef<float>(matrix.values, static_cast<size_t>(matrix.queries * matrix.keys)), at::kFloat)
+                            .view({matrix.queries, matrix.keys}));
+      }
+      result_.saved["line." + std::to_string(line + 1) + "." + name_of(call.site) + "." + std::to_string(call.layer)] = at::stack(heads);
+    }
+  }
+
+  void decode_shuffled(const std::vector<SentencePair>& pairs) {
+    const std::vector<SentencePair> shuffled = with_shuffled_targets(pairs, settings_.seed);
+    const auto observe = [&](const CallWeights& call) {
+      for (const PlaceSums& sums : measure_sentences(call, {.divergence = false})) place(call.layer, call.site).shuffled.add(sums);
+    };
+    for (const auto& batch : batches_of(shuffled, settings_.batch_tokens)) show(batch, observe, /*is_shuffled=*/true);
+  }
+
+  void measure_importance(const std::vector<SentencePair>& pairs) {
+    const int64_t wanted = std::min(settings_.importance_sentences, settings_.num_pairs);
+    for (const SentencePair& pair : pairs) {
+      const bool is_drawn = wanted > 0 && (pair.line + 1) * wanted / settings_.num_pairs > pair.line * wanted / settings_.num_pairs;
+      if (!is_drawn || pair.is_empty()) continue;
+      correlate_importance(model_, pair, settings_.batch_tokens, is_calibrated_, result_.importance);
+      ++result_.importance_pairs;
+      progress_(0);
+    }
+  }
+
+  PlaceAnalysis& place(int layer, AttentionSite site) { return result_.places[result_.place_of(site, layer)]; }
+
+  bool has_number(const char* name) const {
+    return std::any_of(result_.places.begin(), result_.places.end(),
+                       [&](const PlaceAnalysis& place) { return place.numbers.count(name) > 0; });
+  }
+
+  /// Says what the model has not.
+  void check_result() {
+    if (result_.pairs == 0)
+      throw DataError(settings_.src + " and " + settings_.tgt + ": nothing to analyse; expected at least one pair without an empty side");
+    std::set<std::string> missing;
+    const auto note = [&](const char* measure, const std::string& why) {
+      if (!settings_.wants(measure)) return;
+      missing.insert(measure);
+      result_.notes.push_back(std::string(measure) + ": " + why);
+    };
+    if (!has_number("alpha")) note("alpha", "no head learns one");
+    if (!has_number("span")) note("span", "no head learns one");
+    if (!is_calibrated_) note("calibration", "no layer is calibrated");
+    if (settings_.gold.empty()) note("alignment", "no gold links were given");
+    if (result_.importance_pairs == 0) note("importance", "no sentence was sampled");
+    if (missing == settings_.only && !missing.empty())
+      throw ConfigError(result_.name + ": nothing to analyse: " + join(result_.notes, "; ") + ". Leave --only out, or name other measures");
+  }
+
+  Transformer& model_;
+  const Vocabularies vocabularies_;
+  const AnalysisSettings& settings_;
+  const std::function<void(int64_t)>& progress_;
+  ModelAnalysis result_;
+  bool is_calibrated_ = false, measures_rows_ = false;
+  std::vector<GoldLinks> gold_;  // of the pairs read last
+  int64_t first_line_ = 0;
+};
+
+}  // namespace
+
+void NumberMean::add(const std::vector<double>& values, double more) {
+  sums.resize(values.size(), 0.0);
+  for (size_t i = 0; i < values.size(); ++i) sums[i] += values[i] * more;
+  weight += more;
+}
+
+std::vector<double> NumberMean::mean() const {
+  std::vector<double> means = sums;
+  for (double& mean : means) mean /= weight;
+  return means;
+}
+
+size_t ModelAnalysis::place_of(AttentionSite site, int layer) const {
+  const size_t decoder = static_cast<size_t>(decoder_layers), encoder = places.size() - 2 * decoder, index = static_cast<size_t>(layer);
+  if (site == AttentionSite::kEncoderSelf) return index;
+  return site == AttentionSite::kDecoderSelf ? encoder + index : encoder + decoder + index;
+}
+
+size_t ModelAnalysis::system_of(int layer, int64_t head, AlignmentStep step) const {
+  return static_cast<size_t>((layer * (num_heads + 1) + head) * 2 + (step == AlignmentStep::kShifted ? 1 : 0));
+}
+
+ModelAnalysis analyze_model(const AnalyzedModel& model, const AnalysisSettings& settings, const std::function<void(int64_t)>& progress) {
+  return Pass(model, settings, progress).run();
+}
+
+}  // namespace lacuna

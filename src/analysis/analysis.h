@@ -1,0 +1,94 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "analysis/alignment_error.h"
+#include "analysis/calibration.h"
+#include "analysis/explored_sentence.h"
+#include "analysis/importance.h"
+#include "analysis/place_measures.h"
+#include "analysis/word_weights.h"
+
+/// `lacuna analyze`: every measure in one pass of forced decoding over given pairs. Definitions: README.md beside this file.
+namespace lacuna {
+
+/// The names that --only takes.
+inline constexpr const char* kMeasures[] = {"sparsity", "null_rate", "entropy",   "support",     "alpha",
+                                            "span",     "diversity", "alignment", "calibration", "importance"};
+
+struct AnalysisSettings {
+  std::string src, tgt;
+  std::string gold;  ///< word alignments; empty = none
+  int gold_base = 0;
+  bool is_gold_turned = false;      ///< the gold links are (tgt, src)
+  int64_t num_pairs = 0;            ///< lines of src
+  std::set<std::string> only = {};  ///< of kMeasures; empty = all
+  int64_t batch_tokens = 3000;
+  int64_t importance_sentences = 0;  ///< spread evenly over the corpus
+  bool shuffle_references = false;   ///< measure null rates on shuffled references too
+  int64_t bootstrap_samples = 1000;
+  uint64_t seed = 1;
+  int64_t explored = 20;                                  ///< sentences whose weights the report shows: the first
+  std::set<int64_t> saved_lines = {};                     ///< from 0
+  std::set<int64_t> saved_layers = {}, saved_heads = {};  ///< empty = all
+
+  bool wants(const std::string& measure) const { return only.empty() || only.count(measure) > 0; }
+};
+
+/// A learned number of each head, averaged over what it was seen on.
+struct NumberMean {
+  std::vector<double> sums;
+  double weight = 0;
+  void add(const std::vector<double>& values, double more);
+  std::vector<double> mean() const;
+};
+
+/// What was found in one layer at one site.
+struct PlaceAnalysis {
+  AttentionSite site;
+  int layer;
+  std::string type;
+  bool is_rectified = false, is_calibrated = false;
+  PlaceSums sums, shuffled;
+  std::map<std::string, NumberMean> numbers;
+  CalibrationSums calibration;
+};
+
+/// What was found in one model.
+struct ModelAnalysis {
+  std::string name;
+  int64_t num_heads = 0, decoder_layers = 0;
+  int64_t pairs = 0, empty_pairs = 0, src_tokens = 0, tgt_tokens = 0;
+  std::vector<PlaceAnalysis> places;         ///< encoder_self from the bottom, then decoder_self, then cross
+  std::optional<AlignmentErrors> alignment;  ///< systems as system_of says
+  int64_t importance_pairs = 0;
+  std::vector<ImportanceCorrelation> importance;  ///< [decoder layers]
+  std::vector<ExploredSentence> explored;
+  std::map<std::string, at::Tensor> saved;  ///< "line.12.cross.0" [heads, queries, keys], line from 1, NaN where a key is not visible
+  std::map<int64_t, std::pair<std::vector<std::string>, std::vector<std::string>>> saved_pieces;  ///< source and target, by line from 1
+  std::vector<std::string> notes;  ///< measures that the model has not, and why
+
+  size_t place_of(AttentionSite site, int layer) const;
+  /// The layer's heads from 0, then their average.
+  size_t system_of(int layer, int64_t head, AlignmentStep step) const;
+};
+
+/// A model to analyse.
+struct AnalyzedModel {
+  std::string name;
+  Transformer& model;
+  Vocabularies vocabularies;
+};
+
+/// Throws DataError if no pair has two sides or one is longer than the model can read, and ConfigError if the model has none of the
+/// measures that `only` names. `progress` is told how many pairs are done after each batch.
+ModelAnalysis analyze_model(const AnalyzedModel& model, const AnalysisSettings& settings, const std::function<void(int64_t)>& progress);
+
+}  // namespace lacuna

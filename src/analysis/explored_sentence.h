@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "analysis/sentence_pairs.h"
+#include "analysis/weight_gatherer.h"
+
+namespace lacuna {
+
+/// A pair whose weights the report shows, at one byte a weight.
+struct ExploredSentence {
+  /// A weight is scale * (level / kLevels)²; level 0 is a weight of exactly 0. kNotVisible marks keys that the query does not see.
+  static constexpr int kLevels = 63;
+  static constexpr uint8_t kNotVisible = 64;
+  struct Map {
+    float scale = 0;              ///< the largest magnitude
+    std::vector<uint8_t> levels;  ///< [heads, queries, keys]
+  };
+
+  int64_t line = 0;
+  std::string src_text, tgt_text;
+  std::vector<std::string> src, tgt;          ///< pieces, eos last
+  std::vector<int32_t> src_words, tgt_words;  ///< the word of each piece; eos is one by itself
+  std::vector<Map> maps;                      ///< by place
+};
+
+/// With its tokens, and without weights for so many places.
+ExploredSentence explored_sentence(const SentencePair& pair, const Vocabularies& vocabularies, size_t num_places);
+
+/// The weights of a sentence, rounded.
+ExploredSentence::Map rounded_map(const CallWeights& call, int64_t sentence);
+
+}  // namespace lacuna

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <vector>
+
+#include "analysis/sentence_pairs.h"
+#include "attention/probe.h"
+#include "model/transformer.h"
+
+namespace lacuna {
+
+/// Log-probability of every target token of each pair of a batch, in nats. `probe`, if any, sees the attention.
+std::vector<std::vector<float>> token_log_probs(Transformer& model, const std::vector<const SentencePair*>& pairs,
+                                                AttentionProbe* probe = nullptr);
+
+/// How good a pair looks to a model.
+struct PairScore {
+  float null_rate = 1;     ///< of cross attention, over layers, heads and target tokens
+  float log_prob = 0;      ///< of a target token, mean; in nats
+  bool is_scored = false;  ///< false: a side is empty or too long for the model
+};
+
+/// Of each pair, in order.
+std::vector<PairScore> score_pairs(Transformer& model, const std::vector<SentencePair>& pairs, int64_t batch_tokens);
+
+/// True if some cross attention of the model can attend to nothing.
+bool has_null_rows(const ModelOptions& options);
+
+}  // namespace lacuna

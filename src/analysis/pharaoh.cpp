@@ -1,0 +1,141 @@
+#include "analysis/pharaoh.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "base/files.h"
+#include "data/corpus_reader.h"
+#include "text/word_index.h"
+
+namespace lacuna {
+namespace {
+
+constexpr int64_t kEnoughLines = 10;  // with no word 0 in any link, a file counts from 1
+
+struct ParsedLink {
+  Link link;
+  bool is_sure = true;
+};
+
+std::optional<ParsedLink> parse_link(std::string_view word) {
+  ParsedLink parsed;
+  const char *const begin = word.data(), *const end = begin + word.size();
+  const auto [after_src, src_error] = std::from_chars(begin, end, parsed.link.first);
+  if (src_error != std::errc() || after_src == end || *begin == '-') return {};
+  if (*after_src != '-' && *after_src != '?' && *after_src != 'p') return {};
+  parsed.is_sure = *after_src == '-';
+  const auto [after_tgt, tgt_error] = std::from_chars(after_src + 1, end, parsed.link.second);
+  if (tgt_error != std::errc() || after_tgt != end || after_src[1] == '-') return {};
+  return parsed;
+}
+
+void sort_unique(Links& links) {
+  std::sort(links.begin(), links.end());
+  links.erase(std::unique(links.begin(), links.end()), links.end());
+}
+
+std::string text_of(const Link& link) {
+  return std::to_string(link.first) + "-" + std::to_string(link.second);
+}
+
+/// The first link that is out of range when words are counted from `base`, as an error message.
+struct RangeCheck {
+  int base;
+  std::string problem = {};
+
+  void see(const Links& links, int32_t src_words, int32_t tgt_words, const std::string& place) {
+    if (!problem.empty()) return;
+    const auto fits = [&](const Link& link) {
+      return link.first >= base && link.first - base < src_words && link.second >= base && link.second - base < tgt_words;
+    };
+    const auto bad = std::find_if_not(links.begin(), links.end(), fits);
+    if (bad == links.end()) return;
+    problem = place + ": link " + text_of(*bad) + " is out of range; the sentences have " + std::to_string(src_words) + " and " +
+              std::to_string(tgt_words) + " words, counted from " + std::to_string(base);
+  }
+};
+
+/// What is read off a file of links and the texts beside it.
+struct Observed {
+  RangeCheck from_zero{0}, from_one{1};
+  int64_t lines = 0, text_lines = 0;
+  bool has_links = false, has_zero = false;
+};
+
+Observed observe(const std::string& path, const std::string& src, const std::string& tgt) {
+  Observed seen;
+  LinkReader reader(path);
+  std::optional<CorpusReader> texts;
+  if (!src.empty()) texts.emplace(CorpusOptions{"", src, tgt, 1});
+  GoldLinks links;
+  std::string src_line, tgt_line;
+  for (bool more_links = true, more_texts = texts.has_value(); more_links || more_texts;) {
+    more_links = more_links && reader.next(links);
+    more_texts = more_texts && texts->next(src_line, tgt_line);
+    seen.lines += more_links;
+    seen.text_lines += more_texts;
+    if (!more_links) continue;
+    for (const auto& [src_word, tgt_word] : links.possible) seen.has_zero = seen.has_zero || src_word == 0 || tgt_word == 0;
+    seen.has_links = seen.has_links || !links.possible.empty();
+    if (!more_texts) continue;
+    seen.from_zero.see(links.possible, count_words(src_line), count_words(tgt_line), reader.place());
+    seen.from_one.see(links.possible, count_words(src_line), count_words(tgt_line), reader.place());
+  }
+  return seen;
+}
+
+}  // namespace
+
+std::string pharaoh(const Links& links) {
+  std::string text;
+  for (const Link& link : links) text += (text.empty() ? "" : " ") + text_of(link);
+  return text;
+}
+
+LinkReader::LinkReader(const std::string& path, int base) : reader_((require_readable_file(path, "word alignments"), path)), base_(base) {}
+
+bool LinkReader::next(GoldLinks& links) {
+  links = {};
+  std::string line;
+  if (!reader_.next(line)) return false;
+  for (size_t begin = 0; begin < line.size();) {
+    const size_t end = std::min(line.find_first_of(" \t", begin), line.size());
+    if (end > begin) {
+      const std::string word = line.substr(begin, end - begin);
+      auto parsed = parse_link(word);
+      if (!parsed)
+        throw DataError(place() + ": \"" + word + "\" is not a link; expected source-target, such as 0-0 (sure), 1?2 or 1p2 (possible)");
+      parsed->link.first -= base_;
+      parsed->link.second -= base_;
+      links.possible.push_back(parsed->link);
+      if (parsed->is_sure) links.sure.push_back(parsed->link);
+    }
+    begin = end + 1;
+  }
+  sort_unique(links.sure);
+  sort_unique(links.possible);
+  return true;
+}
+
+int checked_base(const std::string& links, std::optional<int> given, const std::string& src, const std::string& tgt,
+                 const std::string& flag) {
+  const Observed seen = observe(links, src, tgt);
+  if (!src.empty() && seen.lines != seen.text_lines)
+    throw DataError(links + " has " + std::to_string(seen.lines) + " lines and " + src + " has " + std::to_string(seen.text_lines) +
+                    "; expected one line of links for each pair");
+  if (given) {
+    const RangeCheck& check = *given == 0 ? seen.from_zero : seen.from_one;
+    if (!check.problem.empty()) throw DataError(check.problem);
+    return *given;
+  }
+  const bool fits_one = seen.has_links && !seen.has_zero && seen.from_one.problem.empty();
+  if (!seen.from_zero.problem.empty() && fits_one)
+    throw DataError(seen.from_zero.problem + ". No link names word 0, and all fit if words are counted from 1: say " + flag + " 1");
+  if (!seen.from_zero.problem.empty()) throw DataError(seen.from_zero.problem);
+  if (fits_one && seen.lines >= kEnoughLines)
+    throw DataError(links + ": no link in " + std::to_string(seen.lines) + " lines names word 0, so words seem to be counted from 1: say " +
+                    flag + " 1, or " + flag + " 0 if they are counted from 0");
+  return 0;
+}
+
+}  // namespace lacuna

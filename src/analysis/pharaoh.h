@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/line_reader.h"
+
+/// Word alignments as text, one sentence a line: "0-0 1-2 3?3" links source words with target words, both counted from 0. `-` is a sure
+/// link; `?` or `p` a possible one, in gold files.
+namespace lacuna {
+
+using Link = std::pair<int32_t, int32_t>;  ///< source, target
+using Links = std::vector<Link>;
+
+/// A gold line: both lists sorted, without repeats; `possible` holds the sure ones too.
+struct GoldLinks {
+  Links sure, possible;
+};
+
+/// "0-0 1-2".
+std::string pharaoh(const Links& links);
+
+/// Reads alignments line by line.
+class LinkReader {
+ public:
+  /// `base` is what the file counts words from, 0 or 1; links are given from 0.
+  explicit LinkReader(const std::string& path, int base = 0);
+  /// False at the end. Throws DataError, with the place, for what is no link.
+  bool next(GoldLinks& links);
+  std::string place() const { return reader_.place(); }
+  int64_t line_number() const { return reader_.line_number(); }
+
+ private:
+  LineReader reader_;
+  int base_;
+};
+
+/// What a file of links counts words from: reads it through beside the texts it aligns (which may be empty: then only counts are checked).
+/// `given` is what the user says it is, which nothing but a link out of range contradicts. Throws DataError for another number of lines,
+/// for a link out of range, and for a file that seems to count from 1 where nobody said so. `flag` is how the user would say it.
+int checked_base(const std::string& links, std::optional<int> given, const std::string& src, const std::string& tgt,
+                 const std::string& flag);
+
+}  // namespace lacuna

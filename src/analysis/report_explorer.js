@@ -1,0 +1,185 @@
+// The explorer: weights of one sentence, layer and head as a map of squares, their area the weight. Sentences are unpacked when chosen.
+
+const LEVELS = 63, NOT_VISIBLE = 64, CELL = 18;
+const unpacked = new Map();
+
+async function unpack(sentence, m) {
+  const key = `${sentence}/${m}`;
+  if (!unpacked.has(key)) {
+    const bytes = Uint8Array.from(atob(data.sentences[sentence].models[m].weights), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    unpacked.set(key, new Uint8Array(await new Response(stream).arrayBuffer()));
+  }
+  return unpacked.get(key);
+}
+
+/** Tokens and words on both axes of a map. Decoder rows are named by the token they predict, or by the one they read. */
+function axesOf(tokens, site, byInput) {
+  const src = { pieces: tokens.src, words: tokens.src_words };
+  const predicted = { pieces: tokens.tgt, words: tokens.tgt_words };
+  const read = { pieces: ["⟨s⟩", ...tokens.tgt.slice(0, -1)], words: [-1, ...tokens.tgt_words.slice(0, -1)] };
+  if (site === "encoder_self") return { rows: src, columns: src };
+  if (site === "decoder_self") return { rows: byInput ? read : predicted, columns: read };
+  return { rows: byInput ? read : predicted, columns: src };
+}
+
+/** [rows][columns] weights of one head, or of the mean over heads; NaN where a key is not visible. */
+function weightsOf(bytes, tokens, model, placeIndex, head, rows, columns) {
+  let begin = 0;
+  for (let p = 0; p < placeIndex; ++p) begin += mapSize(tokens, model, p);
+  const scale = tokens.scales[placeIndex], heads = head === "mean" ? layerNames(model.num_heads) : [Number(head)];
+  return Array.from({ length: rows }, (_, r) => Array.from({ length: columns }, (_, c) => {
+    const levels = heads.map((h) => bytes[begin + (h * rows + r) * columns + c]);
+    if (levels.every((level) => level === NOT_VISIBLE)) return NaN;
+    return levels.reduce((sum, level) => sum + (level === NOT_VISIBLE ? 0 : scale * (level / LEVELS) ** 2), 0) / heads.length;
+  }));
+}
+
+function mapSize(tokens, model, p) {
+  const site = model.places[p].site;
+  const rows = site === "encoder_self" ? tokens.src.length : tokens.tgt.length, columns = site === "decoder_self" ? tokens.tgt.length : tokens.src.length;
+  return model.num_heads * rows * columns;
+}
+
+/** Pieces of a word put together: columns are summed, rows averaged. */
+function byWords(matrix, rows, columns) {
+  const groups = (axis) => {
+    const found = [];
+    axis.words.forEach((word, i) => {
+      if (i > 0 && word === axis.words[i - 1]) found.at(-1).push(i);
+      else found.push([i]);
+    });
+    return found;
+  };
+  const rowGroups = groups(rows), columnGroups = groups(columns);
+  const known = (values) => values.filter((value) => !isNaN(value));
+  const merged = rowGroups.map((group) => columnGroups.map((keys) => {
+    const sums = group.map((r) => known(keys.map((c) => matrix[r][c]))).filter((values) => values.length);
+    if (!sums.length) return NaN;
+    return sums.reduce((total, values) => total + values.reduce((sum, value) => sum + value, 0), 0) / group.length;
+  }));
+  const names = (axis, found) => found.map((group) => group.map((i) => axis.pieces[i]).join("").replaceAll("▁", ""));
+  return { matrix: merged, rowNames: names(rows, rowGroups), columnNames: names(columns, columnGroups) };
+}
+
+const cut = (text) => (text.length > 14 ? text.slice(0, 13) + "…" : text);
+
+/** Draws a map into `pane` and lets pointer and arrow keys read it. */
+function drawMap(pane, { matrix, rowNames, columnNames }, rowWord, columnWord) {
+  const left = 8 + 7 * Math.max(3, ...rowNames.map((name) => cut(name).length)), top = 8 + 7 * Math.max(3, ...columnNames.map((name) => cut(name).length));
+  const width = left + columnNames.length * CELL + 8, height = top + rowNames.length * CELL + 8;
+  const svg = make("svg", { width, height, tabindex: "0", role: "application", "aria-label": "Weights; arrow keys move, the value is read out below" });
+  const most = Math.max(...matrix.flat().filter((value) => !isNaN(value)), 0) || 1;
+  const rowTexts = rowNames.map((name, r) => make("text", { x: left - 4, y: top + r * CELL + 13, "text-anchor": "end" }, cut(name)));
+  const columnTexts = columnNames.map((name, c) => make("text", { transform: `translate(${left + c * CELL + 13} ${top - 4}) rotate(-90)` }, cut(name)));
+  svg.append(...rowTexts, ...columnTexts);
+  matrix.forEach((row, r) => row.forEach((value, c) => drawCell(svg, value / most, left + c * CELL, top + r * CELL)));
+  const cursor = make("rect", { class: "cursor", width: CELL, height: CELL, visibility: "hidden" });
+  svg.append(cursor);
+  let at = { r: 0, c: 0 };
+  const move = (r, c) => {
+    if (r < 0 || c < 0 || r >= rowNames.length || c >= columnNames.length) return;
+    rowTexts[at.r].classList.remove("near");
+    columnTexts[at.c].classList.remove("near");
+    at = { r, c };
+    rowTexts[r].classList.add("near");
+    columnTexts[c].classList.add("near");
+    cursor.setAttribute("x", left + c * CELL);
+    cursor.setAttribute("y", top + r * CELL);
+    cursor.setAttribute("visibility", "visible");
+    const value = matrix[r][c];
+    const said = isNaN(value) ? "not visible" : value === 0 ? "exactly 0" : `≈ ${shown(value)}`;
+    pane.querySelector(".value").textContent = `${rowWord} “${rowNames[r]}” → ${columnWord} “${columnNames[c]}”: ${said}`;
+  };
+  svg.addEventListener("pointermove", (event) => {
+    const box = svg.getBoundingClientRect();
+    move(Math.floor((event.clientY - box.top - top) / CELL), Math.floor((event.clientX - box.left - left) / CELL));
+  });
+  svg.addEventListener("keydown", (event) => {
+    const by = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    if (!by) return;
+    event.preventDefault();
+    move(at.r + by[0], at.c + by[1]);
+    cursor.scrollIntoView({ block: "nearest", inline: "nearest" });
+  });
+  svg.addEventListener("focus", () => move(at.r, at.c));
+  pane.querySelector(".map").replaceChildren(svg);
+  pane.querySelector(".value").textContent = "";
+}
+
+/** share: of the largest weight; a square of that area. */
+function drawCell(svg, share, x, y) {
+  svg.append(make("rect", { x, y, width: CELL, height: CELL, fill: isNaN(share) ? "var(--line)" : "none", stroke: "var(--line)", "stroke-width": .5 }));
+  if (!(share > 0)) return;
+  const side = Math.max(1.5, Math.sqrt(share) * (CELL - 2));
+  svg.append(make("rect", { class: "weight", x: x + (CELL - side) / 2, y: y + (CELL - side) / 2, width: side, height: side }));
+}
+
+function chooser(label, options) {
+  const select = make("select", {}, ...options.map(([value, name]) => make("option", { value }, name)));
+  return { element: make("label", {}, label, select), select };
+}
+
+function check(label, isChecked) {
+  const input = make("input", { type: "checkbox" });
+  input.checked = isChecked;
+  return { element: make("label", { class: "check" }, input, label), input };
+}
+
+/** Fills a select with layers or heads, keeping what was chosen if it is still there. */
+function refill(select, options) {
+  const before = select.value;
+  select.replaceChildren(...options.map(([value, name]) => make("option", { value }, name)));
+  if (options.some(([value]) => String(value) === before)) select.value = before;
+}
+
+function makePane(number, changed) {
+  const model = chooser("Model", models.map((one, m) => [m, one.name]));
+  const layer = chooser("Layer", []), head = chooser("Head", []);
+  const element = make("div", { class: "pane" }, make("div", { class: "controls" }, model.element, layer.element, head.element),
+    make("p", { class: "value", "aria-live": "polite" }), make("div", { class: "map" }));
+  model.select.value = String(Math.min(number, models.length - 1));
+  for (const { select } of [model, layer, head]) select.addEventListener("change", changed);
+  return { element, model: model.select, layer: layer.select, head: head.select };
+}
+
+async function drawPane(pane, sentence, site, useWords, byInput) {
+  const m = Number(pane.model.value), model = models[m], tokens = data.sentences[sentence].models[m];
+  refill(pane.layer, placesOf(model, site).map((place) => [place.layer, `${place.layer}: ${place.type}`]));
+  refill(pane.head, [...layerNames(model.num_heads).map((h) => [h, h]), ["mean", "average of all"]]);
+  const placeIndex = model.places.findIndex((place) => place.site === site && place.layer === Number(pane.layer.value));
+  const turn = (pane.turn = (pane.turn ?? 0) + 1);
+  const bytes = await unpack(sentence, m);
+  if (turn !== pane.turn) return; // something else was chosen meanwhile
+  const { rows, columns } = axesOf(tokens, site, byInput);
+  const matrix = weightsOf(bytes, tokens, model, placeIndex, pane.head.value, rows.pieces.length, columns.pieces.length);
+  const map = useWords ? byWords(matrix, rows, columns) : { matrix, rowNames: rows.pieces, columnNames: columns.pieces };
+  drawMap(pane.element, map, site === "encoder_self" ? "source" : byInput ? "reading" : "predicting", site === "decoder_self" ? "target read" : "source");
+}
+
+function startExplorer() {
+  const into = section("explorer");
+  if (!data.sentences.length) {
+    into.append(make("p", {}, "No sentences were kept for it (--explore 0)."));
+    return;
+  }
+  const sentence = chooser("Sentence", data.sentences.map((one, i) => [i, `${one.line + 1}: ${one.src_text.slice(0, 60)}`]));
+  const site = chooser("Attention", SITES.map((one) => [one, SITE_NAMES[one]]));
+  site.select.value = "cross";
+  const words = check("words on the axes", false), byInput = check("rows are tokens read (shifted)", false), second = check("two side by side", models.length > 1);
+  const texts = make("p", { class: "soft" });
+  const changed = () => draw().catch((error) => { texts.textContent = `This browser cannot unpack the weights: ${error}`; });
+  const panes = [makePane(0, changed), makePane(1, changed)];
+  async function draw() {
+    const chosen = Number(sentence.select.value);
+    texts.textContent = `${data.sentences[chosen].src_text} → ${data.sentences[chosen].tgt_text}`;
+    panes[1].element.hidden = !second.input.checked;
+    for (const pane of panes) if (!pane.element.hidden) await drawPane(pane, chosen, site.select.value, words.input.checked, byInput.input.checked);
+  }
+  for (const one of [sentence.select, site.select, words.input, byInput.input, second.input]) one.addEventListener("change", changed);
+  into.append(make("p", { class: "soft" }, "A square's area is the weight, relative to the largest of the map; an empty cell is exactly 0, a grey one a key that the query does not see. "
+    + "Point at a cell, or focus the map and use the arrow keys, for its value." + (data.omitted ? ` ${data.omitted} more sentences would have made this file too large.` : "")),
+    make("div", { class: "controls" }, sentence.element, site.element, words.element, byInput.element, second.element), texts,
+    make("div", { class: "panes" }, ...panes.map((pane) => pane.element)));
+  changed();
+}

@@ -1,0 +1,207 @@
+// The report: charts of `data.analysis` (analysis.json), and the explorer of `data.sentences`.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const models = data.analysis.models;
+const SITES = ["encoder_self", "decoder_self", "cross"];
+const SITE_NAMES = { encoder_self: "encoder", decoder_self: "decoder", cross: "cross" };
+const MEASURES = {
+  sparsity: "Sparsity: share of visible weights that are exactly 0",
+  null_rate: "Null rate: share of queries that attend to nothing",
+  entropy: "Entropy in nats of rows that are not null",
+  support: "Support: keys with a weight, per query",
+};
+
+const placesOf = (model, site) => model.places.filter((place) => place.site === site);
+const section = (id) => document.getElementById(id);
+const layerNames = (count) => Array.from({ length: count }, (_, i) => i);
+const mostLayers = (site) => Math.max(...models.map((model) => placesOf(model, site).length));
+const modelLegend = () => legend(models.map((model, m) => ({ name: model.name, style: m })));
+
+function hide(id) {
+  section(id).remove();
+}
+
+function writeHeader() {
+  const { src, tgt } = data.analysis;
+  section("subject").append(`${models.map((model) => model.name).join(", ")} on ${src} and ${tgt}: ${models[0].pairs} pairs, `
+    + `${models[0].src_tokens} source and ${models[0].tgt_tokens} target tokens, by forced decoding.`);
+  for (const one of document.querySelectorAll("main section")) {
+    document.querySelector("nav").append(make("a", { href: `#${one.id}` }, one.querySelector("h2").textContent));
+  }
+}
+
+// --- overview ---
+
+function bestAlignment(model, step) {
+  if (!model.alignment) return null;
+  const rates = model.alignment.layers.flatMap((layer) => layer[step].heads.map((head, h) => ({ aer: head.aer, layer: layer.layer, head: h })));
+  return rates.filter(({ aer }) => isNumber(aer)).sort((a, b) => a.aer - b.aer)[0];
+}
+
+function writeOverview() {
+  const header = ["model"], keys = Object.keys(MEASURES).filter((key) => models.some((model) => model.places.some((place) => isNumber(place[key]))));
+  for (const key of keys) for (const site of SITES) header.push(`${key.replace("_", " ")}, ${SITE_NAMES[site]}`);
+  const hasAlignment = models.some((model) => model.alignment);
+  if (hasAlignment) header.push("best AER normal", "best AER shifted");
+  const rows = models.map((model) => {
+    const row = [model.name];
+    for (const key of keys) for (const site of SITES) row.push(mean(placesOf(model, site).map((place) => place[key])));
+    for (const step of hasAlignment ? ["normal", "shifted"] : []) {
+      const best = bestAlignment(model, step);
+      row.push(best ? `${(100 * best.aer).toFixed(1)} (layer ${best.layer}, head ${best.head})` : null);
+    }
+    return row;
+  });
+  section("overview").append(make("p", { class: "soft" }, "Means over layers; AER in percent, of the best single head."), tableOf(header, rows));
+  const notes = models.flatMap((model) => model.notes.map((note) => make("li", {}, `${model.name}: ${note}`)));
+  if (notes.length) section("overview").append(make("details", {}, make("summary", {}, "Not measured"), make("ul", {}, ...notes)));
+}
+
+// --- layer by layer ---
+
+function measureSeries(key, site) {
+  const series = [];
+  models.forEach((model, m) => {
+    const places = placesOf(model, site);
+    series.push({ name: model.name, style: m, values: places.map((place) => place[key]), dots: places.map((place) => place.heads?.[key] ?? []) });
+    if (places.some((place) => place.shuffled?.[key] !== undefined && key === "null_rate"))
+      series.push({ name: `${model.name}, shuffled references`, style: m, isDashed: true, values: places.map((place) => place.shuffled?.[key]) });
+  });
+  return series;
+}
+
+function writeRow(into, title, charts) {
+  const drawn = charts.filter(Boolean);
+  if (drawn.length && title) into.append(make("h3", {}, title));
+  if (drawn.length) into.append(make("div", { class: "charts" }, ...drawn));
+  return drawn.length > 0;
+}
+
+function writeLayers() {
+  const into = section("layers");
+  const shuffled = models.some((model) => model.places.some((place) => place.shuffled));
+  into.append(make("p", { class: "soft" }, "Lines: all heads of a layer; dots: single heads." + (shuffled ? " Dashed: the same sources with references shuffled." : "")), modelLegend());
+  let isFull = false;
+  for (const [key, title] of Object.entries(MEASURES)) {
+    isFull = writeRow(into, title, SITES.map((site) => lineChart({
+      title: SITE_NAMES[site], xNames: layerNames(mostLayers(site)), series: measureSeries(key, site), floor: 0, ceiling: key === "sparsity" ? 1 : undefined,
+    }))) || isFull;
+  }
+  const names = new Set(models.flatMap((model) => model.places.flatMap((place) => Object.keys(place.numbers ?? {}))));
+  for (const name of names) isFull = writeNumbers(into, name) || isFull;
+  if (!isFull) hide("layers");
+}
+
+function writeNumbers(into, name) {
+  return writeRow(into, `Learned ${name}`, SITES.map((site) => lineChart({
+    title: SITE_NAMES[site], xNames: layerNames(mostLayers(site)),
+    series: models.map((model, m) => {
+      const heads = placesOf(model, site).map((place) => place.numbers?.[name] ?? []);
+      return { name: model.name, style: m, values: heads.map(mean), dots: heads };
+    }),
+  })));
+}
+
+// --- alignment ---
+
+function writeAlignment() {
+  const aligned = models.map((model, m) => ({ model, m })).filter(({ model }) => model.alignment);
+  if (!aligned.length) return hide("alignment");
+  const percent = (value) => (isNumber(value) ? 100 * value : null);
+  const ends = (system) => (system.interval ? system.interval.map(percent) : null);
+  const into = section("alignment");
+  into.append(make("p", { class: "soft" }, `Alignment error rate in percent, lower is better, on ${aligned[0].model.alignment.sentences} sentences, with bootstrap 95 % intervals. `
+    + "Solid: best head of a layer (AoH). Dashed: average of its heads (AoL)."));
+  into.append(legend(aligned.flatMap(({ model, m }) => [{ name: `${model.name}, AoH`, style: m }, { name: `${model.name}, AoL`, style: m, isDashed: true }])));
+  writeRow(into, "Weights of the step that predicts a word (normal), or that has it as input (shifted)", ["normal", "shifted"].map((step) => lineChart({
+    title: step, xNames: layerNames(mostLayers("cross")),
+    series: aligned.flatMap(({ model, m }) => {
+      const layers = model.alignment.layers.map((layer) => layer[step]), best = layers.map((layer) => layer.heads[layer.best_head]);
+      return [
+        { name: `${model.name}, AoH`, style: m, values: best.map((one) => percent(one.aer)), spread: best.map(ends) },
+        { name: `${model.name}, AoL`, style: m, isDashed: true, values: layers.map((layer) => percent(layer.average.aer)), spread: layers.map((layer) => ends(layer.average)) },
+      ];
+    }),
+  })));
+}
+
+// --- diversity ---
+
+function writeDiversity() {
+  const into = section("diversity");
+  let isFull = false;
+  models.forEach((model, m) => {
+    const places = model.places.filter((place) => place.diversity);
+    if (!places.length) return;
+    const keys = [...new Set(places.flatMap((place) => Object.keys(place.diversity)))];
+    const names = keys.map((key) => (key === "as_is" ? "as it is" : `T = ${Number(key)}`));
+    const charts = SITES.filter((site) => placesOf(model, site).some((place) => place.diversity)).map((site) => barChart({
+      title: SITE_NAMES[site], xNames: layerNames(placesOf(model, site).length), style: m, id: `bars-${m}-${site}`,
+      bars: keys.map((key, k) => ({ name: names[k], values: placesOf(model, site).map((place) => place.diversity?.[key]) })),
+    }));
+    into.append(make("h3", {}, model.name), barLegend(names, m, `legend-${m}`), make("div", { class: "charts" }, ...charts));
+    isFull = true;
+  });
+  if (!isFull) return hide("diversity");
+  into.querySelector("h2").after(make("p", { class: "soft" }, "Generalised Jensen-Shannon divergence between a layer's heads, in nats: 0 if all attend alike. Rectified rows p are compared as softmax(T p)."));
+}
+
+// --- calibration and importance ---
+
+function calibrationSeries(valueOf) {
+  return models.flatMap((model, m) => ["cross", "decoder_self"].flatMap((site) => {
+    const places = placesOf(model, site);
+    if (!places.some((place) => place.calibration)) return [];
+    return [{ name: `${model.name}, ${SITE_NAMES[site]}`, style: m, isDashed: site === "decoder_self", values: places.map((place) => place.calibration && valueOf(place.calibration)) }];
+  }));
+}
+
+function entropySeries(bins) {
+  return models.flatMap((model, m) => ["cross", "decoder_self"].flatMap((site) => {
+    const found = placesOf(model, site).flatMap((place) => place.calibration?.by_entropy ?? []);
+    if (!found.length) return [];
+    const values = bins.map((from) => {
+      const here = found.filter((bin) => bin.from === from), rows = here.reduce((sum, bin) => sum + bin.rows, 0);
+      return rows ? here.reduce((sum, bin) => sum + bin.rows * bin.divergence, 0) / rows : null;
+    });
+    return [{ name: `${model.name}, ${SITE_NAMES[site]}`, style: m, isDashed: site === "decoder_self", values }];
+  }));
+}
+
+function writeCalibration() {
+  const into = section("calibration"), series = calibrationSeries((one) => one.divergence);
+  if (!series.length) return hide("calibration");
+  const bins = [...new Set(models.flatMap((model) => model.places.flatMap((place) => (place.calibration?.by_entropy ?? []).map((bin) => bin.from))))].sort((a, b) => a - b);
+  const xNames = layerNames(Math.max(mostLayers("cross"), mostLayers("decoder_self")));
+  into.append(legend(series));
+  writeRow(into, "How far calibration moves attention", [
+    lineChart({ title: "Jensen-Shannon divergence by layer", xNames, series, floor: 0 }),
+    lineChart({ title: "… by the entropy of the original (from, nats)", xNames: bins, xLabel: "entropy", series: entropySeries(bins), floor: 0 }),
+    lineChart({ title: "Change of entropy by layer (+ is more dispersed)", xNames, series: calibrationSeries((one) => one.entropy_change), floor: 0 }),
+    lineChart({ title: "Mean mask", xNames, series: calibrationSeries((one) => one.mask), floor: 0, ceiling: 1 }),
+  ]);
+}
+
+function writeImportance() {
+  const series = models.flatMap((model, m) => {
+    if (!model.importance) return [];
+    const layers = model.importance.layers;
+    const one = [{ name: `${model.name}, attention`, style: m, values: layers.map((layer) => layer.attention.tau_b) }];
+    if (layers.some((layer) => layer.mask)) one.push({ name: `${model.name}, mask`, style: m, isDashed: true, values: layers.map((layer) => layer.mask?.tau_b) });
+    return one;
+  });
+  if (!series.length) return hide("importance");
+  const into = section("importance");
+  into.append(make("p", { class: "soft" }, "Does cross attention point at what matters? Kendall's τ-b of attention averaged over heads with the norm of the gradient of a target token's probability by each source state."), legend(series));
+  writeRow(into, "", [lineChart({ title: "τ-b by layer", xNames: layerNames(mostLayers("cross")), series, floor: 0 })]);
+}
+
+writeHeader();
+writeOverview();
+writeLayers();
+writeAlignment();
+writeDiversity();
+writeCalibration();
+writeImportance();
+for (const link of document.querySelectorAll("nav a")) if (!document.querySelector(link.getAttribute("href"))) link.remove();
+startExplorer();

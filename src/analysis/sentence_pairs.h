@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/ragged.h"
+#include "data/corpus_reader.h"
+#include "text/vocabulary.h"
+
+/// Given pairs of sentences, as forced decoding takes them.
+namespace lacuna {
+
+/// A pair of lines and its tokens, with eos; a side is empty if its line is.
+struct SentencePair {
+  int64_t line = 0;  ///< from 0
+  std::string src_text, tgt_text;
+  std::vector<TokenId> src, tgt;
+  bool is_long = false;  ///< a side has more tokens than the model's table of positions holds
+  bool is_empty() const { return src.empty() || tgt.empty(); }
+};
+
+enum class LongPairs { kRefuse, kMark };
+
+/// Reads two files as tokenised pairs.
+class PairReader {
+ public:
+  /// `max_positions` 0 = no limit. A longer side is a DataError, or marks its pair.
+  PairReader(const std::string& src, const std::string& tgt, Vocabularies vocabularies, int64_t max_positions,
+             LongPairs long_pairs = LongPairs::kRefuse);
+  /// The next pairs, at most so many; none at the end.
+  std::vector<SentencePair> next(size_t count);
+
+ private:
+  std::vector<TokenId> ids_of(const Vocabulary& vocabulary, const std::string& line, const std::string& place, bool& is_long) const;
+
+  CorpusReader reader_;
+  Vocabularies vocabularies_;
+  int64_t max_positions_;
+  LongPairs long_pairs_;
+};
+
+/// Pairs that have both sides and fit the model, in order, in batches of at most so many tokens of the longer side each.
+std::vector<std::vector<const SentencePair*>> batches_of(const std::vector<SentencePair>& pairs, int64_t batch_tokens);
+
+/// Both sides of a batch as the model takes them.
+struct RaggedPairs {
+  Ragged src, tgt;
+};
+RaggedPairs ragged_pairs(const std::vector<const SentencePair*>& pairs, at::Device device);
+
+}  // namespace lacuna

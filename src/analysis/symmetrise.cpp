@@ -1,0 +1,78 @@
+#include "analysis/symmetrise.h"
+
+#include <algorithm>
+#include <set>
+
+namespace lacuna {
+namespace {
+
+/// Links as they are added, and the words that have one.
+struct Growing {
+  std::set<Link> links;
+  std::set<int32_t> src, tgt;
+
+  void add(const Link& link) {
+    links.insert(link);
+    src.insert(link.first);
+    tgt.insert(link.second);
+  }
+  bool has_src(const Link& link) const { return src.count(link.first) > 0; }
+  bool has_tgt(const Link& link) const { return tgt.count(link.second) > 0; }
+};
+
+/// By target word, then source word: the order of the published algorithm, on which its result depends.
+std::vector<Link> by_target(const std::set<Link>& links) {
+  std::vector<Link> ordered(links.begin(), links.end());
+  std::sort(ordered.begin(), ordered.end(),
+            [](const Link& a, const Link& b) { return std::pair(a.second, a.first) < std::pair(b.second, b.first); });
+  return ordered;
+}
+
+/// One round over the links that are there when their turn comes; true if any came to them.
+bool grow_once(Growing& growing, const std::set<Link>& all) {
+  constexpr Link kNeighbours[] = {{0, -1}, {-1, 0}, {0, 1}, {1, 0}, {-1, -1}, {1, -1}, {-1, 1}, {1, 1}};
+  bool has_grown = false;
+  for (const Link& link : by_target(all)) {
+    if (growing.links.count(link) == 0) continue;
+    for (const auto& [by_src, by_tgt] : kNeighbours) {
+      const Link next = {link.first + by_src, link.second + by_tgt};
+      if (all.count(next) == 0 || (growing.has_src(next) && growing.has_tgt(next))) continue;
+      growing.add(next);
+      has_grown = true;
+    }
+  }
+  return has_grown;
+}
+
+void add_final_and(Growing& growing, const std::set<Link>& direction) {
+  for (const Link& link : by_target(direction))
+    if (!growing.has_src(link) && !growing.has_tgt(link)) growing.add(link);
+}
+
+}  // namespace
+
+Links turned(const Links& links) {
+  Links other;
+  for (const auto& [src, tgt] : links) other.emplace_back(tgt, src);
+  std::sort(other.begin(), other.end());
+  return other;
+}
+
+Links symmetrise(const Links& forward, const Links& backward, Symmetrisation kind) {
+  const std::set<Link> first(forward.begin(), forward.end()), second(backward.begin(), backward.end());
+  std::set<Link> all = first;
+  all.insert(second.begin(), second.end());
+  if (kind == Symmetrisation::kUnion) return {all.begin(), all.end()};
+  Growing growing;
+  for (const Link& link : first)
+    if (second.count(link) > 0) growing.add(link);
+  if (kind == Symmetrisation::kGrowDiagFinalAnd) {
+    while (grow_once(growing, all)) {
+    }
+    add_final_and(growing, first);
+    add_final_and(growing, second);
+  }
+  return {growing.links.begin(), growing.links.end()};
+}
+
+}  // namespace lacuna

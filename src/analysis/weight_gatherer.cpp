@@ -1,0 +1,78 @@
+#include "analysis/weight_gatherer.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace lacuna {
+namespace {
+
+constexpr float kNotVisible = std::numeric_limits<float>::quiet_NaN();
+
+}  // namespace
+
+SiteWeights::SiteWeights(const RaggedShape& queries, const RaggedShape& keys, int64_t num_heads) : num_heads_(num_heads) {
+  size_t size = 0;
+  for (int64_t b = 0; b < queries.num_sentences(); ++b) {
+    blocks_.push_back({size, queries.length(b), keys.length(b)});
+    size += static_cast<size_t>(num_heads * blocks_.back().queries * blocks_.back().keys);
+  }
+  values_.assign(size, kNotVisible);
+}
+
+WeightMatrix SiteWeights::matrix(int64_t sentence, int64_t head) const {
+  const Block& block = blocks_[static_cast<size_t>(sentence)];
+  return {values_.data() + block.begin + head * block.queries * block.keys, block.queries, block.keys};
+}
+
+void SiteWeights::set_row(int64_t sentence, int64_t head, int64_t query, std::span<const float> weights,
+                          std::span<const int32_t> key_positions) {
+  const Block& block = blocks_[static_cast<size_t>(sentence)];
+  float* const row = values_.data() + block.begin + (head * block.queries + query) * block.keys;
+  for (size_t j = 0; j < weights.size(); ++j) row[key_positions[j]] = weights[j];
+}
+
+void SiteWeights::clear() {
+  std::fill(values_.begin(), values_.end(), kNotVisible);
+}
+
+WeightGatherer::WeightGatherer(const RaggedShape& src, const RaggedShape& tgt, int64_t num_heads, bool with_calibration, Observer observer,
+                               Filter wanted)
+    : num_sentences_(src.num_sentences()), num_heads_(num_heads), observer_(std::move(observer)), wanted_(std::move(wanted)) {
+  at(AttentionSite::kEncoderSelf).weights = SiteWeights(src, src, num_heads);
+  at(AttentionSite::kDecoderSelf).weights = SiteWeights(tgt, tgt, num_heads);
+  at(AttentionSite::kCross).weights = SiteWeights(tgt, src, num_heads);
+  if (!with_calibration) return;
+  for (const AttentionSite site : {AttentionSite::kDecoderSelf, AttentionSite::kCross})
+    at(site).original = at(site).mask = at(site).weights;  // of the same shape, and as empty
+}
+
+void WeightGatherer::see(int /*layer*/, AttentionSite site, int head, int64_t sentence, int64_t query, std::span<const float> weights,
+                         std::span<const int32_t> key_positions) {
+  at(site).weights.set_row(sentence, head, query, weights, key_positions);
+}
+
+void WeightGatherer::see_calibration(int /*layer*/, AttentionSite site, int head, int64_t sentence, int64_t query,
+                                     std::span<const float> original, std::span<const float> mask, std::span<const int32_t> key_positions) {
+  Site& seen = at(site);
+  if (seen.original.is_empty()) return;
+  seen.original.set_row(sentence, head, query, original, key_positions);
+  seen.mask.set_row(sentence, head, query, mask, key_positions);
+  seen.is_calibrated = true;
+}
+
+void WeightGatherer::see_number(int layer, AttentionSite site, const std::string& name, std::span<const double> values) {
+  numbers_.push_back({layer, site, name, {values.begin(), values.end()}});
+}
+
+void WeightGatherer::end_call(int layer, AttentionSite site) {
+  Site& seen = at(site);
+  const bool is_calibrated = seen.is_calibrated.exchange(false);
+  observer_({layer, site, num_sentences_, num_heads_, seen.weights, is_calibrated ? &seen.original : nullptr,
+             is_calibrated ? &seen.mask : nullptr});
+  seen.weights.clear();
+  if (!is_calibrated) return;
+  seen.original.clear();
+  seen.mask.clear();
+}
+
+}  // namespace lacuna

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <vector>
+
+#include "analysis/pharaoh.h"
+#include "analysis/sentence_pairs.h"
+#include "analysis/weight_gatherer.h"
+
+namespace lacuna {
+
+/// Which weights say what target piece t is aligned to: those of the step that predicts it, or of the next one, which has it as input.
+enum class AlignmentStep { kNormal, kShifted };
+inline constexpr AlignmentStep kAlignmentSteps[] = {AlignmentStep::kNormal, AlignmentStep::kShifted};
+/// `normal` or `shifted`.
+const char* name_of(AlignmentStep step);
+
+/// The units that links are between, words or pieces, and which of them each piece belongs to; without eos.
+struct AlignmentUnits {
+  std::vector<int32_t> src, tgt;
+  int32_t src_count = 0, tgt_count = 0;
+};
+AlignmentUnits word_units(const SentencePair& pair, const Vocabularies& vocabularies);
+AlignmentUnits piece_units(const SentencePair& pair);
+
+/// Weights between units: the columns of a source unit's pieces are summed, the rows of a target unit's pieces averaged; eos is left out.
+class UnitWeights {
+ public:
+  UnitWeights() = default;
+  /// `weights` [target pieces and eos, source pieces and eos] of cross attention.
+  UnitWeights(const WeightMatrix& weights, const AlignmentUnits& units, AlignmentStep step);
+  /// Adds those of another head.
+  void add(const UnitWeights& other);
+  double at(int32_t tgt, int32_t src) const { return values_[static_cast<size_t>(tgt * src_count_ + src)]; }
+  /// Each target unit with the source unit of the largest weight (the first of equals), none where no weight is positive; by target unit.
+  Links links() const;
+
+ private:
+  int32_t src_count_ = 0;
+  std::vector<double> values_;  // [target units, source units]
+};
+
+/// Of every head [H], and last of the layer: the sum over heads.
+std::vector<UnitWeights> unit_weights_of_heads(const CallWeights& call, int64_t sentence, const AlignmentUnits& units, AlignmentStep step);
+
+}  // namespace lacuna

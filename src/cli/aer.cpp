@@ -1,0 +1,103 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "analysis/alignment_error.h"
+#include "cli/command_line.h"
+#include "cli/verb.h"
+
+namespace lacuna {
+namespace {
+
+using nlohmann::ordered_json;
+
+struct AerFlags {
+  std::string links, gold, src, tgt;
+  int links_base = -1, gold_base = -1;
+  int64_t num_samples = 1000;
+  uint64_t seed = 1;
+  bool json = false;
+};
+
+void declare(CLI::App& app, AerFlags& flags) {
+  app.add_option("-i,--input", flags.links, "Links to score, a line a pair: 0-0 1-2, source-target")->required();
+  app.add_option("--gold", flags.gold, "Gold links: 0-0 sure, 1?2 or 1p2 possible")->required();
+  auto* src = app.add_option("--src", flags.src, "Source text: links that name words it has not are refused");
+  auto* tgt = app.add_option("--tgt", flags.tgt, "Target text, likewise");
+  src->needs(tgt);
+  tgt->needs(src);
+  app.add_option("--input-base", flags.links_base, "What the links count words from: 0 (the default) or 1")->check(CLI::IsMember({0, 1}));
+  app.add_option("--gold-base", flags.gold_base, "What the gold links count words from: 0 (the default) or 1")
+      ->check(CLI::IsMember({0, 1}));
+  app.add_option("--bootstrap", flags.num_samples, "Resamples for the 95 % interval (default: 1000)")->check(whole_number_from(1));
+  app.add_option("--seed", flags.seed, "Of the resamples (default: 1)");
+  app.add_flag("--json", flags.json, "Print one JSON object");
+}
+
+std::optional<int> given(int base) {
+  return base < 0 ? std::nullopt : std::optional(base);
+}
+
+AlignmentErrors score(const AerFlags& flags) {
+  LinkReader links(flags.links, checked_base(flags.links, given(flags.links_base), flags.src, flags.tgt, "--input-base"));
+  LinkReader gold(flags.gold, checked_base(flags.gold, given(flags.gold_base), flags.src, flags.tgt, "--gold-base"));
+  AlignmentErrors errors(1, flags.num_samples, flags.seed);
+  GoldLinks found, expected;
+  while (true) {
+    const bool has_links = links.next(found), has_gold = gold.next(expected);
+    if (has_links != has_gold)
+      throw DataError((has_links ? gold : links).place() + " is the last line, and " + (has_links ? links : gold).place() +
+                      " is there too; expected as many lines in both files of links");
+    if (!has_links) return errors;
+    errors.add(links.line_number() - 1, {LinkCounts::of(found.possible, expected)});
+  }
+}
+
+std::string percent(const std::optional<double>& share) {
+  return share ? fmt::format("{:.2f}", 100 * *share) : "-";
+}
+
+void print_json(const AlignmentErrors& errors) {
+  const LinkCounts& total = errors.total(0);
+  const auto interval = errors.interval(0);
+  const auto or_null = [](const std::optional<double>& value) { return value ? ordered_json(*value) : ordered_json(); };
+  ordered_json json = {{"aer", or_null(total.error_rate())}};
+  if (interval) json["interval"] = {interval->low, interval->high};
+  json.update({{"precision", or_null(total.precision())},
+               {"recall", or_null(total.recall())},
+               {"links", total.links},
+               {"sure", total.sure},
+               {"sentences", errors.sentences()}});
+  std::cout << json.dump(2) << "\n";
+}
+
+void print_text(const AlignmentErrors& errors) {
+  const LinkCounts& total = errors.total(0);
+  std::cout << "AER " << percent(total.error_rate());
+  if (const auto interval = errors.interval(0))
+    std::cout << fmt::format(" (95 % from {} to {})", percent(interval->low), percent(interval->high));
+  std::cout << fmt::format(", precision {}, recall {}; {} links, {} sure gold links, {} sentences\n", percent(total.precision()),
+                           percent(total.recall()), total.links, total.sure, errors.sentences());
+}
+
+int run(const std::vector<std::string>& arguments) {
+  CLI::App app("Scores word alignments against gold links: alignment error rate in percent, 0 is perfect.", "lacuna aer");
+  AerFlags flags;
+  declare(app, flags);
+  if (!parse_command_line(app, arguments)) return 0;
+  const AlignmentErrors errors = score(flags);
+  if (flags.json)
+    print_json(errors);
+  else
+    print_text(errors);
+  return 0;
+}
+
+}  // namespace
+
+Verb aer_verb() {
+  return {"aer", "alignment error rate of word alignments against gold links", run};
+}
+
+}  // namespace lacuna

@@ -1,0 +1,199 @@
+#include <csignal>
+
+#include "analysis/aligner.h"
+#include "analysis/symmetrise.h"
+#include "base/log.h"
+#include "checkpoint/checkpoint.h"
+#include "cli/command_line.h"
+#include "cli/common_flags.h"
+#include "cli/output.h"
+#include "cli/progress_bar.h"
+#include "cli/verb.h"
+
+namespace lacuna {
+namespace {
+
+constexpr size_t kLinesAtATime = 2048;
+constexpr int kBrokenPipe = 128 + SIGPIPE;
+
+struct AlignFlags {
+  std::string model, reverse_model, src, tgt, output = "-", level = "word", step, symmetrise;
+  std::string forward, backward;
+  std::string dev_src, dev_tgt, dev_gold;
+  int layer = -1, gold_base = -1;
+  int64_t head = -1, batch_tokens = 3000;
+  CommonFlags common;
+
+  void declare(CLI::App& app) {
+    app.add_option("-m,--model", model, "Checkpoint or run folder whose cross attention aligns");
+    app.add_option("--reverse-model", reverse_model, "A model of the other direction, for --symmetrise");
+    app.add_option("--src", src, "Source text, plain or gzip");
+    app.add_option("--tgt", tgt, "Its translations, line by line");
+    app.add_option("-o,--output", output, "File for the links; - is standard output (the default)");
+    app.add_option("--level", level, "Links of words (the default) or of pieces: word or subword")
+        ->check(CLI::IsMember({"word", "subword"}));
+    app.add_option("--layer", layer, "Decoder layer, 0 the lowest (default: the last but one)")->check(whole_number_from(0));
+    app.add_option("--head", head, "Head, from 0 (default: the average of all)")->check(whole_number_from(0));
+    app.add_option("--step", step,
+                   "Weights of the step that predicts a word, normal, or of the one that has it as input, shifted (the default)")
+        ->check(CLI::IsMember({"normal", "shifted"}));
+    app.add_option("--dev-src", dev_src, "Source of a development set: layer, head and step are those with the lowest error rate on it");
+    app.add_option("--dev-tgt", dev_tgt, "Its target");
+    auto* gold = app.add_option("--dev-gold", dev_gold, "Its gold links");
+    app.add_option("--gold-base", gold_base, "What the gold links count words from: 0 (the default) or 1")
+        ->check(CLI::IsMember({0, 1}))
+        ->needs(gold);
+    app.add_option("--symmetrise", symmetrise, "Make one of two directions: intersection, union or grow-diag-final-and")
+        ->check(CLI::IsMember({"intersection", "union", "grow-diag-final-and"}));
+    app.add_option("--forward", forward, "Links to symmetrise, source-target, in place of models");
+    app.add_option("--backward", backward, "Those of the other direction, target-source");
+    app.add_option("--batch-tokens", batch_tokens, "Tokens aligned at a time (default: 3000)")->check(whole_number_from(1));
+    common.declare_runtime(app);
+  }
+};
+
+Symmetrisation symmetrisation_of(const std::string& name) {
+  if (name == "intersection") return Symmetrisation::kIntersection;
+  return name == "union" ? Symmetrisation::kUnion : Symmetrisation::kGrowDiagFinalAnd;
+}
+
+/// Throws UsageError for flags that do not fit together.
+void check(const AlignFlags& flags) {
+  const bool has_files = !flags.forward.empty() || !flags.backward.empty();
+  const auto require = [](bool holds, const std::string& message) {
+    if (!holds) throw UsageError(message + "; see lacuna align --help");
+  };
+  if (has_files) {
+    require(!flags.forward.empty() && !flags.backward.empty(), "--forward and --backward go together");
+    require(flags.model.empty() && flags.reverse_model.empty(),
+            "links come from files (--forward, --backward) or from models (-m), not from both");
+    require(!flags.symmetrise.empty(), "--forward and --backward need --symmetrise");
+    return;
+  }
+  require(!flags.model.empty(), "-m MODEL is missing, or --forward and --backward with files of links");
+  require(!flags.src.empty() && !flags.tgt.empty(), "--src and --tgt are missing: the text to align");
+  require(flags.reverse_model.empty() == flags.symmetrise.empty(), "--reverse-model and --symmetrise go together");
+  require(flags.reverse_model.empty() || flags.level == "word",
+          "--reverse-model aligns words: models of two directions have pieces of their own");
+  const int dev_flags = !flags.dev_src.empty() + !flags.dev_tgt.empty() + !flags.dev_gold.empty();
+  require(dev_flags == 0 || dev_flags == 3, "--dev-src, --dev-tgt and --dev-gold go together");
+  require(dev_flags == 0 || (flags.layer < 0 && flags.head < 0 && flags.step.empty()),
+          "--layer, --head and --step are what a development set chooses");
+}
+
+/// One model, and which of its weights align.
+struct Direction {
+  LoadedModel loaded;
+  AlignmentChoice choice;
+  std::unique_ptr<PairReader> reader;
+  bool is_reverse;
+
+  std::vector<Links> next(const AlignFlags& flags) {
+    const std::vector<SentencePair> pairs = reader->next(kLinesAtATime);
+    const LinkUnit unit = flags.level == "word" ? LinkUnit::kWord : LinkUnit::kPiece;
+    std::vector<Links> links = align_pairs(*loaded.model, loaded.vocabularies, pairs, choice, unit, flags.batch_tokens);
+    if (is_reverse)
+      for (Links& one : links) one = turned(one);
+    return links;
+  }
+};
+
+AlignmentChoice choice_on_development_set(const LoadedModel& loaded, const AlignFlags& flags, bool is_reverse) {
+  AnalysisSettings settings;
+  settings.src = is_reverse ? flags.dev_tgt : flags.dev_src;
+  settings.tgt = is_reverse ? flags.dev_src : flags.dev_tgt;
+  settings.gold = flags.dev_gold;
+  settings.is_gold_turned = is_reverse;
+  const std::optional<int> given = flags.gold_base < 0 ? std::nullopt : std::optional(flags.gold_base);
+  settings.gold_base = checked_base(flags.dev_gold, given, flags.dev_src, flags.dev_tgt, "--gold-base");
+  settings.only = {"alignment"};
+  settings.explored = 0;
+  settings.bootstrap_samples = 1;
+  settings.batch_tokens = flags.batch_tokens;
+  double error_rate = 0;
+  const std::string& path = is_reverse ? flags.reverse_model : flags.model;
+  const AlignmentChoice best = best_choice(analyze_model({path, *loaded.model, loaded.vocabularies}, settings, [](int64_t) {}), error_rate);
+  log_info("{}: {} aligns best, error rate {:.2f} % on the development set", path, text_of(best), 100 * error_rate);
+  return best;
+}
+
+AlignmentChoice choice_by_flags(const LoadedModel& loaded, const AlignFlags& flags) {
+  const ModelOptions& options = loaded.options.model;
+  const auto layers = static_cast<int>(options.decoder_layers);
+  if (flags.layer >= layers)
+    throw UsageError("--layer is " + std::to_string(flags.layer) + "; the decoder's layers are 0 to " + std::to_string(layers - 1));
+  if (flags.head >= options.num_heads)
+    throw UsageError("--head is " + std::to_string(flags.head) + "; the heads are 0 to " + std::to_string(options.num_heads - 1));
+  return {flags.layer >= 0 ? flags.layer : std::max(0, layers - 2), flags.head >= 0 ? std::optional(flags.head) : std::nullopt,
+          flags.step == "normal" ? AlignmentStep::kNormal : AlignmentStep::kShifted};
+}
+
+Direction direction_of(const AlignFlags& flags, const std::string& device, bool is_reverse) {
+  LoadedModel loaded = load_model(is_reverse ? flags.reverse_model : flags.model, device);
+  const AlignmentChoice choice =
+      flags.dev_gold.empty() ? choice_by_flags(loaded, flags) : choice_on_development_set(loaded, flags, is_reverse);
+  auto reader = std::make_unique<PairReader>(is_reverse ? flags.tgt : flags.src, is_reverse ? flags.src : flags.tgt, loaded.vocabularies,
+                                             loaded.model->max_positions());
+  return {std::move(loaded), choice, std::move(reader), is_reverse};
+}
+
+int align_with_models(const AlignFlags& flags, const std::string& device) {
+  const int64_t total = count_pairs({"", flags.src, flags.tgt, 1});
+  std::vector<Direction> directions;
+  directions.push_back(direction_of(flags, device, false));
+  if (!flags.reverse_model.empty()) directions.push_back(direction_of(flags, device, true));
+  Output output(flags.output);
+  ProgressBar bar("aligning", total, flags.common.quiet || flags.output == "-");
+  for (std::vector<Links> links; !(links = directions[0].next(flags)).empty();) {
+    if (directions.size() > 1) {
+      const std::vector<Links> other = directions[1].next(flags);
+      for (size_t i = 0; i < links.size(); ++i) links[i] = symmetrise(links[i], other[i], symmetrisation_of(flags.symmetrise));
+    }
+    std::string written;
+    for (const Links& one : links) written += pharaoh(one) + "\n";
+    if (!output.write(written)) return kBrokenPipe;
+    bar.add(static_cast<int64_t>(links.size()));
+  }
+  output.finish();
+  return 0;
+}
+
+int symmetrise_files(const AlignFlags& flags) {
+  LinkReader forward(flags.forward), backward(flags.backward);
+  Output output(flags.output);
+  GoldLinks first, second;
+  while (true) {
+    const bool has_first = forward.next(first), has_second = backward.next(second);
+    if (has_first != has_second)
+      throw DataError((has_first ? backward : forward).place() + " is the last line, and " + (has_first ? forward : backward).place() +
+                      " is there too; expected as many lines in both files of links");
+    if (!has_first) break;
+    const Links links = symmetrise(first.possible, turned(second.possible), symmetrisation_of(flags.symmetrise));
+    if (!output.write(pharaoh(links) + "\n")) return kBrokenPipe;
+  }
+  output.finish();
+  return 0;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  CLI::App app("Word alignments (0-0 1-2, source-target, from 0) from a model's cross attention, or from two files of links.",
+               "lacuna align");
+  AlignFlags flags;
+  flags.declare(app);
+  if (!parse_command_line(app, arguments)) return 0;
+  flags.common.apply_log_level();
+  check(flags);
+  if (!flags.forward.empty()) return symmetrise_files(flags);
+  const std::string device = flags.common.device.empty() ? "cpu" : flags.common.device;
+  require_device(device);
+  use_threads(std::max<int64_t>(flags.common.threads, 0));
+  return align_with_models(flags, device);
+}
+
+}  // namespace
+
+Verb align_verb() {
+  return {"align", "word alignments from cross attention; symmetrisation of two directions", run};
+}
+
+}  // namespace lacuna

@@ -1,0 +1,170 @@
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "analysis/analysis.h"
+#include "analysis/analysis_tables.h"
+#include "analysis/report.h"
+#include "base/log.h"
+#include "base/spelling.h"
+#include "checkpoint/checkpoint.h"
+#include "cli/command_line.h"
+#include "cli/common_flags.h"
+#include "cli/progress_bar.h"
+#include "cli/verb.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kImportanceSentences = 200;  // where --only asks for importance, and nobody says how many
+
+struct AnalyzeFlags {
+  std::vector<std::string> models, only;
+  std::string output = "analysis", saved_lines, saved_layers, saved_heads;
+  int gold_base = -1;
+  int64_t importance_sentences = -1;
+  AnalysisSettings settings;
+  CommonFlags common;
+
+  void declare(CLI::App& app) {
+    app.add_option("-m,--model", models, "Checkpoint or run folder; several stand side by side in the report")->required();
+    app.add_option("--src", settings.src, "Source text, plain or gzip")->required();
+    app.add_option("--tgt", settings.tgt, "Its translations, line by line: what the decoder is made to say")->required();
+    auto* gold = app.add_option("--gold", settings.gold, "Gold word links, a line a pair: 0-0 sure, 1?2 or 1p2 possible");
+    app.add_option("--gold-base", gold_base, "What the gold links count words from: 0 (the default) or 1")
+        ->check(CLI::IsMember({0, 1}))
+        ->needs(gold);
+    app.add_option("-o,--output", output, "Folder for report.html, analysis.json and tables (default: analysis)");
+    app.add_option("--only", only, "Some measures, comma-separated: " + join({std::begin(kMeasures), std::end(kMeasures)}))
+        ->delimiter(',')
+        ->check(CLI::IsMember(std::vector<std::string>(std::begin(kMeasures), std::end(kMeasures))));
+    app.add_option("--importance-sentences", importance_sentences,
+                   "Pairs on which gradient importance is measured (slow); default: none, and 200 with --only importance")
+        ->check(whole_number_from(0));
+    app.add_flag("--shuffle-references", settings.shuffle_references,
+                 "Measure rows on shuffled references too, as a control (doubles the time)");
+    app.add_option("--bootstrap", settings.bootstrap_samples, "Resamples for intervals of error rates (default: 1000)")
+        ->check(whole_number_from(1));
+    app.add_option("--seed", settings.seed, "Of resamples and shuffled references (default: 1)");
+    app.add_option("--explore", settings.explored, "Sentences whose weights the report shows: the first N (default: 20)")
+        ->check(whole_number_from(0));
+    auto* save = app.add_option("--save-weights", saved_lines, "Write the weights of these lines, 1-10,15, to attention.safetensors");
+    app.add_option("--save-layers", saved_layers, "Only of these layers, 0 the lowest")->needs(save);
+    app.add_option("--save-heads", saved_heads, "Only of these heads, from 0")->needs(save);
+    app.add_option("--batch-tokens", settings.batch_tokens, "Tokens decoded at a time (default: 3000)")->check(whole_number_from(1));
+    common.declare_runtime(app);
+  }
+};
+
+/// "1-3,7" as numbers. Throws UsageError unless each is from `lowest` to `highest`.
+std::set<int64_t> numbers_of(const std::string& text, const std::string& flag, int64_t lowest, int64_t highest) {
+  std::set<int64_t> numbers;
+  const auto fail = [&] {
+    throw UsageError(flag + " is \"" + text + "\"; expected numbers and ranges from " + std::to_string(lowest) + " to " +
+                     std::to_string(highest) + ", such as 1-3,7");
+  };
+  for (const std::string& part : CLI::detail::split(text, ',')) {
+    const size_t dash = part.find('-', 1);
+    int64_t first = 0, last = 0;
+    const auto read = [&](const std::string& word, int64_t& number) {
+      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+      if (error != std::errc() || end != word.data() + word.size()) fail();
+    };
+    read(part.substr(0, dash), first);
+    if (dash == std::string::npos)
+      last = first;
+    else
+      read(part.substr(dash + 1), last);
+    if (first > last || first < lowest || last > highest) fail();
+    for (int64_t number = first; number <= last; ++number) numbers.insert(number);
+  }
+  return numbers;
+}
+
+/// What was asked for and would not be done.
+void refuse_contradictions(const AnalyzeFlags& flags) {
+  const AnalysisSettings& settings = flags.settings;
+  if (!settings.gold.empty() && !settings.wants("alignment"))
+    throw UsageError("--gold is given, and --only leaves alignment out; drop one of them");
+  if (settings.gold.empty() && settings.only.count("alignment") > 0) throw UsageError("--only alignment needs gold links: --gold FILE");
+  if (flags.importance_sentences > 0 && !settings.wants("importance"))
+    throw UsageError("--importance-sentences is given, and --only leaves importance out; drop one of them");
+}
+
+/// Reads all files through, so that what is wrong with them is known before a model is loaded.
+void check_files(AnalyzeFlags& flags) {
+  AnalysisSettings& settings = flags.settings;
+  settings.num_pairs = count_pairs({"", settings.src, settings.tgt, 1});
+  if (!flags.saved_lines.empty())
+    for (const int64_t line : numbers_of(flags.saved_lines, "--save-weights", 1, settings.num_pairs)) settings.saved_lines.insert(line - 1);
+  if (settings.gold.empty()) return;
+  const std::optional<int> given = flags.gold_base < 0 ? std::nullopt : std::optional(flags.gold_base);
+  settings.gold_base = checked_base(settings.gold, given, settings.src, settings.tgt, "--gold-base");
+}
+
+ModelAnalysis analyze(const std::string& path, const std::string& device, AnalyzeFlags& flags) {
+  const LoadedModel loaded = load_model(path, device);
+  const ModelOptions& options = loaded.options.model;
+  AnalysisSettings settings = flags.settings;
+  const int64_t layers = std::max(options.encoder_layers, options.decoder_layers);
+  if (!flags.saved_layers.empty()) settings.saved_layers = numbers_of(flags.saved_layers, "--save-layers", 0, layers - 1);
+  if (!flags.saved_heads.empty()) settings.saved_heads = numbers_of(flags.saved_heads, "--save-heads", 0, options.num_heads - 1);
+  ProgressBar bar(path, settings.num_pairs, flags.common.quiet);
+  return analyze_model({path, *loaded.model, loaded.vocabularies}, settings, [&](int64_t pairs) { bar.add(pairs); });
+}
+
+/// attention.safetensors and attention.json of one model; `number` is empty, or tells several models apart.
+void write_weights(const fs::path& folder, const std::string& number, const ModelAnalysis& model) {
+  nlohmann::ordered_json pieces = nlohmann::ordered_json::object();
+  for (const auto& [line, sides] : model.saved_pieces) pieces[std::to_string(line)] = {{"src", sides.first}, {"tgt", sides.second}};
+  write_safetensors(folder / ("attention" + number + ".safetensors"), model.saved);
+  const std::string text = pieces.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  write_file_atomically(folder / ("attention" + number + ".json"), text);
+}
+
+void write_all(const fs::path& folder, const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings) {
+  write_file_atomically(folder / "analysis.json", analysis_json(models, settings));
+  for (const CsvTable& table : analysis_tables(models, settings)) write_file_atomically(folder / table.file, table.text);
+  write_file_atomically(folder / "report.html", report_html(models, settings));
+  for (size_t i = 0; i < models.size() && !settings.saved_lines.empty(); ++i)
+    write_weights(folder, models.size() == 1 ? "" : "." + std::to_string(i), models[i]);
+}
+
+int run(const std::vector<std::string>& arguments) {
+  CLI::App app("What a model's attention does, measured by forced decoding of given translations: one report.", "lacuna analyze");
+  AnalyzeFlags flags;
+  flags.declare(app);
+  if (!parse_command_line(app, arguments)) return 0;
+  flags.common.apply_log_level();
+  const std::string device = flags.common.device.empty() ? "cpu" : flags.common.device;
+  require_device(device);
+  use_threads(std::max<int64_t>(flags.common.threads, 0));
+  flags.settings.only = {flags.only.begin(), flags.only.end()};
+  refuse_contradictions(flags);
+  const bool asks_importance = flags.settings.only.count("importance") > 0;
+  flags.settings.importance_sentences = flags.importance_sentences >= 0 ? flags.importance_sentences
+                                        : asks_importance               ? kImportanceSentences
+                                                                        : 0;
+  check_files(flags);
+  const fs::path folder = flags.output;
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!fs::is_directory(folder)) throw DataError(folder.string() + ": is not a folder, and cannot become one; expected where to write to");
+  std::vector<ModelAnalysis> models;
+  for (const std::string& path : flags.models) {
+    models.push_back(analyze(path, device, flags));
+    for (const std::string& note : models.back().notes) log_info("{}: not measured: {}", path, note);
+  }
+  write_all(folder, models, flags.settings);
+  log_info("{}: {} pairs; the report is {}", folder.string(), models.front().pairs, (folder / "report.html").string());
+  return 0;
+}
+
+}  // namespace
+
+Verb analyze_verb() {
+  return {"analyze", "what attention does: sparsity, alignment, diversity, ...; one HTML report", run};
+}
+
+}  // namespace lacuna

@@ -1,0 +1,154 @@
+#include "cli/score_filter.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+
+#include "analysis/corpus_filter.h"
+#include "base/log.h"
+#include "cli/output.h"
+#include "cli/progress_bar.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kLinesAtATime = 2048;
+constexpr size_t kExamples = 20;
+
+const std::map<std::string, FilterBy> kRankings = {
+    {"null_rate", FilterBy::kNullRate}, {"log_prob", FilterBy::kLogProb}, {"both", FilterBy::kBoth}};
+
+/// The name of what pairs are ranked by.
+std::string ranking_of(const LoadedModel& loaded, const FilterFlags& flags) {
+  const bool has_nulls = has_null_rows(loaded.options.model);
+  if (flags.by.empty()) return has_nulls ? "null_rate" : "log_prob";
+  if (flags.by != "log_prob" && !has_nulls)
+    throw ConfigError("--by " + flags.by +
+                      ": no cross attention of this model can attend to nothing, so its null rate is 0 for every pair. " +
+                      "Say --by log_prob, or take a model with `cross: rela`");
+  return flags.by;
+}
+
+std::vector<PairScore> score_corpus(const LoadedModel& loaded, const FilterCorpus& corpus) {
+  std::vector<PairScore> scores;
+  ProgressBar bar("scoring", count_pairs({"", corpus.src, corpus.tgt, 1}), corpus.is_quiet);
+  PairReader reader(corpus.src, corpus.tgt, loaded.vocabularies, loaded.model->max_positions(), LongPairs::kMark);
+  for (std::vector<SentencePair> pairs; !(pairs = reader.next(kLinesAtATime)).empty();) {
+    const std::vector<PairScore> more = score_pairs(*loaded.model, pairs, corpus.batch_tokens);
+    scores.insert(scores.end(), more.begin(), more.end());
+    bar.add(static_cast<int64_t>(pairs.size()));
+  }
+  return scores;
+}
+
+/// Which pairs are kept: the best `keep` of all, never one without scores.
+std::vector<bool> choose(const std::vector<PairScore>& scores, const std::vector<size_t>& order, double keep) {
+  std::vector<bool> is_kept(scores.size(), false);
+  const auto count = static_cast<size_t>(std::llround(keep * static_cast<double>(scores.size())));
+  for (size_t i = 0; i < count; ++i) is_kept[order[i]] = scores[order[i]].is_scored;
+  return is_kept;
+}
+
+/// The pairs that the report shows, by line.
+class Examples {
+ public:
+  Examples(const std::vector<size_t>& order, size_t scored) {
+    for (size_t i = 0; i < std::min(kExamples, scored); ++i) {
+      best_.push_back(order[i]);
+      worst_.push_back(order[scored - 1 - i]);
+    }
+    for (const size_t line : best_) texts_[line] = {};
+    for (const size_t line : worst_) texts_[line] = {};
+  }
+
+  void see(size_t line, const std::string& src, const std::string& tgt) {
+    if (const auto found = texts_.find(line); found != texts_.end()) found->second = {src, tgt};
+  }
+
+  std::string text(const std::vector<PairScore>& scores) const {
+    return "The worst pairs, the worst first:\n\n" + listed(worst_, scores) + "The best pairs, the best first:\n\n" + listed(best_, scores);
+  }
+
+ private:
+  std::string listed(const std::vector<size_t>& lines, const std::vector<PairScore>& scores) const {
+    std::string text;
+    for (const size_t line : lines) {
+      const auto& [src, tgt] = texts_.at(line);
+      text += fmt::format("line {}, null rate {:.4f}, log-probability of a token {:.4f}\n  {}\n  {}\n\n", line + 1, scores[line].null_rate,
+                          scores[line].log_prob, src, tgt);
+    }
+    return text;
+  }
+
+  std::vector<size_t> best_, worst_;
+  std::map<size_t, std::pair<std::string, std::string>> texts_;
+};
+
+/// Copies the pairs to where they belong, with their scores.
+void write_pairs(const FilterCorpus& corpus, const fs::path& folder, const std::vector<PairScore>& scores, const std::vector<bool>& is_kept,
+                 Examples& examples) {
+  Output kept_src(folder / "kept.src"), kept_tgt(folder / "kept.tgt"), dropped_src(folder / "dropped.src"),
+      dropped_tgt(folder / "dropped.tgt");
+  Output table(folder / "scores.tsv");
+  table.write("line\tnull_rate\tlog_prob\tkept\n");
+  CorpusReader reader({"", corpus.src, corpus.tgt, 1});
+  std::string src, tgt;
+  for (size_t i = 0; i < scores.size() && reader.next(src, tgt); ++i) {
+    (is_kept[i] ? kept_src : dropped_src).write(src + "\n");
+    (is_kept[i] ? kept_tgt : dropped_tgt).write(tgt + "\n");
+    table.write(scores[i].is_scored
+                    ? fmt::format("{}\t{:.6f}\t{:.6f}\t{}\n", i + 1, scores[i].null_rate, scores[i].log_prob, is_kept[i] ? 1 : 0)
+                    : fmt::format("{}\tnan\tnan\t0\n", i + 1));
+    examples.see(i, src, tgt);
+  }
+  for (Output* output : {&kept_src, &kept_tgt, &dropped_src, &dropped_tgt, &table}) output->finish();
+}
+
+/// Mean scores of a part of the pairs.
+std::string described(const char* name, const std::vector<PairScore>& scores, const std::vector<bool>& is_kept, bool of_kept) {
+  double null_rate = 0, log_prob = 0;
+  size_t count = 0, scored = 0;
+  for (size_t i = 0; i < scores.size(); ++i) {
+    if (is_kept[i] != of_kept) continue;
+    ++count;
+    if (!scores[i].is_scored) continue;
+    ++scored;
+    null_rate += static_cast<double>(scores[i].null_rate);
+    log_prob += static_cast<double>(scores[i].log_prob);
+  }
+  if (scored == 0) return fmt::format("{}: {} pairs\n", name, count);
+  return fmt::format("{}: {} pairs, mean null rate {:.4f}, mean log-probability of a token {:.4f}\n", name, count,
+                     null_rate / static_cast<double>(scored), log_prob / static_cast<double>(scored));
+}
+
+}  // namespace
+
+void filter_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, const FilterFlags& flags) {
+  const std::string by = ranking_of(loaded, flags);
+  const fs::path folder = flags.folder;
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (!fs::is_directory(folder)) throw DataError(folder.string() + ": is not a folder, and cannot become one; expected where to write to");
+  const std::vector<PairScore> scores = score_corpus(loaded, corpus);
+  const auto scored = static_cast<size_t>(std::count_if(scores.begin(), scores.end(), [](const PairScore& one) { return one.is_scored; }));
+  if (scored == 0) throw DataError(corpus.src + " and " + corpus.tgt + ": no pair can be scored; expected one without an empty side");
+  const std::vector<size_t> order = ranked(scores, kRankings.at(by));
+  const std::vector<bool> is_kept = choose(scores, order, flags.keep);
+  Examples examples(order, scored);
+  write_pairs(corpus, folder, scores, is_kept, examples);
+  std::string summary = fmt::format("{} pairs ranked by {}", scores.size(), by);
+  if (scored < scores.size())
+    summary += fmt::format("; {} have an empty side or are too long for the model, and are dropped", scores.size() - scored);
+  summary += "\n" + described("kept", scores, is_kept, true) + described("dropped", scores, is_kept, false);
+  Output report(folder / "report.txt");
+  report.write(summary + "\n" + examples.text(scores));
+  report.finish();
+  log_info("{}: {} of {} pairs kept, ranked by {}", folder.string(), std::count(is_kept.begin(), is_kept.end(), true), scores.size(), by);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,116 @@
+#include "analysis/analysis.h"
+
+#include <gmock/gmock.h>
+
+#include "small_analysis.h"
+
+namespace lacuna {
+namespace {
+
+const HeadSums& head(const ModelAnalysis& found, AttentionSite site, int layer, size_t number) {
+  return found.places[found.place_of(site, layer)].sums.heads[number];
+}
+
+TEST(Analysis, SeesEveryRowOfEveryPlace) {
+  const SmallCorpus corpus;
+  const ModelAnalysis found = corpus.analyze(*small_model_with("softmax"));
+  EXPECT_EQ(found.pairs, 4);
+  EXPECT_EQ(found.empty_pairs, 1);
+  EXPECT_EQ(found.src_tokens, 4 + 3 + 6 + 2);
+  EXPECT_EQ(found.tgt_tokens, 3 + 4 + 5 + 2);
+  ASSERT_EQ(found.places.size(), 6u);
+  for (int layer = 0; layer < 2; ++layer) {
+    EXPECT_EQ(head(found, AttentionSite::kEncoderSelf, layer, 0).rows, found.src_tokens);
+    EXPECT_EQ(head(found, AttentionSite::kEncoderSelf, layer, 0).weights, 16 + 9 + 36 + 4);
+    EXPECT_EQ(head(found, AttentionSite::kDecoderSelf, layer, 1).weights, 6 + 10 + 15 + 3);  // a token sees itself and those before it
+    EXPECT_EQ(head(found, AttentionSite::kCross, layer, 1).weights, 3 * 4 + 4 * 3 + 5 * 6 + 2 * 2);
+    EXPECT_EQ(head(found, AttentionSite::kCross, layer, 1).zeros, 0);
+  }
+}
+
+TEST(Analysis, DoesNotDependOnBatches) {
+  SmallCorpus corpus;
+  const auto model = small_model_with("rela");
+  const ModelAnalysis together = corpus.analyze(*model);
+  corpus.settings.batch_tokens = 1;
+  const ModelAnalysis apart = corpus.analyze(*model);
+  for (size_t i = 0; i < together.places.size(); ++i) {
+    const PlaceSums &a = together.places[i].sums, &b = apart.places[i].sums;
+    EXPECT_EQ(a.pooled().zeros, b.pooled().zeros);
+    EXPECT_EQ(a.pooled().nulls, b.pooled().nulls);
+    EXPECT_EQ(a.pooled().entropy, b.pooled().entropy);
+    EXPECT_EQ(a.divergence, b.divergence);
+  }
+}
+
+TEST(Analysis, SeesLearnedNumbers) {
+  const SmallCorpus corpus;
+  const ModelAnalysis found = corpus.analyze(*small_model_with("{cross: {type: entmax, alpha: learned, alpha_init: 1.5}}"));
+  const auto& numbers = found.places[found.place_of(AttentionSite::kCross, 1)].numbers;
+  ASSERT_EQ(numbers.count("alpha"), 1u);
+  for (const double alpha : numbers.at("alpha").mean()) EXPECT_NEAR(alpha, 1.5, 1e-6);
+}
+
+TEST(Analysis, OfGoldLinksHasAnErrorRateForEachHeadAndTheAverage) {
+  SmallCorpus corpus;
+  corpus.settings.gold = corpus.folder.write("gold", "0-1 1-0\n0-1 1-0 1-2\n\n4-0 3-1 2-2 1-3\n0-0\n");
+  const ModelAnalysis found = corpus.analyze(*small_model_with("softmax"));
+  EXPECT_EQ(found.alignment->sentences(), 4);
+  EXPECT_EQ(found.alignment->num_systems(), 2u * 3 * 2);
+  const LinkCounts& average = found.alignment->total(found.system_of(1, 2, AlignmentStep::kShifted));
+  EXPECT_EQ(average.sure, 2 + 3 + 4 + 1);
+  EXPECT_EQ(average.links, 2 + 3 + 4 + 1);  // softmax links every target word
+}
+
+TEST(Analysis, ShufflesReferencesSoThatNonePairKeepsItsOwn) {
+  SmallCorpus corpus;
+  corpus.settings.shuffle_references = true;
+  const ModelAnalysis found = corpus.analyze(*small_model_with("rela"));
+  const PlaceAnalysis& cross = found.places[found.place_of(AttentionSite::kCross, 0)];
+  EXPECT_EQ(cross.shuffled.pooled().rows, cross.sums.pooled().rows);  // the same targets
+  EXPECT_NE(cross.shuffled.pooled().weights, cross.sums.pooled().weights);
+}
+
+TEST(Analysis, KeepsTheWeightsThatWereAskedFor) {
+  SmallCorpus corpus;
+  corpus.settings.explored = 2;
+  corpus.settings.saved_lines = {1, 3};
+  corpus.settings.saved_layers = {1};
+  corpus.settings.saved_heads = {0};
+  const ModelAnalysis found = corpus.analyze(*small_model_with("softmax"));
+  ASSERT_EQ(found.explored.size(), 2u);
+  EXPECT_EQ(found.explored[1].src, (std::vector<std::string>{"d", "e", "</s>"}));
+  EXPECT_EQ(found.explored[1].maps[found.place_of(AttentionSite::kCross, 1)].levels.size(), 2u * 4 * 3);
+  ASSERT_EQ(found.saved.size(), 2u * 3);
+  const Tensor cross = found.saved.at("line.4.cross.1"), self = found.saved.at("line.4.decoder_self.1");
+  EXPECT_EQ(cross.sizes(), (std::vector<int64_t>{1, 5, 6}));
+  EXPECT_LT((cross.sum(2) - 1).abs().max().item<float>(), 1e-5);
+  EXPECT_TRUE(std::isnan(self[0][0][1].item<float>()));  // not visible
+}
+
+TEST(Analysis, SaysWhatAModelHasNot) {
+  SmallCorpus corpus;
+  EXPECT_THAT(corpus.analyze(*small_model_with("softmax")).notes, testing::Contains("alpha: no head learns one"));
+  corpus.settings.only = {"calibration", "span"};
+  const std::string message = message_of<ConfigError>([&] { corpus.analyze(*small_model_with("softmax")); });
+  EXPECT_THAT(message, testing::AllOf(testing::HasSubstr("no layer is calibrated"), testing::HasSubstr("span: no head learns one")));
+}
+
+TEST(Analysis, OfNothingIsRefused) {
+  SmallCorpus corpus;
+  corpus.settings.src = corpus.folder.write("src", "\na\n");
+  corpus.settings.tgt = corpus.folder.write("tgt", "b\n\n");
+  EXPECT_THAT(message_of<DataError>([&] { corpus.analyze(*small_model_with("softmax")); }), testing::HasSubstr("nothing to analyse"));
+}
+
+TEST(Analysis, OfASentenceLongerThanTheModelReadsNamesItsLine) {
+  const SmallCorpus corpus;
+  ModelOptions options = small_options();
+  options.positions = Positions::kLearned;
+  options.max_positions = 5;
+  const std::string message = message_of<DataError>([&] { corpus.analyze(*small_model(options)); });
+  EXPECT_THAT(message, testing::AllOf(testing::HasSubstr("src:4"), testing::HasSubstr("has 6 tokens")));
+}
+
+}  // namespace
+}  // namespace lacuna

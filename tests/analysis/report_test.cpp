@@ -1,0 +1,78 @@
+#include "analysis/report.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "analysis/analysis_tables.h"
+#include "small_analysis.h"
+
+namespace lacuna {
+namespace {
+
+std::vector<ModelAnalysis> two_models(SmallCorpus& corpus) {
+  corpus.settings.gold = corpus.folder.write("gold", "0-1 1-0\n0-1\n\n4-0\n0-0\n");
+  return {corpus.analyze(*small_model_with("softmax")), corpus.analyze(*small_model_with("rela"))};
+}
+
+/// What stands between two texts.
+std::string between(const std::string& text, const std::string& before, const std::string& after) {
+  const size_t begin = text.find(before) + before.size();
+  return text.substr(begin, text.find(after, begin) - begin);
+}
+
+TEST(Report, NeedsNothingBesideIt) {
+  SmallCorpus corpus;
+  const std::string html = report_html(two_models(corpus), corpus.settings);
+  for (const char* link : {"src=", "@import", "{{", "https://", "<link rel=\"stylesheet\""})
+    EXPECT_EQ(html.find(link), std::string::npos) << link;
+  const size_t http = html.find("http://");
+  EXPECT_EQ(html.compare(http, 26, "http://www.w3.org/2000/svg"), 0);  // a name, not an address
+  EXPECT_EQ(html.find("http://", http + 1), std::string::npos);
+}
+
+TEST(Report, HoldsTheAnalysisAndTheWeightsOfItsSentences) {
+  SmallCorpus corpus;
+  const auto data = nlohmann::json::parse(between(report_html(two_models(corpus), corpus.settings), "id=\"data\">", "</script>"));
+  EXPECT_EQ(data.at("analysis").at("models").size(), 2u);
+  EXPECT_EQ(data.at("sentences").size(), 4u);
+  EXPECT_EQ(data.at("sentences")[2].at("models").size(), 2u);
+  EXPECT_EQ(data.at("sentences")[2].at("models")[1].at("scales").size(), 6u);
+}
+
+TEST(Report, SurvivesTextThatLooksLikeMarkup) {
+  SmallCorpus corpus;
+  std::vector<ModelAnalysis> models = two_models(corpus);
+  for (ModelAnalysis& model : models) model.explored[0].src_text = "</script><b>";
+  const std::string html = report_html(models, corpus.settings);
+  EXPECT_EQ(html.find("</script><b>"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(between(html, "id=\"data\">", "</script>")).at("sentences")[0].at("src_text"), "</script><b>");
+}
+
+TEST(AnalysisTables, HoldTheNumbersOfTheJson) {
+  SmallCorpus corpus;
+  const std::vector<ModelAnalysis> models = two_models(corpus);
+  const auto json = nlohmann::json::parse(analysis_json(models, corpus.settings));
+  const auto& place = json.at("models")[1].at("places")[4];
+  EXPECT_EQ(place.at("site"), "cross");
+  EXPECT_EQ(place.at("diversity").size(), 4u);
+  EXPECT_EQ(place.at("heads").at("null_rate").size(), 2u);
+  const std::vector<CsvTable> tables = analysis_tables(models, corpus.settings);
+  ASSERT_EQ(tables.size(), 2u);
+  char line[80];
+  std::snprintf(line, sizeof(line), "small,cross,0,rela,all,sparsity,%.6g\n", place.at("sparsity").get<double>());
+  EXPECT_THAT(tables[0].text, testing::HasSubstr(line));
+  EXPECT_THAT(tables[1].text, testing::HasSubstr("small,1,average,shifted,"));
+}
+
+TEST(AnalysisTables, LeaveOutWhatWasNotAskedFor) {
+  SmallCorpus corpus;
+  corpus.settings.only = {"sparsity"};
+  const auto json = nlohmann::json::parse(analysis_json({corpus.analyze(*small_model_with("rela"))}, corpus.settings));
+  const auto& place = json.at("models")[0].at("places")[0];
+  EXPECT_TRUE(place.contains("sparsity"));
+  EXPECT_FALSE(place.contains("entropy") || place.contains("diversity"));
+}
+
+}  // namespace
+}  // namespace lacuna

@@ -1,0 +1,62 @@
+#include "analysis/row_measures.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace lacuna {
+namespace {
+
+const float kHidden = NAN;
+
+TEST(RowMeasures, AreWorkedOutByHand) {
+  const RowMeasures row = measure_row(std::vector<float>{0, .5f, .5f, 0, kHidden});
+  EXPECT_EQ(row.visible, 4);
+  EXPECT_EQ(row.zeros, 2);
+  EXPECT_NEAR(row.entropy, std::log(2), 1e-12);
+  EXPECT_FALSE(row.is_null());
+  EXPECT_TRUE(measure_row(std::vector<float>{0, 0, kHidden}).is_null());
+}
+
+TEST(RowMeasures, EntropyIsOfTheRowDividedByItsSum) {
+  EXPECT_NEAR(entropy_of(std::vector<float>{3, 1}), -.75 * std::log(.75) - .25 * std::log(.25), 1e-12);
+  EXPECT_EQ(entropy_of(std::vector<float>{0, 0}), 0);
+}
+
+double divergence(const std::vector<std::vector<float>>& heads, std::optional<double> temperature) {
+  const std::vector<std::span<const float>> rows(heads.begin(), heads.end());
+  return HeadDivergence()(rows, temperature);
+}
+
+TEST(HeadDivergence, IsZeroForHeadsThatAttendAlikeAndLog2ForTwoThatShareNoKey) {
+  EXPECT_NEAR(divergence({{.25f, .75f}, {.25f, .75f}}, {}), 0, 1e-12);
+  EXPECT_NEAR(divergence({{1, 0}, {0, 1}}, {}), std::log(2), 1e-12);
+}
+
+TEST(HeadDivergence, TakesANullRowForAKeyOfItsOwn) {
+  EXPECT_NEAR(divergence({{0, 0}, {0, 0}}, 1), 0, 1e-12);  // both attend to nothing
+  EXPECT_NEAR(divergence({{1, 0}, {0, 0}}, {}), std::log(2), 1e-12);
+}
+
+TEST(HeadDivergence, OfRectifiedRowsIsThatOfTheirSoftmaxTimesTheTemperature) {
+  const double p = 1 / (1 + std::exp(-.5));  // softmax of .5 * (1, 0)
+  const double mean_entropy = -p * std::log(p) - (1 - p) * std::log(1 - p);
+  EXPECT_NEAR(divergence({{1, 0}, {0, 1}}, .5), std::log(2) - mean_entropy, 1e-12);
+}
+
+TEST(HeadDivergence, DoesNotSeeHiddenKeys) {
+  EXPECT_NEAR(divergence({{1, 0, kHidden}, {0, 1, kHidden}}, 1), divergence({{1, 0}, {0, 1}}, 1), 1e-12);
+}
+
+TEST(KendallTau, CorrectsForTies) {
+  EXPECT_DOUBLE_EQ(kendall_tau_b(std::vector<double>{1, 2, 3}, std::vector<double>{10, 20, 30}).value(), 1);
+  EXPECT_DOUBLE_EQ(kendall_tau_b(std::vector<double>{0, 0, 1}, std::vector<double>{1, 2, 3}).value(), 2 / std::sqrt(2. * 3));
+  EXPECT_FALSE(kendall_tau_b(std::vector<double>{1, 1}, std::vector<double>{1, 2}).has_value());
+}
+
+TEST(JsDivergence, IsLog2ForRowsThatShareNothing) {
+  EXPECT_NEAR(js_divergence(std::vector<double>{2, 0}, std::vector<double>{0, 5}), std::log(2), 1e-12);
+}
+
+}  // namespace
+}  // namespace lacuna

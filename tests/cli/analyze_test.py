@@ -1,0 +1,268 @@
+#!/usr/bin/env python3
+"""analyze, align, aer and score --filter with trained models, run as a user would: analyze_test.py PROGRAM SOURCE_FOLDER"""
+import csv
+import json
+import os
+import random
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import small_run
+
+PROGRAM = SOURCE = ""
+
+
+def setUpModule():
+    """Two models that copy digits: every word's gold link is with the word at its own place."""
+    global FOLDER, SOFTMAX, RELA, TEXT, GOLD
+    FOLDER = tempfile.TemporaryDirectory()
+    SOFTMAX = small_run.train(PROGRAM, FOLDER.name)
+    subprocess.run([PROGRAM, "train", "-c", small_run.configuration(FOLDER.name, "rela"), "--model.attention", "rela"], check=True,
+                   stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
+    RELA = path("rela")
+    small_run.write_digits(path("text"), 30, 5)
+    TEXT = path("text")
+    with open(TEXT, encoding="utf-8") as file:
+        lengths = [len(line.split()) for line in file]
+    GOLD = write("gold", "".join(" ".join(f"{i}-{i}" for i in range(length)) + "\n" for length in lengths))
+
+
+def tearDownModule():
+    FOLDER.cleanup()
+
+
+def path(name):
+    return os.path.join(FOLDER.name, name)
+
+
+def write(name, text):
+    with open(path(name), "w", encoding="utf-8") as file:
+        file.write(text)
+    return path(name)
+
+
+def read(name):
+    with open(path(name), encoding="utf-8") as file:
+        return file.read()
+
+
+class Program(unittest.TestCase):
+    def start(self, *arguments):
+        return subprocess.run([PROGRAM, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
+
+    def prints(self, *arguments):
+        ended = self.start(*arguments)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        return ended.stdout
+
+    def refuses(self, *arguments):
+        ended = self.start(*arguments)
+        self.assertEqual((ended.returncode, ended.stdout), (2, ""), ended.stderr)
+        self.assertIn(f"lacuna {arguments[0]}: error: ", ended.stderr)
+        return ended.stderr
+
+
+class Analyze(Program):
+    def analyzes(self, *flags, models=None):
+        arguments = [word for model in models or [SOFTMAX] for word in ("-m", model)]
+        self.prints("analyze", *arguments, "--src", TEXT, "--tgt", TEXT, "-o", path("out"), *flags)
+        return json.loads(read("out/analysis.json"))
+
+    def refuses_analysis(self, *flags, src=None, tgt=None, model=None):
+        return self.refuses("analyze", "-m", model or SOFTMAX, "--src", src or TEXT, "--tgt", tgt or TEXT, "-o", path("refused"), *flags)
+
+    def test_of_two_models_is_one_report_with_both(self):
+        analysis = self.analyzes("--gold", GOLD, "--shuffle-references", "--importance-sentences", "3", models=[SOFTMAX, RELA])
+        softmax, rela = analysis["models"]
+        self.assertEqual((softmax["pairs"], len(softmax["places"])), (30, 1 + 2 + 2))
+        self.assertTrue(all(place["sparsity"] == 0 and place["null_rate"] == 0 for place in softmax["places"]))
+        self.assertTrue(any(place["sparsity"] > 0.1 for place in rela["places"]))
+        for model in (softmax, rela):
+            self.assertEqual(len(model["alignment"]["layers"]), 2)
+            self.assertEqual(model["importance"]["pairs"], 3)
+            for layer in model["alignment"]["layers"]:
+                for step in ("normal", "shifted"):
+                    best = layer[step]["heads"][layer[step]["best_head"]]
+                    self.assertEqual(best["aer"], min(head["aer"] for head in layer[step]["heads"]))
+                    self.assertLessEqual(best["interval"][0], best["aer"])
+                    self.assertGreaterEqual(best["interval"][1], best["aer"])
+        self.assertEqual(set(rela["places"][0]["diversity"]), {"1.0", "0.5", "0.25", "0.1"})
+        html = read("out/report.html")
+        for text in (SOFTMAX, RELA, "prefers-color-scheme: dark", "</html>"):
+            self.assertIn(text, html)
+        self.assertLess(len(html), 3_000_000)
+
+    def test_tables_hold_what_the_json_holds(self):
+        analysis = self.analyzes("--gold", GOLD)
+        with open(path("out/measures.csv"), encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        pooled = {(row["site"], int(row["layer"]), row["measure"]): float(row["value"]) for row in rows if row["head"] == "all"}
+        for place in analysis["models"][0]["places"]:
+            self.assertAlmostEqual(pooled[place["site"], place["layer"], "entropy"], place["entropy"], delta=1e-4)
+        with open(path("out/alignment.csv"), encoding="utf-8", newline="") as file:
+            self.assertEqual({row["step"] for row in csv.DictReader(file)}, {"normal", "shifted"})
+
+    def test_only_leaves_the_rest_out_and_says_what_is_missing(self):
+        model = self.analyzes("--only", "sparsity,alpha")["models"][0]
+        self.assertEqual([note.split(":")[0] for note in model["notes"]], ["alpha"])
+        self.assertNotIn("entropy", model["places"][0])
+
+    def test_saves_weights(self):
+        self.analyzes("--save-weights", "2-3", "--save-layers", "0", "--save-heads", "1")
+        with open(path("out/attention.safetensors"), "rb") as file:
+            header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
+        self.assertEqual({name for name in header if name != "__metadata__"},
+                         {f"line.{line}.{site}.0" for line in (2, 3) for site in ("encoder_self", "decoder_self", "cross")})
+        pieces = json.loads(read("out/attention.json"))
+        self.assertEqual(header["line.2.cross.0"]["shape"], [1, len(pieces["2"]["tgt"]), len(pieces["2"]["src"])])
+
+    def test_refuses_gold_links_that_do_not_fit(self):
+        lines = read("gold").splitlines()
+        message = self.refuses_analysis("--gold", write("short", "\n".join(lines[:-1]) + "\n"))
+        self.assertRegex(message, r"short has 29 lines and .*text has 30")
+        message = self.refuses_analysis("--gold", write("far", "\n".join(["0-99"] + lines[1:]) + "\n"))
+        self.assertIn("far:1: link 0-99 is out of range", message)
+        message = self.refuses_analysis("--gold", write("odd", "\n".join(["0:0"] + lines[1:]) + "\n"))
+        self.assertIn('odd:1: "0:0" is not a link', message)
+
+    def test_says_that_gold_links_count_from_one(self):
+        from_one = write("from_one", re.sub(r"\d+", lambda number: str(int(number[0]) + 1), read("gold")))
+        self.assertIn("say --gold-base 1", self.refuses_analysis("--gold", from_one))
+        best = [min(head["aer"] for head in self.analyzes(*flags)["models"][0]["alignment"]["layers"][1]["shifted"]["heads"])
+                for flags in (("--gold", from_one, "--gold-base", "1"), ("--gold", GOLD))]
+        self.assertEqual(*best)
+
+    def test_refuses_what_makes_no_sense(self):
+        self.assertIn("--only alignment needs gold links", self.refuses_analysis("--only", "alignment"))
+        self.assertIn("no head learns one", self.refuses_analysis("--only", "alpha"))
+        self.assertIn("entropi", self.refuses_analysis("--only", "entropi"))
+        self.assertIn("from 1 to 30", self.refuses_analysis("--save-weights", "31"))
+        self.assertIn("from 0 to 1", self.refuses_analysis("--save-weights", "1", "--save-layers", "2"))
+        empty = write("empty_lines", "\n\n")
+        self.assertIn("nothing to analyse", self.refuses_analysis(src=empty, tgt=empty))
+        self.assertRegex(self.refuses_analysis(tgt=empty), r"30 lines and .* 2 lines|has 30 .*has 2")
+        self.assertIn("does not exist", self.refuses_analysis(model=path("none")))
+
+
+class Align(Program):
+    def aligned(self, *flags):
+        links = self.prints("align", "-m", SOFTMAX, "--src", TEXT, "--tgt", TEXT, *flags)
+        self.assertEqual(links.count("\n"), 30)
+        return links
+
+    def test_links_words_in_range(self):
+        for flags in ((), ("--layer", "0", "--head", "1", "--step", "normal")):
+            for links, line in zip(self.aligned(*flags).splitlines(), read("text").splitlines()):
+                for link in links.split():
+                    self.assertTrue(all(int(word) < len(line.split()) for word in link.split("-")), link)
+
+    def test_takes_the_best_on_a_development_set(self):
+        write("best", self.aligned("--dev-src", TEXT, "--dev-tgt", TEXT, "--dev-gold", GOLD))
+        found = json.loads(self.prints("aer", "-i", path("best"), "--gold", GOLD, "--src", TEXT, "--tgt", TEXT, "--json"))["aer"]
+        self.prints("analyze", "-m", SOFTMAX, "--src", TEXT, "--tgt", TEXT, "--gold", GOLD, "-o", path("aligned"))
+        layers = json.loads(read("aligned/analysis.json"))["models"][0]["alignment"]["layers"]
+        rates = [system["aer"] for layer in layers for step in ("normal", "shifted") for system in layer[step]["heads"] + [layer[step]["average"]]]
+        self.assertAlmostEqual(found, min(rates), delta=1e-9)
+
+    def test_pieces_and_empty_lines(self):
+        source = write("some", "1 2\n\n3\n")
+        links = self.prints("align", "-m", SOFTMAX, "--src", source, "--tgt", source, "--level", "subword").split("\n")
+        self.assertEqual((len(links), links[1]), (4, ""))
+
+    def test_symmetrises_files_and_models(self):
+        forward, backward = write("forward", "0-0 1-1 2-1\n\n"), write("backward", "0-0 1-1 2-2\n\n")
+        expected = {"intersection": "0-0 1-1", "union": "0-0 1-1 2-1 2-2", "grow-diag-final-and": "0-0 1-1 2-1 2-2"}
+        for kind, links in expected.items():
+            self.assertEqual(self.prints("align", "--forward", forward, "--backward", backward, "--symmetrise", kind), links + "\n\n")
+        one = [set(line.split()) for line in self.aligned().splitlines()]
+        both = [set(line.split()) for line in self.aligned("--reverse-model", RELA, "--symmetrise", "intersection").splitlines()]
+        self.assertTrue(all(few <= many for few, many in zip(both, one)))
+
+    def test_refuses_what_makes_no_sense(self):
+        pair = ("--src", TEXT, "--tgt", TEXT)
+        for flags, message in (
+            ((), "-m MODEL is missing"),
+            (("-m", SOFTMAX), "--src and --tgt are missing"),
+            (("-m", SOFTMAX, *pair, "--layer", "2"), "the decoder's layers are 0 to 1"),
+            (("-m", SOFTMAX, *pair, "--head", "64"), "the heads are 0 to"),
+            (("-m", SOFTMAX, *pair, "--symmetrise", "union"), "--reverse-model and --symmetrise go together"),
+            (("-m", SOFTMAX, *pair, "--dev-src", TEXT), "--dev-src, --dev-tgt and --dev-gold go together"),
+            (("-m", SOFTMAX, *pair, "--layer", "0", "--dev-src", TEXT, "--dev-tgt", TEXT, "--dev-gold", GOLD), "a development set chooses"),
+            (("--forward", GOLD), "--forward and --backward go together"),
+            (("--forward", GOLD, "--backward", GOLD), "need --symmetrise"),
+            (("--forward", GOLD, "--backward", write("one", "0-0\n"), "--symmetrise", "union"), "expected as many lines"),
+        ):
+            self.assertIn(message, self.start("align", *flags, "-o", path("refused")).stderr)
+
+
+class Aer(Program):
+    def test_of_the_gold_links_is_zero(self):
+        self.assertRegex(self.prints("aer", "-i", GOLD, "--gold", GOLD), r"^AER 0\.00 \(95 % from 0\.00 to 0\.00\), precision 100\.00, recall 100\.00")
+
+    def test_is_worked_out_by_hand(self):
+        links, gold = write("links", "0-0 1-2\n2-2\n"), write("hand", "0-0 1-1 1?2\n0-0\n")
+        found = json.loads(self.prints("aer", "-i", links, "--gold", gold, "--json"))
+        self.assertAlmostEqual(found["aer"], 1 - (1 + 2) / (3 + 3))
+        self.assertEqual((found["links"], found["sure"], found["sentences"]), (3, 3, 2))
+
+    def test_refuses_files_that_do_not_fit(self):
+        short = write("short_gold", "0-0\n")
+        self.assertIn("expected as many lines", self.refuses("aer", "-i", GOLD, "--gold", short))
+        from_one = write("from_one_too", re.sub(r"\d+", lambda number: str(int(number[0]) + 1), read("gold")))
+        self.assertIn("say --gold-base 1", self.refuses("aer", "-i", GOLD, "--gold", from_one))
+        self.assertIn("say --input-base 1", self.refuses("aer", "-i", from_one, "--gold", GOLD, "--src", TEXT, "--tgt", TEXT))
+        self.assertIn("AER 0.00", self.prints("aer", "-i", from_one, "--gold", GOLD, "--input-base", "1"))
+        self.assertIn("--src requires --tgt", self.refuses("aer", "-i", GOLD, "--gold", GOLD, "--src", TEXT))
+
+
+class Filter(Program):
+    def filters(self, *flags, model=None):
+        """Of 60 pairs every fourth has the target of another; two have an empty side."""
+        small_run.write_digits(path("clean"), 60, 9)
+        lines, draw = read("clean").splitlines(), random.Random(4)
+        labels = ["mismatched" if i % 4 == 0 else "clean" for i in range(60)]
+        targets = ["9 " + " ".join(str(draw.randrange(10)) for _ in range(5)) if label != "clean" else line for line, label in zip(lines, labels)]
+        source, target = write("noisy.src", "\n".join(lines + ["", "1 2"]) + "\n"), write("noisy.tgt", "\n".join(targets + ["3", ""]) + "\n")
+        write("labels", "\n".join(labels + ["clean", "clean"]) + "\n")
+        return self.start("score", "-m", model or SOFTMAX, "--src", source, "--tgt", target, "--filter", path("filtered"), *flags)
+
+    def test_ranks_mismatched_pairs_last(self):
+        self.assertEqual(self.filters("--keep", "0.7").returncode, 0)
+        with open(path("filtered/scores.tsv"), encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file, delimiter="\t"))
+        self.assertEqual([row["line"] for row in rows], [str(i + 1) for i in range(62)])
+        self.assertEqual(sum(row["kept"] == "1" for row in rows), 43)  # 0.7 of 62
+        self.assertEqual([row["null_rate"] for row in rows[60:]], ["nan", "nan"])
+        for side in ("src", "tgt"):
+            kept, dropped, noisy = (read(name).splitlines() for name in (f"filtered/kept.{side}", f"filtered/dropped.{side}", f"noisy.{side}"))
+            self.assertEqual(kept, [line for line, row in zip(noisy, rows) if row["kept"] == "1"])
+            self.assertEqual(dropped, [line for line, row in zip(noisy, rows) if row["kept"] == "0"])
+        self.assertIn("The worst pairs, the worst first:", read("filtered/report.txt"))
+        script = [sys.executable, os.path.join(SOURCE, "scripts/filter_auc.py"), path("filtered/scores.tsv"), path("labels")]
+        report = subprocess.run(script, check=True, capture_output=True, text=True).stdout
+        area = float(re.search(r"(?m)^mismatched +15 +\S+ +(\S+)", report)[1])
+        self.assertGreater(area, 0.9)
+
+    def test_by_null_rate_needs_a_model_with_null_rows(self):
+        ended = self.filters("--by", "null_rate")
+        self.assertEqual(ended.returncode, 2)
+        self.assertIn("no cross attention of this model can attend to nothing", ended.stderr)
+        for flags in ((), ("--by", "both")):
+            ended = self.filters(*flags, model=RELA)
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertIn("62 pairs ranked by both", read("filtered/report.txt"))
+
+    def test_refuses_flags_that_do_not_fit(self):
+        pair = ("--src", TEXT, "--tgt", TEXT)
+        self.assertIn("--keep requires --filter", self.refuses("score", "-m", SOFTMAX, *pair, "--keep", "0.5"))
+        self.assertIn("--json", self.refuses("score", "-m", SOFTMAX, *pair, "--filter", path("f"), "--json"))
+        self.assertIn("is not a folder", self.refuses("score", "-m", SOFTMAX, *pair, "--filter", TEXT))
+
+
+if __name__ == "__main__":
+    PROGRAM, SOURCE = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
+    unittest.main()
