@@ -1,6 +1,6 @@
 #include "attention/attention.h"
 
-#include "attention/core_run.h"
+#include "attention/cuda/run.h"
 
 namespace lacuna {
 namespace {
@@ -12,6 +12,7 @@ using torch::autograd::variable_list;
 struct SavedCall : torch::CustomClassHolder {
   AttentionCall call;
   ForwardContext context;
+  std::shared_ptr<const cuda::Plans> plans;  // null = the CPU's core
 };
 
 /// q, k, v and the numbers -> context.
@@ -19,13 +20,15 @@ struct CoreFunction : torch::autograd::Function<CoreFunction> {
   static Tensor forward(AutogradContext* context, at::TensorList inputs, const c10::intrusive_ptr<SavedCall>& saved) {
     context->save_for_backward(inputs.vec());
     context->saved_data["call"] = at::IValue::make_capsule(saved);
-    return run_core(with_tensors(saved->call, inputs), saved->context);
+    const AttentionCall call = with_tensors(saved->call, inputs);
+    return saved->plans ? cuda::run(call, saved->context, *saved->plans) : run_core(call, saved->context);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& outputs) {
     const auto saved = c10::static_intrusive_pointer_cast<SavedCall>(context->saved_data["call"].toCapsule());
     const AttentionCall call = with_tensors(saved->call, context->get_saved_variables());
-    AttentionGradients gradients = run_core_backward(call, saved->context, outputs[0]);
+    AttentionGradients gradients = saved->plans ? cuda::run_backward(call, saved->context, *saved->plans, outputs[0])
+                                                : run_core_backward(call, saved->context, outputs[0]);
     variable_list all = {gradients.q, gradients.k, gradients.v};
     all.insert(all.end(), gradients.numbers.begin(), gradients.numbers.end());
     all.emplace_back();  // of the call
@@ -54,13 +57,15 @@ Tensor with_contiguous_rows(const Tensor& rows) {
 }  // namespace
 
 Tensor attention(const AttentionCall& call, const ForwardContext& context) {
-  if (!has_core(call)) return attention_reference(call, context);
   check_shapes(call);
+  const bool has_kernels = cuda::has_kernels(call);
+  if (!has_kernels && !has_core(call)) return attention_reference(call, context);
   auto saved = c10::make_intrusive<SavedCall>();
   saved->call = call;
   saved->call.q = saved->call.k = saved->call.v = Tensor();
   saved->call.numbers.clear();
   saved->context = context;
+  if (has_kernels) saved->plans = cuda::plan(call);
   variable_list inputs = {with_contiguous_rows(call.q), with_contiguous_rows(call.k), with_contiguous_rows(call.v)};
   inputs.insert(inputs.end(), call.numbers.begin(), call.numbers.end());
   return CoreFunction::apply(at::TensorList(inputs), saved);  // autograd sees the tensors of a TensorList, not of a vector

@@ -18,6 +18,9 @@ int32_t query_position(const AttentionCall& call, int64_t b, int32_t i);
 /// The keys that a query sees: replaces `segments`.
 void visible_keys(const AttentionCall& call, int64_t b, int64_t head, int32_t position, std::vector<KeySegment>& segments);
 
+/// The key of the random numbers of the call's dropout.
+uint64_t dropout_call_key(const AttentionCall& call, const ForwardContext& context);
+
 /// The dropout of one sentence and head; inactive unless in training.
 AttentionDropout dropout_of(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head);
 
