@@ -36,7 +36,7 @@ endfunction()
 # Writes the kernels of one kind (attention/cuda/kernel_list.h) for all TYPES of the library and gives the files.
 macro(attention_kernels kind extension block files)
   set(KIND ${kind})
-  set(KIND_BLOCK "${block}")
+  set(BLOCK "${block}")
   set(KERNEL_DECLARATIONS)
   set(KERNEL_NAMES)
   set(${files})
@@ -53,7 +53,7 @@ endmacro()
 
 # The kernels for GPUs, compiled by nvcc: for the program in a build with CUDA, else to see that they compile.
 macro(attention_gpu_kernels)
-  attention_kernels(gpu cu "" files)
+  attention_kernels(gpu cu Block files)
   set(objects)
   foreach(file IN LISTS files ITEMS ${ATTENTION_FOLDER}/cuda/gpu.cu)
     get_filename_component(stem ${file} NAME_WE)
@@ -113,8 +113,8 @@ function(attention_library name)
     LINKS lacuna_base lacuna_config PkgConfig::highway $<$<BOOL:${LACUNA_CUDA}>:CUDA::cudart_static>)
 
   # lacuna_NAME_emulated: the same kernels for the CPU, for tests.
-  attention_kernels(emulated cpp ", EmulatedBlock<1, 1>" emulated)
-  attention_kernels(threaded cpp ", EmulatedBlock<4, 2>" threaded)
+  attention_kernels(emulated cpp "EmulatedBlock<1, 1>" emulated)
+  attention_kernels(threaded cpp "EmulatedBlock<4, 2>" threaded)
   add_library(lacuna_${name}_emulated STATIC EXCLUDE_FROM_ALL
     ${emulated} ${threaded} ${folder}/emulated_kernels.cpp ${folder}/threaded_kernels.cpp)
   target_link_libraries(lacuna_${name}_emulated PUBLIC lacuna::options Threads::Threads)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "base/random.h"
@@ -26,7 +27,7 @@ LACUNA_RANDOM_HD inline uint64_t dropout_key(uint64_t call_key, int64_t head, in
 }
 /// A weight is dropped if the upper 24 of its 32 random bits are below.
 inline uint32_t dropout_threshold(double rate) {
-  return static_cast<uint32_t>(rate * 0x1p24 + 0.5);
+  return static_cast<uint32_t>(std::llround(rate * 0x1p24));
 }
 
 }  // namespace lacuna

@@ -114,9 +114,9 @@ TEST(AttentionKernels, EqualTheReferenceWhereFewRowsFitIntoSharedMemory) {
   for (const Variant& variant : all_variants()) {
     for (const char* pattern : {"full", "{type: strided, window: 2, stride: 3}"}) {
       SCOPED_TRACE(variant.name() + ", " + pattern);
-      const Sample sample(variant, pattern, {5, 200}, 8);
+      const Sample sample(variant, pattern, {5, 120}, 8);
       const std::vector<Tensor> expected = sample.outcome(at::kDouble);
-      const Emulation emulation(cuda::all_emulated_kernels(), shared_bytes<32>);
+      const Emulation emulation(cuda::all_emulated_kernels(), shared_bytes<24>);
       expect_near(sample.outcome(at::kFloat), expected, kFloat);
     }
   }

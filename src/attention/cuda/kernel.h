@@ -103,7 +103,6 @@ class Kernel {
       of_weights.map([scale = call_.scale](float g) { return g * scale; });
       if (block_.lane() == 0)
         for (int i = 0; i < call_.num_numbers; ++i) call_.number_gradients[number_of(tile, r) + i] = number_gradients[i];
-      block_.sync_warp();
     }
     keys.spread(list, gradient);
   }

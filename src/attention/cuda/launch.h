@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <type_traits>
 
 #include "attention/cuda/kernel.h"
@@ -104,8 +105,8 @@ Functions<T> functions_for() {
               }};
 }
 
-template <class Map, class Options>
-Kernels gpu_kernels_for(const char* type) {
+template <class Map, class Options, std::same_as<Block>>
+Kernels kernels_for(const char* type) {
   return {.type = type, .for_float = functions_for<Map, Options, float>(), .for_bf16 = functions_for<Map, Options, Bf16>(), .rows = {}};
 }
 
@@ -153,9 +154,8 @@ Functions<T> emulated_functions_for() {
           }};
 }
 
-/// `Block` is an EmulatedBlock.
 template <class Map, class Options, class Block>
-Kernels emulated_kernels_for(const char* type) {
+Kernels kernels_for(const char* type) {
   return {.type = type,
           .for_float = emulated_functions_for<Map, Options, float, Block>(),
           .for_bf16 = emulated_functions_for<Map, Options, Bf16, Block>(),

@@ -122,8 +122,9 @@ class PlanMaker {
     const auto queries = static_cast<int32_t>(visible.first.size()) - 1;
     for (int32_t first = 0; first < queries; first += task.tile_rows) {
       const int32_t rows = std::min(task.tile_rows, queries - first);
+      const auto seen = visible.first.begin() + first;  // the first row's segments, then the next's
       int32_t begin = task.keys, end = 0;
-      for (int32_t s = visible.first[static_cast<size_t>(first)]; s < visible.first[static_cast<size_t>(first + rows)]; ++s) {
+      for (int32_t s = seen[0]; s < seen[rows]; ++s) {
         const KeySegment& keys = visible.segments[static_cast<size_t>(s)];
         begin = std::min(begin, keys.begin);
         end = std::max(end, keys.begin + (keys.count - 1) * keys.stride + 1);
@@ -173,6 +174,7 @@ std::vector<PlanLists> make_plans(const AttentionCall& call, const MemoryRules& 
     heads[known].push_back(head);
   }
   std::vector<PlanLists> plans;
+  plans.reserve(heads.size());
   for (std::vector<int32_t>& some : heads) plans.push_back(PlanMaker(call, rules, std::move(some)).make());
   return plans;
 }
@@ -182,10 +184,10 @@ Sources find_sources(const PlanLists& plan, const KeyRange& keys, int64_t num_ke
     for (const Chunk& chunk : plan.chunks) {
       const Task& task = plan.tasks[static_cast<size_t>(plan.tiles[static_cast<size_t>(chunk.first_tile)].task)];
       for (int32_t e = chunk.begin; e < std::min(chunk.end, task.keys); ++e) {
-        const int32_t position = task.key_positions < 0 ? e : plan.key_positions[static_cast<size_t>(task.key_positions + e)];
+        const int32_t position = task.key_positions < 0 ? e : plan.key_positions.begin()[task.key_positions + e];
         const int32_t place = task.first_key + position;
-        use(static_cast<size_t>(keys.slots.empty() ? place : keys.slots[static_cast<size_t>(place)]),
-            chunk.first_partial + e - chunk.begin);
+        const int32_t row = keys.slots.empty() ? place : keys.slots.begin()[place];
+        use(static_cast<size_t>(row), chunk.first_partial + e - chunk.begin);
       }
     }
   };

@@ -41,7 +41,6 @@ class RowKeys {
 
   /// Puts these elements back if they are a copy, and 0 elsewhere.
   LACUNA_HD void spread(const float* list, float* row) const {
-    block_.sync_warp();
     if (has_gaps_) {
       for (int e = block_.lane(); e < width_; e += Block::kLanes) row[e] = 0;
       block_.sync_warp();

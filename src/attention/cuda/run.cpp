@@ -150,7 +150,7 @@ class Run {
   }
 
   Tensor forward() {
-    const Tensor result = at::empty(call_.q.sizes(), call_.q.options());
+    Tensor result = at::empty(call_.q.sizes(), call_.q.options());
     shared_.context = matrix_of<T>(result);
     for (const OnePlan& one : plans_.all) {
       shared_.plan = one.plan;
