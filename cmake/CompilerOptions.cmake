@@ -4,8 +4,10 @@ add_library(lacuna::options ALIAS lacuna_options)
 target_include_directories(lacuna_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(lacuna_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror -fno-math-errno)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  # The floor of the whole program; Highway picks wider vectors at run time.
-  target_compile_options(lacuna_options INTERFACE -march=haswell)
+  # The floor of the whole program. A target that is compiled for a later instruction set says so by its property LACUNA_MARCH: flags of its
+  # own would come before this one, and the last -march holds.
+  set(march $<TARGET_PROPERTY:LACUNA_MARCH>)
+  target_compile_options(lacuna_options INTERFACE -march=$<IF:$<BOOL:${march}>,${march},haswell>)
 endif()
 if(LACUNA_SANITIZE)
   target_compile_options(lacuna_options INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)

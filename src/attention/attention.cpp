@@ -54,12 +54,18 @@ Tensor with_contiguous_rows(const Tensor& rows) {
   return rows.stride(2) == 1 || rows.size(2) == 1 ? rows : rows.contiguous();
 }
 
+Tensor without_gradients(AttentionCall call, const ForwardContext& context, bool has_kernels) {
+  for (Tensor* rows : {&call.q, &call.k, &call.v}) *rows = with_contiguous_rows(*rows);
+  return has_kernels ? cuda::run(call, context, *cuda::plan(call)) : run_core(call, context);
+}
+
 }  // namespace
 
 Tensor attention(const AttentionCall& call, const ForwardContext& context) {
   check_shapes(call);
   const bool has_kernels = cuda::has_kernels(call);
   if (!has_kernels && !has_core(call)) return attention_reference(call, context);
+  if (!at::GradMode::is_enabled()) return without_gradients(call, context, has_kernels);
   auto saved = c10::make_intrusive<SavedCall>();
   saved->call = call;
   saved->call.q = saved->call.k = saved->call.v = Tensor();

@@ -32,6 +32,7 @@ struct AttentionCall {
   std::shared_ptr<const KeyRange> keys;  // B key ranges
   std::vector<int32_t> first_position;   // [B] position of each sentence's first query; empty = 0 for all
   bool causal = false;                   // query at position i sees keys at positions <= i
+  bool rows_alike = false;               // a query's result has the same bits whatever other queries its sentence has
   double scale = 1;                      // scores = scale * q.k
   const AttentionType* type = nullptr;
   std::vector<Tensor> numbers;  // learned numbers a type takes for each row, [H] or [Tq, H] each

@@ -28,6 +28,7 @@ struct Call {
 template <class S>
 struct Task {
   int queries, keys;
+  bool rows_alike;             ///< a query's context has the same bits whatever other queries there are
   int32_t first_position;      ///< of the first query
   int32_t position_step;       ///< from one query to the next
   const int32_t* positions;    ///< of the keys, ascending; null = 0, 1, ... If given, segments run over its elements, and slots is null

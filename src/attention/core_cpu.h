@@ -74,13 +74,21 @@ class Core {
       transpose_keys(/*and_values=*/false);
       weigh(tile);
       show(tile);
-      if (is_mostly_zero(tile)) {
-        for (int r = 0; r < tile.rows; ++r) combine(list_of(tile, r), tile.first + r);
-      } else {
-        if (task_.dropout != nullptr) drop(tile, weights_);
-        M::multiply(tile.rows, tile.width, d_, {weights_, stride_, 1}, value_row(tile.begin), task_.v_stride, context_row(tile.first),
-                    task_.context_stride, false);
+      combine(tile);
+    }
+  }
+
+  /// context of the tile's rows = weights * v, by lists or as a product; where rows must be alike, each by its own weights.
+  void combine(const Tile& tile) {
+    const int rows = task_.rows_alike && call_.sparse && task_.dropout == nullptr ? 1 : tile.rows;
+    for (int first = 0; first < tile.rows; first += rows) {
+      if (is_mostly_zero(tile, first, rows)) {
+        for (int r = first; r < first + rows; ++r) combine(list_of(tile, r), tile.first + r);
+        continue;
       }
+      if (task_.dropout != nullptr) drop(tile, weights_);
+      M::multiply(rows, tile.width, d_, {weights_ + first * stride_, stride_, 1}, value_row(tile.begin), task_.v_stride,
+                  context_row(tile.first + first), task_.context_stride, false);
     }
   }
 
@@ -110,7 +118,7 @@ class Core {
       }
       transpose_keys(/*and_values=*/true);
       weigh(tile);
-      if (is_mostly_zero(tile)) {
+      if (is_mostly_zero(tile, 0, tile.rows)) {
         for (int r = 0; r < tile.rows; ++r) backward_list(list_of(tile, r), tile.first + r);
       } else {
         backward_tile(tile);
@@ -175,7 +183,7 @@ class Core {
   /// True if the tile's products are worth their work: its rows see runs of keys, or a good part of the keys that any of them sees.
   bool is_dense(const Tile& tile) const {
     constexpr int kShare = 3;
-    if (task_.slots != nullptr || task_.queries < 2) return false;
+    if (task_.slots != nullptr || (task_.queries < 2 && !task_.rows_alike)) return false;
     int seen = 0;
     bool has_gaps = false;
     for (int r = 0; r < tile.rows; ++r) {
@@ -264,12 +272,12 @@ class Core {
     for (int r = 0; r < tile.rows; ++r) M::multiply_elements(tile.width, factors_ + r * stride_, rows + r * stride_);
   }
 
-  /// True if going through lists of keys is less work than whole tiles. Short rows are not worth a look.
-  bool is_mostly_zero(const Tile& tile) {
+  /// True if going through lists of keys is less work for these rows than whole tiles. Short rows are not worth a look.
+  bool is_mostly_zero(const Tile& tile, int first, int rows) {
     constexpr int kLong = 64, kShare = 4;
     if (!call_.sparse || tile.width < kLong) return false;
     int visible = 0, kept = 0;
-    for (int r = 0; r < tile.rows; ++r) {
+    for (int r = first; r < first + rows; ++r) {
       visible += tile.row_count[r];
       kept += M::count_nonzero(tile.width, weights_ + r * stride_);
     }

@@ -26,11 +26,12 @@ types::RowFunctions<double> rows_for(const types::TypeEntry& entry, double /*kin
 template <class S>
 struct Thread {
   explicit Thread(int64_t max_keys, int64_t d_head)
-      : memory(static_cast<size_t>(core::memory_elements(max_keys, d_head))), index(static_cast<size_t>(core::index_elements(max_keys))) {
-    workspace = {.memory = memory.data(), .index = index.data(), .row = core::row_elements(max_keys)};
+      : memory(new S[static_cast<size_t>(core::memory_elements(max_keys, d_head))]),
+        index(new int32_t[static_cast<size_t>(core::index_elements(max_keys))]) {
+    workspace = {.memory = memory.get(), .index = index.get(), .row = core::row_elements(max_keys)};
   }
-  std::vector<S> memory;
-  std::vector<int32_t> index;
+  std::unique_ptr<S[]> memory;  // what is in it does not matter
+  std::unique_ptr<int32_t[]> index;
   core::Workspace<S> workspace;
 
   std::vector<KeySegment> segments, of_query;  // of all queries of one sentence and head
@@ -152,6 +153,7 @@ class Run {
     core::Task<S> task = {};
     task.queries = call_.queries->length(b);
     task.keys = call_.keys->count[static_cast<size_t>(b)];
+    task.rows_alike = call_.rows_alike;
     task.first_position = query_position(call_, b, 0);
     task.position_step = 1;
     task.slots = has_slots ? call_.keys->slots.data() + first_key : nullptr;

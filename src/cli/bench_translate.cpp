@@ -9,6 +9,7 @@
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/product_timer.h"
+#include "model/weight_format.h"
 #include "search/translator.h"
 
 namespace lacuna {
@@ -57,7 +58,7 @@ nlohmann::ordered_json measure(Translator& translator, const std::vector<Transla
   }
   return {{"output_tokens_per_second", static_cast<double>(tokens) / median(seconds)},
           {"sentences_per_second", static_cast<double>(lines.size()) / median(seconds)},
-          {"matrix_product_share", products.seconds() / whole.seconds()}};
+          {"matrix_product_share", products.seconds() / (whole.seconds() * static_cast<double>(translator.num_workers()))}};
 }
 
 }  // namespace
@@ -75,11 +76,14 @@ int bench_translate(const std::vector<std::string>& arguments) {
   const LoadedModel loaded = load_model(flags.model);
   const double load_seconds = loading.seconds();
   const Options options = with_overrides(loaded.options, app.remaining());
+  const WeightFormat format = weight_format_of(options.translate.precision);
+  loaded.model->set_weight_format(format);
   Translator translator(std::make_shared<TransformerStepModel>(loaded.model), loaded.vocabularies, {options.translate});
   nlohmann::ordered_json report = measure(translator, lines, flags.rounds);
   report.update({{"load_seconds", load_seconds},
                  {"peak_mebibytes", peak_mebibytes()},
                  {"threads", at::get_num_threads()},
+                 {"precision", name_of(format)},
                  {"beam_size", options.translate.beam_size},
                  {"rounds", flags.rounds}});
   print_report(report, flags.json);

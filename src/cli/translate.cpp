@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/translation_format.h"
 #include "cli/verb.h"
+#include "model/weight_format.h"
 #include "search/ensemble.h"
 #include "search/translator.h"
 
@@ -38,6 +39,7 @@ constexpr ShortFlag kShortFlags[] = {
     {"--sampling", "sampling", "Draw tokens instead of searching: full, top_k or top_p"},
     {"--temperature", "temperature", "Of sampling"},
     {"--batch-tokens", "batch_tokens", "Source tokens translated at a time"},
+    {"--precision", "precision", "Of matrix products on the CPU: fp32, bf16x3, bf16, int8 or auto"},
 };
 
 struct TranslateFlags {
@@ -77,6 +79,7 @@ struct TranslateFlags {
 
 /// The models as one, with the vocabularies and options of the first.
 struct LoadedTranslator {
+  std::vector<std::shared_ptr<Transformer>> members;
   StepModelPtr model;
   Vocabularies vocabularies;
   Options options;
@@ -89,6 +92,7 @@ LoadedTranslator load_translator(const std::vector<std::string>& paths, const st
   std::vector<Vocabularies> vocabularies;
   for (const std::string& path : paths) {
     LoadedModel loaded = load_model(path, device);
+    result.members.push_back(loaded.model);
     models.push_back(std::make_shared<TransformerStepModel>(loaded.model));
     vocabularies.push_back(loaded.vocabularies);
     const int layers = static_cast<int>(loaded.options.model.decoder_layers);
@@ -178,6 +182,7 @@ int run(const std::vector<std::string>& arguments) {
   const Options options = with_overrides(loaded.options, flags.overrides(app));
   flags.format.n_best = options.translate.n_best > 1;
   flags.format.alignment = !flags.alignment.empty();
+  for (const auto& member : loaded.members) member->set_weight_format(weight_format_of(options.translate.precision));
   Translator translator(loaded.model, loaded.vocabularies, settings_of(flags, options.translate, loaded.decoder_layers));
   const at::NoGradGuard no_gradients;
   if (!translate_all(reader, output, translator, flags)) return kBrokenPipe;

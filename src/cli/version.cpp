@@ -8,6 +8,7 @@
 
 #include "attention/core_run.h"
 #include "kernels/bf16_product.h"
+#include "model/weight_format.h"
 
 namespace lacuna {
 namespace {
@@ -16,6 +17,14 @@ namespace {
 std::string libtorch_path() {
   Dl_info info = {};
   return dladdr(reinterpret_cast<void*>(&at::get_num_threads), &info) != 0 && info.dli_fname != nullptr ? info.dli_fname : "unknown";
+}
+
+/// The instruction set that each of translate.precision's products is done with, and which of them is `auto`.
+std::string precisions_text() {
+  std::string text;
+  for (const WeightFormat format : {WeightFormat::kFloat, WeightFormat::kBf16x3, WeightFormat::kBf16, WeightFormat::kInt8})
+    text += fmt::format("{} {}, ", name_of(format), packed_kernels(format).front().target);
+  return text + fmt::format("auto = {}", name_of(weight_format_of(TranslatePrecision::kAuto)));
 }
 
 }  // namespace
@@ -32,10 +41,11 @@ std::string build_text() {
 #endif
   return fmt::format(
       "{}\nbuild            {}, {} {}\nLibTorch         {} in {}\ndevices          {}\ninstruction set  {} (attention), {} "
-      "(LibTorch)\nbf16 products    {}\n"
+      "(LibTorch)\nbf16 products    {}\ntranslating      {}\n"
       "threads          {}\nSentencePiece    {}",
       version_text(), LACUNA_BUILD_TYPE, LACUNA_COMPILER, __VERSION__, TORCH_VERSION, libtorch_path(), devices, name_of(attention_target()),
-      at::get_cpu_capability(), has_bf16_instructions() ? "yes" : "no", at::get_num_threads(), LACUNA_SENTENCEPIECE_VERSION);
+      at::get_cpu_capability(), has_bf16_instructions() ? "yes" : "no", precisions_text(), at::get_num_threads(),
+      LACUNA_SENTENCEPIECE_VERSION);
 }
 
 }  // namespace lacuna

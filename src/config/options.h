@@ -243,6 +243,7 @@ struct TrainOptions {
 
 enum class LengthPenalty { kPow, kGnmt, kNone };
 enum class Sampling { kNone, kFull, kTopK, kTopP };
+enum class TranslatePrecision { kAuto, kFp32, kBf16x3, kBf16, kInt8 };
 
 struct TranslateOptions {
   int64_t beam_size = 5;
@@ -261,6 +262,7 @@ struct TranslateOptions {
   double sample_p = 0.9;
   double temperature = 1;
   int64_t batch_tokens = 3000;
+  TranslatePrecision precision = TranslatePrecision::kFp32;
 
   template <class Self, class Visitor>
   static void describe(Self& self, Visitor&& visit) {
@@ -285,7 +287,17 @@ struct TranslateOptions {
     visit("sample_k", self.sample_k, at_least(1), "top_k: draw from so many best tokens");
     visit("sample_p", self.sample_p, between(0.001, 1), "top_p: draw from the fewest tokens with this much probability");
     visit("temperature", self.temperature, more_than(0), "divides logits before the draw");
-    visit("batch_tokens", self.batch_tokens, at_least(1), "source tokens translated at a time");
+    visit("batch_tokens", self.batch_tokens, at_least(1), "source tokens translated at a time by each thread");
+    visit(
+        "precision", self.precision,
+        choices<TranslatePrecision>({{"auto", TranslatePrecision::kAuto},
+                                     {"fp32", TranslatePrecision::kFp32},
+                                     {"bf16x3", TranslatePrecision::kBf16x3},
+                                     {"bf16", TranslatePrecision::kBf16},
+                                     {"int8", TranslatePrecision::kInt8}}),
+        "what `lacuna translate` rounds weights and activations to in matrix products on the CPU (sums are fp32): bf16x3 = two bf16 each, "
+        "about five digits; int8 = bytes with a scale for each output and each token; auto = bf16 where the processor has instructions "
+        "for it, else fp32");
   }
 };
 

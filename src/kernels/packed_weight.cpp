@@ -7,38 +7,114 @@
 namespace lacuna {
 namespace {
 
-/// Rows that pass a panel while it is in cache.
-constexpr int64_t kRowBlock = 240;
+/// Products of two words that a thread should have to do, or waking it costs more.
+constexpr int64_t kProductsPerTask = 1 << 17;
+
+int64_t rounded_up(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+/// Words that a row of so many numbers takes.
+int64_t words_of_row(WeightFormat format, int64_t depth) {
+  switch (format) {
+    case WeightFormat::kFloat:
+      break;
+    case WeightFormat::kBf16x3:
+      return 3 * rounded_up((depth + 1) / 2, kWordsRead);
+    case WeightFormat::kBf16:
+      return rounded_up((depth + 1) / 2, kWordsRead);
+    case WeightFormat::kInt8:
+      return rounded_up((depth + 3) / 4, kWordsRead);
+  }
+  return depth;
+}
+
+Tensor plain_product(const Tensor& x, const Tensor& weight, const Tensor& bias, ProductEnd end) {
+  const Tensor result = at::linear(x, weight, optional_of(bias));
+  switch (end) {
+    case ProductEnd::kNone:
+      break;
+    case ProductEnd::kRelu:
+      return at::relu(result);
+    case ProductEnd::kGelu:
+      return at::gelu(result);
+  }
+  return result;
+}
 
 }  // namespace
 
-PackedWeight::PackedWeight(const Tensor& weight) : columns_(weight.size(0)), depth_(weight.size(1)) {
+PackedWeight::PackedWeight(const Tensor& weight, WeightFormat format, const PackedKernel* kernel)
+    : format_(format), columns_(weight.size(0)), depth_(weight.size(1)) {
   if (!weight.is_cpu() || weight.scalar_type() != at::kFloat) {
     weight_ = weight.detach();
     return;
   }
-  const int64_t width = packed_kernels().panel_columns, panels = (columns_ + width - 1) / width;
-  const Tensor filled = at::constant_pad_nd(weight.detach(), {0, 0, 0, panels * width - columns_});
-  panels_ = filled.view({panels, width, depth_}).transpose(1, 2).contiguous();
+  kernel_ = kernel != nullptr ? *kernel : packed_kernels(format).front();
+  const auto [words, scales] = words_of(weight.detach().contiguous(), true);
+  const int64_t width = kernel_.panel_columns, filled = rounded_up(columns_, width);
+  panels_ = at::constant_pad_nd(words.narrow(0, 0, columns_), {0, 0, 0, filled - columns_})
+                .view({filled / width, width, words.size(1)})
+                .transpose(1, 2)
+                .contiguous();
+  if (format != WeightFormat::kInt8) return;
+  scales_ = scales;
+  offsets_ = (words.narrow(0, 0, columns_).view(at::kChar).sum(1, false, at::kInt) * 128).contiguous();
 }
 
-Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias) const {
-  if (weight_.defined()) return at::linear(x, weight_, optional_of(bias));
-  RECORD_FUNCTION("lacuna::packed_product", std::vector<c10::IValue>());
-  const Tensor rows = x.contiguous(), result = at::empty({x.size(0), columns_}, x.options());
-  const PackedProduct args = {depth_,
-                              columns_,
-                              rows.const_data_ptr<float>(),
-                              panels_.const_data_ptr<float>(),
-                              bias.defined() ? bias.const_data_ptr<float>() : nullptr,
-                              result.mutable_data_ptr<float>()};
-  const int64_t panels = panels_.size(0), total = x.size(0), blocks = (total + kRowBlock - 1) / kRowBlock;
-  at::parallel_for(0, blocks * panels, 1, [&](int64_t first, int64_t last) {
+PackedWeight::Words PackedWeight::words_of(const Tensor& rows, bool is_weight) const {
+  if (format_ == WeightFormat::kFloat) return {rows.view(at::kInt), {}};
+  const int64_t count = rows.size(0), words = words_of_row(format_, depth_), room = rounded_up(count, kRowsRead);
+  Words result;
+  result.values = at::empty({room, words}, at::kInt);
+  if (room > count) result.values.narrow(0, count, room - count).zero_();
+  if (format_ == WeightFormat::kInt8) result.scales = at::empty({count}, at::kFloat);
+  const RowsToWords args = {format_,
+                            is_weight,
+                            depth_,
+                            words,
+                            rows.const_data_ptr<float>(),
+                            result.values.mutable_data_ptr<int32_t>(),
+                            mutable_data_of<float>(result.scales)};
+  at::parallel_for(0, count, std::max<int64_t>(kRowsPerTask, kProductsPerTask / 4 / words),
+                   [&](int64_t begin, int64_t end) { kernel_.to_words(args, begin, end); });
+  return result;
+}
+
+void PackedWeight::run(const PackedProduct& product, int64_t rows) const {
+  const int64_t panels = panels_.size(0), blocks = (rows + kRowBlock - 1) / kRowBlock;
+  const int64_t products_of_task = std::max<int64_t>(1, std::min(rows, kRowBlock) * product.words * kernel_.panel_columns);
+  at::parallel_for(0, blocks * panels, 1 + kProductsPerTask / products_of_task, [&](int64_t first, int64_t last) {
     for (int64_t task = first; task < last; ++task) {
       const int64_t begin = task / panels * kRowBlock;
-      packed_kernels().multiply(args, task % panels, begin, std::min(total, begin + kRowBlock));
+      kernel_.multiply(product, task % panels, begin, std::min(rows, begin + kRowBlock));
     }
   });
+}
+
+Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias, ProductEnd end, PanelSums* panel_sums) const {
+  if (weight_.defined()) return plain_product(x, weight_, bias, end);
+  RECORD_FUNCTION("lacuna::packed_product", std::vector<c10::IValue>());
+  const Tensor result = at::empty({x.size(0), columns_}, x.options());
+  const auto [words, row_scales] = words_of(x.contiguous(), false);
+  if (panel_sums != nullptr) {
+    panel_sums->width = kernel_.panel_columns;
+    panel_sums->maxima = at::empty({x.size(0), panels_.size(0)}, x.options());
+    panel_sums->exp_sums = at::empty({x.size(0), panels_.size(0)}, x.options());
+  }
+  const PackedProduct product = {.words = words.size(1),
+                                 .columns = columns_,
+                                 .x = words.const_data_ptr(),
+                                 .panels = panels_.const_data_ptr(),
+                                 .row_scales = data_of<float>(row_scales),
+                                 .column_scales = data_of<float>(scales_),
+                                 .column_offsets = data_of<int32_t>(offsets_),
+                                 .bias = data_of<float>(bias),
+                                 .end = end,
+                                 .y = result.mutable_data_ptr<float>(),
+                                 .maxima = panel_sums != nullptr ? panel_sums->maxima.mutable_data_ptr<float>() : nullptr,
+                                 .exp_sums = panel_sums != nullptr ? panel_sums->exp_sums.mutable_data_ptr<float>() : nullptr};
+  run(product, x.size(0));
   return result;
 }
 

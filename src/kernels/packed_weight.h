@@ -3,21 +3,40 @@
 #include <memory>
 
 #include "base/ragged.h"
+#include "kernels/packed_product.h"
 
 namespace lacuna {
+
+/// Of each row and each `width` columns of a product: the largest element and sum exp(element - largest). Enough to know the row's
+/// log-sum-exp, and which columns hold its best ones.
+struct PanelSums {
+  int64_t width = 0;        ///< 0 = they were not worked out
+  Tensor maxima, exp_sums;  ///< [T, panels] float
+};
 
 /// A weight [N, K] laid out once for many products without gradients. On the CPU, in float, a row of the result has the same bits however
 /// many rows there are: what else is in a batch can't change a translation.
 class PackedWeight {
  public:
-  /// Keeps a packed copy (float on the CPU), or else the weight itself.
-  explicit PackedWeight(const Tensor& weight);
-  /// x [T, K] -> x weight^T + bias [T, N]. `bias` may be undefined.
-  Tensor multiply(const Tensor& x, const Tensor& bias) const;
+  /// Keeps a copy in the format (of float on the CPU), or else the weight itself. `kernel`: another than this machine's best.
+  explicit PackedWeight(const Tensor& weight, WeightFormat format = WeightFormat::kFloat, const PackedKernel* kernel = nullptr);
+  /// x [T, K] -> end(x weight^T + bias) [T, N]. `bias` may be undefined. Fills in `panel_sums` unless null.
+  Tensor multiply(const Tensor& x, const Tensor& bias, ProductEnd end = ProductEnd::kNone, PanelSums* panel_sums = nullptr) const;
 
  private:
-  Tensor weight_;  // as it is, where nothing is packed
-  Tensor panels_;  // [ceil(N / panel), K, panel], the last panel filled up with zeros
+  /// Rows as the kernel takes them.
+  struct Words {
+    Tensor values;  // [rows rounded up, words] int32
+    Tensor scales;  // [rows]; bytes only
+  };
+  Words words_of(const Tensor& rows, bool is_weight) const;
+  void run(const PackedProduct& product, int64_t rows) const;
+
+  WeightFormat format_;
+  PackedKernel kernel_ = {};
+  Tensor weight_;            // as it is, where nothing is packed
+  Tensor panels_;            // [ceil(N / panel), words, panel] int32, the last panel filled up with zeros
+  Tensor scales_, offsets_;  // [N]; bytes only
   int64_t columns_ = 0, depth_ = 0;
 };
 

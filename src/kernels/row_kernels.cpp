@@ -177,68 +177,40 @@ T log_sum_exp(const T* row, int64_t count) {
 }
 
 template <class T>
+T log_sum_of_parts(const T* tops, const T* sums, int64_t count) {
+  const T top = max_of(tops, count);
+  T total = 0;
+#pragma omp simd reduction(+ : total)
+  for (int64_t i = 0; i < count; ++i) total += sums[i] * exponential(tops[i] - top);
+  return top + std::log(total);
+}
+
+template <class T>
+int64_t find_above(const T* row, int64_t begin, int64_t count, T bound) {
+  constexpr int64_t kBlock = 64;
+  int64_t i = begin;
+  for (; i + kBlock <= count; i += kBlock) {
+    int above = 0;
+#pragma omp simd reduction(| : above)
+    for (int64_t j = 0; j < kBlock; ++j) above |= row[i + j] > bound ? 1 : 0;
+    if (above != 0) break;
+  }
+  while (i < count && !(row[i] > bound)) ++i;
+  return i;
+}
+
+template <class T>
 constexpr RowKernels<T> table() {
-  return {residual_norm_forward<T>, residual_norm_backward<T>, activation_forward<T>, activation_backward<T>, embed<T>, drop<T>,
-          gather_sums<T>,           smoothed_loss<T>,          log_sum_exp<T>};
-}
-
-// ---- products with a packed weight ----
-
-#ifdef __AVX512F__
-constexpr int kVectorBytes = 64, kTileRows = 12;
-#else
-constexpr int kVectorBytes = 32, kTileRows = 6;
-#endif
-constexpr int kWidth = kVectorBytes / 4, kPanel = 2 * kWidth;
-typedef float Vector __attribute__((vector_size(kVectorBytes)));
-
-// Every element is one chain of fused multiply-adds in the order of `depth`, however many rows the tile has: a row's bits do not depend on
-// how many rows there are.
-template <int kRows>
-LACUNA_INLINE void multiply_tile(const PackedProduct& a, const float* panel, int64_t row, int64_t column) {
-  Vector sums[kRows][2] = {};
-  const float* x = a.x + row * a.depth;
-  for (int64_t k = 0; k < a.depth; ++k) {
-    Vector left, right;
-    __builtin_memcpy(&left, panel + k * kPanel, sizeof left);
-    __builtin_memcpy(&right, panel + k * kPanel + kWidth, sizeof right);
-#pragma GCC unroll 12
-    for (int r = 0; r < kRows; ++r) {
-      const float factor = x[r * a.depth + k];
-      sums[r][0] += factor * left;
-      sums[r][1] += factor * right;
-    }
-  }
-  const int64_t count = a.columns - column < kPanel ? a.columns - column : kPanel;
-  for (int r = 0; r < kRows; ++r) {
-    alignas(64) float result[kPanel];
-    __builtin_memcpy(result, sums[r], sizeof result);
-    float* y = a.y + (row + r) * a.columns + column;
-    for (int64_t i = 0; i < count; ++i) y[i] = result[i] + (a.bias ? a.bias[column + i] : 0.f);
-  }
-}
-
-template <int kRows>
-LACUNA_INLINE void multiply_rest(const PackedProduct& a, const float* panel, int64_t row, int64_t rows, int64_t column) {
-  if (rows == kRows) return multiply_tile<kRows>(a, panel, row, column);
-  if constexpr (kRows > 1) multiply_rest<kRows - 1>(a, panel, row, rows, column);
-}
-
-void multiply(const PackedProduct& a, int64_t panel, int64_t begin, int64_t end) {
-  const float* packed = a.panels + panel * a.depth * kPanel;
-  int64_t row = begin;
-  for (; row + kTileRows <= end; row += kTileRows) multiply_tile<kTileRows>(a, packed, row, panel * kPanel);
-  if (row < end) multiply_rest<kTileRows - 1>(a, packed, row, end - row, panel * kPanel);
+  return {residual_norm_forward<T>, residual_norm_backward<T>, activation_forward<T>, activation_backward<T>, embed<T>,     drop<T>,
+          gather_sums<T>,           smoothed_loss<T>,          log_sum_exp<T>,        log_sum_of_parts<T>,    find_above<T>};
 }
 
 }  // namespace
 
 extern const RowKernels<float> kFloat;
 extern const RowKernels<double> kDouble;
-extern const PackedKernels kPackedKernels;
 constinit const RowKernels<float> kFloat = table<float>();
 constinit const RowKernels<double> kDouble = table<double>();
-constinit const PackedKernels kPackedKernels = {kPanel, multiply};
 
 }  // namespace LACUNA_TARGET
 }  // namespace lacuna

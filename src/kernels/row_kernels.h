@@ -102,13 +102,6 @@ struct LossRows {
   int64_t* correct;            ///< [T] 0 or 1
 };
 
-/// y [rows, columns] = x [rows, depth] times a packed weight, + bias. Panel p holds columns p * panel_columns and on, depth by depth.
-struct PackedProduct {
-  int64_t depth, columns;
-  const float *x, *panels, *bias;  ///< bias null = none
-  float* y;
-};
-
 template <class T>
 struct RowKernels {
   void (*residual_norm_forward)(const ResidualNormForward<T>&, int64_t begin, int64_t end);
@@ -121,17 +114,15 @@ struct RowKernels {
   void (*smoothed_loss)(const LossRows<T>&, int64_t begin, int64_t end);
   /// log of the sum of exp(row[0 .. count)).
   T (*log_sum_exp)(const T* row, int64_t count);
-};
-
-struct PackedKernels {
-  int64_t panel_columns;
-  void (*multiply)(const PackedProduct&, int64_t panel, int64_t begin, int64_t end);
+  /// The same of parts, from each part's top and its sum of exp(x - top).
+  T (*log_sum_of_parts)(const T* tops, const T* sums, int64_t count);
+  /// The first index from `begin` with row[index] > bound, or `count`.
+  int64_t (*find_above)(const T* row, int64_t begin, int64_t count, T bound);
 };
 
 /// The best ones of this machine.
 template <class T>
 const RowKernels<T>& row_kernels();
-const PackedKernels& packed_kernels();
 /// `avx512` or `avx2`.
 const char* row_kernels_target();
 

@@ -2,11 +2,10 @@
 
 namespace lacuna {
 
-#define LACUNA_DECLARE(target)               \
-  namespace target {                         \
-  extern const RowKernels<float> kFloat;     \
-  extern const RowKernels<double> kDouble;   \
-  extern const PackedKernels kPackedKernels; \
+#define LACUNA_DECLARE(target)             \
+  namespace target {                       \
+  extern const RowKernels<float> kFloat;   \
+  extern const RowKernels<double> kDouble; \
   }
 LACUNA_DECLARE(avx2)
 LACUNA_DECLARE(avx512)
@@ -30,10 +29,6 @@ const RowKernels<float>& row_kernels<float>() {
 template <>
 const RowKernels<double>& row_kernels<double>() {
   return has_avx512() ? avx512::kDouble : avx2::kDouble;
-}
-
-const PackedKernels& packed_kernels() {
-  return has_avx512() ? avx512::kPackedKernels : avx2::kPackedKernels;
 }
 
 const char* row_kernels_target() {

@@ -4,12 +4,15 @@
 
 namespace lacuna {
 
-AlignmentProbe::AlignmentProbe(int layer, int64_t num_heads, int64_t num_hypotheses)
-    : layer_(layer), num_heads_(num_heads), weights_(layer < 0 ? 0 : static_cast<size_t>(num_heads * num_hypotheses)) {}
+AlignmentProbe::AlignmentProbe(int layer, int64_t num_heads, RaggedShapePtr queries)
+    : layer_(layer),
+      num_heads_(num_heads),
+      queries_(std::move(queries)),
+      weights_(layer < 0 ? 0 : static_cast<size_t>(num_heads * queries_->num_tokens())) {}
 
-void AlignmentProbe::see(int /*layer*/, AttentionSite /*site*/, int head, int64_t sentence, int64_t /*query*/,
-                         std::span<const float> weights, std::span<const int32_t> key_positions) {
-  std::vector<float>& row = weights_[static_cast<size_t>(sentence * num_heads_ + head)];
+void AlignmentProbe::see(int /*layer*/, AttentionSite /*site*/, int head, int64_t sentence, int64_t query, std::span<const float> weights,
+                         std::span<const int32_t> key_positions) {
+  std::vector<float>& row = weights_[static_cast<size_t>((queries_->begin(sentence) + query) * num_heads_ + head)];
   for (size_t j = 0; j < weights.size(); ++j) {
     const auto position = static_cast<size_t>(key_positions[j]);
     if (row.size() <= position) row.resize(position + 1, 0);

@@ -3,13 +3,15 @@
 #include <vector>
 
 #include "attention/probe.h"
+#include "base/ragged_shape.h"
 
 namespace lacuna {
 
-/// Gathers the cross-attention weights of one layer in one decoding step, where each hypothesis has one query.
+/// Gathers the cross-attention weights of one layer in one decoding step.
 class AlignmentProbe : public AttentionProbe {
  public:
-  AlignmentProbe(int layer, int64_t num_heads, int64_t num_hypotheses);
+  /// `queries`: the hypotheses, those of a sentence side by side.
+  AlignmentProbe(int layer, int64_t num_heads, RaggedShapePtr queries);
   bool wants(int layer, AttentionSite site) const override { return layer == layer_ && site == AttentionSite::kCross; }
   void see(int layer, AttentionSite site, int head, int64_t sentence, int64_t query, std::span<const float> weights,
            std::span<const int32_t> key_positions) override;
@@ -19,6 +21,7 @@ class AlignmentProbe : public AttentionProbe {
  private:
   int layer_;
   int64_t num_heads_;
+  RaggedShapePtr queries_;
   std::vector<std::vector<float>> weights_;  // [N * heads], each written by one thread
 };
 

@@ -51,13 +51,15 @@ std::unique_ptr<SlotCache> Decoder::start(const Ragged& memory) {
 }
 
 Tensor Decoder::step(const Tensor& embedded, SlotCache& cache, const StepKeys& keys, const ForwardContext& context) {
+  const auto memory_queries = cache.memory_queries();
   const auto memory_keys = cache.memory_keys();
   ResidualStream stream(norm_place_, norms_, {embedded, keys.queries}, dropout_, context);
   for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
     DecoderLayer& layer = *layers_[static_cast<size_t>(i)];
     stream.add(layer.self_attention->step(stream.values().values, cache.buffer(i), keys, context),
                {Stack::kDecoder, i, DropoutPlace::kSelfAttention});
-    stream.add(layer.cross_attention->forward(stream.values(), cache.memory(i), memory_keys, context),
+    const Ragged queries = {stream.values().values, memory_queries};
+    stream.add(layer.cross_attention->forward(queries, cache.memory(i), memory_keys, context),
                {Stack::kDecoder, i, DropoutPlace::kCrossAttention});
     stream.add(layer.feed_forward->forward(stream.values(), context), {Stack::kDecoder, i, DropoutPlace::kFeedForward});
   }

@@ -26,7 +26,7 @@ Tensor Embedding::at_positions(const Tensor& tokens, const std::vector<int32_t>&
 Tensor Embedding::look_up(const Tensor& tokens, const std::vector<int32_t>& positions, const Dropout& dropout) {
   const Tensor& weight = table_->weight();
   const int32_t last = positions.empty() ? 0 : *std::max_element(positions.begin(), positions.end());
-  if (at::GradMode::is_enabled()) table_->drop_packed();
+  if (at::GradMode::is_enabled()) table_->packed().drop();
   return embed(weight, tokens, std::sqrt(static_cast<double>(weight.size(1))), positions_->table(last + 1, weight), positions, dropout);
 }
 

@@ -16,8 +16,10 @@ class EmbeddingTable : public torch::nn::Module {
   EmbeddingTable(int64_t vocab_size, int64_t d_model, const ParameterPath& path);
   const Tensor& weight() const { return weight_; }
   /// hidden [N, D] -> logits [N, V] without gradients; a row's bits do not depend on the number of rows.
-  Tensor logits(const Tensor& hidden) { return packed_.multiply(hidden, weight_, {}); }
-  void drop_packed() { packed_.drop(); }
+  Tensor logits(const Tensor& hidden, PanelSums* panel_sums = nullptr) {
+    return packed_.multiply(hidden, weight_, {}, ProductEnd::kNone, panel_sums);
+  }
+  PackedCache& packed() { return packed_; }
 
  private:
   Tensor weight_;

@@ -12,6 +12,10 @@ FeedForward::FeedForward(const ModelOptions& options, int64_t d_ff, DropoutSite 
       outer_(register_module("outer", std::make_shared<Linear>(d_ff, options.d_model, path / "outer"))) {}
 
 Tensor FeedForward::forward(const Ragged& x, const ForwardContext& context) {
+  if (!at::GradMode::is_enabled() && !context.training) {
+    const Tensor active = inner_->without_gradients(x.values, is_gelu_ ? ProductEnd::kGelu : ProductEnd::kRelu);
+    return outer_->forward(active, context);
+  }
   const Tensor inner = inner_->forward(x.values, context);  // (T, D) -> (T, F)
   return outer_->forward(activation_dropout(inner, is_gelu_, site_.dropout(dropout_, x.shape, context)), context);
 }

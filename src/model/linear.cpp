@@ -4,18 +4,18 @@
 
 namespace lacuna {
 
-Tensor PackedCache::multiply(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+Tensor PackedCache::multiply(const Tensor& x, const Tensor& weight, const Tensor& bias, ProductEnd end, PanelSums* panel_sums) {
   std::shared_ptr<const PackedWeight> packed;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!packed_ || data_ != weight.const_data_ptr() || version_ != weight._version()) {
-      packed_ = std::make_shared<const PackedWeight>(weight);
+      packed_ = std::make_shared<const PackedWeight>(weight, format_);
       data_ = weight.const_data_ptr();
       version_ = static_cast<uint32_t>(weight._version());
     }
     packed = packed_;
   }
-  return packed->multiply(x, bias);
+  return packed->multiply(x, bias, end, panel_sums);
 }
 
 void PackedCache::drop() {
@@ -23,12 +23,18 @@ void PackedCache::drop() {
   packed_.reset();
 }
 
+void PackedCache::set_format(WeightFormat format) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (format != format_) packed_.reset();
+  format_ = format;
+}
+
 Linear::Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, int64_t blocks)
     : weight_(register_parameter("weight", stacked_xavier_uniform(blocks, outputs / blocks, inputs, path / "weight"))),
       bias_(register_parameter("bias", at::zeros({outputs}, at::kFloat))) {}
 
 Tensor Linear::forward(const Tensor& x, const ForwardContext& context) {
-  if (!at::GradMode::is_enabled()) return packed_.multiply(x, weight_, bias_);
+  if (!at::GradMode::is_enabled()) return without_gradients(x, ProductEnd::kNone);
   packed_.drop();
   return lacuna::linear(x, weight_, bias_, context.in_bf16);
 }

@@ -18,12 +18,16 @@ namespace lacuna {
 /// such a product in between calls `drop()`.
 class PackedCache {
  public:
-  /// x weight^T + bias without gradients: a row has the same bits whatever the number of rows.
-  Tensor multiply(const Tensor& x, const Tensor& weight, const Tensor& bias);
+  /// end(x weight^T + bias) without gradients: a row has the same bits whatever the number of rows. Fills in `panel_sums` unless null.
+  Tensor multiply(const Tensor& x, const Tensor& weight, const Tensor& bias, ProductEnd end = ProductEnd::kNone,
+                  PanelSums* panel_sums = nullptr);
   void drop();
+  /// What weights and rows are rounded to in the products that follow.
+  void set_format(WeightFormat format);
 
  private:
   std::mutex mutex_;  // several translators may share a model
+  WeightFormat format_ = WeightFormat::kFloat;
   std::shared_ptr<const PackedWeight> packed_;
   const void* data_ = nullptr;
   uint32_t version_ = 0;
@@ -35,7 +39,9 @@ class Linear : public torch::nn::Module {
   /// The weight is `blocks` matrices on top of each other, each initialised on its own (queries, keys and values in one product).
   Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, int64_t blocks = 1);
   Tensor forward(const Tensor& x, const ForwardContext& context);
-  void drop_packed() { packed_.drop(); }
+  /// The same through `end`, without gradients.
+  Tensor without_gradients(const Tensor& x, ProductEnd end) { return packed_.multiply(x, weight_, bias_, end); }
+  PackedCache& packed() { return packed_; }
 
  private:
   Tensor weight_, bias_;

@@ -16,20 +16,81 @@ struct Candidate {
   }
 };
 
-/// The k best of a row, best first: one pass that keeps a short sorted list, for the few that a beam asks for.
-void best_few(const float* row, float log_sum, int64_t size, std::vector<Candidate>& best, int64_t k) {
-  best.assign(static_cast<size_t>(k), {-std::numeric_limits<float>::infinity(), std::numeric_limits<int32_t>::max()});
-  for (int64_t v = 0; v < size; ++v) {
-    const Candidate candidate = {row[v] - log_sum, static_cast<int32_t>(v)};
-    if (!(candidate < best.back())) continue;
-    best.insert(std::lower_bound(best.begin(), best.end(), candidate), candidate);
-    best.pop_back();
+constexpr int64_t kRowsPerTask = 8;
+constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
+
+/// Logits on the CPU, row by row.
+class Rows {
+ public:
+  Rows(const Tensor& logits, const PanelSums& panel_sums) : logits_(logits.to(at::kCPU).contiguous()), panel_sums_(panel_sums) {}
+
+  int64_t count() const { return logits_.size(0); }
+  int64_t size() const { return logits_.size(1); }
+  const float* row(int64_t i) const { return logits_.const_data_ptr<float>() + i * size(); }
+  /// log of the sum of exp(row i).
+  float log_sum(int64_t i) const {
+    if (!has_panels()) return row_kernels<float>().log_sum_exp(row(i), size());
+    return row_kernels<float>().log_sum_of_parts(maxima(i), panel_sums_.exp_sums.const_data_ptr<float>() + i * num_panels(), num_panels());
+  }
+  bool has_panels() const { return panel_sums_.width > 0; }
+  int64_t num_panels() const { return panel_sums_.maxima.size(1); }
+  int64_t panel_width() const { return panel_sums_.width; }
+  const float* maxima(int64_t i) const { return panel_sums_.maxima.const_data_ptr<float>() + i * num_panels(); }
+
+ private:
+  Tensor logits_;
+  const PanelSums& panel_sums_;
+};
+
+/// The k best tokens of a row, best first, in one pass that keeps a short sorted list: for the few that a beam asks for. Tokens come in
+/// ascending order, so one whose logit is not above that of the list's last can't enter it.
+class BestFew {
+ public:
+  BestFew(const float* row, float log_sum, std::vector<Candidate>& best, int64_t k) : row_(row), log_sum_(log_sum), best_(best) {
+    best_.assign(static_cast<size_t>(k), {-std::numeric_limits<float>::infinity(), kNone});
+  }
+
+  void scan(int64_t begin, int64_t end) {
+    for (int64_t v = begin; v < end; ++v) {
+      if (is_full() && (v = row_kernels<float>().find_above(row_, v, end, last_logit())) == end) return;
+      const Candidate candidate = {row_[v] - log_sum_, static_cast<int32_t>(v)};
+      if (!(candidate < best_.back())) continue;
+      best_.insert(std::lower_bound(best_.begin(), best_.end(), candidate), candidate);
+      best_.pop_back();
+    }
+  }
+
+  /// The same over panels whose largest logits are known.
+  void scan_panels(const float* maxima, int64_t panels, int64_t width, int64_t size) {
+    for (int64_t p = 0; p < panels; ++p) {
+      if (is_full() && (p = row_kernels<float>().find_above(maxima, p, panels, last_logit())) == panels) return;
+      scan(p * width, std::min(size, (p + 1) * width));
+    }
+  }
+
+ private:
+  bool is_full() const { return best_.back().token != kNone; }
+  float last_logit() const { return row_[best_.back().token]; }
+
+  const float* row_;
+  float log_sum_;
+  std::vector<Candidate>& best_;
+};
+
+void find_best_few(const Rows& rows, int64_t i, std::vector<Candidate>& best, int64_t k) {
+  BestFew few(rows.row(i), rows.log_sum(i), best, k);
+  if (rows.has_panels()) {
+    few.scan_panels(rows.maxima(i), rows.num_panels(), rows.panel_width(), rows.size());
+  } else {
+    few.scan(0, rows.size());
   }
 }
 
-void best_many(const float* row, float log_sum, int64_t size, std::vector<Candidate>& best, int64_t k) {
+void find_best_many(const Rows& rows, int64_t i, std::vector<Candidate>& best, int64_t k) {
+  const float* row = rows.row(i);
+  const float log_sum = rows.log_sum(i);
   best.clear();
-  for (int64_t v = 0; v < size; ++v) best.push_back({row[v] - log_sum, static_cast<int32_t>(v)});
+  for (int64_t v = 0; v < rows.size(); ++v) best.push_back({row[v] - log_sum, static_cast<int32_t>(v)});
   std::partial_sort(best.begin(), best.begin() + k, best.end());
 }
 
@@ -37,16 +98,13 @@ void best_many(const float* row, float log_sum, int64_t size, std::vector<Candid
 
 BestTokens Logits::best(int64_t k) const {
   constexpr int64_t kFew = 64;
-  const Tensor logits = logits_.to(at::kCPU).contiguous();
-  const float* data = logits.const_data_ptr<float>();
-  const int64_t size = vocab_size();
-  BestTokens result = {k, std::vector<int32_t>(static_cast<size_t>(num_rows() * k)),
-                       std::vector<float>(static_cast<size_t>(num_rows() * k))};
-  at::parallel_for(0, num_rows(), 1, [&](int64_t begin, int64_t end) {
+  const Rows rows(logits_, panel_sums_);
+  const auto count = static_cast<size_t>(rows.count() * k);
+  BestTokens result = {k, std::vector<int32_t>(count), std::vector<float>(count)};
+  at::parallel_for(0, rows.count(), kRowsPerTask, [&](int64_t begin, int64_t end) {
     std::vector<Candidate> best;
     for (int64_t i = begin; i < end; ++i) {
-      const float* row = data + i * size;
-      (k <= kFew ? best_few : best_many)(row, row_kernels<float>().log_sum_exp(row, size), size, best, k);
+      (k <= kFew ? find_best_few : find_best_many)(rows, i, best, k);
       for (int64_t j = 0; j < k; ++j) {
         result.tokens[static_cast<size_t>(i * k + j)] = best[static_cast<size_t>(j)].token;
         result.log_probs[static_cast<size_t>(i * k + j)] = best[static_cast<size_t>(j)].log_prob;
@@ -57,24 +115,25 @@ BestTokens Logits::best(int64_t k) const {
 }
 
 Tensor Logits::log_probs() const {
-  const Tensor logits = logits_.to(at::kCPU).contiguous();
-  const Tensor log_sums = at::empty({num_rows(), 1}, at::kFloat);
-  at::parallel_for(0, num_rows(), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i)
-      log_sums.mutable_data_ptr<float>()[i] =
-          row_kernels<float>().log_sum_exp(logits.const_data_ptr<float>() + i * vocab_size(), vocab_size());
+  const Rows rows(logits_, panel_sums_);
+  Tensor result = at::empty({rows.count(), rows.size()}, at::kFloat);
+  at::parallel_for(0, rows.count(), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const float log_sum = rows.log_sum(i);
+      std::transform(rows.row(i), rows.row(i) + rows.size(), result.mutable_data_ptr<float>() + i * rows.size(),
+                     [=](float logit) { return logit - log_sum; });
+    }
   });
-  return logits - log_sums;
+  return result;
 }
 
 std::vector<float> Logits::of(const std::vector<int32_t>& tokens) const {
-  const Tensor logits = logits_.to(at::kCPU).contiguous();
+  const Rows rows(logits_, panel_sums_);
   std::vector<float> result(tokens.size());
-  at::parallel_for(0, num_rows(), 1, [&](int64_t begin, int64_t end) {
+  at::parallel_for(0, rows.count(), kRowsPerTask, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const float* row = logits.const_data_ptr<float>() + i * vocab_size();
       const auto at = static_cast<size_t>(i);
-      result[at] = row[tokens[at]] - row_kernels<float>().log_sum_exp(row, vocab_size());
+      result[at] = rows.row(i)[tokens[at]] - rows.log_sum(i);
     }
   });
   return result;

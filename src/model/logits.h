@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-namespace lacuna {
+#include "kernels/packed_weight.h"
 
-using at::Tensor;
+namespace lacuna {
 
 /// The best tokens of each row: [N * k], row by row, best first; equal log-probabilities are ordered by the lower token id.
 struct BestTokens {
@@ -19,8 +19,8 @@ struct BestTokens {
 /// What one decoding step says about the next token of N hypotheses: a handle that computes no more than it is asked for.
 class Logits {
  public:
-  /// logits [N, V] float, before log-softmax.
-  explicit Logits(Tensor logits) : logits_(std::move(logits)) {}
+  /// logits [N, V] float, before log-softmax; with the sums of their panels, if there are any, most of them need not be read again.
+  explicit Logits(Tensor logits, PanelSums panel_sums = {}) : logits_(std::move(logits)), panel_sums_(std::move(panel_sums)) {}
   int64_t num_rows() const { return logits_.size(0); }
   int64_t vocab_size() const { return logits_.size(1); }
   /// The k best tokens of each row without storing a log-softmax. k <= V.
@@ -32,6 +32,7 @@ class Logits {
 
  private:
   Tensor logits_;
+  PanelSums panel_sums_;
 };
 
 }  // namespace lacuna

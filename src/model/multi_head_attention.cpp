@@ -1,6 +1,7 @@
 #include "model/multi_head_attention.h"
 
 #include <cmath>
+#include <cstring>
 
 namespace lacuna {
 
@@ -47,6 +48,25 @@ Tensor MultiHeadAttention::output_of(const AttentionCall& call, const ForwardCon
   return output_->forward(norm_->forward(heads), context);
 }
 
+namespace {
+
+/// slots[new_slots[i]] = rows[i]; each row's elements lie side by side.
+void write_slots(const Tensor& slots, const Tensor& new_slots, const Tensor& rows) {
+  if (!slots.is_cpu()) {
+    slots.index_copy_(0, new_slots, rows);
+    return;
+  }
+  const int64_t bytes = slots.stride(0) * slots.element_size(), stride = rows.stride(0) * rows.element_size();
+  char* const to = static_cast<char*>(slots.mutable_data_ptr());
+  const char* const from = static_cast<const char*>(rows.const_data_ptr());
+  const int64_t* const slot = new_slots.const_data_ptr<int64_t>();
+  at::parallel_for(0, rows.size(0), 64, [=](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) std::memcpy(to + slot[i] * bytes, from + i * stride, static_cast<size_t>(bytes));
+  });
+}
+
+}  // namespace
+
 SelfAttention::SelfAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path)
     : MultiHeadAttention(options, place, path),
       is_causal_(place.site == AttentionSite::kDecoderSelf),
@@ -66,7 +86,7 @@ Tensor SelfAttention::forward(const Ragged& x, const ForwardContext& context) {
 
 Tensor SelfAttention::step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const ForwardContext& context) {
   const Tensor qkv = qkv_->forward(x, context).view({x.size(0), 3, num_heads_, d_model_ / num_heads_});
-  buffer.keys_values.index_copy_(0, keys.new_slots, qkv.narrow(1, 1, 2));
+  write_slots(buffer.keys_values, keys.new_slots, qkv.narrow(1, 1, 2));
   AttentionCall call = new_call(context);
   call.q = qkv.select(1, 0);
   call.k = buffer.keys_values.select(1, 0);
@@ -96,6 +116,7 @@ Tensor CrossAttention::forward(const Ragged& x, const Tensor& keys_values, const
   call.v = memory[1];
   call.queries = x.shape;
   call.keys = keys;
+  call.rows_alike = !at::GradMode::is_enabled();  // whichever hypotheses of a sentence there are
   return output_of(call, context);
 }
 

@@ -63,11 +63,21 @@ void SlotCache::grow(int64_t num_heads, int64_t d_head) {
   capacity_ = capacity;
 }
 
+RaggedShapePtr SlotCache::memory_queries() const {
+  std::vector<int32_t> lengths;
+  for (size_t i = 0; i < sentences_.size(); ++i) {
+    if (i == 0 || sentences_[i] != sentences_[i - 1]) lengths.push_back(0);
+    ++lengths.back();
+  }
+  return std::make_shared<const RaggedShape>(RaggedShape::of_lengths(lengths));
+}
+
 std::shared_ptr<const KeyRange> SlotCache::memory_keys() const {
   KeyRange keys;
-  for (const int32_t sentence : sentences_) {
-    keys.begin.push_back(sources_->begin(sentence));
-    keys.count.push_back(sources_->length(sentence));
+  for (size_t i = 0; i < sentences_.size(); ++i) {
+    if (i > 0 && sentences_[i] == sentences_[i - 1]) continue;
+    keys.begin.push_back(sources_->begin(sentences_[i]));
+    keys.count.push_back(sources_->length(sentences_[i]));
   }
   return std::make_shared<const KeyRange>(std::move(keys));
 }

@@ -22,7 +22,9 @@ class SlotCache : public DecoderCache {
 
   /// Gives every hypothesis one more slot. `num_heads` and `d_head` are those of the buffers.
   StepKeys append(int64_t num_heads, int64_t d_head);
-  /// Which rows of `memory` each hypothesis sees.
+  /// Hypotheses of one sentence that stand side by side, as queries of one sentence: they see the same rows of `memory`.
+  RaggedShapePtr memory_queries() const;
+  /// These rows.
   std::shared_ptr<const KeyRange> memory_keys() const;
   SlotBuffer& buffer(int layer) { return buffers_[static_cast<size_t>(layer)]; }
   const Tensor& memory(int layer) const { return memory_[static_cast<size_t>(layer)]; }

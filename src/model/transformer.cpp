@@ -36,6 +36,14 @@ Ragged shifted_right(const Ragged& tgt) {
   return tgt.with(input);
 }
 
+template <class F>
+void for_each_packed(const torch::nn::Module& model, F f) {
+  for (const auto& module : model.modules()) {
+    if (auto* linear = dynamic_cast<Linear*>(module.get())) f(linear->packed());
+    if (auto* table = dynamic_cast<EmbeddingTable*>(module.get())) f(table->packed());
+  }
+}
+
 }  // namespace
 
 struct Transformer::Parts {
@@ -82,7 +90,7 @@ Transformer::Transformer(const ModelOptions& options, const VocabularySizes& siz
 }
 
 LossSums Transformer::loss(const Ragged& src, const Ragged& tgt, double label_smoothing, const ForwardContext& context) {
-  if (at::GradMode::is_enabled()) parts_->output->drop_packed();  // it may be about to change
+  if (at::GradMode::is_enabled()) parts_->output->packed().drop();  // it may be about to change
   const Ragged hidden = decode(encode(src, context), tgt, context);
   const ProjectionLoss sums = projection_loss(hidden.values, parts_->output->weight(), tgt.values, label_smoothing, context.in_bf16);
   return {sums.loss, sums.nll, sums.correct, tgt.shape->num_tokens()};
@@ -120,7 +128,7 @@ Logits Transformer::step(const std::vector<int32_t>& tokens, DecoderCache& cache
   auto& slots = dynamic_cast<SlotCache&>(cache);
   if (static_cast<int64_t>(tokens.size()) != slots.num_hypotheses())
     throw ShapeError(std::to_string(tokens.size()) + " tokens for " + std::to_string(slots.num_hypotheses()) + " hypotheses");
-  AlignmentProbe probe(slots.alignment_layer(), parts_->options.num_heads, slots.num_hypotheses());
+  AlignmentProbe probe(slots.alignment_layer(), parts_->options.num_heads, slots.memory_queries());
   ForwardContext context;
   if (slots.alignment_layer() >= 0) context.probe = &probe;
   const StepKeys keys = slots.append(parts_->options.num_heads, parts_->options.d_model / parts_->options.num_heads);
@@ -128,14 +136,17 @@ Logits Transformer::step(const std::vector<int32_t>& tokens, DecoderCache& cache
   const Tensor embedded = parts_->tgt_embedding().at_positions(ids, keys.positions);
   const Tensor hidden = parts_->decoder->step(embedded, slots, keys, context);
   if (slots.alignment_layer() >= 0) slots.set_alignment(probe.mean_over_heads());
-  return Logits(parts_->output->logits(hidden).to(at::kFloat));
+  PanelSums panel_sums;
+  const Tensor logits = parts_->output->logits(hidden, &panel_sums).to(at::kFloat);
+  return Logits(logits, panel_sums);
 }
 
 void Transformer::weights_changed() {
-  for (const auto& module : modules()) {
-    if (auto* linear = dynamic_cast<Linear*>(module.get())) linear->drop_packed();
-    if (auto* table = dynamic_cast<EmbeddingTable*>(module.get())) table->drop_packed();
-  }
+  for_each_packed(*this, [](PackedCache& packed) { packed.drop(); });
+}
+
+void Transformer::set_weight_format(WeightFormat format) {
+  for_each_packed(*this, [=](PackedCache& packed) { packed.set_format(format); });
 }
 
 at::Device Transformer::device() const {

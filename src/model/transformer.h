@@ -11,6 +11,7 @@
 #include "base/forward_context.h"
 #include "base/ragged.h"
 #include "config/options.h"
+#include "kernels/packed_product.h"
 #include "model/decoder_cache.h"
 #include "model/logits.h"
 
@@ -56,6 +57,9 @@ class Transformer : public torch::nn::Module {
 
   /// To be called after weights were written through raw pointers without a pass with gradients since (src/model/README.md).
   void weights_changed();
+
+  /// What passes without gradients (translating, scoring) round weights and activations to in matrix products on the CPU. At first float.
+  void set_weight_format(WeightFormat format);
 
   at::Device device() const;
   const ModelOptions& options() const;

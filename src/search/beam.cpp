@@ -1,7 +1,10 @@
 #include "search/beam.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "search/length_penalty.h"
 
@@ -28,6 +31,14 @@ void sort_and_cut(std::vector<Candidate>& candidates, size_t count) {
 }
 
 }  // namespace
+
+template <class F>
+void Beams::for_sentences(F f) const {
+  constexpr int64_t kSentencesPerTask = 16;
+  at::parallel_for(0, static_cast<int64_t>(sentences_.size()), kSentencesPerTask, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) f(static_cast<size_t>(s));
+  });
+}
 
 Beams::Beams(const std::vector<SearchInput>& inputs, const SearchSettings& settings, int64_t max_positions)
     : inputs_(inputs), settings_(settings), sentences_(inputs.size()), live_(inputs.size()) {
@@ -99,21 +110,30 @@ std::vector<std::optional<Candidate>> Beams::forced_candidates(const Logits& log
   return forced;
 }
 
+std::vector<int32_t> Beams::first_rows() const {
+  std::vector<int32_t> first(sentences_.size() + 1, 0);
+  for (const int32_t s : sentence_of_row_) ++first[static_cast<size_t>(s) + 1];
+  std::partial_sum(first.begin(), first.end(), first.begin());
+  return first;
+}
+
 std::vector<std::vector<Candidate>> Beams::candidates(const Logits& logits) const {
   const int64_t wanted = 2 * settings_.options.beam_size;  // half of them may end in eos
   const BestTokens best = logits.best(tokens_to_ask(wanted, logits.vocab_size()));
   const auto forced = forced_candidates(logits);
+  const std::vector<int32_t> first = first_rows();
   std::vector<std::vector<Candidate>> all(sentences_.size());
-  for (size_t row = 0; row < live_.size(); ++row) {
-    auto& candidates = all[static_cast<size_t>(sentence_of_row_[row])];
-    if (forced[row]) {
-      candidates.push_back(*forced[row]);
-    } else {
-      const std::vector<Candidate> found = best_of_row(static_cast<int32_t>(row), best);
-      candidates.insert(candidates.end(), found.begin(), found.end());
+  for_sentences([&](size_t s) {
+    for (int32_t row = first[s]; row < first[s + 1]; ++row) {
+      if (const auto& only = forced[static_cast<size_t>(row)]) {
+        all[s].push_back(*only);
+      } else {
+        const std::vector<Candidate> found = best_of_row(row, best);
+        all[s].insert(all[s].end(), found.begin(), found.end());
+      }
     }
-  }
-  for (auto& candidates : all) sort_and_cut(candidates, static_cast<size_t>(wanted));
+    sort_and_cut(all[s], static_cast<size_t>(wanted));
+  });
   return all;
 }
 
@@ -140,34 +160,35 @@ bool Beams::is_done(const Sentence& sentence, const std::vector<Hypothesis>& liv
   return live.front().log_prob / length_penalty(settings_.options, length) <= scores[n_best - 1];
 }
 
+Beams::Beam Beams::extended(size_t s, const std::vector<Candidate>& candidates, const std::vector<AlignmentRow>& alignment) {
+  Beam beam;
+  for (const Candidate& candidate : candidates) {
+    if (static_cast<int64_t>(beam.live.size()) >= settings_.options.beam_size) break;
+    Hypothesis next = continued(candidate, alignment);
+    if (next.is_finished()) {
+      sentences_[s].finished.push_back(std::move(next));
+    } else {
+      beam.live.push_back(std::move(next));
+      beam.parents.push_back(candidate.row);
+    }
+  }
+  return is_done(sentences_[s], beam.live) ? Beam() : beam;
+}
+
 std::vector<int32_t> Beams::extend(const std::vector<std::vector<Candidate>>& candidates,
                                    const std::vector<std::vector<float>>& alignment) {
   std::vector<AlignmentRow> rows;
   for (const auto& weights : alignment) rows.push_back(std::make_shared<const std::vector<float>>(weights));
-  std::vector<Hypothesis> live;
-  std::vector<int32_t> parents, sentence_of_row;
-  for (size_t s = 0; s < sentences_.size(); ++s) {
-    std::vector<Hypothesis> beam;
-    std::vector<int32_t> beam_parents;
-    for (const Candidate& candidate : candidates[s]) {
-      if (static_cast<int64_t>(beam.size()) >= settings_.options.beam_size) break;
-      Hypothesis next = continued(candidate, rows);
-      if (next.is_finished()) {
-        sentences_[s].finished.push_back(std::move(next));
-      } else {
-        beam.push_back(std::move(next));
-        beam_parents.push_back(candidate.row);
-      }
-    }
-    if (is_done(sentences_[s], beam)) continue;
-    for (size_t i = 0; i < beam.size(); ++i) {
-      live.push_back(std::move(beam[i]));
-      parents.push_back(beam_parents[i]);
-      sentence_of_row.push_back(static_cast<int32_t>(s));
-    }
+  std::vector<Beam> beams(sentences_.size());
+  for_sentences([&](size_t s) { beams[s] = extended(s, candidates[s], rows); });
+  std::vector<int32_t> parents;
+  live_.clear();
+  sentence_of_row_.clear();
+  for (size_t s = 0; s < beams.size(); ++s) {
+    std::move(beams[s].live.begin(), beams[s].live.end(), std::back_inserter(live_));
+    parents.insert(parents.end(), beams[s].parents.begin(), beams[s].parents.end());
+    sentence_of_row_.resize(live_.size(), static_cast<int32_t>(s));
   }
-  live_ = std::move(live);
-  sentence_of_row_ = std::move(sentence_of_row);
   return parents;
 }
 

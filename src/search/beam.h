@@ -37,6 +37,19 @@ class Beams {
     int64_t limit = 0;
   };
 
+  /// What one sentence goes on with.
+  struct Beam {
+    std::vector<Hypothesis> live;
+    std::vector<int32_t> parents;
+  };
+
+  /// Rows of sentence s: first_rows()[s] to first_rows()[s + 1].
+  std::vector<int32_t> first_rows() const;
+  /// Finishes some of the candidates of sentence s and keeps others; none if the sentence is done.
+  Beam extended(size_t s, const std::vector<Candidate>& candidates, const std::vector<AlignmentRow>& alignment);
+  /// Calls f(s) for each sentence, on all threads.
+  template <class F>
+  void for_sentences(F f) const;
   bool is_done(const Sentence& sentence, const std::vector<Hypothesis>& live) const;
   std::vector<Candidate> best_of_row(int32_t row, const BestTokens& best) const;
   TokenId forced_token(int32_t row) const;

@@ -88,6 +88,10 @@ int64_t Ensemble::max_positions() const {
   return shortest;
 }
 
+bool Ensemble::is_thread_safe() const {
+  return std::all_of(models_.begin(), models_.end(), [](const StepModelPtr& model) { return model->is_thread_safe(); });
+}
+
 void check_same_vocabularies(const std::vector<Vocabularies>& vocabularies, const std::vector<std::string>& names) {
   const auto check = [&](const Vocabulary& first, const Vocabulary& other, size_t i, const std::string& side) {
     if (first.serialized() == other.serialized()) return;

@@ -16,6 +16,7 @@ class Ensemble : public StepModel {
   Logits step(const std::vector<TokenId>& tokens, DecoderCache& cache) override;
   int64_t vocab_size() const override { return models_.front()->vocab_size(); }
   int64_t max_positions() const override;
+  bool is_thread_safe() const override;
 
  private:
   std::vector<StepModelPtr> models_;

@@ -23,6 +23,8 @@ class StepModel {
   virtual int64_t vocab_size() const = 0;
   /// Longest sentence (tokens with eos) that can be read or written; 0 = no limit.
   virtual int64_t max_positions() const = 0;
+  /// True if several threads may call it at once, each with a cache of its own.
+  virtual bool is_thread_safe() const { return false; }
 };
 
 using StepModelPtr = std::shared_ptr<StepModel>;
@@ -35,6 +37,7 @@ class TransformerStepModel : public StepModel {
   Logits step(const std::vector<TokenId>& tokens, DecoderCache& cache) override;
   int64_t vocab_size() const override { return model_->sizes().tgt; }
   int64_t max_positions() const override { return model_->max_positions(); }
+  bool is_thread_safe() const override { return true; }
 
  private:
   std::shared_ptr<Transformer> model_;

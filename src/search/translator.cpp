@@ -1,11 +1,17 @@
 #include "search/translator.h"
 
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <numeric>
 
 namespace lacuna {
 namespace {
+
+constexpr int64_t kLinesPerTask = 32;  // of what is done line by line
 
 /// A translation is one line: a line break, which pieces of bytes may spell, becomes a space.
 std::string one_line(std::string text) {
@@ -36,33 +42,68 @@ SearchInput Translator::tokenized(const TranslationInput& line, bool& is_cropped
 
 std::vector<TranslatedLine> Translator::translate(const std::vector<TranslationInput>& lines) {
   std::vector<TranslatedLine> results(lines.size());
-  std::vector<SearchInput> inputs;
+  std::vector<SearchInput> inputs(lines.size());
+  at::parallel_for(0, static_cast<int64_t>(lines.size()), kLinesPerTask, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) inputs[i] = tokenized(lines[i], results[i].is_cropped);
+  });
   std::vector<size_t> order;  // lines with something in them, long ones first
   for (size_t i = 0; i < lines.size(); ++i) {
-    inputs.push_back(tokenized(lines[i], results[i].is_cropped));
     if (inputs[i].src.empty())
       results[i].translations.resize(1);
     else
       order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return inputs[a].src.size() > inputs[b].src.size(); });
-  for (size_t begin = 0; begin < order.size();) {
-    std::vector<SearchInput> batch;
-    int64_t tokens = 0;
-    size_t end = begin;
-    for (; end < order.size(); ++end) {
-      const auto length = static_cast<int64_t>(inputs[order[end]].src.size());
-      if (!batch.empty() && tokens + length > settings_.options.batch_tokens) break;
-      tokens += length;
-      batch.push_back(inputs[order[end]]);
-    }
-    const SearchResults found = search(*model_, batch, search_);
-    for (size_t i = begin; i < end; ++i)
-      for (const Hypothesis& hypothesis : found[i - begin])
-        results[order[i]].translations.push_back(finished(hypothesis, lines[order[i]], inputs[order[i]]));
-    begin = end;
-  }
+  const std::vector<Batch> batches = batches_of(order, inputs);
+  for_batches(batches, [&](const Batch& batch) {
+    std::vector<SearchInput> of_batch;
+    for (const size_t i : batch) of_batch.push_back(inputs[i]);
+    const SearchResults found = search(*model_, of_batch, search_);
+    for (size_t i = 0; i < batch.size(); ++i)
+      for (const Hypothesis& hypothesis : found[i])
+        results[batch[i]].translations.push_back(finished(hypothesis, lines[batch[i]], inputs[batch[i]]));
+  });
   return results;
+}
+
+/// As many lines as fit into batch_tokens; fewer where the threads would not all have some.
+std::vector<Translator::Batch> Translator::batches_of(const std::vector<size_t>& order, const std::vector<SearchInput>& inputs) const {
+  constexpr int64_t kBatchesPerThread = 4, kEnough = 512;  // tokens that keep a thread's products fast
+  int64_t total = 0;
+  for (const size_t i : order) total += static_cast<int64_t>(inputs[i].src.size());
+  int64_t limit = settings_.options.batch_tokens;
+  if (num_workers() > 1) limit = std::min(limit, std::max(kEnough, total / (kBatchesPerThread * num_workers())));
+  std::vector<Batch> batches;
+  int64_t tokens = 0;
+  for (const size_t i : order) {
+    const auto length = static_cast<int64_t>(inputs[i].src.size());
+    if (batches.empty() || tokens + length > limit) {
+      batches.emplace_back();
+      tokens = 0;
+    }
+    tokens += length;
+    batches.back().push_back(i);
+  }
+  return batches;
+}
+
+int64_t Translator::num_workers() const {
+  return model_->is_thread_safe() ? at::get_num_threads() : 1;
+}
+
+/// Each thread takes one batch after another and does all of it: they need not wait for each other. A single batch is worked on by all.
+void Translator::for_batches(const std::vector<Batch>& batches, const std::function<void(const Batch&)>& translate_batch) const {
+  const auto count = static_cast<int64_t>(batches.size());
+  const int64_t workers = std::min(count, num_workers());
+  if (workers < 2) {
+    for (const Batch& batch : batches) translate_batch(batch);
+    return;
+  }
+  std::atomic<int64_t> next = 0;
+  at::parallel_for(0, workers, 1, [&](int64_t, int64_t) {
+    const at::NoGradGuard no_gradients;
+    for (int64_t i = next++; i < count; i = next++) translate_batch(batches[static_cast<size_t>(i)]);
+  });
 }
 
 Translation Translator::finished(const Hypothesis& hypothesis, const TranslationInput& line, const SearchInput& input) const {

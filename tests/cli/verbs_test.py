@@ -139,6 +139,15 @@ class Translate(Verbs):
         self.assertEqual(draws[0], draws[1])
         self.assertNotEqual(draws[0], draws[2])
 
+    def test_in_each_precision(self):
+        for precision in ("auto", "fp32", "bf16x3", "bf16", "int8"):
+            self.assertEqual(self.translates("--precision", precision), LINES, precision)
+
+    def test_refuses_a_precision_that_is_none(self):
+        message = self.refuses("translate", "-m", AVERAGED, "--precision", "int4", text="1\n")
+        self.assertIn("int4", message)
+        self.assertIn("auto, fp32, bf16x3, bf16, int8", message)
+
     def test_by_an_ensemble_of_checkpoints(self):
         self.assertEqual(self.prints("translate", "-m", AVERAGED, "-m", os.path.join(RUN, "last"), text="1 2 3\n"), "1 2 3\n")
 
@@ -222,7 +231,9 @@ class Look(Verbs):
         measured = json.loads(self.prints("bench", "train", "-c", small_run.configuration(FOLDER.name, "measured"), "--steps", "3",
                                           "--folder", path("bench"), "--json"))
         source = write("bench.src", "1 2 3\n4 5\n")
-        translated = json.loads(self.prints("bench", "translate", "-m", AVERAGED, "-i", source, "--rounds", "1", "--json"))
+        translated = json.loads(self.prints("bench", "translate", "-m", AVERAGED, "-i", source, "--rounds", "1", "--json",
+                                            "--translate.precision", "bf16"))
+        self.assertEqual(translated["precision"], "bf16")
         for report, rate in ((measured, "tgt_tokens_per_second"), (translated, "output_tokens_per_second")):
             self.assertGreater(report[rate], 0)
             self.assertGreater(report["matrix_product_share"], 0)

@@ -350,6 +350,30 @@ TEST(AttentionCore, GivesTheLastQueryAloneWhatItGivesItAmongAll) {
   }
 }
 
+TEST(AttentionCore, WhereRowsAreAlikeGivesAQueryTheSameBitsAloneAndAmongOthers) {
+  for (const int32_t keys : {9, 100}) {  // short rows, and rows long enough that zeros are left out
+    const Inputs inputs({5}, {keys}, 2, 24, /*spread=*/6);
+    for (const Variant& variant : all_variants()) {
+      for (const Engine engine : call_engines()) {
+        use(engine);
+        const auto type = type_of(variant, "full", 2);
+        AttentionCall all = inputs.call(type, dtype_of(engine));
+        all.rows_alike = true;
+        const Tensor together = attention(all, {});
+        for (int64_t i = 0; i < 5; ++i) {
+          AttentionCall one = all;
+          one.q = all.q.narrow(0, i, 1);
+          one.queries = std::make_shared<RaggedShape>(RaggedShape::of_lengths({1}));
+          for (Tensor& number : one.numbers)
+            if (number.dim() == 2) number = number.narrow(0, i, 1);
+          EXPECT_TRUE(at::equal(attention(one, {})[0], together[i]))
+              << variant.name() << " on " << name_of(engine) << ", " << keys << " keys";
+        }
+      }
+    }
+  }
+}
+
 TEST(AttentionCore, TakesRowsFromAWiderTensor) {
   const Inputs inputs({6, 9}, {6, 9}, 2, 16);
   const auto type = type_of(all_variants()[0]);

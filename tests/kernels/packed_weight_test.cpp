@@ -1,5 +1,7 @@
 #include "kernels/packed_weight.h"
 
+#include <cmath>
+
 #include "compare.h"
 
 namespace lacuna {
@@ -17,6 +19,92 @@ TEST_P(PackedWeightTest, MultipliesLikeLibTorch) {
     }
 }
 
+TEST_P(PackedWeightTest, EndsInAnActivation) {
+  const Tensor x = spiky({14, 50}, GetParam()), weight = spiky({33, 50}, GetParam()), bias = spiky({33}, GetParam());
+  const Tensor plain = at::linear(x, weight, bias);
+  expect_close(PackedWeight(weight).multiply(x, bias, ProductEnd::kRelu), at::relu(plain));
+  expect_close(PackedWeight(weight).multiply(x, bias, ProductEnd::kGelu), at::gelu(plain));
+}
+
+constexpr WeightFormat kFormats[] = {WeightFormat::kFloat, WeightFormat::kBf16x3, WeightFormat::kBf16, WeightFormat::kInt8};
+
+/// Calls f(format, kernel, name) for everything that this machine can run.
+void for_each_kernel(const std::function<void(WeightFormat, const PackedKernel&, const std::string&)>& f) {
+  for (const WeightFormat format : kFormats)
+    for (const PackedKernel& kernel : packed_kernels(format)) f(format, kernel, std::string(name_of(format)) + " by " + kernel.target);
+}
+
+/// A row's numbers as the format keeps them, in double.
+Tensor rounded(const Tensor& rows, WeightFormat format) {
+  switch (format) {
+    case WeightFormat::kFloat:
+    case WeightFormat::kBf16x3:
+      break;
+    case WeightFormat::kBf16:
+      return rows.to(at::kBFloat16).to(at::kDouble);
+    case WeightFormat::kInt8: {
+      const Tensor top = rows.abs().amax(1, true);
+      return at::round(rows * (127 / top)).to(at::kDouble) * (top / 127).to(at::kDouble);
+    }
+  }
+  return rows.to(at::kDouble);
+}
+
+TEST(PackedWeight, OfEachFormatMultipliesTheRoundedFactors) {
+  at::manual_seed(5);
+  for_each_kernel([](WeightFormat format, const PackedKernel& kernel, const std::string& name) {
+    for (const int64_t depth : {1, 50, 256})
+      for (const int64_t columns : {1, 31, 64, 100})
+        for (const int64_t rows : {0, 1, 7, 16, 17, 45, 245}) {
+          const Tensor x = at::randn({rows, depth}), weight = at::randn({columns, depth}), bias = at::randn({columns});
+          const Tensor expected = at::linear(rounded(x, format), rounded(weight, format), bias.to(at::kDouble));
+          expect_close(PackedWeight(weight, format, &kernel).multiply(x, bias), expected, name);
+        }
+  });
+}
+
+TEST(PackedWeight, OfBytesHasTheSameBitsOnEveryMachine) {
+  at::manual_seed(5);
+  const Tensor x = at::randn({45, 300}), weight = at::randn({100, 300});
+  const std::vector<PackedKernel> kernels = packed_kernels(WeightFormat::kInt8);
+  const Tensor first = PackedWeight(weight, WeightFormat::kInt8, &kernels.front()).multiply(x, {});
+  for (const PackedKernel& kernel : kernels)
+    EXPECT_TRUE(first.equal(PackedWeight(weight, WeightFormat::kInt8, &kernel).multiply(x, {}))) << kernel.target;
+}
+
+TEST(PackedWeight, KeepsWhatIsNotANumber) {
+  for (const float bad : {std::nanf(""), INFINITY})
+    for (const WeightFormat format : kFormats) {
+      const Tensor x = at::ones({3, 20}), weight = at::ones({5, 20});
+      x[1][7] = bad;
+      const Tensor result = PackedWeight(weight, format).multiply(x, {});
+      EXPECT_FALSE(std::isfinite(result[1][0].item<float>())) << name_of(format);
+      EXPECT_NEAR(result[2][0].item<float>(), 20, 1e-4) << name_of(format);
+      weight[2][3] = bad;
+      EXPECT_FALSE(std::isfinite(PackedWeight(weight, format).multiply(x, {})[0][2].item<float>())) << name_of(format);
+    }
+}
+
+TEST(PackedWeight, OfZerosIsZero) {
+  for (const WeightFormat format : kFormats) {
+    const Tensor ones = at::ones({3, 20}), zeros = at::zeros({3, 20});
+    EXPECT_TRUE(PackedWeight(zeros, format).multiply(ones, {}).equal(at::zeros({3, 3}))) << name_of(format);
+    EXPECT_TRUE(PackedWeight(ones, format).multiply(zeros, {}).equal(at::zeros({3, 3}))) << name_of(format);
+  }
+}
+
+TEST(PackedWeight, KnowsTheLogSumOfEachRow) {
+  at::manual_seed(5);
+  for_each_kernel([](WeightFormat format, const PackedKernel& kernel, const std::string& name) {
+    PanelSums sums;
+    const Tensor y = PackedWeight(at::randn({100, 50}), format, &kernel).multiply(at::randn({14, 50}), {}, ProductEnd::kNone, &sums);
+    EXPECT_EQ(sums.width, kernel.panel_columns);
+    expect_close((sums.exp_sums.log() + sums.maxima).logsumexp(1), y.to(at::kDouble).logsumexp(1), name);
+    for (int64_t p = 0; p * sums.width < 100; ++p)
+      EXPECT_TRUE(sums.maxima.select(1, p).equal(y.slice(1, p * sums.width, std::min<int64_t>(100, (p + 1) * sums.width)).amax(1)));
+  });
+}
+
 struct Shape {
   int64_t inputs, outputs;
 };
@@ -25,26 +113,40 @@ constexpr Shape kShapes[] = {{256, 256}, {256, 768}, {256, 1024}, {1024, 256}, {
 
 TEST(PackedWeight, GivesARowTheSameBitsAmongAnyNumberOfRows) {
   at::manual_seed(5);
-  for (const Shape shape : kShapes) {
-    const PackedWeight packed(at::randn({shape.outputs, shape.inputs}));
-    const Tensor x = at::randn({512, shape.inputs}), bias = at::randn({shape.outputs}), whole = packed.multiply(x, bias);
-    for (int64_t rows = 1; rows <= 512; rows += rows < 32 ? 1 : 31) {
-      const Tensor part = packed.multiply(x.narrow(0, 512 - rows, rows), bias);
-      ASSERT_TRUE(part.equal(whole.narrow(0, 512 - rows, rows))) << rows << " rows of " << shape.inputs << " -> " << shape.outputs;
+  for (const WeightFormat format : kFormats)
+    for (const Shape shape : kShapes) {
+      const PackedWeight packed(at::randn({shape.outputs, shape.inputs}), format);
+      const Tensor x = at::randn({512, shape.inputs}), bias = at::randn({shape.outputs}), whole = packed.multiply(x, bias);
+      for (int64_t rows = 1; rows <= 512; rows += rows < 32 ? 1 : 31) {
+        const Tensor part = packed.multiply(x.narrow(0, 512 - rows, rows), bias);
+        ASSERT_TRUE(part.equal(whole.narrow(0, 512 - rows, rows)))
+            << name_of(format) << ": " << rows << " rows of " << shape.inputs << " -> " << shape.outputs;
+      }
     }
-  }
+}
+
+TEST(PackedWeight, GivesARowTheSameBitsAmongAnyNumberOfRowsOnEveryMachine) {
+  at::manual_seed(5);
+  for_each_kernel([](WeightFormat format, const PackedKernel& kernel, const std::string& name) {
+    const PackedWeight packed(at::randn({70, 96}), format, &kernel);
+    const Tensor x = at::randn({64, 96}), whole = packed.multiply(x, {});
+    for (int64_t rows = 1; rows <= 64; ++rows)
+      ASSERT_TRUE(packed.multiply(x.narrow(0, 64 - rows, rows), {}).equal(whole.narrow(0, 64 - rows, rows))) << name << ", " << rows;
+  });
 }
 
 TEST(PackedWeight, GivesTheSameBitsWithAnyNumberOfThreads) {
   at::manual_seed(5);
-  const PackedWeight packed(at::randn({300, 256}));
-  const Tensor x = at::randn({100, 256});
   const int threads = at::get_num_threads();
-  at::set_num_threads(1);
-  const Tensor alone = packed.multiply(x, {});
-  at::set_num_threads(3);
-  EXPECT_TRUE(alone.equal(packed.multiply(x, {})));
-  at::set_num_threads(threads);
+  for (const WeightFormat format : kFormats) {
+    const PackedWeight packed(at::randn({300, 256}), format);
+    const Tensor x = at::randn({400, 256});
+    at::set_num_threads(1);
+    const Tensor alone = packed.multiply(x, {});
+    at::set_num_threads(3);
+    EXPECT_TRUE(alone.equal(packed.multiply(x, {}))) << name_of(format);
+    at::set_num_threads(threads);
+  }
 }
 
 }  // namespace

@@ -35,6 +35,26 @@ TEST(Logits, GiveTheLowerIdOfEquals) {
   }
 }
 
+TEST(Logits, WithTheSumsOfPanelsGiveTheSame) {
+  at::manual_seed(1);
+  const PackedWeight table(at::randn({301, 20}));
+  PanelSums sums;
+  const Tensor values = table.multiply(at::randn({5, 20}), {}, ProductEnd::kNone, &sums);
+  const Logits logits(values, sums), plain(values);
+  EXPECT_TRUE(at::allclose(logits.log_probs(), plain.log_probs(), 1e-5, 1e-5));
+  for (const int64_t k : {1, 10, 70, 301}) EXPECT_EQ(logits.best(k).tokens, plain.best(k).tokens);
+  const std::vector<float> chosen = logits.of({7, 49, 0, 300, 31});
+  EXPECT_EQ(chosen[3], logits.log_probs()[3][300].item<float>());
+}
+
+TEST(Logits, WithTheSumsOfPanelsGiveTheLowerIdOfEquals) {
+  const PackedWeight table(at::cat({at::zeros({150, 1}), at::ones({1, 1}), at::zeros({49, 1})}));
+  PanelSums sums;
+  const Tensor values = table.multiply(at::ones({2, 1}), {}, ProductEnd::kNone, &sums);
+  const BestTokens best = Logits(values, sums).best(4);
+  EXPECT_EQ(std::vector<int32_t>(best.tokens.begin(), best.tokens.begin() + 4), (std::vector<int32_t>{150, 0, 1, 2}));
+}
+
 TEST(Logits, GiveChosenTokens) {
   at::manual_seed(1);
   const Logits logits(at::randn({2, 50}));

@@ -50,8 +50,14 @@ TEST(SlotCache, NamesTheSourceOfEachHypothesis) {
   SlotCache cache = cache_of({3, 2});
   cache.select({1, 1, 0});
   EXPECT_EQ(cache.sentences(), (std::vector<int32_t>{1, 1, 0}));
-  EXPECT_EQ(cache.memory_keys()->begin, (std::vector<int32_t>{3, 3, 0}));
-  EXPECT_EQ(cache.memory_keys()->count, (std::vector<int32_t>{2, 2, 3}));
+}
+
+TEST(SlotCache, TakesHypothesesOfASentenceAsItsQueries) {
+  SlotCache cache = cache_of({3, 2});
+  cache.select({1, 1, 0, 1});
+  EXPECT_EQ(cache.memory_queries()->offsets(), (std::vector<int32_t>{0, 2, 3, 4}));
+  EXPECT_EQ(cache.memory_keys()->begin, (std::vector<int32_t>{3, 0, 3}));
+  EXPECT_EQ(cache.memory_keys()->count, (std::vector<int32_t>{2, 3, 2}));
 }
 
 }  // namespace

@@ -72,6 +72,24 @@ TEST(TransformerSearch, BatchOfOneEqualsBatchOfSixtyFour) {
   }
 }
 
+TEST(TransformerSearch, BatchOfOneEqualsBatchOfTwentyInEachFormat) {
+  const at::NoGradGuard no_gradients;
+  const auto inputs = inputs_of(sources_of_many_lengths(20));
+  TranslateOptions options = beam_of(4);
+  options.max_length = 16;
+  for (const WeightFormat format : {WeightFormat::kBf16x3, WeightFormat::kBf16, WeightFormat::kInt8}) {
+    const auto transformer = small_transformer();
+    transformer->set_weight_format(format);
+    TransformerStepModel model(transformer);
+    const SearchResults together = search(model, inputs, settings_with(options));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const SearchResults alone = search(model, {inputs[i]}, settings_with(options));
+      EXPECT_EQ(alone[0][0].tokens, together[i][0].tokens) << name_of(format) << ", sentence " << i;
+      EXPECT_EQ(alone[0][0].score, together[i][0].score) << name_of(format) << ", sentence " << i;  // bit for bit
+    }
+  }
+}
+
 TEST(TransformerSearch, CachedEqualsFullRecomputation) {
   const at::NoGradGuard no_gradients;
   const auto transformer = small_transformer();

@@ -1,5 +1,7 @@
 #include "search/translator.h"
 
+#include <mutex>
+
 #include "toy_model.h"
 
 namespace lacuna {
@@ -65,6 +67,37 @@ TEST(Translator, BatchSizeDoesNotChangeTranslations) {
   }
   EXPECT_EQ(found[0], found[1]);
   EXPECT_EQ(found[0], found[2]);
+}
+
+/// A toy that may be asked by several threads at once.
+class SharedToy : public ToyModel {
+ public:
+  using ToyModel::ToyModel;
+  Logits step(const Tokens& tokens, DecoderCache& cache) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return ToyModel::step(tokens, cache);
+  }
+  bool is_thread_safe() const override { return true; }
+
+ private:
+  std::mutex mutex_;
+};
+
+TEST(Translator, TheNumberOfThreadsDoesNotChangeTranslations) {
+  std::vector<std::string> texts;
+  for (int i = 0; i < 600; ++i)
+    texts.push_back(std::string("a b c ") + static_cast<char>('a' + i % 10) + " " + static_cast<char>('a' + i / 60));
+  texts[7] = "";
+  const int threads = at::get_num_threads();
+  std::vector<std::vector<std::string>> found;
+  for (const int count : {1, 3}) {
+    at::set_num_threads(count);
+    Translator translator(std::make_shared<SharedToy>(kVocabulary, random_table(kVocabulary)), letters(), {beam_of(2)});
+    EXPECT_EQ(translator.num_workers(), count);
+    found.push_back(best_texts(translator.translate(lines_of(texts))));
+  }
+  at::set_num_threads(threads);
+  EXPECT_EQ(found[0], found[1]);
 }
 
 TEST(Translator, GivesAllOfTheNBest) {

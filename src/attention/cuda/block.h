@@ -5,10 +5,7 @@
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #else
-#include <algorithm>
-#include <barrier>
-#include <memory>
-#include <vector>
+#include "attention/cuda/emulated_block.h"
 #endif
 
 /// A thread's view of its block: who it is, and what it does together with the others. The kernels are written on it, once.
@@ -68,78 +65,6 @@ struct Block {
     return 0;
   }
 #endif
-};
-
-#else
-
-/// The same kernels on the CPU, to test them without a GPU: a block of one thread, or of some threads of the machine that meet at barriers
-/// wherever a GPU's would.
-template <int kLanesOfWarp, int kWarpsOfBlock>
-class EmulatedBlock {
- public:
-  static constexpr int kLanes = kLanesOfWarp, kWarps = kWarpsOfBlock, kThreads = kLanes * kWarps;
-
-  /// Where the threads of a block meet.
-  struct Meeting {
-    Meeting() {
-      for (int i = 0; i < kWarps; ++i) warps.push_back(std::make_unique<std::barrier<> >(kLanes));
-    }
-    std::barrier<> all{kThreads};
-    std::vector<std::unique_ptr<std::barrier<> > > warps;
-    float values[kThreads] = {};
-  };
-
-  EmulatedBlock() = default;
-  EmulatedBlock(Meeting& meeting, int thread) : meeting_(&meeting), thread_(thread) {}
-
-  int lane() const { return thread_ % kLanes; }
-  int warp() const { return thread_ / kLanes; }
-  void sync() const {
-    if constexpr (kThreads > 1) meeting_->all.arrive_and_wait();
-  }
-  void sync_warp() const {
-    if constexpr (kLanes > 1) meeting_->warps[static_cast<size_t>(warp())]->arrive_and_wait();
-  }
-  float sum(float x) const {
-    return gathered(x, [](float a, float b) { return a + b; });
-  }
-  float max(float x) const {
-    return gathered(x, [](float a, float b) { return std::max(a, b); });
-  }
-  int rank(bool holds, int& total) const {
-    if constexpr (kLanes == 1) {
-      total = holds;
-      return 0;
-    }
-    share(holds ? 1.f : 0.f);
-    int before = 0;
-    total = 0;
-    for (int i = 0; i < kLanes; ++i) {
-      if (i == lane()) before = total;
-      total += static_cast<int>(values()[i]);
-    }
-    sync_warp();
-    return before;
-  }
-
- private:
-  float* values() const { return meeting_->values + warp() * kLanes; }
-  void share(float x) const {
-    values()[lane()] = x;
-    sync_warp();
-  }
-  template <class F>
-  float gathered(float x, F join) const {
-    if constexpr (kLanes == 1) return x;
-    share(x);
-    float result = values()[0];
-    for (int i = 1; i < kLanes; ++i) result = join(result, values()[i]);
-    sync_warp();
-    return result;
-  }
-
-  Meeting* meeting_ = nullptr;
-  int thread_ = 0;
 };
 
 #endif

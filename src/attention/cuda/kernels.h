@@ -88,6 +88,7 @@ struct Call {
   double* number_gradients;      ///< [Tq, H, num_numbers], zero at first
 };
 
+/// How a kernel is started.
 struct Launch {
   int shared_bytes;  ///< of a block
   void* stream;

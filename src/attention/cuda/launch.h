@@ -4,10 +4,6 @@
 #include <type_traits>
 
 #include "attention/cuda/kernel.h"
-#ifndef __CUDACC__
-#include <memory>
-#include <thread>
-#endif
 
 /// From a type's row map to the plain functions of kernels.h.
 namespace lacuna::cuda {
@@ -112,23 +108,19 @@ Kernels kernels_for(const char* type) {
 
 #else
 
-/// work(block, index, head) for every block of the grid, on as many threads as a block has.
+/// work(block, index, place, memory) for every block of the grid, by each of its threads.
 template <class Block, class Work>
 void emulate(int blocks, int heads, int shared_bytes, Work work) {
   std::vector<unsigned char> memory(static_cast<size_t>(shared_bytes) + 128);
   unsigned char* const aligned = memory.data() + (128 - reinterpret_cast<uintptr_t>(memory.data()) % 128);
   typename Block::Meeting meeting;
-  const auto run = [&](int thread) {
+  meeting.turns.run([&](int thread) {
     const Block block(meeting, thread);
     for (int i = 0; i < blocks * heads; ++i) {
       work(block, i / heads, i % heads, aligned);
       block.sync();
     }
-  };
-  std::vector<std::thread> others;
-  for (int thread = 1; thread < Block::kThreads; ++thread) others.emplace_back(run, thread);
-  run(0);
-  for (std::thread& other : others) other.join();
+  });
 }
 
 template <class Map, class Options, class T, class Block>

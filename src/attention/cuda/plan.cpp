@@ -12,10 +12,6 @@ namespace {
 /// Queries of a chunk. More blocks work on a long sentence if it is small, and more partial rows are added up.
 constexpr int32_t kChunkQueries = 256;
 
-int32_t whole_tiles(int64_t elements) {
-  return static_cast<int32_t>((elements + kTile - 1) / kTile * kTile);
-}
-
 /// The keys of each query of a task: query i sees segments[first[i]] to segments[first[i + 1]].
 struct Visible {
   std::vector<KeySegment> segments;
@@ -76,7 +72,8 @@ class PlanMaker {
     task.first_key = call_.keys->begin[static_cast<size_t>(b)];
     task.key_positions = -1;
     const Visible visible = visible_in(call_, b, head_);
-    const auto parts = visible.has_gaps() && call_.keys->slots.empty() ? attention_parts(call_, b, head_) : std::vector<AttentionPart>();
+    const bool may_part = visible.has_gaps() && call_.keys->slots.empty() && !call_.rows_alike;
+    const auto parts = may_part ? attention_parts(call_, b, head_) : std::vector<AttentionPart>();
     if (parts.empty()) return add_task(task, visible);
     for (const AttentionPart& part : parts) add_part(task, part);
   }

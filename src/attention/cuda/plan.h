@@ -7,6 +7,11 @@
 
 namespace lacuna::cuda {
 
+/// `elements` rounded up to a multiple of kTile.
+inline int32_t whole_tiles(int64_t elements) {
+  return static_cast<int32_t>((elements + kTile - 1) / kTile * kTile);
+}
+
 /// A Plan as it is made, for the heads of a call that share one pattern. It depends on shapes, pattern and options alone, and what it says
 /// of a sentence on that sentence alone.
 struct PlanLists {

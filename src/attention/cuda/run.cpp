@@ -112,10 +112,6 @@ bool is_aligned(const Tensor& rows) {
          whole(rows.size(2) * size);
 }
 
-int32_t whole_tiles(int64_t elements) {
-  return static_cast<int32_t>((elements + kTile - 1) / kTile * kTile);
-}
-
 /// Of the device, the stream that LibTorch's own operations use; null on the CPU.
 void* stream_of(at::Device device) {
   return device.is_cpu() ? nullptr : c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle();

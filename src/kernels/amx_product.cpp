@@ -1,0 +1,103 @@
+// Products in tiles (AMX): 16 rows of 16 words each, multiplied in one instruction. Compiled for processors that have them.
+
+#include <immintrin.h>
+
+#include "kernels/packed_loops.h"
+
+namespace lacuna {
+namespace LACUNA_TARGET {
+namespace {
+
+constexpr int kPanel = 32, kTile = 16, kRows = 2 * kTile;
+
+/// What LDTILECFG reads: eight tiles of 16 rows of 64 bytes.
+struct alignas(64) TileShapes {
+  uint8_t palette = 1, start_row = 0, unused[14] = {};
+  uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {kTile, kTile, kTile, kTile, kTile, kTile, kTile, kTile};
+};
+constexpr TileShapes kTileShapes;
+
+// Tiles 0 to 3 hold the sums of two by two tiles of the result, 4 and 5 rows of x, 6 and 7 columns of the panel. Every sum is one chain in
+// the order of `words`: a row's bits do not depend on how many rows there are.
+
+struct OfBf16 {
+  using Sum = float;
+  LACUNA_INLINE static void multiply_first() {
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+  }
+  LACUNA_INLINE static void multiply_second() {
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+};
+
+struct OfBytes {
+  using Sum = int32_t;
+  LACUNA_INLINE static void multiply_first() {
+    _tile_dpbusd(0, 4, 6);
+    _tile_dpbusd(1, 4, 7);
+  }
+  LACUNA_INLINE static void multiply_second() {
+    _tile_dpbusd(2, 5, 6);
+    _tile_dpbusd(3, 5, 7);
+  }
+};
+
+/// Sums [kRows, kPanel] of 32 rows, or of 16. With `next`, the panel that will come next is fetched on the way: with few rows, waiting for
+/// weights is all there is.
+template <class Kind, bool kBoth>
+LACUNA_INLINE void multiply_tiles(const PackedProduct& a, const uint8_t* packed, int64_t row, const uint8_t* next,
+                                  typename Kind::Sum* sums) {
+  const int64_t stride = a.words * 4;
+  const uint8_t* x = static_cast<const uint8_t*>(a.x) + row * stride;
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  _tile_zero(3);
+  for (int64_t w = 0; w < a.words; w += kTile) {
+    if (next != nullptr)
+      for (int64_t line = 0; line < kTile * kPanel * 4; line += 64) _mm_prefetch(next + w * kPanel * 4 + line, _MM_HINT_T1);
+    _tile_loadd(6, packed + w * kPanel * 4, kPanel * 4);
+    _tile_loadd(7, packed + (w * kPanel + kTile) * 4, kPanel * 4);
+    _tile_loadd(4, x + w * 4, stride);
+    Kind::multiply_first();
+    if constexpr (kBoth) {
+      _tile_loadd(5, x + kTile * stride + w * 4, stride);
+      Kind::multiply_second();
+    }
+  }
+  _tile_stored(0, sums, kPanel * 4);
+  _tile_stored(1, sums + kTile, kPanel * 4);
+  if constexpr (kBoth) {
+    _tile_stored(2, sums + kTile * kPanel, kPanel * 4);
+    _tile_stored(3, sums + kTile * kPanel + kTile, kPanel * 4);
+  }
+}
+
+template <class Kind>
+void multiply(const PackedProduct& a, int64_t panel, int64_t begin, int64_t end) {
+  const uint8_t* packed = static_cast<const uint8_t*>(a.panels) + panel * a.words * kPanel * 4;
+  alignas(64) typename Kind::Sum sums[kRows * kPanel];
+  asm volatile("ldtilecfg %0" ::"m"(kTileShapes));  // the compiler's own function says that it reads the first bytes only
+  for (int64_t row = begin; row < end; row += kRows) {
+    const uint8_t* next = row == begin ? packed + a.words * kPanel * 4 : nullptr;
+    if (end - row > kTile) {
+      multiply_tiles<Kind, true>(a, packed, row, next, sums);
+    } else {
+      multiply_tiles<Kind, false>(a, packed, row, next, sums);
+    }
+    finish_rows<kPanel>(a, row, end - row < kRows ? end - row : kRows, panel, sums);
+  }
+  _tile_release();
+}
+
+}  // namespace
+
+extern const PackedKernel kBf16Kernel, kBytesKernel;
+constinit const PackedKernel kBf16Kernel = {"amx", kPanel, multiply<OfBf16>, to_words};
+constinit const PackedKernel kBytesKernel = {"amx", kPanel, multiply<OfBytes>, to_words};
+
+}  // namespace LACUNA_TARGET
+}  // namespace lacuna

@@ -1,0 +1,126 @@
+#pragma once
+
+// What the packed products of all instruction sets share. Included by sources that are compiled once for each of them.
+
+#include <cstring>
+
+#include "kernels/packed_product.h"
+#include "kernels/row_loops.h"
+
+namespace lacuna {
+namespace LACUNA_TARGET {
+
+// ---- rows of floats to words ----
+
+LACUNA_INLINE float widened(uint16_t bf16) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bf16) << 16);
+}
+
+/// to [numbers] of a word's numbers: x rounded, then zeros.
+LACUNA_INLINE void round_row(const float* x, int64_t depth, uint16_t* to, int64_t numbers) {
+  for (int64_t i = 0; i < depth; ++i) to[i] = rounded_to_bf16(x[i]);
+  for (int64_t i = depth; i < numbers; ++i) to[i] = 0;
+}
+
+/// What rounding left behind, rounded.
+LACUNA_INLINE void round_rest_of_row(const float* x, int64_t depth, uint16_t* to, int64_t numbers) {
+  for (int64_t i = 0; i < depth; ++i) to[i] = rounded_to_bf16(x[i] - widened(rounded_to_bf16(x[i])));
+  for (int64_t i = depth; i < numbers; ++i) to[i] = 0;
+}
+
+/// Rows are high, low, high and weights high, high, low: side by side the three products of kBf16x3.
+LACUNA_INLINE void split_row(const float* x, int64_t depth, uint16_t* to, int64_t numbers, bool is_weight) {
+  const int64_t third = numbers / 3;
+  round_row(x, depth, to, third);
+  std::memcpy(to + (is_weight ? 1 : 2) * third, to, static_cast<size_t>(third) * sizeof *to);
+  round_rest_of_row(x, depth, to + (is_weight ? 2 : 1) * third, third);
+}
+
+/// x as bytes, the largest 127 or -127; a row's are 128 larger. Returns the scale; not a number, if x holds something that is none.
+LACUNA_INLINE float quantise_row(const float* x, int64_t depth, uint8_t* to, int64_t numbers, int32_t offset) {
+  constexpr int32_t kNotFinite = 0x7f800000;
+  int32_t top = 0;  // bits of |x| are in the order of |x|, with what is not finite above all
+#pragma omp simd reduction(max : top)
+  for (int64_t i = 0; i < depth; ++i) {
+    const int32_t bits = std::bit_cast<int32_t>(x[i]) & 0x7fffffff;
+    top = bits > top ? bits : top;
+  }
+  const float largest = std::bit_cast<float>(top), inverse = top < kNotFinite && largest > 1e-30f ? 127 / largest : 0;
+  for (int64_t i = 0; i < depth; ++i)
+    to[i] = static_cast<uint8_t>(inverse > 0 ? static_cast<int32_t>(__builtin_rintf(x[i] * inverse)) + offset : offset);
+  for (int64_t i = depth; i < numbers; ++i) to[i] = 0;
+  return top < kNotFinite ? (inverse > 0 ? largest / 127 : 0) : __builtin_nanf("");
+}
+
+inline void to_words(const RowsToWords& a, int64_t begin, int64_t end) {
+  for (int64_t row = begin; row < end; ++row) {
+    const float* x = a.x + row * a.depth;
+    void* to = static_cast<uint8_t*>(a.to) + row * a.words * 4;
+    switch (a.format) {
+      case WeightFormat::kFloat:
+        std::memcpy(to, x, static_cast<size_t>(a.depth) * sizeof *x);
+        break;
+      case WeightFormat::kBf16x3:
+        split_row(x, a.depth, static_cast<uint16_t*>(to), 2 * a.words, a.is_weight);
+        break;
+      case WeightFormat::kBf16:
+        round_row(x, a.depth, static_cast<uint16_t*>(to), 2 * a.words);
+        break;
+      case WeightFormat::kInt8:
+        a.scales[row] = quantise_row(x, a.depth, static_cast<uint8_t*>(to), 4 * a.words, a.is_weight ? 0 : 128);
+        break;
+    }
+  }
+}
+
+// ---- from sums to results ----
+
+LACUNA_INLINE float gelu(float x) {
+  return .5f * x * (1.f + __builtin_erff(x * .707106781f));
+}
+
+LACUNA_INLINE void finish_columns(const PackedProduct& a, int64_t row, int64_t column, int64_t count, int64_t panel_columns,
+                                  float* values) {
+  if (a.bias != nullptr)
+    for (int64_t i = 0; i < count; ++i) values[i] += a.bias[column + i];
+  if (a.end == ProductEnd::kRelu) {
+    for (int64_t i = 0; i < count; ++i) values[i] = values[i] > 0 ? values[i] : 0;
+  } else if (a.end == ProductEnd::kGelu) {
+    for (int64_t i = 0; i < count; ++i) values[i] = gelu(values[i]);
+  }
+  std::memcpy(a.y + row * a.columns + column, values, static_cast<size_t>(count) * sizeof *values);
+  if (a.maxima == nullptr) return;
+  const float top = max_of(values, count);
+  const int64_t at = row * ((a.columns + panel_columns - 1) / panel_columns) + column / panel_columns;
+  a.maxima[at] = top;
+  a.exp_sums[at] = sum_of_exponentials(values, count, top, static_cast<float*>(nullptr));
+}
+
+/// The sums of rows and a panel, [rows, kPanel], go where they belong; they are used up.
+template <int kPanel>
+[[gnu::noinline]] void finish_rows(const PackedProduct& a, int64_t row, int64_t rows, int64_t panel, float* sums) {
+  const int64_t column = panel * kPanel, count = a.columns - column;
+  for (int64_t end = row + rows; row < end; ++row, sums += kPanel) {
+    if (count >= kPanel) {
+      finish_columns(a, row, column, kPanel, kPanel, sums);
+    } else {
+      finish_columns(a, row, column, count, kPanel, sums);
+    }
+  }
+}
+
+/// The same for sums of bytes.
+template <int kPanel>
+[[gnu::noinline]] void finish_rows(const PackedProduct& a, int64_t row, int64_t rows, int64_t panel, const int32_t* sums) {
+  const int64_t column = panel * kPanel, count = a.columns - column < kPanel ? a.columns - column : kPanel;
+  for (int64_t r = 0; r < rows; ++r, sums += kPanel) {
+    alignas(64) float values[kPanel] = {};
+    const float scale = a.row_scales[row + r];
+    for (int64_t i = 0; i < count; ++i)
+      values[i] = static_cast<float>(sums[i] - a.column_offsets[column + i]) * (scale * a.column_scales[column + i]);
+    finish_rows<kPanel>(a, row + r, 1, panel, values);
+  }
+}
+
+}  // namespace LACUNA_TARGET
+}  // namespace lacuna

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+/// Products of rows with a packed weight: plain data between packed_weight.cpp and loops that are compiled once for each instruction set.
+///
+/// Rows and weights are made of words of 32 bits: one float, two bf16 or four bytes. A panel of the weight holds `panel_columns` outputs,
+/// word by word [words, panel_columns], so one word of a row meets a vector of words. A row of the result has the same bits whatever the
+/// number of rows.
+namespace lacuna {
+
+/// What the factors of a product are rounded to. Sums are taken in float; those of bytes are exact.
+enum class WeightFormat {
+  kFloat,
+  kBf16x3,  ///< a factor is high + low, both bf16; high high + low high + high low is taken, some 16 bits of the 24 of float
+  kBf16,
+  kInt8,  ///< weights by a scale for each output, rows by a scale each
+};
+
+/// What a sum goes through on its way out.
+enum class ProductEnd { kNone, kRelu, kGelu };
+
+struct PackedProduct {
+  int64_t words, columns;
+  const void *x, *panels;                   ///< [rows, words] and [panels, words, panel_columns] words
+  const float *row_scales, *column_scales;  ///< bytes only
+  const int32_t* column_offsets;            ///< bytes only: what the rows' bytes being 128 too large adds to each sum
+  const float* bias;                        ///< null = none
+  ProductEnd end;
+  float* y;                                      ///< [rows, columns]
+  float *maxima = nullptr, *exp_sums = nullptr;  ///< [rows, panels]: max y and sum exp(y - max y) of a panel's columns; null = not wanted
+};
+
+/// Rows of floats that become words.
+struct RowsToWords {
+  WeightFormat format;
+  bool is_weight;
+  int64_t depth, words;
+  const float* x;
+  void* to;
+  float* scales;  ///< [rows], bytes only
+};
+
+/// One way to multiply.
+struct PackedKernel {
+  const char* target;  ///< of the instruction set
+  int64_t panel_columns;
+  /// One panel with rows [begin, end); `begin` is a multiple of kRowBlock. Rows of x exist up to a multiple of kRowsRead, unless floats.
+  void (*multiply)(const PackedProduct&, int64_t panel, int64_t begin, int64_t end);
+  void (*to_words)(const RowsToWords&, int64_t begin, int64_t end);
+};
+
+inline constexpr int64_t kRowBlock = 192;  ///< rows that pass a panel while it is in cache: whole tiles of every kernel
+inline constexpr int64_t kRowsRead = 16;   ///< at a time
+inline constexpr int64_t kWordsRead = 16;  ///< likewise: words of a row are a multiple of it, unless floats
+
+/// Those of this machine, best first; the last one needs no special instructions.
+std::vector<PackedKernel> packed_kernels(WeightFormat format);
+/// True if this machine has instructions for the format.
+bool has_instructions_for(WeightFormat format);
+/// `fp32`, `bf16x3`, `bf16` or `int8`.
+const char* name_of(WeightFormat format);
+
+}  // namespace lacuna
