@@ -42,7 +42,7 @@ struct AttentionCall {
 };
 
 /// sum_j p_j v_j for every query and head, with gradients for q, k, v and numbers. On CPU the fused core (float; double runs the same code
-/// on plain rows). Deterministic: the same bits whatever the number of threads.
+/// on plain rows), on a GPU its kernels (float and bf16, cuda/run.h). Deterministic: the same bits whatever the number of threads.
 Tensor attention(const AttentionCall& call, const ForwardContext& context);
 
 /// The same from plain ATen operations and autograd, on any device and floating type: the reference of the tests, and the core where there
