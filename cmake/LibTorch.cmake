@@ -37,6 +37,7 @@ if(NOT LIBTORCH_VERSION OR LIBTORCH_VERSION VERSION_LESS 2.8)
   message(FATAL_ERROR "LibTorch in ${LIBTORCH_DIR} is version '${LIBTORCH_VERSION}'; 2.8 or later is needed.")
 endif()
 message(STATUS "LibTorch ${LIBTORCH_VERSION}: ${LIBTORCH_DIR}")
+include(${CMAKE_CURRENT_LIST_DIR}/Cuda.cmake)
 
 add_library(lacuna::libtorch INTERFACE IMPORTED)
 target_include_directories(lacuna::libtorch INTERFACE ${LIBTORCH_DIR}/include ${LIBTORCH_DIR}/include/torch/csrc/api/include)

@@ -1,6 +1,7 @@
 #include "attention/attention.h"
 
 #include "attention/core_run.h"
+#include "attention/cuda/run.h"
 #include "attention/registry.h"
 #include "attention/types/calibrated.h"
 
@@ -14,6 +15,7 @@ using torch::autograd::variable_list;
 struct SavedCall : torch::CustomClassHolder {
   AttentionCall call;
   ForwardContext context;
+  std::shared_ptr<const cuda::Plans> plans;  // null = the CPU's core
 };
 
 /// q, k, v and the numbers -> context.
@@ -21,13 +23,15 @@ struct CoreFunction : torch::autograd::Function<CoreFunction> {
   static Tensor forward(AutogradContext* context, at::TensorList inputs, const c10::intrusive_ptr<SavedCall>& saved) {
     context->save_for_backward(inputs.vec());
     context->saved_data["call"] = at::IValue::make_capsule(saved);
-    return run_core(with_tensors(saved->call, inputs), saved->context);
+    const AttentionCall call = with_tensors(saved->call, inputs);
+    return saved->plans ? cuda::run(call, saved->context, *saved->plans) : run_core(call, saved->context);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& outputs) {
     const auto saved = c10::static_intrusive_pointer_cast<SavedCall>(context->saved_data["call"].toCapsule());
     const AttentionCall call = with_tensors(saved->call, context->get_saved_variables());
-    AttentionGradients gradients = run_core_backward(call, saved->context, outputs[0]);
+    AttentionGradients gradients = saved->plans ? cuda::run_backward(call, saved->context, *saved->plans, outputs[0])
+                                                : run_core_backward(call, saved->context, outputs[0]);
     variable_list all = {gradients.q, gradients.k, gradients.v};
     all.insert(all.end(), gradients.numbers.begin(), gradients.numbers.end());
     all.emplace_back();  // of the call
@@ -91,9 +95,9 @@ Tensor with_contiguous_rows(const Tensor& rows) {
   return rows.stride(2) == 1 || rows.size(2) == 1 ? rows : rows.contiguous();
 }
 
-Tensor without_gradients(AttentionCall call, const ForwardContext& context) {
+Tensor without_gradients(AttentionCall call, const ForwardContext& context, bool has_kernels) {
   for (Tensor* rows : {&call.q, &call.k, &call.v}) *rows = with_contiguous_rows(*rows);
-  return run_core(call, context);
+  return has_kernels ? cuda::run(call, context, *cuda::plan(call)) : run_core(call, context);
 }
 
 Tensor masked_attention(const AttentionCall& call, const c10::intrusive_ptr<SavedCall>& saved) {
@@ -109,9 +113,10 @@ Tensor masked_attention(const AttentionCall& call, const c10::intrusive_ptr<Save
 }  // namespace
 
 Tensor attention(const AttentionCall& call, const ForwardContext& context) {
-  if (!has_core(call)) return attention_reference(call, context);
   check_shapes(call);
-  if (!at::GradMode::is_enabled() && !call.type->takes_mask()) return without_gradients(call, context);
+  const bool has_kernels = cuda::has_kernels(call);
+  if (!has_kernels && !has_core(call)) return attention_reference(call, context);
+  if (!at::GradMode::is_enabled() && !call.type->takes_mask()) return without_gradients(call, context, has_kernels);
   auto saved = c10::make_intrusive<SavedCall>();
   saved->call = call;
   saved->call.q = saved->call.k = saved->call.v = Tensor();
@@ -119,6 +124,7 @@ Tensor attention(const AttentionCall& call, const ForwardContext& context) {
   saved->call.numbers.clear();
   saved->context = context;
   if (call.type->takes_mask()) return masked_attention(call, saved);
+  if (has_kernels) saved->plans = cuda::plan(call);
   variable_list inputs = {with_contiguous_rows(call.q), with_contiguous_rows(call.k), with_contiguous_rows(call.v)};
   inputs.insert(inputs.end(), call.numbers.begin(), call.numbers.end());
   return CoreFunction::apply(at::TensorList(inputs), saved);  // autograd sees the tensors of a TensorList, not of a vector

@@ -45,10 +45,10 @@ struct AttentionCall {
 };
 
 /// sum_j p_j v_j for every query and head, with gradients for q, k, v and numbers. On CPU the fused core (float; double runs the same code
-/// on plain rows). Deterministic: the same bits whatever the number of threads.
+/// on plain rows), on a GPU its kernels (float and bf16, cuda/run.h). Deterministic: the same bits whatever the number of threads.
 ///
 /// With a type that takes a mask: mask_q and mask_k are constants, but in the mask pass (context.is_mask_pass()) they have gradients too,
-/// the weights are the perturbed ones, and context.masks, if any, is told what the masks come to.
+/// the weights are the perturbed ones, and context.masks, if any, is told what the masks come to. It has no kernels for GPUs yet.
 Tensor attention(const AttentionCall& call, const ForwardContext& context);
 
 /// The same from plain ATen operations and autograd, on any device and floating type: the reference of the tests, and the core where there

@@ -94,11 +94,14 @@ void keep_near(int32_t position, int32_t reach, std::vector<KeySegment>& segment
   segments.resize(kept);
 }
 
+uint64_t dropout_call_key(const AttentionCall& call, const ForwardContext& context) {
+  const uint64_t place = static_cast<uint64_t>(call.layer) * 4 + static_cast<uint64_t>(call.site);
+  return random_key(context.seed, RandomUse::kAttentionDropout, static_cast<uint64_t>(context.step), place);
+}
+
 AttentionDropout dropout_of(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head) {
   if (!context.training || call.dropout <= 0) return {};
-  const uint64_t place = static_cast<uint64_t>(call.layer) * 4 + static_cast<uint64_t>(call.site);
-  const uint64_t key = random_key(context.seed, RandomUse::kAttentionDropout, static_cast<uint64_t>(context.step), place);
-  return AttentionDropout(call.dropout, key, head, call.queries->id(b));
+  return AttentionDropout(call.dropout, dropout_call_key(call, context), head, call.queries->id(b));
 }
 
 bool is_probed(const AttentionCall& call, const ForwardContext& context) {

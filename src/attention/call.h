@@ -20,6 +20,8 @@ void visible_keys(const AttentionCall& call, int64_t b, int64_t head, int32_t po
 
 /// Leaves of the segments the keys that are at most `reach` positions away from `position`.
 void keep_near(int32_t position, int32_t reach, std::vector<KeySegment>& segments);
+/// The key of the random numbers of the call's dropout.
+uint64_t dropout_call_key(const AttentionCall& call, const ForwardContext& context);
 
 /// The dropout of one sentence and head; inactive unless in training.
 AttentionDropout dropout_of(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head);

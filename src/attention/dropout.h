@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "attention/dropout_rule.h"
+
 namespace lacuna {
 
 /// Which attention weights of one sentence and head are dropped: a pure function of the seed, the step, the place in the model, the
@@ -11,7 +13,7 @@ class AttentionDropout {
   AttentionDropout() = default;  ///< drops nothing
   AttentionDropout(double rate, uint64_t call_key, int64_t head, int64_t sentence_id);
 
-  bool is_active() const { return threshold_ > 0; }
+  bool is_active() const { return rule_.threshold > 0; }
   /// What a kept weight is multiplied with: 1 / (1 - rate).
   double scale() const { return scale_; }
   /// factors [count]: scale() or 0, for the keys at positions begin, begin + stride, ...
@@ -22,8 +24,7 @@ class AttentionDropout {
   void factors(int32_t query, const int32_t* positions, int32_t count, double* factors) const;
 
  private:
-  uint64_t key_ = 0;
-  uint32_t threshold_ = 0;  // a weight is dropped if the upper 24 of its 32 random bits are below
+  DropoutRule rule_ = {0, 0};
   double scale_ = 1;
 };
 

@@ -50,6 +50,29 @@ concept HasBackward = BackwardNeedsScores<Map, R> || requires(const Map map, R r
   map.backward(row, row, context);
 };
 
+/// The map's forward pass in the form that it has.
+template <class Map, Row R>
+LACUNA_HD void run_forward(const Map& map, R scores, [[maybe_unused]] const RowContext<typename R::scalar>& context) {
+  if constexpr (requires { map.forward(scores, context); }) {
+    map.forward(scores, context);
+  } else {
+    map.forward(scores);
+  }
+}
+
+/// Likewise its backward pass; `scores` are read by those that need them.
+template <class Map, Row R>
+LACUNA_HD void run_backward(const Map& map, [[maybe_unused]] R scores, R weights, R gradient,
+                            [[maybe_unused]] const RowContext<typename R::scalar>& context) {
+  if constexpr (BackwardNeedsScores<Map, R>) {
+    map.backward(scores, weights, gradient, context);
+  } else if constexpr (requires { map.backward(weights, gradient, context); }) {
+    map.backward(weights, gradient, context);
+  } else {
+    map.backward(weights, gradient);
+  }
+}
+
 /// A type's functions on rows of kind R. A RowMap with options holds them as its only member.
 template <class Map, class Options, Row R>
 struct RowFunctionsOf {
@@ -69,25 +92,15 @@ struct RowFunctionsOf {
 
   static void forward(const void* options, const RowCall<S>& call) {
     const Map map = map_of(options);
-    const R scores{call.weights, call.length, call.positions, call.scratch};
-    if constexpr (requires { map.forward(scores, call.context); }) {
-      map.forward(scores, call.context);
-    } else {
-      map.forward(scores);
-    }
+    run_forward(map, R{call.weights, call.length, call.positions, call.scratch}, call.context);
   }
 
   static void backward(const void* options, const RowCall<S>& call) {
     const Map map = map_of(options);
+    const R scores{call.scores, call.length, call.positions, call.scratch};
     const R weights{call.weights, call.length, call.positions, call.scratch};
     const R gradient{call.gradient, call.length, call.positions, call.scratch};
-    if constexpr (BackwardNeedsScores<Map, R>) {
-      map.backward(R{call.scores, call.length, call.positions, call.scratch}, weights, gradient, call.context);
-    } else if constexpr (requires { map.backward(weights, gradient, call.context); }) {
-      map.backward(weights, gradient, call.context);
-    } else {
-      map.backward(weights, gradient);
-    }
+    run_backward(map, scores, weights, gradient, call.context);
   }
 
   static constexpr RowFunctions<S> get() { return {&forward, &backward}; }

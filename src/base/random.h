@@ -85,7 +85,7 @@ class RandomStream {
   }
 
  private:
-  __extension__ using Wide = unsigned __int128;
+  __extension__ typedef unsigned __int128 Wide;  // as nvcc reads it too
   uint64_t key_, stream_, counter_ = 0;
   PhiloxBlock block_{};
   int used_ = 4;

@@ -5,6 +5,8 @@
 #include <limits>
 #include <numeric>
 
+#include "attention/cuda/kernel_list.h"
+#include "attention/cuda/run.h"
 #include "attention/row_numbers.h"
 #include "base/random.h"
 #include "config/yaml.h"
@@ -12,21 +14,49 @@
 namespace lacuna::contract {
 
 std::vector<Engine> engines() {
-  std::vector<Engine> all = {Engine::kPlainDouble, Engine::kAvx2};
+  std::vector<Engine> all = {Engine::kPlainDouble, Engine::kEmulated, Engine::kAvx2};
   if (has_attention_target(AttentionTarget::kAvx512)) all.push_back(Engine::kAvx512);
   return all;
 }
 
+std::vector<Engine> call_engines() {
+  std::vector<Engine> all = engines();
+#if LACUNA_CUDA
+  if (at::hasCUDA()) all.insert(all.begin(), Engine::kGpu);
+#endif
+  return all;
+}
+
 std::string name_of(Engine engine) {
-  return engine == Engine::kPlainDouble ? "double" : engine == Engine::kAvx2 ? "avx2" : "avx512";
+  const char* const names[] = {"double", "emulated GPU", "GPU", "avx2", "avx512"};
+  return names[static_cast<size_t>(engine)];
 }
 
 bool is_double(Engine engine) {
   return engine == Engine::kPlainDouble;
 }
 
+namespace {
+
+at::Device current_device = at::kCPU;
+
+/// Shared memory of a block on the smallest GPU that Lacuna is compiled for.
+int emulated_shared_bytes() {
+  return 163 * 1024;
+}
+
+}  // namespace
+
 void use(Engine engine) {
-  if (!is_double(engine)) use_attention_target(engine == Engine::kAvx2 ? AttentionTarget::kAvx2 : AttentionTarget::kAvx512);
+  static const cuda::Engine emulated = {cuda::all_emulated_kernels(), emulated_shared_bytes};
+  cuda::emulate(engine == Engine::kEmulated ? &emulated : nullptr);
+  current_device = engine == Engine::kGpu ? at::kCUDA : at::kCPU;
+  if (engine == Engine::kAvx2) use_attention_target(AttentionTarget::kAvx2);
+  if (engine == Engine::kAvx512) use_attention_target(AttentionTarget::kAvx512);
+}
+
+at::Device device_in_use() {
+  return current_device;
 }
 
 namespace {
@@ -121,11 +151,18 @@ struct RowMemory {
   std::vector<S> values;
 };
 
+types::RowFunctions<float> emulated_rows(const types::TypeEntry& entry) {
+  for (const cuda::Kernels& kernels : cuda::all_emulated_kernels())
+    if (std::string(entry.name) == kernels.type) return kernels.rows;
+  throw std::runtime_error(std::string("no kernels of ") + entry.name);
+}
+
 template <class S>
 types::RowFunctions<S> functions_of(const Variant& variant, Engine engine) {
   if constexpr (std::is_same_v<S, double>) {
     return variant.entry->plain;
   } else {
+    if (engine == Engine::kEmulated) return emulated_rows(*variant.entry);
     return engine == Engine::kAvx2 ? variant.entry->avx2() : variant.entry->avx512();
   }
 }

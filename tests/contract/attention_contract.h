@@ -12,15 +12,19 @@
 /// What the tests of the attention contract share: every type with every option that its examples use, and every way to compute a row.
 namespace lacuna::contract {
 
-/// A way to compute rows and calls.
-enum class Engine { kPlainDouble, kAvx2, kAvx512 };
+/// A way to compute rows and calls. kEmulated: the GPU's kernels, compiled for the CPU.
+enum class Engine { kPlainDouble, kEmulated, kGpu, kAvx2, kAvx512 };
 
-/// Those that this machine has.
+/// Those that this machine has and that compute single rows.
 std::vector<Engine> engines();
+/// All that this machine has.
+std::vector<Engine> call_engines();
 std::string name_of(Engine engine);
 bool is_double(Engine engine);
-/// Makes calls of attention() on floats use the engine's instruction set.
+/// Makes calls of attention() on floats use the engine.
 void use(Engine engine);
+/// Where the floats of such a call belong.
+at::Device device_in_use();
 
 using Row = std::vector<double>;
 

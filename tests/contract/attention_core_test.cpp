@@ -46,7 +46,10 @@ struct Inputs {
     return call;
   }
 
-  static Tensor leaf(const Tensor& values, at::ScalarType dtype) { return values.to(dtype).clone().detach().requires_grad_(); }
+  static Tensor leaf(const Tensor& values, at::ScalarType dtype) {
+    const at::Device device = dtype == at::kDouble ? at::kCPU : device_in_use();
+    return values.to(device, dtype).clone().detach().requires_grad_();
+  }
 
   RaggedShapePtr queries, keys;
   std::vector<int32_t> first_position;
@@ -61,9 +64,9 @@ struct Outcome {
 
 Outcome outcome_of(const AttentionCall& call, const ForwardContext& context, const Tensor& gradient, bool reference = false) {
   const Tensor result = reference ? attention_reference(call, context) : attention(call, context);
-  result.backward(gradient.to(result.scalar_type()));
-  Outcome outcome = {result.detach(), call.q.grad(), call.k.grad(), call.v.grad()};
-  for (const Tensor& number : call.numbers) outcome.numbers.push_back(number.grad());
+  result.backward(gradient.to(result.options()));
+  Outcome outcome = {result.detach().cpu(), call.q.grad().cpu(), call.k.grad().cpu(), call.v.grad().cpu()};
+  for (const Tensor& number : call.numbers) outcome.numbers.push_back(number.grad().cpu());
   return outcome;
 }
 
@@ -90,7 +93,7 @@ void expect_same_bits(const Outcome& found, const Outcome& expected) {
 }
 
 void compare_with_reference(const Inputs& inputs, const Variant& variant, const std::string& pattern, bool causal,
-                            const ForwardContext& context, double dropout = 0, const std::vector<Engine>& some_engines = engines()) {
+                            const ForwardContext& context, double dropout = 0, const std::vector<Engine>& some_engines = call_engines()) {
   const auto type = type_of(variant, pattern, inputs.q.size(1));
   AttentionCall exact = inputs.call(type, at::kDouble, causal);
   exact.dropout = dropout;
@@ -172,7 +175,7 @@ TEST(AttentionCore, HasTheGradientOfFiniteDifferences) {
 TEST(AttentionCore, GivesContextZeroToAQueryThatSeesNoKey) {
   const Inputs inputs({2, 3}, {0, 4}, 2, 8);
   for (const Variant& variant : all_variants()) {
-    for (const Engine engine : engines()) {
+    for (const Engine engine : call_engines()) {
       use(engine);
       const auto type = type_of(variant);
       const Outcome outcome = outcome_of(inputs.call(type, dtype_of(engine)), training(), inputs.context_gradient);
@@ -200,7 +203,7 @@ TEST(AttentionCore, GivesKeysOutsideThePatternNoWeightAndNoGradient) {
       const Tensor index = at::tensor(unseen, at::kLong);
       other.k.index_fill_(0, index, 1e3);
       other.v.index_fill_(0, index, 1e3);
-      for (const Engine engine : engines()) {
+      for (const Engine engine : call_engines()) {
         SCOPED_TRACE(variant.name() + ", " + pattern + " on " + name_of(engine));
         use(engine);
         const Outcome found = outcome_of(inputs.call(type, dtype_of(engine)), training(), inputs.context_gradient);
@@ -226,7 +229,7 @@ TEST(AttentionCore, DoesNotTouchKeysThatNoQueryOfAGroupSees) {
         spoilt.k[j].fill_(not_a_number);
         spoilt.v[j].fill_(not_a_number);
       }
-    for (const Engine engine : engines()) {
+    for (const Engine engine : call_engines()) {
       SCOPED_TRACE(pattern + " on " + name_of(engine));
       use(engine);
       const Outcome outcome = outcome_of(spoilt.call(type, dtype_of(engine)), training(), inputs.context_gradient);
@@ -242,7 +245,7 @@ TEST(AttentionCore, DoesNotTouchKeysThatNoQueryOfAGroupSees) {
 TEST(AttentionCore, DoesNotChangeABitWithWhatElseIsInTheBatch) {
   const Inputs together({4, 1, 19, 7}, {6, 30, 19, 7}, 2, 24);
   for (const Variant& variant : all_variants()) {
-    for (const Engine engine : engines()) {
+    for (const Engine engine : call_engines()) {
       SCOPED_TRACE(variant.name() + " on " + name_of(engine));
       use(engine);
       const auto type = type_of(variant);
@@ -272,7 +275,7 @@ TEST(AttentionCore, DoesNotChangeABitWithWhatElseIsInTheBatchWhateverThePattern)
   const Inputs together({18, 1, 33}, {18, 1, 33}, 2, 24);
   for (const std::string& pattern : all_patterns()) {
     const auto type = type_of(variant("softmax", ""), pattern, 2);
-    for (const Engine engine : engines()) {
+    for (const Engine engine : call_engines()) {
       SCOPED_TRACE(pattern + " on " + name_of(engine));
       use(engine);
       const Tensor all = attention(together.call(type, dtype_of(engine), true), training());
@@ -310,7 +313,7 @@ TEST(AttentionCore, ReadsKeysThroughSlotsAsIfTheyWereGathered) {
   const std::vector<int32_t> slots = {20, 3, 3, 5, 11, 0, 8, /**/ 1, 2, /**/ 13, 19, 4, 6};
   const std::vector<int32_t> begin = {0, 7, 9}, count = {7, 2, 4};
   for (const Variant& variant : all_variants()) {
-    for (const Engine engine : engines()) {
+    for (const Engine engine : call_engines()) {
       use(engine);
       const auto type = type_of(variant);
       AttentionCall by_slots = inputs.call(type, dtype_of(engine)), gathered = by_slots;
@@ -320,7 +323,7 @@ TEST(AttentionCore, ReadsKeysThroughSlotsAsIfTheyWereGathered) {
       gathered.keys = std::make_shared<KeyRange>(range);
       range.slots = slots;
       by_slots.keys = std::make_shared<KeyRange>(range);
-      const Tensor index = at::tensor(std::vector<int64_t>(slots.begin(), slots.end()), at::kLong);
+      const Tensor index = at::tensor(std::vector<int64_t>(slots.begin(), slots.end()), at::kLong).to(by_slots.k.device());
       gathered.k = by_slots.k.index_select(0, index);
       gathered.v = by_slots.v.index_select(0, index);
       EXPECT_TRUE(at::equal(attention(by_slots, {}), attention(gathered, {}))) << variant.name();
@@ -332,7 +335,7 @@ TEST(AttentionCore, GivesTheLastQueryAloneWhatItGivesItAmongAll) {
   const Inputs inputs({11}, {11}, 2, 16);
   for (const Variant& variant : all_variants()) {
     for (const std::string& pattern : all_patterns()) {
-      for (const Engine engine : engines()) {
+      for (const Engine engine : call_engines()) {
         use(engine);
         const auto type = type_of(variant, pattern);
         const AttentionCall all = inputs.call(type, dtype_of(engine), /*causal=*/true);
@@ -353,7 +356,7 @@ TEST(AttentionCore, WhereRowsAreAlikeGivesAQueryTheSameBitsAloneAndAmongOthers) 
   for (const int32_t keys : {9, 100}) {  // short rows, and rows long enough that zeros are left out
     const Inputs inputs({5}, {keys}, 2, 24, /*spread=*/6);
     for (const Variant& variant : all_variants()) {
-      for (const Engine engine : engines()) {
+      for (const Engine engine : call_engines()) {
         use(engine);
         const auto type = type_of(variant, "full", 2);
         AttentionCall all = inputs.call(type, dtype_of(engine));

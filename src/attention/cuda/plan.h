@@ -1,0 +1,44 @@
+#pragma once
+
+#include <vector>
+
+#include "attention/call.h"
+#include "attention/cuda/kernels.h"
+
+namespace lacuna::cuda {
+
+/// `elements` rounded up to a multiple of kTile.
+inline int32_t whole_tiles(int64_t elements) {
+  return static_cast<int32_t>((elements + kTile - 1) / kTile * kTile);
+}
+
+/// A Plan as it is made, for the heads of a call that share one pattern. It depends on shapes, pattern and options alone, and what it says
+/// of a sentence on that sentence alone.
+struct PlanLists {
+  std::vector<Task> tasks;
+  std::vector<Tile> tiles;
+  std::vector<Chunk> chunks;
+  std::vector<KeySegment> segments;
+  std::vector<int32_t> first_segment, key_positions, heads;
+  int num_partials = 0;
+  int64_t forward_bytes = 0, backward_bytes = 0;  ///< of shared memory that a block needs
+};
+
+/// What decides how much shared memory a task needs, beside the task.
+struct MemoryRules {
+  int d_head;
+  bool needs_scores, uses_positions;
+  bool in_bf16;
+  int64_t limit;  ///< bytes
+};
+
+/// One plan for each pattern of the call. Throws MachineError if a row does not fit into shared memory.
+std::vector<PlanLists> make_plans(const AttentionCall& call, const MemoryRules& rules);
+
+/// Which partial rows belong to each row of k: Plan::first_source and Plan::sources.
+struct Sources {
+  std::vector<int32_t> first, rows;
+};
+Sources find_sources(const PlanLists& plan, const KeyRange& keys, int64_t num_key_rows);
+
+}  // namespace lacuna::cuda

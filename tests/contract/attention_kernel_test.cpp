@@ -1,0 +1,168 @@
+#include <algorithm>
+#include <limits>
+
+#include "attention/attention.h"
+#include "attention/cuda/kernel_list.h"
+#include "attention/cuda/run.h"
+#include "attention/row_numbers.h"
+#include "attention_contract.h"
+
+// What the contract of attention() does not ask of the GPU's kernels: bf16, rows that fill shared memory, threads that wait for each other.
+namespace lacuna::contract {
+namespace {
+
+// Weights and gradients of scores are rounded to bf16 (8 bits) before they enter products.
+constexpr double kBf16 = 2e-2;
+// Sums in another order, in float.
+constexpr double kFloat = 2e-5;
+
+template <int kKilobytes>
+int shared_bytes() {
+  return kKilobytes * 1024;
+}
+
+/// Calls of floats go through these kernels, on the CPU, while it lives.
+class Emulation {
+ public:
+  explicit Emulation(std::span<const cuda::Kernels> kernels, int (*bytes)() = shared_bytes<163>) : engine_{kernels, bytes} {
+    use(Engine::kAvx2);  // the tensors lie on the CPU
+    cuda::emulate(&engine_);
+  }
+  ~Emulation() { cuda::emulate(nullptr); }
+  Emulation(const Emulation&) = delete;
+  Emulation& operator=(const Emulation&) = delete;
+
+ private:
+  cuda::Engine engine_;
+};
+
+struct Sample {
+  Sample(const Variant& variant, const std::string& pattern, const std::vector<int32_t>& lengths, int64_t d_head)
+      : type(type_of(variant, pattern, 2)), queries(std::make_shared<RaggedShape>(RaggedShape::of_lengths(lengths))) {
+    at::manual_seed(6);
+    const auto rows = [&] { return at::randn({queries->num_tokens(), 2, d_head}).to(at::kBFloat16).to(at::kDouble); };
+    for (Tensor* tensor : {&q, &k, &v, &gradient}) *tensor = rows();
+  }
+
+  /// Context, then the gradients of q, k, v and the numbers; in double.
+  std::vector<Tensor> outcome(at::ScalarType dtype) const {
+    AttentionCall call;
+    const auto leaf = [](const Tensor& values, at::ScalarType to) {
+      return values.to(to == at::kDouble ? at::kCPU : device_in_use(), to).clone().detach().requires_grad_();
+    };
+    call.q = leaf(q, dtype);
+    call.k = leaf(k, dtype);
+    call.v = leaf(v, dtype);
+    call.queries = queries;
+    call.keys = std::make_shared<KeyRange>(KeyRange::of(*queries));
+    call.causal = true;
+    call.scale = 1 / std::sqrt(static_cast<double>(q.size(2)));
+    call.type = type.get();
+    call.dropout = 0.1;
+    if (const auto module = make_row_numbers(*type, 2))
+      for (const RowNumber& number : module->forward())
+        call.numbers.push_back(leaf(number.values, dtype == at::kDouble ? dtype : at::kFloat));
+    const ForwardContext context = {.training = true, .seed = 3, .step = 7};
+    const Tensor result = dtype == at::kDouble ? attention_reference(call, context) : attention(call, context);
+    result.backward(gradient.to(result.options()));
+    std::vector<Tensor> all = {result.detach(), call.q.grad(), call.k.grad(), call.v.grad()};
+    for (const Tensor& number : call.numbers) all.push_back(number.grad());
+    for (Tensor& tensor : all) tensor = tensor.to(at::kCPU, at::kDouble);
+    return all;
+  }
+
+  std::shared_ptr<const AttentionType> type;
+  RaggedShapePtr queries;
+  Tensor q, k, v, gradient;
+};
+
+void expect_near(const std::vector<Tensor>& found, const std::vector<Tensor>& expected, double tolerance) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) {
+    const double size = std::max(1.0, expected[i].abs().max().item<double>());
+    EXPECT_LT((found[i] - expected[i]).abs().max().item<double>(), tolerance * size) << "tensor " << i;
+  }
+}
+
+void expect_same_bits(const std::vector<Tensor>& found, const std::vector<Tensor>& expected) {
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(at::equal(found[i], expected[i])) << "tensor " << i;
+}
+
+/// Types whose weights have no jump that another rounding of a score could cross.
+std::vector<Variant> smooth_variants() {
+  std::vector<Variant> variants = all_variants();
+  std::erase_if(variants, [](const Variant& variant) { return std::string(variant.entry->name) == "topk"; });
+  return variants;
+}
+
+TEST(AttentionKernels, EqualTheReferenceInBf16) {
+  for (const Engine engine : call_engines()) {
+    if (engine != Engine::kEmulated && engine != Engine::kGpu) continue;
+    use(engine);
+    for (const Variant& variant : smooth_variants()) {
+      for (const char* pattern : {"full", "{type: strided, window: 2, stride: 3}"}) {
+        SCOPED_TRACE(variant.name() + ", " + pattern + ", " + name_of(engine));
+        const Sample sample(variant, pattern, {5, 1, 33}, 20);
+        expect_near(sample.outcome(at::kBFloat16), sample.outcome(at::kDouble), kBf16);
+      }
+    }
+  }
+}
+
+TEST(AttentionKernels, EqualTheReferenceWhereFewRowsFitIntoSharedMemory) {
+  for (const Variant& variant : all_variants()) {
+    for (const char* pattern : {"full", "{type: strided, window: 2, stride: 3}"}) {
+      SCOPED_TRACE(variant.name() + ", " + pattern);
+      const Sample sample(variant, pattern, {5, 120}, 8);
+      const std::vector<Tensor> expected = sample.outcome(at::kDouble);
+      const Emulation emulation(cuda::all_emulated_kernels(), shared_bytes<24>);
+      expect_near(sample.outcome(at::kFloat), expected, kFloat);
+    }
+  }
+}
+
+TEST(AttentionKernels, EqualTheReferenceWhereSeveralBlocksShareASentence) {
+  for (const char* pattern : {"full", "{type: local, window: 10}", "{type: atrous, stride: 2}"}) {
+    SCOPED_TRACE(pattern);
+    const Sample sample(variant("softmax", ""), pattern, {7, 600}, 4);
+    const std::vector<Tensor> expected = sample.outcome(at::kDouble);
+    const Emulation emulation(cuda::all_emulated_kernels());
+    expect_near(sample.outcome(at::kFloat), expected, kFloat);
+  }
+}
+
+TEST(AttentionKernels, SayThatARowDoesNotFitIntoSharedMemory) {
+  const Sample sample(variant("softmax", ""), "full", {2000}, 4);
+  const Emulation emulation(cuda::all_emulated_kernels(), shared_bytes<40>);
+  try {
+    sample.outcome(at::kFloat);
+    FAIL() << "2000 keys take more than 40 KB";
+  } catch (const MachineError& error) {
+    EXPECT_NE(std::string(error.what()).find("a sentence of 2000 tokens is too long"), std::string::npos) << error.what();
+  }
+}
+
+TEST(AttentionKernels, WaitForEachOtherWhereTheyMust) {
+  for (const Variant& variant : all_variants()) {
+    for (const char* pattern : {"full", "{type: strided, window: 1, stride: 3}"}) {
+      SCOPED_TRACE(variant.name() + ", " + pattern);
+      const Sample sample(variant, pattern, {1, 19}, 20);
+      const std::vector<Tensor> expected = sample.outcome(at::kDouble);
+      const Emulation emulation(cuda::all_threaded_kernels());  // two warps of four threads
+      const std::vector<Tensor> found = sample.outcome(at::kFloat);
+      expect_near(found, expected, kFloat);
+      expect_same_bits(sample.outcome(at::kFloat), found);
+    }
+  }
+}
+
+TEST(AttentionKernels, PassTheContractOnAGpu) {
+  const std::vector<Engine> engines = call_engines();
+  if (std::find(engines.begin(), engines.end(), Engine::kGpu) == engines.end())
+    GTEST_SKIP() << "no GPU in this build or machine: the kernels ran on the CPU only (engine \"emulated GPU\")";
+  SUCCEED() << "every test of the contract had the engine \"GPU\"";
+}
+
+}  // namespace
+}  // namespace lacuna::contract
