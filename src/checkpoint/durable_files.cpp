@@ -151,7 +151,7 @@ void replace_link(const fs::path& link, const std::string& target) {
   sync_folder(place.parent_path());
 }
 
-FolderInTheMaking::FolderInTheMaking(fs::path place) : place_(normal(place)), temporary_(beside(place_, kTemporary)) {
+FolderInTheMaking::FolderInTheMaking(const fs::path& place) : place_(normal(place)), temporary_(beside(place_, kTemporary)) {
   std::error_code error;
   fs::create_directories(place_.parent_path(), error);
   if (error) fail("cannot make the folder", place_.parent_path(), error.value());

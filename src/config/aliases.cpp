@@ -114,7 +114,7 @@ std::string snake_case(std::string key) {
 }
 
 std::string our_name(const std::string& section, const std::string& key) {
-  const std::string theirs = snake_case(key);
+  std::string theirs = snake_case(key);
   for (const Alias& alias : kAliases)
     if (alias.section == section && alias.theirs == theirs) return std::string(alias.ours);
   return theirs;

@@ -138,6 +138,7 @@ ConfigNode written(const T& value) {
 template <class T>
 ConfigNode written(const std::vector<T>& values) {
   std::vector<ConfigNode> items;
+  items.reserve(values.size());
   for (const T& value : values) items.push_back(written(value));
   return ConfigNode::list(std::move(items));
 }

@@ -23,6 +23,7 @@ std::vector<int64_t> by_score(const std::vector<RunCheckpoint>& checkpoints, con
     return sign * a->info.scores.at(name) > sign * b->info.scores.at(name);
   });
   std::vector<int64_t> steps;
+  steps.reserve(scored.size());
   for (const RunCheckpoint* checkpoint : scored) steps.push_back(checkpoint->step);
   return steps;
 }
