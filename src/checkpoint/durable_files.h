@@ -50,7 +50,7 @@ void replace_link(const std::filesystem::path& link, const std::string& target);
 /// destroyed before that, nothing is left.
 class FolderInTheMaking {
  public:
-  explicit FolderInTheMaking(std::filesystem::path place);
+  explicit FolderInTheMaking(const std::filesystem::path& place);
   ~FolderInTheMaking();
   FolderInTheMaking(const FolderInTheMaking&) = delete;
   FolderInTheMaking& operator=(const FolderInTheMaking&) = delete;
