@@ -1,6 +1,7 @@
 #include "attention/attention.h"
 
 #include "attention/core_run.h"
+#include "base/profile.h"
 
 namespace lacuna {
 namespace {
@@ -23,6 +24,7 @@ struct CoreFunction : torch::autograd::Function<CoreFunction> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& outputs) {
+    const TimedPart timed(ProfilePart::kAttention);
     const auto saved = c10::static_intrusive_pointer_cast<SavedCall>(context->saved_data["call"].toCapsule());
     const AttentionCall call = with_tensors(saved->call, context->get_saved_variables());
     AttentionGradients gradients = run_core_backward(call, saved->context, outputs[0]);
@@ -54,6 +56,7 @@ Tensor with_contiguous_rows(const Tensor& rows) {
 }  // namespace
 
 Tensor attention(const AttentionCall& call, const ForwardContext& context) {
+  const TimedPart timed(ProfilePart::kAttention);
   if (!has_core(call)) return attention_reference(call, context);
   check_shapes(call);
   auto saved = c10::make_intrusive<SavedCall>();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/profile.h"
 #include "train/adam.h"
 
 namespace lacuna {
@@ -24,6 +25,7 @@ Optimizer::Optimizer(FlatParameters parameters, const TrainOptions& options)
 }
 
 UpdateResult Optimizer::update(double lr, double gradient_scale) {
+  const TimedPart timed(ProfilePart::kOptimizer);
   UpdateResult result;
   result.gradient_norm = gradient_scale * std::sqrt(sum_of_squares(parameters_.gradients()));
   result.is_finite = std::isfinite(result.gradient_norm);
