@@ -69,4 +69,8 @@ Tensor attention(const AttentionCall& call, const ForwardContext& context) {
   return CoreFunction::apply(at::TensorList(inputs), saved);  // autograd sees the tensors of a TensorList, not of a vector
 }
 
+bool has_fused_core(const AttentionCall& call) {
+  return has_core(call);
+}
+
 }  // namespace lacuna

@@ -91,4 +91,12 @@ std::string ConfigNode::to_yaml() const {
   return std::string(out.c_str()) + "\n";
 }
 
+std::string ConfigNode::to_flow_yaml() const {
+  YAML::Emitter out;
+  out.SetMapFormat(YAML::Flow);
+  out.SetSeqFormat(YAML::Flow);
+  emit(out, *this);
+  return out.c_str();
+}
+
 }  // namespace lacuna

@@ -59,6 +59,8 @@ class ConfigNode {
 
   /// The tree as YAML text.
   std::string to_yaml() const;
+  /// The same in one line, without a line end: {type: topk, k: 8}.
+  std::string to_flow_yaml() const;
 
  private:
   Kind kind_ = Kind::kNull;
