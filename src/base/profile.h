@@ -25,9 +25,6 @@ class Profile {
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
 
-  /// What follows belongs to the backward pass, or no longer.
-  void set_backward(bool is_backward);
-
   /// Up to the last change of part.
   double seconds(ProfilePart part, bool is_backward) const { return part_at(part, is_backward).seconds; }
   int64_t calls(ProfilePart part, bool is_backward) const { return part_at(part, is_backward).calls; }
@@ -36,6 +33,7 @@ class Profile {
 
  private:
   friend class TimedPart;
+  friend class TimedBackward;
   using Clock = std::chrono::steady_clock;
   struct Sum {
     double seconds = 0, work = 0;
@@ -44,6 +42,7 @@ class Profile {
 
   ProfilePart enter(ProfilePart part, double work);
   void leave(ProfilePart outer);
+  void set_backward(bool is_backward);
   void count_time();
   Sum& sum() { return sums_[is_backward_][static_cast<size_t>(part_)]; }
   const Sum& part_at(ProfilePart part, bool is_backward) const { return sums_[is_backward][static_cast<size_t>(part)]; }
@@ -69,10 +68,27 @@ class TimedPart {
 
  private:
   friend class Profile;
+  friend class TimedBackward;
   static inline thread_local Profile* current_ = nullptr;
 
   Profile* profile_;
   ProfilePart outer_ = ProfilePart::kRest;
+};
+
+/// Likewise: what is done while this lives belongs to the backward pass.
+class TimedBackward {
+ public:
+  TimedBackward() : profile_(TimedPart::current_) {
+    if (profile_ != nullptr) profile_->set_backward(true);
+  }
+  ~TimedBackward() {
+    if (profile_ != nullptr) profile_->set_backward(false);
+  }
+  TimedBackward(const TimedBackward&) = delete;
+  TimedBackward& operator=(const TimedBackward&) = delete;
+
+ private:
+  Profile* profile_;
 };
 
 }  // namespace lacuna

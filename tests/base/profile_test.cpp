@@ -37,9 +37,10 @@ TEST(Profile, SumsCallsAndWork) {
 
 TEST(Profile, KeepsForwardAndBackwardApart) {
   Profile profile;
-  profile.set_backward(true);
-  { const TimedPart norm(ProfilePart::kNorm); }
-  profile.set_backward(false);
+  {
+    const TimedBackward backward;
+    const TimedPart norm(ProfilePart::kNorm);
+  }
   EXPECT_EQ(profile.calls(ProfilePart::kNorm, true), 1);
   EXPECT_EQ(profile.calls(ProfilePart::kNorm, false), 0);
 }
@@ -47,7 +48,7 @@ TEST(Profile, KeepsForwardAndBackwardApart) {
 TEST(Profile, GivesTheRestWhatNobodyTimed) {
   Profile profile;
   work_for(5);
-  profile.set_backward(false);  // a moment that is counted
+  { const TimedPart next(ProfilePart::kNorm); }  // up to here
   EXPECT_GE(profile.seconds(ProfilePart::kRest, false), 0.005);
 }
 
