@@ -162,7 +162,7 @@ class Translate(Bench):
 
     def test_takes_the_mean_length_of_the_sources(self):
         report = self.reports(*self.translate("--compare", "topk"))
-        self.assertEqual(report["forced_tgt_length"], round(report["mean_src_length"]))
+        self.assertLessEqual(abs(report["forced_tgt_length"] - report["mean_src_length"]), 0.5)
         self.assertEqual(report["output_tokens_per_round"], report["sentences"] * report["forced_tgt_length"])
 
     def test_refuses_a_text_without_words(self):
