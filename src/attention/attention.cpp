@@ -4,6 +4,7 @@
 #include "attention/cuda/run.h"
 #include "attention/registry.h"
 #include "attention/types/calibrated.h"
+#include "base/profile.h"
 
 namespace lacuna {
 namespace {
@@ -28,6 +29,7 @@ struct CoreFunction : torch::autograd::Function<CoreFunction> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& outputs) {
+    const TimedPart timed(ProfilePart::kAttention);
     const auto saved = c10::static_intrusive_pointer_cast<SavedCall>(context->saved_data["call"].toCapsule());
     const AttentionCall call = with_tensors(saved->call, context->get_saved_variables());
     AttentionGradients gradients = saved->plans ? cuda::run_backward(call, saved->context, *saved->plans, outputs[0])
@@ -113,6 +115,7 @@ Tensor masked_attention(const AttentionCall& call, const c10::intrusive_ptr<Save
 }  // namespace
 
 Tensor attention(const AttentionCall& call, const ForwardContext& context) {
+  const TimedPart timed(ProfilePart::kAttention);
   check_shapes(call);
   const bool has_kernels = cuda::has_kernels(call);
   if (!has_kernels && !has_core(call)) return attention_reference(call, context);
@@ -128,6 +131,10 @@ Tensor attention(const AttentionCall& call, const ForwardContext& context) {
   variable_list inputs = {with_contiguous_rows(call.q), with_contiguous_rows(call.k), with_contiguous_rows(call.v)};
   inputs.insert(inputs.end(), call.numbers.begin(), call.numbers.end());
   return CoreFunction::apply(at::TensorList(inputs), saved);  // autograd sees the tensors of a TensorList, not of a vector
+}
+
+bool has_fused_core(const AttentionCall& call) {
+  return has_core(call);
 }
 
 }  // namespace lacuna

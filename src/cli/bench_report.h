@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -17,17 +18,33 @@ class Stopwatch {
   Clock::time_point begin_ = Clock::now();
 };
 
-/// The middle one (the upper of two). At least one value.
-double median(std::vector<double> values);
+/// Something that is timed beside others: seconds of each measurement.
+struct Timed {
+  std::function<void()> run;
+  std::vector<double> seconds = {};
+  double median_ms() const;
+};
+
+/// Measures each in turn, `rounds` times (A B A B ...), after a first run that does not count. What takes less than a clock can tell well
+/// is run several times a measurement.
+void time_in_turn(std::vector<Timed>& all, int64_t rounds);
 
 /// The most memory this process has had, in MiB.
 double peak_mebibytes();
 
+/// A number in a table: four digits that count.
+std::string short_number(double value);
+/// Cells in columns, the first row being their heads.
+void print_table(const std::vector<std::vector<std::string>>& rows);
+/// A line for each entry of an object but for lists and objects, which are printed by whoever has a table of them.
+void print_facts(const nlohmann::ordered_json& report);
 /// What was measured, on stdout: one JSON object, or a line for each of its entries.
 void print_report(const nlohmann::ordered_json& report, bool as_json);
 
-/// `lacuna bench train ...` and `lacuna bench translate ...`.
+/// `lacuna bench train ...` and so on.
 int bench_train(const std::vector<std::string>& arguments);
 int bench_translate(const std::vector<std::string>& arguments);
+int bench_attention(const std::vector<std::string>& arguments);
+int bench_kernels(const std::vector<std::string>& arguments);
 
 }  // namespace lacuna

@@ -87,18 +87,18 @@ void emit(YAML::Emitter& out, const ConfigNode& node) {
 
 }  // namespace
 
-std::string ConfigNode::to_line() const {
-  std::vector<std::string> parts;
-  for (const ConfigNode& item : items_) parts.push_back(item.to_line());
-  for (const auto& [key, value] : entries_) parts.push_back(key + ": " + value.to_line());
-  if (is_list()) return "[" + join(parts) + "]";
-  return is_map() ? "{" + join(parts) + "}" : text_;
-}
-
 std::string ConfigNode::to_yaml() const {
   YAML::Emitter out;
   emit(out, *this);
   return std::string(out.c_str()) + "\n";
+}
+
+std::string ConfigNode::to_line() const {
+  YAML::Emitter out;
+  out.SetMapFormat(YAML::Flow);
+  out.SetSeqFormat(YAML::Flow);
+  emit(out, *this);
+  return out.c_str();
 }
 
 }  // namespace lacuna

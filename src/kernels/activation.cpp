@@ -1,5 +1,6 @@
 #include "kernels/activation.h"
 
+#include "base/profile.h"
 #include "kernels/reference.h"
 #include "kernels/row_tensors.h"
 
@@ -30,6 +31,7 @@ class ActivationFunction : public torch::autograd::Function<ActivationFunction> 
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const TimedPart timed(ProfilePart::kActivation);
     const Tensor kept = context->get_saved_variables()[0], gradient = gradients[0].contiguous(), to = at::empty_like(kept);
     const bool is_gelu = context->saved_data["is_gelu"].toBool();
     const Dropout dropout = kept_dropout(*context);
@@ -51,6 +53,7 @@ class ActivationFunction : public torch::autograd::Function<ActivationFunction> 
 }  // namespace
 
 Tensor activation_dropout(const Tensor& x, bool is_gelu, const Dropout& dropout) {
+  const TimedPart timed(ProfilePart::kActivation);
   if (!has_row_kernels(x)) return reference::activation_dropout(x, is_gelu, dropout);
   if (!at::GradMode::is_enabled()) return forward_pass(x.contiguous(), is_gelu, dropout);
   return ActivationFunction::apply(x.contiguous(), is_gelu, dropout);

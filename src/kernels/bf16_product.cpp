@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include "base/error.h"
+#include "base/profile.h"
 
 namespace lacuna {
 namespace {
@@ -41,6 +42,7 @@ Tensor rounded_to_bf16(const Tensor& values) {
 }
 
 void bf16_product(const Tensor& result, const Tensor& a, const Tensor& b, bool add) {
+  const TimedPart timed(ProfilePart::kProducts, 2.0 * static_cast<double>(a.numel()) * static_cast<double>(b.size(1)));
   RECORD_FUNCTION("lacuna::bf16_product", std::vector<c10::IValue>());
   if (!result.is_cpu() || mkl_gemm() == nullptr || a.numel() == 0) {
     if (!add) result.zero_();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/profile.h"
 #include "kernels/reference.h"
 #include "kernels/row_tensors.h"
 
@@ -87,6 +88,7 @@ class EmbedFunction : public torch::autograd::Function<EmbedFunction> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const TimedPart timed(ProfilePart::kEmbedding);
     auto& kept = context->saved_data;
     const Tensor gradient = drop(gradients[0].contiguous(), kept_dropout(*context)), ids = kept["ids"].toTensor();
     const std::vector<int64_t> keys(ids.const_data_ptr<int64_t>(), ids.const_data_ptr<int64_t>() + ids.numel());
@@ -101,6 +103,7 @@ class EmbedFunction : public torch::autograd::Function<EmbedFunction> {
 
 Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const std::vector<int32_t>& positions,
              const Dropout& dropout) {
+  const TimedPart timed(ProfilePart::kEmbedding);
   if (!has_row_kernels(table)) return reference::embed(table, ids, scale, position_table, positions, dropout);
   if (!at::GradMode::is_enabled()) return forward_pass(table, ids.contiguous(), scale, position_table, positions, dropout);
   return EmbedFunction::apply(table, ids.contiguous(), scale, optional_of(position_table), positions, dropout);

@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "base/profile.h"
 #include "kernels/bf16_product.h"
 #include "kernels/row_tensors.h"
 
@@ -24,6 +25,11 @@ bool uses_onednn(const Tensor& a) {
   return matmul_backend() == MatmulBackend::kOneDnn && a.is_cpu() && a.scalar_type() == at::kFloat && a.size(0) > 0;
 }
 
+/// Of a product [rows, depth] x [depth, columns].
+double operations(int64_t rows, int64_t depth, int64_t columns) {
+  return 2.0 * static_cast<double>(rows) * static_cast<double>(depth) * static_cast<double>(columns);
+}
+
 /// x w^T + bias through oneDNN, which LibTorch registers as an operator.
 Tensor onednn_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   using Scalars = c10::List<std::optional<at::Scalar>>;
@@ -43,6 +49,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const TimedPart timed(ProfilePart::kLinear);
     const variable_list kept = context->get_saved_variables();
     const Tensor gradient = gradients[0].contiguous();
     Tensor dx, dw, db;
@@ -67,6 +74,7 @@ class Bf16LinearFunction : public torch::autograd::Function<Bf16LinearFunction> 
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const TimedPart timed(ProfilePart::kLinear);
     const variable_list kept = context->get_saved_variables();
     const Tensor &x = kept[0], &weight = kept[1], gradient = gradients[0].contiguous(), rounded = rounded_to_bf16(gradient);
     Tensor dx, dw, db;
@@ -92,19 +100,23 @@ const char* name_of(MatmulBackend backend) {
 }
 
 Tensor product_with_transposed(const Tensor& a, const Tensor& b, const Tensor& bias) {
+  const TimedPart timed(ProfilePart::kProducts, operations(a.size(0), a.size(1), b.size(0)));
   if (uses_onednn(a)) return onednn_linear(a, b, bias);
   return bias.defined() ? at::addmm(bias, a, b.t()) : at::mm(a, b.t());
 }
 
 Tensor product(const Tensor& a, const Tensor& b) {
+  const TimedPart timed(ProfilePart::kProducts, operations(a.size(0), a.size(1), b.size(1)));
   return uses_onednn(a) ? onednn_linear(a, b.t(), {}) : at::mm(a, b);
 }
 
 Tensor product_of_transposed(const Tensor& a, const Tensor& b) {
+  const TimedPart timed(ProfilePart::kProducts, operations(a.size(1), a.size(0), b.size(1)));
   return uses_onednn(a) ? onednn_linear(a.t(), b.t(), {}) : at::mm(a.t(), b);
 }
 
 void add_product_of_transposed(Tensor& to, const Tensor& a, const Tensor& b) {
+  const TimedPart timed(ProfilePart::kProducts, uses_onednn(a) ? 0 : operations(a.size(1), a.size(0), b.size(1)));
   if (uses_onednn(a)) {
     to.add_(product_of_transposed(a, b));
   } else {
@@ -113,6 +125,7 @@ void add_product_of_transposed(Tensor& to, const Tensor& a, const Tensor& b) {
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool in_bf16) {
+  const TimedPart timed(ProfilePart::kLinear);
   if (in_bf16 && x.scalar_type() == at::kFloat) return Bf16LinearFunction::apply(x, weight, optional_of(bias));
   if (!at::GradMode::is_enabled()) return product_with_transposed(x, weight, bias);
   return LinearFunction::apply(x, weight, optional_of(bias));

@@ -1,5 +1,6 @@
 #include "kernels/projection_loss.h"
 
+#include "base/profile.h"
 #include "kernels/bf16_product.h"
 #include "kernels/linear.h"
 #include "kernels/reference.h"
@@ -107,6 +108,7 @@ class ProjectionLossFunction : public torch::autograd::Function<ProjectionLossFu
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const TimedPart timed(ProfilePart::kLoss);
     const double factor = gradients[0].item<double>();
     const auto scaled = [&](const char* name) {
       const Tensor gradient = context->saved_data[name].toTensor();
@@ -119,6 +121,7 @@ class ProjectionLossFunction : public torch::autograd::Function<ProjectionLossFu
 }  // namespace
 
 ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, bool in_bf16) {
+  const TimedPart timed(ProfilePart::kLoss);
   if (!has_row_kernels(hidden)) return reference::projection_loss(hidden, weight, targets, smoothing);
   const Tensor x = hidden.contiguous(), y = targets.contiguous();
   if (!at::GradMode::is_enabled()) {

@@ -1,5 +1,6 @@
 #include "kernels/residual_norm.h"
 
+#include "base/profile.h"
 #include "kernels/reference.h"
 #include "kernels/row_tensors.h"
 
@@ -91,6 +92,7 @@ class ResidualNormFunction : public torch::autograd::Function<ResidualNormFuncti
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const TimedPart timed(ProfilePart::kNorm);
     const variable_list kept = context->get_saved_variables();
     const Saved saved = {kept[0], {}, kept[1], kept[2]};
     const bool has_output = context->saved_data["has_output"].toBool(), is_rms = context->saved_data["is_rms"].toBool();
@@ -117,6 +119,7 @@ class ResidualNormFunction : public torch::autograd::Function<ResidualNormFuncti
 }  // namespace
 
 ResidualNorm residual_norm(const Tensor& residual, const Tensor& output, const Dropout& dropout, const NormWeights& norm) {
+  const TimedPart timed(ProfilePart::kNorm);
   if (!has_row_kernels(residual)) return reference::residual_norm(residual, output, dropout, norm);
   const Tensor x = residual.contiguous(), y = output.defined() ? output.contiguous() : output;
   if (!at::GradMode::is_enabled()) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/profile.h"
 #include "train/adam.h"
 
 namespace lacuna {
@@ -25,6 +26,7 @@ Optimizer::Optimizer(FlatParameters parameters, const TrainOptions& options, std
 }
 
 UpdateResult Optimizer::update(double lr, double gradient_scale, bool with_masks) {
+  const TimedPart timed(ProfilePart::kOptimizer);
   const Range main = {0, parameters_.masks_begin(), num_updates_ + 1};
   const Range masks = {main.end, parameters_.values().numel(), num_mask_updates_ + 1};
   UpdateResult result;

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/profile.h"
 
 namespace lacuna {
 namespace {
@@ -48,17 +49,21 @@ TrainingEnd Trainer::run() {
   run_due_hooks();  // those an interruption had left
   while (!end() && !was_interrupted()) {
     const double begin = seconds_now();
-    const UpdateSums sums = accumulate_gradients();
-    const double lr = learning_rate_.at(state_.step + 1, state_.scores.decreases);
-    const UpdateResult update = optimizer_.update(lr, 1.0 / static_cast<double>(sums.tokens), sums.masks.tokens > 0);
-    count(sums, update);
+    const bool ended_epoch = update();
     update_seconds_ += seconds_now() - begin;
     hooks_.on_update(state_);
-    note_due(sums.ended_epoch);
+    note_due(ended_epoch);
     run_due_hooks();
   }
   finish();
   return end().value_or(TrainingEnd::kInterrupted);
+}
+
+bool Trainer::update() {
+  const UpdateSums sums = accumulate_gradients();
+  const double lr = learning_rate_.at(state_.step + 1, state_.scores.decreases);
+  count(sums, optimizer_.update(lr, 1.0 / static_cast<double>(sums.tokens), sums.masks.tokens > 0));
+  return sums.ended_epoch;
 }
 
 std::optional<TrainingEnd> Trainer::end() const {
@@ -103,7 +108,10 @@ std::vector<BatchPtr> Trainer::next_batches(UpdateSums& sums) {
 void Trainer::add_gradients(const Batch& batch, UpdateSums& sums) {
   const ForwardContext context{.training = true, .seed = seed_, .step = state_.step + 1};
   const LossSums losses = loss_(batch, context);
-  losses.backward();
+  {
+    const TimedBackward timed;
+    losses.backward();
+  }
   sums.loss += losses.loss.item<double>();
   sums.nll += losses.nll.item<double>();
   if (losses.penalty.defined()) sums.penalty += losses.penalty.item<double>();

@@ -75,6 +75,8 @@ class Trainer {
   /// Trains until an end is reached. Throws MachineError if one sentence does not fit the memory, or if the gradient has not been finite
   /// for many updates in a row.
   TrainingEnd run();
+  /// One update and nothing of what is due after it: no hook but `warn` is called. True if it ended an epoch.
+  bool update();
   /// Why there is nothing (more) to do, if so.
   std::optional<TrainingEnd> end() const;
   const TrainingState& state() const { return state_; }

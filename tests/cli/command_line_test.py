@@ -55,7 +55,7 @@ class Help(CommandLine):
     def test_of_each_verb_is_there(self):
         for verb in VERBS[:-1]:
             self.assertIn(f"lacuna {verb}", self.prints(verb, "--help"))
-        for what in ("train", "translate"):
+        for what in ("train", "translate", "attention", "kernels"):
             self.assertIn(f"lacuna bench {what}", self.prints("bench", what, "--help"))
 
     def test_of_options_is_there_wherever_a_configuration_is_read(self):

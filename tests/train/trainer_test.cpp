@@ -40,6 +40,17 @@ TEST(Trainer, LowersTheLoss) {
   EXPECT_LT(run.lines.back().loss_per_token, 0.8 * run.lines.front().loss_per_token);
 }
 
+TEST(Trainer, UpdateByUpdateDoesWhatARunDoesButForItsHooks) {
+  TrainOptions options = small_run();
+  options.max_steps = 7;
+  ToyRun whole(options), single(options);
+  whole.trainer.run();
+  for (int64_t step = 1; step <= 7; ++step) EXPECT_EQ(single.trainer.update(), step == 7);  // the toy's epoch
+  EXPECT_TRUE(single.validated.empty() && single.saved.empty() && single.lines.empty());
+  EXPECT_EQ(single.trainer.state().step, 7);
+  EXPECT_TRUE(single.model.embedding.equal(whole.model.embedding));
+}
+
 TEST(Trainer, ValidatesAndSavesOnScheduleAndAtTheEnd) {
   ToyRun run(small_run());
   run.trainer.run();

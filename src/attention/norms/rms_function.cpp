@@ -4,6 +4,8 @@
 #include <cmath>
 #include <optional>
 
+#include "base/profile.h"
+
 namespace lacuna::norms {
 namespace {
 
@@ -120,6 +122,7 @@ struct GatedRmsFunction : torch::autograd::Function<GatedRmsFunction> {
                                                 : forward_rows<float>(rows, gain, open, epsilon);
   }
   static variable_list backward(AutogradContext* saved, const variable_list& outputs) {
+    const TimedPart timed(ProfilePart::kNorm);
     const auto tensors = saved->get_saved_variables();
     const double epsilon = saved->saved_data["epsilon"].toDouble();
     const auto run = tensors[0].scalar_type() == at::kDouble ? backward_rows<double> : backward_rows<float>;
@@ -134,6 +137,7 @@ bool is_fused(const Tensor& context) {
 }  // namespace
 
 Tensor gated_rms_norm(const Tensor& context, const Tensor& gain, const Tensor& gate, double epsilon) {
+  const TimedPart timed(ProfilePart::kNorm);
   // autograd takes no undefined tensors, but optional ones
   if (is_fused(context)) return GatedRmsFunction::apply(context, gain, gate.defined() ? std::optional(gate) : std::nullopt, epsilon);
   const Tensor normalised = context * (context.square().mean(-1, /*keepdim=*/true) + epsilon).rsqrt() * gain;

@@ -1,0 +1,83 @@
+"""What the scripts of this folder share: text to padded batches, and the speed of some steps."""
+import gzip
+import random
+import resource
+import statistics
+import time
+
+SHAPES = {"small": {"d_model": 256, "heads": 4, "d_ff": 1024, "layers": 3}, "base": {"d_model": 512, "heads": 8, "d_ff": 2048, "layers": 6}}
+UNK, BOS, EOS = 0, 1, 2  # as in Lacuna's vocabularies
+
+
+def read_lines(path):
+    with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
+        return [line.rstrip("\n") for line in file]
+
+
+def load_pairs(spm_model, src, tgt, max_length=128):
+    """Pairs of lists of token ids without eos, and the size of the vocabulary."""
+    import sentencepiece
+
+    model = sentencepiece.SentencePieceProcessor(model_file=spm_model)
+    pairs = zip(model.encode(read_lines(src)), model.encode(read_lines(tgt)))
+    return [pair for pair in pairs if all(0 < len(side) <= max_length for side in pair)], model.get_piece_size()
+
+
+def make_batches(pairs, tokens, seed=1):
+    """Lists of pairs of like length, at most `tokens` padded tokens on either side, in random order."""
+    draw = random.Random(seed)
+    order = list(pairs)
+    draw.shuffle(order)
+    order.sort(key=lambda pair: (len(pair[1]), len(pair[0])))
+    batches, batch, longest = [], [], 0
+    for pair in order:
+        width = max(len(side) + 1 for side in pair)
+        if batch and max(longest, width) * (len(batch) + 1) > tokens:
+            batches.append(batch)
+            batch, longest = [], 0
+        batch.append(pair)
+        longest = max(longest, width)
+    batches.append(batch)
+    draw.shuffle(batches)
+    return batches
+
+
+def padded(rows, pad):
+    import torch
+
+    width = max(map(len, rows))
+    return torch.tensor([row + [pad] * (width - len(row)) for row in rows])
+
+
+def tensors(batch, pad, start):
+    """src with eos, what the decoder reads, what it must say; and the target tokens, eos counted, padding not."""
+    src = padded([s + [EOS] for s, _ in batch], pad)
+    tgt_in = padded([[start] + t for _, t in batch], pad)
+    tgt_out = padded([t + [EOS] for _, t in batch], pad)
+    return src, tgt_in, tgt_out, sum(len(t) + 1 for _, t in batch)
+
+
+class Meter:
+    """Speed of steps after a warm-up."""
+
+    def __init__(self, warmup, steps):
+        self.left, self.steps, self.rates = warmup, steps, []
+
+    def step(self, tokens, work):
+        begin = time.perf_counter()
+        work()
+        seconds = time.perf_counter() - begin
+        if self.left > 0:
+            self.left -= 1
+        else:
+            self.rates.append(tokens / seconds)
+
+    def is_done(self):
+        return len(self.rates) >= self.steps
+
+    def report(self, **facts):
+        return {"tgt_tokens_per_second": statistics.median(self.rates), "peak_mebibytes": peak_mebibytes(), **facts}
+
+
+def peak_mebibytes():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <iterator>
+
+/// Where the time of a training step goes.
+namespace lacuna {
+
+/// What a thread may be busy with. `kRest` is everything that nobody timed.
+enum class ProfilePart { kRest, kProducts, kLinear, kAttention, kNorm, kActivation, kEmbedding, kLoss, kOptimizer, kDataWait };
+inline constexpr ProfilePart kProfileParts[] = {
+    ProfilePart::kProducts,  ProfilePart::kLinear, ProfilePart::kAttention, ProfilePart::kNorm,     ProfilePart::kActivation,
+    ProfilePart::kEmbedding, ProfilePart::kLoss,   ProfilePart::kOptimizer, ProfilePart::kDataWait, ProfilePart::kRest};
+/// `products`, `attention`, ...
+const char* name_of(ProfilePart part);
+
+/// Divides the time of the thread that made it, from then on, among the parts that TimedParts name. Each moment counts once: a product
+/// inside the loss is a product. One at a time on a thread.
+class Profile {
+ public:
+  Profile();
+  ~Profile();
+  Profile(const Profile&) = delete;
+  Profile& operator=(const Profile&) = delete;
+
+  /// Up to the last change of part.
+  double seconds(ProfilePart part, bool is_backward) const { return part_at(part, is_backward).seconds; }
+  int64_t calls(ProfilePart part, bool is_backward) const { return part_at(part, is_backward).calls; }
+  /// Sum of what TimedPart was told.
+  double work(ProfilePart part, bool is_backward) const { return part_at(part, is_backward).work; }
+
+ private:
+  friend class TimedPart;
+  friend class TimedBackward;
+  using Clock = std::chrono::steady_clock;
+  struct Sum {
+    double seconds = 0, work = 0;
+    int64_t calls = 0;
+  };
+
+  ProfilePart enter(ProfilePart part, double work);
+  void leave(ProfilePart outer);
+  void set_backward(bool is_backward);
+  void count_time();
+  Sum& sum() { return sums_[is_backward_][static_cast<size_t>(part_)]; }
+  const Sum& part_at(ProfilePart part, bool is_backward) const { return sums_[is_backward][static_cast<size_t>(part)]; }
+
+  std::array<std::array<Sum, std::size(kProfileParts)>, 2> sums_;
+  ProfilePart part_ = ProfilePart::kRest;
+  bool is_backward_ = false;
+  Clock::time_point since_;
+};
+
+/// Tells this thread's Profile, if there is one, what is done while this lives; without one it costs a look at a pointer.
+class TimedPart {
+ public:
+  /// `work`: operations or bytes, whatever the part is measured by.
+  explicit TimedPart(ProfilePart part, double work = 0) : profile_(current_) {
+    if (profile_ != nullptr) outer_ = profile_->enter(part, work);
+  }
+  ~TimedPart() {
+    if (profile_ != nullptr) profile_->leave(outer_);
+  }
+  TimedPart(const TimedPart&) = delete;
+  TimedPart& operator=(const TimedPart&) = delete;
+
+ private:
+  friend class Profile;
+  friend class TimedBackward;
+  static inline thread_local Profile* current_ = nullptr;
+
+  Profile* profile_;
+  ProfilePart outer_ = ProfilePart::kRest;
+};
+
+/// Likewise: what is done while this lives belongs to the backward pass.
+class TimedBackward {
+ public:
+  TimedBackward() : profile_(TimedPart::current_) {
+    if (profile_ != nullptr) profile_->set_backward(true);
+  }
+  ~TimedBackward() {
+    if (profile_ != nullptr) profile_->set_backward(false);
+  }
+  TimedBackward(const TimedBackward&) = delete;
+  TimedBackward& operator=(const TimedBackward&) = delete;
+
+ private:
+  Profile* profile_;
+};
+
+}  // namespace lacuna

@@ -1,0 +1,122 @@
+#include "cli/attention_op.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+
+namespace lacuna {
+namespace {
+
+/// Counts weights and zeros among them.
+class ZeroCounter : public AttentionProbe {
+ public:
+  void see(int /*layer*/, AttentionSite /*site*/, int /*head*/, int64_t /*sentence*/, int64_t /*query*/, std::span<const float> weights,
+           std::span<const int32_t> /*key_positions*/) override {
+    weights_ += static_cast<int64_t>(weights.size());
+    zeros_ += std::count(weights.begin(), weights.end(), 0.F);
+  }
+  double share() const { return static_cast<double>(zeros_) / static_cast<double>(weights_); }
+
+ private:
+  std::atomic<int64_t> weights_{0}, zeros_{0};  // rows come from several threads
+};
+
+/// A tensor that gradients are wanted for, of these numbers in the shape's type.
+Tensor leaf(const Tensor& values, at::ScalarType dtype) {
+  return values.detach().to(dtype).contiguous().requires_grad_();
+}
+
+}  // namespace
+
+double AttentionShape::scale() const {
+  return 1 / std::sqrt(static_cast<double>(d_head));
+}
+
+AttentionInputs random_inputs(const AttentionShape& shape, uint64_t seed) {
+  at::manual_seed(seed);
+  const auto draw = [&] { return at::randn({shape.tokens(), shape.heads, shape.d_head}); };
+  AttentionInputs inputs;
+  inputs.q = draw();
+  inputs.k = draw();
+  inputs.v = draw();
+  inputs.context_gradient = draw();
+  return inputs;
+}
+
+AttentionInputs with_scores_changed(const AttentionInputs& inputs, const AttentionShape& shape, double factor, double shift) {
+  AttentionInputs changed = inputs;
+  changed.q = inputs.q * factor;
+  if (shift == 0) return changed;
+  changed.k = inputs.k.clone();
+  changed.q.select(2, 0).fill_(shift / shape.scale());
+  changed.k.select(2, 0).fill_(1);
+  return changed;
+}
+
+AttentionInputs first_sentence(const AttentionInputs& inputs, const AttentionShape& shape) {
+  const auto first = [&](const Tensor& rows) { return rows.narrow(0, 0, shape.length); };
+  return {first(inputs.q), first(inputs.k), first(inputs.v), first(inputs.context_gradient)};
+}
+
+AttentionChoice attention_choice(const ConfigNode& node, int64_t heads) {
+  return resolve_attention(ConfigNode::map({{"decoder_self", node}}), 1, 1, heads).decoder_self.front();
+}
+
+AttentionOp::AttentionOp(const AttentionChoice& choice, const AttentionShape& shape, const AttentionInputs& inputs)
+    : choice_(choice),
+      context_gradient_(inputs.context_gradient.reshape({shape.tokens(), shape.heads * shape.d_head})),
+      numbers_(make_row_numbers(*choice.type, shape.heads)),
+      norm_(make_attention_norm(choice.norm, choice.norm_options, shape.heads * shape.d_head, /*key=*/1)) {
+  const RaggedShape sentences =
+      RaggedShape::of_lengths(std::vector<int32_t>(static_cast<size_t>(shape.sentences), static_cast<int32_t>(shape.length)));
+  call_.q = leaf(inputs.q, shape.dtype);
+  call_.k = leaf(inputs.k, shape.dtype);
+  call_.v = leaf(inputs.v, shape.dtype);
+  call_.queries = std::make_shared<const RaggedShape>(sentences);
+  call_.keys = std::make_shared<const KeyRange>(KeyRange::of(sentences));
+  call_.causal = shape.is_causal;
+  call_.scale = shape.scale();
+  call_.type = choice_.type.get();
+  if (choice.norm == "none") context_gradient_ = context_gradient_.to(shape.dtype);
+}
+
+void AttentionOp::run() {
+  for (Tensor* input : {&call_.q, &call_.k, &call_.v}) input->mutable_grad() = Tensor();
+  context(nullptr).backward(context_gradient_);
+}
+
+double AttentionOp::zero_share() {
+  const at::NoGradGuard no_gradients;
+  ZeroCounter zeros;
+  context(&zeros);
+  return zeros.share();
+}
+
+/// [T, H * d], after the norm. Norms are in float.
+Tensor AttentionOp::context(AttentionProbe* probe) {
+  call_.numbers.clear();
+  if (numbers_)
+    for (const RowNumber& number : numbers_->forward()) call_.numbers.push_back(number.values);
+  ForwardContext moment;
+  moment.training = true;
+  moment.probe = probe;
+  const Tensor heads = attention(call_, moment).view(context_gradient_.sizes());
+  return choice_.norm == "none" ? heads : norm_->forward(heads.to(at::kFloat));
+}
+
+AtenSoftmaxOp::AtenSoftmaxOp(const AttentionShape& shape, const AttentionInputs& inputs) : is_causal_(shape.is_causal) {
+  const auto by_heads = [&](const Tensor& rows) {
+    return rows.reshape({shape.sentences, shape.length, shape.heads, shape.d_head}).transpose(1, 2);
+  };
+  q_ = leaf(by_heads(inputs.q), shape.dtype);
+  k_ = leaf(by_heads(inputs.k), shape.dtype);
+  v_ = leaf(by_heads(inputs.v), shape.dtype);
+  context_gradient_ = by_heads(inputs.context_gradient).to(shape.dtype).contiguous();
+}
+
+void AtenSoftmaxOp::run() {
+  for (Tensor* input : {&q_, &k_, &v_}) input->mutable_grad() = Tensor();
+  at::scaled_dot_product_attention(q_, k_, v_, {}, /*dropout_p=*/0, is_causal_).backward(context_gradient_);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,198 @@
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
+#include "attention/core_run.h"
+#include "attention/registry.h"
+#include "base/log.h"
+#include "cli/bench_report.h"
+#include "cli/command_line.h"
+#include "cli/common_flags.h"
+#include "cli/sparse_scores.h"
+#include "config/attention_variant.h"
+
+namespace lacuna {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kEveryType[] =
+    "softmax,{type: topk, k: 8},{type: topk, ratio: 4, floor: 8},rela,sparsemax,entmax15,{type: entmax, alpha: 1.5},"
+    "{type: entmax, alpha: 1.3},{type: entmax, alpha: learned}";
+constexpr char kSparseTypes[] = "topk,rela,sparsemax,entmax15,{type: entmax, alpha: 1.3},{type: entmax, alpha: learned}";
+
+struct AttentionBenchFlags {
+  std::string types, patterns;
+  std::vector<int64_t> lengths = {32, 128, 512, 2048};
+  std::vector<std::string> dtypes = {"fp32"};
+  AttentionShape shape;
+  int64_t rounds = 7, threads = 0;
+  double zeros = 0;
+  bool json = false;
+
+  void declare(CLI::App& app) {
+    app.add_option("--types", types, "Attention types, names or maps as in YAML (default: all): topk,{type: entmax, alpha: learned}");
+    app.add_option("--patterns", patterns, "Patterns that each type is timed with (default: full,{type: local, window: 32})");
+    app.add_option("--lengths", lengths, "Tokens of a sentence (default: 32,128,512,2048)")->delimiter(',')->check(whole_number_from(1));
+    app.add_option("--dtype", dtypes, "fp32, bf16 or fp32,bf16 (default: fp32)")->delimiter(',')->check(CLI::IsMember({"fp32", "bf16"}));
+    app.add_option("--sentences", shape.sentences, "Sentences; 8 of them with 8 heads are 64 rows (default: 8)")
+        ->check(whole_number_from(1));
+    app.add_option("--heads", shape.heads, "Heads (default: 8)")->check(whole_number_from(1));
+    app.add_option("--d-head", shape.d_head, "Features of a head (default: 64)")->check(whole_number_from(1));
+    app.add_flag("--causal", shape.is_causal, "A query sees itself and what is before it");
+    app.add_option(
+           "--zeros", zeros,
+           "Share of weights that are zero, 0.9 say: scores are scaled (of ReLA shifted) until a type gives so many, top-k takes the k "
+           "for it, and softmax is timed on the same scores. Default: scores of standard normal q and k")
+        ->check(CLI::Range(0.01, 0.99));
+    app.add_option("--rounds", rounds, "Times each is measured, one after the other in turn; the median counts (default: 7)")
+        ->check(whole_number_from(1));
+    app.add_flag("--json", json, "Print one JSON object");
+    app.add_option("--threads", threads, "Threads of the CPU; 0 = all cores (the default)")->check(whole_number_from(0));
+    app.footer(
+        "Forward and backward of the operation alone, from q, k and v to their gradients; of a type with a norm over the heads (ReLA) with "
+        "its norm. softmax_ms is our softmax over all keys on the same scores, aten_ms LibTorch's scaled_dot_product_attention.");
+  }
+};
+
+/// A type with a pattern.
+struct Entry {
+  std::string type, pattern;
+  ConfigNode attention;
+};
+
+bool is_registered(const std::string& type) {
+  const auto all = types::all_types();
+  return std::any_of(all.begin(), all.end(), [&](const types::TypeEntry* entry) { return type == entry->name; });
+}
+
+std::string types_text(const AttentionBenchFlags& flags) {
+  if (!flags.types.empty()) return flags.types;
+  if (flags.zeros > 0) return kSparseTypes;
+  return std::string(kEveryType) + (is_registered("span") ? ",span" : "");
+}
+
+std::string patterns_text(const AttentionBenchFlags& flags) {
+  if (!flags.patterns.empty()) return flags.patterns;
+  return flags.zeros > 0 ? "full" : "full,{type: local, window: 32}";
+}
+
+/// Every type with every pattern; a type that says its own pattern with that one.
+std::vector<Entry> entries_of(const AttentionBenchFlags& flags) {
+  const auto patterns = read_attention_variants(patterns_text(flags), "--patterns");
+  std::vector<Entry> entries;
+  for (const AttentionVariant& type : read_attention_variants(types_text(flags), "--types")) {
+    if (flags.zeros > 0 && !can_give_zeros(*attention_choice(type.attention, flags.shape.heads).type))
+      throw UsageError("--zeros: " + type.name + " gives no zero weights; leave it out of --types (softmax is timed beside every type)");
+    ConfigNode node = type.attention;
+    if (node.is_scalar()) node = ConfigNode::map({{"type", node}}, node.place());
+    if (node.find("pattern") != nullptr) {
+      entries.push_back({type.name, "its own", node});
+      continue;
+    }
+    for (const AttentionVariant& pattern : patterns) {
+      node.set("pattern", pattern.attention);
+      attention_choice(node, flags.shape.heads);  // for its errors, before long work
+      entries.push_back({type.name, pattern.name, node});
+    }
+  }
+  return entries;
+}
+
+/// One line of the report.
+Json line_of(const Entry& entry, const AttentionShape& shape, const Timed& timed, const Timed& softmax, const Timed& aten) {
+  return {{"length", shape.length},     {"dtype", shape.dtype == at::kBFloat16 ? "bf16" : "fp32"},
+          {"type", entry.type},         {"pattern", entry.pattern},
+          {"ms", timed.median_ms()},    {"softmax_ms", softmax.median_ms()},
+          {"aten_ms", aten.median_ms()}};
+}
+
+template <class Op>
+Timed timed(std::shared_ptr<Op> op) {
+  return {[op = std::move(op)] { op->run(); }};
+}
+
+std::shared_ptr<AttentionOp> softmax_op(const AttentionShape& shape, const AttentionInputs& inputs) {
+  return std::make_shared<AttentionOp>(attention_choice(ConfigNode::scalar("softmax"), shape.heads), shape, inputs);
+}
+
+/// Every entry on the same scores.
+void measure_all(const std::vector<Entry>& entries, const AttentionShape& shape, int64_t rounds, Json& lines) {
+  const AttentionInputs inputs = random_inputs(shape, 1);
+  std::vector<Timed> all = {timed(softmax_op(shape, inputs)), timed(std::make_shared<AtenSoftmaxOp>(shape, inputs))};
+  for (const Entry& entry : entries)
+    all.push_back(timed(std::make_shared<AttentionOp>(attention_choice(entry.attention, shape.heads), shape, inputs)));
+  time_in_turn(all, rounds);
+  for (size_t i = 0; i < entries.size(); ++i) lines.push_back(line_of(entries[i], shape, all[i + 2], all[0], all[1]));
+}
+
+/// Every entry on scores of its own, with softmax beside it.
+void measure_sparse(const std::vector<Entry>& entries, const AttentionShape& shape, double zeros, int64_t rounds, Json& lines) {
+  const AttentionInputs inputs = random_inputs(shape, 1);
+  for (const Entry& entry : entries) {
+    const SparseScores scores = sparse_scores(entry.attention, shape, inputs, zeros);
+    std::vector<Timed> all = {timed(softmax_op(shape, scores.inputs)), timed(std::make_shared<AtenSoftmaxOp>(shape, scores.inputs)),
+                              timed(std::make_shared<AttentionOp>(attention_choice(scores.attention, shape.heads), shape, scores.inputs))};
+    time_in_turn(all, rounds);
+    lines.push_back(line_of(entry, shape, all[2], all[0], all[1]));
+    lines.back()["zero_share"] = scores.zero_share;
+  }
+}
+
+Json measure(const AttentionBenchFlags& flags, const std::vector<Entry>& entries) {
+  Json lines = Json::array();
+  for (const std::string& dtype : flags.dtypes) {
+    for (const int64_t length : flags.lengths) {
+      AttentionShape shape = flags.shape;
+      shape.length = length;
+      shape.dtype = dtype == "bf16" ? at::kBFloat16 : at::kFloat;
+      AttentionShape least = shape;
+      least.sentences = least.length = 1;
+      if (!softmax_op(least, random_inputs(least, 1))->has_fused_core()) {
+        log_warning("the attention core takes no {} tensors here: they are left out", dtype);
+        break;
+      }
+      if (flags.zeros > 0)
+        measure_sparse(entries, shape, flags.zeros, flags.rounds, lines);
+      else
+        measure_all(entries, shape, flags.rounds, lines);
+    }
+  }
+  return lines;
+}
+
+void print_lines(const Json& lines) {
+  std::vector<std::vector<std::string>> rows = {{"length", "dtype", "type", "pattern", "ms", "/ softmax", "/ ATen softmax", "zeros"}};
+  for (const Json& line : lines) {
+    const double ms = line["ms"].get<double>();
+    rows.push_back({line["length"].dump(), line["dtype"].get<std::string>(), line["type"].get<std::string>(),
+                    line["pattern"].get<std::string>(), short_number(ms), short_number(ms / line["softmax_ms"].get<double>()),
+                    short_number(ms / line["aten_ms"].get<double>()),
+                    line.contains("zero_share") ? short_number(line["zero_share"].get<double>()) : ""});
+  }
+  print_table(rows);
+}
+
+}  // namespace
+
+int bench_attention(const std::vector<std::string>& arguments) {
+  CLI::App app("The attention operation alone: every type beside softmax and LibTorch's own.", "lacuna bench attention");
+  AttentionBenchFlags flags;
+  flags.declare(app);
+  if (!parse_command_line(app, arguments)) return 0;
+  use_threads(flags.threads);
+  Json report = {{"threads", at::get_num_threads()},
+                 {"instruction_set", name_of(attention_target())},
+                 {"sentences", flags.shape.sentences},
+                 {"heads", flags.shape.heads},
+                 {"d_head", flags.shape.d_head},
+                 {"causal", flags.shape.is_causal},
+                 {"rounds", flags.rounds}};
+  if (flags.zeros > 0) report["zeros"] = flags.zeros;
+  report["lines"] = measure(flags, entries_of(flags));
+  print_report(report, flags.json);
+  if (!flags.json) print_lines(report["lines"]);
+  return 0;
+}
+
+}  // namespace lacuna

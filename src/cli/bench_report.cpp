@@ -1,0 +1,76 @@
+#include "cli/bench_report.h"
+
+#include <spdlog/fmt/fmt.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+
+#include "base/statistics.h"
+
+namespace lacuna {
+
+double Timed::median_ms() const {
+  return 1e3 * median(seconds);
+}
+
+void time_in_turn(std::vector<Timed>& all, int64_t rounds) {
+  constexpr double kLeastSeconds = 0.02, kMostRepeats = 200;
+  std::vector<int64_t> repeats;
+  for (const Timed& timed : all) {
+    timed.run();
+    const Stopwatch one;
+    timed.run();
+    repeats.push_back(static_cast<int64_t>(std::clamp(std::ceil(kLeastSeconds / std::max(one.seconds(), 1e-9)), 1.0, kMostRepeats)));
+  }
+  for (int64_t round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      const Stopwatch some;
+      for (int64_t repeat = 0; repeat < repeats[i]; ++repeat) all[i].run();
+      all[i].seconds.push_back(some.seconds() / static_cast<double>(repeats[i]));
+    }
+  }
+}
+
+double peak_mebibytes() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_maxrss) / 1024;
+}
+
+std::string short_number(double value) {
+  return fmt::format("{:.4g}", value);
+}
+
+void print_table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<size_t> widths(rows.front().size());
+  for (const auto& row : rows)
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  for (const auto& row : rows) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
+    line.erase(line.find_last_not_of(' ') + 1);
+    std::cout << line << "\n";
+  }
+}
+
+void print_facts(const nlohmann::ordered_json& report) {
+  for (const auto& [key, value] : report.items()) {
+    if (value.is_structured()) continue;
+    const std::string text = value.is_number_float() ? short_number(value.get<double>())
+                             : value.is_string()     ? value.get<std::string>()
+                                                     : value.dump();
+    std::cout << fmt::format("{:<28} {}\n", key, text);
+  }
+}
+
+void print_report(const nlohmann::ordered_json& report, bool as_json) {
+  if (as_json) {
+    std::cout << report.dump(2) << "\n";
+  } else {
+    print_facts(report);
+  }
+}
+
+}  // namespace lacuna

@@ -1,0 +1,205 @@
+#include "cli/kernel_cases.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <cmath>
+
+#include "base/random.h"
+#include "kernels/activation.h"
+#include "kernels/embedding.h"
+#include "kernels/linear.h"
+#include "kernels/packed_weight.h"
+#include "kernels/projection_loss.h"
+#include "kernels/residual_norm.h"
+#include "train/adam.h"
+
+namespace lacuna {
+namespace {
+
+constexpr double kDropout = 0.1, kSmoothing = 0.1;
+constexpr int32_t kSentence = 16;  // tokens
+constexpr double kFloatBytes = 4;
+
+using Inputs = std::vector<Tensor>;
+using Function = std::function<Tensor(const Inputs&)>;
+
+/// Forward and backward of what a function makes of its inputs. The gradient of a scalar is 1, as a loss's.
+Timed with_backward(const Inputs& inputs, Function f) {
+  return {[inputs, f = std::move(f), gradient = Tensor()]() mutable {
+    for (const Tensor& input : inputs) input.mutable_grad() = Tensor();
+    const Tensor result = f(inputs);
+    if (!gradient.defined()) gradient = result.dim() == 0 ? at::ones_like(result) : at::randn_like(result);
+    result.backward(gradient);
+  }};
+}
+
+Tensor parameter(at::IntArrayRef sizes, double deviation = 1) {
+  return (at::randn(sizes) * deviation).requires_grad_();
+}
+
+/// Dropout as the kernels take it, over sentences of like length.
+Dropout dropout_of(int64_t rows) {
+  std::vector<int32_t> lengths(static_cast<size_t>(rows / kSentence), kSentence);
+  if (rows % kSentence > 0) lengths.push_back(static_cast<int32_t>(rows % kSentence));
+  return {kDropout, /*key=*/1, std::make_shared<const RaggedShape>(RaggedShape::of_lengths(lengths))};
+}
+
+double product(int64_t a, int64_t b, int64_t c) {
+  return 2.0 * static_cast<double>(a) * static_cast<double>(b) * static_cast<double>(c);
+}
+
+std::string by(int64_t a, int64_t b) {
+  return fmt::format("{} x {}", a, b);
+}
+
+Tensor in_bf16(const Tensor& values) {
+  return values.to(at::kBFloat16);
+}
+
+KernelCase linear_case(int64_t rows, int64_t depth, int64_t columns, bool bf16) {
+  const Inputs inputs = {parameter({rows, depth}), parameter({columns, depth}, 0.05), parameter({columns})};
+  const Function fused = [bf16](const Inputs& in) { return linear(in[0], in[1], in[2], bf16); };
+  const Function plain = [bf16](const Inputs& in) {
+    if (!bf16) return at::linear(in[0], in[1], in[2]);
+    return at::linear(in_bf16(in[0]), in_bf16(in[1]), in_bf16(in[2])).to(at::kFloat);
+  };
+  return {.name = "linear",
+          .shape = fmt::format("{} x {} x {}", rows, depth, columns),
+          .dtype = bf16 ? "bf16" : "fp32",
+          .operations = 3 * product(rows, depth, columns),
+          .fused = with_backward(inputs, fused),
+          .plain = with_backward(inputs, plain)};
+}
+
+KernelCase norm_case(int64_t rows, int64_t columns) {
+  const Inputs inputs = {parameter({rows, columns}), parameter({rows, columns}), parameter({columns}), parameter({columns})};
+  const Function fused = [dropout = dropout_of(rows)](const Inputs& in) {
+    return residual_norm(in[0], in[1], dropout, {in[2], in[3], false}).normed;
+  };
+  const Function plain = [columns](const Inputs& in) {
+    return at::layer_norm(in[0] + at::dropout(in[1], kDropout, true), {columns}, in[2], in[3], kLayerNormEpsilon);
+  };
+  constexpr double kPasses = 8;  // read two and write two; read two and write two
+  return {.name = "residual + dropout + norm",
+          .shape = by(rows, columns),
+          .dtype = "fp32",
+          .bytes = kPasses * kFloatBytes * static_cast<double>(rows * columns),
+          .fused = with_backward(inputs, fused),
+          .plain = with_backward(inputs, plain)};
+}
+
+KernelCase activation_case(int64_t rows, int64_t columns, bool is_gelu) {
+  const Inputs inputs = {parameter({rows, columns})};
+  const Function fused = [is_gelu, dropout = dropout_of(rows)](const Inputs& in) { return activation_dropout(in[0], is_gelu, dropout); };
+  const Function plain = [is_gelu](const Inputs& in) { return at::dropout(is_gelu ? at::gelu(in[0]) : at::relu(in[0]), kDropout, true); };
+  constexpr double kPasses = 5;  // read one and write one; read two and write one
+  return {.name = is_gelu ? "gelu + dropout" : "relu + dropout",
+          .shape = by(rows, columns),
+          .dtype = "fp32",
+          .bytes = kPasses * kFloatBytes * static_cast<double>(rows * columns),
+          .fused = with_backward(inputs, fused),
+          .plain = with_backward(inputs, plain)};
+}
+
+KernelCase embedding_case(int64_t rows, int64_t vocab_size, int64_t columns) {
+  const double scale = std::sqrt(static_cast<double>(columns));
+  const Inputs inputs = {parameter({vocab_size, columns})};
+  const Tensor ids = at::randint(vocab_size, {rows}, at::kLong), position_table = at::randn({kSentence, columns});
+  std::vector<int32_t> positions;
+  for (int64_t row = 0; row < rows; ++row) positions.push_back(static_cast<int32_t>(row % kSentence));
+  const Tensor position_ids = at::tensor(positions, at::kInt).to(at::kLong);
+  const Function fused = [=, dropout = dropout_of(rows)](const Inputs& in) {
+    return embed(in[0], ids, scale, position_table, positions, dropout);
+  };
+  const Function plain = [=](const Inputs& in) {
+    return at::dropout(at::embedding(in[0], ids) * scale + position_table.index_select(0, position_ids), kDropout, true);
+  };
+  return {.name = "embedding + positions + dropout",
+          .shape = by(rows, columns),
+          .dtype = "fp32",
+          .bytes = kFloatBytes * static_cast<double>((4 * rows + vocab_size) * columns),  // the gradient of the table is written whole
+          .fused = with_backward(inputs, fused),
+          .plain = with_backward(inputs, plain)};
+}
+
+KernelCase loss_case(int64_t rows, int64_t depth, int64_t vocab_size, bool bf16) {
+  const Inputs inputs = {parameter({rows, depth}), parameter({vocab_size, depth}, 0.05)};
+  const Tensor targets = at::randint(vocab_size, {rows}, at::kLong);
+  const Function fused = [=](const Inputs& in) { return projection_loss(in[0], in[1], targets, kSmoothing, bf16).loss; };
+  const Function plain = [=](const Inputs& in) {
+    const Tensor logits = bf16 ? at::linear(in_bf16(in[0]), in_bf16(in[1])).to(at::kFloat) : at::linear(in[0], in[1]);
+    return at::cross_entropy_loss(logits, targets, {}, at::Reduction::Sum, /*ignore_index=*/-100, kSmoothing);
+  };
+  return {.name = "projection + loss",
+          .shape = fmt::format("{} x {} x {}", rows, depth, vocab_size),
+          .dtype = bf16 ? "bf16" : "fp32",
+          .operations = 3 * product(rows, depth, vocab_size),
+          .fused = with_backward(inputs, fused),
+          .plain = with_backward(inputs, plain)};
+}
+
+/// The norm for clipping, and the update. Gradients are zero after the first one: the work is the same.
+KernelCase adam_case(int64_t parameters) {
+  const auto buffers = [&] {
+    const Tensor zeros = at::zeros({parameters});
+    return AdamBuffers{at::randn({parameters}), at::randn({parameters}), zeros, zeros.clone(), {}};
+  };
+  const AdamStep step = {.lr = 1e-4, .beta1 = 0.9, .beta2 = 0.98, .epsilon = 1e-9, .bias1 = 0.5, .bias2 = 0.5};
+  const auto fused = [=, ours = buffers()] {
+    sum_of_squares(ours.gradients);
+    adam_update(ours, step);
+  };
+  const auto plain = [=, theirs = buffers()] {
+    theirs.gradients.square().sum(at::kDouble).item<double>();
+    adam_update_reference(theirs, step);
+  };
+  constexpr double kPasses = 9;  // read the gradient; read four buffers and write them
+  return {.name = "Adam",
+          .shape = std::to_string(parameters),
+          .dtype = "fp32",
+          .bytes = kPasses * kFloatBytes * static_cast<double>(parameters),
+          .fused = {fused},
+          .plain = {plain}};
+}
+
+/// One step of decoding, without gradients.
+KernelCase packed_case(int64_t rows, int64_t depth, int64_t columns) {
+  const Tensor x = at::randn({rows, depth}), weight = at::randn({columns, depth}), bias = at::randn({columns});
+  const auto packed = std::make_shared<const PackedWeight>(weight);
+  const auto fused = [=] {
+    const at::NoGradGuard no_gradients;
+    packed->multiply(x, bias);
+  };
+  const auto plain = [=] {
+    const at::NoGradGuard no_gradients;
+    at::linear(x, weight, bias);
+  };
+  return {.name = "packed linear, no gradients",
+          .shape = fmt::format("{} x {} x {}", rows, depth, columns),
+          .dtype = "fp32",
+          .operations = product(rows, depth, columns),
+          .fused = {fused},
+          .plain = {plain}};
+}
+
+}  // namespace
+
+std::vector<KernelCase> kernel_cases(const KernelSizes& s) {
+  at::manual_seed(1);
+  std::vector<KernelCase> cases;
+  for (const bool bf16 : {false, true}) {
+    for (const auto& [depth, columns] :
+         {std::pair(s.d_model, s.d_model), std::pair(s.d_model, 3 * s.d_model), std::pair(s.d_model, s.d_ff), std::pair(s.d_ff, s.d_model)})
+      cases.push_back(linear_case(s.tokens, depth, columns, bf16));
+    cases.push_back(loss_case(s.tokens, s.d_model, s.vocab_size, bf16));
+  }
+  cases.push_back(norm_case(s.tokens, s.d_model));
+  cases.push_back(activation_case(s.tokens, s.d_ff, false));
+  cases.push_back(activation_case(s.tokens, s.d_ff, true));
+  cases.push_back(embedding_case(s.tokens, s.vocab_size, s.d_model));
+  cases.push_back(adam_case(s.parameters));
+  for (const int64_t rows : {5, 20, 320}) cases.push_back(packed_case(rows, s.d_model, s.vocab_size));
+  return cases;
+}
+
+}  // namespace lacuna

@@ -1,0 +1,81 @@
+#include "cli/paired_bench.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+
+#include "attention/attention.h"
+#include "attention/registry.h"
+#include "base/spelling.h"
+#include "base/statistics.h"
+#include "cli/bench_report.h"
+
+namespace lacuna {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kControl[] = "softmax (control)";
+
+/// Types, options and norms of all layers and sites, each once.
+std::string described(const Options& options) {
+  const ModelOptions& model = options.model;
+  const AttentionPlan plan = resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);
+  std::vector<std::string> texts;
+  for (const auto* site : {&plan.encoder_self, &plan.decoder_self, &plan.cross})
+    for (const AttentionChoice& choice : *site) {
+      ConfigNode node = choice.type->description();
+      node.set("norm", ConfigNode::scalar(choice.norm));
+      const std::string text = node.to_line();
+      if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
+    }
+  return join(texts, " and ");
+}
+
+}  // namespace
+
+Options with_attention(const Options& options, const AttentionVariant& variant) {
+  Options changed = options;
+  changed.model.attention = variant.attention;
+  const ModelOptions& model = changed.model;
+  resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);  // for its errors
+  return changed;
+}
+
+std::vector<AttentionVariant> variants_with_control(const std::string& compare, const Options& options) {
+  std::vector<AttentionVariant> variants = {{kControl, ConfigNode::scalar("softmax")}};
+  for (AttentionVariant& variant : read_attention_variants(compare, "--compare")) variants.push_back(std::move(variant));
+  for (const AttentionVariant& variant : variants) with_attention(options, variant);
+  return variants;
+}
+
+void PairedSeconds::measure(const std::function<void()>& with_softmax, const std::function<void()>& with_variant) {
+  const Stopwatch first;
+  with_softmax();
+  softmax.push_back(first.seconds());
+  const Stopwatch second;
+  with_variant();
+  variant.push_back(second.seconds());
+}
+
+Json comparison(const AttentionVariant& variant, const Options& options, const PairedSeconds& seconds) {
+  const PairedRatio ratio = paired_ratio(seconds.softmax, seconds.variant);
+  return {{"attention", variant.name},           {"in_full", described(options)},     {"ratio", ratio.median},
+          {"ratio_low", ratio.interval.low},     {"ratio_high", ratio.interval.high}, {"softmax_ms", 1e3 * median(seconds.softmax)},
+          {"ms", 1e3 * median(seconds.variant)}, {"pairs", seconds.softmax.size()}};
+}
+
+void print_comparisons(const Json& report, bool as_json) {
+  print_report(report, as_json);
+  if (as_json) return;
+  std::vector<std::vector<std::string>> rows = {{"attention", "time / softmax's", "95 % interval", "ms", "softmax ms", "in full"}};
+  for (const Json& line : report.at("comparisons")) {
+    const auto number = [&](const char* key) { return line.at(key).get<double>(); };
+    rows.push_back({line.at("attention").get<std::string>(), fmt::format("{:.3f}", number("ratio")),
+                    fmt::format("{:.3f} to {:.3f}", number("ratio_low"), number("ratio_high")), short_number(number("ms")),
+                    short_number(number("softmax_ms")), line.at("in_full").get<std::string>()});
+  }
+  print_table(rows);
+}
+
+}  // namespace lacuna

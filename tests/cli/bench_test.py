@@ -1,0 +1,198 @@
+#!/usr/bin/env python3
+"""`lacuna bench`, at sizes that take no time: what it reports and refuses, never how fast it was: bench_test.py PROGRAM"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import small_run
+
+PROGRAM = ""
+LEARNED = "{type: entmax, alpha: learned}"
+
+
+def setUpModule():
+    global FOLDER
+    FOLDER = tempfile.TemporaryDirectory()
+
+
+def tearDownModule():
+    FOLDER.cleanup()
+
+
+def path(name):
+    return os.path.join(FOLDER.name, name)
+
+
+class Bench(unittest.TestCase):
+    def start(self, *arguments):
+        return subprocess.run([PROGRAM, "bench", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
+                              check=False)
+
+    def prints(self, *arguments):
+        ended = self.start(*arguments)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        return ended.stdout
+
+    def reports(self, *arguments):
+        return json.loads(self.prints(*arguments, "--json"))
+
+    def refuses(self, *arguments):
+        ended = self.start(*arguments)
+        self.assertEqual((ended.returncode, ended.stdout), (2, ""), ended.stderr)
+        return ended.stderr
+
+    def expect_comparisons(self, report, names, pairs):
+        self.assertEqual([line["attention"] for line in report["comparisons"]], ["softmax (control)", *names])
+        for line in report["comparisons"]:
+            self.assertGreater(line["ratio"], 0)
+            self.assertLessEqual(line["ratio_low"], line["ratio"])
+            self.assertLessEqual(line["ratio"], line["ratio_high"])
+            self.assertEqual(line["pairs"], pairs)
+
+
+class Attention(Bench):
+    SMALL = ("attention", "--sentences", "2", "--heads", "2", "--d-head", "8", "--rounds", "1", "--threads", "2")
+
+    def test_times_every_type_with_every_pattern_at_every_length(self):
+        report = self.reports(*self.SMALL, "--types", f"rela,{LEARNED}", "--lengths", "4,7", "--causal")
+        self.assertEqual((report["sentences"], report["heads"], report["causal"], report["threads"]), (2, 2, True, 2))
+        cells = [(line["length"], line["type"], line["pattern"]) for line in report["lines"]]
+        patterns = ("full", "{type: local, window: 32}")
+        self.assertEqual(cells, [(n, name, pattern) for n in (4, 7) for name in ("rela", LEARNED) for pattern in patterns])
+        for line in report["lines"]:
+            for time in ("ms", "softmax_ms", "aten_ms"):
+                self.assertGreater(line[time], 0)
+            self.assertNotIn("zero_share", line)
+
+    def test_knows_every_type_by_itself(self):
+        types = [line["type"] for line in self.reports(*self.SMALL, "--lengths", "3", "--patterns", "full")["lines"]]
+        for name in ("softmax", "{type: topk, k: 8}", "rela", "sparsemax", "entmax15", LEARNED):
+            self.assertIn(name, types)
+
+    def test_finds_scores_with_so_many_zeros(self):
+        lines = self.reports(*self.SMALL, "--types", f"topk,rela,sparsemax,{LEARNED}", "--lengths", "40", "--zeros", "0.9")["lines"]
+        self.assertEqual(len(lines), 4)
+        for line in lines:
+            self.assertAlmostEqual(line["zero_share"], 0.9, delta=0.01)
+
+    def test_prints_a_table(self):
+        text = self.prints(*self.SMALL, "--types", "topk", "--lengths", "5")
+        self.assertRegex(text, r"(?m)^length +dtype +type +pattern +ms +/ softmax +/ ATen softmax")
+        self.assertRegex(text, r"(?m)^5 +fp32 +topk +full +[\d.e-]+ ")
+
+    def test_measures_bf16_or_says_that_it_cannot(self):
+        ended = self.start(*self.SMALL, "--types", "rela", "--patterns", "full", "--lengths", "4", "--dtype", "bf16", "--json")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        lines = json.loads(ended.stdout)["lines"]
+        if not lines:
+            self.assertIn("takes no bf16 tensors", ended.stderr)
+        self.assertTrue(all(line["dtype"] == "bf16" for line in lines))
+
+    def test_refuses_what_is_no_type_and_what_has_no_zeros(self):
+        self.assertIn('Did you mean "sparsemax"?', self.refuses("attention", "--types", "sparsmax"))
+        self.assertIn("softmax gives no zero weights", self.refuses("attention", "--types", "softmax", "--zeros", "0.9"))
+        self.assertIn("--zeros", self.refuses("attention", "--zeros", "1.5"))
+        self.assertIn("--patterns", self.refuses("attention", "--types", "rela", "--patterns", "{type: local, window: -1}"))
+
+
+class Train(Bench):
+    def train(self, *flags):
+        return ("train", "-c", small_run.configuration(FOLDER.name, "measured"), "--folder", path("bench"), "--warmup", "1", *flags)
+
+    def test_says_where_the_time_goes(self):
+        report = self.reports(*self.train("--steps", "3", "--profile"))
+        parts = {part["part"]: part for part in report["profile"]["parts"]}
+        for name in ("products", "attention", "norms", "loss"):
+            self.assertGreater(parts[name]["forward_ms"], 0)
+        for name in ("products", "attention", "norms"):
+            self.assertGreater(parts[name]["backward_ms"], 0)
+        self.assertGreater(parts["optimizer"]["forward_ms"], 0)
+        self.assertIn("data wait", parts)
+        self.assertIn("rest", parts)
+        self.assertGreater(report["profile"]["product_gflops"], 0)
+        self.assertLessEqual(sum(part["forward_ms"] + part["backward_ms"] for part in parts.values()), 1.5 * report["ms_per_update"])
+
+    def test_prints_the_profile_as_a_table(self):
+        text = self.prints(*self.train("--steps", "2", "--profile"))
+        self.assertRegex(text, r"(?m)^part +forward ms +backward ms +share$")
+        self.assertRegex(text, r"(?m)^attention +\d+\.\d+ +\d+\.\d+ +\d+\.\d %$")
+
+    def test_compares_types_in_pairs(self):
+        report = self.reports(*self.train("--compare", f"topk,{LEARNED}", "--pairs", "9"))
+        self.expect_comparisons(report, ["topk", LEARNED], 9)
+        self.assertIn("alpha: learned", report["comparisons"][2]["in_full"])
+        self.assertGreater(report["mean_src_length"], 3)
+        self.assertGreater(report["mean_tgt_length"], 3)
+        self.assertIn(report["precision"], ("fp32", "bf16"))
+
+    def test_compares_models_with_several_attentions(self):
+        variant = "{encoder_self: {type: softmax, pattern: {type: local, window: 2}}, cross: rela}"
+        text = self.prints(*self.train("--compare", variant, "--pairs", "9"))
+        self.assertIn(variant, text)
+        self.assertIn("norm: gated_rms", text)
+
+    def test_refuses_comparisons_that_say_nothing(self):
+        self.assertIn("at least 9", self.refuses(*self.train("--compare", "topk", "--pairs", "8")))
+        self.assertIn("names no attention", self.refuses(*self.train("--compare", " ")))
+        self.assertIn("looks at the distance", self.refuses(*self.train("--compare", "{type: softmax, pattern: local}")))
+        self.assertIn("--profile is of one attention", self.refuses(*self.train("--compare", "topk", "--profile")))
+
+
+class Translate(Bench):
+    @classmethod
+    def setUpClass(cls):
+        steps = ("--train.max_steps", "2", "--train.save_every", "2", "--train.average_last", "0")
+        cls.model = os.path.join(small_run.train(PROGRAM, FOLDER.name, *steps), "last")
+        with open(path("source"), "w", encoding="utf-8") as file:
+            file.write("1 2 3\n\n4 5\n6\n7\n")
+
+    def translate(self, *flags):
+        return ("translate", "-m", self.model, "-i", path("source"), *flags)
+
+    def test_compares_types_on_translations_of_one_length(self):
+        report = self.reports(*self.translate("--compare", "topk,rela", "--limit", "4", "--length", "6", "--pairs", "9"))
+        self.expect_comparisons(report, ["topk", "rela"], 9)
+        self.assertEqual((report["sentences"], report["forced_tgt_length"], report["output_tokens_per_round"]), (3, 6, 18))
+        drawn = [line["drawn_parameters"] for line in report["comparisons"]]
+        self.assertEqual(drawn[:2], [0, 0])
+        self.assertGreater(drawn[2], 0)  # of the norm over the heads
+
+    def test_takes_the_mean_length_of_the_sources(self):
+        report = self.reports(*self.translate("--compare", "topk"))
+        self.assertLessEqual(abs(report["forced_tgt_length"] - report["mean_src_length"]), 0.5)
+        self.assertEqual(report["output_tokens_per_round"], report["sentences"] * report["forced_tgt_length"])
+
+    def test_refuses_a_text_without_words(self):
+        with open(path("empty"), "w", encoding="utf-8") as file:
+            file.write("\n\n")
+        self.assertIn("holds no text", self.refuses("translate", "-m", self.model, "-i", path("empty"), "--compare", "topk"))
+
+
+class Kernels(Bench):
+    SMALL = ("kernels", "--tokens", "40", "--d-model", "16", "--d-ff", "24", "--vocab-size", "50", "--parameters", "100", "--rounds", "1")
+
+    def test_times_every_kernel_beside_plain_operations(self):
+        report = self.reports(*self.SMALL)
+        names = {line["kernel"] for line in report["lines"]}
+        for name in ("linear", "projection + loss", "residual + dropout + norm", "relu + dropout", "embedding + positions + dropout", "Adam"):
+            self.assertIn(name, names)
+        for line in report["lines"]:
+            self.assertGreater(line["ms"], 0)
+            self.assertGreater(line["plain_ms"], 0)
+            self.assertTrue(("gflops" in line) != ("gigabytes_per_second" in line))
+
+    def test_prints_a_table_of_those_that_are_wanted(self):
+        text = self.prints(*self.SMALL, "--only", "Adam")
+        self.assertRegex(text, r"(?m)^Adam +100 +fp32 ")
+        self.assertNotIn("linear", text)
+
+    def test_refuses_a_name_that_no_kernel_has(self):
+        self.assertIn('no kernel\'s name holds "adm"', self.refuses("kernels", "--only", "adm"))
+
+
+if __name__ == "__main__":
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
