@@ -35,7 +35,7 @@ std::string with_deviation(const std::optional<Mean>& value, int decimals) {
 std::string whole(const std::optional<Mean>& value) {
   if (!value) return kNothing;
   std::string digits = std::to_string(std::llround(value->mean));
-  for (size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, ",");
+  for (size_t i = digits.size(); i > 3; i -= 3) digits.insert(i - 3, 1, ',');
   return digits;
 }
 
@@ -53,14 +53,14 @@ std::string sparsity_text(const VariantSummary& variant) {
   std::string text;
   for (const char* const site : kSites) {
     const auto found = variant.sparsity.find(site);
-    text += (text.empty() ? "" : ", ") + (found == variant.sparsity.end() ? kNothing : fmt::format("{:.0f}", 100 * found->second));
+    text.append(text.empty() ? "" : ", ").append(found == variant.sparsity.end() ? kNothing : fmt::format("{:.0f}", 100 * found->second));
   }
   return variant.sparsity.empty() ? kNothing : text;
 }
 
 std::string seeds_text(const VariantSummary& variant) {
   std::string text;
-  for (const int64_t seed : variant.seeds) text += (text.empty() ? "" : ", ") + std::to_string(seed);
+  for (const int64_t seed : variant.seeds) text.append(text.empty() ? "" : ", ").append(std::to_string(seed));
   return text.empty() ? kNothing : text;
 }
 
@@ -180,7 +180,7 @@ std::string markdown_table(const AblationReport& report) {
   for (size_t i = 0; i < headings().size(); ++i) text += "| --- ";
   text += "|\n";
   for (const Row& row : rows_of(report)) text += markdown_line(row);
-  if (!report.test_set.empty()) text += "\n" + explanation(report) + "\n";
+  if (!report.test_set.empty()) text.append("\n").append(explanation(report)).append("\n");
   std::string failures;
   for (const VariantSummary& variant : report.variants)
     for (const auto& [seed, error] : variant.failures)

@@ -201,7 +201,7 @@ std::vector<Variant> parse_variants(const std::string& text, const std::vector<V
 std::string name_of_choice(const ConfigNode& choice) {
   std::string name;
   if (choice.is_list())
-    for (const ConfigNode& item : choice.items()) name += (name.empty() ? "" : "+") + name_of_choice(item);
+    for (const ConfigNode& item : choice.items()) name.append(name.empty() ? "" : "+").append(name_of_choice(item));
   if (choice.is_scalar()) name = choice.text();
   if (const ConfigNode* type = choice.find("type")) name = type->text();
   for (const auto& [key, value] : choice.entries())

@@ -22,7 +22,7 @@ std::string number(const std::optional<double>& value) {
 
 std::string csv_line(const std::vector<std::string>& fields) {
   std::string line;
-  for (const std::string& one : fields) line += (line.empty() ? "" : ",") + field(one);
+  for (const std::string& one : fields) line.append(line.empty() ? "" : ",").append(field(one));
   return line + "\n";
 }
 
@@ -36,7 +36,8 @@ class MeasuresTable {
     add_sums(place.sums, "");
     add_sums(place.shuffled, "shuffled_");
     for (size_t t = 0; t < std::size(kTemperatures) && place.sums.queries > 0 && settings_.wants("diversity"); ++t) {
-      const std::string name = place.is_rectified ? "diversity_" + number(kTemperatures[t]) : "diversity";
+      std::string name = "diversity";
+      if (place.is_rectified) name.append("_").append(number(kTemperatures[t]));
       if (place.is_rectified || t == 0) add_line("all", name, place.sums.divergence[t] / static_cast<double>(place.sums.queries));
     }
     for (const auto& [name, values] : place.numbers) {

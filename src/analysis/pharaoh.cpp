@@ -88,7 +88,7 @@ Observed observe(const std::string& path, const std::string& src, const std::str
 
 std::string pharaoh(const Links& links) {
   std::string text;
-  for (const Link& link : links) text += (text.empty() ? "" : " ") + text_of(link);
+  for (const Link& link : links) text.append(text.empty() ? "" : " ").append(text_of(link));
   return text;
 }
 

@@ -8,7 +8,7 @@ namespace lacuna {
 struct AttentionGradients {
   Tensor q, k, v;
   std::vector<Tensor> numbers;
-  Tensor mask_q, mask_k;  // of a type with a mask in the mask pass
+  Tensor mask_q = {}, mask_k = {};  // of a type with a mask in the mask pass
 };
 
 /// What the rows of a type with a mask give beside their weights in the mask pass: types::calibrated::Result.

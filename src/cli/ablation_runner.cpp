@@ -179,7 +179,8 @@ std::vector<std::string> AblationRunner::with_search_of(const PlannedRun& run, s
   words.insert(words.end(), {"--threads", std::to_string(run.options.threads), "--device", run.options.device});
   TranslateOptions search = run.options.translate;
   search.n_best = 1;
-  for (const auto& [key, value] : write_options(search).entries()) words.push_back("--translate." + key + "=" + value.to_yaml());
+  const ConfigNode written = write_options(search);
+  for (const auto& [key, value] : written.entries()) words.push_back("--translate." + key + "=" + value.to_yaml());
   return words;
 }
 

@@ -4,6 +4,7 @@
 #include "analysis/analysis.h"
 #include "analysis/analysis_tables.h"
 #include "analysis/report.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/spelling.h"
 #include "checkpoint/checkpoint.h"

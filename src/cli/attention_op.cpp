@@ -65,7 +65,7 @@ AttentionChoice attention_choice(const ConfigNode& node, int64_t heads) {
 AttentionOp::AttentionOp(const AttentionChoice& choice, const AttentionShape& shape, const AttentionInputs& inputs)
     : choice_(choice),
       context_gradient_(inputs.context_gradient.reshape({shape.tokens(), shape.heads * shape.d_head})),
-      numbers_(make_row_numbers(*choice.type, shape.heads)),
+      numbers_(make_row_numbers(*choice.type, shape.heads, shape.heads * shape.d_head)),
       norm_(make_attention_norm(choice.norm, choice.norm_options, shape.heads * shape.d_head, /*key=*/1)) {
   const RaggedShape sentences =
       RaggedShape::of_lengths(std::vector<int32_t>(static_cast<size_t>(shape.sentences), static_cast<int32_t>(shape.length)));
@@ -95,8 +95,10 @@ double AttentionOp::zero_share() {
 /// [T, H * d], after the norm. Norms are in float.
 Tensor AttentionOp::context(AttentionProbe* probe) {
   call_.numbers.clear();
-  if (numbers_)
-    for (const RowNumber& number : numbers_->forward()) call_.numbers.push_back(number.values);
+  if (numbers_) {
+    const Tensor x = call_.q.detach().to(at::kFloat).reshape(context_gradient_.sizes());  // stands in for the layer's input
+    for (const RowNumber& number : numbers_->forward(x)) call_.numbers.push_back(number.values);
+  }
   ForwardContext moment;
   moment.training = true;
   moment.probe = probe;

@@ -144,7 +144,7 @@ void filter_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, const 
   std::string summary = fmt::format("{} pairs ranked by {}", scores.size(), by);
   if (scored < scores.size())
     summary += fmt::format("; {} have an empty side or are too long for the model, and are dropped", scores.size() - scored);
-  summary += "\n" + described("kept", scores, is_kept, true) + described("dropped", scores, is_kept, false);
+  summary.append("\n").append(described("kept", scores, is_kept, true)).append(described("dropped", scores, is_kept, false));
   Output report(folder / "report.txt");
   report.write(summary + "\n" + examples.text(scores));
   report.finish();

@@ -129,7 +129,7 @@ TEST(FileVariants, MayNotChangeWhatAllShare) {
 
 TEST(FileVariants, ANameThatMakesNoFolderIsRefused) {
   for (const char* const name : {"a/b", "..", "-a", "a b"})
-    EXPECT_THAT(config_error("\"" + std::string(name) + "\": rela\n"), HasSubstr("is not a name for a variant")) << name;
+    EXPECT_THAT(config_error(std::string("\"").append(name).append("\": rela\n")), HasSubstr("is not a name for a variant")) << name;
 }
 
 TEST(FileVariants, AreComparedWithOnesAbove) {
