@@ -42,7 +42,7 @@ struct TrainBenchFlags {
   }
 };
 
-/// Training data, as updates take it.
+/// Training data, an update's batches at a time.
 class Batches {
  public:
   Batches(const Options& options, const std::string& folder)
@@ -126,7 +126,8 @@ Json measure(const Options& options, const TrainBenchFlags& flags) {
     rates.push_back(static_cast<double>(tokens.tgt - before) / one.seconds());
   }
   const double seconds = whole.seconds();
-  Json report = {{"tgt_tokens_per_second", median(rates)}};
+  Json report;
+  report["tgt_tokens_per_second"] = median(rates);
   report.update(lengths_of(tokens, flags.steps));
   report.update({{"ms_per_update", 1e3 * seconds / static_cast<double>(flags.steps)},
                  {"matrix_product_share", products.seconds() / seconds},
