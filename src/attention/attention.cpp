@@ -62,6 +62,7 @@ struct MaskedCoreFunction : torch::autograd::Function<MaskedCoreFunction> {
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& outputs) {
+    const TimedPart timed(ProfilePart::kAttention);
     const auto saved = c10::static_intrusive_pointer_cast<SavedCall>(context->saved_data["call"].toCapsule());
     const AttentionCall call = with_tensors(saved->call, context->get_saved_variables());
     const Tensor of_context =
@@ -87,9 +88,23 @@ struct MaskedCoreFunction : torch::autograd::Function<MaskedCoreFunction> {
   }
 };
 
+bool is_of(const AttentionCall& call, at::ScalarType type) {
+  return call.q.scalar_type() == type && call.k.scalar_type() == type && call.v.scalar_type() == type;
+}
+
 bool has_core(const AttentionCall& call) {
-  const auto type = call.q.scalar_type();
-  return call.q.is_cpu() && (type == at::kFloat || type == at::kDouble) && call.k.scalar_type() == type && call.v.scalar_type() == type;
+  return call.q.is_cpu() && (is_of(call, at::kFloat) || is_of(call, at::kDouble));
+}
+
+/// bf16 in memory on the CPU: the core works on float.
+bool is_stored_in_bf16(const AttentionCall& call) {
+  return call.q.is_cpu() && is_of(call, at::kBFloat16);
+}
+
+Tensor through_float(AttentionCall call, const ForwardContext& context) {
+  for (Tensor* rows : {&call.q, &call.k, &call.v, &call.mask_q, &call.mask_k})
+    if (rows->defined()) *rows = rows->to(at::kFloat);
+  return attention(call, context).to(at::kBFloat16);
 }
 
 /// The core reads rows of d_head numbers that lie side by side.
@@ -118,6 +133,7 @@ Tensor attention(const AttentionCall& call, const ForwardContext& context) {
   const TimedPart timed(ProfilePart::kAttention);
   check_shapes(call);
   const bool has_kernels = cuda::has_kernels(call);
+  if (!has_kernels && is_stored_in_bf16(call)) return through_float(call, context);
   if (!has_kernels && !has_core(call)) return attention_reference(call, context);
   if (!at::GradMode::is_enabled() && !call.type->takes_mask()) return without_gradients(call, context, has_kernels);
   auto saved = c10::make_intrusive<SavedCall>();
@@ -134,7 +150,7 @@ Tensor attention(const AttentionCall& call, const ForwardContext& context) {
 }
 
 bool has_fused_core(const AttentionCall& call) {
-  return has_core(call);
+  return has_core(call) || is_stored_in_bf16(call) || cuda::has_kernels(call);
 }
 
 }  // namespace lacuna
