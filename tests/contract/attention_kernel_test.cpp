@@ -59,8 +59,8 @@ struct Sample {
     call.scale = 1 / std::sqrt(static_cast<double>(q.size(2)));
     call.type = type.get();
     call.dropout = 0.1;
-    if (const auto module = make_row_numbers(*type, 2))
-      for (const RowNumber& number : module->forward())
+    if (const auto module = make_row_numbers(*type, 2, 4))
+      for (const RowNumber& number : module->forward(at::zeros({q.size(0), 4})))
         call.numbers.push_back(leaf(number.values, dtype == at::kDouble ? dtype : at::kFloat));
     const ForwardContext context = {.training = true, .seed = 3, .step = 7};
     const Tensor result = dtype == at::kDouble ? attention_reference(call, context) : attention(call, context);

@@ -65,8 +65,8 @@ struct Inputs {
     call.causal = causal;
     call.scale = 1 / std::sqrt(static_cast<double>(q.size(2)));
     call.type = type.get();
-    if (const auto module = make_row_numbers(*type, q.size(1)))
-      for (const RowNumber& number : module->forward()) call.numbers.push_back(leaf(number.values));
+    if (const auto module = make_row_numbers(*type, q.size(1), 4))
+      for (const RowNumber& number : module->forward(at::zeros({q.size(0), 4}))) call.numbers.push_back(leaf(number.values));
     if (type->num_numbers() > static_cast<int>(call.numbers.size())) call.numbers.push_back(leaf(gate));
     return call;
   }
