@@ -12,7 +12,7 @@ const AlignmentUnits kUnits = {.src = {0, 0, 1}, .tgt = {0, 1}, .src_count = 2, 
 
 /// One head. Step by step: predicts target 0, predicts target 1 (having read 0), predicts eos (having read 1).
 SentenceWeights one_head() {
-  return SentenceWeights(json::parse("[[[.25, .25, .375, .125], [0, .125, .5, .375], [0, 0, 0, 1]]]"), 0, AttentionSite::kCross);
+  return SentenceWeights(json::parse("[[[0.25, 0.25, 0.375, 0.125], [0, 0.125, 0.5, 0.375], [0, 0, 0, 1]]]"), 0, AttentionSite::kCross);
 }
 
 TEST(WordWeights, SumColumnsOfASourceWordAndLeaveEosOut) {

@@ -260,7 +260,7 @@ TEST(AttentionPlan, RefusesCalibrationWithoutMeaning) {
 TEST(AttentionPlan, RefusesOptionsOfCalibrationThatDoNotFit) {
   EXPECT_THAT(error_of("cross: {type: calibrated, lambda: 2}"), HasSubstr("`combine: fixed` only"));
   EXPECT_THAT(error_of("cross: {type: calibrated, combine: fixed, anneal_steps: 2}"), HasSubstr("`combine: anneal` only"));
-  EXPECT_THAT(error_of("cross: {type: calibrated, combine: gated}"), HasSubstr("did you mean \"gate\"?"));
+  EXPECT_THAT(error_of("cross: {type: calibrated, combine: gated}"), HasSubstr("Did you mean \"gate\"?"));
   EXPECT_THAT(error_of("cross: {type: calibrated, mask_every: 0}"), HasSubstr("mask_every"));
   EXPECT_THAT(error_of("cross: {type: calibrated, mask_loss_cap: 0}"), HasSubstr("mask_loss_cap"));
   EXPECT_THAT(error_of("cross: {default: calibrated, layers: {0: {type: calibrated, mask_every: 2}}}"),

@@ -15,8 +15,11 @@ struct RowMap {
   /// scores -> weights, in place.
   template <Row R>
   LACUNA_HD void forward(R scores) const {
-    using row::exponential;
-    scores.map([](auto z) { return 1 / (1 + exponential(-z)); });
+    using row::exponential, row::is_positive, row::relu;
+    scores.map([](auto z) {
+      const auto small = exponential(-(relu(z) + relu(-z)));  // of -|z|: never too large
+      return (is_positive(z) * (1 - small) + small) / (1 + small);
+    });
   }
 
   /// d loss / d weights -> d loss / d scores, in place: g p (1 - p).
