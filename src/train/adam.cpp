@@ -7,6 +7,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/no_overlap.h"
+
 namespace lacuna {
 namespace {
 
@@ -39,12 +41,7 @@ void update_range(const Pointers<T>& p, const AdamStep& step, int64_t begin, int
   const T rest1 = static_cast<T>(1 - step.beta1), rest2 = static_cast<T>(1 - step.beta2);
   const T rate = static_cast<T>(step.lr / step.bias1), root2 = static_cast<T>(1 / std::sqrt(step.bias2));
   const T average_rate = static_cast<T>(step.average_rate);
-// The buffers do not overlap.
-#ifdef __clang__
-#pragma clang loop vectorize(assume_safety)
-#else
-#pragma GCC ivdep
-#endif
+  LACUNA_NO_OVERLAP
   for (int64_t i = begin; i < end; ++i) {
     const T value = p.value[i];
     const T gradient = p.gradient[i] * scale + l2 * value;

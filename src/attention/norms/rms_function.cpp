@@ -4,6 +4,7 @@
 #include <cmath>
 #include <optional>
 
+#include "base/no_overlap.h"
 #include "base/profile.h"
 
 namespace lacuna::norms {
@@ -46,8 +47,10 @@ Tensor forward_rows(const Tensor& context, const Tensor& gain, const Tensor& ope
     for (int64_t at = begin * width; at < end * width; at += width) {
       const S r = inverse_rms(c + at, width, epsilon);
       if (s == nullptr) {
+        LACUNA_NO_OVERLAP
         for (int64_t j = 0; j < width; ++j) y[at + j] = c[at + j] * r * g[j];
       } else {
+        LACUNA_NO_OVERLAP
         for (int64_t j = 0; j < width; ++j) y[at + j] = c[at + j] * r * g[j] * s[at + j];
       }
     }
@@ -68,6 +71,7 @@ struct BackwardRow {
     const auto opened = [this](int64_t j) { return s == nullptr ? S(1) : s[j]; };
     const S mean = sum_of<S>(width, [&](int64_t j) { return dy[j] * gain[j] * opened(j) * c[j] * r; }) / static_cast<S>(width);
     if (s == nullptr) {
+      LACUNA_NO_OVERLAP
       for (int64_t j = 0; j < width; ++j) {
         const S n = c[j] * r;
         dc[j] = r * (dy[j] * gain[j] - n * mean);
@@ -75,6 +79,7 @@ struct BackwardRow {
       }
       return;
     }
+    LACUNA_NO_OVERLAP
     for (int64_t j = 0; j < width; ++j) {
       const S n = c[j] * r, through_gate = dy[j] * gain[j] * n * s[j] * (1 - s[j]);
       dc[j] = r * (dy[j] * gain[j] * s[j] - n * mean) + through_gate * gate[j];
@@ -115,7 +120,7 @@ struct GatedRmsFunction : torch::autograd::Function<GatedRmsFunction> {
   static Tensor forward(AutogradContext* saved, const Tensor& context, const Tensor& gain, const std::optional<Tensor>& any_gate,
                         double epsilon) {
     const Tensor rows = context.contiguous(), gate = any_gate.value_or(Tensor());
-    const Tensor open = gate.defined() ? at::sigmoid(gate * rows) : Tensor();
+    const Tensor open = gate.defined() ? (gate * rows).sigmoid_() : Tensor();
     saved->save_for_backward({rows, gain, gate, open});
     saved->saved_data["epsilon"] = epsilon;
     return context.scalar_type() == at::kDouble ? forward_rows<double>(rows, gain, open, epsilon)
