@@ -151,31 +151,45 @@ struct SimdMachine {
     f(c, [=](const float* from) { return hn::MaskedLoad(mask, Tag(), from); });
   }
 
+  // With 32 registers, eight rows and two vectors of columns are 16 sums: a factor is loaded once for both.
+  static constexpr int kColumns = hn::MaxLanes(Tag()) >= 16 ? 2 : 1;
+
+  /// Returns kRows.
   template <int kRows>
   static HWY_INLINE int multiply_rows(int depth, int width, Strided a, const float* b, int64_t b_row, float* out, int64_t out_row,
                                       bool accumulate) {
+    const auto load = [](const float* from) HWY_ATTR { return hn::LoadU(Tag(), from); };
+    const auto store = [](Vector values, float* to) HWY_ATTR { hn::StoreU(values, Tag(), to); };
     int c = 0;
-    for (; c + lanes() <= width; c += lanes()) {
-      Vector sum[kRows];
-      for (int r = 0; r < kRows; ++r) sum[r] = accumulate ? hn::LoadU(Tag(), out + r * out_row + c) : hn::Zero(Tag());
-      for (int k = 0; k < depth; ++k) {
-        const Vector column = hn::LoadU(Tag(), b + k * b_row + c);
-        const float* factor = a.data + k * a.column;
-        for (int r = 0; r < kRows; ++r) sum[r] = hn::MulAdd(hn::Set(Tag(), factor[r * a.row]), column, sum[r]);
-      }
-      for (int r = 0; r < kRows; ++r) hn::StoreU(sum[r], Tag(), out + r * out_row + c);
-    }
+    for (; c + kColumns * lanes() <= width; c += kColumns * lanes())
+      multiply_block<kRows, kColumns>(depth, a, b + c, b_row, out + c, out_row, accumulate, load, store);
+    for (; c + lanes() <= width; c += lanes()) multiply_block<kRows, 1>(depth, a, b + c, b_row, out + c, out_row, accumulate, load, store);
     if (c == width) return kRows;
     const Mask mask = first(width - c);
-    Vector sum[kRows];
-    for (int r = 0; r < kRows; ++r) sum[r] = accumulate ? hn::MaskedLoad(mask, Tag(), out + r * out_row + c) : hn::Zero(Tag());
-    for (int k = 0; k < depth; ++k) {
-      const Vector column = hn::MaskedLoad(mask, Tag(), b + k * b_row + c);
-      const float* factor = a.data + k * a.column;
-      for (int r = 0; r < kRows; ++r) sum[r] = hn::MulAdd(hn::Set(Tag(), factor[r * a.row]), column, sum[r]);
-    }
-    for (int r = 0; r < kRows; ++r) hn::BlendedStore(sum[r], mask, Tag(), out + r * out_row + c);
+    multiply_block<kRows, 1>(
+        depth, a, b + c, b_row, out + c, out_row, accumulate, [=](const float* from) HWY_ATTR { return hn::MaskedLoad(mask, Tag(), from); },
+        [=](Vector values, float* to) HWY_ATTR { hn::BlendedStore(values, mask, Tag(), to); });
     return kRows;
+  }
+
+  /// out (kRows, kVectors vectors) = or += a b.
+  template <int kRows, int kVectors, class Load, class Store>
+  static HWY_INLINE void multiply_block(int depth, Strided a, const float* b, int64_t b_row, float* out, int64_t out_row, bool accumulate,
+                                        Load load, Store store) {
+    Vector sum[kRows][kVectors];
+    for (int r = 0; r < kRows; ++r)
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = accumulate ? load(out + r * out_row + v * lanes()) : hn::Zero(Tag());
+    for (int k = 0; k < depth; ++k) {
+      Vector column[kVectors];
+      for (int v = 0; v < kVectors; ++v) column[v] = load(b + k * b_row + v * lanes());
+      const float* factors = a.data + k * a.column;
+      for (int r = 0; r < kRows; ++r) {
+        const Vector factor = hn::Set(Tag(), factors[r * a.row]);
+        for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(factor, column[v], sum[r][v]);
+      }
+    }
+    for (int r = 0; r < kRows; ++r)
+      for (int v = 0; v < kVectors; ++v) store(sum[r][v], out + r * out_row + v * lanes());
   }
 
   static HWY_INLINE void transpose_4x4(const float* from, int64_t from_row, float scale, float* to, int64_t to_row) {
