@@ -171,11 +171,22 @@ class Run {
     if (call_.queries->length(b) == 0) return;
     find_segments(b, head, thread);
     const core::Task<S> task = task_for(b, head, thread);
-    if (thread.parts.empty()) return run_watched(task, b, head, nullptr, thread, work);
+    if (thread.parts.empty()) {
+      if (!gathers_keys(task)) return run_watched(task, b, head, nullptr, thread, work);
+      run_watched(thread.part_memory.whole(task, shared_.d_head), b, head, nullptr, thread, work);
+      if (is_backward_) thread.part_memory.add_gradients(task, shared_.d_head);
+      return;
+    }
     for (const AttentionPart& part : thread.parts) {
       run_watched(thread.part_memory.task(task, part, shared_.d_head), b, head, &part, thread, work);
       if (is_backward_) thread.part_memory.add_gradients(task, part, shared_.d_head);
     }
+  }
+
+  /// True if a sentence is long enough that its keys are worth moving side by side.
+  bool gathers_keys(const core::Task<S>& task) const {
+    constexpr int kLong = 64;
+    return task.keys >= kLong && task.queries >= core::kTile && task.slots == nullptr && !has_mask() && call_.v.size(2) == shared_.d_head;
   }
 
   template <class Work>

@@ -8,7 +8,8 @@
 
 namespace lacuna {
 
-/// The keys of one part at a time, gathered side by side so that the core works on them as on a short sentence.
+/// The keys of one part at a time, gathered side by side so that the core works on them as on a short sentence; or those of a whole
+/// sentence, whose rows in q, k and v often lie a power of two apart and push each other out of the caches.
 template <class S>
 class PartMemory {
  public:
@@ -24,27 +25,32 @@ class PartMemory {
     task.first_segment = part.first_segment.data();
     take_queries(task, part);
 
-    gather(part, sentence.k, sentence.k_stride, d_head, k_);
-    gather(part, sentence.v, sentence.v_stride, d_head, v_);
-    task.k = k_.data();
-    task.v = v_.data();
-    task.k_stride = task.v_stride = d_head;
-    if (sentence.context_gradient == nullptr) return task;
-    k_gradient_.assign(k_.size(), 0);
-    v_gradient_.assign(v_.size(), 0);
-    task.k_gradient = k_gradient_.data();
-    task.v_gradient = v_gradient_.data();
-    task.gradient_stride = d_head;
+    gather(part.keys, sentence, d_head, task);
+    return task;
+  }
+
+  /// The sentence's task over gathered keys. Good until the next.
+  core::Task<S> whole(const core::Task<S>& sentence, int d_head) {
+    core::Task<S> task = sentence;
+    gather(Whole{sentence.keys}, sentence, d_head, task);
     return task;
   }
 
   /// After a backward pass on the task: adds what flowed to the part's keys to the sentence's gradients.
   void add_gradients(const core::Task<S>& sentence, const AttentionPart& part, int d_head) const {
-    scatter(part, k_gradient_, d_head, sentence.k_gradient, sentence.gradient_stride);
-    scatter(part, v_gradient_, d_head, sentence.v_gradient, sentence.gradient_stride);
+    add_gradients(part.keys, sentence, d_head);
   }
+  /// The same for `whole`.
+  void add_gradients(const core::Task<S>& sentence, int d_head) const { add_gradients(Whole{sentence.keys}, sentence, d_head); }
 
  private:
+  /// The positions 0, 1, ...
+  struct Whole {
+    int count;
+    size_t size() const { return static_cast<size_t>(count); }
+    int32_t operator[](size_t i) const { return static_cast<int32_t>(i); }
+  };
+
   /// Everything that is there for each query: starts at the part's first and steps from one of its queries to the next.
   static void take_queries(core::Task<S>& task, const AttentionPart& part) {
     const auto start = [&](auto*& rows, int64_t stride) {
@@ -60,16 +66,39 @@ class PartMemory {
       *stride *= part.query_step;
   }
 
-  static void gather(const AttentionPart& part, const S* rows, int64_t stride, int d_head, std::vector<S>& to) {
-    to.resize(part.keys.size() * static_cast<size_t>(d_head));
-    S* next = to.data();
-    for (const int32_t position : part.keys) next = std::copy_n(rows + position * stride, d_head, next);
+  template <class Positions>
+  void gather(const Positions& positions, const core::Task<S>& sentence, int d_head, core::Task<S>& task) {
+    gather(positions, sentence.k, sentence.k_stride, d_head, k_);
+    gather(positions, sentence.v, sentence.v_stride, d_head, v_);
+    task.k = k_.data();
+    task.v = v_.data();
+    task.k_stride = task.v_stride = d_head;
+    if (sentence.context_gradient == nullptr) return;
+    k_gradient_.assign(k_.size(), 0);
+    v_gradient_.assign(v_.size(), 0);
+    task.k_gradient = k_gradient_.data();
+    task.v_gradient = v_gradient_.data();
+    task.gradient_stride = d_head;
   }
 
-  static void scatter(const AttentionPart& part, const std::vector<S>& from, int d_head, S* rows, int64_t stride) {
+  template <class Positions>
+  void add_gradients(const Positions& positions, const core::Task<S>& sentence, int d_head) const {
+    scatter(positions, k_gradient_, d_head, sentence.k_gradient, sentence.gradient_stride);
+    scatter(positions, v_gradient_, d_head, sentence.v_gradient, sentence.gradient_stride);
+  }
+
+  template <class Positions>
+  static void gather(const Positions& positions, const S* rows, int64_t stride, int d_head, std::vector<S>& to) {
+    to.resize(positions.size() * static_cast<size_t>(d_head));
+    S* next = to.data();
+    for (size_t i = 0; i < positions.size(); ++i) next = std::copy_n(rows + positions[i] * stride, d_head, next);
+  }
+
+  template <class Positions>
+  static void scatter(const Positions& positions, const std::vector<S>& from, int d_head, S* rows, int64_t stride) {
     const S* next = from.data();
-    for (const int32_t position : part.keys)
-      for (int c = 0; c < d_head; ++c) rows[position * stride + c] += *next++;
+    for (size_t i = 0; i < positions.size(); ++i)
+      for (int c = 0; c < d_head; ++c) rows[positions[i] * stride + c] += *next++;
   }
 
   std::vector<S> k_, v_, k_gradient_, v_gradient_;  // [keys, d_head]
