@@ -66,7 +66,7 @@ ConfigNode overlay_of_file(const ConfigNode& node) {
   const fs::path named(node.text()), path = named.is_absolute() ? named : fs::path(node.place().file).parent_path() / named;
   std::error_code error;
   if (!fs::exists(path, error)) node.fail("there is no file " + path.string() + " (relative to the file that says it)");
-  const ConfigNode tree = read_config_file(path.string());
+  ConfigNode tree = read_config_file(path.string());
   for (const auto& [key, value] : tree.entries())
     if (!is_one_of(key, sections()))
       throw ConfigError(value.place().text() + ": a variant changes " + join(sections()) + " only, and this file has `" + key +

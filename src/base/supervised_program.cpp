@@ -99,6 +99,7 @@ ProgramEnd run_supervised(const std::vector<std::string>& command, bool shows_er
   const std::string& program = command.front();
   std::vector<std::string> words = command;
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   const Pipe output = make_pipe(program), errors = make_pipe(program);
