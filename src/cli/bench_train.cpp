@@ -11,6 +11,7 @@
 #include "cli/bench_trainer.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
+#include "cli/freed_memory.h"
 #include "cli/paired_bench.h"
 #include "cli/product_timer.h"
 #include "data/batch_stream.h"
@@ -178,6 +179,7 @@ int bench_train(const std::vector<std::string>& arguments) {
   if (flags.profile && !flags.compare.empty()) throw UsageError("--profile is of one attention; leave --compare out, or --profile");
   const std::optional<Options> options = flags.common.configuration(app);
   if (!options) return 0;
+  keep_freed_memory();
   if (!flags.compare.empty()) {
     print_comparisons(compare(*options, flags), flags.json);
     return 0;
