@@ -41,7 +41,7 @@ class ChunkProducts {
   }
 
   /// Where the gradient of the logits is to be written in bf16; null = over the logits.
-  uint16_t* rounded_gradient() { return in_bf16_ ? static_cast<uint16_t*>(rounded_gradient_.mutable_data_ptr()) : nullptr; }
+  uint16_t* rounded_gradient() { return in_bf16_ ? bf16_bits_of(rounded_gradient_) : nullptr; }
 
   /// hidden_gradient (rows, D) = gradient (rows, V) x (V, D); weight_gradient (V, D) += gradient^T x (rows, D), unless it is undefined.
   /// `logits` are those of the rows, or have become their gradient.

@@ -61,6 +61,11 @@ void residual_norm_backward(const ResidualNormBackward<T>& a, int64_t begin, int
 }
 
 template <class T>
+LACUNA_INLINE uint16_t rounded(T x) {
+  return rounded_to_bf16(static_cast<float>(x));
+}
+
+template <class T>
 LACUNA_INLINE T gelu(T x) {
   return T(.5) * x * (T(1) + std::erf(x * T(M_SQRT1_2)));
 }
@@ -97,6 +102,66 @@ void activation_backward(const ActivationRows<T>& a, int64_t begin, int64_t end)
     } else {  // y > 0 exactly where the unit was active and kept: no random numbers are needed
 #pragma omp simd
       for (int64_t i = 0; i < a.columns; ++i) dx[i] = y[i] > 0 ? dy[i] * scale : T(0);
+    }
+  }
+}
+
+template <class T>
+void rounded_activation_forward(const RoundedActivationRows<T>& a, int64_t begin, int64_t end) {
+  DropoutCursor<T> cursor(a.dropout, begin);
+  for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
+    const T *x = a.input + (row - a.first_row) * a.columns, *bias = a.bias;
+    uint16_t* y = a.result + row * a.columns;
+    if (a.is_gelu) {
+      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = rounded(factor * gelu(x[i] + bias[i])); });
+    } else {
+      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) {
+        const T z = x[i] + bias[i];
+        y[i] = rounded(factor * (z > 0 ? z : T(0)));
+      });
+    }
+  }
+}
+
+template <class T>
+void rounded_activation_backward(const RoundedActivationRows<T>& a, int64_t begin, int64_t end) {
+  DropoutCursor<T> cursor(a.dropout, begin);
+  const T scale = a.dropout.threshold > 0 ? static_cast<T>(a.dropout.scale) : T(1);
+  T* sums = a.bias_sums + begin / kRowsPerSum * a.columns;
+  for (int64_t i = 0; i < a.columns; ++i) sums[i] = 0;
+  for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
+    const int64_t at = row * a.columns, at_chunk = (row - a.first_row) * a.columns;
+    const T *dy = a.gradient + at_chunk, *x = a.input + at_chunk, *bias = a.bias;
+    const uint16_t* y = a.result + at;
+    uint16_t* dx = a.input_gradient + at;
+    if (a.is_gelu) {
+      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) {
+        const T gradient = dy[i] * factor * gelu_slope(x[i] + bias[i]);
+        sums[i] += gradient;
+        dx[i] = rounded(gradient);
+      });
+    } else {  // as above: y is not 0 exactly where the unit was active and kept
+#pragma omp simd
+      for (int64_t i = 0; i < a.columns; ++i) {
+        const T gradient = y[i] != 0 ? dy[i] * scale : T(0);
+        sums[i] += gradient;
+        dx[i] = rounded(gradient);
+      }
+    }
+  }
+}
+
+template <class T>
+void round_rows(const RoundedRows<T>& a, int64_t begin, int64_t end) {
+  T* sums = a.sums + begin / kRowsPerSum * a.columns;
+  for (int64_t i = 0; i < a.columns; ++i) sums[i] = 0;
+  for (int64_t row = begin; row < end; ++row) {
+    const T* x = a.input + row * a.columns;
+    uint16_t* to = a.rounded + row * a.columns;
+#pragma omp simd
+    for (int64_t i = 0; i < a.columns; ++i) {
+      sums[i] += x[i];
+      to[i] = rounded(x[i]);
     }
   }
 }
@@ -201,8 +266,20 @@ int64_t find_above(const T* row, int64_t begin, int64_t count, T bound) {
 
 template <class T>
 constexpr RowKernels<T> table() {
-  return {residual_norm_forward<T>, residual_norm_backward<T>, activation_forward<T>, activation_backward<T>, embed<T>,     drop<T>,
-          gather_sums<T>,           smoothed_loss<T>,          log_sum_exp<T>,        log_sum_of_parts<T>,    find_above<T>};
+  return {residual_norm_forward<T>,
+          residual_norm_backward<T>,
+          activation_forward<T>,
+          activation_backward<T>,
+          embed<T>,
+          drop<T>,
+          gather_sums<T>,
+          smoothed_loss<T>,
+          log_sum_exp<T>,
+          log_sum_of_parts<T>,
+          find_above<T>,
+          rounded_activation_forward<T>,
+          rounded_activation_backward<T>,
+          round_rows<T>};
 }
 
 }  // namespace

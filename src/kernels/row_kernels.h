@@ -58,6 +58,29 @@ struct ActivationRows {
   T* input_gradient;  ///< backward only
 };
 
+/// result = dropout(f(input + bias)) in bf16, and its way back: input_gradient in bf16, and its column sums before they are rounded. Rows
+/// of `input` and `gradient` count from `first_row`.
+template <class T>
+struct RoundedActivationRows {
+  int64_t columns, first_row;
+  bool is_gelu;
+  DropoutRows dropout;
+  const T *input, *bias;  ///< backward: needed by gelu only
+  uint16_t* result;       ///< forward: written; backward: read
+  const T* gradient;      ///< this and what follows: backward only
+  uint16_t* input_gradient;
+  T* bias_sums;  ///< [blocks of kRowsPerSum, columns]; a call covers one block
+};
+
+/// rounded = input in bf16, and the column sums of the input.
+template <class T>
+struct RoundedRows {
+  int64_t columns;
+  const T* input;
+  uint16_t* rounded;
+  T* sums;  ///< [blocks of kRowsPerSum, columns]; a call covers one block
+};
+
 /// result = dropout(scale * table[ids] + position_table[positions]).
 template <class T>
 struct EmbedRows {
@@ -118,6 +141,9 @@ struct RowKernels {
   T (*log_sum_of_parts)(const T* tops, const T* sums, int64_t count);
   /// The first index from `begin` with row[index] > bound, or `count`.
   int64_t (*find_above)(const T* row, int64_t begin, int64_t count, T bound);
+  void (*rounded_activation_forward)(const RoundedActivationRows<T>&, int64_t begin, int64_t end);
+  void (*rounded_activation_backward)(const RoundedActivationRows<T>&, int64_t begin, int64_t end);
+  void (*round_rows)(const RoundedRows<T>&, int64_t begin, int64_t end);
 };
 
 /// The best ones of this machine.

@@ -30,6 +30,24 @@ void for_rows(Kernel kernel, const Args& args, int64_t rows) {
   at::parallel_for(0, rows, kRowsPerTask, [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
 }
 
+/// Blocks of kRowsPerSum rows.
+inline int64_t sum_blocks(int64_t rows) {
+  return (rows + kRowsPerSum - 1) / kRowsPerSum;
+}
+
+/// Calls `kernel(args, begin, end)` for each block of kRowsPerSum rows of [first, last), on all threads. `first` begins a block.
+template <class Kernel, class Args>
+void for_sum_blocks(Kernel kernel, const Args& args, int64_t first, int64_t last) {
+  at::parallel_for(first / kRowsPerSum, sum_blocks(last), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t block = begin; block < end; ++block) kernel(args, block * kRowsPerSum, std::min(last, (block + 1) * kRowsPerSum));
+  });
+}
+
+/// Where numbers of bf16 are written and read as bits.
+inline uint16_t* bf16_bits_of(const at::Tensor& tensor) {
+  return static_cast<uint16_t*>(tensor.mutable_data_ptr());
+}
+
 /// Calls `f` with a value of the tensor's type, float or double.
 template <class F>
 auto with_scalar_of(const at::Tensor& tensor, F f) {

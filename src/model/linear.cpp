@@ -40,6 +40,11 @@ Tensor Linear::forward(const Tensor& x, const ForwardContext& context) {
   return lacuna::linear(x, weight_, bias_, context.in_bf16);
 }
 
+LinearWeights Linear::weights_to_train() {
+  packed_.drop();
+  return {weight_, bias_};
+}
+
 Tensor Linear::constant(const Tensor& x, const ForwardContext& context) {
   if (!at::GradMode::is_enabled()) return packed_.multiply(x, weight_, bias_);
   packed_.drop();
