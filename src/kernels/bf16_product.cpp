@@ -50,7 +50,7 @@ RoundedWithSums rounded_with_sums(const Tensor& rows) {
   with_scalar_of(rows, [&](auto t) {
     using T = decltype(t);
     const RoundedRows<T> args = {columns, data_of<T>(rows), bf16_bits_of(rounded), mutable_data_of<T>(sums)};
-    for_sum_blocks(row_kernels<T>().round_rows, args, 0, count);
+    for_sum_blocks(row_kernels<T>().round_rows, args, count);
   });
   return {rounded, sums.sum(0)};
 }

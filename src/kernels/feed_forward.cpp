@@ -1,7 +1,5 @@
 #include "kernels/feed_forward.h"
 
-#include <algorithm>
-
 #include "base/profile.h"
 #include "kernels/activation.h"
 #include "kernels/bf16_product.h"
@@ -14,52 +12,21 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Rows between the two products at a time: blocks of kRowsPerSum that stay in cache, and enough for products at full speed.
-constexpr int64_t kRowsPerChunk = 4 * kRowsPerSum;
-
-/// Calls f(begin, rows) for the chunks of so many rows.
-template <class F>
-void for_chunks(int64_t rows, F f) {
-  for (int64_t begin = 0; begin < rows; begin += kRowsPerChunk) f(begin, std::min(kRowsPerChunk, rows - begin));
+/// a x b [M, N], of factors in bf16.
+Tensor product_of_bf16(const Tensor& a, const Tensor& b) {
+  Tensor result = at::empty({a.size(0), b.size(1)}, at::kFloat);
+  bf16_product(result, a, b);
+  return result;
 }
-
-/// Rows [T, F] of float of which a chunk at a time exists, or all of them.
-class ChunkedRows {
- public:
-  ChunkedRows(int64_t rows, int64_t columns, bool keeps_all)
-      : keeps_all_(keeps_all), values_(at::empty({keeps_all ? rows : std::min(rows, kRowsPerChunk), columns}, at::kFloat)) {}
-  Tensor chunk(int64_t begin, int64_t rows) const { return values_.narrow(0, keeps_all_ ? begin : 0, rows); }
-  const Tensor& values() const { return values_; }
-
- private:
-  bool keeps_all_;
-  Tensor values_;
-};
 
 class Bf16FeedForwardFunction : public torch::autograd::Function<Bf16FeedForwardFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& inner_weight, const Tensor& inner_bias,
                         const Tensor& outer_weight, const Tensor& outer_bias, bool is_gelu, const Dropout& dropout) {
     const Tensor rounded_x = rounded_to_bf16(x), inner = rounded_to_bf16(inner_weight), outer = rounded_to_bf16(outer_weight);
-    const Tensor hidden = at::empty({x.size(0), inner.size(0)}, inner.options());
-    const ChunkedRows products(x.size(0), inner.size(0), /*keeps_all=*/is_gelu);
-    for_chunks(x.size(0), [&](int64_t begin, int64_t rows) {
-      const Tensor product = products.chunk(begin, rows);
-      bf16_product(product, rounded_x.narrow(0, begin, rows), inner.t());  // (rows, D) x (D, F)
-      const TimedPart timed(ProfilePart::kActivation);
-      const RoundedActivationRows<float> args = {.columns = inner.size(0),
-                                                 .first_row = begin,
-                                                 .is_gelu = is_gelu,
-                                                 .dropout = dropout.rows(),
-                                                 .input = data_of<float>(product),
-                                                 .bias = data_of<float>(inner_bias),
-                                                 .result = bf16_bits_of(hidden),
-                                                 .gradient = nullptr,
-                                                 .input_gradient = nullptr,
-                                                 .bias_sums = nullptr};
-      for_sum_blocks(row_kernels<float>().rounded_activation_forward, args, begin, begin + rows);
-    });
-    context->save_for_backward({rounded_x, inner, inner_bias, outer, hidden, is_gelu ? products.values() : Tensor()});
+    const Tensor products = product_of_bf16(rounded_x, inner.t());  // (T, D) x (D, F)
+    const Tensor hidden = activated(products, inner_bias, is_gelu, dropout);
+    context->save_for_backward({rounded_x, inner, inner_bias, outer, hidden, is_gelu ? products : Tensor()});
     keep_dropout(*context, dropout);
     return bf16_linear(hidden, outer, outer_bias);
   }
@@ -69,12 +36,10 @@ class Bf16FeedForwardFunction : public torch::autograd::Function<Bf16FeedForward
     const variable_list kept = context->get_saved_variables();
     const Tensor &x = kept[0], &inner = kept[1], &hidden = kept[4];
     const auto [gradient, outer_bias_gradient] = rounded_with_sums(gradients[0].contiguous());
-    const auto [inner_gradient, inner_bias_gradient] = through_activation(kept, gradient, kept_dropout(*context));
+    const Tensor hidden_gradient = product_of_bf16(gradient, kept[3]);  // (T, D) x (D, F)
+    const auto [inner_gradient, inner_bias_gradient] = through_activation(hidden_gradient, kept, kept_dropout(*context));
     const auto wanted = [&](size_t input, const Tensor& a, const Tensor& b) {
-      if (!context->needs_input_grad(input)) return Tensor();
-      Tensor result = at::empty({a.size(0), b.size(1)}, at::kFloat);
-      bf16_product(result, a, b);
-      return result;
+      return context->needs_input_grad(input) ? product_of_bf16(a, b) : Tensor();
     };
     return {wanted(0, inner_gradient, inner),
             wanted(1, inner_gradient.t(), x),
@@ -86,28 +51,39 @@ class Bf16FeedForwardFunction : public torch::autograd::Function<Bf16FeedForward
   }
 
  private:
-  /// The gradient of the inner product [T, F] in bf16, and its column sums, from the result's [T, D].
-  static RoundedWithSums through_activation(const variable_list& kept, const Tensor& gradient, const Dropout& dropout) {
-    const Tensor &bias = kept[2], &outer = kept[3], &hidden = kept[4], &products = kept[5];
-    const int64_t count = hidden.size(0), columns = hidden.size(1);
-    const Tensor result = at::empty_like(hidden), sums = at::empty({sum_blocks(count), columns}, at::kFloat);
-    const ChunkedRows hidden_gradients(count, columns, /*keeps_all=*/false);
-    for_chunks(count, [&](int64_t begin, int64_t rows) {
-      const Tensor hidden_gradient = hidden_gradients.chunk(begin, rows);
-      bf16_product(hidden_gradient, gradient.narrow(0, begin, rows), outer);  // (rows, D) x (D, F)
-      const TimedPart timed(ProfilePart::kActivation);
-      const RoundedActivationRows<float> args = {.columns = columns,
-                                                 .first_row = begin,
-                                                 .is_gelu = products.defined(),
-                                                 .dropout = dropout.rows(),
-                                                 .input = products.defined() ? data_of<float>(products.narrow(0, begin, rows)) : nullptr,
-                                                 .bias = data_of<float>(bias),
-                                                 .result = bf16_bits_of(hidden),
-                                                 .gradient = data_of<float>(hidden_gradient),
-                                                 .input_gradient = bf16_bits_of(result),
-                                                 .bias_sums = mutable_data_of<float>(sums)};
-      for_sum_blocks(row_kernels<float>().rounded_activation_backward, args, begin, begin + rows);
-    });
+  /// dropout(f(products + bias)) [T, F] in bf16.
+  static Tensor activated(const Tensor& products, const Tensor& bias, bool is_gelu, const Dropout& dropout) {
+    const TimedPart timed(ProfilePart::kActivation);
+    Tensor result = at::empty_like(products, at::kBFloat16);
+    const RoundedActivationRows<float> args = {.columns = products.size(1),
+                                               .is_gelu = is_gelu,
+                                               .dropout = dropout.rows(),
+                                               .input = data_of<float>(products),
+                                               .bias = data_of<float>(bias),
+                                               .result = bf16_bits_of(result),
+                                               .gradient = nullptr,
+                                               .input_gradient = nullptr,
+                                               .bias_sums = nullptr};
+    for_rows(row_kernels<float>().rounded_activation_forward, args, products.size(0));
+    return result;
+  }
+
+  /// The gradient of the products [T, F] in bf16, and its column sums, from that of the hidden rows.
+  static RoundedWithSums through_activation(const Tensor& hidden_gradient, const variable_list& kept, const Dropout& dropout) {
+    const TimedPart timed(ProfilePart::kActivation);
+    const Tensor &bias = kept[2], &hidden = kept[4], &products = kept[5];
+    const Tensor result = at::empty_like(hidden);
+    const Tensor sums = at::empty({sum_blocks(hidden.size(0)), hidden.size(1)}, at::kFloat);
+    const RoundedActivationRows<float> args = {.columns = hidden.size(1),
+                                               .is_gelu = products.defined(),
+                                               .dropout = dropout.rows(),
+                                               .input = data_of<float>(products),
+                                               .bias = data_of<float>(bias),
+                                               .result = bf16_bits_of(hidden),
+                                               .gradient = data_of<float>(hidden_gradient),
+                                               .input_gradient = bf16_bits_of(result),
+                                               .bias_sums = mutable_data_of<float>(sums)};
+    for_sum_blocks(row_kernels<float>().rounded_activation_backward, args, hidden.size(0));
     return {result, sums.sum(0)};
   }
 };

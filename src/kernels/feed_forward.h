@@ -11,8 +11,8 @@ struct LinearWeights {
 
 /// outer(dropout(f(inner(x)))), with gradients; x [T, D] -> [T, D]. f = max(x, 0), or with `is_gelu` x Phi(x).
 ///
-/// With `in_bf16` the factors of all products are rounded to bf16, if they are float, and what stands between the products is worked out
-/// some rows at a time while they are in cache: neither it nor its gradient exists in float as a whole (but gelu's input).
+/// With `in_bf16` the factors of all products are rounded to bf16, if they are float: what stands between the products, and its gradient,
+/// by the passes that make them.
 Tensor feed_forward(const Tensor& x, const LinearWeights& inner, const LinearWeights& outer, bool is_gelu, const Dropout& dropout,
                     bool in_bf16 = false);
 

@@ -69,7 +69,7 @@ void run_backward(const Gradients& to, const Tensor& normed_gradient, const Tens
                                         .output_gradient = mutable_data_of<T>(to.output),
                                         .gain_sums = mutable_data_of<T>(to.gain),
                                         .bias_sums = mutable_data_of<T>(to.bias)};
-  for_sum_blocks(row_kernels<T>().residual_norm_backward, args, 0, saved.sum.size(0));
+  for_sum_blocks(row_kernels<T>().residual_norm_backward, args, saved.sum.size(0));
 }
 
 class ResidualNormFunction : public torch::autograd::Function<ResidualNormFunction> {

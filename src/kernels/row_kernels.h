@@ -58,11 +58,10 @@ struct ActivationRows {
   T* input_gradient;  ///< backward only
 };
 
-/// result = dropout(f(input + bias)) in bf16, and its way back: input_gradient in bf16, and its column sums before they are rounded. Rows
-/// of `input` and `gradient` count from `first_row`.
+/// result = dropout(f(input + bias)) in bf16, and its way back: input_gradient in bf16, and its column sums before they are rounded.
 template <class T>
 struct RoundedActivationRows {
-  int64_t columns, first_row;
+  int64_t columns;
   bool is_gelu;
   DropoutRows dropout;
   const T *input, *bias;  ///< backward: needed by gelu only

@@ -35,11 +35,11 @@ inline int64_t sum_blocks(int64_t rows) {
   return (rows + kRowsPerSum - 1) / kRowsPerSum;
 }
 
-/// Calls `kernel(args, begin, end)` for each block of kRowsPerSum rows of [first, last), on all threads. `first` begins a block.
+/// Calls `kernel(args, begin, end)` for each block of kRowsPerSum rows, on all threads.
 template <class Kernel, class Args>
-void for_sum_blocks(Kernel kernel, const Args& args, int64_t first, int64_t last) {
-  at::parallel_for(first / kRowsPerSum, sum_blocks(last), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t block = begin; block < end; ++block) kernel(args, block * kRowsPerSum, std::min(last, (block + 1) * kRowsPerSum));
+void for_sum_blocks(Kernel kernel, const Args& args, int64_t rows) {
+  at::parallel_for(0, sum_blocks(rows), 1, [&](int64_t first, int64_t last) {
+    for (int64_t block = first; block < last; ++block) kernel(args, block * kRowsPerSum, std::min(rows, (block + 1) * kRowsPerSum));
   });
 }
 

@@ -64,7 +64,7 @@ TEST(Bf16FeedForward, EqualsItsParts) {
     for (const double rate : {0.0, 0.4}) expect_same_in_bf16(50, is_gelu, rate);
 }
 
-TEST(Bf16FeedForward, EqualsItsPartsInSeveralChunks) {
+TEST(Bf16FeedForward, EqualsItsPartsInSeveralBlocks) {
   for (const bool is_gelu : {false, true}) expect_same_in_bf16(1100, is_gelu, 0.4);
 }
 
