@@ -65,6 +65,7 @@ std::vector<NamedPattern> make_patterns(const ConfigNode* node, int64_t num_head
 ConfigNode describe_patterns(const std::vector<NamedPattern>& patterns) {
   if (patterns.size() == 1) return patterns[0].description;
   std::vector<ConfigNode> heads;
+  heads.reserve(patterns.size());
   for (const NamedPattern& pattern : patterns) heads.push_back(pattern.description);
   return ConfigNode::map({{"heads", ConfigNode::list(std::move(heads))}});
 }

@@ -34,7 +34,7 @@ Options options_with(ConfigSources sources, const ConfigNode& overlay) {
   sources.overlays.push_back(overlay);
   ConfigNode tree = load_config_tree(sources);
   tree.erase(kVariants);
-  const Options options = options_from(tree);
+  Options options = options_from(tree);
   const ModelOptions& model = options.model;
   resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);  // for its errors
   return options;
