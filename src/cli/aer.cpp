@@ -81,7 +81,7 @@ void print_text(const AlignmentErrors& errors) {
                            percent(total.recall()), total.links, total.sure, errors.sentences());
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run_aer(const std::vector<std::string>& arguments) {
   CLI::App app("Scores word alignments against gold links: alignment error rate in percent, 0 is perfect.", "lacuna aer");
   AerFlags flags;
   declare(app, flags);
@@ -97,7 +97,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb aer_verb() {
-  return {"aer", "alignment error rate of word alignments against gold links", run};
+  return {"aer", "alignment error rate of word alignments against gold links", run_aer};
 }
 
 }  // namespace lacuna

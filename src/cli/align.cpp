@@ -1,5 +1,3 @@
-#include <csignal>
-
 #include "analysis/aligner.h"
 #include "analysis/symmetrise.h"
 #include "base/log.h"
@@ -12,9 +10,6 @@
 
 namespace lacuna {
 namespace {
-
-constexpr size_t kLinesAtATime = 2048;
-constexpr int kBrokenPipe = 128 + SIGPIPE;
 
 struct AlignFlags {
   std::string model, reverse_model, src, tgt, output = "-", level = "word", step, symmetrise;
@@ -175,7 +170,7 @@ int symmetrise_files(const AlignFlags& flags) {
   return 0;
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run_align(const std::vector<std::string>& arguments) {
   CLI::App app("Word alignments (0-0 1-2, source-target, from 0) from a model's cross attention, or from two files of links.",
                "lacuna align");
   AlignFlags flags;
@@ -184,16 +179,14 @@ int run(const std::vector<std::string>& arguments) {
   flags.common.apply_log_level();
   check(flags);
   if (!flags.forward.empty()) return symmetrise_files(flags);
-  const std::string device = flags.common.device.empty() ? "cpu" : flags.common.device;
-  require_device(device);
-  use_threads(std::max<int64_t>(flags.common.threads, 0));
+  const std::string device = flags.common.prepared_device();
   return align_with_models(flags, device);
 }
 
 }  // namespace
 
 Verb align_verb() {
-  return {"align", "word alignments from cross attention; symmetrisation of two directions", run};
+  return {"align", "word alignments from cross attention; symmetrisation of two directions", run_align};
 }
 
 }  // namespace lacuna

@@ -132,15 +132,13 @@ void write_all(const fs::path& folder, const std::vector<ModelAnalysis>& models,
     write_weights(folder, models.size() == 1 ? "" : "." + std::to_string(i), models[i]);
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run_analyze(const std::vector<std::string>& arguments) {
   CLI::App app("What a model's attention does, measured by forced decoding of given translations: one report.", "lacuna analyze");
   AnalyzeFlags flags;
   flags.declare(app);
   if (!parse_command_line(app, arguments)) return 0;
   flags.common.apply_log_level();
-  const std::string device = flags.common.device.empty() ? "cpu" : flags.common.device;
-  require_device(device);
-  use_threads(std::max<int64_t>(flags.common.threads, 0));
+  const std::string device = flags.common.prepared_device();
   flags.settings.only = {flags.only.begin(), flags.only.end()};
   refuse_contradictions(flags);
   const bool asks_importance = flags.settings.only.count("importance") > 0;
@@ -165,7 +163,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb analyze_verb() {
-  return {"analyze", "what attention does: sparsity, alignment, diversity, ...; one HTML report", run};
+  return {"analyze", "what attention does: sparsity, alignment, diversity, ...; one HTML report", run_analyze};
 }
 
 }  // namespace lacuna

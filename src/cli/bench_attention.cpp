@@ -161,7 +161,7 @@ Json measure(const AttentionBenchFlags& flags, const std::vector<Entry>& entries
   return lines;
 }
 
-void print_lines(const Json& lines) {
+void print_attention_lines(const Json& lines) {
   std::vector<std::vector<std::string>> rows = {{"length", "dtype", "type", "pattern", "ms", "/ softmax", "/ ATen softmax", "zeros"}};
   for (const Json& line : lines) {
     const double ms = line["ms"].get<double>();
@@ -191,7 +191,7 @@ int bench_attention(const std::vector<std::string>& arguments) {
   if (flags.zeros > 0) report["zeros"] = flags.zeros;
   report["lines"] = measure(flags, entries_of(flags));
   print_report(report, flags.json);
-  if (!flags.json) print_lines(report["lines"]);
+  if (!flags.json) print_attention_lines(report["lines"]);
   return 0;
 }
 

@@ -178,7 +178,7 @@ int bench_translate(const std::vector<std::string>& arguments) {
   flags.declare(app);
   if (!parse_command_line(app, arguments)) return 0;
   flags.common.apply_log_level();
-  use_threads(std::max<int64_t>(flags.common.threads, 0));
+  use_threads(flags.common.threads);
   const std::vector<TranslationInput> lines = lines_of(flags.input, flags.limit);
   const Stopwatch loading;
   const LoadedModel loaded = load_model(flags.model, "cpu", app.remaining());

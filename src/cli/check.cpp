@@ -158,7 +158,7 @@ class Check {
   std::shared_ptr<Transformer> model_;
 };
 
-int run(const std::vector<std::string>& arguments) {
+int run_check(const std::vector<std::string>& arguments) {
   CLI::App app("A dry run of a configuration: reads the data, trains some batches, translates a sentence, and writes nothing.",
                "lacuna check");
   CommonFlags flags;
@@ -174,7 +174,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb check_verb() {
-  return {"check", "a dry run of a configuration: data, memory, time, disk", run};
+  return {"check", "a dry run of a configuration: data, memory, time, disk", run_check};
 }
 
 }  // namespace lacuna

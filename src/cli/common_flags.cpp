@@ -59,6 +59,13 @@ std::optional<Options> CommonFlags::configuration(const CLI::App& app) const {
   return options;
 }
 
+std::string CommonFlags::prepared_device() const {
+  std::string chosen = device.empty() ? "cpu" : device;
+  require_device(chosen);
+  use_threads(threads);
+  return chosen;
+}
+
 void CommonFlags::apply_log_level() const {
   const std::vector<std::pair<std::string, LogLevel>> levels = {{"debug", LogLevel::kDebug},
                                                                 {"info", LogLevel::kInfo},

@@ -29,11 +29,13 @@ struct CommonFlags {
   std::optional<Options> configuration(const CLI::App& app) const;
   /// Where that configuration comes from. Throws UsageError without -c.
   ConfigSources sources(const CLI::App& app) const;
+  /// For verbs without a configuration: the device, which is there, with the threads put to use. Throws as require_device() does.
+  std::string prepared_device() const;
   /// Sets the log's level.
   void apply_log_level() const;
 };
 
-/// Sets the number of threads of LibTorch; 0 = all cores.
+/// Sets the number of threads of LibTorch; 0 or less = all cores.
 void use_threads(int64_t threads);
 
 /// Throws MachineError if the device is not there (or this program was built without it).

@@ -17,7 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kLinesAtATime = 2048;
 constexpr size_t kExamples = 20;
 
 const std::map<std::string, FilterBy> kRankings = {
