@@ -138,7 +138,7 @@ int align_with_models(const AlignFlags& flags, const std::string& device) {
   directions.push_back(direction_of(flags, device, false));
   if (!flags.reverse_model.empty()) directions.push_back(direction_of(flags, device, true));
   Output output(flags.output);
-  ProgressBar bar("aligning", total, flags.common.quiet || flags.output == "-");
+  LineProgress bar("aligning", total, flags.common.quiet || flags.output == "-");
   for (std::vector<Links> links; !(links = directions[0].next(flags)).empty();) {
     if (directions.size() > 1) {
       const std::vector<Links> other = directions[1].next(flags);

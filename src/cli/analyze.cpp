@@ -111,7 +111,7 @@ ModelAnalysis analyze(const std::string& path, const std::string& device, Analyz
   const int64_t layers = std::max(options.encoder_layers, options.decoder_layers);
   if (!flags.saved_layers.empty()) settings.saved_layers = numbers_of(flags.saved_layers, "--save-layers", 0, layers - 1);
   if (!flags.saved_heads.empty()) settings.saved_heads = numbers_of(flags.saved_heads, "--save-heads", 0, options.num_heads - 1);
-  ProgressBar bar(path, settings.num_pairs, flags.common.quiet);
+  LineProgress bar(path, settings.num_pairs, flags.common.quiet);
   return analyze_model({path, *loaded.model, loaded.vocabularies}, settings, [&](int64_t pairs) { bar.add(pairs); });
 }
 

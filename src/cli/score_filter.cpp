@@ -35,7 +35,7 @@ std::string ranking_of(const LoadedModel& loaded, const FilterFlags& flags) {
 
 std::vector<PairScore> score_corpus(const LoadedModel& loaded, const FilterCorpus& corpus) {
   std::vector<PairScore> scores;
-  ProgressBar bar("scoring", count_pairs({"", corpus.src, corpus.tgt, 1}), corpus.is_quiet);
+  LineProgress bar("scoring", count_pairs({"", corpus.src, corpus.tgt, 1}), corpus.is_quiet);
   PairReader reader(corpus.src, corpus.tgt, loaded.vocabularies, loaded.model->max_positions(), LongPairs::kMark);
   for (std::vector<SentencePair> pairs; !(pairs = reader.next(kLinesAtATime)).empty();) {
     const std::vector<PairScore> more = score_pairs(*loaded.model, pairs, corpus.batch_tokens);
