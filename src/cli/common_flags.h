@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ablation/variant.h"
 #include "config/load.h"
 
 namespace lacuna {
@@ -26,7 +27,8 @@ struct CommonFlags {
   /// The configuration of -c, overrides and the flags above, with log level, device and threads put to use. None if --help-options or
   /// --dump-config was given: then it has been printed, and the verb is to return 0. Throws, before anything is written, for whatever is
   /// wrong in a configuration by itself.
-  std::optional<Options> configuration(const CLI::App& app) const;
+  /// `variants` becomes what the configuration defines under this key; without it, no such key is known.
+  std::optional<Options> configuration(const CLI::App& app, std::vector<Variant>* variants = nullptr) const;
   /// Where that configuration comes from. Throws UsageError without -c.
   ConfigSources sources(const CLI::App& app) const;
   /// For verbs without a configuration: the device, which is there, with the threads put to use. Throws as require_device() does.
