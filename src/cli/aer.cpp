@@ -44,14 +44,8 @@ AlignmentErrors score(const AerFlags& flags) {
   LinkReader gold(flags.gold, checked_base(flags.gold, given(flags.gold_base), flags.src, flags.tgt, "--gold-base"));
   AlignmentErrors errors(1, flags.num_samples, flags.seed);
   GoldLinks found, expected;
-  while (true) {
-    const bool has_links = links.next(found), has_gold = gold.next(expected);
-    if (has_links != has_gold)
-      throw DataError((has_links ? gold : links).place() + " is the last line, and " + (has_links ? links : gold).place() +
-                      " is there too; expected as many lines in both files of links");
-    if (!has_links) return errors;
-    errors.add(links.line_number() - 1, {LinkCounts::of(found.possible, expected)});
-  }
+  while (next_of_both(links, found, gold, expected)) errors.add(links.line_number() - 1, {LinkCounts::of(found.possible, expected)});
+  return errors;
 }
 
 std::string percent(const std::optional<double>& share) {

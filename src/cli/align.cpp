@@ -157,12 +157,7 @@ int symmetrise_files(const AlignFlags& flags) {
   LinkReader forward(flags.forward), backward(flags.backward);
   Output output(flags.output);
   GoldLinks first, second;
-  while (true) {
-    const bool has_first = forward.next(first), has_second = backward.next(second);
-    if (has_first != has_second)
-      throw DataError((has_first ? backward : forward).place() + " is the last line, and " + (has_first ? forward : backward).place() +
-                      " is there too; expected as many lines in both files of links");
-    if (!has_first) break;
+  while (next_of_both(forward, first, backward, second)) {
     const Links links = symmetrise(first.possible, turned(second.possible), symmetrisation_of(flags.symmetrise));
     if (!output.write(pharaoh(links) + "\n")) return kBrokenPipe;
   }

@@ -10,6 +10,7 @@
 #include "checkpoint/checkpoint.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
+#include "cli/output.h"
 #include "cli/progress_bar.h"
 #include "cli/verb.h"
 
@@ -147,9 +148,7 @@ int run_analyze(const std::vector<std::string>& arguments) {
                                                                         : 0;
   check_files(flags);
   const fs::path folder = flags.output;
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (!fs::is_directory(folder)) throw DataError(folder.string() + ": is not a folder, and cannot become one; expected where to write to");
+  make_output_folder(folder);
   std::vector<ModelAnalysis> models;
   for (const std::string& path : flags.models) {
     models.push_back(analyze(path, device, flags));

@@ -130,9 +130,7 @@ std::string described(const char* name, const std::vector<PairScore>& scores, co
 void filter_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, const FilterFlags& flags) {
   const std::string by = ranking_of(loaded, flags);
   const fs::path folder = flags.folder;
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (!fs::is_directory(folder)) throw DataError(folder.string() + ": is not a folder, and cannot become one; expected where to write to");
+  make_output_folder(folder);
   const std::vector<PairScore> scores = score_corpus(loaded, corpus);
   const auto scored = static_cast<size_t>(std::count_if(scores.begin(), scores.end(), [](const PairScore& one) { return one.is_scored; }));
   if (scored == 0) throw DataError(corpus.src + " and " + corpus.tgt + ": no pair can be scored; expected one without an empty side");
