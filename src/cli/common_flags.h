@@ -26,8 +26,7 @@ struct CommonFlags {
   void declare_runtime(CLI::App& app);
   /// The configuration of -c, overrides and the flags above, with log level, device and threads put to use. None if --help-options or
   /// --dump-config was given: then it has been printed, and the verb is to return 0. Throws, before anything is written, for whatever is
-  /// wrong in a configuration by itself.
-  /// `variants` becomes what the configuration defines under this key; without it, no such key is known.
+  /// wrong in a configuration by itself. `variants` gets what the key of this name defines; where it is null, there is no such key.
   std::optional<Options> configuration(const CLI::App& app, std::vector<Variant>* variants = nullptr) const;
   /// Where that configuration comes from. Throws UsageError without -c.
   ConfigSources sources(const CLI::App& app) const;
