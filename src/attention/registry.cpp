@@ -107,6 +107,13 @@ int AttentionType::num_numbers() const {
   return base_ ? base_->num_numbers() + own : own;
 }
 
+std::vector<std::string> types::known_types() {
+  std::vector<std::string> names;
+  names.reserve(all_types().size());
+  for (const TypeEntry* entry : all_types()) names.emplace_back(entry->name);
+  return names;
+}
+
 std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node, int64_t num_heads) {
   const auto& entry = named(types::all_types(), type_node(node, "an attention type"), "type");
   ConfigNode own = options_of(node, {"type", "pattern", "norm"});
