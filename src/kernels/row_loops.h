@@ -28,6 +28,12 @@ LACUNA_INLINE double exponential(double x) {
   return __builtin_exp(x);
 }
 
+template <class T>
+LACUNA_INLINE T sigmoid(T x) {
+  const T e = exponential(x < 0 ? x : -x);
+  return (x < 0 ? e : T(1)) / (T(1) + e);
+}
+
 /// The bits of x rounded to bf16, half-way cases to even.
 LACUNA_INLINE uint16_t rounded_to_bf16(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
