@@ -77,6 +77,28 @@ TEST(AttentionNorm, HasTheGradientOfFiniteDifferences) {
   }
 }
 
+TEST(AttentionNorm, IsInFloatWhatItIsInDouble) {
+  constexpr double kTolerance = 1e-5;  // of the largest element: sums of 300 rows in float
+  for (const char* name : {"rms", "gated_rms"}) {
+    at::manual_seed(4);
+    const Tensor c = at::randn({300, 48}) * 100, direction = at::randn({300, 48});  // gates open, half open and shut
+    const auto run = [&](at::ScalarType type) {
+      const auto norm = make(name);
+      norm->to(type);
+      const Tensor rows = c.clone().to(type).requires_grad_(), result = norm->forward(rows);
+      (result * direction.to(type)).sum().backward();
+      std::vector<Tensor> all = {result.detach(), rows.grad()};
+      for (const Tensor& parameter : norm->parameters()) all.push_back(parameter.grad());
+      return all;
+    };
+    const std::vector<Tensor> found = run(at::kFloat), expected = run(at::kDouble);
+    for (size_t i = 0; i < found.size(); ++i) {
+      const double worst = (found[i].to(at::kDouble) - expected[i]).abs().max().item<double>();
+      EXPECT_LE(worst, kTolerance * expected[i].abs().max().item<double>()) << name << " " << i;
+    }
+  }
+}
+
 TEST(AttentionNorm, DoesNotChangeABitWithTheNumberOfThreads) {
   const auto results = [](const char* name, int64_t width, int threads) {
     const int before = at::get_num_threads();
