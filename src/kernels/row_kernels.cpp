@@ -66,6 +66,69 @@ LACUNA_INLINE uint16_t rounded(T x) {
 }
 
 template <class T>
+LACUNA_INLINE T inverse_rms(const T* x, int64_t count, T epsilon) {
+  T squares = 0;
+#pragma omp simd reduction(+ : squares)
+  for (int64_t i = 0; i < count; ++i) squares += x[i] * x[i];
+  return T(1) / std::sqrt(squares / static_cast<T>(count) + epsilon);
+}
+
+template <class T>
+void gated_rms_forward(const GatedRmsRows<T>& a, int64_t begin, int64_t end) {
+  const int64_t n = a.columns;
+  const T *gain = a.gain, *gate = a.gate;
+  for (int64_t row = begin; row < end; ++row) {
+    const T* x = a.input + row * n;
+    T* y = a.result + row * n;
+    const T inverse = inverse_rms(x, n, a.epsilon);
+    if (gate) {
+#pragma omp simd
+      for (int64_t i = 0; i < n; ++i) y[i] = x[i] * inverse * gain[i] * sigmoid(gate[i] * x[i]);
+    } else {
+#pragma omp simd
+      for (int64_t i = 0; i < n; ++i) y[i] = x[i] * inverse * gain[i];
+    }
+  }
+}
+
+// With h = x / rms, s = sigmoid(gate x) and g = gain s * gradient of the result: dx = (g - h mean(g h)) / rms + g h (1 - s) gate.
+template <class T>
+void gated_rms_backward(const GatedRmsRows<T>& a, int64_t begin, int64_t end) {
+  const int64_t n = a.columns;
+  const T *gain = a.gain, *gate = a.gate;
+  T *gain_sums = a.gain_sums + begin / kRowsPerSum * n, *gate_sums = gate ? a.gate_sums + begin / kRowsPerSum * n : nullptr;
+  for (int64_t i = 0; i < n; ++i) gain_sums[i] = 0;
+  for (int64_t i = 0; gate && i < n; ++i) gate_sums[i] = 0;
+  for (int64_t row = begin; row < end; ++row) {
+    const T *x = a.input + row * n, *dy = a.gradient + row * n;
+    T* dx = a.input_gradient + row * n;
+    const T inverse = inverse_rms(x, n, a.epsilon);
+    T sum_gh = 0;
+    if (gate) {
+#pragma omp simd reduction(+ : sum_gh)
+      for (int64_t i = 0; i < n; ++i) {
+        const T s = sigmoid(gate[i] * x[i]), h = x[i] * inverse, g = dy[i] * gain[i] * s, of_gate = g * h * (T(1) - s);
+        gain_sums[i] += dy[i] * h * s;
+        gate_sums[i] += of_gate * x[i];
+        sum_gh += g * h;
+        dx[i] = g * inverse + of_gate * gate[i];
+      }
+    } else {
+#pragma omp simd reduction(+ : sum_gh)
+      for (int64_t i = 0; i < n; ++i) {
+        const T h = x[i] * inverse, g = dy[i] * gain[i];
+        gain_sums[i] += dy[i] * h;
+        sum_gh += g * h;
+        dx[i] = g * inverse;
+      }
+    }
+    const T mean_gh = sum_gh / static_cast<T>(n);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) dx[i] -= x[i] * inverse * mean_gh * inverse;
+  }
+}
+
+template <class T>
 LACUNA_INLINE T gelu(T x) {
   return T(.5) * x * (T(1) + std::erf(x * T(M_SQRT1_2)));
 }
@@ -268,6 +331,8 @@ template <class T>
 constexpr RowKernels<T> table() {
   return {residual_norm_forward<T>,
           residual_norm_backward<T>,
+          gated_rms_forward<T>,
+          gated_rms_backward<T>,
           activation_forward<T>,
           activation_backward<T>,
           embed<T>,

@@ -46,6 +46,18 @@ struct ResidualNormBackward {
   T *gain_sums, *bias_sums;                ///< [blocks of kRowsPerSum, columns]; a call covers one block
 };
 
+/// result = gain * input / sqrt(mean(input²) + epsilon), times sigmoid(gate * input) where there is a gate. All [T, columns].
+template <class T>
+struct GatedRmsRows {
+  int64_t columns;
+  const T *input, *gain, *gate;  ///< gate null = none
+  T epsilon;
+  T* result;          ///< forward only; what follows: backward only
+  const T* gradient;  ///< of the result
+  T* input_gradient;
+  T *gain_sums, *gate_sums;  ///< [blocks of kRowsPerSum, columns]; a call covers one block
+};
+
 /// result = dropout(f(input)), f = max(x, 0) or x Phi(x).
 template <class T>
 struct ActivationRows {
@@ -128,6 +140,8 @@ template <class T>
 struct RowKernels {
   void (*residual_norm_forward)(const ResidualNormForward<T>&, int64_t begin, int64_t end);
   void (*residual_norm_backward)(const ResidualNormBackward<T>&, int64_t begin, int64_t end);
+  void (*gated_rms_forward)(const GatedRmsRows<T>&, int64_t begin, int64_t end);
+  void (*gated_rms_backward)(const GatedRmsRows<T>&, int64_t begin, int64_t end);
   void (*activation_forward)(const ActivationRows<T>&, int64_t begin, int64_t end);
   void (*activation_backward)(const ActivationRows<T>&, int64_t begin, int64_t end);
   void (*embed)(const EmbedRows<T>&, int64_t begin, int64_t end);
