@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
-"""analyze, align, aer and score --filter with trained models, run as a user would: analyze_test.py PROGRAM SOURCE_FOLDER"""
+"""analyze, align, aer and score --filter with trained models, run as a user would: analyze_test.py PROGRAM SOURCE_FOLDER REPORT_FOLDER
+
+Leaves the report of two models in REPORT_FOLDER, for report_test.py.
+"""
 import csv
 import json
 import os
 import random
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -13,7 +17,7 @@ import unittest
 
 import small_run
 
-PROGRAM = SOURCE = ""
+PROGRAM = SOURCE = REPORT_FOLDER = ""
 
 
 def setUpModule():
@@ -95,6 +99,7 @@ class Analyze(Program):
         for text in (SOFTMAX, RELA, "prefers-color-scheme: dark", "</html>"):
             self.assertIn(text, html)
         self.assertLess(len(html), 3_000_000)
+        shutil.copy(path("out/report.html"), REPORT_FOLDER)
 
     def test_tables_hold_what_the_json_holds(self):
         analysis = self.analyzes("--gold", GOLD)
@@ -264,5 +269,5 @@ class Filter(Program):
 
 
 if __name__ == "__main__":
-    PROGRAM, SOURCE = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
+    PROGRAM, SOURCE, REPORT_FOLDER = (os.path.abspath(sys.argv.pop(1)) for _ in range(3))
     unittest.main()
