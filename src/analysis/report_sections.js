@@ -66,8 +66,8 @@ function writeOverview() {
     rows.push([`best AER, ${step}`, ...best.map((one) => one && `${(100 * one.aer).toFixed(1)} (${one.layer}/${one.head})`)]);
   }
   if (rows.length) into.append(make("p", { class: "soft" }, "Means over layers" + (hasAlignment ? "; AER in percent, of the best single head (layer/head)." : ".")), tableOf(["", ...models.map((model) => model.name)], rows));
-  into.append(make("details", {}, make("summary", {}, "Checkpoints, and what was not measured"), make("ul", {}, ...models.map((model) => make("li", {},
-    `${model.name} is ${model.path}.`, make("ul", {}, ...model.notes.map((note) => make("li", {}, `Not measured: ${note}`))))))));
+  into.append(make("details", {}, make("summary", {}, "Checkpoints, and what was not measured"), make("ul", { class: "soft" }, ...models.map((model) => make("li", {},
+    `${model.name} is ${model.path}.` + (model.notes.length ? ` Not measured: ${model.notes.join("; ")}.` : ""))))));
 }
 
 // --- layer by layer ---

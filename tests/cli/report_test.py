@@ -32,7 +32,7 @@ FAULTS = """(() => {
     const height = text.hasAttribute("transform") ? inner.width : inner.height;
     if (height < 10 || height > 20) found.push(`letters are ${height} high`);
   }
-  for (const cell of document.querySelectorAll("th, td")) if (box(cell).height > 80) found.push(`"${cell.textContent}" is ${box(cell).height} high`);
+  for (const cell of document.querySelectorAll("th, td")) if (box(cell).height > 100) found.push(`"${cell.textContent}" is ${box(cell).height} high`);
   for (const svg of named) {
     const labels = [...svg.querySelectorAll("text")].map(box);
     labels.forEach((a, i) => labels.slice(i + 1).forEach((b) => {
