@@ -143,10 +143,19 @@ class Analyze(Program):
 
     def test_refuses_what_makes_no_sense(self):
         self.assertIn("--only alignment needs gold links", self.refuses_analysis("--only", "alignment"))
-        self.assertIn("no head learns one", self.refuses_analysis("--only", "alpha"))
+        for measure, why in (("alpha", "no head learns one"), ("span", "no head learns one"), ("calibration", "no layer is calibrated")):
+            self.assertIn(f"nothing to analyse: {measure}: {why}", self.refuses_analysis("--only", measure))
+        self.assertIn("no sentence was sampled", self.refuses_analysis("--only", "importance", "--importance-sentences", "0"))
+        self.assertIn("--only leaves alignment out", self.refuses_analysis("--gold", GOLD, "--only", "sparsity"))
+        self.assertIn("--only leaves importance out", self.refuses_analysis("--importance-sentences", "3", "--only", "sparsity"))
+        self.assertIn("--gold-base requires --gold", self.refuses_analysis("--gold-base", "1"))
+        self.assertIn("cannot become one", self.refuses("analyze", "-m", SOFTMAX, "--src", TEXT, "--tgt", TEXT, "-o", TEXT))
         self.assertIn("entropi", self.refuses_analysis("--only", "entropi"))
         self.assertIn("from 1 to 30", self.refuses_analysis("--save-weights", "31"))
         self.assertIn("from 0 to 1", self.refuses_analysis("--save-weights", "1", "--save-layers", "2"))
+        self.assertIn("from 0 to", self.refuses_analysis("--save-weights", "1", "--save-heads", "64"))
+        nothing = write("nothing", "")
+        self.assertIn("is empty", self.refuses_analysis(src=nothing, tgt=nothing))
         empty = write("empty_lines", "\n\n")
         self.assertIn("nothing to analyse", self.refuses_analysis(src=empty, tgt=empty))
         self.assertRegex(self.refuses_analysis(tgt=empty), r"30 lines and .* 2 lines|has 30 .*has 2")
