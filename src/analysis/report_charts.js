@@ -51,7 +51,7 @@ function niceRange(values, floor, ceiling) {
   if (isNumber(floor)) known.push(floor);
   if (isNumber(ceiling)) known.push(ceiling);
   let low = Math.min(...known), high = Math.max(...known);
-  if (!(high > low)) [low, high] = [low - .5, high + .5];
+  if (!(high > low)) [low, high] = isNumber(floor) ? [low, low + 1] : [low - .5, high + .5];
   const step = niceStep(high - low);
   return { low: Math.floor(low / step + 1e-9) * step, high: Math.ceil(high / step - 1e-9) * step, step };
 }

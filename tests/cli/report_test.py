@@ -150,6 +150,8 @@ class Layout(Page):
                 self.assertEqual(BROWSER.value(FAULTS), [])
                 self.is_quiet()
         self.assertEqual(BROWSER.value("document.querySelectorAll('#calibration figure svg').length"), 4)
+        labels = BROWSER.value("[...document.querySelectorAll('#layers svg text')].map((one) => one.textContent)")
+        self.assertEqual([label for label in labels if label.startswith("−")], [])  # nothing here is below 0, though the null rate is 0 everywhere
         self.assertIn("Learned alpha", BROWSER.value("[...document.querySelectorAll('#layers h3')].map((one) => one.textContent)"))
         self.assertEqual(BROWSER.value("document.title"), "What attention does: " + ", ".join(f"that_has_quite_a_long_name_{i}" for i in range(7)))
 
