@@ -70,8 +70,8 @@ pen.font = "700 12px system-ui, sans-serif"; // as labels are while the cursor i
 const room = (names) => 12 + Math.max(20, ...names.map((name) => pen.measureText(cut(name)).width));
 
 /**
- * Draws a map into `pane`, as large as fits, and lets pointer and arrow keys read it. `told(row, column)` hears where they are; what comes back moves the
- * cursor there, if names agree.
+ * Draws a map into `pane`, as large as fits, and lets pointer and arrow keys read it. `told` hears of the cell that they are at; what comes back goes to
+ * the cell that another map's `told` heard of, if it is of the same tokens.
  */
 function drawMap(pane, { matrix, rowNames, columnNames }, rowWord, columnWord, told) {
   const left = room(rowNames), top = room(columnNames), into = pane.querySelector(".map");
@@ -160,7 +160,7 @@ function makePane(number, changed) {
   return { element, model: model.select, layer: layer.select, head: head.select };
 }
 
-/** `told` hears what the cursor points at; pane.point moves it. */
+/** What drawMap gives is left as pane.follow. */
 async function drawPane(pane, sentence, site, useWords, byInput, told) {
   const m = Number(pane.model.value), model = models[m], tokens = data.sentences[sentence].models[m];
   refill(pane.layer, placesOf(model, site).map((place) => [place.layer, `${place.layer}: ${place.type}`]));
@@ -172,7 +172,7 @@ async function drawPane(pane, sentence, site, useWords, byInput, told) {
   const { rows, columns } = axesOf(tokens, site, byInput);
   const matrix = weightsOf(bytes, tokens, model, placeIndex, pane.head.value, rows.pieces.length, columns.pieces.length);
   const map = useWords ? byWords(matrix, rows, columns) : { matrix, rowNames: rows.pieces, columnNames: columns.pieces };
-  pane.point = drawMap(pane.element, map, site === "encoder_self" ? "source" : byInput ? "reading" : "predicting", site === "decoder_self" ? "target read" : "source", told);
+  pane.follow = drawMap(pane.element, map, site === "encoder_self" ? "source" : byInput ? "reading" : "predicting", site === "decoder_self" ? "target read" : "source", told);
 }
 
 function startExplorer() {
@@ -194,7 +194,7 @@ function startExplorer() {
     panes[1].element.hidden = !second.input.checked;
     const open = panes.filter((pane) => !pane.element.hidden);
     await Promise.all(open.map((pane) => drawPane(pane, chosen, site.select.value, words.input.checked, byInput.input.checked,
-      (place) => open.forEach((other) => other === pane || other.point?.(place)))));
+      (cell) => open.forEach((other) => other === pane || other.follow?.(cell)))));
   }
   for (const one of [sentence.select, site.select, words.input, byInput.input, second.input]) one.addEventListener("change", changed);
   into.append(make("p", { class: "soft" }, "A square's area is the weight, relative to the largest of the map; an empty cell is exactly 0, a grey one a key that the query does not see. "

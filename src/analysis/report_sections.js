@@ -18,7 +18,7 @@ const layerNames = (count) => Array.from({ length: count }, (_, i) => i);
 const mostLayers = (site) => Math.max(...models.map((model) => placesOf(model, site).length));
 const modelLegend = () => legend(models.map((model, m) => ({ name: model.name, style: m })));
 
-/** Paths without the folders that all of them begin and end with: what tells them apart. */
+/** Paths without the folders that all of them begin and end with; of a single one, the name of its run. */
 function shortNames(paths) {
   const parts = paths.map((path) => path.split("/").filter(Boolean));
   const isShared = (of) => parts.every((one) => one.length > 1 && of(one) === of(parts[0]));
@@ -65,9 +65,11 @@ function writeOverview() {
     const best = models.map((model) => bestAlignment(model, step));
     rows.push([`best AER, ${step}`, ...best.map((one) => one && `${(100 * one.aer).toFixed(1)} (${one.layer}/${one.head})`)]);
   }
-  if (rows.length) into.append(make("p", { class: "soft" }, "Means over layers" + (hasAlignment ? "; AER in percent, of the best single head (layer/head)." : ".")), tableOf(["", ...models.map((model) => model.name)], rows));
-  into.append(make("details", {}, make("summary", {}, "Checkpoints, and what was not measured"), make("ul", { class: "soft" }, ...models.map((model) => make("li", {},
-    `${model.name} is ${model.path}.` + (model.notes.length ? ` Not measured: ${model.notes.join("; ")}.` : ""))))));
+  const caption = "Means over layers" + (hasAlignment ? "; AER in percent, of the best single head (layer/head)." : ".");
+  if (rows.length) into.append(make("p", { class: "soft" }, caption), tableOf(["", ...models.map((model) => model.name)], rows));
+  const notes = models.map((model) => `${model.name} is ${model.path}.` + (model.notes.length ? ` Not measured: ${model.notes.join("; ")}.` : ""));
+  into.append(make("details", {}, make("summary", {}, "Checkpoints, and what was not measured"),
+    make("ul", { class: "soft" }, ...notes.map((note) => make("li", {}, note)))));
 }
 
 // --- layer by layer ---
@@ -189,8 +191,10 @@ function writeCalibration() {
   const xNames = layerNames(Math.max(mostLayers("cross"), mostLayers("decoder_self")));
   into.append(legend(series));
   writeRow(into, "How far calibration moves attention", [
-    ...lineCharts([{ title: "Jensen-Shannon divergence, nats", xNames, series }], { floor: 0 }),
-    ...lineCharts([{ title: "The same by entropy of the original", xNames: bins, xLabel: "entropy from, nats", series: entropySeries(bins) }], { floor: 0 }),
+    ...lineCharts([
+      { title: "Jensen-Shannon divergence, nats", xNames, series },
+      { title: "The same by entropy of the original", xNames: bins, xLabel: "entropy from, nats", series: entropySeries(bins) },
+    ], { floor: 0 }),
     ...lineCharts([{ title: "Change of entropy, nats (+ disperses)", xNames, series: calibrationSeries((one) => one.entropy_change) }], { floor: 0 }),
     ...lineCharts([{ title: "Mean mask", xNames, series: calibrationSeries((one) => one.mask) }], { floor: 0, ceiling: 1 }),
   ]);
