@@ -33,7 +33,7 @@ function marker(series, x, y, isHollow, label) {
   const path = make("path", {
     d: shape(series),
     transform: `translate(${x} ${y})`,
-    fill: isHollow ? "none" : colour(series),
+    fill: isHollow ? "var(--page)" : colour(series),
     stroke: colour(series),
   });
   if (label) path.append(make("title", {}, label));
@@ -90,6 +90,12 @@ const dot = (series, x, y) => make("path", { d: shape(series), transform: `trans
 
 const valuesOf = (series) => series.flatMap((one) => [...one.values, ...(one.dots ?? []).flat(), ...(one.spread ?? []).flat()]);
 
+/** What a marker tells when it is pointed at. */
+function labelOf(one, xNames, i) {
+  const ends = one.spread?.[i];
+  return `${one.name}, ${xNames[i]}: ${shown(one.values[i])}` + (ends ? ` (${shown(ends[0])} to ${shown(ends[1])})` : "");
+}
+
 /** Charts that stand in a row and share their vertical axis; null for one without values. */
 function lineCharts(charts, { floor, ceiling } = {}) {
   const range = niceRange(charts.flatMap((chart) => valuesOf(chart.series)), floor, ceiling);
@@ -110,13 +116,13 @@ function lineChart({ title, xNames, xLabel = "layer", series, range }) {
     const shift = (s - (series.length - 1) / 2) * Math.min(12, step / (series.length + 1));
     const at = one.values.map((y, i) => ({ x: xOf(i) + shift, y, i })).filter(({ y }) => isNumber(y));
     (one.dots ?? []).forEach((heads, i) => heads.filter(isNumber).forEach((y) => svg.append(dot(one.style, xOf(i) + shift, yOf(y)))));
-    (one.spread ?? []).forEach((ends, i) => ends && svg.append(make("line", {
-      x1: xOf(i) + shift, x2: xOf(i) + shift, y1: yOf(ends[0]), y2: yOf(ends[1]), stroke: colour(one.style) })));
+    (one.spread ?? []).forEach((ends, i) => ends && svg.append(make("path", {
+      d: `M${xOf(i) + shift - 5} ${yOf(ends[0])}h10m-5 0V${yOf(ends[1])}m-5 0h10`, fill: "none", stroke: colour(one.style) })));
     svg.append(make("path", {
       d: at.map(({ x, y }, i) => `${i ? "L" : "M"}${x} ${yOf(y)}`).join(""),
       fill: "none", stroke: colour(one.style), "stroke-width": 2, "stroke-dasharray": one.isDashed ? "6 4" : "none",
     }));
-    at.forEach(({ x, y, i }) => svg.append(marker(one.style, x, yOf(y), one.isDashed, `${one.name}, ${xNames[i]}: ${shown(y)}`)));
+    at.forEach(({ x, y, i }) => svg.append(marker(one.style, x, yOf(y), one.isDashed, labelOf(one, xNames, i))));
   });
   return figure(title, svg, [xLabel, ...series.map((one) => one.name)], xNames.map((name, i) => [String(name), ...series.map((one) => one.values[i])]));
 }
