@@ -46,7 +46,7 @@ class ShortlistTest : public testing::Test {
   }
 
   const ScratchFolder folder_;
-  const std::string path_ = (folder_ / "list").string();
+  const std::string path_ = folder_ / "list";
 };
 
 TEST_F(ShortlistTest, ListsSpecialAndFrequentTokensAndWhatTheSourceMayBecome) {
