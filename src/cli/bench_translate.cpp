@@ -140,7 +140,7 @@ Variation variation_of(const LoadedModel& loaded, const Options& options) {
 
 Json compare(const LoadedModel& loaded, const Options& given, const std::vector<TranslationInput>& lines,
              const TranslateBenchFlags& flags) {
-  const std::vector<AttentionVariant> variants = variants_with_control(flags.compare, given);
+  const std::vector<Variant> variants = variants_with_control(flags.compare, {}, given);
   const Sources sources = sources_of(lines, *loaded.vocabularies.src);
   const int64_t length = flags.length > 0 ? flags.length : std::lround(sources.mean_length);
   const Options options = with_forced_length(given, length);
@@ -148,7 +148,7 @@ Json compare(const LoadedModel& loaded, const Options& given, const std::vector<
   Translator with_softmax = translator(variation_of(loaded, with_attention(options, variants.front())));
   Json comparisons = Json::array();
   int64_t tokens = 0;
-  for (const AttentionVariant& variant : variants) {
+  for (const Variant& variant : variants) {
     const Options changed = with_attention(options, variant);
     const Variation variation = variation_of(loaded, changed);
     Translator with_variant = translator(variation);
@@ -180,7 +180,7 @@ int bench_translate(const std::vector<std::string>& arguments) {
   flags.declare(app);
   if (!parse_command_line(app, arguments)) return 0;
   flags.common.apply_log_level();
-  use_threads(std::max<int64_t>(flags.common.threads, 0));
+  use_threads(flags.common.threads);
   const std::vector<TranslationInput> lines = lines_of(flags.input, flags.limit);
   const Stopwatch loading;
   const LoadedModel loaded = load_model(flags.model, "cpu", app.remaining());

@@ -43,7 +43,7 @@ void print_model(const std::string& path) {
   std::cout << "\n" << to_yaml(loaded.options);
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run_info(const std::vector<std::string>& arguments) {
   CLI::App app("What was built and what it runs on; with -m, what a model is.", "lacuna info");
   std::string model;
   app.add_option("-m,--model", model, "Checkpoint or run folder: its parameters by part, steps, scores and configuration");
@@ -58,7 +58,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb info_verb() {
-  return {"info", "the machine and the build; or what a model is", run};
+  return {"info", "the machine and the build; or what a model is", run_info};
 }
 
 }  // namespace lacuna

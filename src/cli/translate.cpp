@@ -1,6 +1,5 @@
 #include <ATen/core/grad_mode.h>
 
-#include <csignal>
 #include <exception>
 
 #include "base/line_reader.h"
@@ -17,9 +16,6 @@
 
 namespace lacuna {
 namespace {
-
-constexpr size_t kLinesAtATime = 2048;
-constexpr int kBrokenPipe = 128 + SIGPIPE;
 
 struct ShortFlag {
   const char *flag, *key, *meaning;
@@ -167,15 +163,13 @@ bool translate_all(LineReader& reader, Output& output, Translator& translator, c
   return true;
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run_translate(const std::vector<std::string>& arguments) {
   CLI::App app("Translates text, line by line.", "lacuna translate");
   TranslateFlags flags;
   flags.declare(app);
   if (!parse_command_line(app, arguments)) return 0;
   flags.common.apply_log_level();
-  const std::string device = flags.common.device.empty() ? "cpu" : flags.common.device;
-  require_device(device);
-  use_threads(std::max<int64_t>(flags.common.threads, 0));
+  const std::string device = flags.common.prepared_device();
   LineReader reader(flags.input);
   Output output(flags.output);
   const LoadedTranslator loaded = as_one(load_models(flags.models, device, flags.overrides(app)));
@@ -193,7 +187,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb translate_verb() {
-  return {"translate", "translate text: beam search or sampling, n-best, alignments, ensembles", run};
+  return {"translate", "translate text: beam search or sampling, n-best, alignments, ensembles", run_translate};
 }
 
 }  // namespace lacuna

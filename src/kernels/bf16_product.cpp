@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/profile.h"
+#include "kernels/cpu_features.h"
 
 namespace lacuna {
 namespace {
@@ -34,7 +35,7 @@ struct Layout {
 }  // namespace
 
 bool has_bf16_instructions() {
-  return __builtin_cpu_supports("avx512bf16");
+  return cpu_features().avx512_bf16;
 }
 
 Tensor rounded_to_bf16(const Tensor& values) {

@@ -67,7 +67,7 @@ class Bf16LinearFunction : public torch::autograd::Function<Bf16LinearFunction> 
     const Tensor rounded_x = rounded_to_bf16(x), rounded_weight = rounded_to_bf16(weight);
     context->save_for_backward({rounded_x, rounded_weight});
     context->saved_data["has_bias"] = bias.has_value();
-    const Tensor result = at::empty({x.size(0), weight.size(0)}, x.options());
+    Tensor result = at::empty({x.size(0), weight.size(0)}, x.options());
     if (bias) result.copy_(bias->expand_as(result));
     bf16_product(result, rounded_x, rounded_weight.t(), /*add=*/bias.has_value());
     return result;

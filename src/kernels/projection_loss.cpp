@@ -35,7 +35,7 @@ class ChunkProducts {
   Tensor logits(int64_t begin, int64_t rows) {
     const Tensor chunk = hidden_.narrow(0, begin, rows);
     if (!in_bf16_) return product_with_transposed(chunk, weight_, {});
-    const Tensor logits = logits_.narrow(0, 0, rows);
+    Tensor logits = logits_.narrow(0, 0, rows);
     bf16_product(logits, chunk, weight_.t());
     return logits;
   }

@@ -54,7 +54,7 @@ LACUNA_INLINE T max_of(const T* x, int64_t count) {
 template <class T>
 LACUNA_INLINE T sum_of_exponentials(const T* x, int64_t count, T top, T* exps) {
   T total = 0;
-  if (exps == nullptr) {
+  if (exps == nullptr) {  // NOLINT(bugprone-branch-clone): the branches differ under their pragmas
 #pragma omp simd reduction(+ : total)
     for (int64_t i = 0; i < count; ++i) total += exponential(x[i] - top);
   } else {

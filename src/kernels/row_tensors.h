@@ -33,7 +33,8 @@ void for_rows(Kernel kernel, const Args& args, int64_t rows) {
 /// Calls `f` with a value of the tensor's type, float or double.
 template <class F>
 auto with_scalar_of(const at::Tensor& tensor, F f) {
-  return tensor.scalar_type() == at::kDouble ? f(double()) : f(float());
+  if (tensor.scalar_type() == at::kDouble) return f(double());
+  return f(float());
 }
 
 /// True for what the row loops take: float or double on the CPU. Everything else goes to the references.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "base/random.h"
@@ -11,8 +10,6 @@
 
 namespace lacuna {
 namespace {
-
-constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 
 /// The tokens a draw chooses from, with weights in proportion to their probability^(1 / temperature).
 struct Urn {

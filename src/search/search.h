@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -29,6 +30,9 @@ struct SearchSettings {
 
 /// Translations of each input, `n_best` of them, best first. What else is in the batch does not change them.
 using SearchResults = std::vector<std::vector<Hypothesis>>;
+
+/// The log-probability of a token that may not come.
+inline constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 
 /// Throws CheckpointError if a log-probability that a model gave is not a number, or its token none.
 void require_number(float log_prob, TokenId token);
