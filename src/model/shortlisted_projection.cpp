@@ -22,6 +22,7 @@ Logits ShortlistedProjection::logits(const Tensor& hidden, const std::vector<int
   constexpr int64_t kSentencesPerTask = 4;
   const auto rows = static_cast<int64_t>(sentences.size());
   std::vector<TokenSet> tokens;
+  tokens.reserve(sentences.size());
   std::vector<int64_t> borders;  // between the rows of one sentence and of the next
   size_t widest = 0;
   for (int64_t row = 0; row < rows; ++row) {

@@ -6,8 +6,10 @@
 #include "search/search.h"
 
 namespace lacuna {
+
 std::unique_ptr<DecoderCache> start(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings) {
   std::vector<std::vector<TokenId>> sources, candidates;
+  sources.reserve(inputs.size());
   for (const SearchInput& input : inputs) {
     sources.push_back(input.src);
     if (settings.shortlist) candidates.push_back(settings.shortlist->candidates(input.src, input.prefix));
