@@ -65,7 +65,9 @@ int64_t tokens_of(const std::vector<TranslatedLine>& translated) {
 }
 
 Translator translator_of(const std::shared_ptr<Transformer>& model, const Vocabularies& vocabularies, const Options& options) {
-  return {std::make_shared<TransformerStepModel>(model), vocabularies, {options.translate}};
+  TranslatorSettings settings{options.translate};
+  if (!options.translate.shortlist.empty()) settings.shortlist = read_shortlist(options.translate.shortlist, vocabularies);
+  return {std::make_shared<TransformerStepModel>(model), vocabularies, settings};
 }
 
 Json measure(const LoadedModel& loaded, const Options& options, const std::vector<TranslationInput>& lines, int64_t rounds) {
@@ -131,7 +133,7 @@ Variation variation_of(const LoadedModel& loaded, const Options& options) {
     else
       variation.drawn_parameters += to.numel();
   }
-  variation.model->set_weight_format(weight_format_of(options.translate.precision));
+  variation.model->round_to(weight_format_of(options.translate.precision));
   variation.model->eval();
   return variation;
 }
@@ -185,7 +187,7 @@ int bench_translate(const std::vector<std::string>& arguments) {
   const double load_seconds = loading.seconds();
   const Options& options = loaded.options;
   const WeightFormat format = weight_format_of(options.translate.precision);
-  loaded.model->set_weight_format(format);
+  loaded.model->round_to(format);
   const at::NoGradGuard no_gradients;
   Json report = flags.compare.empty() ? measure(loaded, options, lines, flags.rounds) : compare(loaded, options, lines, flags);
   report.update({{"load_seconds", load_seconds},

@@ -36,6 +36,7 @@ constexpr ShortFlag kShortFlags[] = {
     {"--temperature", "temperature", "Of sampling"},
     {"--batch-tokens", "batch_tokens", "Source tokens translated at a time"},
     {"--precision", "precision", "Of matrix products on the CPU: fp32, bf16x3, bf16, int8 or auto"},
+    {"--shortlist", "shortlist", "File of lacuna shortlist: weigh only what may translate a sentence"},
 };
 
 struct TranslateFlags {
@@ -99,8 +100,9 @@ LoadedTranslator as_one(const std::vector<LoadedModel>& loaded) {
   return result;
 }
 
-TranslatorSettings settings_of(const TranslateFlags& flags, const TranslateOptions& options, int layers) {
+TranslatorSettings settings_of(const TranslateFlags& flags, const TranslateOptions& options, const Vocabularies& vocabularies, int layers) {
   TranslatorSettings settings{options, AlignmentLevel::kNone, flags.alignment_layer, flags.seed};
+  if (!options.shortlist.empty()) settings.shortlist = read_shortlist(options.shortlist, vocabularies);
   if (flags.alignment.empty()) return settings;
   settings.alignment = flags.alignment == "word" ? AlignmentLevel::kWord : AlignmentLevel::kPiece;
   if (settings.alignment_layer < 0) settings.alignment_layer = std::max(0, layers - 2);
@@ -173,8 +175,9 @@ int run_translate(const std::vector<std::string>& arguments) {
   const LoadedTranslator loaded = as_one(load_models(flags.models, device, flags.overrides(app)));
   flags.format.n_best = loaded.options.translate.n_best > 1;
   flags.format.alignment = !flags.alignment.empty();
-  for (const auto& member : loaded.members) member->set_weight_format(weight_format_of(loaded.options.translate.precision));
-  Translator translator(loaded.model, loaded.vocabularies, settings_of(flags, loaded.options.translate, loaded.decoder_layers));
+  for (const auto& member : loaded.members) member->round_to(weight_format_of(loaded.options.translate.precision));
+  Translator translator(loaded.model, loaded.vocabularies,
+                        settings_of(flags, loaded.options.translate, loaded.vocabularies, loaded.decoder_layers));
   const at::NoGradGuard no_gradients;
   if (!translate_all(reader, output, translator, flags)) return kBrokenPipe;
   output.finish();

@@ -25,6 +25,7 @@ class PackedCache {
   void drop();
   /// What weights and rows are rounded to in the products that follow.
   void set_format(WeightFormat format);
+  WeightFormat format();
 
  private:
   std::mutex mutex_;  // several translators may share a model

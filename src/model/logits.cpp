@@ -18,18 +18,30 @@ struct Candidate {
 
 constexpr int64_t kRowsPerTask = 8;
 constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
+constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 
 /// Logits on the CPU, row by row.
 class Rows {
  public:
-  Rows(const Tensor& logits, const PanelSums& panel_sums) : logits_(logits.to(at::kCPU).contiguous()), panel_sums_(panel_sums) {}
+  Rows(const Tensor& logits, const PanelSums& panel_sums, const std::vector<TokenSet>& tokens)
+      : logits_(logits.to(at::kCPU).contiguous()), panel_sums_(panel_sums), tokens_(tokens) {}
 
   int64_t count() const { return logits_.size(0); }
-  int64_t size() const { return logits_.size(1); }
-  const float* row(int64_t i) const { return logits_.const_data_ptr<float>() + i * size(); }
+  int64_t size(int64_t i) const { return tokens_.empty() ? logits_.size(1) : static_cast<int64_t>(tokens_of(i).size()); }
+  const float* row(int64_t i) const { return logits_.const_data_ptr<float>() + i * logits_.size(1); }
+  /// The token of a column of row i.
+  int32_t token(int64_t i, int32_t column) const {
+    return tokens_.empty() || column == kNone ? column : tokens_of(i)[static_cast<size_t>(column)];
+  }
+  /// log-probability of a token.
+  float log_prob(int64_t i, int32_t token) const {
+    if (tokens_.empty()) return row(i)[token] - log_sum(i);
+    const auto found = std::lower_bound(tokens_of(i).begin(), tokens_of(i).end(), token);
+    return found == tokens_of(i).end() || *found != token ? kImpossible : row(i)[found - tokens_of(i).begin()] - log_sum(i);
+  }
   /// log of the sum of exp(row i).
   float log_sum(int64_t i) const {
-    if (!has_panels()) return row_kernels<float>().log_sum_exp(row(i), size());
+    if (!has_panels()) return row_kernels<float>().log_sum_exp(row(i), size(i));
     return row_kernels<float>().log_sum_of_parts(maxima(i), panel_sums_.exp_sums.const_data_ptr<float>() + i * num_panels(), num_panels());
   }
   bool has_panels() const { return panel_sums_.width > 0; }
@@ -38,8 +50,11 @@ class Rows {
   const float* maxima(int64_t i) const { return panel_sums_.maxima.const_data_ptr<float>() + i * num_panels(); }
 
  private:
+  const std::vector<int32_t>& tokens_of(int64_t i) const { return *tokens_[static_cast<size_t>(i)]; }
+
   Tensor logits_;
   const PanelSums& panel_sums_;
+  const std::vector<TokenSet>& tokens_;
 };
 
 /// The k best tokens of a row, best first, in one pass that keeps a short sorted list: for the few that a beam asks for. Tokens come in
@@ -47,7 +62,7 @@ class Rows {
 class BestFew {
  public:
   BestFew(const float* row, float log_sum, std::vector<Candidate>& best, int64_t k) : row_(row), log_sum_(log_sum), best_(best) {
-    best_.assign(static_cast<size_t>(k), {-std::numeric_limits<float>::infinity(), kNone});
+    best_.assign(static_cast<size_t>(k), {kImpossible, kNone});
   }
 
   void scan(int64_t begin, int64_t end) {
@@ -80,9 +95,9 @@ class BestFew {
 void find_best_few(const Rows& rows, int64_t i, std::vector<Candidate>& best, int64_t k) {
   BestFew few(rows.row(i), rows.log_sum(i), best, k);
   if (rows.has_panels()) {
-    few.scan_panels(rows.maxima(i), rows.num_panels(), rows.panel_width(), rows.size());
+    few.scan_panels(rows.maxima(i), rows.num_panels(), rows.panel_width(), rows.size(i));
   } else {
-    few.scan(0, rows.size());
+    few.scan(0, rows.size(i));
   }
 }
 
@@ -90,7 +105,7 @@ void find_best_many(const Rows& rows, int64_t i, std::vector<Candidate>& best, i
   const float* row = rows.row(i);
   const float log_sum = rows.log_sum(i);
   best.clear();
-  for (int64_t v = 0; v < rows.size(); ++v) best.push_back({row[v] - log_sum, static_cast<int32_t>(v)});
+  for (int64_t v = 0; v < rows.size(i); ++v) best.push_back({row[v] - log_sum, static_cast<int32_t>(v)});
   std::partial_sort(best.begin(), best.begin() + k, best.end());
 }
 
@@ -98,15 +113,16 @@ void find_best_many(const Rows& rows, int64_t i, std::vector<Candidate>& best, i
 
 BestTokens Logits::best(int64_t k) const {
   constexpr int64_t kFew = 64;
-  const Rows rows(logits_, panel_sums_);
+  const Rows rows(logits_, panel_sums_, tokens_);
   const auto count = static_cast<size_t>(rows.count() * k);
-  BestTokens result = {k, std::vector<int32_t>(count), std::vector<float>(count)};
+  BestTokens result = {k, std::vector<int32_t>(count), std::vector<float>(count, kImpossible)};
   at::parallel_for(0, rows.count(), kRowsPerTask, [&](int64_t begin, int64_t end) {
     std::vector<Candidate> best;
     for (int64_t i = begin; i < end; ++i) {
-      (k <= kFew ? find_best_few : find_best_many)(rows, i, best, k);
-      for (int64_t j = 0; j < k; ++j) {
-        result.tokens[static_cast<size_t>(i * k + j)] = best[static_cast<size_t>(j)].token;
+      const int64_t possible = std::min(k, rows.size(i));
+      (possible <= kFew ? find_best_few : find_best_many)(rows, i, best, possible);
+      for (int64_t j = 0; j < possible; ++j) {
+        result.tokens[static_cast<size_t>(i * k + j)] = rows.token(i, best[static_cast<size_t>(j)].token);
         result.log_probs[static_cast<size_t>(i * k + j)] = best[static_cast<size_t>(j)].log_prob;
       }
     }
@@ -115,26 +131,24 @@ BestTokens Logits::best(int64_t k) const {
 }
 
 Tensor Logits::log_probs() const {
-  const Rows rows(logits_, panel_sums_);
-  Tensor result = at::empty({rows.count(), rows.size()}, at::kFloat);
+  const Rows rows(logits_, panel_sums_, tokens_);
+  Tensor result = at::full({rows.count(), vocab_size()}, kImpossible, at::kFloat);
   at::parallel_for(0, rows.count(), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const float log_sum = rows.log_sum(i);
-      std::transform(rows.row(i), rows.row(i) + rows.size(), result.mutable_data_ptr<float>() + i * rows.size(),
-                     [=](float logit) { return logit - log_sum; });
+      const float* const row = rows.row(i);
+      float* const to = result.mutable_data_ptr<float>() + i * vocab_size();
+      for (int32_t column = 0; column < rows.size(i); ++column) to[rows.token(i, column)] = row[column] - log_sum;
     }
   });
   return result;
 }
 
 std::vector<float> Logits::of(const std::vector<int32_t>& tokens) const {
-  const Rows rows(logits_, panel_sums_);
+  const Rows rows(logits_, panel_sums_, tokens_);
   std::vector<float> result(tokens.size());
   at::parallel_for(0, rows.count(), kRowsPerTask, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const auto at = static_cast<size_t>(i);
-      result[at] = rows.row(i)[tokens[at]] - rows.log_sum(i);
-    }
+    for (int64_t i = begin; i < end; ++i) result[static_cast<size_t>(i)] = rows.log_prob(i, tokens[static_cast<size_t>(i)]);
   });
   return result;
 }

@@ -51,6 +51,13 @@ TEST(Analysis, SeesLearnedNumbers) {
   for (const double alpha : numbers.at("alpha").mean()) EXPECT_NEAR(alpha, 1.5, 1e-6);
 }
 
+TEST(NumberMean, IsTheMeanOverQueries) {
+  NumberMean numbers;
+  numbers.add({1, 2}, 3);
+  numbers.add({2, 4}, 1);
+  EXPECT_EQ(numbers.mean(), (std::vector<double>{1.25, 2.5}));
+}
+
 TEST(Analysis, OfGoldLinksHasAnErrorRateForEachHeadAndTheAverage) {
   SmallCorpus corpus;
   corpus.settings.gold = corpus.folder.write("gold", "0-1 1-0\n0-1 1-0 1-2\n\n4-0 3-1 2-2 1-3\n0-0\n");
