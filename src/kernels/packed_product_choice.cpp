@@ -36,13 +36,13 @@ bool may_use_tiles() {
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
+}  // namespace
+
 bool has_amx() {
   static const bool has = has_avx512_bf16() && __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") &&
                           __builtin_cpu_supports("amx-int8") && may_use_tiles();
   return has;
 }
-
-}  // namespace
 
 std::vector<PackedKernel> packed_kernels(WeightFormat format) {
   std::vector<PackedKernel> kernels;
