@@ -88,17 +88,10 @@ struct MaskedCoreFunction : torch::autograd::Function<MaskedCoreFunction> {
   }
 };
 
-bool is_of(const AttentionCall& call, at::ScalarType type) {
-  return call.q.scalar_type() == type && call.k.scalar_type() == type && call.v.scalar_type() == type;
-}
-
-bool has_core(const AttentionCall& call) {
-  return call.q.is_cpu() && (is_of(call, at::kFloat) || is_of(call, at::kDouble));
-}
-
-/// bf16 in memory on the CPU: the core works on float.
+/// bf16 in memory on the CPU; the core takes most of these, and the others as floats.
 bool is_stored_in_bf16(const AttentionCall& call) {
-  return call.q.is_cpu() && is_of(call, at::kBFloat16);
+  return call.q.is_cpu() && call.q.scalar_type() == at::kBFloat16 && call.k.scalar_type() == at::kBFloat16 &&
+         call.v.scalar_type() == at::kBFloat16;
 }
 
 Tensor through_float(AttentionCall call, const ForwardContext& context) {
@@ -133,8 +126,9 @@ Tensor attention(const AttentionCall& call, const ForwardContext& context) {
   const TimedPart timed(ProfilePart::kAttention);
   check_shapes(call);
   const bool has_kernels = cuda::has_kernels(call);
-  if (!has_kernels && is_stored_in_bf16(call)) return through_float(call, context);
-  if (!has_kernels && !has_core(call)) return attention_reference(call, context);
+  const bool has_core = has_kernels || core_takes(call);
+  if (!has_core && is_stored_in_bf16(call)) return through_float(call, context);
+  if (!has_core) return attention_reference(call, context);
   if (!at::GradMode::is_enabled() && !call.type->takes_mask()) return without_gradients(call, context, has_kernels);
   auto saved = c10::make_intrusive<SavedCall>();
   saved->call = call;
@@ -150,7 +144,7 @@ Tensor attention(const AttentionCall& call, const ForwardContext& context) {
 }
 
 bool has_fused_core(const AttentionCall& call) {
-  return has_core(call) || is_stored_in_bf16(call) || cuda::has_kernels(call);
+  return core_takes(call) || is_stored_in_bf16(call) || cuda::has_kernels(call);
 }
 
 }  // namespace lacuna

@@ -78,21 +78,9 @@ struct Workspace {
   S* mask_memory = nullptr;
 };
 
-/// Rows are worked on so many at a time.
-inline constexpr int kTile = 16;
-
-/// Elements of Workspace::row, ::memory and ::index for tasks with at most so many keys.
+/// Workspace::row and the elements of Workspace::index for tasks with at most so many keys.
 inline int64_t row_elements(int64_t max_keys) {
-  return (max_keys + 15) / 16 * 16 + 32;
-}
-inline int64_t memory_elements(int64_t max_keys, int64_t d_head) {
-  return row_elements(max_keys) * (2 * d_head + 4 * kTile + 6);
-}
-inline int64_t index_elements(int64_t max_keys) {
-  return row_elements(max_keys);
-}
-inline int64_t mask_memory_elements(int64_t max_keys, int64_t d_head) {
-  return row_elements(max_keys) * (d_head + 3 * kTile + 3);
+  return (max_keys + 31) / 32 * 32 + 32;
 }
 
 template <class S>
@@ -101,10 +89,13 @@ struct Functions {
   void (*backward)(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace);
   void (*masked_forward)(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace);
   void (*masked_backward)(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace);
+  int64_t (*memory_elements)(int64_t row, int64_t d_head);       ///< of Workspace::memory
+  int64_t (*mask_memory_elements)(int64_t row, int64_t d_head);  ///< of Workspace::mask_memory, where it is used
 };
 
 Functions<float> functions_avx2();
 Functions<float> functions_avx512();
+Functions<float> functions_amx();  ///< factors of most products rounded to bf16
 Functions<double> functions_plain();
 
 }  // namespace core

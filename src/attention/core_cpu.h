@@ -1,6 +1,7 @@
 #pragma once
 
 #include "attention/core.h"
+#include "attention/core_products.h"
 #include "attention/dropout.h"
 #include "attention/pattern.h"
 
@@ -12,8 +13,8 @@
 // Compiled for several instruction sets: nothing here may call an inline function that is not a template on `M` or always inlined.
 namespace lacuna::core {
 
-/// `M` is a machine: row type and small products (machine_simd.h, machine_plain.h).
-template <class M>
+/// `M` is a machine: row type and small products (machine_simd.h, machine_plain.h). `P` are a tile's products (core_products.h).
+template <class M, class P = DirectProducts<M>>
 class Core {
  public:
   using S = typename M::scalar;
@@ -24,11 +25,13 @@ class Core {
   static void backward(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace) {
     Core(call, task, workspace).run_backward();
   }
+  /// Of Workspace::memory.
+  static int64_t memory_elements(int64_t row, int64_t d_head) { return P::memory_elements(row, d_head) + row * (4 * kTile + 6); }
 
  protected:
-  /// Rows first to first + rows of the task, over keys from `begin`, `width` of them in all.
-  struct Tile {
-    int first, rows, begin, width;
+  static constexpr int kTile = P::kTile;
+
+  struct Tile : TileSpan {
     int row_begin[kTile], row_count[kTile];  // of each row, begin counted from the tile's
     bool row_has_gaps[kTile];                // its keys do not lie side by side
   };
@@ -41,15 +44,18 @@ class Core {
   };
 
   Core(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace)
-      : call_(call), task_(task), stride_(workspace.row), d_(call.d_head), index_(workspace.index) {
-    S* next = workspace.memory;
+      : call_(call),
+        task_(task),
+        stride_(workspace.row),
+        d_(call.d_head),
+        products_(call, task, workspace.memory, workspace.row),
+        index_(workspace.index) {
+    S* next = workspace.memory + P::memory_elements(workspace.row, d_);
     const auto take = [&](int64_t rows) {
       S* memory = next;
       next += rows * workspace.row;
       return memory;
     };
-    keys_ = take(d_);
-    values_ = take(d_);
     weights_ = take(kTile);
     scores_ = take(kTile);
     gradient_ = take(kTile);
@@ -71,7 +77,6 @@ class Core {
         for (int r = 0; r < tile.rows; ++r) forward_listed(tile.first + r);
         continue;
       }
-      transpose_keys(/*and_values=*/false);
       weigh(tile);
       show(tile);
       combine(tile);
@@ -87,8 +92,7 @@ class Core {
         continue;
       }
       if (task_.dropout != nullptr) drop(tile, weights_);
-      M::multiply(rows, tile.width, d_, {weights_ + first * stride_, stride_, 1}, value_row(tile.begin), task_.v_stride,
-                  context_row(tile.first + first), task_.context_stride, false);
+      products_.write_context({tile.first + first, rows, tile.begin, tile.width}, weights_ + first * stride_);
     }
   }
 
@@ -116,7 +120,6 @@ class Core {
         for (int r = 0; r < tile.rows; ++r) backward_listed(tile.first + r);
         continue;
       }
-      transpose_keys(/*and_values=*/true);
       weigh(tile);
       if (is_mostly_zero(tile, 0, tile.rows)) {
         for (int r = 0; r < tile.rows; ++r) backward_list(list_of(tile, r), tile.first + r);
@@ -124,11 +127,11 @@ class Core {
         backward_tile(tile);
       }
     }
+    products_.finish_gradients();
   }
 
   void backward_tile(const Tile& tile) {
-    const S* of_context = gradient_row(tile.first);
-    M::multiply(tile.rows, d_, tile.width, {of_context, task_.context_stride, 1}, values_ + tile.begin, stride_, gradient_, stride_, false);
+    products_.write_weight_gradient(tile, gradient_);
     if (task_.dropout != nullptr) drop(tile, gradient_);
     for (int r = 0; r < tile.rows; ++r) {
       const int n = tile.row_count[r];
@@ -143,12 +146,9 @@ class Core {
       spread(tile, r, list_gradient_, gradient_);
     }
     if (task_.dropout != nullptr) apply_factors(tile, weights_);
-    M::multiply(tile.width, tile.rows, d_, {weights_, 1, stride_}, of_context, task_.context_stride,
-                task_.v_gradient + tile.begin * task_.gradient_stride, task_.gradient_stride, true);
-    M::multiply(tile.rows, tile.width, d_, {gradient_, stride_, 1}, task_.k + tile.begin * task_.k_stride, task_.k_stride,
-                task_.q_gradient + tile.first * task_.q_gradient_stride, task_.q_gradient_stride, false);
-    M::multiply(tile.width, tile.rows, d_, {gradient_, 1, stride_}, task_.q + tile.first * task_.q_stride, task_.q_stride,
-                task_.k_gradient + tile.begin * task_.gradient_stride, task_.gradient_stride, true);
+    products_.add_value_gradient(tile, weights_);
+    products_.write_query_gradient(tile, gradient_);
+    products_.add_key_gradient(tile, gradient_);
   }
 
   void backward_listed(int i) {
@@ -211,24 +211,15 @@ class Core {
         end = last + 1 > end ? last + 1 : end;
       }
     }
-    tile.begin = begin < end ? begin : 0;
-    tile.width = begin < end ? end - begin : 0;
+    tile.begin = begin < end ? begin / P::kFirstKeys * P::kFirstKeys : 0;
+    tile.width = begin < end ? end - tile.begin : 0;
     for (int r = 0; r < tile.rows; ++r) tile.row_begin[r] = tile.row_count[r] > 0 ? tile.row_begin[r] - tile.begin : 0;
     return tile;
   }
 
-  /// Fills keys_, and values_ if asked, the first time.
-  void transpose_keys(bool and_values) {
-    if (is_transposed_) return;
-    is_transposed_ = true;
-    M::transpose(task_.keys, d_, task_.k, task_.k_stride, call_.scale, keys_, stride_);
-    if (and_values) M::transpose(task_.keys, d_, task_.v, task_.v_stride, S(1), values_, stride_);
-  }
-
   /// weights_ = the tile's weights before dropout, 0 at keys that a row does not see; scores_ = the scores, if they will be needed.
   void weigh(const Tile& tile) {
-    M::multiply(tile.rows, d_, tile.width, {task_.q + tile.first * task_.q_stride, task_.q_stride, 1}, keys_ + tile.begin, stride_,
-                weights_, stride_, false);
+    products_.write_scores(tile, weights_);
     for (int r = 0; r < tile.rows; ++r) {
       if (tile.row_count[r] > 0) {
         if (call_.needs_scores) M::copy(tile.width, weights_ + r * stride_, scores_ + r * stride_);
@@ -274,14 +265,14 @@ class Core {
 
   /// True if going through lists of keys is less work for these rows than whole tiles. Short rows are not worth a look.
   bool is_mostly_zero(const Tile& tile, int first, int rows) {
-    constexpr int kLong = 64, kShare = 4;
+    constexpr int kLong = 64;
     if (!call_.sparse || tile.width < kLong) return false;
     int visible = 0, kept = 0;
     for (int r = first; r < first + rows; ++r) {
       visible += tile.row_count[r];
       kept += M::count_nonzero(tile.width, weights_ + r * stride_);
     }
-    return kept * kShare < visible;
+    return kept * P::kListShare < visible;
   }
 
   /// Row r of the tile without its zeros.
@@ -420,15 +411,13 @@ class Core {
 
   S* context_row(int i) const { return task_.context + i * task_.context_stride; }
   const S* gradient_row(int i) const { return task_.context_gradient + i * task_.context_stride; }
-  const S* value_row(int j) const { return task_.v + j * task_.v_stride; }
 
   const Call<S>& call_;
   const Task<S>& task_;
   const int64_t stride_;
   const int d_;
-  bool is_transposed_ = false;
+  P products_;
   int32_t* index_;
-  S *keys_, *values_;                                                // [d, keys] transposed; keys times scale
   S *weights_, *scores_, *gradient_, *factors_;                      // [kTile, keys]
   S *positions_, *scratch_;                                          // [keys]
   S *list_weights_, *list_scores_, *list_gradient_, *list_factors_;  // [keys]

@@ -17,13 +17,15 @@ class MaskedCore : private Core<M> {
   static void backward(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace) {
     MaskedCore(call, task, workspace).run_backward();
   }
+  /// Of Workspace::mask_memory.
+  static int64_t mask_memory_elements(int64_t row, int64_t d_head) { return row * (d_head + 3 * kTile + 3); }
 
  private:
   using Base = Core<M>;
   using Base::apply_factors, Base::draw_factors, Base::drop, Base::drop_zeros, Base::fill_positions, Base::gradient_row, Base::is_dense,
-      Base::row_call, Base::side_by_side, Base::spread, Base::tile_from, Base::transpose_keys, Base::visible_list;
-  using Base::call_, Base::d_, Base::gradient_, Base::list_gradient_, Base::list_scores_, Base::list_weights_, Base::scores_, Base::stride_,
-      Base::task_, Base::values_, Base::weights_;
+      Base::kTile, Base::row_call, Base::side_by_side, Base::spread, Base::tile_from, Base::visible_list;
+  using Base::call_, Base::d_, Base::gradient_, Base::list_gradient_, Base::list_scores_, Base::list_weights_, Base::products_,
+      Base::scores_, Base::stride_, Base::task_, Base::weights_;
   using typename Base::List, typename Base::Tile;
 
   /// One row, its elements side by side.
@@ -58,7 +60,6 @@ class MaskedCore : private Core<M> {
         for (int r = 0; r < tile.rows; ++r) forward_listed(tile.first + r);
         continue;
       }
-      transpose_keys(/*and_values=*/false);
       weigh(tile);
       show(tile);
       Base::combine(tile);
@@ -83,15 +84,13 @@ class MaskedCore : private Core<M> {
         for (int r = 0; r < tile.rows; ++r) backward_listed(tile.first + r);
         continue;
       }
-      transpose_keys(/*and_values=*/true);
       weigh(tile);
       backward_tile(tile);
     }
   }
 
   void backward_tile(const Tile& tile) {
-    M::multiply(tile.rows, d_, tile.width, {gradient_row(tile.first), task_.context_stride, 1}, values_ + tile.begin, stride_, gradient_,
-                stride_, false);
+    products_.write_weight_gradient(tile, gradient_);
     if (task_.dropout != nullptr) drop(tile, gradient_);
     for (int r = 0; r < tile.rows; ++r) {
       if (tile.row_count[r] > 0) backward_row(masked_row(tile, r));
@@ -104,24 +103,12 @@ class MaskedCore : private Core<M> {
 
   /// From the gradients of the tile's weights and scores to those of q, k, v and, in the mask pass, of the mask's queries and keys.
   void add_products(const Tile& tile) {
-    if (task_.v_gradient != nullptr) add_to_keys(tile, weights_, gradient_row(tile.first), task_.context_stride, task_.v_gradient);
-    write_to_queries(tile, gradient_, task_.k, task_.k_stride, task_.q_gradient);
-    if (task_.k_gradient != nullptr) add_to_keys(tile, gradient_, task_.q + tile.first * task_.q_stride, task_.q_stride, task_.k_gradient);
+    if (task_.v_gradient != nullptr) products_.add_value_gradient(tile, weights_);
+    products_.write_query_gradient(tile, gradient_);
+    if (task_.k_gradient != nullptr) products_.add_key_gradient(tile, gradient_);
     if (!call_.is_mask_pass) return;
-    write_to_queries(tile, mask_gradient_, task_.mask_k, task_.mask_k_stride, task_.mask_q_gradient);
-    add_to_keys(tile, mask_gradient_, task_.mask_q + tile.first * task_.mask_q_stride, task_.mask_q_stride, task_.mask_k_gradient);
-  }
-
-  /// gradient (keys, d) += by_key (rows, keys)^T x of_queries (rows, d)
-  void add_to_keys(const Tile& tile, const S* by_key, const S* of_queries, int64_t stride, S* gradient) const {
-    M::multiply(tile.width, tile.rows, d_, {by_key, 1, stride_}, of_queries, stride, gradient + tile.begin * task_.gradient_stride,
-                task_.gradient_stride, true);
-  }
-
-  /// gradient (rows, d) = by_key (rows, keys) x of_keys (keys, d)
-  void write_to_queries(const Tile& tile, const S* by_key, const S* of_keys, int64_t stride, S* gradient) const {
-    M::multiply(tile.rows, tile.width, d_, {by_key, stride_, 1}, of_keys + tile.begin * stride, stride,
-                gradient + tile.first * task_.q_gradient_stride, task_.q_gradient_stride, false);
+    products_.write_rows(tile, mask_gradient_, task_.mask_k, task_.mask_k_stride, task_.mask_q_gradient);
+    products_.add_to_keys(tile, mask_gradient_, task_.mask_q, task_.mask_q_stride, task_.mask_k_gradient);
   }
 
   void backward_listed(int i) {

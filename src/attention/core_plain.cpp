@@ -4,8 +4,9 @@
 namespace lacuna::core {
 
 Functions<double> functions_plain() {
-  return {Core<PlainMachine<double>>::forward, Core<PlainMachine<double>>::backward, MaskedCore<PlainMachine<double>>::forward,
-          MaskedCore<PlainMachine<double>>::backward};
+  using One = Core<PlainMachine<double>>;
+  using Masked = MaskedCore<PlainMachine<double>>;
+  return {One::forward, One::backward, Masked::forward, Masked::backward, One::memory_elements, Masked::mask_memory_elements};
 }
 
 }  // namespace lacuna::core

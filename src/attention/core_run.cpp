@@ -1,18 +1,23 @@
 #include "attention/core_run.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "attention/core.h"
 #include "attention/part_memory.h"
 #include "attention/registry.h"
+#include "kernels/packed_product.h"
 
 namespace lacuna {
 namespace {
 
-core::Functions<float> functions_for(float /*kind*/) {
+core::Functions<float> functions_for(float /*stored*/) {
   return attention_target() == AttentionTarget::kAvx512 ? core::functions_avx512() : core::functions_avx2();
 }
-core::Functions<double> functions_for(double /*kind*/) {
+core::Functions<float> functions_for(at::BFloat16 /*stored*/) {
+  return attention_target() == AttentionTarget::kAvx512 && has_amx() ? core::functions_amx() : functions_for(float());
+}
+core::Functions<double> functions_for(double /*stored*/) {
   return core::functions_plain();
 }
 types::RowFunctions<float> rows_for(const types::TypeEntry& entry, float /*kind*/) {
@@ -22,17 +27,38 @@ types::RowFunctions<double> rows_for(const types::TypeEntry& entry, double /*kin
   return entry.plain;
 }
 
+/// (A loop over c10::BFloat16 is not made one over vectors.)
+void widen(const at::BFloat16* from, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = std::bit_cast<float>(static_cast<uint32_t>(from[i].x) << 16);
+}
+
+/// The rows of one sentence and head, where the core works on other numbers than the tensors hold.
+template <class S>
+struct Copies {
+  std::vector<S> q, k, v, context, q_gradient, k_gradient, v_gradient;
+};
+
 /// What a task needs on a thread beside its numbers: made once a chunk of tasks.
 template <class S>
 struct Thread {
-  explicit Thread(int64_t max_keys, int64_t d_head)
-      : memory(new S[static_cast<size_t>(core::memory_elements(max_keys, d_head))]),
-        index(new int32_t[static_cast<size_t>(core::index_elements(max_keys))]) {
-    workspace = {.memory = memory.get(), .index = index.get(), .row = core::row_elements(max_keys)};
+  Thread(const core::Functions<S>& functions, int64_t max_keys, int64_t d_head, bool has_mask) {
+    workspace.row = core::row_elements(max_keys);
+    workspace.memory = take(functions.memory_elements(workspace.row, d_head), memory);
+    if (has_mask) workspace.mask_memory = take(functions.mask_memory_elements(workspace.row, d_head), mask_memory);
+    index.reset(new int32_t[static_cast<size_t>(workspace.row)]);
+    workspace.index = index.get();
   }
-  std::unique_ptr<S[]> memory;  // what is in it does not matter
+  /// Where a line of the cache begins.
+  static S* take(int64_t elements, std::unique_ptr<S[]>& memory) {
+    constexpr size_t kLine = 64;
+    size_t bytes = static_cast<size_t>(elements) * sizeof(S) + kLine;
+    memory.reset(new S[bytes / sizeof(S)]);
+    void* begin = memory.get();
+    return static_cast<S*>(std::align(kLine, bytes - kLine, begin, bytes));
+  }
+  std::unique_ptr<S[]> memory, mask_memory;  // what is in it does not matter; the latter of types with a mask
   std::unique_ptr<int32_t[]> index;
-  core::Workspace<S> workspace;
+  core::Workspace<S> workspace = {};
 
   std::vector<int32_t> reach;                  // of each query of one sentence and head; empty = no limit
   std::vector<KeySegment> segments, of_query;  // of all these queries
@@ -42,7 +68,7 @@ struct Thread {
   const AttentionPattern* pattern = nullptr;  // likewise
   AttentionDropout dropout;
   PartMemory<S> part_memory;
-  std::vector<S> mask_memory;  // of types with a mask
+  Copies<S> copies;
 };
 
 /// Who looks, and at what.
@@ -79,8 +105,20 @@ void show_mask(const void* onlooker, int query, const S* base, const S* mask, co
                         positions);
 }
 
-/// Runs every sentence and head of one call, forward or backward.
-template <class S>
+/// True if two sentences of queries see the same rows of k.
+bool shares_keys(const KeyRange& keys) {
+  if (!keys.slots.empty()) return true;
+  std::vector<std::pair<int32_t, int32_t>> ranges;
+  for (size_t b = 0; b < keys.begin.size(); ++b)
+    if (keys.count[b] > 0) ranges.emplace_back(keys.begin[b], keys.begin[b] + keys.count[b]);
+  std::sort(ranges.begin(), ranges.end());
+  for (size_t i = 1; i < ranges.size(); ++i)
+    if (ranges[i].first < ranges[i - 1].second) return true;
+  return false;
+}
+
+/// Runs every sentence and head of one call, forward or backward. Works on numbers of type S; in the tensors they are `Stored`.
+template <class S, class Stored = S>
 class Run {
  public:
   Run(const AttentionCall& call, const ForwardContext& context) : call_(call), context_(context) {
@@ -149,13 +187,9 @@ class Run {
   template <class Work>
   void for_each_task(Work work) {
     const int64_t sentences = call_.queries->num_sentences(), heads = num_heads();
-    const bool heads_alone = is_backward_ && shares_keys();
+    const bool heads_alone = is_backward_ && shares_keys(*call_.keys);
     at::parallel_for(0, heads_alone ? heads : sentences * heads, 1, [&](int64_t begin, int64_t end) {
-      Thread<S> thread(max_keys_, std::max(call_.q.size(2), call_.v.size(2)));
-      if (has_mask()) {
-        thread.mask_memory.resize(static_cast<size_t>(core::mask_memory_elements(max_keys_, call_.q.size(2))));
-        thread.workspace.mask_memory = thread.mask_memory.data();
-      }
+      Thread<S> thread(functions_, max_keys_, std::max(call_.q.size(2), call_.v.size(2)), has_mask());
       for (int64_t i = begin; i < end; ++i) {
         if (!heads_alone) {
           run_task(i / heads, i % heads, thread, work);
@@ -171,6 +205,12 @@ class Run {
     if (call_.queries->length(b) == 0) return;
     find_segments(b, head, thread);
     const core::Task<S> task = task_for(b, head, thread);
+    run_parts(task, b, head, thread, work);
+    if constexpr (kIsConverted) store_results(b, head, thread.copies);
+  }
+
+  template <class Work>
+  void run_parts(const core::Task<S>& task, int64_t b, int64_t head, Thread<S>& thread, Work work) {
     if (thread.parts.empty()) {
       if (!gathers_keys(task)) return run_watched(task, b, head, nullptr, thread, work);
       run_watched(thread.part_memory.whole(task, shared_.d_head), b, head, nullptr, thread, work);
@@ -185,8 +225,9 @@ class Run {
 
   /// True if a sentence is long enough that its keys are worth moving side by side.
   bool gathers_keys(const core::Task<S>& task) const {
-    constexpr int kLong = 64;
-    return task.keys >= kLong && task.queries >= core::kTile && task.slots == nullptr && !has_mask() && call_.v.size(2) == shared_.d_head;
+    constexpr int kLong = 64, kFewQueries = 16;
+    return !kIsConverted && task.keys >= kLong && task.queries >= kFewQueries && task.slots == nullptr && !has_mask() &&
+           call_.v.size(2) == shared_.d_head;
   }
 
   template <class Work>
@@ -202,7 +243,7 @@ class Run {
   core::Task<S> task_for(int64_t b, int64_t head, Thread<S>& thread) {
     const int64_t query = call_.queries->begin(b), first_key = call_.keys->begin[static_cast<size_t>(b)];
     const bool has_slots = !call_.keys->slots.empty();
-    const int64_t key_row = has_slots ? 0 : first_key, width = num_heads() * shared_.d_head;
+    const int64_t key_row = has_slots ? 0 : first_key;
     core::Task<S> task = {};
     task.queries = call_.queries->length(b);
     task.keys = call_.keys->count[static_cast<size_t>(b)];
@@ -214,26 +255,27 @@ class Run {
     task.first_segment = thread.first_segment.data();
     thread.dropout = dropout_of(call_, context_, b, head);
     task.dropout = thread.dropout.is_active() ? &thread.dropout : nullptr;
-    task.q = row_of(call_.q, query, head);
-    task.k = row_of(call_.k, key_row, head);
-    task.v = row_of(call_.v, key_row, head);
-    task.q_stride = call_.q.stride(0);
-    task.k_stride = call_.k.stride(0);
-    task.v_stride = call_.v.stride(0);
-    task.context_stride = width;
+    Copies<S>& copies = thread.copies;
+    task.q = read_rows(call_.q, query, head, task.queries, copies.q);
+    task.k = read_rows(call_.k, key_row, head, task.keys, copies.k);
+    task.v = read_rows(call_.v, key_row, head, task.keys, copies.v);
+    task.q_stride = row_stride(call_.q);
+    task.k_stride = row_stride(call_.k);
+    task.v_stride = row_stride(call_.v);
+    task.context_stride = row_stride(context_rows_);
     task.numbers_stride = num_heads() * num_numbers();
     const int64_t first_number = (query * num_heads() + head) * num_numbers();
     if (numbers_.defined()) task.numbers = numbers_.template const_data_ptr<S>() + first_number;
     if (has_mask()) add_mask(task, query, key_row, head);
     if (!is_backward_) {
-      task.context = row_of(context_rows_, query, head);
+      task.context = written_rows(context_rows_, query, head, task.queries, copies.context);
       return task;
     }
-    task.context_gradient = row_of(context_rows_, query, head);
-    task.q_gradient = row_of(gradients_.q, query, head);
-    if (gradients_.k.defined()) task.k_gradient = row_of(gradients_.k, key_row, head);
-    if (gradients_.v.defined()) task.v_gradient = row_of(gradients_.v, key_row, head);
-    task.q_gradient_stride = task.gradient_stride = width;
+    task.context_gradient = read_rows(context_rows_, query, head, task.queries, copies.context);
+    task.q_gradient = written_rows(gradients_.q, query, head, task.queries, copies.q_gradient);
+    if (gradients_.k.defined()) task.k_gradient = written_rows(gradients_.k, key_row, head, task.keys, copies.k_gradient);
+    if (gradients_.v.defined()) task.v_gradient = written_rows(gradients_.v, key_row, head, task.keys, copies.v_gradient);
+    task.q_gradient_stride = task.gradient_stride = row_stride(gradients_.q);
     if (numbers_.defined()) task.number_gradients = number_gradients_.data_ptr<double>() + first_number;
     return task;
   }
@@ -251,8 +293,44 @@ class Run {
     task.mask_k_gradient = row_of(gradients_.mask_k, key_row, head);
   }
 
-  static S* row_of(const Tensor& rows, int64_t row, int64_t head) {
-    return rows.data_ptr<S>() + row * rows.stride(0) + head * rows.stride(1);
+  template <class Number = S>
+  static Number* row_of(const Tensor& rows, int64_t row, int64_t head) {
+    return rows.data_ptr<Number>() + row * rows.stride(0) + head * rows.stride(1);
+  }
+
+  // Rows of a tensor as a task has them: in place, or in a copy with all of them side by side.
+
+  int64_t row_stride(const Tensor& rows) const { return kIsConverted ? shared_.d_head : rows.stride(0); }
+
+  S* read_rows(const Tensor& rows, int64_t first, int64_t head, int count, std::vector<S>& copy) const {
+    if constexpr (!kIsConverted) {
+      return row_of(rows, first, head);
+    } else {
+      copy.resize(static_cast<size_t>(count * shared_.d_head));
+      for (int i = 0; i < count; ++i) widen(row_of<Stored>(rows, first + i, head), shared_.d_head, copy.data() + i * shared_.d_head);
+      return copy.data();
+    }
+  }
+  /// For what is 0 so far.
+  S* written_rows(const Tensor& rows, int64_t first, int64_t head, int count, std::vector<S>& copy) const {
+    if constexpr (!kIsConverted) {
+      return row_of(rows, first, head);
+    } else {
+      copy.assign(static_cast<size_t>(count * shared_.d_head), S(0));
+      return copy.data();
+    }
+  }
+
+  void store_results(int64_t b, int64_t head, const Copies<S>& copies) const {
+    const int64_t query = call_.queries->begin(b), key = call_.keys->begin[static_cast<size_t>(b)];
+    if (!is_backward_) return store_rows(copies.context, context_rows_, query, head);
+    store_rows(copies.q_gradient, gradients_.q, query, head);
+    store_rows(copies.k_gradient, gradients_.k, key, head);
+    store_rows(copies.v_gradient, gradients_.v, key, head);
+  }
+  void store_rows(const std::vector<S>& copy, const Tensor& rows, int64_t first, int64_t head) const {
+    const int64_t d = shared_.d_head, count = static_cast<int64_t>(copy.size()) / d;
+    for (int64_t i = 0; i < count; ++i) std::copy_n(copy.data() + i * d, d, row_of<Stored>(rows, first + i, head));
   }
 
   /// Fills in thread.reach. A probe sees everything that the pattern shows.
@@ -295,7 +373,7 @@ class Run {
   void stack_numbers() {
     std::vector<Tensor> columns;
     for (const Tensor& number : call_.numbers) columns.push_back(number.expand({call_.q.size(0), num_heads()}));
-    numbers_ = at::stack(columns, 2).to(call_.q.scalar_type());
+    numbers_ = at::stack(columns, 2).to(c10::CppTypeToScalarType<S>::value);
   }
 
   /// [Tq, H, numbers] to the shape of each number, summed over queries in order.
@@ -314,21 +392,11 @@ class Run {
     }
   }
 
-  /// True if two sentences of queries see the same rows of k.
-  bool shares_keys() const {
-    if (!call_.keys->slots.empty()) return true;
-    std::vector<std::pair<int32_t, int32_t>> ranges;
-    for (size_t b = 0; b < call_.keys->begin.size(); ++b)
-      if (call_.keys->count[b] > 0) ranges.emplace_back(call_.keys->begin[b], call_.keys->begin[b] + call_.keys->count[b]);
-    std::sort(ranges.begin(), ranges.end());
-    for (size_t i = 1; i < ranges.size(); ++i)
-      if (ranges[i].first < ranges[i - 1].second) return true;
-    return false;
-  }
+  static constexpr bool kIsConverted = !std::is_same_v<S, Stored>;
 
   const AttentionCall& call_;
   const ForwardContext& context_;
-  const core::Functions<S> functions_ = functions_for(S());
+  const core::Functions<S> functions_ = functions_for(Stored());
   core::Call<S> shared_;
   int64_t max_keys_ = 0;
   bool is_backward_ = false, is_probed_ = false;
@@ -339,22 +407,41 @@ class Run {
   AttentionGradients gradients_;
 };
 
+/// Calls work(run) with the run for the call's numbers.
+template <class Work>
+auto with_run(const AttentionCall& call, const ForwardContext& context, Work work) {
+  switch (call.q.scalar_type()) {
+    case at::kDouble:
+      return work(Run<double>(call, context));
+    case at::kBFloat16:
+      return work(Run<float, at::BFloat16>(call, context));
+    default:
+      return work(Run<float>(call, context));
+  }
+}
+
 }  // namespace
 
-Tensor run_core(const AttentionCall& call, const ForwardContext& context, Tensor* mask_results) {
-  const auto run = [&](auto kind) {
-    Run<decltype(kind)> all(call, context);
-    Tensor rows = all.forward();
-    if (mask_results != nullptr) *mask_results = all.mask_results();
-    return rows;
+bool core_takes(const AttentionCall& call) {
+  const auto is_of = [&](at::ScalarType type) {
+    return call.q.scalar_type() == type && call.k.scalar_type() == type && call.v.scalar_type() == type;
   };
-  return call.q.scalar_type() == at::kDouble ? run(double()) : run(float());
+  if (!call.q.is_cpu()) return false;
+  if (is_of(at::kFloat) || is_of(at::kDouble)) return true;
+  return is_of(at::kBFloat16) && !call.type->takes_mask() && !shares_keys(*call.keys);
+}
+
+Tensor run_core(const AttentionCall& call, const ForwardContext& context, Tensor* mask_results) {
+  return with_run(call, context, [&](auto run) {
+    Tensor rows = run.forward();
+    if (mask_results != nullptr) *mask_results = run.mask_results();
+    return rows;
+  });
 }
 
 AttentionGradients run_core_backward(const AttentionCall& call, const ForwardContext& context, const Tensor& context_gradient,
                                      const MaskedBackward& masked) {
-  return call.q.scalar_type() == at::kDouble ? Run<double>(call, context).backward(context_gradient, masked)
-                                             : Run<float>(call, context).backward(context_gradient, masked);
+  return with_run(call, context, [&](auto run) { return run.backward(context_gradient, masked); });
 }
 
 }  // namespace lacuna

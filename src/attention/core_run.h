@@ -20,8 +20,12 @@ struct MaskedBackward {
   bool wants_k = true, wants_v = true;  ///< those of k and v
 };
 
-/// q, k and v (and mask_q, mask_k) float or double on CPU, contiguous over d. The result is [Tq, H, d], contiguous. In the mask pass of a
-/// type with a mask also [Tq, H, kMaskResults].
+/// True if q, k and v are numbers on the CPU that the core reads: float, double, or bf16 unless sentences share keys (their gradients would
+/// be rounded again and again) or there is a mask.
+bool core_takes(const AttentionCall& call);
+
+/// Of calls that it takes, with q, k and v (and mask_q, mask_k) contiguous over d. The result is [Tq, H, d], contiguous. In the mask pass
+/// of a type with a mask also [Tq, H, kMaskResults].
 Tensor run_core(const AttentionCall& call, const ForwardContext& context, Tensor* mask_results = nullptr);
 
 /// Gradients from that of the context, [Tq, H, d].

@@ -1,7 +1,6 @@
 // Products in tiles (AMX): 16 rows of 16 words each, multiplied in one instruction. Compiled for processors that have them.
 
-#include <immintrin.h>
-
+#include "kernels/amx_tiles.h"
 #include "kernels/packed_loops.h"
 
 namespace lacuna {
@@ -9,14 +8,6 @@ namespace LACUNA_TARGET {
 namespace {
 
 constexpr int kPanel = 32, kTile = 16, kRows = 2 * kTile;
-
-/// What LDTILECFG reads: eight tiles of 16 rows of 64 bytes.
-struct alignas(64) TileShapes {
-  uint8_t palette = 1, start_row = 0, unused[14] = {};
-  uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
-  uint8_t rows[16] = {kTile, kTile, kTile, kTile, kTile, kTile, kTile, kTile};
-};
-constexpr TileShapes kTileShapes;
 
 // Tiles 0 to 3 hold the sums of two by two tiles of the result, 4 and 5 rows of x, 6 and 7 columns of the panel. Every sum is one chain in
 // the order of `words`: a row's bits do not depend on how many rows there are.
@@ -80,7 +71,7 @@ template <class Kind>
 void multiply(const PackedProduct& a, int64_t panel, int64_t begin, int64_t end) {
   const uint8_t* packed = static_cast<const uint8_t*>(a.panels) + panel * a.words * kPanel * 4;
   alignas(64) typename Kind::Sum sums[kRows * kPanel];
-  asm volatile("ldtilecfg %0" ::"m"(kTileShapes));  // the compiler's own function says that it reads the first bytes only
+  const TilesInUse tiles;
   for (int64_t row = begin; row < end; row += kRows) {
     const uint8_t* next = row == begin ? packed + a.words * kPanel * 4 : nullptr;
     if (end - row > kTile) {
@@ -90,7 +81,6 @@ void multiply(const PackedProduct& a, int64_t panel, int64_t begin, int64_t end)
     }
     finish_rows<kPanel>(a, row, end - row < kRows ? end - row : kRows, panel, sums);
   }
-  _tile_release();
 }
 
 }  // namespace

@@ -59,6 +59,8 @@ inline constexpr int64_t kWordsRead = 16;  ///< likewise: words of a row are a m
 std::vector<PackedKernel> packed_kernels(WeightFormat format);
 /// True if this machine has instructions for the format.
 bool has_instructions_for(WeightFormat format);
+/// True if this machine multiplies bf16 and bytes in tiles (AMX) and lets us.
+bool has_amx();
 /// `fp32`, `bf16x3`, `bf16` or `int8`.
 const char* name_of(WeightFormat format);
 

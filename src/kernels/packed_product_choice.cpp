@@ -26,12 +26,12 @@ bool may_use_tiles() {
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
+}  // namespace
+
 bool has_amx() {
   static const bool has = cpu_features().amx && may_use_tiles();
   return has;
 }
-
-}  // namespace
 
 std::vector<PackedKernel> packed_kernels(WeightFormat format) {
   const CpuFeatures& cpu = cpu_features();

@@ -1,0 +1,255 @@
+#pragma once
+
+// A tile's products in the registers for tiles (AMX), of factors in bf16 with sums in float. Included only by core_amx.cpp.
+
+#include "attention/core_products.h"
+#include "attention/machine_simd.h"
+#include "kernels/amx_tiles.h"
+
+namespace lacuna::core {
+namespace HWY_NAMESPACE {
+
+/// Numbers in bf16, two to a word, for the instruction that multiplies 16 rows of 16 words with 16 words of 16 columns. A left factor has
+/// the two numbers of a word side by side in a row, a right factor one below the other in a column.
+class BF16Packer {
+ public:
+  struct Words {
+    uint32_t* data;
+    int64_t row;  ///< from one to the next
+  };
+
+  /// (rows, columns) as a left factor; zeros in the rest of `padded_rows` and `padded_columns`, a multiple of 32.
+  static void pack_left(int rows, int columns, const float* from, int64_t from_row, int padded_rows, int padded_columns, Words to) {
+    for (int r = 0; r < padded_rows; ++r) {
+      for (int c = 0; c < padded_columns; c += 32) {
+        const __m512 low = load(from + r * from_row + c, r < rows ? columns - c : 0);
+        const __m512 high = load(from + r * from_row + c + 16, r < rows ? columns - c - 16 : 0);
+        store(rounded(low, high), to.data + r * to.row + c / 2);
+      }
+    }
+  }
+
+  /// (rows, columns) as a right factor; zeros in the rest of `padded_rows`, which is even, and `padded_columns`, a multiple of 16.
+  static void pack_right(int rows, int columns, const float* from, int64_t from_row, int padded_rows, int padded_columns, Words to) {
+    for (int r = 0; r < padded_rows; r += 2) {
+      for (int c = 0; c < padded_columns; c += 16) {
+        const __m512 upper = load(from + r * from_row + c, r < rows ? columns - c : 0);
+        const __m512 lower = load(from + (r + 1) * from_row + c, r + 1 < rows ? columns - c : 0);
+        store(_mm512_permutexvar_epi16(woven(), rounded(upper, lower)), to.data + r / 2 * to.row + c);
+      }
+    }
+  }
+
+ private:
+  static HWY_INLINE __m512 load(const float* from, int count) {
+    if (count >= 16) return _mm512_loadu_ps(from);
+    return _mm512_maskz_loadu_ps(static_cast<__mmask16>(count > 0 ? (1U << count) - 1 : 0), from);
+  }
+  static HWY_INLINE void store(__m512i words, uint32_t* to) { _mm512_storeu_si512(to, words); }
+
+  /// x and y rounded, x first.
+  static HWY_INLINE __m512i rounded(__m512 x, __m512 y) { return (__m512i)_mm512_cvtne2ps_pbh(y, x); }
+
+  /// 0, 16, 1, 17, ...
+  static HWY_INLINE __m512i woven() {
+    const __m512i first = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    return _mm512_add_epi32(_mm512_or_si512(first, _mm512_slli_epi32(first, 16)), _mm512_set1_epi32(16 << 16));
+  }
+};
+
+/// The products of core_products.h.
+class TileProducts {
+ public:
+  static constexpr int kTile = 32, kFirstKeys = 32;
+  static constexpr int kListShare = 32;
+
+  static int64_t memory_elements(int64_t row, int64_t d_head) {
+    return (3 * padded(d_head) / 2 + 2 * padded(d_head) + kTile / 2) * row + 2 * padded(d_head) * kTile;
+  }
+
+  TileProducts(const Call<float>& call, const Task<float>& task, float* memory, int64_t stride)
+      : task_(task), scale_(call.scale), stride_(stride), d_(call.d_head), padded_d_(padded(d_)), padded_keys_(padded(task.keys)) {
+    const auto take = [&](int64_t elements) {
+      float* taken = memory;
+      memory += elements;
+      return taken;
+    };
+    const auto take_words = [&](int64_t rows, int64_t row) { return Words{reinterpret_cast<uint32_t*>(take(rows * row)), row}; };
+    keys_ = take_words(padded_d_ / 2, stride);
+    values_ = take_words(padded_d_ / 2, stride);
+    rows_ = take_words(stride / 2, padded_d_);
+    key_sums_ = take(padded_d_ * stride);
+    value_sums_ = take(padded_d_ * stride);
+    long_left_ = take_words(kTile, stride / 2);
+    long_right_ = {long_left_.data, stride};
+    short_left_ = take_words(padded_d_, kTile / 2);
+    result_ = take(padded_d_ * kTile);
+  }
+
+  void write_scores(const TileSpan& tile, float* scores) {
+    pack_sentence();
+    multiply_by_keys(tile, task_.q + tile.first * task_.q_stride, task_.q_stride, keys_, scores);
+    for (int r = 0; r < tile.rows; ++r) SimdMachine::scale_elements(tile.width, scale_, scores + r * stride_);
+  }
+  void write_weight_gradient(const TileSpan& tile, float* gradient) {
+    multiply_by_keys(tile, task_.context_gradient + tile.first * task_.context_stride, task_.context_stride, values_, gradient);
+  }
+  void write_context(const TileSpan& tile, const float* weights) {
+    write_rows(tile, weights, task_.context + tile.first * task_.context_stride, task_.context_stride);
+  }
+  void write_query_gradient(const TileSpan& tile, const float* gradient) {
+    write_rows(tile, gradient, task_.q_gradient + tile.first * task_.q_gradient_stride, task_.q_gradient_stride);
+  }
+  void add_key_gradient(const TileSpan& tile, const float* gradient) {
+    add_to_keys(tile, gradient, task_.q + tile.first * task_.q_stride, task_.q_stride, key_sums_);
+  }
+  void add_value_gradient(const TileSpan& tile, const float* weights) {
+    add_to_keys(tile, weights, task_.context_gradient + tile.first * task_.context_stride, task_.context_stride, value_sums_);
+  }
+  void finish_gradients() {
+    if (!is_packed_) return;
+    add_transposed(key_sums_, task_.k_gradient);
+    add_transposed(value_sums_, task_.v_gradient);
+  }
+
+ private:
+  using Packer = BF16Packer;
+  using Words = Packer::Words;
+
+  template <class Integer>
+  static constexpr Integer padded(Integer size) {
+    return (size + 31) / 32 * 32;
+  }
+
+  /// What of the sentence all tiles read. `result_` and the sums serve as scratch memory.
+  void pack_sentence() {
+    if (is_packed_) return;
+    is_packed_ = true;
+    pack_transposed(task_.k, task_.k_stride, keys_);
+    if (task_.context_gradient == nullptr) {
+      Packer::pack_right(task_.keys, d_, task_.v, task_.v_stride, padded_keys_, padded_d_, rows_);
+      return;
+    }
+    pack_transposed(task_.v, task_.v_stride, values_);
+    Packer::pack_right(task_.keys, d_, task_.k, task_.k_stride, padded_keys_, padded_d_, rows_);
+    for (int c = 0; c < padded_d_; ++c) {
+      SimdMachine::clear(padded_keys_, key_sums_ + c * stride_);
+      SimdMachine::clear(padded_keys_, value_sums_ + c * stride_);
+    }
+  }
+
+  /// Rows of k or v as the columns of a right factor.
+  void pack_transposed(const float* from, int64_t row, const Words& to) {
+    SimdMachine::transpose(task_.keys, d_, from, row, 1, key_sums_, stride_);
+    Packer::pack_right(d_, task_.keys, key_sums_, stride_, padded_d_, padded_keys_, to);
+  }
+
+  /// to (rows, keys) = from (rows, d) x by_key (d, keys)
+  void multiply_by_keys(const TileSpan& tile, const float* from, int64_t row, Words by_key, float* to) {
+    const Words left = {short_left_.data, padded_d_ / 2};
+    Packer::pack_left(tile.rows, d_, from, row, kTile, padded_d_, left);
+    by_key.data += tile.begin;
+    multiply(tile.rows, padded_d_ / 2, padded(tile.width), left, by_key, to, stride_, false);
+  }
+
+  /// to (rows, d) = by_key (rows, keys) x rows_ (keys, d)
+  void write_rows(const TileSpan& tile, const float* by_key, float* to, int64_t row) {
+    const int width = padded(tile.width);
+    Packer::pack_left(tile.rows, tile.width, by_key, stride_, tile.rows <= 16 ? 16 : kTile, width, long_left_);
+    Words right = rows_;
+    right.data += tile.begin / 2 * right.row;
+    multiply(tile.rows, width / 2, padded_d_, long_left_, right, result_, padded_d_, false);
+    for (int r = 0; r < tile.rows; ++r) SimdMachine::copy(d_, result_ + r * padded_d_, to + r * row);
+  }
+
+  /// sums (d, keys) += of_queries (rows, d)^T x by_key (rows, keys)
+  void add_to_keys(const TileSpan& tile, const float* by_key, const float* of_queries, int64_t row, float* sums) {
+    const int width = padded(tile.width);
+    SimdMachine::transpose(tile.rows, d_, of_queries, row, 1, result_, kTile);
+    Packer::pack_left(d_, tile.rows, result_, kTile, padded_d_, kTile, short_left_);
+    Packer::pack_right(tile.rows, tile.width, by_key, stride_, kTile, width, long_right_);
+    multiply(padded_d_, kTile / 2, width, short_left_, long_right_, sums + tile.begin, stride_, true);
+  }
+
+  /// gradient (keys, d) += sums (d, keys)^T
+  void add_transposed(const float* sums, float* gradient) {
+    auto* transposed = reinterpret_cast<float*>(keys_.data);  // no longer read, nor what lies behind it
+    SimdMachine::transpose(d_, task_.keys, sums, stride_, 1, transposed, d_);
+    for (int j = 0; j < task_.keys; ++j)
+      for (int c = 0; c < d_; ++c) gradient[j * task_.gradient_stride + c] += transposed[j * d_ + c];
+  }
+
+  /// out (rows, width) = or += a (rows, words) x b (words, width); rows are 16 or a multiple of 32, width is one. Each sum is one chain in
+  /// the order of words: a row's bits do not depend on how many rows there are. (Not inlined: the compiler does not know that loading a
+  /// register reads memory, and might write there later.)
+  [[gnu::noinline]] static void multiply(int rows, int words, int width, const Words& a, const Words& b, float* out, int64_t out_row,
+                                         bool accumulate) {
+    for (int r = 0; r < rows; r += 32) {
+      for (int c = 0; c < width; c += 32) {
+        const Words left = {a.data + r * a.row, a.row}, right = {b.data + c, b.row};
+        if (rows - r > 16) {
+          multiply_block<true>(words, left, right, out + r * out_row + c, out_row, accumulate);
+        } else {
+          multiply_block<false>(words, left, right, out + r * out_row + c, out_row, accumulate);
+        }
+      }
+    }
+  }
+
+  /// Registers 0 to 3 hold the sums of two by two tiles of the result, 4 and 5 rows, 6 and 7 columns.
+  template <bool kBoth>
+  static HWY_INLINE void multiply_block(int words, const Words& a, const Words& b, float* out, int64_t out_row, bool accumulate) {
+    const int64_t row = out_row * 4, a_row = a.row * 4, b_row = b.row * 4;
+    float* below = out + 16 * out_row;
+    if (accumulate) {
+      _tile_loadd(0, out, row);
+      _tile_loadd(1, out + 16, row);
+      if constexpr (kBoth) {
+        _tile_loadd(2, below, row);
+        _tile_loadd(3, below + 16, row);
+      }
+    } else {
+      _tile_zero(0);
+      _tile_zero(1);
+      _tile_zero(2);
+      _tile_zero(3);
+    }
+    for (int w = 0; w < words; w += 16) {
+      _tile_loadd(6, b.data + w * b.row, b_row);
+      _tile_loadd(7, b.data + w * b.row + 16, b_row);
+      _tile_loadd(4, a.data + w, a_row);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_dpbf16ps(1, 4, 7);
+      if constexpr (kBoth) {
+        _tile_loadd(5, a.data + 16 * a.row + w, a_row);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+      }
+    }
+    _tile_stored(0, out, row);
+    _tile_stored(1, out + 16, row);
+    if constexpr (kBoth) {
+      _tile_stored(2, below, row);
+      _tile_stored(3, below + 16, row);
+    }
+  }
+
+  const TilesInUse tiles_;
+  const Task<float>& task_;
+  const float scale_;
+  const int64_t stride_;
+  const int d_, padded_d_, padded_keys_;
+  bool is_packed_ = false;
+  Words keys_, values_;            // [d, keys] as right factors; values in the backward pass only
+  Words rows_;                     // [keys, d] as a right factor: values, in the backward pass keys
+  float *key_sums_, *value_sums_;  // [d, keys]: the gradients
+  Words long_left_, long_right_;   // of rows over the keys, as a left and as a right factor; they share memory
+  Words short_left_;               // of the tile's queries
+  float* result_;                  // [kTile, d]
+};
+
+}  // namespace HWY_NAMESPACE
+
+using HWY_NAMESPACE::TileProducts;
+
+}  // namespace lacuna::core
