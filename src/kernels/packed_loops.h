@@ -79,8 +79,7 @@ LACUNA_INLINE float gelu(float x) {
   return .5f * x * (1.f + __builtin_erff(x * .707106781f));
 }
 
-LACUNA_INLINE void finish_columns(const PackedProduct& a, int64_t row, int64_t column, int64_t count, int64_t panel_columns,
-                                  float* values) {
+LACUNA_INLINE void finish_columns(const PackedProduct& a, int64_t row, int64_t column, int64_t count, float* values) {
   if (a.bias != nullptr)
     for (int64_t i = 0; i < count; ++i) values[i] += a.bias[column + i];
   if (a.end == ProductEnd::kRelu) {
@@ -89,11 +88,6 @@ LACUNA_INLINE void finish_columns(const PackedProduct& a, int64_t row, int64_t c
     for (int64_t i = 0; i < count; ++i) values[i] = gelu(values[i]);
   }
   std::memcpy(a.y + row * a.columns + column, values, static_cast<size_t>(count) * sizeof *values);
-  if (a.maxima == nullptr) return;
-  const float top = max_of(values, count);
-  const int64_t at = row * ((a.columns + panel_columns - 1) / panel_columns) + column / panel_columns;
-  a.maxima[at] = top;
-  a.exp_sums[at] = sum_of_exponentials(values, count, top, static_cast<float*>(nullptr));
 }
 
 /// The sums of rows and a panel, [rows, kPanel], go where they belong; they are used up.
@@ -102,9 +96,9 @@ template <int kPanel>
   const int64_t column = panel * kPanel, count = a.columns - column;
   for (int64_t end = row + rows; row < end; ++row, sums += kPanel) {
     if (count >= kPanel) {
-      finish_columns(a, row, column, kPanel, kPanel, sums);
+      finish_columns(a, row, column, kPanel, sums);
     } else {
-      finish_columns(a, row, column, count, kPanel, sums);
+      finish_columns(a, row, column, count, sums);
     }
   }
 }

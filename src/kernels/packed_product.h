@@ -28,8 +28,7 @@ struct PackedProduct {
   const int32_t* column_offsets;            ///< bytes only: what the rows' bytes being 128 too large adds to each sum
   const float* bias;                        ///< null = none
   ProductEnd end;
-  float* y;                                      ///< [rows, columns]
-  float *maxima = nullptr, *exp_sums = nullptr;  ///< [rows, panels]: max y and sum exp(y - max y) of a panel's columns; null = not wanted
+  float* y;  ///< [rows, columns]
 };
 
 /// Rows of floats that become words.

@@ -92,16 +92,11 @@ void PackedWeight::run(const PackedProduct& product, int64_t rows) const {
   });
 }
 
-Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias, ProductEnd end, PanelSums* panel_sums) const {
+Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias, ProductEnd end) const {
   if (weight_.defined()) return plain_product(x, weight_, bias, end);
   RECORD_FUNCTION("lacuna::packed_product", std::vector<c10::IValue>());
   const Tensor result = at::empty({x.size(0), columns_}, x.options());
   const auto [words, row_scales] = words_of(x.contiguous(), false);
-  if (panel_sums != nullptr) {
-    panel_sums->width = kernel_.panel_columns;
-    panel_sums->maxima = at::empty({x.size(0), panels_.size(0)}, x.options());
-    panel_sums->exp_sums = at::empty({x.size(0), panels_.size(0)}, x.options());
-  }
   const PackedProduct product = {.words = words.size(1),
                                  .columns = columns_,
                                  .x = words.const_data_ptr(),
@@ -111,9 +106,7 @@ Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias, ProductEnd en
                                  .column_offsets = data_of<int32_t>(offsets_),
                                  .bias = data_of<float>(bias),
                                  .end = end,
-                                 .y = result.mutable_data_ptr<float>(),
-                                 .maxima = panel_sums != nullptr ? panel_sums->maxima.mutable_data_ptr<float>() : nullptr,
-                                 .exp_sums = panel_sums != nullptr ? panel_sums->exp_sums.mutable_data_ptr<float>() : nullptr};
+                                 .y = result.mutable_data_ptr<float>()};
   run(product, x.size(0));
   return result;
 }

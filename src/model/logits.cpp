@@ -1,6 +1,7 @@
 #include "model/logits.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "kernels/row_kernels.h"
@@ -16,126 +17,90 @@ struct Candidate {
   }
 };
 
+constexpr int64_t kRowsAtATime = kRowBlock / 2;  // whose logits stay in cache
 constexpr int64_t kRowsPerTask = 8;
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
 constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
 
-/// Logits on the CPU, row by row.
-class Rows {
- public:
-  Rows(const Tensor& logits, const PanelSums& panel_sums) : logits_(logits.to(at::kCPU).contiguous()), panel_sums_(panel_sums) {}
+/// One row of logits: `maxima` are those of each kMaximumOf of them.
+struct Row {
+  const float* logits;
+  int64_t size;
+  float log_sum;
+  const std::vector<float>& maxima;
 
-  int64_t count() const { return logits_.size(0); }
-  int64_t size() const { return logits_.size(1); }
-  const float* row(int64_t i) const { return logits_.const_data_ptr<float>() + i * size(); }
-  /// log of the sum of exp(row i).
-  float log_sum(int64_t i) const {
-    if (!has_panels()) return row_kernels<float>().log_sum_exp(row(i), size());
-    return row_kernels<float>().log_sum_of_parts(maxima(i), panel_sums_.exp_sums.const_data_ptr<float>() + i * num_panels(), num_panels());
-  }
-  bool has_panels() const { return panel_sums_.width > 0; }
-  int64_t num_panels() const { return panel_sums_.maxima.size(1); }
-  int64_t panel_width() const { return panel_sums_.width; }
-  const float* maxima(int64_t i) const { return panel_sums_.maxima.const_data_ptr<float>() + i * num_panels(); }
-
- private:
-  Tensor logits_;
-  const PanelSums& panel_sums_;
+  float log_prob(int64_t token) const { return logits[token] - log_sum; }
 };
 
-/// The k best tokens of a row, best first, in one pass that keeps a short sorted list: for the few that a beam asks for. Tokens come in
-/// ascending order, so one whose logit is not above that of the list's last can't enter it.
-class BestFew {
- public:
-  BestFew(const float* row, float log_sum, std::vector<Candidate>& best, int64_t k) : row_(row), log_sum_(log_sum), best_(best) {
-    best_.assign(static_cast<size_t>(k), {-std::numeric_limits<float>::infinity(), kNone});
-  }
-
-  void scan(int64_t begin, int64_t end) {
-    for (int64_t v = begin; v < end; ++v) {
-      if (is_full() && (v = row_kernels<float>().find_above(row_, v, end, last_logit())) == end) return;
-      const Candidate candidate = {row_[v] - log_sum_, static_cast<int32_t>(v)};
-      if (!(candidate < best_.back())) continue;
-      best_.insert(std::lower_bound(best_.begin(), best_.end(), candidate), candidate);
-      best_.pop_back();
-    }
-  }
-
-  /// The same over panels whose largest logits are known.
-  void scan_panels(const float* maxima, int64_t panels, int64_t width, int64_t size) {
-    for (int64_t p = 0; p < panels; ++p) {
-      if (is_full() && (p = row_kernels<float>().find_above(maxima, p, panels, last_logit())) == panels) return;
-      scan(p * width, std::min(size, (p + 1) * width));
-    }
-  }
-
- private:
-  bool is_full() const { return best_.back().token != kNone; }
-  float last_logit() const { return row_[best_.back().token]; }
-
-  const float* row_;
-  float log_sum_;
-  std::vector<Candidate>& best_;
-};
-
-void find_best_few(const Rows& rows, int64_t i, std::vector<Candidate>& best, int64_t k) {
-  BestFew few(rows.row(i), rows.log_sum(i), best, k);
-  if (rows.has_panels()) {
-    few.scan_panels(rows.maxima(i), rows.num_panels(), rows.panel_width(), rows.size());
-  } else {
-    few.scan(0, rows.size());
-  }
+/// The k-th largest; the lowest of all numbers, if there are fewer.
+float kth_largest(std::vector<float> values, size_t k) {
+  if (values.size() < k) return kLowest;
+  const auto kth = values.begin() + static_cast<std::ptrdiff_t>(k - 1);
+  std::nth_element(values.begin(), kth, values.end(), std::greater<>());
+  return *kth;
 }
 
-void find_best_many(const Rows& rows, int64_t i, std::vector<Candidate>& best, int64_t k) {
-  const float* row = rows.row(i);
-  const float log_sum = rows.log_sum(i);
+/// The k best tokens, best first. At least k of them reach the k-th largest maximum, and most maxima say that none of theirs does.
+void find_best(const Row& row, int64_t k, std::vector<Candidate>& best) {
   best.clear();
-  for (int64_t v = 0; v < rows.size(); ++v) best.push_back({row[v] - log_sum, static_cast<int32_t>(v)});
+  const float bound = kth_largest(row.maxima, static_cast<size_t>(k)) - row.log_sum;
+  for (size_t block = 0; block < row.maxima.size(); ++block) {
+    if (!(row.maxima[block] - row.log_sum >= bound)) continue;
+    const int64_t begin = static_cast<int64_t>(block) * kMaximumOf, end = std::min(row.size, begin + kMaximumOf);
+    for (int64_t v = begin; v < end; ++v)
+      if (const float log_prob = row.log_prob(v); log_prob >= bound) best.push_back({log_prob, static_cast<int32_t>(v)});
+  }
+  if (best.size() < static_cast<size_t>(k)) best.resize(static_cast<size_t>(k), {kLowest, kNone});  // the logits are not numbers
   std::partial_sort(best.begin(), best.begin() + k, best.end());
 }
 
 }  // namespace
 
-BestTokens Logits::best(int64_t k) const {
-  constexpr int64_t kFew = 64;
-  const Rows rows(logits_, panel_sums_);
-  const auto count = static_cast<size_t>(rows.count() * k);
-  BestTokens result = {k, std::vector<int32_t>(count), std::vector<float>(count)};
-  at::parallel_for(0, rows.count(), kRowsPerTask, [&](int64_t begin, int64_t end) {
-    std::vector<Candidate> best;
-    for (int64_t i = begin; i < end; ++i) {
-      (k <= kFew ? find_best_few : find_best_many)(rows, i, best, k);
-      for (int64_t j = 0; j < k; ++j) {
-        result.tokens[static_cast<size_t>(i * k + j)] = best[static_cast<size_t>(j)].token;
-        result.log_probs[static_cast<size_t>(i * k + j)] = best[static_cast<size_t>(j)].log_prob;
+/// Calls f(i, row) for each row, on all threads.
+template <class F>
+void Logits::for_rows(F f) const {
+  const int64_t at_a_time = projection_ && rows_.is_cpu() ? kRowsAtATime : std::max<int64_t>(1, num_rows()), size = vocab_size();
+  for (int64_t first = 0; first < num_rows(); first += at_a_time) {
+    const Tensor given = rows_.narrow(0, first, std::min(at_a_time, num_rows() - first));
+    const Tensor logits = (projection_ ? projection_->multiply(given, {}) : given).to(at::kCPU, at::kFloat).contiguous();
+    at::parallel_for(0, logits.size(0), kRowsPerTask, [&](int64_t begin, int64_t end) {
+      std::vector<float> maxima(static_cast<size_t>((size + kMaximumOf - 1) / kMaximumOf));
+      for (int64_t i = begin; i < end; ++i) {
+        const float* const row = logits.const_data_ptr<float>() + i * size;
+        f(static_cast<size_t>(first + i), Row{row, size, row_kernels<float>().log_sum_exp(row, size, maxima.data()), maxima});
       }
+    });
+  }
+}
+
+BestTokens Logits::best(int64_t k, const std::vector<int32_t>& asked) const {
+  const auto count = static_cast<size_t>(num_rows() * k);
+  BestTokens result = {k, std::vector<int32_t>(count), std::vector<float>(count), std::vector<float>(asked.size())};
+  for_rows([&](size_t i, const Row& row) {
+    thread_local std::vector<Candidate> best;
+    find_best(row, k, best);
+    for (size_t j = 0, to = i * static_cast<size_t>(k); j < static_cast<size_t>(k); ++j, ++to) {
+      result.tokens[to] = best[j].token;
+      result.log_probs[to] = best[j].log_prob;
     }
+    if (!asked.empty()) result.asked[i] = row.log_prob(asked[i]);
   });
   return result;
 }
 
 Tensor Logits::log_probs() const {
-  const Rows rows(logits_, panel_sums_);
-  Tensor result = at::empty({rows.count(), rows.size()}, at::kFloat);
-  at::parallel_for(0, rows.count(), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const float log_sum = rows.log_sum(i);
-      std::transform(rows.row(i), rows.row(i) + rows.size(), result.mutable_data_ptr<float>() + i * rows.size(),
-                     [=](float logit) { return logit - log_sum; });
-    }
+  Tensor result = at::empty({num_rows(), vocab_size()}, at::kFloat);
+  float* const to = result.mutable_data_ptr<float>();
+  for_rows([&](size_t i, const Row& row) {
+    std::transform(row.logits, row.logits + row.size, to + static_cast<int64_t>(i) * row.size,
+                   [&](float logit) { return logit - row.log_sum; });
   });
   return result;
 }
 
 std::vector<float> Logits::of(const std::vector<int32_t>& tokens) const {
-  const Rows rows(logits_, panel_sums_);
   std::vector<float> result(tokens.size());
-  at::parallel_for(0, rows.count(), kRowsPerTask, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const auto at = static_cast<size_t>(i);
-      result[at] = rows.row(i)[tokens[at]] - rows.log_sum(i);
-    }
-  });
+  for_rows([&](size_t i, const Row& row) { result[i] = row.log_prob(tokens[i]); });
   return result;
 }
 
