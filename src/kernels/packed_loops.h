@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/no_overlap.h"
 #include "kernels/packed_product.h"
 #include "kernels/row_loops.h"
 
@@ -75,13 +76,17 @@ inline void to_words(const RowsToWords& a, int64_t begin, int64_t end) {
 
 // ---- from sums to results ----
 
+constexpr int64_t kMostRows = 32;  // whose sums are finished at a time
+
 LACUNA_INLINE float gelu(float x) {
   return .5f * x * (1.f + __builtin_erff(x * .707106781f));
 }
 
 LACUNA_INLINE void finish_columns(const PackedProduct& a, int64_t row, int64_t column, int64_t count, float* values) {
-  if (a.bias != nullptr)
+  if (a.bias != nullptr) {
+    LACUNA_NO_OVERLAP
     for (int64_t i = 0; i < count; ++i) values[i] += a.bias[column + i];
+  }
   if (a.end == ProductEnd::kRelu) {
     for (int64_t i = 0; i < count; ++i) values[i] = values[i] > 0 ? values[i] : 0;
   } else if (a.end == ProductEnd::kGelu) {
@@ -106,14 +111,16 @@ template <int kPanel>
 /// The same for sums of bytes.
 template <int kPanel>
 [[gnu::noinline]] void finish_rows(const PackedProduct& a, int64_t row, int64_t rows, int64_t panel, const int32_t* sums) {
-  const int64_t column = panel * kPanel, count = a.columns - column < kPanel ? a.columns - column : kPanel;
-  for (int64_t r = 0; r < rows; ++r, sums += kPanel) {
-    alignas(64) float values[kPanel] = {};
+  alignas(64) float values[kMostRows * kPanel];
+  const float* const column_scales = a.column_scales + panel * kPanel;
+  const int32_t* const offsets = a.column_offsets + panel * kPanel;
+  for (int64_t r = 0; r < rows; ++r) {
     const float scale = a.row_scales[row + r];
-    for (int64_t i = 0; i < count; ++i)
-      values[i] = static_cast<float>(sums[i] - a.column_offsets[column + i]) * (scale * a.column_scales[column + i]);
-    finish_rows<kPanel>(a, row + r, 1, panel, values);
+    LACUNA_NO_OVERLAP
+    for (int64_t i = 0; i < kPanel; ++i)
+      values[r * kPanel + i] = static_cast<float>(sums[r * kPanel + i] - offsets[i]) * (scale * column_scales[i]);
   }
+  finish_rows<kPanel>(a, row, rows, panel, values);
 }
 
 }  // namespace LACUNA_TARGET

@@ -58,8 +58,8 @@ PackedWeight::PackedWeight(const Tensor& weight, WeightFormat format, const Pack
                 .transpose(1, 2)
                 .contiguous();
   if (format != WeightFormat::kInt8) return;
-  scales_ = scales;
-  offsets_ = (words.narrow(0, 0, columns_).view(at::kChar).sum(1, false, at::kInt) * 128).contiguous();
+  scales_ = at::constant_pad_nd(scales, {0, filled - columns_});
+  offsets_ = at::constant_pad_nd(words.narrow(0, 0, columns_).view(at::kChar).sum(1, false, at::kInt) * 128, {0, filled - columns_});
 }
 
 PackedWeight::Words PackedWeight::words_of(const Tensor& rows, bool is_weight) const {

@@ -31,7 +31,7 @@ class PackedWeight {
   PackedKernel kernel_ = {};
   Tensor weight_;            // as it is, where nothing is packed
   Tensor panels_;            // [ceil(N / panel), words, panel] int32, the last panel filled up with zeros
-  Tensor scales_, offsets_;  // [N]; bytes only
+  Tensor scales_, offsets_;  // [N] filled up likewise; bytes only
   int64_t columns_ = 0, depth_ = 0;
 };
 
