@@ -52,14 +52,27 @@ PackedWeight::PackedWeight(const Tensor& weight, WeightFormat format, const Pack
   }
   kernel_ = kernel != nullptr ? *kernel : packed_kernels(format).front();
   const auto [words, scales] = words_of(weight.detach().contiguous(), true);
-  const int64_t width = kernel_.panel_columns, filled = rounded_up(columns_, width);
-  panels_ = at::constant_pad_nd(words.narrow(0, 0, columns_), {0, 0, 0, filled - columns_})
-                .view({filled / width, width, words.size(1)})
-                .transpose(1, 2)
-                .contiguous();
+  lay_out(words);
   if (format != WeightFormat::kInt8) return;
-  scales_ = at::constant_pad_nd(scales, {0, filled - columns_});
-  offsets_ = at::constant_pad_nd(words.narrow(0, 0, columns_).view(at::kChar).sum(1, false, at::kInt) * 128, {0, filled - columns_});
+  const int64_t added = panels_.size(0) * panels_.size(2) - columns_;
+  scales_ = at::constant_pad_nd(scales, {0, added});
+  offsets_ = at::constant_pad_nd(words.narrow(0, 0, columns_).view(at::kChar).sum(1, false, at::kInt) * 128, {0, added});
+}
+
+void PackedWeight::lay_out(const Tensor& words) {
+  const int64_t count = words.size(1), width = kernel_.panel_columns, panels = (columns_ + width - 1) / width;
+  panels_ = at::empty({panels, count, width}, at::kInt);
+  const int32_t* const from = words.const_data_ptr<int32_t>();
+  int32_t* const to = panels_.mutable_data_ptr<int32_t>();
+  at::parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const int64_t first = panel * width, columns = std::min(width, columns_ - first);
+      for (int64_t w = 0; w < count; ++w) {
+        int32_t* const row = to + (panel * count + w) * width;
+        for (int64_t c = 0; c < width; ++c) row[c] = c < columns ? from[(first + c) * count + w] : 0;
+      }
+    }
+  });
 }
 
 PackedWeight::Words PackedWeight::words_of(const Tensor& rows, bool is_weight) const {

@@ -25,6 +25,8 @@ class PackedWeight {
     Tensor scales;  // [rows]; bytes only
   };
   Words words_of(const Tensor& rows, bool is_weight) const;
+  /// Fills in panels_.
+  void lay_out(const Tensor& words);
   void run(const PackedProduct& product, int64_t rows) const;
 
   WeightFormat format_;
