@@ -38,15 +38,15 @@ def mappings(length, rows, dtype):
     near = (torch.arange(length)[:, None] - torch.arange(length)).abs() <= 32
     return {
         ("softmax", FULL): lambda z: z.softmax(-1),
-        ("softmax", "{type: local, window: 32}"): lambda z: z.masked_fill(~near, -math.inf).softmax(-1),
-        ("{type: topk, k: 8}", FULL): lambda z: topk(z, 8),
-        ("{type: topk, ratio: 4, floor: 8}", FULL): lambda z: topk(z, max(8, math.ceil(length / 4))),
+        ("softmax", "local-window=32"): lambda z: z.masked_fill(~near, -math.inf).softmax(-1),
+        ("topk-k=8", FULL): lambda z: topk(z, 8),
+        ("topk-ratio=4-floor=8", FULL): lambda z: topk(z, max(8, math.ceil(length / 4))),
         ("rela", FULL): F.relu,
         ("sparsemax", FULL): lambda z: entmax.sparsemax(z, dim=-1),
         ("entmax15", FULL): lambda z: entmax.entmax15(z, dim=-1),
-        ("{type: entmax, alpha: 1.5}", FULL): bisect(1.5),
-        ("{type: entmax, alpha: 1.3}", FULL): bisect(1.3),
-        ("{type: entmax, alpha: learned}", FULL): bisect(learned_alpha(rows, dtype)),
+        ("entmax-alpha=1.5", FULL): bisect(1.5),
+        ("entmax-alpha=1.3", FULL): bisect(1.3),
+        ("entmax-alpha=learned", FULL): bisect(learned_alpha(rows, dtype)),
     }
 
 

@@ -16,7 +16,7 @@ ALLOWED = {
     "kernels": set(),
     "attention": {"kernels"},
     "model": {"attention", "kernels"},
-    "checkpoint": {"model", "text"},
+    "checkpoint": {"model", "text", "kernels"},
     "train": {"checkpoint", "model", "data", "kernels"},
     "search": {"model", "text", "kernels"},
     "metrics": {"text"},

@@ -16,8 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kPlace = "command line (--attention)";
-
 bool is_one_of(const std::string& word, const std::vector<std::string>& words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
@@ -139,6 +137,7 @@ std::vector<std::string> split_at_commas(const std::string& text) {
   return pieces;
 }
 
+/// `word` has the flag for its path.
 Variant variant_of_word(const ConfigNode& word, const std::vector<Variant>& defined, const std::vector<std::string>& known_types) {
   std::vector<std::string> known;
   for (const Variant& variant : defined) {
@@ -149,7 +148,7 @@ Variant variant_of_word(const ConfigNode& word, const std::vector<Variant>& defi
   if (is_one_of(word.text(), known_types)) return read_variant(word.text(), word);
   const std::string variants = known.empty() ? "" : "known variants: " + join(known) + "; ";
   known.insert(known.end(), known_types.begin(), known_types.end());
-  throw UsageError("--attention: \"" + word.text() + "\" is none that is known; " + variants + "known types: " + join(known_types) +
+  throw UsageError(word.path() + ": \"" + word.text() + "\" is none that is known; " + variants + "known types: " + join(known_types) +
                    did_you_mean(word.text(), known));
 }
 
@@ -179,23 +178,40 @@ std::vector<Variant> read_variants(const ConfigNode& map) {
   return variants;
 }
 
-std::vector<Variant> parse_variants(const std::string& text, const std::vector<Variant>& defined,
+std::vector<Variant> take_variants(ConfigNode& configuration) {
+  std::vector<Variant> variants;
+  if (const ConfigNode* section = configuration.find("variants")) variants = read_variants(*section);
+  configuration.erase("variants");
+  return variants;
+}
+
+std::vector<Variant> parse_variants(const std::string& text, const std::string& flag, const std::vector<Variant>& defined,
                                     const std::vector<std::string>& known_types) {
   std::vector<Variant> variants;
   for (const std::string& piece : split_at_commas(text)) {
-    ConfigNode node = parse_yaml_value(piece, kPlace);
-    node.set_path("--attention");
-    if (piece.empty() || node.is_null()) throw UsageError("--attention is \"" + text + "\"; expected names or types between commas");
+    ConfigNode node = parse_yaml_value(piece, "command line (" + flag + ")");
+    node.set_path(flag);
+    if (piece.empty() || node.is_null()) throw UsageError(flag + " is \"" + text + "\"; expected names or types between commas");
     const bool is_entry = node.is_map() && node.entries().size() == 1 && !is_choice(node);
     const Variant variant = node.is_scalar() ? variant_of_word(node, defined, known_types)
                             : is_entry       ? variant_of_entry(node.entries()[0].first, node.entries()[0].second, known_types)
                                              : read_variant(name_of_choice(node), node);
     for (const Variant& other : variants)
       if (other.name == variant.name)
-        throw UsageError("--attention: \"" + variant.name + "\" is there twice; give one of them a name: \"mine: {type: ...}\"");
+        throw UsageError(flag + ": \"" + variant.name + "\" is there twice; give one of them a name: \"mine: {type: ...}\"");
     variants.push_back(variant);
   }
   return variants;
+}
+
+ConfigNode attention_of(const Variant& variant, const std::string& flag) {
+  const ConfigNode* model = variant.overlay.find("model");
+  const ConfigNode* found = model != nullptr ? model->find("attention") : nullptr;
+  if (found == nullptr || variant.overlay.entries().size() > 1 || model->entries().size() > 1)
+    throw UsageError(flag + ": \"" + variant.name + "\" changes something else than model.attention; lacuna ablate compares such variants");
+  ConfigNode attention = *found;
+  attention.set_path("model.attention");
+  return attention;
 }
 
 std::string name_of_choice(const ConfigNode& choice) {

@@ -26,12 +26,20 @@ struct Variant {
 ///
 /// Throws ConfigError for names that make no folder, unknown keys, keys that variants may not change, and an `against` that is not above.
 std::vector<Variant> read_variants(const ConfigNode& map);
+/// Takes the section `variants` out of a configuration, and reads it. Empty if there is none.
+std::vector<Variant> take_variants(ConfigNode& configuration);
 
-/// The variants that a command line asks for, in its order: `softmax,{type: topk, k: 4},topk: {k: 4},mine: {cross: rela},rela/leaky.yaml`.
+/// The variants that a flag of the command line asks for, in its order:
+///
+///   softmax,{type: topk, k: 4},topk: {k: 4},mine: {cross: rela},rela/leaky.yaml
+///
 /// A word is one of `defined`, or one of `known_types`, or a configuration file. Commas inside brackets or quotes separate nothing.
-/// Throws UsageError or ConfigError.
-std::vector<Variant> parse_variants(const std::string& text, const std::vector<Variant>& defined,
+/// Throws UsageError or ConfigError, which name the flag.
+std::vector<Variant> parse_variants(const std::string& text, const std::string& flag, const std::vector<Variant>& defined,
                                     const std::vector<std::string>& known_types);
+
+/// What stands under model.attention of a variant that changes nothing else. Throws UsageError, which names the flag, for any other.
+ConfigNode attention_of(const Variant& variant, const std::string& flag);
 
 /// A name for an attention choice, fit for a folder: "topk-k=4" of {type: topk, k: 4}.
 std::string name_of_choice(const ConfigNode& choice);

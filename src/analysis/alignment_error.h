@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "analysis/pharaoh.h"
+#include "base/statistics.h"
 
 namespace lacuna {
 
@@ -18,10 +19,6 @@ struct LinkCounts {
   std::optional<double> error_rate() const;
   std::optional<double> precision() const;  ///< |A∩P| / |A|
   std::optional<double> recall() const;     ///< |A∩S| / |S|
-};
-
-struct Interval {
-  double low = 0, high = 0;
 };
 
 /// Error rates of several systems over the same sentences, with bootstrap intervals, in constant memory: each sentence counts as often in

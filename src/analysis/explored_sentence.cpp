@@ -8,6 +8,7 @@ namespace {
 
 std::vector<std::string> pieces_of(const Vocabulary& vocabulary, const std::vector<TokenId>& ids) {
   std::vector<std::string> pieces;
+  pieces.reserve(ids.size());
   for (const TokenId id : ids) pieces.push_back(vocabulary.piece(id));
   return pieces;
 }

@@ -117,6 +117,14 @@ bool LinkReader::next(GoldLinks& links) {
   return true;
 }
 
+bool next_of_both(LinkReader& a, GoldLinks& of_a, LinkReader& b, GoldLinks& of_b) {
+  const bool a_goes_on = a.next(of_a), b_goes_on = b.next(of_b);
+  if (a_goes_on != b_goes_on)
+    throw DataError((a_goes_on ? b : a).place() + " is the last line, and " + (a_goes_on ? a : b).place() +
+                    " is there too; expected as many lines in both files of links");
+  return a_goes_on;
+}
+
 int checked_base(const std::string& links, std::optional<int> given, const std::string& src, const std::string& tgt,
                  const std::string& flag) {
   const Observed seen = observe(links, src, tgt);

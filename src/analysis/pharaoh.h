@@ -38,6 +38,9 @@ class LinkReader {
   int base_;
 };
 
+/// The next line of each of two files. False at the end of both. Throws DataError where one of them ends before the other.
+bool next_of_both(LinkReader& a, GoldLinks& of_a, LinkReader& b, GoldLinks& of_b);
+
 /// What a file of links counts words from: reads it through beside the texts it aligns (which may be empty: then only counts are checked).
 /// `given` is what the user says it is, which nothing but a link out of range contradicts. Throws DataError for another number of lines,
 /// for a link out of range, and for a file that seems to count from 1 where nobody said so. `flag` is how the user would say it.

@@ -86,21 +86,10 @@ std::string page_data(const std::vector<ModelAnalysis>& models, const AnalysisSe
   return text;
 }
 
-std::string escaped(const std::string& text) {
-  std::string html;
-  for (const char c : text) html += c == '<' ? "&lt;" : c == '&' ? "&amp;" : std::string(1, c);
-  return html;
-}
-
 }  // namespace
 
 std::string report_html(const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings) {
-  std::string title;
-  for (const ModelAnalysis& model : models) title += (title.empty() ? "" : ", ") + model.name;
-  const auto part_of = [&](const std::string& name) {
-    if (name == "TITLE") return escaped(title);
-    return name == "DATA" ? page_data(models, settings) : report_part(name);
-  };
+  const auto part_of = [&](const std::string& name) { return name == "DATA" ? page_data(models, settings) : report_part(name); };
   const std::string page = report_part("PAGE");
   std::string html;
   for (size_t begin = 0; begin < page.size();) {

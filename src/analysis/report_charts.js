@@ -5,7 +5,7 @@ const SVG = "http://www.w3.org/2000/svg";
 
 /** An element with attributes and children; a string child is text. */
 function make(name, attributes = {}, ...children) {
-  const isSvg = ["svg", "g", "line", "path", "rect", "circle", "text", "title", "defs", "pattern"].includes(name);
+  const isSvg = ["svg", "line", "path", "rect", "text", "title", "defs", "pattern"].includes(name);
   const element = isSvg ? document.createElementNS(SVG, name) : document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
   element.append(...children);
@@ -27,12 +27,13 @@ const MARKERS = [
   "M-5 -1H-1V-5H1V-1H5V1H1V5H-1V1H-5Z", // plus
 ];
 const colour = (series) => `var(--series-${series % 5})`;
+const shape = (series) => MARKERS[(series + Math.floor(series / 5)) % 5]; // the sixth has the first one's colour, and another marker
 
 function marker(series, x, y, isHollow, label) {
   const path = make("path", {
-    d: MARKERS[series % MARKERS.length],
+    d: shape(series),
     transform: `translate(${x} ${y})`,
-    fill: isHollow ? "none" : colour(series),
+    fill: isHollow ? "var(--page)" : colour(series),
     stroke: colour(series),
   });
   if (label) path.append(make("title", {}, label));
@@ -50,24 +51,26 @@ function niceRange(values, floor, ceiling) {
   if (isNumber(floor)) known.push(floor);
   if (isNumber(ceiling)) known.push(ceiling);
   let low = Math.min(...known), high = Math.max(...known);
-  if (!(high > low)) [low, high] = [low - .5, high + .5];
+  if (!(high > low)) [low, high] = isNumber(floor) ? [low, low + 1] : [low - .5, high + .5];
   const step = niceStep(high - low);
   return { low: Math.floor(low / step + 1e-9) * step, high: Math.ceil(high / step - 1e-9) * step, step };
 }
 
-const BOX = { width: 360, height: 230, left: 48, right: 350, top: 10, bottom: 195 };
+const BOX = { width: 360, height: 234, left: 48, right: 350, top: 10, bottom: 195 };
 
 function axes(svg, range, xNames, xLabel, xOf, yOf) {
-  for (let y = range.low; y <= range.high + range.step / 2; y += range.step) {
-    svg.append(make("line", { class: "grid", x1: BOX.left, x2: BOX.right, y1: yOf(y), y2: yOf(y) }));
-    svg.append(make("text", { x: BOX.left - 6, y: yOf(y) + 4, "text-anchor": "end" }, String(Number(y.toPrecision(6)))));
+  const first = Math.round(range.low / range.step), last = Math.round(range.high / range.step);
+  for (let tick = first; tick <= last; ++tick) {  // whole numbers, for 0 to be 0
+    const y = tick * range.step;
+    svg.append(make("line", { class: tick === 0 ? "axis" : "grid", x1: BOX.left, x2: BOX.right, y1: yOf(y), y2: yOf(y) }));
+    svg.append(make("text", { x: BOX.left - 6, y: yOf(y) + 4, "text-anchor": "end" }, String(Number(y.toPrecision(6))).replace("-", "−")));
   }
   const every = Math.ceil(xNames.length / 8);
   xNames.forEach((name, i) => {
     if (i % every === 0) svg.append(make("text", { x: xOf(i), y: BOX.bottom + 16, "text-anchor": "middle" }, String(name)));
   });
   svg.append(make("line", { class: "axis", x1: BOX.left, x2: BOX.right, y1: BOX.bottom, y2: BOX.bottom }));
-  svg.append(make("text", { x: (BOX.left + BOX.right) / 2, y: BOX.height - 3, "text-anchor": "middle" }, xLabel));
+  svg.append(make("text", { x: (BOX.left + BOX.right) / 2, y: BOX.height - 7, "text-anchor": "middle" }, xLabel));
 }
 
 function tableOf(header, rows) {
@@ -82,30 +85,44 @@ function figure(title, svg, header, rows) {
     make("details", {}, make("summary", {}, "Numbers"), tableOf(header, rows)));
 }
 
+/** The smaller mark of a single head. */
+const dot = (series, x, y) => make("path", { d: shape(series), transform: `translate(${x} ${y}) scale(.5)`, fill: colour(series), opacity: .6 });
+
+const valuesOf = (series) => series.flatMap((one) => [...one.values, ...(one.dots ?? []).flat(), ...(one.spread ?? []).flat()]);
+
+/** What a marker tells when it is pointed at. */
+function labelOf(one, xNames, i) {
+  const ends = one.spread?.[i];
+  return `${one.name}, ${xNames[i]}: ${shown(one.values[i])}` + (ends ? ` (${shown(ends[0])} to ${shown(ends[1])})` : "");
+}
+
+/** Charts that stand in a row and share their vertical axis; null for one without values. */
+function lineCharts(charts, { floor, ceiling } = {}) {
+  const range = niceRange(charts.flatMap((chart) => valuesOf(chart.series)), floor, ceiling);
+  return charts.map((chart) => lineChart({ ...chart, range }));
+}
+
 /**
  * series: {name, style: which model, isDashed, values: one a layer, spread: [[low, high], ...], dots: [[head values], ...]}.
  */
-function lineChart({ title, xNames, xLabel = "layer", series, floor, ceiling }) {
-  const all = series.flatMap((one) => [...one.values, ...(one.dots ?? []).flat(), ...(one.spread ?? []).flat()]);
-  if (!all.some(isNumber)) return null;
-  const range = niceRange(all, floor, ceiling);
+function lineChart({ title, xNames, xLabel = "layer", series, range }) {
+  if (!valuesOf(series).some(isNumber)) return null;
   const step = (BOX.right - BOX.left) / xNames.length;
   const xOf = (i) => BOX.left + step * (i + .5);
   const yOf = (y) => BOX.bottom - ((y - range.low) / (range.high - range.low)) * (BOX.bottom - BOX.top);
   const svg = make("svg", { viewBox: `0 0 ${BOX.width} ${BOX.height}` });
   axes(svg, range, xNames, xLabel, xOf, yOf);
   series.forEach((one, s) => {
-    const shift = (s - (series.length - 1) / 2) * Math.min(6, step / (series.length + 1));
+    const shift = (s - (series.length - 1) / 2) * Math.min(12, step / (series.length + 1));
     const at = one.values.map((y, i) => ({ x: xOf(i) + shift, y, i })).filter(({ y }) => isNumber(y));
-    (one.dots ?? []).forEach((heads, i) => heads.filter(isNumber).forEach((y) => svg.append(
-      make("circle", { cx: xOf(i) + shift, cy: yOf(y), r: 2, fill: colour(one.style), opacity: .55 }))));
-    (one.spread ?? []).forEach((ends, i) => ends && svg.append(make("line", {
-      x1: xOf(i) + shift, x2: xOf(i) + shift, y1: yOf(ends[0]), y2: yOf(ends[1]), stroke: colour(one.style) })));
+    (one.dots ?? []).forEach((heads, i) => heads.filter(isNumber).forEach((y) => svg.append(dot(one.style, xOf(i) + shift, yOf(y)))));
+    (one.spread ?? []).forEach((ends, i) => ends && svg.append(make("path", {
+      d: `M${xOf(i) + shift - 5} ${yOf(ends[0])}h10m-5 0V${yOf(ends[1])}m-5 0h10`, fill: "none", stroke: colour(one.style) })));
     svg.append(make("path", {
       d: at.map(({ x, y }, i) => `${i ? "L" : "M"}${x} ${yOf(y)}`).join(""),
       fill: "none", stroke: colour(one.style), "stroke-width": 2, "stroke-dasharray": one.isDashed ? "6 4" : "none",
     }));
-    at.forEach(({ x, y, i }) => svg.append(marker(one.style, x, yOf(y), one.isDashed, `${one.name}, ${xNames[i]}: ${shown(y)}`)));
+    at.forEach(({ x, y, i }) => svg.append(marker(one.style, x, yOf(y), one.isDashed, labelOf(one, xNames, i))));
   });
   return figure(title, svg, [xLabel, ...series.map((one) => one.name)], xNames.map((name, i) => [String(name), ...series.map((one) => one.values[i])]));
 }
@@ -113,9 +130,8 @@ function lineChart({ title, xNames, xLabel = "layer", series, floor, ceiling }) 
 const HATCHES = ["M0 0H8V8H0Z", "M0 8L8 0", "M4 0V8", "M0 4H8", "M0 0L8 8"];
 
 /** Groups of bars, one group a layer, told apart by hatching. bars: {name, values: one a layer}. */
-function barChart({ title, xNames, bars, style, id }) {
-  const range = niceRange(bars.flatMap((bar) => bar.values), 0);
-  const step = (BOX.right - BOX.left) / xNames.length, width = (step * .8) / bars.length;
+function barChart({ title, xNames, bars, style, id, range }) {
+  const step = (BOX.right - BOX.left) / xNames.length, width = Math.min((step * .8) / bars.length, 36);
   const xOf = (i) => BOX.left + step * (i + .5);
   const yOf = (y) => BOX.bottom - ((y - range.low) / (range.high - range.low)) * (BOX.bottom - BOX.top);
   const svg = make("svg", { viewBox: `0 0 ${BOX.width} ${BOX.height}` });
@@ -124,7 +140,7 @@ function barChart({ title, xNames, bars, style, id }) {
   bars.forEach((bar, b) => bar.values.forEach((y, i) => {
     if (!isNumber(y)) return;
     svg.append(make("rect", {
-      x: xOf(i) - step * .4 + b * width, y: yOf(y), width: Math.max(1, width - 1), height: Math.max(0, BOX.bottom - yOf(y)),
+      x: xOf(i) + (b - bars.length / 2) * width, y: yOf(y), width: Math.max(1, width - 1), height: Math.max(0, BOX.bottom - yOf(y)),
       fill: `url(#${id}-${b})`, stroke: colour(style),
     }, make("title", {}, `${bar.name}, layer ${xNames[i]}: ${shown(y)}`)));
   }));

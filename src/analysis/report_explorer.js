@@ -1,6 +1,6 @@
 // The explorer: weights of one sentence, layer and head as a map of squares, their area the weight. Sentences are unpacked when chosen.
 
-const LEVELS = 63, NOT_VISIBLE = 64, CELL = 18;
+const LEVELS = 63, NOT_VISIBLE = 64, SMALLEST_CELL = 15, LARGEST_CELL = 26;
 const unpacked = new Map();
 
 async function unpack(sentence, m) {
@@ -62,19 +62,28 @@ function byWords(matrix, rows, columns) {
   return { matrix: merged, rowNames: names(rows, rowGroups), columnNames: names(columns, columnGroups) };
 }
 
-const cut = (text) => (text.length > 14 ? text.slice(0, 13) + "…" : text);
+const cut = (text, most = 14) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
+const pen = document.createElement("canvas").getContext("2d");
+pen.font = "700 12px system-ui, sans-serif"; // as labels are while the cursor is on their row or column
 
-/** Draws a map into `pane` and lets pointer and arrow keys read it. */
-function drawMap(pane, { matrix, rowNames, columnNames }, rowWord, columnWord) {
-  const left = 8 + 7 * Math.max(3, ...rowNames.map((name) => cut(name).length)), top = 8 + 7 * Math.max(3, ...columnNames.map((name) => cut(name).length));
-  const width = left + columnNames.length * CELL + 8, height = top + rowNames.length * CELL + 8;
+/** Pixels that the names need beside the map. */
+const room = (names) => 12 + Math.max(20, ...names.map((name) => pen.measureText(cut(name)).width));
+
+/**
+ * Draws a map into `pane`, as large as fits, and lets pointer and arrow keys read it. `told` hears of the cell that they are at; what comes back goes to
+ * the cell that another map's `told` heard of, if it is of the same tokens.
+ */
+function drawMap(pane, { matrix, rowNames, columnNames }, rowWord, columnWord, told) {
+  const left = room(rowNames), top = room(columnNames), into = pane.querySelector(".map");
+  const fitting = Math.floor((into.clientWidth - left - 8) / columnNames.length), cell = Math.min(LARGEST_CELL, Math.max(SMALLEST_CELL, fitting));
+  const width = left + columnNames.length * cell + 8, height = top + rowNames.length * cell + 8;
   const svg = make("svg", { width, height, tabindex: "0", role: "application", "aria-label": "Weights; arrow keys move, the value is read out below" });
   const most = Math.max(...matrix.flat().filter((value) => !isNaN(value)), 0) || 1;
-  const rowTexts = rowNames.map((name, r) => make("text", { x: left - 4, y: top + r * CELL + 13, "text-anchor": "end" }, cut(name)));
-  const columnTexts = columnNames.map((name, c) => make("text", { transform: `translate(${left + c * CELL + 13} ${top - 4}) rotate(-90)` }, cut(name)));
+  const rowTexts = rowNames.map((name, r) => make("text", { x: left - 4, y: top + r * cell + cell / 2 + 4, "text-anchor": "end" }, cut(name)));
+  const columnTexts = columnNames.map((name, c) => make("text", { transform: `translate(${left + c * cell + cell / 2 + 4} ${top - 4}) rotate(-90)` }, cut(name)));
   svg.append(...rowTexts, ...columnTexts);
-  matrix.forEach((row, r) => row.forEach((value, c) => drawCell(svg, value / most, left + c * CELL, top + r * CELL)));
-  const cursor = make("rect", { class: "cursor", width: CELL, height: CELL, visibility: "hidden" });
+  matrix.forEach((row, r) => row.forEach((value, c) => drawCell(svg, value / most, left + c * cell, top + r * cell, cell)));
+  const cursor = make("rect", { class: "cursor", width: cell, height: cell, visibility: "hidden" });
   svg.append(cursor);
   let at = { r: 0, c: 0 };
   const move = (r, c) => {
@@ -84,35 +93,42 @@ function drawMap(pane, { matrix, rowNames, columnNames }, rowWord, columnWord) {
     at = { r, c };
     rowTexts[r].classList.add("near");
     columnTexts[c].classList.add("near");
-    cursor.setAttribute("x", left + c * CELL);
-    cursor.setAttribute("y", top + r * CELL);
+    cursor.setAttribute("x", left + c * cell);
+    cursor.setAttribute("y", top + r * cell);
     cursor.setAttribute("visibility", "visible");
     const value = matrix[r][c];
     const said = isNaN(value) ? "not visible" : value === 0 ? "exactly 0" : `≈ ${shown(value)}`;
     pane.querySelector(".value").textContent = `${rowWord} “${rowNames[r]}” → ${columnWord} “${columnNames[c]}”: ${said}`;
   };
-  svg.addEventListener("pointermove", (event) => {
+  const moveAndTell = (r, c) => {
+    move(r, c);
+    told({ row: at.r, column: at.c, rowName: rowNames[at.r], columnName: columnNames[at.c] });
+  };
+  for (const kind of ["pointermove", "pointerdown"]) svg.addEventListener(kind, (event) => {
     const box = svg.getBoundingClientRect();
-    move(Math.floor((event.clientY - box.top - top) / CELL), Math.floor((event.clientX - box.left - left) / CELL));
+    moveAndTell(Math.floor((event.clientY - box.top - top) / cell), Math.floor((event.clientX - box.left - left) / cell));
   });
   svg.addEventListener("keydown", (event) => {
     const by = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
     if (!by) return;
     event.preventDefault();
-    move(at.r + by[0], at.c + by[1]);
+    moveAndTell(at.r + by[0], at.c + by[1]);
     cursor.scrollIntoView({ block: "nearest", inline: "nearest" });
   });
-  svg.addEventListener("focus", () => move(at.r, at.c));
-  pane.querySelector(".map").replaceChildren(svg);
-  pane.querySelector(".value").textContent = "";
+  svg.addEventListener("focus", () => moveAndTell(at.r, at.c));
+  into.replaceChildren(svg);
+  pane.querySelector(".value").textContent = `Largest weight: ${shown(most)}`;
+  return ({ row, column, rowName, columnName }) => {
+    if (rowNames[row] === rowName && columnNames[column] === columnName) move(row, column);
+  };
 }
 
 /** share: of the largest weight; a square of that area. */
-function drawCell(svg, share, x, y) {
-  svg.append(make("rect", { x, y, width: CELL, height: CELL, fill: isNaN(share) ? "var(--line)" : "none", stroke: "var(--line)", "stroke-width": .5 }));
+function drawCell(svg, share, x, y, cell) {
+  svg.append(make("rect", { x, y, width: cell, height: cell, fill: isNaN(share) ? "var(--line)" : "none", stroke: "var(--line)", "stroke-width": .5 }));
   if (!(share > 0)) return;
-  const side = Math.max(1.5, Math.sqrt(share) * (CELL - 2));
-  svg.append(make("rect", { class: "weight", x: x + (CELL - side) / 2, y: y + (CELL - side) / 2, width: side, height: side }));
+  const side = Math.max(1.5, Math.sqrt(share) * (cell - 2));
+  svg.append(make("rect", { class: "weight", x: x + (cell - side) / 2, y: y + (cell - side) / 2, width: side, height: side }));
 }
 
 function chooser(label, options) {
@@ -138,12 +154,14 @@ function makePane(number, changed) {
   const layer = chooser("Layer", []), head = chooser("Head", []);
   const element = make("div", { class: "pane" }, make("div", { class: "controls" }, model.element, layer.element, head.element),
     make("p", { class: "value", "aria-live": "polite" }), make("div", { class: "map" }));
+  model.element.className = "wide";
   model.select.value = String(Math.min(number, models.length - 1));
   for (const { select } of [model, layer, head]) select.addEventListener("change", changed);
   return { element, model: model.select, layer: layer.select, head: head.select };
 }
 
-async function drawPane(pane, sentence, site, useWords, byInput) {
+/** What drawMap gives is left as pane.follow. */
+async function drawPane(pane, sentence, site, useWords, byInput, told) {
   const m = Number(pane.model.value), model = models[m], tokens = data.sentences[sentence].models[m];
   refill(pane.layer, placesOf(model, site).map((place) => [place.layer, `${place.layer}: ${place.type}`]));
   refill(pane.head, [...layerNames(model.num_heads).map((h) => [h, h]), ["mean", "average of all"]]);
@@ -154,7 +172,7 @@ async function drawPane(pane, sentence, site, useWords, byInput) {
   const { rows, columns } = axesOf(tokens, site, byInput);
   const matrix = weightsOf(bytes, tokens, model, placeIndex, pane.head.value, rows.pieces.length, columns.pieces.length);
   const map = useWords ? byWords(matrix, rows, columns) : { matrix, rowNames: rows.pieces, columnNames: columns.pieces };
-  drawMap(pane.element, map, site === "encoder_self" ? "source" : byInput ? "reading" : "predicting", site === "decoder_self" ? "target read" : "source");
+  pane.follow = drawMap(pane.element, map, site === "encoder_self" ? "source" : byInput ? "reading" : "predicting", site === "decoder_self" ? "target read" : "source", told);
 }
 
 function startExplorer() {
@@ -163,7 +181,7 @@ function startExplorer() {
     into.append(make("p", {}, "No sentences were kept for it (--explore 0)."));
     return;
   }
-  const sentence = chooser("Sentence", data.sentences.map((one, i) => [i, `${one.line + 1}: ${one.src_text.slice(0, 60)}`]));
+  const sentence = chooser("Sentence", data.sentences.map((one, i) => [i, `${one.line + 1}: ${cut(one.src_text, 60)}`]));
   const site = chooser("Attention", SITES.map((one) => [one, SITE_NAMES[one]]));
   site.select.value = "cross";
   const words = check("words on the axes", false), byInput = check("rows are tokens read (shifted)", false), second = check("two side by side", models.length > 1);
@@ -174,11 +192,13 @@ function startExplorer() {
     const chosen = Number(sentence.select.value);
     texts.textContent = `${data.sentences[chosen].src_text} → ${data.sentences[chosen].tgt_text}`;
     panes[1].element.hidden = !second.input.checked;
-    for (const pane of panes) if (!pane.element.hidden) await drawPane(pane, chosen, site.select.value, words.input.checked, byInput.input.checked);
+    const open = panes.filter((pane) => !pane.element.hidden);
+    await Promise.all(open.map((pane) => drawPane(pane, chosen, site.select.value, words.input.checked, byInput.input.checked,
+      (cell) => open.forEach((other) => other === pane || other.follow?.(cell)))));
   }
   for (const one of [sentence.select, site.select, words.input, byInput.input, second.input]) one.addEventListener("change", changed);
   into.append(make("p", { class: "soft" }, "A square's area is the weight, relative to the largest of the map; an empty cell is exactly 0, a grey one a key that the query does not see. "
-    + "Point at a cell, or focus the map and use the arrow keys, for its value." + (data.omitted ? ` ${data.omitted} more sentences would have made this file too large.` : "")),
+    + "Point at a cell, or focus the map and use the arrow keys, for its value; where two maps have the same tokens, both tell theirs." + (data.omitted ? ` ${data.omitted} more sentences would have made this file too large.` : "")),
     make("div", { class: "controls" }, sentence.element, site.element, words.element, byInput.element, second.element), texts,
     make("div", { class: "panes" }, ...panes.map((pane) => pane.element)));
   changed();

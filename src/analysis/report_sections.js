@@ -1,7 +1,8 @@
 // The report: charts of `data.analysis` (analysis.json), and the explorer of `data.sentences`.
 
 const data = JSON.parse(document.getElementById("data").textContent);
-const models = data.analysis.models;
+const shorter = shortNames(data.analysis.models.map((model) => model.name));
+const models = data.analysis.models.map((model, m) => ({ ...model, name: shorter[m], path: model.name }));
 const SITES = ["encoder_self", "decoder_self", "cross"];
 const SITE_NAMES = { encoder_self: "encoder", decoder_self: "decoder", cross: "cross" };
 const MEASURES = {
@@ -17,13 +18,26 @@ const layerNames = (count) => Array.from({ length: count }, (_, i) => i);
 const mostLayers = (site) => Math.max(...models.map((model) => placesOf(model, site).length));
 const modelLegend = () => legend(models.map((model, m) => ({ name: model.name, style: m })));
 
+/** Paths without the folders that all of them begin and end with; of a single one, the name of its run. */
+function shortNames(paths) {
+  const parts = paths.map((path) => path.split("/").filter(Boolean));
+  const isShared = (of) => parts.every((one) => one.length > 1 && of(one) === of(parts[0]));
+  const saysLittle = (folder) => new Set(paths).size > 1 || /^(averaged|best|last|step_\d+)$/.test(folder);
+  while (isShared((one) => one.at(-1)) && saysLittle(parts[0].at(-1))) parts.forEach((one) => one.pop());
+  while (isShared((one) => one[0])) parts.forEach((one) => one.shift());
+  const names = parts.map((one) => one.join("/"));
+  return names.map((name, i) => (names.indexOf(name) < i ? `${name} (${i + 1})` : name));
+}
+
 function hide(id) {
   section(id).remove();
 }
 
 function writeHeader() {
   const { src, tgt } = data.analysis;
-  section("subject").append(`${models.map((model) => model.name).join(", ")} on ${src} and ${tgt}: ${models[0].pairs} pairs, `
+  const names = models.map((model) => model.name).join(", ");
+  document.title = `What attention does: ${names}`;
+  section("subject").append(`${names} on ${src} and ${tgt}: ${models[0].pairs} pairs, `
     + `${models[0].src_tokens} source and ${models[0].tgt_tokens} target tokens, by forced decoding.`);
   for (const one of document.querySelectorAll("main section")) {
     document.querySelector("nav").append(make("a", { href: `#${one.id}` }, one.querySelector("h2").textContent));
@@ -39,22 +53,23 @@ function bestAlignment(model, step) {
 }
 
 function writeOverview() {
-  const header = ["model"], keys = Object.keys(MEASURES).filter((key) => models.some((model) => model.places.some((place) => isNumber(place[key]))));
-  for (const key of keys) for (const site of SITES) header.push(`${key.replace("_", " ")}, ${SITE_NAMES[site]}`);
-  const hasAlignment = models.some((model) => model.alignment);
-  if (hasAlignment) header.push("best AER normal", "best AER shifted");
-  const rows = models.map((model) => {
-    const row = [model.name];
-    for (const key of keys) for (const site of SITES) row.push(mean(placesOf(model, site).map((place) => place[key])));
-    for (const step of hasAlignment ? ["normal", "shifted"] : []) {
-      const best = bestAlignment(model, step);
-      row.push(best ? `${(100 * best.aer).toFixed(1)} (layer ${best.layer}, head ${best.head})` : null);
+  const into = section("overview"), rows = [];
+  for (const key of Object.keys(MEASURES)) {
+    for (const site of SITES) {
+      const values = models.map((model) => mean(placesOf(model, site).map((place) => place[key])));
+      if (values.some(isNumber)) rows.push([`${key.replace("_", " ")}, ${SITE_NAMES[site]}`, ...values]);
     }
-    return row;
-  });
-  section("overview").append(make("p", { class: "soft" }, "Means over layers; AER in percent, of the best single head."), tableOf(header, rows));
-  const notes = models.flatMap((model) => model.notes.map((note) => make("li", {}, `${model.name}: ${note}`)));
-  if (notes.length) section("overview").append(make("details", {}, make("summary", {}, "Not measured"), make("ul", {}, ...notes)));
+  }
+  const hasAlignment = models.some((model) => model.alignment);
+  for (const step of hasAlignment ? ["normal", "shifted"] : []) {
+    const best = models.map((model) => bestAlignment(model, step));
+    rows.push([`best AER, ${step}`, ...best.map((one) => one && `${(100 * one.aer).toFixed(1)} (${one.layer}/${one.head})`)]);
+  }
+  const caption = "Means over layers" + (hasAlignment ? "; AER in percent, of the best single head (layer/head)." : ".");
+  if (rows.length) into.append(make("p", { class: "soft" }, caption), tableOf(["", ...models.map((model) => model.name)], rows));
+  const notes = models.map((model) => `${model.name} is ${model.path}.` + (model.notes.length ? ` Not measured: ${model.notes.join("; ")}.` : ""));
+  into.append(make("details", {}, make("summary", {}, "Checkpoints, and what was not measured"),
+    make("ul", { class: "soft" }, ...notes.map((note) => make("li", {}, note)))));
 }
 
 // --- layer by layer ---
@@ -83,9 +98,9 @@ function writeLayers() {
   into.append(make("p", { class: "soft" }, "Lines: all heads of a layer; dots: single heads." + (shuffled ? " Dashed: the same sources with references shuffled." : "")), modelLegend());
   let isFull = false;
   for (const [key, title] of Object.entries(MEASURES)) {
-    isFull = writeRow(into, title, SITES.map((site) => lineChart({
-      title: SITE_NAMES[site], xNames: layerNames(mostLayers(site)), series: measureSeries(key, site), floor: 0, ceiling: key === "sparsity" ? 1 : undefined,
-    }))) || isFull;
+    isFull = writeRow(into, title, lineCharts(SITES.map((site) => ({
+      title: SITE_NAMES[site], xNames: layerNames(mostLayers(site)), series: measureSeries(key, site),
+    })), { floor: 0, ceiling: key === "sparsity" ? 1 : undefined })) || isFull;
   }
   const names = new Set(models.flatMap((model) => model.places.flatMap((place) => Object.keys(place.numbers ?? {}))));
   for (const name of names) isFull = writeNumbers(into, name) || isFull;
@@ -93,13 +108,13 @@ function writeLayers() {
 }
 
 function writeNumbers(into, name) {
-  return writeRow(into, `Learned ${name}`, SITES.map((site) => lineChart({
+  return writeRow(into, `Learned ${name}`, lineCharts(SITES.map((site) => ({
     title: SITE_NAMES[site], xNames: layerNames(mostLayers(site)),
     series: models.map((model, m) => {
       const heads = placesOf(model, site).map((place) => place.numbers?.[name] ?? []);
       return { name: model.name, style: m, values: heads.map(mean), dots: heads };
     }),
-  })));
+  }))));
 }
 
 // --- alignment ---
@@ -113,7 +128,7 @@ function writeAlignment() {
   into.append(make("p", { class: "soft" }, `Alignment error rate in percent, lower is better, on ${aligned[0].model.alignment.sentences} sentences, with bootstrap 95 % intervals. `
     + "Solid: best head of a layer (AoH). Dashed: average of its heads (AoL)."));
   into.append(legend(aligned.flatMap(({ model, m }) => [{ name: `${model.name}, AoH`, style: m }, { name: `${model.name}, AoL`, style: m, isDashed: true }])));
-  writeRow(into, "Weights of the step that predicts a word (normal), or that has it as input (shifted)", ["normal", "shifted"].map((step) => lineChart({
+  writeRow(into, "Weights of the step that predicts a word (normal), or that has it as input (shifted)", lineCharts(["normal", "shifted"].map((step) => ({
     title: step, xNames: layerNames(mostLayers("cross")),
     series: aligned.flatMap(({ model, m }) => {
       const layers = model.alignment.layers.map((layer) => layer[step]), best = layers.map((layer) => layer.heads[layer.best_head]);
@@ -122,13 +137,14 @@ function writeAlignment() {
         { name: `${model.name}, AoL`, style: m, isDashed: true, values: layers.map((layer) => percent(layer.average.aer)), spread: layers.map((layer) => ends(layer.average)) },
       ];
     }),
-  })));
+  }))));
 }
 
 // --- diversity ---
 
 function writeDiversity() {
   const into = section("diversity");
+  const range = niceRange(models.flatMap((model) => model.places.flatMap((place) => Object.values(place.diversity ?? {}))), 0);
   let isFull = false;
   models.forEach((model, m) => {
     const places = model.places.filter((place) => place.diversity);
@@ -136,7 +152,7 @@ function writeDiversity() {
     const keys = [...new Set(places.flatMap((place) => Object.keys(place.diversity)))];
     const names = keys.map((key) => (key === "as_is" ? "as it is" : `T = ${Number(key)}`));
     const charts = SITES.filter((site) => placesOf(model, site).some((place) => place.diversity)).map((site) => barChart({
-      title: SITE_NAMES[site], xNames: layerNames(placesOf(model, site).length), style: m, id: `bars-${m}-${site}`,
+      title: SITE_NAMES[site], xNames: layerNames(placesOf(model, site).length), style: m, id: `bars-${m}-${site}`, range,
       bars: keys.map((key, k) => ({ name: names[k], values: placesOf(model, site).map((place) => place.diversity?.[key]) })),
     }));
     into.append(make("h3", {}, model.name), barLegend(names, m, `legend-${m}`), make("div", { class: "charts" }, ...charts));
@@ -175,10 +191,12 @@ function writeCalibration() {
   const xNames = layerNames(Math.max(mostLayers("cross"), mostLayers("decoder_self")));
   into.append(legend(series));
   writeRow(into, "How far calibration moves attention", [
-    lineChart({ title: "Jensen-Shannon divergence by layer", xNames, series, floor: 0 }),
-    lineChart({ title: "… by the entropy of the original (from, nats)", xNames: bins, xLabel: "entropy", series: entropySeries(bins), floor: 0 }),
-    lineChart({ title: "Change of entropy by layer (+ is more dispersed)", xNames, series: calibrationSeries((one) => one.entropy_change), floor: 0 }),
-    lineChart({ title: "Mean mask", xNames, series: calibrationSeries((one) => one.mask), floor: 0, ceiling: 1 }),
+    ...lineCharts([
+      { title: "Jensen-Shannon divergence, nats", xNames, series },
+      { title: "The same by entropy of the original", xNames: bins, xLabel: "entropy from, nats", series: entropySeries(bins) },
+    ], { floor: 0 }),
+    ...lineCharts([{ title: "Change of entropy, nats (+ disperses)", xNames, series: calibrationSeries((one) => one.entropy_change) }], { floor: 0 }),
+    ...lineCharts([{ title: "Mean mask", xNames, series: calibrationSeries((one) => one.mask) }], { floor: 0, ceiling: 1 }),
   ]);
 }
 
@@ -193,7 +211,7 @@ function writeImportance() {
   if (!series.length) return hide("importance");
   const into = section("importance");
   into.append(make("p", { class: "soft" }, "Does cross attention point at what matters? Kendall's τ-b of attention averaged over heads with the norm of the gradient of a target token's probability by each source state."), legend(series));
-  writeRow(into, "", [lineChart({ title: "τ-b by layer", xNames: layerNames(mostLayers("cross")), series, floor: 0 })]);
+  writeRow(into, "", lineCharts([{ title: "Kendall's τ-b", xNames: layerNames(mostLayers("cross")), series }], { floor: 0 }));
 }
 
 writeHeader();

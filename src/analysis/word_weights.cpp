@@ -39,7 +39,7 @@ AlignmentUnits piece_units(const SentencePair& pair) {
 }
 
 UnitWeights::UnitWeights(const WeightMatrix& weights, const AlignmentUnits& units, AlignmentStep step)
-    : src_count_(units.src_count), values_(static_cast<size_t>(units.src_count * units.tgt_count), 0.0) {
+    : src_count_(units.src_count), values_(static_cast<size_t>(units.src_count) * static_cast<size_t>(units.tgt_count), 0.0) {
   std::vector<int32_t> rows(static_cast<size_t>(units.tgt_count), 0);  // pieces of each target unit
   for (const int32_t unit : units.tgt) rows[static_cast<size_t>(unit)] += 1;
   const size_t first_row = step == AlignmentStep::kShifted ? 1 : 0;
@@ -48,7 +48,7 @@ UnitWeights::UnitWeights(const WeightMatrix& weights, const AlignmentUnits& unit
     const int32_t unit = units.tgt[t];
     for (size_t s = 0; s < units.src.size(); ++s)
       if (row[s] != 0 && row[s] == row[s])  // not NaN
-        values_[static_cast<size_t>(unit * src_count_ + units.src[s])] += static_cast<double>(row[s]) / rows[static_cast<size_t>(unit)];
+        values_[place(unit, units.src[s])] += static_cast<double>(row[s]) / rows[static_cast<size_t>(unit)];
   }
 }
 

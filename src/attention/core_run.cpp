@@ -344,7 +344,7 @@ class Run {
 Tensor run_core(const AttentionCall& call, const ForwardContext& context, Tensor* mask_results) {
   const auto run = [&](auto kind) {
     Run<decltype(kind)> all(call, context);
-    const Tensor rows = all.forward();
+    Tensor rows = all.forward();
     if (mask_results != nullptr) *mask_results = all.mask_results();
     return rows;
   };

@@ -39,7 +39,7 @@ void check_attention_norm(const ConfigNode& node) {
 namespace norms {
 
 Tensor xavier_uniform_vector(int64_t size, uint64_t key) {
-  const Tensor vector = at::empty({size}, at::kFloat);
+  Tensor vector = at::empty({size}, at::kFloat);
   const double bound = std::sqrt(3.0 / static_cast<double>(size));
   RandomStream random(key);
   for (int64_t i = 0; i < size; ++i) vector.data_ptr<float>()[i] = static_cast<float>(bound * (2 * random.next_unit() - 1));

@@ -14,6 +14,7 @@ using GroupedQuery = std::pair<int64_t, int32_t>;
 std::vector<GroupedQuery> grouped_queries(const AttentionCall& call, int64_t b, int64_t head) {
   const AttentionPattern& pattern = call.type->pattern(head);
   std::vector<GroupedQuery> queries;
+  queries.reserve(static_cast<size_t>(call.queries->length(b)));
   for (int32_t i = 0; i < call.queries->length(b); ++i) queries.emplace_back(pattern.group(query_position(call, b, i)), i);
   std::sort(queries.begin(), queries.end());
   return queries;
@@ -43,7 +44,8 @@ void find_keys(const AttentionCall& call, int64_t b, int64_t head, std::span<con
   for (int32_t i = 0; i < part.num_queries; ++i) {
     auto begin = part.keys.begin(), end = call.causal ? std::upper_bound(begin, part.keys.end(), position(i)) : part.keys.end();
     if (!reach.empty()) {
-      const int32_t farthest = reach[static_cast<size_t>(part.first_query + i * part.query_step)];
+      const int32_t query = part.first_query + i * part.query_step;
+      const int32_t farthest = reach[static_cast<size_t>(query)];
       begin = std::lower_bound(begin, end, position(i) - farthest);
       end = std::upper_bound(begin, end, position(i) + farthest);
     }

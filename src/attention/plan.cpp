@@ -102,6 +102,7 @@ std::vector<AttentionChoice> resolve_site(const ConfigNode* node, const ConfigNo
       nodes[static_cast<size_t>(layer_of(key, value, num_layers))] = choice_over(chosen, value);
   }
   std::vector<AttentionChoice> choices;
+  choices.reserve(nodes.size());
   for (const ConfigNode& layer : nodes) choices.push_back(make_choice(layer, site, num_heads));
   return choices;
 }

@@ -44,6 +44,7 @@ void for_each_row(const Rows& rows, const Tensor& numbers, Work work) {
 
 std::vector<double> gathered(const at::TensorAccessor<double, 2>& matrix, int64_t i, const std::vector<int32_t>& columns) {
   std::vector<double> row;
+  row.reserve(columns.size());
   for (const int32_t j : columns) row.push_back(matrix[i][j]);
   return row;
 }
@@ -101,7 +102,7 @@ Tensor numbers_of(const AttentionCall& call, int64_t begin, int64_t queries, int
 }
 
 Tensor dropout_factors(const AttentionDropout& dropout, const AttentionCall& call, int64_t b, int64_t queries, int64_t keys) {
-  const Tensor factors = at::empty({queries, keys}, at::kDouble);
+  Tensor factors = at::empty({queries, keys}, at::kDouble);
   for (int32_t i = 0; i < queries; ++i)
     dropout.factors(query_position(call, b, i), 0, static_cast<int32_t>(keys), 1, factors.data_ptr<double>() + i * keys);
   return factors;

@@ -65,6 +65,7 @@ std::vector<NamedPattern> make_patterns(const ConfigNode* node, int64_t num_head
 ConfigNode describe_patterns(const std::vector<NamedPattern>& patterns) {
   if (patterns.size() == 1) return patterns[0].description;
   std::vector<ConfigNode> heads;
+  heads.reserve(patterns.size());
   for (const NamedPattern& pattern : patterns) heads.push_back(pattern.description);
   return ConfigNode::map({{"heads", ConfigNode::list(std::move(heads))}});
 }
@@ -104,6 +105,13 @@ AttentionType::AttentionType(const types::TypeEntry& entry, std::shared_ptr<cons
 int AttentionType::num_numbers() const {
   const int own = entry_.num_numbers(options());
   return base_ ? base_->num_numbers() + own : own;
+}
+
+std::vector<std::string> types::known_types() {
+  std::vector<std::string> names;
+  names.reserve(all_types().size());
+  for (const TypeEntry* entry : all_types()) names.emplace_back(entry->name);
+  return names;
 }
 
 std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node, int64_t num_heads) {

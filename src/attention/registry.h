@@ -46,6 +46,8 @@ struct TypeEntry {
 };
 
 std::span<const TypeEntry* const> all_types();
+/// Their names.
+std::vector<std::string> known_types();
 
 }  // namespace types
 

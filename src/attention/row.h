@@ -85,20 +85,19 @@ template <std::floating_point T>
 LACUNA_HD T logarithm(T x) {
   return std::log(x);
 }
-/// Natural logarithm of 1 + x, exact to rounding for small x too; x > -1.
-template <std::floating_point T>
-LACUNA_HD T logarithm_of_one_plus(T x) {
-  return std::log1p(x);
-}
 template <std::floating_point T>
 LACUNA_HD T root(T x) {
   return std::sqrt(x);
 }
 /// x^power where x > 0, else 0.
-template <class X, class T>
-LACUNA_HD X positive_power(X x, T power) {
-  constexpr T kTiny = T(1e-37);  // keeps the logarithm finite where x is 0
-  return is_positive(x) * exponential(logarithm(x + kTiny) * power);
+template <std::floating_point T>
+LACUNA_HD T positive_power(T x, T power) {
+  return x > 0 ? std::exp(std::log(x) * power) : T(0);
+}
+/// (1 + x)^power where x > -1, else 0; exact to rounding for small x too.
+template <std::floating_point T>
+LACUNA_HD T power_of_one_plus(T x, T power) {
+  return x > -1 ? std::exp(std::log1p(x) * power) : T(0);
 }
 /// Density of the standard normal distribution.
 template <std::floating_point T>
@@ -142,8 +141,8 @@ struct AnyOf {
 };
 
 /// size; max() and max(f); sum(f) and sums(f, first, second, ...), many sums in one pass; map(f), in place. Over two rows: sum(other, f),
-/// map(other, f). map_indexed(f) and sum_indexed(f) hand f each element and its key's position; pack(f) gives the shorter row of the
-/// elements where f is not 0, in scratch memory.
+/// sums(other, f, first, second, ...), map(other, f). map_indexed(f) and sum_indexed(f) hand f each element and its key's position; pack(f)
+/// gives the shorter row of the elements where f is not 0, in scratch memory.
 template <class R>
 concept Row = requires(R r, AnyOf f, typename R::scalar s) {
   { r.size() } -> std::convertible_to<int>;
@@ -152,6 +151,7 @@ concept Row = requires(R r, AnyOf f, typename R::scalar s) {
   { r.sum(f) } -> std::convertible_to<typename R::scalar>;
   { r.sum(r, f) } -> std::convertible_to<typename R::scalar>;
   r.sums(f, s, s);
+  r.sums(r, f, s, s);
   r.map(f);
   r.map(r, f);
   r.map_indexed(f);
@@ -168,17 +168,18 @@ LACUNA_HD R above(R scores, typename R::scalar bound) {
   return scores.size() < kLong ? scores : scores.pack([=](auto x) { return is_positive(x - bound); });
 }
 
-/// sum(s gradient) / sum(s) with s = weigh(weights).
-template <Row R, class F>
-LACUNA_HD typename R::scalar mean_on(R weights, R gradient, F weigh) {
-  typename R::scalar total = weights.sum(weigh);
-  return weights.sum(gradient, [=](auto p, auto g) { return weigh(p) * g; }) / total;
-}
-
 /// gradient <- s (gradient - its mean on s) with s = weigh(weights): the backward pass of every map onto the simplex.
 template <Row R, class F>
 LACUNA_HD void center_on(R weights, R gradient, F weigh) {
-  const auto mean = mean_on(weights, gradient, weigh);
+  typename R::scalar total, weighted;
+  weights.sums(
+      gradient,
+      [=](auto p, auto g, auto& s, auto& product) {
+        s = weigh(p);
+        product = s * g;
+      },
+      total, weighted);
+  const auto mean = weighted / total;
   gradient.map(weights, [=](auto g, auto p) { return weigh(p) * (g - mean); });
 }
 

@@ -50,7 +50,14 @@ struct PlainRow {
   template <class F, std::same_as<T>... Totals>
   void sums(F f, Totals&... totals) const {
     T total[sizeof...(Totals)] = {};
-    for (int i = 0; i < length; ++i) add_terms(f, data[i], total, std::make_index_sequence<sizeof...(Totals)>());
+    for (int i = 0; i < length; ++i) add_terms(f, total, std::make_index_sequence<sizeof...(Totals)>(), data[i]);
+    int i = 0;
+    ((totals = total[i++]), ...);
+  }
+  template <class F, std::same_as<T>... Totals>
+  void sums(PlainRow other, F f, Totals&... totals) const {
+    T total[sizeof...(Totals)] = {};
+    for (int i = 0; i < length; ++i) add_terms(f, total, std::make_index_sequence<sizeof...(Totals)>(), data[i], other.data[i]);
     int i = 0;
     ((totals = total[i++]), ...);
   }
@@ -75,10 +82,10 @@ struct PlainRow {
   }
 
  private:
-  template <class F, size_t... I>
-  static void add_terms(F f, T x, T* total, std::index_sequence<I...>) {
+  template <class F, size_t... I, std::same_as<T>... X>
+  static void add_terms(F f, T* total, std::index_sequence<I...>, X... x) {
     T term[sizeof...(I)];
-    f(x, term[I]...);
+    f(x..., term[I]...);
     ((total[I] += term[I]), ...);
   }
 };

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -20,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kBufferBytes = 1 << 18;
+constexpr size_t kBytesPerWrite = 1 << 18;
 
 /// `bytes` could not be written; errno says why.
 [[noreturn]] void fail_to_write(const fs::path& path, size_t bytes) {
@@ -64,7 +65,7 @@ FileWriter::~FileWriter() {
 
 void FileWriter::write(std::string_view bytes) {
   buffer_ += bytes;
-  if (buffer_.size() >= kBufferBytes) flush();
+  if (buffer_.size() >= kBytesPerWrite) flush();
 }
 
 void FileWriter::flush() {
@@ -168,6 +169,19 @@ MappedFile::MappedFile(const fs::path& path) {
 
 MappedFile::~MappedFile() {
   if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
+}
+
+TemporaryFolder::TemporaryFolder() {
+  std::error_code error;
+  std::string name = (fs::temp_directory_path(error) / "lacuna_XXXXXX").string();
+  if (error) throw MachineError("there is no folder for temporary files (TMPDIR or /tmp): " + error.message());
+  if (mkdtemp(name.data()) == nullptr) throw MachineError("cannot make a temporary folder " + name + ": " + std::strerror(errno));
+  path_ = name;
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
 }
 
 }  // namespace lacuna

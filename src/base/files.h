@@ -68,4 +68,17 @@ class MappedFile {
   size_t size_ = 0;
 };
 
+/// A folder of its own under TMPDIR or /tmp, gone with all it holds when it goes out of scope. Throws MachineError if there can be none.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
 }  // namespace lacuna

@@ -14,7 +14,7 @@
 namespace lacuna {
 namespace {
 
-constexpr size_t kBufferBytes = 1 << 16;
+constexpr size_t kBytesPerRead = 1 << 16;
 constexpr std::string_view kGzipMagic = "\x1F\x8B";
 
 }  // namespace
@@ -66,15 +66,15 @@ bool InputStream::read(std::string& bytes) {
     return true;
   }
   const size_t old = bytes.size();
-  bytes.resize(old + kBufferBytes);
-  bytes.resize(old + read_raw(bytes.data() + old, kBufferBytes));
+  bytes.resize(old + kBytesPerRead);
+  bytes.resize(old + read_raw(bytes.data() + old, kBytesPerRead));
   return bytes.size() > old;
 }
 
 bool InputStream::fill_raw() {
   if (!raw_.empty()) return true;
-  raw_.resize(kBufferBytes);
-  raw_.resize(read_raw(raw_.data(), kBufferBytes));
+  raw_.resize(kBytesPerRead);
+  raw_.resize(read_raw(raw_.data(), kBytesPerRead));
   if (raw_.empty() && inflater_->in_member) throw DataError(name_ + ": damaged gzip file: it ends too early");
   return !raw_.empty();
 }
@@ -84,13 +84,13 @@ bool InputStream::inflate_into(std::string& bytes) {
   while (bytes.size() == old) {
     if (!fill_raw()) return false;
     z_stream& state = inflater_->state;
-    bytes.resize(old + kBufferBytes);
+    bytes.resize(old + kBytesPerRead);
     state.next_in = reinterpret_cast<Bytef*>(raw_.data());
     state.avail_in = static_cast<uInt>(raw_.size());
     state.next_out = reinterpret_cast<Bytef*>(bytes.data() + old);
-    state.avail_out = kBufferBytes;
+    state.avail_out = kBytesPerRead;
     const int code = inflate(&state, Z_NO_FLUSH);
-    bytes.resize(old + kBufferBytes - state.avail_out);
+    bytes.resize(old + kBytesPerRead - state.avail_out);
     raw_.erase(0, raw_.size() - state.avail_in);
     if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
       throw DataError(name_ + ": damaged gzip file: " + (state.msg != nullptr ? state.msg : "it cannot be unpacked"));

@@ -9,6 +9,7 @@ namespace lacuna {
 /// The middle value; of an even number of values the mean of the middle two. At least one value.
 double median(std::vector<double> values);
 
+/// From `low` to `high`, both within.
 struct Interval {
   double low = 0, high = 0;
 };

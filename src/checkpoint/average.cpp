@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "checkpoint/config_differences.h"
+#include "checkpoint/quantise.h"
 #include "config/load.h"
 #include "config/read_options.h"
 
@@ -54,6 +55,7 @@ void check_same_weights(const NamedTensors& a, const NamedTensors& b, const std:
 
 CheckpointContents average_checkpoints(const std::vector<std::string>& paths) {
   if (paths.empty()) throw UsageError("no checkpoints to average");
+  for (const std::string& path : paths) require_unrounded(path, read_checkpoint_info(path), "average");
   CheckpointContents mean = load_checkpoint(paths.front());
   NamedTensors sums;
   for (const auto& [name, tensor] : mean.translating_weights()) sums[name] = tensor.to(at::kDouble);

@@ -8,6 +8,7 @@
 #include "base/spelling.h"
 #include "checkpoint/durable_files.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/quantise.h"
 
 namespace lacuna {
 namespace {
@@ -31,6 +32,7 @@ std::string vocabulary_file(bool is_sentencepiece, const std::string& side) {
 std::string info_to_json(const CheckpointInfo& info, const Vocabularies& vocabularies) {
   ordered_json value = {{"step", info.step}, {"scores", info.scores}, {"uses_ema", info.uses_ema}, {"is_scheduled", info.is_scheduled}};
   value["averaged_from"] = info.averaged_from;
+  if (!info.quantised_to.empty()) value["quantised_to"] = info.quantised_to;
   value["vocabulary_sizes"] = {{"src", vocabularies.src->size()}, {"tgt", vocabularies.tgt->size()}, {"shared", vocabularies.shared()}};
   return value.dump(2) + "\n";
 }
@@ -71,7 +73,7 @@ class Reader {
   }
   NamedTensors tensors(const std::string& name) const {
     manifest_.check(folder_, name);
-    return read_safetensors(folder_ / name);
+    return with_floats(read_safetensors(folder_ / name), (folder_ / name).string());
   }
   std::optional<NamedTensors> tensors_if_there(const std::string& name) const {
     return has(name) ? std::optional(tensors(name)) : std::nullopt;
@@ -86,6 +88,7 @@ class Reader {
     info.uses_ema = value.at("uses_ema").get<bool>();
     info.is_scheduled = value.at("is_scheduled").get<bool>();
     info.averaged_from = value.at("averaged_from").get<std::vector<std::string>>();
+    info.quantised_to = value.value("quantised_to", "");
     info.program_version = manifest_.program_version;
     return info;
   }
@@ -194,6 +197,10 @@ CheckpointContents load_checkpoint(const std::string& path, bool with_trainer_st
 
 CheckpointInfo read_checkpoint_info(const std::string& path) {
   return Reader{fs::path(path)}.info();
+}
+
+uint64_t bytes_of_weights(const std::string& path) {
+  return Manifest::read(path).files.at(read_checkpoint_info(path).uses_ema ? kEmaWeights : kWeights).bytes;
 }
 
 bool has_trainer_state(const std::string& path) {

@@ -16,7 +16,7 @@
 
 /// A checkpoint is a folder that explains itself:
 ///
-///   model.safetensors     weights; names: src/model/README.md
+///   model.safetensors     weights; names: src/model/README.md; of `lacuna quantize`: quantise.h
 ///   ema.safetensors       their moving average, if the run keeps one
 ///   config.yaml           the resolved configuration
 ///   spm.model             the vocabulary, or spm.src.model and spm.tgt.model; without SentencePiece vocab.txt, or vocab.src.txt and
@@ -35,6 +35,7 @@ struct CheckpointInfo {
   bool uses_ema = false;                      ///< ema.safetensors is what validates, averages and translates
   bool is_scheduled = true;  ///< one of those that `keep_last` and averages count; not of an interruption or a validation alone
   std::vector<std::string> averaged_from = {};
+  std::string quantised_to = {};  ///< "int8" or "bf16" of `lacuna quantize`; such a checkpoint translates, but neither trains nor averages
   std::string program_version = {};
 };
 
@@ -61,6 +62,8 @@ CheckpointContents load_checkpoint(const std::string& path, bool with_trainer_st
 
 /// What a checkpoint says of itself, without reading its weights. Throws as load_checkpoint does.
 CheckpointInfo read_checkpoint_info(const std::string& path);
+/// Bytes of the file with the weights that translate.
+uint64_t bytes_of_weights(const std::string& path);
 /// Whether it holds what a run needs to go on.
 bool has_trainer_state(const std::string& path);
 /// Turns it into a weights-only checkpoint; a crash at any instant leaves one or the other.

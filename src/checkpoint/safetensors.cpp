@@ -33,7 +33,7 @@ struct DtypeName {
   at::ScalarType dtype;
 };
 constexpr DtypeName kDtypes[] = {{"F64", at::kDouble}, {"I64", at::kLong},      {"F32", at::kFloat}, {"I32", at::kInt},
-                                 {"F16", at::kHalf},   {"BF16", at::kBFloat16}, {"U8", at::kByte}};
+                                 {"F16", at::kHalf},   {"BF16", at::kBFloat16}, {"I8", at::kChar},   {"U8", at::kByte}};
 
 std::string name_of(at::ScalarType dtype) {
   for (const DtypeName& known : kDtypes)
@@ -140,7 +140,7 @@ class Reader {
     const nlohmann::json &dtype = value["dtype"], &shape = value["shape"], &offsets = value["data_offsets"];
     require(dtype.is_string(), place + "has a dtype that is no string");
     const std::optional<at::ScalarType> known = dtype_of(dtype.get<std::string>());
-    require(known.has_value(), place + "is of type " + dtype.get<std::string>() + "; known: F64, I64, F32, I32, F16, BF16, U8");
+    require(known.has_value(), place + "is of type " + dtype.get<std::string>() + "; known: F64, I64, F32, I32, F16, BF16, I8, U8");
     entry.dtype = *known;
     require(shape.is_array() && shape.size() <= 16, place + "has a shape that is no list of at most 16 sizes");
     uint64_t extent = c10::elementSize(entry.dtype), bytes = extent;  // extent: as if no size were 0

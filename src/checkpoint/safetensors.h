@@ -16,8 +16,8 @@ namespace lacuna {
 using at::Tensor;
 using NamedTensors = std::map<std::string, Tensor>;
 
-/// Writes the tensors (of any device and strides; F64, F32, F16, BF16, I64, I32, U8) and syncs the file. Tensors of wide types come first,
-/// so that each lies aligned.
+/// Writes the tensors (of any device and strides; F64, F32, F16, BF16, I64, I32, I8, U8) and syncs the file. Tensors of wide types come
+/// first, so that each lies aligned.
 FileDigest write_safetensors(const std::filesystem::path& file, const NamedTensors& tensors);
 
 /// Reads a file without copying: the tensors are views of its memory map, private to this process (writing to one does not change the

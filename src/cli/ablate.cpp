@@ -100,7 +100,7 @@ void print_intentions(const AblationPlan& plan, const ResultsFile& results) {
   }
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run_ablate(const std::vector<std::string>& arguments) {
   CLI::App app(kSummary, "lacuna ablate");
   AblateFlags flags;
   flags.declare(app);
@@ -124,7 +124,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb ablate_verb() {
-  return {"ablate", "compare attention types: train, translate and score each; one table", run};
+  return {"ablate", "compare attention types: train, translate and score each; one table", run_ablate};
 }
 
 }  // namespace lacuna

@@ -18,12 +18,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kVariants = "variants";
 
-std::vector<std::string> known_types() {
-  std::vector<std::string> names;
-  for (const types::TypeEntry* entry : types::all_types()) names.emplace_back(entry->name);
-  return names;
-}
-
 /// The same sources with their files read once, so that what they say is said once.
 ConfigSources with_files_read(const ConfigSources& sources) {
   return {.files = {}, .overrides = sources.overrides, .overlays = {load_config_tree({sources.files, {}})}};
@@ -34,7 +28,7 @@ Options options_with(ConfigSources sources, const ConfigNode& overlay) {
   sources.overlays.push_back(overlay);
   ConfigNode tree = load_config_tree(sources);
   tree.erase(kVariants);
-  const Options options = options_from(tree);
+  Options options = options_from(tree);
   const ModelOptions& model = options.model;
   resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);  // for its errors
   return options;
@@ -50,9 +44,8 @@ Options options_of(const ConfigSources& sources, const Variant& variant) {
 
 /// The section `variants` of the configuration, and what the file of more holds.
 std::vector<Variant> defined_variants(const AblationRequest& request) {
-  std::vector<Variant> variants;
-  const ConfigNode tree = load_config_tree(request.sources);
-  if (const ConfigNode* section = tree.find(kVariants)) variants = read_variants(*section);
+  ConfigNode tree = load_config_tree(request.sources);
+  std::vector<Variant> variants = take_variants(tree);
   if (request.variants_file.empty()) return variants;
   ConfigNode more = read_yaml_file(request.variants_file);
   more.set_path(kVariants);
@@ -66,7 +59,8 @@ std::vector<Variant> defined_variants(const AblationRequest& request) {
 }
 
 std::vector<Variant> wanted_variants(const AblationRequest& request, const std::vector<Variant>& defined) {
-  std::vector<Variant> wanted = request.attention.empty() ? defined : parse_variants(request.attention, defined, known_types());
+  std::vector<Variant> wanted =
+      request.attention.empty() ? defined : parse_variants(request.attention, "--attention", defined, types::known_types());
   if (wanted.empty())
     throw UsageError(
         "there is nothing to compare; give --attention softmax,topk,rela or --variants FILE, or add `variants` to the configuration");

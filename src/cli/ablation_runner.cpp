@@ -56,7 +56,7 @@ void wait_until_free(const std::string& run) {
 }
 
 std::string why_it_failed(const ProgramEnd& end, const std::string& verb) {
-  if (const std::string message = error_message(end.last_errors); !message.empty()) return message;
+  if (std::string message = error_message(end.last_errors); !message.empty()) return message;
   if (end.signal == 0) return fmt::format("lacuna {} ended with exit code {}", verb, end.exit_code);
   return fmt::format("lacuna {} was ended by signal {} ({}){}", verb, end.signal, strsignal(end.signal),
                      end.signal == SIGKILL ? "; was memory short?" : "");

@@ -44,14 +44,8 @@ AlignmentErrors score(const AerFlags& flags) {
   LinkReader gold(flags.gold, checked_base(flags.gold, given(flags.gold_base), flags.src, flags.tgt, "--gold-base"));
   AlignmentErrors errors(1, flags.num_samples, flags.seed);
   GoldLinks found, expected;
-  while (true) {
-    const bool has_links = links.next(found), has_gold = gold.next(expected);
-    if (has_links != has_gold)
-      throw DataError((has_links ? gold : links).place() + " is the last line, and " + (has_links ? links : gold).place() +
-                      " is there too; expected as many lines in both files of links");
-    if (!has_links) return errors;
-    errors.add(links.line_number() - 1, {LinkCounts::of(found.possible, expected)});
-  }
+  while (next_of_both(links, found, gold, expected)) errors.add(links.line_number() - 1, {LinkCounts::of(found.possible, expected)});
+  return errors;
 }
 
 std::string percent(const std::optional<double>& share) {
@@ -81,7 +75,7 @@ void print_text(const AlignmentErrors& errors) {
                            percent(total.recall()), total.links, total.sure, errors.sentences());
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run_aer(const std::vector<std::string>& arguments) {
   CLI::App app("Scores word alignments against gold links: alignment error rate in percent, 0 is perfect.", "lacuna aer");
   AerFlags flags;
   declare(app, flags);
@@ -97,7 +91,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb aer_verb() {
-  return {"aer", "alignment error rate of word alignments against gold links", run};
+  return {"aer", "alignment error rate of word alignments against gold links", run_aer};
 }
 
 }  // namespace lacuna

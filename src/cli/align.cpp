@@ -1,5 +1,3 @@
-#include <csignal>
-
 #include "analysis/aligner.h"
 #include "analysis/symmetrise.h"
 #include "base/log.h"
@@ -12,9 +10,6 @@
 
 namespace lacuna {
 namespace {
-
-constexpr size_t kLinesAtATime = 2048;
-constexpr int kBrokenPipe = 128 + SIGPIPE;
 
 struct AlignFlags {
   std::string model, reverse_model, src, tgt, output = "-", level = "word", step, symmetrise;
@@ -143,7 +138,7 @@ int align_with_models(const AlignFlags& flags, const std::string& device) {
   directions.push_back(direction_of(flags, device, false));
   if (!flags.reverse_model.empty()) directions.push_back(direction_of(flags, device, true));
   Output output(flags.output);
-  ProgressBar bar("aligning", total, flags.common.quiet || flags.output == "-");
+  LineProgress bar("aligning", total, flags.common.quiet || flags.output == "-");
   for (std::vector<Links> links; !(links = directions[0].next(flags)).empty();) {
     if (directions.size() > 1) {
       const std::vector<Links> other = directions[1].next(flags);
@@ -162,12 +157,7 @@ int symmetrise_files(const AlignFlags& flags) {
   LinkReader forward(flags.forward), backward(flags.backward);
   Output output(flags.output);
   GoldLinks first, second;
-  while (true) {
-    const bool has_first = forward.next(first), has_second = backward.next(second);
-    if (has_first != has_second)
-      throw DataError((has_first ? backward : forward).place() + " is the last line, and " + (has_first ? forward : backward).place() +
-                      " is there too; expected as many lines in both files of links");
-    if (!has_first) break;
+  while (next_of_both(forward, first, backward, second)) {
     const Links links = symmetrise(first.possible, turned(second.possible), symmetrisation_of(flags.symmetrise));
     if (!output.write(pharaoh(links) + "\n")) return kBrokenPipe;
   }
@@ -175,7 +165,7 @@ int symmetrise_files(const AlignFlags& flags) {
   return 0;
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run_align(const std::vector<std::string>& arguments) {
   CLI::App app("Word alignments (0-0 1-2, source-target, from 0) from a model's cross attention, or from two files of links.",
                "lacuna align");
   AlignFlags flags;
@@ -184,16 +174,14 @@ int run(const std::vector<std::string>& arguments) {
   flags.common.apply_log_level();
   check(flags);
   if (!flags.forward.empty()) return symmetrise_files(flags);
-  const std::string device = flags.common.device.empty() ? "cpu" : flags.common.device;
-  require_device(device);
-  use_threads(std::max<int64_t>(flags.common.threads, 0));
+  const std::string device = flags.common.prepared_device();
   return align_with_models(flags, device);
 }
 
 }  // namespace
 
 Verb align_verb() {
-  return {"align", "word alignments from cross attention; symmetrisation of two directions", run};
+  return {"align", "word alignments from cross attention; symmetrisation of two directions", run_align};
 }
 
 }  // namespace lacuna

@@ -10,6 +10,7 @@
 #include "checkpoint/checkpoint.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
+#include "cli/output.h"
 #include "cli/progress_bar.h"
 #include "cli/verb.h"
 
@@ -111,7 +112,7 @@ ModelAnalysis analyze(const std::string& path, const std::string& device, Analyz
   const int64_t layers = std::max(options.encoder_layers, options.decoder_layers);
   if (!flags.saved_layers.empty()) settings.saved_layers = numbers_of(flags.saved_layers, "--save-layers", 0, layers - 1);
   if (!flags.saved_heads.empty()) settings.saved_heads = numbers_of(flags.saved_heads, "--save-heads", 0, options.num_heads - 1);
-  ProgressBar bar(path, settings.num_pairs, flags.common.quiet);
+  LineProgress bar(path, settings.num_pairs, flags.common.quiet);
   return analyze_model({path, *loaded.model, loaded.vocabularies}, settings, [&](int64_t pairs) { bar.add(pairs); });
 }
 
@@ -132,15 +133,13 @@ void write_all(const fs::path& folder, const std::vector<ModelAnalysis>& models,
     write_weights(folder, models.size() == 1 ? "" : "." + std::to_string(i), models[i]);
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run_analyze(const std::vector<std::string>& arguments) {
   CLI::App app("What a model's attention does, measured by forced decoding of given translations: one report.", "lacuna analyze");
   AnalyzeFlags flags;
   flags.declare(app);
   if (!parse_command_line(app, arguments)) return 0;
   flags.common.apply_log_level();
-  const std::string device = flags.common.device.empty() ? "cpu" : flags.common.device;
-  require_device(device);
-  use_threads(std::max<int64_t>(flags.common.threads, 0));
+  const std::string device = flags.common.prepared_device();
   flags.settings.only = {flags.only.begin(), flags.only.end()};
   refuse_contradictions(flags);
   const bool asks_importance = flags.settings.only.count("importance") > 0;
@@ -149,9 +148,7 @@ int run(const std::vector<std::string>& arguments) {
                                                                         : 0;
   check_files(flags);
   const fs::path folder = flags.output;
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (!fs::is_directory(folder)) throw DataError(folder.string() + ": is not a folder, and cannot become one; expected where to write to");
+  make_output_folder(folder);
   std::vector<ModelAnalysis> models;
   for (const std::string& path : flags.models) {
     models.push_back(analyze(path, device, flags));
@@ -165,7 +162,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb analyze_verb() {
-  return {"analyze", "what attention does: sparsity, alignment, diversity, ...; one HTML report", run};
+  return {"analyze", "what attention does: sparsity, alignment, diversity, ...; one HTML report", run_analyze};
 }
 
 }  // namespace lacuna

@@ -19,7 +19,7 @@ AttentionStatistics::AttentionStatistics(int64_t num_layers) : places_(static_ca
 
 void AttentionStatistics::see(int layer, AttentionSite site, int, int64_t, int64_t, std::span<const float> weights,
                               std::span<const int32_t>) {
-  const size_t index = static_cast<size_t>(layer * kSites + static_cast<int>(site));
+  const size_t index = static_cast<size_t>(layer) * kSites + static_cast<size_t>(site);
   if (index >= places_.size() || weights.empty()) return;
   Place& place = places_[index];
   int64_t zeros = 0;

@@ -42,7 +42,7 @@ std::vector<std::string> chosen(const AverageOptions& options) {
   return best_checkpoints(run, options.best, score_name(metric), lower_is_better(metric));
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run_average(const std::vector<std::string>& arguments) {
   CLI::App app("Averages the weights of checkpoints, which translates better than any one of them.", "lacuna average");
   AverageOptions options;
   declare(app, options);
@@ -58,7 +58,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb average_verb() {
-  return {"average", "average the weights of checkpoints", run};
+  return {"average", "average the weights of checkpoints", run_average};
 }
 
 }  // namespace lacuna

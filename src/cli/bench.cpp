@@ -5,7 +5,7 @@
 namespace lacuna {
 namespace {
 
-int run(const std::vector<std::string>& arguments) {
+int run_bench(const std::vector<std::string>& arguments) {
   const std::string what = arguments.empty() ? "" : arguments.front();
   const std::vector<std::string> rest(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
   if (what == "train") return bench_train(rest);
@@ -18,7 +18,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb bench_verb() {
-  return {"bench", "speed of training, translating, attention and kernels; attention types side by side", run};
+  return {"bench", "speed of training, translating, attention and kernels; attention types side by side", run_bench};
 }
 
 }  // namespace lacuna

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ablation/variant.h"
 #include "attention/core_run.h"
 #include "attention/registry.h"
 #include "base/log.h"
@@ -9,7 +10,7 @@
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/sparse_scores.h"
-#include "config/attention_variant.h"
+#include "config/yaml.h"
 
 namespace lacuna {
 namespace {
@@ -18,7 +19,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kEveryType[] =
     "softmax,{type: topk, k: 8},{type: topk, ratio: 4, floor: 8},rela,sparsemax,entmax15,{type: entmax, alpha: 1.5},"
-    "{type: entmax, alpha: 1.3},{type: entmax, alpha: learned}";
+    "{type: entmax, alpha: 1.3},{type: entmax, alpha: learned},span";
 constexpr char kSparseTypes[] = "topk,rela,sparsemax,entmax15,{type: entmax, alpha: 1.3},{type: entmax, alpha: learned}";
 
 struct AttentionBenchFlags {
@@ -61,15 +62,10 @@ struct Entry {
   ConfigNode attention;
 };
 
-bool is_registered(const std::string& type) {
-  const auto all = types::all_types();
-  return std::any_of(all.begin(), all.end(), [&](const types::TypeEntry* entry) { return type == entry->name; });
-}
-
 std::string types_text(const AttentionBenchFlags& flags) {
   if (!flags.types.empty()) return flags.types;
   if (flags.zeros > 0) return kSparseTypes;
-  return std::string(kEveryType) + (is_registered("span") ? ",span" : "");
+  return kEveryType;
 }
 
 std::string patterns_text(const AttentionBenchFlags& flags) {
@@ -77,23 +73,31 @@ std::string patterns_text(const AttentionBenchFlags& flags) {
   return flags.zeros > 0 ? "full" : "full,{type: local, window: 32}";
 }
 
+/// A list in YAML, without its brackets.
+std::vector<ConfigNode> patterns_of(const std::string& text) {
+  ConfigNode list = parse_yaml_value("[" + text + "]", "command line (--patterns)");
+  list.set_path("--patterns");
+  if (list.items().empty()) list.fail("expected patterns with commas between them: full,{type: local, window: 32}");
+  return list.items();
+}
+
 /// Every type with every pattern; a type that says its own pattern with that one.
 std::vector<Entry> entries_of(const AttentionBenchFlags& flags) {
-  const auto patterns = read_attention_variants(patterns_text(flags), "--patterns");
+  const std::vector<ConfigNode> patterns = patterns_of(patterns_text(flags));
   std::vector<Entry> entries;
-  for (const AttentionVariant& type : read_attention_variants(types_text(flags), "--types")) {
-    if (flags.zeros > 0 && !can_give_zeros(*attention_choice(type.attention, flags.shape.heads).type))
+  for (const Variant& type : parse_variants(types_text(flags), "--types", {}, types::known_types())) {
+    ConfigNode node = attention_of(type, "--types");
+    if (flags.zeros > 0 && !can_give_zeros(*attention_choice(node, flags.shape.heads).type))
       throw UsageError("--zeros: " + type.name + " gives no zero weights; leave it out of --types (softmax is timed beside every type)");
-    ConfigNode node = type.attention;
     if (node.is_scalar()) node = ConfigNode::map({{"type", node}}, node.place());
     if (node.find("pattern") != nullptr) {
       entries.push_back({type.name, "its own", node});
       continue;
     }
-    for (const AttentionVariant& pattern : patterns) {
-      node.set("pattern", pattern.attention);
+    for (const ConfigNode& pattern : patterns) {
+      node.set("pattern", pattern);
       attention_choice(node, flags.shape.heads);  // for its errors, before long work
-      entries.push_back({type.name, pattern.name, node});
+      entries.push_back({type.name, name_of_choice(pattern), node});
     }
   }
   return entries;
@@ -161,7 +165,7 @@ Json measure(const AttentionBenchFlags& flags, const std::vector<Entry>& entries
   return lines;
 }
 
-void print_lines(const Json& lines) {
+void print_attention_lines(const Json& lines) {
   std::vector<std::vector<std::string>> rows = {{"length", "dtype", "type", "pattern", "ms", "/ softmax", "/ ATen softmax", "zeros"}};
   for (const Json& line : lines) {
     const double ms = line["ms"].get<double>();
@@ -191,7 +195,7 @@ int bench_attention(const std::vector<std::string>& arguments) {
   if (flags.zeros > 0) report["zeros"] = flags.zeros;
   report["lines"] = measure(flags, entries_of(flags));
   print_report(report, flags.json);
-  if (!flags.json) print_lines(report["lines"]);
+  if (!flags.json) print_attention_lines(report["lines"]);
   return 0;
 }
 

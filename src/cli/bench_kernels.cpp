@@ -61,7 +61,7 @@ Json measure(const KernelBenchFlags& flags) {
   return lines;
 }
 
-void print_lines(const Json& lines) {
+void print_kernel_lines(const Json& lines) {
   std::vector<std::vector<std::string>> rows = {{"kernel", "shape", "dtype", "ms", "plain ms", "times faster", "speed"}};
   for (const Json& line : lines) {
     const bool is_product = line.contains("gflops");
@@ -88,7 +88,7 @@ int bench_kernels(const std::vector<std::string>& arguments) {
                  {"rounds", flags.rounds}};
   report["lines"] = measure(flags);
   print_report(report, flags.json);
-  if (!flags.json) print_lines(report["lines"]);
+  if (!flags.json) print_kernel_lines(report["lines"]);
   return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "cli/bench_trainer.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
+#include "cli/freed_memory.h"
 #include "cli/paired_bench.h"
 #include "cli/product_timer.h"
 #include "data/batch_stream.h"
@@ -140,13 +141,13 @@ Json measure(const Options& options, const TrainBenchFlags& flags) {
 }
 
 /// Every variant against softmax, with models of their own that get the same batches.
-Json compare(const Options& options, const TrainBenchFlags& flags) {
-  const std::vector<AttentionVariant> variants = variants_with_control(flags.compare, options);
+Json compare(const Options& options, const std::vector<Variant>& defined, const TrainBenchFlags& flags) {
+  const std::vector<Variant> variants = variants_with_control(flags.compare, defined, options);
   const Options baseline = with_attention(options, variants.front());
   Batches batches(options, flags.folder);
   BatchTokens tokens;
   Json comparisons = Json::array();
-  for (const AttentionVariant& variant : variants) {
+  for (const Variant& variant : variants) {
     const Options changed = with_attention(options, variant);
     BenchTrainer with_softmax(baseline, batches.sizes()), with_variant(changed, batches.sizes());
     PairedSeconds seconds;
@@ -176,10 +177,12 @@ int bench_train(const std::vector<std::string>& arguments) {
   flags.declare(app);
   if (!parse_command_line(app, arguments)) return 0;
   if (flags.profile && !flags.compare.empty()) throw UsageError("--profile is of one attention; leave --compare out, or --profile");
-  const std::optional<Options> options = flags.common.configuration(app);
+  std::vector<Variant> defined;
+  const std::optional<Options> options = flags.common.configuration(app, &defined);
   if (!options) return 0;
+  keep_freed_memory();
   if (!flags.compare.empty()) {
-    print_comparisons(compare(*options, flags), flags.json);
+    print_comparisons(compare(*options, defined, flags), flags.json);
     return 0;
   }
   const Json report = measure(*options, flags);

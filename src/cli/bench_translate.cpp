@@ -65,7 +65,9 @@ int64_t tokens_of(const std::vector<TranslatedLine>& translated) {
 }
 
 Translator translator_of(const std::shared_ptr<Transformer>& model, const Vocabularies& vocabularies, const Options& options) {
-  return {std::make_shared<TransformerStepModel>(model), vocabularies, {options.translate}};
+  TranslatorSettings settings{options.translate};
+  if (!options.translate.shortlist.empty()) settings.shortlist = read_shortlist(options.translate.shortlist, vocabularies);
+  return {std::make_shared<TransformerStepModel>(model), vocabularies, settings};
 }
 
 Json measure(const LoadedModel& loaded, const Options& options, const std::vector<TranslationInput>& lines, int64_t rounds) {
@@ -131,14 +133,14 @@ Variation variation_of(const LoadedModel& loaded, const Options& options) {
     else
       variation.drawn_parameters += to.numel();
   }
-  variation.model->set_weight_format(weight_format_of(options.translate.precision));
+  variation.model->round_to(weight_format_of(options.translate.precision));
   variation.model->eval();
   return variation;
 }
 
 Json compare(const LoadedModel& loaded, const Options& given, const std::vector<TranslationInput>& lines,
              const TranslateBenchFlags& flags) {
-  const std::vector<AttentionVariant> variants = variants_with_control(flags.compare, given);
+  const std::vector<Variant> variants = variants_with_control(flags.compare, {}, given);
   const Sources sources = sources_of(lines, *loaded.vocabularies.src);
   const int64_t length = flags.length > 0 ? flags.length : std::lround(sources.mean_length);
   const Options options = with_forced_length(given, length);
@@ -146,7 +148,7 @@ Json compare(const LoadedModel& loaded, const Options& given, const std::vector<
   Translator with_softmax = translator(variation_of(loaded, with_attention(options, variants.front())));
   Json comparisons = Json::array();
   int64_t tokens = 0;
-  for (const AttentionVariant& variant : variants) {
+  for (const Variant& variant : variants) {
     const Options changed = with_attention(options, variant);
     const Variation variation = variation_of(loaded, changed);
     Translator with_variant = translator(variation);
@@ -178,14 +180,14 @@ int bench_translate(const std::vector<std::string>& arguments) {
   flags.declare(app);
   if (!parse_command_line(app, arguments)) return 0;
   flags.common.apply_log_level();
-  use_threads(std::max<int64_t>(flags.common.threads, 0));
+  use_threads(flags.common.threads);
   const std::vector<TranslationInput> lines = lines_of(flags.input, flags.limit);
   const Stopwatch loading;
   const LoadedModel loaded = load_model(flags.model, "cpu", app.remaining());
   const double load_seconds = loading.seconds();
   const Options& options = loaded.options;
   const WeightFormat format = weight_format_of(options.translate.precision);
-  loaded.model->set_weight_format(format);
+  loaded.model->round_to(format);
   const at::NoGradGuard no_gradients;
   Json report = flags.compare.empty() ? measure(loaded, options, lines, flags.rounds) : compare(loaded, options, lines, flags);
   report.update({{"load_seconds", load_seconds},

@@ -2,7 +2,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <chrono>
-#include <filesystem>
 #include <iostream>
 
 #include "base/files.h"
@@ -21,28 +20,8 @@
 namespace lacuna {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr int kTimedUpdates = 3;
 constexpr double kMebi = 1024.0 * 1024.0;
-
-/// A folder that is gone when it goes out of scope.
-class TemporaryRun {
- public:
-  TemporaryRun() : path_((fs::temp_directory_path() / "lacuna-check-XXXXXX").string()) {
-    if (mkdtemp(path_.data()) == nullptr) throw MachineError(path_ + ": a temporary folder cannot be made");
-  }
-  ~TemporaryRun() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  TemporaryRun(const TemporaryRun&) = delete;
-  TemporaryRun& operator=(const TemporaryRun&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 /// Resident memory of this process now, in MiB.
 double resident_mebibytes() {
@@ -69,7 +48,7 @@ class Check {
 
   void check_data() {
     const int64_t batch_tokens = options_.train.batch_tokens.value.value_or(4096);
-    data_ = open_training_data(options_.data, folder_.path(), batch_tokens, options_.seed_value());
+    data_ = open_training_data(options_.data, folder_.path().string(), batch_tokens, options_.seed_value());
     say("training data", data_.summary.text());
     std::string histogram;
     for (size_t i = 0; i < data_.summary.tgt_lengths.size(); ++i)
@@ -153,12 +132,12 @@ class Check {
   }
 
   Options options_;
-  TemporaryRun folder_;
+  TemporaryFolder folder_;
   TrainingData data_;
   std::shared_ptr<Transformer> model_;
 };
 
-int run(const std::vector<std::string>& arguments) {
+int run_check(const std::vector<std::string>& arguments) {
   CLI::App app("A dry run of a configuration: reads the data, trains some batches, translates a sentence, and writes nothing.",
                "lacuna check");
   CommonFlags flags;
@@ -174,7 +153,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb check_verb() {
-  return {"check", "a dry run of a configuration: data, memory, time, disk", run};
+  return {"check", "a dry run of a configuration: data, memory, time, disk", run_check};
 }
 
 }  // namespace lacuna

@@ -41,13 +41,15 @@ ConfigSources CommonFlags::sources(const CLI::App& app) const {
   return sources;
 }
 
-std::optional<Options> CommonFlags::configuration(const CLI::App& app) const {
+std::optional<Options> CommonFlags::configuration(const CLI::App& app, std::vector<Variant>* variants) const {
   if (help_options) {
     std::cout << options_help();
     return {};
   }
   apply_log_level();
-  Options options = load_options(sources(app));
+  ConfigNode tree = load_config_tree(sources(app));
+  if (variants != nullptr) *variants = take_variants(tree);
+  Options options = options_from(tree);
   const ModelOptions& model = options.model;
   resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);  // for its errors
   if (dump_config) {
@@ -57,6 +59,13 @@ std::optional<Options> CommonFlags::configuration(const CLI::App& app) const {
   require_device(options.device);
   use_threads(options.threads);
   return options;
+}
+
+std::string CommonFlags::prepared_device() const {
+  std::string chosen = device.empty() ? "cpu" : device;
+  require_device(chosen);
+  use_threads(threads);
+  return chosen;
 }
 
 void CommonFlags::apply_log_level() const {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "ablation/variant.h"
 #include "config/load.h"
 
 namespace lacuna {
@@ -25,15 +26,17 @@ struct CommonFlags {
   void declare_runtime(CLI::App& app);
   /// The configuration of -c, overrides and the flags above, with log level, device and threads put to use. None if --help-options or
   /// --dump-config was given: then it has been printed, and the verb is to return 0. Throws, before anything is written, for whatever is
-  /// wrong in a configuration by itself.
-  std::optional<Options> configuration(const CLI::App& app) const;
+  /// wrong in a configuration by itself. `variants` gets what the key of this name defines; where it is null, there is no such key.
+  std::optional<Options> configuration(const CLI::App& app, std::vector<Variant>* variants = nullptr) const;
   /// Where that configuration comes from. Throws UsageError without -c.
   ConfigSources sources(const CLI::App& app) const;
+  /// For verbs without a configuration: the device, which is there, with the threads put to use. Throws as require_device() does.
+  std::string prepared_device() const;
   /// Sets the log's level.
   void apply_log_level() const;
 };
 
-/// Sets the number of threads of LibTorch; 0 = all cores.
+/// Sets the number of threads of LibTorch; 0 or less = all cores.
 void use_threads(int64_t threads);
 
 /// Throws MachineError if the device is not there (or this program was built without it).

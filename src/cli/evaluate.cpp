@@ -97,7 +97,7 @@ void compare_several(const EvaluateOptions& options, const Scorer& scorer) {
     std::cout << comparison.report;
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run_evaluate(const std::vector<std::string>& arguments) {
   CLI::App app("Scores translations against references: BLEU, chrF and TER by sacreBLEU, with their signatures.", "lacuna evaluate");
   EvaluateOptions options;
   declare(app, options);
@@ -114,7 +114,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb evaluate_verb() {
-  return {"evaluate", "score translations against references: BLEU, chrF and TER by sacreBLEU", run};
+  return {"evaluate", "score translations against references: BLEU, chrF and TER by sacreBLEU", run_evaluate};
 }
 
 }  // namespace lacuna

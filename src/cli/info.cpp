@@ -4,6 +4,7 @@
 #include <map>
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/run_folder.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/verb.h"
@@ -31,7 +32,10 @@ void print_model(const std::string& path) {
   std::cout << fmt::format("step             {}\n", loaded.info.step);
   for (const auto& [name, score] : loaded.info.scores) std::cout << fmt::format("{:<16} {:.4f}\n", name, score);
   if (!loaded.info.averaged_from.empty()) std::cout << fmt::format("averaged from    {} checkpoints\n", loaded.info.averaged_from.size());
-  std::cout << fmt::format("weights          {}\n", loaded.info.uses_ema ? "moving average" : "as trained");
+  const std::string& rounded = loaded.info.quantised_to;
+  const std::string kind = !rounded.empty() ? "rounded to " + rounded : loaded.info.uses_ema ? "moving average" : "as trained";
+  std::cout << fmt::format("weights          {}, {:.1f} MiB\n", kind,
+                           static_cast<double>(bytes_of_weights(resolve_checkpoint(path))) / (1 << 20));
   std::cout << fmt::format("vocabulary       {} source, {} target pieces{}\n", loaded.vocabularies.src->size(),
                            loaded.vocabularies.tgt->size(), loaded.vocabularies.shared() ? ", shared" : "");
   std::cout << fmt::format("parameters       {}\n", total);
@@ -39,7 +43,7 @@ void print_model(const std::string& path) {
   std::cout << "\n" << to_yaml(loaded.options);
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run_info(const std::vector<std::string>& arguments) {
   CLI::App app("What was built and what it runs on; with -m, what a model is.", "lacuna info");
   std::string model;
   app.add_option("-m,--model", model, "Checkpoint or run folder: its parameters by part, steps, scores and configuration");
@@ -54,7 +58,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb info_verb() {
-  return {"info", "the machine and the build; or what a model is", run};
+  return {"info", "the machine and the build; or what a model is", run_info};
 }
 
 }  // namespace lacuna

@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "kernels/activation.h"
 #include "kernels/embedding.h"
+#include "kernels/feed_forward.h"
 #include "kernels/linear.h"
 #include "kernels/packed_weight.h"
 #include "kernels/projection_loss.h"
@@ -67,6 +68,25 @@ KernelCase linear_case(int64_t rows, int64_t depth, int64_t columns, bool bf16) 
           .shape = fmt::format("{} x {} x {}", rows, depth, columns),
           .dtype = bf16 ? "bf16" : "fp32",
           .operations = 3 * product(rows, depth, columns),
+          .fused = with_backward(inputs, fused),
+          .plain = with_backward(inputs, plain)};
+}
+
+KernelCase feed_forward_case(int64_t rows, int64_t columns, int64_t inner, bool bf16) {
+  const Inputs inputs = {parameter({rows, columns}), parameter({inner, columns}, 0.05), parameter({inner}),
+                         parameter({columns, inner}, 0.05), parameter({columns})};
+  const Function fused = [bf16, dropout = dropout_of(rows)](const Inputs& in) {
+    return feed_forward(in[0], {in[1], in[2]}, {in[3], in[4]}, /*is_gelu=*/false, dropout, bf16);
+  };
+  const Function plain = [bf16](const Inputs& in) {
+    const auto as_factor = [bf16](const Tensor& values) { return bf16 ? in_bf16(values) : values; };
+    const Tensor hidden = at::dropout(at::relu(at::linear(as_factor(in[0]), as_factor(in[1]), as_factor(in[2]))), kDropout, true);
+    return at::linear(hidden, as_factor(in[3]), as_factor(in[4])).to(at::kFloat);
+  };
+  return {.name = "feed-forward",
+          .shape = fmt::format("{} x {} x {}", rows, columns, inner),
+          .dtype = bf16 ? "bf16" : "fp32",
+          .operations = 6 * product(rows, columns, inner),
           .fused = with_backward(inputs, fused),
           .plain = with_backward(inputs, plain)};
 }
@@ -191,6 +211,7 @@ std::vector<KernelCase> kernel_cases(const KernelSizes& s) {
     for (const auto& [depth, columns] :
          {std::pair(s.d_model, s.d_model), std::pair(s.d_model, 3 * s.d_model), std::pair(s.d_model, s.d_ff), std::pair(s.d_ff, s.d_model)})
       cases.push_back(linear_case(s.tokens, depth, columns, bf16));
+    cases.push_back(feed_forward_case(s.tokens, s.d_model, s.d_ff, bf16));
     cases.push_back(loss_case(s.tokens, s.d_model, s.vocab_size, bf16));
   }
   cases.push_back(norm_case(s.tokens, s.d_model));

@@ -3,20 +3,18 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <iostream>
 #include <new>
 
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/spelling.h"
+#include "cli/output.h"
 #include "cli/verb.h"
 #include "cli/version.h"
 
 namespace lacuna {
 namespace {
-
-constexpr int kBrokenPipe = 128 + SIGPIPE;
 
 void print_help() {
   std::cout << "lacuna: trains neural machine translation models and translates with them\n\nlacuna VERB [FLAG ...]\n\n";
@@ -33,7 +31,7 @@ int run_verb(const std::string& name, const std::vector<std::string>& arguments)
   throw UsageError("\"" + name + "\" is not a verb; known verbs: " + join(names) + did_you_mean(name, names));
 }
 
-int run(const std::vector<std::string>& words) {
+int run_words(const std::vector<std::string>& words) {
   if (words.empty()) throw UsageError("a verb is missing: lacuna --help lists them");
   if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     print_help();
@@ -74,7 +72,7 @@ int guarded(const std::vector<std::string>& words) {
     return exit_code;
   };
   try {
-    return with_output_written(run(words));
+    return with_output_written(run_words(words));
   } catch (const Error& error) {
     return report(error.what(), error.exit_code());
   } catch (const std::bad_alloc&) {

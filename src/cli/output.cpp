@@ -9,6 +9,13 @@
 
 namespace lacuna {
 
+void make_output_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!std::filesystem::is_directory(folder))
+    throw DataError(folder.string() + ": is not a folder, and cannot become one; expected where to write to");
+}
+
 Output::Output(const std::filesystem::path& path) : path_(path) {
   if (path == "-") return;
   if (std::filesystem::is_directory(path)) throw DataError(path.string() + ": is a folder; expected a file to write to");

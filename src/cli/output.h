@@ -1,5 +1,6 @@
 #pragma once
 
+#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <string_view>
@@ -7,6 +8,15 @@
 #include "base/files.h"
 
 namespace lacuna {
+
+/// The exit code of a verb whose output nobody reads any more.
+inline constexpr int kBrokenPipe = 128 + SIGPIPE;
+
+/// Lines that a verb reads, works on and writes at a time.
+inline constexpr size_t kLinesAtATime = 2048;
+
+/// Makes the folder unless it is there. Throws DataError if it cannot be made.
+void make_output_folder(const std::filesystem::path& folder);
 
 /// Where results go: stdout, or a file that is there only once it is whole.
 class Output {

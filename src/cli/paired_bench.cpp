@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kControl[] = "softmax (control)";
+constexpr char kCompareFlag[] = "--compare", kControl[] = "softmax (control)";
 
 /// Types, options and norms of all layers and sites, each once.
 std::string described(const Options& options) {
@@ -34,18 +34,19 @@ std::string described(const Options& options) {
 
 }  // namespace
 
-Options with_attention(const Options& options, const AttentionVariant& variant) {
+Options with_attention(const Options& options, const Variant& variant) {
   Options changed = options;
-  changed.model.attention = variant.attention;
+  changed.model.attention = attention_of(variant, kCompareFlag);
   const ModelOptions& model = changed.model;
   resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);  // for its errors
   return changed;
 }
 
-std::vector<AttentionVariant> variants_with_control(const std::string& compare, const Options& options) {
-  std::vector<AttentionVariant> variants = {{kControl, ConfigNode::scalar("softmax")}};
-  for (AttentionVariant& variant : read_attention_variants(compare, "--compare")) variants.push_back(std::move(variant));
-  for (const AttentionVariant& variant : variants) with_attention(options, variant);
+std::vector<Variant> variants_with_control(const std::string& compare, const std::vector<Variant>& defined, const Options& options) {
+  std::vector<Variant> variants = parse_variants("softmax", kCompareFlag, {}, types::known_types());
+  variants.front().name = kControl;
+  for (Variant& variant : parse_variants(compare, kCompareFlag, defined, types::known_types())) variants.push_back(std::move(variant));
+  for (const Variant& variant : variants) with_attention(options, variant);  // for its errors
   return variants;
 }
 
@@ -58,7 +59,7 @@ void PairedSeconds::measure(const std::function<void()>& with_softmax, const std
   variant.push_back(second.seconds());
 }
 
-Json comparison(const AttentionVariant& variant, const Options& options, const PairedSeconds& seconds) {
+Json comparison(const Variant& variant, const Options& options, const PairedSeconds& seconds) {
   const PairedRatio ratio = paired_ratio(seconds.softmax, seconds.variant);
   return {{"attention", variant.name},           {"in_full", described(options)},     {"ratio", ratio.median},
           {"ratio_low", ratio.interval.low},     {"ratio_high", ratio.interval.high}, {"softmax_ms", 1e3 * median(seconds.softmax)},

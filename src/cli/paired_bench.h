@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "config/attention_variant.h"
+#include "ablation/variant.h"
 #include "config/options.h"
 
 /// Attention types against softmax in one process, in pairs: what `--compare` of `lacuna bench train` and `translate` does.
@@ -13,17 +13,18 @@ namespace lacuna {
 
 /// What --compare means, for --help.
 inline constexpr char kCompareHelp[] =
-    "Attentions to measure against softmax, names or maps of what model.attention may be: topk,'{type: entmax, alpha: learned}'";
+    "Attentions to measure against softmax: types, maps of what model.attention may be, named ones or configuration files, as in lacuna "
+    "ablate --attention: topk,'{type: entmax, alpha: learned}',configs/ablations/rela/no_norm.yaml";
 
 /// Where a comparison's flags begin: fewer pairs say too little.
 inline constexpr int64_t kFewestPairs = 9;
 
 /// `options` with the attention of a variant in the whole model. Throws ConfigError where it has no meaning there.
-Options with_attention(const Options& options, const AttentionVariant& variant);
+Options with_attention(const Options& options, const Variant& variant);
 
-/// The variants of --compare, and before them softmax itself: the control, whose ratio is 1 but for noise. Throws ConfigError for variants
-/// that the model can't have.
-std::vector<AttentionVariant> variants_with_control(const std::string& compare, const Options& options);
+/// The variants of --compare, some of them `defined` by the configuration, and before them softmax itself: the control, whose ratio is 1
+/// but for noise. Throws ConfigError for variants that the model can't have.
+std::vector<Variant> variants_with_control(const std::string& compare, const std::vector<Variant>& defined, const Options& options);
 
 /// One pair after another of the same work, first softmax then the variant.
 struct PairedSeconds {
@@ -33,7 +34,7 @@ struct PairedSeconds {
 };
 
 /// An entry of the report's "comparisons": name, type in full with every option, median of the paired ratios, its 95 % interval, medians.
-nlohmann::ordered_json comparison(const AttentionVariant& variant, const Options& options, const PairedSeconds& seconds);
+nlohmann::ordered_json comparison(const Variant& variant, const Options& options, const PairedSeconds& seconds);
 
 /// The report as one JSON object, or as facts and a table of "comparisons".
 void print_comparisons(const nlohmann::ordered_json& report, bool as_json);

@@ -1,6 +1,5 @@
 #include <spdlog/fmt/fmt.h>
 
-#include <csignal>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -15,9 +14,6 @@
 
 namespace lacuna {
 namespace {
-
-constexpr size_t kLinesAtATime = 2048;
-constexpr int kBrokenPipe = 128 + SIGPIPE;
 
 struct ScoreFlags {
   std::vector<std::string> models;
@@ -122,15 +118,13 @@ int write_scores(const std::vector<LoadedModel>& models, const ScoreFlags& flags
   return 0;
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run_score(const std::vector<std::string>& arguments) {
   CLI::App app("Log-probabilities, in nats, that models give to translations.", "lacuna score");
   ScoreFlags flags;
   flags.declare(app);
   if (!parse_command_line(app, arguments)) return 0;
   flags.common.apply_log_level();
-  const std::string device = flags.common.device.empty() ? "cpu" : flags.common.device;
-  require_device(device);
-  use_threads(std::max<int64_t>(flags.common.threads, 0));
+  const std::string device = flags.common.prepared_device();
   for (const auto& [file, what] : {std::pair(flags.src, "source text"), std::pair(flags.tgt, "target text")})
     require_readable_file(file, what);
   if (!flags.filter.folder.empty() && flags.models.size() > 1)
@@ -144,7 +138,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb score_verb() {
-  return {"score", "log-probabilities of given translations", run};
+  return {"score", "log-probabilities of given translations", run_score};
 }
 
 }  // namespace lacuna

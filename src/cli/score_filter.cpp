@@ -17,7 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kLinesAtATime = 2048;
 constexpr size_t kExamples = 20;
 
 const std::map<std::string, FilterBy> kRankings = {
@@ -36,7 +35,7 @@ std::string ranking_of(const LoadedModel& loaded, const FilterFlags& flags) {
 
 std::vector<PairScore> score_corpus(const LoadedModel& loaded, const FilterCorpus& corpus) {
   std::vector<PairScore> scores;
-  ProgressBar bar("scoring", count_pairs({"", corpus.src, corpus.tgt, 1}), corpus.is_quiet);
+  LineProgress bar("scoring", count_pairs({"", corpus.src, corpus.tgt, 1}), corpus.is_quiet);
   PairReader reader(corpus.src, corpus.tgt, loaded.vocabularies, loaded.model->max_positions(), LongPairs::kMark);
   for (std::vector<SentencePair> pairs; !(pairs = reader.next(kLinesAtATime)).empty();) {
     const std::vector<PairScore> more = score_pairs(*loaded.model, pairs, corpus.batch_tokens);
@@ -131,9 +130,7 @@ std::string described(const char* name, const std::vector<PairScore>& scores, co
 void filter_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, const FilterFlags& flags) {
   const std::string by = ranking_of(loaded, flags);
   const fs::path folder = flags.folder;
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (!fs::is_directory(folder)) throw DataError(folder.string() + ": is not a folder, and cannot become one; expected where to write to");
+  make_output_folder(folder);
   const std::vector<PairScore> scores = score_corpus(loaded, corpus);
   const auto scored = static_cast<size_t>(std::count_if(scores.begin(), scores.end(), [](const PairScore& one) { return one.is_scored; }));
   if (scored == 0) throw DataError(corpus.src + " and " + corpus.tgt + ": no pair can be scored; expected one without an empty side");

@@ -7,7 +7,7 @@
 namespace lacuna {
 namespace {
 
-int run(const std::vector<std::string>& arguments) {
+int run_train(const std::vector<std::string>& arguments) {
   CLI::App app("Trains a translation model from text. The same command again goes on where it stopped.", "lacuna train");
   CommonFlags flags;
   flags.declare_configuration(app);
@@ -22,7 +22,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb train_verb() {
-  return {"train", "train a model from text; run it again to go on after any interruption", run};
+  return {"train", "train a model from text; run it again to go on after any interruption", run_train};
 }
 
 }  // namespace lacuna

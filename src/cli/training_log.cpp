@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -34,12 +33,11 @@ TrainingLog::TrainingLog(const std::string& run, const TrainingState& state, con
     : metrics_(fs::path(run) / "metrics.jsonl", resumed_step(state)),
       tensorboard_(fs::path(run) / "tensorboard", resumed_step(state)),
       length_(length),
-      share_at_start_(share_done(state)),
-      is_terminal_(stderr_is_terminal()) {}
+      bar_(share_done(state)) {}
 
 void TrainingLog::progress(const TrainingProgress& line) {
   last_ = line;
-  hide_bar();
+  bar_.hide();
   log_info(
       "step {}, epoch {}, loss {:.4f}, ppl {:.2f}, accuracy {:.3f}, gradient norm {:.3f}, lr {:.3e}, {:.0f} tokens/s, data wait {:.1f} %",
       line.step, line.epoch, line.loss_per_token, std::exp(line.nll_per_token), line.accuracy, line.gradient_norm, line.lr,
@@ -72,7 +70,7 @@ void TrainingLog::mask_progress(const MaskProgress& masks, std::map<std::string,
 }
 
 void TrainingLog::validation(int64_t step, const Evaluation& evaluation, const EvaluationSet& set, int64_t num_samples) {
-  hide_bar();
+  bar_.hide();
   log_info("validation after step {} on {}: {}{}", step, evaluation.name, listed(evaluation.scores),
            evaluation.signature.empty() ? "" : " (" + evaluation.signature + ")");
   const int64_t shown = std::min(num_samples, static_cast<int64_t>(evaluation.hypotheses.size()));
@@ -86,7 +84,7 @@ void TrainingLog::validation(int64_t step, const Evaluation& evaluation, const E
 }
 
 void TrainingLog::attention(int64_t step, const AttentionSummary& summary) {
-  hide_bar();
+  bar_.hide();
   std::map<std::string, double> values = summary.rows;
   for (const auto& [name, heads] : summary.numbers) {
     std::string by_head;
@@ -100,32 +98,24 @@ void TrainingLog::attention(int64_t step, const AttentionSummary& summary) {
 }
 
 void TrainingLog::test(int64_t step, const Evaluation& evaluation, const std::string& weights) {
-  hide_bar();
+  bar_.hide();
   log_info("test set {} with {}: {} ({})", evaluation.name, weights, listed(evaluation.scores), evaluation.signature);
   record("test", step, evaluation.scores, evaluation.name);
 }
 
 void TrainingLog::update(const TrainingState& state) {
-  if (!is_terminal_ || Clock::now() - last_drawn_ < std::chrono::milliseconds(200)) return;
-  last_drawn_ = Clock::now();
-  constexpr int kWidth = 30;
-  const int filled = static_cast<int>(kWidth * share_done(state));
-  std::string bar(static_cast<size_t>(filled), '#');
-  bar.resize(kWidth, '.');
-  std::fputs(fmt::format("\r[{}] step {}, {:.0f} tokens/s, loss {:.3f}, lr {:.2e}{}\x1b[K", bar, state.step, last_.tokens_per_second,
-                         last_.loss_per_token, last_.lr, time_left(state))
-                 .c_str(),
-             stderr);
-  bar_is_shown_ = true;
+  if (!bar_.is_due()) return;
+  bar_.draw(share_done(state), fmt::format("step {}, {:.0f} tokens/s, loss {:.3f}, lr {:.2e}", state.step, last_.tokens_per_second,
+                                           last_.loss_per_token, last_.lr));
 }
 
 void TrainingLog::warn(const std::string& text) {
-  hide_bar();
+  bar_.hide();
   log_warning("{}", text);
 }
 
 void TrainingLog::say(const std::string& text) {
-  hide_bar();
+  bar_.hide();
   log_info("{}", text);
 }
 
@@ -141,25 +131,12 @@ void TrainingLog::record(const std::string& kind, int64_t step, const std::map<s
   tensorboard_.flush();
 }
 
-void TrainingLog::hide_bar() {
-  if (bar_is_shown_) std::fputs("\r\x1b[K", stderr);
-  bar_is_shown_ = false;
-}
-
 double TrainingLog::share_done(const TrainingState& state) const {
   double share = 0;
   if (length_.max_steps > 0) share = static_cast<double>(state.step) / static_cast<double>(length_.max_steps);
   if (length_.max_epochs > 0)
     share = std::max(share, static_cast<double>(state.tgt_tokens) / static_cast<double>(length_.max_epochs * length_.tgt_tokens_per_epoch));
   return std::min(share, 1.0);
-}
-
-std::string TrainingLog::time_left(const TrainingState& state) const {
-  const double done = share_done(state) - share_at_start_;
-  if (done <= 0) return "";
-  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  const auto left = static_cast<int64_t>(seconds / done * (1 - share_done(state)));
-  return fmt::format(", {}:{:02}:{:02} left", left / 3600, left / 60 % 60, left % 60);
 }
 
 }  // namespace lacuna

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <chrono>
 #include <map>
 #include <string>
 
+#include "cli/progress_bar.h"
 #include "cli/validation.h"
 #include "train/metrics_log.h"
 #include "train/tensorboard.h"
@@ -23,7 +23,6 @@ class TrainingLog {
  public:
   /// `state`: where the run stands now; what the files say of later steps is forgotten.
   TrainingLog(const std::string& run, const TrainingState& state, const RunLength& length);
-  ~TrainingLog() { hide_bar(); }
 
   void progress(const TrainingProgress& progress);
   void validation(int64_t step, const Evaluation& evaluation, const EvaluationSet& set, int64_t num_samples);
@@ -37,19 +36,13 @@ class TrainingLog {
  private:
   static void mask_progress(const MaskProgress& masks, std::map<std::string, double>& values);
   void record(const std::string& kind, int64_t step, const std::map<std::string, double>& values, const std::string& set = "");
-  void hide_bar();
   double share_done(const TrainingState& state) const;
-  std::string time_left(const TrainingState& state) const;
-
-  using Clock = std::chrono::steady_clock;
 
   MetricsLog metrics_;
   TensorBoardWriter tensorboard_;
   RunLength length_;
-  double share_at_start_;
-  Clock::time_point start_ = Clock::now(), last_drawn_{};
+  ProgressBar bar_;
   TrainingProgress last_;
-  bool is_terminal_, bar_is_shown_ = false;
 };
 
 }  // namespace lacuna

@@ -1,6 +1,5 @@
 #include <ATen/core/grad_mode.h>
 
-#include <csignal>
 #include <exception>
 
 #include "base/line_reader.h"
@@ -17,9 +16,6 @@
 
 namespace lacuna {
 namespace {
-
-constexpr size_t kLinesAtATime = 2048;
-constexpr int kBrokenPipe = 128 + SIGPIPE;
 
 struct ShortFlag {
   const char *flag, *key, *meaning;
@@ -40,6 +36,7 @@ constexpr ShortFlag kShortFlags[] = {
     {"--temperature", "temperature", "Of sampling"},
     {"--batch-tokens", "batch_tokens", "Source tokens translated at a time"},
     {"--precision", "precision", "Of matrix products on the CPU: fp32, bf16x3, bf16, int8 or auto"},
+    {"--shortlist", "shortlist", "File of lacuna shortlist: weigh only what may translate a sentence"},
 };
 
 struct TranslateFlags {
@@ -103,8 +100,9 @@ LoadedTranslator as_one(const std::vector<LoadedModel>& loaded) {
   return result;
 }
 
-TranslatorSettings settings_of(const TranslateFlags& flags, const TranslateOptions& options, int layers) {
+TranslatorSettings settings_of(const TranslateFlags& flags, const TranslateOptions& options, const Vocabularies& vocabularies, int layers) {
   TranslatorSettings settings{options, AlignmentLevel::kNone, flags.alignment_layer, flags.seed};
+  if (!options.shortlist.empty()) settings.shortlist = read_shortlist(options.shortlist, vocabularies);
   if (flags.alignment.empty()) return settings;
   settings.alignment = flags.alignment == "word" ? AlignmentLevel::kWord : AlignmentLevel::kPiece;
   if (settings.alignment_layer < 0) settings.alignment_layer = std::max(0, layers - 2);
@@ -165,22 +163,21 @@ bool translate_all(LineReader& reader, Output& output, Translator& translator, c
   return true;
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run_translate(const std::vector<std::string>& arguments) {
   CLI::App app("Translates text, line by line.", "lacuna translate");
   TranslateFlags flags;
   flags.declare(app);
   if (!parse_command_line(app, arguments)) return 0;
   flags.common.apply_log_level();
-  const std::string device = flags.common.device.empty() ? "cpu" : flags.common.device;
-  require_device(device);
-  use_threads(std::max<int64_t>(flags.common.threads, 0));
+  const std::string device = flags.common.prepared_device();
   LineReader reader(flags.input);
   Output output(flags.output);
   const LoadedTranslator loaded = as_one(load_models(flags.models, device, flags.overrides(app)));
   flags.format.n_best = loaded.options.translate.n_best > 1;
   flags.format.alignment = !flags.alignment.empty();
-  for (const auto& member : loaded.members) member->set_weight_format(weight_format_of(loaded.options.translate.precision));
-  Translator translator(loaded.model, loaded.vocabularies, settings_of(flags, loaded.options.translate, loaded.decoder_layers));
+  for (const auto& member : loaded.members) member->round_to(weight_format_of(loaded.options.translate.precision));
+  Translator translator(loaded.model, loaded.vocabularies,
+                        settings_of(flags, loaded.options.translate, loaded.vocabularies, loaded.decoder_layers));
   const at::NoGradGuard no_gradients;
   if (!translate_all(reader, output, translator, flags)) return kBrokenPipe;
   output.finish();
@@ -190,7 +187,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb translate_verb() {
-  return {"translate", "translate text: beam search or sampling, n-best, alignments, ensembles", run};
+  return {"translate", "translate text: beam search or sampling, n-best, alignments, ensembles", run_translate};
 }
 
 }  // namespace lacuna

@@ -12,7 +12,7 @@
 namespace lacuna {
 namespace {
 
-constexpr size_t kLinesAtATime = 512;  ///< translated between two looks for an interruption
+constexpr size_t kLinesPerLook = 512;  ///< translated between two looks for an interruption
 
 /// Evaluation mode for as long as it lives.
 class Evaluating {
@@ -66,10 +66,10 @@ std::optional<double> Validator::nll_per_token(const EvaluationSet& set) const {
 std::optional<std::vector<std::string>> Validator::translate(const std::vector<std::string>& lines, const TranslateOptions& search) const {
   TransformerStepModel step_model(model_);
   std::vector<std::string> translations;
-  for (size_t begin = 0; begin < lines.size(); begin += kLinesAtATime) {
+  for (size_t begin = 0; begin < lines.size(); begin += kLinesPerLook) {
     if (interrupt_signal() != 0) return {};
     const auto first = lines.begin() + static_cast<std::ptrdiff_t>(begin);
-    const auto last = lines.begin() + static_cast<std::ptrdiff_t>(std::min(begin + kLinesAtATime, lines.size()));
+    const auto last = lines.begin() + static_cast<std::ptrdiff_t>(std::min(begin + kLinesPerLook, lines.size()));
     for (std::string& text : translate_lines(step_model, vocabularies_, {first, last}, search)) translations.push_back(std::move(text));
   }
   return translations;

@@ -25,6 +25,8 @@ Verb analyze_verb();
 Verb align_verb();
 Verb aer_verb();
 Verb average_verb();
+Verb quantize_verb();
+Verb shortlist_verb();
 Verb vocab_verb();
 Verb check_verb();
 Verb info_verb();

@@ -10,7 +10,7 @@
 namespace lacuna {
 namespace {
 
-int run(const std::vector<std::string>& arguments) {
+int run_vocab(const std::vector<std::string>& arguments) {
   CLI::App app("Trains a SentencePiece model on text. `lacuna train` does it by itself where a configuration names no model.",
                "lacuna vocab");
   std::vector<std::string> inputs;
@@ -36,7 +36,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb vocab_verb() {
-  return {"vocab", "train a SentencePiece model", run};
+  return {"vocab", "train a SentencePiece model", run_vocab};
 }
 
 }  // namespace lacuna

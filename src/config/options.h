@@ -263,6 +263,7 @@ struct TranslateOptions {
   double temperature = 1;
   int64_t batch_tokens = 3000;
   TranslatePrecision precision = TranslatePrecision::kFp32;
+  std::string shortlist;
 
   template <class Self, class Visitor>
   static void describe(Self& self, Visitor&& visit) {
@@ -297,7 +298,9 @@ struct TranslateOptions {
                                      {"int8", TranslatePrecision::kInt8}}),
         "what `lacuna translate` rounds weights and activations to in matrix products on the CPU (sums are fp32): bf16x3 = two bf16 each, "
         "about five digits; int8 = bytes with a scale for each output and each token; auto = bf16 where the processor has instructions "
-        "for it, else fp32");
+        "for it, else fp32. bf16 and int8 round embeddings too");
+    visit("shortlist", self.shortlist, any(),
+          "file of `lacuna shortlist`: `lacuna translate` weighs only what may translate a sentence; empty = the whole vocabulary");
   }
 };
 

@@ -11,7 +11,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 Tensor forward_pass(const Tensor& x, bool is_gelu, const Dropout& dropout) {
-  const Tensor result = at::empty_like(x);
+  Tensor result = at::empty_like(x);
   with_scalar_of(x, [&](auto t) {
     using T = decltype(t);
     const ActivationRows<T> args = {x.size(1), is_gelu, dropout.rows(), data_of<T>(x), nullptr, mutable_data_of<T>(result), nullptr};
@@ -23,7 +23,7 @@ Tensor forward_pass(const Tensor& x, bool is_gelu, const Dropout& dropout) {
 class ActivationFunction : public torch::autograd::Function<ActivationFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, bool is_gelu, const Dropout& dropout) {
-    const Tensor result = forward_pass(x, is_gelu, dropout);
+    Tensor result = forward_pass(x, is_gelu, dropout);
     context->save_for_backward({is_gelu ? x : result});
     context->saved_data["is_gelu"] = is_gelu;
     keep_dropout(*context, dropout);

@@ -5,6 +5,8 @@
 
 #include "base/error.h"
 #include "base/profile.h"
+#include "kernels/cpu_features.h"
+#include "kernels/row_tensors.h"
 
 namespace lacuna {
 namespace {
@@ -34,11 +36,24 @@ struct Layout {
 }  // namespace
 
 bool has_bf16_instructions() {
-  return __builtin_cpu_supports("avx512bf16");
+  return cpu_features().avx512_bf16;
 }
 
 Tensor rounded_to_bf16(const Tensor& values) {
   return values.to(at::kBFloat16);
+}
+
+RoundedWithSums rounded_with_sums(const Tensor& rows) {
+  if (!has_row_kernels(rows)) return {rounded_to_bf16(rows), rows.sum(0)};
+  const int64_t count = rows.size(0), columns = rows.size(1);
+  const Tensor rounded = at::empty(rows.sizes(), rows.options().dtype(at::kBFloat16)),
+               sums = at::empty({sum_blocks(count), columns}, rows.options());
+  with_scalar_of(rows, [&](auto t) {
+    using T = decltype(t);
+    const RoundedRows<T> args = {columns, data_of<T>(rows), bf16_bits_of(rounded), mutable_data_of<T>(sums)};
+    for_sum_blocks(row_kernels<T>().round_rows, args, count);
+  });
+  return {rounded, sums.sum(0)};
 }
 
 void bf16_product(const Tensor& result, const Tensor& a, const Tensor& b, bool add) {
@@ -53,6 +68,13 @@ void bf16_product(const Tensor& result, const Tensor& a, const Tensor& b, bool a
   mkl_gemm()(kRowMajor, left.transpose, right.transpose, static_cast<int>(a.size(0)), static_cast<int>(b.size(1)),
              static_cast<int>(a.size(1)), 1, a.const_data_ptr(), left.leading, b.const_data_ptr(), right.leading, add ? 1 : 0,
              result.mutable_data_ptr<float>(), static_cast<int>(result.stride(0)));
+}
+
+Tensor bf16_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
+  Tensor result = at::empty({x.size(0), weight.size(0)}, x.options().dtype(at::kFloat));
+  if (bias.defined()) result.copy_(bias.expand_as(result));
+  bf16_product(result, x, weight.t(), /*add=*/bias.defined());
+  return result;
 }
 
 }  // namespace lacuna

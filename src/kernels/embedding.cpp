@@ -23,7 +23,7 @@ void check_ids(const Tensor& ids, int64_t rows) {
 Tensor forward_pass(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table,
                     const std::vector<int32_t>& positions, const Dropout& dropout) {
   check_ids(ids, table.size(0));
-  const Tensor result = at::empty({ids.size(0), table.size(1)}, table.options().requires_grad(false));
+  Tensor result = at::empty({ids.size(0), table.size(1)}, table.options().requires_grad(false));
   with_scalar_of(table, [&](auto t) {
     using T = decltype(t);
     const EmbedRows<T> args = {.columns = table.size(1),
@@ -53,7 +53,7 @@ Tensor sum_by_key(const Tensor& gradient, const std::vector<int64_t>& keys, int6
     starts.push_back(static_cast<int64_t>(i));
   }
   starts.push_back(static_cast<int64_t>(rows.size()));
-  const Tensor result = at::zeros({size, gradient.size(1)}, gradient.options());
+  Tensor result = at::zeros({size, gradient.size(1)}, gradient.options());
   with_scalar_of(gradient, [&](auto t) {
     using T = decltype(t);
     const GatherSums<T> args = {gradient.size(1),      data_of<T>(gradient),      rows.data(), starts.data(), ids.data(),
@@ -65,7 +65,7 @@ Tensor sum_by_key(const Tensor& gradient, const std::vector<int64_t>& keys, int6
 
 Tensor drop(const Tensor& x, const Dropout& dropout) {
   if (dropout.rows().threshold == 0) return x;
-  const Tensor result = at::empty_like(x);
+  Tensor result = at::empty_like(x);
   with_scalar_of(x, [&](auto t) {
     using T = decltype(t);
     for_rows(row_kernels<T>().drop, DropRows<T>{x.size(1), data_of<T>(x), dropout.rows(), mutable_data_of<T>(result)}, x.size(0));

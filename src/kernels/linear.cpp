@@ -67,20 +67,18 @@ class Bf16LinearFunction : public torch::autograd::Function<Bf16LinearFunction> 
     const Tensor rounded_x = rounded_to_bf16(x), rounded_weight = rounded_to_bf16(weight);
     context->save_for_backward({rounded_x, rounded_weight});
     context->saved_data["has_bias"] = bias.has_value();
-    const Tensor result = at::empty({x.size(0), weight.size(0)}, x.options());
-    if (bias) result.copy_(bias->expand_as(result));
-    bf16_product(result, rounded_x, rounded_weight.t(), /*add=*/bias.has_value());
-    return result;
+    return bf16_linear(rounded_x, rounded_weight, bias.value_or(Tensor()));
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const TimedPart timed(ProfilePart::kLinear);
     const variable_list kept = context->get_saved_variables();
-    const Tensor &x = kept[0], &weight = kept[1], gradient = gradients[0].contiguous(), rounded = rounded_to_bf16(gradient);
-    Tensor dx, dw, db;
+    const Tensor &x = kept[0], &weight = kept[1], gradient = gradients[0].contiguous();
+    const bool wants_sums = context->saved_data["has_bias"].toBool() && context->needs_input_grad(2);
+    const auto [rounded, db] = wants_sums ? rounded_with_sums(gradient) : RoundedWithSums{rounded_to_bf16(gradient), {}};
+    Tensor dx, dw;
     if (context->needs_input_grad(0)) bf16_product(dx = at::empty(x.sizes(), gradient.options()), rounded, weight);
     if (context->needs_input_grad(1)) bf16_product(dw = at::empty(weight.sizes(), gradient.options()), rounded.t(), x);
-    if (context->saved_data["has_bias"].toBool() && context->needs_input_grad(2)) db = gradient.sum(0);
     return {dx, dw, db};
   }
 };

@@ -1,6 +1,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "kernels/cpu_features.h"
 #include "kernels/packed_product.h"
 
 namespace lacuna {
@@ -19,17 +20,6 @@ LACUNA_DECLARE(amx)
 
 namespace {
 
-bool has_avx512() {
-  return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
-}
-bool has_avx512_vnni() {
-  return has_avx512() && __builtin_cpu_supports("avx512vnni");
-}
-bool has_avx512_bf16() {
-  return has_avx512_vnni() && __builtin_cpu_supports("avx512bf16");
-}
-
 /// Linux gives the tiles' registers to processes that ask for them.
 bool may_use_tiles() {
   constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
@@ -37,35 +27,35 @@ bool may_use_tiles() {
 }
 
 bool has_amx() {
-  static const bool has = has_avx512_bf16() && __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") &&
-                          __builtin_cpu_supports("amx-int8") && may_use_tiles();
+  static const bool has = cpu_features().amx && may_use_tiles();
   return has;
 }
 
 }  // namespace
 
 std::vector<PackedKernel> packed_kernels(WeightFormat format) {
+  const CpuFeatures& cpu = cpu_features();
   std::vector<PackedKernel> kernels;
   const auto add = [&](bool has, const PackedKernel& kernel) {
     if (has) kernels.push_back(kernel);
   };
   switch (format) {
     case WeightFormat::kFloat:
-      add(has_avx512(), avx512::kFloatKernel);
+      add(cpu.avx512, avx512::kFloatKernel);
       add(true, avx2::kFloatKernel);
       break;
     case WeightFormat::kBf16x3:
     case WeightFormat::kBf16:
       add(has_amx(), amx::kBf16Kernel);
-      add(has_avx512_bf16(), avx512_bf16::kBf16Kernel);
-      add(has_avx512(), avx512::kBf16Kernel);
+      add(cpu.avx512_bf16, avx512_bf16::kBf16Kernel);
+      add(cpu.avx512, avx512::kBf16Kernel);
       add(true, avx2::kBf16Kernel);
       break;
     case WeightFormat::kInt8:
       add(has_amx(), amx::kBytesKernel);
-      add(has_avx512_vnni(), avx512_vnni::kBytesKernel);
-      add(__builtin_cpu_supports("avxvnni"), avxvnni::kBytesKernel);
-      add(has_avx512(), avx512::kBytesKernel);
+      add(cpu.avx512_vnni, avx512_vnni::kBytesKernel);
+      add(cpu.avx_vnni, avxvnni::kBytesKernel);
+      add(cpu.avx512, avx512::kBytesKernel);
       add(true, avx2::kBytesKernel);
       break;
   }
@@ -79,9 +69,9 @@ bool has_instructions_for(WeightFormat format) {
     case WeightFormat::kBf16x3:  // three products: only tiles make that up
       return has_amx();
     case WeightFormat::kBf16:
-      return has_avx512_bf16();
+      return cpu_features().avx512_bf16;
     case WeightFormat::kInt8:
-      return has_avx512_vnni() || __builtin_cpu_supports("avxvnni");
+      return cpu_features().avx512_vnni || cpu_features().avx_vnni;
   }
   return true;
 }

@@ -30,7 +30,7 @@ int64_t words_of_row(WeightFormat format, int64_t depth) {
 }
 
 Tensor plain_product(const Tensor& x, const Tensor& weight, const Tensor& bias, ProductEnd end) {
-  const Tensor result = at::linear(x, weight, optional_of(bias));
+  Tensor result = at::linear(x, weight, optional_of(bias));
   switch (end) {
     case ProductEnd::kNone:
       break;
@@ -108,7 +108,7 @@ void PackedWeight::run(const PackedProduct& product, int64_t rows) const {
 Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias, ProductEnd end) const {
   if (weight_.defined()) return plain_product(x, weight_, bias, end);
   RECORD_FUNCTION("lacuna::packed_product", std::vector<c10::IValue>());
-  const Tensor result = at::empty({x.size(0), columns_}, x.options());
+  Tensor result = at::empty({x.size(0), columns_}, x.options());
   const auto [words, row_scales] = words_of(x.contiguous(), false);
   const PackedProduct product = {.words = words.size(1),
                                  .columns = columns_,

@@ -35,13 +35,13 @@ class ChunkProducts {
   Tensor logits(int64_t begin, int64_t rows) {
     const Tensor chunk = hidden_.narrow(0, begin, rows);
     if (!in_bf16_) return product_with_transposed(chunk, weight_, {});
-    const Tensor logits = logits_.narrow(0, 0, rows);
+    Tensor logits = logits_.narrow(0, 0, rows);
     bf16_product(logits, chunk, weight_.t());
     return logits;
   }
 
   /// Where the gradient of the logits is to be written in bf16; null = over the logits.
-  uint16_t* rounded_gradient() { return in_bf16_ ? static_cast<uint16_t*>(rounded_gradient_.mutable_data_ptr()) : nullptr; }
+  uint16_t* rounded_gradient() { return in_bf16_ ? bf16_bits_of(rounded_gradient_) : nullptr; }
 
   /// hidden_gradient (rows, D) = gradient (rows, V) x (V, D); weight_gradient (V, D) += gradient^T x (rows, D), unless it is undefined.
   /// `logits` are those of the rows, or have become their gradient.

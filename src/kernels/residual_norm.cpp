@@ -69,11 +69,7 @@ void run_backward(const Gradients& to, const Tensor& normed_gradient, const Tens
                                         .output_gradient = mutable_data_of<T>(to.output),
                                         .gain_sums = mutable_data_of<T>(to.gain),
                                         .bias_sums = mutable_data_of<T>(to.bias)};
-  const int64_t rows = saved.sum.size(0);
-  at::parallel_for(0, (rows + kRowsPerSum - 1) / kRowsPerSum, 1, [&](int64_t first, int64_t last) {
-    for (int64_t block = first; block < last; ++block)
-      row_kernels<T>().residual_norm_backward(args, block * kRowsPerSum, std::min(rows, (block + 1) * kRowsPerSum));
-  });
+  for_sum_blocks(row_kernels<T>().residual_norm_backward, args, saved.sum.size(0));
 }
 
 class ResidualNormFunction : public torch::autograd::Function<ResidualNormFunction> {
@@ -110,8 +106,7 @@ class ResidualNormFunction : public torch::autograd::Function<ResidualNormFuncti
 
  private:
   static Gradients empty_gradients(const Tensor& sum, bool separate_output) {
-    const int64_t blocks = (sum.size(0) + kRowsPerSum - 1) / kRowsPerSum;
-    const Tensor sums = at::empty({2, blocks, sum.size(1)}, sum.options());
+    const Tensor sums = at::empty({2, sum_blocks(sum.size(0)), sum.size(1)}, sum.options());
     return {at::empty_like(sum), separate_output ? at::empty_like(sum) : Tensor(), sums[0], sums[1]};
   }
 };

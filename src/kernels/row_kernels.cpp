@@ -61,6 +61,74 @@ void residual_norm_backward(const ResidualNormBackward<T>& a, int64_t begin, int
 }
 
 template <class T>
+LACUNA_INLINE uint16_t rounded(T x) {
+  return rounded_to_bf16(static_cast<float>(x));
+}
+
+template <class T>
+LACUNA_INLINE T inverse_rms(const T* x, int64_t count, T epsilon) {
+  T squares = 0;
+#pragma omp simd reduction(+ : squares)
+  for (int64_t i = 0; i < count; ++i) squares += x[i] * x[i];
+  return T(1) / std::sqrt(squares / static_cast<T>(count) + epsilon);
+}
+
+template <class T>
+void gated_rms_forward(const GatedRmsRows<T>& a, int64_t begin, int64_t end) {
+  const int64_t n = a.columns;
+  const T *gain = a.gain, *gate = a.gate;
+  for (int64_t row = begin; row < end; ++row) {
+    const T* x = a.input + row * n;
+    T* y = a.result + row * n;
+    const T inverse = inverse_rms(x, n, a.epsilon);
+    if (gate) {
+#pragma omp simd
+      for (int64_t i = 0; i < n; ++i) y[i] = x[i] * inverse * gain[i] * sigmoid(gate[i] * x[i]);
+    } else {
+#pragma omp simd
+      for (int64_t i = 0; i < n; ++i) y[i] = x[i] * inverse * gain[i];
+    }
+  }
+}
+
+// With h = x / rms, s = sigmoid(gate x) and g = gain s * gradient of the result: dx = (g - h mean(g h)) / rms + g h (1 - s) gate.
+template <class T>
+void gated_rms_backward(const GatedRmsRows<T>& a, int64_t begin, int64_t end) {
+  const int64_t n = a.columns;
+  const T *gain = a.gain, *gate = a.gate;
+  T *gain_sums = a.gain_sums + begin / kRowsPerSum * n, *gate_sums = gate ? a.gate_sums + begin / kRowsPerSum * n : nullptr;
+  for (int64_t i = 0; i < n; ++i) gain_sums[i] = 0;
+  for (int64_t i = 0; gate && i < n; ++i) gate_sums[i] = 0;
+  for (int64_t row = begin; row < end; ++row) {
+    const T *x = a.input + row * n, *dy = a.gradient + row * n;
+    T* dx = a.input_gradient + row * n;
+    const T inverse = inverse_rms(x, n, a.epsilon);
+    T sum_gh = 0;
+    if (gate) {
+#pragma omp simd reduction(+ : sum_gh)
+      for (int64_t i = 0; i < n; ++i) {
+        const T s = sigmoid(gate[i] * x[i]), h = x[i] * inverse, g = dy[i] * gain[i] * s, of_gate = g * h * (T(1) - s);
+        gain_sums[i] += dy[i] * h * s;
+        gate_sums[i] += of_gate * x[i];
+        sum_gh += g * h;
+        dx[i] = g * inverse + of_gate * gate[i];
+      }
+    } else {
+#pragma omp simd reduction(+ : sum_gh)
+      for (int64_t i = 0; i < n; ++i) {
+        const T h = x[i] * inverse, g = dy[i] * gain[i];
+        gain_sums[i] += dy[i] * h;
+        sum_gh += g * h;
+        dx[i] = g * inverse;
+      }
+    }
+    const T mean_gh = sum_gh / static_cast<T>(n);
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) dx[i] -= x[i] * inverse * mean_gh * inverse;
+  }
+}
+
+template <class T>
 LACUNA_INLINE T gelu(T x) {
   return T(.5) * x * (T(1) + std::erf(x * T(M_SQRT1_2)));
 }
@@ -97,6 +165,66 @@ void activation_backward(const ActivationRows<T>& a, int64_t begin, int64_t end)
     } else {  // y > 0 exactly where the unit was active and kept: no random numbers are needed
 #pragma omp simd
       for (int64_t i = 0; i < a.columns; ++i) dx[i] = y[i] > 0 ? dy[i] * scale : T(0);
+    }
+  }
+}
+
+template <class T>
+void rounded_activation_forward(const RoundedActivationRows<T>& a, int64_t begin, int64_t end) {
+  DropoutCursor<T> cursor(a.dropout, begin);
+  for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
+    const T *x = a.input + row * a.columns, *bias = a.bias;
+    uint16_t* y = a.result + row * a.columns;
+    if (a.is_gelu) {
+      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = rounded(factor * gelu(x[i] + bias[i])); });
+    } else {
+      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) {
+        const T z = x[i] + bias[i];
+        y[i] = rounded(factor * (z > 0 ? z : T(0)));
+      });
+    }
+  }
+}
+
+template <class T>
+void rounded_activation_backward(const RoundedActivationRows<T>& a, int64_t begin, int64_t end) {
+  DropoutCursor<T> cursor(a.dropout, begin);
+  const T scale = a.dropout.threshold > 0 ? static_cast<T>(a.dropout.scale) : T(1);
+  T* sums = a.bias_sums + begin / kRowsPerSum * a.columns;
+  for (int64_t i = 0; i < a.columns; ++i) sums[i] = 0;
+  for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
+    const int64_t at = row * a.columns;
+    const T *dy = a.gradient + at, *x = a.input + at, *bias = a.bias;
+    const uint16_t* y = a.result + at;
+    uint16_t* dx = a.input_gradient + at;
+    if (a.is_gelu) {
+      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) {
+        const T gradient = dy[i] * factor * gelu_slope(x[i] + bias[i]);
+        sums[i] += gradient;
+        dx[i] = rounded(gradient);
+      });
+    } else {  // as above: y is not 0 exactly where the unit was active and kept
+#pragma omp simd
+      for (int64_t i = 0; i < a.columns; ++i) {
+        const T gradient = y[i] != 0 ? dy[i] * scale : T(0);
+        sums[i] += gradient;
+        dx[i] = rounded(gradient);
+      }
+    }
+  }
+}
+
+template <class T>
+void round_rows(const RoundedRows<T>& a, int64_t begin, int64_t end) {
+  T* sums = a.sums + begin / kRowsPerSum * a.columns;
+  for (int64_t i = 0; i < a.columns; ++i) sums[i] = 0;
+  for (int64_t row = begin; row < end; ++row) {
+    const T* x = a.input + row * a.columns;
+    uint16_t* to = a.rounded + row * a.columns;
+#pragma omp simd
+    for (int64_t i = 0; i < a.columns; ++i) {
+      sums[i] += x[i];
+      to[i] = rounded(x[i]);
     }
   }
 }
@@ -182,8 +310,20 @@ T log_sum_exp(const T* row, int64_t count, T* maxima) {
 
 template <class T>
 constexpr RowKernels<T> table() {
-  return {residual_norm_forward<T>, residual_norm_backward<T>, activation_forward<T>, activation_backward<T>, embed<T>, drop<T>,
-          gather_sums<T>,           smoothed_loss<T>,          log_sum_exp<T>};
+  return {residual_norm_forward<T>,
+          residual_norm_backward<T>,
+          gated_rms_forward<T>,
+          gated_rms_backward<T>,
+          activation_forward<T>,
+          activation_backward<T>,
+          embed<T>,
+          drop<T>,
+          gather_sums<T>,
+          smoothed_loss<T>,
+          log_sum_exp<T>,
+          rounded_activation_forward<T>,
+          rounded_activation_backward<T>,
+          round_rows<T>};
 }
 
 }  // namespace

@@ -49,6 +49,18 @@ struct ResidualNormBackward {
   T *gain_sums, *bias_sums;                ///< [blocks of kRowsPerSum, columns]; a call covers one block
 };
 
+/// result = gain * input / sqrt(mean(input²) + epsilon), times sigmoid(gate * input) where there is a gate. All [T, columns].
+template <class T>
+struct GatedRmsRows {
+  int64_t columns;
+  const T *input, *gain, *gate;  ///< gate null = none
+  T epsilon;
+  T* result;          ///< forward only; what follows: backward only
+  const T* gradient;  ///< of the result
+  T* input_gradient;
+  T *gain_sums, *gate_sums;  ///< [blocks of kRowsPerSum, columns]; a call covers one block
+};
+
 /// result = dropout(f(input)), f = max(x, 0) or x Phi(x).
 template <class T>
 struct ActivationRows {
@@ -59,6 +71,28 @@ struct ActivationRows {
   const T* gradient;  ///< backward only
   T* result;          ///< forward: written; backward: read
   T* input_gradient;  ///< backward only
+};
+
+/// result = dropout(f(input + bias)) in bf16, and its way back: input_gradient in bf16, and its column sums before they are rounded.
+template <class T>
+struct RoundedActivationRows {
+  int64_t columns;
+  bool is_gelu;
+  DropoutRows dropout;
+  const T *input, *bias;  ///< backward: needed by gelu only
+  uint16_t* result;       ///< forward: written; backward: read
+  const T* gradient;      ///< this and what follows: backward only
+  uint16_t* input_gradient;
+  T* bias_sums;  ///< [blocks of kRowsPerSum, columns]; a call covers one block
+};
+
+/// rounded = input in bf16, and the column sums of the input.
+template <class T>
+struct RoundedRows {
+  int64_t columns;
+  const T* input;
+  uint16_t* rounded;
+  T* sums;  ///< [blocks of kRowsPerSum, columns]; a call covers one block
 };
 
 /// result = dropout(scale * table[ids] + position_table[positions]).
@@ -109,6 +143,8 @@ template <class T>
 struct RowKernels {
   void (*residual_norm_forward)(const ResidualNormForward<T>&, int64_t begin, int64_t end);
   void (*residual_norm_backward)(const ResidualNormBackward<T>&, int64_t begin, int64_t end);
+  void (*gated_rms_forward)(const GatedRmsRows<T>&, int64_t begin, int64_t end);
+  void (*gated_rms_backward)(const GatedRmsRows<T>&, int64_t begin, int64_t end);
   void (*activation_forward)(const ActivationRows<T>&, int64_t begin, int64_t end);
   void (*activation_backward)(const ActivationRows<T>&, int64_t begin, int64_t end);
   void (*embed)(const EmbedRows<T>&, int64_t begin, int64_t end);
@@ -117,6 +153,9 @@ struct RowKernels {
   void (*smoothed_loss)(const LossRows<T>&, int64_t begin, int64_t end);
   /// log of the sum of exp(row[0 .. count)). Fills in the largest element of each kMaximumOf, the last ones' among them; it is never NaN.
   T (*log_sum_exp)(const T* row, int64_t count, T* maxima);
+  void (*rounded_activation_forward)(const RoundedActivationRows<T>&, int64_t begin, int64_t end);
+  void (*rounded_activation_backward)(const RoundedActivationRows<T>&, int64_t begin, int64_t end);
+  void (*round_rows)(const RoundedRows<T>&, int64_t begin, int64_t end);
 };
 
 /// The best ones of this machine.

@@ -29,6 +29,12 @@ LACUNA_INLINE double exponential(double x) {
   return __builtin_exp(x);
 }
 
+template <class T>
+LACUNA_INLINE T sigmoid(T x) {
+  const T e = exponential(x < 0 ? x : -x);
+  return (x < 0 ? e : T(1)) / (T(1) + e);
+}
+
 /// The bits of x rounded to bf16, half-way cases to even.
 LACUNA_INLINE uint16_t rounded_to_bf16(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
@@ -55,7 +61,7 @@ LACUNA_INLINE T max_of(const T* x, int64_t count) {
 template <class T>
 LACUNA_INLINE T sum_of_exponentials(const T* x, int64_t count, T top, T* exps) {
   T total = 0;
-  if (exps == nullptr) {
+  if (exps == nullptr) {  // NOLINT(bugprone-branch-clone): the branches differ under their pragmas
 #pragma omp simd reduction(+ : total)
     for (int64_t i = 0; i < count; ++i) total += exponential(x[i] - top);
   } else {

@@ -30,10 +30,29 @@ void for_rows(Kernel kernel, const Args& args, int64_t rows) {
   at::parallel_for(0, rows, kRowsPerTask, [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
 }
 
+/// Blocks of kRowsPerSum rows.
+inline int64_t sum_blocks(int64_t rows) {
+  return (rows + kRowsPerSum - 1) / kRowsPerSum;
+}
+
+/// Calls `kernel(args, begin, end)` for each block of kRowsPerSum rows, on all threads.
+template <class Kernel, class Args>
+void for_sum_blocks(Kernel kernel, const Args& args, int64_t rows) {
+  at::parallel_for(0, sum_blocks(rows), 1, [&](int64_t first, int64_t last) {
+    for (int64_t block = first; block < last; ++block) kernel(args, block * kRowsPerSum, std::min(rows, (block + 1) * kRowsPerSum));
+  });
+}
+
+/// Where numbers of bf16 are written and read as bits.
+inline uint16_t* bf16_bits_of(const at::Tensor& tensor) {
+  return static_cast<uint16_t*>(tensor.mutable_data_ptr());
+}
+
 /// Calls `f` with a value of the tensor's type, float or double.
 template <class F>
 auto with_scalar_of(const at::Tensor& tensor, F f) {
-  return tensor.scalar_type() == at::kDouble ? f(double()) : f(float());
+  if (tensor.scalar_type() == at::kDouble) return f(double());
+  return f(float());
 }
 
 /// True for what the row loops take: float or double on the CPU. Everything else goes to the references.

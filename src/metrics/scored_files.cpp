@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -107,19 +106,6 @@ bool is_readable_as_named(const fs::path& file, gzFile text) {
 }
 
 }  // namespace
-
-TemporaryFolder::TemporaryFolder() {
-  std::error_code error;
-  std::string name = (fs::temp_directory_path(error) / "lacuna_XXXXXX").string();
-  if (error) throw MachineError("there is no folder for temporary files (TMPDIR or /tmp): " + error.message());
-  if (mkdtemp(name.data()) == nullptr) throw MachineError("cannot make a temporary folder " + name + ": " + std::strerror(errno));
-  path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
 
 ScoredFiles::ScoredFiles(const std::vector<fs::path>& systems, const std::vector<fs::path>& references) {
   for (const fs::path& file : systems) systems_.push_back(add(file));

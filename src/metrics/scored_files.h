@@ -5,20 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
+
 namespace lacuna {
-
-/// A folder for the time of a call.
-class TemporaryFolder {
- public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// Translations and references that were looked at before sacreBLEU is, and are known to fit together.
 ///

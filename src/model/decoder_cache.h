@@ -25,6 +25,9 @@ class DecoderCache {
   virtual void select(const std::vector<int32_t>& parents) = 0;
   /// The source sentence (index in the encoded batch) of each live hypothesis.
   virtual const std::vector<int32_t>& sentences() const = 0;
+  /// The tokens that may translate each source sentence: ascending ids, [sentences]. Nothing else is worked out from then on. At first all
+  /// of the vocabulary.
+  virtual void set_candidates(const std::vector<std::vector<int32_t>>& candidates) = 0;
   /// Cross-attention weights of the last step averaged over heads of one layer are wanted: `set_alignment_layer(layer)`; -1 = none (the
   /// default).
   virtual void set_alignment_layer(int layer) = 0;

@@ -16,8 +16,10 @@ Tensor FeedForward::forward(const Ragged& x, const ForwardContext& context) {
     const Tensor active = inner_->without_gradients(x.values, is_gelu_ ? ProductEnd::kGelu : ProductEnd::kRelu);
     return outer_->forward(active, context);
   }
-  const Tensor inner = inner_->forward(x.values, context);  // (T, D) -> (T, F)
-  return outer_->forward(activation_dropout(inner, is_gelu_, site_.dropout(dropout_, x.shape, context)), context);
+  const Dropout dropout = site_.dropout(dropout_, x.shape, context);
+  if (at::GradMode::is_enabled())
+    return feed_forward(x.values, inner_->weights_to_train(), outer_->weights_to_train(), is_gelu_, dropout, context.in_bf16);
+  return outer_->forward(activation_dropout(inner_->forward(x.values, context), is_gelu_, dropout), context);
 }
 
 }  // namespace lacuna

@@ -25,6 +25,11 @@ void PackedCache::set_format(WeightFormat format) {
   format_ = format;
 }
 
+WeightFormat PackedCache::format() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return format_;
+}
+
 Linear::Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, int64_t blocks, bool has_bias)
     : weight_(register_parameter("weight", stacked_xavier_uniform(blocks, outputs / blocks, inputs, path / "weight"))) {
   if (has_bias) bias_ = register_parameter("bias", at::zeros({outputs}, at::kFloat));
@@ -34,6 +39,11 @@ Tensor Linear::forward(const Tensor& x, const ForwardContext& context) {
   if (!at::GradMode::is_enabled()) return without_gradients(x, ProductEnd::kNone);
   packed_.drop();
   return lacuna::linear(x, weight_, bias_, context.in_bf16);
+}
+
+LinearWeights Linear::weights_to_train() {
+  packed_.drop();
+  return {weight_, bias_};
 }
 
 Tensor Linear::constant(const Tensor& x, const ForwardContext& context) {

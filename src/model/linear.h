@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "base/forward_context.h"
+#include "kernels/feed_forward.h"
 #include "kernels/packed_weight.h"
 #include "model/parameter_path.h"
 
@@ -27,6 +28,7 @@ class PackedCache {
   void drop();
   /// What weights and rows are rounded to in the products that follow.
   void set_format(WeightFormat format);
+  WeightFormat format();
 
  private:
   std::mutex mutex_;  // several translators may share a model
@@ -46,6 +48,8 @@ class Linear : public torch::nn::Module {
   Tensor without_gradients(const Tensor& x, ProductEnd end) { return packed_.multiply(x, weight_, bias_, end); }
   /// The same as a constant: no gradient flows to x or to the parameters.
   Tensor constant(const Tensor& x, const ForwardContext& context);
+  /// The parameters for products with gradients, which are about to change them.
+  LinearWeights weights_to_train();
   PackedCache& packed() { return packed_; }
 
  private:

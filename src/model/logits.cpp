@@ -26,10 +26,17 @@ constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
 struct Row {
   const float* logits;
   int64_t size;
+  const std::vector<int32_t>* tokens;  // of the columns, ascending; null = all
   float log_sum;
   const std::vector<float>& maxima;
 
-  float log_prob(int64_t token) const { return logits[token] - log_sum; }
+  int32_t token(int64_t column) const { return tokens == nullptr ? static_cast<int32_t>(column) : (*tokens)[static_cast<size_t>(column)]; }
+  float log_prob_at(int64_t column) const { return logits[column] - log_sum; }
+  float log_prob(int32_t token) const {
+    if (tokens == nullptr) return log_prob_at(token);
+    const auto found = std::lower_bound(tokens->begin(), tokens->end(), token);
+    return found == tokens->end() || *found != token ? kLowest : log_prob_at(found - tokens->begin());
+  }
 };
 
 /// The k-th largest; the lowest of all numbers, if there are fewer.
@@ -47,11 +54,14 @@ void find_best(const Row& row, int64_t k, std::vector<Candidate>& best) {
   for (size_t block = 0; block < row.maxima.size(); ++block) {
     if (!(row.maxima[block] - row.log_sum >= bound)) continue;
     const int64_t begin = static_cast<int64_t>(block) * kMaximumOf, end = std::min(row.size, begin + kMaximumOf);
-    for (int64_t v = begin; v < end; ++v)
-      if (const float log_prob = row.log_prob(v); log_prob >= bound) best.push_back({log_prob, static_cast<int32_t>(v)});
+    for (int64_t column = begin; column < end; ++column)
+      if (const float log_prob = row.log_prob_at(column); log_prob >= bound) best.push_back({log_prob, row.token(column)});
   }
-  if (best.size() < static_cast<size_t>(k)) best.resize(static_cast<size_t>(k), {kLowest, kNone});  // the logits are not numbers
-  std::partial_sort(best.begin(), best.begin() + k, best.end());
+  const auto possible = static_cast<size_t>(std::min(k, row.size));
+  if (best.size() < possible) best.resize(possible, {kLowest, kNone});  // the logits are not numbers
+  std::partial_sort(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(possible), best.end());
+  best.resize(possible, {kLowest, kNone});
+  best.resize(static_cast<size_t>(k), {kLowest, 0});
 }
 
 }  // namespace
@@ -59,15 +69,18 @@ void find_best(const Row& row, int64_t k, std::vector<Candidate>& best) {
 /// Calls f(i, row) for each row, on all threads.
 template <class F>
 void Logits::for_rows(F f) const {
-  const int64_t at_a_time = projection_ && rows_.is_cpu() ? kRowsAtATime : std::max<int64_t>(1, num_rows()), size = vocab_size();
+  const int64_t at_a_time = projection_ && rows_.is_cpu() ? kRowsAtATime : std::max<int64_t>(1, num_rows());
   for (int64_t first = 0; first < num_rows(); first += at_a_time) {
     const Tensor given = rows_.narrow(0, first, std::min(at_a_time, num_rows() - first));
     const Tensor logits = (projection_ ? projection_->multiply(given, {}) : given).to(at::kCPU, at::kFloat).contiguous();
     at::parallel_for(0, logits.size(0), kRowsPerTask, [&](int64_t begin, int64_t end) {
-      std::vector<float> maxima(static_cast<size_t>((size + kMaximumOf - 1) / kMaximumOf));
+      std::vector<float> maxima;
       for (int64_t i = begin; i < end; ++i) {
-        const float* const row = logits.const_data_ptr<float>() + i * size;
-        f(static_cast<size_t>(first + i), Row{row, size, row_kernels<float>().log_sum_exp(row, size, maxima.data()), maxima});
+        const float* const row = logits.const_data_ptr<float>() + i * logits.size(1);
+        const auto* const tokens = tokens_.empty() ? nullptr : tokens_[static_cast<size_t>(first + i)].get();
+        const int64_t size = tokens == nullptr ? logits.size(1) : static_cast<int64_t>(tokens->size());
+        maxima.resize(static_cast<size_t>((size + kMaximumOf - 1) / kMaximumOf));
+        f(static_cast<size_t>(first + i), Row{row, size, tokens, row_kernels<float>().log_sum_exp(row, size, maxima.data()), maxima});
       }
     });
   }
@@ -89,11 +102,11 @@ BestTokens Logits::best(int64_t k, const std::vector<int32_t>& asked) const {
 }
 
 Tensor Logits::log_probs() const {
-  Tensor result = at::empty({num_rows(), vocab_size()}, at::kFloat);
+  Tensor result = at::full({num_rows(), vocab_size()}, kLowest, at::kFloat);
   float* const to = result.mutable_data_ptr<float>();
   for_rows([&](size_t i, const Row& row) {
-    std::transform(row.logits, row.logits + row.size, to + static_cast<int64_t>(i) * row.size,
-                   [&](float logit) { return logit - row.log_sum; });
+    float* const of_row = to + static_cast<int64_t>(i) * vocab_size();
+    for (int64_t column = 0; column < row.size; ++column) of_row[row.token(column)] = row.log_prob_at(column);
   });
   return result;
 }

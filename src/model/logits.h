@@ -18,6 +18,9 @@ struct BestTokens {
   std::vector<float> asked;  ///< [N] log-probability of the token asked for in each row; empty if none was
 };
 
+/// Ids of tokens, ascending.
+using TokenSet = std::shared_ptr<const std::vector<int32_t>>;
+
 /// What one decoding step says about the next token of N hypotheses: a handle that computes no more than it is asked for. Each question
 /// works the rows out anew, a few at a time: logits [N, V] are never stored.
 class Logits {
@@ -26,9 +29,16 @@ class Logits {
   explicit Logits(Tensor rows) : rows_(std::move(rows)) {}
   /// The rows are hidden [N, D] times the projection [V, D].
   Logits(Tensor hidden, std::shared_ptr<const PackedWeight> projection) : rows_(std::move(hidden)), projection_(std::move(projection)) {}
+  /// rows [N, columns], each over a few tokens of its own: column j of row i is token tokens[i][j], and what comes after the last is not
+  /// read. All other tokens of the vocabulary are impossible: their log-probability is -inf.
+  Logits(Tensor rows, std::vector<TokenSet> tokens, int64_t vocab_size)
+      : rows_(std::move(rows)), tokens_(std::move(tokens)), vocab_size_(vocab_size) {}
   int64_t num_rows() const { return rows_.size(0); }
-  int64_t vocab_size() const { return projection_ ? projection_->outputs() : rows_.size(1); }
-  /// The k best tokens of each row, and one chosen token of each. k <= V.
+  int64_t vocab_size() const {
+    if (!tokens_.empty()) return vocab_size_;
+    return projection_ ? projection_->outputs() : rows_.size(1);
+  }
+  /// The k best tokens of each row, and one chosen token of each. k <= V; where fewer are possible, impossible ones end the row.
   BestTokens best(int64_t k, const std::vector<int32_t>& asked = {}) const;
   /// Whole rows [N, V] of log-probabilities: ensembles and sampling.
   Tensor log_probs() const;
@@ -41,6 +51,8 @@ class Logits {
 
   Tensor rows_;
   std::shared_ptr<const PackedWeight> projection_;  // null = the rows are there
+  std::vector<TokenSet> tokens_;                    // [N], or none: all
+  int64_t vocab_size_ = 0;
 };
 
 }  // namespace lacuna

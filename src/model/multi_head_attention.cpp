@@ -33,7 +33,8 @@ std::vector<Tensor> MultiHeadAttention::heads_of(const Tensor& x, int64_t parts)
 AttentionCall MultiHeadAttention::new_call(const Ragged& x, const ForwardContext& context) const {
   AttentionCall call;
   call.queries = x.shape;
-  call.scale = 1 / std::sqrt(static_cast<double>(d_model_ / num_heads_));
+  const int64_t d_head = d_model_ / num_heads_;
+  call.scale = 1 / std::sqrt(static_cast<double>(d_head));
   call.type = place_.choice.type.get();
   call.dropout = dropout_;
   call.layer = place_.layer;

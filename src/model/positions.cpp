@@ -7,7 +7,7 @@
 namespace lacuna {
 
 Tensor sinusoidal_positions(int64_t count, int64_t d_model, PositionLayout layout) {
-  const Tensor table = at::empty({count, d_model}, at::kDouble);
+  Tensor table = at::empty({count, d_model}, at::kDouble);
   double* row = table.data_ptr<double>();
   for (int64_t position = 0; position < count; ++position, row += d_model)
     for (int64_t i = 0; i < d_model / 2; ++i) {

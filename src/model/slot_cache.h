@@ -5,6 +5,7 @@
 
 #include "model/decoder_cache.h"
 #include "model/multi_head_attention.h"
+#include "model/shortlisted_projection.h"
 
 namespace lacuna {
 
@@ -17,6 +18,9 @@ class SlotCache : public DecoderCache {
   int64_t num_hypotheses() const override { return static_cast<int64_t>(slots_.size()); }
   void select(const std::vector<int32_t>& parents) override;
   const std::vector<int32_t>& sentences() const override { return sentences_; }
+  void set_candidates(const std::vector<std::vector<int32_t>>& candidates) override {
+    shortlisted_ = std::make_unique<ShortlistedProjection>(candidates);
+  }
   void set_alignment_layer(int layer) override { alignment_layer_ = layer; }
   const std::vector<std::vector<float>>& alignment() const override { return alignment_; }
 
@@ -30,6 +34,8 @@ class SlotCache : public DecoderCache {
   const MemoryKeys& memory(int layer) const { return memory_[static_cast<size_t>(layer)]; }
   int alignment_layer() const { return alignment_layer_; }
   void set_alignment(std::vector<std::vector<float>> weights) { alignment_ = std::move(weights); }
+  /// The projection to the sentences' candidates; null where there are none.
+  ShortlistedProjection* shortlisted() const { return shortlisted_.get(); }
   /// Slots that exist, in use or free.
   int64_t capacity() const { return capacity_; }
 
@@ -43,6 +49,7 @@ class SlotCache : public DecoderCache {
   std::vector<int32_t> sentences_;
   std::vector<int32_t> free_;  // slots of no hypothesis
   int64_t capacity_ = 0;
+  std::unique_ptr<ShortlistedProjection> shortlisted_;
   int alignment_layer_ = -1;
   std::vector<std::vector<float>> alignment_;
 };

@@ -2,6 +2,7 @@
 
 #include "attention/mask_pass.h"
 #include "kernels/projection_loss.h"
+#include "kernels/quantised_weight.h"
 #include "model/alignment_probe.h"
 #include "model/decoder.h"
 #include "model/embedding.h"
@@ -182,6 +183,7 @@ Logits Transformer::step(const std::vector<int32_t>& tokens, DecoderCache& cache
   const Tensor embedded = parts_->tgt_embedding().at_positions(ids, keys.positions);
   const Tensor hidden = parts_->decoder->step(embedded, slots, keys, context);
   if (slots.alignment_layer() >= 0) slots.set_alignment(probe.mean_over_heads());
+  if (auto* const shortlisted = slots.shortlisted()) return shortlisted->logits(hidden, slots.sentences(), *parts_->output);
   return Logits(hidden, parts_->output->projection());
 }
 
@@ -200,6 +202,14 @@ void Transformer::weights_changed() {
 
 void Transformer::set_weight_format(WeightFormat format) {
   for_each_packed(*this, [=](PackedCache& packed) { packed.set_format(format); });
+}
+
+void Transformer::round_to(WeightFormat format) {
+  const at::NoGradGuard no_gradients;
+  set_weight_format(format);
+  for (const auto& module : modules())
+    if (auto* table = dynamic_cast<EmbeddingTable*>(module.get()); table != nullptr && table->weight().is_cpu())
+      Tensor(table->weight()).copy_(rounded(table->weight(), format));
 }
 
 at::Device Transformer::device() const {

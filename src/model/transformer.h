@@ -83,6 +83,9 @@ class Transformer : public torch::nn::Module {
 
   /// What passes without gradients (translating, scoring) round weights and activations to in matrix products on the CPU. At first float.
   void set_weight_format(WeightFormat format);
+  /// The same for good, for a model that only translates: embeddings too become what kBf16 and kInt8 keep of them, on the CPU. So it is as
+  /// if loaded from a checkpoint in that format.
+  void round_to(WeightFormat format);
 
   at::Device device() const;
   const ModelOptions& options() const;

@@ -3,7 +3,6 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
-#include <limits>
 #include <numeric>
 
 #include "search/length_penalty.h"
@@ -12,7 +11,6 @@ namespace lacuna {
 namespace {
 
 constexpr TokenId kNotForced = -1;
-constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 
 bool is_better(const Candidate& a, const Candidate& b) {
   if (a.log_prob != b.log_prob) return a.log_prob > b.log_prob;

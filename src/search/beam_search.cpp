@@ -6,19 +6,22 @@
 #include "search/search.h"
 
 namespace lacuna {
-namespace {
 
-std::vector<std::vector<TokenId>> sources_of(const std::vector<SearchInput>& inputs) {
-  std::vector<std::vector<TokenId>> sources;
-  for (const SearchInput& input : inputs) sources.push_back(input.src);
-  return sources;
+std::unique_ptr<DecoderCache> start(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings) {
+  std::vector<std::vector<TokenId>> sources, candidates;
+  sources.reserve(inputs.size());
+  for (const SearchInput& input : inputs) {
+    sources.push_back(input.src);
+    if (settings.shortlist) candidates.push_back(settings.shortlist->candidates(input.src, input.prefix));
+  }
+  auto cache = model.start(sources);
+  cache->set_alignment_layer(settings.alignment_layer);
+  if (settings.shortlist) cache->set_candidates(candidates);
+  return cache;
 }
 
-}  // namespace
-
 SearchResults beam_search(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings) {
-  const auto cache = model.start(sources_of(inputs));
-  cache->set_alignment_layer(settings.alignment_layer);
+  const auto cache = start(model, inputs, settings);
   Beams beams(inputs, settings, model.max_positions());
   while (!beams.all_finished()) {
     const Logits logits = model.step(beams.last_tokens(), *cache);

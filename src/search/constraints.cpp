@@ -31,7 +31,7 @@ void add_once(std::vector<TokenId>& ids, TokenId id) {
 Constraints::Constraints(const TranslateOptions& options, const Vocabulary& tgt)
     : Constraints(options, ids_of(options.block_tokens, tgt)) {}
 
-Constraints::Constraints(const TranslateOptions& options, std::vector<TokenId> blocked) : options_(options), always_({kBos}) {
+Constraints::Constraints(const TranslateOptions& options, const std::vector<TokenId>& blocked) : options_(options), always_({kBos}) {
   if (!options.allow_unk) always_.push_back(kUnk);
   for (const TokenId id : blocked) add_once(always_, id);
 }

@@ -16,7 +16,7 @@ class Constraints {
   /// Throws DataError if a piece of `block_tokens` is not in the target vocabulary.
   Constraints(const TranslateOptions& options, const Vocabulary& tgt);
   /// For tests and toys: ids in place of pieces.
-  Constraints(const TranslateOptions& options, std::vector<TokenId> blocked);
+  Constraints(const TranslateOptions& options, const std::vector<TokenId>& blocked);
 
   /// Tokens that may not come next, each once.
   std::vector<TokenId> blocked_after(const Hypothesis& hypothesis) const;

@@ -21,6 +21,9 @@ class EnsembleCache : public DecoderCache {
     for (const auto& member : members_) member->select(parents);
   }
   const std::vector<int32_t>& sentences() const override { return members_.front()->sentences(); }
+  void set_candidates(const std::vector<std::vector<int32_t>>& candidates) override {
+    for (const auto& member : members_) member->set_candidates(candidates);
+  }
   void set_alignment_layer(int layer) override {
     for (const auto& member : members_) member->set_alignment_layer(layer);
   }

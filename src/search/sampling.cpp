@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 #include "base/random.h"
@@ -11,8 +10,6 @@
 
 namespace lacuna {
 namespace {
-
-constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 
 /// The tokens a draw chooses from, with weights in proportion to their probability^(1 / temperature).
 struct Urn {
@@ -76,10 +73,7 @@ class Sampler {
       : model_(model), inputs_(inputs), settings_(settings), results_(inputs.size()) {}
 
   SearchResults run() {
-    std::vector<std::vector<TokenId>> sources;
-    for (const SearchInput& input : inputs_) sources.push_back(input.src);
-    const auto cache = model_.start(sources);
-    cache->set_alignment_layer(settings_.alignment_layer);
+    const auto cache = start(model_, inputs_, settings_);
     cache->select(first_rows());
     while (!live_.empty()) {
       std::vector<TokenId> last;

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <memory>
 #include <vector>
 
 #include "config/options.h"
 #include "search/constraints.h"
 #include "search/hypothesis.h"
 #include "search/step_model.h"
+#include "text/shortlist.h"
 
 namespace lacuna {
 
@@ -20,15 +23,22 @@ struct SearchInput {
 struct SearchSettings {
   TranslateOptions options;
   Constraints constraints;
-  int alignment_layer = -1;  ///< decoder layer whose cross attention is kept as alignment; -1 = none
-  uint64_t seed = 1;         ///< of sampling
+  int alignment_layer = -1;                         ///< decoder layer whose cross attention is kept as alignment; -1 = none
+  uint64_t seed = 1;                                ///< of sampling
+  std::shared_ptr<const Shortlist> shortlist = {};  ///< of the tokens that may translate a sentence; null = all
 };
 
 /// Translations of each input, `n_best` of them, best first. What else is in the batch does not change them.
 using SearchResults = std::vector<std::vector<Hypothesis>>;
 
+/// The log-probability of a token that may not come.
+inline constexpr float kImpossible = -std::numeric_limits<float>::infinity();
+
 /// Throws CheckpointError if a log-probability that a model gave is not a number, or its token none.
 void require_number(float log_prob, TokenId token);
+
+/// Reads the inputs; the cache knows what the settings ask of it.
+std::unique_ptr<DecoderCache> start(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings);
 
 /// Beam search (beam_size 1 is greedy search), or sampling if the options say so.
 SearchResults search(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings);

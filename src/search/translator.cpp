@@ -27,7 +27,7 @@ Translator::Translator(StepModelPtr model, Vocabularies vocabularies, Translator
       vocabularies_(std::move(vocabularies)),
       settings_(std::move(settings)),
       search_{settings_.options, Constraints(settings_.options, *vocabularies_.tgt),
-              settings_.alignment == AlignmentLevel::kNone ? -1 : settings_.alignment_layer, settings_.seed} {}
+              settings_.alignment == AlignmentLevel::kNone ? -1 : settings_.alignment_layer, settings_.seed, settings_.shortlist} {}
 
 SearchInput Translator::tokenized(const TranslationInput& line, bool& is_cropped) const {
   SearchInput input{vocabularies_.src->encode(line.text), {}, line.id};

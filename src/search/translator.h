@@ -40,8 +40,9 @@ enum class AlignmentLevel { kNone, kWord, kPiece };
 struct TranslatorSettings {
   TranslateOptions options;
   AlignmentLevel alignment = AlignmentLevel::kNone;
-  int alignment_layer = -1;  ///< decoder layer whose cross attention aligns
-  uint64_t seed = 1;         ///< of sampling
+  int alignment_layer = -1;                         ///< decoder layer whose cross attention aligns
+  uint64_t seed = 1;                                ///< of sampling
+  std::shared_ptr<const Shortlist> shortlist = {};  ///< of the tokens that may translate a line; null = all
 };
 
 /// Lines of text to translations: tokenises, batches, searches, detokenises.

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "checkpoint/durable_files.h"
+#include "checkpoint/quantise.h"
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
 #include "config/read_options.h"
@@ -131,6 +132,7 @@ ResumePoint initial_point(const TrainOptions& options) {
   point.path = resolve_checkpoint(options.init_from);
   const bool keeps_state =
       !(has(options.reset, "optimizer") && has(options.reset, "lr") && has(options.reset, "data") && has(options.reset, "best"));
+  require_unrounded(point.path, read_checkpoint_info(point.path), "train on");
   if (keeps_state && !has_trainer_state(point.path)) {
     throw CheckpointError("train.init_from: " + point.path +
                           " holds weights only. Set train.reset: [optimizer, lr, data, best] to start from its weights alone, or name the "

@@ -21,7 +21,7 @@ std::vector<Variant> read(const std::string& yaml, const std::string& file = "v.
 }
 
 std::vector<Variant> parse(const std::string& text, const std::vector<Variant>& defined = {}) {
-  return parse_variants(text, defined, kTypes);
+  return parse_variants(text, "--attention", defined, kTypes);
 }
 
 std::vector<std::string> names(const std::vector<Variant>& variants) {
@@ -92,6 +92,26 @@ TEST(CommandLineVariants, NothingBetweenCommasIsRefused) {
 
 TEST(CommandLineVariants, ABracketThatStaysOpenIsRefused) {
   EXPECT_THAT(message_of<ConfigError>([] { parse("topk: {k: 4, softmax"); }), HasSubstr("command line (--attention)"));
+}
+
+TEST(CommandLineVariants, ErrorsNameTheFlag) {
+  EXPECT_THAT(message_of<UsageError>([] { parse_variants("sofmax", "--compare", {}, kTypes); }), HasSubstr("--compare: \"sofmax\""));
+  EXPECT_THAT(message_of<ConfigError>([] { parse_variants("[rela]", "--compare", {}, kTypes); }),
+              HasSubstr("(--compare): --compare is a list"));
+}
+
+TEST(AttentionOfAVariant, IsWhatStandsUnderModelAttention) {
+  const ConfigNode attention = attention_of(parse("{encoder_self: {type: softmax, pattern: {type: local, window: no}}}")[0], "--compare");
+  const ConfigNode* window = attention.find("encoder_self")->find("pattern")->find("window");
+  EXPECT_THAT(message_of<ConfigError>([&] { window->fail("expected a number"); }),
+              HasSubstr("model.attention.encoder_self.pattern.window is \"no\"; expected a number"));
+}
+
+TEST(AttentionOfAVariant, ThatChangesMoreIsRefused) {
+  for (const char* const yaml :
+       {"a: {attention: rela, train: {lr: 1}}\n", "a: {attention: rela, model: {d_ff: 8}}\n", "a: {train: {lr: 1}}\n"})
+    EXPECT_THAT(message_of<UsageError>([&] { attention_of(read(yaml)[0], "--compare"); }),
+                HasSubstr("--compare: \"a\" changes something else than model.attention"));
 }
 
 TEST(FileVariants, KeepTheirOrder) {

@@ -23,6 +23,17 @@ TEST(Calibration, LeavesNullRowsOut) {
   EXPECT_EQ(sums.rows, 0);
 }
 
+TEST(RankCorrelation, LeavesRowsOutThatHaveNone) {
+  RankCorrelation correlation;
+  EXPECT_FALSE(correlation.mean().has_value());
+  correlation.add(.5);
+  correlation.add({});
+  correlation.add(1);
+  EXPECT_DOUBLE_EQ(correlation.mean().value(), .75);
+  EXPECT_EQ(correlation.rows, 2);
+  EXPECT_EQ(correlation.undefined, 1);
+}
+
 TEST(Calibration, IsGatheredWhereAttentionShowsIt) {
   const RaggedShape src({0, 2}), tgt({0, 1});
   int calls = 0;

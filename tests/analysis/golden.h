@@ -16,9 +16,12 @@ namespace lacuna {
 using nlohmann::json;
 
 /// What tests/golden/make_analysis_golden.py worked out with NumPy.
-inline json analysis_golden() {
-  std::ifstream file(LACUNA_SOURCE_DIR "/tests/golden/analysis.json");
-  return json::parse(file);
+inline const json& analysis_golden() {
+  static const json golden = [] {
+    std::ifstream file(LACUNA_SOURCE_DIR "/tests/golden/analysis.json");
+    return json::parse(file);
+  }();
+  return golden;
 }
 
 /// One row, NaN for null.

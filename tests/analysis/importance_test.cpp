@@ -1,5 +1,6 @@
 #include "analysis/importance.h"
 
+#include "golden.h"
 #include "small_analysis.h"
 
 namespace lacuna {
@@ -43,6 +44,47 @@ TEST(GradientImportance, IsTheNormOfFiniteDifferences) {
   }
   const Tensor found = gradient_importance(*model, pair, 1000).to(at::kDouble);
   EXPECT_LT(difference(found, squares.sqrt()), 1e-5);
+}
+
+/// The model of tests/golden/transformer_post_norm.json.
+std::shared_ptr<Transformer> golden_model(at::ScalarType dtype) {
+  std::ifstream file(LACUNA_SOURCE_DIR "/tests/golden/transformer_post_norm.json");
+  const json golden = json::parse(file);
+  ModelOptions options = small_options(NormPlace::kPost);
+  options.d_model = 8;
+  options.d_ff = 12;
+  auto model = std::make_shared<Transformer>(options, VocabularySizes{11, 11, true}, 1);
+  model->to(dtype);
+  const at::NoGradGuard no_gradients;
+  auto parameters = model->named_parameters();
+  for (const auto& [name, one] : golden.at("parameters").items()) {
+    const auto values = one.at("values").get<std::vector<double>>();
+    parameters[name].copy_(at::tensor(values, at::kDouble).view(one.at("shape").get<std::vector<int64_t>>()));
+  }
+  return model;
+}
+
+Tensor matrix_of(const json& rows) {
+  std::vector<Tensor> tensors;
+  tensors.reserve(rows.size());
+  for (const json& row : rows) tensors.push_back(at::tensor(row.get<std::vector<double>>(), at::kDouble));
+  return at::stack(tensors);
+}
+
+TEST(GradientImportance, AndItsRankCorrelationsAreNumPys) {
+  const auto exact = golden_model(at::kDouble), model = golden_model(at::kFloat);
+  for (const json& golden : analysis_golden().at("importance")) {
+    SentencePair pair;
+    pair.src = golden.at("src").get<std::vector<TokenId>>();
+    pair.tgt = golden.at("tgt").get<std::vector<TokenId>>();
+    const Tensor expected = matrix_of(golden.at("norms"));
+    const Tensor found = gradient_importance(*exact, pair, 1000).to(at::kDouble);
+    EXPECT_LT(((found - expected) / expected).abs().max().item<double>(), 1e-4);  // the softmax is in float
+    std::vector<ImportanceCorrelation> layers(2);
+    correlate_importance(*model, pair, 1000, false, layers);
+    for (size_t layer = 0; layer < layers.size(); ++layer)
+      EXPECT_NEAR(layers[layer].attention.mean().value(), golden.at("tau_b")[layer].get<double>(), 1e-9);
+  }
 }
 
 TEST(GradientImportance, IsTheSameInSmallBatches) {

@@ -2,6 +2,7 @@
 
 #include "../base/scratch_folder.h"
 #include "analysis/alignment_error.h"
+#include "analysis/analysis.h"
 #include "analysis/calibration.h"
 #include "analysis/place_measures.h"
 #include "analysis/symmetrise.h"
@@ -96,6 +97,28 @@ TEST(AnalysisGolden, RankCorrelationIsNumPys) {
       EXPECT_NEAR(*tau, golden.at("tau_b"), kTolerance);
     }
   }
+}
+
+TEST(AnalysisGolden, LearnedNumbersAreNumPysAverages) {
+  const json& golden = analysis_golden().at("numbers");
+  NumberMean numbers;
+  for (size_t i = 0; i < golden.at("values").size(); ++i)
+    numbers.add(golden.at("values")[i].get<std::vector<double>>(), golden.at("queries")[i].get<double>());
+  EXPECT_THAT(numbers.mean(), testing::Pointwise(testing::DoubleNear(kTolerance), golden.at("mean").get<std::vector<double>>()));
+}
+
+TEST(AnalysisGolden, IntervalsAreThoseOfNumPysBootstrap) {
+  const json& golden = analysis_golden().at("interval");
+  AlignmentErrors errors(1, 20000, 1);
+  for (size_t i = 0; i < golden.at("sentences").size(); ++i) {
+    const auto counts = golden.at("sentences")[i].get<std::vector<int64_t>>();
+    errors.add(static_cast<int64_t>(i),
+               {LinkCounts{.links = counts[0], .sure = counts[1], .in_sure = counts[2], .in_possible = counts[3]}});
+  }
+  const Interval found = errors.interval(0).value();
+  constexpr double kByChance = .003;  // four standard errors of such a quantile of 20,000 draws
+  EXPECT_NEAR(found.low, golden.at("interval")[0].get<double>(), kByChance);
+  EXPECT_NEAR(found.high, golden.at("interval")[1].get<double>(), kByChance);
 }
 
 TEST(AnalysisGolden, SymmetrisedLinksAreThoseOfThePseudoCode) {

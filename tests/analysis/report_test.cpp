@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "analysis/analysis_tables.h"
 #include "small_analysis.h"
@@ -38,6 +39,21 @@ TEST(Report, HoldsTheAnalysisAndTheWeightsOfItsSentences) {
   EXPECT_EQ(data.at("sentences").size(), 4u);
   EXPECT_EQ(data.at("sentences")[2].at("models").size(), 2u);
   EXPECT_EQ(data.at("sentences")[2].at("models")[1].at("scales").size(), 6u);
+}
+
+TEST(Report, LeavesOutSentencesThatWouldMakeItHeavierThanThreeMegabytes) {
+  SmallCorpus corpus;
+  std::vector<ModelAnalysis> models = two_models(corpus);
+  std::mt19937 random(1);
+  for (ModelAnalysis& model : models)
+    for (ExploredSentence& sentence : model.explored)
+      for (int i = 0; i < 700000; ++i)
+        sentence.maps[0].levels.push_back(static_cast<uint8_t>(random() % 64));  // three quarters can't be packed away
+  const std::string html = report_html(models, corpus.settings);
+  EXPECT_LT(html.size(), 3000000u);
+  const auto data = nlohmann::json::parse(between(html, "id=\"data\">", "</script>"));
+  EXPECT_EQ(data.at("sentences").size(), 1u);
+  EXPECT_EQ(data.at("omitted"), 3);
 }
 
 TEST(Report, SurvivesTextThatLooksLikeMarkup) {

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "analysis/place_measures.h"
+
 namespace lacuna {
 namespace {
 
@@ -16,6 +18,16 @@ TEST(RowMeasures, AreWorkedOutByHand) {
   EXPECT_NEAR(row.entropy, std::log(2), 1e-12);
   EXPECT_FALSE(row.is_null());
   EXPECT_TRUE(measure_row(std::vector<float>{0, 0, kHidden}).is_null());
+}
+
+TEST(HeadSums, AreWorkedOutByHand) {
+  HeadSums head;
+  head.add(measure_row(std::vector<float>{0, .5f, .5f, 0, kHidden}));
+  head.add(measure_row(std::vector<float>{0, 0, kHidden, kHidden, kHidden}));
+  EXPECT_DOUBLE_EQ(head.sparsity(), 4. / 6);
+  EXPECT_DOUBLE_EQ(head.null_rate(), 1. / 2);
+  EXPECT_DOUBLE_EQ(head.support(), (2. + 0) / 2);
+  EXPECT_NEAR(head.mean_entropy().value(), std::log(2), 1e-12);  // the null row has none
 }
 
 TEST(RowMeasures, EntropyIsOfTheRowDividedByItsSum) {

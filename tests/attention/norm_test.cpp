@@ -13,8 +13,8 @@ Tensor rms(const Tensor& c) {
   return c / at::sqrt((c * c).mean(1, true) + 1e-8);
 }
 
-std::shared_ptr<AttentionNorm> make(const std::string& name, const std::string& options = "{}") {
-  return make_attention_norm(name, parse_yaml(options, "test"), 48, 9);
+std::shared_ptr<AttentionNorm> make(const std::string& name, const std::string& options = "{}", int64_t width = 48) {
+  return make_attention_norm(name, parse_yaml(options, "test"), width, 9);
 }
 
 Tensor context() {
@@ -77,18 +77,66 @@ TEST(AttentionNorm, HasTheGradientOfFiniteDifferences) {
   }
 }
 
+TEST(AttentionNorm, IsInFloatWhatItIsInDouble) {
+  constexpr double kTolerance = 1e-5;  // of the largest element: sums of 300 rows in float
+  for (const char* name : {"rms", "gated_rms"}) {
+    at::manual_seed(4);
+    const Tensor c = at::randn({300, 48}) * 100, direction = at::randn({300, 48});  // gates open, half open and shut
+    const auto run = [&](at::ScalarType type) {
+      const auto norm = make(name);
+      norm->to(type);
+      const Tensor rows = c.clone().to(type).requires_grad_(), result = norm->forward(rows);
+      (result * direction.to(type)).sum().backward();
+      std::vector<Tensor> all = {result.detach(), rows.grad()};
+      for (const Tensor& parameter : norm->parameters()) all.push_back(parameter.grad());
+      return all;
+    };
+    const std::vector<Tensor> found = run(at::kFloat), expected = run(at::kDouble);
+    for (size_t i = 0; i < found.size(); ++i) {
+      const double worst = (found[i].to(at::kDouble) - expected[i]).abs().max().item<double>();
+      EXPECT_LE(worst, kTolerance * expected[i].abs().max().item<double>()) << name << " " << i;
+    }
+  }
+}
+
 TEST(AttentionNorm, DoesNotChangeABitWithTheNumberOfThreads) {
-  const auto gradients = [](int threads) {
+  const auto results = [](const char* name, int64_t width, int threads) {
     const int before = at::get_num_threads();
     at::set_num_threads(threads);
     at::manual_seed(2);
-    const auto norm = make("gated_rms");
-    const Tensor c = at::randn({300, 48}).requires_grad_();
-    (norm->forward(c) * at::randn({300, 48})).sum().backward();
+    const auto norm = make(name, "{}", width);
+    const Tensor c = at::randn({300, width}).requires_grad_(), result = norm->forward(c);
+    (result * at::randn({300, width})).sum().backward();
     at::set_num_threads(before);
-    return at::cat({c.grad().flatten(), norm->parameters()[0].grad(), norm->parameters()[1].grad()});
+    std::vector<Tensor> all = {result.detach().flatten(), c.grad().flatten()};
+    for (const Tensor& parameter : norm->parameters()) all.push_back(parameter.grad());
+    return at::cat(all);
   };
-  EXPECT_TRUE(at::equal(gradients(1), gradients(3)));
+  for (const char* name : {"rms", "gated_rms"})
+    for (const int64_t width : {24, 48}) EXPECT_TRUE(at::equal(results(name, width, 1), results(name, width, 3))) << name << " " << width;
+}
+
+/// Widths that fill no whole vectors: the elements left over are worked out by other instructions.
+TEST(AttentionNorm, DoesNotChangeABitOfARowWithItsNeighbours) {
+  for (const char* name : {"rms", "gated_rms"})
+    for (const int64_t width : {23, 24}) {
+      at::manual_seed(3);
+      const auto norm = make(name, "{}", width);
+      const Tensor c = at::randn({70, width}), direction = at::randn({70, width});
+      const auto of_rows = [&](int64_t first, int64_t count) {
+        const Tensor rows = c.narrow(0, first, count).clone().requires_grad_(), result = norm->forward(rows);
+        (result * direction.narrow(0, first, count)).sum().backward();
+        const at::NoGradGuard no_gradients;
+        EXPECT_TRUE(at::equal(result, norm->forward(rows))) << "without gradients, " << name << " " << width;
+        return std::pair(result.detach(), rows.grad());
+      };
+      const auto [results, gradients] = of_rows(0, 70);
+      for (int64_t row = 0; row < 70; ++row) {
+        const auto [result, gradient] = of_rows(row, 1);
+        EXPECT_TRUE(at::equal(result[0], results[row])) << name << " " << width << " row " << row;
+        EXPECT_TRUE(at::equal(gradient[0], gradients[row])) << name << " " << width << " row " << row;
+      }
+    }
 }
 
 }  // namespace

@@ -46,16 +46,18 @@ TEST(Entmax, IsEntmax15AndSparsemaxAtLearnedAlphasOfOneAndAHalfAndTwo) {
   }
 }
 
-TEST(Entmax, StaysExactAtTheLeastAlpha) {
+TEST(Entmax, IsExactAtEveryAlpha) {
   const Variant learned = variant("entmax", "{alpha: learned}");
-  constexpr double kAlpha = 1.01f;
-  for (const double spread : {0.1, 2.0, 1e4}) {
-    const Row scores = random_row(300, spread, 16), expected = weights_of(learned, Engine::kPlainDouble, scores, {kAlpha});
-    for (const Engine engine : engines()) {
-      const Row found = weights_of(learned, engine, scores, {kAlpha});
-      const RowGradients gradients = gradients_of(learned, engine, scores, random_row(300, 1, 17), {kAlpha});
-      EXPECT_TRUE(std::isfinite(gradients.numbers[0])) << name_of(engine);
-      for (size_t j = 0; j < scores.size(); ++j) EXPECT_NEAR(found[j], expected[j], weights_tolerance(engine)) << name_of(engine);
+  for (const double alpha : {double{1.01f}, 1.0625, 1.25, 1.4375, 1.5, 1.625, 1.9375, 2.0}) {  // exact in float
+    for (const double spread : {0.1, 2.0, 1e4}) {
+      SCOPED_TRACE("alpha " + std::to_string(alpha) + ", spread " + std::to_string(spread));
+      const Row scores = random_row(300, spread, 16), expected = weights_of(learned, Engine::kPlainDouble, scores, {alpha});
+      for (const Engine engine : engines()) {
+        const Row found = weights_of(learned, engine, scores, {alpha});
+        const RowGradients gradients = gradients_of(learned, engine, scores, random_row(300, 1, 17), {alpha});
+        EXPECT_TRUE(std::isfinite(gradients.numbers[0])) << name_of(engine);
+        for (size_t j = 0; j < scores.size(); ++j) EXPECT_NEAR(found[j], expected[j], weights_tolerance(engine)) << name_of(engine);
+      }
     }
   }
 }

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
-"""analyze, align, aer and score --filter with trained models, run as a user would: analyze_test.py PROGRAM SOURCE_FOLDER"""
+"""analyze, align, aer and score --filter with trained models, run as a user would: analyze_test.py PROGRAM SOURCE_FOLDER REPORT_FOLDER
+
+Leaves the report of two models in REPORT_FOLDER, for report_test.py.
+"""
 import csv
 import json
 import os
 import random
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -13,7 +17,7 @@ import unittest
 
 import small_run
 
-PROGRAM = SOURCE = ""
+PROGRAM = SOURCE = REPORT_FOLDER = ""
 
 
 def setUpModule():
@@ -95,6 +99,7 @@ class Analyze(Program):
         for text in (SOFTMAX, RELA, "prefers-color-scheme: dark", "</html>"):
             self.assertIn(text, html)
         self.assertLess(len(html), 3_000_000)
+        shutil.copy(path("out/report.html"), REPORT_FOLDER)
 
     def test_tables_hold_what_the_json_holds(self):
         analysis = self.analyzes("--gold", GOLD)
@@ -138,10 +143,19 @@ class Analyze(Program):
 
     def test_refuses_what_makes_no_sense(self):
         self.assertIn("--only alignment needs gold links", self.refuses_analysis("--only", "alignment"))
-        self.assertIn("no head learns one", self.refuses_analysis("--only", "alpha"))
+        for measure, why in (("alpha", "no head learns one"), ("span", "no head learns one"), ("calibration", "no layer is calibrated")):
+            self.assertIn(f"nothing to analyse: {measure}: {why}", self.refuses_analysis("--only", measure))
+        self.assertIn("no sentence was sampled", self.refuses_analysis("--only", "importance", "--importance-sentences", "0"))
+        self.assertIn("--only leaves alignment out", self.refuses_analysis("--gold", GOLD, "--only", "sparsity"))
+        self.assertIn("--only leaves importance out", self.refuses_analysis("--importance-sentences", "3", "--only", "sparsity"))
+        self.assertIn("--gold-base requires --gold", self.refuses_analysis("--gold-base", "1"))
+        self.assertIn("cannot become one", self.refuses("analyze", "-m", SOFTMAX, "--src", TEXT, "--tgt", TEXT, "-o", TEXT))
         self.assertIn("entropi", self.refuses_analysis("--only", "entropi"))
         self.assertIn("from 1 to 30", self.refuses_analysis("--save-weights", "31"))
         self.assertIn("from 0 to 1", self.refuses_analysis("--save-weights", "1", "--save-layers", "2"))
+        self.assertIn("from 0 to", self.refuses_analysis("--save-weights", "1", "--save-heads", "64"))
+        nothing = write("nothing", "")
+        self.assertIn("is empty", self.refuses_analysis(src=nothing, tgt=nothing))
         empty = write("empty_lines", "\n\n")
         self.assertIn("nothing to analyse", self.refuses_analysis(src=empty, tgt=empty))
         self.assertRegex(self.refuses_analysis(tgt=empty), r"30 lines and .* 2 lines|has 30 .*has 2")
@@ -264,5 +278,5 @@ class Filter(Program):
 
 
 if __name__ == "__main__":
-    PROGRAM, SOURCE = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
+    PROGRAM, SOURCE, REPORT_FOLDER = (os.path.abspath(sys.argv.pop(1)) for _ in range(3))
     unittest.main()

@@ -11,6 +11,7 @@ import small_run
 
 PROGRAM = ""
 LEARNED = "{type: entmax, alpha: learned}"
+LEARNED_NAME = "entmax-alpha=learned"
 
 
 def setUpModule():
@@ -60,8 +61,8 @@ class Attention(Bench):
         report = self.reports(*self.SMALL, "--types", f"rela,{LEARNED}", "--lengths", "4,7", "--causal")
         self.assertEqual((report["sentences"], report["heads"], report["causal"], report["threads"]), (2, 2, True, 2))
         cells = [(line["length"], line["type"], line["pattern"]) for line in report["lines"]]
-        patterns = ("full", "{type: local, window: 32}")
-        self.assertEqual(cells, [(n, name, pattern) for n in (4, 7) for name in ("rela", LEARNED) for pattern in patterns])
+        patterns = ("full", "local-window=32")
+        self.assertEqual(cells, [(n, name, pattern) for n in (4, 7) for name in ("rela", LEARNED_NAME) for pattern in patterns])
         for line in report["lines"]:
             for time in ("ms", "softmax_ms", "aten_ms"):
                 self.assertGreater(line[time], 0)
@@ -69,7 +70,7 @@ class Attention(Bench):
 
     def test_knows_every_type_by_itself(self):
         types = [line["type"] for line in self.reports(*self.SMALL, "--lengths", "3", "--patterns", "full")["lines"]]
-        for name in ("softmax", "{type: topk, k: 8}", "rela", "sparsemax", "entmax15", LEARNED):
+        for name in ("softmax", "topk-k=8", "rela", "sparsemax", "entmax15", LEARNED_NAME, "span"):
             self.assertIn(name, types)
 
     def test_finds_scores_with_so_many_zeros(self):
@@ -122,7 +123,7 @@ class Train(Bench):
 
     def test_compares_types_in_pairs(self):
         report = self.reports(*self.train("--compare", f"topk,{LEARNED}", "--pairs", "9"))
-        self.expect_comparisons(report, ["topk", LEARNED], 9)
+        self.expect_comparisons(report, ["topk", LEARNED_NAME], 9)
         self.assertIn("alpha: learned", report["comparisons"][2]["in_full"])
         self.assertGreater(report["mean_src_length"], 3)
         self.assertGreater(report["mean_tgt_length"], 3)
@@ -131,12 +132,29 @@ class Train(Bench):
     def test_compares_models_with_several_attentions(self):
         variant = "{encoder_self: {type: softmax, pattern: {type: local, window: 2}}, cross: rela}"
         text = self.prints(*self.train("--compare", variant, "--pairs", "9"))
-        self.assertIn(variant, text)
+        self.assertIn("encoder_self=softmax-pattern=local-window=2-cross=rela", text)
         self.assertIn("norm: gated_rms", text)
+
+    def test_compares_what_configuration_files_say(self):
+        with open(path("rela_i.yaml"), "w", encoding="utf-8") as file:
+            file.write("model: {attention: {type: rela, norm: rms}}\n")
+        report = self.reports(*self.train("--compare", f"{path('rela_i.yaml')},mine: {LEARNED}", "--pairs", "9"))
+        self.expect_comparisons(report, ["rela_i", "mine"], 9)
+        self.assertIn("norm: rms", report["comparisons"][1]["in_full"])
+
+    def test_compares_variants_of_the_configuration(self):
+        small_run.configuration(FOLDER.name, "measured")
+        with open(path("with.yaml"), "w", encoding="utf-8") as file:
+            file.write("extends: measured.yaml\nvariants: {few: {type: topk, k: 2}}\n")
+        flags = "--folder", path("bench"), "--warmup", "1", "--pairs", "9"
+        self.expect_comparisons(self.reports("train", "-c", path("with.yaml"), *flags, "--compare", "few"), ["few"], 9)
+
+    def test_refuses_variants_of_more_than_attention(self):
+        self.assertIn("changes something else", self.refuses(*self.train("--compare", "a: {attention: rela, train: {lr: 1}}")))
 
     def test_refuses_comparisons_that_say_nothing(self):
         self.assertIn("at least 9", self.refuses(*self.train("--compare", "topk", "--pairs", "8")))
-        self.assertIn("names no attention", self.refuses(*self.train("--compare", " ")))
+        self.assertIn("expected names or types", self.refuses(*self.train("--compare", " ")))
         self.assertIn("looks at the distance", self.refuses(*self.train("--compare", "{type: softmax, pattern: local}")))
         self.assertIn("--profile is of one attention", self.refuses(*self.train("--compare", "topk", "--profile")))
 

@@ -294,6 +294,80 @@ class Average(Verbs):
         self.assertIn("nowhere", self.refuses("average", "-o", path("x"), path("nowhere")))
 
 
+class Quantize(Verbs):
+    def quantized(self, precision):
+        folder = path("rounded_to_" + precision)
+        self.prints("quantize", "-m", RUN, "-o", folder, "--precision", precision)
+        return folder
+
+    def test_translates_as_rounding_at_load_does(self):
+        text = "".join(line + "\n" for line in LINES)
+        for precision in ("int8", "bf16"):
+            expected = self.prints("translate", "-m", AVERAGED, "--precision", precision, "--scores", text=text)
+            self.assertEqual(self.prints("translate", "-m", self.quantized(precision), "--scores", text=text), expected, precision)
+
+    def test_is_smaller_and_info_says_so(self):
+        folder = self.quantized("int8")
+        sizes = [os.path.getsize(os.path.join(model, "model.safetensors")) for model in (folder, AVERAGED)]
+        self.assertLess(sizes[0], 0.35 * sizes[1])
+        text = self.prints("info", "-m", folder)
+        self.assertIn("weights          rounded to int8, ", text)
+        self.assertIn("precision: int8", text)
+
+    def test_scores_and_is_measured(self):
+        folder = self.quantized("bf16")
+        source = write("rounded.src", "1 2 3\n4 5\n")
+        self.assertEqual(len(self.prints("score", "-m", folder, "--src", source, "--tgt", source).splitlines()), 2)
+        measured = json.loads(self.prints("bench", "translate", "-m", folder, "-i", source, "--rounds", "1", "--json"))
+        self.assertEqual(measured["precision"], "bf16")
+
+    def test_neither_averages_nor_trains(self):
+        folder = self.quantized("int8")
+        self.assertIn("cannot average " + folder, self.refuses("average", "-o", path("x"), folder, AVERAGED))
+        self.assertIn("cannot train on " + folder, self.refuses(
+            "train", "-c", small_run.configuration(FOLDER.name, "on_rounded"), "--train.init_from", folder,
+            "--train.reset", "[optimizer, lr, data, best]"))
+        self.assertIn("cannot round " + folder, self.refuses("quantize", "-m", folder, "-o", path("x")))
+
+    def test_replaces_nothing_but_a_rounded_model(self):
+        self.assertIn("name another folder", self.refuses("quantize", "-m", RUN, "-o", AVERAGED))
+        self.assertIn("is no checkpoint", self.refuses("quantize", "-m", AVERAGED, "-o", FOLDER.name))
+
+
+class Shortlist(Verbs):
+    def shortlist(self, name, *flags):
+        corpus = path("train.txt")
+        self.prints("shortlist", "-m", RUN, "--src", corpus, "--tgt", corpus, "-o", path(name), *flags)
+        return path(name)
+
+    def test_lets_the_right_translations_through(self):
+        for flags in ((), ("--best", "1", "--frequent", "0")):
+            self.assertEqual(self.translates("--shortlist", self.shortlist("list", *flags)), LINES, flags)
+
+    def test_does_not_depend_on_the_batch_or_on_threads(self):
+        listed = self.shortlist("list", "--best", "2", "--frequent", "1", "--threads", "1")
+        with open(listed, encoding="utf-8") as one, open(self.shortlist("list_2", "--best", "2", "--frequent", "1", "--threads", "2"),
+                                                         encoding="utf-8") as two:
+            self.assertEqual(one.read(), two.read())
+        together = self.translates("--shortlist", listed, "--scores", "--precision", "int8")
+        self.assertEqual(self.translates("--shortlist", listed, "--scores", "--precision", "int8", "--batch-tokens", "1"), together)
+
+    def test_takes_links(self):
+        with open(path("train.txt"), encoding="utf-8") as corpus:
+            links = [" ".join(f"{i}-{i}" for i in range(len(line.split()))) for line in corpus]
+        linked = self.shortlist("linked", "--alignments", write("links", "\n".join(links) + "\n"), "--best", "3", "--frequent", "0")
+        self.assertEqual(self.translates("--shortlist", linked), LINES)
+        flags = ("shortlist", "-m", RUN, "--src", path("train.txt"), "--tgt", path("train.txt"), "-o", path("x"), "--alignments")
+        self.assertIn("short:2: is the last line of links", self.refuses(*flags, write("short", "\n".join(links[:2]) + "\n")))
+        self.assertIn("far:1: link 0-99 is out of range", self.refuses(*flags, write("far", "\n".join(["0-99", *links[1:]]) + "\n")))
+
+    def test_of_other_vocabularies_or_no_shortlist_is_refused(self):
+        text = "lacuna-shortlist 1 " + "0" * 32 + " 1 1\n"
+        for name, content, message in (("other", text, "other:1: the shortlist was made for other vocabularies"),
+                                       ("none", "1 2 3\n", "none:1: is no shortlist")):
+            self.assertIn(message, self.refuses("translate", "-m", AVERAGED, "--shortlist", write(name, content), text="1\n"))
+
+
 class Look(Verbs):
     def test_info_says_what_a_model_is(self):
         text = self.prints("info", "-m", AVERAGED)

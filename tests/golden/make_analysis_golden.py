@@ -200,6 +200,106 @@ def rank_cases():
     return [{"x": [float(v) for v in x], "y": [float(v) for v in y], "tau_b": tau_b(x, y)} for x, y in pairs]
 
 
+# --- gradient importance ---
+
+
+class NumpyTransformer:
+    """The post-norm model of transformer_post_norm.json, one sentence at a time. Every step is analytic, so complex numbers pass through it."""
+
+    def __init__(self, golden):
+        self.o = golden["options"]
+        self.w = {name: np.reshape(one["values"], one["shape"]) for name, one in golden["parameters"].items()}
+        self.cross = {}  # by layer: [heads][Tt][Ts]
+
+    def affine(self, name, x):
+        return x @ self.w[name + ".weight"].T + self.w[name + ".bias"]
+
+    def norm(self, name, x):
+        centred = x - x.mean(-1, keepdims=True)
+        return centred / np.sqrt((centred * centred).mean(-1, keepdims=True) + 1e-5) * self.w[name + ".gain"] + self.w[name + ".bias"]
+
+    def attend(self, name, q, k, v, visible):
+        heads = []
+        for part in np.split(np.arange(self.o["d_model"]), self.o["num_heads"]):
+            scores = np.exp(q[:, part] @ k[:, part].T / math.sqrt(len(part))) * visible
+            heads.append(scores / scores.sum(-1, keepdims=True))
+        parts = np.split(v, self.o["num_heads"], axis=1)
+        return self.affine(name + ".output", np.concatenate([head @ part for head, part in zip(heads, parts)], 1)), np.array(heads)
+
+    def self_attention(self, name, x, visible):
+        return self.attend(name, *np.split(self.affine(name + ".qkv", x), 3, axis=1), visible)[0]
+
+    def feed_forward(self, name, x):
+        inner = self.affine(name + ".inner", x)
+        return self.affine(name + ".outer", np.where(inner.real > 0, inner, 0))
+
+    def embed(self, ids):
+        d = self.o["d_model"]
+        angles = np.arange(len(ids))[:, None] / 10000 ** (np.arange(0, d, 2) / d)
+        return self.w["embedding.weight"][ids] * math.sqrt(d) + np.stack([np.sin(angles), np.cos(angles)], -1).reshape(len(ids), d)
+
+    def encode(self, src):
+        x = self.embed(src)
+        for i in range(self.o["encoder_layers"]):
+            name = f"encoder.layers.{i}."
+            x = self.norm(name + "self_attention_norm", x + self.self_attention(name + "self_attention", x, 1))
+            x = self.norm(name + "feed_forward_norm", x + self.feed_forward(name + "feed_forward", x))
+        return x
+
+    def probabilities(self, memory, tgt):
+        """p(y_t) of each target token."""
+        x = self.embed([1, *tgt[:-1]])
+        for i in range(self.o["decoder_layers"]):
+            name = f"decoder.layers.{i}."
+            x = self.norm(name + "self_attention_norm", x + self.self_attention(name + "self_attention", x, np.tri(len(tgt))))
+            q, (k, v) = self.affine(name + "cross_attention.query", x), np.split(self.affine(name + "cross_attention.key_value", memory), 2, axis=1)
+            context, self.cross[i] = self.attend(name + "cross_attention", q, k, v, 1)
+            x = self.norm(name + "cross_attention_norm", x + context)
+            x = self.norm(name + "feed_forward_norm", x + self.feed_forward(name + "feed_forward", x))
+        exps = np.exp(x @ self.w["embedding.weight"].T)
+        return exps[np.arange(len(tgt)), tgt] / exps.sum(-1)
+
+
+def importance_case(model, src, tgt):
+    """Derivatives by a step in the imaginary direction: p(h + i e).imag / e, exact to the last digits."""
+    memory, step = model.encode(src), 1e-30
+    gradient = np.zeros((len(tgt), *memory.shape))
+    for place in np.ndindex(memory.shape):
+        moved = memory.astype(complex)
+        moved[place] += 1j * step
+        gradient[(slice(None), *place)] = model.probabilities(moved, tgt).imag / step
+    norms = np.sqrt((gradient**2).sum(-1))
+    model.probabilities(memory, tgt)  # and the weights where nothing is moved
+    averages = [np.mean(heads, 0) for _, heads in sorted(model.cross.items())]
+    taus = [float(np.mean([tau_b(row, norm) for row, norm in zip(average, norms)])) for average in averages]
+    return {"src": src, "tgt": tgt, "norms": norms.tolist(), "tau_b": taus}
+
+
+def importance_cases():
+    golden = json.loads(pathlib.Path(__file__).with_name("transformer_post_norm.json").read_text(encoding="utf-8"))
+    model, pairs = NumpyTransformer(golden), list(zip(golden["src"], golden["tgt"]))
+    nll = -sum(np.log(model.probabilities(model.encode(src), tgt)).sum() for src, tgt in pairs)
+    assert abs(nll - golden["nll"]) < 1e-9  # it is that model
+    return [importance_case(model, src, tgt) for src, tgt in pairs]
+
+
+# --- learned numbers and intervals ---
+
+
+def numbers_case():
+    """A number for each head, over batches of so many queries."""
+    queries, values = random.integers(1, 50, 6), random.random((6, 3))
+    return {"queries": queries.tolist(), "values": values.tolist(), "mean": np.average(values, axis=0, weights=queries).tolist()}
+
+
+def interval_case():
+    sentences = [[8, 9, right, right + int(random.integers(0, 3))] for right in random.integers(0, 6, 60).tolist()]
+    links, sure, in_sure, in_possible = np.array(sentences).T
+    times = random.poisson(1, (100000, len(sentences)))
+    rates = 1 - times @ (in_sure + in_possible) / (times @ (links + sure))
+    return {"sentences": sentences, "interval": np.quantile(rates, [0.025, 0.975]).tolist()}
+
+
 # --- symmetrisation ---
 
 
@@ -253,6 +353,9 @@ def main():
         "calibration": [calibration_case(softmax_rows((12, 7)), masks), calibration_case(rectified_rows((12, 7), 1.2), masks)],
         "ranks": rank_cases(),
         "symmetrise": symmetrise_cases(),
+        "importance": importance_cases(),
+        "numbers": numbers_case(),
+        "interval": interval_case(),
     }
     path = pathlib.Path(__file__).with_name("analysis.json")
     path.write_text(json.dumps(golden) + "\n", encoding="utf-8")

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "../base/scratch_folder.h"
 #include "metrics/sacrebleu.h"
 #include "metrics/scored_files.h"
 
@@ -65,18 +66,6 @@ inline std::string test_python() {
 
 inline Scorer real_scorer() {
   return {{test_python(), "-m", "sacrebleu"}};
-}
-
-/// The message of the error that `action` throws.
-template <class ExpectedError, class Action>
-std::string message_of(Action action) {
-  try {
-    action();
-  } catch (const ExpectedError& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "no error was thrown";
-  return "";
 }
 
 }  // namespace lacuna

@@ -37,6 +37,7 @@ class ToyCache : public DecoderCache {
     sentences_ = std::move(sentences);
   }
   const std::vector<int32_t>& sentences() const override { return sentences_; }
+  void set_candidates(const std::vector<std::vector<int32_t>>&) override {}
   void set_alignment_layer(int layer) override { is_aligned_ = layer >= 0; }
   const std::vector<std::vector<float>>& alignment() const override { return alignment_; }
 

@@ -134,6 +134,22 @@ TEST_F(InitFrom, WeightsAloneNeedAFullReset) {
   EXPECT_EQ(state_after({"optimizer", "lr", "data", "best"}).step, 0);
 }
 
+TEST_F(InitFrom, RefusesRoundedWeights) {
+  CheckpointContents contents = load_checkpoint((run_ / "last").string());
+  contents.info.quantised_to = "int8";
+  save_checkpoint((run_ / "rounded").string(), contents);
+  TrainOptions options;
+  options.init_from = (run_ / "rounded").string();
+  options.reset = {"optimizer", "lr", "data", "best"};
+  try {
+    initial_point(options);
+    FAIL() << "no error";
+  } catch (const CheckpointError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("cannot train on"));
+    EXPECT_THAT(error.what(), HasSubstr("rounded to int8"));
+  }
+}
+
 TEST_F(InitFrom, RestoresWeightsAndOptimizer) {
   TrainOptions options;
   options.init_from = (run_ / "last").string();

@@ -55,6 +55,10 @@ struct WarpRow {
   LACUNA_HD void sums(F f, Totals&... totals) const {
     sum_terms([&](int i, auto&... term) { f(data[i], term...); }, std::make_index_sequence<sizeof...(Totals)>(), totals...);
   }
+  template <class F, std::same_as<float>... Totals>
+  LACUNA_HD void sums(WarpRow other, F f, Totals&... totals) const {
+    sum_terms([&](int i, auto&... term) { f(data[i], other.data[i], term...); }, std::make_index_sequence<sizeof...(Totals)>(), totals...);
+  }
   template <class F>
   LACUNA_HD void map(F f) const {
     for_each([&](int i) { data[i] = f(data[i]); });

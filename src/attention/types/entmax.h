@@ -14,7 +14,7 @@
 ///
 /// Peters, Niculae & Martins 2019, arXiv:1905.05702; learned alphas and their gradient: Correia, Niculae & Martins 2019, arXiv:1909.00015.
 /// The norm of order 1 / (alpha - 1) of max((alpha - 1) z - tau, 0) is convex and decreasing in tau, so Newton's steps towards norm 1 are
-/// monotone from the left; no sort and no bisection.
+/// monotone from the left; no sort and no bisection. Where its second derivative is continuous, Halley's steps, which are longer.
 namespace lacuna::types::entmax {
 
 inline constexpr Info kInfo = {.paper = "arXiv:1905.05702", .rows_sum_to_one = true, .sparse = true};
@@ -71,9 +71,19 @@ struct RowMap {
     using S = typename R::scalar;
     const S alpha = alpha_of(context);
     const auto steepness = [=](auto p) { return row::positive_power(p, 2 - alpha); };
-    const S mean = mean_on(weights, gradient, steepness);
-    if (options.alpha.is_learned)
-      context.add_gradient(0, -weights.sum(gradient, [=](auto p, auto g) { return curvature(p, alpha) * (g - mean); }));
+    if (!options.alpha.is_learned) return center_on(weights, gradient, steepness);
+    S steep, steep_gradient, curved, curved_gradient;
+    weights.sums(
+        gradient,
+        [=](auto p, auto g, auto& s, auto& sg, auto& c, auto& cg) {
+          s = steepness(p);
+          sg = s * g;
+          c = curvature(p, alpha);
+          cg = c * g;
+        },
+        steep, steep_gradient, curved, curved_gradient);
+    const S mean = steep_gradient / steep;
+    context.add_gradient(0, mean * curved - curved_gradient);
     gradient.map(weights, [=](auto g, auto p) { return steepness(p) * (g - mean); });
   }
 
@@ -85,30 +95,53 @@ struct RowMap {
 
   template <Row R>
   LACUNA_HD void forward_any(R scores, typename R::scalar alpha) const {
-    using row::relu, row::positive_power, row::is_positive, row::exponential, row::logarithm_of_one_plus, row::if_below;
     using S = typename R::scalar;
-    const S top = scores.max(), power = 1 / (alpha - 1);
+    const S top = scores.max();
     scores.map([=](auto z) { return (z - top) * (alpha - 1); });
-    const R candidates = above(scores, S(-1));  // tau >= -1: no other key can have weight
-    S tau = -1, before, mass, slope;
-    do {
-      before = tau;
-      candidates.sums(
-          [=](auto z, auto& p, auto& derivative) {
-            const auto distance = relu(z - before);
-            derivative = positive_power(distance, power - 1);
-            p = derivative * distance;
-          },
-          mass, slope);
-      tau += (mass - positive_power(mass, 2 - alpha)) / slope;
-    } while (tau > before && mass - 1 > R::tolerance);
-    const S to_share = 1 / tau;
-    scores.map([=](auto z) {
-      const auto share = z * to_share;  // of the way from the top to the threshold: a small share keeps all its digits
-      return is_positive(1 - share) * exponential(logarithm_of_one_plus(-if_below(share, S(1), S(0))) * power);
-    });
+    const S power = 1 / (alpha - 1), to_share = 1 / threshold(above(scores, S(-1)), alpha);  // tau >= -1: no other key can have weight
+    // z * to_share: of the way from the top to the threshold. A small share keeps all its digits.
+    scores.map([=](auto z) { return row::power_of_one_plus(-(z * to_share), power); });
     const S scale = 1 / scores.sum([](auto p) { return p; });
     scores.map([=](auto p) { return p * scale; });
+  }
+
+  /// tau, so near that p divided by its sum is exact.
+  template <Row R>
+  LACUNA_HD static typename R::scalar threshold(R candidates, typename R::scalar alpha) {
+    using row::relu, row::positive_power;
+    using S = typename R::scalar;
+    constexpr int kMostCurved = 8;  // of steps; two or three do, and should they ever go round in circles, Newton's come to an end
+    const S order = alpha - 1, power = 1 / order;
+    const bool is_smooth = power > 2;
+    // A step from mass 1 + x leaves an error of order x^2 or less, and of x^power for a key that it passes.
+    const S near = is_smooth ? row::root(R::tolerance) : positive_power(R::tolerance, order);
+    S tau = -1, before, excess;
+    int steps = 0;
+    do {
+      before = tau;
+      S mass, slope, bend;
+      candidates.sums(
+          [=](auto z, auto& p, auto& first, auto& second) {
+            const auto distance = relu(z - before);
+            second = positive_power(distance, power - 2);
+            first = second * distance;
+            p = first * distance;
+          },
+          mass, slope, bend);
+      excess = mass - 1;
+      const S part = part_above_one(excess, order);
+      const S curve = is_smooth && ++steps <= kMostCurved ? (power - 1) * (bend * mass / (slope * slope) - 1) : S(0);
+      const S halley = 1 - curve * part / 2, least = (1 + part) / 2;  // Newton's step over less than this would pass the top
+      tau += mass * part / (slope * (halley > least ? halley : least));
+    } while (tau != before && (excess > near || (is_smooth && excess < -near)));
+    return tau;
+  }
+
+  /// The part of the norm that is above 1 where its power, the mass, is 1 + x: 1 - (1 + x)^-order as a fraction, exact to x^4 and too small
+  /// beyond (x > 0).
+  template <class S>
+  LACUNA_HD static S part_above_one(S x, S order) {
+    return order * x * (2 + x) / (2 + x + (1 + order) * x * (1 + (2 + order) * x / 6));
   }
 
   /// (p^(2 - alpha) - p + (alpha - 1) p ln p) / (alpha - 1)², and 0 where p is 0. With m the mean of g on p^(2 - alpha), the gradient for

@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""clang-tidy over the sources, by .clang-tidy; silent if it finds nothing.
+
+    scripts/tidy.py            every source of src/
+    scripts/tidy.py FILE ...   these
+
+LibTorch's headers take half a minute to read and check, so the sources of a folder that are compiled alike are read as one:
+through a file that includes them all. A source that includes itself again (Highway's way to several instruction sets) is read alone.
+Reads how a file is compiled from build/cpu, which it configures where it has to be.
+"""
+
+import collections
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+BUILD = ROOT / "build/cpu"
+FOLDER = BUILD / "tidy"
+
+
+def flags_of(entry):
+    """The arguments that shape how the file reads, fit for Clang, without the file itself."""
+    flags = re.sub(r" -o \S+ -c \S+", "", entry["command"])
+    # GCC's precompiled header can't be read: the header itself is.
+    flags = re.sub(r"-include \S*cmake_pch.hxx", f"-include {ROOT}/src/base/libtorch.h", flags)
+    return flags.replace(" -Winvalid-pch", "").replace(" -fno-math-errno", "")
+
+
+def groups_of(files):
+    """{(folder, flags): [file]}: what can be read as one."""
+    groups = collections.defaultdict(list)
+    for entry in json.loads((BUILD / "compile_commands.json").read_text()):
+        file = pathlib.Path(entry["file"])
+        if file not in files:
+            continue
+        alone = "HWY_TARGET_INCLUDE" in file.read_text()
+        groups[file if alone else file.parent, flags_of(entry)].append(file)
+        files.remove(file)
+    for file in sorted(files):
+        sys.exit(f"tidy.py: {file}: not compiled by the preset cpu; expected a source of src/")
+    return groups
+
+
+def check(name, flags, files):
+    """What clang-tidy says about `files`, read as one; nothing if all is well."""
+    together = FOLDER / f"{name}.cpp"
+    together.write_text("".join(f'#include "{file}"\n' for file in sorted(files)))
+    command = ["clang-tidy", "--quiet", "--checks=-bugprone-suspicious-include", str(together), "--", *shlex.split(flags)[1:]]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    noise = re.compile(r"^\d+ warnings? generated|^Suppressed |^Use -header-filter")
+    errors = [line for line in result.stderr.splitlines() if not noise.match(line)]
+    return result.returncode, "\n".join(filter(None, [result.stdout.strip(), *errors]))
+
+
+def main():
+    listed = sys.argv[1:] or subprocess.check_output(["git", "ls-files", "src/*.cpp"], cwd=ROOT, text=True).split()
+    if not (BUILD / "build.ninja").exists():
+        subprocess.run(["cmake", "--preset", "cpu"], cwd=ROOT, check=True, stdout=sys.stderr)
+    FOLDER.mkdir(exist_ok=True)
+    groups = groups_of({(ROOT / file).resolve() for file in listed})
+    failed = False
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [
+            pool.submit(check, f"{place.stem}_{number}", flags, files)
+            for number, ((place, flags), files) in enumerate(sorted(groups.items(), key=lambda group: -len(group[1])))
+        ]
+        for job in jobs:
+            code, text = job.result()
+            if text:
+                print(text, flush=True)
+            failed |= code != 0
+    sys.exit(failed)
+
+
+if __name__ == "__main__":
+    main()

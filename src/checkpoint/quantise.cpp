@@ -1,0 +1,95 @@
+#include "checkpoint/quantise.h"
+
+#include <ATen/ATen.h>
+
+#include "base/error.h"
+#include "config/load.h"
+#include "kernels/quantised_weight.h"
+#include "model/embedding.h"
+#include "model/linear.h"
+
+namespace lacuna {
+namespace {
+
+constexpr char kScaleSuffix[] = "_scale";
+
+/// Names of the weights that products without gradients round.
+std::vector<std::string> rounded_weights_of(const Transformer& model) {
+  std::vector<std::string> names;
+  for (const auto& module : model.named_modules("", /*include_self=*/false)) {
+    const torch::nn::Module* one = module.value().get();
+    if (dynamic_cast<const Linear*>(one) != nullptr || dynamic_cast<const EmbeddingTable*>(one) != nullptr)
+      names.push_back(module.key() + ".weight");
+  }
+  return names;
+}
+
+/// Replaces one weight by what the format keeps of it.
+void round_weight(NamedTensors& weights, const std::string& name, WeightFormat format) {
+  Tensor& weight = weights.at(name);
+  if (format == WeightFormat::kBf16) {
+    weight = weight.to(at::kBFloat16);
+    return;
+  }
+  const QuantisedWeight quantised = lacuna::quantised(weight);
+  weight = quantised.bytes;
+  weights[name + kScaleSuffix] = quantised.scales;
+}
+
+void require_numbers(const NamedTensors& weights, const std::string& path) {
+  for (const auto& [name, tensor] : weights)
+    if (!at::isfinite(tensor).all().item<bool>())
+      throw CheckpointError(path + ": its weight " + name +
+                            " holds what is no number: it is damaged or its training diverged; use an earlier checkpoint");
+}
+
+Tensor floats_of(const std::string& name, const Tensor& bytes, const NamedTensors& tensors, const std::string& file) {
+  const std::string place = file + ": tensor \"" + name + "\" holds bytes (I8), ", scale_name = name + kScaleSuffix;
+  const auto found = tensors.find(scale_name);
+  if (found == tensors.end()) throw CheckpointError(place + "but there is no \"" + scale_name + "\" with the scales of its rows");
+  const Tensor& scales = found->second;
+  if (bytes.dim() != 2 || scales.scalar_type() != at::kFloat || scales.dim() != 1 || scales.size(0) != bytes.size(0))
+    throw CheckpointError(place + "which takes two dimensions and, in \"" + scale_name + "\", one F32 for each row");
+  if (!(at::isfinite(scales) & (scales >= 0)).all().item<bool>())
+    throw CheckpointError(place + "and \"" + scale_name + "\" holds what is no scale; expected numbers of 0 or more");
+  return dequantised({bytes, scales});
+}
+
+}  // namespace
+
+CheckpointContents quantised_checkpoint(const std::string& path, WeightFormat format) {
+  CheckpointContents contents = load_checkpoint(path);
+  require_unrounded(path, contents.info, "round");
+  Options options = options_from_yaml(contents.config_yaml, path + "/config.yaml");
+  Transformer model(options.model, sizes_of(contents.vocabularies), options.seed_value());
+  load_weights(model, contents.translating_weights(), path);  // for its words, where they do not fit
+  contents.weights = contents.translating_weights();
+  require_numbers(contents.weights, path);
+  for (const std::string& name : rounded_weights_of(model)) round_weight(contents.weights, name, format);
+  options.translate.precision = format == WeightFormat::kInt8 ? TranslatePrecision::kInt8 : TranslatePrecision::kBf16;
+  contents.config_yaml = to_yaml(options);
+  contents.ema_weights.reset();
+  contents.info.uses_ema = false;
+  contents.info.scores.clear();
+  contents.info.quantised_to = name_of(format);
+  return contents;
+}
+
+NamedTensors with_floats(NamedTensors tensors, const std::string& file) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : tensors)
+    if (tensor.scalar_type() == at::kChar) names.push_back(name);
+  for (const std::string& name : names) {
+    tensors.at(name) = floats_of(name, tensors.at(name), tensors, file);
+    tensors.erase(name + kScaleSuffix);
+  }
+  return tensors;
+}
+
+void require_unrounded(const std::string& path, const CheckpointInfo& info, const std::string& purpose) {
+  if (info.quantised_to.empty()) return;
+  throw CheckpointError("cannot " + purpose + " " + path + ": its weights are rounded to " + info.quantised_to +
+                        " (lacuna quantize), for translating alone. Use the checkpoint it was made of");
+}
+
+}  // namespace lacuna

@@ -1,0 +1,56 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <filesystem>
+
+#include "base/log.h"
+#include "checkpoint/quantise.h"
+#include "checkpoint/run_folder.h"
+#include "cli/command_line.h"
+#include "cli/verb.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Throws UsageError where writing would replace something other than a checkpoint, or the one that is read.
+void check_output(const std::string& output, const std::string& model, const std::string& input) {
+  if (!fs::exists(output)) return;
+  if (fs::equivalent(output, model) || fs::equivalent(output, input))
+    throw UsageError("-o is " + output + ", which holds the weights to round; name another folder");
+  if (!fs::exists(fs::path(output) / "manifest.json"))
+    throw UsageError("-o is " + output + ", which is there and is no checkpoint; name a folder to be made");
+}
+
+double mebibytes(uint64_t bytes) {
+  return static_cast<double>(bytes) / (1 << 20);
+}
+
+int run(const std::vector<std::string>& arguments) {
+  CLI::App app("A model with weights in a byte or two each, for translating: the same translations as with --precision.",
+               "lacuna quantize");
+  std::string model, output, precision = "int8";
+  app.add_option("-m,--model", model, "Checkpoint or run folder")->required();
+  app.add_option("-o,--output", output, "Folder of the rounded model; an old one is replaced")->required();
+  app.add_option("--precision", precision, "int8 (the default): bytes with a scale for each row, a quarter of the size; or bf16: half")
+      ->check(CLI::IsMember({"int8", "bf16"}));
+  app.footer(
+      "Weights of linear layers and embeddings are rounded; biases, norms and positions are not. The folder is a checkpoint for every verb "
+      "that loads a model; training and averaging need the weights it was made of.");
+  if (!parse_command_line(app, arguments)) return 0;
+  const std::string input = resolve_checkpoint(model);
+  check_output(output, model, input);
+  save_checkpoint(output, quantised_checkpoint(input, precision == "int8" ? WeightFormat::kInt8 : WeightFormat::kBf16));
+  const uint64_t before = bytes_of_weights(input), after = bytes_of_weights(output);
+  log_info("rounded {} to {} in {}: weights of {:.1f} MiB, {:.1f} % of {:.1f}", input, precision, output, mebibytes(after),
+           100 * static_cast<double>(after) / static_cast<double>(before), mebibytes(before));
+  return 0;
+}
+
+}  // namespace
+
+Verb quantize_verb() {
+  return {"quantize", "a model with int8 or bf16 weights, for translating", run};
+}
+
+}  // namespace lacuna

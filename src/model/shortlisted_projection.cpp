@@ -1,0 +1,47 @@
+#include "model/shortlisted_projection.h"
+
+#include <algorithm>
+
+namespace lacuna {
+
+ShortlistedProjection::ShortlistedProjection(const std::vector<std::vector<int32_t>>& candidates) : weights_(candidates.size()) {
+  candidates_.reserve(candidates.size());
+  for (const auto& one : candidates) candidates_.push_back(std::make_shared<const std::vector<int32_t>>(one));
+}
+
+const PackedWeight& ShortlistedProjection::weight_of(int32_t sentence, EmbeddingTable& output) {
+  auto& weight = weights_[static_cast<size_t>(sentence)];
+  if (!weight) {
+    const Tensor ids = at::tensor(*candidates_[static_cast<size_t>(sentence)], at::kInt).to(output.weight().device());
+    weight.emplace(output.weight().detach().index_select(0, ids), output.packed().format());
+  }
+  return *weight;
+}
+
+Logits ShortlistedProjection::logits(const Tensor& hidden, const std::vector<int32_t>& sentences, EmbeddingTable& output) {
+  constexpr int64_t kSentencesPerTask = 4;
+  const auto rows = static_cast<int64_t>(sentences.size());
+  std::vector<TokenSet> tokens;
+  tokens.reserve(sentences.size());
+  std::vector<int64_t> borders;  // between the rows of one sentence and of the next
+  size_t widest = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    const int32_t sentence = sentences[static_cast<size_t>(row)];
+    if (row == 0 || sentence != sentences[static_cast<size_t>(row - 1)]) borders.push_back(row);
+    tokens.push_back(candidates_[static_cast<size_t>(sentence)]);
+    widest = std::max(widest, tokens.back()->size());
+  }
+  borders.push_back(rows);
+  const Tensor logits = at::empty({rows, static_cast<int64_t>(widest)}, at::kFloat);
+  at::parallel_for(0, static_cast<int64_t>(borders.size()) - 1, kSentencesPerTask, [&](int64_t begin, int64_t end) {
+    const at::NoGradGuard no_gradients;
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = borders[static_cast<size_t>(i)], count = borders[static_cast<size_t>(i + 1)] - first;
+      const Tensor product = weight_of(sentences[static_cast<size_t>(first)], output).multiply(hidden.narrow(0, first, count), {});
+      logits.narrow(0, first, count).narrow(1, 0, product.size(1)).copy_(product);
+    }
+  });
+  return Logits(logits, std::move(tokens), output.weight().size(0));
+}
+
+}  // namespace lacuna

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "model/embedding.h"
+#include "model/logits.h"
+
+namespace lacuna {
+
+/// The projection to the vocabulary where each sentence has candidates of its own. Their rows of the weight are packed for each sentence
+/// when it is first asked for, and a sentence's product is its own: what else is in the batch changes nothing.
+class ShortlistedProjection {
+ public:
+  /// candidates [B]: ascending ids, at least one for each sentence.
+  explicit ShortlistedProjection(const std::vector<std::vector<int32_t>>& candidates);
+  /// hidden [N, D] -> the logits of each row's sentence. Rows of one sentence stand side by side. `output` is the same in every call.
+  Logits logits(const Tensor& hidden, const std::vector<int32_t>& sentences, EmbeddingTable& output);
+
+ private:
+  const PackedWeight& weight_of(int32_t sentence, EmbeddingTable& output);
+
+  std::vector<TokenSet> candidates_;
+  std::vector<std::optional<PackedWeight>> weights_;
+};
+
+}  // namespace lacuna

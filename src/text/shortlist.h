@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "text/vocabulary.h"
+
+namespace lacuna {
+
+/// A lexical shortlist: the target tokens that may translate a sentence, so that a decoder need not weigh the whole vocabulary.
+///
+/// In a file it is text, plain or gzip:
+///
+///   lacuna-shortlist 1 <32 hexadecimal digits: XXH3-128 of the vocabularies> <best> <frequent>
+///   the ids of at most <frequent> target tokens, candidates of every sentence
+///   the ids of at most <best> target tokens that translate source token 0, likeliest first
+///   likewise a line for each source token
+class Shortlist {
+ public:
+  static constexpr int64_t kMostBest = 1000, kMostFrequent = 100'000;
+
+  /// best [source vocabulary]; at most kMostBest each, and kMostFrequent.
+  Shortlist(const Vocabularies& vocabularies, std::vector<std::vector<TokenId>> best, std::vector<TokenId> frequent);
+
+  /// What may translate a source: what its tokens may become, the frequent tokens, the prefix that is asked for, unk, bos and eos, and
+  /// where both sides share a vocabulary the source's own tokens, so that names can be copied. Ascending, each once.
+  std::vector<TokenId> candidates(std::span<const TokenId> src, std::span<const TokenId> prefix) const;
+  std::string to_text() const;
+
+ private:
+  std::string vocabularies_;  // their hash
+  bool is_shared_;
+  std::vector<std::vector<TokenId>> best_;
+  std::vector<TokenId> frequent_;
+};
+
+/// Throws DataError, with the place, for a file that is no shortlist, is damaged, or was made for other vocabularies.
+std::shared_ptr<const Shortlist> read_shortlist(const std::string& path, const Vocabularies& vocabularies);
+
+}  // namespace lacuna

@@ -1,0 +1,127 @@
+#include "checkpoint/quantise.h"
+
+#include <limits>
+
+#include "checkpoint/average.h"
+#include "model/ragged_of.h"
+#include "scratch.h"
+
+namespace lacuna {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// A checkpoint of a small model and what `lacuna quantize` makes of it.
+class Quantise : public testing::Test {
+ protected:
+  Quantise() {
+    Options options = small_options();
+    options.model.d_model = 64;
+    options.model.d_ff = 96;
+    options.model.positions = Positions::kLearned;
+    options.model.max_positions = 8;
+    save_checkpoint(path_, small_checkpoint(1, options));
+  }
+  void quantise(WeightFormat format) const { save_checkpoint(rounded_, quantised_checkpoint(path_, format)); }
+
+  /// What a model says of a pair of sentences, rounded for translating.
+  static Tensor log_probs(const std::string& path, WeightFormat format) {
+    const std::vector<std::vector<int32_t>> src = {{3, 4, 5, 4, 2}}, tgt = {{5, 3, 2}};
+    const at::NoGradGuard no_gradients;
+    const LoadedModel loaded = load_model(path);
+    loaded.model->round_to(format);
+    return loaded.model->token_log_probs(ragged_of(src), ragged_of(tgt));
+  }
+
+  ScratchFolder folder_;
+  const std::string path_ = (folder_ / "step_1").string(), rounded_ = (folder_ / "rounded").string();
+};
+
+TEST_F(Quantise, GivesTheBitsOfRoundingAtLoad) {
+  for (const WeightFormat format : {WeightFormat::kInt8, WeightFormat::kBf16}) {
+    quantise(format);
+    const Tensor expected = log_probs(path_, format);
+    EXPECT_TRUE(at::equal(log_probs(rounded_, format), expected)) << name_of(format);
+    EXPECT_FALSE(at::equal(log_probs(path_, WeightFormat::kFloat), expected)) << name_of(format);
+  }
+}
+
+TEST_F(Quantise, HoldsBytesAndAScaleForEachRow) {
+  quantise(WeightFormat::kInt8);
+  const NamedTensors tensors = read_safetensors(rounded_ + "/model.safetensors");
+  for (const std::string name :
+       {"embedding.weight", "encoder.layers.0.self_attention.qkv.weight", "decoder.layers.0.feed_forward.outer.weight"}) {
+    EXPECT_EQ(tensors.at(name).scalar_type(), at::kChar) << name;
+    EXPECT_EQ(tensors.at(name + "_scale").scalar_type(), at::kFloat) << name;
+    EXPECT_EQ(tensors.at(name + "_scale").numel(), tensors.at(name).size(0)) << name;
+  }
+  for (const std::string name : {"encoder.layers.0.self_attention.qkv.bias", "encoder.norm.gain", "src_positions.weight"})
+    EXPECT_EQ(tensors.at(name).scalar_type(), at::kFloat) << name;
+}
+
+TEST_F(Quantise, IsAQuarterOrHalfOfTheSize) {
+  const auto share = [&] { return static_cast<double>(bytes_of_weights(rounded_)) / static_cast<double>(bytes_of_weights(path_)); };
+  quantise(WeightFormat::kInt8);
+  EXPECT_LT(share(), 0.33);  // 0.26 for a model of a useful size: scales, biases and norms count for less
+  quantise(WeightFormat::kBf16);
+  EXPECT_LT(share(), 0.55);
+}
+
+TEST_F(Quantise, TranslatesInItsPrecision) {
+  quantise(WeightFormat::kInt8);
+  EXPECT_EQ(load_model(rounded_).options.translate.precision, TranslatePrecision::kInt8);
+  EXPECT_EQ(read_checkpoint_info(rounded_).quantised_to, "int8");
+  EXPECT_EQ(read_checkpoint_info(path_).quantised_to, "");
+  quantise(WeightFormat::kBf16);
+  EXPECT_EQ(load_model(rounded_).options.translate.precision, TranslatePrecision::kBf16);
+}
+
+TEST_F(Quantise, TakesTheMovingAverageWhereItTranslates) {
+  CheckpointContents contents = load_checkpoint(path_);
+  contents.ema_weights = contents.weights;
+  contents.ema_weights->at("embedding.weight") = at::ones_like(contents.weights.at("embedding.weight"));
+  contents.info.uses_ema = true;
+  save_checkpoint(path_, contents);
+  quantise(WeightFormat::kBf16);
+  const CheckpointContents rounded = load_checkpoint(rounded_);
+  EXPECT_FALSE(rounded.info.uses_ema || rounded.ema_weights);
+  EXPECT_TRUE(at::equal(rounded.weights.at("embedding.weight").to(at::kFloat), contents.ema_weights->at("embedding.weight")));
+}
+
+TEST_F(Quantise, RefusesToAverageOrToRoundAgain) {
+  quantise(WeightFormat::kInt8);
+  EXPECT_THAT(checkpoint_error_of([&] {
+                average_checkpoints({path_, rounded_});
+              }),
+              AllOf(HasSubstr("cannot average " + rounded_), HasSubstr("rounded to int8"), HasSubstr("Use the checkpoint it was made of")));
+  EXPECT_THAT(checkpoint_error_of([&] { quantised_checkpoint(rounded_, WeightFormat::kBf16); }), HasSubstr("cannot round " + rounded_));
+}
+
+TEST_F(Quantise, NamesAWeightThatHoldsNoNumber) {
+  CheckpointContents contents = load_checkpoint(path_);
+  contents.weights.at("encoder.norm.gain")[0] = std::numeric_limits<float>::quiet_NaN();
+  save_checkpoint(path_, contents);
+  EXPECT_THAT(checkpoint_error_of([&] { quantised_checkpoint(path_, WeightFormat::kInt8); }),
+              AllOf(HasSubstr(path_), HasSubstr("encoder.norm.gain")));
+}
+
+TEST(WithFloats, NamesTheFileAndBytesWithoutScales) {
+  const Tensor bytes = at::ones({2, 3}, at::kChar);
+  const auto error = [&](NamedTensors tensors) { return checkpoint_error_of([&] { with_floats(std::move(tensors), "a/file"); }); };
+  EXPECT_THAT(error({{"x.weight", bytes}}), AllOf(HasSubstr("a/file: tensor \"x.weight\""), HasSubstr("no \"x.weight_scale\"")));
+  EXPECT_THAT(error({{"x.weight", bytes}, {"x.weight_scale", at::ones({3})}}), HasSubstr("one F32 for each row"));
+  EXPECT_THAT(error({{"x.weight", bytes}, {"x.weight_scale", at::ones({2}, at::kDouble)}}), HasSubstr("one F32 for each row"));
+  EXPECT_THAT(error({{"x.weight", bytes}, {"x.weight_scale", -at::ones({2})}}), HasSubstr("no scale"));
+  EXPECT_THAT(error({{"x.weight", bytes.view({6})}, {"x.weight_scale", at::ones({6})}}), HasSubstr("two dimensions"));
+}
+
+TEST(WithFloats, LeavesOtherTensorsAlone) {
+  const NamedTensors tensors =
+      with_floats({{"a", at::ones({2})}, {"b", at::full({1, 2}, 3, at::kChar)}, {"b_scale", at::full({1}, .5f)}}, "x");
+  EXPECT_EQ(tensors.size(), 2u);
+  EXPECT_TRUE(at::equal(tensors.at("b"), at::full({1, 2}, 1.5f)));
+}
+
+}  // namespace
+}  // namespace lacuna

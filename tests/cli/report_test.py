@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""The report of `lacuna analyze`, opened from a file in a headless Chromium: report_test.py FOLDER [PICTURES]
+
+FOLDER holds the report.html that analyze_test.py left there: two models, with gold links, shuffled references and importance. PICTURES, if given, is where
+screenshots go. Ends with 77, which CTest counts as skipped, where no Chromium is installed.
+"""
+import json
+import os
+import re
+import sys
+import tempfile
+import unittest
+
+import browser
+
+REPORT = PICTURES = ""
+WIDTHS = (1280, 400)
+NO_BROWSER = 77
+
+# What reaches beyond the page or its chart, labels over one another, letters too large or too small, words broken into letters, empty charts.
+FAULTS = """(() => {
+  const found = [], box = (element) => element.getBoundingClientRect(), width = document.documentElement.clientWidth;
+  if (document.documentElement.scrollWidth > width) found.push(`the page is ${document.documentElement.scrollWidth} wide`);
+  for (const element of document.querySelectorAll("body *")) {
+    if (!element.closest(".scroll, .map, details:not([open])") && box(element).right > width + 1) found.push(`${element.tagName} reaches ${box(element).right}`);
+  }
+  const named = [...document.querySelectorAll("main svg")].filter((svg) => svg.querySelector("text"));
+  for (const svg of named) for (const text of svg.querySelectorAll("text")) {
+    const outer = box(svg), inner = box(text);
+    if (inner.left < outer.left - 1 || inner.right > outer.right + 1 || inner.top < outer.top - 1 || inner.bottom > outer.bottom + 1)
+      found.push(`"${text.textContent}" is cut`);
+    const height = text.hasAttribute("transform") ? inner.width : inner.height;
+    if (height < 10 || height > 20) found.push(`letters are ${height} high`);
+  }
+  for (const cell of document.querySelectorAll("th, td")) if (box(cell).height > 100) found.push(`"${cell.textContent}" is ${box(cell).height} high`);
+  for (const svg of named) {
+    const labels = [...svg.querySelectorAll("text")].map(box);
+    labels.forEach((a, i) => labels.slice(i + 1).forEach((b) => {
+      if (a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 3 && b.top < a.bottom - 3) found.push("two labels overlap");
+    }));
+  }
+  for (const svg of document.querySelectorAll("figure > svg")) if (svg.querySelectorAll("path, rect").length === 0) found.push("an empty chart");
+  return [...new Set(found)];
+})()"""
+
+# The smallest contrast of any text with the page behind it, as WCAG 2 counts it.
+CONTRAST = """(() => {
+  const light = (colour) => {
+    const parts = colour.match(/[\\d.]+/g).slice(0, 3).map((part) => part / 255).map((part) => part <= .04045 ? part / 12.92 : ((part + .055) / 1.055) ** 2.4);
+    return .2126 * parts[0] + .7152 * parts[1] + .0722 * parts[2];
+  };
+  const behind = (element) => {
+    const colour = getComputedStyle(element).backgroundColor;
+    return /, 0\\)$|transparent/.test(colour) ? behind(element.parentElement) : colour;
+  };
+  const ratios = [...document.querySelectorAll("h1, h2, h3, p, a, th, td, label, select, figcaption, summary, svg text")].map((element) => {
+    const style = getComputedStyle(element), pair = [light(element.namespaceURI.endsWith("svg") ? style.fill : style.color), light(behind(element))];
+    return (Math.max(...pair) + .05) / (Math.min(...pair) + .05);
+  });
+  return Math.min(...ratios);
+})()"""
+
+
+def setUpModule():
+    global BROWSER
+    BROWSER = browser.Browser()
+
+
+def tearDownModule():
+    BROWSER.close()
+
+
+class Page(unittest.TestCase):
+    def opens(self, path, width=1280, scheme="light"):
+        """Shows the report and waits for the explorer, which is drawn last."""
+        BROWSER.open(path, width, scheme)
+        BROWSER.wait_for("document.querySelector('.map svg') !== null")
+
+    def is_quiet(self):
+        """Nothing was complained of, and nothing was asked for but the file itself."""
+        self.assertEqual(BROWSER.complaints, [])
+        self.assertEqual([url for url in BROWSER.requests if not url.startswith(("file://", "data:"))], [])
+        self.assertEqual(len([url for url in BROWSER.requests if url.startswith("file://")]), 1)
+
+    def values(self):
+        return BROWSER.value("[...document.querySelectorAll('.pane:not([hidden]) .value')].map((value) => value.textContent)")
+
+    def map_of(self, pane):
+        return BROWSER.value(f"document.querySelectorAll('.map')[{pane}].innerHTML")
+
+    def picture(self, name):
+        if PICTURES:
+            BROWSER.picture(os.path.join(PICTURES, f"{name}.png"))
+
+
+class Layout(Page):
+    def test_fits_wide_and_narrow_windows_in_light_and_dark(self):
+        for width in WIDTHS:
+            for scheme in ("light", "dark"):
+                with self.subTest(width=width, scheme=scheme):
+                    self.opens(REPORT, width, scheme)
+                    self.picture(f"report_{width}_{scheme}")
+                    self.assertEqual(BROWSER.value(FAULTS), [])
+                    self.assertGreaterEqual(BROWSER.value(CONTRAST), 4.5)
+                    BROWSER.value("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+                    self.assertEqual(BROWSER.value(FAULTS), [])
+                    self.is_quiet()
+
+    def test_schemes_differ(self):
+        pages = []
+        for scheme in ("light", "dark"):
+            self.opens(REPORT, scheme=scheme)
+            pages.append(BROWSER.value("getComputedStyle(document.body).backgroundColor"))
+        self.assertNotEqual(*pages)
+
+    def test_has_every_section_that_was_measured(self):
+        self.opens(REPORT)
+        sections = BROWSER.value("[...document.querySelectorAll('main section')].map((one) => one.id)")
+        self.assertEqual(sections, ["overview", "layers", "alignment", "diversity", "importance", "explorer"])
+        self.assertEqual(BROWSER.value("[...document.querySelectorAll('nav a')].map((one) => one.getAttribute('href').slice(1))"), sections)
+        for section in sections[1:-1]:
+            self.assertGreater(BROWSER.value(f"document.querySelectorAll('#{section} figure svg').length"), 0, section)
+
+    def test_series_differ_in_marker_as_in_colour(self):
+        self.opens(REPORT)
+        markers = BROWSER.value("[...document.querySelectorAll('#layers .legend path')].map((one) => one.getAttribute('d'))")
+        self.assertEqual((len(markers), len(set(markers))), (2, 2))
+
+    def test_draws_measures_of_other_models_too(self):
+        """Calibration and learned numbers, of seven models with long names: the same page with other data."""
+        with open(REPORT, encoding="utf-8") as file:
+            html = file.read()
+        begin, end = re.search(r'id="data">(.*?)</script>', html, re.DOTALL).span(1)
+        data = json.loads(html[begin:end])
+        data["sentences"] = data["sentences"][:1]
+        one, sentence = data["analysis"]["models"][0], data["sentences"][0]
+        for place in one["places"]:
+            place["numbers"] = {"alpha": [1.5] * one["num_heads"]}
+            place["calibration"] = {"rows": 9, "divergence": 0.1, "entropy_change": -0.2, "mask": 0.5,
+                                    "by_entropy": [{"from": 0.5 * b, "rows": 1, "divergence": 0.02 * b} for b in range(10)]}
+        data["analysis"]["models"] = [dict(one, name=f"/a/folder/that_has_quite_a_long_name_{i}/averaged") for i in range(7)]
+        sentence["models"] = [sentence["models"][0]] * 7
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "seven.html")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(html[:begin] + json.dumps(data).replace("<", "\\u003c") + html[end:])
+            for width in WIDTHS:
+                self.opens(path, width)
+                self.picture(f"seven_{width}")
+                self.assertEqual(BROWSER.value(FAULTS), [])
+                self.is_quiet()
+        self.assertEqual(BROWSER.value("document.querySelectorAll('#calibration figure svg').length"), 4)
+        labels = BROWSER.value("[...document.querySelectorAll('#layers svg text')].map((one) => one.textContent)")
+        self.assertEqual([label for label in labels if label.startswith("−")], [])  # nothing here is below 0, though the null rate is 0 everywhere
+        self.assertIn("Learned alpha", BROWSER.value("[...document.querySelectorAll('#layers h3')].map((one) => one.textContent)"))
+        self.assertEqual(BROWSER.value("document.title"), "What attention does: " + ", ".join(f"that_has_quite_a_long_name_{i}" for i in range(7)))
+
+
+class Explorer(Page):
+    def setUp(self):
+        self.opens(REPORT)
+
+    def chooses(self, label, value, pane=None):
+        """Sets the select under `label`, of a pane or of them all, as a user would, and waits until the maps are drawn anew."""
+        scope = "document.querySelector('#explorer > .controls')" if pane is None else f"document.querySelectorAll('.pane')[{pane}]"
+        before = "document.querySelectorAll('.map svg')"
+        BROWSER.value(f"""(() => {{
+          window.drawnBefore = [...{before}];
+          const label = [...{scope}.querySelectorAll('label')].find((one) => one.textContent.startsWith({json.dumps(label)}));
+          const control = label.querySelector('select, input');
+          if (control.type === 'checkbox') control.click();
+          else {{ control.value = {json.dumps(str(value))}; control.dispatchEvent(new Event('change')); }}
+        }})()""")
+        BROWSER.wait_for("[...document.querySelectorAll('.pane:not([hidden]) .map svg')].every((svg) => !window.drawnBefore.includes(svg))")
+
+    def test_choosing_sentence_layer_and_head_draws_another_map(self):
+        maps = [self.map_of(0)]
+        for label, value, pane in (("Sentence", 3, None), ("Layer", 1, 0), ("Head", 1, 0), ("Head", "mean", 0), ("Model", 1, 0), ("Attention", "encoder_self", None)):
+            self.chooses(label, value, pane)
+            self.assertNotIn(self.map_of(0), maps, label)
+            maps.append(self.map_of(0))
+        self.is_quiet()
+
+    def test_decoder_hides_later_keys(self):
+        self.chooses("Attention", "decoder_self")
+        hidden = BROWSER.value("document.querySelector('.map').querySelectorAll('rect[fill=\"var(--line)\"]').length")
+        size = BROWSER.value("data.sentences[0].models[0].tgt.length")
+        self.assertEqual(hidden, size * (size - 1) // 2)
+
+    def cell(self, pane, row, column):
+        """The middle of a cell, in the window."""
+        columns = BROWSER.value(f"document.querySelectorAll('.map')[{pane}].querySelectorAll('text[transform]').length")
+        return BROWSER.value(f"""(() => {{
+          const cells = [...document.querySelectorAll('.map')[{pane}].querySelectorAll('rect:not(.weight):not(.cursor)')];
+          const cell = cells[{row * columns + column}];
+          cell.scrollIntoView({{block: 'center'}});
+          const box = cell.getBoundingClientRect();
+          return [box.x + box.width / 2, box.y + box.height / 2];
+        }})()""")
+
+    def test_hovering_tells_the_weight_in_both_maps(self):
+        for message in self.values():
+            self.assertRegex(message, r"^Largest weight: [\d.]+$")
+        BROWSER.point_at(*self.cell(0, 1, 2))
+        tokens = BROWSER.value("[data.sentences[0].models[0].tgt[1], data.sentences[0].models[0].src[2]]")
+        for pane, message in enumerate(self.values()):
+            self.assertTrue(message.startswith("predicting “{}” → source “{}”: ".format(*tokens)), message)
+            weight = BROWSER.value(f"""(async () => {{
+              const tokens = data.sentences[0].models[{pane}], model = models[{pane}], place = model.places.findIndex((one) => one.site === 'cross');
+              return weightsOf(await unpack(0, {pane}), tokens, model, place, '0', tokens.tgt.length, tokens.src.length)[1][2];
+            }})()""")
+            self.assertTrue(message.endswith("exactly 0") if weight == 0 else abs(float(message.split()[-1]) - weight) < 1e-3 * weight, (message, weight))
+        self.is_quiet()
+
+    def test_arrow_keys_move_the_cursor(self):
+        BROWSER.value("document.querySelector('.map svg').focus()")
+        first = self.values()
+        BROWSER.press("ArrowRight")
+        self.assertNotEqual(self.values()[0], first[0])
+        self.assertIn(BROWSER.value("data.sentences[0].models[0].src[1]"), self.values()[0])
+
+    def test_compares_two_checkpoints_side_by_side(self):
+        names = BROWSER.value("[...document.querySelectorAll('.pane')].map((pane) => pane.querySelector('select').selectedOptions[0].textContent)")
+        self.assertEqual(names, ["run", "rela"])
+        tops = "[...document.querySelectorAll('.pane:not([hidden]) .map')].map((map) => map.getBoundingClientRect()).map((box) => [box.left, box.top])"
+        (left, top), (right, same_top) = BROWSER.value(tops)
+        self.assertGreater(right, left)
+        self.assertEqual(top, same_top)
+        self.assertNotEqual(self.map_of(0), self.map_of(1))
+        self.chooses("two side by side", None)
+        self.assertEqual(len(BROWSER.value(tops)), 1)
+
+    def test_words_stand_on_the_axes(self):
+        self.chooses("words on the axes", None)
+        words = BROWSER.value("data.sentences[0].src_text.split(' ')")
+        columns = BROWSER.value("[...document.querySelector('.map').querySelectorAll('text[transform]')].map((one) => one.textContent)")
+        self.assertEqual(columns[:-1], words)
+
+
+if __name__ == "__main__":
+    if browser.program() is None:
+        print(f"skipped: none of {', '.join(browser.PROGRAMS)} is installed; scripts/setup.sh --tests installs the first")
+        sys.exit(NO_BROWSER)
+    REPORT = os.path.join(os.path.abspath(sys.argv.pop(1)), "report.html")
+    if len(sys.argv) > 1 and not sys.argv[1].startswith("-"):
+        PICTURES = os.path.abspath(sys.argv.pop(1))
+    unittest.main()

@@ -1,0 +1,149 @@
+#include "attention_calls.h"
+
+// What else a call holds, and how it is computed, changes nothing for a query: for every type, every pattern and every engine.
+namespace lacuna::contract {
+namespace {
+
+void expect_same_bits(const Outcome& found, const Outcome& expected) {
+  for (size_t i = 0; i < 4; ++i) EXPECT_TRUE(at::equal(found.all()[i], expected.all()[i])) << "tensor " << i;
+}
+
+TEST(AttentionCore, DoesNotChangeABitWithWhatElseIsInTheBatch) {
+  const Inputs together({4, 1, 19, 7}, {6, 30, 19, 7}, 2, 24);
+  for (const Variant& variant : all_variants()) {
+    for (const Engine engine : call_engines()) {
+      SCOPED_TRACE(variant.name() + " on " + name_of(engine));
+      use(engine);
+      const auto type = type_of(variant);
+      AttentionCall call = together.call(type, dtype_of(engine));
+      call.dropout = 0.1;
+      const Outcome all = outcome_of(call, training(), together.context_gradient);
+      for (int64_t b = 0; b < 4; ++b) {
+        Inputs alone = together;
+        const int64_t first = together.queries->begin(b), queries = together.queries->length(b);
+        const int64_t first_key = together.keys->begin(b), keys = together.keys->length(b);
+        alone.queries = std::make_shared<RaggedShape>(RaggedShape::of_lengths({static_cast<int32_t>(queries)}, {b}));
+        alone.keys = std::make_shared<RaggedShape>(RaggedShape::of_lengths({static_cast<int32_t>(keys)}, {b}));
+        alone.q = together.q.narrow(0, first, queries);
+        alone.k = together.k.narrow(0, first_key, keys);
+        alone.v = together.v.narrow(0, first_key, keys);
+        AttentionCall one = alone.call(type, dtype_of(engine));
+        one.dropout = 0.1;
+        for (size_t n = 0; n < call.numbers.size(); ++n)
+          if (call.numbers[n].dim() == 2) one.numbers[n] = call.numbers[n].detach().narrow(0, first, queries).requires_grad_();
+        expect_same_bits(outcome_of(one, training(), together.context_gradient.narrow(0, first, queries)),
+                         {all.context.narrow(0, first, queries), all.q.narrow(0, first, queries), all.k.narrow(0, first_key, keys),
+                          all.v.narrow(0, first_key, keys)});
+      }
+    }
+  }
+}
+
+TEST(AttentionCore, DoesNotChangeABitWithWhatElseIsInTheBatchWhateverThePattern) {
+  const Inputs together({18, 1, 33}, {18, 1, 33}, 2, 24);
+  for (const std::string& pattern : all_patterns()) {
+    const auto type = type_of(variant("softmax", ""), pattern, 2);
+    for (const Engine engine : call_engines()) {
+      SCOPED_TRACE(pattern + " on " + name_of(engine));
+      use(engine);
+      const Tensor all = attention(together.call(type, dtype_of(engine), true), training());
+      for (int64_t b = 0; b < 3; ++b) {
+        const int64_t first = together.queries->begin(b), length = together.queries->length(b);
+        Inputs alone = together;
+        alone.queries = alone.keys = std::make_shared<RaggedShape>(RaggedShape::of_lengths({static_cast<int32_t>(length)}));
+        for (Tensor* rows : {&alone.q, &alone.k, &alone.v}) *rows = rows->narrow(0, first, length);
+        EXPECT_TRUE(at::equal(attention(alone.call(type, dtype_of(engine), true), training()), all.narrow(0, first, length)));
+      }
+    }
+  }
+}
+
+TEST(AttentionCore, DoesNotChangeABitWithTheNumberOfThreads) {
+  const Inputs inputs({9, 30, 2, 14}, {9, 30, 2, 14}, 2, 16);
+  const int before = at::get_num_threads();
+  for (const Variant& variant : all_variants()) {
+    for (const std::string& pattern : all_patterns()) {
+      const auto type = type_of(variant, pattern, 2);
+      at::set_num_threads(1);
+      const Outcome one = outcome_of(inputs.call(type, at::kFloat, true), training(), inputs.context_gradient);
+      at::set_num_threads(3);
+      const Outcome three = outcome_of(inputs.call(type, at::kFloat, true), training(), inputs.context_gradient);
+      at::set_num_threads(before);
+      SCOPED_TRACE(variant.name() + ", " + pattern);
+      expect_same_bits(three, one);
+      for (size_t i = 0; i < one.numbers.size(); ++i) EXPECT_TRUE(at::equal(three.numbers[i], one.numbers[i])) << "number " << i;
+    }
+  }
+}
+
+TEST(AttentionCore, ReadsKeysThroughSlotsAsIfTheyWereGathered) {
+  const Inputs inputs({1, 1, 1}, {7, 7, 7}, 2, 24);
+  const std::vector<int32_t> slots = {20, 3, 3, 5, 11, 0, 8, /**/ 1, 2, /**/ 13, 19, 4, 6};
+  const std::vector<int32_t> begin = {0, 7, 9}, count = {7, 2, 4};
+  for (const Variant& variant : all_variants()) {
+    for (const Engine engine : call_engines()) {
+      use(engine);
+      const auto type = type_of(variant);
+      AttentionCall by_slots = inputs.call(type, dtype_of(engine)), gathered = by_slots;
+      KeyRange range;
+      range.begin = begin;
+      range.count = count;
+      gathered.keys = std::make_shared<KeyRange>(range);
+      range.slots = slots;
+      by_slots.keys = std::make_shared<KeyRange>(range);
+      const Tensor index = at::tensor(std::vector<int64_t>(slots.begin(), slots.end()), at::kLong).to(by_slots.k.device());
+      gathered.k = by_slots.k.index_select(0, index);
+      gathered.v = by_slots.v.index_select(0, index);
+      EXPECT_TRUE(at::equal(attention(by_slots, {}), attention(gathered, {}))) << variant.name();
+    }
+  }
+}
+
+TEST(AttentionCore, GivesTheLastQueryAloneWhatItGivesItAmongAll) {
+  const Inputs inputs({11}, {11}, 2, 16);
+  for (const Variant& variant : all_variants()) {
+    for (const std::string& pattern : all_patterns()) {
+      for (const Engine engine : call_engines()) {
+        use(engine);
+        const auto type = type_of(variant, pattern);
+        const AttentionCall all = inputs.call(type, dtype_of(engine), /*causal=*/true);
+        AttentionCall last = all;
+        last.q = all.q.narrow(0, 10, 1);
+        last.queries = std::make_shared<RaggedShape>(RaggedShape::of_lengths({1}));
+        last.first_position = {10};
+        for (Tensor& number : last.numbers)
+          if (number.dim() == 2) number = number.narrow(0, 10, 1);
+        const Tensor difference = (attention(last, {})[0] - attention(all, {})[10]).abs();
+        EXPECT_LT(difference.max().item<double>(), is_double(engine) ? kDoubleContext : kFloatContext) << variant.name();
+      }
+    }
+  }
+}
+
+TEST(AttentionCore, WhereRowsAreAlikeGivesAQueryTheSameBitsAloneAndAmongOthers) {
+  for (const int32_t keys : {9, 100}) {  // short rows, and rows long enough that zeros are left out
+    const Inputs inputs({5}, {keys}, 2, 24, /*spread=*/6);
+    for (const Variant& variant : all_variants()) {
+      for (const Engine engine : call_engines()) {
+        use(engine);
+        const auto type = type_of(variant, "full", 2);
+        AttentionCall all = inputs.call(type, dtype_of(engine));
+        all.rows_alike = true;
+        const Tensor together = attention(all, {});
+        for (int64_t i = 0; i < 5; ++i) {
+          AttentionCall one = all;
+          one.q = all.q.narrow(0, i, 1);
+          one.queries = std::make_shared<RaggedShape>(RaggedShape::of_lengths({1}));
+          one.first_position = {static_cast<int32_t>(i)};
+          for (Tensor& number : one.numbers)
+            if (number.dim() == 2) number = number.narrow(0, i, 1);
+          EXPECT_TRUE(at::equal(attention(one, {})[0], together[i]))
+              << variant.name() << " on " << name_of(engine) << ", " << keys << " keys";
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace lacuna::contract
