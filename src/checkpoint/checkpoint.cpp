@@ -222,8 +222,10 @@ NamedTensors weights_of(const Transformer& model) {
   return weights;
 }
 
-void load_weights(Transformer& model, const NamedTensors& weights, const std::string& place) {
-  const NamedTensors parameters = weights_of(model);
+namespace {
+
+/// Throws CheckpointError unless the weights are those of the parameters.
+void check_weights(const NamedTensors& parameters, const NamedTensors& weights, const std::string& place) {
   std::vector<std::string> missing, superfluous, misshapen;
   for (const auto& [name, parameter] : parameters) {
     const auto found = weights.find(name);
@@ -239,7 +241,20 @@ void load_weights(Transformer& model, const NamedTensors& weights, const std::st
                           first_few("missing", missing) + first_few("not in this model", superfluous) +
                           ". Use the configuration that the checkpoint was trained with");
   }
+}
+
+}  // namespace
+
+void load_weights(Transformer& model, const NamedTensors& weights, const std::string& place) {
+  const NamedTensors parameters = weights_of(model);
+  check_weights(parameters, weights, place);
   for (const auto& [name, parameter] : parameters) Tensor(parameter).copy_(weights.at(name));
+}
+
+void take_weights(Transformer& model, const NamedTensors& weights, const std::string& place) {
+  check_weights(weights_of(model), weights, place);
+  for (const auto& parameter : model.named_parameters())
+    parameter.value().set_data(weights.at(parameter.key()).to(parameter.value().scalar_type()));
 }
 
 }  // namespace lacuna

@@ -87,6 +87,8 @@ VocabularySizes sizes_of(const Vocabularies& vocabularies);
 /// Copies weights into the model's parameters by name; throws CheckpointError listing missing, superfluous and misshapen names (the first
 /// few of each).
 void load_weights(Transformer& model, const NamedTensors& weights, const std::string& place);
+/// The same without a copy: the parameters are the weights, which lie in the file's pages as long as nobody writes to them.
+void take_weights(Transformer& model, const NamedTensors& weights, const std::string& place);
 NamedTensors weights_of(const Transformer& model);
 
 }  // namespace lacuna

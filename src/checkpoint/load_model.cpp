@@ -6,6 +6,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
+#include "model/parameter_path.h"
 
 namespace lacuna {
 namespace {
@@ -39,13 +40,13 @@ NamedTensors weights_for(const Transformer& model, const NamedTensors& weights, 
   return taken;
 }
 
-/// Loads the weights into a model that attends as `used` says.
+/// Gives the weights to a model that attends as `used` says.
 void load_into(Transformer& model, const CheckpointContents& contents, const ModelOptions& trained, const ModelOptions& used,
                const std::string& folder) {
   const PlanDifference changed = difference(plan_of(trained), plan_of(used));
-  if (changed.first.empty()) return load_weights(model, contents.translating_weights(), folder);
+  if (changed.first.empty()) return take_weights(model, contents.translating_weights(), folder);
   std::vector<std::string> left_out;
-  load_weights(model, weights_for(model, contents.translating_weights(), folder, left_out), folder);
+  take_weights(model, weights_for(model, contents.translating_weights(), folder, left_out), folder);
   const std::string rest = left_out.empty() ? "" : "; left out: " + join_first(left_out);
   write_log_line(LogLevel::kInfo, folder + ": attention of the checkpoint: " + changed.first + "; used here: " + changed.second + rest);
 }
@@ -60,6 +61,7 @@ LoadedModel load_model(const std::string& path, const std::string& device, const
   loaded.options = overrides.empty() ? trained : with_overrides(trained, overrides);
   loaded.vocabularies = contents.vocabularies;
   loaded.info = contents.info;
+  const UndrawnWeights about_to_be_loaded;
   loaded.model = std::make_shared<Transformer>(loaded.options.model, sizes_of(contents.vocabularies), loaded.options.seed_value());
   load_into(*loaded.model, contents, trained.model, loaded.options.model, folder);
   loaded.model->set_step(contents.info.step);

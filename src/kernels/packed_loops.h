@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "base/no_overlap.h"
 #include "kernels/packed_product.h"
 #include "kernels/row_loops.h"
 
@@ -75,25 +76,23 @@ inline void to_words(const RowsToWords& a, int64_t begin, int64_t end) {
 
 // ---- from sums to results ----
 
+constexpr int64_t kMostRows = 32;  // whose sums are finished at a time
+
 LACUNA_INLINE float gelu(float x) {
   return .5f * x * (1.f + __builtin_erff(x * .707106781f));
 }
 
-LACUNA_INLINE void finish_columns(const PackedProduct& a, int64_t row, int64_t column, int64_t count, int64_t panel_columns,
-                                  float* values) {
-  if (a.bias != nullptr)
+LACUNA_INLINE void finish_columns(const PackedProduct& a, int64_t row, int64_t column, int64_t count, float* values) {
+  if (a.bias != nullptr) {
+    LACUNA_NO_OVERLAP
     for (int64_t i = 0; i < count; ++i) values[i] += a.bias[column + i];
+  }
   if (a.end == ProductEnd::kRelu) {
     for (int64_t i = 0; i < count; ++i) values[i] = values[i] > 0 ? values[i] : 0;
   } else if (a.end == ProductEnd::kGelu) {
     for (int64_t i = 0; i < count; ++i) values[i] = gelu(values[i]);
   }
   std::memcpy(a.y + row * a.columns + column, values, static_cast<size_t>(count) * sizeof *values);
-  if (a.maxima == nullptr) return;
-  const float top = max_of(values, count);
-  const int64_t at = row * ((a.columns + panel_columns - 1) / panel_columns) + column / panel_columns;
-  a.maxima[at] = top;
-  a.exp_sums[at] = sum_of_exponentials(values, count, top, static_cast<float*>(nullptr));
 }
 
 /// The sums of rows and a panel, [rows, kPanel], go where they belong; they are used up.
@@ -102,9 +101,9 @@ template <int kPanel>
   const int64_t column = panel * kPanel, count = a.columns - column;
   for (int64_t end = row + rows; row < end; ++row, sums += kPanel) {
     if (count >= kPanel) {
-      finish_columns(a, row, column, kPanel, kPanel, sums);
+      finish_columns(a, row, column, kPanel, sums);
     } else {
-      finish_columns(a, row, column, count, kPanel, sums);
+      finish_columns(a, row, column, count, sums);
     }
   }
 }
@@ -112,14 +111,16 @@ template <int kPanel>
 /// The same for sums of bytes.
 template <int kPanel>
 [[gnu::noinline]] void finish_rows(const PackedProduct& a, int64_t row, int64_t rows, int64_t panel, const int32_t* sums) {
-  const int64_t column = panel * kPanel, count = a.columns - column < kPanel ? a.columns - column : kPanel;
-  for (int64_t r = 0; r < rows; ++r, sums += kPanel) {
-    alignas(64) float values[kPanel] = {};
+  alignas(64) float values[kMostRows * kPanel];
+  const float* const column_scales = a.column_scales + panel * kPanel;
+  const int32_t* const offsets = a.column_offsets + panel * kPanel;
+  for (int64_t r = 0; r < rows; ++r) {
     const float scale = a.row_scales[row + r];
-    for (int64_t i = 0; i < count; ++i)
-      values[i] = static_cast<float>(sums[i] - a.column_offsets[column + i]) * (scale * a.column_scales[column + i]);
-    finish_rows<kPanel>(a, row + r, 1, panel, values);
+    LACUNA_NO_OVERLAP
+    for (int64_t i = 0; i < kPanel; ++i)
+      values[r * kPanel + i] = static_cast<float>(sums[r * kPanel + i] - offsets[i]) * (scale * column_scales[i]);
   }
+  finish_rows<kPanel>(a, row, rows, panel, values);
 }
 
 }  // namespace LACUNA_TARGET

@@ -55,7 +55,7 @@ LACUNA_INLINE Words multiply_add_pairs(Words a, Words b) {
   return _mm256_madd_epi16(a, b);
 }
 #endif
-constexpr int kPanel = 2 * kWidth;
+constexpr int kPanel = 2 * kWidth, kAhead = 8;  // words between the panel's that are multiplied and those that are fetched
 typedef int32_t Integers __attribute__((vector_size(4 * kWidth)));
 typedef int16_t Halves __attribute__((vector_size(4 * kWidth)));
 
@@ -106,8 +106,9 @@ LACUNA_INLINE void multiply_tile(const PackedProduct& a, const uint8_t* packed, 
 #pragma GCC unroll 12
   for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = typename Kind::Sums{};
   const uint8_t* x = static_cast<const uint8_t*>(a.x) + row * a.words * 4;
-  for (int64_t w = 0; w < a.words; ++w) {
-    const Words left = load(packed + w * kPanel * 4), right = load(packed + (w * kPanel + kWidth) * 4);
+  for (int64_t w = 0; w < a.words; ++w, packed += kPanel * 4) {
+    const Words left = load(packed), right = load(packed + kWidth * 4);
+    for (int line = 0; line < kPanel * 4; line += 64) _mm_prefetch(packed + kAhead * kPanel * 4 + line, _MM_HINT_T0);
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
       int32_t word;

@@ -24,12 +24,11 @@ enum class ProductEnd { kNone, kRelu, kGelu };
 struct PackedProduct {
   int64_t words, columns;
   const void *x, *panels;                   ///< [rows, words] and [panels, words, panel_columns] words
-  const float *row_scales, *column_scales;  ///< bytes only
-  const int32_t* column_offsets;            ///< bytes only: what the rows' bytes being 128 too large adds to each sum
+  const float *row_scales, *column_scales;  ///< bytes only: [rows], and [panels, panel_columns]
+  const int32_t* column_offsets;            ///< bytes only, likewise: what the rows' bytes being 128 too large adds to each sum
   const float* bias;                        ///< null = none
   ProductEnd end;
-  float* y;                                      ///< [rows, columns]
-  float *maxima = nullptr, *exp_sums = nullptr;  ///< [rows, panels]: max y and sum exp(y - max y) of a panel's columns; null = not wanted
+  float* y;  ///< [rows, columns]
 };
 
 /// Rows of floats that become words.

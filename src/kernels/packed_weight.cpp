@@ -52,14 +52,27 @@ PackedWeight::PackedWeight(const Tensor& weight, WeightFormat format, const Pack
   }
   kernel_ = kernel != nullptr ? *kernel : packed_kernels(format).front();
   const auto [words, scales] = words_of(weight.detach().contiguous(), true);
-  const int64_t width = kernel_.panel_columns, filled = rounded_up(columns_, width);
-  panels_ = at::constant_pad_nd(words.narrow(0, 0, columns_), {0, 0, 0, filled - columns_})
-                .view({filled / width, width, words.size(1)})
-                .transpose(1, 2)
-                .contiguous();
+  lay_out(words);
   if (format != WeightFormat::kInt8) return;
-  scales_ = scales;
-  offsets_ = (words.narrow(0, 0, columns_).view(at::kChar).sum(1, false, at::kInt) * 128).contiguous();
+  const int64_t added = panels_.size(0) * panels_.size(2) - columns_;
+  scales_ = at::constant_pad_nd(scales, {0, added});
+  offsets_ = at::constant_pad_nd(words.narrow(0, 0, columns_).view(at::kChar).sum(1, false, at::kInt) * 128, {0, added});
+}
+
+void PackedWeight::lay_out(const Tensor& words) {
+  const int64_t count = words.size(1), width = kernel_.panel_columns, panels = (columns_ + width - 1) / width;
+  panels_ = at::empty({panels, count, width}, at::kInt);
+  const int32_t* const from = words.const_data_ptr<int32_t>();
+  int32_t* const to = panels_.mutable_data_ptr<int32_t>();
+  at::parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const int64_t first = panel * width, columns = std::min(width, columns_ - first);
+      for (int64_t w = 0; w < count; ++w) {
+        int32_t* const row = to + (panel * count + w) * width;
+        for (int64_t c = 0; c < width; ++c) row[c] = c < columns ? from[(first + c) * count + w] : 0;
+      }
+    }
+  });
 }
 
 PackedWeight::Words PackedWeight::words_of(const Tensor& rows, bool is_weight) const {
@@ -92,16 +105,11 @@ void PackedWeight::run(const PackedProduct& product, int64_t rows) const {
   });
 }
 
-Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias, ProductEnd end, PanelSums* panel_sums) const {
+Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias, ProductEnd end) const {
   if (weight_.defined()) return plain_product(x, weight_, bias, end);
   RECORD_FUNCTION("lacuna::packed_product", std::vector<c10::IValue>());
   Tensor result = at::empty({x.size(0), columns_}, x.options());
   const auto [words, row_scales] = words_of(x.contiguous(), false);
-  if (panel_sums != nullptr) {
-    panel_sums->width = kernel_.panel_columns;
-    panel_sums->maxima = at::empty({x.size(0), panels_.size(0)}, x.options());
-    panel_sums->exp_sums = at::empty({x.size(0), panels_.size(0)}, x.options());
-  }
   const PackedProduct product = {.words = words.size(1),
                                  .columns = columns_,
                                  .x = words.const_data_ptr(),
@@ -111,9 +119,7 @@ Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias, ProductEnd en
                                  .column_offsets = data_of<int32_t>(offsets_),
                                  .bias = data_of<float>(bias),
                                  .end = end,
-                                 .y = result.mutable_data_ptr<float>(),
-                                 .maxima = panel_sums != nullptr ? panel_sums->maxima.mutable_data_ptr<float>() : nullptr,
-                                 .exp_sums = panel_sums != nullptr ? panel_sums->exp_sums.mutable_data_ptr<float>() : nullptr};
+                                 .y = result.mutable_data_ptr<float>()};
   run(product, x.size(0));
   return result;
 }

@@ -7,21 +7,16 @@
 
 namespace lacuna {
 
-/// Of each row and each `width` columns of a product: the largest element and sum exp(element - largest). Enough to know the row's
-/// log-sum-exp, and which columns hold its best ones.
-struct PanelSums {
-  int64_t width = 0;        ///< 0 = they were not worked out
-  Tensor maxima, exp_sums;  ///< [T, panels] float
-};
-
 /// A weight [N, K] laid out once for many products without gradients. On the CPU, in float, a row of the result has the same bits however
 /// many rows there are: what else is in a batch can't change a translation.
 class PackedWeight {
  public:
   /// Keeps a copy in the format (of float on the CPU), or else the weight itself. `kernel`: another than this machine's best.
   explicit PackedWeight(const Tensor& weight, WeightFormat format = WeightFormat::kFloat, const PackedKernel* kernel = nullptr);
-  /// x [T, K] -> end(x weight^T + bias) [T, N]. `bias` may be undefined. Fills in `panel_sums` unless null.
-  Tensor multiply(const Tensor& x, const Tensor& bias, ProductEnd end = ProductEnd::kNone, PanelSums* panel_sums = nullptr) const;
+  /// x [T, K] -> end(x weight^T + bias) [T, N]. `bias` may be undefined.
+  Tensor multiply(const Tensor& x, const Tensor& bias, ProductEnd end = ProductEnd::kNone) const;
+  /// N
+  int64_t outputs() const { return columns_; }
 
  private:
   /// Rows as the kernel takes them.
@@ -30,13 +25,15 @@ class PackedWeight {
     Tensor scales;  // [rows]; bytes only
   };
   Words words_of(const Tensor& rows, bool is_weight) const;
+  /// Fills in panels_.
+  void lay_out(const Tensor& words);
   void run(const PackedProduct& product, int64_t rows) const;
 
   WeightFormat format_;
   PackedKernel kernel_ = {};
   Tensor weight_;            // as it is, where nothing is packed
   Tensor panels_;            // [ceil(N / panel), words, panel] int32, the last panel filled up with zeros
-  Tensor scales_, offsets_;  // [N]; bytes only
+  Tensor scales_, offsets_;  // [N] filled up likewise; bytes only
   int64_t columns_ = 0, depth_ = 0;
 };
 

@@ -299,32 +299,13 @@ void smoothed_loss(const LossRows<T>& a, int64_t begin, int64_t end) {
 }
 
 template <class T>
-T log_sum_exp(const T* row, int64_t count) {
-  const T top = max_of(row, count);
-  return top + std::log(sum_of_exponentials(row, count, top, static_cast<T*>(nullptr)));
-}
-
-template <class T>
-T log_sum_of_parts(const T* tops, const T* sums, int64_t count) {
-  const T top = max_of(tops, count);
-  T total = 0;
-#pragma omp simd reduction(+ : total)
-  for (int64_t i = 0; i < count; ++i) total += sums[i] * exponential(tops[i] - top);
-  return top + std::log(total);
-}
-
-template <class T>
-int64_t find_above(const T* row, int64_t begin, int64_t count, T bound) {
-  constexpr int64_t kBlock = 64;
-  int64_t i = begin;
-  for (; i + kBlock <= count; i += kBlock) {
-    int above = 0;
-#pragma omp simd reduction(| : above)
-    for (int64_t j = 0; j < kBlock; ++j) above |= row[i + j] > bound ? 1 : 0;
-    if (above != 0) break;
+T log_sum_exp(const T* row, int64_t count, T* maxima) {
+  T top = -std::numeric_limits<T>::infinity();
+  for (int64_t begin = 0; begin < count; begin += kMaximumOf, ++maxima) {
+    *maxima = count - begin < kMaximumOf ? max_of(row + begin, count - begin) : max_of(row + begin, kMaximumOf);
+    top = *maxima > top ? *maxima : top;
   }
-  while (i < count && !(row[i] > bound)) ++i;
-  return i;
+  return top + std::log(sum_of_exponentials(row, count, top, static_cast<T*>(nullptr)));
 }
 
 template <class T>
@@ -340,8 +321,6 @@ constexpr RowKernels<T> table() {
           gather_sums<T>,
           smoothed_loss<T>,
           log_sum_exp<T>,
-          log_sum_of_parts<T>,
-          find_above<T>,
           rounded_activation_forward<T>,
           rounded_activation_backward<T>,
           round_rows<T>};

@@ -9,6 +9,9 @@ namespace lacuna {
 /// Rows whose column sums are added up first: a fixed number, so that the sums do not depend on the threads either.
 inline constexpr int64_t kRowsPerSum = 128;
 
+/// Elements of a row that share one maximum.
+inline constexpr int64_t kMaximumOf = 64;
+
 /// Which elements of ragged rows are dropped (kernels/dropout.h). threshold 0 = none.
 struct DropoutRows {
   uint64_t key = 0;
@@ -148,12 +151,8 @@ struct RowKernels {
   void (*drop)(const DropRows<T>&, int64_t begin, int64_t end);
   void (*gather_sums)(const GatherSums<T>&, int64_t first_group, int64_t last_group);
   void (*smoothed_loss)(const LossRows<T>&, int64_t begin, int64_t end);
-  /// log of the sum of exp(row[0 .. count)).
-  T (*log_sum_exp)(const T* row, int64_t count);
-  /// The same of parts, from each part's top and its sum of exp(x - top).
-  T (*log_sum_of_parts)(const T* tops, const T* sums, int64_t count);
-  /// The first index from `begin` with row[index] > bound, or `count`.
-  int64_t (*find_above)(const T* row, int64_t begin, int64_t count, T bound);
+  /// log of the sum of exp(row[0 .. count)). Fills in the largest element of each kMaximumOf, the last ones' among them; it is never NaN.
+  T (*log_sum_exp)(const T* row, int64_t count, T* maxima);
   void (*rounded_activation_forward)(const RoundedActivationRows<T>&, int64_t begin, int64_t end);
   void (*rounded_activation_backward)(const RoundedActivationRows<T>&, int64_t begin, int64_t end);
   void (*round_rows)(const RoundedRows<T>&, int64_t begin, int64_t end);

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "kernels/row_kernels.h"
 
@@ -50,7 +51,7 @@ LACUNA_INLINE T sum_of(const T* x, int64_t count) {
 
 template <class T>
 LACUNA_INLINE T max_of(const T* x, int64_t count) {
-  T top = x[0];
+  T top = -std::numeric_limits<T>::infinity();
 #pragma omp simd reduction(max : top)
   for (int64_t i = 0; i < count; ++i) top = x[i] > top ? x[i] : top;
   return top;

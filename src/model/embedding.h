@@ -15,10 +15,8 @@ class EmbeddingTable : public torch::nn::Module {
  public:
   EmbeddingTable(int64_t vocab_size, int64_t d_model, const ParameterPath& path);
   const Tensor& weight() const { return weight_; }
-  /// hidden [N, D] -> logits [N, V] without gradients; a row's bits do not depend on the number of rows.
-  Tensor logits(const Tensor& hidden, PanelSums* panel_sums = nullptr) {
-    return packed_.multiply(hidden, weight_, {}, ProductEnd::kNone, panel_sums);
-  }
+  /// What decoder output is multiplied with to give logits, without gradients.
+  std::shared_ptr<const PackedWeight> projection() { return packed_.of(weight_); }
   PackedCache& packed() { return packed_; }
 
  private:

@@ -4,18 +4,14 @@
 
 namespace lacuna {
 
-Tensor PackedCache::multiply(const Tensor& x, const Tensor& weight, const Tensor& bias, ProductEnd end, PanelSums* panel_sums) {
-  std::shared_ptr<const PackedWeight> packed;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!packed_ || data_ != weight.const_data_ptr() || version_ != weight._version()) {
-      packed_ = std::make_shared<const PackedWeight>(weight, format_);
-      data_ = weight.const_data_ptr();
-      version_ = static_cast<uint32_t>(weight._version());
-    }
-    packed = packed_;
+std::shared_ptr<const PackedWeight> PackedCache::of(const Tensor& weight) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!packed_ || data_ != weight.const_data_ptr() || version_ != weight._version()) {
+    packed_ = std::make_shared<const PackedWeight>(weight, format_);
+    data_ = weight.const_data_ptr();
+    version_ = static_cast<uint32_t>(weight._version());
   }
-  return packed->multiply(x, bias, end, panel_sums);
+  return packed_;
 }
 
 void PackedCache::drop() {

@@ -19,9 +19,12 @@ namespace lacuna {
 /// such a product in between calls `drop()`.
 class PackedCache {
  public:
-  /// end(x weight^T + bias) without gradients: a row has the same bits whatever the number of rows. Fills in `panel_sums` unless null.
-  Tensor multiply(const Tensor& x, const Tensor& weight, const Tensor& bias, ProductEnd end = ProductEnd::kNone,
-                  PanelSums* panel_sums = nullptr);
+  /// The weight as it is laid out.
+  std::shared_ptr<const PackedWeight> of(const Tensor& weight);
+  /// end(x weight^T + bias) without gradients: a row has the same bits whatever the number of rows.
+  Tensor multiply(const Tensor& x, const Tensor& weight, const Tensor& bias, ProductEnd end = ProductEnd::kNone) {
+    return of(weight)->multiply(x, bias, end);
+  }
   void drop();
   /// What weights and rows are rounded to in the products that follow.
   void set_format(WeightFormat format);

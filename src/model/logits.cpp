@@ -1,6 +1,7 @@
 #include "model/logits.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "kernels/row_kernels.h"
@@ -16,140 +17,103 @@ struct Candidate {
   }
 };
 
+constexpr int64_t kRowsAtATime = kRowBlock / 2;  // whose logits stay in cache
 constexpr int64_t kRowsPerTask = 8;
+constexpr float kLowest = -std::numeric_limits<float>::infinity();
 constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
-constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 
-/// Logits on the CPU, row by row.
-class Rows {
- public:
-  Rows(const Tensor& logits, const PanelSums& panel_sums, const std::vector<TokenSet>& tokens)
-      : logits_(logits.to(at::kCPU).contiguous()), panel_sums_(panel_sums), tokens_(tokens) {}
+/// One row of logits: `maxima` are those of each kMaximumOf of them.
+struct Row {
+  const float* logits;
+  int64_t size;
+  const std::vector<int32_t>* tokens;  // of the columns, ascending; null = all
+  float log_sum;
+  const std::vector<float>& maxima;
 
-  int64_t count() const { return logits_.size(0); }
-  int64_t size(int64_t i) const { return tokens_.empty() ? logits_.size(1) : static_cast<int64_t>(tokens_of(i).size()); }
-  const float* row(int64_t i) const { return logits_.const_data_ptr<float>() + i * logits_.size(1); }
-  /// The token of a column of row i.
-  int32_t token(int64_t i, int32_t column) const {
-    return tokens_.empty() || column == kNone ? column : tokens_of(i)[static_cast<size_t>(column)];
+  int32_t token(int64_t column) const { return tokens == nullptr ? static_cast<int32_t>(column) : (*tokens)[static_cast<size_t>(column)]; }
+  float log_prob_at(int64_t column) const { return logits[column] - log_sum; }
+  float log_prob(int32_t token) const {
+    if (tokens == nullptr) return log_prob_at(token);
+    const auto found = std::lower_bound(tokens->begin(), tokens->end(), token);
+    return found == tokens->end() || *found != token ? kLowest : log_prob_at(found - tokens->begin());
   }
-  /// log-probability of a token.
-  float log_prob(int64_t i, int32_t token) const {
-    if (tokens_.empty()) return row(i)[token] - log_sum(i);
-    const auto found = std::lower_bound(tokens_of(i).begin(), tokens_of(i).end(), token);
-    return found == tokens_of(i).end() || *found != token ? kImpossible : row(i)[found - tokens_of(i).begin()] - log_sum(i);
-  }
-  /// log of the sum of exp(row i).
-  float log_sum(int64_t i) const {
-    if (!has_panels()) return row_kernels<float>().log_sum_exp(row(i), size(i));
-    return row_kernels<float>().log_sum_of_parts(maxima(i), panel_sums_.exp_sums.const_data_ptr<float>() + i * num_panels(), num_panels());
-  }
-  bool has_panels() const { return panel_sums_.width > 0; }
-  int64_t num_panels() const { return panel_sums_.maxima.size(1); }
-  int64_t panel_width() const { return panel_sums_.width; }
-  const float* maxima(int64_t i) const { return panel_sums_.maxima.const_data_ptr<float>() + i * num_panels(); }
-
- private:
-  const std::vector<int32_t>& tokens_of(int64_t i) const { return *tokens_[static_cast<size_t>(i)]; }
-
-  Tensor logits_;
-  const PanelSums& panel_sums_;
-  const std::vector<TokenSet>& tokens_;
 };
 
-/// The k best tokens of a row, best first, in one pass that keeps a short sorted list: for the few that a beam asks for. Tokens come in
-/// ascending order, so one whose logit is not above that of the list's last can't enter it.
-class BestFew {
- public:
-  BestFew(const float* row, float log_sum, std::vector<Candidate>& best, int64_t k) : row_(row), log_sum_(log_sum), best_(best) {
-    best_.assign(static_cast<size_t>(k), {kImpossible, kNone});
-  }
-
-  void scan(int64_t begin, int64_t end) {
-    for (int64_t v = begin; v < end; ++v) {
-      if (is_full() && (v = row_kernels<float>().find_above(row_, v, end, last_logit())) == end) return;
-      const Candidate candidate = {row_[v] - log_sum_, static_cast<int32_t>(v)};
-      if (!(candidate < best_.back())) continue;
-      best_.insert(std::lower_bound(best_.begin(), best_.end(), candidate), candidate);
-      best_.pop_back();
-    }
-  }
-
-  /// The same over panels whose largest logits are known.
-  void scan_panels(const float* maxima, int64_t panels, int64_t width, int64_t size) {
-    for (int64_t p = 0; p < panels; ++p) {
-      if (is_full() && (p = row_kernels<float>().find_above(maxima, p, panels, last_logit())) == panels) return;
-      scan(p * width, std::min(size, (p + 1) * width));
-    }
-  }
-
- private:
-  bool is_full() const { return best_.back().token != kNone; }
-  float last_logit() const { return row_[best_.back().token]; }
-
-  const float* row_;
-  float log_sum_;
-  std::vector<Candidate>& best_;
-};
-
-void find_best_few(const Rows& rows, int64_t i, std::vector<Candidate>& best, int64_t k) {
-  BestFew few(rows.row(i), rows.log_sum(i), best, k);
-  if (rows.has_panels()) {
-    few.scan_panels(rows.maxima(i), rows.num_panels(), rows.panel_width(), rows.size(i));
-  } else {
-    few.scan(0, rows.size(i));
-  }
+/// The k-th largest; the lowest of all numbers, if there are fewer.
+float kth_largest(std::vector<float> values, size_t k) {
+  if (values.size() < k) return kLowest;
+  const auto kth = values.begin() + static_cast<std::ptrdiff_t>(k - 1);
+  std::nth_element(values.begin(), kth, values.end(), std::greater<>());
+  return *kth;
 }
 
-void find_best_many(const Rows& rows, int64_t i, std::vector<Candidate>& best, int64_t k) {
-  const float* row = rows.row(i);
-  const float log_sum = rows.log_sum(i);
+/// The k best tokens, best first. At least k of them reach the k-th largest maximum, and most maxima say that none of theirs does.
+void find_best(const Row& row, int64_t k, std::vector<Candidate>& best) {
   best.clear();
-  for (int64_t v = 0; v < rows.size(i); ++v) best.push_back({row[v] - log_sum, static_cast<int32_t>(v)});
-  std::partial_sort(best.begin(), best.begin() + k, best.end());
+  const float bound = kth_largest(row.maxima, static_cast<size_t>(k)) - row.log_sum;
+  for (size_t block = 0; block < row.maxima.size(); ++block) {
+    if (!(row.maxima[block] - row.log_sum >= bound)) continue;
+    const int64_t begin = static_cast<int64_t>(block) * kMaximumOf, end = std::min(row.size, begin + kMaximumOf);
+    for (int64_t column = begin; column < end; ++column)
+      if (const float log_prob = row.log_prob_at(column); log_prob >= bound) best.push_back({log_prob, row.token(column)});
+  }
+  const auto possible = static_cast<size_t>(std::min(k, row.size));
+  if (best.size() < possible) best.resize(possible, {kLowest, kNone});  // the logits are not numbers
+  std::partial_sort(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(possible), best.end());
+  best.resize(possible, {kLowest, kNone});
+  best.resize(static_cast<size_t>(k), {kLowest, 0});
 }
 
 }  // namespace
 
-BestTokens Logits::best(int64_t k) const {
-  constexpr int64_t kFew = 64;
-  const Rows rows(logits_, panel_sums_, tokens_);
-  const auto count = static_cast<size_t>(rows.count() * k);
-  BestTokens result = {k, std::vector<int32_t>(count), std::vector<float>(count, kImpossible)};
-  at::parallel_for(0, rows.count(), kRowsPerTask, [&](int64_t begin, int64_t end) {
-    std::vector<Candidate> best;
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t possible = std::min(k, rows.size(i));
-      (possible <= kFew ? find_best_few : find_best_many)(rows, i, best, possible);
-      for (int64_t j = 0; j < possible; ++j) {
-        result.tokens[static_cast<size_t>(i * k + j)] = rows.token(i, best[static_cast<size_t>(j)].token);
-        result.log_probs[static_cast<size_t>(i * k + j)] = best[static_cast<size_t>(j)].log_prob;
+/// Calls f(i, row) for each row, on all threads.
+template <class F>
+void Logits::for_rows(F f) const {
+  const int64_t at_a_time = projection_ && rows_.is_cpu() ? kRowsAtATime : std::max<int64_t>(1, num_rows());
+  for (int64_t first = 0; first < num_rows(); first += at_a_time) {
+    const Tensor given = rows_.narrow(0, first, std::min(at_a_time, num_rows() - first));
+    const Tensor logits = (projection_ ? projection_->multiply(given, {}) : given).to(at::kCPU, at::kFloat).contiguous();
+    at::parallel_for(0, logits.size(0), kRowsPerTask, [&](int64_t begin, int64_t end) {
+      std::vector<float> maxima;
+      for (int64_t i = begin; i < end; ++i) {
+        const float* const row = logits.const_data_ptr<float>() + i * logits.size(1);
+        const auto* const tokens = tokens_.empty() ? nullptr : tokens_[static_cast<size_t>(first + i)].get();
+        const int64_t size = tokens == nullptr ? logits.size(1) : static_cast<int64_t>(tokens->size());
+        maxima.resize(static_cast<size_t>((size + kMaximumOf - 1) / kMaximumOf));
+        f(static_cast<size_t>(first + i), Row{row, size, tokens, row_kernels<float>().log_sum_exp(row, size, maxima.data()), maxima});
       }
+    });
+  }
+}
+
+BestTokens Logits::best(int64_t k, const std::vector<int32_t>& asked) const {
+  const auto count = static_cast<size_t>(num_rows() * k);
+  BestTokens result = {k, std::vector<int32_t>(count), std::vector<float>(count), std::vector<float>(asked.size())};
+  for_rows([&](size_t i, const Row& row) {
+    thread_local std::vector<Candidate> best;
+    find_best(row, k, best);
+    for (size_t j = 0, to = i * static_cast<size_t>(k); j < static_cast<size_t>(k); ++j, ++to) {
+      result.tokens[to] = best[j].token;
+      result.log_probs[to] = best[j].log_prob;
     }
+    if (!asked.empty()) result.asked[i] = row.log_prob(asked[i]);
   });
   return result;
 }
 
 Tensor Logits::log_probs() const {
-  const Rows rows(logits_, panel_sums_, tokens_);
-  Tensor result = at::full({rows.count(), vocab_size()}, kImpossible, at::kFloat);
-  at::parallel_for(0, rows.count(), 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const float log_sum = rows.log_sum(i);
-      const float* const row = rows.row(i);
-      float* const to = result.mutable_data_ptr<float>() + i * vocab_size();
-      for (int32_t column = 0; column < rows.size(i); ++column) to[rows.token(i, column)] = row[column] - log_sum;
-    }
+  Tensor result = at::full({num_rows(), vocab_size()}, kLowest, at::kFloat);
+  float* const to = result.mutable_data_ptr<float>();
+  for_rows([&](size_t i, const Row& row) {
+    float* const of_row = to + static_cast<int64_t>(i) * vocab_size();
+    for (int64_t column = 0; column < row.size; ++column) of_row[row.token(column)] = row.log_prob_at(column);
   });
   return result;
 }
 
 std::vector<float> Logits::of(const std::vector<int32_t>& tokens) const {
-  const Rows rows(logits_, panel_sums_, tokens_);
   std::vector<float> result(tokens.size());
-  at::parallel_for(0, rows.count(), kRowsPerTask, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) result[static_cast<size_t>(i)] = rows.log_prob(i, tokens[static_cast<size_t>(i)]);
-  });
+  for_rows([&](size_t i, const Row& row) { result[i] = row.log_prob(tokens[i]); });
   return result;
 }
 

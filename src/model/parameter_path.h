@@ -23,6 +23,21 @@ class ParameterPath {
   std::string name_;
 };
 
+/// For as long as it lives, weights that are made on this thread are not drawn but left as memory has them: for a model that is about to be
+/// loaded.
+class UndrawnWeights {
+ public:
+  UndrawnWeights() : outer_(is_alive_) { is_alive_ = true; }
+  ~UndrawnWeights() { is_alive_ = outer_; }
+  UndrawnWeights(const UndrawnWeights&) = delete;
+  UndrawnWeights& operator=(const UndrawnWeights&) = delete;
+  static bool is_alive() { return is_alive_; }
+
+ private:
+  static inline thread_local bool is_alive_ = false;
+  bool outer_;
+};
+
 /// [rows, columns] drawn evenly from ±sqrt(6 / (rows + columns)) (Glorot & Bengio 2010).
 Tensor xavier_uniform(int64_t rows, int64_t columns, const ParameterPath& path);
 /// `count` such matrices on top of each other: [count * rows, columns].

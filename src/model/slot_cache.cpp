@@ -53,7 +53,7 @@ StepKeys SlotCache::append(int64_t num_heads, int64_t d_head) {
 void SlotCache::grow(int64_t num_heads, int64_t d_head) {
   const int64_t capacity = std::max<int64_t>({2 * capacity_, 16 * num_hypotheses(), 64});
   for (SlotBuffer& buffer : buffers_) {
-    const Tensor larger = at::zeros({capacity, buffer.parts, num_heads, d_head}, memory_[0].keys_values.options());
+    const Tensor larger = at::empty({capacity, buffer.parts, num_heads, d_head}, memory_[0].keys_values.options());
     if (capacity_ > 0) larger.narrow(0, 0, capacity_).copy_(buffer.keys_values);
     buffer.keys_values = larger;
   }

@@ -161,14 +161,8 @@ Tensor Transformer::token_log_probs(const Ragged& src, const Ragged& tgt, const 
   const at::NoGradGuard no_gradients;
   const Tensor hidden = decode(encode(src, context), tgt, context).values;
   const Tensor targets = tgt.values.to(at::kCPU).to(at::kInt).contiguous();
-  std::vector<float> log_probs;
-  for (int64_t begin = 0; begin < hidden.size(0); begin += kLossRows) {
-    const int64_t end = std::min(hidden.size(0), begin + kLossRows);
-    const Logits logits(parts_->output->logits(hidden.slice(0, begin, end)).to(at::kFloat));
-    const std::vector<float> chunk = logits.of({targets.const_data_ptr<int32_t>() + begin, targets.const_data_ptr<int32_t>() + end});
-    log_probs.insert(log_probs.end(), chunk.begin(), chunk.end());
-  }
-  return at::tensor(log_probs, at::kFloat);
+  const int32_t* const first = targets.const_data_ptr<int32_t>();
+  return at::tensor(Logits(hidden, parts_->output->projection()).of({first, first + targets.numel()}), at::kFloat);
 }
 
 std::unique_ptr<DecoderCache> Transformer::start(const Ragged& src) {
@@ -190,9 +184,7 @@ Logits Transformer::step(const std::vector<int32_t>& tokens, DecoderCache& cache
   const Tensor hidden = parts_->decoder->step(embedded, slots, keys, context);
   if (slots.alignment_layer() >= 0) slots.set_alignment(probe.mean_over_heads());
   if (auto* const shortlisted = slots.shortlisted()) return shortlisted->logits(hidden, slots.sentences(), *parts_->output);
-  PanelSums panel_sums;
-  const Tensor logits = parts_->output->logits(hidden, &panel_sums).to(at::kFloat);
-  return Logits(logits, panel_sums);
+  return Logits(hidden, parts_->output->projection());
 }
 
 std::vector<ParameterRange> Transformer::parameter_ranges() const {

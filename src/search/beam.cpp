@@ -91,21 +91,10 @@ int64_t Beams::tokens_to_ask(int64_t wanted, int64_t vocab_size) const {
   return std::min(vocab_size, wanted + settings_.constraints.max_blocked(longest) + (penalty > 1 ? longest : 0));
 }
 
-/// [rows] the only way to go on where there is but one.
-std::vector<std::optional<Candidate>> Beams::forced_candidates(const Logits& logits) const {
-  std::vector<std::optional<Candidate>> forced(live_.size());
-  std::vector<TokenId> tokens;
-  for (size_t row = 0; row < live_.size(); ++row) tokens.push_back(forced_token(static_cast<int32_t>(row)));
-  if (std::all_of(tokens.begin(), tokens.end(), [](TokenId token) { return token == kNotForced; })) return forced;
-  std::vector<TokenId> asked = tokens;
-  std::replace(asked.begin(), asked.end(), kNotForced, kEos);
-  const std::vector<float> log_probs = logits.of(asked);
-  for (size_t row = 0; row < live_.size(); ++row) {
-    if (tokens[row] == kNotForced) continue;
-    require_number(log_probs[row], tokens[row]);
-    forced[row] = {static_cast<int32_t>(row), tokens[row], log_probs[row], live_[row].log_prob + log_probs[row], tokens[row] == kEos};
-  }
-  return forced;
+/// The only way to go on from a row.
+Candidate Beams::forced_candidate(int32_t row, TokenId token, float log_prob) const {
+  require_number(log_prob, token);
+  return {row, token, log_prob, live_[static_cast<size_t>(row)].log_prob + log_prob, token == kEos};
 }
 
 std::vector<int32_t> Beams::first_rows() const {
@@ -117,14 +106,18 @@ std::vector<int32_t> Beams::first_rows() const {
 
 std::vector<std::vector<Candidate>> Beams::candidates(const Logits& logits) const {
   const int64_t wanted = 2 * settings_.options.beam_size;  // half of them may end in eos
-  const BestTokens best = logits.best(tokens_to_ask(wanted, logits.vocab_size()));
-  const auto forced = forced_candidates(logits);
+  std::vector<TokenId> asked;
+  for (size_t row = 0; row < live_.size(); ++row) asked.push_back(forced_token(static_cast<int32_t>(row)));
+  const std::vector<TokenId> forced = asked;
+  std::replace(asked.begin(), asked.end(), kNotForced, kEos);
+  const BestTokens best = logits.best(tokens_to_ask(wanted, logits.vocab_size()), asked);
   const std::vector<int32_t> first = first_rows();
   std::vector<std::vector<Candidate>> all(sentences_.size());
   for_sentences([&](size_t s) {
     for (int32_t row = first[s]; row < first[s + 1]; ++row) {
-      if (const auto& only = forced[static_cast<size_t>(row)]) {
-        all[s].push_back(*only);
+      const auto at = static_cast<size_t>(row);
+      if (forced[at] != kNotForced) {
+        all[s].push_back(forced_candidate(row, forced[at], best.asked[at]));
       } else {
         const std::vector<Candidate> found = best_of_row(row, best);
         all[s].insert(all[s].end(), found.begin(), found.end());

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "search/search.h"
@@ -53,7 +52,7 @@ class Beams {
   bool is_done(const Sentence& sentence, const std::vector<Hypothesis>& live) const;
   std::vector<Candidate> best_of_row(int32_t row, const BestTokens& best) const;
   TokenId forced_token(int32_t row) const;
-  std::vector<std::optional<Candidate>> forced_candidates(const Logits& logits) const;
+  Candidate forced_candidate(int32_t row, TokenId token, float log_prob) const;
   int64_t tokens_to_ask(int64_t wanted, int64_t vocab_size) const;
   Hypothesis continued(const Candidate& candidate, const std::vector<AlignmentRow>& alignment) const;
 

@@ -68,7 +68,7 @@ std::vector<TranslatedLine> Translator::translate(const std::vector<TranslationI
 
 /// As many lines as fit into batch_tokens; fewer where the threads would not all have some.
 std::vector<Translator::Batch> Translator::batches_of(const std::vector<size_t>& order, const std::vector<SearchInput>& inputs) const {
-  constexpr int64_t kBatchesPerThread = 4, kEnough = 512;  // tokens that keep a thread's products fast
+  constexpr int64_t kBatchesPerThread = 16, kEnough = 512;  // tokens that keep a thread's products fast
   int64_t total = 0;
   for (const size_t i : order) total += static_cast<int64_t>(inputs[i].src.size());
   int64_t limit = settings_.options.batch_tokens;

@@ -100,6 +100,18 @@ TEST_F(LoadModel, NamesTheParametersThatAnotherTypeOrNormWouldNeed) {
   EXPECT_NO_THROW(load({"--model.attention.default", "{type: rela, norm: none}"}));
 }
 
+TEST_F(LoadModel, WritingToItsWeightsLeavesTheCheckpointAsItIs) {
+  save("x: softmax");
+  const Tensor before = log_probs(load({}));
+  {
+    const LoadedModel changed = load({});
+    const at::NoGradGuard no_gradients;
+    for (Tensor& parameter : changed.model->parameters()) parameter.mul_(2);
+    EXPECT_FALSE(log_probs(changed).equal(before));
+  }
+  EXPECT_TRUE(log_probs(load({})).equal(before));
+}
+
 TEST_F(LoadModel, RefusesChangesOfAnythingElse) {
   save("x: {default: softmax}");
   for (const std::string key : {"model.d_ff", "model.encoder_layers", "model.norm_type", "train.max_steps"}) {

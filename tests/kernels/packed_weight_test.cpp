@@ -111,18 +111,6 @@ TEST(PackedWeight, OfZerosIsZero) {
   }
 }
 
-TEST(PackedWeight, KnowsTheLogSumOfEachRow) {
-  at::manual_seed(5);
-  for_each_kernel([](WeightFormat format, const PackedKernel& kernel, const std::string& name) {
-    PanelSums sums;
-    const Tensor y = PackedWeight(at::randn({100, 50}), format, &kernel).multiply(at::randn({14, 50}), {}, ProductEnd::kNone, &sums);
-    EXPECT_EQ(sums.width, kernel.panel_columns);
-    expect_close((sums.exp_sums.log() + sums.maxima).logsumexp(1), y.to(at::kDouble).logsumexp(1), name);
-    for (int64_t p = 0; p * sums.width < 100; ++p)
-      EXPECT_TRUE(sums.maxima.select(1, p).equal(y.slice(1, p * sums.width, std::min<int64_t>(100, (p + 1) * sums.width)).amax(1)));
-  });
-}
-
 struct Shape {
   int64_t inputs, outputs;
 };

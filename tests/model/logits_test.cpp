@@ -35,24 +35,32 @@ TEST(Logits, GiveTheLowerIdOfEquals) {
   }
 }
 
-TEST(Logits, WithTheSumsOfPanelsGiveTheSame) {
+TEST(Logits, OfHiddenRowsAreTheirProducts) {
   at::manual_seed(1);
-  const PackedWeight table(at::randn({301, 20}));
-  PanelSums sums;
-  const Tensor values = table.multiply(at::randn({5, 20}), {}, ProductEnd::kNone, &sums);
-  const Logits logits(values, sums), plain(values);
-  EXPECT_TRUE(at::allclose(logits.log_probs(), plain.log_probs(), 1e-5, 1e-5));
-  for (const int64_t k : {1, 10, 70, 301}) EXPECT_EQ(logits.best(k).tokens, plain.best(k).tokens);
-  const std::vector<float> chosen = logits.of({7, 49, 0, 300, 31});
-  EXPECT_EQ(chosen[3], logits.log_probs()[3][300].item<float>());
+  const auto table = std::make_shared<const PackedWeight>(at::randn({301, 20}));
+  const Tensor hidden = at::randn({300, 20});  // more rows than are worked out at a time
+  const Logits logits(hidden, table), plain(table->multiply(hidden, {}));
+  EXPECT_EQ(logits.vocab_size(), 301);
+  EXPECT_TRUE(logits.log_probs().equal(plain.log_probs()));
+  for (const int64_t k : {1, 10, 70, 301}) {
+    EXPECT_EQ(logits.best(k).tokens, plain.best(k).tokens);
+    EXPECT_EQ(logits.best(k).log_probs, plain.best(k).log_probs);
+  }
 }
 
-TEST(Logits, WithTheSumsOfPanelsGiveTheLowerIdOfEquals) {
-  const PackedWeight table(at::cat({at::zeros({150, 1}), at::ones({1, 1}), at::zeros({49, 1})}));
-  PanelSums sums;
-  const Tensor values = table.multiply(at::ones({2, 1}), {}, ProductEnd::kNone, &sums);
-  const BestTokens best = Logits(values, sums).best(4);
-  EXPECT_EQ(std::vector<int32_t>(best.tokens.begin(), best.tokens.begin() + 4), (std::vector<int32_t>{150, 0, 1, 2}));
+TEST(Logits, GiveWhatIsAskedForBesideTheBest) {
+  at::manual_seed(1);
+  const Logits logits(at::randn({3, 200}));
+  const BestTokens best = logits.best(2, {7, 199, 0});
+  EXPECT_EQ(best.asked, logits.of({7, 199, 0}));
+  EXPECT_EQ(best.tokens, logits.best(2).tokens);
+}
+
+TEST(Logits, ThatAreNoNumbersGiveNoTokens) {
+  for (const int64_t size : {3, 500}) {
+    const BestTokens best = Logits(at::full({1, size}, std::numeric_limits<float>::quiet_NaN())).best(2);
+    EXPECT_EQ(best.tokens, std::vector<int32_t>(2, std::numeric_limits<int32_t>::max()));
+  }
 }
 
 TEST(Logits, GiveChosenTokens) {
