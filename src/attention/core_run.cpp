@@ -306,7 +306,7 @@ class Run {
     if constexpr (!kIsConverted) {
       return row_of(rows, first, head);
     } else {
-      copy.resize(static_cast<size_t>(count * shared_.d_head));
+      copy.resize(static_cast<size_t>(int64_t{count} * shared_.d_head));
       for (int i = 0; i < count; ++i) widen(row_of<Stored>(rows, first + i, head), shared_.d_head, copy.data() + i * shared_.d_head);
       return copy.data();
     }
@@ -316,7 +316,7 @@ class Run {
     if constexpr (!kIsConverted) {
       return row_of(rows, first, head);
     } else {
-      copy.assign(static_cast<size_t>(count * shared_.d_head), S(0));
+      copy.assign(static_cast<size_t>(int64_t{count} * shared_.d_head), S(0));
       return copy.data();
     }
   }

@@ -166,11 +166,11 @@ class Gatherer {
   const Vocabularies& vocabularies_;
   std::optional<LinkReader> reader_;
   TokenPairs pairs_;
-  LinkCounts links_;
+  LinkedTokenCounts links_;
   std::vector<int64_t> frequencies_;  // of target tokens
 };
 
-int run(const std::vector<std::string>& arguments) {
+int run_shortlist(const std::vector<std::string>& arguments) {
   CLI::App app(
       "A lexical shortlist: which target tokens may translate which source tokens, so that translating need not weigh the whole "
       "vocabulary (lacuna translate --shortlist).",
@@ -196,7 +196,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb shortlist_verb() {
-  return {"shortlist", "which target tokens may translate which source tokens, for fast translating", run};
+  return {"shortlist", "which target tokens may translate which source tokens, for fast translating", run_shortlist};
 }
 
 }  // namespace lacuna

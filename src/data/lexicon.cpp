@@ -169,7 +169,7 @@ Lexicon learn_lexicon(const TokenPairs& pairs, const LexiconOptions& options) {
   return Model1(pairs, options).learn();
 }
 
-Lexicon LinkCounts::lexicon(int64_t kept) const {
+Lexicon LinkedTokenCounts::lexicon(int64_t kept) const {
   Lexicon lexicon;
   lexicon.reserve(counts_.size());
   for (const auto& of_token : counts_) {

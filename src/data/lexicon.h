@@ -44,9 +44,9 @@ struct LexiconOptions {
 Lexicon learn_lexicon(const TokenPairs& pairs, const LexiconOptions& options);
 
 /// Counts links between tokens.
-class LinkCounts {
+class LinkedTokenCounts {
  public:
-  explicit LinkCounts(int64_t src_size) : counts_(static_cast<size_t>(src_size)) {}
+  explicit LinkedTokenCounts(int64_t src_size) : counts_(static_cast<size_t>(src_size)) {}
   void add(TokenId src, TokenId tgt) { ++counts_[static_cast<size_t>(src)][tgt]; }
   /// The share of a source token's links that go to each target token; at most `kept`.
   Lexicon lexicon(int64_t kept) const;

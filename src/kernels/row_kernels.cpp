@@ -81,7 +81,7 @@ void gated_rms_forward(const GatedRmsRows<T>& a, int64_t begin, int64_t end) {
     const T* x = a.input + row * n;
     T* y = a.result + row * n;
     const T inverse = inverse_rms(x, n, a.epsilon);
-    if (gate) {
+    if (gate) {  // NOLINT(bugprone-branch-clone): the branches differ under their pragmas
 #pragma omp simd
       for (int64_t i = 0; i < n; ++i) y[i] = x[i] * inverse * gain[i] * sigmoid(gate[i] * x[i]);
     } else {
@@ -104,7 +104,7 @@ void gated_rms_backward(const GatedRmsRows<T>& a, int64_t begin, int64_t end) {
     T* dx = a.input_gradient + row * n;
     const T inverse = inverse_rms(x, n, a.epsilon);
     T sum_gh = 0;
-    if (gate) {
+    if (gate) {  // NOLINT(bugprone-branch-clone): the branches differ under their pragmas
 #pragma omp simd reduction(+ : sum_gh)
       for (int64_t i = 0; i < n; ++i) {
         const T s = sigmoid(gate[i] * x[i]), h = x[i] * inverse, g = dy[i] * gain[i] * s, of_gate = g * h * (T(1) - s);

@@ -161,6 +161,10 @@ struct RowKernels {
 /// The best ones of this machine.
 template <class T>
 const RowKernels<T>& row_kernels();
+template <>
+const RowKernels<float>& row_kernels<float>();
+template <>
+const RowKernels<double>& row_kernels<double>();
 /// `avx512` or `avx2`.
 const char* row_kernels_target();
 

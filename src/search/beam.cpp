@@ -169,6 +169,7 @@ Beams::Beam Beams::extended(size_t s, const std::vector<Candidate>& candidates, 
 std::vector<int32_t> Beams::extend(const std::vector<std::vector<Candidate>>& candidates,
                                    const std::vector<std::vector<float>>& alignment) {
   std::vector<AlignmentRow> rows;
+  rows.reserve(alignment.size());
   for (const auto& weights : alignment) rows.push_back(std::make_shared<const std::vector<float>>(weights));
   std::vector<Beam> beams(sentences_.size());
   for_sentences([&](size_t s) { beams[s] = extended(s, candidates[s], rows); });

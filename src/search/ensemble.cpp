@@ -50,6 +50,7 @@ class EnsembleCache : public DecoderCache {
 /// A plain loop: its bits do not depend on how many rows there are.
 Tensor log_mean_exp(const std::vector<Tensor>& members) {
   std::vector<const float*> inputs;
+  inputs.reserve(members.size());
   for (const Tensor& member : members) inputs.push_back(member.const_data_ptr<float>());
   Tensor mean = at::empty_like(members.front());
   float* const output = mean.data_ptr<float>();

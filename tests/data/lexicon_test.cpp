@@ -109,8 +109,8 @@ TEST(Lexicon, OfNothingIsAnError) {
   EXPECT_THROW(learn_lexicon({}, {.src_size = 7, .tgt_size = 7}), DataError);
 }
 
-TEST(LinkCounts, GiveTheShareOfEachLink) {
-  LinkCounts counts(5);
+TEST(LinkedTokenCounts, GiveTheShareOfEachLink) {
+  LinkedTokenCounts counts(5);
   for (const TokenId tgt : {7, 8, 7, 9, 7}) counts.add(4, tgt);
   EXPECT_EQ(counts.lexicon(2), (Lexicon{{}, {}, {}, {}, {{7, .6f}, {8, .2f}}}));
 }
