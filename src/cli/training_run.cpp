@@ -133,6 +133,7 @@ void TrainingRun::choose_batch_tokens() {
 void TrainingRun::open_evaluation_sets() {
   const auto load = [&](const std::vector<CorpusOptions>& corpora) {
     std::vector<EvaluationSet> sets;
+    sets.reserve(corpora.size());
     for (const CorpusOptions& corpus : corpora)
       sets.push_back(load_evaluation_set(corpus, options_.data, data_.vocabularies, data_.plan.batch_tokens));
     return sets;

@@ -147,6 +147,7 @@ bool translate_all(LineReader& reader, Output& output, Translator& translator, c
     lines_in += static_cast<int64_t>(lines.size());
     more = window.more;
     std::vector<TranslationInput> inputs;
+    inputs.reserve(lines.size());
     for (const InputLine& line : lines) inputs.push_back(line.input);
     const std::vector<TranslatedLine> translated = translator.translate(inputs);
     std::string written;
