@@ -26,7 +26,7 @@ double mebibytes(uint64_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run_quantize(const std::vector<std::string>& arguments) {
   CLI::App app("A model with weights in a byte or two each, for translating: the same translations as with --precision.",
                "lacuna quantize");
   std::string model, output, precision = "int8";
@@ -50,7 +50,7 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb quantize_verb() {
-  return {"quantize", "a model with int8 or bf16 weights, for translating", run};
+  return {"quantize", "a model with int8 or bf16 weights, for translating", run_quantize};
 }
 
 }  // namespace lacuna

@@ -179,7 +179,7 @@ int run_shortlist(const std::vector<std::string>& arguments) {
   flags.declare(app);
   if (!parse_command_line(app, arguments)) return 0;
   flags.common.apply_log_level();
-  use_threads(std::max<int64_t>(flags.common.threads, 0));
+  use_threads(flags.common.threads);
   const Vocabularies vocabularies = load_checkpoint(resolve_checkpoint(flags.model)).vocabularies;
   CorpusReader reader({"", flags.src, flags.tgt, 1});
   Gatherer gatherer(flags, vocabularies);
