@@ -27,9 +27,15 @@ types::RowFunctions<double> rows_for(const types::TypeEntry& entry, double /*kin
   return entry.plain;
 }
 
-/// (A loop over c10::BFloat16 is not made one over vectors.)
+// (Loops over c10::BFloat16's own operators are not made loops over vectors.)
 void widen(const at::BFloat16* from, int64_t count, float* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = std::bit_cast<float>(static_cast<uint32_t>(from[i].x) << 16);
+}
+void narrow(const float* from, int64_t count, at::BFloat16* to) {
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t bits = std::bit_cast<uint32_t>(from[i]), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    to[i].x = static_cast<uint16_t>(from[i] == from[i] ? rounded : 0x7fc0);  // a NaN stays one
+  }
 }
 
 /// The rows of one sentence and head, where the core works on other numbers than the tensors hold.
@@ -273,8 +279,8 @@ class Run {
     }
     task.context_gradient = read_rows(context_rows_, query, head, task.queries, copies.context);
     task.q_gradient = written_rows(gradients_.q, query, head, task.queries, copies.q_gradient);
-    if (gradients_.k.defined()) task.k_gradient = written_rows(gradients_.k, key_row, head, task.keys, copies.k_gradient);
-    if (gradients_.v.defined()) task.v_gradient = written_rows(gradients_.v, key_row, head, task.keys, copies.v_gradient);
+    if (gradients_.k.defined()) task.k_gradient = summed_rows(gradients_.k, key_row, head, task.keys, copies.k_gradient);
+    if (gradients_.v.defined()) task.v_gradient = summed_rows(gradients_.v, key_row, head, task.keys, copies.v_gradient);
     task.q_gradient_stride = task.gradient_stride = row_stride(gradients_.q);
     if (numbers_.defined()) task.number_gradients = number_gradients_.data_ptr<double>() + first_number;
     return task;
@@ -307,18 +313,25 @@ class Run {
       return row_of(rows, first, head);
     } else {
       copy.resize(static_cast<size_t>(int64_t{count} * shared_.d_head));
-      for (int i = 0; i < count; ++i) widen(row_of<Stored>(rows, first + i, head), shared_.d_head, copy.data() + i * shared_.d_head);
+      const Stored* from = row_of<Stored>(rows, first, head);
+      for (int i = 0; i < count; ++i) widen(from + i * rows.stride(0), shared_.d_head, copy.data() + i * shared_.d_head);
       return copy.data();
     }
   }
-  /// For what is 0 so far.
+  /// Each is written once.
   S* written_rows(const Tensor& rows, int64_t first, int64_t head, int count, std::vector<S>& copy) const {
     if constexpr (!kIsConverted) {
       return row_of(rows, first, head);
     } else {
-      copy.assign(static_cast<size_t>(int64_t{count} * shared_.d_head), S(0));
+      copy.resize(static_cast<size_t>(int64_t{count} * shared_.d_head));
       return copy.data();
     }
+  }
+  /// They are 0 so far and will be added to.
+  S* summed_rows(const Tensor& rows, int64_t first, int64_t head, int count, std::vector<S>& copy) const {
+    S* const sums = written_rows(rows, first, head, count, copy);
+    if constexpr (kIsConverted) std::fill(copy.begin(), copy.end(), S(0));
+    return sums;
   }
 
   void store_results(int64_t b, int64_t head, const Copies<S>& copies) const {
@@ -330,7 +343,8 @@ class Run {
   }
   void store_rows(const std::vector<S>& copy, const Tensor& rows, int64_t first, int64_t head) const {
     const int64_t d = shared_.d_head, count = static_cast<int64_t>(copy.size()) / d;
-    for (int64_t i = 0; i < count; ++i) std::copy_n(copy.data() + i * d, d, row_of<Stored>(rows, first + i, head));
+    Stored* const to = row_of<Stored>(rows, first, head);
+    for (int64_t i = 0; i < count; ++i) narrow(copy.data() + i * d, d, to + i * rows.stride(0));
   }
 
   /// Fills in thread.reach. A probe sees everything that the pattern shows.

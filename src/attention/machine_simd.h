@@ -5,6 +5,7 @@
 #include <hwy/highway.h>
 
 #include <cstdint>
+#include <functional>
 
 #include "attention/core.h"
 
@@ -41,15 +42,17 @@ struct SimdMachine {
 
   static void transpose(int rows, int columns, const float* from, int64_t from_row, float scale, float* to, int64_t to_row) {
     int r = 0;
-    for (; r + 4 <= rows; r += 4) {
-      const float* block = from + r * from_row;
-      int c = 0;
-      for (; c + 4 <= columns; c += 4) transpose_4x4(block + c, from_row, scale, to + c * to_row + r, to_row);
-      for (; c < columns; ++c)
-        for (int i = 0; i < 4; ++i) to[c * to_row + r + i] = scale * block[i * from_row + c];
-    }
+    for (; r + lanes() <= rows; r += lanes()) transpose_rows<Tag>(columns, from + r * from_row, from_row, scale, to + r, to_row);
+    for (; r + 4 <= rows; r += 4) transpose_rows<hn::Full128<float>>(columns, from + r * from_row, from_row, scale, to + r, to_row);
     for (; r < rows; ++r)
       for (int c = 0; c < columns; ++c) to[c * to_row + r] = scale * from[r * from_row + c];
+  }
+  /// Of anything that has 32 bits; rows and columns are multiples of 16.
+  static void transpose_words(int rows, int columns, const uint32_t* from, int64_t from_row, uint32_t* to, int64_t to_row) {
+    for (int r = 0; r < rows; r += lanes())
+      for (int c = 0; c < columns; c += 4)
+        transpose_four(Tag(), reinterpret_cast<const float*>(from + r * from_row + c), from_row, std::identity(),
+                       reinterpret_cast<float*>(to + c * to_row + r), to_row);
   }
 
   static void dots(int count, const float* x, const int32_t* index, const float* rows, int64_t row, int width, float* out) {
@@ -192,18 +195,42 @@ struct SimdMachine {
       for (int v = 0; v < kVectors; ++v) store(sum[r][v], out + r * out_row + v * lanes());
   }
 
-  static HWY_INLINE void transpose_4x4(const float* from, int64_t from_row, float scale, float* to, int64_t to_row) {
-    const hn::Full128<float> four;
-    const hn::Full128<double> two;
-    const auto factor = hn::Set(four, scale);
-    const auto a = hn::Mul(factor, hn::LoadU(four, from)), b = hn::Mul(factor, hn::LoadU(four, from + from_row)),
-               c = hn::Mul(factor, hn::LoadU(four, from + 2 * from_row)), d = hn::Mul(factor, hn::LoadU(four, from + 3 * from_row));
-    const auto ab_low = hn::BitCast(two, hn::InterleaveLower(four, a, b)), ab_high = hn::BitCast(two, hn::InterleaveUpper(four, a, b)),
-               cd_low = hn::BitCast(two, hn::InterleaveLower(four, c, d)), cd_high = hn::BitCast(two, hn::InterleaveUpper(four, c, d));
-    hn::StoreU(hn::BitCast(four, hn::InterleaveLower(two, ab_low, cd_low)), four, to);
-    hn::StoreU(hn::BitCast(four, hn::InterleaveUpper(two, ab_low, cd_low)), four, to + to_row);
-    hn::StoreU(hn::BitCast(four, hn::InterleaveLower(two, ab_high, cd_high)), four, to + 2 * to_row);
-    hn::StoreU(hn::BitCast(four, hn::InterleaveUpper(two, ab_high, cd_high)), four, to + 3 * to_row);
+  /// As many rows as D has lanes.
+  template <class D>
+  static HWY_INLINE void transpose_rows(int columns, const float* from, int64_t from_row, float scale, float* to, int64_t to_row) {
+    const auto factor = hn::Set(D(), scale);
+    const auto scaled = [=](auto values) HWY_ATTR { return hn::Mul(factor, values); };
+    int c = 0;
+    for (; c + 4 <= columns; c += 4) transpose_four(D(), from + c, from_row, scaled, to + c * to_row, to_row);
+    for (; c < columns; ++c)
+      for (int i = 0; i < static_cast<int>(hn::Lanes(D())); ++i) to[c * to_row + i] = scale * from[i * from_row + c];
+  }
+
+  /// Four columns of as many rows as D has lanes, each number through f. Four numbers of each row are a block of a vector; vector i has those
+  /// of rows i, i + 4, ...
+  template <class D, class F>
+  static HWY_INLINE void transpose_four(D d, const float* from, int64_t from_row, F f, float* to, int64_t to_row) {
+    const hn::RepartitionToWide<D> pairs;
+    const auto w = f(load_blocks(d, from, 4 * from_row)), x = f(load_blocks(d, from + from_row, 4 * from_row)),
+               y = f(load_blocks(d, from + 2 * from_row, 4 * from_row)), z = f(load_blocks(d, from + 3 * from_row, 4 * from_row));
+    const auto wx_low = hn::BitCast(pairs, hn::InterleaveLower(d, w, x)), wx_high = hn::BitCast(pairs, hn::InterleaveUpper(d, w, x)),
+               yz_low = hn::BitCast(pairs, hn::InterleaveLower(d, y, z)), yz_high = hn::BitCast(pairs, hn::InterleaveUpper(d, y, z));
+    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, wx_low, yz_low)), d, to);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, wx_low, yz_low)), d, to + to_row);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, wx_high, yz_high)), d, to + 2 * to_row);
+    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, wx_high, yz_high)), d, to + 3 * to_row);
+  }
+
+  /// Blocks of four numbers that lie `step` apart, side by side.
+  template <class D>
+  static HWY_INLINE hn::Vec<D> load_blocks(D d, const float* from, int64_t step) {
+    if constexpr (hn::MaxLanes(D()) == 4) {
+      return hn::LoadU(d, from);
+    } else {
+      const hn::Half<D> half;
+      const int64_t blocks = static_cast<int64_t>(hn::Lanes(half)) / 4;
+      return hn::Combine(d, load_blocks(half, from + blocks * step, step), load_blocks(half, from, step));
+    }
   }
 };
 

@@ -138,10 +138,11 @@ class TileProducts {
     }
   }
 
-  /// Rows of k or v as the columns of a right factor.
+  /// Rows of k or v as the columns of a right factor: words as they stand in a left one, transposed.
   void pack_transposed(const float* from, int64_t row, const Words& to) {
-    SimdMachine::transpose(task_.keys, d_, from, row, 1, key_sums_, stride_);
-    Packer::pack_right(d_, task_.keys, key_sums_, stride_, padded_d_, padded_keys_, to);
+    const Words rows = {reinterpret_cast<uint32_t*>(key_sums_), padded_d_ / 2};
+    Packer::pack_left(task_.keys, d_, from, row, padded_keys_, padded_d_, rows);
+    SimdMachine::transpose_words(padded_keys_, padded_d_ / 2, rows.data, rows.row, to.data, to.row);
   }
 
   /// to (rows, keys) = from (rows, d) x by_key (d, keys)
@@ -165,8 +166,9 @@ class TileProducts {
   /// sums (d, keys) += of_queries (rows, d)^T x by_key (rows, keys)
   void add_to_keys(const TileSpan& tile, const float* by_key, const float* of_queries, int64_t row, float* sums) {
     const int width = padded(tile.width);
-    SimdMachine::transpose(tile.rows, d_, of_queries, row, 1, result_, kTile);
-    Packer::pack_left(d_, tile.rows, result_, kTile, padded_d_, kTile, short_left_);
+    const Words columns = {reinterpret_cast<uint32_t*>(result_), padded_d_};
+    Packer::pack_right(tile.rows, d_, of_queries, row, kTile, padded_d_, columns);
+    SimdMachine::transpose_words(kTile / 2, padded_d_, columns.data, columns.row, short_left_.data, short_left_.row);
     Packer::pack_right(tile.rows, tile.width, by_key, stride_, kTile, width, long_right_);
     multiply(padded_d_, kTile / 2, width, short_left_, long_right_, sums + tile.begin, stride_, true);
   }

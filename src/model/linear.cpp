@@ -30,9 +30,10 @@ WeightFormat PackedCache::format() {
   return format_;
 }
 
-Linear::Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, int64_t blocks, bool has_bias)
-    : weight_(register_parameter("weight", stacked_xavier_uniform(blocks, outputs / blocks, inputs, path / "weight"))) {
-  if (has_bias) bias_ = register_parameter("bias", at::zeros({outputs}, at::kFloat));
+Linear::Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, const LinearOptions& options)
+    : weight_(register_parameter(
+          "weight", stacked_xavier_uniform(options.blocks, outputs / options.blocks, inputs, options.gain, path / "weight"))) {
+  if (options.has_bias) bias_ = register_parameter("bias", at::zeros({outputs}, at::kFloat));
 }
 
 Tensor Linear::forward(const Tensor& x, const ForwardContext& context) {

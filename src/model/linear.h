@@ -38,11 +38,16 @@ class PackedCache {
   uint32_t version_ = 0;
 };
 
+struct LinearOptions {
+  int64_t blocks = 1;  ///< the weight is so many matrices on top of each other, each initialised on its own
+  double gain = 1;     ///< of its first values, beside Xavier's
+  bool has_bias = true;
+};
+
 /// x [T, K] -> x weight^T + bias [T, N]. Parameters: weight [N, K], bias [N] unless it has none.
 class Linear : public torch::nn::Module {
  public:
-  /// The weight is `blocks` matrices on top of each other, each initialised on its own (queries, keys and values in one product).
-  Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, int64_t blocks = 1, bool has_bias = true);
+  Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, const LinearOptions& options = {});
   Tensor forward(const Tensor& x, const ForwardContext& context);
   /// The same through `end`, without gradients.
   Tensor without_gradients(const Tensor& x, ProductEnd end) { return packed_.multiply(x, weight_, bias_, end); }

@@ -8,7 +8,7 @@ Tensor project(Linear& linear, const Tensor& x, const ForwardContext& context) {
 }
 
 std::shared_ptr<Linear> projection(int64_t d_model, const ParameterPath& path) {
-  return std::make_shared<Linear>(d_model, d_model, path, /*blocks=*/1, /*has_bias=*/false);
+  return std::make_shared<Linear>(d_model, d_model, path, LinearOptions{.has_bias = false});
 }
 
 }  // namespace

@@ -13,18 +13,14 @@ uint64_t ParameterPath::key() const {
   return random_key(seed_, RandomUse::kInitialise, 0, hash);
 }
 
-Tensor stacked_xavier_uniform(int64_t count, int64_t rows, int64_t columns, const ParameterPath& path) {
+Tensor stacked_xavier_uniform(int64_t count, int64_t rows, int64_t columns, double gain, const ParameterPath& path) {
   Tensor weight = at::empty({count * rows, columns}, at::kFloat);
   if (UndrawnWeights::is_alive()) return weight;
-  const double bound = std::sqrt(6.0 / static_cast<double>(rows + columns));
+  const double bound = gain * std::sqrt(6.0 / static_cast<double>(rows + columns));
   RandomStream random(path.key());
   float* data = weight.data_ptr<float>();
   for (int64_t i = 0; i < weight.numel(); ++i) data[i] = static_cast<float>(bound * (2 * random.next_unit() - 1));
   return weight;
-}
-
-Tensor xavier_uniform(int64_t rows, int64_t columns, const ParameterPath& path) {
-  return stacked_xavier_uniform(1, rows, columns, path);
 }
 
 Tensor normal(int64_t rows, int64_t columns, double deviation, const ParameterPath& path) {

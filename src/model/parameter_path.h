@@ -38,10 +38,8 @@ class UndrawnWeights {
   bool outer_;
 };
 
-/// [rows, columns] drawn evenly from ±sqrt(6 / (rows + columns)) (Glorot & Bengio 2010).
-Tensor xavier_uniform(int64_t rows, int64_t columns, const ParameterPath& path);
-/// `count` such matrices on top of each other: [count * rows, columns].
-Tensor stacked_xavier_uniform(int64_t count, int64_t rows, int64_t columns, const ParameterPath& path);
+/// `count` matrices [rows, columns] on top of each other, drawn evenly from ±gain sqrt(6 / (rows + columns)) (Glorot & Bengio 2010).
+Tensor stacked_xavier_uniform(int64_t count, int64_t rows, int64_t columns, double gain, const ParameterPath& path);
 /// [rows, columns] from a normal distribution around 0.
 Tensor normal(int64_t rows, int64_t columns, double deviation, const ParameterPath& path);
 

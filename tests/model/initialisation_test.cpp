@@ -29,14 +29,27 @@ TEST(Initialisation, DiffersFromLayerToLayer) {
   EXPECT_FALSE(weights.at("encoder.layers.0.feed_forward.inner.weight").equal(weights.at("encoder.layers.1.feed_forward.inner.weight")));
 }
 
+void expect_uniform(const Tensor& weight, double bound) {
+  EXPECT_LE(weight.abs().max().item<double>(), bound);
+  EXPECT_NEAR(weight.std().item<double>(), bound / std::sqrt(3.0), 0.02 * bound);
+}
+
 TEST(Initialisation, OfMatricesIsXavierOfEachOfThem) {
   ModelOptions options = small_options();
   options.d_model = 64;
+  options.d_ff = 192;
   const auto weights = weights_of(options, 1);
-  const Tensor& qkv = weights.at("encoder.layers.0.self_attention.qkv.weight");
-  const double bound = std::sqrt(6.0 / 128);
-  EXPECT_LE(qkv.abs().max().item<double>(), bound);
-  EXPECT_NEAR(qkv.std().item<double>(), bound / std::sqrt(3.0), 0.01 * bound);
+  expect_uniform(weights.at("encoder.layers.0.self_attention.output.weight"), std::sqrt(6.0 / 128));
+  expect_uniform(weights.at("encoder.layers.0.feed_forward.inner.weight"), std::sqrt(6.0 / 256));
+}
+
+TEST(Initialisation, OfQueriesKeysAndValuesIsSmallerByRootTwo) {
+  ModelOptions options = small_options();
+  options.d_model = 64;
+  const auto weights = weights_of(options, 1);
+  for (const char* name : {"encoder.layers.0.self_attention.qkv", "decoder.layers.0.self_attention.qkv",
+                           "decoder.layers.0.cross_attention.query", "decoder.layers.0.cross_attention.key_value"})
+    expect_uniform(weights.at(std::string(name) + ".weight"), std::sqrt(3.0 / 128));
 }
 
 TEST(Initialisation, OfEmbeddingsHasDeviationOneOverRootOfD) {
