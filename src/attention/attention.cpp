@@ -12,39 +12,78 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// A call and its moment, kept for the backward pass (without tensors: autograd keeps those).
+/// A call and its moment, kept for the backward pass (without its tensors: autograd keeps those).
 struct SavedCall : torch::CustomClassHolder {
   AttentionCall call;
   ForwardContext context;
   std::shared_ptr<const cuda::Plans> plans;  // null = the CPU's core
+  int64_t packed_parts = 0;                  // of AttentionCall::packed, 0 = it is not used
+  Tensor kept;                               // by the forward pass; no gradient flows there
 };
 
-/// q, k, v and the numbers -> context.
+/// The core reads rows of d_head numbers that lie side by side.
+Tensor with_contiguous_rows(const Tensor& rows) {
+  return rows.stride(2) == 1 || rows.size(2) == 1 ? rows : rows.contiguous();
+}
+
+/// q, k, v (or what they are packed in) and the numbers -> context.
 struct CoreFunction : torch::autograd::Function<CoreFunction> {
+  static variable_list inputs_of(const AttentionCall& call) {
+    variable_list inputs;
+    if (!call.packed.defined()) {
+      inputs = {with_contiguous_rows(call.q), with_contiguous_rows(call.k), with_contiguous_rows(call.v)};
+    } else if (call.packed.size(1) == 2) {
+      inputs = {with_contiguous_rows(call.q), call.packed};
+    } else {
+      inputs = {call.packed};
+    }
+    inputs.insert(inputs.end(), call.numbers.begin(), call.numbers.end());
+    return inputs;
+  }
+
   static Tensor forward(AutogradContext* context, at::TensorList inputs, const c10::intrusive_ptr<SavedCall>& saved) {
     context->save_for_backward(inputs.vec());
     context->saved_data["call"] = at::IValue::make_capsule(saved);
-    const AttentionCall call = with_tensors(saved->call, inputs);
-    return saved->plans ? cuda::run(call, saved->context, *saved->plans) : run_core(call, saved->context);
+    const AttentionCall call = with_tensors(*saved, inputs);
+    if (saved->plans) return cuda::run(call, saved->context, *saved->plans);
+    CoreResults results;
+    Tensor rows = run_core(call, saved->context, &results);
+    saved->kept = results.kept;
+    return rows;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& outputs) {
     const TimedPart timed(ProfilePart::kAttention);
     const auto saved = c10::static_intrusive_pointer_cast<SavedCall>(context->saved_data["call"].toCapsule());
-    const AttentionCall call = with_tensors(saved->call, context->get_saved_variables());
+    const AttentionCall call = with_tensors(*saved, context->get_saved_variables());
     AttentionGradients gradients = saved->plans ? cuda::run_backward(call, saved->context, *saved->plans, outputs[0])
-                                                : run_core_backward(call, saved->context, outputs[0]);
-    variable_list all = {gradients.q, gradients.k, gradients.v};
+                                                : run_core_backward(call, saved->context, outputs[0], {.kept = saved->kept});
+    variable_list all;
+    if (saved->packed_parts != 3) all.push_back(gradients.q);
+    if (saved->packed_parts > 0) {
+      all.push_back(gradients.packed);
+    } else {
+      all.insert(all.end(), {gradients.k, gradients.v});
+    }
     all.insert(all.end(), gradients.numbers.begin(), gradients.numbers.end());
     all.emplace_back();  // of the call
     return all;
   }
 
-  static AttentionCall with_tensors(AttentionCall call, at::TensorList tensors) {
-    call.q = tensors[0];
-    call.k = tensors[1];
-    call.v = tensors[2];
-    call.numbers.assign(tensors.begin() + 3, tensors.end());
+  static AttentionCall with_tensors(const SavedCall& saved, at::TensorList tensors) {
+    AttentionCall call = saved.call;
+    const auto* next = tensors.begin();
+    if (saved.packed_parts != 3) call.q = *next++;
+    if (saved.packed_parts > 0) {
+      call.packed = *next++;
+      if (saved.packed_parts == 3) call.q = call.packed.select(1, 0);
+      call.k = call.packed.select(1, saved.packed_parts - 2);
+      call.v = call.packed.select(1, saved.packed_parts - 1);
+    } else {
+      call.k = *next++;
+      call.v = *next++;
+    }
+    call.numbers.assign(next, tensors.end());
     return call;
   }
 };
@@ -55,10 +94,10 @@ struct MaskedCoreFunction : torch::autograd::Function<MaskedCoreFunction> {
     context->save_for_backward(inputs.vec());
     context->saved_data["call"] = at::IValue::make_capsule(saved);
     context->set_materialize_grads(false);
-    Tensor results;
+    CoreResults results;
     const Tensor rows = run_core(with_tensors(saved->call, inputs), saved->context, &results);
-    if (!results.defined()) return {rows};
-    return {rows, results};
+    if (!results.of_mask.defined()) return {rows};
+    return {rows, results.of_mask};
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& outputs) {
@@ -67,10 +106,10 @@ struct MaskedCoreFunction : torch::autograd::Function<MaskedCoreFunction> {
     const AttentionCall call = with_tensors(saved->call, context->get_saved_variables());
     const Tensor of_context =
         outputs[0].defined() ? outputs[0] : at::zeros({call.q.size(0), call.q.size(1), call.v.size(2)}, call.q.options());
-    const MaskedBackward masked = {.of_results = outputs.size() > 1 ? outputs[1] : Tensor(),
-                                   .wants_k = context->needs_input_grad(1),
-                                   .wants_v = context->needs_input_grad(2)};
-    AttentionGradients gradients = run_core_backward(call, saved->context, of_context, masked);
+    const CoreBackward given = {.of_mask = outputs.size() > 1 ? outputs[1] : Tensor(),
+                                .wants_k = context->needs_input_grad(1),
+                                .wants_v = context->needs_input_grad(2)};
+    AttentionGradients gradients = run_core_backward(call, saved->context, of_context, given);
     variable_list all = {gradients.q, gradients.k, gradients.v, gradients.mask_q, gradients.mask_k};
     all.insert(all.end(), gradients.numbers.begin(), gradients.numbers.end());
     all.emplace_back();  // of the call
@@ -95,14 +134,10 @@ bool is_stored_in_bf16(const AttentionCall& call) {
 }
 
 Tensor through_float(AttentionCall call, const ForwardContext& context) {
+  call.packed = Tensor();
   for (Tensor* rows : {&call.q, &call.k, &call.v, &call.mask_q, &call.mask_k})
     if (rows->defined()) *rows = rows->to(at::kFloat);
   return attention(call, context).to(at::kBFloat16);
-}
-
-/// The core reads rows of d_head numbers that lie side by side.
-Tensor with_contiguous_rows(const Tensor& rows) {
-  return rows.stride(2) == 1 || rows.size(2) == 1 ? rows : rows.contiguous();
 }
 
 Tensor without_gradients(AttentionCall call, const ForwardContext& context, bool has_kernels) {
@@ -132,14 +167,18 @@ Tensor attention(const AttentionCall& call, const ForwardContext& context) {
   if (!at::GradMode::is_enabled() && !call.type->takes_mask()) return without_gradients(call, context, has_kernels);
   auto saved = c10::make_intrusive<SavedCall>();
   saved->call = call;
-  saved->call.q = saved->call.k = saved->call.v = Tensor();
+  saved->call.q = saved->call.k = saved->call.v = saved->call.packed = Tensor();
   saved->call.mask_q = saved->call.mask_k = Tensor();
   saved->call.numbers.clear();
   saved->context = context;
   if (call.type->takes_mask()) return masked_attention(call, saved);
-  if (has_kernels) saved->plans = cuda::plan(call);
-  variable_list inputs = {with_contiguous_rows(call.q), with_contiguous_rows(call.k), with_contiguous_rows(call.v)};
-  inputs.insert(inputs.end(), call.numbers.begin(), call.numbers.end());
+  AttentionCall differentiable = call;
+  if (has_kernels) {
+    saved->plans = cuda::plan(call);
+    differentiable.packed = Tensor();  // kernels write gradients one by one
+  }
+  if (differentiable.packed.defined()) saved->packed_parts = differentiable.packed.size(1);
+  const variable_list inputs = CoreFunction::inputs_of(differentiable);
   return CoreFunction::apply(at::TensorList(inputs), saved);  // autograd sees the tensors of a TensorList, not of a vector
 }
 

@@ -30,6 +30,8 @@ class AttentionType;  // a type with its options, pattern(s): attention/registry
 /// One call. q [Tq, H, d], k and v [Tk, H, d]: any row and head strides, contiguous over d. The result is [Tq, H, d], contiguous.
 struct AttentionCall {
   Tensor q, k, v;
+  Tensor packed;                         // [Tk, 3, H, d] of which q, k and v, or [Tk, 2, H, d] of which k and v are the parts, if they are
+                                         // such: their gradient is then made in one piece
   RaggedShapePtr queries;                // B sentences of queries
   std::shared_ptr<const KeyRange> keys;  // B key ranges
   std::vector<int32_t> first_position;   // [B] position of each sentence's first query; empty = 0 for all

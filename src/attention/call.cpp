@@ -50,6 +50,12 @@ void check_shapes(const AttentionCall& call) {
   require(call.q.dim() == 3 && call.k.dim() == 3 && call.v.dim() == 3, call, "q, k and v must be [T, H, d]");
   require(call.q.size(1) == call.k.size(1) && call.k.size(1) == call.v.size(1), call, "q, k and v must have the same heads");
   require(call.q.size(2) == call.k.size(2) && call.k.size(0) == call.v.size(0), call, "k must be as wide as q and as long as v");
+  if (call.packed.defined()) {
+    const int64_t parts = call.packed.dim() == 4 && call.packed.is_contiguous() ? call.packed.size(1) : 0;
+    require(parts == 2 || parts == 3, call, "packed must be [Tk, 2 or 3, H, d] and contiguous");
+    require(call.k.is_alias_of(call.packed) && call.v.is_alias_of(call.packed) && (parts == 2 || call.q.is_alias_of(call.packed)), call,
+            "k and v, or q, k and v, must be the parts of packed");
+  }
   require(call.queries && call.keys && call.type, call, "queries, keys and type must be given");
   require(call.queries->num_tokens() == call.q.size(0), call, "the sentences' borders must end where q ends");
   const auto sentences = static_cast<size_t>(call.queries->num_sentences());

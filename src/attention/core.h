@@ -54,6 +54,8 @@ struct Task {
   S *q_gradient, *k_gradient, *v_gradient;
   int64_t q_gradient_stride, gradient_stride;  ///< of k and v, to which is added; q's is written
   double* number_gradients;
+  S* kept;  ///< [queries] numbers of the rows that the forward pass writes and the backward pass reads; null = none
+  int64_t kept_stride;
 
   const void* probe;  ///< null = nobody looks
   void (*show)(const void* probe, int query, const S* weights, const KeySegment* segments, int num_segments);

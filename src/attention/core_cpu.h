@@ -71,16 +71,12 @@ class Core {
   // --- forward ---
 
   void run_forward() {
-    for (int i = 0; i < task_.queries; i += kTile) {
-      const Tile tile = tile_from(i);
-      if (!is_dense(tile)) {
-        for (int r = 0; r < tile.rows; ++r) forward_listed(tile.first + r);
-        continue;
-      }
+    const auto listed = [&](int i) { forward_listed(i); };
+    for_each_tile(listed, [&](const Tile& tile) {
       weigh(tile);
       show(tile);
       combine(tile);
-    }
+    });
   }
 
   /// context of the tile's rows = weights * v, by lists or as a product; where rows must be alike, each by its own weights.
@@ -114,19 +110,15 @@ class Core {
   // --- backward ---
 
   void run_backward() {
-    for (int i = 0; i < task_.queries; i += kTile) {
-      const Tile tile = tile_from(i);
-      if (!is_dense(tile)) {
-        for (int r = 0; r < tile.rows; ++r) backward_listed(tile.first + r);
-        continue;
-      }
+    const auto listed = [&](int i) { backward_listed(i); };
+    for_each_tile(listed, [&](const Tile& tile) {
       weigh(tile);
       if (is_mostly_zero(tile, 0, tile.rows)) {
         for (int r = 0; r < tile.rows; ++r) backward_list(list_of(tile, r), tile.first + r);
       } else {
         backward_tile(tile);
       }
-    }
+    });
     products_.finish_gradients();
   }
 
@@ -179,6 +171,19 @@ class Core {
   }
 
   // --- tiles ---
+
+  /// Calls dense(tile) for tiles that are worth their products, and listed(i) for each query of the others.
+  template <class Listed, class Dense>
+  void for_each_tile(Listed listed, Dense dense) {
+    for (int i = 0; i < task_.queries; i += kTile) {
+      const Tile tile = tile_from(i);
+      if (is_dense(tile)) {
+        dense(tile);
+      } else {
+        for (int r = 0; r < tile.rows; ++r) listed(tile.first + r);
+      }
+    }
+  }
 
   /// True if the tile's products are worth their work: its rows see runs of keys, or a good part of the keys that any of them sees.
   bool is_dense(const Tile& tile) const {
@@ -366,6 +371,8 @@ class Core {
     row.context.num_numbers = call_.num_numbers;
     row.context.numbers = task_.numbers + i * task_.numbers_stride;
     row.context.number_gradients = task_.number_gradients == nullptr ? nullptr : task_.number_gradients + i * task_.numbers_stride;
+    row.context.kept = task_.kept == nullptr ? nullptr : task_.kept + i * task_.kept_stride;
+    row.context.is_again = task_.context_gradient != nullptr;
     return row;
   }
 

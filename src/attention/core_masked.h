@@ -22,8 +22,8 @@ class MaskedCore : private Core<M> {
 
  private:
   using Base = Core<M>;
-  using Base::apply_factors, Base::draw_factors, Base::drop, Base::drop_zeros, Base::fill_positions, Base::gradient_row, Base::is_dense,
-      Base::kTile, Base::row_call, Base::side_by_side, Base::spread, Base::tile_from, Base::visible_list;
+  using Base::apply_factors, Base::draw_factors, Base::drop, Base::drop_zeros, Base::fill_positions, Base::for_each_tile,
+      Base::gradient_row, Base::kTile, Base::row_call, Base::side_by_side, Base::spread, Base::visible_list;
   using Base::call_, Base::d_, Base::gradient_, Base::list_gradient_, Base::list_scores_, Base::list_weights_, Base::products_,
       Base::scores_, Base::stride_, Base::task_, Base::weights_;
   using typename Base::List, typename Base::Tile;
@@ -54,16 +54,12 @@ class MaskedCore : private Core<M> {
   // --- forward ---
 
   void run_forward() {
-    for (int i = 0; i < task_.queries; i += kTile) {
-      const Tile tile = tile_from(i);
-      if (!is_dense(tile)) {
-        for (int r = 0; r < tile.rows; ++r) forward_listed(tile.first + r);
-        continue;
-      }
+    const auto listed = [&](int i) { forward_listed(i); };
+    for_each_tile(listed, [&](const Tile& tile) {
       weigh(tile);
       show(tile);
       Base::combine(tile);
-    }
+    });
   }
 
   void forward_listed(int i) {
@@ -78,15 +74,11 @@ class MaskedCore : private Core<M> {
   // --- backward ---
 
   void run_backward() {
-    for (int i = 0; i < task_.queries; i += kTile) {
-      const Tile tile = tile_from(i);
-      if (!is_dense(tile)) {
-        for (int r = 0; r < tile.rows; ++r) backward_listed(tile.first + r);
-        continue;
-      }
+    const auto listed = [&](int i) { backward_listed(i); };
+    for_each_tile(listed, [&](const Tile& tile) {
       weigh(tile);
       backward_tile(tile);
-    }
+    });
   }
 
   void backward_tile(const Tile& tile) {

@@ -1,10 +1,8 @@
 #include "attention/core_run.h"
 
 #include <algorithm>
-#include <bit>
 
-#include "attention/core.h"
-#include "attention/part_memory.h"
+#include "attention/core_thread.h"
 #include "attention/registry.h"
 #include "kernels/packed_product.h"
 
@@ -26,56 +24,6 @@ types::RowFunctions<float> rows_for(const types::TypeEntry& entry, float /*kind*
 types::RowFunctions<double> rows_for(const types::TypeEntry& entry, double /*kind*/) {
   return entry.plain;
 }
-
-// (Loops over c10::BFloat16's own operators are not made loops over vectors.)
-void widen(const at::BFloat16* from, int64_t count, float* to) {
-  for (int64_t i = 0; i < count; ++i) to[i] = std::bit_cast<float>(static_cast<uint32_t>(from[i].x) << 16);
-}
-void narrow(const float* from, int64_t count, at::BFloat16* to) {
-  for (int64_t i = 0; i < count; ++i) {
-    const uint32_t bits = std::bit_cast<uint32_t>(from[i]), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    to[i].x = static_cast<uint16_t>(from[i] == from[i] ? rounded : 0x7fc0);  // a NaN stays one
-  }
-}
-
-/// The rows of one sentence and head, where the core works on other numbers than the tensors hold.
-template <class S>
-struct Copies {
-  std::vector<S> q, k, v, context, q_gradient, k_gradient, v_gradient;
-};
-
-/// What a task needs on a thread beside its numbers: made once a chunk of tasks.
-template <class S>
-struct Thread {
-  Thread(const core::Functions<S>& functions, int64_t max_keys, int64_t d_head, bool has_mask) {
-    workspace.row = core::row_elements(max_keys);
-    workspace.memory = take(functions.memory_elements(workspace.row, d_head), memory);
-    if (has_mask) workspace.mask_memory = take(functions.mask_memory_elements(workspace.row, d_head), mask_memory);
-    index.reset(new int32_t[static_cast<size_t>(workspace.row)]);
-    workspace.index = index.get();
-  }
-  /// Where a line of the cache begins.
-  static S* take(int64_t elements, std::unique_ptr<S[]>& memory) {
-    constexpr size_t kLine = 64;
-    size_t bytes = static_cast<size_t>(elements) * sizeof(S) + kLine;
-    memory.reset(new S[bytes / sizeof(S)]);
-    void* begin = memory.get();
-    return static_cast<S*>(std::align(kLine, bytes - kLine, begin, bytes));
-  }
-  std::unique_ptr<S[]> memory, mask_memory;  // what is in it does not matter; the latter of types with a mask
-  std::unique_ptr<int32_t[]> index;
-  core::Workspace<S> workspace = {};
-
-  std::vector<int32_t> reach;                  // of each query of one sentence and head; empty = no limit
-  std::vector<KeySegment> segments, of_query;  // of all these queries
-  std::vector<int32_t> first_segment;
-  std::vector<AttentionPart> parts;           // or, if not empty, these
-  int64_t sentence = -1;                      // that segments and parts are for
-  const AttentionPattern* pattern = nullptr;  // likewise
-  AttentionDropout dropout;
-  PartMemory<S> part_memory;
-  Copies<S> copies;
-};
 
 /// Who looks, and at what.
 struct Onlooker {
@@ -139,32 +87,32 @@ class Run {
                .uses_positions = entry.info.uses_positions,
                .training = context.training,
                .num_numbers = type.num_numbers()};
+    keeps_number_ = entry.keeps_number && !has_mask();
     if (has_mask()) describe_mask();
     if (!call.numbers.empty()) stack_numbers();
     if (entry.reach != nullptr) numbers_of_reach_ = numbers_.to(at::kDouble);
     for (const int32_t count : call.keys->count) max_keys_ = std::max<int64_t>(max_keys_, count);
   }
 
-  Tensor forward() {
+  Tensor forward(CoreResults* results) {
     context_rows_ = at::empty({call_.q.size(0), num_heads(), call_.v.size(2)}, call_.q.options());
     is_probed_ = is_probed(call_, context_);
     if (has_mask() && context_.is_mask_pass()) mask_results_ = at::zeros({call_.q.size(0), num_heads(), kMaskResults}, call_.q.options());
     const auto work = has_mask() ? functions_.masked_forward : functions_.forward;
+    if (results != nullptr && keeps_number_) kept_ = at::empty({call_.q.size(0), num_heads()}, scalars());
     for_each_task([&](const core::Task<S>& task, const core::Workspace<S>& workspace) { work(shared_, task, workspace); });
+    if (results != nullptr) *results = {.of_mask = mask_results_, .kept = kept_};
     return context_rows_;
   }
-  /// After `forward` of a type with a mask in the mask pass.
-  const Tensor& mask_results() const { return mask_results_; }
 
-  AttentionGradients backward(const Tensor& context_gradient, const MaskedBackward& masked) {
+  AttentionGradients backward(const Tensor& context_gradient, const CoreBackward& given) {
+    kept_ = given.kept;
     context_rows_ = context_gradient.contiguous();
-    gradients_.q = at::empty(call_.q.sizes(), call_.q.options());
-    if (masked.wants_k) gradients_.k = at::zeros(call_.k.sizes(), call_.k.options());
-    if (masked.wants_v) gradients_.v = at::zeros(call_.v.sizes(), call_.v.options());
+    make_gradients(given);
     if (has_mask() && context_.is_mask_pass()) {
       gradients_.mask_q = at::empty(call_.q.sizes(), call_.q.options());
       gradients_.mask_k = at::zeros(call_.k.sizes(), call_.k.options());
-      if (masked.of_results.defined()) mask_results_ = masked.of_results.contiguous();
+      if (given.of_mask.defined()) mask_results_ = given.of_mask.contiguous();
     }
     if (numbers_.defined()) number_gradients_ = at::zeros(numbers_.sizes(), at::kDouble);
     is_backward_ = true;
@@ -178,6 +126,7 @@ class Run {
   int64_t num_heads() const { return call_.q.size(1); }
   int64_t num_numbers() const { return static_cast<int64_t>(call_.numbers.size()); }
   bool has_mask() const { return call_.type->takes_mask(); }
+  static at::TensorOptions scalars() { return at::TensorOptions(c10::CppTypeToScalarType<S>::value); }
 
   void describe_mask() {
     const types::TypeEntry& entry = call_.type->entry();
@@ -186,6 +135,19 @@ class Run {
     shared_.sparse = shared_.sparse && entry.is_sparse(call_.type->options()) && !context_.is_mask_pass();
     shared_.is_mask_pass = context_.is_mask_pass();
     shared_.step = context_.step;
+  }
+
+  void make_gradients(const CoreBackward& given) {
+    if (call_.packed.defined()) {
+      gradients_.packed = at::zeros(call_.packed.sizes(), call_.packed.options());
+      const std::vector<Tensor> parts = gradients_.packed.unbind(1);
+      if (parts.size() == 3) gradients_.q = parts.front();
+      gradients_.k = parts[parts.size() - 2];
+      gradients_.v = parts.back();
+    }
+    if (!gradients_.q.defined()) gradients_.q = at::empty(call_.q.sizes(), call_.q.options());
+    if (!gradients_.k.defined() && given.wants_k) gradients_.k = at::zeros(call_.k.sizes(), call_.k.options());
+    if (!gradients_.v.defined() && given.wants_v) gradients_.v = at::zeros(call_.v.sizes(), call_.v.options());
   }
 
   /// Sentences and heads in parallel. Each owns its rows of every gradient, so the bits do not depend on threads; where sentences share
@@ -272,6 +234,8 @@ class Run {
     task.numbers_stride = num_heads() * num_numbers();
     const int64_t first_number = (query * num_heads() + head) * num_numbers();
     if (numbers_.defined()) task.numbers = numbers_.template const_data_ptr<S>() + first_number;
+    task.kept_stride = num_heads();
+    if (kept_.defined()) task.kept = kept_.template data_ptr<S>() + query * num_heads() + head;
     if (has_mask()) add_mask(task, query, key_row, head);
     if (!is_backward_) {
       task.context = written_rows(context_rows_, query, head, task.queries, copies.context);
@@ -281,7 +245,8 @@ class Run {
     task.q_gradient = written_rows(gradients_.q, query, head, task.queries, copies.q_gradient);
     if (gradients_.k.defined()) task.k_gradient = summed_rows(gradients_.k, key_row, head, task.keys, copies.k_gradient);
     if (gradients_.v.defined()) task.v_gradient = summed_rows(gradients_.v, key_row, head, task.keys, copies.v_gradient);
-    task.q_gradient_stride = task.gradient_stride = row_stride(gradients_.q);
+    task.q_gradient_stride = row_stride(gradients_.q);
+    task.gradient_stride = row_stride(gradients_.k.defined() ? gradients_.k : gradients_.q);
     if (numbers_.defined()) task.number_gradients = number_gradients_.data_ptr<double>() + first_number;
     return task;
   }
@@ -387,7 +352,7 @@ class Run {
   void stack_numbers() {
     std::vector<Tensor> columns;
     for (const Tensor& number : call_.numbers) columns.push_back(number.expand({call_.q.size(0), num_heads()}));
-    numbers_ = at::stack(columns, 2).to(c10::CppTypeToScalarType<S>::value);
+    numbers_ = at::stack(columns, 2).to(scalars().dtype());
   }
 
   /// [Tq, H, numbers] to the shape of each number, summed over queries in order.
@@ -413,9 +378,10 @@ class Run {
   const core::Functions<S> functions_ = functions_for(Stored());
   core::Call<S> shared_;
   int64_t max_keys_ = 0;
-  bool is_backward_ = false, is_probed_ = false;
+  bool is_backward_ = false, is_probed_ = false, keeps_number_ = false;
   Tensor context_rows_;                // forward: the result; backward: its gradient
   Tensor numbers_, number_gradients_;  // [Tq, H, numbers]
+  Tensor kept_;                        // [Tq, H]
   Tensor mask_results_;                // [Tq, H, kMaskResults]; backward: their gradient
   Tensor numbers_of_reach_;            // numbers_ in double, if they say how far a query looks
   AttentionGradients gradients_;
@@ -445,17 +411,13 @@ bool core_takes(const AttentionCall& call) {
   return is_of(at::kBFloat16) && !call.type->takes_mask() && !shares_keys(*call.keys);
 }
 
-Tensor run_core(const AttentionCall& call, const ForwardContext& context, Tensor* mask_results) {
-  return with_run(call, context, [&](auto run) {
-    Tensor rows = run.forward();
-    if (mask_results != nullptr) *mask_results = run.mask_results();
-    return rows;
-  });
+Tensor run_core(const AttentionCall& call, const ForwardContext& context, CoreResults* results) {
+  return with_run(call, context, [&](auto run) { return run.forward(results); });
 }
 
 AttentionGradients run_core_backward(const AttentionCall& call, const ForwardContext& context, const Tensor& context_gradient,
-                                     const MaskedBackward& masked) {
-  return with_run(call, context, [&](auto run) { return run.backward(context_gradient, masked); });
+                                     const CoreBackward& given) {
+  return with_run(call, context, [&](auto run) { return run.backward(context_gradient, given); });
 }
 
 }  // namespace lacuna

@@ -9,28 +9,35 @@ struct AttentionGradients {
   Tensor q, k, v;
   std::vector<Tensor> numbers;
   Tensor mask_q = {}, mask_k = {};  // of a type with a mask in the mask pass
+  Tensor packed = {};               // if the call's parts are packed: k and v, or q, k and v, are its parts
 };
 
 /// What the rows of a type with a mask give beside their weights in the mask pass: types::calibrated::Result.
 inline constexpr int64_t kMaskResults = 2;
 
-/// What only types with a mask ask of the backward pass.
-struct MaskedBackward {
-  Tensor of_results = {};               ///< [Tq, H, kMaskResults]: the gradient of these; undefined = none
-  bool wants_k = true, wants_v = true;  ///< those of k and v
+/// What the forward pass gives beside the context.
+struct CoreResults {
+  Tensor of_mask = {};  ///< [Tq, H, kMaskResults], of types with a mask in the mask pass
+  Tensor kept = {};     ///< [Tq, H]: what the backward pass need not search for again, of types that have such a number
+};
+
+/// What the backward pass is told beside the gradient of the context.
+struct CoreBackward {
+  Tensor of_mask = {};                  ///< [Tq, H, kMaskResults]: the gradient of these; undefined = none
+  Tensor kept = {};                     ///< from the forward pass, or undefined
+  bool wants_k = true, wants_v = true;  ///< those of k and v: types with a mask may do without
 };
 
 /// True if q, k and v are numbers on the CPU that the core reads: float, double, or bf16 unless sentences share keys (their gradients would
 /// be rounded again and again) or there is a mask.
 bool core_takes(const AttentionCall& call);
 
-/// Of calls that it takes, with q, k and v (and mask_q, mask_k) contiguous over d. The result is [Tq, H, d], contiguous. In the mask pass
-/// of a type with a mask also [Tq, H, kMaskResults].
-Tensor run_core(const AttentionCall& call, const ForwardContext& context, Tensor* mask_results = nullptr);
+/// Of calls that it takes, with q, k and v (and mask_q, mask_k) contiguous over d. The result is [Tq, H, d], contiguous.
+Tensor run_core(const AttentionCall& call, const ForwardContext& context, CoreResults* results = nullptr);
 
 /// Gradients from that of the context, [Tq, H, d].
 AttentionGradients run_core_backward(const AttentionCall& call, const ForwardContext& context, const Tensor& context_gradient,
-                                     const MaskedBackward& masked = {});
+                                     const CoreBackward& given = {});
 
 /// Instruction sets that the core may use, best last.
 enum class AttentionTarget { kAvx2, kAvx512 };

@@ -5,7 +5,6 @@
 #include <hwy/highway.h>
 
 #include <cstdint>
-#include <functional>
 
 #include "attention/core.h"
 
@@ -49,9 +48,10 @@ struct SimdMachine {
   }
   /// Of anything that has 32 bits; rows and columns are multiples of 16.
   static void transpose_words(int rows, int columns, const uint32_t* from, int64_t from_row, uint32_t* to, int64_t to_row) {
+    const auto as_it_is = [](Vector bits) HWY_ATTR { return bits; };
     for (int r = 0; r < rows; r += lanes())
       for (int c = 0; c < columns; c += 4)
-        transpose_four(Tag(), reinterpret_cast<const float*>(from + r * from_row + c), from_row, std::identity(),
+        transpose_four(Tag(), reinterpret_cast<const float*>(from + r * from_row + c), from_row, as_it_is,
                        reinterpret_cast<float*>(to + c * to_row + r), to_row);
   }
 
@@ -206,8 +206,8 @@ struct SimdMachine {
       for (int i = 0; i < static_cast<int>(hn::Lanes(D())); ++i) to[c * to_row + i] = scale * from[i * from_row + c];
   }
 
-  /// Four columns of as many rows as D has lanes, each number through f. Four numbers of each row are a block of a vector; vector i has those
-  /// of rows i, i + 4, ...
+  /// Four columns of as many rows as D has lanes, each number through f. Four numbers of each row are a block of a vector; vector i has
+  /// those of rows i, i + 4, ...
   template <class D, class F>
   static HWY_INLINE void transpose_four(D d, const float* from, int64_t from_row, F f, float* to, int64_t to_row) {
     const hn::RepartitionToWide<D> pairs;

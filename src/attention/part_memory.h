@@ -62,7 +62,8 @@ class PartMemory {
     start(task.q_gradient, task.q_gradient_stride);
     start(task.numbers, task.numbers_stride);
     start(task.number_gradients, task.numbers_stride);
-    for (int64_t* stride : {&task.q_stride, &task.context_stride, &task.q_gradient_stride, &task.numbers_stride})
+    start(task.kept, task.kept_stride);
+    for (int64_t* stride : {&task.q_stride, &task.context_stride, &task.q_gradient_stride, &task.numbers_stride, &task.kept_stride})
       *stride *= part.query_step;
   }
 

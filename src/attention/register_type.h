@@ -84,6 +84,7 @@ constexpr TypeEntry type_entry(const char* name, std::vector<Example> (*examples
                                RowFunctions<float> (*avx512)()) {
   return {.name = name,
           .info = kInfo,
+          .keeps_number = KeepsNumber<Map>,
           .needs_scores = BackwardNeedsScores<Map, PlainRow<double>>,
           .read = read_type_options<Options>,
           .write = write_type_options<Options>,

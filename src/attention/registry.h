@@ -22,6 +22,7 @@ namespace types {
 struct TypeEntry {
   const char* name;
   Info info;
+  bool keeps_number;  ///< its forward pass finds a number of each row that the backward pass would have to find again
   bool needs_scores;  ///< its backward pass looks at the scores too
   /// Reads the keys of `node` that the type owns (all but type, pattern and norm). Throws ConfigError.
   std::shared_ptr<const void> (*read)(const ConfigNode& node);

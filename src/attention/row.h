@@ -126,10 +126,21 @@ struct RowContext {
   int64_t step = 0;
   S* results = nullptr;
   const S* result_gradients = nullptr;
+  // A number of the row that takes a search: the forward pass writes it down (null = nowhere), and where the backward pass works the
+  // weights out again it is there.
+  S* kept = nullptr;
+  bool is_again = false;
 
   LACUNA_HD bool has_numbers() const { return num_numbers > 0; }
   LACUNA_HD S number(int i) const { return numbers[i]; }
   LACUNA_HD void add_gradient(int i, S gradient) const { number_gradients[i] += gradient; }
+  /// What search() gives, or gave in the forward pass. For types with `keeps_number` in their RowMap, once in a row.
+  template <class F>
+  LACUNA_HD S found(F search) const {
+    if (kept == nullptr) return search();
+    if (!is_again) *kept = search();
+    return *kept;
+  }
 };
 
 /// Stands for a row map's lambdas below (nvcc takes no generic lambdas in a concept).

@@ -50,6 +50,12 @@ concept HasBackward = BackwardNeedsScores<Map, R> || requires(const Map map, R r
   map.backward(row, row, context);
 };
 
+/// A map that calls RowContext::found.
+template <class Map>
+concept KeepsNumber = requires {
+  Map::keeps_number;
+};
+
 /// The map's forward pass in the form that it has.
 template <class Map, Row R>
 LACUNA_HD void run_forward(const Map& map, R scores, [[maybe_unused]] const RowContext<typename R::scalar>& context) {

@@ -134,6 +134,7 @@ Variation variation_of(const LoadedModel& loaded, const Options& options) {
       variation.drawn_parameters += to.numel();
   }
   variation.model->round_to(weight_format_of(options.translate.precision));
+  variation.model->to(loaded.model->device());
   variation.model->eval();
   return variation;
 }
@@ -180,10 +181,10 @@ int bench_translate(const std::vector<std::string>& arguments) {
   flags.declare(app);
   if (!parse_command_line(app, arguments)) return 0;
   flags.common.apply_log_level();
-  use_threads(flags.common.threads);
+  const std::string device = flags.common.prepared_device();
   const std::vector<TranslationInput> lines = lines_of(flags.input, flags.limit);
   const Stopwatch loading;
-  const LoadedModel loaded = load_model(flags.model, "cpu", app.remaining());
+  const LoadedModel loaded = load_model(flags.model, device, app.remaining());
   const double load_seconds = loading.seconds();
   const Options& options = loaded.options;
   const WeightFormat format = weight_format_of(options.translate.precision);
@@ -193,6 +194,7 @@ int bench_translate(const std::vector<std::string>& arguments) {
   report.update({{"load_seconds", load_seconds},
                  {"peak_mebibytes", peak_mebibytes()},
                  {"precision", name_of(format)},
+                 {"device", device},
                  {"threads", at::get_num_threads()},
                  {"beam_size", options.translate.beam_size}});
   if (flags.compare.empty())

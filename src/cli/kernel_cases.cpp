@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "kernels/activation.h"
+#include "kernels/bf16_product.h"
 #include "kernels/embedding.h"
 #include "kernels/feed_forward.h"
 #include "kernels/linear.h"
@@ -70,6 +71,27 @@ KernelCase linear_case(int64_t rows, int64_t depth, int64_t columns, bool bf16) 
           .operations = 3 * product(rows, depth, columns),
           .fused = with_backward(inputs, fused),
           .plain = with_backward(inputs, plain)};
+}
+
+/// The three products of a linear layer in bf16 alone, by the best backend and by the next.
+void add_products(std::vector<KernelCase>& cases, int64_t rows, int64_t depth, int64_t columns) {
+  const Tensor x = in_bf16(at::randn({rows, depth})), weight = in_bf16(at::randn({columns, depth})),
+               gradient = in_bf16(at::randn({rows, columns}));
+  const auto backends = bf16_backends();
+  const auto add = [&](const char* name, const Tensor& a, const Tensor& b) {
+    const auto by = [=, result = at::empty({a.size(0), b.size(1)})](Bf16Backend backend) {
+      return Timed{[=] { bf16_product_by(backend, result, a, b); }};
+    };
+    cases.push_back({.name = name,
+                     .shape = fmt::format("{} x {} x {}", rows, depth, columns),
+                     .dtype = "bf16",
+                     .operations = product(rows, depth, columns),
+                     .fused = by(backends.front()),
+                     .plain = by(backends.size() > 1 ? backends[1] : backends.front())});
+  };
+  add("product", x, weight.t());
+  add("product, gradient of rows", gradient, weight);
+  add("product, gradient of weight", gradient.t(), x);
 }
 
 KernelCase feed_forward_case(int64_t rows, int64_t columns, int64_t inner, bool bf16) {
@@ -214,6 +236,9 @@ std::vector<KernelCase> kernel_cases(const KernelSizes& s) {
     cases.push_back(feed_forward_case(s.tokens, s.d_model, s.d_ff, bf16));
     cases.push_back(loss_case(s.tokens, s.d_model, s.vocab_size, bf16));
   }
+  for (const int64_t columns : {s.d_model, 3 * s.d_model, s.d_ff}) add_products(cases, s.tokens, s.d_model, columns);
+  add_products(cases, s.tokens, s.d_ff, s.d_model);
+  add_products(cases, kLossRows, s.d_model, s.vocab_size);
   cases.push_back(norm_case(s.tokens, s.d_model));
   cases.push_back(activation_case(s.tokens, s.d_ff, false));
   cases.push_back(activation_case(s.tokens, s.d_ff, true));

@@ -20,7 +20,8 @@ struct KernelCase {
   Timed fused, plain;
 };
 
-/// Forward and backward of everything in kernels/ that training uses, the update, and the packed products of translating.
+/// Forward and backward of everything in kernels/ that training uses, its products alone, the update, and the packed products of
+/// translating.
 std::vector<KernelCase> kernel_cases(const KernelSizes& sizes);
 
 }  // namespace lacuna

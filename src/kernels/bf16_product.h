@@ -1,5 +1,8 @@
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "base/ragged.h"
 
 namespace lacuna {
@@ -17,10 +20,23 @@ struct RoundedWithSums {
 };
 RoundedWithSums rounded_with_sums(const Tensor& rows);
 
-/// result [M, N] float = a [M, K] x b [K, N], or with `add` result += a x b. Factors are bf16, row by row or column by column (a
-/// transposed view will do); every sum is taken in float. On processors of AMD and other devices the product, but no sum inside it, is
-/// rounded to bf16 too: the library that is fast there can't do otherwise.
+/// What multiplies: our own loops, where the processor has tiles (AMX); MKL, where LibTorch brings it and the processor is not AMD's; ATen,
+/// which rounds the product, but no sum inside it, to bf16 too.
+enum class Bf16Backend { kTiles, kMkl, kAten };
+/// Those of this machine, best first.
+std::vector<Bf16Backend> bf16_backends();
+
+/// result [M, N] float = a [M, K] x b [K, N], or with `add` result += a x b, by the best backend (on other devices by ATen). Factors are
+/// bf16, row by row or column by column (a transposed view will do); every sum is taken in float.
 void bf16_product(const Tensor& result, const Tensor& a, const Tensor& b, bool add = false);
+/// By this one, for tests and benchmarks.
+void bf16_product_by(Bf16Backend backend, const Tensor& result, const Tensor& a, const Tensor& b, bool add = false);
+
+/// Rows [begin, end) of a product, side by side, to do with as one likes.
+using RowBlockUser = std::function<void(float* rows, int64_t begin, int64_t end)>;
+/// The product a x b on the CPU, `block` rows at a time (a multiple of 32), each block for `use` on the thread that made it, while it is in
+/// its cache.
+void bf16_product_in_blocks(const Tensor& a, const Tensor& b, int64_t block, const RowBlockUser& use);
 
 /// x [T, K] x weight [N, K]^T + bias [N] -> [T, N] float, of factors in bf16. `bias` is float and may be undefined.
 Tensor bf16_linear(const Tensor& x, const Tensor& weight, const Tensor& bias);

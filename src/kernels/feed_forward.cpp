@@ -24,9 +24,9 @@ class Bf16FeedForwardFunction : public torch::autograd::Function<Bf16FeedForward
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& inner_weight, const Tensor& inner_bias,
                         const Tensor& outer_weight, const Tensor& outer_bias, bool is_gelu, const Dropout& dropout) {
     const Tensor rounded_x = rounded_to_bf16(x), inner = rounded_to_bf16(inner_weight), outer = rounded_to_bf16(outer_weight);
-    const Tensor products = product_of_bf16(rounded_x, inner.t());  // (T, D) x (D, F)
-    const Tensor hidden = activated(products, inner_bias, is_gelu, dropout);
-    context->save_for_backward({rounded_x, inner, inner_bias, outer, hidden, is_gelu ? products : Tensor()});
+    const Tensor products = is_gelu ? product_of_bf16(rounded_x, inner.t()) : Tensor();  // (T, D) x (D, F), needed again
+    const Tensor hidden = activated(rounded_x, inner, inner_bias, products, dropout);
+    context->save_for_backward({rounded_x, inner, inner_bias, outer, hidden, products});
     keep_dropout(*context, dropout);
     return bf16_linear(hidden, outer, outer_bias);
   }
@@ -36,8 +36,7 @@ class Bf16FeedForwardFunction : public torch::autograd::Function<Bf16FeedForward
     const variable_list kept = context->get_saved_variables();
     const Tensor &x = kept[0], &inner = kept[1], &hidden = kept[4];
     const auto [gradient, outer_bias_gradient] = rounded_with_sums(gradients[0].contiguous());
-    const Tensor hidden_gradient = product_of_bf16(gradient, kept[3]);  // (T, D) x (D, F)
-    const auto [inner_gradient, inner_bias_gradient] = through_activation(hidden_gradient, kept, kept_dropout(*context));
+    const auto [inner_gradient, inner_bias_gradient] = through_activation(gradient, kept, kept_dropout(*context));
     const auto wanted = [&](size_t input, const Tensor& a, const Tensor& b) {
       return context->needs_input_grad(input) ? product_of_bf16(a, b) : Tensor();
     };
@@ -51,39 +50,55 @@ class Bf16FeedForwardFunction : public torch::autograd::Function<Bf16FeedForward
   }
 
  private:
-  /// dropout(f(products + bias)) [T, F] in bf16.
-  static Tensor activated(const Tensor& products, const Tensor& bias, bool is_gelu, const Dropout& dropout) {
-    const TimedPart timed(ProfilePart::kActivation);
-    Tensor result = at::empty_like(products, at::kBFloat16);
-    const RoundedActivationRows<float> args = {.columns = products.size(1),
-                                               .is_gelu = is_gelu,
+  /// dropout(f(x inner^T + bias)) [T, F] in bf16. gelu's products are made already.
+  static Tensor activated(const Tensor& x, const Tensor& inner, const Tensor& bias, const Tensor& products, const Dropout& dropout) {
+    Tensor result = at::empty({x.size(0), inner.size(0)}, x.options());
+    const RoundedActivationRows<float> args = {.columns = inner.size(0),
+                                               .is_gelu = products.defined(),
                                                .dropout = dropout.rows(),
+                                               .first_row = 0,
                                                .input = data_of<float>(products),
                                                .bias = data_of<float>(bias),
                                                .result = bf16_bits_of(result),
                                                .gradient = nullptr,
                                                .input_gradient = nullptr,
                                                .bias_sums = nullptr};
-    for_rows(row_kernels<float>().rounded_activation_forward, args, products.size(0));
+    const auto activate = row_kernels<float>().rounded_activation_forward;
+    if (products.defined()) {
+      const TimedPart timed(ProfilePart::kActivation);
+      for_rows(activate, args, x.size(0));
+      return result;
+    }
+    bf16_product_in_blocks(x, inner.t(), kRowsPerSum, [&](float* rows, int64_t begin, int64_t end) {
+      RoundedActivationRows<float> of_block = args;
+      of_block.first_row = begin;
+      of_block.input = rows;
+      activate(of_block, begin, end);
+    });
     return result;
   }
 
-  /// The gradient of the products [T, F] in bf16, and its column sums, from that of the hidden rows.
-  static RoundedWithSums through_activation(const Tensor& hidden_gradient, const variable_list& kept, const Dropout& dropout) {
-    const TimedPart timed(ProfilePart::kActivation);
-    const Tensor &bias = kept[2], &hidden = kept[4], &products = kept[5];
+  /// The gradient of the inner products [T, F] in bf16, and its column sums, from that of the result.
+  static RoundedWithSums through_activation(const Tensor& gradient, const variable_list& kept, const Dropout& dropout) {
+    const Tensor &bias = kept[2], &outer = kept[3], &hidden = kept[4], &products = kept[5];
     const Tensor result = at::empty_like(hidden);
     const Tensor sums = at::empty({sum_blocks(hidden.size(0)), hidden.size(1)}, at::kFloat);
     const RoundedActivationRows<float> args = {.columns = hidden.size(1),
                                                .is_gelu = products.defined(),
                                                .dropout = dropout.rows(),
+                                               .first_row = 0,
                                                .input = data_of<float>(products),
                                                .bias = data_of<float>(bias),
                                                .result = bf16_bits_of(hidden),
-                                               .gradient = data_of<float>(hidden_gradient),
+                                               .gradient = nullptr,
                                                .input_gradient = bf16_bits_of(result),
                                                .bias_sums = mutable_data_of<float>(sums)};
-    for_sum_blocks(row_kernels<float>().rounded_activation_backward, args, hidden.size(0));
+    bf16_product_in_blocks(gradient, outer, kRowsPerSum, [&](float* rows, int64_t begin, int64_t end) {  // (T, D) x (D, F)
+      RoundedActivationRows<float> of_block = args;
+      of_block.first_row = begin;
+      of_block.gradient = rows;
+      row_kernels<float>().rounded_activation_backward(of_block, begin, end);
+    });
     return {result, sums.sum(0)};
   }
 };

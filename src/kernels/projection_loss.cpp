@@ -1,5 +1,7 @@
 #include "kernels/projection_loss.h"
 
+#include <type_traits>
+
 #include "base/profile.h"
 #include "kernels/bf16_product.h"
 #include "kernels/linear.h"
@@ -19,50 +21,55 @@ struct Pass {
 };
 
 /// The three products of a chunk of rows: logits, and what their gradient does to hidden rows and weight. Chunks share the buffers.
+template <class T>
 class ChunkProducts {
  public:
   ChunkProducts(const Tensor& hidden, const Tensor& weight, bool in_bf16)
-      : in_bf16_(in_bf16 && hidden.scalar_type() == at::kFloat),
+      : in_bf16_(in_bf16 && std::is_same_v<T, float>),
         hidden_(in_bf16_ ? rounded_to_bf16(hidden) : hidden),
         weight_(in_bf16_ ? rounded_to_bf16(weight) : weight) {
-    if (!in_bf16_) return;
-    const int64_t rows = std::min(kLossRows, hidden.size(0));
-    logits_ = at::empty({rows, weight.size(0)}, at::kFloat);
-    rounded_gradient_ = at::empty({rows, weight.size(0)}, at::kBFloat16);
+    if (in_bf16_) rounded_gradient_ = at::empty({std::min(kLossRows, hidden.size(0)), weight.size(0)}, at::kBFloat16);
   }
 
-  /// (rows, D) x (D, V)
-  Tensor logits(int64_t begin, int64_t rows) {
+  /// Calls f(logits, first, count) for some rows at a time, `count` from the chunk's `first` on, until all have come; on all threads.
+  template <class F>
+  void for_logits(int64_t begin, int64_t rows, F f) {
     const Tensor chunk = hidden_.narrow(0, begin, rows);
-    if (!in_bf16_) return product_with_transposed(chunk, weight_, {});
-    Tensor logits = logits_.narrow(0, 0, rows);
-    bf16_product(logits, chunk, weight_.t());
-    return logits;
+    if constexpr (std::is_same_v<T, float>) {
+      constexpr int64_t kBlock = 32;  // of logits that stay in the cache
+      if (in_bf16_)
+        return bf16_product_in_blocks(chunk, weight_.t(), kBlock,
+                                      [&](float* logits, int64_t first, int64_t end) { f(logits, first, end - first); });
+    }
+    logits_ = product_with_transposed(chunk, weight_, {});
+    T* const logits = mutable_data_of<T>(logits_);
+    at::parallel_for(0, rows, kRowsPerTask, [&](int64_t first, int64_t end) { f(logits + first * weight_.size(0), first, end - first); });
   }
 
-  /// Where the gradient of the logits is to be written in bf16; null = over the logits.
-  uint16_t* rounded_gradient() { return in_bf16_ ? bf16_bits_of(rounded_gradient_) : nullptr; }
+  /// Where the gradient of the logits of the chunk's row is to be written in bf16; null = over the logits.
+  uint16_t* rounded_gradient(int64_t row) { return in_bf16_ ? bf16_bits_of(rounded_gradient_) + row * weight_.size(0) : nullptr; }
 
   /// hidden_gradient (rows, D) = gradient (rows, V) x (V, D); weight_gradient (V, D) += gradient^T x (rows, D), unless it is undefined.
-  /// `logits` are those of the rows, or have become their gradient.
-  void propagate(const Tensor& logits, int64_t begin, const Tensor& hidden_gradient, Tensor& weight_gradient) const {
-    const Tensor chunk = hidden_.narrow(0, begin, logits.size(0));
+  /// For the chunk whose logits came last; where they were not rounded, they have become their gradient.
+  void propagate(int64_t begin, int64_t rows, const Tensor& hidden_gradient, Tensor& weight_gradient) const {
+    const Tensor chunk = hidden_.narrow(0, begin, rows);
     if (in_bf16_) {
-      const Tensor gradient = rounded_gradient_.narrow(0, 0, logits.size(0));
+      const Tensor gradient = rounded_gradient_.narrow(0, 0, rows);
       bf16_product(hidden_gradient, gradient, weight_);
       if (weight_gradient.defined()) bf16_product(weight_gradient, gradient.t(), chunk, /*add=*/true);
     } else {
-      hidden_gradient.copy_(product(logits, weight_));
-      if (weight_gradient.defined()) add_product_of_transposed(weight_gradient, logits, chunk);
+      hidden_gradient.copy_(product(logits_, weight_));
+      if (weight_gradient.defined()) add_product_of_transposed(weight_gradient, logits_, chunk);
     }
   }
 
  private:
   bool in_bf16_;
   Tensor hidden_, weight_;            // as the products take them
-  Tensor logits_, rounded_gradient_;  // in bf16 only
+  Tensor logits_, rounded_gradient_;  // the one without bf16, the other with it
 };
 
+template <class T>
 Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, bool in_bf16, bool wants_gradient) {
   const int64_t tokens = hidden.size(0);
   Pass pass;
@@ -73,33 +80,36 @@ Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& target
     pass.hidden_gradient = at::empty_like(hidden);
     if (weight.requires_grad()) pass.weight_gradient = at::zeros_like(weight);
   }
-  ChunkProducts products(hidden, weight, in_bf16);
+  ChunkProducts<T> products(hidden, weight, in_bf16);
   for (int64_t begin = 0; begin < tokens; begin += kLossRows) {
     const int64_t rows = std::min(kLossRows, tokens - begin);
-    const Tensor logits = products.logits(begin, rows);
-    with_scalar_of(hidden, [&](auto t) {
-      using T = decltype(t);
+    products.for_logits(begin, rows, [&](T* logits, int64_t first, int64_t count) {
       const LossRows<T> args = {.vocab_size = weight.size(0),
-                                .logits = mutable_data_of<T>(logits),
-                                .targets = data_of<int64_t>(targets) + begin,
+                                .logits = logits,
+                                .targets = data_of<int64_t>(targets) + begin + first,
                                 .smoothing = smoothing,
                                 .wants_gradient = wants_gradient,
-                                .rounded_gradient = products.rounded_gradient(),
-                                .loss = mutable_data_of<double>(pass.loss) + begin,
-                                .nll = mutable_data_of<double>(pass.nll) + begin,
-                                .correct = mutable_data_of<int64_t>(pass.correct) + begin};
-      for_rows(row_kernels<T>().smoothed_loss, args, rows);
+                                .rounded_gradient = products.rounded_gradient(first),
+                                .loss = mutable_data_of<double>(pass.loss) + begin + first,
+                                .nll = mutable_data_of<double>(pass.nll) + begin + first,
+                                .correct = mutable_data_of<int64_t>(pass.correct) + begin + first};
+      row_kernels<T>().smoothed_loss(args, 0, count);
     });
-    if (wants_gradient) products.propagate(logits, begin, pass.hidden_gradient.narrow(0, begin, rows), pass.weight_gradient);
+    if (wants_gradient) products.propagate(begin, rows, pass.hidden_gradient.narrow(0, begin, rows), pass.weight_gradient);
   }
   return pass;
+}
+
+Pass pass_over(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, bool in_bf16, bool wants_gradient) {
+  return with_scalar_of(hidden,
+                        [&](auto t) { return whole_pass<decltype(t)>(hidden, weight, targets, smoothing, in_bf16, wants_gradient); });
 }
 
 class ProjectionLossFunction : public torch::autograd::Function<ProjectionLossFunction> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& hidden, const Tensor& weight, const Tensor& targets,
                                double smoothing, bool in_bf16) {
-    const Pass pass = whole_pass(hidden, weight, targets, smoothing, in_bf16, true);
+    const Pass pass = pass_over(hidden, weight, targets, smoothing, in_bf16, true);
     context->saved_data["hidden"] = pass.hidden_gradient;
     context->saved_data["weight"] = pass.weight_gradient;
     const Tensor nll = pass.nll.sum(), correct = pass.correct.sum();
@@ -125,7 +135,7 @@ ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const
   if (!has_row_kernels(hidden)) return reference::projection_loss(hidden, weight, targets, smoothing);
   const Tensor x = hidden.contiguous(), y = targets.contiguous();
   if (!at::GradMode::is_enabled()) {
-    const Pass pass = whole_pass(x, weight, y, smoothing, in_bf16, false);
+    const Pass pass = pass_over(x, weight, y, smoothing, in_bf16, false);
     return {pass.loss.sum(), pass.nll.sum(), pass.correct.sum()};
   }
   const variable_list sums = ProjectionLossFunction::apply(x, weight, y, smoothing, in_bf16);

@@ -173,7 +173,7 @@ template <class T>
 void rounded_activation_forward(const RoundedActivationRows<T>& a, int64_t begin, int64_t end) {
   DropoutCursor<T> cursor(a.dropout, begin);
   for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
-    const T *x = a.input + row * a.columns, *bias = a.bias;
+    const T *x = a.input + (row - a.first_row) * a.columns, *bias = a.bias;
     uint16_t* y = a.result + row * a.columns;
     if (a.is_gelu) {
       for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = rounded(factor * gelu(x[i] + bias[i])); });
@@ -194,7 +194,7 @@ void rounded_activation_backward(const RoundedActivationRows<T>& a, int64_t begi
   for (int64_t i = 0; i < a.columns; ++i) sums[i] = 0;
   for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
     const int64_t at = row * a.columns;
-    const T *dy = a.gradient + at, *x = a.input + at, *bias = a.bias;
+    const T *dy = a.gradient + (row - a.first_row) * a.columns, *x = a.input + at, *bias = a.bias;
     const uint16_t* y = a.result + at;
     uint16_t* dx = a.input_gradient + at;
     if (a.is_gelu) {

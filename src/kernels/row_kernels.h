@@ -79,7 +79,8 @@ struct RoundedActivationRows {
   int64_t columns;
   bool is_gelu;
   DropoutRows dropout;
-  const T *input, *bias;  ///< backward: needed by gelu only
+  int64_t first_row;      ///< input (forward) or gradient (backward) begins at this row
+  const T *input, *bias;  ///< backward: needed by gelu only, and input whole
   uint16_t* result;       ///< forward: written; backward: read
   const T* gradient;      ///< this and what follows: backward only
   uint16_t* input_gradient;

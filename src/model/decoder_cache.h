@@ -23,7 +23,11 @@ class DecoderCache {
   /// The hypotheses of the next step: number i continues hypothesis parents[i] of now. A hypothesis may be continued by none (it ends) or
   /// by several.
   virtual void select(const std::vector<int32_t>& parents) = 0;
-  /// The source sentence (index in the encoded batch) of each live hypothesis.
+  /// Takes in the sentences of another cache of the same model, which has not been stepped: its hypotheses stand behind those here.
+  /// Sentences without a live hypothesis are forgotten, the others numbered anew, from 0 in the order of the hypotheses. Hypotheses of one
+  /// sentence must stand side by side.
+  virtual void join(DecoderCache& fresh) = 0;
+  /// The source sentence (index in the encoded batch, until `join`) of each live hypothesis.
   virtual const std::vector<int32_t>& sentences() const = 0;
   /// The tokens that may translate each source sentence: ascending ids, [sentences]. Nothing else is worked out from then on. At first all
   /// of the vocabulary.

@@ -31,8 +31,8 @@ WeightFormat PackedCache::format() {
 }
 
 Linear::Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, const LinearOptions& options)
-    : weight_(register_parameter(
-          "weight", stacked_xavier_uniform(options.blocks, outputs / options.blocks, inputs, options.gain, path / "weight"))) {
+    : weight_(register_parameter("weight",
+                                 stacked_xavier_uniform(options.blocks, outputs / options.blocks, inputs, options.gain, path / "weight"))) {
   if (options.has_bias) bias_ = register_parameter("bias", at::zeros({outputs}, at::kFloat));
 }
 

@@ -27,8 +27,16 @@ MultiHeadAttention::MultiHeadAttention(const ModelOptions& options, const Attent
     gate_ = register_module("gate", std::make_shared<Linear>(d_model_, num_heads_, path / "gate"));
 }
 
-std::vector<Tensor> MultiHeadAttention::heads_of(const Tensor& x, int64_t parts) const {
-  return x.view({x.size(0), parts, num_heads_, d_model_ / num_heads_}).unbind(1);
+Tensor MultiHeadAttention::heads_of(const Tensor& x) const {
+  return x.view({x.size(0), num_heads_, d_model_ / num_heads_});
+}
+
+void MultiHeadAttention::take_parts(AttentionCall& call, const Tensor& x, int64_t parts) const {
+  call.packed = x.view({x.size(0), parts, num_heads_, d_model_ / num_heads_});
+  const std::vector<Tensor> all = call.packed.unbind(1);
+  if (parts == 3) call.q = all.front();
+  call.k = all[all.size() - 2];
+  call.v = all.back();
 }
 
 AttentionCall MultiHeadAttention::new_call(const Ragged& x, const ForwardContext& context) const {
@@ -62,7 +70,7 @@ Tensor MultiHeadAttention::mask_keys(const Tensor& x, const ForwardContext& cont
 
 void MultiHeadAttention::add_mask(AttentionCall& call, const Tensor& x, const Tensor& keys, const ForwardContext& context) {
   if (!mask_) return;
-  call.mask_q = heads_of(mask_->queries(x, context), 1)[0];
+  call.mask_q = heads_of(mask_->queries(x, context));
   call.mask_k = keys;
   if (!gate_) return;
   const Tensor q = call.q.reshape({call.q.size(0), d_model_}).contiguous();
@@ -111,21 +119,18 @@ SelfAttention::SelfAttention(const ModelOptions& options, const AttentionPlace& 
       qkv_(register_module("qkv", std::make_shared<Linear>(d_model_, 3 * d_model_, path / "qkv", projections(3)))) {}
 
 Tensor SelfAttention::forward(const Ragged& x, const ForwardContext& context) {
-  const std::vector<Tensor> qkv = heads_of(qkv_->forward(x.values, context), 3);
   AttentionCall call = new_call(x, context);
-  call.q = qkv[0];
-  call.k = qkv[1];
-  call.v = qkv[2];
+  take_parts(call, qkv_->forward(x.values, context), 3);
   call.keys = std::make_shared<const KeyRange>(KeyRange::of(*x.shape));
   call.causal = is_causal_;
-  if (has_mask()) add_mask(call, x.values, heads_of(mask_keys(x.values, context), 1)[0], context);
+  if (has_mask()) add_mask(call, x.values, heads_of(mask_keys(x.values, context)), context);
   return output_of(call, context);
 }
 
 Tensor SelfAttention::step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const ForwardContext& context) {
   const Tensor qkv = qkv_->forward(x, context).view({x.size(0), 3, num_heads_, d_model_ / num_heads_});
   write_slots(buffer.keys_values.narrow(1, 0, 2), keys.new_slots, qkv.narrow(1, 1, 2));
-  if (has_mask()) write_slots(buffer.keys_values.select(1, 2), keys.new_slots, heads_of(mask_keys(x, context), 1)[0]);
+  if (has_mask()) write_slots(buffer.keys_values.select(1, 2), keys.new_slots, heads_of(mask_keys(x, context)));
   AttentionCall call = new_call({x, keys.queries}, context);
   call.q = qkv.select(1, 0);
   call.k = buffer.keys_values.select(1, 0);
@@ -148,14 +153,12 @@ MemoryKeys CrossAttention::read(const Tensor& memory, const ForwardContext& cont
 
 Tensor CrossAttention::forward(const Ragged& x, const MemoryKeys& memory, const std::shared_ptr<const KeyRange>& keys,
                                const ForwardContext& context) {
-  const std::vector<Tensor> keys_values = heads_of(memory.keys_values, 2);
   AttentionCall call = new_call(x, context);
-  call.q = heads_of(query_->forward(x.values, context), 1)[0];
-  call.k = keys_values[0];
-  call.v = keys_values[1];
+  call.q = heads_of(query_->forward(x.values, context));
+  take_parts(call, memory.keys_values, 2);
   call.keys = keys;
   call.rows_alike = !at::GradMode::is_enabled();  // whichever hypotheses of a sentence there are
-  if (has_mask()) add_mask(call, x.values, heads_of(memory.mask_keys, 1)[0], context);
+  if (has_mask()) add_mask(call, x.values, heads_of(memory.mask_keys), context);
   return output_of(call, context);
 }
 

@@ -28,8 +28,10 @@ class MultiHeadAttention : public torch::nn::Module {
   MultiHeadAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path);
 
  protected:
-  /// x [T, parts * D] -> `parts` views [T, H, d].
-  std::vector<Tensor> heads_of(const Tensor& x, int64_t parts) const;
+  /// x [T, D] -> a view [T, H, d].
+  Tensor heads_of(const Tensor& x) const;
+  /// Makes parts of x [T, parts * D] the call's k and v, or its q, k and v.
+  void take_parts(AttentionCall& call, const Tensor& x, int64_t parts) const;
   /// A call of this place on queries made of x, with everything but q, k, v and keys.
   AttentionCall new_call(const Ragged& x, const ForwardContext& context) const;
   bool has_mask() const { return mask_ != nullptr; }

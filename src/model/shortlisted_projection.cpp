@@ -1,12 +1,27 @@
 #include "model/shortlisted_projection.h"
 
 #include <algorithm>
+#include <iterator>
+#include <type_traits>
+#include <utility>
 
 namespace lacuna {
 
 ShortlistedProjection::ShortlistedProjection(const std::vector<std::vector<int32_t>>& candidates) : weights_(candidates.size()) {
   candidates_.reserve(candidates.size());
   for (const auto& one : candidates) candidates_.push_back(std::make_shared<const std::vector<int32_t>>(one));
+}
+
+void ShortlistedProjection::join(const std::vector<int32_t>& kept, ShortlistedProjection&& other) {
+  const auto join = [&](auto& here, auto& there) {
+    std::remove_reference_t<decltype(here)> joined;
+    joined.reserve(kept.size() + there.size());
+    for (const int32_t sentence : kept) joined.push_back(std::move(here[static_cast<size_t>(sentence)]));
+    std::move(there.begin(), there.end(), std::back_inserter(joined));
+    here = std::move(joined);
+  };
+  join(candidates_, other.candidates_);
+  join(weights_, other.weights_);
 }
 
 const PackedWeight& ShortlistedProjection::weight_of(int32_t sentence, EmbeddingTable& output) {

@@ -14,6 +14,8 @@ class ShortlistedProjection {
  public:
   /// candidates [B]: ascending ids, at least one for each sentence.
   explicit ShortlistedProjection(const std::vector<std::vector<int32_t>>& candidates);
+  /// Keeps these sentences, as numbers 0, 1, ..., and takes in those of another behind them.
+  void join(const std::vector<int32_t>& kept, ShortlistedProjection&& other);
   /// hidden [N, D] -> the logits of each row's sentence. Rows of one sentence stand side by side. `output` is the same in every call.
   Logits logits(const Tensor& hidden, const std::vector<int32_t>& sentences, EmbeddingTable& output);
 

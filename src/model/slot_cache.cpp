@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
+#include <utility>
 
 namespace lacuna {
 
@@ -28,6 +30,53 @@ void SlotCache::select(const std::vector<int32_t>& parents) {
   free_.clear();
   for (int64_t slot = capacity_; slot-- > 0;)
     if (!in_use[static_cast<size_t>(slot)]) free_.push_back(static_cast<int32_t>(slot));
+}
+
+std::vector<int32_t> SlotCache::live_sentences() const {
+  std::vector<int32_t> live;
+  for (const int32_t sentence : sentences_)
+    if (live.empty() || live.back() != sentence) live.push_back(sentence);
+  return live;
+}
+
+void SlotCache::join(DecoderCache& fresh) {
+  auto& other = dynamic_cast<SlotCache&>(fresh);
+  if (other.capacity_ > 0) throw std::logic_error("a cache that joins another has not been stepped yet");
+  const std::vector<int32_t> kept = live_sentences();
+  std::vector<int32_t> lengths;
+  std::vector<std::pair<int64_t, int64_t>> rows;  // first and how many, of sentences that stood side by side together
+  for (const int32_t sentence : kept) {
+    const int64_t begin = sources_->begin(sentence);
+    lengths.push_back(sources_->length(sentence));
+    if (!rows.empty() && rows.back().first + rows.back().second == begin) {
+      rows.back().second += lengths.back();
+    } else {
+      rows.emplace_back(begin, lengths.back());
+    }
+  }
+  const auto joined = [&](const Tensor& here, const Tensor& there) {
+    if (!here.defined()) return Tensor();
+    std::vector<Tensor> parts;
+    for (const auto& [first, count] : rows) parts.push_back(here.narrow(0, first, count));
+    parts.push_back(there);
+    return at::cat(parts);
+  };
+  for (size_t layer = 0; layer < memory_.size(); ++layer) {
+    const MemoryKeys& added = other.memory_[layer];
+    memory_[layer] = {joined(memory_[layer].keys_values, added.keys_values), joined(memory_[layer].mask_keys, added.mask_keys)};
+  }
+  if (shortlisted_) shortlisted_->join(kept, std::move(*other.shortlisted_));
+
+  for (size_t i = 0, next = 0; i < sentences_.size(); ++i) {
+    if (sentences_[i] != kept[next]) ++next;
+    sentences_[i] = static_cast<int32_t>(next);
+  }
+  for (const int32_t sentence : other.sentences_) {
+    sentences_.push_back(static_cast<int32_t>(kept.size()) + sentence);
+    lengths.push_back(other.sources_->length(sentence));
+  }
+  slots_.resize(sentences_.size());
+  sources_ = std::make_shared<const RaggedShape>(RaggedShape::of_lengths(lengths));
 }
 
 StepKeys SlotCache::append(int64_t num_heads, int64_t d_head) {
@@ -74,10 +123,9 @@ RaggedShapePtr SlotCache::memory_queries() const {
 
 std::shared_ptr<const KeyRange> SlotCache::memory_keys() const {
   KeyRange keys;
-  for (size_t i = 0; i < sentences_.size(); ++i) {
-    if (i > 0 && sentences_[i] == sentences_[i - 1]) continue;
-    keys.begin.push_back(sources_->begin(sentences_[i]));
-    keys.count.push_back(sources_->length(sentences_[i]));
+  for (const int32_t sentence : live_sentences()) {
+    keys.begin.push_back(sources_->begin(sentence));
+    keys.count.push_back(sources_->length(sentence));
   }
   return std::make_shared<const KeyRange>(std::move(keys));
 }

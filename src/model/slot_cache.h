@@ -17,6 +17,7 @@ class SlotCache : public DecoderCache {
 
   int64_t num_hypotheses() const override { return static_cast<int64_t>(slots_.size()); }
   void select(const std::vector<int32_t>& parents) override;
+  void join(DecoderCache& fresh) override;
   const std::vector<int32_t>& sentences() const override { return sentences_; }
   void set_candidates(const std::vector<std::vector<int32_t>>& candidates) override {
     shortlisted_ = std::make_unique<ShortlistedProjection>(candidates);
@@ -40,6 +41,8 @@ class SlotCache : public DecoderCache {
   int64_t capacity() const { return capacity_; }
 
  private:
+  /// Sentences with a live hypothesis, in the order of these.
+  std::vector<int32_t> live_sentences() const;
   void grow(int64_t num_heads, int64_t d_head);
 
   RaggedShapePtr sources_;

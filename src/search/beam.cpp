@@ -38,12 +38,19 @@ void Beams::for_sentences(F f) const {
   });
 }
 
-Beams::Beams(const std::vector<SearchInput>& inputs, const SearchSettings& settings, int64_t max_positions)
-    : inputs_(inputs), settings_(settings), sentences_(inputs.size()), live_(inputs.size()) {
-  for (size_t s = 0; s < inputs.size(); ++s) {
-    sentences_[s].limit = length_limit(settings.options, static_cast<int64_t>(inputs[s].src.size()), max_positions);
-    sentence_of_row_.push_back(static_cast<int32_t>(s));
+void Beams::add(const std::vector<size_t>& places) {
+  for (const size_t place : places) {
+    const SearchInput& input = queue_.input(place);
+    const int64_t limit = length_limit(settings_.options, static_cast<int64_t>(input.src.size()), max_positions_);
+    sentence_of_row_.push_back(static_cast<int32_t>(sentences_.size()));
+    sentences_.push_back({.place = place, .input = &input, .finished = {}, .limit = limit});
+    live_.emplace_back();
   }
+}
+
+int64_t Beams::src_tokens() const {
+  return std::accumulate(sentences_.begin(), sentences_.end(), int64_t{0},
+                         [](int64_t sum, const Sentence& sentence) { return sum + static_cast<int64_t>(sentence.input->src.size()); });
 }
 
 std::vector<TokenId> Beams::last_tokens() const {
@@ -54,10 +61,10 @@ std::vector<TokenId> Beams::last_tokens() const {
 
 /// The only token that may follow a hypothesis: the next of the prefix, or eos at the length limit.
 TokenId Beams::forced_token(int32_t row) const {
-  const auto s = static_cast<size_t>(sentence_of_row_[static_cast<size_t>(row)]);
+  const Sentence& sentence = sentences_[static_cast<size_t>(sentence_of_row_[static_cast<size_t>(row)])];
   const auto length = static_cast<size_t>(live_[static_cast<size_t>(row)].length());
-  if (static_cast<int64_t>(length) + 1 >= sentences_[s].limit) return kEos;
-  return length < inputs_[s].prefix.size() ? inputs_[s].prefix[length] : kNotForced;
+  if (static_cast<int64_t>(length) + 1 >= sentence.limit) return kEos;
+  return length < sentence.input->prefix.size() ? sentence.input->prefix[length] : kNotForced;
 }
 
 /// Allowed tokens of one row with the repetition penalty (Keskar et al. 2019, arXiv:1909.05858, section 4.1, on log-probabilities): tokens
@@ -151,19 +158,19 @@ bool Beams::is_done(const Sentence& sentence, const std::vector<Hypothesis>& liv
   return live.front().log_prob / length_penalty(settings_.options, length) <= scores[n_best - 1];
 }
 
-Beams::Beam Beams::extended(size_t s, const std::vector<Candidate>& candidates, const std::vector<AlignmentRow>& alignment) {
+Beams::Beam Beams::extended(Sentence& sentence, const std::vector<Candidate>& candidates, const std::vector<AlignmentRow>& alignment) {
   Beam beam;
   for (const Candidate& candidate : candidates) {
     if (static_cast<int64_t>(beam.live.size()) >= settings_.options.beam_size) break;
     Hypothesis next = continued(candidate, alignment);
     if (next.is_finished()) {
-      sentences_[s].finished.push_back(std::move(next));
+      sentence.finished.push_back(std::move(next));
     } else {
       beam.live.push_back(std::move(next));
       beam.parents.push_back(candidate.row);
     }
   }
-  return is_done(sentences_[s], beam.live) ? Beam() : beam;
+  return is_done(sentence, beam.live) ? Beam() : beam;
 }
 
 std::vector<int32_t> Beams::extend(const std::vector<std::vector<Candidate>>& candidates,
@@ -172,27 +179,31 @@ std::vector<int32_t> Beams::extend(const std::vector<std::vector<Candidate>>& ca
   rows.reserve(alignment.size());
   for (const auto& weights : alignment) rows.push_back(std::make_shared<const std::vector<float>>(weights));
   std::vector<Beam> beams(sentences_.size());
-  for_sentences([&](size_t s) { beams[s] = extended(s, candidates[s], rows); });
+  for_sentences([&](size_t s) { beams[s] = extended(sentences_[s], candidates[s], rows); });
   std::vector<int32_t> parents;
+  std::vector<Sentence> under_way;
   live_.clear();
   sentence_of_row_.clear();
   for (size_t s = 0; s < beams.size(); ++s) {
+    if (beams[s].live.empty()) {
+      const size_t place = sentences_[s].place;
+      queue_.finish(place, best_finished(std::move(sentences_[s])));
+      continue;
+    }
     std::move(beams[s].live.begin(), beams[s].live.end(), std::back_inserter(live_));
     parents.insert(parents.end(), beams[s].parents.begin(), beams[s].parents.end());
-    sentence_of_row_.resize(live_.size(), static_cast<int32_t>(s));
+    sentence_of_row_.resize(live_.size(), static_cast<int32_t>(under_way.size()));
+    under_way.push_back(std::move(sentences_[s]));
   }
+  sentences_ = std::move(under_way);
   return parents;
 }
 
-SearchResults Beams::results() && {
-  SearchResults results;
-  for (Sentence& sentence : sentences_) {
-    auto& finished = sentence.finished;
-    std::stable_sort(finished.begin(), finished.end(), [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
-    finished.resize(std::min(finished.size(), static_cast<size_t>(settings_.options.n_best)));
-    results.push_back(std::move(finished));
-  }
-  return results;
+std::vector<Hypothesis> Beams::best_finished(Sentence sentence) const {
+  auto& finished = sentence.finished;
+  std::stable_sort(finished.begin(), finished.end(), [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+  finished.resize(std::min(finished.size(), static_cast<size_t>(settings_.options.n_best)));
+  return std::move(finished);
 }
 
 }  // namespace lacuna

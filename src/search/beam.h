@@ -16,22 +16,30 @@ struct Candidate {
   bool is_forced = false;    ///< eos, because the length limit is met or nothing else is allowed
 };
 
-/// The live and finished hypotheses of a batch. Live ones stand in the order of the decoder cache's rows: sentence by sentence, best first.
+/// The live and finished hypotheses of the sentences under way. Live ones stand in the order of the decoder cache's rows: sentence by
+/// sentence, best first.
 class Beams {
  public:
-  Beams(const std::vector<SearchInput>& inputs, const SearchSettings& settings, int64_t max_positions);
+  /// Sentences come from the queue, and their translations go there.
+  Beams(SearchQueue& queue, const SearchSettings& settings, int64_t max_positions)
+      : queue_(queue), settings_(settings), max_positions_(max_positions) {}
 
+  /// Begins on more sentences, behind those under way.
+  void add(const std::vector<size_t>& places);
   bool all_finished() const { return live_.empty(); }
+  /// Source tokens of the sentences under way.
+  int64_t src_tokens() const;
   std::vector<TokenId> last_tokens() const;
   /// What the model says of each live hypothesis, as candidates sorted best first, sentence by sentence.
   std::vector<std::vector<Candidate>> candidates(const Logits& logits) const;
-  /// Takes the best candidates; returns the rows that the new live hypotheses continue. `alignment` [rows] may be empty.
+  /// Takes the best candidates; returns the rows that the new live hypotheses continue. Sentences that are done are given to the queue and
+  /// forgotten. `alignment` [rows] may be empty.
   std::vector<int32_t> extend(const std::vector<std::vector<Candidate>>& candidates, const std::vector<std::vector<float>>& alignment);
-  /// n_best of each sentence, best first.
-  SearchResults results() &&;
 
  private:
   struct Sentence {
+    size_t place = 0;  // in the queue
+    const SearchInput* input = nullptr;
     std::vector<Hypothesis> finished;
     int64_t limit = 0;
   };
@@ -44,11 +52,13 @@ class Beams {
 
   /// Rows of sentence s: first_rows()[s] to first_rows()[s + 1].
   std::vector<int32_t> first_rows() const;
-  /// Finishes some of the candidates of sentence s and keeps others; none if the sentence is done.
-  Beam extended(size_t s, const std::vector<Candidate>& candidates, const std::vector<AlignmentRow>& alignment);
+  /// Finishes some of the candidates of a sentence and keeps others; none if the sentence is done.
+  Beam extended(Sentence& sentence, const std::vector<Candidate>& candidates, const std::vector<AlignmentRow>& alignment);
   /// Calls f(s) for each sentence, on all threads.
   template <class F>
   void for_sentences(F f) const;
+  /// n_best of its translations, best first.
+  std::vector<Hypothesis> best_finished(Sentence sentence) const;
   bool is_done(const Sentence& sentence, const std::vector<Hypothesis>& live) const;
   std::vector<Candidate> best_of_row(int32_t row, const BestTokens& best) const;
   TokenId forced_token(int32_t row) const;
@@ -56,8 +66,9 @@ class Beams {
   int64_t tokens_to_ask(int64_t wanted, int64_t vocab_size) const;
   Hypothesis continued(const Candidate& candidate, const std::vector<AlignmentRow>& alignment) const;
 
-  const std::vector<SearchInput>& inputs_;
+  SearchQueue& queue_;
   const SearchSettings& settings_;
+  const int64_t max_positions_;
   std::vector<Sentence> sentences_;
   std::vector<Hypothesis> live_;
   std::vector<int32_t> sentence_of_row_;

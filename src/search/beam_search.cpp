@@ -20,14 +20,23 @@ std::unique_ptr<DecoderCache> start(StepModel& model, const std::vector<SearchIn
   return cache;
 }
 
-SearchResults beam_search(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings) {
-  const auto cache = start(model, inputs, settings);
-  Beams beams(inputs, settings, model.max_positions());
-  while (!beams.all_finished()) {
+void beam_search(StepModel& model, SearchQueue& queue, const SearchSettings& settings) {
+  Beams beams(queue, settings, model.max_positions());
+  std::unique_ptr<DecoderCache> cache;
+  while (true) {
+    if (const std::vector<size_t> added = queue.take(beams.src_tokens()); !added.empty()) {
+      auto fresh = start(model, queue.inputs(added), settings);
+      if (beams.all_finished()) {
+        cache = std::move(fresh);
+      } else {
+        cache->join(*fresh);
+      }
+      beams.add(added);
+    }
+    if (beams.all_finished()) return;
     const Logits logits = model.step(beams.last_tokens(), *cache);
     cache->select(beams.extend(beams.candidates(logits), cache->alignment()));
   }
-  return std::move(beams).results();
 }
 
 void require_number(float log_prob, TokenId token) {
@@ -36,9 +45,14 @@ void require_number(float log_prob, TokenId token) {
         "the model's probabilities are not numbers: its weights are damaged or its training diverged; use an earlier checkpoint");
 }
 
+void search(StepModel& model, SearchQueue& queue, const SearchSettings& settings) {
+  settings.options.sampling == Sampling::kNone ? beam_search(model, queue, settings) : sample(model, queue, settings);
+}
+
 SearchResults search(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings) {
-  if (inputs.empty()) return {};
-  return settings.options.sampling == Sampling::kNone ? beam_search(model, inputs, settings) : sample(model, inputs, settings);
+  SearchQueue queue(inputs, std::numeric_limits<int64_t>::max());
+  search(model, queue, settings);
+  return std::move(queue).results();
 }
 
 }  // namespace lacuna

@@ -20,6 +20,10 @@ class EnsembleCache : public DecoderCache {
   void select(const std::vector<int32_t>& parents) override {
     for (const auto& member : members_) member->select(parents);
   }
+  void join(DecoderCache& fresh) override {
+    auto& other = dynamic_cast<EnsembleCache&>(fresh);
+    for (size_t i = 0; i < members_.size(); ++i) members_[i]->join(other.member(i));
+  }
   const std::vector<int32_t>& sentences() const override { return members_.front()->sentences(); }
   void set_candidates(const std::vector<std::vector<int32_t>>& candidates) override {
     for (const auto& member : members_) member->set_candidates(candidates);

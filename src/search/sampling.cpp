@@ -148,8 +148,12 @@ class Sampler {
 
 }  // namespace
 
-SearchResults sample(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings) {
-  return Sampler(model, inputs, settings).run();
+void sample(StepModel& model, SearchQueue& queue, const SearchSettings& settings) {
+  for (std::vector<size_t> places = queue.take(0); !places.empty(); places = queue.take(0)) {
+    const std::vector<SearchInput> inputs = queue.inputs(places);
+    SearchResults drawn = Sampler(model, inputs, settings).run();
+    for (size_t i = 0; i < places.size(); ++i) queue.finish(places[i], std::move(drawn[i]));
+  }
 }
 
 }  // namespace lacuna

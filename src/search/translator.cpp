@@ -4,7 +4,6 @@
 #include <ATen/core/grad_mode.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <numeric>
 
@@ -54,56 +53,43 @@ std::vector<TranslatedLine> Translator::translate(const std::vector<TranslationI
       order.push_back(i);
   }
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return inputs[a].src.size() > inputs[b].src.size(); });
-  const std::vector<Batch> batches = batches_of(order, inputs);
-  for_batches(batches, [&](const Batch& batch) {
-    std::vector<SearchInput> of_batch;
-    for (const size_t i : batch) of_batch.push_back(inputs[i]);
-    const SearchResults found = search(*model_, of_batch, search_);
-    for (size_t i = 0; i < batch.size(); ++i)
+  const SearchResults found = searched(order, inputs);
+  at::parallel_for(0, static_cast<int64_t>(order.size()), kLinesPerTask, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
       for (const Hypothesis& hypothesis : found[i])
-        results[batch[i]].translations.push_back(finished(hypothesis, lines[batch[i]], inputs[batch[i]]));
+        results[order[i]].translations.push_back(finished(hypothesis, lines[order[i]], inputs[order[i]]));
   });
   return results;
 }
 
-/// As many lines as fit into batch_tokens; fewer where the threads would not all have some.
-std::vector<Translator::Batch> Translator::batches_of(const std::vector<size_t>& order, const std::vector<SearchInput>& inputs) const {
-  constexpr int64_t kBatchesPerThread = 16, kEnough = 512;  // tokens that keep a thread's products fast
-  int64_t total = 0;
-  for (const size_t i : order) total += static_cast<int64_t>(inputs[i].src.size());
-  int64_t limit = settings_.options.batch_tokens;
-  if (num_workers() > 1) limit = std::min(limit, std::max(kEnough, total / (kBatchesPerThread * num_workers())));
-  std::vector<Batch> batches;
+/// Translations of these inputs, in this order. Each thread searches for itself, and takes sentences as it has room for them: they need not
+/// wait for each other. What is enough for one thread only is worked on by all.
+SearchResults Translator::searched(const std::vector<size_t>& order, const std::vector<SearchInput>& inputs) const {
+  constexpr int64_t kEnough = 512;  // tokens that keep a thread's products fast
+  std::vector<SearchInput> in_order;
+  in_order.reserve(order.size());
   int64_t tokens = 0;
   for (const size_t i : order) {
-    const auto length = static_cast<int64_t>(inputs[i].src.size());
-    if (batches.empty() || tokens + length > limit) {
-      batches.emplace_back();
-      tokens = 0;
-    }
-    tokens += length;
-    batches.back().push_back(i);
+    in_order.push_back(inputs[i]);
+    tokens += static_cast<int64_t>(inputs[i].src.size());
   }
-  return batches;
+  int64_t workers = num_workers(), batch_tokens = settings_.options.batch_tokens;
+  if (workers > 1) batch_tokens = std::min(batch_tokens, kEnough);
+  workers = std::min(workers, (tokens + batch_tokens - 1) / batch_tokens);
+  SearchQueue queue(std::move(in_order), batch_tokens);
+  if (workers < 2) {
+    search(*model_, queue, search_);
+  } else {
+    at::parallel_for(0, workers, 1, [&](int64_t, int64_t) {
+      const at::NoGradGuard no_gradients;
+      search(*model_, queue, search_);
+    });
+  }
+  return std::move(queue).results();
 }
 
 int64_t Translator::num_workers() const {
   return model_->is_thread_safe() ? at::get_num_threads() : 1;
-}
-
-/// Each thread takes one batch after another and does all of it: they need not wait for each other. A single batch is worked on by all.
-void Translator::for_batches(const std::vector<Batch>& batches, const std::function<void(const Batch&)>& translate_batch) const {
-  const auto count = static_cast<int64_t>(batches.size());
-  const int64_t workers = std::min(count, num_workers());
-  if (workers < 2) {
-    for (const Batch& batch : batches) translate_batch(batch);
-    return;
-  }
-  std::atomic<int64_t> next = 0;
-  at::parallel_for(0, workers, 1, [&](int64_t, int64_t) {
-    const at::NoGradGuard no_gradients;
-    for (int64_t i = next++; i < count; i = next++) translate_batch(batches[static_cast<size_t>(i)]);
-  });
 }
 
 Translation Translator::finished(const Hypothesis& hypothesis, const TranslationInput& line, const SearchInput& input) const {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -47,23 +46,20 @@ struct TranslatorSettings {
 
 /// Lines of text to translations: tokenises, batches, searches, detokenises.
 ///
-/// Within what it is given at once it sorts by length, so that batches hold like lengths, and gives results in the order of the input. Each
-/// thread works on a batch of its own, where the model allows that and there are several. What
-/// a line was batched with does not change its translation. A source longer than the model's table of positions is cut to it
+/// Within what it is given at once it takes long lines first, and gives results in the order of the input. Each thread works on a batch of
+/// its own, where the model allows that and there is enough for several; lines leave the batch when they are done, and new ones enter it.
+/// What a line was batched with does not change its translation. A source longer than the model's table of positions is cut to it
 /// (`is_cropped`): its end is lost, its start is translated.
 class Translator {
  public:
   Translator(StepModelPtr model, Vocabularies vocabularies, TranslatorSettings settings);
 
   std::vector<TranslatedLine> translate(const std::vector<TranslationInput>& lines);
-  /// Threads that work on a batch of their own each, if there are so many.
+  /// Threads that work on a batch of their own each, if there is enough for them.
   int64_t num_workers() const;
 
  private:
-  using Batch = std::vector<size_t>;  // of lines
-
-  std::vector<Batch> batches_of(const std::vector<size_t>& order, const std::vector<SearchInput>& inputs) const;
-  void for_batches(const std::vector<Batch>& batches, const std::function<void(const Batch&)>& translate_batch) const;
+  SearchResults searched(const std::vector<size_t>& order, const std::vector<SearchInput>& inputs) const;
   SearchInput tokenized(const TranslationInput& line, bool& is_cropped) const;
   Translation finished(const Hypothesis& hypothesis, const TranslationInput& line, const SearchInput& input) const;
   std::vector<std::pair<int32_t, int32_t>> links(const Hypothesis& hypothesis, const std::string& text, const TranslationInput& line,

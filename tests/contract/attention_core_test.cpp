@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "attention/core_run.h"
 #include "attention_calls.h"
 #include "base/random.h"
 
@@ -70,6 +71,61 @@ TEST(AttentionCore, EqualsTheReferenceWithAPatternForEachHead) {
       "{type: fixed, block: 4}]}";
   for (const Variant& variant : all_variants())
     for (const bool causal : {false, true}) compare_with_reference(inputs, variant, heads, causal, training());
+}
+
+/// The gradients of q, k and v side by side, [T, 3, H, d], with so many of them packed.
+Tensor gradients_with(int64_t packed_parts, const Inputs& inputs, const std::shared_ptr<const AttentionType>& type, Engine engine) {
+  AttentionCall call = inputs.call(type, dtype_of(engine), /*causal=*/true);
+  std::vector<Tensor> parts = {call.q, call.k, call.v};
+  if (packed_parts > 0) {
+    const std::vector<Tensor> packed(parts.end() - packed_parts, parts.end());
+    call.packed = at::stack(packed, 1).detach().requires_grad_();
+    const std::vector<Tensor> views = call.packed.unbind(1);
+    if (packed_parts == 3) call.q = views.front();
+    call.k = views[views.size() - 2];
+    call.v = views.back();
+  }
+  const Tensor context = attention(call, training());
+  context.backward(inputs.context_gradient.to(context.options()));
+  if (packed_parts == 3) return call.packed.grad();
+  if (packed_parts == 2) return at::cat({call.q.grad().unsqueeze(1), call.packed.grad()}, 1);
+  return at::stack({call.q.grad(), call.k.grad(), call.v.grad()}, 1);
+}
+
+TEST(AttentionCore, PackingChangesNoBit) {
+  const Inputs inputs({5, 1, 0, 70}, {5, 1, 0, 70}, 2, 20);
+  for (const Variant& variant : all_variants()) {
+    const auto type = type_of(variant, "full", 2);
+    if (type->takes_mask()) continue;
+    for (const Engine engine : call_engines()) {
+      use(engine);
+      const Tensor expected = gradients_with(0, inputs, type, engine);
+      for (const int64_t parts : {2, 3}) EXPECT_TRUE(gradients_with(parts, inputs, type, engine).equal(expected)) << variant.name();
+    }
+  }
+}
+
+TEST(AttentionCore, WhatTheForwardPassKeepsChangesNoBit) {
+  const Inputs inputs({5, 1, 33, 90}, {5, 1, 33, 90}, 2, 20);
+  for (const Variant& variant : all_variants())
+    for (const char* pattern : {"full", "{type: atrous, stride: 2}"}) {
+      const auto type = type_of(variant, pattern, 2);
+      if (type->takes_mask()) continue;
+      for (const Engine engine : call_engines()) {
+        if (engine == Engine::kEmulated || engine == Engine::kGpu) continue;  // they keep nothing
+        use(engine);
+        const at::NoGradGuard no_gradients;
+        const AttentionCall call = inputs.call(type, dtype_of(engine), /*causal=*/true);
+        CoreResults results;
+        run_core(call, training(), &results);
+        EXPECT_EQ(results.kept.defined(), type->entry().keeps_number) << variant.name();
+        const Tensor gradient = inputs.context_gradient.to(dtype_of(engine));
+        const AttentionGradients found = run_core_backward(call, training(), gradient, {.kept = results.kept});
+        const AttentionGradients expected = run_core_backward(call, training(), gradient);
+        EXPECT_TRUE(found.q.equal(expected.q) && found.k.equal(expected.k) && found.v.equal(expected.v))
+            << variant.name() << ", " << pattern;
+      }
+    }
 }
 
 TEST(AttentionCore, EqualsTheReferenceUnderDropout) {

@@ -12,36 +12,52 @@ Tensor exact(at::IntArrayRef sizes) {
   return rounded_to_bf16(at::randn(sizes)).to(at::kFloat);
 }
 
-/// Of a result: sums of some hundred products in another order; where the library rounds the result to bf16 (AMD), 2^-8 of it.
-double tolerance() {
-  return __builtin_cpu_is("amd") ? 1.0 / 256 : 2e-5;
+/// Of a result: sums of some hundred products in another order; where the library rounds the result to bf16, 2^-8 of it.
+double tolerance(Bf16Backend backend = bf16_backends().front()) {
+  return backend == Bf16Backend::kAten ? 1.0 / 256 : 2e-5;
 }
 
 void expect_near(const Tensor& actual, const Tensor& expected, double relative) {
   EXPECT_LE((actual - expected).abs().max().item<double>(), relative * (1 + expected.abs().max().item<double>()));
 }
 
-TEST(Bf16Product, EqualsThatOfFloatForEveryLayout) {
-  const int64_t m = 37, k = 72, n = 50;
-  const Tensor a = exact({m, k}), b = exact({k, n}), expected = a.mm(b);
-  for (const bool a_by_rows : {true, false})
-    for (const bool b_by_rows : {true, false}) {
-      const Tensor left = a_by_rows ? rounded_to_bf16(a) : rounded_to_bf16(a.t().contiguous()).t();
-      const Tensor right = b_by_rows ? rounded_to_bf16(b) : rounded_to_bf16(b.t().contiguous()).t();
-      const Tensor result = at::full({m, n}, 7.f);
-      bf16_product(result, left, right);
-      expect_near(result, expected, tolerance());
-      bf16_product(result, left, right, /*add=*/true);
-      expect_near(result, 2 * expected, tolerance());
-    }
+/// Rounded; by columns if so wanted, and a part of something larger.
+Tensor laid_out(const Tensor& matrix, bool by_rows) {
+  const Tensor rounded = rounded_to_bf16(by_rows ? matrix : matrix.t().contiguous());
+  const Tensor part = at::constant_pad_nd(rounded, {0, 3}, 9).narrow(1, 0, rounded.size(1));
+  return by_rows ? part : part.t();
 }
 
-TEST(Bf16Product, OfOneRowOrColumn) {
-  for (const auto& [m, k, n] : {std::tuple{1, 64, 1}, {1, 64, 9}, {9, 64, 1}, {5, 1, 6}}) {
-    const Tensor a = exact({m, k}), b = exact({k, n}), result = at::empty({m, n});
-    bf16_product(result, rounded_to_bf16(a), rounded_to_bf16(b));
-    expect_near(result, a.mm(b), tolerance());
-  }
+TEST(Bf16Product, EqualsThatOfFloatForEveryBackendShapeAndLayout) {
+  for (const Bf16Backend backend : bf16_backends())
+    for (const auto& [m, k, n] :
+         {std::tuple{37, 72, 50}, {64, 96, 64}, {33, 1100, 31}, {70, 5, 130}, {1, 64, 1}, {1, 64, 9}, {9, 64, 1}, {5, 1, 6}, {40, 513, 33}})
+      for (const bool a_by_rows : {true, false})
+        for (const bool b_by_rows : {true, false}) {
+          SCOPED_TRACE("backend " + std::to_string(static_cast<int>(backend)) + ", " + std::to_string(m) + " x " + std::to_string(k) +
+                       " x " + std::to_string(n) + (a_by_rows ? ", by rows" : ", by columns") + (b_by_rows ? ", by rows" : ", by columns"));
+          const Tensor a = exact({m, k}), b = exact({k, n}), expected = a.mm(b);
+          const Tensor room = at::full({m, n + 5}, 7.F), result = room.narrow(1, 0, n);
+          bf16_product_by(backend, result, laid_out(a, a_by_rows), laid_out(b, b_by_rows));
+          expect_near(result, expected, tolerance(backend));
+          bf16_product_by(backend, result, laid_out(a, a_by_rows), laid_out(b, b_by_rows), /*add=*/true);
+          expect_near(result, 2 * expected, tolerance(backend));
+          EXPECT_TRUE(room.narrow(1, n, 5).eq(7).all().item<bool>()) << "wrote beside the result";
+        }
+}
+
+TEST(Bf16Product, InTilesDependsOnNeitherThreadsNorOtherRows) {
+  if (bf16_backends().front() != Bf16Backend::kTiles) GTEST_SKIP() << "this processor has no tiles";
+  const Tensor a = rounded_to_bf16(at::randn({700, 600})), b = rounded_to_bf16(at::randn({600, 90}));
+  const Tensor all = at::empty({700, 90}), by_one = at::empty({700, 90}), some = at::empty({45, 70});
+  bf16_product(all, a, b);
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  bf16_product(by_one, a, b);
+  at::set_num_threads(threads);
+  EXPECT_TRUE(by_one.equal(all));
+  bf16_product(some, a.narrow(0, 0, 45), b.narrow(1, 0, 70));
+  EXPECT_TRUE(some.equal(all.narrow(0, 0, 45).narrow(1, 0, 70)));
 }
 
 TEST(Bf16Product, OfNoRowsIsNothing) {

@@ -52,6 +52,34 @@ TEST(SlotCache, NamesTheSourceOfEachHypothesis) {
   EXPECT_EQ(cache.sentences(), (std::vector<int32_t>{1, 1, 0}));
 }
 
+/// Keys and values of token i are all i + `first`.
+SlotCache counting_cache(const std::vector<int32_t>& lengths, float first) {
+  const auto shape = std::make_shared<const RaggedShape>(RaggedShape::of_lengths(lengths));
+  const Tensor rows = (at::arange(shape->num_tokens()) + first).view({-1, 1}).to(at::kFloat).expand({-1, 8}).contiguous();
+  return SlotCache(shape, {{.keys_values = rows, .mask_keys = {}}});
+}
+
+TEST(SlotCache, JoinsAnotherBehindWhatIsLeft) {
+  SlotCache cache = counting_cache({2, 1, 3}, 0);
+  cache.append(2, 2);
+  cache.select({0, 0, 2});
+  SlotCache fresh = counting_cache({1, 2}, 10);
+  cache.join(fresh);
+  EXPECT_EQ(cache.num_hypotheses(), 5);
+  EXPECT_EQ(cache.sentences(), (std::vector<int32_t>{0, 0, 1, 2, 3}));
+  EXPECT_EQ(cache.memory_keys()->begin, (std::vector<int32_t>{0, 2, 5, 6}));
+  EXPECT_EQ(cache.memory_keys()->count, (std::vector<int32_t>{2, 3, 1, 2}));
+  const Tensor rows = cache.memory(0).keys_values.select(1, 0);
+  EXPECT_TRUE(rows.equal(at::tensor({0, 1, 3, 4, 5, 10, 11, 12}, at::kFloat)));
+  EXPECT_EQ(cache.append(2, 2).positions, (std::vector<int32_t>{1, 1, 1, 0, 0}));
+}
+
+TEST(SlotCache, DoesNotJoinOneThatHasBeenStepped) {
+  SlotCache cache = cache_of({2}), stepped = cache_of({2});
+  stepped.append(2, 2);
+  EXPECT_THROW(cache.join(stepped), std::logic_error);
+}
+
 TEST(SlotCache, TakesHypothesesOfASentenceAsItsQueries) {
   SlotCache cache = cache_of({3, 2});
   cache.select({1, 1, 0, 1});

@@ -36,6 +36,13 @@ class ToyCache : public DecoderCache {
     histories_ = std::move(histories);
     sentences_ = std::move(sentences);
   }
+  void join(DecoderCache& fresh) override {
+    const auto& other = dynamic_cast<const ToyCache&>(fresh);
+    for (int32_t& sentence : sentences_) sentence += static_cast<int32_t>(other.sources_.size());
+    for (size_t s = 0; s < other.sources_.size(); ++s) sentences_.push_back(static_cast<int32_t>(s));
+    sources_.insert(sources_.begin(), other.sources_.begin(), other.sources_.end());
+    histories_.resize(sentences_.size());
+  }
   const std::vector<int32_t>& sentences() const override { return sentences_; }
   void set_candidates(const std::vector<std::vector<int32_t>>&) override {}
   void set_alignment_layer(int layer) override { is_aligned_ = layer >= 0; }
@@ -134,6 +141,34 @@ inline std::vector<SearchInput> inputs_of(const std::vector<Tokens>& sources) {
 /// The translations of one source.
 inline std::vector<Hypothesis> search_one(StepModel& model, const Tokens& src, const SearchSettings& settings) {
   return search(model, inputs_of({src}), settings).front();
+}
+
+/// With room for so many source tokens: sentences leave and enter the batch.
+inline SearchResults search_with_room(int64_t batch_tokens, StepModel& model, const std::vector<SearchInput>& inputs,
+                                      const SearchSettings& settings) {
+  SearchQueue queue(inputs, batch_tokens);
+  search(model, queue, settings);
+  return std::move(queue).results();
+}
+
+/// Each sentence by itself, all together, and those that leave and enter a batch give the same, bit for bit.
+inline void expect_no_trace_of_the_batch(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings) {
+  const SearchResults together = search(model, inputs, settings);
+  ASSERT_EQ(together.size(), inputs.size());
+  for (const int64_t batch_tokens : {1, 12, 40}) {
+    const SearchResults found = search_with_room(batch_tokens, model, inputs, settings);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      ASSERT_EQ(found[i].size(), together[i].size());
+      for (size_t n = 0; n < found[i].size(); ++n) {
+        EXPECT_EQ(found[i][n].tokens, together[i][n].tokens) << "sentence " << i << ", room for " << batch_tokens;
+        EXPECT_EQ(found[i][n].score, together[i][n].score) << "sentence " << i << ", room for " << batch_tokens;
+        EXPECT_EQ(found[i][n].token_log_probs, together[i][n].token_log_probs) << "sentence " << i << ", room for " << batch_tokens;
+        ASSERT_EQ(found[i][n].alignment.size(), together[i][n].alignment.size());
+        for (size_t t = 0; t < found[i][n].alignment.size(); ++t)
+          EXPECT_EQ(*found[i][n].alignment[t], *together[i][n].alignment[t]) << "sentence " << i << ", room for " << batch_tokens;
+      }
+    }
+  }
 }
 
 /// The tokens of the best translation of one source.

@@ -50,6 +50,7 @@ struct Options {
 };
 
 struct RowMap {
+  static constexpr bool keeps_number = true;
   Options options;
 
   LACUNA_HD int num_numbers() const { return options.alpha.is_learned ? 1 : 0; }
@@ -60,9 +61,9 @@ struct RowMap {
   LACUNA_HD void forward(R scores, const RowContext<typename R::scalar>& context) const {
     const bool is_fixed = !options.alpha.is_learned;
     if (is_fixed && options.alpha.value == 1) return softmax::RowMap{}.forward(scores);
-    if (is_fixed && options.alpha.value == 1.5) return entmax15::RowMap{}.forward(scores);
-    if (is_fixed && options.alpha.value == 2) return sparsemax::RowMap{}.forward(scores);
-    forward_any(scores, alpha_of(context));
+    if (is_fixed && options.alpha.value == 1.5) return entmax15::RowMap{}.forward(scores, context);
+    if (is_fixed && options.alpha.value == 2) return sparsemax::RowMap{}.forward(scores, context);
+    forward_any(scores, alpha_of(context), context);
   }
 
   /// d loss / d weights -> d loss / d scores, in place; adds d loss / d alpha.
@@ -94,11 +95,12 @@ struct RowMap {
   }
 
   template <Row R>
-  LACUNA_HD void forward_any(R scores, typename R::scalar alpha) const {
+  LACUNA_HD void forward_any(R scores, typename R::scalar alpha, const RowContext<typename R::scalar>& context) const {
     using S = typename R::scalar;
     const S top = scores.max();
     scores.map([=](auto z) { return (z - top) * (alpha - 1); });
-    const S power = 1 / (alpha - 1), to_share = 1 / threshold(above(scores, S(-1)), alpha);  // tau >= -1: no other key can have weight
+    const S power = 1 / (alpha - 1);
+    const S to_share = context.found([&] { return 1 / threshold(above(scores, S(-1)), alpha); });  // tau >= -1: no other key has weight
     // z * to_share: of the way from the top to the threshold. A small share keeps all its digits.
     scores.map([=](auto z) { return row::power_of_one_plus(-(z * to_share), power); });
     const S scale = 1 / scores.sum([](auto p) { return p; });

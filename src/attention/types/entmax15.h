@@ -15,14 +15,32 @@ inline constexpr Info kInfo = {.paper = "arXiv:1905.05702", .rows_sum_to_one = t
 struct Options {};
 
 struct RowMap {
+  static constexpr bool keeps_number = true;
+
   /// scores -> weights, in place.
   template <Row R>
-  LACUNA_HD void forward(R scores) const {
-    using row::relu, row::root;
+  LACUNA_HD void forward(R scores, const RowContext<typename R::scalar>& context) const {
     using S = typename R::scalar;
     const S top = scores.max();
     scores.map([=](auto z) { return (z - top) * S(0.5); });
-    const R candidates = above(scores, S(-1));  // tau >= -1: no other key can have weight
+    const S tau = context.found([=] { return threshold(above(scores, S(-1))); });  // tau >= -1: no other key can have weight
+    scores.map([=](auto z) {
+      const auto distance = row::relu(z - tau);
+      return distance * distance;
+    });
+  }
+
+  /// d loss / d weights -> d loss / d scores, in place.
+  template <Row R>
+  LACUNA_HD void backward(R weights, R gradient) const {
+    center_on(weights, gradient, [](auto p) { return row::root(p); });
+  }
+
+ private:
+  template <Row R>
+  LACUNA_HD static typename R::scalar threshold(R candidates) {
+    using row::relu, row::root;
+    using S = typename R::scalar;
     S tau = -1, before, mass, length;
     do {
       before = tau;
@@ -34,16 +52,7 @@ struct RowMap {
           mass, length);
       tau += (mass - root(mass)) / length;
     } while (tau > before && mass - 1 > R::tolerance);
-    scores.map([=](auto z) {
-      const auto distance = relu(z - tau);
-      return distance * distance;
-    });
-  }
-
-  /// d loss / d weights -> d loss / d scores, in place.
-  template <Row R>
-  LACUNA_HD void backward(R weights, R gradient) const {
-    center_on(weights, gradient, [](auto p) { return row::root(p); });
+    return tau;
   }
 };
 

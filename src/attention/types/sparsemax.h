@@ -15,13 +15,28 @@ inline constexpr Info kInfo = {.paper = "arXiv:1602.02068", .rows_sum_to_one = t
 struct Options {};
 
 struct RowMap {
+  static constexpr bool keeps_number = true;
+
   /// scores -> weights, in place.
   template <Row R>
-  LACUNA_HD void forward(R scores) const {
+  LACUNA_HD void forward(R scores, const RowContext<typename R::scalar>& context) const {
+    const auto top = scores.max();
+    scores.map([=](auto z) { return z - top; });  // huge scores lose nothing
+    const auto tau = context.found([=] { return threshold(scores); });
+    scores.map([=](auto z) { return row::relu(z - tau); });
+  }
+
+  /// d loss / d weights -> d loss / d scores, in place: the gradient on the support, centred there.
+  template <Row R>
+  LACUNA_HD void backward(R weights, R gradient) const {
+    center_on(weights, gradient, [](auto p) { return row::is_positive(p); });
+  }
+
+ private:
+  template <Row R>
+  LACUNA_HD static typename R::scalar threshold(R scores) {
     using row::relu, row::is_positive;
     using S = typename R::scalar;
-    const S top = scores.max();
-    scores.map([=](auto z) { return z - top; });  // huge scores lose nothing
     S tau = -1, before, mass, support;
     do {
       before = tau;
@@ -33,13 +48,7 @@ struct RowMap {
           mass, support);
       tau += (mass - 1) / support;
     } while (tau > before && mass - 1 > R::tolerance);
-    scores.map([=](auto z) { return relu(z - tau); });
-  }
-
-  /// d loss / d weights -> d loss / d scores, in place: the gradient on the support, centred there.
-  template <Row R>
-  LACUNA_HD void backward(R weights, R gradient) const {
-    center_on(weights, gradient, [](auto p) { return row::is_positive(p); });
+    return tau;
   }
 };
 

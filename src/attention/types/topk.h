@@ -48,6 +48,7 @@ struct Options {
 };
 
 struct RowMap {
+  static constexpr bool keeps_number = true;
   Options options;
 
   /// scores -> weights, in place.
@@ -60,7 +61,7 @@ struct RowMap {
     if (k >= scores.size() || (options.sparsify == Sparsify::kTrain && !context.training)) {
       scores.map([=](auto z) { return exponential(z - top); });
     } else {
-      const S threshold = kth_largest(scores, k, top);
+      const S threshold = context.found([&] { return kth_largest(scores, k, top); });
       scores.map([=](auto z) { return is_at_least(z, threshold) * exponential(z - top); });
     }
     const S scale = 1 / scores.sum([](auto p) { return p; });

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <bit>
+#include <memory>
+#include <vector>
+
+#include "attention/core.h"
+#include "attention/dropout.h"
+#include "attention/part_memory.h"
+#include "attention/pattern.h"
+
+/// What core_run.cpp holds for each thread.
+namespace lacuna {
+
+// (Loops over c10::BFloat16's own operators are not made loops over vectors.)
+inline void widen(const at::BFloat16* from, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = std::bit_cast<float>(static_cast<uint32_t>(from[i].x) << 16);
+}
+inline void narrow(const float* from, int64_t count, at::BFloat16* to) {
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t bits = std::bit_cast<uint32_t>(from[i]), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    to[i].x = static_cast<uint16_t>(from[i] == from[i] ? rounded : 0x7fc0);  // a NaN stays one
+  }
+}
+
+/// The rows of one sentence and head, where the core works on other numbers than the tensors hold.
+template <class S>
+struct Copies {
+  std::vector<S> q, k, v, context, q_gradient, k_gradient, v_gradient;
+};
+
+/// What a task needs on a thread beside its numbers: made once a chunk of tasks.
+template <class S>
+struct Thread {
+  Thread(const core::Functions<S>& functions, int64_t max_keys, int64_t d_head, bool has_mask) {
+    workspace.row = core::row_elements(max_keys);
+    workspace.memory = take(functions.memory_elements(workspace.row, d_head), memory);
+    if (has_mask) workspace.mask_memory = take(functions.mask_memory_elements(workspace.row, d_head), mask_memory);
+    index.reset(new int32_t[static_cast<size_t>(workspace.row)]);
+    workspace.index = index.get();
+  }
+  /// Where a line of the cache begins.
+  static S* take(int64_t elements, std::unique_ptr<S[]>& memory) {
+    constexpr size_t kLine = 64;
+    size_t bytes = static_cast<size_t>(elements) * sizeof(S) + kLine;
+    memory.reset(new S[bytes / sizeof(S)]);
+    void* begin = memory.get();
+    return static_cast<S*>(std::align(kLine, bytes - kLine, begin, bytes));
+  }
+  std::unique_ptr<S[]> memory, mask_memory;  // what is in it does not matter; the latter of types with a mask
+  std::unique_ptr<int32_t[]> index;
+  core::Workspace<S> workspace = {};
+
+  std::vector<int32_t> reach;                  // of each query of one sentence and head; empty = no limit
+  std::vector<KeySegment> segments, of_query;  // of all these queries
+  std::vector<int32_t> first_segment;
+  std::vector<AttentionPart> parts;           // or, if not empty, these
+  int64_t sentence = -1;                      // that segments and parts are for
+  const AttentionPattern* pattern = nullptr;  // likewise
+  AttentionDropout dropout;
+  PartMemory<S> part_memory;
+  Copies<S> copies;
+};
+
+}  // namespace lacuna

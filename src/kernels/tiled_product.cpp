@@ -1,0 +1,235 @@
+// Compiled for processors with tiles.
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"  // GCC 12 finds it in its own intrinsics (its bug 105593)
+#endif
+#include "kernels/tiled_product.h"
+
+#include "kernels/amx_tiles.h"
+
+namespace lacuna::amx {
+namespace {
+
+// A tile has 16 rows of 16 words of 32 bits: two numbers each that follow each other in depth. Of a, a row of the tile is a row; of b, a
+// row of the tile is a word of depth and its columns are b's. So one step is 32 numbers deep.
+
+constexpr int kTile = 16, kTileWords = kTile * kTile, kStep = 2 * kTile;
+constexpr int64_t kStepWords = 2 * kTileWords;  // of a block of rows, or of a panel
+
+int64_t least(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+/// 32 numbers; those from `count` on are 0.
+inline __m512i load(const uint16_t* from, int64_t count) {
+  if (count >= kStep) return _mm512_loadu_si512(from);
+  return _mm512_maskz_loadu_epi16(count <= 0 ? 0 : (1U << count) - 1, from);
+}
+
+/// Words of the first 16 numbers of two rows: x0 y0, x1 y1, ...
+inline __m512i woven_low(__m512i x, __m512i y) {
+  const __m512i first = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(x)), second = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(y));
+  return _mm512_or_si512(first, _mm512_slli_epi32(second, 16));
+}
+inline __m512i woven_high(__m512i x, __m512i y) {
+  return woven_low(_mm512_shuffle_i64x2(x, x, 0xEE), _mm512_shuffle_i64x2(y, y, 0xEE));
+}
+
+/// Stores 16 rows of 16 words as columns of the tile.
+inline void store_transposed(__m512i (&row)[kTile], uint32_t* tile) {
+  __m512i pairs[kTile], fours[kTile];
+  for (int i = 0; i < kTile; i += 2) {
+    pairs[i] = _mm512_unpacklo_epi32(row[i], row[i + 1]);
+    pairs[i + 1] = _mm512_unpackhi_epi32(row[i], row[i + 1]);
+  }
+  for (int i = 0; i < kTile; i += 4)
+    for (int j = 0; j < 2; ++j) {
+      fours[i + 2 * j] = _mm512_unpacklo_epi64(pairs[i + j], pairs[i + j + 2]);
+      fours[i + 2 * j + 1] = _mm512_unpackhi_epi64(pairs[i + j], pairs[i + j + 2]);
+    }
+  for (int c = 0; c < 4; ++c) {  // fours[4 i + c] holds columns c, c + 4, c + 8, c + 12 of rows 4 i to 4 i + 3
+    const __m512i low = _mm512_shuffle_i32x4(fours[c], fours[4 + c], 0x88), high = _mm512_shuffle_i32x4(fours[8 + c], fours[12 + c], 0x88),
+                  low2 = _mm512_shuffle_i32x4(fours[c], fours[4 + c], 0xDD),
+                  high2 = _mm512_shuffle_i32x4(fours[8 + c], fours[12 + c], 0xDD);
+    _mm512_storeu_si512(tile + c * kTile, _mm512_shuffle_i32x4(low, high, 0x88));
+    _mm512_storeu_si512(tile + (8 + c) * kTile, _mm512_shuffle_i32x4(low, high, 0xDD));
+    _mm512_storeu_si512(tile + (4 + c) * kTile, _mm512_shuffle_i32x4(low2, high2, 0x88));
+    _mm512_storeu_si512(tile + (12 + c) * kTile, _mm512_shuffle_i32x4(low2, high2, 0xDD));
+  }
+}
+
+/// 16 lines, `stride` apart, as rows or as columns of a tile. There are `lines` of them, and each has `numbers` from `from` on.
+inline void copy_lines(const uint16_t* from, int64_t stride, int64_t lines, int64_t numbers, uint32_t* tile) {
+  for (int64_t i = 0; i < kTile; ++i) _mm512_storeu_si512(tile + i * kTile, load(from + i * stride, i < lines ? numbers : 0));
+}
+inline void transpose_lines(const uint16_t* from, int64_t stride, int64_t lines, int64_t numbers, uint32_t* tile) {
+  __m512i row[kTile];
+  for (int64_t i = 0; i < kTile; ++i) row[i] = load(from + i * stride, i < lines ? numbers : 0);
+  store_transposed(row, tile);
+}
+
+/// Words of two lines each: word i is of lines 2 i and 2 i + 1. `numbers` of each line, up to 32, fill the columns of two tiles.
+inline void weave_lines(const uint16_t* from, int64_t stride, int64_t lines, int64_t numbers, __m512i (&first)[kTile],
+                        __m512i (&second)[kTile]) {
+  for (int64_t i = 0; i < kTile; ++i) {
+    const __m512i x = load(from + 2 * i * stride, 2 * i < lines ? numbers : 0),
+                  y = load(from + (2 * i + 1) * stride, 2 * i + 1 < lines ? numbers : 0);
+    first[i] = woven_low(x, y);
+    second[i] = woven_high(x, y);
+  }
+}
+
+/// One step of a block of rows of a: two tiles, rows 0 to 15 and 16 to 31.
+inline void pack_rows(const TiledProduct& p, int64_t row, int64_t depth, uint32_t* tiles) {
+  const uint16_t* from = p.a.data + row * p.a.row + depth * p.a.column;
+  const int64_t rows = p.rows - row, numbers = p.depth - depth;
+  if (p.a.column == 1) {
+    copy_lines(from, p.a.row, rows, numbers, tiles);
+    copy_lines(from + kTile * p.a.row, p.a.row, rows - kTile, numbers, tiles + kTileWords);
+    return;
+  }
+  __m512i first[kTile], second[kTile];
+  weave_lines(from, p.a.column, numbers, rows, first, second);
+  store_transposed(first, tiles);
+  store_transposed(second, tiles + kTileWords);
+}
+
+/// One step of a panel of b: two tiles, columns 0 to 15 and 16 to 31.
+inline void pack_columns(const TiledProduct& p, int64_t depth, int64_t column, uint32_t* tiles) {
+  const uint16_t* from = p.b.data + depth * p.b.row + column * p.b.column;
+  const int64_t columns = p.columns - column, numbers = p.depth - depth;
+  if (p.b.column != 1) {
+    transpose_lines(from, p.b.column, columns, numbers, tiles);
+    transpose_lines(from + kTile * p.b.column, p.b.column, columns - kTile, numbers, tiles + kTileWords);
+    return;
+  }
+  __m512i first[kTile], second[kTile];
+  weave_lines(from, p.b.row, numbers, columns, first, second);
+  for (int i = 0; i < kTile; ++i) {
+    _mm512_storeu_si512(tiles + i * kTile, first[i]);
+    _mm512_storeu_si512(tiles + kTileWords + i * kTile, second[i]);
+  }
+}
+
+/// Where a block's sums begin: with rows that lie `stride` bytes apart (0 = all rows are the same), or null = with 0.
+struct Start {
+  const float* sums;
+  int64_t stride;
+};
+
+/// Tiles 0 to 3 hold the sums of 32 rows and 32 columns, 4 and 5 rows, 6 and 7 columns.
+inline void multiply_block(const uint32_t* rows, const uint32_t* columns, int64_t steps, Start start, float* c, int64_t c_row) {
+  if (start.sums != nullptr) {
+    const float* const below = start.sums + kTile * start.stride / 4;
+    _tile_loadd(0, start.sums, start.stride);
+    _tile_loadd(1, start.sums + kTile, start.stride);
+    _tile_loadd(2, below, start.stride);
+    _tile_loadd(3, below + kTile, start.stride);
+  } else {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  }
+  for (int64_t s = 0; s < steps; ++s, rows += kStepWords, columns += kStepWords) {
+    _tile_loadd(6, columns, 64);
+    _tile_loadd(7, columns + kTileWords, 64);
+    _tile_loadd(4, rows, 64);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_dpbf16ps(1, 4, 7);
+    _tile_loadd(5, rows + kTileWords, 64);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  const int64_t stride = c_row * 4;
+  float* const below = c + kTile * c_row;
+  _tile_stored(0, c, stride);
+  _tile_stored(1, c + kTile, stride);
+  _tile_stored(2, below, stride);
+  _tile_stored(3, below + kTile, stride);
+}
+
+/// What was written before is in memory when tiles are loaded: of which the compiler knows nothing.
+inline void finish_writing() {
+  asm volatile("" ::: "memory");
+}
+
+void copy(const float* from, int64_t count, float* to) {
+  for (int64_t i = 0; i < count; ++i) to[i] = from[i];
+}
+
+/// The same at the edge of c, where only some rows and columns are: by way of a whole block.
+void multiply_edge(const uint32_t* rows, const uint32_t* columns, int64_t steps, Start start, float* c, int64_t c_row, int64_t count,
+                   int64_t width) {
+  alignas(64) float sums[kTiledBlock * kTiledBlock] = {};
+  if (start.sums != nullptr)
+    for (int64_t r = 0; r < count; ++r) copy(start.sums + r * start.stride / 4, width, sums + r * kTiledBlock);
+  finish_writing();
+  multiply_block(rows, columns, steps, {sums, kTiledBlock * 4}, sums, kTiledBlock);
+  for (int64_t r = 0; r < count; ++r) copy(sums + r * kTiledBlock, width, c + r * c_row);
+}
+
+/// Calls f(first step, steps) for each block of depths.
+template <class F>
+void for_depths(const TiledProduct& p, F f) {
+  constexpr int64_t kSteps = kDepthBlock / kStep;
+  const int64_t all = (p.depth + kStep - 1) / kStep;
+  for (int64_t step = 0; step < all; step += kSteps) f(step, least(kSteps, all - step));
+}
+
+/// Panels begin to end - 1 of a block of depths, side by side.
+void pack_block(const TiledProduct& p, int64_t step, int64_t steps, int64_t begin, int64_t end, uint32_t* panels) {
+  for (int64_t panel = begin; panel < end; ++panel)
+    for (int64_t s = 0; s < steps; ++s) pack_columns(p, (step + s) * kStep, panel * kTiledBlock, panels + (panel * steps + s) * kStepWords);
+}
+
+/// Blocks begin to end - 1 of the rows, over one block of depths: its panels are there. `to` is where the first row belongs.
+void multiply_depths(const TiledProduct& p, int64_t step, int64_t steps, const uint32_t* panels, int64_t begin, int64_t end, float* to) {
+  alignas(64) uint32_t rows[kTiledBlock * kDepthBlock / 2];
+  for (int64_t row = begin * kTiledBlock; row < least(end * kTiledBlock, p.rows); row += kTiledBlock) {
+    for (int64_t s = 0; s < steps; ++s) pack_rows(p, row, (step + s) * kStep, rows + s * kStepWords);
+    finish_writing();
+    const int64_t count = least(kTiledBlock, p.rows - row);
+    for (int64_t column = 0; column < p.columns; column += kTiledBlock) {
+      const uint32_t* const panel = panels + column / kTiledBlock * steps * kStepWords;
+      float* const c = to + (row - begin * kTiledBlock) * p.c_row + column;
+      Start start = {nullptr, 0};
+      if (p.add || step > 0) {
+        start = {c, p.c_row * 4};
+      } else if (p.bias != nullptr) {
+        start = {p.bias + column, 0};
+      }
+      const int64_t width = least(kTiledBlock, p.columns - column);
+      if (count == kTiledBlock && width == kTiledBlock) {
+        multiply_block(rows, panel, steps, start, c, p.c_row);
+      } else {
+        multiply_edge(rows, panel, steps, start, c, p.c_row, count, width);
+      }
+    }
+  }
+}
+
+/// Where the panels of the block of depths that begins at `step` stand among all.
+uint32_t* panels_of(const TiledProduct& p, int64_t step) {
+  return p.panels + step * tiled_blocks(p.columns) * kStepWords;
+}
+
+}  // namespace
+
+void pack_panels(const TiledProduct& p, int64_t begin, int64_t end) {
+  for_depths(p, [&](int64_t step, int64_t steps) { pack_block(p, step, steps, begin, end, panels_of(p, step)); });
+}
+
+void multiply_rows(const TiledProduct& p, int64_t begin, int64_t end, float* to) {
+  const TilesInUse tiles;
+  for_depths(p, [&](int64_t step, int64_t steps) { multiply_depths(p, step, steps, panels_of(p, step), begin, end, to); });
+}
+
+void multiply_deep(const TiledProduct& p, float* to) {
+  const TilesInUse tiles;
+  for_depths(p, [&](int64_t step, int64_t steps) {
+    pack_block(p, step, steps, 0, tiled_blocks(p.columns), p.panels);
+    multiply_depths(p, step, steps, p.panels, 0, tiled_blocks(p.rows), to);
+  });
+}
+
+}  // namespace lacuna::amx
