@@ -148,12 +148,12 @@ def lacks_null_rate(model):
     rates = null_rates(model)
     if not rates or any(pooled is None or not heads for pooled, heads in rates):
         return "null rate was not measured (lacuna analyze --only left it out)"
-    return None if any(pooled > 0 for pooled, _ in rates) else "no row of its cross attention is null"
+    return None if any(pooled > 0 for pooled, _ in rates) else "no row of cross attention is null"
 
 
 def null_rate(models, notes):
     tables = [(model.name, model.style, [heads for _, heads in null_rates(model)]) for model in models]
-    title, subtitle = "Null rate by layer and head", "cross attention: share of target positions that attend to nothing; darker is more"
+    title, subtitle = "Null rate by layer and head", "cross attention: share of target positions that attend to nothing; the stronger the colour, the more"
     facts = []
     for name, _, rows in tables:
         rate, layer, head = max((value, layer, head) for layer, heads in enumerate(rows) for head, value in enumerate(heads))
@@ -174,7 +174,7 @@ def lacks_shuffled(model):
         return "null rate on shuffled references was not measured (lacuna analyze --shuffle-references does)"
     if any(pooled is None for pooled, _ in true):
         return "null rate was not measured (lacuna analyze --only left it out)"
-    return None if any(pooled > 0 for pooled, _ in true + shuffled) else "no row of its cross attention is null"
+    return None if any(pooled > 0 for pooled, _ in true + shuffled) else "no row of cross attention is null"
 
 
 def shuffled_null_rate(models, notes):

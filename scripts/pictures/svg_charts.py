@@ -71,17 +71,28 @@ def round_axis(values, floor=None, ceiling=None):
     return Axis(math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step, step)
 
 
+def pushed(sorted_places, gap, low, high):
+    """The places, moved up where one is nearer than `gap` to the one before; together they fit from low to high if there is room."""
+    places, least = [], low
+    for place in sorted_places:
+        places.append(max(place, least))
+        least = places[-1] + gap
+    most = max(high, low + gap * (len(places) - 1))
+    for i in reversed(range(len(places))):
+        places[i] = min(places[i], most)
+        most = places[i] - gap
+    return places
+
+
 def spread(wanted, gap, low, high):
     """Places near the wanted ones, in the same order, at least `gap` apart and, if there is room, from low to high."""
     order = sorted(range(len(wanted)), key=lambda i: wanted[i])
-    places, least = [0.0] * len(wanted), low
-    for i in order:
-        places[i] = max(wanted[i], least)
-        least = places[i] + gap
-    most = max(high, low + gap * (len(wanted) - 1))
-    for i in reversed(order):
-        places[i] = min(places[i], most)
-        most = places[i] - gap
+    ascending = [wanted[i] for i in order]
+    up = pushed(ascending, gap, low, high)
+    down = [-place for place in reversed(pushed([-place for place in reversed(ascending)], gap, -high, -low))]
+    places = [0.0] * len(wanted)
+    for i, *both in zip(order, up, down):
+        places[i] = sum(both) / 2
     return places
 
 
@@ -186,7 +197,7 @@ def panel_parts(panel, axis, left, width, decimals):
     parts += [words(left + step * (i + 0.5), axis.begin + 16, str(i), "soft", "middle") for i in range(layers)]
     parts.append(words(left + width / 2, axis.begin + 31, "layer", "soft", "middle"))
     drawn = [line for line in panel.lines if any(value is not None for value in line.values)]
-    aside = min(5, step / (len(drawn) + 1))  # of one line from the next, so that neither hides the other
+    aside = min(9, step / (2 * len(drawn) + 1))  # of one line from the next, so that neither hides the other
     xs = [[left + step * (i + 0.5) + aside * (s - (len(drawn) - 1) / 2) for i in range(layers)] for s in range(len(drawn))]
     for line, line_xs in zip(drawn, xs):
         parts += curve_parts(line, line_xs, axis, decimals)

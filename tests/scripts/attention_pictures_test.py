@@ -100,7 +100,7 @@ class Pictures(Script):
             texts = " ".join(texts_of(self.folder / "out" / file))
             self.assertIn("softmax", texts, file)
             self.assertIn("rela-g", texts, file)
-        self.assertIn("null_rate.svg: left out: softmax: no row of its cross attention is null", said)
+        self.assertIn("null_rate.svg: left out: softmax: no row of cross attention is null", said)
 
     def test_are_light_and_dark_and_need_nothing_else(self):
         self.draws(*self.both())
@@ -247,9 +247,10 @@ class Refusals(Script):
 
 class Charts(unittest.TestCase):
     def test_labels_are_spread_in_their_order(self):
-        self.assertEqual(svg_charts.spread([5, 5, 5], 10, 0, 30), [5, 15, 25])
+        self.assertEqual(svg_charts.spread([20, 20, 20], 10, 0, 40), [10, 20, 30])
         self.assertEqual(svg_charts.spread([30, 29, 0], 10, 0, 30), [30, 20, 0])
-        self.assertEqual(svg_charts.spread([9, 9, 9], 10, 0, 10), [0, 10, 20])  # no room
+        self.assertEqual(svg_charts.spread([0, 1], 10, 0, 30), [0, 10])
+        self.assertEqual(svg_charts.spread([9, 9, 9], 10, 0, 10), [-5, 5, 15])  # no room
 
     def test_axes_are_round_and_hold_their_values(self):
         axis = svg_charts.round_axis([0.13, 0.78], 0, 1)
