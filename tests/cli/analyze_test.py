@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree as ElementTree
 
 import small_run
 
@@ -110,6 +111,17 @@ class Analyze(Program):
             self.assertAlmostEqual(pooled[place["site"], place["layer"], "entropy"], place["entropy"], delta=1e-4)
         with open(path("out/alignment.csv"), encoding="utf-8", newline="") as file:
             self.assertEqual({row["step"] for row in csv.DictReader(file)}, {"normal", "shifted"})
+
+    def test_pictures_are_drawn_of_it(self):
+        self.analyzes("--gold", GOLD, "--shuffle-references", models=[SOFTMAX, RELA])
+        script = [sys.executable, os.path.join(SOURCE, "scripts/attention_pictures.py"), "--out", path("pictures"), "--title", "Digits"]
+        subprocess.run([*script, f"softmax,rela={path('out/analysis.json')}"], check=True, capture_output=True)
+        drawn = [name for name in os.listdir(path("pictures")) if name.endswith(".svg")]
+        self.assertEqual(len(drawn), 5)
+        for name in drawn:
+            texts = " ".join(element.text or "" for element in ElementTree.fromstring(read(f"pictures/{name}")).iter())
+            self.assertIn("softmax", texts)
+            self.assertIn("rela", texts)
 
     def test_only_leaves_the_rest_out_and_says_what_is_missing(self):
         model = self.analyzes("--only", "sparsity,alpha")["models"][0]
