@@ -60,7 +60,7 @@ struct LogAxis {
 
 /// A panel's place in the picture.
 struct Frame {
-  LogAxis x, y;
+  LogAxis x, y = {};
   std::vector<double> ticks;  ///< of y
 };
 

@@ -9,19 +9,19 @@ namespace lacuna {
 /// What one system costs at each length, in the picture's order of lengths. More than 0.
 struct Curve {
   std::string name;
-  std::vector<double> values;
+  std::vector<double> values = {};
 };
 
 /// Curves that share axes.
 struct CurvePanel {
   std::string title;  ///< with the unit
-  std::vector<Curve> curves;
+  std::vector<Curve> curves = {};
 };
 
 /// Panels side by side over the same lengths. Of those: at least one, each larger than the one before, more than 0.
 struct CurvePicture {
-  std::string title, subtitle;
-  std::string x_label;
+  std::string title = {}, subtitle = {};
+  std::string x_label = {};
   std::vector<int64_t> lengths;
   std::vector<CurvePanel> panels;
 };
