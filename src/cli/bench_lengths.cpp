@@ -24,6 +24,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kTypesFlag[] = "--types", kBaseline[] = "softmax";
 constexpr int64_t kLongest = 1 << 20;
+constexpr auto kIsBaseline = [](const auto& one) { return one.name == kBaseline; };
 
 struct LengthBenchFlags {
   std::string types = "softmax,local: {type: softmax, pattern: {type: local, window: 32}},rela,{type: topk, k: 8},entmax15";
@@ -95,8 +96,7 @@ ConfigNode with_cross_of_its_own(const ConfigNode& attention, int64_t num_heads)
 /// What --types asks for, with softmax before it unless it is there.
 std::vector<NamedOptions> systems_of(const std::string& types, const std::vector<Variant>& defined, const Options& options) {
   std::vector<Variant> variants = parse_variants(types, kTypesFlag, defined, types::known_types());
-  const auto is_baseline = [](const Variant& variant) { return variant.name == kBaseline; };
-  if (std::none_of(variants.begin(), variants.end(), is_baseline))
+  if (std::none_of(variants.begin(), variants.end(), kIsBaseline))
     variants.insert(variants.begin(), parse_variants(kBaseline, kTypesFlag, {}, types::known_types()).front());
   std::vector<NamedOptions> systems;
   for (const Variant& variant : variants)
@@ -113,8 +113,7 @@ void add_lines(const std::vector<NamedOptions>& systems, const LengthBenchFlags&
   const BatchPtr batch = random_batch(length, flags.batch_tokens, vocab_size, options.seed_value());
   const MicrosecondsPerToken training = training_cost(systems, sizes, batch, flags.rounds);
   const MicrosecondsPerToken translating = translating_cost(systems, sizes, batch, flags.rounds);
-  const auto named = [](const NamedOptions& system) { return system.name == kBaseline; };
-  const auto baseline = static_cast<size_t>(std::find_if(systems.begin(), systems.end(), named) - systems.begin());
+  const auto baseline = static_cast<size_t>(std::find_if(systems.begin(), systems.end(), kIsBaseline) - systems.begin());
   for (size_t i = 0; i < systems.size(); ++i)
     lines.push_back({{"length", length},
                      {"type", systems[i].name},
