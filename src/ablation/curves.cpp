@@ -39,7 +39,7 @@ constexpr std::array<svg::Mark*, 7> kMarks = {svg::disc,          svg::square, s
 
 /// How curve i looks: numbers of colours and marks have no divisor in common, so that 42 curves look different.
 std::string colour(size_t i) {
-  return "c" + std::to_string(i % kColours);
+  return fmt::format("c{}", i % kColours);
 }
 
 std::string mark(size_t i, double x, double y, const std::string& says) {
