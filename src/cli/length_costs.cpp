@@ -47,7 +47,7 @@ class BatchTranslator {
 
   void translate() {
     const at::NoGradGuard no_gradients;
-    beam_search(step_model_, inputs_, settings_);
+    search(step_model_, inputs_, settings_);
   }
 
  private:
