@@ -5,64 +5,26 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ablation/svg.h"
+
 namespace lacuna {
 namespace {
 
-constexpr double kRowHeight = 26, kTop = 64, kBottom = 56, kPanelGap = 40, kBleuWidth = 420, kSparsityWidth = 240, kMargin = 16;
-constexpr double kLetterWidth = 7.2;  // of 12 px sans-serif, generously
+using svg::circle, svg::diamond, svg::line, svg::square, svg::text_at;
 
-constexpr const char* kStyle = R"(<style>
-  text { font: 12px sans-serif; fill: #222; }
-  .title { font-weight: bold; font-size: 14px; }
-  .axis { stroke: #666; fill: none; }
-  .grid { stroke: #ddd; fill: none; }
-  .bleu { stroke: #0072b2; fill: #0072b2; }
+constexpr double kRowHeight = 26, kTop = 64, kBottom = 56, kPanelGap = 40, kBleuWidth = 420, kSparsityWidth = 240, kMargin = 16;
+
+constexpr svg::Style kStyle = {.light = R"(  .bleu { stroke: #0072b2; fill: #0072b2; }
   .seed { stroke: #0072b2; fill: none; }
   .encoder_self { stroke: #0072b2; fill: #0072b2; }
   .decoder_self { stroke: #c05000; fill: #c05000; }
   .cross { stroke: #007a5a; fill: none; stroke-width: 2; }
-  .paper { fill: #fff; }
-  @media (prefers-color-scheme: dark) {
-    text { fill: #e6e6e6; }
-    .axis { stroke: #aaa; }
-    .grid { stroke: #444; }
-    .bleu, .encoder_self { stroke: #6cb8f0; fill: #6cb8f0; }
+)",
+                               .dark = R"(    .bleu, .encoder_self { stroke: #6cb8f0; fill: #6cb8f0; }
     .seed { stroke: #6cb8f0; }
     .decoder_self { stroke: #f0a050; fill: #f0a050; }
     .cross { stroke: #50d0a8; }
-    .paper { fill: #1a1a1a; }
-  }
-</style>
-)";
-
-std::string escaped(const std::string& text) {
-  std::string xml;
-  for (const char c : text) xml += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
-  return xml;
-}
-
-std::string text_at(double x, double y, const std::string& text, const char* anchor = "start", const char* kind = "label") {
-  return fmt::format("<text class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", kind, x, y, anchor, escaped(text));
-}
-
-std::string line(const char* kind, double x1, double y1, double x2, double y2) {
-  return fmt::format("<line class=\"{}\" x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\"/>\n", kind, x1, y1, x2, y2);
-}
-
-/// A mark with what it says as its tooltip.
-std::string circle(const char* kind, double x, double y, double radius, const std::string& says) {
-  return fmt::format("<circle class=\"{}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{:.1f}\"><title>{}</title></circle>\n", kind, x, y, radius,
-                     escaped(says));
-}
-
-std::string square(const char* kind, double x, double y, const std::string& says) {
-  return fmt::format("<rect class=\"{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"8\" height=\"8\"><title>{}</title></rect>\n", kind, x - 4, y - 4,
-                     escaped(says));
-}
-
-std::string diamond(const char* kind, double x, double y, const std::string& says) {
-  return fmt::format("<path class=\"{}\" d=\"M{:.1f} {:.1f}l5 5l-5 5l-5 -5z\"><title>{}</title></path>\n", kind, x, y - 5, escaped(says));
-}
+)"};
 
 /// Values from `low` to `high` on pixels from `left` on.
 struct Axis {
@@ -99,59 +61,58 @@ Axis bleu_axis(const AblationReport& report, double left) {
 }
 
 std::string draw_axis(const Axis& axis, double bottom, const std::string& label) {
-  std::string svg;
+  std::string drawn;
   const int64_t ticks = std::llround((axis.high - axis.low) / axis.step);
   const int decimals = axis.step < 1 ? 1 : 0;
   for (int64_t i = 0; i <= ticks; ++i) {
     const double value = axis.low + static_cast<double>(i) * axis.step, x = axis.at(value);
-    svg += line("grid", x, kTop, x, bottom) + text_at(x, bottom + 18, fmt::format("{:.{}f}", value, decimals), "middle");
+    drawn += line("grid", x, kTop, x, bottom) + text_at(x, bottom + 18, fmt::format("{:.{}f}", value, decimals), "middle");
   }
-  return svg + line("axis", axis.left, bottom, axis.left + axis.width, bottom) +
+  return drawn + line("axis", axis.left, bottom, axis.left + axis.width, bottom) +
          text_at(axis.left + axis.width / 2, bottom + 38, label, "middle");
 }
 
 std::string draw_bleu(const VariantSummary& variant, const Axis& axis, double y) {
   if (!variant.bleu) return text_at(axis.left + 6, y + 4, "failed");
-  std::string svg, says = fmt::format("{}: {:.2f} BLEU", variant.name, variant.bleu->mean);
+  std::string drawn, says = fmt::format("{}: {:.2f} BLEU", variant.name, variant.bleu->mean);
   if (variant.bleu_interval) {
     const double low = axis.at(std::max(variant.bleu->mean - *variant.bleu_interval, axis.low));
     const double high = axis.at(variant.bleu->mean + *variant.bleu_interval);
-    svg += line("bleu", low, y, high, y) + line("bleu", low, y - 4, low, y + 4) + line("bleu", high, y - 4, high, y + 4);
+    drawn += line("bleu", low, y, high, y) + line("bleu", low, y - 4, low, y + 4) + line("bleu", high, y - 4, high, y + 4);
     says += fmt::format(" ± {:.2f}", *variant.bleu_interval);
   }
   if (variant.bleu_values.size() > 1)
-    for (const double bleu : variant.bleu_values) svg += circle("seed", axis.at(bleu), y, 3, fmt::format("{:.2f}", bleu));
-  return svg + circle("bleu", axis.at(variant.bleu->mean), y, 4.5, says);
+    for (const double bleu : variant.bleu_values) drawn += circle("seed", axis.at(bleu), y, 3, fmt::format("{:.2f}", bleu));
+  return drawn + circle("bleu", axis.at(variant.bleu->mean), y, 4.5, says);
 }
 
 std::string draw_sparsity(const VariantSummary& variant, const Axis& axis, double y) {
-  std::string svg;
+  std::string marks;
   const auto draw = [&](const char* site, const char* name, const auto& mark) {
     const auto found = variant.sparsity.find(site);
     if (found == variant.sparsity.end()) return;
     const double percent = 100 * found->second;
-    svg += mark(site, axis.at(percent), y, fmt::format("{}, {}: {:.1f} %", variant.name, name, percent));
+    marks += mark(site, axis.at(percent), y, fmt::format("{}, {}: {:.1f} %", variant.name, name, percent));
   };
-  draw("encoder_self", "encoder",
-       [](const char* kind, double x, double row, const std::string& says) { return circle(kind, x, row, 4, says); });
+  draw("encoder_self", "encoder", svg::disc);
   draw("decoder_self", "decoder", square);
   draw("cross", "cross", diamond);
-  return svg;
+  return marks;
 }
 
 std::string legend(const Axis& bleu, const Axis& sparsity) {
   const double y = kTop - 14;
-  std::string svg = circle("bleu", bleu.left + 6, y, 4.5, "mean") + text_at(bleu.left + 16, y + 4, "mean, 95 % bootstrap interval") +
-                    circle("seed", bleu.left + 216, y, 3, "a seed") + text_at(bleu.left + 226, y + 4, "each seed");
-  svg += circle("encoder_self", sparsity.left + 6, y, 4, "encoder") + text_at(sparsity.left + 16, y + 4, "encoder");
-  svg += square("decoder_self", sparsity.left + 86, y, "decoder") + text_at(sparsity.left + 96, y + 4, "decoder");
-  return svg + diamond("cross", sparsity.left + 166, y, "cross") + text_at(sparsity.left + 176, y + 4, "cross");
+  std::string drawn = circle("bleu", bleu.left + 6, y, 4.5, "mean") + text_at(bleu.left + 16, y + 4, "mean, 95 % bootstrap interval") +
+                      circle("seed", bleu.left + 216, y, 3, "a seed") + text_at(bleu.left + 226, y + 4, "each seed");
+  drawn += svg::disc("encoder_self", sparsity.left + 6, y, "encoder") + text_at(sparsity.left + 16, y + 4, "encoder");
+  drawn += square("decoder_self", sparsity.left + 86, y, "decoder") + text_at(sparsity.left + 96, y + 4, "decoder");
+  return drawn + diamond("cross", sparsity.left + 166, y, "cross") + text_at(sparsity.left + 176, y + 4, "cross");
 }
 
 double label_width(const AblationReport& report) {
   size_t letters = 8;
   for (const VariantSummary& variant : report.variants) letters = std::max(letters, variant.name.size());
-  return kLetterWidth * static_cast<double>(letters);
+  return svg::kLetterWidth * static_cast<double>(letters);
 }
 
 }  // namespace
@@ -162,20 +123,15 @@ std::string svg_plot(const AblationReport& report) {
   const Axis bleu = bleu_axis(report, left);
   const Axis sparsity{.low = 0, .high = 100, .step = 25, .left = left + kBleuWidth + kPanelGap, .width = kSparsityWidth};
   const double width = sparsity.left + kSparsityWidth + 2 * kMargin, height = bottom + kBottom;
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" role=\"img\">\n"
-      "<title>BLEU and sparsity of attention variants</title>\n",
-      width, height);
-  svg += kStyle + fmt::format("<rect class=\"paper\" width=\"{:.0f}\" height=\"{:.0f}\"/>\n", width, height);
-  svg += text_at(kMargin, 24, "BLEU and share of zero attention weights", "start", "title") + legend(bleu, sparsity);
-  svg += draw_axis(bleu, bottom, report.test_set.empty() ? "BLEU" : "BLEU on " + report.test_set) +
-         draw_axis(sparsity, bottom, "zero weights, %");
+  std::string body = text_at(kMargin, 24, "BLEU and share of zero attention weights", "start", "title") + legend(bleu, sparsity);
+  body += draw_axis(bleu, bottom, report.test_set.empty() ? "BLEU" : "BLEU on " + report.test_set) +
+          draw_axis(sparsity, bottom, "zero weights, %");
   for (size_t i = 0; i < report.variants.size(); ++i) {
     const double y = kTop + kRowHeight * (static_cast<double>(i) + 0.5);
     const VariantSummary& variant = report.variants[i];
-    svg += text_at(left - 8, y + 4, variant.name, "end") + draw_bleu(variant, bleu, y) + draw_sparsity(variant, sparsity, y);
+    body += text_at(left - 8, y + 4, variant.name, "end") + draw_bleu(variant, bleu, y) + draw_sparsity(variant, sparsity, y);
   }
-  return svg + "</svg>\n";
+  return svg::picture(width, height, "BLEU and sparsity of attention variants", kStyle, body);
 }
 
 }  // namespace lacuna

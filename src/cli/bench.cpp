@@ -12,13 +12,14 @@ int run_bench(const std::vector<std::string>& arguments) {
   if (what == "translate") return bench_translate(rest);
   if (what == "attention") return bench_attention(rest);
   if (what == "kernels") return bench_kernels(rest);
-  throw UsageError("\"" + what + "\" is not something to measure; expected train, translate, attention or kernels");
+  if (what == "lengths") return bench_lengths(rest);
+  throw UsageError("\"" + what + "\" is not something to measure; expected train, translate, attention, kernels or lengths");
 }
 
 }  // namespace
 
 Verb bench_verb() {
-  return {"bench", "speed of training, translating, attention and kernels; attention types side by side", run_bench};
+  return {"bench", "speed of training, translating, attention and kernels; attention types side by side, and by length", run_bench};
 }
 
 }  // namespace lacuna

@@ -26,7 +26,7 @@ struct Timed {
 };
 
 /// Measures each in turn, `rounds` times (A B A B ...), after a first run that does not count. What takes less than a clock can tell well
-/// is run several times a measurement.
+/// is run several times a measurement: how often, a second run says, unless the first took long.
 void time_in_turn(std::vector<Timed>& all, int64_t rounds);
 
 /// The most memory this process has had, in MiB.
@@ -46,5 +46,6 @@ int bench_train(const std::vector<std::string>& arguments);
 int bench_translate(const std::vector<std::string>& arguments);
 int bench_attention(const std::vector<std::string>& arguments);
 int bench_kernels(const std::vector<std::string>& arguments);
+int bench_lengths(const std::vector<std::string>& arguments);
 
 }  // namespace lacuna

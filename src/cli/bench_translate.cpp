@@ -11,6 +11,7 @@
 #include "cli/bench_report.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
+#include "cli/forced_length.h"
 #include "cli/paired_bench.h"
 #include "cli/product_timer.h"
 #include "model/weight_format.h"
@@ -104,15 +105,6 @@ Sources sources_of(const std::vector<TranslationInput>& lines, const Vocabulary&
   if (sources.lines.empty()) throw DataError("--input holds no text; expected lines to translate");
   sources.mean_length /= static_cast<double>(sources.lines.size());
   return sources;
-}
-
-/// Every translation gets exactly `length` tokens.
-Options with_forced_length(Options options, int64_t length) {
-  options.translate.min_length = options.translate.max_length = length;
-  options.translate.max_length_ratio = static_cast<double>(length);
-  options.translate.n_best = 1;
-  options.translate.sampling = Sampling::kNone;
-  return options;
 }
 
 /// A model with the options' attention, and the loaded model's parameters as far as it has them.

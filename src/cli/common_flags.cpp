@@ -34,7 +34,7 @@ void CommonFlags::declare_runtime(CLI::App& app) {
 }
 
 ConfigSources CommonFlags::sources(const CLI::App& app) const {
-  if (configs.empty()) throw UsageError("-c FILE is missing: a configuration, such as configs/bundled/base.yaml");
+  if (needs_config && configs.empty()) throw UsageError("-c FILE is missing: a configuration, such as configs/bundled/base.yaml");
   ConfigSources sources{configs, app.remaining()};
   if (threads >= 0) sources.overrides.insert(sources.overrides.end(), {"--threads", std::to_string(threads)});
   if (!device.empty()) sources.overrides.insert(sources.overrides.end(), {"--device", device});

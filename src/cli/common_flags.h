@@ -19,6 +19,7 @@ struct CommonFlags {
   std::string log_level = "info";
   bool dump_config = false;
   bool help_options = false;
+  bool needs_config = true;  ///< false: without -c, every key has its default
 
   /// Declares -c, --dump-config and --help-options, and lets `--section.key value` through as overrides.
   void declare_configuration(CLI::App& app);
@@ -28,7 +29,7 @@ struct CommonFlags {
   /// --dump-config was given: then it has been printed, and the verb is to return 0. Throws, before anything is written, for whatever is
   /// wrong in a configuration by itself. `variants` gets what the key of this name defines; where it is null, there is no such key.
   std::optional<Options> configuration(const CLI::App& app, std::vector<Variant>* variants = nullptr) const;
-  /// Where that configuration comes from. Throws UsageError without -c.
+  /// Where that configuration comes from. Throws UsageError without -c where it is needed.
   ConfigSources sources(const CLI::App& app) const;
   /// For verbs without a configuration: the device, which is there, with the threads put to use. Throws as require_device() does.
   std::string prepared_device() const;

@@ -17,8 +17,21 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kCompareFlag[] = "--compare", kControl[] = "softmax (control)";
 
-/// Types, options and norms of all layers and sites, each once.
-std::string described(const Options& options) {
+}  // namespace
+
+Options with_attention(const Options& options, const ConfigNode& attention) {
+  Options changed = options;
+  changed.model.attention = attention;
+  const ModelOptions& model = changed.model;
+  resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);  // for its errors
+  return changed;
+}
+
+Options with_attention(const Options& options, const Variant& variant) {
+  return with_attention(options, attention_of(variant, kCompareFlag));
+}
+
+std::string attention_in_full(const Options& options) {
   const ModelOptions& model = options.model;
   const AttentionPlan plan = resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);
   std::vector<std::string> texts;
@@ -30,16 +43,6 @@ std::string described(const Options& options) {
       if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
     }
   return join(texts, " and ");
-}
-
-}  // namespace
-
-Options with_attention(const Options& options, const Variant& variant) {
-  Options changed = options;
-  changed.model.attention = attention_of(variant, kCompareFlag);
-  const ModelOptions& model = changed.model;
-  resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);  // for its errors
-  return changed;
 }
 
 std::vector<Variant> variants_with_control(const std::string& compare, const std::vector<Variant>& defined, const Options& options) {
@@ -61,8 +64,8 @@ void PairedSeconds::measure(const std::function<void()>& with_softmax, const std
 
 Json comparison(const Variant& variant, const Options& options, const PairedSeconds& seconds) {
   const PairedRatio ratio = paired_ratio(seconds.softmax, seconds.variant);
-  return {{"attention", variant.name},           {"in_full", described(options)},     {"ratio", ratio.median},
-          {"ratio_low", ratio.interval.low},     {"ratio_high", ratio.interval.high}, {"softmax_ms", 1e3 * median(seconds.softmax)},
+  return {{"attention", variant.name},           {"in_full", attention_in_full(options)}, {"ratio", ratio.median},
+          {"ratio_low", ratio.interval.low},     {"ratio_high", ratio.interval.high},     {"softmax_ms", 1e3 * median(seconds.softmax)},
           {"ms", 1e3 * median(seconds.variant)}, {"pairs", seconds.softmax.size()}};
 }
 

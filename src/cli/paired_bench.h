@@ -19,8 +19,13 @@ inline constexpr char kCompareHelp[] =
 /// Where a comparison's flags begin: fewer pairs say too little.
 inline constexpr int64_t kFewestPairs = 9;
 
-/// `options` with the attention of a variant in the whole model. Throws ConfigError where it has no meaning there.
+/// `options` with this under model.attention, or with the attention of a variant of --compare. Throws ConfigError where it has no meaning
+/// in the model.
+Options with_attention(const Options& options, const ConfigNode& attention);
 Options with_attention(const Options& options, const Variant& variant);
+
+/// Types, options and norms of all layers and sites, each once.
+std::string attention_in_full(const Options& options);
 
 /// The variants of --compare, some of them `defined` by the configuration, and before them softmax itself: the control, whose ratio is 1
 /// but for noise. Throws ConfigError for variants that the model can't have.

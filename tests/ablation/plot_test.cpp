@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "count_text.h"
 #include "report.h"
 
 namespace lacuna {
@@ -11,12 +12,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-size_t count(const std::string& text, const std::string& part) {
-  size_t found = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++found;
-  return found;
-}
-
 TEST(Plot, NamesAxesAndVariants) {
   EXPECT_THAT(svg_plot(sample_report()),
               AllOf(HasSubstr(">BLEU on test2016</text>"), HasSubstr(">zero weights, %</text>"), HasSubstr(">rela_g</text>")));
@@ -24,10 +19,10 @@ TEST(Plot, NamesAxesAndVariants) {
 
 TEST(Plot, HasAMarkForEachVariantEachSeedAndTheLegend) {
   const std::string svg = svg_plot(sample_report());
-  EXPECT_EQ(count(svg, "<circle class=\"bleu\""), 3u);
-  EXPECT_EQ(count(svg, "<circle class=\"seed\""), 5u);
-  EXPECT_EQ(count(svg, "<path class=\"cross\""), 2u);
-  EXPECT_EQ(count(svg, ">failed</text>"), 1u);
+  EXPECT_EQ(count_text(svg, "<circle class=\"bleu\""), 3u);
+  EXPECT_EQ(count_text(svg, "<circle class=\"seed\""), 5u);
+  EXPECT_EQ(count_text(svg, "<path class=\"cross\""), 2u);
+  EXPECT_EQ(count_text(svg, ">failed</text>"), 1u);
 }
 
 TEST(Plot, SaysNumbersWhenPointedAt) {
@@ -38,7 +33,7 @@ TEST(Plot, SaysNumbersWhenPointedAt) {
 TEST(Plot, NeedsNothingElseAndKnowsTheDark) {
   const std::string svg = svg_plot(sample_report());
   EXPECT_THAT(svg, AllOf(Not(HasSubstr("href")), Not(HasSubstr("url(")), HasSubstr("prefers-color-scheme: dark")));
-  EXPECT_EQ(count(svg, "http"), 1u);  // the namespace
+  EXPECT_EQ(count_text(svg, "http"), 1u);  // the namespace
 }
 
 TEST(Plot, EscapesNames) {

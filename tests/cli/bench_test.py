@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree
 
 import small_run
 
@@ -209,6 +210,86 @@ class Kernels(Bench):
 
     def test_refuses_a_name_that_no_kernel_has(self):
         self.assertIn('no kernel\'s name holds "adm"', self.refuses("kernels", "--only", "adm"))
+
+
+class Lengths(Bench):
+    SMALL = ("lengths", "--model.preset", "tiny", "--model.d_model", "32", "--model.num_heads", "2", "--model.d_ff", "64",
+             "--data.vocab_size", "50", "--batch-tokens", "16", "--rounds", "1", "--threads", "2", "--quiet")
+
+    def types(self, *flags):
+        report = self.reports(*self.SMALL, "--lengths", "4", *flags)
+        return {entry["type"]: entry["in_full"] for entry in report["types"]}
+
+    def test_measure_every_type_at_every_length(self):
+        report = self.reports(*self.SMALL, "--lengths", "4,8")
+        names = ["softmax", "local", "rela", "topk-k=8", "entmax15"]
+        self.assertEqual([entry["type"] for entry in report["types"]], names)
+        self.assertEqual([(line["length"], line["type"]) for line in report["lines"]], [(n, name) for n in (4, 8) for name in names])
+        self.assertEqual((report["batch_tokens"], report["vocab_size"], report["beam_size"], report["threads"]), (16, 50, 5, 2))
+        self.assertEqual(report["translate_precision"], "fp32")
+        for line in report["lines"]:
+            self.assertEqual(line["sentences"], 16 // line["length"])
+            for cost in ("train_us_per_token", "translate_us_per_token", "train_ratio", "translate_ratio"):
+                self.assertGreater(line[cost], 0)
+            if line["type"] == "softmax":
+                self.assertEqual((line["train_ratio"], line["translate_ratio"]), (1, 1))
+
+    def test_measure_one_sentence_that_is_longer_than_the_batch(self):
+        self.assertEqual(self.reports(*self.SMALL, "--types", "softmax", "--lengths", "20")["lines"][0]["sentences"], 1)
+
+    def test_measure_softmax_beside_others(self):
+        self.assertEqual(list(self.types("--types", "sparsemax")), ["softmax", "sparsemax"])
+
+    def test_give_cross_attention_what_it_can_have(self):
+        found = self.types("--types", "near: {type: topk, k: 2, pattern: {type: local, window: 1}},span")
+        self.assertEqual(found["near"].count("type: topk"), 2)  # with the pattern, and on cross attention without
+        self.assertEqual(found["near"].count("type: local"), 1)
+        self.assertIn("type: full", found["near"])
+        self.assertIn("type: span", found["span"])
+        self.assertIn("type: softmax", found["span"])
+
+    def test_measure_attentions_by_site(self):
+        found = self.types("--types", "mine: {encoder_self: rela, decoder_self: sparsemax}")
+        for name in ("rela", "sparsemax", "softmax"):
+            self.assertIn(f"type: {name}", found["mine"])
+
+    def test_take_sizes_and_named_types_from_a_configuration(self):
+        with open(path("named.yaml"), "w", encoding="utf-8") as file:
+            file.write("model: {preset: tiny}\ndata: {vocab_size: 40}\nvariants: {few: {type: topk, k: 2}}\n")
+        report = self.reports("lengths", "-c", path("named.yaml"), "--types", "few", "--lengths", "4", "--rounds", "1", "--batch-tokens", "8")
+        self.assertEqual(report["vocab_size"], 40)
+        self.assertIn("k: 2", report["types"][1]["in_full"])
+
+    def test_draw_a_picture_that_names_every_type(self):
+        text = self.prints(*self.SMALL, "--lengths", "4,8", "--types", "rela,mine: {type: topk, k: 2}", "--svg", path("lengths.svg"))
+        self.assertRegex(text, r"(?m)^length +type +train us/token +/ softmax +translate us/token +/ softmax$")
+        self.assertRegex(text, r"(?m)^8 +mine +[\d.e+]+ +[\d.]+ +[\d.e+]+ +[\d.]+$")
+        picture = xml.etree.ElementTree.parse(path("lengths.svg")).getroot()
+        texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]
+        for name in ("softmax", "rela", "mine"):
+            self.assertEqual(texts.count(name), 2, name)  # training, translating
+        self.assertEqual(len(list(picture.iter("{http://www.w3.org/2000/svg}polyline"))), 6)
+
+    def test_refuse_lengths_that_make_no_curve(self):
+        self.assertIn('"1" is not a whole number of at least 2', self.refuses("lengths", "--lengths", "1,2"))
+        self.assertIn("expected lengths that grow", self.refuses("lengths", "--lengths", "8,4"))
+        self.assertIn("expected lengths that grow", self.refuses("lengths", "--lengths", "8,8"))
+        self.assertIn("expected at most 1048576", self.refuses("lengths", "--lengths", "9999999999"))
+
+    def test_refuse_lengths_that_the_model_cannot_read(self):
+        learned = "--model.positions", "learned", "--model.max_positions", "8"
+        self.assertIn("--lengths: 9 is more than model.max_positions, which is 8", self.refuses(*self.SMALL, "--lengths", "4,9", *learned))
+        self.assertEqual(len(self.reports(*self.SMALL, "--lengths", "8", "--types", "softmax", *learned)["lines"]), 1)
+
+    def test_refuse_what_is_no_type_and_what_changes_more(self):
+        self.assertIn('Did you mean "sparsemax"?', self.refuses(*self.SMALL, "--types", "sparsmax"))
+        self.assertIn("changes something else", self.refuses(*self.SMALL, "--types", "a: {attention: rela, train: {lr: 1}}"))
+
+    def test_refuse_what_needs_pieces_of_text(self):
+        self.assertIn("translate.shortlist", self.refuses(*self.SMALL, "--translate.shortlist", path("none")))
+
+    def test_refuse_a_picture_that_cannot_be_written_before_long_work(self):
+        self.assertIn("is a folder", self.refuses(*self.SMALL, "--svg", FOLDER.name))
 
 
 if __name__ == "__main__":

@@ -55,11 +55,11 @@ class Help(CommandLine):
     def test_of_each_verb_is_there(self):
         for verb in VERBS[:-1]:
             self.assertIn(f"lacuna {verb}", self.prints(verb, "--help"))
-        for what in ("train", "translate", "attention", "kernels"):
+        for what in ("train", "translate", "attention", "kernels", "lengths"):
             self.assertIn(f"lacuna bench {what}", self.prints("bench", what, "--help"))
 
     def test_of_options_is_there_wherever_a_configuration_is_read(self):
-        for words in (["train"], ["check"], ["ablate"], ["bench", "train"]):
+        for words in (["train"], ["check"], ["ablate"], ["bench", "train"], ["bench", "lengths"]):
             self.assertIn("model.d_model  (default 256; at least 1)", self.prints(*words, "--help-options"))
 
 
