@@ -1,12 +1,13 @@
 // The core for processors that multiply in tiles.
 #define HWY_WANT_AVX3_DL  // Highway's name for what such processors have beside tiles
+#include "attention/core_any_length.h"
 #include "attention/core_masked.h"
 #include "attention/tile_products.h"
 
 namespace lacuna::core {
 namespace {
 
-using Direct = Core<SimdMachine>;
+using Direct = AnyLengthCore<SimdMachine>;
 using Tiled = Core<SimdMachine, TileProducts>;
 using Masked = MaskedCore<SimdMachine>;
 
@@ -25,10 +26,15 @@ void backward(const Call<float>& call, const Task<float>& task, const Workspace<
   is_worth_packing(task) ? Tiled::backward(call, task, workspace) : Direct::backward(call, task, workspace);
 }
 
+int64_t memory_elements(int64_t row, int64_t d_head) {
+  const int64_t direct = Direct::memory_elements(row, d_head), tiled = Tiled::memory_elements(row, d_head);
+  return direct > tiled ? direct : tiled;
+}
+
 }  // namespace
 
 Functions<float> functions_amx() {
-  return {forward, backward, Masked::forward, Masked::backward, Tiled::memory_elements, Masked::mask_memory_elements};
+  return {forward, backward, Masked::forward, Masked::backward, memory_elements, Masked::mask_memory_elements};
 }
 
 }  // namespace lacuna::core

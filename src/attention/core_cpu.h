@@ -5,10 +5,10 @@
 #include "attention/dropout.h"
 #include "attention/pattern.h"
 
-// Two roads for a row. *Tiles*: where queries that lie together see much the same keys, 16 rows at a time go through small matrix products,
-// all in cache. *Lists*: where keys are named by slots or lie far apart, where there is a single query, and where most weights turn out to
-// be zero, a row's keys are a list and only these are touched. The weights are not stored for the backward pass but worked out again: that
-// costs less than writing and reading them, and memory stays proportional to the number of tokens.
+// Two roads for a row. *Tiles*: where queries that lie together see much the same keys, some rows at a time go through small matrix
+// products, all in cache. *Lists*: where keys are named by slots or lie far apart, where there is a single query, and where most weights
+// turn out to be zero, a row's keys are a list and only these are touched. The weights are not stored for the backward pass but worked out
+// again: that costs less than writing and reading them, and memory stays proportional to the number of tokens.
 //
 // Compiled for several instruction sets: nothing here may call an inline function that is not a template on `M` or always inlined.
 namespace lacuna::core {

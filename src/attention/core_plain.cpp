@@ -1,10 +1,11 @@
+#include "attention/core_any_length.h"
 #include "attention/core_masked.h"
 #include "attention/machine_plain.h"
 
 namespace lacuna::core {
 
 Functions<double> functions_plain() {
-  using One = Core<PlainMachine<double>>;
+  using One = AnyLengthCore<PlainMachine<double>>;
   using Masked = MaskedCore<PlainMachine<double>>;
   return {One::forward, One::backward, Masked::forward, Masked::backward, One::memory_elements, Masked::mask_memory_elements};
 }

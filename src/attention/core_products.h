@@ -11,11 +11,11 @@ struct TileSpan {
 };
 
 /// In the machine's own numbers. Rows of weights lie `stride` apart, here and in all other products.
-template <class M>
+template <class M, int kRows = 16>
 class DirectProducts {
  public:
   using S = typename M::scalar;
-  static constexpr int kTile = 16;      ///< rows of a tile at most
+  static constexpr int kTile = kRows;   ///< rows of a tile at most
   static constexpr int kFirstKeys = 1;  ///< a tile's keys begin at a multiple of it
   static constexpr int kListShare = 4;  ///< where fewer than one weight in so many is not zero, lists are less work
 

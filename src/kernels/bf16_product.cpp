@@ -146,7 +146,7 @@ struct TimedProduct : TimedPart {
 void multiply(Bf16Backend backend, const Tensor& result, const Tensor& a, const Tensor& b, bool add, const Tensor& bias) {
   const TimedProduct timed(a, b);
   RECORD_FUNCTION("lacuna::bf16_product", std::vector<c10::IValue>());
-  if (!result.is_cpu() || a.numel() == 0) backend = Bf16Backend::kAten;
+  if (!result.is_cpu() || a.numel() == 0 || b.numel() == 0) backend = Bf16Backend::kAten;
   if (backend == Bf16Backend::kTiles)
     return product_in_tiles(tiled_product(a, b, result.stride(0), add, bias), result.mutable_data_ptr<float>());
   if (bias.defined()) result.copy_(bias.expand_as(result));
@@ -205,7 +205,7 @@ void bf16_product_in_blocks(const Tensor& a, const Tensor& b, int64_t block, con
       for (int64_t begin = first * block; begin < std::min(rows, last * block); begin += block) f(begin, std::min(rows, begin + block));
     });
   };
-  if (best_backend() != Bf16Backend::kTiles || a.numel() == 0) {
+  if (best_backend() != Bf16Backend::kTiles || a.numel() == 0 || b.numel() == 0) {
     const Tensor product = at::empty({rows, columns}, at::kFloat);
     bf16_product(product, a, b);
     auto* const data = product.mutable_data_ptr<float>();

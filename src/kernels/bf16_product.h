@@ -35,7 +35,7 @@ void bf16_product_by(Bf16Backend backend, const Tensor& result, const Tensor& a,
 /// Rows [begin, end) of a product, side by side, to do with as one likes.
 using RowBlockUser = std::function<void(float* rows, int64_t begin, int64_t end)>;
 /// The product a x b on the CPU, `block` rows at a time (a multiple of 32), each block for `use` on the thread that made it, while it is in
-/// its cache.
+/// its cache. A profile counts the time of `use` as the product's.
 void bf16_product_in_blocks(const Tensor& a, const Tensor& b, int64_t block, const RowBlockUser& use);
 
 /// x [T, K] x weight [N, K]^T + bias [N] -> [T, N] float, of factors in bf16. `bias` is float and may be undefined.

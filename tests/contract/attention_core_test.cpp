@@ -64,6 +64,11 @@ TEST(AttentionCore, EqualsTheReferenceOnLongSentences) {
       for (const Variant& variant : all_variants()) compare_with_reference(inputs, variant, pattern, causal, training(), 0.2);
 }
 
+TEST(AttentionCore, EqualsTheReferenceOnMoreKeysThanTheCacheHolds) {
+  const Inputs inputs({1100, 70}, {1100, 1030}, 1, 8);
+  for (const Variant& variant : all_variants()) compare_with_reference(inputs, variant, "full", false, training(), 0.1);
+}
+
 TEST(AttentionCore, EqualsTheReferenceWithAPatternForEachHead) {
   const Inputs inputs({9, 20}, {9, 20}, 6, 8);
   const char* const heads =
