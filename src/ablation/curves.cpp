@@ -12,10 +12,11 @@
 namespace lacuna {
 namespace {
 
-constexpr double kMargin = 16, kTop = 84, kBottom = 56, kPlotWidth = 290, kPlotHeight = 300, kTickRoom = 44, kPanelGap = 20;
+constexpr double kCurvesMargin = 16, kCurvesTop = 84, kCurvesBottom = 56, kPlotWidth = 290, kPlotHeight = 300, kTickRoom = 44,
+                 kCurvesGap = 20;
 constexpr double kLabelAt = 20, kLabelGap = 16;  // from the end of a curve to the mark of its name; between two names
 
-constexpr svg::Style kStyle = {.light = R"(  .panel { font-weight: bold; }
+constexpr svg::Style kCurvesStyle = {.light = R"(  .panel { font-weight: bold; }
   .mark { stroke: currentColor; fill: currentColor; stroke-width: 1.5; }
   .curve { stroke: currentColor; fill: none; stroke-width: 2; stroke-linejoin: round; }
   .to_name { stroke: currentColor; fill: none; stroke-dasharray: 2 2; }
@@ -26,7 +27,7 @@ constexpr svg::Style kStyle = {.light = R"(  .panel { font-weight: bold; }
   .c4 { color: #806000; }
   .c5 { color: #505050; }
 )",
-                               .dark = R"(    .c0 { color: #6cb8f0; }
+                                     .dark = R"(    .c0 { color: #6cb8f0; }
     .c1 { color: #f0a050; }
     .c2 { color: #50d0a8; }
     .c3 { color: #f090d0; }
@@ -78,13 +79,13 @@ Frame frame_of(const CurvePicture& picture, const CurvePanel& panel, double left
       high = std::max(high, value);
     }
   Frame frame{.x = length_axis(picture.lengths, left), .ticks = low <= high ? round_ticks(low, high) : round_ticks(1, 10)};
-  frame.y = {.low = frame.ticks.front(), .high = frame.ticks.back(), .begin = kTop + kPlotHeight, .end = kTop};
+  frame.y = {.low = frame.ticks.front(), .high = frame.ticks.back(), .begin = kCurvesTop + kPlotHeight, .end = kCurvesTop};
   return frame;
 }
 
 std::string draw_axes(const CurvePicture& picture, const CurvePanel& panel, const Frame& frame) {
   const double left = frame.x.begin, right = frame.x.end, bottom = frame.y.begin;
-  std::string drawn = svg::text_at(left, kTop - 14, panel.title, "start", "panel");
+  std::string drawn = svg::text_at(left, kCurvesTop - 14, panel.title, "start", "panel");
   for (const double tick : frame.ticks) {
     const double y = frame.y.at(tick);
     drawn += svg::line("grid", left, y, right, y) + svg::text_at(left - 8, y + 4, fmt::format("{:g}", tick), "end");
@@ -114,6 +115,7 @@ std::string draw_names(const CurvePanel& panel, const Frame& frame) {
   const auto end_of = [&](size_t i) { return frame.y.at(panel.curves[i].values.back()); };
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return end_of(a) < end_of(b); });
   std::vector<double> ends;
+  ends.reserve(order.size());
   for (const size_t i : order) ends.push_back(end_of(i));
   const double bottom = std::max(frame.y.begin, frame.y.end + kLabelGap * static_cast<double>(order.size()));
   const std::vector<double> places = spread_apart(ends, kLabelGap, frame.y.end, bottom);
@@ -143,17 +145,17 @@ size_t most_curves(const CurvePicture& picture) {
 }  // namespace
 
 std::string svg_curves(const CurvePicture& picture) {
-  std::string body = svg::text_at(kMargin, 24, picture.title, "start", "title") + svg::text_at(kMargin, 44, picture.subtitle);
-  double left = kMargin;
+  std::string body = svg::text_at(kCurvesMargin, 24, picture.title, "start", "title") + svg::text_at(kCurvesMargin, 44, picture.subtitle);
+  double left = kCurvesMargin;
   for (const CurvePanel& panel : picture.panels) {
     const Frame frame = frame_of(picture, panel, left + kTickRoom);
     body += draw_axes(picture, panel, frame);
     for (size_t i = 0; i < panel.curves.size(); ++i) body += draw_curve(picture, panel.curves[i], i, frame);
     body += draw_names(panel, frame);
-    left = frame.x.end + name_width(picture) + kPanelGap;
+    left = frame.x.end + name_width(picture) + kCurvesGap;
   }
-  const double height = kTop + std::max(kPlotHeight, kLabelGap * static_cast<double>(most_curves(picture))) + kBottom;
-  return svg::picture(left - kPanelGap + kMargin, height, picture.title, kStyle, body);
+  const double height = kCurvesTop + std::max(kPlotHeight, kLabelGap * static_cast<double>(most_curves(picture))) + kCurvesBottom;
+  return svg::picture(left - kCurvesGap + kCurvesMargin, height, picture.title, kCurvesStyle, body);
 }
 
 std::vector<double> round_ticks(double low, double high) {

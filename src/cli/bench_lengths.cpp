@@ -99,6 +99,7 @@ std::vector<NamedOptions> systems_of(const std::string& types, const std::vector
   if (std::none_of(variants.begin(), variants.end(), kIsBaseline))
     variants.insert(variants.begin(), parse_variants(kBaseline, kTypesFlag, {}, types::known_types()).front());
   std::vector<NamedOptions> systems;
+  systems.reserve(variants.size());
   for (const Variant& variant : variants)
     systems.push_back(
         {variant.name, with_attention(options, with_cross_of_its_own(attention_of(variant, kTypesFlag), options.model.num_heads))});

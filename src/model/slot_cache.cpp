@@ -57,6 +57,7 @@ void SlotCache::join(DecoderCache& fresh) {
   const auto joined = [&](const Tensor& here, const Tensor& there) {
     if (!here.defined()) return Tensor();
     std::vector<Tensor> parts;
+    parts.reserve(rows.size() + 1);
     for (const auto& [first, count] : rows) parts.push_back(here.narrow(0, first, count));
     parts.push_back(there);
     return at::cat(parts);
