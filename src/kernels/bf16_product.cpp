@@ -154,7 +154,7 @@ void multiply(Bf16Backend backend, const Tensor& result, const Tensor& a, const 
   backend == Bf16Backend::kMkl ? product_by_mkl(result, a, b, adds) : product_by_aten(result, a, b, adds);
 }
 
-Bf16Backend best_backend() {
+Bf16Backend best_bf16_backend() {
   static const Bf16Backend best = bf16_backends().front();
   return best;
 }
@@ -191,7 +191,7 @@ std::vector<Bf16Backend> bf16_backends() {
 }
 
 void bf16_product(const Tensor& result, const Tensor& a, const Tensor& b, bool add) {
-  bf16_product_by(best_backend(), result, a, b, add);
+  bf16_product_by(best_bf16_backend(), result, a, b, add);
 }
 
 void bf16_product_by(Bf16Backend backend, const Tensor& result, const Tensor& a, const Tensor& b, bool add) {
@@ -205,7 +205,7 @@ void bf16_product_in_blocks(const Tensor& a, const Tensor& b, int64_t block, con
       for (int64_t begin = first * block; begin < std::min(rows, last * block); begin += block) f(begin, std::min(rows, begin + block));
     });
   };
-  if (best_backend() != Bf16Backend::kTiles || a.numel() == 0 || b.numel() == 0) {
+  if (best_bf16_backend() != Bf16Backend::kTiles || a.numel() == 0 || b.numel() == 0) {
     const Tensor product = at::empty({rows, columns}, at::kFloat);
     bf16_product(product, a, b);
     auto* const data = product.mutable_data_ptr<float>();
@@ -223,7 +223,7 @@ void bf16_product_in_blocks(const Tensor& a, const Tensor& b, int64_t block, con
 
 Tensor bf16_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   Tensor result = at::empty({x.size(0), weight.size(0)}, x.options().dtype(at::kFloat));
-  multiply(best_backend(), result, x, weight.t(), /*add=*/false, bias);
+  multiply(best_bf16_backend(), result, x, weight.t(), /*add=*/false, bias);
   return result;
 }
 

@@ -12,7 +12,7 @@ namespace {
 // A tile has 16 rows of 16 words of 32 bits: two numbers each that follow each other in depth. Of a, a row of the tile is a row; of b, a
 // row of the tile is a word of depth and its columns are b's. So one step is 32 numbers deep.
 
-constexpr int kTile = 16, kTileWords = kTile * kTile, kStep = 2 * kTile;
+constexpr int kTileRows = 16, kTileWords = kTileRows * kTileRows, kStep = 2 * kTileRows;
 constexpr int64_t kStepWords = 2 * kTileWords;  // of a block of rows, or of a panel
 
 int64_t least(int64_t a, int64_t b) {
@@ -35,13 +35,13 @@ inline __m512i woven_high(__m512i x, __m512i y) {
 }
 
 /// Stores 16 rows of 16 words as columns of the tile.
-inline void store_transposed(__m512i (&row)[kTile], uint32_t* tile) {
-  __m512i pairs[kTile], fours[kTile];
-  for (int i = 0; i < kTile; i += 2) {
+inline void store_transposed(__m512i (&row)[kTileRows], uint32_t* tile) {
+  __m512i pairs[kTileRows], fours[kTileRows];
+  for (int i = 0; i < kTileRows; i += 2) {
     pairs[i] = _mm512_unpacklo_epi32(row[i], row[i + 1]);
     pairs[i + 1] = _mm512_unpackhi_epi32(row[i], row[i + 1]);
   }
-  for (int i = 0; i < kTile; i += 4)
+  for (int i = 0; i < kTileRows; i += 4)
     for (int j = 0; j < 2; ++j) {
       fours[i + 2 * j] = _mm512_unpacklo_epi64(pairs[i + j], pairs[i + j + 2]);
       fours[i + 2 * j + 1] = _mm512_unpackhi_epi64(pairs[i + j], pairs[i + j + 2]);
@@ -50,27 +50,27 @@ inline void store_transposed(__m512i (&row)[kTile], uint32_t* tile) {
     const __m512i low = _mm512_shuffle_i32x4(fours[c], fours[4 + c], 0x88), high = _mm512_shuffle_i32x4(fours[8 + c], fours[12 + c], 0x88),
                   low2 = _mm512_shuffle_i32x4(fours[c], fours[4 + c], 0xDD),
                   high2 = _mm512_shuffle_i32x4(fours[8 + c], fours[12 + c], 0xDD);
-    _mm512_storeu_si512(tile + c * kTile, _mm512_shuffle_i32x4(low, high, 0x88));
-    _mm512_storeu_si512(tile + (8 + c) * kTile, _mm512_shuffle_i32x4(low, high, 0xDD));
-    _mm512_storeu_si512(tile + (4 + c) * kTile, _mm512_shuffle_i32x4(low2, high2, 0x88));
-    _mm512_storeu_si512(tile + (12 + c) * kTile, _mm512_shuffle_i32x4(low2, high2, 0xDD));
+    _mm512_storeu_si512(tile + c * kTileRows, _mm512_shuffle_i32x4(low, high, 0x88));
+    _mm512_storeu_si512(tile + (8 + c) * kTileRows, _mm512_shuffle_i32x4(low, high, 0xDD));
+    _mm512_storeu_si512(tile + (4 + c) * kTileRows, _mm512_shuffle_i32x4(low2, high2, 0x88));
+    _mm512_storeu_si512(tile + (12 + c) * kTileRows, _mm512_shuffle_i32x4(low2, high2, 0xDD));
   }
 }
 
 /// 16 lines, `stride` apart, as rows or as columns of a tile. There are `lines` of them, and each has `numbers` from `from` on.
 inline void copy_lines(const uint16_t* from, int64_t stride, int64_t lines, int64_t numbers, uint32_t* tile) {
-  for (int64_t i = 0; i < kTile; ++i) _mm512_storeu_si512(tile + i * kTile, load(from + i * stride, i < lines ? numbers : 0));
+  for (int64_t i = 0; i < kTileRows; ++i) _mm512_storeu_si512(tile + i * kTileRows, load(from + i * stride, i < lines ? numbers : 0));
 }
 inline void transpose_lines(const uint16_t* from, int64_t stride, int64_t lines, int64_t numbers, uint32_t* tile) {
-  __m512i row[kTile];
-  for (int64_t i = 0; i < kTile; ++i) row[i] = load(from + i * stride, i < lines ? numbers : 0);
+  __m512i row[kTileRows];
+  for (int64_t i = 0; i < kTileRows; ++i) row[i] = load(from + i * stride, i < lines ? numbers : 0);
   store_transposed(row, tile);
 }
 
 /// Words of two lines each: word i is of lines 2 i and 2 i + 1. `numbers` of each line, up to 32, fill the columns of two tiles.
-inline void weave_lines(const uint16_t* from, int64_t stride, int64_t lines, int64_t numbers, __m512i (&first)[kTile],
-                        __m512i (&second)[kTile]) {
-  for (int64_t i = 0; i < kTile; ++i) {
+inline void weave_lines(const uint16_t* from, int64_t stride, int64_t lines, int64_t numbers, __m512i (&first)[kTileRows],
+                        __m512i (&second)[kTileRows]) {
+  for (int64_t i = 0; i < kTileRows; ++i) {
     const __m512i x = load(from + 2 * i * stride, 2 * i < lines ? numbers : 0),
                   y = load(from + (2 * i + 1) * stride, 2 * i + 1 < lines ? numbers : 0);
     first[i] = woven_low(x, y);
@@ -84,10 +84,10 @@ inline void pack_rows(const TiledProduct& p, int64_t row, int64_t depth, uint32_
   const int64_t rows = p.rows - row, numbers = p.depth - depth;
   if (p.a.column == 1) {
     copy_lines(from, p.a.row, rows, numbers, tiles);
-    copy_lines(from + kTile * p.a.row, p.a.row, rows - kTile, numbers, tiles + kTileWords);
+    copy_lines(from + kTileRows * p.a.row, p.a.row, rows - kTileRows, numbers, tiles + kTileWords);
     return;
   }
-  __m512i first[kTile], second[kTile];
+  __m512i first[kTileRows], second[kTileRows];
   weave_lines(from, p.a.column, numbers, rows, first, second);
   store_transposed(first, tiles);
   store_transposed(second, tiles + kTileWords);
@@ -99,14 +99,14 @@ inline void pack_columns(const TiledProduct& p, int64_t depth, int64_t column, u
   const int64_t columns = p.columns - column, numbers = p.depth - depth;
   if (p.b.column != 1) {
     transpose_lines(from, p.b.column, columns, numbers, tiles);
-    transpose_lines(from + kTile * p.b.column, p.b.column, columns - kTile, numbers, tiles + kTileWords);
+    transpose_lines(from + kTileRows * p.b.column, p.b.column, columns - kTileRows, numbers, tiles + kTileWords);
     return;
   }
-  __m512i first[kTile], second[kTile];
+  __m512i first[kTileRows], second[kTileRows];
   weave_lines(from, p.b.row, numbers, columns, first, second);
-  for (int i = 0; i < kTile; ++i) {
-    _mm512_storeu_si512(tiles + i * kTile, first[i]);
-    _mm512_storeu_si512(tiles + kTileWords + i * kTile, second[i]);
+  for (int i = 0; i < kTileRows; ++i) {
+    _mm512_storeu_si512(tiles + i * kTileRows, first[i]);
+    _mm512_storeu_si512(tiles + kTileWords + i * kTileRows, second[i]);
   }
 }
 
@@ -119,11 +119,11 @@ struct Start {
 /// Tiles 0 to 3 hold the sums of 32 rows and 32 columns, 4 and 5 rows, 6 and 7 columns.
 inline void multiply_block(const uint32_t* rows, const uint32_t* columns, int64_t steps, Start start, float* c, int64_t c_row) {
   if (start.sums != nullptr) {
-    const float* const below = start.sums + kTile * start.stride / 4;
+    const float* const below = start.sums + kTileRows * start.stride / 4;
     _tile_loadd(0, start.sums, start.stride);
-    _tile_loadd(1, start.sums + kTile, start.stride);
+    _tile_loadd(1, start.sums + kTileRows, start.stride);
     _tile_loadd(2, below, start.stride);
-    _tile_loadd(3, below + kTile, start.stride);
+    _tile_loadd(3, below + kTileRows, start.stride);
   } else {
     _tile_zero(0);
     _tile_zero(1);
@@ -141,11 +141,11 @@ inline void multiply_block(const uint32_t* rows, const uint32_t* columns, int64_
     _tile_dpbf16ps(3, 5, 7);
   }
   const int64_t stride = c_row * 4;
-  float* const below = c + kTile * c_row;
+  float* const below = c + kTileRows * c_row;
   _tile_stored(0, c, stride);
-  _tile_stored(1, c + kTile, stride);
+  _tile_stored(1, c + kTileRows, stride);
   _tile_stored(2, below, stride);
-  _tile_stored(3, below + kTile, stride);
+  _tile_stored(3, below + kTileRows, stride);
 }
 
 /// What was written before is in memory when tiles are loaded: of which the compiler knows nothing.
