@@ -14,7 +14,7 @@
 ///
 /// Peters, Niculae & Martins 2019, arXiv:1905.05702; learned alphas and their gradient: Correia, Niculae & Martins 2019, arXiv:1909.00015.
 /// The norm of order 1 / (alpha - 1) of max((alpha - 1) z - tau, 0) is convex and decreasing in tau, so Newton's steps towards norm 1 are
-/// monotone from the left; no sort and no bisection. Where its second derivative is continuous, Halley's steps, which are longer.
+/// monotone from the left; no sort and no bisection. For smaller alphas, Halley's steps, which are longer.
 namespace lacuna::types::entmax {
 
 inline constexpr Info kInfo = {.paper = "arXiv:1905.05702", .rows_sum_to_one = true, .sparse = true};
@@ -114,7 +114,7 @@ struct RowMap {
     using S = typename R::scalar;
     constexpr int kMostCurved = 8;  // of steps; two or three do, and should they ever go round in circles, Newton's come to an end
     const S order = alpha - 1, power = 1 / order;
-    const bool is_smooth = power > 2;
+    const bool is_smooth = power > 2, is_curved = power > S(1.6);  // above 2, the second derivative has no jumps
     // A step from mass 1 + x leaves an error of order x^2 or less, and of x^power for a key that it passes.
     const S near = is_smooth ? row::root(R::tolerance) : positive_power(R::tolerance, order);
     S tau = -1, before, excess;
@@ -132,10 +132,10 @@ struct RowMap {
           mass, slope, bend);
       excess = mass - 1;
       const S part = part_above_one(excess, order);
-      const S curve = is_smooth && ++steps <= kMostCurved ? (power - 1) * (bend * mass / (slope * slope) - 1) : S(0);
+      const S curve = is_curved && ++steps <= kMostCurved ? (power - 1) * (bend * mass / (slope * slope) - 1) : S(0);
       const S halley = 1 - curve * part / 2, least = (1 + part) / 2;  // Newton's step over less than this would pass the top
       tau += mass * part / (slope * (halley > least ? halley : least));
-    } while (tau != before && (excess > near || (is_smooth && excess < -near)));
+    } while (tau != before && (excess > near || (is_curved && excess < -near)));
     return tau;
   }
 
@@ -186,6 +186,7 @@ inline std::vector<Example> examples() {
           {.scores = {0, std::log(3.0)}, .weights = {.25, .75}, .options = "{alpha: 1}"},
           {.scores = {7, 7}, .weights = {.5, .5}, .options = "{alpha: 1.3}"},
           {.scores = {0, -4}, .weights = {1, 0}, .options = "{alpha: 1.25}"},
+          {.scores = {7, 7}, .weights = {.5, .5}, .options = "{alpha: 1.6}"},
           {.scores = {-2, 0, -.4}, .weights = {0, .64, .36}, .options = "{alpha: learned}"},
           {.scores = {0, -4}, .weights = {1, 0}, .options = "{alpha: learned, alpha_init: 1.25}"}};
 }
