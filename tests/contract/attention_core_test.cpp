@@ -110,6 +110,17 @@ TEST(AttentionCore, PackingChangesNoBit) {
   }
 }
 
+TEST(AttentionCore, RefusesPartsThatAreNotOfWhatIsPacked) {
+  const Inputs inputs({4}, {4}, 2, 8);
+  const auto type = type_of(all_variants().front(), "full", 2);
+  use(Engine::kPlainDouble);
+  AttentionCall call = inputs.call(type, at::kDouble);
+  call.packed = at::stack({call.k, call.v}, 1).detach();
+  EXPECT_THROW(attention(call, training()), ShapeError);  // k and v are copies
+  call.packed = call.k;
+  EXPECT_THROW(attention(call, training()), ShapeError);  // not [Tk, 2 or 3, H, d]
+}
+
 TEST(AttentionCore, WhatTheForwardPassKeepsChangesNoBit) {
   const Inputs inputs({5, 1, 33, 90}, {5, 1, 33, 90}, 2, 20);
   for (const Variant& variant : all_variants())
