@@ -71,16 +71,26 @@ struct Task {
   void (*show_mask)(const void* probe, int query, const S* base, const S* mask, const KeySegment* segments, int num_segments);
 };
 
+/// Which rows of a tile, up to 64, have weight at a key: bit r of `low` says it of row r, of `high` of row 32 + r.
+struct RowsOfKeys {
+  int32_t *low, *high;
+
+  [[gnu::always_inline]] uint64_t operator[](int key) const {
+    return static_cast<uint32_t>(low[key]) | uint64_t{static_cast<uint32_t>(high[key])} << 32;
+  }
+};
+
 /// Scratch memory of one thread.
 template <class S>
 struct Workspace {
   S* memory;
   int32_t* index;
+  RowsOfKeys rows_of;
   int64_t row;  ///< elements of a row with room for whole vectors
   S* mask_memory = nullptr;
 };
 
-/// Workspace::row and the elements of Workspace::index for tasks with at most so many keys.
+/// Workspace::row, and the elements of each list of integers there, for tasks with at most so many keys.
 inline int64_t row_elements(int64_t max_keys) {
   return (max_keys + 31) / 32 * 32 + 32;
 }

@@ -6,9 +6,10 @@
 #include "attention/pattern.h"
 
 // Two roads for a row. *Tiles*: where queries that lie together see much the same keys, some rows at a time go through small matrix
-// products, all in cache. *Lists*: where keys are named by slots or lie far apart, where there is a single query, and where most weights
-// turn out to be zero, a row's keys are a list and only these are touched. The weights are not stored for the backward pass but worked out
-// again: that costs less than writing and reading them, and memory stays proportional to the number of tokens.
+// products, all in cache; where most weights turn out to be zero, through products that leave these out. *Lists*: where keys are named by
+// slots or lie far apart, and where there is a single query, a row's keys are a list and only these are touched. The weights are not stored
+// for the backward pass but worked out again: that costs less than writing and reading them, and memory stays proportional to the number
+// of tokens.
 //
 // Compiled for several instruction sets: nothing here may call an inline function that is not a template on `M` or always inlined.
 namespace lacuna::core {
@@ -49,6 +50,7 @@ class Core {
         stride_(workspace.row),
         d_(call.d_head),
         products_(call, task, workspace.memory, workspace.row),
+        sparse_products_(call, task, workspace.rows_of, workspace.row),
         index_(workspace.index) {
     S* next = workspace.memory + P::memory_elements(workspace.row, d_);
     const auto take = [&](int64_t rows) {
@@ -79,17 +81,11 @@ class Core {
     });
   }
 
-  /// context of the tile's rows = weights * v, by lists or as a product; where rows must be alike, each by its own weights.
+  /// context of the tile's rows = weights * v
   void combine(const Tile& tile) {
-    const int rows = task_.rows_alike && call_.sparse && task_.dropout == nullptr ? 1 : tile.rows;
-    for (int first = 0; first < tile.rows; first += rows) {
-      if (is_mostly_zero(tile, first, rows)) {
-        for (int r = first; r < first + rows; ++r) combine(list_of(tile, r), tile.first + r);
-        continue;
-      }
-      if (task_.dropout != nullptr) drop(tile, weights_);
-      products_.write_context({tile.first + first, rows, tile.begin, tile.width}, weights_ + first * stride_);
-    }
+    const bool is_sparse = is_mostly_zero(tile);
+    if (task_.dropout != nullptr) drop(tile, weights_);
+    is_sparse ? sparse_products_.write_context(tile, weights_) : products_.write_context(tile, weights_);
   }
 
   void forward_listed(int i) {
@@ -113,17 +109,14 @@ class Core {
     const auto listed = [&](int i) { backward_listed(i); };
     for_each_tile(listed, [&](const Tile& tile) {
       weigh(tile);
-      if (is_mostly_zero(tile, 0, tile.rows)) {
-        for (int r = 0; r < tile.rows; ++r) backward_list(list_of(tile, r), tile.first + r);
-      } else {
-        backward_tile(tile);
-      }
+      is_mostly_zero(tile) ? backward_tile(tile, sparse_products_) : backward_tile(tile, products_);
     });
     products_.finish_gradients();
   }
 
-  void backward_tile(const Tile& tile) {
-    products_.write_weight_gradient(tile, gradient_);
+  template <class Products>
+  void backward_tile(const Tile& tile, Products& products) {
+    products.write_weight_gradient(tile, gradient_);
     if (task_.dropout != nullptr) drop(tile, gradient_);
     for (int r = 0; r < tile.rows; ++r) {
       const int n = tile.row_count[r];
@@ -138,9 +131,7 @@ class Core {
       spread(tile, r, list_gradient_, gradient_);
     }
     if (task_.dropout != nullptr) apply_factors(tile, weights_);
-    products_.add_value_gradient(tile, weights_);
-    products_.write_query_gradient(tile, gradient_);
-    products_.add_key_gradient(tile, gradient_);
+    products.write_gradients(tile, weights_, gradient_);
   }
 
   void backward_listed(int i) {
@@ -148,10 +139,6 @@ class Core {
     weigh(list, i);
     draw_factors(list, i);
     if (call_.sparse) drop_zeros(list);
-    backward_list(list, i);
-  }
-
-  void backward_list(const List& list, int i) {
     const S* of_context = gradient_row(i);
     S* gradient = list_gradient_;
     M::dots(list.count, of_context, list.index, task_.v, task_.v_stride, d_, gradient);
@@ -268,41 +255,14 @@ class Core {
     for (int r = 0; r < tile.rows; ++r) M::multiply_elements(tile.width, factors_ + r * stride_, rows + r * stride_);
   }
 
-  /// True if going through lists of keys is less work for these rows than whole tiles. Short rows are not worth a look.
-  bool is_mostly_zero(const Tile& tile, int first, int rows) {
+  /// True if so few of a weighed tile's weights are not zero that SparseProducts are less work; these then know where. Short rows are not
+  /// worth a look.
+  bool is_mostly_zero(const Tile& tile) const {
     constexpr int kLong = 64;
     if (!call_.sparse || tile.width < kLong) return false;
-    int visible = 0, kept = 0;
-    for (int r = first; r < first + rows; ++r) {
-      visible += tile.row_count[r];
-      kept += M::count_nonzero(tile.width, weights_ + r * stride_);
-    }
-    return kept * P::kListShare < visible;
-  }
-
-  /// Row r of the tile without its zeros.
-  List list_of(const Tile& tile, int r) {
-    const S* weights = weights_ + r * stride_;
-    List list = {.count = M::find_nonzero(tile.width, weights, index_),
-                 .index = index_,
-                 .weights = list_weights_,
-                 .scores = nullptr,
-                 .factors = nullptr};
-    M::gather(list.count, index_, weights, list_weights_);
-    if (call_.needs_scores) {
-      list.scores = list_scores_;
-      M::gather(list.count, index_, scores_ + r * stride_, list_scores_);
-    }
-    if (task_.dropout != nullptr) {
-      list.factors = list_factors_;
-      draw_factors(tile.first + r, {tile.begin, tile.width, 1}, factors_);
-      M::gather(list.count, index_, factors_, list_factors_);
-    }
-    for (int j = 0; j < list.count; ++j) {
-      index_[j] += tile.begin;
-      if (call_.uses_positions) positions_[j] = key_position(index_[j]);
-    }
-    return list;
+    int visible = 0;
+    for (int r = 0; r < tile.rows; ++r) visible += tile.row_count[r];
+    return sparse_products_.find(tile, weights_) * P::kSparseShare < visible;
   }
 
   // --- lists ---
@@ -424,6 +384,7 @@ class Core {
   const int64_t stride_;
   const int d_;
   P products_;
+  SparseProducts<M> sparse_products_;
   int32_t* index_;
   S *weights_, *scores_, *gradient_, *factors_;                      // [kTile, keys]
   S *positions_, *scratch_;                                          // [keys]

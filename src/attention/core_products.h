@@ -15,9 +15,9 @@ template <class M, int kRows = 16>
 class DirectProducts {
  public:
   using S = typename M::scalar;
-  static constexpr int kTile = kRows;   ///< rows of a tile at most
-  static constexpr int kFirstKeys = 1;  ///< a tile's keys begin at a multiple of it
-  static constexpr int kListShare = 4;  ///< where fewer than one weight in so many is not zero, lists are less work
+  static constexpr int kTile = kRows;     ///< rows of a tile at most
+  static constexpr int kFirstKeys = 1;    ///< a tile's keys begin at a multiple of it
+  static constexpr int kSparseShare = 3;  ///< where fewer than one weight in so many is not zero, SparseProducts are less work
 
   static int64_t memory_elements(int64_t row, int64_t d_head) { return 2 * d_head * row; }
 
@@ -47,6 +47,12 @@ class DirectProducts {
   void add_value_gradient(const TileSpan& tile, const S* weights) {
     add_to_keys(tile, weights, task_.context_gradient, task_.context_stride, task_.v_gradient);
   }
+  /// All three, from the weights and the gradient of scores that are not scaled.
+  void write_gradients(const TileSpan& tile, const S* weights, const S* gradient) {
+    add_value_gradient(tile, weights);
+    write_query_gradient(tile, gradient);
+    add_key_gradient(tile, gradient);
+  }
   /// To be called when nothing more will be added.
   void finish_gradients() {}
 
@@ -75,6 +81,55 @@ class DirectProducts {
   const int d_;
   bool is_transposed_ = false;
   S *keys_, *values_;  // [d, keys] transposed; keys times scale, values in the backward pass only
+};
+
+/// The same products where most weights are zero: key by key, of the rows with weight there. A key's row of k, v or a gradient is read once
+/// for all of them, and what is read for each lies in the first cache. Sums have the bits of DirectProducts.
+template <class M>
+class SparseProducts {
+ public:
+  using S = typename M::scalar;
+
+  SparseProducts(const Call<S>& call, const Task<S>& task, RowsOfKeys rows_of, int64_t stride)
+      : task_(task), stride_(stride), d_(call.d_head), rows_of_(rows_of) {}
+
+  /// Notes where a tile has weight, for all below. Returns how many weights that are.
+  int find(const TileSpan& tile, const S* weights) const { return M::find_rows(tile.rows, tile.width, weights, stride_, rows_of_); }
+
+  /// Elements of weight 0 get 0.
+  void write_weight_gradient(const TileSpan& tile, S* gradient) const {
+    for (int r = 0; r < tile.rows; ++r) M::clear(tile.width, gradient + r * stride_);
+    M::multiply_named(rows_of_, tile.width, d_, task_.context_gradient + tile.first * task_.context_stride, task_.context_stride,
+                      task_.v + tile.begin * task_.v_stride, task_.v_stride, gradient, stride_);
+  }
+  void write_context(const TileSpan& tile, const S* weights) const {
+    S* const context = clear_rows(tile, task_.context, task_.context_stride);
+    M::add_to_rows(rows_of_, tile.width, d_, weights, stride_, task_.v + tile.begin * task_.v_stride, task_.v_stride, context,
+                   task_.context_stride);
+  }
+  void write_gradients(const TileSpan& tile, const S* weights, const S* gradient) const {
+    clear_rows(tile, task_.q_gradient, task_.q_gradient_stride);
+    Task<S> task = task_;
+    task.q += tile.first * task.q_stride;
+    task.q_gradient += tile.first * task.q_gradient_stride;
+    task.context_gradient += tile.first * task.context_stride;
+    task.k += tile.begin * task.k_stride;
+    task.k_gradient += tile.begin * task.gradient_stride;
+    task.v_gradient += tile.begin * task.gradient_stride;
+    M::add_gradients(rows_of_, tile.width, d_, weights, gradient, stride_, task);
+  }
+
+ private:
+  S* clear_rows(const TileSpan& tile, S* rows, int64_t row) const {
+    rows += tile.first * row;
+    for (int r = 0; r < tile.rows; ++r) M::clear(d_, rows + r * row);
+    return rows;
+  }
+
+  const Task<S>& task_;
+  const int64_t stride_;
+  const int d_;
+  const RowsOfKeys rows_of_;
 };
 
 }  // namespace lacuna::core

@@ -180,10 +180,9 @@ class Run {
   template <class Work>
   void run_parts(const core::Task<S>& task, int64_t b, int64_t head, Thread<S>& thread, Work work) {
     if (thread.parts.empty()) {
-      if (!gathers_keys(task)) return run_watched(task, b, head, nullptr, thread, work);
+      if (!gathers_rows(task)) return run_watched(task, b, head, nullptr, thread, work);
       run_watched(thread.part_memory.whole(task, shared_.d_head), b, head, nullptr, thread, work);
-      if (is_backward_) thread.part_memory.add_gradients(task, shared_.d_head);
-      return;
+      return thread.part_memory.put_back(task, shared_.d_head);
     }
     for (const AttentionPart& part : thread.parts) {
       run_watched(thread.part_memory.task(task, part, shared_.d_head), b, head, &part, thread, work);
@@ -191,8 +190,8 @@ class Run {
     }
   }
 
-  /// True if a sentence is long enough that its keys are worth moving side by side.
-  bool gathers_keys(const core::Task<S>& task) const {
+  /// True if a sentence is long enough that its rows are worth moving side by side.
+  bool gathers_rows(const core::Task<S>& task) const {
     constexpr int kLong = 64, kFewQueries = 16;
     return !kIsConverted && task.keys >= kLong && task.queries >= kFewQueries && task.slots == nullptr && !has_mask() &&
            call_.v.size(2) == shared_.d_head;

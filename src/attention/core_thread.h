@@ -38,8 +38,9 @@ struct Thread {
     workspace.row = core::row_elements(max_keys);
     workspace.memory = take(functions.memory_elements(workspace.row, d_head), memory);
     if (has_mask) workspace.mask_memory = take(functions.mask_memory_elements(workspace.row, d_head), mask_memory);
-    index.reset(new int32_t[static_cast<size_t>(workspace.row)]);
-    workspace.index = index.get();
+    integers.reset(new int32_t[static_cast<size_t>(3 * workspace.row)]);
+    workspace.index = integers.get();
+    workspace.rows_of = {integers.get() + workspace.row, integers.get() + 2 * workspace.row};
   }
   /// Where a line of the cache begins.
   static S* take(int64_t elements, std::unique_ptr<S[]>& memory) {
@@ -50,7 +51,7 @@ struct Thread {
     return static_cast<S*>(std::align(kLine, bytes - kLine, begin, bytes));
   }
   std::unique_ptr<S[]> memory, mask_memory;  // what is in it does not matter; the latter of types with a mask
-  std::unique_ptr<int32_t[]> index;
+  std::unique_ptr<int32_t[]> integers;
   core::Workspace<S> workspace = {};
 
   std::vector<int32_t> reach;                  // of each query of one sentence and head; empty = no limit

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 
+#include "attention/core.h"
 #include "attention/row_plain.h"
 
 namespace lacuna::core {
@@ -62,20 +64,56 @@ struct PlainMachine {
   static void multiply_elements(int count, const T* factors, T* x) {
     for (int i = 0; i < count; ++i) x[i] *= factors[i];
   }
-  static int count_nonzero(int count, const T* x) {
+
+  // Products of rows of weights x (rows, columns) that are mostly zero, by the elements that `rows_of` names.
+
+  /// Which are not zero; gives how many there are.
+  static int find_rows(int rows, int columns, const T* x, int64_t x_row, const RowsOfKeys& rows_of) {
     int found = 0;
-    for (int i = 0; i < count; ++i) found += x[i] != 0;
+    for (int j = 0; j < columns; ++j) {
+      uint64_t bits = 0;
+      for (int r = 0; r < rows; ++r) bits |= uint64_t{x[r * x_row + j] != 0} << r;
+      rows_of.low[j] = static_cast<int32_t>(bits);
+      rows_of.high[j] = static_cast<int32_t>(bits >> 32);
+      found += std::popcount(bits);
+    }
     return found;
   }
-  /// index = where x is not 0; gives how many there are.
-  static int find_nonzero(int count, const T* x, int32_t* index) {
-    int found = 0;
-    for (int i = 0; i < count; ++i)
-      if (x[i] != 0) index[found++] = i;
-    return found;
+  /// x = a (rows, width) x b (columns, width)^T at these elements; others are left alone.
+  static void multiply_named(const RowsOfKeys& rows_of, int columns, int width, const T* a, int64_t a_row, const T* b, int64_t b_row, T* x,
+                             int64_t x_row) {
+    for_each_named(rows_of, columns, [&](int r, int j) {
+      T sum = 0;
+      for (int c = 0; c < width; ++c) sum += a[r * a_row + c] * b[j * b_row + c];
+      x[r * x_row + j] = sum;
+    });
   }
-  static void gather(int count, const int32_t* index, const T* from, T* to) {
-    for (int j = 0; j < count; ++j) to[j] = from[index[j]];
+  /// to (rows, width) += x b, b (columns, width)
+  static void add_to_rows(const RowsOfKeys& rows_of, int columns, int width, const T* x, int64_t x_row, const T* b, int64_t b_row, T* to,
+                          int64_t to_row) {
+    for_each_named(rows_of, columns, [&](int r, int j) {
+      for (int c = 0; c < width; ++c) to[r * to_row + c] += x[r * x_row + j] * b[j * b_row + c];
+    });
+  }
+  /// From the weights and the gradient of scores that are not scaled: adds what flows to rows of q and of k and v, which begin where the
+  /// tile does.
+  static void add_gradients(const RowsOfKeys& rows_of, int columns, int width, const T* weights, const T* gradient, int64_t x_row,
+                            const Task<T>& task) {
+    for_each_named(rows_of, columns, [&](int r, int j) {
+      const T weight = weights[r * x_row + j], of_score = gradient[r * x_row + j];
+      for (int c = 0; c < width; ++c) {
+        task.q_gradient[r * task.q_gradient_stride + c] += of_score * task.k[j * task.k_stride + c];
+        task.k_gradient[j * task.gradient_stride + c] += of_score * task.q[r * task.q_stride + c];
+        task.v_gradient[j * task.gradient_stride + c] += weight * task.context_gradient[r * task.context_stride + c];
+      }
+    });
+  }
+
+ private:
+  template <class F>
+  static void for_each_named(const RowsOfKeys& rows_of, int columns, F f) {
+    for (int j = 0; j < columns; ++j)
+      for (uint64_t rows = rows_of[j]; rows != 0; rows &= rows - 1) f(std::countr_zero(rows), j);
   }
 };
 

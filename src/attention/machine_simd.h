@@ -28,14 +28,12 @@ struct SimdMachine {
   /// Each element is summed over `depth` in the same order whatever rows and width are: a row's bits do not depend on its neighbours.
   static void multiply(int rows, int depth, int width, Strided a, const float* b, int64_t b_row, float* out, int64_t out_row,
                        bool accumulate) {
-    while (rows > 0) {
-      const int done = rows >= 8   ? multiply_rows<8>(depth, width, a, b, b_row, out, out_row, accumulate)
-                       : rows >= 4 ? multiply_rows<4>(depth, width, a, b, b_row, out, out_row, accumulate)
-                       : rows >= 2 ? multiply_rows<2>(depth, width, a, b, b_row, out, out_row, accumulate)
-                                   : multiply_rows<1>(depth, width, a, b, b_row, out, out_row, accumulate);
-      rows -= done;
-      a.data += done * a.row;
-      out += done * out_row;
+    constexpr int kDepth = 128, kWidth = 64;             // so much of b stays in the first cache while all rows pass
+    for (int k = 0; k == 0 || k < depth; k += kDepth) {  // without depth, sums are 0
+      const Strided factors = {a.data + k * a.column, a.row, a.column};
+      for (int c = 0; c < width; c += kWidth)
+        multiply_part(rows, depth - k < kDepth ? depth - k : kDepth, width - c < kWidth ? width - c : kWidth, factors, b + k * b_row + c,
+                      b_row, out + c, out_row, accumulate || k > 0);
     }
   }
 
@@ -121,23 +119,68 @@ struct SimdMachine {
   static void multiply_elements(int count, const float* factors, float* x) {
     for (int i = 0; i < count; ++i) x[i] *= factors[i];
   }
-  static int count_nonzero(int count, const float* x) {
-    int found = 0;
-    for (int i = 0; i < count; i += lanes())
-      found += static_cast<int>(hn::CountTrue(Tag(), hn::And(first(count - i), hn::Ne(hn::LoadU(Tag(), x + i), hn::Zero(Tag())))));
-    return found;
-  }
-  static int find_nonzero(int count, const float* x, int32_t* index) {
+
+  static int find_rows(int rows, int columns, const float* x, int64_t x_row, const RowsOfKeys& rows_of) {
     const hn::RebindToSigned<Tag> integers;
-    int found = 0;
-    for (int i = 0; i < count; i += lanes()) {
-      const auto kept = hn::And(first(count - i), hn::Ne(hn::LoadU(Tag(), x + i), hn::Zero(Tag())));
-      found += static_cast<int>(hn::CompressStore(hn::Iota(integers, i), hn::RebindMask(integers, kept), integers, index + found));
+    const auto find = [&](int j, int begin, int end, int32_t* to) HWY_ATTR {
+      auto bits = hn::Zero(integers);
+      for (int r = begin; r < end; ++r) {
+        const auto has_weight = hn::Ne(hn::LoadU(Tag(), x + r * x_row + j), hn::Zero(Tag()));
+        bits =
+            hn::Or(bits, hn::IfThenElseZero(hn::RebindMask(integers, has_weight), hn::Set(integers, static_cast<int32_t>(1U << r % 32))));
+      }
+      hn::StoreU(bits, integers, to + j);
+    };
+    for (int j = 0; j < columns; j += lanes()) {
+      find(j, 0, rows < 32 ? rows : 32, rows_of.low);
+      find(j, 32, rows, rows_of.high);
     }
+    int found = 0;
+    for (int j = 0; j < columns; ++j) found += __builtin_popcountll(rows_of[j]);
     return found;
   }
-  static void gather(int count, const int32_t* index, const float* from, float* to) {
-    for (int j = 0; j < count; ++j) to[j] = from[index[j]];
+  static void multiply_named(const RowsOfKeys& rows_of, int columns, int width, const float* a, int64_t a_row, const float* b,
+                             int64_t b_row, float* x, int64_t x_row) {
+    for (int j = 0; j < columns; ++j) {
+      for_each_bit(rows_of[j], [&](int r) HWY_ATTR {
+        Vector sum = hn::Zero(Tag());
+        for_columns(width, [&](int c, auto load) HWY_ATTR { sum = hn::MulAdd(load(a + r * a_row + c), load(b + j * b_row + c), sum); });
+        x[r * x_row + j] = hn::GetLane(hn::SumOfLanes(Tag(), sum));
+      });
+    }
+  }
+  static void add_to_rows(const RowsOfKeys& rows_of, int columns, int width, const float* x, int64_t x_row, const float* b, int64_t b_row,
+                          float* to, int64_t to_row) {
+    for_parts(width, [&](int c, auto load, auto store) HWY_ATTR {
+      for (int j = 0; j < columns; ++j) {
+        const auto from = load(b + j * b_row + c);
+        for_each_bit(rows_of[j], [&](int r) HWY_ATTR {
+          float* const row = to + r * to_row + c;
+          store(add_multiple(load(row), x[r * x_row + j], from), row);
+        });
+      }
+    });
+  }
+  static void add_gradients(const RowsOfKeys& rows_of, int columns, int width, const float* weights, const float* gradient, int64_t x_row,
+                            const Task<float>& task) {
+    for_parts(width, [&](int c, auto load, auto store) HWY_ATTR {
+      for (int j = 0; j < columns; ++j) {
+        if (rows_of[j] == 0) continue;
+        float* const of_key = task.k_gradient + j * task.gradient_stride + c;
+        float* const of_value = task.v_gradient + j * task.gradient_stride + c;
+        const auto key = load(task.k + j * task.k_stride + c);
+        auto key_sum = load(of_key), value_sum = load(of_value);
+        for_each_bit(rows_of[j], [&](int r) HWY_ATTR {
+          const float weight = weights[r * x_row + j], of_score = gradient[r * x_row + j];
+          float* const of_query = task.q_gradient + r * task.q_gradient_stride + c;
+          value_sum = add_multiple(value_sum, weight, load(task.context_gradient + r * task.context_stride + c));
+          key_sum = add_multiple(key_sum, of_score, load(task.q + r * task.q_stride + c));
+          store(add_multiple(load(of_query), of_score, key), of_query);
+        });
+        store(key_sum, of_key);
+        store(value_sum, of_value);
+      }
+    });
   }
 
  private:
@@ -154,8 +197,62 @@ struct SimdMachine {
     f(c, [=](const float* from) { return hn::MaskedLoad(mask, Tag(), from); });
   }
 
+  template <class F>
+  static HWY_INLINE void for_each_bit(uint64_t bits, F f) {
+    for (; bits != 0; bits &= bits - 1) f(__builtin_ctzll(bits));
+  }
+
+  /// Some vectors of a row side by side.
+  template <int kVectors>
+  struct Vectors {
+    Vector part[kVectors];
+  };
+  template <int kVectors>
+  static HWY_INLINE Vectors<kVectors> add_multiple(Vectors<kVectors> sum, float factor, const Vectors<kVectors>& x) {
+    for (int i = 0; i < kVectors; ++i) sum.part[i] = hn::MulAdd(hn::Set(Tag(), factor), x.part[i], sum.part[i]);
+    return sum;
+  }
+
+  /// Calls f(c, load, store) for each part of a row of `width` from column c on: four vectors, or what is left of one.
+  template <class F>
+  static HWY_INLINE void for_parts(int width, F f) {
+    constexpr int kVectors = 4;
+    int c = 0;
+    for (; c + kVectors * lanes() <= width; c += kVectors * lanes()) {
+      f(
+          c,
+          [](const float* from) HWY_ATTR {
+            Vectors<kVectors> x;
+            for (int i = 0; i < kVectors; ++i) x.part[i] = hn::LoadU(Tag(), from + i * lanes());
+            return x;
+          },
+          [](const Vectors<kVectors>& x, float* to) HWY_ATTR {
+            for (int i = 0; i < kVectors; ++i) hn::StoreU(x.part[i], Tag(), to + i * lanes());
+          });
+    }
+    for (; c < width; c += lanes()) {
+      const Mask mask = first(width - c);
+      f(
+          c, [=](const float* from) HWY_ATTR { return Vectors<1>{{hn::MaskedLoad(mask, Tag(), from)}}; },
+          [=](const Vectors<1>& x, float* to) HWY_ATTR { hn::BlendedStore(x.part[0], mask, Tag(), to); });
+    }
+  }
+
   // With 32 registers, eight rows and two vectors of columns are 16 sums: a factor is loaded once for both.
   static constexpr int kColumns = hn::MaxLanes(Tag()) >= 16 ? 2 : 1;
+
+  static void multiply_part(int rows, int depth, int width, Strided a, const float* b, int64_t b_row, float* out, int64_t out_row,
+                            bool accumulate) {
+    while (rows > 0) {
+      const int done = rows >= 8   ? multiply_rows<8>(depth, width, a, b, b_row, out, out_row, accumulate)
+                       : rows >= 4 ? multiply_rows<4>(depth, width, a, b, b_row, out, out_row, accumulate)
+                       : rows >= 2 ? multiply_rows<2>(depth, width, a, b, b_row, out, out_row, accumulate)
+                                   : multiply_rows<1>(depth, width, a, b, b_row, out, out_row, accumulate);
+      rows -= done;
+      a.data += done * a.row;
+      out += done * out_row;
+    }
+  }
 
   /// Returns kRows.
   template <int kRows>

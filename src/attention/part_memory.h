@@ -8,8 +8,8 @@
 
 namespace lacuna {
 
-/// The keys of one part at a time, gathered side by side so that the core works on them as on a short sentence; or those of a whole
-/// sentence, whose rows in q, k and v often lie a power of two apart and push each other out of the caches.
+/// The keys of one part at a time, gathered side by side so that the core works on them as on a short sentence; or all rows of a whole
+/// sentence, which in q, k and v often lie a power of two apart and push each other out of the caches.
 template <class S>
 class PartMemory {
  public:
@@ -29,10 +29,22 @@ class PartMemory {
     return task;
   }
 
-  /// The sentence's task over gathered keys. Good until the next.
+  /// The sentence's task over gathered rows. Good until the next.
   core::Task<S> whole(const core::Task<S>& sentence, int d_head) {
     core::Task<S> task = sentence;
     gather(Whole{sentence.keys}, sentence, d_head, task);
+    const Whole queries{sentence.queries};
+    gather(queries, sentence.q, sentence.q_stride, d_head, q_);
+    task.q = q_.data();
+    task.q_stride = task.context_stride = task.q_gradient_stride = d_head;
+    by_query_.resize(q_.size());
+    if (sentence.context_gradient == nullptr) {
+      task.context = by_query_.data();
+      return task;
+    }
+    gather(queries, sentence.context_gradient, sentence.context_stride, d_head, context_gradient_);
+    task.context_gradient = context_gradient_.data();
+    task.q_gradient = by_query_.data();
     return task;
   }
 
@@ -40,8 +52,14 @@ class PartMemory {
   void add_gradients(const core::Task<S>& sentence, const AttentionPart& part, int d_head) const {
     add_gradients(part.keys, sentence, d_head);
   }
-  /// The same for `whole`.
-  void add_gradients(const core::Task<S>& sentence, int d_head) const { add_gradients(Whole{sentence.keys}, sentence, d_head); }
+  /// After a pass over the `whole`: puts what it wrote where it belongs.
+  void put_back(const core::Task<S>& sentence, int d_head) const {
+    const bool is_backward = sentence.context_gradient != nullptr;
+    S* to = is_backward ? sentence.q_gradient : sentence.context;
+    const int64_t stride = is_backward ? sentence.q_gradient_stride : sentence.context_stride;
+    for (int i = 0; i < sentence.queries; ++i) std::copy_n(by_query_.data() + int64_t{i} * d_head, d_head, to + i * stride);
+    if (is_backward) add_gradients(Whole{sentence.keys}, sentence, d_head);
+  }
 
  private:
   /// The positions 0, 1, ...
@@ -103,6 +121,7 @@ class PartMemory {
   }
 
   std::vector<S> k_, v_, k_gradient_, v_gradient_;  // [keys, d_head]
+  std::vector<S> q_, context_gradient_, by_query_;  // [queries, d_head]; the last is what a pass writes
 };
 
 }  // namespace lacuna

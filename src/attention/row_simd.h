@@ -3,7 +3,6 @@
 // A row in cache, in vectors of floats. Included only by files that are compiled once per instruction set, by compiler flags: Highway's
 // static target puts everything here in a namespace of its own for each.
 
-#include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
 #include <concepts>
@@ -77,8 +76,34 @@ HWY_INLINE Lanes is_at_least(Lanes x, float bound) {
 HWY_INLINE Lanes if_below(Lanes x, float bound, float otherwise) {
   return {hn::IfThenElse(hn::Lt(x.v, hn::Set(Tag(), bound)), x.v, hn::Set(Tag(), otherwise))};
 }
+
+// Powers and exponentials without the care for infinite, denormal and, in logarithms, negative numbers that Highway's own take, for which
+// row maps have no use: in half the time.
+
+using IntTag = hn::RebindToSigned<Tag>;
+using IntVector = hn::Vec<IntTag>;
+
+/// x = whole + rest, with the nearest integer, which stands in the lowest bits of `shifted`.
+struct RoundedLanes {
+  static constexpr float kRounds = 0x1.8p23f;
+  Lanes shifted;
+  Lanes whole() const { return shifted - kRounds; }
+};
+/// 2^(whole + rest), the rest within a half; 0 unless `wanted`.
+HWY_INLINE Lanes scaled_power(RoundedLanes whole, Lanes rest, hn::Mask<Tag> wanted) {
+  const Lanes r = rest, r2 = r * r;
+  const Lanes power = 1.f + r * ((r * 0.2402264792f + 0.6931472028f) + (r * 0.009618436384f + 0.05550332546f) * r2 +
+                                 (r * 0.0001535359947f + 0.001339885198f) * (r2 * r2));
+  const IntVector exponent = hn::ShiftLeft<23>(hn::BitCast(IntTag(), whole.shifted.v));
+  return {hn::IfThenElseZero(wanted, hn::BitCast(Tag(), hn::Add(hn::BitCast(IntTag(), power.v), exponent)))};
+}
+/// 0 where it would be denormal; x < 88.
 HWY_INLINE Lanes exponential(Lanes x) {
-  return {hn::Exp(Tag(), x.v)};
+  constexpr float kBinary = 1.44269502f, kBeyondFloat = 1.92596303e-8f;  // their sum is 1 / ln 2
+  const RoundedLanes whole = {{hn::MulAdd(x.v, hn::Set(Tag(), kBinary), hn::Set(Tag(), RoundedLanes::kRounds))}};
+  const Vector rest = hn::MulSub(x.v, hn::Set(Tag(), kBinary), whole.whole().v);
+  return scaled_power(whole, {hn::MulAdd(x.v, hn::Set(Tag(), kBeyondFloat), rest)},
+                      hn::Not(hn::Lt(x.v, hn::Set(Tag(), -87.f))));  // NaN stays
 }
 HWY_INLINE Lanes root(Lanes x) {
   return {hn::Sqrt(x.v)};
@@ -93,12 +118,6 @@ HWY_INLINE Lanes normal_cdf(Lanes x) {
   const Lanes tail = polynomial * exponential(-(size * size)) * 0.5f;  // P(X > |x|)
   return {hn::IfThenElse(hn::Lt(x.v, hn::Zero(Tag())), tail.v, (1.f - tail).v)};
 }
-
-// Powers, by logarithm and exponential to base 2: without the care for infinite, denormal and negative numbers that Highway's take, for
-// which `entmax` has no use, in half the time.
-
-using IntTag = hn::RebindToSigned<Tag>;
-using IntVector = hn::Vec<IntTag>;
 
 /// x = fraction * 2^exponent, the fraction between sqrt(1/2) and sqrt(2), the exponent where a float has its own.
 struct SplitLanes {
@@ -120,13 +139,8 @@ HWY_INLINE Lanes binary_logarithm(Lanes f, IntVector exponent) {
 }
 /// 2^x where `wanted` and x >= -126, else 0; x < 128.
 HWY_INLINE Lanes power_of_two(Lanes x, hn::Mask<Tag> wanted) {
-  constexpr float kRounds = 0x1.8p23f;  // added to x, leaves the nearest integer in the lowest bits
-  const Lanes shifted = x + kRounds, r = x - (shifted - kRounds), r2 = r * r;
-  const Lanes power = 1.f + r * ((r * 0.2402264792f + 0.6931472028f) + (r * 0.009618436384f + 0.05550332546f) * r2 +
-                                 (r * 0.0001535359947f + 0.001339885198f) * (r2 * r2));
-  const IntVector exponent = hn::ShiftLeft<23>(hn::BitCast(IntTag(), shifted.v));
-  const Vector scaled = hn::BitCast(Tag(), hn::Add(hn::BitCast(IntTag(), power.v), exponent));
-  return {hn::IfThenElseZero(hn::And(wanted, hn::Ge(x.v, hn::Set(Tag(), -126.f))), scaled)};
+  const RoundedLanes whole = {x + RoundedLanes::kRounds};
+  return scaled_power(whole, x - whole.whole(), hn::And(wanted, hn::Ge(x.v, hn::Set(Tag(), -126.f))));
 }
 HWY_INLINE Lanes logarithm(Lanes x) {
   const SplitLanes parts = split(x);

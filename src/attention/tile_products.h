@@ -61,7 +61,7 @@ class BF16Packer {
 class TileProducts {
  public:
   static constexpr int kTile = 32, kFirstKeys = 32;
-  static constexpr int kListShare = 32;
+  static constexpr int kSparseShare = 16;
 
   static int64_t memory_elements(int64_t row, int64_t d_head) {
     return (3 * padded(d_head) / 2 + 2 * padded(d_head) + kTile / 2) * row + 2 * padded(d_head) * kTile;
@@ -105,6 +105,11 @@ class TileProducts {
   }
   void add_value_gradient(const TileSpan& tile, const float* weights) {
     add_to_keys(tile, weights, task_.context_gradient + tile.first * task_.context_stride, task_.context_stride, value_sums_);
+  }
+  void write_gradients(const TileSpan& tile, const float* weights, const float* gradient) {
+    add_value_gradient(tile, weights);
+    write_query_gradient(tile, gradient);
+    add_key_gradient(tile, gradient);
   }
   void finish_gradients() {
     if (!is_packed_) return;

@@ -69,6 +69,13 @@ TEST(AttentionCore, EqualsTheReferenceOnMoreKeysThanTheCacheHolds) {
   for (const Variant& variant : all_variants()) compare_with_reference(inputs, variant, "full", false, training(), 0.1);
 }
 
+// Heads wider than the vectors that go together, and no multiple of them.
+TEST(AttentionCore, EqualsTheReferenceWhereFewWeightsOfAWideHeadAreNotZero) {
+  const Inputs inputs({140, 66}, {140, 200}, 1, 72);
+  for (const Variant& variant : all_variants())
+    for (const double dropout : {0.0, 0.2}) compare_with_reference(inputs, variant, "full", false, training(), dropout);
+}
+
 TEST(AttentionCore, EqualsTheReferenceWithAPatternForEachHead) {
   const Inputs inputs({9, 20}, {9, 20}, 6, 8);
   const char* const heads =

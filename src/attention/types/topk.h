@@ -87,19 +87,25 @@ struct RowMap {
   LACUNA_HD typename R::scalar kth_largest(R scores, int k, typename R::scalar top) const {
     using row::is_at_least, row::if_below;
     using S = typename R::scalar;
-    const auto count_from = [&](S t) { return scores.sum([=](auto z) { return is_at_least(z, t); }); };
+    R candidates = scores;
+    S beyond = 0;  // scores above all candidates
+    const auto count_from = [&](S t) { return beyond + candidates.sum([=](auto z) { return is_at_least(z, t); }); };
     const S wanted = static_cast<S>(k);
     S high = top;  // fewer than k scores are >= high
     if (count_from(high) >= wanted) return high;
-    S low = -scores.max([](auto z) { return -z; });  // at least k scores are >= low
-    constexpr int kHalvings = 16;
+    S low = -scores.max([](auto z) { return -z; });       // at least k scores are >= low
+    constexpr int kHalvings = 16, kFew = 3, kLong = 256;  // after a few of them, most of a long row is left out
     for (int i = 0; i < kHalvings; ++i) {
+      if (i == kFew && scores.size() >= kLong) {
+        beyond = count_from(high);
+        candidates = scores.pack([=](auto z) { return is_at_least(z, low) * (S(1) - is_at_least(z, high)); });
+      }
       const S middle = low + (high - low) / 2, count = count_from(middle);
       if (count == wanted) return middle;
       (count > wanted ? low : high) = middle;
     }
     for (;;) {
-      const S next = scores.max([=](auto z) { return if_below(z, high, low); });
+      const S next = candidates.max([=](auto z) { return if_below(z, high, low); });
       if (next <= low || count_from(next) >= wanted) return next;
       high = next;
     }
