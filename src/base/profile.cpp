@@ -33,6 +33,10 @@ Profile::Profile() : since_(Clock::now()) {
 }
 
 Profile::~Profile() {
+  end();
+}
+
+void Profile::end() {
   TimedPart::current_ = nullptr;
 }
 

@@ -2,8 +2,10 @@
 
 #include <array>
 #include <chrono>
+#include <compare>
 #include <cstdint>
 #include <iterator>
+#include <map>
 
 /// Where the time of a training step goes.
 namespace lacuna {
@@ -16,6 +18,15 @@ inline constexpr ProfilePart kProfileParts[] = {
 /// `products`, `attention`, ...
 const char* name_of(ProfilePart part);
 
+/// A product of matrices [rows, depth] x [depth, columns], each by rows or, transposed, by columns.
+struct ProductShape {
+  int64_t rows, depth, columns;
+  bool a_is_transposed, b_is_transposed, is_bf16, adds;
+
+  double operations() const { return 2.0 * static_cast<double>(rows) * static_cast<double>(depth) * static_cast<double>(columns); }
+  auto operator<=>(const ProductShape&) const = default;
+};
+
 /// Divides the time of the thread that made it, from then on, among the parts that TimedParts name. Each moment counts once: a product
 /// inside the loss is a product. One at a time on a thread.
 class Profile {
@@ -25,14 +36,20 @@ class Profile {
   Profile(const Profile&) = delete;
   Profile& operator=(const Profile&) = delete;
 
+  /// Counts no more.
+  void end();
+
   /// Up to the last change of part.
   double seconds(ProfilePart part, bool is_backward) const { return part_at(part, is_backward).seconds; }
   int64_t calls(ProfilePart part, bool is_backward) const { return part_at(part, is_backward).calls; }
   /// Sum of what TimedPart was told.
   double work(ProfilePart part, bool is_backward) const { return part_at(part, is_backward).work; }
+  /// How often each product was made.
+  const std::map<ProductShape, int64_t>& products() const { return products_; }
 
  private:
   friend class TimedPart;
+  friend class TimedProduct;
   friend class TimedBackward;
   using Clock = std::chrono::steady_clock;
   struct Sum {
@@ -48,6 +65,7 @@ class Profile {
   const Sum& part_at(ProfilePart part, bool is_backward) const { return sums_[is_backward][static_cast<size_t>(part)]; }
 
   std::array<std::array<Sum, std::size(kProfileParts)>, 2> sums_;
+  std::map<ProductShape, int64_t> products_;
   ProfilePart part_ = ProfilePart::kRest;
   bool is_backward_ = false;
   Clock::time_point since_;
@@ -69,10 +87,19 @@ class TimedPart {
  private:
   friend class Profile;
   friend class TimedBackward;
+  friend class TimedProduct;
   static inline thread_local Profile* current_ = nullptr;
 
   Profile* profile_;
   ProfilePart outer_ = ProfilePart::kRest;
+};
+
+/// Likewise: one product is made while this lives.
+class TimedProduct : public TimedPart {
+ public:
+  explicit TimedProduct(const ProductShape& shape) : TimedPart(ProfilePart::kProducts, shape.operations()) {
+    if (profile_ != nullptr) ++profile_->products_[shape];
+  }
 };
 
 /// Likewise: what is done while this lives belongs to the backward pass.

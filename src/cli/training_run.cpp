@@ -180,6 +180,7 @@ int TrainingRun::execute() {
   }
   describe();
   const TrainingEnd end = trainer.run();
+  keeper_->wait();
   log_->say((end == TrainingEnd::kInterrupted ? "stopped at " : "training ended at ") + in_words(end, trainer.state(), options_.train));
   return complete(trainer);
 }
@@ -190,7 +191,10 @@ TrainerHooks TrainingRun::hooks() {
   if (!validation_sets_.empty()) hooks.validate = [this] { return validate(); };
   hooks.save = [this](const TrainingState& state, const Scores& scores, bool is_scheduled) { keeper_->save(state, scores, is_scheduled); };
   hooks.is_interrupted = [] { return interrupt_signal() != 0; };
-  hooks.on_update = [this](const TrainingState& state) { log_->update(state); };
+  hooks.on_update = [this](const TrainingState& state) {
+    log_->update(state);
+    keeper_->check();
+  };
   hooks.warn = [this](const std::string& text) { log_->warn(text); };
   return hooks;
 }

@@ -136,15 +136,14 @@ void product_by_aten(const Tensor& result, const Tensor& a, const Tensor& b, boo
   if (a.numel() > 0) result.add_(at::mm(a, b));
 }
 
-/// Counts a product's time and operations.
-struct TimedProduct : TimedPart {
-  TimedProduct(const Tensor& a, const Tensor& b)
-      : TimedPart(ProfilePart::kProducts, 2.0 * static_cast<double>(a.numel()) * static_cast<double>(b.size(1))) {}
-};
+ProductShape shape_of(const Tensor& a, const Tensor& b, bool add) {
+  const auto is_transposed = [](const Tensor& matrix) { return Layout(matrix).transpose == kTransposed; };
+  return {a.size(0), a.size(1), b.size(1), is_transposed(a), is_transposed(b), /*is_bf16=*/true, add};
+}
 
 /// result = or += a x b, or a x b + bias if that is defined.
 void multiply(Bf16Backend backend, const Tensor& result, const Tensor& a, const Tensor& b, bool add, const Tensor& bias) {
-  const TimedProduct timed(a, b);
+  const TimedProduct timed(shape_of(a, b, add));
   RECORD_FUNCTION("lacuna::bf16_product", std::vector<c10::IValue>());
   if (!result.is_cpu() || a.numel() == 0 || b.numel() == 0) backend = Bf16Backend::kAten;
   if (backend == Bf16Backend::kTiles)
@@ -211,7 +210,7 @@ void bf16_product_in_blocks(const Tensor& a, const Tensor& b, int64_t block, con
     auto* const data = product.mutable_data_ptr<float>();
     return for_blocks([&](int64_t begin, int64_t end) { use(data + begin * columns, begin, end); });
   }
-  const TimedProduct timed(a, b);
+  const TimedProduct timed(shape_of(a, b, /*add=*/false));
   const WideProduct product(tiled_product(a, b, columns, /*add=*/false, {}));
   for_blocks([&](int64_t begin, int64_t end) {
     const Tensor memory = at::empty({block, columns}, at::kFloat);

@@ -25,11 +25,6 @@ bool uses_onednn(const Tensor& a) {
   return matmul_backend() == MatmulBackend::kOneDnn && a.is_cpu() && a.scalar_type() == at::kFloat && a.size(0) > 0;
 }
 
-/// Of a product [rows, depth] x [depth, columns].
-double operations(int64_t rows, int64_t depth, int64_t columns) {
-  return 2.0 * static_cast<double>(rows) * static_cast<double>(depth) * static_cast<double>(columns);
-}
-
 /// x w^T + bias through oneDNN, which LibTorch registers as an operator.
 Tensor onednn_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   using Scalars = c10::List<std::optional<at::Scalar>>;
@@ -98,28 +93,28 @@ const char* name_of(MatmulBackend backend) {
 }
 
 Tensor product_with_transposed(const Tensor& a, const Tensor& b, const Tensor& bias) {
-  const TimedPart timed(ProfilePart::kProducts, operations(a.size(0), a.size(1), b.size(0)));
+  const TimedProduct timed({a.size(0), a.size(1), b.size(0), false, true, false, false});
   if (uses_onednn(a)) return onednn_linear(a, b, bias);
   return bias.defined() ? at::addmm(bias, a, b.t()) : at::mm(a, b.t());
 }
 
 Tensor product(const Tensor& a, const Tensor& b) {
-  const TimedPart timed(ProfilePart::kProducts, operations(a.size(0), a.size(1), b.size(1)));
+  const TimedProduct timed({a.size(0), a.size(1), b.size(1), false, false, false, false});
   return uses_onednn(a) ? onednn_linear(a, b.t(), {}) : at::mm(a, b);
 }
 
 Tensor product_of_transposed(const Tensor& a, const Tensor& b) {
-  const TimedPart timed(ProfilePart::kProducts, operations(a.size(1), a.size(0), b.size(1)));
+  const TimedProduct timed({a.size(1), a.size(0), b.size(1), true, false, false, false});
   return uses_onednn(a) ? onednn_linear(a.t(), b.t(), {}) : at::mm(a.t(), b);
 }
 
 void add_product_of_transposed(Tensor& to, const Tensor& a, const Tensor& b) {
-  const TimedPart timed(ProfilePart::kProducts, uses_onednn(a) ? 0 : operations(a.size(1), a.size(0), b.size(1)));
   if (uses_onednn(a)) {
     to.add_(product_of_transposed(a, b));
-  } else {
-    to.addmm_(a.t(), b);
+    return;
   }
+  const TimedProduct timed({a.size(1), a.size(0), b.size(1), true, false, false, true});
+  to.addmm_(a.t(), b);
 }
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool in_bf16) {

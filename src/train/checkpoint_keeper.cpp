@@ -1,6 +1,7 @@
 #include "train/checkpoint_keeper.h"
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 
 #include "base/error.h"
@@ -26,6 +27,12 @@ std::vector<int64_t> by_score(const std::vector<RunCheckpoint>& checkpoints, con
   steps.reserve(scored.size());
   for (const RunCheckpoint* checkpoint : scored) steps.push_back(checkpoint->step);
   return steps;
+}
+
+/// On the CPU, and not what training goes on with.
+NamedTensors copied(NamedTensors tensors) {
+  for (auto& [name, tensor] : tensors) tensor = tensor.to(at::kCPU, tensor.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
+  return tensors;
 }
 
 std::string mebibytes(uint64_t bytes) {
@@ -55,16 +62,27 @@ CheckpointKeeper::CheckpointKeeper(std::string run, const TrainOptions& options,
       optimizer_(optimizer) {}
 
 void CheckpointKeeper::save(const TrainingState& state, const Scores& scores, bool is_scheduled) {
+  wait();
   CheckpointContents contents;
-  contents.weights = optimizer_.weights();
-  if (optimizer_.has_ema()) contents.ema_weights = optimizer_.ema_weights();
+  contents.weights = copied(optimizer_.weights());
+  if (optimizer_.has_ema()) contents.ema_weights = copied(optimizer_.ema_weights());
   contents.config_yaml = config_yaml_;
   contents.vocabularies = vocabularies_;
   contents.info = {.step = state.step, .scores = scores, .uses_ema = optimizer_.has_ema(), .is_scheduled = is_scheduled};
-  contents.trainer_tensors = optimizer_.state();
+  contents.trainer_tensors = copied(optimizer_.state());
   contents.trainer_json = state.to_json();
-  save_checkpoint(checkpoint_path(run_, state.step), contents);
-  tidy();
+  writing_ = std::async(std::launch::async, [this, contents = std::move(contents)] {
+    save_checkpoint(checkpoint_path(run_, contents.info.step), contents);
+    tidy();
+  });
+}
+
+void CheckpointKeeper::check() {
+  if (writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) writing_.get();
+}
+
+void CheckpointKeeper::wait() {
+  if (writing_.valid()) writing_.get();
 }
 
 void CheckpointKeeper::tidy() const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,7 +26,12 @@ class CheckpointKeeper {
   CheckpointKeeper(std::string run, const TrainOptions& options, std::string config_yaml, Vocabularies vocabularies,
                    const Optimizer& optimizer);
 
+  /// Copies everything and returns; a thread of its own writes it. Waits first until the checkpoint before is written.
   void save(const TrainingState& state, const Scores& scores, bool is_scheduled);
+  /// Throws what the writing of a checkpoint threw, if it has come to an end.
+  void check();
+  /// The same, once it has: then all that was saved is on the disk.
+  void wait();
   /// Brings the folder in order after a crash: half-written folders, links. Damaged checkpoints are logged and left alone.
   void tidy() const;
   /// Bytes of a checkpoint with trainer state.
@@ -39,6 +45,7 @@ class CheckpointKeeper {
   std::string config_yaml_;
   Vocabularies vocabularies_;
   const Optimizer& optimizer_;
+  std::future<void> writing_;  // its destructor waits
 };
 
 }  // namespace lacuna

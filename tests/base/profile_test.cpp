@@ -35,6 +35,18 @@ TEST(Profile, SumsCallsAndWork) {
   EXPECT_EQ(profile.calls(ProfilePart::kNorm, false), 0);
 }
 
+TEST(Profile, CountsProductsByTheirShape) {
+  Profile profile;
+  const ProductShape shape = {4, 3, 5, false, true, false, false};
+  ProductShape other = shape;
+  other.is_bf16 = true;
+  for (const ProductShape& each : {shape, other, shape}) const TimedProduct product(each);
+  profile.end();
+  const TimedProduct unseen(shape);
+  EXPECT_EQ(profile.products(), (std::map<ProductShape, int64_t>{{shape, 2}, {other, 1}}));
+  EXPECT_EQ(profile.work(ProfilePart::kProducts, false), 3 * 2 * 4 * 3 * 5);
+}
+
 TEST(Profile, KeepsForwardAndBackwardApart) {
   Profile profile;
   {

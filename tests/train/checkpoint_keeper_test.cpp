@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "toy.h"
 
 namespace lacuna {
@@ -95,6 +96,7 @@ TEST_F(CheckpointKeeperTest, LinksLastAndBestAndRemovesTheRest) {
   checkpoints.save(at_step(20), {{"bleu", 9}}, true);
   checkpoints.save(at_step(30), {{"bleu", 7}}, true);
   checkpoints.save(at_step(40), {}, true);
+  checkpoints.wait();
   EXPECT_THAT(entries(), ElementsAre("best", "last", "step_20", "step_40"));
   EXPECT_EQ(fs::read_symlink(run_ / "best"), "step_20");
   EXPECT_EQ(fs::read_symlink(run_ / "last"), "step_40");
@@ -104,6 +106,7 @@ TEST_F(CheckpointKeeperTest, OnlyTheNewestHoldsTrainerState) {
   CheckpointKeeper checkpoints = keeper(keeping(3, 0));
   checkpoints.save(at_step(10), {}, true);
   checkpoints.save(at_step(20), {}, true);
+  checkpoints.wait();
   EXPECT_FALSE(has_trainer_state((run_ / "step_10").string()));
   EXPECT_FALSE(fs::exists(run_ / "step_10" / "trainer.safetensors"));
   EXPECT_TRUE(has_trainer_state((run_ / "step_20").string()));
@@ -122,21 +125,48 @@ TEST_F(CheckpointKeeperTest, ACheckpointHoldsWhatTheRunNeedsToGoOn) {
   EXPECT_EQ(contents.info.scores.at("bleu"), 5);
 }
 
+TEST_F(CheckpointKeeperTest, WritesWhatThereWasWhileTrainingGoesOn) {
+  NamedTensors before;
+  for (const auto& [name, tensor] : optimizer_.weights()) before[name] = tensor.clone();
+  CheckpointKeeper checkpoints = keeper(keeping(1, 0));
+  checkpoints.save(at_step(10), {}, true);
+  for (const auto& [name, tensor] : optimizer_.weights()) tensor.add_(1);
+  checkpoints.wait();
+  EXPECT_TRUE(same(load_checkpoint((run_ / "last").string()).weights, before));
+}
+
+TEST_F(CheckpointKeeperTest, SaysLaterThatACheckpointCouldNotBeWritten) {
+  CheckpointKeeper checkpoints = keeper(keeping(1, 0));
+  checkpoints.save(at_step(10), {}, true);
+  checkpoints.wait();
+  EXPECT_NO_THROW(checkpoints.check());  // nothing is under way
+  fs::remove_all(run_);
+  write_file_atomically(run_, "a file where the run's folder was");
+  checkpoints.save(at_step(20), {}, true);
+  EXPECT_THROW(checkpoints.wait(), MachineError);
+  checkpoints.save(at_step(30), {}, true);
+  EXPECT_THROW(for (;;) checkpoints.check(), MachineError);
+}
+
 TEST_F(CheckpointKeeperTest, AnInterruptionsCheckpointGoesWithTheNext) {
   CheckpointKeeper checkpoints = keeper(keeping(2, 0));
   checkpoints.save(at_step(10), {}, true);
   checkpoints.save(at_step(13), {}, false);
+  checkpoints.wait();
   EXPECT_THAT(entries(), ElementsAre("last", "step_10", "step_13"));
   checkpoints.save(at_step(20), {}, true);
+  checkpoints.wait();
   EXPECT_THAT(entries(), ElementsAre("last", "step_10", "step_20"));
 }
 
 TEST_F(CheckpointKeeperTest, ADamagedOlderCheckpointIsLeftAloneAndTheNextIsSaved) {
   CheckpointKeeper checkpoints = keeper(keeping(1, 1));
   checkpoints.save(at_step(10), {{"bleu", 5}}, true);
+  checkpoints.wait();
   fs::resize_file(run_ / "step_10" / "checkpoint.json", 7);
   checkpoints.save(at_step(20), {{"bleu", 4}}, true);
   checkpoints.save(at_step(30), {{"bleu", 3}}, true);
+  checkpoints.wait();
   EXPECT_THAT(entries(), ElementsAre("best", "last", "step_10", "step_20", "step_30"));
   EXPECT_EQ(fs::read_symlink(run_ / "best"), "step_20");
   EXPECT_EQ(fs::read_symlink(run_ / "last"), "step_30");
