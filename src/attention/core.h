@@ -30,6 +30,18 @@ struct Call {
   int64_t step = 0;
 };
 
+/// Rows of bf16, as bits, `stride` apart.
+template <class Bits>
+struct StoredRows {
+  Bits* data;
+  int64_t stride;
+};
+/// A task's rows where the tensors have them in bf16, for products that take these as they are: then the task has no others.
+struct StoredTask {
+  StoredRows<const uint16_t> q, k, v, context_gradient;              ///< the last backward only
+  StoredRows<uint16_t> context, q_gradient, k_gradient, v_gradient;  ///< written: the first forward, the others backward
+};
+
 /// One sentence and head. Strides are between rows; rows are contiguous over d_head.
 template <class S>
 struct Task {
@@ -59,6 +71,7 @@ struct Task {
 
   const void* probe;  ///< null = nobody looks
   void (*show)(const void* probe, int query, const S* weights, const KeySegment* segments, int num_segments);
+  const StoredTask* stored;  ///< null = the rows above
 
   // Types with a mask. Theirs may have no k_gradient or v_gradient; mask_q_gradient and mask_k_gradient, laid out like q's and k's, are
   // there in the mask pass.
@@ -103,6 +116,7 @@ struct Functions {
   void (*masked_backward)(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace);
   int64_t (*memory_elements)(int64_t row, int64_t d_head);       ///< of Workspace::memory
   int64_t (*mask_memory_elements)(int64_t row, int64_t d_head);  ///< of Workspace::mask_memory, where it is used
+  bool (*takes_stored)(const Task<S>& task) = nullptr;           ///< a task whose queries see one run of keys each; null = none
 };
 
 Functions<float> functions_avx2();

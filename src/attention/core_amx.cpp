@@ -17,6 +17,9 @@ bool is_worth_packing(const Task<float>& task) {
   constexpr int kFew = 16, kShort = 64;
   return !task.rows_alike && task.queries >= kFew && task.keys >= kShort;
 }
+bool takes_stored(const Task<float>& task) {
+  return is_worth_packing(task) && task.slots == nullptr;
+}
 
 void forward(const Call<float>& call, const Task<float>& task, const Workspace<float>& workspace) {
   is_worth_packing(task) ? Tiled::forward(call, task, workspace) : Direct::forward(call, task, workspace);
@@ -34,7 +37,7 @@ int64_t memory_elements(int64_t row, int64_t d_head) {
 }  // namespace
 
 Functions<float> functions_amx() {
-  return {forward, backward, Masked::forward, Masked::backward, memory_elements, Masked::mask_memory_elements};
+  return {forward, backward, Masked::forward, Masked::backward, memory_elements, Masked::mask_memory_elements, takes_stored};
 }
 
 }  // namespace lacuna::core

@@ -259,7 +259,7 @@ class Core {
   /// worth a look.
   bool is_mostly_zero(const Tile& tile) const {
     constexpr int kLong = 64;
-    if (!call_.sparse || tile.width < kLong) return false;
+    if (P::kSparseShare == 0 || !call_.sparse || tile.width < kLong) return false;
     int visible = 0;
     for (int r = 0; r < tile.rows; ++r) visible += tile.row_count[r];
     return sparse_products_.find(tile, weights_) * P::kSparseShare < visible;

@@ -17,7 +17,7 @@ class DirectProducts {
   using S = typename M::scalar;
   static constexpr int kTile = kRows;     ///< rows of a tile at most
   static constexpr int kFirstKeys = 1;    ///< a tile's keys begin at a multiple of it
-  static constexpr int kSparseShare = 3;  ///< where fewer than one weight in so many is not zero, SparseProducts are less work
+  static constexpr int kSparseShare = 3;  ///< where fewer than one weight in so many is not zero, SparseProducts are less work; 0 = never
 
   static int64_t memory_elements(int64_t row, int64_t d_head) { return 2 * d_head * row; }
 

@@ -4,6 +4,7 @@
 
 #include "attention/core_thread.h"
 #include "attention/registry.h"
+#include "base/parallel.h"
 #include "kernels/packed_product.h"
 
 namespace lacuna {
@@ -156,7 +157,9 @@ class Run {
   void for_each_task(Work work) {
     const int64_t sentences = call_.queries->num_sentences(), heads = num_heads();
     const bool heads_alone = is_backward_ && shares_keys(*call_.keys);
-    at::parallel_for(0, heads_alone ? heads : sentences * heads, 1, [&](int64_t begin, int64_t end) {
+    constexpr int64_t kParts = 64;  // at most: each needs memory
+    const int64_t tasks = heads_alone ? heads : sentences * heads;
+    for_parts(tasks, std::max<int64_t>(1, tasks / kParts), [&](int64_t begin, int64_t end) {
       Thread<S> thread(functions_, max_keys_, std::max(call_.q.size(2), call_.v.size(2)), has_mask());
       for (int64_t i = begin; i < end; ++i) {
         if (!heads_alone) {
@@ -174,7 +177,8 @@ class Run {
     find_segments(b, head, thread);
     const core::Task<S> task = task_for(b, head, thread);
     run_parts(task, b, head, thread, work);
-    if constexpr (kIsConverted) store_results(b, head, thread.copies);
+    if constexpr (kIsConverted)
+      if (task.stored == nullptr) store_results(b, head, thread.copies);
   }
 
   template <class Work>
@@ -222,7 +226,49 @@ class Run {
     task.first_segment = thread.first_segment.data();
     thread.dropout = dropout_of(call_, context_, b, head);
     task.dropout = thread.dropout.is_active() ? &thread.dropout : nullptr;
-    Copies<S>& copies = thread.copies;
+    task.numbers_stride = num_heads() * num_numbers();
+    const int64_t first_number = (query * num_heads() + head) * num_numbers();
+    if (numbers_.defined()) task.numbers = numbers_.template const_data_ptr<S>() + first_number;
+    if (numbers_.defined() && is_backward_) task.number_gradients = number_gradients_.data_ptr<double>() + first_number;
+    task.kept_stride = num_heads();
+    if (kept_.defined()) task.kept = kept_.template data_ptr<S>() + query * num_heads() + head;
+    if (has_mask()) add_mask(task, query, key_row, head);
+    if constexpr (kIsConverted) {
+      if (functions_.takes_stored != nullptr && thread.has_runs && functions_.takes_stored(task)) {
+        thread.stored = stored_rows(query, key_row, head);
+        task.stored = &thread.stored;
+        return task;
+      }
+    }
+    add_rows(task, query, key_row, head, thread.copies);
+    return task;
+  }
+
+  /// In the tensors.
+  core::StoredTask stored_rows(int64_t query, int64_t key_row, int64_t head) const {
+    const auto read = [&](const Tensor& rows, int64_t first) {
+      return core::StoredRows<const uint16_t>{&row_of<Stored>(rows, first, head)->x, rows.stride(0)};
+    };
+    const auto written = [&](const Tensor& rows, int64_t first) {
+      return core::StoredRows<uint16_t>{&row_of<Stored>(rows, first, head)->x, rows.stride(0)};
+    };
+    core::StoredTask stored = {};
+    stored.q = read(call_.q, query);
+    stored.k = read(call_.k, key_row);
+    stored.v = read(call_.v, key_row);
+    if (!is_backward_) {
+      stored.context = written(context_rows_, query);
+      return stored;
+    }
+    stored.context_gradient = read(context_rows_, query);
+    stored.q_gradient = written(gradients_.q, query);
+    stored.k_gradient = written(gradients_.k, key_row);
+    stored.v_gradient = written(gradients_.v, key_row);
+    return stored;
+  }
+
+  /// In the tensors or, of other numbers, in copies.
+  void add_rows(core::Task<S>& task, int64_t query, int64_t key_row, int64_t head, Copies<S>& copies) const {
     task.q = read_rows(call_.q, query, head, task.queries, copies.q);
     task.k = read_rows(call_.k, key_row, head, task.keys, copies.k);
     task.v = read_rows(call_.v, key_row, head, task.keys, copies.v);
@@ -230,15 +276,9 @@ class Run {
     task.k_stride = row_stride(call_.k);
     task.v_stride = row_stride(call_.v);
     task.context_stride = row_stride(context_rows_);
-    task.numbers_stride = num_heads() * num_numbers();
-    const int64_t first_number = (query * num_heads() + head) * num_numbers();
-    if (numbers_.defined()) task.numbers = numbers_.template const_data_ptr<S>() + first_number;
-    task.kept_stride = num_heads();
-    if (kept_.defined()) task.kept = kept_.template data_ptr<S>() + query * num_heads() + head;
-    if (has_mask()) add_mask(task, query, key_row, head);
     if (!is_backward_) {
       task.context = written_rows(context_rows_, query, head, task.queries, copies.context);
-      return task;
+      return;
     }
     task.context_gradient = read_rows(context_rows_, query, head, task.queries, copies.context);
     task.q_gradient = written_rows(gradients_.q, query, head, task.queries, copies.q_gradient);
@@ -246,8 +286,6 @@ class Run {
     if (gradients_.v.defined()) task.v_gradient = summed_rows(gradients_.v, key_row, head, task.keys, copies.v_gradient);
     task.q_gradient_stride = row_stride(gradients_.q);
     task.gradient_stride = row_stride(gradients_.k.defined() ? gradients_.k : gradients_.q);
-    if (numbers_.defined()) task.number_gradients = number_gradients_.data_ptr<double>() + first_number;
-    return task;
   }
 
   void add_mask(core::Task<S>& task, int64_t query, int64_t key_row, int64_t head) const {
@@ -337,7 +375,8 @@ class Run {
       thread.first_segment.push_back(static_cast<int32_t>(thread.segments.size()));
     }
     thread.parts.clear();
-    if (call_.keys->slots.empty() && !has_mask() && !has_runs(thread)) thread.parts = attention_parts(call_, b, head, thread.reach);
+    thread.has_runs = has_runs(thread);
+    if (call_.keys->slots.empty() && !has_mask() && !thread.has_runs) thread.parts = attention_parts(call_, b, head, thread.reach);
   }
 
   /// True if each query sees at most one run of keys that lie side by side: nothing is won by gathering them.

@@ -58,11 +58,13 @@ struct Thread {
   std::vector<KeySegment> segments, of_query;  // of all these queries
   std::vector<int32_t> first_segment;
   std::vector<AttentionPart> parts;           // or, if not empty, these
+  bool has_runs = false;                      // each query sees one run of keys at most
   int64_t sentence = -1;                      // that segments and parts are for
   const AttentionPattern* pattern = nullptr;  // likewise
   AttentionDropout dropout;
   PartMemory<S> part_memory;
   Copies<S> copies;
+  core::StoredTask stored = {};
 };
 
 }  // namespace lacuna

@@ -18,32 +18,71 @@ class BF16Packer {
     int64_t row;  ///< from one to the next
   };
 
-  /// (rows, columns) as a left factor; zeros in the rest of `padded_rows` and `padded_columns`, a multiple of 32.
-  static void pack_left(int rows, int columns, const float* from, int64_t from_row, int padded_rows, int padded_columns, Words to) {
-    for (int r = 0; r < padded_rows; ++r) {
-      for (int c = 0; c < padded_columns; c += 32) {
-        const __m512 low = load(from + r * from_row + c, r < rows ? columns - c : 0);
-        const __m512 high = load(from + r * from_row + c + 16, r < rows ? columns - c - 16 : 0);
-        store(rounded(low, high), to.data + r * to.row + c / 2);
-      }
-    }
-  }
+  /// Rows of either kind, `stride` apart.
+  struct Rows {
+    const float* numbers;
+    const uint16_t* stored;  ///< null = numbers
+    int64_t stride;
 
+    Rows from(int64_t row) const {
+      return {numbers == nullptr ? nullptr : numbers + row * stride, stored == nullptr ? nullptr : stored + row * stride, stride};
+    }
+  };
+
+  /// (rows, columns) as a left factor; zeros in the rest of `padded_rows` and `padded_columns`, a multiple of 32.
+  static void pack_left(int rows, int columns, const Rows& from, int padded_rows, int padded_columns, Words to) {
+    from.stored == nullptr ? pack_left_from(rows, columns, from.numbers, from.stride, padded_rows, padded_columns, to)
+                           : pack_left_from(rows, columns, from.stored, from.stride, padded_rows, padded_columns, to);
+  }
   /// (rows, columns) as a right factor; zeros in the rest of `padded_rows`, which is even, and `padded_columns`, a multiple of 16.
-  static void pack_right(int rows, int columns, const float* from, int64_t from_row, int padded_rows, int padded_columns, Words to) {
-    for (int r = 0; r < padded_rows; r += 2) {
-      for (int c = 0; c < padded_columns; c += 16) {
-        const __m512 upper = load(from + r * from_row + c, r < rows ? columns - c : 0);
-        const __m512 lower = load(from + (r + 1) * from_row + c, r + 1 < rows ? columns - c : 0);
-        store(_mm512_permutexvar_epi16(woven(), rounded(upper, lower)), to.data + r / 2 * to.row + c);
-      }
+  static void pack_right(int rows, int columns, const Rows& from, int padded_rows, int padded_columns, Words to) {
+    from.stored == nullptr ? pack_right_from(rows, columns, from.numbers, from.stride, padded_rows, padded_columns, to)
+                           : pack_right_from(rows, columns, from.stored, from.stride, padded_rows, padded_columns, to);
+  }
+  /// Rounds `count` numbers.
+  static void round_row(int count, const float* from, uint16_t* to) {
+    for (int c = 0; c < count; c += 32) {
+      const __m512i both = rounded(load(from + c, count - c), load(from + c + 16, count - c - 16));
+      count - c >= 32 ? _mm512_storeu_si512(to + c, both) : _mm512_mask_storeu_epi16(to + c, (1U << (count - c)) - 1, both);
     }
   }
 
  private:
+  template <class T>
+  static void pack_left_from(int rows, int columns, const T* from, int64_t from_row, int padded_rows, int padded_columns, Words to) {
+    for (int r = 0; r < padded_rows; ++r)
+      for (int c = 0; c < padded_columns; c += 32)
+        store(side_by_side(from + r * from_row + c, r < rows ? columns - c : 0), to.data + r * to.row + c / 2);
+  }
+  template <class T>
+  static void pack_right_from(int rows, int columns, const T* from, int64_t from_row, int padded_rows, int padded_columns, Words to) {
+    for (int r = 0; r < padded_rows; r += 2) {
+      for (int c = 0; c < padded_columns; c += 16) {
+        const __m512i both = one_below_the_other(from + r * from_row + c, r < rows ? columns - c : 0, from + (r + 1) * from_row + c,
+                                                 r + 1 < rows ? columns - c : 0);
+        store(_mm512_permutexvar_epi16(woven(), both), to.data + r / 2 * to.row + c);
+      }
+    }
+  }
+
+  /// 32 numbers of a row; those from `count` on are 0.
+  static HWY_INLINE __m512i side_by_side(const float* from, int count) { return rounded(load(from, count), load(from + 16, count - 16)); }
+  static HWY_INLINE __m512i side_by_side(const uint16_t* from, int count) {
+    return _mm512_maskz_loadu_epi16(count >= 32 ? ~0U : count > 0 ? (1U << count) - 1 : 0, from);
+  }
+  /// 16 numbers of each of two rows.
+  static HWY_INLINE __m512i one_below_the_other(const float* upper, int upper_count, const float* lower, int lower_count) {
+    return rounded(load(upper, upper_count), load(lower, lower_count));
+  }
+  static HWY_INLINE __m512i one_below_the_other(const uint16_t* upper, int upper_count, const uint16_t* lower, int lower_count) {
+    return _mm512_inserti64x4(_mm512_castsi256_si512(half(upper, upper_count)), half(lower, lower_count), 1);
+  }
+  static HWY_INLINE __m256i half(const uint16_t* from, int count) { return _mm256_maskz_loadu_epi16(mask_of(count), from); }
   static HWY_INLINE __m512 load(const float* from, int count) {
-    if (count >= 16) return _mm512_loadu_ps(from);
-    return _mm512_maskz_loadu_ps(static_cast<__mmask16>(count > 0 ? (1U << count) - 1 : 0), from);
+    return count >= 16 ? _mm512_loadu_ps(from) : _mm512_maskz_loadu_ps(mask_of(count), from);
+  }
+  static HWY_INLINE __mmask16 mask_of(int count) {
+    return static_cast<__mmask16>(count >= 16 ? 0xFFFF : count > 0 ? (1U << count) - 1 : 0);
   }
   static HWY_INLINE void store(__m512i words, uint32_t* to) { _mm512_storeu_si512(to, words); }
 
@@ -60,8 +99,8 @@ class BF16Packer {
 /// The products of core_products.h.
 class TileProducts {
  public:
-  static constexpr int kTile = 32, kFirstKeys = 32;
-  static constexpr int kSparseShare = 16;
+  static constexpr int kTile = 64, kFirstKeys = 32;
+  static constexpr int kSparseShare = 0;  // products in tiles outrun all that leaves zeros out
 
   static int64_t memory_elements(int64_t row, int64_t d_head) {
     return (3 * padded(d_head) / 2 + 2 * padded(d_head) + kTile / 2) * row + 2 * padded(d_head) * kTile;
@@ -84,106 +123,123 @@ class TileProducts {
     long_right_ = {long_left_.data, stride};
     short_left_ = take_words(padded_d_, kTile / 2);
     result_ = take(padded_d_ * kTile);
+    q_ = rows_of(task.q, task.q_stride, &StoredTask::q);
+    context_gradient_ = rows_of(task.context_gradient, task.context_stride, &StoredTask::context_gradient);
   }
 
   void write_scores(const TileSpan& tile, float* scores) {
     pack_sentence();
-    multiply_by_keys(tile, task_.q + tile.first * task_.q_stride, task_.q_stride, keys_, scores);
+    multiply_by_keys(tile, q_, keys_, scores);
     for (int r = 0; r < tile.rows; ++r) SimdMachine::scale_elements(tile.width, scale_, scores + r * stride_);
   }
-  void write_weight_gradient(const TileSpan& tile, float* gradient) {
-    multiply_by_keys(tile, task_.context_gradient + tile.first * task_.context_stride, task_.context_stride, values_, gradient);
-  }
+  void write_weight_gradient(const TileSpan& tile, float* gradient) { multiply_by_keys(tile, context_gradient_, values_, gradient); }
   void write_context(const TileSpan& tile, const float* weights) {
-    write_rows(tile, weights, task_.context + tile.first * task_.context_stride, task_.context_stride);
-  }
-  void write_query_gradient(const TileSpan& tile, const float* gradient) {
-    write_rows(tile, gradient, task_.q_gradient + tile.first * task_.q_gradient_stride, task_.q_gradient_stride);
-  }
-  void add_key_gradient(const TileSpan& tile, const float* gradient) {
-    add_to_keys(tile, gradient, task_.q + tile.first * task_.q_stride, task_.q_stride, key_sums_);
-  }
-  void add_value_gradient(const TileSpan& tile, const float* weights) {
-    add_to_keys(tile, weights, task_.context_gradient + tile.first * task_.context_stride, task_.context_stride, value_sums_);
+    write_rows(tile, weights, task_.context, task_.context_stride, written(&StoredTask::context));
   }
   void write_gradients(const TileSpan& tile, const float* weights, const float* gradient) {
-    add_value_gradient(tile, weights);
-    write_query_gradient(tile, gradient);
-    add_key_gradient(tile, gradient);
+    add_to_keys(tile, weights, context_gradient_, value_sums_);
+    write_rows(tile, gradient, task_.q_gradient, task_.q_gradient_stride, written(&StoredTask::q_gradient));
+    add_to_keys(tile, gradient, q_, key_sums_);
   }
   void finish_gradients() {
     if (!is_packed_) return;
-    add_transposed(key_sums_, task_.k_gradient);
-    add_transposed(value_sums_, task_.v_gradient);
+    take_transposed(key_sums_, task_.k_gradient, written(&StoredTask::k_gradient));
+    take_transposed(value_sums_, task_.v_gradient, written(&StoredTask::v_gradient));
   }
 
  private:
   using Packer = BF16Packer;
   using Words = Packer::Words;
+  using Rows = Packer::Rows;
 
   template <class Integer>
   static constexpr Integer padded(Integer size) {
     return (size + 31) / 32 * 32;
   }
 
+  /// Those of the task, of either kind.
+  Rows rows_of(const float* numbers, int64_t stride, StoredRows<const uint16_t> StoredTask::*stored) const {
+    if (task_.stored == nullptr) return {numbers, nullptr, stride};
+    const auto& rows = task_.stored->*stored;
+    return {nullptr, rows.data, rows.stride};
+  }
+  /// Where results go in bf16; null = they don't.
+  const StoredRows<uint16_t>* written(StoredRows<uint16_t> StoredTask::*rows) const {
+    return task_.stored == nullptr ? nullptr : &(task_.stored->*rows);
+  }
+
   /// What of the sentence all tiles read. `result_` and the sums serve as scratch memory.
   void pack_sentence() {
     if (is_packed_) return;
     is_packed_ = true;
-    pack_transposed(task_.k, task_.k_stride, keys_);
-    if (task_.context_gradient == nullptr) {
-      Packer::pack_right(task_.keys, d_, task_.v, task_.v_stride, padded_keys_, padded_d_, rows_);
-      return;
-    }
-    pack_transposed(task_.v, task_.v_stride, values_);
-    Packer::pack_right(task_.keys, d_, task_.k, task_.k_stride, padded_keys_, padded_d_, rows_);
+    const Rows k = rows_of(task_.k, task_.k_stride, &StoredTask::k), v = rows_of(task_.v, task_.v_stride, &StoredTask::v);
+    pack_transposed(k, keys_);
+    if (!is_backward()) return Packer::pack_right(task_.keys, d_, v, padded_keys_, padded_d_, rows_);
+    pack_transposed(v, values_);
+    Packer::pack_right(task_.keys, d_, k, padded_keys_, padded_d_, rows_);
     for (int c = 0; c < padded_d_; ++c) {
       SimdMachine::clear(padded_keys_, key_sums_ + c * stride_);
       SimdMachine::clear(padded_keys_, value_sums_ + c * stride_);
     }
   }
+  bool is_backward() const {
+    return task_.stored == nullptr ? task_.context_gradient != nullptr : task_.stored->context_gradient.data != nullptr;
+  }
 
   /// Rows of k or v as the columns of a right factor: words as they stand in a left one, transposed.
-  void pack_transposed(const float* from, int64_t row, const Words& to) {
+  void pack_transposed(const Rows& from, const Words& to) {
     const Words rows = {reinterpret_cast<uint32_t*>(key_sums_), padded_d_ / 2};
-    Packer::pack_left(task_.keys, d_, from, row, padded_keys_, padded_d_, rows);
+    Packer::pack_left(task_.keys, d_, from, padded_keys_, padded_d_, rows);
     SimdMachine::transpose_words(padded_keys_, padded_d_ / 2, rows.data, rows.row, to.data, to.row);
   }
 
   /// to (rows, keys) = from (rows, d) x by_key (d, keys)
-  void multiply_by_keys(const TileSpan& tile, const float* from, int64_t row, Words by_key, float* to) {
+  void multiply_by_keys(const TileSpan& tile, const Rows& from, Words by_key, float* to) {
     const Words left = {short_left_.data, padded_d_ / 2};
-    Packer::pack_left(tile.rows, d_, from, row, kTile, padded_d_, left);
+    Packer::pack_left(tile.rows, d_, from.from(tile.first), padded(tile.rows), padded_d_, left);
     by_key.data += tile.begin;
     multiply(tile.rows, padded_d_ / 2, padded(tile.width), left, by_key, to, stride_, false);
   }
 
-  /// to (rows, d) = by_key (rows, keys) x rows_ (keys, d)
-  void write_rows(const TileSpan& tile, const float* by_key, float* to, int64_t row) {
+  /// to (rows, d), or if that is not null `stored`, = by_key (rows, keys) x rows_ (keys, d)
+  void write_rows(const TileSpan& tile, const float* by_key, float* to, int64_t row, const StoredRows<uint16_t>* stored) {
     const int width = padded(tile.width);
-    Packer::pack_left(tile.rows, tile.width, by_key, stride_, tile.rows <= 16 ? 16 : kTile, width, long_left_);
+    Packer::pack_left(tile.rows, tile.width, {by_key, nullptr, stride_}, padded(tile.rows), width, long_left_);
     Words right = rows_;
     right.data += tile.begin / 2 * right.row;
     multiply(tile.rows, width / 2, padded_d_, long_left_, right, result_, padded_d_, false);
-    for (int r = 0; r < tile.rows; ++r) SimdMachine::copy(d_, result_ + r * padded_d_, to + r * row);
+    for (int r = 0; r < tile.rows; ++r) {
+      const float* const from = result_ + r * padded_d_;
+      if (stored != nullptr) {
+        Packer::round_row(d_, from, stored->data + (tile.first + r) * stored->stride);
+      } else {
+        SimdMachine::copy(d_, from, to + (tile.first + r) * row);
+      }
+    }
   }
 
   /// sums (d, keys) += of_queries (rows, d)^T x by_key (rows, keys)
-  void add_to_keys(const TileSpan& tile, const float* by_key, const float* of_queries, int64_t row, float* sums) {
-    const int width = padded(tile.width);
+  void add_to_keys(const TileSpan& tile, const float* by_key, const Rows& of_queries, float* sums) {
+    const int width = padded(tile.width), depth = padded(tile.rows);
     const Words columns = {reinterpret_cast<uint32_t*>(result_), padded_d_};
-    Packer::pack_right(tile.rows, d_, of_queries, row, kTile, padded_d_, columns);
-    SimdMachine::transpose_words(kTile / 2, padded_d_, columns.data, columns.row, short_left_.data, short_left_.row);
-    Packer::pack_right(tile.rows, tile.width, by_key, stride_, kTile, width, long_right_);
-    multiply(padded_d_, kTile / 2, width, short_left_, long_right_, sums + tile.begin, stride_, true);
+    Packer::pack_right(tile.rows, d_, of_queries.from(tile.first), depth, padded_d_, columns);
+    SimdMachine::transpose_words(depth / 2, padded_d_, columns.data, columns.row, short_left_.data, short_left_.row);
+    Packer::pack_right(tile.rows, tile.width, {by_key, nullptr, stride_}, depth, width, long_right_);
+    multiply(padded_d_, depth / 2, width, short_left_, long_right_, sums + tile.begin, stride_, true);
   }
 
-  /// gradient (keys, d) += sums (d, keys)^T
-  void add_transposed(const float* sums, float* gradient) {
+  /// gradient (keys, d) += sums (d, keys)^T, or if that is not null, `stored` = them
+  void take_transposed(const float* sums, float* gradient, const StoredRows<uint16_t>* stored) {
     auto* transposed = reinterpret_cast<float*>(keys_.data);  // no longer read, nor what lies behind it
     SimdMachine::transpose(d_, task_.keys, sums, stride_, 1, transposed, d_);
-    for (int j = 0; j < task_.keys; ++j)
-      for (int c = 0; c < d_; ++c) gradient[j * task_.gradient_stride + c] += transposed[j * d_ + c];
+    for (int j = 0; j < task_.keys; ++j) {
+      const float* const from = transposed + j * d_;
+      if (stored != nullptr) {
+        Packer::round_row(d_, from, stored->data + j * stored->stride);
+      } else {
+        for (int c = 0; c < d_; ++c) gradient[j * task_.gradient_stride + c] += from[c];
+      }
+    }
   }
 
   /// out (rows, width) = or += a (rows, words) x b (words, width); rows are 16 or a multiple of 32, width is one. Each sum is one chain in
@@ -253,6 +309,7 @@ class TileProducts {
   Words long_left_, long_right_;   // of rows over the keys, as a left and as a right factor; they share memory
   Words short_left_;               // of the tile's queries
   float* result_;                  // [kTile, d]
+  Rows q_, context_gradient_;
 };
 
 }  // namespace HWY_NAMESPACE

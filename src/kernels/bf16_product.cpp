@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/parallel.h"
 #include "base/profile.h"
 #include "kernels/cpu_features.h"
 #include "kernels/packed_product.h"
@@ -71,15 +72,14 @@ class WideProduct {
  public:
   explicit WideProduct(const TiledProduct& product) : product_(product), panels_(product_, panel_words(product)) {
     const int64_t panels = tiled_blocks(product_.columns);
-    at::parallel_for(0, panels, is_small() ? panels : 1, [&](int64_t begin, int64_t end) { amx::pack_panels(product_, begin, end); });
+    for_parts(panels, is_small() ? panels : 1, [&](int64_t begin, int64_t end) { amx::pack_panels(product_, begin, end); });
   }
 
   /// Rows [begin, end) go to `to`; begin is a multiple of kTiledBlock.
   void multiply(int64_t begin, int64_t end, float* to) const { amx::multiply_rows(product_, begin / kTiledBlock, tiled_blocks(end), to); }
   void multiply_all(float* result) const {
-    at::parallel_for(0, tiled_blocks(product_.rows), blocks_per_task(), [&](int64_t begin, int64_t end) {
-      amx::multiply_rows(product_, begin, end, result + begin * kTiledBlock * product_.c_row);
-    });
+    for_parts(tiled_blocks(product_.rows), blocks_per_task(),
+              [&](int64_t begin, int64_t end) { amx::multiply_rows(product_, begin, end, result + begin * kTiledBlock * product_.c_row); });
   }
 
  private:
@@ -200,7 +200,7 @@ void bf16_product_by(Bf16Backend backend, const Tensor& result, const Tensor& a,
 void bf16_product_in_blocks(const Tensor& a, const Tensor& b, int64_t block, const RowBlockUser& use) {
   const int64_t rows = a.size(0), columns = b.size(1);
   const auto for_blocks = [&](const auto& f) {
-    at::parallel_for(0, (rows + block - 1) / block, 1, [&](int64_t first, int64_t last) {
+    for_parts((rows + block - 1) / block, 1, [&](int64_t first, int64_t last) {
       for (int64_t begin = first * block; begin < std::min(rows, last * block); begin += block) f(begin, std::min(rows, begin + block));
     });
   };

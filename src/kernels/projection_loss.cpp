@@ -2,6 +2,7 @@
 
 #include <type_traits>
 
+#include "base/parallel.h"
 #include "base/profile.h"
 #include "kernels/bf16_product.h"
 #include "kernels/linear.h"
@@ -43,7 +44,7 @@ class ChunkProducts {
     }
     logits_ = product_with_transposed(chunk, weight_, {});
     T* const logits = mutable_data_of<T>(logits_);
-    at::parallel_for(0, rows, kRowsPerTask, [&](int64_t first, int64_t end) { f(logits + first * weight_.size(0), first, end - first); });
+    for_parts(rows, kRowsPerTask, [&](int64_t first, int64_t end) { f(logits + first * weight_.size(0), first, end - first); });
   }
 
   /// Where the gradient of the logits of the chunk's row is to be written in bf16; null = over the logits.

@@ -2,6 +2,7 @@
 
 // How the kernels' tensors reach the row loops. Included by sources that have base/libtorch.h precompiled.
 
+#include "base/parallel.h"
 #include "kernels/dropout.h"
 #include "kernels/row_kernels.h"
 
@@ -27,7 +28,7 @@ inline std::optional<at::Tensor> optional_of(const at::Tensor& tensor) {
 /// Calls `kernel(args, begin, end)` for all rows, on all threads.
 template <class Kernel, class Args>
 void for_rows(Kernel kernel, const Args& args, int64_t rows) {
-  at::parallel_for(0, rows, kRowsPerTask, [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
+  for_parts(rows, kRowsPerTask, [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
 }
 
 /// Blocks of kRowsPerSum rows.
@@ -38,7 +39,7 @@ inline int64_t sum_blocks(int64_t rows) {
 /// Calls `kernel(args, begin, end)` for each block of kRowsPerSum rows, on all threads.
 template <class Kernel, class Args>
 void for_sum_blocks(Kernel kernel, const Args& args, int64_t rows) {
-  at::parallel_for(0, sum_blocks(rows), 1, [&](int64_t first, int64_t last) {
+  for_parts(sum_blocks(rows), 1, [&](int64_t first, int64_t last) {
     for (int64_t block = first; block < last; ++block) kernel(args, block * kRowsPerSum, std::min(rows, (block + 1) * kRowsPerSum));
   });
 }

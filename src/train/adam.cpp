@@ -1,13 +1,13 @@
 #include "train/adam.h"
 
 #include <ATen/ATen.h>
-#include <ATen/Parallel.h>
 
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include "base/no_overlap.h"
+#include "base/parallel.h"
 
 namespace lacuna {
 namespace {
@@ -62,7 +62,7 @@ void update_on_cpu(const AdamBuffers& buffers, const AdamStep& step) {
   const Pointers<T> p = {data(buffers.values), data(buffers.gradients), data(buffers.first_moment), data(buffers.second_moment),
                          data(buffers.average)};
   const int64_t count = buffers.values.numel();
-  at::parallel_for(0, chunks_of(count), 1, [&](int64_t first_chunk, int64_t last_chunk) {
+  for_parts(chunks_of(count), 1, [&](int64_t first_chunk, int64_t last_chunk) {
     const int64_t begin = first_chunk * kChunk, end = std::min(last_chunk * kChunk, count);
     if (p.average != nullptr)
       update_range<T, true>(p, step, begin, end);
@@ -77,7 +77,7 @@ double sum_of_squares(const at::Tensor& flat) {
   if (!flat.is_cpu()) return flat.square().sum(at::kDouble).item<double>();
   const int64_t count = flat.numel(), chunks = chunks_of(count);
   std::vector<double> partial(static_cast<size_t>(chunks));
-  at::parallel_for(0, chunks, 1, [&](int64_t begin, int64_t end) {
+  for_parts(chunks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t chunk = begin; chunk < end; ++chunk) {
       const int64_t first = chunk * kChunk, size = std::min(kChunk, count - first);
       partial[static_cast<size_t>(chunk)] = flat.scalar_type() == at::kDouble

@@ -103,8 +103,11 @@ TEST(AttentionKernels, EqualTheReferenceInBf16OnEveryEngine) {
     for (const Variant& variant : smooth_variants()) {
       for (const char* pattern : {"full", "{type: local, window: 40}", "{type: strided, window: 2, stride: 3}"}) {
         SCOPED_TRACE(variant.name() + ", " + pattern + ", " + name_of(engine));
-        const Sample sample(variant, pattern, {5, 1, 33, 100}, 20);
-        expect_near(sample.outcome(at::kBFloat16), sample.outcome(at::kDouble), kBf16);
+        for (const auto& [lengths, d_head] :
+             {std::pair(std::vector<int32_t>{5, 1, 33, 100}, 20), std::pair(std::vector<int32_t>{150}, 72)}) {
+          const Sample sample(variant, pattern, lengths, d_head);
+          expect_near(sample.outcome(at::kBFloat16), sample.outcome(at::kDouble), kBf16);
+        }
       }
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/parallel.h"
 #include "base/profile.h"
 #include "kernels/row_tensors.h"
 
@@ -66,7 +67,7 @@ struct GatedRmsFunction : torch::autograd::Function<GatedRmsFunction> {
       args.input_gradient = mutable_data_of<T>(of_rows);
       args.gain_sums = mutable_data_of<T>(sums);
       args.gate_sums = args.gain_sums + blocks * args.columns;
-      at::parallel_for(0, blocks, 1, [&](int64_t first, int64_t last) {
+      for_parts(blocks, 1, [&](int64_t first, int64_t last) {
         for (int64_t block = first; block < last; ++block)
           row_kernels<T>().gated_rms_backward(args, block * kRowsPerSum, std::min(rows.size(0), (block + 1) * kRowsPerSum));
       });
