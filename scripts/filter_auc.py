@@ -2,7 +2,7 @@
 """How well `lacuna score --filter` finds planted noise: filter_auc.py SCORES.tsv LABELS
 
 LABELS has one word a line, "clean" or a kind of noise (data/generate.py writes train.noise). For each kind: the area under the ROC curve of
-noisy against clean pairs, by null rate and by log-probability (1 = told apart, 0.5 = chance); and of the pairs that were dropped, the precision
+noisy against clean pairs, by null rate, null contrast and log-probability (1 = told apart, 0.5 = chance; nan = not known); and of the pairs that were dropped, the precision
 and recall of noise of any kind, with the recall of each.
 """
 import argparse
@@ -43,16 +43,19 @@ def main():
     kinds = sorted(set(labels) - {"clean"})
     if not kinds or "clean" not in labels:
         sys.exit(f"filter_auc.py: {options.labels} holds {sorted(set(labels))}; expected clean pairs and at least one kind of noise")
-    print(f"{'noise':<14}{'pairs':>8}{'AUC null rate':>15}{'AUC log-prob':>14}{'recall':>9}")
+    print(f"{'noise':<14}{'pairs':>8}{'AUC null rate':>15}{'null contrast':>15}{'log-prob':>10}{'recall':>9}")
     for kind in kinds + ["any"]:
         is_noisy = [label != "clean" if kind == "any" else label == kind for label in labels]
         areas = []
-        for column, sign in (("null_rate", 1), ("log_prob", -1)):
+        for column, sign in (("null_rate", 1), ("null_contrast", 1), ("log_prob", -1)):
+            if all(row[column] == "nan" for row in rows):
+                areas.append(math.nan)
+                continue
             badness = [math.inf if row[column] == "nan" else sign * float(row[column]) for row in rows]
             areas.append(area([value for value, noisy in zip(badness, is_noisy) if noisy],
                               [value for value, label in zip(badness, labels) if label == "clean"]))
         dropped = sum(noisy and row["kept"] == "0" for noisy, row in zip(is_noisy, rows))
-        print(f"{kind:<14}{sum(is_noisy):>8}{areas[0]:>15.4f}{areas[1]:>14.4f}{dropped / sum(is_noisy):>9.4f}")
+        print(f"{kind:<14}{sum(is_noisy):>8}{areas[0]:>15.4f}{areas[1]:>15.4f}{areas[2]:>10.4f}{dropped / sum(is_noisy):>9.4f}")
     dropped = [label for label, row in zip(labels, rows) if row["kept"] == "0"]
     if dropped:
         print(f"precision of what was dropped: {sum(label != 'clean' for label in dropped) / len(dropped):.4f} of {len(dropped)} pairs")

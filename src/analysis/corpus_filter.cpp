@@ -37,6 +37,7 @@ std::vector<size_t> ranked(const std::vector<PairScore>& scores, FilterBy by) {
   const BadnessOf by_null_rate = [&](size_t i) { return static_cast<double>(scores[i].null_rate); };
   const BadnessOf by_log_prob = [&](size_t i) { return -static_cast<double>(scores[i].log_prob); };
   if (by == FilterBy::kNullRate) return sorted_by(scores, by_null_rate);
+  if (by == FilterBy::kNullContrast) return sorted_by(scores, [&](size_t i) { return static_cast<double>(scores[i].null_contrast); });
   if (by == FilterBy::kLogProb) return sorted_by(scores, by_log_prob);
   const std::vector<double> first = ranks_by(scores, by_null_rate), second = ranks_by(scores, by_log_prob);
   return sorted_by(scores, [&](size_t i) { return first[i] + second[i]; });

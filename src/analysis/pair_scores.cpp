@@ -5,6 +5,7 @@
 
 #include "analysis/place_measures.h"
 #include "attention/registry.h"
+#include "base/error.h"
 
 namespace lacuna {
 
@@ -22,13 +23,26 @@ std::vector<std::vector<float>> token_log_probs(Transformer& model, const std::v
   return all;
 }
 
-std::vector<PairScore> score_pairs(Transformer& model, const std::vector<SentencePair>& pairs, int64_t batch_tokens) {
-  std::vector<PairScore> scores(pairs.size());
+namespace {
+
+/// What forced decoding shows of one pair.
+struct Observed {
+  double log_prob = 0;            ///< of a token, mean
+  HeadSums cross;                 ///< of all layers and heads
+  std::vector<float> null_rates;  ///< of each layer and head
+};
+
+/// Calls see(pair, observed) for each pair that can be scored.
+template <class See>
+void observe_pairs(Transformer& model, const std::vector<SentencePair>& pairs, int64_t batch_tokens, See see) {
   for (const auto& batch : batches_of(pairs, batch_tokens)) {
-    std::vector<HeadSums> cross(batch.size());  // of all heads and layers
+    std::vector<Observed> observed(batch.size());
     const auto observe = [&](const CallWeights& call) {
       const std::vector<PlaceSums> sums = measure_sentences(call, {.divergence = false});
-      for (size_t b = 0; b < cross.size(); ++b) cross[b].add(sums[b].pooled());
+      for (size_t b = 0; b < observed.size(); ++b) {
+        observed[b].cross.add(sums[b].pooled());
+        for (const HeadSums& head : sums[b].heads) observed[b].null_rates.push_back(static_cast<float>(head.null_rate()));
+      }
     };
     const RaggedPairs shapes = ragged_pairs(batch, at::kCPU);
     WeightGatherer gatherer(*shapes.src.shape, *shapes.tgt.shape, model.options().num_heads, false, observe,
@@ -36,11 +50,44 @@ std::vector<PairScore> score_pairs(Transformer& model, const std::vector<Sentenc
     const std::vector<std::vector<float>> log_probs = token_log_probs(model, batch, &gatherer);
     for (size_t b = 0; b < batch.size(); ++b) {
       const double sum = std::accumulate(log_probs[b].begin(), log_probs[b].end(), 0.0);
-      PairScore& score = scores[static_cast<size_t>(batch[b] - pairs.data())];
-      score = {static_cast<float>(cross[b].null_rate()), static_cast<float>(sum / static_cast<double>(log_probs[b].size())), true};
+      observed[b].log_prob = sum / static_cast<double>(log_probs[b].size());
+      see(*batch[b], observed[b]);
     }
   }
+}
+
+std::vector<std::vector<float>> null_rates_of(Transformer& model, const std::vector<SentencePair>& pairs, int64_t batch_tokens) {
+  std::vector<std::vector<float>> rates;
+  observe_pairs(model, pairs, batch_tokens,
+                [&](const SentencePair& /*pair*/, const Observed& observed) { rates.push_back(observed.null_rates); });
+  return rates;
+}
+
+}  // namespace
+
+std::vector<PairScore> score_pairs(Transformer& model, const std::vector<SentencePair>& pairs, int64_t batch_tokens,
+                                   const NullContrast* contrast) {
+  std::vector<PairScore> scores(pairs.size());
+  observe_pairs(model, pairs, batch_tokens, [&](const SentencePair& pair, const Observed& observed) {
+    scores[static_cast<size_t>(&pair - pairs.data())] = {
+        .null_rate = static_cast<float>(observed.cross.null_rate()),
+        .log_prob = static_cast<float>(observed.log_prob),
+        .null_contrast = contrast == nullptr ? 0 : static_cast<float>(contrast->of(observed.null_rates)),
+        .is_scored = true};
+  });
   return scores;
+}
+
+NullContrast null_contrast_of(Transformer& model, const std::vector<SentencePair>& pairs, int64_t batch_tokens) {
+  std::vector<SentencePair> shuffled;
+  for (const SentencePair& pair : pairs)
+    if (!pair.is_empty() && !pair.is_long) shuffled.push_back(pair);
+  if (shuffled.size() < 2) throw DataError("fewer than two pairs can be scored; a contrast needs the targets of others");
+  const std::vector<std::vector<float>> given = null_rates_of(model, shuffled, batch_tokens);
+  const std::vector<TokenId> first = shuffled.front().tgt;
+  for (size_t i = 0; i + 1 < shuffled.size(); ++i) shuffled[i].tgt = shuffled[i + 1].tgt;
+  shuffled.back().tgt = first;
+  return NullContrast::fit(given, null_rates_of(model, shuffled, batch_tokens));
 }
 
 bool has_null_rows(const ModelOptions& options) {

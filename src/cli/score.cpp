@@ -44,10 +44,12 @@ struct ScoreFlags {
     app.add_option("--keep", filter.keep, "With --filter: share of the pairs to keep (default: 0.8)")
         ->check(CLI::Range(0.0, 1.0))
         ->needs(folder);
-    app.add_option("--by", filter.by,
-                   "With --filter: null_rate (of cross attention), log_prob (of a token) or both (the mean of the ranks). Default: "
-                   "null_rate where cross attention can attend to nothing, else log_prob")
-        ->check(CLI::IsMember({"null_rate", "log_prob", "both"}))
+    app.add_option(
+           "--by", filter.by,
+           "With --filter: null_rate (of cross attention), null_contrast (the null rates of its heads, weighed by what they are where "
+           "targets are exchanged), log_prob (of a token) or both (the mean of the ranks by null_rate and log_prob). Default: "
+           "null_rate where cross attention can attend to nothing, else log_prob")
+        ->check(CLI::IsMember({"null_rate", "null_contrast", "log_prob", "both"}))
         ->needs(folder);
   }
   /// Of the configuration's keys, those of search have no meaning here.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <optional>
 
 #include "analysis/corpus_filter.h"
 #include "base/log.h"
@@ -19,8 +20,10 @@ namespace fs = std::filesystem;
 
 constexpr size_t kExamples = 20;
 
-const std::map<std::string, FilterBy> kRankings = {
-    {"null_rate", FilterBy::kNullRate}, {"log_prob", FilterBy::kLogProb}, {"both", FilterBy::kBoth}};
+const std::map<std::string, FilterBy> kRankings = {{"null_rate", FilterBy::kNullRate},
+                                                   {"null_contrast", FilterBy::kNullContrast},
+                                                   {"log_prob", FilterBy::kLogProb},
+                                                   {"both", FilterBy::kBoth}};
 
 /// The name of what pairs are ranked by.
 std::string ranking_of(const LoadedModel& loaded, const FilterFlags& flags) {
@@ -33,12 +36,30 @@ std::string ranking_of(const LoadedModel& loaded, const FilterFlags& flags) {
   return flags.by;
 }
 
-std::vector<PairScore> score_corpus(const LoadedModel& loaded, const FilterCorpus& corpus) {
+PairReader reader_of(const LoadedModel& loaded, const FilterCorpus& corpus) {
+  return PairReader(corpus.src, corpus.tgt, loaded.vocabularies, loaded.model->max_positions(), LongPairs::kMark);
+}
+
+/// Learned from pairs that stand evenly in the corpus.
+NullContrast contrast_of(const LoadedModel& loaded, const FilterCorpus& corpus) {
+  constexpr int64_t kSample = 5000;
+  const int64_t step = std::max<int64_t>(1, count_pairs({"", corpus.src, corpus.tgt, 1}) / kSample);
+  std::vector<SentencePair> sample;
+  PairReader reader = reader_of(loaded, corpus);
+  for (std::vector<SentencePair> pairs; !(pairs = reader.next(kLinesAtATime)).empty();)
+    for (SentencePair& pair : pairs)
+      if (pair.line % step == 0) sample.push_back(std::move(pair));
+  return null_contrast_of(*loaded.model, sample, corpus.batch_tokens);
+}
+
+std::vector<PairScore> score_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, FilterBy by) {
+  std::optional<NullContrast> contrast;
+  if (by == FilterBy::kNullContrast) contrast = contrast_of(loaded, corpus);
   std::vector<PairScore> scores;
   LineProgress bar("scoring", count_pairs({"", corpus.src, corpus.tgt, 1}), corpus.is_quiet);
-  PairReader reader(corpus.src, corpus.tgt, loaded.vocabularies, loaded.model->max_positions(), LongPairs::kMark);
+  PairReader reader = reader_of(loaded, corpus);
   for (std::vector<SentencePair> pairs; !(pairs = reader.next(kLinesAtATime)).empty();) {
-    const std::vector<PairScore> more = score_pairs(*loaded.model, pairs, corpus.batch_tokens);
+    const std::vector<PairScore> more = score_pairs(*loaded.model, pairs, corpus.batch_tokens, contrast ? &*contrast : nullptr);
     scores.insert(scores.end(), more.begin(), more.end());
     bar.add(static_cast<int64_t>(pairs.size()));
   }
@@ -88,21 +109,26 @@ class Examples {
   std::map<size_t, std::pair<std::string, std::string>> texts_;
 };
 
+/// A line of scores.tsv; null contrasts, where pairs are not ranked by them, are unknown.
+std::string table_line(size_t line, const PairScore& score, bool has_contrast, bool is_kept) {
+  if (!score.is_scored) return fmt::format("{}\tnan\tnan\tnan\t0\n", line);
+  const std::string contrast = has_contrast ? fmt::format("{:.6f}", score.null_contrast) : "nan";
+  return fmt::format("{}\t{:.6f}\t{}\t{:.6f}\t{}\n", line, score.null_rate, contrast, score.log_prob, is_kept ? 1 : 0);
+}
+
 /// Copies the pairs to where they belong, with their scores.
-void write_pairs(const FilterCorpus& corpus, const fs::path& folder, const std::vector<PairScore>& scores, const std::vector<bool>& is_kept,
-                 Examples& examples) {
+void write_pairs(const FilterCorpus& corpus, const fs::path& folder, const std::vector<PairScore>& scores, FilterBy by,
+                 const std::vector<bool>& is_kept, Examples& examples) {
   Output kept_src(folder / "kept.src"), kept_tgt(folder / "kept.tgt"), dropped_src(folder / "dropped.src"),
       dropped_tgt(folder / "dropped.tgt");
   Output table(folder / "scores.tsv");
-  table.write("line\tnull_rate\tlog_prob\tkept\n");
+  table.write("line\tnull_rate\tnull_contrast\tlog_prob\tkept\n");
   CorpusReader reader({"", corpus.src, corpus.tgt, 1});
   std::string src, tgt;
   for (size_t i = 0; i < scores.size() && reader.next(src, tgt); ++i) {
     (is_kept[i] ? kept_src : dropped_src).write(src + "\n");
     (is_kept[i] ? kept_tgt : dropped_tgt).write(tgt + "\n");
-    table.write(scores[i].is_scored
-                    ? fmt::format("{}\t{:.6f}\t{:.6f}\t{}\n", i + 1, scores[i].null_rate, scores[i].log_prob, is_kept[i] ? 1 : 0)
-                    : fmt::format("{}\tnan\tnan\t0\n", i + 1));
+    table.write(table_line(i + 1, scores[i], by == FilterBy::kNullContrast, is_kept[i]));
     examples.see(i, src, tgt);
   }
   for (Output* output : {&kept_src, &kept_tgt, &dropped_src, &dropped_tgt, &table}) output->finish();
@@ -131,13 +157,14 @@ void filter_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, const 
   const std::string by = ranking_of(loaded, flags);
   const fs::path folder = flags.folder;
   make_output_folder(folder);
-  const std::vector<PairScore> scores = score_corpus(loaded, corpus);
+  const FilterBy ranking = kRankings.at(by);
+  const std::vector<PairScore> scores = score_corpus(loaded, corpus, ranking);
   const auto scored = static_cast<size_t>(std::count_if(scores.begin(), scores.end(), [](const PairScore& one) { return one.is_scored; }));
   if (scored == 0) throw DataError(corpus.src + " and " + corpus.tgt + ": no pair can be scored; expected one without an empty side");
-  const std::vector<size_t> order = ranked(scores, kRankings.at(by));
+  const std::vector<size_t> order = ranked(scores, ranking);
   const std::vector<bool> is_kept = choose(scores, order, flags.keep);
   Examples examples(order, scored);
-  write_pairs(corpus, folder, scores, is_kept, examples);
+  write_pairs(corpus, folder, scores, ranking, is_kept, examples);
   std::string summary = fmt::format("{} pairs ranked by {}", scores.size(), by);
   if (scored < scores.size())
     summary += fmt::format("; {} have an empty side or are too long for the model, and are dropped", scores.size() - scored);

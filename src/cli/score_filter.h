@@ -11,7 +11,7 @@ namespace lacuna {
 struct FilterFlags {
   std::string folder;
   double keep = .8;
-  std::string by;  ///< null_rate, log_prob, both; empty = what suits the model
+  std::string by;  ///< null_rate, null_contrast, log_prob, both; empty = what suits the model
 };
 
 struct FilterCorpus {

@@ -270,14 +270,14 @@ class Filter(Program):
         self.assertIn("The worst pairs, the worst first:", read("filtered/report.txt"))
         script = [sys.executable, os.path.join(SOURCE, "scripts/filter_auc.py"), path("filtered/scores.tsv"), path("labels")]
         report = subprocess.run(script, check=True, capture_output=True, text=True).stdout
-        area = float(re.search(r"(?m)^mismatched +15 +\S+ +(\S+)", report)[1])
+        area = float(re.search(r"(?m)^mismatched +15 +\S+ +nan +(\S+)", report)[1])
         self.assertGreater(area, 0.9)
 
     def test_by_null_rate_needs_a_model_with_null_rows(self):
         ended = self.filters("--by", "null_rate")
         self.assertEqual(ended.returncode, 2)
         self.assertIn("no cross attention of this model can attend to nothing", ended.stderr)
-        for flags in ((), ("--by", "both")):
+        for flags in ((), ("--by", "null_contrast"), ("--by", "both")):
             ended = self.filters(*flags, model=RELA)
             self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertIn("62 pairs ranked by both", read("filtered/report.txt"))
