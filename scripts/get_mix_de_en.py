@@ -46,8 +46,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--from", dest="folder", type=pathlib.Path, required=True, help="folder of the corpora")
     folder = parser.parse_args().folder
-    missing = [f"{stem}.{language}.gz" for stem in TRAIN + VALID + [GOLD] for language in ("de", "en")
-               if not (folder / f"{stem}.{language}.gz").is_file()]
+    needed = [f"{stem}.{language}.gz" for stem in TRAIN + VALID + [GOLD] for language in ("de", "en")] + [f"{GOLD}.align.gz"]
+    missing = [name for name in needed if not (folder / name).is_file()]
     if missing:
         sys.exit(f"scripts/get_mix_de_en.py: {folder} lacks {', '.join(missing)}")
     TARGET.mkdir(parents=True, exist_ok=True)

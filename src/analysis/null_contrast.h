@@ -6,9 +6,9 @@
 
 namespace lacuna {
 
-/// Tells by a pair's null rates, one for each layer and head of cross attention, whether its sides belong together. Heads differ: one attends
-/// to nothing more often where they don't, another less often, and in the mean of all that is lost. What each is worth is learned without
-/// labels, from the same sources beside the targets of other pairs: Fisher's linear discriminant (1936),
+/// Tells by a pair's null rates, one for each layer and head of cross attention, whether its sides belong together. Heads differ: one
+/// attends to nothing more often where they don't, another less often, and in the mean of all that is lost. What each is worth is learned
+/// without labels, from the same sources beside the targets of other pairs: Fisher's linear discriminant (1936),
 ///
 ///   w = (C + 1e-4 I)^-1 (m_shuffled - m_given)
 ///

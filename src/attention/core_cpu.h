@@ -83,7 +83,7 @@ class Core {
 
   /// context of the tile's rows = weights * v
   void combine(const Tile& tile) {
-    const bool is_sparse = is_mostly_zero(tile);
+    const bool is_sparse = finds_few_weights(tile);
     if (task_.dropout != nullptr) drop(tile, weights_);
     is_sparse ? sparse_products_.write_context(tile, weights_) : products_.write_context(tile, weights_);
   }
@@ -109,7 +109,7 @@ class Core {
     const auto listed = [&](int i) { backward_listed(i); };
     for_each_tile(listed, [&](const Tile& tile) {
       weigh(tile);
-      is_mostly_zero(tile) ? backward_tile(tile, sparse_products_) : backward_tile(tile, products_);
+      finds_few_weights(tile) ? backward_tile(tile, sparse_products_) : backward_tile(tile, products_);
     });
     products_.finish_gradients();
   }
@@ -255,9 +255,9 @@ class Core {
     for (int r = 0; r < tile.rows; ++r) M::multiply_elements(tile.width, factors_ + r * stride_, rows + r * stride_);
   }
 
-  /// True if so few of a weighed tile's weights are not zero that SparseProducts are less work; these then know where. Short rows are not
+  /// Lets SparseProducts find a weighed tile's weights: true if so few of them are not zero that they are less work. Short rows are not
   /// worth a look.
-  bool is_mostly_zero(const Tile& tile) const {
+  bool finds_few_weights(const Tile& tile) const {
     constexpr int kLong = 64;
     if (P::kSparseShare == 0 || !call_.sparse || tile.width < kLong) return false;
     int visible = 0;

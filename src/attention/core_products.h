@@ -84,7 +84,8 @@ class DirectProducts {
 };
 
 /// The same products where most weights are zero: key by key, of the rows with weight there. A key's row of k, v or a gradient is read once
-/// for all of them, and what is read for each lies in the first cache. Sums have the bits of DirectProducts.
+/// for all of them, and what is read for each lies in the first cache. Sums over keys and over rows have the bits of DirectProducts: which
+/// of the two a tile takes does not show in a context.
 template <class M>
 class SparseProducts {
  public:

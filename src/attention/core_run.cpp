@@ -4,8 +4,8 @@
 
 #include "attention/core_thread.h"
 #include "attention/registry.h"
-#include "base/parallel.h"
 #include "kernels/packed_product.h"
+#include "kernels/parallel.h"
 
 namespace lacuna {
 namespace {
@@ -157,10 +157,10 @@ class Run {
   void for_each_task(Work work) {
     const int64_t sentences = call_.queries->num_sentences(), heads = num_heads();
     const bool heads_alone = is_backward_ && shares_keys(*call_.keys);
-    constexpr int64_t kParts = 64;  // at most: each needs memory
+    constexpr int64_t kParts = 64;  // or so, at most: each makes its own memory
     const int64_t tasks = heads_alone ? heads : sentences * heads;
-    for_parts(tasks, std::max<int64_t>(1, tasks / kParts), [&](int64_t begin, int64_t end) {
-      Thread<S> thread(functions_, max_keys_, std::max(call_.q.size(2), call_.v.size(2)), has_mask());
+    for_parts(tasks, std::max<int64_t>(1, (tasks + kParts - 1) / kParts), [&](int64_t begin, int64_t end) {
+      Thread<S> thread(functions_, max_keys_, call_.q.size(2), has_mask());
       for (int64_t i = begin; i < end; ++i) {
         if (!heads_alone) {
           run_task(i / heads, i % heads, thread, work);
@@ -197,8 +197,8 @@ class Run {
   /// True if a sentence is long enough that its rows are worth moving side by side.
   bool gathers_rows(const core::Task<S>& task) const {
     constexpr int kLong = 64, kFewQueries = 16;
-    return !kIsConverted && task.keys >= kLong && task.queries >= kFewQueries && task.slots == nullptr && !has_mask() &&
-           call_.v.size(2) == shared_.d_head;
+    const bool are_apart = task.k_stride != shared_.d_head || task.v_stride != shared_.d_head || task.q_stride != shared_.d_head;
+    return are_apart && !kIsConverted && task.keys >= kLong && task.queries >= kFewQueries && task.slots == nullptr && !has_mask();
   }
 
   template <class Work>
@@ -444,7 +444,7 @@ bool core_takes(const AttentionCall& call) {
   const auto is_of = [&](at::ScalarType type) {
     return call.q.scalar_type() == type && call.k.scalar_type() == type && call.v.scalar_type() == type;
   };
-  if (!call.q.is_cpu()) return false;
+  if (!call.q.is_cpu() || call.v.size(2) != call.q.size(2)) return false;
   if (is_of(at::kFloat) || is_of(at::kDouble)) return true;
   return is_of(at::kBFloat16) && !call.type->takes_mask() && !shares_keys(*call.keys);
 }

@@ -28,8 +28,8 @@ struct CoreBackward {
   bool wants_k = true, wants_v = true;  ///< those of k and v: types with a mask may do without
 };
 
-/// True if q, k and v are numbers on the CPU that the core reads: float, double, or bf16 unless sentences share keys (their gradients would
-/// be rounded again and again) or there is a mask.
+/// True if q, k and v are as wide as each other, and numbers on the CPU that the core reads: float, double, or bf16 unless sentences share
+/// keys (their gradients would be rounded again and again) or there is a mask.
 bool core_takes(const AttentionCall& call);
 
 /// Of calls that it takes, with q, k and v (and mask_q, mask_k) contiguous over d. The result is [Tq, H, d], contiguous.

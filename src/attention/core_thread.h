@@ -25,7 +25,7 @@ inline void narrow(const float* from, int64_t count, at::BFloat16* to) {
   }
 }
 
-/// The rows of one sentence and head, where the core works on other numbers than the tensors hold.
+/// The rows of one sentence and head, where the core works on other numbers than the tensors hold and its products don't take these.
 template <class S>
 struct Copies {
   std::vector<S> q, k, v, context, q_gradient, k_gradient, v_gradient;

@@ -125,7 +125,7 @@ struct SimdMachine {
     const auto find = [&](int j, int begin, int end, int32_t* to) HWY_ATTR {
       auto bits = hn::Zero(integers);
       for (int r = begin; r < end; ++r) {
-        const auto has_weight = hn::Ne(hn::LoadU(Tag(), x + r * x_row + j), hn::Zero(Tag()));
+        const auto has_weight = hn::Not(hn::Eq(hn::LoadU(Tag(), x + r * x_row + j), hn::Zero(Tag())));  // NaN has
         bits =
             hn::Or(bits, hn::IfThenElseZero(hn::RebindMask(integers, has_weight), hn::Set(integers, static_cast<int32_t>(1U << r % 32))));
       }
@@ -151,7 +151,7 @@ struct SimdMachine {
   }
   static void add_to_rows(const RowsOfKeys& rows_of, int columns, int width, const float* x, int64_t x_row, const float* b, int64_t b_row,
                           float* to, int64_t to_row) {
-    for_parts(width, [&](int c, auto load, auto store) HWY_ATTR {
+    for_vectors(width, [&](int c, auto load, auto store) HWY_ATTR {
       for (int j = 0; j < columns; ++j) {
         const auto from = load(b + j * b_row + c);
         for_each_bit(rows_of[j], [&](int r) HWY_ATTR {
@@ -163,7 +163,7 @@ struct SimdMachine {
   }
   static void add_gradients(const RowsOfKeys& rows_of, int columns, int width, const float* weights, const float* gradient, int64_t x_row,
                             const Task<float>& task) {
-    for_parts(width, [&](int c, auto load, auto store) HWY_ATTR {
+    for_vectors(width, [&](int c, auto load, auto store) HWY_ATTR {
       for (int j = 0; j < columns; ++j) {
         if (rows_of[j] == 0) continue;
         float* const of_key = task.k_gradient + j * task.gradient_stride + c;
@@ -215,7 +215,7 @@ struct SimdMachine {
 
   /// Calls f(c, load, store) for each part of a row of `width` from column c on: four vectors, or what is left of one.
   template <class F>
-  static HWY_INLINE void for_parts(int width, F f) {
+  static HWY_INLINE void for_vectors(int width, F f) {
     constexpr int kVectors = 4;
     int c = 0;
     for (; c + kVectors * lanes() <= width; c += kVectors * lanes()) {

@@ -59,7 +59,7 @@ namespace row {
 // Functions of one number. Each row's header has the same for its own kind of number.
 template <std::floating_point T>
 LACUNA_HD T relu(T x) {
-  return x > 0 ? x : T(0);
+  return x <= 0 ? T(0) : x;  // NaN stays, here and below: a loop must see it
 }
 /// 1 where x > 0, else 0.
 template <std::floating_point T>
@@ -92,12 +92,12 @@ LACUNA_HD T root(T x) {
 /// x^power where x > 0, else 0.
 template <std::floating_point T>
 LACUNA_HD T positive_power(T x, T power) {
-  return x > 0 ? std::exp(std::log(x) * power) : T(0);
+  return x <= 0 ? T(0) : std::exp(std::log(x) * power);
 }
 /// (1 + x)^power where x > -1, else 0; exact to rounding for small x too.
 template <std::floating_point T>
 LACUNA_HD T power_of_one_plus(T x, T power) {
-  return x > -1 ? std::exp(std::log1p(x) * power) : T(0);
+  return x <= -1 ? T(0) : std::exp(std::log1p(x) * power);
 }
 /// Density of the standard normal distribution.
 template <std::floating_point T>
@@ -171,12 +171,13 @@ concept Row = requires(R r, AnyOf f, typename R::scalar s) {
   { R::tolerance } -> std::convertible_to<typename R::scalar>;
 };
 
-/// The row's elements above `bound`, in scratch memory: worth a pass where the row is long. At least one element must be.
+/// The row's elements that are not at or below `bound`, in scratch memory: worth a pass where the row is long. At least one must be there.
 template <Row R>
 LACUNA_HD R above(R scores, typename R::scalar bound) {
-  using row::is_positive;
+  using row::is_at_least;
   constexpr int kLong = 64;
-  return scores.size() < kLong ? scores : scores.pack([=](auto x) { return is_positive(x - bound); });
+  const auto is_above = [=](auto x) { return typename R::scalar(1) - is_at_least(-x, -bound); };  // NaN too
+  return scores.size() < kLong ? scores : scores.pack(is_above);
 }
 
 /// gradient <- s (gradient - its mean on s) with s = weigh(weights): the backward pass of every map onto the simplex.

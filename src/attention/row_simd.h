@@ -65,7 +65,7 @@ HWY_INLINE Lanes operator/(float a, Lanes b) {
   return all(a) / b;
 }
 HWY_INLINE Lanes relu(Lanes x) {
-  return {hn::Max(x.v, hn::Zero(Tag()))};
+  return {hn::Max(hn::Zero(Tag()), x.v)};  // in this order NaN stays
 }
 HWY_INLINE Lanes is_positive(Lanes x) {
   return {hn::IfThenElseZero(hn::Gt(x.v, hn::Zero(Tag())), hn::Set(Tag(), 1.f))};
@@ -128,7 +128,8 @@ HWY_INLINE SplitLanes split(Lanes x) {
   constexpr int kMantissa = 23, kRootOfHalf = 0x3F3504F3;
   const IntVector bits = hn::BitCast(IntTag(), x.v);
   const IntVector exponent = hn::ShiftRight<kMantissa>(hn::Sub(bits, hn::Set(IntTag(), kRootOfHalf)));
-  return {{hn::BitCast(Tag(), hn::Sub(bits, hn::ShiftLeft<kMantissa>(exponent)))}, exponent};
+  const Lanes fraction = {hn::BitCast(Tag(), hn::Sub(bits, hn::ShiftLeft<kMantissa>(exponent)))};
+  return {fraction + (x - x), exponent};  // NaN stays
 }
 /// Binary logarithm of (1 + f) * 2^exponent, within 3e-8 of its size.
 HWY_INLINE Lanes binary_logarithm(Lanes f, IntVector exponent) {
@@ -140,7 +141,7 @@ HWY_INLINE Lanes binary_logarithm(Lanes f, IntVector exponent) {
 /// 2^x where `wanted` and x >= -126, else 0; x < 128.
 HWY_INLINE Lanes power_of_two(Lanes x, hn::Mask<Tag> wanted) {
   const RoundedLanes whole = {x + RoundedLanes::kRounds};
-  return scaled_power(whole, x - whole.whole(), hn::And(wanted, hn::Ge(x.v, hn::Set(Tag(), -126.f))));
+  return scaled_power(whole, x - whole.whole(), hn::AndNot(hn::Lt(x.v, hn::Set(Tag(), -126.f)), wanted));
 }
 HWY_INLINE Lanes logarithm(Lanes x) {
   const SplitLanes parts = split(x);
@@ -148,13 +149,14 @@ HWY_INLINE Lanes logarithm(Lanes x) {
 }
 HWY_INLINE Lanes positive_power(Lanes x, float power) {
   const SplitLanes parts = split(x);
-  return power_of_two(binary_logarithm(parts.fraction - 1.f, parts.exponent) * power, hn::Gt(x.v, hn::Zero(Tag())));
+  return power_of_two(binary_logarithm(parts.fraction - 1.f, parts.exponent) * power, hn::Not(hn::Le(x.v, hn::Zero(Tag()))));
 }
 HWY_INLINE Lanes power_of_one_plus(Lanes x, float power) {
   const Lanes sum = x + 1.f, lost = x - (sum - 1.f);  // in rounding
   const SplitLanes parts = split(sum);
   const Lanes unit = {hn::BitCast(Tag(), hn::Sub(hn::Set(IntTag(), 0x3F800000), hn::ShiftLeft<23>(parts.exponent)))};
-  return power_of_two(binary_logarithm(parts.fraction - 1.f + lost * unit, parts.exponent) * power, hn::Gt(sum.v, hn::Zero(Tag())));
+  return power_of_two(binary_logarithm(parts.fraction - 1.f + lost * unit, parts.exponent) * power,
+                      hn::Not(hn::Le(sum.v, hn::Zero(Tag()))));
 }
 
 /// Elements from `length` on, up to a whole vector, may be read and overwritten but never count.

@@ -242,9 +242,9 @@ class TileProducts {
     }
   }
 
-  /// out (rows, width) = or += a (rows, words) x b (words, width); rows are 16 or a multiple of 32, width is one. Each sum is one chain in
-  /// the order of words: a row's bits do not depend on how many rows there are. (Not inlined: the compiler does not know that loading a
-  /// register reads memory, and might write there later.)
+  /// out (rows, width) = or += a (rows, words) x b (words, width) in whole tiles: rows up to the next multiple of 16 are written; width is
+  /// one of 32. Each sum is one chain in the order of words: a row's bits do not depend on how many rows there are. (Not inlined: the
+  /// compiler does not know that loading a register reads memory, and might write there later.)
   [[gnu::noinline]] static void multiply(int rows, int words, int width, const Words& a, const Words& b, float* out, int64_t out_row,
                                          bool accumulate) {
     for (int r = 0; r < rows; r += 32) {

@@ -6,10 +6,10 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "base/parallel.h"
 #include "base/profile.h"
 #include "kernels/cpu_features.h"
 #include "kernels/packed_product.h"
+#include "kernels/parallel.h"
 #include "kernels/row_tensors.h"
 #include "kernels/tiled_product.h"
 

@@ -2,10 +2,10 @@
 
 #include <type_traits>
 
-#include "base/parallel.h"
 #include "base/profile.h"
 #include "kernels/bf16_product.h"
 #include "kernels/linear.h"
+#include "kernels/parallel.h"
 #include "kernels/reference.h"
 #include "kernels/row_tensors.h"
 

@@ -2,8 +2,8 @@
 
 // How the kernels' tensors reach the row loops. Included by sources that have base/libtorch.h precompiled.
 
-#include "base/parallel.h"
 #include "kernels/dropout.h"
+#include "kernels/parallel.h"
 #include "kernels/row_kernels.h"
 
 namespace lacuna {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/no_overlap.h"
-#include "base/parallel.h"
+#include "kernels/parallel.h"
 
 namespace lacuna {
 namespace {

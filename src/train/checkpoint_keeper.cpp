@@ -61,6 +61,14 @@ CheckpointKeeper::CheckpointKeeper(std::string run, const TrainOptions& options,
       vocabularies_(std::move(vocabularies)),
       optimizer_(optimizer) {}
 
+CheckpointKeeper::~CheckpointKeeper() {
+  try {
+    wait();
+  } catch (const std::exception& error) {
+    write_log_line(LogLevel::kError, error.what());
+  }
+}
+
 void CheckpointKeeper::save(const TrainingState& state, const Scores& scores, bool is_scheduled) {
   wait();
   CheckpointContents contents;
@@ -73,7 +81,7 @@ void CheckpointKeeper::save(const TrainingState& state, const Scores& scores, bo
   contents.trainer_json = state.to_json();
   writing_ = std::async(std::launch::async, [this, contents = std::move(contents)] {
     save_checkpoint(checkpoint_path(run_, contents.info.step), contents);
-    tidy();
+    bring_in_order();
   });
 }
 
@@ -85,7 +93,12 @@ void CheckpointKeeper::wait() {
   if (writing_.valid()) writing_.get();
 }
 
-void CheckpointKeeper::tidy() const {
+void CheckpointKeeper::tidy() {
+  wait();
+  bring_in_order();
+}
+
+void CheckpointKeeper::bring_in_order() const {
   remove_leftovers(run_);
   const std::vector<RunCheckpoint> checkpoints = checkpoints_of(run_, [](const std::string& damage) {
     write_log_line(LogLevel::kWarning, damage + ". It is left as it is, and counts neither among the last nor among the best");

@@ -25,27 +25,34 @@ class CheckpointKeeper {
  public:
   CheckpointKeeper(std::string run, const TrainOptions& options, std::string config_yaml, Vocabularies vocabularies,
                    const Optimizer& optimizer);
+  /// Waits; what could not be written is logged.
+  ~CheckpointKeeper();
+  CheckpointKeeper(const CheckpointKeeper&) = delete;
+  CheckpointKeeper& operator=(const CheckpointKeeper&) = delete;
 
-  /// Copies everything and returns; a thread of its own writes it. Waits first until the checkpoint before is written.
+  /// Copies everything and returns; a thread of its own writes it. Until it has, the copy needs the memory of a checkpoint. Waits first
+  /// until the checkpoint before is written.
   void save(const TrainingState& state, const Scores& scores, bool is_scheduled);
   /// Throws what the writing of a checkpoint threw, if it has come to an end.
   void check();
   /// The same, once it has: then all that was saved is on the disk.
   void wait();
-  /// Brings the folder in order after a crash: half-written folders, links. Damaged checkpoints are logged and left alone.
-  void tidy() const;
+  /// Brings the folder in order after a crash: half-written folders, links. Damaged checkpoints are logged and left alone. Waits first.
+  void tidy();
   /// Bytes of a checkpoint with trainer state.
   uint64_t checkpoint_bytes() const;
   /// Throws MachineError unless the disk has room for two checkpoints beside those that are there.
   void require_disk_room() const;
 
  private:
+  void bring_in_order() const;
+
   std::string run_;
   TrainOptions options_;
   std::string config_yaml_;
   Vocabularies vocabularies_;
   const Optimizer& optimizer_;
-  std::future<void> writing_;  // its destructor waits
+  std::future<void> writing_;
 };
 
 }  // namespace lacuna

@@ -115,6 +115,7 @@ class Train(Bench):
         self.assertIn("data wait", parts)
         self.assertIn("rest", parts)
         self.assertGreater(report["profile"]["product_gflops"], 0)
+        self.assertGreater(report["profile"]["product_gflops_alone"], 0)
         self.assertLessEqual(sum(part["forward_ms"] + part["backward_ms"] for part in parts.values()), 1.5 * report["ms_per_update"])
 
     def test_prints_the_profile_as_a_table(self):

@@ -76,6 +76,30 @@ TEST(AttentionCore, EqualsTheReferenceWhereFewWeightsOfAWideHeadAreNotZero) {
     for (const double dropout : {0.0, 0.2}) compare_with_reference(inputs, variant, "full", false, training(), dropout);
 }
 
+// Only the reference takes them.
+TEST(AttentionCore, TakesValuesThatAreNotAsWideAsKeys) {
+  for (const int64_t width : {3, 24}) {
+    Inputs inputs({70, 5}, {90, 8}, 2, 16);
+    inputs.v = at::randn({inputs.v.size(0), 2, width}, at::kDouble);
+    inputs.context_gradient = at::randn({inputs.q.size(0), 2, width}, at::kDouble);
+    for (const char* name : {"softmax", "sparsemax"}) compare_with_reference(inputs, variant(name, ""), "full", false, training());
+  }
+}
+
+// A diverging model must be seen: a row of NaN neither hangs nor turns into nothing.
+TEST(AttentionCore, HandsOnWhatIsNotANumber) {
+  Inputs inputs({70}, {300}, 1, 16);
+  inputs.q[3].fill_(std::numeric_limits<double>::quiet_NaN());
+  for (const Variant& variant : all_variants())
+    for (const Engine engine : call_engines()) {
+      SCOPED_TRACE(variant.name() + " on " + name_of(engine));
+      use(engine);
+      const Tensor context = attention(inputs.call(type_of(variant), dtype_of(engine)), training()).cpu();
+      EXPECT_FALSE(context[3].isfinite().any().item<bool>());
+      EXPECT_TRUE(context[4].isfinite().all().item<bool>());
+    }
+}
+
 TEST(AttentionCore, EqualsTheReferenceWithAPatternForEachHead) {
   const Inputs inputs({9, 20}, {9, 20}, 6, 8);
   const char* const heads =

@@ -113,6 +113,46 @@ TEST(AttentionKernels, EqualTheReferenceInBf16OnEveryEngine) {
   }
 }
 
+/// Context and gradients in bf16 of a call whose k and v are tensors of their own or, packed, parts of one.
+std::vector<Tensor> outcome_in_bf16(bool is_packed, const std::shared_ptr<const AttentionType>& type) {
+  const auto queries = std::make_shared<RaggedShape>(RaggedShape::of_lengths({70, 20, 30})),
+             keys = std::make_shared<RaggedShape>(RaggedShape::of_lengths({130, 0, 64}));
+  at::manual_seed(8);
+  const auto rows = [](const RaggedShapePtr& shape, int64_t count) {
+    return at::randn({shape->num_tokens(), count, 2, 33}).to(at::kBFloat16);
+  };
+  const Tensor q = rows(queries, 1).select(1, 0).clone().requires_grad_(), kv = rows(keys, 2).requires_grad_(),
+               gradient = rows(queries, 1).select(1, 0);
+  AttentionCall call;
+  call.q = q;
+  if (is_packed) call.packed = kv;
+  call.k = is_packed ? kv.select(1, 0) : kv.select(1, 0).contiguous();
+  call.v = is_packed ? kv.select(1, 1) : kv.select(1, 1).contiguous();
+  call.queries = queries;
+  call.keys = std::make_shared<KeyRange>(KeyRange::of(*keys));
+  call.scale = 0.2;
+  call.type = type.get();
+  const Tensor context = attention(call, {.training = true, .seed = 3, .step = 7});
+  context.backward(gradient);
+  return {context.detach(), q.grad(), kv.grad()};
+}
+
+// Long and short sentences, one without keys, heads that fill no tile.
+TEST(AttentionKernels, HaveTheSameBitsInBf16PackedAndOnAnyNumberOfThreads) {
+  const int threads = at::get_num_threads();
+  use(call_engines().back());
+  for (const char* name : {"softmax", "entmax15", "topk"}) {
+    SCOPED_TRACE(name);
+    const auto type = type_of(variant(name, ""), "full", 2);
+    const std::vector<Tensor> expected = outcome_in_bf16(false, type);
+    for (const int count : {threads, 1, 3}) {
+      at::set_num_threads(count);
+      expect_same_bits(outcome_in_bf16(true, type), expected);
+    }
+    at::set_num_threads(threads);
+  }
+}
+
 TEST(AttentionKernels, EqualTheReferenceWhereFewRowsFitIntoSharedMemory) {
   for (const Variant& variant : all_variants()) {
     for (const char* pattern : {"full", "{type: strided, window: 2, stride: 3}"}) {

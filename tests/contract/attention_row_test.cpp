@@ -79,6 +79,20 @@ TEST_F(AttentionRow, AgreesWithAnotherAlgorithmAtEveryLength) {
   });
 }
 
+// Where a float's exponential comes near its least number, below it, and far below.
+TEST_F(AttentionRow, SoftmaxIsExactDownToTheLeastFloat) {
+  for (const Engine engine : engines()) {
+    const Row scores = {0, -1e-6, -.3, -17.5, -60, -86.9, -200, -1e4, -1e30};
+    const Row weights = weights_of(variant("softmax", ""), engine, scores);
+    double total = 0;
+    for (const double z : scores) total += std::exp(z);
+    for (size_t j = 0; j < scores.size(); ++j) {
+      const double expected = std::exp(scores[j]) / total;
+      ASSERT_NEAR(weights[j], expected, 4e-7 * expected + 1e-37) << scores[j] << " on " << name_of(engine);
+    }
+  }
+}
+
 TEST_F(AttentionRow, SumsToOneWhereItsTypeSaysSo) {
   for_each([](const Variant& variant, Engine engine) {
     if (!variant.entry->info.rows_sum_to_one) return;

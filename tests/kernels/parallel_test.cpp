@@ -1,4 +1,4 @@
-#include "base/parallel.h"
+#include "kernels/parallel.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <optional>
 
-#include "base/parallel.h"
 #include "base/profile.h"
+#include "kernels/parallel.h"
 #include "kernels/row_tensors.h"
 
 namespace lacuna::norms {

@@ -106,7 +106,7 @@ struct RowMap {
     }
     for (;;) {
       const S next = candidates.max([=](auto z) { return if_below(z, high, low); });
-      if (next <= low || count_from(next) >= wanted) return next;
+      if (!(next > low) || count_from(next) >= wanted) return next;  // NaN ends it too
       high = next;
     }
   }
