@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attention/core_thread.h"
+#include "attention/onlooker.h"
 #include "attention/registry.h"
 #include "kernels/packed_product.h"
 #include "kernels/parallel.h"
@@ -24,40 +25,6 @@ types::RowFunctions<float> rows_for(const types::TypeEntry& entry, float /*kind*
 }
 types::RowFunctions<double> rows_for(const types::TypeEntry& entry, double /*kind*/) {
   return entry.plain;
-}
-
-/// Who looks, and at what.
-struct Onlooker {
-  const AttentionCall& call;
-  AttentionProbe& probe;
-  int64_t sentence, head;
-  const AttentionPart* part;  // null = the whole sentence
-};
-
-template <class S>
-void show(const void* onlooker, int query, const S* weights, const KeySegment* segments, int num_segments) {
-  const auto& [call, probe, sentence, head, part] = *static_cast<const Onlooker*>(onlooker);
-  std::vector<int32_t> positions;
-  for (int s = 0; s < num_segments; ++s)
-    for (int32_t j = 0; j < segments[s].count; ++j) positions.push_back(segments[s].begin + j * segments[s].stride);
-  if (part != nullptr) {
-    for (int32_t& position : positions) position = part->keys[static_cast<size_t>(position)];
-    query = part->first_query + query * part->query_step;
-  }
-  const std::vector<float> seen(weights, weights + positions.size());
-  probe.see(call.layer, call.site, static_cast<int>(head), sentence, query_position(call, sentence, query), seen, positions);
-}
-
-/// Of a type with a mask: the base's weights, and the mask of each. (Such a type is never run in parts.)
-template <class S>
-void show_mask(const void* onlooker, int query, const S* base, const S* mask, const KeySegment* segments, int num_segments) {
-  const auto& [call, probe, sentence, head, part] = *static_cast<const Onlooker*>(onlooker);
-  std::vector<int32_t> positions;
-  for (int s = 0; s < num_segments; ++s)
-    for (int32_t j = 0; j < segments[s].count; ++j) positions.push_back(segments[s].begin + j * segments[s].stride);
-  const std::vector<float> original(base, base + positions.size()), masks(mask, mask + positions.size());
-  probe.see_calibration(call.layer, call.site, static_cast<int>(head), sentence, query_position(call, sentence, query), original, masks,
-                        positions);
 }
 
 /// True if two sentences of queries see the same rows of k.
