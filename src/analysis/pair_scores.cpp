@@ -26,7 +26,7 @@ std::vector<std::vector<float>> token_log_probs(Transformer& model, const std::v
 namespace {
 
 /// What forced decoding shows of one pair.
-struct Observed {
+struct ObservedPair {
   double log_prob = 0;            ///< of a token, mean
   HeadSums cross;                 ///< of all layers and heads
   std::vector<float> null_rates;  ///< of each layer and head
@@ -36,7 +36,7 @@ struct Observed {
 template <class See>
 void observe_pairs(Transformer& model, const std::vector<SentencePair>& pairs, int64_t batch_tokens, See see) {
   for (const auto& batch : batches_of(pairs, batch_tokens)) {
-    std::vector<Observed> observed(batch.size());
+    std::vector<ObservedPair> observed(batch.size());
     const auto observe = [&](const CallWeights& call) {
       const std::vector<PlaceSums> sums = measure_sentences(call, {.divergence = false});
       for (size_t b = 0; b < observed.size(); ++b) {
@@ -59,7 +59,7 @@ void observe_pairs(Transformer& model, const std::vector<SentencePair>& pairs, i
 std::vector<std::vector<float>> null_rates_of(Transformer& model, const std::vector<SentencePair>& pairs, int64_t batch_tokens) {
   std::vector<std::vector<float>> rates;
   observe_pairs(model, pairs, batch_tokens,
-                [&](const SentencePair& /*pair*/, const Observed& observed) { rates.push_back(observed.null_rates); });
+                [&](const SentencePair& /*pair*/, const ObservedPair& observed) { rates.push_back(observed.null_rates); });
   return rates;
 }
 
@@ -68,7 +68,7 @@ std::vector<std::vector<float>> null_rates_of(Transformer& model, const std::vec
 std::vector<PairScore> score_pairs(Transformer& model, const std::vector<SentencePair>& pairs, int64_t batch_tokens,
                                    const NullContrast* contrast) {
   std::vector<PairScore> scores(pairs.size());
-  observe_pairs(model, pairs, batch_tokens, [&](const SentencePair& pair, const Observed& observed) {
+  observe_pairs(model, pairs, batch_tokens, [&](const SentencePair& pair, const ObservedPair& observed) {
     scores[static_cast<size_t>(&pair - pairs.data())] = {
         .null_rate = static_cast<float>(observed.cross.null_rate()),
         .log_prob = static_cast<float>(observed.log_prob),

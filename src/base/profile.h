@@ -2,7 +2,6 @@
 
 #include <array>
 #include <chrono>
-#include <compare>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -24,7 +23,11 @@ struct ProductShape {
   bool a_is_transposed, b_is_transposed, is_bf16, adds;
 
   double operations() const { return 2.0 * static_cast<double>(rows) * static_cast<double>(depth) * static_cast<double>(columns); }
-  auto operator<=>(const ProductShape&) const = default;
+  bool operator==(const ProductShape&) const = default;
+  bool operator<(const ProductShape& other) const { return key() < other.key(); }
+
+ private:
+  std::array<int64_t, 7> key() const { return {rows, depth, columns, a_is_transposed, b_is_transposed, is_bf16, adds}; }
 };
 
 /// Divides the time of the thread that made it, from then on, among the parts that TimedParts name. Each moment counts once: a product

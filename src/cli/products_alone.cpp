@@ -33,7 +33,7 @@ class ProductAlone {
     if (shape_.a_is_transposed) {
       result_ = product_of_transposed(a_.t(), b_);
     } else {
-      result_ = shape_.b_is_transposed ? product_with_transposed(a_, b_.t(), {}) : product(a_, b_);
+      result_ = shape_.b_is_transposed ? product_with_transposed(a_, b_.t(), {}) : lacuna::product(a_, b_);
     }
   }
 
