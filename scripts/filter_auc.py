@@ -48,7 +48,7 @@ def main():
         is_noisy = [label != "clean" if kind == "any" else label == kind for label in labels]
         areas = []
         for column, sign in (("null_rate", 1), ("null_contrast", 1), ("log_prob", -1)):
-            if all(row[column] == "nan" for row in rows):
+            if all(row.get(column, "nan") == "nan" for row in rows):
                 areas.append(math.nan)
                 continue
             badness = [math.inf if row[column] == "nan" else sign * float(row[column]) for row in rows]

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <ATen/core/Tensor.h>
-
 #include <vector>
 
 namespace lacuna {

@@ -43,13 +43,17 @@ PairReader reader_of(const LoadedModel& loaded, const FilterCorpus& corpus) {
 /// Learned from pairs that stand evenly in the corpus.
 NullContrast contrast_of(const LoadedModel& loaded, const FilterCorpus& corpus) {
   constexpr int64_t kSample = 5000;
-  const int64_t step = std::max<int64_t>(1, count_pairs({"", corpus.src, corpus.tgt, 1}) / kSample);
+  const int64_t step = std::max<int64_t>(1, (count_pairs({"", corpus.src, corpus.tgt, 1}) + kSample - 1) / kSample);
   std::vector<SentencePair> sample;
   PairReader reader = reader_of(loaded, corpus);
   for (std::vector<SentencePair> pairs; !(pairs = reader.next(kLinesAtATime)).empty();)
     for (SentencePair& pair : pairs)
       if (pair.line % step == 0) sample.push_back(std::move(pair));
-  return null_contrast_of(*loaded.model, sample, corpus.batch_tokens);
+  try {
+    return null_contrast_of(*loaded.model, sample, corpus.batch_tokens);
+  } catch (const DataError& error) {
+    throw DataError(corpus.src + " and " + corpus.tgt + ": " + error.what());
+  }
 }
 
 std::vector<PairScore> score_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, FilterBy by) {

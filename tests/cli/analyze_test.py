@@ -282,6 +282,13 @@ class Filter(Program):
             self.assertEqual(ended.returncode, 0, ended.stderr)
         self.assertIn("62 pairs ranked by both", read("filtered/report.txt"))
 
+    def test_a_contrast_needs_two_pairs(self):
+        source, target = write("one.src", "1 2\n\n"), write("one.tgt", "3 4\n5\n")
+        ended = self.start("score", "-m", RELA, "--src", source, "--tgt", target, "--filter", path("too_few"), "--by", "null_contrast")
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertIn(source, ended.stderr)
+        self.assertIn("1 of 2 pairs can be scored; expected 2 or more", ended.stderr)
+
     def test_refuses_flags_that_do_not_fit(self):
         pair = ("--src", TEXT, "--tgt", TEXT)
         self.assertIn("--keep requires --filter", self.refuses("score", "-m", SOFTMAX, *pair, "--keep", "0.5"))
