@@ -49,13 +49,14 @@ def median(results, key):
 
 
 def print_table(title, results, key, unit):
-    """The first is ours; above 1 it is faster."""
-    print(f"\n{title}\n\n| | {unit} | Lacuna / it | peak MiB |\n| --- | --- | --- | --- |")
-    best = max((median(measured, key) for name, measured in results.items() if name.startswith("Lacuna")), default=None)
+    """A column of ratios for each of ours: above 1 it is faster."""
+    ours = [name for name in results if name.startswith("Lacuna")]
+    print(f"\n{title}\n\n| | {unit} | {''.join(f'{name} / it | ' for name in ours)}peak MiB |\n| --- | --- | {'--- | ' * len(ours)}--- |")
     for name, measured in results.items():
         speed = median(measured, key)
-        ratio = "" if name.startswith("Lacuna") or best is None else f"{best / speed:.2f}"
-        print(f"| {name} | {speed:,.{0 if speed >= 1000 else 1}f} | {ratio} | {median(measured, 'peak_mebibytes'):,.0f} |")
+        ratios = ["" if name in ours else f"{median(results[our], key) / speed:.2f}" for our in ours]
+        cells = [name, f"{speed:,.{0 if speed >= 1000 else 1}f}", *ratios, f"{median(measured, 'peak_mebibytes'):,.0f}"]
+        print(f"| {' | '.join(cells)} |")
     sys.stdout.flush()
 
 
@@ -77,7 +78,8 @@ def lacuna_train(flags, precision, steps):
 
 
 def compare_training(flags, precision, preload):
-    contestants = {f"Lacuna {precision}": (lacuna_train(flags, precision, flags.steps), None)}
+    ours = ["fp32", "bf16x3"] if precision == "fp32" else [precision]
+    contestants = {f"Lacuna {each}": (lacuna_train(flags, each, flags.steps), None) for each in ours}
     for peer, title, package in (("torch", "PyTorch nn.Transformer", "torch"), ("marian", "transformers MarianMT", "transformers")):
         if not has(flags.python, package):
             say(f"left out: {title}: {flags.python} lacks the package {package}")
@@ -90,9 +92,9 @@ def compare_training(flags, precision, preload):
 
 
 def our_precisions(flags):
-    """What translate.precision may be, best last; None if this build has no such key."""
+    """What translate.precision may be; None if this build has no such key."""
     options = subprocess.run([flags.lacuna, "train", "--help-options"], capture_output=True, text=True, check=True).stdout
-    return ["fp32", "bf16", "int8"] if "translate.precision" in options else [None]
+    return ["fp32", "bf16x3", "bf16", "int8"] if "translate.precision" in options else [None]
 
 
 def lacuna_translate(flags, precision, threads, *more):
@@ -111,7 +113,7 @@ def compare_translating(flags, model):
     for compute in ("float32", "int8"):
         for workers, threads in ((flags.threads, 1), (1, flags.threads)):
             contestants[f"CTranslate2 {compute}, {workers} x {threads} threads"] = (ct2_translate(flags, model, compute, workers, threads), None)
-    title = f"Translating test2016, beam 5, the same weights, {flags.threads} threads; ratios to the fastest of Lacuna"
+    title = f"Translating test2016, beam 5, the same weights, {flags.threads} threads"
     print_table(title, in_turn(contestants, flags.rounds), "output_tokens_per_second", "output tokens/s")
 
 
@@ -121,7 +123,7 @@ def compare_latency(flags, model):
                    for precision in our_precisions(flags)}
     for compute in ("float32", "int8"):
         contestants[f"CTranslate2 {compute}"] = (ct2_translate(flags, model, compute, 1, 1, "--one-by-one", *limit), None)
-    title = f"One sentence after the other, {LATENCY_LINES} lines, one thread; ratios to the fastest of Lacuna"
+    title = f"One sentence after the other, {LATENCY_LINES} lines, one thread"
     print_table(title, in_turn(contestants, flags.rounds), "sentences_per_second", "sentences/s")
 
 

@@ -6,6 +6,8 @@
 #include <iterator>
 #include <map>
 
+#include "base/factor_precision.h"
+
 /// Where the time of a training step goes.
 namespace lacuna {
 
@@ -20,14 +22,18 @@ const char* name_of(ProfilePart part);
 /// A product of matrices [rows, depth] x [depth, columns], each by rows or, transposed, by columns.
 struct ProductShape {
   int64_t rows, depth, columns;
-  bool a_is_transposed, b_is_transposed, is_bf16, adds;
+  bool a_is_transposed, b_is_transposed;
+  FactorPrecision precision;
+  bool adds;
 
   double operations() const { return 2.0 * static_cast<double>(rows) * static_cast<double>(depth) * static_cast<double>(columns); }
   bool operator==(const ProductShape&) const = default;
   bool operator<(const ProductShape& other) const { return key() < other.key(); }
 
  private:
-  std::array<int64_t, 7> key() const { return {rows, depth, columns, a_is_transposed, b_is_transposed, is_bf16, adds}; }
+  std::array<int64_t, 7> key() const {
+    return {rows, depth, columns, a_is_transposed, b_is_transposed, static_cast<int64_t>(precision), adds};
+  }
 };
 
 /// Divides the time of the thread that made it, from then on, among the parts that TimedParts name. Each moment counts once: a product

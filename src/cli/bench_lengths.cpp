@@ -129,8 +129,7 @@ void add_lines(const std::vector<NamedOptions>& systems, const LengthBenchFlags&
 
 Json measure(const std::vector<NamedOptions>& systems, const LengthBenchFlags& flags) {
   const Options& options = systems.front().options;
-  const bool is_bf16 = decided_precision(options.train.precision, options.device) == Precision::kBf16;
-  Json report = {{"precision", is_bf16 ? "bf16" : "fp32"},
+  Json report = {{"precision", name_of(factor_precision(options.train, options.device))},
                  {"translate_precision", name_of(weight_format_of(options.translate.precision))},
                  {"threads", at::get_num_threads()},
                  {"beam_size", options.translate.beam_size},

@@ -13,7 +13,6 @@
 #include "cli/common_flags.h"
 #include "cli/freed_memory.h"
 #include "cli/paired_bench.h"
-#include "cli/product_timer.h"
 #include "cli/products_alone.h"
 #include "data/batch_stream.h"
 #include "data/training_data.h"
@@ -69,14 +68,17 @@ class Batches {
 
 /// What any number of these benchmarks belongs to.
 Json setting_of(const Options& options) {
-  const bool is_bf16 = decided_precision(options.train.precision, options.device) == Precision::kBf16;
-  return {{"precision", is_bf16 ? "bf16" : "fp32"}, {"threads", at::get_num_threads()}};
+  return {{"precision", name_of(factor_precision(options.train, options.device))}, {"threads", at::get_num_threads()}};
 }
 
 Json lengths_of(const BatchTokens& tokens, int64_t updates) {
   return {{"tgt_tokens_per_update", static_cast<double>(tokens.tgt) / static_cast<double>(updates)},
           {"mean_src_length", tokens.mean_src_length()},
           {"mean_tgt_length", tokens.mean_tgt_length()}};
+}
+
+double seconds_of_products(const Profile& profile) {
+  return profile.seconds(ProfilePart::kProducts, false) + profile.seconds(ProfilePart::kProducts, true);
 }
 
 /// Milliseconds of an update by part, and the speed of its products, there and alone. The profile has ended.
@@ -89,9 +91,8 @@ Json profile_report(const Profile& profile, int64_t updates) {
                      {"backward_ms", per_update(1e3 * profile.seconds(part, true))}});
   const auto products = ProfilePart::kProducts;
   const double work = profile.work(products, false) + profile.work(products, true);
-  const double seconds = profile.seconds(products, false) + profile.seconds(products, true);
   return {{"product_gflop_per_update", per_update(1e-9 * work)},
-          {"product_gflops", 1e-9 * work / seconds},
+          {"product_gflops", 1e-9 * work / seconds_of_products(profile)},
           {"product_gflops_alone", 1e-9 * work / seconds_of_products_alone(profile)},
           {"parts", parts}};
 }
@@ -118,9 +119,7 @@ Json measure(const Options& options, const TrainBenchFlags& flags) {
   for (int64_t i = 0; i < flags.warmup; ++i) trainer.update(batches.next());
 
   const double waited_before = batches.seconds_waited();
-  const ProductTimer products;
-  std::optional<Profile> profile;
-  if (flags.profile) profile.emplace();
+  Profile profile;
   const Stopwatch whole;
   std::vector<double> rates;
   BatchTokens tokens;
@@ -133,19 +132,17 @@ Json measure(const Options& options, const TrainBenchFlags& flags) {
     rates.push_back(static_cast<double>(tokens.tgt - before) / one.seconds());
   }
   const double seconds = whole.seconds();
+  profile.end();
   Json report;
   report["tgt_tokens_per_second"] = median(rates);
   report.update(lengths_of(tokens, flags.steps));
   report.update({{"ms_per_update", 1e3 * seconds / static_cast<double>(flags.steps)},
-                 {"matrix_product_share", products.seconds() / seconds},
+                 {"matrix_product_share", seconds_of_products(profile) / seconds},
                  {"data_wait_share", (batches.seconds_waited() - waited_before) / seconds},
                  {"peak_mebibytes", peak_mebibytes()}});
   report.update(setting_of(options));
   report["updates"] = flags.steps;
-  if (profile) {
-    profile->end();
-    report["profile"] = profile_report(*profile, flags.steps);
-  }
+  if (flags.profile) report["profile"] = profile_report(profile, flags.steps);
   return report;
 }
 

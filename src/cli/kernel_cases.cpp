@@ -58,16 +58,20 @@ Tensor in_bf16(const Tensor& values) {
   return values.to(at::kBFloat16);
 }
 
-KernelCase linear_case(int64_t rows, int64_t depth, int64_t columns, bool bf16) {
+/// LibTorch has no factors between float and bf16: bf16x3 is measured against its float.
+Tensor as_factor(const Tensor& values, FactorPrecision precision) {
+  return precision == FactorPrecision::kBf16 ? in_bf16(values) : values;
+}
+
+KernelCase linear_case(int64_t rows, int64_t depth, int64_t columns, FactorPrecision precision) {
   const Inputs inputs = {parameter({rows, depth}), parameter({columns, depth}, 0.05), parameter({columns})};
-  const Function fused = [bf16](const Inputs& in) { return linear(in[0], in[1], in[2], bf16); };
-  const Function plain = [bf16](const Inputs& in) {
-    if (!bf16) return at::linear(in[0], in[1], in[2]);
-    return at::linear(in_bf16(in[0]), in_bf16(in[1]), in_bf16(in[2])).to(at::kFloat);
+  const Function fused = [precision](const Inputs& in) { return linear(in[0], in[1], in[2], precision); };
+  const Function plain = [precision](const Inputs& in) {
+    return at::linear(as_factor(in[0], precision), as_factor(in[1], precision), as_factor(in[2], precision)).to(at::kFloat);
   };
   return {.name = "linear",
           .shape = fmt::format("{} x {} x {}", rows, depth, columns),
-          .dtype = bf16 ? "bf16" : "fp32",
+          .dtype = name_of(precision),
           .operations = 3 * product(rows, depth, columns),
           .fused = with_backward(inputs, fused),
           .plain = with_backward(inputs, plain)};
@@ -94,20 +98,20 @@ void add_products(std::vector<KernelCase>& cases, int64_t rows, int64_t depth, i
   add("product, gradient of weight", gradient.t(), x);
 }
 
-KernelCase feed_forward_case(int64_t rows, int64_t columns, int64_t inner, bool bf16) {
+KernelCase feed_forward_case(int64_t rows, int64_t columns, int64_t inner, FactorPrecision precision) {
   const Inputs inputs = {parameter({rows, columns}), parameter({inner, columns}, 0.05), parameter({inner}),
                          parameter({columns, inner}, 0.05), parameter({columns})};
-  const Function fused = [bf16, dropout = dropout_of(rows)](const Inputs& in) {
-    return feed_forward(in[0], {in[1], in[2]}, {in[3], in[4]}, /*is_gelu=*/false, dropout, bf16);
+  const Function fused = [precision, dropout = dropout_of(rows)](const Inputs& in) {
+    return feed_forward(in[0], {in[1], in[2]}, {in[3], in[4]}, /*is_gelu=*/false, dropout, precision);
   };
-  const Function plain = [bf16](const Inputs& in) {
-    const auto as_factor = [bf16](const Tensor& values) { return bf16 ? in_bf16(values) : values; };
-    const Tensor hidden = at::dropout(at::relu(at::linear(as_factor(in[0]), as_factor(in[1]), as_factor(in[2]))), kDropout, true);
-    return at::linear(hidden, as_factor(in[3]), as_factor(in[4])).to(at::kFloat);
+  const Function plain = [precision](const Inputs& in) {
+    const auto factor = [&](size_t i) { return as_factor(in[i], precision); };
+    const Tensor hidden = at::dropout(at::relu(at::linear(factor(0), factor(1), factor(2))), kDropout, true);
+    return at::linear(hidden, factor(3), factor(4)).to(at::kFloat);
   };
   return {.name = "feed-forward",
           .shape = fmt::format("{} x {} x {}", rows, columns, inner),
-          .dtype = bf16 ? "bf16" : "fp32",
+          .dtype = name_of(precision),
           .operations = 6 * product(rows, columns, inner),
           .fused = with_backward(inputs, fused),
           .plain = with_backward(inputs, plain)};
@@ -164,17 +168,17 @@ KernelCase embedding_case(int64_t rows, int64_t vocab_size, int64_t columns) {
           .plain = with_backward(inputs, plain)};
 }
 
-KernelCase loss_case(int64_t rows, int64_t depth, int64_t vocab_size, bool bf16) {
+KernelCase loss_case(int64_t rows, int64_t depth, int64_t vocab_size, FactorPrecision precision) {
   const Inputs inputs = {parameter({rows, depth}), parameter({vocab_size, depth}, 0.05)};
   const Tensor targets = at::randint(vocab_size, {rows}, at::kLong);
-  const Function fused = [=](const Inputs& in) { return projection_loss(in[0], in[1], targets, kSmoothing, bf16).loss; };
+  const Function fused = [=](const Inputs& in) { return projection_loss(in[0], in[1], targets, kSmoothing, precision).loss; };
   const Function plain = [=](const Inputs& in) {
-    const Tensor logits = bf16 ? at::linear(in_bf16(in[0]), in_bf16(in[1])).to(at::kFloat) : at::linear(in[0], in[1]);
+    const Tensor logits = at::linear(as_factor(in[0], precision), as_factor(in[1], precision)).to(at::kFloat);
     return at::cross_entropy_loss(logits, targets, {}, at::Reduction::Sum, /*ignore_index=*/-100, kSmoothing);
   };
   return {.name = "projection + loss",
           .shape = fmt::format("{} x {} x {}", rows, depth, vocab_size),
-          .dtype = bf16 ? "bf16" : "fp32",
+          .dtype = name_of(precision),
           .operations = 3 * product(rows, depth, vocab_size),
           .fused = with_backward(inputs, fused),
           .plain = with_backward(inputs, plain)};
@@ -229,12 +233,12 @@ KernelCase packed_case(int64_t rows, int64_t depth, int64_t columns) {
 std::vector<KernelCase> kernel_cases(const KernelSizes& s) {
   at::manual_seed(1);
   std::vector<KernelCase> cases;
-  for (const bool bf16 : {false, true}) {
+  for (const FactorPrecision precision : {FactorPrecision::kFp32, FactorPrecision::kBf16x3, FactorPrecision::kBf16}) {
     for (const auto& [depth, columns] :
          {std::pair(s.d_model, s.d_model), std::pair(s.d_model, 3 * s.d_model), std::pair(s.d_model, s.d_ff), std::pair(s.d_ff, s.d_model)})
-      cases.push_back(linear_case(s.tokens, depth, columns, bf16));
-    cases.push_back(feed_forward_case(s.tokens, s.d_model, s.d_ff, bf16));
-    cases.push_back(loss_case(s.tokens, s.d_model, s.vocab_size, bf16));
+      cases.push_back(linear_case(s.tokens, depth, columns, precision));
+    cases.push_back(feed_forward_case(s.tokens, s.d_model, s.d_ff, precision));
+    cases.push_back(loss_case(s.tokens, s.d_model, s.vocab_size, precision));
   }
   for (const int64_t columns : {s.d_model, 3 * s.d_model, s.d_ff}) add_products(cases, s.tokens, s.d_model, columns);
   add_products(cases, s.tokens, s.d_ff, s.d_model);

@@ -13,16 +13,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::array<std::string_view, 10> kProducts = {"aten::mm",
-                                                        "aten::addmm",
-                                                        "aten::linear",
-                                                        "aten::matmul",
-                                                        "aten::mm_out",
-                                                        "aten::bmm",
-                                                        "aten::addmm_",
-                                                        "mkldnn::_linear_pointwise",
-                                                        "lacuna::bf16_product",
-                                                        "lacuna::packed_product"};
+constexpr std::array<std::string_view, 9> kProducts = {"aten::mm",
+                                                       "aten::addmm",
+                                                       "aten::linear",
+                                                       "aten::matmul",
+                                                       "aten::mm_out",
+                                                       "aten::bmm",
+                                                       "aten::addmm_",
+                                                       "mkldnn::_linear_pointwise",
+                                                       "lacuna::packed_product"};
 
 std::atomic<int64_t> total_nanoseconds{0}, total_calls{0};
 thread_local int depth = 0;  // products that this thread is inside of

@@ -28,17 +28,18 @@ class ProductAlone {
         result_(at::zeros({shape.rows, shape.columns})) {}
 
   void run() {
-    if (shape_.is_bf16) return bf16_product(result_, a_, b_, shape_.adds);
-    if (shape_.adds) return add_product_of_transposed(result_, a_.t(), b_);
+    if (shape_.precision == FactorPrecision::kBf16) return bf16_product(result_, a_, b_, shape_.adds);
+    if (shape_.adds) return add_product_of_transposed(result_, a_.t(), b_, shape_.precision);
     if (shape_.a_is_transposed) {
-      result_ = product_of_transposed(a_.t(), b_);
+      result_ = product_of_transposed(a_.t(), b_, shape_.precision);
     } else {
-      result_ = shape_.b_is_transposed ? product_with_transposed(a_, b_.t(), {}) : lacuna::product(a_, b_);
+      result_ =
+          shape_.b_is_transposed ? product_with_transposed(a_, b_.t(), {}, shape_.precision) : lacuna::product(a_, b_, shape_.precision);
     }
   }
 
  private:
-  at::ScalarType type() const { return shape_.is_bf16 ? at::kBFloat16 : at::kFloat; }
+  at::ScalarType type() const { return shape_.precision == FactorPrecision::kBf16 ? at::kBFloat16 : at::kFloat; }
 
   ProductShape shape_;
   Tensor a_, b_, result_;

@@ -16,6 +16,7 @@
 #include "config/load.h"
 #include "data/batch_stream.h"
 #include "kernels/bf16_product.h"
+#include "kernels/packed_product.h"
 #include "train/auto_batch.h"
 #include "train/transformer_loss.h"
 
@@ -153,9 +154,11 @@ void TrainingRun::write_configuration() const {
 void TrainingRun::describe() const {
   const TrainOptions& train = options_.train;
   log_info("{}: {} parameters, {} threads, device {}, {}", options_.run, optimizer_->num_parameters(), at::get_num_threads(),
-           options_.device, train.precision == Precision::kBf16 ? "bf16" : "fp32");
+           options_.device, name_of(factor_precision(train, options_.device)));
   if (train.precision == Precision::kBf16 && options_.device == "cpu" && !has_bf16_instructions())
     log_warning("train.precision is bf16, and this processor has no instructions for it: fp32 is faster here");
+  if (train.precision == Precision::kBf16x3 && !(options_.device == "cpu" && has_amx()))
+    log_warning("train.precision is bf16x3, and only processors with tiles (AMX) have products for it: fp32 is used");
   log_info("effective batch: {} tokens ({} a batch x {} batches an update)", *train.batch_tokens.value * train.update_freq,
            *train.batch_tokens.value, train.update_freq);
   log_info("an epoch: {} sentence pairs, {} source and {} target tokens", data_.summary.kept, data_.summary.src_tokens,

@@ -146,7 +146,7 @@ struct ModelOptions {
 enum class OptimizerType { kAdam, kAdamW };
 enum class Schedule { kInverseSqrt, kNoam, kLinear, kCosine, kPlateau, kConstant };
 enum class ValidMetric { kLoss, kPerplexity, kBleu, kChrf };
-enum class Precision { kAuto, kFp32, kBf16 };
+enum class Precision { kAuto, kFp32, kBf16x3, kBf16 };
 
 struct TrainOptions {
   IntOrAuto batch_tokens{4096};
@@ -211,9 +211,10 @@ struct TrainOptions {
     visit("ema_decay", self.ema_decay, at_least_below(0, 1),
           "exponential moving average of the weights, used to validate, average and translate; 0 = off");
     visit("precision", self.precision,
-          choices<Precision>({{"auto", Precision::kAuto}, {"fp32", Precision::kFp32}, {"bf16", Precision::kBf16}}),
-          "of the factors of matrix products in training (parameters and sums are fp32); auto = bf16 where the processor has instructions "
-          "for it");
+          choices<Precision>(
+              {{"auto", Precision::kAuto}, {"fp32", Precision::kFp32}, {"bf16x3", Precision::kBf16x3}, {"bf16", Precision::kBf16}}),
+          "of the factors of matrix products in training (parameters and sums are fp32); bf16x3 = the sum of two bf16 each, about five "
+          "digits, on processors with tiles (AMX); auto = bf16 where the processor has instructions for it, else fp32");
     visit("max_steps", self.max_steps, at_least(0), "updates after which training ends; 0 = no limit");
     visit("max_epochs", self.max_epochs, at_least(0), "passes over the data after which training ends; 0 = no limit");
     visit("max_hours", self.max_hours, at_least(0), "hours of training after which it ends; 0 = no limit");

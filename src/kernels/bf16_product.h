@@ -1,9 +1,9 @@
 #pragma once
 
-#include <functional>
 #include <vector>
 
 #include "base/ragged.h"
+#include "kernels/product_in_tiles.h"
 
 namespace lacuna {
 
@@ -32,8 +32,6 @@ void bf16_product(const Tensor& result, const Tensor& a, const Tensor& b, bool a
 /// By this one, for tests and benchmarks.
 void bf16_product_by(Bf16Backend backend, const Tensor& result, const Tensor& a, const Tensor& b, bool add = false);
 
-/// Rows [begin, end) of a product, side by side, to do with as one likes.
-using RowBlockUser = std::function<void(float* rows, int64_t begin, int64_t end)>;
 /// The product a x b on the CPU, `block` rows at a time (a multiple of 32), each block for `use` on the thread that made it, while it is in
 /// its cache. A profile counts the time of `use` as the product's.
 void bf16_product_in_blocks(const Tensor& a, const Tensor& b, int64_t block, const RowBlockUser& use);

@@ -106,13 +106,13 @@ class Bf16FeedForwardFunction : public torch::autograd::Function<Bf16FeedForward
 }  // namespace
 
 Tensor feed_forward(const Tensor& x, const LinearWeights& inner, const LinearWeights& outer, bool is_gelu, const Dropout& dropout,
-                    bool in_bf16) {
-  if (in_bf16 && x.scalar_type() == at::kFloat && has_row_kernels(x)) {
+                    FactorPrecision precision) {
+  if (precision == FactorPrecision::kBf16 && x.scalar_type() == at::kFloat && has_row_kernels(x)) {
     const TimedPart timed(ProfilePart::kLinear);
     return Bf16FeedForwardFunction::apply(x.contiguous(), inner.weight, inner.bias, outer.weight, outer.bias, is_gelu, dropout);
   }
-  const Tensor hidden = activation_dropout(linear(x, inner.weight, inner.bias, in_bf16), is_gelu, dropout);  // (T, D) -> (T, F)
-  return linear(hidden, outer.weight, outer.bias, in_bf16);
+  const Tensor hidden = activation_dropout(linear(x, inner.weight, inner.bias, precision), is_gelu, dropout);  // (T, D) -> (T, F)
+  return linear(hidden, outer.weight, outer.bias, precision);
 }
 
 }  // namespace lacuna

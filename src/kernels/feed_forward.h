@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/factor_precision.h"
 #include "kernels/dropout.h"
 
 namespace lacuna {
@@ -11,9 +12,9 @@ struct LinearWeights {
 
 /// outer(dropout(f(inner(x)))), with gradients; x [T, D] -> [T, D]. f = max(x, 0), or with `is_gelu` x Phi(x).
 ///
-/// With `in_bf16` the factors of all products are rounded to bf16, if they are float: what stands between the products, and its gradient,
-/// by the passes that make them.
+/// `precision` is that of all products' factors, if they are float. With kBf16 what stands between the products, and its gradient, is
+/// rounded by the passes that make them.
 Tensor feed_forward(const Tensor& x, const LinearWeights& inner, const LinearWeights& outer, bool is_gelu, const Dropout& dropout,
-                    bool in_bf16 = false);
+                    FactorPrecision precision = FactorPrecision::kFp32);
 
 }  // namespace lacuna

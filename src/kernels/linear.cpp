@@ -4,6 +4,7 @@
 
 #include "base/profile.h"
 #include "kernels/bf16_product.h"
+#include "kernels/packed_product.h"
 #include "kernels/row_tensors.h"
 
 namespace lacuna {
@@ -25,6 +26,19 @@ bool uses_onednn(const Tensor& a) {
   return matmul_backend() == MatmulBackend::kOneDnn && a.is_cpu() && a.scalar_type() == at::kFloat && a.size(0) > 0;
 }
 
+bool uses_tiles(const Tensor& a, const Tensor& b, FactorPrecision precision) {
+  static const bool has_tiles = has_amx();
+  return has_tiles && precision == FactorPrecision::kBf16x3 && a.is_cpu() && a.scalar_type() == at::kFloat && a.numel() > 0 &&
+         b.numel() > 0;
+}
+
+/// a x b + bias [M, N].
+Tensor from_tiles(const Tensor& a, const Tensor& b, const Tensor& bias) {
+  Tensor result = at::empty({a.size(0), b.size(1)}, a.options());
+  product_in_tiles(result, a, b, /*add=*/false, bias);
+  return result;
+}
+
 /// x w^T + bias through oneDNN, which LibTorch registers as an operator.
 Tensor onednn_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {
   using Scalars = c10::List<std::optional<at::Scalar>>;
@@ -37,21 +51,24 @@ Tensor onednn_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) 
 
 class LinearFunction : public torch::autograd::Function<LinearFunction> {
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias) {
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias,
+                        FactorPrecision precision) {
     context->save_for_backward({x, weight});
     context->saved_data["has_bias"] = bias.has_value();
-    return product_with_transposed(x, weight, bias.value_or(Tensor()));
+    context->saved_data["precision"] = static_cast<int64_t>(precision);
+    return product_with_transposed(x, weight, bias.value_or(Tensor()), precision);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const TimedPart timed(ProfilePart::kLinear);
     const variable_list kept = context->get_saved_variables();
+    const auto precision = static_cast<FactorPrecision>(context->saved_data["precision"].toInt());
     const Tensor gradient = gradients[0].contiguous();
     Tensor dx, dw, db;
-    if (context->needs_input_grad(0)) dx = product(gradient, kept[1]);
-    if (context->needs_input_grad(1)) dw = product_of_transposed(gradient, kept[0]);
+    if (context->needs_input_grad(0)) dx = product(gradient, kept[1], precision);
+    if (context->needs_input_grad(1)) dw = product_of_transposed(gradient, kept[0], precision);
     if (context->saved_data["has_bias"].toBool() && context->needs_input_grad(2)) db = gradient.sum(0);
-    return {dx, dw, db};
+    return {dx, dw, db, Tensor()};
   }
 };
 
@@ -92,36 +109,40 @@ const char* name_of(MatmulBackend backend) {
   return backend == MatmulBackend::kOneDnn ? "onednn" : "default";
 }
 
-Tensor product_with_transposed(const Tensor& a, const Tensor& b, const Tensor& bias) {
-  const TimedProduct timed({a.size(0), a.size(1), b.size(0), false, true, false, false});
+Tensor product_with_transposed(const Tensor& a, const Tensor& b, const Tensor& bias, FactorPrecision precision) {
+  const TimedProduct timed(product_shape(a, b.t(), precision));
+  if (uses_tiles(a, b, precision)) return from_tiles(a, b.t(), bias);
   if (uses_onednn(a)) return onednn_linear(a, b, bias);
   return bias.defined() ? at::addmm(bias, a, b.t()) : at::mm(a, b.t());
 }
 
-Tensor product(const Tensor& a, const Tensor& b) {
-  const TimedProduct timed({a.size(0), a.size(1), b.size(1), false, false, false, false});
+Tensor product(const Tensor& a, const Tensor& b, FactorPrecision precision) {
+  const TimedProduct timed(product_shape(a, b, precision));
+  if (uses_tiles(a, b, precision)) return from_tiles(a, b, {});
   return uses_onednn(a) ? onednn_linear(a, b.t(), {}) : at::mm(a, b);
 }
 
-Tensor product_of_transposed(const Tensor& a, const Tensor& b) {
-  const TimedProduct timed({a.size(1), a.size(0), b.size(1), true, false, false, false});
+Tensor product_of_transposed(const Tensor& a, const Tensor& b, FactorPrecision precision) {
+  const TimedProduct timed(product_shape(a.t(), b, precision));
+  if (uses_tiles(a, b, precision)) return from_tiles(a.t(), b, {});
   return uses_onednn(a) ? onednn_linear(a.t(), b.t(), {}) : at::mm(a.t(), b);
 }
 
-void add_product_of_transposed(Tensor& to, const Tensor& a, const Tensor& b) {
+void add_product_of_transposed(Tensor& to, const Tensor& a, const Tensor& b, FactorPrecision precision) {
+  const TimedProduct timed(product_shape(a.t(), b, precision, /*add=*/true));
+  if (uses_tiles(a, b, precision)) return product_in_tiles(to, a.t(), b, /*add=*/true, {});
   if (uses_onednn(a)) {
-    to.add_(product_of_transposed(a, b));
-    return;
+    to.add_(onednn_linear(a.t(), b.t(), {}));
+  } else {
+    to.addmm_(a.t(), b);
   }
-  const TimedProduct timed({a.size(1), a.size(0), b.size(1), true, false, false, true});
-  to.addmm_(a.t(), b);
 }
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool in_bf16) {
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, FactorPrecision precision) {
   const TimedPart timed(ProfilePart::kLinear);
-  if (in_bf16 && x.scalar_type() == at::kFloat) return Bf16LinearFunction::apply(x, weight, optional_of(bias));
-  if (!at::GradMode::is_enabled()) return product_with_transposed(x, weight, bias);
-  return LinearFunction::apply(x, weight, optional_of(bias));
+  if (precision == FactorPrecision::kBf16 && x.scalar_type() == at::kFloat) return Bf16LinearFunction::apply(x, weight, optional_of(bias));
+  if (!at::GradMode::is_enabled()) return product_with_transposed(x, weight, bias, precision);
+  return LinearFunction::apply(x, weight, optional_of(bias), precision);
 }
 
 }  // namespace lacuna

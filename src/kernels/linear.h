@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/factor_precision.h"
 #include "base/ragged.h"
 
 namespace lacuna {
@@ -13,19 +14,19 @@ MatmulBackend matmul_backend();
 void set_matmul_backend(MatmulBackend backend);
 const char* name_of(MatmulBackend backend);
 
-// Products without gradients, by the backend in use.
+// Products of float without gradients, by the backend in use; with kBf16x3 in tiles instead, where the processor has them.
 
 /// a [M, K] x b [N, K]^T (+ bias [N], may be undefined) -> [M, N]
-Tensor product_with_transposed(const Tensor& a, const Tensor& b, const Tensor& bias);
+Tensor product_with_transposed(const Tensor& a, const Tensor& b, const Tensor& bias, FactorPrecision precision = FactorPrecision::kFp32);
 /// a [M, K] x b [K, N] -> [M, N]
-Tensor product(const Tensor& a, const Tensor& b);
+Tensor product(const Tensor& a, const Tensor& b, FactorPrecision precision = FactorPrecision::kFp32);
 /// a [K, M]^T x b [K, N] -> [M, N]
-Tensor product_of_transposed(const Tensor& a, const Tensor& b);
+Tensor product_of_transposed(const Tensor& a, const Tensor& b, FactorPrecision precision = FactorPrecision::kFp32);
 /// to [M, N] += a [K, M]^T x b [K, N]
-void add_product_of_transposed(Tensor& to, const Tensor& a, const Tensor& b);
+void add_product_of_transposed(Tensor& to, const Tensor& a, const Tensor& b, FactorPrecision precision = FactorPrecision::kFp32);
 
-/// x [T, K] x weight [N, K]^T + bias [N] -> [T, N], with gradients. `bias` may be undefined. With `in_bf16` the factors of the three
-/// products (this one and its gradients') are rounded to bf16, if they are float; results and sums are float.
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, bool in_bf16 = false);
+/// x [T, K] x weight [N, K]^T + bias [N] -> [T, N], with gradients. `bias` may be undefined. `precision` is that of the three products
+/// (this one and its gradients'), if their factors are float.
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, FactorPrecision precision = FactorPrecision::kFp32);
 
 }  // namespace lacuna

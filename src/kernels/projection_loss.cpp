@@ -25,8 +25,9 @@ struct Pass {
 template <class T>
 class ChunkProducts {
  public:
-  ChunkProducts(const Tensor& hidden, const Tensor& weight, bool in_bf16)
-      : in_bf16_(in_bf16 && std::is_same_v<T, float>),
+  ChunkProducts(const Tensor& hidden, const Tensor& weight, FactorPrecision precision)
+      : precision_(precision),
+        in_bf16_(precision == FactorPrecision::kBf16 && std::is_same_v<T, float>),
         hidden_(in_bf16_ ? rounded_to_bf16(hidden) : hidden),
         weight_(in_bf16_ ? rounded_to_bf16(weight) : weight) {
     if (in_bf16_) rounded_gradient_ = at::empty({std::min(kLossRows, hidden.size(0)), weight.size(0)}, at::kBFloat16);
@@ -42,7 +43,7 @@ class ChunkProducts {
         return bf16_product_in_blocks(chunk, weight_.t(), kBlock,
                                       [&](float* logits, int64_t first, int64_t end) { f(logits, first, end - first); });
     }
-    logits_ = product_with_transposed(chunk, weight_, {});
+    logits_ = product_with_transposed(chunk, weight_, {}, precision_);
     T* const logits = mutable_data_of<T>(logits_);
     for_parts(rows, kRowsPerTask, [&](int64_t first, int64_t end) { f(logits + first * weight_.size(0), first, end - first); });
   }
@@ -59,19 +60,21 @@ class ChunkProducts {
       bf16_product(hidden_gradient, gradient, weight_);
       if (weight_gradient.defined()) bf16_product(weight_gradient, gradient.t(), chunk, /*add=*/true);
     } else {
-      hidden_gradient.copy_(product(logits_, weight_));
-      if (weight_gradient.defined()) add_product_of_transposed(weight_gradient, logits_, chunk);
+      hidden_gradient.copy_(product(logits_, weight_, precision_));
+      if (weight_gradient.defined()) add_product_of_transposed(weight_gradient, logits_, chunk, precision_);
     }
   }
 
  private:
+  FactorPrecision precision_;
   bool in_bf16_;
   Tensor hidden_, weight_;            // as the products take them
   Tensor logits_, rounded_gradient_;  // the one without bf16, the other with it
 };
 
 template <class T>
-Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, bool in_bf16, bool wants_gradient) {
+Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, FactorPrecision precision,
+                bool wants_gradient) {
   const int64_t tokens = hidden.size(0);
   Pass pass;
   pass.loss = at::empty({tokens}, at::kDouble);
@@ -81,7 +84,7 @@ Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& target
     pass.hidden_gradient = at::empty_like(hidden);
     if (weight.requires_grad()) pass.weight_gradient = at::zeros_like(weight);
   }
-  ChunkProducts<T> products(hidden, weight, in_bf16);
+  ChunkProducts<T> products(hidden, weight, precision);
   for (int64_t begin = 0; begin < tokens; begin += kLossRows) {
     const int64_t rows = std::min(kLossRows, tokens - begin);
     products.for_logits(begin, rows, [&](T* logits, int64_t first, int64_t count) {
@@ -101,16 +104,17 @@ Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& target
   return pass;
 }
 
-Pass pass_over(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, bool in_bf16, bool wants_gradient) {
+Pass pass_over(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, FactorPrecision precision,
+               bool wants_gradient) {
   return with_scalar_of(hidden,
-                        [&](auto t) { return whole_pass<decltype(t)>(hidden, weight, targets, smoothing, in_bf16, wants_gradient); });
+                        [&](auto t) { return whole_pass<decltype(t)>(hidden, weight, targets, smoothing, precision, wants_gradient); });
 }
 
 class ProjectionLossFunction : public torch::autograd::Function<ProjectionLossFunction> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& hidden, const Tensor& weight, const Tensor& targets,
-                               double smoothing, bool in_bf16) {
-    const Pass pass = pass_over(hidden, weight, targets, smoothing, in_bf16, true);
+                               double smoothing, FactorPrecision precision) {
+    const Pass pass = pass_over(hidden, weight, targets, smoothing, precision, true);
     context->saved_data["hidden"] = pass.hidden_gradient;
     context->saved_data["weight"] = pass.weight_gradient;
     const Tensor nll = pass.nll.sum(), correct = pass.correct.sum();
@@ -131,15 +135,16 @@ class ProjectionLossFunction : public torch::autograd::Function<ProjectionLossFu
 
 }  // namespace
 
-ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, bool in_bf16) {
+ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,
+                               FactorPrecision precision) {
   const TimedPart timed(ProfilePart::kLoss);
   if (!has_row_kernels(hidden)) return reference::projection_loss(hidden, weight, targets, smoothing);
   const Tensor x = hidden.contiguous(), y = targets.contiguous();
   if (!at::GradMode::is_enabled()) {
-    const Pass pass = pass_over(x, weight, y, smoothing, in_bf16, false);
+    const Pass pass = pass_over(x, weight, y, smoothing, precision, false);
     return {pass.loss.sum(), pass.nll.sum(), pass.correct.sum()};
   }
-  const variable_list sums = ProjectionLossFunction::apply(x, weight, y, smoothing, in_bf16);
+  const variable_list sums = ProjectionLossFunction::apply(x, weight, y, smoothing, precision);
   return {sums[0], sums[1], sums[2]};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/factor_precision.h"
 #include "base/ragged.h"
 
 namespace lacuna {
@@ -17,8 +18,9 @@ struct ProjectionLoss {
 ///   loss_t = -(1 - s) log p(y_t) - s/V sum_v log p(v)        s = smoothing, spread evenly over all V tokens (Szegedy et al. 2016)
 ///   nll_t  = -log p(y_t)                                     correct_t = 1 if y_t has the highest logit (the lowest id of equals)
 ///
-/// The gradients are worked out with the loss, kLossRows rows at a time: the logits [T, V] never exist whole. With `in_bf16` the
-/// factors of the products are rounded to bf16, if they are float; logits, loss and sums are float.
-ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, bool in_bf16 = false);
+/// The gradients are worked out with the loss, kLossRows rows at a time: the logits [T, V] never exist whole. `precision` is
+/// that of the products' factors, if they are float; logits, loss and sums are float.
+ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,
+                               FactorPrecision precision = FactorPrecision::kFp32);
 
 }  // namespace lacuna

@@ -18,7 +18,7 @@ Tensor FeedForward::forward(const Ragged& x, const ForwardContext& context) {
   }
   const Dropout dropout = site_.dropout(dropout_, x.shape, context);
   if (at::GradMode::is_enabled())
-    return feed_forward(x.values, inner_->weights_to_train(), outer_->weights_to_train(), is_gelu_, dropout, context.in_bf16);
+    return feed_forward(x.values, inner_->weights_to_train(), outer_->weights_to_train(), is_gelu_, dropout, context.precision);
   return outer_->forward(activation_dropout(inner_->forward(x.values, context), is_gelu_, dropout), context);
 }
 

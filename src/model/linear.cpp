@@ -39,7 +39,7 @@ Linear::Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, const
 Tensor Linear::forward(const Tensor& x, const ForwardContext& context) {
   if (!at::GradMode::is_enabled()) return without_gradients(x, ProductEnd::kNone);
   packed_.drop();
-  return lacuna::linear(x, weight_, bias_, context.in_bf16);
+  return lacuna::linear(x, weight_, bias_, context.precision);
 }
 
 LinearWeights Linear::weights_to_train() {
@@ -50,7 +50,7 @@ LinearWeights Linear::weights_to_train() {
 Tensor Linear::constant(const Tensor& x, const ForwardContext& context) {
   if (!at::GradMode::is_enabled()) return packed_.multiply(x, weight_, bias_);
   packed_.drop();
-  return lacuna::linear(x.detach(), weight_.detach(), bias_.defined() ? bias_.detach() : bias_, context.in_bf16);
+  return lacuna::linear(x.detach(), weight_.detach(), bias_.defined() ? bias_.detach() : bias_, context.precision);
 }
 
 }  // namespace lacuna

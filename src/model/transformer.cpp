@@ -118,7 +118,7 @@ LossSums Transformer::loss(const Ragged& src, const Ragged& tgt, double label_sm
 
 LossSums Transformer::loss_of(const Ragged& memory, const Ragged& tgt, double label_smoothing, const ForwardContext& context) {
   const Ragged hidden = decode(memory, tgt, context);
-  const ProjectionLoss sums = projection_loss(hidden.values, parts_->output->weight(), tgt.values, label_smoothing, context.in_bf16);
+  const ProjectionLoss sums = projection_loss(hidden.values, parts_->output->weight(), tgt.values, label_smoothing, context.precision);
   return {sums.loss, sums.nll, sums.correct, tgt.shape->num_tokens()};
 }
 

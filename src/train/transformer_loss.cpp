@@ -12,11 +12,21 @@ Precision decided_precision(Precision wanted, const std::string& device) {
   return at::Device(device).is_cpu() && has_bf16_instructions() ? Precision::kBf16 : Precision::kFp32;
 }
 
+FactorPrecision factor_precision(const TrainOptions& options, const std::string& device) {
+  switch (decided_precision(options.precision, device)) {
+    case Precision::kBf16:
+      return FactorPrecision::kBf16;
+    case Precision::kBf16x3:
+      return FactorPrecision::kBf16x3;
+    default:
+      return FactorPrecision::kFp32;
+  }
+}
+
 LossFunction transformer_loss(std::shared_ptr<Transformer> model, const TrainOptions& options, const std::string& device) {
-  const bool in_bf16 = decided_precision(options.precision, device) == Precision::kBf16;
-  return [model = std::move(model), smoothing = options.label_smoothing, in_bf16, where = at::Device(device)](const Batch& batch,
-                                                                                                              ForwardContext context) {
-    context.in_bf16 = in_bf16 && context.training;
+  return [model = std::move(model), smoothing = options.label_smoothing, precision = factor_precision(options, device),
+          where = at::Device(device)](const Batch& batch, ForwardContext context) {
+    if (context.training) context.precision = precision;
     return model->loss(ragged_of(batch.src, batch.src_shape, where), ragged_of(batch.tgt, batch.tgt_shape, where), smoothing, context);
   };
 }

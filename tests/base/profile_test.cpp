@@ -37,9 +37,9 @@ TEST(Profile, SumsCallsAndWork) {
 
 TEST(Profile, CountsProductsByTheirShape) {
   Profile profile;
-  const ProductShape shape = {4, 3, 5, false, true, false, false};
+  const ProductShape shape = {4, 3, 5, false, true, FactorPrecision::kFp32, false};
   ProductShape other = shape;
-  other.is_bf16 = true;
+  other.precision = FactorPrecision::kBf16;
   for (const ProductShape& each : {shape, other, shape}) const TimedProduct product(each);
   profile.end();
   const TimedProduct unseen(shape);

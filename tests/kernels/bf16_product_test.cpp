@@ -74,7 +74,8 @@ TEST(Bf16Linear, HasResultAndGradientsOfFloat) {
     x.requires_grad_(true);
   }
   const Tensor direction = exact({33, 24});
-  const Tensor result = lacuna::linear(in16[0], in16[1], in16[2], /*in_bf16=*/true), expected = lacuna::linear(in32[0], in32[1], in32[2]);
+  const Tensor result = lacuna::linear(in16[0], in16[1], in16[2], FactorPrecision::kBf16),
+               expected = lacuna::linear(in32[0], in32[1], in32[2]);
   expect_near(result, expected, tolerance());
   (result * direction).sum().backward();
   (expected * direction).sum().backward();
@@ -83,13 +84,14 @@ TEST(Bf16Linear, HasResultAndGradientsOfFloat) {
 
 TEST(Bf16Linear, RoundsFactorsOnly) {
   const Tensor x = at::full({1, 1}, 1.f + 1.f / 512), w = at::full({1, 1}, 3.f);  // x is half-way between two numbers of bf16
-  EXPECT_EQ(lacuna::linear(x, w, Tensor(), true).item<float>(), 3.f);
-  EXPECT_EQ(lacuna::linear(at::full({1, 1}, 1.f), at::full({1, 1}, 1.f), at::full({1}, 1.f / 512), true).item<float>(), 1.f + 1.f / 512);
+  EXPECT_EQ(lacuna::linear(x, w, Tensor(), FactorPrecision::kBf16).item<float>(), 3.f);
+  EXPECT_EQ(lacuna::linear(at::full({1, 1}, 1.f), at::full({1, 1}, 1.f), at::full({1}, 1.f / 512), FactorPrecision::kBf16).item<float>(),
+            1.f + 1.f / 512);
 }
 
 TEST(Bf16Linear, LeavesDoubleAlone) {
   const Tensor x = at::randn({3, 8}, at::kDouble), w = at::randn({5, 8}, at::kDouble);
-  EXPECT_TRUE(lacuna::linear(x, w, Tensor(), true).equal(lacuna::linear(x, w, Tensor())));
+  EXPECT_TRUE(lacuna::linear(x, w, Tensor(), FactorPrecision::kBf16).equal(lacuna::linear(x, w, Tensor())));
 }
 
 /// The gradient of the logits is rounded on its way back: 2^-9 of each of its numbers, less in their sums.
@@ -100,7 +102,7 @@ TEST(Bf16ProjectionLoss, IsThatOfFloatWithRoundedGradients) {
     hidden.push_back((i == 0 ? exact({kLossRows + 70, 32}) : hidden[0].detach().clone()).requires_grad_(true));
     weight.push_back((i == 0 ? exact({90, 32}) : weight[0].detach().clone()).requires_grad_(true));
   }
-  const ProjectionLoss with = projection_loss(hidden[0], weight[0], targets, 0.1, /*in_bf16=*/true);
+  const ProjectionLoss with = projection_loss(hidden[0], weight[0], targets, 0.1, FactorPrecision::kBf16);
   const ProjectionLoss without = projection_loss(hidden[1], weight[1], targets, 0.1);
   EXPECT_NEAR(with.loss.item<double>() / without.loss.item<double>(), 1, tolerance());
   with.loss.backward();

@@ -15,13 +15,13 @@ Inputs inputs_of(int64_t rows, at::ScalarType type) {
           at::randn({kFeatures, kInner}, type), at::randn({kFeatures}, type)};
 }
 
-Tensor fused(const Inputs& in, bool is_gelu, const Dropout& dropout, bool in_bf16) {
-  return feed_forward(in[0], {in[1], in[2]}, {in[3], in[4]}, is_gelu, dropout, in_bf16);
+Tensor fused(const Inputs& in, bool is_gelu, const Dropout& dropout, FactorPrecision precision) {
+  return feed_forward(in[0], {in[1], in[2]}, {in[3], in[4]}, is_gelu, dropout, precision);
 }
 
-Tensor by_parts(const Inputs& in, bool is_gelu, const Dropout& dropout, bool in_bf16) {
-  const Tensor hidden = activation_dropout(linear(in[0], in[1], in[2], in_bf16), is_gelu, dropout);
-  return linear(hidden, in[3], in[4], in_bf16);
+Tensor by_parts(const Inputs& in, bool is_gelu, const Dropout& dropout, FactorPrecision precision) {
+  const Tensor hidden = activation_dropout(linear(in[0], in[1], in[2], precision), is_gelu, dropout);
+  return linear(hidden, in[3], in[4], precision);
 }
 
 class FeedForwardKernel : public KernelTest {};
@@ -30,8 +30,8 @@ INSTANTIATE_TEST_SUITE_P(, FeedForwardKernel, testing::Values(at::kFloat, at::kD
 TEST_P(FeedForwardKernel, EqualsItsParts) {
   for (const bool is_gelu : {false, true}) {
     const Dropout dropout = a_dropout(0.4, 50);
-    expect_same([&](const Inputs& in) { return fused(in, is_gelu, dropout, false); },
-                [&](const Inputs& in) { return by_parts(in, is_gelu, dropout, false); }, inputs_of(50, GetParam()));
+    expect_same([&](const Inputs& in) { return fused(in, is_gelu, dropout, FactorPrecision::kFp32); },
+                [&](const Inputs& in) { return by_parts(in, is_gelu, dropout, FactorPrecision::kFp32); }, inputs_of(50, GetParam()));
   }
 }
 
@@ -46,7 +46,8 @@ void expect_same_in_bf16(int32_t rows, bool is_gelu, double rate) {
   results.reserve(2);
   for (const bool parts : {false, true}) {
     for (const Tensor& value : values) inputs[parts].push_back(value.clone().requires_grad_(true));
-    results.push_back(parts ? by_parts(inputs[parts], is_gelu, dropout, true) : fused(inputs[parts], is_gelu, dropout, true));
+    results.push_back(parts ? by_parts(inputs[parts], is_gelu, dropout, FactorPrecision::kBf16)
+                            : fused(inputs[parts], is_gelu, dropout, FactorPrecision::kBf16));
     (results.back() * direction).sum().backward();
   }
   const auto expect_near = [](const Tensor& actual, const Tensor& expected) {
@@ -71,7 +72,7 @@ TEST(Bf16FeedForward, EqualsItsPartsInSeveralBlocks) {
 TEST(Bf16FeedForward, GivesFrozenWeightsNoGradient) {
   Inputs in = inputs_of(5, at::kFloat);
   in[0].requires_grad_(true);
-  fused(in, false, {}, true).sum().backward();
+  fused(in, false, {}, FactorPrecision::kBf16).sum().backward();
   EXPECT_TRUE(in[0].grad().defined());
   for (size_t i = 1; i < in.size(); ++i) EXPECT_FALSE(in[i].grad().defined());
 }

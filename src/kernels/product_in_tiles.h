@@ -1,0 +1,42 @@
+#pragma once
+
+#include <algorithm>
+#include <functional>
+
+#include "base/factor_precision.h"
+#include "base/profile.h"
+#include "base/ragged.h"
+#include "kernels/parallel.h"
+
+/// Matrix products in tiles (AMX) of tensors on the CPU, for bf16_product.cpp and linear.cpp.
+namespace lacuna {
+
+/// How a matrix lies: row by row, or column by column as the transposed view of one does. ShapeError where neither are contiguous.
+struct MatrixLayout {
+  explicit MatrixLayout(const Tensor& matrix);
+  bool by_rows;
+  int64_t leading;  ///< numbers from one row (or column) to the next
+};
+
+/// What a profile calls a x b.
+ProductShape product_shape(const Tensor& a, const Tensor& b, FactorPrecision precision, bool add = false);
+
+/// On processors with tiles only (has_amx()). result [M, N] float = or, with `add`, += a [M, K] x b [K, N], plus `bias` [N] if that is defined (then not `add`). Factors are both of
+/// bf16, or both of float: these as the sum of two numbers of bf16 each (FactorPrecision::kBf16x3). No factor is empty. Bits depend on
+/// neither threads nor other rows and columns.
+void product_in_tiles(const Tensor& result, const Tensor& a, const Tensor& b, bool add, const Tensor& bias);
+
+/// Rows [begin, end) of a product, side by side, to do with as one likes.
+using RowBlockUser = std::function<void(float* rows, int64_t begin, int64_t end)>;
+/// The same, `block` rows at a time (a multiple of 32), each block for `use` on the thread that made it, while it is in its cache.
+void product_in_tiles_in_blocks(const Tensor& a, const Tensor& b, int64_t block, const RowBlockUser& use);
+
+/// Calls f(begin, end) for `block` rows at a time, on all threads.
+template <class F>
+void for_blocks_of_rows(int64_t rows, int64_t block, const F& f) {
+  for_parts((rows + block - 1) / block, 1, [&](int64_t first, int64_t last) {
+    for (int64_t begin = first * block; begin < std::min(rows, last * block); begin += block) f(begin, std::min(rows, begin + block));
+  });
+}
+
+}  // namespace lacuna

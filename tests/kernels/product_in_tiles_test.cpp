@@ -1,0 +1,126 @@
+#include "kernels/product_in_tiles.h"
+
+#include "compare.h"
+#include "kernels/linear.h"
+#include "kernels/packed_product.h"
+#include "kernels/projection_loss.h"
+
+namespace lacuna {
+namespace {
+
+/// Products of float as three of bf16.
+class Bf16x3Product : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_amx()) GTEST_SKIP() << "this processor has no tiles";
+  }
+};
+
+/// A number is the sum of two of bf16 but for 2^-17 of it; the product of the two small ones, up to 2^-16 of the whole, is left out; and
+/// sums are rounded to 2^-24 for each of the three products of each depth.
+void expect_within_bound(const Tensor& actual, const Tensor& a, const Tensor& b, const Tensor& added = at::zeros({1}, at::kDouble)) {
+  const Tensor left = a.to(at::kDouble), right = b.to(at::kDouble), expected = left.mm(right) + added;
+  const double per_product = std::pow(2, -15) + static_cast<double>(3 * a.size(1) + 4) * std::pow(2, -24);
+  const Tensor bound = per_product * (left.abs().mm(right.abs()) + added.abs());
+  EXPECT_TRUE((actual.to(at::kDouble) - expected).abs().le(bound).all().item<bool>());
+}
+
+/// By columns if so wanted, and a part of something larger.
+Tensor laid_out(const Tensor& matrix, bool by_rows) {
+  const Tensor lines = by_rows ? matrix : matrix.t().contiguous();
+  const Tensor part = at::constant_pad_nd(lines, {0, 3}, 9).narrow(1, 0, lines.size(1));
+  return by_rows ? part : part.t();
+}
+
+TEST_F(Bf16x3Product, StaysWithinItsBoundForEveryShapeAndLayout) {
+  for (const auto& [m, k, n] : {std::tuple{37, 72, 50}, {64, 96, 64}, {33, 1100, 31}, {70, 5, 130}, {1, 64, 1}, {1, 64, 9}, {9, 64, 1},
+                                {5, 1, 6}, {40, 513, 33}, {130, 300, 70}})
+    for (const bool a_by_rows : {true, false})
+      for (const bool b_by_rows : {true, false}) {
+        SCOPED_TRACE(std::to_string(m) + " x " + std::to_string(k) + " x " + std::to_string(n) + (a_by_rows ? ", by rows" : ", by columns") +
+                     (b_by_rows ? ", by rows" : ", by columns"));
+        const Tensor a = at::randn({m, k}), b = at::randn({k, n}), bias = at::randn({n});
+        const Tensor room = at::full({m, n + 5}, 7.F), result = room.narrow(1, 0, n);
+        product_in_tiles(result, laid_out(a, a_by_rows), laid_out(b, b_by_rows), /*add=*/false, {});
+        expect_within_bound(result, a, b);
+        const Tensor before = result.to(at::kDouble);
+        product_in_tiles(result, laid_out(a, a_by_rows), laid_out(b, b_by_rows), /*add=*/true, {});
+        expect_within_bound(result, a, b, before);
+        product_in_tiles(result, laid_out(a, a_by_rows), laid_out(b, b_by_rows), /*add=*/false, bias);
+        expect_within_bound(result, a, b, bias.to(at::kDouble));
+        EXPECT_TRUE(room.narrow(1, n, 5).eq(7).all().item<bool>()) << "wrote beside the result";
+      }
+}
+
+TEST_F(Bf16x3Product, DependsOnNeitherThreadsNorOtherRows) {
+  const Tensor a = at::randn({700, 600}), b = at::randn({600, 90});
+  const Tensor all = at::empty({700, 90}), by_one = at::empty({700, 90}), some = at::empty({45, 70});
+  product_in_tiles(all, a, b, false, {});
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  product_in_tiles(by_one, a, b, false, {});
+  at::set_num_threads(threads);
+  EXPECT_TRUE(by_one.equal(all));
+  product_in_tiles(some, a.narrow(0, 0, 45), b.narrow(1, 0, 70), false, {});
+  EXPECT_TRUE(some.equal(all.narrow(0, 0, 45).narrow(1, 0, 70)));
+}
+
+TEST_F(Bf16x3Product, OfNumbersThatAreNotFiniteIsNotFinite) {
+  for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), -3.4e38F}) {
+    const Tensor a = at::ones({40, 64}), result = at::empty({40, 33});
+    a[3][7] = bad;
+    product_in_tiles(result, a, at::full({64, 33}, 2.F), false, {});
+    EXPECT_FALSE(result[3].isfinite().any().item<bool>()) << bad;
+    EXPECT_EQ(result[4].eq(128).sum().item<int64_t>(), 33) << bad;
+  }
+}
+
+struct Outcome {
+  Tensor result;
+  std::vector<Tensor> gradients;
+};
+
+/// A function's result, and its gradients in `direction`.
+Outcome outcome_of(const std::function<Tensor(const Inputs&)>& f, const Inputs& values, const Tensor& direction) {
+  Inputs inputs;
+  for (const Tensor& value : values) inputs.push_back(value.clone().requires_grad_(true));
+  Outcome outcome = {f(inputs), {}};
+  (outcome.result * direction).sum().backward();
+  for (const Tensor& input : inputs) outcome.gradients.push_back(input.grad());
+  return outcome;
+}
+
+/// Of training's functions: the numbers are no larger than some 2^-17 of their size together apart: errors of single products have either sign.
+void expect_near_float(const std::function<Tensor(const Inputs&, FactorPrecision)>& f, const Inputs& values, const Tensor& direction) {
+  const Outcome in_float = outcome_of([&](const Inputs& in) { return f(in, FactorPrecision::kFp32); }, values, direction);
+  const Outcome in_parts = outcome_of([&](const Inputs& in) { return f(in, FactorPrecision::kBf16x3); }, values, direction);
+  const auto expect_near = [](const Tensor& actual, const Tensor& expected) {
+    EXPECT_LE((actual - expected).norm().item<double>(), std::pow(2, -16) * expected.norm().item<double>());
+  };
+  expect_near(in_parts.result, in_float.result);
+  EXPECT_FALSE(in_parts.result.equal(in_float.result)) << "was in float";
+  for (size_t i = 0; i < values.size(); ++i) {
+    SCOPED_TRACE("gradient of input " + std::to_string(i));
+    expect_near(in_parts.gradients[i], in_float.gradients[i]);
+  }
+}
+
+TEST_F(Bf16x3Product, IsNearThatOfFloatInLinearLayers) {
+  expect_near_float([](const Inputs& in, FactorPrecision precision) { return lacuna::linear(in[0], in[1], in[2], precision); },
+                    {at::randn({33, 48}), at::randn({24, 48}), at::randn({24})}, at::randn({33, 24}));
+}
+
+TEST_F(Bf16x3Product, IsNearThatOfFloatInTheLoss) {
+  const Tensor targets = at::randint(90, {kLossRows + 70}, at::kLong);
+  expect_near_float(
+      [&](const Inputs& in, FactorPrecision precision) { return projection_loss(in[0], in[1], targets, 0.1, precision).loss; },
+      {at::randn({kLossRows + 70, 32}), at::randn({90, 32})}, at::ones({}, at::kDouble));
+}
+
+TEST(Bf16x3Linear, LeavesDoubleAlone) {
+  const Tensor x = at::randn({3, 8}, at::kDouble), w = at::randn({5, 8}, at::kDouble);
+  EXPECT_TRUE(lacuna::linear(x, w, Tensor(), FactorPrecision::kBf16x3).equal(lacuna::linear(x, w, Tensor())));
+}
+
+}  // namespace
+}  // namespace lacuna
