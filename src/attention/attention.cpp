@@ -18,7 +18,7 @@ struct SavedCall : torch::CustomClassHolder {
   ForwardContext context;
   std::shared_ptr<const cuda::Plans> plans;  // null = the CPU's core
   int64_t packed_parts = 0;                  // of AttentionCall::packed, 0 = it is not used
-  Tensor kept;                               // by the forward pass; no gradient flows there
+  CoreResults results;                       // of the forward pass
 };
 
 /// The core reads rows of d_head numbers that lie side by side.
@@ -46,10 +46,7 @@ struct CoreFunction : torch::autograd::Function<CoreFunction> {
     context->saved_data["call"] = at::IValue::make_capsule(saved);
     const AttentionCall call = with_tensors(*saved, inputs);
     if (saved->plans) return cuda::run(call, saved->context, *saved->plans);
-    CoreResults results;
-    Tensor rows = run_core(call, saved->context, &results);
-    saved->kept = results.kept;
-    return rows;
+    return run_core(call, saved->context, &saved->results);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& outputs) {
@@ -57,7 +54,7 @@ struct CoreFunction : torch::autograd::Function<CoreFunction> {
     const auto saved = c10::static_intrusive_pointer_cast<SavedCall>(context->saved_data["call"].toCapsule());
     const AttentionCall call = with_tensors(*saved, context->get_saved_variables());
     AttentionGradients gradients = saved->plans ? cuda::run_backward(call, saved->context, *saved->plans, outputs[0])
-                                                : run_core_backward(call, saved->context, outputs[0], {.kept = saved->kept});
+                                                : run_core_backward(call, saved->context, outputs[0], kept_of(saved->results));
     variable_list all;
     if (saved->packed_parts != 3) all.push_back(gradients.q);
     if (saved->packed_parts > 0) {
@@ -69,6 +66,8 @@ struct CoreFunction : torch::autograd::Function<CoreFunction> {
     all.emplace_back();  // of the call
     return all;
   }
+
+  static CoreBackward kept_of(const CoreResults& results) { return {.kept = results.kept, .weights = results.weights}; }
 
   static AttentionCall with_tensors(const SavedCall& saved, at::TensorList tensors) {
     AttentionCall call = saved.call;

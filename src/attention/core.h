@@ -68,6 +68,7 @@ struct Task {
   double* number_gradients;
   S* kept;  ///< [queries] numbers of the rows that the forward pass writes and the backward pass reads; null = none
   int64_t kept_stride;
+  S* kept_weights;  ///< [queries, keys] likewise, of tiles of rows before dropout; null = they are worked out again
 
   const void* probe;  ///< null = nobody looks
   void (*show)(const void* probe, int query, const S* weights, const KeySegment* segments, int num_segments);

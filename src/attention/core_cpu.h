@@ -7,9 +7,9 @@
 
 // Two roads for a row. *Tiles*: where queries that lie together see much the same keys, some rows at a time go through small matrix
 // products, all in cache; where most weights turn out to be zero, through products that leave these out. *Lists*: where keys are named by
-// slots or lie far apart, and where there is a single query, a row's keys are a list and only these are touched. The weights are not stored
-// for the backward pass but worked out again: that costs less than writing and reading them, and memory stays proportional to the number
-// of tokens.
+// slots or lie far apart, and where there is a single query, a row's keys are a list and only these are touched. The weights of tiles of
+// short rows are kept for the backward pass; others are worked out again, which costs no more than writing and reading them, and memory
+// stays proportional to the number of tokens.
 //
 // Compiled for several instruction sets: nothing here may call an inline function that is not a template on `M` or always inlined.
 namespace lacuna::core {
@@ -76,6 +76,7 @@ class Core {
     const auto listed = [&](int i) { forward_listed(i); };
     for_each_tile(listed, [&](const Tile& tile) {
       weigh(tile);
+      keep(tile);
       show(tile);
       combine(tile);
     });
@@ -108,7 +109,7 @@ class Core {
   void run_backward() {
     const auto listed = [&](int i) { backward_listed(i); };
     for_each_tile(listed, [&](const Tile& tile) {
-      weigh(tile);
+      find_weights(tile);
       finds_few_weights(tile) ? backward_tile(tile, sparse_products_) : backward_tile(tile, products_);
     });
     products_.finish_gradients();
@@ -222,6 +223,18 @@ class Core {
       spread(tile, r, list_weights_, weights_);
     }
   }
+
+  /// Weights that the forward pass leaves to the backward pass, if there is room for them.
+  void keep(const Tile& tile) const {
+    if (task_.kept_weights == nullptr) return;
+    for (int r = 0; r < tile.rows; ++r) M::copy(tile.width, weights_ + r * stride_, kept_row(tile, r));
+  }
+  /// weights_ = what the forward pass kept, or else as `weigh` makes it.
+  void find_weights(const Tile& tile) {
+    if (task_.kept_weights == nullptr) return weigh(tile);
+    for (int r = 0; r < tile.rows; ++r) M::copy(tile.width, kept_row(tile, r), weights_ + r * stride_);
+  }
+  S* kept_row(const Tile& tile, int r) const { return task_.kept_weights + int64_t{tile.first + r} * task_.keys + tile.begin; }
 
   /// The elements of `rows` that row r sees: where they are if that is one run, else a copy in `list`.
   S* side_by_side(const Tile& tile, int r, S* rows, S* list) const {

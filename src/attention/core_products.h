@@ -26,12 +26,13 @@ class DirectProducts {
 
   /// scores = scale * q k^T
   void write_scores(const TileSpan& tile, S* scores) {
-    transpose_keys();
+    transpose_once(keys_, has_keys_, task_.k, task_.k_stride, scale_);
     M::multiply(tile.rows, d_, tile.width, {task_.q + tile.first * task_.q_stride, task_.q_stride, 1}, keys_ + tile.begin, stride_, scores,
                 stride_, false);
   }
   /// gradient = that of the context * v^T
   void write_weight_gradient(const TileSpan& tile, S* gradient) {
+    transpose_once(values_, has_values_, task_.v, task_.v_stride, S(1));
     M::multiply(tile.rows, d_, tile.width, {task_.context_gradient + tile.first * task_.context_stride, task_.context_stride, 1},
                 values_ + tile.begin, stride_, gradient, stride_, false);
   }
@@ -68,19 +69,17 @@ class DirectProducts {
   }
 
  private:
-  void transpose_keys() {
-    if (is_transposed_) return;
-    is_transposed_ = true;
-    M::transpose(task_.keys, d_, task_.k, task_.k_stride, scale_, keys_, stride_);
-    if (task_.context_gradient != nullptr) M::transpose(task_.keys, d_, task_.v, task_.v_stride, S(1), values_, stride_);
+  void transpose_once(S* to, bool& is_done, const S* rows, int64_t row, S scale) const {
+    if (!is_done) M::transpose(task_.keys, d_, rows, row, scale, to, stride_);
+    is_done = true;
   }
 
   const Task<S>& task_;
   const S scale_;
   const int64_t stride_;
   const int d_;
-  bool is_transposed_ = false;
-  S *keys_, *values_;  // [d, keys] transposed; keys times scale, values in the backward pass only
+  bool has_keys_ = false, has_values_ = false;
+  S *keys_, *values_;  // [d, keys] transposed, once they are wanted; keys times scale
 };
 
 /// The same products where most weights are zero: key by key, of the rows with weight there. A key's row of k, v or a gradient is read once

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "attention/core_thread.h"
+#include "attention/kept_weights.h"
 #include "attention/onlooker.h"
 #include "attention/registry.h"
 #include "kernels/packed_product.h"
@@ -56,6 +57,7 @@ class Run {
                .training = context.training,
                .num_numbers = type.num_numbers()};
     keeps_number_ = entry.keeps_number && !has_mask();
+    keeps_weights_ = !entry.needs_scores && !has_mask();
     if (has_mask()) describe_mask();
     if (!call.numbers.empty()) stack_numbers();
     if (entry.reach != nullptr) numbers_of_reach_ = numbers_.to(at::kDouble);
@@ -68,13 +70,15 @@ class Run {
     if (has_mask() && context_.is_mask_pass()) mask_results_ = at::zeros({call_.q.size(0), num_heads(), kMaskResults}, call_.q.options());
     const auto work = has_mask() ? functions_.masked_forward : functions_.forward;
     if (results != nullptr && keeps_number_) kept_ = at::empty({call_.q.size(0), num_heads()}, scalars());
+    if (results != nullptr && keeps_weights_) kept_weights_ = {call_, {}};
     for_each_task([&](const core::Task<S>& task, const core::Workspace<S>& workspace) { work(shared_, task, workspace); });
-    if (results != nullptr) *results = {.of_mask = mask_results_, .kept = kept_};
+    if (results != nullptr) *results = {.of_mask = mask_results_, .kept = kept_, .weights = kept_weights_.memory()};
     return context_rows_;
   }
 
   AttentionGradients backward(const Tensor& context_gradient, const CoreBackward& given) {
     kept_ = given.kept;
+    if (given.weights.defined()) kept_weights_ = {call_, given.weights};
     context_rows_ = context_gradient.contiguous();
     make_gradients(given);
     if (has_mask() && context_.is_mask_pass()) {
@@ -199,6 +203,7 @@ class Run {
     if (numbers_.defined() && is_backward_) task.number_gradients = number_gradients_.data_ptr<double>() + first_number;
     task.kept_stride = num_heads();
     if (kept_.defined()) task.kept = kept_.template data_ptr<S>() + query * num_heads() + head;
+    task.kept_weights = kept_weights_.of(b, head);
     if (has_mask()) add_mask(task, query, key_row, head);
     if constexpr (kIsConverted) {
       if (functions_.takes_stored != nullptr && thread.has_runs && functions_.takes_stored(task)) {
@@ -383,12 +388,13 @@ class Run {
   const core::Functions<S> functions_ = functions_for(Stored());
   core::Call<S> shared_;
   int64_t max_keys_ = 0;
-  bool is_backward_ = false, is_probed_ = false, keeps_number_ = false;
+  bool is_backward_ = false, is_probed_ = false, keeps_number_ = false, keeps_weights_ = false;
   Tensor context_rows_;                // forward: the result; backward: its gradient
   Tensor numbers_, number_gradients_;  // [Tq, H, numbers]
   Tensor kept_;                        // [Tq, H]
-  Tensor mask_results_;                // [Tq, H, kMaskResults]; backward: their gradient
-  Tensor numbers_of_reach_;            // numbers_ in double, if they say how far a query looks
+  KeptWeights<S> kept_weights_;
+  Tensor mask_results_;      // [Tq, H, kMaskResults]; backward: their gradient
+  Tensor numbers_of_reach_;  // numbers_ in double, if they say how far a query looks
   AttentionGradients gradients_;
 };
 

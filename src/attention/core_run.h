@@ -19,12 +19,13 @@ inline constexpr int64_t kMaskResults = 2;
 struct CoreResults {
   Tensor of_mask = {};  ///< [Tq, H, kMaskResults], of types with a mask in the mask pass
   Tensor kept = {};     ///< [Tq, H]: what the backward pass need not search for again, of types that have such a number
+  Tensor weights = {};  ///< those of short sentences, likewise
 };
 
 /// What the backward pass is told beside the gradient of the context.
 struct CoreBackward {
   Tensor of_mask = {};                  ///< [Tq, H, kMaskResults]: the gradient of these; undefined = none
-  Tensor kept = {};                     ///< from the forward pass, or undefined
+  Tensor kept = {}, weights = {};       ///< from the forward pass, or undefined
   bool wants_k = true, wants_v = true;  ///< those of k and v: types with a mask may do without
 };
 

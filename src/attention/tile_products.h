@@ -128,11 +128,15 @@ class TileProducts {
   }
 
   void write_scores(const TileSpan& tile, float* scores) {
+    pack_keys();
     pack_sentence();
     multiply_by_keys(tile, q_, keys_, scores);
     for (int r = 0; r < tile.rows; ++r) SimdMachine::scale_elements(tile.width, scale_, scores + r * stride_);
   }
-  void write_weight_gradient(const TileSpan& tile, float* gradient) { multiply_by_keys(tile, context_gradient_, values_, gradient); }
+  void write_weight_gradient(const TileSpan& tile, float* gradient) {
+    pack_sentence();
+    multiply_by_keys(tile, context_gradient_, values_, gradient);
+  }
   void write_context(const TileSpan& tile, const float* weights) {
     write_rows(tile, weights, task_.context, task_.context_stride, written(&StoredTask::context));
   }
@@ -168,12 +172,17 @@ class TileProducts {
     return task_.stored == nullptr ? nullptr : &(task_.stored->*rows);
   }
 
-  /// What of the sentence all tiles read. `result_` and the sums serve as scratch memory.
+  // What of the sentence all tiles read; where scores are wanted, keys first. The sums serve as scratch memory.
+
+  void pack_keys() {
+    if (has_keys_) return;
+    has_keys_ = true;
+    pack_transposed(rows_of(task_.k, task_.k_stride, &StoredTask::k), keys_);
+  }
   void pack_sentence() {
     if (is_packed_) return;
     is_packed_ = true;
     const Rows k = rows_of(task_.k, task_.k_stride, &StoredTask::k), v = rows_of(task_.v, task_.v_stride, &StoredTask::v);
-    pack_transposed(k, keys_);
     if (!is_backward()) return Packer::pack_right(task_.keys, d_, v, padded_keys_, padded_d_, rows_);
     pack_transposed(v, values_);
     Packer::pack_right(task_.keys, d_, k, padded_keys_, padded_d_, rows_);
@@ -302,7 +311,7 @@ class TileProducts {
   const float scale_;
   const int64_t stride_;
   const int d_, padded_d_, padded_keys_;
-  bool is_packed_ = false;
+  bool has_keys_ = false, is_packed_ = false;
   Words keys_, values_;            // [d, keys] as right factors; values in the backward pass only
   Words rows_;                     // [keys, d] as a right factor: values, in the backward pass keys
   float *key_sums_, *value_sums_;  // [d, keys]: the gradients

@@ -153,9 +153,9 @@ TEST(AttentionCore, RefusesPartsThatAreNotOfWhatIsPacked) {
 }
 
 TEST(AttentionCore, WhatTheForwardPassKeepsChangesNoBit) {
-  const Inputs inputs({5, 1, 33, 90}, {5, 1, 33, 90}, 2, 20);
+  const Inputs inputs({5, 1, 33, 90, 140}, {5, 1, 33, 90, 140}, 2, 20);  // of the last, weights are not kept
   for (const Variant& variant : all_variants())
-    for (const char* pattern : {"full", "{type: atrous, stride: 2}"}) {
+    for (const char* pattern : {"full", "{type: local, window: 40}", "{type: atrous, stride: 2}"}) {
       const auto type = type_of(variant, pattern, 2);
       if (type->takes_mask()) continue;
       for (const Engine engine : call_engines()) {
@@ -166,8 +166,9 @@ TEST(AttentionCore, WhatTheForwardPassKeepsChangesNoBit) {
         CoreResults results;
         run_core(call, training(), &results);
         EXPECT_EQ(results.kept.defined(), type->entry().keeps_number) << variant.name();
+        EXPECT_EQ(results.weights.defined(), !type->entry().needs_scores) << variant.name();
         const Tensor gradient = inputs.context_gradient.to(dtype_of(engine));
-        const AttentionGradients found = run_core_backward(call, training(), gradient, {.kept = results.kept});
+        const AttentionGradients found = run_core_backward(call, training(), gradient, {.kept = results.kept, .weights = results.weights});
         const AttentionGradients expected = run_core_backward(call, training(), gradient);
         EXPECT_TRUE(found.q.equal(expected.q) && found.k.equal(expected.k) && found.v.equal(expected.v))
             << variant.name() << ", " << pattern;

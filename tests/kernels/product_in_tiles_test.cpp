@@ -33,12 +33,20 @@ Tensor laid_out(const Tensor& matrix, bool by_rows) {
 }
 
 TEST_F(Bf16x3Product, StaysWithinItsBoundForEveryShapeAndLayout) {
-  for (const auto& [m, k, n] : {std::tuple{37, 72, 50}, {64, 96, 64}, {33, 1100, 31}, {70, 5, 130}, {1, 64, 1}, {1, 64, 9}, {9, 64, 1},
-                                {5, 1, 6}, {40, 513, 33}, {130, 300, 70}})
+  for (const auto& [m, k, n] : {std::tuple{37, 72, 50},
+                                {64, 96, 64},
+                                {33, 1100, 31},
+                                {70, 5, 130},
+                                {1, 64, 1},
+                                {1, 64, 9},
+                                {9, 64, 1},
+                                {5, 1, 6},
+                                {40, 513, 33},
+                                {130, 300, 70}})
     for (const bool a_by_rows : {true, false})
       for (const bool b_by_rows : {true, false}) {
-        SCOPED_TRACE(std::to_string(m) + " x " + std::to_string(k) + " x " + std::to_string(n) + (a_by_rows ? ", by rows" : ", by columns") +
-                     (b_by_rows ? ", by rows" : ", by columns"));
+        SCOPED_TRACE(std::to_string(m) + " x " + std::to_string(k) + " x " + std::to_string(n) +
+                     (a_by_rows ? ", by rows" : ", by columns") + (b_by_rows ? ", by rows" : ", by columns"));
         const Tensor a = at::randn({m, k}), b = at::randn({k, n}), bias = at::randn({n});
         const Tensor room = at::full({m, n + 5}, 7.F), result = room.narrow(1, 0, n);
         product_in_tiles(result, laid_out(a, a_by_rows), laid_out(b, b_by_rows), /*add=*/false, {});
@@ -90,7 +98,8 @@ Outcome outcome_of(const std::function<Tensor(const Inputs&)>& f, const Inputs& 
   return outcome;
 }
 
-/// Of training's functions: the numbers are no larger than some 2^-17 of their size together apart: errors of single products have either sign.
+/// Of training's functions: the numbers are no larger than some 2^-17 of their size together apart: errors of single products have either
+/// sign.
 void expect_near_float(const std::function<Tensor(const Inputs&, FactorPrecision)>& f, const Inputs& values, const Tensor& direction) {
   const Outcome in_float = outcome_of([&](const Inputs& in) { return f(in, FactorPrecision::kFp32); }, values, direction);
   const Outcome in_parts = outcome_of([&](const Inputs& in) { return f(in, FactorPrecision::kBf16x3); }, values, direction);
