@@ -18,7 +18,6 @@ struct SavedCall : torch::CustomClassHolder {
   ForwardContext context;
   std::shared_ptr<const cuda::Plans> plans;  // null = the CPU's core
   int64_t packed_parts = 0;                  // of AttentionCall::packed, 0 = it is not used
-  CoreResults results;                       // of the forward pass
 };
 
 /// The core reads rows of d_head numbers that lie side by side.
@@ -42,19 +41,26 @@ struct CoreFunction : torch::autograd::Function<CoreFunction> {
   }
 
   static Tensor forward(AutogradContext* context, at::TensorList inputs, const c10::intrusive_ptr<SavedCall>& saved) {
-    context->save_for_backward(inputs.vec());
     context->saved_data["call"] = at::IValue::make_capsule(saved);
     const AttentionCall call = with_tensors(*saved, inputs);
-    if (saved->plans) return cuda::run(call, saved->context, *saved->plans);
-    return run_core(call, saved->context, &saved->results);
+    CoreResults results;
+    Tensor rows = saved->plans ? cuda::run(call, saved->context, *saved->plans) : run_core(call, saved->context, &results);
+    variable_list kept = inputs.vec();
+    kept.insert(kept.end(), {results.kept, results.weights.weights, results.weights.keys});
+    context->save_for_backward(std::move(kept));
+    return rows;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& outputs) {
     const TimedPart timed(ProfilePart::kAttention);
     const auto saved = c10::static_intrusive_pointer_cast<SavedCall>(context->saved_data["call"].toCapsule());
-    const AttentionCall call = with_tensors(*saved, context->get_saved_variables());
+    const variable_list kept = context->get_saved_variables();
+    const size_t num_inputs = kept.size() - kNumResults;
+    const at::TensorList inputs(kept.data(), num_inputs), of_results(kept.data() + num_inputs, kNumResults);
+    const AttentionCall call = with_tensors(*saved, inputs);
+    const CoreBackward given = {.kept = of_results[0], .weights = {of_results[1], of_results[2]}};
     AttentionGradients gradients = saved->plans ? cuda::run_backward(call, saved->context, *saved->plans, outputs[0])
-                                                : run_core_backward(call, saved->context, outputs[0], kept_of(saved->results));
+                                                : run_core_backward(call, saved->context, outputs[0], given);
     variable_list all;
     if (saved->packed_parts != 3) all.push_back(gradients.q);
     if (saved->packed_parts > 0) {
@@ -67,7 +73,7 @@ struct CoreFunction : torch::autograd::Function<CoreFunction> {
     return all;
   }
 
-  static CoreBackward kept_of(const CoreResults& results) { return {.kept = results.kept, .weights = results.weights}; }
+  static constexpr size_t kNumResults = 3;  // that `forward` saves behind its inputs
 
   static AttentionCall with_tensors(const SavedCall& saved, at::TensorList tensors) {
     AttentionCall call = saved.call;

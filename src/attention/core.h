@@ -42,6 +42,15 @@ struct StoredTask {
   StoredRows<uint16_t> context, q_gradient, k_gradient, v_gradient;  ///< written: the first forward, the others backward
 };
 
+/// The weights of a task's tiles, before dropout, that the forward pass leaves to the backward pass.
+template <class S>
+struct KeptRows {
+  S* weights;       ///< [queries, keys] or, with `counts`, those that are not zero, one row after the other; null = none
+  int32_t* keys;    ///< ... of these, counted from their tile's first
+  int32_t* counts;  ///< [queries] of these; -1 = the row is not kept
+  int64_t room;     ///< for so many of these; a whole vector may be written behind them
+};
+
 /// One sentence and head. Strides are between rows; rows are contiguous over d_head.
 template <class S>
 struct Task {
@@ -68,7 +77,7 @@ struct Task {
   double* number_gradients;
   S* kept;  ///< [queries] numbers of the rows that the forward pass writes and the backward pass reads; null = none
   int64_t kept_stride;
-  S* kept_weights;  ///< [queries, keys] likewise, of tiles of rows before dropout; null = they are worked out again
+  KeptRows<S> kept_rows;
 
   const void* probe;  ///< null = nobody looks
   void (*show)(const void* probe, int query, const S* weights, const KeySegment* segments, int num_segments);

@@ -8,8 +8,8 @@
 // Two roads for a row. *Tiles*: where queries that lie together see much the same keys, some rows at a time go through small matrix
 // products, all in cache; where most weights turn out to be zero, through products that leave these out. *Lists*: where keys are named by
 // slots or lie far apart, and where there is a single query, a row's keys are a list and only these are touched. The weights of tiles of
-// short rows are kept for the backward pass; others are worked out again, which costs no more than writing and reading them, and memory
-// stays proportional to the number of tokens.
+// short rows, and those that are not zero where these are few, are kept for the backward pass. Others are worked out again: that costs no
+// more than writing and reading them, and memory stays proportional to the number of tokens.
 //
 // Compiled for several instruction sets: nothing here may call an inline function that is not a template on `M` or always inlined.
 namespace lacuna::core {
@@ -76,7 +76,6 @@ class Core {
     const auto listed = [&](int i) { forward_listed(i); };
     for_each_tile(listed, [&](const Tile& tile) {
       weigh(tile);
-      keep(tile);
       show(tile);
       combine(tile);
     });
@@ -84,9 +83,10 @@ class Core {
 
   /// context of the tile's rows = weights * v
   void combine(const Tile& tile) {
-    const bool is_sparse = finds_few_weights(tile);
+    const int few = find_few_weights(tile);
+    keep(tile, few);
     if (task_.dropout != nullptr) drop(tile, weights_);
-    is_sparse ? sparse_products_.write_context(tile, weights_) : products_.write_context(tile, weights_);
+    few >= 0 ? sparse_products_.write_context(tile, weights_) : products_.write_context(tile, weights_);
   }
 
   void forward_listed(int i) {
@@ -110,7 +110,7 @@ class Core {
     const auto listed = [&](int i) { backward_listed(i); };
     for_each_tile(listed, [&](const Tile& tile) {
       find_weights(tile);
-      finds_few_weights(tile) ? backward_tile(tile, sparse_products_) : backward_tile(tile, products_);
+      find_few_weights(tile) >= 0 ? backward_tile(tile, sparse_products_) : backward_tile(tile, products_);
     });
     products_.finish_gradients();
   }
@@ -224,17 +224,37 @@ class Core {
     }
   }
 
-  /// Weights that the forward pass leaves to the backward pass, if there is room for them.
-  void keep(const Tile& tile) const {
-    if (task_.kept_weights == nullptr) return;
-    for (int r = 0; r < tile.rows; ++r) M::copy(tile.width, weights_ + r * stride_, kept_row(tile, r));
+  /// Leaves the tile's weights to the backward pass, if there is room for them; `few` are not zero, or -1.
+  void keep(const Tile& tile, int few) {
+    const KeptRows<S>& kept = task_.kept_rows;
+    if (kept.weights == nullptr) return;
+    const bool fits = few >= 0 && next_kept_ + few <= kept.room;
+    for (int r = 0; r < tile.rows; ++r) {
+      const S* const row = weights_ + r * stride_;
+      if (kept.counts == nullptr) {
+        M::copy(tile.width, row, kept_row(tile, r));
+      } else {
+        int32_t& count = kept.counts[tile.first + r];
+        count = fits ? M::pack_nonzero(tile.width, row, kept.weights + next_kept_, kept.keys + next_kept_) : -1;
+        if (fits) next_kept_ += count;
+      }
+    }
   }
   /// weights_ = what the forward pass kept, or else as `weigh` makes it.
   void find_weights(const Tile& tile) {
-    if (task_.kept_weights == nullptr) return weigh(tile);
-    for (int r = 0; r < tile.rows; ++r) M::copy(tile.width, kept_row(tile, r), weights_ + r * stride_);
+    const KeptRows<S>& kept = task_.kept_rows;
+    if (kept.weights == nullptr || (kept.counts != nullptr && kept.counts[tile.first] < 0)) return weigh(tile);
+    for (int r = 0; r < tile.rows; ++r) {
+      S* const row = weights_ + r * stride_;
+      if (kept.counts == nullptr) {
+        M::copy(tile.width, kept_row(tile, r), row);
+      } else {
+        M::clear(tile.width, row);
+        for (int n = kept.counts[tile.first + r]; n > 0; --n, ++next_kept_) row[kept.keys[next_kept_]] = kept.weights[next_kept_];
+      }
+    }
   }
-  S* kept_row(const Tile& tile, int r) const { return task_.kept_weights + int64_t{tile.first + r} * task_.keys + tile.begin; }
+  S* kept_row(const Tile& tile, int r) const { return task_.kept_rows.weights + int64_t{tile.first + r} * task_.keys + tile.begin; }
 
   /// The elements of `rows` that row r sees: where they are if that is one run, else a copy in `list`.
   S* side_by_side(const Tile& tile, int r, S* rows, S* list) const {
@@ -268,14 +288,15 @@ class Core {
     for (int r = 0; r < tile.rows; ++r) M::multiply_elements(tile.width, factors_ + r * stride_, rows + r * stride_);
   }
 
-  /// Lets SparseProducts find a weighed tile's weights: true if so few of them are not zero that they are less work. Short rows are not
-  /// worth a look.
-  bool finds_few_weights(const Tile& tile) const {
+  /// Lets SparseProducts find a weighed tile's weights: how many are not zero, or -1 if these are too many to be less work. Short rows are
+  /// not worth a look.
+  int find_few_weights(const Tile& tile) const {
     constexpr int kLong = 64;
-    if (P::kSparseShare == 0 || !call_.sparse || tile.width < kLong) return false;
+    if (P::kSparseShare == 0 || !call_.sparse || tile.width < kLong) return -1;
     int visible = 0;
     for (int r = 0; r < tile.rows; ++r) visible += tile.row_count[r];
-    return sparse_products_.find(tile, weights_) * P::kSparseShare < visible;
+    const int found = sparse_products_.find(tile, weights_);
+    return found * P::kSparseShare < visible ? found : -1;
   }
 
   // --- lists ---
@@ -399,6 +420,7 @@ class Core {
   P products_;
   SparseProducts<M> sparse_products_;
   int32_t* index_;
+  int64_t next_kept_ = 0;                                            // of KeptRows with counts
   S *weights_, *scores_, *gradient_, *factors_;                      // [kTile, keys]
   S *positions_, *scratch_;                                          // [keys]
   S *list_weights_, *list_scores_, *list_gradient_, *list_factors_;  // [keys]

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "attention/core_thread.h"
-#include "attention/kept_weights.h"
+#include "attention/kept_rows.h"
 #include "attention/onlooker.h"
 #include "attention/registry.h"
 #include "kernels/packed_product.h"
@@ -70,15 +70,15 @@ class Run {
     if (has_mask() && context_.is_mask_pass()) mask_results_ = at::zeros({call_.q.size(0), num_heads(), kMaskResults}, call_.q.options());
     const auto work = has_mask() ? functions_.masked_forward : functions_.forward;
     if (results != nullptr && keeps_number_) kept_ = at::empty({call_.q.size(0), num_heads()}, scalars());
-    if (results != nullptr && keeps_weights_) kept_weights_ = {call_, {}};
+    if (results != nullptr && keeps_weights_ && !is_probed_) kept_rows_ = {call_, keeps_lists(), {}};
     for_each_task([&](const core::Task<S>& task, const core::Workspace<S>& workspace) { work(shared_, task, workspace); });
-    if (results != nullptr) *results = {.of_mask = mask_results_, .kept = kept_, .weights = kept_weights_.memory()};
+    if (results != nullptr) *results = {.of_mask = mask_results_, .kept = kept_, .weights = kept_rows_.memory()};
     return context_rows_;
   }
 
   AttentionGradients backward(const Tensor& context_gradient, const CoreBackward& given) {
     kept_ = given.kept;
-    if (given.weights.defined()) kept_weights_ = {call_, given.weights};
+    if (given.weights.weights.defined()) kept_rows_ = {call_, keeps_lists(), given.weights};
     context_rows_ = context_gradient.contiguous();
     make_gradients(given);
     if (has_mask() && context_.is_mask_pass()) {
@@ -97,6 +97,7 @@ class Run {
  private:
   int64_t num_heads() const { return call_.q.size(1); }
   int64_t num_numbers() const { return static_cast<int64_t>(call_.numbers.size()); }
+  bool keeps_lists() const { return shared_.sparse && !kIsConverted; }  // the core for bf16 has none
   bool has_mask() const { return call_.type->takes_mask(); }
   static at::TensorOptions scalars() { return at::TensorOptions(c10::CppTypeToScalarType<S>::value); }
 
@@ -203,7 +204,7 @@ class Run {
     if (numbers_.defined() && is_backward_) task.number_gradients = number_gradients_.data_ptr<double>() + first_number;
     task.kept_stride = num_heads();
     if (kept_.defined()) task.kept = kept_.template data_ptr<S>() + query * num_heads() + head;
-    task.kept_weights = kept_weights_.of(b, head);
+    task.kept_rows = kept_rows_.of(b, head);
     if (has_mask()) add_mask(task, query, key_row, head);
     if constexpr (kIsConverted) {
       if (functions_.takes_stored != nullptr && thread.has_runs && functions_.takes_stored(task)) {
@@ -392,7 +393,7 @@ class Run {
   Tensor context_rows_;                // forward: the result; backward: its gradient
   Tensor numbers_, number_gradients_;  // [Tq, H, numbers]
   Tensor kept_;                        // [Tq, H]
-  KeptWeights<S> kept_weights_;
+  KeptRowsOfCall<S> kept_rows_;
   Tensor mask_results_;      // [Tq, H, kMaskResults]; backward: their gradient
   Tensor numbers_of_reach_;  // numbers_ in double, if they say how far a query looks
   AttentionGradients gradients_;

@@ -15,17 +15,26 @@ struct AttentionGradients {
 /// What the rows of a type with a mask give beside their weights in the mask pass: types::calibrated::Result.
 inline constexpr int64_t kMaskResults = 2;
 
+/// Sentences with so many keys or fewer keep all their weights for the backward pass.
+inline constexpr int64_t kKeptKeys = 128;
+
+/// Weights that the forward pass leaves to the backward pass (kept_rows.h says which), and of those that are listed the keys.
+struct KeptWeights {
+  Tensor weights = {}, keys = {};
+};
+
 /// What the forward pass gives beside the context.
 struct CoreResults {
-  Tensor of_mask = {};  ///< [Tq, H, kMaskResults], of types with a mask in the mask pass
-  Tensor kept = {};     ///< [Tq, H]: what the backward pass need not search for again, of types that have such a number
-  Tensor weights = {};  ///< those of short sentences, likewise
+  Tensor of_mask = {};       ///< [Tq, H, kMaskResults], of types with a mask in the mask pass
+  Tensor kept = {};          ///< [Tq, H]: what the backward pass need not search for again, of types that have such a number
+  KeptWeights weights = {};  ///< what it need not work out again
 };
 
 /// What the backward pass is told beside the gradient of the context.
 struct CoreBackward {
   Tensor of_mask = {};                  ///< [Tq, H, kMaskResults]: the gradient of these; undefined = none
-  Tensor kept = {}, weights = {};       ///< from the forward pass, or undefined
+  Tensor kept = {};                     ///< from the forward pass, or undefined
+  KeptWeights weights = {};             ///< likewise
   bool wants_k = true, wants_v = true;  ///< those of k and v: types with a mask may do without
 };
 

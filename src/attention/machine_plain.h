@@ -65,6 +65,17 @@ struct PlainMachine {
     for (int i = 0; i < count; ++i) x[i] *= factors[i];
   }
 
+  /// The elements that are not zero, and which they are; gives how many. A whole vector may be written behind them.
+  static int pack_nonzero(int count, const T* x, T* values, int32_t* index) {
+    int kept = 0;
+    for (int j = 0; j < count; ++j) {
+      if (x[j] == 0) continue;
+      values[kept] = x[j];
+      index[kept++] = j;
+    }
+    return kept;
+  }
+
   // Products of rows of weights x (rows, columns) that are mostly zero, by the elements that `rows_of` names.
 
   /// Which are not zero; gives how many there are.

@@ -120,6 +120,18 @@ struct SimdMachine {
     for (int i = 0; i < count; ++i) x[i] *= factors[i];
   }
 
+  static int pack_nonzero(int count, const float* x, float* values, int32_t* index) {
+    const hn::RebindToSigned<Tag> integers;
+    int kept = 0;
+    for (int j = 0; j < count; j += lanes()) {
+      const Vector each = hn::LoadU(Tag(), x + j);
+      const Mask wanted = hn::AndNot(hn::Eq(each, hn::Zero(Tag())), first(count - j));  // NaN is
+      hn::CompressStore(hn::Iota(integers, j), hn::RebindMask(integers, wanted), integers, index + kept);
+      kept += static_cast<int>(hn::CompressStore(each, wanted, Tag(), values + kept));
+    }
+    return kept;
+  }
+
   static int find_rows(int rows, int columns, const float* x, int64_t x_row, const RowsOfKeys& rows_of) {
     const hn::RebindToSigned<Tag> integers;
     const auto find = [&](int j, int begin, int end, int32_t* to) HWY_ATTR {

@@ -81,7 +81,7 @@ class PartMemory {
     start(task.numbers, task.numbers_stride);
     start(task.number_gradients, task.numbers_stride);
     start(task.kept, task.kept_stride);
-    task.kept_weights = nullptr;
+    task.kept_rows = {};
     for (int64_t* stride : {&task.q_stride, &task.context_stride, &task.q_gradient_stride, &task.numbers_stride, &task.kept_stride})
       *stride *= part.query_step;
   }

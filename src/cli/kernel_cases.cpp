@@ -234,6 +234,7 @@ std::vector<KernelCase> kernel_cases(const KernelSizes& s) {
   at::manual_seed(1);
   std::vector<KernelCase> cases;
   for (const FactorPrecision precision : {FactorPrecision::kFp32, FactorPrecision::kBf16x3, FactorPrecision::kBf16}) {
+    if (precision == FactorPrecision::kBf16x3 && !has_amx()) continue;
     for (const auto& [depth, columns] :
          {std::pair(s.d_model, s.d_model), std::pair(s.d_model, 3 * s.d_model), std::pair(s.d_model, s.d_ff), std::pair(s.d_ff, s.d_model)})
       cases.push_back(linear_case(s.tokens, depth, columns, precision));

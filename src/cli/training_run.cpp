@@ -16,7 +16,6 @@
 #include "config/load.h"
 #include "data/batch_stream.h"
 #include "kernels/bf16_product.h"
-#include "kernels/packed_product.h"
 #include "train/auto_batch.h"
 #include "train/transformer_loss.h"
 
@@ -157,7 +156,7 @@ void TrainingRun::describe() const {
            options_.device, name_of(factor_precision(train, options_.device)));
   if (train.precision == Precision::kBf16 && options_.device == "cpu" && !has_bf16_instructions())
     log_warning("train.precision is bf16, and this processor has no instructions for it: fp32 is faster here");
-  if (train.precision == Precision::kBf16x3 && !(options_.device == "cpu" && has_amx()))
+  if (train.precision == Precision::kBf16x3 && factor_precision(train, options_.device) == FactorPrecision::kFp32)
     log_warning("train.precision is bf16x3, and only processors with tiles (AMX) have products for it: fp32 is used");
   log_info("effective batch: {} tokens ({} a batch x {} batches an update)", *train.batch_tokens.value * train.update_freq,
            *train.batch_tokens.value, train.update_freq);

@@ -28,6 +28,15 @@ TiledProduct<T> tiled_product(const Tensor& a, const Tensor& b, int64_t row, boo
           .panels = nullptr};
 }
 
+/// The matrix, or a copy if its lines are not contiguous or overlap, as those of an expanded one do.
+Tensor with_lines(const Tensor& matrix) {
+  const auto has_lines = [&](int64_t along, int64_t across) {
+    return (matrix.stride(along) == 1 || matrix.size(along) == 1) &&
+           (matrix.stride(across) >= matrix.size(along) || matrix.size(across) == 1);
+  };
+  return has_lines(1, 0) || has_lines(0, 1) ? matrix : matrix.contiguous();
+}
+
 /// Calls f with a number of the type that tiled_product.h takes for these factors.
 template <class F>
 void with_factor_type(const Tensor& a, const F& f) {
@@ -114,7 +123,8 @@ ProductShape product_shape(const Tensor& a, const Tensor& b, FactorPrecision pre
   return {a.size(0), a.size(1), b.size(1), is_transposed(a), is_transposed(b), precision, add};
 }
 
-void product_in_tiles(const Tensor& result, const Tensor& a, const Tensor& b, bool add, const Tensor& bias) {
+void product_in_tiles(const Tensor& result, const Tensor& left, const Tensor& right, bool add, const Tensor& bias) {
+  const Tensor a = with_lines(left), b = with_lines(right);
   with_factor_type(a, [&](auto t) {
     using T = decltype(t);
     const TiledProduct<T> product = tiled_product<T>(a, b, result.stride(0), add, bias);

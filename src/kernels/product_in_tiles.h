@@ -23,7 +23,8 @@ ProductShape product_shape(const Tensor& a, const Tensor& b, FactorPrecision pre
 
 /// On processors with tiles only (has_amx()). result [M, N] float = or, with `add`, += a [M, K] x b [K, N], plus `bias` [N] if that is
 /// defined (then not `add`). Factors are both of bf16, or both of float: these as the sum of two numbers of bf16 each
-/// (FactorPrecision::kBf16x3). No factor is empty. Bits depend on neither threads nor other rows and columns.
+/// (FactorPrecision::kBf16x3). No factor is empty;
+/// the result's rows are contiguous. Bits depend on neither threads nor other rows and columns.
 void product_in_tiles(const Tensor& result, const Tensor& a, const Tensor& b, bool add, const Tensor& bias);
 
 /// Rows [begin, end) of a product, side by side, to do with as one likes.

@@ -82,7 +82,7 @@ Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& target
   pass.correct = at::empty({tokens}, at::kLong);
   if (wants_gradient) {
     pass.hidden_gradient = at::empty_like(hidden);
-    if (weight.requires_grad()) pass.weight_gradient = at::zeros_like(weight);
+    if (weight.requires_grad()) pass.weight_gradient = at::zeros(weight.sizes(), weight.options());
   }
   ChunkProducts<T> products(hidden, weight, precision);
   for (int64_t begin = 0; begin < tokens; begin += kLossRows) {

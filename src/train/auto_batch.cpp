@@ -7,6 +7,7 @@
 #include <limits>
 #include <sstream>
 
+#include "attention/core_run.h"
 #include "base/error.h"
 #include "base/random.h"
 
@@ -66,12 +67,16 @@ uint64_t available_memory() {
 }
 
 MemoryFit fit_batch_to_memory(const LossFunction& loss, Optimizer& optimizer, int64_t sentence_length, const VocabularySizes& vocabulary) {
-  std::ofstream("/proc/self/clear_refs") << "5";  // the peak starts anew
-  const uint64_t small = peak_after_step(loss, optimizer, random_batch(kSmallProbe, sentence_length, vocabulary));
-  const uint64_t large = peak_after_step(loss, optimizer, random_batch(kLargeProbe, sentence_length, vocabulary));
+  const auto bytes_per_token = [&](int64_t length) {
+    std::ofstream("/proc/self/clear_refs") << "5";  // the peak starts anew
+    const uint64_t small = peak_after_step(loss, optimizer, random_batch(kSmallProbe, length, vocabulary));
+    const uint64_t large = peak_after_step(loss, optimizer, random_batch(kLargeProbe, length, vocabulary));
+    return std::max<uint64_t>((large - small) / (kLargeProbe - kSmallProbe), 1024);
+  };
   MemoryFit fit;
   fit.available = available_memory();
-  fit.bytes_per_token = std::max<uint64_t>((large - small) / (kLargeProbe - kSmallProbe), 1024);
+  fit.bytes_per_token = bytes_per_token(sentence_length);
+  if (sentence_length > kKeptKeys) fit.bytes_per_token = std::max(fit.bytes_per_token, bytes_per_token(kKeptKeys));
   const double tokens = kUsedShare * static_cast<double>(fit.available) / static_cast<double>(fit.bytes_per_token);
   fit.batch_tokens = std::clamp(static_cast<int64_t>(tokens), kLeastTokens, kMostTokens) / 256 * 256;
   return fit;

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "kernels/bf16_product.h"
+#include "kernels/packed_product.h"
 #include "model/ragged_of.h"
 
 namespace lacuna {
@@ -17,7 +18,7 @@ FactorPrecision factor_precision(const TrainOptions& options, const std::string&
     case Precision::kBf16:
       return FactorPrecision::kBf16;
     case Precision::kBf16x3:
-      return FactorPrecision::kBf16x3;
+      return at::Device(device).is_cpu() && has_amx() ? FactorPrecision::kBf16x3 : FactorPrecision::kFp32;
     default:
       return FactorPrecision::kFp32;
   }

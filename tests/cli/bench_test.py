@@ -123,6 +123,12 @@ class Train(Bench):
         self.assertRegex(text, r"(?m)^part +forward ms +backward ms +share$")
         self.assertRegex(text, r"(?m)^attention +\d+\.\d+ +\d+\.\d+ +\d+\.\d %$")
 
+    def test_measures_training_in_the_wanted_precision(self):
+        for precision, names in (("fp32", ("fp32",)), ("bf16x3", ("bf16x3", "fp32")), ("bf16", ("bf16",))):  # fp32 without tiles
+            report = self.reports(*self.train("--steps", "2", "--train.precision", precision))
+            self.assertIn(report["precision"], names)
+            self.assertGreater(report["matrix_product_share"], 0)
+
     def test_compares_types_in_pairs(self):
         report = self.reports(*self.train("--compare", f"topk,{LEARNED}", "--pairs", "9"))
         self.expect_comparisons(report, ["topk", LEARNED_NAME], 9)

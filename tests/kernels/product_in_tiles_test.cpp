@@ -60,6 +60,15 @@ TEST_F(Bf16x3Product, StaysWithinItsBoundForEveryShapeAndLayout) {
       }
 }
 
+TEST_F(Bf16x3Product, TakesFactorsThatOverlapOrHaveNoContiguousLines) {
+  const Tensor wide = at::randn({40, 128}), row = at::randn({1, 64}), b = at::randn({64, 33}), result = at::empty({40, 33});
+  const Tensor every_other = wide.slice(1, 0, 128, 2), repeated = row.expand({40, 64});
+  product_in_tiles(result, every_other, b, /*add=*/false, {});
+  expect_within_bound(result, every_other, b);
+  product_in_tiles(result, repeated, b, /*add=*/false, {});
+  expect_within_bound(result, repeated, b);
+}
+
 TEST_F(Bf16x3Product, DependsOnNeitherThreadsNorOtherRows) {
   const Tensor a = at::randn({700, 600}), b = at::randn({600, 90});
   const Tensor all = at::empty({700, 90}), by_one = at::empty({700, 90}), some = at::empty({45, 70});

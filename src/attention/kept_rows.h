@@ -1,0 +1,75 @@
+#pragma once
+
+#include <ATen/Functions.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "attention/call.h"
+#include "attention/core.h"
+#include "attention/core_run.h"
+
+namespace lacuna {
+
+/// What of a call's weights the forward pass leaves to the backward pass: all of sentences with few keys, where reading them costs less
+/// than working them out again; and with `keeps_lists`, of the others those that are not zero, 256 a query at most (on average over a
+/// sentence and head). In numbers of type S.
+template <class S>
+class KeptRowsOfCall {
+ public:
+  /// Keeps nothing.
+  KeptRowsOfCall() = default;
+  /// `memory` is what the forward pass filled; undefined = makes it.
+  KeptRowsOfCall(const AttentionCall& call, bool keeps_lists, KeptWeights memory) : call_(&call), memory_(std::move(memory)) {
+    Place end;
+    for (int64_t b = 0; b < call.queries->num_sentences(); ++b) {
+      places_.push_back(end);
+      Place& place = places_.back();
+      place.is_list = !has_few_keys(b);
+      place.is_kept = !place.is_list || keeps_lists;
+      if (!place.is_kept) continue;
+      end.weights += call.q.size(1) * room(b);
+      if (place.is_list) end.integers += call.q.size(1) * integers(b);
+    }
+    if (!memory_.weights.defined()) {
+      memory_.weights = at::empty({end.weights}, c10::CppTypeToScalarType<S>::value);
+      memory_.keys = at::empty({end.integers}, at::kInt);
+    }
+    weights_ = memory_.weights.template mutable_data_ptr<S>();
+    integers_ = memory_.keys.template mutable_data_ptr<int32_t>();
+  }
+
+  core::KeptRows<S> of(int64_t b, int64_t head) const {
+    if (call_ == nullptr || !places_[static_cast<size_t>(b)].is_kept) return {};
+    const Place& place = places_[static_cast<size_t>(b)];
+    S* const weights = weights_ + place.weights + head * room(b);
+    if (!place.is_list) return {weights, nullptr, nullptr, 0};
+    int32_t* const counts = integers_ + place.integers + head * integers(b);
+    return {weights, counts + queries(b), counts, room(b) - kVector};
+  }
+  const KeptWeights& memory() const { return memory_; }
+
+ private:
+  static constexpr int64_t kMostListed = 256, kVector = 64;
+  struct Place {
+    int64_t weights = 0, integers = 0;  // where the sentence's begin
+    bool is_kept = false, is_list = false;
+  };
+
+  int64_t queries(int64_t b) const { return call_->queries->length(b); }
+  int64_t keys(int64_t b) const { return call_->keys->count[static_cast<size_t>(b)]; }
+  bool has_few_keys(int64_t b) const { return keys(b) <= kKeptKeys; }
+  /// For weights of one head.
+  int64_t room(int64_t b) const {
+    return has_few_keys(b) ? queries(b) * keys(b) : queries(b) * std::min(keys(b) / 3, kMostListed) + kVector;
+  }
+  int64_t integers(int64_t b) const { return queries(b) + room(b); }
+
+  const AttentionCall* call_ = nullptr;
+  KeptWeights memory_;
+  std::vector<Place> places_;  // of each sentence
+  S* weights_ = nullptr;
+  int32_t* integers_ = nullptr;
+};
+
+}  // namespace lacuna
