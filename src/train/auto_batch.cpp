@@ -7,7 +7,6 @@
 #include <limits>
 #include <sstream>
 
-#include "attention/core_run.h"
 #include "base/error.h"
 #include "base/random.h"
 
@@ -76,7 +75,8 @@ MemoryFit fit_batch_to_memory(const LossFunction& loss, Optimizer& optimizer, in
   MemoryFit fit;
   fit.available = available_memory();
   fit.bytes_per_token = bytes_per_token(sentence_length);
-  if (sentence_length > kKeptKeys) fit.bytes_per_token = std::max(fit.bytes_per_token, bytes_per_token(kKeptKeys));
+  constexpr int64_t kMiddle = 128;  // attention keeps all weights of sentences up to here for the backward pass (kKeptKeys)
+  if (sentence_length > kMiddle) fit.bytes_per_token = std::max(fit.bytes_per_token, bytes_per_token(kMiddle));
   const double tokens = kUsedShare * static_cast<double>(fit.available) / static_cast<double>(fit.bytes_per_token);
   fit.batch_tokens = std::clamp(static_cast<int64_t>(tokens), kLeastTokens, kMostTokens) / 256 * 256;
   return fit;
