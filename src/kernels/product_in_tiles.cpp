@@ -40,7 +40,8 @@ Tensor with_lines(const Tensor& matrix) {
 /// Calls f with a number of the type that tiled_product.h takes for these factors.
 template <class F>
 void with_factor_type(const Tensor& a, const F& f) {
-  a.scalar_type() == at::kBFloat16 ? f(uint16_t()) : f(float());
+  if (a.scalar_type() == at::kBFloat16) return f(uint16_t());
+  f(float());
 }
 
 /// Memory of a product for panels.
@@ -74,8 +75,8 @@ class WideProduct {
  private:
   bool is_small() const { return tiled_blocks(product_.rows) <= blocks_per_task(); }
   int64_t blocks_per_task() const {
-    constexpr int64_t kProductsPerTask = 1 << 22;  // or waking a thread costs more
-    return std::max<int64_t>(1, kProductsPerTask / (kTiledBlock * product_.columns * product_.depth));
+    constexpr int64_t kWorkPerTask = 1 << 22;  // or waking a thread costs more
+    return std::max<int64_t>(1, kWorkPerTask / (kTiledBlock * product_.columns * product_.depth));
   }
 
   TiledProduct<T> product_;
