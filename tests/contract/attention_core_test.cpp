@@ -152,54 +152,6 @@ TEST(AttentionCore, RefusesPartsThatAreNotOfWhatIsPacked) {
   EXPECT_THROW(attention(call, training()), ShapeError);  // not [Tk, 2 or 3, H, d]
 }
 
-/// The backward pass with what the forward pass kept has the bits of one without.
-void expect_the_same_bits_from_kept(const Inputs& inputs, const std::shared_ptr<const AttentionType>& type, Engine engine,
-                                    bool causal = true) {
-  use(engine);
-  const at::NoGradGuard no_gradients;
-  const AttentionCall call = inputs.call(type, dtype_of(engine), causal);
-  CoreResults results;
-  run_core(call, training(), &results);
-  EXPECT_EQ(results.kept.defined(), type->entry().keeps_number);
-  EXPECT_EQ(results.weights.weights.defined(), !type->entry().needs_scores);
-  const Tensor gradient = inputs.context_gradient.to(dtype_of(engine));
-  const AttentionGradients found = run_core_backward(call, training(), gradient, {.kept = results.kept, .weights = results.weights});
-  const AttentionGradients expected = run_core_backward(call, training(), gradient);
-  EXPECT_TRUE(found.q.equal(expected.q) && found.k.equal(expected.k) && found.v.equal(expected.v));
-  ASSERT_EQ(found.numbers.size(), expected.numbers.size());
-  for (size_t i = 0; i < found.numbers.size(); ++i) EXPECT_TRUE(found.numbers[i].equal(expected.numbers[i]));
-}
-
-/// Engines whose forward pass keeps something.
-std::vector<Engine> keeping_engines() {
-  std::vector<Engine> engines;
-  for (const Engine engine : call_engines())
-    if (engine != Engine::kEmulated && engine != Engine::kGpu) engines.push_back(engine);
-  return engines;
-}
-
-TEST(AttentionCore, WhatTheForwardPassKeepsChangesNoBit) {
-  // Of sentences of 140 keys, weights are listed or not kept.
-  const Inputs inputs({5, 1, 33, 90, 140}, {5, 1, 33, 90, 140}, 2, 20), cross({20, 7, 3}, {140, 30, 0}, 2, 20);
-  for (const Variant& variant : all_variants())
-    for (const char* pattern : {"full", "{type: local, window: 40}", "{type: atrous, stride: 2}"}) {
-      const auto type = type_of(variant, pattern, 2);
-      if (type->takes_mask()) continue;
-      SCOPED_TRACE(variant.name() + ", " + pattern);
-      for (const Engine engine : keeping_engines()) {
-        expect_the_same_bits_from_kept(inputs, type, engine);
-        if (!type->entry().info.needs_distance && pattern == std::string("full"))
-          expect_the_same_bits_from_kept(cross, type, engine, false);
-      }
-    }
-}
-
-TEST(AttentionCore, KeepsAsManyListedWeightsAsThereIsRoomFor) {
-  const Inputs inputs({900}, {900}, 1, 8);
-  const auto type = type_of(variant("topk", "{k: 290}"));  // fewer than a third, more than 256
-  for (const Engine engine : keeping_engines()) expect_the_same_bits_from_kept(inputs, type, engine);
-}
-
 TEST(AttentionCore, EqualsTheReferenceUnderDropout) {
   const Inputs inputs({5, 1, 17}, {5, 1, 17}, 2, 16);
   for (const Variant& variant : all_variants())
