@@ -21,7 +21,7 @@ for argument in "$@"; do
 done
 
 packages=(g++ cmake ninja-build pkg-config git ca-certificates python3 python3-venv
-  libsentencepiece-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libhwy-dev nlohmann-json3-dev zlib1g-dev libxxhash-dev libmimalloc-dev
+  libsentencepiece-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libhwy-dev nlohmann-json3-dev zlib1g-dev libxxhash-dev libjemalloc-dev
   libgtest-dev libgmock-dev)
 [ "$tests" = no ] || packages+=(clang-format clang-tidy libomp-dev chromium-headless-shell)
 

@@ -10,7 +10,6 @@
 #include "cli/bench_report.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
-#include "cli/freed_memory.h"
 #include "cli/length_costs.h"
 #include "cli/output.h"
 #include "cli/paired_bench.h"
@@ -192,7 +191,6 @@ int bench_lengths(const std::vector<std::string>& arguments) {
   const std::vector<NamedOptions> systems = systems_of(flags.types, defined, *options);
   std::optional<Output> svg;
   if (!flags.svg.empty()) svg.emplace(flags.svg);  // for its errors, before long work
-  keep_freed_memory();
   const Json report = measure(systems, flags);
   if (svg) {
     svg->write(svg_curves(picture_of(report, flags.lengths)));

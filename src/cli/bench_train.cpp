@@ -11,7 +11,6 @@
 #include "cli/bench_trainer.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
-#include "cli/freed_memory.h"
 #include "cli/paired_bench.h"
 #include "cli/products_alone.h"
 #include "data/batch_stream.h"
@@ -186,7 +185,6 @@ int bench_train(const std::vector<std::string>& arguments) {
   std::vector<Variant> defined;
   const std::optional<Options> options = flags.common.configuration(app, &defined);
   if (!options) return 0;
-  keep_freed_memory();
   if (!flags.compare.empty()) {
     print_comparisons(compare(*options, defined, flags), flags.json);
     return 0;

@@ -12,7 +12,6 @@
 #include "base/log.h"
 #include "checkpoint/average.h"
 #include "checkpoint/run_folder.h"
-#include "cli/freed_memory.h"
 #include "config/load.h"
 #include "data/batch_stream.h"
 #include "kernels/bf16_product.h"
@@ -73,7 +72,6 @@ void require_same_pieces(const Vocabulary& ours, const Vocabulary& theirs, const
 
 TrainingRun::TrainingRun(Options options) : options_(std::move(options)) {
   if (options_.run.empty()) throw ConfigError("run is empty; expected the folder that training writes to: run: runs/mine");
-  keep_freed_memory();
   lock_ = std::make_unique<RunLock>(options_.run);
   prepare_run_folder(options_);
   options_.train.precision = decided_precision(options_.train.precision, options_.device);  // `auto` counts for new runs only

@@ -12,10 +12,28 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kChunk = 16384;  ///< elements that one sum runs over: fixed, so that results do not depend on threads
+/// Elements that one sum runs over: fixed, so that results do not depend on threads.
+constexpr int64_t kChunk = 16384;
 
-int64_t chunks_of(int64_t count) {
-  return (count + kChunk - 1) / kChunk;
+/// At most kChunk elements of one parameter: from `begin` of the buffers and `offset` of the gradient on.
+struct Chunk {
+  const at::Tensor* gradient;
+  int64_t begin, offset, count;
+};
+
+std::vector<Chunk> chunks_of(const PlacedGradients& gradients) {
+  std::vector<Chunk> chunks;
+  for (const PlacedGradient& placed : gradients)
+    for (int64_t offset = 0; offset < placed.count; offset += kChunk)
+      chunks.push_back({&placed.gradient, placed.begin + offset, offset, std::min(kChunk, placed.count - offset)});
+  return chunks;
+}
+
+/// The chunk's gradient.
+template <class T>
+const T* gradient_of(const Chunk& chunk) {
+  static const std::vector<T> zeros(kChunk);
+  return chunk.gradient->defined() ? chunk.gradient->const_data_ptr<T>() + chunk.offset : zeros.data();
 }
 
 template <class T>
@@ -31,18 +49,19 @@ double chunk_sum_of_squares(const T* values, int64_t count) {
 
 template <class T>
 struct Pointers {
-  T *value, *gradient, *first, *second, *average;
+  T *value, *first, *second, *average;
+  const T* gradient;
 };
 
 template <class T, bool kAverages>
-void update_range(const Pointers<T>& p, const AdamStep& step, int64_t begin, int64_t end) {
+void update_chunk(const Pointers<T>& p, const AdamStep& step, int64_t count) {
   const T scale = static_cast<T>(step.gradient_scale), l2 = static_cast<T>(step.l2), shrink = static_cast<T>(step.shrink);
   const T beta1 = static_cast<T>(step.beta1), beta2 = static_cast<T>(step.beta2), epsilon = static_cast<T>(step.epsilon);
   const T rest1 = static_cast<T>(1 - step.beta1), rest2 = static_cast<T>(1 - step.beta2);
   const T rate = static_cast<T>(step.lr / step.bias1), root2 = static_cast<T>(1 / std::sqrt(step.bias2));
   const T average_rate = static_cast<T>(step.average_rate);
   LACUNA_NO_OVERLAP
-  for (int64_t i = begin; i < end; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     const T value = p.value[i];
     const T gradient = p.gradient[i] * scale + l2 * value;
     const T first = beta1 * p.first[i] + rest1 * gradient;
@@ -51,60 +70,89 @@ void update_range(const Pointers<T>& p, const AdamStep& step, int64_t begin, int
     p.value[i] = next;
     p.first[i] = first;
     p.second[i] = second;
-    p.gradient[i] = 0;
     if constexpr (kAverages) p.average[i] += average_rate * (next - p.average[i]);
   }
 }
 
 template <class T>
-void update_on_cpu(const AdamBuffers& buffers, const AdamStep& step) {
+void update_on_cpu(const AdamBuffers& buffers, const PlacedGradients& gradients, const AdamStep& step) {
   const auto data = [](const at::Tensor& tensor) { return tensor.defined() ? tensor.data_ptr<T>() : nullptr; };
-  const Pointers<T> p = {data(buffers.values), data(buffers.gradients), data(buffers.first_moment), data(buffers.second_moment),
-                         data(buffers.average)};
-  const int64_t count = buffers.values.numel();
-  for_parts(chunks_of(count), 1, [&](int64_t first_chunk, int64_t last_chunk) {
-    const int64_t begin = first_chunk * kChunk, end = std::min(last_chunk * kChunk, count);
-    if (p.average != nullptr)
-      update_range<T, true>(p, step, begin, end);
-    else
-      update_range<T, false>(p, step, begin, end);
+  T *const values = data(buffers.values), *const first = data(buffers.first_moment), *const second = data(buffers.second_moment),
+           *const average = data(buffers.average);
+  const std::vector<Chunk> chunks = chunks_of(gradients);
+  for_parts(static_cast<int64_t>(chunks.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Chunk& chunk = chunks[static_cast<size_t>(i)];
+      Pointers<T> p = {values + chunk.begin, first + chunk.begin, second + chunk.begin, nullptr, gradient_of<T>(chunk)};
+      if (average == nullptr) {
+        update_chunk<T, false>(p, step, chunk.count);
+      } else {
+        p.average = average + chunk.begin;
+        update_chunk<T, true>(p, step, chunk.count);
+      }
+    }
   });
+}
+
+/// Like the buffers, with zeros where there is no gradient.
+at::Tensor flat_gradients(const at::Tensor& values, const PlacedGradients& gradients) {
+  const at::Tensor flat = at::zeros_like(values);
+  for (const PlacedGradient& placed : gradients)
+    if (placed.gradient.defined()) flat.narrow(0, placed.begin, placed.count).copy_(placed.gradient.flatten());
+  return flat;
+}
+
+/// The part of a buffer that the gradients have places in.
+at::Tensor part_of(const at::Tensor& buffer, const PlacedGradients& gradients) {
+  return buffer.slice(0, gradients.front().begin, gradients.back().begin + gradients.back().count);
 }
 
 }  // namespace
 
-double sum_of_squares(const at::Tensor& flat) {
-  if (!flat.is_cpu()) return flat.square().sum(at::kDouble).item<double>();
-  const int64_t count = flat.numel(), chunks = chunks_of(count);
-  std::vector<double> partial(static_cast<size_t>(chunks));
-  for_parts(chunks, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t chunk = begin; chunk < end; ++chunk) {
-      const int64_t first = chunk * kChunk, size = std::min(kChunk, count - first);
-      partial[static_cast<size_t>(chunk)] = flat.scalar_type() == at::kDouble
-                                                ? chunk_sum_of_squares(flat.const_data_ptr<double>() + first, size)
-                                                : chunk_sum_of_squares(flat.const_data_ptr<float>() + first, size);
+double sum_of_squares(const PlacedGradients& gradients) {
+  const auto is_on_cpu = [](const PlacedGradient& placed) { return !placed.gradient.defined() || placed.gradient.is_cpu(); };
+  double sum = 0;
+  if (!std::all_of(gradients.begin(), gradients.end(), is_on_cpu)) {
+    at::Tensor total;
+    for (const PlacedGradient& placed : gradients) {
+      if (!placed.gradient.defined()) continue;
+      const at::Tensor part = placed.gradient.square().sum(at::kDouble);
+      total = total.defined() ? total + part : part;
+    }
+    return total.item<double>();
+  }
+  const std::vector<Chunk> chunks = chunks_of(gradients);
+  std::vector<double> partial(chunks.size());
+  for_parts(static_cast<int64_t>(chunks.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const Chunk& chunk = chunks[static_cast<size_t>(i)];
+      if (!chunk.gradient->defined()) continue;
+      partial[static_cast<size_t>(i)] = chunk.gradient->scalar_type() == at::kDouble
+                                            ? chunk_sum_of_squares(gradient_of<double>(chunk), chunk.count)
+                                            : chunk_sum_of_squares(gradient_of<float>(chunk), chunk.count);
     }
   });
-  double sum = 0;
   for (const double part : partial) sum += part;
   return sum;
 }
 
-void adam_update(const AdamBuffers& buffers, const AdamStep& step) {
-  if (buffers.values.is_cpu() && buffers.values.scalar_type() == at::kFloat) return update_on_cpu<float>(buffers, step);
-  if (buffers.values.is_cpu() && buffers.values.scalar_type() == at::kDouble) return update_on_cpu<double>(buffers, step);
-  adam_update_reference(buffers, step);
+void adam_update(const AdamBuffers& buffers, const PlacedGradients& gradients, const AdamStep& step) {
+  if (buffers.values.is_cpu() && buffers.values.scalar_type() == at::kFloat) return update_on_cpu<float>(buffers, gradients, step);
+  if (buffers.values.is_cpu() && buffers.values.scalar_type() == at::kDouble) return update_on_cpu<double>(buffers, gradients, step);
+  adam_update_reference(buffers, gradients, step);
 }
 
-void adam_update_reference(const AdamBuffers& buffers, const AdamStep& step) {
+void adam_update_reference(const AdamBuffers& buffers, const PlacedGradients& gradients, const AdamStep& step) {
+  if (gradients.empty()) return;
   const at::NoGradGuard no_grad;
-  const at::Tensor gradient = buffers.gradients * step.gradient_scale + buffers.values * step.l2;
-  buffers.first_moment.mul_(step.beta1).add_(gradient, 1 - step.beta1);
-  buffers.second_moment.mul_(step.beta2).addcmul_(gradient, gradient, 1 - step.beta2);
-  const at::Tensor denominator = (buffers.second_moment / step.bias2).sqrt_().add_(step.epsilon);
-  buffers.values.mul_(step.shrink).addcdiv_(buffers.first_moment, denominator, -step.lr / step.bias1);
-  if (buffers.average.defined()) buffers.average.lerp_(buffers.values, step.average_rate);
-  buffers.gradients.zero_();
+  const auto part = [&](const at::Tensor& buffer) { return part_of(buffer, gradients); };
+  const at::Tensor values = part(buffers.values), first = part(buffers.first_moment), second = part(buffers.second_moment);
+  const at::Tensor gradient = part(flat_gradients(buffers.values, gradients)) * step.gradient_scale + values * step.l2;
+  first.mul_(step.beta1).add_(gradient, 1 - step.beta1);
+  second.mul_(step.beta2).addcmul_(gradient, gradient, 1 - step.beta2);
+  const at::Tensor denominator = (second / step.bias2).sqrt_().add_(step.epsilon);
+  values.mul_(step.shrink).addcdiv_(first, denominator, -step.lr / step.bias1);
+  if (buffers.average.defined()) part(buffers.average).lerp_(values, step.average_rate);
 }
 
 }  // namespace lacuna

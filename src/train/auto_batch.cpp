@@ -34,7 +34,7 @@ std::optional<uint64_t> number_in(const char* file, const std::string& name) {
 /// keeps for itself.
 uint64_t peak_after_step(const LossFunction& loss, Optimizer& optimizer, const BatchPtr& batch) {
   loss(*batch, {.training = true}).backward();
-  optimizer.zero_gradients();
+  optimizer.clear_gradients();
   return number_in("/proc/self/status", "VmHWM:").value_or(0) * 1024;
 }
 

@@ -33,17 +33,26 @@ FlatParameters::FlatParameters(const std::vector<std::pair<std::string, Tensor>>
   if (slots_.empty()) throw ShapeError("a model without parameters cannot be trained");
   const at::NoGradGuard no_grad;
   values_ = at::zeros({size}, slots_.front().parameter.options().requires_grad(false));
-  gradients_ = at::zeros_like(values_);
   for (Slot& slot : slots_) {
     const Tensor value = view_of(values_, slot.begin, slot.parameter);
     value.copy_(slot.parameter);
     slot.parameter.set_data(value);
-    slot.parameter.mutable_grad() = view_of(gradients_, slot.begin, slot.parameter);
   }
 }
 
-void FlatParameters::zero_gradients() {
-  gradients_.zero_();
+PlacedGradients FlatParameters::gradients(int64_t begin, int64_t end) const {
+  PlacedGradients placed;
+  for (const Slot& slot : slots_) {
+    if (slot.begin < begin || slot.begin >= end) continue;
+    const Tensor& gradient = slot.parameter.grad();
+    placed.push_back({slot.begin, slot.parameter.numel(), gradient.defined() ? gradient.contiguous() : gradient});
+  }
+  return placed;
+}
+
+void FlatParameters::clear_gradients(int64_t begin, int64_t end) {
+  for (const Slot& slot : slots_)
+    if (slot.begin >= begin && slot.begin < end) slot.parameter.mutable_grad() = Tensor();
 }
 
 Tensor FlatParameters::new_buffer() const {

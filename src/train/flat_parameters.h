@@ -8,27 +8,30 @@
 #include <vector>
 
 #include "checkpoint/safetensors.h"
+#include "train/adam.h"
 
 namespace lacuna {
 
-/// A model's parameters moved into one buffer, and their gradients into another, so that one pass over memory updates them all. Those of
-/// mask models (attention type calibrated), which have an objective of their own, stand at the end.
+/// A model's parameters moved into one buffer, so that one pass over memory updates them all. Those of mask models (attention type
+/// calibrated), which have an objective of their own, stand at the end.
 ///
-/// The tensors that the model holds become views of the buffers: nothing else about the model changes. Gradients must be cleared by
-/// `zero_gradients`, never by undefining them.
+/// The tensors that the model holds become views of the buffer: nothing else about the model changes. Gradients stay where the backward
+/// pass makes them, in memory that the forward pass has held until then.
 class FlatParameters {
  public:
   /// The parameters by name, as the model has them; one that stands under several names counts once. All of one type and device.
   explicit FlatParameters(const std::vector<std::pair<std::string, Tensor>>& parameters);
 
-  /// Values and gradients of all parameters [n]; between parameters there may be a few zeros, for alignment.
+  /// Values of all parameters [n]; between parameters there may be a few zeros, for alignment.
   const Tensor& values() const { return values_; }
-  const Tensor& gradients() const { return gradients_; }
+  /// Of the parameters from `begin` to `end` of the buffer, in its order.
+  PlacedGradients gradients(int64_t begin, int64_t end) const;
+  /// Undefines these.
+  void clear_gradients(int64_t begin, int64_t end);
   int64_t num_parameters() const { return num_parameters_; }
-  /// Where in the buffers the mask models begin; their size if there are none.
+  /// Where in the buffer the mask models begin; their size if there are none.
   int64_t masks_begin() const { return masks_begin_; }
 
-  void zero_gradients();
   /// A buffer of zeros beside the values: an optimizer's state.
   Tensor new_buffer() const;
   /// Views of a buffer, one for each parameter, under prefix + name.
@@ -46,7 +49,7 @@ class FlatParameters {
   };
 
   std::vector<Slot> slots_;
-  Tensor values_, gradients_;
+  Tensor values_;
   int64_t num_parameters_ = 0, masks_begin_ = 0;
 };
 

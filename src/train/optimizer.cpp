@@ -27,14 +27,14 @@ Optimizer::Optimizer(FlatParameters parameters, const TrainOptions& options, std
 
 UpdateResult Optimizer::update(double lr, double gradient_scale, bool with_masks) {
   const TimedPart timed(ProfilePart::kOptimizer);
-  const Range main = {0, parameters_.masks_begin(), num_updates_ + 1};
-  const Range masks = {main.end, parameters_.values().numel(), num_mask_updates_ + 1};
+  const Range main = range(0, parameters_.masks_begin(), num_updates_ + 1);
+  const Range masks = range(main.end, parameters_.values().numel(), num_mask_updates_ + 1);
   UpdateResult result;
-  result.gradient_norm = norm_of(main, gradient_scale);
-  if (with_masks) result.mask_gradient_norm = norm_of(masks, gradient_scale);
+  result.gradient_norm = gradient_scale * std::sqrt(sum_of_squares(main.gradients));
+  if (with_masks) result.mask_gradient_norm = gradient_scale * std::sqrt(sum_of_squares(masks.gradients));
   result.is_finite = std::isfinite(result.gradient_norm) && std::isfinite(result.mask_gradient_norm);
   if (!result.is_finite) {
-    zero_gradients();
+    clear_gradients();
     return result;
   }
   ++num_updates_;
@@ -49,8 +49,8 @@ UpdateResult Optimizer::update(double lr, double gradient_scale, bool with_masks
   return result;
 }
 
-double Optimizer::norm_of(const Range& range, double gradient_scale) const {
-  return gradient_scale * std::sqrt(sum_of_squares(parameters_.gradients().slice(0, range.begin, range.end)));
+void Optimizer::clear_gradients() {
+  parameters_.clear_gradients(0, parameters_.values().numel());
 }
 
 void Optimizer::update_range(const Range& range, double lr, double gradient_scale, double norm) {
@@ -67,8 +67,8 @@ void Optimizer::update_range(const Range& range, double lr, double gradient_scal
                          .l2 = decouples ? 0 : options_.weight_decay,
                          .shrink = decouples ? 1 - lr * options_.weight_decay : 1,
                          .average_rate = std::max(1 - options_.ema_decay, 9 / (t + 9))};
-  const auto part = [&](const Tensor& buffer) { return buffer.defined() ? buffer.slice(0, range.begin, range.end) : buffer; };
-  adam_update({part(parameters_.values()), part(parameters_.gradients()), part(first_moment_), part(second_moment_), part(average_)}, step);
+  adam_update({parameters_.values(), first_moment_, second_moment_, average_}, range.gradients, step);
+  parameters_.clear_gradients(range.begin, range.end);
 }
 
 void Optimizer::bring_into_ranges(const Tensor& buffer) const {

@@ -38,9 +38,9 @@ class Optimizer {
  public:
   Optimizer(FlatParameters parameters, const TrainOptions& options, std::vector<ParameterRange> ranges = {});
 
-  /// One update with `gradient_scale` times the accumulated gradients, which are zero afterwards. `with_masks`: of the mask models too.
+  /// One update with `gradient_scale` times the accumulated gradients, which are gone afterwards. `with_masks`: of the mask models too.
   UpdateResult update(double lr, double gradient_scale, bool with_masks = false);
-  void zero_gradients() { parameters_.zero_gradients(); }
+  void clear_gradients();
 
   int64_t num_updates() const { return num_updates_; }
   int64_t num_mask_updates() const { return num_mask_updates_; }
@@ -65,8 +65,9 @@ class Optimizer {
   /// Parameters begin to end of the buffers, updated together: the t-th update.
   struct Range {
     int64_t begin, end, t;
+    PlacedGradients gradients;
   };
-  double norm_of(const Range& range, double gradient_scale) const;
+  Range range(int64_t begin, int64_t end, int64_t t) const { return {begin, end, t, parameters_.gradients(begin, end)}; }
   void update_range(const Range& range, double lr, double gradient_scale, double norm);
   void bring_into_ranges(const Tensor& buffer) const;
 

@@ -125,7 +125,7 @@ void Trainer::add_gradients(const Batch& batch, UpdateSums& sums) {
 }
 
 void Trainer::make_room(std::vector<BatchPtr>& batches, size_t failed) {
-  optimizer_.zero_gradients();
+  optimizer_.clear_gradients();
   const Batch& batch = *batches[failed];
   const std::string size = std::to_string(batch.src_tokens()) + " source and " + std::to_string(batch.tgt_tokens()) + " target tokens";
   if (batch.tgt_shape->num_sentences() < 2) {

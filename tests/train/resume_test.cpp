@@ -153,7 +153,7 @@ TEST_F(InitFrom, RefusesRoundedWeights) {
 TEST_F(InitFrom, RestoresWeightsAndOptimizer) {
   TrainOptions options;
   options.init_from = (run_ / "last").string();
-  model_.embedding.mutable_grad().fill_(1);
+  model_.embedding.mutable_grad() = at::ones_like(model_.embedding);
   optimizer_.update(0.1, 1);
   const NamedTensors moved = ToyRun::copy_of(optimizer_.state());
   restore(optimizer_, initial_point(options));
