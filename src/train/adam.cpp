@@ -94,9 +94,22 @@ void update_on_cpu(const AdamBuffers& buffers, const PlacedGradients& gradients,
   });
 }
 
+bool are_on_cpu(const PlacedGradients& gradients) {
+  return std::all_of(gradients.begin(), gradients.end(),
+                     [](const PlacedGradient& placed) { return !placed.gradient.defined() || placed.gradient.is_cpu(); });
+}
+
+/// On the device, which is waited for once.
+double sum_of_squares_by_aten(const PlacedGradients& gradients) {
+  at::Tensor total = at::zeros({}, at::kDouble);
+  for (const PlacedGradient& placed : gradients)
+    if (placed.gradient.defined()) total = placed.gradient.square().sum(at::kDouble) + total;
+  return total.item<double>();
+}
+
 /// Like the buffers, with zeros where there is no gradient.
 at::Tensor flat_gradients(const at::Tensor& values, const PlacedGradients& gradients) {
-  const at::Tensor flat = at::zeros_like(values);
+  at::Tensor flat = at::zeros_like(values);
   for (const PlacedGradient& placed : gradients)
     if (placed.gradient.defined()) flat.narrow(0, placed.begin, placed.count).copy_(placed.gradient.flatten());
   return flat;
@@ -110,17 +123,7 @@ at::Tensor part_of(const at::Tensor& buffer, const PlacedGradients& gradients) {
 }  // namespace
 
 double sum_of_squares(const PlacedGradients& gradients) {
-  const auto is_on_cpu = [](const PlacedGradient& placed) { return !placed.gradient.defined() || placed.gradient.is_cpu(); };
-  double sum = 0;
-  if (!std::all_of(gradients.begin(), gradients.end(), is_on_cpu)) {
-    at::Tensor total;
-    for (const PlacedGradient& placed : gradients) {
-      if (!placed.gradient.defined()) continue;
-      const at::Tensor part = placed.gradient.square().sum(at::kDouble);
-      total = total.defined() ? total + part : part;
-    }
-    return total.item<double>();
-  }
+  if (!are_on_cpu(gradients)) return sum_of_squares_by_aten(gradients);
   const std::vector<Chunk> chunks = chunks_of(gradients);
   std::vector<double> partial(chunks.size());
   for_parts(static_cast<int64_t>(chunks.size()), 1, [&](int64_t begin, int64_t end) {
@@ -132,6 +135,7 @@ double sum_of_squares(const PlacedGradients& gradients) {
                                             : chunk_sum_of_squares(gradient_of<float>(chunk), chunk.count);
     }
   });
+  double sum = 0;
   for (const double part : partial) sum += part;
   return sum;
 }
