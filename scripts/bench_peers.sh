@@ -30,6 +30,6 @@ done
 lacuna=$(find_lacuna)
 python=$(find_python "$python" torch sentencepiece)
 for file in {train,test2016}.{de,en}.gz; do
-  [ -f "$data/$file" ] || { echo "scripts/bench_peers.sh: $data/$file is missing; scripts/get_multi30k.sh brings it" >&2; exit 1; }
+  [ -f "$data/$file" ] || { echo "scripts/bench_peers.sh: $data/$file is missing; scripts/get_multi30k.sh --from FOLDER links it" >&2; exit 1; }
 done
 exec python3 "$root/scripts/peers/side_by_side.py" --lacuna "$lacuna" --python "$python" --data "$data" --folder "$folder" "${options[@]}"

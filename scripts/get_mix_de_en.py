@@ -2,7 +2,8 @@
 """A mid-size German-English corpus (246,000 pairs) for configs/mix_de_en/, in data/mix_de_en: image captions, everyday sentences, manual
 pages and news, lowercased and tokenised as gold word alignments are, which come along.
 
-  scripts/get_mix_de_en.py --from FOLDER    reads FOLDER/multi30k, tatoeba-deen, manpages-deen: train.{de,en}.gz; wmt-news:
+  .venv/bin/python scripts/get_mix_de_en.py --from FOLDER    (it needs sacreBLEU's tokeniser)
+                                            reads FOLDER/multi30k, tatoeba-deen, manpages-deen: train.{de,en}.gz; wmt-news:
                                             newstest2008 to 2013.{de,en}.gz; goldalign-deen: dev.{de,en,align}.gz
 
 Multi30k is the project multi30k/dataset, Tatoeba the selection of manythings.org/anki, manual pages the translations of manpages-l10n, news

@@ -16,6 +16,7 @@ fi
 sacrebleu=.venv/bin/sacrebleu
 [ -x "$sacrebleu" ] || { need sacrebleu sacrebleu==2.6.0; sacrebleu=sacrebleu; }
 mkdir -p "$target"
+rm -f "$target"/test2016.{de,en}.gz # links, perhaps, to files that are not ours
 "$sacrebleu" -t multi30k/2016 -l de-en --echo src | gzip > "$target/test2016.de.gz"
 "$sacrebleu" -t multi30k/2016 -l de-en --echo ref | gzip > "$target/test2016.en.gz"
 echo "$target has test2016; train and valid are not to be had from a package: scripts/get_multi30k.sh --from FOLDER" >&2

@@ -35,5 +35,5 @@ Go on:
   echo 'Der Kollege hat um zehn Uhr das Kissen auf den Stuhl gestellt.' | $lacuna translate -m $run/averaged
   $lacuna info -m $run/averaged
   $lacuna train -c configs/bundled/rela.yaml        # another attention type
-  $lacuna train -c configs/multi30k_de_en/small.yaml   # a real corpus: scripts/get_multi30k.sh brings it
+  $lacuna train -c configs/multi30k_de_en/small.yaml   # a real corpus: scripts/get_multi30k.sh says where it is to be had
 END

@@ -67,7 +67,7 @@ class Pass {
   }
 
   ModelAnalysis run() {
-    PairReader reader(settings_.src, settings_.tgt, vocabularies_, model_.max_positions());
+    PairReader reader(settings_.src, settings_.tgt, vocabularies_, longest_to_look_at(model_.max_positions()));
     std::optional<LinkReader> gold;
     if (result_.alignment) gold.emplace(settings_.gold, settings_.gold_base);
     for (std::vector<SentencePair> pairs; !(pairs = reader.next(kPairsAtATime)).empty();) {

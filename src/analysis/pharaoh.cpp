@@ -59,7 +59,8 @@ struct RangeCheck {
 struct Observed {
   RangeCheck from_zero{0}, from_one{1};
   int64_t lines = 0, text_lines = 0;
-  bool has_links = false, has_zero = false;
+  bool has_links = false;
+  std::string zero_place;  // of the first link that names word 0; empty = none does
 };
 
 Observed observe(const std::string& path, const std::string& src, const std::string& tgt) {
@@ -75,7 +76,8 @@ Observed observe(const std::string& path, const std::string& src, const std::str
     seen.lines += more_links;
     seen.text_lines += more_texts;
     if (!more_links) continue;
-    for (const auto& [src_word, tgt_word] : links.possible) seen.has_zero = seen.has_zero || src_word == 0 || tgt_word == 0;
+    for (const auto& [src_word, tgt_word] : links.possible)
+      if (seen.zero_place.empty() && (src_word == 0 || tgt_word == 0)) seen.zero_place = reader.place();
     seen.has_links = seen.has_links || !links.possible.empty();
     if (!more_texts) continue;
     seen.from_zero.see(links.possible, count_words(src_line), count_words(tgt_line), reader.place());
@@ -127,6 +129,7 @@ bool next_of_both(LinkReader& a, GoldLinks& of_a, LinkReader& b, GoldLinks& of_b
 
 int checked_base(const std::string& links, std::optional<int> given, const std::string& src, const std::string& tgt,
                  const std::string& flag) {
+  for (const std::string& file : {links, src, tgt}) require_rereadable_file(file);  // now, and again link by link
   const Observed seen = observe(links, src, tgt);
   if (!src.empty() && seen.lines != seen.text_lines)
     throw DataError(links + " has " + std::to_string(seen.lines) + " lines and " + src + " has " + std::to_string(seen.text_lines) +
@@ -134,9 +137,11 @@ int checked_base(const std::string& links, std::optional<int> given, const std::
   if (given) {
     const RangeCheck& check = *given == 0 ? seen.from_zero : seen.from_one;
     if (!check.problem.empty()) throw DataError(check.problem);
+    if (*given == 1 && !seen.zero_place.empty())
+      throw DataError(seen.zero_place + ": a link names word 0, and " + flag + " is 1; expected words counted from 1, or " + flag + " 0");
     return *given;
   }
-  const bool fits_one = seen.has_links && !seen.has_zero && seen.from_one.problem.empty();
+  const bool fits_one = seen.has_links && seen.zero_place.empty() && seen.from_one.problem.empty();
   if (!seen.from_zero.problem.empty() && fits_one)
     throw DataError(seen.from_zero.problem + ". No link names word 0, and all fit if words are counted from 1: say " + flag + " 1");
   if (!seen.from_zero.problem.empty()) throw DataError(seen.from_zero.problem);

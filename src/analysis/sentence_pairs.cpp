@@ -6,9 +6,13 @@
 
 namespace lacuna {
 
-PairReader::PairReader(const std::string& src, const std::string& tgt, Vocabularies vocabularies, int64_t max_positions,
-                       LongPairs long_pairs)
-    : reader_({"", src, tgt, 1}), vocabularies_(std::move(vocabularies)), max_positions_(max_positions), long_pairs_(long_pairs) {}
+int64_t longest_to_look_at(int64_t max_positions) {
+  constexpr int64_t kMost = 4096;
+  return max_positions > 0 ? std::min(max_positions, kMost) : kMost;
+}
+
+PairReader::PairReader(const std::string& src, const std::string& tgt, Vocabularies vocabularies, int64_t max_tokens, LongPairs long_pairs)
+    : reader_({"", src, tgt, 1}), vocabularies_(std::move(vocabularies)), max_tokens_(max_tokens), long_pairs_(long_pairs) {}
 
 std::vector<SentencePair> PairReader::next(size_t count) {
   std::vector<SentencePair> pairs;
@@ -27,10 +31,10 @@ std::vector<TokenId> PairReader::ids_of(const Vocabulary& vocabulary, const std:
                                         bool& is_long) const {
   std::vector<TokenId> ids = vocabulary.encode(line);
   if (!ids.empty()) ids.push_back(kEos);
-  if (max_positions_ <= 0 || static_cast<int64_t>(ids.size()) <= max_positions_) return ids;
+  if (max_tokens_ <= 0 || static_cast<int64_t>(ids.size()) <= max_tokens_) return ids;
   if (long_pairs_ == LongPairs::kRefuse)
-    throw DataError(place + ": has " + std::to_string(ids.size()) + " tokens; the model's table of positions holds " +
-                    std::to_string(max_positions_));
+    throw DataError(place + ": has " + std::to_string(ids.size()) + " tokens; expected at most " + std::to_string(max_tokens_) +
+                    " (the model's table of positions, or what can be looked at): split the line or leave it out");
   is_long = true;
   return ids;
 }

@@ -16,17 +16,20 @@ struct SentencePair {
   int64_t line = 0;  ///< from 0
   std::string src_text, tgt_text;
   std::vector<TokenId> src, tgt;
-  bool is_long = false;  ///< a side has more tokens than the model's table of positions holds
+  bool is_long = false;  ///< a side has more tokens than its reader takes
   bool is_empty() const { return src.empty() || tgt.empty(); }
 };
 
 enum class LongPairs { kRefuse, kMark };
 
+/// The longest side whose attention is looked at, by a model with so many positions (0 = any number): weights take memory by the square.
+int64_t longest_to_look_at(int64_t max_positions);
+
 /// Reads two files as tokenised pairs.
 class PairReader {
  public:
-  /// `max_positions` 0 = no limit. A longer side is a DataError, or marks its pair.
-  PairReader(const std::string& src, const std::string& tgt, Vocabularies vocabularies, int64_t max_positions,
+  /// `max_tokens` 0 = no limit. A longer side is a DataError, or marks its pair.
+  PairReader(const std::string& src, const std::string& tgt, Vocabularies vocabularies, int64_t max_tokens,
              LongPairs long_pairs = LongPairs::kRefuse);
   /// The next pairs, at most so many; none at the end.
   std::vector<SentencePair> next(size_t count);
@@ -36,7 +39,7 @@ class PairReader {
 
   CorpusReader reader_;
   Vocabularies vocabularies_;
-  int64_t max_positions_;
+  int64_t max_tokens_;
   LongPairs long_pairs_;
 };
 

@@ -37,13 +37,21 @@ void SiteWeights::clear() {
 
 WeightGatherer::WeightGatherer(const RaggedShape& src, const RaggedShape& tgt, int64_t num_heads, bool with_calibration, Observer observer,
                                Filter wanted)
-    : num_sentences_(src.num_sentences()), num_heads_(num_heads), observer_(std::move(observer)), wanted_(std::move(wanted)) {
-  at(AttentionSite::kEncoderSelf).weights = SiteWeights(src, src, num_heads);
-  at(AttentionSite::kDecoderSelf).weights = SiteWeights(tgt, tgt, num_heads);
-  at(AttentionSite::kCross).weights = SiteWeights(tgt, src, num_heads);
-  if (!with_calibration) return;
-  for (const AttentionSite site : {AttentionSite::kDecoderSelf, AttentionSite::kCross})
-    at(site).original = at(site).mask = at(site).weights;  // of the same shape, and as empty
+    : src_(src),
+      tgt_(tgt),
+      num_heads_(num_heads),
+      with_calibration_(with_calibration),
+      observer_(std::move(observer)),
+      wanted_(std::move(wanted)) {}
+
+WeightGatherer::Site& WeightGatherer::at(AttentionSite site) {
+  Site& found = sites_[static_cast<size_t>(site)];
+  std::call_once(found.has_room, [&] {
+    found.weights =
+        SiteWeights(site == AttentionSite::kEncoderSelf ? src_ : tgt_, site == AttentionSite::kDecoderSelf ? tgt_ : src_, num_heads_);
+    if (with_calibration_ && site != AttentionSite::kEncoderSelf) found.original = found.mask = found.weights;  // as empty
+  });
+  return found;
 }
 
 void WeightGatherer::see(int /*layer*/, AttentionSite site, int head, int64_t sentence, int64_t query, std::span<const float> weights,
@@ -67,7 +75,7 @@ void WeightGatherer::see_number(int layer, AttentionSite site, const std::string
 void WeightGatherer::end_call(int layer, AttentionSite site) {
   Site& seen = at(site);
   const bool is_calibrated = seen.is_calibrated.exchange(false);
-  observer_({layer, site, num_sentences_, num_heads_, seen.weights, is_calibrated ? &seen.original : nullptr,
+  observer_({layer, site, src_.num_sentences(), num_heads_, seen.weights, is_calibrated ? &seen.original : nullptr,
              is_calibrated ? &seen.mask : nullptr});
   seen.weights.clear();
   if (!is_calibrated) return;

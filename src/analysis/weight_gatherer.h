@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -47,8 +48,8 @@ struct CallWeights {
   const SiteWeights* mask;
 };
 
-/// Gathers the weights of one attention call at a time and shows them to an observer when the call is over: memory for three calls,
-/// whatever the number of layers.
+/// Gathers the weights of one attention call at a time and shows them to an observer when the call is over: memory for one call of each
+/// site that is looked at, whatever the number of layers.
 class WeightGatherer : public AttentionProbe {
  public:
   using Observer = std::function<void(const CallWeights&)>;
@@ -79,10 +80,14 @@ class WeightGatherer : public AttentionProbe {
   struct Site {
     SiteWeights weights, original, mask;
     std::atomic<bool> is_calibrated = false;
+    std::once_flag has_room;
   };
-  Site& at(AttentionSite site) { return sites_[static_cast<size_t>(site)]; }
+  /// With room for its weights, which is made when the first of them comes.
+  Site& at(AttentionSite site);
 
-  int64_t num_sentences_, num_heads_;
+  RaggedShape src_, tgt_;
+  int64_t num_heads_;
+  bool with_calibration_;
   Observer observer_;
   Filter wanted_;
   Site sites_[std::size(kAttentionSites)];

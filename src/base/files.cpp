@@ -43,6 +43,13 @@ void require_readable_file(const fs::path& path, const std::string& what) {
   if (fs::is_regular_file(status) && fs::file_size(path, error) == 0) throw DataError(path.string() + ": is empty; expected " + what);
 }
 
+void require_rereadable_file(const fs::path& path) {
+  std::error_code error;
+  const auto status = fs::status(path, error);
+  if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status))
+    throw DataError(path.string() + ": is a pipe or a device, and is read more than once; expected a file");
+}
+
 std::string read_file(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) throw DataError(path.string() + ": is a folder; expected a file");
@@ -79,8 +86,14 @@ void FileWriter::flush() {
 
 void FileWriter::finish() {
   flush();
-  if (fsync(file_) != 0) fail_to_write(path_, 0);
+  if (fsync(file_) != 0 && errno != EINVAL && errno != EROFS) fail_to_write(path_, 0);  // devices and pipes have nothing to sync
   close(std::exchange(file_, -1));
+}
+
+bool is_replaceable(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  return !fs::exists(status) || fs::is_regular_file(status) || fs::is_directory(status);
 }
 
 fs::path temporary_beside(const fs::path& path) {
@@ -97,14 +110,16 @@ fs::path temporary_beside(const fs::path& path) {
 }
 
 void write_file_atomically(const fs::path& path, std::string_view bytes) {
-  const fs::path temporary = temporary_beside(path);
+  const bool takes_its_place = is_replaceable(path);
+  const fs::path temporary = takes_its_place ? temporary_beside(path) : path;
   try {
     FileWriter writer(temporary);
     writer.write(bytes);
     writer.finish();
+    if (!takes_its_place) return;
     if (rename(temporary.c_str(), path.c_str()) != 0) fail_to_write(path, bytes.size());
   } catch (...) {
-    unlink(temporary.c_str());
+    if (takes_its_place) unlink(temporary.c_str());
     throw;
   }
   sync_directory(path.parent_path());

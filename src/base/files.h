@@ -25,7 +25,7 @@ class FileWriter {
   FileWriter& operator=(const FileWriter&) = delete;
 
   void write(std::string_view bytes);
-  /// The last bytes are on the disk, and the file is closed.
+  /// The last bytes are on the disk (or with who reads a pipe), and the file is closed.
   void finish();
 
  private:
@@ -36,12 +36,18 @@ class FileWriter {
   std::string buffer_;
 };
 
+/// Throws DataError for a pipe or a device, which gives its bytes only once.
+void require_rereadable_file(const std::filesystem::path& path);
+
+/// False for what is there and is no file of its own, such as /dev/stdout or a pipe: it is written to, and nothing takes its place.
+bool is_replaceable(const std::filesystem::path& path);
+
 /// The name under which a file is written before it takes its own: beside it, with the number of this process. Such files of processes that
 /// are no more are removed.
 std::filesystem::path temporary_beside(const std::filesystem::path& path);
 
 /// Writes a file under a temporary name, syncs it and renames it: the old file or the new one is there at any instant, never half of one.
-/// Throws MachineError (disk full, no permission); the temporary file is then gone.
+/// Throws MachineError (disk full, no permission); the temporary file is then gone. What is not replaceable is written to.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
 
 /// Files made, renamed or removed in a folder are so on the disk too.

@@ -62,6 +62,12 @@ std::string why_it_failed(const ProgramEnd& end, const std::string& verb) {
                      end.signal == SIGKILL ? "; was memory short?" : "");
 }
 
+/// The checkpoint that a run's configuration asks for, whatever others an earlier one has left.
+std::string weights_of(const PlannedRun& run) {
+  if (run.options.train.average_last > 0) return run.options.run + "/averaged";
+  return run.options.run + (fs::exists(run.options.run + "/best") ? "/best" : "/last");
+}
+
 /// Where runs look for sacreBLEU: they are started as /proc/self/exe, and the program's file may be replaced while they run.
 std::string command_of(const Scorer& scorer) {
   std::string command;
@@ -113,7 +119,7 @@ RunResult AblationRunner::result_of(const PlannedRun& run) const {
   start({"train", "-c", run.options.run + ".yaml"});
   RunResult result = {.variant = run.variant, .seed = run.seed, .error = "", .fingerprint = run.fingerprint};
   read_training(run.options.run, result);
-  result.parameters = static_cast<double>(count_parameters(resolve_checkpoint(run.options.run)));
+  result.parameters = static_cast<double>(count_parameters(weights_of(run)));
   translate_and_score(run, result);
   measure_speed(run, result);
   measure_loss(run, result);
@@ -130,14 +136,15 @@ void AblationRunner::prepare_folder(const PlannedRun& run) const {
   if (!trains_vocabularies(options.data)) return;
   for (const char* const name : kVocabularyFiles) {
     const fs::path shared = fs::path(plan_.folder) / name;
-    if (fs::exists(shared) && !fs::exists(folder / name)) write_file_atomically(folder / name, read_file(shared));
+    const bool has_begun = !newest_checkpoint_of(folder.string()).empty();  // with the vocabulary that lies there
+    if (fs::exists(shared) && (!has_begun || !fs::exists(folder / name))) write_file_atomically(folder / name, read_file(shared));
   }
 }
 
 void AblationRunner::translate_and_score(const PlannedRun& run, RunResult& result) const {
   const std::string hypotheses = hypotheses_of(run.variant, run.seed);
   fs::create_directories(fs::path(hypotheses).parent_path());
-  start(with_search_of(run, {"translate", "-m", run.options.run, "-i", plan_.test_set.src, "-o", hypotheses}));
+  start(with_search_of(run, {"translate", "-m", weights_of(run), "-i", plan_.test_set.src, "-o", hypotheses}));
   const CorpusScores scores =
       score_files(scorer_, hypotheses, {plan_.test_set.tgt}, {.metrics = {"bleu", "chrf"}, .tgt_lang = plan_.shared.data.tgt_lang});
   result.test_set = name_of(plan_.test_set);
@@ -150,7 +157,7 @@ void AblationRunner::measure_speed(const PlannedRun& run, RunResult& result) con
   if (settings_.rounds == 0) return;
   const std::string rounds = std::to_string(settings_.rounds);
   const std::string printed =
-      start(with_search_of(run, {"bench", "translate", "-m", run.options.run, "-i", plan_.test_set.src, "--rounds", rounds, "--json"}));
+      start(with_search_of(run, {"bench", "translate", "-m", weights_of(run), "-i", plan_.test_set.src, "--rounds", rounds, "--json"}));
   const nlohmann::json report = nlohmann::json::parse(printed, nullptr, /*allow_exceptions=*/false);
   if (report.is_object() && report.contains("output_tokens_per_second"))
     result.translate_speed = report["output_tokens_per_second"].get<double>();
@@ -160,7 +167,7 @@ void AblationRunner::measure_speed(const PlannedRun& run, RunResult& result) con
 void AblationRunner::measure_loss(const PlannedRun& run, RunResult& result) const {
   const DataOptions& data = run.options.data;
   if (data.valid.empty()) return;
-  result.valid_loss = nll_per_token(start({"score", "-m", run.options.run, "--src", data.valid.front().src, "--tgt", data.valid.front().tgt,
+  result.valid_loss = nll_per_token(start({"score", "-m", weights_of(run), "--src", data.valid.front().src, "--tgt", data.valid.front().tgt,
                                            "--threads", std::to_string(run.options.threads), "--device", run.options.device}));
 }
 

@@ -128,7 +128,7 @@ Direction direction_of(const AlignFlags& flags, const std::string& device, bool 
   const AlignmentChoice choice =
       flags.dev_gold.empty() ? choice_by_flags(loaded, flags) : choice_on_development_set(loaded, flags, is_reverse);
   auto reader = std::make_unique<PairReader>(is_reverse ? flags.tgt : flags.src, is_reverse ? flags.src : flags.tgt, loaded.vocabularies,
-                                             loaded.model->max_positions());
+                                             longest_to_look_at(loaded.model->max_positions()));
   return {std::move(loaded), choice, std::move(reader), is_reverse};
 }
 

@@ -6,6 +6,7 @@
 #include "base/spelling.h"
 #include "checkpoint/run_folder.h"
 #include "cli/command_line.h"
+#include "cli/output.h"
 #include "cli/verb.h"
 #include "config/load.h"
 #include "train/training_state.h"
@@ -50,6 +51,9 @@ int run_average(const std::vector<std::string>& arguments) {
   const std::vector<std::string> paths = chosen(options);
   const int64_t wanted = std::max(options.last, options.best);
   if (static_cast<int64_t>(paths.size()) < wanted) log_warning("only {} checkpoints are there, {} were asked for", paths.size(), wanted);
+  std::vector<std::string> read = options.inputs;
+  read.insert(read.end(), paths.begin(), paths.end());
+  require_new_or_checkpoint(options.output, read);
   save_checkpoint(options.output, average_checkpoints(paths));
   log_info("averaged {} into {}", join(paths), options.output);
   return 0;

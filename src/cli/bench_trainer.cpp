@@ -11,10 +11,16 @@ TrainerHooks warnings_only() {
   return hooks;
 }
 
+std::shared_ptr<Transformer> model_on_device(const Options& options, const VocabularySizes& sizes) {
+  auto model = std::make_shared<Transformer>(options.model, sizes, options.seed_value());
+  model->to(at::Device(options.device));
+  return model;
+}
+
 }  // namespace
 
 BenchTrainer::BenchTrainer(const Options& options, const VocabularySizes& sizes)
-    : model_(std::make_shared<Transformer>(options.model, sizes, options.seed_value())),
+    : model_(model_on_device(options, sizes)),
       optimizer_(FlatParameters(trained_parameters(*model_)), options.train, model_->parameter_ranges()),
       trainer_(options.train, options.seed_value(), transformer_loss(model_, options.train, options.device), batches_, optimizer_,
                LearningRate(options.train, options.model.d_model), warnings_only(), {}) {}

@@ -75,6 +75,7 @@ class Check {
 
   void check_training() {
     model_ = std::make_shared<Transformer>(options_.model, sizes_of(data_.vocabularies), options_.seed_value());
+    model_->to(at::Device(options_.device));
     Optimizer optimizer(FlatParameters(trained_parameters(*model_)), options_.train, model_->parameter_ranges());
     const auto loss = transformer_loss(model_, options_.train, options_.device);
     const auto stream = make_batch_stream(data_.plan);

@@ -84,6 +84,7 @@ void use_threads(int64_t threads) {
 }
 
 void require_device(const std::string& device) {
+  validate_device(device);
   if (device == "cpu") return;
 #ifdef LACUNA_CUDA
   const int64_t index = device == "cuda" ? 0 : std::stoll(device.substr(5));

@@ -16,10 +16,18 @@ void make_output_folder(const std::filesystem::path& folder) {
     throw DataError(folder.string() + ": is not a folder, and cannot become one; expected where to write to");
 }
 
+void require_new_or_checkpoint(const std::string& output, const std::vector<std::string>& inputs) {
+  if (!std::filesystem::exists(output)) return;
+  for (const std::string& input : inputs)
+    if (std::filesystem::equivalent(output, input)) throw UsageError("-o is " + output + ", which is read; name another folder");
+  if (!std::filesystem::exists(std::filesystem::path(output) / "manifest.json"))
+    throw UsageError("-o is " + output + ", which is there and is no checkpoint; name a folder to be made");
+}
+
 Output::Output(const std::filesystem::path& path) : path_(path) {
   if (path == "-") return;
   if (std::filesystem::is_directory(path)) throw DataError(path.string() + ": is a folder; expected a file to write to");
-  temporary_ = temporary_beside(path);
+  temporary_ = is_replaceable(path) ? temporary_beside(path) : path;
   file_ = std::make_unique<FileWriter>(temporary_);
 }
 
@@ -27,7 +35,7 @@ Output::~Output() {
   if (file_ == nullptr) return;
   file_.reset();
   std::error_code ignored;
-  std::filesystem::remove(temporary_, ignored);
+  if (temporary_ != path_) std::filesystem::remove(temporary_, ignored);
 }
 
 bool Output::write(std::string_view text) {
@@ -48,7 +56,7 @@ void Output::finish() {
   if (file_ == nullptr) return;
   file_->finish();
   file_.reset();
-  std::filesystem::rename(temporary_, path_);
+  if (temporary_ != path_) std::filesystem::rename(temporary_, path_);
 }
 
 }  // namespace lacuna

@@ -3,7 +3,9 @@
 #include <csignal>
 #include <filesystem>
 #include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/files.h"
 
@@ -18,7 +20,10 @@ inline constexpr size_t kLinesAtATime = 2048;
 /// Makes the folder unless it is there. Throws DataError if it cannot be made.
 void make_output_folder(const std::filesystem::path& folder);
 
-/// Where results go: stdout, or a file that is there only once it is whole.
+/// Throws UsageError where writing a checkpoint to `output` would replace something other than a checkpoint, or one of `inputs`.
+void require_new_or_checkpoint(const std::string& output, const std::vector<std::string>& inputs);
+
+/// Where results go: stdout, a file that is there only once it is whole, or a device or pipe as they come.
 class Output {
  public:
   /// `path` "-" is stdout. Throws MachineError if the file cannot be written.

@@ -1,26 +1,14 @@
 #include <spdlog/fmt/fmt.h>
 
-#include <filesystem>
-
 #include "base/log.h"
 #include "checkpoint/quantise.h"
 #include "checkpoint/run_folder.h"
 #include "cli/command_line.h"
+#include "cli/output.h"
 #include "cli/verb.h"
 
 namespace lacuna {
 namespace {
-
-namespace fs = std::filesystem;
-
-/// Throws UsageError where writing would replace something other than a checkpoint, or the one that is read.
-void check_output(const std::string& output, const std::string& model, const std::string& input) {
-  if (!fs::exists(output)) return;
-  if (fs::equivalent(output, model) || fs::equivalent(output, input))
-    throw UsageError("-o is " + output + ", which holds the weights to round; name another folder");
-  if (!fs::exists(fs::path(output) / "manifest.json"))
-    throw UsageError("-o is " + output + ", which is there and is no checkpoint; name a folder to be made");
-}
 
 double mebibytes(uint64_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);
@@ -39,7 +27,7 @@ int run_quantize(const std::vector<std::string>& arguments) {
       "that loads a model; training and averaging need the weights it was made of.");
   if (!parse_command_line(app, arguments)) return 0;
   const std::string input = resolve_checkpoint(model);
-  check_output(output, model, input);
+  require_new_or_checkpoint(output, {model, input});
   save_checkpoint(output, quantised_checkpoint(input, precision == "int8" ? WeightFormat::kInt8 : WeightFormat::kBf16));
   const uint64_t before = bytes_of_weights(input), after = bytes_of_weights(output);
   log_info("rounded {} to {} in {}: weights of {:.1f} MiB, {:.1f} % of {:.1f}", input, precision, output, mebibytes(after),

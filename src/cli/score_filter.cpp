@@ -37,7 +37,7 @@ std::string ranking_of(const LoadedModel& loaded, const FilterFlags& flags) {
 }
 
 PairReader reader_of(const LoadedModel& loaded, const FilterCorpus& corpus) {
-  return PairReader(corpus.src, corpus.tgt, loaded.vocabularies, loaded.model->max_positions(), LongPairs::kMark);
+  return PairReader(corpus.src, corpus.tgt, loaded.vocabularies, longest_to_look_at(loaded.model->max_positions()), LongPairs::kMark);
 }
 
 /// Learned from pairs that stand evenly in the corpus.

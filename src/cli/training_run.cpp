@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -14,6 +17,7 @@
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
 #include "data/batch_stream.h"
+#include "data/evaluation_set.h"
 #include "kernels/bf16_product.h"
 #include "train/auto_batch.h"
 #include "train/transformer_loss.h"
@@ -51,21 +55,38 @@ void write_hypotheses(const fs::path& file, const Evaluation& evaluation) {
   write_file_atomically(file, lines_of(evaluation.hypotheses));
 }
 
-/// A model that goes on from another checkpoint reads and writes with that one's vocabularies, unless the configuration names some.
+/// A model that goes on from a checkpoint reads and writes with that one's vocabularies, whatever texts come now, unless the configuration
+/// names some.
 void bring_vocabularies(const Vocabularies& vocabularies, const DataOptions& data, const fs::path& run) {
   const bool names_some = !data.spm_model.empty() || !data.src_spm_model.empty() || data.tokenizer == Tokenizer::kNone;
   if (names_some || !vocabularies.src->is_sentencepiece()) return;
-  if (vocabularies.shared()) return write_file_atomically(run / "spm.model", vocabularies.src->serialized());
-  write_file_atomically(run / "spm.src.model", vocabularies.src->serialized());
-  write_file_atomically(run / "spm.tgt.model", vocabularies.tgt->serialized());
+  const auto bring = [&](const char* name, const Vocabulary& vocabulary) {
+    if (fs::exists(run / name) && read_file(run / name) == vocabulary.serialized() && !fs::exists(run / (std::string(name) + ".training")))
+      return;
+    write_file_atomically(run / name, vocabulary.serialized());
+    fs::remove(run / (std::string(name) + ".training"));  // the note of what it was trained on: it is given now
+  };
+  if (vocabularies.shared()) return bring("spm.model", *vocabularies.src);
+  bring("spm.src.model", *vocabularies.src);
+  bring("spm.tgt.model", *vocabularies.tgt);
+}
+
+/// Their names are those of files and of scores.
+void require_different_names(const std::vector<CorpusOptions>& corpora) {
+  std::set<std::string> names;
+  for (const CorpusOptions& corpus : corpora)
+    if (!names.insert(name_of(corpus)).second)
+      throw ConfigError("data: two sets to score are called \"" + name_of(corpus) + "\", one of them " + corpus.src +
+                        "; give it a name of its own: {name: ..., src: ..., tgt: ...}");
 }
 
 void require_same_pieces(const Vocabulary& ours, const Vocabulary& theirs, const std::string& side, const std::string& place) {
   bool same = ours.size() == theirs.size();
   for (TokenId id = 0; same && id < ours.size(); ++id) same = ours.piece(id) == theirs.piece(id);
   if (!same)
-    throw DataError("train.init_from: the " + side + " vocabulary of " + place +
-                    " is not that of this configuration. Use its vocabulary (name none in `data`, or the same file)");
+    throw DataError("the " + side + " vocabulary of " + place +
+                    ", from which training would go on, is not that of this configuration. Use its vocabulary (name none in `data`, or the "
+                    "same file)");
 }
 
 }  // namespace
@@ -85,10 +106,8 @@ void TrainingRun::find_start() {
   std::optional<ResumePoint> point = find_resume_point(options_.run);
   is_resumed_ = point.has_value();
   const bool starts_from_another = !is_resumed_ && !options_.train.init_from.empty();
-  if (starts_from_another) {
-    point = initial_point(options_.train);
-    bring_vocabularies(point->checkpoint.vocabularies, options_.data, options_.run);
-  }
+  if (starts_from_another) point = initial_point(options_.train);
+  if (point) bring_vocabularies(point->checkpoint.vocabularies, options_.data, options_.run);
   open_data();
   make_model();
   if (!point) return choose_batch_tokens();
@@ -130,6 +149,7 @@ void TrainingRun::choose_batch_tokens() {
 
 void TrainingRun::open_evaluation_sets() {
   const auto load = [&](const std::vector<CorpusOptions>& corpora) {
+    require_different_names(corpora);
     std::vector<EvaluationSet> sets;
     sets.reserve(corpora.size());
     for (const CorpusOptions& corpus : corpora)
@@ -174,7 +194,7 @@ int TrainingRun::execute() {
   keeper_->tidy();
   keeper_->require_disk_room();
   write_configuration();
-  if (const auto end = trainer.end(); end && is_averaged()) {
+  if (const auto end = trainer.end(); end && is_averaged() && are_test_sets_scored()) {
     log_->say("already at " + in_words(*end, trainer.state(), options_.train) + ": nothing to do");
     return 0;
   }
@@ -228,10 +248,38 @@ Scores TrainingRun::note_validation(const std::vector<Evaluation>& evaluations) 
   return scores;
 }
 
-/// Whether the average of the last checkpoints is there, if it is wanted: the end of training comes before it.
+/// Whether the average of the last checkpoints is there, if it is wanted: the end of training comes before it. One of more checkpoints than
+/// are wanted now, or of others, is not.
 bool TrainingRun::is_averaged() const {
-  const std::string averaged = averaged_path();
-  return options_.train.average_last == 0 || (fs::exists(averaged) && read_checkpoint_info(averaged).step == trainer_->state().step);
+  const int64_t wanted = options_.train.average_last;
+  if (wanted == 0) return true;
+  if (!fs::exists(averaged_path())) return false;
+  const CheckpointInfo info = read_checkpoint_info(averaged_path());
+  std::set<std::string> read;
+  for (const std::string& path : info.averaged_from) read.insert(fs::path(path).filename().string());
+  const std::vector<std::string> last = last_checkpoints(options_.run, wanted);
+  return info.step == trainer_->state().step && static_cast<int64_t>(read.size()) <= wanted &&
+         std::all_of(last.begin(), last.end(), [&](const std::string& path) { return read.contains(fs::path(path).filename().string()); });
+}
+
+/// The weights that translate the test sets.
+std::string TrainingRun::path_to_score() const {
+  const fs::path run(options_.run), best = run / "best";
+  return options_.train.average_last > 0 ? averaged_path() : (fs::exists(best) ? best : run / "last").string();
+}
+
+/// Whether an earlier start has come to the end of that.
+bool TrainingRun::are_test_sets_scored() const {
+  if (test_sets_.empty()) return true;
+  std::set<std::string> scored;
+  const int64_t step = read_checkpoint_info(path_to_score()).step;
+  std::ifstream metrics(fs::path(options_.run) / "metrics.jsonl");
+  for (std::string line; std::getline(metrics, line);) {
+    const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (record.is_object() && record.value("kind", "") == "test" && record.value("step", int64_t{-1}) == step)
+      scored.insert(record.value("set", ""));
+  }
+  return std::all_of(test_sets_.begin(), test_sets_.end(), [&](const EvaluationSet& set) { return scored.contains(set.name); });
 }
 
 std::string TrainingRun::averaged_path() const {
@@ -255,8 +303,7 @@ void TrainingRun::average_last() {
 
 void TrainingRun::score_test_sets() {
   if (test_sets_.empty()) return;
-  const fs::path run(options_.run), best = run / "best";
-  const std::string place = options_.train.average_last > 0 ? averaged_path() : fs::exists(best) ? best.string() : (run / "last").string();
+  const std::string place = path_to_score();
   const CheckpointContents contents = load_checkpoint(place);
   load_weights(*model_, contents.translating_weights(), place);
   model_->set_step(contents.info.step);

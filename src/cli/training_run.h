@@ -40,6 +40,8 @@ class TrainingRun {
   Scores note_validation(const std::vector<Evaluation>& evaluations);
   bool is_averaged() const;
   std::string averaged_path() const;
+  std::string path_to_score() const;
+  bool are_test_sets_scored() const;
   int complete(const Trainer& trainer);
   void average_last();
   void score_test_sets();

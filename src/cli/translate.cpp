@@ -64,7 +64,7 @@ struct TranslateFlags {
     common.declare_runtime(app);
     app.footer(
         "Every key under `translate` is a flag too: --translate.allow_unk true. So is every key under `model.attention`, as far as the\n"
-        "checkpoint has the parameters: --model.attention.cross.sparsify train, --model.attention.default entmax15");
+        "checkpoint has the parameters: --model.attention.cross.sparsify train, --model.attention entmax15");
     app.allow_extras();
   }
 

@@ -50,7 +50,14 @@ std::string n_best_lines(const InputLine& line, const TranslatedLine& translated
 InputLine parse_input_line(const std::string& line, int64_t id, const std::string& place, const TranslationFormat& format) {
   if (!format.json) return {{line, "", id}, {}};
   const bool is_empty = line.find_first_not_of(" \t\r") == std::string::npos;
-  ordered_json fields = is_empty ? ordered_json::object({{"text", ""}}) : ordered_json::parse(line, nullptr, false);
+  constexpr int kDeepest = 100;  // what writes them again goes as deep into the stack
+  bool is_deep = false;
+  const auto look = [&](int depth, ordered_json::parse_event_t /*event*/, ordered_json& /*value*/) {
+    is_deep = is_deep || depth > kDeepest;
+    return !is_deep;
+  };
+  ordered_json fields = is_empty ? ordered_json::object({{"text", ""}}) : ordered_json::parse(line, look, false);
+  if (is_deep) throw DataError(place + ": its JSON is nested more than " + std::to_string(kDeepest) + " deep; expected {\"text\": ...}");
   if (!fields.is_object() || !fields.contains("text"))
     throw DataError(place + ": is not a JSON object with \"text\"; expected one {\"text\": ...} a line");
   const std::string text = string_field(fields, "text", place), prefix = string_field(fields, "prefix", place);

@@ -67,8 +67,6 @@ constexpr Alias kAliases[] = {
     {"train", "clip_grad_norm", "clip_norm"},
     {"train", "gradient_clipping_threshold", "clip_norm"},
     {"train", "compute_dtype", "precision"},
-    {"train", "exponential_smoothing", "ema_decay"},
-    {"train", "average_decay", "ema_decay"},
     {"train", "train_steps", "max_steps"},
     {"train", "updates", "max_steps"},
     {"train", "max_update", "max_steps"},
@@ -103,9 +101,19 @@ constexpr Alias kAliases[] = {
     {"translate", "nbest_size", "n_best"},
     {"translate", "lenpen", "length_penalty"},
     {"translate", "normalize", "length_penalty"},
-    {"translate", "beam_alpha", "length_penalty"},
     {"translate", "length_penalty_alpha", "length_penalty"},
     {"translate", "block_ngram_repeat", "no_repeat_ngram_size"},
+};
+
+/// What the other toolkits say by another number.
+struct Refused {
+  std::string_view section, theirs, advice;
+};
+constexpr Refused kRefused[] = {
+    {"train", "exponential_smoothing", "is a rate, such as 1e-4; Lacuna's key is train.ema_decay: 1 minus that rate, such as 0.9999"},
+    {"train", "average_decay", "is a rate, such as 1e-4; Lacuna's key is train.ema_decay: 1 minus that rate, such as 0.9999"},
+    {"translate", "beam_alpha",
+     "is the power of Wu et al.'s length penalty; say translate.length_penalty_type: gnmt and translate.length_penalty"},
 };
 
 std::string snake_case(std::string key) {
@@ -123,6 +131,8 @@ std::string our_name(const std::string& section, const std::string& key) {
 void rename_in(const std::string& section, ConfigNode& node) {
   std::vector<std::pair<std::string, ConfigNode>> renamed;
   for (const auto& [key, value] : node.entries()) {
+    for (const Refused& refused : kRefused)
+      if (refused.section == section && refused.theirs == snake_case(key)) value.fail(std::string(refused.advice));
     const std::string ours = our_name(section, key);
     const auto same = [&](const auto& other) { return other.first == ours; };
     if (std::any_of(renamed.begin(), renamed.end(), same) || (ours != key && node.find(ours) != nullptr))

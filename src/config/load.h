@@ -35,8 +35,11 @@ Options with_overrides(const Options& options, const std::vector<std::string>& o
 std::string to_yaml(const Options& options);
 Options options_from_yaml(const std::string& yaml, const std::string& place);
 
-/// Throws ConfigError for combinations that have no meaning.
+/// Throws ConfigError for combinations that have no meaning. What this machine lacks is no matter of a configuration, which may be a
+/// checkpoint's from another one.
 void validate(const Options& options);
+/// Throws ConfigError unless `device` is cpu, cuda or cuda:N.
+void validate_device(const std::string& device);
 
 /// Every key with its default, range and meaning: `lacuna train --help-options`.
 std::string options_help();

@@ -30,6 +30,10 @@ void validate_data(const DataOptions& data) {
     for (const CorpusOptions& corpus : *corpora)
       require(!corpus.src.empty() && !corpus.tgt.empty(),
               "data: a corpus needs both src and tgt; src is \"" + corpus.src + "\", tgt is \"" + corpus.tgt + "\"");
+  constexpr double kMostWeight = 1e6;
+  for (const CorpusOptions& corpus : data.train)
+    require(corpus.weight <= kMostWeight,
+            "data.train: the weight of " + corpus.src + " is " + std::to_string(corpus.weight) + "; at most a million");
 }
 
 void validate_model(const ModelOptions& model, const DataOptions& data) {
@@ -69,16 +73,13 @@ void validate_translation(const TranslateOptions& translate) {
                                                             std::to_string(translate.max_length));
 }
 
+}  // namespace
+
 void validate_device(const std::string& device) {
   const bool is_cuda = device == "cuda" ||
                        (device.starts_with("cuda:") && device.size() > 5 && device.find_first_not_of("0123456789", 5) == std::string::npos);
   require(device == "cpu" || is_cuda, "device is \"" + device + "\"; expected cpu, cuda or cuda:N");
-#ifndef LACUNA_CUDA
-  require(!is_cuda, "device is \"" + device + "\"; this program was built for the CPU only: build it with the preset cuda");
-#endif
 }
-
-}  // namespace
 
 void validate(const Options& options) {
   validate_device(options.device);

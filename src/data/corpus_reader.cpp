@@ -55,6 +55,8 @@ void CorpusReader::fail_lengths() {
 }
 
 int64_t count_pairs(const CorpusOptions& corpus) {
+  require_rereadable_file(corpus.src);
+  require_rereadable_file(corpus.tgt);
   CorpusReader reader(corpus);
   std::string src, tgt;
   while (reader.next(src, tgt)) {

@@ -55,7 +55,7 @@ int64_t Constraints::max_blocked(int64_t length) const {
 
 int64_t length_limit(const TranslateOptions& options, int64_t src_length, int64_t max_positions) {
   const double by_ratio = std::ceil(options.max_length_ratio * static_cast<double>(src_length)) + kSparedTokens;
-  const int64_t limit = std::min(options.max_length, static_cast<int64_t>(by_ratio));
+  const auto limit = static_cast<int64_t>(std::min(static_cast<double>(options.max_length), by_ratio));  // a huge ratio fits no integer
   return max_positions > 0 ? std::min(limit, max_positions) : limit;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "base/random.h"
 #include "search/length_penalty.h"
@@ -45,8 +46,13 @@ void keep_share(Urn& urn, double share) {
   urn.balls.resize(kept);
 }
 
-Urn urn_of(const float* log_probs, int64_t vocab_size, const std::vector<TokenId>& blocked, const TranslateOptions& options) {
+/// After a hypothesis, of which every token costs `repetition_penalty` as much.
+Urn urn_of(const float* log_probs, int64_t vocab_size, const std::vector<TokenId>& before, const std::vector<TokenId>& blocked,
+           const TranslateOptions& options) {
   std::vector<float> allowed(log_probs, log_probs + vocab_size);
+  if (options.repetition_penalty != 1)
+    for (const TokenId token : std::set<TokenId>(before.begin(), before.end()))
+      allowed[static_cast<size_t>(token)] *= static_cast<float>(options.repetition_penalty);
   for (const TokenId token : blocked) allowed[static_cast<size_t>(token)] = kImpossible;
   const float top = *std::max_element(allowed.begin(), allowed.end());
   Urn urn;
@@ -103,7 +109,8 @@ class Sampler {
     is_forced = hypothesis.length() + 1 >= length_limit(settings_.options, static_cast<int64_t>(input.src.size()), model_.max_positions());
     if (is_forced) return kEos;
     if (position < input.prefix.size()) return input.prefix[position];
-    const Urn urn = urn_of(log_probs, model_.vocab_size(), settings_.constraints.blocked_after(hypothesis), settings_.options);
+    const std::vector<TokenId> blocked = settings_.constraints.blocked_after(hypothesis);
+    const Urn urn = urn_of(log_probs, model_.vocab_size(), hypothesis.tokens, blocked, settings_.options);
     is_forced = urn.balls.empty();
     if (is_forced) return kEos;
     const uint64_t key = random_key(settings_.seed, RandomUse::kSample, position, static_cast<uint64_t>(hypothesis.draw));

@@ -30,7 +30,8 @@ Translator::Translator(StepModelPtr model, Vocabularies vocabularies, Translator
 
 SearchInput Translator::tokenized(const TranslationInput& line, bool& is_cropped) const {
   SearchInput input{vocabularies_.src->encode(line.text), {}, line.id};
-  if (const int64_t limit = model_->max_positions(); limit > 0 && static_cast<int64_t>(input.src.size()) >= limit) {
+  const int64_t positions = model_->max_positions(), limit = positions > 0 ? std::min(positions, kMostSourceTokens) : kMostSourceTokens;
+  if (static_cast<int64_t>(input.src.size()) >= limit) {
     input.src.resize(static_cast<size_t>(limit - 1));
     is_cropped = true;
   }

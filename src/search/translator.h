@@ -44,12 +44,15 @@ struct TranslatorSettings {
   std::shared_ptr<const Shortlist> shortlist = {};  ///< of the tokens that may translate a line; null = all
 };
 
+/// A line of more is no sentence: a megabyte of it would take gigabytes of memory, and hours.
+inline constexpr int64_t kMostSourceTokens = 16384;
+
 /// Lines of text to translations: tokenises, batches, searches, detokenises.
 ///
 /// Within what it is given at once it takes long lines first, and gives results in the order of the input. Each thread works on a batch of
 /// its own, where the model allows that and there is enough for several; lines leave the batch when they are done, and new ones enter it.
-/// What a line was batched with does not change its translation. A source longer than the model's table of positions is cut to it
-/// (`is_cropped`): its end is lost, its start is translated.
+/// What a line was batched with does not change its translation. A source longer than the model's table of positions, or than
+/// kMostSourceTokens, is cut to it (`is_cropped`): its end is lost, its start is translated.
 class Translator {
  public:
   Translator(StepModelPtr model, Vocabularies vocabularies, TranslatorSettings settings);

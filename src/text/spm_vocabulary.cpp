@@ -62,16 +62,17 @@ class SpmVocabulary : public Vocabulary {
 
   std::vector<int32_t> words_of(std::string_view line, std::span<const TokenId> ids) const override {
     const ImmutableSentencePieceText text = processor_.EncodeAsImmutableProto(view(line));
+    const size_t tokens = ids.size() - (!ids.empty() && ids.back() == kEos ? 1 : 0);
+    if (text.pieces_size() != tokens) return words_by_markers(ids);
     std::vector<int32_t> starts;  // byte of the line at which each piece begins, a leading space marker not counted
-    for (size_t i = 0; i < text.pieces_size(); ++i) {
+    for (size_t i = 0; i < tokens; ++i) {
       const auto piece = text.pieces(static_cast<int>(i));
+      if (to_ours_[piece.id()] != ids[i]) return words_by_markers(ids);  // another segmentation of the line
       uint32_t at = piece.begin();
       while (at < piece.end() && at < line.size() && line[at] == ' ') ++at;
       starts.push_back(static_cast<int32_t>(at));
     }
-    const size_t tokens = ids.size() - (!ids.empty() && ids.back() == kEos ? 1 : 0);
-    if (tokens == starts.size()) return words_at(line, starts, ids.size());
-    return words_by_markers(ids);
+    return words_at(line, starts, ids.size());
   }
 
  private:

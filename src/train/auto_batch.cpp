@@ -32,9 +32,8 @@ std::optional<uint64_t> number_in(const char* file, const std::string& name) {
 
 /// The most memory this process has taken so far, once a step on `batch` is done. Rising batches give rising peaks, whatever the allocator
 /// keeps for itself.
-uint64_t peak_after_step(const LossFunction& loss, Optimizer& optimizer, const BatchPtr& batch) {
+uint64_t peak_after_step(const LossFunction& loss, const BatchPtr& batch) {
   loss(*batch, {.training = true}).backward();
-  optimizer.clear_gradients();
   return number_in("/proc/self/status", "VmHWM:").value_or(0) * 1024;
 }
 
@@ -66,17 +65,17 @@ uint64_t available_memory() {
 }
 
 MemoryFit fit_batch_to_memory(const LossFunction& loss, Optimizer& optimizer, int64_t sentence_length, const VocabularySizes& vocabulary) {
-  const auto bytes_per_token = [&](int64_t length) {
-    std::ofstream("/proc/self/clear_refs") << "5";  // the peak starts anew
-    const uint64_t small = peak_after_step(loss, optimizer, random_batch(kSmallProbe, length, vocabulary));
-    const uint64_t large = peak_after_step(loss, optimizer, random_batch(kLargeProbe, length, vocabulary));
-    return std::max<uint64_t>((large - small) / (kLargeProbe - kSmallProbe), 1024);
-  };
+  constexpr int64_t kMiddle = 128;  // attention keeps all weights of sentences up to here for the backward pass (kKeptKeys)
+  const auto peak_of = [&](int64_t tokens, int64_t length) { return peak_after_step(loss, random_batch(tokens, length, vocabulary)); };
   MemoryFit fit;
   fit.available = available_memory();
-  fit.bytes_per_token = bytes_per_token(sentence_length);
-  constexpr int64_t kMiddle = 128;  // attention keeps all weights of sentences up to here for the backward pass (kKeptKeys)
-  if (sentence_length > kMiddle) fit.bytes_per_token = std::max(fit.bytes_per_token, bytes_per_token(kMiddle));
+  peak_of(kSmallProbe, sentence_length);          // makes the gradients, which stay while the others are measured
+  std::ofstream("/proc/self/clear_refs") << "5";  // the peak starts anew
+  const uint64_t small = peak_of(kSmallProbe, sentence_length);
+  uint64_t large = peak_of(kLargeProbe, sentence_length);
+  if (sentence_length > kMiddle) large = peak_of(kLargeProbe, kMiddle);  // the higher of both
+  optimizer.clear_gradients();
+  fit.bytes_per_token = std::max<uint64_t>((large - small) / (kLargeProbe - kSmallProbe), 1024);
   const double tokens = kUsedShare * static_cast<double>(fit.available) / static_cast<double>(fit.bytes_per_token);
   fit.batch_tokens = std::clamp(static_cast<int64_t>(tokens), kLeastTokens, kMostTokens) / 256 * 256;
   return fit;

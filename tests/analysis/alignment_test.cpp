@@ -122,6 +122,12 @@ TEST_F(LinkFiles, ThatNeverNameWordZeroAreDoubted) {
   EXPECT_EQ(message(links, 0), "");
 }
 
+TEST_F(LinkFiles, ThatNameWordZeroDoNotCountFromOne) {
+  src_ = tgt_ = "";
+  EXPECT_THAT(message("1-1\n0-0 1-1\n", 1),
+              testing::AllOf(testing::HasSubstr("links:2: a link names word 0"), testing::HasSubstr("--gold-base 0")));
+}
+
 TEST_F(LinkFiles, OfSomethingElseAreRefused) {
   for (const char* word : {"1", "1-", "-1", "1--2", "a-b", "1:2", "1-2x"})
     EXPECT_THAT(message(std::string(word) + "\n\n"), testing::HasSubstr("is not a link")) << word;

@@ -1,6 +1,7 @@
 #include "base/files.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -138,6 +139,23 @@ TEST(Utf8, NamesTheFirstBadByte) {
   EXPECT_EQ(first_invalid_utf8("x\xF4\x90\x80\x80"), 1u) << "beyond U+10FFFF";
   EXPECT_EQ(first_invalid_utf8("\xE2\x82"), 0u) << "cut short";
   EXPECT_EQ(first_invalid_utf8("\x80"), 0u) << "continuation alone";
+}
+
+TEST(WriteFileAtomically, WritesIntoAPipeAndLeavesItThere) {
+  const ScratchFolder folder;
+  const std::string pipe = folder / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_FALSE(is_replaceable(pipe));
+  EXPECT_THAT(message_of<DataError>([&] { require_rereadable_file(pipe); }), HasSubstr("read more than once"));
+  const pid_t reader = fork();
+  if (reader == 0) _exit(read_file(pipe) == "text" ? 0 : 1);
+  write_file_atomically(pipe, "text");
+  int status = -1;
+  waitpid(reader, &status, 0);
+  EXPECT_EQ(status, 0);
+  EXPECT_FALSE(is_replaceable(pipe));
+  EXPECT_TRUE(is_replaceable(folder / "none"));
+  EXPECT_NO_THROW(require_rereadable_file(folder / "none"));
 }
 
 /// UTF-8 by its definition: decode a code point the slow way and write it anew.

@@ -57,6 +57,7 @@ class Help(CommandLine):
             self.assertIn(f"lacuna {verb}", self.prints(verb, "--help"))
         for what in ("train", "translate", "attention", "kernels", "lengths"):
             self.assertIn(f"lacuna bench {what}", self.prints("bench", what, "--help"))
+            self.assertIn(f"  {what} ", self.prints("bench", "--help"))
 
     def test_of_options_is_there_wherever_a_configuration_is_read(self):
         for words in (["train"], ["check"], ["ablate"], ["bench", "train"], ["bench", "lengths"]):

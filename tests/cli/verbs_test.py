@@ -4,6 +4,8 @@ import gzip
 import json
 import math
 import os
+import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -125,6 +127,18 @@ class Translate(Verbs):
     def test_takes_an_empty_line_of_json_for_an_empty_text(self):
         first, second, third = (json.loads(line) for line in self.translates("--json", lines=[json.dumps({"text": "1 2"}), "", "  "]))
         self.assertEqual([first["translation"], second["translation"], third["translation"]], ["1 2", "", ""])
+
+    def test_refuses_json_that_goes_too_deep(self):
+        for line in ('{"text": "1", "x": ' + "[" * 400000 + "]" * 400000 + "}", '{"text": ' + "[" * 400000):
+            self.assertIn("nested more than 100 deep", self.refuses("translate", "-m", AVERAGED, "--json", text=line + "\n"))
+
+    def test_writes_into_what_is_no_file(self):
+        self.assertEqual(self.prints("translate", "-m", AVERAGED, "-o", "/dev/stdout", text="1 2\n"), "1 2\n")
+        self.assertEqual(self.prints("translate", "-m", AVERAGED, "-o", "/dev/null", text="1 2\n"), "")
+        self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
+
+    def test_refuses_a_device_that_is_none(self):
+        self.assertIn('device is "gpu"; expected cpu, cuda or cuda:N', self.refuses("translate", "-m", AVERAGED, "--device", "gpu"))
 
     def test_removes_what_a_killed_one_left_beside_its_output(self):
         out = path("killed.out")
@@ -332,6 +346,38 @@ class Quantize(Verbs):
     def test_replaces_nothing_but_a_rounded_model(self):
         self.assertIn("name another folder", self.refuses("quantize", "-m", RUN, "-o", AVERAGED))
         self.assertIn("is no checkpoint", self.refuses("quantize", "-m", AVERAGED, "-o", FOLDER.name))
+
+
+class Training(Verbs):
+    def test_that_goes_on_keeps_its_vocabulary_whatever_the_files_are_called(self):
+        configuration = small_run.configuration(FOLDER.name, "renamed")
+        brief = ["train", "-c", configuration, "--train.average_last", "0", "--train.max_steps"]
+        self.assertEqual(start(*brief, "20").returncode, 0)
+        shutil.copy(path("train.txt"), path("other.txt"))
+        corpus = f"[{{src: {path('other.txt')}, tgt: {path('other.txt')}}}]"
+        ended = start(*brief, "25", "--data.train", corpus)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertIn("going on after step 20", ended.stderr)
+        self.assertNotIn("training a SentencePiece model", ended.stderr)
+
+    def test_scores_test_sets_that_an_interruption_left_out(self):
+        configuration = small_run.configuration(FOLDER.name, "tested")
+        small_run.write_digits(path("test.txt"), 20, 2)
+        command = ["train", "-c", configuration, "--train.max_steps", "20", "--data.test",
+                   f"[{{src: {path('test.txt')}, tgt: {path('test.txt')}}}]"]
+        self.assertIn("test set test", start(*command).stderr)
+        self.assertIn("nothing to do", start(*command).stderr)
+        metrics = path("tested/metrics.jsonl")
+        with open(metrics, encoding="utf-8") as file:
+            lines = [line for line in file if '"kind":"test"' not in line.replace(" ", "")]
+        with open(metrics, "w", encoding="utf-8") as file:
+            file.writelines(lines)
+        self.assertIn("test set test", start(*command).stderr)
+
+
+class Align(Verbs):
+    def test_refuses_a_pipe(self):
+        self.assertIn("is read more than once", self.refuses("align", "-m", RUN, "--src", "/dev/stdin", "--tgt", path("train.txt"), text="1 2\n"))
 
 
 class Shortlist(Verbs):

@@ -33,6 +33,14 @@ TEST(Aliases, GiveOneWarningEach) {
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1);
 }
 
+TEST(Aliases, ThatMeanAnotherNumberAreRefusedWithWhatToSay) {
+  const auto message = [](const std::string& yaml) { return message_of<ConfigError>([&] { load(yaml); }); };
+  EXPECT_THAT(message("train: {exponential-smoothing: 1e-4}\n"),
+              AllOf(HasSubstr("c.yaml:1"), HasSubstr("exponential-smoothing"), HasSubstr("train.ema_decay: 1 minus that rate")));
+  EXPECT_THAT(message("train: {average_decay: 1e-4}\n"), HasSubstr("0.9999"));
+  EXPECT_THAT(message("translate: {beam_alpha: 1}\n"), HasSubstr("length_penalty_type: gnmt"));
+}
+
 TEST(Aliases, AreTakenOnTheCommandLine) {
   EXPECT_EQ(load_options({{}, {"--train.max-tokens", "77"}}).train.batch_tokens.value, 77);
 }

@@ -25,6 +25,8 @@ INSTANTIATE_TEST_SUITE_P(
         Rule{"Device", "device: gpu", "device is \"gpu\"; expected cpu, cuda or cuda:N"},
         Rule{"DeviceNumber", "device: 'cuda:'", "expected cpu, cuda or cuda:N"},
         Rule{"DeviceNumberWord", "device: cuda:x", "expected cpu, cuda or cuda:N"},
+        Rule{"DeviceNumberThatIsNone", "device: cuda:-1", "expected cpu, cuda or cuda:N"},
+        Rule{"EndlessEpoch", "data: {train: [{src: a, tgt: b, weight: 1e17}]}", "at most a million"},
         Rule{"OneSpmModel", "data: {src_spm_model: a}", "data.src_spm_model and data.tgt_spm_model go together"},
         Rule{"ThreeSpmModels", "data: {spm_model: a, src_spm_model: b, tgt_spm_model: c}", "data.spm_model is for both sides"},
         Rule{"OneVocab", "data: {tokenizer: none, tgt_vocab: a}", "data.src_vocab and data.tgt_vocab go together"},
@@ -52,6 +54,10 @@ TEST(Validate, TakesWhatHasMeaning) {
         "model: {d_model: 9, num_heads: 3, positions: learned}", "translate: {n_best: 9, sampling: full}",
         "train: {schedule: cosine, max_steps: 10}", "data: {valid: {src: a, tgt: b}}\ntrain: {schedule: plateau, patience: 2}"})
     EXPECT_NO_THROW(options_from_yaml(yaml, "c.yaml")) << yaml;
+}
+
+TEST(Validate, TakesTheConfigurationOfAMachineWithOtherDevices) {
+  EXPECT_EQ(options_from_yaml("device: cuda:3", "runs/x/last/config.yaml").device, "cuda:3");
 }
 
 }  // namespace

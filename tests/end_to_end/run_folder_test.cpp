@@ -134,6 +134,32 @@ TEST_F(RunFolderOfTraining, AveragingSaysWhatItLacks) {
   EXPECT_FALSE(fs::exists(output));
 }
 
+TEST_F(RunFolderOfTraining, IsAveragedAnewForAnotherNumberOfCheckpoints) {
+  const auto averaged = [&](const std::string& number) {
+    EXPECT_EQ(exit_code(train("run", {"--train.max_steps", "20", "--train.average_last", number})), 0) << log();
+    return log();
+  };
+  EXPECT_THAT(averaged("2"), HasSubstr("averaged the last 2 checkpoints"));
+  EXPECT_THAT(averaged("2"), HasSubstr("nothing to do"));
+  EXPECT_THAT(averaged("1"), HasSubstr("averaged the last 1 checkpoints"));
+  EXPECT_THAT(averaged("1"), HasSubstr("nothing to do"));
+}
+
+TEST_F(RunFolderOfTraining, IsNotReplacedByAnAverage) {
+  const std::string run = path("run").string();
+  EXPECT_EQ(exit_code({"average", "-o", run, run, "--last", "2"}), 2);
+  EXPECT_THAT(log(), HasSubstr("which is read; name another folder"));
+  EXPECT_EQ(exit_code({"average", "-o", (path("run") / "valid").string(), run, "--last", "2"}), 2);
+  EXPECT_THAT(log(), HasSubstr("is no checkpoint"));
+  EXPECT_TRUE(fs::exists(path("run") / "step_20/model.safetensors"));
+}
+
+TEST_F(RunFolderOfTraining, SetsOfOneNameAreRefused) {
+  const std::string file = path("valid.src").string(), set = "{src: " + file + ", tgt: " + file + "}";
+  EXPECT_EQ(exit_code(train("alike", {"--data.valid", "[" + set + ", " + set + "]"})), 2);
+  EXPECT_THAT(log(), AllOf(HasSubstr("are called \"valid\""), HasSubstr("give it a name of its own")));
+}
+
 TEST_F(RunFolderOfTraining, MissingSacreBleuIsSaidBeforeTraining) {
   EXPECT_EQ(exit_code(train("scored", {"--train.valid_translate", "true", "--sacrebleu", "/nowhere/sacrebleu"})), 2);
   EXPECT_THAT(log(), AllOf(HasSubstr("sacrebleu"), Not(HasSubstr("step 1"))));

@@ -101,6 +101,8 @@ TEST(LengthLimit, IsTheLowestOfRatioOptionAndPositions) {
   EXPECT_EQ(length_limit(options, 5, 0), 8 + 10);
   EXPECT_EQ(length_limit(options, 90, 0), 100);
   EXPECT_EQ(length_limit(options, 90, 64), 64);
+  options.max_length_ratio = 1e30;  // fits no integer
+  EXPECT_EQ(length_limit(options, 5, 0), 100);
 }
 
 TEST(Constraints, APieceThatIsNotInTheVocabularyIsAnError) {

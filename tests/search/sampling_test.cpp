@@ -110,6 +110,22 @@ TEST(Sampling, BlockedTokensAreNotDrawn) {
   }
 }
 
+TEST(Sampling, RepeatedTokensCostMore) {
+  ToyModel model(kVocabulary, constant_table(kLogits));
+  const auto repeats = [&](double penalty) {
+    TranslateOptions options = drawing(Sampling::kFull, 400);
+    options.max_length = 4;
+    options.min_length = 3;
+    options.repetition_penalty = penalty;
+    int count = 0;
+    for (const Hypothesis& drawn : search_one(model, {5, kEos}, settings_with(options)))
+      count += std::set<TokenId>(drawn.tokens.begin(), drawn.tokens.end()).size() < drawn.tokens.size();
+    return count;
+  };
+  EXPECT_GT(repeats(1), 100);
+  EXPECT_LT(repeats(50), 20);
+}
+
 TEST(Sampling, BeginsWithThePrefix) {
   ToyModel model(kVocabulary, random_table(kVocabulary));
   TranslateOptions options = drawing(Sampling::kFull, 5);

@@ -112,6 +112,14 @@ TEST(Translator, ALineBeyondThePositionsIsCutAndMarked) {
   EXPECT_FALSE(lines[1].is_cropped);
 }
 
+TEST(Translator, ALineThatIsNoSentenceIsCutWhateverThePositions) {
+  std::string line = "a";
+  for (int64_t i = 0; i < kMostSourceTokens; ++i) line += " b";
+  TranslateOptions options = beam_of(1);
+  options.max_length = 3;
+  EXPECT_TRUE(Translator(copier(), letters(), {options}).translate(lines_of({line}))[0].is_cropped);
+}
+
 TEST(Translator, BeginsWithThePrefix) {
   std::vector<TranslationInput> lines = lines_of({"a b c"});
   lines[0].prefix = "j i";

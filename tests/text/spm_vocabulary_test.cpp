@@ -136,6 +136,24 @@ TEST_P(SpmVocabulary, NamesTheWordOfEachPiece) {
   EXPECT_THAT(texts, ElementsAre("haus", "gartenlich", "tür"));
 }
 
+TEST_P(SpmVocabulary, NamesTheWordOfEachPieceOfAnotherSegmentation) {
+  const std::string line = "gartenlich wasserung steinchen";
+  const Ids best = vocabulary_->encode(line);
+  int compared = 0;
+  for (uint64_t key = 0; key < 300; ++key) {
+    const Ids ids = vocabulary_->sample(line, 0.5, 64, key);
+    if (ids.size() != best.size() || ids == best) continue;
+    ++compared;
+    const std::vector<int32_t> words = vocabulary_->words_of(line, ids);
+    int32_t word = -1;
+    for (size_t i = 0; i < ids.size(); ++i) {
+      word += vocabulary_->piece(ids[i]).starts_with("▁");
+      EXPECT_EQ(words[i], word) << "key " << key << ", piece " << i;
+    }
+  }
+  EXPECT_GT(compared, 0);
+}
+
 TEST_P(SpmVocabulary, GivesEosTheNumberOfWords) {
   Ids ids = vocabulary_->encode("haus baum");
   ids.push_back(kEos);
