@@ -149,7 +149,7 @@ TEST_F(RunFolderOfTraining, IsNotReplacedByAnAverage) {
   const std::string run = path("run").string();
   EXPECT_EQ(exit_code({"average", "-o", run, run, "--last", "2"}), 2);
   EXPECT_THAT(log(), HasSubstr("which is read; name another folder"));
-  EXPECT_EQ(exit_code({"average", "-o", (path("run") / "valid").string(), run, "--last", "2"}), 2);
+  EXPECT_EQ(exit_code({"average", "-o", (path("run") / "tensorboard").string(), run, "--last", "2"}), 2);
   EXPECT_THAT(log(), HasSubstr("is no checkpoint"));
   EXPECT_TRUE(fs::exists(path("run") / "step_20/model.safetensors"));
 }
