@@ -24,10 +24,20 @@ void require_new_or_checkpoint(const std::string& output, const std::vector<std:
     throw UsageError("-o is " + output + ", which is there and is no checkpoint; name a folder to be made");
 }
 
-Output::Output(const std::filesystem::path& path) : path_(path) {
+namespace {
+
+/// The file that a link leads to, so that the link stays.
+std::filesystem::path behind_links(const std::filesystem::path& path) {
+  std::error_code error;
+  return std::filesystem::is_regular_file(path, error) ? std::filesystem::canonical(path) : path;
+}
+
+}  // namespace
+
+Output::Output(const std::filesystem::path& path) : path_(behind_links(path)) {
   if (path == "-") return;
   if (std::filesystem::is_directory(path)) throw DataError(path.string() + ": is a folder; expected a file to write to");
-  temporary_ = is_replaceable(path) ? temporary_beside(path) : path;
+  temporary_ = is_replaceable(path_) ? temporary_beside(path_) : path_;
   file_ = std::make_unique<FileWriter>(temporary_);
 }
 

@@ -136,6 +136,12 @@ class Translate(Verbs):
         self.assertEqual(self.prints("translate", "-m", AVERAGED, "-o", "/dev/stdout", text="1 2\n"), "1 2\n")
         self.assertEqual(self.prints("translate", "-m", AVERAGED, "-o", "/dev/null", text="1 2\n"), "")
         self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
+        os.symlink(path("target.out"), path("link.out"))
+        write("target.out", "")
+        self.prints("translate", "-m", AVERAGED, "-o", path("link.out"), text="1 2\n")
+        self.assertTrue(os.path.islink(path("link.out")))
+        with open(path("target.out"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "1 2\n")
 
     def test_refuses_a_device_that_is_none(self):
         self.assertIn('device is "gpu"; expected cpu, cuda or cuda:N', self.refuses("translate", "-m", AVERAGED, "--device", "gpu"))
