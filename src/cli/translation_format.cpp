@@ -52,8 +52,8 @@ InputLine parse_input_line(const std::string& line, int64_t id, const std::strin
   const bool is_empty = line.find_first_not_of(" \t\r") == std::string::npos;
   constexpr int kDeepest = 100;  // what writes them again goes as deep into the stack
   bool is_deep = false;
-  const auto look = [&](int depth, ordered_json::parse_event_t /*event*/, ordered_json& /*value*/) {
-    is_deep = is_deep || depth > kDeepest;
+  const auto look = [&](int level, ordered_json::parse_event_t /*event*/, ordered_json& /*value*/) {
+    is_deep = is_deep || level > kDeepest;
     return !is_deep;
   };
   ordered_json fields = is_empty ? ordered_json::object({{"text", ""}}) : ordered_json::parse(line, look, false);
