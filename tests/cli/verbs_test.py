@@ -4,7 +4,6 @@ import gzip
 import json
 import math
 import os
-import shutil
 import stat
 import subprocess
 import sys
@@ -352,33 +351,6 @@ class Quantize(Verbs):
     def test_replaces_nothing_but_a_rounded_model(self):
         self.assertIn("name another folder", self.refuses("quantize", "-m", RUN, "-o", AVERAGED))
         self.assertIn("is no checkpoint", self.refuses("quantize", "-m", AVERAGED, "-o", FOLDER.name))
-
-
-class Training(Verbs):
-    def test_that_goes_on_keeps_its_vocabulary_whatever_the_files_are_called(self):
-        configuration = small_run.configuration(FOLDER.name, "renamed")
-        brief = ["train", "-c", configuration, "--train.average_last", "0", "--train.max_steps"]
-        self.assertEqual(start(*brief, "20").returncode, 0)
-        shutil.copy(path("train.txt"), path("other.txt"))
-        corpus = f"[{{src: {path('other.txt')}, tgt: {path('other.txt')}}}]"
-        ended = start(*brief, "25", "--data.train", corpus)
-        self.assertEqual(ended.returncode, 0, ended.stderr)
-        self.assertIn("going on after step 20", ended.stderr)
-        self.assertNotIn("training a SentencePiece model", ended.stderr)
-
-    def test_scores_test_sets_that_an_interruption_left_out(self):
-        configuration = small_run.configuration(FOLDER.name, "tested")
-        small_run.write_digits(path("test.txt"), 20, 2)
-        command = ["train", "-c", configuration, "--train.max_steps", "20", "--data.test",
-                   f"[{{src: {path('test.txt')}, tgt: {path('test.txt')}}}]"]
-        self.assertIn("test set test", start(*command).stderr)
-        self.assertIn("nothing to do", start(*command).stderr)
-        metrics = path("tested/metrics.jsonl")
-        with open(metrics, encoding="utf-8") as file:
-            lines = [line for line in file if '"kind":"test"' not in line.replace(" ", "")]
-        with open(metrics, "w", encoding="utf-8") as file:
-            file.writelines(lines)
-        self.assertIn("test set test", start(*command).stderr)
 
 
 class Align(Verbs):
