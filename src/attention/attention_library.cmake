@@ -25,9 +25,9 @@ endmacro()
 
 # What does not depend on the lists, compiled once.
 function(attention_core)
-  set(sources attention.cpp call.cpp core_amx.cpp core_plain.cpp core_run.cpp core_target.cpp cuda/plan.cpp cuda/run.cpp dropout.cpp mask_pass.cpp norm.cpp norms/rms_function.cpp parts.cpp plan.cpp reference.cpp reference_mask.cpp registry.cpp)
+  set(sources attention.cpp call.cpp core_bf16.cpp core_plain.cpp core_run.cpp core_target.cpp cuda/plan.cpp cuda/run.cpp dropout.cpp mask_pass.cpp norm.cpp norms/rms_function.cpp parts.cpp plan.cpp reference.cpp reference_mask.cpp registry.cpp)
   list(TRANSFORM sources PREPEND ${ATTENTION_FOLDER}/)
-  set_source_files_properties(${ATTENTION_FOLDER}/core_amx.cpp PROPERTIES COMPILE_OPTIONS -march=sapphirerapids SKIP_PRECOMPILE_HEADERS ON)
+  set_source_files_properties(${ATTENTION_FOLDER}/core_bf16.cpp PROPERTIES COMPILE_OPTIONS "-march=cooperlake;-mamx-tile;-mamx-bf16" SKIP_PRECOMPILE_HEADERS ON)
   attention_simd_sources(core_simd.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/core/core)
   add_library(lacuna_attention_core OBJECT ${sources})
   target_link_libraries(lacuna_attention_core PUBLIC lacuna::options lacuna_torch lacuna_base lacuna_config PkgConfig::highway)

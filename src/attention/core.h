@@ -131,7 +131,9 @@ struct Functions {
 
 Functions<float> functions_avx2();
 Functions<float> functions_avx512();
-Functions<float> functions_amx();  ///< factors of most products rounded to bf16
+// Factors of most products rounded to bf16:
+Functions<float> functions_amx();
+Functions<float> functions_avx512_bf16();
 Functions<double> functions_plain();
 
 }  // namespace core

@@ -6,23 +6,31 @@
 #include "attention/kept_rows.h"
 #include "attention/onlooker.h"
 #include "attention/registry.h"
-#include "kernels/packed_product.h"
 #include "kernels/parallel.h"
 
 namespace lacuna {
 namespace {
 
 core::Functions<float> functions_for(float /*stored*/) {
-  return attention_target() == AttentionTarget::kAvx512 ? core::functions_avx512() : core::functions_avx2();
+  return attention_target() == AttentionTarget::kAvx2 ? core::functions_avx2() : core::functions_avx512();
 }
 core::Functions<float> functions_for(at::BFloat16 /*stored*/) {
-  return attention_target() == AttentionTarget::kAvx512 && has_amx() ? core::functions_amx() : functions_for(float());
+  switch (attention_target()) {
+    case AttentionTarget::kAvx2:
+    case AttentionTarget::kAvx512:
+      break;
+    case AttentionTarget::kAvx512Bf16:
+      return core::functions_avx512_bf16();
+    case AttentionTarget::kAmx:
+      return core::functions_amx();
+  }
+  return functions_for(float());
 }
 core::Functions<double> functions_for(double /*stored*/) {
   return core::functions_plain();
 }
 types::RowFunctions<float> rows_for(const types::TypeEntry& entry, float /*kind*/) {
-  return attention_target() == AttentionTarget::kAvx512 ? entry.avx512() : entry.avx2();
+  return attention_target() == AttentionTarget::kAvx2 ? entry.avx2() : entry.avx512();
 }
 types::RowFunctions<double> rows_for(const types::TypeEntry& entry, double /*kind*/) {
   return entry.plain;

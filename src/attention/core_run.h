@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include "attention/call.h"
 
 /// The CPU core on whole calls.
@@ -50,11 +52,18 @@ AttentionGradients run_core_backward(const AttentionCall& call, const ForwardCon
                                      const CoreBackward& given = {});
 
 /// Instruction sets that the core may use, best last.
-enum class AttentionTarget { kAvx2, kAvx512 };
+enum class AttentionTarget {
+  kAvx2,
+  kAvx512,
+  kAvx512Bf16,  ///< the same, with products of numbers of bf16 in vectors
+  kAmx          ///< ... and in tiles
+};
+/// Those that this machine has, best last.
+std::vector<AttentionTarget> attention_targets();
 
 /// The one in use: the best that this machine has, unless another was asked for.
 AttentionTarget attention_target();
-/// `avx2` or `avx512`.
+/// `avx2`, `avx512`, `avx512_bf16` or `amx`.
 const char* name_of(AttentionTarget target);
 bool has_attention_target(AttentionTarget target);
 /// For tests. Throws MachineError if this machine does not have it.

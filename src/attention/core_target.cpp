@@ -3,31 +3,48 @@
 #include <atomic>
 
 #include "attention/core_run.h"
+#include "kernels/bf16_product.h"
+#include "kernels/packed_product.h"
 
 namespace lacuna {
 namespace {
 
-AttentionTarget best_target() {
-  return has_attention_target(AttentionTarget::kAvx512) ? AttentionTarget::kAvx512 : AttentionTarget::kAvx2;
-}
-
 std::atomic<AttentionTarget>& current_target() {
-  static std::atomic<AttentionTarget> target = best_target();
+  static std::atomic<AttentionTarget> target = attention_targets().back();
   return target;
 }
 
 }  // namespace
+
+std::vector<AttentionTarget> attention_targets() {
+  std::vector<AttentionTarget> targets = {AttentionTarget::kAvx2, AttentionTarget::kAvx512, AttentionTarget::kAvx512Bf16,
+                                          AttentionTarget::kAmx};
+  std::erase_if(targets, [](AttentionTarget target) { return !has_attention_target(target); });
+  return targets;
+}
 
 AttentionTarget attention_target() {
   return current_target();
 }
 
 const char* name_of(AttentionTarget target) {
-  return target == AttentionTarget::kAvx512 ? "avx512" : "avx2";
+  const char* const names[] = {"avx2", "avx512", "avx512_bf16", "amx"};
+  return names[static_cast<size_t>(target)];
 }
 
 bool has_attention_target(AttentionTarget target) {
-  return (hwy::SupportedTargets() & (target == AttentionTarget::kAvx512 ? HWY_AVX3 : HWY_AVX2)) != 0;
+  const auto has = [](int64_t of_highway) { return (hwy::SupportedTargets() & of_highway) != 0; };
+  switch (target) {
+    case AttentionTarget::kAvx2:
+      return has(HWY_AVX2);
+    case AttentionTarget::kAvx512:
+      return has(HWY_AVX3);
+    case AttentionTarget::kAvx512Bf16:
+      return has(HWY_AVX3) && has_bf16_instructions();
+    case AttentionTarget::kAmx:
+      return has(HWY_AVX3) && has_amx();
+  }
+  return false;
 }
 
 void use_attention_target(AttentionTarget target) {

@@ -8,8 +8,14 @@
 
 #include "attention/core.h"
 
+/// Code compiled for different processors has different names, or the linker takes one of it for all. A source that is compiled for more
+/// than Highway's target names it itself.
+#ifndef LACUNA_SIMD_NAMESPACE
+#define LACUNA_SIMD_NAMESPACE HWY_NAMESPACE
+#endif
+
 namespace lacuna::core {
-namespace HWY_NAMESPACE {
+namespace LACUNA_SIMD_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -343,8 +349,8 @@ struct SimdMachine {
   }
 };
 
-}  // namespace HWY_NAMESPACE
+}  // namespace LACUNA_SIMD_NAMESPACE
 
-using HWY_NAMESPACE::SimdMachine;
+using LACUNA_SIMD_NAMESPACE::SimdMachine;
 
 }  // namespace lacuna::core

@@ -2,11 +2,13 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/random.h"
 #include "kernels/activation.h"
 #include "kernels/bf16_product.h"
+#include "kernels/cpu_features.h"
 #include "kernels/embedding.h"
 #include "kernels/feed_forward.h"
 #include "kernels/linear.h"
@@ -77,25 +79,43 @@ KernelCase linear_case(int64_t rows, int64_t depth, int64_t columns, FactorPreci
           .plain = with_backward(inputs, plain)};
 }
 
-/// The three products of a linear layer in bf16 alone, by the best backend and by the next.
-void add_products(std::vector<KernelCase>& cases, int64_t rows, int64_t depth, int64_t columns) {
-  const Tensor x = in_bf16(at::randn({rows, depth})), weight = in_bf16(at::randn({columns, depth})),
-               gradient = in_bf16(at::randn({rows, columns}));
-  const auto backends = bf16_backends();
+/// How two ways to multiply are called: result, a, b.
+using Multiply = std::function<void(const Tensor&, const Tensor&, const Tensor&)>;
+
+/// The three products of a linear layer alone.
+void add_products(std::vector<KernelCase>& cases, const Tensor& x, const Tensor& weight, const char* dtype, const Multiply& ours,
+                  const Multiply& librarys) {
+  const Tensor gradient = at::randn({x.size(0), weight.size(0)}).to(x.scalar_type());
   const auto add = [&](const char* name, const Tensor& a, const Tensor& b) {
-    const auto by = [=, result = at::empty({a.size(0), b.size(1)})](Bf16Backend backend) {
-      return Timed{[=] { bf16_product_by(backend, result, a, b); }};
-    };
+    const Tensor result = at::empty({a.size(0), b.size(1)});
     cases.push_back({.name = name,
-                     .shape = fmt::format("{} x {} x {}", rows, depth, columns),
-                     .dtype = "bf16",
-                     .operations = product(rows, depth, columns),
-                     .fused = by(backends.front()),
-                     .plain = by(backends.size() > 1 ? backends[1] : backends.front())});
+                     .shape = fmt::format("{} x {} x {}", x.size(0), x.size(1), weight.size(0)),
+                     .dtype = dtype,
+                     .operations = product(x.size(0), x.size(1), weight.size(0)),
+                     .fused = {[=] { ours(result, a, b); }},
+                     .plain = {[=] { librarys(result, a, b); }}});
   };
   add("product", x, weight.t());
   add("product, gradient of rows", gradient, weight);
   add("product, gradient of weight", gradient.t(), x);
+}
+
+/// By our own loops, where this processor has instructions for them, and by the best library.
+void add_products(std::vector<KernelCase>& cases, int64_t rows, int64_t depth, int64_t columns) {
+  const Tensor x = at::randn({rows, depth}), weight = at::randn({columns, depth});
+  if (cpu_features().avx512) {
+    const auto in_blocks = [](const Tensor& result, const Tensor& a, const Tensor& b) {
+      product_in_blocks(avx512::kFloatBlocks, result, a, b, /*add=*/false, {});
+    };
+    add_products(cases, x, weight, "fp32", in_blocks,
+                 [](const Tensor& result, const Tensor& a, const Tensor& b) { at::mm_out(const_cast<Tensor&>(result), a, b); });
+  }
+  const auto by = [](Bf16Backend backend) {
+    return [=](const Tensor& result, const Tensor& a, const Tensor& b) { bf16_product_by(backend, result, a, b); };
+  };
+  const auto backends = bf16_backends();
+  const auto of_library = std::ranges::find_if(backends, [](Bf16Backend backend) { return !is_our_own(backend); });
+  add_products(cases, in_bf16(x), in_bf16(weight), "bf16", by(backends.front()), by(*of_library));
 }
 
 KernelCase feed_forward_case(int64_t rows, int64_t columns, int64_t inner, FactorPrecision precision) {

@@ -35,11 +35,25 @@ void product_by_aten(const Tensor& result, const Tensor& a, const Tensor& b, boo
   if (a.numel() > 0) result.add_(at::mm(a, b));
 }
 
+/// Our own loops, or null.
+const BlockKernel<OfBf16>* block_kernel(Bf16Backend backend) {
+  switch (backend) {
+    case Bf16Backend::kTiles:
+      return &amx::kBf16Blocks;
+    case Bf16Backend::kVectors:
+      return &avx512_bf16::kBf16Blocks;
+    case Bf16Backend::kMkl:
+    case Bf16Backend::kAten:
+      break;
+  }
+  return nullptr;
+}
+
 /// result = or += a x b, or a x b + bias if that is defined.
 void multiply(Bf16Backend backend, const Tensor& result, const Tensor& a, const Tensor& b, bool add, const Tensor& bias) {
   const TimedProduct timed(product_shape(a, b, FactorPrecision::kBf16, add));
   if (!result.is_cpu() || a.numel() == 0 || b.numel() == 0) backend = Bf16Backend::kAten;
-  if (backend == Bf16Backend::kTiles) return product_in_tiles(result, a, b, add, bias);
+  if (const auto* const kernel = block_kernel(backend)) return product_in_blocks(*kernel, result, a, b, add, bias);
   if (bias.defined()) result.copy_(bias.expand_as(result));
   const bool adds = add || bias.defined();
   backend == Bf16Backend::kMkl ? product_by_mkl(result, a, b, adds) : product_by_aten(result, a, b, adds);
@@ -76,9 +90,14 @@ RoundedWithSums rounded_with_sums(const Tensor& rows) {
 std::vector<Bf16Backend> bf16_backends() {
   std::vector<Bf16Backend> backends;
   if (has_amx()) backends.push_back(Bf16Backend::kTiles);
+  if (has_bf16_instructions()) backends.push_back(Bf16Backend::kVectors);
   if (mkl_gemm() != nullptr) backends.push_back(Bf16Backend::kMkl);
   backends.push_back(Bf16Backend::kAten);
   return backends;
+}
+
+bool is_our_own(Bf16Backend backend) {
+  return block_kernel(backend) != nullptr;
 }
 
 void bf16_product(const Tensor& result, const Tensor& a, const Tensor& b, bool add) {
@@ -89,10 +108,11 @@ void bf16_product_by(Bf16Backend backend, const Tensor& result, const Tensor& a,
   multiply(backend, result, a, b, add, {});
 }
 
-void bf16_product_in_blocks(const Tensor& a, const Tensor& b, int64_t block, const RowBlockUser& use) {
-  if (best_bf16_backend() == Bf16Backend::kTiles && a.numel() > 0 && b.numel() > 0) {
+void bf16_product_by_row_blocks(const Tensor& a, const Tensor& b, int64_t block, const RowBlockUser& use) {
+  const auto* const kernel = block_kernel(best_bf16_backend());
+  if (kernel != nullptr && a.numel() > 0 && b.numel() > 0) {
     const TimedProduct timed(product_shape(a, b, FactorPrecision::kBf16));
-    return product_in_tiles_in_blocks(a, b, block, use);
+    return product_by_row_blocks(*kernel, a, b, block, use);
   }
   const int64_t columns = b.size(1);
   const Tensor product = at::empty({a.size(0), columns}, at::kFloat);

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "base/ragged.h"
-#include "kernels/product_in_tiles.h"
+#include "kernels/product_in_blocks.h"
 
 namespace lacuna {
 
@@ -20,11 +20,13 @@ struct RoundedWithSums {
 };
 RoundedWithSums rounded_with_sums(const Tensor& rows);
 
-/// What multiplies: our own loops, where the processor has tiles (AMX); MKL, where LibTorch brings it and the processor is not AMD's; ATen,
-/// which rounds the product, but no sum inside it, to bf16 too.
-enum class Bf16Backend { kTiles, kMkl, kAten };
-/// Those of this machine, best first.
+/// What multiplies: our own loops, where the processor has tiles (AMX) or bf16 in vectors (AVX512-BF16); MKL, where LibTorch brings it and
+/// the processor is not AMD's; ATen, which rounds the product, but no sum inside it, to bf16 too.
+enum class Bf16Backend { kTiles, kVectors, kMkl, kAten };
+/// Those of this machine, best first; the last is kAten.
 std::vector<Bf16Backend> bf16_backends();
+/// True of our own loops.
+bool is_our_own(Bf16Backend backend);
 
 /// result [M, N] float = a [M, K] x b [K, N], or with `add` result += a x b, by the best backend (on other devices by ATen). Factors are
 /// bf16, row by row or column by column (a transposed view will do); every sum is taken in float.
@@ -34,7 +36,7 @@ void bf16_product_by(Bf16Backend backend, const Tensor& result, const Tensor& a,
 
 /// The product a x b on the CPU, `block` rows at a time (a multiple of 32), each block for `use` on the thread that made it, while it is in
 /// its cache. A profile counts the time of `use` as the product's.
-void bf16_product_in_blocks(const Tensor& a, const Tensor& b, int64_t block, const RowBlockUser& use);
+void bf16_product_by_row_blocks(const Tensor& a, const Tensor& b, int64_t block, const RowBlockUser& use);
 
 /// x [T, K] x weight [N, K]^T + bias [N] -> [T, N] float, of factors in bf16. `bias` is float and may be undefined.
 Tensor bf16_linear(const Tensor& x, const Tensor& weight, const Tensor& bias);

@@ -69,7 +69,7 @@ class Bf16FeedForwardFunction : public torch::autograd::Function<Bf16FeedForward
       for_rows(activate, args, x.size(0));
       return result;
     }
-    bf16_product_in_blocks(x, inner.t(), kRowsPerSum, [&](float* rows, int64_t begin, int64_t end) {
+    bf16_product_by_row_blocks(x, inner.t(), kRowsPerSum, [&](float* rows, int64_t begin, int64_t end) {
       RoundedActivationRows<float> of_block = args;
       of_block.first_row = begin;
       of_block.input = rows;
@@ -93,7 +93,7 @@ class Bf16FeedForwardFunction : public torch::autograd::Function<Bf16FeedForward
                                                .gradient = nullptr,
                                                .input_gradient = bf16_bits_of(result),
                                                .bias_sums = mutable_data_of<float>(sums)};
-    bf16_product_in_blocks(gradient, outer, kRowsPerSum, [&](float* rows, int64_t begin, int64_t end) {  // (T, D) x (D, F)
+    bf16_product_by_row_blocks(gradient, outer, kRowsPerSum, [&](float* rows, int64_t begin, int64_t end) {  // (T, D) x (D, F)
       RoundedActivationRows<float> of_block = args;
       of_block.first_row = begin;
       of_block.gradient = rows;

@@ -4,6 +4,7 @@
 
 #include "base/profile.h"
 #include "kernels/bf16_product.h"
+#include "kernels/cpu_features.h"
 #include "kernels/packed_product.h"
 #include "kernels/row_tensors.h"
 
@@ -13,30 +14,27 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-MatmulBackend best_backend() {
-  return __builtin_cpu_is("amd") ? MatmulBackend::kOneDnn : MatmulBackend::kDefault;
+std::atomic<MatmulBackend>& current_backend() {
+  static std::atomic<MatmulBackend> backend = matmul_backends().front();
+  return backend;
 }
 
-std::atomic<MatmulBackend>& current_backend() {
-  static std::atomic<MatmulBackend> backend = best_backend();
-  return backend;
+/// result = or += a x b, plus `bias` if that is defined, by our own loops; false where they are not what multiplies.
+bool multiply_in_blocks(const Tensor& result, const Tensor& a, const Tensor& b, bool add, const Tensor& bias, FactorPrecision precision) {
+  static const bool has_tiles = has_amx();
+  if (!a.is_cpu() || a.scalar_type() != at::kFloat || a.numel() == 0 || b.numel() == 0) return false;
+  if (precision == FactorPrecision::kBf16x3 && has_tiles) {
+    product_in_blocks(amx::kBf16x3Blocks, result, a, b, add, bias);
+  } else if (matmul_backend() == MatmulBackend::kBlocks) {
+    product_in_blocks(avx512::kFloatBlocks, result, a, b, add, bias);
+  } else {
+    return false;
+  }
+  return true;
 }
 
 bool uses_onednn(const Tensor& a) {
   return matmul_backend() == MatmulBackend::kOneDnn && a.is_cpu() && a.scalar_type() == at::kFloat && a.size(0) > 0;
-}
-
-bool uses_tiles(const Tensor& a, const Tensor& b, FactorPrecision precision) {
-  static const bool has_tiles = has_amx();
-  return has_tiles && precision == FactorPrecision::kBf16x3 && a.is_cpu() && a.scalar_type() == at::kFloat && a.numel() > 0 &&
-         b.numel() > 0;
-}
-
-/// a x b + bias [M, N].
-Tensor from_tiles(const Tensor& a, const Tensor& b, const Tensor& bias) {
-  Tensor result = at::empty({a.size(0), b.size(1)}, a.options());
-  product_in_tiles(result, a, b, /*add=*/false, bias);
-  return result;
 }
 
 /// x w^T + bias through oneDNN, which LibTorch registers as an operator.
@@ -47,6 +45,15 @@ Tensor onednn_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) 
                                            .typed<Tensor(const Tensor&, const Tensor&, const std::optional<Tensor>&, std::string_view,
                                                          Scalars, std::optional<std::string_view>)>();
   return linear_pointwise.call(x, weight, optional_of(bias), "none", Scalars(), std::nullopt);
+}
+
+/// a x b + bias; `bias` may be undefined.
+Tensor multiply(const Tensor& a, const Tensor& b, const Tensor& bias, FactorPrecision precision) {
+  const TimedProduct timed(product_shape(a, b, precision));
+  Tensor result = at::empty({a.size(0), b.size(1)}, a.options());
+  if (multiply_in_blocks(result, a, b, /*add=*/false, bias, precision)) return result;
+  if (uses_onednn(a)) return onednn_linear(a, b.t(), bias);
+  return bias.defined() ? at::addmm_out(result, bias, a, b) : at::mm_out(result, a, b);
 }
 
 class LinearFunction : public torch::autograd::Function<LinearFunction> {
@@ -105,32 +112,43 @@ void set_matmul_backend(MatmulBackend backend) {
   current_backend() = backend;
 }
 
+std::vector<MatmulBackend> matmul_backends() {
+  const bool is_amd = __builtin_cpu_is("amd") != 0;
+  std::vector<MatmulBackend> backends;
+  if (!is_amd) backends.push_back(MatmulBackend::kDefault);
+  if (cpu_features().avx512) backends.push_back(MatmulBackend::kBlocks);
+  backends.push_back(MatmulBackend::kOneDnn);
+  if (is_amd) backends.push_back(MatmulBackend::kDefault);
+  return backends;
+}
+
 const char* name_of(MatmulBackend backend) {
-  return backend == MatmulBackend::kOneDnn ? "onednn" : "default";
+  switch (backend) {
+    case MatmulBackend::kDefault:
+      break;
+    case MatmulBackend::kOneDnn:
+      return "onednn";
+    case MatmulBackend::kBlocks:
+      return "blocks";
+  }
+  return "default";
 }
 
 Tensor product_with_transposed(const Tensor& a, const Tensor& b, const Tensor& bias, FactorPrecision precision) {
-  const TimedProduct timed(product_shape(a, b.t(), precision));
-  if (uses_tiles(a, b, precision)) return from_tiles(a, b.t(), bias);
-  if (uses_onednn(a)) return onednn_linear(a, b, bias);
-  return bias.defined() ? at::addmm(bias, a, b.t()) : at::mm(a, b.t());
+  return multiply(a, b.t(), bias, precision);
 }
 
 Tensor product(const Tensor& a, const Tensor& b, FactorPrecision precision) {
-  const TimedProduct timed(product_shape(a, b, precision));
-  if (uses_tiles(a, b, precision)) return from_tiles(a, b, {});
-  return uses_onednn(a) ? onednn_linear(a, b.t(), {}) : at::mm(a, b);
+  return multiply(a, b, {}, precision);
 }
 
 Tensor product_of_transposed(const Tensor& a, const Tensor& b, FactorPrecision precision) {
-  const TimedProduct timed(product_shape(a.t(), b, precision));
-  if (uses_tiles(a, b, precision)) return from_tiles(a.t(), b, {});
-  return uses_onednn(a) ? onednn_linear(a.t(), b.t(), {}) : at::mm(a.t(), b);
+  return multiply(a.t(), b, {}, precision);
 }
 
 void add_product_of_transposed(Tensor& to, const Tensor& a, const Tensor& b, FactorPrecision precision) {
   const TimedProduct timed(product_shape(a.t(), b, precision, /*add=*/true));
-  if (uses_tiles(a, b, precision)) return product_in_tiles(to, a.t(), b, /*add=*/true, {});
+  if (multiply_in_blocks(to, a.t(), b, /*add=*/true, {}, precision)) return;
   if (uses_onednn(a)) {
     to.add_(onednn_linear(a.t(), b.t(), {}));
   } else {

@@ -1,15 +1,20 @@
 #pragma once
 
+#include <vector>
+
 #include "base/factor_precision.h"
 #include "base/ragged.h"
 
 namespace lacuna {
 
-/// Which library multiplies matrices of float on the CPU: LibTorch's default (MKL), or oneDNN, which is twice as fast on AMD processors.
-enum class MatmulBackend { kDefault, kOneDnn };
+/// What multiplies matrices of float on the CPU: LibTorch's default (MKL, where it is), oneDNN, or our own loops (product_in_blocks.h).
+enum class MatmulBackend { kDefault, kOneDnn, kBlocks };
+/// Those of this machine, best first: on AMD processors our own, where they have AVX-512, before oneDNN before MKL, which is slow there;
+/// elsewhere MKL.
+std::vector<MatmulBackend> matmul_backends();
 
-/// The one in use: `set_matmul_backend`'s, at first oneDNN on AMD processors and the default elsewhere. Results differ in rounding, so a
-/// run that must continue bit for bit keeps the one it began with.
+/// The one in use: `set_matmul_backend`'s, at first the best. Results differ in rounding, so a run that must continue bit for bit keeps the
+/// one it began with.
 MatmulBackend matmul_backend();
 void set_matmul_backend(MatmulBackend backend);
 const char* name_of(MatmulBackend backend);

@@ -96,20 +96,40 @@ std::vector<Variant> smooth_variants() {
   return variants;
 }
 
+void expect_the_reference_in_bf16() {
+  for (const Variant& variant : smooth_variants()) {
+    for (const char* pattern : {"full", "{type: local, window: 40}", "{type: strided, window: 2, stride: 3}"}) {
+      SCOPED_TRACE(variant.name() + ", " + pattern);
+      for (const auto& [lengths, d_head] : {std::pair(std::vector<int32_t>{5, 1, 33, 100}, 20), std::pair(std::vector<int32_t>{150}, 72)}) {
+        const Sample sample(variant, pattern, lengths, d_head);
+        expect_near(sample.outcome(at::kBFloat16), sample.outcome(at::kDouble), kBf16);
+      }
+    }
+  }
+}
+
 TEST(AttentionKernels, EqualTheReferenceInBf16OnEveryEngine) {
   for (const Engine engine : call_engines()) {
     if (is_double(engine)) continue;
+    SCOPED_TRACE(name_of(engine));
     use(engine);
-    for (const Variant& variant : smooth_variants()) {
-      for (const char* pattern : {"full", "{type: local, window: 40}", "{type: strided, window: 2, stride: 3}"}) {
-        SCOPED_TRACE(variant.name() + ", " + pattern + ", " + name_of(engine));
-        for (const auto& [lengths, d_head] :
-             {std::pair(std::vector<int32_t>{5, 1, 33, 100}, 20), std::pair(std::vector<int32_t>{150}, 72)}) {
-          const Sample sample(variant, pattern, lengths, d_head);
-          expect_near(sample.outcome(at::kBFloat16), sample.outcome(at::kDouble), kBf16);
-        }
-      }
-    }
+    expect_the_reference_in_bf16();
+  }
+}
+
+// Beyond engines: instructions for bf16 alone.
+class AttentionTargets : public testing::Test {
+ protected:
+  void SetUp() override { use(Engine::kAvx2); }
+  void TearDown() override { use_attention_target(attention_targets().back()); }
+};
+
+TEST_F(AttentionTargets, EqualTheReferenceInBf16) {
+  for (const AttentionTarget target : {AttentionTarget::kAvx512Bf16, AttentionTarget::kAmx}) {
+    if (!has_attention_target(target)) continue;
+    SCOPED_TRACE(name_of(target));
+    use_attention_target(target);
+    expect_the_reference_in_bf16();
   }
 }
 
@@ -138,9 +158,8 @@ std::vector<Tensor> outcome_in_bf16(bool is_packed, const std::shared_ptr<const 
 }
 
 // Long and short sentences, one without keys, heads that fill no tile.
-TEST(AttentionKernels, HaveTheSameBitsInBf16PackedAndOnAnyNumberOfThreads) {
+void expect_the_same_bits_in_bf16() {
   const int threads = at::get_num_threads();
-  use(call_engines().back());
   for (const char* name : {"softmax", "entmax15", "topk"}) {
     SCOPED_TRACE(name);
     const auto type = type_of(variant(name, ""), "full", 2);
@@ -150,6 +169,14 @@ TEST(AttentionKernels, HaveTheSameBitsInBf16PackedAndOnAnyNumberOfThreads) {
       expect_same_bits(outcome_in_bf16(true, type), expected);
     }
     at::set_num_threads(threads);
+  }
+}
+
+TEST_F(AttentionTargets, HaveTheSameBitsInBf16PackedAndOnAnyNumberOfThreads) {
+  for (const AttentionTarget target : attention_targets()) {
+    SCOPED_TRACE(name_of(target));
+    use_attention_target(target);
+    expect_the_same_bits_in_bf16();
   }
 }
 

@@ -46,18 +46,20 @@ TEST(Bf16Product, EqualsThatOfFloatForEveryBackendShapeAndLayout) {
         }
 }
 
-TEST(Bf16Product, InTilesDependsOnNeitherThreadsNorOtherRows) {
-  if (bf16_backends().front() != Bf16Backend::kTiles) GTEST_SKIP() << "this processor has no tiles";
+TEST(Bf16Product, OfOurOwnDependsOnNeitherThreadsNorOtherRows) {
   const Tensor a = rounded_to_bf16(at::randn({700, 600})), b = rounded_to_bf16(at::randn({600, 90}));
-  const Tensor all = at::empty({700, 90}), by_one = at::empty({700, 90}), some = at::empty({45, 70});
-  bf16_product(all, a, b);
-  const int threads = at::get_num_threads();
-  at::set_num_threads(1);
-  bf16_product(by_one, a, b);
-  at::set_num_threads(threads);
-  EXPECT_TRUE(by_one.equal(all));
-  bf16_product(some, a.narrow(0, 0, 45), b.narrow(1, 0, 70));
-  EXPECT_TRUE(some.equal(all.narrow(0, 0, 45).narrow(1, 0, 70)));
+  for (const Bf16Backend backend : bf16_backends()) {
+    if (!is_our_own(backend)) continue;
+    const Tensor all = at::empty({700, 90}), by_one = at::empty({700, 90}), some = at::empty({45, 70});
+    bf16_product_by(backend, all, a, b);
+    const int threads = at::get_num_threads();
+    at::set_num_threads(1);
+    bf16_product_by(backend, by_one, a, b);
+    at::set_num_threads(threads);
+    EXPECT_TRUE(by_one.equal(all));
+    bf16_product_by(backend, some, a.narrow(0, 0, 45), b.narrow(1, 0, 70));
+    EXPECT_TRUE(some.equal(all.narrow(0, 0, 45).narrow(1, 0, 70)));
+  }
 }
 
 TEST(Bf16Product, OfNoRowsIsNothing) {

@@ -13,7 +13,7 @@ class LinearTest : public KernelTest {
 INSTANTIATE_TEST_SUITE_P(, LinearTest, testing::Values(at::kFloat, at::kDouble), name_of_type);
 
 TEST_P(LinearTest, EqualsLibTorchsWithEveryBackend) {
-  for (const MatmulBackend backend : {MatmulBackend::kDefault, MatmulBackend::kOneDnn}) {
+  for (const MatmulBackend backend : matmul_backends()) {
     SCOPED_TRACE(name_of(backend));
     set_matmul_backend(backend);
     expect_same([](const Inputs& in) { return lacuna::linear(in[0], in[1], in[2]); },

@@ -6,9 +6,10 @@
 #include "base/factor_precision.h"
 #include "base/profile.h"
 #include "base/ragged.h"
+#include "kernels/block_product.h"
 #include "kernels/parallel.h"
 
-/// Matrix products in tiles (AMX) of tensors on the CPU, for bf16_product.cpp and linear.cpp.
+/// Matrix products by our own loops, of tensors on the CPU, for bf16_product.cpp and linear.cpp.
 namespace lacuna {
 
 /// How a matrix lies: row by row, or column by column as the transposed view of one does. ShapeError where neither are contiguous.
@@ -21,16 +22,18 @@ struct MatrixLayout {
 /// What a profile calls a x b.
 ProductShape product_shape(const Tensor& a, const Tensor& b, FactorPrecision precision, bool add = false);
 
-/// On processors with tiles only (has_amx()). result [M, N] float = or, with `add`, += a [M, K] x b [K, N], plus `bias` [N] if that is
-/// defined (then not `add`). Factors are both of bf16, or both of float: these as the sum of two numbers of bf16 each
-/// (FactorPrecision::kBf16x3). No factor is empty;
-/// the result's rows are contiguous. Bits depend on neither threads nor other rows and columns.
-void product_in_tiles(const Tensor& result, const Tensor& a, const Tensor& b, bool add, const Tensor& bias);
+/// By a kernel that this processor has: result [M, N] float = or, with `add`, += a [M, K] x b [K, N], plus `bias` [N] if that is defined
+/// (then not `add`). Factors hold what the kernel takes: bf16, or float. No factor is empty; the result's rows are contiguous. Bits depend
+/// on neither threads nor other rows and columns.
+template <class Factor>
+void product_in_blocks(const BlockKernel<Factor>& kernel, const Tensor& result, const Tensor& a, const Tensor& b, bool add,
+                       const Tensor& bias);
 
 /// Rows [begin, end) of a product, side by side, to do with as one likes.
 using RowBlockUser = std::function<void(float* rows, int64_t begin, int64_t end)>;
 /// The same, `block` rows at a time (a multiple of 32), each block for `use` on the thread that made it, while it is in its cache.
-void product_in_tiles_in_blocks(const Tensor& a, const Tensor& b, int64_t block, const RowBlockUser& use);
+template <class Factor>
+void product_by_row_blocks(const BlockKernel<Factor>& kernel, const Tensor& a, const Tensor& b, int64_t block, const RowBlockUser& use);
 
 /// Calls f(begin, end) for `block` rows at a time, on all threads.
 template <class F>

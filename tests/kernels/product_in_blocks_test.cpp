@@ -1,6 +1,7 @@
-#include "kernels/product_in_tiles.h"
+#include "kernels/product_in_blocks.h"
 
 #include "compare.h"
+#include "kernels/cpu_features.h"
 #include "kernels/linear.h"
 #include "kernels/packed_product.h"
 #include "kernels/projection_loss.h"
@@ -8,22 +9,33 @@
 namespace lacuna {
 namespace {
 
-/// Products of float as three of bf16.
-class Bf16x3Product : public testing::Test {
+/// Products of float by our own loops: in vectors, or in tiles as three of bf16.
+class ProductInBlocks : public testing::TestWithParam<FactorPrecision> {
  protected:
   void SetUp() override {
-    if (!has_amx()) GTEST_SKIP() << "this processor has no tiles";
+    if (!(in_tiles() ? has_amx() : cpu_features().avx512)) GTEST_SKIP() << "this processor has no instructions for it";
+  }
+
+  static bool in_tiles() { return GetParam() == FactorPrecision::kBf16x3; }
+
+  static void multiply(const Tensor& result, const Tensor& a, const Tensor& b, bool add = false, const Tensor& bias = {}) {
+    in_tiles() ? product_in_blocks(amx::kBf16x3Blocks, result, a, b, add, bias)
+               : product_in_blocks(avx512::kFloatBlocks, result, a, b, add, bias);
+  }
+
+  /// In tiles a number is the sum of two of bf16 but for 2^-17 of it, the product of the two small ones, up to 2^-16 of the whole, is left
+  /// out, and there are three products for each depth. Sums are rounded to 2^-24.
+  static void expect_within_bound(const Tensor& actual, const Tensor& a, const Tensor& b,
+                                  const Tensor& added = at::zeros({1}, at::kDouble)) {
+    const Tensor left = a.to(at::kDouble), right = b.to(at::kDouble), expected = left.mm(right) + added;
+    const auto sums = static_cast<double>((in_tiles() ? 3 : 1) * a.size(1) + 4);
+    const double per_product = (in_tiles() ? std::pow(2, -15) : 0) + sums * std::pow(2, -24);
+    const Tensor bound = per_product * (left.abs().mm(right.abs()) + added.abs());
+    EXPECT_TRUE((actual.to(at::kDouble) - expected).abs().le(bound).all().item<bool>());
   }
 };
-
-/// A number is the sum of two of bf16 but for 2^-17 of it; the product of the two small ones, up to 2^-16 of the whole, is left out; and
-/// sums are rounded to 2^-24 for each of the three products of each depth.
-void expect_within_bound(const Tensor& actual, const Tensor& a, const Tensor& b, const Tensor& added = at::zeros({1}, at::kDouble)) {
-  const Tensor left = a.to(at::kDouble), right = b.to(at::kDouble), expected = left.mm(right) + added;
-  const double per_product = std::pow(2, -15) + static_cast<double>(3 * a.size(1) + 4) * std::pow(2, -24);
-  const Tensor bound = per_product * (left.abs().mm(right.abs()) + added.abs());
-  EXPECT_TRUE((actual.to(at::kDouble) - expected).abs().le(bound).all().item<bool>());
-}
+INSTANTIATE_TEST_SUITE_P(, ProductInBlocks, testing::Values(FactorPrecision::kFp32, FactorPrecision::kBf16x3),
+                         [](const auto& test) { return std::string(name_of(test.param)); });
 
 /// By columns if so wanted, and a part of something larger.
 Tensor laid_out(const Tensor& matrix, bool by_rows) {
@@ -32,7 +44,7 @@ Tensor laid_out(const Tensor& matrix, bool by_rows) {
   return by_rows ? part : part.t();
 }
 
-TEST_F(Bf16x3Product, StaysWithinItsBoundForEveryShapeAndLayout) {
+TEST_P(ProductInBlocks, StaysWithinItsBoundForEveryShapeAndLayout) {
   for (const auto& [m, k, n] : {std::tuple{37, 72, 50},
                                 {64, 96, 64},
                                 {33, 1100, 31},
@@ -49,48 +61,56 @@ TEST_F(Bf16x3Product, StaysWithinItsBoundForEveryShapeAndLayout) {
                      (a_by_rows ? ", by rows" : ", by columns") + (b_by_rows ? ", by rows" : ", by columns"));
         const Tensor a = at::randn({m, k}), b = at::randn({k, n}), bias = at::randn({n});
         const Tensor room = at::full({m, n + 5}, 7.F), result = room.narrow(1, 0, n);
-        product_in_tiles(result, laid_out(a, a_by_rows), laid_out(b, b_by_rows), /*add=*/false, {});
+        multiply(result, laid_out(a, a_by_rows), laid_out(b, b_by_rows));
         expect_within_bound(result, a, b);
         const Tensor before = result.to(at::kDouble);
-        product_in_tiles(result, laid_out(a, a_by_rows), laid_out(b, b_by_rows), /*add=*/true, {});
+        multiply(result, laid_out(a, a_by_rows), laid_out(b, b_by_rows), /*add=*/true, {});
         expect_within_bound(result, a, b, before);
-        product_in_tiles(result, laid_out(a, a_by_rows), laid_out(b, b_by_rows), /*add=*/false, bias);
+        multiply(result, laid_out(a, a_by_rows), laid_out(b, b_by_rows), /*add=*/false, bias);
         expect_within_bound(result, a, b, bias.to(at::kDouble));
         EXPECT_TRUE(room.narrow(1, n, 5).eq(7).all().item<bool>()) << "wrote beside the result";
       }
 }
 
-TEST_F(Bf16x3Product, TakesFactorsThatOverlapOrHaveNoContiguousLines) {
+TEST_P(ProductInBlocks, TakesFactorsThatOverlapOrHaveNoContiguousLines) {
   const Tensor wide = at::randn({40, 128}), row = at::randn({1, 64}), b = at::randn({64, 33}), result = at::empty({40, 33});
   const Tensor every_other = wide.slice(1, 0, 128, 2), repeated = row.expand({40, 64});
-  product_in_tiles(result, every_other, b, /*add=*/false, {});
+  multiply(result, every_other, b);
   expect_within_bound(result, every_other, b);
-  product_in_tiles(result, repeated, b, /*add=*/false, {});
+  multiply(result, repeated, b);
   expect_within_bound(result, repeated, b);
 }
 
-TEST_F(Bf16x3Product, DependsOnNeitherThreadsNorOtherRows) {
+TEST_P(ProductInBlocks, DependsOnNeitherThreadsNorOtherRows) {
   const Tensor a = at::randn({700, 600}), b = at::randn({600, 90});
   const Tensor all = at::empty({700, 90}), by_one = at::empty({700, 90}), some = at::empty({45, 70});
-  product_in_tiles(all, a, b, false, {});
+  multiply(all, a, b);
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
-  product_in_tiles(by_one, a, b, false, {});
+  multiply(by_one, a, b);
   at::set_num_threads(threads);
   EXPECT_TRUE(by_one.equal(all));
-  product_in_tiles(some, a.narrow(0, 0, 45), b.narrow(1, 0, 70), false, {});
+  multiply(some, a.narrow(0, 0, 45), b.narrow(1, 0, 70));
   EXPECT_TRUE(some.equal(all.narrow(0, 0, 45).narrow(1, 0, 70)));
 }
 
-TEST_F(Bf16x3Product, OfNumbersThatAreNotFiniteIsNotFinite) {
+TEST_P(ProductInBlocks, OfNumbersThatAreNotFiniteIsNotFinite) {
   for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), -3.4e38F}) {
     const Tensor a = at::ones({40, 64}), result = at::empty({40, 33});
     a[3][7] = bad;
-    product_in_tiles(result, a, at::full({64, 33}, 2.F), false, {});
+    multiply(result, a, at::full({64, 33}, 2.F));
     EXPECT_FALSE(result[3].isfinite().any().item<bool>()) << bad;
     EXPECT_EQ(result[4].eq(128).sum().item<int64_t>(), 33) << bad;
   }
 }
+
+/// Training's functions with three products of bf16 for one of float.
+class Bf16x3Product : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_amx()) GTEST_SKIP() << "this processor has no tiles";
+  }
+};
 
 struct Outcome {
   Tensor result;

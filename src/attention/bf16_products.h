@@ -1,23 +1,25 @@
 #pragma once
 
-// A tile's products in the registers for tiles (AMX), of factors in bf16 with sums in float. Included only by core_amx.cpp.
+// A tile's products of factors in bf16 with sums in float. Included only by core_bf16.cpp.
 
 #include "attention/core_products.h"
 #include "attention/machine_simd.h"
 #include "kernels/amx_tiles.h"
+#include "kernels/vector_sums.h"
 
 namespace lacuna::core {
-namespace HWY_NAMESPACE {
+namespace LACUNA_SIMD_NAMESPACE {
 
-/// Numbers in bf16, two to a word, for the instruction that multiplies 16 rows of 16 words with 16 words of 16 columns. A left factor has
-/// the two numbers of a word side by side in a row, a right factor one below the other in a column.
+/// A factor of bf16, two numbers to a word: a left factor has the two side by side in a row, a right factor one below the other in a
+/// column.
+struct Words {
+  uint32_t* data;
+  int64_t row;  ///< from one to the next
+};
+
+/// Makes words of numbers.
 class BF16Packer {
  public:
-  struct Words {
-    uint32_t* data;
-    int64_t row;  ///< from one to the next
-  };
-
   /// Rows of either kind, `stride` apart.
   struct Rows {
     const float* numbers;
@@ -96,17 +98,98 @@ class BF16Packer {
   }
 };
 
+// What multiplies. It lives while products are taken and has a function
+//
+//   void multiply(int rows, int words, int width, const Words& a, const Words& b, float* out, int64_t out_row, bool accumulate) const;
+//
+// out (rows, width) = or += a (rows, words) x b (words, width), both padded with zeros: rows up to the next multiple of 16 may be written,
+// words are a multiple of 16, width is one of 32. Each sum is one chain in the order of words: a row's bits do not depend on how many rows
+// there are.
+
+/// The registers for tiles (AMX): 16 rows of 16 words in one instruction.
+class TileMultiplier {
+ public:
+  /// Not inlined: the compiler does not know that loading a register reads memory, and might write there later.
+  [[gnu::noinline]] void multiply(int rows, int words, int width, const Words& a, const Words& b, float* out, int64_t out_row,
+                                  bool accumulate) const {
+    for (int r = 0; r < rows; r += 32) {
+      for (int c = 0; c < width; c += 32) {
+        const Words left = {a.data + r * a.row, a.row}, right = {b.data + c, b.row};
+        if (rows - r > 16) {
+          multiply_block<true>(words, left, right, out + r * out_row + c, out_row, accumulate);
+        } else {
+          multiply_block<false>(words, left, right, out + r * out_row + c, out_row, accumulate);
+        }
+      }
+    }
+  }
+
+ private:
+  /// Registers 0 to 3 hold the sums of two by two tiles of the result, 4 and 5 rows, 6 and 7 columns.
+  template <bool kBoth>
+  static HWY_INLINE void multiply_block(int words, const Words& a, const Words& b, float* out, int64_t out_row, bool accumulate) {
+    const int64_t row = out_row * 4, a_row = a.row * 4, b_row = b.row * 4;
+    float* below = out + 16 * out_row;
+    if (accumulate) {
+      _tile_loadd(0, out, row);
+      _tile_loadd(1, out + 16, row);
+      if constexpr (kBoth) {
+        _tile_loadd(2, below, row);
+        _tile_loadd(3, below + 16, row);
+      }
+    } else {
+      _tile_zero(0);
+      _tile_zero(1);
+      _tile_zero(2);
+      _tile_zero(3);
+    }
+    for (int w = 0; w < words; w += 16) {
+      _tile_loadd(6, b.data + w * b.row, b_row);
+      _tile_loadd(7, b.data + w * b.row + 16, b_row);
+      _tile_loadd(4, a.data + w, a_row);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_dpbf16ps(1, 4, 7);
+      if constexpr (kBoth) {
+        _tile_loadd(5, a.data + 16 * a.row + w, a_row);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+      }
+    }
+    _tile_stored(0, out, row);
+    _tile_stored(1, out + 16, row);
+    if constexpr (kBoth) {
+      _tile_stored(2, below, row);
+      _tile_stored(3, below + 16, row);
+    }
+  }
+
+  const TilesInUse tiles_;
+};
+
+/// Vectors of 16 words (AVX512-BF16).
+class VectorMultiplier {
+ public:
+  void multiply(int rows, int words, int width, const Words& a, const Words& b, float* out, int64_t out_row, bool accumulate) const {
+    for (int c = 0; c < width; c += 32) {
+      const RowsByColumns factors = {
+          .rows = a.data, .row = a.row, .left = b.data + c, .right = b.data + c + 16, .column = b.row, .words = words};
+      sum_products(rows, factors, {accumulate ? out + c : nullptr, out_row}, out + c, out_row);
+    }
+  }
+};
+
 /// The products of core_products.h.
-class TileProducts {
+template <class Multiplier>
+class Bf16Products {
  public:
   static constexpr int kTile = 64, kFirstKeys = 32;
-  static constexpr int kSparseShare = 0;  // products in tiles outrun all that leaves zeros out
+  static constexpr int kSparseShare = 0;  // these outrun all that leaves zeros out
 
   static int64_t memory_elements(int64_t row, int64_t d_head) {
     return (3 * padded(d_head) / 2 + 2 * padded(d_head) + kTile / 2) * row + 2 * padded(d_head) * kTile;
   }
 
-  TileProducts(const Call<float>& call, const Task<float>& task, float* memory, int64_t stride)
+  Bf16Products(const Call<float>& call, const Task<float>& task, float* memory, int64_t stride)
       : task_(task), scale_(call.scale), stride_(stride), d_(call.d_head), padded_d_(padded(d_)), padded_keys_(padded(task.keys)) {
     const auto take = [&](int64_t elements) {
       float* taken = memory;
@@ -153,7 +236,6 @@ class TileProducts {
 
  private:
   using Packer = BF16Packer;
-  using Words = Packer::Words;
   using Rows = Packer::Rows;
 
   template <class Integer>
@@ -207,7 +289,7 @@ class TileProducts {
     const Words left = {short_left_.data, padded_d_ / 2};
     Packer::pack_left(tile.rows, d_, from.from(tile.first), padded(tile.rows), padded_d_, left);
     by_key.data += tile.begin;
-    multiply(tile.rows, padded_d_ / 2, padded(tile.width), left, by_key, to, stride_, false);
+    multiplier_.multiply(tile.rows, padded_d_ / 2, padded(tile.width), left, by_key, to, stride_, false);
   }
 
   /// to (rows, d), or if that is not null `stored`, = by_key (rows, keys) x rows_ (keys, d)
@@ -216,7 +298,7 @@ class TileProducts {
     Packer::pack_left(tile.rows, tile.width, {by_key, nullptr, stride_}, padded(tile.rows), width, long_left_);
     Words right = rows_;
     right.data += tile.begin / 2 * right.row;
-    multiply(tile.rows, width / 2, padded_d_, long_left_, right, result_, padded_d_, false);
+    multiplier_.multiply(tile.rows, width / 2, padded_d_, long_left_, right, result_, padded_d_, false);
     for (int r = 0; r < tile.rows; ++r) {
       const float* const from = result_ + r * padded_d_;
       if (stored != nullptr) {
@@ -234,7 +316,7 @@ class TileProducts {
     Packer::pack_right(tile.rows, d_, of_queries.from(tile.first), depth, padded_d_, columns);
     SimdMachine::transpose_words(depth / 2, padded_d_, columns.data, columns.row, short_left_.data, short_left_.row);
     Packer::pack_right(tile.rows, tile.width, {by_key, nullptr, stride_}, depth, width, long_right_);
-    multiply(padded_d_, depth / 2, width, short_left_, long_right_, sums + tile.begin, stride_, true);
+    multiplier_.multiply(padded_d_, depth / 2, width, short_left_, long_right_, sums + tile.begin, stride_, true);
   }
 
   /// gradient (keys, d) += sums (d, keys)^T, or if that is not null, `stored` = them
@@ -251,62 +333,7 @@ class TileProducts {
     }
   }
 
-  /// out (rows, width) = or += a (rows, words) x b (words, width) in whole tiles: rows up to the next multiple of 16 are written; width is
-  /// one of 32. Each sum is one chain in the order of words: a row's bits do not depend on how many rows there are. (Not inlined: the
-  /// compiler does not know that loading a register reads memory, and might write there later.)
-  [[gnu::noinline]] static void multiply(int rows, int words, int width, const Words& a, const Words& b, float* out, int64_t out_row,
-                                         bool accumulate) {
-    for (int r = 0; r < rows; r += 32) {
-      for (int c = 0; c < width; c += 32) {
-        const Words left = {a.data + r * a.row, a.row}, right = {b.data + c, b.row};
-        if (rows - r > 16) {
-          multiply_block<true>(words, left, right, out + r * out_row + c, out_row, accumulate);
-        } else {
-          multiply_block<false>(words, left, right, out + r * out_row + c, out_row, accumulate);
-        }
-      }
-    }
-  }
-
-  /// Registers 0 to 3 hold the sums of two by two tiles of the result, 4 and 5 rows, 6 and 7 columns.
-  template <bool kBoth>
-  static HWY_INLINE void multiply_block(int words, const Words& a, const Words& b, float* out, int64_t out_row, bool accumulate) {
-    const int64_t row = out_row * 4, a_row = a.row * 4, b_row = b.row * 4;
-    float* below = out + 16 * out_row;
-    if (accumulate) {
-      _tile_loadd(0, out, row);
-      _tile_loadd(1, out + 16, row);
-      if constexpr (kBoth) {
-        _tile_loadd(2, below, row);
-        _tile_loadd(3, below + 16, row);
-      }
-    } else {
-      _tile_zero(0);
-      _tile_zero(1);
-      _tile_zero(2);
-      _tile_zero(3);
-    }
-    for (int w = 0; w < words; w += 16) {
-      _tile_loadd(6, b.data + w * b.row, b_row);
-      _tile_loadd(7, b.data + w * b.row + 16, b_row);
-      _tile_loadd(4, a.data + w, a_row);
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_dpbf16ps(1, 4, 7);
-      if constexpr (kBoth) {
-        _tile_loadd(5, a.data + 16 * a.row + w, a_row);
-        _tile_dpbf16ps(2, 5, 6);
-        _tile_dpbf16ps(3, 5, 7);
-      }
-    }
-    _tile_stored(0, out, row);
-    _tile_stored(1, out + 16, row);
-    if constexpr (kBoth) {
-      _tile_stored(2, below, row);
-      _tile_stored(3, below + 16, row);
-    }
-  }
-
-  const TilesInUse tiles_;
+  const Multiplier multiplier_ = {};
   const Task<float>& task_;
   const float scale_;
   const int64_t stride_;
@@ -321,8 +348,10 @@ class TileProducts {
   Rows q_, context_gradient_;
 };
 
-}  // namespace HWY_NAMESPACE
+}  // namespace LACUNA_SIMD_NAMESPACE
 
-using HWY_NAMESPACE::TileProducts;
+using LACUNA_SIMD_NAMESPACE::Bf16Products;
+using LACUNA_SIMD_NAMESPACE::TileMultiplier;
+using LACUNA_SIMD_NAMESPACE::VectorMultiplier;
 
 }  // namespace lacuna::core
