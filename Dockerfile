@@ -1,6 +1,6 @@
 # docker build -t lacuna .                          CPU
 # docker build -t lacuna:cuda --build-arg PRESET=cuda --build-arg BASE=nvidia/cuda:13.0.1-devel-ubuntu24.04 .
-# docker run --rm -v "$PWD:/data" -w /data lacuna train -c config.yaml
+# docker run --rm --user "$(id -u):$(id -g)" -v "$PWD:/data" -w /data lacuna train -c config.yaml
 ARG BASE=debian:12
 FROM ${BASE}
 ARG PRESET=cpu

@@ -9,15 +9,18 @@ cd "$(dirname "$0")/.."
 . scripts/get_files.sh
 target=data/multi30k
 if [ "${1:-}" = --from ]; then
-  take_files "${2:?--from needs a folder}" "$target" {train,valid,test2016}.{de,en}
+  take_files "${2:?--from needs a folder}" "$target" {train,valid,test2016}.{de,en}.gz
   echo "$target is ready: build/cpu/lacuna train -c configs/multi30k_de_en/small.yaml" >&2
   exit 0
 fi
 sacrebleu=.venv/bin/sacrebleu
 [ -x "$sacrebleu" ] || { need sacrebleu sacrebleu==2.6.0; sacrebleu=sacrebleu; }
 mkdir -p "$target"
-rm -f "$target"/test2016.{de,en}.gz # links, perhaps, to files that are not ours
-"$sacrebleu" -t multi30k/2016 -l de-en --echo src | gzip > "$target/test2016.de.gz"
-"$sacrebleu" -t multi30k/2016 -l de-en --echo ref | gzip > "$target/test2016.en.gz"
+# sacreBLEU knows the set from English to German. What was there before, links perhaps, is replaced once all is there.
+new=$(mktemp -d "$target/new.XXXXXX")
+trap 'rm -rf "$new"' EXIT
+"$sacrebleu" -t multi30k/2016 -l en-de --echo ref | gzip > "$new/test2016.de.gz"
+"$sacrebleu" -t multi30k/2016 -l en-de --echo src | gzip > "$new/test2016.en.gz"
+mv -f "$new"/test2016.{de,en}.gz "$target"
 echo "$target has test2016; train and valid are not to be had from a package: scripts/get_multi30k.sh --from FOLDER" >&2
 exit 1

@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 . scripts/get_files.sh
 target=data/wmt14_en_de
 if [ "${1:-}" = --from ]; then
-  take_files "${2:?--from needs a folder}" "$target" {train,newstest2013,newstest2014}.{en,de}
+  take_files "${2:?--from needs a folder}" "$target" train.{en,de}.gz {newstest2013,newstest2014}.{en,de}
 else
   need mtdata mtdata
   # News Commentary 9 itself is not in mtdata's index: its version 14 (no newer test set is used) stands in.

@@ -2,7 +2,7 @@
 """When a training run first reached a BLEU: time_to_bleu.py --bleu 34 RUN_FOLDER...
 
 One row a run, in Markdown: the step and epoch of the first validation with at least that BLEU, the BLEU, and the seconds of training until then
-(validation, saving and start-up left out: the tokens trained on over the speed of the updates). The run must have been trained in one go.
+(validation, saving and start-up left out: the tokens of each stretch of the log over its speed). The run must have been trained in one go.
 """
 import argparse
 import json
@@ -27,14 +27,15 @@ def first_with(records, bleu):
 
 
 def training_at(records, step):
-    """(epoch, seconds) at a step, from the last line of the log up to there; updates after it count like those before."""
-    rows, before, tokens = [row for row in records if row["kind"] == "train" and row["step"] <= step], 0, 0.0
-    for row in rows:
-        tokens += row["tokens_per_update"] * (row["step"] - before)
-        before = row["step"]
+    """(epoch, seconds) at a step: each line of the log says how fast the updates since the one before it were; those after the last count like
+    its own."""
+    rows, before, seconds = [row for row in records if row["kind"] == "train" and row["step"] <= step], 0, 0.0
     if not rows:
         sys.exit(f"time_to_bleu.py: nothing was logged up to step {step}; lower train.log_every")
-    return rows[-1]["epoch"], tokens * step / before / rows[-1]["tokens_per_second"]
+    for row in [*rows, {**rows[-1], "step": step}]:
+        seconds += row["tokens_per_update"] * (row["step"] - before) / row["tokens_per_second"]
+        before = row["step"]
+    return rows[-1]["epoch"], seconds
 
 
 def row_of(run, records, bleu):

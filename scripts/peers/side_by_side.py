@@ -108,21 +108,21 @@ def ct2_translate(flags, model, compute, workers, threads, *more):
             "--compute", compute, "--workers", workers, "--threads", threads, *more]
 
 
-def compare_translating(flags, model):
+def compare_translating(flags, model, preload):
     contestants = {f"Lacuna {precision or 'fp32'}": (lacuna_translate(flags, precision, flags.threads), None) for precision in our_precisions(flags)}
     for compute in ("float32", "int8"):
         for workers, threads in ((flags.threads, 1), (1, flags.threads)):
-            contestants[f"CTranslate2 {compute}, {workers} x {threads} threads"] = (ct2_translate(flags, model, compute, workers, threads), None)
+            contestants[f"CTranslate2 {compute}, {workers} x {threads} threads{' + tcmalloc' if preload else ''}"] = (ct2_translate(flags, model, compute, workers, threads), preload)
     title = f"Translating test2016, beam 5, the same weights, {flags.threads} threads"
     print_table(title, in_turn(contestants, flags.rounds), "output_tokens_per_second", "output tokens/s")
 
 
-def compare_latency(flags, model):
+def compare_latency(flags, model, preload):
     limit = ["--limit", LATENCY_LINES]
     contestants = {f"Lacuna {precision or 'fp32'}": (lacuna_translate(flags, precision, 1, "--translate.batch_tokens", "1", *limit), None)
                    for precision in our_precisions(flags)}
     for compute in ("float32", "int8"):
-        contestants[f"CTranslate2 {compute}"] = (ct2_translate(flags, model, compute, 1, 1, "--one-by-one", *limit), None)
+        contestants[f"CTranslate2 {compute}{' + tcmalloc' if preload else ''}"] = (ct2_translate(flags, model, compute, 1, 1, "--one-by-one", *limit), preload)
     title = f"One sentence after the other, {LATENCY_LINES} lines, one thread"
     print_table(title, in_turn(contestants, flags.rounds), "sentences_per_second", "sentences/s")
 
@@ -147,7 +147,7 @@ def main():
     flags = flags.parse_args()
     preload = tcmalloc()
     if preload is None:
-        say("libtcmalloc_minimal.so.4 is not installed: PyTorch is measured without it")
+        say("libtcmalloc_minimal.so.4 is not installed: the peers are measured without it")
     if result_of([*lacuna_train(flags, "fp32", 1), "--warmup", "0"]) is None:  # makes vocabulary and cache
         sys.exit(1)
     for precision in flags.precision.split(","):
@@ -160,8 +160,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         model = pathlib.Path(folder) / "ct2"
         subprocess.run([flags.python, HERE / "lacuna_to_ct2.py", "--checkpoint", flags.checkpoint, "--out", model], check=True)
-        compare_translating(flags, model)
-        compare_latency(flags, model)
+        compare_translating(flags, model, preload)
+        compare_latency(flags, model, preload)
 
 
 if __name__ == "__main__":

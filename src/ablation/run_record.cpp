@@ -2,24 +2,20 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/statistics.h"
 
 namespace lacuna {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 std::optional<double> number_in(const json& object, const char* key) {
   return object.is_object() && object.contains(key) && object[key].is_number() ? std::optional(object[key].get<double>()) : std::nullopt;
@@ -98,7 +94,7 @@ double nll_per_token(const std::string& scores) {
     const size_t tab = line.find('\t');
     if (tab == std::string::npos) throw MachineError("lacuna score printed \"" + line.substr(0, 80) + "\"; expected scores");
     std::istringstream numbers(line.substr(tab + 1));
-    for (double log_prob = 0; numbers >> log_prob; ++tokens) sum -= log_prob;
+    for (std::string word; numbers >> word; ++tokens) sum -= std::strtod(word.c_str(), nullptr);  // unlike >> it takes inf and nan
   }
   if (tokens == 0) throw MachineError("lacuna score printed no scores");
   return sum / static_cast<double>(tokens);

@@ -90,7 +90,8 @@ std::vector<Row> rows_of(const AblationReport& report) {
 std::string explanation(const AblationReport& report) {
   return "BLEU and chrF by sacreBLEU on " + report.test_set + " (" + report.signature +
          "), ± the standard deviation over seeds. difference: BLEU less that of " + report.variants.front().name +
-         " with the same seed, and for each seed p of a paired bootstrap. validation loss: nats per target token. zero weights: at the "
+         " with the same seed (or with its first seed, where that has not run), and for each seed p of a paired bootstrap. validation "
+         "loss: nats per target token. zero weights: at the "
          "last "
          "validation. training: target tokens, without validations; translation: output tokens. memory: the most that training had.";
 }

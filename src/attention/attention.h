@@ -47,8 +47,8 @@ struct AttentionCall {
 };
 
 /// sum_j p_j v_j for every query and head, with gradients for q, k, v and numbers. On CPU the fused core (float; bf16, with products of
-/// bf16 factors where the processor multiplies in tiles; double runs the same code on plain rows), on a GPU its kernels (float and bf16,
-/// cuda/run.h). Deterministic: the same bits whatever the number of threads.
+/// bf16 factors where the processor has instructions for them; double runs the same code on plain rows), on a GPU its kernels (float and
+/// bf16, cuda/run.h). Deterministic: the same bits whatever the number of threads.
 ///
 /// With a type that takes a mask: mask_q and mask_k are constants, but in the mask pass (context.is_mask_pass()) they have gradients too,
 /// the weights are the perturbed ones, and context.masks, if any, is told what the masks come to. It has no kernels for GPUs yet.

@@ -33,16 +33,16 @@ const char* name_of(AttentionTarget target) {
 }
 
 bool has_attention_target(AttentionTarget target) {
-  const auto has = [](int64_t of_highway) { return (hwy::SupportedTargets() & of_highway) != 0; };
+  const bool has_avx512 = (hwy::SupportedTargets() & HWY_AVX3) != 0;
   switch (target) {
     case AttentionTarget::kAvx2:
-      return has(HWY_AVX2);
+      return true;  // or the program would not have started
     case AttentionTarget::kAvx512:
-      return has(HWY_AVX3);
+      return has_avx512;
     case AttentionTarget::kAvx512Bf16:
-      return has(HWY_AVX3) && has_bf16_instructions();
+      return has_avx512 && has_bf16_instructions();
     case AttentionTarget::kAmx:
-      return has(HWY_AVX3) && has_amx();
+      return has_avx512 && has_amx();
   }
   return false;
 }

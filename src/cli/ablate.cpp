@@ -42,7 +42,10 @@ struct AblateFlags {
 
   void declare(CLI::App& app) {
     common.declare_configuration(app);
-    app.add_option("--attention", attention, "Variants to compare, between commas; the first is the one that others are compared with")
+    app.add_option("--attention", attention,
+                   "Variants to compare, between commas. Others are compared with the first of the table: those of the configuration come "
+                   "first, then "
+                   "those that have run, then those named here")
         ->allow_extra_args(false);
     app.add_option("--variants", variants_file, "File of variants: {name: what stands under model.attention, ...}");
     app.add_option("--seeds", seeds, "Seeds between commas, each a run of every variant (default: the configuration's)")

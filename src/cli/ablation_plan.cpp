@@ -1,8 +1,12 @@
 #include "cli/ablation_plan.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
+#include "ablation/run_record.h"
 #include "attention/attention.h"
 #include "attention/registry.h"
 #include "base/error.h"
@@ -98,6 +102,7 @@ CorpusOptions choose_test_set(const DataOptions& data) {
   return data.valid.front();
 }
 
+/// Of what decides on a run's row: its options, and what it is scored on.
 std::string fingerprint_of(Options options, const CorpusOptions& test_set) {
   options.run = options.sacrebleu = options.data.cache = "";
   options.threads = 0;
@@ -105,7 +110,26 @@ std::string fingerprint_of(Options options, const CorpusOptions& test_set) {
   ContentHash hash;
   hash.add(to_yaml(options));
   hash.add(test_set.src + "\n" + test_set.tgt);
+  std::vector<std::string> scored = {test_set.src, test_set.tgt};
+  if (!options.data.valid.empty()) scored.insert(scored.end(), {options.data.valid.front().src, options.data.valid.front().tgt});
+  std::erase_if(scored, [](const std::string& file) { return !fs::exists(file); });  // training will say what is missing
+  hash.add(hash_of_files(scored));
   return hash.text();
+}
+
+/// A run goes on where it stopped, and cannot become shorter: its row would stand among those of shorter ones as if it were one.
+void require_no_longer_run(const Options& options) {
+  RunResult trained;
+  read_training(options.run, trained);
+  const auto require = [&](const char* key, std::optional<double> has, int64_t most) {
+    if (most > 0 && has && *has > static_cast<double>(most))
+      throw ConfigError(
+          fmt::format("{} holds a run that was trained for longer: {} is {} now, and it has {:g}; remove that folder to train it "
+                      "anew, or give -o another folder",
+                      options.run, key, most, *has));
+  };
+  require("train.max_steps", trained.updates, options.train.max_steps);
+  require("train.max_epochs", trained.epochs, options.train.max_epochs);
 }
 
 PlannedRun plan_run(const AblationPlan& plan, const Variant& variant, int64_t seed, const std::string& baseline, Options options) {
@@ -114,6 +138,7 @@ PlannedRun plan_run(const AblationPlan& plan, const Variant& variant, int64_t se
   if (options.data.cache.empty()) options.data.cache = (fs::path(plan.folder) / "cache").string();
   options.data.test.clear();  // it is translated when training has ended, and timed
   require_same_run(options);
+  require_no_longer_run(options);
   const std::string against = !variant.against.empty() ? variant.against : variant.name == baseline ? "" : baseline;
   const std::string fingerprint = fingerprint_of(options, plan.test_set);
   return {.variant = variant.name, .seed = seed, .against = against, .options = std::move(options), .fingerprint = fingerprint};

@@ -104,7 +104,9 @@ void AblationRunner::make_vocabularies() const {
 
 void AblationRunner::make(const PlannedRun& run) {
   try {
-    results_.put(result_of(run));
+    const RunResult made = result_of(run);
+    results_.put(made);
+    forget_comparisons_with(made);
   } catch (const std::exception& failure) {  // one run that fails does not stop the others
     if (interrupt_signal() != 0) return;     // it was stopped, and goes on with the next start
     log_warning("{}, seed {} failed: {}", run.variant, run.seed, failure.what());
@@ -206,6 +208,17 @@ void AblationRunner::compare_all() {
     } catch (const Error& error) {
       log_warning("{}, seed {} is not compared with {}: {}", run.variant, run.seed, run.against, error.what());
     }
+  }
+}
+
+/// Of rows that this start does not make again too: what they were compared with is no longer there.
+void AblationRunner::forget_comparisons_with(const RunResult& made) {
+  const std::vector<RunResult> rows = results_.rows();
+  for (RunResult row : rows) {
+    if (!row.comparison || row.comparison->against != made.variant || row.comparison->seed != made.seed) continue;
+    if (std::abs(row.comparison->difference - (row.bleu.value_or(0) - *made.bleu)) < 1e-9) continue;
+    row.comparison.reset();
+    results_.put(row);
   }
 }
 

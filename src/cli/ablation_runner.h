@@ -37,6 +37,7 @@ class AblationRunner {
   std::vector<std::string> with_search_of(const PlannedRun& run, std::vector<std::string> words) const;
 
   void compare_all();
+  void forget_comparisons_with(const RunResult& made);
   void compare(const PlannedRun& run, const RunResult& baseline);
   const RunResult* baseline_of(const PlannedRun& run) const;
   std::string hypotheses_of(const std::string& variant, int64_t seed) const;

@@ -69,8 +69,10 @@ class Check {
         const EvaluationSet set = load_evaluation_set(corpus, options_.data, data_.vocabularies, data_.plan.batch_tokens);
         say(set.name, fmt::format("{} pairs", set.src_lines.size()));
       }
-    if (!options_.data.valid.empty() && options_.train.valid_translate)
-      say("sacreBLEU", find_sacrebleu(options_.sacrebleu).command.front());
+    if (options_.data.valid.empty() || !options_.train.valid_translate) return;
+    const Scorer scorer = find_sacrebleu(options_.sacrebleu);
+    require_tokenizer(scorer, options_.data.tgt_lang);
+    say("sacreBLEU", scorer.command.front());
   }
 
   void check_training() {

@@ -100,7 +100,7 @@ void add_products(std::vector<KernelCase>& cases, const Tensor& x, const Tensor&
   add("product, gradient of weight", gradient.t(), x);
 }
 
-/// By our own loops, where this processor has instructions for them, and by the best library.
+/// By our own loops, where this processor has instructions for them, and by LibTorch.
 void add_products(std::vector<KernelCase>& cases, int64_t rows, int64_t depth, int64_t columns) {
   const Tensor x = at::randn({rows, depth}), weight = at::randn({columns, depth});
   if (cpu_features().avx512) {

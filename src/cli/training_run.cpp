@@ -160,7 +160,10 @@ void TrainingRun::open_evaluation_sets() {
   test_sets_ = load(options_.data.test);
   const bool translates = (!validation_sets_.empty() && options_.train.valid_translate) || !test_sets_.empty();
   std::optional<Scorer> scorer;
-  if (translates) scorer = find_sacrebleu(options_.sacrebleu);
+  if (translates) {
+    scorer = find_sacrebleu(options_.sacrebleu);
+    require_tokenizer(*scorer, options_.data.tgt_lang);
+  }
   validator_ = std::make_unique<Validator>(model_, data_.vocabularies, options_, scorer);
 }
 

@@ -32,11 +32,11 @@ void product_by_mkl(const Tensor& result, const Tensor& a, const Tensor& b, bool
 
 void product_by_aten(const Tensor& result, const Tensor& a, const Tensor& b, bool add) {
   if (!add) result.zero_();
-  if (a.numel() > 0) result.add_(at::mm(a, b));
+  if (a.numel() > 0) result.add_(a.is_cuda() ? at::mm(a, b, at::kFloat) : at::mm(a, b));
 }
 
 /// Our own loops, or null.
-const BlockKernel<OfBf16>* block_kernel(Bf16Backend backend) {
+const BlockKernel<Bf16Factor>* block_kernel(Bf16Backend backend) {
   switch (backend) {
     case Bf16Backend::kTiles:
       return &amx::kBf16Blocks;
@@ -114,11 +114,9 @@ void bf16_product_by_row_blocks(const Tensor& a, const Tensor& b, int64_t block,
     const TimedProduct timed(product_shape(a, b, FactorPrecision::kBf16));
     return product_by_row_blocks(*kernel, a, b, block, use);
   }
-  const int64_t columns = b.size(1);
-  const Tensor product = at::empty({a.size(0), columns}, at::kFloat);
+  const Tensor product = at::empty({a.size(0), b.size(1)}, at::kFloat);
   bf16_product(product, a, b);
-  auto* const data = product.mutable_data_ptr<float>();
-  for_blocks_of_rows(a.size(0), block, [&](int64_t begin, int64_t end) { use(data + begin * columns, begin, end); });
+  use_row_blocks(product, block, use);
 }
 
 Tensor bf16_linear(const Tensor& x, const Tensor& weight, const Tensor& bias) {

@@ -80,7 +80,7 @@ struct Lines {
 
   Lines from_line(int64_t line) const { return {data + line * stride, stride, count - line, numbers}; }
   Lines from_number(int64_t number) const { return {data + number, stride, count, numbers - number}; }
-  /// The first word's numbers of a line.
+  /// A line's first 16 words.
   auto load_line(int64_t line) const { return load(data + line * stride, line < count ? numbers : 0); }
 };
 
@@ -130,7 +130,7 @@ template <class Factor>
 struct LayOut;
 
 template <>
-struct LayOut<OfBf16> {
+struct LayOut<Bf16Factor> {
   static void rows_in_depth(const Lines<uint16_t>& lines, int64_t steps, uint32_t* tiles) { copy_rows(lines, steps, tiles); }
   static void columns_in_depth(const Lines<uint16_t>& lines, uint32_t* tiles) {
     transpose_lines(lines, tiles);
@@ -153,7 +153,7 @@ struct LayOut<OfBf16> {
 };
 
 template <>
-struct LayOut<OfFloat> {
+struct LayOut<FloatFactor> {
   static void rows_in_depth(const Lines<float>& lines, int64_t steps, uint32_t* tiles) { copy_rows(lines, steps, tiles); }
   static void columns_in_depth(const Lines<float>& lines, uint32_t* tiles) {
     transpose_lines(lines, tiles);

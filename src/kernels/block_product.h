@@ -9,17 +9,17 @@ namespace lacuna {
 // What the factors' numbers become: words of 32 bits.
 
 /// bf16 (as bits), two in a word.
-struct OfBf16 {
+struct Bf16Factor {
   using Number = uint16_t;
   static constexpr int64_t kNumbersInWord = 2, kParts = 1;
 };
 /// The sum of two numbers of bf16, high + low, of which the product is taken as low high + high high + high low: what is left out is at
 /// most 2^-15 of the size of the product.
-struct OfBf16x3 {
+struct Bf16x3Factor {
   using Number = float;
   static constexpr int64_t kNumbersInWord = 2, kParts = 2;
 };
-struct OfFloat {
+struct FloatFactor {
   using Number = float;
   static constexpr int64_t kNumbersInWord = 1, kParts = 1;
 };
@@ -82,14 +82,14 @@ struct BlockKernel {
 // Each for processors that have what its namespace says.
 
 namespace amx {
-extern const BlockKernel<OfBf16> kBf16Blocks;
-extern const BlockKernel<OfBf16x3> kBf16x3Blocks;
+extern const BlockKernel<Bf16Factor> kBf16Blocks;
+extern const BlockKernel<Bf16x3Factor> kBf16x3Blocks;
 }  // namespace amx
 namespace avx512_bf16 {
-extern const BlockKernel<OfBf16> kBf16Blocks;
+extern const BlockKernel<Bf16Factor> kBf16Blocks;
 }  // namespace avx512_bf16
 namespace avx512 {
-extern const BlockKernel<OfFloat> kFloatBlocks;
+extern const BlockKernel<FloatFactor> kFloatBlocks;
 }  // namespace avx512
 
 }  // namespace lacuna

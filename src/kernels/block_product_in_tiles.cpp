@@ -20,14 +20,14 @@ inline __m512i rounded(__m512 first, __m512 second) {
 
 /// Lines of float as the sum of two numbers of bf16 each, both laid out as those of bf16 are.
 template <>
-struct LayOut<OfBf16x3> {
+struct LayOut<Bf16x3Factor> {
   static void rows_in_depth(Lines<float> lines, int64_t steps, uint32_t* tiles) {
     for (int64_t s = 0; s < steps; ++s, lines = lines.from_number(kNumbers), tiles += 2 * kStepWords)
       split_lines(lines, tiles, tiles + kStepWords);
   }
-  static void columns_in_depth(const Lines<float>& lines, uint32_t* tiles) { lay_out<LayOut<OfBf16>::columns_in_depth>(lines, tiles); }
-  static void rows_across(const Lines<float>& lines, uint32_t* tiles) { lay_out<LayOut<OfBf16>::rows_across>(lines, tiles); }
-  static void columns_across(const Lines<float>& lines, uint32_t* tiles) { lay_out<LayOut<OfBf16>::columns_across>(lines, tiles); }
+  static void columns_in_depth(const Lines<float>& lines, uint32_t* tiles) { lay_out<LayOut<Bf16Factor>::columns_in_depth>(lines, tiles); }
+  static void rows_across(const Lines<float>& lines, uint32_t* tiles) { lay_out<LayOut<Bf16Factor>::rows_across>(lines, tiles); }
+  static void columns_across(const Lines<float>& lines, uint32_t* tiles) { lay_out<LayOut<Bf16Factor>::columns_across>(lines, tiles); }
 
  private:
   static constexpr int64_t kNumbers = 32;
@@ -115,7 +115,7 @@ class Tiles {
 
 }  // namespace
 
-constinit const BlockKernel<OfBf16> kBf16Blocks = kernel_of<Tiles, OfBf16>();
-constinit const BlockKernel<OfBf16x3> kBf16x3Blocks = kernel_of<Tiles, OfBf16x3>();
+constinit const BlockKernel<Bf16Factor> kBf16Blocks = kernel_of<Tiles, Bf16Factor>();
+constinit const BlockKernel<Bf16x3Factor> kBf16x3Blocks = kernel_of<Tiles, Bf16x3Factor>();
 
 }  // namespace lacuna::LACUNA_TARGET

@@ -26,9 +26,9 @@ class Vectors {
 }  // namespace
 
 #ifdef __AVX512BF16__
-constinit const BlockKernel<OfBf16> kBf16Blocks = kernel_of<Vectors, OfBf16>();
+constinit const BlockKernel<Bf16Factor> kBf16Blocks = kernel_of<Vectors, Bf16Factor>();
 #else
-constinit const BlockKernel<OfFloat> kFloatBlocks = kernel_of<Vectors, OfFloat>();
+constinit const BlockKernel<FloatFactor> kFloatBlocks = kernel_of<Vectors, FloatFactor>();
 #endif
 
 }  // namespace lacuna::LACUNA_TARGET

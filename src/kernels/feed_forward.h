@@ -12,8 +12,8 @@ struct LinearWeights {
 
 /// outer(dropout(f(inner(x)))), with gradients; x [T, D] -> [T, D]. f = max(x, 0), or with `is_gelu` x Phi(x).
 ///
-/// `precision` is that of all products' factors, if they are float. With kBf16 what stands between the products, and its gradient, is
-/// rounded by the passes that make them.
+/// `precision` is that of all products' factors, if they are float. What stands between the products, and its gradient, is worked out on
+/// blocks of rows of these, and with kBf16 rounded there.
 Tensor feed_forward(const Tensor& x, const LinearWeights& inner, const LinearWeights& outer, bool is_gelu, const Dropout& dropout,
                     FactorPrecision precision = FactorPrecision::kFp32);
 

@@ -19,18 +19,24 @@ std::atomic<MatmulBackend>& current_backend() {
   return backend;
 }
 
-/// result = or += a x b, plus `bias` if that is defined, by our own loops; false where they are not what multiplies.
-bool multiply_in_blocks(const Tensor& result, const Tensor& a, const Tensor& b, bool add, const Tensor& bias, FactorPrecision precision) {
+/// Calls f with the kernel of our own loops for such a product; false where they are not what multiplies.
+template <class F>
+bool with_block_kernel(const Tensor& a, const Tensor& b, FactorPrecision precision, const F& f) {
   static const bool has_tiles = has_amx();
   if (!a.is_cpu() || a.scalar_type() != at::kFloat || a.numel() == 0 || b.numel() == 0) return false;
   if (precision == FactorPrecision::kBf16x3 && has_tiles) {
-    product_in_blocks(amx::kBf16x3Blocks, result, a, b, add, bias);
+    f(amx::kBf16x3Blocks);
   } else if (matmul_backend() == MatmulBackend::kBlocks) {
-    product_in_blocks(avx512::kFloatBlocks, result, a, b, add, bias);
+    f(avx512::kFloatBlocks);
   } else {
     return false;
   }
   return true;
+}
+
+/// result = or += a x b, plus `bias` if that is defined, by our own loops; false where they are not what multiplies.
+bool multiply_in_blocks(const Tensor& result, const Tensor& a, const Tensor& b, bool add, const Tensor& bias, FactorPrecision precision) {
+  return with_block_kernel(a, b, precision, [&](const auto& kernel) { product_in_blocks(kernel, result, a, b, add, bias); });
 }
 
 bool uses_onednn(const Tensor& a) {
@@ -140,6 +146,14 @@ Tensor product_with_transposed(const Tensor& a, const Tensor& b, const Tensor& b
 
 Tensor product(const Tensor& a, const Tensor& b, FactorPrecision precision) {
   return multiply(a, b, {}, precision);
+}
+
+void product_by_row_blocks(const Tensor& a, const Tensor& b, int64_t block, const RowBlockUser& use, FactorPrecision precision) {
+  {
+    const TimedProduct timed(product_shape(a, b, precision));
+    if (with_block_kernel(a, b, precision, [&](const auto& kernel) { product_by_row_blocks(kernel, a, b, block, use); })) return;
+  }
+  use_row_blocks(product(a, b, precision), block, use);
 }
 
 Tensor product_of_transposed(const Tensor& a, const Tensor& b, FactorPrecision precision) {

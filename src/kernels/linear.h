@@ -4,6 +4,7 @@
 
 #include "base/factor_precision.h"
 #include "base/ragged.h"
+#include "kernels/product_in_blocks.h"
 
 namespace lacuna {
 
@@ -29,6 +30,10 @@ Tensor product(const Tensor& a, const Tensor& b, FactorPrecision precision = Fac
 Tensor product_of_transposed(const Tensor& a, const Tensor& b, FactorPrecision precision = FactorPrecision::kFp32);
 /// to [M, N] += a [K, M]^T x b [K, N]
 void add_product_of_transposed(Tensor& to, const Tensor& a, const Tensor& b, FactorPrecision precision = FactorPrecision::kFp32);
+
+/// a [M, K] x b [K, N] of float on the CPU, `block` rows at a time (a multiple of 32), each block for `use` on the thread that made it,
+/// where our own loops multiply while it is in its cache. A profile counts the time of `use` as the product's.
+void product_by_row_blocks(const Tensor& a, const Tensor& b, int64_t block, const RowBlockUser& use, FactorPrecision precision);
 
 /// x [T, K] x weight [N, K]^T + bias [N] -> [T, N], with gradients. `bias` may be undefined. `precision` is that of the three products
 /// (this one and its gradients'), if their factors are float.

@@ -27,6 +27,12 @@ BlockProduct<Factor> block_product(const Tensor& a, const Tensor& b, int64_t row
           .panels = nullptr};
 }
 
+void check_sizes(const Tensor& a, const Tensor& b, const Tensor& bias) {
+  if (a.dim() != 2 || b.dim() != 2 || a.size(1) != b.size(0)) throw ShapeError("factors of a matrix product do not fit each other");
+  if (bias.defined() && !(bias.is_contiguous() && bias.numel() == b.size(1)))
+    throw ShapeError("the bias of a matrix product has not a number for each column");
+}
+
 /// The matrix, or a copy if its lines are not contiguous or overlap, as those of an expanded one do.
 Tensor with_lines(const Tensor& matrix) {
   const auto has_lines = [&](int64_t along, int64_t across) {
@@ -122,15 +128,23 @@ ProductShape product_shape(const Tensor& a, const Tensor& b, FactorPrecision pre
 template <class Factor>
 void product_in_blocks(const BlockKernel<Factor>& kernel, const Tensor& result, const Tensor& left, const Tensor& right, bool add,
                        const Tensor& bias) {
+  check_sizes(left, right, bias);
+  if (result.dim() != 2 || result.size(0) != left.size(0) || result.size(1) != right.size(1) ||
+      (result.stride(1) != 1 && result.size(1) != 1))
+    throw ShapeError("the result of a matrix product has not the sizes of its factors, or no contiguous rows");
+  constexpr int64_t kDeep = 512;
   const Tensor a = with_lines(left), b = with_lines(right);
   const BlockProduct<Factor> product = block_product<Factor>(a, b, result.stride(0), add, bias);
   auto* const to = result.mutable_data_ptr<float>();
-  const bool is_deep = product.depth > 2 * kWordsInDepthBlock && product.depth > product.rows;
+  const bool is_deep = product.depth > kDeep && product.depth > product.rows;
   is_deep ? multiply_deep(kernel, product, to) : WideProduct<Factor>(kernel, product).multiply_all(to);
 }
 
 template <class Factor>
-void product_by_row_blocks(const BlockKernel<Factor>& kernel, const Tensor& a, const Tensor& b, int64_t block, const RowBlockUser& use) {
+void product_by_row_blocks(const BlockKernel<Factor>& kernel, const Tensor& left, const Tensor& right, int64_t block,
+                           const RowBlockUser& use) {
+  check_sizes(left, right, {});
+  const Tensor a = with_lines(left), b = with_lines(right);
   const int64_t columns = b.size(1);
   const WideProduct<Factor> product(kernel, block_product<Factor>(a, b, columns, /*add=*/false, {}));
   for_blocks_of_rows(a.size(0), block, [&](int64_t begin, int64_t end) {
@@ -141,9 +155,16 @@ void product_by_row_blocks(const BlockKernel<Factor>& kernel, const Tensor& a, c
   });
 }
 
-template void product_in_blocks(const BlockKernel<OfBf16>&, const Tensor&, const Tensor&, const Tensor&, bool, const Tensor&);
-template void product_in_blocks(const BlockKernel<OfBf16x3>&, const Tensor&, const Tensor&, const Tensor&, bool, const Tensor&);
-template void product_in_blocks(const BlockKernel<OfFloat>&, const Tensor&, const Tensor&, const Tensor&, bool, const Tensor&);
-template void product_by_row_blocks(const BlockKernel<OfBf16>&, const Tensor&, const Tensor&, int64_t, const RowBlockUser&);
+void use_row_blocks(const Tensor& product, int64_t block, const RowBlockUser& use) {
+  auto* const data = product.mutable_data_ptr<float>();
+  for_blocks_of_rows(product.size(0), block, [&](int64_t begin, int64_t end) { use(data + begin * product.size(1), begin, end); });
+}
+
+template void product_in_blocks(const BlockKernel<Bf16Factor>&, const Tensor&, const Tensor&, const Tensor&, bool, const Tensor&);
+template void product_in_blocks(const BlockKernel<Bf16x3Factor>&, const Tensor&, const Tensor&, const Tensor&, bool, const Tensor&);
+template void product_in_blocks(const BlockKernel<FloatFactor>&, const Tensor&, const Tensor&, const Tensor&, bool, const Tensor&);
+template void product_by_row_blocks(const BlockKernel<Bf16x3Factor>&, const Tensor&, const Tensor&, int64_t, const RowBlockUser&);
+template void product_by_row_blocks(const BlockKernel<FloatFactor>&, const Tensor&, const Tensor&, int64_t, const RowBlockUser&);
+template void product_by_row_blocks(const BlockKernel<Bf16Factor>&, const Tensor&, const Tensor&, int64_t, const RowBlockUser&);
 
 }  // namespace lacuna

@@ -23,8 +23,8 @@ struct MatrixLayout {
 ProductShape product_shape(const Tensor& a, const Tensor& b, FactorPrecision precision, bool add = false);
 
 /// By a kernel that this processor has: result [M, N] float = or, with `add`, += a [M, K] x b [K, N], plus `bias` [N] if that is defined
-/// (then not `add`). Factors hold what the kernel takes: bf16, or float. No factor is empty; the result's rows are contiguous. Bits depend
-/// on neither threads nor other rows and columns.
+/// (then not `add`). Factors hold what the kernel takes: bf16, or float. No factor is empty; the result's rows are contiguous. ShapeError
+/// where sizes do not fit. Bits depend on neither threads nor other rows and columns.
 template <class Factor>
 void product_in_blocks(const BlockKernel<Factor>& kernel, const Tensor& result, const Tensor& a, const Tensor& b, bool add,
                        const Tensor& bias);
@@ -34,6 +34,9 @@ using RowBlockUser = std::function<void(float* rows, int64_t begin, int64_t end)
 /// The same, `block` rows at a time (a multiple of 32), each block for `use` on the thread that made it, while it is in its cache.
 template <class Factor>
 void product_by_row_blocks(const BlockKernel<Factor>& kernel, const Tensor& a, const Tensor& b, int64_t block, const RowBlockUser& use);
+
+/// Gives `use` the rows of a product [M, N] that is there already.
+void use_row_blocks(const Tensor& product, int64_t block, const RowBlockUser& use);
 
 /// Calls f(begin, end) for `block` rows at a time, on all threads.
 template <class F>

@@ -25,8 +25,8 @@ Tensor activation_dropout(const Tensor& x, bool is_gelu, const Dropout& dropout)
 
 Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const std::vector<int32_t>& positions,
              const Dropout& dropout) {
-  Tensor x = table.index_select(0, ids) * scale;
-  if (position_table.defined()) x = x + position_table.index_select(0, at::tensor(positions, at::kInt).to(at::kLong).to(ids.device()));
+  Tensor x = at::embedding(table, ids) * scale;  // unlike index_select's, its gradient adds up in the same order again on a GPU
+  if (position_table.defined()) x = x + at::embedding(position_table, at::tensor(positions, at::kInt).to(at::kLong).to(ids.device()));
   return drop(x, dropout);
 }
 

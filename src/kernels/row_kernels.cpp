@@ -1,5 +1,7 @@
 #include "kernels/row_kernels.h"
 
+#include <type_traits>
+
 #include "kernels/row_loops.h"
 
 namespace lacuna {
@@ -63,6 +65,16 @@ void residual_norm_backward(const ResidualNormBackward<T>& a, int64_t begin, int
 template <class T>
 LACUNA_INLINE uint16_t rounded(T x) {
   return rounded_to_bf16(static_cast<float>(x));
+}
+
+/// As it is, or rounded to bf16.
+template <class Stored, class T>
+LACUNA_INLINE Stored stored(T x) {
+  if constexpr (std::is_same_v<Stored, T>) {
+    return x;
+  } else {
+    return rounded(x);
+  }
 }
 
 template <class T>
@@ -169,25 +181,25 @@ void activation_backward(const ActivationRows<T>& a, int64_t begin, int64_t end)
   }
 }
 
-template <class T>
-void rounded_activation_forward(const RoundedActivationRows<T>& a, int64_t begin, int64_t end) {
+template <class T, class Stored>
+void biased_activation_forward(const BiasedActivationRows<T, Stored>& a, int64_t begin, int64_t end) {
   DropoutCursor<T> cursor(a.dropout, begin);
   for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
     const T *x = a.input + (row - a.first_row) * a.columns, *bias = a.bias;
-    uint16_t* y = a.result + row * a.columns;
+    Stored* y = a.result + row * a.columns;
     if (a.is_gelu) {
-      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = rounded(factor * gelu(x[i] + bias[i])); });
+      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = stored<Stored>(factor * gelu(x[i] + bias[i])); });
     } else {
       for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) {
         const T z = x[i] + bias[i];
-        y[i] = rounded(factor * (z > 0 ? z : T(0)));
+        y[i] = stored<Stored>(factor * (z > 0 ? z : T(0)));
       });
     }
   }
 }
 
-template <class T>
-void rounded_activation_backward(const RoundedActivationRows<T>& a, int64_t begin, int64_t end) {
+template <class T, class Stored>
+void biased_activation_backward(const BiasedActivationRows<T, Stored>& a, int64_t begin, int64_t end) {
   DropoutCursor<T> cursor(a.dropout, begin);
   const T scale = a.dropout.threshold > 0 ? static_cast<T>(a.dropout.scale) : T(1);
   T* sums = a.bias_sums + begin / kRowsPerSum * a.columns;
@@ -195,20 +207,20 @@ void rounded_activation_backward(const RoundedActivationRows<T>& a, int64_t begi
   for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
     const int64_t at = row * a.columns;
     const T *dy = a.gradient + (row - a.first_row) * a.columns, *x = a.input + at, *bias = a.bias;
-    const uint16_t* y = a.result + at;
-    uint16_t* dx = a.input_gradient + at;
+    const Stored* y = a.result + at;
+    Stored* dx = a.input_gradient + at;
     if (a.is_gelu) {
       for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) {
         const T gradient = dy[i] * factor * gelu_slope(x[i] + bias[i]);
         sums[i] += gradient;
-        dx[i] = rounded(gradient);
+        dx[i] = stored<Stored>(gradient);
       });
     } else {  // as above: y is not 0 exactly where the unit was active and kept
 #pragma omp simd
       for (int64_t i = 0; i < a.columns; ++i) {
         const T gradient = y[i] != 0 ? dy[i] * scale : T(0);
         sums[i] += gradient;
-        dx[i] = rounded(gradient);
+        dx[i] = stored<Stored>(gradient);
       }
     }
   }
@@ -321,8 +333,8 @@ constexpr RowKernels<T> table() {
           gather_sums<T>,
           smoothed_loss<T>,
           log_sum_exp<T>,
-          rounded_activation_forward<T>,
-          rounded_activation_backward<T>,
+          {biased_activation_forward<T, T>, biased_activation_backward<T, T>},
+          {biased_activation_forward<T, uint16_t>, biased_activation_backward<T, uint16_t>},
           round_rows<T>};
 }
 

@@ -73,18 +73,25 @@ struct ActivationRows {
   T* input_gradient;  ///< backward only
 };
 
-/// result = dropout(f(input + bias)) in bf16, and its way back: input_gradient in bf16, and its column sums before they are rounded.
-template <class T>
-struct RoundedActivationRows {
+/// result = dropout(f(input + bias)), and its way back: input_gradient, and its column sums before they are rounded. Stored is T, or
+/// uint16_t for numbers rounded to bf16.
+template <class T, class Stored>
+struct BiasedActivationRows {
   int64_t columns;
   bool is_gelu;
   DropoutRows dropout;
   int64_t first_row;      ///< input (forward) or gradient (backward) begins at this row
   const T *input, *bias;  ///< backward: needed by gelu only, and input whole
-  uint16_t* result;       ///< forward: written; backward: read
+  Stored* result;         ///< forward: written; backward: read
   const T* gradient;      ///< this and what follows: backward only
-  uint16_t* input_gradient;
+  Stored* input_gradient;
   T* bias_sums;  ///< [blocks of kRowsPerSum, columns]; a call covers one block
+};
+
+template <class T, class Stored>
+struct BiasedActivation {
+  void (*forward)(const BiasedActivationRows<T, Stored>&, int64_t begin, int64_t end);
+  void (*backward)(const BiasedActivationRows<T, Stored>&, int64_t begin, int64_t end);
 };
 
 /// rounded = input in bf16, and the column sums of the input.
@@ -154,8 +161,8 @@ struct RowKernels {
   void (*smoothed_loss)(const LossRows<T>&, int64_t begin, int64_t end);
   /// log of the sum of exp(row[0 .. count)). Fills in the largest element of each kMaximumOf, the last ones' among them; it is never NaN.
   T (*log_sum_exp)(const T* row, int64_t count, T* maxima);
-  void (*rounded_activation_forward)(const RoundedActivationRows<T>&, int64_t begin, int64_t end);
-  void (*rounded_activation_backward)(const RoundedActivationRows<T>&, int64_t begin, int64_t end);
+  BiasedActivation<T, T> biased_activation;
+  BiasedActivation<T, uint16_t> rounded_activation;
   void (*round_rows)(const RoundedRows<T>&, int64_t begin, int64_t end);
 };
 

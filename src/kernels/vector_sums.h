@@ -47,8 +47,7 @@ template <int kRows>
   __m512 left[kRows], right[kRows];
 #pragma GCC unroll 11
   for (int r = 0; r < kRows; ++r) {
-    left[r] = start.sums != nullptr ? _mm512_loadu_ps(start.sums + r * start.row) : _mm512_setzero_ps();
-    right[r] = start.sums != nullptr ? _mm512_loadu_ps(start.sums + r * start.row + 16) : _mm512_setzero_ps();
+    left[r] = right[r] = _mm512_setzero_ps();
   }
 #pragma GCC unroll 11
   for (int r = 0; r < kRows; ++r) {
@@ -75,6 +74,10 @@ template <int kRows>
   }
 #pragma GCC unroll 11
   for (int r = 0; r < kRows; ++r) {
+    if (start.sums != nullptr) {
+      left[r] += _mm512_loadu_ps(start.sums + r * start.row);
+      right[r] += _mm512_loadu_ps(start.sums + r * start.row + 16);
+    }
     _mm512_storeu_ps(to + r * to_row, left[r]);
     _mm512_storeu_ps(to + r * to_row + 16, right[r]);
   }

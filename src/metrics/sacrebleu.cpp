@@ -119,6 +119,11 @@ CorpusScores score_files(const Scorer& scorer, const fs::path& hypotheses, const
   return scores;
 }
 
+void require_tokenizer(const Scorer& scorer, const std::string& tgt_lang) {
+  const ScoreOptions options = {.metrics = {"bleu"}, .tgt_lang = tgt_lang};
+  if (bleu_tokenizer(options).ends_with("-mecab")) score_lines(scorer, {"1"}, {{"1"}}, options);
+}
+
 CorpusScores score_lines(const Scorer& scorer, const std::vector<std::string>& hypotheses,
                          const std::vector<std::vector<std::string>>& references, const ScoreOptions& options) {
   const TemporaryFolder folder;

@@ -56,6 +56,10 @@ CorpusScores score_files(const Scorer& scorer, const std::filesystem::path& hypo
 CorpusScores score_lines(const Scorer& scorer, const std::vector<std::string>& hypotheses,
                          const std::vector<std::vector<std::string>>& references, const ScoreOptions& options);
 
+/// Throws what scoring would throw, where BLEU's tokenizer for the language needs packages that sacreBLEU does not bring (Japanese,
+/// Korean): to be called before hours of training. Else it does nothing.
+void require_tokenizer(const Scorer& scorer, const std::string& tgt_lang);
+
 struct PairedScore {
   double score = 0;
   double mean = 0, interval = 0;       ///< over the resamples: 95 % of them lie within mean ± interval

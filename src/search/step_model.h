@@ -37,7 +37,8 @@ class TransformerStepModel : public StepModel {
   Logits step(const std::vector<TokenId>& tokens, DecoderCache& cache) override;
   int64_t vocab_size() const override { return model_->sizes().tgt; }
   int64_t max_positions() const override { return model_->max_positions(); }
-  bool is_thread_safe() const override { return true; }
+  /// Not on a GPU, where products may depend on what else is in the batch: threads would share out the sentences differently each time.
+  bool is_thread_safe() const override { return model_->device().is_cpu(); }
 
  private:
   std::shared_ptr<Transformer> model_;

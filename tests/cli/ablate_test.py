@@ -106,6 +106,10 @@ class Interrupted(Ablate):
         self.assertIn("rela, seed 2: has ended", self.ends("whole", *flags, "--dry-run").stdout)
         message = self.ends("whole", *flags, "--train.lr", "0.1", code=2).stderr
         self.assertIn("holds a run of another configuration", message)
+        message = self.ends("whole", *flags, "--train.max_steps", "60", code=2).stderr
+        self.assertIn("softmax/seed_1 holds a run that was trained for longer: train.max_steps is 60 now, and it has 120", message)
+        self.ends("whole", "--attention", "softmax", "--seeds", "1", "--train.max_steps", "240")
+        self.assertEqual(len(self.report("whole")["variants"][1]["p_values"]), 1, "compared with a softmax that is no longer there")
 
 
 class Failing(Ablate):

@@ -27,7 +27,7 @@ class TimeToBleu(unittest.TestCase):
     def test_counts_training_until_the_first_validation_that_reaches_it(self):
         records = [train(100, 1, 5000), train(200, 2, 4000), valid(250, 33.9), train(300, 3, 5000), valid(350, 34.2), train(400, 4, 1), valid(500, 36)]
         row = self.run_on(records).stdout.splitlines()[-1]
-        self.assertEqual([cell.strip() for cell in row.split("|")[2:-1]], ["350", "3", "34.20", "70"])  # 350,000 tokens at 5,000 a second
+        self.assertEqual([cell.strip() for cell in row.split("|")[2:-1]], ["350", "3", "34.20", "75"])  # 20 + 25 + 20 seconds, and 10 for what came after
 
     def test_says_how_far_a_run_came(self):
         self.assertIn("33.90 at most | not reached", self.run_on([train(100, 1, 5000), valid(250, 33.9)]).stdout)

@@ -94,6 +94,16 @@ TEST_P(ProductInBlocks, DependsOnNeitherThreadsNorOtherRows) {
   EXPECT_TRUE(some.equal(all.narrow(0, 0, 45).narrow(1, 0, 70)));
 }
 
+TEST_P(ProductInBlocks, OfMatricesThatDoNotFitIsAnError) {
+  const Tensor a = at::ones({4, 6}), b = at::ones({6, 5}), result = at::empty({4, 5});
+  EXPECT_THROW(multiply(result, a, a), ShapeError);
+  EXPECT_THROW(multiply(at::empty({4, 4}), a, b), ShapeError);
+  EXPECT_THROW(multiply(at::empty({5, 4}).t(), a, b), ShapeError);
+  EXPECT_THROW(multiply(result, a, b, false, at::ones({1})), ShapeError);
+  EXPECT_THROW(multiply(result, a, b, false, at::ones({1}).expand({5})), ShapeError);
+  EXPECT_THROW(multiply(result, at::ones({1, 4, 6}), b), ShapeError);
+}
+
 TEST_P(ProductInBlocks, OfNumbersThatAreNotFiniteIsNotFinite) {
   for (const float bad : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN(), -3.4e38F}) {
     const Tensor a = at::ones({40, 64}), result = at::empty({40, 33});

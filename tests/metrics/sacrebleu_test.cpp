@@ -86,6 +86,15 @@ TEST(Sacrebleu, TheTokenizerFollowsTheTargetLanguage) {
   EXPECT_EQ(bleu_tokenizer({.tgt_lang = "zh", .tokenizer = "char"}), "char");
 }
 
+TEST(Sacrebleu, ATokenizerOfPackagesOfItsOwnIsTriedBeforehand) {
+  const Scratch scratch;
+  const Scorer without = {{scratch.write_program("sacrebleu", "echo 'pip install sacrebleu[ja]' >&2; exit 1").string()}};
+  EXPECT_THAT(message_of<MachineError>([&] { require_tokenizer(without, "ja"); }), HasSubstr("pip install sacrebleu[ja]"));
+  EXPECT_THROW(require_tokenizer(without, "ko"), MachineError);
+  EXPECT_NO_THROW(require_tokenizer(without, "de"));
+  EXPECT_NO_THROW(require_tokenizer(without, ""));
+}
+
 TEST(Sacrebleu, AnUnknownTokenizerIsAUsageErrorInItsOwnWords) {
   EXPECT_THAT(message_of<UsageError>([] { score({.tokenizer = "13b"}); }), HasSubstr("invalid choice: '13b'"));
 }

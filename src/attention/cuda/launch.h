@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "attention/cuda/kernel.h"
+#include "attention/cuda/kernel_list.h"
 
 /// From a type's row map to the plain functions of kernels.h.
 namespace lacuna::cuda {
@@ -79,7 +80,8 @@ inline const char* message_of(cudaError_t error) {
 template <class... Parameters, class... Arguments>
 const char* start(void (*kernel)(Parameters...), int blocks, int heads, const Launch& launch, const Arguments&... arguments) {
   if (blocks == 0 || heads == 0) return nullptr;
-  const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, launch.shared_bytes);
+  // To the same value always: it is the kernel's for the whole process, and other threads launch it too.
+  const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, gpu_shared_bytes());
   if (error != cudaSuccess) return message_of(error);
   const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(heads));
   kernel<<<grid, kThreads, static_cast<size_t>(launch.shared_bytes), static_cast<cudaStream_t>(launch.stream)>>>(arguments...);
