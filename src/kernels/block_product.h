@@ -32,8 +32,8 @@ struct StridedMatrix {
 };
 
 /// c [rows, columns] = or, with `add`, += a [rows, depth] x b [depth, columns], plus `bias` [columns] in each row, unless that is null.
-/// Every sum is one chain over depth, in parts of kDepthBlock: its bits do not depend on threads, nor on how many rows and columns there
-/// are.
+/// Sums are taken in the order of depth, in parts of kDepthBlock: their bits do not depend on threads, nor on how many rows and columns
+/// there are.
 template <class Factor>
 struct BlockProduct {
   int64_t rows, columns, depth;

@@ -25,7 +25,7 @@ struct RowsByColumns {
   }
 };
 
-/// Where sums begin: with rows that lie `row` apart (0 = all are the same), or null = with 0.
+/// What is added to sums: rows that lie `row` apart (0 = all are the same), or null = nothing.
 struct FirstSums {
   const float* sums;
   int64_t row;
@@ -48,17 +48,15 @@ template <int kRows>
 #pragma GCC unroll 11
   for (int r = 0; r < kRows; ++r) {
     left[r] = right[r] = _mm512_setzero_ps();
-  }
-#pragma GCC unroll 11
-  for (int r = 0; r < kRows; ++r) {
-    _mm_prefetch(to + r * to_row, _MM_HINT_T0);
+    _mm_prefetch(to + r * to_row, _MM_HINT_T0);  // and `start`, which mostly lies there too: both are wanted at the end
     _mm_prefetch(to + r * to_row + 16, _MM_HINT_T0);
   }
   const int64_t row = factors.row, column = factors.column;
   for (int64_t s = 0; s < factors.steps; ++s) {
-    const uint32_t* fours[3];  // few registers address all rows
+    constexpr int kFours = (kRows + 3) / 4;
+    const uint32_t* fours[kFours];  // few registers address all rows
 #pragma GCC unroll 3
-    for (int i = 0; i < 3; ++i) fours[i] = factors.rows + s * factors.next_rows + 4 * i * row;
+    for (int i = 0; i < kFours; ++i) fours[i] = factors.rows + s * factors.next_rows + 4 * i * row;
     const uint32_t *left_columns = factors.left + s * factors.next_columns, *right_columns = factors.right + s * factors.next_columns;
     for (int64_t w = 0; w < factors.words; ++w, left_columns += column, right_columns += column) {
       const __m512i of_left = _mm512_loadu_si512(left_columns), of_right = _mm512_loadu_si512(right_columns);
@@ -89,7 +87,8 @@ template <int kRows>
   if constexpr (kRows > 1) sum_up_to<kRows - 1>(count, factors, start, to, to_row);
 }
 
-/// Sums [count, 32] = `start` + products, rows `to_row` apart. Every sum is one chain over words: its bits do not depend on `count`.
+/// Sums [count, 32] = `start` + products, rows `to_row` apart. Every sum of products is one chain over words: its bits do not depend on
+/// `count`.
 inline void sum_products(int64_t count, const RowsByColumns& factors, FirstSums start, float* to, int64_t to_row) {
   constexpr int kMost = 11;  // rows at a time: 22 vectors of sums in registers, with two of columns and one of a word
   for (int64_t r = 0; r < count; r += kMost) sum_up_to<kMost>(count - r, factors.from_row(r), start.from_row(r), to + r * to_row, to_row);
