@@ -129,13 +129,17 @@ inline void copy_rows(Lines<Number> lines, int64_t steps, uint32_t* tiles) {
 template <class Factor>
 struct LayOut;
 
-template <>
-struct LayOut<Bf16Factor> {
-  static void rows_in_depth(const Lines<uint16_t>& lines, int64_t steps, uint32_t* tiles) { copy_rows(lines, steps, tiles); }
-  static void columns_in_depth(const Lines<uint16_t>& lines, uint32_t* tiles) {
+template <class Number>
+struct LayOutInDepth {
+  static void rows_in_depth(const Lines<Number>& lines, int64_t steps, uint32_t* tiles) { copy_rows(lines, steps, tiles); }
+  static void columns_in_depth(const Lines<Number>& lines, uint32_t* tiles) {
     transpose_lines(lines, tiles);
     transpose_lines(lines.from_line(kTileRows), tiles + kTileWords);
   }
+};
+
+template <>
+struct LayOut<Bf16Factor> : LayOutInDepth<uint16_t> {
   static void rows_across(const Lines<uint16_t>& lines, uint32_t* tiles) {
     __m512i first[kTileRows], second[kTileRows];
     weave_lines(lines, first, second);
@@ -153,12 +157,7 @@ struct LayOut<Bf16Factor> {
 };
 
 template <>
-struct LayOut<FloatFactor> {
-  static void rows_in_depth(const Lines<float>& lines, int64_t steps, uint32_t* tiles) { copy_rows(lines, steps, tiles); }
-  static void columns_in_depth(const Lines<float>& lines, uint32_t* tiles) {
-    transpose_lines(lines, tiles);
-    transpose_lines(lines.from_line(kTileRows), tiles + kTileWords);
-  }
+struct LayOut<FloatFactor> : LayOutInDepth<float> {
   static void rows_across(const Lines<float>& lines, uint32_t* tiles) {
     transpose_lines(lines, tiles);
     transpose_lines(lines.from_number(kTileRows), tiles + kTileWords);
