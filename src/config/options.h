@@ -106,6 +106,7 @@ struct ModelOptions {
   double dropout = 0.1;
   double attention_dropout = 0;
   double activation_dropout = 0;
+  double attention_init_gain = 0.7071;
   ConfigNode attention;
 
   int64_t encoder_ff() const { return encoder_d_ff > 0 ? encoder_d_ff : d_ff; }
@@ -139,6 +140,9 @@ struct ModelOptions {
     visit("dropout", self.dropout, at_least_below(0, 1), "of embeddings and of every sub-layer's output");
     visit("attention_dropout", self.attention_dropout, at_least_below(0, 1), "of attention weights");
     visit("activation_dropout", self.activation_dropout, at_least_below(0, 1), "between the two feed-forward matrices");
+    visit("attention_init_gain", self.attention_init_gain, between(0.001, 10),
+          "first values of query, key and value weights, beside Xavier's (fairseq's: 1 / sqrt(2)); with smaller ones scores begin closer "
+          "together, and rows of sparse attention with more of their keys");
     visit("attention", self.attention, any(), "attention of every layer and site: default, encoder_self, decoder_self, cross");
   }
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numbers>
 
 #include "attention/registry.h"
 #include "model/regularizer.h"
@@ -89,10 +88,9 @@ Tensor MultiHeadAttention::output_of(const AttentionCall& call, const ForwardCon
 
 namespace {
 
-/// Queries, keys and values in one product. They begin 1 / sqrt(2) as large as Xavier's, as in fairseq: scores begin half as far apart,
-/// and the rows of sparse types with more of their keys.
-LinearOptions projections(int64_t count) {
-  return {.blocks = count, .gain = std::numbers::sqrt2 / 2};
+/// `count` of queries, keys and values in one product.
+LinearOptions projections(int64_t count, const ModelOptions& options) {
+  return {.blocks = count, .gain = options.attention_init_gain};
 }
 
 /// slots[new_slots[i]] = rows[i]; the elements of one row lie side by side in both.
@@ -116,7 +114,7 @@ void write_slots(const Tensor& slots, const Tensor& new_slots, const Tensor& row
 SelfAttention::SelfAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path)
     : MultiHeadAttention(options, place, path),
       is_causal_(place.site == AttentionSite::kDecoderSelf),
-      qkv_(register_module("qkv", std::make_shared<Linear>(d_model_, 3 * d_model_, path / "qkv", projections(3)))) {}
+      qkv_(register_module("qkv", std::make_shared<Linear>(d_model_, 3 * d_model_, path / "qkv", projections(3, options)))) {}
 
 Tensor SelfAttention::forward(const Ragged& x, const ForwardContext& context) {
   AttentionCall call = new_call(x, context);
@@ -144,8 +142,9 @@ Tensor SelfAttention::step(const Tensor& x, SlotBuffer& buffer, const StepKeys& 
 
 CrossAttention::CrossAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path)
     : MultiHeadAttention(options, place, path),
-      query_(register_module("query", std::make_shared<Linear>(d_model_, d_model_, path / "query", projections(1)))),
-      key_value_(register_module("key_value", std::make_shared<Linear>(d_model_, 2 * d_model_, path / "key_value", projections(2)))) {}
+      query_(register_module("query", std::make_shared<Linear>(d_model_, d_model_, path / "query", projections(1, options)))),
+      key_value_(
+          register_module("key_value", std::make_shared<Linear>(d_model_, 2 * d_model_, path / "key_value", projections(2, options)))) {}
 
 MemoryKeys CrossAttention::read(const Tensor& memory, const ForwardContext& context) {
   return {key_value_->forward(memory, context), mask_keys(memory, context)};

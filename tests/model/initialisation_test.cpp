@@ -43,13 +43,20 @@ TEST(Initialisation, OfMatricesIsXavierOfEachOfThem) {
   expect_uniform(weights.at("encoder.layers.0.feed_forward.inner.weight"), std::sqrt(6.0 / 256));
 }
 
-TEST(Initialisation, OfQueriesKeysAndValuesIsSmallerByRootTwo) {
-  ModelOptions options = small_options();
-  options.d_model = 64;
+void expect_attention_begins(const ModelOptions& options, double bound) {
   const auto weights = weights_of(options, 1);
   for (const char* name : {"encoder.layers.0.self_attention.qkv", "decoder.layers.0.self_attention.qkv",
                            "decoder.layers.0.cross_attention.query", "decoder.layers.0.cross_attention.key_value"})
-    expect_uniform(weights.at(std::string(name) + ".weight"), std::sqrt(3.0 / 128));
+    expect_uniform(weights.at(std::string(name) + ".weight"), bound);
+  expect_uniform(weights.at("encoder.layers.0.self_attention.output.weight"), std::sqrt(6.0 / 128));
+}
+
+TEST(Initialisation, OfQueriesKeysAndValuesIsSmallerByRootTwoOrAsTheOptionSays) {
+  ModelOptions options = small_options();
+  options.d_model = 64;
+  expect_attention_begins(options, std::sqrt(3.0 / 128));
+  options.attention_init_gain = 0.25;
+  expect_attention_begins(options, 0.25 * std::sqrt(6.0 / 128));
 }
 
 TEST(Initialisation, OfEmbeddingsHasDeviationOneOverRootOfD) {
