@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "attention/core.h"
+#include "attention/store_wanted.h"
 
 /// Code compiled for different processors has different names, or the linker takes one of it for all. A source that is compiled for more
 /// than Highway's target names it itself.
@@ -132,8 +133,8 @@ struct SimdMachine {
     for (int j = 0; j < count; j += lanes()) {
       const Vector each = hn::LoadU(Tag(), x + j);
       const Mask wanted = hn::AndNot(hn::Eq(each, hn::Zero(Tag())), first(count - j));  // NaN is
-      hn::CompressStore(hn::Iota(integers, j), hn::RebindMask(integers, wanted), integers, index + kept);
-      kept += static_cast<int>(hn::CompressStore(each, wanted, Tag(), values + kept));
+      lacuna::HWY_NAMESPACE::store_wanted(integers, hn::Iota(integers, j), hn::RebindMask(integers, wanted), index + kept);
+      kept += lacuna::HWY_NAMESPACE::store_wanted(Tag(), each, wanted, values + kept);
     }
     return kept;
   }

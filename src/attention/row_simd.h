@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "attention/row.h"
+#include "attention/store_wanted.h"
 
 namespace lacuna::types {
 namespace HWY_NAMESPACE {
@@ -228,7 +229,7 @@ struct SimdRow {
     int kept = 0;
     for (int i = 0; i < length; i += width()) {
       const auto wanted = hn::And(hn::Ne(keep(at(i)).v, hn::Zero(Tag())), hn::FirstN(Tag(), static_cast<size_t>(length - i)));
-      kept += static_cast<int>(hn::CompressStore(at(i).v, wanted, Tag(), scratch + kept));
+      kept += lacuna::HWY_NAMESPACE::store_wanted(Tag(), at(i).v, wanted, scratch + kept);
     }
     return {scratch, kept};
   }
