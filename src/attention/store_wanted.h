@@ -2,6 +2,7 @@
 
 #include <hwy/highway.h>
 
+// Included only by files that are compiled once per instruction set. Always inline: no code of it has a name that two of them could share.
 namespace lacuna {
 namespace HWY_NAMESPACE {
 
