@@ -103,15 +103,16 @@ void AblationRunner::make_vocabularies() const {
 }
 
 void AblationRunner::make(const PlannedRun& run) {
+  RunResult made = {.variant = run.variant, .seed = run.seed, .error = "", .fingerprint = run.fingerprint};
   try {
-    const RunResult made = result_of(run);
-    results_.put(made);
-    forget_comparisons_with(made);
+    made = result_of(run);
   } catch (const std::exception& failure) {  // one run that fails does not stop the others
     if (interrupt_signal() != 0) return;     // it was stopped, and goes on with the next start
     log_warning("{}, seed {} failed: {}", run.variant, run.seed, failure.what());
-    results_.put({.variant = run.variant, .seed = run.seed, .error = failure.what(), .fingerprint = run.fingerprint});
+    made.error = failure.what();
   }
+  results_.put(made);
+  forget_comparisons_with(made);
   compare_all();
   write_reports();
 }
@@ -211,12 +212,12 @@ void AblationRunner::compare_all() {
   }
 }
 
-/// Of rows that this start does not make again too: what they were compared with is no longer there.
+/// Of rows that this start does not make again too: what they were compared with is no longer there. A run that failed has no score.
 void AblationRunner::forget_comparisons_with(const RunResult& made) {
   const std::vector<RunResult> rows = results_.rows();
   for (RunResult row : rows) {
     if (!row.comparison || row.comparison->against != made.variant || row.comparison->seed != made.seed) continue;
-    if (std::abs(row.comparison->difference - (row.bleu.value_or(0) - *made.bleu)) < 1e-9) continue;
+    if (made.bleu && std::abs(row.comparison->difference - (row.bleu.value_or(0) - *made.bleu)) < 1e-9) continue;
     row.comparison.reset();
     results_.put(row);
   }

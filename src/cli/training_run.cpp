@@ -20,6 +20,7 @@
 #include "data/evaluation_set.h"
 #include "kernels/bf16_product.h"
 #include "train/auto_batch.h"
+#include "train/products.h"
 #include "train/transformer_loss.h"
 
 namespace lacuna {
@@ -98,6 +99,7 @@ TrainingRun::TrainingRun(Options options) : options_(std::move(options)) {
   options_.train.precision = decided_precision(options_.train.precision, options_.device);  // `auto` counts for new runs only
   log_to_file((fs::path(options_.run) / "train.log").string());
   find_start();
+  choose_products();
   open_evaluation_sets();
 }
 
@@ -119,6 +121,14 @@ void TrainingRun::find_start() {
   choose_batch_tokens();
   restore(*optimizer_, *point, is_resumed_ ? std::vector<std::string>() : options_.train.reset);
   if (starts_from_another) log_info("starting from {}", point->path);
+}
+
+/// A run goes on with what it began to multiply with, as far as this machine has it, and says what it has not.
+void TrainingRun::choose_products() {
+  if (options_.device != "cpu") return;
+  const std::string note = go_on_with(start_.products);
+  if (!note.empty()) log_warning("{}: {}", options_.run, note);
+  start_.products = products_in_use();
 }
 
 void TrainingRun::open_data() {

@@ -27,6 +27,7 @@ class TrainingRun {
   int execute();
 
  private:
+  void choose_products();
   void open_data();
   void make_model();
   void find_start();

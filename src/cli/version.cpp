@@ -8,6 +8,7 @@
 
 #include "attention/core_run.h"
 #include "kernels/bf16_product.h"
+#include "kernels/linear.h"
 #include "model/weight_format.h"
 
 namespace lacuna {
@@ -41,10 +42,10 @@ std::string build_text() {
 #endif
   return fmt::format(
       "{}\nbuild            {}, {} {}\nLibTorch         {} in {}\ndevices          {}\ninstruction set  {} (attention), {} "
-      "(LibTorch)\nbf16 products    {}\ntranslating      {}\n"
+      "(LibTorch)\nfp32 products    {}\nbf16 products    {}\ntranslating      {}\n"
       "threads          {}\nSentencePiece    {}",
       version_text(), LACUNA_BUILD_TYPE, LACUNA_COMPILER, __VERSION__, TORCH_VERSION, libtorch_path(), devices, name_of(attention_target()),
-      at::get_cpu_capability(), has_bf16_instructions() ? "yes" : "no", precisions_text(), at::get_num_threads(),
+      at::get_cpu_capability(), name_of(matmul_backend()), has_bf16_instructions() ? "yes" : "no", precisions_text(), at::get_num_threads(),
       LACUNA_SENTENCEPIECE_VERSION);
 }
 

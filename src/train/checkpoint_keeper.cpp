@@ -71,16 +71,21 @@ CheckpointKeeper::~CheckpointKeeper() {
 
 void CheckpointKeeper::save(const TrainingState& state, const Scores& scores, bool is_scheduled) {
   wait();
+  const std::string path = checkpoint_path(run_, state.step);
+  const bool keeps_scores = scores.empty() && fs::exists(path);  // of a run that goes on and ends where it stopped
   CheckpointContents contents;
   contents.weights = copied(optimizer_.weights());
   if (optimizer_.has_ema()) contents.ema_weights = copied(optimizer_.ema_weights());
   contents.config_yaml = config_yaml_;
   contents.vocabularies = vocabularies_;
-  contents.info = {.step = state.step, .scores = scores, .uses_ema = optimizer_.has_ema(), .is_scheduled = is_scheduled};
+  contents.info = {.step = state.step,
+                   .scores = keeps_scores ? read_checkpoint_info(path).scores : scores,
+                   .uses_ema = optimizer_.has_ema(),
+                   .is_scheduled = is_scheduled};
   contents.trainer_tensors = copied(optimizer_.state());
   contents.trainer_json = state.to_json();
-  writing_ = std::async(std::launch::async, [this, contents = std::move(contents)] {
-    save_checkpoint(checkpoint_path(run_, contents.info.step), contents);
+  writing_ = std::async(std::launch::async, [this, path, contents = std::move(contents)] {
+    save_checkpoint(path, contents);
     bring_in_order();
   });
 }

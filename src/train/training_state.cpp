@@ -32,6 +32,13 @@ void describe_window(Self& window, Visitor&& visit) {
   visit("gradient_norm", window.gradient_norm);
 }
 
+/// Left out where they are not known.
+template <class Self, class Visitor>
+void describe_products(Self& products, Visitor&& visit) {
+  visit("fp32", products.fp32);
+  visit("instruction_set", products.instruction_set);
+}
+
 /// Left out where no mask model was ever updated.
 template <class Self, class Visitor>
 void describe_masks(Self& state, Visitor&& visit) {
@@ -103,6 +110,7 @@ std::string TrainingState::to_json() const {
   describe_state(*this, [&](const char* name, const auto& field) { json[name] = field; });
   describe_scores(scores, [&](const char* name, const auto& field) { json["scores"][name] = field; });
   describe_window(window, [&](const char* name, const auto& field) { json["window"][name] = field; });
+  if (!products.fp32.empty()) describe_products(products, [&](const char* name, const auto& field) { json["products"][name] = field; });
   if (mask_updates > 0) describe_masks(*this, [&](const char* name, const auto& field) { json["masks"][name] = field; });
   return json.dump(2) + "\n";
 }
@@ -116,6 +124,7 @@ TrainingState TrainingState::from_json(const std::string& text, const std::strin
     describe_state(state, read(json));
     describe_scores(state.scores, read(json.at("scores")));
     describe_window(state.window, read(json.at("window")));
+    if (json.contains("products")) describe_products(state.products, read(json.at("products")));
     if (json.contains("masks")) describe_masks(state, read(json.at("masks")));
   } catch (const nlohmann::json::exception& error) {
     throw CheckpointError(place + ": trainer.json is not one that this version writes: " + error.what());

@@ -6,6 +6,7 @@
 
 #include "config/options.h"
 #include "data/batch.h"
+#include "train/products.h"
 
 namespace lacuna {
 
@@ -67,6 +68,7 @@ struct TrainingState {
   ScoreHistory scores;
   LogWindow window;
   std::string corpus_fingerprint;
+  Products products;
 
   std::string to_json() const;
   /// Throws CheckpointError with `place` if the text is not what to_json writes.

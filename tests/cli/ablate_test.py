@@ -121,6 +121,10 @@ class Failing(Ablate):
         self.assertIn("1 of 3 runs failed", ended.stderr)
         self.assertEqual([bool(run["error"]) for run in self.report("failed")["runs"]], [False, True, False])
         self.assertRegex(self.ends("failed", "--variants", variants, "--train.max_steps", "60", "--list").stdout, r"wild +seed 1 +failed: ")
+        self.assertEqual(len(self.report("failed")["variants"][-1]["p_values"]), 1)
+        os.truncate(self.path("failed", "first", "seed_1", "last", "manifest.json"), 7)
+        self.ends("failed", "--attention", "first: softmax", "--train.max_steps", "90", code=1)
+        self.assertEqual(self.report("failed")["variants"][-1]["p_values"], [], "compared with a run that has failed since")
 
 
 class Refused(Ablate):

@@ -70,7 +70,7 @@ class Version(CommandLine):
 
     def test_info_says_what_was_built(self):
         text = self.prints("info")
-        for fact in ("build ", "LibTorch ", "devices ", "instruction set ", "translating ", "threads ", "SentencePiece "):
+        for fact in ("build ", "LibTorch ", "devices ", "instruction set ", "fp32 products ", "translating ", "threads ", "SentencePiece "):
             self.assertRegex(text, rf"(?m)^{fact} *\S")
         self.assertEqual(self.prints("--build-info"), text)
 

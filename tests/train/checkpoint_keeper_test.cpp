@@ -125,6 +125,15 @@ TEST_F(CheckpointKeeperTest, ACheckpointHoldsWhatTheRunNeedsToGoOn) {
   EXPECT_EQ(contents.info.scores.at("bleu"), 5);
 }
 
+TEST_F(CheckpointKeeperTest, AStepSavedAgainKeepsTheScoresOfItsValidation) {
+  CheckpointKeeper checkpoints = keeper(keeping(1, 1));
+  checkpoints.save(at_step(10), {{"bleu", 5}}, false);
+  checkpoints.save(at_step(10), {}, true);
+  checkpoints.wait();
+  EXPECT_EQ(load_checkpoint((run_ / "last").string()).info.scores, (Scores{{"bleu", 5}}));
+  EXPECT_EQ(fs::read_symlink(run_ / "best"), "step_10");
+}
+
 TEST_F(CheckpointKeeperTest, WritesWhatThereWasWhileTrainingGoesOn) {
   NamedTensors before;
   for (const auto& [name, tensor] : optimizer_.weights()) before[name] = tensor.clone();

@@ -288,10 +288,18 @@ TEST(TrainingState, SurvivesItsJson) {
   state.scores.best = 1.0 / 3;
   state.window.loss = 2.0 / 7;
   state.corpus_fingerprint = "abc";
+  state.products = {"onednn", "avx512"};
   const TrainingState read = TrainingState::from_json(state.to_json(), "x");
   EXPECT_EQ(read.to_json(), state.to_json());
   EXPECT_EQ(read.scores.best, state.scores.best);
   EXPECT_EQ(read.position, state.position);
+  EXPECT_EQ(read.products, state.products);
+}
+
+TEST(TrainingState, FromBeforeProductsWereNotedCanBeRead) {
+  const std::string json = TrainingState().to_json();
+  EXPECT_EQ(json.find("products"), std::string::npos);
+  EXPECT_EQ(TrainingState::from_json(json, "x").products, Products());
 }
 
 TEST(TrainingState, FromBeforeThereWerePenaltiesCanBeRead) {

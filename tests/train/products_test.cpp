@@ -1,0 +1,41 @@
+#include "train/products.h"
+
+#include <gmock/gmock.h>
+
+#include "kernels/linear.h"
+
+namespace lacuna {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class GoOnWith : public testing::Test {
+ protected:
+  void TearDown() override { set_matmul_backend(before_); }
+  const MatmulBackend before_ = matmul_backend();
+  const Products here_ = products_in_use();
+};
+
+TEST_F(GoOnWith, TakesUpWhatTheRunBeganWith) {
+  for (const MatmulBackend backend : matmul_backends()) {
+    EXPECT_THAT(go_on_with({name_of(backend), here_.instruction_set}), IsEmpty());
+    EXPECT_EQ(matmul_backend(), backend);
+  }
+}
+
+TEST_F(GoOnWith, SaysWhatThisMachineHasNot) {
+  const std::string note = go_on_with({"abacus", here_.instruction_set});
+  EXPECT_THAT(note, HasSubstr("abacus"));
+  EXPECT_THAT(note, HasSubstr("from here on by " + here_.fp32));
+  EXPECT_EQ(matmul_backend(), before_);
+  EXPECT_THAT(go_on_with({here_.fp32, "slide rule"}), HasSubstr("slide rule for the rest"));
+}
+
+TEST_F(GoOnWith, LeavesARunAloneOfWhichNothingIsKnown) {
+  EXPECT_THAT(go_on_with({}), IsEmpty());
+  EXPECT_EQ(products_in_use(), here_);
+}
+
+}  // namespace
+}  // namespace lacuna
