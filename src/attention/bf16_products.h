@@ -52,19 +52,30 @@ class BF16Packer {
  private:
   template <class T>
   static void pack_left_from(int rows, int columns, const T* from, int64_t from_row, int padded_rows, int padded_columns, Words to) {
-    for (int r = 0; r < padded_rows; ++r)
+    for (int r = 0; r < padded_rows; ++r) {
+      fetch(from + (r + kAhead) * from_row, columns);
       for (int c = 0; c < padded_columns; c += 32)
         store(side_by_side(from + r * from_row + c, r < rows ? columns - c : 0), to.data + r * to.row + c / 2);
+    }
   }
   template <class T>
   static void pack_right_from(int rows, int columns, const T* from, int64_t from_row, int padded_rows, int padded_columns, Words to) {
     for (int r = 0; r < padded_rows; r += 2) {
+      fetch(from + (r + kAhead) * from_row, columns);
+      fetch(from + (r + kAhead + 1) * from_row, columns);
       for (int c = 0; c < padded_columns; c += 16) {
         const __m512i both = one_below_the_other(from + r * from_row + c, r < rows ? columns - c : 0, from + (r + 1) * from_row + c,
                                                  r + 1 < rows ? columns - c : 0);
         store(_mm512_permutexvar_epi16(woven(), both), to.data + r / 2 * to.row + c);
       }
     }
+  }
+
+  static constexpr int kAhead = 12;  ///< rows between those that are packed and those that are fetched: rows of a tensor lie far apart
+  template <class T>
+  static HWY_INLINE void fetch(const T* row, int columns) {
+    constexpr int kLine = 64 / sizeof(T);
+    for (int c = 0; c < columns; c += kLine) _mm_prefetch(row + c, _MM_HINT_T0);
   }
 
   /// 32 numbers of a row; those from `count` on are 0.
