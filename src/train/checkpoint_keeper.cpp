@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "checkpoint/durable_files.h"
+#include "checkpoint/manifest.h"
 
 namespace lacuna {
 namespace {
@@ -72,7 +73,8 @@ CheckpointKeeper::~CheckpointKeeper() {
 void CheckpointKeeper::save(const TrainingState& state, const Scores& scores, bool is_scheduled) {
   wait();
   const std::string path = checkpoint_path(run_, state.step);
-  const bool keeps_scores = scores.empty() && fs::exists(path);  // of a run that goes on and ends where it stopped
+  const bool keeps_scores =
+      scores.empty() && fs::exists(fs::path(path) / Manifest::kFileName);  // of a run that goes on and ends where it stopped
   CheckpointContents contents;
   contents.weights = copied(optimizer_.weights());
   if (optimizer_.has_ema()) contents.ema_weights = copied(optimizer_.ema_weights());

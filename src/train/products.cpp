@@ -22,8 +22,8 @@ std::string go_on_with(const Products& of_run) {
     if (name_of(backend) == of_run.fp32) set_matmul_backend(backend);
   const Products here = products_in_use();
   if (here == of_run) return "";
-  return "until now matrices were multiplied by " + in_words(of_run) + "; this machine has not all of that: from here on by " +
-         in_words(here) + ", and the run rounds otherwise than it would have there";
+  return "until now matrices were multiplied by " + in_words(of_run) + ", from here on by " + in_words(here) +
+         ": the run goes on, and rounds otherwise than it would have there";
 }
 
 }  // namespace lacuna
