@@ -73,6 +73,27 @@ void check_shapes(const AttentionCall& call) {
   require(call.mask_q.sizes() == call.q.sizes() && call.mask_k.sizes() == call.k.sizes(), call, "mask_q and mask_k must be like q and k");
 }
 
+bool shares_keys(const KeyRange& keys) {
+  if (!keys.slots.empty()) return true;
+  std::vector<std::pair<int32_t, int32_t>> ranges;
+  for (size_t b = 0; b < keys.begin.size(); ++b)
+    if (keys.count[b] > 0) ranges.emplace_back(keys.begin[b], keys.begin[b] + keys.count[b]);
+  std::sort(ranges.begin(), ranges.end());
+  for (size_t i = 1; i < ranges.size(); ++i)
+    if (ranges[i].first < ranges[i - 1].second) return true;
+  return false;
+}
+
+bool covers_in_order(const KeyRange& keys, int64_t rows) {
+  if (!keys.slots.empty()) return false;
+  int64_t end = 0;
+  for (size_t b = 0; b < keys.begin.size(); ++b) {
+    if (keys.begin[b] != end) return false;
+    end += keys.count[b];
+  }
+  return end == rows;
+}
+
 void report_mask(const AttentionCall& call, const ForwardContext& context, const Tensor& distance, const Tensor& mean) {
   if (context.masks != nullptr) context.masks->add(distance, mean, call.type->mask_training().penalty);
 }

@@ -18,6 +18,11 @@ int32_t query_position(const AttentionCall& call, int64_t b, int32_t i);
 /// The keys that a query sees: replaces `segments`.
 void visible_keys(const AttentionCall& call, int64_t b, int64_t head, int32_t position, std::vector<KeySegment>& segments);
 
+/// True if two sentences of queries see the same rows of k.
+bool shares_keys(const KeyRange& keys);
+/// True if the sentences' keys are the `rows` of k, each sentence's behind those before it.
+bool covers_in_order(const KeyRange& keys, int64_t rows);
+
 /// Leaves of the segments the keys that are at most `reach` positions away from `position`.
 void keep_near(int32_t position, int32_t reach, std::vector<KeySegment>& segments);
 /// The key of the random numbers of the call's dropout.

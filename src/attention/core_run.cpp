@@ -36,18 +36,6 @@ types::RowFunctions<double> rows_for(const types::TypeEntry& entry, double /*kin
   return entry.plain;
 }
 
-/// True if two sentences of queries see the same rows of k.
-bool shares_keys(const KeyRange& keys) {
-  if (!keys.slots.empty()) return true;
-  std::vector<std::pair<int32_t, int32_t>> ranges;
-  for (size_t b = 0; b < keys.begin.size(); ++b)
-    if (keys.count[b] > 0) ranges.emplace_back(keys.begin[b], keys.begin[b] + keys.count[b]);
-  std::sort(ranges.begin(), ranges.end());
-  for (size_t i = 1; i < ranges.size(); ++i)
-    if (ranges[i].first < ranges[i - 1].second) return true;
-  return false;
-}
-
 /// Runs every sentence and head of one call, forward or backward. Works on numbers of type S; in the tensors they are `Stored`.
 template <class S, class Stored = S>
 class Run {
@@ -86,6 +74,7 @@ class Run {
 
   AttentionGradients backward(const Tensor& context_gradient, const CoreBackward& given) {
     kept_ = given.kept;
+    clears_rows_ = !has_mask() && covers_in_order(*call_.keys, call_.k.size(0));
     if (given.weights.weights.defined()) kept_rows_ = {call_, keeps_lists(), given.weights};
     context_rows_ = context_gradient.contiguous();
     make_gradients(given);
@@ -119,16 +108,19 @@ class Run {
   }
 
   void make_gradients(const CoreBackward& given) {
+    const auto sums = [&](const Tensor& like) {
+      return clears_rows_ ? at::empty(like.sizes(), like.options()) : at::zeros(like.sizes(), like.options());
+    };
     if (call_.packed.defined()) {
-      gradients_.packed = at::zeros(call_.packed.sizes(), call_.packed.options());
+      gradients_.packed = sums(call_.packed);
       const std::vector<Tensor> parts = gradients_.packed.unbind(1);
       if (parts.size() == 3) gradients_.q = parts.front();
       gradients_.k = parts[parts.size() - 2];
       gradients_.v = parts.back();
     }
     if (!gradients_.q.defined()) gradients_.q = at::empty(call_.q.sizes(), call_.q.options());
-    if (!gradients_.k.defined() && given.wants_k) gradients_.k = at::zeros(call_.k.sizes(), call_.k.options());
-    if (!gradients_.v.defined() && given.wants_v) gradients_.v = at::zeros(call_.v.sizes(), call_.v.options());
+    if (!gradients_.k.defined() && given.wants_k) gradients_.k = sums(call_.k);
+    if (!gradients_.v.defined() && given.wants_v) gradients_.v = sums(call_.v);
   }
 
   /// Sentences and heads in parallel. Each owns its rows of every gradient, so the bits do not depend on threads; where sentences share
@@ -136,7 +128,7 @@ class Run {
   template <class Work>
   void for_each_task(Work work) {
     const int64_t sentences = call_.queries->num_sentences(), heads = num_heads();
-    const bool heads_alone = is_backward_ && shares_keys(*call_.keys);
+    const bool heads_alone = is_backward_ && !clears_rows_ && shares_keys(*call_.keys);
     constexpr int64_t kParts = 64;  // or so, at most: each makes its own memory
     const int64_t tasks = heads_alone ? heads : sentences * heads;
     for_parts(tasks, std::max<int64_t>(1, (tasks + kParts - 1) / kParts), [&](int64_t begin, int64_t end) {
@@ -153,12 +145,23 @@ class Run {
 
   template <class Work>
   void run_task(int64_t b, int64_t head, Thread<S>& thread, Work work) {
-    if (call_.queries->length(b) == 0) return;
+    const bool has_queries = call_.queries->length(b) > 0;
+    if (is_backward_ && clears_rows_ && !(has_queries && kIsConverted)) clear_key_gradients(b, head);  // converted ones are stored whole
+    if (!has_queries) return;
     find_segments(b, head, thread);
     const core::Task<S> task = task_for(b, head, thread);
     run_parts(task, b, head, thread, work);
     if constexpr (kIsConverted)
       if (task.stored == nullptr) store_results(b, head, thread.copies);
+  }
+
+  /// Just before they are summed: then they lie in the cache.
+  void clear_key_gradients(int64_t b, int64_t head) const {
+    const int64_t first = call_.keys->begin[static_cast<size_t>(b)], count = call_.keys->count[static_cast<size_t>(b)];
+    for (const Tensor* gradient : {&gradients_.k, &gradients_.v}) {
+      Stored* const rows = row_of<Stored>(*gradient, first, head);
+      for (int64_t i = 0; i < count; ++i) std::fill_n(rows + i * gradient->stride(0), shared_.d_head, Stored(0));
+    }
   }
 
   template <class Work>
@@ -369,9 +372,8 @@ class Run {
 
   /// numbers_ [Tq, H, numbers].
   void stack_numbers() {
-    std::vector<Tensor> columns;
-    for (const Tensor& number : call_.numbers) columns.push_back(number.expand({call_.q.size(0), num_heads()}));
-    numbers_ = at::stack(columns, 2).to(scalars().dtype());
+    numbers_ = at::empty({call_.q.size(0), num_heads(), num_numbers()}, scalars());
+    for (int64_t n = 0; n < num_numbers(); ++n) numbers_.select(2, n).copy_(call_.numbers[static_cast<size_t>(n)]);
   }
 
   /// [Tq, H, numbers] to the shape of each number, summed over queries in order.
@@ -398,6 +400,7 @@ class Run {
   core::Call<S> shared_;
   int64_t max_keys_ = 0;
   bool is_backward_ = false, is_probed_ = false, keeps_number_ = false, keeps_weights_ = false;
+  bool clears_rows_ = false;           // of the gradients of k and v, sentence by sentence
   Tensor context_rows_;                // forward: the result; backward: its gradient
   Tensor numbers_, number_gradients_;  // [Tq, H, numbers]
   Tensor kept_;                        // [Tq, H]

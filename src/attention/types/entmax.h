@@ -114,9 +114,9 @@ struct RowMap {
     using S = typename R::scalar;
     constexpr int kMostCurved = 8;  // of steps; two or three do, and should they ever go round in circles, Newton's come to an end
     const S order = alpha - 1, power = 1 / order;
-    const bool is_smooth = power > 2, is_curved = power > S(1.6);  // above 2, the second derivative has no jumps
-    // A step from mass 1 + x leaves an error of order x^2 or less, and of x^power for a key that it passes.
-    const S near = is_smooth ? row::root(R::tolerance) : positive_power(R::tolerance, order);
+    const bool is_curved = power > S(1.6);
+    // A step from mass 1 + x leaves an error below x^3 and, for a key that it passes, below x^power.
+    const S near = positive_power(R::tolerance, order < S(1) / 3 ? S(1) / 3 : order);
     S tau = -1, before, excess;
     int steps = 0;
     do {
@@ -131,19 +131,16 @@ struct RowMap {
           },
           mass, slope, bend);
       excess = mass - 1;
-      const S part = part_above_one(excess, order);
-      const S curve = is_curved && ++steps <= kMostCurved ? (power - 1) * (bend * mass / (slope * slope) - 1) : S(0);
-      const S halley = 1 - curve * part / 2, least = (1 + part) / 2;  // Newton's step over less than this would pass the top
-      tau += mass * part / (slope * (halley > least ? halley : least));
+      // The part of the norm that is above 1, 1 - mass^-order, is part / whole: exact to x^4 and, for x > 0, too small beyond. Newton's
+      // step is that times mass / slope, Halley's is bent by the second derivative. All over one divisor: short rows wait for each
+      // division.
+      const S part = 2 * order * excess * (2 + excess), whole = 4 + 2 * excess + (1 + order) * excess * (2 + (2 + order) * excess / 3);
+      const S steep = slope * slope, straight = whole * steep;
+      const S bent = is_curved && ++steps <= kMostCurved ? straight - (power - 1) * (bend * mass - steep) * part / 2 : straight;
+      const S least = (straight + part * steep) / 2;  // a step over less than this would pass the top
+      tau += part * mass * slope / (bent > least ? bent : least);
     } while (tau != before && (excess > near || (is_curved && excess < -near)));
     return tau;
-  }
-
-  /// The part of the norm that is above 1 where its power, the mass, is 1 + x: 1 - (1 + x)^-order as a fraction, exact to x^4 and too small
-  /// beyond (x > 0).
-  template <class S>
-  LACUNA_HD static S part_above_one(S x, S order) {
-    return order * x * (2 + x) / (2 + x + (1 + order) * x * (1 + (2 + order) * x / 6));
   }
 
   /// (p^(2 - alpha) - p + (alpha - 1) p ln p) / (alpha - 1)², and 0 where p is 0. With m the mean of g on p^(2 - alpha), the gradient for
