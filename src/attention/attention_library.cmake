@@ -25,7 +25,7 @@ endmacro()
 
 # What does not depend on the lists, compiled once.
 function(attention_core)
-  set(sources attention.cpp call.cpp core_bf16.cpp core_plain.cpp core_run.cpp core_target.cpp cuda/plan.cpp cuda/run.cpp dropout.cpp mask_pass.cpp norm.cpp norms/rms_function.cpp parts.cpp plan.cpp reference.cpp reference_mask.cpp registry.cpp)
+  set(sources attention.cpp call.cpp core_bf16.cpp core_plain.cpp core_run.cpp core_target.cpp cuda/plan.cpp cuda/run.cpp dropout.cpp help.cpp mask_pass.cpp norm.cpp norms/rms_function.cpp parts.cpp plan.cpp reference.cpp reference_mask.cpp registry.cpp)
   list(TRANSFORM sources PREPEND ${ATTENTION_FOLDER}/)
   set_source_files_properties(${ATTENTION_FOLDER}/core_bf16.cpp PROPERTIES COMPILE_OPTIONS "-march=cooperlake;-mamx-tile;-mamx-bf16" SKIP_PRECOMPILE_HEADERS ON)
   attention_simd_sources(core_simd.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/core/core)

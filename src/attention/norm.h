@@ -32,6 +32,7 @@ namespace norms {
 struct NormEntry {
   const char* name;
   std::shared_ptr<AttentionNorm> (*make)(const ConfigNode& options, int64_t d_model, uint64_t key);
+  std::string (*help)();  ///< its options as lines of --help-options
 };
 
 std::span<const NormEntry* const> all_norms();

@@ -1,8 +1,9 @@
 #pragma once
 
+#include <string>
 #include <type_traits>
 
-#include "config/read_options.h"
+#include "config/help_writer.h"
 
 namespace lacuna {
 
@@ -20,6 +21,13 @@ Options read_own_options(const ConfigNode& node) {
   } else {
     return read_options<Options>(node);
   }
+}
+
+template <class Options>
+std::string own_options_help() {
+  HelpWriter help("    ");
+  if constexpr (!std::is_empty_v<Options>) help.add("", Options());
+  return help.text();
 }
 
 template <class Options>

@@ -88,6 +88,7 @@ constexpr TypeEntry type_entry(const char* name, std::vector<Example> (*examples
           .needs_scores = BackwardNeedsScores<Map, PlainRow<double>>,
           .read = read_type_options<Options>,
           .write = write_type_options<Options>,
+          .help = own_options_help<Options>,
           .is_sparse = is_sparse<Map, Options, kInfo>,
           .num_numbers = num_numbers<Map, Options>,
           .make_numbers = make_numbers<Options>,
@@ -119,7 +120,11 @@ std::shared_ptr<const AttentionPattern> read_pattern(const ConfigNode& node, Con
 
 template <class Pattern, class Options>
 constexpr PatternEntry pattern_entry(const char* name, bool needs_distance, std::vector<PatternExample> (*examples)()) {
-  return {.name = name, .needs_distance = needs_distance, .read = read_pattern<Pattern, Options>, .examples = examples};
+  return {.name = name,
+          .needs_distance = needs_distance,
+          .read = read_pattern<Pattern, Options>,
+          .help = own_options_help<Options>,
+          .examples = examples};
 }
 
 }  // namespace lacuna::patterns

@@ -28,6 +28,7 @@ struct TypeEntry {
   std::shared_ptr<const void> (*read)(const ConfigNode& node);
   /// The options as a map, defaults included.
   ConfigNode (*write)(const void* options);
+  std::string (*help)();  ///< the options as lines of --help-options
   bool (*is_sparse)(const void* options);
   int (*num_numbers)(const void* options);  ///< learned numbers that each row takes
   /// The module that gives these numbers; null if there are none.
@@ -59,6 +60,7 @@ struct PatternEntry {
   bool needs_distance;  ///< has no meaning between two sentences
   /// Reads the keys of `node` that the pattern owns (all but type); gives back the options in full through `description`.
   std::shared_ptr<const AttentionPattern> (*read)(const ConfigNode& node, ConfigNode& description);
+  std::string (*help)();  ///< its options as lines of --help-options
   std::vector<PatternExample> (*examples)();
 };
 
@@ -103,5 +105,8 @@ class AttentionType {
 /// Reads {type: name, pattern: ..., base: ... (types with a mask), options of the type} or a bare name. Throws ConfigError for what is
 /// unknown or wrong.
 std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node, int64_t num_heads);
+
+/// Every type, pattern and norm with its options, for --help-options.
+std::string attention_help();
 
 }  // namespace lacuna

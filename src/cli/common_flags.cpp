@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "attention/attention.h"
+#include "attention/registry.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "cli/command_line.h"
@@ -43,7 +44,7 @@ ConfigSources CommonFlags::sources(const CLI::App& app) const {
 
 std::optional<Options> CommonFlags::configuration(const CLI::App& app, std::vector<Variant>* variants) const {
   if (help_options) {
-    std::cout << options_help();
+    std::cout << options_help() << attention_help();
     return {};
   }
   apply_log_level();

@@ -41,7 +41,7 @@ void validate(const Options& options);
 /// Throws ConfigError unless `device` is cpu, cuda or cuda:N.
 void validate_device(const std::string& device);
 
-/// Every key with its default, range and meaning: `lacuna train --help-options`.
+/// Every key with its default, range and meaning: `lacuna train --help-options`. What stands under model.attention, attention_help() says.
 std::string options_help();
 
 }  // namespace lacuna

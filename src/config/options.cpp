@@ -3,8 +3,8 @@
 #include <array>
 #include <map>
 
+#include "config/help_writer.h"
 #include "config/load.h"
-#include "config/read_options.h"
 
 namespace lacuna {
 namespace {
@@ -41,39 +41,6 @@ void apply_preset(const ConfigNode& tree, ModelOptions& model) {
   name->fail("known presets: " + join(known) + did_you_mean(name->text(), known));
 }
 
-/// Collects the lines of --help-options.
-class HelpWriter {
- public:
-  template <class O>
-  void section(const std::string& prefix, const O& options) {
-    O::describe(options, [&](const char* key, const auto& value, const auto& constraint, const char* meaning) {
-      using Value = std::decay_t<decltype(value)>;
-      if constexpr (Described<Value>)
-        section(prefix + key + ".", value);
-      else
-        line(prefix + key, default_text(options_detail::write_value(value, constraint)) + range_text(constraint), meaning);
-    });
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  void line(const std::string& key, const std::string& facts, const char* meaning) {
-    text_ += key + "  (" + facts + ")\n    " + meaning + "\n";
-  }
-  static std::string default_text(const ConfigNode& value) {
-    if (value.is_scalar() && !value.text().empty()) return "default " + value.text();
-    return "default: none";
-  }
-  static std::string range_text(const AnyValue&) { return ""; }
-  static std::string range_text(const NumberCheck& check) { return "; " + check.expected; }
-  template <class E>
-  static std::string range_text(const Choices<E>& choices) {
-    return "; one of " + join(options_detail::names_of(choices));
-  }
-
-  std::string text_;
-};
-
 }  // namespace
 
 Options options_from(const ConfigNode& tree) {
@@ -86,7 +53,7 @@ Options options_from(const ConfigNode& tree) {
 
 std::string options_help() {
   HelpWriter help;
-  help.section("", Options());
+  help.add("", Options());
   return help.text();
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What `lacuna` says about a wrong command line or configuration, and how it ends: command_line_test.py PROGRAM"""
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -62,6 +63,13 @@ class Help(CommandLine):
     def test_of_options_is_there_wherever_a_configuration_is_read(self):
         for words in (["train"], ["check"], ["ablate"], ["bench", "train"], ["bench", "lengths"]):
             self.assertIn("model.d_model  (default 256; at least 1)", self.prints(*words, "--help-options"))
+
+    def test_of_options_names_those_of_every_attention(self):
+        text = self.prints("train", "--help-options")
+        for line in ("topk", "    k  (default 8; at least 1)", "rela  (norm gated_rms, unless another is named)",
+                     "    activation  (default relu; one of relu, gelu, leaky_relu, identity)", "local", "    window  (default 8; at least 0)",
+                     "rms", "    gain_init  (default xavier_uniform; one of xavier_uniform, ones)"):
+            self.assertRegex(text, rf"(?m)^  {re.escape(line)}$")
 
 
 class Version(CommandLine):
