@@ -196,6 +196,15 @@ class Translate(Bench):
             file.write("\n\n")
         self.assertIn("holds no text", self.refuses("translate", "-m", self.model, "-i", path("empty"), "--compare", "topk"))
 
+    def test_times_starts_and_fails_with_one_that_fails(self):
+        script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts/bench_start.py")
+        command = [sys.executable, script, "--lacuna", PROGRAM, "--sentence", "1 2", "--rounds", "2", self.model]
+        ended = subprocess.run([*command, "--translate.max_length", "4"], capture_output=True, text=True, check=False)
+        self.assertRegex(ended.stdout.splitlines()[-1], r"max_length 4 \| \d+\.\d\d \(\d+\.\d\d to \d+\.\d\d\) \| \d+\.\d\d ", ended.stderr)
+        ended = subprocess.run([*command, "--translate.max_len", "4"], capture_output=True, text=True, check=False)
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertIn("ended with 2", ended.stderr)
+
 
 class Kernels(Bench):
     SMALL = ("kernels", "--tokens", "40", "--d-model", "16", "--d-ff", "24", "--vocab-size", "50", "--parameters", "100", "--rounds", "1")
