@@ -66,9 +66,9 @@ class Help(CommandLine):
 
     def test_of_options_names_those_of_every_attention(self):
         text = self.prints("train", "--help-options")
-        for line in ("topk", "    k  (default 8; at least 1)", "rela  (norm gated_rms, unless another is named)",
-                     "    activation  (default relu; one of relu, gelu, leaky_relu, identity)", "local", "    window  (default 8; at least 0)",
-                     "rms", "    gain_init  (default xavier_uniform; one of xavier_uniform, ones)"):
+        for line in ("topk", "  k  (default 8; at least 1)", "rela  (norm gated_rms, unless another is named)",
+                     "  activation  (default relu; one of relu, gelu, leaky_relu, identity)", "local", "  window  (default 8; at least 0)",
+                     "rms", "  gain_init  (default xavier_uniform; one of xavier_uniform, ones)"):
             self.assertRegex(text, rf"(?m)^  {re.escape(line)}$")
 
 

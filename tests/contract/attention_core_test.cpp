@@ -229,6 +229,22 @@ TEST(AttentionCore, GivesKeysOutsideThePatternNoWeightAndNoGradient) {
   }
 }
 
+TEST(AttentionCore, GivesTheKeysOfASentenceWithoutQueriesNoGradient) {
+  const Inputs inputs({3, 0, 70}, {5, 4, 70}, 2, 16);
+  const auto type = type_of(variant("softmax", ""), "full");
+  for (const at::ScalarType dtype : {at::kDouble, at::kFloat, at::kBFloat16}) {
+    SCOPED_TRACE(at::toString(dtype));
+    std::vector<Tensor> dirt;  // what memory may hold that gradients are made in
+    for (int i = 0; i < 8; ++i) dirt.push_back(at::full(inputs.k.sizes(), std::numeric_limits<double>::quiet_NaN(), dtype));
+    dirt.clear();
+    const Outcome outcome = outcome_of(inputs.call(type, dtype), training(), inputs.context_gradient);
+    for (const Tensor& gradient : {outcome.k, outcome.v}) {
+      EXPECT_TRUE(gradient.isfinite().all().item<bool>());
+      EXPECT_EQ(gradient.narrow(0, 5, 4).abs().sum().item<double>(), 0);
+    }
+  }
+}
+
 TEST(AttentionCore, DoesNotTouchKeysThatNoQueryOfAGroupSees) {
   Inputs inputs({24}, {24}, 1, 8);
   const double not_a_number = std::numeric_limits<double>::quiet_NaN();
