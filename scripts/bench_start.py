@@ -19,7 +19,10 @@ import time
 def start(command, sentence):
     """(seconds, what it printed)"""
     begin = time.perf_counter()
-    ended = subprocess.run(command, input=sentence + "\n", capture_output=True, text=True, check=False)
+    try:
+        ended = subprocess.run(command, input=sentence + "\n", capture_output=True, text=True, check=False)
+    except OSError as error:
+        sys.exit(f"bench_start.py: --lacuna is {command[0]}: {error.strerror}; expected the program, which scripts/build.sh makes")
     seconds = time.perf_counter() - begin
     if ended.returncode != 0 or not ended.stdout.strip():
         sys.exit(f"bench_start.py: {' '.join(command)} ended with {ended.returncode} and printed {ended.stdout.strip()!r}: {ended.stderr.strip()}")

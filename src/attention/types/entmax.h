@@ -113,9 +113,9 @@ struct RowMap {
     using row::relu, row::positive_power;
     using S = typename R::scalar;
     constexpr int kMostCurved = 8;  // of steps; two or three do, and should they ever go round in circles, Newton's come to an end
-    const S order = alpha - 1, power = 1 / order;
+    const S order = alpha - 1, power = 1 / order, cubic = (2 + order) / 3;
     const bool is_curved = power > S(1.6);
-    // A step from mass 1 + x leaves an error below x^3 and, for a key that it passes, below x^power.
+    // A step from mass 1 + x leaves an error of order x^3 or less, and of x^power for a key that it passes.
     const S near = positive_power(R::tolerance, order < S(1) / 3 ? S(1) / 3 : order);
     S tau = -1, before, excess;
     int steps = 0;
@@ -134,7 +134,7 @@ struct RowMap {
       // The part of the norm that is above 1, 1 - mass^-order, is part / whole: exact to x^4 and, for x > 0, too small beyond. Newton's
       // step is that times mass / slope, Halley's is bent by the second derivative. All over one divisor: short rows wait for each
       // division.
-      const S part = 2 * order * excess * (2 + excess), whole = 4 + 2 * excess + (1 + order) * excess * (2 + (2 + order) * excess / 3);
+      const S part = 2 * order * excess * (2 + excess), whole = 4 + 2 * excess + (1 + order) * excess * (2 + cubic * excess);
       const S steep = slope * slope, straight = whole * steep;
       const S bent = is_curved && ++steps <= kMostCurved ? straight - (power - 1) * (bend * mass - steep) * part / 2 : straight;
       const S least = (straight + part * steep) / 2;  // a step over less than this would pass the top
