@@ -137,9 +137,10 @@ struct RowContext {
   /// What search() gives, or gave in the forward pass. For types with `keeps_number` in their RowMap, once in a row.
   template <class F>
   LACUNA_HD S found(F search) const {
-    if (kept == nullptr) return search();
-    if (!is_again) *kept = search();
-    return *kept;
+    if (is_again && kept != nullptr) return *kept;
+    const S number = search();
+    if (kept != nullptr) *kept = number;
+    return number;
   }
 };
 

@@ -122,22 +122,23 @@ HWY_INLINE Lanes normal_cdf(Lanes x) {
 
 /// x = fraction * 2^exponent, the fraction between sqrt(1/2) and sqrt(2), the exponent where a float has its own.
 struct SplitLanes {
-  Lanes fraction;
+  Lanes x, fraction;
   IntVector exponent;
+  Lanes whole() const { return Lanes{hn::ConvertTo(Tag(), exponent)} + (x - x); }  // NaN stays
 };
 HWY_INLINE SplitLanes split(Lanes x) {
   constexpr int kMantissa = 23, kRootOfHalf = 0x3F3504F3;
   const IntVector bits = hn::BitCast(IntTag(), x.v);
   const IntVector exponent = hn::ShiftRight<kMantissa>(hn::Sub(bits, hn::Set(IntTag(), kRootOfHalf)));
   const Lanes fraction = {hn::BitCast(Tag(), hn::Sub(bits, hn::ShiftLeft<kMantissa>(exponent)))};
-  return {fraction + (x - x), exponent};  // NaN stays
+  return {x, fraction, exponent};
 }
-/// Binary logarithm of (1 + f) * 2^exponent, within 3e-8 of its size.
-HWY_INLINE Lanes binary_logarithm(Lanes f, IntVector exponent) {
+/// Binary logarithm of (1 + f) * 2^whole, within 3e-8 of its size.
+HWY_INLINE Lanes binary_logarithm(Lanes f, Lanes whole) {
   const Lanes f2 = f * f, f4 = f2 * f2;
   const Lanes low = (f * -0.7213473468f + 1.442695004f) + (f * -0.3607036831f + 0.480910643f) * f2;
   const Lanes high = (f * -0.238944813f + 0.2879162463f) + (f * -0.2072698138f + 0.2157156175f) * f2 + f4 * 0.1258370713f;
-  return Lanes{hn::ConvertTo(Tag(), exponent)} + f * (low + high * f4);
+  return whole + f * (low + high * f4);
 }
 /// 2^x where `wanted` and x >= -126, else 0; x < 128.
 HWY_INLINE Lanes power_of_two(Lanes x, hn::Mask<Tag> wanted) {
@@ -146,18 +147,17 @@ HWY_INLINE Lanes power_of_two(Lanes x, hn::Mask<Tag> wanted) {
 }
 HWY_INLINE Lanes logarithm(Lanes x) {
   const SplitLanes parts = split(x);
-  return binary_logarithm(parts.fraction - 1.f, parts.exponent) * 0.69314718f;
+  return binary_logarithm(parts.fraction - 1.f, parts.whole()) * 0.69314718f;
 }
 HWY_INLINE Lanes positive_power(Lanes x, float power) {
   const SplitLanes parts = split(x);
-  return power_of_two(binary_logarithm(parts.fraction - 1.f, parts.exponent) * power, hn::Not(hn::Le(x.v, hn::Zero(Tag()))));
+  return power_of_two(binary_logarithm(parts.fraction - 1.f, parts.whole()) * power, hn::Not(hn::Le(x.v, hn::Zero(Tag()))));
 }
 HWY_INLINE Lanes power_of_one_plus(Lanes x, float power) {
   const Lanes sum = x + 1.f, lost = x - (sum - 1.f);  // in rounding
   const SplitLanes parts = split(sum);
   const Lanes unit = {hn::BitCast(Tag(), hn::Sub(hn::Set(IntTag(), 0x3F800000), hn::ShiftLeft<23>(parts.exponent)))};
-  return power_of_two(binary_logarithm(parts.fraction - 1.f + lost * unit, parts.exponent) * power,
-                      hn::Not(hn::Le(sum.v, hn::Zero(Tag()))));
+  return power_of_two(binary_logarithm(parts.fraction - 1.f + lost * unit, parts.whole()) * power, hn::Not(hn::Le(sum.v, hn::Zero(Tag()))));
 }
 
 /// Elements from `length` on, up to a whole vector, may be read and overwritten but never count.

@@ -114,10 +114,8 @@ struct RowMap {
     using S = typename R::scalar;
     constexpr int kMostCurved = 8;  // of steps; two or three do, and should they ever go round in circles, Newton's come to an end
     const S order = alpha - 1, power = 1 / order, cubic = (2 + order) / 3;
-    const bool is_curved = power > S(1.6);
-    // A step from mass 1 + x leaves an error of order x^3 or less, and of x^power for a key that it passes.
-    const S near = positive_power(R::tolerance, order < S(1) / 3 ? S(1) / 3 : order);
-    S tau = -1, before, excess;
+    const bool is_curved = power > S(1.8);
+    S tau = -1, before, excess, left;
     int steps = 0;
     do {
       before = tau;
@@ -139,7 +137,10 @@ struct RowMap {
       const S bent = is_curved && ++steps <= kMostCurved ? straight - (power - 1) * (bend * mass - steep) * part / 2 : straight;
       const S least = (straight + part * steep) / 2;  // a step over less than this would pass the top
       tau += part * mass * slope / (bent > least ? bent : least);
-    } while (tau != before && (excess > near || (is_curved && excess < -near)));
+      // Once every p that the step leads to is as exact as this, it was the last: by trials of many rows at every alpha.
+      const S square = excess * excess;
+      left = order <= S(1) / 3 ? (excess < 0 ? -excess : excess) * square / 100 : is_curved ? square / 30 : 100 * square;
+    } while (tau != before && left > R::tolerance && (is_curved || excess > 0));
     return tau;
   }
 
