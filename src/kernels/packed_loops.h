@@ -76,51 +76,60 @@ inline void to_words(const RowsToWords& a, int64_t begin, int64_t end) {
 
 // ---- from sums to results ----
 
-constexpr int64_t kMostRows = 32;  // whose sums are finished at a time
-
 LACUNA_INLINE float gelu(float x) {
   return .5f * x * (1.f + __builtin_erff(x * .707106781f));
 }
 
-LACUNA_INLINE void finish_columns(const PackedProduct& a, int64_t row, int64_t column, int64_t count, float* values) {
-  if (a.bias != nullptr) {
+/// y = the activation of value_of(i) + bias in `count` columns of a row, each read and written once.
+template <class F>
+LACUNA_INLINE void finish_columns(const PackedProduct& a, int64_t row, int64_t column, int64_t count, F value_of) {
+  const auto write = [=, y = a.y + row * a.columns + column](auto f) {
     LACUNA_NO_OVERLAP
-    for (int64_t i = 0; i < count; ++i) values[i] += a.bias[column + i];
-  }
-  if (a.end == ProductEnd::kRelu) {
-    for (int64_t i = 0; i < count; ++i) values[i] = values[i] > 0 ? values[i] : 0;
-  } else if (a.end == ProductEnd::kGelu) {
-    for (int64_t i = 0; i < count; ++i) values[i] = gelu(values[i]);
-  }
-  std::memcpy(a.y + row * a.columns + column, values, static_cast<size_t>(count) * sizeof *values);
+    for (int64_t i = 0; i < count; ++i) y[i] = f(i);
+  };
+  const auto activate = [=, end = a.end](auto f) {
+    switch (end) {
+      case ProductEnd::kNone:
+        return write(f);
+      case ProductEnd::kRelu:
+        return write([=](int64_t i) { return f(i) > 0 ? f(i) : 0; });
+      case ProductEnd::kGelu:
+        return write([=](int64_t i) { return gelu(f(i)); });
+    }
+  };
+  if (a.bias == nullptr) return activate(value_of);
+  activate([=, bias = a.bias + column](int64_t i) { return value_of(i) + bias[i]; });
 }
 
-/// The sums of rows and a panel, [rows, kPanel], go where they belong; they are used up.
-template <int kPanel>
-[[gnu::noinline]] void finish_rows(const PackedProduct& a, int64_t row, int64_t rows, int64_t panel, float* sums) {
+/// The values of rows and a panel go where they belong; row_values(r)(i) is that of row r, counted from `row`, and of the panel's column i.
+template <int kPanel, class F>
+LACUNA_INLINE void finish_panel(const PackedProduct& a, int64_t row, int64_t rows, int64_t panel, F row_values) {
   const int64_t column = panel * kPanel, count = a.columns - column;
-  for (int64_t end = row + rows; row < end; ++row, sums += kPanel) {
+  for (int64_t r = 0; r < rows; ++r) {
     if (count >= kPanel) {
-      finish_columns(a, row, column, kPanel, sums);
+      finish_columns(a, row + r, column, kPanel, row_values(r));
     } else {
-      finish_columns(a, row, column, count, sums);
+      finish_columns(a, row + r, column, count, row_values(r));
     }
   }
 }
 
-/// The same for sums of bytes.
+/// The same from sums [rows, kPanel].
+template <int kPanel>
+[[gnu::noinline]] void finish_rows(const PackedProduct& a, int64_t row, int64_t rows, int64_t panel, const float* sums) {
+  finish_panel<kPanel>(a, row, rows, panel, [=](int64_t r) { return [=, x = sums + r * kPanel](int64_t i) { return x[i]; }; });
+}
+
+/// From sums of bytes.
 template <int kPanel>
 [[gnu::noinline]] void finish_rows(const PackedProduct& a, int64_t row, int64_t rows, int64_t panel, const int32_t* sums) {
-  alignas(64) float values[kMostRows * kPanel];
   const float* const column_scales = a.column_scales + panel * kPanel;
   const int32_t* const offsets = a.column_offsets + panel * kPanel;
-  for (int64_t r = 0; r < rows; ++r) {
-    const float scale = a.row_scales[row + r];
-    LACUNA_NO_OVERLAP
-    for (int64_t i = 0; i < kPanel; ++i)
-      values[r * kPanel + i] = static_cast<float>(sums[r * kPanel + i] - offsets[i]) * (scale * column_scales[i]);
-  }
-  finish_rows<kPanel>(a, row, rows, panel, values);
+  finish_panel<kPanel>(a, row, rows, panel, [=](int64_t r) {
+    return [=, x = sums + r * kPanel, scale = a.row_scales[row + r]](int64_t i) {
+      return static_cast<float>(x[i] - offsets[i]) * (scale * column_scales[i]);
+    };
+  });
 }
 
 }  // namespace LACUNA_TARGET
