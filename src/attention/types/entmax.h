@@ -137,7 +137,7 @@ struct RowMap {
       const S bent = is_curved && ++steps <= kMostCurved ? straight - (power - 1) * (bend * mass - steep) * part / 2 : straight;
       const S least = (straight + part * steep) / 2;  // a step over less than this would pass the top
       tau += part * mass * slope / (bent > least ? bent : least);
-      // Once every p that the step leads to is as exact as this, it was the last: by trials of many rows at every alpha.
+      // By how much any weight may still be wrong after that step: bounds found by trying many rows at every alpha, which a test repeats.
       const S square = excess * excess;
       left = order <= S(1) / 3 ? (excess < 0 ? -excess : excess) * square / 100 : is_curved ? square / 30 : 100 * square;
     } while (tau != before && left > R::tolerance && (is_curved || excess > 0));
