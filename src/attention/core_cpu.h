@@ -364,7 +364,7 @@ class Core {
     row.context.position = static_cast<S>(query_position(i));
     row.context.num_numbers = call_.num_numbers;
     row.context.numbers = task_.numbers + i * task_.numbers_stride;
-    row.context.number_gradients = task_.number_gradients == nullptr ? nullptr : task_.number_gradients + i * task_.numbers_stride;
+    row.context.number_gradients = task_.number_gradients == nullptr ? nullptr : task_.number_gradients + i * task_.number_gradients_stride;
     row.context.kept = task_.kept == nullptr ? nullptr : task_.kept + i * task_.kept_stride;
     row.context.is_again = task_.context_gradient != nullptr;
     return row;

@@ -4,6 +4,7 @@
 
 #include "attention/core_thread.h"
 #include "attention/kept_rows.h"
+#include "attention/numbers_of_call.h"
 #include "attention/onlooker.h"
 #include "attention/registry.h"
 #include "kernels/parallel.h"
@@ -40,7 +41,7 @@ types::RowFunctions<double> rows_for(const types::TypeEntry& entry, double /*kin
 template <class S, class Stored = S>
 class Run {
  public:
-  Run(const AttentionCall& call, const ForwardContext& context) : call_(call), context_(context) {
+  Run(const AttentionCall& call, const ForwardContext& context) : call_(call), context_(context), numbers_(call) {
     const AttentionType& type = call.type->of_scores();
     const types::TypeEntry& entry = type.entry();
     shared_ = {.d_head = static_cast<int>(call.q.size(2)),
@@ -55,8 +56,7 @@ class Run {
     keeps_number_ = entry.keeps_number && !has_mask();
     keeps_weights_ = !entry.needs_scores && !has_mask();
     if (has_mask()) describe_mask();
-    if (!call.numbers.empty()) stack_numbers();
-    if (entry.reach != nullptr) numbers_of_reach_ = numbers_.to(at::kDouble);
+    if (entry.reach != nullptr) numbers_of_reach_ = numbers_.values().to(at::kDouble).contiguous();
     for (const int32_t count : call.keys->count) max_keys_ = std::max<int64_t>(max_keys_, count);
   }
 
@@ -83,17 +83,16 @@ class Run {
       gradients_.mask_k = at::zeros(call_.k.sizes(), call_.k.options());
       if (given.of_mask.defined()) mask_results_ = given.of_mask.contiguous();
     }
-    if (numbers_.defined()) number_gradients_ = at::zeros(numbers_.sizes(), at::kDouble);
+    numbers_.make_gradients();
     is_backward_ = true;
     const auto work = has_mask() ? functions_.masked_backward : functions_.backward;
     for_each_task([&](const core::Task<S>& task, const core::Workspace<S>& workspace) { work(shared_, task, workspace); });
-    sum_number_gradients();
+    gradients_.numbers = numbers_.gradients();
     return gradients_;
   }
 
  private:
   int64_t num_heads() const { return call_.q.size(1); }
-  int64_t num_numbers() const { return static_cast<int64_t>(call_.numbers.size()); }
   bool keeps_lists() const { return shared_.sparse && !kIsConverted; }  // the core for bf16 has none
   bool has_mask() const { return call_.type->takes_mask(); }
   static at::TensorOptions scalars() { return at::TensorOptions(c10::CppTypeToScalarType<S>::value); }
@@ -209,10 +208,7 @@ class Run {
     task.first_segment = thread.first_segment.data();
     thread.dropout = dropout_of(call_, context_, b, head);
     task.dropout = thread.dropout.is_active() ? &thread.dropout : nullptr;
-    task.numbers_stride = num_heads() * num_numbers();
-    const int64_t first_number = (query * num_heads() + head) * num_numbers();
-    if (numbers_.defined()) task.numbers = numbers_.template const_data_ptr<S>() + first_number;
-    if (numbers_.defined() && is_backward_) task.number_gradients = number_gradients_.data_ptr<double>() + first_number;
+    numbers_.add_to(task, query, head);
     task.kept_stride = num_heads();
     if (kept_.defined()) task.kept = kept_.template data_ptr<S>() + query * num_heads() + head;
     task.kept_rows = kept_rows_.of(b, head);
@@ -370,28 +366,6 @@ class Run {
     return std::all_of(thread.segments.begin(), thread.segments.end(), [](const KeySegment& segment) { return segment.stride == 1; });
   }
 
-  /// numbers_ [Tq, H, numbers].
-  void stack_numbers() {
-    numbers_ = at::empty({call_.q.size(0), num_heads(), num_numbers()}, scalars());
-    for (int64_t n = 0; n < num_numbers(); ++n) numbers_.select(2, n).copy_(call_.numbers[static_cast<size_t>(n)]);
-  }
-
-  /// [Tq, H, numbers] to the shape of each number, summed over queries in order.
-  void sum_number_gradients() {
-    for (size_t n = 0; n < call_.numbers.size(); ++n) {
-      const Tensor each = number_gradients_.select(2, static_cast<int64_t>(n));
-      Tensor total = each;
-      if (call_.numbers[n].dim() == 1) {
-        total = at::zeros({num_heads()}, at::kDouble);
-        const auto from = each.accessor<double, 2>();
-        auto to = total.accessor<double, 1>();
-        for (int64_t i = 0; i < each.size(0); ++i)
-          for (int64_t head = 0; head < num_heads(); ++head) to[head] += from[i][head];
-      }
-      gradients_.numbers.push_back(total.to(call_.numbers[n].options()));
-    }
-  }
-
   static constexpr bool kIsConverted = !std::is_same_v<S, Stored>;
 
   const AttentionCall& call_;
@@ -400,13 +374,13 @@ class Run {
   core::Call<S> shared_;
   int64_t max_keys_ = 0;
   bool is_backward_ = false, is_probed_ = false, keeps_number_ = false, keeps_weights_ = false;
-  bool clears_rows_ = false;           // of the gradients of k and v, sentence by sentence
-  Tensor context_rows_;                // forward: the result; backward: its gradient
-  Tensor numbers_, number_gradients_;  // [Tq, H, numbers]
-  Tensor kept_;                        // [Tq, H]
+  bool clears_rows_ = false;  // of the gradients of k and v, sentence by sentence
+  Tensor context_rows_;       // forward: the result; backward: its gradient
+  Tensor kept_;               // [Tq, H]
   KeptRowsOfCall<S> kept_rows_;
-  Tensor mask_results_;      // [Tq, H, kMaskResults]; backward: their gradient
-  Tensor numbers_of_reach_;  // numbers_ in double, if they say how far a query looks
+  Tensor mask_results_;  // [Tq, H, kMaskResults]; backward: their gradient
+  NumbersOfCall<S> numbers_;
+  Tensor numbers_of_reach_;  // in double, if they say how far a query looks
   AttentionGradients gradients_;
 };
 

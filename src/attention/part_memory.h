@@ -79,10 +79,11 @@ class PartMemory {
     start(task.context_gradient, task.context_stride);
     start(task.q_gradient, task.q_gradient_stride);
     start(task.numbers, task.numbers_stride);
-    start(task.number_gradients, task.numbers_stride);
+    start(task.number_gradients, task.number_gradients_stride);
     start(task.kept, task.kept_stride);
     task.kept_rows = {};
-    for (int64_t* stride : {&task.q_stride, &task.context_stride, &task.q_gradient_stride, &task.numbers_stride, &task.kept_stride})
+    for (int64_t* stride : {&task.q_stride, &task.context_stride, &task.q_gradient_stride, &task.numbers_stride,
+                            &task.number_gradients_stride, &task.kept_stride})
       *stride *= part.query_step;
   }
 

@@ -168,7 +168,9 @@ class Numbers : public RowNumbers {
     const double share = (alpha_init - kLeastAlpha) / kAlphaRange;
     alpha_logit_ = register_parameter("alpha_logit", at::full({num_heads}, std::log(share / (1 - share)), at::kFloat));
   }
-  std::vector<RowNumber> forward(const Tensor& /*x*/) override { return {{"alpha", kLeastAlpha + kAlphaRange * alpha_logit_.sigmoid()}}; }
+  std::vector<RowNumber> forward(const Tensor& /*x*/) override {
+    return {{"alpha", alpha_logit_.sigmoid().mul(kAlphaRange).add_(kLeastAlpha)}};
+  }
 
  private:
   Tensor alpha_logit_;
