@@ -74,7 +74,7 @@ struct Task {
   const S* context_gradient;  ///< backward, with context_stride
   S *q_gradient, *k_gradient, *v_gradient;
   int64_t q_gradient_stride, gradient_stride;  ///< of k and v, to which is added; q's is written
-  double* number_gradients;                    ///< likewise
+  double* number_gradients;                    ///< to which is added
   int64_t number_gradients_stride;
   S* kept;  ///< [queries] numbers of the rows that the forward pass writes and the backward pass reads; null = none
   int64_t kept_stride;

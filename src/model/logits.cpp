@@ -17,7 +17,7 @@ struct Candidate {
   }
 };
 
-constexpr int64_t kRowsAtATime = 2 * kRowsRead;  // whose logits stay in the second cache
+constexpr int64_t kRowsAtATime = 2 * kRowsRead;  // whose logits, 1 MB of 8,000 tokens, stay in the second cache
 constexpr int64_t kRowsPerTask = 8;
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
