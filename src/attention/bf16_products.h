@@ -109,20 +109,31 @@ class BF16Packer {
   }
 };
 
-// What multiplies. It lives while products are taken and has a function
+// What multiplies. It lives while products are taken and has two functions
 //
-//   void multiply(int rows, int words, int width, const Words& a, const Words& b, float* out, int64_t out_row, bool accumulate) const;
+//   void multiply(int rows, int words, int width, const Words& a, const Words& b, float scale, float* out, int64_t out_row) const;
+//   void multiply_add(int rows, int words, int width, const Words& a, const Words& b, float* out, int64_t out_row) const;
 //
-// out (rows, width) = or += a (rows, words) x b (words, width), both padded with zeros: rows up to the next multiple of 16 may be written,
-// words are a multiple of 16, width is one of 32. Each sum is one chain in the order of words: a row's bits do not depend on how many rows
-// there are.
+// out (rows, width) = scale * a (rows, words) x b (words, width), or += a x b, both padded with zeros: rows up to the next multiple of 16
+// may be written, words are a multiple of 16, width is one of 32. Each sum is one chain in the order of words: a row's bits do not depend
+// on how many rows there are.
 
 /// The registers for tiles (AMX): 16 rows of 16 words in one instruction.
 class TileMultiplier {
  public:
+  void multiply(int rows, int words, int width, const Words& a, const Words& b, float scale, float* out, int64_t out_row) const {
+    multiply_tiles(rows, words, width, a, b, out, out_row, false);
+    if (scale == 1) return;
+    for (int r = 0; r < rows; ++r) SimdMachine::scale_elements(width, scale, out + r * out_row);
+  }
+  void multiply_add(int rows, int words, int width, const Words& a, const Words& b, float* out, int64_t out_row) const {
+    multiply_tiles(rows, words, width, a, b, out, out_row, true);
+  }
+
+ private:
   /// Not inlined: the compiler does not know that loading a register reads memory, and might write there later.
-  [[gnu::noinline]] void multiply(int rows, int words, int width, const Words& a, const Words& b, float* out, int64_t out_row,
-                                  bool accumulate) const {
+  [[gnu::noinline]] void multiply_tiles(int rows, int words, int width, const Words& a, const Words& b, float* out, int64_t out_row,
+                                        bool accumulate) const {
     for (int r = 0; r < rows; r += 32) {
       for (int c = 0; c < width; c += 32) {
         const Words left = {a.data + r * a.row, a.row}, right = {b.data + c, b.row};
@@ -135,7 +146,6 @@ class TileMultiplier {
     }
   }
 
- private:
   /// Registers 0 to 3 hold the sums of two by two tiles of the result, 4 and 5 rows, 6 and 7 columns.
   template <bool kBoth>
   static HWY_INLINE void multiply_block(int words, const Words& a, const Words& b, float* out, int64_t out_row, bool accumulate) {
@@ -180,12 +190,16 @@ class TileMultiplier {
 /// Vectors of 16 words (AVX512-BF16).
 class VectorMultiplier {
  public:
-  void multiply(int rows, int words, int width, const Words& a, const Words& b, float* out, int64_t out_row, bool accumulate) const {
-    for (int c = 0; c < width; c += 32) {
-      const RowsByColumns factors = {
-          .rows = a.data, .row = a.row, .left = b.data + c, .right = b.data + c + 16, .column = b.row, .words = words};
-      sum_products(rows, factors, {accumulate ? out + c : nullptr, out_row}, out + c, out_row);
-    }
+  void multiply(int rows, int words, int width, const Words& a, const Words& b, float scale, float* out, int64_t out_row) const {
+    for (int c = 0; c < width; c += 32) sum_products(rows, columns_from(c, words, a, b), SumsTimes{scale}, out + c, out_row);
+  }
+  void multiply_add(int rows, int words, int width, const Words& a, const Words& b, float* out, int64_t out_row) const {
+    for (int c = 0; c < width; c += 32) sum_products(rows, columns_from(c, words, a, b), FirstSums{out + c, out_row}, out + c, out_row);
+  }
+
+ private:
+  static RowsByColumns columns_from(int c, int words, const Words& a, const Words& b) {
+    return {.rows = a.data, .row = a.row, .left = b.data + c, .right = b.data + c + 16, .column = b.row, .words = words};
   }
 };
 
@@ -195,6 +209,7 @@ class Bf16Products {
  public:
   static constexpr int kTile = 64, kFirstKeys = 32;
   static constexpr int kSparseShare = 0;  // these outrun all that leaves zeros out
+  static constexpr bool kScalesGradients = true;
 
   static int64_t memory_elements(int64_t row, int64_t d_head) {
     return (3 * padded(d_head) / 2 + 2 * padded(d_head) + kTile / 2) * row + 2 * padded(d_head) * kTile;
@@ -224,25 +239,24 @@ class Bf16Products {
   void write_scores(const TileSpan& tile, float* scores) {
     pack_keys();
     pack_sentence();
-    multiply_by_keys(tile, q_, keys_, scores);
-    for (int r = 0; r < tile.rows; ++r) SimdMachine::scale_elements(tile.width, scale_, scores + r * stride_);
+    multiply_by_keys(tile, q_, keys_, scale_, scores);
   }
   void write_weight_gradient(const TileSpan& tile, float* gradient) {
     pack_sentence();
-    multiply_by_keys(tile, context_gradient_, values_, gradient);
+    multiply_by_keys(tile, context_gradient_, values_, 1, gradient);
   }
   void write_context(const TileSpan& tile, const float* weights) {
-    write_rows(tile, weights, task_.context, task_.context_stride, written(&StoredTask::context));
+    write_rows(tile, weights, 1, task_.context, task_.context_stride, written(&StoredTask::context));
   }
   void write_gradients(const TileSpan& tile, const float* weights, const float* gradient) {
     add_to_keys(tile, weights, context_gradient_, value_sums_);
-    write_rows(tile, gradient, task_.q_gradient, task_.q_gradient_stride, written(&StoredTask::q_gradient));
+    write_rows(tile, gradient, scale_, task_.q_gradient, task_.q_gradient_stride, written(&StoredTask::q_gradient));
     add_to_keys(tile, gradient, q_, key_sums_);
   }
   void finish_gradients() {
     if (!is_packed_) return;
-    take_transposed(key_sums_, task_.k_gradient, written(&StoredTask::k_gradient));
-    take_transposed(value_sums_, task_.v_gradient, written(&StoredTask::v_gradient));
+    take_transposed(key_sums_, scale_, task_.k_gradient, written(&StoredTask::k_gradient));
+    take_transposed(value_sums_, 1, task_.v_gradient, written(&StoredTask::v_gradient));
   }
 
  private:
@@ -276,16 +290,13 @@ class Bf16Products {
     if (is_packed_) return;
     is_packed_ = true;
     const Rows k = rows_of(task_.k, task_.k_stride, &StoredTask::k), v = rows_of(task_.v, task_.v_stride, &StoredTask::v);
-    if (!is_backward()) return Packer::pack_right(task_.keys, d_, v, padded_keys_, padded_d_, rows_);
+    if (!task_.is_backward) return Packer::pack_right(task_.keys, d_, v, padded_keys_, padded_d_, rows_);
     pack_transposed(v, values_);
     Packer::pack_right(task_.keys, d_, k, padded_keys_, padded_d_, rows_);
     for (int c = 0; c < padded_d_; ++c) {
       SimdMachine::clear(padded_keys_, key_sums_ + c * stride_);
       SimdMachine::clear(padded_keys_, value_sums_ + c * stride_);
     }
-  }
-  bool is_backward() const {
-    return task_.stored == nullptr ? task_.context_gradient != nullptr : task_.stored->context_gradient.data != nullptr;
   }
 
   /// Rows of k or v as the columns of a right factor: words as they stand in a left one, transposed.
@@ -295,21 +306,21 @@ class Bf16Products {
     SimdMachine::transpose_words(padded_keys_, padded_d_ / 2, rows.data, rows.row, to.data, to.row);
   }
 
-  /// to (rows, keys) = from (rows, d) x by_key (d, keys)
-  void multiply_by_keys(const TileSpan& tile, const Rows& from, Words by_key, float* to) {
+  /// to (rows, keys) = scale * from (rows, d) x by_key (d, keys)
+  void multiply_by_keys(const TileSpan& tile, const Rows& from, Words by_key, float scale, float* to) {
     const Words left = {short_left_.data, padded_d_ / 2};
     Packer::pack_left(tile.rows, d_, from.from(tile.first), padded(tile.rows), padded_d_, left);
     by_key.data += tile.begin;
-    multiplier_.multiply(tile.rows, padded_d_ / 2, padded(tile.width), left, by_key, to, stride_, false);
+    multiplier_.multiply(tile.rows, padded_d_ / 2, padded(tile.width), left, by_key, scale, to, stride_);
   }
 
-  /// to (rows, d), or if that is not null `stored`, = by_key (rows, keys) x rows_ (keys, d)
-  void write_rows(const TileSpan& tile, const float* by_key, float* to, int64_t row, const StoredRows<uint16_t>* stored) {
+  /// to (rows, d), or if that is not null `stored`, = scale * by_key (rows, keys) x rows_ (keys, d)
+  void write_rows(const TileSpan& tile, const float* by_key, float scale, float* to, int64_t row, const StoredRows<uint16_t>* stored) {
     const int width = padded(tile.width);
     Packer::pack_left(tile.rows, tile.width, {by_key, nullptr, stride_}, padded(tile.rows), width, long_left_);
     Words right = rows_;
     right.data += tile.begin / 2 * right.row;
-    multiplier_.multiply(tile.rows, width / 2, padded_d_, long_left_, right, result_, padded_d_, false);
+    multiplier_.multiply(tile.rows, width / 2, padded_d_, long_left_, right, scale, result_, padded_d_);
     for (int r = 0; r < tile.rows; ++r) {
       const float* const from = result_ + r * padded_d_;
       if (stored != nullptr) {
@@ -327,13 +338,13 @@ class Bf16Products {
     Packer::pack_right(tile.rows, d_, of_queries.from(tile.first), depth, padded_d_, columns);
     SimdMachine::transpose_words(depth / 2, padded_d_, columns.data, columns.row, short_left_.data, short_left_.row);
     Packer::pack_right(tile.rows, tile.width, {by_key, nullptr, stride_}, depth, width, long_right_);
-    multiplier_.multiply(padded_d_, depth / 2, width, short_left_, long_right_, sums + tile.begin, stride_, true);
+    multiplier_.multiply_add(padded_d_, depth / 2, width, short_left_, long_right_, sums + tile.begin, stride_);
   }
 
-  /// gradient (keys, d) += sums (d, keys)^T, or if that is not null, `stored` = them
-  void take_transposed(const float* sums, float* gradient, const StoredRows<uint16_t>* stored) {
+  /// gradient (keys, d) += scale * sums (d, keys)^T, or if that is not null, `stored` = them
+  void take_transposed(const float* sums, float scale, float* gradient, const StoredRows<uint16_t>* stored) {
     auto* transposed = reinterpret_cast<float*>(keys_.data);  // no longer read, nor what lies behind it
-    SimdMachine::transpose(d_, task_.keys, sums, stride_, 1, transposed, d_);
+    SimdMachine::transpose(d_, task_.keys, sums, stride_, scale, transposed, d_);
     for (int j = 0; j < task_.keys; ++j) {
       const float* const from = transposed + j * d_;
       if (stored != nullptr) {

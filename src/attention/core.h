@@ -55,6 +55,7 @@ struct KeptRows {
 template <class S>
 struct Task {
   int queries, keys;
+  bool is_backward;            ///< forward: the fields below that say so are not there, and the other way round
   bool rows_alike;             ///< a query's context has the same bits whatever other queries there are
   int32_t first_position;      ///< of the first query
   int32_t position_step;       ///< from one query to the next

@@ -127,7 +127,7 @@ class Core {
         row.gradient = side_by_side(tile, r, gradient_, list_gradient_);
         fill_positions(row, tile.first + r);
         call_.rows.backward(call_.options, row);
-        M::scale_elements(n, call_.scale, row.gradient);
+        if constexpr (!Products::kScalesGradients) M::scale_elements(n, call_.scale, row.gradient);
       }
       spread(tile, r, list_gradient_, gradient_);
     }
@@ -366,7 +366,7 @@ class Core {
     row.context.numbers = task_.numbers + i * task_.numbers_stride;
     row.context.number_gradients = task_.number_gradients == nullptr ? nullptr : task_.number_gradients + i * task_.number_gradients_stride;
     row.context.kept = task_.kept == nullptr ? nullptr : task_.kept + i * task_.kept_stride;
-    row.context.is_again = task_.context_gradient != nullptr;
+    row.context.is_again = task_.is_backward;
     return row;
   }
 

@@ -18,6 +18,8 @@ class DirectProducts {
   static constexpr int kTile = kRows;     ///< rows of a tile at most
   static constexpr int kFirstKeys = 1;    ///< a tile's keys begin at a multiple of it
   static constexpr int kSparseShare = 3;  ///< where fewer than one weight in so many is not zero, SparseProducts are less work; 0 = never
+  /// write_gradients takes the gradient of scores as write_scores gives them, and not that of scores that are not scaled.
+  static constexpr bool kScalesGradients = false;
 
   static int64_t memory_elements(int64_t row, int64_t d_head) { return 2 * d_head * row; }
 
@@ -89,6 +91,7 @@ template <class M>
 class SparseProducts {
  public:
   using S = typename M::scalar;
+  static constexpr bool kScalesGradients = false;
 
   SparseProducts(const Call<S>& call, const Task<S>& task, RowsOfKeys rows_of, int64_t stride)
       : task_(task), stride_(stride), d_(call.d_head), rows_of_(rows_of) {}

@@ -200,6 +200,7 @@ class Run {
     core::Task<S> task = {};
     task.queries = call_.queries->length(b);
     task.keys = call_.keys->count[static_cast<size_t>(b)];
+    task.is_backward = is_backward_;
     task.rows_alike = call_.rows_alike;
     task.first_position = query_position(call_, b, 0);
     task.position_step = 1;

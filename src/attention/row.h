@@ -126,18 +126,20 @@ struct RowContext {
   int64_t step = 0;
   S* results = nullptr;
   const S* result_gradients = nullptr;
-  // A number of the row that takes a search: the forward pass writes it down (null = nowhere), and where the backward pass works the
-  // weights out again it is there.
+  // A number of the row that takes passes over it: the forward pass writes it down (null = nowhere), and where the backward pass works
+  // the weights out again it is there.
   S* kept = nullptr;
   bool is_again = false;
 
   LACUNA_HD bool has_numbers() const { return num_numbers > 0; }
   LACUNA_HD S number(int i) const { return numbers[i]; }
   LACUNA_HD void add_gradient(int i, S gradient) const { number_gradients[i] += gradient; }
+  /// True if the forward pass found the number.
+  LACUNA_HD bool has_found() const { return is_again && kept != nullptr; }
   /// What search() gives, or gave in the forward pass. For types with `keeps_number` in their RowMap, once in a row.
   template <class F>
   LACUNA_HD S found(F search) const {
-    if (is_again && kept != nullptr) return *kept;
+    if (has_found()) return *kept;
     const S number = search();
     if (kept != nullptr) *kept = number;
     return number;
@@ -152,9 +154,9 @@ struct AnyOf {
   }
 };
 
-/// size; max() and max(f); sum(f) and sums(f, first, second, ...), many sums in one pass; map(f), in place. Over two rows: sum(other, f),
-/// sums(other, f, first, second, ...), map(other, f). map_indexed(f) and sum_indexed(f) hand f each element and its key's position; pack(f)
-/// gives the shorter row of the elements where f is not 0, in scratch memory.
+/// size; max() and max(f); sum(f) and sums(f, first, second, ...), many sums in one pass; map(f), in place; map_and_sum(f), both at once.
+/// Over two rows: sum(other, f), sums(other, f, first, second, ...), map(other, f). map_indexed(f) and sum_indexed(f) hand f each element
+/// and its key's position; pack(f) gives the shorter row of the elements where f is not 0, in scratch memory.
 template <class R>
 concept Row = requires(R r, AnyOf f, typename R::scalar s) {
   { r.size() } -> std::convertible_to<int>;
@@ -165,6 +167,7 @@ concept Row = requires(R r, AnyOf f, typename R::scalar s) {
   r.sums(f, s, s);
   r.sums(r, f, s, s);
   r.map(f);
+  { r.map_and_sum(f) } -> std::convertible_to<typename R::scalar>;
   r.map(r, f);
   r.map_indexed(f);
   { r.sum_indexed(f) } -> std::convertible_to<typename R::scalar>;

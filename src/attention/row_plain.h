@@ -70,6 +70,11 @@ struct PlainRow {
     for (int i = 0; i < length; ++i) data[i] = f(data[i], other.data[i]);
   }
   template <class F>
+  T map_and_sum(F f) const {
+    map(f);
+    return sum([](T x) { return x; });
+  }
+  template <class F>
   void map_indexed(F f) const {
     for (int i = 0; i < length; ++i) data[i] = f(data[i], positions[i]);
   }

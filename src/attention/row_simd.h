@@ -221,6 +221,17 @@ struct SimdRow {
     for (int i = 0; i < length; i += width()) hn::StoreU(f(at(i), other.at(i)).v, Tag(), data + i);
   }
   template <class F>
+  HWY_INLINE float map_and_sum(F f) const {
+    float total;
+    sum_terms(
+        [=, to = data](int i, auto& term) {
+          term = f(load(to + i));
+          hn::StoreU(term.v, Tag(), to + i);
+        },
+        std::index_sequence<0>(), total);
+    return total;
+  }
+  template <class F>
   HWY_INLINE void map_indexed(F f) const {
     for (int i = 0; i < length; i += width()) hn::StoreU(f(at(i), Lanes{hn::LoadU(Tag(), positions + i)}).v, Tag(), data + i);
   }

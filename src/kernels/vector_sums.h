@@ -25,12 +25,24 @@ struct RowsByColumns {
   }
 };
 
-/// What is added to sums: rows that lie `row` apart (0 = all are the same), or null = nothing.
+// What becomes of sums of products before they are written: finished(r, c, x) of row r and the 16 columns from c on.
+
+/// Something is added: rows that lie `row` apart (0 = all are the same), or null = nothing.
 struct FirstSums {
   const float* sums;
   int64_t row;
 
   [[gnu::always_inline]] FirstSums from_row(int64_t first) const { return {sums == nullptr ? nullptr : sums + first * row, row}; }
+  [[gnu::always_inline]] __m512 finished(int64_t r, int64_t c, __m512 x) const {
+    return sums == nullptr ? x : x + _mm512_loadu_ps(sums + r * row + c);
+  }
+};
+/// They are multiplied.
+struct SumsTimes {
+  float factor;
+
+  [[gnu::always_inline]] SumsTimes from_row(int64_t /*first*/) const { return *this; }
+  [[gnu::always_inline]] __m512 finished(int64_t /*r*/, int64_t /*c*/, __m512 x) const { return x * factor; }
 };
 
 /// What a word of a row and 16 words of columns add: a word is two numbers of bf16 where this is compiled for AVX512-BF16, else a float.
@@ -42,13 +54,13 @@ struct FirstSums {
 #endif
 }
 
-template <int kRows>
-[[gnu::noinline]] void sum_rows(const RowsByColumns& factors, FirstSums start, float* to, int64_t to_row) {
+template <int kRows, class Finish>
+[[gnu::noinline]] void sum_rows(const RowsByColumns& factors, Finish finish, float* to, int64_t to_row) {
   __m512 left[kRows], right[kRows];
 #pragma GCC unroll 11
   for (int r = 0; r < kRows; ++r) {
     left[r] = right[r] = _mm512_setzero_ps();
-    _mm_prefetch(to + r * to_row, _MM_HINT_T0);  // and `start`, which mostly lies there too: both are wanted at the end
+    _mm_prefetch(to + r * to_row, _MM_HINT_T0);  // and first sums, which mostly lie there too: both are wanted at the end
     _mm_prefetch(to + r * to_row + 16, _MM_HINT_T0);
   }
   const int64_t row = factors.row, column = factors.column;
@@ -72,26 +84,23 @@ template <int kRows>
   }
 #pragma GCC unroll 11
   for (int r = 0; r < kRows; ++r) {
-    if (start.sums != nullptr) {
-      left[r] += _mm512_loadu_ps(start.sums + r * start.row);
-      right[r] += _mm512_loadu_ps(start.sums + r * start.row + 16);
-    }
-    _mm512_storeu_ps(to + r * to_row, left[r]);
-    _mm512_storeu_ps(to + r * to_row + 16, right[r]);
+    _mm512_storeu_ps(to + r * to_row, finish.finished(r, 0, left[r]));
+    _mm512_storeu_ps(to + r * to_row + 16, finish.finished(r, 16, right[r]));
   }
 }
 
-template <int kRows>
-[[gnu::always_inline]] inline void sum_up_to(int64_t count, const RowsByColumns& factors, FirstSums start, float* to, int64_t to_row) {
-  if (count >= kRows) return sum_rows<kRows>(factors, start, to, to_row);
-  if constexpr (kRows > 1) sum_up_to<kRows - 1>(count, factors, start, to, to_row);
+template <int kRows, class Finish>
+[[gnu::always_inline]] inline void sum_up_to(int64_t count, const RowsByColumns& factors, Finish finish, float* to, int64_t to_row) {
+  if (count >= kRows) return sum_rows<kRows>(factors, finish, to, to_row);
+  if constexpr (kRows > 1) sum_up_to<kRows - 1>(count, factors, finish, to, to_row);
 }
 
-/// Sums [count, 32] = `start` + products, rows `to_row` apart. Every sum of products is one chain over words: its bits do not depend on
+/// Sums [count, 32] of products, finished, rows `to_row` apart. Every sum of products is one chain over words: its bits do not depend on
 /// `count`.
-inline void sum_products(int64_t count, const RowsByColumns& factors, FirstSums start, float* to, int64_t to_row) {
+template <class Finish>
+inline void sum_products(int64_t count, const RowsByColumns& factors, Finish finish, float* to, int64_t to_row) {
   constexpr int kMost = 11;  // rows at a time: 22 vectors of sums in registers, with two of columns and one of a word
-  for (int64_t r = 0; r < count; r += kMost) sum_up_to<kMost>(count - r, factors.from_row(r), start.from_row(r), to + r * to_row, to_row);
+  for (int64_t r = 0; r < count; r += kMost) sum_up_to<kMost>(count - r, factors.from_row(r), finish.from_row(r), to + r * to_row, to_row);
 }
 
 }  // namespace

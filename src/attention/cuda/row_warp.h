@@ -68,6 +68,12 @@ struct WarpRow {
     for_each([&](int i) { data[i] = f(data[i], other.data[i]); });
   }
   template <class F>
+  LACUNA_HD float map_and_sum(F f) const {
+    float total;
+    sum_terms([&](int i, float& term) { term = data[i] = f(data[i]); }, std::index_sequence<0>(), total);
+    return total;
+  }
+  template <class F>
   LACUNA_HD void map_indexed(F f) const {
     for_each([&](int i) { data[i] = f(data[i], positions[i]); });
   }

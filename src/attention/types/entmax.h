@@ -60,7 +60,7 @@ struct RowMap {
   template <Row R>
   LACUNA_HD void forward(R scores, const RowContext<typename R::scalar>& context) const {
     const bool is_fixed = !options.alpha.is_learned;
-    if (is_fixed && options.alpha.value == 1) return softmax::RowMap{}.forward(scores);
+    if (is_fixed && options.alpha.value == 1) return softmax::RowMap{}.forward(scores, context);
     if (is_fixed && options.alpha.value == 1.5) return entmax15::RowMap{}.forward(scores, context);
     if (is_fixed && options.alpha.value == 2) return sparsemax::RowMap{}.forward(scores, context);
     forward_any(scores, alpha_of(context), context);

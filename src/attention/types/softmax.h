@@ -12,14 +12,16 @@ inline constexpr Info kInfo = {.paper = "arXiv:1706.03762", .rows_sum_to_one = t
 struct Options {};
 
 struct RowMap {
+  static constexpr bool keeps_number = true;  // 1 / sum_i exp(z_i - max z)
+
   /// scores -> weights, in place.
   template <Row R>
-  LACUNA_HD void forward(R scores) const {
+  LACUNA_HD void forward(R scores, const RowContext<typename R::scalar>& context) const {
     using row::exponential;
-    const auto top = scores.max();
-    scores.map([=](auto z) { return exponential(z - top); });  // huge scores lose nothing
-    const auto scale = 1 / scores.sum([](auto p) { return p; });
-    scores.map([=](auto p) { return p * scale; });
+    const auto top = scores.max();  // huge scores lose nothing
+    const bool is_scale_known = context.has_found();
+    const auto scale = context.found([=] { return 1 / scores.map_and_sum([=](auto z) { return exponential(z - top); }); });
+    is_scale_known ? scores.map([=](auto z) { return exponential(z - top) * scale; }) : scores.map([=](auto p) { return p * scale; });
   }
 
   /// d loss / d weights -> d loss / d scores, in place: p (g - p.g).
