@@ -95,8 +95,7 @@ struct RowMap {
     const auto lambda = static_cast<typename R::scalar>(options.lambda);
     weights.map(mask, [=](auto p, auto m) { return p * (1 + lambda * exponential(1 - m)); });
     const auto top = weights.max();
-    weights.map([=](auto x) { return exponential(x - top); });
-    const auto scale = 1 / weights.sum([](auto p) { return p; });
+    const auto scale = 1 / weights.map_and_sum([=](auto x) { return exponential(x - top); });
     weights.map([=](auto p) { return p * scale; });
   }
 

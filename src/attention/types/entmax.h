@@ -102,8 +102,7 @@ struct RowMap {
     const S power = 1 / (alpha - 1);
     const S to_share = context.found([&] { return 1 / threshold(above(scores, S(-1)), alpha); });  // tau >= -1: no other key has weight
     // z * to_share: of the way from the top to the threshold. A small share keeps all its digits.
-    scores.map([=](auto z) { return row::power_of_one_plus(-(z * to_share), power); });
-    const S scale = 1 / scores.sum([](auto p) { return p; });
+    const S scale = 1 / scores.map_and_sum([=](auto z) { return row::power_of_one_plus(-(z * to_share), power); });
     scores.map([=](auto p) { return p * scale; });
   }
 

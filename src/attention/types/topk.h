@@ -58,13 +58,14 @@ struct RowMap {
     using S = typename R::scalar;
     const S top = scores.max();
     const int k = kept(scores.size());
+    S total;
     if (k >= scores.size() || (options.sparsify == Sparsify::kTrain && !context.training)) {
-      scores.map([=](auto z) { return exponential(z - top); });
+      total = scores.map_and_sum([=](auto z) { return exponential(z - top); });
     } else {
       const S threshold = context.found([&] { return kth_largest(scores, k, top); });
-      scores.map([=](auto z) { return is_at_least(z, threshold) * exponential(z - top); });
+      total = scores.map_and_sum([=](auto z) { return is_at_least(z, threshold) * exponential(z - top); });
     }
-    const S scale = 1 / scores.sum([](auto p) { return p; });
+    const S scale = 1 / total;
     scores.map([=](auto p) { return p * scale; });
   }
 
