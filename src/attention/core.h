@@ -45,10 +45,12 @@ struct StoredTask {
 /// The weights of a task's tiles, before dropout, that the forward pass leaves to the backward pass.
 template <class S>
 struct KeptRows {
-  S* weights;       ///< [queries, keys] or, with `counts`, those that are not zero, one row after the other; null = none
+  S* weights;       ///< [queries, stride] or, with `counts`, those that are not zero, one row after the other; null = none
   int32_t* keys;    ///< ... of these, counted from their tile's first
   int32_t* counts;  ///< [queries] of these; -1 = the row is not kept
   int64_t room;     ///< for so many of these; a whole vector may be written behind them
+  int64_t stride;   ///< without counts; row_elements(keys) = rows that the core may work on where they are, in whole tiles of kRows
+  static constexpr int64_t kRows = 16;
 };
 
 /// One sentence and head. Strides are between rows; rows are contiguous over d_head.
@@ -115,7 +117,7 @@ struct Workspace {
   S* mask_memory = nullptr;
 };
 
-/// Workspace::row, and the elements of each list of integers there, for tasks with at most so many keys.
+/// Workspace::row of a task with so many keys; and the elements of each list of integers there, if none has more.
 inline int64_t row_elements(int64_t max_keys) {
   return (max_keys + 31) / 32 * 32 + 32;
 }

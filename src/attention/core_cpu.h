@@ -51,7 +51,8 @@ class Core {
         d_(call.d_head),
         products_(call, task, workspace.memory, workspace.row),
         sparse_products_(call, task, workspace.rows_of, workspace.row),
-        index_(workspace.index) {
+        index_(workspace.index),
+        keeps_in_place_(task.kept_rows.weights != nullptr && task.kept_rows.stride == workspace.row && task.dropout == nullptr) {
     S* next = workspace.memory + P::memory_elements(workspace.row, d_);
     const auto take = [&](int64_t rows) {
       S* memory = next;
@@ -166,6 +167,7 @@ class Core {
     for (int i = 0; i < task_.queries; i += kTile) {
       const Tile tile = tile_from(i);
       if (is_dense(tile)) {
+        if (keeps_in_place_) weights_ = kept_row(tile, 0);
         dense(tile);
       } else {
         for (int r = 0; r < tile.rows; ++r) listed(tile.first + r);
@@ -215,7 +217,7 @@ class Core {
     products_.write_scores(tile, weights_);
     for (int r = 0; r < tile.rows; ++r) {
       if (tile.row_count[r] > 0) {
-        if (call_.needs_scores) M::copy(tile.width, weights_ + r * stride_, scores_ + r * stride_);
+        if (wants_scores()) M::copy(tile.width, weights_ + r * stride_, scores_ + r * stride_);
         auto row = row_call(tile.first + r, tile.row_count[r], side_by_side(tile, r, weights_, list_weights_));
         fill_positions(row, tile.first + r);
         call_.rows.forward(call_.options, row);
@@ -227,7 +229,7 @@ class Core {
   /// Leaves the tile's weights to the backward pass, if there is room for them; `few` are not zero, or -1.
   void keep(const Tile& tile, int few) {
     const KeptRows<S>& kept = task_.kept_rows;
-    if (kept.weights == nullptr) return;
+    if (kept.weights == nullptr || keeps_in_place_) return;
     const bool fits = few >= 0 && next_kept_ + few <= kept.room;
     for (int r = 0; r < tile.rows; ++r) {
       const S* const row = weights_ + r * stride_;
@@ -243,6 +245,7 @@ class Core {
   /// weights_ = what the forward pass kept, or else as `weigh` makes it.
   void find_weights(const Tile& tile) {
     const KeptRows<S>& kept = task_.kept_rows;
+    if (keeps_in_place_) return;
     if (kept.weights == nullptr || (kept.counts != nullptr && kept.counts[tile.first] < 0)) return weigh(tile);
     for (int r = 0; r < tile.rows; ++r) {
       S* const row = weights_ + r * stride_;
@@ -254,7 +257,7 @@ class Core {
       }
     }
   }
-  S* kept_row(const Tile& tile, int r) const { return task_.kept_rows.weights + int64_t{tile.first + r} * task_.keys + tile.begin; }
+  S* kept_row(const Tile& tile, int r) const { return task_.kept_rows.weights + (tile.first + r) * task_.kept_rows.stride; }
 
   /// The elements of `rows` that row r sees: where they are if that is one run, else a copy in `list`.
   S* side_by_side(const Tile& tile, int r, S* rows, S* list) const {
@@ -308,11 +311,8 @@ class Core {
       positions_[count] = key_position(j);
       index_[count++] = task_.slots != nullptr ? task_.slots[j] : j;
     });
-    return {.count = count,
-            .index = index_,
-            .weights = list_weights_,
-            .scores = call_.needs_scores ? list_scores_ : nullptr,
-            .factors = nullptr};
+    return {
+        .count = count, .index = index_, .weights = list_weights_, .scores = wants_scores() ? list_scores_ : nullptr, .factors = nullptr};
   }
 
   /// Fills in the list's weights, and its scores if they will be needed.
@@ -351,6 +351,8 @@ class Core {
   }
 
   // --- rows ---
+
+  bool wants_scores() const { return call_.needs_scores && task_.is_backward; }
 
   types::RowCall<S> row_call(int i, int length, S* weights) const {
     types::RowCall<S> row = {.weights = weights,
@@ -420,6 +422,7 @@ class Core {
   P products_;
   SparseProducts<M> sparse_products_;
   int32_t* index_;
+  const bool keeps_in_place_;                                        // weights_ is then where the tile's are kept
   int64_t next_kept_ = 0;                                            // of KeptRows with counts
   S *weights_, *scores_, *gradient_, *factors_;                      // [kTile, keys]
   S *positions_, *scratch_;                                          // [keys]

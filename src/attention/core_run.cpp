@@ -49,12 +49,12 @@ class Run {
                .rows = rows_for(entry, S()),
                .options = type.options(),
                .sparse = entry.is_sparse(type.options()),
-               .needs_scores = entry.needs_scores,
+               .needs_scores = entry.needs_scores(type.options()),
                .uses_positions = entry.info.uses_positions,
                .training = context.training,
                .num_numbers = type.num_numbers()};
     keeps_number_ = entry.keeps_number && !has_mask();
-    keeps_weights_ = !entry.needs_scores && !has_mask();
+    keeps_weights_ = !shared_.needs_scores && !has_mask();
     if (has_mask()) describe_mask();
     if (entry.reach != nullptr) numbers_of_reach_ = numbers_.values().to(at::kDouble).contiguous();
     for (const int32_t count : call.keys->count) max_keys_ = std::max<int64_t>(max_keys_, count);
@@ -144,9 +144,7 @@ class Run {
 
   template <class Work>
   void run_task(int64_t b, int64_t head, Thread<S>& thread, Work work) {
-    const bool has_queries = call_.queries->length(b) > 0;
-    if (is_backward_ && clears_rows_ && !(has_queries && kIsConverted)) clear_key_gradients(b, head);  // converted ones are stored whole
-    if (!has_queries) return;
+    if (call_.queries->length(b) == 0) return clear_key_gradients(b, head);
     find_segments(b, head, thread);
     const core::Task<S> task = task_for(b, head, thread);
     run_parts(task, b, head, thread, work);
@@ -154,8 +152,9 @@ class Run {
       if (task.stored == nullptr) store_results(b, head, thread.copies);
   }
 
-  /// Just before they are summed: then they lie in the cache.
+  /// If nothing has; just before they are summed: then they lie in the cache.
   void clear_key_gradients(int64_t b, int64_t head) const {
+    if (!is_backward_ || !clears_rows_) return;
     const int64_t first = call_.keys->begin[static_cast<size_t>(b)], count = call_.keys->count[static_cast<size_t>(b)];
     for (const Tensor* gradient : {&gradients_.k, &gradients_.v}) {
       Stored* const rows = row_of<Stored>(*gradient, first, head);
@@ -165,11 +164,13 @@ class Run {
 
   template <class Work>
   void run_parts(const core::Task<S>& task, int64_t b, int64_t head, Thread<S>& thread, Work work) {
-    if (thread.parts.empty()) {
-      if (!gathers_rows(task)) return run_watched(task, b, head, nullptr, thread, work);
+    if (thread.parts.empty() && gathers_rows(task)) {
       run_watched(thread.part_memory.whole(task, shared_.d_head), b, head, nullptr, thread, work);
-      return thread.part_memory.put_back(task, shared_.d_head);
+      if (is_backward_) thread.part_memory.put_gradients(task, shared_.d_head, clears_rows_);
+      return;
     }
+    if constexpr (!kIsConverted) clear_key_gradients(b, head);  // converted ones are stored whole
+    if (thread.parts.empty()) return run_watched(task, b, head, nullptr, thread, work);
     for (const AttentionPart& part : thread.parts) {
       run_watched(thread.part_memory.task(task, part, shared_.d_head), b, head, &part, thread, work);
       if (is_backward_) thread.part_memory.add_gradients(task, part, shared_.d_head);
@@ -185,6 +186,7 @@ class Run {
 
   template <class Work>
   void run_watched(core::Task<S> task, int64_t b, int64_t head, const AttentionPart* part, Thread<S>& thread, Work work) {
+    thread.workspace.row = core::row_elements(task.keys);
     if (!is_probed_) return work(task, thread.workspace);
     const Onlooker onlooker = {call_, *context_.probe, b, head, part};
     task.probe = &onlooker;

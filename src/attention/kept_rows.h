@@ -43,14 +43,15 @@ class KeptRowsOfCall {
     if (call_ == nullptr || !places_[static_cast<size_t>(b)].is_kept) return {};
     const Place& place = places_[static_cast<size_t>(b)];
     S* const weights = weights_ + place.weights + head * room(b);
-    if (!place.is_list) return {weights, nullptr, nullptr, 0};
+    if (!place.is_list) return {.weights = weights, .keys = nullptr, .counts = nullptr, .room = 0, .stride = stride(b)};
     int32_t* const counts = integers_ + place.integers + head * integers(b);
-    return {weights, counts + queries(b), counts, room(b) - kVector};
+    return {.weights = weights, .keys = counts + queries(b), .counts = counts, .room = room(b) - kVector, .stride = 0};
   }
   const KeptWeights& memory() const { return memory_; }
 
  private:
   static constexpr int64_t kMostListed = 256, kVector = 64;
+  static constexpr int64_t kShort = 64;  // rows are made elsewhere and copied: in place, each would take much more than its keys
   struct Place {
     int64_t weights = 0, integers = 0;  // where the sentence's begin
     bool is_kept = false, is_list = false;
@@ -59,9 +60,12 @@ class KeptRowsOfCall {
   int64_t queries(int64_t b) const { return call_->queries->length(b); }
   int64_t keys(int64_t b) const { return call_->keys->count[static_cast<size_t>(b)]; }
   bool has_few_keys(int64_t b) const { return keys(b) <= kKeptKeys; }
+  int64_t stride(int64_t b) const { return keys(b) <= kShort ? keys(b) : core::row_elements(keys(b)); }
   /// For weights of one head.
   int64_t room(int64_t b) const {
-    return has_few_keys(b) ? queries(b) * keys(b) : queries(b) * std::min(keys(b) / 3, kMostListed) + kVector;
+    constexpr int64_t kRows = core::KeptRows<S>::kRows;
+    return has_few_keys(b) ? (queries(b) + kRows - 1) / kRows * kRows * stride(b)
+                           : queries(b) * std::min(keys(b) / 3, kMostListed) + kVector;
   }
   int64_t integers(int64_t b) const { return queries(b) + room(b); }
 

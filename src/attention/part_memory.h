@@ -29,22 +29,26 @@ class PartMemory {
     return task;
   }
 
-  /// The sentence's task over gathered rows. Good until the next.
+  /// The sentence's task over gathered rows of all that its products read or write more than once. Good until the next.
   core::Task<S> whole(const core::Task<S>& sentence, int d_head) {
     core::Task<S> task = sentence;
-    gather(Whole{sentence.keys}, sentence, d_head, task);
-    const Whole queries{sentence.queries};
+    const Whole keys{sentence.keys}, queries{sentence.queries};
     gather(queries, sentence.q, sentence.q_stride, d_head, q_);
     task.q = q_.data();
-    task.q_stride = task.context_stride = task.q_gradient_stride = d_head;
-    by_query_.resize(q_.size());
+    task.q_stride = d_head;
     if (sentence.context_gradient == nullptr) {
-      task.context = by_query_.data();
+      gather(keys, sentence.v, sentence.v_stride, d_head, v_);
+      task.v = v_.data();
+      task.v_stride = d_head;
       return task;
     }
+    gather(keys, sentence.k, sentence.k_stride, d_head, k_);
+    task.k = k_.data();
+    task.k_stride = d_head;
+    make_key_gradients(keys, d_head, task);
     gather(queries, sentence.context_gradient, sentence.context_stride, d_head, context_gradient_);
     task.context_gradient = context_gradient_.data();
-    task.q_gradient = by_query_.data();
+    task.context_stride = d_head;
     return task;
   }
 
@@ -52,13 +56,14 @@ class PartMemory {
   void add_gradients(const core::Task<S>& sentence, const AttentionPart& part, int d_head) const {
     add_gradients(part.keys, sentence, d_head);
   }
-  /// After a pass over the `whole`: puts what it wrote where it belongs.
-  void put_back(const core::Task<S>& sentence, int d_head) const {
-    const bool is_backward = sentence.context_gradient != nullptr;
-    S* to = is_backward ? sentence.q_gradient : sentence.context;
-    const int64_t stride = is_backward ? sentence.q_gradient_stride : sentence.context_stride;
-    for (int i = 0; i < sentence.queries; ++i) std::copy_n(by_query_.data() + int64_t{i} * d_head, d_head, to + i * stride);
-    if (is_backward) add_gradients(Whole{sentence.keys}, sentence, d_head);
+  /// The same for the `whole`; `stores`: in place of what is there.
+  void put_gradients(const core::Task<S>& sentence, int d_head, bool stores) const {
+    if (!stores) return add_gradients(Whole{sentence.keys}, sentence, d_head);
+    const auto store = [&](const std::vector<S>& from, S* rows) {
+      for (int64_t j = 0; j < sentence.keys; ++j) std::copy_n(from.data() + j * d_head, d_head, rows + j * sentence.gradient_stride);
+    };
+    store(k_gradient_, sentence.k_gradient);
+    store(v_gradient_, sentence.v_gradient);
   }
 
  private:
@@ -94,9 +99,13 @@ class PartMemory {
     task.k = k_.data();
     task.v = v_.data();
     task.k_stride = task.v_stride = d_head;
-    if (sentence.context_gradient == nullptr) return;
-    k_gradient_.assign(k_.size(), 0);
-    v_gradient_.assign(v_.size(), 0);
+    if (sentence.context_gradient != nullptr) make_key_gradients(positions, d_head, task);
+  }
+
+  template <class Positions>
+  void make_key_gradients(const Positions& positions, int d_head, core::Task<S>& task) {
+    k_gradient_.assign(positions.size() * static_cast<size_t>(d_head), 0);
+    v_gradient_.assign(k_gradient_.size(), 0);
     task.k_gradient = k_gradient_.data();
     task.v_gradient = v_gradient_.data();
     task.gradient_stride = d_head;
@@ -123,7 +132,7 @@ class PartMemory {
   }
 
   std::vector<S> k_, v_, k_gradient_, v_gradient_;  // [keys, d_head]
-  std::vector<S> q_, context_gradient_, by_query_;  // [queries, d_head]; the last is what a pass writes
+  std::vector<S> q_, context_gradient_;             // [queries, d_head]
 };
 
 }  // namespace lacuna

@@ -35,6 +35,15 @@ bool is_sparse([[maybe_unused]] const void* options) {
 }
 
 template <class Map, class Options>
+bool needs_scores([[maybe_unused]] const void* options) {
+  if constexpr (requires(const Map map) { map.needs_scores(); }) {
+    return Map{*static_cast<const Options*>(options)}.needs_scores();
+  } else {
+    return BackwardNeedsScores<Map, PlainRow<double>>;
+  }
+}
+
+template <class Map, class Options>
 int num_numbers([[maybe_unused]] const void* options) {
   if constexpr (requires(const Map map) { map.num_numbers(); }) {
     return Map{*static_cast<const Options*>(options)}.num_numbers();
@@ -85,11 +94,11 @@ constexpr TypeEntry type_entry(const char* name, std::vector<Example> (*examples
   return {.name = name,
           .info = kInfo,
           .keeps_number = KeepsNumber<Map>,
-          .needs_scores = BackwardNeedsScores<Map, PlainRow<double>>,
           .read = read_type_options<Options>,
           .write = write_type_options<Options>,
           .help = own_options_help<Options>,
           .is_sparse = is_sparse<Map, Options, kInfo>,
+          .needs_scores = needs_scores<Map, Options>,
           .num_numbers = num_numbers<Map, Options>,
           .make_numbers = make_numbers<Options>,
           .reach = reach_of<Map, Options>(),

@@ -23,14 +23,14 @@ struct TypeEntry {
   const char* name;
   Info info;
   bool keeps_number;  ///< its forward pass finds a number of each row that the backward pass would have to find again
-  bool needs_scores;  ///< its backward pass looks at the scores too
   /// Reads the keys of `node` that the type owns (all but type, pattern and norm). Throws ConfigError.
   std::shared_ptr<const void> (*read)(const ConfigNode& node);
   /// The options as a map, defaults included.
   ConfigNode (*write)(const void* options);
   std::string (*help)();  ///< the options as lines of --help-options
   bool (*is_sparse)(const void* options);
-  int (*num_numbers)(const void* options);  ///< learned numbers that each row takes
+  bool (*needs_scores)(const void* options);  ///< its backward pass looks at the scores too
+  int (*num_numbers)(const void* options);    ///< learned numbers that each row takes
   /// The module that gives these numbers; null if there are none.
   std::shared_ptr<RowNumbers> (*make_numbers)(const void* options, int64_t num_heads, int64_t d_model);
   /// Keys farther away than so many positions have weight 0 in a row with these numbers: the core leaves them out. Null = no such limit.

@@ -39,6 +39,7 @@ concept HasForward = requires(const Map map, R row) {
 || requires(const Map map, R row, RowContext<typename R::scalar> context) {
   map.forward(row, context);
 };
+/// RowMap::needs_scores(), if any, says with which options: with others, the scores that it gets hold nothing.
 template <class Map, class R>
 concept BackwardNeedsScores = requires(const Map map, R row, RowContext<typename R::scalar> context) {
   map.backward(row, row, row, context);

@@ -14,7 +14,7 @@ void expect_the_same_bits_from_kept(const Inputs& inputs, const std::shared_ptr<
   CoreResults results;
   run_core(call, training(), &results);
   EXPECT_EQ(results.kept.defined(), type->entry().keeps_number);
-  EXPECT_EQ(results.weights.weights.defined(), !type->entry().needs_scores);
+  EXPECT_EQ(results.weights.weights.defined(), !type->entry().needs_scores(type->options()));
   const Tensor gradient = inputs.context_gradient.to(dtype_of(engine));
   const AttentionGradients found = run_core_backward(call, training(), gradient, {.kept = results.kept, .weights = results.weights});
   const AttentionGradients expected = run_core_backward(call, training(), gradient);

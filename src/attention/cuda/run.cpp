@@ -130,7 +130,7 @@ class Run {
     shared_.width = whole_tiles(shared_.d_head);
     shared_.scale = static_cast<float>(call.scale);
     shared_.sparse = entry.is_sparse(call.type->options());
-    shared_.needs_scores = entry.needs_scores;
+    shared_.needs_scores = entry.needs_scores(call.type->options());
     shared_.uses_positions = entry.info.uses_positions;
     shared_.training = context.training;
     shared_.is_aligned = is_aligned(call.k) && is_aligned(call.v);
@@ -252,7 +252,7 @@ std::shared_ptr<const Plans> plan(const AttentionCall& call) {
   const c10::DeviceGuard guard(call.q.device());
   const types::TypeEntry& entry = call.type->entry();
   const MemoryRules rules = {.d_head = static_cast<int>(call.q.size(2)),
-                             .needs_scores = entry.needs_scores,
+                             .needs_scores = entry.needs_scores(call.type->options()),
                              .uses_positions = entry.info.uses_positions,
                              .in_bf16 = is_bf16(call),
                              .limit = engine_for(call.q)->shared_bytes()};

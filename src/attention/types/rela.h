@@ -34,6 +34,7 @@ struct RowMap {
   Options options;
 
   LACUNA_HD bool is_sparse() const { return options.activation == Activation::kRelu; }
+  LACUNA_HD bool needs_scores() const { return options.activation == Activation::kGelu; }  // of the others, weights have the sign
 
   /// scores -> weights, in place. No shift: the scores' zero has a meaning.
   template <Row R>
@@ -53,19 +54,19 @@ struct RowMap {
     }
   }
 
-  /// d loss / d weights -> d loss / d scores, in place: times the activation's derivative. (GeLU's needs the scores.)
+  /// d loss / d weights -> d loss / d scores, in place: times the activation's derivative.
   template <Row R>
-  LACUNA_HD void backward(R scores, R /*weights*/, R gradient, const RowContext<typename R::scalar>& /*context*/) const {
+  LACUNA_HD void backward(R scores, R weights, R gradient, const RowContext<typename R::scalar>& /*context*/) const {
     using row::is_positive, row::normal_cdf, row::normal_density;
     using S = typename R::scalar;
     const S slope = static_cast<S>(options.slope);
     switch (options.activation) {
       case Activation::kRelu:
-        return gradient.map(scores, [](auto g, auto z) { return g * is_positive(z); });
+        return gradient.map(weights, [](auto g, auto p) { return g * is_positive(p); });
       case Activation::kGelu:
         return gradient.map(scores, [](auto g, auto z) { return g * (normal_cdf(z) + z * normal_density(z)); });
       case Activation::kLeakyRelu:
-        return gradient.map(scores, [=](auto g, auto z) { return g * (slope + is_positive(z) * (1 - slope)); });
+        return gradient.map(weights, [=](auto g, auto p) { return g * (slope + is_positive(p) * (1 - slope)); });
       case Activation::kIdentity:
         return;
     }
