@@ -50,7 +50,7 @@ struct KeptRows {
   int32_t* counts;  ///< [queries] of these; -1 = the row is not kept
   int64_t room;     ///< for so many of these; a whole vector may be written behind them
   int64_t stride;   ///< without counts; row_elements(keys) = rows that the core may work on where they are, in whole tiles of kRows
-  static constexpr int64_t kRows = 16;
+  static constexpr int64_t kRows = 16;  ///< of which every tile has a multiple
 };
 
 /// One sentence and head. Strides are between rows; rows are contiguous over d_head.

@@ -31,6 +31,7 @@ class Core {
 
  protected:
   static constexpr int kTile = P::kTile;
+  static_assert(kTile % KeptRows<S>::kRows == 0, "a tile that is worked on where its rows are kept would reach beyond them");
 
   struct Tile : TileSpan {
     int row_begin[kTile], row_count[kTile];  // of each row, begin counted from the tile's

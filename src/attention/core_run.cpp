@@ -152,7 +152,7 @@ class Run {
       if (task.stored == nullptr) store_results(b, head, thread.copies);
   }
 
-  /// If nothing has; just before they are summed: then they lie in the cache.
+  /// Unless they were made with zeros. To be called just before they are summed: then they lie in the cache.
   void clear_key_gradients(int64_t b, int64_t head) const {
     if (!is_backward_ || !clears_rows_) return;
     const int64_t first = call_.keys->begin[static_cast<size_t>(b)], count = call_.keys->count[static_cast<size_t>(b)];

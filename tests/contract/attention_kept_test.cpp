@@ -7,10 +7,11 @@ namespace {
 
 /// The backward pass with what the forward pass kept has the bits of one without.
 void expect_the_same_bits_from_kept(const Inputs& inputs, const std::shared_ptr<const AttentionType>& type, Engine engine,
-                                    bool causal = true) {
+                                    bool causal = true, double dropout = 0) {
   use(engine);
   const at::NoGradGuard no_gradients;
-  const AttentionCall call = inputs.call(type, dtype_of(engine), causal);
+  AttentionCall call = inputs.call(type, dtype_of(engine), causal);
+  call.dropout = dropout;
   CoreResults results;
   run_core(call, training(), &results);
   EXPECT_EQ(results.kept.defined(), type->entry().keeps_number);
@@ -45,6 +46,12 @@ TEST(AttentionKept, ChangesNoBit) {
           expect_the_same_bits_from_kept(cross, type, engine, false);
       }
     }
+}
+
+TEST(AttentionKept, ChangesNoBitWithDropout) {
+  const Inputs inputs({5, 33, 90, 140}, {5, 33, 90, 140}, 2, 20);
+  for (const char* name : {"softmax", "topk", "rela"})
+    for (const Engine engine : keeping_engines()) expect_the_same_bits_from_kept(inputs, type_of(variant(name, "{}")), engine, true, 0.3);
 }
 
 TEST(AttentionKept, HasAsManyListedWeightsAsThereIsRoomFor) {
