@@ -284,13 +284,23 @@ class Core {
 
   /// Draws the tile's dropout factors and multiplies `rows` with them.
   void drop(const Tile& tile, S* rows) {
-    for (int r = 0; r < tile.rows; ++r) draw_factors(tile.first + r, {tile.begin, tile.width, 1}, factors_ + r * stride_);
+    if (task_.positions != nullptr) {
+      for (int r = 0; r < tile.rows; ++r) draw_factors(tile.first + r, {tile.begin, tile.width, 1}, tile_factors(tile, r));
+    } else {
+      const int before = keys_before(tile);
+      M::draw_factors(task_.dropout->rule(), static_cast<S>(task_.dropout->scale()), tile.rows, before + tile.width,
+                      query_position(tile.first), task_.position_step, tile.begin - before, factors_, stride_);
+    }
     apply_factors(tile, rows);
   }
 
   void apply_factors(const Tile& tile, S* rows) {
-    for (int r = 0; r < tile.rows; ++r) M::multiply_elements(tile.width, factors_ + r * stride_, rows + r * stride_);
+    for (int r = 0; r < tile.rows; ++r) M::multiply_elements(tile.width, tile_factors(tile, r), rows + r * stride_);
   }
+
+  S* tile_factors(const Tile& tile, int r) { return factors_ + r * stride_ + keys_before(tile); }
+  /// Random numbers are drawn for four keys at a time: so many before the tile's first share its own.
+  static int keys_before(const Tile& tile) { return tile.begin % 4; }
 
   /// Lets SparseProducts find a weighed tile's weights: how many are not zero, or -1 if these are too many to be less work. Short rows are
   /// not worth a look.

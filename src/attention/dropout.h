@@ -15,7 +15,8 @@ class AttentionDropout {
 
   bool is_active() const { return rule_.threshold > 0; }
   /// What a kept weight is multiplied with: 1 / (1 - rate).
-  double scale() const { return scale_; }
+  [[gnu::always_inline]] double scale() const { return scale_; }
+  [[gnu::always_inline]] const DropoutRule& rule() const { return rule_; }
   /// factors [count]: scale() or 0, for the keys at positions begin, begin + stride, ...
   void factors(int32_t query, int32_t begin, int32_t count, int32_t stride, float* factors) const;
   void factors(int32_t query, int32_t begin, int32_t count, int32_t stride, double* factors) const;

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "attention/core.h"
+#include "attention/dropout_rule.h"
 #include "attention/row_plain.h"
 
 namespace lacuna::core {
@@ -63,6 +64,17 @@ struct PlainMachine {
   }
   static void multiply_elements(int count, const T* factors, T* x) {
     for (int i = 0; i < count; ++i) x[i] *= factors[i];
+  }
+
+  /// The dropout factors, 0 or `scale`, of `rows` queries at positions query, query + query_step, ... for keys from `key` on, a multiple of
+  /// 4. Up to three more may be written behind each row.
+  static void draw_factors(const DropoutRule& rule, T scale, int rows, int width, int32_t query, int32_t query_step, int32_t key,
+                           T* factors, int64_t row) {
+    for (int r = 0; r < rows; ++r)
+      for (int j = 0; j < width; j += 4) {
+        const PhiloxBlock bits = rule.draw(query + r * query_step, key + j);
+        for (int i = j; i < j + 4; ++i) factors[r * row + i] = rule.drops(bits, key + i) ? T(0) : scale;
+      }
   }
 
   /// The elements that are not zero, and which they are; gives how many. A whole vector may be written behind them.

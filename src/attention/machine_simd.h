@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "attention/core.h"
+#include "attention/dropout_rule.h"
 #include "attention/store_wanted.h"
 
 /// Code compiled for different processors has different names, or the linker takes one of it for all. A source that is compiled for more
@@ -45,10 +46,10 @@ struct SimdMachine {
   }
 
   static void transpose(int rows, int columns, const float* from, int64_t from_row, float scale, float* to, int64_t to_row) {
-    int r = 0;
-    for (; r + lanes() <= rows; r += lanes()) transpose_rows<Tag>(columns, from + r * from_row, from_row, scale, to + r, to_row);
-    for (; r + 4 <= rows; r += 4) transpose_rows<hn::Full128<float>>(columns, from + r * from_row, from_row, scale, to + r, to_row);
-    for (; r < rows; ++r)
+    if (rows >= lanes()) return transpose_groups<Tag>(rows, columns, from, from_row, scale, to, to_row);
+    if (rows >= 8) return transpose_groups<hn::CappedTag<float, 8>>(rows, columns, from, from_row, scale, to, to_row);
+    if (rows >= 4) return transpose_groups<hn::Full128<float>>(rows, columns, from, from_row, scale, to, to_row);
+    for (int r = 0; r < rows; ++r)
       for (int c = 0; c < columns; ++c) to[c * to_row + r] = scale * from[r * from_row + c];
   }
   /// Of anything that has 32 bits; rows and columns are multiples of 16.
@@ -65,7 +66,7 @@ struct SimdMachine {
     for (; j + 4 <= count; j += 4) {
       Vector sum[4];
       for (Vector& s : sum) s = hn::Zero(Tag());
-      for_columns(width, [&](int c, auto load) HWY_ATTR {
+      for_columns(width, [&](int c, auto load, auto) HWY_ATTR {
         const Vector xs = load(x + c);
         for (int i = 0; i < 4; ++i) sum[i] = hn::MulAdd(xs, load(rows + index[j + i] * row + c), sum[i]);
       });
@@ -73,7 +74,7 @@ struct SimdMachine {
     }
     for (; j < count; ++j) {
       Vector sum = hn::Zero(Tag());
-      for_columns(width, [&](int c, auto load) HWY_ATTR { sum = hn::MulAdd(load(x + c), load(rows + index[j] * row + c), sum); });
+      for_columns(width, [&](int c, auto load, auto) HWY_ATTR { sum = hn::MulAdd(load(x + c), load(rows + index[j] * row + c), sum); });
       out[j] = hn::GetLane(hn::SumOfLanes(Tag(), sum));
     }
   }
@@ -115,16 +116,38 @@ struct SimdMachine {
   }
 
   static void clear(int count, float* x) {
-    for (int i = 0; i < count; ++i) x[i] = 0;
+    for_columns(count, [&](int i, auto, auto store) HWY_ATTR { store(hn::Zero(Tag()), x + i); });
   }
   static void copy(int count, const float* from, float* to) {
-    for (int i = 0; i < count; ++i) to[i] = from[i];
+    for_columns(count, [&](int i, auto load, auto store) HWY_ATTR { store(load(from + i), to + i); });
   }
   static void scale_elements(int count, float scale, float* x) {
-    for (int i = 0; i < count; ++i) x[i] *= scale;
+    for_columns(count, [&](int i, auto load, auto store) HWY_ATTR { store(hn::Mul(hn::Set(Tag(), scale), load(x + i)), x + i); });
   }
   static void multiply_elements(int count, const float* factors, float* x) {
-    for (int i = 0; i < count; ++i) x[i] *= factors[i];
+    for_columns(count, [&](int i, auto load, auto store) HWY_ATTR { store(hn::Mul(load(factors + i), load(x + i)), x + i); });
+  }
+  static void draw_factors(const DropoutRule& rule, float scale, int rows, int width, int32_t query, int32_t query_step, int32_t key,
+                           float* factors, int64_t row) {
+    const hn::RebindToUnsigned<Tag> integers;
+    const hn::RebindToSigned<Tag> with_sign;
+    const auto threshold = static_cast<int32_t>(rule.threshold);
+    alignas(64) float drawn[4 * hn::MaxLanes(Tag())];  // four keys of each row
+    for (int r = 0; r < rows; r += lanes()) {
+      const int count = rows - r < lanes() ? rows - r : lanes();
+      const auto queries = hn::Add(hn::Set(integers, static_cast<uint32_t>(query + r * query_step)),
+                                   hn::Mul(hn::Iota(integers, 0), hn::Set(integers, static_cast<uint32_t>(query_step))));
+      for (int j = 0; j < width; j += 4) {
+        const auto bits = philox(rule.key, hn::Set(integers, static_cast<uint32_t>(key + j) / 4), queries);
+        const auto factor = [&](auto word) HWY_ATTR {
+          const auto is_dropped = hn::Lt(hn::BitCast(with_sign, hn::ShiftRight<8>(word)), hn::Set(with_sign, threshold));
+          return hn::IfThenZeroElse(hn::RebindMask(Tag(), is_dropped), hn::Set(Tag(), scale));
+        };
+        hn::StoreInterleaved4(factor(bits.part[0]), factor(bits.part[1]), factor(bits.part[2]), factor(bits.part[3]), Tag(), drawn);
+        const hn::Full128<float> four;
+        for (int i = 0; i < count; ++i) hn::StoreU(hn::Load(four, drawn + 4 * i), four, factors + (r + i) * row + j);
+      }
+    }
   }
 
   static int pack_nonzero(int count, const float* x, float* values, int32_t* index) {
@@ -163,7 +186,8 @@ struct SimdMachine {
     for (int j = 0; j < columns; ++j) {
       for_each_bit(rows_of[j], [&](int r) HWY_ATTR {
         Vector sum = hn::Zero(Tag());
-        for_columns(width, [&](int c, auto load) HWY_ATTR { sum = hn::MulAdd(load(a + r * a_row + c), load(b + j * b_row + c), sum); });
+        for_columns(width,
+                    [&](int c, auto load, auto) HWY_ATTR { sum = hn::MulAdd(load(a + r * a_row + c), load(b + j * b_row + c), sum); });
         x[r * x_row + j] = hn::GetLane(hn::SumOfLanes(Tag(), sum));
       });
     }
@@ -206,14 +230,46 @@ struct SimdMachine {
   static HWY_INLINE int lanes() { return static_cast<int>(hn::Lanes(Tag())); }
   static HWY_INLINE Mask first(int count) { return hn::FirstN(Tag(), static_cast<size_t>(count)); }
 
-  /// Calls f(c, load) for each vector of columns; `load` leaves out what lies beyond the last column.
+  /// Calls f(c, load, store) for each vector of columns; `load` and `store` leave out what lies beyond the last column.
   template <class F>
   static HWY_INLINE void for_columns(int width, F f) {
     int c = 0;
-    for (; c + lanes() <= width; c += lanes()) f(c, [](const float* from) { return hn::LoadU(Tag(), from); });
-    if (c == width) return;
+    for (; c + lanes() <= width; c += lanes())
+      f(
+          c, [](const float* from) HWY_ATTR { return hn::LoadU(Tag(), from); },
+          [](Vector x, float* to) HWY_ATTR { hn::StoreU(x, Tag(), to); });
+    if (c >= width) return;
     const Mask mask = first(width - c);
-    f(c, [=](const float* from) { return hn::MaskedLoad(mask, Tag(), from); });
+    f(
+        c, [=](const float* from) HWY_ATTR { return hn::MaskedLoad(mask, Tag(), from); },
+        [=](Vector x, float* to) HWY_ATTR { hn::BlendedStore(x, mask, Tag(), to); });
+  }
+
+  struct PhiloxWords {
+    hn::Vec<hn::RebindToUnsigned<Tag>> part[4];
+  };
+  /// philox() of base/random.h for a counter (low, high, 0, 0) in each lane.
+  template <class V>
+  static HWY_INLINE PhiloxWords philox(uint64_t key, V low, V high) {
+    const hn::RebindToUnsigned<Tag> integers;
+    const hn::RepartitionToWide<decltype(integers)> pairs;
+    const auto times = [&](V x, uint32_t factor, V& upper) HWY_ATTR {
+      const V factors = hn::Set(integers, factor), odd_x = hn::BitCast(integers, hn::ShiftRight<32>(hn::BitCast(pairs, x)));
+      const auto even = hn::MulEven(x, factors), odd = hn::MulEven(odd_x, factors);
+      upper = hn::OddEven(hn::BitCast(integers, odd), hn::BitCast(integers, hn::ShiftRight<32>(even)));
+      return hn::OddEven(hn::BitCast(integers, hn::ShiftLeft<32>(odd)), hn::BitCast(integers, even));
+    };
+    uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+    V c0 = low, c1 = high, c2 = hn::Zero(integers), c3 = c2;
+    for (int round = 0; round < kPhiloxRounds; ++round, k0 += kPhiloxKeyStep0, k1 += kPhiloxKeyStep1) {
+      V first_upper, second_upper;
+      const V first = times(c0, kPhiloxFactor0, first_upper), second = times(c2, kPhiloxFactor2, second_upper);
+      c0 = hn::Xor(hn::Xor(second_upper, c1), hn::Set(integers, k0));
+      c2 = hn::Xor(hn::Xor(first_upper, c3), hn::Set(integers, k1));
+      c1 = second;
+      c3 = first;
+    }
+    return {{c0, c1, c2, c3}};
   }
 
   template <class F>
@@ -263,14 +319,20 @@ struct SimdMachine {
   static void multiply_part(int rows, int depth, int width, Strided a, const float* b, int64_t b_row, float* out, int64_t out_row,
                             bool accumulate) {
     while (rows > 0) {
-      const int done = rows >= 8   ? multiply_rows<8>(depth, width, a, b, b_row, out, out_row, accumulate)
-                       : rows >= 4 ? multiply_rows<4>(depth, width, a, b, b_row, out, out_row, accumulate)
-                       : rows >= 2 ? multiply_rows<2>(depth, width, a, b, b_row, out, out_row, accumulate)
-                                   : multiply_rows<1>(depth, width, a, b, b_row, out, out_row, accumulate);
+      const int done = multiply_rows_up_to<8>(rows, depth, width, a, b, b_row, out, out_row, accumulate);
       rows -= done;
       a.data += done * a.row;
       out += done * out_row;
     }
+  }
+
+  /// Returns how many rows that were: kRows, or all where there are fewer.
+  template <int kRows>
+  static HWY_INLINE int multiply_rows_up_to(int rows, int depth, int width, Strided a, const float* b, int64_t b_row, float* out,
+                                            int64_t out_row, bool accumulate) {
+    if constexpr (kRows > 1)
+      if (rows < kRows) return multiply_rows_up_to<kRows - 1>(rows, depth, width, a, b, b_row, out, out_row, accumulate);
+    return multiply_rows<kRows>(depth, width, a, b, b_row, out, out_row, accumulate);
   }
 
   /// Returns kRows.
@@ -309,6 +371,15 @@ struct SimdMachine {
     }
     for (int r = 0; r < kRows; ++r)
       for (int v = 0; v < kVectors; ++v) store(sum[r][v], out + r * out_row + v * lanes());
+  }
+
+  /// At least as many rows as D has lanes. Where these do not divide them, some are done twice.
+  template <class D>
+  static HWY_INLINE void transpose_groups(int rows, int columns, const float* from, int64_t from_row, float scale, float* to,
+                                          int64_t to_row) {
+    const int group = static_cast<int>(hn::Lanes(D())), last = rows - group;
+    for (int r = 0; r < last; r += group) transpose_rows<D>(columns, from + r * from_row, from_row, scale, to + r, to_row);
+    transpose_rows<D>(columns, from + last * from_row, from_row, scale, to + last, to_row);
   }
 
   /// As many rows as D has lanes.

@@ -20,19 +20,23 @@ struct PhiloxBlock {
   uint32_t word[4];
 };
 
+constexpr int kPhiloxRounds = 10;
+constexpr uint32_t kPhiloxFactor0 = 0xD2511F53u, kPhiloxFactor2 = 0xCD9E8D57u;    ///< of words 0 and 2 of the counter
+constexpr uint32_t kPhiloxKeyStep0 = 0x9E3779B9u, kPhiloxKeyStep1 = 0xBB67AE85u;  ///< added to the two words of the key each round
+
 LACUNA_RANDOM_HD inline PhiloxBlock philox(uint64_t key, uint64_t counter_low, uint64_t counter_high) {
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
   uint32_t c0 = static_cast<uint32_t>(counter_low), c1 = static_cast<uint32_t>(counter_low >> 32);
   uint32_t c2 = static_cast<uint32_t>(counter_high), c3 = static_cast<uint32_t>(counter_high >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t first = uint64_t{0xD2511F53u} * c0, second = uint64_t{0xCD9E8D57u} * c2;
+  for (int round = 0; round < kPhiloxRounds; ++round) {
+    const uint64_t first = uint64_t{kPhiloxFactor0} * c0, second = uint64_t{kPhiloxFactor2} * c2;
     const uint32_t n0 = static_cast<uint32_t>(second >> 32) ^ c1 ^ k0, n2 = static_cast<uint32_t>(first >> 32) ^ c3 ^ k1;
     c1 = static_cast<uint32_t>(second);
     c3 = static_cast<uint32_t>(first);
     c0 = n0;
     c2 = n2;
-    k0 += 0x9E3779B9u;
-    k1 += 0xBB67AE85u;
+    k0 += kPhiloxKeyStep0;
+    k1 += kPhiloxKeyStep1;
   }
   return {{c0, c1, c2, c3}};
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/random.h"
 #include "kernels/row_kernels.h"
 
 namespace lacuna {
@@ -115,9 +116,9 @@ class DropoutCursor {
  private:
   LACUNA_INLINE void philox_rounds(uint32_t* c0, uint32_t* c1, uint32_t* c2, uint32_t* c3) const {
     uint32_t k0 = static_cast<uint32_t>(dropout_.key), k1 = static_cast<uint32_t>(dropout_.key >> 32);
-    for (int round = 0; round < 10; ++round, k0 += 0x9E3779B9u, k1 += 0xBB67AE85u)
+    for (int round = 0; round < kPhiloxRounds; ++round, k0 += kPhiloxKeyStep0, k1 += kPhiloxKeyStep1)
       for (int i = 0; i < kLanes; ++i) {
-        const uint64_t first = uint64_t{0xD2511F53u} * c0[i], second = uint64_t{0xCD9E8D57u} * c2[i];
+        const uint64_t first = uint64_t{kPhiloxFactor0} * c0[i], second = uint64_t{kPhiloxFactor2} * c2[i];
         const uint32_t n0 = static_cast<uint32_t>(second >> 32) ^ c1[i] ^ k0, n2 = static_cast<uint32_t>(first >> 32) ^ c3[i] ^ k1;
         c1[i] = static_cast<uint32_t>(second);
         c3[i] = static_cast<uint32_t>(first);
