@@ -134,6 +134,7 @@ class Run {
       Thread<S> thread(functions_, max_keys_, call_.q.size(2), has_mask());
       for (int64_t i = begin; i < end; ++i) {
         if (!heads_alone) {
+          if (i + 1 < end) prefetch_task((i + 1) / heads, (i + 1) % heads);
           run_task(i / heads, i % heads, thread, work);
           continue;
         }
@@ -150,6 +151,30 @@ class Run {
     run_parts(task, b, head, thread, work);
     if constexpr (kIsConverted)
       if (task.stored == nullptr) store_results(b, head, thread.copies);
+  }
+
+  // Always inlined: GCC leaves out calls of functions that only prefetch.
+
+  /// Asks memory for what a task of a short sentence will read and write: pieces of rows that lie far apart, which no processor foresees.
+  [[gnu::always_inline]] void prefetch_task(int64_t b, int64_t head) const {
+    constexpr int64_t kShort = 64;
+    const int64_t queries = call_.queries->length(b), keys = call_.keys->count[static_cast<size_t>(b)];
+    if (queries > kShort || keys > kShort || !call_.keys->slots.empty()) return;
+    const int64_t query = call_.queries->begin(b), key = call_.keys->begin[static_cast<size_t>(b)];
+    prefetch_rows(call_.q, query, queries, head);
+    prefetch_rows(call_.k, key, keys, head);
+    prefetch_rows(call_.v, key, keys, head);
+    prefetch_rows(context_rows_, query, queries, head);
+    if (!is_backward_) return;
+    prefetch_rows(gradients_.q, query, queries, head);
+    if (gradients_.k.defined()) prefetch_rows(gradients_.k, key, keys, head);
+    if (gradients_.v.defined()) prefetch_rows(gradients_.v, key, keys, head);
+  }
+  [[gnu::always_inline]] void prefetch_rows(const Tensor& rows, int64_t first, int64_t count, int64_t head) const {
+    constexpr int64_t kInLine = 64 / static_cast<int64_t>(sizeof(Stored));
+    const Stored* const from = row_of<Stored>(rows, first, head);
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t c = 0; c < shared_.d_head; c += kInLine) __builtin_prefetch(from + i * rows.stride(0) + c);
   }
 
   /// Unless they were made with zeros. To be called just before they are summed: then they lie in the cache.
