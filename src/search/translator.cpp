@@ -66,7 +66,7 @@ std::vector<TranslatedLine> Translator::translate(const std::vector<TranslationI
 /// Translations of these inputs, in this order. Each thread searches for itself, and takes sentences as it has room for them: they need not
 /// wait for each other. What is enough for one thread only is worked on by all.
 SearchResults Translator::searched(const std::vector<size_t>& order, const std::vector<SearchInput>& inputs) const {
-  constexpr int64_t kEnough = 512;  // tokens that keep a thread's products fast
+  constexpr int64_t kEnough = 1024;  // tokens that keep a thread's products fast
   std::vector<SearchInput> in_order;
   in_order.reserve(order.size());
   int64_t tokens = 0;
