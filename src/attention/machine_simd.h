@@ -7,14 +7,8 @@
 #include <cstdint>
 
 #include "attention/core.h"
-#include "attention/dropout_rule.h"
+#include "attention/dropout_simd.h"
 #include "attention/store_wanted.h"
-
-/// Code compiled for different processors has different names, or the linker takes one of it for all. A source that is compiled for more
-/// than Highway's target names it itself.
-#ifndef LACUNA_SIMD_NAMESPACE
-#define LACUNA_SIMD_NAMESPACE HWY_NAMESPACE
-#endif
 
 namespace lacuna::core {
 namespace LACUNA_SIMD_NAMESPACE {
@@ -129,34 +123,17 @@ struct SimdMachine {
   }
   static void draw_factors(const DropoutRule& rule, float scale, int rows, int width, int32_t query, int32_t query_step, int32_t key,
                            float* factors, int64_t row) {
-    const hn::RebindToUnsigned<Tag> integers;
-    const hn::RebindToSigned<Tag> with_sign;
-    const auto threshold = static_cast<int32_t>(rule.threshold);
-    alignas(64) float drawn[4 * hn::MaxLanes(Tag())];  // four keys of each row
-    for (int r = 0; r < rows; r += lanes()) {
-      const int count = rows - r < lanes() ? rows - r : lanes();
-      const auto queries = hn::Add(hn::Set(integers, static_cast<uint32_t>(query + r * query_step)),
-                                   hn::Mul(hn::Iota(integers, 0), hn::Set(integers, static_cast<uint32_t>(query_step))));
-      for (int j = 0; j < width; j += 4) {
-        const auto bits = philox(rule.key, hn::Set(integers, static_cast<uint32_t>(key + j) / 4), queries);
-        const auto factor = [&](auto word) HWY_ATTR {
-          const auto is_dropped = hn::Lt(hn::BitCast(with_sign, hn::ShiftRight<8>(word)), hn::Set(with_sign, threshold));
-          return hn::IfThenZeroElse(hn::RebindMask(Tag(), is_dropped), hn::Set(Tag(), scale));
-        };
-        hn::StoreInterleaved4(factor(bits.part[0]), factor(bits.part[1]), factor(bits.part[2]), factor(bits.part[3]), Tag(), drawn);
-        const hn::Full128<float> four;
-        for (int i = 0; i < count; ++i) hn::StoreU(hn::Load(four, drawn + 4 * i), four, factors + (r + i) * row + j);
-      }
-    }
+    draw_dropout_factors(rule, scale, rows, width, query, query_step, key, factors, row);
   }
-
   static int pack_nonzero(int count, const float* x, float* values, int32_t* index) {
     const hn::RebindToSigned<Tag> integers;
+    const auto step = hn::Set(integers, lanes());
+    auto numbers = hn::Iota(integers, 0);  // made once: it is built lane by lane
     int kept = 0;
-    for (int j = 0; j < count; j += lanes()) {
+    for (int j = 0; j < count; j += lanes(), numbers = hn::Add(numbers, step)) {
       const Vector each = hn::LoadU(Tag(), x + j);
       const Mask wanted = hn::AndNot(hn::Eq(each, hn::Zero(Tag())), first(count - j));  // NaN is
-      lacuna::HWY_NAMESPACE::store_wanted(integers, hn::Iota(integers, j), hn::RebindMask(integers, wanted), index + kept);
+      lacuna::HWY_NAMESPACE::store_wanted(integers, numbers, hn::RebindMask(integers, wanted), index + kept);
       kept += lacuna::HWY_NAMESPACE::store_wanted(Tag(), each, wanted, values + kept);
     }
     return kept;
@@ -183,13 +160,22 @@ struct SimdMachine {
   }
   static void multiply_named(const RowsOfKeys& rows_of, int columns, int width, const float* a, int64_t a_row, const float* b,
                              int64_t b_row, float* x, int64_t x_row) {
+    constexpr int kRows = 4;  // at a time
     for (int j = 0; j < columns; ++j) {
-      for_each_bit(rows_of[j], [&](int r) HWY_ATTR {
-        Vector sum = hn::Zero(Tag());
-        for_columns(width,
-                    [&](int c, auto load, auto) HWY_ATTR { sum = hn::MulAdd(load(a + r * a_row + c), load(b + j * b_row + c), sum); });
-        x[r * x_row + j] = hn::GetLane(hn::SumOfLanes(Tag(), sum));
-      });
+      for (uint64_t bits = rows_of[j]; bits != 0;) {
+        int row[kRows], count = 0;
+        for (; count < kRows && bits != 0; bits &= bits - 1) row[count++] = __builtin_ctzll(bits);
+        for (int i = count; i < kRows; ++i) row[i] = row[0];
+        Vector sum[kRows];
+        for (Vector& s : sum) s = hn::Zero(Tag());
+        for_columns(width, [&](int c, auto load, auto) HWY_ATTR {
+          const Vector of_key = load(b + j * b_row + c);
+          for (int i = 0; i < kRows; ++i) sum[i] = hn::MulAdd(load(a + row[i] * a_row + c), of_key, sum[i]);
+        });
+        alignas(16) float sums[kRows];
+        hn::Store(sums_of_lanes(sum), hn::Full128<float>(), sums);
+        for (int i = 0; i < count; ++i) x[row[i] * x_row + j] = sums[i];
+      }
     }
   }
   static void add_to_rows(const RowsOfKeys& rows_of, int columns, int width, const float* x, int64_t x_row, const float* b, int64_t b_row,
@@ -245,31 +231,22 @@ struct SimdMachine {
         [=](Vector x, float* to) HWY_ATTR { hn::BlendedStore(x, mask, Tag(), to); });
   }
 
-  struct PhiloxWords {
-    hn::Vec<hn::RebindToUnsigned<Tag>> part[4];
-  };
-  /// philox() of base/random.h for a counter (low, high, 0, 0) in each lane.
-  template <class V>
-  static HWY_INLINE PhiloxWords philox(uint64_t key, V low, V high) {
-    const hn::RebindToUnsigned<Tag> integers;
-    const hn::RepartitionToWide<decltype(integers)> pairs;
-    const auto times = [&](V x, uint32_t factor, V& upper) HWY_ATTR {
-      const V factors = hn::Set(integers, factor), odd_x = hn::BitCast(integers, hn::ShiftRight<32>(hn::BitCast(pairs, x)));
-      const auto even = hn::MulEven(x, factors), odd = hn::MulEven(odd_x, factors);
-      upper = hn::OddEven(hn::BitCast(integers, odd), hn::BitCast(integers, hn::ShiftRight<32>(even)));
-      return hn::OddEven(hn::BitCast(integers, hn::ShiftLeft<32>(odd)), hn::BitCast(integers, even));
-    };
-    uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
-    V c0 = low, c1 = high, c2 = hn::Zero(integers), c3 = c2;
-    for (int round = 0; round < kPhiloxRounds; ++round, k0 += kPhiloxKeyStep0, k1 += kPhiloxKeyStep1) {
-      V first_upper, second_upper;
-      const V first = times(c0, kPhiloxFactor0, first_upper), second = times(c2, kPhiloxFactor2, second_upper);
-      c0 = hn::Xor(hn::Xor(second_upper, c1), hn::Set(integers, k0));
-      c2 = hn::Xor(hn::Xor(first_upper, c3), hn::Set(integers, k1));
-      c1 = second;
-      c3 = first;
+  static HWY_INLINE hn::Vec<hn::Full128<float>> sums_of_lanes(const Vector (&x)[4]) {
+    const hn::RepartitionToWide<Tag> pairs;
+    const auto both = [](Vector upper, Vector lower)
+                          HWY_ATTR { return hn::Add(hn::InterleaveLower(Tag(), upper, lower), hn::InterleaveUpper(Tag(), upper, lower)); };
+    const auto first = hn::BitCast(pairs, both(x[0], x[1])), second = hn::BitCast(pairs, both(x[2], x[3]));
+    return sum_of_blocks<Tag>(hn::Add(hn::BitCast(Tag(), hn::InterleaveLower(pairs, first, second)),
+                                      hn::BitCast(Tag(), hn::InterleaveUpper(pairs, first, second))));
+  }
+  template <class D>
+  static HWY_INLINE hn::Vec<hn::Full128<float>> sum_of_blocks(hn::Vec<D> x) {
+    if constexpr (hn::MaxLanes(D()) == 4) {
+      return x;
+    } else {
+      const hn::Half<D> half;
+      return sum_of_blocks<hn::Half<D>>(hn::Add(hn::LowerHalf(half, x), hn::UpperHalf(half, x)));
     }
-    return {{c0, c1, c2, c3}};
   }
 
   template <class F>
