@@ -68,15 +68,15 @@ HWY_INLINE void draw_dropout_factors(const DropoutRule& rule, float scale, int r
     const auto is_dropped = hn::Lt(hn::BitCast(integers, hn::ShiftRight<8>(word)), hn::Set(integers, static_cast<int32_t>(rule.threshold)));
     return hn::IfThenZeroElse(hn::RebindMask(floats, is_dropped), hn::Set(floats, scale));
   };
-  auto queries =
-      hn::BitCast(counters, hn::Add(hn::Set(integers, query), hn::Mul(hn::Iota(integers, 0), hn::Set(integers, query_step))));
+  auto queries = hn::BitCast(counters, hn::Add(hn::Set(integers, query), hn::Mul(hn::Iota(integers, 0), hn::Set(integers, query_step))));
   const auto next = hn::Set(counters, static_cast<uint32_t>(lanes * query_step));
   alignas(64) float drawn[4 * hn::MaxLanes(floats)];  // for four keys of each query
   for (int r = 0; r < rows; r += lanes, queries = hn::Add(queries, next)) {
     const int count = rows - r < lanes ? rows - r : lanes;
     for (int j = 0; j < width; j += 4) {
       const PhiloxLanes bits(rule.key, hn::Set(counters, static_cast<uint32_t>(key + j) / 4), queries);
-      hn::StoreInterleaved4(factor_of(bits.word[0]), factor_of(bits.word[1]), factor_of(bits.word[2]), factor_of(bits.word[3]), floats, drawn);
+      hn::StoreInterleaved4(factor_of(bits.word[0]), factor_of(bits.word[1]), factor_of(bits.word[2]), factor_of(bits.word[3]), floats,
+                            drawn);
       const hn::Full128<float> four;
       for (int i = 0; i < count; ++i) hn::StoreU(hn::Load(four, drawn + 4 * i), four, factors + (r + i) * row + j);
     }

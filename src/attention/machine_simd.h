@@ -231,6 +231,7 @@ struct SimdMachine {
         [=](Vector x, float* to) HWY_ATTR { hn::BlendedStore(x, mask, Tag(), to); });
   }
 
+  /// The sum of the lanes of each.
   static HWY_INLINE hn::Vec<hn::Full128<float>> sums_of_lanes(const Vector (&x)[4]) {
     const hn::RepartitionToWide<Tag> pairs;
     const auto both = [](Vector upper, Vector lower)
