@@ -294,7 +294,7 @@ struct TranslateOptions {
     visit("sample_p", self.sample_p, between(0.001, 1), "top_p: draw from the fewest tokens with this much probability");
     visit("temperature", self.temperature, more_than(0), "divides logits before the draw");
     visit("batch_tokens", self.batch_tokens, at_least(1),
-          "source tokens translated at a time by each thread; where several threads translate, each takes 512 at most");
+          "source tokens translated at a time by each thread; where several threads translate, each takes 1024 at most");
     visit(
         "precision", self.precision,
         choices<TranslatePrecision>({{"auto", TranslatePrecision::kAuto},
