@@ -119,17 +119,20 @@ void add_products(std::vector<KernelCase>& cases, int64_t rows, int64_t depth, i
 }
 
 KernelCase feed_forward_case(int64_t rows, int64_t columns, int64_t inner, FactorPrecision precision) {
-  const Inputs inputs = {parameter({rows, columns}), parameter({inner, columns}, 0.05), parameter({inner}),
-                         parameter({columns, inner}, 0.05), parameter({columns})};
+  const Inputs inputs = {
+      parameter({rows, columns}), parameter({inner, columns}, 0.05), parameter({inner}),   parameter({columns, inner}, 0.05),
+      parameter({columns}),       parameter({rows, columns}),        parameter({columns}), parameter({columns})};
   const Function fused = [precision, dropout = dropout_of(rows)](const Inputs& in) {
-    return feed_forward(in[0], {in[1], in[2]}, {in[3], in[4]}, /*is_gelu=*/false, dropout, precision);
+    const ResidualEnd end = {in[5], dropout, {in[6], in[7], false}};
+    return feed_forward(in[0], {in[1], in[2]}, {in[3], in[4]}, /*is_gelu=*/false, dropout, end, precision).normed;
   };
-  const Function plain = [precision](const Inputs& in) {
+  const Function plain = [precision, columns](const Inputs& in) {
     const auto factor = [&](size_t i) { return as_factor(in[i], precision); };
     const Tensor hidden = at::dropout(at::relu(at::linear(factor(0), factor(1), factor(2))), kDropout, true);
-    return at::linear(hidden, factor(3), factor(4)).to(at::kFloat);
+    const Tensor output = at::linear(hidden, factor(3), factor(4)).to(at::kFloat);
+    return at::layer_norm(in[5] + at::dropout(output, kDropout, true), {columns}, in[6], in[7], kLayerNormEpsilon);
   };
-  return {.name = "feed-forward",
+  return {.name = "feed-forward, residual, norm",
           .shape = fmt::format("{} x {} x {}", rows, columns, inner),
           .dtype = name_of(precision),
           .operations = 6 * product(rows, columns, inner),
@@ -140,7 +143,7 @@ KernelCase feed_forward_case(int64_t rows, int64_t columns, int64_t inner, Facto
 KernelCase norm_case(int64_t rows, int64_t columns) {
   const Inputs inputs = {parameter({rows, columns}), parameter({rows, columns}), parameter({columns}), parameter({columns})};
   const Function fused = [dropout = dropout_of(rows)](const Inputs& in) {
-    return residual_norm(in[0], in[1], dropout, {in[2], in[3], false}).normed;
+    return residual_norm({in[0], dropout, {in[2], in[3], false}}, in[1]).normed;
   };
   const Function plain = [columns](const Inputs& in) {
     return at::layer_norm(in[0] + at::dropout(in[1], kDropout, true), {columns}, in[2], in[3], kLayerNormEpsilon);

@@ -108,14 +108,14 @@ void bf16_product_by(Bf16Backend backend, const Tensor& result, const Tensor& a,
   multiply(backend, result, a, b, add, {});
 }
 
-void bf16_product_by_row_blocks(const Tensor& a, const Tensor& b, int64_t block, const RowBlockUser& use) {
+void bf16_product_by_row_blocks(const Tensor& a, const Tensor& b, const Tensor& bias, int64_t block, const RowBlockUser& use) {
   const auto* const kernel = block_kernel(best_bf16_backend());
   if (kernel != nullptr && a.numel() > 0 && b.numel() > 0) {
     const TimedProduct timed(product_shape(a, b, FactorPrecision::kBf16));
-    return product_by_row_blocks(*kernel, a, b, block, use);
+    return product_by_row_blocks(*kernel, a, b, bias, block, use);
   }
   const Tensor product = at::empty({a.size(0), b.size(1)}, at::kFloat);
-  bf16_product(product, a, b);
+  multiply(best_bf16_backend(), product, a, b, /*add=*/false, bias);
   use_row_blocks(product, block, use);
 }
 

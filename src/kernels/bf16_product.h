@@ -35,9 +35,9 @@ void bf16_product(const Tensor& result, const Tensor& a, const Tensor& b, bool a
 /// By this one, for tests and benchmarks.
 void bf16_product_by(Bf16Backend backend, const Tensor& result, const Tensor& a, const Tensor& b, bool add = false);
 
-/// The product a x b on the CPU, `block` rows at a time (a multiple of 32), each block for `use` on the thread that made it, while it is in
-/// its cache. A profile counts the time of `use` as the product's.
-void bf16_product_by_row_blocks(const Tensor& a, const Tensor& b, int64_t block, const RowBlockUser& use);
+/// The product a x b (+ bias, float, may be undefined) on the CPU, `block` rows at a time (a multiple of 32), each block for `use` on the
+/// thread that made it, while it is in its cache. A profile counts the time of `use` as the product's.
+void bf16_product_by_row_blocks(const Tensor& a, const Tensor& b, const Tensor& bias, int64_t block, const RowBlockUser& use);
 
 /// x [T, K] x weight [N, K]^T + bias [N] -> [T, N] float, of factors in bf16. `bias` is float and may be undefined.
 Tensor bf16_linear(const Tensor& x, const Tensor& weight, const Tensor& bias);

@@ -1,12 +1,9 @@
 #include "kernels/feed_forward.h"
 
-#include <type_traits>
-
 #include "base/profile.h"
 #include "kernels/activation.h"
-#include "kernels/bf16_product.h"
-#include "kernels/linear.h"
-#include "kernels/row_tensors.h"
+#include "kernels/layer_products.h"
+#include "kernels/residual_norm_rows.h"
 
 namespace lacuna {
 namespace {
@@ -14,107 +11,134 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Its products, and the numbers that stand between them: Stored is float, or uint16_t (bf16, as bits) for factors in bf16.
-template <class Stored>
-class Layer {
+/// The residual connection and the norm that a function ends in.
+class End {
  public:
-  static constexpr bool kIsRounded = std::is_same_v<Stored, uint16_t>;
-
-  explicit Layer(FactorPrecision precision) : precision_(precision) {}
-
-  static Tensor factor(const Tensor& x) { return kIsRounded ? rounded_to_bf16(x) : x; }
-  static Tensor empty(at::IntArrayRef sizes) { return at::empty(sizes, kIsRounded ? at::kBFloat16 : at::kFloat); }
-  static Stored* data(const Tensor& numbers) { return static_cast<Stored*>(numbers.mutable_data_ptr()); }
-  static BiasedActivation<float, Stored> activation() {
-    if constexpr (kIsRounded) {
-      return row_kernels<float>().rounded_activation;
-    } else {
-      return row_kernels<float>().biased_activation;
-    }
-  }
-  static RoundedWithSums with_sums(const Tensor& rows) { return kIsRounded ? rounded_with_sums(rows) : RoundedWithSums{rows, rows.sum(0)}; }
-
-  /// a x b [M, N]
-  Tensor multiply(const Tensor& a, const Tensor& b) const {
-    if constexpr (!kIsRounded) return product(a, b, precision_);
-    Tensor result = at::empty({a.size(0), b.size(1)}, at::kFloat);
-    bf16_product(result, a, b);
-    return result;
-  }
-  /// x weight^T + bias
-  Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) const {
-    return kIsRounded ? bf16_linear(x, weight, bias) : product_with_transposed(x, weight, bias, precision_);
-  }
-  /// a x b, kRowsPerSum rows at a time
-  void multiply_rows(const Tensor& a, const Tensor& b, const RowBlockUser& use) const {
-    kIsRounded ? bf16_product_by_row_blocks(a, b, kRowsPerSum, use) : product_by_row_blocks(a, b, kRowsPerSum, use, precision_);
+  /// residual_norm(x weight^T + bias), and keeps `kept` and what the backward pass reads of the norm.
+  template <class Stored>
+  static variable_list forward(AutogradContext& context, const LayerProducts<Stored>& products, const Tensor& x, const Tensor& weight,
+                               const Tensor& bias, const ResidualEnd& end, variable_list kept) {
+    const ResidualNormRows rows(end, /*has_output=*/true, /*for_backward=*/true);
+    products.multiply_rows(x, weight.t(), bias, [&](const float* output, int64_t first, int64_t last) { rows.take(output, first, last); });
+    const variable_list of_norm = rows.kept();
+    kept.insert(kept.begin(), of_norm.begin(), of_norm.end());
+    context.save_for_backward(kept);
+    context.saved_data["is_rms"] = end.norm.is_rms;
+    keep_dropout(context, end.dropout, "end");
+    context.set_materialize_grads(false);
+    return {rows.result().sum, rows.result().normed};
   }
 
- private:
-  FactorPrecision precision_;
+  /// The output's gradient is made a factor of `Stored`.
+  template <class Stored>
+  static ResidualNormGradients backward(AutogradContext& context, const variable_list& kept, const variable_list& gradients) {
+    return residual_norm_gradients({.kept = kept,
+                                    .sum_gradient = gradients[0],
+                                    .normed_gradient = gradients[1],
+                                    .dropout = kept_dropout(context, "end"),
+                                    .is_rms = context.saved_data["is_rms"].toBool()},
+                                   {.is_rounded = LayerProducts<Stored>::kIsRounded, .wants_sums = true});
+  }
+};
+
+template <class Stored>
+class LinearToResidualFunction : public torch::autograd::Function<LinearToResidualFunction<Stored>> {
+  using Products = LayerProducts<Stored>;
+
+ public:
+  static variable_list forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& residual,
+                               const Tensor& gain, const std::optional<Tensor>& norm_bias, const Dropout& dropout, bool is_rms,
+                               FactorPrecision readers, FactorPrecision precision) {
+    const Tensor factor = Products::factor(x), weight_factor = Products::factor(weight);
+    context->saved_data["x_type"] = x.scalar_type();
+    context->saved_data["precision"] = static_cast<int64_t>(precision);
+    return End::forward(*context, Products(precision), factor, weight_factor, bias,
+                        {residual, dropout, {gain, norm_bias.value_or(Tensor()), is_rms}, readers}, {factor, weight_factor});
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const TimedPart timed(ProfilePart::kLinear);
+    const Products products(static_cast<FactorPrecision>(context->saved_data["precision"].toInt()));
+    const variable_list kept = context->get_saved_variables();
+    const Tensor &x = kept[ResidualNormRows::kKept], &weight = kept[ResidualNormRows::kKept + 1];
+    const ResidualNormGradients of_norm = End::backward<Stored>(*context, kept, gradients);
+    Tensor dx, dw;
+    if (context->needs_input_grad(0)) dx = products.multiply_into(context->saved_data["x_type"].toScalarType(), of_norm.output, weight);
+    if (context->needs_input_grad(1)) dw = products.multiply(of_norm.output.t(), x);
+    return {dx, dw, of_norm.output_sums, of_norm.residual, of_norm.gain, of_norm.bias, Tensor(), Tensor(), Tensor(), Tensor()};
+  }
 };
 
 template <class Stored>
 class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction<Stored>> {
   using Rows = BiasedActivationRows<float, Stored>;
-  using OfLayer = Layer<Stored>;
+  using Products = LayerProducts<Stored>;
 
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& inner_weight, const Tensor& inner_bias,
-                        const Tensor& outer_weight, const Tensor& outer_bias, bool is_gelu, const Dropout& dropout,
-                        FactorPrecision precision) {
-    const OfLayer layer(precision);
-    const Tensor input = layer.factor(x), inner = layer.factor(inner_weight), outer = layer.factor(outer_weight);
-    const Tensor products = is_gelu ? layer.multiply(input, inner.t()) : Tensor();  // (T, D) x (D, F), needed again
-    const Tensor hidden = activated(layer, input, inner, inner_bias, products, dropout);
-    context->save_for_backward({input, inner, inner_bias, outer, hidden, products});
+  static variable_list forward(AutogradContext* context, const Tensor& x, const Tensor& inner_weight, const Tensor& inner_bias,
+                               const Tensor& outer_weight, const Tensor& outer_bias, const Tensor& residual, const Tensor& gain,
+                               const std::optional<Tensor>& norm_bias, bool is_gelu, const Dropout& dropout, const Dropout& end_dropout,
+                               bool is_rms, FactorPrecision readers, FactorPrecision precision) {
+    const Products products(precision);
+    const Tensor input = Products::factor(x), inner = Products::factor(inner_weight), outer = Products::factor(outer_weight);
+    const Tensor before = is_gelu ? products.multiply(input, inner.t()) : Tensor();  // (T, D) x (D, F), needed again
+    const Tensor hidden = activated(products, input, inner, inner_bias, before, dropout);
+    context->saved_data["x_type"] = x.scalar_type();
     context->saved_data["precision"] = static_cast<int64_t>(precision);
     keep_dropout(*context, dropout);
-    return layer.linear(hidden, outer, outer_bias);
+    return End::forward(*context, products, hidden, outer, outer_bias,
+                        {residual, end_dropout, {gain, norm_bias.value_or(Tensor()), is_rms}, readers},
+                        {input, inner, inner_bias, outer, hidden, before});
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const TimedPart timed(ProfilePart::kLinear);
-    const OfLayer layer(static_cast<FactorPrecision>(context->saved_data["precision"].toInt()));
-    const variable_list kept = context->get_saved_variables();
+    const Products products(static_cast<FactorPrecision>(context->saved_data["precision"].toInt()));
+    const variable_list all = context->get_saved_variables(), kept(all.begin() + ResidualNormRows::kKept, all.end());
     const Tensor &x = kept[0], &inner = kept[1], &hidden = kept[4];
-    const auto [gradient, outer_bias_gradient] = layer.with_sums(gradients[0].contiguous());
-    const auto [inner_gradient, inner_bias_gradient] = through_activation(layer, gradient, kept, kept_dropout(*context));
-    const auto wanted = [&](size_t input, const Tensor& a, const Tensor& b) {
-      return context->needs_input_grad(input) ? layer.multiply(a, b) : Tensor();
-    };
-    return {wanted(0, inner_gradient, inner),
-            wanted(1, inner_gradient.t(), x),
-            inner_bias_gradient,
-            wanted(3, gradient.t(), hidden),
-            outer_bias_gradient,
-            Tensor(),
-            Tensor(),
-            Tensor()};
+    const ResidualNormGradients of_norm = End::backward<Stored>(*context, all, gradients);
+    const Tensor& gradient = of_norm.output;
+    const auto [inner_gradient, inner_bias_gradient] = through_activation(products, gradient, kept, kept_dropout(*context));
+    Tensor dx, d_inner, d_outer;
+    if (context->needs_input_grad(0)) dx = products.multiply_into(context->saved_data["x_type"].toScalarType(), inner_gradient, inner);
+    if (context->needs_input_grad(1)) d_inner = products.multiply(inner_gradient.t(), x);
+    if (context->needs_input_grad(3)) d_outer = products.multiply(gradient.t(), hidden);
+    variable_list all_gradients = {dx,           d_inner,     inner_bias_gradient, d_outer, of_norm.output_sums, of_norm.residual,
+                                   of_norm.gain, of_norm.bias};
+    all_gradients.resize(14);  // the other arguments have none
+    return all_gradients;
   }
 
  private:
+  static BiasedActivation<float, Stored> activation() {
+    if constexpr (Products::kIsRounded) {
+      return row_kernels<float>().rounded_activation;
+    } else {
+      return row_kernels<float>().biased_activation;
+    }
+  }
+
   /// dropout(f(x inner^T + bias)) [T, F]. gelu's products are made already.
-  static Tensor activated(const OfLayer& layer, const Tensor& x, const Tensor& inner, const Tensor& bias, const Tensor& products,
+  static Tensor activated(const Products& products, const Tensor& x, const Tensor& inner, const Tensor& bias, const Tensor& before,
                           const Dropout& dropout) {
-    Tensor result = layer.empty({x.size(0), inner.size(0)});
+    Tensor result = Products::empty({x.size(0), inner.size(0)});
     const Rows args = {.columns = inner.size(0),
-                       .is_gelu = products.defined(),
+                       .is_gelu = before.defined(),
                        .dropout = dropout.rows(),
                        .first_row = 0,
-                       .input = data_of<float>(products),
+                       .input = data_of<float>(before),
                        .bias = data_of<float>(bias),
-                       .result = layer.data(result),
+                       .result = Products::data(result),
                        .gradient = nullptr,
                        .input_gradient = nullptr,
                        .bias_sums = nullptr};
-    const auto activate = layer.activation().forward;
-    if (products.defined()) {
+    const auto activate = activation().forward;
+    if (before.defined()) {
       const TimedPart timed(ProfilePart::kActivation);
       for_rows(activate, args, x.size(0));
       return result;
     }
-    layer.multiply_rows(x, inner.t(), [&](float* rows, int64_t begin, int64_t end) {
+    products.multiply_rows(x, inner.t(), {}, [&](float* rows, int64_t begin, int64_t end) {
       Rows of_block = args;
       of_block.first_row = begin;
       of_block.input = rows;
@@ -124,45 +148,65 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
   }
 
   /// The gradient of the inner products [T, F], and its column sums, from that of the result.
-  static RoundedWithSums through_activation(const OfLayer& layer, const Tensor& gradient, const variable_list& kept,
+  static RoundedWithSums through_activation(const Products& products, const Tensor& gradient, const variable_list& kept,
                                             const Dropout& dropout) {
-    const Tensor &bias = kept[2], &outer = kept[3], &hidden = kept[4], &products = kept[5];
+    const Tensor &bias = kept[2], &outer = kept[3], &hidden = kept[4], &before = kept[5];
     const Tensor result = at::empty_like(hidden);
     const Tensor sums = at::empty({sum_blocks(hidden.size(0)), hidden.size(1)}, at::kFloat);
     const Rows args = {.columns = hidden.size(1),
-                       .is_gelu = products.defined(),
+                       .is_gelu = before.defined(),
                        .dropout = dropout.rows(),
                        .first_row = 0,
-                       .input = data_of<float>(products),
+                       .input = data_of<float>(before),
                        .bias = data_of<float>(bias),
-                       .result = layer.data(hidden),
+                       .result = Products::data(hidden),
                        .gradient = nullptr,
-                       .input_gradient = layer.data(result),
+                       .input_gradient = Products::data(result),
                        .bias_sums = mutable_data_of<float>(sums)};
-    layer.multiply_rows(gradient, outer, [&](float* rows, int64_t begin, int64_t end) {  // (T, D) x (D, F)
+    products.multiply_rows(gradient, outer, {}, [&](float* rows, int64_t begin, int64_t end) {  // (T, D) x (D, F)
       Rows of_block = args;
       of_block.first_row = begin;
       of_block.gradient = rows;
-      layer.activation().backward(of_block, begin, end);
+      activation().backward(of_block, begin, end);
     });
     return {result, sums.sum(0)};
   }
 };
 
+bool has_row_blocks(const ResidualEnd& end) {
+  return end.residual.is_cpu() && end.residual.scalar_type() == at::kFloat;
+}
+
+/// Calls f with a number of what the products' factors are stored in.
+template <class F>
+ResidualNorm with_stored(FactorPrecision precision, const F& f) {
+  const TimedPart timed(ProfilePart::kLinear);
+  const variable_list results = precision == FactorPrecision::kBf16 ? f(uint16_t()) : f(float());
+  return {results[0], results[1]};
+}
+
 }  // namespace
 
-Tensor feed_forward(const Tensor& x, const LinearWeights& inner, const LinearWeights& outer, bool is_gelu, const Dropout& dropout,
-                    FactorPrecision precision) {
-  if (x.is_cpu() && x.scalar_type() == at::kFloat) {
-    const TimedPart timed(ProfilePart::kLinear);
-    const auto apply = [&]<class Stored>(Stored) {
-      return FeedForwardFunction<Stored>::apply(x.contiguous(), inner.weight, inner.bias, outer.weight, outer.bias, is_gelu, dropout,
-                                                precision);
-    };
-    return precision == FactorPrecision::kBf16 ? apply(uint16_t()) : apply(float());
+ResidualNorm linear_to_residual(const Tensor& x, const LinearWeights& weights, const ResidualEnd& end, FactorPrecision precision) {
+  if (!has_row_blocks(end)) return residual_norm(end, linear(x, weights.weight, weights.bias, precision));
+  return with_stored(precision, [&](auto stored) {
+    return LinearToResidualFunction<decltype(stored)>::apply(x.contiguous(), weights.weight, weights.bias, end.residual.contiguous(),
+                                                             end.norm.gain, optional_of(end.norm.bias), end.dropout, end.norm.is_rms,
+                                                             end.readers, precision);
+  });
+}
+
+ResidualNorm feed_forward(const Tensor& x, const LinearWeights& inner, const LinearWeights& outer, bool is_gelu, const Dropout& dropout,
+                          const ResidualEnd& end, FactorPrecision precision) {
+  if (!has_row_blocks(end)) {
+    const Tensor hidden = activation_dropout(linear(x, inner.weight, inner.bias, precision), is_gelu, dropout);  // (T, D) -> (T, F)
+    return linear_to_residual(hidden, outer, end, precision);
   }
-  const Tensor hidden = activation_dropout(linear(x, inner.weight, inner.bias, precision), is_gelu, dropout);  // (T, D) -> (T, F)
-  return linear(hidden, outer.weight, outer.bias, precision);
+  return with_stored(precision, [&](auto stored) {
+    return FeedForwardFunction<decltype(stored)>::apply(x.contiguous(), inner.weight, inner.bias, outer.weight, outer.bias,
+                                                        end.residual.contiguous(), end.norm.gain, optional_of(end.norm.bias), is_gelu,
+                                                        dropout, end.dropout, end.norm.is_rms, end.readers, precision);
+  });
 }
 
 }  // namespace lacuna

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "base/factor_precision.h"
-#include "kernels/dropout.h"
+#include "kernels/residual_norm.h"
 
 namespace lacuna {
 
@@ -10,11 +9,18 @@ struct LinearWeights {
   Tensor weight, bias;
 };
 
-/// outer(dropout(f(inner(x)))), with gradients; x [T, D] -> [T, D]. f = max(x, 0), or with `is_gelu` x Phi(x).
+// Sub-layers that end in a linear layer, with gradients: its product goes a block of rows at a time, while these are in the cache, through
+// the residual connection and the norm. `precision` is that of all products' factors, if they are float; with kBf16 x may be rounded
+// already: then its gradient is, too.
+
+/// residual_norm of x weight^T + bias.
+ResidualNorm linear_to_residual(const Tensor& x, const LinearWeights& weights, const ResidualEnd& end,
+                                FactorPrecision precision = FactorPrecision::kFp32);
+
+/// residual_norm of outer(dropout(f(inner(x)))). f = max(x, 0), or with `is_gelu` x Phi(x).
 ///
-/// `precision` is that of all products' factors, if they are float. What stands between the products, and its gradient, is worked out on
-/// blocks of rows of these, and with kBf16 rounded there.
-Tensor feed_forward(const Tensor& x, const LinearWeights& inner, const LinearWeights& outer, bool is_gelu, const Dropout& dropout,
-                    FactorPrecision precision = FactorPrecision::kFp32);
+/// What stands between the products, and its gradient, is worked out on blocks of rows of these, and with kBf16 rounded there.
+ResidualNorm feed_forward(const Tensor& x, const LinearWeights& inner, const LinearWeights& outer, bool is_gelu, const Dropout& dropout,
+                          const ResidualEnd& end, FactorPrecision precision = FactorPrecision::kFp32);
 
 }  // namespace lacuna

@@ -3,8 +3,8 @@
 #include <atomic>
 
 #include "base/profile.h"
-#include "kernels/bf16_product.h"
 #include "kernels/cpu_features.h"
+#include "kernels/layer_products.h"
 #include "kernels/packed_product.h"
 #include "kernels/row_tensors.h"
 
@@ -62,49 +62,31 @@ Tensor multiply(const Tensor& a, const Tensor& b, const Tensor& bias, FactorPrec
   return bias.defined() ? at::addmm_out(result, bias, a, b) : at::mm_out(result, a, b);
 }
 
-class LinearFunction : public torch::autograd::Function<LinearFunction> {
+template <class Stored>
+class LinearFunction : public torch::autograd::Function<LinearFunction<Stored>> {
+  using Products = LayerProducts<Stored>;
+
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias,
                         FactorPrecision precision) {
-    context->save_for_backward({x, weight});
+    const Tensor factor = Products::factor(x), weight_factor = Products::factor(weight);
+    context->save_for_backward({factor, weight_factor});
     context->saved_data["has_bias"] = bias.has_value();
+    context->saved_data["x_type"] = x.scalar_type();
     context->saved_data["precision"] = static_cast<int64_t>(precision);
-    return product_with_transposed(x, weight, bias.value_or(Tensor()), precision);
+    return Products(precision).linear(factor, weight_factor, bias.value_or(Tensor()));
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const TimedPart timed(ProfilePart::kLinear);
+    const Products products(static_cast<FactorPrecision>(context->saved_data["precision"].toInt()));
     const variable_list kept = context->get_saved_variables();
-    const auto precision = static_cast<FactorPrecision>(context->saved_data["precision"].toInt());
-    const Tensor gradient = gradients[0].contiguous();
-    Tensor dx, dw, db;
-    if (context->needs_input_grad(0)) dx = product(gradient, kept[1], precision);
-    if (context->needs_input_grad(1)) dw = product_of_transposed(gradient, kept[0], precision);
-    if (context->saved_data["has_bias"].toBool() && context->needs_input_grad(2)) db = gradient.sum(0);
-    return {dx, dw, db, Tensor()};
-  }
-};
-
-/// Keeps the rounded factors for the backward pass: half the memory, and nothing is rounded twice.
-class Bf16LinearFunction : public torch::autograd::Function<Bf16LinearFunction> {
- public:
-  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias) {
-    const Tensor rounded_x = rounded_to_bf16(x), rounded_weight = rounded_to_bf16(weight);
-    context->save_for_backward({rounded_x, rounded_weight});
-    context->saved_data["has_bias"] = bias.has_value();
-    return bf16_linear(rounded_x, rounded_weight, bias.value_or(Tensor()));
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const TimedPart timed(ProfilePart::kLinear);
-    const variable_list kept = context->get_saved_variables();
-    const Tensor &x = kept[0], &weight = kept[1], gradient = gradients[0].contiguous();
     const bool wants_sums = context->saved_data["has_bias"].toBool() && context->needs_input_grad(2);
-    const auto [rounded, db] = wants_sums ? rounded_with_sums(gradient) : RoundedWithSums{rounded_to_bf16(gradient), {}};
+    const auto [gradient, sums] = Products::factor_with_sums(gradients[0].contiguous(), wants_sums);
     Tensor dx, dw;
-    if (context->needs_input_grad(0)) bf16_product(dx = at::empty(x.sizes(), gradient.options()), rounded, weight);
-    if (context->needs_input_grad(1)) bf16_product(dw = at::empty(weight.sizes(), gradient.options()), rounded.t(), x);
-    return {dx, dw, db};
+    if (context->needs_input_grad(0)) dx = products.multiply_into(context->saved_data["x_type"].toScalarType(), gradient, kept[1]);
+    if (context->needs_input_grad(1)) dw = products.multiply(gradient.t(), kept[0]);
+    return {dx, dw, sums, Tensor()};
   }
 };
 
@@ -148,12 +130,13 @@ Tensor product(const Tensor& a, const Tensor& b, FactorPrecision precision) {
   return multiply(a, b, {}, precision);
 }
 
-void product_by_row_blocks(const Tensor& a, const Tensor& b, int64_t block, const RowBlockUser& use, FactorPrecision precision) {
+void product_by_row_blocks(const Tensor& a, const Tensor& b, const Tensor& bias, int64_t block, const RowBlockUser& use,
+                           FactorPrecision precision) {
   {
     const TimedProduct timed(product_shape(a, b, precision));
-    if (with_block_kernel(a, b, precision, [&](const auto& kernel) { product_by_row_blocks(kernel, a, b, block, use); })) return;
+    if (with_block_kernel(a, b, precision, [&](const auto& kernel) { product_by_row_blocks(kernel, a, b, bias, block, use); })) return;
   }
-  use_row_blocks(product(a, b, precision), block, use);
+  use_row_blocks(multiply(a, b, bias, precision), block, use);
 }
 
 Tensor product_of_transposed(const Tensor& a, const Tensor& b, FactorPrecision precision) {
@@ -172,9 +155,10 @@ void add_product_of_transposed(Tensor& to, const Tensor& a, const Tensor& b, Fac
 
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, FactorPrecision precision) {
   const TimedPart timed(ProfilePart::kLinear);
-  if (precision == FactorPrecision::kBf16 && x.scalar_type() == at::kFloat) return Bf16LinearFunction::apply(x, weight, optional_of(bias));
+  if (precision == FactorPrecision::kBf16 && weight.scalar_type() == at::kFloat)
+    return LinearFunction<uint16_t>::apply(x, weight, optional_of(bias), precision);
   if (!at::GradMode::is_enabled()) return product_with_transposed(x, weight, bias, precision);
-  return LinearFunction::apply(x, weight, optional_of(bias), precision);
+  return LinearFunction<float>::apply(x, weight, optional_of(bias), precision);
 }
 
 }  // namespace lacuna

@@ -31,12 +31,13 @@ Tensor product_of_transposed(const Tensor& a, const Tensor& b, FactorPrecision p
 /// to [M, N] += a [K, M]^T x b [K, N]
 void add_product_of_transposed(Tensor& to, const Tensor& a, const Tensor& b, FactorPrecision precision = FactorPrecision::kFp32);
 
-/// a [M, K] x b [K, N] of float on the CPU, `block` rows at a time (a multiple of 32), each block for `use` on the thread that made it,
-/// where our own loops multiply while it is in its cache. A profile counts the time of `use` as the product's.
-void product_by_row_blocks(const Tensor& a, const Tensor& b, int64_t block, const RowBlockUser& use, FactorPrecision precision);
+/// a [M, K] x b [K, N] (+ bias [N], may be undefined) of float on the CPU, `block` rows at a time (a multiple of 32), each block for `use`
+/// on the thread that made it, where our own loops multiply while it is in its cache. A profile counts the time of `use` as the product's.
+void product_by_row_blocks(const Tensor& a, const Tensor& b, const Tensor& bias, int64_t block, const RowBlockUser& use,
+                           FactorPrecision precision);
 
 /// x [T, K] x weight [N, K]^T + bias [N] -> [T, N], with gradients. `bias` may be undefined. `precision` is that of the three products
-/// (this one and its gradients'), if their factors are float.
+/// (this one and its gradients'), if their factors are float. With kBf16 x may be rounded already: then its gradient is, too.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, FactorPrecision precision = FactorPrecision::kFp32);
 
 }  // namespace lacuna

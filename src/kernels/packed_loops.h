@@ -13,10 +13,6 @@ namespace LACUNA_TARGET {
 
 // ---- rows of floats to words ----
 
-LACUNA_INLINE float widened(uint16_t bf16) {
-  return std::bit_cast<float>(static_cast<uint32_t>(bf16) << 16);
-}
-
 /// to [numbers] of a word's numbers: x rounded, then zeros.
 LACUNA_INLINE void round_row(const float* x, int64_t depth, uint16_t* to, int64_t numbers) {
   for (int64_t i = 0; i < depth; ++i) to[i] = rounded_to_bf16(x[i]);

@@ -141,12 +141,12 @@ void product_in_blocks(const BlockKernel<Factor>& kernel, const Tensor& result, 
 }
 
 template <class Factor>
-void product_by_row_blocks(const BlockKernel<Factor>& kernel, const Tensor& left, const Tensor& right, int64_t block,
+void product_by_row_blocks(const BlockKernel<Factor>& kernel, const Tensor& left, const Tensor& right, const Tensor& bias, int64_t block,
                            const RowBlockUser& use) {
-  check_sizes(left, right, {});
+  check_sizes(left, right, bias);
   const Tensor a = with_lines(left), b = with_lines(right);
   const int64_t columns = b.size(1);
-  const WideProduct<Factor> product(kernel, block_product<Factor>(a, b, columns, /*add=*/false, {}));
+  const WideProduct<Factor> product(kernel, block_product<Factor>(a, b, columns, /*add=*/false, bias));
   for_blocks_of_rows(a.size(0), block, [&](int64_t begin, int64_t end) {
     const Tensor memory = at::empty({block, columns}, at::kFloat);
     auto* const data = memory.mutable_data_ptr<float>();
@@ -163,8 +163,11 @@ void use_row_blocks(const Tensor& product, int64_t block, const RowBlockUser& us
 template void product_in_blocks(const BlockKernel<Bf16Factor>&, const Tensor&, const Tensor&, const Tensor&, bool, const Tensor&);
 template void product_in_blocks(const BlockKernel<Bf16x3Factor>&, const Tensor&, const Tensor&, const Tensor&, bool, const Tensor&);
 template void product_in_blocks(const BlockKernel<FloatFactor>&, const Tensor&, const Tensor&, const Tensor&, bool, const Tensor&);
-template void product_by_row_blocks(const BlockKernel<Bf16x3Factor>&, const Tensor&, const Tensor&, int64_t, const RowBlockUser&);
-template void product_by_row_blocks(const BlockKernel<FloatFactor>&, const Tensor&, const Tensor&, int64_t, const RowBlockUser&);
-template void product_by_row_blocks(const BlockKernel<Bf16Factor>&, const Tensor&, const Tensor&, int64_t, const RowBlockUser&);
+template void product_by_row_blocks(const BlockKernel<Bf16x3Factor>&, const Tensor&, const Tensor&, const Tensor&, int64_t,
+                                    const RowBlockUser&);
+template void product_by_row_blocks(const BlockKernel<FloatFactor>&, const Tensor&, const Tensor&, const Tensor&, int64_t,
+                                    const RowBlockUser&);
+template void product_by_row_blocks(const BlockKernel<Bf16Factor>&, const Tensor&, const Tensor&, const Tensor&, int64_t,
+                                    const RowBlockUser&);
 
 }  // namespace lacuna

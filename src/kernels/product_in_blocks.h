@@ -31,9 +31,11 @@ void product_in_blocks(const BlockKernel<Factor>& kernel, const Tensor& result, 
 
 /// Rows [begin, end) of a product, side by side, to do with as one likes.
 using RowBlockUser = std::function<void(float* rows, int64_t begin, int64_t end)>;
-/// The same, `block` rows at a time (a multiple of 32), each block for `use` on the thread that made it, while it is in its cache.
+/// a x b, plus `bias` if that is defined, `block` rows at a time (a multiple of 32), each block for `use` on the thread that made it, while
+/// it is in its cache.
 template <class Factor>
-void product_by_row_blocks(const BlockKernel<Factor>& kernel, const Tensor& a, const Tensor& b, int64_t block, const RowBlockUser& use);
+void product_by_row_blocks(const BlockKernel<Factor>& kernel, const Tensor& a, const Tensor& b, const Tensor& bias, int64_t block,
+                           const RowBlockUser& use);
 
 /// Gives `use` the rows of a product [M, N] that is there already.
 void use_row_blocks(const Tensor& product, int64_t block, const RowBlockUser& use);

@@ -40,7 +40,7 @@ class ChunkProducts {
     if constexpr (std::is_same_v<T, float>) {
       constexpr int64_t kBlock = 32;  // of logits that stay in the cache
       if (in_bf16_)
-        return bf16_product_by_row_blocks(chunk, weight_.t(), kBlock,
+        return bf16_product_by_row_blocks(chunk, weight_.t(), {}, kBlock,
                                           [&](float* logits, int64_t first, int64_t end) { f(logits, first, end - first); });
     }
     logits_ = product_with_transposed(chunk, weight_, {}, precision_);

@@ -14,9 +14,9 @@ Tensor normalise(const Tensor& z, const NormWeights& norm) {
 
 }  // namespace
 
-ResidualNorm residual_norm(const Tensor& residual, const Tensor& output, const Dropout& dropout, const NormWeights& norm) {
-  const Tensor sum = output.defined() ? residual + drop(output, dropout) : residual;
-  return {sum, normalise(sum, norm)};
+ResidualNorm residual_norm(const ResidualEnd& end, const Tensor& output) {
+  const Tensor sum = output.defined() ? end.residual + drop(output, end.dropout) : end.residual;
+  return {sum, normalise(sum, end.norm)};
 }
 
 Tensor activation_dropout(const Tensor& x, bool is_gelu, const Dropout& dropout) {

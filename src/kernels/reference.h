@@ -9,7 +9,7 @@
 /// devices and types).
 namespace lacuna::reference {
 
-ResidualNorm residual_norm(const Tensor& residual, const Tensor& output, const Dropout& dropout, const NormWeights& norm);
+ResidualNorm residual_norm(const ResidualEnd& end, const Tensor& output);
 Tensor activation_dropout(const Tensor& x, bool is_gelu, const Dropout& dropout);
 Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const std::vector<int32_t>& positions,
              const Dropout& dropout);

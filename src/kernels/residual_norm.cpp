@@ -2,7 +2,7 @@
 
 #include "base/profile.h"
 #include "kernels/reference.h"
-#include "kernels/row_tensors.h"
+#include "kernels/residual_norm_rows.h"
 
 namespace lacuna {
 namespace {
@@ -10,120 +10,112 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-struct Saved {
-  Tensor sum, normed, mean, inverse_deviation;
-};
-
-template <class T>
-void run_forward(const Tensor& residual, const Tensor& output, const Dropout& dropout, const NormWeights& norm, const Saved& to) {
-  const ResidualNormForward<T> args = {.columns = residual.size(1),
-                                       .residual = data_of<T>(residual),
-                                       .output = data_of<T>(output),
-                                       .dropout = dropout.rows(),
-                                       .is_rms = norm.is_rms,
-                                       .gain = data_of<T>(norm.gain),
-                                       .bias = data_of<T>(norm.bias),
-                                       .epsilon = static_cast<T>(norm.is_rms ? kRmsNormEpsilon : kLayerNormEpsilon),
-                                       .sum = mutable_data_of<T>(to.sum),
-                                       .normed = mutable_data_of<T>(to.normed),
-                                       .mean = mutable_data_of<T>(to.mean),
-                                       .inverse_deviation = mutable_data_of<T>(to.inverse_deviation)};
-  for_rows(row_kernels<T>().residual_norm_forward, args, residual.size(0));
-}
-
-Saved forward_pass(const Tensor& residual, const Tensor& output, const Dropout& dropout, const NormWeights& norm, bool for_backward) {
-  Saved to;
-  to.normed = at::empty_like(residual);
-  if (output.defined()) {
-    to.sum = at::empty_like(residual);
-  } else if (for_backward) {
-    to.sum = residual;
-  }
-  if (for_backward) {
-    to.mean = at::empty({residual.size(0)}, residual.options());
-    to.inverse_deviation = at::empty({residual.size(0)}, residual.options());
-  }
-  Saved written = to;
-  if (!output.defined()) written.sum = Tensor();  // the sum is the residual itself
-  with_scalar_of(residual, [&](auto t) { run_forward<decltype(t)>(residual, output, dropout, norm, written); });
-  return to;
-}
-
-struct Gradients {
-  Tensor residual, output, gain, bias;
-};
-
-template <class T>
-void run_backward(const Gradients& to, const Tensor& normed_gradient, const Tensor& sum_gradient, const Saved& saved,
-                  const Dropout& dropout, const NormWeights& norm) {
-  const ResidualNormBackward<T> args = {.columns = saved.sum.size(1),
-                                        .normed_gradient = data_of<T>(normed_gradient),
-                                        .sum_gradient = data_of<T>(sum_gradient),
-                                        .sum = data_of<T>(saved.sum),
-                                        .mean = data_of<T>(saved.mean),
-                                        .inverse_deviation = data_of<T>(saved.inverse_deviation),
-                                        .dropout = dropout.rows(),
-                                        .is_rms = norm.is_rms,
-                                        .gain = data_of<T>(norm.gain),
-                                        .residual_gradient = mutable_data_of<T>(to.residual),
-                                        .output_gradient = mutable_data_of<T>(to.output),
-                                        .gain_sums = mutable_data_of<T>(to.gain),
-                                        .bias_sums = mutable_data_of<T>(to.bias)};
-  for_sum_blocks(row_kernels<T>().residual_norm_backward, args, saved.sum.size(0));
+/// All rows at once.
+ResidualNorm forward_pass(const ResidualNormRows& rows, const Tensor& residual, const Tensor& output) {
+  with_scalar_of(residual, [&](auto t) {
+    using T = decltype(t);
+    const T* const first = data_of<T>(output);
+    for_parts(residual.size(0), kRowsPerTask,
+              [&](int64_t begin, int64_t end) { rows.take(first == nullptr ? nullptr : first + begin * residual.size(1), begin, end); });
+  });
+  return rows.result();
 }
 
 class ResidualNormFunction : public torch::autograd::Function<ResidualNormFunction> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& residual, const std::optional<Tensor>& maybe_output,
-                               const Tensor& gain, const std::optional<Tensor>& bias, const Dropout& dropout, bool is_rms) {
+                               const Tensor& gain, const std::optional<Tensor>& bias, const Dropout& dropout, bool is_rms,
+                               FactorPrecision readers) {
+    const ResidualEnd end = {residual, dropout, {gain, bias.value_or(Tensor()), is_rms}, readers};
     const Tensor output = maybe_output.value_or(Tensor());
-    const Saved saved = forward_pass(residual, output, dropout, {gain, bias.value_or(Tensor()), is_rms}, true);
-    context->save_for_backward({saved.sum, saved.mean, saved.inverse_deviation, gain});
+    const ResidualNormRows rows(end, output.defined(), /*for_backward=*/true);
+    const ResidualNorm result = forward_pass(rows, residual, output);
+    context->save_for_backward(rows.kept());
     context->saved_data["has_output"] = output.defined();
     context->saved_data["is_rms"] = is_rms;
     keep_dropout(*context, dropout);
     context->set_materialize_grads(false);
-    if (!output.defined()) return {saved.normed};
-    return {saved.sum, saved.normed};
+    if (!output.defined()) return {result.normed};
+    return {result.sum, result.normed};
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    const TimedPart timed(ProfilePart::kNorm);
-    const variable_list kept = context->get_saved_variables();
-    const Saved saved = {kept[0], {}, kept[1], kept[2]};
-    const bool has_output = context->saved_data["has_output"].toBool(), is_rms = context->saved_data["is_rms"].toBool();
-    const Dropout dropout = kept_dropout(*context);
-    const Tensor sum_gradient = has_output && gradients[0].defined() ? gradients[0].contiguous() : Tensor();
-    const Tensor& normed = gradients[has_output ? 1 : 0];
-    const Tensor normed_gradient = normed.defined() ? normed.contiguous() : at::zeros_like(saved.sum);
-    const Gradients to = empty_gradients(saved.sum, has_output && dropout.rate > 0);
-    with_scalar_of(saved.sum, [&](auto t) {
-      run_backward<decltype(t)>(to, normed_gradient, sum_gradient, saved, dropout, {kept[3], {}, is_rms});
-    });
-    const Tensor output_gradient = has_output ? (to.output.defined() ? to.output : to.residual) : Tensor();
-    return {to.residual, output_gradient, to.gain.sum(0), is_rms ? Tensor() : to.bias.sum(0), Tensor(), Tensor()};
-  }
-
- private:
-  static Gradients empty_gradients(const Tensor& sum, bool separate_output) {
-    const Tensor sums = at::empty({2, sum_blocks(sum.size(0)), sum.size(1)}, sum.options());
-    return {at::empty_like(sum), separate_output ? at::empty_like(sum) : Tensor(), sums[0], sums[1]};
+    const bool has_output = context->saved_data["has_output"].toBool();
+    const ResidualNormGradients to = residual_norm_gradients({.kept = context->get_saved_variables(),
+                                                              .sum_gradient = has_output ? gradients.front() : Tensor(),
+                                                              .normed_gradient = gradients.back(),
+                                                              .dropout = kept_dropout(*context),
+                                                              .is_rms = context->saved_data["is_rms"].toBool()},
+                                                             {.is_wanted = has_output});
+    return {to.residual, to.output, to.gain, to.bias, Tensor(), Tensor(), Tensor()};
   }
 };
 
 }  // namespace
 
-ResidualNorm residual_norm(const Tensor& residual, const Tensor& output, const Dropout& dropout, const NormWeights& norm) {
+ResidualNormRows::ResidualNormRows(const ResidualEnd& end, bool has_output, bool for_backward)
+    : end_(end), dropout_(end.dropout.rows()), sum_(has_output ? at::empty_like(end.residual) : end.residual) {
+  const bool is_rounded = for_backward && end.readers == FactorPrecision::kBf16 && end.residual.scalar_type() == at::kFloat;
+  normed_ = is_rounded ? at::empty_like(end.residual, at::kBFloat16) : at::empty_like(end.residual);
+  if (!for_backward) return;
+  mean_ = at::empty({end.residual.size(0)}, end.residual.options());
+  inverse_deviation_ = at::empty_like(mean_);
+}
+
+ResidualNormGradients residual_norm_gradients(const ResidualNormBackwardInputs& in, const OutputGradient& output) {
   const TimedPart timed(ProfilePart::kNorm);
-  if (!has_row_kernels(residual)) return reference::residual_norm(residual, output, dropout, norm);
-  const Tensor x = residual.contiguous(), y = output.defined() ? output.contiguous() : output;
-  if (!at::GradMode::is_enabled()) {
-    const Saved result = forward_pass(x, y, dropout, norm, false);
-    return {y.defined() ? result.sum : x, result.normed};
-  }
-  const variable_list results = ResidualNormFunction::apply(x, optional_of(y), norm.gain, optional_of(norm.bias), dropout, norm.is_rms);
-  if (!y.defined()) return {x, results[0]};
-  return {results[0], results[1]};
+  const Tensor &sum = in.kept[0], &mean = in.kept[1], &inverse_deviation = in.kept[2], &gain = in.kept[3];
+  const int64_t rows = sum.size(0), columns = sum.size(1);
+  const Tensor sum_gradient = in.sum_gradient.defined() ? in.sum_gradient.contiguous() : Tensor();
+  const Tensor normed_gradient = in.normed_gradient.defined() ? in.normed_gradient.contiguous() : at::zeros_like(sum);
+  const bool is_alike = in.dropout.rate == 0 && !output.is_rounded;  // the output's gradient and the residual's
+  const bool is_written = output.is_wanted && (!is_alike || output.wants_sums);
+  const Tensor sums = at::empty({3, sum_blocks(rows), columns}, sum.options());
+  ResidualNormGradients to;
+  to.residual = at::empty_like(sum);
+  if (is_written) to.output = at::empty_like(sum, output.is_rounded ? at::kBFloat16 : sum.scalar_type());
+  with_scalar_of(sum, [&](auto t) {
+    using T = decltype(t);
+    const bool normed_is_rounded = normed_gradient.scalar_type() == at::kBFloat16;
+    with_residual_norm_kernels<T>(normed_is_rounded, output.is_rounded, [&](const auto& kernels, auto of_normed, auto of_output) {
+      using Normed = decltype(of_normed);
+      using Output = decltype(of_output);
+      const ResidualNormBackward<T, Normed, Output> args = {
+          .columns = columns,
+          .normed_gradient = static_cast<const Normed*>(normed_gradient.const_data_ptr()),
+          .sum_gradient = data_of<T>(sum_gradient),
+          .sum = data_of<T>(sum),
+          .mean = data_of<T>(mean),
+          .inverse_deviation = data_of<T>(inverse_deviation),
+          .dropout = in.dropout.rows(),
+          .is_rms = in.is_rms,
+          .gain = data_of<T>(gain),
+          .residual_gradient = mutable_data_of<T>(to.residual),
+          .output_gradient = is_written ? static_cast<Output*>(to.output.mutable_data_ptr()) : nullptr,
+          .gain_sums = mutable_data_of<T>(sums[0]),
+          .bias_sums = mutable_data_of<T>(sums[1]),
+          .output_sums = output.wants_sums ? mutable_data_of<T>(sums[2]) : nullptr};
+      for_sum_blocks(kernels.backward, args, rows);
+    });
+  });
+  if (output.is_wanted && !is_written) to.output = to.residual;
+  if (output.wants_sums) to.output_sums = sums[2].sum(0);
+  to.gain = sums[0].sum(0);
+  if (!in.is_rms) to.bias = sums[1].sum(0);
+  return to;
+}
+
+ResidualNorm residual_norm(const ResidualEnd& given, const Tensor& given_output) {
+  const TimedPart timed(ProfilePart::kNorm);
+  if (!has_row_kernels(given.residual)) return reference::residual_norm(given, given_output);
+  ResidualEnd end = given;
+  end.residual = given.residual.contiguous();
+  const Tensor output = given_output.defined() ? given_output.contiguous() : given_output;
+  if (!at::GradMode::is_enabled())
+    return forward_pass(ResidualNormRows(end, output.defined(), /*for_backward=*/false), end.residual, output);
+  const variable_list results = ResidualNormFunction::apply(end.residual, optional_of(output), end.norm.gain, optional_of(end.norm.bias),
+                                                            end.dropout, end.norm.is_rms, end.readers);
+  return {output.defined() ? results.front() : end.residual, results.back()};
 }
 
 }  // namespace lacuna

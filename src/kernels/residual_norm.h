@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/factor_precision.h"
 #include "kernels/dropout.h"
 
 namespace lacuna {
@@ -19,7 +20,17 @@ struct ResidualNorm {
   Tensor normed;  ///< norm(sum)
 };
 
-/// The residual connection and the norm after it, in one pass. All [T, D]; `output` undefined = only the norm of `residual`.
-ResidualNorm residual_norm(const Tensor& residual, const Tensor& output, const Dropout& dropout, const NormWeights& norm);
+/// Where the output of a sub-layer goes: into the residual stream, and through the norm that comes next.
+struct ResidualEnd {
+  Tensor residual;  ///< [T, D]
+  Dropout dropout;  ///< of the output
+  NormWeights norm;
+  /// What multiplies the normed rows, and nothing else reads them: with gradients, those of float on the CPU come rounded for kBf16, and so
+  /// does their gradient.
+  FactorPrecision readers = FactorPrecision::kFp32;
+};
+
+/// The residual connection and the norm after it, in one pass. `output` [T, D]; undefined = only the norm of the residual.
+ResidualNorm residual_norm(const ResidualEnd& end, const Tensor& output);
 
 }  // namespace lacuna

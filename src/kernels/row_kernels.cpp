@@ -9,60 +9,6 @@ namespace LACUNA_TARGET {
 namespace {
 
 template <class T>
-void residual_norm_forward(const ResidualNormForward<T>& a, int64_t begin, int64_t end) {
-  DropoutCursor<T> cursor(a.dropout, begin);
-  const int64_t n = a.columns;
-  for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
-    const T *x = a.residual + row * n, *y = a.output ? a.output + row * n : nullptr;
-    T *normed = a.normed + row * n, *z = a.sum ? a.sum + row * n : normed;
-    if (y) {
-      for_each_dropped(cursor, n, [=](int64_t i, T factor) { z[i] = x[i] + factor * y[i]; });
-    } else {
-      for (int64_t i = 0; i < n; ++i) z[i] = x[i];
-    }
-    const T mean = a.is_rms ? T(0) : sum_of(z, n) / static_cast<T>(n);
-    T squares = 0;
-#pragma omp simd reduction(+ : squares)
-    for (int64_t i = 0; i < n; ++i) squares += (z[i] - mean) * (z[i] - mean);
-    const T inverse = T(1) / std::sqrt(squares / static_cast<T>(n) + a.epsilon);
-    for (int64_t i = 0; i < n; ++i) normed[i] = (z[i] - mean) * inverse * a.gain[i] + (a.bias ? a.bias[i] : T(0));
-    if (a.mean) a.mean[row] = mean;
-    if (a.inverse_deviation) a.inverse_deviation[row] = inverse;
-  }
-}
-
-// With h = (z - mean) / deviation and g = gain * gradient of the normed row: dz = (g - mean(g) - h mean(g h)) / deviation; RMSNorm has no
-// mean(g) term.
-template <class T>
-void residual_norm_backward(const ResidualNormBackward<T>& a, int64_t begin, int64_t end) {
-  DropoutCursor<T> cursor(a.dropout, begin);
-  const int64_t n = a.columns;
-  T *gain_sums = a.gain_sums + begin / kRowsPerSum * n, *bias_sums = a.bias_sums + begin / kRowsPerSum * n;
-  for (int64_t i = 0; i < n; ++i) gain_sums[i] = bias_sums[i] = 0;
-  for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
-    const T *z = a.sum + row * n, *dy = a.normed_gradient + row * n;
-    const T mean = a.mean[row], inverse = a.inverse_deviation[row];
-    T sum_g = 0, sum_gh = 0;
-#pragma omp simd reduction(+ : sum_g, sum_gh)
-    for (int64_t i = 0; i < n; ++i) {
-      const T h = (z[i] - mean) * inverse, g = dy[i] * a.gain[i];
-      gain_sums[i] += dy[i] * h;
-      bias_sums[i] += dy[i];
-      sum_g += g;
-      sum_gh += g * h;
-    }
-    const T mean_g = a.is_rms ? T(0) : sum_g / static_cast<T>(n), mean_gh = sum_gh / static_cast<T>(n);
-    T* dx = a.residual_gradient + row * n;
-    const T* dz = a.sum_gradient ? a.sum_gradient + row * n : nullptr;
-#pragma omp simd
-    for (int64_t i = 0; i < n; ++i)
-      dx[i] = (dz ? dz[i] : T(0)) + inverse * (dy[i] * a.gain[i] - mean_g - (z[i] - mean) * inverse * mean_gh);
-    if (T* out = a.output_gradient ? a.output_gradient + row * n : nullptr)
-      for_each_dropped(cursor, n, [=](int64_t i, T factor) { out[i] = dx[i] * factor; });
-  }
-}
-
-template <class T>
 LACUNA_INLINE uint16_t rounded(T x) {
   return rounded_to_bf16(static_cast<float>(x));
 }
@@ -74,6 +20,82 @@ LACUNA_INLINE Stored stored(T x) {
     return x;
   } else {
     return rounded(x);
+  }
+}
+
+/// What was stored.
+template <class T, class Stored>
+LACUNA_INLINE T loaded(Stored x) {
+  if constexpr (std::is_same_v<Stored, T>) {
+    return x;
+  } else {
+    return static_cast<T>(widened(x));
+  }
+}
+
+template <class T, class Normed>
+void residual_norm_forward(const ResidualNormForward<T, Normed>& a, int64_t begin, int64_t end) {
+  DropoutCursor<T> cursor(a.dropout, begin);
+  const int64_t n = a.columns;
+  for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
+    const T *x = a.residual + row * n, *z = x;
+    if (a.output) {
+      const T* y = a.output + (row - a.first_row) * n;
+      T* sum = a.sum + row * n;
+      for_each_dropped(cursor, n, [=](int64_t i, T factor) { sum[i] = x[i] + factor * y[i]; });
+      z = sum;
+    }
+    const T mean = a.is_rms ? T(0) : sum_of(z, n) / static_cast<T>(n);
+    T squares = 0;
+#pragma omp simd reduction(+ : squares)
+    for (int64_t i = 0; i < n; ++i) squares += (z[i] - mean) * (z[i] - mean);
+    const T inverse = T(1) / std::sqrt(squares / static_cast<T>(n) + a.epsilon);
+    Normed* normed = a.normed + row * n;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) normed[i] = stored<Normed>((z[i] - mean) * inverse * a.gain[i] + (a.bias ? a.bias[i] : T(0)));
+    if (a.mean) a.mean[row] = mean;
+    if (a.inverse_deviation) a.inverse_deviation[row] = inverse;
+  }
+}
+
+// With h = (z - mean) / deviation and g = gain * gradient of the normed row: dz = (g - mean(g) - h mean(g h)) / deviation; RMSNorm has no
+// mean(g) term.
+template <class T, class Normed, class Output>
+void residual_norm_backward(const ResidualNormBackward<T, Normed, Output>& a, int64_t begin, int64_t end) {
+  DropoutCursor<T> cursor(a.dropout, begin);
+  const int64_t n = a.columns, first_sum = begin / kRowsPerSum * n;
+  T *gain_sums = a.gain_sums + first_sum, *bias_sums = a.bias_sums + first_sum;
+  T* output_sums = a.output_sums ? a.output_sums + first_sum : nullptr;
+  for (int64_t i = 0; i < n; ++i) gain_sums[i] = bias_sums[i] = 0;
+  for (int64_t i = 0; output_sums && i < n; ++i) output_sums[i] = 0;
+  for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
+    const T* z = a.sum + row * n;
+    const Normed* dy = a.normed_gradient + row * n;
+    const T mean = a.mean[row], inverse = a.inverse_deviation[row];
+    T sum_g = 0, sum_gh = 0;
+#pragma omp simd reduction(+ : sum_g, sum_gh)
+    for (int64_t i = 0; i < n; ++i) {
+      const T y = loaded<T>(dy[i]), h = (z[i] - mean) * inverse, g = y * a.gain[i];
+      gain_sums[i] += y * h;
+      bias_sums[i] += y;
+      sum_g += g;
+      sum_gh += g * h;
+    }
+    const T mean_g = a.is_rms ? T(0) : sum_g / static_cast<T>(n), mean_gh = sum_gh / static_cast<T>(n);
+    T* dx = a.residual_gradient + row * n;
+    const T* dz = a.sum_gradient ? a.sum_gradient + row * n : nullptr;
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i)
+      dx[i] = (dz ? dz[i] : T(0)) + inverse * (loaded<T>(dy[i]) * a.gain[i] - mean_g - (z[i] - mean) * inverse * mean_gh);
+    Output* out = a.output_gradient ? a.output_gradient + row * n : nullptr;
+    if (out && output_sums) {
+      for_each_dropped(cursor, n, [=](int64_t i, T factor) {
+        out[i] = stored<Output>(dx[i] * factor);
+        output_sums[i] += dx[i] * factor;
+      });
+    } else if (out) {
+      for_each_dropped(cursor, n, [=](int64_t i, T factor) { out[i] = stored<Output>(dx[i] * factor); });
+    }
   }
 }
 
@@ -228,15 +250,20 @@ void biased_activation_backward(const BiasedActivationRows<T, Stored>& a, int64_
 
 template <class T>
 void round_rows(const RoundedRows<T>& a, int64_t begin, int64_t end) {
-  T* sums = a.sums + begin / kRowsPerSum * a.columns;
-  for (int64_t i = 0; i < a.columns; ++i) sums[i] = 0;
+  T* sums = a.sums ? a.sums + begin / kRowsPerSum * a.columns : nullptr;
+  for (int64_t i = 0; sums && i < a.columns; ++i) sums[i] = 0;
   for (int64_t row = begin; row < end; ++row) {
     const T* x = a.input + row * a.columns;
     uint16_t* to = a.rounded + row * a.columns;
+    if (sums) {
 #pragma omp simd
-    for (int64_t i = 0; i < a.columns; ++i) {
-      sums[i] += x[i];
-      to[i] = rounded(x[i]);
+      for (int64_t i = 0; i < a.columns; ++i) {
+        sums[i] += x[i];
+        to[i] = rounded(x[i]);
+      }
+    } else {
+#pragma omp simd
+      for (int64_t i = 0; i < a.columns; ++i) to[i] = rounded(x[i]);
     }
   }
 }
@@ -320,10 +347,17 @@ T log_sum_exp(const T* row, int64_t count, T* maxima) {
   return top + std::log(sum_of_exponentials(row, count, top, static_cast<T*>(nullptr)));
 }
 
+template <class T, class Normed, class Output>
+constexpr ResidualNormKernels<T, Normed, Output> residual_norm() {
+  return {residual_norm_forward<T, Normed>, residual_norm_backward<T, Normed, Output>};
+}
+
 template <class T>
 constexpr RowKernels<T> table() {
-  return {residual_norm_forward<T>,
-          residual_norm_backward<T>,
+  return {residual_norm<T, T, T>(),
+          residual_norm<T, T, uint16_t>(),
+          residual_norm<T, uint16_t, T>(),
+          residual_norm<T, uint16_t, uint16_t>(),
           gated_rms_forward<T>,
           gated_rms_backward<T>,
           activation_forward<T>,

@@ -22,31 +22,43 @@ struct DropoutRows {
   int64_t sentences = 0;
 };
 
+// Stored, Normed, Output: the type T of a kernel, or uint16_t for numbers rounded to bf16.
+
 /// sum = residual + dropout(output); normed = norm(sum) * gain + bias. All [T, columns].
-template <class T>
+template <class T, class Normed>
 struct ResidualNormForward {
   int64_t columns;
   const T* residual;
-  const T* output;  ///< null = nothing is added
+  const T* output;    ///< null = nothing is added, and the sum is the residual
+  int64_t first_row;  ///< the output begins at this row
   DropoutRows dropout;
   bool is_rms;
   const T *gain, *bias;  ///< bias null = none
   T epsilon;
-  T* sum;  ///< null = not wanted
-  T* normed;
+  T* sum;  ///< null = nothing is added
+  Normed* normed;
   T *mean, *inverse_deviation;  ///< [T] each, for the backward pass; null = not wanted
 };
 
-template <class T>
+template <class T, class Normed, class Output>
 struct ResidualNormBackward {
   int64_t columns;
-  const T *normed_gradient, *sum_gradient;  ///< sum_gradient null = zero
+  const Normed* normed_gradient;
+  const T* sum_gradient;  ///< null = zero
   const T *sum, *mean, *inverse_deviation;
   DropoutRows dropout;
   bool is_rms;
   const T* gain;
-  T *residual_gradient, *output_gradient;  ///< output_gradient null = the same as residual_gradient
-  T *gain_sums, *bias_sums;                ///< [blocks of kRowsPerSum, columns]; a call covers one block
+  T* residual_gradient;
+  Output* output_gradient;   ///< null = not wanted
+  T *gain_sums, *bias_sums;  ///< [blocks of kRowsPerSum, columns]; a call covers one block
+  T* output_sums;            ///< the same, of the output's gradient before it is rounded; null = not wanted
+};
+
+template <class T, class Normed, class Output>
+struct ResidualNormKernels {
+  void (*forward)(const ResidualNormForward<T, Normed>&, int64_t begin, int64_t end);
+  void (*backward)(const ResidualNormBackward<T, Normed, Output>&, int64_t begin, int64_t end);
 };
 
 /// result = gain * input / sqrt(mean(input²) + epsilon), times sigmoid(gate * input) where there is a gate. All [T, columns].
@@ -73,8 +85,7 @@ struct ActivationRows {
   T* input_gradient;  ///< backward only
 };
 
-/// result = dropout(f(input + bias)), and its way back: input_gradient, and its column sums before they are rounded. Stored is T, or
-/// uint16_t for numbers rounded to bf16.
+/// result = dropout(f(input + bias)), and its way back: input_gradient, and its column sums before they are rounded.
 template <class T, class Stored>
 struct BiasedActivationRows {
   int64_t columns;
@@ -100,7 +111,7 @@ struct RoundedRows {
   int64_t columns;
   const T* input;
   uint16_t* rounded;
-  T* sums;  ///< [blocks of kRowsPerSum, columns]; a call covers one block
+  T* sums;  ///< [blocks of kRowsPerSum, columns]; a call covers one block. Null = not wanted
 };
 
 /// result = dropout(scale * table[ids] + position_table[positions]).
@@ -149,8 +160,10 @@ struct LossRows {
 
 template <class T>
 struct RowKernels {
-  void (*residual_norm_forward)(const ResidualNormForward<T>&, int64_t begin, int64_t end);
-  void (*residual_norm_backward)(const ResidualNormBackward<T>&, int64_t begin, int64_t end);
+  ResidualNormKernels<T, T, T> residual_norm;
+  ResidualNormKernels<T, T, uint16_t> residual_norm_of_bf16;
+  ResidualNormKernels<T, uint16_t, T> residual_norm_to_bf16;
+  ResidualNormKernels<T, uint16_t, uint16_t> residual_norm_in_bf16;
   void (*gated_rms_forward)(const GatedRmsRows<T>&, int64_t begin, int64_t end);
   void (*gated_rms_backward)(const GatedRmsRows<T>&, int64_t begin, int64_t end);
   void (*activation_forward)(const ActivationRows<T>&, int64_t begin, int64_t end);

@@ -41,6 +41,9 @@ LACUNA_INLINE uint16_t rounded_to_bf16(float x) {
   const uint32_t bits = std::bit_cast<uint32_t>(x);
   return static_cast<uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
+LACUNA_INLINE float widened(uint16_t bf16) {
+  return std::bit_cast<float>(static_cast<uint32_t>(bf16) << 16);
+}
 
 template <class T>
 LACUNA_INLINE T sum_of(const T* x, int64_t count) {

@@ -66,12 +66,12 @@ struct KeptDropout : torch::CustomClassHolder {
   Dropout dropout;
 };
 
-/// Keeps what dropped a forward pass for its backward pass.
-inline void keep_dropout(torch::autograd::AutogradContext& context, const Dropout& dropout) {
-  context.saved_data["dropout"] = c10::IValue::make_capsule(c10::make_intrusive<KeptDropout>(dropout));
+/// Keeps what dropped a forward pass for its backward pass, under a name where there are several.
+inline void keep_dropout(torch::autograd::AutogradContext& context, const Dropout& dropout, const std::string& name = "dropout") {
+  context.saved_data[name] = c10::IValue::make_capsule(c10::make_intrusive<KeptDropout>(dropout));
 }
-inline Dropout kept_dropout(torch::autograd::AutogradContext& context) {
-  return static_cast<const KeptDropout&>(*context.saved_data["dropout"].toCapsule()).dropout;
+inline Dropout kept_dropout(torch::autograd::AutogradContext& context, const std::string& name = "dropout") {
+  return static_cast<const KeptDropout&>(*context.saved_data[name].toCapsule()).dropout;
 }
 
 }  // namespace lacuna

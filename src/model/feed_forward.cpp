@@ -11,15 +11,17 @@ FeedForward::FeedForward(const ModelOptions& options, int64_t d_ff, DropoutSite 
       inner_(register_module("inner", std::make_shared<Linear>(options.d_model, d_ff, path / "inner"))),
       outer_(register_module("outer", std::make_shared<Linear>(d_ff, options.d_model, path / "outer"))) {}
 
-Tensor FeedForward::forward(const Ragged& x, const ForwardContext& context) {
-  if (!at::GradMode::is_enabled() && !context.training) {
-    const Tensor active = inner_->without_gradients(x.values, is_gelu_ ? ProductEnd::kGelu : ProductEnd::kRelu);
-    return outer_->forward(active, context);
-  }
-  const Dropout dropout = site_.dropout(dropout_, x.shape, context);
-  if (at::GradMode::is_enabled())
-    return feed_forward(x.values, inner_->weights_to_train(), outer_->weights_to_train(), is_gelu_, dropout, context.precision);
-  return outer_->forward(activation_dropout(inner_->forward(x.values, context), is_gelu_, dropout), context);
+SubLayerOutput FeedForward::forward(const Ragged& x, const ForwardContext& context) {
+  return [&](const ResidualEnd& end) {
+    if (!at::GradMode::is_enabled() && !context.training) {
+      const Tensor active = inner_->without_gradients(x.values, is_gelu_ ? ProductEnd::kGelu : ProductEnd::kRelu);
+      return outer_->forward(active, end, context);
+    }
+    const Dropout dropout = site_.dropout(dropout_, x.shape, context);
+    if (at::GradMode::is_enabled())
+      return feed_forward(x.values, inner_->weights_to_train(), outer_->weights_to_train(), is_gelu_, dropout, end, context.precision);
+    return outer_->forward(activation_dropout(inner_->forward(x.values, context), is_gelu_, dropout), end, context);
+  };
 }
 
 }  // namespace lacuna

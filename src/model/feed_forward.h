@@ -6,6 +6,7 @@
 #include "config/options.h"
 #include "model/dropout_site.h"
 #include "model/linear.h"
+#include "model/residual_stream.h"
 
 namespace lacuna {
 
@@ -13,8 +14,8 @@ namespace lacuna {
 class FeedForward : public torch::nn::Module {
  public:
   FeedForward(const ModelOptions& options, int64_t d_ff, DropoutSite site, const ParameterPath& path);
-  /// x (T, D) -> (T, D)
-  Tensor forward(const Ragged& x, const ForwardContext& context);
+  /// x (T, D) -> (T, D). Neither of both is copied: they must live until the output is made.
+  SubLayerOutput forward(const Ragged& x, const ForwardContext& context);
 
  private:
   bool is_gelu_;

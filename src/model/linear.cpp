@@ -42,6 +42,11 @@ Tensor Linear::forward(const Tensor& x, const ForwardContext& context) {
   return lacuna::linear(x, weight_, bias_, context.precision);
 }
 
+ResidualNorm Linear::forward(const Tensor& x, const ResidualEnd& end, const ForwardContext& context) {
+  if (!at::GradMode::is_enabled()) return residual_norm(end, without_gradients(x, ProductEnd::kNone));
+  return linear_to_residual(x, weights_to_train(), end, context.precision);
+}
+
 LinearWeights Linear::weights_to_train() {
   packed_.drop();
   return {weight_, bias_};

@@ -49,7 +49,9 @@ class Linear : public torch::nn::Module {
  public:
   Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, const LinearOptions& options = {});
   Tensor forward(const Tensor& x, const ForwardContext& context);
-  /// The same through `end`, without gradients.
+  /// The same, and where it goes: one pass.
+  ResidualNorm forward(const Tensor& x, const ResidualEnd& end, const ForwardContext& context);
+  /// The first through `end`, without gradients.
   Tensor without_gradients(const Tensor& x, ProductEnd end) { return packed_.multiply(x, weight_, bias_, end); }
   /// The same as a constant: no gradient flows to x or to the parameters.
   Tensor constant(const Tensor& x, const ForwardContext& context);

@@ -54,7 +54,8 @@ AttentionCall MultiHeadAttention::new_call(const Ragged& x, const ForwardContext
 void MultiHeadAttention::add_numbers(AttentionCall& call, const Ragged& x, const ForwardContext& context) const {
   if (!numbers_) return;
   const bool is_seen = context.probe != nullptr && context.probe->wants(call.layer, call.site);
-  for (const RowNumber& number : numbers_->forward(x.values)) {
+  const Tensor rows = x.values.scalar_type() == at::kBFloat16 ? x.values.to(at::kFloat) : x.values;
+  for (const RowNumber& number : numbers_->forward(rows)) {
     call.numbers.push_back(number.values);
     if (context.regularizer != nullptr) context.regularizer->add(number, x.shape);
     if (!is_seen) continue;
@@ -80,10 +81,10 @@ void MultiHeadAttention::add_mask(AttentionCall& call, const Tensor& x, const Te
   context.probe->see_number(call.layer, call.site, "gate", {seen.const_data_ptr<double>(), static_cast<size_t>(num_heads_)});
 }
 
-Tensor MultiHeadAttention::output_of(const AttentionCall& call, const ForwardContext& context) {
+SubLayerOutput MultiHeadAttention::output_of(const AttentionCall& call, const ForwardContext& context) {
   const Tensor heads = attention(call, context).view({call.q.size(0), d_model_});  // (Tq, H, d) -> (Tq, D)
   if (context.probe != nullptr && context.probe->wants(call.layer, call.site)) context.probe->end_call(call.layer, call.site);
-  return output_->forward(norm_->forward(heads), context);
+  return [this, normed = norm_->forward(heads), &context](const ResidualEnd& end) { return output_->forward(normed, end, context); };
 }
 
 namespace {
@@ -116,7 +117,7 @@ SelfAttention::SelfAttention(const ModelOptions& options, const AttentionPlace& 
       is_causal_(place.site == AttentionSite::kDecoderSelf),
       qkv_(register_module("qkv", std::make_shared<Linear>(d_model_, 3 * d_model_, path / "qkv", projections(3, options)))) {}
 
-Tensor SelfAttention::forward(const Ragged& x, const ForwardContext& context) {
+SubLayerOutput SelfAttention::forward(const Ragged& x, const ForwardContext& context) {
   AttentionCall call = new_call(x, context);
   take_parts(call, qkv_->forward(x.values, context), 3);
   call.keys = std::make_shared<const KeyRange>(KeyRange::of(*x.shape));
@@ -125,7 +126,7 @@ Tensor SelfAttention::forward(const Ragged& x, const ForwardContext& context) {
   return output_of(call, context);
 }
 
-Tensor SelfAttention::step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const ForwardContext& context) {
+SubLayerOutput SelfAttention::step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const ForwardContext& context) {
   const Tensor qkv = qkv_->forward(x, context).view({x.size(0), 3, num_heads_, d_model_ / num_heads_});
   write_slots(buffer.keys_values.narrow(1, 0, 2), keys.new_slots, qkv.narrow(1, 1, 2));
   if (has_mask()) write_slots(buffer.keys_values.select(1, 2), keys.new_slots, heads_of(mask_keys(x, context)));
@@ -150,8 +151,8 @@ MemoryKeys CrossAttention::read(const Tensor& memory, const ForwardContext& cont
   return {key_value_->forward(memory, context), mask_keys(memory, context)};
 }
 
-Tensor CrossAttention::forward(const Ragged& x, const MemoryKeys& memory, const std::shared_ptr<const KeyRange>& keys,
-                               const ForwardContext& context) {
+SubLayerOutput CrossAttention::forward(const Ragged& x, const MemoryKeys& memory, const std::shared_ptr<const KeyRange>& keys,
+                                       const ForwardContext& context) {
   AttentionCall call = new_call(x, context);
   call.q = heads_of(query_->forward(x.values, context));
   take_parts(call, memory.keys_values, 2);

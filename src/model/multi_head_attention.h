@@ -10,6 +10,7 @@
 #include "config/options.h"
 #include "model/linear.h"
 #include "model/mask_model.h"
+#include "model/residual_stream.h"
 
 namespace lacuna {
 
@@ -40,7 +41,7 @@ class MultiHeadAttention : public torch::nn::Module {
   /// Gives the call, which has its q, the mask's queries of x, these keys (Tk, H, d), and what the gate says. Nothing without a mask.
   void add_mask(AttentionCall& call, const Tensor& x, const Tensor& keys, const ForwardContext& context);
   /// (Tq, D)
-  Tensor output_of(const AttentionCall& call, const ForwardContext& context);
+  SubLayerOutput output_of(const AttentionCall& call, const ForwardContext& context);
 
   int64_t d_model_, num_heads_;
 
@@ -76,9 +77,9 @@ class SelfAttention : public MultiHeadAttention {
  public:
   SelfAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path);
   /// x (T, D) -> (T, D); a decoder's token sees itself and those before it.
-  Tensor forward(const Ragged& x, const ForwardContext& context);
+  SubLayerOutput forward(const Ragged& x, const ForwardContext& context);
   /// x (N, D), the newest token of each hypothesis -> (N, D). Writes their keys and values into the buffer.
-  Tensor step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const ForwardContext& context);
+  SubLayerOutput step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const ForwardContext& context);
   /// An empty buffer for `step`.
   SlotBuffer new_buffer() const { return {.keys_values = {}, .parts = has_mask() ? 3 : 2}; }
 
@@ -99,7 +100,8 @@ class CrossAttention : public MultiHeadAttention {
   /// memory (Ts, D) -> what any number of `forward`s read.
   MemoryKeys read(const Tensor& memory, const ForwardContext& context);
   /// x (Tq, D) -> (Tq, D). `keys` says which rows of `memory` each sentence of x sees.
-  Tensor forward(const Ragged& x, const MemoryKeys& memory, const std::shared_ptr<const KeyRange>& keys, const ForwardContext& context);
+  SubLayerOutput forward(const Ragged& x, const MemoryKeys& memory, const std::shared_ptr<const KeyRange>& keys,
+                         const ForwardContext& context);
 
  private:
   std::shared_ptr<Linear> query_, key_value_;

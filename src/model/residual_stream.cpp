@@ -5,12 +5,17 @@ namespace lacuna {
 ResidualStream::ResidualStream(NormPlace place, std::vector<std::shared_ptr<Norm>> norms, Ragged embedded, double dropout,
                                const ForwardContext& context)
     : place_(place), norms_(std::move(norms)), dropout_(dropout), context_(context), sum_(embedded.values), normed_(std::move(embedded)) {
-  if (place_ == NormPlace::kPre) normed_ = normed_.with(residual_norm(sum_, {}, {}, next_norm()).normed);
+  if (place_ == NormPlace::kPre) normed_ = normed_.with(residual_norm(next_end({}), {}).normed);
 }
 
-void ResidualStream::add(const Tensor& output, const DropoutSite& site) {
-  const Dropout dropout = site.dropout(dropout_, normed_.shape, context_);
-  const ResidualNorm result = residual_norm(sum_, output, dropout, next_norm());
+ResidualEnd ResidualStream::next_end(const Dropout& dropout) {
+  const Norm& norm = *norms_[next_++];
+  const bool is_for_linear = place_ == NormPlace::kPre && next_ < norms_.size();  // the others' rows are the residual too, or the result
+  return {sum_, dropout, norm.weights(), is_for_linear ? context_.precision : FactorPrecision::kFp32};
+}
+
+void ResidualStream::add(const SubLayerOutput& output, const DropoutSite& site) {
+  const ResidualNorm result = output(next_end(site.dropout(dropout_, normed_.shape, context_)));
   sum_ = place_ == NormPlace::kPre ? result.sum : result.normed;
   normed_ = normed_.with(result.normed);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -10,12 +11,16 @@
 
 namespace lacuna {
 
+/// The output [T, D] of a sub-layer, made when it is known where it goes: its last product, the sum with the residual and the norm that
+/// comes next are one pass over memory.
+using SubLayerOutput = std::function<ResidualNorm(const ResidualEnd& end)>;
+
 /// The residual stream [T, D] on its way through a stack of sub-layers. With norms n and sub-layers f:
 ///
 ///   post-norm  x <- n(x + dropout(f(x)))                     (Vaswani et al. 2017)
 ///   pre-norm   x <- x + dropout(f(n(x))), and n once at the end
 ///
-/// Either way each sum and the norm that comes next are one pass over memory. `norms` are those of the stack in the order of use: one for
+/// `norms` are those of the stack in the order of use: one for
 /// each sub-layer, and for pre-norm the last one.
 class ResidualStream {
  public:
@@ -24,10 +29,11 @@ class ResidualStream {
   /// What the next sub-layer reads; in the end the stack's result.
   const Ragged& values() const { return normed_; }
   /// Takes the sub-layer's output in.
-  void add(const Tensor& output, const DropoutSite& site);
+  void add(const SubLayerOutput& output, const DropoutSite& site);
 
  private:
-  const NormWeights next_norm() { return norms_[next_++]->weights(); }
+  /// Through the next norm. What its readers multiply with is that of the context where they are linear layers only.
+  ResidualEnd next_end(const Dropout& dropout);
 
   NormPlace place_;
   std::vector<std::shared_ptr<Norm>> norms_;

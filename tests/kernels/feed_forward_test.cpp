@@ -10,47 +10,93 @@ namespace {
 
 constexpr int64_t kFeatures = 24, kInner = 72;
 
+/// x, residual, gain and bias of the norm; then weights and biases: inner and outer, or those of one linear layer.
 Inputs inputs_of(int64_t rows, at::ScalarType type) {
-  return {at::randn({rows, kFeatures}, type), at::randn({kInner, kFeatures}, type), at::randn({kInner}, type),
+  return {at::randn({rows, kFeatures}, type),   at::randn({rows, kFeatures}, type),   at::randn({kFeatures}, type),
+          at::randn({kFeatures}, type),         at::randn({kInner, kFeatures}, type), at::randn({kInner}, type),
           at::randn({kFeatures, kInner}, type), at::randn({kFeatures}, type)};
 }
-
-Tensor fused(const Inputs& in, bool is_gelu, const Dropout& dropout, FactorPrecision precision) {
-  return feed_forward(in[0], {in[1], in[2]}, {in[3], in[4]}, is_gelu, dropout, precision);
+Inputs linear_inputs_of(int64_t rows, at::ScalarType type) {
+  Inputs inputs = inputs_of(rows, type);
+  inputs.resize(4);
+  inputs.insert(inputs.end(), {at::randn({kFeatures, kFeatures}, type), at::randn({kFeatures}, type)});
+  return inputs;
 }
 
-Tensor by_parts(const Inputs& in, bool is_gelu, const Dropout& dropout, FactorPrecision precision) {
-  const Tensor hidden = activation_dropout(linear(in[0], in[1], in[2], precision), is_gelu, dropout);
-  return linear(hidden, in[3], in[4], precision);
+struct Options {
+  bool is_gelu = false, is_rms = false;
+  double rate = 0;
+  FactorPrecision precision = FactorPrecision::kFp32, readers = FactorPrecision::kFp32;
+};
+
+ResidualEnd end_of(const Inputs& in, const Options& options) {
+  return {.residual = in[1],
+          .dropout = a_dropout(options.rate / 2, static_cast<int32_t>(in[1].size(0))),
+          .norm = {in[2], options.is_rms ? Tensor() : in[3], options.is_rms},
+          .readers = options.readers};
 }
+
+/// Something of both results.
+Tensor sum_of(const ResidualNorm& result) {
+  return 2 * result.sum + result.normed;
+}
+
+Tensor fused(const Inputs& in, const Options& options) {
+  const Dropout dropout = a_dropout(options.rate, static_cast<int32_t>(in[1].size(0)));
+  return sum_of(feed_forward(in[0], {in[4], in[5]}, {in[6], in[7]}, options.is_gelu, dropout, end_of(in, options), options.precision));
+}
+
+Tensor by_parts(const Inputs& in, const Options& options) {
+  const Dropout dropout = a_dropout(options.rate, static_cast<int32_t>(in[1].size(0)));
+  const Tensor hidden = activation_dropout(linear(in[0], in[4], in[5], options.precision), options.is_gelu, dropout);
+  return sum_of(residual_norm(end_of(in, options), linear(hidden, in[6], in[7], options.precision)));
+}
+
+Tensor fused_linear(const Inputs& in, const Options& options) {
+  return sum_of(linear_to_residual(in[0], {in[4], in[5]}, end_of(in, options), options.precision));
+}
+
+Tensor linear_by_parts(const Inputs& in, const Options& options) {
+  return sum_of(residual_norm(end_of(in, options), linear(in[0], in[4], in[5], options.precision)));
+}
+
+using Way = Tensor (*)(const Inputs&, const Options&);
 
 class FeedForwardKernel : public KernelTest {};
 INSTANTIATE_TEST_SUITE_P(, FeedForwardKernel, testing::Values(at::kFloat, at::kDouble), name_of_type);
 
 TEST_P(FeedForwardKernel, EqualsItsParts) {
-  for (const bool is_gelu : {false, true}) {
-    const Dropout dropout = a_dropout(0.4, 50);
-    expect_same([&](const Inputs& in) { return fused(in, is_gelu, dropout, FactorPrecision::kFp32); },
-                [&](const Inputs& in) { return by_parts(in, is_gelu, dropout, FactorPrecision::kFp32); }, inputs_of(50, GetParam()));
+  for (const bool is_gelu : {false, true})
+    for (const bool is_rms : {false, true}) {
+      const Options options = {.is_gelu = is_gelu, .is_rms = is_rms, .rate = 0.4};
+      expect_same([&](const Inputs& in) { return fused(in, options); }, [&](const Inputs& in) { return by_parts(in, options); },
+                  inputs_of(50, GetParam()));
+    }
+}
+
+TEST_P(FeedForwardKernel, LinearToResidualEqualsItsParts) {
+  for (const double rate : {0.0, 0.4}) {
+    const Options options = {.rate = rate};
+    expect_same([&](const Inputs& in) { return fused_linear(in, options); }, [&](const Inputs& in) { return linear_by_parts(in, options); },
+                linear_inputs_of(300, GetParam()));
   }
 }
 
 /// Results and gradients of both, the same factors rounded. A sum in another order may be rounded to the other neighbour: 2^-8 of one
 /// number among many.
-void expect_same_in_bf16(int32_t rows, bool is_gelu, double rate) {
-  const Dropout dropout = a_dropout(rate, rows);
-  const Inputs values = inputs_of(rows, at::kFloat);
-  const Tensor direction = at::randn({rows, kFeatures});
+void expect_same_in_bf16(Way fused, Way by_parts, const Inputs& values, Options options) {
+  options.precision = FactorPrecision::kBf16;
+  const Tensor direction = at::randn(values[1].sizes());
   std::vector<Inputs> inputs(2);
   std::vector<Tensor> results;
   results.reserve(2);
   for (const bool parts : {false, true}) {
     for (const Tensor& value : values) inputs[parts].push_back(value.clone().requires_grad_(true));
-    results.push_back(parts ? by_parts(inputs[parts], is_gelu, dropout, FactorPrecision::kBf16)
-                            : fused(inputs[parts], is_gelu, dropout, FactorPrecision::kBf16));
+    results.push_back(parts ? by_parts(inputs[parts], options) : fused(inputs[parts], options));
     (results.back() * direction).sum().backward();
   }
   const auto expect_near = [](const Tensor& actual, const Tensor& expected) {
+    EXPECT_EQ(actual.scalar_type(), expected.scalar_type());
     EXPECT_LE((actual - expected).norm().item<double>(), 1e-3 * expected.norm().item<double>());
   };
   expect_near(results[0], results[1]);
@@ -62,19 +108,62 @@ void expect_same_in_bf16(int32_t rows, bool is_gelu, double rate) {
 
 TEST(Bf16FeedForward, EqualsItsParts) {
   for (const bool is_gelu : {false, true})
-    for (const double rate : {0.0, 0.4}) expect_same_in_bf16(50, is_gelu, rate);
+    for (const double rate : {0.0, 0.4})
+      expect_same_in_bf16(fused, by_parts, inputs_of(50, at::kFloat), {.is_gelu = is_gelu, .rate = rate});
 }
 
 TEST(Bf16FeedForward, EqualsItsPartsInSeveralBlocks) {
-  for (const bool is_gelu : {false, true}) expect_same_in_bf16(1100, is_gelu, 0.4);
+  for (const bool is_gelu : {false, true})
+    expect_same_in_bf16(fused, by_parts, inputs_of(1100, at::kFloat), {.is_gelu = is_gelu, .rate = 0.4});
+}
+
+TEST(Bf16FeedForward, LinearToResidualEqualsItsParts) {
+  for (const double rate : {0.0, 0.4})
+    expect_same_in_bf16(fused_linear, linear_by_parts, linear_inputs_of(300, at::kFloat), {.rate = rate});
+}
+
+TEST(Bf16FeedForward, TakesAndGivesRoundedRows) {
+  for (const Way way : {fused, fused_linear}) {
+    Inputs values = way == fused ? inputs_of(300, at::kFloat) : linear_inputs_of(300, at::kFloat);
+    values[0] = rounded_to_bf16(values[0]);
+    const auto by_linear = way == fused ? by_parts : linear_by_parts;
+    expect_same_in_bf16(way, by_linear, values, {.rate = 0.4, .readers = FactorPrecision::kBf16});
+  }
+}
+
+TEST(Bf16FeedForward, NormedRowsAndTheirGradientAreThoseOfFloatRounded) {
+  const Inputs values = linear_inputs_of(300, at::kFloat);
+  std::vector<ResidualNorm> results;
+  std::vector<Tensor> gradients;
+  for (const FactorPrecision readers : {FactorPrecision::kFp32, FactorPrecision::kBf16}) {
+    Inputs in;
+    for (const Tensor& value : values) in.push_back(value.clone().requires_grad_(true));
+    results.push_back(linear_to_residual(in[0], {in[4], in[5]}, end_of(in, {.readers = readers}), FactorPrecision::kBf16));
+    results.back().normed.sum().backward();  // of ones, which bf16 holds
+    gradients.push_back(in[1].grad());
+  }
+  EXPECT_TRUE(results[1].sum.equal(results[0].sum));
+  EXPECT_TRUE(results[1].normed.equal(rounded_to_bf16(results[0].normed)));
+  expect_close(gradients[1], gradients[0]);
 }
 
 TEST(Bf16FeedForward, GivesFrozenWeightsNoGradient) {
   Inputs in = inputs_of(5, at::kFloat);
   in[0].requires_grad_(true);
-  fused(in, false, {}, FactorPrecision::kBf16).sum().backward();
+  fused(in, {.precision = FactorPrecision::kBf16}).sum().backward();
   EXPECT_TRUE(in[0].grad().defined());
   for (size_t i = 1; i < in.size(); ++i) EXPECT_FALSE(in[i].grad().defined());
+}
+
+TEST(LinearInBf16, GivesRoundedRowsARoundedGradient) {
+  const Inputs values = linear_inputs_of(300, at::kFloat);
+  std::vector<Tensor> gradients;
+  for (const bool is_rounded : {false, true}) {
+    const Tensor rounded = rounded_to_bf16(values[0]), x = (is_rounded ? rounded : rounded.to(at::kFloat)).requires_grad_(true);
+    linear(x, values[4], values[5], FactorPrecision::kBf16).square().sum().backward();
+    gradients.push_back(x.grad());
+  }
+  EXPECT_TRUE(gradients[1].equal(rounded_to_bf16(gradients[0])));
 }
 
 TEST(RoundedWithSums, AreTheRoundedRowsAndTheSumsOfThoseNotRounded) {

@@ -14,12 +14,12 @@ Inputs some_inputs(int64_t rows, int64_t columns, at::ScalarType type) {
   return {spiky({rows, columns}, type), spiky({rows, columns}, type), spiky({columns}, type), spiky({columns}, type)};
 }
 
-using Kernel = ResidualNorm (*)(const Tensor&, const Tensor&, const Dropout&, const NormWeights&);
+using Kernel = ResidualNorm (*)(const ResidualEnd&, const Tensor&);
 
 /// What comes of the kernel when sum and norm are both used (pre-norm), or the norm alone (post-norm).
 std::function<Tensor(const Inputs&)> whole(Kernel kernel, bool is_rms, bool uses_sum, const Dropout& dropout) {
   return [=](const Inputs& in) {
-    const ResidualNorm result = kernel(in[0], in[1], dropout, {in[2], is_rms ? Tensor() : in[3], is_rms});
+    const ResidualNorm result = kernel({in[0], dropout, {in[2], is_rms ? Tensor() : in[3], is_rms}}, in[1]);
     return uses_sum ? result.normed + 2 * result.sum : result.normed;
   };
 }
@@ -35,15 +35,15 @@ TEST_P(ResidualNormTest, EqualsItsReference) {
 }
 
 TEST_P(ResidualNormTest, WithoutOutputIsTheNormAlone) {
-  const auto alone = [](Kernel kernel) { return [=](const Inputs& in) { return kernel(in[0], {}, {}, {in[2], in[3], false}).normed; }; };
+  const auto alone = [](Kernel kernel) { return [=](const Inputs& in) { return kernel({in[0], {}, {in[2], in[3], false}}, {}).normed; }; };
   expect_same(alone(residual_norm), alone(reference::residual_norm), some_inputs(40, 64, GetParam()));
 }
 
 TEST_P(ResidualNormTest, IsTheSameWithoutGradients) {
   const Inputs in = some_inputs(40, 64, GetParam());
-  const ResidualNorm with = residual_norm(in[0], in[1], {}, {in[2], in[3], false});
+  const ResidualNorm with = residual_norm({in[0], {}, {in[2], in[3], false}}, in[1]);
   const at::NoGradGuard guard;
-  const ResidualNorm without = residual_norm(in[0], in[1], {}, {in[2], in[3], false});
+  const ResidualNorm without = residual_norm({in[0], {}, {in[2], in[3], false}}, in[1]);
   EXPECT_TRUE(with.normed.equal(without.normed));
   EXPECT_TRUE(with.sum.equal(without.sum));
 }
@@ -56,7 +56,7 @@ TEST(ResidualNorm, GradientsDoNotDependOnThreads) {
   for (const int count : {1, 2, 4}) {
     at::set_num_threads(count);
     const Tensor gain = in[2].clone().requires_grad_(true);
-    residual_norm(in[0], in[1], a_dropout(0.1, 1000), {gain, in[3], false}).normed.square().sum().backward();
+    residual_norm({in[0], a_dropout(0.1, 1000), {gain, in[3], false}}, in[1]).normed.square().sum().backward();
     if (!first.defined()) first = gain.grad();
     EXPECT_TRUE(first.equal(gain.grad())) << count << " threads";
   }

@@ -1,0 +1,62 @@
+#pragma once
+
+// What the autograd functions of linear layers multiply with. Included by sources that have base/libtorch.h precompiled.
+
+#include <type_traits>
+
+#include "kernels/bf16_product.h"
+#include "kernels/linear.h"
+#include "kernels/row_tensors.h"
+
+namespace lacuna {
+
+/// The products of a layer and of its gradients. Stored is the type of their factors: uint16_t for bf16 (as bits), which are kept rounded
+/// for the backward pass: half the memory, and nothing is rounded twice; or float for those that stay as they are.
+template <class Stored>
+class LayerProducts {
+ public:
+  static constexpr bool kIsRounded = std::is_same_v<Stored, uint16_t>;
+
+  explicit LayerProducts(FactorPrecision precision) : precision_(precision) {}
+
+  static Tensor factor(const Tensor& x) { return kIsRounded ? rounded_to_bf16(x) : x; }
+  /// The same of rows [T, N], and if they are wanted their column sums [N] before they are rounded.
+  static RoundedWithSums factor_with_sums(const Tensor& rows, bool wants_sums = true) {
+    if (!wants_sums) return {factor(rows), {}};
+    return kIsRounded ? rounded_with_sums(rows) : RoundedWithSums{rows, rows.sum(0)};
+  }
+  static Tensor empty(at::IntArrayRef sizes) { return at::empty(sizes, kIsRounded ? at::kBFloat16 : at::kFloat); }
+  static Stored* data(const Tensor& numbers) { return numbers.defined() ? static_cast<Stored*>(numbers.mutable_data_ptr()) : nullptr; }
+
+  /// a x b [M, N]
+  Tensor multiply(const Tensor& a, const Tensor& b) const {
+    if constexpr (!kIsRounded) return product(a, b, precision_);
+    Tensor result = at::empty({a.size(0), b.size(1)}, a.options().dtype(at::kFloat));
+    bf16_product(result, a, b);
+    return result;
+  }
+  /// a x b as numbers of this type: float, or bf16 where factors are.
+  Tensor multiply_into(at::ScalarType type, const Tensor& a, const Tensor& b) const {
+    if (!kIsRounded || type == at::kFloat) return multiply(a, b);
+    if (!a.is_cpu()) return rounded_to_bf16(multiply(a, b));
+    Tensor result = at::empty({a.size(0), b.size(1)}, at::kBFloat16);
+    multiply_rows(a, b, {}, [&](const float* rows, int64_t begin, int64_t end) {
+      const RoundedRows<float> args = {b.size(1), rows, bf16_bits_of(result) + begin * b.size(1), nullptr};
+      row_kernels<float>().round_rows(args, 0, end - begin);
+    });
+    return result;
+  }
+  /// x weight^T + bias; `bias` may be undefined.
+  Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) const {
+    return kIsRounded ? bf16_linear(x, weight, bias) : product_with_transposed(x, weight, bias, precision_);
+  }
+  /// a x b + bias, kRowsPerSum rows at a time; `bias` may be undefined.
+  void multiply_rows(const Tensor& a, const Tensor& b, const Tensor& bias, const RowBlockUser& use) const {
+    kIsRounded ? bf16_product_by_row_blocks(a, b, bias, kRowsPerSum, use) : product_by_row_blocks(a, b, bias, kRowsPerSum, use, precision_);
+  }
+
+ private:
+  FactorPrecision precision_;
+};
+
+}  // namespace lacuna

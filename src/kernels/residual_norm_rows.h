@@ -1,0 +1,85 @@
+#pragma once
+
+// Residual and norm for autograd functions that end in them, whose outputs come a block of rows at a time. Included by sources that have
+// base/libtorch.h precompiled.
+
+#include "kernels/residual_norm.h"
+#include "kernels/row_tensors.h"
+
+namespace lacuna {
+
+/// Calls f with the kernels for rows that are normed to, and outputs whose gradient is, bf16 or the type T.
+template <class T, class F>
+auto with_residual_norm_kernels(bool normed_is_rounded, bool output_is_rounded, const F& f) {
+  const RowKernels<T>& kernels = row_kernels<T>();
+  if (normed_is_rounded && output_is_rounded) return f(kernels.residual_norm_in_bf16, uint16_t(), uint16_t());
+  if (normed_is_rounded) return f(kernels.residual_norm_to_bf16, uint16_t(), T());
+  return output_is_rounded ? f(kernels.residual_norm_of_bf16, T(), uint16_t()) : f(kernels.residual_norm, T(), T());
+}
+
+/// The forward pass.
+class ResidualNormRows {
+ public:
+  /// `has_output`: rows will come. `for_backward`: what the backward pass reads is kept.
+  ResidualNormRows(const ResidualEnd& end, bool has_output, bool for_backward);
+
+  /// Rows [begin, end) of the output, the first of which is at `output`; T is the residual's type. Null: there is none.
+  template <class T>
+  void take(const T* output, int64_t begin, int64_t end) const {
+    with_residual_norm_kernels<T>(normed_.scalar_type() == at::kBFloat16, false, [&](const auto& kernels, auto normed, auto) {
+      using Normed = decltype(normed);
+      const ResidualNormForward<T, Normed> args = {.columns = end_.residual.size(1),
+                                                   .residual = data_of<T>(end_.residual),
+                                                   .output = output,
+                                                   .first_row = begin,
+                                                   .dropout = dropout_,
+                                                   .is_rms = end_.norm.is_rms,
+                                                   .gain = data_of<T>(end_.norm.gain),
+                                                   .bias = data_of<T>(end_.norm.bias),
+                                                   .epsilon = static_cast<T>(end_.norm.is_rms ? kRmsNormEpsilon : kLayerNormEpsilon),
+                                                   .sum = output == nullptr ? nullptr : mutable_data_of<T>(sum_),
+                                                   .normed = static_cast<Normed*>(normed_.mutable_data_ptr()),
+                                                   .mean = mutable_data_of<T>(mean_),
+                                                   .inverse_deviation = mutable_data_of<T>(inverse_deviation_)};
+      kernels.forward(args, begin, end);
+    });
+  }
+
+  /// The sum is the residual itself where there is no output.
+  ResidualNorm result() const { return {sum_, normed_}; }
+  /// What ResidualNormGradients reads: kKept tensors.
+  torch::autograd::variable_list kept() const { return {sum_, mean_, inverse_deviation_, end_.norm.gain}; }
+  static constexpr size_t kKept = 4;
+
+ private:
+  const ResidualEnd& end_;
+  DropoutRows dropout_;
+  Tensor sum_, normed_, mean_, inverse_deviation_;
+};
+
+/// What a backward pass starts from.
+struct ResidualNormBackwardInputs {
+  torch::autograd::variable_list kept;   ///< ResidualNormRows::kept()
+  Tensor sum_gradient, normed_gradient;  ///< may be undefined: zero
+  Dropout dropout;
+  bool is_rms;
+};
+
+/// What is wanted of the output's gradient.
+struct OutputGradient {
+  bool is_wanted = true;
+  bool is_rounded = false;  ///< to bf16
+  bool wants_sums = false;
+};
+
+struct ResidualNormGradients {
+  Tensor residual;     ///< [T, D]
+  Tensor output;       ///< [T, D]
+  Tensor output_sums;  ///< [D]: those of its columns, before it is rounded
+  Tensor gain, bias;   ///< [D]; the bias's undefined for RMSNorm
+};
+
+/// A whole backward pass.
+ResidualNormGradients residual_norm_gradients(const ResidualNormBackwardInputs& inputs, const OutputGradient& output);
+
+}  // namespace lacuna
