@@ -173,8 +173,9 @@ class Run {
   [[gnu::always_inline]] void prefetch_rows(const Tensor& rows, int64_t first, int64_t count, int64_t head) const {
     constexpr int64_t kInLine = 64 / static_cast<int64_t>(sizeof(Stored));
     const Stored* const from = row_of<Stored>(rows, first, head);
+    const int64_t stride = rows.stride(0);
     for (int64_t i = 0; i < count; ++i)
-      for (int64_t c = 0; c < shared_.d_head; c += kInLine) __builtin_prefetch(from + i * rows.stride(0) + c);
+      for (int64_t c = 0; c < shared_.d_head; c += kInLine) __builtin_prefetch(from + i * stride + c);
   }
 
   /// Unless they were made with zeros. To be called just before they are summed: then they lie in the cache.

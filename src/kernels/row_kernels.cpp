@@ -37,6 +37,7 @@ template <class T, class Normed>
 void residual_norm_forward(const ResidualNormForward<T, Normed>& a, int64_t begin, int64_t end) {
   DropoutCursor<T> cursor(a.dropout, begin);
   const int64_t n = a.columns;
+  const T *gain = a.gain, *bias = a.bias;
   for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
     const T *x = a.residual + row * n, *z = x;
     if (a.output) {
@@ -51,8 +52,13 @@ void residual_norm_forward(const ResidualNormForward<T, Normed>& a, int64_t begi
     for (int64_t i = 0; i < n; ++i) squares += (z[i] - mean) * (z[i] - mean);
     const T inverse = T(1) / std::sqrt(squares / static_cast<T>(n) + a.epsilon);
     Normed* normed = a.normed + row * n;
+    if (bias) {  // NOLINT(bugprone-branch-clone): the branches differ under their pragmas
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) normed[i] = stored<Normed>((z[i] - mean) * inverse * a.gain[i] + (a.bias ? a.bias[i] : T(0)));
+      for (int64_t i = 0; i < n; ++i) normed[i] = stored<Normed>((z[i] - mean) * inverse * gain[i] + bias[i]);
+    } else {
+#pragma omp simd
+      for (int64_t i = 0; i < n; ++i) normed[i] = stored<Normed>((z[i] - mean) * inverse * gain[i]);
+    }
     if (a.mean) a.mean[row] = mean;
     if (a.inverse_deviation) a.inverse_deviation[row] = inverse;
   }
@@ -64,6 +70,7 @@ template <class T, class Normed, class Output>
 void residual_norm_backward(const ResidualNormBackward<T, Normed, Output>& a, int64_t begin, int64_t end) {
   DropoutCursor<T> cursor(a.dropout, begin);
   const int64_t n = a.columns, first_sum = begin / kRowsPerSum * n;
+  const T* gain = a.gain;
   T *gain_sums = a.gain_sums + first_sum, *bias_sums = a.bias_sums + first_sum;
   T* output_sums = a.output_sums ? a.output_sums + first_sum : nullptr;
   for (int64_t i = 0; i < n; ++i) gain_sums[i] = bias_sums[i] = 0;
@@ -75,7 +82,7 @@ void residual_norm_backward(const ResidualNormBackward<T, Normed, Output>& a, in
     T sum_g = 0, sum_gh = 0;
 #pragma omp simd reduction(+ : sum_g, sum_gh)
     for (int64_t i = 0; i < n; ++i) {
-      const T y = loaded<T>(dy[i]), h = (z[i] - mean) * inverse, g = y * a.gain[i];
+      const T y = loaded<T>(dy[i]), h = (z[i] - mean) * inverse, g = y * gain[i];
       gain_sums[i] += y * h;
       bias_sums[i] += y;
       sum_g += g;
@@ -86,7 +93,7 @@ void residual_norm_backward(const ResidualNormBackward<T, Normed, Output>& a, in
     const T* dz = a.sum_gradient ? a.sum_gradient + row * n : nullptr;
 #pragma omp simd
     for (int64_t i = 0; i < n; ++i)
-      dx[i] = (dz ? dz[i] : T(0)) + inverse * (loaded<T>(dy[i]) * a.gain[i] - mean_g - (z[i] - mean) * inverse * mean_gh);
+      dx[i] = (dz ? dz[i] : T(0)) + inverse * (loaded<T>(dy[i]) * gain[i] - mean_g - (z[i] - mean) * inverse * mean_gh);
     Output* out = a.output_gradient ? a.output_gradient + row * n : nullptr;
     if (out && output_sums) {
       for_each_dropped(cursor, n, [=](int64_t i, T factor) {
