@@ -181,8 +181,9 @@ bool has_row_blocks(const ResidualEnd& end) {
 template <class F>
 ResidualNorm with_stored(FactorPrecision precision, const F& f) {
   const TimedPart timed(ProfilePart::kLinear);
-  const variable_list results = precision == FactorPrecision::kBf16 ? f(uint16_t()) : f(float());
-  return {results[0], results[1]};
+  const auto named = [](const variable_list& results) { return ResidualNorm{results[0], results[1]}; };
+  if (precision == FactorPrecision::kBf16) return named(f(uint16_t()));
+  return named(f(float()));
 }
 
 }  // namespace

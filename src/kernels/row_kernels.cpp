@@ -262,7 +262,7 @@ void round_rows(const RoundedRows<T>& a, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
     const T* x = a.input + row * a.columns;
     uint16_t* to = a.rounded + row * a.columns;
-    if (sums) {
+    if (sums) {  // NOLINT(bugprone-branch-clone): the branches differ under their pragmas
 #pragma omp simd
       for (int64_t i = 0; i < a.columns; ++i) {
         sums[i] += x[i];

@@ -20,8 +20,7 @@ using SubLayerOutput = std::function<ResidualNorm(const ResidualEnd& end)>;
 ///   post-norm  x <- n(x + dropout(f(x)))                     (Vaswani et al. 2017)
 ///   pre-norm   x <- x + dropout(f(n(x))), and n once at the end
 ///
-/// `norms` are those of the stack in the order of use: one for
-/// each sub-layer, and for pre-norm the last one.
+/// `norms` are those of the stack in the order of use: one for each sub-layer, and for pre-norm the last one.
 class ResidualStream {
  public:
   ResidualStream(NormPlace place, std::vector<std::shared_ptr<Norm>> norms, Ragged embedded, double dropout, const ForwardContext& context);
