@@ -21,12 +21,12 @@ class LayerProducts {
 
   static Tensor factor(const Tensor& x) { return kIsRounded ? rounded_to_bf16(x) : x; }
   /// The same of rows [T, N], and if they are wanted their column sums [N] before they are rounded.
-  static RoundedWithSums factor_with_sums(const Tensor& rows, bool wants_sums = true) {
+  static RoundedWithSums factor_with_sums(const Tensor& rows, bool wants_sums) {
     if (!wants_sums) return {factor(rows), {}};
     return kIsRounded ? rounded_with_sums(rows) : RoundedWithSums{rows, rows.sum(0)};
   }
   static Tensor empty(at::IntArrayRef sizes) { return at::empty(sizes, kIsRounded ? at::kBFloat16 : at::kFloat); }
-  static Stored* data(const Tensor& numbers) { return numbers.defined() ? static_cast<Stored*>(numbers.mutable_data_ptr()) : nullptr; }
+  static Stored* data(const Tensor& numbers) { return static_cast<Stored*>(numbers.mutable_data_ptr()); }
 
   /// a x b [M, N]
   Tensor multiply(const Tensor& a, const Tensor& b) const {

@@ -47,7 +47,7 @@ class ResidualNormRows {
 
   /// The sum is the residual itself where there is no output.
   ResidualNorm result() const { return {sum_, normed_}; }
-  /// What ResidualNormGradients reads: kKept tensors.
+  /// What the backward pass reads: kKept tensors.
   torch::autograd::variable_list kept() const { return {sum_, mean_, inverse_deviation_, end_.norm.gain}; }
   static constexpr size_t kKept = 4;
 

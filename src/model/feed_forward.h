@@ -14,7 +14,7 @@ namespace lacuna {
 class FeedForward : public torch::nn::Module {
  public:
   FeedForward(const ModelOptions& options, int64_t d_ff, DropoutSite site, const ParameterPath& path);
-  /// x (T, D) -> (T, D). Neither of both is copied: they must live until the output is made.
+  /// x (T, D) -> (T, D)
   SubLayerOutput forward(const Ragged& x, const ForwardContext& context);
 
  private:

@@ -12,7 +12,7 @@
 namespace lacuna {
 
 /// The output [T, D] of a sub-layer, made when it is known where it goes: its last product, the sum with the residual and the norm that
-/// comes next are one pass over memory.
+/// comes next are one pass over memory. It may refer to the sub-layer, its input and the context, so it is made while these live.
 using SubLayerOutput = std::function<ResidualNorm(const ResidualEnd& end)>;
 
 /// The residual stream [T, D] on its way through a stack of sub-layers. With norms n and sub-layers f:

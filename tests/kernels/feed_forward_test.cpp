@@ -126,8 +126,8 @@ TEST(Bf16FeedForward, TakesAndGivesRoundedRows) {
   for (const Way way : {fused, fused_linear}) {
     Inputs values = way == fused ? inputs_of(300, at::kFloat) : linear_inputs_of(300, at::kFloat);
     values[0] = rounded_to_bf16(values[0]);
-    const auto by_linear = way == fused ? by_parts : linear_by_parts;
-    expect_same_in_bf16(way, by_linear, values, {.rate = 0.4, .readers = FactorPrecision::kBf16});
+    const Way parts = way == fused ? by_parts : linear_by_parts;
+    expect_same_in_bf16(way, parts, values, {.rate = 0.4, .readers = FactorPrecision::kBf16});
   }
 }
 

@@ -17,7 +17,7 @@ class RaggedBatch : public testing::TestWithParam<Case> {
     model_->to(at::kDouble);
   }
   /// The loss of sentences first to last, which keep their ids.
-  Tensor loss(size_t first, size_t last) {
+  Tensor loss(size_t first, size_t last, FactorPrecision precision = FactorPrecision::kFp32) {
     const auto part = [&](const Sentences& all) {
       std::vector<int32_t> ids, lengths;
       std::vector<int64_t> names;
@@ -28,8 +28,16 @@ class RaggedBatch : public testing::TestWithParam<Case> {
       }
       return ragged_of(ids, std::make_shared<const RaggedShape>(RaggedShape::of_lengths(lengths, names)));
     };
-    const ForwardContext context = {.training = true, .seed = 5, .step = 12};
+    const ForwardContext context = {.training = true, .seed = 5, .step = 12, .precision = precision};
     return model_->loss(part(some_sources()), part(some_targets()), 0.1, context).loss;
+  }
+  /// The gradients of all sentences' loss, end to end.
+  Tensor all_gradients(at::ScalarType type, FactorPrecision precision) {
+    model_->to(type);
+    loss(0, 3, precision).backward();
+    std::vector<Tensor> parts;
+    for (const auto& [name, gradient] : take_gradients(*model_)) parts.push_back(gradient.reshape({-1}).to(at::kDouble));
+    return at::cat(parts);
   }
   std::shared_ptr<Transformer> model_;
 };
@@ -63,6 +71,15 @@ TEST_P(RaggedBatch, GivesTheSameBitsTwice) {
   const auto first = take_gradients(*model_);
   loss(0, 3).backward();
   for (const auto& [name, gradient] : take_gradients(*model_)) EXPECT_TRUE(gradient.equal(first.at(name))) << name;
+}
+
+TEST_P(RaggedBatch, HasItsGradientsInFloatAndBf16) {
+  const Tensor exact = all_gradients(at::kDouble, FactorPrecision::kFp32);
+  const auto error_of = [&](FactorPrecision precision) {
+    return ((all_gradients(at::kFloat, precision) - exact).norm() / exact.norm()).item<double>();
+  };
+  EXPECT_LT(error_of(FactorPrecision::kFp32), 1e-5);
+  EXPECT_LT(error_of(FactorPrecision::kBf16), 0.1);  // roundings of 2^-9 each, and the ReLUs that they move across zero
 }
 
 TEST(RaggedOf, RefusesIdsThatDoNotFillTheSentences) {
