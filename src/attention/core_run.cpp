@@ -8,6 +8,7 @@
 #include "attention/onlooker.h"
 #include "attention/registry.h"
 #include "kernels/parallel.h"
+#include "kernels/row_kernels.h"
 
 namespace lacuna {
 namespace {
@@ -150,7 +151,7 @@ class Run {
     const core::Task<S> task = task_for(b, head, thread);
     run_parts(task, b, head, thread, work);
     if constexpr (kIsConverted)
-      if (task.stored == nullptr) store_results(b, head, thread.copies);
+      if (task.stored == nullptr) store_results(task, b, head);
   }
 
   // Always inlined: GCC leaves out calls of functions that only prefetch.
@@ -319,43 +320,33 @@ class Run {
 
   int64_t row_stride(const Tensor& rows) const { return kIsConverted ? shared_.d_head : rows.stride(0); }
 
-  S* read_rows(const Tensor& rows, int64_t first, int64_t head, int count, std::vector<S>& copy) const {
-    if constexpr (!kIsConverted) {
-      return row_of(rows, first, head);
-    } else {
-      copy.resize(static_cast<size_t>(int64_t{count} * shared_.d_head));
-      const Stored* from = row_of<Stored>(rows, first, head);
-      for (int i = 0; i < count; ++i) widen(from + i * rows.stride(0), shared_.d_head, copy.data() + i * shared_.d_head);
-      return copy.data();
-    }
+  S* read_rows(const Tensor& rows, int64_t first, int64_t head, int count, Buffer<S>& copy) const {
+    S* const to = written_rows(rows, first, head, count, copy);
+    if constexpr (kIsConverted)
+      row_kernels<S>().widen_rows(count, shared_.d_head, &row_of<Stored>(rows, first, head)->x, rows.stride(0), to);
+    return to;
   }
   /// Each is written once.
-  S* written_rows(const Tensor& rows, int64_t first, int64_t head, int count, std::vector<S>& copy) const {
-    if constexpr (!kIsConverted) {
-      return row_of(rows, first, head);
-    } else {
-      copy.resize(static_cast<size_t>(int64_t{count} * shared_.d_head));
-      return copy.data();
-    }
+  S* written_rows(const Tensor& rows, int64_t first, int64_t head, int count, Buffer<S>& copy) const {
+    if constexpr (!kIsConverted) return row_of(rows, first, head);
+    return copy.of(int64_t{count} * shared_.d_head);
   }
   /// They are 0 so far and will be added to.
-  S* summed_rows(const Tensor& rows, int64_t first, int64_t head, int count, std::vector<S>& copy) const {
+  S* summed_rows(const Tensor& rows, int64_t first, int64_t head, int count, Buffer<S>& copy) const {
     S* const sums = written_rows(rows, first, head, count, copy);
-    if constexpr (kIsConverted) std::fill(copy.begin(), copy.end(), S(0));
+    if constexpr (kIsConverted) std::fill_n(sums, int64_t{count} * shared_.d_head, S(0));
     return sums;
   }
 
-  void store_results(int64_t b, int64_t head, const Copies<S>& copies) const {
+  void store_results(const core::Task<S>& task, int64_t b, int64_t head) const {
     const int64_t query = call_.queries->begin(b), key = call_.keys->begin[static_cast<size_t>(b)];
-    if (!is_backward_) return store_rows(copies.context, context_rows_, query, head);
-    store_rows(copies.q_gradient, gradients_.q, query, head);
-    store_rows(copies.k_gradient, gradients_.k, key, head);
-    store_rows(copies.v_gradient, gradients_.v, key, head);
-  }
-  void store_rows(const std::vector<S>& copy, const Tensor& rows, int64_t first, int64_t head) const {
-    const int64_t d = shared_.d_head, count = static_cast<int64_t>(copy.size()) / d;
-    Stored* const to = row_of<Stored>(rows, first, head);
-    for (int64_t i = 0; i < count; ++i) narrow(copy.data() + i * d, d, to + i * rows.stride(0));
+    const auto store = [&](const S* copy, int count, const Tensor& rows, int64_t first) {
+      row_kernels<S>().narrow_rows(count, shared_.d_head, copy, &row_of<Stored>(rows, first, head)->x, rows.stride(0));
+    };
+    if (!is_backward_) return store(task.context, task.queries, context_rows_, query);
+    store(task.q_gradient, task.queries, gradients_.q, query);
+    store(task.k_gradient, task.keys, gradients_.k, key);
+    store(task.v_gradient, task.keys, gradients_.v, key);
   }
 
   /// Fills in thread.reach. A probe sees everything that the pattern shows.

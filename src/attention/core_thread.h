@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <bit>
 #include <memory>
 #include <vector>
 
@@ -14,21 +13,24 @@
 /// What core_run.cpp holds for each thread.
 namespace lacuna {
 
-// (Loops over c10::BFloat16's own operators are not made loops over vectors.)
-inline void widen(const at::BFloat16* from, int64_t count, float* to) {
-  for (int64_t i = 0; i < count; ++i) to[i] = std::bit_cast<float>(static_cast<uint32_t>(from[i].x) << 16);
-}
-inline void narrow(const float* from, int64_t count, at::BFloat16* to) {
-  for (int64_t i = 0; i < count; ++i) {
-    const uint32_t bits = std::bit_cast<uint32_t>(from[i]), rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    to[i].x = static_cast<uint16_t>(from[i] == from[i] ? rounded : 0x7fc0);  // a NaN stays one
+/// Memory that grows, without anything in it.
+template <class S>
+class Buffer {
+ public:
+  S* of(int64_t size) {
+    if (size > size_) memory_.reset(new S[static_cast<size_t>(size_ = size)]);
+    return memory_.get();
   }
-}
+
+ private:
+  int64_t size_ = 0;
+  std::unique_ptr<S[]> memory_;
+};
 
 /// The rows of one sentence and head, where the core works on other numbers than the tensors hold and its products don't take these.
 template <class S>
 struct Copies {
-  std::vector<S> q, k, v, context, q_gradient, k_gradient, v_gradient;
+  Buffer<S> q, k, v, context, q_gradient, k_gradient, v_gradient;
 };
 
 /// What a task needs on a thread beside its numbers: made once a chunk of tasks.

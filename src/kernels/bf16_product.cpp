@@ -64,6 +64,13 @@ Bf16Backend best_bf16_backend() {
   return best;
 }
 
+Tensor sums_of_rounded(const Tensor& rows) {
+  const Tensor sums = at::empty({sum_blocks(rows.size(0)), rows.size(1)}, at::kFloat);
+  const SummedRows<float> args = {rows.size(1), bf16_bits_of(rows), mutable_data_of<float>(sums)};
+  for_sum_blocks(row_kernels<float>().sum_rows, args, rows.size(0));
+  return sums.sum(0);
+}
+
 }  // namespace
 
 bool has_bf16_instructions() {
@@ -75,6 +82,7 @@ Tensor rounded_to_bf16(const Tensor& values) {
 }
 
 RoundedWithSums rounded_with_sums(const Tensor& rows) {
+  if (rows.is_cpu() && rows.scalar_type() == at::kBFloat16) return {rows, sums_of_rounded(rows)};
   if (!has_row_kernels(rows)) return {rounded_to_bf16(rows), rows.sum(0)};
   const int64_t count = rows.size(0), columns = rows.size(1);
   const Tensor rounded = at::empty(rows.sizes(), rows.options().dtype(at::kBFloat16)),

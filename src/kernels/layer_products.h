@@ -20,7 +20,7 @@ class LayerProducts {
   explicit LayerProducts(FactorPrecision precision) : precision_(precision) {}
 
   static Tensor factor(const Tensor& x) { return kIsRounded ? rounded_to_bf16(x) : x; }
-  /// The same of rows [T, N], and if they are wanted their column sums [N] before they are rounded.
+  /// The same of rows [T, N], and if they are wanted their column sums [N], before they are rounded here.
   static RoundedWithSums factor_with_sums(const Tensor& rows, bool wants_sums) {
     if (!wants_sums) return {factor(rows), {}};
     return kIsRounded ? rounded_with_sums(rows) : RoundedWithSums{rows, rows.sum(0)};
@@ -37,17 +37,11 @@ class LayerProducts {
   }
   /// a x b as numbers of this type: float, or bf16 where factors are.
   Tensor multiply_into(at::ScalarType type, const Tensor& a, const Tensor& b) const {
-    if (!kIsRounded || type == at::kFloat) return multiply(a, b);
-    if (!a.is_cpu()) return rounded_to_bf16(multiply(a, b));
-    Tensor result = at::empty({a.size(0), b.size(1)}, at::kBFloat16);
-    multiply_rows(a, b, {}, [&](const float* rows, int64_t begin, int64_t end) {
-      const RoundedRows<float> args = {b.size(1), rows, bf16_bits_of(result) + begin * b.size(1), nullptr};
-      row_kernels<float>().round_rows(args, 0, end - begin);
-    });
-    return result;
+    return rounds_into(type) ? rounded_product(a, b, {}) : multiply(a, b);
   }
-  /// x weight^T + bias; `bias` may be undefined.
-  Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias) const {
+  /// x weight^T + bias, likewise; `bias` may be undefined.
+  Tensor linear_into(at::ScalarType type, const Tensor& x, const Tensor& weight, const Tensor& bias) const {
+    if (rounds_into(type)) return rounded_product(x, weight.t(), bias);
     return kIsRounded ? bf16_linear(x, weight, bias) : product_with_transposed(x, weight, bias, precision_);
   }
   /// a x b + bias, kRowsPerSum rows at a time; `bias` may be undefined.
@@ -56,6 +50,18 @@ class LayerProducts {
   }
 
  private:
+  static bool rounds_into(at::ScalarType type) { return kIsRounded && type == at::kBFloat16; }
+
+  /// a x b + bias in bf16; `bias` may be undefined.
+  Tensor rounded_product(const Tensor& a, const Tensor& b, const Tensor& bias) const {
+    if (!a.is_cpu()) return rounded_to_bf16(bf16_linear(a, b.t(), bias));
+    Tensor result = at::empty({a.size(0), b.size(1)}, at::kBFloat16);
+    multiply_rows(a, b, bias, [&](const float* rows, int64_t begin, int64_t end) {
+      row_kernels<float>().narrow_rows(end - begin, b.size(1), rows, bf16_bits_of(result) + begin * b.size(1), b.size(1));
+    });
+    return result;
+  }
+
   FactorPrecision precision_;
 };
 

@@ -68,13 +68,13 @@ class LinearFunction : public torch::autograd::Function<LinearFunction<Stored>> 
 
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias,
-                        FactorPrecision precision) {
+                        FactorPrecision precision, at::ScalarType result) {
     const Tensor factor = Products::factor(x), weight_factor = Products::factor(weight);
     context->save_for_backward({factor, weight_factor});
     context->saved_data["has_bias"] = bias.has_value();
     context->saved_data["x_type"] = x.scalar_type();
     context->saved_data["precision"] = static_cast<int64_t>(precision);
-    return Products(precision).linear(factor, weight_factor, bias.value_or(Tensor()));
+    return Products(precision).linear_into(result, factor, weight_factor, bias.value_or(Tensor()));
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -86,7 +86,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction<Stored>> 
     Tensor dx, dw;
     if (context->needs_input_grad(0)) dx = products.multiply_into(context->saved_data["x_type"].toScalarType(), gradient, kept[1]);
     if (context->needs_input_grad(1)) dw = products.multiply(gradient.t(), kept[0]);
-    return {dx, dw, sums, Tensor()};
+    return {dx, dw, sums, Tensor(), Tensor()};
   }
 };
 
@@ -153,12 +153,12 @@ void add_product_of_transposed(Tensor& to, const Tensor& a, const Tensor& b, Fac
   }
 }
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, FactorPrecision precision) {
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, FactorPrecision precision, bool is_rounded) {
   const TimedPart timed(ProfilePart::kLinear);
   if (precision == FactorPrecision::kBf16 && weight.scalar_type() == at::kFloat)
-    return LinearFunction<uint16_t>::apply(x, weight, optional_of(bias), precision);
+    return LinearFunction<uint16_t>::apply(x, weight, optional_of(bias), precision, is_rounded && x.is_cpu() ? at::kBFloat16 : at::kFloat);
   if (!at::GradMode::is_enabled()) return product_with_transposed(x, weight, bias, precision);
-  return LinearFunction<float>::apply(x, weight, optional_of(bias), precision);
+  return LinearFunction<float>::apply(x, weight, optional_of(bias), precision, at::kFloat);
 }
 
 }  // namespace lacuna

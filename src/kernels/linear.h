@@ -37,7 +37,9 @@ void product_by_row_blocks(const Tensor& a, const Tensor& b, const Tensor& bias,
                            FactorPrecision precision);
 
 /// x [T, K] x weight [N, K]^T + bias [N] -> [T, N], with gradients. `bias` may be undefined. `precision` is that of the three products
-/// (this one and its gradients'), if their factors are float. With kBf16 x may be rounded already: then its gradient is, too.
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, FactorPrecision precision = FactorPrecision::kFp32);
+/// (this one and its gradients'), if their factors are float. With kBf16 x may be rounded already: then its gradient is, too; and with
+/// `is_rounded` the result is, on the CPU.
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, FactorPrecision precision = FactorPrecision::kFp32,
+              bool is_rounded = false);
 
 }  // namespace lacuna

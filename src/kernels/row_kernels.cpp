@@ -106,66 +106,76 @@ void residual_norm_backward(const ResidualNormBackward<T, Normed, Output>& a, in
   }
 }
 
-template <class T>
-LACUNA_INLINE T inverse_rms(const T* x, int64_t count, T epsilon) {
+template <class T, class Stored>
+LACUNA_INLINE T inverse_rms(const Stored* row, int64_t count, T epsilon) {
   T squares = 0;
 #pragma omp simd reduction(+ : squares)
-  for (int64_t i = 0; i < count; ++i) squares += x[i] * x[i];
+  for (int64_t i = 0; i < count; ++i) {
+    const T x = loaded<T>(row[i]);
+    squares += x * x;
+  }
   return T(1) / std::sqrt(squares / static_cast<T>(count) + epsilon);
 }
 
-template <class T>
-void gated_rms_forward(const GatedRmsRows<T>& a, int64_t begin, int64_t end) {
+template <class T, class Stored>
+void gated_rms_forward(const GatedRmsRows<T, Stored>& a, int64_t begin, int64_t end) {
   const int64_t n = a.columns;
   const T *gain = a.gain, *gate = a.gate;
   for (int64_t row = begin; row < end; ++row) {
-    const T* x = a.input + row * n;
-    T* y = a.result + row * n;
+    const Stored* x = a.input + row * n;
+    Stored* y = a.result + row * n;
     const T inverse = inverse_rms(x, n, a.epsilon);
     if (gate) {  // NOLINT(bugprone-branch-clone): the branches differ under their pragmas
 #pragma omp simd
-      for (int64_t i = 0; i < n; ++i) y[i] = x[i] * inverse * gain[i] * sigmoid(gate[i] * x[i]);
+      for (int64_t i = 0; i < n; ++i) y[i] = stored<Stored>(loaded<T>(x[i]) * inverse * gain[i] * sigmoid(gate[i] * loaded<T>(x[i])));
     } else {
 #pragma omp simd
-      for (int64_t i = 0; i < n; ++i) y[i] = x[i] * inverse * gain[i];
+      for (int64_t i = 0; i < n; ++i) y[i] = stored<Stored>(loaded<T>(x[i]) * inverse * gain[i]);
     }
   }
 }
 
 // With h = x / rms, s = sigmoid(gate x) and g = gain s * gradient of the result: dx = (g - h mean(g h)) / rms + g h (1 - s) gate.
-template <class T>
-void gated_rms_backward(const GatedRmsRows<T>& a, int64_t begin, int64_t end) {
+template <class T, class Stored>
+void gated_rms_backward(const GatedRmsRows<T, Stored>& a, int64_t begin, int64_t end) {
   const int64_t n = a.columns;
   const T *gain = a.gain, *gate = a.gate;
   T *gain_sums = a.gain_sums + begin / kRowsPerSum * n, *gate_sums = gate ? a.gate_sums + begin / kRowsPerSum * n : nullptr;
   for (int64_t i = 0; i < n; ++i) gain_sums[i] = 0;
   for (int64_t i = 0; gate && i < n; ++i) gate_sums[i] = 0;
   for (int64_t row = begin; row < end; ++row) {
-    const T *x = a.input + row * n, *dy = a.gradient + row * n;
-    T* dx = a.input_gradient + row * n;
+    const Stored *x = a.input + row * n, *dy = a.gradient + row * n;
+    Stored* dx = a.input_gradient + row * n;
     const T inverse = inverse_rms(x, n, a.epsilon);
     T sum_gh = 0;
     if (gate) {  // NOLINT(bugprone-branch-clone): the branches differ under their pragmas
 #pragma omp simd reduction(+ : sum_gh)
       for (int64_t i = 0; i < n; ++i) {
-        const T s = sigmoid(gate[i] * x[i]), h = x[i] * inverse, g = dy[i] * gain[i] * s, of_gate = g * h * (T(1) - s);
-        gain_sums[i] += dy[i] * h * s;
-        gate_sums[i] += of_gate * x[i];
-        sum_gh += g * h;
-        dx[i] = g * inverse + of_gate * gate[i];
+        const T z = loaded<T>(x[i]), d = loaded<T>(dy[i]), s = sigmoid(gate[i] * z), h = z * inverse, gh = d * gain[i] * s * h;
+        gain_sums[i] += d * h * s;
+        gate_sums[i] += gh * (T(1) - s) * z;
+        sum_gh += gh;
       }
     } else {
 #pragma omp simd reduction(+ : sum_gh)
       for (int64_t i = 0; i < n; ++i) {
-        const T h = x[i] * inverse, g = dy[i] * gain[i];
-        gain_sums[i] += dy[i] * h;
-        sum_gh += g * h;
-        dx[i] = g * inverse;
+        const T d = loaded<T>(dy[i]), h = loaded<T>(x[i]) * inverse;
+        gain_sums[i] += d * h;
+        sum_gh += d * gain[i] * h;
       }
     }
     const T mean_gh = sum_gh / static_cast<T>(n);
+    // s once more: rows of bf16 have no room for it.
+    if (gate) {  // NOLINT(bugprone-branch-clone): as above
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) dx[i] -= x[i] * inverse * mean_gh * inverse;
+      for (int64_t i = 0; i < n; ++i) {
+        const T z = loaded<T>(x[i]), s = sigmoid(gate[i] * z), h = z * inverse, g = loaded<T>(dy[i]) * gain[i] * s;
+        dx[i] = stored<Stored>((g - h * mean_gh) * inverse + g * h * (T(1) - s) * gate[i]);
+      }
+    } else {
+#pragma omp simd
+      for (int64_t i = 0; i < n; ++i) dx[i] = stored<Stored>((loaded<T>(dy[i]) * gain[i] - loaded<T>(x[i]) * inverse * mean_gh) * inverse);
+    }
   }
 }
 
@@ -276,6 +286,33 @@ void round_rows(const RoundedRows<T>& a, int64_t begin, int64_t end) {
 }
 
 template <class T>
+void sum_rows(const SummedRows<T>& a, int64_t begin, int64_t end) {
+  T* const sums = a.sums + begin / kRowsPerSum * a.columns;
+  for (int64_t i = 0; i < a.columns; ++i) sums[i] = 0;
+  for (int64_t row = begin; row < end; ++row) {
+    const uint16_t* x = a.input + row * a.columns;
+#pragma omp simd
+    for (int64_t i = 0; i < a.columns; ++i) sums[i] += loaded<T>(x[i]);
+  }
+}
+
+template <class T>
+void widen_rows(int64_t rows, int64_t columns, const uint16_t* from, int64_t from_row, T* to) {
+  for (int64_t row = 0; row < rows; ++row, from += from_row, to += columns) {
+#pragma omp simd
+    for (int64_t i = 0; i < columns; ++i) to[i] = loaded<T>(from[i]);
+  }
+}
+
+template <class T>
+void narrow_rows(int64_t rows, int64_t columns, const T* from, uint16_t* to, int64_t to_row) {
+  for (int64_t row = 0; row < rows; ++row, from += columns, to += to_row) {
+#pragma omp simd
+    for (int64_t i = 0; i < columns; ++i) to[i] = rounded(from[i]);
+  }
+}
+
+template <class T>
 void embed(const EmbedRows<T>& a, int64_t begin, int64_t end) {
   DropoutCursor<T> cursor(a.dropout, begin);
   for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
@@ -365,8 +402,8 @@ constexpr RowKernels<T> table() {
           residual_norm<T, T, uint16_t>(),
           residual_norm<T, uint16_t, T>(),
           residual_norm<T, uint16_t, uint16_t>(),
-          gated_rms_forward<T>,
-          gated_rms_backward<T>,
+          {gated_rms_forward<T, T>, gated_rms_backward<T, T>},
+          {gated_rms_forward<T, uint16_t>, gated_rms_backward<T, uint16_t>},
           activation_forward<T>,
           activation_backward<T>,
           embed<T>,
@@ -376,7 +413,10 @@ constexpr RowKernels<T> table() {
           log_sum_exp<T>,
           {biased_activation_forward<T, T>, biased_activation_backward<T, T>},
           {biased_activation_forward<T, uint16_t>, biased_activation_backward<T, uint16_t>},
-          round_rows<T>};
+          round_rows<T>,
+          sum_rows<T>,
+          widen_rows<T>,
+          narrow_rows<T>};
 }
 
 }  // namespace

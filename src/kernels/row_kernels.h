@@ -62,15 +62,22 @@ struct ResidualNormKernels {
 };
 
 /// result = gain * input / sqrt(mean(input²) + epsilon), times sigmoid(gate * input) where there is a gate. All [T, columns].
-template <class T>
+template <class T, class Stored>
 struct GatedRmsRows {
   int64_t columns;
-  const T *input, *gain, *gate;  ///< gate null = none
+  const Stored* input;
+  const T *gain, *gate;  ///< gate null = none
   T epsilon;
-  T* result;          ///< forward only; what follows: backward only
-  const T* gradient;  ///< of the result
-  T* input_gradient;
+  Stored* result;          ///< forward only; what follows: backward only
+  const Stored* gradient;  ///< of the result
+  Stored* input_gradient;
   T *gain_sums, *gate_sums;  ///< [blocks of kRowsPerSum, columns]; a call covers one block
+};
+
+template <class T, class Stored>
+struct GatedRms {
+  void (*forward)(const GatedRmsRows<T, Stored>&, int64_t begin, int64_t end);
+  void (*backward)(const GatedRmsRows<T, Stored>&, int64_t begin, int64_t end);
 };
 
 /// result = dropout(f(input)), f = max(x, 0) or x Phi(x).
@@ -112,6 +119,14 @@ struct RoundedRows {
   const T* input;
   uint16_t* rounded;
   T* sums;  ///< [blocks of kRowsPerSum, columns]; a call covers one block. Null = not wanted
+};
+
+/// The column sums of rows of bf16.
+template <class T>
+struct SummedRows {
+  int64_t columns;
+  const uint16_t* input;
+  T* sums;  ///< [blocks of kRowsPerSum, columns]; a call covers one block
 };
 
 /// result = dropout(scale * table[ids] + position_table[positions]).
@@ -164,8 +179,8 @@ struct RowKernels {
   ResidualNormKernels<T, T, uint16_t> residual_norm_of_bf16;
   ResidualNormKernels<T, uint16_t, T> residual_norm_to_bf16;
   ResidualNormKernels<T, uint16_t, uint16_t> residual_norm_in_bf16;
-  void (*gated_rms_forward)(const GatedRmsRows<T>&, int64_t begin, int64_t end);
-  void (*gated_rms_backward)(const GatedRmsRows<T>&, int64_t begin, int64_t end);
+  GatedRms<T, T> gated_rms;
+  GatedRms<T, uint16_t> rounded_gated_rms;
   void (*activation_forward)(const ActivationRows<T>&, int64_t begin, int64_t end);
   void (*activation_backward)(const ActivationRows<T>&, int64_t begin, int64_t end);
   void (*embed)(const EmbedRows<T>&, int64_t begin, int64_t end);
@@ -177,6 +192,10 @@ struct RowKernels {
   BiasedActivation<T, T> biased_activation;
   BiasedActivation<T, uint16_t> rounded_activation;
   void (*round_rows)(const RoundedRows<T>&, int64_t begin, int64_t end);
+  void (*sum_rows)(const SummedRows<T>&, int64_t begin, int64_t end);
+  /// Of bf16, `from_row` apart, to rows side by side; and back, rounded.
+  void (*widen_rows)(int64_t rows, int64_t columns, const uint16_t* from, int64_t from_row, T* to);
+  void (*narrow_rows)(int64_t rows, int64_t columns, const T* from, uint16_t* to, int64_t to_row);
 };
 
 /// The best ones of this machine.

@@ -37,9 +37,17 @@ Linear::Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, const
 }
 
 Tensor Linear::forward(const Tensor& x, const ForwardContext& context) {
+  return forward(x, context, /*is_rounded=*/false);
+}
+
+Tensor Linear::rounded(const Tensor& x, const ForwardContext& context) {
+  return forward(x, context, /*is_rounded=*/true);
+}
+
+Tensor Linear::forward(const Tensor& x, const ForwardContext& context, bool is_rounded) {
   if (!at::GradMode::is_enabled()) return without_gradients(x, ProductEnd::kNone);
   packed_.drop();
-  return lacuna::linear(x, weight_, bias_, context.precision);
+  return lacuna::linear(x, weight_, bias_, context.precision, is_rounded);
 }
 
 ResidualNorm Linear::forward(const Tensor& x, const ResidualEnd& end, const ForwardContext& context) {

@@ -49,6 +49,8 @@ class Linear : public torch::nn::Module {
  public:
   Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, const LinearOptions& options = {});
   Tensor forward(const Tensor& x, const ForwardContext& context);
+  /// The same rounded to bf16 where the products of training on the CPU round to it.
+  Tensor rounded(const Tensor& x, const ForwardContext& context);
   /// The same, and where it goes: one pass.
   ResidualNorm forward(const Tensor& x, const ResidualEnd& end, const ForwardContext& context);
   /// The first through `end`, without gradients.
@@ -60,6 +62,8 @@ class Linear : public torch::nn::Module {
   PackedCache& packed() { return packed_; }
 
  private:
+  Tensor forward(const Tensor& x, const ForwardContext& context, bool is_rounded);
+
   Tensor weight_, bias_;
   PackedCache packed_;
 };

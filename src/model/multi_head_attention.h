@@ -40,6 +40,8 @@ class MultiHeadAttention : public torch::nn::Module {
   Tensor mask_keys(const Tensor& x, const ForwardContext& context);
   /// Gives the call, which has its q, the mask's queries of x, these keys (Tk, H, d), and what the gate says. Nothing without a mask.
   void add_mask(AttentionCall& call, const Tensor& x, const Tensor& keys, const ForwardContext& context);
+  /// Rows of queries, keys or values: in bf16 where training is, unless the type has a mask, which takes floats.
+  Tensor projected(Linear& projection, const Tensor& x, const ForwardContext& context) const;
   /// (Tq, D)
   SubLayerOutput output_of(const AttentionCall& call, const ForwardContext& context);
 

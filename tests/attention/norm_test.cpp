@@ -99,6 +99,27 @@ TEST(AttentionNorm, IsInFloatWhatItIsInDouble) {
   }
 }
 
+TEST(AttentionNorm, TakesRowsOfBf16) {
+  constexpr double kTolerance = 4e-3;  // of the largest element: 2^-8, one rounding
+  for (const char* name : {"none", "rms", "gated_rms", "layer"}) {
+    at::manual_seed(4);
+    const Tensor c = at::randn({300, 48}).to(at::kBFloat16), direction = at::randn({300, 48}).to(at::kBFloat16);
+    const auto run = [&](at::ScalarType type) {
+      const auto norm = make(name);
+      const Tensor rows = c.to(type).clone().requires_grad_(), result = norm->forward(rows);
+      result.backward(direction.to(result.scalar_type()));
+      std::vector<Tensor> all = {result.detach(), rows.grad()};
+      for (const Tensor& parameter : norm->parameters()) all.push_back(parameter.grad());
+      return all;
+    };
+    const std::vector<Tensor> found = run(at::kBFloat16), expected = run(at::kFloat);
+    EXPECT_EQ(found[1].scalar_type(), at::kBFloat16);
+    for (size_t i = 0; i < found.size(); ++i)
+      EXPECT_LE((found[i].to(at::kFloat) - expected[i]).abs().max().item<float>(), kTolerance * expected[i].abs().max().item<float>())
+          << name << " " << i;
+  }
+}
+
 TEST(AttentionNorm, DoesNotChangeABitWithTheNumberOfThreads) {
   const auto results = [](const char* name, int64_t width, int threads) {
     const int before = at::get_num_threads();

@@ -166,11 +166,28 @@ TEST(LinearInBf16, GivesRoundedRowsARoundedGradient) {
   EXPECT_TRUE(gradients[1].equal(rounded_to_bf16(gradients[0])));
 }
 
+TEST(LinearInBf16, GivesARoundedResultAndTakesItsGradient) {
+  const Inputs values = linear_inputs_of(300, at::kFloat);
+  std::vector<Tensor> results, biases;
+  for (const bool is_rounded : {false, true}) {
+    const Tensor bias = values[5].clone().requires_grad_(true);
+    results.push_back(linear(values[0], values[4], bias, FactorPrecision::kBf16, is_rounded));
+    results.back().backward(rounded_to_bf16(values[1]).to(results.back().scalar_type()));
+    biases.push_back(bias.grad());
+  }
+  EXPECT_EQ(results[0].scalar_type(), at::kFloat);
+  EXPECT_TRUE(results[1].equal(rounded_to_bf16(results[0])));
+  EXPECT_TRUE(biases[1].equal(biases[0]));
+}
+
 TEST(RoundedWithSums, AreTheRoundedRowsAndTheSumsOfThoseNotRounded) {
   const Tensor rows = at::randn({300, 40});
   const RoundedWithSums result = rounded_with_sums(rows);
   EXPECT_TRUE(result.rounded.equal(rounded_to_bf16(rows)));
   expect_close(result.sums, rows.sum(0));
+  const RoundedWithSums again = rounded_with_sums(result.rounded);
+  EXPECT_TRUE(again.rounded.equal(result.rounded));
+  expect_close(again.sums, result.rounded.to(at::kFloat).sum(0));
 }
 
 }  // namespace

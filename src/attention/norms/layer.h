@@ -12,7 +12,7 @@ class Norm : public AttentionNorm {
   Norm(const Options& /*options*/, int64_t d_model, uint64_t /*key*/)
       : gain_(register_parameter("gain", at::ones({d_model}, at::kFloat))),
         bias_(register_parameter("bias", at::zeros({d_model}, at::kFloat))) {}
-  Tensor forward(const Tensor& context) override { return at::layer_norm(context, {gain_.size(0)}, gain_, bias_); }
+  Tensor forward(const Tensor& context) override { return at::layer_norm(context.to(gain_.scalar_type()), {gain_.size(0)}, gain_, bias_); }
 
  private:
   Tensor gain_, bias_;  // [D]

@@ -1,10 +1,9 @@
 #include "attention/norms/rms_function.h"
 
-#include <algorithm>
 #include <optional>
+#include <type_traits>
 
 #include "base/profile.h"
-#include "kernels/parallel.h"
 #include "kernels/row_tensors.h"
 
 namespace lacuna::norms {
@@ -13,15 +12,15 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Rows, gain [D] and gate [D] (or undefined), as the kernels take them.
+/// Rows [T, D] of `Stored`, gain [D] and gate [D] (or undefined) of T, as the kernels take them.
 struct Inputs {
   Tensor rows, gain, gate;
   double epsilon;
 
-  template <class T>
-  GatedRmsRows<T> args() const {
+  template <class T, class Stored>
+  GatedRmsRows<T, Stored> args() const {
     return {.columns = rows.size(1),
-            .input = data_of<T>(rows),
+            .input = stored_in<Stored>(rows),
             .gain = data_of<T>(gain),
             .gate = data_of<T>(gate),
             .epsilon = static_cast<T>(epsilon),
@@ -31,15 +30,24 @@ struct Inputs {
             .gain_sums = nullptr,
             .gate_sums = nullptr};
   }
+  template <class Stored>
+  static Stored* stored_in(const Tensor& numbers) {
+    return static_cast<Stored*>(numbers.mutable_data_ptr());
+  }
 };
+
+/// Calls f(kernels, args of the inputs).
+template <class F>
+void with_kernels(const Inputs& inputs, F f) {
+  if (inputs.rows.scalar_type() == at::kBFloat16) return f(row_kernels<float>().rounded_gated_rms, inputs.args<float, uint16_t>());
+  with_scalar_of(inputs.rows, [&](auto t) { f(row_kernels<decltype(t)>().gated_rms, inputs.args<decltype(t), decltype(t)>()); });
+}
 
 Tensor forward_pass(const Inputs& inputs) {
   Tensor result = at::empty_like(inputs.rows);
-  with_scalar_of(result, [&](auto t) {
-    using T = decltype(t);
-    GatedRmsRows<T> args = inputs.args<T>();
-    args.result = mutable_data_of<T>(result);
-    for_rows(row_kernels<T>().gated_rms_forward, args, result.size(0));
+  with_kernels(inputs, [&](const auto& kernels, auto args) {
+    args.result = Inputs::stored_in<std::remove_pointer_t<decltype(args.result)>>(result);
+    for_rows(kernels.forward, args, result.size(0));
   });
   return result;
 }
@@ -57,31 +65,32 @@ struct GatedRmsFunction : torch::autograd::Function<GatedRmsFunction> {
     const variable_list kept = saved->get_saved_variables();
     const Inputs inputs = {kept[0], kept[1], kept[2], saved->saved_data["epsilon"].toDouble()};
     const Tensor &rows = inputs.rows, gradient = outputs[0].contiguous(), of_rows = at::empty_like(rows);
-    const int64_t blocks = (rows.size(0) + kRowsPerSum - 1) / kRowsPerSum;
     const bool has_gate = inputs.gate.defined();
-    const Tensor sums = at::empty({has_gate ? 2 : 1, blocks, rows.size(1)}, rows.options());
-    with_scalar_of(rows, [&](auto t) {
-      using T = decltype(t);
-      GatedRmsRows<T> args = inputs.args<T>();
-      args.gradient = data_of<T>(gradient);
-      args.input_gradient = mutable_data_of<T>(of_rows);
+    const Tensor sums = at::empty({has_gate ? 2 : 1, sum_blocks(rows.size(0)), rows.size(1)}, inputs.gain.options());
+    with_kernels(inputs, [&](const auto& kernels, auto args) {
+      using Stored = std::remove_pointer_t<decltype(args.result)>;
+      using T = std::remove_pointer_t<decltype(args.gain_sums)>;
+      args.gradient = Inputs::stored_in<Stored>(gradient);
+      args.input_gradient = Inputs::stored_in<Stored>(of_rows);
       args.gain_sums = mutable_data_of<T>(sums);
-      args.gate_sums = args.gain_sums + blocks * args.columns;
-      for_parts(blocks, 1, [&](int64_t first, int64_t last) {
-        for (int64_t block = first; block < last; ++block)
-          row_kernels<T>().gated_rms_backward(args, block * kRowsPerSum, std::min(rows.size(0), (block + 1) * kRowsPerSum));
-      });
+      args.gate_sums = args.gain_sums + sums.size(1) * args.columns;
+      for_sum_blocks(kernels.backward, args, rows.size(0));
     });
     const Tensor totals = sums.sum(1);
     return {of_rows, totals[0], has_gate ? totals[1] : Tensor(), Tensor()};
   }
 };
 
+bool has_kernels(const Tensor& rows, const Tensor& gain) {
+  if (rows.scalar_type() == at::kBFloat16) return rows.is_cpu() && gain.scalar_type() == at::kFloat;
+  return has_row_kernels(rows);
+}
+
 }  // namespace
 
 Tensor gated_rms_norm(const Tensor& context, const Tensor& gain, const Tensor& gate, double epsilon) {
   const TimedPart timed(ProfilePart::kNorm);
-  if (has_row_kernels(context)) {
+  if (has_kernels(context, gain)) {
     if (!at::GradMode::is_enabled()) return forward_pass({context.contiguous(), gain, gate, epsilon});
     return GatedRmsFunction::apply(context.contiguous(), gain, optional_of(gate), epsilon);
   }
