@@ -177,9 +177,17 @@ struct SimdRow {
   template <class F>
   HWY_INLINE float max(F f) const {
     const Vector lowest = hn::Set(Tag(), -std::numeric_limits<float>::infinity());
-    Vector top = lowest;
-    const int whole = whole_vectors();
-    for (int i = 0; i < whole; i += width()) top = hn::Max(top, f(at(i)).v);
+    const int whole = whole_vectors(), step = 4 * width();
+    Vector w = lowest, x = lowest, y = lowest, z = lowest;  // in one, each vector would wait for the one before
+    int i = 0;
+    for (; i + step <= whole; i += step) {
+      w = hn::Max(w, f(at(i)).v);
+      x = hn::Max(x, f(at(i + width())).v);
+      y = hn::Max(y, f(at(i + 2 * width())).v);
+      z = hn::Max(z, f(at(i + 3 * width())).v);
+    }
+    Vector top = hn::Max(hn::Max(w, x), hn::Max(y, z));
+    for (; i < whole; i += width()) top = hn::Max(top, f(at(i)).v);
     if (whole < length) top = hn::Max(top, hn::IfThenElse(rest(), f(at(whole)).v, lowest));
     return hn::GetLane(hn::MaxOfLanes(Tag(), top));
   }
