@@ -2,7 +2,7 @@
 
 namespace lacuna {
 
-/// What the factors of training's matrix products are; sums and results are float.
+/// What the factors of training's matrix products are; sums are float, and results where they are not factors at once.
 enum class FactorPrecision {
   kFp32,    ///< all 24 bits of float
   kBf16x3,  ///< each the sum of two numbers of bf16, three products of these: some 16 bits. fp32 where the processor has no tiles
