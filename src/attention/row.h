@@ -156,7 +156,7 @@ struct AnyOf {
 
 /// size; max() and max(f); sum(f) and sums(f, first, second, ...), many sums in one pass; map(f), in place; map_and_sum(f), both at once.
 /// Over two rows: sum(other, f), sums(other, f, first, second, ...), map(other, f). map_indexed(f) and sum_indexed(f) hand f each element
-/// and its key's position; pack(f) gives the shorter row of the elements where f is not 0, in scratch memory.
+/// and its key's position; pack(f) gives the shorter row of the elements where f is not 0, in scratch memory, where it can be packed again.
 template <class R>
 concept Row = requires(R r, AnyOf f, typename R::scalar s) {
   { r.size() } -> std::convertible_to<int>;

@@ -83,7 +83,7 @@ struct PlainRow {
     int kept = 0;
     for (int i = 0; i < length; ++i)
       if (keep(data[i]) != 0) scratch[kept++] = data[i];
-    return {scratch, kept};
+    return {scratch, kept, nullptr, scratch};
   }
 
  private:

@@ -250,7 +250,7 @@ struct SimdRow {
       const auto wanted = hn::And(hn::Ne(keep(at(i)).v, hn::Zero(Tag())), hn::FirstN(Tag(), static_cast<size_t>(length - i)));
       kept += lacuna::HWY_NAMESPACE::store_wanted(Tag(), at(i).v, wanted, scratch + kept);
     }
-    return {scratch, kept};
+    return {scratch, kept, nullptr, scratch};
   }
 
  private:

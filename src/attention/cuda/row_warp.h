@@ -82,14 +82,15 @@ struct WarpRow {
     int kept = 0;
     for (int begin = 0; begin < length; begin += Block::kLanes) {
       const int i = begin + block.lane();
-      const bool is_kept = i < length && keep(data[i]) != 0;
+      const float x = i < length ? data[i] : 0.f;  // before another lane writes there
+      const bool is_kept = i < length && keep(x) != 0;
       int total;
       const int rank = block.rank(is_kept, total);
-      if (is_kept) scratch[kept + rank] = data[i];
+      if (is_kept) scratch[kept + rank] = x;
       kept += total;
     }
     block.sync_warp();  // other lanes will read
-    return {scratch, kept, nullptr, nullptr, block};
+    return {scratch, kept, nullptr, scratch, block};
   }
 
  private:

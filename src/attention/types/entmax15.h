@@ -23,7 +23,7 @@ struct RowMap {
     using S = typename R::scalar;
     const S top = scores.max();
     scores.map([=](auto z) { return (z - top) * S(0.5); });
-    const S tau = context.found([=] { return threshold(above(scores, S(-1))); });  // tau >= -1: no other key can have weight
+    const S tau = context.found([=] { return threshold(scores); });
     scores.map([=](auto z) {
       const auto distance = row::relu(z - tau);
       return distance * distance;
@@ -41,9 +41,9 @@ struct RowMap {
   LACUNA_HD static typename R::scalar threshold(R candidates) {
     using row::relu, row::root;
     using S = typename R::scalar;
-    S tau = -1, before, mass, length;
-    do {
-      before = tau;
+    for (S tau = -1;;) {
+      const S before = tau;
+      S mass, length;
       candidates.sums(
           [=](auto z, auto& square, auto& distance) {
             distance = relu(z - before);
@@ -51,8 +51,9 @@ struct RowMap {
           },
           mass, length);
       tau += (mass - root(mass)) / length;
-    } while (tau > before && mass - 1 > R::tolerance);
-    return tau;
+      if (!(tau > before && mass - 1 > R::tolerance)) return tau;
+      candidates = above(candidates, tau);  // no other key can have weight
+    }
   }
 };
 

@@ -34,21 +34,22 @@ struct RowMap {
 
  private:
   template <Row R>
-  LACUNA_HD static typename R::scalar threshold(R scores) {
+  LACUNA_HD static typename R::scalar threshold(R candidates) {
     using row::relu, row::is_positive;
     using S = typename R::scalar;
-    S tau = -1, before, mass, support;
-    do {
-      before = tau;
-      scores.sums(
+    for (S tau = -1;;) {
+      const S before = tau;
+      S mass, support;
+      candidates.sums(
           [=](auto z, auto& p, auto& kept) {
             p = relu(z - before);
             kept = is_positive(p);
           },
           mass, support);
       tau += (mass - 1) / support;
-    } while (tau > before && mass - 1 > R::tolerance);
-    return tau;
+      if (!(tau > before && mass - 1 > R::tolerance)) return tau;
+      candidates = above(candidates, tau);  // no other key can have weight
+    }
   }
 };
 

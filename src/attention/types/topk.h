@@ -92,18 +92,23 @@ struct RowMap {
     S beyond = 0;  // scores above all candidates
     const auto count_from = [&](S t) { return beyond + candidates.sum([=](auto z) { return is_at_least(z, t); }); };
     const S wanted = static_cast<S>(k);
-    S high = top;  // fewer than k scores are >= high
-    if (count_from(high) >= wanted) return high;
-    S low = -scores.max([](auto z) { return -z; });       // at least k scores are >= low
-    constexpr int kHalvings = 16, kFew = 3, kLong = 256;  // after a few of them, most of a long row is left out
+    S low = -scores.max([](auto z) { return -z; });  // at least k scores are >= low
+    S high = top + (top - low) / 16, from_high = 0;  // fewer than k scores are >= high
+    if (!(high > top) && count_from(top) >= wanted) return top;
+    constexpr int kHalvings = 16, kFew = 3, kLong = 64;  // after a few of them, most of a long row is left out
     for (int i = 0; i < kHalvings; ++i) {
-      if (i == kFew && scores.size() >= kLong) {
-        beyond = count_from(high);
-        candidates = scores.pack([=](auto z) { return is_at_least(z, low) * (S(1) - is_at_least(z, high)); });
+      if (i > 0 && i % kFew == 0 && candidates.size() >= kLong) {
+        candidates = candidates.pack([=](auto z) { return is_at_least(z, low) * (S(1) - is_at_least(z, high)); });
+        beyond = from_high;
       }
       const S middle = low + (high - low) / 2, count = count_from(middle);
       if (count == wanted) return middle;
-      (count > wanted ? low : high) = middle;
+      if (count > wanted) {
+        low = middle;
+      } else {
+        high = middle;
+        from_high = count;
+      }
     }
     for (;;) {
       const S next = candidates.max([=](auto z) { return if_below(z, high, low); });
