@@ -10,7 +10,7 @@ constexpr float kNotVisible = std::numeric_limits<float>::quiet_NaN();
 
 }  // namespace
 
-SiteWeights::SiteWeights(const RaggedShape& queries, const RaggedShape& keys, int64_t num_heads) : num_heads_(num_heads) {
+SiteWeights::SiteWeights(const RaggedShape& queries, const RaggedShape& keys, int64_t num_heads) {
   size_t size = 0;
   for (int64_t b = 0; b < queries.num_sentences(); ++b) {
     blocks_.push_back({size, queries.length(b), keys.length(b)});

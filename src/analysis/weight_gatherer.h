@@ -33,7 +33,6 @@ class SiteWeights {
     size_t begin;
     int64_t queries, keys;
   };
-  int64_t num_heads_ = 0;
   std::vector<Block> blocks_;  // [sentences]
   std::vector<float> values_;
 };

@@ -28,7 +28,7 @@ LACUNA_INLINE void store(int32_t* to, Words values) {
 LACUNA_INLINE Floats multiply_add(Words a, Words b, Floats sum) {
   return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum);
 }
-LACUNA_INLINE Words multiply_add_pairs(Words a, Words b) {
+[[maybe_unused]] LACUNA_INLINE Words multiply_add_pairs(Words a, Words b) {
   return _mm512_madd_epi16(a, b);
 }
 #else
@@ -51,7 +51,7 @@ LACUNA_INLINE void store(int32_t* to, Words values) {
 LACUNA_INLINE Floats multiply_add(Words a, Words b, Floats sum) {
   return _mm256_fmadd_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), sum);
 }
-LACUNA_INLINE Words multiply_add_pairs(Words a, Words b) {
+[[maybe_unused]] LACUNA_INLINE Words multiply_add_pairs(Words a, Words b) {
   return _mm256_madd_epi16(a, b);
 }
 #endif
