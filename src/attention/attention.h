@@ -54,7 +54,8 @@ struct AttentionCall {
 /// the weights are the perturbed ones, and context.masks, if any, is told what the masks come to. It has no kernels for GPUs yet.
 Tensor attention(const AttentionCall& call, const ForwardContext& context);
 
-/// True if `attention` has a fused core for q, k and v of this type on this device; other calls go the way of the reference.
+/// True if `attention` has a fused core for q, k and v of this type on this device (bf16 on the CPU may go through it in float); other
+/// calls go the way of the reference.
 bool has_fused_core(const AttentionCall& call);
 
 /// The same from plain ATen operations and autograd, on any device and floating type: the reference of the tests, and the core where there

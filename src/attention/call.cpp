@@ -53,8 +53,12 @@ void check_shapes(const AttentionCall& call) {
   if (call.packed.defined()) {
     const int64_t parts = call.packed.dim() == 4 && call.packed.is_contiguous() ? call.packed.size(1) : 0;
     require(parts == 2 || parts == 3, call, "packed must be [Tk, 2 or 3, H, d] and contiguous");
-    require(call.k.is_alias_of(call.packed) && call.v.is_alias_of(call.packed) && (parts == 2 || call.q.is_alias_of(call.packed)), call,
-            "k and v, or q, k and v, must be the parts of packed");
+    const auto is_part = [&](const Tensor& rows, int64_t i) {
+      const Tensor part = call.packed.select(1, i);
+      return rows.const_data_ptr() == part.const_data_ptr() && rows.sizes() == part.sizes() && rows.strides() == part.strides();
+    };
+    require(is_part(call.k, parts - 2) && is_part(call.v, parts - 1) && (parts == 2 || is_part(call.q, 0)), call,
+            "k and v, or q, k and v, must be the parts of packed, in this order");
   }
   require(call.queries && call.keys && call.type, call, "queries, keys and type must be given");
   require(call.queries->num_tokens() == call.q.size(0), call, "the sentences' borders must end where q ends");

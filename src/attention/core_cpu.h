@@ -179,7 +179,8 @@ class Core {
   /// True if the tile's products are worth their work: its rows see runs of keys, or a good part of the keys that any of them sees.
   bool is_dense(const Tile& tile) const {
     constexpr int kShare = 3;
-    if (task_.slots != nullptr || (task_.queries < 2 && !task_.rows_alike)) return false;
+    if (task_.slots != nullptr) return false;
+    if (task_.rows_alike || task_.queries < 2) return task_.rows_alike;
     int seen = 0;
     bool has_gaps = false;
     for (int r = 0; r < tile.rows; ++r) {

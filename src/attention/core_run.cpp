@@ -57,7 +57,7 @@ class Run {
     keeps_number_ = entry.keeps_number && !has_mask();
     keeps_weights_ = !shared_.needs_scores && !has_mask();
     if (has_mask()) describe_mask();
-    if (entry.reach != nullptr) numbers_of_reach_ = numbers_.values().to(at::kDouble).contiguous();
+    if (entry.reach != nullptr && !has_mask()) numbers_of_reach_ = numbers_.values().to(at::kDouble).contiguous();
     for (const int32_t count : call.keys->count) max_keys_ = std::max<int64_t>(max_keys_, count);
   }
 
@@ -376,7 +376,8 @@ class Run {
     }
     thread.parts.clear();
     thread.has_runs = has_runs(thread);
-    if (call_.keys->slots.empty() && !has_mask() && !thread.has_runs) thread.parts = attention_parts(call_, b, head, thread.reach);
+    if (call_.keys->slots.empty() && !has_mask() && !thread.has_runs && !call_.rows_alike)
+      thread.parts = attention_parts(call_, b, head, thread.reach);
   }
 
   /// True if each query sees at most one run of keys that lie side by side: nothing is won by gathering them.

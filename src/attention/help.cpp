@@ -13,9 +13,9 @@ std::string section(const std::string& heading, const Entries& entries, Remark r
 }
 
 std::string remark_on_type(const types::TypeEntry& type) {
-  if (type.takes_mask) return "  (base: the type, with its options, whose weights it calibrates; default softmax)";
-  const std::string norm = type.info.default_norm;
-  return norm == "none" ? "" : "  (norm " + norm + ", unless another is named)";
+  const std::string paper = std::string(type.info.paper).empty() ? "" : std::string("  ") + type.info.paper, norm = type.info.default_norm;
+  if (type.takes_mask) return paper + "  (base: the type, with its options, whose weights it calibrates; default softmax)";
+  return norm == "none" ? paper : paper + "  (norm " + norm + ", unless another is named)";
 }
 
 }  // namespace

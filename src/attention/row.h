@@ -131,7 +131,6 @@ struct RowContext {
   S* kept = nullptr;
   bool is_again = false;
 
-  LACUNA_HD bool has_numbers() const { return num_numbers > 0; }
   LACUNA_HD S number(int i) const { return numbers[i]; }
   LACUNA_HD void add_gradient(int i, S gradient) const { number_gradients[i] += gradient; }
   /// True if the forward pass found the number.

@@ -74,8 +74,7 @@ struct BlockKernel {
   void (*pack_panels)(const BlockProduct<Factor>&, int64_t begin, int64_t end);
   /// Blocks begin to end - 1 of the rows of c; `rows` is where the first of them belongs.
   void (*multiply_rows)(const BlockProduct<Factor>&, int64_t begin, int64_t end, float* rows);
-  /// All of c on one thread, b laid out one block of depths after the other: what is deep, and neither tall nor wide, thus stays in the
-  /// cache.
+  /// All of c on one thread, b laid out one block of depths after the other: of what is deep and not tall, more stays in the cache.
   void (*multiply_deep)(const BlockProduct<Factor>&, float* c);
 };
 

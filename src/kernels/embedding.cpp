@@ -13,16 +13,9 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-void check_ids(const Tensor& ids, int64_t rows) {
-  const int64_t* data = ids.const_data_ptr<int64_t>();
-  for (int64_t i = 0; i < ids.numel(); ++i)
-    if (data[i] < 0 || data[i] >= rows)
-      throw ShapeError("token id " + std::to_string(data[i]) + " in a vocabulary of " + std::to_string(rows));
-}
-
 Tensor forward_pass(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table,
                     const std::vector<int32_t>& positions, const Dropout& dropout) {
-  check_ids(ids, table.size(0));
+  require_ids(ids, table.size(0));
   Tensor result = at::empty({ids.size(0), table.size(1)}, table.options().requires_grad(false));
   with_scalar_of(table, [&](auto t) {
     using T = decltype(t);

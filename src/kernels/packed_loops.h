@@ -88,10 +88,7 @@ LACUNA_INLINE void finish_columns(const PackedProduct& a, int64_t row, int64_t c
       case ProductEnd::kNone:
         return write(f);
       case ProductEnd::kRelu:
-        return write([=](int64_t i) {
-          const float x = f(i);
-          return x > 0 ? x : 0;
-        });
+        return write([=](int64_t i) { return relu(f(i)); });
       case ProductEnd::kGelu:
         return write([=](int64_t i) { return gelu(f(i)); });
     }

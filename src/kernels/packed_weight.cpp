@@ -107,6 +107,8 @@ void PackedWeight::run(const PackedProduct& product, int64_t rows) const {
 
 Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias, ProductEnd end) const {
   if (weight_.defined()) return plain_product(x, weight_, bias, end);
+  if (x.size(1) != depth_)
+    throw ShapeError("rows of " + std::to_string(x.size(1)) + " numbers for a weight of " + std::to_string(depth_) + " inputs");
   RECORD_FUNCTION("lacuna::packed_product", std::vector<c10::IValue>());
   Tensor result = at::empty({x.size(0), columns_}, x.options());
   const auto [words, row_scales] = words_of(x.contiguous(), false);

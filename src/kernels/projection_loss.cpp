@@ -140,6 +140,7 @@ ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const
   const TimedPart timed(ProfilePart::kLoss);
   if (!has_row_kernels(hidden)) return reference::projection_loss(hidden, weight, targets, smoothing);
   const Tensor x = hidden.contiguous(), y = targets.contiguous();
+  require_ids(y, weight.size(0));
   if (!at::GradMode::is_enabled()) {
     const Pass pass = pass_over(x, weight, y, smoothing, precision, false);
     return {pass.loss.sum(), pass.nll.sum(), pass.correct.sum()};

@@ -198,7 +198,7 @@ void activation_forward(const ActivationRows<T>& a, int64_t begin, int64_t end) 
     if (a.is_gelu) {
       for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = factor * gelu(x[i]); });
     } else {
-      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = factor * (x[i] > 0 ? x[i] : T(0)); });
+      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = factor * relu(x[i]); });
     }
   }
 }
@@ -229,10 +229,7 @@ void biased_activation_forward(const BiasedActivationRows<T, Stored>& a, int64_t
     if (a.is_gelu) {
       for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = stored<Stored>(factor * gelu(x[i] + bias[i])); });
     } else {
-      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) {
-        const T z = x[i] + bias[i];
-        y[i] = stored<Stored>(factor * (z > 0 ? z : T(0)));
-      });
+      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = stored<Stored>(factor * relu(x[i] + bias[i])); });
     }
   }
 }
@@ -267,20 +264,15 @@ void biased_activation_backward(const BiasedActivationRows<T, Stored>& a, int64_
 
 template <class T>
 void round_rows(const RoundedRows<T>& a, int64_t begin, int64_t end) {
-  T* sums = a.sums ? a.sums + begin / kRowsPerSum * a.columns : nullptr;
-  for (int64_t i = 0; sums && i < a.columns; ++i) sums[i] = 0;
+  T* const sums = a.sums + begin / kRowsPerSum * a.columns;
+  for (int64_t i = 0; i < a.columns; ++i) sums[i] = 0;
   for (int64_t row = begin; row < end; ++row) {
     const T* x = a.input + row * a.columns;
     uint16_t* to = a.rounded + row * a.columns;
-    if (sums) {  // NOLINT(bugprone-branch-clone): the branches differ under their pragmas
 #pragma omp simd
-      for (int64_t i = 0; i < a.columns; ++i) {
-        sums[i] += x[i];
-        to[i] = rounded(x[i]);
-      }
-    } else {
-#pragma omp simd
-      for (int64_t i = 0; i < a.columns; ++i) to[i] = rounded(x[i]);
+    for (int64_t i = 0; i < a.columns; ++i) {
+      sums[i] += x[i];
+      to[i] = rounded(x[i]);
     }
   }
 }

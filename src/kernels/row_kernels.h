@@ -118,7 +118,7 @@ struct RoundedRows {
   int64_t columns;
   const T* input;
   uint16_t* rounded;
-  T* sums;  ///< [blocks of kRowsPerSum, columns]; a call covers one block. Null = not wanted
+  T* sums;  ///< [blocks of kRowsPerSum, columns]; a call covers one block
 };
 
 /// The column sums of rows of bf16.

@@ -1,6 +1,6 @@
 #pragma once
 
-// Loops over one row. Included by row_kernels.cpp only, which is compiled once for each instruction set: everything here is inlined there.
+// Loops over one row. Included by sources that are compiled once for each instruction set: everything here is inlined there.
 
 #include <bit>
 #include <cmath>
@@ -18,7 +18,7 @@ namespace LACUNA_TARGET {
 
 /// e^x for x <= 0; relative error about 2e-7.
 LACUNA_INLINE float exponential(float x) {
-  const float y = x * 1.44269504f > -126.f ? x * 1.44269504f : -126.f;
+  const float y = x * 1.44269504f < -126.f ? -126.f : x * 1.44269504f;  // NaN stays
   const float n = __builtin_floorf(y + .5f), f = y - n;
   float p = 1.33335581e-3f * f + 9.61812911e-3f;
   p = p * f + 5.55041087e-2f;
@@ -29,6 +29,11 @@ LACUNA_INLINE float exponential(float x) {
 }
 LACUNA_INLINE double exponential(double x) {
   return __builtin_exp(x);
+}
+
+template <class T>
+LACUNA_INLINE T relu(T x) {
+  return x < 0 ? T(0) : x;  // NaN stays
 }
 
 template <class T>

@@ -2,6 +2,7 @@
 
 // How the kernels' tensors reach the row loops. Included by sources that have base/libtorch.h precompiled.
 
+#include "base/error.h"
 #include "kernels/dropout.h"
 #include "kernels/parallel.h"
 #include "kernels/row_kernels.h"
@@ -23,6 +24,14 @@ T* mutable_data_of(const at::Tensor& tensor) {
 /// What operators and autograd functions take for a tensor that may be undefined.
 inline std::optional<at::Tensor> optional_of(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
+}
+
+/// Throws ShapeError for an id that a vocabulary of so many rows lacks. `ids` are contiguous, on the CPU.
+inline void require_ids(const at::Tensor& ids, int64_t rows) {
+  const int64_t* data = ids.const_data_ptr<int64_t>();
+  for (int64_t i = 0; i < ids.numel(); ++i)
+    if (data[i] < 0 || data[i] >= rows)
+      throw ShapeError("token id " + std::to_string(data[i]) + " in a vocabulary of " + std::to_string(rows));
 }
 
 /// Calls `kernel(args, begin, end)` for all rows, on all threads.

@@ -99,6 +99,17 @@ TEST(AttentionCore, ReadsKeysThroughSlotsAsIfTheyWereGathered) {
   }
 }
 
+/// Of a call with one sentence: query i alone.
+AttentionCall of_query(const AttentionCall& all, int64_t i) {
+  AttentionCall one = all;
+  one.q = all.q.narrow(0, i, 1);
+  one.queries = std::make_shared<RaggedShape>(RaggedShape::of_lengths({1}));
+  one.first_position = {static_cast<int32_t>(i)};
+  for (Tensor& number : one.numbers)
+    if (number.dim() == 2) number = number.narrow(0, i, 1);
+  return one;
+}
+
 TEST(AttentionCore, GivesTheLastQueryAloneWhatItGivesItAmongAll) {
   const Inputs inputs({11}, {11}, 2, 16);
   for (const Variant& variant : all_variants()) {
@@ -107,13 +118,7 @@ TEST(AttentionCore, GivesTheLastQueryAloneWhatItGivesItAmongAll) {
         use(engine);
         const auto type = type_of(variant, pattern);
         const AttentionCall all = inputs.call(type, dtype_of(engine), /*causal=*/true);
-        AttentionCall last = all;
-        last.q = all.q.narrow(0, 10, 1);
-        last.queries = std::make_shared<RaggedShape>(RaggedShape::of_lengths({1}));
-        last.first_position = {10};
-        for (Tensor& number : last.numbers)
-          if (number.dim() == 2) number = number.narrow(0, 10, 1);
-        const Tensor difference = (attention(last, {})[0] - attention(all, {})[10]).abs();
+        const Tensor difference = (attention(of_query(all, 10), {})[0] - attention(all, {})[10]).abs();
         EXPECT_LT(difference.max().item<double>(), is_double(engine) ? kDoubleContext : kFloatContext) << variant.name();
       }
     }
@@ -124,23 +129,16 @@ TEST(AttentionCore, WhereRowsAreAlikeGivesAQueryTheSameBitsAloneAndAmongOthers) 
   for (const int32_t keys : {9, 100}) {  // short rows, and rows long enough that zeros are left out
     const Inputs inputs({5}, {keys}, 2, 24, /*spread=*/6);
     for (const Variant& variant : all_variants()) {
-      for (const Engine engine : call_engines()) {
-        use(engine);
-        const auto type = type_of(variant, "full", 2);
-        AttentionCall all = inputs.call(type, dtype_of(engine));
-        all.rows_alike = true;
-        const Tensor together = attention(all, {});
-        for (int64_t i = 0; i < 5; ++i) {
-          AttentionCall one = all;
-          one.q = all.q.narrow(0, i, 1);
-          one.queries = std::make_shared<RaggedShape>(RaggedShape::of_lengths({1}));
-          one.first_position = {static_cast<int32_t>(i)};
-          for (Tensor& number : one.numbers)
-            if (number.dim() == 2) number = number.narrow(0, i, 1);
-          EXPECT_TRUE(at::equal(attention(one, {})[0], together[i]))
-              << variant.name() << " on " << name_of(engine) << ", " << keys << " keys";
+      for (const std::string& pattern : all_patterns())
+        for (const Engine engine : call_engines()) {
+          SCOPED_TRACE(variant.name() + ", " + pattern + " on " + name_of(engine) + ", " + std::to_string(keys) + " keys");
+          use(engine);
+          const auto type = type_of(variant, pattern, 2);
+          AttentionCall all = inputs.call(type, dtype_of(engine));
+          all.rows_alike = true;
+          const Tensor together = attention(all, {});
+          for (int64_t i = 0; i < 5; ++i) EXPECT_TRUE(at::equal(attention(of_query(all, i), {})[0], together[i]));
         }
-      }
     }
   }
 }

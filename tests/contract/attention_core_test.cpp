@@ -100,6 +100,20 @@ TEST(AttentionCore, HandsOnWhatIsNotANumber) {
     }
 }
 
+TEST(AttentionCore, HandsOnALearnedNumberThatIsNone) {
+  const Inputs inputs({70}, {70}, 1, 16);
+  for (const Variant& variant : all_variants())
+    for (const Engine engine : call_engines()) {
+      SCOPED_TRACE(variant.name() + " on " + name_of(engine));
+      use(engine);
+      const auto type = type_of(variant);
+      AttentionCall call = inputs.call(type, dtype_of(engine));
+      if (call.numbers.empty()) continue;
+      for (Tensor& number : call.numbers) number = at::full_like(number, std::numeric_limits<double>::quiet_NaN());
+      EXPECT_FALSE(attention(call, {}).isfinite().any().item<bool>());
+    }
+}
+
 TEST(AttentionCore, EqualsTheReferenceWithAPatternForEachHead) {
   const Inputs inputs({9, 20}, {9, 20}, 6, 8);
   const char* const heads =

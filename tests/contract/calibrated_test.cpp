@@ -24,6 +24,7 @@ constexpr const char* kChoices[] = {
     "{type: calibrated, base: rela}",
     "{type: calibrated, base: {type: rela, activation: gelu}, combine: anneal, anneal_steps: 10}",
     "{type: calibrated, base: {type: entmax, alpha: learned}}",
+    "{type: calibrated, base: {type: span, max_span: 4, span_init: 1.5, ramp: 2}}",
 };
 
 std::shared_ptr<const AttentionType> type_of(const std::string& choice, const std::string& pattern = "full", int64_t num_heads = 2) {

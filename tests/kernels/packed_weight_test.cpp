@@ -95,9 +95,11 @@ TEST(PackedWeight, KeepsWhatIsNotANumber) {
     for (const WeightFormat format : kFormats) {
       const Tensor x = at::ones({3, 20}), weight = at::ones({5, 20});
       x[1][7] = bad;
-      const Tensor result = PackedWeight(weight, format).multiply(x, {});
-      EXPECT_FALSE(std::isfinite(result[1][0].item<float>())) << name_of(format);
-      EXPECT_NEAR(result[2][0].item<float>(), 20, 1e-4) << name_of(format);
+      for (const ProductEnd end : {ProductEnd::kNone, ProductEnd::kRelu, ProductEnd::kGelu}) {
+        const Tensor result = PackedWeight(weight, format).multiply(x, {}, end);
+        EXPECT_FALSE(std::isfinite(result[1][0].item<float>())) << name_of(format);
+        EXPECT_NEAR(result[2][0].item<float>(), 20, 1e-4) << name_of(format);
+      }
       weight[2][3] = bad;
       EXPECT_FALSE(std::isfinite(PackedWeight(weight, format).multiply(x, {})[0][2].item<float>())) << name_of(format);
     }

@@ -49,6 +49,18 @@ TEST(ProjectionLoss, OfOneTokenIsTheFormula) {
   EXPECT_EQ(loss.correct.item<int64_t>(), 1);
 }
 
+TEST_P(ProjectionLossTest, OfALogitThatIsNoNumberIsNone) {
+  const at::NoGradGuard no_gradients;
+  const Tensor hidden = at::ones({1, 2}, GetParam()), weight = at::zeros({3, 2}, GetParam());
+  weight[2][0] = NAN;
+  EXPECT_TRUE(std::isnan(projection_loss(hidden, weight, at::zeros({1}, at::kLong), 0.1).nll.item<double>()));
+}
+
+TEST_P(ProjectionLossTest, RefusesATargetThatTheVocabularyLacks) {
+  const Tensor hidden = at::ones({1, 2}, GetParam()), weight = at::zeros({3, 2}, GetParam());
+  for (const int64_t target : {-1, 3}) EXPECT_THROW(projection_loss(hidden, weight, at::full({1}, target, at::kLong), 0.1), ShapeError);
+}
+
 TEST(ProjectionLoss, TakesTheLowestOfEqualLogits) {
   const Tensor hidden = at::ones({2, 1}, at::kDouble), weight = at::ones({3, 1}, at::kDouble);
   EXPECT_EQ(projection_loss(hidden, weight, at::tensor({int64_t{0}, int64_t{1}}), 0).correct.item<int64_t>(), 1);

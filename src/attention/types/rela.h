@@ -1,6 +1,7 @@
 #pragma once
 
 #include "attention/row.h"
+#include "config/config_node.h"
 
 /// Rectified linear attention: no normalisation over the keys, so a head may attend to nothing (a null row, whose context is 0).
 ///
@@ -28,6 +29,17 @@ struct Options {
           "what makes weights of scores");
     visit("slope", self.slope, between(0, 1), "leaky_relu only: factor of negative scores");
   }
+
+#if LACUNA_HOST
+  void check(const ConfigNode& node) const {
+    if (activation == Activation::kLeakyRelu || slope == Options().slope) return;
+    node.find("slope")->fail("has a meaning with `activation: leaky_relu` only");
+  }
+  /// Leaves out of the written options what plays no part.
+  void shorten(ConfigNode& written) const {
+    if (activation != Activation::kLeakyRelu) written.erase("slope");
+  }
+#endif
 };
 
 struct RowMap {

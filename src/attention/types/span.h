@@ -60,7 +60,8 @@ struct Mask {
   template <class X>
   LACUNA_HD X operator()(X key) const {
     using row::relu, row::if_below;
-    return if_below(relu(left(key)) * (1 / ramp), S(1), S(1));
+    const X share = relu(left(key)) * (1 / ramp);
+    return if_below(share, S(1), S(1)) + (share - share);  // NaN stays
   }
 };
 
@@ -68,8 +69,12 @@ struct RowMap {
   Options options;
 
   LACUNA_HD int num_numbers() const { return 1; }
-  /// R + s in whole positions, with room for what a row of floats makes of it.
-  LACUNA_HD int reach(const double* numbers) const { return static_cast<int>(std::floor((options.ramp + numbers[0]) * (1 + 1e-6))); }
+  /// R + s in whole positions, with room for what a row of floats makes of it. Of a span that is no number: every position.
+  LACUNA_HD int reach(const double* numbers) const {
+    constexpr int kFarthest = 1 << 20;
+    const double reach = (options.ramp + numbers[0]) * (1 + 1e-6);
+    return reach < kFarthest ? static_cast<int>(std::floor(reach)) : kFarthest;
+  }
 
   /// scores -> weights, in place. The span is the row's number.
   template <Row R>
@@ -117,7 +122,8 @@ inline void Options::check(const ConfigNode& node) const {
   const bool is_open = span == Learner::kDynamic;
   if (is_open ? span_init > 0 && span_init < highest : span_init <= highest) return;
   const ConfigNode* init = node.find("span_init");
-  if (init == nullptr) node.find("max_span")->fail("expected more than span_init, the positions that spans reach at the start; set it too");
+  if (init == nullptr)
+    node.find("max_span")->fail("expected a number beyond span_init, the positions that spans reach at the start; set it too");
   init->fail(is_open ? "expected more than 0 and less than max_span: a dynamic span comes near these and never reaches them"
                      : "expected at most max_span");
 }

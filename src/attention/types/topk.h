@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "attention/row.h"
+#include "attention/types/softmax.h"
 #include "config/config_node.h"
 
 /// Explicit sparse attention: softmax over the k best keys.
@@ -69,11 +69,10 @@ struct RowMap {
     scores.map([=](auto p) { return p * scale; });
   }
 
-  /// d loss / d weights -> d loss / d scores, in place: p (g - p.g).
+  /// d loss / d weights -> d loss / d scores, in place: softmax's.
   template <Row R>
   LACUNA_HD void backward(R weights, R gradient) const {
-    const auto mean = weights.sum(gradient, [](auto p, auto g) { return p * g; });
-    gradient.map(weights, [=](auto g, auto p) { return p * (g - mean); });
+    softmax::RowMap{}.backward(weights, gradient);
   }
 
  private:
