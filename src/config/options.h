@@ -185,6 +185,12 @@ struct TrainOptions {
   std::vector<std::string> reset;
   bool overwrite = false;
 
+  /// The update until which the learning rate falls; 0 if the schedule has no end.
+  int64_t schedule_end() const {
+    if (schedule != Schedule::kLinear && schedule != Schedule::kCosine) return 0;
+    return decay_steps > 0 ? decay_steps : max_steps;
+  }
+
   template <class Self, class Visitor>
   static void describe(Self& self, Visitor&& visit) {
     visit("batch_tokens", self.batch_tokens, at_least(1),

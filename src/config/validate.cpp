@@ -48,10 +48,20 @@ void validate_model(const ModelOptions& model, const DataOptions& data) {
       "model.tie_embeddings is \"all\", which needs one vocabulary for both sides; set it to decoder or none, or data.shared_vocab: true");
 }
 
+/// linear and cosine have an end, and it comes after the warm-up.
+void validate_schedule_end(const TrainOptions& train) {
+  if (train.schedule != Schedule::kLinear && train.schedule != Schedule::kCosine) return;
+  const std::string schedule = train.schedule == Schedule::kLinear ? "linear" : "cosine";
+  require(train.schedule_end() > 0,
+          "train.schedule is \"" + schedule + "\", which falls until train.decay_steps or train.max_steps; set one of them");
+  const std::string key = train.decay_steps > 0 ? "train.decay_steps" : "train.max_steps";
+  const int64_t end = train.schedule_end();
+  require(train.warmup_steps < end, equals("train.warmup_steps", train.warmup_steps) + "; expected fewer than " + key + ", which is " +
+                                        std::to_string(end) + " and ends the " + schedule + " schedule: lower the one or raise the other");
+}
+
 void validate_training(const TrainOptions& train, const DataOptions& data) {
-  const bool decays = train.schedule == Schedule::kLinear || train.schedule == Schedule::kCosine;
-  require(!decays || train.decay_steps > 0 || train.max_steps > 0,
-          "train.schedule falls until train.decay_steps or train.max_steps; set one of them");
+  validate_schedule_end(train);
   require(train.schedule != Schedule::kNoam || train.warmup_steps > 0, "train.warmup_steps is 0; the noam schedule needs a warm-up");
   require(train.schedule != Schedule::kPlateau || !data.valid.empty(),
           "train.schedule is \"plateau\", which needs a validation set: data.valid");

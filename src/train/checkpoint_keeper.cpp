@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "checkpoint/durable_files.h"
 #include "checkpoint/manifest.h"
@@ -36,6 +37,11 @@ NamedTensors copied(NamedTensors tensors) {
   return tensors;
 }
 
+/// How many of the scheduled checkpoints stay, whatever their scores.
+int64_t num_last(const TrainOptions& options) {
+  return std::max(options.keep_last, options.average_last);
+}
+
 std::string mebibytes(uint64_t bytes) {
   return std::to_string((bytes + (1 << 20) - 1) >> 20) + " MiB";
 }
@@ -46,7 +52,7 @@ std::set<int64_t> steps_to_keep(const std::vector<RunCheckpoint>& checkpoints, c
   std::set<int64_t> kept;
   if (checkpoints.empty()) return kept;
   kept.insert(checkpoints.back().step);
-  int64_t last = std::max(options.keep_last, options.average_last), best = options.keep_best;
+  int64_t last = num_last(options), best = options.keep_best;
   for (auto checkpoint = checkpoints.rbegin(); checkpoint != checkpoints.rend(); ++checkpoint)
     if (checkpoint->info.is_scheduled && last-- > 0) kept.insert(checkpoint->step);
   for (const int64_t step : by_score(checkpoints, options))
@@ -126,14 +132,24 @@ void CheckpointKeeper::bring_in_order() const {
   }
 }
 
-uint64_t CheckpointKeeper::checkpoint_bytes() const {
+uint64_t CheckpointKeeper::weight_bytes() const {
   uint64_t bytes = 0;
-  for (const auto& [name, tensor] : optimizer_.weights()) bytes += (optimizer_.has_ema() ? 4 : 3) * tensor.nbytes();
+  for (const auto& [name, tensor] : optimizer_.weights()) bytes += tensor.nbytes();
   return bytes;
 }
 
+uint64_t CheckpointKeeper::checkpoint_bytes() const {
+  return (optimizer_.has_ema() ? 4 : 3) * weight_bytes();
+}
+
+uint64_t CheckpointKeeper::run_bytes() const {
+  const auto others = static_cast<uint64_t>(num_last(options_) - 1 + options_.keep_best);
+  const uint64_t copies = others * (optimizer_.has_ema() ? 2 : 1) + (options_.average_last > 0 ? 1 : 0);
+  return checkpoint_bytes() + copies * weight_bytes();
+}
+
 void CheckpointKeeper::require_disk_room() const {
-  const uint64_t needed = 2 * checkpoint_bytes(), available = fs::space(run_).available;
+  const uint64_t needed = 2 * checkpoint_bytes(), available = free_disk_space(run_);
   if (available >= needed) return;
   throw MachineError("the disk of " + run_ + " has " + mebibytes(available) + " free; two checkpoints need " + mebibytes(needed) +
                      ". Make room, or set `run` to a folder on another disk");

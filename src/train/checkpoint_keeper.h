@@ -41,11 +41,14 @@ class CheckpointKeeper {
   void tidy();
   /// Bytes of a checkpoint with trainer state.
   uint64_t checkpoint_bytes() const;
-  /// Throws MachineError unless the disk has room for two checkpoints beside those that are there.
+  /// Bytes of all that stays of a run that is long enough: with `averaged`, and trainer state in one.
+  uint64_t run_bytes() const;
+  /// Throws MachineError unless the disk has room for two checkpoints beside those that are there. The folder need not be there yet.
   void require_disk_room() const;
 
  private:
   void bring_in_order() const;
+  uint64_t weight_bytes() const;
 
   std::string run_;
   TrainOptions options_;

@@ -9,19 +9,7 @@
 namespace lacuna {
 
 LearningRate::LearningRate(const TrainOptions& options, int64_t d_model)
-    : options_(options),
-      model_scale_(1 / std::sqrt(static_cast<double>(d_model))),
-      last_step_(options.decay_steps > 0 ? options.decay_steps : options.max_steps) {
-  const bool has_end = options.schedule == Schedule::kLinear || options.schedule == Schedule::kCosine;
-  if (has_end && last_step_ == 0) {
-    throw ConfigError(std::string("train.schedule is ") + (options.schedule == Schedule::kLinear ? "linear" : "cosine") +
-                      ", which needs to know where it ends: set train.decay_steps or train.max_steps");
-  }
-  if (has_end && last_step_ <= options.warmup_steps) {
-    throw ConfigError("train.warmup_steps is " + std::to_string(options.warmup_steps) + ", but the schedule ends at update " +
-                      std::to_string(last_step_) + "; expected fewer");
-  }
-}
+    : options_(options), model_scale_(1 / std::sqrt(static_cast<double>(d_model))), last_step_(options.schedule_end()) {}
 
 double LearningRate::at(int64_t step, int64_t decreases) const {
   const int64_t warmup = options_.warmup_steps;

@@ -19,7 +19,7 @@ namespace lacuna {
 /// and for t < w the value at w times t / w: the warm-up is linear from 0. After it, no rate is below min_lr.
 class LearningRate {
  public:
-  /// Throws ConfigError if linear or cosine has no end: neither decay_steps nor max_steps.
+  /// REQUIRES: validated options (config/load.h): linear and cosine end, and later than the warm-up.
   LearningRate(const TrainOptions& options, int64_t d_model);
 
   /// `decreases`: how often the plateau schedule was due.

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "checkpoint/durable_files.h"
 #include "checkpoint/quantise.h"
 #include "checkpoint/run_folder.h"
@@ -22,12 +23,12 @@ constexpr const char* kMayDiffer[] = {
     "threads",
     "sacrebleu",
     "translate.",
+    "data.src_lang",
     "data.valid.",
     "data.test.",
     "data.cache",
     "train.reset",
     "train.reset.",
-    "train.max_steps",
     "train.max_epochs",
     "train.max_hours",
     "train.patience",
@@ -56,22 +57,32 @@ bool is_corpus_file(const std::string& key) {
   return key.rfind(prefix, 0) == 0 && (last == "src" || last == "tgt" || last == "name");
 }
 
-bool may_differ(const std::string& key, const Options& now) {
+bool may_differ(const std::string& key, const Options& stored, const Options& now) {
   for (const std::string allowed : kMayDiffer)
     if (key == allowed || (allowed.back() == '.' && key.rfind(allowed, 0) == 0)) return true;
-  return is_corpus_file(key) || (key.rfind("data.train.", 0) == 0 && has(now.train.reset, "data"));
+  if (key == "train.max_steps" || key == "train.decay_steps") return stored.train.schedule_end() == now.train.schedule_end();
+  // Another number of corpora is another fingerprint, with which the data begin anew; another weight alone is not.
+  const bool begins_anew = has(now.train.reset, "data") && stored.data.train.size() != now.data.train.size();
+  return is_corpus_file(key) || (key.rfind("data.train.", 0) == 0 && begins_anew);
 }
 
-[[noreturn]] void refuse(const std::string& run, const std::vector<ConfigDifference>& found) {
+[[noreturn]] void refuse(const std::string& run, const Options& stored, const std::vector<ConfigDifference>& found) {
   std::string text = run + " holds a run of another configuration (there and now):";
   for (size_t i = 0; i < found.size() && i < kMostKeysShown; ++i) text += "\n  " + found[i].text();
   if (found.size() > kMostKeysShown) text += "\n  and " + std::to_string(found.size() - kMostKeysShown) + " more";
+  const int64_t end = stored.train.schedule_end();
+  if (end > 0 && std::ranges::find(found, "train.max_steps", &ConfigDifference::key) != found.end())
+    text += "\nIts learning rate falls until update " + std::to_string(end) +
+            ": for another train.max_steps, set train.decay_steps: " + std::to_string(end);
   throw ConfigError(text + "\nSet `run` to another folder, or train.overwrite: true to remove that run and start anew");
 }
 
+Options stored_options(const fs::path& config) {
+  return options_from_yaml(read_file(config), config.string());
+}
+
 /// What forbids that the run of a stored configuration goes on as `now`, in which `auto` becomes what was chosen there.
-std::vector<ConfigDifference> differences_from_stored(Options& now, const fs::path& config) {
-  const Options stored = options_from_yaml(read_file(config), config.string());
+std::vector<ConfigDifference> differences_from_stored(const Options& stored, Options& now) {
   if (!now.train.batch_tokens.value) now.train.batch_tokens = stored.train.batch_tokens;
   if (now.train.precision == Precision::kAuto) now.train.precision = stored.train.precision;
   return forbidden_differences(stored, now);
@@ -89,16 +100,17 @@ void remove_run(const fs::path& run) {
 
 std::vector<ConfigDifference> forbidden_differences(const Options& stored, const Options& now) {
   std::vector<ConfigDifference> found = differences(write_options(stored), write_options(now));
-  std::erase_if(found, [&](const ConfigDifference& difference) { return may_differ(difference.key, now); });
+  std::erase_if(found, [&](const ConfigDifference& difference) { return may_differ(difference.key, stored, now); });
   return found;
 }
 
 void require_same_run(const Options& options) {
   const fs::path config = fs::path(options.run) / "config.yaml";
   if (!fs::exists(config) || options.train.overwrite) return;
+  const Options stored = stored_options(config);
   Options now = options;
-  const std::vector<ConfigDifference> found = differences_from_stored(now, config);
-  if (!found.empty()) refuse(options.run, found);
+  const std::vector<ConfigDifference> found = differences_from_stored(stored, now);
+  if (!found.empty()) refuse(options.run, stored, found);
 }
 
 void prepare_run_folder(Options& options) {
@@ -108,12 +120,13 @@ void prepare_run_folder(Options& options) {
   if (error || !fs::is_directory(run)) throw MachineError("cannot make the run folder " + options.run + ": " + error.message());
   remove_leftovers(run);
   if (!fs::exists(config)) return;
+  const Options stored = stored_options(config);
   Options now = options;
-  const std::vector<ConfigDifference> found = differences_from_stored(now, config);
+  const std::vector<ConfigDifference> found = differences_from_stored(stored, now);
   if (found.empty()) {
     options = now;
   } else {
-    if (!options.train.overwrite) refuse(options.run, found);
+    if (!options.train.overwrite) refuse(options.run, stored, found);
     remove_run(run);
   }
 }
@@ -179,7 +192,12 @@ void check_corpus(TrainingState& state, const std::string& fingerprint, const st
                     " (their contents, order or number changed). Restore them, or set train.reset: [data] to go on at the beginning of the "
                     "new ones");
   }
-  if (is_another) state.position = {};
+  if (is_another) {
+    write_log_line(LogLevel::kWarning, "the training corpora are not those that " + place + " was trained on up to epoch " +
+                                           std::to_string(state.position.epoch + 1) + ", batch " + std::to_string(state.position.batch) +
+                                           "; train.reset holds data: the new ones are read from their beginning");
+    state.position = {};
+  }
   state.corpus_fingerprint = fingerprint;
 }
 

@@ -19,8 +19,9 @@ struct ResumePoint {
   TrainingState state;
 };
 
-/// What differs between the configuration that a run folder holds and this one, but for what may differ when a run goes on: its length,
-/// the frequency of validations, checkpoints and log lines, what is kept, threads, paths, and everything about translating.
+/// What differs between the configuration that a run folder holds and this one, but for what may differ when a run goes on: its length
+/// where the learning rate does not depend on it, the frequency of validations, checkpoints and log lines, what is kept, threads, paths,
+/// data.src_lang, everything about translating, and, where train.reset holds "data", how many corpora there are.
 std::vector<ConfigDifference> forbidden_differences(const Options& stored, const Options& now);
 
 /// Throws ConfigError naming the keys that differ if the run folder holds a run of another configuration and train.overwrite does not say
@@ -43,7 +44,7 @@ ResumePoint initial_point(const TrainOptions& options);
 void restore(Optimizer& optimizer, const ResumePoint& point, const std::vector<std::string>& reset = {});
 
 /// Throws DataError if the corpus is not the one that `state` was trained on, unless `reset` holds "data": then its position is the
-/// beginning of the new corpus.
+/// beginning of the new corpus, and the log says so.
 void check_corpus(TrainingState& state, const std::string& fingerprint, const std::vector<std::string>& reset, const std::string& place);
 
 }  // namespace lacuna

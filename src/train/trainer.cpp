@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <new>
 #include <string_view>
 
@@ -41,7 +42,9 @@ Trainer::Trainer(const TrainOptions& options, uint64_t seed, LossFunction loss, 
       hooks_(std::move(hooks)),
       state_(std::move(state)),
       hours_before_(state_.hours),
-      hours_at_update_(state_.hours) {}
+      hours_at_update_(state_.hours) {
+  if (!hooks_.validate) state_.validation_is_due = false;  // a run may go on without
+}
 
 TrainingEnd Trainer::run() {
   start_seconds_ = seconds_now();
@@ -228,9 +231,7 @@ void Trainer::log_progress() {
 
 /// False if an interruption came first: then the validation stays due.
 bool Trainer::validate() {
-  optimizer_.swap_ema();
-  const std::optional<Scores> scores = hooks_.validate();
-  optimizer_.swap_ema();
+  const std::optional<Scores> scores = scores_of_average();
   if (!scores) return false;
   scores_ = *scores;
   const std::string deciding = score_name(options_.metric);
@@ -242,12 +243,38 @@ bool Trainer::validate() {
   return true;
 }
 
+/// Of the moving average of the weights, if there is one. An error costs no updates: they are saved before it ends the run.
+std::optional<Scores> Trainer::scores_of_average() {
+  std::optional<Scores> scores;
+  std::exception_ptr failure;
+  optimizer_.swap_ema();
+  try {
+    scores = hooks_.validate();
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  optimizer_.swap_ema();
+  if (!failure) return scores;
+  save_unvalidated();
+  std::rethrow_exception(failure);
+}
+
 void Trainer::save(bool is_scheduled) {
   state_.save_is_due = is_scheduled ? false : state_.save_is_due;
   state_.hours = hours();
   if (is_scheduled) state_.last_saved_step = state_.step;
   hooks_.save(state_, scores_, is_scheduled);
   is_saved_ = true;
+}
+
+/// A checkpoint beside the schedule. If it fails too, that is a warning: the error of the validation is the one to report.
+void Trainer::save_unvalidated() {
+  if (is_saved_) return;
+  try {
+    save(false);
+  } catch (const std::exception& error) {
+    hooks_.warn("the validation after step " + std::to_string(state_.step) + " failed, and so did saving: " + error.what());
+  }
 }
 
 /// At an end: nothing is left to do, validation and checkpoint having been due. At an interruption: a checkpoint beside the schedule.

@@ -48,6 +48,7 @@ using Scores = std::map<std::string, double>;
 struct TrainerHooks {
   std::function<void(const TrainingProgress&)> log;
   /// Scores of the present weights, "loss", "bleu", ...; nothing if an interruption came. Not set: there is nothing to validate on.
+  /// What it throws ends the run, after a checkpoint in which this validation is still due.
   std::function<std::optional<Scores>()> validate;
   /// Keeps the present weights and state.
   std::function<void(const TrainingState&, const Scores&, bool is_scheduled)> save;
@@ -99,7 +100,9 @@ class Trainer {
   void run_due_hooks();
   void log_progress();
   bool validate();
+  std::optional<Scores> scores_of_average();
   void save(bool is_scheduled);
+  void save_unvalidated();
   void finish();
   bool was_interrupted() const { return hooks_.is_interrupted(); }
   double hours() const;

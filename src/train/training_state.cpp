@@ -1,5 +1,7 @@
 #include "train/training_state.h"
 
+#include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -18,7 +20,6 @@ void describe_scores(Self& scores, Visitor&& visit) {
   visit("since_best", scores.since_best);
   visit("since_decrease", scores.since_decrease);
   visit("decreases", scores.decreases);
-  visit("last_validated_step", scores.last_validated_step);
 }
 
 template <class Self, class Visitor>
@@ -68,6 +69,14 @@ void describe_state(Self& state, Visitor&& visit) {
   visit("corpus_fingerprint", state.corpus_fingerprint);
 }
 
+void read_field(const nlohmann::json& value, auto& field) {
+  value.get_to(field);
+}
+/// JSON has no word for numbers that are not finite: they are written as null.
+void read_field(const nlohmann::json& value, double& field) {
+  field = value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
+}
+
 }  // namespace
 
 std::string score_name(ValidMetric metric) {
@@ -90,9 +99,8 @@ bool lower_is_better(ValidMetric metric) {
 
 void ScoreHistory::add(double score, int64_t step, const TrainOptions& options) {
   const double gain = lower_is_better(options.metric) ? best - score : score - best;
-  const bool is_better = validations == 0 || gain > options.min_improvement;
+  const bool is_better = validations == 0 || (std::isfinite(score) && (!std::isfinite(best) || gain > options.min_improvement));
   ++validations;
-  last_validated_step = step;
   if (is_better) {
     best = score;
     best_step = step;
@@ -120,7 +128,9 @@ TrainingState TrainingState::from_json(const std::string& text, const std::strin
   try {
     nlohmann::json json = nlohmann::json::parse(text);
     json.at("window").emplace("penalty", 0.0);  // not there before layers could add to the loss
-    const auto read = [](const nlohmann::json& from) { return [&from](const char* name, auto& field) { from.at(name).get_to(field); }; };
+    const auto read = [](const nlohmann::json& from) {
+      return [&from](const char* name, auto& field) { read_field(from.at(name), field); };
+    };
     describe_state(state, read(json));
     describe_scores(state.scores, read(json.at("scores")));
     describe_window(state.window, read(json.at("window")));

@@ -15,7 +15,8 @@ std::string score_name(ValidMetric metric);
 /// True for losses and perplexities.
 bool lower_is_better(ValidMetric metric);
 
-/// The history of the validation score that decides: for early stopping and the plateau schedule.
+/// The history of the validation score that decides: for early stopping and the plateau schedule. A score that is not finite is never
+/// better than another, and any finite one is better than it.
 struct ScoreHistory {
   double best = 0;
   int64_t best_step = 0;
@@ -23,7 +24,6 @@ struct ScoreHistory {
   int64_t since_best = 0;      ///< validations without a better score: patience
   int64_t since_decrease = 0;  ///< the same, counted anew after each decrease of the learning rate
   int64_t decreases = 0;       ///< of the learning rate (plateau schedule)
-  int64_t last_validated_step = 0;
 
   /// Notes the score of a validation after `step`.
   void add(double score, int64_t step, const TrainOptions& options);
@@ -63,7 +63,7 @@ struct TrainingState {
   int64_t skipped_updates = 0;    ///< because their gradient was not finite
   int64_t skipped_in_a_row = 0;
   int64_t last_saved_step = 0;     ///< the last scheduled checkpoint
-  bool validation_is_due = false;  ///< an interruption came before the validation after `step`
+  bool validation_is_due = false;  ///< an interruption or an error came before the end of the validation after `step`
   bool save_is_due = false;        ///< and before its checkpoint
   ScoreHistory scores;
   LogWindow window;

@@ -38,7 +38,12 @@ INSTANTIATE_TEST_SUITE_P(
         Rule{"OddWidth", "model: {d_model: 9, num_heads: 3}", "sinusoidal positions need an even one"},
         Rule{"TiedSeparateVocabularies", "data: {shared_vocab: false}", "needs one vocabulary for both sides"},
         Rule{"TiedTwoModels", "data: {src_spm_model: a, tgt_spm_model: b}", "needs one vocabulary for both sides"},
-        Rule{"EndlessCosine", "train: {schedule: cosine}", "set one of them"},
+        Rule{"EndlessCosine", "train: {schedule: cosine}", "train.schedule is \"cosine\", which falls until"},
+        Rule{"EndlessLinear", "train: {schedule: linear}", "train.schedule is \"linear\", which falls until"},
+        Rule{"WarmupToTheLastStep", "train: {schedule: linear, warmup_steps: 100, max_steps: 100}",
+             "train.warmup_steps is 100; expected fewer than train.max_steps, which is 100 and ends the linear schedule"},
+        Rule{"WarmupBeyondTheDecay", "train: {schedule: cosine, warmup_steps: 30, decay_steps: 20, max_steps: 100}",
+             "train.warmup_steps is 30; expected fewer than train.decay_steps, which is 20 and ends the cosine schedule"},
         Rule{"NoamWithoutWarmup", "train: {schedule: noam, warmup_steps: 0}", "needs a warm-up"},
         Rule{"PlateauWithoutValidation", "train: {schedule: plateau}", "needs a validation set"},
         Rule{"PatienceWithoutValidation", "train: {patience: 3}", "early stopping needs data.valid"},
@@ -49,10 +54,10 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& parameter) { return parameter.param.name; });
 
 TEST(Validate, TakesWhatHasMeaning) {
-  for (const char* yaml :
-       {"data: {shared_vocab: false}\nmodel: {tie_embeddings: decoder}", "data: {tokenizer: none, vocab: v}",
-        "model: {d_model: 9, num_heads: 3, positions: learned}", "translate: {n_best: 9, sampling: full}",
-        "train: {schedule: cosine, max_steps: 10}", "data: {valid: {src: a, tgt: b}}\ntrain: {schedule: plateau, patience: 2}"})
+  for (const char* yaml : {"data: {shared_vocab: false}\nmodel: {tie_embeddings: decoder}", "data: {tokenizer: none, vocab: v}",
+                           "model: {d_model: 9, num_heads: 3, positions: learned}", "translate: {n_best: 9, sampling: full}",
+                           "train: {schedule: cosine, warmup_steps: 9, max_steps: 10}", "train: {warmup_steps: 100, max_steps: 10}",
+                           "data: {valid: {src: a, tgt: b}}\ntrain: {schedule: plateau, patience: 2}"})
     EXPECT_NO_THROW(options_from_yaml(yaml, "c.yaml")) << yaml;
 }
 

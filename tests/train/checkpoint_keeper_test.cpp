@@ -182,10 +182,23 @@ TEST_F(CheckpointKeeperTest, ADamagedOlderCheckpointIsLeftAloneAndTheNextIsSaved
   EXPECT_EQ(fs::read_symlink(run_ / "last"), "step_30");
 }
 
+TEST_F(CheckpointKeeperTest, CountsTheBytesOfAllThatStays) {
+  const uint64_t weights = (10 * 4 + 4 * 10) * 4, moments = 2 * weights;
+  EXPECT_EQ(keeper(keeping(1, 0)).run_bytes(), weights + moments);
+  EXPECT_EQ(keeper(keeping(3, 2)).run_bytes(), 5 * weights + moments);
+  TrainOptions averaging = keeping(3, 2);
+  averaging.average_last = 5;
+  EXPECT_EQ(keeper(averaging).run_bytes(), (5 + 2 + 1) * weights + moments);
+  averaging.ema_decay = 0.9;
+  const Optimizer optimizer(FlatParameters(model_.parameters()), averaging);
+  EXPECT_EQ(CheckpointKeeper("x", averaging, "", vocabularies_, optimizer).run_bytes(), (2 * (5 + 2) + 1) * weights + moments);
+}
+
 TEST_F(CheckpointKeeperTest, AsksForRoomForTwoCheckpoints) {
   const uint64_t parameters = 10 * 4 + 4 * 10;
   EXPECT_EQ(keeper(keeping(1, 0)).checkpoint_bytes(), parameters * 4 * 3);
   EXPECT_NO_THROW(keeper(keeping(1, 0)).require_disk_room());
+  EXPECT_NO_THROW(CheckpointKeeper((run_ / "later").string(), keeping(1, 0), "", vocabularies_, optimizer_).require_disk_room());
 }
 
 }  // namespace

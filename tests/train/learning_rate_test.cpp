@@ -4,8 +4,6 @@
 
 #include <cmath>
 
-#include "base/error.h"
-
 namespace lacuna {
 namespace {
 
@@ -84,21 +82,6 @@ TEST(LearningRate, IsNeverBelowMinLrAfterTheWarmUp) {
   options.min_lr = 0.2;
   EXPECT_DOUBLE_EQ(LearningRate(options, 64).at(1000000), 0.2);
   EXPECT_DOUBLE_EQ(LearningRate(options, 64).at(1), 0.005);
-}
-
-TEST(LearningRate, AScheduleWithoutEndIsRefused) {
-  try {
-    LearningRate(schedule(Schedule::kLinear), 64);
-    FAIL() << "no error";
-  } catch (const ConfigError& error) {
-    EXPECT_STREQ(error.what(), "train.schedule is linear, which needs to know where it ends: set train.decay_steps or train.max_steps");
-  }
-}
-
-TEST(LearningRate, AWarmUpLongerThanTheScheduleIsRefused) {
-  TrainOptions options = schedule(Schedule::kCosine);
-  options.max_steps = 100;
-  EXPECT_THROW(LearningRate(options, 64), ConfigError);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ namespace lacuna {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AllOf;
 using testing::HasSubstr;
 
 TEST(ForbiddenDifferences, AreNoneForLengthFrequencyAndSearch) {
@@ -26,6 +27,7 @@ TEST(ForbiddenDifferences, AreNoneForLengthFrequencyAndSearch) {
   now.train.keep_best = 10;
   now.threads = 2;
   now.translate.beam_size = 3;
+  now.data.src_lang = "de";
   now.data.test.push_back({.name = "", .src = "a", .tgt = "b"});
   EXPECT_TRUE(forbidden_differences(stored, now).empty());
 }
@@ -40,6 +42,18 @@ TEST(ForbiddenDifferences, NameModelAndLearning) {
   EXPECT_THAT(keys, testing::ElementsAre("model.d_ff", "seed", "train.lr"));
 }
 
+TEST(ForbiddenDifferences, NameALengthThatTheLearningRateDependsOn) {
+  for (const Schedule schedule : {Schedule::kLinear, Schedule::kCosine}) {
+    Options stored, now;
+    stored.train.schedule = now.train.schedule = schedule;
+    stored.train.max_steps = 100;
+    now.train.max_steps = 200;
+    EXPECT_EQ(forbidden_differences(stored, now).size(), 1u);
+    now.train.decay_steps = 100;
+    EXPECT_TRUE(forbidden_differences(stored, now).empty());
+  }
+}
+
 TEST(ForbiddenDifferences, FilesOfTheCorpusMayMoveButNotItsWeight) {
   Options stored, now;
   stored.data.train.push_back({.name = "", .src = "a", .tgt = "b"});
@@ -48,6 +62,8 @@ TEST(ForbiddenDifferences, FilesOfTheCorpusMayMoveButNotItsWeight) {
   now.data.train[0].weight = 2;
   EXPECT_EQ(forbidden_differences(stored, now).size(), 1u);
   now.train.reset = {"data"};
+  EXPECT_EQ(forbidden_differences(stored, now).size(), 1u);
+  now.data.train.push_back({.name = "", .src = "c", .tgt = "d"});
   EXPECT_TRUE(forbidden_differences(stored, now).empty());
 }
 
@@ -64,6 +80,18 @@ TEST(RequireSameRun, RefusesAnotherConfigurationUnlessItMayGo) {
   EXPECT_NO_THROW(require_same_run(options));
 }
 
+TEST(RequireSameRun, SaysHowToTrainOnWhereTheLearningRateFallsUntilTheEnd) {
+  const ScratchFolder folder;
+  Options options;
+  options.run = folder.path().string();
+  options.train.schedule = Schedule::kCosine;
+  options.train.max_steps = 5000;
+  folder.write("config.yaml", to_yaml(options));
+  options.train.max_steps = 6000;
+  EXPECT_THAT(message_of<ConfigError>([&] { require_same_run(options); }),
+              AllOf(HasSubstr("train.max_steps: 5000 and 6000"), HasSubstr("set train.decay_steps: 5000")));
+}
+
 TEST(CheckCorpus, AcceptsTheSameAndRefusesAnother) {
   TrainingState state;
   state.position = {2, 5};
@@ -73,11 +101,13 @@ TEST(CheckCorpus, AcceptsTheSameAndRefusesAnother) {
   EXPECT_THROW(check_corpus(state, "new", {"optimizer"}, "runs/x/last"), DataError);
 }
 
-TEST(CheckCorpus, AResetStartsTheNewCorpusAtItsBeginning) {
+TEST(CheckCorpus, AResetStartsTheNewCorpusAtItsBeginningAndSaysSo) {
   TrainingState state;
   state.position = {2, 5};
   state.corpus_fingerprint = "old";
+  testing::internal::CaptureStderr();
   check_corpus(state, "new", {"data"}, "runs/x/last");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("runs/x/last was trained on up to epoch 3, batch 5"));
   EXPECT_EQ(state.position, DataPosition{});
   EXPECT_EQ(state.corpus_fingerprint, "new");
 }

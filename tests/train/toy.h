@@ -142,6 +142,7 @@ struct ToyRun {
 
   std::function<bool(const ToyRun&)> interrupts = [](const ToyRun&) { return false; };
   std::function<void()> on_log = [] {};
+  std::function<void()> on_save = [] {};
   std::function<double(const ToyRun&)> score = [](const ToyRun& run) {
     return run.model.loss(*toy_batch(99, 0), {}).loss.item<double>() / static_cast<double>(toy_batch(99, 0)->tgt_tokens());
   };
@@ -159,6 +160,7 @@ struct ToyRun {
       return Scores{{"loss", score(*this)}};
     };
     own.save = [this](const TrainingState& state, const Scores& scores, bool is_scheduled) {
+      on_save();
       saved.push_back({TrainingState::from_json(state.to_json(), "toy"), scores, is_scheduled, copy_of(optimizer.weights()),
                        copy_of(optimizer.ema_weights()), copy_of(optimizer.state())});
     };

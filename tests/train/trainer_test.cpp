@@ -4,9 +4,11 @@
 
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <new>
 #include <thread>
 
+#include "../base/scratch_folder.h"
 #include "base/error.h"
 #include "toy.h"
 
@@ -112,6 +114,48 @@ TEST(Trainer, AnInterruptionBeforeAValidationLeavesItDue) {
   EXPECT_THAT(second.validated, ElementsAre(10, 15, 20, 23));
   EXPECT_EQ(second.saved.front().state.step, 10);
   EXPECT_TRUE(second.saved.front().is_scheduled);
+}
+
+TEST(Trainer, AValidationThatIsDueIsLeftOutWhereNothingIsLeftToValidateOn) {
+  ToyRun first(small_run());
+  first.interrupts = [](const ToyRun& run) { return run.trainer.state().step >= 10; };
+  first.trainer.run();
+  ASSERT_TRUE(first.saved.back().state.validation_is_due);
+  ToyRun second(small_run(), first.saved.back());
+  std::vector<int64_t> saved;
+  TrainerHooks hooks;
+  hooks.log = [](const TrainingProgress&) {};
+  hooks.save = [&](const TrainingState& state, const Scores&, bool) { saved.push_back(state.step); };
+  const LossFunction loss = [&](const Batch& batch, const ForwardContext& context) { return second.model.loss(batch, context); };
+  Trainer trainer(small_run(), 1, loss, second.stream, second.optimizer, LearningRate(small_run(), 4), hooks, first.saved.back().state);
+  EXPECT_EQ(trainer.run(), TrainingEnd::kMaxSteps);
+  EXPECT_THAT(saved, ElementsAre(10, 15, 20, 23));
+}
+
+TEST(Trainer, AValidationThatFailsLosesNoUpdates) {
+  TrainOptions options = small_run();
+  options.ema_decay = 0.9;
+  ToyRun whole(options), first(options);
+  whole.trainer.run();
+  first.score = [](const ToyRun&) -> double { throw MachineError("no room in TMPDIR"); };
+  EXPECT_EQ(message_of<MachineError>([&] { first.trainer.run(); }), "no room in TMPDIR");
+  ASSERT_EQ(first.saved.size(), 1u);
+  EXPECT_EQ(first.saved.back().state.step, 5);
+  EXPECT_TRUE(first.saved.back().state.validation_is_due);
+  EXPECT_FALSE(first.saved.back().is_scheduled);
+  ToyRun second(options, first.saved.back());
+  second.trainer.run();
+  EXPECT_THAT(second.validated, ElementsAre(5, 10, 15, 20, 23));
+  EXPECT_TRUE(same(second.optimizer.weights(), whole.optimizer.weights()));
+  EXPECT_TRUE(same(second.optimizer.ema_weights(), whole.optimizer.ema_weights()));
+}
+
+TEST(Trainer, AValidationThatFailsIsReportedEvenIfSavingFailsToo) {
+  ToyRun run(small_run());
+  run.score = [](const ToyRun&) -> double { throw MachineError("no room in TMPDIR"); };
+  run.on_save = [] { throw MachineError("nor in the run folder"); };
+  EXPECT_EQ(message_of<MachineError>([&] { run.trainer.run(); }), "no room in TMPDIR");
+  EXPECT_THAT(run.warnings, ElementsAre(HasSubstr("nor in the run folder")));
 }
 
 TEST(Trainer, AFinishedRunHasNothingToDo) {
@@ -280,6 +324,20 @@ TEST(Trainer, ValidatesAtTheEndOfMaxHoursWheneverTheTimeIsUp) {
   EXPECT_EQ(run.saved.back().state.step, run.trainer.state().step);
 }
 
+TEST(ScoreHistory, AFiniteScoreIsBetterThanOneThatIsNot) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  for (const double broken : {nan, infinity, -infinity}) {
+    ScoreHistory scores;
+    scores.add(broken, 1, small_run());
+    scores.add(broken, 2, small_run());
+    EXPECT_EQ(scores.since_best, 1) << broken;
+    scores.add(7, 3, small_run());
+    EXPECT_EQ(scores.best, 7) << broken;
+    scores.add(broken, 4, small_run());
+    EXPECT_EQ(scores.best_step, 3) << broken;
+  }
+}
+
 TEST(TrainingState, SurvivesItsJson) {
   TrainingState state;
   state.step = 12;
@@ -294,6 +352,18 @@ TEST(TrainingState, SurvivesItsJson) {
   EXPECT_EQ(read.scores.best, state.scores.best);
   EXPECT_EQ(read.position, state.position);
   EXPECT_EQ(read.products, state.products);
+  for (const double best : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    state.scores.best = best;
+    EXPECT_TRUE(std::isnan(TrainingState::from_json(state.to_json(), "x").scores.best)) << best;
+  }
+}
+
+TEST(TrainingState, FromWhenTheLastValidatedStepWasNotedCanBeRead) {
+  std::string json = TrainingState().to_json();
+  const std::string next = "\"best_step\"";
+  ASSERT_NE(json.find(next), std::string::npos);
+  json.insert(json.find(next), "\"last_validated_step\": 5,\n    ");
+  EXPECT_EQ(TrainingState::from_json(json, "x").to_json(), TrainingState().to_json());
 }
 
 TEST(TrainingState, FromBeforeProductsWereNotedCanBeRead) {
