@@ -3,12 +3,15 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstring>
+#include <ctime>
+#include <regex>
 #include <system_error>
 #include <utility>
 
@@ -34,31 +37,53 @@ std::string hexadecimal(XXH128_hash_t hash) {
   return text;
 }
 
-// Temporary names are .<final name>.<mark>.<process>: hidden, beside the final one, and telling whether their maker still lives.
+// Temporary names are .<final name>.<mark>.<machine>.<process>: hidden, beside the final one, and telling whether their maker still lives.
 constexpr char kTemporary[] = "tmp";  ///< half-written, or being removed
 constexpr char kReplaced[] = "old";   ///< stood at the final name until a moment ago
 
+/// Where a process number means what it means here: this host, and of its containers this one.
+const std::string& this_machine() {
+  static const std::string machine = [] {
+    utsname host = {};
+    uname(&host);
+    std::error_code no_proc;
+    return hash_of(std::string(host.nodename) + " " + fs::read_symlink("/proc/self/ns/pid", no_proc).string()).substr(0, 16);
+  }();
+  return machine;
+}
+
 fs::path beside(const fs::path& place, const char* mark) {
   std::string name = ".";
-  name.append(place.filename().string()).append(".").append(mark).append(".").append(std::to_string(getpid()));
-  return place.parent_path() / name;
+  name.append(place.filename().string()).append(".").append(mark).append(".");
+  return place.parent_path() / name.append(this_machine()).append(".").append(std::to_string(getpid()));
+}
+
+/// What has a temporary name. Where it cannot go now (NFS, while its files are read), it is a leftover for later.
+void remove_temporary(const fs::path& temporary) {
+  std::error_code ignored;
+  fs::remove_all(temporary, ignored);
+}
+
+/// Whether it was neither written nor renamed for so long.
+bool has_rested(const fs::path& place, std::chrono::seconds time) {
+  struct stat status = {};
+  return lstat(place.c_str(), &status) == 0 && std::time(nullptr) - status.st_ctime >= time.count();
 }
 
 struct Leftover {
   std::string name, mark;  ///< name: the final one
 };
 
-/// What a crashed process left, or nothing for all other names.
-bool is_leftover(const std::string& file, Leftover& leftover) {
-  const size_t last = file.rfind('.');
-  if (file.empty() || file[0] != '.' || last == std::string::npos || last == 0) return false;
-  const size_t before = file.rfind('.', last - 1);
-  if (before == std::string::npos || before == 0) return false;
-  int process = 0;
-  const auto [end, error] = std::from_chars(file.data() + last + 1, file.data() + file.size(), process);
-  if (error != std::errc() || end != file.data() + file.size() || process <= 0) return false;
-  leftover = {file.substr(1, before - 1), file.substr(before + 1, last - before - 1)};
-  if (leftover.mark != kTemporary && leftover.mark != kReplaced) return false;
+/// Whether a crashed process left it. On this machine that process is gone, or had the number of this one, which makes one thing at a time;
+/// on another (or where an earlier version did not note which), nobody has touched it for as long as `patience`.
+bool is_leftover(const fs::path& place, std::chrono::seconds patience, Leftover& leftover) {
+  static const std::regex kName(R"(\.(.+)\.(tmp|old)(?:\.([0-9a-f]{16}))?\.([1-9][0-9]{0,8}))");
+  const std::string file = place.filename().string();
+  std::smatch match;
+  if (!std::regex_match(file, match, kName)) return false;
+  leftover = {match[1], match[2]};
+  if (match[3] != this_machine()) return has_rested(place, patience);
+  const int process = std::stoi(match[4]);
   return process == getpid() || (kill(process, 0) != 0 && errno == ESRCH);
 }
 
@@ -156,12 +181,11 @@ FolderInTheMaking::FolderInTheMaking(const fs::path& place) : place_(normal(plac
   fs::create_directories(place_.parent_path(), error);
   if (error) fail("cannot make the folder", place_.parent_path(), error.value());
   remove_leftovers(place_.parent_path());
-  if (!fs::create_directory(temporary_, error) && error) fail("cannot make the folder", temporary_, error.value());
+  if (!fs::create_directory(temporary_, error)) fail("cannot make the folder", temporary_, error ? error.value() : EEXIST);
 }
 
 FolderInTheMaking::~FolderInTheMaking() {
-  std::error_code ignored;
-  if (!committed_) fs::remove_all(temporary_, ignored);
+  if (!committed_) remove_temporary(temporary_);
 }
 
 void FolderInTheMaking::commit() {
@@ -170,7 +194,7 @@ void FolderInTheMaking::commit() {
   if (renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE) == 0) {
     committed_ = true;  // the former folder now has the temporary name
     sync_folder(parent);
-    fs::remove_all(temporary_);
+    remove_temporary(temporary_);
     return;
   }
   // Nothing stood there, or the file system cannot exchange names: then the former folder steps aside for a moment, and `remove_leftovers`
@@ -185,25 +209,25 @@ void FolderInTheMaking::commit() {
   }
   committed_ = true;
   sync_folder(parent);
-  if (replaces) fs::remove_all(former);
+  if (replaces) remove_temporary(former);
 }
 
 void remove_folder(const fs::path& folder) {
   const fs::path place = normal(folder), temporary = beside(place, kTemporary);
   if (rename(place.c_str(), temporary.c_str()) != 0) fail("cannot remove", place, errno);
-  fs::remove_all(temporary);
+  remove_temporary(temporary);
 }
 
-void remove_leftovers(const fs::path& parent) {
+void remove_leftovers(const fs::path& parent, std::chrono::seconds patience) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(parent, error)) {
     Leftover leftover;
-    if (!is_leftover(entry.path().filename().string(), leftover)) continue;
+    if (!is_leftover(entry.path(), patience, leftover)) continue;
     const fs::path place = parent / leftover.name;
     if (leftover.mark == kReplaced && !fs::exists(place))
       fs::rename(entry.path(), place, error);
     else
-      fs::remove_all(entry.path(), error);
+      remove_temporary(entry.path());
   }
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -47,7 +48,7 @@ void sync_folder(const std::filesystem::path& folder);
 void replace_link(const std::filesystem::path& link, const std::string& target);
 
 /// A folder written under a temporary name beside its final one; `commit` puts it in place in one step, with everything synced. If it is
-/// destroyed before that, nothing is left.
+/// destroyed before that, nothing is left. In one parent folder, a process makes one at a time.
 class FolderInTheMaking {
  public:
   explicit FolderInTheMaking(const std::filesystem::path& place);
@@ -65,7 +66,8 @@ class FolderInTheMaking {
 
 /// Removes a folder so that a crash never leaves half of it under its own name.
 void remove_folder(const std::filesystem::path& folder);
-/// Removes what crashed processes left half-written or half-removed in `parent`.
-void remove_leftovers(const std::filesystem::path& parent);
+/// Removes what crashed processes left half-written or half-removed in `parent`. Whether processes of other hosts and containers still live
+/// cannot be known here: what is theirs goes when nobody has touched it for as long as `patience`.
+void remove_leftovers(const std::filesystem::path& parent, std::chrono::seconds patience = std::chrono::hours(24));
 
 }  // namespace lacuna

@@ -66,7 +66,8 @@ void Epoch::skip(int64_t batches) {
 
 std::vector<TokenId> Epoch::ids(const Draw& draw, bool is_src) const {
   const auto fixed = is_src ? draw.corpus->src(draw.sentence) : draw.corpus->tgt(draw.sentence);
-  if (plan_.spm_alpha > 0) {
+  const bool may_be_cropped = std::ssize(fixed) > plan_.max_length;  // with eos: its text may be of any length
+  if (plan_.spm_alpha > 0 && !may_be_cropped) {
     std::vector<TokenId> sampled = sample(draw, is_src);
     if (!sampled.empty() && static_cast<int64_t>(sampled.size()) <= plan_.max_length) {
       sampled.push_back(kEos);

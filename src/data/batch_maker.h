@@ -24,7 +24,8 @@ struct BatchPlan {
 
 /// One epoch of training data: batch by batch, in an order that (seed, epoch) decides. With subword sampling, batches are put together by
 /// the lengths of the best segmentations, so that where a batch begins can be found without tokenising: a batch is then as much larger than
-/// `batch_tokens` as its samples are longer. A sample beyond `max_length` gives way to the best segmentation.
+/// `batch_tokens` as its samples are longer. A sample beyond `max_length` gives way to the best segmentation; none is drawn where
+/// that has `max_length` tokens, as it has when cropped.
 class Epoch {
  public:
   Epoch(const BatchPlan& plan, int64_t epoch);

@@ -27,9 +27,9 @@ std::vector<std::string> files_of(const DataOptions& options, bool src, bool tgt
 }
 
 std::string settings_text(const SpmTraining& training, const std::vector<std::string>& files) {
-  return fmt::format("vocab_size {}\ntype {}\ncharacter_coverage {}\nsample_lines {}\nseed {}\nfiles {}\n", training.vocab_size,
-                     training.type == SubwordType::kBpe ? "bpe" : "unigram", training.character_coverage, training.sample_lines,
-                     training.seed, join(files));
+  return fmt::format("vocab_size {}\ntype {}\ncharacter_coverage {}\nsample_lines {}\nseed {}\nfiles {}\ncontents {}\n",
+                     training.vocab_size, training.type == SubwordType::kBpe ? "bpe" : "unigram", training.character_coverage,
+                     training.sample_lines, training.seed, join(files), hash_of_files(files));
 }
 
 std::string note_text(const std::string& settings, const std::string& model) {
@@ -38,8 +38,8 @@ std::string note_text(const std::string& settings, const std::string& model) {
   return "model " + hash.text() + "\n" + settings;
 }
 
-/// Whether the model at `path` may be used: not if a start with other settings, given up since, has trained it, as the note beside it says.
-/// A model that the note is not about was put there on purpose.
+/// Whether the model at `path` may be used: not if a start with other settings or texts, given up since, has trained it, as the note beside
+/// it says. A model that the note is not about, or that has none, was put there on purpose (a run goes on with that of its checkpoint).
 bool is_ours(const fs::path& path, const fs::path& note, const std::string& settings) {
   if (!fs::exists(path)) return false;
   if (!fs::exists(note)) return true;
@@ -57,6 +57,7 @@ VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, co
     std::error_code error;
     fs::create_directories(path.parent_path(), error);
     const std::string model = train_sentencepiece(files, training);
+    fs::remove(path, error);  // beside a note about the next one it would seem put there on purpose, were this killed in between
     write_file_atomically(note, note_text(settings, model));
     write_file_atomically(path, model);
   }

@@ -27,6 +27,7 @@ class SpmVocabulary : public Vocabulary {
     renumber();
     std::vector<std::vector<int>> segmentations;
     is_unigram_ = processor_.NBestEncode("a", 2, &segmentations).ok();
+    if (!is_unigram_) find_whole_pieces();
   }
 
   int64_t size() const override { return static_cast<int64_t>(pieces_.size()); }
@@ -93,6 +94,16 @@ class SpmVocabulary : public Vocabulary {
     }
   }
 
+  /// SentencePiece does not tell which pieces are user-defined symbols; but in a vocabulary restricted to nothing, only these, special
+  /// pieces and single characters stay in use.
+  void find_whole_pieces() {
+    SentencePieceProcessor restricted;
+    restricted.LoadFromSerializedProto(bytes_).IgnoreError();
+    restricted.SetVocabulary({}).IgnoreError();
+    for (int id = 0; id < processor_.GetPieceSize(); ++id) is_whole_.push_back(processor_.IsByte(id) || !restricted.IsUnused(id));
+    is_whole_[static_cast<size_t>(processor_.unk_id())] = false;  // the characters of a text that are unknown
+  }
+
   std::vector<TokenId> ours(const std::vector<int>& theirs) const {
     std::vector<TokenId> ids;
     ids.reserve(theirs.size() + 1);
@@ -131,14 +142,18 @@ class SpmVocabulary : public Vocabulary {
     return ids;
   }
 
-  /// What merging starts from: the characters of the normalised line; a byte (of a model with byte fallback) is one.
+  /// What merging starts from: the characters of the normalised line; a byte (of a model with byte fallback) is one, as is a user-defined
+  /// symbol.
   std::vector<std::string> symbols_of(std::string_view line) const {
     const ImmutableSentencePieceText best = processor_.EncodeAsImmutableProto(view(line));
     std::vector<std::string> symbols;
     for (const auto& piece : best.pieces()) {
-      const bool is_byte = processor_.IsByte(static_cast<int>(piece.id()));
+      if (is_whole_[piece.id()]) {
+        symbols.push_back(piece.piece());
+        continue;
+      }
       for (const char c : piece.piece()) {
-        const bool continues = (static_cast<unsigned char>(c) & 0xC0u) == 0x80u || (is_byte && c != '<');
+        const bool continues = (static_cast<unsigned char>(c) & 0xC0u) == 0x80u;
         if (continues && !symbols.empty())
           symbols.back() += c;
         else
@@ -165,6 +180,7 @@ class SpmVocabulary : public Vocabulary {
   std::vector<TokenId> to_ours_;     // by their ids
   std::vector<int> to_theirs_;       // by our ids
   bool is_unigram_ = true;
+  std::vector<bool> is_whole_;  // by their ids, of BPE: pieces that sampling does not break apart
 };
 
 }  // namespace

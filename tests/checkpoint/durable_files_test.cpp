@@ -19,6 +19,26 @@ std::string ended_process() {
   return std::to_string(child);
 }
 
+/// Where a process of this machine makes step_1 of a folder, or ("old") puts the former one aside.
+fs::path temporary_of(const ScratchFolder& folder, const std::string& process, const std::string& mark = "tmp") {
+  const std::string machine = FolderInTheMaking(folder / "step_1").path().stem().extension().string();
+  return folder / (".step_1." + mark + machine + "." + process);
+}
+
+/// Runs `action` while the program may open one file more: enough to sync a folder, not to look into those within it.
+template <class Action>
+void with_one_more_file(Action&& action) {
+  rlimit usual = {};
+  getrlimit(RLIMIT_NOFILE, &usual);
+  const int next = dup(STDIN_FILENO);
+  close(next);
+  rlimit few = usual;
+  few.rlim_cur = static_cast<rlim_t>(next) + 1;
+  setrlimit(RLIMIT_NOFILE, &few);
+  EXPECT_NO_THROW(action());
+  setrlimit(RLIMIT_NOFILE, &usual);
+}
+
 TEST(DurableFile, DigestIsThatOfTheBytes) {
   const ScratchFolder folder;
   DurableFile file(folder / "a");
@@ -72,24 +92,58 @@ TEST(FolderInTheMaking, LeavesNothingWithoutCommit) {
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
+TEST(FolderInTheMaking, ThatReplacesWhatCannotBeRemovedNowLeavesItForLater) {
+  const ScratchFolder folder;
+  fs::create_directories(folder / "step_1/a/b");
+  FolderInTheMaking making(folder / "step_1");
+  with_one_more_file([&] { making.commit(); });
+  EXPECT_TRUE(fs::is_empty(folder / "step_1"));
+  EXPECT_TRUE(fs::exists(making.path()));
+  remove_leftovers(folder.path());
+  EXPECT_FALSE(fs::exists(making.path()));
+}
+
+TEST(RemoveFolder, LeavesWhatCannotBeRemovedNowForLater) {
+  const ScratchFolder folder;
+  fs::create_directories(folder / "step_1/a/b");
+  with_one_more_file([&] { remove_folder(folder / "step_1"); });
+  EXPECT_FALSE(fs::exists(folder / "step_1"));
+  EXPECT_FALSE(fs::is_empty(folder.path()));
+  remove_leftovers(folder.path());
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
 TEST(Leftovers, OfEndedProcessesAreRemoved) {
   const ScratchFolder folder;
-  fs::create_directory(folder / (".step_1.tmp." + ended_process()));
-  write_bytes(folder / (".best.tmp." + ended_process()), "x");
+  const fs::path made = temporary_of(folder, ended_process()), written = temporary_of(folder, ended_process());
+  fs::create_directory(made);
+  write_bytes(written, "x");
   remove_leftovers(folder.path());
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
 TEST(Leftovers, OfLivingProcessesStay) {
   const ScratchFolder folder;
-  fs::create_directory(folder / (".step_1.tmp." + std::to_string(getppid())));
+  fs::create_directory(temporary_of(folder, std::to_string(getppid())));
   remove_leftovers(folder.path());
   EXPECT_FALSE(fs::is_empty(folder.path()));
 }
 
+TEST(Leftovers, OfOtherMachinesAreRemovedWhenNobodyHasTouchedThemForLong) {
+  const ScratchFolder folder;
+  for (const std::string& process : {ended_process(), std::to_string(getpid())}) {
+    fs::create_directory(folder / (".step_1.tmp.0123456789abcdef." + process));
+    fs::create_directory(folder / (".step_1.tmp." + process));  // of a version that did not note the machine
+  }
+  remove_leftovers(folder.path());
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 4);
+  remove_leftovers(folder.path(), std::chrono::seconds(0));
+  EXPECT_TRUE(fs::is_empty(folder.path()));
+}
+
 TEST(Leftovers, AFolderThatSteppedAsideComesBack) {
   const ScratchFolder folder;
-  fs::create_directory(folder / (".step_1.old." + ended_process()));
+  fs::create_directory(temporary_of(folder, ended_process(), "old"));
   remove_leftovers(folder.path());
   EXPECT_TRUE(fs::exists(folder / "step_1"));
 }

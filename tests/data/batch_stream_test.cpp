@@ -14,6 +14,7 @@ namespace lacuna {
 namespace {
 
 using ::testing::Each;
+using ::testing::ElementsAre;
 using BatchPtr = std::shared_ptr<const Batch>;
 
 struct SmallPlan : SmallCorpus {
@@ -180,26 +181,40 @@ TEST(BatchStream, EndsWhileItIsFullAndWhileItIsNot) {
   }
 }
 
+/// Samples nothing.
+class Broken : public Vocabulary {
+  int64_t size() const override { return 3; }
+  std::vector<TokenId> encode(std::string_view) const override { throw DataError("broken"); }
+  std::vector<TokenId> sample(std::string_view, double, int64_t, uint64_t) const override { throw DataError("broken"); }
+  std::string decode(std::span<const TokenId>) const override { return {}; }
+  const std::string& piece(TokenId) const override { return none_; }
+  TokenId id_of(std::string_view) const override { return kUnk; }
+  std::vector<int32_t> words_of(std::string_view, std::span<const TokenId>) const override { return {}; }
+  const std::string& serialized() const override { return none_; }
+  bool is_sentencepiece() const override { return true; }
+  std::string none_;
+};
+
 TEST(BatchStream, ThrowsWhatGoesWrongInItsThread) {
   SmallPlan small;
-  class Broken : public Vocabulary {
-    int64_t size() const override { return 3; }
-    std::vector<TokenId> encode(std::string_view) const override { throw DataError("broken"); }
-    std::vector<TokenId> sample(std::string_view, double, int64_t, uint64_t) const override { throw DataError("broken"); }
-    std::string decode(std::span<const TokenId>) const override { return {}; }
-    const std::string& piece(TokenId) const override { return none_; }
-    TokenId id_of(std::string_view) const override { return kUnk; }
-    std::vector<int32_t> words_of(std::string_view, std::span<const TokenId>) const override { return {}; }
-    const std::string& serialized() const override { return none_; }
-    bool is_sentencepiece() const override { return true; }
-    std::string none_;
-  };
   small.options.spm_alpha = small.plan.spm_alpha = 0.1;
   small.plan.corpora = {small.open("w0\n", "w0\n")};
   small.plan.vocabularies.src = small.plan.vocabularies.tgt = std::make_shared<Broken>();
   const auto stream = make_batch_stream(small.plan);
   EXPECT_THROW(stream->next(), DataError);
   EXPECT_THROW(stream->next(), DataError);
+}
+
+TEST(BatchStream, SamplesNothingOfALineThatIsCropped) {
+  SmallPlan small;
+  small.options.spm_alpha = small.plan.spm_alpha = 0.1;
+  small.options.max_length = small.plan.max_length = 2;
+  small.options.long_lines = LongLines::kCrop;
+  small.plan.corpora = {small.open("w0 w1 w2\n", "w3 w4 w5\n")};
+  small.plan.vocabularies.src = small.plan.vocabularies.tgt = std::make_shared<Broken>();
+  const BatchPtr batch = make_batch_stream(small.plan)->next();
+  EXPECT_THAT(batch->src, ElementsAre(3, 4, kEos));
+  EXPECT_THAT(batch->tgt, ElementsAre(6, 7, kEos));
 }
 
 /// A corpus of SentencePiece segmentations drawn anew each epoch.

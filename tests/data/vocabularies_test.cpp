@@ -1,6 +1,7 @@
 #include "data/vocabularies.h"
 
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include "../text/sample_text.h"
 #include "base/error.h"
@@ -56,6 +57,25 @@ TEST(Vocabularies, OfAnEarlierStartWithOtherSettingsAreNot) {
   Prepared prepared;
   prepared.prepare();
   prepared.options.vocab_size = 60;
+  EXPECT_EQ(prepared.prepare().src->size(), 60);
+}
+
+TEST(Vocabularies, OfAnEarlierStartOnOtherTextAreNot) {
+  const Prepared prepared, repaired;
+  prepared.prepare();
+  prepared.folder.write("train.de", sample_text(400, 3));
+  repaired.folder.write("train.de", sample_text(400, 3));
+  EXPECT_EQ(prepared.prepare().src->serialized(), repaired.prepare().src->serialized());
+}
+
+TEST(Vocabularies, OfAStartThatEndedBetweenNoteAndModelAreNot) {
+  Prepared prepared;
+  prepared.prepare();
+  prepared.options.vocab_size = 60;
+  const std::string in_the_way = prepared.run() + "/spm.model.tmp" + std::to_string(getpid());  // the note is written, the model is not
+  std::filesystem::create_directory(in_the_way);
+  EXPECT_THROW(prepared.prepare(), MachineError);
+  std::filesystem::remove(in_the_way);
   EXPECT_EQ(prepared.prepare().src->size(), 60);
 }
 

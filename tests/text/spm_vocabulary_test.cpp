@@ -1,7 +1,9 @@
 #include <gmock/gmock.h>
+#include <sentencepiece_trainer.h>
 
 #include <map>
 #include <set>
+#include <unordered_map>
 
 #include "../base/scratch_folder.h"
 #include "base/error.h"
@@ -102,6 +104,31 @@ TEST(BpeVocabulary, WithNextToNoDropoutEncodesAsSentencePieceDoes) {
   const VocabularyPtr vocabulary = trained(SubwordType::kBpe);
   std::istringstream lines(sample_text(200, 7) + "x häuser ?? straßen\n");
   for (std::string line; std::getline(lines, line);) EXPECT_EQ(vocabulary->sample(line, 1e-12, 2, 1), vocabulary->encode(line)) << line;
+}
+
+TEST(BpeVocabulary, KeepsUserDefinedSymbolsWhole) {
+  const ScratchFolder folder;
+  const std::unordered_map<std::string, std::string> settings = {
+      {"input", folder.write("text", sample_text())},
+      {"model_type", "bpe"},
+      {"vocab_size", "350"},
+      {"byte_fallback", "true"},
+      {"user_defined_symbols", "<sep>,hausbaum"},  // one that merging does not make, and one that it does
+      {"minloglevel", "2"},
+  };
+  std::string model;
+  const auto status = sentencepiece::SentencePieceTrainer::Train(settings, nullptr, &model);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  const VocabularyPtr vocabulary = sentencepiece_from_bytes(model, "model");
+  const std::string line = "gartenlich<sep>wasserung hausbaum €";
+  std::set<Ids> seen;
+  for (uint64_t key = 0; key < 50; ++key) {
+    const Ids ids = vocabulary->sample(line, 0.5, 2, key);
+    EXPECT_THAT(ids, AllOf(Contains(vocabulary->id_of("<sep>")), Contains(vocabulary->id_of("hausbaum"))));
+    EXPECT_EQ(vocabulary->decode(ids), line);
+    seen.insert(ids);
+  }
+  EXPECT_GT(seen.size(), 10u);
 }
 
 TEST(UnigramVocabulary, WithLargeAlphaSamplesTheBestMoreOften) {
