@@ -29,8 +29,6 @@ spdlog::logger& logger() {
 
 spdlog::level::level_enum spdlog_level(LogLevel level) {
   switch (level) {
-    case LogLevel::kDebug:
-      return spdlog::level::debug;
     case LogLevel::kInfo:
       return spdlog::level::info;
     case LogLevel::kWarning:

@@ -7,7 +7,7 @@
 
 namespace lacuna {
 
-enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
+enum class LogLevel { kInfo, kWarning, kError, kOff };
 
 /// Log lines go to stderr, with a time and, on a terminal where NO_COLOR is not set, colour. stdout is for results alone.
 void set_log_level(LogLevel level);
@@ -15,10 +15,6 @@ void set_log_level(LogLevel level);
 void log_to_file(const std::string& path);
 void write_log_line(LogLevel level, const std::string& text);
 
-template <class... Parts>
-void log_debug(fmt::format_string<Parts...> format, Parts&&... parts) {
-  write_log_line(LogLevel::kDebug, fmt::format(format, std::forward<Parts>(parts)...));
-}
 template <class... Parts>
 void log_info(fmt::format_string<Parts...> format, Parts&&... parts) {
   write_log_line(LogLevel::kInfo, fmt::format(format, std::forward<Parts>(parts)...));

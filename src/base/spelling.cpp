@@ -47,6 +47,7 @@ std::string join_first(const std::vector<std::string>& words, size_t count) {
 }
 
 std::string nearest_word(const std::string& word, const std::vector<std::string>& known) {
+  constexpr size_t kFewLetters = 3;
   if (word.size() > 64) return "";
   std::string best;
   size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
@@ -57,7 +58,9 @@ std::string nearest_word(const std::string& word, const std::vector<std::string>
       best_distance = distance;
     }
   }
-  return best;
+  if (!best.empty() || word.size() < kFewLetters) return best;
+  const auto longer = std::find_if(known.begin(), known.end(), [&](const std::string& name) { return name.starts_with(word); });
+  return longer == known.end() ? "" : *longer;
 }
 
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {

@@ -4,6 +4,7 @@
 #include <iostream>
 #include <set>
 
+#include "attention/registry.h"
 #include "base/interrupt.h"
 #include "checkpoint/run_folder.h"
 #include "cli/ablation_runner.h"
@@ -110,7 +111,7 @@ int run_ablate(const std::vector<std::string>& arguments) {
   if (!parse_command_line(app, arguments)) return 0;
   flags.common.apply_log_level();
   if (flags.common.help_options || flags.common.dump_config) {
-    std::cout << (flags.common.help_options ? options_help() : to_yaml(shared_options(flags.common.sources(app))));
+    std::cout << (flags.common.help_options ? options_help() + attention_help() : to_yaml(shared_options(flags.common.sources(app))));
     return 0;
   }
   const AblationPlan plan = plan_ablation(flags.request(app));

@@ -30,13 +30,16 @@ struct TrainBenchFlags {
   void declare(CLI::App& app) {
     common.declare_configuration(app);
     common.declare_runtime(app);
-    app.add_option("--steps", steps, "Updates that are timed (default: 30)")->check(whole_number_from(1));
+    auto* timed = app.add_option("--steps", steps, "Updates that are timed (default: 30)")->check(whole_number_from(1));
     app.add_option("--warmup", warmup, "Updates before them, and before the pairs of --compare (default: 5)")->check(whole_number_from(0));
     app.add_flag("--profile", profile, "Say where each millisecond of an update goes, forward and backward");
-    app.add_option(
-        "--compare", compare,
-        std::string(kCompareHelp) + ". A pair is one update with each, on the same batches; softmax against itself is the control");
-    app.add_option("--pairs", pairs, "Pairs of updates with --compare, at least 9 (default: 21)")->check(whole_number_from(kFewestPairs));
+    auto* compares = app.add_option("--compare", compare,
+                                    std::string(kCompareHelp) +
+                                        ". A pair is one update with each, on the same batches; softmax against itself is the control")
+                         ->excludes(timed);
+    app.add_option("--pairs", pairs, "Pairs of updates with --compare, at least 9 (default: 21)")
+        ->check(whole_number_from(kFewestPairs))
+        ->needs(compares);
     app.add_option("--folder", folder, "Where vocabulary and token cache are kept (default: runs/bench)");
     app.add_flag("--json", json, "Print one JSON object");
   }

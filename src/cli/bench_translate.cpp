@@ -32,12 +32,18 @@ struct TranslateBenchFlags {
     app.add_option("-m,--model", model, "Checkpoint or run folder")->required();
     app.add_option("-i,--input", input, "Text to translate, plain or gzip")->required();
     app.add_option("--limit", limit, "Only the first so many lines; 0 = all (the default)")->check(whole_number_from(0));
-    app.add_option("--rounds", rounds, "Times the whole text is translated; the median counts (default: 3)")->check(whole_number_from(1));
-    app.add_option("--compare", compare,
-                   std::string(kCompareHelp) + ". A pair is the whole text translated with each; softmax against itself is the control");
-    app.add_option("--pairs", pairs, "Pairs with --compare, at least 9 (default: 9)")->check(whole_number_from(kFewestPairs));
+    auto* compares = app.add_option(
+        "--compare", compare,
+        std::string(kCompareHelp) + ". A pair is the whole text translated with each; softmax against itself is the control");
+    app.add_option("--rounds", rounds, "Times the whole text is translated; the median counts (default: 3)")
+        ->check(whole_number_from(1))
+        ->excludes(compares);
+    app.add_option("--pairs", pairs, "Pairs with --compare, at least 9 (default: 9)")
+        ->check(whole_number_from(kFewestPairs))
+        ->needs(compares);
     app.add_option("--length", length, "Tokens of each translation with --compare; 0 = the mean length of the sources (the default)")
-        ->check(whole_number_from(0));
+        ->check(whole_number_from(0))
+        ->needs(compares);
     app.add_flag("--json", json, "Print one JSON object");
     common.declare_runtime(app);
     app.footer(
@@ -178,7 +184,7 @@ int bench_translate(const std::vector<std::string>& arguments) {
   const std::string device = flags.common.prepared_device();
   const std::vector<TranslationInput> lines = lines_of(flags.input, flags.limit);
   const Stopwatch loading;
-  const LoadedModel loaded = load_model(flags.model, device, app.remaining());
+  const LoadedModel loaded = load_model(flags.model, device, overrides_of(app));
   const double load_seconds = loading.seconds();
   const Options& options = loaded.options;
   const WeightFormat format = weight_format_of(options.translate.precision);

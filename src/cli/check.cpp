@@ -1,26 +1,26 @@
 #include <ATen/core/grad_mode.h>
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <iostream>
+#include <limits>
 
 #include "base/files.h"
-#include "checkpoint/checkpoint.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
+#include "cli/training_run.h"
 #include "cli/verb.h"
 #include "data/batch_stream.h"
-#include "data/evaluation_set.h"
-#include "data/training_data.h"
-#include "metrics/sacrebleu.h"
 #include "search/translator.h"
-#include "train/optimizer.h"
 #include "train/transformer_loss.h"
 
 namespace lacuna {
 namespace {
 
 constexpr int kTimedUpdates = 3;
+constexpr int64_t kAutoTokens = 4096;
 constexpr double kMebi = 1024.0 * 1024.0;
 
 /// Resident memory of this process now, in MiB.
@@ -31,11 +31,28 @@ double resident_mebibytes() {
   return 0;
 }
 
+/// Counts of lengths below 16, below 32, ..., the last one of all others.
+template <class Counts>
+std::string histogram(const Counts& counts) {
+  std::string text;
+  for (size_t i = 0; i < counts.size(); ++i)
+    if (counts[i] > 0)
+      text += fmt::format("{}{}: {}", text.empty() ? "" : ", ",
+                          i + 1 < counts.size() ? fmt::format("<{}", 16 * (i + 1)) : fmt::format(">={}", 16 * i), counts[i]);
+  return text;
+}
+
+/// A limit of the configuration, of which 0 is none.
+double limit(double value) {
+  return value > 0 ? value : std::numeric_limits<double>::infinity();
+}
+
 class Check {
  public:
   explicit Check(Options options) : options_(std::move(options)) {}
 
   void run() {
+    check_start();
     check_data();
     check_evaluation_sets();
     check_training();
@@ -46,17 +63,24 @@ class Check {
  private:
   static void say(const std::string& what, const std::string& fact) { std::cout << fmt::format("{:<18} {}", what, fact) << std::endl; }
 
+  void check_start() {
+    require_run_folder(options_);
+    require_room_for_sentences(options_);
+    require_same_run(options_);
+    require_measurable_memory(options_);
+    Options options = options_;
+    if (options.train.overwrite) options.run.clear();  // the run that is there may go
+    start_ = find_starting_point(options, folder_.path().string());
+    if (start_) say("starts from", start_->path);
+  }
+
   void check_data() {
-    const int64_t batch_tokens = options_.train.batch_tokens.value.value_or(4096);
+    const int64_t batch_tokens = options_.train.batch_tokens.value.value_or(kAutoTokens);
     data_ = open_training_data(options_.data, folder_.path().string(), batch_tokens, options_.seed_value());
     say("training data", data_.summary.text());
-    std::string histogram;
-    for (size_t i = 0; i < data_.summary.tgt_lengths.size(); ++i)
-      if (data_.summary.tgt_lengths[i] > 0)
-        histogram += fmt::format("{}{}: {}", histogram.empty() ? "" : ", ",
-                                 i + 1 < data_.summary.tgt_lengths.size() ? fmt::format("<{}", 16 * (i + 1)) : fmt::format(">={}", 16 * i),
-                                 data_.summary.tgt_lengths[i]);
-    say("target lengths", histogram);
+    if (!options_.data.cache.empty()) say("token cache", "written to " + options_.data.cache + " (data.cache), for training too");
+    say("source lengths", histogram(data_.summary.src_lengths));
+    say("target lengths", histogram(data_.summary.tgt_lengths));
     say("vocabulary", fmt::format("{} source, {} target pieces{}", data_.vocabularies.src->size(), data_.vocabularies.tgt->size(),
                                   data_.vocabularies.shared() ? ", shared" : ""));
     if (data_.summary.carriage_returns > 0)
@@ -65,20 +89,17 @@ class Check {
 
   void check_evaluation_sets() {
     for (const auto* sets : {&options_.data.valid, &options_.data.test})
-      for (const CorpusOptions& corpus : *sets) {
-        const EvaluationSet set = load_evaluation_set(corpus, options_.data, data_.vocabularies, data_.plan.batch_tokens);
+      for (const EvaluationSet& set : load_evaluation_sets(*sets, options_.data, data_))
         say(set.name, fmt::format("{} pairs", set.src_lines.size()));
-      }
-    if (options_.data.valid.empty() || !options_.train.valid_translate) return;
-    const Scorer scorer = find_sacrebleu(options_.sacrebleu);
-    require_tokenizer(scorer, options_.data.tgt_lang);
-    say("sacreBLEU", scorer.command.front());
+    if (const std::optional<Scorer> scorer = find_scorer(options_)) say("sacreBLEU", scorer->command.front());
   }
 
   void check_training() {
     model_ = std::make_shared<Transformer>(options_.model, sizes_of(data_.vocabularies), options_.seed_value());
     model_->to(at::Device(options_.device));
     Optimizer optimizer(FlatParameters(trained_parameters(*model_)), options_.train, model_->parameter_ranges());
+    if (start_) start_from(*start_, data_, *model_, options_.train.reset);
+    start_.reset();
     const auto loss = transformer_loss(model_, options_.train, options_.device);
     const auto stream = make_batch_stream(data_.plan);
     int64_t tokens = 0;
@@ -97,7 +118,7 @@ class Check {
     say("parameters", std::to_string(optimizer.num_parameters()));
     say("memory", fmt::format("{:.0f} MiB with one batch in work", resident_mebibytes()));
     describe_batches(rate, static_cast<double>(tokens) / kTimedUpdates);
-    describe_disk(optimizer.num_parameters());
+    describe_disk(optimizer);
   }
 
   void describe_batches(double rate, double tokens_per_batch) const {
@@ -105,20 +126,25 @@ class Check {
     const double per_epoch = static_cast<double>(data_.summary.tgt_tokens);
     say("effective batch",
         fmt::format("about {:.0f} target tokens an update, {:.0f} updates an epoch", per_update, per_epoch / per_update));
-    double tokens = options_.train.max_epochs > 0 ? per_epoch * static_cast<double>(options_.train.max_epochs) : 0;
-    if (const double by_steps = per_update * static_cast<double>(options_.train.max_steps); by_steps > 0)
-      tokens = tokens > 0 ? std::min(tokens, by_steps) : by_steps;
+    if (!options_.train.batch_tokens.value)
+      say("batch_tokens", fmt::format("auto: these numbers are of {}; a new run measures how many fit the memory", kAutoTokens));
     say("speed", fmt::format("about {:.0f} target tokens a second: {:.1f} minutes an epoch", rate, per_epoch / rate / 60));
-    if (tokens > 0) say("time", fmt::format("about {:.1f} hours for the whole run, without validation", tokens / rate / 3600));
+    const double tokens = std::min(per_epoch * limit(static_cast<double>(options_.train.max_epochs)),
+                                   per_update * limit(static_cast<double>(options_.train.max_steps)));
+    const double hours = std::min(tokens / rate / 3600, limit(options_.train.max_hours));
+    if (std::isfinite(hours)) say("time", fmt::format("about {:.1f} hours for the whole run, without validation", hours));
+    if (const std::string note = note_of_no_end(options_.train); !note.empty()) say("end", note);
   }
 
-  void describe_disk(int64_t parameters) const {
-    const double model = 4.0 * static_cast<double>(parameters) / kMebi;
-    const double copies = static_cast<double>(options_.train.keep_last + options_.train.keep_best) + 2;  // trainer state: two moments
+  void describe_disk(const Optimizer& optimizer) const {
+    TrainOptions train = options_.train;
+    if (options_.data.valid.empty()) train.keep_best = 0;  // no checkpoint has a score
+    const CheckpointKeeper keeper(options_.run, train, "", data_.vocabularies, optimizer);
     const double cache = 4.0 * static_cast<double>(data_.summary.src_tokens + data_.summary.tgt_tokens) / kMebi;
-    const std::string folder = options_.run.empty() ? "." : options_.run;
-    say("disk", fmt::format("about {:.0f} MiB of checkpoints and {:.0f} MiB of token cache; {:.0f} MiB are free", model * copies, cache,
-                            static_cast<double>(free_disk_space(folder)) / kMebi));
+    say("disk",
+        fmt::format("about {:.0f} MiB of checkpoints and {:.0f} MiB of token cache; {:.0f} MiB are free",
+                    static_cast<double>(keeper.run_bytes()) / kMebi, cache, static_cast<double>(free_disk_space(options_.run)) / kMebi));
+    keeper.require_disk_room();
   }
 
   void check_translation() {
@@ -131,18 +157,21 @@ class Check {
     search.min_length = std::min(search.min_length, search.max_length);
     TransformerStepModel step_model(model_);
     const auto translated = translate_lines(step_model, data_.vocabularies, {line}, search);
-    say("one sentence", fmt::format("\"{}\" was translated (by an untrained model: {} bytes)", line, translated.front().size()));
+    say("one sentence", fmt::format("\"{}\" was translated: {} bytes", line, translated.front().size()));
   }
 
   Options options_;
   TemporaryFolder folder_;
+  std::optional<ResumePoint> start_;
   TrainingData data_;
   std::shared_ptr<Transformer> model_;
 };
 
 int run_check(const std::vector<std::string>& arguments) {
-  CLI::App app("A dry run of a configuration: reads the data, trains some batches, translates a sentence, and writes nothing.",
-               "lacuna check");
+  CLI::App app(
+      "A dry run of a configuration: reads the data, trains some batches, translates a sentence, and writes nothing but data.cache, where "
+      "it is set.",
+      "lacuna check");
   CommonFlags flags;
   flags.declare_configuration(app);
   flags.declare_runtime(app);

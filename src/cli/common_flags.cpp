@@ -9,7 +9,9 @@
 #include "attention/registry.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/spelling.h"
 #include "cli/command_line.h"
+#include "config/read_options.h"
 
 #ifdef LACUNA_CUDA
 #include <ATen/cuda/CUDAContext.h>
@@ -26,17 +28,20 @@ void CommonFlags::declare_configuration(CLI::App& app) {
   app.allow_extras();
 }
 
-void CommonFlags::declare_runtime(CLI::App& app) {
+void CommonFlags::declare_threads_and_log(CLI::App& app) {
   app.add_option("--threads", threads, "Threads of the CPU; 0 = all cores")->check(whole_number_from(0));
-  app.add_option("--device", device, "cpu, cuda or cuda:N");
   app.add_flag("--quiet", quiet, "No log but warnings");
-  app.add_option("--log-level", log_level, "debug, info, warning, error or off")
-      ->check(CLI::IsMember({"debug", "info", "warning", "error", "off"}));
+  app.add_option("--log-level", log_level, "info, warning, error or off")->check(CLI::IsMember({"info", "warning", "error", "off"}));
+}
+
+void CommonFlags::declare_runtime(CLI::App& app) {
+  declare_threads_and_log(app);
+  app.add_option("--device", device, "cpu, cuda or cuda:N");
 }
 
 ConfigSources CommonFlags::sources(const CLI::App& app) const {
   if (needs_config && configs.empty()) throw UsageError("-c FILE is missing: a configuration, such as configs/bundled/base.yaml");
-  ConfigSources sources{configs, app.remaining()};
+  ConfigSources sources{configs, overrides_of(app)};
   if (threads >= 0) sources.overrides.insert(sources.overrides.end(), {"--threads", std::to_string(threads)});
   if (!device.empty()) sources.overrides.insert(sources.overrides.end(), {"--device", device});
   return sources;
@@ -70,13 +75,24 @@ std::string CommonFlags::prepared_device() const {
 }
 
 void CommonFlags::apply_log_level() const {
-  const std::vector<std::pair<std::string, LogLevel>> levels = {{"debug", LogLevel::kDebug},
-                                                                {"info", LogLevel::kInfo},
-                                                                {"warning", LogLevel::kWarning},
-                                                                {"error", LogLevel::kError},
-                                                                {"off", LogLevel::kOff}};
+  const std::vector<std::pair<std::string, LogLevel>> levels = {
+      {"info", LogLevel::kInfo}, {"warning", LogLevel::kWarning}, {"error", LogLevel::kError}, {"off", LogLevel::kOff}};
   for (const auto& [name, level] : levels)
     if (name == (quiet ? "warning" : log_level)) set_log_level(level);
+}
+
+std::vector<std::string> overrides_of(const CLI::App& app) {
+  const std::vector<std::string> keys = keys_of(Options());
+  for (const std::string& word : app.remaining()) {
+    const std::string flag = word.substr(0, word.find('='));
+    if (!flag.starts_with("--") || flag.find('.') != std::string::npos) continue;
+    if (std::find(keys.begin(), keys.end(), flag.substr(2)) != keys.end()) continue;
+    std::vector<std::string> known;
+    for (const CLI::Option* option : app.get_options())
+      for (const std::string& name : option->get_lnames()) known.push_back(fmt::format("--{}", name));
+    throw UsageError(flag + " is not a flag; see " + app.get_name() + " --help" + did_you_mean(flag, known));
+  }
+  return app.remaining();
 }
 
 void use_threads(int64_t threads) {

@@ -23,7 +23,9 @@ struct CommonFlags {
 
   /// Declares -c, --dump-config and --help-options, and lets `--section.key value` through as overrides.
   void declare_configuration(CLI::App& app);
-  /// Declares --threads, --device, --quiet and --log-level.
+  /// Declares --threads, --quiet and --log-level.
+  void declare_threads_and_log(CLI::App& app);
+  /// Those, and --device.
   void declare_runtime(CLI::App& app);
   /// The configuration of -c, overrides and the flags above, with log level, device and threads put to use. None if --help-options or
   /// --dump-config was given: then it has been printed, and the verb is to return 0. Throws, before anything is written, for whatever is
@@ -36,6 +38,10 @@ struct CommonFlags {
   /// Sets the log's level.
   void apply_log_level() const;
 };
+
+/// The words that a verb's flags left over: keys of the configuration as flags, with their values. Throws UsageError for a flag that is no
+/// key: no section's, which has a dot, and none that stands alone.
+std::vector<std::string> overrides_of(const CLI::App& app);
 
 /// Sets the number of threads of LibTorch; 0 or less = all cores.
 void use_threads(int64_t threads);

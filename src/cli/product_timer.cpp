@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 9> kProducts = {"aten::mm",
                                                        "mkldnn::_linear_pointwise",
                                                        "lacuna::packed_product"};
 
-std::atomic<int64_t> total_nanoseconds{0}, total_calls{0};
+std::atomic<int64_t> total_nanoseconds{0};
 thread_local int depth = 0;  // products that this thread is inside of
 
 struct Started : at::ObserverContext {
@@ -47,7 +47,6 @@ void on_end(const at::RecordFunction&, at::ObserverContext* context) {
   const auto* started = static_cast<const Started*>(context);
   if (!started->is_product || --depth > 0) return;
   total_nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - started->at).count();
-  ++total_calls;
 }
 
 }  // namespace
@@ -63,11 +62,8 @@ ProductTimer::~ProductTimer() {
 double ProductTimer::seconds() const {
   return static_cast<double>(total_nanoseconds.load()) * 1e-9;
 }
-int64_t ProductTimer::calls() const {
-  return total_calls.load();
-}
 void ProductTimer::restart() {
-  total_nanoseconds = total_calls = 0;
+  total_nanoseconds = 0;
 }
 
 }  // namespace lacuna

@@ -16,7 +16,6 @@ class ProductTimer {
 
   /// Seconds spent in matrix products since construction or the last `restart`.
   double seconds() const;
-  int64_t calls() const;
   void restart();
 
  private:

@@ -24,7 +24,9 @@ struct ScoreFlags {
   CommonFlags common;
 
   void declare(CLI::App& app) {
-    app.add_option("-m,--model", models, "Checkpoint or run folder; several: an ensemble")->required();
+    app.add_option("-m,--model", models, "Checkpoint or run folder; several, each after its own -m: an ensemble")
+        ->required()
+        ->allow_extra_args(false);
     app.add_option("--src", src, "Source text, plain or gzip")->required();
     app.add_option("--tgt", tgt, "Its translations, line by line")->required();
     auto* file = app.add_option("-o,--output", output, "File for the scores; - is standard output (the default)");
@@ -54,9 +56,10 @@ struct ScoreFlags {
   }
   /// Of the configuration's keys, those of search have no meaning here.
   static std::vector<std::string> overrides(const CLI::App& app) {
-    for (const std::string& word : app.remaining())
+    std::vector<std::string> words = overrides_of(app);
+    for (const std::string& word : words)
       if (word.starts_with("--translate")) throw UsageError(word + " has no meaning for score, which searches for nothing");
-    return app.remaining();
+    return words;
   }
 };
 

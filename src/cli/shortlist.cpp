@@ -40,7 +40,7 @@ struct ShortlistFlags {
     app.add_option("--level", level, "What they link: word (the default) or subword")->check(CLI::IsMember({"word", "subword"}));
     app.add_option("--iterations", iterations, "Of IBM model 1 (default: 5)")->check(whole_number_from(1));
     app.add_option("--max-pairs", max_pairs, "Only the first so many pairs; 0 = all (the default)")->check(whole_number_from(0));
-    common.declare_runtime(app);
+    common.declare_threads_and_log(app);
     app.footer("Memory: some 16 bytes for each pair of tokens, and 8 for each of at most 1,000 translations of a source token.");
   }
 };

@@ -92,8 +92,65 @@ void require_same_pieces(const Vocabulary& ours, const Vocabulary& theirs, const
 
 }  // namespace
 
+void require_run_folder(const Options& options) {
+  if (options.run.empty()) throw ConfigError("run is empty; expected the folder that training writes to: run: runs/mine");
+}
+
+void require_room_for_sentences(const Options& options) {
+  const int64_t longest = options.data.max_length + 1, room = options.model.max_positions;
+  if (options.model.positions == Positions::kLearned && longest > room)
+    throw ConfigError("model.max_positions is " + std::to_string(room) + ", and data.max_length " +
+                      std::to_string(options.data.max_length) + " lets sentences of " + std::to_string(longest) +
+                      " tokens in, end of sentence counted; make one of them fit the other");
+}
+
+void require_measurable_memory(const Options& options) {
+  if (!options.train.batch_tokens.value && options.device != "cpu")
+    throw ConfigError("train.batch_tokens is auto, which measures the CPU's memory; give a number for " + options.device);
+}
+
+std::optional<ResumePoint> find_starting_point(const Options& options, const std::string& folder) {
+  std::optional<ResumePoint> point = find_resume_point(options.run);
+  if (!point && !options.train.init_from.empty()) point = initial_point(options.train);
+  if (point) bring_vocabularies(point->checkpoint.vocabularies, options.data, folder);
+  return point;
+}
+
+TrainingState start_from(const ResumePoint& point, const TrainingData& data, Transformer& model, const std::vector<std::string>& reset) {
+  require_same_pieces(*data.vocabularies.src, *point.checkpoint.vocabularies.src, "source", point.path);
+  require_same_pieces(*data.vocabularies.tgt, *point.checkpoint.vocabularies.tgt, "target", point.path);
+  load_weights(model, point.checkpoint.weights, point.path);  // for its words, where they do not fit
+  TrainingState state = point.state;
+  check_corpus(state, data.fingerprint, reset, point.path);
+  return state;
+}
+
+std::vector<EvaluationSet> load_evaluation_sets(const std::vector<CorpusOptions>& corpora, const DataOptions& options,
+                                                const TrainingData& data) {
+  require_different_names(corpora);
+  std::vector<EvaluationSet> sets;
+  sets.reserve(corpora.size());
+  for (const CorpusOptions& corpus : corpora)
+    sets.push_back(load_evaluation_set(corpus, options, data.vocabularies, data.plan.batch_tokens));
+  return sets;
+}
+
+std::optional<Scorer> find_scorer(const Options& options) {
+  const bool validates_translations = !options.data.valid.empty() && options.train.valid_translate;
+  if (!validates_translations && options.data.test.empty()) return {};
+  Scorer scorer = find_sacrebleu(options.sacrebleu);
+  require_tokenizer(scorer, options.data.tgt_lang);
+  return scorer;
+}
+
+std::string note_of_no_end(const TrainOptions& train) {
+  if (train.max_steps > 0 || train.max_epochs > 0 || train.max_hours > 0 || train.patience > 0) return "";
+  return "none of train.max_steps, max_epochs, max_hours and patience is set: training goes on until it is stopped (Ctrl-C or SIGTERM)";
+}
+
 TrainingRun::TrainingRun(Options options) : options_(std::move(options)) {
-  if (options_.run.empty()) throw ConfigError("run is empty; expected the folder that training writes to: run: runs/mine");
+  require_run_folder(options_);
+  require_room_for_sentences(options_);
   lock_ = std::make_unique<RunLock>(options_.run);
   prepare_run_folder(options_);
   options_.train.precision = decided_precision(options_.train.precision, options_.device);  // `auto` counts for new runs only
@@ -105,22 +162,15 @@ TrainingRun::TrainingRun(Options options) : options_(std::move(options)) {
 
 /// The newest checkpoint of the run, or train.init_from, or the beginning.
 void TrainingRun::find_start() {
-  std::optional<ResumePoint> point = find_resume_point(options_.run);
-  is_resumed_ = point.has_value();
-  const bool starts_from_another = !is_resumed_ && !options_.train.init_from.empty();
-  if (starts_from_another) point = initial_point(options_.train);
-  if (point) bring_vocabularies(point->checkpoint.vocabularies, options_.data, options_.run);
+  is_resumed_ = !newest_checkpoint_of(options_.run).empty();
+  const std::optional<ResumePoint> point = find_starting_point(options_, options_.run);
   open_data();
   make_model();
-  if (!point) return choose_batch_tokens();
-  require_same_pieces(*data_.vocabularies.src, *point->checkpoint.vocabularies.src, "source", point->path);
-  require_same_pieces(*data_.vocabularies.tgt, *point->checkpoint.vocabularies.tgt, "target", point->path);
-  load_weights(*model_, point->checkpoint.weights, point->path);  // for its words, where they do not fit
-  start_ = point->state;
-  check_corpus(start_, data_.fingerprint, options_.train.reset, point->path);
+  if (point) start_ = start_from(*point, data_, *model_, options_.train.reset);
   choose_batch_tokens();
+  if (!point) return;
   restore(*optimizer_, *point, is_resumed_ ? std::vector<std::string>() : options_.train.reset);
-  if (starts_from_another) log_info("starting from {}", point->path);
+  if (!is_resumed_) log_info("starting from {}", point->path);
 }
 
 /// A run goes on with what it began to multiply with, as far as this machine has it, and says what it has not.
@@ -145,9 +195,8 @@ void TrainingRun::make_model() {
 
 /// `train.batch_tokens: auto`, once: the number found is part of the run's configuration from then on.
 void TrainingRun::choose_batch_tokens() {
+  require_measurable_memory(options_);
   if (!options_.train.batch_tokens.value) {
-    if (options_.device != "cpu")
-      throw ConfigError("train.batch_tokens is auto, which measures the CPU's memory; give a number for " + options_.device);
     const LossFunction loss = transformer_loss(model_, options_.train, options_.device);
     const MemoryFit fit = fit_batch_to_memory(loss, *optimizer_, options_.data.max_length, model_->sizes());
     log_info("batch_tokens: auto: {} tokens ({:.1f} KiB each, {:.1f} GiB free)", fit.batch_tokens,
@@ -158,23 +207,9 @@ void TrainingRun::choose_batch_tokens() {
 }
 
 void TrainingRun::open_evaluation_sets() {
-  const auto load = [&](const std::vector<CorpusOptions>& corpora) {
-    require_different_names(corpora);
-    std::vector<EvaluationSet> sets;
-    sets.reserve(corpora.size());
-    for (const CorpusOptions& corpus : corpora)
-      sets.push_back(load_evaluation_set(corpus, options_.data, data_.vocabularies, data_.plan.batch_tokens));
-    return sets;
-  };
-  validation_sets_ = load(options_.data.valid);
-  test_sets_ = load(options_.data.test);
-  const bool translates = (!validation_sets_.empty() && options_.train.valid_translate) || !test_sets_.empty();
-  std::optional<Scorer> scorer;
-  if (translates) {
-    scorer = find_sacrebleu(options_.sacrebleu);
-    require_tokenizer(*scorer, options_.data.tgt_lang);
-  }
-  validator_ = std::make_unique<Validator>(model_, data_.vocabularies, options_, scorer);
+  validation_sets_ = load_evaluation_sets(options_.data.valid, options_.data, data_);
+  test_sets_ = load_evaluation_sets(options_.data.test, options_.data, data_);
+  validator_ = std::make_unique<Validator>(model_, data_.vocabularies, options_, find_scorer(options_));
 }
 
 void TrainingRun::write_configuration() const {
@@ -193,6 +228,7 @@ void TrainingRun::describe() const {
            *train.batch_tokens.value, train.update_freq);
   log_info("an epoch: {} sentence pairs, {} source and {} target tokens", data_.summary.kept, data_.summary.src_tokens,
            data_.summary.tgt_tokens);
+  if (const std::string note = note_of_no_end(train); !note.empty()) log_info("{}", note);
   if (is_resumed_) log_info("going on after step {} (epoch {}, batch {})", start_.step, start_.position.epoch + 1, start_.position.batch);
 }
 
@@ -323,8 +359,8 @@ void TrainingRun::score_test_sets() {
   for (const EvaluationSet& set : test_sets_) {
     const std::optional<Evaluation> evaluation = validator_->evaluate(set, options_.translate, /*translates=*/true);
     if (!evaluation) return;
-    log_->test(contents.info.step, *evaluation, place);
     write_hypotheses(fs::path(options_.run) / "test" / (set.name + ".hyp"), *evaluation);
+    log_->test(contents.info.step, *evaluation, place);  // last: it says that the set is done
   }
 }
 

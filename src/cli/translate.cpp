@@ -34,7 +34,7 @@ constexpr ShortFlag kShortFlags[] = {
     {"--repetition-penalty", "repetition_penalty", "Log-probabilities of tokens already there are multiplied by this"},
     {"--sampling", "sampling", "Draw tokens instead of searching: full, top_k or top_p"},
     {"--temperature", "temperature", "Of sampling"},
-    {"--batch-tokens", "batch_tokens", "Source tokens translated at a time"},
+    {"--batch-tokens", "batch_tokens", "Source tokens translated at a time by each thread; where several translate, at most 1024"},
     {"--precision", "precision", "Of matrix products on the CPU: fp32, bf16x3, bf16, int8 or auto"},
     {"--shortlist", "shortlist", "File of lacuna shortlist: weigh only what may translate a sentence"},
 };
@@ -49,17 +49,21 @@ struct TranslateFlags {
   CommonFlags common;
 
   void declare(CLI::App& app) {
-    app.add_option("-m,--model", models, "Checkpoint or run folder; several: an ensemble")->required();
+    app.add_option("-m,--model", models, "Checkpoint or run folder; several, each after its own -m: an ensemble")
+        ->required()
+        ->allow_extra_args(false);
     app.add_option("-i,--input", input, "Text, one sentence a line, plain or gzip; - is standard input (the default)");
     app.add_option("-o,--output", output, "File for the translations; - is standard output (the default)");
     for (size_t i = 0; i < values.size(); ++i) app.add_option(kShortFlags[i].flag, values[i], kShortFlags[i].meaning);
     app.add_option("--prefix", prefix, "Text that every translation begins with; in JSON, \"prefix\" of a line comes first");
-    app.add_option("--alignment", alignment, "Add alignments (0-0 1-2) of words or of pieces: word or subword")
-        ->check(CLI::IsMember({"word", "subword"}));
+    auto* aligns = app.add_option("--alignment", alignment, "Add alignments (0-0 1-2) of words or of pieces: word or subword")
+                       ->check(CLI::IsMember({"word", "subword"}));
     app.add_option("--alignment-layer", alignment_layer,
-                   "Decoder layer whose cross attention aligns, 0 the lowest (default: the last but one)");
-    app.add_flag("--json", format.json, "One JSON object a line, in and out: {\"text\": ...}; other fields are passed through");
-    app.add_flag("--scores", format.scores, "Begin each line with its score and a tab");
+                   "Decoder layer whose cross attention aligns, 0 the lowest (default: the last but one)")
+        ->needs(aligns);
+    auto* json =
+        app.add_flag("--json", format.json, "One JSON object a line, in and out: {\"text\": ...}; other fields are passed through");
+    app.add_flag("--scores", format.scores, "Begin each line with its score and a tab; in JSON it is there anyway")->excludes(json);
     app.add_option("--seed", seed, "Of sampling (default: 1)");
     common.declare_runtime(app);
     app.footer(
@@ -69,7 +73,7 @@ struct TranslateFlags {
   }
 
   std::vector<std::string> overrides(const CLI::App& app) const {
-    std::vector<std::string> words = app.remaining();
+    std::vector<std::string> words = overrides_of(app);
     for (size_t i = 0; i < values.size(); ++i)
       if (!values[i].empty()) words.insert(words.end(), {std::string("--translate.") + kShortFlags[i].key, values[i]});
     return words;

@@ -31,7 +31,8 @@ std::string precisions_text() {
 }  // namespace
 
 std::string version_text() {
-  return "lacuna " LACUNA_VERSION " (" LACUNA_GIT_HASH ")";
+  const std::string version = "lacuna " LACUNA_VERSION, commit = LACUNA_GIT_HASH;
+  return commit.empty() ? version : fmt::format("{} ({})", version, commit);
 }
 
 std::string build_text() {

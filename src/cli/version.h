@@ -4,7 +4,7 @@
 
 namespace lacuna {
 
-/// "lacuna 0.1.0 (git hash)".
+/// "lacuna 0.1.0 (git hash)"; without the parentheses if it was built outside of a checkout.
 std::string version_text();
 /// Version, build, LibTorch, device, instruction set, threads: one fact a line.
 std::string build_text();

@@ -55,7 +55,8 @@ ConfigNode override_tree(const std::vector<std::string>& words) {
     if (!word.starts_with("--") || word.size() < 3) throw UsageError("\"" + word + "\" is not understood; expected --section.key value");
     const size_t equals = word.find('=');
     const std::string key = word.substr(2, equals == std::string::npos ? equals : equals - 2);
-    if (equals == std::string::npos && i + 1 == words.size()) throw UsageError("--" + key + ": the value is missing");
+    if (equals == std::string::npos && (i + 1 == words.size() || words[i + 1].starts_with("--")))
+      throw UsageError("--" + key + ": the value is missing; one that begins with -- is written --" + key + "=VALUE");
     const std::string value = equals == std::string::npos ? words[++i] : word.substr(equals + 1);
     const Place place{"command line (--" + key + ")", 0};
     tree = merged(tree, nested(key, parse_yaml_value(value, place.file), place));

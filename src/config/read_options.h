@@ -156,14 +156,21 @@ ConfigNode write_value(const E& value, const Choices<E>& choices) {
 
 }  // namespace options_detail
 
+/// The keys of a struct of options, in the order of describe().
+template <Described O>
+std::vector<std::string> keys_of(const O& options) {
+  std::vector<std::string> keys;
+  O::describe(options, [&](const char* key, const auto&, const auto&, const char*) { keys.emplace_back(key); });
+  return keys;
+}
+
 /// Reads a map's values into the struct's members; keys that are not there leave their defaults. Throws ConfigError for an unknown key, a
 /// value of the wrong kind or outside its range: file, line, key, value, what was expected, and the nearest known key.
 template <Described O>
 void read_options(const ConfigNode& node, O& options) {
   if (node.is_null()) return;
   if (!node.is_map()) node.fail("expected a map of options");
-  std::vector<std::string> known;
-  O::describe(options, [&](const char* key, auto&, const auto&, const char*) { known.emplace_back(key); });
+  const std::vector<std::string> known = keys_of(options);
   for (const auto& [key, value] : node.entries())
     if (std::find(known.begin(), known.end(), key) == known.end())
       value.fail(known.empty() ? "no options are known here" : "unknown key; known here: " + join(known) + did_you_mean(key, known));

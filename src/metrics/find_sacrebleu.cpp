@@ -46,8 +46,9 @@ Scorer find_sacrebleu(const std::string& configured, const fs::path& executable)
     if (python && has_sacrebleu(*python)) return {{python->string(), "-m", "sacrebleu"}};
   throw MachineError(
       "sacreBLEU was not found: neither the program sacrebleu on PATH, nor the package in the project's .venv or of python3. Run "
-      "scripts/setup.sh, or "
-      "install it (pip install sacrebleu==2.6.0), or name the command with --sacrebleu or the key sacrebleu");
+      "scripts/setup.sh where the program was built and put its .venv/bin on PATH, or install it (pip install sacrebleu==2.6.0), or name "
+      "the "
+      "command with --sacrebleu or the key sacrebleu");
 }
 
 }  // namespace lacuna

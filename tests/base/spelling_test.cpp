@@ -11,6 +11,7 @@ TEST(Spelling, FindsTheWordThatWasMeant) {
   EXPECT_EQ(nearest_word("sparsmax", kKnown), "sparsemax");
   EXPECT_EQ(nearest_word("otpk", kKnown), "topk");
   EXPECT_EQ(nearest_word("D-Model", kKnown), "d_model");
+  EXPECT_EQ(nearest_word("--beam", {"--seed", "--beam-size"}), "--beam-size");
 }
 
 TEST(Spelling, FindsNothingThatIsFar) {

@@ -65,8 +65,9 @@ class Help(CommandLine):
             self.assertIn("model.d_model  (default 256; at least 1)", self.prints(*words, "--help-options"))
 
     def test_of_options_names_those_of_every_attention(self):
-        text = self.prints("train", "--help-options")
-        for line in ("topk", "  k  (default 8; at least 1)", "rela  (norm gated_rms, unless another is named)",
+        text = self.prints("ablate", "--help-options")
+        self.assertEqual(text, self.prints("train", "--help-options"))
+        for line in ("topk  arXiv:1912.11637", "  k  (default 8; at least 1)", "rela  arXiv:2104.07012  (norm gated_rms, unless another is named)",
                      "  activation  (default relu; one of relu, gelu, leaky_relu, identity)", "local", "  window  (default 8; at least 0)",
                      "rms", "  gain_init  (default xavier_uniform; one of xavier_uniform, ones)"):
             self.assertRegex(text, rf"(?m)^  {re.escape(line)}$")
@@ -74,7 +75,7 @@ class Help(CommandLine):
 
 class Version(CommandLine):
     def test_is_one_line(self):
-        self.assertRegex(self.prints("--version"), r"^lacuna \d+\.\d+\.\d+ \(\w*\)\n$")
+        self.assertRegex(self.prints("--version"), r"^lacuna \d+\.\d+\.\d+( \(\w+\))?\n$")
 
     def test_info_says_what_was_built(self):
         text = self.prints("info")
@@ -109,6 +110,23 @@ class WrongWords(CommandLine):
     def test_a_word_that_belongs_to_nothing(self):
         self.assertIn('"word" is not understood', self.refuses_config("", "word"))
         self.assertIn("--seed: the value is missing", self.refuses_config("", "--seed"))
+
+    def test_an_unknown_flag_is_no_key_of_the_configuration(self):
+        message = self.refuses("translate", "-m", self.path("none"), "--beam", "4", speaker="lacuna translate")
+        self.assertIn('--beam is not a flag; see lacuna translate --help. Did you mean "--beam-size"?', message)
+        self.assertIn("--verbose is not a flag", self.refuses_config("", "--verbose"))
+        self.assertIn("--train.overwrite: the value is missing", self.refuses_config("", "--train.overwrite", "--train.lr", "1e-3"))
+
+    def test_a_file_after_the_model_is_no_second_model(self):
+        message = self.refuses("translate", "-m", self.path("none"), "input.de", speaker="lacuna translate")
+        self.assertNotIn("input.de is a file", message)
+
+    def test_flags_that_do_nothing_together(self):
+        self.assertIn("--alignment-layer requires --alignment",
+                      self.refuses("translate", "-m", "m", "--alignment-layer", "1", speaker="lacuna translate"))
+        self.assertIn("--json excludes --scores", self.refuses("translate", "-m", "m", "--scores", "--json", speaker="lacuna translate"))
+        self.assertIn("--pairs requires --compare",
+                      self.refuses("bench", "translate", "-m", "m", "-i", "i", "--pairs", "9", speaker="lacuna bench"))
 
     def test_an_unknown_thing_to_measure(self):
         self.assertIn('"tarin" is not something to measure', self.refuses("bench", "tarin", speaker="lacuna bench"))
