@@ -1,4 +1,4 @@
-# For the scripts that measure: where the program is, and a Python that has what is asked for. To be sourced.
+# For the scripts that measure and score: where the program is, and a Python that has what is asked for. To be sourced.
 
 find_lacuna() {
   local built

@@ -1,6 +1,12 @@
 #!/usr/bin/env bash
 # Builds with a preset of CMakePresets.json: scripts/build.sh [PRESET] [TARGET ...]; the default is `cpu lacuna`. Configures once.
 set -euo pipefail
+for argument in "$@"; do
+  case "$argument" in
+    -h | --help) sed -n '2s/^# //p' "$0"; exit 0 ;;
+    -*) echo "scripts/build.sh: unknown argument \"$argument\"; see --help" >&2; exit 2 ;;
+  esac
+done
 cd "$(dirname "$0")/.."
 preset=${1:-cpu}
 targets=("${@:2}")

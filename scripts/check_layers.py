@@ -4,6 +4,7 @@
 Reads the #include lines. The table is the one of src/README.md; `base` and `config` are open to all.
 Exit status 1 and one line per offence; silent otherwise.
 """
+import argparse
 import pathlib
 import re
 import sys
@@ -57,6 +58,7 @@ def offences(root: pathlib.Path):
 
 
 def main():
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     root = pathlib.Path(__file__).resolve().parent.parent
     found = list(offences(root))
     print("\n".join(found), end="\n" if found else "")

@@ -9,6 +9,6 @@ if [ $# -lt 2 ]; then
   echo "usage: scripts/evaluate.sh HYPOTHESES REFERENCES [OPTION OF lacuna evaluate ...]" >&2
   exit 2
 fi
-lacuna=$(dirname "$0")/../build/cpu/lacuna
-[ -x "$lacuna" ] || lacuna=$(command -v lacuna) || { echo "scripts/evaluate.sh: lacuna is not built; run scripts/build.sh" >&2; exit 1; }
+. "$(dirname "$0")/bench_tools.sh"
+lacuna=$(find_lacuna)
 exec "$lacuna" evaluate --hyp "$1" --ref "$2" "${@:3}"

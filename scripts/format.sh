@@ -1,7 +1,13 @@
 #!/usr/bin/env bash
 # Formats every C++ source with clang-format 14: scripts/format.sh; with --check it only says which files are not formatted, and fails.
 set -euo pipefail
-cd "$(dirname "$0")/.."
 mode=-i
-[ "${1:-}" != --check ] || mode='--dry-run --Werror'
+for argument in "$@"; do
+  case "$argument" in
+    --check) mode='--dry-run --Werror' ;;
+    -h | --help) sed -n '2s/^# //p' "$0"; exit 0 ;;
+    *) echo "scripts/format.sh: unknown argument \"$argument\"; known: --check" >&2; exit 2 ;;
+  esac
+done
+cd "$(dirname "$0")/.."
 git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format $mode

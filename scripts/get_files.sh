@@ -1,20 +1,38 @@
 # Shared by the get_<dataset>.sh scripts, which stand in the project's folder by then.
-#
+
+# `read_arguments ARGUMENT...` sets `from` to the folder of `--from FOLDER`, to nothing without; --help prints the comment the script begins with.
+read_arguments() {
+  local script=scripts/${0##*/}
+  from=
+  while [ $# -gt 0 ]; do
+    case "$1" in
+      -h | --help) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$script"; exit 0 ;;
+      --from)
+        [ -n "${2:-}" ] || { echo "$script: --from needs a folder" >&2; exit 2; }
+        from=$2
+        shift 2 ;;
+      *) echo "$script: unknown argument \"$1\"; known: --from FOLDER" >&2; exit 2 ;;
+    esac
+  done
+}
+
 # `take_files FOLDER TARGET NAME...` links each NAME of FOLDER, which has it plain or as gzip, into TARGET under just that name: what reads it looks
-# at what it holds. FOLDER counts from where the script was started.
+# at what it holds. For a NAME like valid=val.de.gz it takes val.de.gz where valid.de.gz is not there. FOLDER counts from where the script was started.
 take_files() {
-  local folder target name plain
+  local folder target names name other file wanted
   folder=$(cd "${OLDPWD:-.}" && realpath "$1") target=$2
   mkdir -p "$target"
-  for name in "${@:3}"; do
-    plain=${name%.gz}
-    if [ -f "$folder/$name" ]; then ln -sfn "$folder/$name" "$target/$name"
-    elif [ -f "$folder/$plain" ]; then ln -sfn "$folder/$plain" "$target/$name"
-    elif [ -f "$folder/$plain.gz" ]; then ln -sfn "$folder/$plain.gz" "$target/$name"
-    else
-      echo "$0: neither $folder/$plain nor $folder/$plain.gz is there" >&2
-      exit 2
-    fi
+  for names in "${@:3}"; do
+    name=${names%%[=.]*}.${names#*.} other=${names#*=}
+    for file in "$name" "${name%.gz}" "${name%.gz}.gz" "$other" "${other%.gz}" "${other%.gz}.gz"; do
+      [ -f "$folder/$file" ] || continue
+      ln -sfn "$folder/$file" "$target/$name"
+      continue 2
+    done
+    wanted=${name%.gz}
+    [ "$other" = "$name" ] || wanted+=" or ${other%.gz}"
+    echo "$0: $folder lacks $wanted, plain or as .gz" >&2
+    exit 2
   done
 }
 

@@ -6,9 +6,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/get_files.sh
+read_arguments "$@"
 target=data/iwslt15_en_vi
-if [ "${1:-}" = --from ]; then
-  take_files "${2:?--from needs a folder}" "$target" {train,tst2012,tst2013}.{en,vi}
+if [ -n "$from" ]; then
+  take_files "$from" "$target" {train,tst2012,tst2013}.{en,vi}
 else
   need mtdata mtdata
   mtdata get -l eng-vie -tr StanfordNLP-iwslt15_train-1-eng-vie -dv StanfordNLP-test2012-1-eng-vie -ts StanfordNLP-test2013-1-eng-vie --merge -o "$target"

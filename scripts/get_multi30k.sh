@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # Multi30k German-English (29,000 image captions; for research and education), for configs/multi30k_de_en/, in data/multi30k.
 #
-#   scripts/get_multi30k.sh --from FOLDER   links {train,valid,test2016}.{de,en}.gz of FOLDER. The project's own repository (multi30k/dataset) has them
-#                                           as data/task1/raw/{train,val,test_2016_flickr}.{de,en}.gz: rename val and test_2016_flickr
+#   scripts/get_multi30k.sh --from FOLDER   links {train,valid,test2016}.{de,en}[.gz] of FOLDER, which may have them as val and test_2016_flickr:
+#                                           data/task1/raw of the project's own repository (multi30k/dataset) does
 #   scripts/get_multi30k.sh                 brings test2016 by way of sacreBLEU; training and validation text have to be given with --from
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/get_files.sh
+read_arguments "$@"
 target=data/multi30k
-if [ "${1:-}" = --from ]; then
-  take_files "${2:?--from needs a folder}" "$target" {train,valid,test2016}.{de,en}.gz
+if [ -n "$from" ]; then
+  take_files "$from" "$target" {train,valid=val,test2016=test_2016_flickr}.{de,en}.gz
   echo "$target is ready: build/cpu/lacuna train -c configs/multi30k_de_en/small.yaml" >&2
   exit 0
 fi

@@ -6,9 +6,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . scripts/get_files.sh
+read_arguments "$@"
 target=data/wmt14_en_de
-if [ "${1:-}" = --from ]; then
-  take_files "${2:?--from needs a folder}" "$target" train.{en,de}.gz {newstest2013,newstest2014}.{en,de}
+if [ -n "$from" ]; then
+  take_files "$from" "$target" train.{en,de}.gz {newstest2013,newstest2014}.{en,de}
 else
   need mtdata mtdata
   # News Commentary 9 itself is not in mtdata's index: its version 14 (no newer test set is used) stands in.

@@ -5,6 +5,12 @@
 #
 # Leaves the run in runs/bundled. A second start neither installs nor builds, and goes on where the first one stopped.
 set -euo pipefail
+for argument in "$@"; do
+  case "$argument" in
+    -h | --help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "scripts/quickstart.sh: unknown argument \"$argument\"; it takes none" >&2; exit 2 ;;
+  esac
+done
 cd "$(dirname "$0")/.."
 
 scripts/setup.sh

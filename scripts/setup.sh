@@ -8,7 +8,6 @@
 #
 # Does nothing, in under 2 seconds, when all is there.
 set -euo pipefail
-cd "$(dirname "$0")/.."
 
 tests=no cuda=no
 for argument in "$@"; do
@@ -19,6 +18,7 @@ for argument in "$@"; do
     *) echo "scripts/setup.sh: unknown argument \"$argument\"; known: --tests --cuda" >&2; exit 2 ;;
   esac
 done
+cd "$(dirname "$0")/.."
 
 packages=(g++ cmake ninja-build pkg-config git ca-certificates python3 python3-venv
   libsentencepiece-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libhwy-dev nlohmann-json3-dev zlib1g-dev libxxhash-dev libjemalloc-dev

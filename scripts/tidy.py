@@ -9,6 +9,7 @@ through a file that includes them all. A source that includes itself again (High
 Reads how a file is compiled from build/cpu, which it configures where it has to be.
 """
 
+import argparse
 import collections
 import concurrent.futures
 import json
@@ -59,7 +60,9 @@ def check(name, flags, files):
 
 
 def main():
-    listed = sys.argv[1:] or subprocess.check_output(["git", "ls-files", "src/*.cpp"], cwd=ROOT, text=True).split()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("files", nargs="*", metavar="FILE", help="a source of src/")
+    listed = parser.parse_args().files or subprocess.check_output(["git", "ls-files", "src/*.cpp"], cwd=ROOT, text=True).split()
     if not (BUILD / "build.ninja").exists():
         subprocess.run(["cmake", "--preset", "cpu"], cwd=ROOT, check=True, stdout=sys.stderr)
     FOLDER.mkdir(exist_ok=True)

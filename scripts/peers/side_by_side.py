@@ -12,6 +12,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 CONFIG = HERE.parent.parent / "configs/multi30k_de_en/small.yaml"
 DROPOUT = [word for name in ("dropout", "attention_dropout", "activation_dropout") for word in (f"--model.{name}", "0.1")]
+OUR_PRECISIONS = ["fp32", "bf16x3", "bf16", "int8"]  # of translating
 LATENCY_LINES = 60
 
 
@@ -91,16 +92,9 @@ def compare_training(flags, precision, preload):
     print_table(title, in_turn(contestants, flags.rounds), "tgt_tokens_per_second", "target tokens/s")
 
 
-def our_precisions(flags):
-    """What translate.precision may be; None if this build has no such key."""
-    options = subprocess.run([flags.lacuna, "train", "--help-options"], capture_output=True, text=True, check=True).stdout
-    return ["fp32", "bf16x3", "bf16", "int8"] if "translate.precision" in options else [None]
-
-
 def lacuna_translate(flags, precision, threads, *more):
-    chosen = [] if precision is None else ["--translate.precision", precision]
     return [flags.lacuna, "bench", "translate", "--json", "-m", flags.model, "-i", flags.data / "test2016.de.gz", "--threads", threads,
-            "--translate.beam_size", "5", *chosen, *more]
+            "--translate.beam_size", "5", "--translate.precision", precision, *more]
 
 
 def ct2_translate(flags, model, compute, workers, threads, *more):
@@ -109,7 +103,7 @@ def ct2_translate(flags, model, compute, workers, threads, *more):
 
 
 def compare_translating(flags, model, preload):
-    contestants = {f"Lacuna {precision or 'fp32'}": (lacuna_translate(flags, precision, flags.threads), None) for precision in our_precisions(flags)}
+    contestants = {f"Lacuna {precision}": (lacuna_translate(flags, precision, flags.threads), None) for precision in OUR_PRECISIONS}
     for compute in ("float32", "int8"):
         for workers, threads in ((flags.threads, 1), (1, flags.threads)):
             contestants[f"CTranslate2 {compute}, {workers} x {threads} threads{' + tcmalloc' if preload else ''}"] = (ct2_translate(flags, model, compute, workers, threads), preload)
@@ -119,8 +113,8 @@ def compare_translating(flags, model, preload):
 
 def compare_latency(flags, model, preload):
     limit = ["--limit", LATENCY_LINES]
-    contestants = {f"Lacuna {precision or 'fp32'}": (lacuna_translate(flags, precision, 1, "--translate.batch_tokens", "1", *limit), None)
-                   for precision in our_precisions(flags)}
+    contestants = {f"Lacuna {precision}": (lacuna_translate(flags, precision, 1, "--translate.batch_tokens", "1", *limit), None)
+                   for precision in OUR_PRECISIONS}
     for compute in ("float32", "int8"):
         contestants[f"CTranslate2 {compute}{' + tcmalloc' if preload else ''}"] = (ct2_translate(flags, model, compute, 1, 1, "--one-by-one", *limit), preload)
     title = f"One sentence after the other, {LATENCY_LINES} lines, one thread"
