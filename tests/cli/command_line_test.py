@@ -117,10 +117,6 @@ class WrongWords(CommandLine):
         self.assertIn("--verbose is not a flag", self.refuses_config("", "--verbose"))
         self.assertIn("--train.overwrite: the value is missing", self.refuses_config("", "--train.overwrite", "--train.lr", "1e-3"))
 
-    def test_a_file_after_the_model_is_no_second_model(self):
-        message = self.refuses("translate", "-m", self.path("none"), "input.de", speaker="lacuna translate")
-        self.assertNotIn("input.de is a file", message)
-
     def test_flags_that_do_nothing_together(self):
         self.assertIn("--alignment-layer requires --alignment",
                       self.refuses("translate", "-m", "m", "--alignment-layer", "1", speaker="lacuna translate"))

@@ -202,6 +202,9 @@ class Translate(Verbs):
         message = self.refuses("translate", "-m", AVERAGED, "--alignment", "word", "--alignment-layer", "9", text="1\n")
         self.assertIn("--alignment-layer is 9; the decoder's layers are 0 to 1", message)
 
+    def test_takes_no_file_after_the_model_for_a_second_model(self):
+        self.assertIn('"input.de" is not understood', self.refuses("translate", "-m", AVERAGED, "input.de", text="1\n"))
+
 
 class OtherAttention(Verbs):
     """Attention that is not the checkpoint's."""
