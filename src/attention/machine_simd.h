@@ -30,8 +30,8 @@ struct SimdMachine {
   /// Each element is summed over `depth` in the same order whatever rows and width are: a row's bits do not depend on its neighbours.
   static void multiply(int rows, int depth, int width, Strided a, const float* b, int64_t b_row, float* out, int64_t out_row,
                        bool accumulate) {
-    constexpr int kDepth = 128, kWidth = 64;             // so much of b stays in the first cache while all rows pass
-    for (int k = 0; k == 0 || k < depth; k += kDepth) {  // without depth, sums are 0
+    constexpr int kDepth = hn::MaxLanes(Tag()) >= 16 ? 128 : 64, kWidth = 64;  // so much of b stays in the first cache while all rows pass
+    for (int k = 0; k == 0 || k < depth; k += kDepth) {                        // without depth, sums are 0
       const Strided factors = {a.data + k * a.column, a.row, a.column};
       for (int c = 0; c < width; c += kWidth)
         multiply_part(rows, depth - k < kDepth ? depth - k : kDepth, width - c < kWidth ? width - c : kWidth, factors, b + k * b_row + c,
@@ -291,64 +291,68 @@ struct SimdMachine {
     }
   }
 
-  // With 32 registers, eight rows and two vectors of columns are 16 sums: a factor is loaded once for both.
-  static constexpr int kColumns = hn::MaxLanes(Tag()) >= 16 ? 2 : 1;
+  // Rows of two vectors of columns, whose sums stay in registers: a factor is loaded once for both.
+  static constexpr int kRowsAtOnce = hn::MaxLanes(Tag()) >= 16 ? 8 : 6, kColumns = 2;
 
   static void multiply_part(int rows, int depth, int width, Strided a, const float* b, int64_t b_row, float* out, int64_t out_row,
                             bool accumulate) {
-    while (rows > 0) {
-      const int done = multiply_rows_up_to<8>(rows, depth, width, a, b, b_row, out, out_row, accumulate);
+    for (int groups = (rows + kRowsAtOnce - 1) / kRowsAtOnce; groups > 0; --groups) {  // of much the same size: each sum waits for itself
+      const int done = (rows + groups - 1) / groups;
+      multiply_rows_up_to<kRowsAtOnce>(done, depth, width, a, b, b_row, out, out_row, accumulate);
       rows -= done;
       a.data += done * a.row;
       out += done * out_row;
     }
   }
 
-  /// Returns how many rows that were: kRows, or all where there are fewer.
-  template <int kRows>
-  static HWY_INLINE int multiply_rows_up_to(int rows, int depth, int width, Strided a, const float* b, int64_t b_row, float* out,
-                                            int64_t out_row, bool accumulate) {
-    if constexpr (kRows > 1)
-      if (rows < kRows) return multiply_rows_up_to<kRows - 1>(rows, depth, width, a, b, b_row, out, out_row, accumulate);
-    return multiply_rows<kRows>(depth, width, a, b, b_row, out, out_row, accumulate);
+  /// From 1 to kMost rows.
+  template <int kMost>
+  static HWY_INLINE void multiply_rows_up_to(int rows, int depth, int width, Strided a, const float* b, int64_t b_row, float* out,
+                                             int64_t out_row, bool accumulate) {
+    if constexpr (kMost > 1)
+      if (rows < kMost) return multiply_rows_up_to<kMost - 1>(rows, depth, width, a, b, b_row, out, out_row, accumulate);
+    multiply_rows<kMost>(depth, width, a, b, b_row, out, out_row, accumulate);
   }
 
-  /// Returns kRows.
-  template <int kRows>
-  static HWY_INLINE int multiply_rows(int depth, int width, Strided a, const float* b, int64_t b_row, float* out, int64_t out_row,
-                                      bool accumulate) {
-    const auto load = [](const float* from) HWY_ATTR { return hn::LoadU(Tag(), from); };
-    const auto store = [](Vector values, float* to) HWY_ATTR { hn::StoreU(values, Tag(), to); };
+  template <int kCount>
+  static HWY_INLINE void multiply_rows(int depth, int width, Strided a, const float* b, int64_t b_row, float* out, int64_t out_row,
+                                       bool accumulate) {
+    const auto load = [](const float* from, bool) HWY_ATTR { return hn::LoadU(Tag(), from); };
+    const auto store = [](Vector values, float* to, bool) HWY_ATTR { hn::StoreU(values, Tag(), to); };
     int c = 0;
     for (; c + kColumns * lanes() <= width; c += kColumns * lanes())
-      multiply_block<kRows, kColumns>(depth, a, b + c, b_row, out + c, out_row, accumulate, load, store);
-    for (; c + lanes() <= width; c += lanes()) multiply_block<kRows, 1>(depth, a, b + c, b_row, out + c, out_row, accumulate, load, store);
-    if (c == width) return kRows;
-    const Mask mask = first(width - c);
-    multiply_block<kRows, 1>(
-        depth, a, b + c, b_row, out + c, out_row, accumulate, [=](const float* from) HWY_ATTR { return hn::MaskedLoad(mask, Tag(), from); },
-        [=](Vector values, float* to) HWY_ATTR { hn::BlendedStore(values, mask, Tag(), to); });
-    return kRows;
+      multiply_block<kCount, kColumns>(depth, a, b + c, b_row, out + c, out_row, accumulate, load, store);
+    if (c == width) return;
+    const int rest = width - c, of_last = rest % lanes();
+    if (of_last == 0) return multiply_block<kCount, 1>(depth, a, b + c, b_row, out + c, out_row, accumulate, load, store);
+    const Mask mask = first(of_last);
+    const auto load_rest = [=](const float* from, bool is_last)
+                               HWY_ATTR { return is_last ? hn::MaskedLoad(mask, Tag(), from) : hn::LoadU(Tag(), from); };
+    const auto store_rest = [=](Vector values, float* to, bool is_last)
+                                HWY_ATTR { is_last ? hn::BlendedStore(values, mask, Tag(), to) : hn::StoreU(values, Tag(), to); };
+    rest > lanes() ? multiply_block<kCount, 2>(depth, a, b + c, b_row, out + c, out_row, accumulate, load_rest, store_rest)
+                   : multiply_block<kCount, 1>(depth, a, b + c, b_row, out + c, out_row, accumulate, load_rest, store_rest);
   }
 
-  /// out (kRows, kVectors vectors) = or += a b.
-  template <int kRows, int kVectors, class Load, class Store>
+  /// out (kCount rows, kVectors vectors) = or += a b. `load` and `store` hear whether a vector is the last of them.
+  template <int kCount, int kVectors, class Load, class Store>
   static HWY_INLINE void multiply_block(int depth, Strided a, const float* b, int64_t b_row, float* out, int64_t out_row, bool accumulate,
                                         Load load, Store store) {
-    Vector sum[kRows][kVectors];
-    for (int r = 0; r < kRows; ++r)
-      for (int v = 0; v < kVectors; ++v) sum[r][v] = accumulate ? load(out + r * out_row + v * lanes()) : hn::Zero(Tag());
+    Vector sum[kCount][kVectors];
+    for (int r = 0; r < kCount; ++r)
+      for (int v = 0; v < kVectors; ++v)
+        sum[r][v] = accumulate ? load(out + r * out_row + v * lanes(), v == kVectors - 1) : hn::Zero(Tag());
     for (int k = 0; k < depth; ++k) {
       Vector column[kVectors];
-      for (int v = 0; v < kVectors; ++v) column[v] = load(b + k * b_row + v * lanes());
+      for (int v = 0; v < kVectors; ++v) column[v] = load(b + k * b_row + v * lanes(), v == kVectors - 1);
       const float* factors = a.data + k * a.column;
-      for (int r = 0; r < kRows; ++r) {
+      for (int r = 0; r < kCount; ++r) {
         const Vector factor = hn::Set(Tag(), factors[r * a.row]);
         for (int v = 0; v < kVectors; ++v) sum[r][v] = hn::MulAdd(factor, column[v], sum[r][v]);
       }
     }
-    for (int r = 0; r < kRows; ++r)
-      for (int v = 0; v < kVectors; ++v) store(sum[r][v], out + r * out_row + v * lanes());
+    for (int r = 0; r < kCount; ++r)
+      for (int v = 0; v < kVectors; ++v) store(sum[r][v], out + r * out_row + v * lanes(), v == kVectors - 1);
   }
 
   /// At least as many rows as D has lanes. Where these do not divide them, some are done twice.

@@ -8,7 +8,6 @@
 #include "base/random.h"
 #include "kernels/activation.h"
 #include "kernels/bf16_product.h"
-#include "kernels/cpu_features.h"
 #include "kernels/embedding.h"
 #include "kernels/feed_forward.h"
 #include "kernels/linear.h"
@@ -103,13 +102,11 @@ void add_products(std::vector<KernelCase>& cases, const Tensor& x, const Tensor&
 /// By our own loops, where this processor has instructions for them, and by LibTorch.
 void add_products(std::vector<KernelCase>& cases, int64_t rows, int64_t depth, int64_t columns) {
   const Tensor x = at::randn({rows, depth}), weight = at::randn({columns, depth});
-  if (cpu_features().avx512) {
-    const auto in_blocks = [](const Tensor& result, const Tensor& a, const Tensor& b) {
-      product_in_blocks(avx512::kFloatBlocks, result, a, b, /*add=*/false, {});
-    };
-    add_products(cases, x, weight, "fp32", in_blocks,
-                 [](const Tensor& result, const Tensor& a, const Tensor& b) { at::mm_out(const_cast<Tensor&>(result), a, b); });
-  }
+  const auto in_blocks = [kernel = float_block_kernels().front().kernel](const Tensor& result, const Tensor& a, const Tensor& b) {
+    product_in_blocks(kernel, result, a, b, /*add=*/false, {});
+  };
+  add_products(cases, x, weight, "fp32", in_blocks,
+               [](const Tensor& result, const Tensor& a, const Tensor& b) { at::mm_out(const_cast<Tensor&>(result), a, b); });
   const auto by = [](Bf16Backend backend) {
     return [=](const Tensor& result, const Tensor& a, const Tensor& b) { bf16_product_by(backend, result, a, b); };
   };

@@ -35,28 +35,38 @@ void product_by_aten(const Tensor& result, const Tensor& a, const Tensor& b, boo
   if (a.numel() > 0) result.add_(a.is_cuda() ? at::mm(a, b, at::kFloat) : at::mm(a, b));
 }
 
-/// Our own loops, or null.
-const BlockKernel<Bf16Factor>* block_kernel(Bf16Backend backend) {
+/// Calls f with the kernel of our own loops and with factors that it takes; false where they are not what multiplies.
+template <class F>
+bool with_block_kernel(Bf16Backend backend, const Tensor& a, const Tensor& b, const F& f) {
+  static const BlockKernel<FloatFactor> of_float = float_block_kernels().front().kernel;
+  if (!a.is_cpu() || a.numel() == 0 || b.numel() == 0) return false;
   switch (backend) {
     case Bf16Backend::kTiles:
-      return &amx::kBf16Blocks;
+      f(amx::kBf16Blocks, a, b);
+      return true;
     case Bf16Backend::kVectors:
-      return &avx512_bf16::kBf16Blocks;
+      f(avx512_bf16::kBf16Blocks, a, b);
+      return true;
+    case Bf16Backend::kWidened:
+      f(of_float, a.to(at::kFloat), b.to(at::kFloat));
+      return true;
     case Bf16Backend::kMkl:
     case Bf16Backend::kAten:
       break;
   }
-  return nullptr;
+  return false;
 }
 
 /// result = or += a x b, or a x b + bias if that is defined.
 void multiply(Bf16Backend backend, const Tensor& result, const Tensor& a, const Tensor& b, bool add, const Tensor& bias) {
   const TimedProduct timed(product_shape(a, b, FactorPrecision::kBf16, add));
-  if (!result.is_cpu() || a.numel() == 0 || b.numel() == 0) backend = Bf16Backend::kAten;
-  if (const auto* const kernel = block_kernel(backend)) return product_in_blocks(*kernel, result, a, b, add, bias);
+  if (with_block_kernel(backend, a, b, [&](const auto& kernel, const Tensor& left, const Tensor& right) {
+        product_in_blocks(kernel, result, left, right, add, bias);
+      }))
+    return;
   if (bias.defined()) result.copy_(bias.expand_as(result));
-  const bool adds = add || bias.defined();
-  backend == Bf16Backend::kMkl ? product_by_mkl(result, a, b, adds) : product_by_aten(result, a, b, adds);
+  const bool adds = add || bias.defined(), by_mkl = backend == Bf16Backend::kMkl && result.is_cpu() && a.numel() > 0 && b.numel() > 0;
+  by_mkl ? product_by_mkl(result, a, b, adds) : product_by_aten(result, a, b, adds);
 }
 
 Bf16Backend best_bf16_backend() {
@@ -100,12 +110,13 @@ std::vector<Bf16Backend> bf16_backends() {
   if (has_amx()) backends.push_back(Bf16Backend::kTiles);
   if (has_bf16_instructions()) backends.push_back(Bf16Backend::kVectors);
   if (mkl_gemm() != nullptr) backends.push_back(Bf16Backend::kMkl);
+  backends.push_back(Bf16Backend::kWidened);
   backends.push_back(Bf16Backend::kAten);
   return backends;
 }
 
 bool is_our_own(Bf16Backend backend) {
-  return block_kernel(backend) != nullptr;
+  return backend != Bf16Backend::kMkl && backend != Bf16Backend::kAten;
 }
 
 void bf16_product(const Tensor& result, const Tensor& a, const Tensor& b, bool add) {
@@ -117,11 +128,11 @@ void bf16_product_by(Bf16Backend backend, const Tensor& result, const Tensor& a,
 }
 
 void bf16_product_by_row_blocks(const Tensor& a, const Tensor& b, const Tensor& bias, int64_t block, const RowBlockUser& use) {
-  const auto* const kernel = block_kernel(best_bf16_backend());
-  if (kernel != nullptr && a.numel() > 0 && b.numel() > 0) {
-    const TimedProduct timed(product_shape(a, b, FactorPrecision::kBf16));
-    return product_by_row_blocks(*kernel, a, b, bias, block, use);
-  }
+  if (with_block_kernel(best_bf16_backend(), a, b, [&](const auto& kernel, const Tensor& left, const Tensor& right) {
+        const TimedProduct timed(product_shape(a, b, FactorPrecision::kBf16));
+        product_by_row_blocks(kernel, left, right, bias, block, use);
+      }))
+    return;
   const Tensor product = at::empty({a.size(0), b.size(1)}, at::kFloat);
   multiply(best_bf16_backend(), product, a, b, /*add=*/false, bias);
   use_row_blocks(product, block, use);

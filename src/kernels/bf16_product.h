@@ -22,9 +22,9 @@ struct RoundedWithSums {
 RoundedWithSums rounded_with_sums(const Tensor& rows);
 
 /// What multiplies: our own loops, where the processor has tiles (AMX) or bf16 in vectors (AVX512-BF16); MKL, where LibTorch brings it and
-/// the processor is not AMD's; ATen, which on the CPU rounds the product, but no sum inside it, to bf16
-/// too.
-enum class Bf16Backend { kTiles, kVectors, kMkl, kAten };
+/// the processor is not AMD's; our own loops of float, with factors widened to it; ATen, which on the CPU rounds the product, but no sum
+/// inside it, to bf16 too.
+enum class Bf16Backend { kTiles, kVectors, kMkl, kWidened, kAten };
 /// Those of this machine, best first; the last is kAten.
 std::vector<Bf16Backend> bf16_backends();
 /// True of our own loops.

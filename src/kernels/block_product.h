@@ -3,7 +3,7 @@
 #include <cstdint>
 
 /// Products of two matrices, neither of which lasts: both are laid out in blocks on the way. Plain data between product_in_blocks.cpp and
-/// loops that are compiled for processors with AVX-512 and with tiles (AMX).
+/// loops that are compiled once for each instruction set.
 namespace lacuna {
 
 // What the factors' numbers become: words of 32 bits.
@@ -87,6 +87,9 @@ extern const BlockKernel<Bf16x3Factor> kBf16x3Blocks;
 namespace avx512_bf16 {
 extern const BlockKernel<Bf16Factor> kBf16Blocks;
 }  // namespace avx512_bf16
+namespace avx2 {
+extern const BlockKernel<FloatFactor> kFloatBlocks;
+}  // namespace avx2
 namespace avx512 {
 extern const BlockKernel<FloatFactor> kFloatBlocks;
 }  // namespace avx512

@@ -1,7 +1,7 @@
 // Blocks multiplied in tiles (AMX): 16 rows of 16 words each, multiplied in one instruction. Compiled for processors that have them.
 
 #include "kernels/amx_tiles.h"
-#include "kernels/block_loops.h"
+#include "kernels/block_layout_bf16.h"
 
 namespace lacuna::LACUNA_TARGET {
 namespace {
@@ -21,13 +21,19 @@ inline __m512i rounded(__m512 first, __m512 second) {
 /// Lines of float as the sum of two numbers of bf16 each, both laid out as those of bf16 are.
 template <>
 struct LayOut<Bf16x3Factor> {
-  static void rows_in_depth(Lines<float> lines, int64_t steps, uint32_t* tiles) {
-    for (int64_t s = 0; s < steps; ++s, lines = lines.from_number(kNumbers), tiles += 2 * kStepWords)
+  static void rows_in_depth(Lines<float> lines, int64_t steps, uint32_t* tiles, const TilePlaces& places) {
+    for (int64_t s = 0; s < steps; ++s, lines = lines.from_number(kNumbers), tiles += places.step)
       split_lines(lines, tiles, tiles + kStepWords);
   }
-  static void columns_in_depth(const Lines<float>& lines, uint32_t* tiles) { lay_out<LayOut<Bf16Factor>::columns_in_depth>(lines, tiles); }
-  static void rows_across(const Lines<float>& lines, uint32_t* tiles) { lay_out<LayOut<Bf16Factor>::rows_across>(lines, tiles); }
-  static void columns_across(const Lines<float>& lines, uint32_t* tiles) { lay_out<LayOut<Bf16Factor>::columns_across>(lines, tiles); }
+  static void columns_in_depth(const Lines<float>& lines, uint32_t* tiles, const TilePlaces& places) {
+    lay_out<LayOut<Bf16Factor>::columns_in_depth>(lines, tiles, places);
+  }
+  static void rows_across(const Lines<float>& lines, uint32_t* tiles, const TilePlaces& places) {
+    lay_out<LayOut<Bf16Factor>::rows_across>(lines, tiles, places);
+  }
+  static void columns_across(const Lines<float>& lines, uint32_t* tiles, const TilePlaces& places) {
+    lay_out<LayOut<Bf16Factor>::columns_across>(lines, tiles, places);
+  }
 
  private:
   static constexpr int64_t kNumbers = 32;
@@ -43,12 +49,12 @@ struct LayOut<Bf16x3Factor> {
     }
   }
 
-  template <void lay_out_part(const Lines<uint16_t>&, uint32_t*)>
-  static void lay_out(const Lines<float>& lines, uint32_t* tiles) {
+  template <void lay_out_part(const Lines<uint16_t>&, uint32_t*, const TilePlaces&)>
+  static void lay_out(const Lines<float>& lines, uint32_t* tiles, const TilePlaces& places) {
     alignas(64) uint32_t parts[2][kStepWords];
     split_lines(lines, parts[0], parts[1]);
     for (int i = 0; i < 2; ++i)
-      lay_out_part({reinterpret_cast<const uint16_t*>(parts[i]), kNumbers, kNumbers, kNumbers}, tiles + i * kStepWords);
+      lay_out_part({reinterpret_cast<const uint16_t*>(parts[i]), kNumbers, kNumbers, kNumbers}, tiles + i * kStepWords, places);
   }
 };
 
@@ -71,6 +77,12 @@ inline void multiply_tiles() {
 template <class Factor>
 class Tiles {
  public:
+  static constexpr int64_t kBlocksTogether = 1;
+  static TilePlaces places_of_rows(int64_t /*steps*/) { return places_of_panel(0); }
+  static TilePlaces places_of_panel(int64_t /*steps*/) {
+    return {.step = Factor::kParts * kStepWords, .second = kTileWords, .line = kTileRows};
+  }
+
   void multiply(const uint32_t* rows, const uint32_t* columns, int64_t steps, FirstSums start, float* c, int64_t c_row,
                 int64_t /*count*/) const {
     if (start.sums != nullptr) {

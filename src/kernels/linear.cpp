@@ -3,7 +3,6 @@
 #include <atomic>
 
 #include "base/profile.h"
-#include "kernels/cpu_features.h"
 #include "kernels/layer_products.h"
 #include "kernels/packed_product.h"
 #include "kernels/row_tensors.h"
@@ -27,7 +26,8 @@ bool with_block_kernel(const Tensor& a, const Tensor& b, FactorPrecision precisi
   if (precision == FactorPrecision::kBf16x3 && has_tiles) {
     f(amx::kBf16x3Blocks);
   } else if (matmul_backend() == MatmulBackend::kBlocks) {
-    f(avx512::kFloatBlocks);
+    static const BlockKernel<FloatFactor> best = float_block_kernels().front().kernel;
+    f(best);
   } else {
     return false;
   }
@@ -104,7 +104,7 @@ std::vector<MatmulBackend> matmul_backends() {
   const bool is_amd = __builtin_cpu_is("amd") != 0;
   std::vector<MatmulBackend> backends;
   if (!is_amd) backends.push_back(MatmulBackend::kDefault);
-  if (cpu_features().avx512) backends.push_back(MatmulBackend::kBlocks);
+  backends.push_back(MatmulBackend::kBlocks);
   backends.push_back(MatmulBackend::kOneDnn);
   if (is_amd) backends.push_back(MatmulBackend::kDefault);
   return backends;
@@ -132,10 +132,11 @@ Tensor product(const Tensor& a, const Tensor& b, FactorPrecision precision) {
 
 void product_by_row_blocks(const Tensor& a, const Tensor& b, const Tensor& bias, int64_t block, const RowBlockUser& use,
                            FactorPrecision precision) {
-  {
-    const TimedProduct timed(product_shape(a, b, precision));
-    if (with_block_kernel(a, b, precision, [&](const auto& kernel) { product_by_row_blocks(kernel, a, b, bias, block, use); })) return;
-  }
+  if (with_block_kernel(a, b, precision, [&](const auto& kernel) {
+        const TimedProduct timed(product_shape(a, b, precision));
+        product_by_row_blocks(kernel, a, b, bias, block, use);
+      }))
+    return;
   use_row_blocks(multiply(a, b, bias, precision), block, use);
 }
 

@@ -10,8 +10,7 @@ namespace lacuna {
 
 /// What multiplies matrices of float on the CPU: LibTorch's default (MKL, where it is), oneDNN, or our own loops (product_in_blocks.h).
 enum class MatmulBackend { kDefault, kOneDnn, kBlocks };
-/// Those of this machine, best first: on AMD processors our own, where they have AVX-512, before oneDNN before MKL, which is slow there;
-/// elsewhere MKL.
+/// Those of this machine, best first: on AMD processors our own before oneDNN before MKL, which is slow there; elsewhere MKL.
 std::vector<MatmulBackend> matmul_backends();
 
 /// The one in use: `set_matmul_backend`'s, at first the best. Results differ in rounding, so a run that must continue bit for bit keeps the

@@ -33,8 +33,10 @@ LACUNA_INLINE void split_row(const float* x, int64_t depth, uint16_t* to, int64_
   round_rest_of_row(x, depth, to + (is_weight ? 2 : 1) * third, third);
 }
 
-/// x as bytes, the largest 127 or -127; a row's are 128 larger. Returns the scale; not a number, if x holds something that is none.
-LACUNA_INLINE float quantise_row(const float* x, int64_t depth, uint8_t* to, int64_t numbers, int32_t offset) {
+/// x as bytes, or as bytes in 16 bits each, the largest 127 or -127; a row's are 128 larger. Returns the scale; not a number, if x holds
+/// something that is none.
+template <class Byte>
+LACUNA_INLINE float quantise_row(const float* x, int64_t depth, Byte* to, int64_t numbers, int32_t offset) {
   constexpr int32_t kNotFinite = 0x7f800000;
   int32_t top = 0;  // bits of |x| are in the order of |x|, with what is not finite above all
 #pragma omp simd reduction(max : top)
@@ -44,15 +46,17 @@ LACUNA_INLINE float quantise_row(const float* x, int64_t depth, uint8_t* to, int
   }
   const float largest = std::bit_cast<float>(top), inverse = top < kNotFinite && largest > 1e-30f ? 127 / largest : 0;
   for (int64_t i = 0; i < depth; ++i)
-    to[i] = static_cast<uint8_t>(inverse > 0 ? static_cast<int32_t>(__builtin_rintf(x[i] * inverse)) + offset : offset);
+    to[i] = static_cast<Byte>(inverse > 0 ? static_cast<int32_t>(__builtin_rintf(x[i] * inverse)) + offset : offset);
   for (int64_t i = depth; i < numbers; ++i) to[i] = 0;
   return top < kNotFinite ? (inverse > 0 ? largest / 127 : 0) : __builtin_nanf("");
 }
 
-inline void to_words(const RowsToWords& a, int64_t begin, int64_t end) {
+template <int kRowWords>
+void to_words(const RowsToWords& a, int64_t begin, int64_t end) {
+  const int64_t words = a.is_weight ? a.words : kRowWords * a.words;
   for (int64_t row = begin; row < end; ++row) {
     const float* x = a.x + row * a.depth;
-    void* to = static_cast<uint8_t*>(a.to) + row * a.words * 4;
+    void* to = static_cast<uint8_t*>(a.to) + row * words * 4;
     switch (a.format) {
       case WeightFormat::kFloat:
         std::memcpy(to, x, static_cast<size_t>(a.depth) * sizeof *x);
@@ -64,7 +68,9 @@ inline void to_words(const RowsToWords& a, int64_t begin, int64_t end) {
         round_row(x, a.depth, static_cast<uint16_t*>(to), 2 * a.words);
         break;
       case WeightFormat::kInt8:
-        a.scales[row] = quantise_row(x, a.depth, static_cast<uint8_t*>(to), 4 * a.words, a.is_weight ? 0 : 128);
+        a.scales[row] = a.is_weight      ? quantise_row(x, a.depth, static_cast<uint8_t*>(to), 4 * a.words, 0)
+                        : kRowWords == 1 ? quantise_row(x, a.depth, static_cast<uint8_t*>(to), 4 * a.words, 128)
+                                         : quantise_row(x, a.depth, static_cast<uint16_t*>(to), 4 * a.words, 128);
         break;
     }
   }

@@ -6,7 +6,8 @@
 /// Products of rows with a packed weight: plain data between packed_weight.cpp and loops that are compiled once for each instruction set.
 ///
 /// Rows and weights are made of words of 32 bits: one float, two bf16 or four bytes. A panel of the weight holds `panel_columns` outputs,
-/// word by word [words, panel_columns], so one word of a row meets a vector of words. A row of the result has the same bits whatever the
+/// word by word [words, panel_columns], so one word of a row meets a vector of words. Where a processor multiplies no bytes, those of a row
+/// have 16 bits each. A row of the result has the same bits whatever the
 /// number of rows.
 namespace lacuna {
 
@@ -23,7 +24,7 @@ enum class ProductEnd { kNone, kRelu, kGelu };
 
 struct PackedProduct {
   int64_t words, columns;
-  const void *x, *panels;                   ///< [rows, words] and [panels, words, panel_columns] words
+  const void *x, *panels;                   ///< [rows, words * row_words] and [panels, words, panel_columns] words
   const float *row_scales, *column_scales;  ///< bytes only: [rows], and [panels, panel_columns]
   const int32_t* column_offsets;            ///< bytes only, likewise: what the rows' bytes being 128 too large adds to each sum
   const float* bias;                        ///< null = none
@@ -35,7 +36,7 @@ struct PackedProduct {
 struct RowsToWords {
   WeightFormat format;
   bool is_weight;
-  int64_t depth, words;
+  int64_t depth, words;  ///< words as in a weight: a row has row_words for each
   const float* x;
   void* to;
   float* scales;  ///< [rows], bytes only
@@ -45,6 +46,7 @@ struct RowsToWords {
 struct PackedKernel {
   const char* target;  ///< of the instruction set
   int64_t panel_columns;
+  int64_t row_words;  ///< what a word of a weight is in a row
   /// One panel with rows [begin, end); `begin` is a multiple of kRowBlock. Rows of x exist up to a multiple of kRowsRead, unless floats.
   void (*multiply)(const PackedProduct&, int64_t panel, int64_t begin, int64_t end);
   void (*to_words)(const RowsToWords&, int64_t begin, int64_t end);

@@ -79,7 +79,7 @@ PackedWeight::Words PackedWeight::words_of(const Tensor& rows, bool is_weight) c
   if (format_ == WeightFormat::kFloat) return {rows.view(at::kInt), {}};
   const int64_t count = rows.size(0), words = words_of_row(format_, depth_), room = rounded_up(count, kRowsRead);
   Words result;
-  result.values = at::empty({room, words}, at::kInt);
+  result.values = at::empty({room, is_weight ? words : words * kernel_.row_words}, at::kInt);
   if (room > count) result.values.narrow(0, count, room - count).zero_();
   if (format_ == WeightFormat::kInt8) result.scales = at::empty({count}, at::kFloat);
   const RowsToWords args = {format_,
@@ -112,7 +112,7 @@ Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias, ProductEnd en
   RECORD_FUNCTION("lacuna::packed_product", std::vector<c10::IValue>());
   Tensor result = at::empty({x.size(0), columns_}, x.options());
   const auto [words, row_scales] = words_of(x.contiguous(), false);
-  const PackedProduct product = {.words = words.size(1),
+  const PackedProduct product = {.words = panels_.size(1),
                                  .columns = columns_,
                                  .x = words.const_data_ptr(),
                                  .panels = panels_.const_data_ptr(),

@@ -1,6 +1,7 @@
 #include "kernels/product_in_blocks.h"
 
 #include "base/error.h"
+#include "kernels/cpu_features.h"
 #include "kernels/row_tensors.h"
 
 namespace lacuna {
@@ -118,6 +119,13 @@ MatrixLayout::MatrixLayout(const Tensor& matrix) : by_rows(matrix.stride(1) == 1
   if (!by_rows && matrix.stride(0) != 1 && matrix.size(0) != 1)
     throw ShapeError("a factor of a matrix product has neither contiguous rows nor contiguous columns");
   leading = std::max(matrix.stride(by_rows ? 0 : 1), matrix.size(by_rows ? 1 : 0));
+}
+
+std::vector<FloatBlockKernel> float_block_kernels() {
+  std::vector<FloatBlockKernel> kernels;
+  if (cpu_features().avx512) kernels.push_back({"avx512", avx512::kFloatBlocks});
+  kernels.push_back({"avx2", avx2::kFloatBlocks});
+  return kernels;
 }
 
 ProductShape product_shape(const Tensor& a, const Tensor& b, FactorPrecision precision, bool add) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <vector>
 
 #include "base/factor_precision.h"
 #include "base/profile.h"
@@ -18,6 +19,13 @@ struct MatrixLayout {
   bool by_rows;
   int64_t leading;  ///< numbers from one row (or column) to the next
 };
+
+/// Ways to multiply factors of float, with the same bits: this machine's, best first; the last one needs AVX2 alone.
+struct FloatBlockKernel {
+  const char* target;  ///< of the instruction set
+  BlockKernel<FloatFactor> kernel;
+};
+std::vector<FloatBlockKernel> float_block_kernels();
 
 /// What a profile calls a x b.
 ProductShape product_shape(const Tensor& a, const Tensor& b, FactorPrecision precision, bool add = false);

@@ -1,23 +1,61 @@
 #pragma once
 
-// Included only by sources that are compiled for AVX-512.
-
-#include <immintrin.h>
+// Included by sources that are compiled once for each instruction set, AVX2 at least, in namespaces that none of them shares.
 
 #include <cstdint>
+
+#include "kernels/intrinsics.h"
 
 namespace lacuna {
 namespace {
 
-/// Factors whose products are summed, as words: of `steps` steps, `words` words each. Word w of row r is `rows[r * row + w]`, those of 32
-/// columns are 16 each from `left[w * column]` and `right[w * column]`; a step lies `next_rows` and `next_columns` behind the last.
+// A vector of sums, and how many rows of two such vectors stay in registers with two vectors of columns and one of a word.
+#ifdef __AVX512F__
+typedef __m512 Sums;
+constexpr int kLanes = 16, kMostRows = 11;
+
+[[gnu::always_inline]] inline Sums load_sums(const float* from) {
+  return _mm512_loadu_ps(from);
+}
+[[gnu::always_inline]] inline void store_sums(Sums x, float* to) {
+  _mm512_storeu_ps(to, x);
+}
+/// Adds the products of a word and of a vector of words: a word is two numbers of bf16 where this is compiled for AVX512-BF16, else a
+/// float.
+[[gnu::always_inline]] inline Sums multiply_add(uint32_t word, const uint32_t* words, Sums sums) {
+  const __m512i left = _mm512_set1_epi32(static_cast<int>(word)), right = _mm512_loadu_si512(words);
+#ifdef __AVX512BF16__
+  return _mm512_dpbf16_ps(sums, (__m512bh)left, (__m512bh)right);
+#else
+  return _mm512_fmadd_ps(_mm512_castsi512_ps(left), _mm512_castsi512_ps(right), sums);
+#endif
+}
+#else
+typedef __m256 Sums;
+constexpr int kLanes = 8, kMostRows = 6;
+
+[[gnu::always_inline]] inline Sums load_sums(const float* from) {
+  return _mm256_loadu_ps(from);
+}
+[[gnu::always_inline]] inline void store_sums(Sums x, float* to) {
+  _mm256_storeu_ps(to, x);
+}
+[[gnu::always_inline]] inline Sums multiply_add(uint32_t word, const uint32_t* words, Sums sums) {
+  return _mm256_fmadd_ps(_mm256_set1_ps(__builtin_bit_cast(float, word)), _mm256_loadu_ps(reinterpret_cast<const float*>(words)), sums);
+}
+#endif
+
+/// Factors whose products are summed, as words. Word w of row r is `rows[r * row + w]`, those of 32 columns are 16 each from
+/// `left[w * column]` and `right[w * column]`.
 struct RowsByColumns {
   const uint32_t* rows;
   int64_t row;
   const uint32_t *left, *right;
   int64_t column;
-  int64_t words, steps = 1, next_rows = 0, next_columns = 0;
+  int64_t words;
 
+  /// Where the words of this column, and of those beside it up to 16, begin.
+  [[gnu::always_inline]] const uint32_t* of_column(int c) const { return c < 16 ? left + c : right + (c - 16); }
   [[gnu::always_inline]] RowsByColumns from_row(int64_t first) const {
     RowsByColumns rest = *this;
     rest.rows += first * row;
@@ -25,7 +63,7 @@ struct RowsByColumns {
   }
 };
 
-// What becomes of sums of products before they are written: finished(r, c, x) of row r and the 16 columns from c on.
+// What becomes of sums of products before they are written: finished(r, c, x) of row r and the kLanes columns from c on.
 
 /// Something is added: rows that lie `row` apart (0 = all are the same), or null = nothing.
 struct FirstSums {
@@ -33,8 +71,8 @@ struct FirstSums {
   int64_t row;
 
   [[gnu::always_inline]] FirstSums from_row(int64_t first) const { return {sums == nullptr ? nullptr : sums + first * row, row}; }
-  [[gnu::always_inline]] __m512 finished(int64_t r, int64_t c, __m512 x) const {
-    return sums == nullptr ? x : x + _mm512_loadu_ps(sums + r * row + c);
+  [[gnu::always_inline]] Sums finished(int64_t r, int64_t c, Sums x) const {
+    return sums == nullptr ? x : x + load_sums(sums + r * row + c);
   }
 };
 /// They are multiplied.
@@ -42,65 +80,62 @@ struct SumsTimes {
   float factor;
 
   [[gnu::always_inline]] SumsTimes from_row(int64_t /*first*/) const { return *this; }
-  [[gnu::always_inline]] __m512 finished(int64_t /*r*/, int64_t /*c*/, __m512 x) const { return x * factor; }
+  [[gnu::always_inline]] Sums finished(int64_t /*r*/, int64_t /*c*/, Sums x) const { return x * factor; }
 };
 
-/// What a word of a row and 16 words of columns add: a word is two numbers of bf16 where this is compiled for AVX512-BF16, else a float.
-[[gnu::always_inline]] inline __m512 multiply_add(__m512i row, __m512i columns, __m512 sums) {
-#ifdef __AVX512BF16__
-  return _mm512_dpbf16_ps(sums, (__m512bh)row, (__m512bh)columns);
-#else
-  return _mm512_fmadd_ps(_mm512_castsi512_ps(row), _mm512_castsi512_ps(columns), sums);
-#endif
-}
-
+/// Sums of kRows rows, and of two vectors of columns from `first` on.
 template <int kRows, class Finish>
-[[gnu::noinline]] void sum_rows(const RowsByColumns& factors, Finish finish, float* to, int64_t to_row) {
-  __m512 left[kRows], right[kRows];
+[[gnu::noinline]] void sum_rows(const RowsByColumns& factors, int first, Finish finish, float* to, int64_t to_row) {
+  Sums left[kRows], right[kRows];
 #pragma GCC unroll 11
   for (int r = 0; r < kRows; ++r) {
-    left[r] = right[r] = _mm512_setzero_ps();
-    _mm_prefetch(to + r * to_row, _MM_HINT_T0);  // and first sums, which mostly lie there too: both are wanted at the end
-    _mm_prefetch(to + r * to_row + 16, _MM_HINT_T0);
+    left[r] = right[r] = Sums{};
+    _mm_prefetch(to + r * to_row + first, _MM_HINT_T0);  // and first sums, which mostly lie there too: both are wanted at the end
+    if (kLanes == 16) _mm_prefetch(to + r * to_row + first + kLanes, _MM_HINT_T0);
   }
   const int64_t row = factors.row, column = factors.column;
-  for (int64_t s = 0; s < factors.steps; ++s) {
-    constexpr int kFours = (kRows + 3) / 4;
-    const uint32_t* fours[kFours];  // few registers address all rows
+  constexpr int kFours = (kRows + 3) / 4;
+  const uint32_t* fours[kFours];  // few registers address all rows
 #pragma GCC unroll 3
-    for (int i = 0; i < kFours; ++i) fours[i] = factors.rows + s * factors.next_rows + 4 * i * row;
-    const uint32_t *left_columns = factors.left + s * factors.next_columns, *right_columns = factors.right + s * factors.next_columns;
-    for (int64_t w = 0; w < factors.words; ++w, left_columns += column, right_columns += column) {
-      const __m512i of_left = _mm512_loadu_si512(left_columns), of_right = _mm512_loadu_si512(right_columns);
+  for (int i = 0; i < kFours; ++i) fours[i] = factors.rows + 4 * i * row;
+  const uint32_t *left_columns = factors.of_column(first), *right_columns = factors.of_column(first + kLanes);
+  for (int64_t w = 0; w < factors.words; ++w, left_columns += column, right_columns += column) {
 #pragma GCC unroll 11
-      for (int r = 0; r < kRows; ++r) {
-        const __m512i word = _mm512_set1_epi32(static_cast<int>(fours[r / 4][r % 4 * row]));
-        left[r] = multiply_add(word, of_left, left[r]);
-        right[r] = multiply_add(word, of_right, right[r]);
-      }
-#pragma GCC unroll 3
-      for (const uint32_t*& four : fours) ++four;
+    for (int r = 0; r < kRows; ++r) {
+      const uint32_t word = fours[r / 4][r % 4 * row];
+      left[r] = multiply_add(word, left_columns, left[r]);
+      right[r] = multiply_add(word, right_columns, right[r]);
     }
+#pragma GCC unroll 3
+    for (const uint32_t*& four : fours) ++four;
   }
 #pragma GCC unroll 11
   for (int r = 0; r < kRows; ++r) {
-    _mm512_storeu_ps(to + r * to_row, finish.finished(r, 0, left[r]));
-    _mm512_storeu_ps(to + r * to_row + 16, finish.finished(r, 16, right[r]));
+    store_sums(finish.finished(r, first, left[r]), to + r * to_row + first);
+    store_sums(finish.finished(r, first + kLanes, right[r]), to + r * to_row + first + kLanes);
   }
 }
 
+/// The same of `count` rows, from 1 to kRows.
 template <int kRows, class Finish>
-[[gnu::always_inline]] inline void sum_up_to(int64_t count, const RowsByColumns& factors, Finish finish, float* to, int64_t to_row) {
-  if (count >= kRows) return sum_rows<kRows>(factors, finish, to, to_row);
-  if constexpr (kRows > 1) sum_up_to<kRows - 1>(count, factors, finish, to, to_row);
+[[gnu::always_inline]] inline void sum_up_to(int64_t count, const RowsByColumns& factors, int first, Finish finish, float* to,
+                                             int64_t to_row) {
+  if (count >= kRows) return sum_rows<kRows>(factors, first, finish, to, to_row);
+  if constexpr (kRows > 1) sum_up_to<kRows - 1>(count, factors, first, finish, to, to_row);
 }
 
 /// Sums [count, 32] of products, finished, rows `to_row` apart. Every sum of products is one chain over words: its bits do not depend on
 /// `count`.
 template <class Finish>
 inline void sum_products(int64_t count, const RowsByColumns& factors, Finish finish, float* to, int64_t to_row) {
-  constexpr int kMost = 11;  // rows at a time: 22 vectors of sums in registers, with two of columns and one of a word
-  for (int64_t r = 0; r < count; r += kMost) sum_up_to<kMost>(count - r, factors.from_row(r), finish.from_row(r), to + r * to_row, to_row);
+  for (int first = 0; first < 32; first += 2 * kLanes) {
+    int64_t groups = (count + kMostRows - 1) / kMostRows;
+    for (int64_t r = 0; r < count; --groups) {  // groups of much the same size: each addition waits for the one before in its chain
+      const int64_t rows = (count - r + groups - 1) / groups;
+      sum_up_to<kMostRows>(rows, factors.from_row(r), first, finish.from_row(r), to + r * to_row, to_row);
+      r += rows;
+    }
+  }
 }
 
 }  // namespace

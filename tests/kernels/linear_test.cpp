@@ -1,6 +1,8 @@
 #include "kernels/linear.h"
 
+#include "base/profile.h"
 #include "compare.h"
+#include "kernels/bf16_product.h"
 
 namespace lacuna {
 namespace {
@@ -25,6 +27,22 @@ TEST_P(LinearTest, EqualsLibTorchsWithEveryBackend) {
 TEST_P(LinearTest, NeedsNoBias) {
   expect_same([](const Inputs& in) { return lacuna::linear(in[0], in[1], Tensor()); },
               [](const Inputs& in) { return at::linear(in[0], in[1]); }, {spiky({5, 24}, GetParam()), spiky({40, 24}, GetParam())});
+}
+
+TEST_F(LinearTest, CountsAProductOnceInAProfileWithEveryBackend) {
+  const Tensor a = at::randn({70, 24}), b = at::randn({24, 40});
+  for (const MatmulBackend backend : matmul_backends())
+    for (const FactorPrecision precision : {FactorPrecision::kFp32, FactorPrecision::kBf16}) {
+      SCOPED_TRACE(name_of(backend) + std::string(", ") + name_of(precision));
+      set_matmul_backend(backend);
+      Profile profile;
+      const auto nothing = [](const float*, int64_t, int64_t) {};
+      precision == FactorPrecision::kBf16 ? bf16_product_by_row_blocks(rounded_to_bf16(a), rounded_to_bf16(b), {}, 32, nothing)
+                                          : product_by_row_blocks(a, b, {}, 32, nothing, precision);
+      EXPECT_EQ(profile.calls(ProfilePart::kProducts, false), 1);
+      ASSERT_EQ(profile.products().size(), 1U);
+      EXPECT_EQ(profile.products().begin()->second, 1);
+    }
 }
 
 }  // namespace

@@ -1,7 +1,8 @@
 #include "kernels/product_in_blocks.h"
 
+#include <optional>
+
 #include "compare.h"
-#include "kernels/cpu_features.h"
 #include "kernels/linear.h"
 #include "kernels/packed_product.h"
 #include "kernels/projection_loss.h"
@@ -9,18 +10,22 @@
 namespace lacuna {
 namespace {
 
-/// Products of float by our own loops: in vectors, or in tiles as three of bf16.
-class ProductInBlocks : public testing::TestWithParam<FactorPrecision> {
+/// Products of float by our own loops: in vectors of each instruction set, or in tiles as three of bf16.
+class ProductInBlocks : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    if (!(in_tiles() ? has_amx() : cpu_features().avx512)) GTEST_SKIP() << "this processor has no instructions for it";
+    if (in_tiles() ? !has_amx() : !vectors().has_value()) GTEST_SKIP() << "this processor has no instructions for it";
   }
 
-  static bool in_tiles() { return GetParam() == FactorPrecision::kBf16x3; }
+  static bool in_tiles() { return GetParam() == "amx"; }
+  static std::optional<BlockKernel<FloatFactor>> vectors() {
+    for (const auto& [target, kernel] : float_block_kernels())
+      if (target == GetParam()) return kernel;
+    return std::nullopt;
+  }
 
   static void multiply(const Tensor& result, const Tensor& a, const Tensor& b, bool add = false, const Tensor& bias = {}) {
-    in_tiles() ? product_in_blocks(amx::kBf16x3Blocks, result, a, b, add, bias)
-               : product_in_blocks(avx512::kFloatBlocks, result, a, b, add, bias);
+    in_tiles() ? product_in_blocks(amx::kBf16x3Blocks, result, a, b, add, bias) : product_in_blocks(*vectors(), result, a, b, add, bias);
   }
 
   /// In tiles a number is the sum of two of bf16 but for 2^-17 of it, the product of the two small ones, up to 2^-16 of the whole, is left
@@ -34,8 +39,7 @@ class ProductInBlocks : public testing::TestWithParam<FactorPrecision> {
     EXPECT_TRUE((actual.to(at::kDouble) - expected).abs().le(bound).all().item<bool>());
   }
 };
-INSTANTIATE_TEST_SUITE_P(, ProductInBlocks, testing::Values(FactorPrecision::kFp32, FactorPrecision::kBf16x3),
-                         [](const auto& test) { return std::string(name_of(test.param)); });
+INSTANTIATE_TEST_SUITE_P(, ProductInBlocks, testing::Values("avx2", "avx512", "amx"), [](const auto& test) { return test.param; });
 
 /// By columns if so wanted, and a part of something larger.
 Tensor laid_out(const Tensor& matrix, bool by_rows) {
@@ -92,6 +96,16 @@ TEST_P(ProductInBlocks, DependsOnNeitherThreadsNorOtherRows) {
   EXPECT_TRUE(by_one.equal(all));
   multiply(some, a.narrow(0, 0, 45), b.narrow(1, 0, 70));
   EXPECT_TRUE(some.equal(all.narrow(0, 0, 45).narrow(1, 0, 70)));
+}
+
+TEST(FloatBlocks, HaveTheSameBitsWithEveryInstructionSet) {
+  const Tensor a = at::randn({70, 600}), b = at::randn({600, 90}), first = at::empty({70, 90});
+  product_in_blocks(float_block_kernels().front().kernel, first, a, b, /*add=*/false, {});
+  for (const auto& [target, kernel] : float_block_kernels()) {
+    const Tensor result = at::empty({70, 90});
+    product_in_blocks(kernel, result, a, b, /*add=*/false, {});
+    EXPECT_TRUE(result.equal(first)) << target;
+  }
 }
 
 TEST_P(ProductInBlocks, OfMatricesThatDoNotFitIsAnError) {
