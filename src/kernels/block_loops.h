@@ -57,12 +57,12 @@ struct Lines {
 /// 16 lines as lines or as columns of a tile, whose lines are `line` words apart.
 template <class Number>
 inline void copy_lines(const Lines<Number>& lines, uint32_t* tile, int64_t line) {
-  lines.for_lines([=](int64_t i, Words words) { store(words, tile + i * line); });
+  lines.for_lines([=](int64_t i, TileLine words) { store(words, tile + i * line); });
 }
 template <class Number>
 inline void transpose_lines(const Lines<Number>& lines, uint32_t* tile, int64_t line) {
-  Words row[kTileRows];
-  lines.for_lines([&](int64_t i, Words words) { row[i] = words; });
+  TileLine row[kTileRows];
+  lines.for_lines([&](int64_t i, TileLine words) { row[i] = words; });
   store_transposed(row, tile, line);
 }
 

@@ -9,8 +9,8 @@
 namespace lacuna::LACUNA_TARGET {
 namespace {
 
-/// 16 of them.
-struct Words {
+/// 16 words: a line of a tile.
+struct TileLine {
   __m256i low, high;
 };
 
@@ -23,17 +23,17 @@ inline __m256i load_half(const float* from, int64_t count) {
 }
 
 /// 16 numbers; those from `count` on are 0.
-inline Words load(const float* from, int64_t count) {
+inline TileLine load(const float* from, int64_t count) {
   return {load_half(from, count), load_half(from + 8, count - 8)};
 }
-inline Words as_words(Words words) {
+inline TileLine as_words(TileLine words) {
   return words;
 }
 
 inline void store_half(__m256i words, uint32_t* to) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), words);
 }
-inline void store(Words words, uint32_t* to) {
+inline void store(TileLine words, uint32_t* to) {
   store_half(words.low, to);
   store_half(words.high, to + 8);
 }
@@ -57,7 +57,7 @@ inline void store_transposed(const __m256i (&row)[8], uint32_t* to, int64_t line
 }
 
 /// Stores 16 rows of 16 words as columns of a tile, whose lines are `line` words apart.
-inline void store_transposed(const Words (&row)[16], uint32_t* tile, int64_t line) {
+inline void store_transposed(const TileLine (&row)[16], uint32_t* tile, int64_t line) {
   for (int first = 0; first < 16; first += 8) {
     __m256i low[8], high[8];
     for (int i = 0; i < 8; ++i) {

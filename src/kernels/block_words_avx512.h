@@ -9,8 +9,8 @@
 namespace lacuna::LACUNA_TARGET {
 namespace {
 
-/// 16 of them.
-typedef __m512i Words;
+/// 16 words: a line of a tile.
+typedef __m512i TileLine;
 
 /// 32 numbers; those from `count` on are 0.
 inline __m512i load(const uint16_t* from, int64_t count) {
@@ -24,19 +24,19 @@ inline __m512 load(const float* from, int64_t count) {
   return _mm512_maskz_loadu_ps(static_cast<__mmask16>(count <= 0 ? 0 : (1U << count) - 1), from);
 }
 
-inline Words as_words(Words words) {
+inline TileLine as_words(TileLine words) {
   return words;
 }
-inline Words as_words(__m512 words) {
+inline TileLine as_words(__m512 words) {
   return _mm512_castps_si512(words);
 }
 
-inline void store(Words words, uint32_t* to) {
+inline void store(TileLine words, uint32_t* to) {
   _mm512_storeu_si512(to, words);
 }
 
 /// Stores 16 rows of 16 words as columns of a tile, whose lines are `line` words apart.
-inline void store_transposed(const Words (&row)[16], uint32_t* tile, int64_t line) {
+inline void store_transposed(const TileLine (&row)[16], uint32_t* tile, int64_t line) {
   __m512i pairs[16], fours[16];
   for (int i = 0; i < 16; i += 2) {
     pairs[i] = _mm512_unpacklo_epi32(row[i], row[i + 1]);

@@ -8,7 +8,7 @@ namespace LACUNA_TARGET {
 namespace {
 
 #ifdef __AVX512F__
-constexpr int kWidth = 16, kTileRows = 12;
+constexpr int kWidth = 16, kRowsAtOnce = 12;
 typedef __m512 Floats;
 typedef __m512i Words;
 
@@ -28,7 +28,7 @@ LACUNA_INLINE Floats multiply_add(Words a, Words b, Floats sum) {
   return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum);
 }
 #else
-constexpr int kWidth = 8, kTileRows = 6;
+constexpr int kWidth = 8, kRowsAtOnce = 6;
 typedef __m256 Floats;
 typedef __m256i Words;
 
@@ -202,8 +202,8 @@ template <class Kind>
 void multiply(const PackedProduct& a, int64_t panel, int64_t begin, int64_t end) {
   const uint8_t* packed = static_cast<const uint8_t*>(a.panels) + panel * a.words * kPanel * 4;
   int64_t row = begin;
-  for (; row + kTileRows <= end; row += kTileRows) multiply_tile<Kind, kTileRows>(a, packed, panel, row);
-  if (row < end) multiply_rest<Kind, kTileRows - 1>(a, packed, panel, row, end - row);
+  for (; row + kRowsAtOnce <= end; row += kRowsAtOnce) multiply_tile<Kind, kRowsAtOnce>(a, packed, panel, row);
+  if (row < end) multiply_rest<Kind, kRowsAtOnce - 1>(a, packed, panel, row, end - row);
 }
 
 #define LACUNA_TEXT_OF(name) #name
