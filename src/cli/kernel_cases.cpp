@@ -99,7 +99,7 @@ void add_products(std::vector<KernelCase>& cases, const Tensor& x, const Tensor&
   add("product, gradient of weight", gradient.t(), x);
 }
 
-/// By our own loops, where this processor has instructions for them, and by LibTorch.
+/// By our own loops and by LibTorch.
 void add_products(std::vector<KernelCase>& cases, int64_t rows, int64_t depth, int64_t columns) {
   const Tensor x = at::randn({rows, depth}), weight = at::randn({columns, depth});
   const auto in_blocks = [kernel = float_block_kernels().front().kernel](const Tensor& result, const Tensor& a, const Tensor& b) {
