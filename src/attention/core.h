@@ -69,7 +69,8 @@ struct Task {
 
   const S *q, *k, *v;
   int64_t q_stride, k_stride, v_stride;
-  S* context;  ///< forward
+  int64_t k_step, v_step;  ///< from where a query's rows of k and v begin to where the next query's do: 0, unless queries are heads
+  S* context;              ///< forward
   int64_t context_stride;
   const S* numbers;  ///< [queries] rows of Call::num_numbers
   int64_t numbers_stride;
@@ -107,11 +108,14 @@ struct RowsOfKeys {
   }
 };
 
+/// Of a tile.
+inline constexpr int kMostRows = 64;
+
 /// Scratch memory of one thread.
 template <class S>
 struct Workspace {
   S* memory;
-  int32_t* index;
+  int32_t* index;  ///< kMostRows rows
   RowsOfKeys rows_of;
   int64_t row;  ///< elements of a row with room for whole vectors
   S* mask_memory = nullptr;

@@ -27,11 +27,12 @@ class Core {
     Core(call, task, workspace).run_backward();
   }
   /// Of Workspace::memory.
-  static int64_t memory_elements(int64_t row, int64_t d_head) { return P::memory_elements(row, d_head) + row * (4 * kTile + 6); }
+  static int64_t memory_elements(int64_t row, int64_t d_head) { return P::memory_elements(row, d_head) + row * (5 * kTile + 5); }
 
  protected:
   static constexpr int kTile = P::kTile;
   static_assert(kTile % KeptRows<S>::kRows == 0, "a tile that is worked on where its rows are kept would reach beyond them");
+  static_assert(kTile <= kMostRows, "Workspace::index has no room for its lists");
 
   struct Tile : TileSpan {
     int row_begin[kTile], row_count[kTile];  // of each row, begin counted from the tile's
@@ -41,8 +42,14 @@ class Core {
   /// One row as a list: element j belongs to row index[j] of k and v.
   struct List {
     int count;
-    const int32_t* index;
+    int32_t* index;
     S *weights, *scores, *factors;  // scores and factors null if not needed
+  };
+
+  /// Rows of scores that will be weighed together.
+  struct WaitingRows {
+    types::RowPlace<S> places[kTile];
+    int count = 0;
   };
 
   Core(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace)
@@ -66,7 +73,7 @@ class Core {
     factors_ = take(kTile);
     positions_ = take(1);
     scratch_ = take(1);
-    list_weights_ = take(1);
+    list_weights_ = take(kTile);
     list_scores_ = take(1);
     list_gradient_ = take(1);
     list_factors_ = take(1);
@@ -75,7 +82,7 @@ class Core {
   // --- forward ---
 
   void run_forward() {
-    const auto listed = [&](int i) { forward_listed(i); };
+    const auto listed = [&](const Tile& tile) { forward_listed(tile); };
     for_each_tile(listed, [&](const Tile& tile) {
       weigh(tile);
       show(tile);
@@ -91,25 +98,36 @@ class Core {
     few >= 0 ? sparse_products_.write_context(tile, weights_) : products_.write_context(tile, weights_);
   }
 
-  void forward_listed(int i) {
-    List list = visible_list(i);
-    weigh(list, i);
-    if (task_.probe != nullptr && list.count > 0) show(i, list.weights);
-    draw_factors(list, i);
-    if (call_.sparse) drop_zeros(list);
-    combine(list, i);
+  void forward_listed(const Tile& tile) {
+    List lists[kTile];
+    WaitingRows rows;
+    for (int r = 0; r < tile.rows; ++r) {
+      lists[r] = visible_list(tile.first + r, r);
+      weigh(lists[r], tile.first + r, rows);
+    }
+    weigh(rows);
+    for (int r = 0; r < tile.rows; ++r) {
+      List& list = lists[r];
+      const int i = tile.first + r;
+      if (task_.probe != nullptr && list.count > 0) show(i, list.weights);
+      draw_factors(list, i);
+      if (call_.sparse) drop_zeros(list);
+      combine(list, i);
+    }
   }
 
   /// context of query i = sum_j weights_j factors_j v_j
   void combine(const List& list, int i) {
     if (list.factors != nullptr) M::multiply_elements(list.count, list.factors, list.weights);
-    M::combine(list.count, list.weights, list.index, task_.v, task_.v_stride, d_, context_row(i));
+    M::combine(list.count, list.weights, list.index, task_.v + i * task_.v_step, task_.v_stride, d_, context_row(i));
   }
 
   // --- backward ---
 
   void run_backward() {
-    const auto listed = [&](int i) { backward_listed(i); };
+    const auto listed = [&](const Tile& tile) {
+      for (int r = 0; r < tile.rows; ++r) backward_listed(tile.first + r);
+    };
     for_each_tile(listed, [&](const Tile& tile) {
       find_weights(tile);
       find_few_weights(tile) >= 0 ? backward_tile(tile, sparse_products_) : backward_tile(tile, products_);
@@ -162,7 +180,7 @@ class Core {
 
   // --- tiles ---
 
-  /// Calls dense(tile) for tiles that are worth their products, and listed(i) for each query of the others.
+  /// Calls dense(tile) for tiles that are worth their products, and listed(tile) for the others.
   template <class Listed, class Dense>
   void for_each_tile(Listed listed, Dense dense) {
     for (int i = 0; i < task_.queries; i += kTile) {
@@ -171,7 +189,7 @@ class Core {
         if (keeps_in_place_) weights_ = kept_row(tile, 0);
         dense(tile);
       } else {
-        for (int r = 0; r < tile.rows; ++r) listed(tile.first + r);
+        listed(tile);
       }
     }
   }
@@ -217,15 +235,14 @@ class Core {
   /// weights_ = the tile's weights before dropout, 0 at keys that a row does not see; scores_ = the scores, if they will be needed.
   void weigh(const Tile& tile) {
     products_.write_scores(tile, weights_);
+    WaitingRows rows;
     for (int r = 0; r < tile.rows; ++r) {
-      if (tile.row_count[r] > 0) {
-        if (wants_scores()) M::copy(tile.width, weights_ + r * stride_, scores_ + r * stride_);
-        auto row = row_call(tile.first + r, tile.row_count[r], side_by_side(tile, r, weights_, list_weights_));
-        fill_positions(row, tile.first + r);
-        call_.rows.forward(call_.options, row);
-      }
-      spread(tile, r, list_weights_, weights_);
+      if (tile.row_count[r] == 0) continue;
+      if (wants_scores()) M::copy(tile.width, weights_ + r * stride_, scores_ + r * stride_);
+      weigh(tile.first + r, tile.row_count[r], side_by_side(tile, r, weights_, list_weights_ + r * stride_), rows);
     }
+    weigh(rows);
+    for (int r = 0; r < tile.rows; ++r) spread(tile, r, list_weights_ + r * stride_, weights_);
   }
 
   /// Leaves the tile's weights to the backward pass, if there is room for them; `few` are not zero, or -1.
@@ -316,26 +333,34 @@ class Core {
 
   // --- lists ---
 
-  /// The keys that query i sees, by their rows of k and v.
-  List visible_list(int i) {
+  /// The keys that query i sees, by their rows of k and v: the tile's list r.
+  List visible_list(int i, int r = 0) {
+    int32_t* const index = index_ + r * stride_;
     int count = 0;
     for_each_key(i, [&](int j) {
       positions_[count] = key_position(j);
-      index_[count++] = task_.slots != nullptr ? task_.slots[j] : j;
+      index[count++] = task_.slots != nullptr ? task_.slots[j] : j;
     });
-    return {
-        .count = count, .index = index_, .weights = list_weights_, .scores = wants_scores() ? list_scores_ : nullptr, .factors = nullptr};
+    return {.count = count,
+            .index = index,
+            .weights = list_weights_ + r * stride_,
+            .scores = wants_scores() ? list_scores_ : nullptr,
+            .factors = nullptr};
   }
 
   /// Fills in the list's weights, and its scores if they will be needed.
   void weigh(List& list, int i) {
+    WaitingRows rows;
+    weigh(list, i, rows);
+    weigh(rows);
+  }
+  /// The weights when these `rows` are weighed.
+  void weigh(List& list, int i, WaitingRows& rows) {
     if (list.count == 0) return;
-    M::dots(list.count, task_.q + i * task_.q_stride, list.index, task_.k, task_.k_stride, d_, list.weights);
+    M::dots(list.count, task_.q + i * task_.q_stride, list.index, task_.k + i * task_.k_step, task_.k_stride, d_, list.weights);
     M::scale_elements(list.count, call_.scale, list.weights);
     if (list.scores != nullptr) M::copy(list.count, list.weights, list.scores);
-    auto row = row_call(i, list.count, list.weights);
-    if (call_.uses_positions) row.positions = positions_;
-    call_.rows.forward(call_.options, row);
+    weigh(i, list.count, list.weights, rows);
   }
 
   void draw_factors(List& list, int i) {
@@ -348,7 +373,7 @@ class Core {
     }
   }
 
-  /// Shortens the list to keys with weight.
+  /// Shortens the list to keys with weight. positions_ follow if they are this list's: if none was made after it.
   void drop_zeros(List& list) {
     int kept = 0;
     for (int j = 0; j < list.count; ++j) {
@@ -357,12 +382,25 @@ class Core {
       if (list.scores != nullptr) list.scores[kept] = list.scores[j];
       if (list.factors != nullptr) list.factors[kept] = list.factors[j];
       positions_[kept] = positions_[j];
-      index_[kept++] = index_[j];
+      list.index[kept++] = list.index[j];
     }
     list.count = kept;
   }
 
   // --- rows ---
+
+  /// The row of query i, with these or, where it needs positions, for which there is room once, now.
+  void weigh(int i, int length, S* scores, WaitingRows& rows) {
+    if (!call_.uses_positions) {
+      const types::RowContext<S> context = row_context(i);
+      rows.places[rows.count++] = {scores, length, context.position, context.numbers, context.kept};
+      return;
+    }
+    auto row = row_call(i, length, scores);
+    fill_positions(row, i);
+    call_.rows.forward(call_.options, row);
+  }
+  void weigh(const WaitingRows& rows) { call_.rows.forward_all(call_.options, row_call(0, 0, nullptr), rows.places, rows.count); }
 
   bool wants_scores() const { return call_.needs_scores && task_.is_backward; }
 
@@ -374,14 +412,19 @@ class Core {
                              .scratch = scratch_,
                              .length = length,
                              .context = {}};
-    row.context.training = call_.training;
-    row.context.position = static_cast<S>(query_position(i));
-    row.context.num_numbers = call_.num_numbers;
-    row.context.numbers = task_.numbers + i * task_.numbers_stride;
-    row.context.number_gradients = task_.number_gradients == nullptr ? nullptr : task_.number_gradients + i * task_.number_gradients_stride;
-    row.context.kept = task_.kept == nullptr ? nullptr : task_.kept + i * task_.kept_stride;
-    row.context.is_again = task_.is_backward;
+    row.context = row_context(i);
     return row;
+  }
+  types::RowContext<S> row_context(int i) const {
+    types::RowContext<S> context;
+    context.training = call_.training;
+    context.position = static_cast<S>(query_position(i));
+    context.num_numbers = call_.num_numbers;
+    context.numbers = task_.numbers + i * task_.numbers_stride;
+    context.number_gradients = task_.number_gradients == nullptr ? nullptr : task_.number_gradients + i * task_.number_gradients_stride;
+    context.kept = task_.kept == nullptr ? nullptr : task_.kept + i * task_.kept_stride;
+    context.is_again = task_.is_backward;
+    return context;
   }
 
   /// The positions of the keys that query i sees.
@@ -433,12 +476,13 @@ class Core {
   const int d_;
   P products_;
   SparseProducts<M> sparse_products_;
-  int32_t* index_;
-  const bool keeps_in_place_;                                        // weights_ is then where the tile's are kept
-  int64_t next_kept_ = 0;                                            // of KeptRows with counts
-  S *weights_, *scores_, *gradient_, *factors_;                      // [kTile, keys]
-  S *positions_, *scratch_;                                          // [keys]
-  S *list_weights_, *list_scores_, *list_gradient_, *list_factors_;  // [keys]
+  int32_t* index_;                                   // [kTile, keys]
+  const bool keeps_in_place_;                        // weights_ is then where the tile's are kept
+  int64_t next_kept_ = 0;                            // of KeptRows with counts
+  S *weights_, *scores_, *gradient_, *factors_;      // [kTile, keys]
+  S* list_weights_;                                  // [kTile, keys]
+  S *list_scores_, *list_gradient_, *list_factors_;  // [keys]
+  S *positions_, *scratch_;                          // [keys]
 };
 
 }  // namespace lacuna::core

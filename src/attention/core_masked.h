@@ -54,7 +54,9 @@ class MaskedCore : private Core<M> {
   // --- forward ---
 
   void run_forward() {
-    const auto listed = [&](int i) { forward_listed(i); };
+    const auto listed = [&](const Tile& tile) {
+      for (int r = 0; r < tile.rows; ++r) forward_listed(tile.first + r);
+    };
     for_each_tile(listed, [&](const Tile& tile) {
       weigh(tile);
       show(tile);
@@ -74,7 +76,9 @@ class MaskedCore : private Core<M> {
   // --- backward ---
 
   void run_backward() {
-    const auto listed = [&](int i) { backward_listed(i); };
+    const auto listed = [&](const Tile& tile) {
+      for (int r = 0; r < tile.rows; ++r) backward_listed(tile.first + r);
+    };
     for_each_tile(listed, [&](const Tile& tile) {
       weigh(tile);
       backward_tile(tile);

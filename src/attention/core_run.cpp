@@ -127,12 +127,10 @@ class Run {
   /// keys, heads alone run in parallel.
   template <class Work>
   void for_each_task(Work work) {
+    if (heads_are_queries()) return for_each_query(work);
     const int64_t sentences = call_.queries->num_sentences(), heads = num_heads();
     const bool heads_alone = is_backward_ && !clears_rows_ && shares_keys(*call_.keys);
-    constexpr int64_t kParts = 64;  // or so, at most: each makes its own memory
-    const int64_t tasks = heads_alone ? heads : sentences * heads;
-    for_parts(tasks, std::max<int64_t>(1, (tasks + kParts - 1) / kParts), [&](int64_t begin, int64_t end) {
-      Thread<S> thread(functions_, max_keys_, call_.q.size(2), has_mask());
+    for_each_part(heads_alone ? heads : sentences * heads, [&](int64_t begin, int64_t end, Thread<S>& thread) {
       for (int64_t i = begin; i < end; ++i) {
         if (!heads_alone) {
           if (i + 1 < end) prefetch_task((i + 1) / heads, (i + 1) % heads);
@@ -141,6 +139,46 @@ class Run {
         }
         for (int64_t b = 0; b < sentences; ++b) run_task(b, i, thread, work);
       }
+    });
+  }
+
+  /// A step of a decoder: one query a sentence, keys that are named. All heads are then queries of one task, so that their rows are weighed
+  /// together.
+  bool heads_are_queries() const {
+    if (is_backward_ || is_probed_ || has_mask() || kIsConverted || call_.keys->slots.empty() || context_.training) return false;
+    return call_.queries->num_tokens() == call_.queries->num_sentences() && call_.queries->max_length() == 1;
+  }
+  template <class Work>
+  void for_each_query(Work work) {
+    for_each_part(call_.queries->num_sentences(), [&](int64_t begin, int64_t end, Thread<S>& thread) {
+      for (int64_t b = begin; b < end; ++b) {
+        thread.segments.clear();
+        thread.first_segment.assign(1, 0);
+        for (int64_t head = 0; head < num_heads(); ++head) {
+          find_reach(b, head, thread);
+          add_segments(b, head, thread);
+        }
+        core::Task<S> task = task_for(b, 0, thread);
+        task.queries = static_cast<int>(num_heads());
+        task.position_step = 0;
+        task.q_stride = call_.q.stride(1);
+        task.k_step = call_.k.stride(1);
+        task.v_step = call_.v.stride(1);
+        task.context_stride = context_rows_.stride(1);
+        if (shared_.num_numbers > 0) task.numbers_stride = numbers_.values().stride(1);
+        task.kept_stride = 1;
+        run_watched(task, b, 0, nullptr, thread, work);
+      }
+    });
+  }
+
+  /// Calls f(begin, end, thread) for parts of `tasks`.
+  template <class F>
+  void for_each_part(int64_t tasks, F f) {
+    constexpr int64_t kParts = 64;  // or so, at most: each makes its own memory
+    for_parts(tasks, std::max<int64_t>(1, (tasks + kParts - 1) / kParts), [&](int64_t begin, int64_t end) {
+      Thread<S> thread(functions_, max_keys_, call_.q.size(2), has_mask());
+      f(begin, end, thread);
     });
   }
 
@@ -367,6 +405,14 @@ class Run {
     thread.pattern = pattern;
     thread.segments.clear();
     thread.first_segment.assign(1, 0);
+    add_segments(b, head, thread);
+    thread.parts.clear();
+    thread.has_runs = has_runs(thread);
+    if (call_.keys->slots.empty() && !has_mask() && !thread.has_runs && !call_.rows_alike)
+      thread.parts = attention_parts(call_, b, head, thread.reach);
+  }
+  /// Behind those that are there.
+  void add_segments(int64_t b, int64_t head, Thread<S>& thread) const {
     for (int32_t i = 0; i < call_.queries->length(b); ++i) {
       const int32_t position = query_position(call_, b, i);
       visible_keys(call_, b, head, position, thread.of_query);
@@ -374,10 +420,6 @@ class Run {
       thread.segments.insert(thread.segments.end(), thread.of_query.begin(), thread.of_query.end());
       thread.first_segment.push_back(static_cast<int32_t>(thread.segments.size()));
     }
-    thread.parts.clear();
-    thread.has_runs = has_runs(thread);
-    if (call_.keys->slots.empty() && !has_mask() && !thread.has_runs && !call_.rows_alike)
-      thread.parts = attention_parts(call_, b, head, thread.reach);
   }
 
   /// True if each query sees at most one run of keys that lie side by side: nothing is won by gathering them.

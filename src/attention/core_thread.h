@@ -40,9 +40,9 @@ struct Thread {
     workspace.row = core::row_elements(max_keys);
     workspace.memory = take(functions.memory_elements(workspace.row, d_head), memory);
     if (has_mask) workspace.mask_memory = take(functions.mask_memory_elements(workspace.row, d_head), mask_memory);
-    integers.reset(new int32_t[static_cast<size_t>(3 * workspace.row)]);
-    workspace.index = integers.get();
-    workspace.rows_of = {integers.get() + workspace.row, integers.get() + 2 * workspace.row};
+    integers.reset(new int32_t[static_cast<size_t>((core::kMostRows + 2) * workspace.row)]);
+    workspace.rows_of = {integers.get(), integers.get() + workspace.row};
+    workspace.index = integers.get() + 2 * workspace.row;
   }
   /// Where a line of the cache begins.
   static S* take(int64_t elements, std::unique_ptr<S[]>& memory) {

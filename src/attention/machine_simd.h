@@ -9,6 +9,7 @@
 #include "attention/core.h"
 #include "attention/dropout_simd.h"
 #include "attention/store_wanted.h"
+#include "attention/transpose_simd.h"
 
 namespace lacuna::core {
 namespace LACUNA_SIMD_NAMESPACE {
@@ -48,11 +49,11 @@ struct SimdMachine {
   }
   /// Of anything that has 32 bits; rows and columns are multiples of 16.
   static void transpose_words(int rows, int columns, const uint32_t* from, int64_t from_row, uint32_t* to, int64_t to_row) {
-    const auto as_it_is = [](Vector bits) HWY_ATTR { return bits; };
     for (int r = 0; r < rows; r += lanes())
       for (int c = 0; c < columns; c += 4)
-        transpose_four(Tag(), reinterpret_cast<const float*>(from + r * from_row + c), from_row, as_it_is,
-                       reinterpret_cast<float*>(to + c * to_row + r), to_row);
+        lacuna::HWY_NAMESPACE::transpose_four(
+            Tag(), [=](int i) HWY_ATTR { return reinterpret_cast<const float*>(from + (r + i) * from_row + c); },
+            [=](int i, Vector column) HWY_ATTR { hn::StoreU(column, Tag(), reinterpret_cast<float*>(to + (c + i) * to_row + r)); });
   }
 
   static void dots(int count, const float* x, const int32_t* index, const float* rows, int64_t row, int width, float* out) {
@@ -368,38 +369,13 @@ struct SimdMachine {
   template <class D>
   static HWY_INLINE void transpose_rows(int columns, const float* from, int64_t from_row, float scale, float* to, int64_t to_row) {
     const auto factor = hn::Set(D(), scale);
-    const auto scaled = [=](auto values) HWY_ATTR { return hn::Mul(factor, values); };
     int c = 0;
-    for (; c + 4 <= columns; c += 4) transpose_four(D(), from + c, from_row, scaled, to + c * to_row, to_row);
+    for (; c + 4 <= columns; c += 4)
+      lacuna::HWY_NAMESPACE::transpose_four(
+          D(), [=](int i) HWY_ATTR { return from + i * from_row + c; },
+          [=](int i, auto column) HWY_ATTR { hn::StoreU(hn::Mul(factor, column), D(), to + (c + i) * to_row); });
     for (; c < columns; ++c)
       for (int i = 0; i < static_cast<int>(hn::Lanes(D())); ++i) to[c * to_row + i] = scale * from[i * from_row + c];
-  }
-
-  /// Four columns of as many rows as D has lanes, each number through f. Four numbers of each row are a block of a vector; vector i has
-  /// those of rows i, i + 4, ...
-  template <class D, class F>
-  static HWY_INLINE void transpose_four(D d, const float* from, int64_t from_row, F f, float* to, int64_t to_row) {
-    const hn::RepartitionToWide<D> pairs;
-    const auto w = f(load_blocks(d, from, 4 * from_row)), x = f(load_blocks(d, from + from_row, 4 * from_row)),
-               y = f(load_blocks(d, from + 2 * from_row, 4 * from_row)), z = f(load_blocks(d, from + 3 * from_row, 4 * from_row));
-    const auto wx_low = hn::BitCast(pairs, hn::InterleaveLower(d, w, x)), wx_high = hn::BitCast(pairs, hn::InterleaveUpper(d, w, x)),
-               yz_low = hn::BitCast(pairs, hn::InterleaveLower(d, y, z)), yz_high = hn::BitCast(pairs, hn::InterleaveUpper(d, y, z));
-    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, wx_low, yz_low)), d, to);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, wx_low, yz_low)), d, to + to_row);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveLower(pairs, wx_high, yz_high)), d, to + 2 * to_row);
-    hn::StoreU(hn::BitCast(d, hn::InterleaveUpper(pairs, wx_high, yz_high)), d, to + 3 * to_row);
-  }
-
-  /// Blocks of four numbers that lie `step` apart, side by side.
-  template <class D>
-  static HWY_INLINE hn::Vec<D> load_blocks(D d, const float* from, int64_t step) {
-    if constexpr (hn::MaxLanes(D()) == 4) {
-      return hn::LoadU(d, from);
-    } else {
-      const hn::Half<D> half;
-      const int64_t blocks = static_cast<int64_t>(hn::Lanes(half)) / 4;
-      return hn::Combine(d, load_blocks(half, from + blocks * step, step), load_blocks(half, from, step));
-    }
   }
 };
 

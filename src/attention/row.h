@@ -99,6 +99,30 @@ template <std::floating_point T>
 LACUNA_HD T power_of_one_plus(T x, T power) {
   return x <= -1 ? T(0) : std::exp(std::log1p(x) * power);
 }
+template <std::floating_point T>
+LACUNA_HD T select(bool condition, T yes, T no) {
+  return condition ? yes : no;
+}
+LACUNA_HD bool any(bool condition) {
+  return condition;
+}
+/// What comparisons of such numbers give where they hold.
+template <std::floating_point T>
+LACUNA_HD bool all_true(T /*x*/) {
+  return true;
+}
+/// x <- next as long as step(x, next) holds; the last `next` counts. Of rows side by side, each until its own end.
+template <class T, class F>
+LACUNA_HD T search(T x, F step) {
+  auto goes_on = all_true(x);
+  do {
+    T next;
+    const auto also = step(x, next);
+    x = select(goes_on, next, x);
+    goes_on = goes_on && also;
+  } while (any(goes_on));
+  return x;
+}
 /// Density of the standard normal distribution.
 template <std::floating_point T>
 LACUNA_HD T normal_density(T x) {
@@ -154,33 +178,41 @@ struct AnyOf {
 };
 
 /// size; max() and max(f); sum(f) and sums(f, first, second, ...), many sums in one pass; map(f), in place; map_and_sum(f), both at once.
-/// Over two rows: sum(other, f), sums(other, f, first, second, ...), map(other, f). map_indexed(f) and sum_indexed(f) hand f each element
-/// and its key's position; pack(f) gives the shorter row of the elements where f is not 0, in scratch memory, where it can be packed again.
 template <class R>
 concept Row = requires(R r, AnyOf f, typename R::scalar s) {
   { r.size() } -> std::convertible_to<int>;
   { r.max() } -> std::convertible_to<typename R::scalar>;
   { r.max(f) } -> std::convertible_to<typename R::scalar>;
   { r.sum(f) } -> std::convertible_to<typename R::scalar>;
-  { r.sum(r, f) } -> std::convertible_to<typename R::scalar>;
   r.sums(f, s, s);
-  r.sums(r, f, s, s);
   r.map(f);
   { r.map_and_sum(f) } -> std::convertible_to<typename R::scalar>;
+  { R::tolerance } -> std::convertible_to<typename R::scalar>;
+};
+
+/// A row on its own, and not many side by side, has more. Over two rows: sum(other, f), sums(other, f, first, second, ...), map(other, f).
+/// map_indexed(f) and sum_indexed(f) hand f each element and its key's position; pack(f) gives the shorter row of the elements where f is
+/// not 0, in scratch memory, where it can be packed again.
+template <class R>
+concept SingleRow = Row<R> && requires(R r, AnyOf f, typename R::scalar s) {
+  { r.sum(r, f) } -> std::convertible_to<typename R::scalar>;
+  r.sums(r, f, s, s);
   r.map(r, f);
   r.map_indexed(f);
   { r.sum_indexed(f) } -> std::convertible_to<typename R::scalar>;
   { r.pack(f) } -> std::same_as<R>;
-  { R::tolerance } -> std::convertible_to<typename R::scalar>;
 };
 
 /// The row's elements that are not at or below `bound`, in scratch memory: worth a pass where the row is long. At least one must be there.
 template <Row R>
 LACUNA_HD R above(R scores, typename R::scalar bound) {
   using row::is_at_least;
-  constexpr int kLong = 64;
-  const auto is_above = [=](auto x) { return typename R::scalar(1) - is_at_least(-x, -bound); };  // NaN too
-  return scores.size() < kLong ? scores : scores.pack(is_above);
+  if constexpr (SingleRow<R>) {
+    constexpr int kLong = 64;
+    const auto is_above = [=](auto x) { return typename R::scalar(1) - is_at_least(-x, -bound); };  // NaN too
+    if (scores.size() >= kLong) return scores.pack(is_above);
+  }
+  return scores;
 }
 
 /// gradient <- s (gradient - its mean on s) with s = weigh(weights): the backward pass of every map onto the simplex.

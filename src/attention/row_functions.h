@@ -27,9 +27,25 @@ struct RowCall {
 template <class S>
 using RowFunction = void (*)(const void* options, const RowCall<S>& call);
 
+/// What rows of one tile do not share.
+template <class S>
+struct RowPlace {
+  S* weights;
+  int length;
+  // Of RowContext:
+  S position;
+  const S* numbers;
+  S* kept;
+};
+
+/// One row after the other: `call` with the places filled in.
+template <class S>
+using RowsFunction = void (*)(const void* options, const RowCall<S>& call, const RowPlace<S>* places, int count);
+
 template <class S>
 struct RowFunctions {
   RowFunction<S> forward = nullptr, backward = nullptr;
+  RowsFunction<S> forward_all = nullptr;  ///< each row's bits are the same whatever rows there are
 };
 
 template <class Map, class R>
@@ -57,6 +73,12 @@ concept KeepsNumber = requires {
   Map::keeps_number;
 };
 
+/// A map whose forward pass can be done for rows side by side: written without a branch on a row's numbers (row::select, row::search).
+template <class Map>
+concept GoesSideBySide = requires {
+  Map::goes_side_by_side;
+};
+
 /// The map's forward pass in the form that it has.
 template <class Map, Row R>
 LACUNA_HD void run_forward(const Map& map, R scores, [[maybe_unused]] const RowContext<typename R::scalar>& context) {
@@ -81,7 +103,7 @@ LACUNA_HD void run_backward(const Map& map, [[maybe_unused]] R scores, R weights
 }
 
 /// A type's functions on rows of kind R. A RowMap with options holds them as its only member.
-template <class Map, class Options, Row R>
+template <class Map, class Options, SingleRow R>
 struct RowFunctionsOf {
   using S = typename R::scalar;
   static_assert(HasForward<Map, R>, "RowMap needs forward(scores) or forward(scores, context): scores -> weights, in place");
@@ -110,7 +132,40 @@ struct RowFunctionsOf {
     run_backward(map, scores, weights, gradient, call.context);
   }
 
-  static constexpr RowFunctions<S> get() { return {&forward, &backward}; }
+  static void forward_all(const void* options, const RowCall<S>& call, const RowPlace<S>* places, int count) {
+    if constexpr (GoesSideBySide<Map> && requires { typename R::Moved; }) {
+      const RowPlace<S>* together[R::Moved::kMostRows];
+      int found = 0;
+      for (int i = 0; i < count; ++i) {
+        const bool is_short = places[i].length <= R::Moved::kLongest;
+        if (is_short) together[found++] = places + i;
+        if (found == R::Moved::kMostRows || (found > 0 && i == count - 1)) {
+          forward_side_by_side(map_of(options), call, together, found);
+          found = 0;
+        }
+        if (!is_short) forward_at(options, call, places[i]);
+      }
+    } else {
+      for (int i = 0; i < count; ++i) forward_at(options, call, places[i]);
+    }
+  }
+
+  static constexpr RowFunctions<S> get() { return {&forward, &backward, &forward_all}; }
+
+ private:
+  static void forward_side_by_side(const Map& map, const RowCall<S>& call, const RowPlace<S>* const* places, int count) {
+    typename R::Moved moved(places, count);
+    run_forward(map, moved.rows(), moved.context(call.context));
+    moved.put_back();
+  }
+  static void forward_at(const void* options, RowCall<S> call, const RowPlace<S>& place) {
+    call.weights = place.weights;
+    call.length = place.length;
+    call.context.position = place.position;
+    call.context.numbers = place.numbers;
+    call.context.kept = place.kept;
+    forward(options, call);
+  }
 };
 
 /// A map that takes the weights of another type, its base, and a second row: the scores of a mask.
@@ -120,7 +175,7 @@ concept TakesMask = requires(const Map map, R row, RowContext<typename R::scalar
   map.backward(row, row, row, row, row, context);
 };
 
-template <class Map, class Options, Row R>
+template <class Map, class Options, SingleRow R>
 requires TakesMask<Map, R>
 struct RowFunctionsOf<Map, Options, R> {
   using S = typename R::scalar;

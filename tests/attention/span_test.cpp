@@ -145,7 +145,7 @@ AttentionCall call_with_spoilt_keys(const AttentionType& type, at::ScalarType dt
 
 /// The kernels for GPUs give keys beyond the span weight 0, but read them.
 std::vector<Engine> cpu_engines() {
-  std::vector<Engine> all = engines();
+  std::vector<Engine> all = call_engines();
   std::erase(all, Engine::kEmulated);
   return all;
 }

@@ -76,15 +76,27 @@ TEST(AttentionCore, DoesNotChangeABitWithTheNumberOfThreads) {
   }
 }
 
+/// Each type with each pattern, and with one for each of two heads.
+std::vector<std::pair<Variant, std::string>> variants_and_patterns() {
+  std::vector<std::string> patterns = all_patterns();
+  patterns.emplace_back("{heads: [full, {type: local, window: 1}]}");
+  std::vector<std::pair<Variant, std::string>> pairs;
+  for (const Variant& variant : all_variants())
+    for (const std::string& pattern : patterns) pairs.emplace_back(variant, pattern);
+  return pairs;
+}
+
 TEST(AttentionCore, ReadsKeysThroughSlotsAsIfTheyWereGathered) {
   const Inputs inputs({1, 1, 1}, {7, 7, 7}, 2, 24);
   const std::vector<int32_t> slots = {20, 3, 3, 5, 11, 0, 8, /**/ 1, 2, /**/ 13, 19, 4, 6};
   const std::vector<int32_t> begin = {0, 7, 9}, count = {7, 2, 4};
-  for (const Variant& variant : all_variants()) {
+  for (const auto& [variant, pattern] : variants_and_patterns()) {
     for (const Engine engine : call_engines()) {
       use(engine);
-      const auto type = type_of(variant);
-      AttentionCall by_slots = inputs.call(type, dtype_of(engine)), gathered = by_slots;
+      const auto type = type_of(variant, pattern, 2);
+      AttentionCall by_slots = inputs.call(type, dtype_of(engine), /*causal=*/true);
+      by_slots.first_position = {6, 1, 3};
+      AttentionCall gathered = by_slots;
       KeyRange range;
       range.begin = begin;
       range.count = count;
@@ -94,7 +106,7 @@ TEST(AttentionCore, ReadsKeysThroughSlotsAsIfTheyWereGathered) {
       const Tensor index = at::tensor(std::vector<int64_t>(slots.begin(), slots.end()), at::kLong).to(by_slots.k.device());
       gathered.k = by_slots.k.index_select(0, index);
       gathered.v = by_slots.v.index_select(0, index);
-      EXPECT_TRUE(at::equal(attention(by_slots, {}), attention(gathered, {}))) << variant.name();
+      EXPECT_TRUE(at::equal(attention(by_slots, {}), attention(gathered, {}))) << variant.name() << ", " << pattern;
     }
   }
 }

@@ -14,13 +14,22 @@
 namespace lacuna::contract {
 
 std::vector<Engine> engines() {
-  std::vector<Engine> all = {Engine::kPlainDouble, Engine::kEmulated, Engine::kAvx2};
-  if (has_attention_target(AttentionTarget::kAvx512)) all.push_back(Engine::kAvx512);
+  std::vector<Engine> all = {Engine::kPlainDouble, Engine::kEmulated, Engine::kAvx2, Engine::kAvx2SideBySide};
+  if (has_attention_target(AttentionTarget::kAvx512)) all.insert(all.end(), {Engine::kAvx512, Engine::kAvx512SideBySide});
   return all;
 }
 
+namespace {
+
+bool is_side_by_side(Engine engine) {
+  return engine == Engine::kAvx2SideBySide || engine == Engine::kAvx512SideBySide;
+}
+
+}  // namespace
+
 std::vector<Engine> call_engines() {
   std::vector<Engine> all = engines();
+  std::erase_if(all, is_side_by_side);
 #if LACUNA_CUDA
   if (at::hasCUDA()) all.insert(all.begin(), Engine::kGpu);
 #endif
@@ -28,7 +37,7 @@ std::vector<Engine> call_engines() {
 }
 
 std::string name_of(Engine engine) {
-  const char* const names[] = {"double", "emulated GPU", "GPU", "avx2", "avx512"};
+  const char* const names[] = {"double", "emulated GPU", "GPU", "avx2", "avx512", "avx2, side by side", "avx512, side by side"};
   return names[static_cast<size_t>(engine)];
 }
 
@@ -146,8 +155,9 @@ namespace {
 /// A row in memory of its own, with room for whole vectors.
 template <class S>
 struct RowMemory {
-  explicit RowMemory(const Row& row) : values(row.begin(), row.end()) { values.resize(row.size() + 32); }
-  Row row(size_t length) const { return {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(length)}; }
+  explicit RowMemory(const Row& row) : length(row.size()), values(row.begin(), row.end()) { values.resize(row.size() + 32); }
+  Row row(size_t count) const { return {values.begin(), values.begin() + static_cast<std::ptrdiff_t>(count)}; }
+  size_t length;
   std::vector<S> values;
 };
 
@@ -163,7 +173,7 @@ types::RowFunctions<S> functions_of(const Variant& variant, Engine engine) {
     return variant.entry->plain;
   } else {
     if (engine == Engine::kEmulated) return emulated_rows(*variant.entry);
-    return engine == Engine::kAvx2 ? variant.entry->avx2() : variant.entry->avx512();
+    return engine == Engine::kAvx2 || engine == Engine::kAvx2SideBySide ? variant.entry->avx2() : variant.entry->avx512();
   }
 }
 
@@ -192,8 +202,26 @@ template <class S>
 Row forward(const Variant& variant, Engine engine, const Row& scores, const Row& numbers) {
   RowMemory<S> row(scores), scratch(scores), positions(positions_of(scores));
   const std::vector<S> typed_numbers(numbers.begin(), numbers.end());
-  functions_of<S>(variant, engine).forward(variant.values.get(), call_on(row, scratch, positions, typed_numbers, scores.size()));
-  return row.row(scores.size());
+  const auto call = call_on(row, scratch, positions, typed_numbers, scores.size());
+  const types::RowFunctions<S> functions = functions_of<S>(variant, engine);
+  if (!is_side_by_side(engine)) {
+    functions.forward(variant.values.get(), call);
+    return row.row(scores.size());
+  }
+  // Among other rows, shorter and longer ones: the fourth of seven.
+  constexpr int kLongest = 65;
+  scratch.values.resize(std::max(scratch.values.size(), RowMemory<S>(Row(kLongest)).values.size()));
+  positions = RowMemory<S>(positions_of(Row(std::max<size_t>(scores.size(), kLongest))));
+  auto shared = call;
+  shared.scratch = scratch.values.data();
+  shared.positions = positions.values.data();
+  std::vector<RowMemory<S>> rows;
+  std::vector<types::RowPlace<S>> places;
+  for (const int length : {1, 20, 3, 0, 9, 64, kLongest}) rows.push_back(length == 0 ? row : RowMemory<S>(random_row(length, 2, 40)));
+  for (RowMemory<S>& each : rows)
+    places.push_back({each.values.data(), static_cast<int>(each.length), call.context.position, call.context.numbers, nullptr});
+  functions.forward_all(variant.values.get(), shared, places.data(), static_cast<int>(places.size()));
+  return rows[3].row(scores.size());
 }
 
 template <class S>

@@ -12,12 +12,13 @@
 /// What the tests of the attention contract share: every type with every option that its examples use, and every way to compute a row.
 namespace lacuna::contract {
 
-/// A way to compute rows and calls. kEmulated: the GPU's kernels, compiled for the CPU.
-enum class Engine { kPlainDouble, kEmulated, kGpu, kAvx2, kAvx512 };
+/// A way to compute rows and calls. kEmulated: the GPU's kernels, compiled for the CPU. ...SideBySide: a row among others, of single rows
+/// only.
+enum class Engine { kPlainDouble, kEmulated, kGpu, kAvx2, kAvx512, kAvx2SideBySide, kAvx512SideBySide };
 
 /// Those that this machine has and that compute single rows.
 std::vector<Engine> engines();
-/// All that this machine has.
+/// Those that it has for calls.
 std::vector<Engine> call_engines();
 std::string name_of(Engine engine);
 bool is_double(Engine engine);

@@ -93,6 +93,56 @@ TEST_F(AttentionRow, SoftmaxIsExactDownToTheLeastFloat) {
   }
 }
 
+/// Rows of many lengths in one piece of memory, each with room for whole vectors and not a number more.
+struct RowsInOnePiece {
+  explicit RowsInOnePiece(const std::vector<int>& lengths, const std::vector<float>& numbers) : kept(lengths.size()) {
+    constexpr int kVector = 16;
+    std::vector<size_t> begins;
+    for (const int length : lengths) {
+      begins.push_back(memory.size());
+      for (const double x : random_row(length, 2, 50 + static_cast<uint64_t>(length))) memory.push_back(static_cast<float>(x));
+      memory.resize(begins.back() + static_cast<size_t>((length + kVector - 1) / kVector * kVector), 1e30f);
+      memory.resize(memory.size() + 1, kBorder);
+    }
+    for (size_t r = 0; r < lengths.size(); ++r) places.push_back({memory.data() + begins[r], lengths[r], 1, numbers.data(), &kept[r]});
+  }
+  static constexpr float kBorder = 12345;
+  std::vector<float> memory, kept;
+  std::vector<types::RowPlace<float>> places;
+};
+
+TEST_F(AttentionRow, GivesEachOfManyRowsTheBitsThatItHasAloneAndLeavesWhatLiesBetween) {
+  std::vector<int> lengths;
+  for (int i = 0; i < 75; ++i) lengths.push_back(1 + i * 37 % 75);
+  for_each([&](const Variant& variant, Engine engine) {
+    if (is_double(engine) || engine == Engine::kEmulated || variant.entry->info.uses_positions) return;
+    const bool has_avx2 = engine == Engine::kAvx2 || engine == Engine::kAvx2SideBySide;
+    const types::RowFunctions<float> functions = has_avx2 ? variant.entry->avx2() : variant.entry->avx512();
+    const std::vector<float> numbers(variant.numbers.begin(), variant.numbers.end());
+    std::vector<float> scratch(128);
+    types::RowCall<float> call = {};
+    call.scratch = scratch.data();
+    call.context.training = true;
+    call.context.num_numbers = static_cast<int>(numbers.size());
+    RowsInOnePiece together(lengths, numbers), alone(lengths, numbers);
+    functions.forward_all(variant.values.get(), call, together.places.data(), static_cast<int>(lengths.size()));
+    for (const types::RowPlace<float>& place : alone.places) functions.forward_all(variant.values.get(), call, &place, 1);
+    for (size_t r = 0; r < lengths.size(); ++r) {
+      const float *const row = together.places[r].weights, *const same = alone.places[r].weights;
+      EXPECT_TRUE(std::equal(row, row + lengths[r], same)) << lengths[r] << " keys";
+      EXPECT_EQ(row[(lengths[r] + 15) / 16 * 16], RowsInOnePiece::kBorder) << lengths[r] << " keys";
+    }
+    EXPECT_EQ(together.kept, alone.kept);
+    // Where the kept numbers are known, nothing is searched for, and the weights are the same.
+    RowsInOnePiece again(lengths, numbers);
+    again.kept = together.kept;
+    call.context.is_again = true;
+    functions.forward_all(variant.values.get(), call, again.places.data(), static_cast<int>(lengths.size()));
+    for (size_t r = 0; r < lengths.size(); ++r)
+      for (int j = 0; j < lengths[r]; ++j) EXPECT_NEAR(again.places[r].weights[j], together.places[r].weights[j], kFloatWeights);
+  });
+}
+
 TEST_F(AttentionRow, SumsToOneWhereItsTypeSaysSo) {
   for_each([](const Variant& variant, Engine engine) {
     if (!variant.entry->info.rows_sum_to_one) return;

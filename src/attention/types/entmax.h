@@ -50,7 +50,7 @@ struct Options {
 };
 
 struct RowMap {
-  static constexpr bool keeps_number = true;
+  static constexpr bool keeps_number = true, goes_side_by_side = true;
   Options options;
 
   LACUNA_HD int num_numbers() const { return options.alpha.is_learned ? 1 : 0; }
@@ -109,15 +109,14 @@ struct RowMap {
   /// tau, so near that p divided by its sum is exact.
   template <Row R>
   LACUNA_HD static typename R::scalar threshold(R candidates, typename R::scalar alpha) {
-    using row::relu, row::positive_power;
+    using row::relu, row::positive_power, row::select;
     using S = typename R::scalar;
     constexpr int kMostCurved = 8;  // of steps; two or three do, and should they ever go round in circles, Newton's come to an end
     const S order = alpha - 1, power = 1 / order, cubic = (2 + order) / 3;
-    const bool is_curved = power > S(1.8);
-    S tau = -1, before, excess, left;
+    const auto is_bent = power > S(1.8);
     int steps = 0;
-    do {
-      before = tau;
+    return row::search(S(-1), [&](S before, S& tau) {
+      const auto is_curved = is_bent && ++steps <= kMostCurved;
       S mass, slope, bend;
       candidates.sums(
           [=](auto z, auto& p, auto& first, auto& second) {
@@ -127,20 +126,20 @@ struct RowMap {
             p = first * distance;
           },
           mass, slope, bend);
-      excess = mass - 1;
+      const S excess = mass - 1;
       // The part of the norm that is above 1, 1 - mass^-order, is part / whole: exact to x^4 and, for x > 0, too small beyond. Newton's
       // step is that times mass / slope, Halley's is bent by the second derivative. All over one divisor: short rows wait for each
       // division.
       const S part = 2 * order * excess * (2 + excess), whole = 4 + 2 * excess + (1 + order) * excess * (2 + cubic * excess);
       const S steep = slope * slope, straight = whole * steep;
-      const S bent = is_curved && ++steps <= kMostCurved ? straight - (power - 1) * (bend * mass - steep) * part / 2 : straight;
+      const S bent = select(is_curved, straight - (power - 1) * (bend * mass - steep) * part / 2, straight);
       const S least = (straight + part * steep) / 2;  // a step over less than this would pass the top
-      tau += part * mass * slope / (bent > least ? bent : least);
+      tau = before + part * mass * slope / select(bent > least, bent, least);
       // By how much any weight may still be wrong after that step: bounds found by trying many rows at every alpha, which a test repeats.
-      const S square = excess * excess;
-      left = order <= S(1) / 3 ? (excess < 0 ? -excess : excess) * square / 100 : is_curved ? square / 30 : 100 * square;
-    } while (tau != before && left > R::tolerance && (is_curved || excess > 0));
-    return tau;
+      const S square = excess * excess, size = select(excess < S(0), -excess, excess);
+      const S left = select(order <= S(1) / 3, size * square / 100, select(is_bent, square / 30, 100 * square));
+      return tau != before && left > S(R::tolerance) && (is_bent || excess > S(0));
+    });
   }
 
   /// (p^(2 - alpha) - p + (alpha - 1) p ln p) / (alpha - 1)², and 0 where p is 0. With m the mean of g on p^(2 - alpha), the gradient for

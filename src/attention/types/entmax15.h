@@ -15,7 +15,7 @@ inline constexpr Info kInfo = {.paper = "arXiv:1905.05702", .rows_sum_to_one = t
 struct Options {};
 
 struct RowMap {
-  static constexpr bool keeps_number = true;
+  static constexpr bool keeps_number = true, goes_side_by_side = true;
 
   /// scores -> weights, in place.
   template <Row R>
@@ -41,8 +41,8 @@ struct RowMap {
   LACUNA_HD static typename R::scalar threshold(R candidates) {
     using row::relu, row::root;
     using S = typename R::scalar;
-    for (S tau = -1;;) {
-      const S before = tau;
+    return row::search(S(-1), [&](S before, S& tau) {
+      candidates = above(candidates, before);  // no other key can have weight
       S mass, length;
       candidates.sums(
           [=](auto z, auto& square, auto& distance) {
@@ -50,10 +50,9 @@ struct RowMap {
             square = distance * distance;
           },
           mass, length);
-      tau += (mass - root(mass)) / length;
-      if (!(tau > before && mass - 1 > R::tolerance)) return tau;
-      candidates = above(candidates, tau);  // no other key can have weight
-    }
+      tau = before + (mass - root(mass)) / length;
+      return tau > before && mass - 1 > R::tolerance;
+    });
   }
 };
 

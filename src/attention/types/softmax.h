@@ -13,6 +13,7 @@ struct Options {};
 
 struct RowMap {
   static constexpr bool keeps_number = true;  // 1 / sum_i exp(z_i - max z)
+  static constexpr bool goes_side_by_side = true;
 
   /// scores -> weights, in place.
   template <Row R>

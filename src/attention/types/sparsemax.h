@@ -15,7 +15,7 @@ inline constexpr Info kInfo = {.paper = "arXiv:1602.02068", .rows_sum_to_one = t
 struct Options {};
 
 struct RowMap {
-  static constexpr bool keeps_number = true;
+  static constexpr bool keeps_number = true, goes_side_by_side = true;
 
   /// scores -> weights, in place.
   template <Row R>
@@ -37,8 +37,8 @@ struct RowMap {
   LACUNA_HD static typename R::scalar threshold(R candidates) {
     using row::relu, row::is_positive;
     using S = typename R::scalar;
-    for (S tau = -1;;) {
-      const S before = tau;
+    return row::search(S(-1), [&](S before, S& tau) {
+      candidates = above(candidates, before);  // no other key can have weight
       S mass, support;
       candidates.sums(
           [=](auto z, auto& p, auto& kept) {
@@ -46,10 +46,9 @@ struct RowMap {
             kept = is_positive(p);
           },
           mass, support);
-      tau += (mass - 1) / support;
-      if (!(tau > before && mass - 1 > R::tolerance)) return tau;
-      candidates = above(candidates, tau);  // no other key can have weight
-    }
+      tau = before + (mass - 1) / support;
+      return tau > before && mass - 1 > R::tolerance;
+    });
   }
 };
 
