@@ -174,9 +174,9 @@ HWY_INLINE Lanes power_of_one_plus(Lanes x, Lanes power) {
 }  // namespace HWY_NAMESPACE
 
 namespace row {  // so that row::relu(x) finds them too; a type's file is included after this one
-using HWY_NAMESPACE::all_true, HWY_NAMESPACE::any, HWY_NAMESPACE::exponential, HWY_NAMESPACE::if_below, HWY_NAMESPACE::is_at_least, HWY_NAMESPACE::is_positive, HWY_NAMESPACE::logarithm,
-    HWY_NAMESPACE::normal_cdf, HWY_NAMESPACE::normal_density, HWY_NAMESPACE::positive_power, HWY_NAMESPACE::power_of_one_plus,
-    HWY_NAMESPACE::relu, HWY_NAMESPACE::root, HWY_NAMESPACE::select;
+using HWY_NAMESPACE::all_true, HWY_NAMESPACE::any, HWY_NAMESPACE::exponential, HWY_NAMESPACE::if_below, HWY_NAMESPACE::is_at_least,
+    HWY_NAMESPACE::is_positive, HWY_NAMESPACE::logarithm, HWY_NAMESPACE::normal_cdf, HWY_NAMESPACE::normal_density,
+    HWY_NAMESPACE::positive_power, HWY_NAMESPACE::power_of_one_plus, HWY_NAMESPACE::relu, HWY_NAMESPACE::root, HWY_NAMESPACE::select;
 }
 
 }  // namespace lacuna::types

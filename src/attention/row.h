@@ -10,7 +10,8 @@
 
 /// What an attention type is written with. A *row* is the scores (later the weights) of one query over the keys it sees: a few primitives,
 /// so that a type's maths is written once and runs on vectors of floats (row_simd.h), on a plain row of double (row_plain.h), and on a
-/// warp of a GPU.
+/// warp of a GPU. A forward pass without branches on a row's numbers (row::select and row::search stand for them) may also run on many
+/// short rows, one in each lane of a vector (rows_simd.h), where a row's numbers are vectors too: RowMap::goes_side_by_side says so.
 ///
 /// A row holds visible keys only and is never empty: no type has to think of masks.
 
@@ -99,6 +100,7 @@ template <std::floating_point T>
 LACUNA_HD T power_of_one_plus(T x, T power) {
   return x <= -1 ? T(0) : std::exp(std::log1p(x) * power);
 }
+// In place of branches on numbers of a row, which are those of many rows where they go side by side.
 template <std::floating_point T>
 LACUNA_HD T select(bool condition, T yes, T no) {
   return condition ? yes : no;

@@ -137,7 +137,7 @@ struct RowFunctionsOf {
       const RowPlace<S>* together[R::Moved::kMostRows];
       int found = 0;
       for (int i = 0; i < count; ++i) {
-        const bool is_short = places[i].length <= R::Moved::kLongest;
+        const bool is_short = places[i].length <= R::Moved::kLongest && call.context.num_numbers <= R::Moved::kMostNumbers;
         if (is_short) together[found++] = places + i;
         if (found == R::Moved::kMostRows || (found > 0 && i == count - 1)) {
           forward_side_by_side(map_of(options), call, together, found);
