@@ -2,6 +2,7 @@
 
 #include "attention/core.h"
 #include "attention/core_products.h"
+#include "attention/core_tile.h"
 #include "attention/dropout.h"
 #include "attention/pattern.h"
 
@@ -34,10 +35,7 @@ class Core {
   static_assert(kTile % KeptRows<S>::kRows == 0, "a tile that is worked on where its rows are kept would reach beyond them");
   static_assert(kTile <= kMostRows, "Workspace::index has no room for its lists");
 
-  struct Tile : TileSpan {
-    int row_begin[kTile], row_count[kTile];  // of each row, begin counted from the tile's
-    bool row_has_gaps[kTile];                // its keys do not lie side by side
-  };
+  using Tile = core::Tile<kTile>;
 
   /// One row as a list: element j belongs to row index[j] of k and v.
   struct List {
@@ -184,52 +182,14 @@ class Core {
   template <class Listed, class Dense>
   void for_each_tile(Listed listed, Dense dense) {
     for (int i = 0; i < task_.queries; i += kTile) {
-      const Tile tile = tile_from(i);
-      if (is_dense(tile)) {
+      const Tile tile = tile_from<kTile>(task_, i, P::kFirstKeys);
+      if (is_dense(task_, tile)) {
         if (keeps_in_place_) weights_ = kept_row(tile, 0);
         dense(tile);
       } else {
         listed(tile);
       }
     }
-  }
-
-  /// True if the tile's products are worth their work: its rows see runs of keys, or a good part of the keys that any of them sees.
-  bool is_dense(const Tile& tile) const {
-    constexpr int kShare = 3;
-    if (task_.slots != nullptr) return false;
-    if (task_.rows_alike || task_.queries < 2) return task_.rows_alike;
-    int seen = 0;
-    bool has_gaps = false;
-    for (int r = 0; r < tile.rows; ++r) {
-      seen += tile.row_count[r];
-      has_gaps = has_gaps || tile.row_has_gaps[r];
-    }
-    return !has_gaps || seen * kShare >= tile.rows * tile.width;
-  }
-
-  Tile tile_from(int first) const {
-    Tile tile;
-    tile.first = first;
-    tile.rows = task_.queries - first < kTile ? task_.queries - first : kTile;
-    int begin = task_.keys, end = 0;
-    for (int r = 0; r < tile.rows; ++r) {
-      const int32_t segment = task_.first_segment[first + r], segments = task_.first_segment[first + r + 1] - segment;
-      tile.row_begin[r] = segments > 0 ? task_.segments[segment].begin : 0;
-      tile.row_count[r] = 0;
-      tile.row_has_gaps[r] = segments > 1 || (segments == 1 && task_.segments[segment].stride != 1);
-      for (int32_t s = segment; s < segment + segments; ++s) {
-        const KeySegment keys = task_.segments[s];
-        const int last = keys.begin + (keys.count - 1) * keys.stride;
-        tile.row_count[r] += keys.count;
-        begin = keys.begin < begin ? keys.begin : begin;
-        end = last + 1 > end ? last + 1 : end;
-      }
-    }
-    tile.begin = begin < end ? begin / P::kFirstKeys * P::kFirstKeys : 0;
-    tile.width = begin < end ? end - tile.begin : 0;
-    for (int r = 0; r < tile.rows; ++r) tile.row_begin[r] = tile.row_count[r] > 0 ? tile.row_begin[r] - tile.begin : 0;
-    return tile;
   }
 
   /// weights_ = the tile's weights before dropout, 0 at keys that a row does not see; scores_ = the scores, if they will be needed.

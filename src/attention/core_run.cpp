@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "attention/core_functions.h"
 #include "attention/core_thread.h"
 #include "attention/kept_rows.h"
 #include "attention/numbers_of_call.h"
@@ -12,31 +13,6 @@
 
 namespace lacuna {
 namespace {
-
-core::Functions<float> functions_for(float /*stored*/) {
-  return attention_target() == AttentionTarget::kAvx2 ? core::functions_avx2() : core::functions_avx512();
-}
-core::Functions<float> functions_for(at::BFloat16 /*stored*/) {
-  switch (attention_target()) {
-    case AttentionTarget::kAvx2:
-    case AttentionTarget::kAvx512:
-      break;
-    case AttentionTarget::kAvx512Bf16:
-      return core::functions_avx512_bf16();
-    case AttentionTarget::kAmx:
-      return core::functions_amx();
-  }
-  return functions_for(float());
-}
-core::Functions<double> functions_for(double /*stored*/) {
-  return core::functions_plain();
-}
-types::RowFunctions<float> rows_for(const types::TypeEntry& entry, float /*kind*/) {
-  return attention_target() == AttentionTarget::kAvx2 ? entry.avx2() : entry.avx512();
-}
-types::RowFunctions<double> rows_for(const types::TypeEntry& entry, double /*kind*/) {
-  return entry.plain;
-}
 
 /// Runs every sentence and head of one call, forward or backward. Works on numbers of type S; in the tensors they are `Stored`.
 template <class S, class Stored = S>
@@ -142,8 +118,7 @@ class Run {
     });
   }
 
-  /// A step of a decoder: one query a sentence, keys that are named. All heads are then queries of one task, so that their rows are weighed
-  /// together.
+  /// A step of a decoder, one query a sentence: all heads are then queries of one task, so that their rows are weighed together.
   bool heads_are_queries() const {
     if (is_backward_ || is_probed_ || has_mask() || kIsConverted || call_.keys->slots.empty() || context_.training) return false;
     return call_.queries->num_tokens() == call_.queries->num_sentences() && call_.queries->max_length() == 1;
@@ -407,11 +382,10 @@ class Run {
     thread.first_segment.assign(1, 0);
     add_segments(b, head, thread);
     thread.parts.clear();
-    thread.has_runs = has_runs(thread);
+    thread.has_runs = thread.sees_runs();
     if (call_.keys->slots.empty() && !has_mask() && !thread.has_runs && !call_.rows_alike)
       thread.parts = attention_parts(call_, b, head, thread.reach);
   }
-  /// Behind those that are there.
   void add_segments(int64_t b, int64_t head, Thread<S>& thread) const {
     for (int32_t i = 0; i < call_.queries->length(b); ++i) {
       const int32_t position = query_position(call_, b, i);
@@ -420,13 +394,6 @@ class Run {
       thread.segments.insert(thread.segments.end(), thread.of_query.begin(), thread.of_query.end());
       thread.first_segment.push_back(static_cast<int32_t>(thread.segments.size()));
     }
-  }
-
-  /// True if each query sees at most one run of keys that lie side by side: nothing is won by gathering them.
-  static bool has_runs(const Thread<S>& thread) {
-    for (size_t i = 0; i + 1 < thread.first_segment.size(); ++i)
-      if (thread.first_segment[i + 1] - thread.first_segment[i] > 1) return false;
-    return std::all_of(thread.segments.begin(), thread.segments.end(), [](const KeySegment& segment) { return segment.stride == 1; });
   }
 
   static constexpr bool kIsConverted = !std::is_same_v<S, Stored>;

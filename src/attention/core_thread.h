@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -51,6 +52,12 @@ struct Thread {
     memory.reset(new S[bytes / sizeof(S)]);
     void* begin = memory.get();
     return static_cast<S*>(std::align(kLine, bytes - kLine, begin, bytes));
+  }
+  /// True if each query sees at most one run of keys that lie side by side: nothing is won by gathering them.
+  bool sees_runs() const {
+    for (size_t i = 0; i + 1 < first_segment.size(); ++i)
+      if (first_segment[i + 1] - first_segment[i] > 1) return false;
+    return std::all_of(segments.begin(), segments.end(), [](const KeySegment& segment) { return segment.stride == 1; });
   }
   std::unique_ptr<S[]> memory, mask_memory;  // what is in it does not matter; the latter of types with a mask
   std::unique_ptr<int32_t[]> integers;

@@ -1,0 +1,58 @@
+#pragma once
+
+#include "attention/core.h"
+#include "attention/core_products.h"
+#include "attention/pattern.h"
+
+// Always inlined: compiled for several instruction sets.
+namespace lacuna::core {
+
+/// Queries that lie together, and which keys each of them sees.
+template <int kRows>
+struct Tile : TileSpan {
+  int row_begin[kRows], row_count[kRows];  // of each row, begin counted from the tile's
+  bool row_has_gaps[kRows];                // its keys do not lie side by side
+};
+
+/// True if the tile's products are worth their work: its rows see runs of keys, or a good part of the keys that any of them sees.
+template <class S, int kRows>
+[[gnu::always_inline]] inline bool is_dense(const Task<S>& task, const Tile<kRows>& tile) {
+  constexpr int kShare = 3;
+  if (task.slots != nullptr) return false;
+  if (task.rows_alike || task.queries < 2) return task.rows_alike;
+  int seen = 0;
+  bool has_gaps = false;
+  for (int r = 0; r < tile.rows; ++r) {
+    seen += tile.row_count[r];
+    has_gaps = has_gaps || tile.row_has_gaps[r];
+  }
+  return !has_gaps || seen * kShare >= tile.rows * tile.width;
+}
+
+/// The tile from query `first` on; its keys begin at a multiple of `first_keys`.
+template <int kRows, class S>
+[[gnu::always_inline]] inline Tile<kRows> tile_from(const Task<S>& task, int first, int first_keys) {
+  Tile<kRows> tile;
+  tile.first = first;
+  tile.rows = task.queries - first < kRows ? task.queries - first : kRows;
+  int begin = task.keys, end = 0;
+  for (int r = 0; r < tile.rows; ++r) {
+    const int32_t segment = task.first_segment[first + r], segments = task.first_segment[first + r + 1] - segment;
+    tile.row_begin[r] = segments > 0 ? task.segments[segment].begin : 0;
+    tile.row_count[r] = 0;
+    tile.row_has_gaps[r] = segments > 1 || (segments == 1 && task.segments[segment].stride != 1);
+    for (int32_t s = segment; s < segment + segments; ++s) {
+      const KeySegment keys = task.segments[s];
+      const int last = keys.begin + (keys.count - 1) * keys.stride;
+      tile.row_count[r] += keys.count;
+      begin = keys.begin < begin ? keys.begin : begin;
+      end = last + 1 > end ? last + 1 : end;
+    }
+  }
+  tile.begin = begin < end ? begin / first_keys * first_keys : 0;
+  tile.width = begin < end ? end - tile.begin : 0;
+  for (int r = 0; r < tile.rows; ++r) tile.row_begin[r] = tile.row_count[r] > 0 ? tile.row_begin[r] - tile.begin : 0;
+  return tile;
+}
+
+}  // namespace lacuna::core
