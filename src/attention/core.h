@@ -108,7 +108,7 @@ struct RowsOfKeys {
   }
 };
 
-/// Of a tile.
+/// Of a tile at most.
 inline constexpr int kMostRows = 64;
 
 /// Scratch memory of one thread.

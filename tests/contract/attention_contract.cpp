@@ -19,13 +19,9 @@ std::vector<Engine> engines() {
   return all;
 }
 
-namespace {
-
 bool is_side_by_side(Engine engine) {
   return engine == Engine::kAvx2SideBySide || engine == Engine::kAvx512SideBySide;
 }
-
-}  // namespace
 
 std::vector<Engine> call_engines() {
   std::vector<Engine> all = engines();

@@ -22,6 +22,7 @@ std::vector<Engine> engines();
 std::vector<Engine> call_engines();
 std::string name_of(Engine engine);
 bool is_double(Engine engine);
+bool is_side_by_side(Engine engine);
 /// Makes calls of attention() on floats use the engine.
 void use(Engine engine);
 /// Where the floats of such a call belong.

@@ -115,9 +115,8 @@ TEST_F(AttentionRow, GivesEachOfManyRowsTheBitsThatItHasAloneAndLeavesWhatLiesBe
   std::vector<int> lengths;
   for (int i = 0; i < 75; ++i) lengths.push_back(1 + i * 37 % 75);
   for_each([&](const Variant& variant, Engine engine) {
-    if (is_double(engine) || engine == Engine::kEmulated || variant.entry->info.uses_positions) return;
-    const bool has_avx2 = engine == Engine::kAvx2 || engine == Engine::kAvx2SideBySide;
-    const types::RowFunctions<float> functions = has_avx2 ? variant.entry->avx2() : variant.entry->avx512();
+    if (!is_side_by_side(engine) || variant.entry->info.uses_positions) return;
+    const auto functions = engine == Engine::kAvx2SideBySide ? variant.entry->avx2() : variant.entry->avx512();
     const std::vector<float> numbers(variant.numbers.begin(), variant.numbers.end());
     std::vector<float> scratch(128);
     types::RowCall<float> call = {};
@@ -133,7 +132,7 @@ TEST_F(AttentionRow, GivesEachOfManyRowsTheBitsThatItHasAloneAndLeavesWhatLiesBe
       EXPECT_EQ(row[(lengths[r] + 15) / 16 * 16], RowsInOnePiece::kBorder) << lengths[r] << " keys";
     }
     EXPECT_EQ(together.kept, alone.kept);
-    // Where the kept numbers are known, nothing is searched for, and the weights are the same.
+    // Where the kept numbers are known the weights are the same.
     RowsInOnePiece again(lengths, numbers);
     again.kept = together.kept;
     call.context.is_again = true;
