@@ -207,7 +207,7 @@ class VectorMultiplier {
 template <class Multiplier>
 class Bf16Products {
  public:
-  static constexpr int kTile = 64, kFirstKeys = 32;
+  static constexpr int kTile = 64, kLowTile = 64, kFirstKeys = 32;
   static constexpr int kSparseShare = 0;  // these outrun all that leaves zeros out
   static constexpr bool kScalesGradients = true;
 

@@ -109,21 +109,28 @@ struct RowsOfKeys {
 };
 
 /// Of a tile at most.
-inline constexpr int kMostRows = 64;
+inline constexpr int64_t kMostRows = 64;
 
 /// Scratch memory of one thread.
 template <class S>
 struct Workspace {
   S* memory;
-  int32_t* index;  ///< kMostRows rows
+  int32_t* index;  ///< `rows` rows
   RowsOfKeys rows_of;
-  int64_t row;  ///< elements of a row with room for whole vectors
+  int64_t row;   ///< elements of a row with room for whole vectors
+  int64_t rows;  ///< of a tile at most
   S* mask_memory = nullptr;
 };
 
 /// Workspace::row of a task with so many keys; and the elements of each list of integers there, if none has more.
 inline int64_t row_elements(int64_t max_keys) {
   return (max_keys + 31) / 32 * 32 + 32;
+}
+/// Workspace::rows of tasks with so many queries at most.
+inline int64_t tile_rows(int64_t max_queries) {
+  constexpr int64_t kRows = KeptRows<float>::kRows;
+  const int64_t rows = (max_queries + kRows - 1) / kRows * kRows;
+  return rows < kMostRows ? rows : kMostRows;
 }
 
 template <class S>
@@ -132,9 +139,9 @@ struct Functions {
   void (*backward)(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace);
   void (*masked_forward)(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace);
   void (*masked_backward)(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace);
-  int64_t (*memory_elements)(int64_t row, int64_t d_head);       ///< of Workspace::memory
-  int64_t (*mask_memory_elements)(int64_t row, int64_t d_head);  ///< of Workspace::mask_memory, where it is used
-  bool (*takes_stored)(const Task<S>& task) = nullptr;           ///< a task whose queries see one run of keys each; null = none
+  int64_t (*memory_elements)(int64_t row, int64_t rows, int64_t d_head);       ///< of Workspace::memory
+  int64_t (*mask_memory_elements)(int64_t row, int64_t rows, int64_t d_head);  ///< of Workspace::mask_memory, where it is used
+  bool (*takes_stored)(const Task<S>& task) = nullptr;  ///< a task whose queries see one run of keys each; null = none
 };
 
 Functions<float> functions_avx2();

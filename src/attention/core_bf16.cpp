@@ -1,13 +1,12 @@
 // The core for processors that multiply numbers of bf16, in tiles or in vectors.
 #define LACUNA_SIMD_NAMESPACE N_BF16
 #include "attention/bf16_products.h"
-#include "attention/core_any_length.h"
 #include "attention/core_masked.h"
 
 namespace lacuna::core {
 namespace {
 
-using Direct = AnyLengthCore<SimdMachine>;
+using Direct = Core<SimdMachine>;
 using Masked = MaskedCore<SimdMachine>;
 
 /// Packing the keys for few queries or short rows costs more than it saves. Rows that must be alike don't pass here: how many there are
@@ -30,8 +29,8 @@ struct Mixed {
   static void backward(const Call<float>& call, const Task<float>& task, const Workspace<float>& workspace) {
     is_worth_packing(task) ? Packed::backward(call, task, workspace) : Direct::backward(call, task, workspace);
   }
-  static int64_t memory_elements(int64_t row, int64_t d_head) {
-    const int64_t direct = Direct::memory_elements(row, d_head), packed = Packed::memory_elements(row, d_head);
+  static int64_t memory_elements(int64_t row, int64_t rows, int64_t d_head) {
+    const int64_t direct = Direct::memory_elements(row, rows, d_head), packed = Packed::memory_elements(row, rows, d_head);
     return direct > packed ? direct : packed;
   }
 

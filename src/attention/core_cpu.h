@@ -28,12 +28,14 @@ class Core {
     Core(call, task, workspace).run_backward();
   }
   /// Of Workspace::memory.
-  static int64_t memory_elements(int64_t row, int64_t d_head) { return P::memory_elements(row, d_head) + row * (5 * kTile + 5); }
+  static int64_t memory_elements(int64_t row, int64_t rows, int64_t d_head) {
+    return P::memory_elements(row, d_head) + row * (5 * rows + 5);
+  }
 
  protected:
   static constexpr int kTile = P::kTile;
-  static_assert(kTile % KeptRows<S>::kRows == 0, "a tile that is worked on where its rows are kept would reach beyond them");
-  static_assert(kTile <= kMostRows, "Workspace::index has no room for its lists");
+  static_assert(kTile <= kMostRows && kTile % KeptRows<S>::kRows == 0 && P::kLowTile % KeptRows<S>::kRows == 0,
+                "a tile would reach beyond its workspace, or beyond where its rows are kept");
 
   using Tile = core::Tile<kTile>;
 
@@ -54,6 +56,7 @@ class Core {
       : call_(call),
         task_(task),
         stride_(workspace.row),
+        rows_(workspace.rows),
         d_(call.d_head),
         products_(call, task, workspace.memory, workspace.row),
         sparse_products_(call, task, workspace.rows_of, workspace.row),
@@ -65,13 +68,13 @@ class Core {
       next += rows * workspace.row;
       return memory;
     };
-    weights_ = take(kTile);
-    scores_ = take(kTile);
-    gradient_ = take(kTile);
-    factors_ = take(kTile);
+    weights_ = take(rows_);
+    scores_ = take(rows_);
+    gradient_ = take(rows_);
+    factors_ = take(rows_);
     positions_ = take(1);
     scratch_ = take(1);
-    list_weights_ = take(kTile);
+    list_weights_ = take(rows_);
     list_scores_ = take(1);
     list_gradient_ = take(1);
     list_factors_ = take(1);
@@ -181,8 +184,9 @@ class Core {
   /// Calls dense(tile) for tiles that are worth their products, and listed(tile) for the others.
   template <class Listed, class Dense>
   void for_each_tile(Listed listed, Dense dense) {
-    for (int i = 0; i < task_.queries; i += kTile) {
-      const Tile tile = tile_from<kTile>(task_, i, P::kFirstKeys);
+    for (int i = 0; i < task_.queries;) {
+      const Tile tile = next_tile<P>(task_, i);
+      i += tile.rows;
       if (is_dense(task_, tile)) {
         if (keeps_in_place_) weights_ = kept_row(tile, 0);
         dense(tile);
@@ -285,10 +289,8 @@ class Core {
   int find_few_weights(const Tile& tile) const {
     constexpr int kLong = 64;
     if (P::kSparseShare == 0 || !call_.sparse || tile.width < kLong) return -1;
-    int visible = 0;
-    for (int r = 0; r < tile.rows; ++r) visible += tile.row_count[r];
     const int found = sparse_products_.find(tile, weights_);
-    return found * P::kSparseShare < visible ? found : -1;
+    return found * P::kSparseShare < keys_seen(tile) ? found : -1;
   }
 
   // --- lists ---
@@ -432,15 +434,15 @@ class Core {
 
   const Call<S>& call_;
   const Task<S>& task_;
-  const int64_t stride_;
+  const int64_t stride_, rows_;
   const int d_;
   P products_;
   SparseProducts<M> sparse_products_;
-  int32_t* index_;                                   // [kTile, keys]
+  int32_t* index_;                                   // [rows, keys]
   const bool keeps_in_place_;                        // weights_ is then where the tile's are kept
   int64_t next_kept_ = 0;                            // of KeptRows with counts
-  S *weights_, *scores_, *gradient_, *factors_;      // [kTile, keys]
-  S* list_weights_;                                  // [kTile, keys]
+  S *weights_, *scores_, *gradient_, *factors_;      // [rows, keys]
+  S* list_weights_;                                  // [rows, keys]
   S *list_scores_, *list_gradient_, *list_factors_;  // [keys]
   S *positions_, *scratch_;                          // [keys]
 };

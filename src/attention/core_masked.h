@@ -18,12 +18,12 @@ class MaskedCore : private Core<M> {
     MaskedCore(call, task, workspace).run_backward();
   }
   /// Of Workspace::mask_memory.
-  static int64_t mask_memory_elements(int64_t row, int64_t d_head) { return row * (d_head + 3 * kTile + 3); }
+  static int64_t mask_memory_elements(int64_t row, int64_t rows, int64_t d_head) { return row * (d_head + 3 * rows + 3); }
 
  private:
   using Base = Core<M>;
   using Base::apply_factors, Base::draw_factors, Base::drop, Base::drop_zeros, Base::fill_positions, Base::for_each_tile,
-      Base::gradient_row, Base::kTile, Base::row_call, Base::side_by_side, Base::spread, Base::visible_list;
+      Base::gradient_row, Base::row_call, Base::side_by_side, Base::spread, Base::visible_list;
   using Base::call_, Base::d_, Base::gradient_, Base::list_gradient_, Base::list_scores_, Base::list_weights_, Base::products_,
       Base::scores_, Base::stride_, Base::task_, Base::weights_;
   using typename Base::List, typename Base::Tile;
@@ -43,9 +43,9 @@ class MaskedCore : private Core<M> {
       return memory;
     };
     mask_keys_ = take(d_);
-    base_ = take(kTile);
-    mask_ = take(kTile);
-    mask_gradient_ = take(kTile);
+    base_ = take(workspace.rows);
+    mask_ = take(workspace.rows);
+    mask_gradient_ = take(workspace.rows);
     list_base_ = take(1);
     list_mask_ = take(1);
     list_mask_gradient_ = take(1);
@@ -223,7 +223,7 @@ class MaskedCore : private Core<M> {
 
   bool is_mask_transposed_ = false;
   S* mask_keys_;                                     // [d, keys] transposed, times scale
-  S *base_, *mask_, *mask_gradient_;                 // [kTile, keys]
+  S *base_, *mask_, *mask_gradient_;                 // [rows, keys]
   S *list_base_, *list_mask_, *list_mask_gradient_;  // [keys]
 };
 

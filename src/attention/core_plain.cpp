@@ -1,11 +1,10 @@
-#include "attention/core_any_length.h"
 #include "attention/core_masked.h"
 #include "attention/machine_plain.h"
 
 namespace lacuna::core {
 
 Functions<double> functions_plain() {
-  using One = AnyLengthCore<PlainMachine<double>>;
+  using One = Core<PlainMachine<double>>;
   using Masked = MaskedCore<PlainMachine<double>>;
   return {One::forward, One::backward, Masked::forward, Masked::backward, One::memory_elements, Masked::mask_memory_elements};
 }

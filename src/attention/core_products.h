@@ -11,11 +11,12 @@ struct TileSpan {
 };
 
 /// In the machine's own numbers. Rows of weights lie `stride` apart, here and in all other products.
-template <class M, int kRows = 16>
+template <class M>
 class DirectProducts {
  public:
   using S = typename M::scalar;
-  static constexpr int kTile = kRows;     ///< rows of a tile at most
+  static constexpr int kTile = 64;        ///< rows of a tile at most: the more, the longer the sums over them that stay in registers
+  static constexpr int kLowTile = 16;     ///< ... where rows see different keys
   static constexpr int kFirstKeys = 1;    ///< a tile's keys begin at a multiple of it
   static constexpr int kSparseShare = 3;  ///< where fewer than one weight in so many is not zero, SparseProducts are less work; 0 = never
   /// write_gradients takes the gradient of scores as write_scores gives them, and not that of scores that are not scaled.

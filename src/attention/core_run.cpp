@@ -152,7 +152,7 @@ class Run {
   void for_each_part(int64_t tasks, F f) {
     constexpr int64_t kParts = 64;  // or so, at most: each makes its own memory
     for_parts(tasks, std::max<int64_t>(1, (tasks + kParts - 1) / kParts), [&](int64_t begin, int64_t end) {
-      Thread<S> thread(functions_, max_keys_, call_.q.size(2), has_mask());
+      Thread<S> thread(functions_, max_keys_, max_queries_, call_.q.size(2), has_mask());
       f(begin, end, thread);
     });
   }
@@ -402,7 +402,7 @@ class Run {
   const ForwardContext& context_;
   const core::Functions<S> functions_ = functions_for(Stored());
   core::Call<S> shared_;
-  int64_t max_keys_ = 0;
+  int64_t max_keys_ = 0, max_queries_ = std::max<int64_t>(call_.queries->max_length(), num_heads());  // of a task: heads may be queries
   bool is_backward_ = false, is_probed_ = false, keeps_number_ = false, keeps_weights_ = false;
   bool clears_rows_ = false;  // of the gradients of k and v, sentence by sentence
   Tensor context_rows_;       // forward: the result; backward: its gradient

@@ -37,13 +37,15 @@ struct Copies {
 /// What a task needs on a thread beside its numbers: made once a chunk of tasks.
 template <class S>
 struct Thread {
-  Thread(const core::Functions<S>& functions, int64_t max_keys, int64_t d_head, bool has_mask) {
-    workspace.row = core::row_elements(max_keys);
-    workspace.memory = take(functions.memory_elements(workspace.row, d_head), memory);
-    if (has_mask) workspace.mask_memory = take(functions.mask_memory_elements(workspace.row, d_head), mask_memory);
-    integers.reset(new int32_t[static_cast<size_t>((core::kMostRows + 2) * workspace.row)]);
-    workspace.rows_of = {integers.get(), integers.get() + workspace.row};
-    workspace.index = integers.get() + 2 * workspace.row;
+  Thread(const core::Functions<S>& functions, int64_t max_keys, int64_t max_queries, int64_t d_head, bool has_mask) {
+    const int64_t row = core::row_elements(max_keys), rows = core::tile_rows(max_queries);
+    workspace.row = row;
+    workspace.rows = rows;
+    workspace.memory = take(functions.memory_elements(row, rows, d_head), memory);
+    if (has_mask) workspace.mask_memory = take(functions.mask_memory_elements(row, rows, d_head), mask_memory);
+    integers.reset(new int32_t[static_cast<size_t>((rows + 2) * row)]);
+    workspace.rows_of = {integers.get(), integers.get() + row};
+    workspace.index = integers.get() + 2 * row;
   }
   /// Where a line of the cache begins.
   static S* take(int64_t elements, std::unique_ptr<S[]>& memory) {
