@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "kernels/mapped_tensor.h"
 
 namespace lacuna {
 namespace {
@@ -177,9 +178,7 @@ class Reader {
     const auto options = at::TensorOptions().dtype(entry.dtype);
     if (entry.begin == entry.end) return at::empty(entry.shape, options);
     const bool aligned = reinterpret_cast<uintptr_t>(data) % c10::elementSize(entry.dtype) == 0;
-    if (aligned)
-      return at::from_blob(
-          data, entry.shape, [keep = map_](void*) {}, options);
+    if (aligned) return mapped_tensor(data, entry.shape, entry.dtype, map_);
     Tensor copy = at::empty(entry.shape, options);
     std::memcpy(copy.data_ptr(), data, entry.end - entry.begin);
     return copy;

@@ -20,8 +20,8 @@ using NamedTensors = std::map<std::string, Tensor>;
 /// first, so that each lies aligned.
 FileDigest write_safetensors(const std::filesystem::path& file, const NamedTensors& tensors);
 
-/// Reads a file without copying: the tensors are views of its memory map, private to this process (writing to one does not change the
-/// file). Nothing in the file is trusted: CheckpointError names the file and what is wrong.
+/// Reads a file without copying: the tensors are views of its memory map (kernels/mapped_tensor.h), private to this process (writing to one
+/// does not change the file). Nothing in the file is trusted: CheckpointError names the file and what is wrong.
 NamedTensors read_safetensors(const std::filesystem::path& file);
 
 }  // namespace lacuna

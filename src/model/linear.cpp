@@ -1,6 +1,7 @@
 #include "model/linear.h"
 
 #include "kernels/linear.h"
+#include "kernels/mapped_tensor.h"
 
 namespace lacuna {
 
@@ -10,6 +11,7 @@ std::shared_ptr<const PackedWeight> PackedCache::of(const Tensor& weight) {
     packed_ = std::make_shared<const PackedWeight>(weight, format_);
     data_ = weight.const_data_ptr();
     version_ = static_cast<uint32_t>(weight._version());
+    give_back_pages(weight);
   }
   return packed_;
 }

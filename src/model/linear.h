@@ -16,7 +16,7 @@ namespace lacuna {
 ///
 /// The layout is dropped by the next product with gradients, and made anew when the weight's storage or version is another (a checkpoint
 /// was loaded, an optimizer stepped through LibTorch). Who writes weights through raw pointers without
-/// such a product in between calls `drop()`.
+/// such a product in between calls `drop()`. A weight that lies in a checkpoint's file (take_weights) takes no memory beside its layout.
 class PackedCache {
  public:
   /// The weight as it is laid out.
