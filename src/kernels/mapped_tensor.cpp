@@ -47,10 +47,11 @@ void give_back_pages(const Tensor& tensor) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE)), data = reinterpret_cast<uintptr_t>(memory.get());
   const uintptr_t first = (data + page - 1) / page, end = (data + tensor.storage().nbytes()) / page;  // pages that are its own alone
   if (first >= end) return;
+  char* const begin = static_cast<char*>(memory.get()) + (first * page - data);
   const std::vector<uint64_t> states = page_states(first, end - first);
   for (size_t i = 0, run = 0; i < states.size(); i = run + 1) {
     for (run = i; run < states.size() && is_of_file(states[run]);) ++run;
-    if (run > i) madvise(reinterpret_cast<void*>((first + i) * page), (run - i) * page, MADV_DONTNEED);
+    if (run > i) madvise(begin + i * page, (run - i) * page, MADV_DONTNEED);
   }
 }
 
