@@ -65,6 +65,7 @@ template <class P, class S>
 [[gnu::always_inline]] inline Tile<P::kTile> next_tile(const Task<S>& task, int first) {
   constexpr int64_t kMostWaste = 8;  // one in so many products may be for nothing
   const Tile<P::kTile> high = tile_from<P::kTile>(task, first, P::kTile, P::kFirstKeys);
+  if (high.rows <= P::kLowTile) return high;
   const int64_t products = int64_t{high.rows} * high.width;
   return (products - keys_seen(high)) * kMostWaste <= products ? high : tile_from<P::kTile>(task, first, P::kLowTile, P::kFirstKeys);
 }
