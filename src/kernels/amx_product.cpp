@@ -86,8 +86,8 @@ void multiply(const PackedProduct& a, int64_t panel, int64_t begin, int64_t end)
 }  // namespace
 
 extern const PackedKernel kBf16Kernel, kBytesKernel;
-constinit const PackedKernel kBf16Kernel = {"amx", kPanel, 1, multiply<OfBf16>, to_words<1>};
-constinit const PackedKernel kBytesKernel = {"amx", kPanel, 1, multiply<OfBytes>, to_words<1>};
+constinit const PackedKernel kBf16Kernel = {"amx", kPanel, 255, multiply<OfBf16>, to_words<255>, nullptr};
+constinit const PackedKernel kBytesKernel = {"amx", kPanel, 255, multiply<OfBytes>, to_words<255>, nullptr};
 
 }  // namespace LACUNA_TARGET
 }  // namespace lacuna

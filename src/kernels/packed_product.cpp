@@ -8,7 +8,7 @@ namespace LACUNA_TARGET {
 namespace {
 
 #ifdef __AVX512F__
-constexpr int kWidth = 16, kRowsAtOnce = 12;
+constexpr int kWidth = 16;
 typedef __m512 Floats;
 typedef __m512i Words;
 
@@ -27,8 +27,17 @@ LACUNA_INLINE void store(int32_t* to, Words values) {
 LACUNA_INLINE Floats multiply_add(Words a, Words b, Floats sum) {
   return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum);
 }
+LACUNA_INLINE Words products_in_pairs(Words a, Words b) {
+  return _mm512_maddubs_epi16(a, b);
+}
+LACUNA_INLINE Words add_16_bits(Words a, Words b) {
+  return _mm512_add_epi16(a, b);
+}
+LACUNA_INLINE Words add_pairs(Words pairs, Words sums) {
+  return _mm512_add_epi32(sums, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+}
 #else
-constexpr int kWidth = 8, kRowsAtOnce = 6;
+constexpr int kWidth = 8;
 typedef __m256 Floats;
 typedef __m256i Words;
 
@@ -47,39 +56,72 @@ LACUNA_INLINE void store(int32_t* to, Words values) {
 LACUNA_INLINE Floats multiply_add(Words a, Words b, Floats sum) {
   return _mm256_fmadd_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), sum);
 }
+LACUNA_INLINE Words products_in_pairs(Words a, Words b) {
+  return _mm256_maddubs_epi16(a, b);
+}
+LACUNA_INLINE Words add_16_bits(Words a, Words b) {
+  return _mm256_add_epi16(a, b);
+}
+LACUNA_INLINE Words add_pairs(Words pairs, Words sums) {
+  return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+}
 #endif
-constexpr int kPanel = 2 * kWidth, kAhead = 8;  // words between the panel's that are multiplied and those that are fetched
+constexpr int kPanel = 2 * kWidth;
 typedef int32_t Integers __attribute__((vector_size(4 * kWidth)));
 
-// A Kind says what numbers are in words: what one word of the panel becomes in two vectors, for kColumns columns, what meets it of a row,
-// kRowWords words, and what the two add to a vector of sums.
+LACUNA_INLINE Words repeated_word(const uint8_t* from) {
+  int32_t word;
+  __builtin_memcpy(&word, from, sizeof word);
+  return repeated(word);
+}
 
-/// A word of the panel's is a lane of a vector, and so is the row's.
-template <class SumOf>
+/// A word of the panel's that comes kAhead words after this one.
+LACUNA_INLINE void fetch_ahead(const uint8_t* panel) {
+  constexpr int kAhead = 8;
+  for (int line = 0; line < kPanel * 4; line += 64) _mm_prefetch(panel + kAhead * kPanel * 4 + line, _MM_HINT_T0);
+}
+
+// A Kind says what numbers are in words, and writes values [kRows, kPanel] of rows by a panel. Every sum is one chain of additions in the
+// order of `words`, however many rows there are: a row's bits do not depend on it.
+
+/// Kind::add adds the products of two words to a sum. Twelve rows and two vectors of columns are 24 sums in registers, with two vectors of
+/// the panel and a word of a row 27 of 32 (on AVX2 half as many rows, 15 of 16).
+template <class Kind, class SumOf>
 struct OfWords {
   using Sum = SumOf;
-  static constexpr int kColumns = kPanel, kRowWords = 1;
+  static constexpr int kRowsAtOnce = kWidth == 16 ? 12 : 6;
+  static constexpr int32_t kRowLevels = 255;
+  static constexpr auto kFitShortSums = nullptr;
 
-  LACUNA_INLINE static Words left(const uint8_t* panel) { return load(panel); }
-  LACUNA_INLINE static Words right(const uint8_t* panel) { return load(panel + kWidth * 4); }
-  LACUNA_INLINE static Words of_row(const uint8_t* x) {
-    int32_t word;
-    __builtin_memcpy(&word, x, sizeof word);
-    return repeated(word);
-  }
-  template <class Sums>
-  LACUNA_INLINE static void store_sums(Sums left, Sums right, Sum* to) {
-    store(to, left);
-    store(to + kWidth, right);
+  template <int kRows>
+  LACUNA_INLINE static void multiply(const uint8_t* x, const uint8_t* panel, int64_t words, Sum* values) {
+    typename Kind::Sums sums[kRows][2];
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = typename Kind::Sums{};
+    for (int64_t w = 0; w < words; ++w, panel += kPanel * 4) {
+      const Words left = load(panel), right = load(panel + kWidth * 4);
+      fetch_ahead(panel);
+#pragma GCC unroll 12
+      for (int r = 0; r < kRows; ++r) {
+        const Words of_row = repeated_word(x + (r * words + w) * 4);
+        sums[r][0] = Kind::add(sums[r][0], of_row, left);
+        sums[r][1] = Kind::add(sums[r][1], of_row, right);
+      }
+    }
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+      store(values + r * kPanel, sums[r][0]);
+      store(values + r * kPanel + kWidth, sums[r][1]);
+    }
   }
 };
 
-struct OfFloats : OfWords<float> {
+struct OfFloats : OfWords<OfFloats, float> {
   using Sums = Floats;
   LACUNA_INLINE static Sums add(Sums sums, Words x, Words panel) { return multiply_add(x, panel, sums); }
 };
 
-struct OfBf16 : OfWords<float> {
+struct OfBf16 : OfWords<OfBf16, float> {
   using Sums = Floats;
   LACUNA_INLINE static Sums add(Sums sums, Words x, Words panel) {
 #ifdef __AVX512BF16__
@@ -93,7 +135,7 @@ struct OfBf16 : OfWords<float> {
 };
 
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
-struct OfBytes : OfWords<int32_t> {
+struct OfBytes : OfWords<OfBytes, int32_t> {
   using Sums = Words;
   LACUNA_INLINE static Sums add(Sums sums, Words x, Words panel) {
 #ifdef __AVX512VNNI__
@@ -104,92 +146,82 @@ struct OfBytes : OfWords<int32_t> {
   }
 };
 #else
-/// Bytes as 16 bits each: no sum of two products is cut off. A row's lie so in memory, the panel's become so; a column then has two sums
-/// side by side.
+/// Without instructions for it: products are summed in 16 bits over kWordsOfShortSum words, then in 32. Eight rows' sums, the panel's
+/// words, ones and a short sum on its way take 13 of AVX2's 16 registers. With so many levels rows and weights lose about as much as each
+/// other; four words are hardly faster, and weights then lose more.
 struct OfBytes {
   using Sum = int32_t;
-  using Sums = Words;
-  static constexpr int kColumns = kPanel / 2, kRowWords = 2;
+  static constexpr int kRowsAtOnce = 8;
+  static constexpr int32_t kRowLevels = 180, kWordsOfShortSum = 2, kLargestShortSum = 32767 / kRowLevels;
 
-#ifdef __AVX512F__
-  LACUNA_INLINE static Words left(const uint8_t* panel) {
-    return _mm512_cvtepi8_epi16(half(panel));
+  template <int kRows>
+  LACUNA_INLINE static void multiply(const uint8_t* x, const uint8_t* panel, int64_t words, Sum* values) {
+    for (int column = 0; column < kPanel; column += kWidth) {
+      Words sums[kRows];
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) sums[r] = Words{};
+      for (int64_t w = 0; w < words; w += kWordsOfShortSum) {
+        Words of_panel[kWordsOfShortSum];
+#pragma GCC unroll 4
+        for (int i = 0; i < kWordsOfShortSum; ++i) {
+          const uint8_t* word = panel + (w + i) * kPanel * 4;
+          of_panel[i] = load(word + column * 4);
+          if (column == 0) fetch_ahead(word);
+        }
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) {
+          const uint8_t* row = x + (r * words + w) * 4;
+          Words short_sums = products_in_pairs(repeated_word(row), of_panel[0]);
+#pragma GCC unroll 4
+          for (int i = 1; i < kWordsOfShortSum; ++i)
+            short_sums = add_16_bits(short_sums, products_in_pairs(repeated_word(row + i * 4), of_panel[i]));
+          sums[r] = add_pairs(short_sums, sums[r]);
+        }
+      }
+#pragma GCC unroll 8
+      for (int r = 0; r < kRows; ++r) store(values + r * kPanel + column, sums[r]);
+    }
   }
-  LACUNA_INLINE static Words right(const uint8_t* panel) {
-    return _mm512_cvtepi8_epi16(half(panel + kWidth * 2));
+
+  static void fit_short_sums(int8_t* row, int64_t words, float& scale) {
+    const int32_t largest = largest_short_sum(row, words);
+    if (largest <= kLargestShortSum) return;
+    constexpr int32_t kRoundedUp = kWordsOfShortSum;  // half of each byte of a sum
+    const int32_t levels = kWeightLevels * (kLargestShortSum - kRoundedUp) / largest;
+    const float factor = static_cast<float>(levels) / kWeightLevels;
+    for (int64_t i = 0; i < 4 * words; ++i) row[i] = static_cast<int8_t>(__builtin_rintf(static_cast<float>(row[i]) * factor));
+    scale /= factor;
   }
-  LACUNA_INLINE static __m256i half(const uint8_t* from) {
-    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-  }
-  LACUNA_INLINE static Words of_row(const uint8_t* x) {
-    return _mm512_set1_epi64(two_words(x));
-  }
-  LACUNA_INLINE static Sums add(Sums sums, Words x, Words panel) {
-    return _mm512_add_epi32(sums, _mm512_madd_epi16(x, panel));
-  }
-  LACUNA_INLINE static void store_sums(Sums left, Sums right, Sum* to) {
-    const auto pair_sums = [](Sums x) { return _mm512_cvtepi64_epi32(_mm512_add_epi32(x, _mm512_srli_epi64(x, 32))); };
-    store(to, _mm512_inserti64x4(_mm512_castsi256_si512(pair_sums(left)), pair_sums(right), 1));
-  }
-#else
-  LACUNA_INLINE static Words left(const uint8_t* panel) {
-    return _mm256_cvtepi8_epi16(half(panel));
-  }
-  LACUNA_INLINE static Words right(const uint8_t* panel) {
-    return _mm256_cvtepi8_epi16(half(panel + kWidth * 2));
-  }
-  LACUNA_INLINE static __m128i half(const uint8_t* from) {
-    return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-  }
-  LACUNA_INLINE static Words of_row(const uint8_t* x) {
-    return _mm256_set1_epi64x(two_words(x));
-  }
-  LACUNA_INLINE static Sums add(Sums sums, Words x, Words panel) {
-    sums = _mm256_add_epi32(sums, _mm256_madd_epi16(x, panel));
-    asm("" : "+x"(sums));  // or GCC 12 makes all products first and keeps sums in memory
-    return sums;
-  }
-  LACUNA_INLINE static void store_sums(Sums left, Sums right, Sum* to) {
-    store(to, _mm256_permute4x64_epi64(_mm256_hadd_epi32(left, right), 0xD8));  // columns 0 1 4 5 2 3 6 7 in order
-  }
-#endif
+  static constexpr auto kFitShortSums = fit_short_sums;
 
  private:
-  LACUNA_INLINE static int64_t two_words(const uint8_t* x) {
-    int64_t words;
-    __builtin_memcpy(&words, x, sizeof words);
-    return words;
+  /// The most that the positive bytes of a short sum, or its negative ones, add up to.
+  static int32_t largest_short_sum(const int8_t* row, int64_t words) {
+    typedef int8_t Bytes __attribute__((vector_size(4 * kWidth)));
+    typedef int16_t Shorts __attribute__((vector_size(4 * kWidth)));
+    typedef uint64_t Longs __attribute__((vector_size(4 * kWidth)));
+    static_assert(kWordsOfShortSum == 2);
+    Shorts largest = {};
+    for (int64_t w = 0; w < words; w += kWidth) {
+      const auto bytes = (Bytes)load(reinterpret_cast<const uint8_t*>(row + 4 * w));
+      for (const Bytes part : {bytes > 0 ? bytes : Bytes{}, bytes < 0 ? -bytes : Bytes{}}) {
+        const auto pairs = (Shorts)products_in_pairs((Words)part, (Words)(Bytes{} + 1));
+        const Shorts sums = pairs + (Shorts)((Longs)pairs >> 32);  // of a word and the next, and the next alone
+        largest = sums > largest ? sums : largest;
+      }
+    }
+    int32_t result = 0;
+    for (int i = 0; i < 2 * kWidth; ++i) result = largest[i] > result ? largest[i] : result;
+    return result;
   }
 };
 #endif
 
-// Twelve rows and two vectors of columns are 24 sums in registers, with two vectors of the panel and a word of a row 27 of 32 (on AVX2 half
-// as many rows, 15 of 16). Every sum is one chain of additions in the order of `words`, however many rows the tile has: a row's bits do not
-// depend on how many rows there are.
 template <class Kind, int kRows>
 LACUNA_INLINE void multiply_tile(const PackedProduct& a, const uint8_t* packed, int64_t panel, int64_t row) {
-  constexpr int64_t kWordBytes = 4 * Kind::kRowWords;
-  alignas(64) typename Kind::Sum values[kRows][kPanel];
-  const uint8_t* const x = static_cast<const uint8_t*>(a.x) + row * a.words * kWordBytes;
-  for (int column = 0; column < kPanel; column += Kind::kColumns) {
-    typename Kind::Sums sums[kRows][2];
-#pragma GCC unroll 12
-    for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = typename Kind::Sums{};
-    const uint8_t* words = packed + column * 4;
-    for (int64_t w = 0; w < a.words; ++w, words += kPanel * 4) {
-      const Words left = Kind::left(words), right = Kind::right(words);
-      for (int line = 0; line < kPanel * 4; line += 64) _mm_prefetch(words + kAhead * kPanel * 4 + line, _MM_HINT_T0);
-#pragma GCC unroll 12
-      for (int r = 0; r < kRows; ++r) {
-        const Words of_row = Kind::of_row(x + (r * a.words + w) * kWordBytes);
-        sums[r][0] = Kind::add(sums[r][0], of_row, left);
-        sums[r][1] = Kind::add(sums[r][1], of_row, right);
-      }
-    }
-#pragma GCC unroll 12
-    for (int r = 0; r < kRows; ++r) Kind::store_sums(sums[r][0], sums[r][1], values[r] + column);
-  }
-  finish_rows<kPanel>(a, row, kRows, panel, values[0]);
+  alignas(64) typename Kind::Sum values[kRows * kPanel];
+  Kind::template multiply<kRows>(static_cast<const uint8_t*>(a.x) + row * a.words * 4, packed, a.words, values);
+  finish_rows<kPanel>(a, row, kRows, panel, values);
 }
 
 template <class Kind, int kRows>
@@ -200,10 +232,11 @@ LACUNA_INLINE void multiply_rest(const PackedProduct& a, const uint8_t* packed, 
 
 template <class Kind>
 void multiply(const PackedProduct& a, int64_t panel, int64_t begin, int64_t end) {
+  constexpr int kRows = Kind::kRowsAtOnce;
   const uint8_t* packed = static_cast<const uint8_t*>(a.panels) + panel * a.words * kPanel * 4;
   int64_t row = begin;
-  for (; row + kRowsAtOnce <= end; row += kRowsAtOnce) multiply_tile<Kind, kRowsAtOnce>(a, packed, panel, row);
-  if (row < end) multiply_rest<Kind, kRowsAtOnce - 1>(a, packed, panel, row, end - row);
+  for (; row + kRows <= end; row += kRows) multiply_tile<Kind, kRows>(a, packed, panel, row);
+  if (row < end) multiply_rest<Kind, kRows - 1>(a, packed, panel, row, end - row);
 }
 
 #define LACUNA_TEXT_OF(name) #name
@@ -211,7 +244,7 @@ void multiply(const PackedProduct& a, int64_t panel, int64_t begin, int64_t end)
 
 template <class Kind>
 constexpr PackedKernel kernel_of() {
-  return {LACUNA_TEXT(LACUNA_TARGET), kPanel, Kind::kRowWords, multiply<Kind>, to_words<Kind::kRowWords>};
+  return {LACUNA_TEXT(LACUNA_TARGET), kPanel, Kind::kRowLevels, multiply<Kind>, to_words<Kind::kRowLevels>, Kind::kFitShortSums};
 }
 
 }  // namespace

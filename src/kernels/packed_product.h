@@ -6,8 +6,7 @@
 /// Products of rows with a packed weight: plain data between packed_weight.cpp and loops that are compiled once for each instruction set.
 ///
 /// Rows and weights are made of words of 32 bits: one float, two bf16 or four bytes. A panel of the weight holds `panel_columns` outputs,
-/// word by word [words, panel_columns], so one word of a row meets a vector of words. Where a processor multiplies no bytes, those of a row
-/// have 16 bits each. A row of the result has the same bits whatever the
+/// word by word [words, panel_columns], so one word of a row meets a vector of words. A row of the result has the same bits whatever the
 /// number of rows.
 namespace lacuna {
 
@@ -16,7 +15,7 @@ enum class WeightFormat {
   kFloat,
   kBf16x3,  ///< a factor is high + low, both bf16; high high + low high + high low is taken, some 16 bits of the 24 of float
   kBf16,
-  kInt8,  ///< weights by a scale for each output, rows by a scale each
+  kInt8,  ///< weights from -127 to 127 by a scale for each output, rows from their smallest to their largest number (or 0) by a scale each
 };
 
 /// What a sum goes through on its way out.
@@ -24,32 +23,39 @@ enum class ProductEnd { kNone, kRelu, kGelu };
 
 struct PackedProduct {
   int64_t words, columns;
-  const void *x, *panels;                   ///< [rows, words * row_words] and [panels, words, panel_columns] words
+  const void *x, *panels;                   ///< [rows, words] and [panels, words, panel_columns] words
   const float *row_scales, *column_scales;  ///< bytes only: [rows], and [panels, panel_columns]
-  const int32_t* column_offsets;            ///< bytes only, likewise: what the rows' bytes being 128 too large adds to each sum
+  const int32_t *row_zeros, *column_sums;   ///< bytes only, likewise: the byte that is a row's 0, and what a column's bytes add up to
   const float* bias;                        ///< null = none
   ProductEnd end;
   float* y;  ///< [rows, columns]
 };
 
+inline constexpr int32_t kWeightLevels = 127;  ///< a weight's largest byte, and with a minus its smallest
+
 /// Rows of floats that become words.
 struct RowsToWords {
   WeightFormat format;
   bool is_weight;
-  int64_t depth, words;  ///< words as in a weight: a row has row_words for each
+  int64_t depth, words;
   const float* x;
   void* to;
-  float* scales;  ///< [rows], bytes only
+  float* scales;   ///< [rows], bytes only
+  int32_t* zeros;  ///< [rows], bytes only; a weight has none
 };
 
 /// One way to multiply.
 struct PackedKernel {
   const char* target;  ///< of the instruction set
   int64_t panel_columns;
-  int64_t row_words;  ///< what a word of a weight is in a row
+  int32_t row_levels;  ///< bytes only: a row's are 0 to row_levels
   /// One panel with rows [begin, end); `begin` is a multiple of kRowBlock. Rows of x exist up to a multiple of kRowsRead, unless floats.
   void (*multiply)(const PackedProduct&, int64_t panel, int64_t begin, int64_t end);
   void (*to_words)(const RowsToWords&, int64_t begin, int64_t end);
+  /// Bytes only, null = there is no need. Processors without instructions that sum products of bytes in 32 bits first sum some in 16. For
+  /// that to be exact, rows have fewer levels than 255, and this takes levels from those rows [4 * words] of a weight that would make a sum
+  /// too large: then fewer than 127 are left, and the scale grows.
+  void (*fit_short_sums)(int8_t* row, int64_t words, float& scale);
 };
 
 inline constexpr int64_t kRowBlock = 192;  ///< rows that pass a panel while it is in cache: whole tiles of every kernel

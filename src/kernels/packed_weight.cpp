@@ -51,12 +51,19 @@ PackedWeight::PackedWeight(const Tensor& weight, WeightFormat format, const Pack
     return;
   }
   kernel_ = kernel != nullptr ? *kernel : packed_kernels(format).front();
-  const auto [words, scales] = words_of(weight.detach().contiguous(), true);
+  const auto [words, scales, zeros] = words_of(weight.detach().contiguous(), true);
+  if (format == WeightFormat::kInt8 && kernel_.fit_short_sums != nullptr) {
+    auto* const bytes = static_cast<int8_t*>(words.mutable_data_ptr());
+    auto* const scale = scales.mutable_data_ptr<float>();
+    at::parallel_for(0, columns_, kRowsPerTask, [&, count = words.size(1)](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) kernel_.fit_short_sums(bytes + row * count * 4, count, scale[row]);
+    });
+  }
   lay_out(words);
   if (format != WeightFormat::kInt8) return;
   const int64_t added = panels_.size(0) * panels_.size(2) - columns_;
   scales_ = at::constant_pad_nd(scales, {0, added});
-  offsets_ = at::constant_pad_nd(words.narrow(0, 0, columns_).view(at::kChar).sum(1, false, at::kInt) * 128, {0, added});
+  sums_ = at::constant_pad_nd(words.narrow(0, 0, columns_).view(at::kChar).sum(1, false, at::kInt), {0, added});
 }
 
 void PackedWeight::lay_out(const Tensor& words) {
@@ -76,19 +83,21 @@ void PackedWeight::lay_out(const Tensor& words) {
 }
 
 PackedWeight::Words PackedWeight::words_of(const Tensor& rows, bool is_weight) const {
-  if (format_ == WeightFormat::kFloat) return {rows.view(at::kInt), {}};
+  if (format_ == WeightFormat::kFloat) return {rows.view(at::kInt), {}, {}};
   const int64_t count = rows.size(0), words = words_of_row(format_, depth_), room = rounded_up(count, kRowsRead);
   Words result;
-  result.values = at::empty({room, is_weight ? words : words * kernel_.row_words}, at::kInt);
+  result.values = at::empty({room, words}, at::kInt);
   if (room > count) result.values.narrow(0, count, room - count).zero_();
   if (format_ == WeightFormat::kInt8) result.scales = at::empty({count}, at::kFloat);
+  if (format_ == WeightFormat::kInt8 && !is_weight) result.zeros = at::empty({count}, at::kInt);
   const RowsToWords args = {format_,
                             is_weight,
                             depth_,
                             words,
                             rows.const_data_ptr<float>(),
                             result.values.mutable_data_ptr<int32_t>(),
-                            mutable_data_of<float>(result.scales)};
+                            mutable_data_of<float>(result.scales),
+                            mutable_data_of<int32_t>(result.zeros)};
   at::parallel_for(0, count, std::max<int64_t>(kRowsPerTask, kProductsPerTask / 4 / words),
                    [&](int64_t begin, int64_t end) { kernel_.to_words(args, begin, end); });
   return result;
@@ -111,14 +120,15 @@ Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias, ProductEnd en
     throw ShapeError("rows of " + std::to_string(x.size(1)) + " numbers for a weight of " + std::to_string(depth_) + " inputs");
   RECORD_FUNCTION("lacuna::packed_product", std::vector<c10::IValue>());
   Tensor result = at::empty({x.size(0), columns_}, x.options());
-  const auto [words, row_scales] = words_of(x.contiguous(), false);
+  const auto [words, row_scales, row_zeros] = words_of(x.contiguous(), false);
   const PackedProduct product = {.words = panels_.size(1),
                                  .columns = columns_,
                                  .x = words.const_data_ptr(),
                                  .panels = panels_.const_data_ptr(),
                                  .row_scales = data_of<float>(row_scales),
                                  .column_scales = data_of<float>(scales_),
-                                 .column_offsets = data_of<int32_t>(offsets_),
+                                 .row_zeros = data_of<int32_t>(row_zeros),
+                                 .column_sums = data_of<int32_t>(sums_),
                                  .bias = data_of<float>(bias),
                                  .end = end,
                                  .y = result.mutable_data_ptr<float>()};

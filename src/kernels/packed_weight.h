@@ -23,6 +23,7 @@ class PackedWeight {
   struct Words {
     Tensor values;  // [rows rounded up, words] int32
     Tensor scales;  // [rows]; bytes only
+    Tensor zeros;   // [rows] int32; bytes that are no weight's only
   };
   Words words_of(const Tensor& rows, bool is_weight) const;
   /// Fills in panels_.
@@ -31,9 +32,9 @@ class PackedWeight {
 
   WeightFormat format_;
   PackedKernel kernel_ = {};
-  Tensor weight_;            // as it is, where nothing is packed
-  Tensor panels_;            // [ceil(N / panel), words, panel] int32, the last panel filled up with zeros
-  Tensor scales_, offsets_;  // [N] filled up likewise; bytes only
+  Tensor weight_;         // as it is, where nothing is packed
+  Tensor panels_;         // [ceil(N / panel), words, panel] int32, the last panel filled up with zeros
+  Tensor scales_, sums_;  // [N] filled up likewise; bytes only
   int64_t columns_ = 0, depth_ = 0;
 };
 

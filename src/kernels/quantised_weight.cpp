@@ -8,13 +8,11 @@
 namespace lacuna {
 namespace {
 
-constexpr int8_t kLargestByte = 127;
-
 /// The largest float that is `scale` when divided by 127; it is less than two steps above 127 * scale.
 float largest_of_scale(float scale) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  float largest = std::nextafter(std::nextafter(scale * kLargestByte, kInfinity), kInfinity);
-  while (largest / kLargestByte > scale) largest = std::nextafter(largest, 0.f);
+  float largest = std::nextafter(std::nextafter(scale * kWeightLevels, kInfinity), kInfinity);
+  while (largest / kWeightLevels > scale) largest = std::nextafter(largest, 0.f);
   return largest;
 }
 
@@ -22,7 +20,7 @@ void dequantise_row(const int8_t* bytes, float scale, int64_t depth, float* to) 
   const float largest = largest_of_scale(scale);
   for (int64_t i = 0; i < depth; ++i) {
     const float product = static_cast<float>(bytes[i]) * scale;
-    to[i] = std::abs(bytes[i]) == kLargestByte ? std::copysign(largest, product) : product;
+    to[i] = std::abs(bytes[i]) == kWeightLevels ? std::copysign(largest, product) : product;
   }
 }
 
@@ -40,7 +38,8 @@ QuantisedWeight quantised(const Tensor& weight) {
                             words,
                             rows.const_data_ptr<float>(),
                             values.mutable_data_ptr<int32_t>(),
-                            result.scales.mutable_data_ptr<float>()};
+                            result.scales.mutable_data_ptr<float>(),
+                            nullptr};
   packed_kernels(WeightFormat::kInt8).front().to_words(args, 0, count);
   result.bytes = values.view(at::kChar).narrow(1, 0, depth).contiguous();
   return result;

@@ -40,11 +40,11 @@ struct Row {
 };
 
 /// The k-th largest; the lowest of all numbers, if there are fewer.
-float kth_largest(std::vector<float> values, size_t k) {
+float kth_largest(const std::vector<float>& values, size_t k) {
   if (values.size() < k) return kLowest;
-  const auto kth = values.begin() + static_cast<std::ptrdiff_t>(k - 1);
-  std::nth_element(values.begin(), kth, values.end(), std::greater<>());
-  return *kth;
+  std::vector<float> largest(k);
+  std::partial_sort_copy(values.begin(), values.end(), largest.begin(), largest.end(), std::greater<>());
+  return largest.back();
 }
 
 /// The k best tokens, best first. At least k of them reach the k-th largest maximum, and most maxima say that none of theirs does.

@@ -1,6 +1,7 @@
 #include "kernels/packed_weight.h"
 
 #include <cmath>
+#include <map>
 
 #include "compare.h"
 
@@ -43,9 +44,16 @@ Tensor rest_as_bf16(const Tensor& rows) {
   return as_bf16(rows - as_bf16(rows));
 }
 
-Tensor as_bytes(const Tensor& rows) {
-  const Tensor top = rows.abs().amax(1, true);
-  return at::round(rows * (127 / top)).to(at::kDouble) * (top / 127).to(at::kDouble);
+/// What rows of bytes keep of x: whole steps from a row's smallest number (or 0) to its largest.
+Tensor in_levels(const Tensor& x, int64_t levels) {
+  const Tensor below = (-x.amin(1, true)).clamp_min(0), extent = x.amax(1, true).clamp_min(0) + below;
+  const Tensor zero = at::round(below * (levels / extent));
+  return ((at::round(x * (levels / extent)) + zero).clamp(0, levels) - zero).to(at::kDouble) * (extent / levels).to(at::kDouble);
+}
+
+/// What the kernel keeps of a weight in bytes.
+Tensor kept_bytes(const Tensor& weight, const PackedKernel& kernel) {
+  return PackedWeight(weight, WeightFormat::kInt8, &kernel).multiply(at::eye(weight.size(1)), {}).t();
 }
 
 Tensor double_product(const Tensor& x, const Tensor& weight) {
@@ -53,7 +61,7 @@ Tensor double_product(const Tensor& x, const Tensor& weight) {
 }
 
 /// The product in double of what the format keeps of the factors.
-Tensor product_in(WeightFormat format, const Tensor& x, const Tensor& weight) {
+Tensor product_in(WeightFormat format, const PackedKernel& kernel, const Tensor& x, const Tensor& weight) {
   switch (format) {
     case WeightFormat::kFloat:
       break;
@@ -63,7 +71,7 @@ Tensor product_in(WeightFormat format, const Tensor& x, const Tensor& weight) {
     case WeightFormat::kBf16:
       return double_product(as_bf16(x), as_bf16(weight));
     case WeightFormat::kInt8:
-      return double_product(as_bytes(x), as_bytes(weight));
+      return double_product(in_levels(x, kernel.row_levels), kept_bytes(weight, kernel));
   }
   return double_product(x, weight);
 }
@@ -75,19 +83,40 @@ TEST(PackedWeight, OfEachFormatMultipliesTheRoundedFactors) {
       for (const int64_t columns : {1, 31, 64, 100})
         for (const int64_t rows : {0, 1, 7, 16, 17, 45, 245}) {
           const Tensor x = at::randn({rows, depth}), weight = at::randn({columns, depth}), bias = at::randn({columns});
-          const Tensor expected = product_in(format, x, weight) + bias.to(at::kDouble);
+          const Tensor expected = product_in(format, kernel, x, weight) + bias.to(at::kDouble);
           expect_close(PackedWeight(weight, format, &kernel).multiply(x, bias), expected, name);
         }
   });
 }
 
-TEST(PackedWeight, OfBytesHasTheSameBitsOnEveryMachine) {
+TEST(PackedWeight, OfBytesHasTheSameBitsByAllKernelsOfTheSameLevels) {
   at::manual_seed(5);
   const Tensor x = at::randn({45, 300}), weight = at::randn({100, 300});
-  const std::vector<PackedKernel> kernels = packed_kernels(WeightFormat::kInt8);
-  const Tensor first = PackedWeight(weight, WeightFormat::kInt8, &kernels.front()).multiply(x, {});
-  for (const PackedKernel& kernel : kernels)
-    EXPECT_TRUE(first.equal(PackedWeight(weight, WeightFormat::kInt8, &kernel).multiply(x, {}))) << kernel.target;
+  std::map<int32_t, Tensor> results;
+  for (const PackedKernel& kernel : packed_kernels(WeightFormat::kInt8)) {
+    const Tensor result = PackedWeight(weight, WeightFormat::kInt8, &kernel).multiply(x, {});
+    EXPECT_TRUE(results.emplace(kernel.row_levels, result).first->second.equal(result)) << kernel.target;
+  }
+}
+
+TEST(PackedWeight, OfBytesKeepsAnElementToWithinHalfAStep) {
+  at::manual_seed(5);
+  const Tensor weight = at::randn({100, 1024}), largest = weight.abs().amax(1, true);
+  for (const PackedKernel& kernel : packed_kernels(WeightFormat::kInt8)) {
+    // Without short sums it is rounded once, to 127 levels; with them again, to at least half as many.
+    const float steps = kernel.fit_short_sums == nullptr ? .5f / kWeightLevels : 1.5f / kWeightLevels;
+    EXPECT_LT(((kept_bytes(weight, kernel) - weight).abs() / largest).max().item<float>(), 1.0001f * steps) << kernel.target;
+  }
+}
+
+TEST(PackedWeight, OfBytesHasRoomForTheLargestSums) {
+  at::manual_seed(5);
+  const Tensor ones = at::ones({64, 256}), signs = at::randint(2, {64, 256}) * 2. - 1.,
+               alternating = at::where(at::arange(256) % 2 == 0, 1., -1.);
+  for (const PackedKernel& kernel : packed_kernels(WeightFormat::kInt8))
+    for (const Tensor& weight : {ones, -ones, signs, ones * alternating})
+      for (const Tensor& x : {ones, -ones, signs, weight})
+        expect_close(PackedWeight(weight, WeightFormat::kInt8, &kernel).multiply(x, {}), double_product(x, weight), kernel.target);
 }
 
 TEST(PackedWeight, KeepsWhatIsNotANumber) {
