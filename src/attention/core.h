@@ -53,7 +53,7 @@ struct KeptRows {
   static constexpr int64_t kRows = 16;  ///< of which every tile has a multiple
 };
 
-/// One sentence and head. Strides are between rows; rows are contiguous over d_head.
+/// One sentence and head, or all heads of some queries of a decoder's step. Strides are between rows; rows are contiguous over d_head.
 template <class S>
 struct Task {
   int queries, keys;
@@ -69,10 +69,11 @@ struct Task {
 
   const S *q, *k, *v;
   int64_t q_stride, k_stride, v_stride;
-  int64_t k_step, v_step;  ///< from where a query's rows of k and v begin to where the next query's do: 0, unless queries are heads
-  S* context;              ///< forward
+  int heads;  ///< of a row of q: query i is head i % heads of row i / heads. More than 1 in the forward pass by slots only
+  int64_t q_step, k_step, v_step, numbers_step;  ///< from one of these heads to the next
+  S* context;                                    ///< forward
   int64_t context_stride;
-  const S* numbers;  ///< [queries] rows of Call::num_numbers
+  const S* numbers;  ///< rows of Call::num_numbers, for each row of q and each of its heads
   int64_t numbers_stride;
 
   const S* context_gradient;  ///< backward, with context_stride
@@ -97,6 +98,21 @@ struct Task {
   const S* result_gradients;
   int64_t results_stride;
   void (*show_mask)(const void* probe, int query, const S* base, const S* mask, const KeySegment* segments, int num_segments);
+
+  // Of query i:
+  [[gnu::always_inline]] const S* query_row(int i) const { return q + i / heads * q_stride + i % heads * q_step; }
+  [[gnu::always_inline]] const S* key_rows(int i) const { return k + i % heads * k_step; }
+  [[gnu::always_inline]] const S* value_rows(int i) const { return v + i % heads * v_step; }
+  [[gnu::always_inline]] const S* numbers_of(int i) const { return numbers + i / heads * numbers_stride + i % heads * numbers_step; }
+  /// Asks memory for rows of its keys and values, wherever they lie.
+  [[gnu::always_inline]] void fetch_rows(int i, const int32_t* rows, int count, int d_head) const {
+    constexpr int kInLine = 64 / static_cast<int>(sizeof(S));
+    for (int j = 0; j < count; ++j)
+      for (int c = 0; c < d_head; c += kInLine) {
+        __builtin_prefetch(key_rows(i) + rows[j] * k_stride + c);
+        __builtin_prefetch(value_rows(i) + rows[j] * v_stride + c);
+      }
+  }
 };
 
 /// Which rows of a tile, up to 64, have weight at a key: bit r of `low` says it of row r, of `high` of row 32 + r.

@@ -104,8 +104,9 @@ class Core {
     WaitingRows rows;
     for (int r = 0; r < tile.rows; ++r) {
       lists[r] = visible_list(tile.first + r, r);
-      weigh(lists[r], tile.first + r, rows);
+      if (task_.slots != nullptr) task_.fetch_rows(tile.first + r, lists[r].index, lists[r].count, d_);
     }
+    for (int r = 0; r < tile.rows; ++r) weigh(lists[r], tile.first + r, rows);
     weigh(rows);
     for (int r = 0; r < tile.rows; ++r) {
       List& list = lists[r];
@@ -120,7 +121,7 @@ class Core {
   /// context of query i = sum_j weights_j factors_j v_j
   void combine(const List& list, int i) {
     if (list.factors != nullptr) M::multiply_elements(list.count, list.factors, list.weights);
-    M::combine(list.count, list.weights, list.index, task_.v + i * task_.v_step, task_.v_stride, d_, context_row(i));
+    M::combine(list.count, list.weights, list.index, task_.value_rows(i), task_.v_stride, d_, context_row(i));
   }
 
   // --- backward ---
@@ -284,8 +285,7 @@ class Core {
   /// Random numbers are drawn for four keys at a time: so many before the tile's first share its own.
   static int keys_before(const Tile& tile) { return tile.begin % 4; }
 
-  /// Lets SparseProducts find a weighed tile's weights: how many are not zero, or -1 if these are too many to be less work. Short rows are
-  /// not worth a look.
+  /// How many weights SparseProducts finds in a weighed tile; -1 = too many to be less work, or in rows too short to be worth a look.
   int find_few_weights(const Tile& tile) const {
     constexpr int kLong = 64;
     if (P::kSparseShare == 0 || !call_.sparse || tile.width < kLong) return -1;
@@ -319,7 +319,7 @@ class Core {
   /// The weights when these `rows` are weighed.
   void weigh(List& list, int i, WaitingRows& rows) {
     if (list.count == 0) return;
-    M::dots(list.count, task_.q + i * task_.q_stride, list.index, task_.k + i * task_.k_step, task_.k_stride, d_, list.weights);
+    M::dots(list.count, task_.query_row(i), list.index, task_.key_rows(i), task_.k_stride, d_, list.weights);
     M::scale_elements(list.count, call_.scale, list.weights);
     if (list.scores != nullptr) M::copy(list.count, list.weights, list.scores);
     weigh(i, list.count, list.weights, rows);
@@ -382,7 +382,7 @@ class Core {
     context.training = call_.training;
     context.position = static_cast<S>(query_position(i));
     context.num_numbers = call_.num_numbers;
-    context.numbers = task_.numbers + i * task_.numbers_stride;
+    context.numbers = task_.numbers_of(i);
     context.number_gradients = task_.number_gradients == nullptr ? nullptr : task_.number_gradients + i * task_.number_gradients_stride;
     context.kept = task_.kept == nullptr ? nullptr : task_.kept + i * task_.kept_stride;
     context.is_again = task_.is_backward;

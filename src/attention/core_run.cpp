@@ -4,6 +4,7 @@
 
 #include "attention/core_functions.h"
 #include "attention/core_thread.h"
+#include "attention/gradients_of_call.h"
 #include "attention/kept_rows.h"
 #include "attention/numbers_of_call.h"
 #include "attention/onlooker.h"
@@ -54,7 +55,7 @@ class Run {
     clears_rows_ = !has_mask() && covers_in_order(*call_.keys, call_.k.size(0));
     if (given.weights.weights.defined()) kept_rows_ = {call_, keeps_lists(), given.weights};
     context_rows_ = context_gradient.contiguous();
-    make_gradients(given);
+    gradients_ = gradients_of(call_, given, clears_rows_);
     if (has_mask() && context_.is_mask_pass()) {
       gradients_.mask_q = at::empty(call_.q.sizes(), call_.q.options());
       gradients_.mask_k = at::zeros(call_.k.sizes(), call_.k.options());
@@ -83,22 +84,6 @@ class Run {
     shared_.step = context_.step;
   }
 
-  void make_gradients(const CoreBackward& given) {
-    const auto sums = [&](const Tensor& like) {
-      return clears_rows_ ? at::empty(like.sizes(), like.options()) : at::zeros(like.sizes(), like.options());
-    };
-    if (call_.packed.defined()) {
-      gradients_.packed = sums(call_.packed);
-      const std::vector<Tensor> parts = gradients_.packed.unbind(1);
-      if (parts.size() == 3) gradients_.q = parts.front();
-      gradients_.k = parts[parts.size() - 2];
-      gradients_.v = parts.back();
-    }
-    if (!gradients_.q.defined()) gradients_.q = at::empty(call_.q.sizes(), call_.q.options());
-    if (!gradients_.k.defined() && given.wants_k) gradients_.k = sums(call_.k);
-    if (!gradients_.v.defined() && given.wants_v) gradients_.v = sums(call_.v);
-  }
-
   /// Sentences and heads in parallel. Each owns its rows of every gradient, so the bits do not depend on threads; where sentences share
   /// keys, heads alone run in parallel.
   template <class Work>
@@ -118,33 +103,43 @@ class Run {
     });
   }
 
-  /// A step of a decoder, one query a sentence: all heads are then queries of one task, so that their rows are weighed together.
+  /// A step of a decoder, one query a sentence: all heads of some sentences are then queries of one task, so that their rows are weighed
+  /// together.
   bool heads_are_queries() const {
     if (is_backward_ || is_probed_ || has_mask() || kIsConverted || call_.keys->slots.empty() || context_.training) return false;
     return call_.queries->num_tokens() == call_.queries->num_sentences() && call_.queries->max_length() == 1;
   }
   template <class Work>
   void for_each_query(Work work) {
-    for_each_part(call_.queries->num_sentences(), [&](int64_t begin, int64_t end, Thread<S>& thread) {
-      for (int64_t b = begin; b < end; ++b) {
-        thread.segments.clear();
-        thread.first_segment.assign(1, 0);
-        for (int64_t head = 0; head < num_heads(); ++head) {
-          find_reach(b, head, thread);
-          add_segments(b, head, thread);
-        }
-        core::Task<S> task = task_for(b, 0, thread);
-        task.queries = static_cast<int>(num_heads());
-        task.position_step = 0;
-        task.q_stride = call_.q.stride(1);
-        task.k_step = call_.k.stride(1);
-        task.v_step = call_.v.stride(1);
-        task.context_stride = context_rows_.stride(1);
-        if (shared_.num_numbers > 0) task.numbers_stride = numbers_.values().stride(1);
-        task.kept_stride = 1;
-        run_watched(task, b, 0, nullptr, thread, work);
-      }
+    constexpr int64_t kRows = core::KeptRows<S>::kRows;  // of the lowest tile
+    const int64_t sentences = call_.queries->num_sentences();
+    const int64_t together = shared_.uses_positions ? 1 : std::max<int64_t>(1, kRows / num_heads());
+    for_each_part((sentences + together - 1) / together, [&](int64_t begin, int64_t end, Thread<S>& thread) {
+      for (int64_t b = begin * together; b < std::min(end * together, sentences); b += together)
+        run_heads(b, std::min(b + together, sentences), thread, work);
     });
+  }
+  template <class Work>
+  void run_heads(int64_t first, int64_t last, Thread<S>& thread, Work work) {
+    thread.segments.clear();
+    thread.first_segment.assign(1, 0);
+    const auto first_key = [&](int64_t b) { return call_.keys->begin[static_cast<size_t>(b)]; };
+    for (int64_t b = first; b < last; ++b)
+      for (int64_t head = 0; head < num_heads(); ++head) {
+        find_reach(b, head, thread);
+        add_segments(b, head, first_key(b) - first_key(first), thread);
+      }
+    core::Task<S> task = task_for(first, 0, thread);
+    task.keys = static_cast<int>(max_keys_);
+    task.heads = static_cast<int>(num_heads());
+    task.queries = static_cast<int>(last - first) * task.heads;
+    task.position_step = 0;
+    task.q_step = call_.q.stride(1);
+    task.k_step = call_.k.stride(1);
+    task.v_step = call_.v.stride(1);
+    task.context_stride = context_rows_.stride(1);
+    task.kept_stride = 1;
+    run_watched(task, first, 0, nullptr, thread, work);
   }
 
   /// Calls f(begin, end, thread) for parts of `tasks`.
@@ -241,6 +236,7 @@ class Run {
     const int64_t key_row = has_slots ? 0 : first_key;
     core::Task<S> task = {};
     task.queries = call_.queries->length(b);
+    task.heads = 1;
     task.keys = call_.keys->count[static_cast<size_t>(b)];
     task.is_backward = is_backward_;
     task.rows_alike = call_.rows_alike;
@@ -380,17 +376,19 @@ class Run {
     thread.pattern = pattern;
     thread.segments.clear();
     thread.first_segment.assign(1, 0);
-    add_segments(b, head, thread);
+    add_segments(b, head, 0, thread);
     thread.parts.clear();
     thread.has_runs = thread.sees_runs();
     if (call_.keys->slots.empty() && !has_mask() && !thread.has_runs && !call_.rows_alike)
       thread.parts = attention_parts(call_, b, head, thread.reach);
   }
-  void add_segments(int64_t b, int64_t head, Thread<S>& thread) const {
+  /// Of keys `shift` further on.
+  void add_segments(int64_t b, int64_t head, int32_t shift, Thread<S>& thread) const {
     for (int32_t i = 0; i < call_.queries->length(b); ++i) {
       const int32_t position = query_position(call_, b, i);
       visible_keys(call_, b, head, position, thread.of_query);
       if (!thread.reach.empty()) keep_near(position, thread.reach[static_cast<size_t>(i)], thread.of_query);
+      for (KeySegment& segment : thread.of_query) segment.begin += shift;
       thread.segments.insert(thread.segments.end(), thread.of_query.begin(), thread.of_query.end());
       thread.first_segment.push_back(static_cast<int32_t>(thread.segments.size()));
     }
@@ -402,7 +400,7 @@ class Run {
   const ForwardContext& context_;
   const core::Functions<S> functions_ = functions_for(Stored());
   core::Call<S> shared_;
-  int64_t max_keys_ = 0, max_queries_ = std::max<int64_t>(call_.queries->max_length(), num_heads());  // of a task: heads may be queries
+  int64_t max_keys_ = 0, max_queries_ = std::max<int64_t>(call_.queries->max_length(), num_heads());  // of a task, if more than kRows
   bool is_backward_ = false, is_probed_ = false, keeps_number_ = false, keeps_weights_ = false;
   bool clears_rows_ = false;  // of the gradients of k and v, sentence by sentence
   Tensor context_rows_;       // forward: the result; backward: its gradient

@@ -37,7 +37,8 @@ class NumbersOfCall {
   void add_to(core::Task<S>& task, int64_t query, int64_t head) const {
     if (!values_.defined()) return;
     task.numbers_stride = values_.stride(0);
-    task.numbers = values_.template const_data_ptr<S>() + query * task.numbers_stride + head * size();
+    task.numbers_step = values_.stride(1);
+    task.numbers = values_.template const_data_ptr<S>() + query * task.numbers_stride + head * task.numbers_step;
     if (!gradients_.defined()) return;
     task.number_gradients_stride = gradients_.stride(0);
     task.number_gradients = gradients_.data_ptr<double>() + query * task.number_gradients_stride + head * size();

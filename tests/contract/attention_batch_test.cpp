@@ -87,15 +87,17 @@ std::vector<std::pair<Variant, std::string>> variants_and_patterns() {
 }
 
 TEST(AttentionCore, ReadsKeysThroughSlotsAsIfTheyWereGathered) {
-  const Inputs inputs({1, 1, 1}, {7, 7, 7}, 2, 24);
+  constexpr size_t kQueries = 11;  // with their heads more than are weighed together
+  const Inputs inputs(std::vector<int32_t>(kQueries, 1), std::vector<int32_t>(kQueries, 2), 2, 24);
   const std::vector<int32_t> slots = {20, 3, 3, 5, 11, 0, 8, /**/ 1, 2, /**/ 13, 19, 4, 6};
-  const std::vector<int32_t> begin = {0, 7, 9}, count = {7, 2, 4};
+  const std::vector<int32_t> begin = {0, 7, 9, 9, 0, 2, 7, 1, 10, 5, 0}, count = {7, 2, 4, 1, 3, 5, 2, 6, 3, 2, 7};
   for (const auto& [variant, pattern] : variants_and_patterns()) {
     for (const Engine engine : call_engines()) {
       use(engine);
       const auto type = type_of(variant, pattern, 2);
       AttentionCall by_slots = inputs.call(type, dtype_of(engine), /*causal=*/true);
-      by_slots.first_position = {6, 1, 3};
+      by_slots.first_position.clear();
+      for (const int32_t keys : count) by_slots.first_position.push_back(keys - 1);
       AttentionCall gathered = by_slots;
       KeyRange range;
       range.begin = begin;

@@ -116,8 +116,8 @@ TEST(PackedWeight, OfBytesHasRoomForTheLargestSums) {
   for (const PackedKernel& kernel : packed_kernels(WeightFormat::kInt8))
     for (const Tensor& weight : {ones, -ones, signs, ones * alternating})
       for (const Tensor& x : {ones, -ones, signs, weight})
-        expect_close(PackedWeight(weight, WeightFormat::kInt8, &kernel).multiply(x, {}), double_product(in_levels(x, kernel.row_levels), weight),
-                     kernel.target);
+        expect_close(PackedWeight(weight, WeightFormat::kInt8, &kernel).multiply(x, {}),
+                     double_product(in_levels(x, kernel.row_levels), weight), kernel.target);
 }
 
 TEST(PackedWeight, KeepsWhatIsNotANumber) {
