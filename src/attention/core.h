@@ -126,8 +126,10 @@ struct RowsOfKeys {
 
 /// Of a tile at most.
 inline constexpr int64_t kMostRows = 64;
+/// Of tasks that go together: what fills vectors, and leaves scores in the first cache.
+inline constexpr int64_t kRowsTogether = 32;
 
-/// Scratch memory of one thread.
+/// Scratch memory of one thread; of tasks that go together, `memory` is that of the first and the others' follows.
 template <class S>
 struct Workspace {
   S* memory;
@@ -158,6 +160,8 @@ struct Functions {
   int64_t (*memory_elements)(int64_t row, int64_t rows, int64_t d_head);       ///< of Workspace::memory
   int64_t (*mask_memory_elements)(int64_t row, int64_t rows, int64_t d_head);  ///< of Workspace::mask_memory, where it is used
   bool (*takes_stored)(const Task<S>& task) = nullptr;  ///< a task whose queries see one run of keys each; null = none
+  /// Tasks that have a tile each of `rows_alike` rows, kRowsTogether in all at most, which are weighed together; null = none.
+  void (*forward_together)(const Call<S>& call, const Task<S>* tasks, int count, const Workspace<S>& workspace) = nullptr;
 };
 
 Functions<float> functions_avx2();

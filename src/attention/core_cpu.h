@@ -39,18 +39,8 @@ class Core {
 
   using Tile = core::Tile<kTile>;
 
-  /// One row as a list: element j belongs to row index[j] of k and v.
-  struct List {
-    int count;
-    int32_t* index;
-    S *weights, *scores, *factors;  // scores and factors null if not needed
-  };
-
-  /// Rows of scores that will be weighed together.
-  struct WaitingRows {
-    types::RowPlace<S> places[kTile];
-    int count = 0;
-  };
+  using List = core::KeyList<S>;
+  using WaitingRows = core::WaitingRows<S, kTile>;
 
   Core(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace)
       : call_(call),
@@ -199,14 +189,20 @@ class Core {
 
   /// weights_ = the tile's weights before dropout, 0 at keys that a row does not see; scores_ = the scores, if they will be needed.
   void weigh(const Tile& tile) {
-    products_.write_scores(tile, weights_);
     WaitingRows rows;
+    score(tile, rows);
+    weigh(rows);
+    spread_weights(tile);
+  }
+  void score(const Tile& tile, WaitingRows& rows) {
+    products_.write_scores(tile, weights_);
     for (int r = 0; r < tile.rows; ++r) {
       if (tile.row_count[r] == 0) continue;
       if (wants_scores()) M::copy(tile.width, weights_ + r * stride_, scores_ + r * stride_);
       weigh(tile.first + r, tile.row_count[r], side_by_side(tile, r, weights_, list_weights_ + r * stride_), rows);
     }
-    weigh(rows);
+  }
+  void spread_weights(const Tile& tile) const {
     for (int r = 0; r < tile.rows; ++r) spread(tile, r, list_weights_ + r * stride_, weights_);
   }
 

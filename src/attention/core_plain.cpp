@@ -1,4 +1,5 @@
 #include "attention/core_masked.h"
+#include "attention/core_together.h"
 #include "attention/machine_plain.h"
 
 namespace lacuna::core {
@@ -6,7 +7,14 @@ namespace lacuna::core {
 Functions<double> functions_plain() {
   using One = Core<PlainMachine<double>>;
   using Masked = MaskedCore<PlainMachine<double>>;
-  return {One::forward, One::backward, Masked::forward, Masked::backward, One::memory_elements, Masked::mask_memory_elements};
+  return {One::forward,
+          One::backward,
+          Masked::forward,
+          Masked::backward,
+          One::memory_elements,
+          Masked::mask_memory_elements,
+          nullptr,
+          CoreTogether<PlainMachine<double>>::forward};
 }
 
 }  // namespace lacuna::core

@@ -9,6 +9,7 @@
 #include "attention/numbers_of_call.h"
 #include "attention/onlooker.h"
 #include "attention/registry.h"
+#include "attention/task_rows.h"
 #include "kernels/parallel.h"
 #include "kernels/row_kernels.h"
 
@@ -89,6 +90,7 @@ class Run {
   template <class Work>
   void for_each_task(Work work) {
     if (heads_are_queries()) return for_each_query(work);
+    if (heads_go_together()) return for_each_sentence();
     const int64_t sentences = call_.queries->num_sentences(), heads = num_heads();
     const bool heads_alone = is_backward_ && !clears_rows_ && shares_keys(*call_.keys);
     for_each_part(heads_alone ? heads : sentences * heads, [&](int64_t begin, int64_t end, Thread<S>& thread) {
@@ -142,12 +144,43 @@ class Run {
     run_watched(task, first, 0, nullptr, thread, work);
   }
 
+  /// Cross attention of such a step, or another call of few queries: the heads of a sentence are tasks that go together.
+  bool heads_go_together() const {
+    constexpr int64_t kFew = 16;
+    if (is_backward_ || is_probed_ || has_mask() || kIsConverted || !call_.rows_alike || !call_.keys->slots.empty()) return false;
+    if (context_.training || numbers_of_reach_.defined() || !call_.type->has_one_pattern()) return false;
+    return call_.queries->max_length() < kFew && functions_.forward_together != nullptr;
+  }
+  void for_each_sentence() {
+    for_each_part(
+        call_.queries->num_sentences(),
+        [&](int64_t begin, int64_t end, Thread<S>& thread) {
+          for (int64_t b = begin; b < end; ++b) {
+            if (call_.queries->length(b) == 0) continue;
+            for (int64_t head = 0; b + 1 < end && head < num_heads(); ++head) prefetch_task(b + 1, head);
+            find_segments(b, 0, thread);
+            run_together(b, thread);
+          }
+        },
+        std::min(num_heads(), core::kRowsTogether));
+  }
+  /// All heads of a sentence.
+  void run_together(int64_t b, Thread<S>& thread) {
+    const int64_t together = std::max<int64_t>(1, core::kRowsTogether / call_.queries->length(b));
+    for (int64_t first = 0; first < num_heads(); first += together) {
+      thread.tasks.clear();
+      for (int64_t head = first; head < std::min(first + together, num_heads()); ++head) thread.tasks.push_back(task_for(b, head, thread));
+      thread.workspace.row = core::row_elements(thread.tasks.front().keys);
+      functions_.forward_together(shared_, thread.tasks.data(), static_cast<int>(thread.tasks.size()), thread.workspace);
+    }
+  }
+
   /// Calls f(begin, end, thread) for parts of `tasks`.
   template <class F>
-  void for_each_part(int64_t tasks, F f) {
+  void for_each_part(int64_t tasks, F f, int64_t together = 1) {
     constexpr int64_t kParts = 64;  // or so, at most: each makes its own memory
     for_parts(tasks, std::max<int64_t>(1, (tasks + kParts - 1) / kParts), [&](int64_t begin, int64_t end) {
-      Thread<S> thread(functions_, max_keys_, max_queries_, call_.q.size(2), has_mask());
+      Thread<S> thread(functions_, max_keys_, max_queries_, call_.q.size(2), has_mask(), together);
       f(begin, end, thread);
     });
   }
@@ -162,29 +195,21 @@ class Run {
       if (task.stored == nullptr) store_results(task, b, head);
   }
 
-  // Always inlined: GCC leaves out calls of functions that only prefetch.
-
   /// Asks memory for what a task of a short sentence will read and write: pieces of rows that lie far apart, which no processor foresees.
+  /// Always inlined, as what it calls.
   [[gnu::always_inline]] void prefetch_task(int64_t b, int64_t head) const {
     constexpr int64_t kShort = 64;
     const int64_t queries = call_.queries->length(b), keys = call_.keys->count[static_cast<size_t>(b)];
     if (queries > kShort || keys > kShort || !call_.keys->slots.empty()) return;
     const int64_t query = call_.queries->begin(b), key = call_.keys->begin[static_cast<size_t>(b)];
-    prefetch_rows(call_.q, query, queries, head);
-    prefetch_rows(call_.k, key, keys, head);
-    prefetch_rows(call_.v, key, keys, head);
-    prefetch_rows(context_rows_, query, queries, head);
+    rows_.fetch(call_.q, query, queries, head);
+    rows_.fetch(call_.k, key, keys, head);
+    rows_.fetch(call_.v, key, keys, head);
+    rows_.fetch(context_rows_, query, queries, head);
     if (!is_backward_) return;
-    prefetch_rows(gradients_.q, query, queries, head);
-    if (gradients_.k.defined()) prefetch_rows(gradients_.k, key, keys, head);
-    if (gradients_.v.defined()) prefetch_rows(gradients_.v, key, keys, head);
-  }
-  [[gnu::always_inline]] void prefetch_rows(const Tensor& rows, int64_t first, int64_t count, int64_t head) const {
-    constexpr int64_t kInLine = 64 / static_cast<int64_t>(sizeof(Stored));
-    const Stored* const from = row_of<Stored>(rows, first, head);
-    const int64_t stride = rows.stride(0);
-    for (int64_t i = 0; i < count; ++i)
-      for (int64_t c = 0; c < shared_.d_head; c += kInLine) __builtin_prefetch(from + i * stride + c);
+    rows_.fetch(gradients_.q, query, queries, head);
+    if (gradients_.k.defined()) rows_.fetch(gradients_.k, key, keys, head);
+    if (gradients_.v.defined()) rows_.fetch(gradients_.v, key, keys, head);
   }
 
   /// Unless they were made with zeros. To be called just before they are summed: then they lie in the cache.
@@ -288,63 +313,36 @@ class Run {
 
   /// In the tensors or, of other numbers, in copies.
   void add_rows(core::Task<S>& task, int64_t query, int64_t key_row, int64_t head, Copies<S>& copies) const {
-    task.q = read_rows(call_.q, query, head, task.queries, copies.q);
-    task.k = read_rows(call_.k, key_row, head, task.keys, copies.k);
-    task.v = read_rows(call_.v, key_row, head, task.keys, copies.v);
-    task.q_stride = row_stride(call_.q);
-    task.k_stride = row_stride(call_.k);
-    task.v_stride = row_stride(call_.v);
-    task.context_stride = row_stride(context_rows_);
+    task.q = rows_.read(call_.q, query, head, task.queries, copies.q);
+    task.k = rows_.read(call_.k, key_row, head, task.keys, copies.k);
+    task.v = rows_.read(call_.v, key_row, head, task.keys, copies.v);
+    task.q_stride = rows_.stride(call_.q);
+    task.k_stride = rows_.stride(call_.k);
+    task.v_stride = rows_.stride(call_.v);
+    task.context_stride = rows_.stride(context_rows_);
     if (!is_backward_) {
-      task.context = written_rows(context_rows_, query, head, task.queries, copies.context);
+      task.context = rows_.written(context_rows_, query, head, task.queries, copies.context);
       return;
     }
-    task.context_gradient = read_rows(context_rows_, query, head, task.queries, copies.context);
-    task.q_gradient = written_rows(gradients_.q, query, head, task.queries, copies.q_gradient);
-    if (gradients_.k.defined()) task.k_gradient = summed_rows(gradients_.k, key_row, head, task.keys, copies.k_gradient);
-    if (gradients_.v.defined()) task.v_gradient = summed_rows(gradients_.v, key_row, head, task.keys, copies.v_gradient);
-    task.q_gradient_stride = row_stride(gradients_.q);
-    task.gradient_stride = row_stride(gradients_.k.defined() ? gradients_.k : gradients_.q);
+    task.context_gradient = rows_.read(context_rows_, query, head, task.queries, copies.context);
+    task.q_gradient = rows_.written(gradients_.q, query, head, task.queries, copies.q_gradient);
+    if (gradients_.k.defined()) task.k_gradient = rows_.summed(gradients_.k, key_row, head, task.keys, copies.k_gradient);
+    if (gradients_.v.defined()) task.v_gradient = rows_.summed(gradients_.v, key_row, head, task.keys, copies.v_gradient);
+    task.q_gradient_stride = rows_.stride(gradients_.q);
+    task.gradient_stride = rows_.stride(gradients_.k.defined() ? gradients_.k : gradients_.q);
   }
 
   void add_mask(core::Task<S>& task, int64_t query, int64_t key_row, int64_t head) const {
-    task.mask_q = row_of(call_.mask_q, query, head);
-    task.mask_k = row_of(call_.mask_k, key_row, head);
+    task.mask_q = row_of<S>(call_.mask_q, query, head);
+    task.mask_k = row_of<S>(call_.mask_k, key_row, head);
     task.mask_q_stride = call_.mask_q.stride(0);
     task.mask_k_stride = call_.mask_k.stride(0);
     task.results_stride = num_heads() * kMaskResults;
-    if (mask_results_.defined() && is_backward_) task.result_gradients = row_of(mask_results_, query, head);
-    if (mask_results_.defined() && !is_backward_) task.results = row_of(mask_results_, query, head);
+    if (mask_results_.defined() && is_backward_) task.result_gradients = row_of<S>(mask_results_, query, head);
+    if (mask_results_.defined() && !is_backward_) task.results = row_of<S>(mask_results_, query, head);
     if (!gradients_.mask_q.defined()) return;
-    task.mask_q_gradient = row_of(gradients_.mask_q, query, head);
-    task.mask_k_gradient = row_of(gradients_.mask_k, key_row, head);
-  }
-
-  template <class Number = S>
-  static Number* row_of(const Tensor& rows, int64_t row, int64_t head) {
-    return rows.data_ptr<Number>() + row * rows.stride(0) + head * rows.stride(1);
-  }
-
-  // Rows of a tensor as a task has them: in place, or in a copy with all of them side by side.
-
-  int64_t row_stride(const Tensor& rows) const { return kIsConverted ? shared_.d_head : rows.stride(0); }
-
-  S* read_rows(const Tensor& rows, int64_t first, int64_t head, int count, Buffer<S>& copy) const {
-    S* const to = written_rows(rows, first, head, count, copy);
-    if constexpr (kIsConverted)
-      row_kernels<S>().widen_rows(count, shared_.d_head, &row_of<Stored>(rows, first, head)->x, rows.stride(0), to);
-    return to;
-  }
-  /// Each is written once.
-  S* written_rows(const Tensor& rows, int64_t first, int64_t head, int count, Buffer<S>& copy) const {
-    if constexpr (!kIsConverted) return row_of(rows, first, head);
-    return copy.of(int64_t{count} * shared_.d_head);
-  }
-  /// They are 0 so far and will be added to.
-  S* summed_rows(const Tensor& rows, int64_t first, int64_t head, int count, Buffer<S>& copy) const {
-    S* const sums = written_rows(rows, first, head, count, copy);
-    if constexpr (kIsConverted) std::fill_n(sums, int64_t{count} * shared_.d_head, S(0));
-    return sums;
+    task.mask_q_gradient = row_of<S>(gradients_.mask_q, query, head);
+    task.mask_k_gradient = row_of<S>(gradients_.mask_k, key_row, head);
   }
 
   void store_results(const core::Task<S>& task, int64_t b, int64_t head) const {
@@ -400,6 +398,7 @@ class Run {
   const ForwardContext& context_;
   const core::Functions<S> functions_ = functions_for(Stored());
   core::Call<S> shared_;
+  const TaskRows<S, Stored> rows_{call_.q.size(2)};
   int64_t max_keys_ = 0, max_queries_ = std::max<int64_t>(call_.queries->max_length(), num_heads());  // of a task, if more than kRows
   bool is_backward_ = false, is_probed_ = false, keeps_number_ = false, keeps_weights_ = false;
   bool clears_rows_ = false;  // of the gradients of k and v, sentence by sentence

@@ -14,6 +14,21 @@ struct Tile : TileSpan {
   bool row_has_gaps[kRows];                // its keys do not lie side by side
 };
 
+/// One row as a list: element j belongs to row index[j] of k and v.
+template <class S>
+struct KeyList {
+  int count;
+  int32_t* index;
+  S *weights, *scores, *factors;  // scores and factors null if not needed
+};
+
+/// Rows of scores that will be weighed together.
+template <class S, int kMost>
+struct WaitingRows {
+  types::RowPlace<S> places[kMost];
+  int count = 0;
+};
+
 /// Of all its rows.
 template <int kRows>
 [[gnu::always_inline]] inline int keys_seen(const Tile<kRows>& tile) {

@@ -80,6 +80,7 @@ class AttentionType {
   std::string name() const { return entry_.name; }
   const types::TypeEntry& entry() const { return entry_; }
   const void* options() const { return options_.get(); }
+  bool has_one_pattern() const { return patterns_.size() == 1; }
   const AttentionPattern& pattern(int64_t head) const { return *patterns_[patterns_.size() == 1 ? 0 : static_cast<size_t>(head)]; }
   /// True if a pattern looks at how far a key is from the query: without meaning between two sentences.
   bool needs_distance() const { return needs_distance_; }

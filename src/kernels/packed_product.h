@@ -7,7 +7,7 @@
 ///
 /// Rows and weights are made of words of 32 bits: one float, two bf16 or four bytes. A panel of the weight holds `panel_columns` outputs,
 /// word by word [words, panel_columns], so one word of a row meets a vector of words. A row of the result has the same bits whatever the
-/// number of rows.
+/// number of rows; of bytes it has them by all kernels whose rows have as many levels.
 namespace lacuna {
 
 /// What the factors of a product are rounded to. Sums are taken in float; those of bytes are exact.

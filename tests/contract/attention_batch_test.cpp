@@ -140,18 +140,19 @@ TEST(AttentionCore, GivesTheLastQueryAloneWhatItGivesItAmongAll) {
 }
 
 TEST(AttentionCore, WhereRowsAreAlikeGivesAQueryTheSameBitsAloneAndAmongOthers) {
-  for (const int32_t keys : {9, 100}) {  // short rows, and rows long enough that zeros are left out
-    const Inputs inputs({5}, {keys}, 2, 24, /*spread=*/6);
+  constexpr int64_t kQueries = 9, kHeads = 4;  // together more than are weighed together
+  for (const int32_t keys : {9, 100}) {        // short rows, and rows long enough that zeros are left out
+    const Inputs inputs({kQueries}, {keys}, kHeads, 24, /*spread=*/6);
     for (const Variant& variant : all_variants()) {
       for (const std::string& pattern : all_patterns())
         for (const Engine engine : call_engines()) {
           SCOPED_TRACE(variant.name() + ", " + pattern + " on " + name_of(engine) + ", " + std::to_string(keys) + " keys");
           use(engine);
-          const auto type = type_of(variant, pattern, 2);
+          const auto type = type_of(variant, pattern, kHeads);
           AttentionCall all = inputs.call(type, dtype_of(engine));
           all.rows_alike = true;
           const Tensor together = attention(all, {});
-          for (int64_t i = 0; i < 5; ++i) EXPECT_TRUE(at::equal(attention(of_query(all, i), {})[0], together[i]));
+          for (int64_t i = 0; i < kQueries; ++i) EXPECT_TRUE(at::equal(attention(of_query(all, i), {})[0], together[i]));
         }
     }
   }

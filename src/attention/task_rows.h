@@ -1,0 +1,58 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "attention/core_thread.h"
+#include "kernels/row_kernels.h"
+
+namespace lacuna {
+
+/// Where a row's head begins.
+template <class Number>
+Number* row_of(const Tensor& rows, int64_t row, int64_t head) {
+  return rows.data_ptr<Number>() + row * rows.stride(0) + head * rows.stride(1);
+}
+
+/// Rows of a tensor as a task has them: in place or, of other numbers, in a copy with all of them side by side.
+template <class S, class Stored>
+class TaskRows {
+ public:
+  explicit TaskRows(int64_t d_head) : d_head_(d_head) {}
+
+  int64_t stride(const Tensor& rows) const { return kIsConverted ? d_head_ : rows.stride(0); }
+
+  S* read(const Tensor& rows, int64_t first, int64_t head, int count, Buffer<S>& copy) const {
+    S* const to = written(rows, first, head, count, copy);
+    if constexpr (kIsConverted)
+      row_kernels<S>().widen_rows(count, d_head_, &row_of<Stored>(rows, first, head)->x, rows.stride(0), to);
+    return to;
+  }
+  /// Each is written once.
+  S* written(const Tensor& rows, int64_t first, int64_t head, int count, Buffer<S>& copy) const {
+    if constexpr (!kIsConverted) return row_of<S>(rows, first, head);
+    return copy.of(int64_t{count} * d_head_);
+  }
+  /// They are 0 so far and will be added to.
+  S* summed(const Tensor& rows, int64_t first, int64_t head, int count, Buffer<S>& copy) const {
+    S* const sums = written(rows, first, head, count, copy);
+    if constexpr (kIsConverted) std::fill_n(sums, int64_t{count} * d_head_, S(0));
+    return sums;
+  }
+  /// Asks memory for them. Always inlined: GCC leaves out calls of functions that only prefetch.
+  [[gnu::always_inline]] void fetch(const Tensor& rows, int64_t first, int64_t count, int64_t head) const {
+    constexpr int64_t kInLine = 64 / static_cast<int64_t>(sizeof(Stored));
+    const Stored* const from = row_of<Stored>(rows, first, head);
+    const int64_t stride = rows.stride(0);
+    for (int64_t i = 0; i < count; ++i)
+      for (int64_t c = 0; c < d_head_; c += kInLine) __builtin_prefetch(from + i * stride + c);
+  }
+
+ private:
+  static constexpr bool kIsConverted = !std::is_same_v<S, Stored>;
+  int64_t d_head_;
+};
+
+}  // namespace lacuna
