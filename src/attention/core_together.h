@@ -24,19 +24,20 @@ class CoreTogether : private Core<M> {
   /// Each task's core lives until those after it have brought their rows.
   static void forward(const Call<S>& call, const Task<S>* tasks, int count, const Workspace<S>& workspace, WaitingRows& rows) {
     CoreTogether core(call, *tasks, workspace);
-    core.for_each_tile([](const Tile&) {}, [&](const Tile& tile) {
-      core.score(tile, rows);
-      if (count > 1) {
-        Workspace<S> next = workspace;
-        next.memory += Base::memory_elements(workspace.row, workspace.rows, call.d_head);
-        forward(call, tasks + 1, count - 1, next, rows);
-      } else {
-        core.weigh(rows);
-      }
-      core.spread_weights(tile);
-      core.show(tile);
-      core.combine(tile);
-    });
+    core.for_each_tile([](const Tile&) {},
+                       [&](const Tile& tile) {
+                         core.score(tile, rows);
+                         if (count > 1) {
+                           Workspace<S> next = workspace;
+                           next.memory += Base::memory_elements(workspace.row, workspace.rows, call.d_head);
+                           forward(call, tasks + 1, count - 1, next, rows);
+                         } else {
+                           core.weigh(rows);
+                         }
+                         core.spread_weights(tile);
+                         core.show(tile);
+                         core.combine(tile);
+                       });
   }
 };
 

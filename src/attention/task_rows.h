@@ -26,8 +26,7 @@ class TaskRows {
 
   S* read(const Tensor& rows, int64_t first, int64_t head, int count, Buffer<S>& copy) const {
     S* const to = written(rows, first, head, count, copy);
-    if constexpr (kIsConverted)
-      row_kernels<S>().widen_rows(count, d_head_, &row_of<Stored>(rows, first, head)->x, rows.stride(0), to);
+    if constexpr (kIsConverted) row_kernels<S>().widen_rows(count, d_head_, &row_of<Stored>(rows, first, head)->x, rows.stride(0), to);
     return to;
   }
   /// Each is written once.
