@@ -146,10 +146,10 @@ class Run {
 
   /// Cross attention of such a step, or another call of few queries: the heads of a sentence are tasks that go together.
   bool heads_go_together() const {
-    constexpr int64_t kFew = 16;
+    constexpr int64_t kFew = 16, kShort = 64;  // longer rows are vectors enough each, and take much memory
     if (is_backward_ || is_probed_ || has_mask() || kIsConverted || !call_.rows_alike || !call_.keys->slots.empty()) return false;
     if (context_.training || numbers_of_reach_.defined() || !call_.type->has_one_pattern()) return false;
-    return call_.queries->max_length() < kFew && functions_.forward_together != nullptr;
+    return call_.queries->max_length() < kFew && max_keys_ <= kShort && functions_.forward_together != nullptr;
   }
   void for_each_sentence() {
     for_each_part(
@@ -399,7 +399,8 @@ class Run {
   const core::Functions<S> functions_ = functions_for(Stored());
   core::Call<S> shared_;
   const TaskRows<S, Stored> rows_{call_.q.size(2)};
-  int64_t max_keys_ = 0, max_queries_ = std::max<int64_t>(call_.queries->max_length(), num_heads());  // of a task, if more than kRows
+  int64_t max_keys_ = 0,
+          max_queries_ = std::max<int64_t>(call_.queries->max_length(), num_heads());  // of a task; KeptRows::kRows have room anyway
   bool is_backward_ = false, is_probed_ = false, keeps_number_ = false, keeps_weights_ = false;
   bool clears_rows_ = false;  // of the gradients of k and v, sentence by sentence
   Tensor context_rows_;       // forward: the result; backward: its gradient
