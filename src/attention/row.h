@@ -205,6 +205,16 @@ concept SingleRow = Row<R> && requires(R r, AnyOf f, typename R::scalar s) {
   { r.pack(f) } -> std::same_as<R>;
 };
 
+/// f(the row's size): of rows side by side, that of each.
+template <Row R, class F>
+LACUNA_HD typename R::scalar of_size(R row, F f) {
+  if constexpr (requires { row.of_sizes(f); }) {
+    return row.of_sizes(f);
+  } else {
+    return static_cast<typename R::scalar>(f(row.size()));
+  }
+}
+
 /// The row's elements that are not at or below `bound`, in scratch memory: worth a pass where the row is long. At least one must be there.
 template <Row R>
 LACUNA_HD R above(R scores, typename R::scalar bound) {

@@ -27,6 +27,13 @@ struct SimdRows {
   Lanes row_length;  ///< of each: elements behind it never count
 
   HWY_INLINE int size() const { return length; }
+  template <class F>
+  HWY_INLINE Lanes of_sizes(F f) const {
+    alignas(64) float sizes[kMost];
+    hn::Store(row_length.v, Tag(), sizes);
+    for (float& size : sizes) size = static_cast<float>(f(static_cast<int>(size)));
+    return hn::Load(Tag(), sizes);
+  }
   HWY_INLINE Lanes max() const {
     return max([](Lanes x) { return x; });
   }

@@ -48,7 +48,7 @@ struct Options {
 };
 
 struct RowMap {
-  static constexpr bool keeps_number = true;
+  static constexpr bool keeps_number = true, goes_side_by_side = true;
   Options options;
 
   /// scores -> weights, in place.
@@ -57,12 +57,11 @@ struct RowMap {
     using row::exponential, row::is_at_least;
     using S = typename R::scalar;
     const S top = scores.max();
-    const int k = kept(scores.size());
     S total;
-    if (k >= scores.size() || (options.sparsify == Sparsify::kTrain && !context.training)) {
+    if (options.sparsify == Sparsify::kTrain && !context.training) {
       total = scores.map_and_sum([=](auto z) { return exponential(z - top); });
     } else {
-      const S threshold = context.found([&] { return kth_largest(scores, k, top); });
+      const S threshold = context.found([&] { return kth_largest(scores, of_size(scores, [&](int n) { return kept(n); }), top); });
       total = scores.map_and_sum([=](auto z) { return is_at_least(z, threshold) * exponential(z - top); });
     }
     const S scale = 1 / total;
@@ -82,38 +81,42 @@ struct RowMap {
     return options.floor > share ? static_cast<int>(options.floor < n ? options.floor : n) : share;
   }
 
-  /// Some t with { z >= t } the k largest scores and those equal to the k-th; k < n.
+  /// Some t with { z >= t } the k largest scores and those equal to the k-th; the least score, if there are k or fewer.
   template <Row R>
-  LACUNA_HD typename R::scalar kth_largest(R scores, int k, typename R::scalar top) const {
-    using row::is_at_least, row::if_below;
+  LACUNA_HD static typename R::scalar kth_largest(R scores, typename R::scalar k, typename R::scalar top) {
+    using row::any, row::if_below, row::is_at_least, row::select;
     using S = typename R::scalar;
     R candidates = scores;
     S beyond = 0;  // scores above all candidates
     const auto count_from = [&](S t) { return beyond + candidates.sum([=](auto z) { return is_at_least(z, t); }); };
-    const S wanted = static_cast<S>(k);
     S low = -scores.max([](auto z) { return -z; });  // at least k scores are >= low
     S high = top + (top - low) / 16, from_high = 0;  // fewer than k scores are >= high
-    if (!(high > top) && count_from(top) >= wanted) return top;
+    const S size = of_size(scores, [](int n) { return n; });
+    const auto leaves_some = k < size;
+    auto is_sought = leaves_some && (high > top || count_from(top) < k);
+    S found = select(leaves_some, top, low);
     constexpr int kHalvings = 16, kFew = 3, kLong = 64;  // after a few of them, most of a long row is left out
-    for (int i = 0; i < kHalvings; ++i) {
-      if (i > 0 && i % kFew == 0 && candidates.size() >= kLong) {
-        candidates = candidates.pack([=](auto z) { return is_at_least(z, low) * (S(1) - is_at_least(z, high)); });
-        beyond = from_high;
+    for (int i = 0; i < kHalvings && any(is_sought); ++i) {
+      if constexpr (SingleRow<R>) {
+        if (i > 0 && i % kFew == 0 && candidates.size() >= kLong) {
+          candidates = candidates.pack([=](auto z) { return is_at_least(z, low) * (S(1) - is_at_least(z, high)); });
+          beyond = from_high;
+        }
       }
       const S middle = low + (high - low) / 2, count = count_from(middle);
-      if (count == wanted) return middle;
-      if (count > wanted) {
-        low = middle;
-      } else {
-        high = middle;
-        from_high = count;
-      }
+      found = select(is_sought, middle, found);
+      is_sought = is_sought && count != k;
+      low = select(count > k, middle, low);
+      from_high = select(count < k, count, from_high);
+      high = select(count < k, middle, high);
     }
-    for (;;) {
+    while (any(is_sought)) {
       const S next = candidates.max([=](auto z) { return if_below(z, high, low); });
-      if (!(next > low) || count_from(next) >= wanted) return next;  // NaN ends it too
+      found = select(is_sought, next, found);
+      is_sought = is_sought && next > low && count_from(next) < k;  // NaN ends it too
       high = next;
     }
+    return found;
   }
 };
 
