@@ -103,14 +103,17 @@ struct Task {
   [[gnu::always_inline]] const S* query_row(int i) const { return q + i / heads * q_stride + i % heads * q_step; }
   [[gnu::always_inline]] const S* key_rows(int i) const { return k + i % heads * k_step; }
   [[gnu::always_inline]] const S* value_rows(int i) const { return v + i % heads * v_step; }
-  [[gnu::always_inline]] const S* numbers_of(int i) const { return numbers + i / heads * numbers_stride + i % heads * numbers_step; }
+  [[gnu::always_inline]] const S* numbers_of(int i) const {
+    return numbers == nullptr ? nullptr : numbers + i / heads * numbers_stride + i % heads * numbers_step;
+  }
   /// Asks memory for rows of its keys and values, wherever they lie.
   [[gnu::always_inline]] void fetch_rows(int i, const int32_t* rows, int count, int d_head) const {
     constexpr int kInLine = 64 / static_cast<int>(sizeof(S));
+    const S *const keys_of_head = key_rows(i), *const values_of_head = value_rows(i);
     for (int j = 0; j < count; ++j)
       for (int c = 0; c < d_head; c += kInLine) {
-        __builtin_prefetch(key_rows(i) + rows[j] * k_stride + c);
-        __builtin_prefetch(value_rows(i) + rows[j] * v_stride + c);
+        __builtin_prefetch(keys_of_head + rows[j] * k_stride + c);
+        __builtin_prefetch(values_of_head + rows[j] * v_stride + c);
       }
   }
 };

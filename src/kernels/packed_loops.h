@@ -33,6 +33,8 @@ LACUNA_INLINE void split_row(const float* x, int64_t depth, uint16_t* to, int64_
   round_rest_of_row(x, depth, to + (is_weight ? 2 : 1) * third, third);
 }
 
+inline constexpr int32_t kAllRowLevels = 255;  ///< of a row's bytes, where their products are summed in 32 bits
+
 /// The largest number of a row and the magnitude of its smallest; 0, if there is none above, or below, zero.
 struct RowRange {
   float above, below;

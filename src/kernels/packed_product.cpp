@@ -90,7 +90,7 @@ template <class Kind, class SumOf>
 struct OfWords {
   using Sum = SumOf;
   static constexpr int kRowsAtOnce = kWidth == 16 ? 12 : 6;
-  static constexpr int32_t kRowLevels = 255;
+  static constexpr int32_t kRowLevels = kAllRowLevels;
   static constexpr auto kFitShortSums = nullptr;
 
   template <int kRows>
@@ -186,7 +186,7 @@ struct OfBytes {
   static void fit_short_sums(int8_t* row, int64_t words, float& scale) {
     const int32_t largest = largest_short_sum(row, words);
     if (largest <= kLargestShortSum) return;
-    constexpr int32_t kRoundedUp = kWordsOfShortSum;  // half of each byte of a sum
+    constexpr int32_t kRoundedUp = kWordsOfShortSum;  // a word has two bytes in a sum, each rounded up by a half at most
     const int32_t levels = kWeightLevels * (kLargestShortSum - kRoundedUp) / largest;
     const float factor = static_cast<float>(levels) / kWeightLevels;
     for (int64_t i = 0; i < 4 * words; ++i) row[i] = static_cast<int8_t>(__builtin_rintf(static_cast<float>(row[i]) * factor));
