@@ -167,6 +167,11 @@ void multiply_edge(const Multiplier& multiplier, const uint32_t* rows, const uin
   for (int64_t r = 0; r < count; ++r) copy(sums + r * kBlock, width, c + r * c_row);
 }
 
+template <class Factor>
+int64_t depth_blocks(const BlockProduct<Factor>& p) {
+  return (p.depth + kDepthBlock<Factor> - 1) / kDepthBlock<Factor>;
+}
+
 /// Calls f(first step, steps) for each block of depths.
 template <class Factor, class F>
 void for_depths(const BlockProduct<Factor>& p, F f) {
@@ -185,10 +190,42 @@ void pack_block(const BlockProduct<Factor>& p, int64_t step, int64_t steps, int6
   }
 }
 
-/// Blocks begin to end - 1 of the rows, over one block of depths: its panels are there. `to` is where the first row belongs.
-template <class Multiplier, class Factor>
+/// A part of a matrix on its way to the second cache, a share of it at a time while other numbers are multiplied.
+template <class Number>
+class Fetch {
+ public:
+  /// `rows` x `columns` of the matrix from there on, in `times` shares.
+  Fetch(const StridedMatrix<Number>& matrix, int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t times) {
+    if (rows <= 0 || columns <= 0) return;
+    const bool by_rows = matrix.column == 1;
+    at_ = reinterpret_cast<const char*>(matrix.data + row * matrix.row + column * matrix.column);
+    stride_ = (by_rows ? matrix.row : matrix.column) * kSize;
+    width_ = (by_rows ? columns : rows) * kSize;
+    left_ = by_rows ? rows : columns;
+    share_ = left_ * ((width_ + kCacheLine - 1) / kCacheLine) / times + 1;
+  }
+  void next() {
+    for (int64_t i = 0; i < share_ && left_ > 0; ++i) {
+      _mm_prefetch(at_ + offset_, _MM_HINT_T1);
+      offset_ += kCacheLine;
+      if (offset_ < width_) continue;
+      offset_ = 0;
+      at_ += stride_;
+      --left_;
+    }
+  }
+
+ private:
+  static constexpr int64_t kSize = sizeof(Number), kCacheLine = 64;
+  const char* at_ = nullptr;  ///< a row or a column, whichever lies side by side
+  int64_t offset_ = 0, stride_ = 0, width_ = 0, left_ = 0, share_ = 0;
+};
+
+/// Blocks begin to end - 1 of the rows, over one block of depths: its panels are there. `to` is where the first row belongs. `after_each`
+/// is called whenever a block of rows has met a panel.
+template <class Multiplier, class Factor, class F>
 void multiply_depths(const Multiplier& multiplier, const BlockProduct<Factor>& p, int64_t step, int64_t steps, const uint32_t* panels,
-                     int64_t begin, int64_t end, float* to) {
+                     int64_t begin, int64_t end, float* to, F after_each) {
   constexpr int64_t kWords = Factor::kParts * kStepWords;  // of a step
   constexpr int64_t kBlockWords = kDepthBlock<Factor> / kStep<Factor> * kWords, kTogether = Multiplier::kBlocksTogether;
   alignas(64) uint32_t blocks[kTogether * kBlockWords];
@@ -214,7 +251,10 @@ void multiply_depths(const Multiplier& multiplier, const BlockProduct<Factor>& p
       pack_rows(p, (first + i) * kBlock, step, steps, blocks + i * kBlockWords, Multiplier::places_of_rows(steps));
     finish_writing();
     for (int64_t column = 0; column < p.columns; column += kBlock)
-      for (int64_t i = 0; i < together; ++i) multiply((first + i) * kBlock, column, blocks + i * kBlockWords);
+      for (int64_t i = 0; i < together; ++i) {
+        multiply((first + i) * kBlock, column, blocks + i * kBlockWords);
+        after_each();
+      }
   }
 }
 
@@ -233,19 +273,30 @@ template <template <class> class Multiplier, class Factor>
 void multiply_rows(const BlockProduct<Factor>& p, int64_t begin, int64_t end, float* to) {
   constexpr int64_t kTogether = Multiplier<Factor>::kBlocksTogether;
   const Multiplier<Factor> multiplier;
-  for (int64_t first = begin; first < end; first += kTogether)  // through all depths while these rows of c are near by
+  for (int64_t first = begin; first < end; first += kTogether) {  // through all depths while these rows of c are near by
+    const int64_t last = least(first + kTogether, end), next = last * kBlock;
+    Fetch<typename Factor::Number> rows_to_come(p.a, next, least(kTogether * kBlock, p.rows - next), 0, p.depth,
+                                                (last - first) * blocks_in(p.columns) * depth_blocks(p));
     for_depths(p, [&](int64_t step, int64_t steps) {
-      multiply_depths(multiplier, p, step, steps, panels_of(p, step), first, least(first + kTogether, end),
-                      to + (first - begin) * kBlock * p.c_row);
+      multiply_depths(multiplier, p, step, steps, panels_of(p, step), first, last, to + (first - begin) * kBlock * p.c_row,
+                      [&] { rows_to_come.next(); });
     });
+  }
 }
 
 template <template <class> class Multiplier, class Factor>
 void multiply_deep(const BlockProduct<Factor>& p, float* to) {
+  using Number = typename Factor::Number;
   const Multiplier<Factor> multiplier;
+  const int64_t blocks = blocks_in(p.rows), panels = blocks_in(p.columns);
   for_depths(p, [&](int64_t step, int64_t steps) {
-    pack_block<Multiplier<Factor>>(p, step, steps, 0, blocks_in(p.columns), p.panels);
-    multiply_depths(multiplier, p, step, steps, p.panels, 0, blocks_in(p.rows), to);
+    pack_block<Multiplier<Factor>>(p, step, steps, 0, panels, p.panels);
+    const int64_t next = (step + steps) * kStep<Factor>, depth = least(kDepthBlock<Factor>, p.depth - next);
+    Fetch<Number> b_to_come(p.b, next, depth, 0, p.columns, blocks * panels), a_to_come(p.a, 0, p.rows, next, depth, blocks * panels);
+    multiply_depths(multiplier, p, step, steps, p.panels, 0, blocks, to, [&] {
+      b_to_come.next();
+      a_to_come.next();
+    });
   });
 }
 

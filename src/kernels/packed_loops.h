@@ -124,10 +124,6 @@ void to_words(const RowsToWords& a, int64_t begin, int64_t end) {
 
 // ---- from sums to results ----
 
-LACUNA_INLINE float gelu(float x) {
-  return .5f * x * (1.f + __builtin_erff(x * .707106781f));
-}
-
 /// Calls f(end) with what becomes of a value of column i of the panel.
 template <class F>
 LACUNA_INLINE void with_end(const PackedProduct& a, const float* bias, F f) {

@@ -155,11 +155,14 @@ void product_by_row_blocks(const BlockKernel<Factor>& kernel, const Tensor& left
   const Tensor a = with_lines(left), b = with_lines(right);
   const int64_t columns = b.size(1);
   const WideProduct<Factor> product(kernel, block_product<Factor>(a, b, columns, /*add=*/false, bias));
-  for_blocks_of_rows(a.size(0), block, [&](int64_t begin, int64_t end) {
+  for_parts((a.size(0) + block - 1) / block, 1, [&](int64_t first, int64_t last) {
     const Tensor memory = at::empty({block, columns}, at::kFloat);
-    auto* const data = memory.mutable_data_ptr<float>();
-    product.multiply(begin, end, data);
-    use(data, begin, end);
+    auto* const rows = memory.mutable_data_ptr<float>();
+    for (int64_t begin = first * block; begin < std::min(a.size(0), last * block); begin += block) {
+      const int64_t end = std::min(a.size(0), begin + block);
+      product.multiply(begin, end, rows);
+      use(rows, begin, end);
+    }
   });
 }
 

@@ -30,8 +30,10 @@ class ChunkProducts {
         in_bf16_(precision == FactorPrecision::kBf16 && std::is_same_v<T, float>),
         hidden_(in_bf16_ ? rounded_to_bf16(hidden) : hidden),
         weight_(in_bf16_ ? rounded_to_bf16(weight) : weight) {
-    if (in_bf16_) rounded_gradient_ = at::empty({std::min(kLossRows, hidden.size(0)), weight.size(0)}, at::kBFloat16);
+    if (in_bf16_) rounded_gradient_ = at::empty({std::min(chunk_rows(), hidden.size(0)), weight.size(0)}, at::kBFloat16);
   }
+
+  int64_t chunk_rows() const { return in_bf16_ ? kRoundedLossRows : kLossRows; }
 
   /// Calls f(logits, first, count) for some rows at a time, `count` from the chunk's `first` on, until all have come; on all threads.
   template <class F>
@@ -85,8 +87,8 @@ Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& target
     if (weight.requires_grad()) pass.weight_gradient = at::zeros(weight.sizes(), weight.options());
   }
   ChunkProducts<T> products(hidden, weight, precision);
-  for (int64_t begin = 0; begin < tokens; begin += kLossRows) {
-    const int64_t rows = std::min(kLossRows, tokens - begin);
+  for (int64_t begin = 0; begin < tokens; begin += products.chunk_rows()) {
+    const int64_t rows = std::min(products.chunk_rows(), tokens - begin);
     products.for_logits(begin, rows, [&](T* logits, int64_t first, int64_t count) {
       const LossRows<T> args = {.vocab_size = weight.size(0),
                                 .logits = logits,

@@ -5,8 +5,8 @@
 
 namespace lacuna {
 
-/// Rows of logits that exist at a time.
-inline constexpr int64_t kLossRows = 512;
+/// Rows of logits, or of their gradients, that exist at a time: float ones, and such as are rounded to bf16, which take half the memory.
+inline constexpr int64_t kLossRows = 512, kRoundedLossRows = 1024;
 
 /// Sums over the rows; scalars of double, `correct` of int64. Only `loss` has gradients.
 struct ProjectionLoss {
@@ -18,8 +18,8 @@ struct ProjectionLoss {
 ///   loss_t = -(1 - s) log p(y_t) - s/V sum_v log p(v)        s = smoothing, spread evenly over all V tokens (Szegedy et al. 2016)
 ///   nll_t  = -log p(y_t)                                     correct_t = 1 if y_t has the highest logit (the lowest id of equals)
 ///
-/// The gradients are worked out with the loss, kLossRows rows at a time: the logits [T, V] never exist whole. `precision` is
-/// that of the products' factors, if they are float; logits, loss and sums are float.
+/// The gradients are worked out with the loss, kLossRows rows at a time (kRoundedLossRows with factors of bf16): the logits [T, V] never
+/// exist whole. `precision` is that of the products' factors, if they are float; logits, loss and sums are float.
 ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,
                                FactorPrecision precision = FactorPrecision::kFp32);
 

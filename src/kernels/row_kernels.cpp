@@ -180,16 +180,6 @@ void gated_rms_backward(const GatedRmsRows<T, Stored>& a, int64_t begin, int64_t
 }
 
 template <class T>
-LACUNA_INLINE T gelu(T x) {
-  return T(.5) * x * (T(1) + std::erf(x * T(M_SQRT1_2)));
-}
-
-template <class T>
-LACUNA_INLINE T gelu_slope(T x) {
-  return T(.5) * (T(1) + std::erf(x * T(M_SQRT1_2))) + x * T(.5 * M_2_SQRTPI * M_SQRT1_2) * std::exp(T(-.5) * x * x);
-}
-
-template <class T>
 void activation_forward(const ActivationRows<T>& a, int64_t begin, int64_t end) {
   DropoutCursor<T> cursor(a.dropout, begin);
   for (int64_t row = begin; row < end; ++row, cursor.next_row()) {

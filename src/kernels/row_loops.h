@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/random.h"
+#include "kernels/intrinsics.h"
 #include "kernels/row_kernels.h"
 
 namespace lacuna {
@@ -40,6 +41,31 @@ template <class T>
 LACUNA_INLINE T sigmoid(T x) {
   const T e = exponential(x < 0 ? x : -x);
   return (x < 0 ? e : T(1)) / (T(1) + e);
+}
+
+/// Phi(x), the normal distribution function, given e^(-x^2 / 2); absolute error about 3e-7 (Abramowitz & Stegun 1964, 7.1.26).
+LACUNA_INLINE float normal_distribution(float x, float density) {
+  const float t = 1.f / (1.f + .231641888f * (x < 0 ? -x : x));
+  float p = 1.061405429f * t - 1.453152027f;
+  p = p * t + 1.421413741f;
+  p = p * t - .284496736f;
+  p = p * t + .254829592f;
+  const float tail = .5f * t * p * density;
+  return x < 0 ? tail : 1.f - tail;
+}
+LACUNA_INLINE double normal_distribution(double x, double /*density*/) {
+  return .5 * __builtin_erfc(-M_SQRT1_2 * x);
+}
+
+/// x Phi(x)
+template <class T>
+LACUNA_INLINE T gelu(T x) {
+  return x * normal_distribution(x, exponential(T(-.5) * x * x));
+}
+template <class T>
+LACUNA_INLINE T gelu_slope(T x) {
+  const T density = exponential(T(-.5) * x * x);
+  return normal_distribution(x, density) + x * density * T(.5 * M_2_SQRTPI * M_SQRT1_2);
 }
 
 /// The bits of x rounded to bf16, half-way cases to even.
@@ -85,6 +111,66 @@ LACUNA_INLINE T sum_of_exponentials(const T* x, int64_t count, T top, T* exps) {
   return total;
 }
 
+/// A word of each of some Philox blocks side by side.
+#ifdef __AVX512F__
+typedef __m512i Words;
+
+LACUNA_INLINE Words all_words(uint32_t word) {
+  return _mm512_set1_epi32(static_cast<int>(word));
+}
+LACUNA_INLINE Words words_from(uint32_t first) {
+  return _mm512_add_epi32(all_words(first), _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0));
+}
+LACUNA_INLINE void store_words(Words x, uint32_t* to) {
+  _mm512_storeu_si512(to, x);
+}
+/// The halves of the products of 64 bits.
+LACUNA_INLINE void multiply_words(Words x, Words y, Words& upper, Words& lower) {
+  const Words even = _mm512_mul_epu32(x, y), odd = _mm512_mul_epu32(_mm512_srli_epi64(x, 32), y);
+  upper = _mm512_mask_mov_epi32(_mm512_srli_epi64(even, 32), 0xAAAA, odd);
+  lower = _mm512_mask_mov_epi32(even, 0xAAAA, _mm512_slli_epi64(odd, 32));
+}
+#else
+typedef __m256i Words;
+
+LACUNA_INLINE Words all_words(uint32_t word) {
+  return _mm256_set1_epi32(static_cast<int>(word));
+}
+LACUNA_INLINE Words words_from(uint32_t first) {
+  return _mm256_add_epi32(all_words(first), _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0));
+}
+LACUNA_INLINE void store_words(Words x, uint32_t* to) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x);
+}
+LACUNA_INLINE void multiply_words(Words x, Words y, Words& upper, Words& lower) {
+  const Words even = _mm256_mul_epu32(x, y), odd = _mm256_mul_epu32(_mm256_srli_epi64(x, 32), y);
+  upper = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA);
+  lower = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xAA);
+}
+#endif
+
+/// philox() of base/random.h for the counters (first, high), (first + 1, high), ...; `c1` is the upper half of their lower 64 bits.
+struct PhiloxWords {
+  static constexpr int kBlocks = sizeof(Words) / sizeof(uint32_t);
+
+  LACUNA_INLINE PhiloxWords(uint64_t key, uint32_t first, uint32_t c1, uint64_t high)
+      : word{words_from(first), all_words(c1), all_words(static_cast<uint32_t>(high)), all_words(static_cast<uint32_t>(high >> 32))} {
+    uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
+    const Words factor0 = all_words(kPhiloxFactor0), factor2 = all_words(kPhiloxFactor2);
+    for (int round = 0; round < kPhiloxRounds; ++round, k0 += kPhiloxKeyStep0, k1 += kPhiloxKeyStep1) {
+      Words upper0, lower0, upper2, lower2;
+      multiply_words(word[0], factor0, upper0, lower0);
+      multiply_words(word[2], factor2, upper2, lower2);
+      word[0] = upper2 ^ word[1] ^ all_words(k0);
+      word[2] = upper0 ^ word[3] ^ all_words(k1);
+      word[1] = lower2;
+      word[3] = lower0;
+    }
+  }
+
+  Words word[4];
+};
+
 /// Goes along ragged rows and gives the dropout factors of each, 128 features at a time.
 ///
 /// Feature f of a row takes 16 bits of Philox block 16 (f / 128) + f % 16 at the row's position in its sentence: half-word f % 128 / 16. So
@@ -104,18 +190,12 @@ class DropoutCursor {
   }
   /// factors [128] of features 128 group and on: 0 or the scale.
   LACUNA_INLINE void factors(int64_t group, T* factors) const {
-    const uint64_t id = static_cast<uint64_t>(dropout_.ids[sentence_]);
-    uint32_t c0[kLanes], c1[kLanes], c2[kLanes], c3[kLanes];
-    // As one vector: GCC 12 writes numbers that a loop makes one by one, and waits for them before it reads them back together.
-    const Lanes blocks = Lanes{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15} + static_cast<uint32_t>(group * kLanes);
-    std::memcpy(c0, &blocks, sizeof blocks);
-    for (int i = 0; i < kLanes; ++i) {
-      c1[i] = static_cast<uint32_t>(row_ - dropout_.offsets[sentence_]);
-      c2[i] = static_cast<uint32_t>(id);
-      c3[i] = static_cast<uint32_t>(id >> 32);
+    alignas(64) uint32_t words[4][kLanes];
+    for (int block = 0; block < kLanes; block += PhiloxWords::kBlocks) {
+      const PhiloxWords drawn(dropout_.key, static_cast<uint32_t>(group * kLanes + block),
+                              static_cast<uint32_t>(row_ - dropout_.offsets[sentence_]), static_cast<uint64_t>(dropout_.ids[sentence_]));
+      for (int w = 0; w < 4; ++w) store_words(drawn.word[w], words[w] + block);
     }
-    philox_rounds(c0, c1, c2, c3);
-    const uint32_t* words[] = {c0, c1, c2, c3};
     const T scale = static_cast<T>(dropout_.scale);
     for (int w = 0; w < 4; ++w)
       for (int i = 0; i < kLanes; ++i) {
@@ -125,21 +205,6 @@ class DropoutCursor {
   }
 
  private:
-  using Lanes [[gnu::vector_size(kLanes * sizeof(uint32_t))]] = uint32_t;
-
-  LACUNA_INLINE void philox_rounds(uint32_t* c0, uint32_t* c1, uint32_t* c2, uint32_t* c3) const {
-    uint32_t k0 = static_cast<uint32_t>(dropout_.key), k1 = static_cast<uint32_t>(dropout_.key >> 32);
-    for (int round = 0; round < kPhiloxRounds; ++round, k0 += kPhiloxKeyStep0, k1 += kPhiloxKeyStep1)
-      for (int i = 0; i < kLanes; ++i) {
-        const uint64_t first = uint64_t{kPhiloxFactor0} * c0[i], second = uint64_t{kPhiloxFactor2} * c2[i];
-        const uint32_t n0 = static_cast<uint32_t>(second >> 32) ^ c1[i] ^ k0, n2 = static_cast<uint32_t>(first >> 32) ^ c3[i] ^ k1;
-        c1[i] = static_cast<uint32_t>(second);
-        c3[i] = static_cast<uint32_t>(first);
-        c0[i] = n0;
-        c2[i] = n2;
-      }
-  }
-
   const DropoutRows& dropout_;
   int64_t row_, sentence_ = 0;
 };

@@ -18,5 +18,24 @@ TEST_P(ActivationDropout, EqualsItsReference) {
     }
 }
 
+/// Of double, which LibTorch works out to all its digits; from numbers whose result is lost in rounding to those where Phi is 0 or 1.
+TEST(Gelu, OfFloatIsWithinItsStatedErrorOfDouble) {
+  std::vector<Tensor> results, gradients;
+  for (const at::ScalarType type : {at::kFloat, at::kDouble}) {
+    const Tensor x = at::cat({at::linspace(-8, 8, 20001, at::kFloat), at::tensor({-1e4f, -40.f, -1e-6f, 1e-6f, 40.f, 1e4f})})
+                         .to(type)
+                         .unsqueeze(0)
+                         .requires_grad_(true);
+    const Tensor y = type == at::kFloat ? activation_dropout(x, /*is_gelu=*/true, Dropout{}) : at::gelu(x);
+    y.sum().backward();
+    results.push_back(y.detach());
+    gradients.push_back(x.grad());
+  }
+  const Tensor size = 1 + results[1].abs();
+  constexpr double kError = 7e-7;  // twice that of Phi
+  EXPECT_LT(((results[0] - results[1]).abs() / size).max().item<double>(), kError);
+  EXPECT_LT((gradients[0] - gradients[1]).abs().max().item<double>(), kError);
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -98,10 +98,10 @@ TEST(Bf16Linear, LeavesDoubleAlone) {
 
 /// The gradient of the logits is rounded on its way back: 2^-9 of each of its numbers, less in their sums.
 TEST(Bf16ProjectionLoss, IsThatOfFloatWithRoundedGradients) {
-  const Tensor targets = at::randint(90, {kLossRows + 70}, at::kLong);
+  const Tensor targets = at::randint(90, {kRoundedLossRows + 70}, at::kLong);
   std::vector<Tensor> hidden, weight;
   for (int i = 0; i < 2; ++i) {
-    hidden.push_back((i == 0 ? exact({kLossRows + 70, 32}) : hidden[0].detach().clone()).requires_grad_(true));
+    hidden.push_back((i == 0 ? exact({kRoundedLossRows + 70, 32}) : hidden[0].detach().clone()).requires_grad_(true));
     weight.push_back((i == 0 ? exact({90, 32}) : weight[0].detach().clone()).requires_grad_(true));
   }
   const ProjectionLoss with = projection_loss(hidden[0], weight[0], targets, 0.1, FactorPrecision::kBf16);
