@@ -83,7 +83,7 @@ int bench_kernels(const std::vector<std::string>& arguments) {
   if (!parse_command_line(app, arguments)) return 0;
   use_threads(flags.threads);
   Json report = {{"threads", at::get_num_threads()},
-                 {"instruction_set", row_kernels_target()},
+                 {"instruction_set", row_kernels<float>().target},
                  {"matmul_backend", name_of(matmul_backend())},
                  {"rounds", flags.rounds}};
   report["lines"] = measure(flags);

@@ -378,9 +378,13 @@ constexpr ResidualNormKernels<T, Normed, Output> residual_norm() {
   return {residual_norm_forward<T, Normed>, residual_norm_backward<T, Normed, Output>};
 }
 
+#define LACUNA_TEXT(name) #name
+#define LACUNA_TEXT_OF(macro) LACUNA_TEXT(macro)
+
 template <class T>
 constexpr RowKernels<T> table() {
-  return {residual_norm<T, T, T>(),
+  return {LACUNA_TEXT_OF(LACUNA_TARGET),
+          residual_norm<T, T, T>(),
           residual_norm<T, T, uint16_t>(),
           residual_norm<T, uint16_t, T>(),
           residual_norm<T, uint16_t, uint16_t>(),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 /// The inner loops of the fused kernels: plain C++ over rows of float or double, compiled once for each instruction set. Every function
 /// works on rows [begin, end) and a row's result depends on that row alone, so it is the same bits whatever the threads and the batch.
@@ -175,6 +176,7 @@ struct LossRows {
 
 template <class T>
 struct RowKernels {
+  const char* target;  ///< of the instruction set: avx512, avx2
   ResidualNormKernels<T, T, T> residual_norm;
   ResidualNormKernels<T, T, uint16_t> residual_norm_of_bf16;
   ResidualNormKernels<T, uint16_t, T> residual_norm_to_bf16;
@@ -198,14 +200,20 @@ struct RowKernels {
   void (*narrow_rows)(int64_t rows, int64_t columns, const T* from, uint16_t* to, int64_t to_row);
 };
 
-/// The best ones of this machine.
+/// Those that this machine can run, best first.
+template <class T>
+std::vector<const RowKernels<T>*> all_row_kernels();
+template <>
+std::vector<const RowKernels<float>*> all_row_kernels();
+template <>
+std::vector<const RowKernels<double>*> all_row_kernels();
+
+/// The best ones.
 template <class T>
 const RowKernels<T>& row_kernels();
 template <>
 const RowKernels<float>& row_kernels<float>();
 template <>
 const RowKernels<double>& row_kernels<double>();
-/// `avx512` or `avx2`.
-const char* row_kernels_target();
 
 }  // namespace lacuna

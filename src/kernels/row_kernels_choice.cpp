@@ -12,18 +12,34 @@ LACUNA_DECLARE(avx2)
 LACUNA_DECLARE(avx512)
 #undef LACUNA_DECLARE
 
+namespace {
+
+template <class T>
+std::vector<const RowKernels<T>*> those_that_run(const RowKernels<T>& of_avx512, const RowKernels<T>& of_avx2) {
+  if (cpu_features().avx512) return {&of_avx512, &of_avx2};
+  return {&of_avx2};
+}
+
+}  // namespace
+
+template <>
+std::vector<const RowKernels<float>*> all_row_kernels() {
+  return those_that_run(avx512::kFloat, avx2::kFloat);
+}
+template <>
+std::vector<const RowKernels<double>*> all_row_kernels() {
+  return those_that_run(avx512::kDouble, avx2::kDouble);
+}
+
 template <>
 const RowKernels<float>& row_kernels<float>() {
-  return cpu_features().avx512 ? avx512::kFloat : avx2::kFloat;
+  static const RowKernels<float>& best = *all_row_kernels<float>().front();
+  return best;
 }
-
 template <>
 const RowKernels<double>& row_kernels<double>() {
-  return cpu_features().avx512 ? avx512::kDouble : avx2::kDouble;
-}
-
-const char* row_kernels_target() {
-  return cpu_features().avx512 ? "avx512" : "avx2";
+  static const RowKernels<double>& best = *all_row_kernels<double>().front();
+  return best;
 }
 
 }  // namespace lacuna

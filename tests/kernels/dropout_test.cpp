@@ -2,6 +2,7 @@
 
 #include "compare.h"
 #include "kernels/activation.h"
+#include "kernels/row_kernels.h"
 
 namespace lacuna {
 namespace {
@@ -14,6 +15,16 @@ TEST(Dropout, OfTheKernelsIsThatOfTheReference) {
   const Dropout dropout = a_dropout(0.3, 20);
   for (const int64_t columns : {1, 5, 128, 200})
     EXPECT_TRUE(drop_ones(dropout, columns).equal(dropout_factors(dropout, columns, at::kDouble)));
+}
+
+TEST(Dropout, OfAllInstructionSetsIsTheSame) {
+  const Dropout dropout = a_dropout(0.3, 20);
+  const Tensor ones = at::ones({20, 300});
+  for (const RowKernels<float>* kernels : all_row_kernels<float>()) {
+    const Tensor dropped = at::empty_like(ones);
+    kernels->drop({ones.size(1), ones.const_data_ptr<float>(), dropout.rows(), dropped.mutable_data_ptr<float>()}, 0, ones.size(0));
+    EXPECT_TRUE(dropped.equal(dropout_factors(dropout, ones.size(1), at::kFloat))) << kernels->target;
+  }
 }
 
 TEST(Dropout, DropsTheShareItIsAskedFor) {
