@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "kernels/cpu_features.h"
+#include "kernels/parallel.h"
 #include "kernels/row_tensors.h"
 
 namespace lacuna {
@@ -84,6 +85,12 @@ class WideProduct {
   Panels<Factor> panels_;
 };
 
+/// Calls f(begin, end) for parts of so many rows, on all threads; each begins with a block.
+template <class F>
+void for_parts_of_blocks(int64_t rows, int64_t block, const F& f) {
+  for_parts((rows + block - 1) / block, 1, [&](int64_t begin, int64_t end) { f(begin * block, std::min(rows, end * block)); });
+}
+
 /// A part of a deep product: rows or columns [begin, end).
 template <class Factor>
 void multiply_deep_part(const BlockKernel<Factor>& kernel, BlockProduct<Factor> part, bool by_rows, int64_t begin, int64_t end,
@@ -155,11 +162,11 @@ void product_by_row_blocks(const BlockKernel<Factor>& kernel, const Tensor& left
   const Tensor a = with_lines(left), b = with_lines(right);
   const int64_t columns = b.size(1);
   const WideProduct<Factor> product(kernel, block_product<Factor>(a, b, columns, /*add=*/false, bias));
-  for_parts((a.size(0) + block - 1) / block, 1, [&](int64_t first, int64_t last) {
+  for_parts_of_blocks(a.size(0), block, [&](int64_t first, int64_t last) {
     const Tensor memory = at::empty({block, columns}, at::kFloat);
     auto* const rows = memory.mutable_data_ptr<float>();
-    for (int64_t begin = first * block; begin < std::min(a.size(0), last * block); begin += block) {
-      const int64_t end = std::min(a.size(0), begin + block);
+    for (int64_t begin = first; begin < last; begin += block) {
+      const int64_t end = std::min(last, begin + block);
       product.multiply(begin, end, rows);
       use(rows, begin, end);
     }
@@ -168,7 +175,9 @@ void product_by_row_blocks(const BlockKernel<Factor>& kernel, const Tensor& left
 
 void use_row_blocks(const Tensor& product, int64_t block, const RowBlockUser& use) {
   auto* const data = product.mutable_data_ptr<float>();
-  for_blocks_of_rows(product.size(0), block, [&](int64_t begin, int64_t end) { use(data + begin * product.size(1), begin, end); });
+  for_parts_of_blocks(product.size(0), block, [&](int64_t first, int64_t last) {
+    for (int64_t begin = first; begin < last; begin += block) use(data + begin * product.size(1), begin, std::min(last, begin + block));
+  });
 }
 
 template void product_in_blocks(const BlockKernel<Bf16Factor>&, const Tensor&, const Tensor&, const Tensor&, bool, const Tensor&);

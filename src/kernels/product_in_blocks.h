@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <functional>
 #include <vector>
 
@@ -8,7 +7,6 @@
 #include "base/profile.h"
 #include "base/ragged.h"
 #include "kernels/block_product.h"
-#include "kernels/parallel.h"
 
 /// Matrix products by our own loops, of tensors on the CPU, for bf16_product.cpp and linear.cpp.
 namespace lacuna {
@@ -47,13 +45,5 @@ void product_by_row_blocks(const BlockKernel<Factor>& kernel, const Tensor& a, c
 
 /// Gives `use` the rows of a product [M, N] that is there already.
 void use_row_blocks(const Tensor& product, int64_t block, const RowBlockUser& use);
-
-/// Calls f(begin, end) for `block` rows at a time, on all threads.
-template <class F>
-void for_blocks_of_rows(int64_t rows, int64_t block, const F& f) {
-  for_parts((rows + block - 1) / block, 1, [&](int64_t first, int64_t last) {
-    for (int64_t begin = first * block; begin < std::min(rows, last * block); begin += block) f(begin, std::min(rows, begin + block));
-  });
-}
 
 }  // namespace lacuna
