@@ -239,12 +239,9 @@ void multiply(const PackedProduct& a, int64_t panel, int64_t begin, int64_t end)
   if (row < end) multiply_rest<Kind, kRows - 1>(a, packed, panel, row, end - row);
 }
 
-#define LACUNA_TEXT_OF(name) #name
-#define LACUNA_TEXT(name) LACUNA_TEXT_OF(name)
-
 template <class Kind>
 constexpr PackedKernel kernel_of() {
-  return {LACUNA_TEXT(LACUNA_TARGET), kPanel, Kind::kRowLevels, multiply<Kind>, to_words<Kind::kRowLevels>, Kind::kFitShortSums};
+  return {kTargetName, kPanel, Kind::kRowLevels, multiply<Kind>, to_words<Kind::kRowLevels>, Kind::kFitShortSums};
 }
 
 }  // namespace

@@ -378,12 +378,9 @@ constexpr ResidualNormKernels<T, Normed, Output> residual_norm() {
   return {residual_norm_forward<T, Normed>, residual_norm_backward<T, Normed, Output>};
 }
 
-#define LACUNA_TEXT(name) #name
-#define LACUNA_TEXT_OF(macro) LACUNA_TEXT(macro)
-
 template <class T>
 constexpr RowKernels<T> table() {
-  return {LACUNA_TEXT_OF(LACUNA_TARGET),
+  return {kTargetName,
           residual_norm<T, T, T>(),
           residual_norm<T, T, uint16_t>(),
           residual_norm<T, uint16_t, T>(),

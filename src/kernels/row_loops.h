@@ -17,6 +17,12 @@ namespace LACUNA_TARGET {
 
 #define LACUNA_INLINE [[gnu::always_inline]] inline
 
+#define LACUNA_TEXT_OF(name) #name
+#define LACUNA_TEXT(name) LACUNA_TEXT_OF(name)
+constexpr const char* kTargetName = LACUNA_TEXT(LACUNA_TARGET);
+#undef LACUNA_TEXT
+#undef LACUNA_TEXT_OF
+
 /// e^x for x <= 0; relative error about 2e-7.
 LACUNA_INLINE float exponential(float x) {
   const float y = x * 1.44269504f < -126.f ? -126.f : x * 1.44269504f;  // NaN stays
