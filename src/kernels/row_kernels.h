@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-/// The inner loops of the fused kernels: plain C++ over rows of float or double, compiled once for each instruction set. Every function
+/// The inner loops of the fused kernels over rows of float or double, compiled once for each instruction set. Every function
 /// works on rows [begin, end) and a row's result depends on that row alone, so it is the same bits whatever the threads and the batch.
 namespace lacuna {
 

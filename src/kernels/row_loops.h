@@ -5,7 +5,6 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 
 #include "base/random.h"
@@ -49,17 +48,17 @@ LACUNA_INLINE T sigmoid(T x) {
   return (x < 0 ? e : T(1)) / (T(1) + e);
 }
 
-/// Phi(x), the normal distribution function, given e^(-x^2 / 2); absolute error about 3e-7 (Abramowitz & Stegun 1964, 7.1.26).
-LACUNA_INLINE float normal_distribution(float x, float density) {
+/// Phi(x), the normal distribution function, given bell = e^(-x^2 / 2); absolute error about 3e-7 (Abramowitz & Stegun 1964, 7.1.26).
+LACUNA_INLINE float normal_distribution(float x, float bell) {
   const float t = 1.f / (1.f + .231641888f * (x < 0 ? -x : x));
   float p = 1.061405429f * t - 1.453152027f;
   p = p * t + 1.421413741f;
   p = p * t - .284496736f;
   p = p * t + .254829592f;
-  const float tail = .5f * t * p * density;
+  const float tail = .5f * t * p * bell;
   return x < 0 ? tail : 1.f - tail;
 }
-LACUNA_INLINE double normal_distribution(double x, double /*density*/) {
+LACUNA_INLINE double normal_distribution(double x, double /*bell*/) {
   return .5 * __builtin_erfc(-M_SQRT1_2 * x);
 }
 
@@ -70,8 +69,8 @@ LACUNA_INLINE T gelu(T x) {
 }
 template <class T>
 LACUNA_INLINE T gelu_slope(T x) {
-  const T density = exponential(T(-.5) * x * x);
-  return normal_distribution(x, density) + x * density * T(.5 * M_2_SQRTPI * M_SQRT1_2);
+  const T bell = exponential(T(-.5) * x * x);
+  return normal_distribution(x, bell) + x * bell * T(.5 * M_2_SQRTPI * M_SQRT1_2);
 }
 
 /// The bits of x rounded to bf16, half-way cases to even.
