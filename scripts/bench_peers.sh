@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Lacuna and its peers at the same work, on Multi30k, in one sitting and in turn: tables of ratios in Markdown.
 #
-#   scripts/bench_peers.sh --python PYTHON [--model runs/multi30k/small] [--shape small|base] [--precision fp32,bf16] [--threads 2] [--rounds 3]
+#   scripts/bench_peers.sh --python PYTHON [--model runs/multi30k/small] [--shape small|base] [--precision fp32,bf16|none] [--threads 2] [--rounds 3]
 #                          [--steps 30] [--data data/multi30k] [--folder runs/bench_peers]
 #
 # PYTHON is one that has torch and sentencepiece, and of the peers transformers (MarianMT) and ctranslate2: those it lacks are left out, and said so.
-# Training needs the corpus alone (scripts/get_multi30k.sh); translating needs a trained model with softmax attention, whose weights both engines get.
+# Training needs the corpus alone (scripts/get_multi30k.sh), and --precision none leaves it out; translating needs a trained model with softmax attention,
+# whose weights both engines get.
 # fp32 is measured of Lacuna in bf16x3 too.
 # Nothing else should run beside it: one more busy process halves what two threads do.
 set -euo pipefail
@@ -13,7 +14,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 python= data=$root/data/multi30k folder=$root/runs/bench_peers options=()
 while [ $# -gt 0 ]; do
   case "$1" in
-    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
     --python | --model | --shape | --precision | --threads | --rounds | --steps | --data | --folder)
       [ $# -ge 2 ] || { echo "scripts/bench_peers.sh: $1 needs a value" >&2; exit 2; }
       case "$1" in

@@ -134,7 +134,7 @@ def main():
     flags.add_argument("--folder", type=pathlib.Path, required=True, help="where vocabulary and token cache are kept")
     flags.add_argument("--model", type=pathlib.Path, help="trained run or checkpoint to translate with")
     flags.add_argument("--shape", choices=["small", "base"], default="small")
-    flags.add_argument("--precision", default="fp32,bf16")
+    flags.add_argument("--precision", default="fp32,bf16", help="of training; none leaves training out")
     flags.add_argument("--threads", type=int, default=2)
     flags.add_argument("--rounds", type=int, default=3)
     flags.add_argument("--steps", type=int, default=30)
@@ -142,9 +142,10 @@ def main():
     preload = tcmalloc()
     if preload is None:
         say("libtcmalloc_minimal.so.4 is not installed: the peers are measured without it")
-    if result_of([*lacuna_train(flags, "fp32", 1), "--warmup", "0"]) is None:  # makes vocabulary and cache
+    precisions = flags.precision.split(",") if flags.precision != "none" else []
+    if precisions and result_of([*lacuna_train(flags, "fp32", 1), "--warmup", "0"]) is None:  # makes vocabulary and cache
         sys.exit(1)
-    for precision in flags.precision.split(","):
+    for precision in precisions:
         compare_training(flags, precision, preload)
     if flags.model is None:
         return say("translating is left out: no --model")

@@ -6,58 +6,11 @@ import math
 import os
 import stat
 import subprocess
-import sys
-import tempfile
 import time
 import unittest
 
 import small_run
-
-PROGRAM = ""
-CORPUS = "{{src: {0}, tgt: {0}}}"
-LINES = ["1 2 3", "", "4 5", "7 7 1 0 3 2", "9 8"]
-
-
-def setUpModule():
-    global FOLDER, RUN, AVERAGED
-    FOLDER = tempfile.TemporaryDirectory()
-    RUN = small_run.train(PROGRAM, FOLDER.name)
-    AVERAGED = os.path.join(RUN, "averaged")
-
-
-def tearDownModule():
-    FOLDER.cleanup()
-
-
-def path(name):
-    return os.path.join(FOLDER.name, name)
-
-
-def write(name, text):
-    with open(path(name), "wb") as file:
-        file.write(text if isinstance(text, bytes) else text.encode())
-    return path(name)
-
-
-def start(*arguments, text=""):
-    return subprocess.run([PROGRAM, *arguments], input=text, capture_output=True, text=True, timeout=120, check=False)
-
-
-class Verbs(unittest.TestCase):
-    def prints(self, *arguments, text=""):
-        ended = start(*arguments, text=text)
-        self.assertEqual(ended.returncode, 0, ended.stderr)
-        return ended.stdout
-
-    def translates(self, *flags, lines=LINES):
-        out = self.prints("translate", "-m", AVERAGED, *flags, text="".join(line + "\n" for line in lines))
-        self.assertTrue(out.endswith("\n"))
-        return out[:-1].split("\n")
-
-    def refuses(self, *arguments, text="", code=2):
-        ended = start(*arguments, text=text)
-        self.assertEqual(ended.returncode, code, ended.stderr)
-        return ended.stderr
+from verbs import AVERAGED, CORPUS, FOLDER, LINES, PROGRAM, RUN, Verbs, path, setUpModule, start, write
 
 
 class Translate(Verbs):
@@ -154,7 +107,7 @@ class Translate(Verbs):
             killed.kill()
         self.assertTrue(os.path.exists(f"{out}.tmp{killed.pid}"))
         self.prints("translate", "-m", AVERAGED, "-o", out, text="1 2\n")
-        self.assertEqual([name for name in os.listdir(FOLDER.name) if name.startswith("killed.out")], ["killed.out"])
+        self.assertEqual([name for name in os.listdir(FOLDER) if name.startswith("killed.out")], ["killed.out"])
 
     def test_begins_with_a_prefix(self):
         self.assertTrue(self.translates("--prefix", "5", lines=["1 2 3"])[0].startswith("5"))
@@ -348,13 +301,13 @@ class Quantize(Verbs):
         folder = self.quantized("int8")
         self.assertIn("cannot average " + folder, self.refuses("average", "-o", path("x"), folder, AVERAGED))
         self.assertIn("cannot train on " + folder, self.refuses(
-            "train", "-c", small_run.configuration(FOLDER.name, "on_rounded"), "--train.init_from", folder,
+            "train", "-c", small_run.configuration(FOLDER, "on_rounded"), "--train.init_from", folder,
             "--train.reset", "[optimizer, lr, data, best]"))
         self.assertIn("cannot round " + folder, self.refuses("quantize", "-m", folder, "-o", path("x")))
 
     def test_replaces_nothing_but_a_rounded_model(self):
         self.assertIn("name another folder", self.refuses("quantize", "-m", RUN, "-o", AVERAGED))
-        self.assertIn("is no checkpoint", self.refuses("quantize", "-m", AVERAGED, "-o", FOLDER.name))
+        self.assertIn("is no checkpoint", self.refuses("quantize", "-m", AVERAGED, "-o", FOLDER))
 
 
 class Align(Verbs):
@@ -403,7 +356,7 @@ class Look(Verbs):
             self.assertIn(fact, text)
 
     def test_bench_measures_training_and_translating(self):
-        measured = json.loads(self.prints("bench", "train", "-c", small_run.configuration(FOLDER.name, "measured"), "--steps", "3",
+        measured = json.loads(self.prints("bench", "train", "-c", small_run.configuration(FOLDER, "measured"), "--steps", "3",
                                           "--folder", path("bench"), "--json"))
         source = write("bench.src", "1 2 3\n4 5\n")
         translated = json.loads(self.prints("bench", "translate", "-m", AVERAGED, "-i", source, "--rounds", "1", "--json",
@@ -416,78 +369,12 @@ class Look(Verbs):
             self.assertLess(report["matrix_product_share"], 1)
 
 
-class Check(Verbs):
-    def check(self, *overrides, run="checked"):
-        text = self.prints("check", "-c", small_run.configuration(FOLDER.name, run), *overrides)
-        self.assertIn("nothing stands in the way", text)
-        return text
-
-    def refuses_check(self, *overrides, run="checked"):
-        return self.refuses("check", "-c", small_run.configuration(FOLDER.name, run), *overrides)
-
-    def test_finds_nothing_and_writes_nothing(self):
-        before = sorted(os.listdir(FOLDER.name))
-        self.check()
-        self.assertEqual(sorted(os.listdir(FOLDER.name)), sorted({*before, "checked.yaml"}))
-
-    def test_of_a_run_that_goes_on_starts_from_its_checkpoint_and_writes_nothing(self):
-        before = sorted(os.listdir(RUN))
-        self.assertRegex(self.check(run="run"), r"(?m)^starts from +\S+/run/step_240$")
-        self.assertEqual(sorted(os.listdir(RUN)), before)
-
-    def test_refuses_a_run_without_a_folder(self):
-        self.assertIn("run is empty; expected the folder", self.refuses_check("--run", "''"))
-
-    def test_refuses_the_folder_of_another_run_unless_it_may_go(self):
-        other = ["--model.d_ff", "48"]
-        self.assertIn("holds a run of another configuration", self.refuses_check(*other, run="run"))
-        self.assertNotIn("starts from", self.check(*other, "--train.overwrite", "true", run="run"))
-
-    def test_refuses_a_start_that_training_would_refuse(self):
-        last = os.path.join(RUN, "last")
-        self.assertIn("nowhere does not exist", self.refuses_check("--train.init_from", path("nowhere")))
-        self.assertIn("holds weights only", self.refuses_check("--train.init_from", AVERAGED))
-        self.assertIn("weights do not fit the model", self.refuses_check("--train.init_from", last, "--model.d_ff", "48"))
-        small_run.write_digits(path("others.txt"), 100, 2)
-        others = ["--data.train", f"[{CORPUS.format(path('others.txt'))}]"]
-        self.assertIn("the training corpora are not those", self.refuses_check("--train.init_from", last, *others))
-        self.assertIn("starts from", self.check("--train.init_from", last, *others, "--train.reset", "[data]"))
-
-    def test_refuses_sentences_beyond_learned_positions(self):
-        positions = ["--model.positions", "learned", "--model.max_positions", "20", "--data.max_length"]
-        self.assertIn("model.max_positions is 20, and data.max_length 20 lets sentences of 21 tokens in", self.refuses_check(*positions, "20"))
-        self.check(*positions, "19")
-
-    def test_refuses_two_sets_of_one_name(self):
-        corpus = CORPUS.format(path("train.txt"))
-        self.assertIn('two sets to score are called "train"', self.refuses_check("--data.valid", f"[{corpus}, {corpus}]"))
-
-    def test_looks_for_sacrebleu_if_there_are_test_sets(self):
-        corpus = CORPUS.format(path("train.txt"))
-        self.assertIn("/nowhere", self.refuses_check("--data.test", corpus, "--sacrebleu", "/nowhere"))
-
-    def test_says_what_its_numbers_leave_open(self):
-        text = self.check("--train.batch_tokens", "auto", "--train.max_steps", "0")
-        self.assertRegex(text, r"(?m)^batch_tokens +auto: these numbers are of 4096")
-        self.assertRegex(text, r"(?m)^end +none of train.max_steps, .* is set: training goes on until it is stopped")
-        self.assertNotRegex(text, r"(?m)^time ")
-
-    def test_takes_the_nearest_end(self):
-        text = self.check("--train.max_epochs", "1000000000", "--train.max_steps", "0", "--train.max_hours", "2")
-        self.assertRegex(text, r"(?m)^time +about 2\.0 hours")
-
-    def test_writes_the_cache_that_is_named(self):
-        self.assertIn(f"written to {path('cache')} (data.cache)", self.check("--data.cache", path("cache")))
-        self.assertTrue(os.listdir(path("cache")))
-
-
 class Vocab(Verbs):
     def test_trains_a_model_that_training_takes(self):
         self.prints("vocab", "-i", path("train.txt"), "-o", path("my.model"), "--vocab-size", "24", "--type", "bpe")
-        self.prints("train", "-c", small_run.configuration(FOLDER.name, "vocab"), "--data.spm_model", path("my.model"),
+        self.prints("train", "-c", small_run.configuration(FOLDER, "vocab"), "--data.spm_model", path("my.model"),
                     "--train.max_steps", "2", "--train.save_every", "2", "--train.average_last", "0")
 
 
 if __name__ == "__main__":
-    PROGRAM = os.path.abspath(sys.argv.pop(1))
     unittest.main()
