@@ -270,7 +270,11 @@ std::vector<KernelCase> kernel_cases(const KernelSizes& s) {
   cases.push_back(activation_case(s.tokens, s.d_ff, true));
   cases.push_back(embedding_case(s.tokens, s.vocab_size, s.d_model));
   cases.push_back(adam_case(s.parameters));
-  for (const int64_t rows : {5, 20, 320}) cases.push_back(packed_case(rows, s.d_model, s.vocab_size));
+  for (const int64_t rows : {5, 20, 320}) {
+    cases.push_back(packed_case(rows, s.d_model, s.vocab_size));
+    cases.push_back(packed_case(rows, s.d_model, s.d_ff));
+    cases.push_back(packed_case(rows, s.d_ff, s.d_model));
+  }
   return cases;
 }
 

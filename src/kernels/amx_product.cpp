@@ -7,13 +7,14 @@ namespace lacuna {
 namespace LACUNA_TARGET {
 namespace {
 
-constexpr int kPanel = 32, kTile = 16, kRows = 2 * kTile;
+constexpr int kTile = 16, kRows = 2 * kTile;
 
 // Tiles 0 to 3 hold the sums of two by two tiles of the result, 4 and 5 rows of x, 6 and 7 columns of the panel. Every sum is one chain in
 // the order of `words`: a row's bits do not depend on how many rows there are.
 
 struct OfBf16 {
   using Sum = float;
+  LACUNA_INLINE static Floats load_sums(const float* from) { return load(from); }
   LACUNA_INLINE static void multiply_first() {
     _tile_dpbf16ps(0, 4, 6);
     _tile_dpbf16ps(1, 4, 7);
@@ -26,6 +27,7 @@ struct OfBf16 {
 
 struct OfBytes {
   using Sum = int32_t;
+  LACUNA_INLINE static Integers load_sums(const int32_t* from) { return (Integers)load(from); }
   LACUNA_INLINE static void multiply_first() {
     _tile_dpbusd(0, 4, 6);
     _tile_dpbusd(1, 4, 7);
@@ -71,15 +73,20 @@ template <class Kind>
 void multiply(const PackedProduct& a, int64_t panel, int64_t begin, int64_t end) {
   const uint8_t* packed = static_cast<const uint8_t*>(a.panels) + panel * a.words * kPanel * 4;
   alignas(64) typename Kind::Sum sums[kRows * kPanel];
+  PanelResults results(a, panel);
   const TilesInUse tiles;
   for (int64_t row = begin; row < end; row += kRows) {
     const uint8_t* next = row == begin ? packed + a.words * kPanel * 4 : nullptr;
-    if (end - row > kTile) {
+    const auto rows = static_cast<int>(end - row < kRows ? end - row : kRows);
+    if (rows > kTile) {
       multiply_tiles<Kind, true>(a, packed, row, next, sums);
     } else {
       multiply_tiles<Kind, false>(a, packed, row, next, sums);
     }
-    finish_rows<kPanel>(a, row, end - row < kRows ? end - row : kRows, panel, sums);
+    results.begin(row);
+    for (int half = 0; half < 2; ++half)
+      results.write(half, rows, [&](int r) { return Kind::load_sums(sums + r * kPanel + half * kWidth); });
+    results.end(rows);
   }
 }
 

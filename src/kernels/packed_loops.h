@@ -3,8 +3,8 @@
 // What the packed products of all instruction sets share. Included by sources that are compiled once for each of them.
 
 #include <cstring>
+#include <type_traits>
 
-#include "base/no_overlap.h"
 #include "kernels/packed_product.h"
 #include "kernels/row_loops.h"
 
@@ -124,56 +124,122 @@ void to_words(const RowsToWords& a, int64_t begin, int64_t end) {
 
 // ---- from sums to results ----
 
-/// Calls f(end) with what becomes of a value of column i of the panel.
-template <class F>
-LACUNA_INLINE void with_end(const PackedProduct& a, const float* bias, F f) {
-  const auto with_activation = [&](auto activation) {
-    if (bias == nullptr) return f([=](float value, int64_t) { return activation(value); });
-    f([=](float value, int64_t i) { return activation(value + bias[i]); });
-  };
-  switch (a.end) {
-    case ProductEnd::kNone:
-      return with_activation([](float value) { return value; });
-    case ProductEnd::kRelu:
-      return with_activation([](float value) { return relu(value); });
-    case ProductEnd::kGelu:
-      return with_activation([](float value) { return gelu(value); });
-  }
-}
+namespace {
 
-/// The values of rows and a panel go where they belong; row_values(r)(i) is that of row r, counted from `row`, and of the panel's column i.
-template <int kPanel, class F>
-LACUNA_INLINE void finish_panel(const PackedProduct& a, int64_t row, int64_t rows, int64_t panel, F row_values) {
-  const int64_t column = panel * kPanel, count = a.columns - column;
-  with_end(a, a.bias == nullptr ? nullptr : a.bias + column, [&](auto end) {
-    float* y = a.y + row * a.columns + column;
-    for (int64_t r = 0; r < rows; ++r, y += a.columns) {
-      const auto write = [=, value_of = row_values(r)](int64_t columns) {
-        LACUNA_NO_OVERLAP
-        for (int64_t i = 0; i < columns; ++i) y[i] = end(value_of(i), i);
-      };
-      count >= kPanel ? write(kPanel) : write(count);
+#ifdef __AVX512F__
+typedef __m512 Floats;
+
+LACUNA_INLINE Words load(const void* from) {
+  return _mm512_loadu_si512(from);
+}
+LACUNA_INLINE Floats load(const float* from) {
+  return _mm512_loadu_ps(from);
+}
+LACUNA_INLINE Words repeated(int32_t word) {
+  return _mm512_set1_epi32(word);
+}
+LACUNA_INLINE Floats repeated(float value) {
+  return _mm512_set1_ps(value);
+}
+LACUNA_INLINE void store(float* to, Floats values) {
+  _mm512_storeu_ps(to, values);
+}
+LACUNA_INLINE Floats multiply_add(Floats a, Floats b, Floats sum) {
+  return _mm512_fmadd_ps(a, b, sum);
+}
+#else
+typedef __m256 Floats;
+
+LACUNA_INLINE Words load(const void* from) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(from));
+}
+LACUNA_INLINE Floats load(const float* from) {
+  return _mm256_loadu_ps(from);
+}
+LACUNA_INLINE Words repeated(int32_t word) {
+  return _mm256_set1_epi32(word);
+}
+LACUNA_INLINE Floats repeated(float value) {
+  return _mm256_set1_ps(value);
+}
+LACUNA_INLINE void store(float* to, Floats values) {
+  _mm256_storeu_ps(to, values);
+}
+LACUNA_INLINE Floats multiply_add(Floats a, Floats b, Floats sum) {
+  return _mm256_fmadd_ps(a, b, sum);
+}
+#endif
+typedef int32_t Integers __attribute__((vector_size(sizeof(Words))));
+constexpr int kWidth = sizeof(Words) / sizeof(int32_t), kPanel = 2 * kWidth;
+
+/// Takes the sums of a panel's columns, tile by tile, to where the results belong.
+///
+///   begin(row); write(half, rows, sums) of both halves of the panel's columns; end(rows)
+class PanelResults {
+ public:
+  LACUNA_INLINE PanelResults(const PackedProduct& a, int64_t panel)
+      : a_(a), first_(panel * kPanel), columns_(a.columns - first_ < kPanel ? a.columns - first_ : kPanel), y_(a.y + first_) {
+    if (a.bias != nullptr && is_whole()) {
+      bias_ = a.bias + first_;
+    } else {
+      for (int i = 0; i < kPanel; ++i) own_bias_[i] = a.bias != nullptr && i < columns_ ? a.bias[first_ + i] : -0.f;  // x + -0 = x
+      bias_ = own_bias_;
     }
-  });
-}
+  }
 
-/// From sums [rows, kPanel].
-template <int kPanel>
-[[gnu::noinline]] void finish_rows(const PackedProduct& a, int64_t row, int64_t rows, int64_t panel, const float* sums) {
-  finish_panel<kPanel>(a, row, rows, panel, [=](int64_t r) { return [=, x = sums + r * kPanel](int64_t i) { return x[i]; }; });
-}
+  LACUNA_INLINE void begin(int64_t row) {
+    row_ = row;
+    to_ = is_whole() ? y_ + row * a_.columns : edge_;
+    stride_ = is_whole() ? a_.columns : kPanel;
+  }
+  /// sums(r): those of row r in half of the columns, as floats or, of bytes, as integers.
+  template <class F>
+  LACUNA_INLINE void write(int half, int rows, F sums) const {
+    const int column = half * kWidth;
+    const Floats bias = load(bias_ + column), least = repeated(a_.end == ProductEnd::kRelu ? 0 : -__builtin_inff());
+    float* to = to_ + column;
+    const auto finish = [=, stride = stride_](int r, Floats x) { store(to + r * stride, x < least ? least : x); };  // NaN stays
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(sums(0)[0])>, float>) {
+#pragma GCC unroll 12
+      for (int r = 0; r < rows; ++r) finish(r, sums(r) + bias);
+    } else {
+      const Floats scales = load(a_.column_scales + first_ + column);
+      const auto column_sums = (Integers)load(a_.column_sums + first_ + column);
+      const int32_t* const zeros = a_.row_zeros + row_;
+      const float* const row_scales = a_.row_scales + row_;
+#pragma GCC unroll 12
+      for (int r = 0; r < rows; ++r) {
+        const Integers above_zero = sums(r) - (Integers)repeated(zeros[r]) * column_sums;
+        finish(r, multiply_add(__builtin_convertvector(above_zero, Floats), repeated(row_scales[r]) * scales, bias));
+      }
+    }
+  }
+  LACUNA_INLINE void end(int rows) const {
+    if (a_.end == ProductEnd::kGelu)
+      for (int r = 0; r < rows; ++r)
+        for (int i = 0; i < kPanel; ++i) to_[r * stride_ + i] = gelu(to_[r * stride_ + i]);
+    if (is_whole()) return;
+    for (int r = 0; r < rows; ++r)
+      for (int64_t i = 0; i < columns_; ++i) y_[(row_ + r) * a_.columns + i] = edge_[r * kPanel + i];
+  }
 
-/// From sums of bytes.
-template <int kPanel>
-[[gnu::noinline]] void finish_rows(const PackedProduct& a, int64_t row, int64_t rows, int64_t panel, const int32_t* sums) {
-  const float* const column_scales = a.column_scales + panel * kPanel;
-  const int32_t* const column_sums = a.column_sums + panel * kPanel;
-  finish_panel<kPanel>(a, row, rows, panel, [=](int64_t r) {
-    return [=, x = sums + r * kPanel, scale = a.row_scales[row + r], zero = a.row_zeros[row + r]](int64_t i) {
-      return static_cast<float>(x[i] - zero * column_sums[i]) * (scale * column_scales[i]);
-    };
-  });
-}
+ private:
+  static constexpr int kMostRows = 32;  // of a tile
 
+  LACUNA_INLINE bool is_whole() const {
+    return columns_ == kPanel;
+  }
+
+  const PackedProduct& a_;
+  const int64_t first_, columns_;  ///< of its columns, and how many there are
+  float* const y_;
+  const float* bias_;  ///< [kPanel]
+  int64_t row_ = 0, stride_ = 0;
+  float* to_ = nullptr;
+  alignas(64) float own_bias_[kPanel];
+  alignas(64) float edge_[kMostRows * kPanel];  ///< a tile of a panel of fewer columns
+};
+
+}  // namespace
 }  // namespace LACUNA_TARGET
 }  // namespace lacuna

@@ -8,25 +8,6 @@ namespace LACUNA_TARGET {
 namespace {
 
 #ifdef __AVX512F__
-constexpr int kWidth = 16;
-typedef __m512 Floats;
-typedef __m512i Words;
-
-LACUNA_INLINE Words load(const uint8_t* from) {
-  return _mm512_loadu_si512(from);
-}
-LACUNA_INLINE Words repeated(int32_t word) {
-  return _mm512_set1_epi32(word);
-}
-LACUNA_INLINE void store(float* to, Floats values) {
-  _mm512_store_ps(to, values);
-}
-LACUNA_INLINE void store(int32_t* to, Words values) {
-  _mm512_store_si512(to, values);
-}
-LACUNA_INLINE Floats multiply_add(Words a, Words b, Floats sum) {
-  return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum);
-}
 LACUNA_INLINE Words products_in_pairs(Words a, Words b) {
   return _mm512_maddubs_epi16(a, b);
 }
@@ -37,25 +18,6 @@ LACUNA_INLINE Words add_pairs(Words pairs, Words sums) {
   return _mm512_add_epi32(sums, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
 }
 #else
-constexpr int kWidth = 8;
-typedef __m256 Floats;
-typedef __m256i Words;
-
-LACUNA_INLINE Words load(const uint8_t* from) {
-  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-}
-LACUNA_INLINE Words repeated(int32_t word) {
-  return _mm256_set1_epi32(word);
-}
-LACUNA_INLINE void store(float* to, Floats values) {
-  _mm256_store_ps(to, values);
-}
-LACUNA_INLINE void store(int32_t* to, Words values) {
-  _mm256_store_si256(reinterpret_cast<__m256i*>(to), values);
-}
-LACUNA_INLINE Floats multiply_add(Words a, Words b, Floats sum) {
-  return _mm256_fmadd_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), sum);
-}
 LACUNA_INLINE Words products_in_pairs(Words a, Words b) {
   return _mm256_maddubs_epi16(a, b);
 }
@@ -66,8 +28,6 @@ LACUNA_INLINE Words add_pairs(Words pairs, Words sums) {
   return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 #endif
-constexpr int kPanel = 2 * kWidth;
-typedef int32_t Integers __attribute__((vector_size(4 * kWidth)));
 
 LACUNA_INLINE Words repeated_word(const uint8_t* from) {
   int32_t word;
@@ -81,20 +41,24 @@ LACUNA_INLINE void fetch_ahead(const uint8_t* panel) {
   for (int line = 0; line < kPanel * 4; line += 64) _mm_prefetch(panel + kAhead * kPanel * 4 + line, _MM_HINT_T0);
 }
 
-// A Kind says what numbers are in words, and writes values [kRows, kPanel] of rows by a panel. Every sum is one chain of additions in the
-// order of `words`, however many rows there are: a row's bits do not depend on it.
+/// What follows is not read ahead of the loop before, whose sums take all registers.
+LACUNA_INLINE void keep_registers() {
+  asm volatile("" ::: "memory");
+}
+
+// A Kind says what numbers are in words, and writes the sums of kRows rows by a panel. Every sum is one chain of additions in the order of
+// `words`, however many rows there are: a row's bits do not depend on it.
 
 /// Kind::add adds the products of two words to a sum. Twelve rows and two vectors of columns are 24 sums in registers, with two vectors of
 /// the panel and a word of a row 27 of 32 (on AVX2 half as many rows, 15 of 16).
-template <class Kind, class SumOf>
+template <class Kind>
 struct OfWords {
-  using Sum = SumOf;
   static constexpr int kRowsAtOnce = kWidth == 16 ? 12 : 6;
   static constexpr int32_t kRowLevels = kAllRowLevels;
   static constexpr auto kFitShortSums = nullptr;
 
   template <int kRows>
-  LACUNA_INLINE static void multiply(const uint8_t* x, const uint8_t* panel, int64_t words, Sum* values) {
+  LACUNA_INLINE static void multiply(const uint8_t* x, const uint8_t* panel, int64_t words, const PanelResults& results) {
     typename Kind::Sums sums[kRows][2];
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = typename Kind::Sums{};
@@ -108,40 +72,38 @@ struct OfWords {
         sums[r][1] = Kind::add(sums[r][1], of_row, right);
       }
     }
-#pragma GCC unroll 12
-    for (int r = 0; r < kRows; ++r) {
-      store(values + r * kPanel, sums[r][0]);
-      store(values + r * kPanel + kWidth, sums[r][1]);
-    }
+    keep_registers();
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) results.write(half, kRows, [&](int r) { return sums[r][half]; });
   }
 };
 
-struct OfFloats : OfWords<OfFloats, float> {
+struct OfFloats : OfWords<OfFloats> {
   using Sums = Floats;
-  LACUNA_INLINE static Sums add(Sums sums, Words x, Words panel) { return multiply_add(x, panel, sums); }
+  LACUNA_INLINE static Sums add(Sums sums, Words x, Words panel) { return multiply_add((Floats)x, (Floats)panel, sums); }
 };
 
-struct OfBf16 : OfWords<OfBf16, float> {
+struct OfBf16 : OfWords<OfBf16> {
   using Sums = Floats;
   LACUNA_INLINE static Sums add(Sums sums, Words x, Words panel) {
 #ifdef __AVX512BF16__
     return _mm512_dpbf16_ps(sums, (__m512bh)x, (__m512bh)panel);
 #else
     const Words high = repeated(static_cast<int32_t>(0xffff0000));
-    sums = multiply_add((Words)((Integers)x << 16), (Words)((Integers)panel << 16), sums);
-    return multiply_add(x & high, panel & high, sums);
+    sums = multiply_add((Floats)((Integers)x << 16), (Floats)((Integers)panel << 16), sums);
+    return multiply_add((Floats)(x & high), (Floats)(panel & high), sums);
 #endif
   }
 };
 
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
-struct OfBytes : OfWords<OfBytes, int32_t> {
-  using Sums = Words;
+struct OfBytes : OfWords<OfBytes> {
+  using Sums = Integers;
   LACUNA_INLINE static Sums add(Sums sums, Words x, Words panel) {
 #ifdef __AVX512VNNI__
-    return _mm512_dpbusd_epi32(sums, x, panel);
+    return (Integers)_mm512_dpbusd_epi32((Words)sums, x, panel);
 #else
-    return _mm256_dpbusd_avx_epi32(sums, x, panel);
+    return (Integers)_mm256_dpbusd_avx_epi32((Words)sums, x, panel);
 #endif
   }
 };
@@ -150,12 +112,11 @@ struct OfBytes : OfWords<OfBytes, int32_t> {
 /// words, ones and a short sum on its way take 13 of AVX2's 16 registers. With so many levels rows and weights lose about as much as each
 /// other; four words are hardly faster, and weights then lose more.
 struct OfBytes {
-  using Sum = int32_t;
   static constexpr int kRowsAtOnce = 8;
   static constexpr int32_t kRowLevels = 180, kWordsOfShortSum = 2, kLargestShortSum = 32767 / kRowLevels;
 
   template <int kRows>
-  LACUNA_INLINE static void multiply(const uint8_t* x, const uint8_t* panel, int64_t words, Sum* values) {
+  LACUNA_INLINE static void multiply(const uint8_t* x, const uint8_t* panel, int64_t words, const PanelResults& results) {
     for (int column = 0; column < kPanel; column += kWidth) {
       Words sums[kRows];
 #pragma GCC unroll 8
@@ -178,8 +139,7 @@ struct OfBytes {
           sums[r] = add_pairs(short_sums, sums[r]);
         }
       }
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) store(values + r * kPanel + column, sums[r]);
+      results.write(column / kWidth, kRows, [&](int r) { return (Integers)sums[r]; });
     }
   }
 
@@ -203,7 +163,7 @@ struct OfBytes {
     static_assert(kWordsOfShortSum == 2);
     Shorts largest = {};
     for (int64_t w = 0; w < words; w += kWidth) {
-      const auto bytes = (Bytes)load(reinterpret_cast<const uint8_t*>(row + 4 * w));
+      const auto bytes = (Bytes)load(row + 4 * w);
       for (const Bytes part : {bytes > 0 ? bytes : Bytes{}, bytes < 0 ? -bytes : Bytes{}}) {
         const auto pairs = (Shorts)products_in_pairs((Words)part, (Words)(Bytes{} + 1));
         const Shorts sums = pairs + (Shorts)((Longs)pairs >> 32);  // of a word and the next, and the next alone
@@ -217,26 +177,21 @@ struct OfBytes {
 };
 #endif
 
+/// Of the `rows` rows from `row` on, at most kRows.
 template <class Kind, int kRows>
-LACUNA_INLINE void multiply_tile(const PackedProduct& a, const uint8_t* packed, int64_t panel, int64_t row) {
-  alignas(64) typename Kind::Sum values[kRows * kPanel];
-  Kind::template multiply<kRows>(static_cast<const uint8_t*>(a.x) + row * a.words * 4, packed, a.words, values);
-  finish_rows<kPanel>(a, row, kRows, panel, values);
-}
-
-template <class Kind, int kRows>
-LACUNA_INLINE void multiply_rest(const PackedProduct& a, const uint8_t* packed, int64_t panel, int64_t row, int64_t rows) {
-  if (rows == kRows) return multiply_tile<Kind, kRows>(a, packed, panel, row);
-  if constexpr (kRows > 1) multiply_rest<Kind, kRows - 1>(a, packed, panel, row, rows);
+LACUNA_INLINE void multiply_tile(const PackedProduct& a, const uint8_t* packed, int64_t row, int64_t rows, PanelResults& results) {
+  if constexpr (kRows > 1)
+    if (rows < kRows) return multiply_tile<Kind, kRows - 1>(a, packed, row, rows, results);
+  results.begin(row);
+  Kind::template multiply<kRows>(static_cast<const uint8_t*>(a.x) + row * a.words * 4, packed, a.words, results);
+  results.end(kRows);
 }
 
 template <class Kind>
 void multiply(const PackedProduct& a, int64_t panel, int64_t begin, int64_t end) {
-  constexpr int kRows = Kind::kRowsAtOnce;
   const uint8_t* packed = static_cast<const uint8_t*>(a.panels) + panel * a.words * kPanel * 4;
-  int64_t row = begin;
-  for (; row + kRows <= end; row += kRows) multiply_tile<Kind, kRows>(a, packed, panel, row);
-  if (row < end) multiply_rest<Kind, kRows - 1>(a, packed, panel, row, end - row);
+  PanelResults results(a, panel);
+  for (int64_t row = begin; row < end; row += Kind::kRowsAtOnce) multiply_tile<Kind, Kind::kRowsAtOnce>(a, packed, row, end - row, results);
 }
 
 template <class Kind>

@@ -106,10 +106,12 @@ PackedWeight::Words PackedWeight::words_of(const Tensor& rows, bool is_weight) c
 void PackedWeight::run(const PackedProduct& product, int64_t rows) const {
   const int64_t panels = panels_.size(0), blocks = (rows + kRowBlock - 1) / kRowBlock;
   const int64_t products_of_task = std::max<int64_t>(1, std::min(rows, kRowBlock) * product.words * kernel_.panel_columns);
-  at::parallel_for(0, blocks * panels, 1 + kProductsPerTask / products_of_task, [&](int64_t first, int64_t last) {
-    for (int64_t task = first; task < last; ++task) {
-      const int64_t begin = task / panels * kRowBlock;
-      kernel_.multiply(product, task % panels, begin, std::min(rows, begin + kRowBlock));
+  // A thread takes some panels through all blocks, of which the last may be small; a block's rows pass all of them while they are in cache.
+  at::parallel_for(0, panels * blocks, 1 + kProductsPerTask / products_of_task, [&](int64_t first, int64_t last) {
+    for (int64_t i = 0; i < blocks; ++i) {
+      const int64_t block = (first + i) % blocks, begin = block * kRowBlock;
+      for (int64_t task = first + i; task < last; task += blocks)
+        kernel_.multiply(product, task / blocks, begin, std::min(rows, begin + kRowBlock));
     }
   });
 }

@@ -47,9 +47,7 @@ void residual_norm_forward(const ResidualNormForward<T, Normed>& a, int64_t begi
       z = sum;
     }
     const T mean = a.is_rms ? T(0) : sum_of(z, n) / static_cast<T>(n);
-    T squares = 0;
-#pragma omp simd reduction(+ : squares)
-    for (int64_t i = 0; i < n; ++i) squares += (z[i] - mean) * (z[i] - mean);
+    const T squares = sum_over<T>(n, [=](int64_t i) { return (z[i] - mean) * (z[i] - mean); });
     const T inverse = T(1) / std::sqrt(squares / static_cast<T>(n) + a.epsilon);
     Normed* normed = a.normed + row * n;
     if (bias) {  // NOLINT(bugprone-branch-clone): the branches differ under their pragmas
@@ -108,12 +106,7 @@ void residual_norm_backward(const ResidualNormBackward<T, Normed, Output>& a, in
 
 template <class T, class Stored>
 LACUNA_INLINE T inverse_rms(const Stored* row, int64_t count, T epsilon) {
-  T squares = 0;
-#pragma omp simd reduction(+ : squares)
-  for (int64_t i = 0; i < count; ++i) {
-    const T x = loaded<T>(row[i]);
-    squares += x * x;
-  }
+  const T squares = sum_over<T>(count, [=](int64_t i) { return loaded<T>(row[i]) * loaded<T>(row[i]); });
   return T(1) / std::sqrt(squares / static_cast<T>(count) + epsilon);
 }
 
@@ -365,12 +358,32 @@ void smoothed_loss(const LossRows<T>& a, int64_t begin, int64_t end) {
 
 template <class T>
 T log_sum_exp(const T* row, int64_t count, T* maxima) {
-  T top = -std::numeric_limits<T>::infinity();
-  for (int64_t begin = 0; begin < count; begin += kMaximumOf, ++maxima) {
-    *maxima = count - begin < kMaximumOf ? max_of(row + begin, count - begin) : max_of(row + begin, kMaximumOf);
-    top = *maxima > top ? *maxima : top;
-  }
+  const int64_t whole = count / kMaximumOf;
+  for (int64_t i = 0; i < whole; ++i) maxima[i] = max_of(row + i * kMaximumOf, kMaximumOf);
+  if (whole * kMaximumOf < count) maxima[whole] = max_of(row + whole * kMaximumOf, count - whole * kMaximumOf);
+  const T top = max_of(maxima, (count + kMaximumOf - 1) / kMaximumOf);
   return top + std::log(sum_of_exponentials(row, count, top, static_cast<T*>(nullptr)));
+}
+
+template <class T>
+uint64_t at_least(const T* row, int64_t count, T taken_off, T bound) {
+  uint64_t bits = 0;
+  int64_t i = 0;
+  if constexpr (std::is_same_v<T, float>) {
+#ifdef __AVX512F__
+    for (; i + 16 <= count; i += 16) {
+      const __m512 x = _mm512_sub_ps(_mm512_loadu_ps(row + i), _mm512_set1_ps(taken_off));
+      bits |= uint64_t{_mm512_cmp_ps_mask(x, _mm512_set1_ps(bound), _CMP_GE_OQ)} << i;
+    }
+#else
+    for (; i + 8 <= count; i += 8) {
+      const __m256 x = _mm256_sub_ps(_mm256_loadu_ps(row + i), _mm256_set1_ps(taken_off));
+      bits |= static_cast<uint64_t>(_mm256_movemask_ps(_mm256_cmp_ps(x, _mm256_set1_ps(bound), _CMP_GE_OQ))) << i;
+    }
+#endif
+  }
+  for (; i < count; ++i) bits |= uint64_t{row[i] - taken_off >= bound} << i;
+  return bits;
 }
 
 template <class T, class Normed, class Output>
@@ -394,6 +407,7 @@ constexpr RowKernels<T> table() {
           gather_sums<T>,
           smoothed_loss<T>,
           log_sum_exp<T>,
+          at_least<T>,
           {biased_activation_forward<T, T>, biased_activation_backward<T, T>},
           {biased_activation_forward<T, uint16_t>, biased_activation_backward<T, uint16_t>},
           round_rows<T>,

@@ -191,6 +191,8 @@ struct RowKernels {
   void (*smoothed_loss)(const LossRows<T>&, int64_t begin, int64_t end);
   /// log of the sum of exp(row[0 .. count)). Fills in the largest element of each kMaximumOf, the last ones' among them; it is never NaN.
   T (*log_sum_exp)(const T* row, int64_t count, T* maxima);
+  /// Bit i says if row[i] - taken_off is at least `bound`, for each of at most 64.
+  uint64_t (*at_least)(const T* row, int64_t count, T taken_off, T bound);
   BiasedActivation<T, T> biased_activation;
   BiasedActivation<T, uint16_t> rounded_activation;
   void (*round_rows)(const RoundedRows<T>&, int64_t begin, int64_t end);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/no_overlap.h"
 #include "base/random.h"
 #include "kernels/intrinsics.h"
 #include "kernels/row_kernels.h"
@@ -82,20 +83,41 @@ LACUNA_INLINE float widened(uint16_t bf16) {
   return std::bit_cast<float>(static_cast<uint32_t>(bf16) << 16);
 }
 
-template <class T>
-LACUNA_INLINE T sum_of(const T* x, int64_t count) {
-  T total = 0;
-#pragma omp simd reduction(+ : total)
-  for (int64_t i = 0; i < count; ++i) total += x[i];
-  return total;
+/// combine(f(0), f(1), ..., f(count - 1)), side by side in lanes and then these by halves; `none` if there are none.
+template <class T, class F, class Combine>
+LACUNA_INLINE T reduced(int64_t count, T none, F f, Combine combine) {
+  constexpr int kLanes = 128 / sizeof(T);
+  T lanes[kLanes];
+  for (T& lane : lanes) lane = none;
+  int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    LACUNA_NO_OVERLAP
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] = combine(lanes[lane], f(i + lane));
+  }
+#pragma GCC unroll 5
+  for (int half = kLanes / 2; half > 0; half /= 2)
+    for (int lane = 0; lane < half; ++lane) lanes[lane] = combine(lanes[lane], lanes[lane + half]);
+  T result = lanes[0];
+  for (; i < count; ++i) result = combine(result, f(i));
+  return result;
+}
+
+/// The sum of f(i).
+template <class T, class F>
+LACUNA_INLINE T sum_over(int64_t count, F f) {
+  return reduced(count, T(0), f, [](T a, T b) { return a + b; });
 }
 
 template <class T>
+LACUNA_INLINE T sum_of(const T* x, int64_t count) {
+  return sum_over<T>(count, [=](int64_t i) { return x[i]; });
+}
+
+/// Never NaN.
+template <class T>
 LACUNA_INLINE T max_of(const T* x, int64_t count) {
-  T top = -std::numeric_limits<T>::infinity();
-#pragma omp simd reduction(max : top)
-  for (int64_t i = 0; i < count; ++i) top = x[i] > top ? x[i] : top;
-  return top;
+  const auto at = [=](int64_t i) { return x[i]; };
+  return reduced(count, -std::numeric_limits<T>::infinity(), at, [](T top, T value) { return value > top ? value : top; });
 }
 
 /// The sum of exp(x - top), left in `exps` where that is not null (it may be x).

@@ -1,6 +1,7 @@
 #include "model/logits.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <limits>
 
@@ -47,16 +48,26 @@ float kth_largest(const std::vector<float>& values, size_t k) {
   return largest.back();
 }
 
+/// Calls f(i) for each of `count` numbers that is at least `bound` once `taken_off` has been taken off.
+template <class F>
+void for_those_at_least(const float* numbers, int64_t count, float taken_off, float bound, F f) {
+  constexpr int64_t kBits = 64;
+  for (int64_t begin = 0; begin < count; begin += kBits) {
+    uint64_t bits = row_kernels<float>().at_least(numbers + begin, std::min(kBits, count - begin), taken_off, bound);
+    for (; bits != 0; bits &= bits - 1) f(begin + std::countr_zero(bits));
+  }
+}
+
 /// The k best tokens, best first. At least k of them reach the k-th largest maximum, and most maxima say that none of theirs does.
 void find_best(const Row& row, int64_t k, std::vector<Candidate>& best) {
   best.clear();
   const float bound = kth_largest(row.maxima, static_cast<size_t>(k)) - row.log_sum;
-  for (size_t block = 0; block < row.maxima.size(); ++block) {
-    if (!(row.maxima[block] - row.log_sum >= bound)) continue;
-    const int64_t begin = static_cast<int64_t>(block) * kMaximumOf, end = std::min(row.size, begin + kMaximumOf);
-    for (int64_t column = begin; column < end; ++column)
-      if (const float log_prob = row.log_prob_at(column); log_prob >= bound) best.push_back({log_prob, row.token(column)});
-  }
+  for_those_at_least(row.maxima.data(), static_cast<int64_t>(row.maxima.size()), row.log_sum, bound, [&](int64_t block) {
+    const int64_t begin = block * kMaximumOf, count = std::min(row.size - begin, kMaximumOf);
+    for_those_at_least(row.logits + begin, count, row.log_sum, bound, [&](int64_t i) {
+      best.push_back({row.log_prob_at(begin + i), row.token(begin + i)});
+    });
+  });
   const auto possible = static_cast<size_t>(std::min(k, row.size));
   if (best.size() < possible) best.resize(possible, {kLowest, kNone});  // the logits are not numbers
   std::partial_sort(best.begin(), best.begin() + static_cast<std::ptrdiff_t>(possible), best.end());

@@ -1,0 +1,57 @@
+#include "kernels/row_kernels.h"
+
+#include <limits>
+
+#include "compare.h"
+
+namespace lacuna {
+namespace {
+
+constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN(), kInfinity = std::numeric_limits<float>::infinity();
+
+/// Of all that this machine can run.
+class RowKernelsTest : public testing::TestWithParam<const RowKernels<float>*> {};
+
+TEST_P(RowKernelsTest, LogOfSumOfExponentialsAndMaximaAreThoseOfDouble) {
+  for (const int64_t count : {1, 31, 64, 65, 300, 8000}) {
+    at::manual_seed(count);
+    const Tensor row = 5 * at::randn({count});
+    std::vector<float> maxima(static_cast<size_t>((count + kMaximumOf - 1) / kMaximumOf));
+    const float log_sum = GetParam()->log_sum_exp(row.const_data_ptr<float>(), count, maxima.data());
+    EXPECT_NEAR(log_sum, row.to(at::kDouble).logsumexp(0).item<double>(), 2e-6) << count;
+    for (size_t i = 0; i < maxima.size(); ++i) {
+      const int64_t first = static_cast<int64_t>(i) * kMaximumOf;
+      EXPECT_EQ(maxima[i], row.narrow(0, first, std::min(kMaximumOf, count - first)).max().item<float>()) << count;
+    }
+  }
+}
+
+TEST_P(RowKernelsTest, MaximaAreNumbersWhereAnElementIsNone) {
+  for (const size_t place : {0, 5, 69}) {
+    std::vector<float> row(70, 1.F), maxima(2);
+    row[place] = kNotANumber;
+    EXPECT_TRUE(std::isnan(GetParam()->log_sum_exp(row.data(), 70, maxima.data())));
+    EXPECT_EQ(maxima, (std::vector<float>{1, 1})) << place;
+  }
+}
+
+TEST_P(RowKernelsTest, ElementsAreAtLeastABound) {
+  std::vector<float> row(64);
+  for (size_t i = 0; i < row.size(); ++i) row[i] = static_cast<float>(i * 37 % 64);
+  row[3] = kNotANumber;
+  row[20] = kInfinity;
+  row[41] = -kInfinity;
+  for (const int64_t count : {0, 1, 15, 16, 40, 64}) {
+    for (const float bound : {-kInfinity, 10.F, 62.F, kInfinity, kNotANumber}) {
+      uint64_t expected = 0;
+      for (int64_t i = 0; i < count; ++i) expected |= uint64_t{row[static_cast<size_t>(i)] - 1 >= bound} << i;
+      EXPECT_EQ(GetParam()->at_least(row.data(), count, 1, bound), expected) << count << " elements, " << bound;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(InstructionSets, RowKernelsTest, testing::ValuesIn(all_row_kernels<float>()),
+                         [](const auto& set) { return std::string(set.param->target); });
+
+}  // namespace
+}  // namespace lacuna
