@@ -98,7 +98,7 @@ struct OfBf16 : OfWords<OfBf16> {
 
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 struct OfBytes : OfWords<OfBytes> {
-  using Sums = Integers;
+  using Sums = Integers;  // as what takes them: GCC 12 keeps sums in memory whose type changes after the loop
   LACUNA_INLINE static Sums add(Sums sums, Words x, Words panel) {
 #ifdef __AVX512VNNI__
     return (Integers)_mm512_dpbusd_epi32((Words)sums, x, panel);
