@@ -139,6 +139,9 @@ def main():
     flags.add_argument("--rounds", type=int, default=3)
     flags.add_argument("--steps", type=int, default=30)
     flags = flags.parse_args()
+    if flags.precision == "none" and flags.model is None:
+        say("scripts/bench_peers.sh: --precision none leaves training out, and without --model translating is left out too: give one of them")
+        sys.exit(2)
     preload = tcmalloc()
     if preload is None:
         say("libtcmalloc_minimal.so.4 is not installed: the peers are measured without it")

@@ -135,9 +135,6 @@ LACUNA_INLINE Words load(const void* from) {
 LACUNA_INLINE Floats load(const float* from) {
   return _mm512_loadu_ps(from);
 }
-LACUNA_INLINE Words repeated(int32_t word) {
-  return _mm512_set1_epi32(word);
-}
 LACUNA_INLINE Floats repeated(float value) {
   return _mm512_set1_ps(value);
 }
@@ -155,9 +152,6 @@ LACUNA_INLINE Words load(const void* from) {
 }
 LACUNA_INLINE Floats load(const float* from) {
   return _mm256_loadu_ps(from);
-}
-LACUNA_INLINE Words repeated(int32_t word) {
-  return _mm256_set1_epi32(word);
 }
 LACUNA_INLINE Floats repeated(float value) {
   return _mm256_set1_ps(value);
@@ -209,7 +203,7 @@ class PanelResults {
       const float* const row_scales = a_.row_scales + row_;
 #pragma GCC unroll 12
       for (int r = 0; r < rows; ++r) {
-        const Integers above_zero = sums(r) - (Integers)repeated(zeros[r]) * column_sums;
+        const Integers above_zero = sums(r) - (Integers)all_words(static_cast<uint32_t>(zeros[r])) * column_sums;
         finish(r, multiply_add(__builtin_convertvector(above_zero, Floats), repeated(row_scales[r]) * scales, bias));
       }
     }

@@ -14,8 +14,8 @@ LACUNA_INLINE Words products_in_pairs(Words a, Words b) {
 LACUNA_INLINE Words add_16_bits(Words a, Words b) {
   return _mm512_add_epi16(a, b);
 }
-LACUNA_INLINE Words add_pairs(Words pairs, Words sums) {
-  return _mm512_add_epi32(sums, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)));
+LACUNA_INLINE Integers add_pairs(Words pairs, Integers sums) {
+  return sums + (Integers)_mm512_madd_epi16(pairs, _mm512_set1_epi16(1));
 }
 #else
 LACUNA_INLINE Words products_in_pairs(Words a, Words b) {
@@ -24,15 +24,15 @@ LACUNA_INLINE Words products_in_pairs(Words a, Words b) {
 LACUNA_INLINE Words add_16_bits(Words a, Words b) {
   return _mm256_add_epi16(a, b);
 }
-LACUNA_INLINE Words add_pairs(Words pairs, Words sums) {
-  return _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+LACUNA_INLINE Integers add_pairs(Words pairs, Integers sums) {
+  return sums + (Integers)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 }
 #endif
 
 LACUNA_INLINE Words repeated_word(const uint8_t* from) {
-  int32_t word;
+  uint32_t word;
   __builtin_memcpy(&word, from, sizeof word);
-  return repeated(word);
+  return all_words(word);
 }
 
 /// A word of the panel's that comes kAhead words after this one.
@@ -41,13 +41,9 @@ LACUNA_INLINE void fetch_ahead(const uint8_t* panel) {
   for (int line = 0; line < kPanel * 4; line += 64) _mm_prefetch(panel + kAhead * kPanel * 4 + line, _MM_HINT_T0);
 }
 
-/// What follows is not read ahead of the loop before, whose sums take all registers.
-LACUNA_INLINE void keep_registers() {
-  asm volatile("" ::: "memory");
-}
-
 // A Kind says what numbers are in words, and writes the sums of kRows rows by a panel. Every sum is one chain of additions in the order of
-// `words`, however many rows there are: a row's bits do not depend on it.
+// `words`, however many rows there are: a row's bits do not depend on it. Sums have the type that PanelResults takes: GCC 12 keeps them in
+// memory if it changes after the loop.
 
 /// Kind::add adds the products of two words to a sum. Twelve rows and two vectors of columns are 24 sums in registers, with two vectors of
 /// the panel and a word of a row 27 of 32 (on AVX2 half as many rows, 15 of 16).
@@ -72,7 +68,6 @@ struct OfWords {
         sums[r][1] = Kind::add(sums[r][1], of_row, right);
       }
     }
-    keep_registers();
 #pragma GCC unroll 2
     for (int half = 0; half < 2; ++half) results.write(half, kRows, [&](int r) { return sums[r][half]; });
   }
@@ -89,7 +84,7 @@ struct OfBf16 : OfWords<OfBf16> {
 #ifdef __AVX512BF16__
     return _mm512_dpbf16_ps(sums, (__m512bh)x, (__m512bh)panel);
 #else
-    const Words high = repeated(static_cast<int32_t>(0xffff0000));
+    const Words high = all_words(0xffff0000);
     sums = multiply_add((Floats)((Integers)x << 16), (Floats)((Integers)panel << 16), sums);
     return multiply_add((Floats)(x & high), (Floats)(panel & high), sums);
 #endif
@@ -98,7 +93,7 @@ struct OfBf16 : OfWords<OfBf16> {
 
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 struct OfBytes : OfWords<OfBytes> {
-  using Sums = Integers;  // as what takes them: GCC 12 keeps sums in memory whose type changes after the loop
+  using Sums = Integers;
   LACUNA_INLINE static Sums add(Sums sums, Words x, Words panel) {
 #ifdef __AVX512VNNI__
     return (Integers)_mm512_dpbusd_epi32((Words)sums, x, panel);
@@ -118,9 +113,9 @@ struct OfBytes {
   template <int kRows>
   LACUNA_INLINE static void multiply(const uint8_t* x, const uint8_t* panel, int64_t words, const PanelResults& results) {
     for (int column = 0; column < kPanel; column += kWidth) {
-      Words sums[kRows];
+      Integers sums[kRows];
 #pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) sums[r] = Words{};
+      for (int r = 0; r < kRows; ++r) sums[r] = Integers{};
       for (int64_t w = 0; w < words; w += kWordsOfShortSum) {
         Words of_panel[kWordsOfShortSum];
 #pragma GCC unroll 4
@@ -139,7 +134,7 @@ struct OfBytes {
           sums[r] = add_pairs(short_sums, sums[r]);
         }
       }
-      results.write(column / kWidth, kRows, [&](int r) { return (Integers)sums[r]; });
+      results.write(column / kWidth, kRows, [&](int r) { return sums[r]; });
     }
   }
 
