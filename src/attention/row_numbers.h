@@ -25,8 +25,8 @@ struct RowNumber {
 /// Makes them from parameters: a type that learns holds one of these in its own file and gives it out by Options::make_numbers.
 class RowNumbers : public torch::nn::Module {
  public:
-  /// x [Tq, D]: the layer's input, of which queries are made. In the order in which the type's row map reads them; with gradients. Without
-  /// gradients, a row of the result has the same bits whatever else is in the batch.
+  /// x [Tq, D]: the layer's input, of which queries are made, in any type of number. In the order in which the type's row map reads them;
+  /// with gradients. Without gradients, a row of the result has the same bits whatever else is in the batch.
   virtual std::vector<RowNumber> forward(const Tensor& x) = 0;
   /// Of parameters that updates must not lead out of their range.
   virtual std::vector<ParameterRange> ranges() const { return {}; }

@@ -54,8 +54,7 @@ AttentionCall MultiHeadAttention::new_call(const Ragged& x, const ForwardContext
 void MultiHeadAttention::add_numbers(AttentionCall& call, const Ragged& x, const ForwardContext& context) const {
   if (!numbers_) return;
   const bool is_seen = context.probe != nullptr && context.probe->wants(call.layer, call.site);
-  const Tensor rows = x.values.scalar_type() == at::kBFloat16 ? x.values.to(at::kFloat) : x.values;
-  for (const RowNumber& number : numbers_->forward(rows)) {
+  for (const RowNumber& number : numbers_->forward(x.values)) {
     call.numbers.push_back(number.values);
     if (context.regularizer != nullptr) context.regularizer->add(number, x.shape);
     if (!is_seen) continue;

@@ -70,12 +70,18 @@ TEST(Entmax, IsExactAtEveryAlpha) {
 
 TEST(Entmax, StartsItsLearnedAlphasAtAlphaInitAndKeepsThemInTheirRange) {
   const auto numbers = make_row_numbers(*type_of(variant("entmax", "{alpha: learned, alpha_init: 1.2}"), "full", 3), 3, 8);
-  const at::NoGradGuard no_gradients;
   Tensor logits = numbers->named_parameters()["alpha_logit"];
-  const auto alphas = [&] { return numbers->forward({})[0].values; };
-  EXPECT_TRUE(at::allclose(alphas(), at::full({3}, 1.2), 0, 1e-6));
-  logits.copy_(at::tensor({-200.f, 0.f, 200.f}));
-  EXPECT_TRUE(at::allclose(alphas(), at::tensor({1.01f, 1.505f, 2.f}), 0, 1e-6));
+  const auto expect_alphas = [&](const Tensor& expected) {
+    for (const bool with_gradients : {true, false}) {
+      const at::AutoGradMode mode(with_gradients);
+      const Tensor alphas = numbers->forward({})[0].values;
+      EXPECT_EQ(alphas.requires_grad(), with_gradients);
+      EXPECT_TRUE(at::allclose(alphas, expected, 0, 1e-6)) << alphas;
+    }
+  };
+  expect_alphas(at::full({3}, 1.2));
+  logits.detach().copy_(at::tensor({-200.f, 0.f, 200.f}));
+  expect_alphas(at::tensor({1.01f, 1.505f, 2.f}));
 }
 
 TEST(Entmax, TakesNoNumberIfItsAlphaIsFixed) {

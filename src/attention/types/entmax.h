@@ -5,6 +5,8 @@
 #include "attention/types/sparsemax.h"
 #include "config/config_node.h"
 #if LACUNA_HOST
+#include <algorithm>
+
 #include "attention/row_numbers.h"
 #endif
 
@@ -167,10 +169,21 @@ class Numbers : public RowNumbers {
     alpha_logit_ = register_parameter("alpha_logit", at::full({num_heads}, std::log(share / (1 - share)), at::kFloat));
   }
   std::vector<RowNumber> forward(const Tensor& /*x*/) override {
+    const bool is_simple = alpha_logit_.is_cpu() && alpha_logit_.scalar_type() == at::kFloat;
+    if (is_simple && !at::GradMode::is_enabled()) return {{"alpha", one_by_one()}};
     return {{"alpha", alpha_logit_.sigmoid().mul(kAlphaRange).add_(kLeastAlpha)}};
   }
 
  private:
+  /// Without LibTorch's operations, which for so few numbers take a hundredth of the time of translating.
+  Tensor one_by_one() const {
+    Tensor alphas = at::empty_like(alpha_logit_);
+    const float* logits = alpha_logit_.const_data_ptr<float>();
+    std::transform(logits, logits + alphas.numel(), alphas.mutable_data_ptr<float>(),
+                   [](float logit) { return static_cast<float>(kLeastAlpha + kAlphaRange / (1 + std::exp(-double{logit}))); });
+    return alphas;
+  }
+
   Tensor alpha_logit_;
 };
 

@@ -154,8 +154,9 @@ class DynamicSpans : public RowNumbers {
         bias_(register_parameter("span_bias",
                                  at::full({num_heads}, std::log(options.span_init / (max_span_ - options.span_init)), at::kFloat))) {}
   std::vector<RowNumber> forward(const Tensor& x) override {
-    const Tensor ratio = at::GradMode::is_enabled() ? lacuna::linear(x, weight_, bias_).sigmoid()
-                                                    : sigmoid_of_each(PackedWeight(weight_).multiply(x, bias_));
+    const Tensor rows = x.to(weight_.scalar_type());
+    const Tensor ratio = at::GradMode::is_enabled() ? lacuna::linear(rows, weight_, bias_).sigmoid()
+                                                    : sigmoid_of_each(PackedWeight(weight_).multiply(rows, bias_));
     return {{"span", max_span_ * ratio, penalty_}};
   }
 
