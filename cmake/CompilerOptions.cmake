@@ -5,6 +5,11 @@ target_include_directories(lacuna_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
 target_compile_options(lacuna_options INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Werror -fno-math-errno)
 # Clang warns of each loop that it may vectorise (`omp simd`) and does not, which differs between instruction sets.
 target_compile_options(lacuna_options INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed>)
+# In a unity build (a batch of sources compiled as one; most of a source's time are headers) GCC takes each for a header, in which a class may
+# not hold what is in an anonymous namespace.
+if(CMAKE_UNITY_BUILD)
+  target_compile_options(lacuna_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+endif()
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
   # The floor of the whole program. A target that is compiled for a later instruction set says so by its property LACUNA_MARCH: flags of its
   # own would come before this one, and the last -march holds.

@@ -6,7 +6,7 @@
 
 LibTorch's headers take half a minute to read and check, so the sources of a folder that are compiled alike are read as one:
 through a file that includes them all. A source that includes itself again (Highway's way to several instruction sets) is read alone.
-Reads how a file is compiled from build/cpu, which it configures where it has to be.
+Reads how a file is compiled from build/tidy, which it configures.
 """
 
 import argparse
@@ -21,8 +21,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-BUILD = ROOT / "build/cpu"
-FOLDER = BUILD / "tidy"
+BUILD = ROOT / "build/tidy"
 
 
 def flags_of(entry):
@@ -50,7 +49,7 @@ def groups_of(files):
 
 def check(name, flags, files):
     """What clang-tidy says about `files`, read as one; nothing if all is well."""
-    together = FOLDER / f"{name}.cpp"
+    together = BUILD / f"{name}.cpp"
     together.write_text("".join(f'#include "{file}"\n' for file in sorted(files)))
     command = ["clang-tidy", "--quiet", "--checks=-bugprone-suspicious-include", str(together), "--", *shlex.split(flags)[1:]]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
@@ -63,9 +62,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", metavar="FILE", help="a source of src/")
     listed = parser.parse_args().files or subprocess.check_output(["git", "ls-files", "src/*.cpp"], cwd=ROOT, text=True).split()
-    if not (BUILD / "build.ninja").exists():
-        subprocess.run(["cmake", "--preset", "cpu"], cwd=ROOT, check=True, stdout=sys.stderr)
-    FOLDER.mkdir(exist_ok=True)
+    subprocess.run(["cmake", "--preset", "cpu", "-B", BUILD, "-DCMAKE_UNITY_BUILD=OFF"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     groups = groups_of({(ROOT / file).resolve() for file in listed})
     failed = False
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
