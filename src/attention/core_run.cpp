@@ -90,17 +90,16 @@ class Run {
   template <class Work>
   void for_each_task(Work work) {
     if (heads_are_queries()) return for_each_query(work);
-    if (heads_go_together()) return for_each_sentence();
+    if (tasks_go_together()) return for_each_few_tasks();
     const int64_t sentences = call_.queries->num_sentences(), heads = num_heads();
     const bool heads_alone = is_backward_ && !clears_rows_ && shares_keys(*call_.keys);
-    for_each_part(heads_alone ? heads : sentences * heads, [&](int64_t begin, int64_t end, Thread<S>& thread) {
-      for (int64_t i = begin; i < end; ++i) {
-        if (!heads_alone) {
-          if (i + 1 < end) prefetch_task((i + 1) / heads, (i + 1) % heads);
-          run_task(i / heads, i % heads, thread, work);
-          continue;
-        }
+    const int64_t tasks = heads_alone ? heads : sentences * heads;
+    for_each_group(tasks, 1, [&](int64_t i, int64_t next, Thread<S>& thread) {
+      if (heads_alone) {
         for (int64_t b = 0; b < sentences; ++b) run_task(b, i, thread, work);
+      } else {
+        if (next < tasks) prefetch_task(next / heads, next % heads);
+        run_task(i / heads, i % heads, thread, work);
       }
     });
   }
@@ -114,12 +113,9 @@ class Run {
   template <class Work>
   void for_each_query(Work work) {
     constexpr int64_t kRows = core::KeptRows<S>::kRows;  // of the lowest tile
-    const int64_t sentences = call_.queries->num_sentences();
     const int64_t together = shared_.uses_positions ? 1 : std::max<int64_t>(1, kRows / num_heads());
-    for_each_part((sentences + together - 1) / together, [&](int64_t begin, int64_t end, Thread<S>& thread) {
-      for (int64_t b = begin * together; b < std::min(end * together, sentences); b += together)
-        run_heads(b, std::min(b + together, sentences), thread, work);
-    });
+    for_each_group(call_.queries->num_sentences(), together,
+                   [&](int64_t first, int64_t last, Thread<S>& thread) { run_heads(first, last, thread, work); });
   }
   template <class Work>
   void run_heads(int64_t first, int64_t last, Thread<S>& thread, Work work) {
@@ -144,44 +140,49 @@ class Run {
     run_watched(task, first, 0, nullptr, thread, work);
   }
 
-  /// Cross attention of such a step, or another call of few queries: the heads of a sentence are tasks that go together.
-  bool heads_go_together() const {
+  /// Cross attention of such a step, or another call of few queries: some heads of some sentences are tasks that go together.
+  bool tasks_go_together() const {
     constexpr int64_t kFew = 16, kShort = 64;  // longer rows are vectors enough each, and take much memory
     if (is_backward_ || is_probed_ || has_mask() || kIsConverted || !call_.rows_alike || !call_.keys->slots.empty()) return false;
     if (context_.training || numbers_of_reach_.defined() || !call_.type->has_one_pattern()) return false;
     return call_.queries->max_length() < kFew && max_keys_ <= kShort && functions_.forward_together != nullptr;
   }
-  void for_each_sentence() {
-    for_each_part(
-        call_.queries->num_sentences(),
-        [&](int64_t begin, int64_t end, Thread<S>& thread) {
-          for (int64_t b = begin; b < end; ++b) {
-            if (call_.queries->length(b) == 0) continue;
-            for (int64_t head = 0; b + 1 < end && head < num_heads(); ++head) prefetch_task(b + 1, head);
-            find_segments(b, 0, thread);
-            run_together(b, thread);
-          }
-        },
-        std::min(num_heads(), core::kRowsTogether));
+  void for_each_few_tasks() {
+    constexpr int64_t kMost = 8;  // each has memory of its own
+    const int64_t heads = num_heads(), tasks = call_.queries->num_sentences() * heads;
+    const int64_t together = std::clamp<int64_t>(core::kRowsTogether / std::max<int64_t>(1, call_.queries->max_length()), 1, kMost);
+    const auto run = [&](int64_t first, int64_t last, Thread<S>& thread) {
+      for (int64_t i = last; i < std::min(last + together, tasks); ++i) prefetch_task(i / heads, i % heads);
+      run_together(first, last, thread);
+    };
+    for_each_group(tasks, together, run, together);
   }
-  /// All heads of a sentence.
-  void run_together(int64_t b, Thread<S>& thread) {
-    const int64_t together = std::max<int64_t>(1, core::kRowsTogether / call_.queries->length(b));
-    for (int64_t first = 0; first < num_heads(); first += together) {
-      thread.tasks.clear();
-      for (int64_t head = first; head < std::min(first + together, num_heads()); ++head) thread.tasks.push_back(task_for(b, head, thread));
-      thread.workspace.row = core::row_elements(thread.tasks.front().keys);
-      functions_.forward_together(shared_, thread.tasks.data(), static_cast<int>(thread.tasks.size()), thread.workspace);
+  /// Tasks first to last - 1: the heads of the first sentence, then of the second, and so on.
+  void run_together(int64_t first, int64_t last, Thread<S>& thread) {
+    thread.segments.clear();
+    thread.first_segment.assign(1, 0);
+    thread.tasks.clear();
+    const int64_t heads = num_heads(), first_query = call_.queries->begin(first / heads);
+    for (int64_t b = first / heads; b <= (last - 1) / heads; ++b) add_segments(b, 0, 0, thread);
+    for (int64_t i = first; i < last; ++i) {
+      if (call_.queries->length(i / heads) == 0) continue;
+      thread.tasks.push_back(task_for(i / heads, i % heads, thread));
+      thread.tasks.back().first_segment += call_.queries->begin(i / heads) - first_query;
     }
+    if (thread.tasks.empty()) return;
+    thread.workspace.row = core::row_elements(max_keys_);
+    functions_.forward_together(shared_, thread.tasks.data(), static_cast<int>(thread.tasks.size()), thread.workspace);
   }
 
-  /// Calls f(begin, end, thread) for parts of `tasks`.
+  /// Calls f(first, last, thread) for `together` of `tasks` at a time, of which so many have memory `at_once`.
   template <class F>
-  void for_each_part(int64_t tasks, F f, int64_t together = 1) {
+  void for_each_group(int64_t tasks, int64_t together, F f, int64_t at_once = 1) {
     constexpr int64_t kParts = 64;  // or so, at most: each makes its own memory
-    for_parts(tasks, std::max<int64_t>(1, (tasks + kParts - 1) / kParts), [&](int64_t begin, int64_t end) {
-      Thread<S> thread(functions_, max_keys_, max_queries_, call_.q.size(2), has_mask(), together);
-      f(begin, end, thread);
+    const int64_t groups = (tasks + together - 1) / together;
+    for_parts(groups, std::max<int64_t>(1, (groups + kParts - 1) / kParts), [&](int64_t begin, int64_t end) {
+      Thread<S> thread(functions_, max_keys_, max_queries_, call_.q.size(2), has_mask(), at_once);
+      for (int64_t first = begin * together; first < std::min(end * together, tasks); first += together)
+        f(first, std::min(first + together, tasks), thread);
     });
   }
 

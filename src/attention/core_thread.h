@@ -34,14 +34,14 @@ struct Copies {
   Buffer<S> q, k, v, context, q_gradient, k_gradient, v_gradient;
 };
 
-/// What a task needs on a thread beside its numbers: made once a chunk of tasks. So many at most go `together`.
+/// What a task needs on a thread beside its numbers: made once a chunk of tasks, of which so many at most are under way `at_once`.
 template <class S>
 struct Thread {
-  Thread(const core::Functions<S>& functions, int64_t max_keys, int64_t max_queries, int64_t d_head, bool has_mask, int64_t together) {
+  Thread(const core::Functions<S>& functions, int64_t max_keys, int64_t max_queries, int64_t d_head, bool has_mask, int64_t at_once) {
     const int64_t row = core::row_elements(max_keys), rows = core::tile_rows(max_queries);
     workspace.row = row;
     workspace.rows = rows;
-    workspace.memory = take(together * functions.memory_elements(row, rows, d_head), memory);
+    workspace.memory = take(at_once * functions.memory_elements(row, rows, d_head), memory);
     if (has_mask) workspace.mask_memory = take(functions.mask_memory_elements(row, rows, d_head), mask_memory);
     integers.reset(new int32_t[static_cast<size_t>((rows + 2) * row)]);
     workspace.rows_of = {integers.get(), integers.get() + row};

@@ -4,7 +4,7 @@
 
 namespace lacuna::core {
 
-/// Tasks of few queries, forward: the heads of a decoder's cross attention. Their rows are weighed together, between the products of each.
+/// Tasks of few queries, forward: heads of a decoder's cross attention. Their rows are weighed together, between the products of each.
 template <class M>
 class CoreTogether : private Core<M> {
  public:

@@ -19,19 +19,13 @@ TEST(AttentionCore, DoesNotChangeABitWithWhatElseIsInTheBatch) {
       call.dropout = 0.1;
       const Outcome all = outcome_of(call, training(), together.context_gradient);
       for (int64_t b = 0; b < 4; ++b) {
-        Inputs alone = together;
+        const Inputs alone = together.sentence(b);
         const int64_t first = together.queries->begin(b), queries = together.queries->length(b);
         const int64_t first_key = together.keys->begin(b), keys = together.keys->length(b);
-        alone.queries = std::make_shared<RaggedShape>(RaggedShape::of_lengths({static_cast<int32_t>(queries)}, {b}));
-        alone.keys = std::make_shared<RaggedShape>(RaggedShape::of_lengths({static_cast<int32_t>(keys)}, {b}));
-        alone.q = together.q.narrow(0, first, queries);
-        alone.k = together.k.narrow(0, first_key, keys);
-        alone.v = together.v.narrow(0, first_key, keys);
         AttentionCall one = alone.call(type, dtype_of(engine));
         one.dropout = 0.1;
-        for (size_t n = 0; n < call.numbers.size(); ++n)
-          if (call.numbers[n].dim() == 2) one.numbers[n] = call.numbers[n].detach().narrow(0, first, queries).requires_grad_();
-        expect_same_bits(outcome_of(one, training(), together.context_gradient.narrow(0, first, queries)),
+        take_numbers(one, call, first);
+        expect_same_bits(outcome_of(one, training(), alone.context_gradient),
                          {all.context.narrow(0, first, queries), all.q.narrow(0, first, queries), all.k.narrow(0, first_key, keys),
                           all.v.narrow(0, first_key, keys)});
       }
@@ -48,11 +42,8 @@ TEST(AttentionCore, DoesNotChangeABitWithWhatElseIsInTheBatchWhateverThePattern)
       use(engine);
       const Tensor all = attention(together.call(type, dtype_of(engine), true), training());
       for (int64_t b = 0; b < 3; ++b) {
-        const int64_t first = together.queries->begin(b), length = together.queries->length(b);
-        Inputs alone = together;
-        alone.queries = alone.keys = std::make_shared<RaggedShape>(RaggedShape::of_lengths({static_cast<int32_t>(length)}));
-        for (Tensor* rows : {&alone.q, &alone.k, &alone.v}) *rows = rows->narrow(0, first, length);
-        EXPECT_TRUE(at::equal(attention(alone.call(type, dtype_of(engine), true), training()), all.narrow(0, first, length)));
+        const Tensor one = attention(together.sentence(b).call(type, dtype_of(engine), true), training());
+        EXPECT_TRUE(at::equal(one, all.narrow(0, together.queries->begin(b), one.size(0))));
       }
     }
   }
@@ -154,6 +145,27 @@ TEST(AttentionCore, WhereRowsAreAlikeGivesAQueryTheSameBitsAloneAndAmongOthers) 
           const Tensor together = attention(all, {});
           for (int64_t i = 0; i < kQueries; ++i) EXPECT_TRUE(at::equal(attention(of_query(all, i), {})[0], together[i]));
         }
+    }
+  }
+}
+
+TEST(AttentionCore, WhereRowsAreAlikeGivesASentenceTheSameBitsAloneAndAmongOthers) {
+  const Inputs inputs({5, 5, 0, 3, 9, 1}, {9, 30, 4, 64, 12, 1}, 4, 24, /*spread=*/6);  // heads of several are weighed together
+  for (const Variant& variant : all_variants()) {
+    for (const Engine engine : call_engines()) {
+      SCOPED_TRACE(variant.name() + " on " + name_of(engine));
+      use(engine);
+      const auto type = type_of(variant, "full", 4);
+      AttentionCall all = inputs.call(type, dtype_of(engine));
+      all.rows_alike = true;
+      const Tensor together = attention(all, {});
+      for (const int64_t b : {0, 1, 3, 4, 5}) {
+        AttentionCall one = inputs.sentence(b).call(type, dtype_of(engine));
+        one.rows_alike = true;
+        take_numbers(one, all, inputs.queries->begin(b));
+        const Tensor alone = attention(one, {});
+        EXPECT_TRUE(at::equal(alone, together.narrow(0, inputs.queries->begin(b), alone.size(0)))) << "sentence " << b;
+      }
     }
   }
 }

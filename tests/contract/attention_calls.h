@@ -40,6 +40,17 @@ struct Inputs {
     return call;
   }
 
+  /// Sentence b alone.
+  Inputs sentence(int64_t b) const {
+    Inputs alone = *this;
+    const int64_t first = queries->begin(b), count = queries->length(b), first_key = keys->begin(b), key_count = keys->length(b);
+    alone.queries = std::make_shared<RaggedShape>(RaggedShape::of_lengths({static_cast<int32_t>(count)}, {b}));
+    alone.keys = std::make_shared<RaggedShape>(RaggedShape::of_lengths({static_cast<int32_t>(key_count)}, {b}));
+    for (Tensor* rows : {&alone.q, &alone.context_gradient}) *rows = rows->narrow(0, first, count);
+    for (Tensor* rows : {&alone.k, &alone.v}) *rows = rows->narrow(0, first_key, key_count);
+    return alone;
+  }
+
   static Tensor leaf(const Tensor& values, at::ScalarType dtype) {
     const at::Device device = dtype == at::kDouble ? at::kCPU : device_in_use();
     return values.to(device, dtype).clone().detach().requires_grad_();
@@ -49,6 +60,12 @@ struct Inputs {
   std::vector<int32_t> first_position;
   Tensor q, k, v, context_gradient;
 };
+
+/// Gives the sentence's call the numbers that its queries, from `first` on, have in `all`.
+inline void take_numbers(AttentionCall& sentence, const AttentionCall& all, int64_t first) {
+  for (size_t n = 0; n < all.numbers.size(); ++n)
+    if (all.numbers[n].dim() == 2) sentence.numbers[n] = all.numbers[n].detach().narrow(0, first, sentence.q.size(0)).requires_grad_();
+}
 
 struct Outcome {
   Tensor context, q, k, v;  // all but the first are gradients
