@@ -70,6 +70,17 @@ TEST(Span, OfAQueryIsASigmoidOfTheLayersInput) {
   EXPECT_TRUE(at::allclose(numbers->forward(x)[0].values, expected, 1e-4, 1e-4));
 }
 
+TEST(Span, OfAQueryTakesTheLayersInputInBf16Too) {
+  const auto numbers = learned_dynamic_numbers();
+  const Tensor x = at::randn({7, 16}).to(at::kBFloat16);
+  for (const bool with_gradients : {true, false}) {
+    const at::AutoGradMode mode(with_gradients);
+    const Tensor found = numbers->forward(x)[0].values;
+    EXPECT_EQ(found.scalar_type(), at::kFloat);
+    EXPECT_TRUE(at::equal(found, numbers->forward(x.to(at::kFloat))[0].values));
+  }
+}
+
 TEST(Span, OfAQueryHasTheSameBitsInAnyBatch) {
   const auto numbers = learned_dynamic_numbers();
   const at::NoGradGuard no_gradients;
