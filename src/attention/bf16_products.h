@@ -121,6 +121,8 @@ class BF16Packer {
 /// The registers for tiles (AMX): 16 rows of 16 words in one instruction.
 class TileMultiplier {
  public:
+  explicit TileMultiplier(RowsAhead* ahead) : ahead_(ahead) {}
+
   void multiply(int rows, int words, int width, const Words& a, const Words& b, float scale, float* out, int64_t out_row) const {
     multiply_tiles(rows, words, width, a, b, out, out_row, false);
     if (scale == 1) return;
@@ -142,6 +144,7 @@ class TileMultiplier {
         } else {
           multiply_block<false>(words, left, right, out + r * out_row + c, out_row, accumulate);
         }
+        ahead_->fetch(kFetched);
       }
     }
   }
@@ -184,23 +187,38 @@ class TileMultiplier {
     }
   }
 
+  static constexpr int kFetched = 24;  // rows ahead after each block
   const TilesInUse tiles_;
+  RowsAhead* const ahead_;
 };
 
 /// Vectors of 16 words (AVX512-BF16).
 class VectorMultiplier {
  public:
+  explicit VectorMultiplier(RowsAhead* ahead) : ahead_(ahead) {}
+
   void multiply(int rows, int words, int width, const Words& a, const Words& b, float scale, float* out, int64_t out_row) const {
-    for (int c = 0; c < width; c += 32) sum_products(rows, columns_from(c, words, a, b), SumsTimes{scale}, out + c, out_row);
+    for (int c = 0; c < width; c += 32) sum(rows, columns_from(c, words, a, b), SumsTimes{scale}, out + c, out_row);
   }
   void multiply_add(int rows, int words, int width, const Words& a, const Words& b, float* out, int64_t out_row) const {
-    for (int c = 0; c < width; c += 32) sum_products(rows, columns_from(c, words, a, b), FirstSums{out + c, out_row}, out + c, out_row);
+    for (int c = 0; c < width; c += 32) sum(rows, columns_from(c, words, a, b), FirstSums{out + c, out_row}, out + c, out_row);
   }
 
  private:
+  /// Of 32 columns.
+  template <class Finish>
+  void sum(int rows, const RowsByColumns& factors, Finish finish, float* out, int64_t out_row) const {
+    for (int r = 0; r < rows; r += kAtOnce) {
+      sum_products(rows - r < kAtOnce ? rows - r : kAtOnce, factors.from_row(r), finish.from_row(r), out + r * out_row, out_row);
+      ahead_->fetch(kFetched);
+    }
+  }
   static RowsByColumns columns_from(int c, int words, const Words& a, const Words& b) {
     return {.rows = a.data, .row = a.row, .left = b.data + c, .right = b.data + c + 16, .column = b.row, .words = words};
   }
+
+  static constexpr int kAtOnce = lacuna::kMostRows, kFetched = 14;  // rows, and rows ahead after each so many
+  RowsAhead* const ahead_;
 };
 
 /// The products of core_products.h.
@@ -215,21 +233,28 @@ class Bf16Products {
     return (3 * padded(d_head) / 2 + 2 * padded(d_head) + kTile / 2) * row + 2 * padded(d_head) * kTile;
   }
 
-  Bf16Products(const Call<float>& call, const Task<float>& task, float* memory, int64_t stride)
-      : task_(task), scale_(call.scale), stride_(stride), d_(call.d_head), padded_d_(padded(d_)), padded_keys_(padded(task.keys)) {
+  Bf16Products(const Call<float>& call, const Task<float>& task, const Workspace<float>& workspace)
+      : multiplier_(workspace.ahead),
+        task_(task),
+        scale_(call.scale),
+        stride_(workspace.row),
+        d_(call.d_head),
+        padded_d_(padded(d_)),
+        padded_keys_(padded(task.keys)) {
+    float* memory = workspace.memory;
     const auto take = [&](int64_t elements) {
       float* taken = memory;
       memory += elements;
       return taken;
     };
     const auto take_words = [&](int64_t rows, int64_t row) { return Words{reinterpret_cast<uint32_t*>(take(rows * row)), row}; };
-    keys_ = take_words(padded_d_ / 2, stride);
-    values_ = take_words(padded_d_ / 2, stride);
-    rows_ = take_words(stride / 2, padded_d_);
-    key_sums_ = take(padded_d_ * stride);
-    value_sums_ = take(padded_d_ * stride);
-    long_left_ = take_words(kTile, stride / 2);
-    long_right_ = {long_left_.data, stride};
+    keys_ = take_words(padded_d_ / 2, stride_);
+    values_ = take_words(padded_d_ / 2, stride_);
+    rows_ = take_words(stride_ / 2, padded_d_);
+    key_sums_ = take(padded_d_ * stride_);
+    value_sums_ = take(padded_d_ * stride_);
+    long_left_ = take_words(kTile, stride_ / 2);
+    long_right_ = {long_left_.data, stride_};
     short_left_ = take_words(padded_d_, kTile / 2);
     result_ = take(padded_d_ * kTile);
     q_ = rows_of(task.q, task.q_stride, &StoredTask::q);
@@ -355,7 +380,7 @@ class Bf16Products {
     }
   }
 
-  const Multiplier multiplier_ = {};
+  const Multiplier multiplier_;
   const Task<float>& task_;
   const float scale_;
   const int64_t stride_;

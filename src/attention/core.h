@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "attention/row_functions.h"
+#include "attention/rows_ahead.h"
 
 /// The CPU core: one sentence and head at a time, in cache. Compiled once per instruction set (core_simd.cpp) and for double
 /// (core_plain.cpp); only plain data crosses the border between them.
@@ -141,6 +142,7 @@ struct Workspace {
   int64_t row;   ///< elements of a row with room for whole vectors
   int64_t rows;  ///< of a tile at most
   S* mask_memory = nullptr;
+  RowsAhead* ahead = nullptr;  ///< of the task that comes next
 };
 
 /// Workspace::row of a task with so many keys; and the elements of each list of integers there, if none has more.

@@ -48,7 +48,7 @@ class Core {
         stride_(workspace.row),
         rows_(workspace.rows),
         d_(call.d_head),
-        products_(call, task, workspace.memory, workspace.row),
+        products_(call, task, workspace),
         sparse_products_(call, task, workspace.rows_of, workspace.row),
         index_(workspace.index),
         keeps_in_place_(task.kept_rows.weights != nullptr && task.kept_rows.stride == workspace.row && task.dropout == nullptr) {

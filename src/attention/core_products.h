@@ -24,8 +24,13 @@ class DirectProducts {
 
   static int64_t memory_elements(int64_t row, int64_t d_head) { return 2 * d_head * row; }
 
-  DirectProducts(const Call<S>& call, const Task<S>& task, S* memory, int64_t stride)
-      : task_(task), scale_(call.scale), stride_(stride), d_(call.d_head), keys_(memory), values_(memory + d_ * stride) {}
+  DirectProducts(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace)
+      : task_(task),
+        scale_(call.scale),
+        stride_(workspace.row),
+        d_(call.d_head),
+        keys_(workspace.memory),
+        values_(workspace.memory + d_ * stride_) {}
 
   /// scores = scale * q k^T
   void write_scores(const TileSpan& tile, S* scores) {

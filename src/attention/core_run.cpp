@@ -98,7 +98,7 @@ class Run {
       if (heads_alone) {
         for (int64_t b = 0; b < sentences; ++b) run_task(b, i, thread, work);
       } else {
-        if (next < tasks) prefetch_task(next / heads, next % heads);
+        if (next < tasks) fetch_task(next / heads, next % heads, thread.ahead);
         run_task(i / heads, i % heads, thread, work);
       }
     });
@@ -152,7 +152,7 @@ class Run {
     const int64_t heads = num_heads(), tasks = call_.queries->num_sentences() * heads;
     const int64_t together = std::clamp<int64_t>(core::kRowsTogether / std::max<int64_t>(1, call_.queries->max_length()), 1, kMost);
     const auto run = [&](int64_t first, int64_t last, Thread<S>& thread) {
-      for (int64_t i = last; i < std::min(last + together, tasks); ++i) prefetch_task(i / heads, i % heads);
+      for (int64_t i = last; i < std::min(last + together, tasks); ++i) fetch_task(i / heads, i % heads, thread.ahead);
       run_together(first, last, thread);
     };
     for_each_group(tasks, together, run, together);
@@ -196,21 +196,22 @@ class Run {
       if (task.stored == nullptr) store_results(task, b, head);
   }
 
-  /// Asks memory for what a task of a short sentence will read and write: pieces of rows that lie far apart, which no processor foresees.
-  /// Always inlined, as what it calls.
-  [[gnu::always_inline]] void prefetch_task(int64_t b, int64_t head) const {
+  /// Asks memory for what a task will read and write: of a short sentence at once, else while another task runs.
+  [[gnu::always_inline]] void fetch_task(int64_t b, int64_t head, core::RowsAhead& ahead) const {
     constexpr int64_t kShort = 64;
-    const int64_t queries = call_.queries->length(b), keys = call_.keys->count[static_cast<size_t>(b)];
-    if (queries > kShort || keys > kShort || !call_.keys->slots.empty()) return;
-    const int64_t query = call_.queries->begin(b), key = call_.keys->begin[static_cast<size_t>(b)];
-    rows_.fetch(call_.q, query, queries, head);
-    rows_.fetch(call_.k, key, keys, head);
-    rows_.fetch(call_.v, key, keys, head);
-    rows_.fetch(context_rows_, query, queries, head);
-    if (!is_backward_) return;
-    rows_.fetch(gradients_.q, query, queries, head);
-    if (gradients_.k.defined()) rows_.fetch(gradients_.k, key, keys, head);
-    if (gradients_.v.defined()) rows_.fetch(gradients_.v, key, keys, head);
+    ahead.clear();
+    if (!call_.keys->slots.empty()) return;
+    const int64_t query = call_.queries->begin(b), queries = call_.queries->length(b);
+    const int64_t key = call_.keys->begin[static_cast<size_t>(b)], keys = call_.keys->count[static_cast<size_t>(b)];
+    rows_.add(call_.q, query, queries, head, ahead);
+    rows_.add(call_.k, key, keys, head, ahead);
+    rows_.add(call_.v, key, keys, head, ahead);
+    rows_.add(context_rows_, query, queries, head, ahead);
+    rows_.add(gradients_.q, query, queries, head, ahead);
+    rows_.add(gradients_.k, key, keys, head, ahead);
+    rows_.add(gradients_.v, key, keys, head, ahead);
+    if (queries <= kShort && keys <= kShort) return ahead.fetch_all();
+    kept_rows_.add(b, head, ahead);
   }
 
   /// Unless they were made with zeros. To be called just before they are summed: then they lie in the cache.

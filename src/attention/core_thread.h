@@ -46,6 +46,7 @@ struct Thread {
     integers.reset(new int32_t[static_cast<size_t>((rows + 2) * row)]);
     workspace.rows_of = {integers.get(), integers.get() + row};
     workspace.index = integers.get() + 2 * row;
+    workspace.ahead = &ahead;
   }
   /// Where a line of the cache begins.
   static S* take(int64_t elements, std::unique_ptr<S[]>& memory) {
@@ -64,6 +65,7 @@ struct Thread {
   std::unique_ptr<S[]> memory, mask_memory;  // what is in it does not matter; the latter of types with a mask
   std::unique_ptr<int32_t[]> integers;
   core::Workspace<S> workspace = {};
+  core::RowsAhead ahead;
   std::vector<core::Task<S>> tasks;  // that go together
 
   std::vector<int32_t> reach;                  // of each query of one sentence and head; empty = no limit

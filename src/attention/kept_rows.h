@@ -47,6 +47,11 @@ class KeptRowsOfCall {
     int32_t* const counts = integers_ + place.integers + head * integers(b);
     return {.weights = weights, .keys = counts + queries(b), .counts = counts, .room = room(b) - kVector, .stride = 0};
   }
+  /// Adds those of a sentence and head that are all kept.
+  [[gnu::always_inline]] void add(int64_t b, int64_t head, core::RowsAhead& to) const {
+    const core::KeptRows<S> rows = of(b, head);
+    if (rows.weights != nullptr && rows.counts == nullptr) to.add(rows.weights, queries(b) * rows.stride * static_cast<int64_t>(sizeof(S)));
+  }
   const KeptWeights& memory() const { return memory_; }
 
  private:

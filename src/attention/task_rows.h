@@ -40,13 +40,10 @@ class TaskRows {
     if constexpr (kIsConverted) std::fill_n(sums, int64_t{count} * d_head_, S(0));
     return sums;
   }
-  /// Asks memory for them. Always inlined: GCC leaves out calls of functions that only prefetch.
-  [[gnu::always_inline]] void fetch(const Tensor& rows, int64_t first, int64_t count, int64_t head) const {
-    constexpr int64_t kInLine = 64 / static_cast<int64_t>(sizeof(Stored));
-    const Stored* const from = row_of<Stored>(rows, first, head);
-    const int64_t stride = rows.stride(0);
-    for (int64_t i = 0; i < count; ++i)
-      for (int64_t c = 0; c < d_head_; c += kInLine) __builtin_prefetch(from + i * stride + c);
+  /// Adds such rows of a tensor that is defined.
+  [[gnu::always_inline]] void add(const Tensor& rows, int64_t first, int64_t count, int64_t head, core::RowsAhead& to) const {
+    constexpr int64_t kBytes = sizeof(Stored);
+    if (rows.defined()) to.add(row_of<Stored>(rows, first, head), count, d_head_ * kBytes, rows.stride(0) * kBytes);
   }
 
  private:
