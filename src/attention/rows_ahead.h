@@ -5,9 +5,9 @@
 
 namespace lacuna::core {
 
-/// What the task that comes next will read and write: pieces of tensors that lie far apart, which no processor foresees. Memory is asked for
-/// them while the task before runs, a few at a time, as its products have a use for the time that this takes.
-/// Always inlined: compiled for several instruction sets; and GCC leaves out calls of functions that only prefetch.
+/// What the task that comes next will read and write: pieces of tensors that lie far apart, which no processor foresees. Memory is asked
+/// for them while the task before runs, a few at a time, as its products have a use for the time that this takes. Always inlined: compiled
+/// for several instruction sets; and GCC leaves out calls of functions that only prefetch.
 class RowsAhead {
  public:
   [[gnu::always_inline]] void clear() { count_ = next_ = 0; }

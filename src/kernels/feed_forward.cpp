@@ -4,6 +4,7 @@
 #include "kernels/activation.h"
 #include "kernels/layer_products.h"
 #include "kernels/residual_norm_rows.h"
+#include "kernels/rows_to_keep.h"
 
 namespace lacuna {
 namespace {
@@ -78,7 +79,7 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
   static variable_list forward(AutogradContext* context, const Tensor& x, const Tensor& inner_weight, const Tensor& inner_bias,
                                const Tensor& outer_weight, const Tensor& outer_bias, const Tensor& residual, const Tensor& gain,
                                const std::optional<Tensor>& norm_bias, bool is_gelu, const Dropout& dropout, const Dropout& end_dropout,
-                               bool is_rms, FactorPrecision readers, FactorPrecision precision) {
+                               bool is_rms, FactorPrecision readers, FactorPrecision precision, const NormSource* source) {
     const Products products(precision);
     const Tensor input = Products::factor(x), inner = Products::factor(inner_weight), outer = Products::factor(outer_weight);
     const Tensor before = is_gelu ? products.multiply(input, inner.t()) : Tensor();  // (T, D) x (D, F), needed again
@@ -86,26 +87,28 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
     context->saved_data["x_type"] = x.scalar_type();
     context->saved_data["precision"] = static_cast<int64_t>(precision);
     keep_dropout(*context, dropout);
+    variable_list kept = {inner, inner_bias, outer, hidden, before};
+    const variable_list of_input = RowsToKeep::of(input, source);
+    kept.insert(kept.end(), of_input.begin(), of_input.end());
     return End::forward(*context, products, hidden, outer, outer_bias,
-                        {residual, end_dropout, {gain, norm_bias.value_or(Tensor()), is_rms}, readers},
-                        {input, inner, inner_bias, outer, hidden, before});
+                        {residual, end_dropout, {gain, norm_bias.value_or(Tensor()), is_rms}, readers}, kept);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const TimedPart timed(ProfilePart::kLinear);
     const Products products(static_cast<FactorPrecision>(context->saved_data["precision"].toInt()));
     const variable_list all = context->get_saved_variables(), kept(all.begin() + ResidualNormRows::kKept, all.end());
-    const Tensor &x = kept[0], &inner = kept[1], &hidden = kept[4];
+    const Tensor &inner = kept[0], &hidden = kept[3];
     const ResidualNormGradients of_norm = End::backward<Stored>(*context, all, gradients);
     const Tensor& gradient = of_norm.output;
     const auto [inner_gradient, inner_bias_gradient] = through_activation(products, gradient, kept, kept_dropout(*context));
     Tensor dx, d_inner, d_outer;
     if (context->needs_input_grad(0)) dx = products.multiply_into(context->saved_data["x_type"].toScalarType(), inner_gradient, inner);
-    if (context->needs_input_grad(1)) d_inner = products.multiply(inner_gradient.t(), x);
+    if (context->needs_input_grad(1)) d_inner = products.multiply(inner_gradient.t(), RowsToKeep::rows(kept, 5));
     if (context->needs_input_grad(3)) d_outer = products.multiply(gradient.t(), hidden);
     variable_list all_gradients = {dx,           d_inner,     inner_bias_gradient, d_outer, of_norm.output_sums, of_norm.residual,
                                    of_norm.gain, of_norm.bias};
-    all_gradients.resize(14);  // the other arguments have none
+    all_gradients.resize(15);  // the other arguments have none
     return all_gradients;
   }
 
@@ -150,7 +153,7 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
   /// The gradient of the inner products [T, F], and its column sums, from that of the result.
   static RoundedWithSums through_activation(const Products& products, const Tensor& gradient, const variable_list& kept,
                                             const Dropout& dropout) {
-    const Tensor &bias = kept[2], &outer = kept[3], &hidden = kept[4], &before = kept[5];
+    const Tensor &bias = kept[1], &outer = kept[2], &hidden = kept[3], &before = kept[4];
     const Tensor result = at::empty_like(hidden);
     const Tensor sums = at::empty({sum_blocks(hidden.size(0)), hidden.size(1)}, at::kFloat);
     const Rows args = {.columns = hidden.size(1),
@@ -198,15 +201,16 @@ ResidualNorm linear_to_residual(const Tensor& x, const LinearWeights& weights, c
 }
 
 ResidualNorm feed_forward(const Tensor& x, const LinearWeights& inner, const LinearWeights& outer, bool is_gelu, const Dropout& dropout,
-                          const ResidualEnd& end, FactorPrecision precision) {
+                          const ResidualEnd& end, FactorPrecision precision, const NormSource* source) {
   if (!has_row_blocks(end)) {
-    const Tensor hidden = activation_dropout(linear(x, inner.weight, inner.bias, precision), is_gelu, dropout);  // (T, D) -> (T, F)
+    const Tensor hidden = activation_dropout(linear(x, inner.weight, inner.bias, precision, /*is_rounded=*/false, source), is_gelu,
+                                             dropout);  // (T, D) -> (T, F)
     return linear_to_residual(hidden, outer, end, precision);
   }
   return with_stored(precision, [&](auto stored) {
     return FeedForwardFunction<decltype(stored)>::apply(x.contiguous(), inner.weight, inner.bias, outer.weight, outer.bias,
                                                         end.residual.contiguous(), end.norm.gain, optional_of(end.norm.bias), is_gelu,
-                                                        dropout, end.dropout, end.norm.is_rms, end.readers, precision);
+                                                        dropout, end.dropout, end.norm.is_rms, end.readers, precision, source);
   });
 }
 

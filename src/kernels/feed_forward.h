@@ -19,8 +19,9 @@ ResidualNorm linear_to_residual(const Tensor& x, const LinearWeights& weights, c
 
 /// residual_norm of outer(dropout(f(inner(x)))). f = max(x, 0), or with `is_gelu` x Phi(x).
 ///
-/// What stands between the products, and its gradient, is worked out on blocks of rows of these, and with kBf16 rounded there.
+/// `source` is what x was made of, null = not known. What stands between the products, and its gradient, is worked out on blocks of rows of
+/// these, and with kBf16 rounded there.
 ResidualNorm feed_forward(const Tensor& x, const LinearWeights& inner, const LinearWeights& outer, bool is_gelu, const Dropout& dropout,
-                          const ResidualEnd& end, FactorPrecision precision = FactorPrecision::kFp32);
+                          const ResidualEnd& end, FactorPrecision precision = FactorPrecision::kFp32, const NormSource* source = nullptr);
 
 }  // namespace lacuna

@@ -6,6 +6,7 @@
 #include "kernels/layer_products.h"
 #include "kernels/packed_product.h"
 #include "kernels/row_tensors.h"
+#include "kernels/rows_to_keep.h"
 
 namespace lacuna {
 namespace {
@@ -68,9 +69,11 @@ class LinearFunction : public torch::autograd::Function<LinearFunction<Stored>> 
 
  public:
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias,
-                        FactorPrecision precision, at::ScalarType result) {
+                        FactorPrecision precision, at::ScalarType result, const NormSource* source) {
     const Tensor factor = Products::factor(x), weight_factor = Products::factor(weight);
-    context->save_for_backward({factor, weight_factor});
+    variable_list kept = RowsToKeep::of(factor, source);
+    kept.push_back(weight_factor);
+    context->save_for_backward(kept);
     context->saved_data["has_bias"] = bias.has_value();
     context->saved_data["x_type"] = x.scalar_type();
     context->saved_data["precision"] = static_cast<int64_t>(precision);
@@ -84,9 +87,10 @@ class LinearFunction : public torch::autograd::Function<LinearFunction<Stored>> 
     const bool wants_sums = context->saved_data["has_bias"].toBool() && context->needs_input_grad(2);
     const auto [gradient, sums] = Products::factor_with_sums(gradients[0].contiguous(), wants_sums);
     Tensor dx, dw;
-    if (context->needs_input_grad(0)) dx = products.multiply_into(context->saved_data["x_type"].toScalarType(), gradient, kept[1]);
-    if (context->needs_input_grad(1)) dw = products.multiply(gradient.t(), kept[0]);
-    return {dx, dw, sums, Tensor(), Tensor()};
+    if (context->needs_input_grad(0))
+      dx = products.multiply_into(context->saved_data["x_type"].toScalarType(), gradient, kept[RowsToKeep::kSize]);
+    if (context->needs_input_grad(1)) dw = products.multiply(gradient.t(), RowsToKeep::rows(kept, 0));
+    return {dx, dw, sums, Tensor(), Tensor(), Tensor()};
   }
 };
 
@@ -154,12 +158,14 @@ void add_product_of_transposed(Tensor& to, const Tensor& a, const Tensor& b, Fac
   }
 }
 
-Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, FactorPrecision precision, bool is_rounded) {
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, FactorPrecision precision, bool is_rounded,
+              const NormSource* source) {
   const TimedPart timed(ProfilePart::kLinear);
   if (precision == FactorPrecision::kBf16 && weight.scalar_type() == at::kFloat)
-    return LinearFunction<uint16_t>::apply(x, weight, optional_of(bias), precision, is_rounded && x.is_cpu() ? at::kBFloat16 : at::kFloat);
+    return LinearFunction<uint16_t>::apply(x, weight, optional_of(bias), precision, is_rounded && x.is_cpu() ? at::kBFloat16 : at::kFloat,
+                                           source);
   if (!at::GradMode::is_enabled()) return product_with_transposed(x, weight, bias, precision);
-  return LinearFunction<float>::apply(x, weight, optional_of(bias), precision, at::kFloat);
+  return LinearFunction<float>::apply(x, weight, optional_of(bias), precision, at::kFloat, source);
 }
 
 }  // namespace lacuna

@@ -15,6 +15,12 @@ struct NormWeights {
   bool is_rms = false;
 };
 
+/// What a norm made rows [T, D] of: with it they can be made again, and a layer that reads them need not keep them for its backward pass.
+struct NormSource {
+  Tensor sum;  ///< [T, D]
+  NormWeights norm;
+};
+
 struct ResidualNorm {
   Tensor sum;     ///< residual + dropout(output)
   Tensor normed;  ///< norm(sum)

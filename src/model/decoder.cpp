@@ -36,7 +36,7 @@ Ragged Decoder::forward(const Ragged& embedded, const Ragged& memory, const Forw
   for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
     DecoderLayer& layer = *layers_[static_cast<size_t>(i)];
     stream.add(layer.self_attention->forward(stream.values(), context), {Stack::kDecoder, i, DropoutPlace::kSelfAttention});
-    const MemoryKeys memory_keys = layer.cross_attention->read(memory.values, context);
+    const MemoryKeys memory_keys = layer.cross_attention->read(memory, context);
     stream.add(layer.cross_attention->forward(stream.values(), memory_keys, keys, context),
                {Stack::kDecoder, i, DropoutPlace::kCrossAttention});
     stream.add(layer.feed_forward->forward(stream.values(), context), {Stack::kDecoder, i, DropoutPlace::kFeedForward});
@@ -46,7 +46,7 @@ Ragged Decoder::forward(const Ragged& embedded, const Ragged& memory, const Forw
 
 std::unique_ptr<SlotCache> Decoder::start(const Ragged& memory) {
   std::vector<MemoryKeys> memory_keys;
-  for (const auto& layer : layers_) memory_keys.push_back(layer->cross_attention->read(memory.values, {}));
+  for (const auto& layer : layers_) memory_keys.push_back(layer->cross_attention->read(memory, {}));
   auto cache = std::make_unique<SlotCache>(memory.shape, std::move(memory_keys));
   for (int i = 0; i < static_cast<int>(layers_.size()); ++i)
     cache->buffer(i) = layers_[static_cast<size_t>(i)]->self_attention->new_buffer();

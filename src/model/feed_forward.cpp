@@ -19,8 +19,9 @@ SubLayerOutput FeedForward::forward(const Ragged& x, const ForwardContext& conte
     }
     const Dropout dropout = site_.dropout(dropout_, x.shape, context);
     if (at::GradMode::is_enabled())
-      return feed_forward(x.values, inner_->weights_to_train(), outer_->weights_to_train(), is_gelu_, dropout, end, context.precision);
-    return outer_->forward(activation_dropout(inner_->forward(x.values, context), is_gelu_, dropout), end, context);
+      return feed_forward(x.values, inner_->weights_to_train(), outer_->weights_to_train(), is_gelu_, dropout, end, context.precision,
+                          x.source.get());
+    return outer_->forward(activation_dropout(inner_->forward(x, context), is_gelu_, dropout), end, context);
   };
 }
 

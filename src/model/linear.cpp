@@ -38,18 +38,10 @@ Linear::Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, const
   if (options.has_bias) bias_ = register_parameter("bias", at::zeros({outputs}, at::kFloat));
 }
 
-Tensor Linear::forward(const Tensor& x, const ForwardContext& context) {
-  return forward(x, context, /*is_rounded=*/false);
-}
-
-Tensor Linear::rounded(const Tensor& x, const ForwardContext& context) {
-  return forward(x, context, /*is_rounded=*/true);
-}
-
-Tensor Linear::forward(const Tensor& x, const ForwardContext& context, bool is_rounded) {
+Tensor Linear::forward(const Tensor& x, const ForwardContext& context, bool is_rounded, const NormSource* source) {
   if (!at::GradMode::is_enabled()) return without_gradients(x, ProductEnd::kNone);
   packed_.drop();
-  return lacuna::linear(x, weight_, bias_, context.precision, is_rounded);
+  return lacuna::linear(x, weight_, bias_, context.precision, is_rounded, source);
 }
 
 ResidualNorm Linear::forward(const Tensor& x, const ResidualEnd& end, const ForwardContext& context) {

@@ -48,9 +48,10 @@ struct LinearOptions {
 class Linear : public torch::nn::Module {
  public:
   Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, const LinearOptions& options = {});
-  Tensor forward(const Tensor& x, const ForwardContext& context);
+  Tensor forward(const Tensor& x, const ForwardContext& context) { return forward(x, context, false, nullptr); }
+  Tensor forward(const Ragged& x, const ForwardContext& context) { return forward(x.values, context, false, x.source.get()); }
   /// The same rounded to bf16 where the products of training on the CPU round to it.
-  Tensor rounded(const Tensor& x, const ForwardContext& context);
+  Tensor rounded(const Ragged& x, const ForwardContext& context) { return forward(x.values, context, true, x.source.get()); }
   /// The same, and where it goes: one pass.
   ResidualNorm forward(const Tensor& x, const ResidualEnd& end, const ForwardContext& context);
   /// The first through `end`, without gradients.
@@ -62,7 +63,7 @@ class Linear : public torch::nn::Module {
   PackedCache& packed() { return packed_; }
 
  private:
-  Tensor forward(const Tensor& x, const ForwardContext& context, bool is_rounded);
+  Tensor forward(const Tensor& x, const ForwardContext& context, bool is_rounded, const NormSource* source);
 
   Tensor weight_, bias_;
   PackedCache packed_;

@@ -80,7 +80,7 @@ void MultiHeadAttention::add_mask(AttentionCall& call, const Tensor& x, const Te
   context.probe->see_number(call.layer, call.site, "gate", {seen.const_data_ptr<double>(), static_cast<size_t>(num_heads_)});
 }
 
-Tensor MultiHeadAttention::projected(Linear& projection, const Tensor& x, const ForwardContext& context) const {
+Tensor MultiHeadAttention::projected(Linear& projection, const Ragged& x, const ForwardContext& context) const {
   return has_mask() ? projection.forward(x, context) : projection.rounded(x, context);
 }
 
@@ -122,7 +122,7 @@ SelfAttention::SelfAttention(const ModelOptions& options, const AttentionPlace& 
 
 SubLayerOutput SelfAttention::forward(const Ragged& x, const ForwardContext& context) {
   AttentionCall call = new_call(x, context);
-  take_parts(call, projected(*qkv_, x.values, context), 3);
+  take_parts(call, projected(*qkv_, x, context), 3);
   call.keys = std::make_shared<const KeyRange>(KeyRange::of(*x.shape));
   call.causal = is_causal_;
   if (has_mask()) add_mask(call, x.values, heads_of(mask_keys(x.values, context)), context);
@@ -150,14 +150,14 @@ CrossAttention::CrossAttention(const ModelOptions& options, const AttentionPlace
       key_value_(
           register_module("key_value", std::make_shared<Linear>(d_model_, 2 * d_model_, path / "key_value", projections(2, options)))) {}
 
-MemoryKeys CrossAttention::read(const Tensor& memory, const ForwardContext& context) {
-  return {projected(*key_value_, memory, context), mask_keys(memory, context)};
+MemoryKeys CrossAttention::read(const Ragged& memory, const ForwardContext& context) {
+  return {projected(*key_value_, memory, context), mask_keys(memory.values, context)};
 }
 
 SubLayerOutput CrossAttention::forward(const Ragged& x, const MemoryKeys& memory, const std::shared_ptr<const KeyRange>& keys,
                                        const ForwardContext& context) {
   AttentionCall call = new_call(x, context);
-  call.q = heads_of(projected(*query_, x.values, context));
+  call.q = heads_of(projected(*query_, x, context));
   take_parts(call, memory.keys_values, 2);
   call.keys = keys;
   call.rows_alike = !at::GradMode::is_enabled();  // whichever hypotheses of a sentence there are

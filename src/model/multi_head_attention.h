@@ -41,7 +41,7 @@ class MultiHeadAttention : public torch::nn::Module {
   /// Gives the call, which has its q, the mask's queries of x, these keys (Tk, H, d), and what the gate says. Nothing without a mask.
   void add_mask(AttentionCall& call, const Tensor& x, const Tensor& keys, const ForwardContext& context);
   /// Rows of queries, keys or values: in bf16 where training is, unless the type has a mask, which takes floats.
-  Tensor projected(Linear& projection, const Tensor& x, const ForwardContext& context) const;
+  Tensor projected(Linear& projection, const Ragged& x, const ForwardContext& context) const;
   /// (Tq, D)
   SubLayerOutput output_of(const AttentionCall& call, const ForwardContext& context);
 
@@ -100,7 +100,7 @@ class CrossAttention : public MultiHeadAttention {
  public:
   CrossAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path);
   /// memory (Ts, D) -> what any number of `forward`s read.
-  MemoryKeys read(const Tensor& memory, const ForwardContext& context);
+  MemoryKeys read(const Ragged& memory, const ForwardContext& context);
   /// x (Tq, D) -> (Tq, D). `keys` says which rows of `memory` each sentence of x sees.
   SubLayerOutput forward(const Ragged& x, const MemoryKeys& memory, const std::shared_ptr<const KeyRange>& keys,
                          const ForwardContext& context);

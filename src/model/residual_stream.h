@@ -33,6 +33,8 @@ class ResidualStream {
  private:
   /// Through the next norm. What its readers multiply with is that of the context where they are linear layers only.
   ResidualEnd next_end(const Dropout& dropout);
+  /// Makes its normed rows the values.
+  void take(const ResidualNorm& result, const NormWeights& norm);
 
   NormPlace place_;
   std::vector<std::shared_ptr<Norm>> norms_;

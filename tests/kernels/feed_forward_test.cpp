@@ -82,6 +82,51 @@ TEST_P(FeedForwardKernel, LinearToResidualEqualsItsParts) {
   }
 }
 
+/// What a layer that reads rows of a norm does with them.
+struct LayerOfNormed {
+  std::vector<Tensor> gradients;  ///< of its own parameters, the residual and the norm's
+  bool keeps_rows = false;
+};
+
+/// The layer takes the normed rows, what they were made of if it may know, its parameters and where its output goes.
+template <class Layer>
+LayerOfNormed run_on_normed(const Inputs& values, const Options& options, bool knows_source, const Layer& layer) {
+  Inputs in;
+  for (const Tensor& value : values) in.push_back(value.clone().requires_grad_(true));
+  const ResidualEnd end = end_of(in, options);
+  ResidualNorm rows = residual_norm(end, in[0]);
+  const NormSource source = {rows.sum.detach(), end.norm};
+  const Tensor result = layer(rows.normed, knows_source ? &source : nullptr, in, end_of(in, options));
+  const c10::weak_intrusive_ptr<c10::TensorImpl> kept(rows.normed.getIntrusivePtr());
+  rows = {};
+  LayerOfNormed found = {{}, !kept.expired()};
+  result.square().sum().backward();
+  for (const Tensor& input : in)
+    if (input.grad().defined()) found.gradients.push_back(input.grad());
+  return found;
+}
+
+TEST_P(FeedForwardKernel, MakesRowsOfANormAgainInPlaceOfKeepingThem) {
+  const auto of_linear = [](const Tensor& x, const NormSource* source, const Inputs& in, const ResidualEnd& /*end*/) {
+    return linear(x, in[4], in[5], FactorPrecision::kFp32, /*is_rounded=*/false, source);
+  };
+  const auto of_feed_forward = [](const Tensor& x, const NormSource* source, const Inputs& in, const ResidualEnd& end) {
+    return sum_of(feed_forward(x, {in[4], in[5]}, {in[6], in[7]}, /*is_gelu=*/false, {}, end, FactorPrecision::kFp32, source));
+  };
+  const auto expect_alike = [](const LayerOfNormed& keeps, const LayerOfNormed& makes) {
+    EXPECT_TRUE(keeps.keeps_rows);
+    EXPECT_FALSE(makes.keeps_rows);
+    ASSERT_EQ(makes.gradients.size(), keeps.gradients.size());
+    for (size_t i = 0; i < keeps.gradients.size(); ++i) EXPECT_TRUE(makes.gradients[i].equal(keeps.gradients[i])) << i;
+  };
+  const Inputs values = inputs_of(300, GetParam());
+  for (const bool is_rms : {false, true}) {
+    const Options options = {.is_rms = is_rms, .rate = 0.4};
+    expect_alike(run_on_normed(values, options, false, of_linear), run_on_normed(values, options, true, of_linear));
+    expect_alike(run_on_normed(values, options, false, of_feed_forward), run_on_normed(values, options, true, of_feed_forward));
+  }
+}
+
 /// Results and gradients of both, the same factors rounded. A sum in another order may be rounded to the other neighbour: 2^-8 of one
 /// number among many.
 void expect_same_in_bf16(Way fused, Way by_parts, const Inputs& values, Options options) {

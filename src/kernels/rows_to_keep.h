@@ -1,0 +1,28 @@
+#pragma once
+
+// The rows that an autograd function multiplies and its backward pass reads again. Included by sources that have base/libtorch.h precompiled.
+
+#include "kernels/residual_norm.h"
+
+namespace lacuna {
+
+/// As kSize tensors to save: the rows, or where it is known what a norm made them of, and this is kept anyway, that.
+class RowsToKeep {
+ public:
+  static constexpr size_t kSize = 4;
+
+  /// Of `rows` as a product's factor. `source` null = not known.
+  static torch::autograd::variable_list of(const Tensor& rows, const NormSource* source) {
+    if (source == nullptr || !rows.is_cpu() || rows.scalar_type() != source->sum.scalar_type()) return {rows, Tensor(), Tensor(), Tensor()};
+    return {Tensor(), source->sum, source->norm.gain, source->norm.bias};
+  }
+  /// The rows, from the list whose element `first` is the first of these tensors: the same bits.
+  static Tensor rows(const torch::autograd::variable_list& kept, size_t first) {
+    if (kept[first].defined()) return kept[first];
+    const at::NoGradGuard no_gradients;
+    const Tensor &sum = kept[first + 1], &gain = kept[first + 2], &bias = kept[first + 3];
+    return residual_norm({sum, {}, {gain, bias, /*is_rms=*/!bias.defined()}}, {}).normed;
+  }
+};
+
+}  // namespace lacuna
