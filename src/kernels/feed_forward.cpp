@@ -74,6 +74,7 @@ template <class Stored>
 class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction<Stored>> {
   using Rows = BiasedActivationRows<float, Stored>;
   using Products = LayerProducts<Stored>;
+  enum Kept : size_t { kInner, kInnerBias, kOuter, kHidden, kBefore, kInput };  // for the backward pass; the last are RowsToKeep
 
  public:
   static variable_list forward(AutogradContext* context, const Tensor& x, const Tensor& inner_weight, const Tensor& inner_bias,
@@ -98,14 +99,14 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
     const TimedPart timed(ProfilePart::kLinear);
     const Products products(static_cast<FactorPrecision>(context->saved_data["precision"].toInt()));
     const variable_list all = context->get_saved_variables(), kept(all.begin() + ResidualNormRows::kKept, all.end());
-    const Tensor &inner = kept[0], &hidden = kept[3];
     const ResidualNormGradients of_norm = End::backward<Stored>(*context, all, gradients);
     const Tensor& gradient = of_norm.output;
     const auto [inner_gradient, inner_bias_gradient] = through_activation(products, gradient, kept, kept_dropout(*context));
     Tensor dx, d_inner, d_outer;
-    if (context->needs_input_grad(0)) dx = products.multiply_into(context->saved_data["x_type"].toScalarType(), inner_gradient, inner);
-    if (context->needs_input_grad(1)) d_inner = products.multiply(inner_gradient.t(), RowsToKeep::rows(kept, 5));
-    if (context->needs_input_grad(3)) d_outer = products.multiply(gradient.t(), hidden);
+    if (context->needs_input_grad(0))
+      dx = products.multiply_into(context->saved_data["x_type"].toScalarType(), inner_gradient, kept[kInner]);
+    if (context->needs_input_grad(1)) d_inner = products.multiply(inner_gradient.t(), RowsToKeep::rows(kept, kInput));
+    if (context->needs_input_grad(3)) d_outer = products.multiply(gradient.t(), kept[kHidden]);
     variable_list all_gradients = {dx,           d_inner,     inner_bias_gradient, d_outer, of_norm.output_sums, of_norm.residual,
                                    of_norm.gain, of_norm.bias};
     all_gradients.resize(15);  // the other arguments have none
@@ -153,7 +154,7 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
   /// The gradient of the inner products [T, F], and its column sums, from that of the result.
   static RoundedWithSums through_activation(const Products& products, const Tensor& gradient, const variable_list& kept,
                                             const Dropout& dropout) {
-    const Tensor &bias = kept[1], &outer = kept[2], &hidden = kept[3], &before = kept[4];
+    const Tensor &bias = kept[kInnerBias], &outer = kept[kOuter], &hidden = kept[kHidden], &before = kept[kBefore];
     const Tensor result = at::empty_like(hidden);
     const Tensor sums = at::empty({sum_blocks(hidden.size(0)), hidden.size(1)}, at::kFloat);
     const Rows args = {.columns = hidden.size(1),

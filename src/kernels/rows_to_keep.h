@@ -1,6 +1,7 @@
 #pragma once
 
-// The rows that an autograd function multiplies and its backward pass reads again. Included by sources that have base/libtorch.h precompiled.
+// The rows that an autograd function multiplies and its backward pass reads again. Included by sources that have base/libtorch.h
+// precompiled.
 
 #include "kernels/residual_norm.h"
 
