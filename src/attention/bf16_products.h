@@ -217,7 +217,7 @@ class VectorMultiplier {
     return {.rows = a.data, .row = a.row, .left = b.data + c, .right = b.data + c + 16, .column = b.row, .words = words};
   }
 
-  static constexpr int kAtOnce = lacuna::kMostRows, kFetched = 14;  // rows, and rows ahead after each so many
+  static constexpr int kAtOnce = lacuna::kMostRows, kFetched = 14;  // as many rows as stay in registers; rows ahead after each of these
   RowsAhead* const ahead_;
 };
 

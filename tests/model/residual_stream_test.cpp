@@ -1,0 +1,52 @@
+#include "model/residual_stream.h"
+
+#include <gtest/gtest.h>
+
+namespace lacuna {
+namespace {
+
+Ragged two_sentences() {
+  return {at::randn({5, 8}), std::make_shared<const RaggedShape>(RaggedShape::of_lengths({2, 3}))};
+}
+
+std::vector<std::shared_ptr<Norm>> norms(size_t count) {
+  std::vector<std::shared_ptr<Norm>> all;
+  for (size_t i = 0; i < count; ++i) all.push_back(std::make_shared<Norm>(NormType::kLayer, 8));
+  return all;
+}
+
+void add_something(ResidualStream& stream) {
+  stream.add(
+      [](const ResidualEnd& end) {
+        return residual_norm(end, at::randn({5, 8}));
+      },
+      {Stack::kEncoder, 0, DropoutPlace::kFeedForward});
+}
+
+void expect_made_of_source(const Ragged& rows) {
+  ASSERT_NE(rows.source, nullptr);
+  EXPECT_FALSE(rows.source->sum.requires_grad());
+  EXPECT_TRUE(residual_norm({rows.source->sum, {}, rows.source->norm}, {}).normed.equal(rows.values));
+}
+
+TEST(ResidualStream, KnowsWhatRowsWereMadeOfButForTheResult) {
+  const ForwardContext context;
+  for (const NormPlace place : {NormPlace::kPre, NormPlace::kPost}) {
+    ResidualStream stream(place, norms(place == NormPlace::kPre ? 3 : 2), two_sentences(), 0, context);
+    if (place == NormPlace::kPre) expect_made_of_source(stream.values());
+    add_something(stream);
+    expect_made_of_source(stream.values());
+    add_something(stream);
+    EXPECT_EQ(stream.values().source, nullptr);
+  }
+}
+
+TEST(ResidualStream, WithoutGradientsDoesNotKeepWhatRowsWereMadeOf) {
+  const at::NoGradGuard no_gradients;
+  const ForwardContext context;
+  ResidualStream stream(NormPlace::kPre, norms(2), two_sentences(), 0, context);
+  EXPECT_EQ(stream.values().source, nullptr);
+}
+
+}  // namespace
+}  // namespace lacuna
