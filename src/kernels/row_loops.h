@@ -123,19 +123,8 @@ LACUNA_INLINE T max_of(const T* x, int64_t count) {
 /// The sum of exp(x - top), left in `exps` where that is not null (it may be x).
 template <class T>
 LACUNA_INLINE T sum_of_exponentials(const T* x, int64_t count, T top, T* exps) {
-  T total = 0;
-  if (exps == nullptr) {  // NOLINT(bugprone-branch-clone): the branches differ under their pragmas
-#pragma omp simd reduction(+ : total)
-    for (int64_t i = 0; i < count; ++i) total += exponential(x[i] - top);
-  } else {
-#pragma omp simd reduction(+ : total)
-    for (int64_t i = 0; i < count; ++i) {
-      const T e = exponential(x[i] - top);
-      exps[i] = e;
-      total += e;
-    }
-  }
-  return total;
+  if (exps == nullptr) return sum_over<T>(count, [=](int64_t i) { return exponential(x[i] - top); });
+  return sum_over<T>(count, [=](int64_t i) { return exps[i] = exponential(x[i] - top); });
 }
 
 /// A word of each of some Philox blocks side by side.
