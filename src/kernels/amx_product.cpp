@@ -93,8 +93,8 @@ void multiply(const PackedProduct& a, int64_t panel, int64_t begin, int64_t end)
 }  // namespace
 
 extern const PackedKernel kBf16Kernel, kBytesKernel;
-constinit const PackedKernel kBf16Kernel = {"amx", kPanel, kAllRowLevels, multiply<OfBf16>, to_words<kAllRowLevels>, nullptr};
-constinit const PackedKernel kBytesKernel = {"amx", kPanel, kAllRowLevels, multiply<OfBytes>, to_words<kAllRowLevels>, nullptr};
+constinit const PackedKernel kBf16Kernel = {"amx", kPanel, kAllRowLevels, multiply<OfBf16>, to_words<kAllRowLevels>, nullptr, nullptr};
+constinit const PackedKernel kBytesKernel = {"amx", kPanel, kAllRowLevels, multiply<OfBytes>, to_words<kAllRowLevels>, nullptr, nullptr};
 
 }  // namespace LACUNA_TARGET
 }  // namespace lacuna

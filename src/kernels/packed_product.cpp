@@ -17,6 +17,12 @@ LACUNA_INLINE Words add_16_bits(Words a, Words b) {
 LACUNA_INLINE Integers add_pairs(Words pairs, Integers sums) {
   return sums + (Integers)_mm512_madd_epi16(pairs, _mm512_set1_epi16(1));
 }
+/// Writes w + i to `to` [kWidth] for each word i that is not 0; returns how many.
+LACUNA_INLINE int32_t append_nonzeros(Words words, int32_t w, int32_t* to) {
+  const __mmask16 nonzero = _mm512_test_epi32_mask(words, words);
+  _mm512_storeu_si512(to, _mm512_maskz_compress_epi32(nonzero, words_from(static_cast<uint32_t>(w))));
+  return __builtin_popcount(nonzero);
+}
 #else
 LACUNA_INLINE Words products_in_pairs(Words a, Words b) {
   return _mm256_maddubs_epi16(a, b);
@@ -26,6 +32,16 @@ LACUNA_INLINE Words add_16_bits(Words a, Words b) {
 }
 LACUNA_INLINE Integers add_pairs(Words pairs, Integers sums) {
   return sums + (Integers)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
+LACUNA_INLINE int32_t append_nonzeros(Words words, int32_t w, int32_t* to) {
+  const int zero = _mm256_movemask_ps((__m256)((Integers)words == 0));
+  int32_t count = 0;
+#pragma GCC unroll 8
+  for (int i = 0; i < kWidth; ++i) {
+    to[count] = w + i;
+    count += ~zero >> i & 1;
+  }
+  return count;
 }
 #endif
 
@@ -76,6 +92,27 @@ struct OfWords {
 struct OfFloats : OfWords<OfFloats> {
   using Sums = Floats;
   LACUNA_INLINE static Sums add(Sums sums, Words x, Words panel) { return multiply_add((Floats)x, (Floats)panel, sums); }
+
+  /// The same sums of a group of sparse rows, by its `count` words that are not 0.
+  template <int kRows>
+  LACUNA_INLINE static void multiply_nonzeros(const float* x, const float* panel, int64_t words, const int32_t* nonzeros, int32_t count,
+                                              const PanelResults& results) {
+    Floats sums[kRows][2];
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = Floats{};
+    for (int32_t i = 0; i < count; ++i) {
+      const int64_t w = nonzeros[i];
+      const Floats left = load(panel + w * kPanel), right = load(panel + w * kPanel + kWidth);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) {
+        const Floats of_row = repeated(x[r * words + w]);
+        sums[r][0] = multiply_add(of_row, left, sums[r][0]);
+        sums[r][1] = multiply_add(of_row, right, sums[r][1]);
+      }
+    }
+#pragma GCC unroll 2
+    for (int half = 0; half < 2; ++half) results.write(half, kRows, [&](int r) { return sums[r][half]; });
+  }
 };
 
 struct OfBf16 : OfWords<OfBf16> {
@@ -182,16 +219,68 @@ LACUNA_INLINE void multiply_tile(const PackedProduct& a, const uint8_t* packed, 
   results.end(kRows);
 }
 
+/// Rows that lie a multiple of so many bytes apart share the lines of a way of the first cache; it keeps kRowsPerWay of them.
+constexpr int64_t kBytesPerWay = 4096, kRowsPerWay = 8;
+
 template <class Kind>
 void multiply(const PackedProduct& a, int64_t panel, int64_t begin, int64_t end) {
   const uint8_t* packed = static_cast<const uint8_t*>(a.panels) + panel * a.words * kPanel * 4;
   PanelResults results(a, panel);
-  for (int64_t row = begin; row < end; row += Kind::kRowsAtOnce) multiply_tile<Kind, Kind::kRowsAtOnce>(a, packed, row, end - row, results);
+  const int64_t at_once = a.words * 4 % kBytesPerWay == 0 && Kind::kRowsAtOnce > kRowsPerWay ? kRowsPerWay : Kind::kRowsAtOnce;
+  for (int64_t row = begin; row < end; row += at_once)
+    multiply_tile<Kind, Kind::kRowsAtOnce>(a, packed, row, end - row < at_once ? end - row : at_once, results);
+}
+
+/// Of the rows of a group, at most kRows.
+template <int kRows>
+LACUNA_INLINE void multiply_group(const PackedProduct& a, const float* packed, int64_t row, int64_t rows, PanelResults& results) {
+  if constexpr (kRows > 1)
+    if (rows < kRows) return multiply_group<kRows - 1>(a, packed, row, rows, results);
+  const int64_t group = row / kRowsPerGroup;
+  results.begin(row);
+  OfFloats::multiply_nonzeros<kRows>(static_cast<const float*>(a.x) + row * a.words, packed, a.words, a.nonzeros + group * a.words,
+                                     a.nonzero_counts[group], results);
+  results.end(kRows);
+}
+
+void multiply_floats(const PackedProduct& a, int64_t panel, int64_t begin, int64_t end) {
+  if (a.nonzeros == nullptr) return multiply<OfFloats>(a, panel, begin, end);
+  const float* packed = static_cast<const float*>(a.panels) + panel * a.words * kPanel;
+  PanelResults results(a, panel);
+  for (int64_t row = begin; row < end; row += kRowsPerGroup) multiply_group<kRowsPerGroup>(a, packed, row, end - row, results);
+}
+
+void find_nonzeros(const NonzeroWords& a, int64_t first_group, int64_t last_group) {
+  for (int64_t group = first_group; group < last_group; ++group) {
+    const int64_t first = group * kRowsPerGroup, rows = a.rows - first < kRowsPerGroup ? a.rows - first : kRowsPerGroup;
+    const float* x = a.x + first * a.words;
+    int32_t *to = a.nonzeros + group * a.words, count = 0, w = 0;
+    const auto words = static_cast<int32_t>(a.words);
+    for (; w + kWidth <= words; w += kWidth) {
+      Words bits = load(static_cast<const void*>(x + w));
+      for (int64_t r = 1; r < rows; ++r) bits |= load(static_cast<const void*>(x + r * words + w));
+      count += append_nonzeros(bits, w, to + count);
+    }
+    for (; w < words; ++w) {
+      bool any = false;
+      for (int64_t r = 0; r < rows; ++r) any |= x[r * words + w] != 0;
+      to[count] = w;
+      count += any;
+    }
+    a.counts[group] = count;
+  }
 }
 
 template <class Kind>
 constexpr PackedKernel kernel_of() {
-  return {kTargetName, kPanel, Kind::kRowLevels, multiply<Kind>, to_words<Kind::kRowLevels>, Kind::kFitShortSums};
+  constexpr bool kIsFloats = std::is_same_v<Kind, OfFloats>;
+  return {kTargetName,
+          kPanel,
+          Kind::kRowLevels,
+          kIsFloats ? multiply_floats : multiply<Kind>,
+          to_words<Kind::kRowLevels>,
+          kIsFloats ? find_nonzeros : nullptr,
+          Kind::kFitShortSums};
 }
 
 }  // namespace

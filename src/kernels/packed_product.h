@@ -21,6 +21,9 @@ enum class WeightFormat {
 /// What a sum goes through on its way out.
 enum class ProductEnd { kNone, kRelu, kGelu };
 
+/// How many numbers of rows are 0. Of many, as relu leaves them, floats skip those that are 0 in a whole group of rows: they add nothing.
+enum class RowZeros { kFew, kMany };
+
 struct PackedProduct {
   int64_t words, columns;
   const void *x, *panels;                   ///< [rows, words] and [panels, words, panel_columns] words
@@ -28,7 +31,16 @@ struct PackedProduct {
   const int32_t *row_zeros, *column_sums;   ///< bytes only, likewise: the byte that is a row's 0, and what a column's bytes add up to
   const float* bias;                        ///< null = none
   ProductEnd end;
-  float* y;  ///< [rows, columns]
+  const int32_t *nonzeros, *nonzero_counts;  ///< of NonzeroWords; null = all words are multiplied
+  float* y;                                  ///< [rows, columns]
+};
+
+/// The words of rows with many zeros that are to be multiplied, floats only: those that are not 0 in all rows of a group.
+struct NonzeroWords {
+  int64_t rows, words;
+  const float* x;
+  int32_t* nonzeros;  ///< [groups of kRowsPerGroup rows, words]: ascending
+  int32_t* counts;    ///< [groups]
 };
 
 inline constexpr int32_t kWeightLevels = 127;  ///< a weight's largest byte, and with a minus its smallest
@@ -52,15 +64,17 @@ struct PackedKernel {
   /// One panel with rows [begin, end); `begin` is a multiple of kRowBlock. Rows of x exist up to a multiple of kRowsRead, unless floats.
   void (*multiply)(const PackedProduct&, int64_t panel, int64_t begin, int64_t end);
   void (*to_words)(const RowsToWords&, int64_t begin, int64_t end);
+  void (*find_nonzeros)(const NonzeroWords&, int64_t first_group, int64_t last_group);  ///< null = all words are multiplied
   /// Bytes only, null = there is no need. Processors without instructions that sum products of bytes in 32 bits first sum some in 16. For
   /// that to be exact, rows have fewer levels than 255, and this takes levels from those rows [4 * words] of a weight that would make a sum
   /// too large: then fewer than 127 are left, and the scale grows.
   void (*fit_short_sums)(int8_t* row, int64_t words, float& scale);
 };
 
-inline constexpr int64_t kRowBlock = 192;  ///< rows that pass a panel while it is in cache: whole tiles of every kernel
-inline constexpr int64_t kRowsRead = 16;   ///< at a time
-inline constexpr int64_t kWordsRead = 16;  ///< likewise: words of a row are a multiple of it, unless floats
+inline constexpr int64_t kRowBlock = 192;    ///< rows that pass a panel while it is in cache: whole tiles of every kernel
+inline constexpr int64_t kRowsPerGroup = 4;  ///< with many zeros: enough for the loads to keep up, few enough to have zeros in common
+inline constexpr int64_t kRowsRead = 16;     ///< at a time
+inline constexpr int64_t kWordsRead = 16;    ///< likewise: words of a row are a multiple of it, unless floats
 
 /// Those of this machine, best first; the last one needs no special instructions.
 std::vector<PackedKernel> packed_kernels(WeightFormat format);

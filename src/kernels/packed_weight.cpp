@@ -103,6 +103,16 @@ PackedWeight::Words PackedWeight::words_of(const Tensor& rows, bool is_weight) c
   return result;
 }
 
+std::pair<Tensor, Tensor> PackedWeight::nonzeros_of(const Tensor& rows) const {
+  const int64_t count = rows.size(0), words = rows.size(1), groups = (count + kRowsPerGroup - 1) / kRowsPerGroup;
+  Tensor nonzeros = at::empty({groups, words}, at::kInt), counts = at::empty({groups}, at::kInt);
+  const NonzeroWords args = {count, words, rows.const_data_ptr<float>(), nonzeros.mutable_data_ptr<int32_t>(),
+                             counts.mutable_data_ptr<int32_t>()};
+  at::parallel_for(0, groups, std::max<int64_t>(1, kProductsPerTask / 4 / words),
+                   [&](int64_t first, int64_t last) { kernel_.find_nonzeros(args, first, last); });
+  return {nonzeros, counts};
+}
+
 void PackedWeight::run(const PackedProduct& product, int64_t rows) const {
   const int64_t panels = panels_.size(0), blocks = (rows + kRowBlock - 1) / kRowBlock;
   const int64_t products_of_task = std::max<int64_t>(1, std::min(rows, kRowBlock) * product.words * kernel_.panel_columns);
@@ -116,13 +126,16 @@ void PackedWeight::run(const PackedProduct& product, int64_t rows) const {
   });
 }
 
-Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias, ProductEnd end) const {
+Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias, ProductEnd end, RowZeros zeros) const {
   if (weight_.defined()) return plain_product(x, weight_, bias, end);
   if (x.size(1) != depth_)
     throw ShapeError("rows of " + std::to_string(x.size(1)) + " numbers for a weight of " + std::to_string(depth_) + " inputs");
   RECORD_FUNCTION("lacuna::packed_product", std::vector<c10::IValue>());
   Tensor result = at::empty({x.size(0), columns_}, x.options());
-  const auto [words, row_scales, row_zeros] = words_of(x.contiguous(), false);
+  const Tensor rows = x.contiguous();
+  const auto [words, row_scales, row_zeros] = words_of(rows, false);
+  const bool skips_zeros = zeros == RowZeros::kMany && kernel_.find_nonzeros != nullptr;
+  const auto [nonzeros, nonzero_counts] = skips_zeros ? nonzeros_of(rows) : std::pair<Tensor, Tensor>();
   const PackedProduct product = {.words = panels_.size(1),
                                  .columns = columns_,
                                  .x = words.const_data_ptr(),
@@ -133,6 +146,8 @@ Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias, ProductEnd en
                                  .column_sums = data_of<int32_t>(sums_),
                                  .bias = data_of<float>(bias),
                                  .end = end,
+                                 .nonzeros = data_of<int32_t>(nonzeros),
+                                 .nonzero_counts = data_of<int32_t>(nonzero_counts),
                                  .y = result.mutable_data_ptr<float>()};
   run(product, x.size(0));
   return result;

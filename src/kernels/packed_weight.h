@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "base/ragged.h"
 #include "kernels/packed_product.h"
@@ -13,8 +14,8 @@ class PackedWeight {
  public:
   /// Keeps a copy in the format (of float on the CPU), or else the weight itself. `kernel`: another than this machine's best.
   explicit PackedWeight(const Tensor& weight, WeightFormat format = WeightFormat::kFloat, const PackedKernel* kernel = nullptr);
-  /// x [T, K] -> end(x weight^T + bias) [T, N]. `bias` may be undefined.
-  Tensor multiply(const Tensor& x, const Tensor& bias, ProductEnd end = ProductEnd::kNone) const;
+  /// x [T, K] -> end(x weight^T + bias) [T, N]. `bias` may be undefined. What `zeros` says of x changes the time, not the result.
+  Tensor multiply(const Tensor& x, const Tensor& bias, ProductEnd end = ProductEnd::kNone, RowZeros zeros = RowZeros::kFew) const;
   /// N
   int64_t outputs() const { return columns_; }
 
@@ -26,6 +27,8 @@ class PackedWeight {
     Tensor zeros;   // [rows] int32; bytes that are no weight's only
   };
   Words words_of(const Tensor& rows, bool is_weight) const;
+  /// NonzeroWords, as {nonzeros, counts}.
+  std::pair<Tensor, Tensor> nonzeros_of(const Tensor& rows) const;
   /// Fills in panels_.
   void lay_out(const Tensor& words);
   void run(const PackedProduct& product, int64_t rows) const;

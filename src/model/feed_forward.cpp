@@ -15,7 +15,7 @@ SubLayerOutput FeedForward::forward(const Ragged& x, const ForwardContext& conte
   return [&](const ResidualEnd& end) {
     if (!at::GradMode::is_enabled() && !context.training) {
       const Tensor active = inner_->without_gradients(x.values, is_gelu_ ? ProductEnd::kGelu : ProductEnd::kRelu);
-      return outer_->forward(active, end, context);
+      return residual_norm(end, outer_->without_gradients(active, ProductEnd::kNone, is_gelu_ ? RowZeros::kFew : RowZeros::kMany));
     }
     const Dropout dropout = site_.dropout(dropout_, x.shape, context);
     if (at::GradMode::is_enabled())

@@ -22,8 +22,9 @@ class PackedCache {
   /// The weight as it is laid out.
   std::shared_ptr<const PackedWeight> of(const Tensor& weight);
   /// end(x weight^T + bias) without gradients: a row has the same bits whatever the number of rows.
-  Tensor multiply(const Tensor& x, const Tensor& weight, const Tensor& bias, ProductEnd end = ProductEnd::kNone) {
-    return of(weight)->multiply(x, bias, end);
+  Tensor multiply(const Tensor& x, const Tensor& weight, const Tensor& bias, ProductEnd end = ProductEnd::kNone,
+                  RowZeros zeros = RowZeros::kFew) {
+    return of(weight)->multiply(x, bias, end, zeros);
   }
   void drop();
   /// What weights and rows are rounded to in the products that follow.
@@ -55,7 +56,9 @@ class Linear : public torch::nn::Module {
   /// The same, and where it goes: one pass.
   ResidualNorm forward(const Tensor& x, const ResidualEnd& end, const ForwardContext& context);
   /// The first through `end`, without gradients.
-  Tensor without_gradients(const Tensor& x, ProductEnd end) { return packed_.multiply(x, weight_, bias_, end); }
+  Tensor without_gradients(const Tensor& x, ProductEnd end, RowZeros zeros = RowZeros::kFew) {
+    return packed_.multiply(x, weight_, bias_, end, zeros);
+  }
   /// The same as a constant: no gradient flows to x or to the parameters.
   Tensor constant(const Tensor& x, const ForwardContext& context);
   /// The parameters for products with gradients, which are about to change them.

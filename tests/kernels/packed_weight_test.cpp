@@ -173,6 +173,27 @@ TEST(PackedWeight, GivesARowTheSameBitsAmongAnyNumberOfRowsOnEveryMachine) {
   });
 }
 
+// Long rows too, which are taken fewer at a time.
+TEST(PackedWeight, OfRowsWithManyZerosGivesTheSameBits) {
+  at::manual_seed(5);
+  for_each_kernel([](WeightFormat format, const PackedKernel& kernel, const std::string& name) {
+    for (const int64_t depth : {1, 50, 96, 1024, 2048}) {
+      const PackedWeight packed(at::randn({70, depth}), format, &kernel);
+      const Tensor bias = at::randn({70});
+      Tensor x = at::relu(at::randn({203, depth}) - .7);
+      x.narrow(0, 8, 9).zero_();
+      const Tensor whole = packed.multiply(x, bias);
+      for (const int64_t rows : {0, 1, 2, 3, 4, 5, 9, 64, 203}) {
+        const Tensor part = x.narrow(0, 203 - rows, rows), result = packed.multiply(part, bias, ProductEnd::kNone, RowZeros::kMany);
+        ASSERT_TRUE(result.equal(whole.narrow(0, 203 - rows, rows))) << name << ", " << rows << " rows of " << depth;
+      }
+      ASSERT_TRUE(packed.multiply(x, bias, ProductEnd::kGelu, RowZeros::kMany).equal(packed.multiply(x, bias, ProductEnd::kGelu))) << name;
+      x[5][depth / 2] = std::nanf("");
+      EXPECT_TRUE(packed.multiply(x, bias, ProductEnd::kNone, RowZeros::kMany)[5].isnan().all().item<bool>()) << name;
+    }
+  });
+}
+
 TEST(PackedWeight, GivesTheSameBitsWithAnyNumberOfThreads) {
   at::manual_seed(5);
   const int threads = at::get_num_threads();
