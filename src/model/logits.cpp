@@ -97,6 +97,14 @@ void Logits::for_rows(F f) const {
   }
 }
 
+Logits Logits::only(const std::vector<int32_t>& rows) const {
+  Logits chosen(rows_.index_select(0, at::tensor(rows, at::kInt).to(rows_.device())), projection_);
+  chosen.vocab_size_ = vocab_size_;
+  if (!tokens_.empty())
+    for (const int32_t row : rows) chosen.tokens_.push_back(tokens_[static_cast<size_t>(row)]);
+  return chosen;
+}
+
 BestTokens Logits::best(int64_t k, const std::vector<int32_t>& asked) const {
   const auto count = static_cast<size_t>(num_rows() * k);
   BestTokens result = {k, std::vector<int32_t>(count), std::vector<float>(count), std::vector<float>(asked.size())};

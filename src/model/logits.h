@@ -38,6 +38,8 @@ class Logits {
     if (!tokens_.empty()) return vocab_size_;
     return projection_ ? projection_->outputs() : rows_.size(1);
   }
+  /// The same of these rows.
+  Logits only(const std::vector<int32_t>& rows) const;
   /// The k best tokens of each row, and one chosen token of each. k <= V; where fewer are possible, impossible ones end the row.
   BestTokens best(int64_t k, const std::vector<int32_t>& asked = {}) const;
   /// Whole rows [N, V] of log-probabilities: ensembles and sampling.

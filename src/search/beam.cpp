@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "search/length_penalty.h"
 
@@ -11,6 +12,8 @@ namespace lacuna {
 namespace {
 
 constexpr TokenId kNotForced = -1;
+constexpr size_t kRowsToDivide = 64;       // fewer are looked at together: the projection is read once
+constexpr double kLargestRounding = 1e-4;  // by which a log-probability may come out above 0
 
 bool is_better(const Candidate& a, const Candidate& b) {
   if (a.log_prob != b.log_prob) return a.log_prob > b.log_prob;
@@ -69,15 +72,16 @@ TokenId Beams::forced_token(int32_t row) const {
 
 /// Allowed tokens of one row with the repetition penalty (Keskar et al. 2019, arXiv:1909.05858, section 4.1, on log-probabilities): tokens
 /// that are there already cost `repetition_penalty` as much. Where nothing is allowed, or nothing has a probability, eos is forced.
-std::vector<Candidate> Beams::best_of_row(int32_t row, const BestTokens& best) const {
+std::vector<Candidate> Beams::best_of_row(int32_t row, size_t i, const BestTokens& best) const {
   const Hypothesis& hypothesis = live_[static_cast<size_t>(row)];
   const std::vector<TokenId> blocked = settings_.constraints.blocked_after(hypothesis);
   const bool is_penalised = settings_.options.repetition_penalty != 1;
   std::vector<Candidate> candidates;
   float eos_log_prob = kImpossible;
-  for (int64_t i = row * best.k; i < (row + 1) * best.k; ++i) {
-    const TokenId token = best.tokens[static_cast<size_t>(i)];
-    const float log_prob = best.log_probs[static_cast<size_t>(i)];
+  const auto k = static_cast<size_t>(best.k);
+  for (size_t j = i * k; j < (i + 1) * k; ++j) {
+    const TokenId token = best.tokens[j];
+    const float log_prob = best.log_probs[j];
     require_number(log_prob, token);
     if (token == kEos) eos_log_prob = log_prob;
     if (log_prob == kImpossible || contains(blocked, token)) continue;
@@ -104,34 +108,61 @@ Candidate Beams::forced_candidate(int32_t row, TokenId token, float log_prob) co
   return {row, token, log_prob, live_[static_cast<size_t>(row)].log_prob + log_prob, token == kEos};
 }
 
-std::vector<int32_t> Beams::first_rows() const {
-  std::vector<int32_t> first(sentences_.size() + 1, 0);
-  for (const int32_t s : sentence_of_row_) ++first[static_cast<size_t>(s) + 1];
-  std::partial_sum(first.begin(), first.end(), first.begin());
-  return first;
+std::vector<size_t> Beams::borders(const std::vector<int32_t>& rows) const {
+  std::vector<size_t> borders(sentences_.size() + 1, 0);
+  for (const int32_t row : rows) ++borders[static_cast<size_t>(sentence_of_row_[static_cast<size_t>(row)]) + 1];
+  std::partial_sum(borders.begin(), borders.end(), borders.begin());
+  return borders;
 }
 
-std::vector<std::vector<Candidate>> Beams::candidates(const Logits& logits) const {
+void Beams::look_at(const std::vector<int32_t>& rows, const Logits& logits, SentenceCandidates& all) const {
+  if (rows.empty()) return;
   const int64_t wanted = 2 * settings_.options.beam_size;  // half of them may end in eos
-  std::vector<TokenId> asked;
-  for (size_t row = 0; row < live_.size(); ++row) asked.push_back(forced_token(static_cast<int32_t>(row)));
-  const std::vector<TokenId> forced = asked;
+  std::vector<TokenId> forced;
+  forced.reserve(rows.size());
+  for (const int32_t row : rows) forced.push_back(forced_token(row));
+  std::vector<TokenId> asked = forced;
   std::replace(asked.begin(), asked.end(), kNotForced, kEos);
-  const BestTokens best = logits.best(tokens_to_ask(wanted, logits.vocab_size()), asked);
-  const std::vector<int32_t> first = first_rows();
-  std::vector<std::vector<Candidate>> all(sentences_.size());
+  const BestTokens best = logits.only(rows).best(tokens_to_ask(wanted, logits.vocab_size()), asked);
+  const std::vector<size_t> first = borders(rows);
   for_sentences([&](size_t s) {
-    for (int32_t row = first[s]; row < first[s + 1]; ++row) {
-      const auto at = static_cast<size_t>(row);
-      if (forced[at] != kNotForced) {
-        all[s].push_back(forced_candidate(row, forced[at], best.asked[at]));
+    for (size_t i = first[s]; i < first[s + 1]; ++i) {
+      if (forced[i] != kNotForced) {
+        all[s].push_back(forced_candidate(rows[i], forced[i], best.asked[i]));
       } else {
-        const std::vector<Candidate> found = best_of_row(row, best);
+        const std::vector<Candidate> found = best_of_row(rows[i], i, best);
         all[s].insert(all[s].end(), found.begin(), found.end());
       }
     }
     sort_and_cut(all[s], static_cast<size_t>(wanted));
   });
+}
+
+/// Log-probabilities only fall: a hypothesis can't come among so many candidates that are better than it is now.
+bool Beams::may_matter(const Hypothesis& hypothesis, const std::vector<Candidate>& candidates) const {
+  if (settings_.options.repetition_penalty < 1) return true;  // it may make them rise
+  const double bound = hypothesis.log_prob + kLargestRounding;
+  const auto better = std::count_if(candidates.begin(), candidates.end(),
+                                    [=](const Candidate& candidate) { return candidate.token != kEos && candidate.log_prob > bound; });
+  return better < settings_.options.beam_size;
+}
+
+/// The better three fifths of each beam first (that leaves the fewest rows), and then those of the others that still may matter.
+Beams::SentenceCandidates Beams::candidates(const Logits& logits) const {
+  const int64_t beam_size = settings_.options.beam_size;
+  const int64_t at_first = live_.size() < kRowsToDivide ? beam_size : (3 * beam_size + 4) / 5;
+  SentenceCandidates all(sentences_.size());
+  for (const auto& [begin, end] : {std::pair<int64_t, int64_t>(0, at_first), {at_first, beam_size}}) {
+    std::vector<int32_t> rows;
+    int64_t rank = 0;
+    for (size_t row = 0; row < live_.size(); ++row) {
+      const int32_t sentence = sentence_of_row_[row];
+      rank = row > 0 && sentence == sentence_of_row_[row - 1] ? rank + 1 : 0;
+      if (rank >= begin && rank < end && may_matter(live_[row], all[static_cast<size_t>(sentence)]))
+        rows.push_back(static_cast<int32_t>(row));
+    }
+    look_at(rows, logits, all);
+  }
   return all;
 }
 
@@ -173,8 +204,7 @@ Beams::Beam Beams::extended(Sentence& sentence, const std::vector<Candidate>& ca
   return is_done(sentence, beam.live) ? Beam() : beam;
 }
 
-std::vector<int32_t> Beams::extend(const std::vector<std::vector<Candidate>>& candidates,
-                                   const std::vector<std::vector<float>>& alignment) {
+std::vector<int32_t> Beams::extend(const SentenceCandidates& candidates, const std::vector<std::vector<float>>& alignment) {
   std::vector<AlignmentRow> rows;
   rows.reserve(alignment.size());
   for (const auto& weights : alignment) rows.push_back(std::make_shared<const std::vector<float>>(weights));

@@ -30,11 +30,13 @@ class Beams {
   /// Source tokens of the sentences under way.
   int64_t src_tokens() const;
   std::vector<TokenId> last_tokens() const;
-  /// What the model says of each live hypothesis, as candidates sorted best first, sentence by sentence.
-  std::vector<std::vector<Candidate>> candidates(const Logits& logits) const;
+  /// Ways to go on, best first, of each sentence: those that can be taken.
+  using SentenceCandidates = std::vector<std::vector<Candidate>>;
+  /// What the model says of the live hypotheses. It isn't asked about those whose ways can't be taken.
+  SentenceCandidates candidates(const Logits& logits) const;
   /// Takes the best candidates; returns the rows that the new live hypotheses continue. Sentences that are done are given to the queue and
   /// forgotten. `alignment` [rows] may be empty.
-  std::vector<int32_t> extend(const std::vector<std::vector<Candidate>>& candidates, const std::vector<std::vector<float>>& alignment);
+  std::vector<int32_t> extend(const SentenceCandidates& candidates, const std::vector<std::vector<float>>& alignment);
 
  private:
   struct Sentence {
@@ -50,8 +52,12 @@ class Beams {
     std::vector<int32_t> parents;
   };
 
-  /// Rows of sentence s: first_rows()[s] to first_rows()[s + 1].
-  std::vector<int32_t> first_rows() const;
+  /// Where each sentence's begin among these rows, and where the last one's end: [sentences + 1].
+  std::vector<size_t> borders(const std::vector<int32_t>& rows) const;
+  /// Adds what the model says of these rows, sentence by sentence, to the candidates so far.
+  void look_at(const std::vector<int32_t>& rows, const Logits& logits, SentenceCandidates& all) const;
+  /// False if no way to go on from it can be taken beside these candidates of its sentence.
+  bool may_matter(const Hypothesis& hypothesis, const std::vector<Candidate>& candidates) const;
   /// Finishes some of the candidates of a sentence and keeps others; none if the sentence is done.
   Beam extended(Sentence& sentence, const std::vector<Candidate>& candidates, const std::vector<AlignmentRow>& alignment);
   /// Calls f(s) for each sentence, on all threads.
@@ -60,7 +66,8 @@ class Beams {
   /// n_best of its translations, best first.
   std::vector<Hypothesis> best_finished(Sentence sentence) const;
   bool is_done(const Sentence& sentence, const std::vector<Hypothesis>& live) const;
-  std::vector<Candidate> best_of_row(int32_t row, const BestTokens& best) const;
+  /// `i` of the rows that `best` is of.
+  std::vector<Candidate> best_of_row(int32_t row, size_t i, const BestTokens& best) const;
   TokenId forced_token(int32_t row) const;
   Candidate forced_candidate(int32_t row, TokenId token, float log_prob) const;
   int64_t tokens_to_ask(int64_t wanted, int64_t vocab_size) const;

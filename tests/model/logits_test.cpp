@@ -48,6 +48,14 @@ TEST(Logits, OfHiddenRowsAreTheirProducts) {
   }
 }
 
+TEST(Logits, OfOnlySomeRowsAreTheirs) {
+  at::manual_seed(1);
+  const auto table = std::make_shared<const PackedWeight>(at::randn({301, 20}));
+  const Logits logits(at::randn({60, 20}), table), some = logits.only({3, 58});
+  EXPECT_EQ(some.num_rows(), 2);
+  EXPECT_TRUE(some.log_probs().equal(logits.log_probs().index_select(0, at::tensor({3, 58}))));
+}
+
 TEST(Logits, GiveWhatIsAskedForBesideTheBest) {
   at::manual_seed(1);
   const Logits logits(at::randn({3, 200}));

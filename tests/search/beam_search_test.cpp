@@ -43,6 +43,30 @@ TEST(BeamSearch, BatchDoesNotChangeResults) {
   expect_no_trace_of_the_batch(model, inputs_of(some_sources()), settings_with(beam_of(4, 3)));
 }
 
+/// Random, and so much surer of itself.
+ToyTable sure_table(float factor) {
+  return [=, table = random_table(kVocabulary, 7)](const Tokens& src, const Tokens& tokens) {
+    std::vector<float> logits = table(src, tokens);
+    for (float& logit : logits) logit *= factor;
+    return logits;
+  };
+}
+
+// In a batch, hypotheses that others have driven out of the beam are not looked at; one sentence's all are.
+TEST(BeamSearch, LeavesOutNoneThatMatters) {
+  for (const float factor : {1.F, 2.F, 3.F, 10.F}) {
+    ToyModel model(kVocabulary, sure_table(factor));
+    for (const int64_t beam_size : {3, 4, 5}) {
+      TranslateOptions options = beam_of(beam_size, beam_size);
+      for (const double penalty : {.5, 1., 1.2}) {
+        options.repetition_penalty = penalty;
+        options.min_length = beam_size;
+        expect_no_trace_of_the_batch(model, inputs_of(some_sources()), settings_with(options));
+      }
+    }
+  }
+}
+
 TEST(BeamSearch, NBestComeBestFirstAndDiffer) {
   ToyModel model(kVocabulary, random_table(kVocabulary));
   for (const auto& found : search(model, inputs_of(some_sources()), settings_with(beam_of(5, 5)))) {
