@@ -135,7 +135,7 @@ class MaskedCore : private Core<M> {
     Base::weigh(tile);
     transpose_mask_keys();
     M::multiply(tile.rows, d_, tile.width, {task_.mask_q + tile.first * task_.mask_q_stride, task_.mask_q_stride, 1},
-                mask_keys_ + tile.begin, stride_, mask_, stride_, false);
+                mask_keys_ + tile.begin, stride_, mask_, stride_, false, nullptr);
     for (int r = 0; r < tile.rows; ++r) {
       if (tile.row_count[r] == 0) continue;
       MaskedRow row = {tile.first + r,    tile.row_count[r], base_row(r), side_by_side(tile, r, weights_, list_weights_),

@@ -29,6 +29,7 @@ class DirectProducts {
         scale_(call.scale),
         stride_(workspace.row),
         d_(call.d_head),
+        ahead_(workspace.ahead),
         keys_(workspace.memory),
         values_(workspace.memory + d_ * stride_) {}
 
@@ -36,17 +37,17 @@ class DirectProducts {
   void write_scores(const TileSpan& tile, S* scores) {
     transpose_once(keys_, has_keys_, task_.k, task_.k_stride, scale_);
     M::multiply(tile.rows, d_, tile.width, {task_.q + tile.first * task_.q_stride, task_.q_stride, 1}, keys_ + tile.begin, stride_, scores,
-                stride_, false);
+                stride_, false, ahead_);
   }
   /// gradient = that of the context * v^T
   void write_weight_gradient(const TileSpan& tile, S* gradient) {
     transpose_once(values_, has_values_, task_.v, task_.v_stride, S(1));
     M::multiply(tile.rows, d_, tile.width, {task_.context_gradient + tile.first * task_.context_stride, task_.context_stride, 1},
-                values_ + tile.begin, stride_, gradient, stride_, false);
+                values_ + tile.begin, stride_, gradient, stride_, false, ahead_);
   }
   void write_context(const TileSpan& tile, const S* weights) {
     M::multiply(tile.rows, tile.width, d_, {weights, stride_, 1}, task_.v + tile.begin * task_.v_stride, task_.v_stride,
-                task_.context + tile.first * task_.context_stride, task_.context_stride, false);
+                task_.context + tile.first * task_.context_stride, task_.context_stride, false, ahead_);
   }
   /// From the gradient of scores that are not scaled.
   void write_query_gradient(const TileSpan& tile, const S* gradient) {
@@ -68,12 +69,12 @@ class DirectProducts {
   /// to (queries, d) = by_key (rows, keys) x of_keys (keys, d), for the tile's rows
   void write_rows(const TileSpan& tile, const S* by_key, const S* of_keys, int64_t row, S* to) const {
     M::multiply(tile.rows, tile.width, d_, {by_key, stride_, 1}, of_keys + tile.begin * row, row, to + tile.first * task_.q_gradient_stride,
-                task_.q_gradient_stride, false);
+                task_.q_gradient_stride, false, ahead_);
   }
   /// to (keys, d) += by_key (rows, keys)^T x of_queries (rows, d)
   void add_to_keys(const TileSpan& tile, const S* by_key, const S* of_queries, int64_t row, S* to) const {
     M::multiply(tile.width, tile.rows, d_, {by_key, 1, stride_}, of_queries + tile.first * row, row,
-                to + tile.begin * task_.gradient_stride, task_.gradient_stride, true);
+                to + tile.begin * task_.gradient_stride, task_.gradient_stride, true, ahead_);
   }
 
  private:
@@ -86,6 +87,7 @@ class DirectProducts {
   const S scale_;
   const int64_t stride_;
   const int d_;
+  RowsAhead* const ahead_;
   bool has_keys_ = false, has_values_ = false;
   S *keys_, *values_;  // [d, keys] transposed, once they are wanted; keys times scale
 };

@@ -20,8 +20,9 @@ struct PlainMachine {
     int64_t row, column;
   };
 
-  /// out (rows, width) = a (rows, depth) x b (depth, width), or += if `accumulate`.
-  static void multiply(int rows, int depth, int width, Strided a, const T* b, int64_t b_row, T* out, int64_t out_row, bool accumulate) {
+  /// out (rows, width) = a (rows, depth) x b (depth, width), or += if `accumulate`. Meanwhile `ahead` may be fetched; null = there is none.
+  static void multiply(int rows, int depth, int width, Strided a, const T* b, int64_t b_row, T* out, int64_t out_row, bool accumulate,
+                       RowsAhead* /*ahead*/) {
     for (int r = 0; r < rows; ++r) {
       T* to = out + r * out_row;
       if (!accumulate) clear(width, to);

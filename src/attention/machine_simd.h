@@ -30,13 +30,13 @@ struct SimdMachine {
 
   /// Each element is summed over `depth` in the same order whatever rows and width are: a row's bits do not depend on its neighbours.
   static void multiply(int rows, int depth, int width, Strided a, const float* b, int64_t b_row, float* out, int64_t out_row,
-                       bool accumulate) {
+                       bool accumulate, RowsAhead* ahead) {
     constexpr int kDepth = hn::MaxLanes(Tag()) >= 16 ? 128 : 64, kWidth = 64;  // so much of b stays in the first cache while all rows pass
     for (int k = 0; k == 0 || k < depth; k += kDepth) {                        // without depth, sums are 0
       const Strided factors = {a.data + k * a.column, a.row, a.column};
       for (int c = 0; c < width; c += kWidth)
         multiply_part(rows, depth - k < kDepth ? depth - k : kDepth, width - c < kWidth ? width - c : kWidth, factors, b + k * b_row + c,
-                      b_row, out + c, out_row, accumulate || k > 0);
+                      b_row, out + c, out_row, accumulate || k > 0, ahead);
     }
   }
 
@@ -294,12 +294,14 @@ struct SimdMachine {
 
   // Rows of two vectors of columns, whose sums stay in registers: a factor is loaded once for both.
   static constexpr int kRowsAtOnce = hn::MaxLanes(Tag()) >= 16 ? 8 : 6, kColumns = 2;
+  static constexpr int kFetched = 12;  // rows of the next task, while so many are multiplied
 
   static void multiply_part(int rows, int depth, int width, Strided a, const float* b, int64_t b_row, float* out, int64_t out_row,
-                            bool accumulate) {
+                            bool accumulate, RowsAhead* ahead) {
     for (int groups = (rows + kRowsAtOnce - 1) / kRowsAtOnce; groups > 0; --groups) {  // of much the same size: each sum waits for itself
       const int done = (rows + groups - 1) / groups;
       multiply_rows_up_to<kRowsAtOnce>(done, depth, width, a, b, b_row, out, out_row, accumulate);
+      if (ahead != nullptr) ahead->fetch(kFetched);
       rows -= done;
       a.data += done * a.row;
       out += done * out_row;
