@@ -93,7 +93,7 @@ struct OfFloats : OfWords<OfFloats> {
   using Sums = Floats;
   LACUNA_INLINE static Sums add(Sums sums, Words x, Words panel) { return multiply_add((Floats)x, (Floats)panel, sums); }
 
-  /// The same sums of a group of sparse rows, by its `count` words that are not 0.
+  /// The same sums of a group of rows with many zeros, by its `count` words that are not 0: the others would add 0.
   template <int kRows>
   LACUNA_INLINE static void multiply_nonzeros(const float* x, const float* panel, int64_t words, const int32_t* nonzeros, int32_t count,
                                               const PanelResults& results) {

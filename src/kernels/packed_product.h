@@ -73,8 +73,9 @@ struct PackedKernel {
 
 inline constexpr int64_t kRowBlock = 192;    ///< rows that pass a panel while it is in cache: whole tiles of every kernel
 inline constexpr int64_t kRowsPerGroup = 4;  ///< with many zeros: enough for the loads to keep up, few enough to have zeros in common
-inline constexpr int64_t kRowsRead = 16;     ///< at a time
-inline constexpr int64_t kWordsRead = 16;    ///< likewise: words of a row are a multiple of it, unless floats
+static_assert(kRowBlock % kRowsPerGroup == 0);
+inline constexpr int64_t kRowsRead = 16;   ///< at a time
+inline constexpr int64_t kWordsRead = 16;  ///< likewise: words of a row are a multiple of it, unless floats
 
 /// Those of this machine, best first; the last one needs no special instructions.
 std::vector<PackedKernel> packed_kernels(WeightFormat format);

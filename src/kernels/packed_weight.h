@@ -14,7 +14,8 @@ class PackedWeight {
  public:
   /// Keeps a copy in the format (of float on the CPU), or else the weight itself. `kernel`: another than this machine's best.
   explicit PackedWeight(const Tensor& weight, WeightFormat format = WeightFormat::kFloat, const PackedKernel* kernel = nullptr);
-  /// x [T, K] -> end(x weight^T + bias) [T, N]. `bias` may be undefined. What `zeros` says of x changes the time, not the result.
+  /// x [T, K] -> end(x weight^T + bias) [T, N]. `bias` may be undefined. What `zeros` says of x changes the time, not the result, but that
+  /// of weights that are not finite: a 0 may or may not meet them.
   Tensor multiply(const Tensor& x, const Tensor& bias, ProductEnd end = ProductEnd::kNone, RowZeros zeros = RowZeros::kFew) const;
   /// N
   int64_t outputs() const { return columns_; }
