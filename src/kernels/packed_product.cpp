@@ -7,32 +7,14 @@ namespace lacuna {
 namespace LACUNA_TARGET {
 namespace {
 
-#ifdef __AVX512F__
-LACUNA_INLINE Words products_in_pairs(Words a, Words b) {
-  return _mm512_maddubs_epi16(a, b);
-}
-LACUNA_INLINE Words add_16_bits(Words a, Words b) {
-  return _mm512_add_epi16(a, b);
-}
-LACUNA_INLINE Integers add_pairs(Words pairs, Integers sums) {
-  return sums + (Integers)_mm512_madd_epi16(pairs, _mm512_set1_epi16(1));
-}
 /// Writes w + i to `to` [kWidth] for each word i that is not 0; returns how many.
+#ifdef __AVX512F__
 LACUNA_INLINE int32_t append_nonzeros(Words words, int32_t w, int32_t* to) {
   const __mmask16 nonzero = _mm512_test_epi32_mask(words, words);
   _mm512_storeu_si512(to, _mm512_maskz_compress_epi32(nonzero, words_from(static_cast<uint32_t>(w))));
   return __builtin_popcount(nonzero);
 }
 #else
-LACUNA_INLINE Words products_in_pairs(Words a, Words b) {
-  return _mm256_maddubs_epi16(a, b);
-}
-LACUNA_INLINE Words add_16_bits(Words a, Words b) {
-  return _mm256_add_epi16(a, b);
-}
-LACUNA_INLINE Integers add_pairs(Words pairs, Integers sums) {
-  return sums + (Integers)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-}
 LACUNA_INLINE int32_t append_nonzeros(Words words, int32_t w, int32_t* to) {
   const int zero = _mm256_movemask_ps((__m256)((Integers)words == 0));
   int32_t count = 0;
@@ -140,6 +122,28 @@ struct OfBytes : OfWords<OfBytes> {
   }
 };
 #else
+#ifdef __AVX512F__
+LACUNA_INLINE Words products_in_pairs(Words a, Words b) {
+  return _mm512_maddubs_epi16(a, b);
+}
+LACUNA_INLINE Words add_16_bits(Words a, Words b) {
+  return _mm512_add_epi16(a, b);
+}
+LACUNA_INLINE Integers add_pairs(Words pairs, Integers sums) {
+  return sums + (Integers)_mm512_madd_epi16(pairs, _mm512_set1_epi16(1));
+}
+#else
+LACUNA_INLINE Words products_in_pairs(Words a, Words b) {
+  return _mm256_maddubs_epi16(a, b);
+}
+LACUNA_INLINE Words add_16_bits(Words a, Words b) {
+  return _mm256_add_epi16(a, b);
+}
+LACUNA_INLINE Integers add_pairs(Words pairs, Integers sums) {
+  return sums + (Integers)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
+#endif
+
 /// Without instructions for it: products are summed in 16 bits over kWordsOfShortSum words, then in 32. Eight rows' sums, the panel's
 /// words, ones and a short sum on its way take 13 of AVX2's 16 registers. With so many levels rows and weights lose about as much as each
 /// other; four words are hardly faster, and weights then lose more.
