@@ -115,6 +115,22 @@ std::vector<Bf16Backend> bf16_backends() {
   return backends;
 }
 
+std::string name_of(Bf16Backend backend) {
+  switch (backend) {
+    case Bf16Backend::kTiles:
+      return "tiles";
+    case Bf16Backend::kVectors:
+      return "vectors";
+    case Bf16Backend::kMkl:
+      return "mkl";
+    case Bf16Backend::kWidened:
+      return "widened";
+    case Bf16Backend::kAten:
+      break;
+  }
+  return "aten";
+}
+
 bool is_our_own(Bf16Backend backend) {
   return backend != Bf16Backend::kMkl && backend != Bf16Backend::kAten;
 }

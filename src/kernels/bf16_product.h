@@ -27,6 +27,7 @@ RoundedWithSums rounded_with_sums(const Tensor& rows);
 enum class Bf16Backend { kTiles, kVectors, kMkl, kWidened, kAten };
 /// Those of this machine, best first; the last is kAten.
 std::vector<Bf16Backend> bf16_backends();
+std::string name_of(Bf16Backend backend);
 /// True of our own loops.
 bool is_our_own(Bf16Backend backend);
 

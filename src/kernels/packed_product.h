@@ -77,7 +77,7 @@ static_assert(kRowBlock % kRowsPerGroup == 0);
 inline constexpr int64_t kRowsRead = 16;   ///< at a time
 inline constexpr int64_t kWordsRead = 16;  ///< likewise: words of a row are a multiple of it, unless floats
 
-/// Those of this machine, best first; the last one needs no special instructions.
+/// Those of this machine, best first; the last one needs none but AVX2 and FMA, as the whole program does.
 std::vector<PackedKernel> packed_kernels(WeightFormat format);
 /// True if this machine has instructions for the format.
 bool has_instructions_for(WeightFormat format);

@@ -18,7 +18,7 @@ struct MatrixLayout {
   int64_t leading;  ///< numbers from one row (or column) to the next
 };
 
-/// Ways to multiply factors of float, with the same bits: this machine's, best first; the last one needs AVX2 alone.
+/// Ways to multiply factors of float, with the same bits: this machine's, best first; the last one needs AVX2 with FMA.
 struct FloatBlockKernel {
   const char* target;  ///< of the instruction set
   BlockKernel<FloatFactor> kernel;

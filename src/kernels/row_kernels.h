@@ -210,12 +210,16 @@ std::vector<const RowKernels<float>*> all_row_kernels();
 template <>
 std::vector<const RowKernels<double>*> all_row_kernels();
 
-/// The best ones.
+/// The best ones, or those that were set.
 template <class T>
 const RowKernels<T>& row_kernels();
 template <>
 const RowKernels<float>& row_kernels<float>();
 template <>
 const RowKernels<double>& row_kernels<double>();
+
+/// For tests: `kernels` are what row_kernels() gives from now on.
+void set_row_kernels(const RowKernels<float>& kernels);
+void set_row_kernels(const RowKernels<double>& kernels);
 
 }  // namespace lacuna

@@ -1,3 +1,5 @@
+#include <atomic>
+
 #include "kernels/cpu_features.h"
 #include "kernels/row_kernels.h"
 
@@ -31,15 +33,30 @@ std::vector<const RowKernels<double>*> all_row_kernels() {
   return those_that_run(avx512::kDouble, avx2::kDouble);
 }
 
+namespace {
+
+template <class T>
+std::atomic<const RowKernels<T>*>& chosen_row_kernels() {
+  static std::atomic<const RowKernels<T>*> chosen = all_row_kernels<T>().front();
+  return chosen;
+}
+
+}  // namespace
+
 template <>
 const RowKernels<float>& row_kernels<float>() {
-  static const RowKernels<float>& best = *all_row_kernels<float>().front();
-  return best;
+  return *chosen_row_kernels<float>();
 }
 template <>
 const RowKernels<double>& row_kernels<double>() {
-  static const RowKernels<double>& best = *all_row_kernels<double>().front();
-  return best;
+  return *chosen_row_kernels<double>();
+}
+
+void set_row_kernels(const RowKernels<float>& kernels) {
+  chosen_row_kernels<float>() = &kernels;
+}
+void set_row_kernels(const RowKernels<double>& kernels) {
+  chosen_row_kernels<double>() = &kernels;
 }
 
 }  // namespace lacuna

@@ -7,7 +7,8 @@ namespace lacuna {
 /// What multiplies in a training run on the CPU. Others round otherwise: a run that must go on bit for bit goes on with these.
 struct Products {
   std::string fp32;             ///< as `lacuna info` names it; empty = not known (of a GPU, or a run from before this was noted)
-  std::string instruction_set;  ///< of those of bf16, and of attention
+  std::string instruction_set;  ///< of attention and of the other kernels
+  std::string bf16;             ///< what multiplies rounded factors; empty = not known (a run from before this was noted)
 
   bool operator==(const Products&) const = default;
 };

@@ -38,6 +38,7 @@ template <class Self, class Visitor>
 void describe_products(Self& products, Visitor&& visit) {
   visit("fp32", products.fp32);
   visit("instruction_set", products.instruction_set);
+  visit("bf16", products.bf16);
 }
 
 /// Left out where no mask model was ever updated.
@@ -134,6 +135,7 @@ TrainingState TrainingState::from_json(const std::string& text, const std::strin
     describe_state(state, read(json));
     describe_scores(state.scores, read(json.at("scores")));
     describe_window(state.window, read(json.at("window")));
+    if (json.contains("products")) json["products"].emplace("bf16", "");  // not there before it was noted
     if (json.contains("products")) describe_products(state.products, read(json.at("products")));
     if (json.contains("masks")) describe_masks(state, read(json.at("masks")));
   } catch (const nlohmann::json::exception& error) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/dropout.h"
+#include "kernels/row_kernels.h"
 
 namespace lacuna {
 
@@ -58,13 +59,38 @@ inline Dropout a_dropout(double rate, int32_t tokens) {
   return {rate, 0x123456789abcdefull, three_sentences(tokens)};
 }
 
-class KernelTest : public testing::TestWithParam<at::ScalarType> {
- protected:
-  void SetUp() override { at::manual_seed(7); }
+/// A number type, and a set of row kernels that this machine can run, by its place among them.
+struct KernelCase {
+  at::ScalarType type;
+  size_t set;
 };
 
-inline std::string name_of_type(const testing::TestParamInfo<at::ScalarType>& info) {
-  return info.param == at::kDouble ? "Double" : "Float";
+inline std::vector<KernelCase> kernel_cases() {
+  std::vector<KernelCase> cases;
+  for (const at::ScalarType type : {at::kFloat, at::kDouble})
+    for (size_t set = 0; set < all_row_kernels<float>().size(); ++set) cases.push_back({type, set});
+  return cases;
 }
+
+inline std::string name_of_case(const testing::TestParamInfo<KernelCase>& info) {
+  return std::string(info.param.type == at::kDouble ? "Double" : "Float") + "_" + all_row_kernels<float>()[info.param.set]->target;
+}
+
+/// Runs by each set of row kernels.
+class KernelTest : public testing::TestWithParam<KernelCase> {
+ protected:
+  void SetUp() override {
+    at::manual_seed(7);
+    use_row_kernels(GetParam().set);
+  }
+  void TearDown() override { use_row_kernels(0); }
+  at::ScalarType type() const { return GetParam().type; }
+
+ private:
+  static void use_row_kernels(size_t set) {
+    set_row_kernels(*all_row_kernels<float>()[set]);
+    set_row_kernels(*all_row_kernels<double>()[set]);
+  }
+};
 
 }  // namespace lacuna

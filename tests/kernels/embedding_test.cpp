@@ -7,7 +7,7 @@ namespace lacuna {
 namespace {
 
 class Embed : public KernelTest {};
-INSTANTIATE_TEST_SUITE_P(, Embed, testing::Values(at::kFloat, at::kDouble), name_of_type);
+INSTANTIATE_TEST_SUITE_P(, Embed, testing::ValuesIn(kernel_cases()), name_of_case);
 
 TEST_P(Embed, EqualsItsReference) {
   const Tensor ids = at::randint(11, {60}, at::kLong);  // most ids come several times
@@ -16,7 +16,7 @@ TEST_P(Embed, EqualsItsReference) {
   for (const double rate : {0.0, 0.3}) {
     const Dropout dropout = a_dropout(rate, 60);
     const auto with = [&](auto kernel) { return [=](const Inputs& in) { return kernel(in[0], ids, 8.0, in[1], positions, dropout); }; };
-    expect_same(with(embed), with(reference::embed), {spiky({13, 64}, GetParam()), spiky({25, 64}, GetParam())});
+    expect_same(with(embed), with(reference::embed), {spiky({13, 64}, type()), spiky({25, 64}, type())});
   }
 }
 
@@ -25,7 +25,7 @@ TEST_P(Embed, NeedsNoPositions) {
   const auto with = [&](auto kernel) {
     return [=](const Inputs& in) { return kernel(in[0], ids, 8.0, Tensor(), std::vector<int32_t>(), Dropout()); };
   };
-  expect_same(with(embed), with(reference::embed), {spiky({13, 64}, GetParam())});
+  expect_same(with(embed), with(reference::embed), {spiky({13, 64}, type())});
 }
 
 TEST(EmbedIds, OutsideOfTheTableAreRefused) {

@@ -63,14 +63,14 @@ Tensor linear_by_parts(const Inputs& in, const Options& options) {
 using Way = Tensor (*)(const Inputs&, const Options&);
 
 class FeedForwardKernel : public KernelTest {};
-INSTANTIATE_TEST_SUITE_P(, FeedForwardKernel, testing::Values(at::kFloat, at::kDouble), name_of_type);
+INSTANTIATE_TEST_SUITE_P(, FeedForwardKernel, testing::ValuesIn(kernel_cases()), name_of_case);
 
 TEST_P(FeedForwardKernel, EqualsItsParts) {
   for (const bool is_gelu : {false, true})
     for (const bool is_rms : {false, true}) {
       const Options options = {.is_gelu = is_gelu, .is_rms = is_rms, .rate = 0.4};
       expect_same([&](const Inputs& in) { return fused(in, options); }, [&](const Inputs& in) { return by_parts(in, options); },
-                  inputs_of(50, GetParam()));
+                  inputs_of(50, type()));
     }
 }
 
@@ -78,7 +78,7 @@ TEST_P(FeedForwardKernel, LinearToResidualEqualsItsParts) {
   for (const double rate : {0.0, 0.4}) {
     const Options options = {.rate = rate};
     expect_same([&](const Inputs& in) { return fused_linear(in, options); }, [&](const Inputs& in) { return linear_by_parts(in, options); },
-                linear_inputs_of(300, GetParam()));
+                linear_inputs_of(300, type()));
   }
 }
 
@@ -119,7 +119,7 @@ TEST_P(FeedForwardKernel, MakesRowsOfANormAgainInPlaceOfKeepingThem) {
     ASSERT_EQ(makes.gradients.size(), keeps.gradients.size());
     for (size_t i = 0; i < keeps.gradients.size(); ++i) EXPECT_TRUE(makes.gradients[i].equal(keeps.gradients[i])) << i;
   };
-  const Inputs values = inputs_of(300, GetParam());
+  const Inputs values = inputs_of(300, type());
   for (const bool is_rms : {false, true}) {
     const Options options = {.is_rms = is_rms, .rate = 0.4};
     expect_alike(run_on_normed(values, options, false, of_linear), run_on_normed(values, options, true, of_linear));

@@ -9,10 +9,13 @@ namespace {
 
 class LinearTest : public KernelTest {
  protected:
-  void TearDown() override { set_matmul_backend(before_); }
+  void TearDown() override {
+    set_matmul_backend(before_);
+    KernelTest::TearDown();
+  }
   MatmulBackend before_ = matmul_backend();
 };
-INSTANTIATE_TEST_SUITE_P(, LinearTest, testing::Values(at::kFloat, at::kDouble), name_of_type);
+INSTANTIATE_TEST_SUITE_P(, LinearTest, testing::ValuesIn(kernel_cases()), name_of_case);
 
 TEST_P(LinearTest, EqualsLibTorchsWithEveryBackend) {
   for (const MatmulBackend backend : matmul_backends()) {
@@ -20,16 +23,16 @@ TEST_P(LinearTest, EqualsLibTorchsWithEveryBackend) {
     set_matmul_backend(backend);
     expect_same([](const Inputs& in) { return lacuna::linear(in[0], in[1], in[2]); },
                 [](const Inputs& in) { return at::linear(in[0], in[1], in[2]); },
-                {spiky({37, 24}, GetParam()), spiky({40, 24}, GetParam()), spiky({40}, GetParam())});
+                {spiky({37, 24}, type()), spiky({40, 24}, type()), spiky({40}, type())});
   }
 }
 
 TEST_P(LinearTest, NeedsNoBias) {
   expect_same([](const Inputs& in) { return lacuna::linear(in[0], in[1], Tensor()); },
-              [](const Inputs& in) { return at::linear(in[0], in[1]); }, {spiky({5, 24}, GetParam()), spiky({40, 24}, GetParam())});
+              [](const Inputs& in) { return at::linear(in[0], in[1]); }, {spiky({5, 24}, type()), spiky({40, 24}, type())});
 }
 
-TEST_F(LinearTest, CountsAProductOnceInAProfileWithEveryBackend) {
+TEST_P(LinearTest, CountsAProductOnceInAProfileWithEveryBackend) {
   const Tensor a = at::randn({70, 24}), b = at::randn({24, 40});
   for (const MatmulBackend backend : matmul_backends())
     for (const FactorPrecision precision : {FactorPrecision::kFp32, FactorPrecision::kBf16}) {

@@ -9,19 +9,19 @@ namespace lacuna {
 namespace {
 
 class PackedWeightTest : public KernelTest {};
-INSTANTIATE_TEST_SUITE_P(, PackedWeightTest, testing::Values(at::kFloat, at::kDouble), name_of_type);
+INSTANTIATE_TEST_SUITE_P(, PackedWeightTest, testing::ValuesIn(kernel_cases()), name_of_case);
 
 TEST_P(PackedWeightTest, MultipliesLikeLibTorch) {
   for (const int64_t columns : {1, 31, 64, 100})
     for (const int64_t rows : {0, 1, 7, 12, 245}) {
-      const Tensor x = spiky({rows, 50}, GetParam()), weight = spiky({columns, 50}, GetParam()), bias = spiky({columns}, GetParam());
+      const Tensor x = spiky({rows, 50}, type()), weight = spiky({columns, 50}, type()), bias = spiky({columns}, type());
       expect_close(PackedWeight(weight).multiply(x, bias), at::linear(x, weight, bias));
       expect_close(PackedWeight(weight).multiply(x, {}), at::linear(x, weight));
     }
 }
 
 TEST_P(PackedWeightTest, EndsInAnActivation) {
-  const Tensor x = spiky({14, 50}, GetParam()), weight = spiky({33, 50}, GetParam()), bias = spiky({33}, GetParam());
+  const Tensor x = spiky({14, 50}, type()), weight = spiky({33, 50}, type()), bias = spiky({33}, type());
   const Tensor plain = at::linear(x, weight, bias);
   expect_close(PackedWeight(weight).multiply(x, bias, ProductEnd::kRelu), at::relu(plain));
   expect_close(PackedWeight(weight).multiply(x, bias, ProductEnd::kGelu), at::gelu(plain));

@@ -7,7 +7,7 @@ namespace lacuna {
 namespace {
 
 class ResidualNormTest : public KernelTest {};
-INSTANTIATE_TEST_SUITE_P(, ResidualNormTest, testing::Values(at::kFloat, at::kDouble), name_of_type);
+INSTANTIATE_TEST_SUITE_P(, ResidualNormTest, testing::ValuesIn(kernel_cases()), name_of_case);
 
 /// residual, output, gain, bias.
 Inputs some_inputs(int64_t rows, int64_t columns, at::ScalarType type) {
@@ -30,17 +30,17 @@ TEST_P(ResidualNormTest, EqualsItsReference) {
       for (const double rate : {0.0, 0.25}) {
         const Dropout dropout = a_dropout(rate, 300);
         expect_same(whole(residual_norm, is_rms, uses_sum, dropout), whole(reference::residual_norm, is_rms, uses_sum, dropout),
-                    some_inputs(300, 72, GetParam()));
+                    some_inputs(300, 72, type()));
       }
 }
 
 TEST_P(ResidualNormTest, WithoutOutputIsTheNormAlone) {
   const auto alone = [](Kernel kernel) { return [=](const Inputs& in) { return kernel({in[0], {}, {in[2], in[3], false}}, {}).normed; }; };
-  expect_same(alone(residual_norm), alone(reference::residual_norm), some_inputs(40, 64, GetParam()));
+  expect_same(alone(residual_norm), alone(reference::residual_norm), some_inputs(40, 64, type()));
 }
 
 TEST_P(ResidualNormTest, IsTheSameWithoutGradients) {
-  const Inputs in = some_inputs(40, 64, GetParam());
+  const Inputs in = some_inputs(40, 64, type());
   const ResidualNorm with = residual_norm({in[0], {}, {in[2], in[3], false}}, in[1]);
   const at::NoGradGuard guard;
   const ResidualNorm without = residual_norm({in[0], {}, {in[2], in[3], false}}, in[1]);

@@ -1,5 +1,7 @@
 #include "kernels/row_kernels.h"
 
+#include <bit>
+#include <cmath>
 #include <limits>
 
 #include "compare.h"
@@ -49,6 +51,32 @@ TEST_P(RowKernelsTest, ElementsAreAtLeastABound) {
       for (int64_t i = 0; i < count; ++i) expected |= uint64_t{row[static_cast<size_t>(i)] - 1 >= bound} << i;
       EXPECT_EQ(GetParam()->at_least(row.data(), count, 1, bound), expected) << count << " elements, " << bound;
     }
+  }
+}
+
+/// By way of log(1 + e^-x).
+TEST_P(RowKernelsTest, ExponentialsAreWithinTheirStatedError) {
+  constexpr double kError = 3e-7;  // half of what the exponential's (4e-7) makes of it, and roundings of sum and logarithm
+  for (float x = 0; x < 8; x += 1.F / 512) {
+    const std::vector<float> row = {0, -x};
+    float maximum = 0;
+    EXPECT_NEAR(GetParam()->log_sum_exp(row.data(), 2, &maximum), std::log1p(std::exp(-double{x})), kError) << x;
+  }
+}
+
+TEST_P(RowKernelsTest, RoundsToBf16AsLibTorchDoesAndKeepsNotANumber) {
+  std::vector<float> row;
+  for (const uint32_t bits : {0u, 0x3f800000u, 0x3f808000u, 0x3f818000u, 0x3f807fffu, 0x7f7fffffu, 0x7f800000u, 0xff800000u, 0x80000001u,
+                              0x7f800001u, 0x7f807fffu, 0x7fffffffu, 0xffffffffu, 0xffc00000u})
+    row.push_back(std::bit_cast<float>(bits));
+  const auto count = static_cast<int64_t>(row.size());
+  std::vector<uint16_t> rounded(row.size());
+  GetParam()->narrow_rows(1, count, row.data(), rounded.data(), count);
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (std::isnan(row[i]))
+      EXPECT_TRUE(std::isnan(std::bit_cast<float>(uint32_t{rounded[i]} << 16))) << i;
+    else
+      EXPECT_EQ(rounded[i], c10::BFloat16(row[i]).x) << i;
   }
 }
 

@@ -346,7 +346,7 @@ TEST(TrainingState, SurvivesItsJson) {
   state.scores.best = 1.0 / 3;
   state.window.loss = 2.0 / 7;
   state.corpus_fingerprint = "abc";
-  state.products = {"onednn", "avx512"};
+  state.products = {"onednn", "avx512", "vectors"};
   const TrainingState read = TrainingState::from_json(state.to_json(), "x");
   EXPECT_EQ(read.to_json(), state.to_json());
   EXPECT_EQ(read.scores.best, state.scores.best);
