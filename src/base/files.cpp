@@ -37,6 +37,7 @@ void require_readable_file(const fs::path& path, const std::string& what) {
   std::error_code error;
   const auto status = fs::status(path, error);
   if (path.empty()) throw DataError(what + ": no file is named");
+  if (status.type() == fs::file_type::none) throw DataError(path.string() + ": cannot be read (" + error.message() + "); expected " + what);
   if (!fs::exists(status)) throw DataError(path.string() + ": there is no such file; expected " + what);
   if (fs::is_directory(status)) throw DataError(path.string() + ": is a folder; expected " + what);
   if (access(path.c_str(), R_OK) != 0) throw DataError(path.string() + ": cannot be read (" + std::strerror(errno) + "); expected " + what);
@@ -48,6 +49,11 @@ void require_rereadable_file(const fs::path& path) {
   const auto status = fs::status(path, error);
   if (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status))
     throw DataError(path.string() + ": is a pipe or a device, and is read more than once; expected a file");
+}
+
+void require_corpus_file(const fs::path& path, const std::string& what) {
+  require_readable_file(path, what);
+  require_rereadable_file(path);
 }
 
 std::string read_file(const fs::path& path) {

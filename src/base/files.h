@@ -38,6 +38,8 @@ class FileWriter {
 
 /// Throws DataError for a pipe or a device, which gives its bytes only once.
 void require_rereadable_file(const std::filesystem::path& path);
+/// Both, for a file that is read several times.
+void require_corpus_file(const std::filesystem::path& path, const std::string& what);
 
 /// False for what is there and is no file of its own, such as /dev/stdout or a pipe: it is written to, and nothing takes its place.
 bool is_replaceable(const std::filesystem::path& path);

@@ -5,9 +5,12 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <new>
+#include <string_view>
 
 #include "base/error.h"
 
@@ -15,7 +18,26 @@ namespace lacuna {
 namespace {
 
 constexpr size_t kBytesPerRead = 1 << 16;
-constexpr std::string_view kGzipMagic = "\x1F\x8B";
+
+/// How files of a packer begin. `?` stands for any byte.
+struct Packer {
+  std::string_view name, magic;
+};
+
+constexpr std::string_view kGzip = "gzip";
+constexpr Packer kPackers[] = {
+    {kGzip, "\x1F\x8B"}, {"zip", "PK\x03\x04"}, {"zstd", "\x28\xB5\x2F\xFD"}, {"xz", "\xFD\x37zXZ"}, {"bzip2", "BZh?1AY&SY"}};
+
+bool can_begin(std::string_view bytes, std::string_view magic) {
+  const auto fits = [](char byte, char wanted) { return byte == wanted || wanted == '?'; };
+  return bytes.size() <= magic.size() && std::equal(bytes.begin(), bytes.end(), magic.begin(), fits);
+}
+
+/// The packer whose files may begin with `bytes`; null if none.
+const Packer* packer_of(std::string_view bytes) {
+  const auto found = std::find_if(std::begin(kPackers), std::end(kPackers), [&](const Packer& one) { return can_begin(bytes, one.magic); });
+  return found == std::end(kPackers) ? nullptr : found;
+}
 
 }  // namespace
 
@@ -33,7 +55,8 @@ struct InputStream::Inflater {
 };
 
 InputStream::InputStream(const std::filesystem::path& path) : name_(path == "-" ? "stdin" : path.string()) {
-  if (std::filesystem::is_directory(path)) throw DataError(name_ + ": is a folder; expected a text file");
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) throw DataError(name_ + ": is a folder; expected a text file");
   file_ = path == "-" ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file_ < 0) throw DataError(name_ + ": cannot be read: " + std::strerror(errno));
 }
@@ -51,10 +74,17 @@ size_t InputStream::read_raw(char* bytes, size_t size) {
 }
 
 void InputStream::find_kind() {
+  // Byte by byte, and none beyond the first that is no packer's: whoever types waits for nothing.
   char byte = 0;
-  while (raw_.size() < kGzipMagic.size() && kGzipMagic.starts_with(raw_) && read_raw(&byte, 1) == 1) raw_ += byte;
-  if (raw_ == kGzipMagic) inflater_ = std::make_unique<Inflater>();
+  const Packer* packer = packer_of(raw_);
+  while (packer != nullptr && raw_.size() < packer->magic.size() && read_raw(&byte, 1) == 1) {
+    raw_ += byte;
+    packer = packer_of(raw_);
+  }
   kind_is_known_ = true;
+  if (packer == nullptr || raw_.size() < packer->magic.size()) return;
+  if (packer->name != kGzip) throw DataError(name_ + ": is packed by " + std::string(packer->name) + "; unpack it, or pack it with gzip");
+  inflater_ = std::make_unique<Inflater>();
 }
 
 bool InputStream::read(std::string& bytes) {

@@ -15,7 +15,7 @@ class InputStream {
   InputStream(const InputStream&) = delete;
   InputStream& operator=(const InputStream&) = delete;
 
-  /// Appends some bytes; false at the end. Throws DataError for a damaged gzip file.
+  /// Appends some bytes; false at the end. Throws DataError for a damaged gzip file, and for a file of another packer.
   bool read(std::string& bytes);
   /// True if `read` would have to wait for whoever writes the other end.
   bool would_wait() const;

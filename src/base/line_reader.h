@@ -15,7 +15,7 @@ class LineReader {
   /// Throws DataError if the file cannot be read.
   explicit LineReader(const std::filesystem::path& path) : stream_(path) {}
 
-  /// False at the end. Throws DataError for a line of more than 1 MiB and for a damaged gzip file.
+  /// False at the end. Throws DataError for a line of more than 1 MiB, for a damaged gzip file, and for a file of another packer.
   bool next(std::string& line);
   /// True if `next` would have to wait for whoever writes: the moment to give what is known so far.
   bool would_wait() const { return buffer_.find('\n', position_) == std::string::npos && stream_.would_wait(); }

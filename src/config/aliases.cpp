@@ -94,8 +94,6 @@ constexpr Alias kAliases[] = {
     {"train", "keep_best_checkpoints", "keep_best"},
     {"train", "train_from", "init_from"},
     {"train", "load_model", "init_from"},
-    {"train", "pretrained_model", "init_from"},
-    {"train", "finetune_from_model", "init_from"},
     {"translate", "beam", "beam_size"},
     {"translate", "nbest", "n_best"},
     {"translate", "nbest_size", "n_best"},
@@ -105,13 +103,17 @@ constexpr Alias kAliases[] = {
     {"translate", "block_ngram_repeat", "no_repeat_ngram_size"},
 };
 
-/// What the other toolkits say by another number.
+/// What the other toolkits say in another way.
 struct Refused {
   std::string_view section, theirs, advice;
 };
+constexpr std::string_view kWeightsAlone =
+    "is a checkpoint of which only the weights are taken; say train.init_from plus train.reset: [optimizer, lr, data, best]";
 constexpr Refused kRefused[] = {
     {"train", "exponential_smoothing", "is a rate, such as 1e-4; Lacuna's key is train.ema_decay: 1 minus that rate, such as 0.9999"},
     {"train", "average_decay", "is a rate, such as 1e-4; Lacuna's key is train.ema_decay: 1 minus that rate, such as 0.9999"},
+    {"train", "pretrained_model", kWeightsAlone},
+    {"train", "finetune_from_model", kWeightsAlone},
     {"translate", "beam_alpha",
      "is the power of Wu et al.'s length penalty; say translate.length_penalty_type: gnmt and translate.length_penalty"},
 };

@@ -5,7 +5,7 @@
 namespace lacuna {
 
 /// Renames the keys of other toolkits (Marian, OpenNMT, Eole, Joey NMT, fairseq, Sockeye), kebab and snake case alike, to Lacuna's, with
-/// one warning each. Throws ConfigError if a key and another spelling of it are both there, or where a key of theirs means another number.
+/// one warning each. Throws ConfigError if a key and another spelling of it are both there, or where a key of theirs means something else.
 void rename_known_aliases(ConfigNode& root);
 
 }  // namespace lacuna

@@ -14,58 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A file with everything it extends below it. `chain` are the files that led here.
-ConfigNode read_with_bases(const std::string& file, std::vector<std::string> chain) {
-  std::error_code error;
-  const std::string self = fs::weakly_canonical(file, error).string();
-  if (std::find(chain.begin(), chain.end(), self) != chain.end())
-    throw ConfigError(file + ": extends itself by way of " + join(chain, " -> ") + "; remove one `extends`");
-  chain.push_back(self);
-  ConfigNode tree = read_yaml_file(file);
-  if (tree.is_null()) tree = ConfigNode::map({}, {file, 1});
-  if (!tree.is_map()) throw ConfigError(file + ":1: expected `key: value` lines");
-  tree.set_path("");
-  rename_known_aliases(tree);
-  const ConfigNode* extends = tree.find("extends");
-  if (extends == nullptr) return tree;
-  ConfigNode base;
-  for (const std::string& name : read_strings(*extends)) {
-    const fs::path path = fs::path(name).is_absolute() ? fs::path(name) : fs::path(file).parent_path() / name;
-    if (!fs::exists(path, error)) extends->fail("there is no file " + path.string() + " (relative to the file that says it)");
-    const ConfigNode next = read_with_bases(path.string(), chain);
-    base = base.is_null() ? next : merged(base, next);
-  }
-  tree.erase("extends");
-  return merged(base, tree);
-}
-
-/// {model: {attention: {cross: {k: 16}}}} from "model.attention.cross.k" and its value.
-ConfigNode nested(const std::string& key, ConfigNode value, const Place& place) {
-  const size_t dot = key.rfind('.');
-  const std::string last = dot == std::string::npos ? key : key.substr(dot + 1);
-  if (last.empty()) throw UsageError("--" + key + ": expected --section.key value");
-  ConfigNode map = ConfigNode::map({{last, std::move(value)}}, place);
-  return dot == std::string::npos ? map : nested(key.substr(0, dot), std::move(map), place);
-}
-
-ConfigNode override_tree(const std::vector<std::string>& words) {
-  ConfigNode tree = ConfigNode::map({});
-  for (size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    if (!word.starts_with("--") || word.size() < 3) throw UsageError("\"" + word + "\" is not understood; expected --section.key value");
-    const size_t equals = word.find('=');
-    const std::string key = word.substr(2, equals == std::string::npos ? equals : equals - 2);
-    if (equals == std::string::npos && (i + 1 == words.size() || words[i + 1].starts_with("--")))
-      throw UsageError("--" + key + ": the value is missing; one that begins with -- is written --" + key + "=VALUE");
-    const std::string value = equals == std::string::npos ? words[++i] : word.substr(equals + 1);
-    const Place place{"command line (--" + key + ")", 0};
-    tree = merged(tree, nested(key, parse_yaml_value(value, place.file), place));
-  }
-  tree.set_path("");
-  rename_known_aliases(tree);
-  return tree;
-}
-
 std::string filled_in(const ConfigNode& node) {
   std::string text = node.text();
   for (size_t at = text.find("${"); at != std::string::npos; at = text.find("${", at)) {
@@ -90,6 +38,59 @@ ConfigNode with_variables(const ConfigNode& node) {
   ConfigNode result = node;
   for (const auto& [key, value] : node.entries()) result.set(key, with_variables(value));
   return result;
+}
+
+/// A file with everything it extends below it. `chain` are the files that led here.
+ConfigNode read_with_bases(const std::string& file, std::vector<std::string> chain) {
+  std::error_code error;
+  const std::string self = fs::weakly_canonical(file, error).string();
+  if (std::find(chain.begin(), chain.end(), self) != chain.end())
+    throw ConfigError(file + ": extends itself by way of " + join(chain, " -> ") + "; remove one `extends`");
+  chain.push_back(self);
+  ConfigNode tree = read_yaml_file(file);
+  if (tree.is_null()) tree = ConfigNode::map({}, {file, 1});
+  if (!tree.is_map()) throw ConfigError(file + ":1: expected `key: value` lines");
+  tree.set_path("");
+  rename_known_aliases(tree);
+  const ConfigNode* extends = tree.find("extends");
+  if (extends == nullptr) return tree;
+  ConfigNode base;
+  for (const std::string& name : read_strings(with_variables(*extends))) {
+    const fs::path path = fs::path(name).is_absolute() ? fs::path(name) : fs::path(file).parent_path() / name;
+    if (!fs::exists(path, error)) extends->fail("there is no file " + path.string() + " (relative to the file that says it)");
+    const ConfigNode next = read_with_bases(path.string(), chain);
+    base = base.is_null() ? next : merged(base, next);
+  }
+  tree.erase("extends");
+  return merged(base, tree);
+}
+
+/// {model: {attention: {cross: {k: 16}}}} from "model.attention.cross.k" and its value.
+ConfigNode nested(const std::string& key, ConfigNode value, const Place& place) {
+  const size_t dot = key.rfind('.');
+  const std::string last = dot == std::string::npos ? key : key.substr(dot + 1);
+  if (last.empty()) throw UsageError("--" + key + ": expected --section.key value");
+  ConfigNode map = ConfigNode::map({{last, std::move(value)}}, place);
+  return dot == std::string::npos ? map : nested(key.substr(0, dot), std::move(map), place);
+}
+
+ConfigNode override_tree(const std::vector<std::string>& words) {
+  ConfigNode tree = ConfigNode::map({});
+  for (size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    if (!word.starts_with("--") || word.size() < 3)
+      throw UsageError("\"" + word + "\" is not understood; expected --section.key value (a file follows its flag: see --help)");
+    const size_t equals = word.find('=');
+    const std::string key = word.substr(2, equals == std::string::npos ? equals : equals - 2);
+    if (equals == std::string::npos && (i + 1 == words.size() || words[i + 1].starts_with("--")))
+      throw UsageError("--" + key + ": the value is missing; one that begins with -- is written --" + key + "=VALUE");
+    const std::string value = equals == std::string::npos ? words[++i] : word.substr(equals + 1);
+    const Place place{"command line (--" + key + ")", 0};
+    tree = merged(tree, nested(key, parse_yaml_value(value, place.file), place));
+  }
+  tree.set_path("");
+  rename_known_aliases(tree);
+  return tree;
 }
 
 /// Throws ConfigError for an override of anything that a trained model keeps.

@@ -14,8 +14,8 @@ struct ConfigSources {
   std::vector<ConfigNode> overlays = {};  ///< trees that come over the files and under the overrides
 };
 
-/// The one tree of all sources: `extends` followed, maps merged, aliases renamed, ${VARIABLES} filled in, the preset's sizes put below the
-/// model's own. Paths in a configuration are relative to the current folder, but for `extends`, which is relative to the file that says it.
+/// The one tree of all sources: `extends` followed, maps merged, aliases renamed, ${VARIABLES} filled in. Paths in a configuration are
+/// relative to the current folder, but for `extends`, which is relative to the file that says it.
 ConfigNode load_config_tree(const ConfigSources& sources);
 
 /// The tree of one file over those that it extends.

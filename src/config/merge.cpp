@@ -40,6 +40,11 @@ ConfigNode each_with(const ConfigNode& choices, const ConfigNode& options, const
   return result;
 }
 
+/// True for a heading of other keys, not a value that null clears (such as data.valid).
+bool is_section(const std::string& path, const ConfigNode& node) {
+  return path == "model.attention" || (node.is_map() && path.find('.') == std::string::npos);
+}
+
 /// `model` without the sizes that the preset above it brings.
 ConfigNode without_preset_sizes(ConfigNode model) {
   for (const char* size : {"d_model", "num_heads", "d_ff", "encoder_layers", "decoder_layers"}) model.erase(size);
@@ -63,6 +68,7 @@ ConfigNode merged_attention(const ConfigNode& under, const ConfigNode& over, con
 }  // namespace
 
 ConfigNode merged(const ConfigNode& under, const ConfigNode& over, const std::string& path) {
+  if (over.is_null() && is_section(path, under)) return under;
   if (path.starts_with("model.attention")) return merged_attention(under, over, path);
   if (!under.is_map() || !over.is_map()) return over;
   ConfigNode result = path == "model" && over.find("preset") != nullptr ? without_preset_sizes(under) : under;

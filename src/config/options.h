@@ -72,7 +72,7 @@ struct DataOptions {
           "lines a SentencePiece model is trained on, drawn evenly from the corpora");
     visit("spm_alpha", self.spm_alpha, between(0, 1),
           "subword sampling in training: smoothing of the n-best draw (unigram) or merge dropout (bpe); 0 = always the best segmentation");
-    visit("spm_nbest", self.spm_nbest, at_least(2), "segmentations a draw chooses from (unigram)");
+    visit("spm_nbest", self.spm_nbest, between(2, 1024), "segmentations a draw chooses from (unigram); SentencePiece knows 1024 at most");
     visit("max_length", self.max_length, at_least(1), "longest sentence in pieces on either side, end of sentence not counted");
     visit("long", self.long_lines,
           choices<LongLines>({{"skip", LongLines::kSkip}, {"crop", LongLines::kCrop}, {"error", LongLines::kError}}),
@@ -201,7 +201,7 @@ struct TrainOptions {
     visit("beta1", self.beta1, at_least_below(0, 1), "Adam's decay of the gradient's mean");
     visit("beta2", self.beta2, at_least_below(0, 1), "Adam's decay of the gradient's square");
     visit("epsilon", self.epsilon, more_than(0), "Adam's epsilon");
-    visit("weight_decay", self.weight_decay, at_least(0), "adam: L2 added to the gradient; adamw: decoupled");
+    visit("weight_decay", self.weight_decay, at_least(0), "adam: L2 added to the gradient; adamw: decoupled, which fairseq calls adam");
     visit("lr", self.lr, more_than(0), "peak learning rate (noam: a factor)");
     visit("schedule", self.schedule,
           choices<Schedule>({{"inverse_sqrt", Schedule::kInverseSqrt},
@@ -224,7 +224,8 @@ struct TrainOptions {
           choices<Precision>(
               {{"auto", Precision::kAuto}, {"fp32", Precision::kFp32}, {"bf16x3", Precision::kBf16x3}, {"bf16", Precision::kBf16}}),
           "of the factors of matrix products in training (parameters and sums are fp32); bf16x3 = the sum of two bf16 each, about five "
-          "digits, on processors with tiles (AMX), fp32 elsewhere; auto = bf16 where the processor has instructions for it, else fp32");
+          "digits, on processors with tiles (AMX), fp32 elsewhere; auto = bf16 where the processor has instructions for it, else fp32, "
+          "as on a GPU");
     visit("max_steps", self.max_steps, at_least(0), "updates after which training ends; 0 = no limit");
     visit("max_epochs", self.max_epochs, at_least(0), "passes over the data after which training ends; 0 = no limit");
     visit("max_hours", self.max_hours, at_least(0), "hours of training after which it ends; 0 = no limit");
@@ -246,9 +247,12 @@ struct TrainOptions {
     visit("average_last", self.average_last, at_least(0),
           "when training ends, average the last so many checkpoints into `averaged`; 0 = none");
     visit("num_samples", self.num_samples, at_least(0), "translations shown in the log at each validation");
-    visit("init_from", self.init_from, any(), "checkpoint whose weights training starts from");
-    visit("reset", self.reset, any(), "parts of init_from that start anew: optimizer, lr, data, best");
-    visit("overwrite", self.overwrite, any(), "start anew in a run folder that holds a run of another configuration");
+    visit("init_from", self.init_from, any(),
+          "checkpoint that training goes on from: weights, optimizer, step, data position and best score, but for what reset names");
+    visit("reset", self.reset, any(),
+          "parts of init_from that start anew: optimizer (weights are then the moving average, where there is one), lr, data, best");
+    visit("overwrite", self.overwrite, any(),
+          "start anew in a run folder that holds a run of another configuration, which goes once the new one is known to start");
   }
 };
 
@@ -285,7 +289,7 @@ struct TranslateOptions {
           "a hypothesis of n tokens is ranked by log-probability / n^a (pow) or / ((5+n)/6)^a (gnmt)");
     visit("length_penalty", self.length_penalty, at_least(0), "the a above; 0 = plain log-probability");
     visit("max_length_ratio", self.max_length_ratio, more_than(0),
-          "a translation has at most this many tokens for each source token, plus 10");
+          "a translation has at most this many tokens for each source token, plus 10 and its prefix, or min_length if that is more");
     visit("max_length", self.max_length, at_least(1), "a translation has at most this many tokens");
     visit("min_length", self.min_length, at_least(0), "a translation has at least this many tokens");
     visit("no_repeat_ngram_size", self.no_repeat_ngram_size, at_least(0), "no n-gram of this size comes twice in a translation; 0 = off");
@@ -334,7 +338,7 @@ struct Options {
     visit("run", self.run, any(), "run folder: everything that training writes");
     visit("seed", self.seed, at_least(0), "of every random decision");
     visit("device", self.device, any(), "cpu, cuda or cuda:N");
-    visit("threads", self.threads, at_least(0), "threads of the CPU; 0 = all cores");
+    visit("threads", self.threads, between(0, 1024), "threads of the CPU; 0 = all cores");
     visit("sacrebleu", self.sacrebleu, any(), "command that starts sacreBLEU; empty = look for it");
     visit("data", self.data, any(), "corpora and vocabularies");
     visit("model", self.model, any(), "the Transformer");

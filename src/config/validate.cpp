@@ -75,20 +75,28 @@ void validate_training(const TrainOptions& train, const DataOptions& data) {
             "train.reset holds \"" + part + "\"; known parts: " + join(parts) + did_you_mean(part, parts));
 }
 
-void validate_translation(const TranslateOptions& translate) {
+void validate_translation(const TranslateOptions& translate, const ModelOptions& model) {
   require(translate.sampling != Sampling::kNone || translate.n_best <= translate.beam_size,
           equals("translate.n_best", translate.n_best) + "; at most translate.beam_size, which is " + std::to_string(translate.beam_size));
   require(translate.min_length <= translate.max_length, equals("translate.min_length", translate.min_length) +
                                                             "; at most translate.max_length, which is " +
                                                             std::to_string(translate.max_length));
+  require(model.positions != Positions::kLearned || translate.min_length <= model.max_positions,
+          equals("translate.min_length", translate.min_length) + "; at most model.max_positions, which is " +
+              std::to_string(model.max_positions) + ", as the model's positions are learned");
+}
+
+/// 0 to 999, as LibTorch takes it: without leading zeros.
+bool is_device_number(const std::string& text) {
+  if (text.empty() || text.size() > 3 || text.find_first_not_of("0123456789") != std::string::npos) return false;
+  return text == "0" || text.front() != '0';
 }
 
 }  // namespace
 
 void validate_device(const std::string& device) {
-  const bool is_cuda = device == "cuda" ||
-                       (device.starts_with("cuda:") && device.size() > 5 && device.find_first_not_of("0123456789", 5) == std::string::npos);
-  require(device == "cpu" || is_cuda, "device is \"" + device + "\"; expected cpu, cuda or cuda:N");
+  const bool is_cuda = device == "cuda" || (device.starts_with("cuda:") && is_device_number(device.substr(5)));
+  require(device == "cpu" || is_cuda, "device is \"" + device + "\"; expected cpu, cuda or cuda:N, where N is 0 to 999");
 }
 
 void validate(const Options& options) {
@@ -96,7 +104,7 @@ void validate(const Options& options) {
   validate_data(options.data);
   validate_model(options.model, options.data);
   validate_training(options.train, options.data);
-  validate_translation(options.translate);
+  validate_translation(options.translate, options.model);
 }
 
 }  // namespace lacuna

@@ -1,11 +1,12 @@
 #include "config/yaml.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
-#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <sstream>
 
 namespace lacuna {
@@ -66,24 +67,35 @@ class Converter {
   int nodes_ = 0;
 };
 
-/// The line of a `---` that ends a document, of which YAML::Load would drop all that follows; 0 if there is none. (YAML::LoadAll does not
-/// end on some damaged input.)
-int line_of_second_document(const std::string& text) {
-  std::istringstream lines(text);
-  bool has_content = false;
-  int number = 0;
-  for (std::string line; std::getline(lines, line);) {
-    ++number;
-    const bool is_marker = line.starts_with("---") && (line.size() == 3 || std::isspace(static_cast<unsigned char>(line[3])));
-    if (is_marker && has_content) return number;
-    has_content |= is_marker || (line.find_first_not_of(" \t\r") != std::string::npos && line[0] != '#' && line[0] != '%');
-  }
-  return 0;
-}
+/// Notes where a document begins.
+class DocumentStart : public YAML::EventHandler {
+ public:
+  YAML::Mark mark;
+
+  void OnDocumentStart(const YAML::Mark& start) override { mark = start; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
 
 /// yaml-cpp notices that a text ends inside quotes unless it ends in a line break: then a comment is put behind it.
-YAML::Node load(const std::string& text) {
-  return YAML::Load(text.ends_with('\n') ? text + "#" : text);
+std::string with_noticeable_end(const std::string& text) {
+  return text.ends_with('\n') ? text + "#" : text;
+}
+
+/// Where a second document begins, of which YAML::Load would say nothing: behind `---`, and behind a first one that has ended early, as
+/// when later keys are indented less than the first. (YAML::LoadAll does not end on some damaged input.)
+std::optional<YAML::Mark> second_document(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentStart start;
+  if (!parser.HandleNextDocument(start) || !parser.HandleNextDocument(start)) return {};
+  return start.mark;
 }
 
 /// The line in which the last value of `text` begins, which is the one inside quotes once these are closed; 0 if that makes no YAML of it.
@@ -115,9 +127,20 @@ std::string explained(const YAML::Exception& error, const std::string& text, int
   return "a quote is opened here and never closed";
 }
 
+[[noreturn]] void fail_for_second_document(const YAML::Mark& start, const std::string& file, bool has_lines) {
+  if (!has_lines)
+    throw ConfigError(file + ": more follows the first value, from character " + std::to_string(start.pos + 1) +
+                      " on; expected one value (a list is written [A, B])");
+  throw ConfigError(file + ":" + std::to_string(start.line + 1) +
+                    ": a second YAML document begins here, which would not be read; keep one of them, and indent the keys of a map alike");
+}
+
 ConfigNode parse(const std::string& text, const std::string& file, bool has_lines) {
   try {
-    return Converter(file, has_lines).convert(load(text));
+    const std::string whole = with_noticeable_end(text);
+    const ConfigNode tree = Converter(file, has_lines).convert(YAML::Load(whole));
+    if (const auto second = second_document(whole)) fail_for_second_document(*second, file, has_lines);
+    return tree;
   } catch (const YAML::Exception& error) {
     int line = error.mark.is_null() ? 0 : error.mark.line + 1;
     const std::string what = explained(error, text, line);
@@ -128,8 +151,6 @@ ConfigNode parse(const std::string& text, const std::string& file, bool has_line
 }  // namespace
 
 ConfigNode parse_yaml(const std::string& text, const std::string& file) {
-  if (const int line = line_of_second_document(text); line > 0)
-    throw ConfigError(file + ":" + std::to_string(line) + ": a second YAML document begins here; keep one of them");
   return parse(text, file, true);
 }
 
@@ -140,6 +161,8 @@ ConfigNode parse_yaml_value(const std::string& text, const std::string& place) {
 ConfigNode read_yaml_file(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
+  if (status.type() == std::filesystem::file_type::none)
+    throw ConfigError(path + ": the configuration file cannot be read: " + error.message());
   if (!std::filesystem::exists(status)) throw ConfigError(path + ": there is no such configuration file");
   if (std::filesystem::is_directory(status)) throw ConfigError(path + ": is a folder; expected a configuration file");
   if (std::filesystem::is_regular_file(status) && std::filesystem::file_size(path, error) > kMaxBytes)

@@ -44,7 +44,7 @@ Epoch::Draw Epoch::draw(uint64_t position) const {
   const uint64_t within = drawn - (c == 0 ? 0 : ends_[c - 1]), size = static_cast<uint64_t>(corpus.size());
   const uint64_t whole = draws_of(plan_, c) / size * size;
   const uint64_t sentence = within < whole ? within % size : Permutation(size, epoch_key(plan_, epoch_, c + 1)).at(within - whole);
-  return {&corpus, static_cast<int64_t>(sentence), first_ids_[c] + static_cast<int64_t>(sentence)};
+  return {&corpus, static_cast<int64_t>(sentence), first_ids_[c] + static_cast<int64_t>(sentence), drawn};
 }
 
 std::vector<Epoch::Draw> Epoch::next_draws() {
@@ -80,8 +80,7 @@ std::vector<TokenId> Epoch::ids(const Draw& draw, bool is_src) const {
 std::vector<TokenId> Epoch::sample(const Draw& draw, bool is_src) const {
   const Vocabulary& vocabulary = is_src ? *plan_.vocabularies.src : *plan_.vocabularies.tgt;
   const std::string_view text = is_src ? draw.corpus->src_text(draw.sentence) : draw.corpus->tgt_text(draw.sentence);
-  const uint64_t key =
-      mix(random_key(plan_.seed, RandomUse::kSubword, static_cast<uint64_t>(epoch_), is_src ? 0 : 1), static_cast<uint64_t>(draw.id));
+  const uint64_t key = mix(random_key(plan_.seed, RandomUse::kSubword, static_cast<uint64_t>(epoch_), is_src ? 0 : 1), draw.number);
   return vocabulary.sample(text, plan_.spm_alpha, plan_.spm_nbest, key);
 }
 

@@ -40,7 +40,8 @@ class Epoch {
   struct Draw {
     const TokenizedCorpus* corpus;
     int64_t sentence;
-    int64_t id;  // of the sentence among all corpora
+    int64_t id;       // of the sentence among all corpora
+    uint64_t number;  // of the draw in the epoch's order before shuffling: the same sentence drawn twice has two, and is sampled twice
   };
   Draw draw(uint64_t position) const;
   std::vector<Draw> next_draws();

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/thread_count.h"
 #include "data/corpus_reader.h"
 
 namespace lacuna {
@@ -116,7 +117,7 @@ class CacheMaker {
         chunk[i].tgt_ids = vocabularies_.tgt->encode(chunk[i].tgt);
       }
     };
-    const size_t threads = std::clamp<size_t>(std::thread::hardware_concurrency(), 1, kMostThreads), part = chunk.size() / threads + 1;
+    const size_t threads = std::min(static_cast<size_t>(thread_count()), kMostThreads), part = chunk.size() / threads + 1;
     std::vector<std::jthread> others;
     for (size_t t = 1; t < threads; ++t)
       others.emplace_back(work, std::min(t * part, chunk.size()), std::min((t + 1) * part, chunk.size()));

@@ -31,16 +31,20 @@ class FolderLock {
  public:
   explicit FolderLock(const fs::path& folder) : file_(open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
     if (file_ < 0) throw MachineError(folder.string() + ": cannot be written: " + std::strerror(errno));
-    if (flock(file_, LOCK_EX | LOCK_NB) == 0) return;
+    is_held_ = flock(file_, LOCK_EX | LOCK_NB) == 0;
+    if (is_held_) return;
     if (errno == EWOULDBLOCK) log_info("waiting for another process that is making a token cache in {}", folder.string());
-    flock(file_, LOCK_EX);  // a file system without locks: two processes then do the same work, each under its own name
+    is_held_ = flock(file_, LOCK_EX) == 0;
   }
   ~FolderLock() { close(file_); }
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
+  /// False on a file system without locks: two processes then do the same work, each under its own name.
+  bool is_held() const { return is_held_; }
 
  private:
   int file_;
+  bool is_held_ = false;
 };
 
 /// Whether a file of offsets belongs to `count` items and to a file of items of `item_bytes` each.
@@ -100,12 +104,12 @@ DataSummary make_cache(const CorpusOptions& corpus, const DataOptions& options, 
 
 DataSummary find_or_make(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, const fs::path& folder,
                          bool with_text) {
-  if (const auto found = find_cache(folder, with_text)) return *found;
   try {
+    if (const auto found = find_cache(folder, with_text)) return *found;
     fs::create_directories(folder.parent_path());
     const FolderLock lock(folder.parent_path());
     if (const auto found = find_cache(folder, with_text)) return *found;  // made by the process that held the lock
-    remove_unfinished(folder.parent_path());
+    if (lock.is_held()) remove_unfinished(folder.parent_path());
     return make_cache(corpus, options, vocabularies, folder, with_text);
   } catch (const fs::filesystem_error& error) {
     throw MachineError(folder.string() + ": the token cache cannot be made: " + error.code().message() +
@@ -125,8 +129,8 @@ std::string hash_of_inputs(const std::string& fingerprint, const DataOptions& op
 
 CorpusCache open_corpus_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies,
                               const std::string& cache_folder, bool with_text) {
-  require_readable_file(corpus.src, "source text");
-  require_readable_file(corpus.tgt, "target text");
+  require_corpus_file(corpus.src, "source text");
+  require_corpus_file(corpus.tgt, "target text");
   CorpusCache cache;
   cache.fingerprint = hash_of_files({corpus.src, corpus.tgt});
   cache.folder = fs::absolute(cache_folder) / hash_of_inputs(cache.fingerprint, options, vocabularies, with_text);

@@ -55,8 +55,7 @@ void CorpusReader::fail_lengths() {
 }
 
 int64_t count_pairs(const CorpusOptions& corpus) {
-  require_rereadable_file(corpus.src);
-  require_rereadable_file(corpus.tgt);
+  for (const std::string& file : {corpus.src, corpus.tgt}) require_rereadable_file(file);
   CorpusReader reader(corpus);
   std::string src, tgt;
   while (reader.next(src, tgt)) {

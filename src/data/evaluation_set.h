@@ -17,7 +17,7 @@ struct EvaluationSet {
   int64_t cropped = 0;                                ///< pairs cut to max_length in the batches
 };
 
-/// Reads one. Errors as TokenizedCorpus::open.
+/// Reads one. Pairs beyond data.max_length are cropped, whatever data.long says. Other errors as TokenizedCorpus::open.
 EvaluationSet load_evaluation_set(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies,
                                   int64_t batch_tokens);
 

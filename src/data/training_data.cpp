@@ -22,10 +22,11 @@ void warn_of_unknown(const CorpusOptions& corpus, const DataSummary& summary) {
 
 }  // namespace
 
-TrainingData open_training_data(const DataOptions& options, const std::string& folder, int64_t batch_tokens, uint64_t seed) {
+TrainingData open_training_data(const DataOptions& options, const std::string& folder, int64_t batch_tokens, uint64_t seed,
+                                const std::optional<Vocabularies>& given) {
   if (options.train.empty()) throw ConfigError("data.train is empty; expected training corpora: [{src: FILE, tgt: FILE}]");
   TrainingData data;
-  data.vocabularies = prepare_vocabularies(options, folder, seed);
+  data.vocabularies = given ? *given : prepare_vocabularies(options, folder, seed);
   const std::string cache = options.cache.empty() ? folder + "/cache" : options.cache;
   ContentHash fingerprint;
   for (const CorpusOptions& corpus : options.train) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "config/options.h"
@@ -19,7 +20,8 @@ struct TrainingData {
 
 /// `folder` holds vocabularies trained here and, where `data.cache` names no other, the token cache. Logs what was read; warns where more
 /// than 1 % of the tokens are unknown. Throws ConfigError without training corpora, and what prepare_vocabularies and TokenizedCorpus::open
-/// throw.
-TrainingData open_training_data(const DataOptions& options, const std::string& folder, int64_t batch_tokens, uint64_t seed);
+/// throw. `given` vocabularies stand in for those that prepare_vocabularies gives.
+TrainingData open_training_data(const DataOptions& options, const std::string& folder, int64_t batch_tokens, uint64_t seed,
+                                const std::optional<Vocabularies>& given = {});
 
 }  // namespace lacuna

@@ -22,7 +22,7 @@ std::vector<std::string> files_of(const DataOptions& options, bool src, bool tgt
     if (src) files.push_back(corpus.src);
     if (tgt) files.push_back(corpus.tgt);
   }
-  for (const std::string& file : files) require_readable_file(file, "training text");
+  for (const std::string& file : files) require_corpus_file(file, "training text");
   return files;
 }
 

@@ -46,8 +46,8 @@ struct Vocabularies {
   bool shared() const { return src == tgt; }
 };
 
-/// Reads a SentencePiece model. Throws DataError if it is not one, or if its ids are not unk 0, bos 1, eos 2 without padding
-/// (other models are remapped where possible; see spm_vocabulary.cpp).
+/// Reads a SentencePiece model, whatever its ids: here unk is 0, bos 1, eos 2 and the other pieces follow in its order, without padding.
+/// Throws DataError if it is not one.
 VocabularyPtr load_sentencepiece(const std::string& path);
 VocabularyPtr sentencepiece_from_bytes(std::string bytes, const std::string& name_for_errors);
 /// Reads a token list for `tokenizer: none`: one token a line, most frequent first; <unk>, <s>, </s> are added in front if missing.

@@ -32,6 +32,11 @@ TEST(RequireReadableFile, SaysThatAFileIsEmpty) {
   EXPECT_THAT(message_of<DataError>([&] { require_readable_file(file, "source text"); }), HasSubstr("is empty"));
 }
 
+TEST(RequireReadableFile, SaysWhyAFileCannotBeLookedAt) {
+  const std::string name(5000, 'a');
+  EXPECT_THAT(message_of<DataError>([&] { require_readable_file(name, "source text"); }), HasSubstr("File name too long"));
+}
+
 TEST(RequireReadableFile, SaysThatNoFileIsNamed) {
   EXPECT_THAT(message_of<DataError>([&] { require_readable_file("", "source text"); }), HasSubstr("no file is named"));
 }
@@ -147,6 +152,7 @@ TEST(WriteFileAtomically, WritesIntoAPipeAndLeavesItThere) {
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   EXPECT_FALSE(is_replaceable(pipe));
   EXPECT_THAT(message_of<DataError>([&] { require_rereadable_file(pipe); }), HasSubstr("read more than once"));
+  EXPECT_THAT(message_of<DataError>([&] { require_corpus_file(pipe, "source text"); }), HasSubstr("read more than once"));
   const pid_t reader = fork();
   if (reader == 0) _exit(read_file(pipe) == "text" ? 0 : 1);
   write_file_atomically(pipe, "text");

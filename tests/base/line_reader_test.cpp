@@ -90,6 +90,25 @@ TEST(LineReader, SaysThatAGzipFileIsDamaged) {
   EXPECT_THAT(message_of<DataError>([&] { lines_of(damaged); }), HasSubstr("damaged gzip"));
 }
 
+TEST(LineReader, NamesAPackerThatItCannotRead) {
+  const ScratchFolder folder;
+  const std::vector<std::pair<std::string, std::string>> files = {{"zip", std::string("PK\x03\x04\x14\0", 6)},
+                                                                  {"zstd", "\x28\xB5\x2F\xFD\x24"},
+                                                                  {"xz", std::string("\xFD\x37zXZ\0\0", 7)},
+                                                                  {"bzip2", "BZh91AY&SY\x01"}};
+  for (const auto& [packer, bytes] : files) {
+    const std::string file = folder.write("packed", bytes);
+    EXPECT_EQ(message_of<DataError>([&] { lines_of(file); }), file + ": is packed by " + packer + "; unpack it, or pack it with gzip");
+  }
+}
+
+TEST(LineReader, ReadsTextThatBeginsAlmostAsAPackedFile) {
+  const ScratchFolder folder;
+  for (const std::string text : {"BZh9", "BZh91AY&SX", "PK", "B", "P\x03", "("})
+    EXPECT_THAT(lines_of(folder.write("text", text + "\nnext\n")), ElementsAre(text, "next"));
+  EXPECT_THAT(lines_of(folder.write("short", "BZh")), ElementsAre("BZh"));
+}
+
 TEST(LineReader, RefusesALineThatIsNoLine) {
   const ScratchFolder folder;
   const std::string file = folder.write("a", "short\n" + std::string(2 << 20, 'x') + "\n");
@@ -112,6 +131,7 @@ TEST(LineReader, OfAFolderOrAMissingFileIsAnError) {
   const ScratchFolder folder;
   EXPECT_THAT(message_of<DataError>([&] { LineReader reader(folder.path()); }), HasSubstr("is a folder"));
   EXPECT_THAT(message_of<DataError>([&] { LineReader reader(folder / "none"); }), HasSubstr("No such file"));
+  EXPECT_THAT(message_of<DataError>([&] { LineReader reader(std::string(5000, 'a')); }), HasSubstr("File name too long"));
 }
 
 TEST(LineReader, GivesALineOfAPipeAsSoonAsItIsThere) {

@@ -33,12 +33,15 @@ TEST(Aliases, GiveOneWarningEach) {
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1);
 }
 
-TEST(Aliases, ThatMeanAnotherNumberAreRefusedWithWhatToSay) {
+TEST(Aliases, ThatMeanSomethingElseAreRefusedWithWhatToSay) {
   const auto message = [](const std::string& yaml) { return message_of<ConfigError>([&] { load(yaml); }); };
   EXPECT_THAT(message("train: {exponential-smoothing: 1e-4}\n"),
               AllOf(HasSubstr("c.yaml:1"), HasSubstr("exponential-smoothing"), HasSubstr("train.ema_decay: 1 minus that rate")));
   EXPECT_THAT(message("train: {average_decay: 1e-4}\n"), HasSubstr("0.9999"));
   EXPECT_THAT(message("translate: {beam_alpha: 1}\n"), HasSubstr("length_penalty_type: gnmt"));
+  for (const char* const key : {"pretrained-model", "finetune_from_model"})
+    EXPECT_THAT(message(std::string("train: {") + key + ": runs/old}\n"),
+                AllOf(HasSubstr(key), HasSubstr("train.init_from plus train.reset: [optimizer, lr, data, best]")));
 }
 
 TEST(Aliases, AreTakenOnTheCommandLine) {

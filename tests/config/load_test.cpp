@@ -36,6 +36,17 @@ TEST(Files, LaterOnesWinKeyByKey) {
   EXPECT_EQ(options.train.warmup_steps, 7);
 }
 
+TEST(Files, SectionsWithNothingInThemChangeNothing) {
+  const ScratchFolder folder;
+  const Options options =
+      load({folder.write("a.yaml", "train: {lr: 0.1}\nmodel: {d_model: 96, attention: rela}\ndata: {valid: [{src: a, tgt: b}]}\n"),
+            folder.write("b.yaml", "train:\n  # lr: 0.2\nmodel:\n  attention:\ndata:\n  valid:\n")});
+  EXPECT_EQ(options.train.lr, 0.1);
+  EXPECT_EQ(options.model.d_model, 96);
+  EXPECT_THAT(options.model.attention.to_yaml(), HasSubstr("rela"));
+  EXPECT_TRUE(options.data.valid.empty()) << "a value, which null clears";
+}
+
 TEST(Files, ListsReplaceLists) {
   const ScratchFolder folder;
   const Options options = load({folder.write("a.yaml", "data: {train: [{src: a, tgt: b}, {src: c, tgt: d}]}\n"),
@@ -56,7 +67,7 @@ TEST(Files, ThatAreNoMapAreAnError) {
 }
 
 TEST(Files, WithANameTooLongAreAnError) {
-  EXPECT_THAT(message_of<ConfigError>([] { load({std::string(5000, 'a')}); }), HasSubstr("no such configuration file"));
+  EXPECT_THAT(message_of<ConfigError>([] { load({std::string(5000, 'a')}); }), HasSubstr("File name too long"));
 }
 
 TEST(Extends, IsRelativeToTheFileThatSaysIt) {
@@ -118,7 +129,8 @@ TEST(Overrides, MayBeNegativeOrEmpty) {
 }
 
 TEST(Overrides, ThatAreNotUnderstoodAreUsageErrors) {
-  EXPECT_THAT(usage_error({"train.lr", "1"}), HasSubstr("\"train.lr\" is not understood; expected --section.key value"));
+  EXPECT_THAT(usage_error({"train.lr", "1"}),
+              HasSubstr("\"train.lr\" is not understood; expected --section.key value (a file follows its flag: see --help)"));
   EXPECT_THAT(usage_error({"--train.lr"}), HasSubstr("--train.lr: the value is missing"));
   EXPECT_THAT(usage_error({"--train..lr", "1"}), HasSubstr("expected --section.key value"));
   EXPECT_THAT(usage_error({"--train.", "1"}), HasSubstr("expected --section.key value"));
@@ -229,6 +241,14 @@ TEST(Variables, AreFilledIn) {
   EXPECT_EQ(load({}, {"--run", "${LACUNA_TEST_ROOT}/a/${LACUNA_TEST_ROOT}"}).run, "/some where/a//some where");
   setenv("LACUNA_TEST_ROOT", "${LACUNA_TEST_ROOT}", 1);
   EXPECT_EQ(load({}, {"--run", "${LACUNA_TEST_ROOT}"}).run, "${LACUNA_TEST_ROOT}") << "once only";
+  unsetenv("LACUNA_TEST_ROOT");
+}
+
+TEST(Variables, AreFilledInInTheNamesOfBases) {
+  const ScratchFolder folder;
+  folder.write("base.yaml", "seed: 5\n");
+  setenv("LACUNA_TEST_ROOT", (folder / "").c_str(), 1);
+  EXPECT_EQ(load({folder.write("a.yaml", "extends: ${LACUNA_TEST_ROOT}/base.yaml\n")}).seed, 5);
   unsetenv("LACUNA_TEST_ROOT");
 }
 

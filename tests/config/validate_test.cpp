@@ -26,6 +26,8 @@ INSTANTIATE_TEST_SUITE_P(
         Rule{"DeviceNumber", "device: 'cuda:'", "expected cpu, cuda or cuda:N"},
         Rule{"DeviceNumberWord", "device: cuda:x", "expected cpu, cuda or cuda:N"},
         Rule{"DeviceNumberThatIsNone", "device: cuda:-1", "expected cpu, cuda or cuda:N"},
+        Rule{"DeviceNumberWithAZeroBeforeIt", "device: cuda:00", "expected cpu, cuda or cuda:N, where N is 0 to 999"},
+        Rule{"DeviceNumberOfManyDigits", "device: cuda:99999999999999999999", "expected cpu, cuda or cuda:N"},
         Rule{"EndlessEpoch", "data: {train: [{src: a, tgt: b, weight: 1e17}]}", "at most a million"},
         Rule{"OneSpmModel", "data: {src_spm_model: a}", "data.src_spm_model and data.tgt_spm_model go together"},
         Rule{"ThreeSpmModels", "data: {spm_model: a, src_spm_model: b, tgt_spm_model: c}", "data.spm_model is for both sides"},
@@ -50,7 +52,9 @@ INSTANTIATE_TEST_SUITE_P(
         Rule{"BleuWithoutTranslation", "train: {valid_translate: false}", "set train.valid_translate: true, or train.metric: loss"},
         Rule{"UnknownReset", "train: {init_from: a, reset: [optimiser]}", "Did you mean \"optimizer\"?"},
         Rule{"NBest", "translate: {n_best: 6, beam_size: 5}", "translate.n_best is 6; at most translate.beam_size, which is 5"},
-        Rule{"Lengths", "translate: {min_length: 9, max_length: 8}", "at most translate.max_length, which is 8"}),
+        Rule{"Lengths", "translate: {min_length: 9, max_length: 8}", "at most translate.max_length, which is 8"},
+        Rule{"LengthsBeyondThePositions", "{model: {positions: learned, max_positions: 8}, translate: {min_length: 9}}",
+             "translate.min_length is 9; at most model.max_positions, which is 8"}),
     [](const auto& parameter) { return parameter.param.name; });
 
 TEST(Validate, TakesWhatHasMeaning) {
@@ -62,7 +66,8 @@ TEST(Validate, TakesWhatHasMeaning) {
 }
 
 TEST(Validate, TakesTheConfigurationOfAMachineWithOtherDevices) {
-  EXPECT_EQ(options_from_yaml("device: cuda:3", "runs/x/last/config.yaml").device, "cuda:3");
+  for (const std::string device : {"cuda:3", "cuda:0", "cuda:10", "cuda"})
+    EXPECT_EQ(options_from_yaml("device: " + device, "runs/x/last/config.yaml").device, device);
 }
 
 }  // namespace

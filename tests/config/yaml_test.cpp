@@ -62,6 +62,23 @@ TEST(Yaml, RefusesKeysThatAreNotWords) {
 
 TEST(Yaml, RefusesSeveralDocuments) {
   EXPECT_THAT(error_of("a: 1\n---\nb: 2\n"), StartsWith("c.yaml:2: a second YAML document"));
+  EXPECT_THAT(error_of("a: 1\n...\n---\nb: 2\n"), StartsWith("c.yaml:3: a second YAML document"));
+  EXPECT_THAT(error_of("{a: 1}\nb: 2\n"), StartsWith("c.yaml:2: "));
+}
+
+TEST(Yaml, SaysWhereADocumentHasEndedEarly) {
+  EXPECT_THAT(error_of("  train:\n    lr: 1e-3\nseed: 77\n"), AllOf(StartsWith("c.yaml:3: "), HasSubstr("indent the keys of a map alike")));
+}
+
+TEST(Yaml, TakesOneDocumentBetweenMarkers) {
+  for (const char* text : {"---\nseed: 3\n", "  # a comment\n---\nseed: 3\n", "\xEF\xBB\xBF# after a byte order mark\n---\nseed: 3\n...\n"})
+    EXPECT_EQ(parse_yaml(text, "c.yaml").find("seed")->text(), "3") << text;
+}
+
+TEST(YamlValue, IsOne) {
+  for (const char* text : {"[a, b], [c]", "{src: a, tgt: b}, {src: c, tgt: d}", "\",\" \".\""})
+    EXPECT_THAT(message_of<ConfigError>([&] { parse_yaml_value(text, "command line (--x)"); }), StartsWith("command line (--x): ")) << text;
+  EXPECT_EQ(parse_yaml_value("a, b", "command line (--x)").text(), "a, b");
 }
 
 TEST(Yaml, BoundsDepthAndSize) {

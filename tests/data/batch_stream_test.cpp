@@ -275,6 +275,18 @@ TEST_P(SampledStream, DrawsAnewEachEpoch) {
   EXPECT_GT(varied, 20);
 }
 
+TEST_P(SampledStream, DrawsAnewForEachCopyOfASentence) {
+  SampledPlan sampled(GetParam());
+  sampled.plan.weights = {4};
+  const auto stream = make_batch_stream(sampled.plan);
+  std::map<int64_t, std::set<std::vector<TokenId>>> seen;
+  for (const BatchPtr& batch : rest_of_epoch(*stream))
+    for (int64_t b = 0; b < batch->src_shape->num_sentences(); ++b) seen[batch->src_shape->id(b)].insert(src_of(*batch, b));
+  int varied = 0;
+  for (const auto& [id, segmentations] : seen) varied += segmentations.size() > 1;
+  EXPECT_GT(varied, 20);
+}
+
 TEST_P(SampledStream, GoesOnFromAnyPosition) {
   const SampledPlan sampled(GetParam());
   const auto whole = make_batch_stream(sampled.plan);

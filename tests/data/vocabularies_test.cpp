@@ -1,6 +1,7 @@
 #include "data/vocabularies.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../text/sample_text.h"
@@ -110,6 +111,13 @@ TEST(Vocabularies, ThatAreMissingAreAnError) {
   Prepared prepared;
   prepared.options.spm_model = "none.model";
   EXPECT_THAT(message_of<DataError>([&] { prepared.prepare(); }), HasSubstr("none.model"));
+}
+
+TEST(Vocabularies, AreNotTrainedOnAPipeThatNobodyCouldReadAgain) {
+  Prepared prepared;
+  prepared.options.train[0].src = prepared.folder / "pipe";
+  ASSERT_EQ(mkfifo(prepared.options.train[0].src.c_str(), 0600), 0);
+  EXPECT_THAT(message_of<DataError>([&] { prepared.prepare(); }), HasSubstr("read more than once"));
 }
 
 }  // namespace

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+namespace lacuna {
+
+namespace detail {
+inline std::atomic<int> chosen_threads = 0;  // 0: nobody has chosen
+}
+
+inline int num_cores() {
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+/// Threads that the program may use: all cores, until another number is chosen (`threads`). For code without LibTorch; tensor operations
+/// have LibTorch's own number (cli/common_flags.h sets both).
+inline int thread_count() {
+  const int chosen = detail::chosen_threads;
+  return chosen > 0 ? chosen : num_cores();
+}
+inline void set_thread_count(int threads) {
+  detail::chosen_threads = threads;
+}
+
+}  // namespace lacuna
