@@ -17,7 +17,7 @@ using at::Tensor;
 /// A norm over the concatenated heads (attention.md, section 3). One file each in norms/; listed in CMakeLists.txt.
 class AttentionNorm : public torch::nn::Module {
  public:
-  /// context [T, D] -> [T, D], each row on its own. On the CPU it may be bf16, whatever the parameters are.
+  /// context [T, D] -> [T, D], each row on its own. It may be bf16, whatever the parameters are.
   virtual Tensor forward(const Tensor& context) = 0;
 };
 

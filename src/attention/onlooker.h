@@ -22,8 +22,7 @@ template <class S>
 void show(const void* onlooker, int query, const S* weights, const KeySegment* segments, int num_segments) {
   const auto& [call, probe, sentence, head, part] = *static_cast<const Onlooker*>(onlooker);
   std::vector<int32_t> positions;
-  for (int s = 0; s < num_segments; ++s)
-    for (int32_t j = 0; j < segments[s].count; ++j) positions.push_back(segments[s].begin + j * segments[s].stride);
+  append_positions({segments, static_cast<size_t>(num_segments)}, positions);
   if (part != nullptr) {
     for (int32_t& position : positions) position = part->keys[static_cast<size_t>(position)];
     query = part->first_query + query * part->query_step;
@@ -37,8 +36,7 @@ template <class S>
 void show_mask(const void* onlooker, int query, const S* base, const S* mask, const KeySegment* segments, int num_segments) {
   const auto& [call, probe, sentence, head, part] = *static_cast<const Onlooker*>(onlooker);
   std::vector<int32_t> positions;
-  for (int s = 0; s < num_segments; ++s)
-    for (int32_t j = 0; j < segments[s].count; ++j) positions.push_back(segments[s].begin + j * segments[s].stride);
+  append_positions({segments, static_cast<size_t>(num_segments)}, positions);
   const std::vector<float> original(base, base + positions.size()), masks(mask, mask + positions.size());
   probe.see_calibration(call.layer, call.site, static_cast<int>(head), sentence, query_position(call, sentence, query), original, masks,
                         positions);

@@ -36,8 +36,7 @@ void find_keys(const AttentionCall& call, int64_t b, int64_t head, std::span<con
   const auto position = [&](int32_t i) { return query_position(call, b, part.first_query + i * part.query_step); };
   std::vector<KeySegment> visible;
   visible_keys(call, b, head, position(part.num_queries - 1), visible);
-  for (const KeySegment& segment : visible)
-    for (int32_t j = 0; j < segment.count; ++j) part.keys.push_back(segment.begin + j * segment.stride);
+  append_positions(visible, part.keys);
   std::sort(part.keys.begin(), part.keys.end());
 
   part.first_segment.push_back(0);

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,11 +32,22 @@ struct PatternExample {
   std::string options = {};  ///< as in YAML's flow style, "{window: 2}"; empty = the defaults
 };
 
+/// An option that counts positions, or the largest position if that is less: more means the same, and sums of a few do not overflow.
+inline int64_t bounded_positions(int64_t option) {
+  return std::min<int64_t>(option, std::numeric_limits<int32_t>::max());
+}
+
 /// Appends the positions begin, begin + stride, ... below `end`, if there are any.
 inline void append_segment(int64_t begin, int64_t end, int64_t stride, std::vector<KeySegment>& segments) {
   if (begin >= end) return;
   const int64_t count = (end - begin + stride - 1) / stride;
   segments.push_back({static_cast<int32_t>(begin), static_cast<int32_t>(count), count > 1 ? static_cast<int32_t>(stride) : 1});
+}
+
+/// Appends the positions of the segments' keys.
+inline void append_positions(std::span<const KeySegment> segments, std::vector<int32_t>& positions) {
+  for (const KeySegment& segment : segments)
+    for (int32_t j = 0; j < segment.count; ++j) positions.push_back(segment.begin + j * segment.stride);
 }
 
 }  // namespace lacuna

@@ -6,6 +6,7 @@
 #include "attention/registry.h"
 #include "base/spelling.h"
 #include "config/merge.h"
+#include "config/read_options.h"
 
 namespace lacuna {
 namespace {
@@ -63,10 +64,8 @@ AttentionChoice make_choice(const ConfigNode& node, AttentionSite site, int64_t 
   const ConfigNode* norm = node.is_map() ? node.find("norm") : nullptr;
   const ConfigNode default_norm = ConfigNode::scalar(choice.type->of_scores().entry().info.default_norm);
   const ConfigNode& given = norm != nullptr ? *norm : default_norm;
-  const ConfigNode* type = given.is_map() ? given.find("type") : &given;
-  if (type == nullptr || !type->is_scalar()) given.fail("expected the name of a norm, or a map with `type`");
   check_attention_norm(given);
-  choice.norm = type->text();
+  choice.norm = given.is_map() ? given.find("type")->text() : given.text();
   if (given.is_map()) {
     choice.norm_options = given;
     choice.norm_options.erase("type");
@@ -74,17 +73,50 @@ AttentionChoice make_choice(const ConfigNode& node, AttentionSite site, int64_t 
   return choice;
 }
 
+/// How the masks of the layers so far are trained, and the first choice that has one.
+struct SeenMasks {
+  std::optional<MaskTraining> training;
+  ConfigNode first;
+};
+
+/// Where a choice says the option, or else the choice itself.
+const ConfigNode& node_of_option(const ConfigNode& choice, const std::string& option) {
+  const ConfigNode* given = choice.find(option);
+  return given != nullptr ? *given : choice;
+}
+
+[[noreturn]] void refuse_mask(const ConfigNode& choice, const ConfigNode& first, const std::string& option, const std::string& own,
+                              const std::string& of_first) {
+  const ConfigNode& said = node_of_option(first, option);
+  const std::string place = said.place().text(), at = said.path() + (place.empty() ? "" : " (" + place + ")");
+  node_of_option(choice, option)
+      .fail(option + " is " + own + " here and " + of_first + " at " + at +
+            "; expected the same: a single mask pass trains all masks (mask_penalty may differ)");
+}
+
+/// Notes how the mask of a layer's type is trained, if it has one. One mask pass trains all masks, so the layers must agree on it.
+void note_mask(const ConfigNode& choice, const AttentionType& type, SeenMasks& masks) {
+  if (!type.takes_mask()) return;
+  const MaskTraining own = type.mask_training();
+  if (!masks.training) masks = {own, choice};
+  const MaskTraining& first = *masks.training;
+  if (own.every != first.every) refuse_mask(choice, masks.first, "mask_every", std::to_string(own.every), std::to_string(first.every));
+  if (own.loss_cap != first.loss_cap)
+    refuse_mask(choice, masks.first, "mask_loss_cap", write_double(own.loss_cap), write_double(first.loss_cap));
+}
+
 /// The number of the layer that a key under `layers` names.
 int64_t layer_of(const std::string& key, const ConfigNode& value, int64_t num_layers) {
   int64_t layer = -1;
   const auto end = key.data() + key.size();
-  if (std::from_chars(key.data(), end, layer).ptr != end || layer < 0 || layer >= num_layers)
-    value.fail("layer \"" + key + "\": expected a number from 0, the bottom layer, to " + std::to_string(num_layers - 1));
+  if (std::from_chars(key.data(), end, layer).ptr != end || layer < 0 || layer >= num_layers || std::to_string(layer) != key)
+    value.fail("layer \"" + key + "\": expected a number from 0, the bottom layer, to " + std::to_string(num_layers - 1) +
+               ", without zeros in front");
   return layer;
 }
 
 std::vector<AttentionChoice> resolve_site(const ConfigNode* node, const ConfigNode& fallback, AttentionSite site, int64_t num_layers,
-                                          int64_t num_heads) {
+                                          int64_t num_heads, SeenMasks& masks) {
   ConfigNode chosen = fallback;
   const ConfigNode* layers = nullptr;
   if (node != nullptr && holds_layers(*node)) {
@@ -103,18 +135,11 @@ std::vector<AttentionChoice> resolve_site(const ConfigNode* node, const ConfigNo
   }
   std::vector<AttentionChoice> choices;
   choices.reserve(nodes.size());
-  for (const ConfigNode& layer : nodes) choices.push_back(make_choice(layer, site, num_heads));
+  for (const ConfigNode& layer : nodes) {
+    choices.push_back(make_choice(layer, site, num_heads));
+    note_mask(layer, *choices.back().type, masks);
+  }
   return choices;
-}
-
-/// Notes how the choice's mask is trained, if it has one. The mask pass is one for the whole model, so the layers must agree on it.
-void note_mask(const AttentionChoice& choice, std::optional<MaskTraining>& masks) {
-  if (!choice.type->takes_mask()) return;
-  const MaskTraining own = choice.type->mask_training();
-  if (!masks) masks = own;
-  if (own.every != masks->every || own.loss_cap != masks->loss_cap)
-    throw ConfigError("model.attention: mask_every and mask_loss_cap differ between layers; expected the same ones wherever the type is " +
-                      choice.type->name() + ": a single mask pass trains all masks (mask_penalty may differ)");
 }
 
 }  // namespace
@@ -131,14 +156,14 @@ AttentionPlan resolve_attention(const ConfigNode& attention, int64_t encoder_lay
     if (const ConfigNode* given = attention.find(kDefault)) fallback = choice_over(fallback, *given);
     sites = &attention;
   }
+  SeenMasks masks;
   const auto resolve = [&](AttentionSite site, int64_t layers) {
-    return resolve_site(sites != nullptr ? sites->find(name_of(site)) : nullptr, fallback, site, layers, num_heads);
+    return resolve_site(sites != nullptr ? sites->find(name_of(site)) : nullptr, fallback, site, layers, num_heads, masks);
   };
   AttentionPlan plan = {.encoder_self = resolve(AttentionSite::kEncoderSelf, encoder_layers),
                         .decoder_self = resolve(AttentionSite::kDecoderSelf, decoder_layers),
                         .cross = resolve(AttentionSite::kCross, decoder_layers)};
-  for (const auto* site : {&plan.decoder_self, &plan.cross})
-    for (const AttentionChoice& choice : *site) note_mask(choice, plan.masks);
+  plan.masks = masks.training;
   return plan;
 }
 

@@ -134,9 +134,7 @@ c10::intrusive_ptr<Rows> visible_rows(const AttentionCall& call, const ForwardCo
   for (int32_t i = 0; i < call.queries->length(b); ++i) {
     rows->positions.push_back(query_position(call, b, i));
     visible_keys(call, b, head, rows->positions.back(), segments);
-    auto& visible = rows->visible.emplace_back();
-    for (const KeySegment& segment : segments)
-      for (int32_t j = 0; j < segment.count; ++j) visible.push_back(segment.begin + j * segment.stride);
+    append_positions(segments, rows->visible.emplace_back());
   }
   return rows;
 }

@@ -19,7 +19,8 @@ struct Dropout {
   DropoutRows rows() const;
 };
 
-/// 0 or 1 / (1 - rate) for each element of [T, columns]: what the kernels work out as they go, here as a tensor.
+/// 0 or 1 / (1 - rate) for each element of [T, columns]: what the kernels work out as they go, here as a tensor. For a GPU, it is made
+/// there.
 Tensor dropout_factors(const Dropout& dropout, int64_t columns, const at::TensorOptions& options);
 
 }  // namespace lacuna

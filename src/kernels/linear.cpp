@@ -162,8 +162,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, FactorP
               const NormSource* source) {
   const TimedPart timed(ProfilePart::kLinear);
   if (precision == FactorPrecision::kBf16 && weight.scalar_type() == at::kFloat)
-    return LinearFunction<uint16_t>::apply(x, weight, optional_of(bias), precision, is_rounded && x.is_cpu() ? at::kBFloat16 : at::kFloat,
-                                           source);
+    return LinearFunction<uint16_t>::apply(x, weight, optional_of(bias), precision, is_rounded ? at::kBFloat16 : at::kFloat, source);
   if (!at::GradMode::is_enabled()) return product_with_transposed(x, weight, bias, precision);
   return LinearFunction<float>::apply(x, weight, optional_of(bias), precision, at::kFloat, source);
 }

@@ -37,7 +37,7 @@ void product_by_row_blocks(const Tensor& a, const Tensor& b, const Tensor& bias,
 
 /// x [T, K] x weight [N, K]^T + bias [N] -> [T, N], with gradients. `bias` may be undefined. `precision` is that of the three products
 /// (this one and its gradients'), if their factors are float. With kBf16 x may be rounded already: then its gradient is, too; and with
-/// `is_rounded` the result is, on the CPU. `source` is what x was made of, null = not known.
+/// `is_rounded` the result is. `source` is what x was made of, null = not known.
 Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, FactorPrecision precision = FactorPrecision::kFp32,
               bool is_rounded = false, const NormSource* source = nullptr);
 

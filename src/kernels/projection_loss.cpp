@@ -3,8 +3,7 @@
 #include <type_traits>
 
 #include "base/profile.h"
-#include "kernels/bf16_product.h"
-#include "kernels/linear.h"
+#include "kernels/layer_products.h"
 #include "kernels/parallel.h"
 #include "kernels/reference.h"
 #include "kernels/row_tensors.h"
@@ -20,6 +19,20 @@ struct Pass {
   Tensor loss, nll, correct;  // [T]
   Tensor hidden_gradient, weight_gradient;
 };
+
+/// Room for it.
+Pass new_pass(const Tensor& hidden, const Tensor& weight, bool wants_gradient) {
+  const auto numbers = [&](at::ScalarType type) { return at::empty({hidden.size(0)}, hidden.options().dtype(type)); };
+  Pass pass;
+  pass.loss = numbers(at::kDouble);
+  pass.nll = numbers(at::kDouble);
+  pass.correct = numbers(at::kLong);
+  if (wants_gradient) {
+    pass.hidden_gradient = at::empty_like(hidden);
+    if (weight.requires_grad()) pass.weight_gradient = at::zeros(weight.sizes(), weight.options());
+  }
+  return pass;
+}
 
 /// The three products of a chunk of rows: logits, and what their gradient does to hidden rows and weight. Chunks share the buffers.
 template <class T>
@@ -78,14 +91,7 @@ template <class T>
 Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, FactorPrecision precision,
                 bool wants_gradient) {
   const int64_t tokens = hidden.size(0);
-  Pass pass;
-  pass.loss = at::empty({tokens}, at::kDouble);
-  pass.nll = at::empty({tokens}, at::kDouble);
-  pass.correct = at::empty({tokens}, at::kLong);
-  if (wants_gradient) {
-    pass.hidden_gradient = at::empty_like(hidden);
-    if (weight.requires_grad()) pass.weight_gradient = at::zeros(weight.sizes(), weight.options());
-  }
+  Pass pass = new_pass(hidden, weight, wants_gradient);
   ChunkProducts<T> products(hidden, weight, precision);
   for (int64_t begin = 0; begin < tokens; begin += products.chunk_rows()) {
     const int64_t rows = std::min(products.chunk_rows(), tokens - begin);
@@ -106,17 +112,55 @@ Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& target
   return pass;
 }
 
-Pass pass_over(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, FactorPrecision precision,
-               bool wants_gradient) {
+Pass fused_pass(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, FactorPrecision precision,
+                bool wants_gradient) {
   return with_scalar_of(hidden,
                         [&](auto t) { return whole_pass<decltype(t)>(hidden, weight, targets, smoothing, precision, wants_gradient); });
 }
 
+/// The same in ATen's operations, on any device. Stored: as LayerProducts has it.
+template <class Stored>
+Pass whole_pass_in_aten(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, FactorPrecision precision,
+                        bool wants_gradient) {
+  using Products = LayerProducts<Stored>;
+  const Products products(precision);
+  const Tensor all_rows = Products::factor(hidden), table = Products::factor(weight);
+  const int64_t tokens = hidden.size(0), chunk_rows = Products::kIsRounded ? kRoundedLossRows : kLossRows;
+  Pass pass = new_pass(hidden, weight, wants_gradient);
+  for (int64_t begin = 0; begin < tokens; begin += chunk_rows) {
+    const int64_t count = std::min(chunk_rows, tokens - begin);
+    const auto of_chunk = [&](const Tensor& all) { return all.narrow(0, begin, count); };
+    const Tensor rows = of_chunk(all_rows), places = of_chunk(targets).unsqueeze(1);
+    const Tensor logits = products.multiply(rows, table.t());  // (rows, D) x (D, V)
+    const Tensor log_probs = at::log_softmax(logits, 1), of_target = log_probs.gather(1, places).squeeze(1);
+    of_chunk(pass.loss).copy_((smoothing - 1) * of_target - smoothing * log_probs.mean(1));
+    of_chunk(pass.nll).copy_(-of_target);
+    of_chunk(pass.correct).copy_(logits.argmax(1).eq(of_chunk(targets)));
+    if (!wants_gradient) continue;
+    Tensor gradient = log_probs.exp().sub_(smoothing / static_cast<double>(weight.size(0)));
+    gradient.scatter_(1, places, gradient.gather(1, places) - (1 - smoothing));
+    gradient = Products::factor(gradient);
+    of_chunk(pass.hidden_gradient).copy_(products.multiply(gradient, table));                              // (rows, V) x (V, D)
+    if (pass.weight_gradient.defined()) pass.weight_gradient.add_(products.multiply(gradient.t(), rows));  // (V, rows) x (rows, D)
+  }
+  return pass;
+}
+
+Pass pass_in_aten(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, FactorPrecision precision,
+                  bool wants_gradient) {
+  if (precision == FactorPrecision::kBf16 && hidden.scalar_type() == at::kFloat)
+    return whole_pass_in_aten<uint16_t>(hidden, weight, targets, smoothing, precision, wants_gradient);
+  return whole_pass_in_aten<float>(hidden, weight, targets, smoothing, precision, wants_gradient);
+}
+
+using PassMaker = Pass (*)(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, FactorPrecision precision,
+                           bool wants_gradient);
+
 class ProjectionLossFunction : public torch::autograd::Function<ProjectionLossFunction> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& hidden, const Tensor& weight, const Tensor& targets,
-                               double smoothing, FactorPrecision precision) {
-    const Pass pass = pass_over(hidden, weight, targets, smoothing, precision, true);
+                               double smoothing, FactorPrecision precision, PassMaker make_pass) {
+    const Pass pass = make_pass(hidden, weight, targets, smoothing, precision, true);
     context->saved_data["hidden"] = pass.hidden_gradient;
     context->saved_data["weight"] = pass.weight_gradient;
     const Tensor nll = pass.nll.sum(), correct = pass.correct.sum();
@@ -126,29 +170,42 @@ class ProjectionLossFunction : public torch::autograd::Function<ProjectionLossFu
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const TimedPart timed(ProfilePart::kLoss);
-    const double factor = gradients[0].item<double>();
+    const Tensor& factor = gradients[0];
+    const bool is_known = factor.is_cpu();  // a GPU would have to be waited for
+    const double known = is_known ? factor.item<double>() : 0;
     const auto scaled = [&](const char* name) {
       const Tensor gradient = context->saved_data[name].toTensor();
-      return factor == 1 || !gradient.defined() ? gradient : gradient * factor;
+      if (!gradient.defined() || known == 1) return gradient;
+      return is_known ? gradient * known : gradient * factor;
     };
-    return {scaled("hidden"), scaled("weight"), Tensor(), Tensor(), Tensor()};
+    return {scaled("hidden"), scaled("weight"), Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };
+
+ProjectionLoss loss_by(PassMaker make_pass, const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,
+                       FactorPrecision precision) {
+  if (!at::GradMode::is_enabled()) {
+    const Pass pass = make_pass(hidden, weight, targets, smoothing, precision, false);
+    return {pass.loss.sum(), pass.nll.sum(), pass.correct.sum()};
+  }
+  const variable_list sums = ProjectionLossFunction::apply(hidden, weight, targets, smoothing, precision, make_pass);
+  return {sums[0], sums[1], sums[2]};
+}
 
 }  // namespace
 
 ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,
                                FactorPrecision precision) {
   const TimedPart timed(ProfilePart::kLoss);
-  if (!has_row_kernels(hidden)) return reference::projection_loss(hidden, weight, targets, smoothing);
-  const Tensor x = hidden.contiguous(), y = targets.contiguous();
+  if (!has_row_kernels(hidden)) return reference::projection_loss(hidden, weight, targets, smoothing, precision);
+  const Tensor y = targets.contiguous();
   require_ids(y, weight.size(0));
-  if (!at::GradMode::is_enabled()) {
-    const Pass pass = pass_over(x, weight, y, smoothing, precision, false);
-    return {pass.loss.sum(), pass.nll.sum(), pass.correct.sum()};
-  }
-  const variable_list sums = ProjectionLossFunction::apply(x, weight, y, smoothing, precision);
-  return {sums[0], sums[1], sums[2]};
+  return loss_by(fused_pass, hidden.contiguous(), weight, y, smoothing, precision);
+}
+
+ProjectionLoss reference::projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,
+                                          FactorPrecision precision) {
+  return loss_by(pass_in_aten, hidden, weight, targets, smoothing, precision);
 }
 
 }  // namespace lacuna

@@ -30,12 +30,4 @@ Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor&
   return drop(x, dropout);
 }
 
-ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing) {
-  const Tensor log_probs = at::log_softmax(hidden.matmul(weight.t()), 1);  // (T, D) x (D, V)
-  const Tensor of_target = log_probs.gather(1, targets.unsqueeze(1)).squeeze(1);
-  const Tensor loss = -(1 - smoothing) * of_target - smoothing * log_probs.mean(1);
-  const Tensor nll = -of_target.detach(), best = log_probs.argmax(1);
-  return {loss.to(at::kDouble).sum(), nll.to(at::kDouble).sum(), best.eq(targets).sum()};
-}
-
 }  // namespace lacuna::reference

@@ -51,7 +51,7 @@ class Linear : public torch::nn::Module {
   Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, const LinearOptions& options = {});
   Tensor forward(const Tensor& x, const ForwardContext& context) { return forward(x, context, false, nullptr); }
   Tensor forward(const Ragged& x, const ForwardContext& context) { return forward(x.values, context, false, x.source.get()); }
-  /// The same rounded to bf16 where the products of training on the CPU round to it.
+  /// The same rounded to bf16 where the products of training round to it.
   Tensor rounded(const Ragged& x, const ForwardContext& context) { return forward(x.values, context, true, x.source.get()); }
   /// The same, and where it goes: one pass.
   ResidualNorm forward(const Tensor& x, const ResidualEnd& end, const ForwardContext& context);

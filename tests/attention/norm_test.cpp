@@ -120,6 +120,19 @@ TEST(AttentionNorm, TakesRowsOfBf16) {
   }
 }
 
+/// As on a GPU: by ATen. On the CPU parameters of double come to that.
+TEST(AttentionNorm, TakesRowsOfBf16WhereItHasNoKernels) {
+  for (const char* name : {"rms", "gated_rms"}) {
+    at::manual_seed(4);
+    const auto norm = make(name);
+    norm->to(at::kDouble);
+    const Tensor rounded = at::randn({30, 48}).to(at::kBFloat16).requires_grad_(), result = norm->forward(rounded);
+    EXPECT_TRUE(at::allclose(result, norm->forward(rounded.detach().to(at::kDouble)), 1e-10, 1e-12)) << name;
+    result.sum().backward();
+    EXPECT_EQ(rounded.grad().scalar_type(), at::kBFloat16) << name;
+  }
+}
+
 TEST(AttentionNorm, DoesNotChangeABitWithTheNumberOfThreads) {
   const auto results = [](const char* name, int64_t width, int threads) {
     const int before = at::get_num_threads();

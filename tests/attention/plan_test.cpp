@@ -92,6 +92,7 @@ TEST(AttentionPlan, RefusesOptionsThatTheInheritedTypeDoesNotHave) {
   EXPECT_THAT(error_of("cross: {default: topk, layers: {0: {alpha: 1.3}}}"), HasSubstr("model.attention.cross.layers.0.alpha"));
   EXPECT_THAT(error_of("cross: {type: rela, slope: 0.2}"),
               HasSubstr("cross.slope is \"0.2\"; has a meaning with `activation: leaky_relu` only"));
+  EXPECT_THAT(error_of("cross: {type: rela, slope: 0.01}"), HasSubstr("cross.slope is \"0.01\""));  // as is the default
   EXPECT_THAT(error_of("cross: {defalt: topk}"), AllOf(HasSubstr("cross.defalt"), HasSubstr("Did you mean \"default\"?")));
 }
 
@@ -265,8 +266,16 @@ TEST(AttentionPlan, RefusesOptionsOfCalibrationThatDoNotFit) {
   EXPECT_THAT(error_of("cross: {type: calibrated, combine: gated}"), HasSubstr("Did you mean \"gate\"?"));
   EXPECT_THAT(error_of("cross: {type: calibrated, mask_every: 0}"), HasSubstr("mask_every"));
   EXPECT_THAT(error_of("cross: {type: calibrated, mask_loss_cap: 0}"), HasSubstr("mask_loss_cap"));
-  EXPECT_THAT(error_of("cross: {default: calibrated, layers: {0: {type: calibrated, mask_every: 2}}}"),
-              AllOf(HasSubstr("mask_every and mask_loss_cap differ"), HasSubstr("calibrated")));
+}
+
+TEST(AttentionPlan, RefusesMasksThatAreTrainedInDifferentWays) {
+  EXPECT_THAT(error_of("cross:\n  default: calibrated\n  layers: {0: {type: calibrated, mask_every: 2}}"),
+              AllOf(HasSubstr("test.yaml:2: model.attention.cross.default is \"calibrated\"; mask_every is 1 here"),
+                    HasSubstr("and 2 at model.attention.cross.layers.0.mask_every (test.yaml:3)")));
+  EXPECT_THAT(error_of("decoder_self: calibrated\ncross:\n  type: calibrated\n  mask_loss_cap: 2.5"),
+              AllOf(HasSubstr("test.yaml:4: model.attention.cross.mask_loss_cap is \"2.5\"; mask_loss_cap is 2.5 here"),
+                    HasSubstr("and 10 at model.attention.decoder_self (test.yaml:1)")));
+  EXPECT_EQ(error_of("cross: {default: calibrated, layers: {0: {type: calibrated, mask_penalty: 2}}}"), "no error");
 }
 
 TEST(AttentionPlan, GivesEachHeadItsPattern) {
@@ -292,11 +301,21 @@ TEST(AttentionPlan, RefusesALayerThatIsNotThere) {
   EXPECT_THAT(error_of("encoder_self: {layers: {top: softmax}}"), HasSubstr("\"top\""));
 }
 
+TEST(AttentionPlan, RefusesALayerThatIsNamedInTwoWays) {
+  EXPECT_THAT(error_of("cross:\n  layers:\n    1: softmax\n    01: topk"),
+              AllOf(HasSubstr("test.yaml:4: "), HasSubstr("layer \"01\""), HasSubstr("without zeros in front")));
+}
+
 TEST(AttentionPlan, DescribesATypeSoThatItReadsBack) {
   const auto type = make_attention_type(parse_yaml("{type: topk, ratio: 4, pattern: {type: local, window: 2}}", "test"), 2);
   const auto again = make_attention_type(type->description(), 2);
   EXPECT_EQ(again->description().to_yaml(), type->description().to_yaml());
   EXPECT_THAT(type->description().to_yaml(), AllOf(HasSubstr("floor: 8"), HasSubstr("window: 2")));
+}
+
+TEST(AttentionHelp, SaysWhatOfARangeIsRefused) {
+  EXPECT_THAT(attention_help(),
+              AllOf(HasSubstr("where alpha starts, between 1.01 and 2 without these two"), HasSubstr("in place of k, 1 or more")));
 }
 
 }  // namespace

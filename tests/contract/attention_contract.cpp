@@ -32,6 +32,12 @@ std::vector<Engine> call_engines() {
   return all;
 }
 
+std::vector<Engine> cpu_engines() {
+  std::vector<Engine> all = call_engines();
+  std::erase_if(all, [](Engine engine) { return engine == Engine::kEmulated || engine == Engine::kGpu; });
+  return all;
+}
+
 std::string name_of(Engine engine) {
   const char* const names[] = {"double", "emulated GPU", "GPU", "avx2", "avx512", "avx2, side by side", "avx512, side by side"};
   return names[static_cast<size_t>(engine)];

@@ -20,6 +20,8 @@ enum class Engine { kPlainDouble, kEmulated, kGpu, kAvx2, kAvx512, kAvx2SideBySi
 std::vector<Engine> engines();
 /// Those that it has for calls.
 std::vector<Engine> call_engines();
+/// Of these, those that are not the GPU's kernels.
+std::vector<Engine> cpu_engines();
 std::string name_of(Engine engine);
 bool is_double(Engine engine);
 bool is_side_by_side(Engine engine);

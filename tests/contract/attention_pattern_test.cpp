@@ -75,11 +75,16 @@ TEST(AttentionPattern, ReadsBackTheOptionsItWrites) {
 TEST(AttentionPattern, TakesOptionsLargerThanAnySentence) {
   const std::vector<int32_t> all = {0, 1, 2, 3, 4, 5}, own = {4};
   const auto seen_by_4 = [](const std::string& pattern) { return sorted(visible_keys(softmax_with(pattern)->pattern(0), 4, 6)); };
-  EXPECT_EQ(seen_by_4("{type: local, window: 9000000000000000}"), all);
-  EXPECT_EQ(seen_by_4("{type: atrous, stride: 9000000000000000}"), own);
-  EXPECT_EQ(seen_by_4("{type: strided, window: 0, stride: 9000000000000000}"), own);
-  EXPECT_EQ(seen_by_4("{type: strided, window: 9000000000000000, stride: 9000000000000000}"), all);
-  EXPECT_EQ(seen_by_4("{type: fixed, block: 9000000000000000, summary: 9000000000000000}"), all);
+  for (const std::string huge : {"9000000000000000", "9000000000000000000", "9223372036854775807"}) {
+    SCOPED_TRACE(huge);
+    EXPECT_EQ(seen_by_4("{type: local, window: " + huge + "}"), all);
+    EXPECT_EQ(seen_by_4("{type: atrous, stride: " + huge + "}"), own);
+    EXPECT_EQ(seen_by_4("{type: strided, window: 0, stride: " + huge + "}"), own);
+    EXPECT_EQ(seen_by_4("{type: strided, window: " + huge + "}"), all);
+    EXPECT_EQ(seen_by_4("{type: strided, window: " + huge + ", stride: " + huge + "}"), all);
+    EXPECT_EQ(seen_by_4("{type: fixed, block: " + huge + "}"), all);
+    EXPECT_EQ(seen_by_4("{type: fixed, block: " + huge + ", summary: " + huge + "}"), all);
+  }
 }
 
 }  // namespace

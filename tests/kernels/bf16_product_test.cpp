@@ -3,6 +3,7 @@
 #include "compare.h"
 #include "kernels/linear.h"
 #include "kernels/projection_loss.h"
+#include "kernels/reference.h"
 
 namespace lacuna {
 namespace {
@@ -96,6 +97,21 @@ TEST(Bf16Linear, LeavesDoubleAlone) {
   EXPECT_TRUE(lacuna::linear(x, w, Tensor(), FactorPrecision::kBf16).equal(lacuna::linear(x, w, Tensor())));
 }
 
+/// On the device `meta` tensors have types and shapes alone: which these are on a GPU shows without one.
+TEST(Bf16Linear, GivesAndTakesRoundedRowsOnOtherDevicesToo) {
+  const auto rows = [](at::IntArrayRef sizes, at::ScalarType type) {
+    return at::empty(sizes, at::TensorOptions(type).device(at::kMeta)).requires_grad_(true);
+  };
+  const Tensor x = rows({6, 8}, at::kBFloat16), w = rows({5, 8}, at::kFloat), b = rows({5}, at::kFloat);
+  const Tensor plain = lacuna::linear(x, w, b, FactorPrecision::kBf16),
+               rounded = lacuna::linear(x, w, b, FactorPrecision::kBf16, /*is_rounded=*/true);
+  EXPECT_EQ(plain.scalar_type(), at::kFloat);
+  EXPECT_EQ(rounded.scalar_type(), at::kBFloat16);
+  rounded.backward(at::empty_like(rounded));
+  EXPECT_EQ(x.grad().scalar_type(), at::kBFloat16);
+  for (const Tensor& parameter : {w, b}) EXPECT_EQ(parameter.grad().scalar_type(), at::kFloat);
+}
+
 /// The gradient of the logits is rounded on its way back: 2^-9 of each of its numbers, less in their sums.
 TEST(Bf16ProjectionLoss, IsThatOfFloatWithRoundedGradients) {
   const Tensor targets = at::randint(90, {kRoundedLossRows + 70}, at::kLong);
@@ -111,6 +127,31 @@ TEST(Bf16ProjectionLoss, IsThatOfFloatWithRoundedGradients) {
   without.loss.backward();
   expect_near(hidden[0].grad(), hidden[1].grad(), 1.0 / 256);
   expect_near(weight[0].grad(), weight[1].grad(), 1.0 / 256);
+}
+
+/// What other devices run.
+TEST(Bf16ProjectionLoss, IsTheSameInOperationsOfAten) {
+  const Tensor targets = at::randint(90, {kRoundedLossRows + 70}, at::kLong);
+  const Tensor numbers = at::randn({kRoundedLossRows + 70, 32}), table = at::randn({90, 32});
+  const auto run = [&](const auto& loss_of) {
+    const Tensor hidden = numbers.clone().requires_grad_(true), weight = table.clone().requires_grad_(true);
+    const Tensor loss = loss_of(hidden, weight, targets, 0.1, FactorPrecision::kBf16).loss;
+    loss.backward();
+    return std::vector<Tensor>{loss.detach(), hidden.grad(), weight.grad()};
+  };
+  const std::vector<Tensor> found = run(reference::projection_loss), expected = run(projection_loss);
+  EXPECT_NEAR(found[0].item<double>() / expected[0].item<double>(), 1, tolerance());
+  for (const size_t i : {1, 2}) expect_near(found[i], expected[i], 1.0 / 256);
+}
+
+TEST(Bf16ProjectionLoss, RoundsFactorsInOperationsOfAten) {
+  const at::NoGradGuard no_gradients;
+  const Tensor weight = at::tensor({0.0F, 1.0F}).view({2, 1}), targets = at::zeros({1}, at::kLong);
+  const auto loss = [&](float hidden, FactorPrecision precision) {
+    return reference::projection_loss(at::full({1, 1}, hidden), weight, targets, 0, precision).loss.item<double>();
+  };
+  EXPECT_EQ(loss(1.F + 1.F / 512, FactorPrecision::kBf16), loss(1.F, FactorPrecision::kBf16));
+  EXPECT_NE(loss(1.F + 1.F / 512, FactorPrecision::kFp32), loss(1.F, FactorPrecision::kFp32));
 }
 
 }  // namespace

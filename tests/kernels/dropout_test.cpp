@@ -1,5 +1,6 @@
 #include "kernels/dropout.h"
 
+#include "base/random.h"
 #include "compare.h"
 #include "kernels/activation.h"
 #include "kernels/row_kernels.h"
@@ -9,6 +10,31 @@ namespace {
 
 Tensor drop_ones(const Dropout& dropout, int64_t columns) {
   return activation_dropout(at::ones({dropout.shape->num_tokens(), columns}, at::kDouble), false, dropout);
+}
+
+/// A draw for each feature, and sentence after sentence.
+Tensor plain_factors(const Dropout& dropout, int64_t columns) {
+  const DropoutRows rows = dropout.rows();
+  Tensor factors = at::empty({dropout.shape->num_tokens(), columns}, at::kDouble);
+  double* out = factors.mutable_data_ptr<double>();
+  for (int64_t b = 0; b < rows.sentences; ++b)
+    for (int32_t position = 0; position < dropout.shape->length(b); ++position)
+      for (int64_t feature = 0; feature < columns; ++feature) {
+        const uint64_t block = static_cast<uint64_t>(feature / 128 * 16 + feature % 16);
+        const PhiloxBlock bits = philox(rows.key, static_cast<uint64_t>(position) << 32 | block, static_cast<uint64_t>(rows.ids[b]));
+        const int64_t half = feature % 128 / 16;
+        const uint32_t decision = half % 2 == 0 ? bits.word[half / 2] & 0xffff : bits.word[half / 2] >> 16;
+        *out++ = decision >= rows.threshold ? rows.scale : 0;
+      }
+  return factors;
+}
+
+/// What a thread of a GPU does, too.
+TEST(Dropout, FactorsAreThoseOfADrawForEachFeature) {
+  const auto between_empty_ones = std::make_shared<const RaggedShape>(RaggedShape::of_lengths({0, 4, 0, 0, 6, 0}, {3, 8, 2, 9, 21, 5}));
+  for (const Dropout& dropout : {a_dropout(0.3, 100), Dropout{0.1, 7, between_empty_ones}})
+    for (const int64_t columns : {1, 5, 16, 128, 200, 300})
+      EXPECT_TRUE(dropout_factors(dropout, columns, at::kDouble).equal(plain_factors(dropout, columns))) << columns;
 }
 
 TEST(Dropout, OfTheKernelsIsThatOfTheReference) {

@@ -1,13 +1,26 @@
 #include <cuda_runtime.h>
 
+#include <string>
+
 #include "attention/cuda/kernel_list.h"
+#include "base/error.h"
 
 namespace lacuna::cuda {
+namespace {
+
+void require_success(cudaError_t error) {
+  if (error == cudaSuccess) return;
+  throw MachineError(std::string("the GPU cannot be used: ") + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) +
+                     "). Expected a GPU and a driver as new as the CUDA toolkit of this build: update the driver, or compute on the CPU "
+                     "(--device cpu)");
+}
+
+}  // namespace
 
 int gpu_shared_bytes() {
   int device = 0, bytes = 0;
-  if (cudaGetDevice(&device) != cudaSuccess) return 0;
-  if (cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) != cudaSuccess) return 0;
+  require_success(cudaGetDevice(&device));
+  require_success(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
   return bytes;
 }
 

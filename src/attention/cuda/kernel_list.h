@@ -11,7 +11,7 @@ std::span<const Kernels> all_gpu_kernels();
 std::span<const Kernels> all_emulated_kernels();  ///< the same code for the CPU, one thread a block: in tests
 std::span<const Kernels> all_threaded_kernels();  ///< likewise with two warps of four threads
 
-/// Shared memory that a block may use on the current GPU; 0 if there is none.
+/// Bytes of shared memory that a block may use on the current GPU. Throws MachineError with CUDA's own words if that cannot be told.
 int gpu_shared_bytes();
 
 }  // namespace lacuna::cuda

@@ -68,7 +68,7 @@ class PlanMaker {
     task.first_query = call_.queries->begin(b);
     task.query_step = 1;
     task.first_position = query_position(call_, b, 0);
-    task.keys = call_.keys->count[static_cast<size_t>(b)];
+    task.keys = sentence_keys_ = call_.keys->count[static_cast<size_t>(b)];
     task.first_key = call_.keys->begin[static_cast<size_t>(b)];
     task.key_positions = -1;
     const Visible visible = visible_in(call_, b, head_);
@@ -103,15 +103,25 @@ class PlanMaker {
   }
 
   /// The task's tiles, of as many rows as fit into shared memory; notes these in the task.
-  std::vector<Tile> fitting_tiles(Task& task, const Visible& visible) const {
-    for (task.tile_rows = kTile; task.tile_rows > 0; task.tile_rows /= 2) {
+  std::vector<Tile> fitting_tiles(Task& task, const Visible& visible) {
+    for (task.tile_rows = kTile;; task.tile_rows /= 2) {
       std::vector<Tile> tiles = tiles_of(task, visible);
       task.stride = kTile;
       for (const Tile& tile : tiles) task.stride = std::max(task.stride, tile.width);
-      if (shared_bytes(rules_, task, true) <= rules_.limit) return tiles;
+      const bool fits = shared_bytes(rules_, task, rules_.wants_gradients) <= rules_.limit;
+      if (!fits && task.tile_rows > 1) continue;
+      if (!fits) note_that_a_row_is_too_long();
+      return tiles;
     }
-    throw MachineError("attention: a sentence of " + std::to_string(task.keys) + " tokens is too long for this GPU's shared memory (" +
-                       std::to_string(rules_.limit) + " bytes a block); train on shorter sentences, or on the CPU (device: cpu)");
+  }
+
+  void note_that_a_row_is_too_long() {
+    plan_.fits = false;
+    if (rules_.wants_gradients)
+      throw MachineError("attention: a sentence of " + std::to_string(sentence_keys_) +
+                         " tokens is too long for this GPU's shared memory (" + std::to_string(rules_.limit) +
+                         " bytes a block), where its gradients are wanted; take shorter sentences (training: data.max_length), or the CPU "
+                         "(device: cpu)");
   }
 
   std::vector<Tile> tiles_of(const Task& task, const Visible& visible) const {
@@ -153,6 +163,7 @@ class PlanMaker {
   const AttentionCall& call_;
   const MemoryRules& rules_;
   const int64_t head_;
+  int32_t sentence_keys_ = 0;  // of the sentence that is being added
   PlanLists plan_;
 };
 

@@ -22,6 +22,7 @@ struct PlanLists {
   std::vector<int32_t> first_segment, key_positions, heads;
   int num_partials = 0;
   int64_t forward_bytes = 0, backward_bytes = 0;  ///< of shared memory that a block needs
+  bool fits = true;                               ///< every row does, into the memory there is
 };
 
 /// What decides how much shared memory a task needs, beside the task.
@@ -29,10 +30,12 @@ struct MemoryRules {
   int d_head;
   bool needs_scores, uses_positions;
   bool in_bf16;
-  int64_t limit;  ///< bytes
+  bool wants_gradients;  ///< there will be a backward pass, which needs more
+  int64_t limit;         ///< bytes
 };
 
-/// One plan for each pattern of the call. Throws MachineError if a row does not fit into shared memory.
+/// One plan for each pattern of the call. A plan without gradients says by `fits` if a row is too long for the shared memory; one with
+/// gradients throws MachineError.
 std::vector<PlanLists> make_plans(const AttentionCall& call, const MemoryRules& rules);
 
 /// Which partial rows belong to each row of k: Plan::first_source and Plan::sources.

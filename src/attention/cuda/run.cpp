@@ -95,6 +95,7 @@ void send(OnePlan& one, const std::vector<int32_t>& slots, at::Device device) {
 class Plans {
  public:
   std::vector<OnePlan> all;  // a pattern each
+  bool fit = true;           // into shared memory; if not, the CPU's core does the work
 };
 
 namespace {
@@ -228,12 +229,12 @@ bool is_bf16(const AttentionCall& call) {
   return call.q.scalar_type() == at::kBFloat16;
 }
 
-/// Kernels keep no weights: a probe sees those that the CPU's core works out from the same inputs.
-void show_on_cpu(AttentionCall call, const ForwardContext& context) {
+/// The context by the CPU's core, in float, from the same inputs.
+Tensor run_on_cpu(AttentionCall call, const ForwardContext& context) {
   const auto here = [](Tensor& tensor) { tensor = tensor.to(at::kCPU, at::kFloat); };
   for (Tensor* tensor : {&call.q, &call.k, &call.v}) here(*tensor);
   for (Tensor& number : call.numbers) here(number);
-  run_core(call, context);
+  return run_core(call, context);
 }
 
 }  // namespace
@@ -255,18 +256,22 @@ std::shared_ptr<const Plans> plan(const AttentionCall& call) {
                              .needs_scores = entry.needs_scores(call.type->options()),
                              .uses_positions = entry.info.uses_positions,
                              .in_bf16 = is_bf16(call),
+                             .wants_gradients = at::GradMode::is_enabled(),
                              .limit = engine_for(call.q)->shared_bytes()};
   auto plans = std::make_shared<Plans>();
   for (PlanLists& lists : make_plans(call, rules)) {
+    plans->fit = plans->fit && lists.fits;
     plans->all.push_back({std::move(lists), {}, {}});
-    send(plans->all.back(), call.keys->slots, call.q.device());
   }
+  if (!plans->fit) return plans;
+  for (OnePlan& one : plans->all) send(one, call.keys->slots, call.q.device());
   return plans;
 }
 
 Tensor run(const AttentionCall& call, const ForwardContext& context, const Plans& plans) {
   const c10::DeviceGuard guard(call.q.device());
-  if (is_probed(call, context)) show_on_cpu(call, context);
+  if (!plans.fit) return run_on_cpu(call, context).to(call.q.options());
+  if (is_probed(call, context)) run_on_cpu(call, context);  // kernels keep no weights: a probe sees those of the CPU's core
   return is_bf16(call) ? Run<Bf16>(call, context, plans).forward() : Run<float>(call, context, plans).forward();
 }
 

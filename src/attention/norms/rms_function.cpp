@@ -94,8 +94,9 @@ Tensor gated_rms_norm(const Tensor& context, const Tensor& gain, const Tensor& g
     if (!at::GradMode::is_enabled()) return forward_pass({context.contiguous(), gain, gate, epsilon});
     return GatedRmsFunction::apply(context.contiguous(), gain, optional_of(gate), epsilon);
   }
-  const Tensor normalised = context * (context.square().mean(-1, /*keepdim=*/true) + epsilon).rsqrt() * gain;
-  return gate.defined() ? normalised * at::sigmoid(gate * context) : normalised;
+  const Tensor rows = context.to(gain.scalar_type());  // no mean of squares in bf16
+  const Tensor normalised = rows * (rows.square().mean(-1, /*keepdim=*/true) + epsilon).rsqrt() * gain;
+  return gate.defined() ? normalised * at::sigmoid(gate * rows) : normalised;
 }
 
 }  // namespace lacuna::norms

@@ -25,7 +25,7 @@ struct Options {
 
 class Pattern : public AttentionPattern {
  public:
-  explicit Pattern(const Options& options) : stride_(options.stride) {}
+  explicit Pattern(const Options& options) : stride_(bounded_positions(options.stride)) {}
 
   void append_visible(int32_t query, int32_t num_keys, std::vector<KeySegment>& segments) const override {
     append_segment(query % stride_, num_keys, stride_, segments);

@@ -35,7 +35,7 @@ struct Options {
 
 class Pattern : public AttentionPattern {
  public:
-  explicit Pattern(const Options& options) : block_(options.block), summary_(options.summary) {}
+  explicit Pattern(const Options& options) : block_(bounded_positions(options.block)), summary_(bounded_positions(options.summary)) {}
 
   void append_visible(int32_t query, int32_t num_keys, std::vector<KeySegment>& segments) const override {
     const int64_t own = query / block_ * block_, next = own + block_;

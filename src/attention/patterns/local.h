@@ -22,7 +22,7 @@ struct Options {
 
 class Pattern : public AttentionPattern {
  public:
-  explicit Pattern(const Options& options) : window_(options.window) {}
+  explicit Pattern(const Options& options) : window_(bounded_positions(options.window)) {}
 
   void append_visible(int32_t query, int32_t num_keys, std::vector<KeySegment>& segments) const override {
     append_segment(std::max<int64_t>(0, query - window_), std::min<int64_t>(num_keys, query + window_ + 1), 1, segments);

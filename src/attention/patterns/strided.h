@@ -30,7 +30,7 @@ struct Options {
 
 class Pattern : public AttentionPattern {
  public:
-  explicit Pattern(const Options& options) : window_(options.window), stride_(options.stride) {}
+  explicit Pattern(const Options& options) : window_(bounded_positions(options.window)), stride_(bounded_positions(options.stride)) {}
 
   void append_visible(int32_t query, int32_t num_keys, std::vector<KeySegment>& segments) const override {
     const int64_t near_begin = std::max<int64_t>(0, query - window_), near_end = query + window_ + 1;

@@ -31,7 +31,7 @@ struct Options {
   template <class Self, class Visitor>
   static void describe(Self& self, Visitor&& visit) {
     visit("alpha", self.alpha, between(1, 2), "1 = softmax, 1.5 = entmax15, 2 = sparsemax; 1 exactly, 1.01 to 2, or learned for each head");
-    visit("alpha_init", self.alpha_init, between(kLeastAlpha, 2), "learned only: where alpha starts");
+    visit("alpha_init", self.alpha_init, between(kLeastAlpha, 2), "learned only: where alpha starts, between 1.01 and 2 without these two");
   }
 
 #if LACUNA_HOST

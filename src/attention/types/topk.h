@@ -26,7 +26,8 @@ struct Options {
   template <class Self, class Visitor>
   static void describe(Self& self, Visitor&& visit) {
     visit("k", self.k, at_least(1), "keys kept for each query");
-    visit("ratio", self.ratio, at_least(0), "in place of k: one key in so many is kept, max(floor, ceil(n / ratio)) of n visible; 0 = k");
+    visit("ratio", self.ratio, at_least(0),
+          "in place of k, 1 or more: one key in so many is kept, max(floor, ceil(n / ratio)) of n visible; 0 = k");
     visit("floor", self.floor, at_least(1), "with ratio: keys kept at least");
     visit("sparsify", self.sparsify, choices<Sparsify>({{"always", Sparsify::kAlways}, {"train", Sparsify::kTrain}}),
           "train = dense when translating");
