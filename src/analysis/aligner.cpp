@@ -1,5 +1,7 @@
 #include "analysis/aligner.h"
 
+#include "model/logits.h"
+
 namespace lacuna {
 
 std::string text_of(const AlignmentChoice& choice) {
@@ -25,7 +27,7 @@ std::vector<Links> align_pairs(Transformer& model, const Vocabularies& vocabular
     ForwardContext context;
     context.probe = &gatherer;
     const at::NoGradGuard no_gradients;
-    model.decode(model.encode(ragged.src, context), ragged.tgt, context);
+    require_numbers(model.decode(model.encode(ragged.src, context), ragged.tgt, context).values);
   }
   return links;
 }

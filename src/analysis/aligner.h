@@ -19,7 +19,7 @@ std::string text_of(const AlignmentChoice& choice);
 
 enum class LinkUnit { kWord, kPiece };
 
-/// The links of each pair; none for a pair with an empty side.
+/// The links of each pair; none for a pair with an empty side. Throws CheckpointError if what the model gives are no numbers.
 std::vector<Links> align_pairs(Transformer& model, const Vocabularies& vocabularies, const std::vector<SentencePair>& pairs,
                                const AlignmentChoice& choice, LinkUnit unit, int64_t batch_tokens);
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/spelling.h"
+#include "model/logits.h"
 
 namespace lacuna {
 namespace {
@@ -110,7 +111,7 @@ class Pass {
     ForwardContext context;
     context.probe = &gatherer;
     const at::NoGradGuard no_gradients;
-    model_.decode(model_.encode(batch.src, context), batch.tgt, context);
+    require_numbers(model_.decode(model_.encode(batch.src, context), batch.tgt, context).values);
     if (is_shuffled) return;
     result_.src_tokens += batch.src.shape->num_tokens();
     result_.tgt_tokens += batch.tgt.shape->num_tokens();

@@ -87,8 +87,8 @@ struct AnalyzedModel {
   Vocabularies vocabularies;
 };
 
-/// Throws DataError if no pair has two sides or one is longer than the model can read, and ConfigError if the model has none of the
-/// measures that `only` names. `progress` is told how many pairs are done after each batch.
+/// Throws DataError if no pair has two sides or one is longer than the model can read, ConfigError if the model has none of the measures
+/// that `only` names, and CheckpointError if what it gives are no numbers. `progress` is told how many pairs are done after each batch.
 ModelAnalysis analyze_model(const AnalyzedModel& model, const AnalysisSettings& settings, const std::function<void(int64_t)>& progress);
 
 }  // namespace lacuna

@@ -19,13 +19,14 @@ std::vector<size_t> sorted_by(const std::vector<PairScore>& scores, const Badnes
   return order;
 }
 
-/// The rank of each pair; equals share the mean of theirs.
+/// The rank of each pair; equals share the mean of theirs. Pairs with and without scores are no equals.
 std::vector<double> ranks_by(const std::vector<PairScore>& scores, const BadnessOf& badness) {
   const std::vector<size_t> order = sorted_by(scores, badness);
   std::vector<double> ranks(scores.size());
+  const auto are_equal = [&](size_t a, size_t b) { return scores[a].is_scored == scores[b].is_scored && badness(a) == badness(b); };
   for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
     do ++end;
-    while (end < order.size() && badness(order[end]) == badness(order[begin]));
+    while (end < order.size() && are_equal(order[end], order[begin]));
     for (size_t i = begin; i < end; ++i) ranks[order[i]] = static_cast<double>(begin + end - 1) / 2;
   }
   return ranks;

@@ -6,6 +6,7 @@
 #include "analysis/place_measures.h"
 #include "attention/registry.h"
 #include "base/error.h"
+#include "model/logits.h"
 
 namespace lacuna {
 
@@ -14,6 +15,7 @@ std::vector<std::vector<float>> token_log_probs(Transformer& model, const std::v
   ForwardContext context;
   context.probe = probe;
   const Tensor log_probs = model.token_log_probs(batch.src, batch.tgt, context).to(at::kCPU, at::kFloat).contiguous();
+  require_numbers(log_probs);
   const float* next = log_probs.const_data_ptr<float>();
   std::vector<std::vector<float>> all;
   for (const SentencePair* pair : pairs) {
@@ -96,7 +98,8 @@ NullContrast null_contrast_of(Transformer& model, const std::vector<SentencePair
 bool has_null_rows(const ModelOptions& options) {
   const AttentionPlan plan = resolve_attention(options.attention, options.encoder_layers, options.decoder_layers, options.num_heads);
   return std::any_of(plan.cross.begin(), plan.cross.end(), [](const AttentionChoice& choice) {
-    return !choice.type->entry().info.rows_sum_to_one && choice.type->entry().is_sparse(choice.type->options());
+    const AttentionType& scores = choice.type->of_scores();  // calibrating makes no row null, and leaves null rows as they are
+    return !scores.entry().info.rows_sum_to_one && scores.entry().is_sparse(scores.options());
   });
 }
 

@@ -9,7 +9,8 @@
 
 namespace lacuna {
 
-/// Log-probability of every target token of each pair of a batch, in nats. `probe`, if any, sees the attention.
+/// Log-probability of every target token of each pair of a batch, in nats. `probe`, if any, sees the attention. Throws CheckpointError if
+/// some are not numbers.
 std::vector<std::vector<float>> token_log_probs(Transformer& model, const std::vector<const SentencePair*>& pairs,
                                                 AttentionProbe* probe = nullptr);
 

@@ -50,25 +50,26 @@ ordered_json tokens_and_weights(const ExploredSentence& sentence) {
           {"weights", base64(deflated(levels))}};
 }
 
-/// Sentences that every model has kept, with the weights of each, until the page is full.
+/// Sentences that every model has kept, with the weights of each, as far as they fit into the page; `omitted` are those that do not.
 ordered_json explored_sentences(const std::vector<ModelAnalysis>& models, size_t& omitted) {
   ordered_json sentences = ordered_json::array();
   size_t bytes = 0;
-  const size_t count = models.front().explored.size();
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < models.front().explored.size(); ++i) {
     const ExploredSentence& first = models.front().explored[i];
+    size_t more = 0;
     ordered_json one = {{"line", first.line}, {"src_text", first.src_text}, {"tgt_text", first.tgt_text}};
     one["models"] = ordered_json::array();
     for (const ModelAnalysis& model : models) {
       if (i >= model.explored.size() || model.explored[i].line != first.line) continue;
       one["models"].push_back(tokens_and_weights(model.explored[i]));
-      bytes += one["models"].back().dump(-1, ' ', false, ordered_json::error_handler_t::replace).size();
+      more += one["models"].back().dump(-1, ' ', false, ordered_json::error_handler_t::replace).size();
     }
     if (one["models"].size() != models.size()) continue;  // a vocabulary found nothing in a line
-    if (bytes > kMostWeightBytes) {
-      omitted = count - i;
-      break;
+    if (bytes + more > kMostWeightBytes) {
+      ++omitted;
+      continue;
     }
+    bytes += more;
     sentences.push_back(std::move(one));
   }
   return sentences;

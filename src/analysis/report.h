@@ -7,8 +7,8 @@
 
 namespace lacuna {
 
-/// One HTML page that needs nothing beside it: charts of all models side by side, and the weights of the sentences kept for it, as many as
-/// fit into a page of 3 MB. The page is report.html, .css and report_*.js, compiled in.
+/// One HTML page that needs nothing beside it: charts of all models side by side, and the weights of the sentences kept for it, but for
+/// those that a page of 3 MB has no room for. The page is report.html, .css and report_*.js, compiled in.
 std::string report_html(const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings);
 
 /// The page's parts, by the word between {{ and }} that they stand for; PAGE is the page.

@@ -178,7 +178,9 @@ async function drawPane(pane, sentence, site, useWords, byInput, told) {
 function startExplorer() {
   const into = section("explorer");
   if (!data.sentences.length) {
-    into.append(make("p", {}, "No sentences were kept for it (--explore 0)."));
+    into.append(make("p", {}, data.omitted
+      ? `None of the ${data.omitted} sentences kept for it are here: their weights would have made this file too large. A larger --explore may find shorter ones.`
+      : "No sentences were kept for it (--explore 0)."));
     return;
   }
   const sentence = chooser("Sentence", data.sentences.map((one, i) => [i, `${one.line + 1}: ${cut(one.src_text, 60)}`]));

@@ -31,10 +31,10 @@ std::vector<TokenId> PairReader::ids_of(const Vocabulary& vocabulary, const std:
                                         bool& is_long) const {
   std::vector<TokenId> ids = vocabulary.encode(line);
   if (!ids.empty()) ids.push_back(kEos);
-  if (max_tokens_ <= 0 || static_cast<int64_t>(ids.size()) <= max_tokens_) return ids;
+  if (static_cast<int64_t>(ids.size()) <= max_tokens_) return ids;
   if (long_pairs_ == LongPairs::kRefuse)
     throw DataError(place + ": has " + std::to_string(ids.size()) + " tokens; expected at most " + std::to_string(max_tokens_) +
-                    " (the model's table of positions, or what can be looked at): split the line or leave it out");
+                    " (the model's table of positions, or what can be scored or looked at): split the line or leave it out");
   is_long = true;
   return ids;
 }

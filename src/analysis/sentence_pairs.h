@@ -28,7 +28,7 @@ int64_t longest_to_look_at(int64_t max_positions);
 /// Reads two files as tokenised pairs.
 class PairReader {
  public:
-  /// `max_tokens` 0 = no limit. A longer side is a DataError, or marks its pair.
+  /// A side of more than `max_tokens` is a DataError, or marks its pair.
   PairReader(const std::string& src, const std::string& tgt, Vocabularies vocabularies, int64_t max_tokens,
              LongPairs long_pairs = LongPairs::kRefuse);
   /// The next pairs, at most so many; none at the end.

@@ -1,5 +1,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <regex>
+#include <system_error>
 
 #include "analysis/analysis.h"
 #include "analysis/analysis_tables.h"
@@ -39,7 +41,7 @@ struct AnalyzeFlags {
     app.add_option("--gold-base", gold_base, "What the gold links count words from: 0 (the default) or 1")
         ->check(CLI::IsMember({0, 1}))
         ->needs(gold);
-    app.add_option("-o,--output", output, "Folder for report.html, analysis.json and tables (default: analysis)");
+    app.add_option("-o,--output", output, "Folder for report.html, analysis.json and tables, in place of those there (default: analysis)");
     app.add_option("--only", only, "Some measures, comma-separated: " + join({std::begin(kMeasures), std::end(kMeasures)}))
         ->delimiter(',')
         ->check(CLI::IsMember(std::vector<std::string>(std::begin(kMeasures), std::end(kMeasures))));
@@ -115,7 +117,11 @@ ModelAnalysis analyze(const std::string& path, const std::string& device, Analyz
   if (!flags.saved_layers.empty()) settings.saved_layers = numbers_of(flags.saved_layers, "--save-layers", 0, layers - 1);
   if (!flags.saved_heads.empty()) settings.saved_heads = numbers_of(flags.saved_heads, "--save-heads", 0, options.num_heads - 1);
   LineProgress bar(path, settings.num_pairs, flags.common.quiet);
-  return analyze_model({path, *loaded.model, loaded.vocabularies}, settings, [&](int64_t pairs) { bar.add(pairs); });
+  try {
+    return analyze_model({path, *loaded.model, loaded.vocabularies}, settings, [&](int64_t pairs) { bar.add(pairs); });
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(path + ": " + error.what());
+  }
 }
 
 /// attention.safetensors and attention.json of one model; `number` is empty, or tells several models apart.
@@ -127,7 +133,20 @@ void write_weights(const fs::path& folder, const std::string& number, const Mode
   write_file_atomically(folder / ("attention" + number + ".json"), text);
 }
 
+/// Removes what an analysis writes only where it was asked for: of an earlier one it would look like this one's.
+void remove_optional_files(const fs::path& folder) {
+  static const std::regex ours(R"((alignment|importance)\.csv|attention(\.\d+)?\.(safetensors|json))");
+  std::vector<fs::path> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
+    if (std::regex_match(entry.path().filename().string(), ours)) found.push_back(entry.path());
+  for (const fs::path& path : found)
+    if (std::error_code error; !fs::remove(path, error) && error)
+      throw MachineError(path.string() + ": cannot be removed: " + error.message());
+}
+
+/// The folder then holds these analyses, and nothing of an earlier one.
 void write_all(const fs::path& folder, const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings) {
+  remove_optional_files(folder);
   write_file_atomically(folder / "analysis.json", analysis_json(models, settings));
   for (const CsvTable& table : analysis_tables(models, settings)) write_file_atomically(folder / table.file, table.text);
   write_file_atomically(folder / "report.html", report_html(models, settings));

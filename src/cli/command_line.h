@@ -1,5 +1,7 @@
 #pragma once
 
+#include <spdlog/fmt/fmt.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
@@ -12,14 +14,27 @@
 
 namespace lacuna {
 
-/// A check for flags: a whole number of `lowest` or more. (The message of CLI::PositiveNumber spells out the largest double.)
-inline CLI::Validator whole_number_from(int64_t lowest) {
-  const std::string expected = "at least " + std::to_string(lowest);
+/// A check for flags: a whole number of `lowest` to `highest`. (The message of CLI::PositiveNumber spells out the largest double.)
+inline CLI::Validator whole_number_from(int64_t lowest, int64_t highest = INT64_MAX) {
+  const std::string bound = highest == INT64_MAX ? "" : ", at most " + std::to_string(highest);
+  const std::string expected = "at least " + std::to_string(lowest) + bound;
   const auto check = [=](const std::string& text) {
     int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool holds = error == std::errc() && end == text.data() + text.size() && value >= lowest;
+    const bool holds = error == std::errc() && end == text.data() + text.size() && value >= lowest && value <= highest;
     return holds ? std::string() : "\"" + text + "\" is not a whole number of " + expected;
+  };
+  return CLI::Validator(check, expected, "");
+}
+
+/// A check for flags: a number from `low` to `high`, both included, and so not NaN (which CLI::Range takes).
+inline CLI::Validator real_number_between(double low, double high) {
+  const std::string expected = fmt::format("from {:g} to {:g}", low, high);
+  const auto check = [=](const std::string& text) {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool holds = error == std::errc() && end == text.data() + text.size() && value >= low && value <= high;
+    return holds ? std::string() : "\"" + text + "\" is not a number " + expected;
   };
   return CLI::Validator(check, expected, "");
 }

@@ -8,7 +8,6 @@ namespace lacuna {
 /// beams, whatever they would say.
 inline Options with_forced_length(Options options, int64_t length) {
   options.translate.min_length = options.translate.max_length = length;
-  options.translate.max_length_ratio = static_cast<double>(length);
   options.translate.n_best = 1;
   options.translate.sampling = Sampling::kNone;
   return options;

@@ -11,6 +11,7 @@
 #include "cli/score_filter.h"
 #include "cli/verb.h"
 #include "search/ensemble.h"
+#include "search/translator.h"
 
 namespace lacuna {
 namespace {
@@ -44,7 +45,7 @@ struct ScoreFlags {
                                   "Rank the pairs and write the best and the others to this folder, with their scores and a report");
     for (auto* other : others) folder->excludes(other);
     app.add_option("--keep", filter.keep, "With --filter: share of the pairs to keep (default: 0.8)")
-        ->check(CLI::Range(0.0, 1.0))
+        ->check(real_number_between(0, 1))
         ->needs(folder);
     app.add_option(
            "--by", filter.by,
@@ -96,18 +97,18 @@ LogProbs log_probs_of(const std::vector<LoadedModel>& models, const std::vector<
   return result;
 }
 
-/// Longest sentence that all models read; 0 = no limit.
-int64_t max_positions_of(const std::vector<LoadedModel>& models) {
-  int64_t shortest = 0;
+/// Longest side that is a sentence and that all models read.
+int64_t most_tokens_of(const std::vector<LoadedModel>& models) {
+  int64_t most = kMostSourceTokens;
   for (const LoadedModel& loaded : models)
-    if (const int64_t limit = loaded.model->max_positions(); limit > 0) shortest = shortest == 0 ? limit : std::min(shortest, limit);
-  return shortest;
+    if (const int64_t limit = loaded.model->max_positions(); limit > 0) most = std::min(most, limit);
+  return most;
 }
 
 /// Writes the scores of all pairs as they come.
 int write_scores(const std::vector<LoadedModel>& models, const ScoreFlags& flags) {
   const Vocabularies& vocabularies = models.front().vocabularies;
-  PairReader reader(flags.src, flags.tgt, vocabularies, max_positions_of(models));
+  PairReader reader(flags.src, flags.tgt, vocabularies, most_tokens_of(models));
   Output output(flags.output);
   for (std::vector<SentencePair> pairs; !(pairs = reader.next(kLinesAtATime)).empty();) {
     LogProbs log_probs(pairs.size());

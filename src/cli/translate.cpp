@@ -27,7 +27,7 @@ constexpr ShortFlag kShortFlags[] = {
     {"--n-best", "n_best", "Give so many translations of each line"},
     {"--length-penalty", "length_penalty", "Exponent of the length penalty; 0 = none"},
     {"--length-penalty-type", "length_penalty_type", "pow: n^a, gnmt: ((5+n)/6)^a, none"},
-    {"--max-length-ratio", "max_length_ratio", "At most so many target tokens for each source token, plus 10"},
+    {"--max-length-ratio", "max_length_ratio", "At most so many target tokens for each source token, plus 10 and the prefix"},
     {"--max-length", "max_length", "At most so many target tokens"},
     {"--min-length", "min_length", "At least so many target tokens"},
     {"--no-repeat-ngram-size", "no_repeat_ngram_size", "No n-gram of this size comes twice"},
@@ -61,8 +61,9 @@ struct TranslateFlags {
     app.add_option("--alignment-layer", alignment_layer,
                    "Decoder layer whose cross attention aligns, 0 the lowest (default: the last but one)")
         ->needs(aligns);
-    auto* json =
-        app.add_flag("--json", format.json, "One JSON object a line, in and out: {\"text\": ...}; other fields are passed through");
+    auto* json = app.add_flag(
+        "--json", format.json,
+        "One JSON object a line, in and out: {\"text\": ...}; other fields are passed through, but for those of an earlier translation");
     app.add_flag("--scores", format.scores, "Begin each line with its score and a tab; in JSON it is there anyway")->excludes(json);
     app.add_option("--seed", seed, "Of sampling (default: 1)");
     common.declare_runtime(app);
@@ -141,6 +142,14 @@ Window read_window(LineReader& reader, int64_t first_id, const TranslateFlags& f
   return window;
 }
 
+/// Says what of a line was not put to use.
+void warn_of_losses(const TranslationInput& line, const TranslatedLine& translated) {
+  if (translated.is_cropped) log_warning("line {} is longer than the model can read; its end is left out", line.id + 1);
+  if (translated.is_prefix_cropped)
+    log_warning("line {}: its prefix is longer than a translation may be (--max-length, or the model's positions); its end is left out",
+                line.id + 1);
+}
+
 /// Translates everything that the reader gives, as it comes. False if nobody reads the output any more. Throws DataError for a bad line,
 /// those before it being translated.
 bool translate_all(LineReader& reader, Output& output, Translator& translator, const TranslateFlags& flags) {
@@ -156,7 +165,7 @@ bool translate_all(LineReader& reader, Output& output, Translator& translator, c
     const std::vector<TranslatedLine> translated = translator.translate(inputs);
     std::string written;
     for (size_t i = 0; i < lines.size(); ++i, ++lines_out) {
-      if (translated[i].is_cropped) log_warning("line {} is longer than the model can read; its end is left out", lines[i].input.id + 1);
+      warn_of_losses(lines[i].input, translated[i]);
       written += format_translations(lines[i], translated[i], flags.format);
     }
     if (!output.write(written)) return false;

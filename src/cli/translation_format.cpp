@@ -24,8 +24,15 @@ ordered_json to_json(const Translation& translation, const TranslationFormat& fo
   return value;
 }
 
+/// The fields that a line came with, without those of an earlier translation.
+ordered_json given_fields(const InputLine& line) {
+  ordered_json fields = line.fields;
+  for (const char* key : {"translation", "score", "log_prob", "alignment", "truncated", "translations"}) fields.erase(key);
+  return fields;
+}
+
 std::string json_line(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format) {
-  ordered_json out = line.fields;
+  ordered_json out = given_fields(line);
   if (format.n_best) {
     out["translations"] = ordered_json::array();
     for (const Translation& translation : translated.translations) out["translations"].push_back(to_json(translation, format));

@@ -9,7 +9,8 @@ namespace lacuna {
 
 /// How lines come in and translations go out.
 struct TranslationFormat {
-  bool json = false;    ///< one JSON object a line: {"text": ..., "prefix": ...} in; the same object with "translation" and "score" out
+  bool json = false;    ///< one JSON object a line: {"text": ..., "prefix": ...} in; the same object with "translation", "score", ... out,
+                        ///< in place of those of an earlier translation
   bool n_best = false;  ///< every translation: `id ||| text ||| [alignment |||] F0= log_prob ||| score`, or "translations" in JSON
   bool scores = false;  ///< text lines begin with score and tab
   bool alignment = false;

@@ -1,6 +1,7 @@
 #include "metrics/sacrebleu.h"
 
 #include <cctype>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -11,12 +12,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// `zh-Hans`, `zh_CN` and `ZH` are all `zh`.
+/// Codes of three letters (ISO 639-3, as in FLORES and NLLB; `chi` of 639-2) of the languages that scoring knows.
+const std::map<std::string, std::string> kTwoLetters = {{"zho", "zh"}, {"cmn", "zh"}, {"yue", "zh"},
+                                                        {"chi", "zh"}, {"jpn", "ja"}, {"kor", "ko"}};
+
+/// `zh-Hans`, `zh_CN`, `ZH` and `zho_Hans` are all `zh`.
 std::string language_code(const std::string& tgt_lang) {
   std::string code;
   for (const char c : tgt_lang.substr(0, tgt_lang.find_first_of("-_")))
     code += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return code;
+  const auto known = kTwoLetters.find(code);
+  return known == kTwoLetters.end() ? code : known->second;
 }
 
 /// What each metric needs beside its name.

@@ -21,7 +21,7 @@ Scorer find_sacrebleu(const std::string& configured = "", const std::filesystem:
 
 struct ScoreOptions {
   std::vector<std::string> metrics = {"bleu", "chrf", "ter"};  ///< any of these three
-  std::string tgt_lang = {};                                   ///< code of the target language, as de or zh-CN; chooses the tokenizer
+  std::string tgt_lang = {};                                   ///< of the target language: de, zh-CN, zho_Hans; chooses the tokenizer
   std::string tokenizer = {};                                  ///< of BLEU, by sacreBLEU's name for it; empty = by tgt_lang
   bool lowercase = false;                                      ///< BLEU and chrF do not see case (TER never does)
 };

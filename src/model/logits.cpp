@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <functional>
 #include <limits>
 
+#include "base/error.h"
 #include "kernels/row_kernels.h"
 
 namespace lacuna {
@@ -75,7 +77,21 @@ void find_best(const Row& row, int64_t k, std::vector<Candidate>& best) {
   best.resize(static_cast<size_t>(k), {kLowest, 0});
 }
 
+void require_probabilities(bool are_numbers) {
+  if (are_numbers) return;
+  throw CheckpointError(
+      "the model's probabilities are not numbers: its weights are damaged or its training diverged; use an earlier checkpoint");
+}
+
 }  // namespace
+
+void require_number(float log_prob, int32_t token) {
+  require_probabilities(!std::isnan(log_prob) && token != kNone);
+}
+
+void require_numbers(const Tensor& values) {
+  require_probabilities(!values.isnan().any().item<bool>());
+}
 
 /// Calls f(i, row) for each row, on all threads.
 template <class F>

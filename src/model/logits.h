@@ -18,6 +18,11 @@ struct BestTokens {
   std::vector<float> asked;  ///< [N] log-probability of the token asked for in each row; empty if none was
 };
 
+/// Throws CheckpointError if a log-probability that a model gave is not a number, or its token none.
+void require_number(float log_prob, int32_t token);
+/// The same of values that a model gave: log-probabilities, or the decoder's output, of which they are made.
+void require_numbers(const Tensor& values);
+
 /// Ids of tokens, ascending.
 using TokenSet = std::shared_ptr<const std::vector<int32_t>>;
 

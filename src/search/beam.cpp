@@ -44,9 +44,9 @@ void Beams::for_sentences(F f) const {
 void Beams::add(const std::vector<size_t>& places) {
   for (const size_t place : places) {
     const SearchInput& input = queue_.input(place);
-    const int64_t limit = length_limit(settings_.options, static_cast<int64_t>(input.src.size()), max_positions_);
     sentence_of_row_.push_back(static_cast<int32_t>(sentences_.size()));
-    sentences_.push_back({.place = place, .input = &input, .finished = {}, .limit = limit});
+    sentences_.push_back(
+        {.place = place, .input = &input, .finished = {}, .limit = length_limit(settings_.options, input, max_positions_)});
     live_.emplace_back();
   }
 }
@@ -138,9 +138,9 @@ void Beams::look_at(const std::vector<int32_t>& rows, const Logits& logits, Sent
   });
 }
 
-/// Log-probabilities only fall: a hypothesis can't come among so many candidates that are better than it is now.
+/// Log-probabilities only fall, whatever the repetition penalty: a hypothesis can't come among so many candidates that are better than it
+/// is now.
 bool Beams::may_matter(const Hypothesis& hypothesis, const std::vector<Candidate>& candidates) const {
-  if (settings_.options.repetition_penalty < 1) return true;  // it may make them rise
   const double bound = hypothesis.log_prob + kLargestRounding;
   const auto better = std::count_if(candidates.begin(), candidates.end(),
                                     [=](const Candidate& candidate) { return candidate.token != kEos && candidate.log_prob > bound; });

@@ -1,7 +1,5 @@
-#include <cmath>
 #include <limits>
 
-#include "base/error.h"
 #include "search/beam.h"
 #include "search/search.h"
 
@@ -37,12 +35,6 @@ void beam_search(StepModel& model, SearchQueue& queue, const SearchSettings& set
     const Logits logits = model.step(beams.last_tokens(), *cache);
     cache->select(beams.extend(beams.candidates(logits), cache->alignment()));
   }
-}
-
-void require_number(float log_prob, TokenId token) {
-  if (std::isnan(log_prob) || token == std::numeric_limits<TokenId>::max())
-    throw CheckpointError(
-        "the model's probabilities are not numbers: its weights are damaged or its training diverged; use an earlier checkpoint");
 }
 
 void search(StepModel& model, SearchQueue& queue, const SearchSettings& settings) {

@@ -5,6 +5,7 @@
 
 #include "config/options.h"
 #include "search/hypothesis.h"
+#include "search/search_queue.h"
 #include "text/vocabulary.h"
 
 namespace lacuna {
@@ -28,7 +29,8 @@ class Constraints {
   std::vector<TokenId> always_;
 };
 
-/// Longest translation (tokens with eos) of a source of so many tokens (with eos).
-int64_t length_limit(const TranslateOptions& options, int64_t src_length, int64_t max_positions);
+/// Longest translation of this input, in tokens with eos: the prefix and what `max_length_ratio` allows behind it, or `min_length` if that
+/// is more; never beyond `max_length` and the model's positions (0 = any number).
+int64_t length_limit(const TranslateOptions& options, const SearchInput& input, int64_t max_positions);
 
 }  // namespace lacuna

@@ -16,7 +16,7 @@ using AlignmentRow = std::shared_ptr<const std::vector<float>>;
 struct Hypothesis {
   std::vector<TokenId> tokens;          ///< [n] without bos; a finished one ends in eos
   std::vector<float> token_log_probs;   ///< [n] as the model gave them
-  double log_prob = 0;                  ///< what the search adds up: token_log_probs, after the repetition penalty
+  double log_prob = 0;                  ///< sum of token_log_probs; of beam search after the repetition penalty
   double score = 0;                     ///< of a finished one: log_prob / length penalty
   std::vector<AlignmentRow> alignment;  ///< [n], or empty where none is asked for
   bool is_truncated = false;            ///< its eos was forced: it met the length limit, or no other token was allowed

@@ -106,7 +106,7 @@ class Sampler {
 
   TokenId next_token(const Hypothesis& hypothesis, const SearchInput& input, const float* log_probs, bool& is_forced) const {
     const auto position = static_cast<size_t>(hypothesis.length());
-    is_forced = hypothesis.length() + 1 >= length_limit(settings_.options, static_cast<int64_t>(input.src.size()), model_.max_positions());
+    is_forced = hypothesis.length() + 1 >= length_limit(settings_.options, input, model_.max_positions());
     if (is_forced) return kEos;
     if (position < input.prefix.size()) return input.prefix[position];
     const std::vector<TokenId> blocked = settings_.constraints.blocked_after(hypothesis);

@@ -24,9 +24,6 @@ struct SearchSettings {
 /// The log-probability of a token that may not come.
 inline constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 
-/// Throws CheckpointError if a log-probability that a model gave is not a number, or its token none.
-void require_number(float log_prob, TokenId token);
-
 /// Reads the inputs; the cache knows what the settings ask of it.
 std::unique_ptr<DecoderCache> start(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings);
 
@@ -45,7 +42,8 @@ SearchResults search(StepModel& model, const std::vector<SearchInput>& inputs, c
 void beam_search(StepModel& model, SearchQueue& queue, const SearchSettings& settings);
 
 /// Batch by batch, draws n_best translations of each sentence token by token: from all tokens, the k best, or the fewest that hold
-/// probability p; logits divided by the temperature. The draws are a function of (seed, sentence id, position, which draw).
+/// probability p; logits divided by the temperature. The repetition penalty and the temperature change what is drawn; log_prob stays the
+/// model's. The draws are a function of (seed, sentence id, position, which draw).
 void sample(StepModel& model, SearchQueue& queue, const SearchSettings& settings);
 
 }  // namespace lacuna

@@ -28,15 +28,19 @@ Translator::Translator(StepModelPtr model, Vocabularies vocabularies, Translator
       search_{settings_.options, Constraints(settings_.options, *vocabularies_.tgt),
               settings_.alignment == AlignmentLevel::kNone ? -1 : settings_.alignment_layer, settings_.seed, settings_.shortlist} {}
 
-SearchInput Translator::tokenized(const TranslationInput& line, bool& is_cropped) const {
+/// Notes in `result` what has to be cut.
+SearchInput Translator::tokenized(const TranslationInput& line, TranslatedLine& result) const {
   SearchInput input{vocabularies_.src->encode(line.text), {}, line.id};
   const int64_t positions = model_->max_positions(), limit = positions > 0 ? std::min(positions, kMostSourceTokens) : kMostSourceTokens;
   if (static_cast<int64_t>(input.src.size()) >= limit) {
     input.src.resize(static_cast<size_t>(limit - 1));
-    is_cropped = true;
+    result.is_cropped = true;
   }
-  if (!input.src.empty()) input.src.push_back(kEos);
-  if (!line.prefix.empty()) input.prefix = vocabularies_.tgt->encode(line.prefix);
+  if (input.src.empty()) return input;
+  input.src.push_back(kEos);
+  if (line.prefix.empty()) return input;
+  input.prefix = vocabularies_.tgt->encode(line.prefix);
+  result.is_prefix_cropped = std::ssize(input.prefix) >= length_limit(settings_.options, input, positions);
   return input;
 }
 
@@ -44,7 +48,7 @@ std::vector<TranslatedLine> Translator::translate(const std::vector<TranslationI
   std::vector<TranslatedLine> results(lines.size());
   std::vector<SearchInput> inputs(lines.size());
   at::parallel_for(0, static_cast<int64_t>(lines.size()), kLinesPerTask, [&](int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) inputs[i] = tokenized(lines[i], results[i].is_cropped);
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) inputs[i] = tokenized(lines[i], results[i]);
   });
   std::vector<size_t> order;  // lines with something in them, long ones first
   for (size_t i = 0; i < lines.size(); ++i) {

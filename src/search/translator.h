@@ -31,7 +31,8 @@ struct Translation {
 /// A line's translations, best first. An empty line has one empty translation.
 struct TranslatedLine {
   std::vector<Translation> translations;
-  bool is_cropped = false;  ///< the line is longer than the model can read, and was cut
+  bool is_cropped = false;         ///< the line is longer than the model can read, and was cut
+  bool is_prefix_cropped = false;  ///< the prefix is longer than a translation may be, and was cut
 };
 
 enum class AlignmentLevel { kNone, kWord, kPiece };
@@ -44,7 +45,7 @@ struct TranslatorSettings {
   std::shared_ptr<const Shortlist> shortlist = {};  ///< of the tokens that may translate a line; null = all
 };
 
-/// A line of more is no sentence: a megabyte of it would take gigabytes of memory, and hours.
+/// A line of more is no sentence: a megabyte of it would take gigabytes of memory, and hours. `lacuna score` goes by it too, on both sides.
 inline constexpr int64_t kMostSourceTokens = 16384;
 
 /// Lines of text to translations: tokenises, batches, searches, detokenises.
@@ -52,7 +53,8 @@ inline constexpr int64_t kMostSourceTokens = 16384;
 /// Within what it is given at once it takes long lines first, and gives results in the order of the input. Each thread works on a batch of
 /// its own, where the model allows that and there is enough for several; lines leave the batch when they are done, and new ones enter it.
 /// What a line was batched with does not change its translation. A source longer than the model's table of positions, or than
-/// kMostSourceTokens, is cut to it (`is_cropped`): its end is lost, its start is translated.
+/// kMostSourceTokens, is cut to it (`is_cropped`): its end is lost, its start is translated. So is a prefix that length_limit leaves no
+/// room for (`is_prefix_cropped`).
 class Translator {
  public:
   Translator(StepModelPtr model, Vocabularies vocabularies, TranslatorSettings settings);
@@ -63,7 +65,7 @@ class Translator {
 
  private:
   SearchResults searched(const std::vector<size_t>& order, const std::vector<SearchInput>& inputs) const;
-  SearchInput tokenized(const TranslationInput& line, bool& is_cropped) const;
+  SearchInput tokenized(const TranslationInput& line, TranslatedLine& result) const;
   Translation finished(const Hypothesis& hypothesis, const TranslationInput& line, const SearchInput& input) const;
   std::vector<std::pair<int32_t, int32_t>> links(const Hypothesis& hypothesis, const std::string& text, const TranslationInput& line,
                                                  const SearchInput& input) const;

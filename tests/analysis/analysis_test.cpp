@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "analysis/aligner.h"
 #include "small_analysis.h"
 
 namespace lacuna {
@@ -101,6 +102,16 @@ TEST(Analysis, SaysWhatAModelHasNot) {
   corpus.settings.only = {"calibration", "span"};
   const std::string message = message_of<ConfigError>([&] { corpus.analyze(*small_model_with("softmax")); });
   EXPECT_THAT(message, testing::AllOf(testing::HasSubstr("no layer is calibrated"), testing::HasSubstr("span: no head learns one")));
+}
+
+TEST(Analysis, OfAModelWhoseNumbersAreNoneIsRefused) {
+  const SmallCorpus corpus;
+  const auto model = small_model_of_nans();
+  EXPECT_THAT(message_of<CheckpointError>([&] { corpus.analyze(*model); }), testing::HasSubstr("are not numbers"));
+  SentencePair pair;
+  pair.src = {5, 9, 2};
+  pair.tgt = {6, 4, 2};
+  EXPECT_THROW(align_pairs(*model, words_a_to_t(), {pair}, {}, LinkUnit::kPiece, 100), CheckpointError);
 }
 
 TEST(Analysis, OfNothingIsRefused) {

@@ -23,6 +23,16 @@ TEST(CorpusFilter, RanksByBothAddTheRanks) {
   EXPECT_EQ(ranked(kScores, FilterBy::kBoth), (Order{3, 2, 0, 1}));  // ranks 1 + 0, 0 + 2, 2 + 1
 }
 
+TEST(CorpusFilter, APairThatFindsNothingSharesNoRankWithThoseWithoutScores) {
+  const std::vector<PairScore> scores = {{.null_rate = .5f, .log_prob = -2, .is_scored = true},
+                                         {.null_rate = 1, .log_prob = -1, .is_scored = true},
+                                         {.null_rate = .6f, .log_prob = -3, .is_scored = true},
+                                         {},
+                                         {},
+                                         {}};
+  EXPECT_EQ(ranked(scores, FilterBy::kBoth), (Order{0, 1, 2, 3, 4, 5}));  // ranks 0 + 1, 2 + 0, 1 + 2
+}
+
 TEST(CorpusFilter, RanksLowNullContrastsFirst) {
   std::vector<PairScore> scores = kScores;
   scores[0].null_contrast = -2;
@@ -76,10 +86,21 @@ TEST(PairScores, AreThoseOfTheModel) {
   EXPECT_FALSE(scores[1].is_scored);
 }
 
-TEST(PairScores, NullRowsAreThoseOfRectifiedCrossAttention) {
+TEST(PairScores, OfAModelWhoseNumbersAreNoneAreAnError) {
+  const auto model = small_model_of_nans();
+  SentencePair pair;
+  pair.src = {5, 9, 2};
+  pair.tgt = {6, 4, 2};
+  EXPECT_THROW(token_log_probs(*model, {&pair}), CheckpointError);
+  EXPECT_THROW(score_pairs(*model, {pair}, 100), CheckpointError);
+}
+
+TEST(PairScores, NullRowsAreThoseOfRectifiedCrossAttentionCalibratedOrNot) {
   EXPECT_TRUE(has_null_rows(small_model_with("rela")->options()));
   EXPECT_FALSE(has_null_rows(small_model_with("entmax15")->options()));
   EXPECT_FALSE(has_null_rows(small_model_with("{encoder_self: rela}")->options()));
+  EXPECT_FALSE(has_null_rows(small_model_with("{cross: calibrated}")->options()));
+  EXPECT_TRUE(has_null_rows(small_model_with("{cross: {type: calibrated, base: rela}}")->options()));
 }
 
 }  // namespace

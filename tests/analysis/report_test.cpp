@@ -56,6 +56,17 @@ TEST(Report, LeavesOutSentencesThatWouldMakeItHeavierThanThreeMegabytes) {
   EXPECT_EQ(data.at("omitted"), 3);
 }
 
+TEST(Report, LeavesOutALongSentenceAndNotThoseBehindIt) {
+  SmallCorpus corpus;
+  std::vector<ModelAnalysis> models = {corpus.analyze(*small_model_with("softmax"))};
+  std::mt19937 random(1);
+  for (int i = 0; i < 3000000; ++i) models[0].explored[0].maps[0].levels.push_back(static_cast<uint8_t>(random() % 64));
+  const auto data = nlohmann::json::parse(between(report_html(models, corpus.settings), "id=\"data\">", "</script>"));
+  EXPECT_EQ(data.at("sentences").size(), 3u);
+  EXPECT_EQ(data.at("sentences")[0].at("line"), 1);
+  EXPECT_EQ(data.at("omitted"), 1);
+}
+
 TEST(Report, SurvivesTextThatLooksLikeMarkup) {
   SmallCorpus corpus;
   std::vector<ModelAnalysis> models = two_models(corpus);

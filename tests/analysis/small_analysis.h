@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -23,6 +24,14 @@ inline std::shared_ptr<Transformer> small_model_with(const std::string& attentio
   ModelOptions options = small_options();
   options.attention = parse_yaml_value(attention, "attention");
   return small_model(options);
+}
+
+/// One whose weights are no numbers, as of a training that diverged.
+inline std::shared_ptr<Transformer> small_model_of_nans() {
+  const auto model = small_model_with("softmax");
+  const at::NoGradGuard no_gradients;
+  for (Tensor& parameter : model->parameters()) parameter.fill_(std::numeric_limits<double>::quiet_NaN());
+  return model;
 }
 
 /// Texts to analyse: five pairs, one of them with an empty side.

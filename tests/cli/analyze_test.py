@@ -137,6 +137,17 @@ class Analyze(Program):
         pieces = json.loads(read("out/attention.json"))
         self.assertEqual(header["line.2.cross.0"]["shape"], [1, len(pieces["2"]["tgt"]), len(pieces["2"]["src"])])
 
+    def test_leaves_nothing_of_an_earlier_one_in_its_folder(self):
+        self.analyzes("--gold", GOLD, "--save-weights", "1", "--importance-sentences", "2", models=[SOFTMAX, RELA])
+        self.assertTrue(os.path.exists(path("out/attention.1.safetensors")))
+        self.analyzes("--gold", GOLD, "--save-weights", "1")
+        write("out/notes.txt", "mine")
+        self.assertEqual(set(os.listdir(path("out"))), {"analysis.json", "measures.csv", "report.html", "alignment.csv", "attention.safetensors",
+                                                        "attention.json", "notes.txt"})
+        self.analyzes()
+        self.assertEqual(set(os.listdir(path("out"))), {"analysis.json", "measures.csv", "report.html", "notes.txt"})
+        os.remove(path("out/notes.txt"))
+
     def test_refuses_gold_links_that_do_not_fit(self):
         lines = read("gold").splitlines()
         message = self.refuses_analysis("--gold", write("short", "\n".join(lines[:-1]) + "\n"))
@@ -291,6 +302,8 @@ class Filter(Program):
 
     def test_refuses_flags_that_do_not_fit(self):
         pair = ("--src", TEXT, "--tgt", TEXT)
+        for value in ("nan", "1.5", "x"):
+            self.assertIn(f'"{value}" is not a number from 0 to 1', self.refuses("score", "-m", SOFTMAX, *pair, "--filter", path("f"), "--keep", value))
         self.assertIn("--keep requires --filter", self.refuses("score", "-m", SOFTMAX, *pair, "--keep", "0.5"))
         self.assertIn("--json", self.refuses("score", "-m", SOFTMAX, *pair, "--filter", path("f"), "--json"))
         self.assertIn("is not a folder", self.refuses("score", "-m", SOFTMAX, *pair, "--filter", TEXT))

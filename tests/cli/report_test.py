@@ -61,6 +61,26 @@ CONTRAST = """(() => {
 })()"""
 
 
+def report_and_span():
+    """The page, and where its data stand."""
+    with open(REPORT, encoding="utf-8") as file:
+        html = file.read()
+    return html, re.search(r'id="data">(.*?)</script>', html, re.DOTALL).span(1)
+
+
+def data_of_report():
+    html, (begin, end) = report_and_span()
+    return json.loads(html[begin:end])
+
+
+def write_report(path, data):
+    """The same page with other data; its path."""
+    html, (begin, end) = report_and_span()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(html[:begin] + json.dumps(data).replace("<", "\\u003c") + html[end:])
+    return path
+
+
 def setUpModule():
     global BROWSER
     BROWSER = browser.Browser()
@@ -128,10 +148,7 @@ class Layout(Page):
 
     def test_draws_measures_of_other_models_too(self):
         """Calibration and learned numbers, of seven models with long names: the same page with other data."""
-        with open(REPORT, encoding="utf-8") as file:
-            html = file.read()
-        begin, end = re.search(r'id="data">(.*?)</script>', html, re.DOTALL).span(1)
-        data = json.loads(html[begin:end])
+        data = data_of_report()
         data["sentences"] = data["sentences"][:1]
         one, sentence = data["analysis"]["models"][0], data["sentences"][0]
         for place in one["places"]:
@@ -141,9 +158,7 @@ class Layout(Page):
         data["analysis"]["models"] = [dict(one, name=f"/a/folder/that_has_quite_a_long_name_{i}/averaged") for i in range(7)]
         sentence["models"] = [sentence["models"][0]] * 7
         with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "seven.html")
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(html[:begin] + json.dumps(data).replace("<", "\\u003c") + html[end:])
+            path = write_report(os.path.join(folder, "seven.html"), data)
             for width in WIDTHS:
                 self.opens(path, width)
                 self.picture(f"seven_{width}")
@@ -154,6 +169,14 @@ class Layout(Page):
         self.assertEqual([label for label in labels if label.startswith("−")], [])  # nothing here is below 0, though the null rate is 0 everywhere
         self.assertIn("Learned alpha", BROWSER.value("[...document.querySelectorAll('#layers h3')].map((one) => one.textContent)"))
         self.assertEqual(BROWSER.value("document.title"), "What attention does: " + ", ".join(f"that_has_quite_a_long_name_{i}" for i in range(7)))
+
+    def test_says_why_there_is_no_sentence(self):
+        for omitted, why in ((0, "(--explore 0)"), (20, "None of the 20 sentences")):
+            with tempfile.TemporaryDirectory() as folder:
+                data = dict(data_of_report(), sentences=[], omitted=omitted)
+                BROWSER.open(write_report(os.path.join(folder, "none.html"), data), 1280)
+                BROWSER.wait_for("document.querySelector('#explorer p') !== null")
+                self.assertIn(why, BROWSER.value("document.querySelector('#explorer').textContent"))
 
 
 class Explorer(Page):

@@ -70,10 +70,12 @@ TEST(Sacrebleu, SeveralReferencesCount) {
 }
 
 TEST(Sacrebleu, ChineseIsCutIntoCharacters) {
-  const CorpusScores scores = score_lines(real_scorer(), {"我喜歡貓"}, {{"我喜歡狗"}}, {.tgt_lang = "zh-Hant"});
-  EXPECT_EQ(scores.tokenizer, "zh");
-  EXPECT_THAT(scores.bleu->signature, HasSubstr("tok:zh"));
-  EXPECT_EQ(scores.ter->score, 25);
+  for (const char* code : {"zh-Hant", "zho_Hant"}) {
+    const CorpusScores scores = score_lines(real_scorer(), {"我喜歡貓"}, {{"我喜歡狗"}}, {.tgt_lang = code});
+    EXPECT_EQ(scores.tokenizer, "zh");
+    EXPECT_THAT(scores.bleu->signature, HasSubstr("tok:zh"));
+    EXPECT_EQ(scores.ter->score, 25);
+  }
 }
 
 TEST(Sacrebleu, TheTokenizerFollowsTheTargetLanguage) {
@@ -81,7 +83,11 @@ TEST(Sacrebleu, TheTokenizerFollowsTheTargetLanguage) {
   EXPECT_EQ(bleu_tokenizer({.tgt_lang = "zh_CN"}), "zh");
   EXPECT_EQ(bleu_tokenizer({.tgt_lang = "JA"}), "ja-mecab");
   EXPECT_EQ(bleu_tokenizer({.tgt_lang = "ko"}), "ko-mecab");
+  for (const char* chinese : {"zho_Hans", "cmn", "yue_Hant", "chi", "ZHO"}) EXPECT_EQ(bleu_tokenizer({.tgt_lang = chinese}), "zh");
+  EXPECT_EQ(bleu_tokenizer({.tgt_lang = "jpn_Jpan"}), "ja-mecab");
+  EXPECT_EQ(bleu_tokenizer({.tgt_lang = "kor_Hang"}), "ko-mecab");
   EXPECT_EQ(bleu_tokenizer({.tgt_lang = "de"}), "13a");
+  EXPECT_EQ(bleu_tokenizer({.tgt_lang = "deu_Latn"}), "13a");
   EXPECT_EQ(bleu_tokenizer({}), "13a");
   EXPECT_EQ(bleu_tokenizer({.tgt_lang = "zh", .tokenizer = "char"}), "char");
 }

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "base/error.h"
+
 namespace lacuna {
 namespace {
 
@@ -69,6 +73,15 @@ TEST(Logits, ThatAreNoNumbersGiveNoTokens) {
     const BestTokens best = Logits(at::full({1, size}, std::numeric_limits<float>::quiet_NaN())).best(2);
     EXPECT_EQ(best.tokens, std::vector<int32_t>(2, std::numeric_limits<int32_t>::max()));
   }
+}
+
+TEST(Logits, ThatAreNoNumbersAreRefused) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_NO_THROW(require_numbers(at::tensor({-1.f, -std::numeric_limits<float>::infinity()})));
+  EXPECT_THROW(require_numbers(at::tensor({-1.f, nan})), CheckpointError);
+  EXPECT_NO_THROW(require_number(-1, 3));
+  EXPECT_THROW(require_number(nan, 3), CheckpointError);
+  EXPECT_THROW(require_number(-1, std::numeric_limits<int32_t>::max()), CheckpointError);
 }
 
 TEST(Logits, GiveChosenTokens) {

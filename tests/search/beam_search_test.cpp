@@ -35,7 +35,7 @@ TEST(BeamSearch, WithBeamOneEqualsGreedy) {
   ToyModel model(kVocabulary, table);
   const TranslateOptions options = beam_of(1);
   for (const Tokens& src : some_sources())
-    EXPECT_EQ(best_of(model, options, src), greedy(table, src, length_limit(options, static_cast<int64_t>(src.size()), 0)));
+    EXPECT_EQ(best_of(model, options, src), greedy(table, src, length_limit(options, {src, {}, 0}, 0)));
 }
 
 TEST(BeamSearch, BatchDoesNotChangeResults) {
@@ -136,6 +136,17 @@ TEST(BeamSearch, BeginsWithThePrefix) {
   for (const Hypothesis& hypothesis : found[0])
     EXPECT_EQ(Tokens(hypothesis.tokens.begin(), hypothesis.tokens.begin() + 3), inputs[0].prefix);
   EXPECT_EQ(found[1].front().tokens, best_of(model, beam_of(4, 4), inputs[1].src));
+}
+
+TEST(BeamSearch, BeginsWithAPrefixLongerThanTheRatioAllows) {
+  ToyModel model(kVocabulary, says({}, kVocabulary));
+  std::vector<SearchInput> inputs = inputs_of({{5, kEos}});
+  inputs[0].prefix = Tokens(20, 8);
+  const Hypothesis found = search(model, inputs, settings_with(beam_of(2))).front().front();
+  Tokens expected = inputs[0].prefix;
+  expected.push_back(kEos);
+  EXPECT_EQ(found.tokens, expected);
+  EXPECT_FALSE(found.is_truncated);
 }
 
 TEST(BeamSearch, KeepsOneAlignmentRowForEachToken) {

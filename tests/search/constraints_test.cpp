@@ -78,6 +78,13 @@ TEST(Constraints, MinimumLengthHoldsEosBack) {
   EXPECT_EQ(best_of(model, options).size(), 4u);
 }
 
+TEST(Constraints, MinimumLengthHoldsBeyondTheRatio) {
+  ToyModel model(kVocabulary, says({}, kVocabulary));
+  TranslateOptions options = beam_of(3);
+  options.min_length = 40;  // the ratio allows 16
+  EXPECT_EQ(best_of(model, options).size(), 40u);
+}
+
 TEST(Constraints, WhereNothingIsAllowedTheSentenceEnds) {
   ToyModel model = repeater();
   TranslateOptions options = beam_of(2);
@@ -94,15 +101,31 @@ TEST(Constraints, TokensWithoutProbabilityNeverCome) {
   for (const Hypothesis& found : search_one(model, {5, kEos}, settings_with(options))) EXPECT_TRUE(std::isfinite(found.log_prob));
 }
 
+SearchInput input_of(size_t src_length, size_t prefix_length = 0) {
+  return {Tokens(src_length, 5), Tokens(prefix_length, 6), 0};
+}
+
 TEST(LengthLimit, IsTheLowestOfRatioOptionAndPositions) {
   TranslateOptions options;
   options.max_length_ratio = 1.5;
   options.max_length = 100;
-  EXPECT_EQ(length_limit(options, 5, 0), 8 + 10);
-  EXPECT_EQ(length_limit(options, 90, 0), 100);
-  EXPECT_EQ(length_limit(options, 90, 64), 64);
+  EXPECT_EQ(length_limit(options, input_of(5), 0), 8 + 10);
+  EXPECT_EQ(length_limit(options, input_of(90), 0), 100);
+  EXPECT_EQ(length_limit(options, input_of(90), 64), 64);
   options.max_length_ratio = 1e30;  // fits no integer
-  EXPECT_EQ(length_limit(options, 5, 0), 100);
+  EXPECT_EQ(length_limit(options, input_of(5), 0), 100);
+}
+
+TEST(LengthLimit, LeavesRoomForTheMinimumLengthAndThePrefix) {
+  TranslateOptions options;
+  options.max_length_ratio = 1.5;
+  options.max_length = 100;
+  options.min_length = 30;
+  EXPECT_EQ(length_limit(options, input_of(5), 0), 30);
+  EXPECT_EQ(length_limit(options, input_of(5), 25), 25);
+  EXPECT_EQ(length_limit(options, input_of(5, 20), 0), 20 + 8 + 10);
+  EXPECT_EQ(length_limit(options, input_of(5, 20), 25), 25);
+  EXPECT_EQ(length_limit(options, input_of(5, 95), 0), 100);
 }
 
 TEST(Constraints, APieceThatIsNotInTheVocabularyIsAnError) {

@@ -1,4 +1,5 @@
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "toy_model.h"
@@ -99,6 +100,7 @@ TEST(Sampling, DependsOnSeedSentenceAndDraw) {
     for (const auto& sentence : search(model, inputs, settings))
       for (const Hypothesis& hypothesis : sentence) drawn.insert(hypothesis.tokens);
   EXPECT_EQ(drawn.size(), 8u);
+  for (const Tokens& tokens : drawn) EXPECT_EQ(tokens.size(), 20u);
 }
 
 TEST(Sampling, BlockedTokensAreNotDrawn) {
@@ -134,6 +136,15 @@ TEST(Sampling, BeginsWithThePrefix) {
   inputs[0].prefix = {7, 3};
   const SearchResults results = search(model, inputs, settings_with(options));
   for (const Hypothesis& drawn : results.front()) EXPECT_EQ(Tokens(drawn.tokens.begin(), drawn.tokens.begin() + 2), inputs[0].prefix);
+}
+
+TEST(Sampling, LogProbIsTheModelsWhateverThePenalty) {
+  ToyModel model(kVocabulary, constant_table(kLogits));
+  TranslateOptions options = drawing(Sampling::kFull, 20);
+  options.max_length = options.min_length = 6;
+  options.repetition_penalty = 3;
+  for (const Hypothesis& drawn : search_one(model, {5, kEos}, settings_with(options)))
+    EXPECT_NEAR(drawn.log_prob, std::accumulate(drawn.token_log_probs.begin(), drawn.token_log_probs.end(), 0.0), 1e-6);
 }
 
 }  // namespace

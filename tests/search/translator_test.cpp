@@ -126,6 +126,18 @@ TEST(Translator, BeginsWithThePrefix) {
   EXPECT_EQ(Translator(copier(), letters(), {beam_of(2)}).translate(lines)[0].translations.front().text, "j i c");
 }
 
+TEST(Translator, APrefixWithoutRoomIsCutAndMarked) {
+  TranslateOptions options = beam_of(2);
+  options.max_length = 4;
+  std::vector<TranslationInput> lines = lines_of({"a b c", "a b c"});
+  lines[0].prefix = "j i h g";
+  lines[1].prefix = "j i h";
+  const auto translated = Translator(copier(), letters(), {options}).translate(lines);
+  for (const TranslatedLine& line : translated) EXPECT_EQ(line.translations.front().text, "j i h");
+  EXPECT_TRUE(translated[0].is_prefix_cropped);
+  EXPECT_FALSE(translated[1].is_prefix_cropped);
+}
+
 TEST(Translator, LinksEachTargetWordToTheSourceWordItLookedAt) {
   TranslatorSettings settings{beam_of(2), AlignmentLevel::kWord, 0, 1};
   const auto lines = Translator(copier(), letters(), settings).translate(lines_of({"c a b"}));
