@@ -33,6 +33,7 @@ void describe(Result& result, Visitor&& visit) {
   visit("comparison", result.comparison);
   visit("signature", result.signature);
   visit("fingerprint", result.fingerprint);
+  visit("shared_fingerprint", result.shared_fingerprint);
 }
 
 template <class T>
@@ -64,7 +65,8 @@ void read(const json& from, std::optional<Comparison>& value) {
 RunResult read_row(const std::string& line, const std::string& place) {
   RunResult result;
   try {
-    const json row = json::parse(line);
+    json row = json::parse(line);
+    row.emplace("shared_fingerprint", "");  // where an older Lacuna has written the row without it
     describe(result, [&](const char* name, auto& value) { read(row.at(name), value); });
   } catch (const json::exception& error) {
     throw DataError(place + ": is not a row that `lacuna ablate` writes (" + error.what() +

@@ -22,8 +22,9 @@ struct Comparison {
 struct RunResult {
   std::string variant = {};
   int64_t seed = 1;
-  std::string error = {};        ///< why it failed; empty = it ended well
-  std::string fingerprint = {};  ///< of the options that the result depends on
+  std::string error = {};               ///< why it failed; empty = it ended well
+  std::string fingerprint = {};         ///< of what the result depends on, but for the seed: options, and the files that are scored
+  std::string shared_fingerprint = {};  ///< of what all variants of the command had in common; empty = of a Lacuna that did not note it
 
   std::string test_set = {}, signature = {};  ///< what was scored, and sacreBLEU's signature of BLEU
   std::optional<double> bleu = {}, chrf = {};

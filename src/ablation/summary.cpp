@@ -28,13 +28,26 @@ std::map<std::string, double> mean_sparsity(const Rows& rows) {
   return means;
 }
 
-void add_comparisons(const Rows& rows, VariantSummary& summary) {
-  std::vector<double> differences;
+/// The comparisons of rows with one of `all`: another may be left out of the table.
+std::vector<const Comparison*> comparisons_within(const Rows& rows, const std::vector<RunResult>& all) {
+  std::vector<const Comparison*> found;
   for (const RunResult* row : rows) {
     if (!row->comparison) continue;
-    summary.against = row->comparison->against;
-    differences.push_back(row->comparison->difference);
-    summary.p_values.push_back(row->comparison->p_value);
+    const Comparison& made = *row->comparison;
+    const auto is_other = [&](const RunResult& run) { return run.variant == made.against && run.seed == made.seed; };
+    if (std::any_of(all.begin(), all.end(), is_other)) found.push_back(&made);
+  }
+  return found;
+}
+
+/// Those with the variant of the last one: a mean of differences to several variants would be one to none of them.
+void add_comparisons(const std::vector<const Comparison*>& comparisons, VariantSummary& summary) {
+  std::vector<double> differences;
+  for (const Comparison* made : comparisons) {
+    if (made->against != comparisons.back()->against) continue;
+    summary.against = made->against;
+    differences.push_back(made->difference);
+    summary.p_values.push_back(made->p_value);
   }
   summary.difference = only_mean(mean_of(differences));
 }
@@ -56,7 +69,7 @@ VariantSummary summary_of(const std::string& name, const std::vector<RunResult>&
   summary.chrf = mean_over(rows, &RunResult::chrf);
   summary.valid_loss = mean_over(rows, &RunResult::valid_loss);
   summary.bleu_interval = only_mean(mean_over(rows, &RunResult::bleu_interval));
-  add_comparisons(rows, summary);
+  add_comparisons(comparisons_within(rows, all), summary);
   summary.train_speed = mean_over(rows, &RunResult::train_speed);
   summary.translate_speed = mean_over(rows, &RunResult::translate_speed);
   summary.parameters = mean_over(rows, &RunResult::parameters);
@@ -66,6 +79,13 @@ VariantSummary summary_of(const std::string& name, const std::vector<RunResult>&
   summary.hours = mean_over(rows, &RunResult::hours);
   summary.sparsity = mean_sparsity(rows);
   return summary;
+}
+
+/// Signatures differ where sacreBLEU itself was exchanged between runs: then all of them are said.
+void add_what_was_scored(const RunResult& run, AblationReport& report) {
+  report.test_set = run.test_set;
+  if (report.signature.find(run.signature) != std::string::npos) return;
+  report.signature.append(report.signature.empty() ? "" : "; ").append(run.signature);
 }
 
 }  // namespace
@@ -81,21 +101,29 @@ std::optional<Mean> mean_of(const std::vector<double>& values) {
   return Mean{mean, deviation, static_cast<int64_t>(values.size())};
 }
 
-AblationReport summarize(const std::vector<RunResult>& rows, const std::vector<std::string>& order) {
-  AblationReport report{.test_set = "", .signature = "", .variants = {}, .runs = rows};
+bool TableScope::holds(const RunResult& row) const {
+  const auto own = fingerprints.find(row.variant);
+  return row.shared_fingerprint == shared_fingerprint && own != fingerprints.end() && row.fingerprint == own->second;
+}
+
+AblationReport summarize(const std::vector<RunResult>& rows, const std::vector<std::string>& order, const TableScope& scope) {
+  AblationReport report;
   std::vector<std::string> names = order;
   for (const RunResult& row : rows) {
+    if (!scope.holds(row)) {
+      report.left_out.push_back(row);
+      continue;
+    }
+    report.runs.push_back(row);
     names.push_back(row.variant);
-    if (!row.is_ended()) continue;
-    report.test_set = row.test_set;
-    report.signature = row.signature;
+    if (row.is_ended()) add_what_was_scored(row, report);
   }
   std::vector<std::string> seen;
   for (const std::string& name : names) {
-    const bool has_rows = std::any_of(rows.begin(), rows.end(), [&](const RunResult& row) { return row.variant == name; });
-    if (!has_rows || std::find(seen.begin(), seen.end(), name) != seen.end()) continue;
+    const bool has_runs = std::any_of(report.runs.begin(), report.runs.end(), [&](const RunResult& run) { return run.variant == name; });
+    if (!has_runs || std::find(seen.begin(), seen.end(), name) != seen.end()) continue;
     seen.push_back(name);
-    report.variants.push_back(summary_of(name, rows));
+    report.variants.push_back(summary_of(name, report.runs));
   }
   return report;
 }

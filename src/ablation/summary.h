@@ -36,14 +36,23 @@ struct VariantSummary {
   std::map<std::string, double> sparsity = {};
 };
 
-/// Everything that the tables of an ablation show.
-struct AblationReport {
-  std::string test_set, signature;
-  std::vector<VariantSummary> variants;
-  std::vector<RunResult> runs;
+/// Which rows make one table: those with the same shared options and test set, and of each variant those with the same options of its own.
+struct TableScope {
+  std::string shared_fingerprint = {};
+  std::map<std::string, std::string> fingerprints = {};  ///< by variant
+
+  bool holds(const RunResult& row) const;
 };
 
-/// The variants of `rows`: first those of `order`, then others as they come.
-AblationReport summarize(const std::vector<RunResult>& rows, const std::vector<std::string>& order);
+/// Everything that the tables of an ablation show.
+struct AblationReport {
+  std::string test_set = {}, signature = {};
+  std::vector<VariantSummary> variants = {};
+  std::vector<RunResult> runs = {};      ///< what the variants are summaries of
+  std::vector<RunResult> left_out = {};  ///< rows that the scope does not hold
+};
+
+/// The variants of the rows that `scope` holds: first those of `order`, then others as they come.
+AblationReport summarize(const std::vector<RunResult>& rows, const std::vector<std::string>& order, const TableScope& scope);
 
 }  // namespace lacuna

@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 namespace lacuna {
@@ -173,20 +174,41 @@ ordered_json as_json(const VariantSummary& variant) {
           {"failures", failures}};
 }
 
-}  // namespace
+std::string failures_text(const AblationReport& report) {
+  std::string lines;
+  for (const VariantSummary& variant : report.variants)
+    for (const auto& [seed, error] : variant.failures) lines += fmt::format("- {}, seed {}: {}\n", variant.name, seed, on_one_line(error));
+  return lines.empty() ? "" : "\nFailed:\n\n" + lines;
+}
 
-std::string markdown_table(const AblationReport& report) {
+std::string left_out_text(const AblationReport& report) {
+  std::map<std::string, std::string> seeds;  // by variant
+  for (const RunResult& run : report.left_out) {
+    std::string& text = seeds[run.variant];
+    text.append(text.empty() ? "" : ", ").append(std::to_string(run.seed));
+  }
+  std::string lines;
+  for (const auto& [variant, text] : seeds) lines += fmt::format("- {}, seeds {}\n", variant, text);
+  if (lines.empty()) return "";
+  return "\nLeft out, as they had other options or another test set (the command that names them too makes them like the others):\n\n" +
+         lines;
+}
+
+/// The table and what its numbers are.
+std::string markdown_rows(const AblationReport& report) {
   if (report.variants.empty()) return "No run has ended yet.\n";
   std::string text = markdown_line(headings());
   for (size_t i = 0; i < headings().size(); ++i) text += "| --- ";
   text += "|\n";
   for (const Row& row : rows_of(report)) text += markdown_line(row);
   if (!report.test_set.empty()) text.append("\n").append(explanation(report)).append("\n");
-  std::string failures;
-  for (const VariantSummary& variant : report.variants)
-    for (const auto& [seed, error] : variant.failures)
-      failures += fmt::format("- {}, seed {}: {}\n", variant.name, seed, on_one_line(error));
-  return failures.empty() ? text : text + "\nFailed:\n\n" + failures;
+  return text;
+}
+
+}  // namespace
+
+std::string markdown_table(const AblationReport& report) {
+  return markdown_rows(report) + failures_text(report) + left_out_text(report);
 }
 
 std::string latex_table(const AblationReport& report) {
@@ -197,10 +219,12 @@ std::string latex_table(const AblationReport& report) {
 }
 
 std::string json_report(const AblationReport& report) {
-  ordered_json variants = ordered_json::array(), runs = ordered_json::array();
+  ordered_json variants = ordered_json::array(), runs = ordered_json::array(), left_out = ordered_json::array();
   for (const VariantSummary& variant : report.variants) variants.push_back(as_json(variant));
   for (const RunResult& run : report.runs) runs.push_back(to_json(run));
-  const ordered_json json = {{"test_set", report.test_set}, {"signature", report.signature}, {"variants", variants}, {"runs", runs}};
+  for (const RunResult& run : report.left_out) left_out.push_back(to_json(run));
+  const ordered_json json = {
+      {"test_set", report.test_set}, {"signature", report.signature}, {"variants", variants}, {"runs", runs}, {"left_out", left_out}};
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -28,7 +28,8 @@ the configuration, or --variants, defines. Commas separate them:
 
 FOLDER gets a run folder VARIANT/seed_N for each, results.jsonl with a row as each ends, and table.md, table.tex, table.json, plot.svg. The
 average of train.average_last checkpoints translates data.test (else the best one does). The same command again goes on where an interruption
-came; what has ended is not repeated, what failed is tried again.
+came; what has ended is not repeated, what failed is tried again. A table is of runs that have the command's options and test set; others that
+the folder holds are named below it.
 
 Every key of the configuration is a flag too, for all variants: --train.max_epochs 6)";
 
@@ -54,7 +55,7 @@ struct AblateFlags {
         ->check(whole_number_from(0));
     app.add_option("-o,--output", folder, "Folder of all runs and tables (default: the key `run` with _ablation behind it)");
     app.add_option("--max-seconds", max_seconds, "Seconds of training, at most, of each run: train.max_hours")
-        ->check(CLI::NonNegativeNumber);
+        ->check(real_number_between(0, 1e9));
     app.add_option("--rounds", rounds, "Times the test set is translated to measure the speed; 0 = not measured (default: 3)")
         ->check(whole_number_from(0));
     app.add_flag("--list", list, "Print the runs and how far each is, and end");

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "ablation/run_record.h"
 #include "attention/attention.h"
@@ -13,6 +14,7 @@
 #include "base/log.h"
 #include "config/yaml.h"
 #include "data/content_hash.h"
+#include "data/evaluation_set.h"
 #include "train/resume.h"
 
 namespace lacuna {
@@ -83,12 +85,20 @@ std::vector<std::string> table_order(const std::vector<Variant>& defined, const 
   return names;
 }
 
+/// The rows that are there with these shared options; of each variant, those with the options of its last one.
+TableScope scope_of(const ResultsFile& results, const std::string& shared_fingerprint) {
+  TableScope scope{.shared_fingerprint = shared_fingerprint};
+  for (const RunResult& row : results.rows())
+    if (row.shared_fingerprint == shared_fingerprint) scope.fingerprints[row.variant] = row.fingerprint;
+  return scope;
+}
+
 /// The variant that others are compared with: the first of the table that is wanted or has run.
-std::string baseline_of(const std::vector<std::string>& order, const ResultsFile& results, const std::vector<Variant>& wanted) {
-  for (const std::string& name : order) {
+std::string baseline_of(const AblationPlan& plan, const ResultsFile& results, const std::vector<Variant>& wanted) {
+  for (const std::string& name : plan.variants) {
     const bool is_wanted = std::any_of(wanted.begin(), wanted.end(), [&](const Variant& variant) { return variant.name == name; });
     const bool has_run = std::any_of(results.rows().begin(), results.rows().end(),
-                                     [&](const RunResult& row) { return row.variant == name && row.is_ended(); });
+                                     [&](const RunResult& row) { return row.variant == name && row.is_ended() && plan.scope.holds(row); });
     if (is_wanted || has_run) return name;
   }
   return "";
@@ -102,19 +112,26 @@ CorpusOptions choose_test_set(const DataOptions& data) {
   return data.valid.front();
 }
 
-/// Of what decides on a run's row: its options, and what it is scored on.
+/// Of what decides on a run's row, but for the seed: its options, and what it is scored on.
 std::string fingerprint_of(Options options, const CorpusOptions& test_set) {
   options.run = options.sacrebleu = options.data.cache = "";
-  options.threads = 0;
+  options.seed = options.threads = 0;
+  options.data.test.clear();  // all but `test_set` are not scored
   options.train.overwrite = false;
   ContentHash hash;
   hash.add(to_yaml(options));
-  hash.add(test_set.src + "\n" + test_set.tgt);
+  hash.add(name_of(test_set) + "\n" + test_set.src + "\n" + test_set.tgt);
   std::vector<std::string> scored = {test_set.src, test_set.tgt};
   if (!options.data.valid.empty()) scored.insert(scored.end(), {options.data.valid.front().src, options.data.valid.front().tgt});
   std::erase_if(scored, [](const std::string& file) { return !fs::exists(file); });  // training will say what is missing
   hash.add(hash_of_files(scored));
   return hash.text();
+}
+
+/// Of what the rows of one table have in common: all but attention, which each variant has its own of.
+std::string shared_fingerprint_of(Options shared, const CorpusOptions& test_set) {
+  shared.model.attention = ConfigNode();
+  return fingerprint_of(std::move(shared), test_set);
 }
 
 /// A run goes on where it stopped, and cannot become shorter: its row would stand among those of shorter ones as if it were one.
@@ -176,7 +193,8 @@ AblationPlan plan_ablation(const AblationRequest& asked) {
   plan.test_set = choose_test_set(plan.shared.data);
   const ResultsFile results(results_file(plan.folder));
   plan.variants = table_order(defined, results, wanted);
-  const std::string baseline = baseline_of(plan.variants, results, wanted);
+  plan.scope = scope_of(results, shared_fingerprint_of(plan.shared, plan.test_set));
+  const std::string baseline = baseline_of(plan, results, wanted);
   const auto seeds_of = [&](const Variant& variant) {
     if (!request.seeds.empty()) return request.seeds;
     return variant.seeds.empty() ? std::vector<int64_t>{plan.shared.seed} : variant.seeds;
@@ -187,6 +205,7 @@ AblationPlan plan_ablation(const AblationRequest& asked) {
     for (const Variant& variant : wanted)
       if (const std::vector<int64_t> seeds = seeds_of(variant); round < seeds.size())
         plan.runs.push_back(plan_run(plan, variant, seeds[round], baseline, options_of(request.sources, variant)));
+  for (const PlannedRun& run : plan.runs) plan.scope.fingerprints[run.variant] = run.fingerprint;
   return plan;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ablation/run_result.h"
+#include "ablation/summary.h"
 #include "ablation/variant.h"
 #include "config/load.h"
 
@@ -24,7 +25,7 @@ struct PlannedRun {
   int64_t seed = 1;
   std::string against;      ///< the variant whose run it is compared with; empty for the first of all
   Options options;          ///< `run` is its folder
-  std::string fingerprint;  ///< of all that its result depends on
+  std::string fingerprint;  ///< of all that its result depends on, but for the seed
 };
 
 struct AblationPlan {
@@ -32,6 +33,7 @@ struct AblationPlan {
   Options shared;                     ///< of the configuration without its variants
   CorpusOptions test_set;             ///< what is translated and scored
   std::vector<std::string> variants;  ///< all that are known, in the order of the table
+  TableScope scope;                   ///< rows that its runs make a table with: theirs, and those of others with the same shared options
   std::vector<PlannedRun> runs;       ///< seed by seed: every variant has run once before one runs twice
 };
 

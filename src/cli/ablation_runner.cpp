@@ -62,10 +62,8 @@ std::string why_it_failed(const ProgramEnd& end, const std::string& verb) {
                      end.signal == SIGKILL ? "; was memory short?" : "");
 }
 
-/// The checkpoint that a run's configuration asks for, whatever others an earlier one has left.
 std::string weights_of(const PlannedRun& run) {
-  if (run.options.train.average_last > 0) return run.options.run + "/averaged";
-  return run.options.run + (fs::exists(run.options.run + "/best") ? "/best" : "/last");
+  return checkpoint_to_score(run.options);
 }
 
 /// Where runs look for sacreBLEU: they are started as /proc/self/exe, and the program's file may be replaced while they run.
@@ -86,6 +84,7 @@ AblationRunner::AblationRunner(const AblationPlan& plan, AblationSettings settin
 int AblationRunner::run_all() {
   const RunLock lock(plan_.folder);
   make_vocabularies();
+  note_shared_options();
   for (size_t i = 0; i < plan_.runs.size() && interrupt_signal() == 0; ++i) {
     const PlannedRun& run = plan_.runs[i];
     if (!is_to_be_made(run, results_)) continue;
@@ -102,8 +101,28 @@ void AblationRunner::make_vocabularies() const {
   if (trains_vocabularies(plan_.shared.data)) prepare_vocabularies(plan_.shared.data, plan_.folder, plan_.shared.seed_value());
 }
 
+/// In rows that stay as they are though shared options have changed: their variants have values of their own for these.
+void AblationRunner::note_shared_options() {
+  for (const PlannedRun& run : plan_.runs) {
+    if (is_to_be_made(run, results_)) continue;
+    RunResult row = *results_.find(run.variant, run.seed);
+    if (row.shared_fingerprint == plan_.scope.shared_fingerprint) continue;
+    row.shared_fingerprint = plan_.scope.shared_fingerprint;
+    results_.put(row);
+  }
+}
+
+/// One that only says whose it is.
+RunResult AblationRunner::row_for(const PlannedRun& run) const {
+  return {.variant = run.variant,
+          .seed = run.seed,
+          .error = "",
+          .fingerprint = run.fingerprint,
+          .shared_fingerprint = plan_.scope.shared_fingerprint};
+}
+
 void AblationRunner::make(const PlannedRun& run) {
-  RunResult made = {.variant = run.variant, .seed = run.seed, .error = "", .fingerprint = run.fingerprint};
+  RunResult made = row_for(run);
   try {
     made = result_of(run);
   } catch (const std::exception& failure) {  // one run that fails does not stop the others
@@ -120,7 +139,7 @@ void AblationRunner::make(const PlannedRun& run) {
 RunResult AblationRunner::result_of(const PlannedRun& run) const {
   prepare_folder(run);
   start({"train", "-c", run.options.run + ".yaml"});
-  RunResult result = {.variant = run.variant, .seed = run.seed, .error = "", .fingerprint = run.fingerprint};
+  RunResult result = row_for(run);
   read_training(run.options.run, result);
   result.parameters = static_cast<double>(count_parameters(weights_of(run)));
   translate_and_score(run, result);
@@ -166,12 +185,19 @@ void AblationRunner::measure_speed(const PlannedRun& run, RunResult& result) con
     result.translate_speed = report["output_tokens_per_second"].get<double>();
 }
 
-/// On the validation set, of the weights that translate: the average, where there is one.
+/// On the validation set, of the weights that translate: the average, where there is one. It stays unknown where they cannot score the set,
+/// of which training cuts long lines: a table of learned positions may be shorter. All else of the run is known by then.
 void AblationRunner::measure_loss(const PlannedRun& run, RunResult& result) const {
   const DataOptions& data = run.options.data;
   if (data.valid.empty()) return;
-  result.valid_loss = nll_per_token(start({"score", "-m", weights_of(run), "--src", data.valid.front().src, "--tgt", data.valid.front().tgt,
-                                           "--threads", std::to_string(run.options.threads), "--device", run.options.device}));
+  try {
+    result.valid_loss =
+        nll_per_token(start({"score", "-m", weights_of(run), "--src", data.valid.front().src, "--tgt", data.valid.front().tgt, "--threads",
+                             std::to_string(run.options.threads), "--device", run.options.device}));
+  } catch (const MachineError& error) {
+    if (interrupt_signal() != 0) throw;
+    log_warning("{}, seed {} has no validation loss: {}", run.variant, run.seed, error.what());
+  }
 }
 
 /// What a verb of this program prints. Throws MachineError unless it ends well.
@@ -194,15 +220,15 @@ std::vector<std::string> AblationRunner::with_search_of(const PlannedRun& run, s
   return words;
 }
 
-/// Every run with the one that it is to be compared with, where both have ended and nothing has changed since.
+/// Every run that has ended with the one that it is to be compared with, unless that is known.
 void AblationRunner::compare_all() {
   for (const PlannedRun& run : plan_.runs) {
-    const RunResult* ours = results_.find(run.variant, run.seed);
     const RunResult* baseline = baseline_of(run);
-    if (ours == nullptr || baseline == nullptr || !ours->is_ended()) continue;
-    const std::optional<Comparison>& old = ours->comparison;
+    if (baseline == nullptr || is_to_be_made(run, results_)) continue;
+    const RunResult& ours = *results_.find(run.variant, run.seed);
+    const std::optional<Comparison>& old = ours.comparison;
     const bool is_known = old && baseline->bleu_interval && old->against == baseline->variant && old->seed == baseline->seed &&
-                          std::abs(old->difference - (*ours->bleu - *baseline->bleu)) < 1e-9;
+                          std::abs(old->difference - (*ours.bleu - *baseline->bleu)) < 1e-9;
     if (is_known) continue;
     try {
       compare(run, *baseline);
@@ -237,13 +263,13 @@ void AblationRunner::compare(const PlannedRun& run, const RunResult& baseline) {
   results_.put(result);
 }
 
-/// The run of `against` with the same seed, or else its first that has ended.
+/// The run of `against` with the same seed, or else its first that has ended. Null unless one stands in the table, scored on the same set.
 const RunResult* AblationRunner::baseline_of(const PlannedRun& run) const {
   if (run.against.empty()) return nullptr;
   const RunResult* same_seed = results_.find(run.against, run.seed);
-  if (same_seed != nullptr && same_seed->is_ended()) return same_seed;
+  if (same_seed != nullptr && same_seed->is_ended() && plan_.scope.holds(*same_seed)) return same_seed;
   for (const RunResult& row : results_.rows())
-    if (row.variant == run.against && row.is_ended()) return &row;
+    if (row.variant == run.against && row.is_ended() && plan_.scope.holds(row)) return &row;
   return nullptr;
 }
 
@@ -253,7 +279,7 @@ std::string AblationRunner::hypotheses_of(const std::string& variant, int64_t se
 }
 
 void AblationRunner::write_reports() const {
-  const AblationReport report = summarize(results_.rows(), plan_.variants);
+  const AblationReport report = summarize(results_.rows(), plan_.variants, plan_.scope);
   const fs::path folder(plan_.folder);
   write_file_atomically(folder / "table.md", markdown_table(report));
   write_file_atomically(folder / "table.tex", latex_table(report));
@@ -262,7 +288,7 @@ void AblationRunner::write_reports() const {
 }
 
 int AblationRunner::say_how_it_ended() const {
-  std::cout << markdown_table(summarize(results_.rows(), plan_.variants));
+  std::cout << markdown_table(summarize(results_.rows(), plan_.variants, plan_.scope));
   if (interrupt_signal() != 0) {
     log_info("stopped; the same command goes on where this one stopped. Tables: {}/table.md", plan_.folder);
     return 128 + interrupt_signal();

@@ -27,7 +27,9 @@ class AblationRunner {
 
  private:
   void make_vocabularies() const;
+  void note_shared_options();
   void make(const PlannedRun& run);
+  RunResult row_for(const PlannedRun& run) const;
   RunResult result_of(const PlannedRun& run) const;
   void prepare_folder(const PlannedRun& run) const;
   void translate_and_score(const PlannedRun& run, RunResult& result) const;

@@ -25,7 +25,7 @@ inline AblationReport sample_report() {
   rows[1].comparison = Comparison{.against = "softmax", .seed = 1, .difference = -1, .p_value = .04};
   rows[3].comparison = Comparison{.against = "softmax", .seed = 2, .difference = -.5, .p_value = .25};
   rows.push_back({.variant = "bad<one>", .seed = 1, .error = "the gradient was\nnot finite | ever"});
-  return summarize(rows, {"softmax", "not_run", "rela_g"});
+  return summarize(rows, {"softmax", "not_run", "rela_g"}, {.fingerprints = {{"softmax", ""}, {"rela_g", ""}, {"bad<one>", ""}}});
 }
 
 }  // namespace lacuna

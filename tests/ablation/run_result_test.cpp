@@ -18,6 +18,7 @@ RunResult whole_row() {
   return {.variant = "rela",
           .seed = 2,
           .fingerprint = "f",
+          .shared_fingerprint = "s",
           .test_set = "test2016",
           .signature = "nrefs:1",
           .bleu = 40.5,
@@ -43,6 +44,12 @@ TEST(Results, ReadBackAsTheyWereWritten) {
   ASSERT_EQ(read.rows().size(), 1u);
   EXPECT_EQ(to_json(read.rows()[0]), to_json(whole_row()));
   EXPECT_EQ(read.rows()[0].comparison->p_value, .04);
+}
+
+TEST(Results, OfAnOlderLacunaHaveNoSharedFingerprint) {
+  const ResultsFile results(LACUNA_SOURCE_DIR "/docs/multi30k_ablation.jsonl");
+  ASSERT_FALSE(results.rows().empty());
+  for (const RunResult& row : results.rows()) EXPECT_EQ(row.shared_fingerprint, "") << row.variant;
 }
 
 TEST(Results, WhatIsUnknownStaysSo) {

@@ -34,8 +34,19 @@ TEST(MarkdownTable, NamesTheOtherVariantWhereItIsNotTheFirst) {
   EXPECT_THAT(markdown_table(report), HasSubstr("−0.75 to softmax_6 (0.040, 0.250)"));
 }
 
+TEST(MarkdownTable, NamesWhatIsLeftOut) {
+  AblationReport report = sample_report();
+  EXPECT_THAT(markdown_table(report), Not(HasSubstr("Left out")));
+  report.left_out = {RunResult{.variant = "span", .seed = 1}, RunResult{.variant = "rela_g", .seed = 3},
+                     RunResult{.variant = "span", .seed = 2}};
+  EXPECT_THAT(markdown_table(report), AllOf(HasSubstr("\nLeft out, "), HasSubstr("\n- rela_g, seeds 3\n- span, seeds 1, 2\n")));
+  report.variants.clear();
+  EXPECT_THAT(markdown_table(report), AllOf(HasSubstr("No run has ended yet.\n\nLeft out, "), HasSubstr("- span")));
+}
+
 TEST(MarkdownTable, OfOneSeedHasNoDeviation) {
-  const AblationReport report = summarize({RunResult{.variant = "a", .seed = 1, .bleu = 30.125, .chrf = 50}}, {});
+  const AblationReport report =
+      summarize({RunResult{.variant = "a", .seed = 1, .bleu = 30.125, .chrf = 50}}, {}, {.fingerprints = {{"a", ""}}});
   EXPECT_THAT(markdown_table(report), AllOf(HasSubstr("| a | 30.1"), Not(HasSubstr("50.00 ±"))));
 }
 
@@ -58,6 +69,21 @@ TEST(JsonReport, HasSummariesAndRuns) {
   EXPECT_TRUE(json["variants"][1]["translate_tokens_per_second"].is_null());
   EXPECT_EQ(json["variants"][2]["failures"][0]["seed"], 1);
   EXPECT_EQ(json["runs"].size(), 5u);
+  EXPECT_EQ(json["left_out"].size(), 0u);
+}
+
+TEST(JsonReport, KeepsRowsThatAreLeftOut) {
+  AblationReport report = sample_report();
+  report.left_out = {RunResult{.variant = "span", .seed = 2}};
+  EXPECT_EQ(nlohmann::json::parse(json_report(report))["left_out"][0]["variant"], "span");
+}
+
+TEST(Tables, ShowThatALossIsUnknown) {
+  AblationReport report = sample_report();
+  report.variants[0].valid_loss.reset();
+  EXPECT_THAT(markdown_table(report), HasSubstr("| softmax | 41.00 ± 1.41 | – | 60.00 ± 0.00 | – | "));
+  EXPECT_THAT(latex_table(report), HasSubstr("60.00 $\\pm$ 0.00 & -- & "));
+  EXPECT_TRUE(nlohmann::json::parse(json_report(report))["variants"][0]["valid_loss"].is_null());
 }
 
 }  // namespace

@@ -69,10 +69,16 @@ class Ablate(unittest.TestCase):
     def report(self, folder):
         """table.json without what a clock says."""
         report = json.loads(self.read(folder, "table.json"))
-        for row in report["variants"] + report["runs"]:
+        for row in report["variants"] + report["runs"] + report["left_out"]:
             for name in MEASURED:
                 del row[name]
         return report
+
+    def table(self, folder):
+        """Names and seeds of the table's rows, and the runs that are left out of it."""
+        report = self.report(folder)
+        return ([(variant["name"], variant["seeds"]) for variant in report["variants"]],
+                [(run["variant"], run["seed"]) for run in report["left_out"]])
 
 
 class Interrupted(Ablate):
@@ -108,8 +114,20 @@ class Interrupted(Ablate):
         self.assertIn("holds a run of another configuration", message)
         message = self.ends("whole", *flags, "--train.max_steps", "60", code=2).stderr
         self.assertIn("softmax/seed_1 holds a run that was trained for longer: train.max_steps is 60 now, and it has 120", message)
-        self.ends("whole", "--attention", "softmax", "--seeds", "1", "--train.max_steps", "240")
-        self.assertEqual(len(self.report("whole")["variants"][1]["p_values"]), 1, "compared with a softmax that is no longer there")
+        self.check_that_a_table_is_of_one_experiment()
+
+    def check_that_a_table_is_of_one_experiment(self):
+        longer = self.ends("whole", "--attention", "softmax", "--seeds", "1", "--train.max_steps", "240")
+        self.assertEqual(self.table("whole"), ([("softmax", [1])], [("rela", 1), ("softmax", 2), ("rela", 2)]))
+        self.assertRegex(longer.stdout, r"(?m)^Left out, .*:\n\n- rela, seeds 1, 2\n- softmax, seeds 2$")
+        self.assertIsNone(self.report("whole")["left_out"][0]["comparison"], "compared with a softmax that is no longer there")
+        self.ends("whole", "--attention", "rela", "--seeds", "1,2")
+        self.assertEqual(self.table("whole"), ([("softmax", [2]), ("rela", [1, 2])], [("softmax", 1)]))
+        self.assertEqual([run["comparison"]["seed"] for run in self.report("whole")["runs"] if run["comparison"]], [2, 2])
+        small_run.write_digits(self.path("test.txt"), 30, 4)
+        self.ends("whole", "--attention", "rela", "--seeds", "1")
+        self.assertEqual(self.table("whole"), ([("rela", [1])], [("softmax", 1), ("softmax", 2), ("rela", 2)]))
+        self.assertIsNone(self.report("whole")["runs"][0]["comparison"], "compared with a softmax that was scored on another set")
 
 
 class Failing(Ablate):
@@ -124,7 +142,30 @@ class Failing(Ablate):
         self.assertEqual(len(self.report("failed")["variants"][-1]["p_values"]), 1)
         os.truncate(self.path("failed", "first", "seed_1", "last", "manifest.json"), 7)
         self.ends("failed", "--attention", "first: softmax", "--train.max_steps", "90", code=1)
-        self.assertEqual(self.report("failed")["variants"][-1]["p_values"], [], "compared with a run that has failed since")
+        last = self.report("failed")["left_out"][-1]
+        self.assertEqual((last["variant"], last["comparison"]), ("last", None), "compared with a run that has failed since")
+
+    def test_a_line_that_cannot_be_scored_costs_the_loss_alone(self):
+        with open(self.path("valid.txt"), "a", encoding="utf-8") as file:
+            file.write("1 " * 60 + "\n")
+        ended = self.ends("long", "--attention", "softmax", "--model.positions", "learned", "--model.max_positions", "33",
+                          "--data.max_length", "32", "--train.max_steps", "60")
+        self.assertIn("softmax, seed 1 has no validation loss: ", ended.stderr)
+        run = self.report("long")["runs"][0]
+        self.assertEqual((run["error"], run["valid_loss"]), ("", None))
+        self.assertIsNotNone(run["bleu"])
+
+
+class Unchanged(Ablate):
+    def test_by_shared_options_that_its_variant_has_its_own_values_for(self):
+        flags = ("--variants", self.write("v.yaml", "short: {attention: softmax, train: {max_steps: 60}}\n"))
+        self.ends("kept", *flags)
+        before = self.table("kept")
+        self.write("base.yaml", self.read("base.yaml").replace("max_steps: 120", "max_steps: 90"))
+        self.assertIn("short, seed 1: has ended", self.ends("kept", *flags, "--dry-run").stdout)
+        self.ends("kept", *flags)
+        self.assertEqual(self.table("kept"), before)
+        self.assertEqual(before, ([("short", [1])], []))
 
 
 class Refused(Ablate):
@@ -144,6 +185,9 @@ class Refused(Ablate):
 
     def test_a_seed_that_is_there_twice(self):
         self.assertIn("a seed is there twice", self.refuses("--attention", "softmax", "--seeds", "1,1"))
+
+    def test_seconds_that_are_no_number(self):
+        self.assertIn("--max-seconds", self.refuses("--attention", "softmax", "--max-seconds", "nan"))
 
     def test_a_set_to_score_that_is_missing(self):
         self.assertIn("data.test and data.valid are empty", self.refuses("--attention", "softmax", "--data.test=[]", "--data.valid=[]"))
