@@ -152,6 +152,11 @@ void write_contents(const fs::path& folder, const CheckpointContents& contents) 
   writer.manifest();
 }
 
+/// Of the file with the weights that translate.
+FileDigest digest_of_weights(const std::string& path) {
+  return Manifest::read(path).files.at(read_checkpoint_info(path).uses_ema ? kEmaWeights : kWeights);
+}
+
 std::string first_few(const std::string& what, const std::vector<std::string>& names) {
   return names.empty() ? "" : "; " + what + ": " + join_first(names);
 }
@@ -200,7 +205,11 @@ CheckpointInfo read_checkpoint_info(const std::string& path) {
 }
 
 uint64_t bytes_of_weights(const std::string& path) {
-  return Manifest::read(path).files.at(read_checkpoint_info(path).uses_ema ? kEmaWeights : kWeights).bytes;
+  return digest_of_weights(path).bytes;
+}
+
+std::string hash_of_weights(const std::string& path) {
+  return digest_of_weights(path).xxh3_128;
 }
 
 bool has_trainer_state(const std::string& path) {

@@ -62,8 +62,9 @@ CheckpointContents load_checkpoint(const std::string& path, bool with_trainer_st
 
 /// What a checkpoint says of itself, without reading its weights. Throws as load_checkpoint does.
 CheckpointInfo read_checkpoint_info(const std::string& path);
-/// Bytes of the file with the weights that translate.
+/// Bytes of the file with the weights that translate, and their XXH3-128.
 uint64_t bytes_of_weights(const std::string& path);
+std::string hash_of_weights(const std::string& path);
 /// Whether it holds what a run needs to go on.
 bool has_trainer_state(const std::string& path);
 /// Turns it into a weights-only checkpoint; a crash at any instant leaves one or the other.

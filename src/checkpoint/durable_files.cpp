@@ -75,9 +75,9 @@ struct Leftover {
 };
 
 /// Whether a crashed process left it. On this machine that process is gone, or had the number of this one, which makes one thing at a time;
-/// on another (or where an earlier version did not note which), nobody has touched it for as long as `patience`.
+/// on another, nobody has touched it for as long as `patience`.
 bool is_leftover(const fs::path& place, std::chrono::seconds patience, Leftover& leftover) {
-  static const std::regex kName(R"(\.(.+)\.(tmp|old)(?:\.([0-9a-f]{16}))?\.([1-9][0-9]{0,8}))");
+  static const std::regex kName(R"(\.(.+)\.(tmp|old)\.([0-9a-f]{16})\.([1-9][0-9]{0,8}))");
   const std::string file = place.filename().string();
   std::smatch match;
   if (!std::regex_match(file, match, kName)) return false;

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "checkpoint/durable_files.h"
 #include "checkpoint/manifest.h"
 
 namespace lacuna {
@@ -40,6 +41,17 @@ bool is_checkpoint(const fs::path& path) {
   return fs::exists(path / Manifest::kFileName);
 }
 
+/// Whether a folder holds what a `step_N` of the run holds too.
+bool is_copy_of_another(const fs::path& folder, const std::string& run) {
+  if (!is_checkpoint(folder)) return false;
+  const std::string other = checkpoint_path(run, read_checkpoint_info(folder.string()).step);
+  return is_checkpoint(other) && hash_of_weights(folder.string()) == hash_of_weights(other);
+}
+
+[[noreturn]] void fail_without_checkpoints(const std::string& run) {
+  throw CheckpointError(run + " holds no checkpoints (folders named step_N)");
+}
+
 std::string known_scores(const std::vector<RunCheckpoint>& checkpoints) {
   std::string names;
   for (const auto& [name, value] : checkpoints.back().info.scores) names += (names.empty() ? "" : ", ") + name;
@@ -50,6 +62,20 @@ std::string known_scores(const std::vector<RunCheckpoint>& checkpoints) {
 
 std::string checkpoint_path(const std::string& run, int64_t step) {
   return (fs::path(run) / (std::string(kPrefix) + std::to_string(step))).string();
+}
+
+std::string averaged_path(const std::string& run) {
+  return (fs::path(run) / "averaged").string();
+}
+
+void link_checkpoint(const std::string& run, const std::string& name, int64_t step) {
+  const fs::path link = fs::path(run) / name;
+  if (fs::is_directory(fs::symlink_status(link))) {
+    if (!is_copy_of_another(link, run))
+      throw CheckpointError(link.string() + " is a folder; expected a link to a checkpoint of the run (step_N). Move the folder away");
+    remove_folder(link);
+  }
+  replace_link(link, fs::path(checkpoint_path(run, step)).filename().string());
 }
 
 std::vector<RunCheckpoint> checkpoints_of(const std::string& run, const std::function<void(const std::string&)>& on_damage) {
@@ -77,6 +103,14 @@ std::string newest_checkpoint_of(const std::string& run) {
   return paths.empty() ? "" : paths.back();
 }
 
+uint64_t bytes_of_checkpoints(const std::string& run) {
+  uint64_t bytes = 0;
+  for (const std::string& path : checkpoint_paths_of(run))
+    for (const fs::directory_entry& file : fs::directory_iterator(path))
+      if (file.is_regular_file()) bytes += file.file_size();
+  return bytes;
+}
+
 std::string resolve_checkpoint(const std::string& path) {
   if (is_checkpoint(path) || !fs::is_directory(path)) return path;  // what is no folder, Manifest::read has words for
   for (const char* const name : {"averaged", "best", "last"})
@@ -86,27 +120,41 @@ std::string resolve_checkpoint(const std::string& path) {
                         "Has the run saved its first checkpoint?");
 }
 
+std::string checkpoint_to_score(const Options& options) {
+  const fs::path run(options.run), best = run / "best";
+  if (options.train.average_last > 0) return averaged_path(options.run);
+  return (fs::exists(best) ? best : run / "last").string();
+}
+
+std::vector<RunCheckpoint> by_score(const std::vector<RunCheckpoint>& checkpoints, const std::string& score, bool lower_is_better) {
+  std::vector<RunCheckpoint> scored;
+  for (const RunCheckpoint& checkpoint : checkpoints)
+    if (checkpoint.info.scores.count(score) > 0) scored.push_back(checkpoint);
+  const double sign = lower_is_better ? -1 : 1;
+  std::stable_sort(scored.begin(), scored.end(), [&](const RunCheckpoint& a, const RunCheckpoint& b) {
+    return sign * a.info.scores.at(score) > sign * b.info.scores.at(score);
+  });
+  return scored;
+}
+
 std::vector<std::string> last_checkpoints(const std::string& run, int64_t count) {
-  std::vector<std::string> paths;
   const std::vector<int64_t> steps = steps_of(run);
+  if (steps.empty()) fail_without_checkpoints(run);
+  std::vector<std::string> paths;
   for (auto step = steps.rbegin(); step != steps.rend() && static_cast<int64_t>(paths.size()) < count; ++step)
     if (const std::string path = checkpoint_path(run, *step); read_checkpoint_info(path).is_scheduled) paths.push_back(path);
-  if (paths.empty()) throw CheckpointError(run + " holds no checkpoints (folders named step_N)");
+  if (paths.empty())
+    throw CheckpointError(run + " holds no scheduled checkpoint yet, only " + checkpoint_path(run, steps.back()) +
+                          ", of an interruption or a validation; name that itself");
   std::reverse(paths.begin(), paths.end());
   return paths;
 }
 
 std::vector<std::string> best_checkpoints(const std::string& run, int64_t count, const std::string& score, bool lower_is_better) {
   const std::vector<RunCheckpoint> all = checkpoints_of(run);
-  if (all.empty()) throw CheckpointError(run + " holds no checkpoints (folders named step_N)");
-  std::vector<RunCheckpoint> scored;
-  for (const RunCheckpoint& checkpoint : all)
-    if (checkpoint.info.scores.count(score) > 0) scored.push_back(checkpoint);
+  if (all.empty()) fail_without_checkpoints(run);
+  const std::vector<RunCheckpoint> scored = by_score(all, score, lower_is_better);
   if (scored.empty()) throw CheckpointError("no checkpoint of " + run + " has the score " + score + "; scores there: " + known_scores(all));
-  const double sign = lower_is_better ? -1 : 1;
-  std::stable_sort(scored.begin(), scored.end(), [&](const RunCheckpoint& a, const RunCheckpoint& b) {
-    return sign * a.info.scores.at(score) > sign * b.info.scores.at(score);
-  });
   std::vector<std::string> paths;
   for (const RunCheckpoint& checkpoint : scored)
     if (static_cast<int64_t>(paths.size()) < count) paths.push_back(checkpoint.path);

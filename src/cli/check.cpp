@@ -2,18 +2,25 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <cstring>
 #include <iostream>
 #include <limits>
 
+#include "base/error.h"
 #include "base/files.h"
+#include "base/interrupt.h"
+#include "checkpoint/run_folder.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
-#include "cli/training_run.h"
+#include "cli/training_start.h"
 #include "cli/verb.h"
 #include "data/batch_stream.h"
+#include "search/step_model.h"
 #include "search/translator.h"
+#include "train/checkpoint_keeper.h"
 #include "train/transformer_loss.h"
 
 namespace lacuna {
@@ -42,6 +49,12 @@ std::string histogram(const Counts& counts) {
   return text;
 }
 
+/// Whether the disk was full, or the user's share of it.
+bool is_of_full_disk(const MachineError& error) {
+  const std::string text = error.what();
+  return text.find(std::strerror(ENOSPC)) != std::string::npos || text.find(std::strerror(EDQUOT)) != std::string::npos;
+}
+
 /// A limit of the configuration, of which 0 is none.
 double limit(double value) {
   return value > 0 ? value : std::numeric_limits<double>::infinity();
@@ -57,6 +70,7 @@ class Check {
     check_evaluation_sets();
     check_training();
     check_translation();
+    stop_if_interrupted("checking");
     std::cout << "nothing stands in the way: lacuna train" << std::endl;
   }
 
@@ -66,17 +80,28 @@ class Check {
   void check_start() {
     require_run_folder(options_);
     require_room_for_sentences(options_);
-    require_same_run(options_);
+    require_sets(options_.data);
+    replaces_run_ = replaces_run(options_);
     require_measurable_memory(options_);
-    Options options = options_;
-    if (options.train.overwrite) options.run.clear();  // the run that is there may go
-    start_ = find_starting_point(options, folder_.path().string());
+    scorer_ = find_scorer(options_);
+    start_ = find_starting_point(options_, replaces_run_);
     if (start_) say("starts from", start_->path);
   }
 
+  void open_data() {
+    const std::string folder = folder_.path().string();
+    try {
+      data_ = open_training_data(options_.data, folder, options_.train.batch_tokens.value.value_or(kAutoTokens), options_.seed_value(),
+                                 vocabularies_kept(start_, options_.data));
+    } catch (const MachineError& error) {
+      if (!is_of_full_disk(error) || !options_.data.cache.empty()) throw;
+      throw MachineError(std::string(error.what()) + ". Until it ends, a check keeps the token cache in " + folder +
+                         ": set TMPDIR to a folder on another disk, or data.cache to one that training takes too");
+    }
+  }
+
   void check_data() {
-    const int64_t batch_tokens = options_.train.batch_tokens.value.value_or(kAutoTokens);
-    data_ = open_training_data(options_.data, folder_.path().string(), batch_tokens, options_.seed_value());
+    open_data();
     say("training data", data_.summary.text());
     if (!options_.data.cache.empty()) say("token cache", "written to " + options_.data.cache + " (data.cache), for training too");
     say("source lengths", histogram(data_.summary.src_lengths));
@@ -91,7 +116,7 @@ class Check {
     for (const auto* sets : {&options_.data.valid, &options_.data.test})
       for (const EvaluationSet& set : load_evaluation_sets(*sets, options_.data, data_))
         say(set.name, fmt::format("{} pairs", set.src_lines.size()));
-    if (const std::optional<Scorer> scorer = find_scorer(options_)) say("sacreBLEU", scorer->command.front());
+    if (scorer_) say("sacreBLEU", scorer_->command.front());
   }
 
   void check_training() {
@@ -105,6 +130,7 @@ class Check {
     int64_t tokens = 0;
     double seconds = 0;
     for (int i = 0; i <= kTimedUpdates; ++i) {
+      stop_if_interrupted("training some batches");
       const auto batch = stream->next();
       const auto begin = std::chrono::steady_clock::now();
       const LossSums losses = loss(*batch, {.training = true, .seed = options_.seed_value(), .step = i});
@@ -116,7 +142,8 @@ class Check {
     }
     const double rate = static_cast<double>(tokens) / seconds;
     say("parameters", std::to_string(optimizer.num_parameters()));
-    say("memory", fmt::format("{:.0f} MiB with one batch in work", resident_mebibytes()));
+    say("memory",
+        fmt::format("{:.0f} MiB with one batch in work{}", resident_mebibytes(), options_.device == "cpu" ? "" : ", beside the GPU's"));
     describe_batches(rate, static_cast<double>(tokens) / kTimedUpdates);
     describe_disk(optimizer);
   }
@@ -134,6 +161,7 @@ class Check {
     const double hours = std::min(tokens / rate / 3600, limit(options_.train.max_hours));
     if (std::isfinite(hours)) say("time", fmt::format("about {:.1f} hours for the whole run, without validation", hours));
     if (const std::string note = note_of_no_end(options_.train); !note.empty()) say("end", note);
+    if (const std::string note = note_of_warmup(options_.train, per_epoch / per_update); !note.empty()) say("warm-up", note);
   }
 
   void describe_disk(const Optimizer& optimizer) const {
@@ -144,7 +172,7 @@ class Check {
     say("disk",
         fmt::format("about {:.0f} MiB of checkpoints and {:.0f} MiB of token cache; {:.0f} MiB are free",
                     static_cast<double>(keeper.run_bytes()) / kMebi, cache, static_cast<double>(free_disk_space(options_.run)) / kMebi));
-    keeper.require_disk_room();
+    keeper.require_disk_room(replaces_run_ ? bytes_of_checkpoints(options_.run) : 0);
   }
 
   void check_translation() {
@@ -162,6 +190,8 @@ class Check {
 
   Options options_;
   TemporaryFolder folder_;
+  bool replaces_run_ = false;  ///< the one in the run folder
+  std::optional<Scorer> scorer_;
   std::optional<ResumePoint> start_;
   TrainingData data_;
   std::shared_ptr<Transformer> model_;
@@ -178,6 +208,7 @@ int run_check(const std::vector<std::string>& arguments) {
   if (!parse_command_line(app, arguments)) return 0;
   const std::optional<Options> options = flags.configuration(app);
   if (!options) return 0;
+  handle_interrupts();
   Check(*options).run();
   return 0;
 }

@@ -17,14 +17,27 @@ void make_output_folder(const std::filesystem::path& folder) {
 }
 
 void require_new_or_checkpoint(const std::string& output, const std::vector<std::string>& inputs) {
+  const std::filesystem::path path(output), link = path.has_filename() ? path : path.parent_path();
+  if (std::filesystem::is_symlink(link))
+    throw UsageError("-o is " + output + ", which is a link, as a run folder has to its checkpoints; name another folder");
   if (!std::filesystem::exists(output)) return;
   for (const std::string& input : inputs)
     if (std::filesystem::equivalent(output, input)) throw UsageError("-o is " + output + ", which is read; name another folder");
-  if (!std::filesystem::exists(std::filesystem::path(output) / "manifest.json"))
+  if (!std::filesystem::exists(path / "manifest.json"))
     throw UsageError("-o is " + output + ", which is there and is no checkpoint; name a folder to be made");
 }
 
 namespace {
+
+/// Throws where no file can come to be, before there is anything to write.
+void require_place_for_file(const std::filesystem::path& path) {
+  if (path.empty()) throw UsageError("-o is empty; expected a file to write to, or - for standard output");
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) throw DataError(path.string() + ": is a folder; expected a file to write to");
+  const std::filesystem::path folder = path.parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder, error))
+    throw DataError(path.string() + ": cannot be written: there is no folder " + folder.string() + "; make it, or name another");
+}
 
 /// The file that a link leads to, so that the link stays.
 std::filesystem::path behind_links(const std::filesystem::path& path) {
@@ -36,7 +49,7 @@ std::filesystem::path behind_links(const std::filesystem::path& path) {
 
 Output::Output(const std::filesystem::path& path) : path_(behind_links(path)) {
   if (path == "-") return;
-  if (std::filesystem::is_directory(path)) throw DataError(path.string() + ": is a folder; expected a file to write to");
+  require_place_for_file(path);
   temporary_ = is_replaceable(path_) ? temporary_beside(path_) : path_;
   file_ = std::make_unique<FileWriter>(temporary_);
 }
@@ -65,8 +78,13 @@ bool Output::write(std::string_view text) {
 void Output::finish() {
   if (file_ == nullptr) return;
   file_->finish();
-  file_.reset();
-  if (temporary_ != path_) std::filesystem::rename(temporary_, path_);
+  if (temporary_ != path_) {
+    std::error_code error;
+    std::filesystem::rename(temporary_, path_, error);
+    if (error) throw MachineError(path_.string() + ": cannot be written: " + error.message());
+    sync_directory(path_.parent_path());
+  }
+  file_.reset();  // until here the destructor removes the temporary file
 }
 
 }  // namespace lacuna

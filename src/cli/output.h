@@ -20,13 +20,15 @@ inline constexpr size_t kLinesAtATime = 2048;
 /// Makes the folder unless it is there. Throws DataError if it cannot be made.
 void make_output_folder(const std::filesystem::path& folder);
 
-/// Throws UsageError where writing a checkpoint to `output` would replace something other than a checkpoint, or one of `inputs`.
+/// Throws UsageError where writing a checkpoint to `output` would replace something other than a checkpoint, a link to one (as run folders
+/// have), or one of `inputs`.
 void require_new_or_checkpoint(const std::string& output, const std::vector<std::string>& inputs);
 
 /// Where results go: stdout, a file that is there only once it is whole, or a device or pipe as they come.
 class Output {
  public:
-  /// `path` "-" is stdout. Throws MachineError if the file cannot be written.
+  /// `path` "-" is stdout. Throws UsageError for an empty path, DataError for a folder and for one that lies in no folder, MachineError if
+  /// the file cannot be written.
   explicit Output(const std::filesystem::path& path);
   ~Output();
   Output(const Output&) = delete;

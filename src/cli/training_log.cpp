@@ -31,7 +31,7 @@ std::string listed(const Scores& scores) {
 
 TrainingLog::TrainingLog(const std::string& run, const TrainingState& state, const RunLength& length)
     : metrics_(fs::path(run) / "metrics.jsonl", resumed_step(state)),
-      tensorboard_(fs::path(run) / "tensorboard", resumed_step(state)),
+      tensorboard_(fs::path(run) / "tensorboard", state.step),
       length_(length),
       bar_(share_done(state)) {}
 
@@ -97,10 +97,10 @@ void TrainingLog::attention(int64_t step, const AttentionSummary& summary) {
   record("attention", step, values);
 }
 
-void TrainingLog::test(int64_t step, const Evaluation& evaluation, const std::string& weights) {
+void TrainingLog::test(int64_t step, const Evaluation& evaluation, const std::string& weights, const std::string& fingerprint) {
   bar_.hide();
   log_info("test set {} with {}: {} ({})", evaluation.name, weights, listed(evaluation.scores), evaluation.signature);
-  record("test", step, evaluation.scores, evaluation.name);
+  record("test", step, evaluation.scores, evaluation.name, {{"weights", weights}, {"fingerprint", fingerprint}});
 }
 
 void TrainingLog::update(const TrainingState& state) {
@@ -119,9 +119,11 @@ void TrainingLog::say(const std::string& text) {
   log_info("{}", text);
 }
 
-void TrainingLog::record(const std::string& kind, int64_t step, const std::map<std::string, double>& values, const std::string& set) {
+void TrainingLog::record(const std::string& kind, int64_t step, const std::map<std::string, double>& values, const std::string& set,
+                         const std::map<std::string, std::string>& words) {
   nlohmann::ordered_json line = {{"step", step}, {"kind", kind}};
   if (!set.empty()) line["set"] = set;
+  for (const auto& [name, word] : words) line[name] = word;
   const std::string group = kind + "/" + (set.empty() ? "" : set + "/");
   for (const auto& [name, value] : values) {
     line[name] = value;

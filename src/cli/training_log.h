@@ -27,7 +27,8 @@ class TrainingLog {
   void progress(const TrainingProgress& progress);
   void validation(int64_t step, const Evaluation& evaluation, const EvaluationSet& set, int64_t num_samples);
   void attention(int64_t step, const AttentionSummary& summary);
-  void test(int64_t step, const Evaluation& evaluation, const std::string& weights);
+  /// `fingerprint`: of all that decides on the scores, by which a later start knows that they are there.
+  void test(int64_t step, const Evaluation& evaluation, const std::string& weights, const std::string& fingerprint);
   /// A moment to draw the progress bar.
   void update(const TrainingState& state);
   void warn(const std::string& text);
@@ -35,7 +36,8 @@ class TrainingLog {
 
  private:
   static void mask_progress(const MaskProgress& masks, std::map<std::string, double>& values);
-  void record(const std::string& kind, int64_t step, const std::map<std::string, double>& values, const std::string& set = "");
+  void record(const std::string& kind, int64_t step, const std::map<std::string, double>& values, const std::string& set = "",
+              const std::map<std::string, std::string>& words = {});
   double share_done(const TrainingState& state) const;
 
   MetricsLog metrics_;

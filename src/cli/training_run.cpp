@@ -14,9 +14,12 @@
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "checkpoint/average.h"
+#include "checkpoint/durable_files.h"
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
+#include "config/read_options.h"
 #include "data/batch_stream.h"
+#include "data/content_hash.h"
 #include "data/evaluation_set.h"
 #include "kernels/bf16_product.h"
 #include "train/auto_batch.h"
@@ -27,23 +30,6 @@ namespace lacuna {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string in_words(TrainingEnd end, const TrainingState& state, const TrainOptions& options) {
-  switch (end) {
-    case TrainingEnd::kMaxSteps:
-      return fmt::format("step {} >= train.max_steps ({})", state.step, options.max_steps);
-    case TrainingEnd::kMaxEpochs:
-      return fmt::format("epoch {} >= train.max_epochs ({})", state.position.epoch, options.max_epochs);
-    case TrainingEnd::kMaxHours:
-      return fmt::format("{:.2f} hours >= train.max_hours ({})", state.hours, options.max_hours);
-    case TrainingEnd::kNoImprovement:
-      return fmt::format("step {}: no better {} in {} validations since step {}", state.step, score_name(options.metric),
-                         state.scores.since_best, state.scores.best_step);
-    case TrainingEnd::kInterrupted:
-      return fmt::format("step {}: interrupted", state.step);
-  }
-  return "";
-}
 
 std::string lines_of(const std::vector<std::string>& lines) {
   std::string text;
@@ -56,114 +42,63 @@ void write_hypotheses(const fs::path& file, const Evaluation& evaluation) {
   write_file_atomically(file, lines_of(evaluation.hypotheses));
 }
 
-/// A model that goes on from a checkpoint reads and writes with that one's vocabularies, whatever texts come now, unless the configuration
-/// names some.
-void bring_vocabularies(const Vocabularies& vocabularies, const DataOptions& data, const fs::path& run) {
-  const bool names_some = !data.spm_model.empty() || !data.src_spm_model.empty() || data.tokenizer == Tokenizer::kNone;
-  if (names_some || !vocabularies.src->is_sentencepiece()) return;
-  const auto bring = [&](const char* name, const Vocabulary& vocabulary) {
-    if (fs::exists(run / name) && read_file(run / name) == vocabulary.serialized() && !fs::exists(run / (std::string(name) + ".training")))
-      return;
-    write_file_atomically(run / name, vocabulary.serialized());
-    fs::remove(run / (std::string(name) + ".training"));  // the note of what it was trained on: it is given now
+void write_vocabularies(const Vocabularies& vocabularies, const fs::path& run) {
+  const auto write = [&](const std::string& name, const Vocabulary& vocabulary) {
+    const fs::path file = run / name, note = run / (name + ".training");  // the note of what it was trained on: it is given now
+    if (fs::exists(file) && read_file(file) == vocabulary.serialized() && !fs::exists(note)) return;
+    write_file_atomically(file, vocabulary.serialized());
+    fs::remove(note);
   };
-  if (vocabularies.shared()) return bring("spm.model", *vocabularies.src);
-  bring("spm.src.model", *vocabularies.src);
-  bring("spm.tgt.model", *vocabularies.tgt);
+  if (vocabularies.shared()) return write("spm.model", *vocabularies.src);
+  write("spm.src.model", *vocabularies.src);
+  write("spm.tgt.model", *vocabularies.tgt);
 }
 
-/// Their names are those of files and of scores.
-void require_different_names(const std::vector<CorpusOptions>& corpora) {
-  std::set<std::string> names;
-  for (const CorpusOptions& corpus : corpora)
-    if (!names.insert(name_of(corpus)).second)
-      throw ConfigError("data: two sets to score are called \"" + name_of(corpus) + "\", one of them " + corpus.src +
-                        "; give it a name of its own: {name: ..., src: ..., tgt: ...}");
+/// Of what decides on the scores of a test set: both sides, the hash of the weights, the search.
+std::string score_fingerprint(const EvaluationSet& set, const std::string& weights, const TranslateOptions& search) {
+  ContentHash hash;
+  for (const std::string& part : {set.name, lines_of(set.src_lines), lines_of(set.tgt_lines), weights, write_options(search).to_yaml()})
+    hash.add(part);
+  return hash.text();
 }
 
-void require_same_pieces(const Vocabulary& ours, const Vocabulary& theirs, const std::string& side, const std::string& place) {
-  bool same = ours.size() == theirs.size();
-  for (TokenId id = 0; same && id < ours.size(); ++id) same = ours.piece(id) == theirs.piece(id);
-  if (!same)
-    throw DataError("the " + side + " vocabulary of " + place +
-                    ", from which training would go on, is not that of this configuration. Use its vocabulary (name none in `data`, or the "
-                    "same file)");
+/// Those of the test sets that a run has noted as scored.
+std::set<std::string> scored_fingerprints(const fs::path& metrics) {
+  std::set<std::string> fingerprints;
+  std::ifstream lines(metrics);
+  for (std::string line; std::getline(lines, line);) {
+    const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (record.is_object() && record.value("kind", "") == "test") fingerprints.insert(record.value("fingerprint", ""));
+  }
+  return fingerprints;
 }
 
 }  // namespace
 
-void require_run_folder(const Options& options) {
-  if (options.run.empty()) throw ConfigError("run is empty; expected the folder that training writes to: run: runs/mine");
-}
-
-void require_room_for_sentences(const Options& options) {
-  const int64_t longest = options.data.max_length + 1, room = options.model.max_positions;
-  if (options.model.positions == Positions::kLearned && longest > room)
-    throw ConfigError("model.max_positions is " + std::to_string(room) + ", and data.max_length " +
-                      std::to_string(options.data.max_length) + " lets sentences of " + std::to_string(longest) +
-                      " tokens in, end of sentence counted; make one of them fit the other");
-}
-
-void require_measurable_memory(const Options& options) {
-  if (!options.train.batch_tokens.value && options.device != "cpu")
-    throw ConfigError("train.batch_tokens is auto, which measures the CPU's memory; give a number for " + options.device);
-}
-
-std::optional<ResumePoint> find_starting_point(const Options& options, const std::string& folder) {
-  std::optional<ResumePoint> point = find_resume_point(options.run);
-  if (!point && !options.train.init_from.empty()) point = initial_point(options.train);
-  if (point) bring_vocabularies(point->checkpoint.vocabularies, options.data, folder);
-  return point;
-}
-
-TrainingState start_from(const ResumePoint& point, const TrainingData& data, Transformer& model, const std::vector<std::string>& reset) {
-  require_same_pieces(*data.vocabularies.src, *point.checkpoint.vocabularies.src, "source", point.path);
-  require_same_pieces(*data.vocabularies.tgt, *point.checkpoint.vocabularies.tgt, "target", point.path);
-  load_weights(model, point.checkpoint.weights, point.path);  // for its words, where they do not fit
-  TrainingState state = point.state;
-  check_corpus(state, data.fingerprint, reset, point.path);
-  return state;
-}
-
-std::vector<EvaluationSet> load_evaluation_sets(const std::vector<CorpusOptions>& corpora, const DataOptions& options,
-                                                const TrainingData& data) {
-  require_different_names(corpora);
-  std::vector<EvaluationSet> sets;
-  sets.reserve(corpora.size());
-  for (const CorpusOptions& corpus : corpora)
-    sets.push_back(load_evaluation_set(corpus, options, data.vocabularies, data.plan.batch_tokens));
-  return sets;
-}
-
-std::optional<Scorer> find_scorer(const Options& options) {
-  const bool validates_translations = !options.data.valid.empty() && options.train.valid_translate;
-  if (!validates_translations && options.data.test.empty()) return {};
-  Scorer scorer = find_sacrebleu(options.sacrebleu);
-  require_tokenizer(scorer, options.data.tgt_lang);
-  return scorer;
-}
-
-std::string note_of_no_end(const TrainOptions& train) {
-  if (train.max_steps > 0 || train.max_epochs > 0 || train.max_hours > 0 || train.patience > 0) return "";
-  return "none of train.max_steps, max_epochs, max_hours and patience is set: training goes on until it is stopped (Ctrl-C or SIGTERM)";
-}
-
 TrainingRun::TrainingRun(Options options) : options_(std::move(options)) {
   require_run_folder(options_);
   require_room_for_sentences(options_);
+  require_sets(options_.data);
+  scorer_ = find_scorer(options_);
   lock_ = std::make_unique<RunLock>(options_.run);
-  prepare_run_folder(options_);
+  if (prepare_run_folder(options_)) replacement_ = std::make_unique<RunReplacement>(options_);
   options_.train.precision = decided_precision(options_.train.precision, options_.device);  // `auto` counts for new runs only
-  log_to_file((fs::path(options_.run) / "train.log").string());
+  log_to_file((fs::path(folder()) / "train.log").string());
   find_start();
   choose_products();
   open_evaluation_sets();
 }
 
+/// Where files are written: the run folder, once no other run is in it.
+std::string TrainingRun::folder() const {
+  return replacement_ ? replacement_->folder() : options_.run;
+}
+
 /// The newest checkpoint of the run, or train.init_from, or the beginning.
 void TrainingRun::find_start() {
-  is_resumed_ = !newest_checkpoint_of(options_.run).empty();
-  const std::optional<ResumePoint> point = find_starting_point(options_, options_.run);
+  is_resumed_ = !replacement_ && !newest_checkpoint_of(options_.run).empty();
+  const std::optional<ResumePoint> point = find_starting_point(options_, replacement_ != nullptr);
+  kept_vocabularies_ = vocabularies_kept(point, options_.data);
   open_data();
   make_model();
   if (point) start_ = start_from(*point, data_, *model_, options_.train.reset);
@@ -182,7 +117,8 @@ void TrainingRun::choose_products() {
 }
 
 void TrainingRun::open_data() {
-  data_ = open_training_data(options_.data, options_.run, options_.train.batch_tokens.value.value_or(0), options_.seed_value());
+  data_ =
+      open_training_data(options_.data, folder(), options_.train.batch_tokens.value.value_or(0), options_.seed_value(), kept_vocabularies_);
   start_.corpus_fingerprint = data_.fingerprint;
 }
 
@@ -209,44 +145,72 @@ void TrainingRun::choose_batch_tokens() {
 void TrainingRun::open_evaluation_sets() {
   validation_sets_ = load_evaluation_sets(options_.data.valid, options_.data, data_);
   test_sets_ = load_evaluation_sets(options_.data.test, options_.data, data_);
-  validator_ = std::make_unique<Validator>(model_, data_.vocabularies, options_, find_scorer(options_));
+  validator_ = std::make_unique<Validator>(model_, data_.vocabularies, options_, scorer_);
 }
 
+/// The run that stands in the folder goes: this one is known to start.
+void TrainingRun::replace_run() {
+  keeper_->require_disk_room(bytes_of_checkpoints(options_.run));
+  replacement_->take_place();
+  replacement_.reset();
+  log_info("{}: the run of another configuration is removed, as train.overwrite says", options_.run);
+}
+
+void TrainingRun::open_log() {
+  const RunLength length = {options_.train.max_steps, options_.train.max_epochs, data_.summary.tgt_tokens};
+  log_ = std::make_unique<TrainingLog>(options_.run, start_, length);
+}
+
+/// The vocabulary only now: a start that fails leaves none behind, which the next would take for its own.
 void TrainingRun::write_configuration() const {
+  if (kept_vocabularies_) write_vocabularies(*kept_vocabularies_, options_.run);
   write_file_atomically(fs::path(options_.run) / "config.yaml", to_yaml(options_));
+}
+
+/// What `-m RUN` would go on translating with.
+void TrainingRun::remove_passed_average() const {
+  const std::string average = averaged_path(options_.run);
+  if (!fs::exists(average)) return;
+  remove_folder(average);
+  log_->say(average + " is removed: training goes on past it (an average in another folder stays)");
 }
 
 void TrainingRun::describe() const {
   const TrainOptions& train = options_.train;
+  const int64_t tokens_per_update = *train.batch_tokens.value * train.update_freq;
   log_info("{}: {} parameters, {} threads, device {}, {}", options_.run, optimizer_->num_parameters(), at::get_num_threads(),
            options_.device, name_of(factor_precision(train, options_.device)));
   if (train.precision == Precision::kBf16 && options_.device == "cpu" && !has_bf16_instructions())
     log_warning("train.precision is bf16, and this processor has no instructions for it: fp32 is faster here");
   if (train.precision == Precision::kBf16x3 && factor_precision(train, options_.device) == FactorPrecision::kFp32)
     log_warning("train.precision is bf16x3, and only processors with tiles (AMX) have products for it: fp32 is used");
-  log_info("effective batch: {} tokens ({} a batch x {} batches an update)", *train.batch_tokens.value * train.update_freq,
-           *train.batch_tokens.value, train.update_freq);
+  log_info("effective batch: {} tokens ({} a batch x {} batches an update)", tokens_per_update, *train.batch_tokens.value,
+           train.update_freq);
   log_info("an epoch: {} sentence pairs, {} source and {} target tokens", data_.summary.kept, data_.summary.src_tokens,
            data_.summary.tgt_tokens);
   if (const std::string note = note_of_no_end(train); !note.empty()) log_info("{}", note);
+  const double updates_per_epoch =
+      static_cast<double>(std::max(data_.summary.src_tokens, data_.summary.tgt_tokens)) / static_cast<double>(tokens_per_update);
+  if (const std::string note = note_of_warmup(train, updates_per_epoch); !note.empty()) log_warning("{}", note);
   if (is_resumed_) log_info("going on after step {} (epoch {}, batch {})", start_.step, start_.position.epoch + 1, start_.position.batch);
 }
 
 int TrainingRun::execute() {
   const std::unique_ptr<BatchStream> stream = make_batch_stream(data_.plan, start_.position);
   keeper_ = std::make_unique<CheckpointKeeper>(options_.run, options_.train, to_yaml(options_), data_.vocabularies, *optimizer_);
-  const RunLength length = {options_.train.max_steps, options_.train.max_epochs, data_.summary.tgt_tokens};
-  log_ = std::make_unique<TrainingLog>(options_.run, start_, length);
   Trainer trainer(options_.train, options_.seed_value(), transformer_loss(model_, options_.train, options_.device), *stream, *optimizer_,
                   LearningRate(options_.train, options_.model.d_model), hooks(), start_);
   trainer_ = &trainer;
+  if (replacement_) replace_run();
   keeper_->tidy();
-  keeper_->require_disk_room();
-  write_configuration();
-  if (const auto end = trainer.end(); end && is_averaged() && are_test_sets_scored()) {
-    log_->say("already at " + in_words(*end, trainer.state(), options_.train) + ": nothing to do");
+  if (const auto end = trainer.end(); end && is_averaged() && unscored_test_sets().empty()) {
+    log_info("already at {}: nothing to do", in_words(*end, trainer.state(), options_.train));
     return 0;
   }
+  keeper_->require_disk_room();
+  open_log();
+  write_configuration();
+  if (!trainer.end()) remove_passed_average();
   describe();
   const TrainingEnd end = trainer.run();
   keeper_->wait();
@@ -302,8 +266,9 @@ Scores TrainingRun::note_validation(const std::vector<Evaluation>& evaluations) 
 bool TrainingRun::is_averaged() const {
   const int64_t wanted = options_.train.average_last;
   if (wanted == 0) return true;
-  if (!fs::exists(averaged_path())) return false;
-  const CheckpointInfo info = read_checkpoint_info(averaged_path());
+  const std::string averaged = averaged_path(options_.run);
+  if (!fs::exists(averaged)) return false;
+  const CheckpointInfo info = read_checkpoint_info(averaged);
   std::set<std::string> read;
   for (const std::string& path : info.averaged_from) read.insert(fs::path(path).filename().string());
   const std::vector<std::string> last = last_checkpoints(options_.run, wanted);
@@ -311,28 +276,15 @@ bool TrainingRun::is_averaged() const {
          std::all_of(last.begin(), last.end(), [&](const std::string& path) { return read.contains(fs::path(path).filename().string()); });
 }
 
-/// The weights that translate the test sets.
-std::string TrainingRun::path_to_score() const {
-  const fs::path run(options_.run), best = run / "best";
-  return options_.train.average_last > 0 ? averaged_path() : (fs::exists(best) ? best : run / "last").string();
-}
-
-/// Whether an earlier start has come to the end of that.
-bool TrainingRun::are_test_sets_scored() const {
-  if (test_sets_.empty()) return true;
-  std::set<std::string> scored;
-  const int64_t step = read_checkpoint_info(path_to_score()).step;
-  std::ifstream metrics(fs::path(options_.run) / "metrics.jsonl");
-  for (std::string line; std::getline(metrics, line);) {
-    const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (record.is_object() && record.value("kind", "") == "test" && record.value("step", int64_t{-1}) == step)
-      scored.insert(record.value("set", ""));
-  }
-  return std::all_of(test_sets_.begin(), test_sets_.end(), [&](const EvaluationSet& set) { return scored.contains(set.name); });
-}
-
-std::string TrainingRun::averaged_path() const {
-  return (fs::path(options_.run) / "averaged").string();
+/// Those that no earlier start has scored with these weights and this search.
+std::vector<const EvaluationSet*> TrainingRun::unscored_test_sets() const {
+  std::vector<const EvaluationSet*> unscored;
+  if (test_sets_.empty()) return unscored;
+  const std::string weights = hash_of_weights(checkpoint_to_score(options_));
+  const std::set<std::string> scored = scored_fingerprints(fs::path(options_.run) / "metrics.jsonl");
+  for (const EvaluationSet& set : test_sets_)
+    if (!scored.contains(score_fingerprint(set, weights, options_.translate))) unscored.push_back(&set);
+  return unscored;
 }
 
 int TrainingRun::complete(const Trainer& trainer) {
@@ -346,21 +298,24 @@ int TrainingRun::complete(const Trainer& trainer) {
 void TrainingRun::average_last() {
   if (options_.train.average_last == 0) return;
   const std::vector<std::string> paths = last_checkpoints(options_.run, options_.train.average_last);
-  save_checkpoint(averaged_path(), average_checkpoints(paths));
-  log_->say(fmt::format("averaged the last {} checkpoints into {}", paths.size(), averaged_path()));
+  const std::string averaged = averaged_path(options_.run);
+  save_checkpoint(averaged, average_checkpoints(paths));
+  log_->say(fmt::format("averaged the last {} checkpoints into {}", paths.size(), averaged));
 }
 
 void TrainingRun::score_test_sets() {
-  if (test_sets_.empty()) return;
-  const std::string place = path_to_score();
+  const std::vector<const EvaluationSet*> sets = unscored_test_sets();
+  if (sets.empty()) return;
+  const std::string place = checkpoint_to_score(options_), weights = hash_of_weights(place);
   const CheckpointContents contents = load_checkpoint(place);
   load_weights(*model_, contents.translating_weights(), place);
   model_->set_step(contents.info.step);
-  for (const EvaluationSet& set : test_sets_) {
-    const std::optional<Evaluation> evaluation = validator_->evaluate(set, options_.translate, /*translates=*/true);
+  for (const EvaluationSet* const set : sets) {
+    const std::optional<Evaluation> evaluation = validator_->evaluate(*set, options_.translate, /*translates=*/true);
     if (!evaluation) return;
-    write_hypotheses(fs::path(options_.run) / "test" / (set.name + ".hyp"), *evaluation);
-    log_->test(contents.info.step, *evaluation, place);  // last: it says that the set is done
+    write_hypotheses(fs::path(options_.run) / "test" / (set->name + ".hyp"), *evaluation);
+    // Last: it says that the set is done.
+    log_->test(contents.info.step, *evaluation, place, score_fingerprint(*set, weights, options_.translate));
   }
 }
 

@@ -15,20 +15,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Steps of the checkpoints that have the deciding score, the best first; of equals the earlier.
-std::vector<int64_t> by_score(const std::vector<RunCheckpoint>& checkpoints, const TrainOptions& options) {
-  const std::string name = score_name(options.metric);
-  const double sign = lower_is_better(options.metric) ? -1 : 1;
-  std::vector<const RunCheckpoint*> scored;
-  for (const RunCheckpoint& checkpoint : checkpoints)
-    if (checkpoint.info.scores.count(name) > 0) scored.push_back(&checkpoint);
-  std::stable_sort(scored.begin(), scored.end(), [&](const RunCheckpoint* a, const RunCheckpoint* b) {
-    return sign * a->info.scores.at(name) > sign * b->info.scores.at(name);
-  });
-  std::vector<int64_t> steps;
-  steps.reserve(scored.size());
-  for (const RunCheckpoint* checkpoint : scored) steps.push_back(checkpoint->step);
-  return steps;
+/// Those that have the score that decides, the best first.
+std::vector<RunCheckpoint> by_deciding_score(const std::vector<RunCheckpoint>& checkpoints, const TrainOptions& options) {
+  return by_score(checkpoints, score_name(options.metric), lower_is_better(options.metric));
 }
 
 /// On the CPU, and not what training goes on with.
@@ -55,8 +44,8 @@ std::set<int64_t> steps_to_keep(const std::vector<RunCheckpoint>& checkpoints, c
   int64_t last = num_last(options), best = options.keep_best;
   for (auto checkpoint = checkpoints.rbegin(); checkpoint != checkpoints.rend(); ++checkpoint)
     if (checkpoint->info.is_scheduled && last-- > 0) kept.insert(checkpoint->step);
-  for (const int64_t step : by_score(checkpoints, options))
-    if (best-- > 0) kept.insert(step);
+  for (const RunCheckpoint& checkpoint : by_deciding_score(checkpoints, options))
+    if (best-- > 0) kept.insert(checkpoint.step);
   return kept;
 }
 
@@ -117,13 +106,10 @@ void CheckpointKeeper::bring_in_order() const {
     write_log_line(LogLevel::kWarning, damage + ". It is left as it is, and counts neither among the last nor among the best");
   });
   if (checkpoints.empty()) return;
-  const auto link = [&](const char* name, int64_t step) {
-    replace_link(fs::path(run_) / name, fs::path(checkpoint_path(run_, step)).filename().string());
-  };
   const std::set<int64_t> kept = steps_to_keep(checkpoints, options_);
-  link("last", checkpoints.back().step);
-  const std::vector<int64_t> best = by_score(checkpoints, options_);
-  if (!best.empty() && kept.count(best.front()) > 0) link("best", best.front());
+  link_checkpoint(run_, "last", checkpoints.back().step);
+  const std::vector<RunCheckpoint> best = by_deciding_score(checkpoints, options_);
+  if (!best.empty() && kept.count(best.front().step) > 0) link_checkpoint(run_, "best", best.front().step);
   for (const RunCheckpoint& checkpoint : checkpoints) {
     if (kept.count(checkpoint.step) == 0)
       remove_folder(checkpoint.path);
@@ -148,8 +134,8 @@ uint64_t CheckpointKeeper::run_bytes() const {
   return checkpoint_bytes() + copies * weight_bytes();
 }
 
-void CheckpointKeeper::require_disk_room() const {
-  const uint64_t needed = 2 * checkpoint_bytes(), available = free_disk_space(run_);
+void CheckpointKeeper::require_disk_room(uint64_t to_be_freed) const {
+  const uint64_t needed = 2 * checkpoint_bytes(), available = free_disk_space(run_) + to_be_freed;
   if (available >= needed) return;
   throw MachineError("the disk of " + run_ + " has " + mebibytes(available) + " free; two checkpoints need " + mebibytes(needed) +
                      ". Make room, or set `run` to a folder on another disk");

@@ -43,8 +43,9 @@ class CheckpointKeeper {
   uint64_t checkpoint_bytes() const;
   /// Bytes of all that stays of a run that is long enough: with `averaged`, and trainer state in one.
   uint64_t run_bytes() const;
-  /// Throws MachineError unless the disk has room for two checkpoints beside those that are there. The folder need not be there yet.
-  void require_disk_room() const;
+  /// Throws MachineError unless the disk has room for two checkpoints beside those that are there, of which `to_be_freed` bytes go first.
+  /// The folder need not be there yet.
+  void require_disk_room(uint64_t to_be_freed = 0) const;
 
  private:
   void bring_in_order() const;

@@ -2,10 +2,10 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace lacuna {
 namespace {
@@ -50,13 +50,7 @@ void MetricsLog::drop_lines_after(int64_t step) const {
     }
     if (*line_step <= step) kept += line + '\n';
   }
-  const fs::path shorter = file_.string() + ".tmp";
-  std::ofstream stream(shorter, std::ios::binary);
-  stream << kept << std::flush;
-  require_good(stream, shorter);
-  std::error_code error;
-  fs::rename(shorter, file_, error);
-  if (error) throw MachineError("cannot replace " + file_.string() + ": " + error.message());
+  write_file_atomically(file_, kept);
 }
 
 }  // namespace lacuna

@@ -11,6 +11,7 @@
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
 #include "config/read_options.h"
+#include "train/run_replacement.h"
 
 namespace lacuna {
 namespace {
@@ -60,6 +61,7 @@ bool is_corpus_file(const std::string& key) {
 bool may_differ(const std::string& key, const Options& stored, const Options& now) {
   for (const std::string allowed : kMayDiffer)
     if (key == allowed || (allowed.back() == '.' && key.rfind(allowed, 0) == 0)) return true;
+  if (key == "device") return stored.device.starts_with("cuda") && now.device.starts_with("cuda");
   if (key == "train.max_steps" || key == "train.decay_steps") return stored.train.schedule_end() == now.train.schedule_end();
   // Another number of corpora is another fingerprint, with which the data begin anew; another weight alone is not.
   const bool begins_anew = has(now.train.reset, "data") && stored.data.train.size() != now.data.train.size();
@@ -88,12 +90,21 @@ std::vector<ConfigDifference> differences_from_stored(const Options& stored, Opt
   return forbidden_differences(stored, now);
 }
 
-/// Removes what a run writes, and nothing else.
-void remove_run(const fs::path& run) {
-  for (const std::string& path : checkpoint_paths_of(run.string())) remove_folder(path);
-  for (const char* const name : {"averaged", "best", "last", "valid", "test", "tensorboard", "cache", "metrics.jsonl", "train.log",
-                                 "spm.model", "spm.src.model", "spm.tgt.model", "config.yaml"})
-    fs::remove_all(run / name);
+/// replaces_run for a folder with this configuration. `now` gets what was chosen there if that run goes on.
+bool is_to_be_replaced(const Options& stored, Options& now) {
+  Options chosen = now;
+  const std::vector<ConfigDifference> found = differences_from_stored(stored, chosen);
+  if (found.empty()) {
+    now = chosen;
+    return false;
+  }
+  if (!now.train.overwrite) refuse(now.run, stored, found);
+  require_start_outside(now);
+  return true;
+}
+
+fs::path config_of(const std::string& run) {
+  return fs::path(run) / "config.yaml";
 }
 
 }  // namespace
@@ -104,31 +115,23 @@ std::vector<ConfigDifference> forbidden_differences(const Options& stored, const
   return found;
 }
 
-void require_same_run(const Options& options) {
-  const fs::path config = fs::path(options.run) / "config.yaml";
-  if (!fs::exists(config) || options.train.overwrite) return;
-  const Options stored = stored_options(config);
+bool replaces_run(const Options& options) {
+  const fs::path config = config_of(options.run);
   Options now = options;
-  const std::vector<ConfigDifference> found = differences_from_stored(stored, now);
-  if (!found.empty()) refuse(options.run, stored, found);
+  return fs::exists(config) && is_to_be_replaced(stored_options(config), now);
 }
 
-void prepare_run_folder(Options& options) {
-  const fs::path run(options.run), config = run / "config.yaml";
+void require_same_run(const Options& options) {
+  replaces_run(options);
+}
+
+bool prepare_run_folder(Options& options) {
+  const fs::path run(options.run), config = config_of(options.run);
   std::error_code error;
   fs::create_directories(run, error);
   if (error || !fs::is_directory(run)) throw MachineError("cannot make the run folder " + options.run + ": " + error.message());
   remove_leftovers(run);
-  if (!fs::exists(config)) return;
-  const Options stored = stored_options(config);
-  Options now = options;
-  const std::vector<ConfigDifference> found = differences_from_stored(stored, now);
-  if (found.empty()) {
-    options = now;
-  } else {
-    if (!options.train.overwrite) refuse(options.run, stored, found);
-    remove_run(run);
-  }
+  return fs::exists(config) && is_to_be_replaced(stored_options(config), options);
 }
 
 std::optional<ResumePoint> find_resume_point(const std::string& run) {
@@ -175,13 +178,13 @@ ResumePoint initial_point(const TrainOptions& options) {
 }
 
 void restore(Optimizer& optimizer, const ResumePoint& point, const std::vector<std::string>& reset) {
-  const bool goes_on = reset.empty();
+  const bool goes_on = !has(reset, "optimizer");
   optimizer.load_weights(goes_on ? point.checkpoint.weights : point.checkpoint.translating_weights(), point.path);
   if (optimizer.has_ema() && goes_on && point.checkpoint.ema_weights)
     optimizer.load_ema_weights(*point.checkpoint.ema_weights, point.path);
   else
     optimizer.reset_ema();
-  if (!has(reset, "optimizer") && point.checkpoint.trainer_tensors)
+  if (goes_on && point.checkpoint.trainer_tensors)
     optimizer.load_state(*point.checkpoint.trainer_tensors, point.state.optimizer_updates, point.path, point.state.mask_updates);
 }
 

@@ -20,18 +20,20 @@ struct ResumePoint {
 };
 
 /// What differs between the configuration that a run folder holds and this one, but for what may differ when a run goes on: its length
-/// where the learning rate does not depend on it, the frequency of validations, checkpoints and log lines, what is kept, threads, paths,
-/// data.src_lang, everything about translating, and, where train.reset holds "data", how many corpora there are.
+/// where the learning rate does not depend on it, the frequency of validations, checkpoints and log lines, what is kept, threads, which
+/// GPU, paths, data.src_lang, everything about translating, and, where train.reset holds "data", how many corpora there are.
 std::vector<ConfigDifference> forbidden_differences(const Options& stored, const Options& now);
 
-/// Throws ConfigError naming the keys that differ if the run folder holds a run of another configuration and train.overwrite does not say
-/// that it may go. Writes nothing.
+/// Whether the run folder holds a run of another configuration, whose place this one is to take (RunReplacement): train.overwrite says so.
+/// Throws ConfigError naming the keys that differ if it does not, and what require_start_outside throws. Writes nothing.
+bool replaces_run(const Options& options);
+/// Throws what replaces_run throws.
 void require_same_run(const Options& options);
 
-/// Makes the run folder ready: a new one is made; one that holds a run of this configuration stays as it is; one of another configuration
-/// is emptied of that run if train.overwrite says so, and is a ConfigError naming the keys that differ otherwise.
-/// `options.train.batch_tokens` and `precision` that are `auto` become what was chosen when the run was new.
-void prepare_run_folder(Options& options);
+/// Makes the run folder ready: a new one is made; in one of a run that goes on, `options.train.batch_tokens` and `precision` that are
+/// `auto` become what was chosen when the run was new; one whose run is to be replaced stays as it is, until the new one is known to start.
+/// Returns and throws what replaces_run does.
+bool prepare_run_folder(Options& options);
 
 /// The newest checkpoint of a run, to go on from; nothing if it has none. Throws CheckpointError if it is damaged.
 std::optional<ResumePoint> find_resume_point(const std::string& run);
@@ -40,7 +42,8 @@ std::optional<ResumePoint> find_resume_point(const std::string& run);
 /// reset are not there.
 ResumePoint initial_point(const TrainOptions& options);
 
-/// Puts weights, moving average and optimizer state in place. `reset` as in train.reset.
+/// Puts weights, moving average and optimizer state in place. `reset` as in train.reset: where it holds "optimizer", the weights are those
+/// that translate, and the moving average starts from them.
 void restore(Optimizer& optimizer, const ResumePoint& point, const std::vector<std::string>& reset = {});
 
 /// Throws DataError if the corpus is not the one that `state` was trained on, unless `reset` holds "data": then its position is the

@@ -102,14 +102,14 @@ fs::path new_event_file(const fs::path& folder) {
 
 }  // namespace
 
-TensorBoardWriter::TensorBoardWriter(const fs::path& folder, std::optional<int64_t> resumed_step) {
+TensorBoardWriter::TensorBoardWriter(const fs::path& folder, int64_t step) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw MachineError("cannot make the folder " + folder.string() + ": " + error.message());
   file_ = new_event_file(folder);
   stream_.open(file_, std::ios::binary);
   write_event(0, bytes_field(3, "brain.Event:2"));
-  if (resumed_step) write_event(*resumed_step + 1, bytes_field(7, integer_field(1, 1)));
+  write_event(step + 1, bytes_field(7, integer_field(1, 1)));
   flush();
 }
 

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,9 +14,9 @@ namespace lacuna {
 /// An event file is a TFRecord of protocol buffers `Event`. Of these only a few fields are needed, so they are written by hand.
 class TensorBoardWriter {
  public:
-  /// Makes the folder and in it `events.out.tfevents.<time>.<host>.<process>`. A run that goes on after `resumed_step` says so: TensorBoard
-  /// then forgets what an earlier file has of later steps. Throws MachineError if the file cannot be written.
-  explicit TensorBoardWriter(const std::filesystem::path& folder, std::optional<int64_t> resumed_step = {});
+  /// Makes the folder and in it `events.out.tfevents.<time>.<host>.<process>`, which says after which step the run goes on (0: a new one):
+  /// TensorBoard then forgets what an earlier file has of later steps. Throws MachineError if the file cannot be written.
+  explicit TensorBoardWriter(const std::filesystem::path& folder, int64_t step = 0);
 
   /// Adds the point (step, value) to the curve `tag`. Slashes in a tag group curves: `valid/bleu`.
   void scalar(const std::string& tag, double value, int64_t step);

@@ -31,6 +31,16 @@ bool is_out_of_memory(const std::exception& error) {
 
 }  // namespace
 
+std::optional<TrainingEnd> end_of(const TrainingState& state, double hours, const TrainOptions& options) {
+  if (state.validation_is_due || state.save_is_due) return {};
+  if (options.max_steps > 0 && state.step >= options.max_steps) return TrainingEnd::kMaxSteps;
+  if (options.max_epochs > 0 && state.position.epoch >= options.max_epochs) return TrainingEnd::kMaxEpochs;
+  if (options.max_hours > 0 && hours >= options.max_hours) return TrainingEnd::kMaxHours;
+  const bool may_stop = options.patience > 0 && state.step >= options.min_steps;
+  if (may_stop && state.scores.since_best >= options.patience) return TrainingEnd::kNoImprovement;
+  return {};
+}
+
 Trainer::Trainer(const TrainOptions& options, uint64_t seed, LossFunction loss, BatchStream& data, Optimizer& optimizer,
                  LearningRate learning_rate, TrainerHooks hooks, TrainingState state)
     : options_(options),
@@ -67,16 +77,6 @@ bool Trainer::update() {
   const double lr = learning_rate_.at(state_.step + 1, state_.scores.decreases);
   count(sums, optimizer_.update(lr, 1.0 / static_cast<double>(sums.tokens), sums.masks.tokens > 0));
   return sums.ended_epoch;
-}
-
-std::optional<TrainingEnd> Trainer::end() const {
-  if (state_.validation_is_due || state_.save_is_due) return {};
-  if (options_.max_steps > 0 && state_.step >= options_.max_steps) return TrainingEnd::kMaxSteps;
-  if (options_.max_epochs > 0 && state_.position.epoch >= options_.max_epochs) return TrainingEnd::kMaxEpochs;
-  if (options_.max_hours > 0 && hours_at_update_ >= options_.max_hours) return TrainingEnd::kMaxHours;
-  const bool may_stop = options_.patience > 0 && state_.step >= options_.min_steps;
-  if (may_stop && state_.scores.since_best >= options_.patience) return TrainingEnd::kNoImprovement;
-  return {};
 }
 
 /// The gradients of one update's batches, summed; a batch that does not fit the memory is split, and the update begun anew.

@@ -62,6 +62,9 @@ struct TrainerHooks {
 
 enum class TrainingEnd { kMaxSteps, kMaxEpochs, kMaxHours, kNoImprovement, kInterrupted };
 
+/// Why there is nothing (more) to do for a run that stands at `state` after so many hours of training, if so.
+std::optional<TrainingEnd> end_of(const TrainingState& state, double hours, const TrainOptions& options);
+
 /// Loss of a batch with a graph behind it.
 using LossFunction = std::function<LossSums(const Batch&, const ForwardContext&)>;
 
@@ -79,7 +82,7 @@ class Trainer {
   /// One update and nothing of what is due after it: no hook but `warn` is called. True if it ended an epoch.
   bool update();
   /// Why there is nothing (more) to do, if so.
-  std::optional<TrainingEnd> end() const;
+  std::optional<TrainingEnd> end() const { return end_of(state_, hours_at_update_, options_); }
   const TrainingState& state() const { return state_; }
 
  private:

@@ -58,6 +58,33 @@ TEST_F(RunFolder, LastCheckpointsAreTheScheduledOnes) {
   EXPECT_THAT(last_checkpoints(run_, 9), ElementsAre(at("step_1"), at("step_2"), at("step_4")));
 }
 
+TEST_F(RunFolder, ACheckpointThatIsNotScheduledIsNamedIfThereIsNoOther) {
+  save(150, {}, false);
+  EXPECT_THAT(checkpoint_error_of([&] { last_checkpoints(run_, 1); }),
+              HasSubstr("holds no scheduled checkpoint yet, only " + at("step_150") + ", of an interruption or a validation"));
+}
+
+TEST_F(RunFolder, WhatScoresItFollowsItsOptions) {
+  Options options = small_options();
+  options.run = run_;
+  save_checkpoint(averaged_path(run_), small_checkpoint());
+  EXPECT_EQ(checkpoint_to_score(options), at("last"));
+  save(1);
+  fs::create_symlink("step_1", folder_ / "best");
+  EXPECT_EQ(checkpoint_to_score(options), at("best"));
+  options.train.average_last = 2;
+  EXPECT_EQ(checkpoint_to_score(options), at("averaged"));
+}
+
+TEST_F(RunFolder, CountsTheBytesOfItsCheckpoints) {
+  EXPECT_EQ(bytes_of_checkpoints(run_), 0u);
+  save(1);
+  const uint64_t one = bytes_of_checkpoints(run_);
+  EXPECT_GT(one, bytes_of_weights(at("step_1")));
+  fs::create_symlink("step_1", folder_ / "last");
+  EXPECT_EQ(bytes_of_checkpoints(run_), one);
+}
+
 TEST_F(RunFolder, ADamagedOlderCheckpointDoesNotStandInTheWayOfTheLast) {
   for (const int64_t step : {1, 2, 3}) save(step);
   fs::resize_file(folder_ / "step_1" / "checkpoint.json", 5);

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """`lacuna check`, run as a user would: check_test.py PROGRAM"""
 import os
+import signal
+import subprocess
+import time
 import unittest
 
 import small_run
-from verbs import AVERAGED, CORPUS, FOLDER, RUN, Verbs, path, setUpModule
+from verbs import AVERAGED, CORPUS, FOLDER, PROGRAM, RUN, Verbs, path, setUpModule
 
 
 class Check(Verbs):
@@ -33,16 +36,23 @@ class Check(Verbs):
         other = ["--model.d_ff", "48"]
         self.assertIn("holds a run of another configuration", self.refuses_check(*other, run="run"))
         self.assertNotIn("starts from", self.check(*other, "--train.overwrite", "true", run="run"))
+        self.assertIn("starts from", self.check("--train.overwrite", "true", run="run"))  # of this one, which stays and goes on
+
+    def test_refuses_to_start_from_what_goes(self):
+        replaces = ["--train.lr", "1e-3", "--train.overwrite", "true"]
+        for key, place in (("train.init_from", os.path.join(RUN, "best")), ("data.spm_model", os.path.join(RUN, "spm.model"))):
+            self.assertIn(f"{key} is {place}, a part of the run", self.refuses_check(*replaces, f"--{key}", place, run="run"))
 
     def test_refuses_a_start_that_training_would_refuse(self):
-        last = os.path.join(RUN, "last")
+        last, longer = os.path.join(RUN, "last"), ["--train.max_steps", "300"]
         self.assertIn("nowhere does not exist", self.refuses_check("--train.init_from", path("nowhere")))
         self.assertIn("holds weights only", self.refuses_check("--train.init_from", AVERAGED))
-        self.assertIn("weights do not fit the model", self.refuses_check("--train.init_from", last, "--model.d_ff", "48"))
+        self.assertIn("stands where training ends: step 240", self.refuses_check("--train.init_from", last))
+        self.assertIn("weights do not fit the model", self.refuses_check("--train.init_from", last, "--model.d_ff", "48", *longer))
         small_run.write_digits(path("others.txt"), 100, 2)
         others = ["--data.train", f"[{CORPUS.format(path('others.txt'))}]"]
-        self.assertIn("the training corpora are not those", self.refuses_check("--train.init_from", last, *others))
-        self.assertIn("starts from", self.check("--train.init_from", last, *others, "--train.reset", "[data]"))
+        self.assertIn("the training corpora are not those", self.refuses_check("--train.init_from", last, *others, *longer))
+        self.assertIn("starts from", self.check("--train.init_from", last, *others, *longer, "--train.reset", "[data]"))
 
     def test_refuses_sentences_beyond_learned_positions(self):
         positions = ["--model.positions", "learned", "--model.max_positions", "20", "--data.max_length"]
@@ -56,6 +66,29 @@ class Check(Verbs):
     def test_looks_for_sacrebleu_if_there_are_test_sets(self):
         corpus = CORPUS.format(path("train.txt"))
         self.assertIn("/nowhere", self.refuses_check("--data.test", corpus, "--sacrebleu", "/nowhere"))
+
+    def test_names_a_set_that_is_not_there_before_it_reads_any(self):
+        missing = f"{{src: {path('train.txt')}, tgt: {path('nowhere')}}}"
+        for key in ("valid", "test"):
+            message = self.refuses_check(f"--data.{key}", missing)
+            self.assertIn(f"nowhere: there is no such file; expected target text of data.{key}", message)
+            self.assertNotIn("SentencePiece", message)
+
+    def test_says_that_the_warm_up_is_longer_than_the_run(self):
+        self.assertRegex(self.check("--train.max_steps", "50"), r"(?m)^warm-up +train.warmup_steps is 60 and the run has about 50 updates")
+        self.assertNotRegex(self.check("--train.max_steps", "60"), r"(?m)^warm-up ")
+
+    def test_that_is_interrupted_leaves_nothing_behind(self):
+        temporary = path("temporary")
+        os.mkdir(temporary)
+        with subprocess.Popen([PROGRAM, "check", "-c", small_run.configuration(FOLDER, "checked")], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, "TMPDIR": temporary}) as check:
+            while check.poll() is None and not os.listdir(temporary):
+                time.sleep(0.001)
+            check.send_signal(signal.SIGINT)
+            self.assertIn(b"interrupted", check.communicate(timeout=120)[1])
+        self.assertEqual(check.returncode, 130)
+        self.assertEqual(os.listdir(temporary), [])
 
     def test_says_what_its_numbers_leave_open(self):
         text = self.check("--train.batch_tokens", "auto", "--train.max_steps", "0")

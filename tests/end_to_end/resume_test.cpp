@@ -1,6 +1,7 @@
 #include <signal.h>
 
 #include <chrono>
+#include <fstream>
 #include <thread>
 
 #include "base/random.h"
@@ -100,10 +101,14 @@ TEST_F(Resume, WithSpansIsBitForBit) {
 
 TEST_F(Resume, AFinishedRunSaysThatThereIsNothingToDo) {
   ASSERT_EQ(exit_code(train("run")), 0) << log();
-  const std::string weights = bytes_of(path("run") / "last/model.safetensors");
+  const auto event_files = [&] { return std::distance(fs::directory_iterator(path("run") / "tensorboard"), {}); };
+  const std::string weights = bytes_of(path("run") / "last/model.safetensors"), metrics = bytes_of(path("run") / "metrics.jsonl");
+  std::ofstream(path("run") / "metrics.jsonl", std::ios::app) << "{\"step\": 60";  // a line cut short, which an open log would drop
   EXPECT_EQ(exit_code(train("run")), 0);
   EXPECT_THAT(log(), HasSubstr("already at step 60 >= train.max_steps (60): nothing to do"));
   EXPECT_EQ(bytes_of(path("run") / "last/model.safetensors"), weights);
+  EXPECT_EQ(bytes_of(path("run") / "metrics.jsonl"), metrics + "{\"step\": 60");
+  EXPECT_EQ(event_files(), 1);
 }
 
 TEST_F(Resume, AFinishedRunGoesOnWithMoreSteps) {

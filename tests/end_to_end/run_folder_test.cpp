@@ -1,4 +1,5 @@
 #include <fstream>
+#include <set>
 
 #include "program.h"
 
@@ -70,8 +71,33 @@ TEST_F(RunFolderOfTraining, OfAnotherConfigurationIsRefusedWithTheKeysThatDiffer
 TEST_F(RunFolderOfTraining, OfAnotherConfigurationIsReplacedIfSoAsked) {
   EXPECT_EQ(exit_code(train("run", {"--model.d_ff", "48", "--train.overwrite", "true", "--train.max_steps", "10"})), 0) << log();
   EXPECT_FALSE(fs::exists(path("run") / "step_20"));
-  EXPECT_TRUE(fs::exists(path("run") / "step_10"));
   EXPECT_EQ(records("run", "train").size(), 2u);
+  for (const char* const name : {"step_10", "cache", "train.log", "config.yaml"}) EXPECT_TRUE(fs::exists(path("run") / name)) << name;
+  EXPECT_THAT(bytes_of(path("run") / "train.log"), AllOf(HasSubstr("an epoch: "), Not(HasSubstr("step 20"))));
+  EXPECT_THAT(bytes_of(path("run") / "config.yaml"), HasSubstr("d_ff: 48"));
+}
+
+TEST_F(RunFolderOfTraining, StaysWholeIfTheOneThatIsToReplaceItCannotStart) {
+  fs::copy(path("run") / "step_20", path("other"));
+  const auto entries = [&] {
+    std::set<std::string> names;
+    for (const fs::directory_entry& entry : fs::directory_iterator(path("run"))) names.insert(entry.path().filename().string());
+    return names;
+  };
+  const std::set<std::string> before = entries();
+  const std::string log_before = bytes_of(path("run") / "train.log");
+  const auto refused = [&](std::vector<std::string> overrides) {
+    overrides.insert(overrides.end(), {"--train.overwrite", "true", "--train.max_steps", "30"});
+    EXPECT_EQ(exit_code(train("run", overrides)), 2);
+    EXPECT_EQ(entries(), before);
+    EXPECT_EQ(bytes_of(path("run") / "train.log"), log_before);
+    return log();
+  };
+  const std::string best = path("run/best").string();
+  EXPECT_THAT(refused({"--train.lr", "1e-3", "--train.init_from", best, "--train.reset", "[optimizer,lr,data,best]"}),
+              HasSubstr("train.init_from is " + best + ", a part of the run"));
+  EXPECT_THAT(refused({"--model.d_ff", "48", "--train.init_from", path("other").string()}), HasSubstr("weights do not fit the model"));
+  EXPECT_THAT(refused({"--model.d_ff", "48", "--data.vocab", path("nowhere").string()}), HasSubstr("nowhere"));
 }
 
 TEST_F(RunFolderOfTraining, AnotherLengthAndFrequencyAreTheSameRun) {
@@ -107,6 +133,12 @@ TEST_F(RunFolderOfTraining, ANewRunStartsFromAnother) {
 TEST_F(RunFolderOfTraining, StartingFromAnotherWithItsStateGoesOnAfterItsStep) {
   EXPECT_EQ(exit_code(train("tuned", {"--train.init_from", path("run/last").string(), "--train.max_steps", "25"})), 0) << log();
   EXPECT_EQ(records("tuned", "train").front()["step"], 25);
+}
+
+TEST_F(RunFolderOfTraining, StartingWhereTrainingEndsIsRefusedWithWhatStartsAnew) {
+  EXPECT_EQ(exit_code(train("tuned", {"--train.init_from", path("run/last").string(), "--train.max_steps", "15"})), 2);
+  EXPECT_THAT(log(), AllOf(HasSubstr("stands where training ends: step 20 >= train.max_steps (15)"),
+                           HasSubstr("Set train.reset: [optimizer, lr, data, best]")));
 }
 
 TEST_F(RunFolderOfTraining, StartingFromWeightsAloneNeedsAFullReset) {
@@ -145,12 +177,25 @@ TEST_F(RunFolderOfTraining, IsAveragedAnewForAnotherNumberOfCheckpoints) {
   EXPECT_THAT(averaged("1"), HasSubstr("nothing to do"));
 }
 
+TEST_F(RunFolderOfTraining, LosesAnAverageThatTrainingGoesOnPast) {
+  EXPECT_EQ(exit_code(train("run", {"--train.max_steps", "20", "--train.average_last", "2"})), 0) << log();
+  EXPECT_TRUE(fs::exists(path("run/averaged")));
+  EXPECT_EQ(exit_code(train("run", {"--train.max_steps", "30"})), 0) << log();
+  EXPECT_THAT(log(), HasSubstr("averaged is removed: training goes on past it"));
+  EXPECT_FALSE(fs::exists(path("run/averaged")));
+}
+
 TEST_F(RunFolderOfTraining, IsNotReplacedByAnAverage) {
   const std::string run = path("run").string();
   EXPECT_EQ(exit_code({"average", "-o", run, run, "--last", "2"}), 2);
   EXPECT_THAT(log(), HasSubstr("which is read; name another folder"));
   EXPECT_EQ(exit_code({"average", "-o", (path("run") / "tensorboard").string(), run, "--last", "2"}), 2);
   EXPECT_THAT(log(), HasSubstr("is no checkpoint"));
+  for (const char* const link : {"best", "last/"}) {
+    EXPECT_EQ(exit_code({"average", "-o", run + "/" + link, run + "/step_10"}), 2);
+    EXPECT_THAT(log(), HasSubstr("which is a link, as a run folder has to its checkpoints; name another folder"));
+  }
+  EXPECT_TRUE(fs::is_symlink(path("run/best")));
   EXPECT_TRUE(fs::exists(path("run") / "step_20/model.safetensors"));
 }
 
@@ -163,6 +208,22 @@ TEST_F(RunFolderOfTraining, SetsOfOneNameAreRefused) {
 TEST_F(RunFolderOfTraining, MissingSacreBleuIsSaidBeforeTraining) {
   EXPECT_EQ(exit_code(train("scored", {"--train.valid_translate", "true", "--sacrebleu", "/nowhere/sacrebleu"})), 2);
   EXPECT_THAT(log(), AllOf(HasSubstr("sacrebleu"), Not(HasSubstr("step 1"))));
+  EXPECT_FALSE(fs::exists(path("scored")));
+}
+
+TEST_F(RunFolderOfTraining, AMissingSetIsSaidBeforeAnythingIsRead) {
+  for (const char* const key : {"data.valid", "data.test"}) {
+    const std::string missing = "{src: " + path("valid.src").string() + ", tgt: " + path("nowhere").string() + "}";
+    EXPECT_EQ(exit_code(train("typo", {std::string("--") + key, missing})), 2);
+    EXPECT_THAT(log(), AllOf(HasSubstr("nowhere: there is no such file; expected target text of " + std::string(key)),
+                             Not(HasSubstr("tokenising"))));
+    EXPECT_FALSE(fs::exists(path("typo")));
+  }
+}
+
+TEST_F(RunFolderOfTraining, SaysIfItEndsBeforeTheWarmUp) {
+  EXPECT_EQ(exit_code(train("brief", {"--train.max_steps", "5"})), 0) << log();
+  EXPECT_THAT(log(), HasSubstr("train.warmup_steps is 20 and the run has about 5 updates: the learning rate never reaches train.lr"));
 }
 
 TEST_F(RunFolderOfTraining, BatchTokensAutoIsChosenOnce) {

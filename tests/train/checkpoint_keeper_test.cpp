@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "../base/scratch_folder.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "toy.h"
@@ -13,6 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 /// Checkpoints after steps 1, 2, ..., with these scores of BLEU; a score below 0: not validated.
 std::vector<RunCheckpoint> scored(const std::vector<double>& bleu) {
@@ -182,6 +184,31 @@ TEST_F(CheckpointKeeperTest, ADamagedOlderCheckpointIsLeftAloneAndTheNextIsSaved
   EXPECT_EQ(fs::read_symlink(run_ / "last"), "step_30");
 }
 
+TEST_F(CheckpointKeeperTest, LinksThatACopyHasFollowedAreLinksAgain) {
+  CheckpointKeeper checkpoints = keeper(keeping(1, 1));
+  checkpoints.save(at_step(10), {{"bleu", 5}}, true);
+  checkpoints.wait();
+  for (const char* const name : {"best", "last"}) {
+    fs::remove(run_ / name);
+    fs::copy(run_ / "step_10", run_ / name);
+  }
+  checkpoints.tidy();
+  EXPECT_EQ(fs::read_symlink(run_ / "best"), "step_10");
+  EXPECT_EQ(fs::read_symlink(run_ / "last"), "step_10");
+}
+
+TEST_F(CheckpointKeeperTest, AFolderOfItsOwnWhereALinkShouldBeStaysAndIsNamed) {
+  CheckpointKeeper checkpoints = keeper(keeping(1, 1));
+  checkpoints.save(at_step(10), {{"bleu", 5}}, true);
+  checkpoints.wait();
+  CheckpointContents other = load_checkpoint((run_ / "best").string());
+  for (auto& [name, tensor] : other.weights) tensor = tensor + 1;
+  fs::remove(run_ / "best");
+  save_checkpoint((run_ / "best").string(), other);
+  EXPECT_THAT(message_of<CheckpointError>([&] { checkpoints.tidy(); }), HasSubstr("best is a folder; expected a link to a checkpoint"));
+  EXPECT_TRUE(fs::exists(run_ / "best" / "model.safetensors"));
+}
+
 TEST_F(CheckpointKeeperTest, CountsTheBytesOfAllThatStays) {
   const uint64_t weights = (10 * 4 + 4 * 10) * 4, moments = 2 * weights;
   EXPECT_EQ(keeper(keeping(1, 0)).run_bytes(), weights + moments);
@@ -199,6 +226,10 @@ TEST_F(CheckpointKeeperTest, AsksForRoomForTwoCheckpoints) {
   EXPECT_EQ(keeper(keeping(1, 0)).checkpoint_bytes(), parameters * 4 * 3);
   EXPECT_NO_THROW(keeper(keeping(1, 0)).require_disk_room());
   EXPECT_NO_THROW(CheckpointKeeper((run_ / "later").string(), keeping(1, 0), "", vocabularies_, optimizer_).require_disk_room());
+  const CheckpointKeeper nowhere("/proc/run", keeping(1, 0), "", vocabularies_, optimizer_);  // where nothing is free, whoever asks
+  EXPECT_THAT(message_of<MachineError>([&] { nowhere.require_disk_room(); }),
+              HasSubstr("/proc/run has 0 MiB free; two checkpoints need 1 MiB. Make room"));
+  EXPECT_NO_THROW(nowhere.require_disk_room(1 << 20));
 }
 
 }  // namespace

@@ -61,6 +61,15 @@ TEST_F(MetricsLogTest, ALastLineCutShortByACrashIsDropped) {
   EXPECT_EQ(content(), "{\"step\":1}\n");
 }
 
+TEST_F(MetricsLogTest, WhatAStartThatWasKilledHasLeftBesideItGoes) {
+  set_content("{\"step\":1}\n{\"step\":2}\n");
+  const std::filesystem::path left = file_.string() + ".tmp99999999";  // no process has that number
+  std::ofstream(left) << "{";
+  const MetricsLog log(file_, 1);
+  EXPECT_FALSE(std::filesystem::exists(left));
+  EXPECT_EQ(content(), "{\"step\":1}\n");
+}
+
 TEST_F(MetricsLogTest, ResumingWithoutAFileStartsOne) {
   MetricsLog(file_, 7).write({{"step", 8}});
   EXPECT_EQ(content(), "{\"step\":8}\n");

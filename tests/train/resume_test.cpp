@@ -11,6 +11,7 @@
 #include "toy.h"
 #include "train/checkpoint_keeper.h"
 #include "train/run_lock.h"
+#include "train/run_replacement.h"
 
 namespace lacuna {
 namespace {
@@ -40,6 +41,15 @@ TEST(ForbiddenDifferences, NameModelAndLearning) {
   std::vector<std::string> keys;
   for (const ConfigDifference& difference : forbidden_differences(stored, now)) keys.push_back(difference.key);
   EXPECT_THAT(keys, testing::ElementsAre("model.d_ff", "seed", "train.lr"));
+}
+
+TEST(ForbiddenDifferences, NameTheKindOfDeviceButNotWhichGpu) {
+  Options stored, now;
+  stored.device = "cuda";
+  now.device = "cuda:1";
+  EXPECT_TRUE(forbidden_differences(stored, now).empty());
+  now.device = "cpu";
+  EXPECT_EQ(forbidden_differences(stored, now).size(), 1u);
 }
 
 TEST(ForbiddenDifferences, NameALengthThatTheLearningRateDependsOn) {
@@ -90,6 +100,70 @@ TEST(RequireSameRun, SaysHowToTrainOnWhereTheLearningRateFallsUntilTheEnd) {
   options.train.max_steps = 6000;
   EXPECT_THAT(message_of<ConfigError>([&] { require_same_run(options); }),
               AllOf(HasSubstr("train.max_steps: 5000 and 6000"), HasSubstr("set train.decay_steps: 5000")));
+}
+
+/// A run of another configuration in the folder, which may go.
+class OtherRun : public testing::Test {
+ protected:
+  OtherRun() {
+    options_.run = folder_.path().string();
+    folder_.write("config.yaml", to_yaml(options_));
+    folder_.write("spm.model", "theirs");
+    fs::create_directory(folder_ / "step_20");
+    folder_.write("step_20/manifest.json", "{}");
+    fs::create_symlink("step_20", folder_ / "best");
+    options_.train.lr = 1;
+    options_.train.overwrite = true;
+  }
+  std::string refusal() const {
+    return message_of<ConfigError>([&] { replaces_run(options_); });
+  }
+
+  const ScratchFolder folder_;
+  Options options_;
+};
+
+TEST_F(OtherRun, IsToBeReplaced) {
+  EXPECT_TRUE(replaces_run(options_));
+  options_.train.lr = Options().train.lr;
+  EXPECT_FALSE(replaces_run(options_));  // it is this one, and goes on
+}
+
+TEST_F(OtherRun, IsNothingToStartFrom) {
+  for (const std::string& part : {folder_ / "best", folder_ / "step_20", options_.run}) {
+    options_.train.init_from = part;
+    EXPECT_THAT(refusal(), HasSubstr("train.init_from is " + part + ", a part of the run"));
+  }
+  options_.train.init_from.clear();
+  options_.data.spm_model = folder_ / "spm.model";
+  EXPECT_THAT(refusal(), HasSubstr("data.spm_model is " + options_.data.spm_model));
+  options_.data.spm_model = folder_.write("mine.model", "mine");  // the user's own
+  EXPECT_TRUE(replaces_run(options_));
+}
+
+TEST_F(OtherRun, StaysWholeUntilTheNewOneTakesItsPlace) {
+  const size_t entries = folder_.num_entries();
+  { const RunReplacement given_up(options_); }
+  EXPECT_EQ(folder_.num_entries(), entries);
+  const RunReplacement replacement(options_);
+  write_file_atomically(fs::path(replacement.folder()) / "spm.model", "ours");
+  EXPECT_EQ(bytes_of(folder_ / "spm.model"), "theirs");
+  folder_.write("notes.txt", "the user's");
+  replacement.take_place();
+  EXPECT_EQ(bytes_of(folder_ / "spm.model"), "ours");
+  EXPECT_EQ(bytes_of(folder_ / "notes.txt"), "the user's");
+  for (const char* const name : {"config.yaml", "step_20", "best"}) EXPECT_FALSE(fs::exists(folder_ / name)) << name;
+}
+
+TEST_F(OtherRun, SharesACacheThatIsNamedInItsFolder) {
+  fs::create_directory(folder_ / "cache");
+  folder_.write("cache/ids", "1");
+  options_.data.cache = folder_ / "cache";
+  RunReplacement(options_).take_place();
+  EXPECT_TRUE(fs::exists(folder_ / "cache/ids"));
+  options_.data.cache.clear();
+  RunReplacement(options_).take_place();
+  EXPECT_FALSE(fs::exists(folder_ / "cache"));
 }
 
 TEST(CheckCorpus, AcceptsTheSameAndRefusesAnother) {
@@ -190,6 +264,31 @@ TEST_F(InitFrom, RestoresWeightsAndOptimizer) {
   EXPECT_FALSE(same(optimizer_.state(), moved));
   EXPECT_TRUE(same(optimizer_.weights(), load_checkpoint(options.init_from).weights));
   EXPECT_EQ(optimizer_.num_updates(), 39);
+}
+
+TEST_F(InitFrom, KeepsTheMovingAverageUnlessTheOptimizerStartsAnew) {
+  TrainOptions options;
+  options.ema_decay = 0.9;
+  const VocabularyPtr vocabulary = token_list_from_bytes("<unk>\n<s>\n</s>\nab\n", "test");
+  ToyModel trained, started;
+  Optimizer before(FlatParameters(trained.parameters()), options), after(FlatParameters(started.parameters()), options);
+  trained.embedding.mutable_grad() = at::ones_like(trained.embedding);
+  before.update(0.1, 1);
+  TrainingState state;
+  state.step = 50;
+  CheckpointKeeper(run_.string(), options, to_yaml(Options()), {vocabulary, vocabulary}, before).save(state, {}, true);
+  ASSERT_FALSE(same(before.weights(), before.ema_weights()));
+  options.init_from = (run_ / "last").string();
+
+  options.reset = {"data"};
+  restore(after, initial_point(options), options.reset);
+  EXPECT_TRUE(same(after.weights(), before.weights()));
+  EXPECT_TRUE(same(after.ema_weights(), before.ema_weights()));
+
+  options.reset = {"optimizer"};
+  restore(after, initial_point(options), options.reset);
+  EXPECT_TRUE(same(after.weights(), before.ema_weights()));
+  EXPECT_TRUE(same(after.ema_weights(), before.ema_weights()));
 }
 
 TEST(RunLock, TwoTrainingsInOneFolderAreRefused) {

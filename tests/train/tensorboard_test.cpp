@@ -51,11 +51,21 @@ TEST(TensorBoard, EachStartWritesAFileOfItsOwn) {
 TEST(TensorBoard, AResumedRunReplacesThePointsAfterItsCheckpoint) {
   const TemporaryFolder folder;
   for (const auto& [start, value] : {std::pair(0, 1.0), std::pair(2, 5.0)}) {
-    TensorBoardWriter writer(folder.path(), start > 0 ? std::optional<int64_t>(start) : std::nullopt);
+    TensorBoardWriter writer(folder.path(), start);
     for (int step = start + 1; step <= 4; ++step) writer.scalar("loss", value, step);
     writer.flush();
   }
   EXPECT_EQ(read_events(folder.path())["loss"], points({{1, 1}, {2, 1}, {3, 5}, {4, 5}}));
+}
+
+TEST(TensorBoard, ARunThatBeginsAnewReplacesAllPoints) {
+  const TemporaryFolder folder;
+  for (const auto& [last, value] : {std::pair(4, 1.0), std::pair(2, 5.0)}) {  // the first one died before its first checkpoint
+    TensorBoardWriter writer(folder.path());
+    for (int step = 1; step <= last; ++step) writer.scalar("loss", value, step);
+    writer.flush();
+  }
+  EXPECT_EQ(read_events(folder.path())["loss"], points({{1, 5}, {2, 5}}));
 }
 
 TEST(TensorBoard, AFolderThatCannotBeMadeIsNamed) {

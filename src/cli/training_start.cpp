@@ -1,0 +1,141 @@
+#include "cli/training_start.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "base/error.h"
+#include "base/files.h"
+
+namespace lacuna {
+namespace {
+
+/// Their names are those of files and of scores.
+void require_different_names(const std::vector<CorpusOptions>& corpora) {
+  std::set<std::string> names;
+  for (const CorpusOptions& corpus : corpora)
+    if (!names.insert(name_of(corpus)).second)
+      throw ConfigError("data: two sets to score are called \"" + name_of(corpus) + "\", one of them " + corpus.src +
+                        "; give it a name of its own: {name: ..., src: ..., tgt: ...}");
+}
+
+void require_same_pieces(const Vocabulary& ours, const Vocabulary& theirs, const std::string& side, const std::string& place) {
+  bool same = ours.size() == theirs.size();
+  for (TokenId id = 0; same && id < ours.size(); ++id) same = ours.piece(id) == theirs.piece(id);
+  if (!same)
+    throw DataError("the " + side + " vocabulary of " + place +
+                    ", from which training would go on, is not that of this configuration. Use its vocabulary (name none in `data`, or the "
+                    "same file)");
+}
+
+}  // namespace
+
+std::string in_words(TrainingEnd end, const TrainingState& state, const TrainOptions& options) {
+  switch (end) {
+    case TrainingEnd::kMaxSteps:
+      return fmt::format("step {} >= train.max_steps ({})", state.step, options.max_steps);
+    case TrainingEnd::kMaxEpochs:
+      return fmt::format("epoch {} >= train.max_epochs ({})", state.position.epoch, options.max_epochs);
+    case TrainingEnd::kMaxHours:
+      return fmt::format("{:.2f} hours >= train.max_hours ({})", state.hours, options.max_hours);
+    case TrainingEnd::kNoImprovement:
+      return fmt::format("step {}: no better {} in {} validations since step {}", state.step, score_name(options.metric),
+                         state.scores.since_best, state.scores.best_step);
+    case TrainingEnd::kInterrupted:
+      return fmt::format("step {}: interrupted", state.step);
+  }
+  return "";
+}
+
+void require_run_folder(const Options& options) {
+  if (options.run.empty()) throw ConfigError("run is empty; expected the folder that training writes to: run: runs/mine");
+}
+
+void require_room_for_sentences(const Options& options) {
+  const int64_t longest = options.data.max_length + 1, room = options.model.max_positions;
+  if (options.model.positions == Positions::kLearned && longest > room)
+    throw ConfigError("model.max_positions is " + std::to_string(room) + ", and data.max_length " +
+                      std::to_string(options.data.max_length) + " lets sentences of " + std::to_string(longest) +
+                      " tokens in, end of sentence counted; make one of them fit the other");
+}
+
+void require_measurable_memory(const Options& options) {
+  if (!options.train.batch_tokens.value && options.device != "cpu")
+    throw ConfigError("train.batch_tokens is auto, which measures the CPU's memory; give a number for " + options.device);
+}
+
+void require_sets(const DataOptions& data) {
+  for (const CorpusOptions& corpus : data.train) {
+    require_corpus_file(corpus.src, "source text of data.train");
+    require_corpus_file(corpus.tgt, "target text of data.train");
+  }
+  for (const auto& [key, sets] : {std::pair("data.valid", &data.valid), std::pair("data.test", &data.test)}) {
+    require_different_names(*sets);
+    for (const CorpusOptions& corpus : *sets) {
+      require_readable_file(corpus.src, std::string("source text of ") + key);
+      require_readable_file(corpus.tgt, std::string("target text of ") + key);
+    }
+  }
+}
+
+std::optional<ResumePoint> find_starting_point(const Options& options, bool starts_anew) {
+  std::optional<ResumePoint> point;
+  if (!starts_anew) point = find_resume_point(options.run);
+  if (point || options.train.init_from.empty()) return point;
+  point = initial_point(options.train);
+  if (const auto end = end_of(point->state, point->state.hours, options.train))
+    throw ConfigError("train.init_from: " + point->path + " stands where training ends: " + in_words(*end, point->state, options.train) +
+                      ". Set train.reset: [optimizer, lr, data, best] to start anew with its weights, or let training end later");
+  return point;
+}
+
+std::optional<Vocabularies> vocabularies_kept(const std::optional<ResumePoint>& point, const DataOptions& data) {
+  const bool names_some = !data.spm_model.empty() || !data.src_spm_model.empty() || data.tokenizer == Tokenizer::kNone;
+  if (!point || names_some || !point->checkpoint.vocabularies.src->is_sentencepiece()) return {};
+  return point->checkpoint.vocabularies;
+}
+
+TrainingState start_from(const ResumePoint& point, const TrainingData& data, Transformer& model, const std::vector<std::string>& reset) {
+  require_same_pieces(*data.vocabularies.src, *point.checkpoint.vocabularies.src, "source", point.path);
+  require_same_pieces(*data.vocabularies.tgt, *point.checkpoint.vocabularies.tgt, "target", point.path);
+  load_weights(model, point.checkpoint.weights, point.path);  // for its words, where they do not fit
+  TrainingState state = point.state;
+  check_corpus(state, data.fingerprint, reset, point.path);
+  return state;
+}
+
+std::vector<EvaluationSet> load_evaluation_sets(const std::vector<CorpusOptions>& corpora, const DataOptions& options,
+                                                const TrainingData& data) {
+  std::vector<EvaluationSet> sets;
+  sets.reserve(corpora.size());
+  for (const CorpusOptions& corpus : corpora)
+    sets.push_back(load_evaluation_set(corpus, options, data.vocabularies, data.plan.batch_tokens));
+  return sets;
+}
+
+std::optional<Scorer> find_scorer(const Options& options) {
+  const bool validates_translations = !options.data.valid.empty() && options.train.valid_translate;
+  if (!validates_translations && options.data.test.empty()) return {};
+  Scorer scorer = find_sacrebleu(options.sacrebleu);
+  require_tokenizer(scorer, options.data.tgt_lang);
+  return scorer;
+}
+
+std::string note_of_no_end(const TrainOptions& train) {
+  if (train.max_steps > 0 || train.max_epochs > 0 || train.max_hours > 0 || train.patience > 0) return "";
+  return "none of train.max_steps, max_epochs, max_hours and patience is set: training goes on until it is stopped (Ctrl-C or SIGTERM)";
+}
+
+std::string note_of_warmup(const TrainOptions& train, double updates_per_epoch) {
+  double updates = std::numeric_limits<double>::infinity();
+  if (train.max_steps > 0) updates = static_cast<double>(train.max_steps);
+  if (train.max_epochs > 0) updates = std::min(updates, static_cast<double>(train.max_epochs) * updates_per_epoch);
+  if (updates >= static_cast<double>(train.warmup_steps)) return "";
+  return fmt::format("train.warmup_steps is {} and the run has about {:.0f} updates: the learning rate never reaches train.lr",
+                     train.warmup_steps, updates);
+}
+
+}  // namespace lacuna

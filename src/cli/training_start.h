@@ -1,0 +1,60 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/options.h"
+#include "data/evaluation_set.h"
+#include "data/training_data.h"
+#include "metrics/sacrebleu.h"
+#include "model/transformer.h"
+#include "train/resume.h"
+#include "train/trainer.h"
+
+/// What a run of `lacuna train` meets before its first update, for `lacuna check` too.
+namespace lacuna {
+
+/// Throws ConfigError if the configuration names no run folder.
+void require_run_folder(const Options& options);
+
+/// Throws ConfigError if learned positions end before the longest sentence that `data` lets in.
+void require_room_for_sentences(const Options& options);
+
+/// Throws ConfigError if `train.batch_tokens` is `auto` and the memory is not the CPU's.
+void require_measurable_memory(const Options& options);
+
+/// Throws DataError if a file of data.train, valid or test cannot be read, and ConfigError if two sets to score have the same name: both
+/// before long work on the first of them.
+void require_sets(const DataOptions& data);
+
+/// What training starts from: the newest checkpoint of the run, unless it is to be replaced (`starts_anew`), else the one that
+/// `train.init_from` names; nothing for the beginning. Throws what find_resume_point and initial_point throw, and ConfigError if training
+/// would end where init_from stands.
+std::optional<ResumePoint> find_starting_point(const Options& options, bool starts_anew);
+
+/// The SentencePiece models of that point, with which training goes on whatever texts come now; nothing where the configuration names
+/// vocabularies.
+std::optional<Vocabularies> vocabularies_kept(const std::optional<ResumePoint>& point, const DataOptions& data);
+
+/// The state that training starts with, the model having the point's weights. Throws DataError or CheckpointError if its vocabularies,
+/// weights or corpora are not these; `reset` as in check_corpus.
+TrainingState start_from(const ResumePoint& point, const TrainingData& data, Transformer& model, const std::vector<std::string>& reset);
+
+/// Throws what load_evaluation_set throws.
+std::vector<EvaluationSet> load_evaluation_sets(const std::vector<CorpusOptions>& corpora, const DataOptions& options,
+                                                const TrainingData& data);
+
+/// sacreBLEU, if validation or test sets are translated. Throws what find_sacrebleu and require_tokenizer throw.
+std::optional<Scorer> find_scorer(const Options& options);
+
+/// A sentence to say of training that nothing but an interruption ends; else empty.
+std::string note_of_no_end(const TrainOptions& train);
+
+/// A sentence to say of training that ends before its warm-up does; else empty.
+std::string note_of_warmup(const TrainOptions& train, double updates_per_epoch);
+
+/// Why training ends, or would end, at `state`.
+std::string in_words(TrainingEnd end, const TrainingState& state, const TrainOptions& options);
+
+}  // namespace lacuna

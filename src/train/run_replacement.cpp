@@ -1,0 +1,70 @@
+#include "train/run_replacement.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "checkpoint/run_folder.h"
+
+namespace lacuna {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// What a run writes to its folder, the configuration last: a folder that holds one holds a run.
+std::vector<fs::path> parts_of_run(const fs::path& run) {
+  std::vector<fs::path> parts;
+  for (const std::string& path : checkpoint_paths_of(run.string())) parts.emplace_back(path);
+  for (const char* const name :
+       {"averaged", "best", "last", "valid", "test", "tensorboard", "cache", "metrics.jsonl", "train.log", "spm.model",
+        "spm.model.training", "spm.src.model", "spm.src.model.training", "spm.tgt.model", "spm.tgt.model.training", "config.yaml"})
+    parts.push_back(run / name);
+  return parts;
+}
+
+/// Whether `path` is `folder` or lies in it, links followed.
+bool is_within(const fs::path& path, const fs::path& folder) {
+  const auto real = [](const fs::path& place) { return fs::weakly_canonical(fs::absolute(place)); };
+  const fs::path relative = real(path).lexically_relative(real(folder));
+  return !relative.empty() && *relative.begin() != "..";
+}
+
+/// Whether it is a part of the run, or the run itself, which stands for its best checkpoint.
+bool goes_with(const fs::path& run, const fs::path& path) {
+  const std::vector<fs::path> parts = parts_of_run(run);
+  return is_within(run, path) || std::any_of(parts.begin(), parts.end(), [&](const fs::path& part) { return is_within(path, part); });
+}
+
+}  // namespace
+
+void require_start_outside(const Options& options) {
+  const DataOptions& data = options.data;
+  const std::vector<std::pair<std::string, std::string>> starts = {{"train.init_from", options.train.init_from},
+                                                                   {"data.spm_model", data.spm_model},
+                                                                   {"data.src_spm_model", data.src_spm_model},
+                                                                   {"data.tgt_spm_model", data.tgt_spm_model},
+                                                                   {"data.vocab", data.vocab},
+                                                                   {"data.src_vocab", data.src_vocab},
+                                                                   {"data.tgt_vocab", data.tgt_vocab}};
+  for (const auto& [key, path] : starts)
+    if (!path.empty() && goes_with(options.run, path))
+      throw ConfigError(key + " is " + path + ", a part of the run in " + options.run +
+                        " that train.overwrite is to remove. Set `run` to another folder, or name a copy");
+}
+
+RunReplacement::RunReplacement(const Options& options)
+    : run_(options.run), cache_(options.data.cache), making_(fs::path(options.run) / "new") {}
+
+void RunReplacement::take_place() const {
+  for (const std::string& path : checkpoint_paths_of(run_)) remove_folder(path);
+  for (const fs::path& part : parts_of_run(run_))
+    if (cache_.empty() || !is_within(cache_, part)) fs::remove_all(part);
+  std::vector<fs::path> written;
+  for (const fs::directory_entry& entry : fs::directory_iterator(making_.path())) written.push_back(entry.path());
+  for (const fs::path& path : written) fs::rename(path, fs::path(run_) / path.filename());
+  sync_folder(run_);
+}
+
+}  // namespace lacuna
