@@ -1,3 +1,7 @@
+if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  message(FATAL_ERROR "The processor is '${CMAKE_SYSTEM_PROCESSOR}'; Lacuna needs x86-64 with AVX2 (Haswell or later).")
+endif()
+
 # What every target of ours is compiled with: `lacuna::options`.
 add_library(lacuna_options INTERFACE)
 add_library(lacuna::options ALIAS lacuna_options)
@@ -10,12 +14,10 @@ target_compile_options(lacuna_options INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-
 if(CMAKE_UNITY_BUILD)
   target_compile_options(lacuna_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
 endif()
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-  # The floor of the whole program. A target that is compiled for a later instruction set says so by its property LACUNA_MARCH: flags of its
-  # own would come before this one, and the last -march holds.
-  set(march $<TARGET_PROPERTY:LACUNA_MARCH>)
-  target_compile_options(lacuna_options INTERFACE -march=$<IF:$<BOOL:${march}>,${march},haswell>)
-endif()
+# The floor of the whole program. A target that is compiled for a later instruction set says so by its property LACUNA_MARCH: flags of its
+# own would come before this one, and the last -march holds.
+set(march $<TARGET_PROPERTY:LACUNA_MARCH>)
+target_compile_options(lacuna_options INTERFACE -march=$<IF:$<BOOL:${march}>,${march},haswell>)
 if(LACUNA_SANITIZE)
   target_compile_options(lacuna_options INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   target_link_options(lacuna_options INTERFACE -fsanitize=address,undefined)

@@ -10,4 +10,4 @@ for argument in "$@"; do
   esac
 done
 cd "$(dirname "$0")/.."
-git ls-files '*.h' '*.cpp' '*.cu' '*.cuh' | xargs clang-format $mode
+find src tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' | xargs clang-format $mode

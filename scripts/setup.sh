@@ -20,6 +20,11 @@ for argument in "$@"; do
 done
 cd "$(dirname "$0")/.."
 
+if [ "$(uname -m)" != x86_64 ] || ! grep -qw avx2 /proc/cpuinfo; then
+  echo "scripts/setup.sh: this processor ($(uname -m)) cannot run Lacuna; expected x86-64 with AVX2 (Haswell or later)" >&2
+  exit 1
+fi
+
 packages=(g++ cmake ninja-build pkg-config git ca-certificates python3 python3-venv
   libsentencepiece-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libhwy-dev nlohmann-json3-dev zlib1g-dev libxxhash-dev libjemalloc-dev
   libgtest-dev libgmock-dev)

@@ -61,7 +61,7 @@ def check(name, flags, files):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", metavar="FILE", help="a source of src/")
-    listed = parser.parse_args().files or subprocess.check_output(["git", "ls-files", "src/*.cpp"], cwd=ROOT, text=True).split()
+    listed = parser.parse_args().files or (ROOT / "src").rglob("*.cpp")
     subprocess.run(["cmake", "--preset", "cpu", "-B", BUILD, "-DCMAKE_UNITY_BUILD=OFF"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     groups = groups_of({(ROOT / file).resolve() for file in listed})
     failed = False

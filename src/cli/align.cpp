@@ -52,8 +52,12 @@ Symmetrisation symmetrisation_of(const std::string& name) {
   return name == "union" ? Symmetrisation::kUnion : Symmetrisation::kGrowDiagFinalAnd;
 }
 
+/// Flags that say how models align.
+constexpr const char* kOfModels[] = {"--src",     "--tgt",     "--level",    "--layer",     "--head",         "--step",
+                                     "--dev-src", "--dev-tgt", "--dev-gold", "--gold-base", "--batch-tokens", "--device"};
+
 /// Throws UsageError for flags that do not fit together.
-void check(const AlignFlags& flags) {
+void check(const AlignFlags& flags, const CLI::App& app) {
   const bool has_files = !flags.forward.empty() || !flags.backward.empty();
   const auto require = [](bool holds, const std::string& message) {
     if (!holds) throw UsageError(message + "; see lacuna align --help");
@@ -63,6 +67,7 @@ void check(const AlignFlags& flags) {
     require(flags.model.empty() && flags.reverse_model.empty(),
             "links come from files (--forward, --backward) or from models (-m), not from both");
     require(!flags.symmetrise.empty(), "--forward and --backward need --symmetrise");
+    for (const std::string flag : kOfModels) require(app.count(flag) == 0, flag + " has no meaning with files of links");
     return;
   }
   require(!flags.model.empty(), "-m MODEL is missing, or --forward and --backward with files of links");
@@ -172,7 +177,7 @@ int run_align(const std::vector<std::string>& arguments) {
   flags.declare(app);
   if (!parse_command_line(app, arguments)) return 0;
   flags.common.apply_log_level();
-  check(flags);
+  check(flags, app);
   if (!flags.forward.empty()) return symmetrise_files(flags);
   const std::string device = flags.common.prepared_device();
   return align_with_models(flags, device);

@@ -32,8 +32,12 @@ struct AttentionBenchFlags {
   bool json = false;
 
   void declare(CLI::App& app) {
-    app.add_option("--types", types, "Attention types, names or maps as in YAML (default: all): topk,{type: entmax, alpha: learned}");
-    app.add_option("--patterns", patterns, "Patterns that each type is timed with (default: full,{type: local, window: 32})");
+    app.add_option("--types", types,
+                   "Attention types, names or maps as in YAML, such as topk,{type: entmax, alpha: learned} (default: all but calibrated; "
+                   "with --zeros " +
+                       std::string(kSparseTypes) + ")");
+    app.add_option("--patterns", patterns,
+                   "Patterns that each type is timed with (default: full,{type: local, window: 32}; with --zeros full)");
     app.add_option("--lengths", lengths, "Tokens of a sentence (default: 32,128,512,2048)")->delimiter(',')->check(whole_number_from(1));
     app.add_option("--dtype", dtypes, "fp32, bf16 or fp32,bf16 (default: fp32)")->delimiter(',')->check(CLI::IsMember({"fp32", "bf16"}));
     app.add_option("--sentences", shape.sentences, "Sentences; 8 of them with 8 heads are 64 rows (default: 8)")
@@ -45,11 +49,11 @@ struct AttentionBenchFlags {
            "--zeros", zeros,
            "Share of weights that are zero, 0.9 say: scores are scaled (of ReLA shifted) until a type gives so many, top-k takes the k "
            "for it, and softmax is timed on the same scores. Default: scores of standard normal q and k")
-        ->check(CLI::Range(0.01, 0.99));
+        ->check(real_number_between(0.01, 0.99));
     app.add_option("--rounds", rounds, "Times each is measured, one after the other in turn; the median counts (default: 7)")
         ->check(whole_number_from(1));
     app.add_flag("--json", json, "Print one JSON object");
-    app.add_option("--threads", threads, "Threads of the CPU; 0 = all cores (the default)")->check(whole_number_from(0));
+    app.add_option("--threads", threads, "Threads of the CPU; 0 = all cores (the default)")->check(whole_number_from(0, kMostThreads));
     app.footer(
         "Forward and backward of the operation alone, from q, k and v to their gradients; of a type with a norm over the heads (ReLA) with "
         "its norm. softmax_ms is our softmax over all keys on the same scores, aten_ms LibTorch's scaled_dot_product_attention.");
@@ -81,14 +85,22 @@ std::vector<ConfigNode> patterns_of(const std::string& text) {
   return list.items();
 }
 
+/// Throws UsageError if the operation alone cannot be timed with this type of --types, or not with such `zeros`.
+void require_timeable(const std::string& name, const AttentionType& type, double zeros) {
+  if (type.takes_mask())
+    throw UsageError("--types: " + name + " takes the scores of a mask model, which the operation alone does not have; leave it out, and " +
+                     "time it in a model: lacuna bench train --compare '{cross: " + type.name() + "}'");
+  if (zeros > 0 && !can_give_zeros(type))
+    throw UsageError("--zeros: " + name + " gives no zero weights; leave it out of --types (softmax is timed beside every type)");
+}
+
 /// Every type with every pattern; a type that says its own pattern with that one.
 std::vector<Entry> entries_of(const AttentionBenchFlags& flags) {
   const std::vector<ConfigNode> patterns = patterns_of(patterns_text(flags));
   std::vector<Entry> entries;
   for (const Variant& type : parse_variants(types_text(flags), "--types", {}, types::known_types())) {
     ConfigNode node = attention_of(type, "--types");
-    if (flags.zeros > 0 && !can_give_zeros(*attention_choice(node, flags.shape.heads).type))
-      throw UsageError("--zeros: " + type.name + " gives no zero weights; leave it out of --types (softmax is timed beside every type)");
+    require_timeable(type.name, *attention_choice(node, flags.shape.heads).type, flags.zeros);
     if (node.is_scalar()) node = ConfigNode::map({{"type", node}}, node.place());
     if (node.find("pattern") != nullptr) {
       entries.push_back({type.name, "its own", node});

@@ -29,6 +29,11 @@ struct Timed {
 /// is run several times a measurement: how often, a second run says, unless the first took long.
 void time_in_turn(std::vector<Timed>& all, int64_t rounds);
 
+/// True where a clock beside an operation and the memory of this process say what it costs. A GPU works later, and in its own memory.
+inline bool is_cpu(const std::string& device) {
+  return device == "cpu";
+}
+
 /// The most memory this process has had, in MiB.
 double peak_mebibytes();
 

@@ -32,7 +32,7 @@ struct TrainBenchFlags {
     common.declare_runtime(app);
     auto* timed = app.add_option("--steps", steps, "Updates that are timed (default: 30)")->check(whole_number_from(1));
     app.add_option("--warmup", warmup, "Updates before them, and before the pairs of --compare (default: 5)")->check(whole_number_from(0));
-    app.add_flag("--profile", profile, "Say where each millisecond of an update goes, forward and backward");
+    app.add_flag("--profile", profile, "Say where each millisecond of an update goes, forward and backward; CPU only");
     auto* compares = app.add_option("--compare", compare,
                                     std::string(kCompareHelp) +
                                         ". A pair is one update with each, on the same batches; softmax against itself is the control")
@@ -139,9 +139,9 @@ Json measure(const Options& options, const TrainBenchFlags& flags) {
   report["tgt_tokens_per_second"] = median(rates);
   report.update(lengths_of(tokens, flags.steps));
   report.update({{"ms_per_update", 1e3 * seconds / static_cast<double>(flags.steps)},
-                 {"matrix_product_share", seconds_of_products(profile) / seconds},
-                 {"data_wait_share", (batches.seconds_waited() - waited_before) / seconds},
-                 {"peak_mebibytes", peak_mebibytes()}});
+                 {"data_wait_share", (batches.seconds_waited() - waited_before) / seconds}});
+  if (is_cpu(options.device))
+    report.update({{"matrix_product_share", seconds_of_products(profile) / seconds}, {"peak_mebibytes", peak_mebibytes()}});
   report.update(setting_of(options));
   report["updates"] = flags.steps;
   if (flags.profile) report["profile"] = profile_report(profile, flags.steps);
@@ -178,8 +178,8 @@ Json compare(const Options& options, const std::vector<Variant>& defined, const 
 
 int bench_train(const std::vector<std::string>& arguments) {
   CLI::App app(
-      "Target tokens per second of training, the share of matrix products, data wait and peak memory; or, with --compare, the time of an "
-      "update with other attention types over softmax's.",
+      "Target tokens per second of training, data wait, and on the CPU the share of matrix products and peak memory; or, with --compare, "
+      "the time of an update with other attention types over softmax's.",
       "lacuna bench train");
   TrainBenchFlags flags;
   flags.declare(app);
@@ -188,6 +188,8 @@ int bench_train(const std::vector<std::string>& arguments) {
   std::vector<Variant> defined;
   const std::optional<Options> options = flags.common.configuration(app, &defined);
   if (!options) return 0;
+  if (flags.profile && !is_cpu(options->device))
+    throw UsageError("--profile is of the CPU, and device is \"" + options->device + "\"; leave --profile out, or use --device cpu");
   if (!flags.compare.empty()) {
     print_comparisons(compare(*options, defined, flags), flags.json);
     return 0;

@@ -90,10 +90,12 @@ Json measure(const LoadedModel& loaded, const Options& options, const std::vecto
     tokens = tokens_of(translator.translate(lines));
     seconds.push_back(one.seconds());
   }
-  return {{"output_tokens_per_second", static_cast<double>(tokens) / median(seconds)},
-          {"sentences_per_second", static_cast<double>(lines.size()) / median(seconds)},
-          {"matrix_product_share", products.seconds() / (whole.seconds() * static_cast<double>(translator.num_workers()))},
-          {"rounds", rounds}};
+  Json report = {{"output_tokens_per_second", static_cast<double>(tokens) / median(seconds)},
+                 {"sentences_per_second", static_cast<double>(lines.size()) / median(seconds)}};
+  if (loaded.model->device().is_cpu())
+    report["matrix_product_share"] = products.seconds() / (whole.seconds() * static_cast<double>(translator.num_workers()));
+  report["rounds"] = rounds;
+  return report;
 }
 
 /// Lines that hold something, and the mean number of their tokens, eos counted.
@@ -174,8 +176,8 @@ Json compare(const LoadedModel& loaded, const Options& given, const std::vector<
 
 int bench_translate(const std::vector<std::string>& arguments) {
   CLI::App app(
-      "Output tokens and sentences per second of translating, the share of matrix products and peak memory; or, with --compare, the time "
-      "of translating with other attention types over softmax's.",
+      "Output tokens and sentences per second of translating, and on the CPU the share of matrix products and peak memory; or, with "
+      "--compare, the time of translating with other attention types over softmax's.",
       "lacuna bench translate");
   TranslateBenchFlags flags;
   flags.declare(app);
@@ -191,9 +193,9 @@ int bench_translate(const std::vector<std::string>& arguments) {
   loaded.model->round_to(format);
   const at::NoGradGuard no_gradients;
   Json report = flags.compare.empty() ? measure(loaded, options, lines, flags.rounds) : compare(loaded, options, lines, flags);
-  report.update({{"load_seconds", load_seconds},
-                 {"peak_mebibytes", peak_mebibytes()},
-                 {"precision", name_of(format)},
+  report["load_seconds"] = load_seconds;
+  if (is_cpu(device)) report["peak_mebibytes"] = peak_mebibytes();
+  report.update({{"precision", name_of(is_cpu(device) ? format : WeightFormat::kFloat)},  // elsewhere weights are not packed
                  {"device", device},
                  {"threads", at::get_num_threads()},
                  {"beam_size", options.translate.beam_size}});

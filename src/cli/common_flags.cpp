@@ -3,13 +3,13 @@
 #include <ATen/Parallel.h>
 
 #include <iostream>
-#include <thread>
 
 #include "attention/attention.h"
 #include "attention/registry.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/spelling.h"
+#include "base/thread_count.h"
 #include "cli/command_line.h"
 #include "config/read_options.h"
 
@@ -29,7 +29,7 @@ void CommonFlags::declare_configuration(CLI::App& app) {
 }
 
 void CommonFlags::declare_threads_and_log(CLI::App& app) {
-  app.add_option("--threads", threads, "Threads of the CPU; 0 = all cores")->check(whole_number_from(0));
+  app.add_option("--threads", threads, "Threads of the CPU; 0 = all cores")->check(whole_number_from(0, kMostThreads));
   app.add_flag("--quiet", quiet, "No log but warnings");
   app.add_option("--log-level", log_level, "info, warning, error or off")->check(CLI::IsMember({"info", "warning", "error", "off"}));
 }
@@ -96,17 +96,41 @@ std::vector<std::string> overrides_of(const CLI::App& app) {
 }
 
 void use_threads(int64_t threads) {
-  const int64_t cores = std::max(1u, std::thread::hardware_concurrency());
-  at::set_num_threads(static_cast<int>(threads > 0 ? threads : cores));
+  const int number = threads > 0 ? static_cast<int>(threads) : num_cores();
+  at::set_num_threads(number);
+  set_thread_count(number);
 }
+
+#ifdef LACUNA_CUDA
+namespace {
+
+/// Throws MachineError unless the kernels run on this GPU.
+void require_gpu(const std::string& device) {
+  constexpr int kOldest = 8;  // of compute capability, as cmake/Cuda.cmake compiles them
+  const int index = device == "cuda" ? 0 : std::stoi(device.substr(5)), count = at::cuda::device_count();
+  if (count == 0)
+    throw MachineError("device is \"" + device +
+                       "\"; no CUDA device is seen here. See whether nvidia-smi lists one (a container needs --gpus all) and what "
+                       "CUDA_VISIBLE_DEVICES says, or use --device cpu");
+  if (index >= count)
+    throw MachineError(
+        fmt::format("device is \"{}\"; expected cuda:0 to cuda:{}, which are the CUDA devices seen here", device, count - 1));
+  const cudaDeviceProp& gpu = *at::cuda::getDeviceProperties(static_cast<c10::DeviceIndex>(index));
+  if (gpu.major < kOldest)
+    throw MachineError(
+        fmt::format("device is \"{}\", which is {} of compute capability {}.{}; expected {}.0 or later (A100, RTX 30 and "
+                    "what came after), or --device cpu",
+                    device, gpu.name, gpu.major, gpu.minor, kOldest));
+}
+
+}  // namespace
+#endif
 
 void require_device(const std::string& device) {
   validate_device(device);
   if (device == "cpu") return;
 #ifdef LACUNA_CUDA
-  const int64_t index = device == "cuda" ? 0 : std::stoll(device.substr(5));
-  if (index >= at::cuda::device_count())
-    throw MachineError("device is \"" + device + "\"; this machine has " + std::to_string(at::cuda::device_count()) + " CUDA devices");
+  require_gpu(device);
 #else
   throw ConfigError("device is \"" + device + "\"; this program was built for the CPU only: build it with the preset cuda");
 #endif

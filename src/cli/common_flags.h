@@ -10,6 +10,8 @@
 
 namespace lacuna {
 
+inline constexpr int64_t kMostThreads = 1024;  // as of the key `threads`
+
 /// Flags that several verbs share.
 struct CommonFlags {
   std::vector<std::string> configs;  ///< -c, later over earlier
@@ -43,10 +45,11 @@ struct CommonFlags {
 /// key: no section's, which has a dot, and none that stands alone.
 std::vector<std::string> overrides_of(const CLI::App& app);
 
-/// Sets the number of threads of LibTorch; 0 or less = all cores.
+/// Sets the number of threads, of LibTorch and of thread_count(); 0 or less = all cores.
 void use_threads(int64_t threads);
 
-/// Throws MachineError if the device is not there (or this program was built without it).
+/// Throws ConfigError for a device that has no meaning, or that this program was built without; MachineError for one that is not there, and
+/// for a GPU too old for the kernels.
 void require_device(const std::string& device);
 
 }  // namespace lacuna

@@ -7,12 +7,12 @@
 #include <optional>
 
 #include "analysis/pharaoh.h"
-#include "base/files.h"
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_folder.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
+#include "cli/output.h"
 #include "cli/verb.h"
 #include "data/corpus_reader.h"
 #include "data/lexicon.h"
@@ -183,12 +183,14 @@ int run_shortlist(const std::vector<std::string>& arguments) {
   const Vocabularies vocabularies = load_checkpoint(resolve_checkpoint(flags.model)).vocabularies;
   CorpusReader reader({"", flags.src, flags.tgt, 1});
   Gatherer gatherer(flags, vocabularies);
+  Output output(flags.output);  // for its errors, before long work
   const auto room = [&] { return static_cast<size_t>(flags.max_pairs > 0 ? flags.max_pairs - gatherer.num_pairs() : INT64_MAX); };
   for (std::vector<Pair> pairs; !(pairs = next_pairs(reader, vocabularies, std::min(kPairsAtATime, room()))).empty();)
     for (const Pair& pair : pairs) gatherer.add(pair);
   if (gatherer.num_pairs() == 0) throw DataError(flags.src + " and " + flags.tgt + " hold no pairs of sentences");
   const Shortlist shortlist = gatherer.shortlist(room() > 0);
-  write_file_atomically(flags.output, shortlist.to_text());
+  if (!output.write(shortlist.to_text())) return kBrokenPipe;
+  output.finish();
   gatherer.report(shortlist);
   return 0;
 }

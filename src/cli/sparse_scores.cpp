@@ -17,12 +17,10 @@ AttentionInputs at_strength(double strength, const AttentionType& type, const At
   return with_scores_changed(inputs, shape, kLeastFactor * std::pow(kLargestFactor / kLeastFactor, strength), 0);
 }
 
-/// Top-k's zeros are a matter of k alone.
-ConfigNode with_k(const ConfigNode& attention, int64_t length, double zeros) {
+ConfigNode with_k(const ConfigNode& attention, int64_t k) {
   ConfigNode node = attention.is_scalar() ? ConfigNode::map({{"type", attention}}, attention.place()) : attention;
   for (const char* key : {"k", "ratio", "floor"}) node.erase(key);
-  const double kept = std::max(1.0, std::round(static_cast<double>(length) * (1 - zeros)));
-  node.set("k", ConfigNode::scalar(std::to_string(static_cast<int64_t>(kept))));
+  node.set("k", ConfigNode::scalar(std::to_string(k)));
   return node;
 }
 
@@ -33,6 +31,23 @@ double zero_share_of(const AttentionChoice& choice, AttentionShape shape, const 
   return AttentionOp(choice, shape, first).zero_share();
 }
 
+/// Top-k's zeros are a matter of k alone: the larger it is, the fewer.
+SparseScores with_nearest_k(const ConfigNode& attention, const AttentionShape& shape, const AttentionInputs& inputs, double zeros) {
+  const auto with = [&](int64_t k) {
+    const ConfigNode node = with_k(attention, k);
+    return SparseScores{node, inputs, zero_share_of(attention_choice(node, shape.heads), shape, inputs)};
+  };
+  int64_t low = 1, high = shape.length;
+  SparseScores most = with(low), fewest = with(high);
+  while (high - low > 1) {
+    const int64_t middle = (low + high) / 2;
+    const SparseScores found = with(middle);
+    (found.zero_share < zeros ? high : low) = middle;
+    (found.zero_share < zeros ? fewest : most) = found;
+  }
+  return most.zero_share - zeros < zeros - fewest.zero_share ? most : fewest;
+}
+
 }  // namespace
 
 bool can_give_zeros(const AttentionType& type) {
@@ -40,13 +55,9 @@ bool can_give_zeros(const AttentionType& type) {
 }
 
 SparseScores sparse_scores(const ConfigNode& attention, const AttentionShape& shape, const AttentionInputs& inputs, double zeros) {
+  const AttentionChoice choice = attention_choice(attention, shape.heads);
+  if (choice.type->name() == "topk") return with_nearest_k(attention, shape, inputs, zeros);
   SparseScores found = {attention, inputs};
-  AttentionChoice choice = attention_choice(attention, shape.heads);
-  if (choice.type->name() == "topk") {
-    found.attention = with_k(attention, shape.length, zeros);
-    found.zero_share = zero_share_of(attention_choice(found.attention, shape.heads), shape, inputs);
-    return found;
-  }
   double low = 0, high = 1;
   for (int i = 0; i < kHalvings; ++i) {
     const double middle = (low + high) / 2;

@@ -3,6 +3,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "cli/command_line.h"
+#include "cli/output.h"
 #include "cli/verb.h"
 #include "text/spm_trainer.h"
 #include "text/vocabulary.h"
@@ -21,15 +22,18 @@ int run_vocab(const std::vector<std::string>& arguments) {
   app.add_option("--vocab-size", training.vocab_size, "Pieces of the model (default: 8000)")->check(CLI::Range(16, 1 << 20));
   app.add_option("--type", type, "unigram (default) or bpe")->check(CLI::IsMember({"unigram", "bpe"}));
   app.add_option("--character-coverage", training.character_coverage, "Share of characters the model covers (default: 1)")
-      ->check(CLI::Range(0.9, 1.0));
+      ->check(real_number_between(0.9, 1));
   app.add_option("--sample-lines", training.sample_lines, "Lines to train on, drawn evenly (default: 2000000)")
       ->check(whole_number_from(1));
   app.add_option("--seed", training.seed, "Of that draw (default: 1)");
   if (!parse_command_line(app, arguments)) return 0;
   training.type = type == "bpe" ? SubwordType::kBpe : SubwordType::kUnigram;
   for (const std::string& input : inputs) require_readable_file(input, "text, one sentence a line");
-  write_file_atomically(output, train_sentencepiece(inputs, training));
-  log_info("{}: {} pieces", output, load_sentencepiece(output)->size());
+  Output file(output);  // for its errors, before long work
+  const std::string model = train_sentencepiece(inputs, training);
+  if (!file.write(model)) return kBrokenPipe;
+  file.finish();
+  log_info("{}: {} pieces", output, sentencepiece_from_bytes(model, output)->size());
   return 0;
 }
 

@@ -80,6 +80,15 @@ class Attention(Bench):
         for line in lines:
             self.assertAlmostEqual(line["zero_share"], 0.9, delta=0.01)
 
+    def test_finds_the_k_for_so_many_zeros_of_the_keys_that_are_seen(self):
+        def zero_share(zeros, *flags):
+            flags = ("--types", "topk", "--lengths", "100", "--zeros", zeros, *flags)
+            return self.reports(*self.SMALL, *flags)["lines"][0]["zero_share"]
+
+        self.assertAlmostEqual(zero_share("0.8", "--patterns", "{type: local, window: 16}"), 0.8, delta=0.02)
+        self.assertAlmostEqual(zero_share("0.9", "--causal"), 0.9, delta=0.01)
+        self.assertAlmostEqual(zero_share("0.904"), 0.9, delta=1e-9)  # k = 10 is nearer than 9
+
     def test_prints_a_table(self):
         text = self.prints(*self.SMALL, "--types", "topk", "--lengths", "5")
         self.assertRegex(text, r"(?m)^length +dtype +type +pattern +ms +/ softmax +/ ATen softmax")
@@ -97,6 +106,9 @@ class Attention(Bench):
         self.assertIn('Did you mean "sparsemax"?', self.refuses("attention", "--types", "sparsmax"))
         self.assertIn("softmax gives no zero weights", self.refuses("attention", "--types", "softmax", "--zeros", "0.9"))
         self.assertIn("--zeros", self.refuses("attention", "--zeros", "1.5"))
+        for flags in ([], ["--zeros", "0.9"]):
+            self.assertRegex(self.refuses("attention", "--types", "rela,{type: calibrated, base: rela}", *flags),
+                             "--types: calibrated-base=rela takes the scores of a mask model.*bench train --compare '{cross: calibrated}'")
         self.assertIn("--patterns", self.refuses("attention", "--types", "rela", "--patterns", "{type: local, window: -1}"))
 
 

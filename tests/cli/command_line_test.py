@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAM = ""
@@ -106,6 +107,9 @@ class WrongWords(CommandLine):
         for value in ("x", "-1", "1.5"):
             message = self.refuses("train", f"--threads={value}", speaker="lacuna train")
             self.assertIn(f'"{value}" is not a whole number of at least 0', message)
+        for words in (["train"], ["bench", "attention"], ["bench", "kernels"]):
+            message = self.refuses(*words, "--threads=4294967297", speaker=f"lacuna {words[0]}")
+            self.assertIn('"4294967297" is not a whole number of at least 0, at most 1024', message)
 
     def test_a_word_that_belongs_to_nothing(self):
         self.assertIn('"word" is not understood', self.refuses_config("", "word"))
@@ -123,6 +127,11 @@ class WrongWords(CommandLine):
         self.assertIn("--json excludes --scores", self.refuses("translate", "-m", "m", "--scores", "--json", speaker="lacuna translate"))
         self.assertIn("--pairs requires --compare",
                       self.refuses("bench", "translate", "-m", "m", "-i", "i", "--pairs", "9", speaker="lacuna bench"))
+
+    def test_flags_of_models_beside_files_of_links(self):
+        files = ("align", "--forward", "a", "--backward", "b", "--symmetrise", "union")
+        for flag, value in (("--src", "a"), ("--level", "word"), ("--layer", "99"), ("--dev-src", "a"), ("--batch-tokens", "9")):
+            self.assertIn(f"{flag} has no meaning with files of links", self.refuses(*files, flag, value, speaker="lacuna align"))
 
     def test_an_unknown_thing_to_measure(self):
         self.assertIn('"tarin" is not something to measure', self.refuses("bench", "tarin", speaker="lacuna bench"))
@@ -190,6 +199,32 @@ class Output(CommandLine):
         ended = self.start("train", "--help-options", stdout=write_end)
         os.close(write_end)
         self.assertEqual((ended.returncode, ended.stderr), (141, ""))
+
+    def links(self):
+        with open(self.path("links"), "w", encoding="utf-8") as file:
+            file.write("0-0\n")
+        return self.path("links")
+
+    def test_that_can_be_no_file_is_refused(self):
+        links = self.links()
+        for words in (("align", "--forward", links, "--backward", links, "--symmetrise", "union"), ("vocab", "-i", links)):
+            speaker = f"lacuna {words[0]}"
+            self.assertIn("-o is empty", self.refuses(*words, "-o", "", speaker=speaker))
+            message = self.refuses(*words, "-o", self.path("none/x"), speaker=speaker)
+            self.assertIn(f"{self.path('none/x')}: cannot be written: there is no folder {self.path('none')}", message)
+            self.assertEqual(os.listdir(self.folder.name), ["links"])
+
+    def test_that_cannot_take_its_name_leaves_nothing(self):
+        out, links = self.path("out"), self.links()
+        words = ["align", "--forward", "/dev/stdin", "--backward", links, "--symmetrise", "union", "-o", out]
+        with subprocess.Popen([PROGRAM, *words], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
+            while not os.path.exists(f"{out}.tmp{program.pid}") and program.poll() is None:
+                time.sleep(0.01)
+            os.mkdir(out)
+            message = program.communicate("0-0\n", timeout=60)[1]
+        self.assertEqual(program.returncode, 1, message)
+        self.assertIn(f"{out}: cannot be written: ", message)
+        self.assertEqual(sorted(os.listdir(self.folder.name)), ["links", "out"])
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full here")
     def test_on_a_full_disk_is_an_error(self):

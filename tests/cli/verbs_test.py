@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """The verbs that use a trained model, run as a user would: verbs_test.py PROGRAM"""
+import collections
 import gzip
 import json
 import math
 import os
+import random
 import stat
 import subprocess
 import time
@@ -77,6 +79,15 @@ class Translate(Verbs):
         self.assertLess(first["log_prob"], 0)
         self.assertEqual(second["translation"], "")
 
+    def test_replaces_the_fields_of_an_earlier_translation(self):
+        line = json.dumps({"text": "1 2", "id": 7, "translation": "x", "score": "x", "log_prob": "x", "alignment": "0-0", "truncated": True,
+                           "translations": []})
+        one = json.loads(self.translates("--json", lines=[line])[0])
+        self.assertEqual(list(one), ["text", "id", "translation", "score", "log_prob"])
+        self.assertEqual(one["translation"], "1 2")
+        several = json.loads(self.translates("--json", "--n-best", "2", lines=[line])[0])
+        self.assertEqual((list(several), len(several["translations"])), (["text", "id", "translations"], 2))
+
     def test_takes_an_empty_line_of_json_for_an_empty_text(self):
         first, second, third = (json.loads(line) for line in self.translates("--json", lines=[json.dumps({"text": "1 2"}), "", "  "]))
         self.assertEqual([first["translation"], second["translation"], third["translation"]], ["1 2", "", ""])
@@ -113,6 +124,19 @@ class Translate(Verbs):
         self.assertTrue(self.translates("--prefix", "5", lines=["1 2 3"])[0].startswith("5"))
         line = json.dumps({"text": "1 2", "prefix": "6"})
         self.assertTrue(json.loads(self.translates("--json", "--prefix", "5", lines=[line])[0])["translation"].startswith("6"))
+
+    def test_begins_with_a_prefix_longer_than_the_source_lets_a_translation_be(self):
+        prefix = " ".join(["7"] * 20)
+        self.assertTrue(self.translates("--prefix", prefix, lines=["1"])[0].startswith(prefix))
+
+    def test_says_which_prefix_is_longer_than_a_translation_may_be(self):
+        ended = start("translate", "-m", AVERAGED, "--max-length", "4", "--prefix", "5 5 5 5 5 5", text="1 2\n")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertIn("line 1: its prefix is longer than a translation may be", ended.stderr)
+
+    def test_has_the_minimum_length_whatever_the_source(self):
+        text = self.translates("--min-length", "40", lines=["1"])[0]
+        self.assertGreater(len(text.replace(" ", "")), 14)  # the ratio alone would end it after 14 tokens
 
     def test_aligns_words_and_pieces(self):
         line, empty = self.translates("--alignment", "word", lines=["1 2 3", ""])
@@ -239,6 +263,12 @@ class Score(Verbs):
         for together, first, second in zip(tokens(AVERAGED, last), tokens(AVERAGED), tokens(last)):
             self.assertAlmostEqual(together, (first + second) / 2, delta=1e-5)
 
+    def test_refuses_a_line_that_is_no_sentence(self):
+        long, short = write("long", "1\n" + "1 " * 20000 + "\n"), write("short", "1\n1\n")
+        for src, tgt in ((long, short), (short, long)):
+            message = self.refuses("score", "-m", AVERAGED, "--src", src, "--tgt", tgt)
+            self.assertRegex(message, r"long:2: has \d+ tokens; expected at most 16384 .*split the line")
+
     def test_refuses_sides_of_other_lengths(self):
         message = self.refuses("score", "-m", AVERAGED, "--src", write("a", "1\n2\n"), "--tgt", write("b", "1\n"))
         self.assertRegex(message, r"\b2\b.*\b1\b|\b1\b.*\b2\b")
@@ -341,6 +371,37 @@ class Shortlist(Verbs):
         flags = ("shortlist", "-m", RUN, "--src", path("train.txt"), "--tgt", path("train.txt"), "-o", path("x"), "--alignments")
         self.assertIn("short:2: is the last line of links", self.refuses(*flags, write("short", "\n".join(links[:2]) + "\n")))
         self.assertIn("far:1: link 0-99 is out of range", self.refuses(*flags, write("far", "\n".join(["0-99", *links[1:]]) + "\n")))
+
+    def best(self, src, tgt, *flags):
+        """The candidates of each source token that has some, by a shortlist of these texts."""
+        listed = path("of_texts")
+        self.prints("shortlist", "-m", RUN, "--src", write("list.src", src), "--tgt", write("list.tgt", tgt), "-o", listed, "--frequent", "0",
+                    *flags)
+        with open(listed, encoding="utf-8") as file:
+            return [line.split() for line in file.readlines()[2:] if line.strip()]
+
+    def test_pairs_source_tokens_with_target_tokens(self):
+        draw = random.Random(1)
+        lines = [[draw.randrange(10) for _ in range(draw.randint(2, 7))] for _ in range(200)]
+        src = "".join(" ".join(map(str, line)) + "\n" for line in lines)
+        tgt = "".join(" ".join(str(int(digit < 3)) for digit in line[1:] + line[:1]) + "\n" for line in lines)
+        links = "".join(" ".join(f"{i}-{(i - 1) % len(line)}" for i in range(len(line))) + "\n" for line in lines)
+        for flags in (("--best", "1"), ("--alignments", write("links", links))):
+            found = self.best(src, tgt, *flags)
+            self.assertEqual([len(ids) for ids in found], [1] * 10, flags)
+            self.assertEqual(sorted(collections.Counter(ids[0] for ids in found).values()), [3, 7], flags)
+
+    def test_takes_links_of_words_and_of_pieces(self):
+        by_words = self.best("34\n", "56\n", "--alignments", write("links", "0-0\n"))  # each digit of these words is a piece
+        self.assertEqual([len(ids) for ids in by_words], [2, 2])
+        by_pieces = self.best("34\n", "56\n", "--alignments", write("links", "0-1 1-0\n"), "--level", "subword")
+        self.assertEqual([len(ids) for ids in by_pieces], [1, 1])
+        self.assertEqual({ids[0] for ids in by_pieces}, set(by_words[0]))
+
+    def test_is_refused_before_the_work_where_it_cannot_be_written(self):
+        flags = ("shortlist", "-m", RUN, "--src", path("train.txt"), "--tgt", write("short", "1\n"), "-o")  # of other lengths
+        self.assertIn("-o is empty", self.refuses(*flags, ""))
+        self.assertIn("there is no folder " + path("none"), self.refuses(*flags, path("none/list")))
 
     def test_of_other_vocabularies_or_no_shortlist_is_refused(self):
         text = "lacuna-shortlist 1 " + "0" * 32 + " 1 1\n"
