@@ -103,7 +103,7 @@ std::optional<Mean> mean_of(const std::vector<double>& values) {
 
 bool TableScope::holds(const RunResult& row) const {
   const auto own = fingerprints.find(row.variant);
-  return row.shared_fingerprint == shared_fingerprint && own != fingerprints.end() && row.fingerprint == own->second;
+  return own != fingerprints.end() && row.fingerprint == own->second;
 }
 
 AblationReport summarize(const std::vector<RunResult>& rows, const std::vector<std::string>& order, const TableScope& scope) {

@@ -36,9 +36,8 @@ struct VariantSummary {
   std::map<std::string, double> sparsity = {};
 };
 
-/// Which rows make one table: those with the same shared options and test set, and of each variant those with the same options of its own.
+/// Which rows make one table: of each variant, those with the same options and test set.
 struct TableScope {
-  std::string shared_fingerprint = {};
   std::map<std::string, std::string> fingerprints = {};  ///< by variant
 
   bool holds(const RunResult& row) const;

@@ -190,8 +190,7 @@ std::string left_out_text(const AblationReport& report) {
   std::string lines;
   for (const auto& [variant, text] : seeds) lines += fmt::format("- {}, seeds {}\n", variant, text);
   if (lines.empty()) return "";
-  return "\nLeft out, as they had other options or another test set (the command that names them too makes them like the others):\n\n" +
-         lines;
+  return "\nLeft out, as they are not of this command's options and test set, or were made by an older Lacuna:\n\n" + lines;
 }
 
 /// The table and what its numbers are.

@@ -109,9 +109,8 @@ void note_mask(const ConfigNode& choice, const AttentionType& type, SeenMasks& m
 int64_t layer_of(const std::string& key, const ConfigNode& value, int64_t num_layers) {
   int64_t layer = -1;
   const auto end = key.data() + key.size();
-  if (std::from_chars(key.data(), end, layer).ptr != end || layer < 0 || layer >= num_layers || std::to_string(layer) != key)
-    value.fail("layer \"" + key + "\": expected a number from 0, the bottom layer, to " + std::to_string(num_layers - 1) +
-               ", without zeros in front");
+  if (std::from_chars(key.data(), end, layer).ptr != end || layer < 0 || layer >= num_layers)
+    value.fail("layer \"" + key + "\": expected a number from 0, the bottom layer, to " + std::to_string(num_layers - 1));
   return layer;
 }
 
@@ -130,8 +129,13 @@ std::vector<AttentionChoice> resolve_site(const ConfigNode* node, const ConfigNo
   std::vector<ConfigNode> nodes(static_cast<size_t>(num_layers), chosen);
   if (layers != nullptr) {
     if (!layers->is_map()) layers->fail("expected a map from layer numbers to attention types: {0: softmax}");
-    for (const auto& [key, value] : layers->entries())
-      nodes[static_cast<size_t>(layer_of(key, value, num_layers))] = choice_over(chosen, value);
+    std::vector<bool> is_named(nodes.size());
+    for (const auto& [key, value] : layers->entries()) {
+      const auto layer = static_cast<size_t>(layer_of(key, value, num_layers));
+      if (is_named[layer]) value.fail("layer " + std::to_string(layer) + " is named twice, here as \"" + key + "\"; keep one of them");
+      is_named[layer] = true;
+      nodes[layer] = choice_over(chosen, value);
+    }
   }
   std::vector<AttentionChoice> choices;
   choices.reserve(nodes.size());

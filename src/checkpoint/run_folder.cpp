@@ -144,8 +144,8 @@ std::vector<std::string> last_checkpoints(const std::string& run, int64_t count)
   for (auto step = steps.rbegin(); step != steps.rend() && static_cast<int64_t>(paths.size()) < count; ++step)
     if (const std::string path = checkpoint_path(run, *step); read_checkpoint_info(path).is_scheduled) paths.push_back(path);
   if (paths.empty())
-    throw CheckpointError(run + " holds no scheduled checkpoint yet, only " + checkpoint_path(run, steps.back()) +
-                          ", of an interruption or a validation; name that itself");
+    throw CheckpointError(run + " holds no scheduled checkpoint yet; " + checkpoint_path(run, steps.back()) +
+                          " is of an interruption or a validation: name checkpoints themselves, or take --best");
   std::reverse(paths.begin(), paths.end());
   return paths;
 }

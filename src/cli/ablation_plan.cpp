@@ -85,9 +85,9 @@ std::vector<std::string> table_order(const std::vector<Variant>& defined, const 
   return names;
 }
 
-/// The rows that are there with these shared options; of each variant, those with the options of its last one.
+/// Of each variant that has a row with these shared options, the options of its newest one.
 TableScope scope_of(const ResultsFile& results, const std::string& shared_fingerprint) {
-  TableScope scope{.shared_fingerprint = shared_fingerprint};
+  TableScope scope;
   for (const RunResult& row : results.rows())
     if (row.shared_fingerprint == shared_fingerprint) scope.fingerprints[row.variant] = row.fingerprint;
   return scope;
@@ -112,12 +112,14 @@ CorpusOptions choose_test_set(const DataOptions& data) {
   return data.valid.front();
 }
 
-/// Of what decides on a run's row, but for the seed: its options, and what it is scored on.
+/// Of what decides on a run's row, but for the seed: its options, without those that change no number, and what it is scored on.
 std::string fingerprint_of(Options options, const CorpusOptions& test_set) {
   options.run = options.sacrebleu = options.data.cache = "";
   options.seed = options.threads = 0;
   options.data.test.clear();  // all but `test_set` are not scored
   options.train.overwrite = false;
+  options.train.log_every = options.train.num_samples = 0;
+  if (options.device.starts_with("cuda")) options.device = "cuda";  // any of them
   ContentHash hash;
   hash.add(to_yaml(options));
   hash.add(name_of(test_set) + "\n" + test_set.src + "\n" + test_set.tgt);
@@ -193,7 +195,8 @@ AblationPlan plan_ablation(const AblationRequest& asked) {
   plan.test_set = choose_test_set(plan.shared.data);
   const ResultsFile results(results_file(plan.folder));
   plan.variants = table_order(defined, results, wanted);
-  plan.scope = scope_of(results, shared_fingerprint_of(plan.shared, plan.test_set));
+  plan.shared_fingerprint = shared_fingerprint_of(plan.shared, plan.test_set);
+  plan.scope = scope_of(results, plan.shared_fingerprint);
   const std::string baseline = baseline_of(plan, results, wanted);
   const auto seeds_of = [&](const Variant& variant) {
     if (!request.seeds.empty()) return request.seeds;

@@ -33,6 +33,7 @@ struct AblationPlan {
   Options shared;                     ///< of the configuration without its variants
   CorpusOptions test_set;             ///< what is translated and scored
   std::vector<std::string> variants;  ///< all that are known, in the order of the table
+  std::string shared_fingerprint;     ///< of `shared` and the test set
   TableScope scope;                   ///< rows that its runs make a table with: theirs, and those of others with the same shared options
   std::vector<PlannedRun> runs;       ///< seed by seed: every variant has run once before one runs twice
 };

@@ -106,9 +106,9 @@ void AblationRunner::note_shared_options() {
   for (const PlannedRun& run : plan_.runs) {
     if (is_to_be_made(run, results_)) continue;
     RunResult row = *results_.find(run.variant, run.seed);
-    if (row.shared_fingerprint == plan_.scope.shared_fingerprint) continue;
-    row.shared_fingerprint = plan_.scope.shared_fingerprint;
-    results_.put(row);
+    if (row.shared_fingerprint == plan_.shared_fingerprint) continue;
+    row.shared_fingerprint = plan_.shared_fingerprint;
+    results_.update(row);
   }
 }
 
@@ -118,7 +118,7 @@ RunResult AblationRunner::row_for(const PlannedRun& run) const {
           .seed = run.seed,
           .error = "",
           .fingerprint = run.fingerprint,
-          .shared_fingerprint = plan_.scope.shared_fingerprint};
+          .shared_fingerprint = plan_.shared_fingerprint};
 }
 
 void AblationRunner::make(const PlannedRun& run) {
@@ -194,18 +194,19 @@ void AblationRunner::measure_loss(const PlannedRun& run, RunResult& result) cons
     result.valid_loss =
         nll_per_token(start({"score", "-m", weights_of(run), "--src", data.valid.front().src, "--tgt", data.valid.front().tgt, "--threads",
                              std::to_string(run.options.threads), "--device", run.options.device}));
-  } catch (const MachineError& error) {
-    if (interrupt_signal() != 0) throw;
+  } catch (const DataError& error) {
     log_warning("{}, seed {} has no validation loss: {}", run.variant, run.seed, error.what());
   }
 }
 
-/// What a verb of this program prints. Throws MachineError unless it ends well.
+/// What a verb of this program prints. Throws unless it ends well: DataError if what it was given is wrong, else MachineError.
 std::string AblationRunner::start(const std::vector<std::string>& words) const {
   std::vector<std::string> command = {"/proc/self/exe"};
   command.insert(command.end(), words.begin(), words.end());
   command.insert(command.end(), settings_.log_flags.begin(), settings_.log_flags.end());
   const ProgramEnd end = run_supervised(command, /*shows_errors=*/true);
+  constexpr int kWrongInput = 2;
+  if (end.exit_code == kWrongInput) throw DataError(why_it_failed(end, words.front()));
   if (end.exit_code != 0) throw MachineError(why_it_failed(end, words.front()));
   return end.output;
 }
@@ -245,7 +246,7 @@ void AblationRunner::forget_comparisons_with(const RunResult& made) {
     if (!row.comparison || row.comparison->against != made.variant || row.comparison->seed != made.seed) continue;
     if (made.bleu && std::abs(row.comparison->difference - (row.bleu.value_or(0) - *made.bleu)) < 1e-9) continue;
     row.comparison.reset();
-    results_.put(row);
+    results_.update(row);
   }
 }
 
@@ -259,8 +260,8 @@ void AblationRunner::compare(const PlannedRun& run, const RunResult& baseline) {
       .against = other.variant, .seed = other.seed, .difference = *result.bleu - *other.bleu, .p_value = ours.p_value.value_or(1)};
   if (std::isfinite(ours.interval)) result.bleu_interval = ours.interval;
   if (std::isfinite(theirs.interval)) other.bleu_interval = theirs.interval;
-  results_.put(other);
-  results_.put(result);
+  results_.update(other);
+  results_.update(result);
 }
 
 /// The run of `against` with the same seed, or else its first that has ended. Null unless one stands in the table, scored on the same set.

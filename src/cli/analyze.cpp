@@ -1,6 +1,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 #include <system_error>
 
 #include "analysis/analysis.h"
@@ -124,34 +125,45 @@ ModelAnalysis analyze(const std::string& path, const std::string& device, Analyz
   }
 }
 
-/// attention.safetensors and attention.json of one model; `number` is empty, or tells several models apart.
-void write_weights(const fs::path& folder, const std::string& number, const ModelAnalysis& model) {
+/// attention.safetensors and attention.json of one model; `number` is empty, or tells several models apart. Returns their names.
+std::set<std::string> write_weights(const fs::path& folder, const std::string& number, const ModelAnalysis& model) {
   nlohmann::ordered_json pieces = nlohmann::ordered_json::object();
   for (const auto& [line, sides] : model.saved_pieces) pieces[std::to_string(line)] = {{"src", sides.first}, {"tgt", sides.second}};
-  write_safetensors(folder / ("attention" + number + ".safetensors"), model.saved);
-  const std::string text = pieces.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
-  write_file_atomically(folder / ("attention" + number + ".json"), text);
+  const std::string weights = "attention" + number + ".safetensors", words = "attention" + number + ".json";
+  write_safetensors(folder / weights, model.saved);
+  write_file_atomically(folder / words, pieces.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  return {weights, words};
 }
 
-/// Removes what an analysis writes only where it was asked for: of an earlier one it would look like this one's.
-void remove_optional_files(const fs::path& folder) {
-  static const std::regex ours(R"((alignment|importance)\.csv|attention(\.\d+)?\.(safetensors|json))");
+/// Removes what an earlier analysis wrote because it was asked for, and this one did not: it would look like this one's.
+void remove_others(const fs::path& folder, const std::set<std::string>& written) {
+  static const std::regex optional(R"((alignment|importance)\.csv|attention(\.\d+)?\.(safetensors|json))");
   std::vector<fs::path> found;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder))
-    if (std::regex_match(entry.path().filename().string(), ours)) found.push_back(entry.path());
-  for (const fs::path& path : found)
-    if (std::error_code error; !fs::remove(path, error) && error)
-      throw MachineError(path.string() + ": cannot be removed: " + error.message());
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    if (entry.is_regular_file() && std::regex_match(name, optional) && !written.contains(name)) found.push_back(entry.path());
+  }
+  for (const fs::path& path : found) {
+    std::error_code error;
+    fs::remove(path, error);
+    if (error) throw MachineError(path.string() + ": cannot be removed: " + error.message());
+    log_info("{} is removed: it was of an earlier analysis", path.string());
+  }
 }
 
 /// The folder then holds these analyses, and nothing of an earlier one.
 void write_all(const fs::path& folder, const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings) {
-  remove_optional_files(folder);
+  const bool has_earlier = fs::exists(folder / "analysis.json");
+  std::set<std::string> written;
   write_file_atomically(folder / "analysis.json", analysis_json(models, settings));
-  for (const CsvTable& table : analysis_tables(models, settings)) write_file_atomically(folder / table.file, table.text);
+  for (const CsvTable& table : analysis_tables(models, settings)) {
+    write_file_atomically(folder / table.file, table.text);
+    written.insert(table.file);
+  }
   write_file_atomically(folder / "report.html", report_html(models, settings));
   for (size_t i = 0; i < models.size() && !settings.saved_lines.empty(); ++i)
-    write_weights(folder, models.size() == 1 ? "" : "." + std::to_string(i), models[i]);
+    written.merge(write_weights(folder, models.size() == 1 ? "" : "." + std::to_string(i), models[i]));
+  if (has_earlier) remove_others(folder, written);
 }
 
 int run_analyze(const std::vector<std::string>& arguments) {

@@ -123,7 +123,7 @@ class Check {
     model_ = std::make_shared<Transformer>(options_.model, sizes_of(data_.vocabularies), options_.seed_value());
     model_->to(at::Device(options_.device));
     Optimizer optimizer(FlatParameters(trained_parameters(*model_)), options_.train, model_->parameter_ranges());
-    if (start_) start_from(*start_, data_, *model_, options_.train.reset);
+    if (start_) state_ = start_from(*start_, data_, *model_, options_.train.reset);
     start_.reset();
     const auto loss = transformer_loss(model_, options_.train, options_.device);
     const auto stream = make_batch_stream(data_.plan);
@@ -161,7 +161,7 @@ class Check {
     const double hours = std::min(tokens / rate / 3600, limit(options_.train.max_hours));
     if (std::isfinite(hours)) say("time", fmt::format("about {:.1f} hours for the whole run, without validation", hours));
     if (const std::string note = note_of_no_end(options_.train); !note.empty()) say("end", note);
-    if (const std::string note = note_of_warmup(options_.train, per_epoch / per_update); !note.empty()) say("warm-up", note);
+    if (const std::string note = note_of_warmup(options_.train, per_epoch / per_update, state_); !note.empty()) say("warm-up", note);
   }
 
   void describe_disk(const Optimizer& optimizer) const {
@@ -193,6 +193,7 @@ class Check {
   bool replaces_run_ = false;  ///< the one in the run folder
   std::optional<Scorer> scorer_;
   std::optional<ResumePoint> start_;
+  TrainingState state_;  // that training starts with
   TrainingData data_;
   std::shared_ptr<Transformer> model_;
 };

@@ -6,8 +6,8 @@
 namespace {
 
 constexpr char kMessage[] =
-    "error: this processor lacks AVX2, FMA or BMI2, which lacuna needs (Intel's have them since 2013, AMD's since 2015; a virtual machine "
-    "needs the processor model of its host)\n";
+    "error: this processor lacks AVX2, FMA or BMI2, which lacuna needs (Intel's Core and Xeon have them since 2013, AMD's since 2015, many "
+    "Celeron, Pentium and Atom have not; a virtual machine needs the processor model of its host)\n";
 
 void require_processor() {
   __builtin_cpu_init();

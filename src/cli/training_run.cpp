@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -54,21 +55,26 @@ void write_vocabularies(const Vocabularies& vocabularies, const fs::path& run) {
   write("spm.tgt.model", *vocabularies.tgt);
 }
 
-/// Of what decides on the scores of a test set: both sides, the hash of the weights, the search.
-std::string score_fingerprint(const EvaluationSet& set, const std::string& weights, const TranslateOptions& search) {
+/// Of what decides on the scores of a test set: both sides, the hash of the weights, the search, without what `lacuna translate` alone
+/// goes by.
+std::string score_fingerprint(const EvaluationSet& set, const std::string& weights, TranslateOptions search) {
+  const TranslateOptions usual;
+  search.n_best = usual.n_best;
+  search.precision = usual.precision;
+  search.shortlist = usual.shortlist;
   ContentHash hash;
   for (const std::string& part : {set.name, lines_of(set.src_lines), lines_of(set.tgt_lines), weights, write_options(search).to_yaml()})
     hash.add(part);
   return hash.text();
 }
 
-/// Those of the test sets that a run has noted as scored.
-std::set<std::string> scored_fingerprints(const fs::path& metrics) {
-  std::set<std::string> fingerprints;
+/// By name, those of the test sets that a run has noted as scored: the last note of each, of which its files are.
+std::map<std::string, std::string> scored_fingerprints(const fs::path& metrics) {
+  std::map<std::string, std::string> fingerprints;
   std::ifstream lines(metrics);
   for (std::string line; std::getline(lines, line);) {
     const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (record.is_object() && record.value("kind", "") == "test") fingerprints.insert(record.value("fingerprint", ""));
+    if (record.is_object() && record.value("kind", "") == "test") fingerprints[record.value("set", "")] = record.value("fingerprint", "");
   }
   return fingerprints;
 }
@@ -114,6 +120,7 @@ void TrainingRun::choose_products() {
   const std::string note = go_on_with(start_.products);
   if (!note.empty()) log_warning("{}: {}", options_.run, note);
   start_.products = products_in_use();
+  if (factor_precision(options_.train, options_.device) != FactorPrecision::kBf16) start_.products.bf16.clear();  // nothing is rounded
 }
 
 void TrainingRun::open_data() {
@@ -172,7 +179,7 @@ void TrainingRun::remove_passed_average() const {
   const std::string average = averaged_path(options_.run);
   if (!fs::exists(average)) return;
   remove_folder(average);
-  log_->say(average + " is removed: training goes on past it (an average in another folder stays)");
+  log_->say(average + " is removed: training has gone past it (an average in another folder stays)");
 }
 
 void TrainingRun::describe() const {
@@ -191,7 +198,7 @@ void TrainingRun::describe() const {
   if (const std::string note = note_of_no_end(train); !note.empty()) log_info("{}", note);
   const double updates_per_epoch =
       static_cast<double>(std::max(data_.summary.src_tokens, data_.summary.tgt_tokens)) / static_cast<double>(tokens_per_update);
-  if (const std::string note = note_of_warmup(train, updates_per_epoch); !note.empty()) log_warning("{}", note);
+  if (const std::string note = note_of_warmup(train, updates_per_epoch, start_); !note.empty()) log_warning("{}", note);
   if (is_resumed_) log_info("going on after step {} (epoch {}, batch {})", start_.step, start_.position.epoch + 1, start_.position.batch);
 }
 
@@ -210,7 +217,6 @@ int TrainingRun::execute() {
   keeper_->require_disk_room();
   open_log();
   write_configuration();
-  if (!trainer.end()) remove_passed_average();
   describe();
   const TrainingEnd end = trainer.run();
   keeper_->wait();
@@ -222,7 +228,10 @@ TrainerHooks TrainingRun::hooks() {
   TrainerHooks hooks;
   hooks.log = [this](const TrainingProgress& progress) { log_->progress(progress); };
   if (!validation_sets_.empty()) hooks.validate = [this] { return validate(); };
-  hooks.save = [this](const TrainingState& state, const Scores& scores, bool is_scheduled) { keeper_->save(state, scores, is_scheduled); };
+  hooks.save = [this](const TrainingState& state, const Scores& scores, bool is_scheduled) {
+    keeper_->save(state, scores, is_scheduled);
+    if (state.step > start_.step) remove_passed_average();
+  };
   hooks.is_interrupted = [] { return interrupt_signal() != 0; };
   hooks.on_update = [this](const TrainingState& state) {
     log_->update(state);
@@ -281,9 +290,11 @@ std::vector<const EvaluationSet*> TrainingRun::unscored_test_sets() const {
   std::vector<const EvaluationSet*> unscored;
   if (test_sets_.empty()) return unscored;
   const std::string weights = hash_of_weights(checkpoint_to_score(options_));
-  const std::set<std::string> scored = scored_fingerprints(fs::path(options_.run) / "metrics.jsonl");
-  for (const EvaluationSet& set : test_sets_)
-    if (!scored.contains(score_fingerprint(set, weights, options_.translate))) unscored.push_back(&set);
+  const std::map<std::string, std::string> scored = scored_fingerprints(fs::path(options_.run) / "metrics.jsonl");
+  for (const EvaluationSet& set : test_sets_) {
+    const auto note = scored.find(set.name);
+    if (note == scored.end() || note->second != score_fingerprint(set, weights, options_.translate)) unscored.push_back(&set);
+  }
   return unscored;
 }
 

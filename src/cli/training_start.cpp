@@ -129,13 +129,16 @@ std::string note_of_no_end(const TrainOptions& train) {
   return "none of train.max_steps, max_epochs, max_hours and patience is set: training goes on until it is stopped (Ctrl-C or SIGTERM)";
 }
 
-std::string note_of_warmup(const TrainOptions& train, double updates_per_epoch) {
-  double updates = std::numeric_limits<double>::infinity();
-  if (train.max_steps > 0) updates = static_cast<double>(train.max_steps);
-  if (train.max_epochs > 0) updates = std::min(updates, static_cast<double>(train.max_epochs) * updates_per_epoch);
-  if (updates >= static_cast<double>(train.warmup_steps)) return "";
-  return fmt::format("train.warmup_steps is {} and the run has about {:.0f} updates: the learning rate never reaches train.lr",
-                     train.warmup_steps, updates);
+std::string note_of_warmup(const TrainOptions& train, double updates_per_epoch, const TrainingState& start) {
+  double end = std::numeric_limits<double>::infinity();
+  if (train.max_steps > 0) end = static_cast<double>(train.max_steps);
+  if (train.max_epochs > 0) {
+    const auto epochs = static_cast<double>(train.max_epochs - start.position.epoch);
+    end = std::min(end, static_cast<double>(start.step) + epochs * updates_per_epoch);
+  }
+  if (start.step >= train.warmup_steps || end >= static_cast<double>(train.warmup_steps)) return "";
+  return fmt::format("train.warmup_steps is {} and the run ends at about step {:.0f}: the learning rate never reaches its peak",
+                     train.warmup_steps, end);
 }
 
 }  // namespace lacuna

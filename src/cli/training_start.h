@@ -51,8 +51,8 @@ std::optional<Scorer> find_scorer(const Options& options);
 /// A sentence to say of training that nothing but an interruption ends; else empty.
 std::string note_of_no_end(const TrainOptions& train);
 
-/// A sentence to say of training that ends before its warm-up does; else empty.
-std::string note_of_warmup(const TrainOptions& train, double updates_per_epoch);
+/// A sentence to say of training from `start` on that ends before its warm-up does; else empty.
+std::string note_of_warmup(const TrainOptions& train, double updates_per_epoch, const TrainingState& start);
 
 /// Why training ends, or would end, at `state`.
 std::string in_words(TrainingEnd end, const TrainingState& state, const TrainOptions& options);

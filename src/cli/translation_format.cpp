@@ -24,9 +24,10 @@ ordered_json to_json(const Translation& translation, const TranslationFormat& fo
   return value;
 }
 
-/// The fields that a line came with, without those of an earlier translation.
+/// The fields that a line came with; those of an earlier translation, where it holds one, go.
 ordered_json given_fields(const InputLine& line) {
   ordered_json fields = line.fields;
+  if (!fields.contains("translation") && !fields.contains("translations")) return fields;
   for (const char* key : {"translation", "score", "log_prob", "alignment", "truncated", "translations"}) fields.erase(key);
   return fields;
 }

@@ -138,7 +138,7 @@ std::string explained(const YAML::Exception& error, const std::string& text, int
 ConfigNode parse(const std::string& text, const std::string& file, bool has_lines) {
   try {
     const std::string whole = with_noticeable_end(text);
-    const ConfigNode tree = Converter(file, has_lines).convert(YAML::Load(whole));
+    ConfigNode tree = Converter(file, has_lines).convert(YAML::Load(whole));
     if (const auto second = second_document(whole)) fail_for_second_document(*second, file, has_lines);
     return tree;
   } catch (const YAML::Exception& error) {

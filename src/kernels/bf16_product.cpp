@@ -93,7 +93,7 @@ Tensor rounded_to_bf16(const Tensor& values) {
 
 RoundedWithSums rounded_with_sums(const Tensor& rows) {
   if (rows.is_cpu() && rows.scalar_type() == at::kBFloat16) return {rows, sums_of_rounded(rows)};
-  if (!has_row_kernels(rows)) return {rounded_to_bf16(rows), rows.sum(0)};
+  if (!has_row_kernels(rows)) return {rounded_to_bf16(rows), rows.sum(0, /*keepdim=*/false, at::kFloat)};
   const int64_t count = rows.size(0), columns = rows.size(1);
   const Tensor rounded = at::empty(rows.sizes(), rows.options().dtype(at::kBFloat16)),
                sums = at::empty({sum_blocks(count), columns}, rows.options());

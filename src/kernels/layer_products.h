@@ -23,7 +23,6 @@ class LayerProducts {
   /// The same of rows [T, N], and if they are wanted their column sums [N], before they are rounded here.
   static RoundedWithSums factor_with_sums(const Tensor& rows, bool wants_sums) {
     if (!wants_sums) return {factor(rows), {}};
-    if (kIsRounded && !rows.is_cpu()) return {factor(rows), rows.sum(0, /*keepdim=*/false, at::kFloat)};  // of bf16 rows too
     return kIsRounded ? rounded_with_sums(rows) : RoundedWithSums{rows, rows.sum(0)};
   }
   static Tensor empty(at::IntArrayRef sizes) { return at::empty(sizes, kIsRounded ? at::kBFloat16 : at::kFloat); }

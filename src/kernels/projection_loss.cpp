@@ -174,7 +174,7 @@ class ProjectionLossFunction : public torch::autograd::Function<ProjectionLossFu
     const bool is_known = factor.is_cpu();  // a GPU would have to be waited for
     const double known = is_known ? factor.item<double>() : 0;
     const auto scaled = [&](const char* name) {
-      const Tensor gradient = context->saved_data[name].toTensor();
+      Tensor gradient = context->saved_data[name].toTensor();
       if (!gradient.defined() || known == 1) return gradient;
       return is_known ? gradient * known : gradient * factor;
     };

@@ -135,10 +135,11 @@ uint64_t CheckpointKeeper::run_bytes() const {
 }
 
 void CheckpointKeeper::require_disk_room(uint64_t to_be_freed) const {
-  const uint64_t needed = 2 * checkpoint_bytes(), available = free_disk_space(run_) + to_be_freed;
-  if (available >= needed) return;
-  throw MachineError("the disk of " + run_ + " has " + mebibytes(available) + " free; two checkpoints need " + mebibytes(needed) +
-                     ". Make room, or set `run` to a folder on another disk");
+  const uint64_t needed = 2 * checkpoint_bytes(), available = free_disk_space(run_);
+  if (available + to_be_freed >= needed) return;
+  const std::string more = to_be_freed > 0 ? ", and " + mebibytes(to_be_freed) + " more once the old run is removed" : "";
+  throw MachineError("the disk of " + run_ + " has " + mebibytes(available) + " free" + more + "; two checkpoints need " +
+                     mebibytes(needed) + ". Make room, or set `run` to a folder on another disk");
 }
 
 }  // namespace lacuna

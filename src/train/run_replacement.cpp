@@ -34,7 +34,8 @@ bool is_within(const fs::path& path, const fs::path& folder) {
 /// Whether it is a part of the run, or the run itself, which stands for its best checkpoint.
 bool goes_with(const fs::path& run, const fs::path& path) {
   const std::vector<fs::path> parts = parts_of_run(run);
-  return is_within(run, path) || std::any_of(parts.begin(), parts.end(), [&](const fs::path& part) { return is_within(path, part); });
+  const bool is_run = is_within(run, path) && is_within(path, run);
+  return is_run || std::any_of(parts.begin(), parts.end(), [&](const fs::path& part) { return is_within(path, part); });
 }
 
 }  // namespace

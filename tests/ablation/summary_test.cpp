@@ -58,12 +58,12 @@ std::vector<std::string> names_of(const std::vector<RunResult>& rows) {
   return names;
 }
 
-const TableScope kNew = {.shared_fingerprint = "new", .fingerprints = {{"mine", "k=8"}, {"softmax", "s"}}};
+const TableScope kNew = {.fingerprints = {{"mine", "k=8"}, {"softmax", "s"}}};
 
 TEST(Summary, IsOfRunsWithTheSameOptions) {
   const AblationReport report =
       summarize({row_of("mine", 1, "k=4", "new"), row_of("mine", 2, "k=8", "new"), row_of("softmax", 1, "s", "new"),
-                 row_of("softmax", 2, "s", "old"), row_of("rela", 1, "r", "old")},
+                 row_of("softmax", 2, "s, once", "old"), row_of("rela", 1, "r", "old")},
                 {"softmax"}, kNew);
   ASSERT_EQ(report.variants.size(), 2u);
   EXPECT_THAT(report.variants[0].seeds, ElementsAre(1));
@@ -74,7 +74,7 @@ TEST(Summary, IsOfRunsWithTheSameOptions) {
 }
 
 TEST(Summary, ComparesWithOneVariantThatIsInTheTable) {
-  std::vector<RunResult> rows = {row_of("softmax", 1, "s", "new"), row_of("softmax", 2, "s", "new"), row_of("softmax", 3, "s", "old"),
+  std::vector<RunResult> rows = {row_of("softmax", 1, "s", "new"), row_of("softmax", 2, "s", "new"), row_of("softmax", 3, "s, once", "old"),
                                  row_of("mine", 1, "k=8", "new"),  row_of("mine", 2, "k=8", "new"),  row_of("mine", 3, "k=8", "new"),
                                  row_of("base", 1, "b", "new")};
   rows[3].comparison = Comparison{.against = "base", .seed = 1, .difference = 9, .p_value = .9};

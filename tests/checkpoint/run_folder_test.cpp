@@ -61,7 +61,7 @@ TEST_F(RunFolder, LastCheckpointsAreTheScheduledOnes) {
 TEST_F(RunFolder, ACheckpointThatIsNotScheduledIsNamedIfThereIsNoOther) {
   save(150, {}, false);
   EXPECT_THAT(checkpoint_error_of([&] { last_checkpoints(run_, 1); }),
-              HasSubstr("holds no scheduled checkpoint yet, only " + at("step_150") + ", of an interruption or a validation"));
+              HasSubstr("holds no scheduled checkpoint yet; " + at("step_150") + " is of an interruption or a validation"));
 }
 
 TEST_F(RunFolder, WhatScoresItFollowsItsOptions) {

@@ -181,7 +181,7 @@ TEST_F(RunFolderOfTraining, LosesAnAverageThatTrainingGoesOnPast) {
   EXPECT_EQ(exit_code(train("run", {"--train.max_steps", "20", "--train.average_last", "2"})), 0) << log();
   EXPECT_TRUE(fs::exists(path("run/averaged")));
   EXPECT_EQ(exit_code(train("run", {"--train.max_steps", "30"})), 0) << log();
-  EXPECT_THAT(log(), HasSubstr("averaged is removed: training goes on past it"));
+  EXPECT_THAT(log(), HasSubstr("averaged is removed: training has gone past it"));
   EXPECT_FALSE(fs::exists(path("run/averaged")));
 }
 

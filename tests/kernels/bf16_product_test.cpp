@@ -112,8 +112,11 @@ TEST(Bf16Linear, GivesAndTakesRoundedRowsOnOtherDevicesToo) {
   for (const Tensor& parameter : {w, b}) EXPECT_EQ(parameter.grad().scalar_type(), at::kFloat);
 }
 
+class Bf16ProjectionLoss : public RowKernelSets {};
+INSTANTIATE_TEST_SUITE_P(, Bf16ProjectionLoss, testing::ValuesIn(row_kernel_sets()), name_of_set);
+
 /// The gradient of the logits is rounded on its way back: 2^-9 of each of its numbers, less in their sums.
-TEST(Bf16ProjectionLoss, IsThatOfFloatWithRoundedGradients) {
+TEST_P(Bf16ProjectionLoss, IsThatOfFloatWithRoundedGradients) {
   const Tensor targets = at::randint(90, {kRoundedLossRows + 70}, at::kLong);
   std::vector<Tensor> hidden, weight;
   for (int i = 0; i < 2; ++i) {
@@ -130,7 +133,7 @@ TEST(Bf16ProjectionLoss, IsThatOfFloatWithRoundedGradients) {
 }
 
 /// What other devices run.
-TEST(Bf16ProjectionLoss, IsTheSameInOperationsOfAten) {
+TEST_P(Bf16ProjectionLoss, IsTheSameInOperationsOfAten) {
   const Tensor targets = at::randint(90, {kRoundedLossRows + 70}, at::kLong);
   const Tensor numbers = at::randn({kRoundedLossRows + 70, 32}), table = at::randn({90, 32});
   const auto run = [&](const auto& loss_of) {
@@ -144,7 +147,7 @@ TEST(Bf16ProjectionLoss, IsTheSameInOperationsOfAten) {
   for (const size_t i : {1, 2}) expect_near(found[i], expected[i], 1.0 / 256);
 }
 
-TEST(Bf16ProjectionLoss, RoundsFactorsInOperationsOfAten) {
+TEST_P(Bf16ProjectionLoss, RoundsFactorsInOperationsOfAten) {
   const at::NoGradGuard no_gradients;
   const Tensor weight = at::tensor({0.0F, 1.0F}).view({2, 1}), targets = at::zeros({1}, at::kLong);
   const auto loss = [&](float hidden, FactorPrecision precision) {

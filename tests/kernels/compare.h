@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <numeric>
+#include <string>
 #include <vector>
 
 #include "kernels/dropout.h"
@@ -59,7 +61,30 @@ inline Dropout a_dropout(double rate, int32_t tokens) {
   return {rate, 0x123456789abcdefull, three_sentences(tokens)};
 }
 
-/// A number type, and a set of row kernels that this machine can run, by its place among them.
+inline std::vector<size_t> row_kernel_sets() {
+  std::vector<size_t> sets(all_row_kernels<float>().size());
+  std::iota(sets.begin(), sets.end(), size_t{0});
+  return sets;
+}
+
+/// `set`: the place among those that this machine can run.
+inline void use_row_kernels(size_t set) {
+  set_row_kernels(*all_row_kernels<float>()[set]);
+  set_row_kernels(*all_row_kernels<double>()[set]);
+}
+
+/// Runs by each set of row kernels.
+class RowKernelSets : public testing::TestWithParam<size_t> {
+ protected:
+  void SetUp() override { use_row_kernels(GetParam()); }
+  void TearDown() override { use_row_kernels(0); }
+};
+
+inline std::string name_of_set(const testing::TestParamInfo<size_t>& info) {
+  return all_row_kernels<float>()[info.param]->target;
+}
+
+/// A number type and a set of row kernels.
 struct KernelCase {
   at::ScalarType type;
   size_t set;
@@ -68,15 +93,18 @@ struct KernelCase {
 inline std::vector<KernelCase> kernel_cases() {
   std::vector<KernelCase> cases;
   for (const at::ScalarType type : {at::kFloat, at::kDouble})
-    for (size_t set = 0; set < all_row_kernels<float>().size(); ++set) cases.push_back({type, set});
+    for (const size_t set : row_kernel_sets()) cases.push_back({type, set});
   return cases;
 }
 
+inline std::string name_of_type(const testing::TestParamInfo<KernelCase>& info) {
+  return info.param.type == at::kDouble ? "Double" : "Float";
+}
 inline std::string name_of_case(const testing::TestParamInfo<KernelCase>& info) {
-  return std::string(info.param.type == at::kDouble ? "Double" : "Float") + "_" + all_row_kernels<float>()[info.param.set]->target;
+  return name_of_type(info) + "_" + all_row_kernels<float>()[info.param.set]->target;
 }
 
-/// Runs by each set of row kernels.
+/// Runs for each type by each set of row kernels.
 class KernelTest : public testing::TestWithParam<KernelCase> {
  protected:
   void SetUp() override {
@@ -85,12 +113,6 @@ class KernelTest : public testing::TestWithParam<KernelCase> {
   }
   void TearDown() override { use_row_kernels(0); }
   at::ScalarType type() const { return GetParam().type; }
-
- private:
-  static void use_row_kernels(size_t set) {
-    set_row_kernels(*all_row_kernels<float>()[set]);
-    set_row_kernels(*all_row_kernels<double>()[set]);
-  }
 };
 
 }  // namespace lacuna

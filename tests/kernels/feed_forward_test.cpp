@@ -151,23 +151,26 @@ void expect_same_in_bf16(Way fused, Way by_parts, const Inputs& values, Options 
   }
 }
 
-TEST(Bf16FeedForward, EqualsItsParts) {
+class Bf16FeedForward : public RowKernelSets {};
+INSTANTIATE_TEST_SUITE_P(, Bf16FeedForward, testing::ValuesIn(row_kernel_sets()), name_of_set);
+
+TEST_P(Bf16FeedForward, EqualsItsParts) {
   for (const bool is_gelu : {false, true})
     for (const double rate : {0.0, 0.4})
       expect_same_in_bf16(fused, by_parts, inputs_of(50, at::kFloat), {.is_gelu = is_gelu, .rate = rate});
 }
 
-TEST(Bf16FeedForward, EqualsItsPartsInSeveralBlocks) {
+TEST_P(Bf16FeedForward, EqualsItsPartsInSeveralBlocks) {
   for (const bool is_gelu : {false, true})
     expect_same_in_bf16(fused, by_parts, inputs_of(1100, at::kFloat), {.is_gelu = is_gelu, .rate = 0.4});
 }
 
-TEST(Bf16FeedForward, LinearToResidualEqualsItsParts) {
+TEST_P(Bf16FeedForward, LinearToResidualEqualsItsParts) {
   for (const double rate : {0.0, 0.4})
     expect_same_in_bf16(fused_linear, linear_by_parts, linear_inputs_of(300, at::kFloat), {.rate = rate});
 }
 
-TEST(Bf16FeedForward, TakesAndGivesRoundedRows) {
+TEST_P(Bf16FeedForward, TakesAndGivesRoundedRows) {
   for (const Way way : {fused, fused_linear}) {
     Inputs values = way == fused ? inputs_of(300, at::kFloat) : linear_inputs_of(300, at::kFloat);
     values[0] = rounded_to_bf16(values[0]);
@@ -176,7 +179,7 @@ TEST(Bf16FeedForward, TakesAndGivesRoundedRows) {
   }
 }
 
-TEST(Bf16FeedForward, NormedRowsAndTheirGradientAreThoseOfFloatRounded) {
+TEST_P(Bf16FeedForward, NormedRowsAndTheirGradientAreThoseOfFloatRounded) {
   const Inputs values = linear_inputs_of(300, at::kFloat);
   std::vector<ResidualNorm> results;
   std::vector<Tensor> gradients;
@@ -192,7 +195,7 @@ TEST(Bf16FeedForward, NormedRowsAndTheirGradientAreThoseOfFloatRounded) {
   expect_close(gradients[1], gradients[0]);
 }
 
-TEST(Bf16FeedForward, GivesFrozenWeightsNoGradient) {
+TEST_P(Bf16FeedForward, GivesFrozenWeightsNoGradient) {
   Inputs in = inputs_of(5, at::kFloat);
   in[0].requires_grad_(true);
   fused(in, {.precision = FactorPrecision::kBf16}).sum().backward();
@@ -200,7 +203,10 @@ TEST(Bf16FeedForward, GivesFrozenWeightsNoGradient) {
   for (size_t i = 1; i < in.size(); ++i) EXPECT_FALSE(in[i].grad().defined());
 }
 
-TEST(LinearInBf16, GivesRoundedRowsARoundedGradient) {
+class LinearInBf16 : public RowKernelSets {};
+INSTANTIATE_TEST_SUITE_P(, LinearInBf16, testing::ValuesIn(row_kernel_sets()), name_of_set);
+
+TEST_P(LinearInBf16, GivesRoundedRowsARoundedGradient) {
   const Inputs values = linear_inputs_of(300, at::kFloat);
   std::vector<Tensor> gradients;
   for (const bool is_rounded : {false, true}) {
@@ -211,7 +217,7 @@ TEST(LinearInBf16, GivesRoundedRowsARoundedGradient) {
   EXPECT_TRUE(gradients[1].equal(rounded_to_bf16(gradients[0])));
 }
 
-TEST(LinearInBf16, GivesARoundedResultAndTakesItsGradient) {
+TEST_P(LinearInBf16, GivesARoundedResultAndTakesItsGradient) {
   const Inputs values = linear_inputs_of(300, at::kFloat);
   std::vector<Tensor> results, biases;
   for (const bool is_rounded : {false, true}) {
@@ -225,7 +231,10 @@ TEST(LinearInBf16, GivesARoundedResultAndTakesItsGradient) {
   EXPECT_TRUE(biases[1].equal(biases[0]));
 }
 
-TEST(RoundedWithSums, AreTheRoundedRowsAndTheSumsOfThoseNotRounded) {
+class RowsWithSums : public RowKernelSets {};
+INSTANTIATE_TEST_SUITE_P(, RowsWithSums, testing::ValuesIn(row_kernel_sets()), name_of_set);
+
+TEST_P(RowsWithSums, AreTheRoundedRowsAndTheSumsOfThoseNotRounded) {
   const Tensor rows = at::randn({300, 40});
   const RoundedWithSums result = rounded_with_sums(rows);
   EXPECT_TRUE(result.rounded.equal(rounded_to_bf16(rows)));

@@ -10,9 +10,11 @@ namespace {
 
 void require_success(cudaError_t error) {
   if (error == cudaSuccess) return;
-  throw MachineError(std::string("the GPU cannot be used: ") + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) +
-                     "). Expected a GPU and a driver as new as the CUDA toolkit of this build: update the driver, or compute on the CPU "
-                     "(--device cpu)");
+  const bool is_of_driver = error == cudaErrorInsufficientDriver || error == cudaErrorNoDevice;
+  throw MachineError(std::string("the GPU failed: ") + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")" +
+                     (is_of_driver ? ". Expected a driver as new as the CUDA toolkit of this build: update it, or compute on the CPU "
+                                     "(--device cpu)"
+                                   : ""));
 }
 
 }  // namespace
