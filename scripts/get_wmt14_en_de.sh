@@ -18,9 +18,12 @@ else
   ln -sfn train.deu.gz "$target/train.de.gz"
   sacrebleu=.venv/bin/sacrebleu
   [ -x "$sacrebleu" ] || { need sacrebleu sacrebleu==2.6.0; sacrebleu=sacrebleu; }
+  new=$(mktemp -d "$target/new.XXXXXX") # what was there before, links perhaps, is replaced once all is there
+  trap 'rm -rf "$new"' EXIT
   for year in 13 14; do
-    "$sacrebleu" -t "wmt$year" -l en-de --echo src > "$target/newstest20$year.en"
-    "$sacrebleu" -t "wmt$year" -l en-de --echo ref > "$target/newstest20$year.de"
+    "$sacrebleu" -t "wmt$year" -l en-de --echo src > "$new/newstest20$year.en"
+    "$sacrebleu" -t "wmt$year" -l en-de --echo ref > "$new/newstest20$year.de"
   done
+  mv -f "$new"/newstest* "$target"
 fi
 echo "$target is ready: build/cpu/lacuna train -c configs/wmt14_en_de/base.yaml" >&2

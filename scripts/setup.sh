@@ -71,7 +71,7 @@ install_environment() {
   # Never take test packages away again: a build with tests and one without share the environment.
   if grep -qs tensorboard .venv/lacuna-setup; then tests=yes; fi
   echo "Installing LibTorch and sacreBLEU into .venv" >&2
-  [ -x .venv/bin/python ] || python3 -m venv .venv
+  .venv/bin/python -m pip --version >/dev/null 2>&1 || python3 -m venv --clear .venv  # one that was interrupted has no pip
   local pip=(.venv/bin/python -m pip install -q --disable-pip-version-check)
   if [ "$cuda" = yes ]; then
     "${pip[@]}" "$(grep '^torch==' requirements-torch.txt)"

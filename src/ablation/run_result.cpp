@@ -91,18 +91,12 @@ ResultsFile::ResultsFile(std::filesystem::path file) : file_(std::move(file)) {
 }
 
 void ResultsFile::put(const RunResult& result) {
-  std::erase_if(rows_, [&](const RunResult& row) { return row.variant == result.variant && row.seed == result.seed; });
-  rows_.push_back(result);
-  write();
-}
-
-void ResultsFile::update(const RunResult& result) {
-  for (RunResult& row : rows_)
-    if (row.variant == result.variant && row.seed == result.seed) row = result;
-  write();
-}
-
-void ResultsFile::write() const {
+  const auto same = [&](const RunResult& row) { return row.variant == result.variant && row.seed == result.seed; };
+  const auto found = std::find_if(rows_.begin(), rows_.end(), same);
+  if (found == rows_.end())
+    rows_.push_back(result);
+  else
+    *found = result;
   std::string text;
   for (const RunResult& row : rows_) text += to_json(row).dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
   write_file_atomically(file_, text);

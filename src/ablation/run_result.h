@@ -46,17 +46,13 @@ class ResultsFile {
   /// Reads the file if it is there. Throws DataError (file:line) if a line is not a row.
   explicit ResultsFile(std::filesystem::path file);
 
-  /// Adds a row as the last, in place of one of the same variant and seed, and writes the file.
+  /// Adds a row, or replaces that of the same variant and seed, and writes the file.
   void put(const RunResult& result);
-  /// Replaces the row of that variant and seed where it stands, and writes the file.
-  void update(const RunResult& result);
   const RunResult* find(const std::string& variant, int64_t seed) const;
-  /// Those that are there, in the order in which they were put.
+  /// Those that are there, in the order in which they first came.
   const std::vector<RunResult>& rows() const { return rows_; }
 
  private:
-  void write() const;
-
   std::filesystem::path file_;
   std::vector<RunResult> rows_;
 };

@@ -13,8 +13,9 @@
 /// Machine Translation".
 namespace lacuna {
 
-/// ‖∂p(y_t)/∂h_i‖₂ for every target token t and every row i of the encoder's output, both with eos: [Tt, Ts] float on the CPU. One backward
-/// pass for each `batch_tokens` of the prefixes of the target. Leaves the model's parameters without requires_grad.
+/// ‖∂p(y_t)/∂h_i‖₂ for every target token t and every row i of the encoder's output, both with eos: [Tt, Ts] float on the CPU. A calibrated
+/// model's masks are constants, as in its translation pass. One backward pass for each `batch_tokens` of the prefixes of the target. Leaves
+/// the model's parameters without requires_grad.
 at::Tensor gradient_importance(Transformer& model, const SentencePair& pair, int64_t batch_tokens);
 
 /// Rank correlation with importance of what one decoder layer shows, averaged over its heads.

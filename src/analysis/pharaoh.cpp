@@ -17,7 +17,9 @@ struct ParsedLink {
   bool is_sure = true;
 };
 
+/// Null for what is no link, and for words that no line of text could have.
 std::optional<ParsedLink> parse_link(std::string_view word) {
+  constexpr int32_t kMostWords = 1 << 20;  // bytes of the longest line
   ParsedLink parsed;
   const char *const begin = word.data(), *const end = begin + word.size();
   const auto [after_src, src_error] = std::from_chars(begin, end, parsed.link.first);
@@ -26,6 +28,7 @@ std::optional<ParsedLink> parse_link(std::string_view word) {
   parsed.is_sure = *after_src == '-';
   const auto [after_tgt, tgt_error] = std::from_chars(after_src + 1, end, parsed.link.second);
   if (tgt_error != std::errc() || after_tgt != end || after_src[1] == '-') return {};
+  if (std::max(parsed.link.first, parsed.link.second) > kMostWords) return {};
   return parsed;
 }
 

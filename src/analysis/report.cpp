@@ -2,6 +2,7 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "analysis/analysis_tables.h"
@@ -54,17 +55,17 @@ ordered_json tokens_and_weights(const ExploredSentence& sentence) {
 ordered_json explored_sentences(const std::vector<ModelAnalysis>& models, size_t& omitted) {
   ordered_json sentences = ordered_json::array();
   size_t bytes = 0;
-  for (size_t i = 0; i < models.front().explored.size(); ++i) {
-    const ExploredSentence& first = models.front().explored[i];
+  for (const ExploredSentence& first : models.front().explored) {
     size_t more = 0;
     ordered_json one = {{"line", first.line}, {"src_text", first.src_text}, {"tgt_text", first.tgt_text}};
     one["models"] = ordered_json::array();
     for (const ModelAnalysis& model : models) {
-      if (i >= model.explored.size() || model.explored[i].line != first.line) continue;
-      one["models"].push_back(tokens_and_weights(model.explored[i]));
+      const auto same = std::find_if(model.explored.begin(), model.explored.end(), [&](const auto& own) { return own.line == first.line; });
+      if (same == model.explored.end()) break;  // its vocabulary found nothing in the line
+      one["models"].push_back(tokens_and_weights(*same));
       more += one["models"].back().dump(-1, ' ', false, ordered_json::error_handler_t::replace).size();
     }
-    if (one["models"].size() != models.size()) continue;  // a vocabulary found nothing in a line
+    if (one["models"].size() != models.size()) continue;
     if (bytes + more > kMostWeightBytes) {
       ++omitted;
       continue;

@@ -78,7 +78,7 @@ function drawMap(pane, { matrix, rowNames, columnNames }, rowWord, columnWord, t
   const fitting = Math.floor((into.clientWidth - left - 8) / columnNames.length), cell = Math.min(LARGEST_CELL, Math.max(SMALLEST_CELL, fitting));
   const width = left + columnNames.length * cell + 8, height = top + rowNames.length * cell + 8;
   const svg = make("svg", { width, height, tabindex: "0", role: "application", "aria-label": "Weights; arrow keys move, the value is read out below" });
-  const most = Math.max(...matrix.flat().filter((value) => !isNaN(value)), 0) || 1;
+  const most = matrix.flat().reduce((most, value) => (value > most ? value : most), 0) || 1;
   const rowTexts = rowNames.map((name, r) => make("text", { x: left - 4, y: top + r * cell + cell / 2 + 4, "text-anchor": "end" }, cut(name)));
   const columnTexts = columnNames.map((name, c) => make("text", { transform: `translate(${left + c * cell + cell / 2 + 4} ${top - 4}) rotate(-90)` }, cut(name)));
   svg.append(...rowTexts, ...columnTexts);
@@ -188,7 +188,7 @@ function startExplorer() {
   site.select.value = "cross";
   const words = check("words on the axes", false), byInput = check("rows are tokens read (shifted)", false), second = check("two side by side", models.length > 1);
   const texts = make("p", { class: "soft" });
-  const changed = () => draw().catch((error) => { texts.textContent = `This browser cannot unpack the weights: ${error}`; });
+  const changed = () => draw().catch((error) => { texts.textContent = `The weights could not be shown: ${error}`; });
   const panes = [makePane(0, changed), makePane(1, changed)];
   async function draw() {
     const chosen = Number(sentence.select.value);

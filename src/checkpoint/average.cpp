@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "base/error.h"
 #include "checkpoint/config_differences.h"
 #include "checkpoint/quantise.h"
@@ -66,6 +68,7 @@ CheckpointContents average_checkpoints(const std::vector<std::string>& paths) {
     check_same_model(mean.config_yaml, next.config_yaml, paths.front(), paths[i]);
     check_same_weights(sums, next.translating_weights(), paths.front(), paths[i]);
     for (auto& [name, sum] : sums) sum.add_(next.translating_weights().at(name));
+    next.info.step = std::max(next.info.step, mean.info.step);
     mean = std::move(next);
   }
   const double count = static_cast<double>(paths.size());

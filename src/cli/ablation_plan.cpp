@@ -85,7 +85,7 @@ std::vector<std::string> table_order(const std::vector<Variant>& defined, const 
   return names;
 }
 
-/// Of each variant that has a row with these shared options, the options of its newest one.
+/// Of each variant that has a row with these shared options, the options of the last one.
 TableScope scope_of(const ResultsFile& results, const std::string& shared_fingerprint) {
   TableScope scope;
   for (const RunResult& row : results.rows())

@@ -108,7 +108,7 @@ void AblationRunner::note_shared_options() {
     RunResult row = *results_.find(run.variant, run.seed);
     if (row.shared_fingerprint == plan_.shared_fingerprint) continue;
     row.shared_fingerprint = plan_.shared_fingerprint;
-    results_.update(row);
+    results_.put(row);
   }
 }
 
@@ -246,7 +246,7 @@ void AblationRunner::forget_comparisons_with(const RunResult& made) {
     if (!row.comparison || row.comparison->against != made.variant || row.comparison->seed != made.seed) continue;
     if (made.bleu && std::abs(row.comparison->difference - (row.bleu.value_or(0) - *made.bleu)) < 1e-9) continue;
     row.comparison.reset();
-    results_.update(row);
+    results_.put(row);
   }
 }
 
@@ -260,8 +260,8 @@ void AblationRunner::compare(const PlannedRun& run, const RunResult& baseline) {
       .against = other.variant, .seed = other.seed, .difference = *result.bleu - *other.bleu, .p_value = ours.p_value.value_or(1)};
   if (std::isfinite(ours.interval)) result.bleu_interval = ours.interval;
   if (std::isfinite(theirs.interval)) other.bleu_interval = theirs.interval;
-  results_.update(other);
-  results_.update(result);
+  results_.put(other);
+  results_.put(result);
 }
 
 /// The run of `against` with the same seed, or else its first that has ended. Null unless one stands in the table, scored on the same set.

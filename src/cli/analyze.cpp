@@ -52,7 +52,7 @@ struct AnalyzeFlags {
     app.add_flag("--shuffle-references", settings.shuffle_references,
                  "Measure rows on shuffled references too, as a control (doubles the time)");
     app.add_option("--bootstrap", settings.bootstrap_samples, "Resamples for intervals of error rates (default: 1000)")
-        ->check(whole_number_from(1));
+        ->check(whole_number_from(1, 100000));
     app.add_option("--seed", settings.seed, "Of resamples and shuffled references (default: 1)");
     app.add_option("--explore", settings.explored, "Sentences whose weights the report shows: the first N (default: 20)")
         ->check(whole_number_from(0));
@@ -97,6 +97,9 @@ void refuse_contradictions(const AnalyzeFlags& flags) {
   if (settings.gold.empty() && settings.only.count("alignment") > 0) throw UsageError("--only alignment needs gold links: --gold FILE");
   if (flags.importance_sentences > 0 && !settings.wants("importance"))
     throw UsageError("--importance-sentences is given, and --only leaves importance out; drop one of them");
+  const bool has_rows = settings.wants("sparsity") || settings.wants("null_rate") || settings.wants("entropy") || settings.wants("support");
+  if (settings.shuffle_references && !has_rows)
+    throw UsageError("--shuffle-references is given, and --only leaves sparsity, null_rate, entropy and support out; drop one of them");
 }
 
 /// Reads all files through, so that what is wrong with them is known before a model is loaded.

@@ -80,6 +80,7 @@ class Check {
   void check_start() {
     require_run_folder(options_);
     require_room_for_sentences(options_);
+    require_learning_rates(options_.train);
     require_sets(options_.data);
     replaces_run_ = replaces_run(options_);
     require_measurable_memory(options_);
@@ -150,7 +151,7 @@ class Check {
 
   void describe_batches(double rate, double tokens_per_batch) const {
     const double per_update = tokens_per_batch * static_cast<double>(options_.train.update_freq);
-    const double per_epoch = static_cast<double>(data_.summary.tgt_tokens);
+    const double per_epoch = static_cast<double>(epoch_size(data_.plan).tgt_tokens);
     say("effective batch",
         fmt::format("about {:.0f} target tokens an update, {:.0f} updates an epoch", per_update, per_epoch / per_update));
     if (!options_.train.batch_tokens.value)

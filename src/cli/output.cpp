@@ -1,5 +1,6 @@
 #include "cli/output.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -50,15 +51,21 @@ std::filesystem::path behind_links(const std::filesystem::path& path) {
 Output::Output(const std::filesystem::path& path) : path_(behind_links(path)) {
   if (path == "-") return;
   require_place_for_file(path);
-  temporary_ = is_replaceable(path_) ? temporary_beside(path_) : path_;
-  file_ = std::make_unique<FileWriter>(temporary_);
+  if (is_replaceable(path_)) {
+    temporary_ = temporary_beside(path_);
+    file_ = std::make_unique<FileWriter>(temporary_);
+    return;
+  }
+  stream_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+  if (stream_ < 0) throw MachineError(path_.string() + ": cannot be written: " + std::strerror(errno));
 }
 
 Output::~Output() {
+  if (stream_ != STDOUT_FILENO) close(stream_);
   if (file_ == nullptr) return;
   file_.reset();
   std::error_code ignored;
-  if (temporary_ != path_) std::filesystem::remove(temporary_, ignored);
+  std::filesystem::remove(temporary_, ignored);
 }
 
 bool Output::write(std::string_view text) {
@@ -67,9 +74,10 @@ bool Output::write(std::string_view text) {
     return true;
   }
   while (!text.empty()) {
-    const ssize_t count = ::write(STDOUT_FILENO, text.data(), text.size());
+    const ssize_t count = ::write(stream_, text.data(), text.size());
     if (count < 0 && errno == EPIPE) return false;
-    if (count < 0 && errno != EINTR) throw MachineError(std::string("stdout cannot be written: ") + std::strerror(errno));
+    if (count < 0 && errno != EINTR)
+      throw MachineError((path_ == "-" ? "stdout" : path_.string()) + " cannot be written: " + std::strerror(errno));
     if (count > 0) text.remove_prefix(static_cast<size_t>(count));
   }
   return true;
@@ -78,12 +86,10 @@ bool Output::write(std::string_view text) {
 void Output::finish() {
   if (file_ == nullptr) return;
   file_->finish();
-  if (temporary_ != path_) {
-    std::error_code error;
-    std::filesystem::rename(temporary_, path_, error);
-    if (error) throw MachineError(path_.string() + ": cannot be written: " + error.message());
-    sync_directory(path_.parent_path());
-  }
+  std::error_code error;
+  std::filesystem::rename(temporary_, path_, error);
+  if (error) throw MachineError(path_.string() + ": cannot be written: " + error.message());
+  sync_directory(path_.parent_path());
   file_.reset();  // until here the destructor removes the temporary file
 }
 

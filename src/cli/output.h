@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <csignal>
 #include <filesystem>
 #include <memory>
@@ -34,14 +36,15 @@ class Output {
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;
 
-  /// Writes and flushes. False if nobody reads stdout any more.
+  /// False if nobody reads stdout, or the pipe, any more.
   bool write(std::string_view text);
   /// The file takes its name.
   void finish();
 
  private:
   std::filesystem::path path_, temporary_;
-  std::unique_ptr<FileWriter> file_;
+  std::unique_ptr<FileWriter> file_;  // of a file
+  int stream_ = STDOUT_FILENO;        // of all else
 };
 
 }  // namespace lacuna

@@ -68,6 +68,14 @@ std::string score_fingerprint(const EvaluationSet& set, const std::string& weigh
   return hash.text();
 }
 
+/// Of a validation set's lines: scores of others do not compare with its own.
+std::string valid_fingerprint(const EvaluationSet& set) {
+  ContentHash hash;
+  hash.add(lines_of(set.src_lines));
+  hash.add(lines_of(set.tgt_lines));
+  return hash.text();
+}
+
 /// By name, those of the test sets that a run has noted as scored: the last note of each, of which its files are.
 std::map<std::string, std::string> scored_fingerprints(const fs::path& metrics) {
   std::map<std::string, std::string> fingerprints;
@@ -84,6 +92,7 @@ std::map<std::string, std::string> scored_fingerprints(const fs::path& metrics) 
 TrainingRun::TrainingRun(Options options) : options_(std::move(options)) {
   require_run_folder(options_);
   require_room_for_sentences(options_);
+  require_learning_rates(options_.train);
   require_sets(options_.data);
   scorer_ = find_scorer(options_);
   lock_ = std::make_unique<RunLock>(options_.run);
@@ -151,6 +160,7 @@ void TrainingRun::choose_batch_tokens() {
 
 void TrainingRun::open_evaluation_sets() {
   validation_sets_ = load_evaluation_sets(options_.data.valid, options_.data, data_);
+  if (!validation_sets_.empty()) check_validation_set(start_, valid_fingerprint(validation_sets_.front()));
   test_sets_ = load_evaluation_sets(options_.data.test, options_.data, data_);
   validator_ = std::make_unique<Validator>(model_, data_.vocabularies, options_, scorer_);
 }
@@ -164,7 +174,7 @@ void TrainingRun::replace_run() {
 }
 
 void TrainingRun::open_log() {
-  const RunLength length = {options_.train.max_steps, options_.train.max_epochs, data_.summary.tgt_tokens};
+  const RunLength length = {options_.train.max_steps, options_.train.max_epochs, epoch_size(data_.plan).tgt_tokens};
   log_ = std::make_unique<TrainingLog>(options_.run, start_, length);
 }
 
@@ -193,11 +203,11 @@ void TrainingRun::describe() const {
     log_warning("train.precision is bf16x3, and only processors with tiles (AMX) have products for it: fp32 is used");
   log_info("effective batch: {} tokens ({} a batch x {} batches an update)", tokens_per_update, *train.batch_tokens.value,
            train.update_freq);
-  log_info("an epoch: {} sentence pairs, {} source and {} target tokens", data_.summary.kept, data_.summary.src_tokens,
-           data_.summary.tgt_tokens);
+  const EpochSize epoch = epoch_size(data_.plan);
+  log_info("an epoch: {} sentence pairs, {} source and {} target tokens", epoch.pairs, epoch.src_tokens, epoch.tgt_tokens);
   if (const std::string note = note_of_no_end(train); !note.empty()) log_info("{}", note);
   const double updates_per_epoch =
-      static_cast<double>(std::max(data_.summary.src_tokens, data_.summary.tgt_tokens)) / static_cast<double>(tokens_per_update);
+      static_cast<double>(std::max(epoch.src_tokens, epoch.tgt_tokens)) / static_cast<double>(tokens_per_update);
   if (const std::string note = note_of_warmup(train, updates_per_epoch, start_); !note.empty()) log_warning("{}", note);
   if (is_resumed_) log_info("going on after step {} (epoch {}, batch {})", start_.step, start_.position.epoch + 1, start_.position.batch);
 }

@@ -67,6 +67,18 @@ void require_measurable_memory(const Options& options) {
     throw ConfigError("train.batch_tokens is auto, which measures the CPU's memory; give a number for " + options.device);
 }
 
+void require_learning_rates(const TrainOptions& train) {
+  constexpr double kLeastFactor = 0.01;
+  const bool is_noam = train.schedule == Schedule::kNoam;
+  if (is_noam && train.lr < kLeastFactor)
+    throw ConfigError(
+        fmt::format("train.lr is {}; with the noam schedule it is a factor, as a rule 0.5 to 2: the learning rate peaks at "
+                    "train.lr / sqrt(model.d_model * train.warmup_steps)",
+                    train.lr));
+  if (!is_noam && train.min_lr > train.lr)
+    throw ConfigError(fmt::format("train.min_lr is {}; expected at most train.lr, which is {}", train.min_lr, train.lr));
+}
+
 void require_sets(const DataOptions& data) {
   for (const CorpusOptions& corpus : data.train) {
     require_corpus_file(corpus.src, "source text of data.train");
@@ -86,6 +98,7 @@ std::optional<ResumePoint> find_starting_point(const Options& options, bool star
   if (!starts_anew) point = find_resume_point(options.run);
   if (point || options.train.init_from.empty()) return point;
   point = initial_point(options.train);
+  check_position(*point, options);
   if (const auto end = end_of(point->state, point->state.hours, options.train))
     throw ConfigError("train.init_from: " + point->path + " stands where training ends: " + in_words(*end, point->state, options.train) +
                       ". Set train.reset: [optimizer, lr, data, best] to start anew with its weights, or let training end later");

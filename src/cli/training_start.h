@@ -24,13 +24,16 @@ void require_room_for_sentences(const Options& options);
 /// Throws ConfigError if `train.batch_tokens` is `auto` and the memory is not the CPU's.
 void require_measurable_memory(const Options& options);
 
+/// Throws ConfigError for learning rates that no training wants: one said where the noam schedule takes a factor, a least one above `lr`.
+void require_learning_rates(const TrainOptions& train);
+
 /// Throws DataError if a file of data.train, valid or test cannot be read, and ConfigError if two sets to score have the same name: both
 /// before long work on the first of them.
 void require_sets(const DataOptions& data);
 
 /// What training starts from: the newest checkpoint of the run, unless it is to be replaced (`starts_anew`), else the one that
-/// `train.init_from` names; nothing for the beginning. Throws what find_resume_point and initial_point throw, and ConfigError if training
-/// would end where init_from stands.
+/// `train.init_from` names; nothing for the beginning. Throws what find_resume_point, initial_point and check_position throw, and
+/// ConfigError if training would end where init_from stands.
 std::optional<ResumePoint> find_starting_point(const Options& options, bool starts_anew);
 
 /// The SentencePiece models of that point, with which training goes on whatever texts come now; nothing where the configuration names

@@ -60,10 +60,11 @@ struct TranslateFlags {
                        ->check(CLI::IsMember({"word", "subword"}));
     app.add_option("--alignment-layer", alignment_layer,
                    "Decoder layer whose cross attention aligns, 0 the lowest (default: the last but one)")
+        ->check(whole_number_from(0))
         ->needs(aligns);
-    auto* json = app.add_flag(
-        "--json", format.json,
-        "One JSON object a line, in and out: {\"text\": ...}; other fields are passed through, but for those of an earlier translation");
+    auto* json = app.add_flag("--json", format.json,
+                              "One JSON object a line, in and out: {\"text\": ...}; other fields are passed through, and those named as a "
+                              "result has them are replaced");
     app.add_flag("--scores", format.scores, "Begin each line with its score and a tab; in JSON it is there anyway")->excludes(json);
     app.add_option("--seed", seed, "Of sampling (default: 1)");
     common.declare_runtime(app);
@@ -125,10 +126,14 @@ struct Window {
 };
 
 Window read_window(LineReader& reader, int64_t first_id, const TranslateFlags& flags) {
+  constexpr size_t kBytesAtATime = 8 << 20;
   Window window;
   std::string text;
+  size_t bytes = 0;
+  const auto has_room = [&] { return window.lines.size() < kLinesAtATime && bytes < kBytesAtATime; };
   try {
-    while (window.lines.size() < kLinesAtATime && (window.lines.empty() || !reader.would_wait()) && (window.more = reader.next(text))) {
+    while (has_room() && (window.lines.empty() || !reader.would_wait()) && (window.more = reader.next(text))) {
+      bytes += text.size();
       reader.require_clean(text);
       const int64_t id = first_id + static_cast<int64_t>(window.lines.size());
       window.lines.push_back(parse_input_line(text, id, reader.place(), flags.format));
@@ -148,6 +153,8 @@ void warn_of_losses(const TranslationInput& line, const TranslatedLine& translat
   if (translated.is_prefix_cropped)
     log_warning("line {}: its prefix is longer than a translation may be (--max-length, or the model's positions); its end is left out",
                 line.id + 1);
+  if (translated.has_unknown_prefix)
+    log_warning("line {}: the vocabulary cannot write all of its prefix; what it cannot is the unknown token", line.id + 1);
 }
 
 /// Translates everything that the reader gives, as it comes. False if nobody reads the output any more. Throws DataError for a bad line,
@@ -184,6 +191,8 @@ int run_translate(const std::vector<std::string>& arguments) {
   if (!parse_command_line(app, arguments)) return 0;
   flags.common.apply_log_level();
   const std::string device = flags.common.prepared_device();
+  if (const auto bad = first_invalid_utf8(flags.prefix))
+    throw UsageError("--prefix: byte " + std::to_string(*bad + 1) + " is not UTF-8; expected text");
   LineReader reader(flags.input);
   Output output(flags.output);
   const LoadedTranslator loaded = as_one(load_models(flags.models, device, flags.overrides(app)));

@@ -66,6 +66,8 @@ InputLine parse_input_line(const std::string& line, int64_t id, const std::strin
   };
   ordered_json fields = is_empty ? ordered_json::object({{"text", ""}}) : ordered_json::parse(line, look, false);
   if (is_deep) throw DataError(place + ": its JSON is nested more than " + std::to_string(kDeepest) + " deep; expected {\"text\": ...}");
+  if (fields.is_discarded())
+    throw DataError(place + ": is not a JSON object, or holds a number beyond all range; expected {\"text\": ...} a line");
   if (!fields.is_object() || !fields.contains("text"))
     throw DataError(place + ": is not a JSON object with \"text\"; expected one {\"text\": ...} a line");
   const std::string text = string_field(fields, "text", place), prefix = string_field(fields, "prefix", place);

@@ -137,7 +137,8 @@ struct ModelOptions {
           "which matrices are one: decoder = target embedding and output, all = source embedding too");
     visit("activation", self.activation, choices<Activation>({{"relu", Activation::kRelu}, {"gelu", Activation::kGelu}}),
           "of the feed-forward layers");
-    visit("dropout", self.dropout, at_least_below(0, 1), "of embeddings and of every sub-layer's output");
+    visit("dropout", self.dropout, at_least_below(0, 1),
+          "of embeddings and of every sub-layer's output, as in fairseq and Marian (OpenNMT-py's is activation_dropout too)");
     visit("attention_dropout", self.attention_dropout, at_least_below(0, 1), "of attention weights");
     visit("activation_dropout", self.activation_dropout, at_least_below(0, 1), "between the two feed-forward matrices");
     visit("attention_init_gain", self.attention_init_gain, between(0.001, 10),
@@ -282,15 +283,15 @@ struct TranslateOptions {
 
   template <class Self, class Visitor>
   static void describe(Self& self, Visitor&& visit) {
-    visit("beam_size", self.beam_size, at_least(1), "hypotheses kept at each step; 1 = greedy");
-    visit("n_best", self.n_best, at_least(1), "translations given for each sentence; at most beam_size");
+    visit("beam_size", self.beam_size, between(1, 10000), "hypotheses kept at each step; 1 = greedy");
+    visit("n_best", self.n_best, between(1, 10000), "translations given for each sentence; at most beam_size, unless they are sampled");
     visit("length_penalty_type", self.length_penalty_type,
           choices<LengthPenalty>({{"pow", LengthPenalty::kPow}, {"gnmt", LengthPenalty::kGnmt}, {"none", LengthPenalty::kNone}}),
           "a hypothesis of n tokens is ranked by log-probability / n^a (pow) or / ((5+n)/6)^a (gnmt)");
     visit("length_penalty", self.length_penalty, at_least(0), "the a above; 0 = plain log-probability");
     visit("max_length_ratio", self.max_length_ratio, more_than(0),
           "a translation has at most this many tokens for each source token, plus 10 and its prefix, or min_length if that is more");
-    visit("max_length", self.max_length, at_least(1), "a translation has at most this many tokens");
+    visit("max_length", self.max_length, between(1, 1000000), "a translation has at most this many tokens");
     visit("min_length", self.min_length, at_least(0), "a translation has at least this many tokens");
     visit("no_repeat_ngram_size", self.no_repeat_ngram_size, at_least(0), "no n-gram of this size comes twice in a translation; 0 = off");
     visit("repetition_penalty", self.repetition_penalty, more_than(0),

@@ -25,6 +25,19 @@ uint64_t epoch_key(const BatchPlan& plan, int64_t epoch, uint64_t site) {
 
 }  // namespace
 
+EpochSize epoch_size(const BatchPlan& plan) {
+  EpochSize size;
+  for (size_t c = 0; c < plan.corpora.size(); ++c) {
+    const TokenizedCorpus& corpus = *plan.corpora[c];
+    const uint64_t draws = draws_of(plan, c);
+    const double times = static_cast<double>(draws) / static_cast<double>(corpus.size());
+    size.pairs += static_cast<int64_t>(draws);
+    size.src_tokens += static_cast<int64_t>(std::llround(times * static_cast<double>(corpus.summary().src_tokens)));
+    size.tgt_tokens += static_cast<int64_t>(std::llround(times * static_cast<double>(corpus.summary().tgt_tokens)));
+  }
+  return size;
+}
+
 Epoch::Epoch(const BatchPlan& plan, int64_t epoch)
     : plan_(plan), epoch_(epoch), draws_(draws_of(plan)), order_(draws_of(plan), epoch_key(plan, epoch, 0)) {
   uint64_t end = 0;

@@ -22,6 +22,12 @@ struct BatchPlan {
   Vocabularies vocabularies;  ///< for sampling only
 };
 
+/// What an epoch draws of all corpora, each by its weight; where a fraction chooses sentences, tokens are those to be expected.
+struct EpochSize {
+  int64_t pairs = 0, src_tokens = 0, tgt_tokens = 0;
+};
+EpochSize epoch_size(const BatchPlan& plan);
+
 /// One epoch of training data: batch by batch, in an order that (seed, epoch) decides. With subword sampling, batches are put together by
 /// the lengths of the best segmentations, so that where a batch begins can be found without tokenising: a batch is then as much larger than
 /// `batch_tokens` as its samples are longer. A sample beyond `max_length` gives way to the best segmentation; none is drawn where

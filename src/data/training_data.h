@@ -14,7 +14,7 @@ namespace lacuna {
 struct TrainingData {
   Vocabularies vocabularies;
   BatchPlan plan;
-  DataSummary summary;      ///< of all corpora together
+  DataSummary summary;      ///< of all corpora together, whatever their weights
   std::string fingerprint;  ///< of all corpora together
 };
 

@@ -8,8 +8,8 @@
 namespace lacuna {
 
 /// Finished hypotheses of different lengths are compared by log_prob / length_penalty(n), where n counts the tokens with eos:
-///   pow   n^a              (Marian, fairseq, CTranslate2)
-///   gnmt  ((5 + n) / 6)^a  (Wu et al. 2016, arXiv:1609.08144, eq. 14; Sockeye, JoeyNMT, THUMT)
+///   pow   n^a              (Marian, fairseq, CTranslate2, Sockeye)
+///   gnmt  ((5 + n) / 6)^a  (Wu et al. 2016, arXiv:1609.08144, eq. 14; JoeyNMT, THUMT)
 ///   none  1
 /// It never falls as n grows, which gives search its bound: log-probabilities only fall, so nothing that continues a hypothesis scores more
 /// than its log_prob / length_penalty(length limit).

@@ -84,8 +84,8 @@ class Sampler {
     while (!live_.empty()) {
       std::vector<TokenId> last;
       for (const Hypothesis& hypothesis : live_) last.push_back(hypothesis.last_token());
-      const Tensor log_probs = model_.step(last, *cache).log_probs().contiguous();
-      cache->select(extend(log_probs, cache->alignment()));
+      const Logits logits = model_.step(last, *cache);
+      cache->select(extend(logits, cache->alignment()));
     }
     for (auto& drawn : results_)
       std::stable_sort(drawn.begin(), drawn.end(), [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
@@ -93,6 +93,8 @@ class Sampler {
   }
 
  private:
+  static constexpr size_t kRowsAtATime = 256;
+
   std::vector<int32_t> first_rows() {
     std::vector<int32_t> parents;
     for (size_t s = 0; s < inputs_.size(); ++s)
@@ -117,13 +119,22 @@ class Sampler {
     return draw(urn, RandomStream(key, static_cast<uint64_t>(input.id)));
   }
 
-  std::vector<int32_t> extend(const Tensor& log_probs, const std::vector<std::vector<float>>& alignment) {
+  /// Log-probabilities of the rows from `first` on, as many as are looked at together: all of them would be gigabytes where many are drawn.
+  static Tensor log_probs_from(const Logits& logits, size_t first) {
+    std::vector<int32_t> rows(std::min(kRowsAtATime, static_cast<size_t>(logits.num_rows()) - first));
+    std::iota(rows.begin(), rows.end(), static_cast<int32_t>(first));
+    return logits.only(rows).log_probs().contiguous();
+  }
+
+  std::vector<int32_t> extend(const Logits& logits, const std::vector<std::vector<float>>& alignment) {
     std::vector<Hypothesis> live;
     std::vector<int32_t> parents;
     std::vector<size_t> sentences;
+    Tensor log_probs;
     for (size_t row = 0; row < live_.size(); ++row) {
+      if (row % kRowsAtATime == 0) log_probs = log_probs_from(logits, row);
       const size_t s = sentence_of_row_[row];
-      const float* of_row = log_probs.const_data_ptr<float>() + static_cast<int64_t>(row) * log_probs.size(1);
+      const float* of_row = log_probs.const_data_ptr<float>() + static_cast<int64_t>(row % kRowsAtATime) * log_probs.size(1);
       Hypothesis next = std::move(live_[row]);
       require_number(of_row[kEos], kEos);
       const TokenId token = next_token(next, inputs_[s], of_row, next.is_truncated);

@@ -40,6 +40,7 @@ SearchInput Translator::tokenized(const TranslationInput& line, TranslatedLine& 
   input.src.push_back(kEos);
   if (line.prefix.empty()) return input;
   input.prefix = vocabularies_.tgt->encode(line.prefix);
+  result.has_unknown_prefix = std::find(input.prefix.begin(), input.prefix.end(), kUnk) != input.prefix.end();
   result.is_prefix_cropped = std::ssize(input.prefix) >= length_limit(settings_.options, input, positions);
   return input;
 }

@@ -31,8 +31,9 @@ struct Translation {
 /// A line's translations, best first. An empty line has one empty translation.
 struct TranslatedLine {
   std::vector<Translation> translations;
-  bool is_cropped = false;         ///< the line is longer than the model can read, and was cut
-  bool is_prefix_cropped = false;  ///< the prefix is longer than a translation may be, and was cut
+  bool is_cropped = false;          ///< the line is longer than the model can read, and was cut
+  bool has_unknown_prefix = false;  ///< the vocabulary lacks a part of the prefix, for which the unknown token stands
+  bool is_prefix_cropped = false;   ///< the prefix is longer than a translation may be, and was cut
 };
 
 enum class AlignmentLevel { kNone, kWord, kPiece };

@@ -47,11 +47,8 @@ class SpmVocabulary : public Vocabulary {
   }
 
   std::string decode(std::span<const TokenId> ids) const override {
-    std::vector<int> theirs;
-    for (const TokenId id : ids)
-      if (id != kBos && id != kEos) theirs.push_back(to_theirs_.at(static_cast<size_t>(id)));
     std::string text;
-    processor_.Decode(theirs, &text).IgnoreError();
+    processor_.Decode(theirs(ids), &text).IgnoreError();
     return text;
   }
 
@@ -62,18 +59,12 @@ class SpmVocabulary : public Vocabulary {
   }
 
   std::vector<int32_t> words_of(std::string_view line, std::span<const TokenId> ids) const override {
-    const ImmutableSentencePieceText text = processor_.EncodeAsImmutableProto(view(line));
-    const size_t tokens = ids.size() - (!ids.empty() && ids.back() == kEos ? 1 : 0);
-    if (text.pieces_size() != tokens) return words_by_markers(ids);
-    std::vector<int32_t> starts;  // byte of the line at which each piece begins, a leading space marker not counted
-    for (size_t i = 0; i < tokens; ++i) {
-      const auto piece = text.pieces(static_cast<int>(i));
-      if (to_ours_[piece.id()] != ids[i]) return words_by_markers(ids);  // another segmentation of the line
-      uint32_t at = piece.begin();
-      while (at < piece.end() && at < line.size() && line[at] == ' ') ++at;
-      starts.push_back(static_cast<int32_t>(at));
-    }
-    return words_at(line, starts, ids.size());
+    const std::span<const TokenId> pieces = ids.first(ids.size() - (!ids.empty() && ids.back() == kEos ? 1 : 0));
+    const ImmutableSentencePieceText best = processor_.EncodeAsImmutableProto(view(line));
+    if (are_of(best, pieces)) return words_at(line, starts_of(best, line), ids.size());
+    const ImmutableSentencePieceText decoded = processor_.DecodeIdsAsImmutableProto(theirs(pieces));  // search spells a line in its own way
+    if (decoded.text() == line && decoded.pieces_size() == pieces.size()) return words_at(line, starts_of(decoded, line), ids.size());
+    return words_by_markers(ids);
   }
 
  private:
@@ -104,6 +95,31 @@ class SpmVocabulary : public Vocabulary {
     is_whole_[static_cast<size_t>(processor_.unk_id())] = false;  // the characters of a text that are unknown
   }
 
+  bool are_of(const ImmutableSentencePieceText& text, std::span<const TokenId> ids) const {
+    if (text.pieces_size() != ids.size()) return false;
+    for (size_t i = 0; i < ids.size(); ++i)
+      if (to_ours_[text.pieces(static_cast<int>(i)).id()] != ids[i]) return false;
+    return true;
+  }
+
+  /// The byte of the line at which each piece begins, a leading space not counted.
+  static std::vector<int32_t> starts_of(const ImmutableSentencePieceText& text, std::string_view line) {
+    std::vector<int32_t> starts;
+    for (const auto& piece : text.pieces()) {
+      uint32_t at = piece.begin();
+      while (at < piece.end() && at < line.size() && line[at] == ' ') ++at;
+      starts.push_back(static_cast<int32_t>(at));
+    }
+    return starts;
+  }
+
+  /// Their ids of a text, without bos and eos.
+  std::vector<int> theirs(std::span<const TokenId> ids) const {
+    std::vector<int> theirs;
+    for (const TokenId id : ids)
+      if (id != kBos && id != kEos) theirs.push_back(to_theirs_.at(static_cast<size_t>(id)));
+    return theirs;
+  }
   std::vector<TokenId> ours(const std::vector<int>& theirs) const {
     std::vector<TokenId> ids;
     ids.reserve(theirs.size() + 1);
@@ -163,7 +179,7 @@ class SpmVocabulary : public Vocabulary {
     return symbols;
   }
 
-  /// Words by the markers of the pieces: for ids that are not the line's own best segmentation.
+  /// Words by the markers of the pieces: for ids that are not those of the line.
   std::vector<int32_t> words_by_markers(std::span<const TokenId> ids) const {
     std::vector<int32_t> words;
     int32_t word = -1;

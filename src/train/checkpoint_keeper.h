@@ -19,8 +19,8 @@ namespace lacuna {
 /// `keep_best` best by `metric`.
 std::set<int64_t> steps_to_keep(const std::vector<RunCheckpoint>& checkpoints, const TrainOptions& options);
 
-/// Writes a run's checkpoints, and keeps its folder in order: links `last` and `best`, superfluous checkpoints removed, trainer state in
-/// the newest only.
+/// Writes a run's checkpoints, and keeps its folder in order: links `last` and `best` (of those that stay), superfluous checkpoints
+/// removed, trainer state in the newest only.
 class CheckpointKeeper {
  public:
   CheckpointKeeper(std::string run, const TrainOptions& options, std::string config_yaml, Vocabularies vocabularies,

@@ -68,6 +68,12 @@ bool may_differ(const std::string& key, const Options& stored, const Options& no
   return is_corpus_file(key) || (key.rfind("data.train.", 0) == 0 && begins_anew);
 }
 
+/// Which sentences are in which batch, beside what the corpora and vocabularies hold.
+bool decides_on_batches(const std::string& key) {
+  const bool is_weight = key.starts_with("data.train.") && key.ends_with(".weight");
+  return is_weight || key == "seed" || key == "train.batch_tokens" || key == "data.max_length" || key == "data.long";
+}
+
 [[noreturn]] void refuse(const std::string& run, const Options& stored, const std::vector<ConfigDifference>& found) {
   std::string text = run + " holds a run of another configuration (there and now):";
   for (size_t i = 0; i < found.size() && i < kMostKeysShown; ++i) text += "\n  " + found[i].text();
@@ -172,9 +178,25 @@ ResumePoint initial_point(const TrainOptions& options) {
   if (!has(options.reset, "best")) {
     const int64_t decreases = point.state.scores.decreases;
     point.state.scores = before.scores;
+    point.state.valid_fingerprint = before.valid_fingerprint;
     point.state.scores.decreases = decreases;
   }
   return point;
+}
+
+void check_position(ResumePoint& point, const Options& now) {
+  DataPosition& position = point.state.position;
+  if (position.batch == 0) return;
+  const Options stored = options_from_yaml(point.checkpoint.config_yaml, point.path + "/config.yaml");
+  std::string found;
+  for (const ConfigDifference& difference : differences(write_options(stored), write_options(now)))
+    if (decides_on_batches(difference.key)) found += (found.empty() ? "" : ", ") + difference.text();
+  if (found.empty()) return;
+  write_log_line(LogLevel::kWarning, "train.init_from: " + point.path + " stands after batch " + std::to_string(position.batch) +
+                                         " of epoch " + std::to_string(position.epoch + 1) +
+                                         ", and its batches are not those of this configuration (there and now): " + found +
+                                         ". That epoch begins anew; train.reset: [data] begins with the first");
+  position.batch = 0;
 }
 
 void restore(Optimizer& optimizer, const ResumePoint& point, const std::vector<std::string>& reset) {
@@ -202,6 +224,18 @@ void check_corpus(TrainingState& state, const std::string& fingerprint, const st
     state.position = {};
   }
   state.corpus_fingerprint = fingerprint;
+}
+
+void check_validation_set(TrainingState& state, const std::string& fingerprint) {
+  const bool is_another = !state.valid_fingerprint.empty() && state.valid_fingerprint != fingerprint;
+  state.valid_fingerprint = fingerprint;
+  if (!is_another || state.scores.validations == 0) return;
+  write_log_line(LogLevel::kWarning,
+                 "data.valid: the first set is another than until step " + std::to_string(state.step) +
+                     ": early stopping and the schedule count its scores anew. Checkpoints that the run already has keep their scores of "
+                     "the old set, and `best` and train.keep_best compare these with the new ones: validate in a new run (train.init_from) "
+                     "where they should not");
+  state.scores = {.decreases = state.scores.decreases};
 }
 
 }  // namespace lacuna

@@ -42,6 +42,10 @@ std::optional<ResumePoint> find_resume_point(const std::string& run);
 /// reset are not there.
 ResumePoint initial_point(const TrainOptions& options);
 
+/// Begins the epoch of such a point anew, and the log says so, where its batches are not those of this configuration: another seed,
+/// train.batch_tokens, data.max_length, data.long or weight of a corpus than in the checkpoint's own.
+void check_position(ResumePoint& point, const Options& now);
+
 /// Puts weights, moving average and optimizer state in place. `reset` as in train.reset: where it holds "optimizer", the weights are those
 /// that translate, and the moving average starts from them.
 void restore(Optimizer& optimizer, const ResumePoint& point, const std::vector<std::string>& reset = {});
@@ -49,5 +53,9 @@ void restore(Optimizer& optimizer, const ResumePoint& point, const std::vector<s
 /// Throws DataError if the corpus is not the one that `state` was trained on, unless `reset` holds "data": then its position is the
 /// beginning of the new corpus, and the log says so.
 void check_corpus(TrainingState& state, const std::string& fingerprint, const std::vector<std::string>& reset, const std::string& place);
+
+/// Notes the first validation set, which decides. Where the scores of `state` are of another, their history begins anew, but for the
+/// decreases of the learning rate, and the log says so.
+void check_validation_set(TrainingState& state, const std::string& fingerprint);
 
 }  // namespace lacuna

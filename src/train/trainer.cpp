@@ -200,6 +200,7 @@ void Trainer::run_due_hooks() {
 
 void Trainer::log_progress() {
   LogWindow& window = state_.window;
+  if (window.updates == 0) return;  // all were left out, each with a warning: the next line is of this time too
   const double tokens = static_cast<double>(window.tokens), updates = static_cast<double>(window.updates);
   const double waited = data_.seconds_waited() - seconds_waited_before_;
   TrainingProgress progress;

@@ -119,6 +119,7 @@ std::string TrainingState::to_json() const {
   describe_state(*this, [&](const char* name, const auto& field) { json[name] = field; });
   describe_scores(scores, [&](const char* name, const auto& field) { json["scores"][name] = field; });
   describe_window(window, [&](const char* name, const auto& field) { json["window"][name] = field; });
+  if (!valid_fingerprint.empty()) json["valid_fingerprint"] = valid_fingerprint;
   if (!products.fp32.empty()) describe_products(products, [&](const char* name, const auto& field) { json["products"][name] = field; });
   if (mask_updates > 0) describe_masks(*this, [&](const char* name, const auto& field) { json["masks"][name] = field; });
   return json.dump(2) + "\n";
@@ -135,6 +136,7 @@ TrainingState TrainingState::from_json(const std::string& text, const std::strin
     describe_state(state, read(json));
     describe_scores(state.scores, read(json.at("scores")));
     describe_window(state.window, read(json.at("window")));
+    if (json.contains("valid_fingerprint")) json["valid_fingerprint"].get_to(state.valid_fingerprint);
     if (json.contains("products")) json["products"].emplace("bf16", "");  // not there before it was noted
     if (json.contains("products")) describe_products(state.products, read(json.at("products")));
     if (json.contains("masks")) describe_masks(state, read(json.at("masks")));

@@ -68,6 +68,7 @@ struct TrainingState {
   ScoreHistory scores;
   LogWindow window;
   std::string corpus_fingerprint;
+  std::string valid_fingerprint;  ///< of the validation set that `scores` are of; empty where it is not known
   Products products;
 
   std::string to_json() const;

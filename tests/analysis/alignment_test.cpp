@@ -129,7 +129,7 @@ TEST_F(LinkFiles, ThatNameWordZeroDoNotCountFromOne) {
 }
 
 TEST_F(LinkFiles, OfSomethingElseAreRefused) {
-  for (const char* word : {"1", "1-", "-1", "1--2", "a-b", "1:2", "1-2x"})
+  for (const char* word : {"1", "1-", "-1", "1--2", "a-b", "1:2", "1-2x", "2147483647-0", "0-1048577"})
     EXPECT_THAT(message(std::string(word) + "\n\n"), testing::HasSubstr("is not a link")) << word;
 }
 

@@ -171,6 +171,7 @@ class Analyze(Program):
         self.assertIn("no sentence was sampled", self.refuses_analysis("--only", "importance", "--importance-sentences", "0"))
         self.assertIn("--only leaves alignment out", self.refuses_analysis("--gold", GOLD, "--only", "sparsity"))
         self.assertIn("--only leaves importance out", self.refuses_analysis("--importance-sentences", "3", "--only", "sparsity"))
+        self.assertIn("--only leaves sparsity, null_rate", self.refuses_analysis("--shuffle-references", "--only", "diversity"))
         self.assertIn("--gold-base requires --gold", self.refuses_analysis("--gold-base", "1"))
         self.assertIn("cannot become one", self.refuses("analyze", "-m", SOFTMAX, "--src", TEXT, "--tgt", TEXT, "-o", TEXT))
         self.assertIn("entropi", self.refuses_analysis("--only", "entropi"))

@@ -32,6 +32,10 @@ class Check(Verbs):
     def test_refuses_a_run_without_a_folder(self):
         self.assertIn("run is empty; expected the folder", self.refuses_check("--run", "''"))
 
+    def test_refuses_learning_rates_that_no_training_wants(self):
+        self.assertIn("with the noam schedule it is a factor", self.refuses_check("--train.schedule", "noam", "--train.lr", "5e-4"))
+        self.assertIn("expected at most train.lr, which is 0.0005", self.refuses_check("--train.lr", "5e-4", "--train.min_lr", "1e-3"))
+
     def test_refuses_the_folder_of_another_run_unless_it_may_go(self):
         other = ["--model.d_ff", "48"]
         self.assertIn("holds a run of another configuration", self.refuses_check(*other, run="run"))
@@ -75,7 +79,7 @@ class Check(Verbs):
             self.assertNotIn("SentencePiece", message)
 
     def test_says_that_the_warm_up_is_longer_than_the_run(self):
-        self.assertRegex(self.check("--train.max_steps", "50"), r"(?m)^warm-up +train.warmup_steps is 60 and the run has about 50 updates")
+        self.assertRegex(self.check("--train.max_steps", "50"), r"(?m)^warm-up +train.warmup_steps is 60 and the run ends at about step 50")
         self.assertNotRegex(self.check("--train.max_steps", "60"), r"(?m)^warm-up ")
 
     def test_that_is_interrupted_leaves_nothing_behind(self):

@@ -38,16 +38,27 @@ class Translate(Verbs):
             self.assertEqual(file.read(), "3 1 4\n")
 
     def test_answers_each_line_while_the_pipe_stays_open(self):
-        with subprocess.Popen([PROGRAM, "translate", "-m", AVERAGED], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                              stderr=subprocess.DEVNULL, text=True) as program:
-            for line in LINES:
-                program.stdin.write(line + "\n")
-                program.stdin.flush()
-                self.assertEqual(program.stdout.readline(), line + "\n")
-            program.stdin.close()
-            self.assertEqual(program.wait(60), 0)
+        for output in ("-", "/dev/stdout"):
+            with subprocess.Popen([PROGRAM, "translate", "-m", AVERAGED, "-o", output], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL, text=True) as program:
+                for line in LINES:
+                    program.stdin.write(line + "\n")
+                    program.stdin.flush()
+                    self.assertEqual(program.stdout.readline(), line + "\n")
+                program.stdin.close()
+                self.assertEqual(program.wait(60), 0)
 
     def test_ends_quietly_when_nobody_reads(self):
+        with subprocess.Popen([PROGRAM, "translate", "-m", AVERAGED, "-o", "/dev/stdout"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as program:
+            program.stdin.write("1 2\n")
+            program.stdin.flush()
+            self.assertEqual(program.stdout.readline(), "1 2\n")
+            program.stdout.close()
+            program.stdin.write("1 2\n")
+            program.stdin.close()
+            self.assertEqual(program.wait(60), 141)
+            self.assertNotIn("error", program.stderr.read())
         read_end, write_end = os.pipe()
         os.close(read_end)
         ended = subprocess.run([PROGRAM, "translate", "-m", AVERAGED], input="1 2\n", stdout=write_end, stderr=subprocess.PIPE, text=True,

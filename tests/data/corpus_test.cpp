@@ -145,6 +145,21 @@ TEST(TrainingData, OpensSeveralCorporaTogether) {
   EXPECT_TRUE(data.vocabularies.shared());
 }
 
+TEST(TrainingData, OfAnEpochAreCountedByTheWeightsOfTheCorpora) {
+  SmallCorpus small;
+  small.options.vocab = small.folder.write("words", "w0\nw1\n");
+  small.options.train = {small.write("w0\n", "w1 w0\n", "one"), small.write("w0\nw1\n", "w1 w1\nw0 w0\n", "two")};
+  small.options.train[1].weight = 3;
+  BatchPlan plan = open_training_data(small.options, small.folder / "run", 100, 1).plan;
+  EXPECT_EQ(epoch_size(plan).pairs, 1 + 3 * 2);
+  EXPECT_EQ(epoch_size(plan).src_tokens, 2 + 3 * 4);
+  EXPECT_EQ(epoch_size(plan).tgt_tokens, 3 + 3 * 6);
+  plan.weights[1] = 0.5;
+  EXPECT_EQ(epoch_size(plan).pairs, 1 + 1);
+  EXPECT_EQ(epoch_size(plan).src_tokens, 2 + 2);
+  EXPECT_EQ(epoch_size(plan).tgt_tokens, 3 + 3);
+}
+
 TEST(TrainingData, HasAFingerprintOfTheTextAlone) {
   SmallCorpus small;
   small.options.vocab = small.folder.write("words", "w0\nw1\n");

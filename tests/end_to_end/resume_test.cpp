@@ -117,5 +117,19 @@ TEST_F(Resume, AFinishedRunGoesOnWithMoreSteps) {
   EXPECT_EQ(records("run", "train").back()["step"], 70);
 }
 
+TEST_F(Resume, OnAnotherValidationSetScoresCountAnew) {
+  write_corpus("other", 50, 3, reversed);
+  const auto on_other = [&](const std::string& steps) -> std::vector<std::string> {
+    return {"--train.max_steps", steps, "--data.valid",
+            "[{src: " + path("other.src").string() + ", tgt: " + path("other.tgt").string() + "}]"};
+  };
+  ASSERT_EQ(exit_code(train("run")), 0) << log();
+  EXPECT_EQ(exit_code(train("run", on_other("70"))), 0) << log();
+  EXPECT_THAT(log(), HasSubstr("data.valid: the first set is another than until step 60"));
+  EXPECT_EQ(nlohmann::json::parse(bytes_of(path("run") / "last/trainer.json"))["scores"]["validations"], 1);
+  EXPECT_EQ(exit_code(train("run", on_other("80"))), 0) << log();
+  EXPECT_THAT(log(), testing::Not(HasSubstr("data.valid: the first set")));
+}
+
 }  // namespace
 }  // namespace lacuna

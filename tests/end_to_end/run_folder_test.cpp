@@ -223,7 +223,7 @@ TEST_F(RunFolderOfTraining, AMissingSetIsSaidBeforeAnythingIsRead) {
 
 TEST_F(RunFolderOfTraining, SaysIfItEndsBeforeTheWarmUp) {
   EXPECT_EQ(exit_code(train("brief", {"--train.max_steps", "5"})), 0) << log();
-  EXPECT_THAT(log(), HasSubstr("train.warmup_steps is 20 and the run has about 5 updates: the learning rate never reaches train.lr"));
+  EXPECT_THAT(log(), HasSubstr("train.warmup_steps is 20 and the run ends at about step 5: the learning rate never reaches its peak"));
 }
 
 TEST_F(RunFolderOfTraining, BatchTokensAutoIsChosenOnce) {

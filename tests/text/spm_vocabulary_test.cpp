@@ -171,6 +171,17 @@ TEST_P(SpmVocabulary, GoesByThePiecesWhereTheyAreNotThoseOfTheLine) {
   EXPECT_NE(vocabulary_->words_of(line, ids), vocabulary_->words_of(line, vocabulary_->encode(line)));
 }
 
+TEST_P(SpmVocabulary, FindsTheWordsOfATextThatWasDecoded) {
+  Ids ids = vocabulary_->encode("haus");
+  for (const char* const more : {"▁", "▁", "⁇"}) ids.push_back(vocabulary_->id_of(more));  // spaces, and what is unknown
+  for (const TokenId id : vocabulary_->encode("baum")) ids.push_back(id);
+  const std::string text = vocabulary_->decode(ids);
+  const std::vector<int32_t> words = vocabulary_->words_of(text, ids);
+  EXPECT_THAT(text, testing::MatchesRegex("haus +⁇ +baum"));
+  EXPECT_EQ(words.front(), 0);
+  EXPECT_EQ(words.back(), 2) << text;
+}
+
 TEST_P(SpmVocabulary, GivesEosTheNumberOfWords) {
   Ids ids = vocabulary_->encode("haus baum");
   ids.push_back(kEos);

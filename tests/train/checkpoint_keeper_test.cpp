@@ -104,6 +104,22 @@ TEST_F(CheckpointKeeperTest, LinksLastAndBestAndRemovesTheRest) {
   EXPECT_EQ(fs::read_symlink(run_ / "last"), "step_40");
 }
 
+TEST_F(CheckpointKeeperTest, WithNoneKeptForItsScoreBestIsOfThoseThatStay) {
+  CheckpointKeeper checkpoints = keeper(keeping(2, 0));
+  checkpoints.save(at_step(10), {{"bleu", 30}}, true);
+  checkpoints.save(at_step(20), {{"bleu", 25}}, true);
+  checkpoints.save(at_step(30), {{"bleu", 20}}, true);
+  checkpoints.wait();
+  EXPECT_THAT(entries(), ElementsAre("best", "last", "step_20", "step_30"));
+  EXPECT_EQ(fs::read_symlink(run_ / "best"), "step_20");
+  checkpoints.tidy();
+  EXPECT_EQ(fs::read_symlink(run_ / "best"), "step_20");
+  checkpoints.save(at_step(40), {}, true);
+  checkpoints.save(at_step(50), {}, true);
+  checkpoints.wait();
+  EXPECT_THAT(entries(), ElementsAre("last", "step_40", "step_50"));  // nothing has a score
+}
+
 TEST_F(CheckpointKeeperTest, OnlyTheNewestHoldsTrainerState) {
   CheckpointKeeper checkpoints = keeper(keeping(3, 0));
   checkpoints.save(at_step(10), {}, true);

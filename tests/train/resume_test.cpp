@@ -186,6 +186,35 @@ TEST(CheckCorpus, AResetStartsTheNewCorpusAtItsBeginningAndSaysSo) {
   EXPECT_EQ(state.corpus_fingerprint, "new");
 }
 
+TEST(CheckValidationSet, ScoresOfAnotherSetCountAnewAndTheLogSaysSo) {
+  TrainingState state;
+  check_validation_set(state, "old");
+  EXPECT_EQ(state.valid_fingerprint, "old");
+  const TrainOptions options = ToyRun::small_run();
+  state.scores.add(1, 5, options);
+  state.scores.add(2, 10, options);
+  state.scores.decreases = 3;
+  check_validation_set(state, "old");
+  EXPECT_EQ(state.scores.since_best, 1);
+  testing::internal::CaptureStderr();
+  check_validation_set(state, "new");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("data.valid: the first set is another"));
+  EXPECT_EQ(state.valid_fingerprint, "new");
+  EXPECT_EQ(state.scores.validations, 0);
+  EXPECT_EQ(state.scores.since_best, 0);
+  EXPECT_EQ(state.scores.decreases, 3);
+  state.scores.add(7, 15, options);  // worse than any of before
+  EXPECT_EQ(state.scores.best_step, 15);
+}
+
+TEST(CheckValidationSet, ScoresOfASetThatIsNotKnownStay) {
+  TrainingState state;
+  state.scores.add(1, 5, ToyRun::small_run());
+  check_validation_set(state, "new");
+  EXPECT_EQ(state.scores.validations, 1);
+  EXPECT_EQ(state.valid_fingerprint, "new");
+}
+
 class InitFrom : public testing::Test {
  protected:
   InitFrom() {
@@ -230,6 +259,45 @@ TEST_F(InitFrom, ResetsWhatItIsTold) {
   EXPECT_EQ(state_after({"data"}).position, DataPosition{});
   EXPECT_EQ(state_after({"best"}).scores.best, 0);
   EXPECT_EQ(state_after({"best"}).scores.decreases, 2);
+}
+
+TEST_F(InitFrom, AnEpochOfOtherBatchesBeginsAnewAndSaysSo) {
+  TrainOptions train;
+  train.init_from = (run_ / "last").string();
+  const auto position_in = [&](const Options& now) {
+    ResumePoint point = initial_point(train);
+    check_position(point, now);
+    return point.state.position;
+  };
+  Options now;
+  now.train.lr = 1;
+  EXPECT_EQ(position_in(now), (DataPosition{2, 3}));
+  now.train.batch_tokens.value = 100;
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(position_in(now), (DataPosition{2, 0}));
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), AllOf(HasSubstr("after batch 3 of epoch 3"), HasSubstr("train.batch_tokens: ")));
+  Options other_seed, other_length;
+  other_seed.seed = 5;
+  other_length.data.max_length = 7;
+  EXPECT_EQ(position_in(other_seed), (DataPosition{2, 0}));
+  EXPECT_EQ(position_in(other_length), (DataPosition{2, 0}));
+}
+
+TEST_F(InitFrom, AnEpochOfOtherWeightsBeginsAnew) {
+  Options stored;
+  stored.data.train.push_back({.name = "", .src = "a", .tgt = "b"});
+  const VocabularyPtr vocabulary = token_list_from_bytes("<unk>\n<s>\n</s>\nab\n", "test");
+  TrainingState state;
+  state.step = 50;
+  state.position = {1, 4};
+  CheckpointKeeper(run_.string(), TrainOptions(), to_yaml(stored), {vocabulary, vocabulary}, optimizer_).save(state, {}, true);
+  stored.train.init_from = (run_ / "last").string();
+  ResumePoint point = initial_point(stored.train);
+  check_position(point, stored);
+  EXPECT_EQ(point.state.position, (DataPosition{1, 4}));
+  stored.data.train[0].weight = 2;
+  check_position(point, stored);
+  EXPECT_EQ(point.state.position, (DataPosition{1, 0}));
 }
 
 TEST_F(InitFrom, WeightsAloneNeedAFullReset) {

@@ -256,6 +256,19 @@ TEST(Trainer, AnUpdateThatIsNotFiniteIsLeftOutAndCounted) {
   EXPECT_THAT(run.warnings, ElementsAre(HasSubstr("the gradient of step 3 is not finite")));
 }
 
+TEST(Trainer, NoLineIsLoggedOfNothingButUpdatesThatAreLeftOut) {
+  ToyRun run(small_run(), {}, broken_when([](int64_t step) { return step > 4 && step <= 8; }));
+  broken_run = &run;
+  run.trainer.run();
+  std::vector<int64_t> steps;
+  for (const TrainingProgress& line : run.lines) {
+    steps.push_back(line.step);
+    EXPECT_TRUE(std::isfinite(line.loss_per_token) && std::isfinite(line.gradient_norm)) << line.step;
+  }
+  EXPECT_THAT(steps, ElementsAre(4, 12, 16, 20));
+  EXPECT_EQ(run.warnings.size(), 4u);
+}
+
 TEST(Trainer, ManyUpdatesInARowThatAreNotFiniteEndTheRun) {
   TrainOptions options = small_run();
   options.max_steps = 100;
@@ -364,6 +377,14 @@ TEST(TrainingState, FromWhenTheLastValidatedStepWasNotedCanBeRead) {
   ASSERT_NE(json.find(next), std::string::npos);
   json.insert(json.find(next), "\"last_validated_step\": 5,\n    ");
   EXPECT_EQ(TrainingState::from_json(json, "x").to_json(), TrainingState().to_json());
+}
+
+TEST(TrainingState, FromBeforeTheValidationSetWasNotedCanBeRead) {
+  TrainingState state;
+  EXPECT_EQ(state.to_json().find("valid_fingerprint"), std::string::npos);
+  EXPECT_EQ(TrainingState::from_json(state.to_json(), "x").valid_fingerprint, "");
+  state.valid_fingerprint = "abc";
+  EXPECT_EQ(TrainingState::from_json(state.to_json(), "x").valid_fingerprint, "abc");
 }
 
 TEST(TrainingState, FromBeforeProductsWereNotedCanBeRead) {
