@@ -1,6 +1,8 @@
 #include <ATen/core/grad_mode.h>
+#include <spdlog/fmt/fmt.h>
 
 #include <exception>
+#include <utility>
 
 #include "base/line_reader.h"
 #include "base/log.h"
@@ -147,20 +149,32 @@ Window read_window(LineReader& reader, int64_t first_id, const TranslateFlags& f
   return window;
 }
 
-/// Says what of a line was not put to use.
-void warn_of_losses(const TranslationInput& line, const TranslatedLine& translated) {
-  if (translated.is_cropped) log_warning("line {} is longer than the model can read; its end is left out", line.id + 1);
-  if (translated.is_prefix_cropped)
-    log_warning("line {}: its prefix is longer than a translation may be (--max-length, or the model's positions); its end is left out",
-                line.id + 1);
-  if (translated.has_unknown_prefix)
-    log_warning("line {}: the vocabulary cannot write all of its prefix; what it cannot is the unknown token", line.id + 1);
-}
+/// Says what of a line was not put to use; of the prefix that all lines have, once.
+class LossWarnings {
+ public:
+  explicit LossWarnings(const std::string& common_prefix) : common_prefix_(common_prefix) {}
+
+  void look_at(const TranslationInput& line, const TranslatedLine& translated) {
+    if (translated.is_cropped) log_warning("line {} is longer than the model can read; its end is left out", line.id + 1);
+    if (!translated.is_prefix_cropped && !translated.has_unknown_prefix) return;
+    const bool is_common = line.prefix == common_prefix_;
+    if (is_common && std::exchange(has_said_, true)) return;
+    const std::string whose = is_common ? "--prefix" : fmt::format("line {}: its prefix", line.id + 1);
+    if (translated.is_prefix_cropped)
+      log_warning("{} is longer than a translation may be (--max-length, or the model's positions); its end is left out", whose);
+    if (translated.has_unknown_prefix) log_warning("{} has what the vocabulary cannot write; the unknown token stands for it", whose);
+  }
+
+ private:
+  const std::string& common_prefix_;
+  bool has_said_ = false;
+};
 
 /// Translates everything that the reader gives, as it comes. False if nobody reads the output any more. Throws DataError for a bad line,
 /// those before it being translated.
 bool translate_all(LineReader& reader, Output& output, Translator& translator, const TranslateFlags& flags) {
   int64_t lines_in = 0, lines_out = 0;
+  LossWarnings warnings(flags.prefix);
   for (bool more = true; more;) {
     const Window window = read_window(reader, lines_in, flags);
     const std::vector<InputLine>& lines = window.lines;
@@ -172,7 +186,7 @@ bool translate_all(LineReader& reader, Output& output, Translator& translator, c
     const std::vector<TranslatedLine> translated = translator.translate(inputs);
     std::string written;
     for (size_t i = 0; i < lines.size(); ++i, ++lines_out) {
-      warn_of_losses(lines[i].input, translated[i]);
+      warnings.look_at(lines[i].input, translated[i]);
       written += format_translations(lines[i], translated[i], flags.format);
     }
     if (!output.write(written)) return false;

@@ -291,7 +291,7 @@ struct TranslateOptions {
     visit("length_penalty", self.length_penalty, at_least(0), "the a above; 0 = plain log-probability");
     visit("max_length_ratio", self.max_length_ratio, more_than(0),
           "a translation has at most this many tokens for each source token, plus 10 and its prefix, or min_length if that is more");
-    visit("max_length", self.max_length, between(1, 1000000), "a translation has at most this many tokens");
+    visit("max_length", self.max_length, at_least(1), "a translation has at most this many tokens");
     visit("min_length", self.min_length, at_least(0), "a translation has at least this many tokens");
     visit("no_repeat_ngram_size", self.no_repeat_ngram_size, at_least(0), "no n-gram of this size comes twice in a translation; 0 = off");
     visit("repetition_penalty", self.repetition_penalty, more_than(0),

@@ -56,7 +56,8 @@ int64_t Constraints::max_blocked(int64_t length) const {
 int64_t length_limit(const TranslateOptions& options, const SearchInput& input, int64_t max_positions) {
   const double by_ratio = std::ceil(options.max_length_ratio * static_cast<double>(input.src.size())) + kSparedTokens;
   const double wanted = std::max(static_cast<double>(options.min_length), static_cast<double>(input.prefix.size()) + by_ratio);
-  const auto limit = static_cast<int64_t>(std::min(static_cast<double>(options.max_length), wanted));  // a huge ratio fits no integer
+  constexpr double kMost = 1e6;  // "no limit" and a huge ratio fit no integer
+  const auto limit = static_cast<int64_t>(std::min({static_cast<double>(options.max_length), wanted, kMost}));
   return max_positions > 0 ? std::min(limit, max_positions) : limit;
 }
 

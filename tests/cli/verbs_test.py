@@ -141,9 +141,17 @@ class Translate(Verbs):
         self.assertTrue(self.translates("--prefix", prefix, lines=["1"])[0].startswith(prefix))
 
     def test_says_which_prefix_is_longer_than_a_translation_may_be(self):
-        ended = start("translate", "-m", AVERAGED, "--max-length", "4", "--prefix", "5 5 5 5 5 5", text="1 2\n")
+        ended = start("translate", "-m", AVERAGED, "--max-length", "4", "--prefix", "5 5 5 5 5 5", text="1 2\n3\n")
         self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertEqual(ended.stderr.count("--prefix is longer than a translation may be"), 1, "of all lines")
+        line = json.dumps({"text": "1 2", "prefix": "5 5 5 5 5 5"})
+        ended = start("translate", "-m", AVERAGED, "--json", "--max-length", "4", text=line + "\n")
         self.assertIn("line 1: its prefix is longer than a translation may be", ended.stderr)
+
+    def test_says_that_a_prefix_cannot_be_written(self):
+        ended = start("translate", "-m", AVERAGED, "--prefix", "\u65e5", text="1 2\n3\n")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertEqual(ended.stderr.count("--prefix has what the vocabulary cannot write"), 1)
 
     def test_has_the_minimum_length_whatever_the_source(self):
         text = self.translates("--min-length", "40", lines=["1"])[0]
