@@ -80,7 +80,7 @@ class Check {
   void check_start() {
     require_run_folder(options_);
     require_room_for_sentences(options_);
-    if (newest_checkpoint_of(options_.run).empty()) require_learning_rates(options_.train);  // a run that is there goes on as it is
+    require_learning_rates(options_);
     require_sets(options_.data);
     replaces_run_ = replaces_run(options_);
     require_measurable_memory(options_);

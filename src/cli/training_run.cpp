@@ -92,7 +92,7 @@ std::map<std::string, std::string> scored_fingerprints(const fs::path& metrics) 
 TrainingRun::TrainingRun(Options options) : options_(std::move(options)) {
   require_run_folder(options_);
   require_room_for_sentences(options_);
-  if (newest_checkpoint_of(options_.run).empty()) require_learning_rates(options_.train);  // a run that is there goes on as it is
+  require_learning_rates(options_);
   require_sets(options_.data);
   scorer_ = find_scorer(options_);
   lock_ = std::make_unique<RunLock>(options_.run);

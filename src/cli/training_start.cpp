@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "checkpoint/run_folder.h"
 
 namespace lacuna {
 namespace {
@@ -67,8 +68,10 @@ void require_measurable_memory(const Options& options) {
     throw ConfigError("train.batch_tokens is auto, which measures the CPU's memory; give a number for " + options.device);
 }
 
-void require_learning_rates(const TrainOptions& train) {
+void require_learning_rates(const Options& options) {
   constexpr double kLeastFactor = 0.01;
+  if (!newest_checkpoint_of(options.run).empty()) return;
+  const TrainOptions& train = options.train;
   const bool is_noam = train.schedule == Schedule::kNoam;
   if (is_noam && train.lr < kLeastFactor)
     throw ConfigError(

@@ -25,7 +25,8 @@ void require_room_for_sentences(const Options& options);
 void require_measurable_memory(const Options& options);
 
 /// Throws ConfigError for learning rates that no training wants: one said where the noam schedule takes a factor, a least one above `lr`.
-void require_learning_rates(const TrainOptions& train);
+/// Not for a run that has checkpoints: it goes on as it is.
+void require_learning_rates(const Options& options);
 
 /// Throws DataError if a file of data.train, valid or test cannot be read, and ConfigError if two sets to score have the same name: both
 /// before long work on the first of them.
