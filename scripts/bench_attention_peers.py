@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The attention operation alone in eager PyTorch, with the package `entmax`: what `lacuna bench attention` is held against.
 
-    bench_attention_peers.py [--lengths 32,128,512,2048] [--dtype fp32,bf16] [--threads 2]      one JSON object, as lacuna's
+    bench_attention_peers.py [--lengths 32,128,512,2048] [--dtype fp32,bf16] [--threads 2] [--device cpu]      one JSON object, as lacuna's
     bench_attention_peers.py --beside ours.json                                                 the same cells as a table of ratios, in Markdown
 
 A cell is forward and backward of 64 rows (batch x heads) of one length with heads of 64 features, from q, k, v to their gradients. Types have the
@@ -29,13 +29,14 @@ def bisect(alpha):
     return lambda scores: entmax.entmax_bisect(scores, alpha=alpha, dim=-1)
 
 
-def learned_alpha(rows, dtype):
-    return torch.full((rows, 1, 1), 1.5, dtype=dtype, requires_grad=True)
+def learned_alpha(rows, dtype, device):
+    return torch.full((rows, 1, 1), 1.5, dtype=dtype, device=device, requires_grad=True)
 
 
-def mappings(length, rows, dtype):
+def mappings(length, rows, dtype, device):
     """Type and pattern of each, scores to weights."""
-    near = (torch.arange(length)[:, None] - torch.arange(length)).abs() <= 32
+    places = torch.arange(length, device=device)
+    near = (places[:, None] - places).abs() <= 32
     return {
         ("softmax", FULL): lambda z: z.softmax(-1),
         ("softmax", "local-window=32"): lambda z: z.masked_fill(~near, -math.inf).softmax(-1),
@@ -46,7 +47,7 @@ def mappings(length, rows, dtype):
         ("entmax15", FULL): lambda z: entmax.entmax15(z, dim=-1),
         ("entmax-alpha=1.5", FULL): bisect(1.5),
         ("entmax-alpha=1.3", FULL): bisect(1.3),
-        ("entmax-alpha=learned", FULL): bisect(learned_alpha(rows, dtype)),
+        ("entmax-alpha=learned", FULL): bisect(learned_alpha(rows, dtype, device)),
     }
 
 
@@ -56,9 +57,9 @@ class Cell:
     def __init__(self, length, dtype, flags):
         self.length, self.causal = length, flags.causal
         sizes = (flags.rows, length, flags.d_head)
-        self.q, self.k, self.v = (torch.randn(sizes).to(dtype).requires_grad_() for _ in range(3))
-        self.gradient = torch.randn(sizes).to(dtype)
-        self.future = torch.ones(length, length, dtype=torch.bool).triu(1)
+        self.q, self.k, self.v = (torch.randn(sizes).to(flags.device, dtype).requires_grad_() for _ in range(3))
+        self.gradient = torch.randn(sizes).to(flags.device, dtype)
+        self.future = torch.ones(length, length, dtype=torch.bool, device=flags.device).triu(1)
 
     def clear(self):
         self.q.grad = self.k.grad = self.v.grad = None
@@ -76,6 +77,18 @@ class Cell:
     def run_fused(self):
         self.clear()
         F.scaled_dot_product_attention(self.q[None], self.k[None], self.v[None], is_causal=self.causal)[0].backward(self.gradient)
+
+
+def until_done(work, device):
+    """What `work` does, and on a GPU the wait until it is done."""
+    if device == "cpu":
+        return work
+
+    def run():
+        work()
+        torch.cuda.synchronize(device)
+
+    return run
 
 
 def time_in_turn(works, rounds, budget):
@@ -99,13 +112,13 @@ def measure(flags):
         for length in flags.lengths if name in flags.dtype else []:
             cell = Cell(length, dtype, flags)
             works = {key: lambda key=key, mapping=mapping: cell.run(key[0], mapping)
-                     for key, mapping in mappings(length, flags.rows, dtype).items() if flags.types is None or key[0] in flags.types}
+                     for key, mapping in mappings(length, flags.rows, dtype, flags.device).items() if flags.types is None or key[0] in flags.types}
             works["aten"] = cell.run_fused
-            times = time_in_turn(works, flags.rounds, flags.budget)
+            times = time_in_turn({key: until_done(work, flags.device) for key, work in works.items()}, flags.rounds, flags.budget)
             aten = times.pop("aten")
             for (type_name, pattern), ms in times.items():
                 lines.append({"length": length, "dtype": name, "type": type_name, "pattern": pattern, "ms": ms, "aten_ms": aten})
-    return {"threads": flags.threads, "rows": flags.rows, "d_head": flags.d_head, "causal": flags.causal, "torch": torch.__version__, "lines": lines}
+    return {"device": flags.device, "threads": flags.threads, "rows": flags.rows, "d_head": flags.d_head, "causal": flags.causal, "torch": torch.__version__, "lines": lines}
 
 
 def key_of(line):
@@ -119,7 +132,8 @@ def shown(ms):
 def print_ratios(ours, theirs):
     """Ours over theirs, cell by cell: below 1 we are faster."""
     peers = {key_of(line): line["ms"] for line in theirs["lines"]}
-    print(f"{ours['threads']} threads, {ours['sentences']} x {ours['heads']} rows, d_head {ours['d_head']}, PyTorch {theirs['torch']}; times in ms, "
+    where = f"{ours['threads']} threads" if ours["device"] == "cpu" else torch.cuda.get_device_name(ours["device"])
+    print(f"{where}, {ours['sentences']} x {ours['heads']} rows, d_head {ours['d_head']}, PyTorch {theirs['torch']}; times in ms, "
           "ratios are Lacuna's time over the other's.\n")
     print("| dtype | length | type | pattern | Lacuna | the same, eager | ratio | over eager softmax | over fused softmax (ATen) |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
@@ -140,6 +154,7 @@ def main():
     flags.add_argument("--dtype", default="fp32", help="fp32, bf16 or fp32,bf16")
     flags.add_argument("--types", help="only these, with a ; between them")
     flags.add_argument("--causal", action="store_true")
+    flags.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
     flags.add_argument("--threads", type=int, default=2)
     flags.add_argument("--rounds", type=int, default=7)
     flags.add_argument("--budget", type=float, default=30, help="seconds after which a type is measured no more at a length")

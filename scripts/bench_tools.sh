@@ -1,9 +1,11 @@
 # For the scripts that measure and score: where the program is, and a Python that has what is asked for. To be sourced.
 
+# find_lacuna [DEVICE]: prints the program that was built for it.
 find_lacuna() {
-  local built
-  built=$(dirname "${BASH_SOURCE[0]}")/../build/cpu/lacuna
-  [ -x "$built" ] || built=$(command -v lacuna) || { echo "lacuna is not built; run scripts/build.sh" >&2; return 1; }
+  local preset=cpu built
+  case "${1:-cpu}" in cuda*) preset=cuda ;; esac
+  built=$(dirname "${BASH_SOURCE[0]}")/../build/$preset/lacuna
+  [ -x "$built" ] || built=$(command -v lacuna) || { echo "lacuna is not built; run scripts/build.sh $preset" >&2; return 1; }
   echo "$built"
 }
 

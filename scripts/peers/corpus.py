@@ -42,18 +42,18 @@ def make_batches(pairs, tokens, seed=1):
     return batches
 
 
-def padded(rows, pad):
+def padded(rows, pad, device):
     import torch
 
     width = max(map(len, rows))
-    return torch.tensor([row + [pad] * (width - len(row)) for row in rows])
+    return torch.tensor([row + [pad] * (width - len(row)) for row in rows]).to(device)
 
 
-def tensors(batch, pad, start):
+def tensors(batch, pad, start, device):
     """src with eos, what the decoder reads, what it must say; and the target tokens, eos counted, padding not."""
-    src = padded([s + [EOS] for s, _ in batch], pad)
-    tgt_in = padded([[start] + t for _, t in batch], pad)
-    tgt_out = padded([t + [EOS] for _, t in batch], pad)
+    src = padded([s + [EOS] for s, _ in batch], pad, device)
+    tgt_in = padded([[start] + t for _, t in batch], pad, device)
+    tgt_out = padded([t + [EOS] for _, t in batch], pad, device)
     return src, tgt_in, tgt_out, sum(len(t) + 1 for _, t in batch)
 
 
@@ -75,9 +75,14 @@ class Meter:
     def is_done(self):
         return len(self.rates) >= self.steps
 
-    def report(self, **facts):
-        return {"tgt_tokens_per_second": statistics.median(self.rates), "peak_mebibytes": peak_mebibytes(), **facts}
+    def report(self, device, **facts):
+        return {"tgt_tokens_per_second": statistics.median(self.rates), "peak_mebibytes": peak_mebibytes(device), **facts}
 
 
-def peak_mebibytes():
+def peak_mebibytes(device="cpu"):
+    """Of this process; of a GPU's memory, what its tensors took."""
+    if device != "cpu":
+        import torch
+
+        return torch.cuda.max_memory_allocated(device) / 2**20
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -74,21 +74,25 @@ def has(python, package):
 def lacuna_train(flags, precision, steps):
     src, tgt = (flags.data / f"train.{language}.gz" for language in ("de", "en"))
     return [flags.lacuna, "bench", "train", "-c", CONFIG, "--json", "--quiet", "--threads", flags.threads, "--steps", steps, "--folder", flags.folder,
-            "--data.train", f"[{{src: {src}, tgt: {tgt}}}]", "--model.preset", flags.shape, "--train.precision", precision,
+            "--data.train", f"[{{src: {src}, tgt: {tgt}}}]", "--model.preset", flags.shape, "--device", flags.device, "--train.precision", precision,
             "--train.batch_tokens", "4096", *DROPOUT]
 
 
+def where(flags):
+    return f"{flags.threads} threads" if flags.device == "cpu" else flags.device
+
+
 def compare_training(flags, precision, preload):
-    ours = ["fp32", "bf16x3"] if precision == "fp32" else [precision]
+    ours = ["fp32", "bf16x3"] if precision == "fp32" and flags.device == "cpu" else [precision]
     contestants = {f"Lacuna {each}": (lacuna_train(flags, each, flags.steps), None) for each in ours}
     for peer, title, package in (("torch", "PyTorch nn.Transformer", "torch"), ("marian", "transformers MarianMT", "transformers")):
         if not has(flags.python, package):
             say(f"left out: {title}: {flags.python} lacks the package {package}")
             continue
         command = [flags.python, HERE / "train.py", "--peer", peer, "--spm", flags.folder / "spm.model", "--src", flags.data / "train.de.gz", "--tgt",
-                   flags.data / "train.en.gz", "--shape", flags.shape, "--threads", flags.threads, "--steps", flags.steps]
+                   flags.data / "train.en.gz", "--shape", flags.shape, "--device", flags.device, "--threads", flags.threads, "--steps", flags.steps]
         contestants[f"{title} {precision}{' + tcmalloc' if preload else ''}"] = (command + ["--bf16"] * (precision == "bf16"), preload)
-    title = f"Training, {flags.shape} model, {precision}, {flags.threads} threads, batches of 4096 tokens"
+    title = f"Training, {flags.shape} model, {precision}, {where(flags)}, batches of 4096 tokens"
     print_table(title, in_turn(contestants, flags.rounds), "tgt_tokens_per_second", "target tokens/s")
 
 
@@ -135,6 +139,7 @@ def main():
     flags.add_argument("--model", type=pathlib.Path, help="trained run or checkpoint to translate with")
     flags.add_argument("--shape", choices=["small", "base"], default="small")
     flags.add_argument("--precision", default="fp32,bf16", help="of training; none leaves training out")
+    flags.add_argument("--device", default="cpu", help="that training is measured on; translating is measured on the CPU")
     flags.add_argument("--threads", type=int, default=2)
     flags.add_argument("--rounds", type=int, default=3)
     flags.add_argument("--steps", type=int, default=30)

@@ -33,7 +33,7 @@ class PlainTransformer(torch.nn.Module):
         return self.dropout(self.embedding(ids) * self.scale + self.positions[: ids.size(1)])
 
     def forward(self, src, tgt):
-        future = torch.ones(tgt.size(1), tgt.size(1), dtype=torch.bool).triu(1)
+        future = torch.ones(tgt.size(1), tgt.size(1), dtype=torch.bool, device=tgt.device).triu(1)
         masks = {"tgt_mask": future, "src_key_padding_mask": src == self.pad, "tgt_key_padding_mask": tgt == self.pad,
                  "memory_key_padding_mask": src == self.pad}
         return F.linear(self.body(self.embed(src), self.embed(tgt), **masks), self.embedding.weight)
@@ -60,6 +60,7 @@ def main():
     flags.add_argument("--tgt", required=True)
     flags.add_argument("--shape", choices=corpus.SHAPES, default="small")
     flags.add_argument("--bf16", action="store_true", help="under autocast")
+    flags.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N")
     flags.add_argument("--threads", type=int, default=2)
     flags.add_argument("--steps", type=int, default=30)
     flags.add_argument("--warmup", type=int, default=5)
@@ -67,6 +68,7 @@ def main():
     flags = flags.parse_args()
     torch.set_num_threads(flags.threads)
     torch.manual_seed(1)
+    torch.backends.cuda.enable_cudnn_sdp(False)  # on a GPU cuDNN's attention is compiled anew for every shape of a batch: 20 times slower
     pairs, vocab_size = corpus.load_pairs(flags.spm, flags.src, flags.tgt)
     pad, shape = vocab_size, corpus.SHAPES[flags.shape]  # one more piece, which Lacuna does without
     if flags.peer == "marian":
@@ -75,25 +77,27 @@ def main():
     else:
         model = logits_of = PlainTransformer(shape, vocab_size + 1, pad)
         start = corpus.BOS
-    model.train()
+    model.to(flags.device).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-4, betas=(0.9, 0.98), fused=True)
     meter = corpus.Meter(flags.warmup, flags.steps)
 
     def step(src, tgt_in, tgt_out):
-        with torch.autocast("cpu", torch.bfloat16, enabled=flags.bf16):
+        with torch.autocast(flags.device.split(":")[0], torch.bfloat16, enabled=flags.bf16):
             logits = logits_of(src, tgt_in)
             loss = F.cross_entropy(logits.flatten(0, 1), tgt_out.flatten(), ignore_index=pad, label_smoothing=0.1)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
+        if flags.device != "cpu":
+            torch.cuda.synchronize(flags.device)
 
     while not meter.is_done():
         for batch in corpus.make_batches(pairs, flags.batch_tokens):
-            *given, tokens = corpus.tensors(batch, pad, start)
+            *given, tokens = corpus.tensors(batch, pad, start, flags.device)
             meter.step(tokens, lambda: step(*given))
             if meter.is_done():
                 break
-    print(json.dumps(meter.report(peer=flags.peer, precision="bf16" if flags.bf16 else "fp32", torch=torch.__version__)))
+    print(json.dumps(meter.report(flags.device, peer=flags.peer, precision="bf16" if flags.bf16 else "fp32", torch=torch.__version__)))
 
 
 if __name__ == "__main__":

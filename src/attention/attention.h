@@ -23,6 +23,7 @@ struct KeyRange {
   std::vector<int32_t> begin, count;  // [B]
   std::vector<int32_t> slots;
   static KeyRange of(const RaggedShape& shape);
+  bool operator==(const KeyRange&) const = default;
 };
 
 class AttentionType;  // a type with its options, pattern(s): attention/registry.h

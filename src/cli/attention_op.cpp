@@ -21,9 +21,14 @@ class ZeroCounter : public AttentionProbe {
   std::atomic<int64_t> weights_{0}, zeros_{0};  // rows come from several threads
 };
 
-/// A tensor that gradients are wanted for, of these numbers in the shape's type.
-Tensor leaf(const Tensor& values, at::ScalarType dtype) {
-  return values.detach().to(dtype).contiguous().requires_grad_();
+/// These numbers in the shape's type, on its device.
+Tensor placed(const Tensor& values, const AttentionShape& shape) {
+  return values.detach().to(shape.dtype).contiguous().to(shape.device);
+}
+
+/// A tensor that gradients are wanted for.
+Tensor leaf(const Tensor& values, const AttentionShape& shape) {
+  return placed(values, shape).requires_grad_();
 }
 
 }  // namespace
@@ -64,14 +69,16 @@ AttentionChoice attention_choice(const ConfigNode& node, int64_t heads) {
 
 AttentionOp::AttentionOp(const AttentionChoice& choice, const AttentionShape& shape, const AttentionInputs& inputs)
     : choice_(choice),
-      context_gradient_(inputs.context_gradient.reshape({shape.tokens(), shape.heads * shape.d_head})),
+      context_gradient_(inputs.context_gradient.reshape({shape.tokens(), shape.heads * shape.d_head}).to(shape.device)),
       numbers_(make_row_numbers(*choice.type, shape.heads, shape.heads * shape.d_head)),
       norm_(make_attention_norm(choice.norm, choice.norm_options, shape.heads * shape.d_head, /*key=*/1)) {
   const RaggedShape sentences =
       RaggedShape::of_lengths(std::vector<int32_t>(static_cast<size_t>(shape.sentences), static_cast<int32_t>(shape.length)));
-  call_.q = leaf(inputs.q, shape.dtype);
-  call_.k = leaf(inputs.k, shape.dtype);
-  call_.v = leaf(inputs.v, shape.dtype);
+  if (numbers_) numbers_->to(shape.device);
+  norm_->to(shape.device);
+  call_.q = leaf(inputs.q, shape);
+  call_.k = leaf(inputs.k, shape);
+  call_.v = leaf(inputs.v, shape);
   call_.queries = std::make_shared<const RaggedShape>(sentences);
   call_.keys = std::make_shared<const KeyRange>(KeyRange::of(sentences));
   call_.causal = shape.is_causal;
@@ -110,10 +117,10 @@ AtenSoftmaxOp::AtenSoftmaxOp(const AttentionShape& shape, const AttentionInputs&
   const auto by_heads = [&](const Tensor& rows) {
     return rows.reshape({shape.sentences, shape.length, shape.heads, shape.d_head}).transpose(1, 2);
   };
-  q_ = leaf(by_heads(inputs.q), shape.dtype);
-  k_ = leaf(by_heads(inputs.k), shape.dtype);
-  v_ = leaf(by_heads(inputs.v), shape.dtype);
-  context_gradient_ = by_heads(inputs.context_gradient).to(shape.dtype).contiguous();
+  q_ = leaf(by_heads(inputs.q), shape);
+  k_ = leaf(by_heads(inputs.k), shape);
+  v_ = leaf(by_heads(inputs.v), shape);
+  context_gradient_ = placed(by_heads(inputs.context_gradient), shape);
 }
 
 void AtenSoftmaxOp::run() {

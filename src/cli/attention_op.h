@@ -17,6 +17,7 @@ struct AttentionShape {
   int64_t sentences = 8, heads = 8, length = 0, d_head = 64;
   bool is_causal = false;
   at::ScalarType dtype = at::kFloat;
+  at::Device device = at::kCPU;
 
   int64_t tokens() const { return sentences * length; }
   /// Of the scores: scale * q.k.
@@ -28,7 +29,7 @@ struct AttentionInputs {
   Tensor q, k, v, context_gradient;
 };
 
-/// Standard normal numbers, drawn from `seed` alone.
+/// Standard normal numbers, drawn from `seed` alone, on the CPU; operations move them to the shape's device.
 AttentionInputs random_inputs(const AttentionShape& shape, uint64_t seed);
 /// Scores become factor * score + shift: a shift takes the place of the first feature of each head.
 AttentionInputs with_scores_changed(const AttentionInputs& inputs, const AttentionShape& shape, double factor, double shift);
@@ -42,7 +43,7 @@ AttentionChoice attention_choice(const ConfigNode& node, int64_t heads);
 class AttentionOp {
  public:
   AttentionOp(const AttentionChoice& choice, const AttentionShape& shape, const AttentionInputs& inputs);
-  /// Forward and backward.
+  /// Forward and backward. A GPU may still be at work when it returns.
   void run();
   bool has_fused_core() const { return lacuna::has_fused_core(call_); }
   /// Of the weights that can be seen, the share that is exactly zero.

@@ -27,9 +27,10 @@ struct AttentionBenchFlags {
   std::vector<int64_t> lengths = {32, 128, 512, 2048};
   std::vector<std::string> dtypes = {"fp32"};
   AttentionShape shape;
-  int64_t rounds = 7, threads = 0;
+  int64_t rounds = 7;
   double zeros = 0;
   bool json = false;
+  CommonFlags common;
 
   void declare(CLI::App& app) {
     app.add_option("--types", types,
@@ -53,7 +54,7 @@ struct AttentionBenchFlags {
     app.add_option("--rounds", rounds, "Times each is measured, one after the other in turn; the median counts (default: 7)")
         ->check(whole_number_from(1));
     app.add_flag("--json", json, "Print one JSON object");
-    app.add_option("--threads", threads, "Threads of the CPU; 0 = all cores (the default)")->check(whole_number_from(0, kMostThreads));
+    common.declare_runtime(app);
     app.footer(
         "Forward and backward of the operation alone, from q, k and v to their gradients; of a type with a norm over the heads (ReLA) with "
         "its norm. softmax_ms is our softmax over all keys on the same scores, aten_ms LibTorch's scaled_dot_product_attention.");
@@ -123,9 +124,13 @@ Json line_of(const Entry& entry, const AttentionShape& shape, const Timed& timed
           {"aten_ms", aten.median_ms()}};
 }
 
+/// The operation until its gradients are there.
 template <class Op>
-Timed timed(std::shared_ptr<Op> op) {
-  return {[op = std::move(op)] { op->run(); }};
+Timed timed(std::shared_ptr<Op> op, at::Device device) {
+  return {[op = std::move(op), device] {
+    op->run();
+    wait_for(device);
+  }};
 }
 
 std::shared_ptr<AttentionOp> softmax_op(const AttentionShape& shape, const AttentionInputs& inputs) {
@@ -135,9 +140,10 @@ std::shared_ptr<AttentionOp> softmax_op(const AttentionShape& shape, const Atten
 /// Every entry on the same scores.
 void measure_all(const std::vector<Entry>& entries, const AttentionShape& shape, int64_t rounds, Json& lines) {
   const AttentionInputs inputs = random_inputs(shape, 1);
-  std::vector<Timed> all = {timed(softmax_op(shape, inputs)), timed(std::make_shared<AtenSoftmaxOp>(shape, inputs))};
+  std::vector<Timed> all = {timed(softmax_op(shape, inputs), shape.device),
+                            timed(std::make_shared<AtenSoftmaxOp>(shape, inputs), shape.device)};
   for (const Entry& entry : entries)
-    all.push_back(timed(std::make_shared<AttentionOp>(attention_choice(entry.attention, shape.heads), shape, inputs)));
+    all.push_back(timed(std::make_shared<AttentionOp>(attention_choice(entry.attention, shape.heads), shape, inputs), shape.device));
   time_in_turn(all, rounds);
   for (size_t i = 0; i < entries.size(); ++i) lines.push_back(line_of(entries[i], shape, all[i + 2], all[0], all[1]));
 }
@@ -147,8 +153,10 @@ void measure_sparse(const std::vector<Entry>& entries, const AttentionShape& sha
   const AttentionInputs inputs = random_inputs(shape, 1);
   for (const Entry& entry : entries) {
     const SparseScores scores = sparse_scores(entry.attention, shape, inputs, zeros);
-    std::vector<Timed> all = {timed(softmax_op(shape, scores.inputs)), timed(std::make_shared<AtenSoftmaxOp>(shape, scores.inputs)),
-                              timed(std::make_shared<AttentionOp>(attention_choice(scores.attention, shape.heads), shape, scores.inputs))};
+    const AttentionChoice choice = attention_choice(scores.attention, shape.heads);
+    std::vector<Timed> all = {timed(softmax_op(shape, scores.inputs), shape.device),
+                              timed(std::make_shared<AtenSoftmaxOp>(shape, scores.inputs), shape.device),
+                              timed(std::make_shared<AttentionOp>(choice, shape, scores.inputs), shape.device)};
     time_in_turn(all, rounds);
     lines.push_back(line_of(entry, shape, all[2], all[0], all[1]));
     lines.back()["zero_share"] = scores.zero_share;
@@ -196,8 +204,11 @@ int bench_attention(const std::vector<std::string>& arguments) {
   AttentionBenchFlags flags;
   flags.declare(app);
   if (!parse_command_line(app, arguments)) return 0;
-  use_threads(flags.threads);
-  Json report = {{"threads", at::get_num_threads()},
+  const std::string device = flags.common.prepared_device();
+  flags.common.apply_log_level();
+  flags.shape.device = at::Device(device);
+  Json report = {{"device", device},
+                 {"threads", at::get_num_threads()},
                  {"instruction_set", name_of(attention_target())},
                  {"sentences", flags.shape.sentences},
                  {"heads", flags.shape.heads},

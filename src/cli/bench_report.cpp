@@ -1,5 +1,7 @@
 #include "cli/bench_report.h"
 
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <spdlog/fmt/fmt.h>
 #include <sys/resource.h>
 
@@ -38,7 +40,26 @@ void time_in_turn(std::vector<Timed>& all, int64_t rounds) {
   }
 }
 
-double peak_mebibytes() {
+namespace {
+
+constexpr double kMebibyte = 1 << 20;
+
+at::DeviceIndex index_of(at::Device device) {
+  return device.has_index() ? device.index() : at::DeviceIndex{0};
+}
+
+}  // namespace
+
+void wait_for(at::Device device) {
+  if (!device.is_cpu()) c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(index_of(device));
+}
+
+double peak_mebibytes(at::Device device) {
+  if (!device.is_cpu()) {
+    const auto all = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    return static_cast<double>(c10::getDeviceAllocator(device.type())->getDeviceStats(index_of(device)).allocated_bytes[all].peak) /
+           kMebibyte;
+  }
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
   return static_cast<double>(usage.ru_maxrss) / 1024;

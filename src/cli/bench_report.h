@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <chrono>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -29,13 +31,16 @@ struct Timed {
 /// is run several times a measurement: how often, a second run says, unless the first took long.
 void time_in_turn(std::vector<Timed>& all, int64_t rounds);
 
-/// True where a clock beside an operation and the memory of this process say what it costs. A GPU works later, and in its own memory.
+/// True where a clock beside an operation says what it costs. A GPU works later.
 inline bool is_cpu(const std::string& device) {
   return device == "cpu";
 }
 
-/// The most memory this process has had, in MiB.
-double peak_mebibytes();
+/// Returns once a GPU has done all that it was given; on the CPU at once.
+void wait_for(at::Device device);
+
+/// The most memory this process has had, in MiB; of a GPU's, what its tensors took.
+double peak_mebibytes(at::Device device = at::kCPU);
 
 /// A number in a table: four digits that count.
 std::string short_number(double value);

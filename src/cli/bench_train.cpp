@@ -70,7 +70,9 @@ class Batches {
 
 /// What any number of these benchmarks belongs to.
 Json setting_of(const Options& options) {
-  return {{"precision", name_of(factor_precision(options.train, options.device))}, {"threads", at::get_num_threads()}};
+  return {{"precision", name_of(factor_precision(options.train, options.device))},
+          {"device", options.device},
+          {"threads", at::get_num_threads()}};
 }
 
 Json lengths_of(const BatchTokens& tokens, int64_t updates) {
@@ -140,8 +142,8 @@ Json measure(const Options& options, const TrainBenchFlags& flags) {
   report.update(lengths_of(tokens, flags.steps));
   report.update({{"ms_per_update", 1e3 * seconds / static_cast<double>(flags.steps)},
                  {"data_wait_share", (batches.seconds_waited() - waited_before) / seconds}});
-  if (is_cpu(options.device))
-    report.update({{"matrix_product_share", seconds_of_products(profile) / seconds}, {"peak_mebibytes", peak_mebibytes()}});
+  if (is_cpu(options.device)) report["matrix_product_share"] = seconds_of_products(profile) / seconds;
+  report["peak_mebibytes"] = peak_mebibytes(at::Device(options.device));
   report.update(setting_of(options));
   report["updates"] = flags.steps;
   if (flags.profile) report["profile"] = profile_report(profile, flags.steps);
@@ -178,7 +180,7 @@ Json compare(const Options& options, const std::vector<Variant>& defined, const 
 
 int bench_train(const std::vector<std::string>& arguments) {
   CLI::App app(
-      "Target tokens per second of training, data wait, and on the CPU the share of matrix products and peak memory; or, with --compare, "
+      "Target tokens per second of training, data wait, peak memory, and on the CPU the share of matrix products; or, with --compare, "
       "the time of an update with other attention types over softmax's.",
       "lacuna bench train");
   TrainBenchFlags flags;

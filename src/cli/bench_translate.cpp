@@ -176,7 +176,7 @@ Json compare(const LoadedModel& loaded, const Options& given, const std::vector<
 
 int bench_translate(const std::vector<std::string>& arguments) {
   CLI::App app(
-      "Output tokens and sentences per second of translating, and on the CPU the share of matrix products and peak memory; or, with "
+      "Output tokens and sentences per second of translating, peak memory, and on the CPU the share of matrix products; or, with "
       "--compare, the time of translating with other attention types over softmax's.",
       "lacuna bench translate");
   TranslateBenchFlags flags;
@@ -194,7 +194,7 @@ int bench_translate(const std::vector<std::string>& arguments) {
   const at::NoGradGuard no_gradients;
   Json report = flags.compare.empty() ? measure(loaded, options, lines, flags.rounds) : compare(loaded, options, lines, flags);
   report["load_seconds"] = load_seconds;
-  if (is_cpu(device)) report["peak_mebibytes"] = peak_mebibytes();
+  report["peak_mebibytes"] = peak_mebibytes(at::Device(device));
   report.update({{"precision", name_of(is_cpu(device) ? format : WeightFormat::kFloat)},  // elsewhere weights are not packed
                  {"device", device},
                  {"threads", at::get_num_threads()},

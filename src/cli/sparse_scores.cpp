@@ -28,6 +28,7 @@ double zero_share_of(const AttentionChoice& choice, AttentionShape shape, const 
   const AttentionInputs first = first_sentence(inputs, shape);
   shape.sentences = 1;
   shape.dtype = at::kFloat;
+  shape.device = at::kCPU;
   return AttentionOp(choice, shape, first).zero_share();
 }
 

@@ -225,8 +225,8 @@ struct TrainOptions {
           choices<Precision>(
               {{"auto", Precision::kAuto}, {"fp32", Precision::kFp32}, {"bf16x3", Precision::kBf16x3}, {"bf16", Precision::kBf16}}),
           "of the factors of matrix products in training (parameters and sums are fp32); bf16x3 = the sum of two bf16 each, about five "
-          "digits, on processors with tiles (AMX), fp32 elsewhere; auto = bf16 where the processor has instructions for it, else fp32, "
-          "as on a GPU");
+          "digits, on processors with tiles (AMX), fp32 elsewhere; auto = bf16 on a GPU and where the processor has instructions for it, "
+          "else fp32");
     visit("max_steps", self.max_steps, at_least(0), "updates after which training ends; 0 = no limit");
     visit("max_epochs", self.max_epochs, at_least(0), "passes over the data after which training ends; 0 = no limit");
     visit("max_hours", self.max_hours, at_least(0), "hours of training after which it ends; 0 = no limit");

@@ -31,8 +31,13 @@ void product_by_mkl(const Tensor& result, const Tensor& a, const Tensor& b, bool
 }
 
 void product_by_aten(const Tensor& result, const Tensor& a, const Tensor& b, bool add) {
+  if (a.is_cuda() && a.numel() > 0) {  // a GPU's sums are float from the start
+    Tensor to = result;
+    add ? at::addmm_out(to, result, a, b, at::kFloat) : at::mm_out(to, a, b, at::kFloat);
+    return;
+  }
   if (!add) result.zero_();
-  if (a.numel() > 0) result.add_(a.is_cuda() ? at::mm(a, b, at::kFloat) : at::mm(a, b));
+  if (a.numel() > 0) result.add_(at::mm(a, b));
 }
 
 /// Calls f with the kernel of our own loops and with factors that it takes; false where they are not what multiplies.
@@ -93,13 +98,16 @@ Tensor rounded_to_bf16(const Tensor& values) {
 
 RoundedWithSums rounded_with_sums(const Tensor& rows) {
   if (rows.is_cpu() && rows.scalar_type() == at::kBFloat16) return {rows, sums_of_rounded(rows)};
-  if (!has_row_kernels(rows)) return {rounded_to_bf16(rows), rows.sum(0, /*keepdim=*/false, at::kFloat)};
+  if (!has_row_kernels(rows) || !rows.is_contiguous()) return {rounded_to_bf16(rows), rows.sum(0, /*keepdim=*/false, at::kFloat)};
   const int64_t count = rows.size(0), columns = rows.size(1);
   const Tensor rounded = at::empty(rows.sizes(), rows.options().dtype(at::kBFloat16)),
                sums = at::empty({sum_blocks(count), columns}, rows.options());
   with_scalar_of(rows, [&](auto t) {
     using T = decltype(t);
     const RoundedRows<T> args = {columns, data_of<T>(rows), bf16_bits_of(rounded), mutable_data_of<T>(sums)};
+    if constexpr (gpu::kAreBuilt && std::is_same_v<T, float>) {
+      if (has_gpu_rows(rows)) return on_gpu_of(rows, [&](void* stream) { return gpu::round_rows(args, count, stream); });
+    }
     for_sum_blocks(row_kernels<T>().round_rows, args, count);
   });
   return {rounded, sums.sum(0)};

@@ -2,74 +2,73 @@
 
 #include <algorithm>
 #include <cmath>
+#include <deque>
 
+#include "base/tensor_of.h"
 #include "kernels/dropout_factors.h"
 #include "kernels/row_tensors.h"
 
 namespace lacuna {
 namespace {
 
-/// What writes factors into the memory of a GPU; null in builds without CUDA.
-using GpuFactorWriter = const char* (*)(const DropoutFactors<float>& factors, int64_t rows, void* stream);
-GpuFactorWriter gpu_factor_writer() {
-#if LACUNA_CUDA
-  return write_dropout_factors_on_gpu;
-#else
-  return nullptr;
-#endif
+/// Borders and ids of sentences in a GPU's memory.
+struct ListsOnGpu {
+  RaggedShapePtr shape;
+  at::Device device;
+  Tensor offsets, ids;
+};
+
+/// Those of the last few shapes stay there: a model asks for the same ones at every site.
+const ListsOnGpu& lists_on_gpu(const RaggedShapePtr& shape, at::Device device) {
+  constexpr size_t kKept = 8;
+  thread_local std::deque<ListsOnGpu> kept;
+  const auto found =
+      std::find_if(kept.begin(), kept.end(), [&](const ListsOnGpu& lists) { return lists.shape == shape && lists.device == device; });
+  if (found != kept.end()) return *found;
+  kept.push_front({shape, device, tensor_of(shape->offsets(), device), tensor_of(shape->ids(), device)});
+  if (kept.size() > kKept) kept.pop_back();
+  return kept.front();
 }
 
-/// The list in a GPU's memory; nobody waits until it is there.
-template <class X>
-Tensor list_on_gpu(const std::vector<X>& list, at::Device device) {
-  constexpr at::ScalarType type = c10::CppTypeToScalarType<X>::value;
-  const Tensor here = at::empty({static_cast<int64_t>(list.size())}, at::TensorOptions(type).pinned_memory(true));
-  std::copy(list.begin(), list.end(), here.mutable_data_ptr<X>());
-  return here.to(device, type, /*non_blocking=*/true);
-}
-
-Tensor factors_on_gpu(GpuFactorWriter writer, const Dropout& dropout, int64_t columns, at::Device device) {
-  const c10::DeviceGuard guard(device);
-  const Tensor offsets = list_on_gpu(dropout.shape->offsets(), device), ids = list_on_gpu(dropout.shape->ids(), device);
-  Tensor factors = at::empty({dropout.shape->num_tokens(), columns}, at::TensorOptions(at::kFloat).device(device));
-  DropoutRows rows = dropout.rows();
-  rows.offsets = offsets.const_data_ptr<int32_t>();
-  rows.ids = ids.const_data_ptr<int64_t>();
-  const DropoutFactors<float> args = {.columns = columns, .dropout = rows, .factors = factors.mutable_data_ptr<float>()};
-  void* const stream = c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle();
-  if (const char* const error = writer(args, factors.size(0), stream)) throw MachineError(std::string("the GPU refused dropout: ") + error);
-  return factors;
+Tensor factors_on_gpu(const Dropout& dropout, int64_t columns, at::Device device) {
+  const Tensor ones = at::ones({dropout.shape->num_tokens(), columns}, at::TensorOptions(at::kFloat).device(device));
+  return dropped_on_gpu(ones, dropout);
 }
 
 Tensor factors_on_cpu(const Dropout& dropout, int64_t columns) {
   Tensor factors = at::empty({dropout.shape->num_tokens(), columns}, at::kDouble);
-  const DropoutFactors<double> args = {.columns = columns, .dropout = dropout.rows(), .factors = factors.mutable_data_ptr<double>()};
+  const DropoutFactors<double> args = {.features = {columns}, .dropout = dropout.rows(), .factors = factors.mutable_data_ptr<double>()};
   for_parts(factors.size(0), kRowsPerTask, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)
-      for (int64_t block = 0; block < args.blocks(); ++block) args.write(row, block);
+      for (int64_t block = 0; block < args.features.count(); ++block) args.write(row, block);
   });
   return factors;
 }
 
 }  // namespace
 
-DropoutRows Dropout::rows() const {
+DropoutRows Dropout::rows(at::Device device) const {
   DropoutRows rows;
   rows.threshold = static_cast<uint32_t>(std::lround(rate * 65536));
   if (rows.threshold == 0) return rows;
   rows.key = key;
   rows.scale = 65536.0 / (65536.0 - rows.threshold);
-  rows.offsets = shape->offsets().data();
-  rows.ids = shape->ids().data();
   rows.sentences = shape->num_sentences();
+  if (device.is_cpu()) {
+    rows.offsets = shape->offsets().data();
+    rows.ids = shape->ids().data();
+  } else {
+    const ListsOnGpu& lists = lists_on_gpu(shape, device);
+    rows.offsets = lists.offsets.const_data_ptr<int32_t>();
+    rows.ids = lists.ids.const_data_ptr<int64_t>();
+  }
   return rows;
 }
 
 Tensor dropout_factors(const Dropout& dropout, int64_t columns, const at::TensorOptions& options) {
   if (dropout.rows().threshold == 0) return at::ones({dropout.shape ? dropout.shape->num_tokens() : 1, columns}, options);
-  const GpuFactorWriter writer = gpu_factor_writer();
-  const bool is_on_gpu = writer != nullptr && options.device().is_cuda();
-  return (is_on_gpu ? factors_on_gpu(writer, dropout, columns, options.device()) : factors_on_cpu(dropout, columns)).to(options);
+  const bool is_on_gpu = gpu::kAreBuilt && options.device().is_cuda();
+  return (is_on_gpu ? factors_on_gpu(dropout, columns, options.device()) : factors_on_cpu(dropout, columns)).to(options);
 }
 
 }  // namespace lacuna

@@ -16,7 +16,8 @@ struct Dropout {
   uint64_t key = 0;      ///< random_key(seed, RandomUse::kDropout, step, site)
   RaggedShapePtr shape;  ///< of the rows; may be null if rate is 0
 
-  DropoutRows rows() const;
+  /// For kernels that work on this device.
+  DropoutRows rows(at::Device device = at::kCPU) const;
 };
 
 /// 0 or 1 / (1 - rate) for each element of [T, columns]: what the kernels work out as they go, here as a tensor. For a GPU, it is made

@@ -8,34 +8,46 @@
 /// Feature f of a row takes 16 bits of Philox block 16 (f / 128) + f % 16 at the row's position in its sentence: half-word f % 128 / 16.
 namespace lacuna {
 
-/// 0 or the scale for each element of rows [T, columns].
-template <class T>
-struct DropoutFactors {
+/// The features of a row, by the blocks that decide about them.
+struct FeatureBlocks {
   int64_t columns;
-  DropoutRows dropout;
-  T* factors;
 
   static constexpr int64_t kGroup = 128, kLanes = 16, kHalfWords = 8;
 
-  /// Philox blocks of a row.
-  LACUNA_RANDOM_HD int64_t blocks() const { return (columns + kGroup - 1) / kGroup * kLanes; }
+  LACUNA_RANDOM_HD int64_t count() const { return (columns + kGroup - 1) / kGroup * kLanes; }
 
-  /// Writes those of `row` that `block` decides about: what one thread of a GPU does.
-  LACUNA_RANDOM_HD void write(int64_t row, int64_t block) const {
-    const int64_t sentence = sentence_of(row);
-    const auto position = static_cast<uint64_t>(row - dropout.offsets[sentence]);
-    const PhiloxBlock bits =
-        philox(dropout.key, position << 32 | static_cast<uint64_t>(block), static_cast<uint64_t>(dropout.ids[sentence]));
+  /// f(feature, half-word) for each feature of a block.
+  template <class F>
+  LACUNA_RANDOM_HD void for_each(int64_t block, F f) const {
     const int64_t first = block / kLanes * kGroup + block % kLanes;
-    for (int64_t half = 0; half < kHalfWords && first + half * kLanes < columns; ++half) {
-      const uint32_t word = bits.word[half / 2], decision = half % 2 == 0 ? word & 0xffff : word >> 16;
-      factors[row * columns + first + half * kLanes] = decision >= dropout.threshold ? static_cast<T>(dropout.scale) : T(0);
-    }
+    for (int64_t half = 0; half < kHalfWords && first + half * kLanes < columns; ++half) f(first + half * kLanes, half);
+  }
+};
+
+/// What is dropped of one row.
+class DroppedRow {
+ public:
+  LACUNA_RANDOM_HD DroppedRow(const DropoutRows& dropout, int64_t row)
+      : key_(dropout.key), threshold_(dropout.threshold), scale_(dropout.scale) {
+    if (threshold_ == 0) return;
+    const int64_t sentence = sentence_of(dropout, row);
+    position_ = static_cast<uint64_t>(row - dropout.offsets[sentence]);
+    id_ = static_cast<uint64_t>(dropout.ids[sentence]);
+  }
+
+  /// The bits that decide about a block's features.
+  LACUNA_RANDOM_HD PhiloxBlock draw(int64_t block) const {
+    return threshold_ == 0 ? PhiloxBlock{} : philox(key_, position_ << 32 | static_cast<uint64_t>(block), id_);
+  }
+  template <class T>
+  LACUNA_RANDOM_HD T factor(const PhiloxBlock& bits, int64_t half) const {
+    const uint32_t word = bits.word[half / 2], decision = half % 2 == 0 ? word & 0xffff : word >> 16;
+    return decision >= threshold_ ? static_cast<T>(scale_) : T(0);
   }
 
  private:
   /// Of several that begin at a row, all but the last are empty.
-  LACUNA_RANDOM_HD int64_t sentence_of(int64_t row) const {
+  LACUNA_RANDOM_HD static int64_t sentence_of(const DropoutRows& dropout, int64_t row) {
     int64_t first = 0, end = dropout.sentences;
     while (end - first > 1) {
       const int64_t middle = (first + end) / 2;
@@ -43,10 +55,26 @@ struct DropoutFactors {
     }
     return first;
   }
+
+  uint64_t key_, position_ = 0, id_ = 0;
+  uint32_t threshold_;
+  double scale_;
 };
 
-/// On the GPU that is current: writes the factors of `rows` rows, whose sentences' borders and ids lie in its memory too. Null, or what
-/// went wrong. There in builds with CUDA.
-const char* write_dropout_factors_on_gpu(const DropoutFactors<float>& factors, int64_t rows, void* stream);
+/// 0 or the scale for each element of rows [T, columns].
+template <class T>
+struct DropoutFactors {
+  FeatureBlocks features;
+  DropoutRows dropout;
+  T* factors;
+
+  /// Writes those of `row` that `block` decides about.
+  LACUNA_RANDOM_HD void write(int64_t row, int64_t block) const {
+    const DroppedRow dropped(dropout, row);
+    const PhiloxBlock bits = dropped.draw(block);
+    features.for_each(block,
+                      [&](int64_t feature, int64_t half) { factors[row * features.columns + feature] = dropped.factor<T>(bits, half); });
+  }
+};
 
 }  // namespace lacuna

@@ -97,7 +97,7 @@ class EmbedFunction : public torch::autograd::Function<EmbedFunction> {
 Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const std::vector<int32_t>& positions,
              const Dropout& dropout) {
   const TimedPart timed(ProfilePart::kEmbedding);
-  if (!has_row_kernels(table)) return reference::embed(table, ids, scale, position_table, positions, dropout);
+  if (!has_row_loops(table)) return reference::embed(table, ids, scale, position_table, positions, dropout);
   if (!at::GradMode::is_enabled()) return forward_pass(table, ids.contiguous(), scale, position_table, positions, dropout);
   return EmbedFunction::apply(table, ids.contiguous(), scale, optional_of(position_table), positions, dropout);
 }

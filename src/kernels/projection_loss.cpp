@@ -118,10 +118,48 @@ Pass fused_pass(const Tensor& hidden, const Tensor& weight, const Tensor& target
                         [&](auto t) { return whole_pass<decltype(t)>(hidden, weight, targets, smoothing, precision, wants_gradient); });
 }
 
-/// The same in ATen's operations, on any device. Stored: as LayerProducts has it.
+/// Some rows of a pass.
+struct ChunkOfLoss {
+  Tensor targets, loss, nll, correct;
+  double smoothing;
+  bool wants_gradient, is_rounded;  ///< the gradient of the logits, to bf16
+};
+
+/// From logits (rows, V): fills the chunk in and gives the gradient of the logits, if it is wanted.
+using ChunkLoss = Tensor (*)(const Tensor& logits, const ChunkOfLoss& chunk);
+
+Tensor chunk_loss_by_aten(const Tensor& logits, const ChunkOfLoss& chunk) {
+  const Tensor places = chunk.targets.unsqueeze(1), log_probs = at::log_softmax(logits, 1),
+               of_target = log_probs.gather(1, places).squeeze(1);
+  chunk.loss.copy_((chunk.smoothing - 1) * of_target - chunk.smoothing * log_probs.mean(1));
+  chunk.nll.copy_(-of_target);
+  chunk.correct.copy_(logits.argmax(1).eq(chunk.targets));
+  if (!chunk.wants_gradient) return {};
+  Tensor gradient = log_probs.exp().sub_(chunk.smoothing / static_cast<double>(logits.size(1)));
+  gradient.scatter_(1, places, gradient.gather(1, places) - (1 - chunk.smoothing));
+  return chunk.is_rounded ? rounded_to_bf16(gradient) : gradient;
+}
+
+Tensor chunk_loss_on_gpu(const Tensor& logits, const ChunkOfLoss& chunk) {
+  const bool rounds = chunk.wants_gradient && chunk.is_rounded;
+  const Tensor rounded = rounds ? at::empty(logits.sizes(), logits.options().dtype(at::kBFloat16)) : Tensor();
+  const LossRows<float> args = {.vocab_size = logits.size(1),
+                                .logits = mutable_data_of<float>(logits),
+                                .targets = data_of<int64_t>(chunk.targets),
+                                .smoothing = chunk.smoothing,
+                                .wants_gradient = chunk.wants_gradient,
+                                .rounded_gradient = rounds ? bf16_bits_of(rounded) : nullptr,
+                                .loss = mutable_data_of<double>(chunk.loss),
+                                .nll = mutable_data_of<double>(chunk.nll),
+                                .correct = mutable_data_of<int64_t>(chunk.correct)};
+  if constexpr (gpu::kAreBuilt) on_gpu_of(logits, [&](void* stream) { return gpu::smoothed_loss(args, logits.size(0), stream); });
+  return rounds ? rounded : logits;
+}
+
+/// The same as whole_pass on any device. Stored: as LayerProducts has it.
 template <class Stored>
-Pass whole_pass_in_aten(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, FactorPrecision precision,
-                        bool wants_gradient) {
+Pass whole_pass_by(ChunkLoss chunk_loss, const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,
+                   FactorPrecision precision, bool wants_gradient) {
   using Products = LayerProducts<Stored>;
   const Products products(precision);
   const Tensor all_rows = Products::factor(hidden), table = Products::factor(weight);
@@ -130,27 +168,28 @@ Pass whole_pass_in_aten(const Tensor& hidden, const Tensor& weight, const Tensor
   for (int64_t begin = 0; begin < tokens; begin += chunk_rows) {
     const int64_t count = std::min(chunk_rows, tokens - begin);
     const auto of_chunk = [&](const Tensor& all) { return all.narrow(0, begin, count); };
-    const Tensor rows = of_chunk(all_rows), places = of_chunk(targets).unsqueeze(1);
-    const Tensor logits = products.multiply(rows, table.t());  // (rows, D) x (D, V)
-    const Tensor log_probs = at::log_softmax(logits, 1), of_target = log_probs.gather(1, places).squeeze(1);
-    of_chunk(pass.loss).copy_((smoothing - 1) * of_target - smoothing * log_probs.mean(1));
-    of_chunk(pass.nll).copy_(-of_target);
-    of_chunk(pass.correct).copy_(logits.argmax(1).eq(of_chunk(targets)));
+    const Tensor rows = of_chunk(all_rows), logits = products.multiply(rows, table.t());  // (rows, D) x (D, V)
+    const Tensor gradient = chunk_loss(logits, {.targets = of_chunk(targets),
+                                                .loss = of_chunk(pass.loss),
+                                                .nll = of_chunk(pass.nll),
+                                                .correct = of_chunk(pass.correct),
+                                                .smoothing = smoothing,
+                                                .wants_gradient = wants_gradient,
+                                                .is_rounded = Products::kIsRounded});
     if (!wants_gradient) continue;
-    Tensor gradient = log_probs.exp().sub_(smoothing / static_cast<double>(weight.size(0)));
-    gradient.scatter_(1, places, gradient.gather(1, places) - (1 - smoothing));
-    gradient = Products::factor(gradient);
-    of_chunk(pass.hidden_gradient).copy_(products.multiply(gradient, table));                              // (rows, V) x (V, D)
-    if (pass.weight_gradient.defined()) pass.weight_gradient.add_(products.multiply(gradient.t(), rows));  // (V, rows) x (rows, D)
+    products.multiply_to(of_chunk(pass.hidden_gradient), gradient, table, /*add=*/false);  // (rows, V) x (V, D)
+    if (pass.weight_gradient.defined())
+      products.multiply_to(pass.weight_gradient, gradient.t(), rows, /*add=*/true);  // (V, rows) x (rows, D)
   }
   return pass;
 }
 
-Pass pass_in_aten(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, FactorPrecision precision,
-                  bool wants_gradient) {
+template <ChunkLoss kChunkLoss>
+Pass pass_by(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, FactorPrecision precision,
+             bool wants_gradient) {
   if (precision == FactorPrecision::kBf16 && hidden.scalar_type() == at::kFloat)
-    return whole_pass_in_aten<uint16_t>(hidden, weight, targets, smoothing, precision, wants_gradient);
-  return whole_pass_in_aten<float>(hidden, weight, targets, smoothing, precision, wants_gradient);
+    return whole_pass_by<uint16_t>(kChunkLoss, hidden, weight, targets, smoothing, precision, wants_gradient);
+  return whole_pass_by<float>(kChunkLoss, hidden, weight, targets, smoothing, precision, wants_gradient);
 }
 
 using PassMaker = Pass (*)(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, FactorPrecision precision,
@@ -199,13 +238,14 @@ ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const
   const TimedPart timed(ProfilePart::kLoss);
   if (!has_row_kernels(hidden)) return reference::projection_loss(hidden, weight, targets, smoothing, precision);
   const Tensor y = targets.contiguous();
+  if (has_gpu_rows(hidden)) return loss_by(pass_by<chunk_loss_on_gpu>, hidden, weight, y, smoothing, precision);
   require_ids(y, weight.size(0));
   return loss_by(fused_pass, hidden.contiguous(), weight, y, smoothing, precision);
 }
 
 ProjectionLoss reference::projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,
                                           FactorPrecision precision) {
-  return loss_by(pass_in_aten, hidden, weight, targets, smoothing, precision);
+  return loss_by(pass_by<chunk_loss_by_aten>, hidden, weight, targets, smoothing, precision);
 }
 
 }  // namespace lacuna

@@ -1,5 +1,7 @@
 #include "kernels/reference.h"
 
+#include "base/tensor_of.h"
+
 namespace lacuna::reference {
 namespace {
 
@@ -26,7 +28,7 @@ Tensor activation_dropout(const Tensor& x, bool is_gelu, const Dropout& dropout)
 Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const std::vector<int32_t>& positions,
              const Dropout& dropout) {
   Tensor x = at::embedding(table, ids) * scale;  // unlike index_select's, its gradient adds up in the same order again on a GPU
-  if (position_table.defined()) x = x + at::embedding(position_table, at::tensor(positions, at::kInt).to(at::kLong).to(ids.device()));
+  if (position_table.defined()) x = x + at::embedding(position_table, tensor_of(positions, ids.device()).to(at::kLong));
   return drop(x, dropout);
 }
 

@@ -12,6 +12,10 @@ using torch::autograd::variable_list;
 
 /// All rows at once.
 ResidualNorm forward_pass(const ResidualNormRows& rows, const Tensor& residual, const Tensor& output) {
+  if (has_gpu_rows(residual)) {
+    rows.take_on_gpu(output);
+    return rows.result();
+  }
   with_scalar_of(residual, [&](auto t) {
     using T = decltype(t);
     const T* const first = data_of<T>(output);
@@ -19,6 +23,16 @@ ResidualNorm forward_pass(const ResidualNormRows& rows, const Tensor& residual, 
               [&](int64_t begin, int64_t end) { rows.take(first == nullptr ? nullptr : first + begin * residual.size(1), begin, end); });
   });
   return rows.result();
+}
+
+/// All rows at once; `sum` is one of their tensors.
+template <class T, class Normed, class Output>
+void backward_pass(void (*loop)(const ResidualNormBackward<T, Normed, Output>&, int64_t, int64_t),
+                   const ResidualNormBackward<T, Normed, Output>& args, const Tensor& sum) {
+  if constexpr (gpu::kAreBuilt && std::is_same_v<T, float>) {
+    if (has_gpu_rows(sum)) return on_gpu_of(sum, [&](void* stream) { return gpu::residual_norm_backward(args, sum.size(0), stream); });
+  }
+  for_sum_blocks(loop, args, sum.size(0));
 }
 
 class ResidualNormFunction : public torch::autograd::Function<ResidualNormFunction> {
@@ -54,12 +68,22 @@ class ResidualNormFunction : public torch::autograd::Function<ResidualNormFuncti
 }  // namespace
 
 ResidualNormRows::ResidualNormRows(const ResidualEnd& end, bool has_output, bool for_backward)
-    : end_(end), dropout_(end.dropout.rows()), sum_(has_output ? at::empty_like(end.residual) : end.residual) {
+    : end_(end), dropout_(end.dropout.rows(end.residual.device())), sum_(has_output ? at::empty_like(end.residual) : end.residual) {
   const bool is_rounded = for_backward && end.readers == FactorPrecision::kBf16 && end.residual.scalar_type() == at::kFloat;
   normed_ = is_rounded ? at::empty_like(end.residual, at::kBFloat16) : at::empty_like(end.residual);
   if (!for_backward) return;
   mean_ = at::empty({end.residual.size(0)}, end.residual.options());
   inverse_deviation_ = at::empty_like(mean_);
+}
+
+void ResidualNormRows::take_on_gpu(const Tensor& output) const {
+  if constexpr (gpu::kAreBuilt) {
+    on_gpu_of(end_.residual, [&](void* stream) {
+      const int64_t rows = end_.residual.size(0);
+      return is_rounded() ? gpu::residual_norm_forward(arguments<float, uint16_t>(data_of<float>(output), 0), rows, stream)
+                          : gpu::residual_norm_forward(arguments<float, float>(data_of<float>(output), 0), rows, stream);
+    });
+  }
 }
 
 ResidualNormGradients residual_norm_gradients(const ResidualNormBackwardInputs& in, const OutputGradient& output) {
@@ -87,7 +111,7 @@ ResidualNormGradients residual_norm_gradients(const ResidualNormBackwardInputs& 
           .sum = data_of<T>(sum),
           .mean = data_of<T>(mean),
           .inverse_deviation = data_of<T>(inverse_deviation),
-          .dropout = in.dropout.rows(),
+          .dropout = in.dropout.rows(sum.device()),
           .is_rms = in.is_rms,
           .gain = data_of<T>(gain),
           .residual_gradient = mutable_data_of<T>(to.residual),
@@ -95,13 +119,19 @@ ResidualNormGradients residual_norm_gradients(const ResidualNormBackwardInputs& 
           .gain_sums = mutable_data_of<T>(sums[0]),
           .bias_sums = mutable_data_of<T>(sums[1]),
           .output_sums = output.wants_sums ? mutable_data_of<T>(sums[2]) : nullptr};
-      for_sum_blocks(kernels.backward, args, rows);
+      backward_pass(kernels.backward, args, sum);
     });
   });
   if (output.is_wanted && !is_written) to.output = to.residual;
   if (output.wants_sums) to.output_sums = sums[2].sum(0);
-  to.gain = sums[0].sum(0);
-  if (!in.is_rms) to.bias = sums[1].sum(0);
+  if (sum.is_cpu()) {
+    to.gain = sums[0].sum(0);
+    if (!in.is_rms) to.bias = sums[1].sum(0);
+  } else {  // where starting a sum takes longer than summing
+    const std::vector<Tensor> totals = sums.narrow(0, 0, 2).sum(1).unbind(0);
+    to.gain = totals[0];
+    if (!in.is_rms) to.bias = totals[1];
+  }
   return to;
 }
 

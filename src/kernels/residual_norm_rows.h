@@ -26,24 +26,12 @@ class ResidualNormRows {
   /// Rows [begin, end) of the output, the first of which is at `output`; T is the residual's type. Null: there is none.
   template <class T>
   void take(const T* output, int64_t begin, int64_t end) const {
-    with_residual_norm_kernels<T>(normed_.scalar_type() == at::kBFloat16, false, [&](const auto& kernels, auto normed, auto) {
-      using Normed = decltype(normed);
-      const ResidualNormForward<T, Normed> args = {.columns = end_.residual.size(1),
-                                                   .residual = data_of<T>(end_.residual),
-                                                   .output = output,
-                                                   .first_row = begin,
-                                                   .dropout = dropout_,
-                                                   .is_rms = end_.norm.is_rms,
-                                                   .gain = data_of<T>(end_.norm.gain),
-                                                   .bias = data_of<T>(end_.norm.bias),
-                                                   .epsilon = static_cast<T>(end_.norm.is_rms ? kRmsNormEpsilon : kLayerNormEpsilon),
-                                                   .sum = output == nullptr ? nullptr : mutable_data_of<T>(sum_),
-                                                   .normed = static_cast<Normed*>(normed_.mutable_data_ptr()),
-                                                   .mean = mutable_data_of<T>(mean_),
-                                                   .inverse_deviation = mutable_data_of<T>(inverse_deviation_)};
-      kernels.forward(args, begin, end);
+    with_residual_norm_kernels<T>(is_rounded(), false, [&](const auto& kernels, auto normed, auto) {
+      kernels.forward(arguments<T, decltype(normed)>(output, begin), begin, end);
     });
   }
+  /// All rows, on a GPU. `output` may be undefined.
+  void take_on_gpu(const Tensor& output) const;
 
   /// The sum is the residual itself where there is no output.
   ResidualNorm result() const { return {sum_, normed_}; }
@@ -52,6 +40,25 @@ class ResidualNormRows {
   static constexpr size_t kKept = 4;
 
  private:
+  bool is_rounded() const { return normed_.scalar_type() == at::kBFloat16; }
+
+  template <class T, class Normed>
+  ResidualNormForward<T, Normed> arguments(const T* output, int64_t first_row) const {
+    return {.columns = end_.residual.size(1),
+            .residual = data_of<T>(end_.residual),
+            .output = output,
+            .first_row = first_row,
+            .dropout = dropout_,
+            .is_rms = end_.norm.is_rms,
+            .gain = data_of<T>(end_.norm.gain),
+            .bias = data_of<T>(end_.norm.bias),
+            .epsilon = static_cast<T>(end_.norm.is_rms ? kRmsNormEpsilon : kLayerNormEpsilon),
+            .sum = output == nullptr ? nullptr : mutable_data_of<T>(sum_),
+            .normed = static_cast<Normed*>(normed_.mutable_data_ptr()),
+            .mean = mutable_data_of<T>(mean_),
+            .inverse_deviation = mutable_data_of<T>(inverse_deviation_)};
+  }
+
   const ResidualEnd& end_;
   DropoutRows dropout_;
   Tensor sum_, normed_, mean_, inverse_deviation_;

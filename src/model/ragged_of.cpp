@@ -1,11 +1,13 @@
 #include "model/ragged_of.h"
 
+#include "base/tensor_of.h"
+
 namespace lacuna {
 
 Ragged ragged_of(const std::vector<int32_t>& ids, RaggedShapePtr shape, at::Device device) {
   if (static_cast<int64_t>(ids.size()) != shape->num_tokens())
     throw ShapeError(std::to_string(ids.size()) + " ids for sentences of " + std::to_string(shape->num_tokens()) + " tokens in all");
-  return {at::tensor(ids, at::kInt).to(device, at::kLong), std::move(shape)};
+  return {tensor_of(ids, device).to(at::kLong), std::move(shape)};
 }
 
 Ragged ragged_of(const std::vector<std::vector<int32_t>>& sentences, at::Device device) {

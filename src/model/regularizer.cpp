@@ -1,14 +1,16 @@
 #include "model/regularizer.h"
 
+#include "base/tensor_of.h"
+
 namespace lacuna {
 namespace {
 
 /// [T] for the tokens of `shape`: each sentence's share alike in the number of its target tokens.
-Tensor target_tokens_of_each(const RaggedShape& shape, const RaggedShape& tgt) {
+Tensor target_tokens_of_each(const RaggedShape& shape, const RaggedShape& tgt, at::Device device) {
   std::vector<double> shares;
   for (int64_t b = 0; b < shape.num_sentences(); ++b)
     shares.insert(shares.end(), static_cast<size_t>(shape.length(b)), static_cast<double>(tgt.length(b)) / shape.length(b));
-  return at::tensor(shares, at::kDouble);
+  return tensor_of(shares, device);
 }
 
 }  // namespace
@@ -22,7 +24,7 @@ Tensor Regularizer::sum(const RaggedShape& tgt) const {
   Tensor total;
   for (const auto& [per_token, shape] : terms_) {
     const Tensor sum =
-        per_token.dim() == 0 ? per_token * tgt.num_tokens() : (per_token * target_tokens_of_each(*shape, tgt).to(per_token.device())).sum();
+        per_token.dim() == 0 ? per_token * tgt.num_tokens() : (per_token * target_tokens_of_each(*shape, tgt, per_token.device())).sum();
     total = total.defined() ? total + sum : sum;
   }
   return total;

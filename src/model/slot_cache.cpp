@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/tensor_of.h"
+
 namespace lacuna {
 
 SlotCache::SlotCache(RaggedShapePtr sources, std::vector<MemoryKeys> memory)
@@ -96,7 +98,7 @@ StepKeys SlotCache::append(int64_t num_heads, int64_t d_head) {
   }
   step.queries = std::make_shared<const RaggedShape>(RaggedShape::of_lengths(std::vector<int32_t>(slots_.size(), 1)));
   step.keys = std::make_shared<const KeyRange>(std::move(keys));
-  step.new_slots = at::tensor(new_slots, at::kLong).to(memory_[0].keys_values.device());
+  step.new_slots = tensor_of(new_slots, memory_[0].keys_values.device());
   return step;
 }
 

@@ -1,6 +1,7 @@
 #include "model/transformer.h"
 
 #include "attention/mask_pass.h"
+#include "base/tensor_of.h"
 #include "kernels/projection_loss.h"
 #include "kernels/quantised_weight.h"
 #include "model/alignment_probe.h"
@@ -36,7 +37,7 @@ Ragged shifted_right(const Ragged& tgt) {
   std::vector<int64_t> first;
   for (int64_t b = 0; b < tgt.shape->num_sentences(); ++b)
     if (tgt.shape->length(b) > 0) first.push_back(tgt.shape->begin(b));
-  input.index_fill_(0, at::tensor(first, at::kLong).to(input.device()), kBos);
+  input.index_fill_(0, tensor_of(first, input.device()), kBos);
   return tgt.with(input);
 }
 
@@ -179,7 +180,7 @@ Logits Transformer::step(const std::vector<int32_t>& tokens, DecoderCache& cache
   ForwardContext context = at_step({});
   if (slots.alignment_layer() >= 0) context.probe = &probe;
   const StepKeys keys = slots.append(parts_->options.num_heads, parts_->options.d_model / parts_->options.num_heads);
-  const Tensor ids = at::tensor(tokens, at::kInt).to(device(), at::kLong);
+  const Tensor ids = tensor_of(tokens, device()).to(at::kLong);
   const Tensor embedded = parts_->tgt_embedding().at_positions(ids, keys.positions);
   const Tensor hidden = parts_->decoder->step(embedded, slots, keys, context);
   if (slots.alignment_layer() >= 0) slots.set_alignment(probe.mean_over_heads());

@@ -8,6 +8,7 @@
 
 #include "base/no_overlap.h"
 #include "kernels/parallel.h"
+#include "kernels/row_tensors.h"
 
 namespace lacuna {
 namespace {
@@ -47,31 +48,10 @@ double chunk_sum_of_squares(const T* values, int64_t count) {
   return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
 }
 
-template <class T>
-struct Pointers {
-  T *value, *first, *second, *average;
-  const T* gradient;
-};
-
 template <class T, bool kAverages>
-void update_chunk(const Pointers<T>& p, const AdamStep& step, int64_t count) {
-  const T scale = static_cast<T>(step.gradient_scale), l2 = static_cast<T>(step.l2), shrink = static_cast<T>(step.shrink);
-  const T beta1 = static_cast<T>(step.beta1), beta2 = static_cast<T>(step.beta2), epsilon = static_cast<T>(step.epsilon);
-  const T rest1 = static_cast<T>(1 - step.beta1), rest2 = static_cast<T>(1 - step.beta2);
-  const T rate = static_cast<T>(step.lr / step.bias1), root2 = static_cast<T>(1 / std::sqrt(step.bias2));
-  const T average_rate = static_cast<T>(step.average_rate);
+void update_chunk(const AdamPointers<T>& pointers, const AdamNumbers<T>& numbers, int64_t count) {
   LACUNA_NO_OVERLAP
-  for (int64_t i = 0; i < count; ++i) {
-    const T value = p.value[i];
-    const T gradient = p.gradient[i] * scale + l2 * value;
-    const T first = beta1 * p.first[i] + rest1 * gradient;
-    const T second = beta2 * p.second[i] + rest2 * gradient * gradient;
-    const T next = shrink * value - rate * first / (std::sqrt(second) * root2 + epsilon);
-    p.value[i] = next;
-    p.first[i] = first;
-    p.second[i] = second;
-    if constexpr (kAverages) p.average[i] += average_rate * (next - p.average[i]);
-  }
+  for (int64_t i = 0; i < count; ++i) update_element<T, kAverages>(pointers, numbers, i);
 }
 
 template <class T>
@@ -80,15 +60,16 @@ void update_on_cpu(const AdamBuffers& buffers, const PlacedGradients& gradients,
   T *const values = data(buffers.values), *const first = data(buffers.first_moment), *const second = data(buffers.second_moment),
            *const average = data(buffers.average);
   const std::vector<Chunk> chunks = chunks_of(gradients);
+  const AdamNumbers<T> numbers(step);
   for_parts(static_cast<int64_t>(chunks.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const Chunk& chunk = chunks[static_cast<size_t>(i)];
-      Pointers<T> p = {values + chunk.begin, first + chunk.begin, second + chunk.begin, nullptr, gradient_of<T>(chunk)};
+      AdamPointers<T> p = {values + chunk.begin, first + chunk.begin, second + chunk.begin, nullptr, gradient_of<T>(chunk)};
       if (average == nullptr) {
-        update_chunk<T, false>(p, step, chunk.count);
+        update_chunk<T, false>(p, numbers, chunk.count);
       } else {
         p.average = average + chunk.begin;
-        update_chunk<T, true>(p, step, chunk.count);
+        update_chunk<T, true>(p, numbers, chunk.count);
       }
     }
   });
@@ -99,25 +80,55 @@ bool are_on_cpu(const PlacedGradients& gradients) {
                      [](const PlacedGradient& placed) { return !placed.gradient.defined() || placed.gradient.is_cpu(); });
 }
 
-/// On the device, which is waited for once.
-double sum_of_squares_by_aten(const PlacedGradients& gradients) {
-  at::Tensor total = at::zeros({}, at::kDouble);
+std::vector<at::Tensor> defined(const PlacedGradients& gradients) {
+  std::vector<at::Tensor> all;
   for (const PlacedGradient& placed : gradients)
-    if (placed.gradient.defined()) total = placed.gradient.square().sum(at::kDouble) + total;
-  return total.item<double>();
+    if (placed.gradient.defined()) all.push_back(placed.gradient);
+  return all;
 }
 
-/// Like the buffers, with zeros where there is no gradient.
+/// On the device, which is waited for once.
+double sum_of_squares_by_aten(const PlacedGradients& gradients) {
+  const std::vector<at::Tensor> all = defined(gradients);
+  return all.empty() ? 0 : at::stack(at::_foreach_norm(all, 2, at::kDouble)).square().sum().item<double>();
+}
+
+/// From the first gradient's place in the buffers to the last one's end, with zeros where there is none.
 at::Tensor flat_gradients(const at::Tensor& values, const PlacedGradients& gradients) {
-  at::Tensor flat = at::zeros_like(values);
-  for (const PlacedGradient& placed : gradients)
-    if (placed.gradient.defined()) flat.narrow(0, placed.begin, placed.count).copy_(placed.gradient.flatten());
-  return flat;
+  std::vector<at::Tensor> parts;
+  int64_t end = gradients.front().begin;
+  const auto add_zeros = [&](int64_t count) {
+    if (count > 0) parts.push_back(at::zeros({count}, values.options()));
+  };
+  for (const PlacedGradient& placed : gradients) {
+    add_zeros(placed.begin - end);
+    if (placed.gradient.defined()) {
+      parts.push_back(placed.gradient.flatten());
+    } else {
+      add_zeros(placed.count);
+    }
+    end = placed.begin + placed.count;
+  }
+  return at::cat(parts);
 }
 
 /// The part of a buffer that the gradients have places in.
 at::Tensor part_of(const at::Tensor& buffer, const PlacedGradients& gradients) {
   return buffer.slice(0, gradients.front().begin, gradients.back().begin + gradients.back().count);
+}
+
+void update_on_gpu(const AdamBuffers& buffers, const PlacedGradients& gradients, const AdamStep& step) {
+  if (gradients.empty()) return;
+  const at::Tensor flat = flat_gradients(buffers.values, gradients);
+  const auto data = [&](const at::Tensor& buffer) {
+    return buffer.defined() ? part_of(buffer, gradients).mutable_data_ptr<float>() : nullptr;
+  };
+  const AdamPointers<float> pointers = {.value = data(buffers.values),
+                                        .first = data(buffers.first_moment),
+                                        .second = data(buffers.second_moment),
+                                        .average = data(buffers.average),
+                                        .gradient = flat.const_data_ptr<float>()};
+  if constexpr (gpu::kAreBuilt) on_gpu_of(flat, [&](void* stream) { return adam_update_on_gpu(pointers, step, flat.numel(), stream); });
 }
 
 }  // namespace
@@ -143,6 +154,7 @@ double sum_of_squares(const PlacedGradients& gradients) {
 void adam_update(const AdamBuffers& buffers, const PlacedGradients& gradients, const AdamStep& step) {
   if (buffers.values.is_cpu() && buffers.values.scalar_type() == at::kFloat) return update_on_cpu<float>(buffers, gradients, step);
   if (buffers.values.is_cpu() && buffers.values.scalar_type() == at::kDouble) return update_on_cpu<double>(buffers, gradients, step);
+  if (has_gpu_rows(buffers.values)) return update_on_gpu(buffers, gradients, step);
   adam_update_reference(buffers, gradients, step);
 }
 
@@ -151,7 +163,7 @@ void adam_update_reference(const AdamBuffers& buffers, const PlacedGradients& gr
   const at::NoGradGuard no_grad;
   const auto part = [&](const at::Tensor& buffer) { return part_of(buffer, gradients); };
   const at::Tensor values = part(buffers.values), first = part(buffers.first_moment), second = part(buffers.second_moment);
-  const at::Tensor gradient = part(flat_gradients(buffers.values, gradients)) * step.gradient_scale + values * step.l2;
+  const at::Tensor gradient = flat_gradients(buffers.values, gradients).mul_(step.gradient_scale).add_(values, step.l2);
   first.mul_(step.beta1).add_(gradient, 1 - step.beta1);
   second.mul_(step.beta2).addcmul_(gradient, gradient, 1 - step.beta2);
   const at::Tensor denominator = (second / step.bias2).sqrt_().add_(step.epsilon);

@@ -73,9 +73,11 @@ TrainingEnd Trainer::run() {
 }
 
 bool Trainer::update() {
-  const UpdateSums sums = accumulate_gradients();
+  UpdateSums sums = accumulate_gradients();
   const double lr = learning_rate_.at(state_.step + 1, state_.scores.decreases);
-  count(sums, optimizer_.update(lr, 1.0 / static_cast<double>(sums.tokens), sums.masks.tokens > 0));
+  const UpdateResult result = optimizer_.update(lr, 1.0 / static_cast<double>(sums.tokens), sums.masks.tokens > 0);
+  read(sums);  // only now: a GPU would have been waited for
+  count(sums, result);
   return sums.ended_epoch;
 }
 
@@ -110,21 +112,32 @@ std::vector<BatchPtr> Trainer::next_batches(UpdateSums& sums) {
 
 void Trainer::add_gradients(const Batch& batch, UpdateSums& sums) {
   const ForwardContext context{.training = true, .seed = seed_, .step = state_.step + 1};
-  const LossSums losses = loss_(batch, context);
+  LossSums losses = loss_(batch, context);
   {
     const TimedBackward timed;
     losses.backward();
   }
-  sums.loss += losses.loss.item<double>();
-  sums.nll += losses.nll.item<double>();
-  if (losses.penalty.defined()) sums.penalty += losses.penalty.item<double>();
-  sums.correct += losses.correct.item<int64_t>();
   sums.tokens += losses.tokens;
-  if (!losses.has_mask_pass()) return;
-  sums.masks.objective += losses.masks.objective.item<double>();
-  sums.masks.loss += losses.masks.loss.item<double>();
-  sums.masks.mean += losses.masks.mean.item<double>() * static_cast<double>(losses.tokens);
-  sums.masks.tokens += losses.tokens;
+  losses.loss = losses.loss.detach();
+  if (losses.has_mask_pass()) {
+    sums.masks.tokens += losses.tokens;
+    losses.masks.objective = losses.masks.objective.detach();
+  }
+  sums.unread.push_back(std::move(losses));
+}
+
+void Trainer::read(UpdateSums& sums) {
+  for (const LossSums& losses : sums.unread) {
+    sums.loss += losses.loss.item<double>();
+    sums.nll += losses.nll.item<double>();
+    if (losses.penalty.defined()) sums.penalty += losses.penalty.item<double>();
+    sums.correct += losses.correct.item<int64_t>();
+    if (!losses.has_mask_pass()) continue;
+    sums.masks.objective += losses.masks.objective.item<double>();
+    sums.masks.loss += losses.masks.loss.item<double>();
+    sums.masks.mean += losses.masks.mean.item<double>() * static_cast<double>(losses.tokens);
+  }
+  sums.unread.clear();
 }
 
 void Trainer::make_room(std::vector<BatchPtr>& batches, size_t failed) {

@@ -91,11 +91,13 @@ class Trainer {
     int64_t correct = 0, tokens = 0;
     MaskWindow masks;
     bool ended_epoch = false;
+    std::vector<LossSums> unread;  ///< of batches whose tokens are counted
   };
 
   UpdateSums accumulate_gradients();
   std::vector<BatchPtr> next_batches(UpdateSums& sums);
   void add_gradients(const Batch& batch, UpdateSums& sums);
+  static void read(UpdateSums& sums);
   void make_room(std::vector<BatchPtr>& batches, size_t failed);
   void count(const UpdateSums& sums, const UpdateResult& update);
   void count_masks(const MaskWindow& sums, const UpdateResult& update);

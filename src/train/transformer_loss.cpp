@@ -10,7 +10,7 @@ namespace lacuna {
 
 Precision decided_precision(Precision wanted, const std::string& device) {
   if (wanted != Precision::kAuto) return wanted;
-  return at::Device(device).is_cpu() && has_bf16_instructions() ? Precision::kBf16 : Precision::kFp32;
+  return !at::Device(device).is_cpu() || has_bf16_instructions() ? Precision::kBf16 : Precision::kFp32;
 }
 
 FactorPrecision factor_precision(const TrainOptions& options, const std::string& device) {

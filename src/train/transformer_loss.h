@@ -9,7 +9,7 @@
 
 namespace lacuna {
 
-/// `train.precision` with `auto` decided: bf16 on a CPU that has instructions for it, fp32 elsewhere.
+/// `train.precision` with `auto` decided: bf16 on a GPU and on a CPU that has instructions for it, fp32 elsewhere.
 Precision decided_precision(Precision wanted, const std::string& device);
 
 /// What that makes of the factors of matrix products: bf16x3 is fp32 on other devices, and where the processor has no tiles.

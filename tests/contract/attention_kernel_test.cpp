@@ -195,7 +195,7 @@ TEST(AttentionKernels, EqualTheReferenceWhereFewRowsFitIntoSharedMemory) {
       SCOPED_TRACE(variant.name() + ", " + pattern);
       const Sample sample(variant, pattern, {5, 120}, 8);
       const std::vector<Tensor> expected = sample.outcome(at::kDouble);
-      const Emulation emulation(cuda::all_emulated_kernels(), shared_bytes<24>);
+      const Emulation emulation(cuda::all_emulated_kernels(), shared_bytes<66>);
       expect_near(sample.outcome(at::kFloat), expected, kFloat);
     }
   }
@@ -216,10 +216,10 @@ TEST(AttentionKernels, SayThatARowDoesNotFitIntoSharedMemory) {
   for (const auto& [pattern, tokens] : {std::pair("full", 2000), std::pair("{type: atrous, stride: 4}", 8000)}) {
     SCOPED_TRACE(pattern);
     const Sample sample(variant("softmax", ""), pattern, {tokens}, 4);
-    const Emulation emulation(cuda::all_emulated_kernels(), shared_bytes<40>);
+    const Emulation emulation(cuda::all_emulated_kernels(), shared_bytes<76>);
     try {
       sample.outcome(at::kFloat);
-      FAIL() << "2000 keys take more than 40 KB";
+      FAIL() << "2000 keys take more than 76 KB";
     } catch (const MachineError& error) {
       const std::string expected = "a sentence of " + std::to_string(tokens) + " tokens is too long";
       EXPECT_NE(std::string(error.what()).find(expected), std::string::npos) << error.what();
@@ -245,7 +245,7 @@ TEST(AttentionKernels, LeaveARowThatDoesNotFitToTheCpuWhereNoGradientIsWanted) {
   const AttentionCall call = call_on(2000, *type);
   use(Engine::kAvx2);
   const Tensor expected = attention(call, {});
-  const Emulation emulation(cuda::all_emulated_kernels(), shared_bytes<40>);
+  const Emulation emulation(cuda::all_emulated_kernels(), shared_bytes<76>);
   EXPECT_TRUE(at::equal(attention(call, {}), expected));
 }
 
@@ -253,7 +253,7 @@ TEST(AttentionKernels, TakeLongerRowsWhereNoGradientIsWanted) {
   const auto type = type_of(variant("softmax", ""), "full", 2);
   const AttentionCall call = call_on(1200, *type);
   cuda::MemoryRules rules = {
-      .d_head = 4, .needs_scores = false, .uses_positions = false, .in_bf16 = false, .wants_gradients = false, .limit = shared_bytes<40>()};
+      .d_head = 4, .needs_scores = false, .uses_positions = false, .in_bf16 = false, .wants_gradients = false, .limit = shared_bytes<76>()};
   EXPECT_TRUE(cuda::make_plans(call, rules).front().fits);
   rules.wants_gradients = true;
   EXPECT_THROW(cuda::make_plans(call, rules), MachineError);

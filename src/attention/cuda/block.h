@@ -13,13 +13,16 @@ namespace lacuna::cuda {
 
 #ifdef __CUDACC__
 
-/// Four warps of a GPU.
+/// Some warps of a GPU, at most kWarps.
 struct Block {
-  static constexpr int kLanes = 32, kWarps = cuda::kWarps;
+  static constexpr int kLanes = 32;
 
   LACUNA_HD int lane() const { return thread() % kLanes; }
   LACUNA_HD int warp() const { return thread() / kLanes; }
 #ifdef __CUDA_ARCH__
+  LACUNA_HD int warps() const {
+    return static_cast<int>(blockDim.x) / kLanes;
+  }
   LACUNA_HD void sync() const {
     __syncthreads();
   }
@@ -48,6 +51,9 @@ struct Block {
     return static_cast<int>(threadIdx.x);
   }
 #else  // the host's half of nvcc reads the kernels and never runs them
+  LACUNA_HD int warps() const {
+    return 1;
+  }
   LACUNA_HD void sync() const {}
   LACUNA_HD void sync_warp() const {}
   LACUNA_HD float sum(float x) const {

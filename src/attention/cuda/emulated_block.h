@@ -101,6 +101,7 @@ class EmulatedBlock {
 
   int lane() const { return thread_ % kLanes; }
   int warp() const { return thread_ / kLanes; }
+  int warps() const { return kWarps; }
   void sync() const {
     if constexpr (kThreads > 1) meeting_->turns.wait(meeting_->all);
   }

@@ -15,13 +15,14 @@ namespace lacuna::cuda {
 template <class T, class Block>
 class Fragment {
  public:
+  /// Zeros.
   LACUNA_HD explicit Fragment(const Block& block) : lane_(block.lane()) {}
 
-  LACUNA_HD void clear() {
-    for (float& x : sum_) x = 0;
+  LACUNA_HD void multiply(float factor) {
+    for (float& x : sum_) x *= factor;
   }
-  LACUNA_HD void load(const float* from, int row) {
-    for (int i = 0; i < kOwn; ++i) sum_[i] = from[row_of(i) * row + column_of(i)];
+  LACUNA_HD void add(const float* from, int row) {
+    for (int i = 0; i < kOwn; ++i) sum_[i] += from[row_of(i) * row + column_of(i)];
   }
   LACUNA_HD void store(float* to, int row) const {
     for (int i = 0; i < kOwn; ++i) to[row_of(i) * row + column_of(i)] = sum_[i];
@@ -44,40 +45,88 @@ class Fragment {
   LACUNA_HD int column_of(int i) const { return (lane_ + i * Block::kLanes) % kTile; }
 
   int lane_;
-  float sum_[kOwn];
+  float sum_[kOwn] = {};
 };
 
 #ifdef __CUDACC__
 
-/// The same on tensor cores. Matrices in memory begin at 32 bytes.
-template <>
-class Fragment<Bf16, Block> {
+/// Sums on tensor cores, to which products of kTile x kDepth and kDepth x kTile numbers are added. Matrices in memory begin at 32 bytes.
+template <int kDepth>
+class TensorCoreSums {
  public:
-  __device__ explicit Fragment(const Block& /*block*/) {}
+  __device__ TensorCoreSums() { nvcuda::wmma::fill_fragment(sum_, 0.f); }
 
-  __device__ void clear() { nvcuda::wmma::fill_fragment(sum_, 0.f); }
-  __device__ void load(const float* from, int row) {
-    nvcuda::wmma::load_matrix_sync(sum_, from, static_cast<unsigned>(row), nvcuda::wmma::mem_row_major);
+  __device__ void multiply(float factor) {
+    for (int i = 0; i < sum_.num_elements; ++i) sum_.x[i] *= factor;
+  }
+  __device__ void add(const float* from, int row) {
+    Sums other;
+    nvcuda::wmma::load_matrix_sync(other, from, static_cast<unsigned>(row), nvcuda::wmma::mem_row_major);
+    for (int i = 0; i < sum_.num_elements; ++i) sum_.x[i] += other.x[i];
   }
   __device__ void store(float* to, int row) const {
     nvcuda::wmma::store_matrix_sync(to, sum_, static_cast<unsigned>(row), nvcuda::wmma::mem_row_major);
   }
+
+ protected:
+  using Sums = nvcuda::wmma::fragment<nvcuda::wmma::accumulator, kTile, kTile, kDepth, float>;
+  template <class Side, class Number, bool kTransposed>
+  using Factor = nvcuda::wmma::fragment<Side, kTile, kTile, kDepth, Number,
+                                        std::conditional_t<kTransposed, nvcuda::wmma::col_major, nvcuda::wmma::row_major>>;
+
+  Sums sum_;
+};
+
+template <>
+class Fragment<Bf16, Block> : public TensorCoreSums<kTile> {
+ public:
+  __device__ explicit Fragment(const Block& /*block*/) {}
+  using TensorCoreSums::add;
+
   template <bool kTransposedA, bool kTransposedB>
   __device__ void add(const Bf16* a, int a_row, const Bf16* b, int b_row) {
-    Factor<nvcuda::wmma::matrix_a, kTransposedA> left;
-    Factor<nvcuda::wmma::matrix_b, kTransposedB> right;
+    Factor<nvcuda::wmma::matrix_a, __nv_bfloat16, kTransposedA> left;
+    Factor<nvcuda::wmma::matrix_b, __nv_bfloat16, kTransposedB> right;
     nvcuda::wmma::load_matrix_sync(left, reinterpret_cast<const __nv_bfloat16*>(a), static_cast<unsigned>(a_row));
     nvcuda::wmma::load_matrix_sync(right, reinterpret_cast<const __nv_bfloat16*>(b), static_cast<unsigned>(b_row));
     nvcuda::wmma::mma_sync(sum_, left, right, sum_);
   }
+};
+
+/// Tensor cores multiply numbers of 11 bits (TF32). A float is the sum of two of them to 22 bits, and the product of the smaller ones is
+/// beyond what a float holds: three products are one of floats.
+template <>
+class Fragment<float, Block> : public TensorCoreSums<kTile / 2> {
+ public:
+  __device__ explicit Fragment(const Block& /*block*/) {}
+  using TensorCoreSums::add;
+
+  template <bool kTransposedA, bool kTransposedB>
+  __device__ void add(const float* a, int a_row, const float* b, int b_row) {
+    for (int k = 0; k < kTile; k += kTile / 2) {
+      const Parts<Factor<nvcuda::wmma::matrix_a, Tf32, kTransposedA>> left(a + k * (kTransposedA ? a_row : 1), a_row);
+      const Parts<Factor<nvcuda::wmma::matrix_b, Tf32, kTransposedB>> right(b + k * (kTransposedB ? 1 : b_row), b_row);
+      nvcuda::wmma::mma_sync(sum_, left.small, right.large, sum_);
+      nvcuda::wmma::mma_sync(sum_, left.large, right.small, sum_);
+      nvcuda::wmma::mma_sync(sum_, left.large, right.large, sum_);
+    }
+  }
 
  private:
-  template <bool kTransposed>
-  using Layout = std::conditional_t<kTransposed, nvcuda::wmma::col_major, nvcuda::wmma::row_major>;
-  template <class Side, bool kTransposed>
-  using Factor = nvcuda::wmma::fragment<Side, kTile, kTile, kTile, __nv_bfloat16, Layout<kTransposed>>;
-
-  nvcuda::wmma::fragment<nvcuda::wmma::accumulator, kTile, kTile, kTile, float> sum_;
+  using Tf32 = nvcuda::wmma::precision::tf32;
+  /// A factor as the sum of two.
+  template <class Whole>
+  struct Parts {
+    Whole large, small;
+    __device__ Parts(const float* from, int row) {
+      nvcuda::wmma::load_matrix_sync(large, from, static_cast<unsigned>(row));
+      for (int i = 0; i < large.num_elements; ++i) {
+        const float whole = large.x[i];
+        large.x[i] = nvcuda::wmma::__float_to_tf32(whole);
+        small.x[i] = nvcuda::wmma::__float_to_tf32(whole - large.x[i]);
+      }
+    }
+  };
 };
 
 #endif

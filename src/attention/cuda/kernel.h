@@ -1,5 +1,6 @@
 #pragma once
 
+#include "attention/cuda/copies.h"
 #include "attention/cuda/fragment.h"
 #include "attention/cuda/memory.h"
 #include "attention/cuda/row_keys.h"
@@ -29,7 +30,8 @@ class Kernel {
       : map_(map), call_(call), block_(block), task_(task), place_(place), head_(call.plan.heads[place]), memory_(memory) {}
 
   LACUNA_DEVICE void forward(const Tile& tile) {
-    load_rows(tile, call_.q, memory_.q);
+    begin(tile);
+    Copies::wait_for_all();
     block_.sync();
     dots(tile, memory_.q, call_.k, call_.scale, /*only_weighted=*/false, memory_.weights);
     block_.sync();
@@ -43,8 +45,9 @@ class Kernel {
 
   LACUNA_DEVICE void backward(const Tile& tile, const Chunk& chunk) {
     block_.sync();  // with the tile before
-    load_rows(tile, call_.q, memory_.q);
-    load_rows(tile, call_.context_gradient, memory_.context_gradient);
+    begin(tile);
+    copy_tile(tile, call_.context_gradient, memory_.context_gradient);
+    Copies::wait_for_all();
     block_.sync();
     dots(tile, memory_.q, call_.k, call_.scale, /*only_weighted=*/false, memory_.weights);
     block_.sync();
@@ -58,17 +61,23 @@ class Kernel {
       drop(tile, r, memory_.weights);
     });
     block_.sync();
-    scatter(tile, chunk, memory_.weights, memory_.context_gradient, call_.v_partial);
-    scatter(tile, chunk, memory_.gradient, memory_.q, call_.k_partial);
+    scatter(tile, chunk);
     combine(tile, memory_.gradient, call_.k, call_.q_gradient);
   }
 
  private:
   // --- rows ---
 
+  /// Begins to read what both passes need of a tile.
+  LACUNA_DEVICE void begin(const Tile& tile) {
+    copy_tile(tile, call_.q, memory_.q);
+    const int32_t* first = call_.plan.first_segment + task_.first_segment + tile.first;
+    for (int r = thread(); r < tile.rows; r += threads()) memory_.segments[r] = RowSegments(call_.plan, first + r);
+  }
+
   template <class F>
   LACUNA_DEVICE void for_each_row(const Tile& tile, F f) {
-    for (int r = block_.warp(); r < tile.rows; r += Block::kWarps) f(r);
+    for (int r = block_.warp(); r < tile.rows; r += block_.warps()) f(r);
   }
 
   LACUNA_DEVICE float* row_of(float* rows, int r) const { return rows + static_cast<int64_t>(r) * task_.stride; }
@@ -76,7 +85,7 @@ class Kernel {
 
   /// Row r: scores -> weights before dropout, 0 at keys that it does not see.
   LACUNA_DEVICE void weigh(const Tile& tile, int r) {
-    const RowKeys<Block> keys(call_.plan, task_, tile, r, block_);
+    const RowKeys<Block> keys(call_.plan, memory_.segments, tile, r, block_);
     float* weights = row_of(memory_.weights, r);
     float* list = keys.side_by_side(weights, memory_.list_weights);
     if (memory_.scores != nullptr) copy(tile.width, weights, row_of(memory_.scores, r));
@@ -89,7 +98,7 @@ class Kernel {
 
   /// Row r: d loss / d weights -> d loss / d (q.k).
   LACUNA_DEVICE void find_gradient(const Tile& tile, int r) {
-    const RowKeys<Block> keys(call_.plan, task_, tile, r, block_);
+    const RowKeys<Block> keys(call_.plan, memory_.segments, tile, r, block_);
     float* gradient = row_of(memory_.gradient, r);
     float* list = keys.side_by_side(gradient, memory_.list_gradient);
     if (keys.count() > 0) {
@@ -165,116 +174,187 @@ class Kernel {
 
   // --- products ---
 
+  /// use(e, buffer) for this warp's share of the tile's keys, kTile at a time, where wanted(e, buffer) is true. Columns c to c + kColumns
+  /// of their rows then lie in right(buffer), while those of the next are on their way.
+  template <class Wanted, class Use>
+  LACUNA_DEVICE void for_each_keys(const Tile& tile, const Matrix<const T>& keys, int c, Wanted wanted, Use use) {
+    const int step = kTile * block_.warps();
+    const auto take_next = [&](int e, int buffer) {
+      while (e < tile.width && !wanted(e, buffer)) e += step;
+      if (e < tile.width) copy_keys(tile, keys, e, c, right(buffer));
+      return e;
+    };
+    int buffer = 0;
+    for (int e = take_next(kTile * block_.warp(), buffer); e < tile.width; buffer = 1 - buffer) {
+      const int next = take_next(e + step, 1 - buffer);
+      if (next < tile.width) {
+        Copies::wait_for_all_but_the_last();
+      } else {
+        Copies::wait_for_all();
+      }
+      block_.sync_warp();
+      use(e, buffer);
+      block_.sync_warp();
+      e = next;
+    }
+  }
+
   /// out[r][e] = factor * rows[r] . key row e. `only_weighted`: 0 in tiles of keys without any weight.
   LACUNA_DEVICE void dots(const Tile& tile, const T* rows, const Matrix<const T>& keys, float factor, bool only_weighted, float* out) {
-    for (int e = kTile * block_.warp(); e < tile.width; e += kTile * Block::kWarps) {
-      Fragment<T, Block> sum(block_);
-      sum.clear();
-      if (!only_weighted || take_left(tile, memory_.weights, e)) {
-        for (int c = 0; c < call_.width; c += kTile) {
-          take_right(tile, keys, e, c);
-          sum.template add<false, true>(rows + c, call_.width, memory_.right, kTile);
-          block_.sync_warp();
-        }
-      }
-      sum.store(memory_.product, kTile);
-      block_.sync_warp();
-      for_each_element([&](int r, int j) {
-        if (r < tile.rows) row_of(out, r)[e + j] = factor * memory_.product[r * kTile + j];
-      });
-    }
-  }
-
-  /// out[query r] = sum_e weights[r][e] key row e
-  LACUNA_DEVICE void combine(const Tile& tile, float* weights, const Matrix<const T>& keys, const Matrix<T>& out) {
-    for (int c = kTile * block_.warp(); c < call_.width; c += kTile * Block::kWarps) {
-      Fragment<T, Block> sum(block_);
-      sum.clear();
-      for (int e = 0; e < tile.width; e += kTile) {
-        if (!take_left(tile, weights, e)) continue;
-        take_right(tile, keys, e, c);
-        sum.template add<false, false>(memory_.left, kTile, memory_.right, kTile);
-        block_.sync_warp();
-      }
-      sum.store(memory_.product, kTile);
-      block_.sync_warp();
-      for_each_element([&](int r, int i) {
-        if (r < tile.rows && c + i < call_.d_head)
-          out.data[batch_row(tile, r) * out.row + head_ * out.head + c + i] = static_cast<T>(memory_.product[r * kTile + i]);
-      });
-    }
-  }
-
-  /// Adds sum_r weights[r][e] rows[r] to the chunk's own row of key e.
-  LACUNA_DEVICE void scatter(const Tile& tile, const Chunk& chunk, float* weights, const T* rows, float* partial) {
-    const int64_t first = static_cast<int64_t>(place_) * call_.plan.num_partials + chunk.first_partial + tile.begin - chunk.begin;
-    for (int e = kTile * block_.warp(); e < tile.width; e += kTile * Block::kWarps) {
-      if (!take_left(tile, weights, e)) continue;
-      for (int c = 0; c < call_.width; c += kTile) {
-        float* own = partial + (first + e) * call_.width + c;
+    for (int c = 0; c < call_.width; c += kColumns) {
+      const auto wanted = [&](int e, int /*buffer*/) {
+        if (!only_weighted || has_weight(tile, memory_.weights, e)) return true;
+        for_each_element([&](int r, int j) {
+          if (r < tile.rows) row_of(out, r)[e + j] = 0;
+        });
+        return false;
+      };
+      for_each_keys(tile, keys, c, wanted, [&](int e, int buffer) {
         Fragment<T, Block> sum(block_);
-        sum.load(own, call_.width);
-        sum.template add<true, false>(memory_.left, kTile, rows + c, call_.width);
-        sum.store(own, call_.width);
+        for_each_square(c, [&](int j) {
+          sum.template add<false, true>(rows + c + kTile * j, row_stride<T>(call_.width), right(buffer) + kTile * j, kRightStride);
+        });
+        sum.multiply(factor);
+        put(tile, sum, e, /*adds=*/c > 0, out);
+      });
+    }
+  }
+
+  /// out[r][e to e + kTile] = sum, or += sum
+  LACUNA_DEVICE void put(const Tile& tile, Fragment<T, Block>& sum, int e, bool adds, float* out) {
+    if (task_.tile_rows == kTile) {
+      if (adds) sum.add(out + e, task_.stride);
+      sum.store(out + e, task_.stride);
+      return;
+    }
+    sum.store(memory_.product, kTile);
+    block_.sync_warp();
+    for_each_element([&](int r, int j) {
+      if (r < tile.rows) row_of(out, r)[e + j] = memory_.product[r * kTile + j] + (adds ? row_of(out, r)[e + j] : 0.f);
+    });
+  }
+
+  /// out[query r] = sum_e weights[r][e] key row e. Each warp sums its share of the keys, and then these sums are added up in order.
+  LACUNA_DEVICE void combine(const Tile& tile, float* weights, const Matrix<const T>& keys, const Matrix<T>& out) {
+    for (int c = 0; c < call_.width; c += kColumns) {
+      Fragments sums(block_);
+      for_each_keys(
+          tile, keys, c, [&](int e, int buffer) { return take_left(tile, weights, e, left(buffer)); },
+          [&](int /*e*/, int buffer) {
+            for_each_square(c, [&](int j) {
+              sums.of[j].template add<false, false>(left(buffer), kLeftStride, right(buffer) + kTile * j, kRightStride);
+            });
+          });
+      for_each_square(c, [&](int j) { sums.of[j].store(memory_.sums(block_.warp()) + kTile * j, kSumStride); });
+      block_.sync();
+      for (int i = thread(); i < tile.rows * kColumns; i += threads()) {
+        const int r = i / kColumns, column = i % kColumns;
+        if (c + column >= call_.d_head) continue;
+        float sum = 0;
+        for (int warp = 0; warp < block_.warps(); ++warp) sum += memory_.sums(warp)[r * kSumStride + column];
+        out.data[batch_row(tile, r) * out.row + head_ * out.head + c + column] = static_cast<T>(sum);
+      }
+      block_.sync();
+    }
+  }
+
+  /// Adds sum_r weights[r][e] rows[r] to the chunk's own row of key e, for both of its lists.
+  LACUNA_DEVICE void scatter(const Tile& tile, const Chunk& chunk) {
+    const int64_t first = static_cast<int64_t>(place_) * call_.plan.num_partials + chunk.first_partial + tile.begin - chunk.begin;
+    for (int e = kTile * block_.warp(); e < tile.width; e += kTile * block_.warps()) {
+      const bool of_v = take_left(tile, memory_.weights, e, left(0)), of_k = take_left(tile, memory_.gradient, e, left(1));
+      for (int c = 0; c < call_.width; c += kColumns) {
+        const int64_t own = (first + e) * call_.width + c;
+        if (of_v) scatter(c, left(0), memory_.context_gradient + c, call_.v_partial + own);
+        if (of_k) scatter(c, left(1), memory_.q + c, call_.k_partial + own);
       }
       block_.sync_warp();
     }
   }
 
-  /// memory.left = weights [kTile, e to e + kTile], 0 beyond the tile's rows. False if all are 0.
-  LACUNA_DEVICE bool take_left(const Tile& tile, float* weights, int e) {
+  /// own [kTile keys, columns c to c + kColumns] += the transposed of `weights` x rows. All that is read of `own` is on its way at once.
+  LACUNA_DEVICE void scatter(int c, const T* weights, const T* rows, float* own) {
+    Fragments sums(block_);
+    for_each_square(c, [&](int j) { sums.of[j].add(own + kTile * j, call_.width); });
+    for_each_square(
+        c, [&](int j) { sums.of[j].template add<true, false>(weights, kLeftStride, rows + kTile * j, row_stride<T>(call_.width)); });
+    for_each_square(c, [&](int j) { sums.of[j].store(own + kTile * j, call_.width); });
+  }
+
+  /// f(j) for every square of kTile columns between c and c + kColumns.
+  template <class F>
+  LACUNA_DEVICE void for_each_square(int c, F f) const {
+#ifdef __CUDACC__
+#pragma unroll
+#endif
+    for (int j = 0; j < kSquares; ++j)
+      if (c + kTile * j < call_.width) f(j);
+  }
+
+  /// to [kTile, kTile] = weights [kTile, e to e + kTile], 0 beyond the tile's rows. False if all are 0.
+  LACUNA_DEVICE bool take_left(const Tile& tile, float* weights, int e, T* to) {
     bool has_weight = false;
     for_each_element([&](int r, int j) {
       const float weight = r < tile.rows ? row_of(weights, r)[e + j] : 0.f;
-      memory_.left[r * kTile + j] = static_cast<T>(weight);
+      to[r * kLeftStride + j] = static_cast<T>(weight);
       has_weight = has_weight || weight != 0;
     });
+    return on_any_lane(has_weight);
+  }
+
+  LACUNA_DEVICE bool has_weight(const Tile& tile, float* weights, int e) {
+    bool has_weight = false;
+    for_each_element([&](int r, int j) { has_weight = has_weight || (r < tile.rows && row_of(weights, r)[e + j] != 0); });
+    return on_any_lane(has_weight);
+  }
+
+  LACUNA_DEVICE bool on_any_lane(bool holds) const {
     int lanes;
-    block_.rank(has_weight, lanes);
+    block_.rank(holds, lanes);
     return lanes > 0;
   }
 
-  /// memory.right = columns c to c + kTile of the rows of keys e to e + kTile, 0 beyond either's end.
-  LACUNA_DEVICE void take_right(const Tile& tile, const Matrix<const T>& keys, int e, int c) {
-    const T* head = keys.data + head_ * keys.head;
-    const int step = call_.is_aligned ? kTogether : 1;
-    for (int i = block_.lane() * step; i < kTile * kTile; i += Block::kLanes * step) {
-      const int key = tile.begin + e + i / kTile, column = c + i % kTile;
-      const bool is_there = key < task_.keys && column < call_.d_head;
-      const T* from = is_there ? head + key_row(key) * keys.row + column : nullptr;
+  /// Begins to copy columns c to c + kColumns of the rows of keys e to e + kTile, 0 beyond either's end.
+  LACUNA_DEVICE void copy_keys(const Tile& tile, const Matrix<const T>& keys, int e, int c, T* to) {
+    const auto row = [&](int i) -> const T* {
+      const int key = tile.begin + e + i;
+      return key < task_.keys ? keys.data + head_ * keys.head + key_row(key) * keys.row : nullptr;
+    };
+    copy_rows(row, c, to, kRightStride, block_.lane(), Block::kLanes);
+    Copies::end_group();
+  }
+
+  /// Begins to copy the tile's rows to `to`, 0 beyond.
+  LACUNA_DEVICE void copy_tile(const Tile& tile, const Matrix<const T>& rows, T* to) {
+    const auto row = [&](int r) -> const T* {
+      return r < tile.rows ? rows.data + batch_row(tile, r) * rows.row + head_ * rows.head : nullptr;
+    };
+    for (int c = 0; c < call_.width; c += kColumns) copy_rows(row, c, to + c, row_stride<T>(call_.width), thread(), threads());
+    Copies::end_group();
+  }
+
+  /// Columns c to c + kColumns (or to the width) of kTile rows, shared out among the workers; 0 for rows that are null.
+  template <class F>
+  LACUNA_DEVICE void copy_rows(F row, int c, T* to, int stride, int worker, int workers) {
+    const int together = call_.is_aligned ? kTogether : 1;
+    for (int i = worker * together; i < kTile * kColumns; i += workers * together) {
+      const int r = i / kColumns, column = i % kColumns;
+      if (c + column >= call_.width) continue;
+      const T* const first = c + column < call_.d_head ? row(r) : nullptr;
+      const T* const from = first != nullptr ? first + c + column : nullptr;
       if (call_.is_aligned) {
-        copy_16_bytes(from, memory_.right + i);
+        Copies::begin_16_bytes(from, to + r * stride + column);
       } else {
-        memory_.right[i] = is_there ? *from : T(0.f);
+        to[r * stride + column] = from != nullptr ? *from : T(0.f);
       }
     }
-    block_.sync_warp();
   }
 
-  /// to [kTile, width] = the tile's rows, 0 beyond.
-  LACUNA_DEVICE void load_rows(const Tile& tile, const Matrix<const T>& rows, T* to) {
-    const int thread = block_.warp() * Block::kLanes + block_.lane();
-    for (int i = thread; i < kTile * call_.width; i += Block::kWarps * Block::kLanes) {
-      const int r = i / call_.width, c = i % call_.width;
-      const bool is_there = r < tile.rows && c < call_.d_head;
-      to[i] = is_there ? rows.data[batch_row(tile, r) * rows.row + head_ * rows.head + c] : T(0.f);
-    }
-  }
-
-  /// f(row, column) for every element of a matrix, shared out among the lanes.
+  /// f(row, column) for every element of a square, shared out among the lanes.
   template <class F>
   LACUNA_DEVICE void for_each_element(F f) {
     for (int i = block_.lane(); i < kTile * kTile; i += Block::kLanes) f(i / kTile, i % kTile);
     block_.sync_warp();
-  }
-
-  /// from null = zeros
-  static LACUNA_DEVICE void copy_16_bytes(const T* from, T* to) {
-#ifdef __CUDA_ARCH__
-    *reinterpret_cast<uint4*>(to) = from != nullptr ? *reinterpret_cast<const uint4*>(from) : uint4{};
-#else
-    for (int i = 0; i < kTogether; ++i) to[i] = from != nullptr ? from[i] : T(0.f);
-#endif
   }
 
   // --- where things are ---
@@ -291,6 +371,28 @@ class Kernel {
   }
 
   static constexpr int kTogether = 16 / sizeof(T);  // elements of 16 bytes
+  static constexpr int kSquares = kColumns / kTile;
+  static constexpr int kLeftStride = left_stride<T>(), kRightStride = right_stride<T>();
+
+  /// Sums for kColumns columns.
+  struct Fragments {
+    Fragment<T, Block> of[kSquares];
+    LACUNA_DEVICE explicit Fragments(const Block& block)
+        : of{Fragment<T, Block>(block), Fragment<T, Block>(block), Fragment<T, Block>(block), Fragment<T, Block>(block)} {}
+  };
+
+  LACUNA_DEVICE int thread() const {
+    return block_.warp() * Block::kLanes + block_.lane();
+  }
+  LACUNA_DEVICE int threads() const {
+    return block_.warps() * Block::kLanes;
+  }
+  LACUNA_DEVICE T* left(int buffer) const {
+    return memory_.left + buffer * kTile * kLeftStride;
+  }
+  LACUNA_DEVICE T* right(int buffer) const {
+    return memory_.right + buffer * kTile * kRightStride;
+  }
 
   const Map& map_;
   const Call<T>& call_;

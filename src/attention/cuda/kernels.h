@@ -12,6 +12,8 @@ namespace lacuna::cuda {
 
 /// Queries and keys are worked on by so many: the size of a tensor core's matrices.
 inline constexpr int kTile = 16;
+/// Columns of keys that a warp works on together.
+inline constexpr int kColumns = 4 * kTile;
 /// Warps of a block, at most.
 inline constexpr int kWarps = 4;
 /// Learned numbers of a row, at most.
@@ -72,7 +74,7 @@ struct Call {
   int num_heads, d_head, width;  ///< width: d_head in whole tiles
   float scale;
   bool sparse, needs_scores, uses_positions, training;
-  bool is_aligned;  ///< each row of k and v begins at 16 bytes and is a multiple of them
+  bool is_aligned;  ///< each row of q, k, v and the context's gradient begins at 16 bytes and is a multiple of them
   int num_numbers;
   const float* numbers;  ///< [Tq, H, num_numbers]
   Matrix<const T> q, k, v;
@@ -90,7 +92,8 @@ struct Call {
 
 /// How a kernel is started.
 struct Launch {
-  int shared_bytes;  ///< of a block
+  int warps;         ///< of a block
+  int shared_bytes;  ///< of a block of so many
   void* stream;
 };
 

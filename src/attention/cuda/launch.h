@@ -15,14 +15,14 @@ template <class Map, class T, class Block>
 LACUNA_DEVICE void forward_block(const Map& map, const Call<T>& call, const Block& block, int index, int place, unsigned char* memory) {
   const Tile tile = call.plan.tiles[index];
   const Task task = call.plan.tasks[tile.task];
-  Kernel<Map, T, Block>(map, call, block, task, place, {memory, call, task, block.warp(), Block::kWarps, false}).forward(tile);
+  Kernel<Map, T, Block>(map, call, block, task, place, {memory, call, task, block.warp(), block.warps(), false}).forward(tile);
 }
 
 template <class Map, class T, class Block>
 LACUNA_DEVICE void backward_block(const Map& map, const Call<T>& call, const Block& block, int index, int place, unsigned char* memory) {
   const Chunk chunk = call.plan.chunks[index];
   const Task task = call.plan.tasks[call.plan.tiles[chunk.first_tile].task];
-  Kernel<Map, T, Block> kernel(map, call, block, task, place, {memory, call, task, block.warp(), Block::kWarps, true});
+  Kernel<Map, T, Block> kernel(map, call, block, task, place, {memory, call, task, block.warp(), block.warps(), true});
   for (int i = 0; i < chunk.num_tiles; ++i) kernel.backward(call.plan.tiles[chunk.first_tile + i], chunk);
 }
 
@@ -52,7 +52,7 @@ Map map_of([[maybe_unused]] const void* options) {
 
 #ifdef __CUDACC__
 
-constexpr int kThreads = Block::kLanes * Block::kWarps;
+constexpr int kThreads = Block::kLanes * kWarps;
 
 template <class Map, class T>
 __global__ void __launch_bounds__(kThreads) forward_kernel(const __grid_constant__ Map map, const __grid_constant__ Call<T> call) {
@@ -68,8 +68,9 @@ __global__ void __launch_bounds__(kThreads) backward_kernel(const __grid_constan
 
 template <class T>
 __global__ void __launch_bounds__(kThreads) sum_partials_kernel(const __grid_constant__ Call<T> call) {
-  for (int c = static_cast<int>(threadIdx.x); c < call.d_head; c += kThreads)
-    sum_partials(call, static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y), c);
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + static_cast<int64_t>(threadIdx.x);
+  const auto row = static_cast<int>(i / call.d_head);
+  if (row < call.plan.num_key_rows) sum_partials(call, row, static_cast<int>(blockIdx.y), static_cast<int>(i % call.d_head));
 }
 
 /// Null, or what went wrong.
@@ -84,7 +85,8 @@ const char* start(void (*kernel)(Parameters...), int blocks, int heads, const La
   const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, gpu_shared_bytes());
   if (error != cudaSuccess) return message_of(error);
   const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(heads));
-  kernel<<<grid, kThreads, static_cast<size_t>(launch.shared_bytes), static_cast<cudaStream_t>(launch.stream)>>>(arguments...);
+  kernel<<<grid, static_cast<unsigned>(Block::kLanes * launch.warps), static_cast<size_t>(launch.shared_bytes),
+           static_cast<cudaStream_t>(launch.stream)>>>(arguments...);
   return message_of(cudaGetLastError());
 }
 
@@ -99,7 +101,9 @@ Functions<T> functions_for() {
                 const char* const error =
                     start(backward_kernel<Map, T>, call.plan.num_chunks, call.plan.num_heads, launch, map_of<Map, Options>(options), call);
                 if (error != nullptr) return error;
-                return start(sum_partials_kernel<T>, call.plan.num_key_rows, call.plan.num_heads, {0, launch.stream}, call);
+                const int64_t sums = int64_t{call.plan.num_key_rows} * call.d_head;
+                const auto blocks = static_cast<int>((sums + kThreads - 1) / kThreads);
+                return start(sum_partials_kernel<T>, blocks, call.plan.num_heads, {kWarps, 0, launch.stream}, call);
               }};
 }
 
@@ -113,7 +117,7 @@ Kernels kernels_for(const char* type) {
 /// work(block, index, place, memory) for every block of the grid, by each of its threads.
 template <class Block, class Work>
 void emulate(int blocks, int heads, int shared_bytes, Work work) {
-  std::vector<unsigned char> memory(static_cast<size_t>(shared_bytes) + 128);
+  std::vector<unsigned char> memory(static_cast<size_t>(shared_bytes) * Block::kWarps + 128);  // it may have more warps than asked for
   unsigned char* const aligned = memory.data() + (128 - reinterpret_cast<uintptr_t>(memory.data()) % 128);
   typename Block::Meeting meeting;
   meeting.turns.run([&](int thread) {

@@ -9,8 +9,8 @@
 namespace lacuna::cuda {
 namespace {
 
-/// Queries of a chunk. More blocks work on a long sentence if it is small, and more partial rows are added up.
-constexpr int32_t kChunkQueries = 256;
+/// Chunks of a task, at most: so many blocks work on a sentence, and so many partial rows of a key are added up.
+constexpr size_t kMostChunks = 8;
 
 /// The keys of each query of a task: query i sees segments[first[i]] to segments[first[i + 1]].
 struct Visible {
@@ -36,16 +36,23 @@ Visible visible_in(const AttentionCall& call, int64_t b, int64_t head) {
 }
 
 template <class T>
-int64_t shared_bytes(const MemoryRules& rules, const Task& task, bool is_backward) {
+int64_t shared_bytes(const MemoryRules& rules, const Task& task, int warps, bool is_backward) {
   Call<T> call = {};
   call.width = whole_tiles(rules.d_head);
   call.needs_scores = rules.needs_scores;
   call.uses_positions = rules.uses_positions;
-  return Memory<T>(nullptr, call, task, 0, kWarps, is_backward).bytes;
+  return Memory<T>(nullptr, call, task, 0, warps, is_backward).bytes;
 }
 
-int64_t shared_bytes(const MemoryRules& rules, const Task& task, bool is_backward) {
-  return rules.in_bf16 ? shared_bytes<Bf16>(rules, task, is_backward) : shared_bytes<float>(rules, task, is_backward);
+int64_t shared_bytes(const MemoryRules& rules, const Task& task, int warps, bool is_backward) {
+  return rules.in_bf16 ? shared_bytes<Bf16>(rules, task, warps, is_backward) : shared_bytes<float>(rules, task, warps, is_backward);
+}
+
+/// Of a block: as many as have keys to work on, kTile each. (More would add zeros to the sums, which changes nothing.)
+int warps_for(const AttentionCall& call) {
+  int32_t longest = 0;
+  for (const int32_t count : call.keys->count) longest = std::max(longest, count);
+  return longest <= kTile ? 1 : longest <= 2 * kTile ? 2 : kWarps;
 }
 
 class PlanMaker {
@@ -53,6 +60,7 @@ class PlanMaker {
   PlanMaker(const AttentionCall& call, const MemoryRules& rules, std::vector<int32_t> heads)
       : call_(call), rules_(rules), head_(heads.front()) {
     plan_.heads = std::move(heads);
+    plan_.warps = warps_for(call);
   }
 
   PlanLists make() {
@@ -95,9 +103,9 @@ class PlanMaker {
     plan_.segments.insert(plan_.segments.end(), visible.segments.begin(), visible.segments.end());
 
     const std::vector<Tile> tiles = fitting_tiles(task, visible);
-    plan_.forward_bytes = std::max(plan_.forward_bytes, shared_bytes(rules_, task, false));
-    plan_.backward_bytes = std::max(plan_.backward_bytes, shared_bytes(rules_, task, true));
-    add_chunks(tiles, std::max(1, kChunkQueries / task.tile_rows));
+    plan_.forward_bytes = std::max(plan_.forward_bytes, shared_bytes(rules_, task, plan_.warps, false));
+    plan_.backward_bytes = std::max(plan_.backward_bytes, shared_bytes(rules_, task, plan_.warps, true));
+    add_chunks(tiles, (tiles.size() + kMostChunks - 1) / kMostChunks);
     plan_.tiles.insert(plan_.tiles.end(), tiles.begin(), tiles.end());
     plan_.tasks.push_back(task);
   }
@@ -108,7 +116,8 @@ class PlanMaker {
       std::vector<Tile> tiles = tiles_of(task, visible);
       task.stride = kTile;
       for (const Tile& tile : tiles) task.stride = std::max(task.stride, tile.width);
-      const bool fits = shared_bytes(rules_, task, rules_.wants_gradients) <= rules_.limit;
+      task.stride += kStridePadding;
+      const bool fits = shared_bytes(rules_, task, plan_.warps, rules_.wants_gradients) <= rules_.limit;
       if (!fits && task.tile_rows > 1) continue;
       if (!fits) note_that_a_row_is_too_long();
       return tiles;
@@ -142,9 +151,9 @@ class PlanMaker {
     return tiles;
   }
 
-  void add_chunks(const std::vector<Tile>& tiles, int32_t tiles_of_chunk) {
-    for (size_t first = 0; first < tiles.size(); first += static_cast<size_t>(tiles_of_chunk)) {
-      const size_t last = std::min(tiles.size(), first + static_cast<size_t>(tiles_of_chunk));
+  void add_chunks(const std::vector<Tile>& tiles, size_t tiles_of_chunk) {
+    for (size_t first = 0; first < tiles.size(); first += tiles_of_chunk) {
+      const size_t last = std::min(tiles.size(), first + tiles_of_chunk);
       Chunk chunk = {.first_tile = static_cast<int32_t>(plan_.tiles.size() + first),
                      .num_tiles = static_cast<int32_t>(last - first),
                      .begin = 0,

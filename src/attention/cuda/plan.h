@@ -21,6 +21,7 @@ struct PlanLists {
   std::vector<KeySegment> segments;
   std::vector<int32_t> first_segment, key_positions, heads;
   int num_partials = 0;
+  int warps = kWarps;                             ///< of a block
   int64_t forward_bytes = 0, backward_bytes = 0;  ///< of shared memory that a block needs
   bool fits = true;                               ///< every row does, into the memory there is
 };
@@ -32,6 +33,8 @@ struct MemoryRules {
   bool in_bf16;
   bool wants_gradients;  ///< there will be a backward pass, which needs more
   int64_t limit;         ///< bytes
+
+  bool operator==(const MemoryRules&) const = default;
 };
 
 /// One plan for each pattern of the call. A plan without gradients says by `fits` if a row is too long for the shared memory; one with

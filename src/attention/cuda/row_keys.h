@@ -5,15 +5,28 @@
 
 namespace lacuna::cuda {
 
+/// The keys that one query sees, as the plan has them: the first segment itself, and where it is.
+struct RowSegments {
+  KeySegment first;
+  int32_t place, count;
+
+  RowSegments() = default;
+  /// `entry`: the query's one in Plan::first_segment.
+  LACUNA_HD RowSegments(const Plan& plan, const int32_t* entry) : first{}, place(entry[0]), count(entry[1] - entry[0]) {
+    if (count > 0) first = plan.segments[place];
+  }
+};
+
 /// The keys that one query of a tile sees. A warp uses it together.
 template <class Block>
 class RowKeys {
  public:
-  LACUNA_HD RowKeys(const Plan& plan, const Task& task, const Tile& tile, int r, const Block& block)
+  /// `of_rows`: of the tile's rows.
+  LACUNA_HD RowKeys(const Plan& plan, const RowSegments* of_rows, const Tile& tile, int r, const Block& block)
       : block_(block), begin_(tile.begin), width_(tile.width) {
-    const int32_t* first = plan.first_segment + task.first_segment + tile.first + r;
-    segments_ = plan.segments + first[0];
-    num_segments_ = first[1] - first[0];
+    const RowSegments& row = of_rows[r];
+    segments_ = row.count == 1 ? &row.first : plan.segments + row.place;
+    num_segments_ = row.count;
     for (int s = 0; s < num_segments_; ++s) count_ += segments_[s].count;
     has_gaps_ = num_segments_ > 1 || (num_segments_ == 1 && segments_[0].stride != 1);
   }

@@ -1,6 +1,7 @@
 #include "attention/cuda/run.h"
 
 #include <algorithm>
+#include <deque>
 #include <string>
 
 #include "attention/cuda/kernel_list.h"
@@ -64,8 +65,11 @@ struct OnePlan {
   Plan plan;
 };
 
-void send(OnePlan& one, const std::vector<int32_t>& slots, at::Device device) {
+void send(OnePlan& one, const AttentionCall& call, bool wants_gradients) {
   auto& [lists, upload, plan] = one;
+  const std::vector<int32_t>& slots = call.keys->slots;
+  const int64_t key_rows = call.k.size(0);
+  const Sources sources = wants_gradients ? find_sources(lists, *call.keys, key_rows) : Sources();
   upload.add(lists.tasks);
   upload.add(lists.tiles);
   upload.add(lists.chunks);
@@ -74,7 +78,9 @@ void send(OnePlan& one, const std::vector<int32_t>& slots, at::Device device) {
   upload.add(lists.key_positions);
   upload.add(lists.heads);
   upload.add(slots);
-  upload.send(device);
+  upload.add(sources.first);
+  upload.add(sources.rows);
+  upload.send(call.q.device());
   plan = {};
   upload.take(plan.tasks);
   upload.take(plan.tiles);
@@ -84,10 +90,14 @@ void send(OnePlan& one, const std::vector<int32_t>& slots, at::Device device) {
   upload.take(plan.key_positions);
   upload.take(plan.heads);
   upload.take(plan.slots);
+  upload.take(plan.first_source);
+  upload.take(plan.sources);
   if (slots.empty()) plan.slots = nullptr;
   plan.num_tiles = static_cast<int>(lists.tiles.size());
   plan.num_chunks = static_cast<int>(lists.chunks.size());
   plan.num_heads = static_cast<int>(lists.heads.size());
+  plan.num_key_rows = static_cast<int>(key_rows);
+  plan.num_partials = lists.num_partials;
 }
 
 }  // namespace
@@ -134,7 +144,7 @@ class Run {
     shared_.needs_scores = entry.needs_scores(call.type->options());
     shared_.uses_positions = entry.info.uses_positions;
     shared_.training = context.training;
-    shared_.is_aligned = is_aligned(call.k) && is_aligned(call.v);
+    shared_.is_aligned = is_aligned(call.q) && is_aligned(call.k) && is_aligned(call.v);
     shared_.q = matrix_of<const T>(call.q);
     shared_.k = matrix_of<const T>(call.k);
     shared_.v = matrix_of<const T>(call.v);
@@ -151,7 +161,7 @@ class Run {
     shared_.context = matrix_of<T>(result);
     for (const OnePlan& one : plans_.all) {
       shared_.plan = one.plan;
-      start(functions_.forward, one.lists.forward_bytes);
+      start(functions_.forward, one.lists, one.lists.forward_bytes);
     }
     return result;
   }
@@ -162,6 +172,7 @@ class Run {
                                     at::empty(call_.v.sizes(), call_.v.options()),
                                     {}};
     shared_.context_gradient = matrix_of<const T>(of_context);
+    shared_.is_aligned = shared_.is_aligned && is_aligned(of_context);
     shared_.q_gradient = matrix_of<T>(gradients.q);
     shared_.k_gradient = matrix_of<T>(gradients.k);
     shared_.v_gradient = matrix_of<T>(gradients.v);
@@ -185,25 +196,15 @@ class Run {
   }
 
   void backward(const OnePlan& one) {
-    const int64_t key_rows = call_.k.size(0);
-    const Sources sources = find_sources(one.lists, *call_.keys, key_rows);
-    Upload upload;
-    upload.add(sources.first);
-    upload.add(sources.rows);
-    upload.send(call_.q.device());
     shared_.plan = one.plan;
-    upload.take(shared_.plan.first_source);
-    upload.take(shared_.plan.sources);
-    shared_.plan.num_key_rows = static_cast<int>(key_rows);
-    shared_.plan.num_partials = one.lists.num_partials;
     const Tensor partials = at::zeros({2, one.plan.num_heads, one.lists.num_partials, shared_.width}, numbers_.options());
     shared_.k_partial = partials[0].data_ptr<float>();
     shared_.v_partial = partials[1].data_ptr<float>();
-    start(functions_.backward, one.lists.backward_bytes);
+    start(functions_.backward, one.lists, one.lists.backward_bytes);
   }
 
-  void start(const char* (*function)(const void*, const Call<T>&, const Launch&), int64_t shared_bytes) const {
-    const Launch launch = {.shared_bytes = static_cast<int>(shared_bytes), .stream = stream_of(call_.q.device())};
+  void start(const char* (*function)(const void*, const Call<T>&, const Launch&), const PlanLists& plan, int64_t shared_bytes) const {
+    const Launch launch = {.warps = plan.warps, .shared_bytes = static_cast<int>(shared_bytes), .stream = stream_of(call_.q.device())};
     if (const char* const error = function(call_.type->options(), shared_, launch))
       throw MachineError(std::string("the GPU refused attention: ") + error);
   }
@@ -249,8 +250,24 @@ bool has_kernels(const AttentionCall& call) {
          call.q.size(2) == call.v.size(2) && call.numbers.size() <= kMaxNumbers && kernels_for(call) != nullptr;
 }
 
-std::shared_ptr<const Plans> plan(const AttentionCall& call) {
-  const c10::DeviceGuard guard(call.q.device());
+namespace {
+
+/// All that plans are made from.
+struct PlanOrigin {
+  std::vector<int32_t> offsets;
+  std::vector<int64_t> ids;
+  KeyRange keys;
+  std::vector<int32_t> first_position;
+  std::string patterns;
+  int64_t heads, key_rows;
+  bool causal, rows_alike;
+  MemoryRules rules;
+  at::Device device;
+
+  bool operator==(const PlanOrigin&) const = default;
+};
+
+PlanOrigin origin_of(const AttentionCall& call) {
   const types::TypeEntry& entry = call.type->entry();
   const MemoryRules rules = {.d_head = static_cast<int>(call.q.size(2)),
                              .needs_scores = entry.needs_scores(call.type->options()),
@@ -258,13 +275,46 @@ std::shared_ptr<const Plans> plan(const AttentionCall& call) {
                              .in_bf16 = is_bf16(call),
                              .wants_gradients = at::GradMode::is_enabled(),
                              .limit = engine_for(call.q)->shared_bytes()};
+  return {.offsets = call.queries->offsets(),
+          .ids = call.queries->ids(),
+          .keys = *call.keys,
+          .first_position = call.first_position,
+          .patterns = call.type->description().find("pattern")->to_line(),
+          .heads = call.q.size(1),
+          .key_rows = call.k.size(0),
+          .causal = call.causal,
+          .rows_alike = call.rows_alike,
+          .rules = rules,
+          .device = call.q.device()};
+}
+
+std::shared_ptr<const Plans> new_plans(const AttentionCall& call, const MemoryRules& rules) {
   auto plans = std::make_shared<Plans>();
   for (PlanLists& lists : make_plans(call, rules)) {
     plans->fit = plans->fit && lists.fits;
     plans->all.push_back({std::move(lists), {}, {}});
   }
   if (!plans->fit) return plans;
-  for (OnePlan& one : plans->all) send(one, call.keys->slots, call.q.device());
+  for (OnePlan& one : plans->all) send(one, call, rules.wants_gradients);
+  return plans;
+}
+
+}  // namespace
+
+std::shared_ptr<const Plans> plan(const AttentionCall& call) {
+  struct Made {
+    PlanOrigin origin;
+    std::shared_ptr<const Plans> plans;
+  };
+  constexpr size_t kKept = 8;  // the layers of a model ask for the same few, one after the other
+  thread_local std::deque<Made> made;
+  const c10::DeviceGuard guard(call.q.device());
+  PlanOrigin origin = origin_of(call);
+  for (const Made& one : made)
+    if (one.origin == origin) return one.plans;
+  std::shared_ptr<const Plans> plans = new_plans(call, origin.rules);
+  made.push_front({std::move(origin), plans});
+  if (made.size() > kKept) made.pop_back();
   return plans;
 }
 

@@ -83,7 +83,7 @@ struct GatedRmsFunction : torch::autograd::Function<GatedRmsFunction> {
 
 bool has_kernels(const Tensor& rows, const Tensor& gain) {
   if (rows.scalar_type() == at::kBFloat16) return rows.is_cpu() && gain.scalar_type() == at::kFloat;
-  return has_row_kernels(rows);
+  return has_row_loops(rows);
 }
 
 }  // namespace

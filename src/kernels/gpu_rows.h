@@ -1,0 +1,28 @@
+#pragma once
+
+#include "kernels/row_kernels.h"
+
+/// The row kernels of training for GPUs (gpu_rows.cu). Their arguments are those of the CPU's loops (row_kernels.h), with pointers into a
+/// GPU's memory. Numbers are float. Sums are added up in the same order always, and a row's result depends on that row alone.
+///
+/// Each works on all rows, on the current GPU and on `stream`. It gives null, or what went wrong. They are there in builds with CUDA.
+namespace lacuna::gpu {
+
+#if LACUNA_CUDA
+inline constexpr bool kAreBuilt = true;
+#else
+inline constexpr bool kAreBuilt = false;
+#endif
+
+template <class Normed>
+const char* residual_norm_forward(const ResidualNormForward<float, Normed>& args, int64_t rows, void* stream);
+/// `output_sums` must be null.
+template <class Normed, class Output>
+const char* residual_norm_backward(const ResidualNormBackward<float, Normed, Output>& args, int64_t rows, void* stream);
+const char* activation_forward(const ActivationRows<float>& args, int64_t rows, void* stream);
+const char* activation_backward(const ActivationRows<float>& args, int64_t rows, void* stream);
+const char* drop(const DropRows<float>& args, int64_t rows, void* stream);
+const char* round_rows(const RoundedRows<float>& args, int64_t rows, void* stream);
+const char* smoothed_loss(const LossRows<float>& args, int64_t rows, void* stream);
+
+}  // namespace lacuna::gpu
