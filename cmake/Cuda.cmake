@@ -62,8 +62,8 @@ function(nvcc_object file object)
   set_source_files_properties(${object} PROPERTIES GENERATED TRUE EXTERNAL_OBJECT TRUE)
 endfunction()
 
-# gpu_sources(NAME OBJECTS FILES...): FILES of this folder are compiled by nvcc, for the program in a build with CUDA (then their objects are
-# added to the list OBJECTS), else to see that they compile.
+# gpu_sources(NAME OBJECTS FILES...): FILES are compiled by nvcc, for the program in a build with CUDA (then their objects are added to the list
+# OBJECTS), else to see that they compile.
 function(gpu_sources name result)
   if(NOT LACUNA_NVCC)
     return()
@@ -71,8 +71,10 @@ function(gpu_sources name result)
   set(objects)
   foreach(file IN LISTS ARGN)
     get_filename_component(stem ${file} NAME_WE)
-    nvcc_object(${CMAKE_CURRENT_SOURCE_DIR}/${file} ${CMAKE_CURRENT_BINARY_DIR}/gpu/${stem}.o)
-    list(APPEND objects ${CMAKE_CURRENT_BINARY_DIR}/gpu/${stem}.o)
+    get_filename_component(file ${file} ABSOLUTE)
+    set(object ${CMAKE_CURRENT_BINARY_DIR}/${name}_on_gpu/${stem}.o)
+    nvcc_object(${file} ${object})
+    list(APPEND objects ${object})
   endforeach()
   add_custom_target(lacuna_${name}_on_gpu DEPENDS ${objects})
   add_dependencies(lacuna_cuda_kernels lacuna_${name}_on_gpu)

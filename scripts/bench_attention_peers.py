@@ -2,7 +2,7 @@
 """The attention operation alone in eager PyTorch, with the package `entmax`: what `lacuna bench attention` is held against.
 
     bench_attention_peers.py [--lengths 32,128,512,2048] [--dtype fp32,bf16] [--threads 2] [--device cpu]      one JSON object, as lacuna's
-    bench_attention_peers.py --beside ours.json                                                 the same cells as a table of ratios, in Markdown
+    bench_attention_peers.py --beside ours.json                                                               the same cells as a table of ratios, in Markdown
 
 A cell is forward and backward of 64 rows (batch x heads) of one length with heads of 64 features, from q, k, v to their gradients. Types have the
 names that `lacuna bench attention` gives them. `rela` is ReLU with an RMSNorm of each head. Needs torch and entmax.
@@ -132,7 +132,8 @@ def shown(ms):
 def print_ratios(ours, theirs):
     """Ours over theirs, cell by cell: below 1 we are faster."""
     peers = {key_of(line): line["ms"] for line in theirs["lines"]}
-    where = f"{ours['threads']} threads" if ours["device"] == "cpu" else torch.cuda.get_device_name(ours["device"])
+    device = ours.get("device", "cpu")
+    where = f"{ours['threads']} threads" if device == "cpu" else torch.cuda.get_device_name(device)
     print(f"{where}, {ours['sentences']} x {ours['heads']} rows, d_head {ours['d_head']}, PyTorch {theirs['torch']}; times in ms, "
           "ratios are Lacuna's time over the other's.\n")
     print("| dtype | length | type | pattern | Lacuna | the same, eager | ratio | over eager softmax | over fused softmax (ATen) |")

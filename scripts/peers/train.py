@@ -68,7 +68,8 @@ def main():
     flags = flags.parse_args()
     torch.set_num_threads(flags.threads)
     torch.manual_seed(1)
-    torch.backends.cuda.enable_cudnn_sdp(False)  # on a GPU cuDNN's attention is compiled anew for every shape of a batch: 20 times slower
+    if flags.device != "cpu":  # where cuDNN's attention is compiled anew for every shape of a batch: 20 times slower
+        torch.backends.cuda.enable_cudnn_sdp(False)
     pairs, vocab_size = corpus.load_pairs(flags.spm, flags.src, flags.tgt)
     pad, shape = vocab_size, corpus.SHAPES[flags.shape]  # one more piece, which Lacuna does without
     if flags.peer == "marian":

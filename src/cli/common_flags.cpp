@@ -121,6 +121,7 @@ void require_gpu(const std::string& device) {
         fmt::format("device is \"{}\", which is {} of compute capability {}.{}; expected {}.0 or later (A100, RTX 30 and "
                     "what came after), or --device cpu",
                     device, gpu.name, gpu.major, gpu.minor, kOldest));
+  at::globalContext().setAllowBF16ReductionCuBLAS(false);  // parts of a sum are added up in float
 }
 
 }  // namespace

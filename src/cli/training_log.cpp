@@ -29,11 +29,12 @@ std::string listed(const Scores& scores) {
 
 }  // namespace
 
-TrainingLog::TrainingLog(const std::string& run, const TrainingState& state, const RunLength& length)
+TrainingLog::TrainingLog(const std::string& run, const TrainingState& state, const RunLength& length, at::Device device)
     : metrics_(fs::path(run) / "metrics.jsonl", resumed_step(state)),
       tensorboard_(fs::path(run) / "tensorboard", state.step),
       length_(length),
-      bar_(share_done(state)) {}
+      bar_(share_done(state)),
+      device_(device) {}
 
 void TrainingLog::progress(const TrainingProgress& line) {
   last_ = line;
@@ -52,7 +53,7 @@ void TrainingLog::progress(const TrainingProgress& line) {
                                           {"tokens_per_second", line.tokens_per_second},
                                           {"tokens_per_update", line.tokens_per_update},
                                           {"data_wait", line.data_wait},
-                                          {"peak_mebibytes", peak_mebibytes()},
+                                          {"peak_mebibytes", peak_mebibytes(device_)},
                                           {"skipped_updates", static_cast<double>(line.skipped_updates)}};
   if (line.penalty_per_token != 0) values["penalty"] = line.penalty_per_token;
   if (line.masks) mask_progress(*line.masks, values);

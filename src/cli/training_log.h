@@ -21,8 +21,8 @@ struct RunLength {
 /// terminal a progress bar.
 class TrainingLog {
  public:
-  /// `state`: where the run stands now; what the files say of later steps is forgotten.
-  TrainingLog(const std::string& run, const TrainingState& state, const RunLength& length);
+  /// `state`: where the run stands now; what the files say of later steps is forgotten. `device`: whose memory is told of.
+  TrainingLog(const std::string& run, const TrainingState& state, const RunLength& length, at::Device device);
 
   void progress(const TrainingProgress& progress);
   void validation(int64_t step, const Evaluation& evaluation, const EvaluationSet& set, int64_t num_samples);
@@ -44,6 +44,7 @@ class TrainingLog {
   TensorBoardWriter tensorboard_;
   RunLength length_;
   ProgressBar bar_;
+  at::Device device_;
   TrainingProgress last_;
 };
 

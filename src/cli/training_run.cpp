@@ -175,7 +175,7 @@ void TrainingRun::replace_run() {
 
 void TrainingRun::open_log() {
   const RunLength length = {options_.train.max_steps, options_.train.max_epochs, epoch_size(data_.plan).tgt_tokens};
-  log_ = std::make_unique<TrainingLog>(options_.run, start_, length);
+  log_ = std::make_unique<TrainingLog>(options_.run, start_, length, at::Device(options_.device));
 }
 
 /// The vocabulary only now: a start that fails leaves none behind, which the next would take for its own.

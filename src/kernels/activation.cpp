@@ -17,7 +17,7 @@ Tensor forward_pass(const Tensor& x, bool is_gelu, const Dropout& dropout) {
     const ActivationRows<T> args = {x.size(1), is_gelu, dropout.rows(x.device()), data_of<T>(x), nullptr, mutable_data_of<T>(result),
                                     nullptr};
     if constexpr (gpu::kAreBuilt && std::is_same_v<T, float>) {
-      if (has_gpu_rows(x)) return on_gpu_of(x, [&](void* stream) { return gpu::activation_forward(args, x.size(0), stream); });
+      if (has_gpu_rows(x)) return on_gpu(x.device(), [&](void* stream) { return gpu::activation_forward(args, x.size(0), stream); });
     }
     for_rows(row_kernels<T>().activation_forward, args, x.size(0));
   });
@@ -49,7 +49,8 @@ class ActivationFunction : public torch::autograd::Function<ActivationFunction> 
                                       const_cast<T*>(data_of<T>(kept)),  // read only
                                       mutable_data_of<T>(to)};
       if constexpr (gpu::kAreBuilt && std::is_same_v<T, float>) {
-        if (has_gpu_rows(kept)) return on_gpu_of(kept, [&](void* stream) { return gpu::activation_backward(args, kept.size(0), stream); });
+        if (has_gpu_rows(kept))
+          return on_gpu(kept.device(), [&](void* stream) { return gpu::activation_backward(args, kept.size(0), stream); });
       }
       for_rows(row_kernels<T>().activation_backward, args, kept.size(0));
     });

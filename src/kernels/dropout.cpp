@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 
+#include "base/recent.h"
 #include "base/tensor_of.h"
 #include "kernels/dropout_factors.h"
 #include "kernels/row_tensors.h"
@@ -20,27 +20,36 @@ struct ListsOnGpu {
 
 /// Those of the last few shapes stay there: a model asks for the same ones at every site.
 const ListsOnGpu& lists_on_gpu(const RaggedShapePtr& shape, at::Device device) {
-  constexpr size_t kKept = 8;
-  thread_local std::deque<ListsOnGpu> kept;
-  const auto found =
-      std::find_if(kept.begin(), kept.end(), [&](const ListsOnGpu& lists) { return lists.shape == shape && lists.device == device; });
-  if (found != kept.end()) return *found;
-  kept.push_front({shape, device, tensor_of(shape->offsets(), device), tensor_of(shape->ids(), device)});
-  if (kept.size() > kKept) kept.pop_back();
-  return kept.front();
+  thread_local Recent<ListsOnGpu> recent;
+  return recent.get([&](const ListsOnGpu& lists) { return lists.shape == shape && lists.device == device; },
+                    [&] {
+                      return ListsOnGpu{shape, device, tensor_of(shape->offsets(), device), tensor_of(shape->ids(), device)};
+                    });
 }
 
 Tensor factors_on_gpu(const Dropout& dropout, int64_t columns, at::Device device) {
   const Tensor ones = at::ones({dropout.shape->num_tokens(), columns}, at::TensorOptions(at::kFloat).device(device));
-  return dropped_on_gpu(ones, dropout);
+  Tensor factors = at::empty_like(ones);
+  if constexpr (gpu::kAreBuilt) {
+    const DropRows<float> args = {columns, data_of<float>(ones), dropout.rows(device), mutable_data_of<float>(factors)};
+    on_gpu(device, [&](void* stream) { return gpu::drop(args, ones.size(0), stream); });
+  }
+  return factors;
 }
 
 Tensor factors_on_cpu(const Dropout& dropout, int64_t columns) {
   Tensor factors = at::empty({dropout.shape->num_tokens(), columns}, at::kDouble);
-  const DropoutFactors<double> args = {.features = {columns}, .dropout = dropout.rows(), .factors = factors.mutable_data_ptr<double>()};
+  const FeatureBlocks features = {columns};
+  const DropoutRows rows = dropout.rows();
+  double* const all = factors.mutable_data_ptr<double>();
   for_parts(factors.size(0), kRowsPerTask, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row)
-      for (int64_t block = 0; block < args.features.count(); ++block) args.write(row, block);
+    for (int64_t row = begin; row < end; ++row) {
+      const DroppedRow dropped(rows, row);
+      for (int64_t block = 0; block < features.count(); ++block) {
+        const PhiloxBlock bits = dropped.draw(block);
+        features.for_each(block, [&](int64_t i, int64_t half) { all[row * columns + i] = dropped.factor<double>(bits, half); });
+      }
+    }
   });
   return factors;
 }

@@ -61,20 +61,4 @@ class DroppedRow {
   double scale_;
 };
 
-/// 0 or the scale for each element of rows [T, columns].
-template <class T>
-struct DropoutFactors {
-  FeatureBlocks features;
-  DropoutRows dropout;
-  T* factors;
-
-  /// Writes those of `row` that `block` decides about.
-  LACUNA_RANDOM_HD void write(int64_t row, int64_t block) const {
-    const DroppedRow dropped(dropout, row);
-    const PhiloxBlock bits = dropped.draw(block);
-    features.for_each(block,
-                      [&](int64_t feature, int64_t half) { factors[row * features.columns + feature] = dropped.factor<T>(bits, half); });
-  }
-};
-
 }  // namespace lacuna

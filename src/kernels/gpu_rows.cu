@@ -3,6 +3,7 @@
 
 #include <type_traits>
 
+#include "base/cuda_message.h"
 #include "kernels/dropout_factors.h"
 #include "kernels/gpu_rows.h"
 
@@ -31,10 +32,6 @@ __device__ float loaded(float x) {
 }
 __device__ float loaded(uint16_t x) {
   return __bfloat162float(__ushort_as_bfloat16(x));
-}
-
-const char* message_of(cudaError_t error) {
-  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
 }
 
 /// Starts a kernel of so many blocks.
@@ -180,9 +177,11 @@ __global__ void __launch_bounds__(kThreads) activate(const ActivationRows<float>
 __global__ void __launch_bounds__(kThreads) deactivate(const ActivationRows<float> a, int64_t rows) {
   const float scale = a.dropout.threshold > 0 ? static_cast<float>(a.dropout.scale) : 1.f;
   for_own_elements(a.is_gelu ? a.dropout : DropoutRows(), a.columns, rows, [&](int64_t i, float factor) {
-    // relu's result is above 0 exactly where the unit was active and kept
-    const float slope = a.is_gelu ? factor * gelu_slope(a.input[i]) : a.result[i] > 0 ? scale : 0.f;
-    a.input_gradient[i] = slope * a.gradient[i];
+    if (a.is_gelu) {
+      a.input_gradient[i] = a.gradient[i] * factor * gelu_slope(a.input[i]);
+    } else {  // the result is above 0 exactly where the unit was active and kept
+      a.input_gradient[i] = a.result[i] > 0 ? a.gradient[i] * scale : 0.f;
+    }
   });
 }
 

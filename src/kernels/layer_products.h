@@ -40,7 +40,9 @@ class LayerProducts {
     if constexpr (kIsRounded) {
       bf16_product(result, a, b, add);
     } else {
-      add ? result.add_(product(a, b, precision_)) : result.copy_(product(a, b, precision_));
+      Tensor to = result;
+      if (add) return add_product_of_transposed(to, a.t(), b, precision_);
+      to.copy_(product(a, b, precision_));
     }
   }
   /// a x b as numbers of this type: float, or bf16 where factors are.
@@ -62,7 +64,8 @@ class LayerProducts {
 
   /// a x b + bias in bf16; `bias` may be undefined.
   Tensor rounded_product(const Tensor& a, const Tensor& b, const Tensor& bias) const {
-    if (!a.is_cpu()) return bias.defined() ? at::addmm(rounded_to_bf16(bias), a, b) : at::mm(a, b);  // summed in float, rounded once
+    if (!a.is_cpu())
+      return bias.defined() ? at::addmm(rounded_to_bf16(bias), a, b) : at::mm(a, b);  // the bias rounded first; summed in float
     Tensor result = at::empty({a.size(0), b.size(1)}, at::kBFloat16);
     multiply_rows(a, b, bias, [&](const float* rows, int64_t begin, int64_t end) {
       row_kernels<float>().narrow_rows(end - begin, b.size(1), rows, bf16_bits_of(result) + begin * b.size(1), b.size(1));

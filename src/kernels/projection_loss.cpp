@@ -152,7 +152,7 @@ Tensor chunk_loss_on_gpu(const Tensor& logits, const ChunkOfLoss& chunk) {
                                 .loss = mutable_data_of<double>(chunk.loss),
                                 .nll = mutable_data_of<double>(chunk.nll),
                                 .correct = mutable_data_of<int64_t>(chunk.correct)};
-  if constexpr (gpu::kAreBuilt) on_gpu_of(logits, [&](void* stream) { return gpu::smoothed_loss(args, logits.size(0), stream); });
+  if constexpr (gpu::kAreBuilt) on_gpu(logits.device(), [&](void* stream) { return gpu::smoothed_loss(args, logits.size(0), stream); });
   return rounds ? rounded : logits;
 }
 

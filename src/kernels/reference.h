@@ -5,8 +5,8 @@
 #include "kernels/projection_loss.h"
 #include "kernels/residual_norm.h"
 
-/// The kernels from plain ATen operations: what the fused ones are tested against, and what runs where there are none (other devices and
-/// types).
+/// The kernels from plain ATen operations: what the fused ones are tested against, and what runs where there are none (other types; of
+/// embeddings, on a GPU).
 namespace lacuna::reference {
 
 ResidualNorm residual_norm(const ResidualEnd& end, const Tensor& output);

@@ -30,7 +30,9 @@ template <class T, class Normed, class Output>
 void backward_pass(void (*loop)(const ResidualNormBackward<T, Normed, Output>&, int64_t, int64_t),
                    const ResidualNormBackward<T, Normed, Output>& args, const Tensor& sum) {
   if constexpr (gpu::kAreBuilt && std::is_same_v<T, float>) {
-    if (has_gpu_rows(sum)) return on_gpu_of(sum, [&](void* stream) { return gpu::residual_norm_backward(args, sum.size(0), stream); });
+    if (has_gpu_rows(sum) && args.output_sums != nullptr) throw std::logic_error("a GPU does not sum the output's gradient");
+    if (has_gpu_rows(sum))
+      return on_gpu(sum.device(), [&](void* stream) { return gpu::residual_norm_backward(args, sum.size(0), stream); });
   }
   for_sum_blocks(loop, args, sum.size(0));
 }
@@ -78,7 +80,7 @@ ResidualNormRows::ResidualNormRows(const ResidualEnd& end, bool has_output, bool
 
 void ResidualNormRows::take_on_gpu(const Tensor& output) const {
   if constexpr (gpu::kAreBuilt) {
-    on_gpu_of(end_.residual, [&](void* stream) {
+    on_gpu(end_.residual.device(), [&](void* stream) {
       const int64_t rows = end_.residual.size(0);
       return is_rounded() ? gpu::residual_norm_forward(arguments<float, uint16_t>(data_of<float>(output), 0), rows, stream)
                           : gpu::residual_norm_forward(arguments<float, float>(data_of<float>(output), 0), rows, stream);

@@ -31,8 +31,8 @@ struct ResidualEnd {
   Tensor residual;  ///< [T, D]
   Dropout dropout;  ///< of the output
   NormWeights norm;
-  /// What multiplies the normed rows, and nothing else reads them: with gradients, those of float on the CPU come rounded for kBf16, and so
-  /// does their gradient.
+  /// What multiplies the normed rows, and nothing else reads them: with gradients, those of float come rounded for kBf16 where there are
+  /// kernels (on the CPU, on a GPU), and so does their gradient.
   FactorPrecision readers = FactorPrecision::kFp32;
 };
 

@@ -2,10 +2,8 @@
 
 // How the kernels' tensors reach the row loops. Included by sources that have base/libtorch.h precompiled.
 
-#include <c10/core/DeviceGuard.h>
-#include <c10/core/impl/VirtualGuardImpl.h>
-
 #include "base/error.h"
+#include "base/gpu_stream.h"
 #include "kernels/dropout.h"
 #include "kernels/gpu_rows.h"
 #include "kernels/parallel.h"
@@ -80,24 +78,6 @@ inline bool has_gpu_rows(const at::Tensor& tensor) {
 /// True for what either takes. Everything else goes to the references.
 inline bool has_row_kernels(const at::Tensor& tensor) {
   return has_row_loops(tensor) || has_gpu_rows(tensor);
-}
-
-/// start(stream) gives its work to a GPU, the one of `tensor`. Throws MachineError with what it says that went wrong.
-template <class F>
-void on_gpu_of(const at::Tensor& tensor, const F& start) {
-  const c10::DeviceGuard guard(tensor.device());
-  void* const stream = c10::impl::VirtualGuardImpl(tensor.device().type()).getStream(tensor.device()).native_handle();
-  if (const char* const error = start(stream)) throw MachineError(std::string("the GPU refused a kernel: ") + error);
-}
-
-/// dropout(input) [T, columns] on a GPU.
-inline at::Tensor dropped_on_gpu(const at::Tensor& input, const Dropout& dropout) {
-  const at::Tensor result = at::empty_like(input);
-  if constexpr (gpu::kAreBuilt) {
-    const DropRows<float> args = {input.size(1), data_of<float>(input), dropout.rows(input.device()), mutable_data_of<float>(result)};
-    on_gpu_of(input, [&](void* stream) { return gpu::drop(args, input.size(0), stream); });
-  }
-  return result;
 }
 
 struct KeptDropout : torch::CustomClassHolder {

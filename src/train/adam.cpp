@@ -49,7 +49,7 @@ double chunk_sum_of_squares(const T* values, int64_t count) {
 }
 
 template <class T, bool kAverages>
-void update_chunk(const AdamPointers<T>& pointers, const AdamNumbers<T>& numbers, int64_t count) {
+void update_chunk(const AdamPointers<T>& pointers, AdamNumbers<T> numbers, int64_t count) {  // by value: no write may change them
   LACUNA_NO_OVERLAP
   for (int64_t i = 0; i < count; ++i) update_element<T, kAverages>(pointers, numbers, i);
 }
@@ -128,7 +128,8 @@ void update_on_gpu(const AdamBuffers& buffers, const PlacedGradients& gradients,
                                         .second = data(buffers.second_moment),
                                         .average = data(buffers.average),
                                         .gradient = flat.const_data_ptr<float>()};
-  if constexpr (gpu::kAreBuilt) on_gpu_of(flat, [&](void* stream) { return adam_update_on_gpu(pointers, step, flat.numel(), stream); });
+  if constexpr (gpu::kAreBuilt)
+    on_gpu(flat.device(), [&](void* stream) { return adam_update_on_gpu(pointers, step, flat.numel(), stream); });
 }
 
 }  // namespace

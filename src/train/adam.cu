@@ -1,5 +1,4 @@
-#include <cuda_runtime.h>
-
+#include "base/cuda_message.h"
 #include "train/adam_step.h"
 
 namespace lacuna {
@@ -21,8 +20,7 @@ const char* adam_update_on_gpu(const AdamPointers<float>& pointers, const AdamSt
   const auto blocks = static_cast<unsigned>((count + kThreads - 1) / kThreads);
   const auto kernel = pointers.average != nullptr ? update_all<true> : update_all<false>;
   kernel<<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(pointers, AdamNumbers<float>(step), count);
-  const cudaError_t error = cudaGetLastError();
-  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
+  return message_of(cudaGetLastError());
 }
 
 }  // namespace lacuna

@@ -16,6 +16,11 @@ namespace {
 
 constexpr int64_t kMostSkippedInARow = 20;
 
+/// On its way to the CPU: there once the optimizer has waited for the gradient's norm.
+Tensor on_its_way(const Tensor& x) {
+  return x.defined() ? x.detach().to(x.options().device(at::kCPU), /*non_blocking=*/true) : x;
+}
+
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -76,7 +81,7 @@ bool Trainer::update() {
   UpdateSums sums = accumulate_gradients();
   const double lr = learning_rate_.at(state_.step + 1, state_.scores.decreases);
   const UpdateResult result = optimizer_.update(lr, 1.0 / static_cast<double>(sums.tokens), sums.masks.tokens > 0);
-  read(sums);  // only now: a GPU would have been waited for
+  read(sums);  // only now: before, a GPU would have been waited for
   count(sums, result);
   return sums.ended_epoch;
 }
@@ -118,11 +123,10 @@ void Trainer::add_gradients(const Batch& batch, UpdateSums& sums) {
     losses.backward();
   }
   sums.tokens += losses.tokens;
-  losses.loss = losses.loss.detach();
-  if (losses.has_mask_pass()) {
-    sums.masks.tokens += losses.tokens;
-    losses.masks.objective = losses.masks.objective.detach();
-  }
+  if (losses.has_mask_pass()) sums.masks.tokens += losses.tokens;
+  for (Tensor* sum :
+       {&losses.loss, &losses.nll, &losses.correct, &losses.penalty, &losses.masks.objective, &losses.masks.loss, &losses.masks.mean})
+    *sum = on_its_way(*sum);
   sums.unread.push_back(std::move(losses));
 }
 

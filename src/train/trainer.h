@@ -91,7 +91,7 @@ class Trainer {
     int64_t correct = 0, tokens = 0;
     MaskWindow masks;
     bool ended_epoch = false;
-    std::vector<LossSums> unread;  ///< of batches whose tokens are counted
+    std::vector<LossSums> unread;  ///< of batches whose tokens are counted; on their way from a GPU
   };
 
   UpdateSums accumulate_gradients();

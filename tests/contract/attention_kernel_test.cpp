@@ -259,11 +259,27 @@ TEST(AttentionKernels, TakeLongerRowsWhereNoGradientIsWanted) {
   EXPECT_THROW(cuda::make_plans(call, rules), MachineError);
 }
 
+TEST(AttentionKernels, GiveAQueryTheSameBitsWhereverItsTileBegins) {
+  const at::NoGradGuard no_gradients;
+  const auto type = type_of(variant("softmax", ""), "{type: local, window: 40}", 2);
+  AttentionCall all = call_on(130, *type);
+  all.rows_alike = true;
+  const Emulation emulation(cuda::all_threaded_kernels());  // two warps, which share the keys
+  const Tensor together = attention(all, {});
+  for (const int32_t i : {50, 111, 129}) {
+    AttentionCall one = all;
+    one.q = all.q.narrow(0, i, 1);
+    one.queries = std::make_shared<RaggedShape>(RaggedShape::of_lengths({1}));
+    one.first_position = {i};
+    EXPECT_TRUE(at::equal(attention(one, {})[0], together[i])) << "query " << i;
+  }
+}
+
 TEST(AttentionKernels, WaitForEachOtherWhereTheyMust) {
   for (const Variant& variant : all_variants()) {
     for (const char* pattern : {"full", "{type: strided, window: 1, stride: 3}"}) {
       SCOPED_TRACE(variant.name() + ", " + pattern);
-      const Sample sample(variant, pattern, {1, 19}, 20);
+      const Sample sample(variant, pattern, {1, 19, 90}, 72);  // more than two tiles of keys and 64 columns: buffers are used again
       const std::vector<Tensor> expected = sample.outcome(at::kDouble);
       const Emulation emulation(cuda::all_threaded_kernels());  // two warps of four threads
       for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {

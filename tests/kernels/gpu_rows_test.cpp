@@ -101,6 +101,22 @@ TEST_F(RowsOnGpu, LoseAsTheReference) {
   }
 }
 
+TEST_F(RowsOnGpu, LoseInBf16AsTheReference) {
+  const Tensor targets = at::randint(300, {100}, at::kLong);
+  const Inputs inputs = {at::randn({100, 32}, at::kFloat), at::randn({300, 32}, at::kFloat)};
+  const auto gradients = [&](auto kernel, at::Device device) {
+    Inputs leaves;
+    for (const Tensor& input : inputs)
+      leaves.push_back(input.to(device, at::kFloat, /*non_blocking=*/false, /*copy=*/true).requires_grad_());
+    const ProjectionLoss loss = kernel(leaves[0], leaves[1], targets.to(device), 0.1, FactorPrecision::kBf16);
+    loss.loss.backward();
+    return std::vector<Tensor>{loss.loss.detach().cpu(), loss.nll.cpu(), leaves[0].grad().cpu(), leaves[1].grad().cpu()};
+  };
+  const std::vector<Tensor> found = gradients(projection_loss, at::kCUDA), expected = gradients(reference::projection_loss, at::kCPU);
+  for (size_t i = 0; i < found.size(); ++i)  // gradients of logits are rounded to 8 bits
+    EXPECT_LE((found[i] - expected[i]).abs().max().item<double>(), 0x1p-7 * expected[i].abs().max().item<double>()) << "tensor " << i;
+}
+
 TEST_F(RowsOnGpu, CountTheFirstOfEqualLogits) {
   const at::NoGradGuard no_gradients;
   const Tensor hidden = at::ones({3, 1}, at::kCUDA), weight = at::ones({1000, 1}, at::kCUDA);

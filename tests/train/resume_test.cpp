@@ -8,10 +8,12 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "config/load.h"
+#include "kernels/bf16_product.h"
 #include "toy.h"
 #include "train/checkpoint_keeper.h"
 #include "train/run_lock.h"
 #include "train/run_replacement.h"
+#include "train/transformer_loss.h"
 
 namespace lacuna {
 namespace {
@@ -41,6 +43,13 @@ TEST(ForbiddenDifferences, NameModelAndLearning) {
   std::vector<std::string> keys;
   for (const ConfigDifference& difference : forbidden_differences(stored, now)) keys.push_back(difference.key);
   EXPECT_THAT(keys, testing::ElementsAre("model.d_ff", "seed", "train.lr"));
+}
+
+TEST(DecidedPrecision, IsBf16OnAGpuUnlessSaidOtherwise) {
+  EXPECT_EQ(decided_precision(Precision::kAuto, "cuda"), Precision::kBf16);
+  EXPECT_EQ(decided_precision(Precision::kAuto, "cuda:1"), Precision::kBf16);
+  EXPECT_EQ(decided_precision(Precision::kFp32, "cuda"), Precision::kFp32);
+  EXPECT_EQ(decided_precision(Precision::kAuto, "cpu"), has_bf16_instructions() ? Precision::kBf16 : Precision::kFp32);
 }
 
 TEST(ForbiddenDifferences, NameTheKindOfDeviceButNotWhichGpu) {

@@ -93,8 +93,8 @@ class Fragment<Bf16, Block> : public TensorCoreSums<kTile> {
   }
 };
 
-/// Tensor cores multiply numbers of 11 bits (TF32). A float is the sum of two of them to 22 bits, and the product of the smaller ones is
-/// beyond what a float holds: three products are one of floats.
+/// Tensor cores multiply numbers of 11 bits (TF32). A float is the sum of two of them to some 22 bits; the product of the smaller ones, at
+/// most 2^-22 of the whole, is left out. What is infinite becomes NaN.
 template <>
 class Fragment<float, Block> : public TensorCoreSums<kTile / 2> {
  public:

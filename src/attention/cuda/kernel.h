@@ -175,17 +175,19 @@ class Kernel {
   // --- products ---
 
   /// use(e, buffer) for this warp's share of the tile's keys, kTile at a time, where wanted(e, buffer) is true. Columns c to c + kColumns
-  /// of their rows then lie in right(buffer), while those of the next are on their way.
+  /// of their rows then lie in right(buffer), while those of the next are on their way. Which warp has which keys does not depend on where
+  /// the tile begins.
   template <class Wanted, class Use>
   LACUNA_DEVICE void for_each_keys(const Tile& tile, const Matrix<const T>& keys, int c, Wanted wanted, Use use) {
-    const int step = kTile * block_.warps();
+    const int warps = block_.warps(), step = kTile * warps;
+    const int own = kTile * ((block_.warp() + warps - tile.begin / kTile % warps) % warps);
     const auto take_next = [&](int e, int buffer) {
       while (e < tile.width && !wanted(e, buffer)) e += step;
       if (e < tile.width) copy_keys(tile, keys, e, c, right(buffer));
       return e;
     };
     int buffer = 0;
-    for (int e = take_next(kTile * block_.warp(), buffer); e < tile.width; buffer = 1 - buffer) {
+    for (int e = take_next(own, buffer); e < tile.width; buffer = 1 - buffer) {
       const int next = take_next(e + step, 1 - buffer);
       if (next < tile.width) {
         Copies::wait_for_all_but_the_last();

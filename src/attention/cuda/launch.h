@@ -5,6 +5,9 @@
 
 #include "attention/cuda/kernel.h"
 #include "attention/cuda/kernel_list.h"
+#ifdef __CUDACC__
+#include "base/cuda_message.h"
+#endif
 
 /// From a type's row map to the plain functions of kernels.h.
 namespace lacuna::cuda {
@@ -71,11 +74,6 @@ __global__ void __launch_bounds__(kThreads) sum_partials_kernel(const __grid_con
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + static_cast<int64_t>(threadIdx.x);
   const auto row = static_cast<int>(i / call.d_head);
   if (row < call.plan.num_key_rows) sum_partials(call, row, static_cast<int>(blockIdx.y), static_cast<int>(i % call.d_head));
-}
-
-/// Null, or what went wrong.
-inline const char* message_of(cudaError_t error) {
-  return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
 }
 
 template <class... Parameters, class... Arguments>

@@ -18,7 +18,7 @@ template <class T>
 LACUNA_HD constexpr int right_stride() {
   return row_stride<T>(kColumns);
 }
-inline constexpr int kSumStride = kColumns + 4;
+inline constexpr int kSumStride = row_stride<float>(kColumns);
 /// Task::stride is so much more than the widest tile.
 inline constexpr int kStridePadding = 8;
 

@@ -9,8 +9,9 @@
 namespace lacuna::cuda {
 namespace {
 
-/// Chunks of a task, at most: so many blocks work on a sentence, and so many partial rows of a key are added up.
-constexpr size_t kMostChunks = 8;
+/// Chunks of a task, at most, and tiles of one, at least: so many blocks work on a sentence, and so many partial rows of a key are added
+/// up.
+constexpr size_t kMostChunks = 8, kFewestTiles = 2;
 
 /// The keys of each query of a task: query i sees segments[first[i]] to segments[first[i + 1]].
 struct Visible {
@@ -48,7 +49,17 @@ int64_t shared_bytes(const MemoryRules& rules, const Task& task, int warps, bool
   return rules.in_bf16 ? shared_bytes<Bf16>(rules, task, warps, is_backward) : shared_bytes<float>(rules, task, warps, is_backward);
 }
 
-/// Of a block: as many as have keys to work on, kTile each. (More would add zeros to the sums, which changes nothing.)
+/// Of a block, at most: so many that a row of kTile keys fits beside what they have of their own.
+int most_warps(const MemoryRules& rules) {
+  Task task = {};
+  task.tile_rows = 1;
+  task.stride = kTile + kStridePadding;
+  int warps = kWarps;
+  while (warps > 1 && shared_bytes(rules, task, warps, rules.wants_gradients) > rules.limit) warps /= 2;
+  return warps;
+}
+
+/// As many as have keys to work on, kTile each. (More would add zeros to the sums, which changes nothing.)
 int warps_for(const AttentionCall& call) {
   int32_t longest = 0;
   for (const int32_t count : call.keys->count) longest = std::max(longest, count);
@@ -58,9 +69,9 @@ int warps_for(const AttentionCall& call) {
 class PlanMaker {
  public:
   PlanMaker(const AttentionCall& call, const MemoryRules& rules, std::vector<int32_t> heads)
-      : call_(call), rules_(rules), head_(heads.front()) {
+      : call_(call), rules_(rules), head_(heads.front()), most_warps_(most_warps(rules)) {
     plan_.heads = std::move(heads);
-    plan_.warps = warps_for(call);
+    plan_.warps = std::min(most_warps_, warps_for(call));
   }
 
   PlanLists make() {
@@ -105,7 +116,7 @@ class PlanMaker {
     const std::vector<Tile> tiles = fitting_tiles(task, visible);
     plan_.forward_bytes = std::max(plan_.forward_bytes, shared_bytes(rules_, task, plan_.warps, false));
     plan_.backward_bytes = std::max(plan_.backward_bytes, shared_bytes(rules_, task, plan_.warps, true));
-    add_chunks(tiles, (tiles.size() + kMostChunks - 1) / kMostChunks);
+    add_chunks(tiles, std::max(kFewestTiles, (tiles.size() + kMostChunks - 1) / kMostChunks));
     plan_.tiles.insert(plan_.tiles.end(), tiles.begin(), tiles.end());
     plan_.tasks.push_back(task);
   }
@@ -117,7 +128,7 @@ class PlanMaker {
       task.stride = kTile;
       for (const Tile& tile : tiles) task.stride = std::max(task.stride, tile.width);
       task.stride += kStridePadding;
-      const bool fits = shared_bytes(rules_, task, plan_.warps, rules_.wants_gradients) <= rules_.limit;
+      const bool fits = shared_bytes(rules_, task, most_warps_, rules_.wants_gradients) <= rules_.limit;
       if (!fits && task.tile_rows > 1) continue;
       if (!fits) note_that_a_row_is_too_long();
       return tiles;
@@ -172,6 +183,7 @@ class PlanMaker {
   const AttentionCall& call_;
   const MemoryRules& rules_;
   const int64_t head_;
+  const int most_warps_;       // what fits is judged with: whatever else is in the batch
   int32_t sentence_keys_ = 0;  // of the sentence that is being added
   PlanLists plan_;
 };

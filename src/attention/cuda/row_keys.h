@@ -10,7 +10,6 @@ struct RowSegments {
   KeySegment first;
   int32_t place, count;
 
-  RowSegments() = default;
   /// `entry`: the query's one in Plan::first_segment.
   LACUNA_HD RowSegments(const Plan& plan, const int32_t* entry) : first{}, place(entry[0]), count(entry[1] - entry[0]) {
     if (count > 0) first = plan.segments[place];

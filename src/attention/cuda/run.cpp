@@ -1,12 +1,14 @@
 #include "attention/cuda/run.h"
 
 #include <algorithm>
-#include <deque>
 #include <string>
 
 #include "attention/cuda/kernel_list.h"
 #include "attention/cuda/plan.h"
 #include "attention/registry.h"
+#include "base/gpu_stream.h"
+#include "base/recent.h"
+#include "base/tensor_of.h"
 
 namespace lacuna::cuda {
 namespace {
@@ -40,11 +42,8 @@ class Upload {
     bytes_.resize((bytes_.size() + 15) / 16 * 16);
   }
   void send(at::Device device) {
-    const auto options = at::TensorOptions(at::kByte).pinned_memory(device.is_cuda());
-    const Tensor here = at::empty({static_cast<int64_t>(bytes_.size())}, options);
-    std::copy(bytes_.begin(), bytes_.end(), here.data_ptr<uint8_t>());
-    there_ = here.to(device, at::kByte, /*non_blocking=*/true);
-    bytes_.clear();
+    there_ = tensor_of(bytes_, device);
+    bytes_ = {};
   }
   /// The lists' places on the device, in the order in which they were added.
   template <class X>
@@ -124,10 +123,6 @@ bool is_aligned(const Tensor& rows) {
 }
 
 /// Of the device, the stream that LibTorch's own operations use; null on the CPU.
-void* stream_of(at::Device device) {
-  return device.is_cpu() ? nullptr : c10::impl::VirtualGuardImpl(device.type()).getStream(device).native_handle();
-}
-
 /// T: as the kernels know the tensors' numbers.
 template <class T>
 class Run {
@@ -306,16 +301,10 @@ std::shared_ptr<const Plans> plan(const AttentionCall& call) {
     PlanOrigin origin;
     std::shared_ptr<const Plans> plans;
   };
-  constexpr size_t kKept = 8;  // the layers of a model ask for the same few, one after the other
-  thread_local std::deque<Made> made;
+  thread_local Recent<Made> made;  // the layers of a model ask for the same few, one after the other
   const c10::DeviceGuard guard(call.q.device());
-  PlanOrigin origin = origin_of(call);
-  for (const Made& one : made)
-    if (one.origin == origin) return one.plans;
-  std::shared_ptr<const Plans> plans = new_plans(call, origin.rules);
-  made.push_front({std::move(origin), plans});
-  if (made.size() > kKept) made.pop_back();
-  return plans;
+  const PlanOrigin origin = origin_of(call);
+  return made.get([&](const Made& one) { return one.origin == origin; }, [&] { return Made{origin, new_plans(call, origin.rules)}; }).plans;
 }
 
 Tensor run(const AttentionCall& call, const ForwardContext& context, const Plans& plans) {
