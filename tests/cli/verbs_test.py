@@ -443,6 +443,7 @@ class Look(Verbs):
                                             "--translate.precision", "bf16"))
         self.assertEqual((translated["precision"], translated["device"]), ("bf16", "cpu"))
         self.assertIn('device is "cuda:99"', self.refuses("bench", "translate", "-m", AVERAGED, "-i", source, "--device", "cuda:99"))
+        self.assertIn('device is "cuda:99"', self.refuses("bench", "attention", "--device", "cuda:99"))
         for report, rate in ((measured, "tgt_tokens_per_second"), (translated, "output_tokens_per_second")):
             self.assertGreater(report[rate], 0)
             self.assertGreater(report["matrix_product_share"], 0)
