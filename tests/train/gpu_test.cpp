@@ -9,6 +9,7 @@
 #include "config/yaml.h"
 #include "kernels/dropout.h"
 #include "model/ragged_of.h"
+#include "toy.h"
 #include "train/adam.h"
 #include "train/optimizer.h"
 #include "train/transformer_loss.h"
@@ -168,21 +169,11 @@ TEST_F(OnGpu, UpdatesAsTheReference) {
     const AdamBuffers there = {on_gpu(here.values), on_gpu(here.first_moment), on_gpu(here.second_moment), on_gpu(here.average)};
     // One without a gradient, and elements of the buffers that are no parameter's.
     PlacedGradients gradients = {{16, 30000, at::randn({300, 100})}, {30016, 64, Tensor()}, {30096, 9904, at::randn({9904})}};
-    const AdamStep step = {.lr = 0.01,
-                           .gradient_scale = 0.3,
-                           .beta1 = 0.9,
-                           .beta2 = 0.98,
-                           .epsilon = 1e-9,
-                           .bias1 = 0.2,
-                           .bias2 = 0.1,
-                           .l2 = 0.01,
-                           .shrink = 0.99,
-                           .average_rate = 0.1};
     const double squares = sum_of_squares(gradients);
-    adam_update_reference(here, gradients, step);
+    adam_update_reference(here, gradients, kSomeAdamStep);
     for (PlacedGradient& placed : gradients) placed.gradient = on_gpu(placed.gradient);
     EXPECT_NEAR(sum_of_squares(gradients), squares, 1e-6 * squares);
-    adam_update(there, gradients, step);
+    adam_update(there, gradients, kSomeAdamStep);
     const std::vector<std::pair<Tensor, Tensor>> pairs = {{there.values, here.values},
                                                           {there.first_moment, here.first_moment},
                                                           {there.second_moment, here.second_moment},

@@ -84,19 +84,9 @@ TEST(Optimizer, OnePassOverMemoryIsThePlainReference) {
   const PlacedGradients gradients = {{16, 30000, at::linspace(2, -3, 30000, flat).view({300, 100})},
                                      {30016, 64, at::Tensor()},
                                      {30096, 9904, at::linspace(-1, 2, 9904, flat)}};
-  const AdamStep step = {.lr = 0.01,
-                         .gradient_scale = 0.3,
-                         .beta1 = 0.9,
-                         .beta2 = 0.98,
-                         .epsilon = 1e-9,
-                         .bias1 = 0.2,
-                         .bias2 = 0.1,
-                         .l2 = 0.01,
-                         .shrink = 0.99,
-                         .average_rate = 0.1};
   const AdamBuffers ours = buffers(), reference = buffers(), before = buffers();
-  adam_update(ours, gradients, step);
-  adam_update_reference(reference, gradients, step);
+  adam_update(ours, gradients, kSomeAdamStep);
+  adam_update_reference(reference, gradients, kSomeAdamStep);
   for (const PlacedGradient& placed : gradients) {
     const auto is_close = [&](const at::Tensor& a, const at::Tensor& b) {
       return at::allclose(a.narrow(0, placed.begin, placed.count), b.narrow(0, placed.begin, placed.count), 1e-13, 1e-13);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "train/adam_step.h"
 #include "train/trainer.h"
 
 namespace lacuna {
@@ -53,6 +54,18 @@ class ToyStream : public BatchStream {
   DataPosition position_;
   bool at_end_ = false;
 };
+
+/// An update in which every number counts.
+inline constexpr AdamStep kSomeAdamStep = {.lr = 0.01,
+                                           .gradient_scale = 0.3,
+                                           .beta1 = 0.9,
+                                           .beta2 = 0.98,
+                                           .epsilon = 1e-9,
+                                           .bias1 = 0.2,
+                                           .bias2 = 0.1,
+                                           .l2 = 0.01,
+                                           .shrink = 0.99,
+                                           .average_rate = 0.1};
 
 /// A model that predicts each target token from the source token at its place: an embedding and a projection, with dropout keyed by
 /// sentence.

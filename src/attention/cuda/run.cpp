@@ -199,9 +199,10 @@ class Run {
   }
 
   void start(const char* (*function)(const void*, const Call<T>&, const Launch&), const PlanLists& plan, int64_t shared_bytes) const {
-    const Launch launch = {.warps = plan.warps, .shared_bytes = static_cast<int>(shared_bytes), .stream = stream_of(call_.q.device())};
-    if (const char* const error = function(call_.type->options(), shared_, launch))
-      throw MachineError(std::string("the GPU refused attention: ") + error);
+    on_gpu(call_.q.device(), [&](void* stream) {
+      return function(call_.type->options(), shared_,
+                      {.warps = plan.warps, .shared_bytes = static_cast<int>(shared_bytes), .stream = stream});
+    });
   }
 
   /// numbers_ [Tq, H, numbers].
