@@ -22,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kBytesPerWrite = 1 << 18;
+constexpr int kMostLinks = 40;  // to follow, as Linux does
 
 /// `bytes` could not be written; errno says why.
 [[noreturn]] void fail_to_write(const fs::path& path, size_t bytes) {
@@ -29,6 +30,18 @@ constexpr size_t kBytesPerWrite = 1 << 18;
   std::string message = path.string() + ": cannot be written: " + std::strerror(cause);
   if (cause == ENOSPC || cause == EDQUOT) message += "; " + std::to_string(bytes) + " bytes more are needed at once: free some space";
   throw MachineError(message);
+}
+
+/// The number of the open file of this process that `path` names, through links as /dev/stdout is one: as /proc has them.
+std::optional<int> open_file_of(fs::path path) {
+  std::error_code error;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(path, error); ++i) {
+    const fs::path folder = fs::canonical(path.has_parent_path() ? path.parent_path() : ".", error);
+    if (error) return {};
+    if (folder == "/proc/" + std::to_string(getpid()) + "/fd") return std::atoi(path.filename().c_str());
+    path = folder / fs::read_symlink(path, error);
+  }
+  return {};
 }
 
 }  // namespace
@@ -67,9 +80,13 @@ std::string read_file(const fs::path& path) {
   return bytes.str();
 }
 
-FileWriter::FileWriter(fs::path path) : path_(std::move(path)) {
-  file_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+FileWriter::FileWriter(fs::path path, const fs::path& former) : path_(std::move(path)) {
+  struct stat status = {};
+  const bool has_former = !former.empty() && stat(former.c_str(), &status) == 0;
+  const mode_t mode = has_former ? status.st_mode & 07777U : 0644;
+  file_ = is_replaceable(path_) ? open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode) : open_to_write_to(path_);
   if (file_ < 0) fail_to_write(path_, 0);
+  if (has_former) fchmod(file_, mode);  // whatever the umask is
 }
 
 FileWriter::~FileWriter() {
@@ -99,7 +116,19 @@ void FileWriter::finish() {
 bool is_replaceable(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  return !fs::exists(status) || fs::is_regular_file(status) || fs::is_directory(status);
+  return !open_file_of(path) && (!fs::exists(status) || fs::is_regular_file(status) || fs::is_directory(status));
+}
+
+fs::path behind_links(const fs::path& path) {
+  std::error_code error;
+  fs::path target = path;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(target, error); ++i) target = target.parent_path() / fs::read_symlink(target, error);
+  return target;
+}
+
+int open_to_write_to(const fs::path& path) {
+  if (const auto number = open_file_of(path)) return fcntl(*number, F_DUPFD_CLOEXEC, 0);
+  return open(path.c_str(), O_WRONLY | O_CLOEXEC);
 }
 
 fs::path temporary_beside(const fs::path& path) {
@@ -119,7 +148,7 @@ void write_file_atomically(const fs::path& path, std::string_view bytes) {
   const bool takes_its_place = is_replaceable(path);
   const fs::path temporary = takes_its_place ? temporary_beside(path) : path;
   try {
-    FileWriter writer(temporary);
+    FileWriter writer(temporary, takes_its_place ? path : fs::path());
     writer.write(bytes);
     writer.finish();
     if (!takes_its_place) return;

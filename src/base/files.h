@@ -19,7 +19,8 @@ std::string read_file(const std::filesystem::path& path);
 /// A file being written, whole once `finish` has come back. Throws MachineError (disk full, no permission) with what the system said.
 class FileWriter {
  public:
-  explicit FileWriter(std::filesystem::path path);
+  /// Where it will take the place of `former`, it has its permissions.
+  explicit FileWriter(std::filesystem::path path, const std::filesystem::path& former = {});
   ~FileWriter();
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
@@ -41,8 +42,15 @@ void require_rereadable_file(const std::filesystem::path& path);
 /// Both, for a file that is read several times.
 void require_corpus_file(const std::filesystem::path& path, const std::string& what);
 
-/// False for what is there and is no file of its own, such as /dev/stdout or a pipe: it is written to, and nothing takes its place.
+/// False for what is there and is no file of its own, such as a pipe, and for an open file by its number (/dev/stdout, /dev/fd/3), whatever
+/// it is: these are written to, and nothing takes their place.
 bool is_replaceable(const std::filesystem::path& path);
+
+/// The file that a link leads to, which need not be there, so that the link stays.
+std::filesystem::path behind_links(const std::filesystem::path& path);
+
+/// Opens what is not replaceable. Open files by their number go on where they are. -1 if that is not possible; errno says why.
+int open_to_write_to(const std::filesystem::path& path);
 
 /// The name under which a file is written before it takes its own: beside it, with the number of this process. Such files of processes that
 /// are no more are removed.

@@ -20,6 +20,7 @@ class InputStream {
   /// True if `read` would have to wait for whoever writes the other end.
   bool would_wait() const;
   const std::string& name() const { return name_; }
+  bool is_gzip() const { return inflater_ != nullptr; }  ///< once something was read
 
  private:
   struct Inflater;

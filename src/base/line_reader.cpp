@@ -9,6 +9,7 @@ namespace lacuna {
 namespace {
 
 constexpr size_t kMaxLineBytes = size_t{1} << 20;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 }  // namespace
 
@@ -32,7 +33,10 @@ bool LineReader::next(std::string& line) {
   if (position_ == buffer_.size()) return false;
   line.assign(buffer_, position_, end - position_);
   position_ = std::min(end + 1, buffer_.size());
-  ++line_number_;
+  if (++line_number_ == 1 && line.starts_with(kByteOrderMark)) {
+    line.erase(0, kByteOrderMark.size());
+    has_byte_order_mark_ = true;
+  }
   if (!line.empty() && line.back() == '\r') {
     line.pop_back();
     ++carriage_returns_;

@@ -9,7 +9,8 @@
 
 namespace lacuna {
 
-/// Lines of a plain or gzip file or of standard input ("-"). Splits at LF only; a CR before it is dropped and counted.
+/// Lines of a plain or gzip file or of standard input ("-"). Splits at LF only; a CR before it is dropped and counted, a byte order mark at
+/// the start is dropped.
 class LineReader {
  public:
   /// Throws DataError if the file cannot be read.
@@ -21,6 +22,8 @@ class LineReader {
   bool would_wait() const { return buffer_.find('\n', position_) == std::string::npos && stream_.would_wait(); }
   int64_t line_number() const { return line_number_; }  ///< of the line given last, from 1
   int64_t carriage_returns() const { return carriage_returns_; }
+  bool has_byte_order_mark() const { return has_byte_order_mark_; }  ///< once the first line was given
+  bool is_gzip() const { return stream_.is_gzip(); }                 ///< likewise
   /// "file:line" of the line given last.
   std::string place() const { return stream_.name() + ":" + std::to_string(line_number_); }
   /// Throws DataError with the byte if the line given last is not UTF-8 or holds a NUL.
@@ -34,6 +37,7 @@ class LineReader {
   size_t position_ = 0;  ///< in the buffer, of the next line
   int64_t line_number_ = 0;
   int64_t carriage_returns_ = 0;
+  bool has_byte_order_mark_ = false;
 };
 
 }  // namespace lacuna

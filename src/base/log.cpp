@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <memory>
 
 #include "base/error.h"
 
@@ -24,6 +25,12 @@ spdlog::logger& logger() {
     made.flush_on(spdlog::level::info);
     return made;
   }();
+  return instance;
+}
+
+/// Null as long as there is none.
+std::unique_ptr<spdlog::logger>& file_logger() {
+  static std::unique_ptr<spdlog::logger> instance;
   return instance;
 }
 
@@ -50,8 +57,9 @@ void set_log_level(LogLevel level) {
 void log_to_file(const std::string& path) {
   try {
     auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
-    sink->set_pattern("[%Y-%m-%d %H:%M:%S] %l %v");
-    logger().sinks().push_back(std::move(sink));
+    file_logger() = std::make_unique<spdlog::logger>("file", std::move(sink));
+    file_logger()->set_pattern("[%Y-%m-%d %H:%M:%S] %l %v");
+    file_logger()->flush_on(spdlog::level::info);
   } catch (const spdlog::spdlog_ex& error) {
     throw MachineError(path + ": the log cannot be written: " + error.what());
   }
@@ -59,6 +67,11 @@ void log_to_file(const std::string& path) {
 
 void write_log_line(LogLevel level, const std::string& text) {
   logger().log(spdlog_level(level), "{}", text);
+  if (file_logger()) file_logger()->log(spdlog_level(level), "{}", text);
+}
+
+void log_error_to_file(const std::string& text) {
+  if (file_logger()) file_logger()->error("{}", text);
 }
 
 bool stderr_is_terminal() {

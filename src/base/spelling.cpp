@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <numeric>
 
 namespace lacuna {
@@ -61,6 +62,16 @@ std::string nearest_word(const std::string& word, const std::vector<std::string>
   if (!best.empty() || word.size() < kFewLetters) return best;
   const auto longer = std::find_if(known.begin(), known.end(), [&](const std::string& name) { return name.starts_with(word); });
   return longer == known.end() ? "" : *longer;
+}
+
+std::string trouble_of_language_code(const std::string& code) {
+  static const std::map<std::string, std::string> kMeant = {{"cn", "zh"}, {"jp", "ja"}, {"kr", "ko"}};
+  const std::string language = folded(code.substr(0, code.find_first_of("-_")));
+  if (const auto meant = kMeant.find(language); meant != kMeant.end()) return "; expected a language's code, \"" + meant->second + "\"";
+  const bool has_length = !language.empty() && language.size() <= 3;
+  const auto is_letter = [](unsigned char c) { return std::isalpha(c) != 0; };
+  if (code.empty() || (has_length && std::all_of(language.begin(), language.end(), is_letter))) return "";
+  return "; expected a language's code of two or three letters, such as de, zh or zho_Hans";
 }
 
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {

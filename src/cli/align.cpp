@@ -142,7 +142,7 @@ int align_with_models(const AlignFlags& flags, const std::string& device) {
   std::vector<Direction> directions;
   directions.push_back(direction_of(flags, device, false));
   if (!flags.reverse_model.empty()) directions.push_back(direction_of(flags, device, true));
-  Output output(flags.output);
+  Output output(flags.output, {flags.src, flags.tgt});
   LineProgress bar("aligning", total, flags.common.quiet || flags.output == "-");
   for (std::vector<Links> links; !(links = directions[0].next(flags)).empty();) {
     if (directions.size() > 1) {
@@ -160,7 +160,7 @@ int align_with_models(const AlignFlags& flags, const std::string& device) {
 
 int symmetrise_files(const AlignFlags& flags) {
   LinkReader forward(flags.forward), backward(flags.backward);
-  Output output(flags.output);
+  Output output(flags.output, {flags.forward, flags.backward});
   GoldLinks first, second;
   while (next_of_both(forward, first, backward, second)) {
     const Links links = symmetrise(first.possible, turned(second.possible), symmetrisation_of(flags.symmetrise));

@@ -27,6 +27,7 @@ void AttentionStatistics::see(int layer, AttentionSite site, int, int64_t, int64
   place.rows += 1;
   place.weights += static_cast<int64_t>(weights.size());
   place.zeros += zeros;
+  place.null_rows += zeros == std::ssize(weights);
   place.entropy += std::llround(entropy_of(weights) / kEntropyUnit);
 }
 
@@ -41,6 +42,7 @@ AttentionSummary AttentionStatistics::summary() const {
     if (place.rows == 0) continue;
     const std::string name = place_name(static_cast<int>(index / kSites), kAttentionSites[index % kSites]);
     summary.rows[name + "sparsity"] = static_cast<double>(place.zeros) / static_cast<double>(place.weights);
+    summary.rows[name + "null_rate"] = static_cast<double>(place.null_rows) / static_cast<double>(place.rows);
     summary.rows[name + "entropy"] = static_cast<double>(place.entropy) * kEntropyUnit / static_cast<double>(place.rows);
   }
   return summary;

@@ -13,14 +13,15 @@ namespace lacuna {
 /// What validation sees of a model's attention. Names start with site and layer: `encoder_self.0.`.
 struct AttentionSummary {
   /// `encoder_self.0.sparsity`: share of weights that are exactly 0; `encoder_self.0.entropy`: mean over rows of -Σ p ln p in nats, p the
-  /// weights' magnitudes made to sum to 1 (rows of zeros count as 0). Places that saw no row are left out.
+  /// weights' magnitudes made to sum to 1 (rows of zeros count as 0); `encoder_self.0.null_rate`: share of such rows. Places that saw no
+  /// row are left out.
   std::map<std::string, double> rows;
   /// `encoder_self.0.alpha`: what each head has learned.
   std::map<std::string, std::vector<double>> numbers;
 };
 
-/// Sparsity and entropy of attention, by layer and site, over all rows it sees, and learned numbers. Sums are of whole numbers, so they do
-/// not depend on the order in which threads come.
+/// Sparsity, entropy and null rate of attention, by layer and site, over all rows it sees, and learned numbers. Sums are of whole numbers,
+/// so they do not depend on the order in which threads come.
 class AttentionStatistics : public AttentionProbe {
  public:
   explicit AttentionStatistics(int64_t num_layers);
@@ -33,7 +34,7 @@ class AttentionStatistics : public AttentionProbe {
 
  private:
   struct Place {
-    std::atomic<int64_t> rows = 0, weights = 0, zeros = 0;
+    std::atomic<int64_t> rows = 0, weights = 0, zeros = 0, null_rows = 0;
     std::atomic<int64_t> entropy = 0;  ///< in units of 2^-32 nats
   };
   static constexpr int kSites = 3;

@@ -23,7 +23,9 @@ struct AverageOptions {
 void declare(CLI::App& app, AverageOptions& options) {
   app.add_option("-o,--output", options.output, "Folder of the averaged checkpoint; an old one is replaced")->required();
   app.add_option("checkpoints", options.inputs, "A run folder with --last or --best, or the checkpoints themselves")->required();
-  auto* last = app.add_option("--last", options.last, "Average the last so many checkpoints of a run")->check(whole_number_from(1));
+  auto* last = app.add_option("--last", options.last,
+                              "Average the last so many checkpoints that a run saved on schedule, not for an interruption or a validation")
+                   ->check(whole_number_from(1));
   app.add_option("--best", options.best, "Average the so many best checkpoints of a run, by its train.metric")
       ->check(whole_number_from(1))
       ->excludes(last);
@@ -36,7 +38,12 @@ std::vector<std::string> chosen(const AverageOptions& options) {
                                  options.last > 0 ? "--last" : "--best", options.inputs.size(), join(options.inputs)));
   }
   const std::string& run = options.inputs.front();
-  if (options.last > 0) return last_checkpoints(run, options.last);
+  if (options.last > 0) {
+    std::vector<std::string> last = last_checkpoints(run, options.last);
+    if (const std::string newest = newest_checkpoint_of(run); newest != last.back())
+      log_info("{} is left out: it was saved for an interruption or a validation", newest);
+    return last;
+  }
   const std::string newest = newest_checkpoint_of(run);
   if (newest.empty()) throw CheckpointError(run + " holds no checkpoints (folders named step_N)");
   const ValidMetric metric = options_from_yaml(load_checkpoint(newest).config_yaml, newest + "/config.yaml").train.metric;

@@ -129,7 +129,7 @@ void add_lines(const std::vector<NamedOptions>& systems, const LengthBenchFlags&
 Json measure(const std::vector<NamedOptions>& systems, const LengthBenchFlags& flags) {
   const Options& options = systems.front().options;
   Json report = {{"precision", name_of(factor_precision(options.train, options.device))},
-                 {"translate_precision", name_of(weight_format_of(options.translate.precision))},
+                 {"translate_precision", name_of(weight_format_of(options.translate.precision, at::Device(options.device)))},
                  {"threads", at::get_num_threads()},
                  {"beam_size", options.translate.beam_size},
                  {"batch_tokens", flags.batch_tokens},

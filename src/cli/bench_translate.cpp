@@ -135,7 +135,7 @@ Variation variation_of(const LoadedModel& loaded, const Options& options) {
     else
       variation.drawn_parameters += to.numel();
   }
-  variation.model->round_to(weight_format_of(options.translate.precision));
+  variation.model->round_to(weight_format_of(options.translate.precision, loaded.model->device()));
   variation.model->to(loaded.model->device());
   variation.model->eval();
   return variation;
@@ -189,16 +189,14 @@ int bench_translate(const std::vector<std::string>& arguments) {
   const LoadedModel loaded = load_model(flags.model, device, overrides_of(app));
   const double load_seconds = loading.seconds();
   const Options& options = loaded.options;
-  const WeightFormat format = weight_format_of(options.translate.precision);
+  const WeightFormat format = weight_format_of(options.translate.precision, at::Device(device));
   loaded.model->round_to(format);
   const at::NoGradGuard no_gradients;
   Json report = flags.compare.empty() ? measure(loaded, options, lines, flags.rounds) : compare(loaded, options, lines, flags);
   report["load_seconds"] = load_seconds;
   report["peak_mebibytes"] = peak_mebibytes(at::Device(device));
-  report.update({{"precision", name_of(is_cpu(device) ? format : WeightFormat::kFloat)},  // elsewhere weights are not packed
-                 {"device", device},
-                 {"threads", at::get_num_threads()},
-                 {"beam_size", options.translate.beam_size}});
+  report.update(
+      {{"precision", name_of(format)}, {"device", device}, {"threads", at::get_num_threads()}, {"beam_size", options.translate.beam_size}});
   if (flags.compare.empty())
     print_report(report, flags.json);
   else

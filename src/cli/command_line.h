@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/spelling.h"
 
 namespace lacuna {
 
@@ -39,6 +40,14 @@ inline CLI::Validator real_number_between(double low, double high) {
   return CLI::Validator(check, expected, "");
 }
 
+/// What to say of a flag that the verb does not have.
+inline std::string trouble_of_flag(const CLI::App& app, const std::string& flag) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options())
+    for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+  return flag + " is not a flag; see " + app.get_name() + " --help" + did_you_mean(flag, known);
+}
+
 /// Reads a verb's arguments with CLI11. False if --help was asked for: it has been printed, and the verb is to return 0.
 /// Throws UsageError for whatever CLI11 does not accept, in place of CLI11's own exit codes.
 inline bool parse_command_line(CLI::App& app, std::vector<std::string> arguments) {
@@ -48,6 +57,11 @@ inline bool parse_command_line(CLI::App& app, std::vector<std::string> arguments
   } catch (const CLI::CallForHelp&) {
     std::cout << app.help();
     return false;
+  } catch (const CLI::ExtrasError& error) {
+    const std::vector<std::string> words = app.remaining();
+    const auto flag = std::find_if(words.begin(), words.end(), [](const std::string& word) { return word.starts_with("--"); });
+    if (flag != words.end()) throw UsageError(trouble_of_flag(app, flag->substr(0, flag->find('='))));
+    throw UsageError(std::string(error.what()) + "; see " + app.get_name() + " --help");
   } catch (const CLI::ParseError& error) {
     throw UsageError(std::string(error.what()) + "; see " + app.get_name() + " --help");
   }

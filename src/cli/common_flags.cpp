@@ -87,10 +87,7 @@ std::vector<std::string> overrides_of(const CLI::App& app) {
     const std::string flag = word.substr(0, word.find('='));
     if (!flag.starts_with("--") || flag.find('.') != std::string::npos) continue;
     if (std::find(keys.begin(), keys.end(), flag.substr(2)) != keys.end()) continue;
-    std::vector<std::string> known;
-    for (const CLI::Option* option : app.get_options())
-      for (const std::string& name : option->get_lnames()) known.push_back(fmt::format("--{}", name));
-    throw UsageError(flag + " is not a flag; see " + app.get_name() + " --help" + did_you_mean(flag, known));
+    throw UsageError(trouble_of_flag(app, flag));
   }
   return app.remaining();
 }
@@ -121,7 +118,6 @@ void require_gpu(const std::string& device) {
         fmt::format("device is \"{}\", which is {} of compute capability {}.{}; expected {}.0 or later (A100, RTX 30 and "
                     "what came after), or --device cpu",
                     device, gpu.name, gpu.major, gpu.minor, kOldest));
-  at::globalContext().setAllowBF16ReductionCuBLAS(false);  // parts of a sum are added up in float
 }
 
 }  // namespace

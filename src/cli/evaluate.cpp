@@ -3,6 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/error.h"
+#include "base/spelling.h"
 #include "cli/command_line.h"
 #include "cli/verb.h"
 #include "metrics/sacrebleu.h"
@@ -103,6 +105,8 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   declare(app, options);
   if (!parse_command_line(app, arguments)) return 0;
   drop_repeated(options.scoring.metrics);
+  if (const std::string trouble = trouble_of_language_code(options.scoring.tgt_lang); !trouble.empty())
+    throw UsageError("--tgt-lang is \"" + options.scoring.tgt_lang + "\"" + trouble);
   const Scorer scorer = find_sacrebleu(options.sacrebleu);
   if (options.hypotheses.size() == 1)
     score_one(options, scorer);

@@ -41,7 +41,7 @@ class BatchTranslator {
         step_model_(model_),
         inputs_(sources_of(batch)),
         settings_(settings_of(options, batch.src_shape->max_length())) {
-    model_->round_to(weight_format_of(options.translate.precision));
+    model_->round_to(weight_format_of(options.translate.precision, at::Device(options.device)));
     model_->eval();
   }
 

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/log.h"
 #include "base/spelling.h"
 #include "cli/output.h"
 #include "cli/verb.h"
@@ -36,6 +37,7 @@ int run_verb(const std::string& name, const std::vector<std::string>& arguments)
 int run_words(const std::vector<std::string>& words) {
   if (words.empty()) throw UsageError("a verb is missing: lacuna --help lists them");
   if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
+    if (words.size() > 1) return run_verb(words[1], {"--help"});
     print_help();
     return 0;
   }
@@ -71,6 +73,7 @@ std::string speaker(const std::vector<std::string>& words) {
 int guarded(const std::vector<std::string>& words) {
   const auto report = [&](const std::string& message, int exit_code) {
     std::cerr << speaker(words) << ": error: " << message << std::endl;
+    log_error_to_file(message);
     return exit_code;
   };
   try {

@@ -1,6 +1,5 @@
 #include "cli/output.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -40,23 +39,23 @@ void require_place_for_file(const std::filesystem::path& path) {
     throw DataError(path.string() + ": cannot be written: there is no folder " + folder.string() + "; make it, or name another");
 }
 
-/// The file that a link leads to, so that the link stays.
-std::filesystem::path behind_links(const std::filesystem::path& path) {
-  std::error_code error;
-  return std::filesystem::is_regular_file(path, error) ? std::filesystem::canonical(path) : path;
-}
-
 }  // namespace
 
-Output::Output(const std::filesystem::path& path) : path_(behind_links(path)) {
+Output::Output(const std::filesystem::path& path, const std::vector<std::string>& inputs) : path_(path) {
   if (path == "-") return;
   require_place_for_file(path);
-  if (is_replaceable(path_)) {
+  if (is_replaceable(path)) {
+    std::error_code error;
+    for (const std::string& input : inputs)
+      if (std::filesystem::equivalent(path, input, error))
+        throw UsageError("-o is " + path.string() + ", which is read; name another file");
+    path_ = behind_links(path);
+    require_place_for_file(path_);
     temporary_ = temporary_beside(path_);
-    file_ = std::make_unique<FileWriter>(temporary_);
+    file_ = std::make_unique<FileWriter>(temporary_, path_);
     return;
   }
-  stream_ = open(path_.c_str(), O_WRONLY | O_CLOEXEC);
+  stream_ = open_to_write_to(path);
   if (stream_ < 0) throw MachineError(path_.string() + ": cannot be written: " + std::strerror(errno));
 }
 

@@ -29,9 +29,9 @@ void require_new_or_checkpoint(const std::string& output, const std::vector<std:
 /// Where results go: stdout, a file that is there only once it is whole, or a device or pipe as they come.
 class Output {
  public:
-  /// `path` "-" is stdout. Throws UsageError for an empty path, DataError for a folder and for one that lies in no folder, MachineError if
-  /// the file cannot be written.
-  explicit Output(const std::filesystem::path& path);
+  /// `path` "-" is stdout. Throws UsageError for an empty path and for one of `inputs`, DataError for a folder and for one that lies in no
+  /// folder, MachineError if the file cannot be written.
+  explicit Output(const std::filesystem::path& path, const std::vector<std::string>& inputs = {});
   ~Output();
   Output(const Output&) = delete;
   Output& operator=(const Output&) = delete;

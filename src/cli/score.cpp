@@ -1,5 +1,6 @@
 #include <spdlog/fmt/fmt.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
@@ -29,7 +30,9 @@ struct ScoreFlags {
         ->required()
         ->allow_extra_args(false);
     app.add_option("--src", src, "Source text, plain or gzip")->required();
-    app.add_option("--tgt", tgt, "Its translations, line by line")->required();
+    app.add_option("--tgt", tgt,
+                   "Its translations, line by line; an empty one has the probability of its end, and one of an empty line is nan")
+        ->required();
     auto* file = app.add_option("-o,--output", output, "File for the scores; - is standard output (the default)");
     auto* mean = app.add_flag("--normalize", normalize, "Divide a sentence's log-probability by its number of tokens (with eos)");
     auto* as_json = app.add_flag("--json", json, "One JSON object a line, with the pieces");
@@ -64,11 +67,12 @@ struct ScoreFlags {
   }
 };
 
-/// TSV: the sentence's log-probability (a token's mean with --normalize), then those of its tokens. A pair with an empty side has 0 and
-/// none.
+/// TSV: the sentence's log-probability (a token's mean with --normalize), then those of its tokens. Without a source there are none: 0
+/// where the target is empty too, as `lacuna translate` has it, else nan.
 std::string format(const SentencePair& pair, const std::vector<float>& values, const Vocabulary& tgt, const ScoreFlags& flags) {
   double score = std::accumulate(values.begin(), values.end(), 0.0);
   if (flags.normalize && !values.empty()) score /= static_cast<double>(values.size());
+  if (pair.src.empty() && !pair.tgt.empty()) score = std::numeric_limits<double>::quiet_NaN();  // JSON writes null
   if (flags.json) {
     nlohmann::ordered_json line = {{"log_prob", score}, {"tokens", nlohmann::json::array()}};
     for (size_t i = 0; i < values.size(); ++i) line["tokens"].push_back({{"piece", tgt.piece(pair.tgt[i])}, {"log_prob", values[i]}});
@@ -109,8 +113,10 @@ int64_t most_tokens_of(const std::vector<LoadedModel>& models) {
 int write_scores(const std::vector<LoadedModel>& models, const ScoreFlags& flags) {
   const Vocabularies& vocabularies = models.front().vocabularies;
   PairReader reader(flags.src, flags.tgt, vocabularies, most_tokens_of(models));
-  Output output(flags.output);
+  Output output(flags.output, {flags.src, flags.tgt});
   for (std::vector<SentencePair> pairs; !(pairs = reader.next(kLinesAtATime)).empty();) {
+    for (SentencePair& pair : pairs)
+      if (!pair.src.empty() && pair.tgt.empty()) pair.tgt = {kEos};  // an empty translation of a sentence is one, too
     LogProbs log_probs(pairs.size());
     for (const auto& batch : batches_of(pairs, flags.batch_tokens)) {
       LogProbs of_batch = log_probs_of(models, batch);

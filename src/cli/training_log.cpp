@@ -21,9 +21,9 @@ std::optional<int64_t> resumed_step(const TrainingState& state) {
 
 std::string listed(const Scores& scores) {
   std::string text;
-  for (const char* const name : {"loss", "ppl", "bleu", "chrf"})
+  for (const auto& [name, digits] : {std::pair("loss", 4), {"ppl", 2}, {"accuracy", 3}, {"bleu", 2}, {"chrf", 2}})
     if (const auto found = scores.find(name); found != scores.end())
-      text += fmt::format("{}{} {:.{}f}", text.empty() ? "" : ", ", name, found->second, name == std::string("loss") ? 4 : 2);
+      text += fmt::format("{}{} {:.{}f}", text.empty() ? "" : ", ", name, found->second, digits);
   return text;
 }
 

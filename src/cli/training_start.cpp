@@ -1,8 +1,12 @@
 #include "cli/training_start.h"
 
 #include <spdlog/fmt/fmt.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
 #include <limits>
 #include <set>
 #include <utility>
@@ -53,6 +57,13 @@ std::string in_words(TrainingEnd end, const TrainingState& state, const TrainOpt
 
 void require_run_folder(const Options& options) {
   if (options.run.empty()) throw ConfigError("run is empty; expected the folder that training writes to: run: runs/mine");
+  std::error_code error;
+  std::filesystem::path there = std::filesystem::absolute(options.run, error).lexically_normal();
+  while (!std::filesystem::exists(std::filesystem::symlink_status(there, error)) && there.has_relative_path()) there = there.parent_path();
+  if (!std::filesystem::is_directory(there, error))
+    throw ConfigError("run is " + options.run + ", and " + there.string() + " is no folder; name another");
+  if (access(there.c_str(), W_OK | X_OK) != 0)
+    throw ConfigError("run is " + options.run + ", and nothing can be written to " + there.string() + ": " + std::strerror(errno));
 }
 
 void require_room_for_sentences(const Options& options) {

@@ -67,7 +67,9 @@ struct TranslateFlags {
     auto* json = app.add_flag("--json", format.json,
                               "One JSON object a line, in and out: {\"text\": ...}; other fields are passed through, and those named as a "
                               "result has them are replaced");
-    app.add_flag("--scores", format.scores, "Begin each line with its score and a tab; in JSON it is there anyway")->excludes(json);
+    app.add_flag("--scores", format.scores, "Begin each line with its score and a tab; in JSON and n-best lists it is there anyway")
+        ->excludes(json)
+        ->excludes("--n-best");
     app.add_option("--seed", seed, "Of sampling (default: 1)");
     common.declare_runtime(app);
     app.footer(
@@ -149,13 +151,17 @@ Window read_window(LineReader& reader, int64_t first_id, const TranslateFlags& f
   return window;
 }
 
-/// Says what of a line was not put to use; of the prefix that all lines have, once.
+/// Says what of a line was not put to use, and what of its translation is missing; of the prefix that all lines have, once. Of translations
+/// that met a limit there may be many: of the first at once, at the end how many there are.
 class LossWarnings {
  public:
   explicit LossWarnings(const std::string& common_prefix) : common_prefix_(common_prefix) {}
 
   void look_at(const TranslationInput& line, const TranslatedLine& translated) {
     if (translated.is_cropped) log_warning("line {} is longer than the model can read; its end is left out", line.id + 1);
+    if (translated.translations.front().is_truncated && ++truncated_ == 1)
+      log_warning("line {}: its translation is cut where it met a limit (--max-length, --max-length-ratio, or the model's positions)",
+                  line.id + 1);
     if (!translated.is_prefix_cropped && !translated.has_unknown_prefix) return;
     const bool is_common = line.prefix == common_prefix_;
     if (is_common && std::exchange(has_said_, true)) return;
@@ -165,9 +171,14 @@ class LossWarnings {
     if (translated.has_unknown_prefix) log_warning("{} has what the vocabulary cannot write; the unknown token stands for it", whose);
   }
 
+  void finish() const {
+    if (truncated_ > 1) log_warning("{} translations are cut where they met a limit; with --json, \"truncated\" says which", truncated_);
+  }
+
  private:
   const std::string& common_prefix_;
   bool has_said_ = false;
+  int64_t truncated_ = 0;
 };
 
 /// Translates everything that the reader gives, as it comes. False if nobody reads the output any more. Throws DataError for a bad line,
@@ -195,6 +206,7 @@ bool translate_all(LineReader& reader, Output& output, Translator& translator, c
   if (lines_in != lines_out)
     throw MachineError(std::to_string(lines_in) + " lines came in and " + std::to_string(lines_out) +
                        " went out; this is a fault of the program");
+  warnings.finish();
   return true;
 }
 
@@ -208,11 +220,11 @@ int run_translate(const std::vector<std::string>& arguments) {
   if (const auto bad = first_invalid_utf8(flags.prefix))
     throw UsageError("--prefix: byte " + std::to_string(*bad + 1) + " is not UTF-8; expected text");
   LineReader reader(flags.input);
-  Output output(flags.output);
+  Output output(flags.output, {flags.input});
   const LoadedTranslator loaded = as_one(load_models(flags.models, device, flags.overrides(app)));
-  flags.format.n_best = loaded.options.translate.n_best > 1;
+  flags.format.n_best = loaded.options.translate.n_best > 1 || app.count("--n-best") > 0;
   flags.format.alignment = !flags.alignment.empty();
-  for (const auto& member : loaded.members) member->round_to(weight_format_of(loaded.options.translate.precision));
+  for (const auto& member : loaded.members) member->round_to(weight_format_of(loaded.options.translate.precision, member->device()));
   Translator translator(loaded.model, loaded.vocabularies,
                         settings_of(flags, loaded.options.translate, loaded.vocabularies, loaded.decoder_layers));
   const at::NoGradGuard no_gradients;

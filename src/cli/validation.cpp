@@ -37,30 +37,33 @@ Validator::Validator(std::shared_ptr<Transformer> model, Vocabularies vocabulari
 
 std::optional<Evaluation> Validator::evaluate(const EvaluationSet& set, const TranslateOptions& search, bool translates) const {
   const Evaluating mode(*model_);
-  const std::optional<double> nll = nll_per_token(set);
-  if (!nll) return {};
-  Evaluation evaluation{.name = set.name, .scores = {{"loss", *nll}, {"ppl", std::exp(*nll)}}, .hypotheses = {}, .signature = ""};
+  std::optional<Scores> scores = forced_scores(set);
+  if (!scores) return {};
+  Evaluation evaluation{.name = set.name, .scores = std::move(*scores), .hypotheses = {}, .signature = ""};
   if (!translates) return evaluation;
   std::optional<std::vector<std::string>> hypotheses = translate(set.src_lines, search);
   if (!hypotheses) return {};
   evaluation.hypotheses = std::move(*hypotheses);
   const ScoreOptions scoring = {.metrics = {"bleu", "chrf"}, .tgt_lang = options_.data.tgt_lang};
-  const CorpusScores scores = score_lines(*scorer_, evaluation.hypotheses, {set.tgt_lines}, scoring);
-  for (const auto& [name, score] : scores.all()) evaluation.scores[name] = score.score;
-  evaluation.signature = scores.bleu->signature;
+  const CorpusScores of_lines = score_lines(*scorer_, evaluation.hypotheses, {set.tgt_lines}, scoring);
+  for (const auto& [name, score] : of_lines.all()) evaluation.scores[name] = score.score;
+  evaluation.signature = of_lines.bleu->signature;
   return evaluation;
 }
 
-std::optional<double> Validator::nll_per_token(const EvaluationSet& set) const {
-  double nll = 0;
+/// Those of the references under forced decoding.
+std::optional<Scores> Validator::forced_scores(const EvaluationSet& set) const {
+  double nll = 0, correct = 0;
   int64_t tokens = 0;
   for (const BatchPtr& batch : set.batches) {
     if (interrupt_signal() != 0) return {};
     const LossSums sums = loss_(*batch, {});
     nll += sums.nll.item<double>();
+    correct += sums.correct.item<double>();
     tokens += sums.tokens;
   }
-  return nll / static_cast<double>(std::max<int64_t>(tokens, 1));
+  const auto count = static_cast<double>(std::max<int64_t>(tokens, 1));
+  return Scores{{"loss", nll / count}, {"ppl", std::exp(nll / count)}, {"accuracy", correct / count}};
 }
 
 std::optional<std::vector<std::string>> Validator::translate(const std::vector<std::string>& lines, const TranslateOptions& search) const {

@@ -18,7 +18,7 @@ namespace lacuna {
 /// What evaluating a set found.
 struct Evaluation {
   std::string name;
-  Scores scores;                        ///< "loss" (unsmoothed nats per target token), "ppl", "bleu", "chrf"
+  Scores scores;  ///< "loss" (unsmoothed nats per target token), "ppl", "accuracy" (of the best guess at each token), "bleu", "chrf"
   std::vector<std::string> hypotheses;  ///< if it was translated
   std::string signature;                ///< of BLEU, if it was translated
 };
@@ -31,11 +31,11 @@ class Validator {
   Validator(std::shared_ptr<Transformer> model, Vocabularies vocabularies, const Options& options, std::optional<Scorer> scorer);
 
   std::optional<Evaluation> evaluate(const EvaluationSet& set, const TranslateOptions& search, bool translates) const;
-  /// Of the attention of every layer and site: sparsity and entropy on the set's first batch, and learned numbers.
+  /// Of the attention of every layer and site: sparsity, entropy and null rate on the set's first batch, and learned numbers.
   AttentionSummary attention_summary(const EvaluationSet& set) const;
 
  private:
-  std::optional<double> nll_per_token(const EvaluationSet& set) const;
+  std::optional<Scores> forced_scores(const EvaluationSet& set) const;
   std::optional<std::vector<std::string>> translate(const std::vector<std::string>& lines, const TranslateOptions& search) const;
 
   std::shared_ptr<Transformer> model_;

@@ -25,7 +25,7 @@ std::string precisions_text() {
   std::string text;
   for (const WeightFormat format : {WeightFormat::kFloat, WeightFormat::kBf16x3, WeightFormat::kBf16, WeightFormat::kInt8})
     text += fmt::format("{} {}, ", name_of(format), packed_kernels(format).front().target);
-  return text + fmt::format("auto = {}", name_of(weight_format_of(TranslatePrecision::kAuto)));
+  return text + fmt::format("auto = {}", name_of(weight_format_of(TranslatePrecision::kAuto, at::kCPU)));
 }
 
 }  // namespace

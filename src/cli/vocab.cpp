@@ -29,7 +29,7 @@ int run_vocab(const std::vector<std::string>& arguments) {
   if (!parse_command_line(app, arguments)) return 0;
   training.type = type == "bpe" ? SubwordType::kBpe : SubwordType::kUnigram;
   for (const std::string& input : inputs) require_readable_file(input, "text, one sentence a line");
-  Output file(output);  // for its errors, before long work
+  Output file(output, inputs);  // for its errors, before long work
   const std::string model = train_sentencepiece(inputs, training);
   if (!file.write(model)) return kBrokenPipe;
   file.finish();

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 
+#include "base/files.h"
 #include "config/aliases.h"
 #include "config/merge.h"
 #include "config/read_options.h"
@@ -22,6 +24,7 @@ std::string filled_in(const ConfigNode& node) {
     const std::string name = text.substr(at + 2, end - at - 2);
     const char* value = std::getenv(name.c_str());
     if (value == nullptr) node.fail("the environment variable " + name + " is not set; set it, or write the path itself");
+    if (first_invalid_utf8(value)) node.fail("the environment variable " + name + " is not UTF-8");
     text.replace(at, end - at + 1, value);
     at += std::string(value).size();
   }
@@ -74,6 +77,16 @@ ConfigNode nested(const std::string& key, ConfigNode value, const Place& place) 
   return dot == std::string::npos ? map : nested(key.substr(0, dot), std::move(map), place);
 }
 
+/// What YAML makes of a word of the command line that begins a list, a map or a quoted text, or says null; else the word itself, with
+/// whatever is in it: a path may hold " #" and ": ".
+ConfigNode value_of(const std::string& word, const Place& place) {
+  const bool is_yaml =
+      word.empty() || word == "null" || word == "~" || std::string_view("[{'\"").find(word.front()) != std::string_view::npos;
+  if (is_yaml) return parse_yaml_value(word, place.file);
+  require_utf8(word, place);
+  return ConfigNode::scalar(word, place);
+}
+
 ConfigNode override_tree(const std::vector<std::string>& words) {
   ConfigNode tree = ConfigNode::map({});
   for (size_t i = 0; i < words.size(); ++i) {
@@ -86,7 +99,7 @@ ConfigNode override_tree(const std::vector<std::string>& words) {
       throw UsageError("--" + key + ": the value is missing; one that begins with -- is written --" + key + "=VALUE");
     const std::string value = equals == std::string::npos ? words[++i] : word.substr(equals + 1);
     const Place place{"command line (--" + key + ")", 0};
-    tree = merged(tree, nested(key, parse_yaml_value(value, place.file), place));
+    tree = merged(tree, nested(key, value_of(value, place), place));
   }
   tree.set_path("");
   rename_known_aliases(tree);

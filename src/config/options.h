@@ -315,7 +315,7 @@ struct TranslateOptions {
                                      {"int8", TranslatePrecision::kInt8}}),
         "what `lacuna translate` rounds weights and activations to in matrix products on the CPU (sums are fp32): bf16x3 = two bf16 each, "
         "about five digits; int8 = bytes with a scale for each output and each token; auto = bf16 where the processor has instructions "
-        "for it, else fp32. bf16 and int8 round embeddings too");
+        "for it, else fp32. bf16 and int8 round embeddings too. On a GPU: fp32");
     visit("shortlist", self.shortlist, any(),
           "file of `lacuna shortlist`: `lacuna translate` weighs only what may translate a sentence; empty = the whole vocabulary");
   }

@@ -3,18 +3,21 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <sstream>
+
+#include "base/files.h"
 
 namespace lacuna {
 namespace {
 
 constexpr int kMaxDepth = 64;
 constexpr int kMaxNodes = 100000;
-constexpr uintmax_t kMaxBytes = 16 << 20;
+constexpr size_t kMaxBytes = 16 << 20;
 
 /// Turns yaml-cpp's tree into ours.
 class Converter {
@@ -121,7 +124,21 @@ int line_of_open_quote(const std::string& text) {
   return 0;
 }
 
+/// The first line of `text` that is indented by a tab; 0 if none is.
+int line_indented_by_tab(const std::string& text) {
+  int line = 1;
+  for (size_t begin = 0; begin < text.size(); ++line) {
+    const size_t word = text.find_first_not_of(' ', begin), end = text.find('\n', begin);
+    if (word != std::string::npos && text[word] == '\t') return line;
+    if (end == std::string::npos) break;
+    begin = end + 1;
+  }
+  return 0;
+}
+
 std::string explained(const YAML::Exception& error, const std::string& text, int& line) {
+  if (const int tab = line_indented_by_tab(text); tab > 0)
+    return std::string(error.msg) + "; line " + std::to_string(tab) + " is indented by a tab: take spaces";
   if (error.msg != YAML::ErrorMsg::EOF_IN_SCALAR) return error.msg;
   if (const int opened = line_of_open_quote(text); opened > 0) line = opened;
   return "a quote is opened here and never closed";
@@ -136,6 +153,7 @@ std::string explained(const YAML::Exception& error, const std::string& text, int
 }
 
 ConfigNode parse(const std::string& text, const std::string& file, bool has_lines) {
+  require_utf8(text, {file, has_lines ? 1 : 0});
   try {
     const std::string whole = with_noticeable_end(text);
     ConfigNode tree = Converter(file, has_lines).convert(YAML::Load(whole));
@@ -149,6 +167,14 @@ ConfigNode parse(const std::string& text, const std::string& file, bool has_line
 }
 
 }  // namespace
+
+void require_utf8(const std::string& text, const Place& place) {
+  const std::optional<size_t> bad = first_invalid_utf8(text);
+  if (!bad) return;
+  const auto lines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(*bad), '\n');
+  const Place there = {place.file, place.line > 0 ? place.line + static_cast<int>(lines) : 0};
+  throw ConfigError(there.text() + ": byte " + std::to_string(*bad + 1) + " is not UTF-8; expected text in UTF-8, file names too");
+}
 
 ConfigNode parse_yaml(const std::string& text, const std::string& file) {
   return parse(text, file, true);
@@ -165,11 +191,14 @@ ConfigNode read_yaml_file(const std::string& path) {
     throw ConfigError(path + ": the configuration file cannot be read: " + error.message());
   if (!std::filesystem::exists(status)) throw ConfigError(path + ": there is no such configuration file");
   if (std::filesystem::is_directory(status)) throw ConfigError(path + ": is a folder; expected a configuration file");
-  if (std::filesystem::is_regular_file(status) && std::filesystem::file_size(path, error) > kMaxBytes)
-    throw ConfigError(path + ": larger than 16 MB; expected a configuration file");
   std::ifstream stream(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
   if (!stream) throw ConfigError(path + ": cannot be read");
+  std::string text;
+  for (std::array<char, 1 << 16> block; stream.read(block.data(), block.size()), stream.gcount() > 0;) {
+    text.append(block.data(), static_cast<size_t>(stream.gcount()));
+    if (text.size() > kMaxBytes) throw ConfigError(path + ": larger than 16 MB; expected a configuration file");  // a device may be endless
+  }
+  if (stream.bad()) throw ConfigError(path + ": cannot be read to its end");
   return parse_yaml(text, path);
 }
 

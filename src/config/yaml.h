@@ -6,8 +6,11 @@
 
 namespace lacuna {
 
-/// Reads YAML text. Every node remembers file and line. Throws ConfigError (file:line) for what is not YAML, for a key that comes twice
-/// (with both lines) and for trees deeper than 64 or larger than 100,000 nodes.
+/// Throws ConfigError (the place, in later lines of `text` their own) for bytes that are not UTF-8.
+void require_utf8(const std::string& text, const Place& place);
+
+/// Reads YAML text. Every node remembers file and line. Throws ConfigError (file:line) for what is not YAML or UTF-8, for a key that comes
+/// twice (with both lines) and for trees deeper than 64 or larger than 100,000 nodes.
 ConfigNode parse_yaml(const std::string& text, const std::string& file);
 
 /// One value of the command line; `place` has no lines.

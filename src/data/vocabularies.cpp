@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/spelling.h"
 #include "data/content_hash.h"
+#include "data/corpus_reader.h"
 #include "text/spm_trainer.h"
 
 namespace lacuna {
@@ -53,6 +54,7 @@ VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, co
   const fs::path note = path.string() + ".training";
   const std::string settings = settings_text(training, files);
   if (!is_ours(path, note, settings)) {
+    for (const CorpusOptions& corpus : options.train) count_pairs(corpus);  // for its errors, before long work
     log_info("training a SentencePiece model of {} pieces: {}", options.vocab_size, path.string());
     std::error_code error;
     fs::create_directories(path.parent_path(), error);

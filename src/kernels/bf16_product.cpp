@@ -1,5 +1,6 @@
 #include "kernels/bf16_product.h"
 
+#include <ATen/Context.h>
 #include <dlfcn.h>
 
 #include "base/profile.h"
@@ -31,7 +32,8 @@ void product_by_mkl(const Tensor& result, const Tensor& a, const Tensor& b, bool
 }
 
 void product_by_aten(const Tensor& result, const Tensor& a, const Tensor& b, bool add) {
-  if (a.is_cuda() && a.numel() > 0) {  // a GPU's sums are float from the start
+  if (a.is_cuda() && a.numel() > 0) {  // a GPU's sums are float from the start, and parts of a sum are added up in float
+    [[maybe_unused]] static const bool is_set = (at::globalContext().setAllowBF16ReductionCuBLAS(false), true);
     Tensor to = result;
     add ? at::addmm_out(to, result, a, b, at::kFloat) : at::mm_out(to, a, b, at::kFloat);
     return;

@@ -14,8 +14,8 @@ bool has_bf16_instructions();
 /// A copy of float values rounded to bf16.
 Tensor rounded_to_bf16(const Tensor& values);
 
-/// The same of rows [T, N], which may be rounded already, and their column sums [N] in float: what a product's gradient is to its factors
-/// and to its bias.
+/// The same of contiguous rows [T, N], which may be rounded already, and their column sums [N] in float: what a product's gradient is to
+/// its factors and to its bias.
 struct RoundedWithSums {
   Tensor rounded, sums;
 };

@@ -101,6 +101,14 @@ void require_different(const std::vector<fs::path>& systems) {
         throw UsageError(systems[i].string() + " is given twice; a paired bootstrap compares different systems");
 }
 
+/// sacreBLEU counts resamples whose difference is larger than the one found: of none at all it finds none, and calls that significant.
+void note_that_it_is_the_baseline(PairedComparison& comparison, size_t i) {
+  PairedSystem& system = comparison.systems[i];
+  for (auto& [name, score] : system.scores) score.p_value = 1;
+  comparison.report +=
+      system.hypotheses.string() + " has the translations of the baseline: there is no difference, and p is 1, not what the table says.\n";
+}
+
 }  // namespace
 
 PairedComparison paired_bootstrap(const Scorer& scorer, const std::vector<fs::path>& systems, const std::vector<fs::path>& references,
@@ -114,6 +122,9 @@ PairedComparison paired_bootstrap(const Scorer& scorer, const std::vector<fs::pa
       .systems = read_systems(result.output), .signatures = read_signatures(result.output), .report = result.output};
   if (comparison.systems.size() != systems.size()) refuse_answer(scorer, result.output);
   for (size_t i = 0; i < systems.size(); ++i) comparison.systems[i].hypotheses = systems[i];
+  const std::string baseline = read_file(files.systems().front());
+  for (size_t i = 1; i < systems.size(); ++i)
+    if (read_file(files.systems()[i]) == baseline) note_that_it_is_the_baseline(comparison, i);
   return comparison;
 }
 

@@ -12,7 +12,7 @@ namespace lacuna {
 /// Translations and references that were looked at before sacreBLEU is, and are known to fit together.
 ///
 /// sacreBLEU reads plain files and gzip files that are named *.gz. What it could not read itself (stdin, a pipe, gzip under another name)
-/// is copied.
+/// is copied, and so is what begins with a byte order mark, without it.
 class ScoredFiles {
  public:
   /// Throws DataError if a file is missing, unreadable, empty or not UTF-8, or if two differ in their number of lines.
@@ -27,7 +27,7 @@ class ScoredFiles {
 
   TemporaryFolder copies_;
   std::vector<std::string> systems_, references_;
-  std::filesystem::path first_file_;
+  std::string first_file_;  // as messages name it
   int64_t num_lines_ = -1;
   int num_copies_ = 0;
 };

@@ -27,6 +27,7 @@ struct ScoreHistory {
 
   /// Notes the score of a validation after `step`.
   void add(double score, int64_t step, const TrainOptions& options);
+  bool operator==(const ScoreHistory&) const = default;
 };
 
 /// The mask passes (attention type calibrated) among the updates of a LogWindow.
@@ -37,6 +38,8 @@ struct MaskWindow {
   int64_t tokens = 0;    ///< target tokens
   int64_t updates = 0;
   double gradient_norm = 0;  ///< sum over updates
+
+  bool operator==(const MaskWindow&) const = default;
 };
 
 /// Sums over the updates since the last line of the log. A checkpoint keeps them, so that a resumed run writes the lines it would have
@@ -50,6 +53,8 @@ struct LogWindow {
   int64_t updates = 0;       ///< those left out do not count
   double gradient_norm = 0;  ///< sum over updates
   MaskWindow masks;
+
+  bool operator==(const LogWindow&) const = default;
 };
 
 /// All that a run needs to go on as if it had never stopped, beside weights and optimizer state (trainer.json).
@@ -74,6 +79,7 @@ struct TrainingState {
   std::string to_json() const;
   /// Throws CheckpointError with `place` if the text is not what to_json writes.
   static TrainingState from_json(const std::string& text, const std::string& place);
+  bool operator==(const TrainingState&) const = default;
 };
 
 }  // namespace lacuna

@@ -1,74 +1,61 @@
 #!/usr/bin/env python3
 """`lacuna ablate` on a corpus of digits: interrupted, killed, resumed; refusals; failures: ablate_test.py PROGRAM"""
+import contextlib
 import json
 import os
 import signal
 import subprocess
-import sys
-import tempfile
 import time
 import unittest
 
 import small_run
+from program import FOLDER, PROGRAM, FreshFolder, path, read, write
 
-PROGRAM = ""
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MEASURED = ("train_tokens_per_second", "translate_tokens_per_second", "peak_mebibytes", "hours")
 
 
-class Ablate(unittest.TestCase):
+class Ablate(FreshFolder):
     def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
+        super().setUp()
         for name, lines, seed in (("valid", 20, 2), ("test", 30, 3)):
-            small_run.write_digits(self.path(f"{name}.txt"), lines, seed)
-        sets = ", ".join(f"{name}: {{src: {self.path(name)}.txt, tgt: {self.path(name)}.txt}}" for name in ("valid", "test"))
-        self.base = self.write("base.yaml", f"extends: run.yaml\ndata: {{{sets}}}\n"
-                               "train: {max_steps: 120, save_every: 40, valid_every: 60, valid_translate: false, metric: loss, log_every: 20}\n")
-        small_run.configuration(self.folder.name)
-
-    def path(self, *names):
-        return os.path.join(self.folder.name, *names)
-
-    def write(self, name, text):
-        with open(self.path(name), "w", encoding="utf-8") as file:
-            file.write(text)
-        return self.path(name)
-
-    def read(self, *names):
-        with open(self.path(*names), encoding="utf-8") as file:
-            return file.read()
+            small_run.write_digits(path(f"{name}.txt"), lines, seed)
+        sets = ", ".join(f"{name}: {{src: {path(name)}.txt, tgt: {path(name)}.txt}}" for name in ("valid", "test"))
+        self.base = write("base.yaml", f"extends: run.yaml\ndata: {{{sets}}}\n"
+                          "train: {max_steps: 120, save_every: 40, valid_every: 60, valid_translate: false, metric: loss, log_every: 20}\n")
+        small_run.configuration(FOLDER)
 
     def command(self, folder, *flags):
-        return [PROGRAM, "ablate", "-c", self.base, "-o", self.path(folder), "--rounds", "1", *flags]
+        return ["ablate", "-c", self.base, "-o", path(folder), "--rounds", "1", *flags]
 
-    def start(self, folder, *flags):
-        return subprocess.run(self.command(folder, *flags), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600, check=False)
-
-    def ends(self, folder, *flags, code=0):
-        ended = self.start(folder, *flags)
-        self.assertEqual(ended.returncode, code, ended.stderr)
-        return ended
+    def ablates(self, folder, *flags, code=0):
+        return self.ends(*self.command(folder, *flags), code=code)
 
     def refuses(self, *flags):
         """The message with which it refuses, having written nothing."""
-        message = self.ends("refused", *flags, code=2).stderr
-        self.assertFalse(os.path.exists(self.path("refused")))
+        message = super().refuses(*self.command("refused", *flags))
+        self.assertFalse(os.path.exists(path("refused")))
         return message
 
-    def stop_when_training(self, folder, variant, with_signal, *flags):
-        """Starts, and sends the signal when the variant's first run has trained for a while. The exit code."""
-        metrics = self.path(folder, variant, "seed_1", "metrics.jsonl")
-        with subprocess.Popen(self.command(folder, *flags), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+    @contextlib.contextmanager
+    def training(self, folder, variant, *flags):
+        """The program, once the variant's first run has trained for a while."""
+        metrics = path(folder, variant, "seed_1", "metrics.jsonl")
+        with subprocess.Popen([PROGRAM, *self.command(folder, *flags)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL) as program:
-            while program.poll() is None and not (os.path.exists(metrics) and '"train"' in self.read(metrics)):
+            while program.poll() is None and not (os.path.exists(metrics) and '"train"' in read(metrics)):
                 time.sleep(0.01)
+            yield program
+
+    def stop_when_training(self, folder, variant, with_signal, *flags):
+        """The exit code of one that gets the signal while it trains."""
+        with self.training(folder, variant, *flags) as program:
             program.send_signal(with_signal)
             return program.wait(timeout=120)
 
     def report(self, folder):
         """table.json without what a clock says."""
-        report = json.loads(self.read(folder, "table.json"))
+        report = json.loads(read(folder, "table.json"))
         for row in report["variants"] + report["runs"] + report["left_out"]:
             for name in MEASURED:
                 del row[name]
@@ -84,10 +71,10 @@ class Ablate(unittest.TestCase):
 class Interrupted(Ablate):
     def test_and_killed_it_goes_on_to_the_same_table(self):
         flags = ("--attention", "softmax, rela", "--seeds", "1,2")
-        printed = self.ends("whole", *flags).stdout
+        printed = self.ablates("whole", *flags).stdout
         self.assertEqual(self.stop_when_training("stopped", "softmax", signal.SIGINT, *flags), 130)
         self.assertEqual(self.stop_when_training("stopped", "rela", signal.SIGKILL, *flags), -signal.SIGKILL)
-        self.ends("stopped", *flags)
+        self.ablates("stopped", *flags)
         whole = self.report("whole")
         self.assertEqual(self.report("stopped"), whole)
         self.assertEqual([(run["variant"], run["seed"]) for run in whole["runs"]],
@@ -97,58 +84,65 @@ class Interrupted(Ablate):
         self.assertGreater(rela["sparsity"]["cross"], 0)
         self.assertGreater(rela["parameters"]["mean"], 10000)
         self.assertEqual(rela["updates"]["mean"], 120)
-        self.assertEqual(printed, self.read("whole", "table.md"))
+        self.assertEqual(printed, read("whole", "table.md"))
         for name in ("table.tex", "plot.svg", "spm.model", "cache"):
-            self.assertTrue(os.path.exists(self.path("whole", name)), name)
-        self.assertFalse(os.path.exists(self.path("whole", "rela", "seed_1", "cache")))
+            self.assertTrue(os.path.exists(path("whole", name)), name)
+        self.assertFalse(os.path.exists(path("whole", "rela", "seed_1", "cache")))
         self.check_that_nothing_is_done_again(flags)
 
     def check_that_nothing_is_done_again(self, flags):
-        log = self.path("whole", "softmax", "seed_1", "train.log")
-        before = os.stat(log).st_mtime_ns, self.read("whole", "results.jsonl")
-        self.ends("whole", *flags)
-        self.assertEqual((os.stat(log).st_mtime_ns, self.read("whole", "results.jsonl")), before)
-        self.assertRegex(self.ends("whole", *flags, "--list").stdout, r"(?m)^rela +seed 2 +ended: [\d.]+ BLEU$")
-        self.assertIn("rela, seed 2: has ended", self.ends("whole", *flags, "--dry-run").stdout)
-        message = self.ends("whole", *flags, "--train.lr", "0.1", code=2).stderr
+        log = path("whole", "softmax", "seed_1", "train.log")
+        before = os.stat(log).st_mtime_ns, read("whole", "results.jsonl")
+        self.ablates("whole", *flags)
+        self.assertEqual((os.stat(log).st_mtime_ns, read("whole", "results.jsonl")), before)
+        self.assertRegex(self.ablates("whole", *flags, "--list").stdout, r"(?m)^rela +seed 2 +ended: [\d.]+ BLEU$")
+        self.assertIn("rela, seed 2: has ended", self.ablates("whole", *flags, "--dry-run").stdout)
+        message = self.ablates("whole", *flags, "--train.lr", "0.1", code=2).stderr
         self.assertIn("holds a run of another configuration", message)
-        message = self.ends("whole", *flags, "--train.max_steps", "60", code=2).stderr
+        message = self.ablates("whole", *flags, "--train.max_steps", "60", code=2).stderr
         self.assertIn("softmax/seed_1 holds a run that was trained for longer: train.max_steps is 60 now, and it has 120", message)
         self.check_that_a_table_is_of_one_experiment()
 
     def check_that_a_table_is_of_one_experiment(self):
-        longer = self.ends("whole", "--attention", "softmax", "--seeds", "1", "--train.max_steps", "240")
+        longer = self.ablates("whole", "--attention", "softmax", "--seeds", "1", "--train.max_steps", "240")
         self.assertEqual(self.table("whole"), ([("softmax", [1])], [("rela", 1), ("softmax", 2), ("rela", 2)]))
         self.assertRegex(longer.stdout, r"(?m)^Left out, .*:\n\n- rela, seeds 1, 2\n- softmax, seeds 2$")
         self.assertIsNone(self.report("whole")["left_out"][0]["comparison"], "compared with a softmax that is no longer there")
-        self.ends("whole", "--attention", "rela", "--seeds", "1,2")
+        self.ablates("whole", "--attention", "rela", "--seeds", "1,2")
         self.assertEqual(self.table("whole"), ([("softmax", [2]), ("rela", [1, 2])], [("softmax", 1)]))
         self.assertEqual([run["comparison"]["seed"] for run in self.report("whole")["runs"] if run["comparison"]], [2, 2])
-        small_run.write_digits(self.path("test.txt"), 30, 4)
-        self.ends("whole", "--attention", "rela", "--seeds", "1")
+        small_run.write_digits(path("test.txt"), 30, 4)
+        self.ablates("whole", "--attention", "rela", "--seeds", "1")
         self.assertEqual(self.table("whole"), ([("rela", [1])], [("softmax", 1), ("softmax", 2), ("rela", 2)]))
         self.assertIsNone(self.report("whole")["runs"][0]["comparison"], "compared with a softmax that was scored on another set")
 
 
 class Failing(Ablate):
     def test_a_variant_stands_in_the_table_and_stops_no_other(self):
-        variants = self.write("v.yaml", "first: softmax\nwild: {attention: softmax, train: {lr: 1e30}}\nlast: rela\n")
-        ended = self.ends("failed", "--variants", variants, "--train.max_steps", "60", code=1)
+        variants = write("v.yaml", "first: softmax\nwild: {attention: softmax, train: {lr: 1e30}}\nlast: rela\n")
+        ended = self.ablates("failed", "--variants", variants, "--train.max_steps", "60", code=1)
         self.assertIn("- wild, seed 1: training has diverged", ended.stdout)
         self.assertRegex(ended.stdout, r"(?m)^\| wild \| failed \|")
         self.assertIn("1 of 3 runs failed", ended.stderr)
         self.assertEqual([bool(run["error"]) for run in self.report("failed")["runs"]], [False, True, False])
-        self.assertRegex(self.ends("failed", "--variants", variants, "--train.max_steps", "60", "--list").stdout, r"wild +seed 1 +failed: ")
+        self.assertRegex(self.ablates("failed", "--variants", variants, "--train.max_steps", "60", "--list").stdout, r"wild +seed 1 +failed: ")
         self.assertEqual(len(self.report("failed")["variants"][-1]["p_values"]), 1)
-        os.truncate(self.path("failed", "first", "seed_1", "last", "manifest.json"), 7)
-        self.ends("failed", "--attention", "first: softmax", "--train.max_steps", "90", code=1)
+        os.truncate(path("failed", "first", "seed_1", "last", "manifest.json"), 7)
+        self.ablates("failed", "--attention", "first: softmax", "--train.max_steps", "90", code=1)
         last = self.report("failed")["left_out"][-1]
         self.assertEqual((last["variant"], last["comparison"]), ("last", None), "compared with a run that has failed since")
 
+    def test_a_training_that_was_killed_stands_in_the_table(self):
+        with self.training("killed", "softmax", "--attention", "softmax") as program:
+            with open(f"/proc/{program.pid}/task/{program.pid}/children", encoding="ascii") as file:
+                os.kill(int(file.read()), signal.SIGKILL)
+            self.assertEqual(program.wait(timeout=120), 1)
+        self.assertIn("- softmax, seed 1: lacuna train was ended by signal 9 (Killed); was memory short?\n", read("killed", "table.md"))
+
     def test_a_line_that_cannot_be_scored_costs_the_loss_alone(self):
-        with open(self.path("valid.txt"), "a", encoding="utf-8") as file:
+        with open(path("valid.txt"), "a", encoding="utf-8") as file:
             file.write("1 " * 60 + "\n")
-        ended = self.ends("long", "--attention", "softmax", "--model.positions", "learned", "--model.max_positions", "33",
+        ended = self.ablates("long", "--attention", "softmax", "--model.positions", "learned", "--model.max_positions", "33",
                           "--data.max_length", "32", "--train.max_steps", "60")
         self.assertIn("softmax, seed 1 has no validation loss: ", ended.stderr)
         run = self.report("long")["runs"][0]
@@ -158,12 +152,12 @@ class Failing(Ablate):
 
 class Unchanged(Ablate):
     def test_by_shared_options_that_its_variant_has_its_own_values_for(self):
-        flags = ("--variants", self.write("v.yaml", "short: {attention: softmax, train: {max_steps: 60}}\n"))
-        self.ends("kept", *flags)
+        flags = ("--variants", write("v.yaml", "short: {attention: softmax, train: {max_steps: 60}}\n"))
+        self.ablates("kept", *flags)
         before = self.table("kept")
-        self.write("base.yaml", self.read("base.yaml").replace("max_steps: 120", "max_steps: 90"))
-        self.assertIn("short, seed 1: has ended", self.ends("kept", *flags, "--dry-run").stdout)
-        self.ends("kept", *flags)
+        write("base.yaml", read("base.yaml").replace("max_steps: 120", "max_steps: 90"))
+        self.assertIn("short, seed 1: has ended", self.ablates("kept", *flags, "--dry-run").stdout)
+        self.ablates("kept", *flags)
         self.assertEqual(self.table("kept"), before)
         self.assertEqual(before, ([("short", [1])], []))
 
@@ -196,27 +190,26 @@ class Refused(Ablate):
 class Looking(Ablate):
     def test_writes_nothing(self):
         variants = "--attention", "softmax, mine: {type: topk, k: 2}"
-        self.assertRegex(self.ends("none", *variants, "--list").stdout, r"^softmax +seed 1 +not begun\nmine +seed 1 +not begun\n$")
-        self.assertIn("mine, seed 1: ", self.ends("none", *variants, "--dry-run").stdout)
-        self.assertFalse(os.path.exists(self.path("none")))
+        self.assertRegex(self.ablates("none", *variants, "--list").stdout, r"^softmax +seed 1 +not begun\nmine +seed 1 +not begun\n$")
+        self.assertIn("mine, seed 1: ", self.ablates("none", *variants, "--dry-run").stdout)
+        self.assertFalse(os.path.exists(path("none")))
 
     def test_takes_variants_of_the_configuration(self):
-        self.base = self.write("with.yaml", "extends: base.yaml\nvariants:\n  a: softmax\n  b: {attention: rela, seeds: [4, 5], against: a}\n")
-        out = self.ends("none", "--dry-run").stdout
+        self.base = write("with.yaml", "extends: base.yaml\nvariants:\n  a: softmax\n  b: {attention: rela, seeds: [4, 5], against: a}\n")
+        out = self.ablates("none", "--dry-run").stdout
         self.assertRegex(out, r"(?m)^a, seed 1: .* translated and scored$")
         self.assertRegex(out, r"(?m)^b, seed 5: .*, compared with a$")
-        self.assertNotIn("a, seed", self.ends("none", "--attention", "b", "--dry-run").stdout)
+        self.assertNotIn("a, seed", self.ablates("none", "--attention", "b", "--dry-run").stdout)
 
     def test_finds_our_configurations_in_order(self):
         for name in ("bundled", "multi30k"):
             self.base = os.path.join(SOURCE, "configs", "ablations", f"{name}.yaml")
-            self.assertRegex(self.ends("none", "--dry-run").stdout, r"(?m)^softmax, seed 1: ")
+            self.assertRegex(self.ablates("none", "--dry-run").stdout, r"(?m)^softmax, seed 1: ")
 
     def test_runs_every_variant_once_before_one_runs_twice(self):
-        out = self.ends("none", "--attention", "softmax,rela", "--seeds", "7,8", "--list").stdout.split("\n")
+        out = self.ablates("none", "--attention", "softmax,rela", "--seeds", "7,8", "--list").stdout.split("\n")
         self.assertEqual([line.split()[0::2][:2] for line in out[:4]], [["softmax", "7"], ["rela", "7"], ["softmax", "8"], ["rela", "8"]])
 
 
 if __name__ == "__main__":
-    PROGRAM = os.path.abspath(sys.argv.pop(1))
     unittest.main()

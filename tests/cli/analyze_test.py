@@ -12,63 +12,26 @@ import shutil
 import struct
 import subprocess
 import sys
-import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 
 import small_run
+from program import FOLDER, PROGRAM, Program, path, read, write
 
-PROGRAM = SOURCE = REPORT_FOLDER = ""
+SOURCE, REPORT_FOLDER = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
 
 
 def setUpModule():
     """Two models that copy digits: every word's gold link is with the word at its own place."""
-    global FOLDER, SOFTMAX, RELA, TEXT, GOLD
-    FOLDER = tempfile.TemporaryDirectory()
-    SOFTMAX = small_run.train(PROGRAM, FOLDER.name)
-    subprocess.run([PROGRAM, "train", "-c", small_run.configuration(FOLDER.name, "rela"), "--model.attention", "rela"], check=True,
+    global SOFTMAX, RELA, TEXT, GOLD
+    SOFTMAX = small_run.train(PROGRAM, FOLDER)
+    subprocess.run([PROGRAM, "train", "-c", small_run.configuration(FOLDER, "rela"), "--model.attention", "rela"], check=True,
                    stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
     RELA = path("rela")
-    small_run.write_digits(path("text"), 30, 5)
     TEXT = path("text")
-    with open(TEXT, encoding="utf-8") as file:
-        lengths = [len(line.split()) for line in file]
+    small_run.write_digits(TEXT, 30, 5)
+    lengths = [len(line.split()) for line in read("text").splitlines()]
     GOLD = write("gold", "".join(" ".join(f"{i}-{i}" for i in range(length)) + "\n" for length in lengths))
-
-
-def tearDownModule():
-    FOLDER.cleanup()
-
-
-def path(name):
-    return os.path.join(FOLDER.name, name)
-
-
-def write(name, text):
-    with open(path(name), "w", encoding="utf-8") as file:
-        file.write(text)
-    return path(name)
-
-
-def read(name):
-    with open(path(name), encoding="utf-8") as file:
-        return file.read()
-
-
-class Program(unittest.TestCase):
-    def start(self, *arguments):
-        return subprocess.run([PROGRAM, *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False)
-
-    def prints(self, *arguments):
-        ended = self.start(*arguments)
-        self.assertEqual(ended.returncode, 0, ended.stderr)
-        return ended.stdout
-
-    def refuses(self, *arguments):
-        ended = self.start(*arguments)
-        self.assertEqual((ended.returncode, ended.stdout), (2, ""), ended.stderr)
-        self.assertIn(f"lacuna {arguments[0]}: error: ", ended.stderr)
-        return ended.stderr
 
 
 class Analyze(Program):
@@ -104,13 +67,11 @@ class Analyze(Program):
 
     def test_tables_hold_what_the_json_holds(self):
         analysis = self.analyzes("--gold", GOLD)
-        with open(path("out/measures.csv"), encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
+        rows = list(csv.DictReader(read("out/measures.csv").splitlines()))
         pooled = {(row["site"], int(row["layer"]), row["measure"]): float(row["value"]) for row in rows if row["head"] == "all"}
         for place in analysis["models"][0]["places"]:
             self.assertAlmostEqual(pooled[place["site"], place["layer"], "entropy"], place["entropy"], delta=1e-4)
-        with open(path("out/alignment.csv"), encoding="utf-8", newline="") as file:
-            self.assertEqual({row["step"] for row in csv.DictReader(file)}, {"normal", "shifted"})
+        self.assertEqual({row["step"] for row in csv.DictReader(read("out/alignment.csv").splitlines())}, {"normal", "shifted"})
 
     def test_pictures_are_drawn_of_it(self):
         self.analyzes("--gold", GOLD, "--shuffle-references", models=[SOFTMAX, RELA])
@@ -147,6 +108,13 @@ class Analyze(Program):
         self.analyzes()
         self.assertEqual(set(os.listdir(path("out"))), {"analysis.json", "measures.csv", "report.html", "notes.txt"})
         os.remove(path("out/notes.txt"))
+
+    def test_shows_and_resamples_as_many_as_wanted(self):
+        analysis = self.analyzes("--gold", GOLD, "--explore", "2", "--bootstrap", "1")
+        found = re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', read("out/report.html"), re.S)
+        self.assertEqual([sentence["line"] for sentence in json.loads(found[1])["sentences"]], [0, 1])
+        for head in analysis["models"][0]["alignment"]["layers"][0]["normal"]["heads"]:
+            self.assertEqual(*head["interval"])  # of one resample
 
     def test_refuses_gold_links_that_do_not_fit(self):
         lines = read("gold").splitlines()
@@ -194,7 +162,9 @@ class Align(Program):
 
     def test_links_words_in_range(self):
         for flags in ((), ("--layer", "0", "--head", "1", "--step", "normal")):
-            for links, line in zip(self.aligned(*flags).splitlines(), read("text").splitlines()):
+            aligned = self.aligned(*flags).splitlines()
+            self.assertTrue(all(aligned))
+            for links, line in zip(aligned, read("text").splitlines()):
                 for link in links.split():
                     self.assertTrue(all(int(word) < len(line.split()) for word in link.split("-")), link)
 
@@ -211,14 +181,43 @@ class Align(Program):
         links = self.prints("align", "-m", SOFTMAX, "--src", source, "--tgt", source, "--level", "subword").split("\n")
         self.assertEqual((len(links), links[1]), (4, ""))
 
-    def test_symmetrises_files_and_models(self):
-        forward, backward = write("forward", "0-0 1-1 2-1\n\n"), write("backward", "0-0 1-1 2-2\n\n")
-        expected = {"intersection": "0-0 1-1", "union": "0-0 1-1 2-1 2-2", "grow-diag-final-and": "0-0 1-1 2-1 2-2"}
-        for kind, links in expected.items():
-            self.assertEqual(self.prints("align", "--forward", forward, "--backward", backward, "--symmetrise", kind), links + "\n\n")
-        one = [set(line.split()) for line in self.aligned().splitlines()]
-        both = [set(line.split()) for line in self.aligned("--reverse-model", RELA, "--symmetrise", "intersection").splitlines()]
-        self.assertTrue(all(few <= many for few, many in zip(both, one)))
+    def test_symmetrises_files(self):
+        """Line 1: 0-0 and 2-1 are in both files, and the others touch them. Line 3: 2-0 has no free target word, 4-3 only free words."""
+        forward, backward = write("forward", "0-0 1-1 2-1\n\n0-0 2-0\n"), write("backward", "0-0 1-2 2-1\n\n0-0 3-4\n")
+        for kind, first, third in (("intersection", "0-0 2-1", "0-0"), ("union", "0-0 1-1 1-2 2-1", "0-0 2-0 4-3"),
+                                   ("grow-diag-final-and", "0-0 1-1 1-2 2-1", "0-0 4-3")):
+            links = self.prints("align", "--forward", forward, "--backward", backward, "--symmetrise", kind)
+            self.assertEqual(links, f"{first}\n\n{third}\n", kind)
+
+    def test_symmetrises_models_as_their_files(self):
+        small_run.write_digits(path("other.src"), 30, 7)
+        small_run.write_digits(path("other.tgt"), 30, 8)
+        src, tgt, results = path("other.src"), path("other.tgt"), set()
+        forward = write("forward", self.prints("align", "-m", SOFTMAX, "--src", src, "--tgt", tgt))
+        backward = write("backward", self.prints("align", "-m", RELA, "--src", tgt, "--tgt", src))
+        for kind in ("intersection", "union", "grow-diag-final-and"):
+            links = self.prints("align", "-m", SOFTMAX, "--reverse-model", RELA, "--src", src, "--tgt", tgt, "--symmetrise", kind)
+            self.assertEqual(links, self.prints("align", "--forward", forward, "--backward", backward, "--symmetrise", kind), kind)
+            results.add(links)
+        self.assertEqual(len(results), 3)
+
+    def test_takes_the_best_of_each_direction_on_a_development_set(self):
+        lines = read("text").splitlines()
+        longer = write("longer", "".join(f"0 {line}\n" for line in lines))  # a word before those of the other side
+
+        def gold(name, link):
+            return write(name, "".join(" ".join(link.format(i, i + 1) for i in range(len(line.split()))) + "\n" for line in lines))
+
+        def aligns(src, tgt, gold, *models):
+            ended = self.ends("align", "-m", *models, "--src", src, "--tgt", tgt, "--dev-src", src, "--dev-tgt", tgt, "--dev-gold", gold)
+            return ended.stdout, re.findall(r"info (.* aligns best, error rate .*)", ended.stderr)
+
+        forward, first = aligns(TEXT, longer, gold("dev.gold", "{}-{}"), SOFTMAX)
+        backward, second = aligns(longer, TEXT, gold("dev.turned", "{1}-{0}"), RELA)
+        both, choices = aligns(TEXT, longer, path("dev.gold"), SOFTMAX, "--reverse-model", RELA, "--symmetrise", "union")
+        self.assertEqual((choices, len(choices)), (first + second, 2))
+        files = ("--forward", write("forward", forward), "--backward", write("backward", backward))
+        self.assertEqual(both, self.prints("align", *files, "--symmetrise", "union"))
 
     def test_refuses_what_makes_no_sense(self):
         pair = ("--src", TEXT, "--tgt", TEXT)
@@ -234,7 +233,8 @@ class Align(Program):
             (("--forward", GOLD, "--backward", GOLD), "need --symmetrise"),
             (("--forward", GOLD, "--backward", write("one", "0-0\n"), "--symmetrise", "union"), "expected as many lines"),
         ):
-            self.assertIn(message, self.start("align", *flags, "-o", path("refused")).stderr)
+            self.assertIn(message, self.refuses("align", *flags, "-o", path("refused.links")))
+        self.assertEqual([name for name in os.listdir(FOLDER) if name.startswith("refused.links")], [])
 
 
 class Aer(Program):
@@ -258,20 +258,19 @@ class Aer(Program):
 
 
 class Filter(Program):
-    def filters(self, *flags, model=None):
-        """Of 60 pairs every fourth has the target of another; two have an empty side."""
+    def filtering(self, *flags, model=None):
+        """The words that rank pairs. Of 60 pairs every fourth has the target of another; two have an empty side."""
         small_run.write_digits(path("clean"), 60, 9)
         lines, draw = read("clean").splitlines(), random.Random(4)
         labels = ["mismatched" if i % 4 == 0 else "clean" for i in range(60)]
         targets = ["9 " + " ".join(str(draw.randrange(10)) for _ in range(5)) if label != "clean" else line for line, label in zip(lines, labels)]
         source, target = write("noisy.src", "\n".join(lines + ["", "1 2"]) + "\n"), write("noisy.tgt", "\n".join(targets + ["3", ""]) + "\n")
         write("labels", "\n".join(labels + ["clean", "clean"]) + "\n")
-        return self.start("score", "-m", model or SOFTMAX, "--src", source, "--tgt", target, "--filter", path("filtered"), *flags)
+        return ["score", "-m", model or SOFTMAX, "--src", source, "--tgt", target, "--filter", path("filtered"), *flags]
 
     def test_ranks_mismatched_pairs_last(self):
-        self.assertEqual(self.filters("--keep", "0.7").returncode, 0)
-        with open(path("filtered/scores.tsv"), encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file, delimiter="\t"))
+        self.prints(*self.filtering("--keep", "0.7"))
+        rows = list(csv.DictReader(read("filtered/scores.tsv").splitlines(), delimiter="\t"))
         self.assertEqual([row["line"] for row in rows], [str(i + 1) for i in range(62)])
         self.assertEqual(sum(row["kept"] == "1" for row in rows), 43)  # 0.7 of 62
         self.assertEqual([row["null_rate"] for row in rows[60:]], ["nan", "nan"])
@@ -286,20 +285,18 @@ class Filter(Program):
         self.assertGreater(area, 0.9)
 
     def test_by_null_rate_needs_a_model_with_null_rows(self):
-        ended = self.filters("--by", "null_rate")
-        self.assertEqual(ended.returncode, 2)
-        self.assertIn("no cross attention of this model can attend to nothing", ended.stderr)
+        message = self.refuses(*self.filtering("--by", "null_rate"))
+        self.assertIn("no cross attention of this model can attend to nothing", message)
         for flags in ((), ("--by", "null_contrast"), ("--by", "both")):
-            ended = self.filters(*flags, model=RELA)
-            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.prints(*self.filtering(*flags, model=RELA))
         self.assertIn("62 pairs ranked by both", read("filtered/report.txt"))
 
     def test_a_contrast_needs_two_pairs(self):
         source, target = write("one.src", "1 2\n\n"), write("one.tgt", "3 4\n5\n")
-        ended = self.start("score", "-m", RELA, "--src", source, "--tgt", target, "--filter", path("too_few"), "--by", "null_contrast")
-        self.assertNotEqual(ended.returncode, 0)
-        self.assertIn(source, ended.stderr)
-        self.assertIn("1 of 2 pairs can be scored; expected 2 or more", ended.stderr)
+        flags = ("--filter", path("too_few"), "--by", "null_contrast")
+        message = self.refuses("score", "-m", RELA, "--src", source, "--tgt", target, *flags)
+        self.assertIn(source, message)
+        self.assertIn("1 of 2 pairs can be scored; expected 2 or more", message)
 
     def test_refuses_flags_that_do_not_fit(self):
         pair = ("--src", TEXT, "--tgt", TEXT)
@@ -311,5 +308,4 @@ class Filter(Program):
 
 
 if __name__ == "__main__":
-    PROGRAM, SOURCE, REPORT_FOLDER = (os.path.abspath(sys.argv.pop(1)) for _ in range(3))
     unittest.main()

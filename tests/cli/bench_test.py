@@ -4,47 +4,25 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
 import unittest
 import xml.etree.ElementTree
 
 import small_run
+from program import FOLDER, PROGRAM, Program, path, write
 
-PROGRAM = ""
 LEARNED = "{type: entmax, alpha: learned}"
 LEARNED_NAME = "entmax-alpha=learned"
 
 
-def setUpModule():
-    global FOLDER
-    FOLDER = tempfile.TemporaryDirectory()
-
-
-def tearDownModule():
-    FOLDER.cleanup()
-
-
-def path(name):
-    return os.path.join(FOLDER.name, name)
-
-
-class Bench(unittest.TestCase):
-    def start(self, *arguments):
-        return subprocess.run([PROGRAM, "bench", *arguments], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300,
-                              check=False)
-
+class Bench(Program):
     def prints(self, *arguments):
-        ended = self.start(*arguments)
-        self.assertEqual(ended.returncode, 0, ended.stderr)
-        return ended.stdout
+        return super().prints("bench", *arguments)
 
     def reports(self, *arguments):
         return json.loads(self.prints(*arguments, "--json"))
 
     def refuses(self, *arguments):
-        ended = self.start(*arguments)
-        self.assertEqual((ended.returncode, ended.stdout), (2, ""), ended.stderr)
-        return ended.stderr
+        return super().refuses("bench", *arguments)
 
     def expect_comparisons(self, report, names, pairs):
         self.assertEqual([line["attention"] for line in report["comparisons"]], ["softmax (control)", *names])
@@ -95,8 +73,7 @@ class Attention(Bench):
         self.assertRegex(text, r"(?m)^5 +fp32 +topk +full +[\d.e-]+ ")
 
     def test_measures_bf16_or_says_that_it_cannot(self):
-        ended = self.start(*self.SMALL, "--types", "rela", "--patterns", "full", "--lengths", "4", "--dtype", "bf16", "--json")
-        self.assertEqual(ended.returncode, 0, ended.stderr)
+        ended = self.ends("bench", *self.SMALL, "--types", "rela", "--patterns", "full", "--lengths", "4", "--dtype", "bf16", "--json")
         lines = json.loads(ended.stdout)["lines"]
         if not lines:
             self.assertIn("takes no bf16 tensors", ended.stderr)
@@ -110,11 +87,12 @@ class Attention(Bench):
             self.assertRegex(self.refuses("attention", "--types", "rela,{type: calibrated, base: rela}", *flags),
                              "--types: calibrated-base=rela takes the scores of a mask model.*bench train --compare '{cross: calibrated}'")
         self.assertIn("--patterns", self.refuses("attention", "--types", "rela", "--patterns", "{type: local, window: -1}"))
+        self.assertIn("expected patterns with commas between them", self.refuses("attention", "--types", "rela", "--patterns", " "))
 
 
 class Train(Bench):
     def train(self, *flags):
-        return ("train", "-c", small_run.configuration(FOLDER.name, "measured"), "--folder", path("bench"), "--warmup", "1", *flags)
+        return ("train", "-c", small_run.configuration(FOLDER, "measured"), "--folder", path("bench"), "--warmup", "1", *flags)
 
     def test_says_where_the_time_goes(self):
         report = self.reports(*self.train("--steps", "3", "--profile"))
@@ -156,18 +134,16 @@ class Train(Bench):
         self.assertIn("norm: gated_rms", text)
 
     def test_compares_what_configuration_files_say(self):
-        with open(path("rela_i.yaml"), "w", encoding="utf-8") as file:
-            file.write("model: {attention: {type: rela, norm: rms}}\n")
-        report = self.reports(*self.train("--compare", f"{path('rela_i.yaml')},mine: {LEARNED}", "--pairs", "9"))
+        rela_i = write("rela_i.yaml", "model: {attention: {type: rela, norm: rms}}\n")
+        report = self.reports(*self.train("--compare", f"{rela_i},mine: {LEARNED}", "--pairs", "9"))
         self.expect_comparisons(report, ["rela_i", "mine"], 9)
         self.assertIn("norm: rms", report["comparisons"][1]["in_full"])
 
     def test_compares_variants_of_the_configuration(self):
-        small_run.configuration(FOLDER.name, "measured")
-        with open(path("with.yaml"), "w", encoding="utf-8") as file:
-            file.write("extends: measured.yaml\nvariants: {few: {type: topk, k: 2}}\n")
+        small_run.configuration(FOLDER, "measured")
+        extended = write("with.yaml", "extends: measured.yaml\nvariants: {few: {type: topk, k: 2}}\n")
         flags = "--folder", path("bench"), "--warmup", "1", "--pairs", "9"
-        self.expect_comparisons(self.reports("train", "-c", path("with.yaml"), *flags, "--compare", "few"), ["few"], 9)
+        self.expect_comparisons(self.reports("train", "-c", extended, *flags, "--compare", "few"), ["few"], 9)
 
     def test_refuses_variants_of_more_than_attention(self):
         self.assertIn("changes something else", self.refuses(*self.train("--compare", "a: {attention: rela, train: {lr: 1}}")))
@@ -183,12 +159,11 @@ class Translate(Bench):
     @classmethod
     def setUpClass(cls):
         steps = ("--train.max_steps", "2", "--train.save_every", "2", "--train.average_last", "0")
-        cls.model = os.path.join(small_run.train(PROGRAM, FOLDER.name, *steps), "last")
-        with open(path("source"), "w", encoding="utf-8") as file:
-            file.write("1 2 3\n\n4 5\n6\n7\n")
+        cls.model = os.path.join(small_run.train(PROGRAM, FOLDER, *steps), "last")
+        cls.source = write("source", "1 2 3\n\n4 5\n6\n7\n")
 
     def translate(self, *flags):
-        return ("translate", "-m", self.model, "-i", path("source"), *flags)
+        return ("translate", "-m", self.model, "-i", self.source, *flags)
 
     def test_compares_types_on_translations_of_one_length(self):
         report = self.reports(*self.translate("--compare", "topk,rela", "--limit", "4", "--length", "6", "--pairs", "9"))
@@ -204,9 +179,7 @@ class Translate(Bench):
         self.assertEqual(report["output_tokens_per_round"], report["sentences"] * report["forced_tgt_length"])
 
     def test_refuses_a_text_without_words(self):
-        with open(path("empty"), "w", encoding="utf-8") as file:
-            file.write("\n\n")
-        self.assertIn("holds no text", self.refuses("translate", "-m", self.model, "-i", path("empty"), "--compare", "topk"))
+        self.assertIn("holds no text", self.refuses("translate", "-m", self.model, "-i", write("empty", "\n\n"), "--compare", "topk"))
 
     def test_times_starts_and_fails_with_one_that_fails(self):
         script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../scripts/bench_start.py")
@@ -282,9 +255,8 @@ class Lengths(Bench):
             self.assertIn(f"type: {name}", found["mine"])
 
     def test_take_sizes_and_named_types_from_a_configuration(self):
-        with open(path("named.yaml"), "w", encoding="utf-8") as file:
-            file.write("model: {preset: tiny}\ndata: {vocab_size: 40}\nvariants: {few: {type: topk, k: 2}}\n")
-        report = self.reports("lengths", "-c", path("named.yaml"), "--types", "few", "--lengths", "4", "--rounds", "1", "--batch-tokens", "8")
+        named = write("named.yaml", "model: {preset: tiny}\ndata: {vocab_size: 40}\nvariants: {few: {type: topk, k: 2}}\n")
+        report = self.reports("lengths", "-c", named, "--types", "few", "--lengths", "4", "--rounds", "1", "--batch-tokens", "8")
         self.assertEqual(report["vocab_size"], 40)
         self.assertIn("k: 2", report["types"][1]["in_full"])
 
@@ -317,9 +289,8 @@ class Lengths(Bench):
         self.assertIn("translate.shortlist", self.refuses(*self.SMALL, "--translate.shortlist", path("none")))
 
     def test_refuse_a_picture_that_cannot_be_written_before_long_work(self):
-        self.assertIn("is a folder", self.refuses(*self.SMALL, "--svg", FOLDER.name))
+        self.assertIn("is a folder", self.refuses(*self.SMALL, "--svg", FOLDER))
 
 
 if __name__ == "__main__":
-    PROGRAM = os.path.abspath(sys.argv.pop(1))
     unittest.main()

@@ -7,10 +7,13 @@ import time
 import unittest
 
 import small_run
-from verbs import AVERAGED, CORPUS, FOLDER, PROGRAM, RUN, Verbs, path, setUpModule
+from program import FOLDER, PROGRAM, Program, path
+from verbs import AVERAGED, RUN, setUpModule
+
+CORPUS = "{{src: {0}, tgt: {0}}}"
 
 
-class Check(Verbs):
+class Check(Program):
     def check(self, *overrides, run="checked"):
         text = self.prints("check", "-c", small_run.configuration(FOLDER, run), *overrides)
         self.assertIn("nothing stands in the way", text)
@@ -18,6 +21,13 @@ class Check(Verbs):
 
     def refuses_check(self, *overrides, run="checked"):
         return self.refuses("check", "-c", small_run.configuration(FOLDER, run), *overrides)
+
+    def refuses_after_data(self, *overrides):
+        """The error behind what it has printed of the data."""
+        ended = self.ends("check", "-c", small_run.configuration(FOLDER, "checked"), *overrides, code=2)
+        self.assertNotIn("nothing stands in the way", ended.stdout)
+        self.assertIn("lacuna check: error: ", ended.stderr)
+        return ended.stderr
 
     def test_finds_nothing_and_writes_nothing(self):
         before = sorted(os.listdir(FOLDER))
@@ -31,6 +41,9 @@ class Check(Verbs):
 
     def test_refuses_a_run_without_a_folder(self):
         self.assertIn("run is empty; expected the folder", self.refuses_check("--run", "''"))
+
+    def test_refuses_a_folder_that_training_cannot_make(self):
+        self.assertIn("checked.yaml is no folder; name another", self.refuses_check("--run", path("checked.yaml")))
 
     def test_refuses_learning_rates_that_no_training_wants(self):
         self.assertIn("with the noam schedule it is a factor", self.refuses_check("--train.schedule", "noam", "--train.lr", "5e-4"))
@@ -52,10 +65,10 @@ class Check(Verbs):
         self.assertIn("nowhere does not exist", self.refuses_check("--train.init_from", path("nowhere")))
         self.assertIn("holds weights only", self.refuses_check("--train.init_from", AVERAGED))
         self.assertIn("stands where training ends: step 240", self.refuses_check("--train.init_from", last))
-        self.assertIn("weights do not fit the model", self.refuses_check("--train.init_from", last, "--model.d_ff", "48", *longer))
+        self.assertIn("weights do not fit the model", self.refuses_after_data("--train.init_from", last, "--model.d_ff", "48", *longer))
         small_run.write_digits(path("others.txt"), 100, 2)
         others = ["--data.train", f"[{CORPUS.format(path('others.txt'))}]"]
-        self.assertIn("the training corpora are not those", self.refuses_check("--train.init_from", last, *others, *longer))
+        self.assertIn("the training corpora are not those", self.refuses_after_data("--train.init_from", last, *others, *longer))
         self.assertIn("starts from", self.check("--train.init_from", last, *others, *longer, "--train.reset", "[data]"))
 
     def test_refuses_sentences_beyond_learned_positions(self):

@@ -3,63 +3,50 @@
 import os
 import re
 import subprocess
-import sys
-import tempfile
 import time
 import unittest
 
-PROGRAM = ""
-VERBS = ["train", "average", "translate", "score", "evaluate", "analyze", "align", "aer", "vocab", "check", "info", "ablate", "bench"]
+from program import FOLDER, PROGRAM, FreshFolder, path, write
+
+VERBS = ["train", "average", "quantize", "shortlist", "translate", "score", "evaluate", "analyze", "align", "aer", "vocab", "check", "info",
+         "ablate", "bench"]
 
 
-class CommandLine(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-
-    def path(self, name):
-        return os.path.join(self.folder.name, name)
-
+class CommandLine(FreshFolder):
     def config(self, text):
         """A configuration file whose run folder, if anything made it, would be in this test's own folder."""
-        with open(self.path("c.yaml"), "w", encoding="utf-8") as file:
-            file.write(f"run: {self.path('run')}\n{text}")
-        return self.path("c.yaml")
-
-    def start(self, *arguments, **settings):
-        return subprocess.run([PROGRAM, *arguments], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, timeout=60,
-                              check=False, **{"stdout": subprocess.PIPE, **settings})
+        return write("c.yaml", f"run: {path('run')}\n{text}")
 
     def prints(self, *arguments):
+        """What it prints, saying nothing on stderr."""
         ended = self.start(*arguments)
         self.assertEqual((ended.returncode, ended.stderr), (0, ""))
         return ended.stdout
 
-    def refuses(self, *arguments, exit_code=2, speaker="lacuna"):
-        """The message with which the program refuses; it prints nothing on stdout and makes no run folder."""
-        ended = self.start(*arguments)
-        self.assertEqual((ended.returncode, ended.stdout), (exit_code, ""), ended.stderr)
-        self.assertFalse(os.path.exists(self.path("run")))
-        self.assertTrue(ended.stderr.startswith(f"{speaker}: error: "), ended.stderr)
-        self.assertEqual(ended.stderr.count("\n"), 1, ended.stderr)
-        return ended.stderr
+    def refuses(self, *arguments, speaker=None):
+        """Its message, all that it says; and it has made no run folder."""
+        message = super().refuses(*arguments, speaker=speaker)
+        self.assertEqual(message.count("\n"), 1, message)
+        self.assertFalse(os.path.exists(path("run")))
+        return message
 
     def refuses_config(self, text, *overrides):
-        return self.refuses("train", "-c", self.config(text), *overrides, speaker="lacuna train")
+        return self.refuses("train", "-c", self.config(text), *overrides)
 
 
 class Help(CommandLine):
     def test_lists_every_verb(self):
-        text = self.prints("--help")
-        for verb in VERBS:
-            self.assertRegex(text, rf"(?m)^  {verb} ")
+        self.assertEqual(re.findall(r"(?m)^  (\w+)  ", self.prints("--help")), VERBS)
 
     def test_of_each_verb_is_there(self):
-        for verb in VERBS[:-1]:
+        for verb in VERBS:
             self.assertIn(f"lacuna {verb}", self.prints(verb, "--help"))
         for what in ("train", "translate", "attention", "kernels", "lengths"):
             self.assertIn(f"lacuna bench {what}", self.prints("bench", what, "--help"))
             self.assertIn(f"  {what} ", self.prints("bench", "--help"))
+
+    def test_of_a_verb_may_be_asked_for_first(self):
+        self.assertEqual(self.prints("help", "align"), self.prints("align", "--help"))
 
     def test_of_options_is_there_wherever_a_configuration_is_read(self):
         for words in (["train"], ["check"], ["ablate"], ["bench", "train"], ["bench", "lengths"]):
@@ -87,28 +74,28 @@ class Version(CommandLine):
 
 class WrongWords(CommandLine):
     def test_no_verb(self):
-        self.assertIn("a verb is missing", self.refuses())
+        self.assertIn("a verb is missing", self.refuses(speaker="lacuna"))
 
     def test_an_unknown_verb_names_the_nearest(self):
-        message = self.refuses("trian")
+        message = self.refuses("trian", speaker="lacuna")
         self.assertIn('"trian" is not a verb; known verbs: train, average', message)
         self.assertIn('Did you mean "train"?', message)
 
     def test_a_missing_flag_is_named_with_the_help(self):
         required = {"translate": "--model", "score": "--model", "average": "--output", "evaluate": "--ref", "vocab": "--input"}
         for verb, flag in required.items():
-            self.assertIn(f"{flag} is required; see lacuna {verb} --help", self.refuses(verb, speaker=f"lacuna {verb}"))
+            self.assertIn(f"{flag} is required; see lacuna {verb} --help", self.refuses(verb))
 
     def test_no_configuration(self):
         for verb in ("train", "check", "ablate"):
-            self.assertIn("-c FILE is missing", self.refuses(verb, speaker=f"lacuna {verb}"))
+            self.assertIn("-c FILE is missing", self.refuses(verb))
 
     def test_a_number_that_is_none_names_what_was_expected(self):
         for value in ("x", "-1", "1.5"):
-            message = self.refuses("train", f"--threads={value}", speaker="lacuna train")
+            message = self.refuses("train", f"--threads={value}")
             self.assertIn(f'"{value}" is not a whole number of at least 0', message)
         for words in (["train"], ["bench", "attention"], ["bench", "kernels"]):
-            message = self.refuses(*words, "--threads=4294967297", speaker=f"lacuna {words[0]}")
+            message = self.refuses(*words, "--threads=4294967297")
             self.assertIn('"4294967297" is not a whole number of at least 0, at most 1024', message)
 
     def test_a_word_that_belongs_to_nothing(self):
@@ -116,36 +103,42 @@ class WrongWords(CommandLine):
         self.assertIn("--seed: the value is missing", self.refuses_config("", "--seed"))
 
     def test_an_unknown_flag_is_no_key_of_the_configuration(self):
-        message = self.refuses("translate", "-m", self.path("none"), "--beam", "4", speaker="lacuna translate")
+        message = self.refuses("translate", "-m", path("none"), "--beam", "4")
         self.assertIn('--beam is not a flag; see lacuna translate --help. Did you mean "--beam-size"?', message)
         self.assertIn("--verbose is not a flag", self.refuses_config("", "--verbose"))
+        message = self.refuses("align", "--forward", "a", "--backward", "b", "--symmetrize", "union")
+        self.assertIn('--symmetrize is not a flag; see lacuna align --help. Did you mean "--symmetrise"?', message)
         self.assertIn("--train.overwrite: the value is missing", self.refuses_config("", "--train.overwrite", "--train.lr", "1e-3"))
 
     def test_flags_that_do_nothing_together(self):
-        self.assertIn("--alignment-layer requires --alignment",
-                      self.refuses("translate", "-m", "m", "--alignment-layer", "1", speaker="lacuna translate"))
-        self.assertIn("--json excludes --scores", self.refuses("translate", "-m", "m", "--scores", "--json", speaker="lacuna translate"))
-        self.assertIn("--pairs requires --compare",
-                      self.refuses("bench", "translate", "-m", "m", "-i", "i", "--pairs", "9", speaker="lacuna bench"))
+        self.assertIn("--alignment-layer requires --alignment", self.refuses("translate", "-m", "m", "--alignment-layer", "1"))
+        self.assertIn("--n-best excludes --scores", self.refuses("translate", "-m", "m", "--scores", "--n-best", "2"))
+        self.assertIn("--json excludes --scores", self.refuses("translate", "-m", "m", "--scores", "--json"))
+        self.assertIn("--pairs requires --compare", self.refuses("bench", "translate", "-m", "m", "-i", "i", "--pairs", "9"))
+        text = write("text", "1\n")
+        message = self.refuses("score", "-m", "a", "-m", "b", "--src", text, "--tgt", text, "--filter", path("filtered"))
+        self.assertIn("--filter ranks a corpus by one model; 2 are given with -m", message)
 
     def test_flags_of_models_beside_files_of_links(self):
         files = ("align", "--forward", "a", "--backward", "b", "--symmetrise", "union")
         for flag, value in (("--src", "a"), ("--level", "word"), ("--layer", "99"), ("--dev-src", "a"), ("--batch-tokens", "9")):
-            self.assertIn(f"{flag} has no meaning with files of links", self.refuses(*files, flag, value, speaker="lacuna align"))
+            self.assertIn(f"{flag} has no meaning with files of links", self.refuses(*files, flag, value))
+        for flag in ("-m", "--reverse-model"):
+            self.assertIn("from models (-m), not from both", self.refuses(*files, flag, "a"))
 
     def test_an_unknown_thing_to_measure(self):
-        self.assertIn('"tarin" is not something to measure', self.refuses("bench", "tarin", speaker="lacuna bench"))
+        self.assertIn('"tarin" is not something to measure', self.refuses("bench", "tarin"))
 
     def test_a_model_that_is_not_there(self):
         for verb in ("translate", "info"):
-            self.assertIn("does not exist", self.refuses(verb, "-m", self.path("none"), speaker=f"lacuna {verb}"))
+            self.assertIn("does not exist", self.refuses(verb, "-m", path("none")))
 
 
 class WrongConfiguration(CommandLine):
     def test_a_missing_file_and_a_folder(self):
-        message = self.refuses("train", "-c", self.path("none.yaml"), speaker="lacuna train")
+        message = self.refuses("train", "-c", path("none.yaml"))
         self.assertIn("none.yaml: there is no such configuration file", message)
-        self.assertIn("is a folder", self.refuses("train", "-c", self.folder.name, speaker="lacuna train"))
+        self.assertIn("is a folder", self.refuses("train", "-c", FOLDER))
 
     def test_an_unknown_key_has_its_line_and_the_nearest_key(self):
         message = self.refuses_config("model:\n  d_mode: 64\n")
@@ -169,6 +162,25 @@ class WrongConfiguration(CommandLine):
         self.assertIn("c.yaml:2: model.attention.cross is a map; this pattern looks at the distance", message)
         self.assertIn('Did you mean "sparsemax"?', self.refuses_config("model: {attention: sparsemx}\n"))
 
+    def test_text_that_is_not_utf8_is_named_by_its_line(self):
+        message = self.refuses("train", "-c", write("latin.yaml", b"seed: 1\nrun: b\xe4d\n"))
+        self.assertIn("latin.yaml:2: byte 15 is not UTF-8", message)
+        self.assertIn("command line (--run): byte 2 is not UTF-8", self.refuses("train", "-c", self.config(""), "--run", b"b\xe4d"))
+
+    def test_a_tab_is_named(self):
+        self.assertRegex(self.refuses_config("model:\n\td_model: 64\n"), r"c\.yaml:\d+: not YAML: .*; line 3 is indented by a tab: take spaces")
+
+    def test_a_corpus_has_a_name_that_files_may_have(self):
+        message = self.refuses_config("data: {test: [{src: a, tgt: b, name: ../../evil}]}\n")
+        self.assertIn('data: a corpus has the name "../../evil", by which files in the run folder are called', message)
+
+    def test_a_language_has_a_code(self):
+        self.assertIn('data.tgt_lang is "cn"; expected a language\'s code, "zh"', self.refuses_config("data: {tgt_lang: cn}\n"))
+
+    def test_a_folder_that_cannot_be_made(self):
+        message = self.refuses("train", "-c", write("c.yaml", ""), "--run", path("c.yaml", "x"))
+        self.assertIn(f"run is {path('c.yaml', 'x')}, and {path('c.yaml')} is no folder; name another", message)
+
     def test_a_variable_that_is_not_set_is_named(self):
         self.assertIn("LACUNA_NOT_SET", self.refuses_config("data: {cache: '${LACUNA_NOT_SET}/x'}\n"))
 
@@ -177,19 +189,21 @@ class DumpedConfiguration(CommandLine):
     def test_reads_back_as_itself(self):
         once = self.prints("train", "-c", self.config("model: {preset: tiny}\n"), "--train.lr", "1e-3", "--dump-config")
         self.assertIn("d_model: 128", once)
-        with open(self.path("dumped.yaml"), "w", encoding="utf-8") as file:
-            file.write(once)
-        self.assertEqual(self.prints("train", "-c", self.path("dumped.yaml"), "--dump-config"), once)
-        self.assertFalse(os.path.exists(self.path("run")))
+        self.assertEqual(self.prints("train", "-c", write("dumped.yaml", once), "--dump-config"), once)
+        self.assertFalse(os.path.exists(path("run")))
+
+    def test_has_the_words_of_the_command_line_as_they_are(self):
+        for word in ("runs/x #2", "runs/x: 2", "&x", "%x", "a, b", "- a"):
+            dumped = write("dumped.yaml", self.prints("train", "-c", self.config(""), "--run=" + word, "--dump-config"))
+            self.assertIn(f"run: {word}\n", self.prints("train", "-c", dumped, "--dump-config").replace('"', ""))
+        self.assertRegex(self.prints("train", "-c", self.config(""), "--run", "'quoted'", "--dump-config"), "(?m)^run: quoted$")
 
     def test_is_printed_by_check_too(self):
         self.assertIn("beam_size:", self.prints("check", "-c", self.config(""), "--dump-config"))
 
     def test_takes_several_files_each_after_its_flag(self):
-        first = self.config("seed: 3\n")
-        with open(self.path("later.yaml"), "w", encoding="utf-8") as file:
-            file.write("seed: 4\n")
-        self.assertIn("\nseed: 4\n", self.prints("train", "-c", first, "-c", self.path("later.yaml"), "--dump-config"))
+        first, later = self.config("seed: 3\n"), write("later.yaml", "seed: 4\n")
+        self.assertIn("\nseed: 4\n", self.prints("train", "-c", first, "-c", later, "--dump-config"))
 
 
 class Output(CommandLine):
@@ -200,22 +214,16 @@ class Output(CommandLine):
         os.close(write_end)
         self.assertEqual((ended.returncode, ended.stderr), (141, ""))
 
-    def links(self):
-        with open(self.path("links"), "w", encoding="utf-8") as file:
-            file.write("0-0\n")
-        return self.path("links")
-
     def test_that_can_be_no_file_is_refused(self):
-        links = self.links()
+        links = write("links", "0-0\n")
         for words in (("align", "--forward", links, "--backward", links, "--symmetrise", "union"), ("vocab", "-i", links)):
-            speaker = f"lacuna {words[0]}"
-            self.assertIn("-o is empty", self.refuses(*words, "-o", "", speaker=speaker))
-            message = self.refuses(*words, "-o", self.path("none/x"), speaker=speaker)
-            self.assertIn(f"{self.path('none/x')}: cannot be written: there is no folder {self.path('none')}", message)
-            self.assertEqual(os.listdir(self.folder.name), ["links"])
+            self.assertIn("-o is empty", self.refuses(*words, "-o", ""))
+            message = self.refuses(*words, "-o", path("none/x"))
+            self.assertIn(f"{path('none/x')}: cannot be written: there is no folder {path('none')}", message)
+            self.assertEqual(os.listdir(FOLDER), ["links"])
 
     def test_that_cannot_take_its_name_leaves_nothing(self):
-        out, links = self.path("out"), self.links()
+        out, links = path("out"), write("links", "0-0\n")
         words = ["align", "--forward", "/dev/stdin", "--backward", links, "--symmetrise", "union", "-o", out]
         with subprocess.Popen([PROGRAM, *words], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
             while not os.path.exists(f"{out}.tmp{program.pid}") and program.poll() is None:
@@ -224,7 +232,7 @@ class Output(CommandLine):
             message = program.communicate("0-0\n", timeout=60)[1]
         self.assertEqual(program.returncode, 1, message)
         self.assertIn(f"{out}: cannot be written: ", message)
-        self.assertEqual(sorted(os.listdir(self.folder.name)), ["links", "out"])
+        self.assertEqual(sorted(os.listdir(FOLDER)), ["links", "out"])
 
     @unittest.skipUnless(os.path.exists("/dev/full"), "no /dev/full here")
     def test_on_a_full_disk_is_an_error(self):
@@ -235,5 +243,4 @@ class Output(CommandLine):
 
 
 if __name__ == "__main__":
-    PROGRAM = os.path.abspath(sys.argv.pop(1))
     unittest.main()

@@ -5,6 +5,7 @@ import gzip
 import json
 import math
 import os
+import pty
 import random
 import stat
 import subprocess
@@ -12,7 +13,8 @@ import time
 import unittest
 
 import small_run
-from verbs import AVERAGED, CORPUS, FOLDER, LINES, PROGRAM, RUN, Verbs, path, setUpModule, start, write
+from program import FOLDER, PROGRAM, path, read, read_bytes, write
+from verbs import AVERAGED, LINES, RUN, Verbs, setUpModule
 
 
 class Translate(Verbs):
@@ -34,8 +36,7 @@ class Translate(Verbs):
         with gzip.open(path("in.gz"), "wt") as file:
             file.write("3 1 4\n")
         self.assertEqual(self.prints("translate", "-m", RUN, "-i", path("in.gz"), "-o", path("out")), "")
-        with open(path("out"), encoding="utf-8") as file:
-            self.assertEqual(file.read(), "3 1 4\n")
+        self.assertEqual(read("out"), "3 1 4\n")
 
     def test_answers_each_line_while_the_pipe_stays_open(self):
         for output in ("-", "/dev/stdout"):
@@ -77,6 +78,30 @@ class Translate(Verbs):
             self.assertGreaterEqual(float(first[3]), float(second[3]))
         self.assertRegex(fields[0][2], r"^F0= -[\d.e-]+$")
 
+    def test_writes_an_n_best_list_of_one(self):
+        self.assertRegex(self.translates("--n-best", "1", lines=["1 2"])[0], r"^0 \|\|\| 1 2 \|\|\| F0= -[\d.e-]+ \|\|\| -[\d.e-]+$")
+        self.assertEqual(self.translates("--translate.n_best", "1", lines=["1 2"]), ["1 2"])
+        self.assertEqual(len(json.loads(self.translates("--json", "--n-best", "1", lines=['{"text": "1 2"}'])[0])["translations"]), 1)
+
+    def test_says_that_translations_are_cut(self):
+        cut = ("translate", "-m", AVERAGED, "--max-length", "4")
+        said = self.ends(*cut, text="1\n1 2 3\n4 5\n6 7 8\n").stderr
+        self.assertIn("warning line 2: its translation is cut where it met a limit (--max-length, ", said)
+        self.assertRegex(said, r"warning [23] translations are cut where they met a limit")
+        self.assertEqual(said.count("\n"), 2)
+        self.assertEqual(self.ends(*cut, text="1\n").stderr, "")
+
+    def test_has_flags_for_keys_of_the_configuration(self):
+        def scored(*flags):
+            return self.translates("--scores", *flags, lines=["7 7 1 0 3 2", "1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0"])
+
+        endless, default = ("--translate.repetition_penalty", "0.05"), scored()
+        for flag, value, *others in (("--length-penalty", "0.2"), ("--length-penalty-type", "gnmt"), ("--max-length-ratio", "0.1", *endless),
+                                     ("--no-repeat-ngram-size", "1"), ("--repetition-penalty", "3")):
+            found = scored(flag, value, *others)
+            self.assertEqual(found, scored("--translate." + flag[2:].replace("-", "_"), value, *others), flag)
+            self.assertNotEqual(found, scored(*others) if others else default, flag)
+
     def test_begins_lines_with_scores(self):
         for line, text in zip(self.translates("--scores"), LINES):
             score, translation = line.split("\t")
@@ -115,8 +140,33 @@ class Translate(Verbs):
         write("target.out", "")
         self.prints("translate", "-m", AVERAGED, "-o", path("link.out"), text="1 2\n")
         self.assertTrue(os.path.islink(path("link.out")))
-        with open(path("target.out"), encoding="utf-8") as file:
-            self.assertEqual(file.read(), "1 2\n")
+        self.assertEqual(read("target.out"), "1 2\n")
+
+    def test_adds_to_what_a_redirected_file_holds(self):
+        for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
+            for mode in ("a", "w"):
+                with open(path("redirected"), mode, encoding="utf-8") as file:
+                    if mode == "w":
+                        file.write("before\n")
+                        file.flush()
+                    self.ends("translate", "-m", AVERAGED, "-o", name, text="1 2\n", stdout=file)
+                self.assertTrue(read("redirected").endswith("1 2\n"))
+                self.assertTrue(mode == "a" or read("redirected") == "before\n1 2\n", name)
+
+    def test_leaves_a_file_its_permissions_and_its_links(self):
+        os.chmod(write("private.out", "x"), 0o600)
+        self.prints("translate", "-m", AVERAGED, "-o", path("private.out"), text="1 2\n")
+        self.assertEqual((stat.S_IMODE(os.stat(path("private.out")).st_mode), read("private.out")), (0o600, "1 2\n"))
+        os.symlink("to_come.out", path("dangling.out"))
+        self.prints("translate", "-m", AVERAGED, "-o", path("dangling.out"), text="1 2\n")
+        self.assertTrue(os.path.islink(path("dangling.out")))
+        self.assertEqual(read("to_come.out"), "1 2\n")
+
+    def test_does_not_write_over_what_it_reads(self):
+        text = write("both", "1 2\n")
+        for words in (("translate", "-m", AVERAGED, "-i", text), ("score", "-m", AVERAGED, "--src", text, "--tgt", text), ("vocab", "-i", text)):
+            self.assertIn(f"-o is {text}, which is read; name another file", self.refuses(*words, "-o", text))
+        self.assertEqual(read("both"), "1 2\n")
 
     def test_refuses_a_device_that_is_none(self):
         self.assertIn('device is "gpu"; expected cpu, cuda or cuda:N', self.refuses("translate", "-m", AVERAGED, "--device", "gpu"))
@@ -141,16 +191,25 @@ class Translate(Verbs):
         self.assertTrue(self.translates("--prefix", prefix, lines=["1"])[0].startswith(prefix))
 
     def test_says_which_prefix_is_longer_than_a_translation_may_be(self):
-        ended = start("translate", "-m", AVERAGED, "--max-length", "4", "--prefix", "5 5 5 5 5 5", text="1 2\n3\n")
-        self.assertEqual(ended.returncode, 0, ended.stderr)
+        ended = self.ends("translate", "-m", AVERAGED, "--max-length", "4", "--prefix", "5 5 5 5 5 5", text="1 2\n3\n")
         self.assertEqual(ended.stderr.count("--prefix is longer than a translation may be"), 1, "of all lines")
         line = json.dumps({"text": "1 2", "prefix": "5 5 5 5 5 5"})
-        ended = start("translate", "-m", AVERAGED, "--json", "--max-length", "4", text=line + "\n")
+        ended = self.ends("translate", "-m", AVERAGED, "--json", "--max-length", "4", text=line + "\n")
         self.assertIn("line 1: its prefix is longer than a translation may be", ended.stderr)
 
+    def test_refuses_a_prefix_that_is_no_text(self):
+        self.assertIn("--prefix: byte 3 is not UTF-8", self.refuses("translate", "-m", AVERAGED, "--prefix", b"5 \xff"))
+
+    def test_says_that_a_line_is_longer_than_the_model_can_read(self):
+        positions = ("--model.positions", "learned", "--model.max_positions", "16", "--data.max_length", "15")
+        self.prints("train", "-c", small_run.configuration(FOLDER, "learned"), *positions, "--train.max_steps", "2", "--train.average_last", "0")
+        ended = self.ends("translate", "-m", path("learned/last"), "--max-length", "1", text="2\n" + "1 " * 20 + "\n")
+        self.assertEqual(ended.stdout.count("\n"), 2)
+        self.assertIn("warning line 2 is longer than the model can read; its end is left out\n", ended.stderr)
+        self.assertNotIn("line 1 is longer", ended.stderr)
+
     def test_says_that_a_prefix_cannot_be_written(self):
-        ended = start("translate", "-m", AVERAGED, "--prefix", "\u65e5", text="1 2\n3\n")
-        self.assertEqual(ended.returncode, 0, ended.stderr)
+        ended = self.ends("translate", "-m", AVERAGED, "--prefix", "\u65e5", text="1 2\n3\n")
         self.assertEqual(ended.stderr.count("--prefix has what the vocabulary cannot write"), 1)
 
     def test_has_the_minimum_length_whatever_the_source(self):
@@ -183,16 +242,19 @@ class Translate(Verbs):
     def test_by_an_ensemble_of_checkpoints(self):
         self.assertEqual(self.prints("translate", "-m", AVERAGED, "-m", os.path.join(RUN, "last"), text="1 2 3\n"), "1 2 3\n")
 
-    def test_gives_the_lines_before_one_that_is_no_text(self):
-        ended = start("translate", "-m", AVERAGED, "-i", write("bad.txt", b"1 2\n4 5\n3 \xff 4\n"))
-        self.assertEqual((ended.returncode, ended.stdout), (2, "1 2\n4 5\n"))
+    def test_names_the_line_that_is_no_text_and_gives_those_before(self):
+        bad = write("bad.txt", b"1 2\n4 5\n3 \xff 4\n")
+        self.assertRegex(self.refuses("translate", "-m", AVERAGED, "-i", bad, stdout="1 2\n4 5\n"), "bad.txt:3.*UTF-8")
 
-    def test_names_the_line_that_is_no_text(self):
-        bad = write("bad.txt", b"1 2\n3 \xff 4\n")
-        message = self.refuses("translate", "-m", AVERAGED, "-i", bad)
-        self.assertIn("bad.txt:2", message)
-        self.assertIn("UTF-8", message)
-        self.assertIn(":2: is not a JSON object", self.refuses("translate", "-m", AVERAGED, "--json", text='{"text": "1"}\n1 2\n'))
+    def test_refuses_json_that_is_no_sentence(self):
+        before = '{"text":"","translation":"","score":0.0,"log_prob":0.0}\n'
+        for line, message in (("1 2", "is not a JSON object"),
+                              ('{"id": 1}', 'is not a JSON object with "text"'),
+                              ('{"text": 5}', '"text" is 5; expected a string'),
+                              (r'{"text": "a\nb"}', '"text" holds a line break; expected one sentence'),
+                              ('{"text": "1", "prefix": []}', '"prefix" is []; expected a string')):
+            said = self.refuses("translate", "-m", AVERAGED, "--json", text=f'{{"text": ""}}\n{line}\n', stdout=before)
+            self.assertIn(f":2: {message}", said)
 
     def test_refuses_a_layer_that_is_not_there(self):
         message = self.refuses("translate", "-m", AVERAGED, "--alignment", "word", "--alignment-layer", "9", text="1\n")
@@ -206,7 +268,7 @@ class OtherAttention(Verbs):
     """Attention that is not the checkpoint's."""
 
     def test_is_said_in_one_line(self):
-        ended = start("translate", "-m", AVERAGED, "--model.attention.cross", "{type: topk, k: 1}", text="1 2\n")
+        ended = self.start("translate", "-m", AVERAGED, "--model.attention.cross", "{type: topk, k: 1}", text="1 2\n")
         self.assertEqual((ended.returncode, ended.stdout.count("\n")), (0, 1), ended.stderr)
         self.assertEqual(ended.stderr.count("\n"), 1)
         self.assertIn("averaged: attention of the checkpoint: cross: softmax; used here: cross: {type: topk, k: 1, sparsify: always}",
@@ -214,7 +276,7 @@ class OtherAttention(Verbs):
 
     def test_that_is_the_same_says_nothing_and_changes_nothing(self):
         for words in (["--model.attention", "softmax"], ["--model.attention.cross.pattern", "full"]):
-            ended = start("translate", "-m", AVERAGED, *words, text="1 2\n")
+            ended = self.start("translate", "-m", AVERAGED, *words, text="1 2\n")
             self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "1 2\n", ""))
 
     def test_for_training_only_is_softmax_here(self):
@@ -233,8 +295,7 @@ class OtherAttention(Verbs):
         source = write("other.src", "1 2 3\n")
         score = ["score", "-m", AVERAGED, "--src", source, "--tgt", source]
         self.assertNotEqual(self.prints(*score, "--model.attention.cross", "entmax15"), self.prints(*score))
-        ended = start("bench", "translate", "-m", AVERAGED, "-i", source, "--rounds", "1", "--model.attention.encoder_self", "sparsemax")
-        self.assertEqual(ended.returncode, 0, ended.stderr)
+        ended = self.ends("bench", "translate", "-m", AVERAGED, "-i", source, "--rounds", "1", "--model.attention.encoder_self", "sparsemax")
         self.assertIn("used here: encoder_self: sparsemax", ended.stderr)
 
     def test_that_the_checkpoint_has_no_parameters_for_is_refused(self):
@@ -265,6 +326,22 @@ class Score(Verbs):
             total, tokens = line.split("\t")
             self.assertAlmostEqual(float(total), json.loads(translation)["log_prob"], delta=1e-3)
             self.assertAlmostEqual(float(total), sum(map(float, tokens.split())), delta=1e-4)
+
+    def test_of_an_empty_side(self):
+        files = ("--src", write("sides.src", "1 2\n\n\n"), "--tgt", write("sides.tgt", "\n1 2\n\n"))
+        ended, impossible, empty = (line.split("\t") for line in self.prints("score", "-m", AVERAGED, *files).splitlines())
+        self.assertLess(float(ended[0]), 0)
+        self.assertEqual(ended[0], ended[1], "that of the end of the sentence")
+        self.assertEqual((impossible, empty), (["nan", ""], ["0.000000", ""]))
+        self.assertIsNone(json.loads(self.prints("score", "-m", AVERAGED, *files, "--json").splitlines()[1])["log_prob"])
+
+    def test_is_a_mean_if_it_is_normalized(self):
+        source = write("score.src", "1 2 3\n\n4 5\n")
+        score = ("score", "-m", AVERAGED, "--src", source, "--tgt", source)
+        lines = [[line.split("\t") for line in self.prints(*score, *flags).splitlines()] for flags in ((), ("--normalize",))]
+        for (total, tokens), (mean, same) in zip(*lines):
+            self.assertAlmostEqual(float(mean) * len(tokens.split()), float(total), delta=1e-4)
+            self.assertEqual(tokens, same)
 
     def test_names_pieces_in_json(self):
         source = write("score.src", "1 2\n")
@@ -302,6 +379,38 @@ class Evaluate(Verbs):
         scores = json.loads(self.prints("evaluate", "--hyp", reference, "--ref", reference, "--tgt-lang", "en", "--json"))
         self.assertIn("bleu", json.dumps(scores).lower())
 
+    def evaluates(self, *flags, hypotheses="The Cats sat on 3 mats\n", text=""):
+        reference = write("ref", "the Cats sat on 3 maps\n")
+        files = ("--hyp", write("hyp", hypotheses)) if hypotheses else ()
+        return self.prints("evaluate", *files, "--ref", reference, "--metrics", "bleu", *flags, text=text)
+
+    def test_reads_standard_input(self):
+        hypotheses = "the Cats sat on 4 mats\n"
+        self.assertEqual(self.evaluates(hypotheses="", text=hypotheses), self.evaluates(hypotheses=hypotheses))
+
+    def test_does_not_score_a_byte_order_mark(self):
+        self.assertEqual(self.evaluates(hypotheses="\ufeffThe Cats sat on 3 mats\n"), self.evaluates())
+
+    def test_finds_no_difference_where_there_is_none(self):
+        hypotheses = "".join(f"{i} {i + 1} {i + 2} {i + 3} x\n" for i in range(20))
+        words = ["evaluate", "--hyp", write("one", hypotheses), write("same", hypotheses), "--ref", write("ref", hypotheses.replace("x", "y")),
+                 "--metrics", "bleu", "--paired-bootstrap", "100"]
+        self.assertIn("same has the translations of the baseline: there is no difference", self.prints(*words))
+        self.assertEqual(json.loads(self.prints(*words, "--json"))["systems"][1]["scores"]["bleu"]["p_value"], 1)
+
+    def test_refuses_what_is_no_code_of_a_language(self):
+        for code, meant in (("chinese", "a language's code of two or three letters"), ("jp", 'a language\'s code, "ja"')):
+            self.assertIn(f'--tgt-lang is "{code}"; expected {meant}', self.refuses("evaluate", "--ref", "x", "--tgt-lang", code))
+
+    def test_without_case_and_with_another_tokenizer(self):
+        plain, lower, characters = (json.loads(self.evaluates("--json", *flags))["scores"]["bleu"]
+                                    for flags in ((), ("--lowercase",), ("--tokenize", "char")))
+        self.assertLess(plain["score"], lower["score"])
+        self.assertLess(plain["score"], characters["score"])
+        for bleu, case, tokenizer in ((plain, "mixed", "13a"), (lower, "lc", "13a"), (characters, "mixed", "char")):
+            self.assertIn(f"case:{case}|", bleu["signature"])
+            self.assertIn(f"tok:{tokenizer}|", bleu["signature"])
+
 
 class Average(Verbs):
     def test_of_named_checkpoints_and_of_the_last(self):
@@ -311,9 +420,7 @@ class Average(Verbs):
         self.prints("average", "-o", path("named"), *named)
         self.prints("average", "-o", path("last_2"), "--last", "2", RUN)
         for file in ("named", "last_2"):
-            with open(os.path.join(path(file), "model.safetensors"), "rb") as ours, \
-                    open(os.path.join(AVERAGED, "model.safetensors"), "rb") as theirs:
-                self.assertEqual(ours.read(), theirs.read(), file)
+            self.assertEqual(read_bytes(file, "model.safetensors"), read_bytes(AVERAGED, "model.safetensors"), file)
 
     def test_refuses_what_is_no_checkpoint(self):
         self.assertIn("nowhere", self.refuses("average", "-o", path("x"), path("nowhere")))
@@ -376,28 +483,30 @@ class Shortlist(Verbs):
 
     def test_does_not_depend_on_the_batch_or_on_threads(self):
         listed = self.shortlist("list", "--best", "2", "--frequent", "1", "--threads", "1")
-        with open(listed, encoding="utf-8") as one, open(self.shortlist("list_2", "--best", "2", "--frequent", "1", "--threads", "2"),
-                                                         encoding="utf-8") as two:
-            self.assertEqual(one.read(), two.read())
+        self.assertEqual(read(self.shortlist("list_2", "--best", "2", "--frequent", "1", "--threads", "2")), read(listed))
         together = self.translates("--shortlist", listed, "--scores", "--precision", "int8")
         self.assertEqual(self.translates("--shortlist", listed, "--scores", "--precision", "int8", "--batch-tokens", "1"), together)
 
     def test_takes_links(self):
-        with open(path("train.txt"), encoding="utf-8") as corpus:
-            links = [" ".join(f"{i}-{i}" for i in range(len(line.split()))) for line in corpus]
+        links = [" ".join(f"{i}-{i}" for i in range(len(line.split()))) for line in read("train.txt").splitlines()]
         linked = self.shortlist("linked", "--alignments", write("links", "\n".join(links) + "\n"), "--best", "3", "--frequent", "0")
         self.assertEqual(self.translates("--shortlist", linked), LINES)
         flags = ("shortlist", "-m", RUN, "--src", path("train.txt"), "--tgt", path("train.txt"), "-o", path("x"), "--alignments")
         self.assertIn("short:2: is the last line of links", self.refuses(*flags, write("short", "\n".join(links[:2]) + "\n")))
         self.assertIn("far:1: link 0-99 is out of range", self.refuses(*flags, write("far", "\n".join(["0-99", *links[1:]]) + "\n")))
+        self.assertRegex(self.refuses(*flags, write("more", "\n".join([*links, "0-0"]) + "\n")), r"more:1501: is there, but \S+ has no such line")
+        self.assertFalse(os.path.exists(path("x")))
+
+    def test_refuses_texts_without_a_line(self):
+        message = self.refuses("shortlist", "-m", RUN, "--src", "/dev/null", "--tgt", "/dev/null", "-o", path("x"))
+        self.assertIn("/dev/null and /dev/null hold no pairs of sentences", message)
+        self.assertFalse(os.path.exists(path("x")))
 
     def best(self, src, tgt, *flags):
         """The candidates of each source token that has some, by a shortlist of these texts."""
-        listed = path("of_texts")
-        self.prints("shortlist", "-m", RUN, "--src", write("list.src", src), "--tgt", write("list.tgt", tgt), "-o", listed, "--frequent", "0",
-                    *flags)
-        with open(listed, encoding="utf-8") as file:
-            return [line.split() for line in file.readlines()[2:] if line.strip()]
+        texts = ("--src", write("list.src", src), "--tgt", write("list.tgt", tgt))
+        self.prints("shortlist", "-m", RUN, *texts, "-o", path("of_texts"), "--frequent", "0", *flags)
+        return [line.split() for line in read("of_texts").splitlines()[2:] if line.strip()]
 
     def test_pairs_source_tokens_with_target_tokens(self):
         draw = random.Random(1)
@@ -416,6 +525,19 @@ class Shortlist(Verbs):
         by_pieces = self.best("34\n", "56\n", "--alignments", write("links", "0-1 1-0\n"), "--level", "subword")
         self.assertEqual([len(ids) for ids in by_pieces], [1, 1])
         self.assertEqual({ids[0] for ids in by_pieces}, set(by_words[0]))
+
+    def test_of_the_first_pairs_is_one_of_a_shorter_text(self):
+        first = self.best("1\n", "5\n")
+        self.assertEqual(self.best("1\n2\n", "5\n6\n", "--max-pairs", "1"), first)
+        self.assertEqual(self.best("1\n2\n", "5\n6\n", "--max-pairs", "1", "--alignments", write("links", "0-0\n0-0\n")), first)
+        self.assertNotEqual(self.best("1\n2\n", "5\n6\n"), first)
+
+    def test_of_more_iterations_finds_what_a_frequent_word_hides(self):
+        texts = ("1 2\n1 2\n1\n1\n", "5 5 6\n5 5 6\n5\n5\n", "--best", "1")
+        (one,), (two,) = self.best(*texts, "--iterations", "1")
+        self.assertEqual(one, two)  # of 5, which is there twice as often as 6
+        (one,), (two,) = self.best(*texts)
+        self.assertNotEqual(one, two)
 
     def test_is_refused_before_the_work_where_it_cannot_be_written(self):
         flags = ("shortlist", "-m", RUN, "--src", path("train.txt"), "--tgt", write("short", "1\n"), "-o")  # of other lengths
@@ -450,11 +572,55 @@ class Look(Verbs):
             self.assertLess(report["matrix_product_share"], 1)
 
 
+class Log(Verbs):
+    WARNS = ("translate", "-m", AVERAGED, "--max-length", "4", "--prefix", "5 5 5 5 5 5")
+
+    def test_has_the_lines_of_its_level(self):
+        source = write("log.src", "1 2\n")
+        informs = ("shortlist", "-m", RUN, "--src", source, "--tgt", source, "-o", path("log.list"))
+        for flags, informed, warned in (((), True, True), (("--quiet",), False, True), (("--log-level", "warning"), False, True),
+                                        (("--log-level", "error"), False, False), (("--log-level", "off"), False, False)):
+            for verb, line, expected in ((informs, "info of the first 1 pairs", informed), (self.WARNS, "warning --prefix is longer", warned)):
+                said = self.ends(*verb, *flags, text="1 2\n").stderr
+                self.assertEqual(bool(said), expected, said)
+                self.assertRegex(said, rf"(?m)^\[[\d: -]+\] {line}" if expected else "^$")
+        self.assertIn("does not exist", self.refuses("translate", "-m", path("none"), "--log-level", "off"))
+
+    def said_on_a_terminal(self, **environment):
+        terminal, its_end = pty.openpty()
+        plain = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+        self.ends(*self.WARNS, text="1 2\n", stderr=its_end, env={**plain, "TERM": "xterm", **environment})
+        os.close(its_end)
+        text = os.read(terminal, 1 << 16).decode()
+        os.close(terminal)
+        self.assertIn("warning", text)
+        return text
+
+    def test_is_coloured_on_a_terminal_unless_colour_is_not_wanted(self):
+        self.assertIn("\x1b[", self.said_on_a_terminal())
+        self.assertIn("\x1b[", self.said_on_a_terminal(NO_COLOR=""))
+        self.assertNotIn("\x1b[", self.said_on_a_terminal(NO_COLOR="1"))
+
+
 class Vocab(Verbs):
     def test_trains_a_model_that_training_takes(self):
         self.prints("vocab", "-i", path("train.txt"), "-o", path("my.model"), "--vocab-size", "24", "--type", "bpe")
         self.prints("train", "-c", small_run.configuration(FOLDER, "vocab"), "--data.spm_model", path("my.model"),
                     "--train.max_steps", "2", "--train.save_every", "2", "--train.average_last", "0")
+
+    def trains(self, *flags):
+        text = write("vocab.txt", "aaa bbb ccc aab bba cca abcd dcba\n" * 400 + "aé\n" + "".join(f"{number:b}\n" for number in range(99)))
+        self.prints("vocab", "-i", text, "-o", path("of_text.model"), "--vocab-size", "24", "--type", "bpe", *flags)
+        return read_bytes("of_text.model")
+
+    def test_samples_lines(self):
+        whole = self.trains()
+        self.assertEqual(self.trains("--sample-lines", "500"), whole)
+        self.assertNotEqual(self.trains("--sample-lines", "50"), whole)
+
+    def test_leaves_rare_characters_out(self):
+        every, frequent = (self.trains("--character-coverage", coverage).count("é".encode()) for coverage in ("1", "0.99"))
+        self.assertLess(frequent, every)
 
 
 if __name__ == "__main__":

@@ -42,6 +42,11 @@ TEST(Aliases, ThatMeanSomethingElseAreRefusedWithWhatToSay) {
   EXPECT_THAT(message("train: {initial_learning_rate: 0.06325}\n"), HasSubstr("say train.lr, which is the peak"));
   EXPECT_THAT(message("train: {checkpoint_interval: 500}\n"), HasSubstr("train.save_every and train.valid_every"));
   EXPECT_THAT(message("train: {keep_last_epochs: 10}\n"), HasSubstr("counts epochs"));
+  EXPECT_THAT(message("model: {tied-embeddings-all: true}\n"), HasSubstr("say model.tie_embeddings: none, decoder"));
+  EXPECT_THAT(message("model: {normalize_before: true}\n"), HasSubstr("say model.norm: pre or post"));
+  EXPECT_THAT(message("train: {batch_size: 64}\n"), HasSubstr("say train.batch_tokens"));
+  EXPECT_THAT(message("train: {fp16: true}\n"), HasSubstr("say train.precision"));
+  EXPECT_THAT(message("data: {tgt_vocab_size: 4000}\n"), HasSubstr("data.tgt_spm_model"));
   for (const char* const key : {"pretrained-model", "finetune_from_model"})
     EXPECT_THAT(message(std::string("train: {") + key + ": runs/old}\n"),
                 AllOf(HasSubstr(key), HasSubstr("train.init_from plus train.reset: [optimizer, lr, data, best]")));

@@ -1,5 +1,7 @@
 #include <signal.h>
 
+#include <fstream>
+
 #include "program.h"
 
 namespace lacuna {
@@ -81,6 +83,27 @@ TEST_F(MixedAttention, TakesOtherAttentionWhenItTranslates) {
   EXPECT_THAT(log(), HasSubstr("sparsify: train}}; used here: encoder_self: {0: "));
   EXPECT_THAT(log(), HasSubstr("left out: encoder.layers.2.self_attention.numbers.alpha_logit"));
   EXPECT_EQ(lines_of("out"), 50);
+}
+
+TEST_F(MixedAttention, WithMasksTranslatesAndScoresByTheStepOfItsCheckpoint) {
+  ASSERT_EQ(exit_code(train("run", {"--model.attention", kCalibrated})), 0) << log();
+  const std::string model = path("run/last").string(), src = path("valid.src").string(), tgt = path("valid.tgt").string();
+  // One by one, all at once, and a few at a time, joined by the next while some are under way.
+  for (const char* const tokens : {"1", "3000", "40"})
+    ASSERT_EQ(exit_code({"translate", "-m", model, "-i", src, "-o", path(tokens).string(), "--batch-tokens", tokens}), 0) << log();
+  EXPECT_EQ(lines_of("1"), 50);
+  EXPECT_EQ(bytes_of(path("3000")), bytes_of(path("1")));
+  EXPECT_EQ(bytes_of(path("40")), bytes_of(path("1")));
+
+  ASSERT_EQ(exit_code({"score", "-m", model, "--src", src, "--tgt", tgt, "--json", "-o", path("scores").string()}), 0) << log();
+  std::ifstream lines(path("scores"));
+  double log_prob = 0, num_tokens = 0;
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json score = nlohmann::json::parse(line);
+    log_prob += score["log_prob"].get<double>();
+    num_tokens += static_cast<double>(score["tokens"].size());
+  }
+  EXPECT_NEAR(records("run", "valid").back()["loss"].get<double>(), -log_prob / num_tokens, 1e-5);
 }
 
 }  // namespace

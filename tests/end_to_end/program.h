@@ -57,6 +57,9 @@ class DigitsTest : public testing::Test {
   std::filesystem::path folder_;
 };
 
+/// `model.attention` with masks, some of which count for more with each step.
+inline constexpr char kCalibrated[] = "{decoder_self: calibrated, cross: {type: calibrated, combine: anneal, anneal_steps: 40}}";
+
 std::string same(std::string digits);
 std::string reversed(std::string digits);
 

@@ -22,9 +22,12 @@ class Resume : public DigitsTest {
 
   void run_without_interruption() const { ASSERT_EQ(exit_code(train("whole", options_)), 0) << log(); }
 
-  void expect_same_as_whole(const std::string& run) const {
+  void expect_same_weights_as_whole(const std::string& run) const {
     for (const char* const file : {"model.safetensors", "ema.safetensors", "trainer.safetensors"})
-      EXPECT_EQ(bytes_of(path(run) / "last" / file), bytes_of(path("whole") / "last" / file)) << file;
+      EXPECT_TRUE(bytes_of(path(run) / "last" / file) == bytes_of(path("whole") / "last" / file)) << run << ", " << file;
+  }
+  void expect_same_as_whole(const std::string& run) const {
+    expect_same_weights_as_whole(run);
     for (const char* const kind : {"train", "valid", "attention"}) {
       std::vector<nlohmann::json> ours = records(run, kind), theirs = records("whole", kind);
       for (auto* const all : {&ours, &theirs})
@@ -95,8 +98,25 @@ TEST_F(Resume, WithSpansIsBitForBit) {
   ASSERT_EQ(exit_code(train("stopped", with_spans("30"))), 0) << log();
   ASSERT_EQ(exit_code(train("stopped", with_spans("60"))), 0) << log();
   EXPECT_THAT(log(), HasSubstr("going on after step 30"));
-  for (const char* const file : {"model.safetensors", "ema.safetensors", "trainer.safetensors"})
-    EXPECT_EQ(bytes_of(path("stopped") / "last" / file), bytes_of(path("whole") / "last" / file)) << file;
+  expect_same_weights_as_whole("stopped");
+}
+
+TEST_F(Resume, WithMasksIsBitForBit) {
+  const auto with_masks = [this](const std::string& run, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> options = {"--train.max_steps", "300", "--train.ema_decay", "0.9", "--model.attention", kCalibrated};
+    options.insert(options.end(), more.begin(), more.end());
+    return train(run, options);
+  };
+  ASSERT_EQ(exit_code(with_masks("whole")), 0) << log();
+  Program program(with_masks("stopped"), path("log"));
+  wait_for_step(program, "stopped", 20);
+  program.send(SIGTERM);
+  EXPECT_EQ(program.wait(), 143) << log();
+  EXPECT_EQ(exit_code(with_masks("started_from_it", {"--train.init_from", path("stopped/last").string()})), 0) << log();
+  EXPECT_EQ(exit_code(with_masks("stopped")), 0) << log();
+  EXPECT_THAT(log(), HasSubstr("going on after step"));
+  expect_same_weights_as_whole("started_from_it");
+  expect_same_weights_as_whole("stopped");
 }
 
 TEST_F(Resume, AFinishedRunSaysThatThereIsNothingToDo) {

@@ -2,8 +2,6 @@
 
 #include <gmock/gmock.h>
 
-#include <sstream>
-
 #include "base/error.h"
 #include "metrics/subprocess.h"
 #include "scratch.h"
@@ -15,12 +13,6 @@ using testing::HasSubstr;
 
 std::string data_error(const std::vector<std::filesystem::path>& systems, const std::vector<std::filesystem::path>& references) {
   return message_of<DataError>([&] { ScoredFiles(systems, references); });
-}
-
-std::string read(const std::string& file) {
-  std::ostringstream text;
-  text << std::ifstream(file, std::ios::binary).rdbuf();
-  return text.str();
 }
 
 TEST(ScoredFiles, DifferentLineCountsAreBothNamed) {
@@ -35,6 +27,24 @@ TEST(ScoredFiles, ALastLineNeedsNoLineBreak) {
   EXPECT_EQ(ScoredFiles({scratch.write("hyp", "a\nb")}, {scratch.write("ref", "a\nb\n")}).num_lines(), 2);
 }
 
+TEST(ScoredFiles, AByteOrderMarkIsNotScored) {
+  const Scratch scratch;
+  const ScoredFiles files({scratch.write("hyp",
+                                         "\xEF\xBB\xBF"
+                                         "a\nb")},
+                          {});
+  EXPECT_EQ(bytes_of(files.systems().front()), "a\nb\n");
+}
+
+TEST(ScoredFiles, FilesOfOtherPackersAreNamedAsSuch) {
+  const Scratch scratch;
+  EXPECT_THAT(data_error({scratch.write("hyp",
+                                        "\xFD"
+                                        "7zXZ and more")},
+                         {}),
+              HasSubstr("hyp: is packed by xz; unpack it"));
+}
+
 TEST(ScoredFiles, EmptyLinesCount) {
   const Scratch scratch;
   EXPECT_EQ(ScoredFiles({scratch.write("hyp", "\n\n")}, {scratch.write("ref", "a\nb\n")}).num_lines(), 2);
@@ -46,7 +56,7 @@ TEST(ScoredFiles, AnEmptyFileIsRefused) {
 }
 
 TEST(ScoredFiles, AMissingFileIsRefused) {
-  EXPECT_THAT(data_error({"/no/such/file"}, {}), HasSubstr("cannot read /no/such/file: No such file"));
+  EXPECT_THAT(data_error({"/no/such/file"}, {}), HasSubstr("/no/such/file: cannot be read: No such file"));
 }
 
 TEST(ScoredFiles, AFolderIsRefused) {
@@ -60,9 +70,9 @@ TEST(ScoredFiles, InvalidUtf8IsNamedByLineAndByte) {
                                         "good\nM\xFC"
                                         "ller\n")},
                          {}),
-              HasSubstr("latin1:2: byte 2 is 0xFC"));
-  EXPECT_THAT(data_error({scratch.write("surrogate", "\xED\xA0\x80\n")}, {}), HasSubstr("surrogate:1: byte 2 is 0xA0"));
-  EXPECT_THAT(data_error({scratch.write("cut", "ab\xC3")}, {}), HasSubstr("cut:1: byte 3 begins a character"));
+              HasSubstr("latin1:2: byte 2 is not UTF-8"));
+  EXPECT_THAT(data_error({scratch.write("surrogate", "\xED\xA0\x80\n")}, {}), HasSubstr("surrogate:1: byte 1 is not UTF-8"));
+  EXPECT_THAT(data_error({scratch.write("cut", "ab\xC3")}, {}), HasSubstr("cut:1: byte 3 is not UTF-8"));
 }
 
 TEST(ScoredFiles, AllOfUnicodeIsAccepted) {
@@ -78,7 +88,7 @@ TEST(ScoredFiles, GzipUnderAnotherNameIsUnpacked) {
   std::filesystem::rename(scratch.path() / "text.gz", scratch.path() / "packed");
   const ScoredFiles files({scratch.path() / "packed"}, {});
   EXPECT_EQ(files.num_lines(), 2);
-  EXPECT_EQ(read(files.systems().front()), "a\nb\n");
+  EXPECT_EQ(bytes_of(files.systems().front()), "a\nb\n");
 }
 
 TEST(ScoredFiles, GzipUnderItsNameIsLeftToSacrebleu) {
@@ -90,12 +100,31 @@ TEST(ScoredFiles, GzipUnderItsNameIsLeftToSacrebleu) {
   EXPECT_EQ(files.systems().front(), scratch.path() / "text.gz");
 }
 
+/// The working folder for one test.
+class WithinFolder {
+ public:
+  explicit WithinFolder(const std::filesystem::path& folder) { std::filesystem::current_path(folder); }
+  ~WithinFolder() { std::filesystem::current_path(former_); }
+  WithinFolder(const WithinFolder&) = delete;
+  WithinFolder& operator=(const WithinFolder&) = delete;
+
+ private:
+  std::filesystem::path former_ = std::filesystem::current_path();
+};
+
+TEST(ScoredFiles, AFileNamedAsAnOptionIsNone) {
+  const Scratch scratch;
+  scratch.write("-x", "a b c d\n");
+  const WithinFolder within(scratch.path());
+  EXPECT_EQ(ScoredFiles({"-x"}, {"-x"}).systems().front(), "./-x");
+}
+
 TEST(ScoredFiles, TruncatedGzipIsRefused) {
   const Scratch scratch;
   scratch.write("text", "some text that packs to more than ten bytes\n");
   run_process({"gzip", (scratch.path() / "text").string()});
   std::filesystem::resize_file(scratch.path() / "text.gz", 30);
-  EXPECT_THAT(data_error({scratch.path() / "text.gz"}, {}), HasSubstr("cannot read"));
+  EXPECT_THAT(data_error({scratch.path() / "text.gz"}, {}), HasSubstr("damaged gzip file"));
 }
 
 TEST(TemporaryFolder, AMissingPlaceForItIsReported) {

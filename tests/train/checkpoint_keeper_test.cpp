@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "../base/scratch_folder.h"
 #include "base/error.h"
@@ -64,13 +66,6 @@ TEST(StepsToKeep, EnoughStayToAverage) {
 
 class CheckpointKeeperTest : public testing::Test {
  protected:
-  CheckpointKeeperTest() {
-    fs::remove_all(run_);
-    fs::create_directories(run_);
-    vocabularies_.src = vocabularies_.tgt = token_list_from_bytes("<unk>\n<s>\n</s>\nab\n", "test");
-  }
-  ~CheckpointKeeperTest() override { fs::remove_all(run_); }
-
   CheckpointKeeper keeper(const TrainOptions& options) const {
     return CheckpointKeeper(run_.string(), options, "run: x\n", vocabularies_, optimizer_);
   }
@@ -86,10 +81,11 @@ class CheckpointKeeperTest : public testing::Test {
     return names;
   }
 
-  const fs::path run_ = fs::temp_directory_path() / ("lacuna_keeper_test." + std::to_string(getpid()));
+  const ScratchFolder folder_;
+  const fs::path run_ = folder_.path();
   ToyModel model_;
   Optimizer optimizer_{FlatParameters(model_.parameters()), TrainOptions()};
-  Vocabularies vocabularies_;
+  const Vocabularies vocabularies_ = toy_vocabularies();
 };
 
 TEST_F(CheckpointKeeperTest, LinksLastAndBestAndRemovesTheRest) {
@@ -172,7 +168,11 @@ TEST_F(CheckpointKeeperTest, SaysLaterThatACheckpointCouldNotBeWritten) {
   checkpoints.save(at_step(20), {}, true);
   EXPECT_THROW(checkpoints.wait(), MachineError);
   checkpoints.save(at_step(30), {}, true);
-  EXPECT_THROW(for (;;) checkpoints.check(), MachineError);
+  const auto check_for_ten_seconds = [&] {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    for (; std::chrono::steady_clock::now() < deadline; std::this_thread::sleep_for(std::chrono::milliseconds(1))) checkpoints.check();
+  };
+  EXPECT_THROW(check_for_ten_seconds(), MachineError);
   checkpoints.save(at_step(40), {}, true);  // an error that nobody asks for is logged
 }
 

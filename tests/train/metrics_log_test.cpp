@@ -6,26 +6,21 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 
+#include "../base/scratch_folder.h"
 #include "base/error.h"
-#include "metrics/scored_files.h"
 
 namespace lacuna {
 namespace {
 
 class MetricsLogTest : public testing::Test {
  protected:
-  std::string content() const {
-    std::ostringstream text;
-    text << std::ifstream(file_, std::ios::binary).rdbuf();
-    return text.str();
-  }
-  void set_content(const std::string& text) const { std::ofstream(file_, std::ios::binary) << text; }
+  std::string content() const { return bytes_of(file_); }
+  void set_content(const std::string& text) const { folder_.write("metrics.jsonl", text); }
 
-  TemporaryFolder folder_;
-  std::filesystem::path file_ = folder_.path() / "metrics.jsonl";
+  const ScratchFolder folder_;
+  const std::filesystem::path file_ = folder_.path() / "metrics.jsonl";
 };
 
 TEST_F(MetricsLogTest, EveryRecordIsALineAtOnceWithItsFieldsInOrder) {
@@ -78,12 +73,7 @@ TEST_F(MetricsLogTest, ResumingWithoutAFileStartsOne) {
 TEST_F(MetricsLogTest, ALineThatIsNoRecordIsNamedAndNothingIsLost) {
   const std::string damaged = "{\"step\":1}\nloss 3\n{\"step\":2}\n";
   set_content(damaged);
-  try {
-    const MetricsLog log(file_, 1);
-    FAIL() << "no error was thrown";
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("metrics.jsonl:2: not a record"));
-  }
+  EXPECT_THAT(message_of<DataError>([&] { const MetricsLog log(file_, 1); }), testing::HasSubstr("metrics.jsonl:2: not a record"));
   EXPECT_EQ(content(), damaged);
 }
 

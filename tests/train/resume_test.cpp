@@ -8,12 +8,10 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "config/load.h"
-#include "kernels/bf16_product.h"
 #include "toy.h"
 #include "train/checkpoint_keeper.h"
 #include "train/run_lock.h"
 #include "train/run_replacement.h"
-#include "train/transformer_loss.h"
 
 namespace lacuna {
 namespace {
@@ -43,13 +41,6 @@ TEST(ForbiddenDifferences, NameModelAndLearning) {
   std::vector<std::string> keys;
   for (const ConfigDifference& difference : forbidden_differences(stored, now)) keys.push_back(difference.key);
   EXPECT_THAT(keys, testing::ElementsAre("model.d_ff", "seed", "train.lr"));
-}
-
-TEST(DecidedPrecision, IsBf16OnAGpuUnlessSaidOtherwise) {
-  EXPECT_EQ(decided_precision(Precision::kAuto, "cuda"), Precision::kBf16);
-  EXPECT_EQ(decided_precision(Precision::kAuto, "cuda:1"), Precision::kBf16);
-  EXPECT_EQ(decided_precision(Precision::kFp32, "cuda"), Precision::kFp32);
-  EXPECT_EQ(decided_precision(Precision::kAuto, "cpu"), has_bf16_instructions() ? Precision::kBf16 : Precision::kFp32);
 }
 
 TEST(ForbiddenDifferences, NameTheKindOfDeviceButNotWhichGpu) {
@@ -139,15 +130,22 @@ TEST_F(OtherRun, IsToBeReplaced) {
 }
 
 TEST_F(OtherRun, IsNothingToStartFrom) {
-  for (const std::string& part : {folder_ / "best", folder_ / "step_20", options_.run}) {
-    options_.train.init_from = part;
-    EXPECT_THAT(refusal(), HasSubstr("train.init_from is " + part + ", a part of the run"));
+  const std::vector<std::pair<std::string, std::string*>> starts = {{"train.init_from", &options_.train.init_from},
+                                                                    {"data.spm_model", &options_.data.spm_model},
+                                                                    {"data.src_spm_model", &options_.data.src_spm_model},
+                                                                    {"data.tgt_spm_model", &options_.data.tgt_spm_model},
+                                                                    {"data.vocab", &options_.data.vocab},
+                                                                    {"data.src_vocab", &options_.data.src_vocab},
+                                                                    {"data.tgt_vocab", &options_.data.tgt_vocab}};
+  for (const auto& [key, path] : starts) {
+    for (const std::string& part : {folder_ / "best", folder_ / "step_20", folder_ / "spm.model", options_.run}) {
+      *path = part;
+      EXPECT_THAT(refusal(), HasSubstr(key + " is " + part + ", a part of the run"));
+    }
+    *path = folder_.write("mine", "mine");  // the user's own
+    EXPECT_TRUE(replaces_run(options_)) << key;
+    path->clear();
   }
-  options_.train.init_from.clear();
-  options_.data.spm_model = folder_ / "spm.model";
-  EXPECT_THAT(refusal(), HasSubstr("data.spm_model is " + options_.data.spm_model));
-  options_.data.spm_model = folder_.write("mine.model", "mine");  // the user's own
-  EXPECT_TRUE(replaces_run(options_));
 }
 
 TEST_F(OtherRun, StaysWholeUntilTheNewOneTakesItsPlace) {
@@ -226,53 +224,61 @@ TEST(CheckValidationSet, ScoresOfASetThatIsNotKnownStay) {
 
 class InitFrom : public testing::Test {
  protected:
-  InitFrom() {
-    fs::remove_all(run_);
-    fs::create_directories(run_);
-    const VocabularyPtr vocabulary = token_list_from_bytes("<unk>\n<s>\n</s>\nab\n", "test");
+  /// All that a start without reset keeps.
+  static TrainingState kept_state() {
     TrainingState state;
     state.step = 40;
     state.optimizer_updates = 39;
+    state.mask_updates = 38;
     state.position = {2, 3};
-    state.scores.best = 12;
-    state.scores.decreases = 2;
-    CheckpointKeeper(run_.string(), TrainOptions(), to_yaml(Options()), {vocabulary, vocabulary}, optimizer_).save(state, {}, true);
+    state.scores = {.best = 12, .best_step = 30, .validations = 7, .since_best = 4, .since_decrease = 1, .decreases = 2};
+    state.corpus_fingerprint = "corpus";
+    state.valid_fingerprint = "validation set";
+    return state;
   }
-  ~InitFrom() override { fs::remove_all(run_); }
 
+  InitFrom() { save(Options(), state_, optimizer_); }
+
+  void save(const Options& options, const TrainingState& state, const Optimizer& optimizer) const {
+    CheckpointKeeper(run_.path().string(), options.train, to_yaml(options), toy_vocabularies(), optimizer).save(state, {}, true);
+  }
   TrainingState state_after(const std::vector<std::string>& reset) const {
     TrainOptions options;
-    options.init_from = (run_ / "last").string();
+    options.init_from = run_ / "last";
     options.reset = reset;
     return initial_point(options).state;
   }
 
-  const fs::path run_ = fs::temp_directory_path() / ("lacuna_init_test." + std::to_string(getpid()));
+  const ScratchFolder run_;
   ToyModel model_;
   Optimizer optimizer_{FlatParameters(model_.parameters()), TrainOptions()};
+  const TrainingState state_ = kept_state();
 };
 
 TEST_F(InitFrom, KeepsEverythingWithoutReset) {
-  const TrainingState state = state_after({});
-  EXPECT_EQ(state.step, 40);
-  EXPECT_EQ(state.optimizer_updates, 39);
-  EXPECT_EQ(state.position, (DataPosition{2, 3}));
-  EXPECT_EQ(state.scores.best, 12);
+  EXPECT_EQ(state_after({}), state_);
 }
 
 TEST_F(InitFrom, ResetsWhatItIsTold) {
-  EXPECT_EQ(state_after({"optimizer"}).optimizer_updates, 0);
-  EXPECT_EQ(state_after({"optimizer"}).step, 40);
-  EXPECT_EQ(state_after({"lr"}).step, 0);
-  EXPECT_EQ(state_after({"lr"}).scores.decreases, 0);
-  EXPECT_EQ(state_after({"data"}).position, DataPosition{});
-  EXPECT_EQ(state_after({"best"}).scores.best, 0);
-  EXPECT_EQ(state_after({"best"}).scores.decreases, 2);
+  TrainingState expected = state_;
+  expected.optimizer_updates = expected.mask_updates = 0;
+  EXPECT_EQ(state_after({"optimizer"}), expected);
+  expected = state_;
+  expected.step = expected.scores.decreases = 0;
+  EXPECT_EQ(state_after({"lr"}), expected);
+  expected = state_;
+  expected.position = {};
+  expected.corpus_fingerprint.clear();
+  EXPECT_EQ(state_after({"data"}), expected);
+  expected = state_;
+  expected.scores = {.decreases = 2};
+  expected.valid_fingerprint.clear();
+  EXPECT_EQ(state_after({"best"}), expected);
 }
 
 TEST_F(InitFrom, AnEpochOfOtherBatchesBeginsAnewAndSaysSo) {
   TrainOptions train;
-  train.init_from = (run_ / "last").string();
+  train.init_from = run_ / "last";
   const auto position_in = [&](const Options& now) {
     ResumePoint point = initial_point(train);
     check_position(point, now);
@@ -285,22 +291,21 @@ TEST_F(InitFrom, AnEpochOfOtherBatchesBeginsAnewAndSaysSo) {
   testing::internal::CaptureStderr();
   EXPECT_EQ(position_in(now), (DataPosition{2, 0}));
   EXPECT_THAT(testing::internal::GetCapturedStderr(), AllOf(HasSubstr("after batch 3 of epoch 3"), HasSubstr("train.batch_tokens: ")));
-  Options other_seed, other_length;
+  Options other_seed, other_length, crops;
   other_seed.seed = 5;
   other_length.data.max_length = 7;
-  EXPECT_EQ(position_in(other_seed), (DataPosition{2, 0}));
-  EXPECT_EQ(position_in(other_length), (DataPosition{2, 0}));
+  crops.data.long_lines = LongLines::kCrop;
+  for (const Options& other : {other_seed, other_length, crops}) EXPECT_EQ(position_in(other), (DataPosition{2, 0}));
 }
 
 TEST_F(InitFrom, AnEpochOfOtherWeightsBeginsAnew) {
   Options stored;
   stored.data.train.push_back({.name = "", .src = "a", .tgt = "b"});
-  const VocabularyPtr vocabulary = token_list_from_bytes("<unk>\n<s>\n</s>\nab\n", "test");
   TrainingState state;
   state.step = 50;
   state.position = {1, 4};
-  CheckpointKeeper(run_.string(), TrainOptions(), to_yaml(stored), {vocabulary, vocabulary}, optimizer_).save(state, {}, true);
-  stored.train.init_from = (run_ / "last").string();
+  save(stored, state, optimizer_);
+  stored.train.init_from = run_ / "last";
   ResumePoint point = initial_point(stored.train);
   check_position(point, stored);
   EXPECT_EQ(point.state.position, (DataPosition{1, 4}));
@@ -310,30 +315,25 @@ TEST_F(InitFrom, AnEpochOfOtherWeightsBeginsAnew) {
 }
 
 TEST_F(InitFrom, WeightsAloneNeedAFullReset) {
-  drop_trainer_state((run_ / "last").string());
+  drop_trainer_state(run_ / "last");
   EXPECT_THROW(state_after({"optimizer"}), CheckpointError);
   EXPECT_EQ(state_after({"optimizer", "lr", "data", "best"}).step, 0);
 }
 
 TEST_F(InitFrom, RefusesRoundedWeights) {
-  CheckpointContents contents = load_checkpoint((run_ / "last").string());
+  CheckpointContents contents = load_checkpoint(run_ / "last");
   contents.info.quantised_to = "int8";
-  save_checkpoint((run_ / "rounded").string(), contents);
+  save_checkpoint(run_ / "rounded", contents);
   TrainOptions options;
-  options.init_from = (run_ / "rounded").string();
+  options.init_from = run_ / "rounded";
   options.reset = {"optimizer", "lr", "data", "best"};
-  try {
-    initial_point(options);
-    FAIL() << "no error";
-  } catch (const CheckpointError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("cannot train on"));
-    EXPECT_THAT(error.what(), HasSubstr("rounded to int8"));
-  }
+  EXPECT_THAT(message_of<CheckpointError>([&] { initial_point(options); }),
+              AllOf(HasSubstr("cannot train on"), HasSubstr("rounded to int8")));
 }
 
 TEST_F(InitFrom, RestoresWeightsAndOptimizer) {
   TrainOptions options;
-  options.init_from = (run_ / "last").string();
+  options.init_from = run_ / "last";
   model_.embedding.mutable_grad() = at::ones_like(model_.embedding);
   optimizer_.update(0.1, 1);
   const NamedTensors moved = ToyRun::copy_of(optimizer_.state());
@@ -341,21 +341,21 @@ TEST_F(InitFrom, RestoresWeightsAndOptimizer) {
   EXPECT_FALSE(same(optimizer_.state(), moved));
   EXPECT_TRUE(same(optimizer_.weights(), load_checkpoint(options.init_from).weights));
   EXPECT_EQ(optimizer_.num_updates(), 39);
+  EXPECT_EQ(optimizer_.num_mask_updates(), 38);
 }
 
 TEST_F(InitFrom, KeepsTheMovingAverageUnlessTheOptimizerStartsAnew) {
   TrainOptions options;
   options.ema_decay = 0.9;
-  const VocabularyPtr vocabulary = token_list_from_bytes("<unk>\n<s>\n</s>\nab\n", "test");
   ToyModel trained, started;
   Optimizer before(FlatParameters(trained.parameters()), options), after(FlatParameters(started.parameters()), options);
   trained.embedding.mutable_grad() = at::ones_like(trained.embedding);
   before.update(0.1, 1);
   TrainingState state;
   state.step = 50;
-  CheckpointKeeper(run_.string(), options, to_yaml(Options()), {vocabulary, vocabulary}, before).save(state, {}, true);
+  save(Options(), state, before);
   ASSERT_FALSE(same(before.weights(), before.ema_weights()));
-  options.init_from = (run_ / "last").string();
+  options.init_from = run_ / "last";
 
   options.reset = {"data"};
   restore(after, initial_point(options), options.reset);
@@ -369,18 +369,13 @@ TEST_F(InitFrom, KeepsTheMovingAverageUnlessTheOptimizerStartsAnew) {
 }
 
 TEST(RunLock, TwoTrainingsInOneFolderAreRefused) {
-  const fs::path run = fs::temp_directory_path() / ("lacuna_lock_test." + std::to_string(getpid()));
+  const ScratchFolder folder;
+  const std::string run = folder / "run";
   {
-    const RunLock lock(run.string());
-    try {
-      const RunLock second(run.string());
-      FAIL() << "no error";
-    } catch (const ConfigError& error) {
-      EXPECT_THAT(error.what(), HasSubstr("another process trains in it"));
-    }
+    const RunLock lock(run);
+    EXPECT_THAT(message_of<ConfigError>([&] { const RunLock second(run); }), HasSubstr("another process trains in it"));
   }
-  EXPECT_NO_THROW(RunLock(run.string()));
-  fs::remove_all(run);
+  EXPECT_NO_THROW(const RunLock third(run));
 }
 
 }  // namespace

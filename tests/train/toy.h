@@ -3,12 +3,14 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/random.h"
+#include "text/vocabulary.h"
 #include "train/adam_step.h"
 #include "train/trainer.h"
 
@@ -54,6 +56,12 @@ class ToyStream : public BatchStream {
   DataPosition position_;
   bool at_end_ = false;
 };
+
+/// One for both sides.
+inline Vocabularies toy_vocabularies() {
+  const VocabularyPtr vocabulary = token_list_from_bytes("<unk>\n<s>\n</s>\nab\n", "test");
+  return {vocabulary, vocabulary};
+}
 
 /// An update in which every number counts.
 inline constexpr AdamStep kSomeAdamStep = {.lr = 0.01,
@@ -106,6 +114,7 @@ struct ToyModel {
 
 /// A run of the toy model, with everything it said written down.
 struct ToyRun {
+  using Loss = std::function<LossSums(const ToyModel&, const Batch&, const ForwardContext&)>;
   struct Saved {
     TrainingState state;
     Scores scores;
@@ -139,12 +148,14 @@ struct ToyRun {
     return options;
   }
 
-  explicit ToyRun(const TrainOptions& options, std::optional<Saved> resumed = {}, LossFunction loss = {}, at::ScalarType dtype = at::kFloat)
+  explicit ToyRun(const TrainOptions& options, std::optional<Saved> resumed = {}, Loss loss = &ToyModel::loss,
+                  at::ScalarType dtype = at::kFloat)
       : model(dtype),
         optimizer(FlatParameters(model.parameters()), options),
         stream(resumed ? resumed->state.position : DataPosition{}),
         trainer(
-            options, 1, loss ? loss : [this](const Batch& batch, const ForwardContext& context) { return model.loss(batch, context); },
+            options, 1,
+            [this, loss = std::move(loss)](const Batch& batch, const ForwardContext& context) { return loss(model, batch, context); },
             stream, optimizer, LearningRate(options, 4), own_hooks(), resumed ? resumed->state : TrainingState{}) {
     at::set_num_threads(1);  // the toy is too small to share
     if (!resumed) return;

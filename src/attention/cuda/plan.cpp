@@ -49,11 +49,14 @@ int64_t shared_bytes(const MemoryRules& rules, const Task& task, int warps, bool
   return rules.in_bf16 ? shared_bytes<Bf16>(rules, task, warps, is_backward) : shared_bytes<float>(rules, task, warps, is_backward);
 }
 
-/// Of a block, at most: so many that a row of kTile keys fits beside what they have of their own.
+/// Of a block, at most: so many that rows of some length fit beside what they have of their own, with gaps or without. By the rules alone:
+/// the number decides in which order sums are added up, which may not depend on what else is in the batch.
 int most_warps(const MemoryRules& rules) {
+  constexpr int kUsefulKeys = 256;
   Task task = {};
   task.tile_rows = 1;
-  task.stride = kTile + kStridePadding;
+  task.has_gaps = 1;
+  task.stride = kUsefulKeys + kStridePadding;
   int warps = kWarps;
   while (warps > 1 && shared_bytes(rules, task, warps, rules.wants_gradients) > rules.limit) warps /= 2;
   return warps;

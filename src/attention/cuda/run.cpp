@@ -122,7 +122,6 @@ bool is_aligned(const Tensor& rows) {
          whole(rows.size(2) * size);
 }
 
-/// Of the device, the stream that LibTorch's own operations use; null on the CPU.
 /// T: as the kernels know the tensors' numbers.
 template <class T>
 class Run {
