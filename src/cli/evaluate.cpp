@@ -19,7 +19,7 @@ struct EvaluateOptions {
   std::vector<std::string> references;
   ScoreOptions scoring;
   int64_t num_samples = 1000;
-  bool json = false;
+  bool json = false, confidence = false;
   std::string sacrebleu;
 
   std::vector<std::filesystem::path> hypothesis_files() const { return {hypotheses.begin(), hypotheses.end()}; }
@@ -38,8 +38,12 @@ void declare(CLI::App& app, EvaluateOptions& options) {
       ->check(CLI::IsMember({"bleu", "chrf", "ter"}));
   app.add_flag("--lowercase", options.scoring.lowercase, "BLEU and chrF do not see case");
   app.add_option("--tokenize", options.scoring.tokenizer, "BLEU's tokenizer, by sacreBLEU's name for it, in place of the language's own");
-  app.add_option("--paired-bootstrap", options.num_samples, "Resamples of the paired bootstrap (default: 1000)")
-      ->check(whole_number_from(1));
+  app.add_option("--chrf-word-order", options.scoring.chrf_word_order,
+                 "chrF looks at n-grams of words up to this length; 2 = chrF++ (default: 0)")
+      ->check(whole_number_from(0, 16));
+  app.add_flag("--confidence", options.confidence,
+               "95 % intervals by a bootstrap; where several files are compared, they are there anyway");
+  app.add_option("--paired-bootstrap", options.num_samples, "Resamples of the bootstrap (default: 1000)")->check(whole_number_from(1));
   app.add_flag("--json", options.json, "Print one JSON object");
   app.add_option("--sacrebleu", options.sacrebleu, "Command that starts sacreBLEU (default: it is looked for)");
 }
@@ -52,8 +56,9 @@ void drop_repeated(std::vector<std::string>& metrics) {
 
 void print_text(const CorpusScores& scores) {
   for (const auto& [key, score] : scores.all()) {
-    std::printf("%-6s %6.2f  %s\n", score.name.c_str(), score.score, score.signature.c_str());
-    if (!score.details.empty()) std::printf("%15s%s\n", "", score.details.c_str());
+    const std::string interval = score.interval ? fmt::format(" ({:.2f} ± {:.2f})", *score.mean, *score.interval) : "";
+    std::printf("%-7s %6.2f%s  %s\n", score.name.c_str(), score.score, interval.c_str(), score.signature.c_str());
+    if (!score.details.empty()) std::printf("%16s%s\n", "", score.details.c_str());
   }
 }
 
@@ -63,6 +68,7 @@ void print_json(const EvaluateOptions& options, const CorpusScores& scores) {
   for (const auto& [key, score] : scores.all()) {
     report["scores"][key] = {{"name", score.name}, {"score", score.score}, {"signature", score.signature}};
     if (!score.details.empty()) report["scores"][key]["details"] = score.details;
+    if (score.interval) report["scores"][key].update({{"mean", *score.mean}, {"interval", *score.interval}});
   }
   std::cout << report.dump(2) << '\n';
 }
@@ -81,7 +87,8 @@ void print_json(const EvaluateOptions& options, const PairedComparison& comparis
   std::cout << report.dump(2) << '\n';
 }
 
-void score_one(const EvaluateOptions& options, const Scorer& scorer) {
+void score_one(EvaluateOptions options, const Scorer& scorer) {
+  if (options.confidence) options.scoring.confidence_samples = options.num_samples;
   const CorpusScores scores = score_files(scorer, options.hypotheses.front(), options.reference_files(), options.scoring);
   std::cerr << scores.notes;
   if (options.json)

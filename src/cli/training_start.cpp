@@ -13,7 +13,9 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/log.h"
 #include "checkpoint/run_folder.h"
+#include "config/load.h"
 
 namespace lacuna {
 namespace {
@@ -122,6 +124,12 @@ std::optional<ResumePoint> find_starting_point(const Options& options, bool star
 std::optional<Vocabularies> vocabularies_kept(const std::optional<ResumePoint>& point, const DataOptions& data) {
   const bool names_some = !data.spm_model.empty() || !data.src_spm_model.empty() || data.tokenizer == Tokenizer::kNone;
   if (!point || names_some || !point->checkpoint.vocabularies.src->is_sentencepiece()) return {};
+  const DataOptions theirs = options_from_yaml(point->checkpoint.config_yaml, point->path + "/config.yaml").data;
+  if (theirs.vocab_size != data.vocab_size || theirs.shared_vocab != data.shared_vocab || theirs.spm_type != data.spm_type)
+    log_warning(
+        "data.vocab_size, shared_vocab and spm_type count for vocabularies that are trained; {} brings its own, of {} source and {} "
+        "target pieces",
+        point->path, point->checkpoint.vocabularies.src->size(), point->checkpoint.vocabularies.tgt->size());
   return point->checkpoint.vocabularies;
 }
 

@@ -31,6 +31,7 @@ std::vector<std::string> metric_arguments(const ScoreOptions& options) {
   arguments.insert(arguments.end(), options.metrics.begin(), options.metrics.end());
   arguments.insert(arguments.end(), {"-tok", bleu_tokenizer(options)});
   if (options.lowercase) arguments.insert(arguments.end(), {"--lowercase", "--chrf-lowercase"});
+  if (options.chrf_word_order > 0) arguments.insert(arguments.end(), {"--chrf-word-order", std::to_string(options.chrf_word_order)});
   // Without spaces between words TER would see one word a sentence.
   if (const std::string code = language_code(options.tgt_lang); code == "zh" || code == "ja")
     arguments.insert(arguments.end(), {"--ter-normalized", "--ter-asian-support"});
@@ -44,10 +45,15 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 MetricScore read_score(const nlohmann::json& answer) {
-  return {.name = answer.at("name").get<std::string>(),
-          .score = answer.at("score").get<double>(),
-          .signature = answer.at("signature").get<std::string>(),
-          .details = answer.value("verbose_score", "")};
+  MetricScore score = {.name = answer.at("name").get<std::string>(),
+                       .score = answer.at("score").get<double>(),
+                       .signature = answer.at("signature").get<std::string>(),
+                       .details = answer.value("verbose_score", "")};
+  if (answer.contains("confidence_mean")) {
+    score.mean = answer.at("confidence_mean").get<double>();
+    score.interval = answer.at("confidence_var").get<double>();
+  }
+  return score;
 }
 
 /// sacreBLEU writes one object for one metric, and a list of objects for several.
@@ -111,7 +117,10 @@ void refuse_answer(const Scorer& scorer, const std::string& answer) {
 CorpusScores score_files(const Scorer& scorer, const fs::path& hypotheses, const std::vector<fs::path>& references,
                          const ScoreOptions& options) {
   const ScoredFiles files({hypotheses}, references);
-  const ProcessResult result = run_sacrebleu(scorer, files, options, {"-f", "json", "-w", "4"});
+  std::vector<std::string> extra = {"-f", "json", "-w", "4"};
+  if (options.confidence_samples > 0)
+    extra.insert(extra.end(), {"--confidence", "--confidence-n", std::to_string(options.confidence_samples)});
+  const ProcessResult result = run_sacrebleu(scorer, files, options, extra);
   CorpusScores scores;
   try {
     scores = read_scores(nlohmann::json::parse(result.output));

@@ -24,16 +24,19 @@ struct ScoreOptions {
   std::string tgt_lang = {};                                   ///< of the target language: de, zh-CN, zho_Hans; chooses the tokenizer
   std::string tokenizer = {};                                  ///< of BLEU, by sacreBLEU's name for it; empty = by tgt_lang
   bool lowercase = false;                                      ///< BLEU and chrF do not see case (TER never does)
+  int64_t chrf_word_order = 0;                                 ///< of chrF, the longest n-grams of words; 2 = chrF++
+  int64_t confidence_samples = 0;                              ///< of a bootstrap, for each score's interval; 0 = none
 };
 
 /// BLEU's tokenizer under these options: the named one, else zh, ja-mecab or ko-mecab for these three languages and 13a for all others.
 std::string bleu_tokenizer(const ScoreOptions& options);
 
 struct MetricScore {
-  std::string name;       ///< as sacreBLEU writes it: BLEU, chrF2, TER
-  double score = 0;       ///< 0 to 100 (TER may pass it), four decimals
-  std::string signature;  ///< what others need to get the same number
-  std::string details;    ///< BLEU: precisions, brevity penalty and lengths; else empty
+  std::string name;                                ///< as sacreBLEU writes it: BLEU, chrF2, chrF2++, TER
+  double score = 0;                                ///< 0 to 100 (TER may pass it), four decimals
+  std::string signature;                           ///< what others need to get the same number
+  std::string details;                             ///< BLEU: precisions, brevity penalty and lengths; else empty
+  std::optional<double> mean = {}, interval = {};  ///< over the resamples, if asked for: 95 % of them lie within mean ± interval
 };
 
 struct CorpusScores {

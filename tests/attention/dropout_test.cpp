@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 #include <vector>
+
+#include "attention/call.h"
 
 namespace lacuna {
 namespace {
@@ -46,6 +49,42 @@ TEST(AttentionDropout, DiffersBetweenCallsHeadsSentencesAndQueries) {
   EXPECT_NE(base, factors(AttentionDropout(0.5, 1, 1, 0), 0, 0, 64));
   EXPECT_NE(base, factors(AttentionDropout(0.5, 1, 0, 1), 0, 0, 64));
   EXPECT_NE(base, factors(AttentionDropout(0.5, 1, 0, 0), 1, 0, 64));
+}
+
+TEST(AttentionDropout, HasNumbersOfItsOwnForEachLayerSiteHeadSentenceSeedAndStep) {
+  std::set<uint64_t> keys;
+  AttentionCall call;
+  call.queries = std::make_shared<RaggedShape>(RaggedShape::of_lengths({3, 3, 3}, {7, 8, 70}));
+  call.dropout = 0.5;
+  for (const int layer : {0, 1, 2, 30})
+    for (const AttentionSite site : kAttentionSites)
+      for (const uint64_t seed : {1, 2})
+        for (const int64_t step : {0, 1, 7})
+          for (const int64_t head : {0, 1, 5})
+            for (const int64_t sentence : {0, 1, 2}) {
+              call.layer = layer;
+              call.site = site;
+              const ForwardContext context = {.training = true, .seed = seed, .step = step};
+              keys.insert(dropout_of(call, context, sentence, head).rule().key);
+            }
+  EXPECT_EQ(keys.size(), 4u * 3u * 2u * 3u * 3u * 3u);
+}
+
+TEST(AttentionDropout, GoesByTheNameOfASentenceAndNotByItsPlaceInTheBatch) {
+  AttentionCall first, last;
+  first.queries = std::make_shared<RaggedShape>(RaggedShape::of_lengths({3, 3}, {70, 7}));
+  last.queries = std::make_shared<RaggedShape>(RaggedShape::of_lengths({3, 3}, {7, 70}));
+  first.dropout = last.dropout = 0.5;
+  const ForwardContext context = {.training = true};
+  EXPECT_EQ(dropout_of(first, context, 0, 1).rule().key, dropout_of(last, context, 1, 1).rule().key);
+}
+
+TEST(AttentionDropout, IsOffOutsideOfTraining) {
+  AttentionCall call;
+  call.queries = std::make_shared<RaggedShape>(RaggedShape::of_lengths({3}));
+  call.dropout = 0.5;
+  EXPECT_TRUE(dropout_of(call, {.training = true}, 0, 0).is_active());
+  EXPECT_FALSE(dropout_of(call, {}, 0, 0).is_active());
 }
 
 }  // namespace

@@ -31,12 +31,17 @@ TEST(AttentionNorm, RmsDividesByTheRootMeanSquare) {
   EXPECT_TRUE(at::allclose(make("rms", "{gain_init: ones}")->forward(context()), rms(context()), 1e-5, 1e-6));
 }
 
-TEST(AttentionNorm, RmsStartsWithAGainFromXaviersRange) {
-  const Tensor gain = make("rms")->named_parameters()["gain"].detach();
-  const double bound = std::sqrt(3.0 / 48);
-  EXPECT_LE(gain.abs().max().item<double>(), bound);
-  EXPECT_NEAR(gain.square().mean().item<double>(), 1.0 / 48, 0.01);
-  EXPECT_TRUE(at::equal(gain, make("rms")->named_parameters()["gain"].detach())) << "drawn from the key alone";
+TEST(AttentionNorm, GainOfRmsAndGateOfGatedRmsStartInXaviersRange) {
+  constexpr int64_t kWidth = 4096;
+  const double bound = std::sqrt(3.0 / kWidth);
+  for (const auto& [norm, parameter] : {std::pair("rms", "gain"), std::pair("gated_rms", "gate")}) {
+    const auto drawn = [&] { return make(norm, "{}", kWidth)->named_parameters()[parameter].detach(); };
+    const Tensor first = drawn();
+    EXPECT_LE(first.abs().max().item<double>(), bound) << norm;
+    EXPECT_NEAR(first.square().mean().item<double>() * kWidth, 1, 0.05) << norm;  // 3.6 standard deviations
+    EXPECT_NEAR(first.mean().item<double>() / bound, 0, 0.05) << norm;
+    EXPECT_TRUE(at::equal(first, drawn())) << norm << ": drawn from the key alone";
+  }
 }
 
 TEST(AttentionNorm, GatedRmsIsItsFormula) {

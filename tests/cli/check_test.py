@@ -71,6 +71,11 @@ class Check(Program):
         self.assertIn("the training corpora are not those", self.refuses_after_data("--train.init_from", last, *others, *longer))
         self.assertIn("starts from", self.check("--train.init_from", last, *others, *longer, "--train.reset", "[data]"))
 
+    def test_says_that_what_it_starts_from_brings_its_vocabulary(self):
+        start = ["check", "-c", small_run.configuration(FOLDER, "checked"), "--train.init_from", os.path.join(RUN, "last"), "--train.max_steps", "300"]
+        self.assertNotIn("vocab", self.ends(*start).stderr)
+        self.assertIn("last brings its own, of 24 source and 24 target pieces", self.ends(*start, "--data.vocab_size", "30").stderr)
+
     def test_refuses_sentences_beyond_learned_positions(self):
         positions = ["--model.positions", "learned", "--model.max_positions", "20", "--data.max_length"]
         self.assertIn("model.max_positions is 20, and data.max_length 20 lets sentences of 21 tokens in", self.refuses_check(*positions, "20"))

@@ -388,6 +388,16 @@ class Evaluate(Verbs):
         hypotheses = "the Cats sat on 4 mats\n"
         self.assertEqual(self.evaluates(hypotheses="", text=hypotheses), self.evaluates(hypotheses=hypotheses))
 
+    def test_with_words_in_chrf_and_with_intervals(self):
+        reference = write("several.ref", "".join(f"{i} {i + 1} {i + 2} {i + 3} {i + 4}\n" for i in range(20)))
+        words = ("evaluate", "--hyp", write("several.hyp", read("several.ref").replace("9", "x")), "--ref", reference, "--chrf-word-order", "2",
+                 "--confidence", "--paired-bootstrap", "50")
+        self.assertRegex(self.prints(*words), r"(?m)^chrF2\+\+ +[\d.]+ \([\d.]+ ± [\d.]+\)  nrefs:1\|bs:50\|.*nw:2\|")
+        scores = json.loads(self.prints(*words, "--json"))["scores"]
+        for metric in ("bleu", "chrf", "ter"):
+            self.assertGreater(scores[metric]["interval"], 0)
+            self.assertAlmostEqual(scores[metric]["mean"], scores[metric]["score"], delta=scores[metric]["interval"])
+
     def test_does_not_score_a_byte_order_mark(self):
         self.assertEqual(self.evaluates(hypotheses="\ufeffThe Cats sat on 3 mats\n"), self.evaluates())
 

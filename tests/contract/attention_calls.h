@@ -1,6 +1,10 @@
 #pragma once
 
+#include <algorithm>
+#include <cmath>
+
 #include "attention/attention.h"
+#include "attention/mask_pass.h"
 #include "attention/row_numbers.h"
 #include "attention_contract.h"
 
@@ -16,12 +20,17 @@ inline constexpr double kFloatContext = 2e-5;
 struct Inputs {
   Inputs(std::vector<int32_t> query_lengths, std::vector<int32_t> key_lengths, int64_t heads, int64_t d_head, double spread = 1) {
     queries = std::make_shared<RaggedShape>(RaggedShape::of_lengths(query_lengths));
-    keys = std::make_shared<RaggedShape>(RaggedShape::of_lengths(key_lengths));
+    const RaggedShape shape = RaggedShape::of_lengths(key_lengths);
+    keys = std::make_shared<KeyRange>(KeyRange::of(shape));
     at::manual_seed(5);
-    q = at::randn({queries->num_tokens(), heads, d_head}, at::kDouble) * spread;
-    k = at::randn({keys->num_tokens(), heads, d_head}, at::kDouble);
-    v = at::randn({keys->num_tokens(), heads, d_head}, at::kDouble);
-    context_gradient = at::randn({queries->num_tokens(), heads, d_head}, at::kDouble);
+    const auto rows = [&](int64_t count) { return at::randn({count, heads, d_head}, at::kDouble); };
+    q = rows(queries->num_tokens()) * spread;
+    k = rows(shape.num_tokens());
+    v = rows(shape.num_tokens());
+    context_gradient = rows(queries->num_tokens());
+    mask_q = rows(queries->num_tokens());
+    mask_k = rows(shape.num_tokens());
+    gate = at::randn({queries->num_tokens(), heads}, at::kDouble);
   }
 
   AttentionCall call(const std::shared_ptr<const AttentionType>& type, at::ScalarType dtype, bool causal = false) const {
@@ -29,25 +38,31 @@ struct Inputs {
     call.q = leaf(q, dtype);
     call.k = leaf(k, dtype);
     call.v = leaf(v, dtype);
+    if (type->takes_mask()) {
+      call.mask_q = leaf(mask_q, dtype);
+      call.mask_k = leaf(mask_k, dtype);
+    }
     call.queries = queries;
-    call.keys = std::make_shared<KeyRange>(KeyRange::of(*keys));
+    call.keys = keys;
     call.first_position = first_position;
     call.causal = causal;
     call.scale = 1 / std::sqrt(static_cast<double>(q.size(2)));
     call.type = type.get();
     if (const auto module = make_row_numbers(*type, q.size(1), 4))
       for (const RowNumber& number : module->forward(at::zeros({q.size(0), 4}))) call.numbers.push_back(leaf(number.values, dtype));
+    if (type->num_numbers() > static_cast<int>(call.numbers.size())) call.numbers.push_back(leaf(gate, dtype));
     return call;
   }
 
   /// Sentence b alone.
   Inputs sentence(int64_t b) const {
     Inputs alone = *this;
-    const int64_t first = queries->begin(b), count = queries->length(b), first_key = keys->begin(b), key_count = keys->length(b);
-    alone.queries = std::make_shared<RaggedShape>(RaggedShape::of_lengths({static_cast<int32_t>(count)}, {b}));
-    alone.keys = std::make_shared<RaggedShape>(RaggedShape::of_lengths({static_cast<int32_t>(key_count)}, {b}));
-    for (Tensor* rows : {&alone.q, &alone.context_gradient}) *rows = rows->narrow(0, first, count);
-    for (Tensor* rows : {&alone.k, &alone.v}) *rows = rows->narrow(0, first_key, key_count);
+    const auto first = queries->begin(b), count = queries->length(b);
+    const int32_t first_key = keys->begin[static_cast<size_t>(b)], key_count = keys->count[static_cast<size_t>(b)];
+    alone.queries = std::make_shared<RaggedShape>(RaggedShape::of_lengths({count}, {b}));
+    alone.keys = std::make_shared<KeyRange>(KeyRange::of(RaggedShape::of_lengths({key_count})));
+    for (Tensor* rows : {&alone.q, &alone.mask_q, &alone.gate, &alone.context_gradient}) *rows = rows->narrow(0, first, count);
+    for (Tensor* rows : {&alone.k, &alone.v, &alone.mask_k}) *rows = rows->narrow(0, first_key, key_count);
     return alone;
   }
 
@@ -56,9 +71,10 @@ struct Inputs {
     return values.to(device, dtype).clone().detach().requires_grad_();
   }
 
-  RaggedShapePtr queries, keys;
+  RaggedShapePtr queries;
+  std::shared_ptr<const KeyRange> keys;
   std::vector<int32_t> first_position;
-  Tensor q, k, v, context_gradient;
+  Tensor q, k, v, context_gradient, mask_q, mask_k, gate;
 };
 
 /// Gives the sentence's call the numbers that its queries, from `first` on, have in `all`.
@@ -67,26 +83,105 @@ inline void take_numbers(AttentionCall& sentence, const AttentionCall& all, int6
     if (all.numbers[n].dim() == 2) sentence.numbers[n] = all.numbers[n].detach().narrow(0, first, sentence.q.size(0)).requires_grad_();
 }
 
+/// Everything of a call that can have a gradient: q, k, v, then mask_q and mask_k if there are any, then the numbers.
+inline std::vector<Tensor> leaves_of(const AttentionCall& call) {
+  std::vector<Tensor> leaves = {call.q, call.k, call.v};
+  if (call.type->takes_mask()) leaves.insert(leaves.end(), {call.mask_q, call.mask_k});
+  leaves.insert(leaves.end(), call.numbers.begin(), call.numbers.end());
+  return leaves;
+}
+
+/// context . gradient, and in the mask pass the penalty.
+inline Tensor loss_of(const AttentionCall& call, ForwardContext context, const Tensor& gradient, bool reference = false,
+                      Tensor* rows = nullptr) {
+  MaskPass masks;
+  context.masks = &masks;
+  const Tensor result = reference ? attention_reference(call, context) : attention(call, context);
+  if (rows != nullptr) *rows = result.detach();
+  const Tensor loss = (result * gradient.to(result.options())).sum();
+  return context.is_mask_pass() && call.type->takes_mask() ? loss + 5 * masks.penalty() : loss;
+}
+
+/// What comes of a call.
 struct Outcome {
-  Tensor context, q, k, v;  // all but the first are gradients
-  std::vector<Tensor> numbers = {};
-  std::vector<Tensor> all() const { return {context, q, k, v}; }
+  std::vector<Tensor> all;  ///< the context, then the gradient of each leaf (undefined = none)
+  const Tensor& context() const { return all[0]; }
+  const Tensor& q() const { return all[1]; }
+  const Tensor& k() const { return all[2]; }
+  const Tensor& v() const { return all[3]; }
 };
 
 inline Outcome outcome_of(const AttentionCall& call, const ForwardContext& context, const Tensor& gradient, bool reference = false) {
-  const Tensor result = reference ? attention_reference(call, context) : attention(call, context);
-  result.backward(gradient.to(result.options()));
-  Outcome outcome = {result.detach().cpu(), call.q.grad().cpu(), call.k.grad().cpu(), call.v.grad().cpu()};
-  for (const Tensor& number : call.numbers) outcome.numbers.push_back(number.grad().cpu());
+  Outcome outcome = {{Tensor()}};
+  loss_of(call, context, gradient, reference, &outcome.all[0]).backward();
+  for (const Tensor& leaf : leaves_of(call)) outcome.all.push_back(leaf.grad());
+  for (Tensor& tensor : outcome.all)
+    if (tensor.defined()) tensor = tensor.cpu();
   return outcome;
+}
+
+/// Tensor by tensor, `tolerance` times the largest element or 1. No gradient is as good as one of 0.
+inline void expect_near(const Outcome& found, const Outcome& expected, double tolerance) {
+  ASSERT_EQ(found.all.size(), expected.all.size());
+  for (size_t i = 0; i < found.all.size(); ++i) {
+    const Tensor &one = found.all[i], &other = expected.all[i];
+    if (!one.defined() && !other.defined()) continue;
+    const Tensor exact = other.defined() ? other.to(at::kDouble) : at::zeros_like(one, at::kDouble);
+    const Tensor difference = one.defined() ? one.to(at::kDouble) - exact : exact;
+    if (exact.numel() == 0) continue;
+    EXPECT_LT(difference.abs().max().item<double>(), tolerance * std::max(1.0, exact.abs().max().item<double>())) << "tensor " << i;
+  }
+}
+
+inline void expect_same_bits(const Outcome& found, const Outcome& expected) {
+  ASSERT_EQ(found.all.size(), expected.all.size());
+  for (size_t i = 0; i < found.all.size(); ++i) {
+    ASSERT_EQ(found.all[i].defined(), expected.all[i].defined()) << "tensor " << i;
+    if (found.all[i].defined()) {
+      EXPECT_TRUE(at::equal(found.all[i], expected.all[i])) << "tensor " << i;
+    }
+  }
 }
 
 inline at::ScalarType dtype_of(Engine engine) {
   return is_double(engine) ? at::kDouble : at::kFloat;
 }
 
-inline ForwardContext training() {
-  return {.training = true, .seed = 3, .step = 7};
+inline ForwardContext training(int pass = 0) {
+  return {.training = true, .seed = 3, .step = 7, .pass = pass};
+}
+
+/// Those that have calls of the variant to themselves: the GPU's kernels take none with a mask.
+inline std::vector<Engine> engines_of(const Variant& variant) {
+  return variant.entry->takes_mask ? cpu_engines() : call_engines();
+}
+
+/// The usual one and, of a type with a mask, the mask pass.
+inline std::vector<int> passes_of(const Variant& variant) {
+  return variant.entry->takes_mask ? std::vector<int>{0, 1} : std::vector<int>{0};
+}
+
+inline void compare_with_reference(const Inputs& inputs, const Variant& variant, const std::string& pattern, bool causal, double dropout,
+                                   const std::vector<Engine>& some_engines) {
+  const auto type = type_of(variant, pattern, inputs.q.size(1));
+  for (const int pass : passes_of(variant)) {
+    AttentionCall exact = inputs.call(type, at::kDouble, causal);
+    exact.dropout = dropout;
+    const Outcome expected = outcome_of(exact, training(pass), inputs.context_gradient, /*reference=*/true);
+    for (const Engine engine : some_engines) {
+      SCOPED_TRACE(variant.name() + ", " + pattern + (causal ? ", causal" : "") + ", pass " + std::to_string(pass) + ", " +
+                   name_of(engine));
+      use(engine);
+      AttentionCall call = inputs.call(type, dtype_of(engine), causal);
+      call.dropout = dropout;
+      expect_near(outcome_of(call, training(pass), inputs.context_gradient), expected, is_double(engine) ? kDoubleContext : kFloatContext);
+    }
+  }
+}
+
+inline void compare_with_reference(const Inputs& inputs, const Variant& variant, const std::string& pattern, bool causal,
+                                   double dropout = 0) {
+  compare_with_reference(inputs, variant, pattern, causal, dropout, engines_of(variant));
 }
 
 }  // namespace lacuna::contract

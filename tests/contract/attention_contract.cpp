@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <stdexcept>
 
 #include "attention/cuda/kernel_list.h"
 #include "attention/cuda/run.h"
@@ -102,6 +103,25 @@ std::vector<Variant> all_variants() {
   return variants;
 }
 
+std::vector<Variant> masked_variants() {
+  std::vector<Variant> variants;
+  for (const types::TypeEntry* entry : types::all_types()) {
+    if (!entry->takes_mask) continue;
+    for (const char* options :
+         {"", "{combine: anneal, anneal_steps: 10}", "{combine: fixed, lambda: 0.5}", "{combine: fixed, base: {type: topk, k: 3}}",
+          "{base: sparsemax}", "{base: rela}", "{base: {type: rela, activation: gelu}, combine: anneal, anneal_steps: 10}",
+          "{base: {type: entmax, alpha: learned}}", "{base: {type: span, max_span: 4, span_init: 1.5, ramp: 2}}"})
+      variants.push_back({entry, options, nullptr, {}});  // the base reads options of its own
+  }
+  return variants;
+}
+
+std::vector<Variant> variants_for_calls() {
+  std::vector<Variant> variants = all_variants(), masked = masked_variants();
+  variants.insert(variants.end(), masked.begin(), masked.end());
+  return variants;
+}
+
 std::shared_ptr<const AttentionType> type_of(const Variant& variant, const std::string& pattern, int64_t num_heads) {
   ConfigNode node = parse_yaml(variant.options.empty() ? "{}" : variant.options, "test");
   node.set("type", ConfigNode::scalar(variant.entry->name));
@@ -148,8 +168,7 @@ bool sees(const AttentionType& type, int64_t head, int32_t i, int32_t j) {
   if (name == "atrous") return (i - j) % option("stride") == 0;
   if (name == "strided") return std::abs(i - j) <= option("window") || (i - j) % option("stride") == 0;
   if (name == "fixed") return i / option("block") == j / option("block") || j % option("block") >= option("block") - option("summary");
-  const std::vector<int32_t> keys = visible_keys(type.pattern(head), i, j + 1);
-  return std::find(keys.begin(), keys.end(), j) != keys.end();
+  throw std::logic_error("write the formula of the pattern \"" + name + "\" here: tests/contract/attention_contract.cpp, sees()");
 }
 
 namespace {
@@ -339,6 +358,12 @@ Row activated(const Variant& variant, const Row& scores) {
   return weights;
 }
 
+Row sigmoid_by_tanh(const Row& scores) {
+  Row weights;
+  for (const double z : scores) weights.push_back((1 + std::tanh(z / 2)) / 2);
+  return weights;
+}
+
 }  // namespace
 
 Row weights_of(const Variant& variant, Engine engine, const Row& scores, const Row& given) {
@@ -360,7 +385,9 @@ Row independent_weights(const Variant& variant, const Row& scores) {
   if (name == "sparsemax") return sparsemax_by_sorting(scores);
   if (name == "span") return span_by_definition(variant, scores);
   if (name == "entmax15") return entmax_by_bisection(scores, 1.5);
-  if (name != "entmax") return {};
+  if (name == "sigmoid") return sigmoid_by_tanh(scores);  // the sample: tests/attention/sample_type
+  if (name != "entmax")
+    throw std::logic_error("write another algorithm for the type \"" + name + "\" here: tests/contract/attention_contract.cpp");
   const double alpha = variant.numbers.empty() ? option(variant, "alpha") : variant.numbers[0];
   return alpha == 1 ? softmax_where(scores, [](double) { return true; }) : entmax_by_bisection(scores, alpha);
 }

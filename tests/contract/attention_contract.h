@@ -42,9 +42,12 @@ struct Variant {
 };
 
 Variant variant(const std::string& type, const std::string& options);
-/// Every type of the registry, with its defaults and with each of its examples' options; those with a mask have tests of their own
-/// (calibrated_test.cpp).
+/// Every type of the registry without a mask, with its defaults and with each of its examples' options.
 std::vector<Variant> all_variants();
+/// Those with a mask, over several types: for calls only (without `values` and `numbers`).
+std::vector<Variant> masked_variants();
+/// Both.
+std::vector<Variant> variants_for_calls();
 /// The same as a type for calls; `pattern` as YAML.
 std::shared_ptr<const AttentionType> type_of(const Variant& variant, const std::string& pattern = "full", int64_t num_heads = 1);
 
@@ -54,8 +57,7 @@ std::vector<std::string> all_patterns();
 std::string pattern_yaml(const std::string& name, const std::string& options);
 /// What the pattern shows a query, in its own order.
 std::vector<int32_t> visible_keys(const AttentionPattern& pattern, int32_t query, int32_t num_keys);
-/// True if the query at position i sees key j, by the formula of the pattern's definition; for a pattern unknown here, by what it says
-/// itself.
+/// True if the query at position i sees key j, by the formula of the pattern's definition: written here anew for each pattern.
 bool sees(const AttentionType& type, int64_t head, int32_t i, int32_t j);
 
 /// scores -> weights; `numbers` in place of the variant's. The keys stand at 0, 1, ..., the query at half their number.
@@ -67,7 +69,7 @@ struct RowGradients {
 /// d loss / d weights -> d loss / d scores (and numbers).
 RowGradients gradients_of(const Variant& variant, Engine engine, const Row& scores, const Row& weights_gradient, const Row& numbers = {});
 
-/// The weights by another algorithm than the type's own: sorting, bisection. Empty for a type it does not know.
+/// The weights by another algorithm than the type's own: sorting, bisection. Written here for each type.
 Row independent_weights(const Variant& variant, const Row& scores);
 
 /// Normal numbers times `spread`, exact in float; the same for the same seed.

@@ -105,7 +105,7 @@ TEST(AttentionCore, GivesTensorsOfBf16TheWeightsOfTheirScoresInDouble) {
         ForwardContext context = training();
         context.probe = &seen;
         const Outcome outcome = outcome_of(call, context, inputs.context_gradient);
-        for (const Tensor& one : outcome.all()) EXPECT_TRUE(one.isfinite().all().item<bool>());
+        for (const Tensor& one : outcome.all) EXPECT_TRUE(one.isfinite().all().item<bool>());
         if (variant.entry->info.uses_positions) continue;  // weights_of puts the query elsewhere
         const Row expected = weights_of(variant, Engine::kPlainDouble, scores, numbers_in_bf16(variant));
         const auto& weights = seen.rows.begin()->second;

@@ -70,7 +70,6 @@ TEST_F(AttentionRow, AgreesWithAnotherAlgorithmAtEveryLength) {
   for_each([](const Variant& variant, Engine engine) {
     for (const int n : kLengths) {
       const Row scores = random_row(n, n % 2 == 0 ? 1.5 : 4, 1), expected = independent_weights(variant, scores);
-      if (expected.empty()) return;
       const Row weights = weights_of(variant, engine, scores);
       for (int j = 0; j < n; ++j)
         ASSERT_NEAR(weights[j], expected[j], weights_tolerance(engine) * std::max(1.0, std::abs(expected[j])))

@@ -26,6 +26,9 @@ VARIANTS = {
                         "activation": "gelu"},
     "post_concatenated_untied": {"norm": "post", "position_layout": "concatenated", "tie_embeddings": "none", "encoder_layers": 1,
                                  "decoder_d_ff": 10},
+    "post_rela": {"norm": "post", "tie_embeddings": "all",
+                  "attention": {"encoder_self": {"type": "rela", "norm": "gated_rms"}, "decoder_self": {"type": "rela", "norm": "rms"},
+                                "cross": {"type": "softmax", "norm": "layer"}}},
 }
 BASE = {"d_model": 8, "num_heads": 2, "d_ff": 12, "encoder_layers": 2, "decoder_layers": 2, "norm_type": "layer", "positions": "sinusoidal",
         "position_layout": "interleaved", "activation": "relu", "dropout": 0}
@@ -53,22 +56,42 @@ class Layered(nn.Module):
         return x @ self.get(name + ".weight", n, x.shape[-1]).T + self.get(name + ".bias", n)
 
     def norm(self, name, x):
+        if self.o["norm_type"] == "rms":
+            return self.rms_norm(name, x, 1e-6)
+        return self.layer_norm(name, x)
+
+    def rms_norm(self, name, x, epsilon):  # Zhang & Sennrich 2019, eq. 4
+        return x / torch.sqrt((x * x).mean(-1, keepdim=True) + epsilon) * self.get(name + ".gain", x.shape[-1])
+
+    def layer_norm(self, name, x):
         gain = self.get(name + ".gain", x.shape[-1])
-        if self.o["norm_type"] == "rms":  # Zhang & Sennrich 2019, eq. 4
-            return x / torch.sqrt((x * x).mean(-1, keepdim=True) + 1e-6) * gain
         centred = x - x.mean(-1, keepdim=True)
         return centred / torch.sqrt((centred * centred).mean(-1, keepdim=True) + 1e-5) * gain + self.get(name + ".bias", x.shape[-1])
+
+    def attention_norm(self, name, kind, x):
+        """Over the heads side by side (Zhang, Titov & Sennrich 2021, arXiv:2104.07012, section 3.2)."""
+        if kind == "rms":
+            return self.rms_norm(name, x, 1e-8)
+        if kind == "gated_rms":
+            return self.rms_norm(name, x, 1e-8) * torch.sigmoid(self.get(name + ".gate", x.shape[-1], scale=1.5) * x)
+        return self.layer_norm(name, x) if kind == "layer" else x
 
     def attend(self, name, q, k, v, visible):
         """Scaled dot-product attention in heads; visible [B, 1 or Tq, Tk]."""
         heads, out = self.o["num_heads"], []
+        site = "cross" if name.endswith("cross_attention") else name.split(".")[0] + "_self"
+        choice = self.o.get("attention", {}).get(site, {"type": "softmax", "norm": "none"})
         width = q.shape[-1] // heads
         for h in range(heads):
             s = slice(h * width, (h + 1) * width)
             scores = torch.einsum("bid,bjd->bij", q[..., s], k[..., s]) / math.sqrt(width)
-            weights = torch.softmax(scores.masked_fill(~visible, float("-inf")), -1)
+            if choice["type"] == "rela":
+                weights = torch.relu(scores) * visible
+            else:
+                weights = torch.softmax(scores.masked_fill(~visible, float("-inf")), -1)
             out.append(weights @ v[..., s])
-        return self.affine(name + ".output", torch.cat(out, -1), q.shape[-1])
+        normed = self.attention_norm(name + ".norm", choice["norm"], torch.cat(out, -1))
+        return self.affine(name + ".output", normed, q.shape[-1])
 
     def self_attention(self, name, x, visible):
         q, k, v = self.affine(name + ".qkv", x, 3 * x.shape[-1]).chunk(3, -1)
@@ -159,7 +182,10 @@ def golden(options):
     loss.backward()
     parameters = {key.replace("/", "."): {"shape": list(p.shape), "values": p.flatten().tolist(), "gradient": p.grad.flatten().tolist()}
                   for key, p in model.w.items()}
-    return {"options": {**BASE, **options}, "vocab_size": VOCABULARY, "src": SOURCES, "tgt": TARGETS, "label_smoothing": SMOOTHING,
+    written = {**BASE, **options}
+    if "attention" in options:
+        written["attention"] = json.dumps(options["attention"])  # which is YAML too
+    return {"options": written, "vocab_size": VOCABULARY, "src": SOURCES, "tgt": TARGETS, "label_smoothing": SMOOTHING,
             "loss": loss.item(), "nll": nll.item(), "correct": correct.item(), "parameters": parameters}
 
 

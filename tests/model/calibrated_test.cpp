@@ -1,5 +1,3 @@
-#include <torch/optim/adam.h>
-
 #include <cmath>
 
 #include "config/yaml.h"
@@ -70,23 +68,8 @@ TEST(CalibratedTransformer, GivesNoOthersAGradientInTheMaskPass) {
 
 TEST(CalibratedTransformer, HasTheGradientForMasksOfFiniteDifferences) {
   const auto model = calibrated_model(kBothSites, 0.2);
-  model->to(at::kDouble);
-  loss_of(*model).backward();
-  const auto gradients = take_gradients(*model);
-  constexpr double kStep = 1e-5;
-  for (auto& item : model->named_parameters()) {
-    if (!is_mask_parameter(item.key())) continue;
-    double* values = item.value().data_ptr<double>();
-    for (const int64_t i : {0, 37, 200}) {
-      const auto at = [&](double by) {
-        values[i] += by;
-        return loss_of(*model).masks.objective.item<double>();
-      };
-      const double up = at(kStep), down = at(-2 * kStep);
-      at(kStep);
-      EXPECT_NEAR(gradients.at(item.key()).flatten()[i].item<double>(), (up - down) / (2 * kStep), 1e-6) << item.key() << ", " << i;
-    }
-  }
+  expect_gradients_of_finite_differences(
+      *model, is_mask_parameter, [&] { return loss_of(*model).masks.objective; }, 1e-6);
 }
 
 TEST(CalibratedTransformer, MakesTheMaskPassWhereItIsDue) {
@@ -133,13 +116,8 @@ TEST(CalibratedTransformer, TranslatesByTheStepOfItsWeights) {
 
 TEST(CalibratedTransformer, Learns) {
   const auto model = calibrated_model(kBothSites);
-  torch::optim::Adam optimizer(model->parameters(), torch::optim::AdamOptions(5e-3));
   const double before = loss_of(*model).nll.item<double>();
-  for (int i = 0; i < 60; ++i) {
-    optimizer.zero_grad();
-    loss_of(*model).backward();
-    optimizer.step();
-  }
+  train(*model, [&] { loss_of(*model).backward(); });
   EXPECT_LT(loss_of(*model).nll.item<double>(), 0.5 * before);
 }
 

@@ -1,4 +1,4 @@
-#include <cmath>
+#include <map>
 #include <mutex>
 #include <set>
 #include <tuple>
@@ -113,6 +113,69 @@ TEST_P(Decoding, OfReorderedHypothesesEqualsDecodingThemAlone) {
   }
 }
 
+TEST_P(Decoding, OfASentenceHasTheSameBitsInARunningBatchThatOthersLeaveAndJoin) {
+  const Sentences first = {some_sources()[0], some_sources()[1], {9, 9, 4, 13, 2}}, second = {some_sources()[2], {15, 2}};
+  const auto cache = model_->start(ragged_of(first)), joining = model_->start(ragged_of(second));
+  model_->step({kBos, kBos, kBos}, *cache);
+  cache->select({0, 2});  // that in the middle ends
+  cache->join(*joining);
+  const Tensor together = model_->step({4, 5, kBos, kBos}, *cache).log_probs();
+  const auto expect_alone = [&](int64_t row, const std::vector<int32_t>& source, const std::vector<int32_t>& tokens) {
+    const auto alone = model_->start(ragged_of(Sentences{source}));
+    Tensor expected;
+    for (const int32_t token : tokens) expected = model_->step({token}, *alone).log_probs();
+    EXPECT_TRUE(together[row].equal(expected[0])) << "row " << row;
+  };
+  expect_alone(0, first[0], {kBos, 4});
+  expect_alone(1, first[2], {kBos, 5});
+  expect_alone(2, second[0], {kBos});
+  expect_alone(3, second[1], {kBos});
+}
+
+/// The means over heads of cross-attention weights that it sees: by layer, sentence and query, [source length].
+class CrossProbe : public AttentionProbe {
+ public:
+  explicit CrossProbe(int num_heads) : num_heads_(num_heads) {}
+  bool wants(int, AttentionSite site) const override { return site == AttentionSite::kCross; }
+  void see(int layer, AttentionSite, int, int64_t sentence, int64_t query, std::span<const float> weights,
+           std::span<const int32_t> key_positions) override {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    std::map<int32_t, float>& mean = means[{layer, sentence, query}];
+    for (size_t j = 0; j < weights.size(); ++j) mean[key_positions[j]] += weights[j] / static_cast<float>(num_heads_);
+  }
+  std::map<std::tuple<int, int64_t, int64_t>, std::map<int32_t, float>> means;
+
+ private:
+  int num_heads_;
+  std::mutex mutex_;
+};
+
+TEST_P(Decoding, GivesTheMeanOverHeadsOfTheLayersWeightsAsItsAlignment) {
+  const Sentences targets = {{6, 4, 2}, {10, 11, 2}, {8, 3, 2}};
+  CrossProbe probe(2);
+  {
+    const at::NoGradGuard guard;
+    model_->loss(ragged_of(some_sources()), ragged_of(targets), 0, {.probe = &probe});
+  }
+  for (const int layer : {0, 1}) {
+    const auto cache = model_->start(ragged_of(some_sources()));
+    cache->set_alignment_layer(layer);
+    std::vector<int32_t> last(3, kBos);
+    for (int64_t query = 0; query < 3; ++query) {
+      model_->step(last, *cache);
+      for (size_t b = 0; b < 3; ++b) {
+        const std::vector<float>& found = cache->alignment().at(b);
+        ASSERT_EQ(found.size(), some_sources()[b].size());
+        const std::map<int32_t, float>& expected = probe.means.at(std::tuple(layer, static_cast<int64_t>(b), query));
+        for (size_t j = 0; j < found.size(); ++j)
+          EXPECT_NEAR(found[j], expected.at(static_cast<int32_t>(j)), 1e-5)
+              << "layer " << layer << ", sentence " << b << ", query " << query << ", key " << j;
+        last[b] = targets[b][static_cast<size_t>(query)];
+      }
+    }
+  }
+}
+
 struct FormatCase {
   WeightFormat format;
   double tolerance;  // of log-probabilities: relative error of a factor, through two layers
@@ -200,20 +263,6 @@ TEST(Translating, RefusesTokensThatAreNotOneForEachHypothesis) {
   const auto model = small_model(small_options());
   const auto cache = model->start(ragged_of(some_sources()));
   EXPECT_THROW(model->step({kBos}, *cache), ShapeError);
-}
-
-TEST(Alignment, SumsToOneOverTheSource) {
-  const auto model = small_model(small_options());
-  const auto cache = model->start(ragged_of(some_sources()));
-  cache->set_alignment_layer(1);
-  model->step({kBos, kBos, kBos}, *cache);
-  ASSERT_EQ(cache->alignment().size(), 3u);
-  for (size_t b = 0; b < 3; ++b) {
-    EXPECT_EQ(cache->alignment()[b].size(), some_sources()[b].size());
-    float sum = 0;
-    for (const float weight : cache->alignment()[b]) sum += weight;
-    EXPECT_NEAR(sum, 1, 1e-5);
-  }
 }
 
 class CountingProbe : public AttentionProbe {

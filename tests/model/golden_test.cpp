@@ -58,8 +58,8 @@ class GoldenTransformer : public testing::TestWithParam<std::string> {
   std::shared_ptr<Transformer> model_;
 };
 INSTANTIATE_TEST_SUITE_P(, GoldenTransformer,
-                         testing::Values("post_norm", "pre_norm", "pre_rms_learned", "post_concatenated_untied", "calibrated_gate",
-                                         "calibrated_mixed"),
+                         testing::Values("post_norm", "pre_norm", "pre_rms_learned", "post_concatenated_untied", "post_rela",
+                                         "calibrated_gate", "calibrated_mixed"),
                          [](const auto& test) { return test.param; });
 
 // Two ways to add up some hundred products of double: 1e-8 leaves six digits.

@@ -48,5 +48,20 @@ TEST(ResidualStream, WithoutGradientsDoesNotKeepWhatRowsWereMadeOf) {
   EXPECT_EQ(stream.values().source, nullptr);
 }
 
+TEST(ResidualStream, DropsFeaturesOfWhatIsAddedInTrainingOthersAtEachPlace) {
+  const Ragged embedded = two_sentences();
+  const Tensor added = at::randn({5, 8});
+  const auto result = [&](double rate, DropoutPlace place, bool training) {
+    const ForwardContext context = {.training = training};
+    ResidualStream stream(NormPlace::kPost, norms(1), embedded, rate, context);
+    stream.add([&](const ResidualEnd& end) { return residual_norm(end, added); }, {Stack::kEncoder, 0, place});
+    return stream.values().values;
+  };
+  const Tensor whole = result(0, DropoutPlace::kFeedForward, true), dropped = result(0.5, DropoutPlace::kFeedForward, true);
+  EXPECT_TRUE(result(0.5, DropoutPlace::kFeedForward, false).equal(whole));
+  EXPECT_FALSE(dropped.equal(whole));
+  EXPECT_FALSE(dropped.equal(result(0.5, DropoutPlace::kSelfAttention, true)));
+}
+
 }  // namespace
 }  // namespace lacuna

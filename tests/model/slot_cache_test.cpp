@@ -52,11 +52,11 @@ TEST(SlotCache, NamesTheSourceOfEachHypothesis) {
   EXPECT_EQ(cache.sentences(), (std::vector<int32_t>{1, 1, 0}));
 }
 
-/// Keys and values of token i are all i + `first`.
+/// Keys and values of token i are all i + `first`; mask keys are 100 more.
 SlotCache counting_cache(const std::vector<int32_t>& lengths, float first) {
   const auto shape = std::make_shared<const RaggedShape>(RaggedShape::of_lengths(lengths));
   const Tensor rows = (at::arange(shape->num_tokens()) + first).view({-1, 1}).to(at::kFloat).expand({-1, 8}).contiguous();
-  return SlotCache(shape, {{.keys_values = rows, .mask_keys = {}}});
+  return SlotCache(shape, {{.keys_values = rows, .mask_keys = rows.narrow(1, 0, 4) + 100}});
 }
 
 TEST(SlotCache, JoinsAnotherBehindWhatIsLeft) {
@@ -69,8 +69,9 @@ TEST(SlotCache, JoinsAnotherBehindWhatIsLeft) {
   EXPECT_EQ(cache.sentences(), (std::vector<int32_t>{0, 0, 1, 2, 3}));
   EXPECT_EQ(cache.memory_keys()->begin, (std::vector<int32_t>{0, 2, 5, 6}));
   EXPECT_EQ(cache.memory_keys()->count, (std::vector<int32_t>{2, 3, 1, 2}));
-  const Tensor rows = cache.memory(0).keys_values.select(1, 0);
-  EXPECT_TRUE(rows.equal(at::tensor({0, 1, 3, 4, 5, 10, 11, 12}, at::kFloat)));
+  const Tensor expected = at::tensor({0, 1, 3, 4, 5, 10, 11, 12}, at::kFloat);
+  EXPECT_TRUE(cache.memory(0).keys_values.select(1, 0).equal(expected));
+  EXPECT_TRUE(cache.memory(0).mask_keys.select(1, 0).equal(expected + 100));
   EXPECT_EQ(cache.append(2, 2).positions, (std::vector<int32_t>{1, 1, 1, 0, 0}));
 }
 

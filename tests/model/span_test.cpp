@@ -1,6 +1,3 @@
-#include <torch/optim/adam.h>
-
-#include "attention/probe.h"
 #include "config/yaml.h"
 #include "small_model.h"
 
@@ -54,24 +51,8 @@ TEST(Spans, OfHeadsHaveARange) {
 
 TEST(Spans, HaveTheGradientOfFiniteDifferencesWithTheirPenalty) {
   const auto model = model_with(kPerHead, kDynamic);
-  model->to(at::kDouble);
   const auto loss = [&] { return loss_of(*model, some_sources(), some_targets()).loss; };
-  loss().backward();
-  const auto gradients = take_gradients(*model);
-  constexpr double kStep = 1e-6;
-  for (auto& item : model->named_parameters()) {
-    if (!is_of_span(item.key())) continue;
-    const Tensor values = item.value().detach().view({-1}), gradient = gradients.at(item.key()).view({-1});
-    for (int64_t i = 0; i < values.size(0); ++i) {
-      const auto moved = [&](double by) {
-        values[i].add_(by);
-        return loss().item<double>();
-      };
-      const double up = moved(kStep), down = moved(-2 * kStep);
-      moved(kStep);
-      EXPECT_NEAR(gradient[i].item<double>(), (up - down) / (2 * kStep), 1e-6) << item.key() << ", element " << i;
-    }
-  }
+  expect_gradients_of_finite_differences(*model, is_of_span, loss, 1e-6);
 }
 
 TEST(Spans, CostTheirPenaltyForEachTargetToken) {
@@ -107,26 +88,20 @@ TEST(Spans, AreNoPartOfALossWithoutAny) {
   EXPECT_FALSE(loss_of(*model, some_sources(), some_targets()).penalty.defined());
 }
 
-/// Updates as the trainer makes them; the last loss.
-LossSums train(Transformer& model, const Sentences& sentences, int updates) {
-  torch::optim::Adam optimizer(model.parameters(), torch::optim::AdamOptions(5e-3));
-  for (int i = 0; i < updates; ++i) {
-    optimizer.zero_grad();
-    loss_of(model, sentences, sentences).loss.backward();
-    optimizer.step();
-    const at::NoGradGuard guard;
-    auto parameters = model.named_parameters();
-    for (const ParameterRange& range : model.parameter_ranges()) parameters[range.name].clamp_(range.lowest, range.highest);
-  }
-  return loss_of(model, sentences, sentences);
+LossSums loss_of_copying(Transformer& model) {
+  return loss_of(model, some_to_copy(), some_to_copy());
 }
 
-const Sentences kToCopy = {{4, 5, 6, 2}, {7, 8, 2}, {9, 10, 11, 12, 2}};
+/// That of the model once it has learned.
+LossSums loss_once_trained(Transformer& model) {
+  train(model, [&] { loss_of_copying(model).loss.backward(); });
+  return loss_of_copying(model);
+}
 
 TEST(Spans, OfHeadsShrinkToNothingUnderAHighPenaltyWhileTheModelLearns) {
   const std::string span = "{type: span, max_span: 8, span_init: 1.25, penalty: 10}";
   const auto model = model_with(span, span);
-  const LossSums before = loss_of(*model, kToCopy, kToCopy), after = train(*model, kToCopy, 60);
+  const LossSums before = loss_of_copying(*model), after = loss_once_trained(*model);
   EXPECT_LT(after.nll.item<double>(), 0.5 * before.nll.item<double>());
   EXPECT_GT(before.penalty.item<double>(), 0);
   EXPECT_EQ(after.penalty.item<double>(), 0);
@@ -135,24 +110,14 @@ TEST(Spans, OfHeadsShrinkToNothingUnderAHighPenaltyWhileTheModelLearns) {
 TEST(Spans, OfQueriesShrinkUnderAHighPenaltyWhileTheModelLearns) {
   const std::string span = "{type: span, span: dynamic, max_span: 8, span_init: 1.25, penalty: 1}";
   const auto model = model_with(span, span);
-  const LossSums before = loss_of(*model, kToCopy, kToCopy), after = train(*model, kToCopy, 60);
+  const LossSums before = loss_of_copying(*model), after = loss_once_trained(*model);
   EXPECT_LT(after.nll.item<double>(), before.nll.item<double>());
   EXPECT_LT(after.penalty.item<double>(), 0.8 * before.penalty.item<double>());
 }
 
-/// Keeps the spans it sees.
-class SpanProbe : public AttentionProbe {
- public:
-  void see(int, AttentionSite, int, int64_t, int64_t, std::span<const float>, std::span<const int32_t>) override {}
-  void see_number(int layer, AttentionSite site, const std::string& name, std::span<const double> values) override {
-    seen[std::string(name_of(site)) + " " + std::to_string(layer) + " " + name] = {values.begin(), values.end()};
-  }
-  std::map<std::string, std::vector<double>> seen;
-};
-
 TEST(Spans, AreShownToAProbe) {
   const auto model = model_with(kPerHead, kDynamic);
-  SpanProbe probe;
+  NumbersProbe probe;
   const at::NoGradGuard guard;
   model->loss(ragged_of(some_sources()), ragged_of(some_targets()), 0, {.probe = &probe});
   EXPECT_EQ(probe.seen.size(), 4u);

@@ -1,7 +1,5 @@
 #include "model/transformer.h"
 
-#include <torch/optim/adam.h>
-
 #include "small_model.h"
 
 namespace lacuna {
@@ -57,40 +55,18 @@ TEST(Transformer, HasWidthsOfItsOwnOnEachSide) {
   EXPECT_EQ(parameters["decoder.layers.0.feed_forward.inner.weight"].size(0), 8);
 }
 
-TEST(Transformer, DropsNothingOutsideOfTraining) {
-  ModelOptions options = small_options();
-  options.dropout = options.attention_dropout = options.activation_dropout = 0.5;
-  const auto with = small_model(options), without = small_model(small_options());
-  const auto loss = [](Transformer& model) {
-    return model.loss(ragged_of(some_sources()), ragged_of(some_targets()), 0, {}).loss.item<double>();
-  };
-  EXPECT_EQ(loss(*with), loss(*without));
+LossSums loss_of_copying(Transformer& model) {
+  return model.loss(ragged_of(some_to_copy()), ragged_of(some_to_copy()), 0, {.training = true});
 }
 
-TEST(Transformer, DropsOtherFeaturesInEachStep) {
-  ModelOptions options = small_options();
-  options.dropout = 0.5;
-  const auto model = small_model(options);
-  const auto loss = [&](int64_t step) {
-    return model->loss(ragged_of(some_sources()), ragged_of(some_targets()), 0, {.training = true, .seed = 1, .step = step})
-        .loss.item<double>();
-  };
-  EXPECT_EQ(loss(1), loss(1));
-  EXPECT_NE(loss(1), loss(2));
+void expect_to_learn_to_copy(Transformer& model) {
+  const double before = loss_of_copying(model).nll.item<double>();
+  train(model, [&] { loss_of_copying(model).loss.backward(); });
+  EXPECT_LT(loss_of_copying(model).nll.item<double>(), 0.1 * before);
 }
 
 TEST(Transformer, LearnsToCopyInAFewSteps) {
-  const auto model = small_model(small_options());
-  const Sentences sentences = {{4, 5, 6, 2}, {7, 8, 2}, {9, 10, 11, 12, 2}};
-  const auto loss = [&] { return model->loss(ragged_of(sentences), ragged_of(sentences), 0, {.training = true}); };
-  const double before = loss().nll.item<double>();
-  torch::optim::Adam optimizer(model->parameters(), torch::optim::AdamOptions(5e-3));
-  for (int i = 0; i < 60; ++i) {
-    optimizer.zero_grad();
-    loss().loss.backward();
-    optimizer.step();
-  }
-  EXPECT_LT(loss().nll.item<double>(), 0.1 * before);
+  expect_to_learn_to_copy(*small_model(small_options()));
 }
 
 ModelOptions options_with_learned_alphas() {
@@ -120,55 +96,20 @@ TEST(Transformer, HasAnAlphaForEachHeadWhereTheyAreLearned) {
 
 TEST(Transformer, HasTheGradientForLearnedAlphasOfFiniteDifferences) {
   const auto model = small_model(options_with_learned_alphas());
-  model->to(at::kDouble);
   const auto loss = [&] { return model->loss(ragged_of(some_sources()), ragged_of(some_targets()), 0.1, {.training = true}).loss; };
-  loss().backward();
-  const auto gradients = take_gradients(*model);
-  constexpr double kStep = 1e-5;
-  for (auto& item : model->named_parameters()) {
-    if (!is_alpha(item.key())) continue;
-    for (int64_t head = 0; head < 2; ++head) {
-      const auto moved = [&](double by) {
-        const at::NoGradGuard guard;
-        item.value()[head].add_(by);
-        return loss().item<double>();
-      };
-      const double up = moved(kStep), down = moved(-2 * kStep);
-      moved(kStep);
-      EXPECT_NEAR(gradients.at(item.key())[head].item<double>(), (up - down) / (2 * kStep), 1e-7) << item.key() << ", head " << head;
-    }
-  }
+  expect_gradients_of_finite_differences(*model, is_alpha, loss, 1e-7);
 }
 
 TEST(Transformer, MovesLearnedAlphasAsItLearns) {
   const auto model = small_model(options_with_learned_alphas());
-  const Sentences sentences = {{4, 5, 6, 2}, {7, 8, 2}, {9, 10, 11, 12, 2}};
-  const auto loss = [&] { return model->loss(ragged_of(sentences), ragged_of(sentences), 0, {.training = true}); };
   std::map<std::string, Tensor> before;
   for (const auto& item : model->named_parameters()) before[item.key()] = item.value().detach().clone();
-  const double first = loss().nll.item<double>();
-  torch::optim::Adam optimizer(model->parameters(), torch::optim::AdamOptions(5e-3));
-  for (int i = 0; i < 60; ++i) {
-    optimizer.zero_grad();
-    loss().loss.backward();
-    optimizer.step();
-  }
-  EXPECT_LT(loss().nll.item<double>(), 0.1 * first);
+  expect_to_learn_to_copy(*model);
   for (const auto& item : model->named_parameters())
     if (is_alpha(item.key())) {
       EXPECT_GT((item.value() - before.at(item.key())).abs().min().item<double>(), 1e-3) << item.key();
     }
 }
-
-/// Keeps the learned numbers it sees.
-class NumbersProbe : public AttentionProbe {
- public:
-  void see(int, AttentionSite, int, int64_t, int64_t, std::span<const float>, std::span<const int32_t>) override {}
-  void see_number(int layer, AttentionSite site, const std::string& name, std::span<const double> values) override {
-    seen[std::string(name_of(site)) + " " + std::to_string(layer) + " " + name] = {values.begin(), values.end()};
-  }
-  std::map<std::string, std::vector<double>> seen;
-};
 
 TEST(Transformer, ShowsAProbeItsLearnedAlphas) {
   const auto model = small_model(options_with_learned_alphas());
