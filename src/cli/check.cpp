@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "checkpoint/run_folder.h"
+#include "cli/bench_report.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/training_start.h"
@@ -20,6 +21,7 @@
 #include "data/batch_stream.h"
 #include "search/step_model.h"
 #include "search/translator.h"
+#include "train/auto_batch.h"
 #include "train/checkpoint_keeper.h"
 #include "train/transformer_loss.h"
 
@@ -29,14 +31,6 @@ namespace {
 constexpr int kTimedUpdates = 3;
 constexpr int64_t kAutoTokens = 4096;
 constexpr double kMebi = 1024.0 * 1024.0;
-
-/// Resident memory of this process now, in MiB.
-double resident_mebibytes() {
-  std::string line;
-  for (LineReader reader("/proc/self/status"); reader.next(line);)
-    if (line.starts_with("VmRSS:")) return std::stod(line.substr(6)) / 1024;
-  return 0;
-}
 
 /// Counts of lengths below 16, below 32, ..., the last one of all others.
 template <class Counts>
@@ -121,7 +115,10 @@ class Check {
   }
 
   void check_training() {
-    model_ = std::make_shared<Transformer>(options_.model, sizes_of(data_.vocabularies), options_.seed_value());
+    const VocabularySizes sizes = sizes_of(data_.vocabularies);
+    require_memory_for_model(options_, sizes);
+    const double free_mebibytes = static_cast<double>(available_memory()) / kMebi;
+    model_ = std::make_shared<Transformer>(options_.model, sizes, options_.seed_value());
     model_->to(at::Device(options_.device));
     Optimizer optimizer(FlatParameters(trained_parameters(*model_)), options_.train, model_->parameter_ranges());
     if (start_) state_ = start_from(*start_, data_, *model_, options_.train.reset);
@@ -143,8 +140,13 @@ class Check {
     }
     const double rate = static_cast<double>(tokens) / seconds;
     say("parameters", std::to_string(optimizer.num_parameters()));
+    stop_if_interrupted("training some batches");
+    const int64_t most_tokens = options_.train.batch_tokens.value.value_or(kAutoTokens);
+    loss(*random_batch(most_tokens, std::min(most_tokens, options_.data.max_length + 1), sizes), {.training = true}).backward();
+    optimizer.clear_gradients();
+    const std::string free = options_.device == "cpu" ? fmt::format("; {:.0f} MiB were free", free_mebibytes) : " of the GPU";
     say("memory",
-        fmt::format("{:.0f} MiB with one batch in work{}", resident_mebibytes(), options_.device == "cpu" ? "" : ", beside the GPU's"));
+        fmt::format("{:.0f} MiB at most, with a batch of the longest sentences{}", peak_mebibytes(at::Device(options_.device)), free));
     describe_batches(rate, static_cast<double>(tokens) / kTimedUpdates);
     describe_disk(optimizer);
   }

@@ -11,6 +11,7 @@
 #include "cli/output.h"
 #include "cli/score_filter.h"
 #include "cli/verb.h"
+#include "model/weight_format.h"
 #include "search/ensemble.h"
 #include "search/translator.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 struct ScoreFlags {
   std::vector<std::string> models;
-  std::string src, tgt, output = "-";
+  std::string src, tgt, output = "-", precision;
   bool json = false, normalize = false;
   int64_t batch_tokens = 3000;
   FilterFlags filter;
@@ -37,6 +38,7 @@ struct ScoreFlags {
     auto* mean = app.add_flag("--normalize", normalize, "Divide a sentence's log-probability by its number of tokens (with eos)");
     auto* as_json = app.add_flag("--json", json, "One JSON object a line, with the pieces");
     app.add_option("--batch-tokens", batch_tokens, "Tokens scored at a time (default: 3000)")->check(whole_number_from(1));
+    app.add_option("--precision", precision, "Of matrix products on the CPU: fp32 (the default), bf16x3, bf16, int8 or auto");
     declare_filter(app, {file, mean, as_json});
     common.declare_runtime(app);
     app.footer(
@@ -59,10 +61,11 @@ struct ScoreFlags {
         ->needs(folder);
   }
   /// Of the configuration's keys, those of search have no meaning here.
-  static std::vector<std::string> overrides(const CLI::App& app) {
+  std::vector<std::string> overrides(const CLI::App& app) const {
     std::vector<std::string> words = overrides_of(app);
     for (const std::string& word : words)
       if (word.starts_with("--translate")) throw UsageError(word + " has no meaning for score, which searches for nothing");
+    if (!precision.empty()) words.insert(words.end(), {"--translate.precision", precision});
     return words;
   }
 };
@@ -141,7 +144,10 @@ int run_score(const std::vector<std::string>& arguments) {
     require_readable_file(file, what);
   if (!flags.filter.folder.empty() && flags.models.size() > 1)
     throw UsageError("--filter ranks a corpus by one model; " + std::to_string(flags.models.size()) + " are given with -m");
-  const std::vector<LoadedModel> models = load_models(flags.models, device, ScoreFlags::overrides(app));
+  const std::vector<LoadedModel> models = load_models(flags.models, device, flags.overrides(app));
+  if (!flags.precision.empty())
+    for (const LoadedModel& loaded : models)
+      loaded.model->round_to(weight_format_of(models.front().options.translate.precision, loaded.model->device()));
   if (flags.filter.folder.empty()) return write_scores(models, flags);
   filter_corpus(models.front(), {flags.src, flags.tgt, flags.batch_tokens, flags.common.quiet}, flags.filter);
   return 0;

@@ -139,6 +139,7 @@ void TrainingRun::open_data() {
 }
 
 void TrainingRun::make_model() {
+  require_memory_for_model(options_, sizes_of(data_.vocabularies));
   model_ = std::make_shared<Transformer>(options_.model, sizes_of(data_.vocabularies), options_.seed_value());
   model_->to(at::Device(options_.device));
   model_->train();

@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
+#include "train/auto_batch.h"
 
 namespace lacuna {
 namespace {
@@ -79,6 +80,26 @@ void require_room_for_sentences(const Options& options) {
 void require_measurable_memory(const Options& options) {
   if (!options.train.batch_tokens.value && options.device != "cpu")
     throw ConfigError("train.batch_tokens is auto, which measures the CPU's memory; give a number for " + options.device);
+}
+
+void require_memory_for_model(const Options& options, const VocabularySizes& sizes) {
+  if (options.device != "cpu") return;
+  constexpr double kBytes = 16, kMebi = 1024.0 * 1024.0;  // of a parameter
+  const ModelOptions& model = options.model;
+  const auto number = [](int64_t value) { return static_cast<double>(value); };
+  const double width = number(model.d_model), square = width * width;
+  const double encoder_d_ff = number(model.encoder_d_ff > 0 ? model.encoder_d_ff : model.d_ff),
+               decoder_d_ff = number(model.decoder_d_ff > 0 ? model.decoder_d_ff : model.d_ff);
+  const double rows = number(sizes.tgt) + (model.tie_embeddings == TieEmbeddings::kAll ? 0 : number(sizes.src)) +
+                      (model.tie_embeddings == TieEmbeddings::kNone ? number(sizes.tgt) : 0);
+  const double parameters = rows * width + number(model.encoder_layers) * (4 * square + 2 * width * encoder_d_ff) +
+                            number(model.decoder_layers) * (8 * square + 2 * width * decoder_d_ff);
+  const auto available = static_cast<double>(available_memory());
+  if (parameters * kBytes > available)
+    throw MachineError(fmt::format(
+        "the model has about {:.0f} million parameters, which take {:.0f} MiB in training without any batch; {:.0f} MiB are free. Make it "
+        "smaller (model.d_model, d_ff, encoder_layers, decoder_layers, data.vocab_size), or free some memory",
+        parameters / 1e6, parameters * kBytes / kMebi, available / kMebi));
 }
 
 void require_learning_rates(const Options& options) {

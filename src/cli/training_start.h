@@ -24,6 +24,10 @@ void require_room_for_sentences(const Options& options);
 /// Throws ConfigError if `train.batch_tokens` is `auto` and the memory is not the CPU's.
 void require_measurable_memory(const Options& options);
 
+/// Throws MachineError if the CPU's free memory does not hold what a model of these sizes takes without any batch: weights, their gradients
+/// and Adam's two means. To be called before the model is made; of attention's own parameters and of biases it knows nothing.
+void require_memory_for_model(const Options& options, const VocabularySizes& sizes);
+
 /// Throws ConfigError for learning rates that no training wants: one said where the noam schedule takes a factor, a least one above `lr`.
 /// Not for a run that has checkpoints: it goes on as it is.
 void require_learning_rates(const Options& options);

@@ -1,13 +1,17 @@
 #include "base/child_process.h"
 
 #include <gmock/gmock.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <fstream>
 
-#include "../base/scratch_folder.h"
 #include "base/error.h"
+#include "base/interrupt.h"
+#include "child.h"
+#include "scratch_folder.h"
 
 namespace lacuna {
 namespace {
@@ -47,6 +51,58 @@ TEST(ChildProcess, GivesItsMemoryBack) {
   const auto use_memory = [] { return std::to_string(std::string(200 << 20, 'x').find('y')); };
   run_in_child(use_memory, "working");
   EXPECT_LT(anonymous_memory_kb() - before, 20 << 10);
+}
+
+/// Another process that waits for work that never ends.
+struct Waiting {
+  Waiting() {
+    EXPECT_EQ(pipe(ends.data()), 0);
+    parent = start_child([&]() -> int {
+      handle_interrupts();
+      try {
+        run_in_child([&] { return endless_work(); }, "working");
+      } catch (const Interrupted& error) {
+        return error.exit_code();
+      }
+      return 1;
+    });
+    close(ends[1]);
+    char byte = 0;
+    EXPECT_EQ(read(ends[0], &byte, 1), 1) << "the work has not begun";
+  }
+  ~Waiting() { close(ends[0]); }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+  [[noreturn]] std::string endless_work() const {
+    alarm(30);  // should nobody end it
+    if (write(ends[1], "x", 1) != 1) _exit(1);
+    for (;;) pause();
+  }
+  /// No process is left that could write.
+  bool both_end() const {
+    pollfd wait = {.fd = ends[0], .events = POLLIN, .revents = 0};
+    return poll(&wait, 1, 10000) == 1 && (wait.revents & POLLHUP) != 0;
+  }
+
+  std::array<int, 2> ends{};
+  pid_t parent = 0;
+};
+
+TEST(ChildProcess, EndsWithItsParent) {
+  const Waiting waiting;
+  kill_child(waiting.parent);
+  EXPECT_TRUE(waiting.both_end());
+}
+
+TEST(ChildProcess, EndsWhenItsParentIsInterrupted) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const Waiting waiting;
+    kill(waiting.parent, signal);
+    const bool ended = waiting.both_end();
+    EXPECT_TRUE(ended);
+    EXPECT_EQ(ended ? exit_code_of(waiting.parent) : kill_child(waiting.parent), 128 + signal);
+  }
 }
 
 }  // namespace

@@ -2,17 +2,21 @@
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include "../base/scratch_folder.h"
+#include <cerrno>
+
 #include "base/error.h"
 #include "base/random.h"
+#include "child.h"
+#include "scratch_folder.h"
+#include "system_calls.h"
 
 namespace lacuna {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 TEST(RequireReadableFile, SaysWhatIsMissing) {
@@ -42,11 +46,17 @@ TEST(RequireReadableFile, SaysThatNoFileIsNamed) {
 }
 
 TEST(RequireReadableFile, SaysThatAFileMayNotBeRead) {
-  if (geteuid() == 0) GTEST_SKIP() << "root may read everything";
+  constexpr uid_t kNobody = 65534;
   const ScratchFolder folder;
   const std::string file = folder.write("secret", "text");
   std::filesystem::permissions(file, std::filesystem::perms::none);
-  EXPECT_THAT(message_of<DataError>([&] { require_readable_file(file, "source text"); }), HasSubstr("cannot be read"));
+  std::filesystem::permissions(folder.path(), std::filesystem::perms::all);
+  EXPECT_EQ(exit_code_of_child([&] {
+              if (geteuid() == 0 && setresuid(kNobody, kNobody, kNobody) != 0) return 1;  // root may read everything
+              const std::string message = message_of<DataError>([&] { require_readable_file(file, "source text"); });
+              return message == file + ": cannot be read (Permission denied); expected source text" ? 0 : 2;
+            }),
+            0);
 }
 
 TEST(ReadFile, GivesEveryByte) {
@@ -72,10 +82,7 @@ TEST(WriteFileAtomically, ReplacesTheFileAndLeavesNothingElse) {
 
 TEST(WriteFileAtomically, RemovesWhatKilledProcessesLeftOfTheSameFile) {
   const ScratchFolder folder;
-  const pid_t child = fork();
-  if (child == 0) _exit(0);
-  waitpid(child, nullptr, 0);
-  const std::string dead = std::to_string(child);
+  const std::string dead = std::to_string(ended_process());
   folder.write("a.tmp" + dead, "half");
   folder.write("a.tmp1", "of a process that lives");
   folder.write("b.tmp" + dead, "of another file");
@@ -98,17 +105,55 @@ TEST(WriteFileAtomically, KilledAtAnyMomentLeavesTheOldFileOrTheNewOne) {
   const std::string old(1000, 'o'), fresh(3000000, 'n');
   folder.write("file", old);
   for (int microseconds = 0; microseconds < 4000; microseconds += 200) {
-    const pid_t child = fork();
-    if (child == 0) {
+    const pid_t child = start_child([&] {
       write_file_atomically(folder / "file", fresh);
-      _exit(0);
-    }
+      return 0;
+    });
     usleep(static_cast<useconds_t>(microseconds));
-    kill(child, SIGKILL);
-    waitpid(child, nullptr, 0);
+    kill_child(child);
     const std::string found = bytes_of(folder / "file");
     EXPECT_TRUE(found == old || found == fresh) << found.size() << " bytes";
   }
+}
+
+/// The name that a file has while it is written.
+std::string temporary_name(const std::string& file) {
+  return file + ".tmp" + std::to_string(getpid());
+}
+
+TEST(WriteFileAtomically, IsOnTheDiskBeforeTheNameAndTheNameBeforeItComesBack) {
+  const ScratchFolder folder;
+  const WatchedCalls watched(folder.path());
+  write_file_atomically(folder / "a", "new");
+  EXPECT_THAT(watched.calls, ElementsAre("fsync " + temporary_name("a"), "rename " + temporary_name("a") + " a", "fsync ."));
+}
+
+TEST(WriteFileAtomically, ThatCannotBeSyncedKeepsTheOldFileAndLeavesNothingElse) {
+  const ScratchFolder folder;
+  folder.write("a", "old");
+  WatchedCalls watched(folder.path());
+  watched.error = [](const std::string& call) { return call.starts_with("fsync a") ? EIO : 0; };
+  EXPECT_THAT(message_of<MachineError>([&] { write_file_atomically(folder / "a", "new"); }), HasSubstr("Input/output error"));
+  EXPECT_EQ(bytes_of(folder / "a"), "old");
+  EXPECT_EQ(folder.num_entries(), 1u);
+}
+
+TEST(WriteFileAtomically, NeedsNoFileSystemThatCanSync) {
+  const ScratchFolder folder;
+  WatchedCalls watched(folder.path());
+  watched.error = [](const std::string& call) { return call.starts_with("fsync") ? EINVAL : 0; };
+  write_file_atomically(folder / "a", "new");
+  EXPECT_EQ(bytes_of(folder / "a"), "new");
+}
+
+TEST(FileWriter, HasSyncedItsFileWhenItFinishes) {
+  const ScratchFolder folder;
+  const WatchedCalls watched(folder.path());
+  FileWriter writer(folder / "a");
+  writer.write("new");
+  EXPECT_THAT(watched.calls, ElementsAre());
+  writer.finish();
+  EXPECT_THAT(watched.calls, ElementsAre("fsync a"));
 }
 
 TEST(FileWriter, SaysThatTheDiskIsFull) {
@@ -153,12 +198,9 @@ TEST(WriteFileAtomically, WritesIntoAPipeAndLeavesItThere) {
   EXPECT_FALSE(is_replaceable(pipe));
   EXPECT_THAT(message_of<DataError>([&] { require_rereadable_file(pipe); }), HasSubstr("read more than once"));
   EXPECT_THAT(message_of<DataError>([&] { require_corpus_file(pipe, "source text"); }), HasSubstr("read more than once"));
-  const pid_t reader = fork();
-  if (reader == 0) _exit(read_file(pipe) == "text" ? 0 : 1);
+  const pid_t reader = start_child([&] { return read_file(pipe) == "text" ? 0 : 1; });
   write_file_atomically(pipe, "text");
-  int status = -1;
-  waitpid(reader, &status, 0);
-  EXPECT_EQ(status, 0);
+  EXPECT_EQ(exit_code_of(reader), 0);
   EXPECT_FALSE(is_replaceable(pipe));
   EXPECT_TRUE(is_replaceable(folder / "none"));
   EXPECT_NO_THROW(require_rereadable_file(folder / "none"));

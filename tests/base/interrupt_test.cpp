@@ -2,23 +2,14 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 
+#include "child.h"
+
 namespace lacuna {
 namespace {
-
-/// The exit code of a child that runs `work`, 1000 + the signal that killed it if one did.
-template <class F>
-int exit_code_of_child(F work) {
-  const pid_t child = fork();
-  if (child == 0) _exit(work());
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-}
 
 TEST(Interrupt, TheFirstSignalIsRemembered) {
   for (const int signal : {SIGINT, SIGTERM})

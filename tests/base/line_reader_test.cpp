@@ -3,13 +3,13 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <thread>
 #include <vector>
 
-#include "../base/scratch_folder.h"
 #include "base/error.h"
+#include "child.h"
+#include "gzip.h"
 
 namespace lacuna {
 namespace {
@@ -24,13 +24,6 @@ Lines lines_of(const std::string& path) {
   std::string line;
   for (LineReader reader(path); reader.next(line);) lines.push_back(line);
   return lines;
-}
-
-std::string write_gzip(const ScratchFolder& folder, const std::string& name, const std::string& text) {
-  const gzFile file = gzopen((folder / name).c_str(), "wb");
-  gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
-  gzclose(file);
-  return folder / name;
 }
 
 std::string many_lines() {
@@ -115,6 +108,32 @@ TEST(LineReader, RefusesALineThatIsNoLine) {
   EXPECT_THAT(message_of<DataError>([&] { lines_of(file); }), AllOf(HasSubstr(file + ":2"), HasSubstr("1 MiB")));
 }
 
+TEST(LineReader, TakesALineOfAMebibyteAndNoByteMore) {
+  const ScratchFolder folder;
+  const std::string longest(1 << 20, 'x');
+  for (const std::string end : {"\n", ""}) {
+    EXPECT_TRUE(lines_of(folder.write("a", "short\n" + longest + end)).back() == longest);
+    EXPECT_THAT(message_of<DataError>([&] { lines_of(folder.write("b", "short\n" + longest + "x" + end)); }), HasSubstr("b:2"));
+  }
+}
+
+TEST(LineReader, ReadsLittleMoreOfALineThatDoesNotEnd) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const pid_t endless = start_child([&] {
+    const std::string block(1 << 16, 'x');
+    close(ends[0]);
+    for (int blocks = 0; blocks < 64; ++blocks)
+      if (write(ends[1], block.data(), block.size()) < 0) break;
+    return 0;
+  });
+  close(ends[1]);
+  const std::string name = "/dev/fd/" + std::to_string(ends[0]);
+  EXPECT_THAT(message_of<DataError>([&] { lines_of(name); }), AllOf(HasSubstr(name + ":1"), HasSubstr("1 MiB")));
+  close(ends[0]);  // nobody reads on
+  EXPECT_EQ(exit_code_of(endless), 1000 + SIGPIPE);
+}
+
 TEST(LineReader, NamesLineAndByteOfNulAndInvalidUtf8) {
   const ScratchFolder folder;
   LineReader reader(folder.write("a", "fine\nbad\xFF\n"));
@@ -125,6 +144,17 @@ TEST(LineReader, NamesLineAndByteOfNulAndInvalidUtf8) {
   EXPECT_THAT(message_of<DataError>([&] { reader.require_clean(line); }), AllOf(HasSubstr("a:2"), HasSubstr("byte 4"), HasSubstr("UTF-8")));
   EXPECT_THAT(message_of<DataError>([&] { reader.require_clean(std::string_view("x\0y", 3)); }),
               AllOf(HasSubstr("a:2"), HasSubstr("byte 2"), HasSubstr("NUL")));
+}
+
+TEST(LineReader, DropsAByteOrderMarkAtTheStartAlone) {
+  const ScratchFolder folder;
+  LineReader reader(folder.write("a", "\xEF\xBB\xBFone\n\xEF\xBB\xBFtwo\n"));
+  std::string line;
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(line, "one");
+  EXPECT_TRUE(reader.has_byte_order_mark());
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(line, "\xEF\xBB\xBFtwo");
 }
 
 TEST(LineReader, OfAFolderOrAMissingFileIsAnError) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <gtest/gtest.h>
 #include <stdlib.h>
 
 #include <filesystem>
@@ -15,7 +16,7 @@ class ScratchFolder {
  public:
   ScratchFolder() {
     std::string name = (std::filesystem::temp_directory_path() / "lacuna_test.XXXXXX").string();
-    path_ = mkdtemp(name.data());
+    path_ = std::filesystem::canonical(mkdtemp(name.data()));
   }
   ~ScratchFolder() { std::filesystem::remove_all(path_); }
   ScratchFolder(const ScratchFolder&) = delete;
@@ -27,6 +28,7 @@ class ScratchFolder {
     std::ofstream(path_ / name, std::ios::binary) << bytes;
     return *this / name;
   }
+  /// Of everything within, folders counted too.
   size_t num_entries() const {
     return static_cast<size_t>(
         std::distance(std::filesystem::recursive_directory_iterator(path_), std::filesystem::recursive_directory_iterator()));
@@ -36,13 +38,13 @@ class ScratchFolder {
   std::filesystem::path path_;
 };
 
-inline std::string bytes_of(const std::string& path) {
+inline std::string bytes_of(const std::filesystem::path& file) {
   std::ostringstream bytes;
-  bytes << std::ifstream(path, std::ios::binary).rdbuf();
+  bytes << std::ifstream(file, std::ios::binary).rdbuf();
   return bytes.str();
 }
 
-/// The message of the error of type E that `f` throws, empty if it throws none.
+/// The message of the error of type E that `f` throws; a failure if it throws none.
 template <class E, class F>
 std::string message_of(F&& f) {
   try {
@@ -50,6 +52,7 @@ std::string message_of(F&& f) {
   } catch (const E& error) {
     return error.what();
   }
+  ADD_FAILURE() << "nothing was thrown";
   return {};
 }
 

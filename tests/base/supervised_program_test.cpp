@@ -2,15 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <thread>
 
-#include "../base/scratch_folder.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "child.h"
+#include "scratch_folder.h"
 
 namespace lacuna {
 namespace {
@@ -19,13 +19,6 @@ using testing::HasSubstr;
 
 ProgramEnd run_shell(const std::string& script) {
   return run_supervised({"/bin/sh", "-c", script}, /*shows_errors=*/false);
-}
-
-/// Waits up to ten seconds.
-template <class Condition>
-bool comes_true(const Condition& condition) {
-  for (int i = 0; i < 1000 && !condition(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  return condition();
 }
 
 TEST(SupervisedProgram, GivesOutputErrorsAndExitCode) {
@@ -52,34 +45,45 @@ TEST(SupervisedProgram, ThatIsNotThereIsAnError) {
   EXPECT_THAT(message_of<MachineError>([] { run_supervised({"/no/such/program"}, false); }), HasSubstr("No such file"));
 }
 
-/// Another process that supervises `script`; its exit code is the program's.
-pid_t supervise_elsewhere(const std::string& script) {
-  const pid_t child = fork();
-  if (child != 0) return child;
-  handle_interrupts();
-  _exit(run_shell(script).exit_code);
+/// Another process that supervises `script`, and has its exit code. It has come so far as to make a file `started`.
+pid_t supervise_elsewhere(const ScratchFolder& folder, const std::string& script) {
+  const pid_t supervisor = start_child([&] {
+    setpgid(0, 0);
+    handle_interrupts();
+    return run_shell("cd " + folder.path().string() + "; " + script).exit_code;
+  });
+  EXPECT_TRUE(comes_true([&] { return std::filesystem::exists(folder / "started"); }));
+  return supervisor;
 }
 
 TEST(SupervisedProgram, GetsTheSignalThatItsSupervisorGets) {
   const ScratchFolder folder;
-  const std::string started = folder / "started";
-  const pid_t supervisor = supervise_elsewhere("trap 'exit 7' TERM; echo > " + started + "; while :; do sleep 0.05; done");
-  EXPECT_TRUE(comes_true([&] { return std::filesystem::exists(started); }));
+  const pid_t supervisor = supervise_elsewhere(folder, "trap 'exit 7' TERM; echo > started; while :; do sleep 0.05; done");
   kill(supervisor, SIGTERM);
-  int status = 0;
-  waitpid(supervisor, &status, 0);
-  EXPECT_EQ(WEXITSTATUS(status), 7);
+  EXPECT_EQ(exit_code_of(supervisor), 7);
+}
+
+/// As Ctrl-C in a terminal does. The supervisor is held up meanwhile, so that what it hands on comes second.
+TEST(SupervisedProgram, IsToldOnceWhenAllOfItsSupervisorsGroupAre) {
+  const ScratchFolder folder;
+  const pid_t supervisor =
+      supervise_elsewhere(folder, "trap 'echo >> told' TERM; echo > started; while ! [ -e enough ]; do sleep 0.02; done; exit 7");
+  kill(supervisor, SIGSTOP);
+  killpg(supervisor, SIGTERM);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  kill(supervisor, SIGCONT);
+  EXPECT_TRUE(comes_true([&] { return std::filesystem::exists(folder / "told"); }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
+  folder.write("enough", "");
+  EXPECT_EQ(exit_code_of(supervisor), 7);
+  EXPECT_EQ(bytes_of(folder / "told"), "\n");
 }
 
 TEST(SupervisedProgram, IsAskedToEndWhenItsSupervisorIsKilled) {
   const ScratchFolder folder;
-  const std::string started = folder / "started", ended = folder / "ended";
-  const pid_t supervisor =
-      supervise_elsewhere("trap 'echo > " + ended + "; exit' TERM; echo > " + started + "; while :; do sleep 0.05; done");
-  EXPECT_TRUE(comes_true([&] { return std::filesystem::exists(started); }));
-  kill(supervisor, SIGKILL);
-  waitpid(supervisor, nullptr, 0);
-  EXPECT_TRUE(comes_true([&] { return std::filesystem::exists(ended); }));
+  const pid_t supervisor = supervise_elsewhere(folder, "trap 'echo > ended; exit' TERM; echo > started; while :; do sleep 0.05; done");
+  kill_child(supervisor);
+  EXPECT_TRUE(comes_true([&] { return std::filesystem::exists(folder / "ended"); }));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ using testing::HasSubstr;
 class Average : public testing::Test {
  protected:
   std::string save(const std::string& name, const CheckpointContents& contents) const {
-    const std::string path = (folder_ / name).string();
+    const std::string path = folder_ / name;
     save_checkpoint(path, contents);
     return path;
   }
@@ -77,6 +77,9 @@ TEST_F(Average, RefusesOtherNamesAndShapes) {
   EXPECT_THAT(error_with(other), HasSubstr(first + " is "));
   other.weights.erase(first);
   EXPECT_THAT(error_with(other), HasSubstr("only the first has the weight " + first));
+  other = small_checkpoint(2);
+  other.weights["surplus"] = at::ones({1});
+  EXPECT_THAT(error_with(other), HasSubstr("only the second has the weight surplus"));
 }
 
 }  // namespace

@@ -2,11 +2,14 @@
 
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
+#include <cerrno>
 #include <chrono>
 #include <thread>
 
+#include "../base/child.h"
+#include "../base/system_calls.h"
+#include "checkpoint/durable_files.h"
 #include "checkpoint/manifest.h"
 #include "scratch.h"
 
@@ -28,8 +31,17 @@ class CheckpointTest : public testing::Test {
     return names;
   }
 
+  int64_t entries_beside() const { return std::distance(fs::directory_iterator(folder_.path()), {}); }
+  /// That the checkpoint is small_checkpoint of its step.
+  void expect_whole() const {
+    const CheckpointContents loaded = load_checkpoint(path_, true);
+    const auto seed = static_cast<uint64_t>(loaded.info.step);
+    for (const auto& [name, tensor] : small_checkpoint(seed).weights) EXPECT_TRUE(at::equal(loaded.weights.at(name), tensor)) << name;
+    EXPECT_EQ(loaded.trainer_tensors->at("adam.first_moment.x")[0].item<double>(), static_cast<double>(seed));
+  }
+
   ScratchFolder folder_;
-  const std::string path_ = (folder_ / "step_1").string();
+  const std::string path_ = folder_ / "step_1";
 };
 
 TEST_F(CheckpointTest, LoadsWhatWasSaved) {
@@ -176,58 +188,87 @@ TEST_F(CheckpointTest, ADroppedTrainerStateLeavesTheWeights) {
   EXPECT_THAT(load_error(), HasSubstr("holds weights only"));
 }
 
-/// In a child that may write no file longer than `bytes`: the exit code that the save's MachineError gives.
-int exit_code_of_limited_save(const std::string& path, uint64_t bytes) {
-  const pid_t child = fork();
-  if (child == 0) {
-    signal(SIGXFSZ, SIG_IGN);
-    const rlimit limit = {bytes, bytes};
-    setrlimit(RLIMIT_FSIZE, &limit);
-    try {
-      save_checkpoint(path, small_checkpoint(2));
-    } catch (const MachineError& error) {
-      _exit(std::string(error.what()).find(" bytes are free") == std::string::npos &&
-                    std::string(error.what()).find("It needs ") == std::string::npos
-                ? 9
-                : error.exit_code());
-    }
-    _exit(0);
-  }
-  int status = 0;
-  waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+/// What a save says that may write no file longer than `bytes`.
+std::string error_of_limited_save(const std::string& path, uint64_t bytes) {
+  signal(SIGXFSZ, SIG_IGN);
+  const rlimit limit = {bytes, bytes};
+  setrlimit(RLIMIT_FSIZE, &limit);
+  return message_of<MachineError>([&] { save_checkpoint(path, small_checkpoint(2)); });
 }
 
 TEST_F(CheckpointTest, ADiskThatIsFullLeavesThePreviousOneAndNothingElse) {
   save_checkpoint(path_, small_checkpoint(1));
-  for (const uint64_t bytes : {0, 100, 3000}) EXPECT_EQ(exit_code_of_limited_save(path_, bytes), 1) << bytes;
+  for (const uint64_t bytes : {0, 100, 3000})
+    EXPECT_EQ(exit_code_of_child([&] {
+                const std::string error = error_of_limited_save(path_, bytes);
+                EXPECT_THAT(
+                    error, AllOf(HasSubstr("could not be saved: "), HasSubstr("It needs "), HasSubstr(" bytes, "), HasSubstr(" are free")));
+                return HasFailure() ? 1 : 0;
+              }),
+              0)
+        << bytes;
   EXPECT_EQ(load_checkpoint(path_, true).info.step, 1);
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1);
+  EXPECT_EQ(entries_beside(), 1);
 }
 
 /// A child saves checkpoints 2, 3, ... over each other and is killed after `delay`.
 void kill_while_saving(const std::string& path, std::chrono::microseconds delay) {
   const CheckpointContents even = small_checkpoint(2), odd = small_checkpoint(3);
-  const pid_t child = fork();
-  if (child == 0) {
+  const pid_t child = start_child([&]() -> int {
     for (int i = 0;; ++i) save_checkpoint(path, i % 2 == 0 ? even : odd);
-  }
+  });
   std::this_thread::sleep_for(delay);
-  kill(child, SIGKILL);
-  waitpid(child, nullptr, 0);
+  EXPECT_EQ(kill_child(child), kKilled);
 }
 
 TEST_F(CheckpointTest, AKillInTheMiddleOfSavingLeavesAWholeCheckpoint) {
   save_checkpoint(path_, small_checkpoint(1));
   for (int i = 0; i < 60; ++i) {
     kill_while_saving(path_, std::chrono::microseconds(200 + 397 * i));
-    const CheckpointContents loaded = load_checkpoint(path_, true);
-    const uint64_t seed = static_cast<uint64_t>(loaded.info.step);
-    for (const auto& [name, tensor] : small_checkpoint(seed).weights) ASSERT_TRUE(at::equal(loaded.weights.at(name), tensor)) << name;
-    ASSERT_EQ(loaded.trainer_tensors->at("adam.first_moment.x")[0].item<double>(), static_cast<double>(seed));
+    expect_whole();
   }
   save_checkpoint(path_, small_checkpoint(1));
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1);  // leftovers are gone
+  EXPECT_EQ(entries_beside(), 1) << "leftovers are gone";
+}
+
+/// One save after another is killed, each before one system call more.
+TEST_F(CheckpointTest, AKillBeforeAnyStepOfSavingLeavesAWholeCheckpoint) {
+  for (const bool can_exchange : {true, false}) {
+    save_checkpoint(path_, small_checkpoint(1));
+    int steps = 0, code = kKilled;
+    for (; code == kKilled && steps < 100; ++steps) {
+      code = exit_code_of_child([&] {
+        WatchedCalls watched(folder_.path());
+        watched.error = [&](const std::string& call) {
+          if (std::ssize(watched.calls) > steps) raise(SIGKILL);
+          return !can_exchange && call.starts_with("exchange") ? EINVAL : 0;
+        };
+        save_checkpoint(path_, small_checkpoint(2));
+        return 0;
+      });
+      if (can_exchange) {
+        EXPECT_TRUE(fs::exists(path_)) << "step " << steps;
+      }
+      remove_leftovers(folder_.path());  // as a training that goes on does first
+      expect_whole();
+    }
+    EXPECT_EQ(code, 0);
+    EXPECT_GT(steps, 8) << "a sync of each file, of both folders, and the renaming";
+    EXPECT_EQ(load_checkpoint(path_).info.step, 2);
+    EXPECT_EQ(entries_beside(), 1);
+  }
+}
+
+TEST_F(CheckpointTest, EachFileIsSyncedBeforeTheirFolder) {
+  const WatchedCalls watched(folder_.path());
+  save_checkpoint(path_, small_checkpoint());
+  const std::string temporary = FolderInTheMaking(path_).path().filename().string();
+  std::vector<std::string> of_files;
+  for (const std::string& file : files()) of_files.push_back("fsync " + temporary + "/" + file);
+  ASSERT_GT(watched.calls.size(), of_files.size());
+  const auto next = watched.calls.begin() + std::ssize(of_files);
+  EXPECT_THAT(std::vector(watched.calls.begin(), next), testing::UnorderedElementsAreArray(of_files));
+  EXPECT_EQ(*next, "fsync " + temporary);  // what follows is in durable_files_test.cpp
 }
 
 }  // namespace

@@ -1,28 +1,27 @@
 #include "checkpoint/durable_files.h"
 
-#include <signal.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 
+#include <cerrno>
+#include <map>
+
+#include "../base/child.h"
+#include "../base/system_calls.h"
 #include "scratch.h"
 
 namespace lacuna {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The id of a process that has ended.
-std::string ended_process() {
-  const pid_t child = fork();
-  if (child == 0) _exit(0);
-  waitpid(child, nullptr, 0);
-  return std::to_string(child);
-}
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::EndsWith;
+using testing::HasSubstr;
 
 /// Where a process of this machine makes step_1 of a folder, or ("old") puts the former one aside.
-fs::path temporary_of(const ScratchFolder& folder, const std::string& process, const std::string& mark = "tmp") {
+fs::path temporary_of(const ScratchFolder& folder, pid_t process, const std::string& mark = "tmp") {
   const std::string machine = FolderInTheMaking(folder / "step_1").path().stem().extension().string();
-  return folder / (".step_1." + mark + machine + "." + process);
+  return folder / (".step_1." + mark + machine + "." + std::to_string(process));
 }
 
 /// Runs `action` while the program may open one file more: enough to sync a folder, not to look into those within it.
@@ -83,6 +82,95 @@ TEST(FolderInTheMaking, ReplacesAFolder) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
 }
 
+/// step_1 of a folder, made by this process while its system calls are watched.
+class WatchedFolder : public testing::Test {
+ protected:
+  void write_former() const {
+    fs::create_directory(folder_ / "step_1");
+    folder_.write("step_1/a", "old");
+  }
+  void make() const {
+    FolderInTheMaking making(folder_ / "step_1");
+    write_durably(making.path() / "a", "new");
+    making.commit();
+  }
+  void expect_only(const std::string& content) const {
+    EXPECT_EQ(bytes_of(folder_ / "step_1/a"), content);
+    EXPECT_EQ(folder_.num_entries(), 2u);
+  }
+  /// Calls that begin with one of these fail.
+  void fail(const std::map<std::string, int>& errors) {
+    watched_.error = [=](const std::string& call) {
+      for (const auto& [begin, error] : errors)
+        if (call.starts_with(begin)) return error;
+      return 0;
+    };
+  }
+
+  const ScratchFolder folder_;
+  const std::string made_ = temporary_of(folder_, getpid()).filename().string();
+  const std::string former_ = temporary_of(folder_, getpid(), "old").filename().string();
+  WatchedCalls watched_{folder_.path()};
+};
+
+TEST_F(WatchedFolder, IsOnTheDiskBeforeItsNameAndItsNameBeforeCommitComesBack) {
+  make();
+  EXPECT_THAT(watched_.calls, ElementsAre("fsync " + made_ + "/a", "fsync " + made_, "exchange " + made_ + " step_1",
+                                          "rename step_1 " + former_, "rename " + made_ + " step_1", "fsync ."));
+}
+
+TEST_F(WatchedFolder, ReplacesAFolderInOneStep) {
+  write_former();
+  make();
+  EXPECT_THAT(watched_.calls, ElementsAre("fsync " + made_ + "/a", "fsync " + made_, "exchange " + made_ + " step_1", "fsync ."));
+  expect_only("new");
+}
+
+TEST_F(WatchedFolder, ReplacesAFolderWhereNamesCannotBeExchanged) {
+  write_former();
+  fail({{"exchange", EINVAL}});
+  make();
+  EXPECT_THAT(watched_.calls, ElementsAre("fsync " + made_ + "/a", "fsync " + made_, "exchange " + made_ + " step_1",
+                                          "rename step_1 " + former_, "rename " + made_ + " step_1", "fsync ."));
+  expect_only("new");
+}
+
+TEST_F(WatchedFolder, PutsTheFormerOneBackIfTheNewOneCannotTakeItsName) {
+  write_former();
+  fail({{"exchange", EINVAL}, {"rename " + made_, EIO}});
+  EXPECT_THAT(message_of<MachineError>([&] { make(); }), HasSubstr("cannot rename a folder to " + folder_ / "step_1" + ": Input/output"));
+  EXPECT_EQ(watched_.calls.back(), "rename " + former_ + " step_1");
+  expect_only("old");
+}
+
+TEST_F(WatchedFolder, LeavesAFormerOneThatCannotStepAside) {
+  write_former();
+  fail({{"exchange", EINVAL}, {"rename step_1", EACCES}});
+  EXPECT_THAT(message_of<MachineError>([&] { make(); }), HasSubstr("cannot replace " + folder_ / "step_1"));
+  expect_only("old");
+}
+
+TEST_F(WatchedFolder, ThatCannotBeSyncedIsNotPutInPlace) {
+  write_former();
+  fail({{"fsync " + made_ + "/a", EIO}});
+  EXPECT_THAT(message_of<MachineError>([&] { make(); }), HasSubstr("cannot write"));
+  expect_only("old");
+  watched_.error = [&](const std::string& call) { return call == "fsync " + made_ ? EIO : 0; };
+  EXPECT_THAT(message_of<MachineError>([&] { make(); }), HasSubstr("cannot sync the folder"));
+  expect_only("old");
+}
+
+TEST_F(WatchedFolder, SaysThatItsNameMayNotBeOnTheDisk) {
+  watched_.error = [](const std::string& call) { return call == "fsync ." ? EIO : 0; };
+  EXPECT_THAT(message_of<MachineError>([&] { make(); }), HasSubstr("cannot sync the folder"));
+}
+
+TEST_F(WatchedFolder, NeedsNoFileSystemThatSyncsFolders) {
+  watched_.error = [&](const std::string& call) { return call == "fsync ." || call == "fsync " + made_ ? EINVAL : 0; };
+  make();
+  expect_only("new");
+}
+
 TEST(FolderInTheMaking, LeavesNothingWithoutCommit) {
   const ScratchFolder folder;
   {
@@ -124,15 +212,15 @@ TEST(Leftovers, OfEndedProcessesAreRemoved) {
 
 TEST(Leftovers, OfLivingProcessesStay) {
   const ScratchFolder folder;
-  fs::create_directory(temporary_of(folder, std::to_string(getppid())));
+  fs::create_directory(temporary_of(folder, getppid()));
   remove_leftovers(folder.path());
   EXPECT_FALSE(fs::is_empty(folder.path()));
 }
 
 TEST(Leftovers, OfOtherMachinesAreRemovedWhenNobodyHasTouchedThemForLong) {
   const ScratchFolder folder;
-  for (const std::string& process : {ended_process(), std::to_string(getpid())})
-    fs::create_directory(folder / (".step_1.tmp.0123456789abcdef." + process));
+  for (const pid_t process : {ended_process(), getpid()})
+    fs::create_directory(folder / (".step_1.tmp.0123456789abcdef." + std::to_string(process)));
   remove_leftovers(folder.path());
   EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 2);
   remove_leftovers(folder.path(), std::chrono::seconds(0));
@@ -159,8 +247,21 @@ TEST(Leftovers, OtherFilesAreLeftAlone) {
 TEST(ReplaceLink, PointsElsewhereInOneStep) {
   const ScratchFolder folder;
   replace_link(folder / "last", "step_1");
+  const WatchedCalls watched(folder.path());
   replace_link(folder / "last", "step_2");
   EXPECT_EQ(fs::read_symlink(folder / "last"), "step_2");
+  ASSERT_EQ(watched.calls.size(), 2u);
+  EXPECT_THAT(watched.calls[0], AllOf(HasSubstr("rename .last.tmp."), EndsWith(" last")));
+  EXPECT_EQ(watched.calls[1], "fsync .");
+}
+
+TEST(ReplaceLink, ThatFailsLeavesTheOldOne) {
+  const ScratchFolder folder;
+  replace_link(folder / "last", "step_1");
+  WatchedCalls watched(folder.path());
+  watched.error = [](const std::string&) { return EIO; };
+  EXPECT_THAT(message_of<MachineError>([&] { replace_link(folder / "last", "step_2"); }), HasSubstr("cannot replace the link"));
+  EXPECT_EQ(fs::read_symlink(folder / "last"), "step_1");
 }
 
 }  // namespace

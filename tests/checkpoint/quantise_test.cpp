@@ -35,7 +35,7 @@ class Quantise : public testing::Test {
   }
 
   ScratchFolder folder_;
-  const std::string path_ = (folder_ / "step_1").string(), rounded_ = (folder_ / "rounded").string();
+  const std::string path_ = folder_ / "step_1", rounded_ = folder_ / "rounded";
 };
 
 TEST_F(Quantise, GivesTheBitsOfRoundingAtLoad) {

@@ -16,7 +16,7 @@ class RunFolder : public testing::Test {
     contents.info = {.step = step, .scores = scores, .is_scheduled = is_scheduled};
     save_checkpoint(checkpoint_path(run_, step), contents);
   }
-  std::string at(const std::string& name) const { return (folder_ / name).string(); }
+  std::string at(const std::string& name) const { return folder_ / name; }
 
   ScratchFolder folder_;
   const std::string run_ = folder_.path().string();
@@ -87,7 +87,7 @@ TEST_F(RunFolder, CountsTheBytesOfItsCheckpoints) {
 
 TEST_F(RunFolder, ADamagedOlderCheckpointDoesNotStandInTheWayOfTheLast) {
   for (const int64_t step : {1, 2, 3}) save(step);
-  fs::resize_file(folder_ / "step_1" / "checkpoint.json", 5);
+  fs::resize_file(folder_ / "step_1/checkpoint.json", 5);
   EXPECT_THAT(last_checkpoints(run_, 2), ElementsAre(at("step_2"), at("step_3")));
   EXPECT_THAT(checkpoint_error_of([&] { last_checkpoints(run_, 3); }), HasSubstr("step_1/checkpoint.json is damaged"));
   EXPECT_THAT(checkpoint_error_of([&] { checkpoints_of(run_); }), HasSubstr("step_1/checkpoint.json is damaged"));

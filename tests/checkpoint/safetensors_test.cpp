@@ -95,6 +95,30 @@ TEST_F(Safetensors, RefusesAHeaderThatIsNoObject) {
   EXPECT_THAT(error_of(with_header("{" + std::string(100000, '['), "")), HasSubstr("not a JSON object"));
 }
 
+TEST_F(Safetensors, RefusesATensorThatIsNotDescribed) {
+  for (const char* entry :
+       {"7", "[]", R"({"shape":[1],"data_offsets":[0,1]})", R"({"dtype":"U8","data_offsets":[0,1]})", R"({"dtype":"U8","shape":[1]})"})
+    EXPECT_THAT(error_of(with_header(R"({"a":)" + std::string(entry) + "}", "x")),
+                HasSubstr("tensor \"a\" lacks dtype, shape or data_offsets"));
+}
+
+TEST_F(Safetensors, RefusesATypeThatIsNoWord) {
+  EXPECT_THAT(error_of(with_header(R"({"a":{"dtype":7,"shape":[1],"data_offsets":[0,1]}})", "x")),
+              HasSubstr("has a dtype that is no string"));
+}
+
+TEST_F(Safetensors, RefusesAShapeThatIsNoListOfSixteen) {
+  const auto error = [&](const std::string& shape) {
+    return error_of(with_header(R"({"a":{"dtype":"U8","shape":)" + shape + R"(,"data_offsets":[0,1]}})", "x"));
+  };
+  EXPECT_THAT(error("1"), HasSubstr("no list of at most 16 sizes"));
+  std::string ones = "1";
+  for (int i = 1; i < 16; ++i) ones += ",1";
+  EXPECT_THAT(error("[" + ones + ",1]"), HasSubstr("no list of at most 16 sizes"));
+  write_bytes(file_, with_header(R"({"a":{"dtype":"U8","shape":[)" + ones + R"(],"data_offsets":[0,1]}})", "x"));
+  EXPECT_EQ(read_safetensors(file_).at("a").dim(), 16);
+}
+
 TEST_F(Safetensors, RefusesAnUnknownType) {
   EXPECT_THAT(error_of(with_header(R"({"a":{"dtype":"F8","shape":[1],"data_offsets":[0,1]}})", "x")),
               HasSubstr("is of type F8; known: F64"));

@@ -2,57 +2,25 @@
 
 #include <ATen/ATen.h>
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 
+#include "../base/scratch_folder.h"
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
 #include "config/load.h"
 
 namespace lacuna {
 
-/// An empty folder of its own for each test.
-class ScratchFolder {
- public:
-  ScratchFolder() {
-    const auto* const test = testing::UnitTest::GetInstance()->current_test_info();
-    path_ = std::filesystem::temp_directory_path() /
-            ("lacuna." + std::string(test->test_suite_name()) + "." + test->name() + "." + std::to_string(getpid()));
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_);
-  }
-  ~ScratchFolder() { std::filesystem::remove_all(path_); }
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
-inline std::string bytes_of(const std::filesystem::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file, std::ios::binary).rdbuf();
-  return text.str();
-}
-
 inline void write_bytes(const std::filesystem::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary) << bytes;
 }
 
-/// What a CheckpointError of `action` says; a failure if there is none.
 template <class Action>
 std::string checkpoint_error_of(Action&& action) {
-  try {
-    action();
-  } catch (const CheckpointError& error) {
-    return error.what();
-  }
-  ADD_FAILURE() << "no CheckpointError";
-  return "";
+  return message_of<CheckpointError>(action);
 }
 
 inline Options small_options() {

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """`lacuna check`, run as a user would: check_test.py PROGRAM"""
 import os
+import re
 import signal
 import subprocess
 import time
@@ -70,6 +71,18 @@ class Check(Program):
         others = ["--data.train", f"[{CORPUS.format(path('others.txt'))}]"]
         self.assertIn("the training corpora are not those", self.refuses_after_data("--train.init_from", last, *others, *longer))
         self.assertIn("starts from", self.check("--train.init_from", last, *others, *longer, "--train.reset", "[data]"))
+
+    def test_says_how_much_memory_training_takes(self):
+        peak, free = map(int, re.search(r"(?m)^memory +(\d+) MiB at most, with a batch of the longest sentences; (\d+) MiB were free$",
+                                        self.check()).groups())
+        self.assertLess(20, peak)
+        self.assertLess(peak, free)
+
+    def test_refuses_a_model_that_no_memory_holds(self):
+        large = ["--run", path("large"), "--model.d_model", "1000000", "--model.num_heads", "4"]
+        for verb in ("check", "train"):
+            ended = self.ends(verb, "-c", small_run.configuration(FOLDER, "checked"), *large, code=1)
+            self.assertRegex(ended.stderr, r"the model has about \d+ million parameters, which take \d+ MiB in training without any batch; \d+ MiB")
 
     def test_says_that_what_it_starts_from_brings_its_vocabulary(self):
         start = ["check", "-c", small_run.configuration(FOLDER, "checked"), "--train.init_from", os.path.join(RUN, "last"), "--train.max_steps", "300"]

@@ -343,6 +343,17 @@ class Score(Verbs):
             self.assertAlmostEqual(float(mean) * len(tokens.split()), float(total), delta=1e-4)
             self.assertEqual(tokens, same)
 
+    def test_in_each_precision(self):
+        source = write("score.src", "1 2 3\n4 5\n")
+        exact, *others = ([float(line.split("\t")[0]) for line in self.prints("score", "-m", AVERAGED, "--src", source, "--tgt", source,
+                                                                              "--precision", precision).splitlines()]
+                          for precision in ("fp32", "bf16", "int8"))
+        for rounded in others:
+            self.assertNotEqual(rounded, exact)
+            for one, other in zip(rounded, exact):
+                self.assertAlmostEqual(one, other, delta=0.1)
+        self.assertIn("int4", self.refuses("score", "-m", AVERAGED, "--src", source, "--tgt", source, "--precision", "int4"))
+
     def test_names_pieces_in_json(self):
         source = write("score.src", "1 2\n")
         line = json.loads(self.prints("score", "-m", AVERAGED, "--src", source, "--tgt", source, "--json"))

@@ -1,7 +1,9 @@
 #include "config/yaml.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
+#include "../base/child.h"
 #include "../base/scratch_folder.h"
 #include "base/random.h"
 #include "config/load.h"
@@ -98,6 +100,36 @@ TEST(YamlFile, ThatIsMissingAFolderOrTooLargeIsAnError) {
   EXPECT_THAT(message_of<ConfigError>([&] { read_yaml_file(folder.path().string()); }), HasSubstr("is a folder"));
   const std::string large = folder.write("large.yaml", std::string((16 << 20) + 1, '#'));
   EXPECT_THAT(message_of<ConfigError>([&] { read_yaml_file(large); }), HasSubstr("larger than 16 MB"));
+}
+
+/// A pipe into which `text` is written.
+class Pipe {
+ public:
+  explicit Pipe(const std::string& text) {
+    EXPECT_EQ(mkfifo(path().c_str(), 0600), 0);
+    writer_ = start_child([&] {
+      folder_.write("pipe", text);
+      return 0;
+    });
+  }
+  ~Pipe() { kill_child(writer_); }
+  Pipe(const Pipe&) = delete;
+  Pipe& operator=(const Pipe&) = delete;
+  std::string path() const { return folder_ / "pipe"; }
+
+ private:
+  ScratchFolder folder_;
+  pid_t writer_ = 0;
+};
+
+TEST(YamlFile, MayBeAPipe) {
+  EXPECT_EQ(read_yaml_file(Pipe("run: r\n").path()).find("run")->text(), "r");
+}
+
+TEST(YamlFile, IsReadNoFurtherThanAConfigurationGoes) {
+  EXPECT_THAT(message_of<ConfigError>([] { read_yaml_file(Pipe(std::string((16 << 20) + 1, '#')).path()); }),
+              HasSubstr("larger than 16 MB"));
+  EXPECT_NO_THROW(read_yaml_file(Pipe(std::string(16 << 20, '#')).path()));
 }
 
 TEST(YamlFile, MayBeEmptyAndHaveCrLfAndAByteOrderMark) {

@@ -2,12 +2,15 @@
 
 #include <gmock/gmock.h>
 #include <signal.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <thread>
+#include <atomic>
 
+#include "../base/child.h"
+#include "../text/other_vocabulary.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "small_corpus.h"
 
 namespace lacuna {
@@ -69,15 +72,43 @@ TEST(CorpusCache, KeepsTheTextForSubwordSampling) {
   EXPECT_EQ(corpus->tgt_text(1), "w0");
 }
 
-TEST(CorpusCache, ThatIsDamagedIsMadeAnew) {
-  const SmallCorpus small;
-  const std::vector<TokenId> whole = contents(*small.open("w0\nw1\n", "w1\nw0\n"));
-  for (const std::string file : {"src.ids", "tgt.offsets", "summary.json"}) {
-    fs::resize_file(only_cache(small) / file, 5);
-    EXPECT_EQ(contents(*small.open("w0\nw1\n", "w1\nw0\n")), whole) << file;
-    fs::remove(only_cache(small) / file);
-    EXPECT_EQ(contents(*small.open("w0\nw1\n", "w1\nw0\n")), whole) << file;
+/// All lines of both sides, to compare; empty for a corpus that does not keep them.
+std::string texts(const TokenizedCorpus& corpus) {
+  std::string all;
+  for (int64_t i = 0; corpus.has_text() && i < corpus.size(); ++i)
+    all.append(corpus.src_text(i)).append("\t").append(corpus.tgt_text(i)).append("\n");
+  return all;
+}
+
+/// Cuts, lengthens and removes these files of a cache, one after another.
+void expect_made_anew(const SmallCorpus& small, const std::vector<std::string>& files) {
+  const CorpusOptions corpus = small.write("w0\nw1\n", "w1\nw0\n");
+  const std::vector<TokenId> tokens = contents(*small.open(corpus));
+  const std::string lines = texts(*small.open(corpus));
+  const auto expect_whole = [&](const std::string& damage) {
+    const auto again = small.open(corpus);
+    EXPECT_EQ(contents(*again), tokens) << damage;
+    EXPECT_EQ(texts(*again), lines) << damage;
+  };
+  for (const std::string& name : files) {
+    const fs::path file = only_cache(small) / name;
+    for (const uintmax_t size : {uintmax_t{0}, uintmax_t{1}, fs::file_size(file) - 1, fs::file_size(file) + 1}) {
+      fs::resize_file(file, size);
+      expect_whole(name + " of " + std::to_string(size) + " bytes");
+    }
+    fs::remove(file);
+    expect_whole(name + " missing");
   }
+}
+
+TEST(CorpusCache, ThatIsDamagedIsMadeAnew) {
+  expect_made_anew(SmallCorpus(), {"src.ids", "src.offsets", "tgt.ids", "tgt.offsets", "summary.json"});
+}
+
+TEST(CorpusCache, WithDamagedTextIsMadeAnew) {
+  SmallCorpus small;
+  small.options.spm_alpha = 0.1;
+  expect_made_anew(small, {"src.text", "src.text_offsets", "tgt.text", "tgt.text_offsets"});
 }
 
 TEST(CorpusCache, ThatCannotBeWrittenIsAnErrorThatNamesTheOption) {
@@ -91,16 +122,12 @@ TEST(CorpusCache, OfAProcessThatWasKilledIsNeverUsed) {
   const CorpusOptions corpus = small.write(random_lines(30000, 1), random_lines(30000, 2));
   int killed = 0;
   for (int milliseconds = 1; milliseconds <= 64; milliseconds *= 2) {
-    const pid_t child = fork();
-    if (child == 0) {
+    const pid_t child = start_child([&] {
       small.open(corpus);
-      _exit(0);
-    }
+      return 0;
+    });
     usleep(static_cast<useconds_t>(milliseconds * 1000));
-    kill(child, SIGKILL);
-    int status = 0;
-    waitpid(child, &status, 0);
-    killed += WIFSIGNALED(status);
+    killed += kill_child(child) == kKilled ? 1 : 0;
   }
   EXPECT_GT(killed, 0);
   SmallCorpus fresh;
@@ -108,20 +135,57 @@ TEST(CorpusCache, OfAProcessThatWasKilledIsNeverUsed) {
   EXPECT_EQ(small.num_caches(), 1u) << "what killed processes leave is removed";
 }
 
+/// Interrupts its process at the first line that it is given.
+class InterruptingVocabulary : public OtherVocabulary {
+ public:
+  using OtherVocabulary::OtherVocabulary;
+  std::vector<TokenId> encode(std::string_view line) const override {
+    if (!has_interrupted_.exchange(true)) raise(SIGINT);
+    return OtherVocabulary::encode(line);
+  }
+
+ private:
+  mutable std::atomic<bool> has_interrupted_ = false;
+};
+
+TEST(CorpusCache, ThatIsInterruptedLeavesNothing) {
+  SmallCorpus small;
+  const CorpusOptions corpus = small.write(random_lines(30000, 1), random_lines(30000, 2));
+  small.vocabularies.src = std::make_shared<InterruptingVocabulary>(small.vocabularies.src);
+  EXPECT_EQ(exit_code_of_child([&] {
+              handle_interrupts();
+              try {
+                small.open(corpus);
+              } catch (const Interrupted& error) {
+                return std::string(error.what()) == "tokenising " + corpus.src + ": interrupted" ? error.exit_code() : 1;
+              }
+              return 0;
+            }),
+            130);
+  EXPECT_EQ(small.num_caches(), 0u);
+}
+
+/// What tells one file from all that were there before it, even of its name.
+std::string identity_of(const fs::path& file) {
+  struct stat status = {};
+  if (stat(file.c_str(), &status) != 0) return "missing";
+  return fmt::format("{} {}.{}", status.st_ino, status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+}
+
 TEST(CorpusCache, IsMadeOnceByManyAtATime) {
   const SmallCorpus small;
   const CorpusOptions corpus = small.write(random_lines(3000, 1), random_lines(3000, 2));
   std::vector<pid_t> children;
-  for (int i = 0; i < 4; ++i) {
-    children.push_back(fork());
-    if (children.back() == 0) _exit(small.open(corpus)->size() == 3000 ? 0 : 1);
-  }
-  for (const pid_t child : children) {
-    int status = 0;
-    waitpid(child, &status, 0);
-    EXPECT_EQ(status, 0);
-  }
+  for (const std::string name : {"seen.0", "seen.1", "seen.2", "seen.3"})
+    children.push_back(start_child([&] {
+      if (small.open(corpus)->size() != 3000) return 1;
+      small.folder.write(name, identity_of(only_cache(small) / "summary.json"));
+      return 0;
+    }));
+  for (const pid_t child : children) EXPECT_EQ(exit_code_of(child), 0);
   EXPECT_EQ(small.num_caches(), 1u);
+  for (const std::string name : {"seen.0", "seen.1", "seen.2", "seen.3"})
+    EXPECT_EQ(bytes_of(small.folder / name), identity_of(only_cache(small) / "summary.json")) << name;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "../base/gzip.h"
 #include "base/error.h"
 #include "data/training_data.h"
 #include "small_corpus.h"

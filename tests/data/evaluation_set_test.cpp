@@ -8,6 +8,7 @@
 namespace lacuna {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -48,6 +49,12 @@ TEST(EvaluationSet, IsNamedByItsFile) {
   EXPECT_EQ(name_of(corpus), "valid");
   corpus.name = "news";
   EXPECT_EQ(name_of(corpus), "news");
+}
+
+TEST(EvaluationSet, WithoutAPairOfSentencesIsAnError) {
+  const SmallCorpus small;
+  EXPECT_THAT(message_of<DataError>([&] { load(small, "w0\n\n", "\nw1\n"); }),
+              AllOf(HasSubstr("valid.src and "), HasSubstr("valid.tgt: every pair has an empty side; expected sentences")));
 }
 
 TEST(EvaluationSet, OfDifferentLineCountsIsAnError) {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <spdlog/fmt/fmt.h>
-#include <zlib.h>
 
 #include <memory>
 #include <string>
@@ -59,13 +58,6 @@ inline std::string random_lines(int lines, uint64_t seed) {
     for (uint64_t n = 1 + random.next_below(12); n > 0; --n) text += fmt::format("w{}{}", random.next_below(50), n > 1 ? " " : "\n");
   }
   return text;
-}
-
-inline std::string write_gzip(const ScratchFolder& folder, const std::string& name, const std::string& text) {
-  const gzFile file = gzopen((folder / name).c_str(), "wb");
-  gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
-  gzclose(file);
-  return folder / name;
 }
 
 inline bool operator==(const Batch& a, const Batch& b) {

@@ -49,7 +49,7 @@ TEST(PairedBootstrap, ASystemGivenTwiceIsRefused) {
 TEST(PairedBootstrap, AnAnswerWithoutATableIsRefused) {
   const Scratch scratch;
   const auto one = scratch.write("one", "a\n"), two = scratch.write("two", "a\n");
-  const Scorer silent = {{scratch.write_program("sacrebleu", "exit 0").string()}};
+  const Scorer silent = {{scratch.write_program("sacrebleu", "exit 0")}};
   EXPECT_THROW(paired_bootstrap(silent, {one, two}, {one}, 10, {}), MachineError);
 }
 

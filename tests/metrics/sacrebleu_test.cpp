@@ -94,7 +94,7 @@ TEST(Sacrebleu, TheTokenizerFollowsTheTargetLanguage) {
 
 TEST(Sacrebleu, ATokenizerOfPackagesOfItsOwnIsTriedBeforehand) {
   const Scratch scratch;
-  const Scorer without = {{scratch.write_program("sacrebleu", "echo 'pip install sacrebleu[ja]' >&2; exit 1").string()}};
+  const Scorer without = {{scratch.write_program("sacrebleu", "echo 'pip install sacrebleu[ja]' >&2; exit 1")}};
   EXPECT_THAT(message_of<MachineError>([&] { require_tokenizer(without, "ja"); }), HasSubstr("pip install sacrebleu[ja]"));
   EXPECT_THROW(require_tokenizer(without, "ko"), MachineError);
   EXPECT_NO_THROW(require_tokenizer(without, "de"));
@@ -107,8 +107,7 @@ TEST(Sacrebleu, AnUnknownTokenizerIsAUsageErrorInItsOwnWords) {
 
 TEST(Sacrebleu, AFailingOneShowsItsLastWords) {
   const Scratch scratch;
-  const Scorer failing = {
-      {scratch.write_program("sacrebleu", "echo first; for i in 1 2 3 4 5 6 7 8; do echo line $i >&2; done; exit 1").string()}};
+  const Scorer failing = {{scratch.write_program("sacrebleu", "echo first; for i in 1 2 3 4 5 6 7 8; do echo line $i >&2; done; exit 1")}};
   const std::string message = message_of<MachineError>([&] { score({}, failing); });
   EXPECT_THAT(message, HasSubstr("failed with exit code 1"));
   EXPECT_THAT(message, HasSubstr("line 8"));
@@ -117,20 +116,20 @@ TEST(Sacrebleu, AFailingOneShowsItsLastWords) {
 
 TEST(Sacrebleu, AnAnswerThatIsNotJsonIsRefused) {
   const Scratch scratch;
-  const Scorer talker = {{scratch.write_program("sacrebleu", "echo 'BLEU = 12'").string()}};
+  const Scorer talker = {{scratch.write_program("sacrebleu", "echo 'BLEU = 12'")}};
   EXPECT_THAT(message_of<MachineError>([&] { score({}, talker); }), HasSubstr("answered with \"BLEU = 12\""));
 }
 
 TEST(Sacrebleu, AnAnswerWithoutAMetricIsRefused) {
   const Scratch scratch;
-  const Scorer forgetful = {{scratch.write_program("sacrebleu", R"(echo '{"name": "BLEU", "score": 1, "signature": "x"}')").string()}};
+  const Scorer forgetful = {{scratch.write_program("sacrebleu", R"(echo '{"name": "BLEU", "score": 1, "signature": "x"}')")}};
   EXPECT_THAT(message_of<MachineError>([&] { score({}, forgetful); }), HasSubstr("not what sacreBLEU 2 writes"));
 }
 
 TEST(Sacrebleu, AWarningIsPassedOn) {
   const Scratch scratch;
   const std::string answer = R"(echo careful >&2; echo '{"name": "BLEU", "score": 1, "signature": "x"}')";
-  EXPECT_EQ(score({.metrics = {"bleu"}}, {{scratch.write_program("sacrebleu", answer).string()}}).notes, "careful\n");
+  EXPECT_EQ(score({.metrics = {"bleu"}}, {{scratch.write_program("sacrebleu", answer)}}).notes, "careful\n");
 }
 
 }  // namespace

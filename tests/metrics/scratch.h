@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "../base/scratch_folder.h"
@@ -13,26 +12,15 @@
 
 namespace lacuna {
 
-/// A folder of small files for one test.
-class Scratch {
+/// A folder for one test, and programs in it.
+class Scratch : public ScratchFolder {
  public:
-  std::filesystem::path write(const std::string& name, const std::string& text) const {
-    const std::filesystem::path file = folder_.path() / name;
-    std::ofstream(file, std::ios::binary) << text;
-    return file;
-  }
-
   /// A shell script that can be run.
-  std::filesystem::path write_program(const std::string& name, const std::string& body) const {
-    const std::filesystem::path file = write(name, "#!/bin/sh\n" + body + "\n");
+  std::string write_program(const std::string& name, const std::string& body) const {
+    const std::string file = write(name, "#!/bin/sh\n" + body + "\n");
     std::filesystem::permissions(file, std::filesystem::perms::owner_all);
     return file;
   }
-
-  const std::filesystem::path& path() const { return folder_.path(); }
-
- private:
-  TemporaryFolder folder_;
 };
 
 /// A variable of the environment, put back at the end of the test.

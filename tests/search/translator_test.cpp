@@ -1,7 +1,9 @@
 #include "search/translator.h"
 
+#include <algorithm>
 #include <mutex>
 
+#include "../text/other_vocabulary.h"
 #include "toy_model.h"
 
 namespace lacuna {
@@ -149,6 +151,25 @@ TEST(Translator, LogProbIsTheSumOverTokensWithEos) {
   ASSERT_EQ(best.token_log_probs.size(), 3u);
   EXPECT_NEAR(best.log_prob, best.token_log_probs[0] + best.token_log_probs[1] + best.token_log_probs[2], 1e-6);
   EXPECT_NEAR(best.score, best.log_prob / 3, 1e-6);
+}
+
+/// Its b and d are line breaks, as pieces of bytes may spell them.
+class WithLineBreaks : public OtherVocabulary {
+ public:
+  using OtherVocabulary::OtherVocabulary;
+  std::string decode(std::span<const TokenId> ids) const override {
+    std::string text = OtherVocabulary::decode(ids);
+    std::replace(text.begin(), text.end(), 'b', '\n');
+    std::replace(text.begin(), text.end(), 'd', '\r');
+    return text;
+  }
+};
+
+TEST(Translator, ATranslationIsOneLineWhateverItsPieces) {
+  const VocabularyPtr vocabulary = std::make_shared<WithLineBreaks>(letters().tgt);
+  ASSERT_EQ(vocabulary->decode(std::vector<TokenId>{3, 4, 6}), "a \n \r");
+  const auto lines = Translator(copier(), {letters().src, vocabulary}, {beam_of(2)}).translate(lines_of({"a b c d e", "d b"}));
+  EXPECT_EQ(best_texts(lines), (std::vector<std::string>{"a   c   e", "   "}));
 }
 
 TEST(TranslateLines, GivesTheBestTranslationOfEachLine) {

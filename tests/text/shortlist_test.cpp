@@ -29,13 +29,7 @@ class ShortlistTest : public testing::Test {
     return path_;
   }
   std::string error_of(const std::string& text) const {
-    try {
-      read_shortlist(written(text), vocabularies_);
-    } catch (const DataError& error) {
-      return error.what();
-    }
-    ADD_FAILURE() << "no DataError";
-    return "";
+    return message_of<DataError>([&] { read_shortlist(written(text), vocabularies_); });
   }
   /// The file with one line replaced.
   std::string with_line(size_t line, const std::string& other) const {
@@ -72,12 +66,8 @@ TEST_F(ShortlistTest, ComesBackFromItsFile) {
 
 TEST_F(ShortlistTest, IsRefusedForOtherVocabularies) {
   const Vocabularies other = {vocabularies_.src, vocabulary_of("die\nder\ndas\nKatze\nHund\n.\n,\n")};
-  try {
-    read_shortlist(written(shortlist_.to_text()), other);
-    FAIL() << "no DataError";
-  } catch (const DataError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr(path_ + ":1"), HasSubstr("other vocabularies"), HasSubstr("lacuna shortlist -m")));
-  }
+  EXPECT_THAT(message_of<DataError>([&] { read_shortlist(written(shortlist_.to_text()), other); }),
+              AllOf(HasSubstr(path_ + ":1"), HasSubstr("other vocabularies"), HasSubstr("lacuna shortlist -m")));
 }
 
 TEST_F(ShortlistTest, NamesThePlaceOfWhatIsDamaged) {
