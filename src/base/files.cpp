@@ -85,7 +85,7 @@ FileWriter::FileWriter(fs::path path, const fs::path& former) : path_(std::move(
   const bool has_former = !former.empty() && stat(former.c_str(), &status) == 0;
   const mode_t mode = has_former ? status.st_mode & 07777U : 0644;
   file_ = is_replaceable(path_) ? open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode) : open_to_write_to(path_);
-  if (file_ < 0) fail_to_write(path_, 0);
+  if (file_ < 0) fail_to_write(former.empty() ? path_ : former, 0);
   if (has_former) fchmod(file_, mode);  // whatever the umask is
 }
 

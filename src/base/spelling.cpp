@@ -64,9 +64,13 @@ std::string nearest_word(const std::string& word, const std::vector<std::string>
   return longer == known.end() ? "" : *longer;
 }
 
+std::string language_of(const std::string& code) {
+  return folded(code.substr(0, code.find_first_of("-_@.")));
+}
+
 std::string trouble_of_language_code(const std::string& code) {
-  static const std::map<std::string, std::string> kMeant = {{"cn", "zh"}, {"jp", "ja"}, {"kr", "ko"}};
-  const std::string language = folded(code.substr(0, code.find_first_of("-_")));
+  static const std::map<std::string, std::string> kMeant = {{"cn", "zh"}, {"jp", "ja"}};
+  const std::string language = language_of(code);
   if (const auto meant = kMeant.find(language); meant != kMeant.end()) return "; expected a language's code, \"" + meant->second + "\"";
   const bool has_length = !language.empty() && language.size() <= 3;
   const auto is_letter = [](unsigned char c) { return std::isalpha(c) != 0; };

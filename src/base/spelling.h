@@ -18,8 +18,11 @@ std::string nearest_word(const std::string& word, const std::vector<std::string>
 /// ". Did you mean "sparsemax"?", or nothing if no known word is near: the end of an error message.
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& known);
 
-/// What is wrong with a language code that does not begin with up to three letters (`de`, `zh-Hans`, `zho_Hans`), or with those of a
-/// country: what to take instead, as the end of an error message. Empty if nothing is, or there is no code.
+/// The language of a code, in lower case: `zh` of `zh-Hans`, `zh_CN` and `ZH`, `sr` of `sr@latin`.
+std::string language_of(const std::string& code);
+
+/// What is wrong with a language code that does not begin with up to three letters, or with those of a country: what to take instead, as
+/// the end of an error message. Empty if nothing is, or there is no code.
 std::string trouble_of_language_code(const std::string& code);
 
 }  // namespace lacuna

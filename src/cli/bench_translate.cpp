@@ -12,6 +12,7 @@
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/forced_length.h"
+#include "cli/load_models.h"
 #include "cli/paired_bench.h"
 #include "cli/product_timer.h"
 #include "model/weight_format.h"
@@ -186,7 +187,9 @@ int bench_translate(const std::vector<std::string>& arguments) {
   const std::string device = flags.common.prepared_device();
   const std::vector<TranslationInput> lines = lines_of(flags.input, flags.limit);
   const Stopwatch loading;
-  const LoadedModel loaded = load_model(flags.model, device, overrides_of(app));
+  const std::vector<std::string> words = overrides_of(app);
+  const LoadedModel loaded = load_model(flags.model, device, words);
+  require_precision(loaded.options.translate.precision, device, words);
   const double load_seconds = loading.seconds();
   const Options& options = loaded.options;
   const WeightFormat format = weight_format_of(options.translate.precision, at::Device(device));

@@ -75,6 +75,7 @@ class Check {
     require_run_folder(options_);
     require_room_for_sentences(options_);
     require_learning_rates(options_);
+    require_names(options_);
     require_sets(options_.data);
     replaces_run_ = replaces_run(options_);
     require_measurable_memory(options_);
@@ -142,11 +143,11 @@ class Check {
     say("parameters", std::to_string(optimizer.num_parameters()));
     stop_if_interrupted("training some batches");
     const int64_t most_tokens = options_.train.batch_tokens.value.value_or(kAutoTokens);
-    loss(*random_batch(most_tokens, std::min(most_tokens, options_.data.max_length + 1), sizes), {.training = true}).backward();
+    for (const int64_t length : costly_lengths(std::min(most_tokens, options_.data.max_length + 1)))
+      loss(*random_batch(most_tokens, length, sizes), {.training = true}).backward();
     optimizer.clear_gradients();
     const std::string free = options_.device == "cpu" ? fmt::format("; {:.0f} MiB were free", free_mebibytes) : " of the GPU";
-    say("memory",
-        fmt::format("{:.0f} MiB at most, with a batch of the longest sentences{}", peak_mebibytes(at::Device(options_.device)), free));
+    say("memory", fmt::format("{:.0f} MiB with the batch that takes most{}", peak_mebibytes(at::Device(options_.device)), free));
     describe_batches(rate, static_cast<double>(tokens) / kTimedUpdates);
     describe_disk(optimizer);
   }

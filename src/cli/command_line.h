@@ -59,7 +59,8 @@ inline bool parse_command_line(CLI::App& app, std::vector<std::string> arguments
     return false;
   } catch (const CLI::ExtrasError& error) {
     const std::vector<std::string> words = app.remaining();
-    const auto flag = std::find_if(words.begin(), words.end(), [](const std::string& word) { return word.starts_with("--"); });
+    const auto flag =
+        std::find_if(words.begin(), words.end(), [](const std::string& word) { return word.starts_with("--") && word != "--"; });
     if (flag != words.end()) throw UsageError(trouble_of_flag(app, flag->substr(0, flag->find('='))));
     throw UsageError(std::string(error.what()) + "; see " + app.get_name() + " --help");
   } catch (const CLI::ParseError& error) {

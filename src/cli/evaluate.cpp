@@ -43,7 +43,7 @@ void declare(CLI::App& app, EvaluateOptions& options) {
       ->check(whole_number_from(0, 16));
   app.add_flag("--confidence", options.confidence,
                "95 % intervals by a bootstrap; where several files are compared, they are there anyway");
-  app.add_option("--paired-bootstrap", options.num_samples, "Resamples of the bootstrap (default: 1000)")->check(whole_number_from(1));
+  app.add_option("--paired-bootstrap", options.num_samples, "Resamples of the bootstrap (default: 1000)")->check(whole_number_from(2));
   app.add_flag("--json", options.json, "Print one JSON object");
   app.add_option("--sacrebleu", options.sacrebleu, "Command that starts sacreBLEU (default: it is looked for)");
 }

@@ -37,7 +37,7 @@ int run_verb(const std::string& name, const std::vector<std::string>& arguments)
 int run_words(const std::vector<std::string>& words) {
   if (words.empty()) throw UsageError("a verb is missing: lacuna --help lists them");
   if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
-    if (words.size() > 1) return run_verb(words[1], {"--help"});
+    if (words.size() > 1 && !words[1].starts_with('-')) return run_verb(words[1], {"--help"});
     print_help();
     return 0;
   }

@@ -41,14 +41,18 @@ void require_place_for_file(const std::filesystem::path& path) {
 
 }  // namespace
 
+void require_not_read(const std::filesystem::path& output, const std::vector<std::string>& inputs) {
+  std::error_code error;
+  for (const std::string& input : inputs)
+    if (std::filesystem::equivalent(output, input, error))
+      throw UsageError(output.string() + " is read, and would be written over; name another");
+}
+
 Output::Output(const std::filesystem::path& path, const std::vector<std::string>& inputs) : path_(path) {
   if (path == "-") return;
   require_place_for_file(path);
   if (is_replaceable(path)) {
-    std::error_code error;
-    for (const std::string& input : inputs)
-      if (std::filesystem::equivalent(path, input, error))
-        throw UsageError("-o is " + path.string() + ", which is read; name another file");
+    require_not_read(path, inputs);
     path_ = behind_links(path);
     require_place_for_file(path_);
     temporary_ = temporary_beside(path_);

@@ -26,6 +26,9 @@ void make_output_folder(const std::filesystem::path& folder);
 /// have), or one of `inputs`.
 void require_new_or_checkpoint(const std::string& output, const std::vector<std::string>& inputs);
 
+/// Throws UsageError where a file to write is one of `inputs`.
+void require_not_read(const std::filesystem::path& output, const std::vector<std::string>& inputs);
+
 /// Where results go: stdout, a file that is there only once it is whole, or a device or pipe as they come.
 class Output {
  public:

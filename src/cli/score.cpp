@@ -32,7 +32,7 @@ struct ScoreFlags {
         ->allow_extra_args(false);
     app.add_option("--src", src, "Source text, plain or gzip")->required();
     app.add_option("--tgt", tgt,
-                   "Its translations, line by line; an empty one has the probability of its end, and one of an empty line is nan")
+                   "Its translations, line by line; an empty one has the probability of its end; of an empty line nan, but 0 for none")
         ->required();
     auto* file = app.add_option("-o,--output", output, "File for the scores; - is standard output (the default)");
     auto* mean = app.add_flag("--normalize", normalize, "Divide a sentence's log-probability by its number of tokens (with eos)");
@@ -144,10 +144,13 @@ int run_score(const std::vector<std::string>& arguments) {
     require_readable_file(file, what);
   if (!flags.filter.folder.empty() && flags.models.size() > 1)
     throw UsageError("--filter ranks a corpus by one model; " + std::to_string(flags.models.size()) + " are given with -m");
-  const std::vector<LoadedModel> models = load_models(flags.models, device, flags.overrides(app));
-  if (!flags.precision.empty())
+  const std::vector<std::string> words = flags.overrides(app);
+  const std::vector<LoadedModel> models = load_models(flags.models, device, words);
+  if (!flags.precision.empty()) {
+    require_precision(models.front().options.translate.precision, device, words);
     for (const LoadedModel& loaded : models)
       loaded.model->round_to(weight_format_of(models.front().options.translate.precision, loaded.model->device()));
+  }
   if (flags.filter.folder.empty()) return write_scores(models, flags);
   filter_corpus(models.front(), {flags.src, flags.tgt, flags.batch_tokens, flags.common.quiet}, flags.filter);
   return 0;

@@ -161,6 +161,8 @@ void filter_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, const 
   const std::string by = ranking_of(loaded, flags);
   const fs::path folder = flags.folder;
   make_output_folder(folder);
+  for (const char* const name : {"kept.src", "kept.tgt", "dropped.src", "dropped.tgt", "scores.tsv", "report.txt"})
+    require_not_read(folder / name, {corpus.src, corpus.tgt});
   const FilterBy ranking = kRankings.at(by);
   const std::vector<PairScore> scores = score_corpus(loaded, corpus, ranking);
   const auto scored = static_cast<size_t>(std::count_if(scores.begin(), scores.end(), [](const PairScore& one) { return one.is_scored; }));

@@ -93,6 +93,7 @@ TrainingRun::TrainingRun(Options options) : options_(std::move(options)) {
   require_run_folder(options_);
   require_room_for_sentences(options_);
   require_learning_rates(options_);
+  require_names(options_);
   require_sets(options_.data);
   scorer_ = find_scorer(options_);
   lock_ = std::make_unique<RunLock>(options_.run);

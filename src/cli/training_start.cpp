@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/spelling.h"
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
 #include "train/auto_batch.h"
@@ -66,7 +67,7 @@ void require_run_folder(const Options& options) {
   if (!std::filesystem::is_directory(there, error))
     throw ConfigError("run is " + options.run + ", and " + there.string() + " is no folder; name another");
   if (access(there.c_str(), W_OK | X_OK) != 0)
-    throw ConfigError("run is " + options.run + ", and nothing can be written to " + there.string() + ": " + std::strerror(errno));
+    throw MachineError("run is " + options.run + ", and nothing can be written to " + there.string() + ": " + std::strerror(errno));
 }
 
 void require_room_for_sentences(const Options& options) {
@@ -84,7 +85,7 @@ void require_measurable_memory(const Options& options) {
 
 void require_memory_for_model(const Options& options, const VocabularySizes& sizes) {
   if (options.device != "cpu") return;
-  constexpr double kBytes = 16, kMebi = 1024.0 * 1024.0;  // of a parameter
+  constexpr double kBytesOfParameter = 16, kMebi = 1024.0 * 1024.0;
   const ModelOptions& model = options.model;
   const auto number = [](int64_t value) { return static_cast<double>(value); };
   const double width = number(model.d_model), square = width * width;
@@ -95,11 +96,11 @@ void require_memory_for_model(const Options& options, const VocabularySizes& siz
   const double parameters = rows * width + number(model.encoder_layers) * (4 * square + 2 * width * encoder_d_ff) +
                             number(model.decoder_layers) * (8 * square + 2 * width * decoder_d_ff);
   const auto available = static_cast<double>(available_memory());
-  if (parameters * kBytes > available)
+  if (parameters * kBytesOfParameter > available)
     throw MachineError(fmt::format(
         "the model has about {:.0f} million parameters, which take {:.0f} MiB in training without any batch; {:.0f} MiB are free. Make it "
         "smaller (model.d_model, d_ff, encoder_layers, decoder_layers, data.vocab_size), or free some memory",
-        parameters / 1e6, parameters * kBytes / kMebi, available / kMebi));
+        parameters / 1e6, parameters * kBytesOfParameter / kMebi, available / kMebi));
 }
 
 void require_learning_rates(const Options& options) {
@@ -114,6 +115,18 @@ void require_learning_rates(const Options& options) {
                     train.lr));
   if (!is_noam && train.min_lr > train.lr)
     throw ConfigError(fmt::format("train.min_lr is {}; expected at most train.lr, which is {}", train.min_lr, train.lr));
+}
+
+void require_names(const Options& options) {
+  if (!newest_checkpoint_of(options.run).empty()) return;
+  const DataOptions& data = options.data;
+  for (const auto* corpora : {&data.train, &data.valid, &data.test})
+    for (const CorpusOptions& corpus : *corpora)
+      if (corpus.name.find('/') != std::string::npos || corpus.name == "." || corpus.name == "..")
+        throw ConfigError("data: a corpus has the name \"" + corpus.name +
+                          "\", by which files in the run folder are called; expected one without \"/\"");
+  if (const std::string trouble = trouble_of_language_code(data.tgt_lang); !trouble.empty())
+    throw ConfigError("data.tgt_lang is \"" + data.tgt_lang + "\"" + trouble);
 }
 
 void require_sets(const DataOptions& data) {
@@ -147,9 +160,9 @@ std::optional<Vocabularies> vocabularies_kept(const std::optional<ResumePoint>& 
   if (!point || names_some || !point->checkpoint.vocabularies.src->is_sentencepiece()) return {};
   const DataOptions theirs = options_from_yaml(point->checkpoint.config_yaml, point->path + "/config.yaml").data;
   if (theirs.vocab_size != data.vocab_size || theirs.shared_vocab != data.shared_vocab || theirs.spm_type != data.spm_type)
-    log_warning(
-        "data.vocab_size, shared_vocab and spm_type count for vocabularies that are trained; {} brings its own, of {} source and {} "
-        "target pieces",
+    log_info(
+        "{} brings its own vocabulary, of {} source and {} target pieces: data.vocab_size, shared_vocab and spm_type are those of one "
+        "that is trained",
         point->path, point->checkpoint.vocabularies.src->size(), point->checkpoint.vocabularies.tgt->size());
   return point->checkpoint.vocabularies;
 }

@@ -15,7 +15,7 @@
 /// What a run of `lacuna train` meets before its first update, for `lacuna check` too.
 namespace lacuna {
 
-/// Throws ConfigError if the configuration names no run folder.
+/// Throws ConfigError if the configuration names no run folder, or one that cannot be; MachineError if nothing can be written there.
 void require_run_folder(const Options& options);
 
 /// Throws ConfigError if learned positions end before the longest sentence that `data` lets in.
@@ -31,6 +31,10 @@ void require_memory_for_model(const Options& options, const VocabularySizes& siz
 /// Throws ConfigError for learning rates that no training wants: one said where the noam schedule takes a factor, a least one above `lr`.
 /// Not for a run that has checkpoints: it goes on as it is.
 void require_learning_rates(const Options& options);
+
+/// Throws ConfigError for a name of a corpus that leads out of the run folder, and for a target language that is no code. Not for a run
+/// that has checkpoints.
+void require_names(const Options& options);
 
 /// Throws DataError if a file of data.train, valid or test cannot be read, and ConfigError if two sets to score have the same name: both
 /// before long work on the first of them.

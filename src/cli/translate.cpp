@@ -160,8 +160,10 @@ class LossWarnings {
   void look_at(const TranslationInput& line, const TranslatedLine& translated) {
     if (translated.is_cropped) log_warning("line {} is longer than the model can read; its end is left out", line.id + 1);
     if (translated.translations.front().is_truncated && ++truncated_ == 1)
-      log_warning("line {}: its translation is cut where it met a limit (--max-length, --max-length-ratio, or the model's positions)",
-                  line.id + 1);
+      log_warning(
+          "line {}: its translation ends where it met a limit (--max-length, --max-length-ratio, or the model's positions), or no other "
+          "token was allowed",
+          line.id + 1);
     if (!translated.is_prefix_cropped && !translated.has_unknown_prefix) return;
     const bool is_common = line.prefix == common_prefix_;
     if (is_common && std::exchange(has_said_, true)) return;
@@ -172,7 +174,7 @@ class LossWarnings {
   }
 
   void finish() const {
-    if (truncated_ > 1) log_warning("{} translations are cut where they met a limit; with --json, \"truncated\" says which", truncated_);
+    if (truncated_ > 1) log_warning("{} translations end where they met a limit; with --json, \"truncated\" says which", truncated_);
   }
 
  private:
@@ -221,7 +223,9 @@ int run_translate(const std::vector<std::string>& arguments) {
     throw UsageError("--prefix: byte " + std::to_string(*bad + 1) + " is not UTF-8; expected text");
   LineReader reader(flags.input);
   Output output(flags.output, {flags.input});
-  const LoadedTranslator loaded = as_one(load_models(flags.models, device, flags.overrides(app)));
+  const std::vector<std::string> words = flags.overrides(app);
+  const LoadedTranslator loaded = as_one(load_models(flags.models, device, words));
+  require_precision(loaded.options.translate.precision, device, words);
   flags.format.n_best = loaded.options.translate.n_best > 1 || app.count("--n-best") > 0;
   flags.format.alignment = !flags.alignment.empty();
   for (const auto& member : loaded.members) member->round_to(weight_format_of(loaded.options.translate.precision, member->device()));

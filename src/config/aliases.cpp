@@ -127,7 +127,7 @@ constexpr std::string_view kPrecision = "is not a key here; say train.precision:
 constexpr std::string_view kReset = "is not a key here; say train.reset: [optimizer, lr, data, best]";
 constexpr Refused kRefused[] = {
     {"data", "tgt_vocab_size",
-     "has no key: both sides have data.vocab_size pieces; for others give data.src_spm_model and data.tgt_spm_model"},
+     "is not a key here: both sides have data.vocab_size pieces; for others give data.src_spm_model and data.tgt_spm_model"},
     {"model", "tied_embeddings", kTying},
     {"model", "tied_embeddings_all", kTying},
     {"model", "tied_softmax", kTying},
@@ -147,7 +147,7 @@ constexpr Refused kRefused[] = {
     {"model", "max_source_positions", "is not a key here; say data.max_length; with model.positions: learned, by model.max_positions too"},
     {"model", "max_target_positions", "is not a key here; say data.max_length; with model.positions: learned, by model.max_positions too"},
     {"train", "batch_size", kTokens},
-    {"train", "batch_type", kTokens},
+    {"train", "batch_type", "is not a key here: batches are counted in tokens; say train.batch_tokens"},
     {"train", "mini_batch", kTokens},
     {"train", "mini_batch_fit", "is not a key here; say train.batch_tokens: auto"},
     {"train", "fp16", kPrecision},
@@ -197,7 +197,7 @@ void rename_in(const std::string& section, ConfigNode& node) {
   std::vector<std::pair<std::string, ConfigNode>> renamed;
   for (const auto& [key, value] : node.entries()) {
     for (const Refused& refused : kRefused)
-      if (refused.section == section && refused.theirs == snake_case(key)) value.fail(std::string(refused.advice));
+      if (refused.section == section && refused.theirs == snake_case(key)) value.fail("it " + std::string(refused.advice));
     const std::string ours = our_name(section, key);
     const auto same = [&](const auto& other) { return other.first == ours; };
     if (std::any_of(renamed.begin(), renamed.end(), same) || (ours != key && node.find(ours) != nullptr))

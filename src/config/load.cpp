@@ -77,14 +77,16 @@ ConfigNode nested(const std::string& key, ConfigNode value, const Place& place) 
   return dot == std::string::npos ? map : nested(key.substr(0, dot), std::move(map), place);
 }
 
-/// What YAML makes of a word of the command line that begins a list, a map or a quoted text, or says null; else the word itself, with
-/// whatever is in it: a path may hold " #" and ": ".
+/// What YAML makes of a word of the command line that begins a list, a map or a quoted text, or says null; else the word itself, without
+/// the blanks around it and with whatever is in it: a path may hold " #" and ": ".
 ConfigNode value_of(const std::string& word, const Place& place) {
-  const bool is_yaml =
-      word.empty() || word == "null" || word == "~" || std::string_view("[{'\"").find(word.front()) != std::string_view::npos;
-  if (is_yaml) return parse_yaml_value(word, place.file);
-  require_utf8(word, place);
-  return ConfigNode::scalar(word, place);
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const size_t begin = std::min(word.find_first_not_of(kBlanks), word.size());
+  const std::string text = word.substr(begin, word.find_last_not_of(kBlanks) + 1 - begin);
+  const bool is_null = text.empty() || text == "~" || text == "null" || text == "Null" || text == "NULL";
+  if (is_null || std::string_view("[{'\"").find(text.front()) != std::string_view::npos) return parse_yaml_value(text, place.file);
+  require_utf8(text, place);
+  return ConfigNode::scalar(text, place);
 }
 
 ConfigNode override_tree(const std::vector<std::string>& words) {

@@ -27,15 +27,9 @@ void validate_data(const DataOptions& data) {
     require(!has_list, "data.vocab is the vocabulary of text that is tokenised already; set data.tokenizer: none, or give data.spm_model");
   }
   for (const auto* corpora : {&data.train, &data.valid, &data.test})
-    for (const CorpusOptions& corpus : *corpora) {
+    for (const CorpusOptions& corpus : *corpora)
       require(!corpus.src.empty() && !corpus.tgt.empty(),
               "data: a corpus needs both src and tgt; src is \"" + corpus.src + "\", tgt is \"" + corpus.tgt + "\"");
-      require(
-          corpus.name.find('/') == std::string::npos && corpus.name != "." && corpus.name != "..",
-          "data: a corpus has the name \"" + corpus.name + "\", by which files in the run folder are called; expected one without \"/\"");
-    }
-  for (const auto& [key, code] : {std::pair("data.src_lang", data.src_lang), {"data.tgt_lang", data.tgt_lang}})
-    require(trouble_of_language_code(code).empty(), std::string(key) + " is \"" + code + "\"" + trouble_of_language_code(code));
   constexpr double kMostWeight = 1e6;
   for (const CorpusOptions& corpus : data.train)
     require(corpus.weight <= kMostWeight,

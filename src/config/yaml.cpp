@@ -128,8 +128,8 @@ int line_of_open_quote(const std::string& text) {
 int line_indented_by_tab(const std::string& text) {
   int line = 1;
   for (size_t begin = 0; begin < text.size(); ++line) {
-    const size_t word = text.find_first_not_of(' ', begin), end = text.find('\n', begin);
-    if (word != std::string::npos && text[word] == '\t') return line;
+    const size_t indent = text.find_first_not_of(' ', begin), word = text.find_first_not_of(" \t\r", begin), end = text.find('\n', begin);
+    if (indent != word && word < end) return line;
     if (end == std::string::npos) break;
     begin = end + 1;
   }
@@ -137,9 +137,11 @@ int line_indented_by_tab(const std::string& text) {
 }
 
 std::string explained(const YAML::Exception& error, const std::string& text, int& line) {
-  if (const int tab = line_indented_by_tab(text); tab > 0)
-    return std::string(error.msg) + "; line " + std::to_string(tab) + " is indented by a tab: take spaces";
-  if (error.msg != YAML::ErrorMsg::EOF_IN_SCALAR) return error.msg;
+  if (error.msg != YAML::ErrorMsg::EOF_IN_SCALAR) {
+    const int tab = line_indented_by_tab(text);
+    const bool is_near = tab > 0 && (tab == line || tab + 1 == line || tab == line + 1);
+    return is_near ? error.msg + "; line " + std::to_string(tab) + " is indented by a tab: take spaces" : error.msg;
+  }
   if (const int opened = line_of_open_quote(text); opened > 0) line = opened;
   return "a quote is opened here and never closed";
 }
@@ -173,7 +175,8 @@ void require_utf8(const std::string& text, const Place& place) {
   if (!bad) return;
   const auto lines = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(*bad), '\n');
   const Place there = {place.file, place.line > 0 ? place.line + static_cast<int>(lines) : 0};
-  throw ConfigError(there.text() + ": byte " + std::to_string(*bad + 1) + " is not UTF-8; expected text in UTF-8, file names too");
+  const size_t in_line = place.line > 0 ? *bad - (text.rfind('\n', *bad) + 1) : *bad;
+  throw ConfigError(there.text() + ": byte " + std::to_string(in_line + 1) + " is not UTF-8; expected text in UTF-8, file names too");
 }
 
 ConfigNode parse_yaml(const std::string& text, const std::string& file) {

@@ -122,9 +122,8 @@ PairedComparison paired_bootstrap(const Scorer& scorer, const std::vector<fs::pa
       .systems = read_systems(result.output), .signatures = read_signatures(result.output), .report = result.output};
   if (comparison.systems.size() != systems.size()) refuse_answer(scorer, result.output);
   for (size_t i = 0; i < systems.size(); ++i) comparison.systems[i].hypotheses = systems[i];
-  const std::string baseline = read_file(files.systems().front());
   for (size_t i = 1; i < systems.size(); ++i)
-    if (read_file(files.systems()[i]) == baseline) note_that_it_is_the_baseline(comparison, i);
+    if (files.are_alike(i, 0)) note_that_it_is_the_baseline(comparison, i);
   return comparison;
 }
 

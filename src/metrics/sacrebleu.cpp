@@ -1,10 +1,10 @@
 #include "metrics/sacrebleu.h"
 
-#include <cctype>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/spelling.h"
 #include "metrics/run_sacrebleu.h"
 
 namespace lacuna {
@@ -18,9 +18,7 @@ const std::map<std::string, std::string> kTwoLetters = {{"zho", "zh"}, {"cmn", "
 
 /// `zh-Hans`, `zh_CN`, `ZH` and `zho_Hans` are all `zh`.
 std::string language_code(const std::string& tgt_lang) {
-  std::string code;
-  for (const char c : tgt_lang.substr(0, tgt_lang.find_first_of("-_")))
-    code += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string code = language_of(tgt_lang);
   const auto known = kTwoLetters.find(code);
   return known == kTwoLetters.end() ? code : known->second;
 }

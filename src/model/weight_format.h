@@ -2,21 +2,14 @@
 
 #include <c10/core/Device.h>
 
-#include "base/error.h"
 #include "config/options.h"
 #include "kernels/packed_product.h"
 
 namespace lacuna {
 
-/// What `translate.precision` names on this machine, for a model on `device`. Throws ConfigError for one that only the CPU has: a GPU
-/// multiplies weights as they are, in fp32.
+/// What `translate.precision` names on this machine, for a model on `device`: a GPU multiplies weights as they are, in fp32.
 inline WeightFormat weight_format_of(TranslatePrecision precision, at::Device device) {
-  if (!device.is_cpu()) {
-    if (precision != TranslatePrecision::kAuto && precision != TranslatePrecision::kFp32)
-      throw ConfigError("translate.precision is of products on the CPU, and the model is on " + device.str() +
-                        "; expected fp32 or auto (--precision fp32), or --device cpu");
-    return WeightFormat::kFloat;
-  }
+  if (!device.is_cpu()) return WeightFormat::kFloat;
   switch (precision) {
     case TranslatePrecision::kAuto:
       return has_instructions_for(WeightFormat::kBf16) ? WeightFormat::kBf16 : WeightFormat::kFloat;

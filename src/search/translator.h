@@ -25,7 +25,7 @@ struct Translation {
   std::vector<TokenId> tokens;                         ///< without eos
   std::vector<float> token_log_probs;                  ///< with that of eos
   std::vector<std::pair<int32_t, int32_t>> alignment;  ///< links (source, target), from 0: of words or of pieces
-  bool is_truncated = false;                           ///< it met the length limit
+  bool is_truncated = false;                           ///< it met the length limit, or no other token was allowed
 };
 
 /// A line's translations, best first. An empty line has one empty translation.

@@ -57,6 +57,11 @@ BatchPtr random_batch(int64_t tokens, int64_t sentence_length, const VocabularyS
   return batch;
 }
 
+std::vector<int64_t> costly_lengths(int64_t longest) {
+  constexpr int64_t kMiddle = 128;  // attention keeps all weights of sentences up to here for the backward pass (kKeptKeys)
+  return longest > kMiddle ? std::vector{longest, kMiddle} : std::vector{longest};
+}
+
 uint64_t available_memory() {
   uint64_t available = number_in("/proc/meminfo", "MemAvailable:").value_or(0) * 1024;
   const auto limit = number_in("/sys/fs/cgroup/memory.max", ""), used = number_in("/sys/fs/cgroup/memory.current", "");
@@ -65,15 +70,14 @@ uint64_t available_memory() {
 }
 
 MemoryFit fit_batch_to_memory(const LossFunction& loss, Optimizer& optimizer, int64_t sentence_length, const VocabularySizes& vocabulary) {
-  constexpr int64_t kMiddle = 128;  // attention keeps all weights of sentences up to here for the backward pass (kKeptKeys)
   const auto peak_of = [&](int64_t tokens, int64_t length) { return peak_after_step(loss, random_batch(tokens, length, vocabulary)); };
   MemoryFit fit;
   fit.available = available_memory();
   peak_of(kSmallProbe, sentence_length);          // makes the gradients, which stay while the others are measured
   std::ofstream("/proc/self/clear_refs") << "5";  // the peak starts anew
   const uint64_t small = peak_of(kSmallProbe, sentence_length);
-  uint64_t large = peak_of(kLargeProbe, sentence_length);
-  if (sentence_length > kMiddle) large = peak_of(kLargeProbe, kMiddle);  // the higher of both
+  uint64_t large = 0;
+  for (const int64_t length : costly_lengths(sentence_length)) large = peak_of(kLargeProbe, length);  // the highest so far
   optimizer.clear_gradients();
   fit.bytes_per_token = std::max<uint64_t>((large - small) / (kLargeProbe - kSmallProbe), 1024);
   const double tokens = kUsedShare * static_cast<double>(fit.available) / static_cast<double>(fit.bytes_per_token);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "data/batch.h"
 #include "train/trainer.h"
@@ -20,6 +21,10 @@ MemoryFit fit_batch_to_memory(const LossFunction& loss, Optimizer& optimizer, in
 
 /// Sentences of `sentence_length` random tokens on both sides, about `tokens` in all.
 BatchPtr random_batch(int64_t tokens, int64_t sentence_length, const VocabularySizes& vocabulary);
+
+/// Lengths of sentences, up to `longest`, one of which takes the most memory for its tokens: attention keeps the weights of the middle
+/// ones.
+std::vector<int64_t> costly_lengths(int64_t longest);
 
 /// Bytes that this process may still take: of the machine, or of its control group if that is less.
 uint64_t available_memory();

@@ -73,10 +73,16 @@ class Check(Program):
         self.assertIn("starts from", self.check("--train.init_from", last, *others, *longer, "--train.reset", "[data]"))
 
     def test_says_how_much_memory_training_takes(self):
-        peak, free = map(int, re.search(r"(?m)^memory +(\d+) MiB at most, with a batch of the longest sentences; (\d+) MiB were free$",
+        peak, free = map(int, re.search(r"(?m)^memory +(\d+) MiB with the batch that takes most; (\d+) MiB were free$",
                                         self.check()).groups())
         self.assertLess(20, peak)
         self.assertLess(peak, free)
+
+    def test_knows_which_sentences_take_most_memory(self):
+        peaks = [int(re.search(r"(?m)^memory +(\d+) MiB", self.check("--train.batch_tokens", "8192", "--data.max_length", length)).group(1))
+                 for length in ("20", "127", "255")]
+        self.assertLess(1.1 * peaks[0], peaks[1])
+        self.assertLess(0.95 * peaks[1], peaks[2])  # attention keeps the weights of the middle ones
 
     def test_refuses_a_model_that_no_memory_holds(self):
         large = ["--run", path("large"), "--model.d_model", "1000000", "--model.num_heads", "4"]
@@ -86,8 +92,8 @@ class Check(Program):
 
     def test_says_that_what_it_starts_from_brings_its_vocabulary(self):
         start = ["check", "-c", small_run.configuration(FOLDER, "checked"), "--train.init_from", os.path.join(RUN, "last"), "--train.max_steps", "300"]
-        self.assertNotIn("vocab", self.ends(*start).stderr)
-        self.assertIn("last brings its own, of 24 source and 24 target pieces", self.ends(*start, "--data.vocab_size", "30").stderr)
+        self.assertNotIn("brings its own", self.ends(*start).stderr)
+        self.assertIn("last brings its own vocabulary, of 24 source and 24 target pieces", self.ends(*start, "--data.vocab_size", "30").stderr)
 
     def test_refuses_sentences_beyond_learned_positions(self):
         positions = ["--model.positions", "learned", "--model.max_positions", "20", "--data.max_length"]

@@ -164,7 +164,7 @@ class WrongConfiguration(CommandLine):
 
     def test_text_that_is_not_utf8_is_named_by_its_line(self):
         message = self.refuses("train", "-c", write("latin.yaml", b"seed: 1\nrun: b\xe4d\n"))
-        self.assertIn("latin.yaml:2: byte 15 is not UTF-8", message)
+        self.assertIn("latin.yaml:2: byte 7 is not UTF-8", message)
         self.assertIn("command line (--run): byte 2 is not UTF-8", self.refuses("train", "-c", self.config(""), "--run", b"b\xe4d"))
 
     def test_a_tab_is_named(self):
@@ -196,7 +196,8 @@ class DumpedConfiguration(CommandLine):
         for word in ("runs/x #2", "runs/x: 2", "&x", "%x", "a, b", "- a"):
             dumped = write("dumped.yaml", self.prints("train", "-c", self.config(""), "--run=" + word, "--dump-config"))
             self.assertIn(f"run: {word}\n", self.prints("train", "-c", dumped, "--dump-config").replace('"', ""))
-        self.assertRegex(self.prints("train", "-c", self.config(""), "--run", "'quoted'", "--dump-config"), "(?m)^run: quoted$")
+        for word, line in (("--run='quoted'", "run: quoted"), ("--seed= 7 ", "seed: 7"), ("--model.attention= {type: entmax15}", "type: entmax15")):
+            self.assertRegex(self.prints("train", "-c", self.config(""), word, "--dump-config"), rf"(?m)\b{line}\b")
 
     def test_is_printed_by_check_too(self):
         self.assertIn("beam_size:", self.prints("check", "-c", self.config(""), "--dump-config"))

@@ -86,8 +86,8 @@ class Translate(Verbs):
     def test_says_that_translations_are_cut(self):
         cut = ("translate", "-m", AVERAGED, "--max-length", "4")
         said = self.ends(*cut, text="1\n1 2 3\n4 5\n6 7 8\n").stderr
-        self.assertIn("warning line 2: its translation is cut where it met a limit (--max-length, ", said)
-        self.assertRegex(said, r"warning [23] translations are cut where they met a limit")
+        self.assertIn("warning line 2: its translation ends where it met a limit (--max-length, ", said)
+        self.assertRegex(said, r"warning [23] translations end where they met a limit")
         self.assertEqual(said.count("\n"), 2)
         self.assertEqual(self.ends(*cut, text="1\n").stderr, "")
 
@@ -165,8 +165,11 @@ class Translate(Verbs):
     def test_does_not_write_over_what_it_reads(self):
         text = write("both", "1 2\n")
         for words in (("translate", "-m", AVERAGED, "-i", text), ("score", "-m", AVERAGED, "--src", text, "--tgt", text), ("vocab", "-i", text)):
-            self.assertIn(f"-o is {text}, which is read; name another file", self.refuses(*words, "-o", text))
-        self.assertEqual(read("both"), "1 2\n")
+            self.assertIn(f"{text} is read, and would be written over; name another", self.refuses(*words, "-o", text))
+        kept = write("kept.src", "1 2\n")
+        message = self.refuses("score", "-m", AVERAGED, "--src", kept, "--tgt", text, "--filter", FOLDER)
+        self.assertIn(f"{kept} is read, and would be written over", message)
+        self.assertEqual((read("both"), read("kept.src")), ("1 2\n", "1 2\n"))
 
     def test_refuses_a_device_that_is_none(self):
         self.assertIn('device is "gpu"; expected cpu, cuda or cuda:N', self.refuses("translate", "-m", AVERAGED, "--device", "gpu"))
@@ -414,7 +417,7 @@ class Evaluate(Verbs):
 
     def test_finds_no_difference_where_there_is_none(self):
         hypotheses = "".join(f"{i} {i + 1} {i + 2} {i + 3} x\n" for i in range(20))
-        words = ["evaluate", "--hyp", write("one", hypotheses), write("same", hypotheses), "--ref", write("ref", hypotheses.replace("x", "y")),
+        words = ["evaluate", "--hyp", write("one", hypotheses), write("same", hypotheses.replace("\n", " \r\n")[:-2]), "--ref", write("ref", hypotheses.replace("x", "y")),
                  "--metrics", "bleu", "--paired-bootstrap", "100"]
         self.assertIn("same has the translations of the baseline: there is no difference", self.prints(*words))
         self.assertEqual(json.loads(self.prints(*words, "--json"))["systems"][1]["scores"]["bleu"]["p_value"], 1)

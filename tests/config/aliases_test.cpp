@@ -42,7 +42,7 @@ TEST(Aliases, ThatMeanSomethingElseAreRefusedWithWhatToSay) {
   EXPECT_THAT(message("train: {initial_learning_rate: 0.06325}\n"), HasSubstr("say train.lr, which is the peak"));
   EXPECT_THAT(message("train: {checkpoint_interval: 500}\n"), HasSubstr("train.save_every and train.valid_every"));
   EXPECT_THAT(message("train: {keep_last_epochs: 10}\n"), HasSubstr("counts epochs"));
-  EXPECT_THAT(message("model: {tied-embeddings-all: true}\n"), HasSubstr("say model.tie_embeddings: none, decoder"));
+  EXPECT_THAT(message("model: {tied-embeddings-all: true}\n"), HasSubstr("it is not a key here; say model.tie_embeddings: none, decoder"));
   EXPECT_THAT(message("model: {normalize_before: true}\n"), HasSubstr("say model.norm: pre or post"));
   EXPECT_THAT(message("train: {batch_size: 64}\n"), HasSubstr("say train.batch_tokens"));
   EXPECT_THAT(message("train: {fp16: true}\n"), HasSubstr("say train.precision"));

@@ -1,3 +1,5 @@
+#include <spdlog/fmt/fmt.h>
+
 #include <fstream>
 #include <set>
 
@@ -33,7 +35,23 @@ TEST_F(RunFolderOfTraining, RecordsSparsityAndEntropyOfAttention) {
   for (const char* const name : {"encoder_self.0.sparsity", "decoder_self.0.entropy", "cross.0.entropy"})
     EXPECT_TRUE(record.contains(name)) << name;
   EXPECT_EQ(record["cross.0.sparsity"], 0);
+  EXPECT_EQ(record["cross.0.null_rate"], 0);
   EXPECT_GT(record["cross.0.entropy"], 0);
+}
+
+TEST_F(RunFolderOfTraining, RecordsNullRates) {
+  EXPECT_EQ(exit_code(train("rela", {"--train.max_steps", "20", "--model.attention", "rela"})), 0) << log();
+  const nlohmann::json record = records("rela", "attention").back();
+  const double rate = record["encoder_self.0.null_rate"];
+  EXPECT_GE(rate, 0);
+  EXPECT_LT(rate, record["encoder_self.0.sparsity"].get<double>());  // a null row is all zeros, and others have some
+}
+
+TEST_F(RunFolderOfTraining, RecordsTheAccuracyOfValidation) {
+  const nlohmann::json record = records("run", "valid").back();
+  EXPECT_GT(record["accuracy"], 0);
+  EXPECT_LT(record["accuracy"], 1);
+  EXPECT_THAT(bytes_of(path("run") / "train.log"), HasSubstr("accuracy " + fmt::format("{:.3f}", record["accuracy"].get<double>()) + "\n"));
 }
 
 TEST_F(RunFolderOfTraining, RecordsLearnedAlphas) {

@@ -37,7 +37,7 @@ TEST(Evaluate, PrintsEveryScoreWithItsSignature) {
   EXPECT_THAT(text, HasSubstr("BLEU "));
   EXPECT_THAT(text, HasSubstr("nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:"));
   EXPECT_THAT(text, HasSubstr("chrF2 "));
-  EXPECT_THAT(text, HasSubstr("TER     12.50"));
+  EXPECT_THAT(text, HasSubstr("TER      12.50"));
 }
 
 TEST(Evaluate, JsonHoldsTheSame) {
