@@ -85,7 +85,7 @@ void require_measurable_memory(const Options& options) {
 
 void require_memory_for_model(const Options& options, const VocabularySizes& sizes) {
   if (options.device != "cpu") return;
-  constexpr double kBytesOfParameter = 16, kMebi = 1024.0 * 1024.0;
+  constexpr double kBytesOfParameter = 16;
   const ModelOptions& model = options.model;
   const auto number = [](int64_t value) { return static_cast<double>(value); };
   const double width = number(model.d_model), square = width * width;
@@ -96,11 +96,12 @@ void require_memory_for_model(const Options& options, const VocabularySizes& siz
   const double parameters = rows * width + number(model.encoder_layers) * (4 * square + 2 * width * encoder_d_ff) +
                             number(model.decoder_layers) * (8 * square + 2 * width * decoder_d_ff);
   const auto available = static_cast<double>(available_memory());
+  const auto mebibytes = [](double bytes) { return bytes / 1024 / 1024; };
   if (parameters * kBytesOfParameter > available)
     throw MachineError(fmt::format(
         "the model has about {:.0f} million parameters, which take {:.0f} MiB in training without any batch; {:.0f} MiB are free. Make it "
         "smaller (model.d_model, d_ff, encoder_layers, decoder_layers, data.vocab_size), or free some memory",
-        parameters / 1e6, parameters * kBytesOfParameter / kMebi, available / kMebi));
+        parameters / 1e6, mebibytes(parameters * kBytesOfParameter), mebibytes(available)));
 }
 
 void require_learning_rates(const Options& options) {
