@@ -119,13 +119,13 @@ void require_learning_rates(const Options& options) {
 }
 
 void require_names(const Options& options) {
-  if (!newest_checkpoint_of(options.run).empty()) return;
   const DataOptions& data = options.data;
   for (const auto* corpora : {&data.train, &data.valid, &data.test})
     for (const CorpusOptions& corpus : *corpora)
       if (corpus.name.find('/') != std::string::npos || corpus.name == "." || corpus.name == "..")
         throw ConfigError("data: a corpus has the name \"" + corpus.name +
                           "\", by which files in the run folder are called; expected one without \"/\"");
+  if (!newest_checkpoint_of(options.run).empty()) return;  // it goes on with the language it began with
   if (const std::string trouble = trouble_of_language_code(data.tgt_lang); !trouble.empty())
     throw ConfigError("data.tgt_lang is \"" + data.tgt_lang + "\"" + trouble);
 }

@@ -32,8 +32,8 @@ void require_memory_for_model(const Options& options, const VocabularySizes& siz
 /// Not for a run that has checkpoints: it goes on as it is.
 void require_learning_rates(const Options& options);
 
-/// Throws ConfigError for a name of a corpus that leads out of the run folder, and for a target language that is no code. Not for a run
-/// that has checkpoints.
+/// Throws ConfigError for a name of a corpus that leads out of the run folder, and for a target language that is no code; the latter
+/// not for a run that has checkpoints.
 void require_names(const Options& options);
 
 /// Throws DataError if a file of data.train, valid or test cannot be read, and ConfigError if two sets to score have the same name: both

@@ -46,6 +46,11 @@ class Check(Program):
     def test_refuses_a_folder_that_training_cannot_make(self):
         self.assertIn("checked.yaml is no folder; name another", self.refuses_check("--run", path("checked.yaml")))
 
+    def test_refuses_a_set_whose_files_would_lie_elsewhere(self):
+        test = f"[{{src: {path('train.txt')}, tgt: {path('train.txt')}, name: ../../evil}}]"
+        for run in ("checked", "run"):  # one that goes on, too
+            self.assertIn('a corpus has the name "../../evil"', self.refuses_check("--data.test", test, run=run))
+
     def test_refuses_learning_rates_that_no_training_wants(self):
         self.assertIn("with the noam schedule it is a factor", self.refuses_check("--train.schedule", "noam", "--train.lr", "5e-4"))
         self.assertIn("expected at most train.lr, which is 0.0005", self.refuses_check("--train.lr", "5e-4", "--train.min_lr", "1e-3"))

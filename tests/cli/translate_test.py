@@ -1,0 +1,318 @@
+#!/usr/bin/env python3
+"""`lacuna translate`, run as a user would: translate_test.py PROGRAM"""
+import gzip
+import json
+import os
+import stat
+import subprocess
+import time
+import unittest
+
+import small_run
+from program import FOLDER, PROGRAM, path, read, write
+from verbs import AVERAGED, LINES, RUN, Verbs, setUpModule
+
+
+class Translate(Verbs):
+    def test_gives_a_line_for_each_line_in_order(self):
+        self.assertEqual(self.translates(), LINES)
+
+    def test_says_the_same_whatever_is_beside_a_line(self):
+        for batch in ("1", "40", "5000"):
+            self.assertEqual(self.translates("--batch-tokens", batch), LINES)
+        self.assertEqual([self.translates(lines=[line])[0] for line in LINES], LINES)
+
+    def test_reads_a_last_line_without_its_end_and_windows_line_ends(self):
+        self.assertEqual(self.prints("translate", "-m", AVERAGED, text="1 2\r\n3 4"), "1 2\n3 4\n")
+
+    def test_of_nothing_is_nothing(self):
+        self.assertEqual(self.prints("translate", "-m", AVERAGED, text=""), "")
+
+    def test_reads_gzip_and_writes_a_file_that_is_whole(self):
+        with gzip.open(path("in.gz"), "wt") as file:
+            file.write("3 1 4\n")
+        self.assertEqual(self.prints("translate", "-m", RUN, "-i", path("in.gz"), "-o", path("out")), "")
+        self.assertEqual(read("out"), "3 1 4\n")
+
+    def test_answers_each_line_while_the_pipe_stays_open(self):
+        for output in ("-", "/dev/stdout"):
+            with subprocess.Popen([PROGRAM, "translate", "-m", AVERAGED, "-o", output], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL, text=True) as program:
+                for line in LINES:
+                    program.stdin.write(line + "\n")
+                    program.stdin.flush()
+                    self.assertEqual(program.stdout.readline(), line + "\n")
+                program.stdin.close()
+                self.assertEqual(program.wait(60), 0)
+
+    def test_ends_quietly_when_nobody_reads(self):
+        with subprocess.Popen([PROGRAM, "translate", "-m", AVERAGED, "-o", "/dev/stdout"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True) as program:
+            program.stdin.write("1 2\n")
+            program.stdin.flush()
+            self.assertEqual(program.stdout.readline(), "1 2\n")
+            program.stdout.close()
+            program.stdin.write("1 2\n")
+            program.stdin.close()
+            self.assertEqual(program.wait(60), 141)
+            self.assertNotIn("error", program.stderr.read())
+        read_end, write_end = os.pipe()
+        os.close(read_end)
+        ended = subprocess.run([PROGRAM, "translate", "-m", AVERAGED], input="1 2\n", stdout=write_end, stderr=subprocess.PIPE, text=True,
+                               timeout=60, check=False)
+        os.close(write_end)
+        self.assertEqual(ended.returncode, 141)
+        self.assertNotIn("error", ended.stderr)
+
+    def test_writes_n_best_lists_as_moses_does(self):
+        lines = self.translates("--n-best", "3", "--beam-size", "4", lines=["1 2 3", "4 5"])
+        self.assertEqual(len(lines), 6)
+        fields = [line.split(" ||| ") for line in lines]
+        self.assertEqual([field[0] for field in fields], ["0"] * 3 + ["1"] * 3)
+        self.assertEqual((fields[0][1], fields[3][1]), ("1 2 3", "4 5"))
+        for first, second in zip(fields[:2], fields[1:3]):
+            self.assertGreaterEqual(float(first[3]), float(second[3]))
+        self.assertRegex(fields[0][2], r"^F0= -[\d.e-]+$")
+
+    def test_writes_an_n_best_list_of_one(self):
+        self.assertRegex(self.translates("--n-best", "1", lines=["1 2"])[0], r"^0 \|\|\| 1 2 \|\|\| F0= -[\d.e-]+ \|\|\| -[\d.e-]+$")
+        self.assertEqual(self.translates("--translate.n_best", "1", lines=["1 2"]), ["1 2"])
+        self.assertEqual(len(json.loads(self.translates("--json", "--n-best", "1", lines=['{"text": "1 2"}'])[0])["translations"]), 1)
+
+    def test_says_that_translations_are_cut(self):
+        cut = ("translate", "-m", AVERAGED, "--max-length", "4")
+        said = self.ends(*cut, text="1\n1 2 3\n4 5\n6 7 8\n").stderr
+        self.assertIn("warning line 2: its translation ends where it met a limit (--max-length, ", said)
+        self.assertRegex(said, r"warning [23] translations end where they met a limit")
+        self.assertEqual(said.count("\n"), 2)
+        self.assertEqual(self.ends(*cut, text="1\n").stderr, "")
+
+    def test_has_flags_for_keys_of_the_configuration(self):
+        def scored(*flags):
+            return self.translates("--scores", *flags, lines=["7 7 1 0 3 2", "1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0"])
+
+        endless, default = ("--translate.repetition_penalty", "0.05"), scored()
+        for flag, value, *others in (("--length-penalty", "0.2"), ("--length-penalty-type", "gnmt"), ("--max-length-ratio", "0.1", *endless),
+                                     ("--no-repeat-ngram-size", "1"), ("--repetition-penalty", "3")):
+            found = scored(flag, value, *others)
+            self.assertEqual(found, scored("--translate." + flag[2:].replace("-", "_"), value, *others), flag)
+            self.assertNotEqual(found, scored(*others) if others else default, flag)
+
+    def test_begins_lines_with_scores(self):
+        for line, text in zip(self.translates("--scores"), LINES):
+            score, translation = line.split("\t")
+            self.assertEqual(translation, text)
+            self.assertLessEqual(float(score), 0)
+
+    def test_passes_the_fields_of_json_through(self):
+        lines = [json.dumps({"id": 7, "text": "1 2", "tags": ["a"]}), json.dumps({"text": ""})]
+        first, second = (json.loads(line) for line in self.translates("--json", lines=lines))
+        self.assertEqual((first["id"], first["tags"], first["text"], first["translation"]), (7, ["a"], "1 2", "1 2"))
+        self.assertLess(first["log_prob"], 0)
+        self.assertEqual(second["translation"], "")
+
+    def test_replaces_the_fields_of_an_earlier_translation(self):
+        line = json.dumps({"text": "1 2", "id": 7, "translation": "x", "score": "x", "log_prob": "x", "alignment": "0-0", "truncated": True,
+                           "translations": []})
+        one = json.loads(self.translates("--json", lines=[line])[0])
+        self.assertEqual(list(one), ["text", "id", "translation", "score", "log_prob"])
+        self.assertEqual(one["translation"], "1 2")
+        several = json.loads(self.translates("--json", "--n-best", "2", lines=[line])[0])
+        self.assertEqual((list(several), len(several["translations"])), (["text", "id", "translations"], 2))
+
+    def test_takes_an_empty_line_of_json_for_an_empty_text(self):
+        first, second, third = (json.loads(line) for line in self.translates("--json", lines=[json.dumps({"text": "1 2"}), "", "  "]))
+        self.assertEqual([first["translation"], second["translation"], third["translation"]], ["1 2", "", ""])
+
+    def test_refuses_json_that_goes_too_deep(self):
+        for line in ('{"text": "1", "x": ' + "[" * 400000 + "]" * 400000 + "}", '{"text": ' + "[" * 400000):
+            self.assertIn("nested more than 100 deep", self.refuses("translate", "-m", AVERAGED, "--json", text=line + "\n"))
+
+    def test_writes_into_what_is_no_file(self):
+        self.assertEqual(self.prints("translate", "-m", AVERAGED, "-o", "/dev/stdout", text="1 2\n"), "1 2\n")
+        self.assertEqual(self.prints("translate", "-m", AVERAGED, "-o", "/dev/null", text="1 2\n"), "")
+        self.assertTrue(stat.S_ISCHR(os.stat("/dev/null").st_mode))
+        os.symlink(path("target.out"), path("link.out"))
+        write("target.out", "")
+        self.prints("translate", "-m", AVERAGED, "-o", path("link.out"), text="1 2\n")
+        self.assertTrue(os.path.islink(path("link.out")))
+        self.assertEqual(read("target.out"), "1 2\n")
+
+    def test_adds_to_what_a_redirected_file_holds(self):
+        for name in ("/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
+            for mode in ("a", "w"):
+                with open(path("redirected"), mode, encoding="utf-8") as file:
+                    if mode == "w":
+                        file.write("before\n")
+                        file.flush()
+                    self.ends("translate", "-m", AVERAGED, "-o", name, text="1 2\n", stdout=file)
+                self.assertTrue(read("redirected").endswith("1 2\n"))
+                self.assertTrue(mode == "a" or read("redirected") == "before\n1 2\n", name)
+
+    def test_leaves_a_file_its_permissions_and_its_links(self):
+        os.chmod(write("private.out", "x"), 0o600)
+        self.prints("translate", "-m", AVERAGED, "-o", path("private.out"), text="1 2\n")
+        self.assertEqual((stat.S_IMODE(os.stat(path("private.out")).st_mode), read("private.out")), (0o600, "1 2\n"))
+        os.symlink("to_come.out", path("dangling.out"))
+        self.prints("translate", "-m", AVERAGED, "-o", path("dangling.out"), text="1 2\n")
+        self.assertTrue(os.path.islink(path("dangling.out")))
+        self.assertEqual(read("to_come.out"), "1 2\n")
+
+    def test_does_not_write_over_what_it_reads(self):
+        text = write("both", "1 2\n")
+        for words in (("translate", "-m", AVERAGED, "-i", text), ("score", "-m", AVERAGED, "--src", text, "--tgt", text), ("vocab", "-i", text)):
+            self.assertIn(f"{text} is read, and would be written over; name another", self.refuses(*words, "-o", text))
+        kept = write("kept.src", "1 2\n")
+        message = self.refuses("score", "-m", AVERAGED, "--src", kept, "--tgt", text, "--filter", FOLDER)
+        self.assertIn(f"{kept} is read, and would be written over", message)
+        self.assertEqual((read("both"), read("kept.src")), ("1 2\n", "1 2\n"))
+
+    def test_refuses_a_device_that_is_none(self):
+        self.assertIn('device is "gpu"; expected cpu, cuda or cuda:N', self.refuses("translate", "-m", AVERAGED, "--device", "gpu"))
+
+    def test_removes_what_a_killed_one_left_beside_its_output(self):
+        out = path("killed.out")
+        with subprocess.Popen([PROGRAM, "translate", "-m", AVERAGED, "-o", out], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as killed:
+            while not os.path.exists(f"{out}.tmp{killed.pid}"):
+                time.sleep(0.01)
+            killed.kill()
+        self.assertTrue(os.path.exists(f"{out}.tmp{killed.pid}"))
+        self.prints("translate", "-m", AVERAGED, "-o", out, text="1 2\n")
+        self.assertEqual([name for name in os.listdir(FOLDER) if name.startswith("killed.out")], ["killed.out"])
+
+    def test_begins_with_a_prefix(self):
+        self.assertTrue(self.translates("--prefix", "5", lines=["1 2 3"])[0].startswith("5"))
+        line = json.dumps({"text": "1 2", "prefix": "6"})
+        self.assertTrue(json.loads(self.translates("--json", "--prefix", "5", lines=[line])[0])["translation"].startswith("6"))
+
+    def test_begins_with_a_prefix_longer_than_the_source_lets_a_translation_be(self):
+        prefix = " ".join(["7"] * 20)
+        self.assertTrue(self.translates("--prefix", prefix, lines=["1"])[0].startswith(prefix))
+
+    def test_says_which_prefix_is_longer_than_a_translation_may_be(self):
+        ended = self.ends("translate", "-m", AVERAGED, "--max-length", "4", "--prefix", "5 5 5 5 5 5", text="1 2\n3\n")
+        self.assertEqual(ended.stderr.count("--prefix is longer than a translation may be"), 1, "of all lines")
+        line = json.dumps({"text": "1 2", "prefix": "5 5 5 5 5 5"})
+        ended = self.ends("translate", "-m", AVERAGED, "--json", "--max-length", "4", text=line + "\n")
+        self.assertIn("line 1: its prefix is longer than a translation may be", ended.stderr)
+
+    def test_refuses_a_prefix_that_is_no_text(self):
+        self.assertIn("--prefix: byte 3 is not UTF-8", self.refuses("translate", "-m", AVERAGED, "--prefix", b"5 \xff"))
+
+    def test_says_that_a_line_is_longer_than_the_model_can_read(self):
+        positions = ("--model.positions", "learned", "--model.max_positions", "16", "--data.max_length", "15")
+        self.prints("train", "-c", small_run.configuration(FOLDER, "learned"), *positions, "--train.max_steps", "2", "--train.average_last", "0")
+        ended = self.ends("translate", "-m", path("learned/last"), "--max-length", "1", text="2\n" + "1 " * 20 + "\n")
+        self.assertEqual(ended.stdout.count("\n"), 2)
+        self.assertIn("warning line 2 is longer than the model can read; its end is left out\n", ended.stderr)
+        self.assertNotIn("line 1 is longer", ended.stderr)
+
+    def test_says_that_a_prefix_cannot_be_written(self):
+        ended = self.ends("translate", "-m", AVERAGED, "--prefix", "\u65e5", text="1 2\n3\n")
+        self.assertEqual(ended.stderr.count("--prefix has what the vocabulary cannot write"), 1)
+
+    def test_has_the_minimum_length_whatever_the_source(self):
+        text = self.translates("--min-length", "40", lines=["1"])[0]
+        self.assertGreater(len(text.replace(" ", "")), 14)  # the ratio alone would end it after 14 tokens
+
+    def test_aligns_words_and_pieces(self):
+        line, empty = self.translates("--alignment", "word", lines=["1 2 3", ""])
+        text, links = line.split(" ||| ")
+        self.assertEqual(text, "1 2 3")
+        self.assertRegex(links, r"^\d+-\d+( \d+-\d+)*$")
+        self.assertTrue(all(int(number) < 3 for link in links.split() for number in link.split("-")))
+        self.assertEqual(empty, " ||| ")
+        self.assertIn(" ||| 0-", self.translates("--alignment", "subword", lines=["1 2 3"])[0])
+
+    def test_draws_the_same_for_the_same_seed(self):
+        draws = [self.translates("--sampling", "full", "--temperature", "3", "--seed", seed) for seed in ("1", "1", "2")]
+        self.assertEqual(draws[0], draws[1])
+        self.assertNotEqual(draws[0], draws[2])
+
+    def test_in_each_precision(self):
+        for precision in ("auto", "fp32", "bf16x3", "bf16", "int8"):
+            self.assertEqual(self.translates("--precision", precision), LINES, precision)
+
+    def test_refuses_a_precision_that_is_none(self):
+        message = self.refuses("translate", "-m", AVERAGED, "--precision", "int4", text="1\n")
+        self.assertIn("int4", message)
+        self.assertIn("auto, fp32, bf16x3, bf16, int8", message)
+
+    def test_by_an_ensemble_of_checkpoints(self):
+        self.assertEqual(self.prints("translate", "-m", AVERAGED, "-m", os.path.join(RUN, "last"), text="1 2 3\n"), "1 2 3\n")
+
+    def test_names_the_line_that_is_no_text_and_gives_those_before(self):
+        bad = write("bad.txt", b"1 2\n4 5\n3 \xff 4\n")
+        self.assertRegex(self.refuses("translate", "-m", AVERAGED, "-i", bad, stdout="1 2\n4 5\n"), "bad.txt:3.*UTF-8")
+
+    def test_refuses_json_that_is_no_sentence(self):
+        before = '{"text":"","translation":"","score":0.0,"log_prob":0.0}\n'
+        for line, message in (("1 2", "is not a JSON object"),
+                              ('{"id": 1}', 'is not a JSON object with "text"'),
+                              ('{"text": 5}', '"text" is 5; expected a string'),
+                              (r'{"text": "a\nb"}', '"text" holds a line break; expected one sentence'),
+                              ('{"text": "1", "prefix": []}', '"prefix" is []; expected a string')):
+            said = self.refuses("translate", "-m", AVERAGED, "--json", text=f'{{"text": ""}}\n{line}\n', stdout=before)
+            self.assertIn(f":2: {message}", said)
+
+    def test_refuses_a_layer_that_is_not_there(self):
+        message = self.refuses("translate", "-m", AVERAGED, "--alignment", "word", "--alignment-layer", "9", text="1\n")
+        self.assertIn("--alignment-layer is 9; the decoder's layers are 0 to 1", message)
+
+    def test_takes_no_file_after_the_model_for_a_second_model(self):
+        self.assertIn('"input.de" is not understood', self.refuses("translate", "-m", AVERAGED, "input.de", text="1\n"))
+
+
+class OtherAttention(Verbs):
+    """Attention that is not the checkpoint's."""
+
+    def test_is_said_in_one_line(self):
+        ended = self.start("translate", "-m", AVERAGED, "--model.attention.cross", "{type: topk, k: 1}", text="1 2\n")
+        self.assertEqual((ended.returncode, ended.stdout.count("\n")), (0, 1), ended.stderr)
+        self.assertEqual(ended.stderr.count("\n"), 1)
+        self.assertIn("averaged: attention of the checkpoint: cross: softmax; used here: cross: {type: topk, k: 1, sparsify: always}",
+                      ended.stderr)
+
+    def test_that_is_the_same_says_nothing_and_changes_nothing(self):
+        for words in (["--model.attention", "softmax"], ["--model.attention.cross.pattern", "full"]):
+            ended = self.start("translate", "-m", AVERAGED, *words, text="1 2\n")
+            self.assertEqual((ended.returncode, ended.stdout, ended.stderr), (0, "1 2\n", ""))
+
+    def test_for_training_only_is_softmax_here(self):
+        source = write("other.src", "1 2 3\n7 7 1 0\n")
+        sparse = ["--model.attention.default", "{type: topk, k: 1}"]
+
+        def scores(*flags):
+            lines = self.prints("score", "-m", AVERAGED, "--src", source, "--tgt", source, *flags).splitlines()
+            return [float(line.split("\t")[0]) for line in lines]
+
+        for masked, dense in zip(scores(*sparse, "--model.attention.default.sparsify", "train"), scores()):
+            self.assertAlmostEqual(masked, dense, delta=1e-4)
+        self.assertNotEqual(scores(*sparse), scores())
+
+    def test_scores_and_is_measured(self):
+        source = write("other.src", "1 2 3\n")
+        score = ["score", "-m", AVERAGED, "--src", source, "--tgt", source]
+        self.assertNotEqual(self.prints(*score, "--model.attention.cross", "entmax15"), self.prints(*score))
+        ended = self.ends("bench", "translate", "-m", AVERAGED, "-i", source, "--rounds", "1", "--model.attention.encoder_self", "sparsemax")
+        self.assertIn("used here: encoder_self: sparsemax", ended.stderr)
+
+    def test_that_the_checkpoint_has_no_parameters_for_is_refused(self):
+        message = self.refuses("translate", "-m", AVERAGED, "--model.attention.encoder_self", "{type: entmax, alpha: learned}", text="1\n")
+        self.assertIn("needs: encoder.layers.0.self_attention.numbers.alpha_logit", message)
+        source = write("other.src", "1\n")
+        message = self.refuses("score", "-m", AVERAGED, "--src", source, "--tgt", source, "--model.attention.cross", "rela")
+        self.assertIn("needs: decoder.layers.0.cross_attention.norm.gain", message)
+
+    def test_is_all_that_can_be_changed(self):
+        message = self.refuses("translate", "-m", AVERAGED, "--model.d_ff", "7", text="1\n")
+        self.assertIn('model.d_ff is "7"; a trained model keeps that', message)
+        message = self.refuses("translate", "-m", AVERAGED, "--model.attention.cross.pattern", "local", text="1\n")
+        self.assertIn("looks at the distance", message)
+        source = write("other.src", "1\n")
+        message = self.refuses("score", "-m", AVERAGED, "--src", source, "--tgt", source, "--translate.beam_size", "3")
+        self.assertIn("--translate.beam_size has no meaning for score", message)
+
+
+if __name__ == "__main__":
+    unittest.main()
