@@ -137,6 +137,59 @@ __global__ void __launch_bounds__(kLanes* kWarps) denormalise(const ResidualNorm
   });
 }
 
+__device__ float sigmoid(float x) {
+  return 1 / (1 + expf(-x));
+}
+
+/// An element of gated_rms: x, its gate, and how far that is open: sigmoid(gate x). 0 and 1 where there is no gate.
+struct GatedElement {
+  float x, gate, open;
+};
+
+template <class Stored>
+__device__ GatedElement gated_element(const GatedRmsRows<float, Stored>& a, int64_t at, int64_t column) {
+  const float x = loaded(a.input[at]);
+  if (a.gate == nullptr) return {x, 0, 1};
+  return {x, a.gate[column], sigmoid(a.gate[column] * x)};
+}
+
+template <class Stored>
+__global__ void __launch_bounds__(kLanes* kWarps) normalise_gated(const GatedRmsRows<float, Stored> a, int64_t rows) {
+  const WarpRow warp(a.columns);
+  if (warp.row >= rows) return;
+  const int64_t at = warp.row * a.columns;
+  float squares = 0;
+  warp.for_each([&](int64_t i) { squares += loaded(a.input[at + i]) * loaded(a.input[at + i]); });
+  const float inverse = 1 / sqrtf(warp_sum(squares) / static_cast<float>(a.columns) + a.epsilon);
+  warp.for_each([&](int64_t i) {
+    const GatedElement e = gated_element(a, at + i, i);
+    a.result[at + i] = stored<Stored>(e.x * inverse * a.gain[i] * e.open);
+  });
+}
+
+/// What gated_rms_backward of row_kernels.cpp does but for the sums over rows, which need a.inverse_rms.
+template <class Stored>
+__global__ void __launch_bounds__(kLanes* kWarps) denormalise_gated(const GatedRmsRows<float, Stored> a, int64_t rows) {
+  const WarpRow warp(a.columns);
+  if (warp.row >= rows) return;
+  const int64_t at = warp.row * a.columns;
+  const auto g_of = [&](const GatedElement& e, int64_t i) { return loaded(a.gradient[at + i]) * a.gain[i] * e.open; };
+  float squares = 0, sum_gx = 0;
+  warp.for_each([&](int64_t i) {
+    const GatedElement e = gated_element(a, at + i, i);
+    squares += e.x * e.x;
+    sum_gx += g_of(e, i) * e.x;
+  });
+  const auto n = static_cast<float>(a.columns);
+  const float inverse = 1 / sqrtf(warp_sum(squares) / n + a.epsilon), mean_gh = warp_sum(sum_gx) * inverse / n;
+  warp.for_each([&](int64_t i) {
+    const GatedElement e = gated_element(a, at + i, i);
+    const float g = g_of(e, i), h = e.x * inverse;
+    a.input_gradient[at + i] = stored<Stored>((g - h * mean_gh) * inverse + g * h * (1 - e.open) * e.gate);
+  });
+  if (warp.lane == 0) a.inverse_rms[warp.row] = inverse;
+}
+
 // --- a thread for each block of features ---
 
 constexpr int kThreads = 128;
@@ -194,7 +247,7 @@ __global__ void __launch_bounds__(kThreads) drop_all(const DropRows<float> a, in
 constexpr int kSummers = 8;
 
 /// sums[i] = the sums over kRowsPerSum rows of what value(row, column, parts) adds to parts[i]: a block of threads for these rows and
-/// kLanes columns. Each of kSummers sums some of the rows; then these sums are added up in order.
+/// kLanes columns. Each of kSummers sums some of the rows; then these sums are added up in order. Sums that are null are not wanted.
 template <int kSums, class F>
 __device__ void sum_rows(int64_t rows, int64_t columns, float* const (&sums)[kSums], F value) {
   __shared__ float shared[kSums][kSummers][kLanes];
@@ -206,7 +259,7 @@ __device__ void sum_rows(int64_t rows, int64_t columns, float* const (&sums)[kSu
     for (int64_t row = first + summer; row < end; row += kSummers) value(row, column, parts);
   for (int i = 0; i < kSums; ++i) shared[i][summer][lane] = parts[i];
   __syncthreads();
-  if (summer >= kSums || column >= columns) return;
+  if (summer >= kSums || column >= columns || sums[summer] == nullptr) return;
   float sum = 0;
   for (int s = 0; s < kSummers; ++s) sum += shared[summer][s][lane];
   sums[summer][static_cast<int64_t>(blockIdx.x) * columns + column] = sum;
@@ -224,6 +277,17 @@ __global__ void __launch_bounds__(kLanes* kSummers) sum_norm_gradients(const Res
     const float dy = loaded(a.normed_gradient[i]);
     parts[0] += dy * (a.sum[i] - a.mean[row]) * a.inverse_deviation[row];
     parts[1] += dy;
+  });
+}
+
+template <class Stored>
+__global__ void __launch_bounds__(kLanes* kSummers) sum_gated_gradients(const GatedRmsRows<float, Stored> a, int64_t rows) {
+  sum_rows<2>(rows, a.columns, {a.gain_sums, a.gate_sums}, [&](int64_t row, int64_t column, float* parts) {
+    const int64_t i = row * a.columns + column;
+    const GatedElement e = gated_element(a, i, column);
+    const float part = loaded(a.gradient[i]) * e.x * a.inverse_rms[row] * e.open;
+    parts[0] += part;
+    parts[1] += part * a.gain[column] * (1 - e.open) * e.x;
   });
 }
 
@@ -317,6 +381,17 @@ const char* residual_norm_backward(const ResidualNormBackward<float, Normed, Out
   return start_for_sums(sum_norm_gradients<Normed, Output>, args, rows, stream);
 }
 
+template <class Stored>
+const char* gated_rms_forward(const GatedRmsRows<float, Stored>& args, int64_t rows, void* stream) {
+  return start_for_rows(normalise_gated<Stored>, args, rows, stream);
+}
+
+template <class Stored>
+const char* gated_rms_backward(const GatedRmsRows<float, Stored>& args, int64_t rows, void* stream) {
+  if (const char* const error = start_for_rows(denormalise_gated<Stored>, args, rows, stream)) return error;
+  return start_for_sums(sum_gated_gradients<Stored>, args, rows, stream);
+}
+
 const char* activation_forward(const ActivationRows<float>& args, int64_t rows, void* stream) {
   return start_for_elements(activate, args, rows, stream);
 }
@@ -343,5 +418,9 @@ template const char* residual_norm_backward(const ResidualNormBackward<float, fl
 template const char* residual_norm_backward(const ResidualNormBackward<float, uint16_t, float>&, int64_t, void*);
 template const char* residual_norm_backward(const ResidualNormBackward<float, float, uint16_t>&, int64_t, void*);
 template const char* residual_norm_backward(const ResidualNormBackward<float, uint16_t, uint16_t>&, int64_t, void*);
+template const char* gated_rms_forward(const GatedRmsRows<float, float>&, int64_t, void*);
+template const char* gated_rms_forward(const GatedRmsRows<float, uint16_t>&, int64_t, void*);
+template const char* gated_rms_backward(const GatedRmsRows<float, float>&, int64_t, void*);
+template const char* gated_rms_backward(const GatedRmsRows<float, uint16_t>&, int64_t, void*);
 
 }  // namespace lacuna::gpu

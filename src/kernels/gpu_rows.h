@@ -19,6 +19,10 @@ const char* residual_norm_forward(const ResidualNormForward<float, Normed>& args
 /// `output_sums` must be null.
 template <class Normed, class Output>
 const char* residual_norm_backward(const ResidualNormBackward<float, Normed, Output>& args, int64_t rows, void* stream);
+template <class Stored>
+const char* gated_rms_forward(const GatedRmsRows<float, Stored>& args, int64_t rows, void* stream);
+template <class Stored>
+const char* gated_rms_backward(const GatedRmsRows<float, Stored>& args, int64_t rows, void* stream);
 const char* activation_forward(const ActivationRows<float>& args, int64_t rows, void* stream);
 const char* activation_backward(const ActivationRows<float>& args, int64_t rows, void* stream);
 const char* drop(const DropRows<float>& args, int64_t rows, void* stream);

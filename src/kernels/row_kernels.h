@@ -72,7 +72,8 @@ struct GatedRmsRows {
   Stored* result;          ///< forward only; what follows: backward only
   const Stored* gradient;  ///< of the result
   Stored* input_gradient;
-  T *gain_sums, *gate_sums;  ///< [blocks of kRowsPerSum, columns]; a call covers one block
+  T *gain_sums, *gate_sums;  ///< [blocks of kRowsPerSum, columns]; a call covers one block; gate_sums null = no gate
+  T* inverse_rms;            ///< [T] for a GPU's backward pass, which writes and reads it; null on the CPU
 };
 
 template <class T, class Stored>

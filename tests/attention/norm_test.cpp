@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "config/yaml.h"
+#include "kernels/gpu_rows.h"
 
 namespace lacuna {
 namespace {
@@ -125,7 +126,7 @@ TEST(AttentionNorm, TakesRowsOfBf16) {
   }
 }
 
-/// As on a GPU: by ATen. On the CPU parameters of double come to that.
+/// By ATen, as double on a GPU. On the CPU bf16 comes to that with parameters of double.
 TEST(AttentionNorm, TakesRowsOfBf16WhereItHasNoKernels) {
   for (const char* name : {"rms", "gated_rms"}) {
     at::manual_seed(4);
@@ -136,6 +137,34 @@ TEST(AttentionNorm, TakesRowsOfBf16WhereItHasNoKernels) {
     result.sum().backward();
     EXPECT_EQ(rounded.grad().scalar_type(), at::kBFloat16) << name;
   }
+}
+
+/// Skipped where there is no GPU.
+TEST(AttentionNorm, IsOnAGpuWhatItIsOnTheCpu) {
+  if (!gpu::kAreBuilt || !at::hasCUDA()) GTEST_SKIP() << "no GPU in this build or machine";
+  for (const char* name : {"rms", "gated_rms"})
+    for (const auto& [type, tolerance] : {std::pair(at::kFloat, 1e-5), {at::kBFloat16, 8e-3}, {at::kDouble, 1e-12}}) {
+      at::manual_seed(4);
+      const Tensor c = at::randn({300, 48}).to(type), direction = at::randn({300, 48}).to(type);
+      const auto run = [&, type = type](at::Device device) {
+        const auto norm = make(name);
+        norm->to(device, type == at::kDouble ? at::kDouble : at::kFloat);
+        const Tensor rows = c.to(device, type, /*non_blocking=*/false, /*copy=*/true).requires_grad_(), result = norm->forward(rows);
+        EXPECT_EQ(result.scalar_type(), type);
+        result.backward(direction.to(device));
+        const at::NoGradGuard no_gradients;
+        EXPECT_TRUE(at::equal(result, norm->forward(rows))) << "without gradients, " << name;
+        std::vector<Tensor> all = {result, rows.grad()};
+        for (const Tensor& parameter : norm->parameters()) all.push_back(parameter.grad());
+        for (Tensor& one : all) one = one.detach().to(at::kCPU, at::kDouble);
+        return all;
+      };
+      const std::vector<Tensor> found = run(at::kCUDA), expected = run(at::kCPU);
+      for (size_t i = 0; i < found.size(); ++i) {
+        const double worst = (found[i] - expected[i]).abs().max().item<double>();
+        EXPECT_LE(worst, tolerance * expected[i].abs().max().item<double>()) << name << " " << type << " " << i;
+      }
+    }
 }
 
 TEST(AttentionNorm, DoesNotChangeABitWithTheNumberOfThreads) {

@@ -5,6 +5,7 @@
 #include "kernels/bf16_product.h"
 #include "kernels/projection_loss.h"
 #include "kernels/reference.h"
+#include "kernels/row_tensors.h"
 
 // The row kernels for GPUs against the references on the CPU. Nothing of it runs where there is no GPU.
 namespace lacuna {
@@ -75,6 +76,119 @@ TEST_F(RowsOnGpu, NormaliseToBf16ForReadersOfIt) {
   EXPECT_EQ(found.scalar_type(), at::kBFloat16);
   EXPECT_TRUE(at::allclose(found.to(at::kFloat), expected, /*rtol=*/0x1p-8, /*atol=*/1e-5));
   expect_close(gradient, expected_gradient, "gradient");
+}
+
+/// What attention's norm is given, on the CPU: context [T, D] and the result's gradient of float or bf16, gain [D] and gate [D] of float.
+struct GatedRmsCase {
+  Tensor context, gradient, gain, gate;  // gate undefined = none
+};
+
+GatedRmsCase gated_rms_case(int64_t rows, int64_t columns, at::ScalarType type, bool has_gate) {
+  return {spiky({rows, columns}, type), at::randn({rows, columns}).to(type), at::randn({columns}),
+          has_gate ? at::randn({columns}) : Tensor()};
+}
+
+constexpr double kEpsilon = 1e-8;
+
+/// The result, and the gradients of context, gain and (if there is one) gate: by the kernels for a context of `Stored`.
+template <class Stored>
+std::vector<Tensor> gated_rms_of(const GatedRmsCase& norm) {
+  const auto there = [](const Tensor& x) { return x.defined() ? x.to(at::kCUDA) : x; };
+  const auto stored = [](const Tensor& x) { return static_cast<Stored*>(x.mutable_data_ptr()); };
+  const Tensor context = there(norm.context), gradient = there(norm.gradient), gain = there(norm.gain), gate = there(norm.gate);
+  const Tensor result = at::empty_like(context), context_gradient = at::empty_like(context);
+  const Tensor sums = at::empty({2, sum_blocks(context.size(0)), context.size(1)}, gain.options());
+  const Tensor inverse_rms = at::empty({context.size(0)}, gain.options());
+  if constexpr (gpu::kAreBuilt) {
+    const GatedRmsRows<float, Stored> args = {.columns = context.size(1),
+                                              .input = stored(context),
+                                              .gain = data_of<float>(gain),
+                                              .gate = data_of<float>(gate),
+                                              .epsilon = static_cast<float>(kEpsilon),
+                                              .result = stored(result),
+                                              .gradient = stored(gradient),
+                                              .input_gradient = stored(context_gradient),
+                                              .gain_sums = mutable_data_of<float>(sums[0]),
+                                              .gate_sums = gate.defined() ? mutable_data_of<float>(sums[1]) : nullptr,
+                                              .inverse_rms = mutable_data_of<float>(inverse_rms)};
+    lacuna::on_gpu(context.device(), [&](void* stream) { return gpu::gated_rms_forward(args, context.size(0), stream); });
+    lacuna::on_gpu(context.device(), [&](void* stream) { return gpu::gated_rms_backward(args, context.size(0), stream); });
+  }
+  std::vector<Tensor> all = {result.cpu(), context_gradient.cpu(), sums[0].sum(0).cpu()};
+  if (gate.defined()) all.push_back(sums[1].sum(0).cpu());
+  return all;
+}
+
+std::vector<Tensor> gated_rms_on_gpu(const GatedRmsCase& norm) {
+  return norm.context.scalar_type() == at::kBFloat16 ? gated_rms_of<uint16_t>(norm) : gated_rms_of<float>(norm);
+}
+
+/// The same of the same numbers by ATen, in double.
+std::vector<Tensor> gated_rms_in_aten(const GatedRmsCase& norm) {
+  Inputs leaves;
+  for (const Tensor& x : {norm.context, norm.gain, norm.gate})
+    if (x.defined()) leaves.push_back(x.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true).requires_grad_());
+  const Tensor &x = leaves[0], normed = x / at::sqrt(x.square().mean(-1, /*keepdim=*/true) + kEpsilon) * leaves[1];
+  const Tensor result = norm.gate.defined() ? normed * at::sigmoid(leaves[2] * x) : normed;
+  result.backward(norm.gradient.to(at::kDouble));
+  std::vector<Tensor> all = {result.detach()};
+  for (const Tensor& leaf : leaves) all.push_back(leaf.grad());
+  return all;
+}
+
+/// As expect_close does; numbers of bf16 may be off by their rounding, too.
+void expect_close_or_rounded(const Tensor& found, const Tensor& expected, const std::string& what) {
+  if (found.scalar_type() == at::kFloat) return expect_close(found, expected, what);
+  const double off = tolerance_of(at::kFloat) * (1 + expected.abs().max().item<double>());
+  EXPECT_TRUE(at::allclose(found.to(at::kDouble), expected, /*rtol=*/0x1p-8, off)) << what;
+}
+
+/// Calls f with cases of both types, with and without a gate; some widths do not fill a warp's turns.
+template <class F>
+void for_gated_rms_cases(F f) {
+  for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1, 7}, {kRows, 24}, {2500, 256}, {1100, 512}, {kRows, 1000}})
+    for (const at::ScalarType type : {at::kFloat, at::kBFloat16})
+      for (const bool has_gate : {false, true}) {
+        SCOPED_TRACE(testing::Message() << rows << " x " << columns << ", " << at::toString(type) << ", gate " << has_gate);
+        f(gated_rms_case(rows, columns, type, has_gate));
+      }
+}
+
+TEST_F(RowsOnGpu, NormaliseAndGateAsInDouble) {
+  for_gated_rms_cases([](const GatedRmsCase& norm) {
+    const std::vector<Tensor> found = gated_rms_on_gpu(norm), expected = gated_rms_in_aten(norm);
+    ASSERT_EQ(found.size(), expected.size());
+    const char* const names[] = {"result", "gradient of the context", "gradient of the gain", "gradient of the gate"};
+    for (size_t i = 0; i < found.size(); ++i) expect_close_or_rounded(found[i], expected[i], names[i]);
+  });
+}
+
+TEST_F(RowsOnGpu, NormaliseAndGateToTheSameBitsAgain) {
+  for_gated_rms_cases([](const GatedRmsCase& norm) {
+    const std::vector<Tensor> first = gated_rms_on_gpu(norm), again = gated_rms_on_gpu(norm);
+    for (size_t i = 0; i < first.size(); ++i) EXPECT_TRUE(at::equal(first[i], again[i])) << "tensor " << i;
+  });
+}
+
+TEST_F(RowsOnGpu, NormaliseAndGateARowAlone) {
+  for_gated_rms_cases([](const GatedRmsCase& norm) {
+    const std::vector<Tensor> together = gated_rms_on_gpu(norm);
+    for (const int64_t row : {int64_t{0}, norm.context.size(0) / 2, norm.context.size(0) - 1}) {
+      const auto alone = [&](const Tensor& x) { return x.narrow(0, row, 1).clone(); };
+      const std::vector<Tensor> found = gated_rms_on_gpu({alone(norm.context), alone(norm.gradient), norm.gain, norm.gate});
+      for (const size_t i : {0, 1}) EXPECT_TRUE(at::equal(found[i], alone(together[i]))) << "tensor " << i << ", row " << row;
+    }
+  });
+}
+
+/// No rows: nothing to start. Rows of 0: the result is 0, and the gradient finite.
+TEST_F(RowsOnGpu, NormaliseAndGateNothing) {
+  EXPECT_EQ(gated_rms_on_gpu(gated_rms_case(0, 24, at::kFloat, true)).front().numel(), 0);
+  GatedRmsCase norm = gated_rms_case(3, 24, at::kFloat, true);
+  norm.context.zero_();
+  const std::vector<Tensor> found = gated_rms_on_gpu(norm);
+  EXPECT_EQ(found[0].abs().max().item<float>(), 0);
+  EXPECT_TRUE(at::isfinite(found[1]).all().item<bool>());
 }
 
 TEST_F(RowsOnGpu, ActivateAsTheReference) {

@@ -28,7 +28,8 @@ struct Inputs {
             .gradient = nullptr,
             .input_gradient = nullptr,
             .gain_sums = nullptr,
-            .gate_sums = nullptr};
+            .gate_sums = nullptr,
+            .inverse_rms = nullptr};
   }
   template <class Stored>
   static Stored* stored_in(const Tensor& numbers) {
@@ -43,11 +44,27 @@ void with_kernels(const Inputs& inputs, F f) {
   with_scalar_of(inputs.rows, [&](auto t) { f(row_kernels<decltype(t)>().gated_rms, inputs.args<decltype(t), decltype(t)>()); });
 }
 
+template <class T, class Stored>
+void run_forward(const GatedRms<T, Stored>& loops, const GatedRmsRows<T, Stored>& args, const Tensor& rows) {
+  if constexpr (gpu::kAreBuilt && std::is_same_v<T, float>) {
+    if (rows.is_cuda()) return on_gpu(rows.device(), [&](void* stream) { return gpu::gated_rms_forward(args, rows.size(0), stream); });
+  }
+  for_rows(loops.forward, args, rows.size(0));
+}
+
+template <class T, class Stored>
+void run_backward(const GatedRms<T, Stored>& loops, const GatedRmsRows<T, Stored>& args, const Tensor& rows) {
+  if constexpr (gpu::kAreBuilt && std::is_same_v<T, float>) {
+    if (rows.is_cuda()) return on_gpu(rows.device(), [&](void* stream) { return gpu::gated_rms_backward(args, rows.size(0), stream); });
+  }
+  for_sum_blocks(loops.backward, args, rows.size(0));
+}
+
 Tensor forward_pass(const Inputs& inputs) {
   Tensor result = at::empty_like(inputs.rows);
   with_kernels(inputs, [&](const auto& kernels, auto args) {
     args.result = Inputs::stored_in<std::remove_pointer_t<decltype(args.result)>>(result);
-    for_rows(kernels.forward, args, result.size(0));
+    run_forward(kernels, args, inputs.rows);
   });
   return result;
 }
@@ -67,14 +84,16 @@ struct GatedRmsFunction : torch::autograd::Function<GatedRmsFunction> {
     const Tensor &rows = inputs.rows, gradient = outputs[0].contiguous(), of_rows = at::empty_like(rows);
     const bool has_gate = inputs.gate.defined();
     const Tensor sums = at::empty({has_gate ? 2 : 1, sum_blocks(rows.size(0)), rows.size(1)}, inputs.gain.options());
+    const Tensor inverse_rms = rows.is_cpu() ? Tensor() : at::empty({rows.size(0)}, inputs.gain.options());
     with_kernels(inputs, [&](const auto& kernels, auto args) {
       using Stored = std::remove_pointer_t<decltype(args.result)>;
       using T = std::remove_pointer_t<decltype(args.gain_sums)>;
       args.gradient = Inputs::stored_in<Stored>(gradient);
       args.input_gradient = Inputs::stored_in<Stored>(of_rows);
       args.gain_sums = mutable_data_of<T>(sums);
-      args.gate_sums = args.gain_sums + sums.size(1) * args.columns;
-      for_sum_blocks(kernels.backward, args, rows.size(0));
+      args.gate_sums = has_gate ? args.gain_sums + sums.size(1) * args.columns : nullptr;
+      args.inverse_rms = mutable_data_of<T>(inverse_rms);
+      run_backward(kernels, args, rows);
     });
     const Tensor totals = sums.sum(1);
     return {of_rows, totals[0], has_gate ? totals[1] : Tensor(), Tensor()};
@@ -82,8 +101,8 @@ struct GatedRmsFunction : torch::autograd::Function<GatedRmsFunction> {
 };
 
 bool has_kernels(const Tensor& rows, const Tensor& gain) {
-  if (rows.scalar_type() == at::kBFloat16) return rows.is_cpu() && gain.scalar_type() == at::kFloat;
-  return has_row_loops(rows);
+  if (rows.scalar_type() == at::kBFloat16) return gain.scalar_type() == at::kFloat && has_row_kernels(gain);
+  return has_row_kernels(rows);
 }
 
 }  // namespace
