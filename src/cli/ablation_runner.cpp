@@ -163,12 +163,15 @@ void AblationRunner::prepare_folder(const PlannedRun& run) const {
   }
 }
 
+ScoreOptions AblationRunner::scoring_by(std::vector<std::string> metrics) const {
+  return {.metrics = std::move(metrics), .tgt_lang = plan_.shared.data.tgt_lang, .joiner = plan_.shared.translate.joiner};
+}
+
 void AblationRunner::translate_and_score(const PlannedRun& run, RunResult& result) const {
   const std::string hypotheses = hypotheses_of(run.variant, run.seed);
   fs::create_directories(fs::path(hypotheses).parent_path());
   start(with_search_of(run, {"translate", "-m", weights_of(run), "-i", plan_.test_set.src, "-o", hypotheses}));
-  const CorpusScores scores =
-      score_files(scorer_, hypotheses, {plan_.test_set.tgt}, {.metrics = {"bleu", "chrf"}, .tgt_lang = plan_.shared.data.tgt_lang});
+  const CorpusScores scores = score_files(scorer_, hypotheses, {plan_.test_set.tgt}, scoring_by({"bleu", "chrf"}));
   result.test_set = name_of(plan_.test_set);
   result.signature = scores.bleu->signature;
   result.bleu = scores.bleu->score;
@@ -253,7 +256,7 @@ void AblationRunner::forget_comparisons_with(const RunResult& made) {
 void AblationRunner::compare(const PlannedRun& run, const RunResult& baseline) {
   const PairedComparison found =
       paired_bootstrap(scorer_, {hypotheses_of(baseline.variant, baseline.seed), hypotheses_of(run.variant, run.seed)},
-                       {plan_.test_set.tgt}, kBootstrapSamples, {.metrics = {"bleu"}, .tgt_lang = plan_.shared.data.tgt_lang});
+                       {plan_.test_set.tgt}, kBootstrapSamples, scoring_by({"bleu"}));
   const PairedScore &theirs = found.systems[0].scores.at(0).second, &ours = found.systems[1].scores.at(0).second;
   RunResult other = baseline, result = *results_.find(run.variant, run.seed);
   result.comparison = Comparison{

@@ -32,6 +32,7 @@ class AblationRunner {
   RunResult row_for(const PlannedRun& run) const;
   RunResult result_of(const PlannedRun& run) const;
   void prepare_folder(const PlannedRun& run) const;
+  ScoreOptions scoring_by(std::vector<std::string> metrics) const;
   void translate_and_score(const PlannedRun& run, RunResult& result) const;
   void measure_speed(const PlannedRun& run, RunResult& result) const;
   void measure_loss(const PlannedRun& run, RunResult& result) const;

@@ -41,6 +41,13 @@ void declare(CLI::App& app, EvaluateOptions& options) {
   app.add_option("--chrf-word-order", options.scoring.chrf_word_order,
                  "chrF looks at n-grams of words up to this length; 2 = chrF++ (default: 0)")
       ->check(whole_number_from(0, 16));
+  app.add_option(
+         "--joiner", options.scoring.joiner,
+         "What a piece ends with that the next one belongs to, in translations and references that are in pieces: @@ of subword-nmt. "
+         "Whole words are scored then")
+      ->check([](const std::string& joiner) {
+        return joiner.find_first_of(" \t") == std::string::npos ? "" : "expected what pieces end with, without the space behind it: @@";
+      });
   app.add_flag("--confidence", options.confidence,
                "95 % intervals by a bootstrap; where several files are compared, they are there anyway");
   app.add_option("--paired-bootstrap", options.num_samples, "Resamples of the bootstrap (default: 1000)")->check(whole_number_from(2));

@@ -44,7 +44,7 @@ std::optional<Evaluation> Validator::evaluate(const EvaluationSet& set, const Tr
   std::optional<std::vector<std::string>> hypotheses = translate(set.src_lines, search);
   if (!hypotheses) return {};
   evaluation.hypotheses = std::move(*hypotheses);
-  const ScoreOptions scoring = {.metrics = {"bleu", "chrf"}, .tgt_lang = options_.data.tgt_lang};
+  const ScoreOptions scoring = {.metrics = {"bleu", "chrf"}, .tgt_lang = options_.data.tgt_lang, .joiner = search.joiner};
   const CorpusScores of_lines = score_lines(*scorer_, evaluation.hypotheses, {set.tgt_lines}, scoring);
   for (const auto& [name, score] : of_lines.all()) evaluation.scores[name] = score.score;
   evaluation.signature = of_lines.bleu->signature;

@@ -125,6 +125,7 @@ constexpr std::string_view kTokens =
     "counts sentences with some toolkits; say train.batch_tokens: tokens of a batch on either side, or auto";
 constexpr std::string_view kPrecision = "is not a key here; say train.precision: fp32, bf16, bf16x3 or auto";
 constexpr std::string_view kReset = "is not a key here; say train.reset: [optimizer, lr, data, best]";
+constexpr std::string_view kPieces = "is not a key here; say translate.joiner: \"@@\", what a piece ends with that the next one belongs to";
 constexpr Refused kRefused[] = {
     {"data", "tgt_vocab_size",
      "is not a key here: both sides have data.vocab_size pieces; for others give data.src_spm_model and data.tgt_spm_model"},
@@ -177,6 +178,10 @@ constexpr Refused kRefused[] = {
     {"train", "keep_last_epochs", "counts epochs; say train.keep_last, with train.save_every: 0 for a checkpoint at each epoch's end"},
     {"train", "pretrained_model", kWeightsAlone},
     {"train", "finetune_from_model", kWeightsAlone},
+    {"translate", "remove_bpe", kPieces},
+    {"translate", "post_process", kPieces},
+    {"data", "remove_bpe", kPieces},
+    {"data", "post_process", kPieces},
     {"translate", "beam_alpha",
      "is the power of Wu et al.'s length penalty; say translate.length_penalty_type: gnmt and translate.length_penalty"},
 };

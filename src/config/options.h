@@ -280,6 +280,7 @@ struct TranslateOptions {
   int64_t batch_tokens = 3000;
   TranslatePrecision precision = TranslatePrecision::kFp32;
   std::string shortlist;
+  std::string joiner;
 
   template <class Self, class Visitor>
   static void describe(Self& self, Visitor&& visit) {
@@ -318,6 +319,9 @@ struct TranslateOptions {
         "for it, else fp32. bf16 and int8 round embeddings too. On a GPU: fp32");
     visit("shortlist", self.shortlist, any(),
           "file of `lacuna shortlist`: `lacuna translate` weighs only what may translate a sentence; empty = the whole vocabulary");
+    visit("joiner", self.joiner, any(),
+          "of text that was cut into pieces before (data.tokenizer: none): what a piece ends with that the next one belongs to, \"@@\" of "
+          "subword-nmt. Translations have whole words then, and are scored against references with whole words; empty = pieces stay");
   }
 };
 

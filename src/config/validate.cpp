@@ -75,7 +75,11 @@ void validate_training(const TrainOptions& train, const DataOptions& data) {
             "train.reset holds \"" + part + "\"; known parts: " + join(parts) + did_you_mean(part, parts));
 }
 
-void validate_translation(const TranslateOptions& translate, const ModelOptions& model) {
+void validate_translation(const TranslateOptions& translate, const ModelOptions& model, const DataOptions& data) {
+  require(translate.joiner.empty() || data.tokenizer == Tokenizer::kNone,
+          "translate.joiner is \"" + translate.joiner + "\"; it joins pieces of data.tokenizer: none, SentencePiece joins its own");
+  require(translate.joiner.find_first_of(" \t") == std::string::npos,
+          "translate.joiner is \"" + translate.joiner + "\"; expected what pieces end with, without the space behind it: \"@@\"");
   require(translate.sampling != Sampling::kNone || translate.n_best <= translate.beam_size,
           equals("translate.n_best", translate.n_best) + "; at most translate.beam_size, which is " + std::to_string(translate.beam_size));
   require(translate.min_length <= translate.max_length, equals("translate.min_length", translate.min_length) +
@@ -104,7 +108,7 @@ void validate(const Options& options) {
   validate_data(options.data);
   validate_model(options.model, options.data);
   validate_training(options.train, options.data);
-  validate_translation(options.translate, options.model);
+  validate_translation(options.translate, options.model, options.data);
 }
 
 }  // namespace lacuna

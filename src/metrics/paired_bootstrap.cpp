@@ -114,7 +114,7 @@ void note_that_it_is_the_baseline(PairedComparison& comparison, size_t i) {
 PairedComparison paired_bootstrap(const Scorer& scorer, const std::vector<fs::path>& systems, const std::vector<fs::path>& references,
                                   int64_t num_samples, const ScoreOptions& options) {
   require_different(systems);
-  const ScoredFiles files(systems, references);
+  const ScoredFiles files(systems, references, options.joiner);
   const ProcessResult result =
       run_sacrebleu(scorer, files, options,
                     {"--paired-bs", "--paired-bs-n", std::to_string(num_samples), "-f", "text", "-w", "2", "--no-color", "--quiet"});

@@ -114,7 +114,7 @@ void refuse_answer(const Scorer& scorer, const std::string& answer) {
 
 CorpusScores score_files(const Scorer& scorer, const fs::path& hypotheses, const std::vector<fs::path>& references,
                          const ScoreOptions& options) {
-  const ScoredFiles files({hypotheses}, references);
+  const ScoredFiles files({hypotheses}, references, options.joiner);
   std::vector<std::string> extra = {"-f", "json", "-w", "4"};
   if (options.confidence_samples > 0)
     extra.insert(extra.end(), {"--confidence", "--confidence-n", std::to_string(options.confidence_samples)});

@@ -25,6 +25,7 @@ struct ScoreOptions {
   std::string tokenizer = {};                                  ///< of BLEU, by sacreBLEU's name for it; empty = by tgt_lang
   bool lowercase = false;                                      ///< BLEU and chrF do not see case (TER never does)
   int64_t chrf_word_order = 0;                                 ///< of chrF, the longest n-grams of words; 2 = chrF++
+  std::string joiner = {};                                     ///< of text in pieces (text/joiner.h), which is joined first; empty = none
   int64_t confidence_samples = 0;                              ///< of a bootstrap, for each score's interval; 0 = none
 };
 

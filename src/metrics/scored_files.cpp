@@ -3,9 +3,11 @@
 #include <fstream>
 #include <functional>
 #include <string_view>
+#include <utility>
 
 #include "base/error.h"
 #include "base/line_reader.h"
+#include "text/joiner.h"
 
 namespace lacuna {
 namespace {
@@ -21,7 +23,8 @@ bool is_readable_as_named(const fs::path& file, const LineReader& reader) {
 
 }  // namespace
 
-ScoredFiles::ScoredFiles(const std::vector<fs::path>& systems, const std::vector<fs::path>& references) {
+ScoredFiles::ScoredFiles(const std::vector<fs::path>& systems, const std::vector<fs::path>& references, std::string joiner)
+    : joiner_(std::move(joiner)) {
   for (const fs::path& file : systems) systems_.push_back(add(file));
   for (const fs::path& file : references) references_.push_back(add(file));
 }
@@ -36,9 +39,10 @@ std::string ScoredFiles::add(const fs::path& file) {
   size_t hash = 0;
   for (std::string line; reader.next(line);) {
     reader.require_clean(line);
+    if (!joiner_.empty()) line = joined(line, joiner_);
     const std::string_view text = std::string_view(line).substr(0, line.find_last_not_of(' ') + 1);
     hash = hash * 0x9E3779B97F4A7C15 + std::hash<std::string_view>()(text);
-    if (reader.line_number() == 1 && !is_readable_as_named(file, reader)) {
+    if (reader.line_number() == 1 && (!joiner_.empty() || !is_readable_as_named(file, reader))) {
       readable = copies_.path() / (std::to_string(num_copies_++) + "_" + (file == "-" ? "stdin" : file.stem().string()));
       copy.open(readable, std::ios::binary);
     }

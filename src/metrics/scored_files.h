@@ -12,11 +12,12 @@ namespace lacuna {
 /// Translations and references that were looked at before sacreBLEU is, and are known to fit together.
 ///
 /// sacreBLEU reads plain files and gzip files that are named *.gz. What it could not read itself (stdin, a pipe, gzip under another name)
-/// is copied, and so is what begins with a byte order mark, without it.
+/// is copied, and so is what begins with a byte order mark, without it, and text in pieces, with whole words (text/joiner.h).
 class ScoredFiles {
  public:
   /// Throws DataError if a file is missing, unreadable, empty or not UTF-8, or if two differ in their number of lines.
-  ScoredFiles(const std::vector<std::filesystem::path>& systems, const std::vector<std::filesystem::path>& references);
+  ScoredFiles(const std::vector<std::filesystem::path>& systems, const std::vector<std::filesystem::path>& references,
+              std::string joiner = {});
 
   const std::vector<std::string>& systems() const { return systems_; }        ///< paths for sacreBLEU
   const std::vector<std::string>& references() const { return references_; }  ///< paths for sacreBLEU
@@ -28,6 +29,7 @@ class ScoredFiles {
   std::string add(const std::filesystem::path& file);
 
   TemporaryFolder copies_;
+  std::string joiner_;  // empty = text is scored as it is
   std::vector<std::string> systems_, references_;
   std::vector<size_t> hashes_;  // of each file's lines, in the order of their coming
   std::string first_file_;      // as messages name it

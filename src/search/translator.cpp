@@ -7,6 +7,8 @@
 #include <map>
 #include <numeric>
 
+#include "text/joiner.h"
+
 namespace lacuna {
 namespace {
 
@@ -101,12 +103,13 @@ int64_t Translator::num_workers() const {
 Translation Translator::finished(const Hypothesis& hypothesis, const TranslationInput& line, const SearchInput& input) const {
   Translation translation;
   translation.tokens.assign(hypothesis.tokens.begin(), hypothesis.tokens.end() - 1);
-  translation.text = one_line(vocabularies_.tgt->decode(translation.tokens));
+  const std::string pieces = one_line(vocabularies_.tgt->decode(translation.tokens));
+  translation.text = joined(pieces, settings_.options.joiner);
   translation.score = hypothesis.score;
   translation.token_log_probs = hypothesis.token_log_probs;
   for (const float log_prob : hypothesis.token_log_probs) translation.log_prob += log_prob;
   translation.is_truncated = hypothesis.is_truncated;
-  if (!hypothesis.alignment.empty()) translation.alignment = links(hypothesis, translation.text, line, input);
+  if (!hypothesis.alignment.empty()) translation.alignment = links(hypothesis, pieces, line, input);
   return translation;
 }
 
@@ -120,8 +123,8 @@ std::vector<std::pair<int32_t, int32_t>> Translator::links(const Hypothesis& hyp
   std::iota(src_units.begin(), src_units.end(), 0);
   std::iota(tgt_units.begin(), tgt_units.end(), 0);
   if (by_words) {
-    src_units = vocabularies_.src->words_of(line.text, input.src);
-    tgt_units = vocabularies_.tgt->words_of(text, std::span(hypothesis.tokens).first(tgt_pieces));
+    src_units = words_of(*vocabularies_.src, line.text, std::span(input.src).first(src_pieces));
+    tgt_units = words_of(*vocabularies_.tgt, text, std::span(hypothesis.tokens).first(tgt_pieces));
   }
   std::map<int32_t, std::map<int32_t, double>> weights;  // target unit, source unit; a mean's divisor would not move its maximum
   for (size_t t = 0; t < tgt_pieces; ++t)
@@ -132,6 +135,15 @@ std::vector<std::pair<int32_t, int32_t>> Translator::links(const Hypothesis& hyp
     if (best->second > 0) links.emplace_back(best->first, tgt);
   }
   return links;
+}
+
+/// Of each token of a text, the word once pieces are joined.
+std::vector<int32_t> Translator::words_of(const Vocabulary& vocabulary, const std::string& text, std::span<const TokenId> tokens) const {
+  std::vector<int32_t> words = vocabulary.words_of(text, tokens);
+  if (settings_.options.joiner.empty()) return words;
+  const std::vector<int32_t> whole = joined_words(text, settings_.options.joiner);
+  for (int32_t& word : words) word = whole.at(static_cast<size_t>(word));
+  return words;
 }
 
 std::vector<std::string> translate_lines(StepModel& model, const Vocabularies& vocabularies, const std::vector<std::string>& lines,

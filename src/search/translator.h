@@ -70,6 +70,7 @@ class Translator {
   Translation finished(const Hypothesis& hypothesis, const TranslationInput& line, const SearchInput& input) const;
   std::vector<std::pair<int32_t, int32_t>> links(const Hypothesis& hypothesis, const std::string& text, const TranslationInput& line,
                                                  const SearchInput& input) const;
+  std::vector<int32_t> words_of(const Vocabulary& vocabulary, const std::string& text, std::span<const TokenId> tokens) const;
 
   StepModelPtr model_;
   Vocabularies vocabularies_;

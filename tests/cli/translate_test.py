@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import random
 import stat
 import subprocess
 import time
@@ -312,6 +313,44 @@ class OtherAttention(Verbs):
         source = write("other.src", "1\n")
         message = self.refuses("score", "-m", AVERAGED, "--src", source, "--tgt", source, "--translate.beam_size", "3")
         self.assertIn("--translate.beam_size has no meaning for score", message)
+
+
+class TextInPieces(Verbs):
+    """Words that were cut into pieces before: numbers of two digits, "1@@ 2" for 12."""
+    PIECES = ["1@@ 2 7 3@@ 4", "5 6@@ 6", "9@@ 8 1@@ 0 2"]
+    WHOLE = ["12 7 34", "5 66", "98 10 2"]
+
+    @classmethod
+    def setUpClass(cls):
+        draw = random.Random(3)
+        write("pieces.vocab", "".join(f"{digit}\n{digit}@@\n" for digit in range(10)))
+        write("pieces.txt", "".join(" ".join(draw.choice(("", f"{draw.randrange(10)}@@ ")) + str(draw.randrange(10))
+                                             for _ in range(draw.randint(1, 4))) + "\n" for _ in range(2500)))
+        corpus = f"[{{src: {path('pieces.txt')}, tgt: {path('pieces.txt')}}}]"
+        valid = write("pieces.valid", "\n".join(cls.PIECES) + "\n")
+        write("pieces.yaml", f"""run: {path("in_pieces")}
+data: {{train: {corpus}, valid: {{src: {valid}, tgt: {valid}, name: v}}, tokenizer: none, vocab: {path("pieces.vocab")}}}
+model: {{preset: tiny, d_model: 64, encoder_layers: 1, decoder_layers: 2, dropout: 0, attention_dropout: 0}}
+train: {{batch_tokens: 1024, lr: 0.005, warmup_steps: 60, schedule: inverse_sqrt, max_steps: 400, valid_every: 400, metric: bleu}}
+translate: {{joiner: "@@"}}
+""")
+        subprocess.run([PROGRAM, "train", "-c", path("pieces.yaml")], check=True, stdin=subprocess.DEVNULL, timeout=300, stderr=subprocess.DEVNULL)
+
+    def translates(self, *flags):
+        return self.prints("translate", "-m", path("in_pieces"), *flags, text="\n".join(self.PIECES) + "\n").splitlines()
+
+    def test_is_translated_to_whole_words(self):
+        self.assertEqual(self.translates(), self.WHOLE)
+        self.assertEqual(self.translates("--translate.joiner", ""), self.PIECES)
+
+    def test_is_aligned_by_whole_words(self):
+        self.assertEqual(len(self.translates("--alignment", "word")[0].split("|||")[1].split()), 3)
+        self.assertEqual(len(self.translates("--alignment", "subword")[0].split("|||")[1].split()), 5)
+
+    def test_is_scored_in_whole_words_while_it_trains(self):
+        with open(path("in_pieces/metrics.jsonl"), encoding="utf-8") as file:
+            validation = [entry for entry in map(json.loads, file) if "bleu" in str(entry)][-1]
+        self.assertIn("100.0", json.dumps(validation))
 
 
 if __name__ == "__main__":

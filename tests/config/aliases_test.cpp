@@ -39,6 +39,7 @@ TEST(Aliases, ThatMeanSomethingElseAreRefusedWithWhatToSay) {
               AllOf(HasSubstr("c.yaml:1"), HasSubstr("exponential-smoothing"), HasSubstr("train.ema_decay: 1 minus that rate")));
   EXPECT_THAT(message("train: {average_decay: 1e-4}\n"), HasSubstr("0.9999"));
   EXPECT_THAT(message("translate: {beam_alpha: 1}\n"), HasSubstr("length_penalty_type: gnmt"));
+  EXPECT_THAT(message("data: {remove_bpe: '@@ '}\n"), HasSubstr("say translate.joiner: \"@@\""));
   EXPECT_THAT(message("train: {initial_learning_rate: 0.06325}\n"), HasSubstr("say train.lr, which is the peak"));
   EXPECT_THAT(message("train: {checkpoint_interval: 500}\n"), HasSubstr("train.save_every and train.valid_every"));
   EXPECT_THAT(message("train: {keep_last_epochs: 10}\n"), HasSubstr("counts epochs"));

@@ -53,6 +53,9 @@ INSTANTIATE_TEST_SUITE_P(
         Rule{"UnknownReset", "train: {init_from: a, reset: [optimiser]}", "Did you mean \"optimizer\"?"},
         Rule{"NBest", "translate: {n_best: 6, beam_size: 5}", "translate.n_best is 6; at most translate.beam_size, which is 5"},
         Rule{"Lengths", "translate: {min_length: 9, max_length: 8}", "at most translate.max_length, which is 8"},
+        Rule{"JoinerOfPiecesThatJoinThemselves", "translate: {joiner: '@@'}",
+             "translate.joiner is \"@@\"; it joins pieces of data.tokenizer: none"},
+        Rule{"JoinerWithASpace", "{data: {tokenizer: none, vocab: v}, translate: {joiner: '@@ '}}", "without the space behind it"},
         Rule{"LengthsBeyondThePositions", "{model: {positions: learned, max_positions: 8}, translate: {min_length: 9}}",
              "translate.min_length is 9; at most model.max_positions, which is 8"}),
     [](const auto& parameter) { return parameter.param.name; });

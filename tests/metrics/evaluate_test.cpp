@@ -70,6 +70,15 @@ TEST(Evaluate, ReadsGzip) {
   EXPECT_EQ(evaluate({"--hyp", files.hyp + ".gz", "--ref", files.ref + ".gz"}), evaluate({"--hyp", files.hyp, "--ref", files.ref}));
 }
 
+TEST(Evaluate, JoinsPieces) {
+  const Files files;
+  const std::string in_pieces = files.write("pieces", "the c@@ at sat on the m@@ at to@@ day\nhe@@ llo@@\n");
+  const std::string whole = evaluate({"--hyp", files.hyp, "--ref", files.ref});
+  EXPECT_EQ(evaluate({"--hyp", files.hyp, "--ref", in_pieces, "--joiner", "@@"}), whole);
+  EXPECT_NE(evaluate({"--hyp", files.hyp, "--ref", in_pieces}), whole);
+  EXPECT_THAT(usage_error({"--ref", "x", "--joiner", "@@ "}), HasSubstr("without the space behind it"));
+}
+
 TEST(Evaluate, HelpIsNoError) {
   EXPECT_THAT(evaluate({"--help"}), HasSubstr("--paired-bootstrap"));
 }

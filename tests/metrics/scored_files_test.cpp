@@ -91,6 +91,16 @@ TEST(ScoredFiles, GzipUnderAnotherNameIsUnpacked) {
   EXPECT_EQ(bytes_of(files.systems().front()), "a\nb\n");
 }
 
+TEST(ScoredFiles, PiecesAreJoinedOnBothSides) {
+  const Scratch scratch;
+  const ScoredFiles files({scratch.write("hyp", "low er\nb\n"), scratch.write("other", "low@@ er\nb\n")},
+                          {scratch.write("ref", "low@@ er\nb@@\n")}, "@@");
+  EXPECT_EQ(bytes_of(files.systems().front()), "low er\nb\n");
+  EXPECT_EQ(bytes_of(files.systems().back()), "lower\nb\n");
+  EXPECT_EQ(bytes_of(files.references().front()), "lower\nb\n");
+  EXPECT_FALSE(files.are_alike(0, 1));
+}
+
 TEST(ScoredFiles, GzipUnderItsNameIsLeftToSacrebleu) {
   const Scratch scratch;
   scratch.write("text", "a\nb\n");

@@ -146,6 +146,20 @@ TEST(Translator, LinksEachTargetWordToTheSourceWordItLookedAt) {
   EXPECT_EQ(lines[0].translations.front().alignment, (std::vector<std::pair<int32_t, int32_t>>{{0, 0}, {1, 1}, {2, 2}}));
 }
 
+TEST(Translator, JoinsPiecesAndLinksWholeWords) {
+  const VocabularyPtr vocabulary = token_list_from_bytes("a@@\nb\nc\nd\ne\nf\ng\nh\ni\nj\n", "pieces");
+  TranslateOptions options = beam_of(2);
+  options.joiner = "@@";
+  const auto best = [&](AlignmentLevel level) {
+    Translator translator(copier(), {vocabulary, vocabulary}, {options, level, 0, 1});
+    return translator.translate(lines_of({"c a@@ b d a@@"}))[0].translations.front();
+  };
+  using Links = std::vector<std::pair<int32_t, int32_t>>;
+  EXPECT_EQ(best(AlignmentLevel::kWord).text, "c ab d a");
+  EXPECT_EQ(best(AlignmentLevel::kWord).alignment, (Links{{0, 0}, {1, 1}, {2, 2}, {3, 3}}));
+  EXPECT_EQ(best(AlignmentLevel::kPiece).alignment, (Links{{0, 0}, {1, 1}, {2, 2}, {3, 3}, {4, 4}}));
+}
+
 TEST(Translator, LogProbIsTheSumOverTokensWithEos) {
   const Translation best = Translator(copier(), letters(), {beam_of(2)}).translate(lines_of({"a b"}))[0].translations.front();
   ASSERT_EQ(best.token_log_probs.size(), 3u);
