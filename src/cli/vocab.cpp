@@ -5,6 +5,7 @@
 #include "cli/command_line.h"
 #include "cli/output.h"
 #include "cli/verb.h"
+#include "config/load.h"
 #include "text/spm_trainer.h"
 #include "text/vocabulary.h"
 
@@ -25,8 +26,12 @@ int run_vocab(const std::vector<std::string>& arguments) {
       ->check(real_number_between(0.9, 1));
   app.add_option("--sample-lines", training.sample_lines, "Lines to train on, drawn evenly (default: 2000000)")
       ->check(whole_number_from(1));
+  app.add_option("--symbols", training.symbols, "Comma-separated: pieces that the model has whatever the text, such as <bt>,<2de>")
+      ->delimiter(',');
+  app.add_flag("--byte-fallback", training.byte_fallback, "Spell characters that the model does not cover in bytes, which take 256 pieces");
   app.add_option("--seed", training.seed, "Of that draw (default: 1)");
   if (!parse_command_line(app, arguments)) return 0;
+  validate_symbols(training.symbols, "--symbols");
   training.type = type == "bpe" ? SubwordType::kBpe : SubwordType::kUnigram;
   for (const std::string& input : inputs) require_readable_file(input, "text, one sentence a line");
   Output file(output, inputs);  // for its errors, before long work

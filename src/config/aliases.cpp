@@ -27,6 +27,8 @@ constexpr Alias kAliases[] = {
     {"data", "sentencepiece_alphas", "spm_alpha"},
     {"data", "src_subword_alpha", "spm_alpha"},
     {"data", "src_subword_nbest", "spm_nbest"},
+    {"data", "user_defined_symbols", "spm_symbols"},
+    {"data", "byte_fallback", "spm_byte_fallback"},
     {"data", "src_seq_length", "max_length"},
     {"data", "max_seq_len", "max_length"},
     {"model", "dim_emb", "d_model"},

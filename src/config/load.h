@@ -40,6 +40,8 @@ Options options_from_yaml(const std::string& yaml, const std::string& place);
 void validate(const Options& options);
 /// Throws ConfigError unless `device` is cpu, cuda or cuda:N.
 void validate_device(const std::string& device);
+/// Throws ConfigError, which begins with `key`, for symbols that cannot be pieces of a SentencePiece model.
+void validate_symbols(const std::vector<std::string>& symbols, const std::string& key);
 
 /// Every key with its default, range and meaning: `lacuna train --help-options`. What stands under model.attention, attention_help() says.
 std::string options_help();

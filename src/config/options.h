@@ -41,6 +41,8 @@ struct DataOptions {
   SubwordType spm_type = SubwordType::kUnigram;
   double character_coverage = 1.0;
   int64_t spm_sample_lines = 2000000;
+  std::vector<std::string> spm_symbols;
+  bool spm_byte_fallback = false;
   double spm_alpha = 0;
   int64_t spm_nbest = 64;
   int64_t max_length = 256;
@@ -70,6 +72,10 @@ struct DataOptions {
           "share of characters the vocabulary covers; 0.9995 for Chinese or Japanese");
     visit("spm_sample_lines", self.spm_sample_lines, at_least(1),
           "lines a SentencePiece model is trained on, drawn evenly from the corpora");
+    visit("spm_symbols", self.spm_symbols, any(),
+          "pieces that a SentencePiece model trained here has whatever the text, each always whole: tags such as <bt>, <2de>");
+    visit("spm_byte_fallback", self.spm_byte_fallback, any(),
+          "characters that a SentencePiece model trained here does not cover are spelled in bytes, which take 256 of its pieces");
     visit("spm_alpha", self.spm_alpha, between(0, 1),
           "subword sampling in training: smoothing of the n-best draw (unigram) or merge dropout (bpe); 0 = always the best segmentation");
     visit("spm_nbest", self.spm_nbest, between(2, 1024), "segmentations a draw chooses from (unigram); SentencePiece knows 1024 at most");

@@ -1,4 +1,7 @@
+#include <set>
+
 #include "base/error.h"
+#include "base/files.h"
 #include "config/load.h"
 #include "config/read_options.h"
 
@@ -26,6 +29,10 @@ void validate_data(const DataOptions& data) {
   } else {
     require(!has_list, "data.vocab is the vocabulary of text that is tokenised already; set data.tokenizer: none, or give data.spm_model");
   }
+  const bool trains_model = data.tokenizer == Tokenizer::kSentencePiece && data.spm_model.empty() && data.src_spm_model.empty();
+  require(trains_model || (data.spm_symbols.empty() && !data.spm_byte_fallback),
+          "data.spm_symbols and data.spm_byte_fallback are of a SentencePiece model that is trained here; remove them, or data.spm_model, "
+          "data.src_spm_model, or data.tokenizer: none");
   for (const auto* corpora : {&data.train, &data.valid, &data.test})
     for (const CorpusOptions& corpus : *corpora)
       require(!corpus.src.empty() && !corpus.tgt.empty(),
@@ -103,8 +110,20 @@ void validate_device(const std::string& device) {
   require(device == "cpu" || is_cuda, "device is \"" + device + "\"; expected cpu, cuda or cuda:N, where N is 0 to 999");
 }
 
+void validate_symbols(const std::vector<std::string>& symbols, const std::string& key) {
+  std::set<std::string> known = {"<unk>", "<s>", "</s>"};
+  for (const std::string& symbol : symbols) {
+    const auto refuse = [&](const char* what) { throw ConfigError(key + " holds \"" + symbol + "\", " + what); };
+    if (symbol.empty()) refuse("which is empty; expected a piece such as <bt>");
+    if (symbol.find_first_of(" \t\r\n,\"") != std::string::npos || first_invalid_utf8(symbol))
+      refuse("which cannot be a piece; expected UTF-8 without blanks, commas and quotes, such as <bt>");
+    if (!known.insert(symbol).second) refuse("which the vocabulary has anyway, or which is there twice");
+  }
+}
+
 void validate(const Options& options) {
   validate_device(options.device);
+  validate_symbols(options.data.spm_symbols, "data.spm_symbols");
   validate_data(options.data);
   validate_model(options.model, options.data);
   validate_training(options.train, options.data);

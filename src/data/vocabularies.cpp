@@ -30,7 +30,8 @@ std::vector<std::string> files_of(const DataOptions& options, bool src, bool tgt
 std::string settings_text(const SpmTraining& training, const std::vector<std::string>& files) {
   return fmt::format("vocab_size {}\ntype {}\ncharacter_coverage {}\nsample_lines {}\nseed {}\nfiles {}\ncontents {}\n",
                      training.vocab_size, training.type == SubwordType::kBpe ? "bpe" : "unigram", training.character_coverage,
-                     training.sample_lines, training.seed, join(files), hash_of_files(files));
+                     training.sample_lines, training.seed, join(files), hash_of_files(files)) +
+         (training.symbols.empty() ? "" : "symbols " + join(training.symbols) + "\n") + (training.byte_fallback ? "byte_fallback\n" : "");
 }
 
 std::string note_text(const std::string& settings, const std::string& model) {
@@ -50,7 +51,8 @@ bool is_ours(const fs::path& path, const fs::path& note, const std::string& sett
 
 /// The model at `path`, trained now unless it is there already.
 VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, const std::vector<std::string>& files, uint64_t seed) {
-  const SpmTraining training = {options.vocab_size, options.spm_type, options.character_coverage, options.spm_sample_lines, seed};
+  const SpmTraining training = {options.vocab_size,  options.spm_type,         options.character_coverage, options.spm_sample_lines, seed,
+                                options.spm_symbols, options.spm_byte_fallback};
   const fs::path note = path.string() + ".training";
   const std::string settings = settings_text(training, files);
   if (!is_ours(path, note, settings)) {

@@ -72,6 +72,13 @@ std::string explain(const std::string& message, const SpmTraining& training) {
   return size + ": SentencePiece could not be trained: " + message;
 }
 
+/// For SentencePiece, which reads a list as a line of CSV.
+std::string comma_separated(const std::vector<std::string>& symbols) {
+  std::string all;
+  for (const std::string& symbol : symbols) all += (all.empty() ? "" : ",") + symbol;
+  return all;
+}
+
 std::string train_here(const std::vector<std::string>& files, const SpmTraining& training) {
   const std::vector<std::string> lines = sampled_lines(files, training.sample_lines, training.seed);
   if (lines.empty()) throw DataError(join(files) + ": no line to train a SentencePiece model on");
@@ -83,6 +90,8 @@ std::string train_here(const std::vector<std::string>& files, const SpmTraining&
       {"bos_id", "1"},
       {"eos_id", "2"},
       {"pad_id", "-1"},
+      {"user_defined_symbols", comma_separated(training.symbols)},
+      {"byte_fallback", training.byte_fallback ? "true" : "false"},
       {"num_threads", "2"},  // fixed: the model's bytes depend on it
       {"max_sentence_length", "16384"},
       {"minloglevel", "2"},

@@ -15,6 +15,8 @@ struct SpmTraining {
   double character_coverage = 1.0;
   int64_t sample_lines = 2000000;
   uint64_t seed = 1;
+  std::vector<std::string> symbols = {};  ///< pieces that it has whatever the text, each whole wherever it stands
+  bool byte_fallback = false;             ///< spell uncovered characters in bytes, which are 256 pieces
 };
 
 /// Trains a SentencePiece model (Kudo and Richardson 2018, arXiv:1808.06226) on lines drawn evenly from text files (plain or gzip), in

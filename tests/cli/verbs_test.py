@@ -343,13 +343,18 @@ class Vocab(Verbs):
 
     def trains(self, *flags):
         text = write("vocab.txt", "aaa bbb ccc aab bba cca abcd dcba\n" * 400 + "aé\n" + "".join(f"{number:b}\n" for number in range(99)))
-        self.prints("vocab", "-i", text, "-o", path("of_text.model"), "--vocab-size", "24", "--type", "bpe", *flags)
+        self.prints("vocab", "-i", text, "-o", path("of_text.model"), "--type", "bpe", *(flags if "--vocab-size" in flags else ("--vocab-size", "24", *flags)))
         return read_bytes("of_text.model")
 
     def test_samples_lines(self):
         whole = self.trains()
         self.assertEqual(self.trains("--sample-lines", "500"), whole)
         self.assertNotEqual(self.trains("--sample-lines", "50"), whole)
+
+    def test_has_symbols_and_bytes_that_are_asked_for(self):
+        self.assertIn(b"<bt>", self.trains("--symbols", "<bt>,<2de>"))
+        self.assertIn(b"<0x41>", self.trains("--byte-fallback", "--vocab-size", "300"))
+        self.assertIn('--symbols holds "<s>"', self.refuses("vocab", "-i", path("vocab.txt"), "-o", path("no.model"), "--symbols", "<s>"))
 
     def test_leaves_rare_characters_out(self):
         every, frequent = (self.trains("--character-coverage", coverage).count("é".encode()) for coverage in ("1", "0.99"))

@@ -59,6 +59,13 @@ TEST(Vocabularies, OfAnEarlierStartWithOtherSettingsAreNot) {
   prepared.prepare();
   prepared.options.vocab_size = 60;
   EXPECT_EQ(prepared.prepare().src->size(), 60);
+  prepared.options.spm_symbols = {"<bt>"};
+  EXPECT_NE(prepared.prepare().src->id_of("<bt>"), kUnk);
+  prepared.options.vocab_size = 330;
+  prepared.options.spm_byte_fallback = true;
+  EXPECT_NE(prepared.prepare().src->id_of("<0x41>"), kUnk);
+  prepared.options.spm_byte_fallback = false;
+  EXPECT_THROW(prepared.prepare(), DataError) << "the text has not so many pieces without bytes";
 }
 
 TEST(Vocabularies, OfAnEarlierStartOnOtherTextAreNot) {

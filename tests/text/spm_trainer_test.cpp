@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
 #include "../base/scratch_folder.h"
 #include "base/error.h"
 #include "sample_text.h"
@@ -39,6 +41,36 @@ TEST_P(SpmTrainer, MakesAModelOfTheSizeAskedForWithOurIds) {
 
 TEST_P(SpmTrainer, MakesTheSameBytesFromTheSameText) {
   EXPECT_EQ(train_sentencepiece({text_}, small(GetParam())), train_sentencepiece({text_}, small(GetParam())));
+}
+
+TEST_P(SpmTrainer, HasTheSymbolsAskedForWholeWhereverTheyStand) {
+  SpmTraining training = small(GetParam());
+  training.symbols = {"<bt>", "<2de>"};
+  const VocabularyPtr vocabulary = sentencepiece_from_bytes(train_sentencepiece({text_}, training), "model");
+  EXPECT_EQ(vocabulary->size(), 70);
+  const TokenId bt = vocabulary->id_of("<bt>"), to_german = vocabulary->id_of("<2de>");
+  ASSERT_TRUE(bt != kUnk && to_german != kUnk);
+  for (const char* line : {"<bt> a<2de> b", "<2de><bt>a"}) {
+    const std::vector<TokenId> ids = vocabulary->encode(line), drawn = vocabulary->sample(line, 0.5, 16, 7);
+    for (const std::vector<TokenId>* all : {&ids, &drawn}) {
+      EXPECT_EQ(std::count(all->begin(), all->end(), bt), 1) << line;
+      EXPECT_EQ(std::count(all->begin(), all->end(), to_german), 1) << line;
+    }
+    EXPECT_EQ(vocabulary->decode(ids), line);
+  }
+}
+
+TEST_P(SpmTrainer, SpellsWhatItDoesNotCoverInBytes) {
+  SpmTraining training = small(GetParam());
+  training.vocab_size = 330;
+  training.byte_fallback = true;
+  const VocabularyPtr vocabulary = sentencepiece_from_bytes(train_sentencepiece({text_}, training), "model");
+  const std::vector<TokenId> ids = vocabulary->encode("\u732B a");
+  EXPECT_EQ(std::count(ids.begin(), ids.end(), kUnk), 0);
+  EXPECT_EQ(vocabulary->decode(ids), "\u732B a");
+  training.vocab_size = 70;
+  EXPECT_THAT(message_of<DataError>([&] { train_sentencepiece({text_}, training); }),
+              AllOf(HasSubstr("vocabulary size 70"), ContainsRegex("alone take [0-9]+")));
 }
 
 TEST_P(SpmTrainer, SaysHowLargeAVocabularyMayBe) {
