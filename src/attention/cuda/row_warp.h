@@ -86,6 +86,7 @@ struct WarpRow {
       const bool is_kept = i < length && keep(x) != 0;
       int total;
       const int rank = block.rank(is_kept, total);
+      block.sync_warp();  // all have read what another lane may write over
       if (is_kept) scratch[kept + rank] = x;
       kept += total;
     }
