@@ -78,6 +78,11 @@ std::string trouble_of_language_code(const std::string& code) {
   return "; expected a language's code of two or three letters, such as de, zh or zho_Hans";
 }
 
+std::string trouble_of_joiner(const std::string& joiner) {
+  const bool has_blank = joiner.find_first_of(" \t\r\n") != std::string::npos;
+  return has_blank ? "; expected what pieces end with, without the space behind it: \"@@\"" : "";
+}
+
 std::string did_you_mean(const std::string& word, const std::vector<std::string>& known) {
   const std::string nearest = nearest_word(word, known);
   return nearest.empty() ? "" : ". Did you mean \"" + nearest + "\"?";

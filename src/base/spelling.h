@@ -25,4 +25,7 @@ std::string language_of(const std::string& code);
 /// the end of an error message. Empty if nothing is, or there is no code.
 std::string trouble_of_language_code(const std::string& code);
 
+/// Likewise of what pieces end with that the next one belongs to. Empty if nothing is, or there is none.
+std::string trouble_of_joiner(const std::string& joiner);
+
 }  // namespace lacuna

@@ -156,6 +156,10 @@ PlannedRun plan_run(const AblationPlan& plan, const Variant& variant, int64_t se
   options.seed = seed;
   if (options.data.cache.empty()) options.data.cache = (fs::path(plan.folder) / "cache").string();
   options.data.test.clear();  // it is translated when training has ended, and timed
+  if (options.translate.joiner != plan.shared.translate.joiner)
+    throw ConfigError("variant " + variant.name +
+                      ": translate.joiner belongs to the whole ablation: all variants are scored against the "
+                      "same references; say it beside `variants`");
   require_same_run(options);
   require_no_longer_run(options);
   const std::string against = !variant.against.empty() ? variant.against : variant.name == baseline ? "" : baseline;

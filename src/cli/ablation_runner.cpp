@@ -35,11 +35,6 @@ namespace fs = std::filesystem;
 constexpr int64_t kBootstrapSamples = 1000;
 constexpr const char* kVocabularyFiles[] = {"spm.model", "spm.src.model", "spm.tgt.model"};
 
-/// True if SentencePiece models are trained, not named.
-bool trains_vocabularies(const DataOptions& data) {
-  return data.tokenizer == Tokenizer::kSentencePiece && data.spm_model.empty() && data.src_spm_model.empty();
-}
-
 /// Waits until no process trains in the run folder: one that was left alone by a killed `lacuna ablate` needs a moment to save and end.
 void wait_until_free(const std::string& run) {
   constexpr int kAttempts = 300;
@@ -98,7 +93,7 @@ int AblationRunner::run_all() {
 
 /// Once for all runs, in the ablation's folder. (Their token cache is there too, made by the first run that trains.)
 void AblationRunner::make_vocabularies() const {
-  if (trains_vocabularies(plan_.shared.data)) prepare_vocabularies(plan_.shared.data, plan_.folder, plan_.shared.seed_value());
+  if (plan_.shared.data.trains_vocabularies()) prepare_vocabularies(plan_.shared.data, plan_.folder, plan_.shared.seed_value());
 }
 
 /// In rows that stay as they are though shared options have changed: their variants have values of their own for these.
@@ -155,7 +150,7 @@ void AblationRunner::prepare_folder(const PlannedRun& run) const {
   Options options = run.options;
   if (options.sacrebleu.empty()) options.sacrebleu = command_of(scorer_);
   write_file_atomically(folder.string() + ".yaml", to_yaml(options));
-  if (!trains_vocabularies(options.data)) return;
+  if (!options.data.trains_vocabularies()) return;
   for (const char* const name : kVocabularyFiles) {
     const fs::path shared = fs::path(plan_.folder) / name;
     const bool has_begun = !newest_checkpoint_of(folder.string()).empty();  // with the vocabulary that lies there

@@ -42,12 +42,9 @@ void declare(CLI::App& app, EvaluateOptions& options) {
                  "chrF looks at n-grams of words up to this length; 2 = chrF++ (default: 0)")
       ->check(whole_number_from(0, 16));
   app.add_option(
-         "--joiner", options.scoring.joiner,
-         "What a piece ends with that the next one belongs to, in translations and references that are in pieces: @@ of subword-nmt. "
-         "Whole words are scored then")
-      ->check([](const std::string& joiner) {
-        return joiner.find_first_of(" \t") == std::string::npos ? "" : "expected what pieces end with, without the space behind it: @@";
-      });
+      "--joiner", options.scoring.joiner,
+      "What a piece ends with that the next one belongs to, in translations and references that are in pieces: @@ of subword-nmt. "
+      "Whole words are scored then");
   app.add_flag("--confidence", options.confidence,
                "95 % intervals by a bootstrap; where several files are compared, they are there anyway");
   app.add_option("--paired-bootstrap", options.num_samples, "Resamples of the bootstrap (default: 1000)")->check(whole_number_from(2));
@@ -72,6 +69,7 @@ void print_text(const CorpusScores& scores) {
 void print_json(const EvaluateOptions& options, const CorpusScores& scores) {
   ordered_json report = {{"hypotheses", options.hypotheses.front()}, {"references", options.references}, {"lines", scores.num_lines}};
   report["tokenizer"] = scores.tokenizer;
+  if (!options.scoring.joiner.empty()) report["joiner"] = options.scoring.joiner;
   for (const auto& [key, score] : scores.all()) {
     report["scores"][key] = {{"name", score.name}, {"score", score.score}, {"signature", score.signature}};
     if (!score.details.empty()) report["scores"][key]["details"] = score.details;
@@ -119,6 +117,8 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   declare(app, options);
   if (!parse_command_line(app, arguments)) return 0;
   drop_repeated(options.scoring.metrics);
+  if (const std::string trouble = trouble_of_joiner(options.scoring.joiner); !trouble.empty())
+    throw UsageError("--joiner is \"" + options.scoring.joiner + "\"" + trouble);
   if (const std::string trouble = trouble_of_language_code(options.scoring.tgt_lang); !trouble.empty())
     throw UsageError("--tgt-lang is \"" + options.scoring.tgt_lang + "\"" + trouble);
   const Scorer scorer = find_sacrebleu(options.sacrebleu);

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "cli/bench_report.h"
+#include "text/joiner.h"
 
 namespace lacuna {
 namespace {
@@ -70,7 +71,8 @@ void TrainingLog::mask_progress(const MaskProgress& masks, std::map<std::string,
   values["mask_gradient_norm"] = masks.gradient_norm;
 }
 
-void TrainingLog::validation(int64_t step, const Evaluation& evaluation, const EvaluationSet& set, int64_t num_samples) {
+void TrainingLog::validation(int64_t step, const Evaluation& evaluation, const EvaluationSet& set, int64_t num_samples,
+                             const std::string& joiner) {
   bar_.hide();
   log_info("validation after step {} on {}: {}{}", step, evaluation.name, listed(evaluation.scores),
            evaluation.signature.empty() ? "" : " (" + evaluation.signature + ")");
@@ -79,7 +81,7 @@ void TrainingLog::validation(int64_t step, const Evaluation& evaluation, const E
     const size_t line = static_cast<size_t>(i);
     log_info("  source      {}", set.src_lines[line]);
     log_info("  translation {}", evaluation.hypotheses[line]);
-    log_info("  reference   {}", set.tgt_lines[line]);
+    log_info("  reference   {}", joined(set.tgt_lines[line], joiner));
   }
   record("valid", step, evaluation.scores, evaluation.name);
 }

@@ -25,7 +25,8 @@ class TrainingLog {
   TrainingLog(const std::string& run, const TrainingState& state, const RunLength& length, at::Device device);
 
   void progress(const TrainingProgress& progress);
-  void validation(int64_t step, const Evaluation& evaluation, const EvaluationSet& set, int64_t num_samples);
+  /// `joiner`: of references in pieces (text/joiner.h).
+  void validation(int64_t step, const Evaluation& evaluation, const EvaluationSet& set, int64_t num_samples, const std::string& joiner);
   void attention(int64_t step, const AttentionSummary& summary);
   /// `fingerprint`: of all that decides on the scores, by which a later start knows that they are there.
   void test(int64_t step, const Evaluation& evaluation, const std::string& weights, const std::string& fingerprint);

@@ -68,11 +68,12 @@ std::string score_fingerprint(const EvaluationSet& set, const std::string& weigh
   return hash.text();
 }
 
-/// Of a validation set's lines: scores of others do not compare with its own.
-std::string valid_fingerprint(const EvaluationSet& set) {
+/// Of a validation set's lines, and what joins them: scores of others do not compare with its own.
+std::string valid_fingerprint(const EvaluationSet& set, const std::string& joiner) {
   ContentHash hash;
   hash.add(lines_of(set.src_lines));
   hash.add(lines_of(set.tgt_lines));
+  if (!joiner.empty()) hash.add(joiner);
   return hash.text();
 }
 
@@ -162,7 +163,7 @@ void TrainingRun::choose_batch_tokens() {
 
 void TrainingRun::open_evaluation_sets() {
   validation_sets_ = load_evaluation_sets(options_.data.valid, options_.data, data_);
-  if (!validation_sets_.empty()) check_validation_set(start_, valid_fingerprint(validation_sets_.front()));
+  if (!validation_sets_.empty()) check_validation_set(start_, valid_fingerprint(validation_sets_.front(), options_.translate.joiner));
   test_sets_ = load_evaluation_sets(options_.data.test, options_.data, data_);
   validator_ = std::make_unique<Validator>(model_, data_.vocabularies, options_, scorer_);
 }
@@ -273,7 +274,7 @@ Scores TrainingRun::note_validation(const std::vector<Evaluation>& evaluations) 
   Scores scores;
   for (size_t i = 0; i < evaluations.size(); ++i) {
     const Evaluation& evaluation = evaluations[i];
-    log_->validation(step, evaluation, validation_sets_[i], i == 0 ? options_.train.num_samples : 0);
+    log_->validation(step, evaluation, validation_sets_[i], i == 0 ? options_.train.num_samples : 0, options_.translate.joiner);
     for (const auto& [name, score] : evaluation.scores) scores[i == 0 ? name : evaluation.name + "." + name] = score;
     const std::string file = fmt::format("{}step_{}.hyp", i == 0 ? "" : evaluation.name + ".", step);
     if (options_.train.valid_translate) write_hypotheses(fs::path(options_.run) / "valid" / file, evaluation);

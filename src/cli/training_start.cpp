@@ -157,13 +157,18 @@ std::optional<ResumePoint> find_starting_point(const Options& options, bool star
 }
 
 std::optional<Vocabularies> vocabularies_kept(const std::optional<ResumePoint>& point, const DataOptions& data) {
-  const bool names_some = !data.spm_model.empty() || !data.src_spm_model.empty() || data.tokenizer == Tokenizer::kNone;
-  if (!point || names_some || !point->checkpoint.vocabularies.src->is_sentencepiece()) return {};
+  if (!point || !data.trains_vocabularies() || !point->checkpoint.vocabularies.src->is_sentencepiece()) return {};
   const DataOptions theirs = options_from_yaml(point->checkpoint.config_yaml, point->path + "/config.yaml").data;
-  if (theirs.vocab_size != data.vocab_size || theirs.shared_vocab != data.shared_vocab || theirs.spm_type != data.spm_type)
+  for (const std::string& symbol : data.spm_symbols)
+    for (const VocabularyPtr& vocabulary : {point->checkpoint.vocabularies.src, point->checkpoint.vocabularies.tgt})
+      if (vocabulary->id_of(symbol) == kUnk)
+        throw ConfigError("data.spm_symbols holds \"" + symbol + "\", which the vocabulary of " + point->path +
+                          " has not; remove it, or train a model with it from the start");
+  if (theirs.vocab_size != data.vocab_size || theirs.spm_byte_fallback != data.spm_byte_fallback ||
+      theirs.shared_vocab != data.shared_vocab || theirs.spm_type != data.spm_type)
     log_info(
-        "{} brings its own vocabulary, of {} source and {} target pieces: data.vocab_size, shared_vocab and spm_type are those of one "
-        "that is trained",
+        "{} brings its own vocabulary, of {} source and {} target pieces: data.vocab_size, shared_vocab, spm_type and spm_byte_fallback "
+        "are those of one that is trained",
         point->path, point->checkpoint.vocabularies.src->size(), point->checkpoint.vocabularies.tgt->size());
   return point->checkpoint.vocabularies;
 }

@@ -127,7 +127,7 @@ constexpr std::string_view kTokens =
     "counts sentences with some toolkits; say train.batch_tokens: tokens of a batch on either side, or auto";
 constexpr std::string_view kPrecision = "is not a key here; say train.precision: fp32, bf16, bf16x3 or auto";
 constexpr std::string_view kReset = "is not a key here; say train.reset: [optimizer, lr, data, best]";
-constexpr std::string_view kPieces = "is not a key here; say translate.joiner: \"@@\", what a piece ends with that the next one belongs to";
+constexpr std::string_view kPieces = "is not a key here; say translate.joiner: \"@@\", of subword-nmt; SentencePiece joins by itself";
 constexpr Refused kRefused[] = {
     {"data", "tgt_vocab_size",
      "is not a key here: both sides have data.vocab_size pieces; for others give data.src_spm_model and data.tgt_spm_model"},

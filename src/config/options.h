@@ -49,6 +49,9 @@ struct DataOptions {
   LongLines long_lines = LongLines::kSkip;
   std::string cache;
 
+  /// True if SentencePiece models are trained, not named.
+  bool trains_vocabularies() const { return tokenizer == Tokenizer::kSentencePiece && spm_model.empty() && src_spm_model.empty(); }
+
   template <class Self, class Visitor>
   static void describe(Self& self, Visitor&& visit) {
     visit("src_lang", self.src_lang, any(), "source language code (de)");
@@ -327,7 +330,8 @@ struct TranslateOptions {
           "file of `lacuna shortlist`: `lacuna translate` weighs only what may translate a sentence; empty = the whole vocabulary");
     visit("joiner", self.joiner, any(),
           "of text that was cut into pieces before (data.tokenizer: none): what a piece ends with that the next one belongs to, \"@@\" of "
-          "subword-nmt. Translations have whole words then, and are scored against references with whole words; empty = pieces stay");
+          "subword-nmt. Translations have whole words then, and are scored against references with whole words; prefixes come in pieces, "
+          "and `align` and `analyze` link pieces; empty = pieces stay");
   }
 };
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/spelling.h"
 #include "config/load.h"
 #include "config/read_options.h"
 
@@ -29,8 +30,7 @@ void validate_data(const DataOptions& data) {
   } else {
     require(!has_list, "data.vocab is the vocabulary of text that is tokenised already; set data.tokenizer: none, or give data.spm_model");
   }
-  const bool trains_model = data.tokenizer == Tokenizer::kSentencePiece && data.spm_model.empty() && data.src_spm_model.empty();
-  require(trains_model || (data.spm_symbols.empty() && !data.spm_byte_fallback),
+  require(data.trains_vocabularies() || (data.spm_symbols.empty() && !data.spm_byte_fallback),
           "data.spm_symbols and data.spm_byte_fallback are of a SentencePiece model that is trained here; remove them, or data.spm_model, "
           "data.src_spm_model, or data.tokenizer: none");
   for (const auto* corpora : {&data.train, &data.valid, &data.test})
@@ -85,8 +85,8 @@ void validate_training(const TrainOptions& train, const DataOptions& data) {
 void validate_translation(const TranslateOptions& translate, const ModelOptions& model, const DataOptions& data) {
   require(translate.joiner.empty() || data.tokenizer == Tokenizer::kNone,
           "translate.joiner is \"" + translate.joiner + "\"; it joins pieces of data.tokenizer: none, SentencePiece joins its own");
-  require(translate.joiner.find_first_of(" \t") == std::string::npos,
-          "translate.joiner is \"" + translate.joiner + "\"; expected what pieces end with, without the space behind it: \"@@\"");
+  const std::string trouble = trouble_of_joiner(translate.joiner);
+  require(trouble.empty(), "translate.joiner is \"" + translate.joiner + "\"" + trouble);
   require(translate.sampling != Sampling::kNone || translate.n_best <= translate.beam_size,
           equals("translate.n_best", translate.n_best) + "; at most translate.beam_size, which is " + std::to_string(translate.beam_size));
   require(translate.min_length <= translate.max_length, equals("translate.min_length", translate.min_length) +
@@ -117,6 +117,7 @@ void validate_symbols(const std::vector<std::string>& symbols, const std::string
     if (symbol.empty()) refuse("which is empty; expected a piece such as <bt>");
     if (symbol.find_first_of(" \t\r\n,\"") != std::string::npos || first_invalid_utf8(symbol))
       refuse("which cannot be a piece; expected UTF-8 without blanks, commas and quotes, such as <bt>");
+    if (symbol.starts_with("<0x")) refuse("which may be the name of a byte");
     if (!known.insert(symbol).second) refuse("which the vocabulary has anyway, or which is there twice");
   }
 }

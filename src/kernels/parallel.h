@@ -9,14 +9,13 @@
 
 namespace lacuna {
 
-/// Calls f(begin, end) for parts of [0, count) of at least `least` each (the last of a share may be smaller), on all threads. Each thread
-/// begins with a share of its own, the same in every call of this size, so that what it wrote in one it finds in its own caches in the
-/// next; when that is done it takes parts of the others' shares: where one is held up, by another program say, the others do more, and as
-/// large parts come first nobody waits long at the end. In a parallel region, or where there is one part only, the calling thread does all
-/// of it at once.
+/// Calls f(begin, end) for parts of [0, count) of at least `least` each, or of all there is, on all threads. Each thread begins with a
+/// share of its own, the same in every call of this size, so that what it wrote in one it finds in its own caches in the next; when that is
+/// done it takes parts of the others' shares: where one is held up, by another program say, the others do more, and as large parts come
+/// first nobody waits long at the end. In a parallel region, or where there is one part only, the calling thread does all of it at once.
 template <class F>
 void for_parts(int64_t count, int64_t least, const F& f) {
-  const int64_t threads = at::in_parallel_region() ? 1 : std::min<int64_t>(at::get_num_threads(), (count + least - 1) / least);
+  const int64_t threads = at::in_parallel_region() ? 1 : std::min<int64_t>(at::get_num_threads(), count / least);
   if (threads <= 1) {
     if (count > 0) f(0, count);
     return;
@@ -35,7 +34,7 @@ void for_parts(int64_t count, int64_t least, const F& f) {
     for (int64_t i = 0; i < used; ++i) {
       Share& share = shares[(thread + i) % used];
       for (int64_t begin = share.next; begin < share.end;) {
-        const int64_t end = std::min(share.end, begin + std::max(least, (share.end - begin) / 2));
+        const int64_t left = share.end - begin, end = left < 2 * least ? share.end : begin + std::max(least, left / 2);
         if (!share.next.compare_exchange_weak(begin, end)) continue;  // `begin` is where the others are
         f(begin, end);
         begin = share.next;

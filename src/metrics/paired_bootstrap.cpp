@@ -109,6 +109,19 @@ void note_that_it_is_the_baseline(PairedComparison& comparison, size_t i) {
       system.hypotheses.string() + " has the translations of the baseline: there is no difference, and p is 1, not what the table says.\n";
 }
 
+/// sacreBLEU knows copies by their own names: those of the systems in their place, as wide, for its table.
+std::string with_names(std::string report, const ScoredFiles& files, const std::vector<fs::path>& systems) {
+  for (size_t i = 0; i < systems.size(); ++i) {
+    const std::string& copy = files.systems()[i];
+    std::string name = systems[i].string();
+    if (copy == name) continue;
+    if (name.size() < copy.size()) name.resize(copy.size(), ' ');
+    for (size_t at = report.find(copy); at != std::string::npos; at = report.find(copy, at + name.size()))
+      report.replace(at, copy.size(), name);
+  }
+  return report;
+}
+
 }  // namespace
 
 PairedComparison paired_bootstrap(const Scorer& scorer, const std::vector<fs::path>& systems, const std::vector<fs::path>& references,
@@ -118,8 +131,9 @@ PairedComparison paired_bootstrap(const Scorer& scorer, const std::vector<fs::pa
   const ProcessResult result =
       run_sacrebleu(scorer, files, options,
                     {"--paired-bs", "--paired-bs-n", std::to_string(num_samples), "-f", "text", "-w", "2", "--no-color", "--quiet"});
-  PairedComparison comparison = {
-      .systems = read_systems(result.output), .signatures = read_signatures(result.output), .report = result.output};
+  PairedComparison comparison = {.systems = read_systems(result.output),
+                                 .signatures = read_signatures(result.output),
+                                 .report = with_names(result.output, files, systems)};
   if (comparison.systems.size() != systems.size()) refuse_answer(scorer, result.output);
   for (size_t i = 0; i < systems.size(); ++i) comparison.systems[i].hypotheses = systems[i];
   for (size_t i = 1; i < systems.size(); ++i)

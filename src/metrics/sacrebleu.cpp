@@ -36,7 +36,7 @@ std::vector<std::string> metric_arguments(const ScoreOptions& options) {
   return arguments;
 }
 
-std::string joined(const std::vector<std::string>& words) {
+std::string in_one_line(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
   return text;
@@ -100,7 +100,7 @@ ProcessResult run_sacrebleu(const Scorer& scorer, const ScoredFiles& files, cons
   // SACREBLEU_FORMAT would win over -f; the table has signs that need UTF-8.
   ProcessResult result = run_process(command, {{"SACREBLEU_FORMAT", {}}, {"PYTHONUTF8", "1"}});
   if (result.exit_code == 0) return result;
-  const std::string message = "sacreBLEU (" + joined(scorer.command) + ") failed with exit code " + std::to_string(result.exit_code) +
+  const std::string message = "sacreBLEU (" + in_one_line(scorer.command) + ") failed with exit code " + std::to_string(result.exit_code) +
                               (result.errors.empty() ? " and said nothing" : ":\n" + result.last_errors(6));
   if (result.exit_code == 2) throw UsageError(message);  // argparse's code for arguments that are not accepted
   throw MachineError(message);
@@ -108,7 +108,7 @@ ProcessResult run_sacrebleu(const Scorer& scorer, const ScoredFiles& files, cons
 
 void refuse_answer(const Scorer& scorer, const std::string& answer) {
   const std::string start = answer.substr(0, std::min<size_t>(answer.find('\n'), 200));
-  throw MachineError("sacreBLEU (" + joined(scorer.command) + ") answered with \"" + start +
+  throw MachineError("sacreBLEU (" + in_one_line(scorer.command) + ") answered with \"" + start +
                      "\", which is not what sacreBLEU 2 writes. Run scripts/setup.sh, or install it (pip install sacrebleu==2.6.0)");
 }
 

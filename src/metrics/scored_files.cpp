@@ -43,7 +43,7 @@ std::string ScoredFiles::add(const fs::path& file) {
     const std::string_view text = std::string_view(line).substr(0, line.find_last_not_of(' ') + 1);
     hash = hash * 0x9E3779B97F4A7C15 + std::hash<std::string_view>()(text);
     if (reader.line_number() == 1 && (!joiner_.empty() || !is_readable_as_named(file, reader))) {
-      readable = copies_.path() / (std::to_string(num_copies_++) + "_" + (file == "-" ? "stdin" : file.stem().string()));
+      readable = copies_.path() / std::to_string(num_copies_++);
       copy.open(readable, std::ios::binary);
     }
     if (copy.is_open()) copy << line << '\n';

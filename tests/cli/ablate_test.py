@@ -180,6 +180,11 @@ class Refused(Ablate):
     def test_a_seed_that_is_there_twice(self):
         self.assertIn("a seed is there twice", self.refuses("--attention", "softmax", "--seeds", "1,1"))
 
+    def test_a_joiner_of_one_variant(self):
+        variants = write("joined.yaml", "whole: {attention: softmax, translate: {joiner: '@@'}}\n")
+        message = self.refuses("--variants", variants, "--data.tokenizer", "none", "--data.vocab", write("pieces.vocab", "a@@\nb\n"))
+        self.assertIn("variant whole: translate.joiner belongs to the whole ablation", message)
+
     def test_seconds_that_are_no_number(self):
         self.assertIn("--max-seconds", self.refuses("--attention", "softmax", "--max-seconds", "nan"))
 

@@ -70,6 +70,8 @@ class Training(FreshFolder):
         message = self.refuses(*tuned, "--train.init_from", path("old/last"), "--model.d_ff", "48")
         self.assertIn("weights do not fit the model", message)
         self.assertFalse(os.path.exists(path("tuned/spm.model")))
+        message = self.refuses(*tuned, "--train.init_from", path("old/last"), "--data.spm_symbols", "[<bt>]")
+        self.assertIn('data.spm_symbols holds "<bt>", which the vocabulary of', message)
         ended = self.ends(*tuned, "--train.init_from", path("old/last"))
         self.assertNotIn("training a SentencePiece model", ended.stderr)
         self.assertEqual(read_bytes("tuned/spm.model"), read_bytes("old/spm.model"))

@@ -76,6 +76,11 @@ TEST(Evaluate, JoinsPieces) {
   const std::string whole = evaluate({"--hyp", files.hyp, "--ref", files.ref});
   EXPECT_EQ(evaluate({"--hyp", files.hyp, "--ref", in_pieces, "--joiner", "@@"}), whole);
   EXPECT_NE(evaluate({"--hyp", files.hyp, "--ref", in_pieces}), whole);
+  const std::string compared =
+      evaluate({"--hyp", files.hyp, files.better, "--ref", in_pieces, "--joiner", "@@", "--paired-bootstrap", "50"});
+  EXPECT_THAT(compared, HasSubstr("Baseline: " + files.hyp));
+  EXPECT_THAT(compared, HasSubstr(files.better));
+  EXPECT_EQ(nlohmann::json::parse(evaluate({"--hyp", files.hyp, "--ref", in_pieces, "--joiner", "@@", "--json"}))["joiner"], "@@");
   EXPECT_THAT(usage_error({"--ref", "x", "--joiner", "@@ "}), HasSubstr("without the space behind it"));
 }
 
