@@ -12,6 +12,7 @@
 #include "base/thread_count.h"
 #include "cli/command_line.h"
 #include "config/read_options.h"
+#include "kernels/vector_functions.h"
 
 #ifdef LACUNA_CUDA
 #include <ATen/cuda/CUDAContext.h>
@@ -96,6 +97,7 @@ void use_threads(int64_t threads) {
   const int number = threads > 0 ? static_cast<int>(threads) : num_cores();
   at::set_num_threads(number);
   set_thread_count(number);
+  settle_vector_functions();
 }
 
 #ifdef LACUNA_CUDA

@@ -11,6 +11,7 @@
 #include "kernels/embedding.h"
 #include "kernels/feed_forward.h"
 #include "kernels/linear.h"
+#include "kernels/packed_product.h"
 #include "kernels/packed_weight.h"
 #include "kernels/projection_loss.h"
 #include "kernels/residual_norm.h"
@@ -102,11 +103,12 @@ void add_products(std::vector<KernelCase>& cases, const Tensor& x, const Tensor&
 /// By our own loops and by LibTorch.
 void add_products(std::vector<KernelCase>& cases, int64_t rows, int64_t depth, int64_t columns) {
   const Tensor x = at::randn({rows, depth}), weight = at::randn({columns, depth});
-  const auto in_blocks = [kernel = float_block_kernels().front().kernel](const Tensor& result, const Tensor& a, const Tensor& b) {
-    product_in_blocks(kernel, result, a, b, /*add=*/false, {});
+  const auto in_blocks = [](const auto& kernel) {
+    return [=](const Tensor& result, const Tensor& a, const Tensor& b) { product_in_blocks(kernel, result, a, b, /*add=*/false, {}); };
   };
-  add_products(cases, x, weight, "fp32", in_blocks,
-               [](const Tensor& result, const Tensor& a, const Tensor& b) { at::mm_out(const_cast<Tensor&>(result), a, b); });
+  const auto of_float = [](const Tensor& result, const Tensor& a, const Tensor& b) { at::mm_out(const_cast<Tensor&>(result), a, b); };
+  add_products(cases, x, weight, "fp32", in_blocks(float_block_kernels().front().kernel), of_float);
+  if (has_amx()) add_products(cases, x, weight, "bf16x3", in_blocks(amx::kBf16x3Blocks), of_float);
   const auto by = [](Bf16Backend backend) {
     return [=](const Tensor& result, const Tensor& a, const Tensor& b) { bf16_product_by(backend, result, a, b); };
   };

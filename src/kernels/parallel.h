@@ -3,28 +3,42 @@
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 
 namespace lacuna {
 
-/// Calls f(begin, end) for parts of [0, count) of at least `least` each, on all threads. A thread takes the next part when it is done with
-/// one, large parts first: where one is held up, by another program say, the others do more, and nobody waits long at the end. In a
-/// parallel region, or where there is one part only, the calling thread does all of it at once.
+/// Calls f(begin, end) for parts of [0, count) of at least `least` each, or of all there is, on all threads. Each thread begins with a
+/// share of its own, the same in every call of this size, so that what it wrote in one it finds in its own caches in the next; when that is
+/// done it takes parts of the others' shares: where one is held up, by another program say, the others do more, and as large parts come
+/// first nobody waits long at the end. In a parallel region, or where there is one part only, the calling thread does all of it at once.
 template <class F>
 void for_parts(int64_t count, int64_t least, const F& f) {
-  const int64_t threads = at::in_parallel_region() ? 1 : std::min<int64_t>(at::get_num_threads(), (count + least - 1) / least);
+  const int64_t threads = at::in_parallel_region() ? 1 : std::min<int64_t>(at::get_num_threads(), count / least);
   if (threads <= 1) {
     if (count > 0) f(0, count);
     return;
   }
-  std::atomic<int64_t> next = 0;
-  at::parallel_for(0, threads, 1, [&](int64_t /*first*/, int64_t /*last*/) {
-    for (int64_t begin = next; begin < count;) {
-      const int64_t end = std::min(count, begin + std::max(least, (count - begin) / (2 * threads)));
-      if (!next.compare_exchange_weak(begin, end)) continue;  // `begin` is where the others are
-      f(begin, end);
-      begin = next;
+  struct alignas(64) Share {  // a cache line each: others look at it only when they are done with theirs
+    std::atomic<int64_t> next;
+    int64_t end;
+  };
+  std::array<Share, 64> shares;
+  const int64_t used = std::min<int64_t>(threads, shares.size());
+  for (int64_t i = 0; i < used; ++i) {
+    shares[i].next = count * i / used;
+    shares[i].end = count * (i + 1) / used;
+  }
+  at::parallel_for(0, threads, 1, [&](int64_t thread, int64_t /*last*/) {
+    for (int64_t i = 0; i < used; ++i) {
+      Share& share = shares[(thread + i) % used];
+      for (int64_t begin = share.next; begin < share.end;) {
+        const int64_t left = share.end - begin, end = left < 2 * least ? share.end : begin + std::max(least, left / 2);
+        if (!share.next.compare_exchange_weak(begin, end)) continue;  // `begin` is where the others are
+        f(begin, end);
+        begin = share.next;
+      }
     }
   });
 }

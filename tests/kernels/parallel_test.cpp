@@ -12,15 +12,21 @@ std::vector<int> visits(int64_t count, int64_t least) {
   std::vector<std::atomic<int>> seen(static_cast<size_t>(count));
   for_parts(count, least, [&](int64_t begin, int64_t end) {
     EXPECT_LT(begin, end);
-    EXPECT_TRUE(end - begin >= least || end == count) << begin << " to " << end;
+    EXPECT_GE(end - begin, std::min(least, count)) << begin << " to " << end;
     for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
   });
   return {seen.begin(), seen.end()};
 }
 
 TEST(ForParts, CoversEachElementOnce) {
-  for (const int64_t count : {0, 1, 7, 64, 1000})
-    for (const int64_t least : {1, 16, 5000}) EXPECT_EQ(visits(count, least), std::vector<int>(static_cast<size_t>(count), 1)) << count;
+  const int before = at::get_num_threads();
+  for (const int threads : {1, 2, 3, 5, 16, 70}) {
+    at::set_num_threads(threads);
+    for (const int64_t count : {0, 1, 7, 17, 64, 1000})
+      for (const int64_t least : {1, 16, 5000})
+        EXPECT_EQ(visits(count, least), std::vector<int>(static_cast<size_t>(count), 1)) << count << ", " << threads << " threads";
+  }
+  at::set_num_threads(before);
 }
 
 TEST(ForParts, DoesAllAtOnceWithinAnother) {
