@@ -36,7 +36,7 @@ TEST(AttentionNorm, GainOfRmsAndGateOfGatedRmsStartInXaviersRange) {
   constexpr int64_t kWidth = 4096;
   const double bound = std::sqrt(3.0 / kWidth);
   for (const auto& [norm, parameter] : {std::pair("rms", "gain"), std::pair("gated_rms", "gate")}) {
-    const auto drawn = [&] { return make(norm, "{}", kWidth)->named_parameters()[parameter].detach(); };
+    const auto drawn = [norm = norm, parameter = parameter] { return make(norm, "{}", kWidth)->named_parameters()[parameter].detach(); };
     const Tensor first = drawn();
     EXPECT_LE(first.abs().max().item<double>(), bound) << norm;
     EXPECT_NEAR(first.square().mean().item<double>() * kWidth, 1, 0.05) << norm;  // 3.6 standard deviations
