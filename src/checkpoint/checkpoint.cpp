@@ -34,7 +34,7 @@ std::string info_to_json(const CheckpointInfo& info, const Vocabularies& vocabul
   value["averaged_from"] = info.averaged_from;
   if (!info.quantised_to.empty()) value["quantised_to"] = info.quantised_to;
   value["vocabulary_sizes"] = {{"src", vocabularies.src->size()}, {"tgt", vocabularies.tgt->size()}, {"shared", vocabularies.shared()}};
-  return value.dump(2) + "\n";
+  return value.dump(2, ' ', /*ensure_ascii=*/false, ordered_json::error_handler_t::replace) + "\n";  // a path need not be UTF-8
 }
 
 /// Writes the files of one checkpoint into a folder, and the manifest of them at the end.
@@ -192,7 +192,10 @@ CheckpointContents load_checkpoint(const std::string& path, bool with_trainer_st
   contents.ema_weights = reader.tensors_if_there(kEmaWeights);
   if (with_trainer_state) {
     if (!reader.has(kTrainerTensors)) {
-      throw CheckpointError(path + " holds weights only, not what training needs to go on; a run keeps that in its newest checkpoint");
+      throw CheckpointError(path +
+                            " holds weights only, not what training needs to go on; a run keeps that in its newest checkpoint. "
+                            "Another run may start from them: --train.init_from " +
+                            path + " --train.reset '[optimizer, lr, data, best]'");
     }
     contents.trainer_tensors = reader.tensors(kTrainerTensors);
     contents.trainer_json = reader.text(kTrainerJson);

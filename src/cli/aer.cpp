@@ -31,7 +31,7 @@ void declare(CLI::App& app, AerFlags& flags) {
   app.add_option("--gold-base", flags.gold_base, "What the gold links count words from: 0 (the default) or 1")
       ->check(CLI::IsMember({0, 1}));
   app.add_option("--bootstrap", flags.num_samples, "Resamples for the 95 % interval (default: 1000)")->check(whole_number_from(1, 100000));
-  app.add_option("--seed", flags.seed, "Of the resamples (default: 1)");
+  app.add_option("--seed", flags.seed, "Of the resamples (default: 1)")->check(whole_number_from(0));
   app.add_flag("--json", flags.json, "Print one JSON object");
 }
 

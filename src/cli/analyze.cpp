@@ -53,7 +53,7 @@ struct AnalyzeFlags {
                  "Measure rows on shuffled references too, as a control (doubles the time)");
     app.add_option("--bootstrap", settings.bootstrap_samples, "Resamples for intervals of error rates (default: 1000)")
         ->check(whole_number_from(1, 100000));
-    app.add_option("--seed", settings.seed, "Of resamples and shuffled references (default: 1)");
+    app.add_option("--seed", settings.seed, "Of resamples and shuffled references (default: 1)")->check(whole_number_from(0));
     app.add_option("--explore", settings.explored, "Sentences whose weights the report shows: the first N (default: 20)")
         ->check(whole_number_from(0));
     auto* save = app.add_option("--save-weights", saved_lines, "Write the weights of these lines, 1-10,15, to attention.safetensors");
@@ -191,6 +191,8 @@ int run_analyze(const std::vector<std::string>& arguments) {
     for (const std::string& note : models.back().notes) log_info("{}: not measured: {}", path, note);
   }
   write_all(folder, models, flags.settings);
+  if (const int64_t empty = models.front().empty_pairs; empty > 0)
+    log_warning("{} of {} pairs are left out: a side is empty", empty, empty + models.front().pairs);
   log_info("{}: {} pairs; the report is {}", folder.string(), models.front().pairs, (folder / "report.html").string());
   return 0;
 }

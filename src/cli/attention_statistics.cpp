@@ -43,7 +43,9 @@ AttentionSummary AttentionStatistics::summary() const {
     const std::string name = place_name(static_cast<int>(index / kSites), kAttentionSites[index % kSites]);
     summary.rows[name + "sparsity"] = static_cast<double>(place.zeros) / static_cast<double>(place.weights);
     summary.rows[name + "null_rate"] = static_cast<double>(place.null_rows) / static_cast<double>(place.rows);
-    summary.rows[name + "entropy"] = static_cast<double>(place.entropy) * kEntropyUnit / static_cast<double>(place.rows);
+    if (place.rows > place.null_rows)
+      summary.rows[name + "entropy"] =
+          static_cast<double>(place.entropy) * kEntropyUnit / static_cast<double>(place.rows - place.null_rows);
   }
   return summary;
 }

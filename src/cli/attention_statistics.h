@@ -12,9 +12,9 @@ namespace lacuna {
 
 /// What validation sees of a model's attention. Names start with site and layer: `encoder_self.0.`.
 struct AttentionSummary {
-  /// `encoder_self.0.sparsity`: share of weights that are exactly 0; `encoder_self.0.entropy`: mean over rows of -Σ p ln p in nats, p the
-  /// weights' magnitudes made to sum to 1 (rows of zeros count as 0); `encoder_self.0.null_rate`: share of such rows. Places that saw no
-  /// row are left out.
+  /// `encoder_self.0.sparsity`: share of weights that are exactly 0; `encoder_self.0.entropy`: mean of -Σ p ln p in nats, p the
+  /// weights' magnitudes made to sum to 1, over rows that are not all zeros; `encoder_self.0.null_rate`: share of those that are. What no
+  /// row was seen for is left out.
   std::map<std::string, double> rows;
   /// `encoder_self.0.alpha`: what each head has learned.
   std::map<std::string, std::vector<double>> numbers;

@@ -22,7 +22,9 @@ inline CLI::Validator whole_number_from(int64_t lowest, int64_t highest = INT64_
   const auto check = [=](const std::string& text) {
     int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool holds = error == std::errc() && end == text.data() + text.size() && value >= lowest && value <= highest;
+    const bool is_read = error == std::errc() && end == text.data() + text.size();
+    const bool is_octal = text.size() > 1 && text.front() == '0';  // to CLI11
+    const bool holds = is_read && !is_octal && value >= lowest && value <= highest;
     return holds ? std::string() : "\"" + text + "\" is not a whole number of " + expected;
   };
   return CLI::Validator(check, expected, "");

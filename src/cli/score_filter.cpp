@@ -166,7 +166,9 @@ void filter_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, const 
   const FilterBy ranking = kRankings.at(by);
   const std::vector<PairScore> scores = score_corpus(loaded, corpus, ranking);
   const auto scored = static_cast<size_t>(std::count_if(scores.begin(), scores.end(), [](const PairScore& one) { return one.is_scored; }));
-  if (scored == 0) throw DataError(corpus.src + " and " + corpus.tgt + ": no pair can be scored; expected one without an empty side");
+  if (scored == 0)
+    throw DataError(corpus.src + " and " + corpus.tgt +
+                    ": no pair can be scored; expected one without an empty side, and no longer than the model's positions");
   const std::vector<size_t> order = ranked(scores, ranking);
   const std::vector<bool> is_kept = choose(scores, order, flags.keep);
   Examples examples(order, scored);

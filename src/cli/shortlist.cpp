@@ -33,9 +33,9 @@ struct ShortlistFlags {
     app.add_option("--tgt", tgt, "Its target side, line by line")->required();
     app.add_option("-o,--output", output, "File of the shortlist")->required();
     app.add_option("--best", best, "Candidates that a source token brings, the likeliest (default: 100)")
-        ->check(CLI::Range(int64_t{1}, Shortlist::kMostBest));
+        ->check(whole_number_from(1, Shortlist::kMostBest));
     app.add_option("--frequent", frequent, "Most frequent target tokens, candidates of every sentence (default: 100)")
-        ->check(CLI::Range(int64_t{0}, Shortlist::kMostFrequent));
+        ->check(whole_number_from(0, Shortlist::kMostFrequent));
     app.add_option("--alignments", alignments, "Links of the pairs (0-0 1-2), as of lacuna align, in place of IBM model 1");
     app.add_option("--level", level, "What they link: word (the default) or subword")->check(CLI::IsMember({"word", "subword"}));
     app.add_option("--iterations", iterations, "Of IBM model 1 (default: 5)")->check(whole_number_from(1));

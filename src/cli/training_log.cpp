@@ -31,7 +31,7 @@ std::string listed(const Scores& scores) {
 }  // namespace
 
 TrainingLog::TrainingLog(const std::string& run, const TrainingState& state, const RunLength& length, at::Device device)
-    : metrics_(fs::path(run) / "metrics.jsonl", resumed_step(state)),
+    : metrics_(fs::path(run) / "metrics.jsonl", resumed_step(state), state.validation_is_due),
       tensorboard_(fs::path(run) / "tensorboard", state.step),
       length_(length),
       bar_(share_done(state)),

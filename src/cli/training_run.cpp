@@ -187,12 +187,12 @@ void TrainingRun::write_configuration() const {
   write_file_atomically(fs::path(options_.run) / "config.yaml", to_yaml(options_));
 }
 
-/// What `-m RUN` would go on translating with.
+/// What `-m RUN` would go on translating with. On the thread that writes checkpoints, once there is a newer one.
 void TrainingRun::remove_passed_average() const {
   const std::string average = averaged_path(options_.run);
   if (!fs::exists(average)) return;
   remove_folder(average);
-  log_->say(average + " is removed: training has gone past it (an average in another folder stays)");
+  log_info("{} is removed: training has gone past it (an average in another folder stays)", average);
 }
 
 void TrainingRun::describe() const {
@@ -242,8 +242,10 @@ TrainerHooks TrainingRun::hooks() {
   hooks.log = [this](const TrainingProgress& progress) { log_->progress(progress); };
   if (!validation_sets_.empty()) hooks.validate = [this] { return validate(); };
   hooks.save = [this](const TrainingState& state, const Scores& scores, bool is_scheduled) {
-    keeper_->save(state, scores, is_scheduled);
-    if (state.step > start_.step) remove_passed_average();
+    const bool goes_past = state.step > start_.step;
+    keeper_->save(state, scores, is_scheduled, [this, goes_past] {
+      if (goes_past) remove_passed_average();
+    });
   };
   hooks.is_interrupted = [] { return interrupt_signal() != 0; };
   hooks.on_update = [this](const TrainingState& state) {

@@ -70,7 +70,7 @@ struct TranslateFlags {
     app.add_flag("--scores", format.scores, "Begin each line with its score and a tab; in JSON and n-best lists it is there anyway")
         ->excludes(json)
         ->excludes("--n-best");
-    app.add_option("--seed", seed, "Of sampling (default: 1)");
+    app.add_option("--seed", seed, "Of sampling (default: 1)")->check(whole_number_from(0));
     common.declare_runtime(app);
     app.footer(
         "Every key under `translate` is a flag too: --translate.allow_unk true. So is every key under `model.attention`, as far as the\n"
@@ -212,6 +212,12 @@ bool translate_all(LineReader& reader, Output& output, Translator& translator, c
   return true;
 }
 
+void warn_of_what_only_sampling_reads(const TranslateOptions& options, const CLI::App& app) {
+  if (options.sampling != Sampling::kNone) return;
+  for (const char* flag : {"--temperature", "--seed"})
+    if (app.count(flag) > 0) log_warning("{} changes nothing: nothing is drawn without --sampling full, top_k or top_p", flag);
+}
+
 int run_translate(const std::vector<std::string>& arguments) {
   CLI::App app("Translates text, line by line.", "lacuna translate");
   TranslateFlags flags;
@@ -226,6 +232,7 @@ int run_translate(const std::vector<std::string>& arguments) {
   const std::vector<std::string> words = flags.overrides(app);
   const LoadedTranslator loaded = as_one(load_models(flags.models, device, words));
   require_precision(loaded.options.translate.precision, device, words);
+  warn_of_what_only_sampling_reads(loaded.options.translate, app);
   flags.format.n_best = loaded.options.translate.n_best > 1 || app.count("--n-best") > 0;
   flags.format.alignment = !flags.alignment.empty();
   for (const auto& member : loaded.members) member->round_to(weight_format_of(loaded.options.translate.precision, member->device()));

@@ -73,7 +73,8 @@ std::optional<std::vector<std::string>> Validator::translate(const std::vector<s
     if (interrupt_signal() != 0) return {};
     const auto first = lines.begin() + static_cast<std::ptrdiff_t>(begin);
     const auto last = lines.begin() + static_cast<std::ptrdiff_t>(std::min(begin + kLinesPerLook, lines.size()));
-    for (std::string& text : translate_lines(step_model, vocabularies_, {first, last}, search)) translations.push_back(std::move(text));
+    for (std::string& text : translate_lines(step_model, vocabularies_, {first, last}, search, static_cast<int64_t>(begin)))
+      translations.push_back(std::move(text));
   }
   return translations;
 }

@@ -26,6 +26,8 @@ struct CorpusOptions {
   }
 };
 
+inline constexpr int64_t kMostLayers = 1000;  ///< of an encoder or a decoder: a file that says more is damaged, or hostile
+
 enum class Tokenizer { kSentencePiece, kNone };
 enum class SubwordType { kUnigram, kBpe };
 enum class LongLines { kSkip, kCrop, kError };
@@ -129,8 +131,8 @@ struct ModelOptions {
     visit("d_ff", self.d_ff, at_least(1), "inner width of the feed-forward layers");
     visit("encoder_d_ff", self.encoder_d_ff, at_least(0), "d_ff of the encoder; 0 = d_ff");
     visit("decoder_d_ff", self.decoder_d_ff, at_least(0), "d_ff of the decoder; 0 = d_ff");
-    visit("encoder_layers", self.encoder_layers, at_least(1), "layers of the encoder");
-    visit("decoder_layers", self.decoder_layers, at_least(1), "layers of the decoder");
+    visit("encoder_layers", self.encoder_layers, between(1, kMostLayers), "layers of the encoder");
+    visit("decoder_layers", self.decoder_layers, between(1, kMostLayers), "layers of the decoder");
     visit("norm", self.norm, choices<NormPlace>({{"pre", NormPlace::kPre}, {"post", NormPlace::kPost}}),
           "where the residual stream is normalised: before each sub-layer (and once at the end), or after each");
     visit("norm_type", self.norm_type, choices<NormType>({{"layer", NormType::kLayer}, {"rms", NormType::kRms}}), "LayerNorm or RMSNorm");

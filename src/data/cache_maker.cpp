@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/error.h"
@@ -19,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kChunk = 1 << 13;  // pairs tokenised at a time, by all threads together
+constexpr size_t kChunk = 1 << 13;       // pairs tokenised at a time, by all threads together ...
+constexpr size_t kChunkBytes = 1 << 25;  // ... or fewer, of so much text
 constexpr size_t kMostThreads = 16;
 constexpr auto kBetweenReports = std::chrono::seconds(10);
 
@@ -101,9 +102,10 @@ class CacheMaker {
  private:
   static std::vector<Pair> read_chunk(CorpusReader& reader) {
     std::vector<Pair> chunk;
-    while (chunk.size() < kChunk) {
+    for (size_t bytes = 0; chunk.size() < kChunk && bytes < kChunkBytes;) {
       Pair pair;
       if (!reader.next(pair.src, pair.tgt)) break;
+      bytes += pair.src.size() + pair.tgt.size();
       pair.place = reader.src_place();
       chunk.push_back(std::move(pair));
     }
@@ -118,10 +120,11 @@ class CacheMaker {
       }
     };
     const size_t threads = std::min(static_cast<size_t>(thread_count()), kMostThreads), part = chunk.size() / threads + 1;
-    std::vector<std::jthread> others;
+    std::vector<std::future<void>> others;
     for (size_t t = 1; t < threads; ++t)
-      others.emplace_back(work, std::min(t * part, chunk.size()), std::min((t + 1) * part, chunk.size()));
+      others.push_back(std::async(std::launch::async, work, std::min(t * part, chunk.size()), std::min((t + 1) * part, chunk.size())));
     work(0, std::min(part, chunk.size()));
+    for (std::future<void>& other : others) other.get();  // throws what the thread did
   }
 
   void keep(Pair& pair) {

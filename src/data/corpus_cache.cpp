@@ -5,8 +5,10 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <random>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -47,13 +49,16 @@ class FolderLock {
   bool is_held_ = false;
 };
 
-/// Whether a file of offsets belongs to `count` items and to a file of items of `item_bytes` each.
-bool is_whole(const fs::path& items, const fs::path& offsets, int64_t count, size_t item_bytes) {
+/// Whether a file of offsets is one of `count` items, which lie in a file of numbers of `number_bytes` each: then none lies beside it.
+bool is_whole(const fs::path& items, const fs::path& offsets, int64_t count, size_t number_bytes) {
   std::error_code error;
   const MappedFile mapped(offsets);
-  if (mapped.size() != (static_cast<size_t>(count) + 1) * sizeof(uint64_t)) return false;
-  const uint64_t end = reinterpret_cast<const uint64_t*>(mapped.data())[count];
-  return fs::file_size(items, error) == end * item_bytes;
+  const size_t numbers = mapped.size() / sizeof(uint64_t);
+  if (mapped.size() % sizeof(uint64_t) != 0 || count < 0 || numbers != static_cast<uint64_t>(count) + 1) return false;
+  const auto* const begins = reinterpret_cast<const uint64_t*>(mapped.data());
+  const uintmax_t bytes = fs::file_size(items, error);
+  return !error && bytes % number_bytes == 0 && begins[0] == 0 && begins[count] == bytes / number_bytes &&
+         std::is_sorted(begins, begins + numbers);
 }
 
 bool is_whole(const fs::path& folder, int64_t kept, bool with_text) {
@@ -83,14 +88,26 @@ void remove_unfinished(const fs::path& cache_folder) {
     if (entry.path().filename().string().find(kUnfinished) != std::string::npos) fs::remove_all(entry.path());
 }
 
+/// A folder to make a cache in, of this process alone: on a disk that several machines share, others have the same number.
+fs::path new_unfinished(const fs::path& folder) {
+  std::random_device random;
+  for (;;) {
+    const fs::path unfinished = fmt::format("{}{}{:08x}", folder.string(), kUnfinished, random());
+    if (fs::create_directory(unfinished)) return unfinished;
+  }
+}
+
 DataSummary make_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, const fs::path& folder,
                        bool with_text) {
   log_info("tokenising {} and {}", corpus.src, corpus.tgt);
-  const fs::path unfinished = folder.string() + kUnfinished + std::to_string(getpid());
-  fs::create_directory(unfinished);
+  const fs::path unfinished = new_unfinished(folder);
   try {
     const DataSummary summary = write_cache_files(corpus, options, vocabularies, with_text, unfinished);
     write_file_atomically(unfinished / "summary.json", json(summary).dump(2) + "\n");
+    if (const auto found = find_cache(folder, with_text)) {  // without locks, of a process that was faster, and may be reading it
+      fs::remove_all(unfinished);
+      return *found;
+    }
     fs::remove_all(folder);  // a damaged one
     fs::rename(unfinished, folder);
     sync_directory(folder.parent_path());

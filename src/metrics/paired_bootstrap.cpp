@@ -1,4 +1,5 @@
 #include <cctype>
+#include <cmath>
 #include <regex>
 #include <sstream>
 
@@ -101,17 +102,33 @@ void require_different(const std::vector<fs::path>& systems) {
         throw UsageError(systems[i].string() + " is given twice; a paired bootstrap compares different systems");
 }
 
-/// sacreBLEU counts resamples whose difference is larger than the one found: of none at all it finds none, and calls that significant.
-void note_that_it_is_the_baseline(PairedComparison& comparison, size_t i) {
+bool is_same(double a, double b) {
+  return a == b || (std::isnan(a) && std::isnan(b));
+}
+
+/// sacreBLEU counts resamples whose difference is larger than the one found: where there is none in any, as between texts that differ only
+/// in what a metric does not see, it finds none, gives the least p there is, and calls that significant.
+void correct_where_nothing_differs(PairedComparison& comparison, size_t i, int64_t num_samples) {
   PairedSystem& system = comparison.systems[i];
-  for (auto& [name, score] : system.scores) score.p_value = 1;
+  const double least = 1 / static_cast<double>(num_samples + 1), rounding = 5e-5;
+  std::string alike;
+  for (size_t m = 0; m < system.scores.size(); ++m) {
+    const PairedScore& baseline = comparison.systems[0].scores[m].second;
+    auto& [name, score] = system.scores[m];
+    if (!is_same(score.score, baseline.score) || !is_same(score.mean, baseline.mean) || !is_same(score.interval, baseline.interval) ||
+        score.p_value.value_or(1) > least + rounding)
+      continue;
+    score.p_value = 1;
+    alike += (alike.empty() ? "" : ", ") + name;
+  }
+  if (alike.empty()) return;
   comparison.report +=
-      system.hypotheses.string() + " has the translations of the baseline: there is no difference, and p is 1, not what the table says.\n";
+      system.hypotheses.string() + " does not differ from the baseline in " + alike + ": p is 1 there, not what the table says.\n";
 }
 
 /// sacreBLEU knows copies by their own names: those of the systems in their place, as wide, for its table.
 std::string with_names(std::string report, const ScoredFiles& files, const std::vector<fs::path>& systems) {
-  for (size_t i = 0; i < systems.size(); ++i) {
+  for (size_t i = systems.size(); i-- > 0;) {  // the last first: the names of its copies begin as those of others
     const std::string& copy = files.systems()[i];
     std::string name = systems[i].string();
     if (copy == name) continue;
@@ -136,8 +153,7 @@ PairedComparison paired_bootstrap(const Scorer& scorer, const std::vector<fs::pa
                                  .report = with_names(result.output, files, systems)};
   if (comparison.systems.size() != systems.size()) refuse_answer(scorer, result.output);
   for (size_t i = 0; i < systems.size(); ++i) comparison.systems[i].hypotheses = systems[i];
-  for (size_t i = 1; i < systems.size(); ++i)
-    if (files.are_alike(i, 0)) note_that_it_is_the_baseline(comparison, i);
+  for (size_t i = 1; i < systems.size(); ++i) correct_where_nothing_differs(comparison, i, num_samples);
   return comparison;
 }
 

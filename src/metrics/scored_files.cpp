@@ -1,8 +1,6 @@
 #include "metrics/scored_files.h"
 
 #include <fstream>
-#include <functional>
-#include <string_view>
 #include <utility>
 
 #include "base/error.h"
@@ -36,12 +34,9 @@ std::string ScoredFiles::add(const fs::path& file) {
   LineReader reader(file);
   fs::path readable = file;
   std::ofstream copy;
-  size_t hash = 0;
   for (std::string line; reader.next(line);) {
     reader.require_clean(line);
     if (!joiner_.empty()) line = joined(line, joiner_);
-    const std::string_view text = std::string_view(line).substr(0, line.find_last_not_of(' ') + 1);
-    hash = hash * 0x9E3779B97F4A7C15 + std::hash<std::string_view>()(text);
     if (reader.line_number() == 1 && (!joiner_.empty() || !is_readable_as_named(file, reader))) {
       readable = copies_.path() / std::to_string(num_copies_++);
       copy.open(readable, std::ios::binary);
@@ -50,7 +45,6 @@ std::string ScoredFiles::add(const fs::path& file) {
   }
   if (copy.is_open() && !copy.flush()) throw MachineError("cannot write " + readable.string() + ": is the disk full?");
 
-  hashes_.push_back(hash);
   const int64_t count = reader.line_number();
   if (count == 0) throw DataError(shown + " is empty; expected one translation a line");
   if (num_lines_ >= 0 && count != num_lines_) {

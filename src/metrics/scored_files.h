@@ -22,8 +22,6 @@ class ScoredFiles {
   const std::vector<std::string>& systems() const { return systems_; }        ///< paths for sacreBLEU
   const std::vector<std::string>& references() const { return references_; }  ///< paths for sacreBLEU
   int64_t num_lines() const { return num_lines_; }
-  /// Whether two systems have the same translations, whatever their line ends and the blanks before these.
-  bool are_alike(size_t system, size_t other) const { return hashes_[system] == hashes_[other]; }
 
  private:
   std::string add(const std::filesystem::path& file);
@@ -31,8 +29,7 @@ class ScoredFiles {
   TemporaryFolder copies_;
   std::string joiner_;  // empty = text is scored as it is
   std::vector<std::string> systems_, references_;
-  std::vector<size_t> hashes_;  // of each file's lines, in the order of their coming
-  std::string first_file_;      // as messages name it
+  std::string first_file_;  // as messages name it
   int64_t num_lines_ = -1;
   int num_copies_ = 0;
 };

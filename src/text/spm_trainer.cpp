@@ -15,7 +15,9 @@
 namespace lacuna {
 namespace {
 
-/// At most `limit` lines of all files, each with the same chance (Vitter's reservoir), in the order of the files.
+constexpr size_t kLongestLine = 16384;  // bytes; SentencePiece leaves out longer ones
+
+/// At most `limit` lines of all files, none that is too long, each with the same chance (Vitter's reservoir), in the order of the files.
 std::vector<std::string> sampled_lines(const std::vector<std::string>& files, int64_t limit, uint64_t seed) {
   std::vector<std::pair<int64_t, std::string>> kept;
   RandomStream random(random_key(seed, RandomUse::kShuffle, 0, 0));
@@ -23,8 +25,8 @@ std::vector<std::string> sampled_lines(const std::vector<std::string>& files, in
   std::string line;
   for (const std::string& file : files) {
     for (LineReader reader(file); reader.next(line);) {
-      if (line.empty()) continue;
       reader.require_clean(line);
+      if (line.empty() || line.size() > kLongestLine) continue;
       if (seen < limit) {
         kept.emplace_back(seen, line);
       } else if (const uint64_t slot = random.next_below(static_cast<uint64_t>(seen) + 1); slot < static_cast<uint64_t>(limit)) {
@@ -81,7 +83,9 @@ std::string comma_separated(const std::vector<std::string>& symbols) {
 
 std::string train_here(const std::vector<std::string>& files, const SpmTraining& training) {
   const std::vector<std::string> lines = sampled_lines(files, training.sample_lines, training.seed);
-  if (lines.empty()) throw DataError(join(files) + ": no line to train a SentencePiece model on");
+  if (lines.empty())
+    throw DataError(join(files) + ": no line to train a SentencePiece model on: all are empty, or longer than " +
+                    std::to_string(kLongestLine) + " bytes");
   const std::unordered_map<std::string, std::string> settings = {
       {"model_type", training.type == SubwordType::kBpe ? "bpe" : "unigram"},
       {"vocab_size", std::to_string(training.vocab_size)},
@@ -93,7 +97,7 @@ std::string train_here(const std::vector<std::string>& files, const SpmTraining&
       {"user_defined_symbols", comma_separated(training.symbols)},
       {"byte_fallback", training.byte_fallback ? "true" : "false"},
       {"num_threads", "2"},  // fixed: the model's bytes depend on it
-      {"max_sentence_length", "16384"},
+      {"max_sentence_length", std::to_string(kLongestLine)},
       {"minloglevel", "2"},
   };
   LineIterator iterator(lines);

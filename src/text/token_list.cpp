@@ -92,7 +92,10 @@ VocabularyPtr token_list_from_bytes(std::string bytes, const std::string& name_f
 
 VocabularyPtr load_token_list(const std::string& path) {
   require_readable_file(path, "a vocabulary, one token a line");
-  return token_list_from_bytes(read_file(path), path);
+  std::string bytes = read_file(path);
+  if (bytes.starts_with("\xEF\xBB\xBF"))
+    throw DataError(path + ":1: begins with a byte order mark, which would be a part of the first token; save the file without it");
+  return token_list_from_bytes(std::move(bytes), path);
 }
 
 }  // namespace lacuna

@@ -30,11 +30,22 @@ std::optional<uint64_t> number_in(const char* file, const std::string& name) {
   return {};
 }
 
+[[noreturn]] void refuse_to_measure(const std::string& why) {
+  throw ConfigError("train.batch_tokens is auto, but memory cannot be measured here: " + why + "; say a number of tokens, such as 4096");
+}
+
 /// The most memory this process has taken so far, once a step on `batch` is done. Rising batches give rising peaks, whatever the allocator
 /// keeps for itself.
 uint64_t peak_after_step(const LossFunction& loss, const BatchPtr& batch) {
   loss(*batch, {.training = true}).backward();
-  return number_in("/proc/self/status", "VmHWM:").value_or(0) * 1024;
+  const std::optional<uint64_t> kibibytes = number_in("/proc/self/status", "VmHWM:");
+  if (!kibibytes) refuse_to_measure("/proc/self/status does not say how much memory a step takes");
+  return *kibibytes * 1024;
+}
+
+void begin_peak_anew() {
+  std::ofstream file("/proc/self/clear_refs");
+  if (!(file << "5" << std::flush)) refuse_to_measure("/proc/self/clear_refs cannot be written");
 }
 
 }  // namespace
@@ -73,8 +84,8 @@ MemoryFit fit_batch_to_memory(const LossFunction& loss, Optimizer& optimizer, in
   const auto peak_of = [&](int64_t tokens, int64_t length) { return peak_after_step(loss, random_batch(tokens, length, vocabulary)); };
   MemoryFit fit;
   fit.available = available_memory();
-  peak_of(kSmallProbe, sentence_length);          // makes the gradients, which stay while the others are measured
-  std::ofstream("/proc/self/clear_refs") << "5";  // the peak starts anew
+  peak_of(kSmallProbe, sentence_length);  // makes the gradients, which stay while the others are measured
+  begin_peak_anew();
   const uint64_t small = peak_of(kSmallProbe, sentence_length);
   uint64_t large = 0;
   for (const int64_t length : costly_lengths(sentence_length)) large = peak_of(kLargeProbe, length);  // the highest so far

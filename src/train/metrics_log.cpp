@@ -12,11 +12,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The step a line belongs to; nothing if the line is not a record.
-std::optional<int64_t> step_of(const std::string& line) {
+struct Record {
+  int64_t step;
+  bool is_of_validation;
+};
+
+/// Nothing if the line is not a record.
+std::optional<Record> record_of(const std::string& line) {
   const nlohmann::json record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) return {};
-  return record["step"].get<int64_t>();
+  const auto kind = record.find("kind");
+  return Record{record["step"].get<int64_t>(), kind != record.end() && (*kind == "valid" || *kind == "attention")};
 }
 
 void require_good(const std::ostream& stream, const fs::path& file) {
@@ -25,8 +31,8 @@ void require_good(const std::ostream& stream, const fs::path& file) {
 
 }  // namespace
 
-MetricsLog::MetricsLog(fs::path file, std::optional<int64_t> resumed_step) : file_(std::move(file)) {
-  if (resumed_step && fs::exists(file_)) drop_lines_after(*resumed_step);
+MetricsLog::MetricsLog(fs::path file, std::optional<int64_t> resumed_step, bool validation_is_due) : file_(std::move(file)) {
+  if (resumed_step && fs::exists(file_)) drop_lines_after(*resumed_step, validation_is_due);
   stream_.open(file_, std::ios::binary | (resumed_step ? std::ios::app : std::ios::trunc));
   require_good(stream_, file_);
 }
@@ -37,18 +43,19 @@ void MetricsLog::write(const nlohmann::ordered_json& record) {
   require_good(stream_, file_);
 }
 
-void MetricsLog::drop_lines_after(int64_t step) const {
+void MetricsLog::drop_lines_after(int64_t step, bool validation_is_due) const {
   std::ifstream old(file_, std::ios::binary);
   std::string kept;
   int64_t number = 0;
   for (std::string line; std::getline(old, line) && !old.eof();) {  // at the end of the file: a line without a line break is cut short
     ++number;
-    const std::optional<int64_t> line_step = step_of(line);
-    if (!line_step) {
+    const std::optional<Record> record = record_of(line);
+    if (!record) {
       throw DataError(file_.string() + ":" + std::to_string(number) +
                       ": not a record; expected a JSON object with the integer step. Repair or remove the line, or move the file away");
     }
-    if (*line_step <= step) kept += line + '\n';
+    const bool comes_again = record->step > step || (validation_is_due && record->step == step && record->is_of_validation);
+    if (!comes_again) kept += line + '\n';
   }
   write_file_atomically(file_, kept);
 }

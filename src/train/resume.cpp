@@ -109,8 +109,12 @@ bool is_to_be_replaced(const Options& stored, Options& now) {
   return true;
 }
 
+/// Of a run that is there: its own, or where that is gone its newest checkpoint's. Empty if there is no run.
 fs::path config_of(const std::string& run) {
-  return fs::path(run) / "config.yaml";
+  const fs::path config = fs::path(run) / "config.yaml";
+  if (fs::exists(config)) return config;
+  const std::string newest = newest_checkpoint_of(run);
+  return newest.empty() ? fs::path() : fs::path(newest) / "config.yaml";
 }
 
 }  // namespace

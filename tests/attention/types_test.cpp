@@ -193,6 +193,20 @@ TEST(Topk, FindsItsThresholdAmongScoresThatLieTogether) {
   }
 }
 
+TEST(Topk, KeepsNoMoreThanTiesWhereTheLargestScoresAreAFewUnitsApart) {
+  Row scores;
+  const auto add = [&](int count, int units_below) { scores.insert(scores.end(), static_cast<size_t>(count), 1 - units_below * 0x1p-24); };
+  add(3, 0);
+  add(10, 1);
+  add(20, 2);
+  add(47, 15);
+  for (const Engine engine : engines())
+    for (const char* options : {"{k: 11}", "{k: 12}", "{k: 13}"}) {
+      const Row weights = weights_of(variant("topk", options), engine, scores);
+      EXPECT_EQ(std::count_if(weights.begin(), weights.end(), [](double p) { return p > 0; }), 13) << options;
+    }
+}
+
 TEST(Rela, LeavesARowWithoutPositiveScoresEmpty) {
   for (const Engine engine : engines()) EXPECT_EQ(weights_of(variant("rela", ""), engine, {-1, -.5, 0}), Row({0, 0, 0}));
 }

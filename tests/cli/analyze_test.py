@@ -180,6 +180,8 @@ class Align(Program):
         source = write("some", "1 2\n\n3\n")
         links = self.prints("align", "-m", SOFTMAX, "--src", source, "--tgt", source, "--level", "subword").split("\n")
         self.assertEqual((len(links), links[1]), (4, ""))
+        said = self.ends("analyze", "-m", SOFTMAX, "--src", source, "--tgt", source, "-o", path("of_some")).stderr
+        self.assertIn("1 of 3 pairs are left out: a side is empty", said)
 
     def test_symmetrises_files(self):
         """Line 1: 0-0 and 2-1 are in both files, and the others touch them. Line 3: 2-0 has no free target word, 4-3 only free words."""

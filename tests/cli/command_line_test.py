@@ -94,6 +94,10 @@ class WrongWords(CommandLine):
         for value in ("x", "-1", "1.5"):
             message = self.refuses("train", f"--threads={value}")
             self.assertIn(f'"{value}" is not a whole number of at least 0', message)
+        for flag, value, expected in (("--seed", "-5", "at least 0"), ("--seed", "9" * 23, "at least 0"),
+                                      ("--vocab-size", "0400", "at least 16, at most 1048576"),
+                                      ("--vocab-size", "0x140", "at least 16, at most 1048576")):
+            self.assertIn(f'"{value}" is not a whole number of {expected}', self.refuses("vocab", "-i", "text", "-o", "model", f"{flag}={value}"))
         for words in (["train"], ["bench", "attention"], ["bench", "kernels"]):
             message = self.refuses(*words, "--threads=4294967297")
             self.assertIn('"4294967297" is not a whole number of at least 0, at most 1024', message)

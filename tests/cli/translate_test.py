@@ -230,6 +230,10 @@ class Translate(Verbs):
         self.assertEqual(draws[0], draws[1])
         self.assertNotEqual(draws[0], draws[2])
 
+    def test_says_what_changes_nothing_without_sampling(self):
+        said = self.ends("translate", "-m", AVERAGED, "--temperature", "3", text="1 2\n").stderr
+        self.assertIn("--temperature changes nothing: nothing is drawn without --sampling full, top_k or top_p", said)
+
     def test_in_each_precision(self):
         for precision in ("auto", "fp32", "bf16x3", "bf16", "int8"):
             self.assertEqual(self.translates("--precision", precision), LINES, precision)

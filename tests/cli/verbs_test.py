@@ -117,7 +117,7 @@ class Evaluate(Verbs):
         hypotheses = "".join(f"{i} {i + 1} {i + 2} {i + 3} x\n" for i in range(20))
         words = ["evaluate", "--hyp", write("one", hypotheses), write("same", hypotheses.replace("\n", " \r\n")[:-2]), "--ref", write("ref", hypotheses.replace("x", "y")),
                  "--metrics", "bleu", "--paired-bootstrap", "100"]
-        self.assertIn("same has the translations of the baseline: there is no difference", self.prints(*words))
+        self.assertIn("same does not differ from the baseline in bleu: p is 1 there", self.prints(*words))
         self.assertEqual(json.loads(self.prints(*words, "--json"))["systems"][1]["scores"]["bleu"]["p_value"], 1)
 
     def test_refuses_what_is_no_code_of_a_language(self):

@@ -98,11 +98,30 @@ void expect_made_anew(const SmallCorpus& small, const std::vector<std::string>& 
     }
     fs::remove(file);
     expect_whole(name + " missing");
+    if (!name.ends_with("offsets")) continue;
+    std::string offsets = read_file(file);
+    offsets[sizeof(uint64_t) + 5] = 1;  // where the second sentence begins: far beyond the end
+    std::ofstream(file, std::ios::binary) << offsets;
+    expect_whole(name + " with another number");
   }
 }
 
 TEST(CorpusCache, ThatIsDamagedIsMadeAnew) {
   expect_made_anew(SmallCorpus(), {"src.ids", "src.offsets", "tgt.ids", "tgt.offsets", "summary.json"});
+}
+
+TEST(CorpusCache, WhoseSummaryCountsWhatCannotBeIsMadeAnew) {
+  const SmallCorpus small;
+  const CorpusOptions corpus = small.write("w0\nw1\n", "w1\nw0\n");
+  const std::vector<TokenId> tokens = contents(*small.open(corpus));
+  const fs::path cache = only_cache(small);
+  for (const std::string kept : {"-1", "2305843009213693951", "9223372036854775807"}) {
+    std::string summary = read_file(cache / "summary.json");
+    summary.replace(summary.find("\"kept\": 2"), 9, "\"kept\": " + kept);
+    std::ofstream(cache / "summary.json") << summary;
+    for (const char* side : {"src", "tgt"}) fs::resize_file(cache / (side + std::string(".offsets")), 0);
+    EXPECT_EQ(contents(*small.open(corpus)), tokens) << kept;
+  }
 }
 
 TEST(CorpusCache, WithDamagedTextIsMadeAnew) {

@@ -86,6 +86,12 @@ TEST_F(RunFolderOfTraining, OfAnotherConfigurationIsRefusedWithTheKeysThatDiffer
   EXPECT_TRUE(fs::exists(path("run") / "step_20"));
 }
 
+TEST_F(RunFolderOfTraining, WithoutItsConfigurationHasThatOfItsNewestCheckpoint) {
+  fs::remove(path("run") / "config.yaml");
+  EXPECT_EQ(exit_code(train("run", {"--train.lr", "1e-3"})), 2);
+  EXPECT_THAT(log(), AllOf(HasSubstr("holds a run of another configuration"), HasSubstr("train.lr: 0.003 and 0.001")));
+}
+
 TEST_F(RunFolderOfTraining, OfAnotherConfigurationIsReplacedIfSoAsked) {
   EXPECT_EQ(exit_code(train("run", {"--model.d_ff", "48", "--train.overwrite", "true", "--train.max_steps", "10"})), 0) << log();
   EXPECT_FALSE(fs::exists(path("run") / "step_20"));

@@ -35,6 +35,25 @@ TEST(PairedBootstrap, TellsADifferenceFromChance) {
   EXPECT_THAT(comparison.signatures[0].second, HasSubstr("bs:200"));
 }
 
+TEST(PairedBootstrap, WhereAMetricSeesNoDifferenceNothingIsSignificant) {
+  const Scratch scratch;
+  const std::string text = sentences(3);
+  std::string upper = text, spaced = text;
+  for (char& c : upper) c = static_cast<char>(std::toupper(c));
+  for (size_t at = 0; (at = spaced.find(' ', at)) != std::string::npos; at += 2) spaced.insert(at, " ");
+  const auto reference = scratch.write("ref", sentences(60, 60)), baseline = scratch.write("one", text);
+  const auto in_capitals = scratch.write("two", upper), with_blanks = scratch.write("three", spaced);
+  const PairedComparison comparison =
+      paired_bootstrap(real_scorer(), {baseline, in_capitals, with_blanks}, {reference}, 200, {.metrics = {"bleu", "ter"}});
+  const auto p_value = [&](size_t system, size_t metric) { return comparison.systems[system].scores[metric].second.p_value.value(); };
+  EXPECT_LT(p_value(1, 0), 0.05);  // BLEU goes by case
+  EXPECT_EQ(p_value(1, 1), 1);     // TER does not
+  EXPECT_EQ(p_value(2, 0), 1);
+  EXPECT_EQ(p_value(2, 1), 1);
+  EXPECT_THAT(comparison.report, HasSubstr("two does not differ from the baseline in ter: p is 1 there"));
+  EXPECT_THAT(comparison.report, HasSubstr("three does not differ from the baseline in bleu, ter"));
+}
+
 TEST(PairedBootstrap, NeedsTwoSystems) {
   EXPECT_THAT(message_of<UsageError>([] { paired_bootstrap(real_scorer(), {"one"}, {"ref"}, 10, {}); }), HasSubstr("two or more"));
 }

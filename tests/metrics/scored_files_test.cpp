@@ -98,7 +98,6 @@ TEST(ScoredFiles, PiecesAreJoinedOnBothSides) {
   EXPECT_EQ(bytes_of(files.systems().front()), "low er\nb\n");
   EXPECT_EQ(bytes_of(files.systems().back()), "lower\nb\n");
   EXPECT_EQ(bytes_of(files.references().front()), "lower\nb\n");
-  EXPECT_FALSE(files.are_alike(0, 1));
 }
 
 TEST(ScoredFiles, GzipUnderItsNameIsLeftToSacrebleu) {

@@ -112,6 +112,8 @@ TEST(SpmTrainerInput, ThatIsMissingEmptyOrNotUtf8IsAnError) {
   EXPECT_THAT(message_of<DataError>([&] { train_sentencepiece({folder / "none"}, training); }), HasSubstr("no such file"));
   const std::string lines = folder.write("lines", "\n\n"), bad = folder.write("bad", "fine\nb\xFF\n");
   EXPECT_THAT(message_of<DataError>([&] { train_sentencepiece({lines}, training); }), HasSubstr("no line"));
+  const std::string document = folder.write("document", std::string(20000, 'a') + "\n");
+  EXPECT_THAT(message_of<DataError>([&] { train_sentencepiece({document}, training); }), HasSubstr("longer than 16384 bytes"));
   EXPECT_THAT(message_of<DataError>([&] { train_sentencepiece({bad}, training); }), AllOf(HasSubstr("bad:2"), HasSubstr("byte 2")));
 }
 

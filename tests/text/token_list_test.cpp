@@ -55,6 +55,12 @@ TEST(TokenList, RefusesWhatIsNotATokenALine) {
   EXPECT_THAT(message_of<DataError>([] { list("<s>\n</s>\n"); }), HasSubstr("no token"));
 }
 
+TEST(TokenList, ThatBeginsWithAByteOrderMarkIsAnError) {
+  const ScratchFolder folder;
+  const std::string path = folder.write("vocab.txt", "\xEF\xBB\xBFhaus\nbaum\n");
+  EXPECT_THAT(message_of<DataError>([&] { load_token_list(path); }), AllOf(HasSubstr(path + ":1"), HasSubstr("byte order mark")));
+}
+
 TEST(TokenList, ThatIsMissingIsAnError) {
   const ScratchFolder folder;
   EXPECT_THAT(message_of<DataError>([&] { load_token_list(folder / "none"); }), HasSubstr("no such file"));

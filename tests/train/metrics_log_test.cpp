@@ -50,6 +50,19 @@ TEST_F(MetricsLogTest, AnInterruptedRunLeavesTheFileOfAnUninterruptedOne) {
   EXPECT_EQ(content(), "{\"step\":1}\n{\"step\":2}\n{\"step\":3}\n{\"step\":4}\n{\"step\":5}\n");
 }
 
+TEST_F(MetricsLogTest, AValidationThatIsDueAgainIsNotThereTwice) {
+  const std::string before = R"({"step":2,"kind":"valid"})"
+                             "\n"
+                             R"({"step":3,"kind":"train"})"
+                             "\n";
+  set_content(before + R"({"step":3,"kind":"valid"})"
+                       "\n"
+                       R"({"step":3,"kind":"attention"})"
+                       "\n");
+  { const MetricsLog log(file_, 3, /*validation_is_due=*/true); }
+  EXPECT_EQ(content(), before);
+}
+
 TEST_F(MetricsLogTest, ALastLineCutShortByACrashIsDropped) {
   set_content("{\"step\":1}\n{\"step\":2,\"lo");
   const MetricsLog log(file_, 7);

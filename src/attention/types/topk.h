@@ -91,10 +91,12 @@ struct RowMap {
     S beyond = 0;  // scores above all candidates
     const auto count_from = [&](S t) { return beyond + candidates.sum([=](auto z) { return is_at_least(z, t); }); };
     S low = -scores.max([](auto z) { return -z; });  // at least k scores are >= low
-    S high = top + (top - low) / 16, from_high = 0;  // fewer than k scores are >= high
+    S high = top + (top - low) / 16, from_high = 0;  // fewer than k scores are >= high: from_high, once rows may be packed
     const S size = of_size(scores, [](int n) { return n; });
     const auto leaves_some = k < size;
     auto is_sought = leaves_some && (high > top || count_from(top) < k);
+    if constexpr (SingleRow<R>)
+      if (is_sought && !(high > top)) from_high = count_from(top);  // all lie within a few units in the last place of top
     S found = select(leaves_some, top, low);
     constexpr int kHalvings = 16, kFew = 3, kLong = 64;  // after a few of them, most of a long row is left out
     for (int i = 0; i < kHalvings && any(is_sought); ++i) {
