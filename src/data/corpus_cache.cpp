@@ -92,7 +92,7 @@ void remove_unfinished(const fs::path& cache_folder) {
 fs::path new_unfinished(const fs::path& folder) {
   std::random_device random;
   for (;;) {
-    const fs::path unfinished = fmt::format("{}{}{:08x}", folder.string(), kUnfinished, random());
+    fs::path unfinished = fmt::format("{}{}{:08x}", folder.string(), kUnfinished, random());
     if (fs::create_directory(unfinished)) return unfinished;
   }
 }
@@ -108,7 +108,6 @@ DataSummary make_cache(const CorpusOptions& corpus, const DataOptions& options, 
       fs::remove_all(unfinished);
       return *found;
     }
-    fs::remove_all(folder);  // a damaged one
     fs::rename(unfinished, folder);
     sync_directory(folder.parent_path());
     return summary;
@@ -126,6 +125,7 @@ DataSummary find_or_make(const CorpusOptions& corpus, const DataOptions& options
     fs::create_directories(folder.parent_path());
     const FolderLock lock(folder.parent_path());
     if (const auto found = find_cache(folder, with_text)) return *found;  // made by the process that held the lock
+    fs::remove_all(folder);                                               // a damaged one
     if (lock.is_held()) remove_unfinished(folder.parent_path());
     return make_cache(corpus, options, vocabularies, folder, with_text);
   } catch (const fs::filesystem_error& error) {

@@ -111,7 +111,7 @@ bool is_to_be_replaced(const Options& stored, Options& now) {
 
 /// Of a run that is there: its own, or where that is gone its newest checkpoint's. Empty if there is no run.
 fs::path config_of(const std::string& run) {
-  const fs::path config = fs::path(run) / "config.yaml";
+  fs::path config = fs::path(run) / "config.yaml";
   if (fs::exists(config)) return config;
   const std::string newest = newest_checkpoint_of(run);
   return newest.empty() ? fs::path() : fs::path(newest) / "config.yaml";
