@@ -44,6 +44,13 @@ class CheckpointTest : public testing::Test {
   const std::string path_ = folder_ / "step_1";
 };
 
+TEST_F(CheckpointTest, OfAveragedOnesWhosePathsAreNotUtf8IsSaved) {
+  CheckpointContents saved = small_checkpoint(3);
+  saved.info.averaged_from = {"caf\xE9/step_1"};
+  save_checkpoint(path_, saved);
+  EXPECT_EQ(load_checkpoint(path_, true).info.averaged_from, std::vector<std::string>{"caf\uFFFD/step_1"});
+}
+
 TEST_F(CheckpointTest, LoadsWhatWasSaved) {
   CheckpointContents saved = small_checkpoint(3);
   saved.info = {.step = 3, .scores = {{"bleu", 1.0 / 3}}, .uses_ema = true, .is_scheduled = false, .averaged_from = {"a", "b"}};

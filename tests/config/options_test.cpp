@@ -53,6 +53,7 @@ TEST(Options, RangesAreChecked) {
   EXPECT_THAT(error_of("data: {character_coverage: 0.5}\n"), HasSubstr("from 0.9 to 1"));
   EXPECT_THAT(error_of("data: {vocab_size: 3}\n"), HasSubstr("at least 16"));
   EXPECT_THAT(error_of("train: {batch_tokens: 0}\n"), HasSubstr("at least 1"));
+  EXPECT_THAT(error_of("model: {encoder_layers: 100000000}\n"), HasSubstr("model.encoder_layers"));
 }
 
 TEST(Options, YesAndNoAreChecked) {

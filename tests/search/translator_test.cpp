@@ -192,5 +192,15 @@ TEST(TranslateLines, GivesTheBestTranslationOfEachLine) {
   EXPECT_EQ(translate_lines(*model, letters(), texts, beam_of(3, 3)), texts);
 }
 
+TEST(TranslateLines, DrawByTheirPlaceInTheInput) {
+  const auto model = copier();
+  TranslateOptions options = beam_of(1, 1);
+  options.sampling = Sampling::kFull;
+  options.temperature = 1000;  // next to all tokens alike
+  const std::vector<std::string> lines = {"a b c d e", "a b c d e"}, both = translate_lines(*model, letters(), lines, options);
+  EXPECT_NE(both[0], both[1]);
+  EXPECT_EQ(translate_lines(*model, letters(), {lines[1]}, options, /*first=*/1), std::vector{both[1]});
+}
+
 }  // namespace
 }  // namespace lacuna

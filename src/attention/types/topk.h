@@ -91,7 +91,7 @@ struct RowMap {
     S beyond = 0;  // scores above all candidates
     const auto count_from = [&](S t) { return beyond + candidates.sum([=](auto z) { return is_at_least(z, t); }); };
     S low = -scores.max([](auto z) { return -z; });  // at least k scores are >= low
-    S high = top + (top - low) / 16, from_high = 0;  // fewer than k scores are >= high: from_high, once rows may be packed
+    S high = top + (top - low) / 16, from_high = 0;  // fewer than k scores are >= high; from_high of them, in a row to be packed
     const S size = of_size(scores, [](int n) { return n; });
     const auto leaves_some = k < size;
     auto is_sought = leaves_some && (high > top || count_from(top) < k);
