@@ -41,10 +41,18 @@ class BF16Packer {
     from.stored == nullptr ? pack_right_from(rows, columns, from.numbers, from.stride, padded_rows, padded_columns, to)
                            : pack_right_from(rows, columns, from.stored, from.stride, padded_rows, padded_columns, to);
   }
-  /// Rounds `count` numbers.
-  static void round_row(int count, const float* from, uint16_t* to) {
+  static void widen_row(int count, const uint16_t* from, float* to) {
+    for (int c = 0; c < count; c += 16) {
+      const __m512i bits = _mm512_slli_epi32(_mm512_cvtepu16_epi32(half(from + c, count - c)), 16);
+      _mm512_mask_storeu_ps(to + c, mask_of(count - c), (__m512)bits);
+    }
+  }
+  /// Rounds scale times `count` numbers.
+  static void round_row(int count, float scale, const float* from, uint16_t* to) {
+    const __m512 factor = _mm512_set1_ps(scale);
     for (int c = 0; c < count; c += 32) {
-      const __m512i both = rounded(load(from + c, count - c), load(from + c + 16, count - c - 16));
+      const __m512i both =
+          rounded(_mm512_mul_ps(factor, load(from + c, count - c)), _mm512_mul_ps(factor, load(from + c + 16, count - c - 16)));
       count - c >= 32 ? _mm512_storeu_si512(to + c, both) : _mm512_mask_storeu_epi16(to + c, (1U << (count - c)) - 1, both);
     }
   }
@@ -121,6 +129,8 @@ class BF16Packer {
 /// The registers for tiles (AMX): 16 rows of 16 words in one instruction.
 class TileMultiplier {
  public:
+  static constexpr int kTileRows = 32;  ///< queries of a tile: as many as share what is loaded
+
   explicit TileMultiplier(RowsAhead* ahead) : ahead_(ahead) {}
 
   void multiply(int rows, int words, int width, const Words& a, const Words& b, float scale, float* out, int64_t out_row) const {
@@ -144,14 +154,13 @@ class TileMultiplier {
         } else {
           multiply_block<false>(words, left, right, out + r * out_row + c, out_row, accumulate);
         }
-        ahead_->fetch(kFetched);
       }
     }
   }
 
   /// Registers 0 to 3 hold the sums of two by two tiles of the result, 4 and 5 rows, 6 and 7 columns.
   template <bool kBoth>
-  static HWY_INLINE void multiply_block(int words, const Words& a, const Words& b, float* out, int64_t out_row, bool accumulate) {
+  HWY_INLINE void multiply_block(int words, const Words& a, const Words& b, float* out, int64_t out_row, bool accumulate) const {
     const int64_t row = out_row * 4, a_row = a.row * 4, b_row = b.row * 4;
     float* below = out + 16 * out_row;
     if (accumulate) {
@@ -178,6 +187,7 @@ class TileMultiplier {
         _tile_dpbf16ps(2, 5, 6);
         _tile_dpbf16ps(3, 5, 7);
       }
+      ahead_->fetch(kFetched);
     }
     _tile_stored(0, out, row);
     _tile_stored(1, out + 16, row);
@@ -187,7 +197,7 @@ class TileMultiplier {
     }
   }
 
-  static constexpr int kFetched = 24;  // rows ahead after each block
+  static constexpr int kFetched = 8;  // rows ahead after each step
   const TilesInUse tiles_;
   RowsAhead* const ahead_;
 };
@@ -195,6 +205,8 @@ class TileMultiplier {
 /// Vectors of 16 words (AVX512-BF16).
 class VectorMultiplier {
  public:
+  static constexpr int kTileRows = 64;  ///< likewise: the more, the longer a column of keys serves
+
   explicit VectorMultiplier(RowsAhead* ahead) : ahead_(ahead) {}
 
   void multiply(int rows, int words, int width, const Words& a, const Words& b, float scale, float* out, int64_t out_row) const {
@@ -225,12 +237,14 @@ class VectorMultiplier {
 template <class Multiplier>
 class Bf16Products {
  public:
-  static constexpr int kTile = 64, kLowTile = 64, kFirstKeys = 32;
+  static constexpr int kTile = Multiplier::kTileRows, kLowTile = kTile, kFirstKeys = 32;
+  static constexpr int kDepth = 128;      ///< rows that are gathered, at most
   static constexpr int kSparseShare = 0;  // these outrun all that leaves zeros out
-  static constexpr bool kScalesGradients = true;
+  static constexpr bool kScalesGradients = true, kRounds = true;
+  static_assert(kTile % KeptRows<float>::kRoundedRows == 0, "a tile's rows would be written over the next one's");
 
   static int64_t memory_elements(int64_t row, int64_t d_head) {
-    return (3 * padded(d_head) / 2 + 2 * padded(d_head) + kTile / 2) * row + 2 * padded(d_head) * kTile;
+    return (3 * padded(d_head) / 2 + 2 * padded(d_head) + kTile + kDepth) * row + (3 * kTile / 2 + kDepth) * padded(d_head);
   }
 
   Bf16Products(const Call<float>& call, const Task<float>& task, const Workspace<float>& workspace)
@@ -251,11 +265,14 @@ class Bf16Products {
     keys_ = take_words(padded_d_ / 2, stride_);
     values_ = take_words(padded_d_ / 2, stride_);
     rows_ = take_words(stride_ / 2, padded_d_);
-    key_sums_ = take(padded_d_ * stride_);
-    value_sums_ = take(padded_d_ * stride_);
+    for (Gathered* gathered : {&of_keys_, &of_values_}) {
+      gathered->by_key = take_words(stride_, kDepth / 2);
+      gathered->of_queries = take_words(kDepth / 2, padded_d_);
+      gathered->sums = take(padded_d_ * stride_);
+    }
     long_left_ = take_words(kTile, stride_ / 2);
-    long_right_ = {long_left_.data, stride_};
-    short_left_ = take_words(padded_d_, kTile / 2);
+    long_right_ = take_words(kTile / 2, stride_);
+    short_left_ = take_words(kTile, padded_d_ / 2);
     result_ = take(padded_d_ * kTile);
     q_ = rows_of(task.q, task.q_stride, &StoredTask::q);
     context_gradient_ = rows_of(task.context_gradient, task.context_stride, &StoredTask::context_gradient);
@@ -270,18 +287,30 @@ class Bf16Products {
     pack_sentence();
     multiply_by_keys(tile, context_gradient_, values_, 1, gradient);
   }
+  /// From weights after dropout.
   void write_context(const TileSpan& tile, const float* weights) {
-    write_rows(tile, weights, 1, task_.context, task_.context_stride, written(&StoredTask::context));
+    const Words left = has_rounded() ? rounded_of(tile) : packed(tile, weights);
+    write_rows(tile, left, 1, task_.context, task_.context_stride, written(&StoredTask::context));
+  }
+  /// Rows before dropout, for the backward pass.
+  void keep_rounded(const TileSpan& tile, const float* weights) const { pack_rows(tile, weights, rounded_of(tile)); }
+  void find_rounded(const TileSpan& tile, float* weights) const {
+    const uint16_t* const kept = task_.kept_rows.rounded + tile.first * task_.kept_rows.stride;
+    for (int r = 0; r < tile.rows; ++r) Packer::widen_row(tile.width, kept + r * task_.kept_rows.stride, weights + r * stride_);
   }
   void write_gradients(const TileSpan& tile, const float* weights, const float* gradient) {
-    add_to_keys(tile, weights, context_gradient_, value_sums_);
-    write_rows(tile, gradient, scale_, task_.q_gradient, task_.q_gradient_stride, written(&StoredTask::q_gradient));
-    add_to_keys(tile, gradient, q_, key_sums_);
+    const Words of_scores = packed(tile, gradient);
+    write_rows(tile, of_scores, scale_, task_.q_gradient, task_.q_gradient_stride, written(&StoredTask::q_gradient));
+    make_room(tile);
+    gather(tile, of_scores, q_, of_keys_);
+    gather(tile, has_rounded() ? rounded_of(tile) : packed(tile, weights), context_gradient_, of_values_);
+    gathered_.rows += padded(tile.rows);
   }
   void finish_gradients() {
     if (!is_packed_) return;
-    take_transposed(key_sums_, scale_, task_.k_gradient, written(&StoredTask::k_gradient));
-    take_transposed(value_sums_, 1, task_.v_gradient, written(&StoredTask::v_gradient));
+    sum_gathered();
+    finish(of_keys_, scale_, task_.k_gradient, written(&StoredTask::k_gradient));
+    finish(of_values_, 1, task_.v_gradient, written(&StoredTask::v_gradient));
   }
 
  private:
@@ -318,15 +347,11 @@ class Bf16Products {
     if (!task_.is_backward) return Packer::pack_right(task_.keys, d_, v, padded_keys_, padded_d_, rows_);
     pack_transposed(v, values_);
     Packer::pack_right(task_.keys, d_, k, padded_keys_, padded_d_, rows_);
-    for (int c = 0; c < padded_d_; ++c) {
-      SimdMachine::clear(padded_keys_, key_sums_ + c * stride_);
-      SimdMachine::clear(padded_keys_, value_sums_ + c * stride_);
-    }
   }
 
   /// Rows of k or v as the columns of a right factor: words as they stand in a left one, transposed.
   void pack_transposed(const Rows& from, const Words& to) {
-    const Words rows = {reinterpret_cast<uint32_t*>(key_sums_), padded_d_ / 2};
+    const Words rows = {reinterpret_cast<uint32_t*>(of_keys_.sums), padded_d_ / 2};
     Packer::pack_left(task_.keys, d_, from, padded_keys_, padded_d_, rows);
     SimdMachine::transpose_words(padded_keys_, padded_d_ / 2, rows.data, rows.row, to.data, to.row);
   }
@@ -339,43 +364,88 @@ class Bf16Products {
     multiplier_.multiply(tile.rows, padded_d_ / 2, padded(tile.width), left, by_key, scale, to, stride_);
   }
 
+  // Rows over the keys as a left factor, which begins at the tile's first key.
+
+  void pack_rows(const TileSpan& tile, const float* rows, const Words& to) const {
+    Packer::pack_left(tile.rows, tile.width, {rows, nullptr, stride_}, padded(tile.rows), padded(tile.width), to);
+  }
+  /// Valid until the next call.
+  Words packed(const TileSpan& tile, const float* rows) const {
+    pack_rows(tile, rows, long_left_);
+    return long_left_;
+  }
+  /// Where weights are kept.
+  Words rounded_of(const TileSpan& tile) const {
+    const int64_t row = task_.kept_rows.stride / 2;
+    return {reinterpret_cast<uint32_t*>(task_.kept_rows.rounded) + tile.first * row, row};
+  }
+  /// True if these are those that are multiplied.
+  bool has_rounded() const { return task_.kept_rows.rounded != nullptr && task_.dropout == nullptr; }
+
   /// to (rows, d), or if that is not null `stored`, = scale * by_key (rows, keys) x rows_ (keys, d)
-  void write_rows(const TileSpan& tile, const float* by_key, float scale, float* to, int64_t row, const StoredRows<uint16_t>* stored) {
-    const int width = padded(tile.width);
-    Packer::pack_left(tile.rows, tile.width, {by_key, nullptr, stride_}, padded(tile.rows), width, long_left_);
+  void write_rows(const TileSpan& tile, const Words& by_key, float scale, float* to, int64_t row, const StoredRows<uint16_t>* stored) {
     Words right = rows_;
     right.data += tile.begin / 2 * right.row;
-    multiplier_.multiply(tile.rows, width / 2, padded_d_, long_left_, right, scale, result_, padded_d_);
+    multiplier_.multiply(tile.rows, padded(tile.width) / 2, padded_d_, by_key, right, stored != nullptr ? 1 : scale, result_, padded_d_);
     for (int r = 0; r < tile.rows; ++r) {
       const float* const from = result_ + r * padded_d_;
       if (stored != nullptr) {
-        Packer::round_row(d_, from, stored->data + (tile.first + r) * stored->stride);
+        Packer::round_row(d_, scale, from, stored->data + (tile.first + r) * stored->stride);
       } else {
         SimdMachine::copy(d_, from, to + (tile.first + r) * row);
       }
     }
   }
 
-  /// sums (d, keys) += of_queries (rows, d)^T x by_key (rows, keys)
-  void add_to_keys(const TileSpan& tile, const float* by_key, const Rows& of_queries, float* sums) {
-    const int width = padded(tile.width), depth = padded(tile.rows);
-    const Words columns = {reinterpret_cast<uint32_t*>(result_), padded_d_};
-    Packer::pack_right(tile.rows, d_, of_queries.from(tile.first), depth, padded_d_, columns);
-    SimdMachine::transpose_words(depth / 2, padded_d_, columns.data, columns.row, short_left_.data, short_left_.row);
-    Packer::pack_right(tile.rows, tile.width, {by_key, nullptr, stride_}, depth, width, long_right_);
-    multiplier_.multiply_add(padded_d_, depth / 2, width, short_left_, long_right_, sums + tile.begin, stride_);
+  // The gradients of k and v are sums over queries: by_key (rows, keys)^T x of_queries (rows, d). Tiles over the same keys are gathered
+  // first, so that a sum stays in registers for as many rows as there is room for.
+
+  /// What is gathered for one of them.
+  struct Gathered {
+    Words by_key;      ///< [keys, kDepth] as a left factor, which begins at the tiles' first key
+    Words of_queries;  ///< [kDepth, d] as a right factor
+    float* sums;       ///< [keys, d]
+  };
+
+  /// Sums what is gathered if this tile's rows can't be added.
+  void make_room(const TileSpan& tile) {
+    const bool fits = tile.begin == gathered_.begin && tile.width == gathered_.width && gathered_.rows + padded(tile.rows) <= kDepth;
+    if (!fits) sum_gathered();
+    gathered_.begin = tile.begin;
+    gathered_.width = tile.width;
+  }
+  void gather(const TileSpan& tile, const Words& by_key, const Rows& of_queries, const Gathered& to) {
+    const int width = padded(tile.width), depth = padded(tile.rows), first = gathered_.rows / 2;
+    Packer::pack_right(depth, width, {nullptr, reinterpret_cast<const uint16_t*>(by_key.data), 2 * by_key.row}, depth, width, long_right_);
+    SimdMachine::transpose_words(depth / 2, width, long_right_.data, long_right_.row, to.by_key.data + first, to.by_key.row);
+    Packer::pack_right(tile.rows, d_, of_queries.from(tile.first), depth, padded_d_,
+                       {to.of_queries.data + first * to.of_queries.row, to.of_queries.row});
+  }
+  void sum_gathered() {
+    if (gathered_.rows == 0) return;
+    const bool is_all = !has_sums_ && gathered_.begin == 0 && padded(gathered_.width) == padded_keys_;
+    for (const Gathered* from : {&of_keys_, &of_values_}) {
+      if (!has_sums_ && !is_all) SimdMachine::clear(padded_keys_ * padded_d_, from->sums);
+      float* const sums = from->sums + gathered_.begin * padded_d_;
+      const int words = gathered_.rows / 2;
+      if (is_all) {
+        multiplier_.multiply(gathered_.width, words, padded_d_, from->by_key, from->of_queries, 1, sums, padded_d_);
+      } else {
+        multiplier_.multiply_add(gathered_.width, words, padded_d_, from->by_key, from->of_queries, sums, padded_d_);
+      }
+    }
+    has_sums_ = true;
+    gathered_.rows = 0;
   }
 
-  /// gradient (keys, d) += scale * sums (d, keys)^T, or if that is not null, `stored` = them
-  void take_transposed(const float* sums, float scale, float* gradient, const StoredRows<uint16_t>* stored) {
-    auto* transposed = reinterpret_cast<float*>(keys_.data);  // no longer read, nor what lies behind it
-    SimdMachine::transpose(d_, task_.keys, sums, stride_, scale, transposed, d_);
+  /// gradient (keys, d) += scale * sums, or if that is not null, `stored` = them
+  void finish(const Gathered& from, float scale, float* gradient, const StoredRows<uint16_t>* stored) {
     for (int j = 0; j < task_.keys; ++j) {
-      const float* const from = transposed + j * d_;
+      const float* const sums = from.sums + j * padded_d_;
       if (stored != nullptr) {
-        Packer::round_row(d_, from, stored->data + j * stored->stride);
+        Packer::round_row(d_, scale, sums, stored->data + j * stored->stride);
       } else {
-        for (int c = 0; c < d_; ++c) gradient[j * task_.gradient_stride + c] += from[c];
+        for (int c = 0; c < d_; ++c) gradient[j * task_.gradient_stride + c] += scale * sums[c];
       }
     }
   }
@@ -385,13 +455,14 @@ class Bf16Products {
   const float scale_;
   const int64_t stride_;
   const int d_, padded_d_, padded_keys_;
-  bool has_keys_ = false, is_packed_ = false;
-  Words keys_, values_;            // [d, keys] as right factors; values in the backward pass only
-  Words rows_;                     // [keys, d] as a right factor: values, in the backward pass keys
-  float *key_sums_, *value_sums_;  // [d, keys]: the gradients
-  Words long_left_, long_right_;   // of rows over the keys, as a left and as a right factor; they share memory
-  Words short_left_;               // of the tile's queries
-  float* result_;                  // [kTile, d]
+  bool has_keys_ = false, is_packed_ = false, has_sums_ = false;
+  Words keys_, values_;  // [d, keys] as right factors; values in the backward pass only
+  Words rows_;           // [keys, d] as a right factor: values, in the backward pass keys
+  Gathered of_keys_, of_values_;
+  TileSpan gathered_ = {};        // how many rows, over which keys
+  Words long_left_, long_right_;  // of rows over the keys, as a left and as a right factor
+  Words short_left_;              // of the tile's queries
+  float* result_;                 // [kTile, d]
   Rows q_, context_gradient_;
 };
 

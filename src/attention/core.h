@@ -46,12 +46,14 @@ struct StoredTask {
 /// The weights of a task's tiles, before dropout, that the forward pass leaves to the backward pass.
 template <class S>
 struct KeptRows {
-  S* weights;       ///< [queries, stride] or, with `counts`, those that are not zero, one row after the other; null = none
-  int32_t* keys;    ///< ... of these, counted from their tile's first
-  int32_t* counts;  ///< [queries] of these; -1 = the row is not kept
-  int64_t room;     ///< for so many of these; a whole vector may be written behind them
-  int64_t stride;   ///< without counts; row_elements(keys) = rows that the core may work on where they are, in whole tiles of kRows
-  static constexpr int64_t kRows = 16;  ///< of which every tile has a multiple
+  S* weights = nullptr;         ///< [queries, stride] or, with `counts`, those that are not zero, one row after the other; null = none
+  uint16_t* rounded = nullptr;  ///< [queries, stride] of bf16, as bits, instead, of tasks whose products round them anyway
+  int32_t* keys = nullptr;      ///< with `counts`: of these, counted from their tile's first
+  int32_t* counts = nullptr;    ///< [queries] of these; -1 = the row is not kept
+  int64_t room = 0;             ///< for so many of these; a whole vector may be written behind them
+  int64_t stride = 0;  ///< without counts; row_elements(keys) = rows that the core may work on where they are, in whole tiles of kRows
+  static constexpr int64_t kRows = 16;         ///< of which every tile has a multiple
+  static constexpr int64_t kRoundedRows = 32;  ///< likewise; rounded rows are written so many at a time, and so many keys
 };
 
 /// One sentence and head, or all heads of some queries of a decoder's step. Strides are between rows; rows are contiguous over d_head.
@@ -164,7 +166,9 @@ struct Functions {
   void (*masked_backward)(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace);
   int64_t (*memory_elements)(int64_t row, int64_t rows, int64_t d_head);       ///< of Workspace::memory
   int64_t (*mask_memory_elements)(int64_t row, int64_t rows, int64_t d_head);  ///< of Workspace::mask_memory, where it is used
-  bool (*takes_stored)(const Task<S>& task) = nullptr;  ///< a task whose queries see one run of keys each; null = none
+  /// True of tasks with so many queries and keys whose products round their factors: these take rows as stored if each query sees one run
+  /// of keys, and keep weights rounded. Null = none do.
+  bool (*rounds)(int64_t queries, int64_t keys, bool rows_alike) = nullptr;
   /// Tasks that have a tile each of `rows_alike` rows, kRowsTogether in all at most, which are weighed together; null = none.
   void (*forward_together)(const Call<S>& call, const Task<S>* tasks, int count, const Workspace<S>& workspace) = nullptr;
 };

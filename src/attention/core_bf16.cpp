@@ -11,12 +11,12 @@ using Masked = MaskedCore<SimdMachine>;
 
 /// Packing the keys for few queries or short rows costs more than it saves. Rows that must be alike don't pass here: how many there are
 /// would show in their bits.
-bool is_worth_packing(const Task<float>& task) {
-  constexpr int kFew = 16, kShort = 64;
-  return !task.rows_alike && task.queries >= kFew && task.keys >= kShort;
+bool is_worth_packing(int64_t queries, int64_t keys, bool rows_alike) {
+  constexpr int64_t kFew = 16, kShort = 64;
+  return !rows_alike && queries >= kFew && keys >= kShort;
 }
-bool takes_stored(const Task<float>& task) {
-  return is_worth_packing(task) && task.slots == nullptr;
+bool is_worth_packing(const Task<float>& task) {
+  return is_worth_packing(task.queries, task.keys, task.rows_alike);
 }
 
 template <class Multiplier>
@@ -35,7 +35,7 @@ struct Mixed {
   }
 
   static Functions<float> functions() {
-    return {forward, backward, Masked::forward, Masked::backward, memory_elements, Masked::mask_memory_elements, takes_stored};
+    return {forward, backward, Masked::forward, Masked::backward, memory_elements, Masked::mask_memory_elements, is_worth_packing};
   }
 };
 

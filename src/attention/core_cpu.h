@@ -209,6 +209,8 @@ class Core {
   /// Leaves the tile's weights to the backward pass, if there is room for them; `few` are not zero, or -1.
   void keep(const Tile& tile, int few) {
     const KeptRows<S>& kept = task_.kept_rows;
+    if constexpr (P::kRounds)
+      if (kept.rounded != nullptr) return products_.keep_rounded(tile, weights_);
     if (kept.weights == nullptr || keeps_in_place_) return;
     const bool fits = few >= 0 && next_kept_ + few <= kept.room;
     for (int r = 0; r < tile.rows; ++r) {
@@ -225,6 +227,8 @@ class Core {
   /// weights_ = what the forward pass kept, or else as `weigh` makes it.
   void find_weights(const Tile& tile) {
     const KeptRows<S>& kept = task_.kept_rows;
+    if constexpr (P::kRounds)
+      if (kept.rounded != nullptr) return products_.find_rounded(tile, weights_);
     if (keeps_in_place_) return;
     if (kept.weights == nullptr || (kept.counts != nullptr && kept.counts[tile.first] < 0)) return weigh(tile);
     for (int r = 0; r < tile.rows; ++r) {

@@ -21,6 +21,7 @@ class DirectProducts {
   static constexpr int kSparseShare = 3;  ///< where fewer than one weight in so many is not zero, SparseProducts are less work; 0 = never
   /// write_gradients takes the gradient of scores as write_scores gives them, and not that of scores that are not scaled.
   static constexpr bool kScalesGradients = false;
+  static constexpr bool kRounds = false;  ///< they can keep weights as KeptRows::rounded: by keep_rounded and find_rounded
 
   static int64_t memory_elements(int64_t row, int64_t d_head) { return 2 * d_head * row; }
 

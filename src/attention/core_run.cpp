@@ -45,7 +45,7 @@ class Run {
     if (has_mask() && context_.is_mask_pass()) mask_results_ = at::zeros({call_.q.size(0), num_heads(), kMaskResults}, call_.q.options());
     const auto work = has_mask() ? functions_.masked_forward : functions_.forward;
     if (results != nullptr && keeps_number_) kept_ = at::empty({call_.q.size(0), num_heads()}, scalars());
-    if (results != nullptr && keeps_weights_ && !is_probed_) kept_rows_ = {call_, keeps_lists(), {}};
+    if (results != nullptr && keeps_weights_ && !is_probed_) kept_rows_ = {call_, keeps_lists(), functions_.rounds, {}};
     for_each_task([&](const core::Task<S>& task, const core::Workspace<S>& workspace) { work(shared_, task, workspace); });
     if (results != nullptr) *results = {.of_mask = mask_results_, .kept = kept_, .weights = kept_rows_.memory()};
     return context_rows_;
@@ -54,7 +54,7 @@ class Run {
   AttentionGradients backward(const Tensor& context_gradient, const CoreBackward& given) {
     kept_ = given.kept;
     clears_rows_ = !has_mask() && covers_in_order(*call_.keys, call_.k.size(0));
-    if (given.weights.weights.defined()) kept_rows_ = {call_, keeps_lists(), given.weights};
+    if (given.weights.weights.defined()) kept_rows_ = {call_, keeps_lists(), functions_.rounds, given.weights};
     context_rows_ = context_gradient.contiguous();
     gradients_ = gradients_of(call_, given, clears_rows_);
     if (has_mask() && context_.is_mask_pass()) {
@@ -280,7 +280,7 @@ class Run {
     task.kept_rows = kept_rows_.of(b, head);
     if (has_mask()) add_mask(task, query, key_row, head);
     if constexpr (kIsConverted) {
-      if (functions_.takes_stored != nullptr && thread.has_runs && functions_.takes_stored(task)) {
+      if (functions_.rounds != nullptr && thread.has_runs && !has_slots && functions_.rounds(task.queries, task.keys, task.rows_alike)) {
         thread.stored = stored_rows(query, key_row, head);
         task.stored = &thread.stored;
         return task;

@@ -13,20 +13,24 @@ namespace lacuna {
 
 /// What of a call's weights the forward pass leaves to the backward pass: all of sentences with few keys, where reading them costs less
 /// than working them out again; and with `keeps_lists`, of the others those that are not zero, 256 a query at most (on average over a
-/// sentence and head). In numbers of type S.
+/// sentence and head). In numbers of type S, or rounded where the products of these sentences round them anyway.
 template <class S>
 class KeptRowsOfCall {
+  using Rows = core::KeptRows<S>;
+
  public:
   /// Keeps nothing.
   KeptRowsOfCall() = default;
-  /// `memory` is what the forward pass filled; undefined = makes it.
-  KeptRowsOfCall(const AttentionCall& call, bool keeps_lists, KeptWeights memory) : call_(&call), memory_(std::move(memory)) {
+  /// `rounds` as in core::Functions. `memory` is what the forward pass filled; undefined = makes it.
+  KeptRowsOfCall(const AttentionCall& call, bool keeps_lists, bool (*rounds)(int64_t, int64_t, bool), KeptWeights memory)
+      : call_(&call), memory_(std::move(memory)) {
     Place end;
     for (int64_t b = 0; b < call.queries->num_sentences(); ++b) {
       places_.push_back(end);
       Place& place = places_.back();
       place.is_list = !has_few_keys(b);
       place.is_kept = !place.is_list || keeps_lists;
+      place.is_rounded = !place.is_list && rounds != nullptr && rounds(queries(b), keys(b), call.rows_alike);
       if (!place.is_kept) continue;
       end.weights += call.q.size(1) * room(b);
       if (place.is_list) end.integers += call.q.size(1) * integers(b);
@@ -39,17 +43,19 @@ class KeptRowsOfCall {
     integers_ = memory_.keys.template mutable_data_ptr<int32_t>();
   }
 
-  core::KeptRows<S> of(int64_t b, int64_t head) const {
+  Rows of(int64_t b, int64_t head) const {
     if (call_ == nullptr || !places_[static_cast<size_t>(b)].is_kept) return {};
     const Place& place = places_[static_cast<size_t>(b)];
     S* const weights = weights_ + place.weights + head * room(b);
-    if (!place.is_list) return {.weights = weights, .keys = nullptr, .counts = nullptr, .room = 0, .stride = stride(b)};
+    if (place.is_rounded) return {.weights = nullptr, .rounded = reinterpret_cast<uint16_t*>(weights), .stride = stride(b)};
+    if (!place.is_list) return {.weights = weights, .stride = stride(b)};
     int32_t* const counts = integers_ + place.integers + head * integers(b);
-    return {.weights = weights, .keys = counts + queries(b), .counts = counts, .room = room(b) - kVector, .stride = 0};
+    return {.weights = weights, .keys = counts + queries(b), .counts = counts, .room = room(b) - kVector};
   }
   /// Adds those of a sentence and head that are all kept.
   [[gnu::always_inline]] void add(int64_t b, int64_t head, core::RowsAhead& to) const {
-    const core::KeptRows<S> rows = of(b, head);
+    const Rows rows = of(b, head);
+    if (rows.rounded != nullptr) to.add(rows.rounded, queries(b) * rows.stride * static_cast<int64_t>(sizeof(uint16_t)));
     if (rows.weights != nullptr && rows.counts == nullptr) to.add(rows.weights, queries(b) * rows.stride * static_cast<int64_t>(sizeof(S)));
   }
   const KeptWeights& memory() const { return memory_; }
@@ -59,19 +65,23 @@ class KeptRowsOfCall {
   static constexpr int64_t kShort = 64;  // rows are made elsewhere and copied: in place, each would take much more than its keys
   struct Place {
     int64_t weights = 0, integers = 0;  // where the sentence's begin
-    bool is_kept = false, is_list = false;
+    bool is_kept = false, is_list = false, is_rounded = false;
   };
 
   int64_t queries(int64_t b) const { return call_->queries->length(b); }
   int64_t keys(int64_t b) const { return call_->keys->count[static_cast<size_t>(b)]; }
   bool has_few_keys(int64_t b) const { return keys(b) <= kKeptKeys; }
-  int64_t stride(int64_t b) const { return keys(b) <= kShort ? keys(b) : core::row_elements(keys(b)); }
+  int64_t stride(int64_t b) const {
+    if (places_[static_cast<size_t>(b)].is_rounded) return multiple_of(Rows::kRoundedRows, keys(b));
+    return keys(b) <= kShort ? keys(b) : core::row_elements(keys(b));
+  }
   /// For weights of one head.
   int64_t room(int64_t b) const {
-    constexpr int64_t kRows = core::KeptRows<S>::kRows;
-    return has_few_keys(b) ? (queries(b) + kRows - 1) / kRows * kRows * stride(b)
-                           : queries(b) * std::min(keys(b) / 3, kMostListed) + kVector;
+    constexpr int64_t kInOne = sizeof(S) / sizeof(uint16_t);
+    if (places_[static_cast<size_t>(b)].is_rounded) return multiple_of(Rows::kRoundedRows, queries(b)) * stride(b) / kInOne;
+    return has_few_keys(b) ? multiple_of(Rows::kRows, queries(b)) * stride(b) : queries(b) * std::min(keys(b) / 3, kMostListed) + kVector;
   }
+  static int64_t multiple_of(int64_t step, int64_t count) { return (count + step - 1) / step * step; }
   int64_t integers(int64_t b) const { return queries(b) + room(b); }
 
   const AttentionCall* call_ = nullptr;
