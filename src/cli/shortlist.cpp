@@ -36,9 +36,11 @@ struct ShortlistFlags {
         ->check(whole_number_from(1, Shortlist::kMostBest));
     app.add_option("--frequent", frequent, "Most frequent target tokens, candidates of every sentence (default: 100)")
         ->check(whole_number_from(0, Shortlist::kMostFrequent));
-    app.add_option("--alignments", alignments, "Links of the pairs (0-0 1-2), as of lacuna align, in place of IBM model 1");
-    app.add_option("--level", level, "What they link: word (the default) or subword")->check(CLI::IsMember({"word", "subword"}));
-    app.add_option("--iterations", iterations, "Of IBM model 1 (default: 5)")->check(whole_number_from(1));
+    auto* links = app.add_option("--alignments", alignments, "Links of the pairs (0-0 1-2), as of lacuna align, in place of IBM model 1");
+    app.add_option("--level", level, "What they link: word (the default) or subword")
+        ->check(CLI::IsMember({"word", "subword"}))
+        ->needs(links);
+    app.add_option("--iterations", iterations, "Of IBM model 1 (default: 5)")->check(whole_number_from(1))->excludes(links);
     app.add_option("--max-pairs", max_pairs, "Only the first so many pairs; 0 = all (the default)")->check(whole_number_from(0));
     common.declare_threads_and_log(app);
     app.footer("Memory: some 16 bytes for each pair of tokens, and 8 for each of at most 1,000 translations of a source token.");

@@ -1,6 +1,7 @@
 #include <ATen/core/grad_mode.h>
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -212,10 +213,17 @@ bool translate_all(LineReader& reader, Output& output, Translator& translator, c
   return true;
 }
 
-void warn_of_what_only_sampling_reads(const TranslateOptions& options, const CLI::App& app) {
-  if (options.sampling != Sampling::kNone) return;
-  for (const char* flag : {"--temperature", "--seed"})
-    if (app.count(flag) > 0) log_warning("{} changes nothing: nothing is drawn without --sampling full, top_k or top_p", flag);
+/// Of what was given on the command line, as in `words`, and is not read, as nothing is drawn or in another way.
+void warn_of_what_only_sampling_reads(const TranslateOptions& options, const CLI::App& app, const std::vector<std::string>& words) {
+  const auto is_given = [&](const std::string& flag) {
+    return std::any_of(words.begin(), words.end(), [&](const std::string& word) { return word == flag || word.starts_with(flag + "="); });
+  };
+  const auto warn = [](const char* flag, const char* sampling) { log_warning("{} changes nothing without --sampling {}", flag, sampling); };
+  if (options.sampling == Sampling::kNone)
+    for (const auto& [flag, key] : {std::pair("--temperature", "--translate.temperature"), std::pair("--seed", "--seed")})
+      if (app.count(flag) > 0 || is_given(key)) warn(flag, "full, top_k or top_p");
+  if (options.sampling != Sampling::kTopK && is_given("--translate.sample_k")) warn("--translate.sample_k", "top_k");
+  if (options.sampling != Sampling::kTopP && is_given("--translate.sample_p")) warn("--translate.sample_p", "top_p");
 }
 
 int run_translate(const std::vector<std::string>& arguments) {
@@ -232,7 +240,7 @@ int run_translate(const std::vector<std::string>& arguments) {
   const std::vector<std::string> words = flags.overrides(app);
   const LoadedTranslator loaded = as_one(load_models(flags.models, device, words));
   require_precision(loaded.options.translate.precision, device, words);
-  warn_of_what_only_sampling_reads(loaded.options.translate, app);
+  warn_of_what_only_sampling_reads(loaded.options.translate, app, words);
   flags.format.n_best = loaded.options.translate.n_best > 1 || app.count("--n-best") > 0;
   flags.format.alignment = !flags.alignment.empty();
   for (const auto& member : loaded.members) member->round_to(weight_format_of(loaded.options.translate.precision, member->device()));

@@ -75,6 +75,10 @@ class Training(FreshFolder):
         ended = self.ends(*tuned, "--train.init_from", path("old/last"))
         self.assertNotIn("training a SentencePiece model", ended.stderr)
         self.assertEqual(read_bytes("tuned/spm.model"), read_bytes("old/spm.model"))
+        write("tuned/spm.model", "another")
+        ended = self.ends(*tuned[:-1], "30", "--train.init_from", path("old/last"))
+        self.assertIn("tuned/spm.model: is another vocabulary than that of the checkpoint", ended.stderr)
+        self.assertEqual(read_bytes("tuned/spm.model"), read_bytes("old/spm.model"))
 
     def test_replaces_a_run_with_its_own_vocabulary(self):
         command = ["train", "-c", small_run.configuration(FOLDER, "run"), "--train.average_last", "0", "--train.max_steps", "20"]

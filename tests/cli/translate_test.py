@@ -231,8 +231,13 @@ class Translate(Verbs):
         self.assertNotEqual(draws[0], draws[2])
 
     def test_says_what_changes_nothing_without_sampling(self):
-        said = self.ends("translate", "-m", AVERAGED, "--temperature", "3", text="1 2\n").stderr
-        self.assertIn("--temperature changes nothing: nothing is drawn without --sampling full, top_k or top_p", said)
+        said = self.ends("translate", "-m", AVERAGED, "--temperature", "3", "--translate.sample_k", "4", text="1 2\n").stderr
+        self.assertIn("--temperature changes nothing without --sampling full, top_k or top_p", said)
+        self.assertIn("--translate.sample_k changes nothing without --sampling top_k", said)
+        said = self.ends("translate", "-m", AVERAGED, "--sampling", "top_k", "--translate.sample_k", "4",
+                         "--translate.sample_p=0.5", text="1 2\n").stderr
+        self.assertNotIn("sample_k", said)
+        self.assertIn("--translate.sample_p changes nothing without --sampling top_p", said)
 
     def test_in_each_precision(self):
         for precision in ("auto", "fp32", "bf16x3", "bf16", "int8"):

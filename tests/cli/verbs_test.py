@@ -230,6 +230,11 @@ class Shortlist(Verbs):
         self.assertRegex(self.refuses(*flags, write("more", "\n".join([*links, "0-0"]) + "\n")), r"more:1501: is there, but \S+ has no such line")
         self.assertFalse(os.path.exists(path("x")))
 
+    def test_refuses_what_only_one_way_reads(self):
+        flags = ("shortlist", "-m", RUN, "--src", path("train.txt"), "--tgt", path("train.txt"), "-o", path("x"))
+        self.assertIn("--level requires --alignments", self.refuses(*flags, "--level", "subword"))
+        self.assertIn("--alignments excludes --iterations", self.refuses(*flags, "--alignments", "links", "--iterations", "2"))
+
     def test_refuses_texts_without_a_line(self):
         message = self.refuses("shortlist", "-m", RUN, "--src", "/dev/null", "--tgt", "/dev/null", "-o", path("x"))
         self.assertIn("/dev/null and /dev/null hold no pairs of sentences", message)
