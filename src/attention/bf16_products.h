@@ -379,7 +379,7 @@ class Bf16Products {
     const int64_t row = task_.kept_rows.stride / 2;
     return {reinterpret_cast<uint32_t*>(task_.kept_rows.rounded) + tile.first * row, row};
   }
-  /// True if these are those that are multiplied.
+  /// True if weights are multiplied as they are kept.
   bool has_rounded() const { return task_.kept_rows.rounded != nullptr && task_.dropout == nullptr; }
 
   /// to (rows, d), or if that is not null `stored`, = scale * by_key (rows, keys) x rows_ (keys, d)
@@ -423,7 +423,7 @@ class Bf16Products {
   }
   void sum_gathered() {
     if (gathered_.rows == 0) return;
-    const bool is_all = !has_sums_ && gathered_.begin == 0 && padded(gathered_.width) == padded_keys_;
+    const bool is_all = !has_sums_ && gathered_.begin == 0 && gathered_.width == task_.keys;  // of other keys there would be no sums
     for (const Gathered* from : {&of_keys_, &of_values_}) {
       if (!has_sums_ && !is_all) SimdMachine::clear(padded_keys_ * padded_d_, from->sums);
       float* const sums = from->sums + gathered_.begin * padded_d_;

@@ -219,9 +219,10 @@ void warn_of_what_only_sampling_reads(const TranslateOptions& options, const CLI
     return std::any_of(words.begin(), words.end(), [&](const std::string& word) { return word == flag || word.starts_with(flag + "="); });
   };
   const auto warn = [](const char* flag, const char* sampling) { log_warning("{} changes nothing without --sampling {}", flag, sampling); };
-  if (options.sampling == Sampling::kNone)
-    for (const auto& [flag, key] : {std::pair("--temperature", "--translate.temperature"), std::pair("--seed", "--seed")})
-      if (app.count(flag) > 0 || is_given(key)) warn(flag, "full, top_k or top_p");
+  if (options.sampling == Sampling::kNone) {
+    if (is_given("--translate.temperature")) warn("--temperature", "full, top_k or top_p");  // the short flag stands for the key
+    if (app.count("--seed") > 0) warn("--seed", "full, top_k or top_p");
+  }
   if (options.sampling != Sampling::kTopK && is_given("--translate.sample_k")) warn("--translate.sample_k", "top_k");
   if (options.sampling != Sampling::kTopP && is_given("--translate.sample_p")) warn("--translate.sample_p", "top_p");
 }

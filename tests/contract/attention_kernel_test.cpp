@@ -70,7 +70,7 @@ void expect_the_reference_in_bf16(const Variant& variant, const std::string& pat
   SCOPED_TRACE(variant.name() + ", " + pattern + (causal ? ", causal" : ""));
   for (const auto& [lengths, d_head] : {std::pair(std::vector<int32_t>{5, 1, 33, 100}, 20), std::pair(std::vector<int32_t>{150}, 72)}) {
     const Sample sample(variant, pattern, lengths, d_head, causal);
-    for (const double dropout : {0.0, 0.1}) {  // without it, weights of 65 to 128 keys are multiplied where they are kept
+    for (const double dropout : {0.0, 0.1}) {  // without it, weights of 64 to 128 keys are multiplied where they are kept
       SCOPED_TRACE("dropout " + std::to_string(dropout));
       expect_near(sample.outcome(at::kBFloat16, dropout), sample.outcome(at::kDouble, dropout), kBf16);
     }
@@ -81,6 +81,17 @@ void expect_the_reference_in_bf16() {
     for (const char* pattern : {"full", "{type: local, window: 40}", "{type: strided, window: 2, stride: 3}"})
       expect_the_reference_in_bf16(variant, pattern, /*causal=*/true);
     expect_the_reference_in_bf16(variant, "full", /*causal=*/false);  // rows of several tiles over the same keys are summed at once
+  }
+}
+
+// Tiles that see ever other keys of a sentence, the first not its last ones: no sum is left out, and none holds what memory held before.
+void expect_sums_of_every_key_in_bf16() {
+  for (const char* pattern : {"{type: local, window: 8}", "{type: local, window: 40}", "{type: local, window: 70}"}) {
+    for (const int32_t length : {64, 72, 90, 96, 128, 200}) {
+      SCOPED_TRACE(std::string(pattern) + ", " + std::to_string(length) + " tokens");
+      const Sample sample(variant("softmax", ""), pattern, {length, length}, 32, /*causal=*/false);
+      expect_near(sample.outcome(at::kBFloat16, 0), sample.outcome(at::kDouble, 0), kBf16);
+    }
   }
 }
 
@@ -107,6 +118,7 @@ TEST_F(AttentionTargets, EqualTheReferenceInBf16) {
     SCOPED_TRACE(name_of(target));
     use_attention_target(target);
     expect_the_reference_in_bf16();
+    expect_sums_of_every_key_in_bf16();
   }
 }
 
