@@ -181,7 +181,7 @@ class Bf16Products {
     pack_sentence();
     multiply_by_keys(tile, context_gradient_, values_, 1, gradient);
   }
-  /// From weights after dropout.
+  /// From weights after dropout; without dropout from those that keep_rounded has packed, if it has.
   void write_context(const TileSpan& tile, const float* weights) {
     const Words left = has_rounded() ? rounded_of(tile) : packed(tile, weights);
     write_rows(tile, left, 1, task_.context, task_.context_stride, written(&StoredTask::context));

@@ -46,10 +46,10 @@ void write_hypotheses(const fs::path& file, const Evaluation& evaluation) {
 void write_vocabularies(const Vocabularies& vocabularies, const fs::path& run) {
   const auto write = [&](const std::string& name, const Vocabulary& vocabulary) {
     const fs::path file = run / name, note = run / (name + ".training");  // the note of what it was trained on: it is given now
-    const bool is_other = fs::exists(file) && read_file(file) != vocabulary.serialized();
+    const bool is_there = fs::exists(file), is_other = is_there && read_file(file) != vocabulary.serialized();
     if (is_other)
       log_warning("{}: is another vocabulary than that of the checkpoint this run goes on from, which takes its place", file.string());
-    if (fs::exists(file) && !is_other && !fs::exists(note)) return;
+    if (is_there && !is_other && !fs::exists(note)) return;
     write_file_atomically(file, vocabulary.serialized());
     fs::remove(note);
   };
