@@ -11,7 +11,7 @@ namespace lacuna {
 struct AlignmentChoice {
   int layer = 0;
   std::optional<int64_t> head = {};  ///< none = average
-  AlignmentStep step = AlignmentStep::kShifted;
+  AlignmentStep step = AlignmentStep::kNormal;
 };
 
 /// "layer 2, head 1, shifted".

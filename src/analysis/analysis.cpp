@@ -20,8 +20,8 @@ std::vector<PlaceAnalysis> places_of(const ModelOptions& options) {
   const auto add = [&](AttentionSite site, const std::vector<AttentionChoice>& layers) {
     for (const AttentionChoice& choice : layers) {
       const int layer = static_cast<int>(&choice - layers.data());
-      const std::string type = choice.type->name();
-      places.push_back({site, layer, type, type == "rela", type == "calibrated", {}, {}, {}, {}});
+      const bool is_rectified = !choice.type->of_scores().entry().info.rows_sum_to_one;
+      places.push_back({site, layer, choice.type->name(), is_rectified, choice.type->takes_mask(), {}, {}, {}, {}});
     }
   };
   add(AttentionSite::kEncoderSelf, plan.encoder_self);
@@ -195,6 +195,8 @@ class Pass {
 
   void decode_shuffled(const std::vector<SentencePair>& pairs) {
     const std::vector<SentencePair> shuffled = with_shuffled_targets(pairs, settings_.seed);
+    if (shuffled.empty() && std::any_of(pairs.begin(), pairs.end(), [](const SentencePair& pair) { return !pair.is_empty(); }))
+      ++lonely_pairs_;
     const auto observe = [&](const CallWeights& call) {
       for (const PlaceSums& sums : measure_sentences(call, {.divergence = false})) place(call.layer, call.site).shuffled.add(sums);
     };
@@ -229,11 +231,14 @@ class Pass {
       missing.insert(measure);
       result_.notes.push_back(std::string(measure) + ": " + why);
     };
-    if (!has_number("alpha")) note("alpha", "no head learns one");
-    if (!has_number("span")) note("span", "no head learns one");
+    for (const char* number : {"alpha", "span", "gate"})
+      if (!has_number(number)) note(number, "no head learns one");
     if (!is_calibrated_) note("calibration", "no layer is calibrated");
     if (settings_.gold.empty()) note("alignment", "no gold links were given");
     if (result_.importance_pairs == 0) note("importance", "no sentence was sampled");
+    if (lonely_pairs_ > 0)
+      result_.notes.push_back("shuffled references: " + std::to_string(lonely_pairs_) + " of " + std::to_string(result_.pairs) +
+                              " pairs, alone among " + std::to_string(kPairsAtATime) + " lines");
     if (missing == settings_.only && !missing.empty())
       throw ConfigError(result_.name + ": nothing to analyse: " + join(result_.notes, "; ") + ". Leave --only out, or name other measures");
   }
@@ -246,6 +251,7 @@ class Pass {
   bool is_calibrated_ = false, measures_rows_ = false;
   std::vector<GoldLinks> gold_;  // of the pairs read last
   int64_t first_line_ = 0;
+  int64_t lonely_pairs_ = 0;  // that found no other to change references with
 };
 
 }  // namespace

@@ -20,8 +20,8 @@
 namespace lacuna {
 
 /// The names that --only takes.
-inline constexpr const char* kMeasures[] = {"sparsity", "null_rate", "entropy",   "support",     "alpha",
-                                            "span",     "diversity", "alignment", "calibration", "importance"};
+inline constexpr const char* kMeasures[] = {"sparsity", "null_rate", "entropy",   "support",     "alpha",     "span",
+                                            "gate",     "diversity", "alignment", "calibration", "importance"};
 
 struct AnalysisSettings {
   std::string src, tgt;
@@ -35,6 +35,7 @@ struct AnalysisSettings {
   bool shuffle_references = false;   ///< measure null rates on shuffled references too
   int64_t bootstrap_samples = 1000;
   uint64_t seed = 1;
+  std::string overrides = {};                             ///< of the models' attention, as on the command line: for the reader
   int64_t explored = 20;                                  ///< sentences whose weights the report shows: the first
   std::set<int64_t> saved_lines = {};                     ///< from 0
   std::set<int64_t> saved_layers = {}, saved_heads = {};  ///< empty = all
@@ -55,7 +56,8 @@ struct PlaceAnalysis {
   AttentionSite site;
   int layer;
   std::string type;
-  bool is_rectified = false, is_calibrated = false;
+  bool is_rectified = false;  ///< rows, of a calibrated type its base's, need not sum to one
+  bool is_calibrated = false;
   PlaceSums sums, shuffled;
   std::map<std::string, NumberMean> numbers;
   CalibrationSums calibration;
@@ -73,7 +75,7 @@ struct ModelAnalysis {
   std::vector<ExploredSentence> explored;
   std::map<std::string, at::Tensor> saved;  ///< "line.12.cross.0" [heads, queries, keys], line from 1, NaN where a key is not visible
   std::map<int64_t, std::pair<std::vector<std::string>, std::vector<std::string>>> saved_pieces;  ///< source and target, by line from 1
-  std::vector<std::string> notes;  ///< measures that the model has not, and why
+  std::vector<std::string> notes;                                                                 ///< what was not measured, and why
 
   size_t place_of(AttentionSite site, int layer) const;
   /// The layer's heads from 0, then their average.

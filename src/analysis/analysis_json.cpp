@@ -112,9 +112,10 @@ ordered_json correlation(const RankCorrelation& one) {
 ordered_json importance(const ModelAnalysis& model) {
   ordered_json json = {{"pairs", model.importance_pairs}, {"layers", ordered_json::array()}};
   for (size_t layer = 0; layer < model.importance.size(); ++layer) {
-    ordered_json one = {{"layer", layer}, {"attention", correlation(model.importance[layer].attention)}};
-    const RankCorrelation& mask = model.importance[layer].mask;
-    if (mask.rows + mask.undefined > 0) one["mask"] = correlation(mask);
+    const ImportanceCorrelation& found = model.importance[layer];
+    ordered_json one = {{"layer", layer}, {"attention", correlation(found.attention)}};
+    if (!found.original.is_empty()) one["original"] = correlation(found.original);
+    if (!found.mask.is_empty()) one["mask"] = correlation(found.mask);
     json["layers"].push_back(one);
   }
   return json;
@@ -141,6 +142,7 @@ std::string analysis_json(const std::vector<ModelAnalysis>& models, const Analys
   ordered_json json = {{"format", 1}, {"src", settings.src}, {"tgt", settings.tgt}};
   if (!settings.gold.empty()) json["gold"] = settings.gold;
   json["seed"] = settings.seed;
+  if (!settings.overrides.empty()) json["overrides"] = settings.overrides;
   json["models"] = ordered_json::array();
   for (const ModelAnalysis& model : models) json["models"].push_back(model_json(model, settings));
   return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";

@@ -44,12 +44,7 @@ class MeasuresTable {
       const std::vector<double> means = values.mean();
       for (size_t h = 0; h < means.size() && settings_.wants(name); ++h) add_line(std::to_string(h), name, means[h]);
     }
-    if (const CalibrationSums& sums = place.calibration; sums.rows > 0) {
-      const auto rows = static_cast<double>(sums.rows);
-      add_line("all", "calibration_divergence", sums.divergence / rows);
-      add_line("all", "calibration_entropy_change", sums.entropy_change / rows);
-      add_line("all", "calibration_mask", sums.mask / rows);
-    }
+    if (place.calibration.rows > 0) add_calibration(place.calibration);
   }
 
   const std::string& text() const { return text_; }
@@ -68,9 +63,28 @@ class MeasuresTable {
     if (settings_.wants("support")) add_line(head, prefix + "support", sums.support());
   }
 
+  void add_calibration(const CalibrationSums& sums) {
+    const auto rows = static_cast<double>(sums.rows);
+    add_text("all", "calibration_rows", std::to_string(sums.rows));
+    add_line("all", "calibration_divergence", sums.divergence / rows);
+    add_line("all", "calibration_entropy_change", sums.entropy_change / rows);
+    add_line("all", "calibration_mask", sums.mask / rows);
+    for (size_t i = 0; i < CalibrationSums::kBins; ++i) {
+      const CalibrationSums::Bin& bin = sums.bins[i];
+      if (bin.rows == 0) continue;
+      const std::string from = "_from_" + number(static_cast<double>(i) * CalibrationSums::kBinWidth);
+      add_text("all", "calibration_rows" + from, std::to_string(bin.rows));
+      add_line("all", "calibration_divergence" + from, bin.divergence / static_cast<double>(bin.rows));
+    }
+  }
+
   void add_line(const std::string& head, const std::string& measure, std::optional<double> value) {
+    add_text(head, measure, number(value));
+  }
+
+  void add_text(const std::string& head, const std::string& measure, const std::string& value) {
     std::vector<std::string> fields = start_;
-    fields.insert(fields.end(), {head, measure, number(value)});
+    fields.insert(fields.end(), {head, measure, value});
     text_ += csv_line(fields);
   }
 
@@ -96,8 +110,15 @@ void add_alignment(const ModelAnalysis& model, std::string& text) {
 
 void add_importance(const ModelAnalysis& model, std::string& text) {
   for (size_t layer = 0; layer < model.importance.size() && model.importance_pairs > 0; ++layer) {
-    const ImportanceCorrelation& one = model.importance[layer];
-    text += csv_line({model.name, std::to_string(layer), number(one.attention.mean()), number(one.mask.mean())});
+    const ImportanceCorrelation& found = model.importance[layer];
+    const auto add = [&](const char* of, const RankCorrelation& one) {
+      if (one.is_empty()) return;
+      text +=
+          csv_line({model.name, std::to_string(layer), of, number(one.mean()), std::to_string(one.rows), std::to_string(one.undefined)});
+    };
+    add("attention", found.attention);
+    add("original", found.original);
+    add("mask", found.mask);
   }
 }
 
@@ -105,7 +126,8 @@ void add_importance(const ModelAnalysis& model, std::string& text) {
 
 std::vector<CsvTable> analysis_tables(const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings) {
   MeasuresTable measures(settings);
-  std::string alignment = "model,layer,head,step,aer,low,high,precision,recall,links\n", importance = "model,layer,attention,mask\n";
+  std::string alignment = "model,layer,head,step,aer,low,high,precision,recall,links\n";
+  std::string importance = "model,layer,of,tau_b,rows,undefined\n";
   bool has_alignment = false, has_importance = false;
   for (const ModelAnalysis& model : models) {
     for (const PlaceAnalysis& place : model.places) measures.add(model, place);

@@ -38,6 +38,7 @@ struct RankCorrelation {
   double sum = 0;
   int64_t rows = 0;       ///< that have one
   int64_t undefined = 0;  ///< rows of which one side is constant
+  bool is_empty() const { return rows + undefined == 0; }
   void add(std::optional<double> tau);
   std::optional<double> mean() const;
 };

@@ -17,7 +17,7 @@ uint8_t level_of(float weight, float scale) {
   if (std::isnan(weight)) return ExploredSentence::kNotVisible;
   if (weight == 0) return 0;
   const long level = std::lround(ExploredSentence::kLevels * std::sqrt(std::abs(weight) / scale));
-  return static_cast<uint8_t>(std::clamp<long>(level, 1, ExploredSentence::kLevels));
+  return static_cast<uint8_t>(std::clamp<long>(level, 1, ExploredSentence::kLevels) + (weight < 0 ? ExploredSentence::kNegative : 0));
 }
 
 }  // namespace

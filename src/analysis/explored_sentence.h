@@ -11,9 +11,10 @@ namespace lacuna {
 
 /// A pair whose weights the report shows, at one byte a weight.
 struct ExploredSentence {
-  /// A weight is scale * (level / kLevels)²; level 0 is a weight of exactly 0. kNotVisible marks keys that the query does not see.
+  /// A weight is scale * (level / kLevels)²; the level of one below 0 has kNegative added, and level 0 is a weight of exactly 0.
+  /// kNotVisible marks keys that the query does not see.
   static constexpr int kLevels = 63;
-  static constexpr uint8_t kNotVisible = 64;
+  static constexpr uint8_t kNotVisible = 64, kNegative = 128;
   struct Map {
     float scale = 0;              ///< the largest magnitude
     std::vector<uint8_t> levels;  ///< [heads, queries, keys]

@@ -91,6 +91,7 @@ void correlate_importance(Transformer& model, const SentencePair& pair, int64_t 
   const auto observe = [&](const CallWeights& call) {
     ImportanceCorrelation& layer = layers[static_cast<size_t>(call.layer)];
     correlate(call.weights, call.num_heads, layer.attention);
+    if (call.original != nullptr) correlate(*call.original, call.num_heads, layer.original);
     if (call.mask != nullptr) correlate(*call.mask, call.num_heads, layer.mask);
   };
   const at::NoGradGuard no_gradients;

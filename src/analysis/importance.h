@@ -20,7 +20,8 @@ at::Tensor gradient_importance(Transformer& model, const SentencePair& pair, int
 
 /// Rank correlation with importance of what one decoder layer shows, averaged over its heads.
 struct ImportanceCorrelation {
-  RankCorrelation attention, mask;  ///< mask: calibrated attention only
+  RankCorrelation attention;       ///< the weights that the context is made of
+  RankCorrelation original, mask;  ///< calibrated attention only: its weights before calibration, and its mask
 };
 
 /// Adds those of one pair, by layer [decoder layers].

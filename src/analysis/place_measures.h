@@ -37,7 +37,7 @@ struct PlaceSums {
 /// What is to be measured of a call.
 struct PlaceChoice {
   bool divergence = true;
-  bool is_rectified = false;  ///< rows don't sum to one: heads are compared by softmax(T * row), T each of kTemperatures
+  bool is_rectified = false;  ///< rows need not sum to one: heads are compared by softmax(T * row), T each of kTemperatures
 };
 
 /// Measures of one sentence in a call. Rows and heads in order: the same bits whatever the number of threads.

@@ -85,6 +85,8 @@ function figure(title, svg, header, rows) {
     make("details", {}, make("summary", {}, "Numbers"), tableOf(header, rows)));
 }
 
+const dashOf = ({ isDashed, isDotted }) => (isDashed ? "6 4" : isDotted ? "2 3" : "none");
+
 /** The smaller mark of a single head. */
 const dot = (series, x, y) => make("path", { d: shape(series), transform: `translate(${x} ${y}) scale(.5)`, fill: colour(series), opacity: .6 });
 
@@ -103,7 +105,7 @@ function lineCharts(charts, { floor, ceiling } = {}) {
 }
 
 /**
- * series: {name, style: which model, isDashed, values: one a layer, spread: [[low, high], ...], dots: [[head values], ...]}.
+ * series: {name, style: which model, isDashed, isDotted, values: one a layer, spread: [[low, high], ...], dots: [[head values], ...]}.
  */
 function lineChart({ title, xNames, xLabel = "layer", series, range }) {
   if (!valuesOf(series).some(isNumber)) return null;
@@ -120,7 +122,7 @@ function lineChart({ title, xNames, xLabel = "layer", series, range }) {
       d: `M${xOf(i) + shift - 5} ${yOf(ends[0])}h10m-5 0V${yOf(ends[1])}m-5 0h10`, fill: "none", stroke: colour(one.style) })));
     svg.append(make("path", {
       d: at.map(({ x, y }, i) => `${i ? "L" : "M"}${x} ${yOf(y)}`).join(""),
-      fill: "none", stroke: colour(one.style), "stroke-width": 2, "stroke-dasharray": one.isDashed ? "6 4" : "none",
+      fill: "none", stroke: colour(one.style), "stroke-width": 2, "stroke-dasharray": dashOf(one),
     }));
     at.forEach(({ x, y, i }) => svg.append(marker(one.style, x, yOf(y), one.isDashed, labelOf(one, xNames, i))));
   });
@@ -162,11 +164,11 @@ function barLegend(names, style, id) {
   }));
 }
 
-/** entries: {name, style, isDashed}. */
+/** entries: {name, style, isDashed, isDotted}. */
 function legend(entries) {
   return make("div", { class: "legend" }, ...entries.map((entry) => {
     const svg = make("svg", { viewBox: "0 0 34 14", "aria-hidden": "true" });
-    svg.append(make("line", { x1: 0, x2: 34, y1: 7, y2: 7, stroke: colour(entry.style), "stroke-width": 2, "stroke-dasharray": entry.isDashed ? "6 4" : "none" }),
+    svg.append(make("line", { x1: 0, x2: 34, y1: 7, y2: 7, stroke: colour(entry.style), "stroke-width": 2, "stroke-dasharray": dashOf(entry) }),
       marker(entry.style, 17, 7, entry.isDashed));
     return make("span", {}, svg, entry.name);
   }));

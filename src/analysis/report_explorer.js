@@ -1,6 +1,6 @@
 // The explorer: weights of one sentence, layer and head as a map of squares, their area the weight. Sentences are unpacked when chosen.
 
-const LEVELS = 63, NOT_VISIBLE = 64, SMALLEST_CELL = 15, LARGEST_CELL = 26;
+const LEVELS = 63, NOT_VISIBLE = 64, NEGATIVE = 128, SMALLEST_CELL = 15, LARGEST_CELL = 26;
 const unpacked = new Map();
 
 async function unpack(sentence, m) {
@@ -23,6 +23,9 @@ function axesOf(tokens, site, byInput) {
   return { rows: byInput ? read : predicted, columns: src };
 }
 
+/** The weight of a level, relative to the largest magnitude. */
+const shareOf = (level) => (level & NEGATIVE ? -1 : 1) * ((level & ~NEGATIVE) / LEVELS) ** 2;
+
 /** [rows][columns] weights of one head, or of the mean over heads; NaN where a key is not visible. */
 function weightsOf(bytes, tokens, model, placeIndex, head, rows, columns) {
   let begin = 0;
@@ -31,7 +34,7 @@ function weightsOf(bytes, tokens, model, placeIndex, head, rows, columns) {
   return Array.from({ length: rows }, (_, r) => Array.from({ length: columns }, (_, c) => {
     const levels = heads.map((h) => bytes[begin + (h * rows + r) * columns + c]);
     if (levels.every((level) => level === NOT_VISIBLE)) return NaN;
-    return levels.reduce((sum, level) => sum + (level === NOT_VISIBLE ? 0 : scale * (level / LEVELS) ** 2), 0) / heads.length;
+    return levels.reduce((sum, level) => sum + (level === NOT_VISIBLE ? 0 : scale * shareOf(level)), 0) / heads.length;
   }));
 }
 
@@ -78,11 +81,13 @@ function drawMap(pane, { matrix, rowNames, columnNames }, rowWord, columnWord, t
   const fitting = Math.floor((into.clientWidth - left - 8) / columnNames.length), cell = Math.min(LARGEST_CELL, Math.max(SMALLEST_CELL, fitting));
   const width = left + columnNames.length * cell + 8, height = top + rowNames.length * cell + 8;
   const svg = make("svg", { width, height, tabindex: "0", role: "application", "aria-label": "Weights; arrow keys move, the value is read out below" });
-  const most = matrix.flat().reduce((most, value) => (value > most ? value : most), 0) || 1;
+  const known = matrix.flat().filter(isNumber);
+  const most = known.reduce((most, value) => Math.max(most, value), -Infinity), least = known.reduce((least, value) => Math.min(least, value), 0);
+  const scale = Math.max(most, -least) || 1, zero = least < 0 ? "≈ 0" : "exactly 0"; // rounded weights of both signs may cancel
   const rowTexts = rowNames.map((name, r) => make("text", { x: left - 4, y: top + r * cell + cell / 2 + 4, "text-anchor": "end" }, cut(name)));
   const columnTexts = columnNames.map((name, c) => make("text", { transform: `translate(${left + c * cell + cell / 2 + 4} ${top - 4}) rotate(-90)` }, cut(name)));
   svg.append(...rowTexts, ...columnTexts);
-  matrix.forEach((row, r) => row.forEach((value, c) => drawCell(svg, value / most, left + c * cell, top + r * cell, cell)));
+  matrix.forEach((row, r) => row.forEach((value, c) => drawCell(svg, value / scale, left + c * cell, top + r * cell, cell)));
   const cursor = make("rect", { class: "cursor", width: cell, height: cell, visibility: "hidden" });
   svg.append(cursor);
   let at = { r: 0, c: 0 };
@@ -97,7 +102,7 @@ function drawMap(pane, { matrix, rowNames, columnNames }, rowWord, columnWord, t
     cursor.setAttribute("y", top + r * cell);
     cursor.setAttribute("visibility", "visible");
     const value = matrix[r][c];
-    const said = isNaN(value) ? "not visible" : value === 0 ? "exactly 0" : `≈ ${shown(value)}`;
+    const said = isNaN(value) ? "not visible" : value === 0 ? zero : `≈ ${shown(value)}`;
     pane.querySelector(".value").textContent = `${rowWord} “${rowNames[r]}” → ${columnWord} “${columnNames[c]}”: ${said}`;
   };
   const moveAndTell = (r, c) => {
@@ -117,18 +122,23 @@ function drawMap(pane, { matrix, rowNames, columnNames }, rowWord, columnWord, t
   });
   svg.addEventListener("focus", () => moveAndTell(at.r, at.c));
   into.replaceChildren(svg);
-  pane.querySelector(".value").textContent = `Largest weight: ${shown(most)}`;
+  pane.querySelector(".value").textContent = `Largest weight: ${shown(most)}` + (least < 0 ? `; hollow squares are weights below 0, down to ${shown(least)}` : "");
   return ({ row, column, rowName, columnName }) => {
     if (rowNames[row] === rowName && columnNames[column] === columnName) move(row, column);
   };
 }
 
-/** share: of the largest weight; a square of that area. */
+/** share: of the largest magnitude; a square of that area, hollow and in another colour below 0. */
 function drawCell(svg, share, x, y, cell) {
   svg.append(make("rect", { x, y, width: cell, height: cell, fill: isNaN(share) ? "var(--line)" : "none", stroke: "var(--line)", "stroke-width": .5 }));
-  if (!(share > 0)) return;
-  const side = Math.max(1.5, Math.sqrt(share) * (cell - 2));
-  svg.append(make("rect", { class: "weight", x: x + (cell - side) / 2, y: y + (cell - side) / 2, width: side, height: side }));
+  if (isNaN(share) || share === 0) return;
+  const side = Math.max(1.5, Math.sqrt(Math.abs(share)) * (cell - 2)), line = share < 0 ? Math.min(2, side / 2) : 0, inner = side - line;
+  const weight = make("rect", { class: "weight", x: x + (cell - inner) / 2, y: y + (cell - inner) / 2, width: inner, height: inner });
+  if (line) {
+    weight.classList.add("negative");
+    weight.setAttribute("stroke-width", line);
+  }
+  svg.append(weight);
 }
 
 function chooser(label, options) {

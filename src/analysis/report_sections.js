@@ -34,11 +34,11 @@ function hide(id) {
 }
 
 function writeHeader() {
-  const { src, tgt } = data.analysis;
+  const { src, tgt, overrides } = data.analysis;
   const names = models.map((model) => model.name).join(", ");
   document.title = `What attention does: ${names}`;
   section("subject").append(`${names} on ${src} and ${tgt}: ${models[0].pairs} pairs, `
-    + `${models[0].src_tokens} source and ${models[0].tgt_tokens} target tokens, by forced decoding.`);
+    + `${models[0].src_tokens} source and ${models[0].tgt_tokens} target tokens, by forced decoding${overrides ? ` with ${overrides}` : ""}.`);
   for (const one of document.querySelectorAll("main section")) {
     document.querySelector("nav").append(make("a", { href: `#${one.id}` }, one.querySelector("h2").textContent));
   }
@@ -205,7 +205,11 @@ function writeImportance() {
     if (!model.importance) return [];
     const layers = model.importance.layers;
     const one = [{ name: `${model.name}, attention`, style: m, values: layers.map((layer) => layer.attention.tau_b) }];
-    if (layers.some((layer) => layer.mask)) one.push({ name: `${model.name}, mask`, style: m, isDashed: true, values: layers.map((layer) => layer.mask?.tau_b) });
+    const add = (key, name, line) => {
+      if (layers.some((layer) => layer[key])) one.push({ name: `${model.name}, ${name}`, style: m, ...line, values: layers.map((layer) => layer[key]?.tau_b) });
+    };
+    add("original", "attention before calibration", { isDotted: true });
+    add("mask", "mask", { isDashed: true });
     return one;
   });
   if (!series.length) return hide("importance");

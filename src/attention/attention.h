@@ -86,5 +86,8 @@ struct PlanDifference {
   std::string first, second;  ///< empty: the plans are the same
 };
 PlanDifference difference(const AttentionPlan& first, const AttentionPlan& second);
+/// Where the same numbers are learned, in other units, so that those of the one plan would mean something else in the other:
+/// "encoder_self.0: span of max_span 64 and max_span 32". Empty = nowhere.
+std::string difference_in_units(const AttentionPlan& first, const AttentionPlan& second);
 
 }  // namespace lacuna

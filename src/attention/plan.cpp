@@ -196,19 +196,40 @@ std::string described(const std::vector<AttentionChoice>& layers) {
   return is_one ? by_layer.entries()[0].second.to_line() : by_layer.to_line();
 }
 
+/// Calls f(site, choices of the first, choices of the second).
+template <class F>
+void for_each_site(const AttentionPlan& first, const AttentionPlan& second, F f) {
+  f(AttentionSite::kEncoderSelf, first.encoder_self, second.encoder_self);
+  f(AttentionSite::kDecoderSelf, first.decoder_self, second.decoder_self);
+  f(AttentionSite::kCross, first.cross, second.cross);
+}
+
 }  // namespace
 
 PlanDifference difference(const AttentionPlan& first, const AttentionPlan& second) {
   PlanDifference found;
-  const auto compare = [&](AttentionSite site, const std::vector<AttentionChoice>& ours, const std::vector<AttentionChoice>& theirs) {
-    const std::string one = described(ours), other = described(theirs), begin = found.first.empty() ? "" : ", ";
-    if (one == other) return;
-    found.first += begin + name_of(site) + ": " + one;
-    found.second += begin + name_of(site) + ": " + other;
-  };
-  compare(AttentionSite::kEncoderSelf, first.encoder_self, second.encoder_self);
-  compare(AttentionSite::kDecoderSelf, first.decoder_self, second.decoder_self);
-  compare(AttentionSite::kCross, first.cross, second.cross);
+  for_each_site(first, second,
+                [&](AttentionSite site, const std::vector<AttentionChoice>& ours, const std::vector<AttentionChoice>& theirs) {
+                  const std::string one = described(ours), other = described(theirs), begin = found.first.empty() ? "" : ", ";
+                  if (one == other) return;
+                  found.first += begin + name_of(site) + ": " + one;
+                  found.second += begin + name_of(site) + ": " + other;
+                });
+  return found;
+}
+
+std::string difference_in_units(const AttentionPlan& first, const AttentionPlan& second) {
+  std::string found;
+  for_each_site(
+      first, second, [&](AttentionSite site, const std::vector<AttentionChoice>& ours, const std::vector<AttentionChoice>& theirs) {
+        for (size_t i = 0; found.empty() && i < ours.size() && i < theirs.size(); ++i) {
+          const AttentionType &one = ours[i].type->of_scores(), &other = theirs[i].type->of_scores();
+          if (one.name() != other.name()) continue;
+          const std::string unit = one.entry().unit_of_numbers(one.options()), of_other = other.entry().unit_of_numbers(other.options());
+          if (unit != of_other)
+            found = std::string(name_of(site)) + "." + std::to_string(i) + ": " + one.name() + " of " + unit + " and " + of_other;
+        }
+      });
   return found;
 }
 

@@ -62,6 +62,15 @@ std::shared_ptr<RowNumbers> make_numbers([[maybe_unused]] const void* options, [
   }
 }
 
+template <class Options>
+std::string unit_of_numbers([[maybe_unused]] const void* options) {
+  if constexpr (requires(const Options typed) { typed.unit_of_numbers(); }) {
+    return static_cast<const Options*>(options)->unit_of_numbers();
+  } else {
+    return {};
+  }
+}
+
 using ReachFunction = int32_t (*)(const void* options, const double* numbers);
 
 template <class Map, class Options>
@@ -101,6 +110,7 @@ constexpr TypeEntry type_entry(const char* name, std::vector<Example> (*examples
           .needs_scores = needs_scores<Map, Options>,
           .num_numbers = num_numbers<Map, Options>,
           .make_numbers = make_numbers<Options>,
+          .unit_of_numbers = unit_of_numbers<Options>,
           .reach = reach_of<Map, Options>(),
           .examples = examples,
           .plain = RowFunctionsOf<Map, Options, PlainRow<double>>::get(),

@@ -33,6 +33,8 @@ struct TypeEntry {
   int (*num_numbers)(const void* options);    ///< learned numbers that each row takes
   /// The module that gives these numbers; null if there are none.
   std::shared_ptr<RowNumbers> (*make_numbers)(const void* options, int64_t num_heads, int64_t d_model);
+  /// The option that its parameters are measured by, as "max_span 64": with another they would mean something else. Empty = none.
+  std::string (*unit_of_numbers)(const void* options);
   /// Keys farther away than so many positions have weight 0 in a row with these numbers: the core leaves them out. Null = no such limit.
   int32_t (*reach)(const void* options, const double* numbers);
   std::vector<Example> (*examples)();

@@ -80,36 +80,51 @@ class Reader {
   }
 
   CheckpointInfo info() const {
-    const nlohmann::json value = info_json();
     CheckpointInfo info;
-    info.step = value.at("step").get<int64_t>();
-    for (const auto& [name, score] : value.at("scores").items())
-      if (score.is_number()) info.scores[name] = score.get<double>();
-    info.uses_ema = value.at("uses_ema").get<bool>();
-    info.is_scheduled = value.at("is_scheduled").get<bool>();
-    info.averaged_from = value.at("averaged_from").get<std::vector<std::string>>();
-    info.quantised_to = value.value("quantised_to", "");
+    read_info([&](const nlohmann::json& value) {
+      info.step = value.at("step").get<int64_t>();
+      for (const auto& [name, score] : value.at("scores").get_ref<const nlohmann::json::object_t&>())
+        if (score.is_number()) info.scores[name] = score.get<double>();
+      info.uses_ema = value.at("uses_ema").get<bool>();
+      info.is_scheduled = value.at("is_scheduled").get<bool>();
+      info.averaged_from = value.at("averaged_from").get<std::vector<std::string>>();
+      info.quantised_to = value.value("quantised_to", "");
+    });
     info.program_version = manifest_.program_version;
     return info;
   }
 
   Vocabularies vocabularies() const {
-    const nlohmann::json sizes = info_json().at("vocabulary_sizes");
+    bool are_shared = false;
+    int64_t src_size = 0, tgt_size = 0;
+    read_info([&](const nlohmann::json& value) {
+      const nlohmann::json& sizes = value.at("vocabulary_sizes");
+      are_shared = sizes.at("shared").get<bool>();
+      src_size = sizes.at("src").get<int64_t>();
+      tgt_size = sizes.at("tgt").get<int64_t>();
+    });
     Vocabularies both;
-    if (sizes.at("shared").get<bool>()) {
+    if (are_shared) {
       both.src = both.tgt = vocabulary("");
     } else {
       both.src = vocabulary("src");
       both.tgt = vocabulary("tgt");
     }
-    check_size("source", *both.src, sizes.at("src").get<int64_t>());
-    check_size("target", *both.tgt, sizes.at("tgt").get<int64_t>());
+    check_size("source", *both.src, src_size);
+    check_size("target", *both.tgt, tgt_size);
     return both;
   }
 
  private:
-  nlohmann::json info_json() const {
-    return nlohmann::json::parse(text(kInfo));  // what the manifest vouches for is what was written
+  /// Hands what checkpoint.json says to `read`. The manifest vouches for its bytes, not for who wrote them.
+  template <class Read>
+  void read_info(const Read& read) const {
+    try {
+      read(nlohmann::json::parse(text(kInfo)));
+    } catch (const nlohmann::json::exception& error) {
+      throw CheckpointError((folder_ / kInfo).string() + " is not what lacuna writes: " + error.what() +
+                            ". Use another checkpoint, or copy this one again");
+    }
   }
   VocabularyPtr vocabulary(const std::string& side) const {
     const std::string pieces = vocabulary_file(true, side), tokens = vocabulary_file(false, side);

@@ -6,6 +6,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
+#include "model/mask_model.h"
 #include "model/parameter_path.h"
 
 namespace lacuna {
@@ -43,6 +44,7 @@ NamedTensors weights_for(const Transformer& model, const NamedTensors& weights, 
 /// Gives the weights to a model that attends as `used` says.
 void load_into(Transformer& model, const CheckpointContents& contents, const ModelOptions& trained, const ModelOptions& used,
                const std::string& folder) {
+  require_same_units(trained, used, folder);
   const PlanDifference changed = difference(plan_of(trained), plan_of(used));
   if (changed.first.empty()) return take_weights(model, contents.translating_weights(), folder);
   std::vector<std::string> left_out;
@@ -65,9 +67,16 @@ LoadedModel load_model(const std::string& path, const std::string& device, const
   loaded.model = std::make_shared<Transformer>(loaded.options.model, sizes_of(contents.vocabularies), loaded.options.seed_value());
   load_into(*loaded.model, contents, trained.model, loaded.options.model, folder);
   loaded.model->set_step(contents.info.step);
-  loaded.model->to(at::Device(device));
+  move_to(*loaded.model, device);
   loaded.model->eval();
   return loaded;
+}
+
+void require_same_units(const ModelOptions& trained, const ModelOptions& used, const std::string& place) {
+  const std::string units = difference_in_units(plan_of(trained), plan_of(used));
+  if (!units.empty())
+    throw CheckpointError(place + ": its attention has learned numbers in other units (there and here): " + units +
+                          "; expected the same: keep the checkpoint's");
 }
 
 VocabularySizes sizes_of(const Vocabularies& vocabularies) {

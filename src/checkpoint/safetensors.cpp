@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 static_assert(std::endian::native == std::endian::little);
 
 constexpr uint64_t kLengthBytes = 8;
-constexpr uint64_t kLongestHeader = 100'000'000;
+constexpr uint64_t kLongestHeader = 16 << 20;  // of over 100,000 tensors
 
 struct DtypeName {
   const char* name;
@@ -76,6 +76,39 @@ class WritableMap {
   uint64_t size_ = 0;
 };
 
+/// Watches a header go by for a key that an object repeats, which JSON itself allows: the keys of each open object.
+class RepeatedKey : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  const std::string& text() const { return repeated_; }  ///< empty if there is none
+
+  bool key(std::string& name) override {
+    if (!keys_.back().insert(name).second) repeated_ = name;
+    return true;
+  }
+  bool start_object(size_t) override {
+    keys_.emplace_back();
+    return true;
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    return true;
+  }
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(int64_t) override { return true; }
+  bool number_unsigned(uint64_t) override { return true; }
+  bool number_float(double, const std::string&) override { return true; }
+  bool string(std::string&) override { return true; }
+  bool binary(nlohmann::json::binary_t&) override { return true; }
+  bool start_array(size_t) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(size_t, const std::string&, const nlohmann::json::exception&) override { return false; }
+
+ private:
+  std::vector<std::set<std::string>> keys_;
+  std::string repeated_;
+};
+
 struct Entry {
   std::string name;
   at::ScalarType dtype = at::kFloat;
@@ -108,25 +141,19 @@ class Reader {
     require(map_->size() >= kLengthBytes, "it has " + std::to_string(map_->size()) + " bytes, too few for a header; is it cut short?");
     uint64_t length = 0;
     std::memcpy(&length, map_->data(), kLengthBytes);
-    require(length <= kLongestHeader && length <= map_->size() - kLengthBytes,
+    require(length <= map_->size() - kLengthBytes,
             "its header would have " + std::to_string(length) + " bytes, the file has " + std::to_string(map_->size()));
+    require(length <= kLongestHeader,
+            "its header has " + std::to_string(length) + " bytes; expected at most " + std::to_string(kLongestHeader));
     return length;
   }
 
   std::vector<Entry> parse_header(std::string_view text) const {
     require(!text.empty() && text.front() == '{', "its header is not a JSON object");
-    std::vector<std::set<std::string>> keys;  // of each open object: JSON itself lets them repeat
-    std::string repeated;
-    const auto watch = [&](int, nlohmann::json::parse_event_t event, nlohmann::json& value) {
-      using Event = nlohmann::json::parse_event_t;
-      if (event == Event::object_start) keys.emplace_back();
-      if (event == Event::object_end) keys.pop_back();
-      if (event == Event::key && !keys.back().insert(value.get<std::string>()).second) repeated = value.get<std::string>();
-      return true;
-    };
-    const nlohmann::json header = nlohmann::json::parse(text, watch, /*allow_exceptions=*/false);
-    require(header.is_object(), "its header is not a JSON object");
-    require(repeated.empty(), "its header names \"" + repeated + "\" twice");
+    RepeatedKey repeated;  // on its own way through the text: the parser with a callback takes the square of the number of tensors
+    require(nlohmann::json::sax_parse(text, &repeated), "its header is not a JSON object");
+    require(repeated.text().empty(), "its header names \"" + repeated.text() + "\" twice");
+    const nlohmann::json header = nlohmann::json::parse(text);
     std::vector<Entry> entries;
     for (const auto& [name, value] : header.items())
       if (name != "__metadata__") entries.push_back(parse_entry(name, value));

@@ -30,7 +30,7 @@ struct AlignFlags {
     app.add_option("--layer", layer, "Decoder layer, 0 the lowest (default: the last but one)")->check(whole_number_from(0));
     app.add_option("--head", head, "Head, from 0 (default: the average of all)")->check(whole_number_from(0));
     app.add_option("--step", step,
-                   "Weights of the step that predicts a word, normal, or of the one that has it as input, shifted (the default)")
+                   "Weights of the step that predicts a word, normal (the default), or of the one that has it as input, shifted")
         ->check(CLI::IsMember({"normal", "shifted"}));
     app.add_option("--dev-src", dev_src, "Source of a development set: layer, head and step are those with the lowest error rate on it");
     app.add_option("--dev-tgt", dev_tgt, "Its target");
@@ -44,6 +44,10 @@ struct AlignFlags {
     app.add_option("--backward", backward, "Those of the other direction, target-source");
     app.add_option("--batch-tokens", batch_tokens, "Tokens aligned at a time (default: 3000)")->check(whole_number_from(1));
     common.declare_runtime(app);
+    app.footer(
+        "Every key under `model.attention` is a flag too, for both models, as far as they have the parameters:\n"
+        "--model.attention.cross.sparsify always");
+    app.allow_extras();
   }
 };
 
@@ -57,7 +61,7 @@ constexpr const char* kOfModels[] = {"--src",     "--tgt",     "--level",    "--
                                      "--dev-src", "--dev-tgt", "--dev-gold", "--gold-base", "--batch-tokens", "--device"};
 
 /// Throws UsageError for flags that do not fit together.
-void check(const AlignFlags& flags, const CLI::App& app) {
+void check(const AlignFlags& flags, const std::vector<std::string>& overrides, const CLI::App& app) {
   const bool has_files = !flags.forward.empty() || !flags.backward.empty();
   const auto require = [](bool holds, const std::string& message) {
     if (!holds) throw UsageError(message + "; see lacuna align --help");
@@ -68,6 +72,7 @@ void check(const AlignFlags& flags, const CLI::App& app) {
             "links come from files (--forward, --backward) or from models (-m), not from both");
     require(!flags.symmetrise.empty(), "--forward and --backward need --symmetrise");
     for (const std::string flag : kOfModels) require(app.count(flag) == 0, flag + " has no meaning with files of links");
+    require(overrides.empty(), join(overrides, " ") + " has no meaning with files of links");
     return;
   }
   require(!flags.model.empty(), "-m MODEL is missing, or --forward and --backward with files of links");
@@ -124,12 +129,16 @@ AlignmentChoice choice_by_flags(const LoadedModel& loaded, const AlignFlags& fla
     throw UsageError("--layer is " + std::to_string(flags.layer) + "; the decoder's layers are 0 to " + std::to_string(layers - 1));
   if (flags.head >= options.num_heads)
     throw UsageError("--head is " + std::to_string(flags.head) + "; the heads are 0 to " + std::to_string(options.num_heads - 1));
-  return {flags.layer >= 0 ? flags.layer : std::max(0, layers - 2), flags.head >= 0 ? std::optional(flags.head) : std::nullopt,
-          flags.step == "normal" ? AlignmentStep::kNormal : AlignmentStep::kShifted};
+  const AlignmentChoice choice = {flags.layer >= 0 ? flags.layer : std::max(0, layers - 2),
+                                  flags.head >= 0 ? std::optional(flags.head) : std::nullopt,
+                                  flags.step == "shifted" ? AlignmentStep::kShifted : AlignmentStep::kNormal};
+  if (flags.layer < 0 && flags.head < 0 && flags.step.empty())
+    log_info("aligning by {}, as translate does; another may align better: --dev-gold finds it", text_of(choice));
+  return choice;
 }
 
-Direction direction_of(const AlignFlags& flags, const std::string& device, bool is_reverse) {
-  LoadedModel loaded = load_model(is_reverse ? flags.reverse_model : flags.model, device);
+Direction direction_of(const AlignFlags& flags, const std::string& device, const std::vector<std::string>& overrides, bool is_reverse) {
+  LoadedModel loaded = load_model(is_reverse ? flags.reverse_model : flags.model, device, overrides);
   const AlignmentChoice choice =
       flags.dev_gold.empty() ? choice_by_flags(loaded, flags) : choice_on_development_set(loaded, flags, is_reverse);
   auto reader = std::make_unique<PairReader>(is_reverse ? flags.tgt : flags.src, is_reverse ? flags.src : flags.tgt, loaded.vocabularies,
@@ -137,11 +146,11 @@ Direction direction_of(const AlignFlags& flags, const std::string& device, bool 
   return {std::move(loaded), choice, std::move(reader), is_reverse};
 }
 
-int align_with_models(const AlignFlags& flags, const std::string& device) {
+int align_with_models(const AlignFlags& flags, const std::string& device, const std::vector<std::string>& overrides) {
   const int64_t total = count_pairs({"", flags.src, flags.tgt, 1});
   std::vector<Direction> directions;
-  directions.push_back(direction_of(flags, device, false));
-  if (!flags.reverse_model.empty()) directions.push_back(direction_of(flags, device, true));
+  directions.push_back(direction_of(flags, device, overrides, false));
+  if (!flags.reverse_model.empty()) directions.push_back(direction_of(flags, device, overrides, true));
   Output output(flags.output, {flags.src, flags.tgt});
   LineProgress bar("aligning", total, flags.common.quiet || flags.output == "-");
   for (std::vector<Links> links; !(links = directions[0].next(flags)).empty();) {
@@ -177,10 +186,11 @@ int run_align(const std::vector<std::string>& arguments) {
   flags.declare(app);
   if (!parse_command_line(app, arguments)) return 0;
   flags.common.apply_log_level();
-  check(flags, app);
+  const std::vector<std::string> overrides = overrides_without_search(app, "align");
+  check(flags, overrides, app);
   if (!flags.forward.empty()) return symmetrise_files(flags);
   const std::string device = flags.common.prepared_device();
-  return align_with_models(flags, device);
+  return align_with_models(flags, device, overrides);
 }
 
 }  // namespace

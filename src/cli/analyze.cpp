@@ -61,6 +61,10 @@ struct AnalyzeFlags {
     app.add_option("--save-heads", saved_heads, "Only of these heads, from 0")->needs(save);
     app.add_option("--batch-tokens", settings.batch_tokens, "Tokens decoded at a time (default: 3000)")->check(whole_number_from(1));
     common.declare_runtime(app);
+    app.footer(
+        "Every key under `model.attention` is a flag too, for all models, as far as they have the parameters:\n"
+        "--model.attention.cross.sparsify always");
+    app.allow_extras();
   }
 };
 
@@ -113,8 +117,9 @@ void check_files(AnalyzeFlags& flags) {
   settings.gold_base = checked_base(settings.gold, given, settings.src, settings.tgt, "--gold-base");
 }
 
-ModelAnalysis analyze(const std::string& path, const std::string& device, AnalyzeFlags& flags) {
-  const LoadedModel loaded = load_model(path, device);
+ModelAnalysis analyze(const std::string& path, const std::string& device, const std::vector<std::string>& overrides,
+                      const AnalyzeFlags& flags) {
+  const LoadedModel loaded = load_model(path, device, overrides);
   const ModelOptions& options = loaded.options.model;
   AnalysisSettings settings = flags.settings;
   const int64_t layers = std::max(options.encoder_layers, options.decoder_layers);
@@ -176,6 +181,8 @@ int run_analyze(const std::vector<std::string>& arguments) {
   if (!parse_command_line(app, arguments)) return 0;
   flags.common.apply_log_level();
   const std::string device = flags.common.prepared_device();
+  const std::vector<std::string> overrides = overrides_without_search(app, "analyze");
+  flags.settings.overrides = join(overrides, " ");
   flags.settings.only = {flags.only.begin(), flags.only.end()};
   refuse_contradictions(flags);
   const bool asks_importance = flags.settings.only.count("importance") > 0;
@@ -187,7 +194,7 @@ int run_analyze(const std::vector<std::string>& arguments) {
   make_output_folder(folder);
   std::vector<ModelAnalysis> models;
   for (const std::string& path : flags.models) {
-    models.push_back(analyze(path, device, flags));
+    models.push_back(analyze(path, device, overrides, flags));
     for (const std::string& note : models.back().notes) log_info("{}: not measured: {}", path, note);
   }
   write_all(folder, models, flags.settings);

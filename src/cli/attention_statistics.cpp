@@ -17,6 +17,11 @@ std::string place_name(int layer, AttentionSite site) {
 
 AttentionStatistics::AttentionStatistics(int64_t num_layers) : places_(static_cast<size_t>(num_layers * kSites)) {}
 
+void AttentionStatistics::begin_batch(int64_t src_tokens, int64_t tgt_tokens) {
+  src_tokens_ = src_tokens;
+  tgt_tokens_ = tgt_tokens;
+}
+
 void AttentionStatistics::see(int layer, AttentionSite site, int, int64_t, int64_t, std::span<const float> weights,
                               std::span<const int32_t>) {
   const size_t index = static_cast<size_t>(layer) * kSites + static_cast<size_t>(site);
@@ -32,11 +37,13 @@ void AttentionStatistics::see(int layer, AttentionSite site, int, int64_t, int64
 }
 
 void AttentionStatistics::see_number(int layer, AttentionSite site, const std::string& name, std::span<const double> values) {
-  numbers_[place_name(layer, site) + name] = {values.begin(), values.end()};
+  const int64_t queries = site == AttentionSite::kEncoderSelf ? src_tokens_ : tgt_tokens_;
+  numbers_[place_name(layer, site) + name].add({values.begin(), values.end()}, static_cast<double>(queries));
 }
 
 AttentionSummary AttentionStatistics::summary() const {
-  AttentionSummary summary = {.rows = {}, .numbers = numbers_};
+  AttentionSummary summary;
+  for (const auto& [name, numbers] : numbers_) summary.numbers[name] = numbers.mean();
   for (size_t index = 0; index < places_.size(); ++index) {
     const Place& place = places_[index];
     if (place.rows == 0) continue;

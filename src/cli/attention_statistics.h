@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/analysis.h"
 #include "attention/probe.h"
 
 namespace lacuna {
@@ -16,7 +17,7 @@ struct AttentionSummary {
   /// weights' magnitudes made to sum to 1, over rows that are not all zeros; `encoder_self.0.null_rate`: share of those that are. What no
   /// row was seen for is left out.
   std::map<std::string, double> rows;
-  /// `encoder_self.0.alpha`: what each head has learned.
+  /// `encoder_self.0.alpha`: what each head has learned; of numbers that each query has, the mean.
   std::map<std::string, std::vector<double>> numbers;
 };
 
@@ -26,6 +27,8 @@ class AttentionStatistics : public AttentionProbe {
  public:
   explicit AttentionStatistics(int64_t num_layers);
 
+  /// To be called before each batch: learned numbers are averaged over the tokens they were seen on.
+  void begin_batch(int64_t src_tokens, int64_t tgt_tokens);
   void see(int layer, AttentionSite site, int head, int64_t sentence, int64_t query, std::span<const float> weights,
            std::span<const int32_t> key_positions) override;
   void see_number(int layer, AttentionSite site, const std::string& name, std::span<const double> values) override;
@@ -40,7 +43,8 @@ class AttentionStatistics : public AttentionProbe {
   static constexpr int kSites = 3;
 
   std::vector<Place> places_;  ///< [layers * 3]
-  std::map<std::string, std::vector<double>> numbers_;
+  std::map<std::string, NumberMean> numbers_;
+  int64_t src_tokens_ = 0, tgt_tokens_ = 0;  ///< of the batch
 };
 
 }  // namespace lacuna

@@ -1,6 +1,7 @@
 #include "cli/bench_trainer.h"
 
 #include "base/log.h"
+#include "model/mask_model.h"
 
 namespace lacuna {
 namespace {
@@ -13,7 +14,7 @@ TrainerHooks warnings_only() {
 
 std::shared_ptr<Transformer> model_on_device(const Options& options, const VocabularySizes& sizes) {
   auto model = std::make_shared<Transformer>(options.model, sizes, options.seed_value());
-  model->to(at::Device(options.device));
+  move_to(*model, options.device);
   return model;
 }
 

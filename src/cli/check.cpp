@@ -19,6 +19,7 @@
 #include "cli/training_start.h"
 #include "cli/verb.h"
 #include "data/batch_stream.h"
+#include "model/mask_model.h"
 #include "search/step_model.h"
 #include "search/translator.h"
 #include "train/auto_batch.h"
@@ -74,8 +75,9 @@ class Check {
   void check_start() {
     require_run_folder(options_);
     require_room_for_sentences(options_);
-    require_learning_rates(options_);
-    require_names(options_);
+    const bool is_going_on = goes_on(options_);
+    require_learning_rates(options_, is_going_on);
+    require_names(options_, is_going_on);
     require_sets(options_.data);
     replaces_run_ = replaces_run(options_);
     require_measurable_memory(options_);
@@ -120,7 +122,7 @@ class Check {
     require_memory_for_model(options_, sizes);
     const double free_mebibytes = static_cast<double>(available_memory()) / kMebi;
     model_ = std::make_shared<Transformer>(options_.model, sizes, options_.seed_value());
-    model_->to(at::Device(options_.device));
+    move_to(*model_, options_.device);
     Optimizer optimizer(FlatParameters(trained_parameters(*model_)), options_.train, model_->parameter_ranges());
     if (start_) state_ = start_from(*start_, data_, *model_, options_.train.reset);
     start_.reset();

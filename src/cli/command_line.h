@@ -65,6 +65,10 @@ inline bool parse_command_line(CLI::App& app, std::vector<std::string> arguments
         std::find_if(words.begin(), words.end(), [](const std::string& word) { return word.starts_with("--") && word != "--"; });
     if (flag != words.end()) throw UsageError(trouble_of_flag(app, flag->substr(0, flag->find('='))));
     throw UsageError(std::string(error.what()) + "; see " + app.get_name() + " --help");
+  } catch (const CLI::ArgumentMismatch& error) {
+    const std::string said = error.what(), flag = said.substr(0, said.find(':'));
+    const bool is_repeated = said.find("At Most") != std::string::npos;
+    throw UsageError((is_repeated ? flag + " is given more than once; expected one value" : said) + "; see " + app.get_name() + " --help");
   } catch (const CLI::ParseError& error) {
     throw UsageError(std::string(error.what()) + "; see " + app.get_name() + " --help");
   }

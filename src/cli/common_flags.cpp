@@ -93,6 +93,13 @@ std::vector<std::string> overrides_of(const CLI::App& app) {
   return app.remaining();
 }
 
+std::vector<std::string> overrides_without_search(const CLI::App& app, const std::string& verb) {
+  std::vector<std::string> words = overrides_of(app);
+  for (const std::string& word : words)
+    if (word.starts_with("--translate")) throw UsageError(word + " has no meaning for " + verb + ", which searches for nothing");
+  return words;
+}
+
 void use_threads(int64_t threads) {
   const int number = threads > 0 ? static_cast<int>(threads) : num_cores();
   at::set_num_threads(number);

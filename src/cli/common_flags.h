@@ -44,6 +44,8 @@ struct CommonFlags {
 /// The words that a verb's flags left over: keys of the configuration as flags, with their values. Throws UsageError for a flag that is no
 /// key: no section's, which has a dot, and none that stands alone.
 std::vector<std::string> overrides_of(const CLI::App& app);
+/// The same for `verb`, which searches for nothing: UsageError for a key of search, too.
+std::vector<std::string> overrides_without_search(const CLI::App& app, const std::string& verb);
 
 /// Sets the number of threads, of LibTorch and of thread_count(); 0 or less = all cores.
 void use_threads(int64_t threads);

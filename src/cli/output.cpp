@@ -13,16 +13,18 @@ void make_output_folder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   if (!std::filesystem::is_directory(folder))
-    throw DataError(folder.string() + ": is not a folder, and cannot become one; expected where to write to");
+    throw DataError(folder.string() + ": is not a folder, and cannot become one" + (error ? ": " + error.message() : "") +
+                    "; expected where to write to");
 }
 
 void require_new_or_checkpoint(const std::string& output, const std::vector<std::string>& inputs) {
   const std::filesystem::path path(output), link = path.has_filename() ? path : path.parent_path();
   if (std::filesystem::is_symlink(link))
     throw UsageError("-o is " + output + ", which is a link, as a run folder has to its checkpoints; name another folder");
-  if (!std::filesystem::exists(output)) return;
+  std::error_code error;
+  if (!std::filesystem::exists(output, error)) return;
   for (const std::string& input : inputs)
-    if (std::filesystem::equivalent(output, input)) throw UsageError("-o is " + output + ", which is read; name another folder");
+    if (std::filesystem::equivalent(output, input, error)) throw UsageError("-o is " + output + ", which is read; name another folder");
   if (!std::filesystem::exists(path / "manifest.json"))
     throw UsageError("-o is " + output + ", which is there and is no checkpoint; name a folder to be made");
 }

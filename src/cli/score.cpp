@@ -60,11 +60,8 @@ struct ScoreFlags {
         ->check(CLI::IsMember({"null_rate", "null_contrast", "log_prob", "both"}))
         ->needs(folder);
   }
-  /// Of the configuration's keys, those of search have no meaning here.
   std::vector<std::string> overrides(const CLI::App& app) const {
-    std::vector<std::string> words = overrides_of(app);
-    for (const std::string& word : words)
-      if (word.starts_with("--translate")) throw UsageError(word + " has no meaning for score, which searches for nothing");
+    std::vector<std::string> words = overrides_without_search(app, "score");
     if (!precision.empty()) words.insert(words.end(), {"--translate.precision", precision});
     return words;
   }

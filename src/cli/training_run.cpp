@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "checkpoint/average.h"
 #include "checkpoint/durable_files.h"
+#include "checkpoint/manifest.h"
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
 #include "config/read_options.h"
@@ -23,6 +24,7 @@
 #include "data/content_hash.h"
 #include "data/evaluation_set.h"
 #include "kernels/bf16_product.h"
+#include "model/mask_model.h"
 #include "train/auto_batch.h"
 #include "train/products.h"
 #include "train/transformer_loss.h"
@@ -96,8 +98,9 @@ std::map<std::string, std::string> scored_fingerprints(const fs::path& metrics) 
 TrainingRun::TrainingRun(Options options) : options_(std::move(options)) {
   require_run_folder(options_);
   require_room_for_sentences(options_);
-  require_learning_rates(options_);
-  require_names(options_);
+  const bool is_going_on = goes_on(options_);
+  require_learning_rates(options_, is_going_on);
+  require_names(options_, is_going_on);
   require_sets(options_.data);
   scorer_ = find_scorer(options_);
   lock_ = std::make_unique<RunLock>(options_.run);
@@ -146,7 +149,7 @@ void TrainingRun::open_data() {
 void TrainingRun::make_model() {
   require_memory_for_model(options_, sizes_of(data_.vocabularies));
   model_ = std::make_shared<Transformer>(options_.model, sizes_of(data_.vocabularies), options_.seed_value());
-  model_->to(at::Device(options_.device));
+  move_to(*model_, options_.device);
   model_->train();
   optimizer_ = std::make_unique<Optimizer>(FlatParameters(trained_parameters(*model_)), options_.train, model_->parameter_ranges());
 }
@@ -190,10 +193,13 @@ void TrainingRun::write_configuration() const {
   write_file_atomically(fs::path(options_.run) / "config.yaml", to_yaml(options_));
 }
 
-/// What `-m RUN` would go on translating with. On the thread that writes checkpoints, once there is a newer one.
+/// What `-m RUN` would go on translating with: an average of earlier steps, made before the newest checkpoint. On the thread that writes
+/// checkpoints, and when a run starts, as a crash may have come between the two.
 void TrainingRun::remove_passed_average() const {
-  const std::string average = averaged_path(options_.run);
-  if (!fs::exists(average)) return;
+  const std::string average = averaged_path(options_.run), newest = newest_checkpoint_of(options_.run);
+  if (newest.empty() || !fs::exists(average)) return;
+  const auto written = [](const std::string& checkpoint) { return fs::last_write_time(fs::path(checkpoint) / Manifest::kFileName); };
+  if (read_checkpoint_info(average).step >= read_checkpoint_info(newest).step || written(average) >= written(newest)) return;
   remove_folder(average);
   log_info("{} is removed: training has gone past it (an average in another folder stays)", average);
 }
@@ -226,6 +232,7 @@ int TrainingRun::execute() {
   trainer_ = &trainer;
   if (replacement_) replace_run();
   keeper_->tidy();
+  remove_passed_average();
   if (const auto end = trainer.end(); end && is_averaged() && unscored_test_sets().empty()) {
     log_info("already at {}: nothing to do", in_words(*end, trainer.state(), options_.train));
     return 0;
@@ -245,10 +252,7 @@ TrainerHooks TrainingRun::hooks() {
   hooks.log = [this](const TrainingProgress& progress) { log_->progress(progress); };
   if (!validation_sets_.empty()) hooks.validate = [this] { return validate(); };
   hooks.save = [this](const TrainingState& state, const Scores& scores, bool is_scheduled) {
-    const bool goes_past = state.step > start_.step;
-    keeper_->save(state, scores, is_scheduled, [this, goes_past] {
-      if (goes_past) remove_passed_average();
-    });
+    keeper_->save(state, scores, is_scheduled, [this] { remove_passed_average(); });
   };
   hooks.is_interrupted = [] { return interrupt_signal() != 0; };
   hooks.on_update = [this](const TrainingState& state) {
@@ -329,6 +333,9 @@ void TrainingRun::average_last() {
   const std::vector<std::string> paths = last_checkpoints(options_.run, options_.train.average_last);
   const std::string averaged = averaged_path(options_.run);
   save_checkpoint(averaged, average_checkpoints(paths));
+  if (std::ssize(paths) < options_.train.average_last)
+    log_->warn(fmt::format("train.average_last is {}, and the run has {} scheduled checkpoints (train.keep_last, save_every)",
+                           options_.train.average_last, paths.size()));
   log_->say(fmt::format("averaged the last {} checkpoints into {}", paths.size(), averaged));
 }
 

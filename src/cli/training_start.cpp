@@ -17,6 +17,7 @@
 #include "base/spelling.h"
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
+#include "data/corpus_reader.h"
 #include "train/auto_batch.h"
 
 namespace lacuna {
@@ -92,7 +93,8 @@ void require_memory_for_model(const Options& options, const VocabularySizes& siz
   const double encoder_d_ff = number(model.encoder_d_ff > 0 ? model.encoder_d_ff : model.d_ff),
                decoder_d_ff = number(model.decoder_d_ff > 0 ? model.decoder_d_ff : model.d_ff);
   const double rows = number(sizes.tgt) + (model.tie_embeddings == TieEmbeddings::kAll ? 0 : number(sizes.src)) +
-                      (model.tie_embeddings == TieEmbeddings::kNone ? number(sizes.tgt) : 0);
+                      (model.tie_embeddings == TieEmbeddings::kNone ? number(sizes.tgt) : 0) +
+                      (model.positions == Positions::kLearned ? 2 * number(model.max_positions) : 0);
   const double parameters = rows * width + number(model.encoder_layers) * (4 * square + 2 * width * encoder_d_ff) +
                             number(model.decoder_layers) * (8 * square + 2 * width * decoder_d_ff);
   const auto available = static_cast<double>(available_memory());
@@ -100,13 +102,17 @@ void require_memory_for_model(const Options& options, const VocabularySizes& siz
   if (parameters * kBytesOfParameter > available)
     throw MachineError(fmt::format(
         "the model has about {:.0f} million parameters, which take {:.0f} MiB in training without any batch; {:.0f} MiB are free. Make it "
-        "smaller (model.d_model, d_ff, encoder_layers, decoder_layers, data.vocab_size), or free some memory",
+        "smaller (model.d_model, d_ff, encoder_layers, decoder_layers, max_positions, data.vocab_size), or free some memory",
         parameters / 1e6, mebibytes(parameters * kBytesOfParameter), mebibytes(available)));
 }
 
-void require_learning_rates(const Options& options) {
+bool goes_on(const Options& options) {
+  return !newest_checkpoint_of(options.run).empty() && !replaces_run(options);
+}
+
+void require_learning_rates(const Options& options, bool goes_on) {
   constexpr double kLeastFactor = 0.01;
-  if (!newest_checkpoint_of(options.run).empty()) return;
+  if (goes_on) return;
   const TrainOptions& train = options.train;
   const bool is_noam = train.schedule == Schedule::kNoam;
   if (is_noam && train.lr < kLeastFactor)
@@ -118,14 +124,14 @@ void require_learning_rates(const Options& options) {
     throw ConfigError(fmt::format("train.min_lr is {}; expected at most train.lr, which is {}", train.min_lr, train.lr));
 }
 
-void require_names(const Options& options) {
+void require_names(const Options& options, bool goes_on) {
   const DataOptions& data = options.data;
   for (const auto* corpora : {&data.train, &data.valid, &data.test})
     for (const CorpusOptions& corpus : *corpora)
       if (corpus.name.find('/') != std::string::npos || corpus.name == "." || corpus.name == "..")
         throw ConfigError("data: a corpus has the name \"" + corpus.name +
                           "\", by which files in the run folder are called; expected one without \"/\"");
-  if (!newest_checkpoint_of(options.run).empty()) return;  // it goes on with the language it began with
+  if (goes_on) return;  // with the language it began with
   if (const std::string trouble = trouble_of_language_code(data.tgt_lang); !trouble.empty())
     throw ConfigError("data.tgt_lang is \"" + data.tgt_lang + "\"" + trouble);
 }
@@ -140,6 +146,9 @@ void require_sets(const DataOptions& data) {
     for (const CorpusOptions& corpus : *sets) {
       require_readable_file(corpus.src, std::string("source text of ") + key);
       require_readable_file(corpus.tgt, std::string("target text of ") + key);
+      std::error_code error;  // a pipe is read once
+      const bool are_files = std::filesystem::is_regular_file(corpus.src, error) && std::filesystem::is_regular_file(corpus.tgt, error);
+      if (are_files) count_pairs(corpus);  // for its errors
     }
   }
 }
@@ -177,6 +186,7 @@ TrainingState start_from(const ResumePoint& point, const TrainingData& data, Tra
   require_same_pieces(*data.vocabularies.src, *point.checkpoint.vocabularies.src, "source", point.path);
   require_same_pieces(*data.vocabularies.tgt, *point.checkpoint.vocabularies.tgt, "target", point.path);
   load_weights(model, point.checkpoint.weights, point.path);  // for its words, where they do not fit
+  require_same_units(options_from_yaml(point.checkpoint.config_yaml, point.path + "/config.yaml").model, model.options(), point.path);
   TrainingState state = point.state;
   check_corpus(state, data.fingerprint, reset, point.path);
   return state;

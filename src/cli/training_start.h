@@ -28,16 +28,20 @@ void require_measurable_memory(const Options& options);
 /// and Adam's two means. To be called before the model is made; of attention's own parameters and of biases it knows nothing.
 void require_memory_for_model(const Options& options, const VocabularySizes& sizes);
 
+/// Whether the run folder has checkpoints that training goes on from: of another configuration they are to be replaced. Throws what
+/// replaces_run throws.
+bool goes_on(const Options& options);
+
 /// Throws ConfigError for learning rates that no training wants: one said where the noam schedule takes a factor, a least one above `lr`.
-/// Not for a run that has checkpoints: it goes on as it is.
-void require_learning_rates(const Options& options);
+/// Not for a run that goes on: it does so as it is.
+void require_learning_rates(const Options& options, bool goes_on);
 
 /// Throws ConfigError for a name of a corpus that leads out of the run folder, and for a target language that is no code; the latter
-/// not for a run that has checkpoints.
-void require_names(const Options& options);
+/// not for a run that goes on.
+void require_names(const Options& options, bool goes_on);
 
-/// Throws DataError if a file of data.train, valid or test cannot be read, and ConfigError if two sets to score have the same name: both
-/// before long work on the first of them.
+/// Throws DataError if a file of data.train, valid or test cannot be read, or if a set to score has a fault, and ConfigError if two sets to
+/// score have the same name: both before long work on the first of them.
 void require_sets(const DataOptions& data);
 
 /// What training starts from: the newest checkpoint of the run, unless it is to be replaced (`starts_anew`), else the one that

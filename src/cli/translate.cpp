@@ -213,18 +213,23 @@ bool translate_all(LineReader& reader, Output& output, Translator& translator, c
   return true;
 }
 
-/// Of what was given on the command line, as in `words`, and is not read, as nothing is drawn or in another way.
+/// Of what was given on the command line, as in `words`, is not what it is by default, and is not read, as nothing is drawn or in another
+/// way.
 void warn_of_what_only_sampling_reads(const TranslateOptions& options, const CLI::App& app, const std::vector<std::string>& words) {
   const auto is_given = [&](const std::string& flag) {
     return std::any_of(words.begin(), words.end(), [&](const std::string& word) { return word == flag || word.starts_with(flag + "="); });
   };
+  const TranslateOptions usual;
   const auto warn = [](const char* flag, const char* sampling) { log_warning("{} changes nothing without --sampling {}", flag, sampling); };
   if (options.sampling == Sampling::kNone) {
-    if (is_given("--translate.temperature")) warn("--temperature", "full, top_k or top_p");  // the short flag stands for the key
+    if (options.temperature != usual.temperature && is_given("--translate.temperature"))
+      warn("--temperature", "full, top_k or top_p");  // the short flag stands for the key
     if (app.count("--seed") > 0) warn("--seed", "full, top_k or top_p");
   }
-  if (options.sampling != Sampling::kTopK && is_given("--translate.sample_k")) warn("--translate.sample_k", "top_k");
-  if (options.sampling != Sampling::kTopP && is_given("--translate.sample_p")) warn("--translate.sample_p", "top_p");
+  if (options.sampling != Sampling::kTopK && options.sample_k != usual.sample_k && is_given("--translate.sample_k"))
+    warn("--translate.sample_k", "top_k");
+  if (options.sampling != Sampling::kTopP && options.sample_p != usual.sample_p && is_given("--translate.sample_p"))
+    warn("--translate.sample_p", "top_p");
 }
 
 int run_translate(const std::vector<std::string>& arguments) {

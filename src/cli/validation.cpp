@@ -12,7 +12,8 @@
 namespace lacuna {
 namespace {
 
-constexpr size_t kLinesPerLook = 512;  ///< translated between two looks for an interruption
+constexpr size_t kLinesPerLook = 512;       ///< translated between two looks for an interruption
+constexpr int64_t kTokensLookedAt = 16384;  ///< so many target tokens, or a batch more, tell how a model attends
 
 /// Evaluation mode for as long as it lives.
 class Evaluating {
@@ -82,7 +83,13 @@ std::optional<std::vector<std::string>> Validator::translate(const std::vector<s
 AttentionSummary Validator::attention_summary(const EvaluationSet& set) const {
   const Evaluating mode(*model_);
   AttentionStatistics statistics(std::max(options_.model.encoder_layers, options_.model.decoder_layers));
-  if (!set.batches.empty()) loss_(*set.batches.front(), {.probe = &statistics});
+  int64_t tokens = 0;
+  for (const BatchPtr& batch : set.batches) {
+    if (tokens >= kTokensLookedAt) break;
+    statistics.begin_batch(batch->src_tokens(), batch->tgt_tokens());
+    loss_(*batch, {.probe = &statistics});
+    tokens += batch->tgt_tokens();
+  }
   return statistics.summary();
 }
 

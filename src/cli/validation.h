@@ -31,7 +31,8 @@ class Validator {
   Validator(std::shared_ptr<Transformer> model, Vocabularies vocabularies, const Options& options, std::optional<Scorer> scorer);
 
   std::optional<Evaluation> evaluate(const EvaluationSet& set, const TranslateOptions& search, bool translates) const;
-  /// Of the attention of every layer and site: sparsity, entropy and null rate on the set's first batch, and learned numbers.
+  /// Of the attention of every layer and site: sparsity, entropy and null rate on the set's first 16,384 target tokens or so,
+  /// and learned numbers.
   AttentionSummary attention_summary(const EvaluationSet& set) const;
 
  private:

@@ -26,7 +26,7 @@ int run_vocab(const std::vector<std::string>& arguments) {
       ->delimiter(',');
   app.add_flag("--byte-fallback", training.byte_fallback, "Spell characters that the model does not cover in bytes, which take 256 pieces");
   app.add_option("--character-coverage", training.character_coverage, "Share of characters the model covers (default: 1)")
-      ->check(real_number_between(0.9, 1));
+      ->check(real_number_between(0.98, 1));
   app.add_option("--sample-lines", training.sample_lines, "Lines to train on, drawn evenly (default: 2000000)")
       ->check(whole_number_from(1));
   app.add_option("--seed", training.seed, "Of that draw (default: 1)")->check(whole_number_from(0));

@@ -16,6 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr int kMostFiles = 100;
+
 std::string filled_in(const ConfigNode& node) {
   std::string text = node.text();
   for (size_t at = text.find("${"); at != std::string::npos; at = text.find("${", at)) {
@@ -43,12 +45,16 @@ ConfigNode with_variables(const ConfigNode& node) {
   return result;
 }
 
-/// A file with everything it extends below it. `chain` are the files that led here.
-ConfigNode read_with_bases(const std::string& file, std::vector<std::string> chain) {
+/// A file with everything it extends below it. `chain` are the files that led here, `files` counts all that are read: each of them may
+/// extend several, or one several times.
+ConfigNode read_with_bases(const std::string& file, std::vector<std::string> chain, int& files) {
   std::error_code error;
   const std::string self = fs::weakly_canonical(file, error).string();
   if (std::find(chain.begin(), chain.end(), self) != chain.end())
     throw ConfigError(file + ": extends itself by way of " + join(chain, " -> ") + "; remove one `extends`");
+  if (++files > kMostFiles)
+    throw ConfigError(file + ": more than " + std::to_string(kMostFiles) +
+                      " files are read by way of `extends`; let each base be extended once");
   chain.push_back(self);
   ConfigNode tree = read_yaml_file(file);
   if (tree.is_null()) tree = ConfigNode::map({}, {file, 1});
@@ -61,11 +67,16 @@ ConfigNode read_with_bases(const std::string& file, std::vector<std::string> cha
   for (const std::string& name : read_strings(with_variables(*extends))) {
     const fs::path path = fs::path(name).is_absolute() ? fs::path(name) : fs::path(file).parent_path() / name;
     if (!fs::exists(path, error)) extends->fail("there is no file " + path.string() + " (relative to the file that says it)");
-    const ConfigNode next = read_with_bases(path.string(), chain);
+    const ConfigNode next = read_with_bases(path.string(), chain, files);
     base = base.is_null() ? next : merged(base, next);
   }
   tree.erase("extends");
   return merged(base, tree);
+}
+
+ConfigNode read_with_bases(const std::string& file) {
+  int files = 0;
+  return read_with_bases(file, {}, files);
 }
 
 /// {model: {attention: {cross: {k: 16}}}} from "model.attention.cross.k" and its value.
@@ -120,7 +131,7 @@ void require_changeable(const ConfigNode& node) {
 
 ConfigNode load_config_tree(const ConfigSources& sources) {
   ConfigNode tree = ConfigNode::map({});
-  for (const std::string& file : sources.files) tree = merged(tree, read_with_bases(file, {}));
+  for (const std::string& file : sources.files) tree = merged(tree, read_with_bases(file));
   for (const ConfigNode& overlay : sources.overlays) tree = merged(tree, overlay);
   tree = with_variables(merged(tree, override_tree(sources.overrides)));
   tree.set_path("");
@@ -128,7 +139,7 @@ ConfigNode load_config_tree(const ConfigSources& sources) {
 }
 
 ConfigNode read_config_file(const std::string& file) {
-  return read_with_bases(file, {});
+  return read_with_bases(file);
 }
 
 ConfigNode merge_trees(const ConfigNode& under, const ConfigNode& over) {

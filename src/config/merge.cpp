@@ -70,6 +70,7 @@ ConfigNode merged_attention(const ConfigNode& under, const ConfigNode& over, con
 ConfigNode merged(const ConfigNode& under, const ConfigNode& over, const std::string& path) {
   if (over.is_null() && is_section(path, under)) return under;
   if (path.starts_with("model.attention")) return merged_attention(under, over, path);
+  if (under.is_map() && !over.is_map() && is_section(path, under)) over.fail("expected a map of its keys");
   if (!under.is_map() || !over.is_map()) return over;
   ConfigNode result = path == "model" && over.find("preset") != nullptr ? without_preset_sizes(under) : under;
   for (const auto& [key, value] : over.entries()) {

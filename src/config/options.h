@@ -73,7 +73,7 @@ struct DataOptions {
     visit("shared_vocab", self.shared_vocab, any(), "one vocabulary for both sides; false = one for each");
     visit("spm_type", self.spm_type, choices<SubwordType>({{"unigram", SubwordType::kUnigram}, {"bpe", SubwordType::kBpe}}),
           "kind of SentencePiece model that is trained here");
-    visit("character_coverage", self.character_coverage, between(0.9, 1),
+    visit("character_coverage", self.character_coverage, between(0.98, 1),
           "share of characters the vocabulary covers; 0.9995 for Chinese or Japanese");
     visit("spm_sample_lines", self.spm_sample_lines, at_least(1),
           "lines a SentencePiece model is trained on, drawn evenly from the corpora");
@@ -245,7 +245,7 @@ struct TrainOptions {
     visit("save_every", self.save_every, at_least(0), "updates between checkpoints; 0 = at the end of each epoch");
     visit("log_every", self.log_every, at_least(1), "updates between lines of the log");
     visit("valid_translate", self.valid_translate, any(), "validate by translating and sacreBLEU too, not by the loss alone");
-    visit("valid_beam_size", self.valid_beam_size, at_least(1), "beam of those translations");
+    visit("valid_beam_size", self.valid_beam_size, between(1, 10000), "beam of those translations");
     visit(
         "metric", self.metric,
         choices<ValidMetric>(
@@ -300,7 +300,7 @@ struct TranslateOptions {
     visit("length_penalty_type", self.length_penalty_type,
           choices<LengthPenalty>({{"pow", LengthPenalty::kPow}, {"gnmt", LengthPenalty::kGnmt}, {"none", LengthPenalty::kNone}}),
           "a hypothesis of n tokens is ranked by log-probability / n^a (pow) or / ((5+n)/6)^a (gnmt)");
-    visit("length_penalty", self.length_penalty, at_least(0), "the a above; 0 = plain log-probability");
+    visit("length_penalty", self.length_penalty, between(0, 100), "the a above; 0 = plain log-probability");
     visit("max_length_ratio", self.max_length_ratio, more_than(0),
           "a translation has at most this many tokens for each source token, plus 10 and its prefix, or min_length if that is more");
     visit("max_length", self.max_length, at_least(1), "a translation has at most this many tokens");
@@ -317,7 +317,8 @@ struct TranslateOptions {
     visit("sample_p", self.sample_p, between(0.001, 1), "top_p: draw from the fewest tokens with this much probability");
     visit("temperature", self.temperature, more_than(0), "divides logits before the draw");
     visit("batch_tokens", self.batch_tokens, at_least(1),
-          "source tokens translated at a time by each thread; where several threads translate, each takes 1024 at most");
+          "source tokens translated at a time by each thread, fewer where a sentence has more than 8 hypotheses; where several threads "
+          "translate, each takes 1024 at most");
     visit(
         "precision", self.precision,
         choices<TranslatePrecision>({{"auto", TranslatePrecision::kAuto},

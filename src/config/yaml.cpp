@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kMaxDepth = 64;
 constexpr int kMaxNodes = 100000;
+constexpr size_t kMaxKeys = 1000;  // of one map, whose keys are searched one by one
 constexpr size_t kMaxBytes = 16 << 20;
 
 /// Turns yaml-cpp's tree into ours.
@@ -60,6 +61,8 @@ class Converter {
       if (const ConfigNode* first = result.find(key))
         throw ConfigError(here.text() + ": key \"" + key + "\" is there twice" +
                           (has_lines_ ? ", first in line " + std::to_string(first->place().line) : "") + "; keep one of them");
+      if (result.entries().size() == kMaxKeys)
+        throw ConfigError(here.text() + ": a map of more than " + std::to_string(kMaxKeys) + " keys; expected a configuration");
       result.set(key, convert(entry.second, here, depth + 1));
     }
     return result;

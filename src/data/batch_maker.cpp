@@ -41,12 +41,7 @@ EpochSize epoch_size(const BatchPlan& plan) {
 Epoch::Epoch(const BatchPlan& plan, int64_t epoch)
     : plan_(plan), epoch_(epoch), draws_(draws_of(plan)), order_(draws_of(plan), epoch_key(plan, epoch, 0)) {
   uint64_t end = 0;
-  int64_t first = 0;
-  for (size_t c = 0; c < plan.corpora.size(); ++c) {
-    ends_.push_back(end += draws_of(plan, c));
-    first_ids_.push_back(first);
-    first += plan.corpora[c]->size();
-  }
+  for (size_t c = 0; c < plan.corpora.size(); ++c) ends_.push_back(end += draws_of(plan, c));
 }
 
 /// Draws of a corpus of n sentences: the first n are each sentence once, the next n again, and what is left over is a random choice.
@@ -57,7 +52,7 @@ Epoch::Draw Epoch::draw(uint64_t position) const {
   const uint64_t within = drawn - (c == 0 ? 0 : ends_[c - 1]), size = static_cast<uint64_t>(corpus.size());
   const uint64_t whole = draws_of(plan_, c) / size * size;
   const uint64_t sentence = within < whole ? within % size : Permutation(size, epoch_key(plan_, epoch_, c + 1)).at(within - whole);
-  return {&corpus, static_cast<int64_t>(sentence), first_ids_[c] + static_cast<int64_t>(sentence), drawn};
+  return {&corpus, static_cast<int64_t>(sentence), drawn};
 }
 
 std::vector<Epoch::Draw> Epoch::next_draws() {
@@ -100,7 +95,7 @@ std::vector<TokenId> Epoch::sample(const Draw& draw, bool is_src) const {
 std::shared_ptr<const Batch> Epoch::next() {
   if (is_over()) return nullptr;
   BatchBuilder builder;
-  for (const Draw& one : next_draws()) builder.add(ids(one, true), ids(one, false), one.id);
+  for (const Draw& one : next_draws()) builder.add(ids(one, true), ids(one, false), static_cast<int64_t>(one.number));
   return builder.take();
 }
 

@@ -46,8 +46,8 @@ class Epoch {
   struct Draw {
     const TokenizedCorpus* corpus;
     int64_t sentence;
-    int64_t id;       // of the sentence among all corpora
-    uint64_t number;  // of the draw in the epoch's order before shuffling: the same sentence drawn twice has two, and is sampled twice
+    uint64_t number;  // of the draw in the epoch's order before shuffling: the same sentence drawn twice has two, and its dropout and its
+                      // subword samples go by it
   };
   Draw draw(uint64_t position) const;
   std::vector<Draw> next_draws();
@@ -57,7 +57,6 @@ class Epoch {
   const BatchPlan& plan_;
   int64_t epoch_;
   std::vector<uint64_t> ends_;  // draws of the corpora up to and with each
-  std::vector<int64_t> first_ids_;
   uint64_t draws_ = 0;
   Permutation order_;
   uint64_t position_ = 0;

@@ -5,7 +5,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
@@ -25,7 +24,8 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int kFormat = 2;
+constexpr int kFormat = 3;
+constexpr char kHash[] = "xxh3_128";
 const std::string kUnfinished = ".unfinished";
 
 /// Held by the process that makes something in a cache folder; gone with the process, however it ends.
@@ -49,32 +49,33 @@ class FolderLock {
   bool is_held_ = false;
 };
 
-/// Whether a file of offsets is one of `count` items, which lie in a file of numbers of `number_bytes` each: then none lies beside it.
-bool is_whole(const fs::path& items, const fs::path& offsets, int64_t count, size_t number_bytes) {
-  std::error_code error;
-  const MappedFile mapped(offsets);
-  const size_t numbers = mapped.size() / sizeof(uint64_t);
-  if (mapped.size() % sizeof(uint64_t) != 0 || count < 0 || numbers != static_cast<uint64_t>(count) + 1) return false;
-  const auto* const begins = reinterpret_cast<const uint64_t*>(mapped.data());
-  const uintmax_t bytes = fs::file_size(items, error);
-  return !error && bytes % number_bytes == 0 && begins[0] == 0 && begins[count] == bytes / number_bytes &&
-         std::is_sorted(begins, begins + numbers);
-}
-
-bool is_whole(const fs::path& folder, int64_t kept, bool with_text) {
+/// Of a summary and of every file that it sums up: damage that leaves the sizes as they were would train silently.
+std::string hash_of_cache(const fs::path& folder, const DataSummary& summary, bool with_text) {
+  ContentHash hash;
+  hash.add(json(summary).dump());
   for (const std::string side : {"src", "tgt"}) {
-    if (!is_whole(folder / (side + ".ids"), folder / (side + ".offsets"), kept, sizeof(TokenId))) return false;
-    if (with_text && !is_whole(folder / (side + ".text"), folder / (side + ".text_offsets"), kept, 1)) return false;
+    for (const char* kind : {".ids", ".offsets", ".text", ".text_offsets"}) {
+      if (!with_text && std::string_view(kind).starts_with(".text")) continue;
+      const MappedFile file(folder / (side + kind));
+      hash.add({file.data(), file.size()});
+    }
   }
-  return true;
+  return hash.text();
 }
 
-/// The summary of a cache that is there and whole.
+void write_summary(const fs::path& folder, const DataSummary& summary, bool with_text) {
+  json value = summary;
+  value[kHash] = hash_of_cache(folder, summary, with_text);
+  write_file_atomically(folder / "summary.json", value.dump(2) + "\n");
+}
+
+/// The summary of a cache that is there and is what was written.
 std::optional<DataSummary> find_cache(const fs::path& folder, bool with_text) {
   if (!fs::exists(folder)) return {};
   try {
-    const auto summary = json::parse(read_file(folder / "summary.json")).get<DataSummary>();
-    if (is_whole(folder, summary.kept, with_text)) return summary;
+    const auto value = json::parse(read_file(folder / "summary.json"));
+    const auto summary = value.get<DataSummary>();
+    if (value.at(kHash) == hash_of_cache(folder, summary, with_text)) return summary;
   } catch (const json::exception&) {  // said below
   } catch (const DataError&) {
   }
@@ -97,13 +98,22 @@ fs::path new_unfinished(const fs::path& folder) {
   }
 }
 
-DataSummary make_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, const fs::path& folder,
+/// A text that changes between its hash and its last line would be kept under the hash of another.
+void require_unchanged(const CorpusOptions& corpus, const std::string& fingerprint) {
+  if (hash_of_files({corpus.src, corpus.tgt}) == fingerprint) return;
+  throw DataError(corpus.src + " or " + corpus.tgt + ": it changed while it was read; start again when nothing writes to it");
+}
+
+/// Makes the cache in `wanted.folder`, of a corpus that has `wanted.fingerprint`.
+DataSummary make_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, const CorpusCache& wanted,
                        bool with_text) {
+  const fs::path& folder = wanted.folder;
   log_info("tokenising {} and {}", corpus.src, corpus.tgt);
   const fs::path unfinished = new_unfinished(folder);
   try {
     const DataSummary summary = write_cache_files(corpus, options, vocabularies, with_text, unfinished);
-    write_file_atomically(unfinished / "summary.json", json(summary).dump(2) + "\n");
+    write_summary(unfinished, summary, with_text);
+    require_unchanged(corpus, wanted.fingerprint);
     if (const auto found = find_cache(folder, with_text)) {  // without locks, of a process that was faster, and may be reading it
       fs::remove_all(unfinished);
       return *found;
@@ -118,8 +128,9 @@ DataSummary make_cache(const CorpusOptions& corpus, const DataOptions& options, 
   }
 }
 
-DataSummary find_or_make(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, const fs::path& folder,
-                         bool with_text) {
+DataSummary find_or_make(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies,
+                         const CorpusCache& wanted, bool with_text) {
+  const fs::path& folder = wanted.folder;
   try {
     if (const auto found = find_cache(folder, with_text)) return *found;
     fs::create_directories(folder.parent_path());
@@ -127,7 +138,7 @@ DataSummary find_or_make(const CorpusOptions& corpus, const DataOptions& options
     if (const auto found = find_cache(folder, with_text)) return *found;  // made by the process that held the lock
     fs::remove_all(folder);                                               // a damaged one
     if (lock.is_held()) remove_unfinished(folder.parent_path());
-    return make_cache(corpus, options, vocabularies, folder, with_text);
+    return make_cache(corpus, options, vocabularies, wanted, with_text);
   } catch (const fs::filesystem_error& error) {
     throw MachineError(folder.string() + ": the token cache cannot be made: " + error.code().message() +
                        "; data.cache may name another folder");
@@ -151,7 +162,7 @@ CorpusCache open_corpus_cache(const CorpusOptions& corpus, const DataOptions& op
   CorpusCache cache;
   cache.fingerprint = hash_of_files({corpus.src, corpus.tgt});
   cache.folder = fs::absolute(cache_folder) / hash_of_inputs(cache.fingerprint, options, vocabularies, with_text);
-  cache.summary = find_or_make(corpus, options, vocabularies, cache.folder, with_text);
+  cache.summary = find_or_make(corpus, options, vocabularies, cache, with_text);
   if (cache.summary.kept == 0)
     throw DataError(corpus.src + " and " + corpus.tgt + ": no sentence pair is left to train on (" + cache.summary.text() + ")");
   return cache;

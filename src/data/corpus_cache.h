@@ -10,7 +10,7 @@
 namespace lacuna {
 
 /// A folder of files that TokenizedCorpus maps: src.ids and tgt.ids (int32), src.offsets and tgt.offsets (uint64, one more than sentences),
-/// with text also src.text, src.text_offsets and so on, and summary.json.
+/// with text also src.text, src.text_offsets and so on, and summary.json with the XXH3-128 of all that.
 struct CorpusCache {
   std::filesystem::path folder;
   DataSummary summary;
@@ -19,7 +19,8 @@ struct CorpusCache {
 
 /// Finds or makes the cache of a corpus in `cache_folder`. Its name is a hash of both files' contents, the vocabularies and the options
 /// that matter, so what is found fits. It is made under a temporary name and renamed when all is on the disk, by one process at a time; one
-/// that is damaged is made anew. Errors as TokenizedCorpus::open.
+/// that is damaged, which a pass over all its bytes tells, is made anew. Errors as TokenizedCorpus::open, and DataError for a corpus that
+/// changes while it is read.
 CorpusCache open_corpus_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies,
                               const std::string& cache_folder, bool with_text);
 

@@ -65,7 +65,11 @@ VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, co
     write_file_atomically(note, note_text(settings, model));
     write_file_atomically(path, model);
   }
-  return load_sentencepiece(path.string());
+  const VocabularyPtr vocabulary = load_sentencepiece(path.string());
+  if (!fs::exists(note) || read_file(note) != note_text(settings, read_file(path)))
+    log_info("{}, which no training of this configuration has made, is taken as it is: {} pieces, whatever data.vocab_size says",
+             path.string(), vocabulary->size());
+  return vocabulary;
 }
 
 Vocabularies same(const VocabularyPtr& vocabulary) {

@@ -98,7 +98,7 @@ void require_different(const std::vector<fs::path>& systems) {
   if (systems.size() < 2) throw UsageError("a paired bootstrap compares systems; expected the translations of two or more");
   for (size_t i = 0; i < systems.size(); ++i)
     for (size_t j = 0; j < i; ++j)
-      if (systems[i] == systems[j])
+      if (std::error_code error; systems[i] == systems[j] || fs::equivalent(systems[i], systems[j], error))
         throw UsageError(systems[i].string() + " is given twice; a paired bootstrap compares different systems");
 }
 
@@ -106,20 +106,31 @@ bool is_same(double a, double b) {
   return a == b || (std::isnan(a) && std::isnan(b));
 }
 
-/// sacreBLEU counts resamples whose difference is larger than the one found: where there is none in any, as between texts that differ only
-/// in what a metric does not see, it finds none, gives the least p there is, and calls that significant.
-void correct_where_nothing_differs(PairedComparison& comparison, size_t i, int64_t num_samples) {
-  PairedSystem& system = comparison.systems[i];
+/// Whether metric m shows no difference between system i and the baseline, but for a p as small as can be.
+bool seems_alike(const std::vector<PairedSystem>& systems, size_t i, size_t m, int64_t num_samples) {
+  const PairedScore &score = systems[i].scores[m].second, &baseline = systems[0].scores[m].second;
   const double least = 1 / static_cast<double>(num_samples + 1), rounding = 5e-5;
+  return is_same(score.score, baseline.score) && is_same(score.mean, baseline.mean) && is_same(score.interval, baseline.interval) &&
+         score.p_value.value_or(1) <= least + rounding;
+}
+
+bool any_seems_alike(const std::vector<PairedSystem>& systems, int64_t num_samples) {
+  for (size_t i = 1; i < systems.size(); ++i)
+    for (size_t m = 0; m < systems[i].scores.size(); ++m)
+      if (seems_alike(systems, i, m, num_samples)) return true;
+  return false;
+}
+
+/// sacreBLEU counts resamples whose difference is larger than the one found: where there is none in any, as between texts that differ only
+/// in what a metric does not see, it finds none, gives the least p there is, and calls that significant. `exact` are the systems with more
+/// digits than the table has.
+void correct_where_nothing_differs(PairedComparison& comparison, const std::vector<PairedSystem>& exact, size_t i, int64_t num_samples) {
+  PairedSystem& system = comparison.systems[i];
   std::string alike;
   for (size_t m = 0; m < system.scores.size(); ++m) {
-    const PairedScore& baseline = comparison.systems[0].scores[m].second;
-    auto& [name, score] = system.scores[m];
-    if (!is_same(score.score, baseline.score) || !is_same(score.mean, baseline.mean) || !is_same(score.interval, baseline.interval) ||
-        score.p_value.value_or(1) > least + rounding)
-      continue;
-    score.p_value = 1;
-    alike += (alike.empty() ? "" : ", ") + name;
+    if (!seems_alike(exact, i, m, num_samples)) continue;
+    system.scores[m].second.p_value = 1;
+    alike += (alike.empty() ? "" : ", ") + system.scores[m].first;
   }
   if (alike.empty()) return;
   comparison.report +=
@@ -145,15 +156,21 @@ PairedComparison paired_bootstrap(const Scorer& scorer, const std::vector<fs::pa
                                   int64_t num_samples, const ScoreOptions& options) {
   require_different(systems);
   const ScoredFiles files(systems, references, options.joiner);
-  const ProcessResult result =
-      run_sacrebleu(scorer, files, options,
-                    {"--paired-bs", "--paired-bs-n", std::to_string(num_samples), "-f", "text", "-w", "2", "--no-color", "--quiet"});
+  const auto run = [&](const char* digits) {
+    return run_sacrebleu(
+        scorer, files, options,
+        {"--paired-bs", "--paired-bs-n", std::to_string(num_samples), "-f", "text", "-w", digits, "--no-color", "--quiet"});
+  };
+  const ProcessResult result = run("2");
   PairedComparison comparison = {.systems = read_systems(result.output),
                                  .signatures = read_signatures(result.output),
                                  .report = with_names(result.output, files, systems)};
   if (comparison.systems.size() != systems.size()) refuse_answer(scorer, result.output);
   for (size_t i = 0; i < systems.size(); ++i) comparison.systems[i].hypotheses = systems[i];
-  for (size_t i = 1; i < systems.size(); ++i) correct_where_nothing_differs(comparison, i, num_samples);
+  if (!any_seems_alike(comparison.systems, num_samples)) return comparison;
+  const std::vector<PairedSystem> exact = read_systems(run("8").output);
+  if (exact.size() != systems.size()) refuse_answer(scorer, result.output);
+  for (size_t i = 1; i < systems.size(); ++i) correct_where_nothing_differs(comparison, exact, i, num_samples);
   return comparison;
 }
 

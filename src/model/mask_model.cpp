@@ -1,5 +1,7 @@
 #include "model/mask_model.h"
 
+#include "base/log.h"
+
 namespace lacuna {
 namespace {
 
@@ -27,6 +29,17 @@ Tensor MaskModel::keys(const Tensor& x, const ForwardContext& context) {
 
 bool is_mask_parameter(const std::string& name) {
   return name.find("_attention.mask.") != std::string::npos;
+}
+
+void move_to(torch::nn::Module& model, const std::string& device) {
+  model.to(at::Device(device));
+  if (at::Device(device).is_cpu()) return;
+  for (const auto& parameter : model.named_parameters()) {
+    if (!is_mask_parameter(parameter.key())) continue;
+    write_log_line(LogLevel::kWarning,
+                   "calibrated attention has no kernels for GPUs yet: on " + device + " it goes row by row through the CPU, which is slow");
+    return;
+  }
 }
 
 MasksAlone::MasksAlone(const torch::nn::Module& module) {

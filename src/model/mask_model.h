@@ -26,6 +26,9 @@ class MaskModel : public torch::nn::Module {
 /// True for the parameters of mask models, by their names.
 bool is_mask_parameter(const std::string& name);
 
+/// Moves a model to `device`, and warns where attention with a mask has no kernels there.
+void move_to(torch::nn::Module& model, const std::string& device);
+
 /// For as long as it lives, the parameters of a module's mask models have gradients and no others.
 class MasksAlone {
  public:

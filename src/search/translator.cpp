@@ -74,6 +74,7 @@ std::vector<TranslatedLine> Translator::translate(const std::vector<TranslationI
 /// wait for each other. What is enough for one thread only is worked on by all.
 SearchResults Translator::searched(const std::vector<size_t>& order, const std::vector<SearchInput>& inputs) const {
   constexpr int64_t kEnough = 1024;  // tokens that keep a thread's products fast
+  constexpr int64_t kUsualRows = 8;  // hypotheses of a sentence: of more, fewer sentences go together, as memory is taken by hypotheses
   std::vector<SearchInput> in_order;
   in_order.reserve(order.size());
   int64_t tokens = 0;
@@ -83,7 +84,10 @@ SearchResults Translator::searched(const std::vector<size_t>& order, const std::
   }
   int64_t workers = num_workers(), batch_tokens = settings_.options.batch_tokens;
   if (workers > 1) batch_tokens = std::min(batch_tokens, kEnough);
-  workers = std::min(workers, (tokens + batch_tokens - 1) / batch_tokens);
+  const TranslateOptions& options = settings_.options;
+  const int64_t rows = options.sampling == Sampling::kNone ? options.beam_size : options.n_best;
+  if (rows > kUsualRows) batch_tokens = std::max<int64_t>(1, batch_tokens / rows * kUsualRows);
+  workers = std::min(workers, tokens / batch_tokens + 1);
   SearchQueue queue(std::move(in_order), batch_tokens);
   if (workers < 2) {
     search(*model_, queue, search_);

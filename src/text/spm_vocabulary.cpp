@@ -10,6 +10,13 @@
 #include "text/vocabulary.h"
 #include "text/word_index.h"
 
+/// SentencePiece and LibTorch each have a variable of this name, the former of 32 bytes, the latter of 4 with others behind it, and the
+/// dynamic linker gives both of them one place. This is it, with room for either: in LibTorch's place SentencePiece would write over the
+/// others, among them whether memory that can't be had is an exception or the end of the program.
+extern "C" {
+alignas(16) char FLAGS_minloglevel[64];
+}
+
 namespace lacuna {
 namespace {
 
@@ -53,9 +60,9 @@ class SpmVocabulary : public Vocabulary {
   }
 
   TokenId id_of(std::string_view piece) const override {
-    if (piece == pieces_[kBos]) return kBos;
-    if (piece == pieces_[kEos]) return kEos;
-    return to_ours_[static_cast<size_t>(processor_.PieceToId(view(piece)))];
+    const int theirs = processor_.PieceToId(view(piece));  // first: a model may have "</s>" as a piece of text
+    if (!processor_.IsUnknown(theirs)) return to_ours_[static_cast<size_t>(theirs)];
+    return piece == pieces_[kBos] ? kBos : piece == pieces_[kEos] ? kEos : kUnk;
   }
 
   std::vector<int32_t> words_of(std::string_view line, std::span<const TokenId> ids) const override {

@@ -112,9 +112,31 @@ bool is_to_be_replaced(const Options& stored, Options& now) {
 /// Of a run that is there: its own, or where that is gone its newest checkpoint's. Empty if there is no run.
 fs::path config_of(const std::string& run) {
   fs::path config = fs::path(run) / "config.yaml";
-  if (fs::exists(config)) return config;
   const std::string newest = newest_checkpoint_of(run);
-  return newest.empty() ? fs::path() : fs::path(newest) / "config.yaml";
+  if (!fs::exists(config)) return newest.empty() ? fs::path() : fs::path(newest) / "config.yaml";
+  if (newest.empty() && !fs::exists(fs::path(run) / "train.log"))
+    throw ConfigError(config.string() +
+                      " is of no run, as there is neither a train.log nor a checkpoint beside it, and training would write "
+                      "over it; give it another name, or set `run` to another folder");
+  return config;
+}
+
+/// Whether the scores of a run to start from are of the metric that counts now. If not, says so.
+bool compares_scores(const ResumePoint& point, const TrainOptions& options) {
+  const ValidMetric theirs = options_from_yaml(point.checkpoint.config_yaml, point.path + "/config.yaml").train.metric;
+  if (theirs == options.metric) return true;
+  write_log_line(LogLevel::kWarning, "train.init_from: the best score of " + point.path + " is of " + score_name(theirs) +
+                                         ", and train.metric is " + score_name(options.metric) + " here: scores are counted anew");
+  return false;
+}
+
+/// What is left to do where a run's newest checkpoint, the one that holds what training needs to go on, cannot be read.
+std::string way_past(const std::string& run, const std::string& damaged) {
+  std::vector<std::string> paths = checkpoint_paths_of(run);
+  std::erase(paths, damaged);
+  if (paths.empty()) return "";
+  return ". Without it this run cannot go on as if nothing had been; another can start from the weights of the one before: --run " + run +
+         "_2 --train.init_from " + paths.back() + " --train.reset '[optimizer, lr, data, best]'";
 }
 
 }  // namespace
@@ -148,7 +170,11 @@ std::optional<ResumePoint> find_resume_point(const std::string& run) {
   ResumePoint point;
   point.path = newest_checkpoint_of(run);
   if (point.path.empty()) return {};
-  point.checkpoint = load_checkpoint(point.path, /*with_trainer_state=*/true);
+  try {
+    point.checkpoint = load_checkpoint(point.path, /*with_trainer_state=*/true);
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(error.what() + way_past(run, point.path));
+  }
   point.state = TrainingState::from_json(point.checkpoint.trainer_json, point.path);
   return point;
 }
@@ -179,7 +205,7 @@ ResumePoint initial_point(const TrainOptions& options) {
     point.state.position = before.position;
     point.state.corpus_fingerprint = before.corpus_fingerprint;
   }
-  if (!has(options.reset, "best")) {
+  if (!has(options.reset, "best") && compares_scores(point, options)) {
     const int64_t decreases = point.state.scores.decreases;
     point.state.scores = before.scores;
     point.state.valid_fingerprint = before.valid_fingerprint;

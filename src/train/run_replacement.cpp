@@ -42,13 +42,23 @@ bool goes_with(const fs::path& run, const fs::path& path) {
 
 void require_start_outside(const Options& options) {
   const DataOptions& data = options.data;
-  const std::vector<std::pair<std::string, std::string>> starts = {{"train.init_from", options.train.init_from},
-                                                                   {"data.spm_model", data.spm_model},
-                                                                   {"data.src_spm_model", data.src_spm_model},
-                                                                   {"data.tgt_spm_model", data.tgt_spm_model},
-                                                                   {"data.vocab", data.vocab},
-                                                                   {"data.src_vocab", data.src_vocab},
-                                                                   {"data.tgt_vocab", data.tgt_vocab}};
+  std::vector<std::pair<std::string, std::string>> starts = {{"train.init_from", options.train.init_from},
+                                                             {"data.spm_model", data.spm_model},
+                                                             {"data.src_spm_model", data.src_spm_model},
+                                                             {"data.tgt_spm_model", data.tgt_spm_model},
+                                                             {"data.vocab", data.vocab},
+                                                             {"data.src_vocab", data.src_vocab},
+                                                             {"data.tgt_vocab", data.tgt_vocab},
+                                                             {"translate.shortlist", options.translate.shortlist}};
+  const auto add = [&](const std::string& key, const std::vector<CorpusOptions>& corpora) {
+    for (const CorpusOptions& corpus : corpora) {
+      starts.emplace_back(key, corpus.src);
+      starts.emplace_back(key, corpus.tgt);
+    }
+  };
+  add("data.train", data.train);
+  add("data.valid", data.valid);
+  add("data.test", data.test);
   for (const auto& [key, path] : starts)
     if (!path.empty() && goes_with(options.run, path))
       throw ConfigError(key + " is " + path + ", a part of the run in " + options.run +

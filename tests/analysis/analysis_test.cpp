@@ -52,6 +52,28 @@ TEST(Analysis, SeesLearnedNumbers) {
   for (const double alpha : numbers.at("alpha").mean()) EXPECT_NEAR(alpha, 1.5, 1e-6);
 }
 
+TEST(Analysis, SeesGatesOfCalibratedAttention) {
+  SmallCorpus corpus;
+  corpus.settings.only = {"gate"};
+  const ModelAnalysis found = corpus.analyze(*small_model_with("{cross: calibrated}"));
+  EXPECT_THAT(found.notes, testing::IsEmpty());
+  for (const double gate : found.places[found.place_of(AttentionSite::kCross, 1)].numbers.at("gate").mean()) {
+    EXPECT_GT(gate, 0);
+    EXPECT_LT(gate, 1);
+  }
+}
+
+TEST(Analysis, ComparesHeadsBySoftmaxWhereWhatMakesTheirWeightsIsRectified) {
+  const SmallCorpus corpus;
+  const ModelAnalysis found = corpus.analyze(*small_model_with("{decoder_self: calibrated, cross: {type: calibrated, base: rela}}"));
+  const PlaceAnalysis &of_rela = found.places[found.place_of(AttentionSite::kCross, 0)],
+                      &of_softmax = found.places[found.place_of(AttentionSite::kDecoderSelf, 0)];
+  EXPECT_TRUE(of_rela.is_rectified && of_rela.is_calibrated);
+  EXPECT_TRUE(!of_softmax.is_rectified && of_softmax.is_calibrated);
+  EXPECT_GT(of_rela.sums.divergence[3], 0);
+  EXPECT_EQ(of_softmax.sums.divergence[3], 0);
+}
+
 TEST(NumberMean, IsTheMeanOverQueries) {
   NumberMean numbers;
   numbers.add({1, 2}, 3);
@@ -79,6 +101,23 @@ TEST(Analysis, ShufflesReferencesSoThatNonePairKeepsItsOwn) {
   EXPECT_NE(cross.shuffled.pooled().weights, cross.sums.pooled().weights);
 }
 
+TEST(Analysis, SaysHowManyPairsHaveNoReferenceToShuffle) {
+  SmallCorpus corpus;
+  corpus.settings.shuffle_references = true;
+  const auto model = small_model_with("rela");
+  const auto is_of_shuffling = testing::HasSubstr("shuffled references");
+  EXPECT_THAT(corpus.analyze(*model).notes, testing::Not(testing::Contains(is_of_shuffling)));
+  std::string lines;
+  for (int i = 0; i < 2049; ++i) lines += "a\n";
+  corpus.settings.src = corpus.folder.write("src", lines);
+  corpus.settings.tgt = corpus.folder.write("tgt", lines);
+  corpus.settings.num_pairs = 2049;
+  const ModelAnalysis found = corpus.analyze(*model);
+  EXPECT_THAT(found.notes, testing::Contains("shuffled references: 1 of 2049 pairs, alone among 2048 lines"));
+  const PlaceAnalysis& cross = found.places[found.place_of(AttentionSite::kCross, 0)];
+  EXPECT_EQ(cross.sums.heads[0].rows - cross.shuffled.heads[0].rows, 2);  // a and eos
+}
+
 TEST(Analysis, KeepsTheWeightsThatWereAskedFor) {
   SmallCorpus corpus;
   corpus.settings.explored = 2;
@@ -98,7 +137,8 @@ TEST(Analysis, KeepsTheWeightsThatWereAskedFor) {
 
 TEST(Analysis, SaysWhatAModelHasNot) {
   SmallCorpus corpus;
-  EXPECT_THAT(corpus.analyze(*small_model_with("softmax")).notes, testing::Contains("alpha: no head learns one"));
+  EXPECT_THAT(corpus.analyze(*small_model_with("softmax")).notes,
+              testing::IsSupersetOf({"alpha: no head learns one", "gate: no head learns one"}));
   corpus.settings.only = {"calibration", "span"};
   const std::string message = message_of<ConfigError>([&] { corpus.analyze(*small_model_with("softmax")); });
   EXPECT_THAT(message, testing::AllOf(testing::HasSubstr("no layer is calibrated"), testing::HasSubstr("span: no head learns one")));

@@ -1,6 +1,7 @@
 #include "analysis/importance.h"
 
 #include "golden.h"
+#include "model/mask_model.h"
 #include "small_analysis.h"
 
 namespace lacuna {
@@ -98,8 +99,33 @@ TEST(ImportanceCorrelation, HasARowForEachTargetToken) {
   correlate_importance(*model, a_pair(), 1000, false, layers);
   for (const ImportanceCorrelation& layer : layers) {
     EXPECT_EQ(layer.attention.rows + layer.attention.undefined, 4);
-    EXPECT_EQ(layer.mask.rows + layer.mask.undefined, 0);
+    EXPECT_TRUE(layer.original.is_empty() && layer.mask.is_empty());
     EXPECT_LE(std::abs(layer.attention.mean().value()), 1);
+  }
+}
+
+/// Of calibrated attention with the parameters of its mask model times `factor`.
+std::vector<ImportanceCorrelation> correlations_of_calibrated(double factor) {
+  const auto model = small_model_with("{cross: {type: calibrated, combine: anneal, anneal_steps: 1}}");
+  model->set_step(100);  // nothing is left of the plain weights
+  {
+    const at::NoGradGuard no_gradients;
+    for (auto& item : model->named_parameters())
+      if (is_mask_parameter(item.key())) item.value().mul_(factor);
+  }
+  std::vector<ImportanceCorrelation> layers(2);
+  correlate_importance(*model, a_pair(), 1000, true, layers);
+  return layers;
+}
+
+TEST(ImportanceCorrelation, IsOfAttentionBeforeAndAfterCalibrationAndOfTheMask) {
+  for (const ImportanceCorrelation& layer : correlations_of_calibrated(10)) {
+    for (const RankCorrelation* one : {&layer.attention, &layer.original, &layer.mask}) EXPECT_EQ(one->rows, 4);
+    EXPECT_NE(layer.attention.sum, layer.original.sum);
+  }
+  for (const ImportanceCorrelation& layer : correlations_of_calibrated(0)) {  // all masks are .5, which moves nothing
+    EXPECT_EQ(layer.attention.sum, layer.original.sum);
+    EXPECT_EQ(layer.mask.undefined, 4);
   }
 }
 

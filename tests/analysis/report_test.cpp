@@ -92,6 +92,42 @@ TEST(AnalysisTables, HoldTheNumbersOfTheJson) {
   EXPECT_THAT(tables[1].text, testing::HasSubstr("small,1,average,shifted,"));
 }
 
+/// A number as a table has it.
+std::string in_table(const nlohmann::json& value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.6g", value.get<double>());
+  return text;
+}
+
+TEST(AnalysisTables, HoldAllNumbersOfCalibration) {
+  SmallCorpus corpus;
+  corpus.settings.importance_sentences = 2;
+  const std::vector<ModelAnalysis> models = {corpus.analyze(*small_model_with("{cross: calibrated}"))};
+  const auto json = nlohmann::json::parse(analysis_json(models, corpus.settings)).at("models")[0];
+  const std::vector<CsvTable> tables = analysis_tables(models, corpus.settings);
+  const auto& place = json.at("places")[5];
+  const auto& calibration = place.at("calibration");
+  const std::string start = "small,cross,1,calibrated,";
+  EXPECT_GE(calibration.at("by_entropy").size(), 2u);
+  EXPECT_THAT(tables[0].text, testing::HasSubstr(start + "all,calibration_rows," + calibration.at("rows").dump() + "\n"));
+  for (const auto& bin : calibration.at("by_entropy")) {
+    const std::string from = "_from_" + in_table(bin.at("from")) + ",";
+    EXPECT_THAT(tables[0].text, testing::HasSubstr(start + "all,calibration_rows" + from + bin.at("rows").dump() + "\n"));
+    EXPECT_THAT(tables[0].text, testing::HasSubstr(start + "all,calibration_divergence" + from + in_table(bin.at("divergence")) + "\n"));
+  }
+  for (int head = 0; head < 2; ++head) {
+    const std::string gate = in_table(place.at("numbers").at("gate")[static_cast<size_t>(head)]);
+    EXPECT_THAT(tables[0].text, testing::HasSubstr(start + std::to_string(head) + ",gate," + gate + "\n"));
+  }
+  ASSERT_EQ(tables[1].file, "importance.csv");
+  const auto& layer = json.at("importance").at("layers")[1];
+  for (const char* of : {"attention", "original", "mask"}) {
+    const auto& one = layer.at(of);
+    const std::string numbers = in_table(one.at("tau_b")) + "," + one.at("rows").dump() + "," + one.at("undefined").dump();
+    EXPECT_THAT(tables[1].text, testing::HasSubstr(std::string("small,1,") + of + "," + numbers + "\n"));
+  }
+}
+
 TEST(AnalysisTables, LeaveOutWhatWasNotAskedFor) {
   SmallCorpus corpus;
   corpus.settings.only = {"sparsity"};

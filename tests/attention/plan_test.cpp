@@ -92,6 +92,7 @@ TEST(AttentionPlan, RefusesOptionsThatTheInheritedTypeDoesNotHave) {
   EXPECT_THAT(error_of("cross: {default: topk, layers: {0: {alpha: 1.3}}}"), HasSubstr("model.attention.cross.layers.0.alpha"));
   EXPECT_THAT(error_of("cross: {type: rela, slope: 0.2}"),
               HasSubstr("cross.slope is \"0.2\"; has a meaning with `activation: leaky_relu` only"));
+  EXPECT_THAT(error_of("cross: {type: rela, slope: 0.01}"), HasSubstr("cross.slope"));
   EXPECT_THAT(error_of("cross: {defalt: topk}"), AllOf(HasSubstr("cross.defalt"), HasSubstr("Did you mean \"default\"?")));
 }
 
@@ -104,6 +105,15 @@ TEST(AttentionPlan, SaysInWhichSitesAnotherDiffers) {
   const PlanDifference two = difference(plan, plan_of("{encoder_self: {type: softmax, pattern: local}, cross: {layers: {1: sparsemax}}}"));
   EXPECT_EQ(two.first, "encoder_self: softmax, cross: {type: topk, k: 3, sparsify: always}");
   EXPECT_EQ(two.second, "encoder_self: {type: softmax, pattern: {type: local, window: 8}}, cross: {0: softmax, 1: sparsemax, 2: softmax}");
+}
+
+TEST(AttentionPlan, SaysWhereNumbersAreLearnedInOtherUnits) {
+  const AttentionPlan plan = plan_of("{cross: {type: entmax, alpha: learned}, encoder_self: {layers: {1: {type: span, max_span: 40}}}}");
+  EXPECT_EQ(difference_in_units(plan, plan), "");
+  EXPECT_EQ(difference_in_units(plan, plan_of("{encoder_self: {type: span, max_span: 20}}")),
+            "encoder_self.1: span of max_span 40 and max_span 20");
+  EXPECT_EQ(difference_in_units(plan, plan_of("{encoder_self: {type: span, max_span: 40, ramp: 9}, cross: {type: entmax, alpha: 2}}")), "");
+  EXPECT_EQ(difference_in_units(plan, plan_of("softmax")), "");
 }
 
 TEST(AttentionPlan, SaysWhichTypesThereAre) {
@@ -250,7 +260,7 @@ TEST(AttentionPlan, RefusesCalibrationWithoutMeaning) {
   EXPECT_THAT(error_of("default: calibrated"), AllOf(HasSubstr("starts at the decoder"), HasSubstr("calibrate cross or decoder_self")));
   EXPECT_THAT(error_of("encoder_self: {type: calibrated, combine: gate}"), HasSubstr("test.yaml:1"));
   EXPECT_THAT(error_of("cross: {type: calibrated, combine: fixed, base: rela}"),
-              AllOf(HasSubstr("rela"), HasSubstr("rows may be all zero"), HasSubstr("anneal or gate")));
+              AllOf(HasSubstr("rela"), HasSubstr("rows need not sum to one"), HasSubstr("anneal or gate")));
   EXPECT_EQ(error_of("cross: {type: calibrated, combine: gate, base: rela}"), "no error");
   EXPECT_THAT(error_of("cross: {type: calibrated, base: {type: softmax, pattern: full}}"), HasSubstr("write it beside `base`"));
   EXPECT_THAT(error_of("cross: {type: calibrated, base: {type: rela, norm: rms}}"), HasSubstr("write it beside `base`"));

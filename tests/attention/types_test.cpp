@@ -3,6 +3,8 @@
 
 #include "attention/attention.h"
 #include "attention/row_numbers.h"
+#include "attention/row_plain.h"
+#include "attention/types/topk.h"
 #include "contract/attention_contract.h"
 
 // What is peculiar to a type.
@@ -205,6 +207,41 @@ TEST(Topk, KeepsNoMoreThanTiesWhereTheLargestScoresAreAFewUnitsApart) {
       const Row weights = weights_of(variant("topk", options), engine, scores);
       EXPECT_EQ(std::count_if(weights.begin(), weights.end(), [](double p) { return p > 0; }), 13) << options;
     }
+}
+
+/// A row that counts how often it is looked through for its largest element or a sum.
+struct CountingRow : types::PlainRow<double> {
+  int* looks;
+
+  template <class... F>
+  double max(F... f) const {
+    ++*looks;
+    return PlainRow::max(f...);
+  }
+  template <class... F>
+  double sum(F... f) const {
+    ++*looks;
+    return PlainRow::sum(f...);
+  }
+  template <class F>
+  CountingRow pack(F keep) const {
+    return {PlainRow::pack(keep), looks};
+  }
+};
+
+TEST(Topk, LooksThroughARowNoMoreOftenForAScoreFarFromAllOthers) {
+  for (const double outlier : {0., 1e2, 1e4, 1e6, -1e6}) {
+    for (const int64_t k : {8, 500, 1000, 1900}) {
+      Row scores = random_row(2000, 1, 19), scratch(scores.size());
+      scores[77] = outlier;
+      const Row expected = independent_weights(variant("topk", "{k: " + std::to_string(k) + "}"), scores);
+      int looks = 0;
+      types::topk::RowMap{{.k = k}}.forward(CountingRow{{scores.data(), 2000, nullptr, scratch.data()}, &looks},
+                                            types::RowContext<double>());
+      EXPECT_LT(looks, 60) << "k " << k << ", outlier " << outlier;
+      for (size_t j = 0; j < scores.size(); ++j) EXPECT_NEAR(scores[j], expected[j], 1e-12) << j;
+    }
+  }
 }
 
 TEST(Rela, LeavesARowWithoutPositiveScoresEmpty) {

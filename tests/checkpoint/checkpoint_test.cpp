@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "../base/child.h"
@@ -166,6 +167,36 @@ TEST_F(CheckpointTest, AManifestCannotNameFilesElsewhere) {
   text.replace(text.find("spm") == std::string::npos ? text.find("vocab.txt") : text.find("spm.model"), 9, "../etc.md");
   write_bytes(file, text);
   EXPECT_THAT(load_error(), HasSubstr("which is no file name"));
+}
+
+/// Takes the place of a file of a checkpoint, in its manifest too.
+void replace_listed(const fs::path& folder, const std::string& name, const std::string& bytes) {
+  Manifest manifest = Manifest::read(folder);
+  manifest.files[name] = write_durably(folder / name, bytes);
+  write_bytes(folder / Manifest::kFileName, manifest.to_json());
+}
+
+TEST_F(CheckpointTest, AnInfoThatSaysSomethingElseIsNamed) {
+  save_checkpoint(path_, small_checkpoint());
+  const std::string name = "checkpoint.json", whole = bytes_of(fs::path(path_) / name);
+  const auto expect_named = [&](const std::string& bytes) {
+    replace_listed(path_, name, bytes);
+    EXPECT_THAT(load_error(), AllOf(HasSubstr(path_ + "/checkpoint.json is not what lacuna writes: "), HasSubstr("Use another checkpoint")))
+        << bytes;
+  };
+  for (const std::string bytes : {"", "{", "7", "[]", "{}"}) expect_named(bytes);
+  for (const std::string key :
+       {"step", "scores", "uses_ema", "is_scheduled", "averaged_from", "vocabulary_sizes", "src", "tgt", "shared"}) {
+    const nlohmann::json written = nlohmann::json::parse(whole);
+    const nlohmann::json::json_pointer place((written.contains(key) ? "/" : "/vocabulary_sizes/") + key);
+    for (const nlohmann::json& wrong : {nlohmann::json("x"), nlohmann::json(nullptr)}) {
+      nlohmann::json changed = written;
+      changed[place] = wrong;
+      expect_named(changed.dump());
+    }
+  }
+  replace_listed(path_, name, whole);
+  expect_whole();
 }
 
 TEST_F(CheckpointTest, WeightsOfAnotherShapeAreListed) {

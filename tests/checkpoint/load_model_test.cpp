@@ -100,6 +100,15 @@ TEST_F(LoadModel, NamesTheParametersThatAnotherTypeOrNormWouldNeed) {
   EXPECT_NO_THROW(load({"--model.attention.default", "{type: rela, norm: none}"}));
 }
 
+TEST_F(LoadModel, RefusesAnotherUnitOfLearnedNumbers) {
+  save("x: {default: softmax, encoder_self: {type: span, max_span: 40}}");
+  EXPECT_THAT(checkpoint_error_of([&] {
+                load({"--model.attention.encoder_self.max_span", "20"});
+              }),
+              AllOf(HasSubstr(path_), HasSubstr("encoder_self.0: span of max_span 40 and max_span 20"), HasSubstr("expected the same")));
+  EXPECT_NO_THROW(load({"--model.attention.encoder_self.ramp", "9"}));
+}
+
 TEST_F(LoadModel, WritingToItsWeightsLeavesTheCheckpointAsItIs) {
   save("x: softmax");
   const Tensor before = log_probs(load({}));

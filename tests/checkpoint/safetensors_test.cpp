@@ -1,5 +1,6 @@
 #include "checkpoint/safetensors.h"
 
+#include <chrono>
 #include <cstring>
 
 #include "base/random.h"
@@ -89,6 +90,27 @@ TEST_F(Safetensors, RefusesAHeaderLongerThanTheFile) {
   EXPECT_THAT(error_of(std::string("\x09\0\0\0\0\0\0\0{}", 10)), HasSubstr("header would have 9 bytes"));
 }
 
+TEST_F(Safetensors, RefusesAHeaderLongerThanAnyModelNeeds) {
+  write_bytes(file_, with_header("{}" + std::string((16 << 20) - 2, ' '), ""));
+  EXPECT_TRUE(read_safetensors(file_).empty());
+  EXPECT_THAT(error_of(with_header("{}" + std::string((16 << 20) - 1, ' '), "")),
+              HasSubstr("its header has 16777217 bytes; expected at most 16777216"));
+}
+
+TEST_F(Safetensors, ReadsManyTensorsInATimeThatGrowsAsTheyDo) {
+  constexpr int kTensors = 50000;
+  std::string header;
+  for (int i = 0; i < kTensors; ++i) {
+    header += i == 0 ? "{" : ",";
+    header += "\"t" + std::to_string(i) + R"(":{"dtype":"U8","shape":[1],"data_offsets":[)" + std::to_string(i) + ',' +
+              std::to_string(i + 1) + "]}";
+  }
+  write_bytes(file_, with_header(header + "}", std::string(kTensors, 'x')));
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_EQ(read_safetensors(file_).size(), static_cast<size_t>(kTensors));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30)) << "a square of their number takes minutes";
+}
+
 TEST_F(Safetensors, RefusesAHeaderThatIsNoObject) {
   EXPECT_THAT(error_of(with_header("[]", "")), HasSubstr("not a JSON object"));
   EXPECT_THAT(error_of(with_header("{\"a\":", "")), HasSubstr("not a JSON object"));
@@ -158,6 +180,8 @@ TEST_F(Safetensors, RefusesANameThatComesTwice) {
   EXPECT_THAT(error_of(with_header(
                   R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", "1")),
               HasSubstr("names \"a\" twice"));
+  EXPECT_THAT(error_of(with_header(R"({"a":{"dtype":"U8","shape":[1],"shape":[1],"data_offsets":[0,1]}})", "1")),
+              HasSubstr("names \"shape\" twice"));
 }
 
 /// Whatever bytes a file has, reading gives tensors or a CheckpointError.

@@ -89,6 +89,23 @@ class Analyze(Program):
         self.assertEqual([note.split(":")[0] for note in model["notes"]], ["alpha"])
         self.assertNotIn("entropy", model["places"][0])
 
+    def test_of_another_attention_than_the_checkpoints(self):
+        subprocess.run([PROGRAM, "train", "-c", small_run.configuration(FOLDER, "topk"), "--model.attention", "{type: topk, k: 2, sparsify: train}"],
+                       check=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
+        for flags, sites in (((), set()), (("--model.attention.cross.sparsify", "always"), {"cross"})):
+            analysis = self.analyzes(*flags, models=[path("topk")])
+            self.assertEqual({place["site"] for place in analysis["models"][0]["places"] if place["sparsity"] > 0}, sites)
+            self.assertEqual(analysis.get("overrides"), " ".join(flags) or None)
+
+    def test_refuses_other_keys_and_words(self):
+        self.assertIn("--translate.beam_size has no meaning for analyze", self.refuses_analysis("--translate.beam_size", "3"))
+        self.assertIn('model.d_ff is "7"; a trained model keeps that', self.refuses_analysis("--model.d_ff", "7"))
+        self.assertIn("needs: decoder.layers.0.cross_attention.norm.gain", self.refuses_analysis("--model.attention.cross", "rela"))
+        self.assertIn("--explor is not a flag", self.refuses_analysis("--explor", "3"))
+        self.assertIn('"more" is not understood', self.refuses_analysis("more"))
+        for verb in ("analyze", "align"):
+            self.assertIn("--model.attention.cross.sparsify always", self.prints(verb, "--help"))
+
     def test_saves_weights(self):
         self.analyzes("--save-weights", "2-3", "--save-layers", "0", "--save-heads", "1")
         with open(path("out/attention.safetensors"), "rb") as file:
@@ -134,8 +151,9 @@ class Analyze(Program):
 
     def test_refuses_what_makes_no_sense(self):
         self.assertIn("--only alignment needs gold links", self.refuses_analysis("--only", "alignment"))
-        for measure, why in (("alpha", "no head learns one"), ("span", "no head learns one"), ("calibration", "no layer is calibrated")):
-            self.assertIn(f"nothing to analyse: {measure}: {why}", self.refuses_analysis("--only", measure))
+        for measure in ("alpha", "span", "gate"):
+            self.assertIn(f"nothing to analyse: {measure}: no head learns one", self.refuses_analysis("--only", measure))
+        self.assertIn("nothing to analyse: calibration: no layer is calibrated", self.refuses_analysis("--only", "calibration"))
         self.assertIn("no sentence was sampled", self.refuses_analysis("--only", "importance", "--importance-sentences", "0"))
         self.assertIn("--only leaves alignment out", self.refuses_analysis("--gold", GOLD, "--only", "sparsity"))
         self.assertIn("--only leaves importance out", self.refuses_analysis("--importance-sentences", "3", "--only", "sparsity"))
@@ -175,6 +193,13 @@ class Align(Program):
         layers = json.loads(read("aligned/analysis.json"))["models"][0]["alignment"]["layers"]
         rates = [system["aer"] for layer in layers for step in ("normal", "shifted") for system in layer[step]["heads"] + [layer[step]["average"]]]
         self.assertAlmostEqual(found, min(rates), delta=1e-9)
+
+    def test_by_another_attention_than_the_checkpoints(self):
+        other = ("--model.attention.cross", "entmax15")
+        ended = self.ends("align", "-m", SOFTMAX, "--reverse-model", SOFTMAX, "--symmetrise", "union", "--src", TEXT, "--tgt", TEXT, *other)
+        self.assertEqual(ended.stderr.count("used here: cross: entmax15"), 2)
+        lowest = ("--layer", "0", "--step", "shifted")
+        self.assertNotEqual(self.aligned(*lowest, "--model.attention.cross", "{type: topk, k: 1}"), self.aligned(*lowest))
 
     def test_pieces_and_empty_lines(self):
         source = write("some", "1 2\n\n3\n")
@@ -231,7 +256,11 @@ class Align(Program):
             (("-m", SOFTMAX, *pair, "--symmetrise", "union"), "--reverse-model and --symmetrise go together"),
             (("-m", SOFTMAX, *pair, "--dev-src", TEXT), "--dev-src, --dev-tgt and --dev-gold go together"),
             (("-m", SOFTMAX, *pair, "--layer", "0", "--dev-src", TEXT, "--dev-tgt", TEXT, "--dev-gold", GOLD), "a development set chooses"),
+            (("-m", SOFTMAX, *pair, "--translate.beam_size", "3"), "--translate.beam_size has no meaning for align"),
+            (("-m", SOFTMAX, *pair, "--model.d_ff", "7"), "a trained model keeps that"),
+            (("-m", SOFTMAX, *pair, "--heads", "1"), "--heads is not a flag"),
             (("--forward", GOLD), "--forward and --backward go together"),
+            (("--forward", GOLD, "--backward", GOLD, "--symmetrise", "union", "--model.attention", "softmax"), "no meaning with files of links"),
             (("--forward", GOLD, "--backward", GOLD), "need --symmetrise"),
             (("--forward", GOLD, "--backward", write("one", "0-0\n"), "--symmetrise", "union"), "expected as many lines"),
         ):

@@ -79,6 +79,12 @@ class Attention(Bench):
             self.assertIn("takes no bf16 tensors", ended.stderr)
         self.assertTrue(all(line["dtype"] == "bf16" for line in lines))
 
+    def test_says_that_there_is_not_so_much_memory(self):
+        """An exception of LibTorch's, and not the end of the program (text/spm_vocabulary.cpp)."""
+        ended = self.ends("bench", "attention", "--types", "softmax", "--patterns", "full", "--sentences", "1", "--lengths", "1000000000",
+                          "--heads", "1024", "--d-head", "1024", code=1)
+        self.assertIn("allocate memory", ended.stderr)
+
     def test_refuses_what_is_no_type_and_what_has_no_zeros(self):
         self.assertIn('Did you mean "sparsemax"?', self.refuses("attention", "--types", "sparsmax"))
         self.assertIn("softmax gives no zero weights", self.refuses("attention", "--types", "softmax", "--zeros", "0.9"))

@@ -114,6 +114,15 @@ class WrongWords(CommandLine):
         self.assertIn('--symmetrize is not a flag; see lacuna align --help. Did you mean "--symmetrise"?', message)
         self.assertIn("--train.overwrite: the value is missing", self.refuses_config("", "--train.overwrite", "--train.lr", "1e-3"))
 
+    def test_a_flag_that_is_given_twice(self):
+        self.assertIn("--threads is given more than once; expected one value", self.refuses("train", "--threads", "1", "--threads", "2"))
+
+    def test_models_that_are_not_there_beside_an_output_that_is(self):
+        os.mkdir(path("there"))
+        write("there/manifest.json", "{}")
+        for command in (("average", "-o", path("there"), path("nowhere")), ("quantize", "-o", path("there"), "-m", path("nowhere"))):
+            self.assertIn("nowhere does not exist", self.refuses(*command))
+
     def test_flags_that_do_nothing_together(self):
         self.assertIn("--alignment-layer requires --alignment", self.refuses("translate", "-m", "m", "--alignment-layer", "1"))
         self.assertIn("--n-best excludes --scores", self.refuses("translate", "-m", "m", "--scores", "--n-best", "2"))

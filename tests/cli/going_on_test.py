@@ -80,6 +80,75 @@ class Training(FreshFolder):
         self.assertIn("tuned/spm.model: is another vocabulary than that of the checkpoint", ended.stderr)
         self.assertEqual(read_bytes("tuned/spm.model"), read_bytes("old/spm.model"))
 
+    def test_says_the_way_past_a_damaged_checkpoint(self):
+        command = ["train", "-c", small_run.configuration(FOLDER, "run"), "--train.average_last", "0", "--train.save_every", "10",
+                   "--train.max_steps"]
+        self.ends(*command, "20")
+        os.truncate(path("run/last/model.safetensors"), 1000)
+        message = self.refuses(*command, "30")
+        self.assertIn("step_20/model.safetensors is damaged", message)
+        way = re.search(r"weights of the one before: (--run \S+_2) (--train.init_from \S+step_10) (--train.reset) '(.*)'", message)
+        self.ends(*command, "30", *(word for part in way.groups()[:3] for word in part.split()), way.group(4))
+
+    def test_does_not_write_over_a_configuration_that_it_is_given(self):
+        os.mkdir(path("mine"))
+        small_run.configuration(FOLDER, "mine")
+        text = "# Mine.\n" + read("mine.yaml")
+        own = write("mine/config.yaml", text)
+        message = self.refuses("train", "-c", own, "--train.max_steps", "20")
+        self.assertIn(f"{own} is of no run", message)
+        self.assertEqual(read("mine/config.yaml"), text)
+        self.ends("train", "-c", own, "--run", path("other"), "--train.max_steps", "20")
+        self.assertIn("nothing to do", self.ends("train", "-c", path("other/config.yaml")).stderr)
+
+    def test_removes_an_average_that_a_crash_has_left_behind(self):
+        command = ["train", "-c", small_run.configuration(FOLDER, "run"), "--train.save_every", "10", "--train.max_steps"]
+        self.ends(*command, "20", "--train.average_last", "2")
+        shutil.copytree(path("run/averaged"), path("kept"))  # with the times of its files
+        self.ends(*command, "30", "--train.average_last", "0")
+        self.assertFalse(os.path.exists(path("run/averaged")))
+        shutil.copytree(path("kept"), path("run/averaged"))
+        self.assertIn("averaged is removed", self.ends(*command, "30", "--train.average_last", "0").stderr)
+        self.assertFalse(os.path.exists(path("run/averaged")))
+        self.ends("average", "-o", path("run/averaged"), path("run/step_10"), path("run/step_20"))  # made on purpose, after step 30
+        self.ends(*command, "30", "--train.average_last", "0")
+        self.assertTrue(os.path.exists(path("run/averaged")))
+
+    def test_counts_scores_anew_for_another_metric(self):
+        small_run.write_digits(path("valid.txt"), 20, 2)
+        validating = ["--data.valid", f"[{{src: {path('valid.txt')}, tgt: {path('valid.txt')}}}]", "--train.valid_every", "10",
+                      "--train.valid_translate", "false", "--train.average_last", "0", "--train.max_steps"]
+        self.ends("train", "-c", small_run.configuration(FOLDER, "run"), *validating, "20", "--train.metric", "loss")
+        command = ["train", "-c", small_run.configuration(FOLDER, "tuned"), *validating, "30", "--train.init_from", path("run/last")]
+        self.assertIn("is of loss, and train.metric is ppl here: scores are counted anew",
+                      self.ends(*command, "--train.metric", "ppl").stderr)
+        with open(path("tuned/last/trainer.json"), encoding="utf-8") as file:
+            self.assertGreater(json.load(file)["scores"]["best_step"], 20)
+
+    def test_looks_at_the_learning_rate_of_a_run_that_replaces_another(self):
+        command = ["train", "-c", small_run.configuration(FOLDER, "run"), "--train.average_last", "0", "--train.max_steps", "20"]
+        self.ends(*command)
+        message = self.refuses(*command, "--train.schedule", "noam", "--train.lr", "5e-4", "--train.overwrite", "true")
+        self.assertIn("with the noam schedule it is a factor", message)
+        os.mkdir(path("run/valid"))
+        part = shutil.copy(path("train.txt"), path("run/valid/step_20.hyp"))
+        corpus = f"[{{src: {path('train.txt')}, tgt: {part}}}]"
+        message = self.refuses(*command, "--data.train", corpus, "--train.overwrite", "true", "--train.lr", "1e-3")
+        self.assertIn(f"data.train is {part}, a part of the run", message)
+
+    def test_looks_at_validation_sets_before_long_work(self):
+        sets = f"[{{src: {write('a.txt', '1 2' + chr(10))}, tgt: {write('b.txt', b'1' + bytes([255, 10]))}}}]"
+        message = self.refuses("train", "-c", small_run.configuration(FOLDER, "run"), "--data.valid", sets)
+        self.assertIn("b.txt:1", message)
+        self.assertNotIn("training a SentencePiece model", message)
+
+    def test_says_that_a_vocabulary_is_taken_as_it_is(self):
+        self.ends("train", "-c", small_run.configuration(FOLDER, "run"), "--train.average_last", "0", "--train.max_steps", "20")
+        os.mkdir(path("second"))
+        shutil.copy(path("run/spm.model"), path("second/spm.model"))
+        ended = self.ends("train", "-c", small_run.configuration(FOLDER, "second"), "--train.average_last", "0", "--train.max_steps", "20")
+        self.assertRegex(ended.stderr, "second/spm.model, which no training of this configuration has made, is taken as it is: [0-9]+ pieces")
+
     def test_replaces_a_run_with_its_own_vocabulary(self):
         command = ["train", "-c", small_run.configuration(FOLDER, "run"), "--train.average_last", "0", "--train.max_steps", "20"]
         self.ends(*command)

@@ -4,12 +4,14 @@
 FOLDER holds the report.html that analyze_test.py left there: two models, with gold links, shuffled references and importance. PICTURES, if given, is where
 screenshots go. Ends with 77, which CTest counts as skipped, where no Chromium is installed.
 """
+import base64
 import json
 import os
 import re
 import sys
 import tempfile
 import unittest
+import zlib
 
 import browser
 
@@ -170,6 +172,27 @@ class Layout(Page):
         self.assertIn("Learned alpha", BROWSER.value("[...document.querySelectorAll('#layers h3')].map((one) => one.textContent)"))
         self.assertEqual(BROWSER.value("document.title"), "What attention does: " + ", ".join(f"that_has_quite_a_long_name_{i}" for i in range(7)))
 
+    def test_draws_importance_before_and_after_calibration(self):
+        data = data_of_report()
+        for layer in data["analysis"]["models"][0]["importance"]["layers"]:
+            layer.update(original=dict(layer["attention"], tau_b=0.25), mask=dict(layer["attention"], tau_b=-0.5))
+        with tempfile.TemporaryDirectory() as folder:
+            self.opens(write_report(os.path.join(folder, "calibrated.html"), data))
+        self.assertEqual(BROWSER.value(FAULTS), [])
+        header = BROWSER.value("[...document.querySelectorAll('#importance th')].map((one) => one.textContent)")
+        self.assertEqual(header, ["layer", "run, attention", "run, attention before calibration", "run, mask", "rela, attention"])
+        cells = BROWSER.value("[...document.querySelectorAll('#importance tr:nth-child(2) td')].map((one) => one.textContent)")
+        self.assertEqual(cells[2:4], ["0.25", "-0.5"])
+        dashes = BROWSER.value("[...document.querySelectorAll('#importance .legend line')].map((one) => one.getAttribute('stroke-dasharray'))")
+        self.assertEqual(len(set(dashes[:3])), 3)
+
+    def test_says_what_was_changed_for_it(self):
+        data = data_of_report()
+        data["analysis"]["overrides"] = "--model.attention softmax"
+        with tempfile.TemporaryDirectory() as folder:
+            self.opens(write_report(os.path.join(folder, "changed.html"), data))
+        self.assertIn("with --model.attention softmax.", BROWSER.value("document.querySelector('#subject').textContent"))
+
     def test_says_why_there_is_no_sentence(self):
         for omitted, why in ((0, "(--explore 0)"), (20, "None of the 20 sentences")):
             with tempfile.TemporaryDirectory() as folder:
@@ -233,6 +256,32 @@ class Explorer(Page):
               return weightsOf(await unpack(0, {pane}), tokens, model, place, '0', tokens.tgt.length, tokens.src.length)[1][2];
             }})()""")
             self.assertTrue(message.endswith("exactly 0") if weight == 0 else abs(float(message.split()[-1]) - weight) < 1e-3 * weight, (message, weight))
+        self.is_quiet()
+
+    def test_weights_below_zero_are_hollow_and_keep_their_sign(self):
+        self.assertEqual(BROWSER.value("document.querySelectorAll('.negative').length"), 0)
+        data = data_of_report()
+        place = [one["site"] for one in data["analysis"]["models"][0]["places"]].index("cross")
+        one = data["sentences"][0]["models"][0]
+        rows, columns, heads = len(one["tgt"]), len(one["src"]), data["analysis"]["models"][0]["num_heads"]
+        levels = bytearray(zlib.decompress(base64.b64decode(one["weights"])))
+        begin = heads * len(one["src"]) ** 2 + 2 * heads * rows ** 2  # after one encoder and two decoder layers
+        for head in range(heads):
+            levels[begin + head * rows * columns] = 128 + 63 if head == 0 else 63  # of the first row and column
+        one["weights"], scale = base64.b64encode(zlib.compress(bytes(levels))).decode(), one["scales"][place]
+        with tempfile.TemporaryDirectory() as folder:
+            self.opens(write_report(os.path.join(folder, "signed.html"), data))
+        self.assertRegex(self.values()[0], r"^Largest weight: [\d.]+; hollow squares are weights below 0, down to -[\d.]+$")
+        self.assertEqual(BROWSER.value("document.querySelectorAll('.negative').length"), 1)
+        fill = "getComputedStyle(document.querySelectorAll('.map')[0].querySelector('.weight{}')).fill"
+        self.assertEqual(BROWSER.value(fill.format(".negative")), "none")
+        self.assertNotEqual(BROWSER.value(fill.format(":not(.negative)")), "none")
+        self.picture("signed")
+        for head, weight in ((0, -scale), (1, scale), ("mean", scale * (heads - 2) / heads)):
+            self.chooses("Head", head, 0)
+            BROWSER.point_at(*self.cell(0, 0, 0))
+            self.assertAlmostEqual(float(self.values()[0].split()[-1]), weight, delta=1e-3 * scale)
+        self.assertEqual(BROWSER.value("document.querySelectorAll('.negative').length"), 0)
         self.is_quiet()
 
     def test_arrow_keys_move_the_cursor(self):

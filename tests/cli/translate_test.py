@@ -234,6 +234,8 @@ class Translate(Verbs):
         said = self.ends("translate", "-m", AVERAGED, "--temperature", "3", "--translate.sample_k", "4", text="1 2\n").stderr
         self.assertIn("--temperature changes nothing without --sampling full, top_k or top_p", said)
         self.assertIn("--translate.sample_k changes nothing without --sampling top_k", said)
+        said = self.ends("translate", "-m", AVERAGED, "--translate.temperature", "1", "--translate.sample_k", "10", text="1 2\n").stderr
+        self.assertNotIn("changes nothing", said)  # as ablate starts it
         said = self.ends("translate", "-m", AVERAGED, "--sampling", "top_k", "--translate.sample_k", "4",
                          "--translate.sample_p=0.5", text="1 2\n").stderr
         self.assertNotIn("sample_k", said)

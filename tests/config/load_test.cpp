@@ -47,6 +47,15 @@ TEST(Files, SectionsWithNothingInThemChangeNothing) {
   EXPECT_TRUE(options.data.valid.empty()) << "a value, which null clears";
 }
 
+TEST(Files, DoNotPutAValueInThePlaceOfASection) {
+  const ScratchFolder folder;
+  const std::string base = folder.write("a.yaml", "train: {lr: 0.1}\n"), over = folder.write("b.yaml", "train: 5\n");
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                load({base, over}, {"--train.max_steps", "7"});
+              }),
+              AllOf(HasSubstr("b.yaml:1"), HasSubstr("train is \"5\"; expected a map")));
+}
+
 TEST(Files, ListsReplaceLists) {
   const ScratchFolder folder;
   const Options options = load({folder.write("a.yaml", "data: {train: [{src: a, tgt: b}, {src: c, tgt: d}]}\n"),
@@ -101,6 +110,18 @@ TEST(Extends, InACircleIsAnError) {
   folder.write("b.yaml", "extends: a.yaml\n");
   const std::string file = folder.write("a.yaml", "extends: b.yaml\n");
   EXPECT_THAT(message_of<ConfigError>([&] { load({file}); }), AllOf(HasSubstr("extends itself"), HasSubstr("b.yaml")));
+}
+
+TEST(Extends, ReadsNoMoreFilesThanAConfigurationHas) {
+  const ScratchFolder folder;
+  const auto level = [&](int i) { return "level" + std::to_string(i) + ".yaml"; };
+  folder.write(level(0), "seed: 5\n");
+  for (int i = 1; i <= 99; ++i) folder.write(level(i), "extends: " + level(i - 1) + "\n");
+  EXPECT_EQ(load({folder / level(99)}).seed, 5) << "one below the other: 100 files";
+  for (int i = 1; i <= 16; ++i) folder.write(level(i), "extends: [" + level(i - 1) + ", " + level(i - 1) + "]\n");
+  EXPECT_EQ(load({folder / level(5)}).seed, 5) << "63 files";
+  EXPECT_THAT(message_of<ConfigError>([&] { load({folder / level(16)}); }),
+              AllOf(HasSubstr("level"), HasSubstr("more than 100 files are read by way of `extends`; let each base be extended once")));
 }
 
 TEST(Overrides, WinOverFiles) {

@@ -94,6 +94,21 @@ TEST(Yaml, BoundsDepthAndSize) {
   EXPECT_THAT(error_of(bomb), HasSubstr("more than 100000 values"));
 }
 
+TEST(Yaml, BoundsTheKeysOfAMap) {
+  std::string yaml = "a:\n";
+  for (int i = 0; i < 1000; ++i) yaml += "  k" + std::to_string(i) + ": 1\n";
+  EXPECT_EQ(parse_yaml(yaml, "c.yaml").find("a")->entries().size(), 1000u);
+  EXPECT_THAT(error_of(yaml + "  more: 1\nb: 1\n"), StartsWith("c.yaml:1002: a map of more than 1000 keys; expected"));
+  for (int i = 1000; i < 99000; ++i) yaml += "  k" + std::to_string(i) + ": 1\n";
+  EXPECT_THAT(error_of(yaml), StartsWith("c.yaml:1002: a map of more than 1000 keys; expected"));
+}
+
+TEST(Yaml, TakesLongLists) {
+  std::string symbols = "data:\n  spm_symbols:\n";
+  for (int i = 0; i < 5000; ++i) symbols += "  - <s" + std::to_string(i) + ">\n";
+  EXPECT_EQ(options_from_yaml(symbols, "c.yaml").data.spm_symbols.size(), 5000u);
+}
+
 TEST(YamlFile, ThatIsMissingAFolderOrTooLargeIsAnError) {
   const ScratchFolder folder;
   EXPECT_THAT(message_of<ConfigError>([&] { read_yaml_file(folder / "none.yaml"); }), HasSubstr("no such configuration file"));

@@ -135,18 +135,35 @@ TEST(Calibrated, GivesContextZeroToAQueryThatSeesNoKeyOrWeighsNone) {
   }
 }
 
+TEST(Calibrated, EqualsTheReferenceOverLongSentences) {
+  const Inputs inputs({3, 1}, {2000, 4000}, 1, 8);
+  for (const Variant& variant : masked_variants()) compare_with_reference(inputs, variant, "full", false);
+}
+
+TEST(Calibrated, EqualsTheReferenceForEqualScores) {
+  Inputs inputs({3, 20}, {9, 40}, 2, 8);
+  for (Tensor* rows : {&inputs.k, &inputs.mask_k}) rows->fill_(0.5);
+  for (const Variant& variant : masked_variants()) compare_with_reference(inputs, variant, "full", false);
+}
+
 TEST(Calibrated, IsExactForHugeScores) {
   Inputs inputs({3}, {9}, 2, 8);
-  for (Tensor* rows : {&inputs.q, &inputs.mask_q}) rows->mul_(1e4);
+  for (Tensor* rows : {&inputs.q, &inputs.mask_q}) *rows = (rows->mul(4).round() / 4).mul(8192);  // scores have no rounding that matters
+  for (Tensor* rows : {&inputs.k, &inputs.mask_k}) *rows = rows->mul(4).round() / 4;
   for (const Variant& variant : masked_variants()) {
     for (const int pass : {0, 1}) {
+      const auto type = type_of(variant, "full", 2);
+      const Outcome expected = outcome_of(inputs.call(type, at::kDouble), training(pass), inputs.context_gradient, /*reference=*/true);
       for (const Engine engine : cpu_engines()) {
+        SCOPED_TRACE(variant.name() + ", pass " + std::to_string(pass) + ", " + name_of(engine));
         use(engine);
-        const auto type = type_of(variant, "full", 2);
-        for (const Tensor& part : outcome_of(inputs.call(type, dtype_of(engine)), training(pass), inputs.context_gradient).all)
+        const Outcome found = outcome_of(inputs.call(type, dtype_of(engine)), training(pass), inputs.context_gradient);
+        for (const Tensor& part : found.all)
           if (part.defined()) {
-            EXPECT_TRUE(part.isfinite().all().item<bool>()) << variant.name() << " on " << name_of(engine);
+            EXPECT_TRUE(part.isfinite().all().item<bool>());
           }
+        const double size = expected.context().abs().max().item<double>();
+        EXPECT_LE((found.context().to(at::kDouble) - expected.context()).abs().max().item<double>(), 1e-3 * size);
       }
     }
   }

@@ -41,10 +41,22 @@ std::vector<BatchPtr> rest_of_epoch(BatchStream& stream) {
   return batches;
 }
 
-std::map<int64_t, int> draws_of(const std::vector<BatchPtr>& batches) {
+using Pair = std::pair<std::vector<TokenId>, std::vector<TokenId>>;
+
+/// How often each sentence pair is there, by its number among those of all corpora.
+std::map<int64_t, int> draws_of(const std::vector<BatchPtr>& batches, const BatchPlan& plan) {
+  const auto ids_of = [](std::span<const TokenId> ids) { return std::vector<TokenId>(ids.begin(), ids.end()); };
+  std::map<Pair, int64_t> numbers;
+  for (const auto& corpus : plan.corpora)
+    for (int64_t i = 0; i < corpus->size(); ++i) numbers.emplace(Pair(ids_of(corpus->src(i)), ids_of(corpus->tgt(i))), std::ssize(numbers));
   std::map<int64_t, int> draws;
+  const auto part = [](const std::vector<TokenId>& ids, const RaggedShape& shape, int64_t b) {
+    const auto begin = ids.begin() + shape.begin(b);
+    return std::vector<TokenId>(begin, begin + shape.length(b));
+  };
   for (const BatchPtr& batch : batches)
-    for (const int64_t id : batch->src_shape->ids()) ++draws[id];
+    for (int64_t b = 0; b < batch->src_shape->num_sentences(); ++b)
+      ++draws[numbers.at({part(batch->src, *batch->src_shape, b), part(batch->tgt, *batch->tgt_shape, b)})];
   return draws;
 }
 
@@ -52,7 +64,7 @@ TEST(BatchStream, BringsEverySentenceOnceAnEpoch) {
   const SmallPlan small;
   const auto stream = make_batch_stream(small.plan);
   for (int epoch = 0; epoch < 3; ++epoch) {
-    const auto draws = draws_of(rest_of_epoch(*stream));
+    const auto draws = draws_of(rest_of_epoch(*stream), small.plan);
     EXPECT_EQ(draws.size(), 200u);
     for (const auto& [id, count] : draws) EXPECT_EQ(count, 1);
     EXPECT_EQ(stream->position(), (DataPosition{epoch + 1, 0}));
@@ -133,9 +145,18 @@ TEST(BatchStream, DrawsCorporaByWeight) {
   SmallPlan small(100);
   small.add(40, 3);
   const auto stream = make_batch_stream(small.plan);
-  const auto draws = draws_of(rest_of_epoch(*stream));
+  const auto draws = draws_of(rest_of_epoch(*stream), small.plan);
   EXPECT_EQ(draws.size(), 140u);
   for (const auto& [id, count] : draws) EXPECT_EQ(count, id < 100 ? 1 : 3);
+}
+
+TEST(BatchStream, TellsTheDrawsOfASentenceApart) {
+  SmallPlan small(100);
+  small.add(40, 3);
+  std::set<int64_t> ids;
+  const auto stream = make_batch_stream(small.plan);
+  for (const BatchPtr& batch : rest_of_epoch(*stream)) ids.insert(batch->src_shape->ids().begin(), batch->src_shape->ids().end());
+  EXPECT_EQ(ids.size(), 220u);  // dropout goes by them
 }
 
 TEST(BatchStream, DrawsAFractionOfACorpusAndAnotherOneEachEpoch) {
@@ -146,7 +167,7 @@ TEST(BatchStream, DrawsAFractionOfACorpusAndAnotherOneEachEpoch) {
   std::set<int64_t> twice, tenth;
   for (int epoch = 0; epoch < 40; ++epoch) {
     int64_t second = 0, third = 0;
-    for (const auto& [id, count] : draws_of(rest_of_epoch(*stream))) {
+    for (const auto& [id, count] : draws_of(rest_of_epoch(*stream), small.plan)) {
       second += id >= 100 && id < 300 ? count : 0;
       third += id >= 300 ? count : 0;
       if (id >= 100 && id < 300 && count == 2) twice.insert(id);
@@ -280,8 +301,9 @@ TEST_P(SampledStream, DrawsAnewForEachCopyOfASentence) {
   sampled.plan.weights = {4};
   const auto stream = make_batch_stream(sampled.plan);
   std::map<int64_t, std::set<std::vector<TokenId>>> seen;
+  const int64_t sentences = sampled.plan.corpora[0]->size();  // draws 0 to that are each once, the next as many are each again
   for (const BatchPtr& batch : rest_of_epoch(*stream))
-    for (int64_t b = 0; b < batch->src_shape->num_sentences(); ++b) seen[batch->src_shape->id(b)].insert(src_of(*batch, b));
+    for (int64_t b = 0; b < batch->src_shape->num_sentences(); ++b) seen[batch->src_shape->id(b) % sentences].insert(src_of(*batch, b));
   int varied = 0;
   for (const auto& [id, segmentations] : seen) varied += segmentations.size() > 1;
   EXPECT_GT(varied, 20);

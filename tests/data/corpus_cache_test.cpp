@@ -17,6 +17,7 @@ namespace lacuna {
 namespace {
 
 namespace fs = std::filesystem;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 fs::path only_cache(const SmallCorpus& small) {
@@ -80,7 +81,7 @@ std::string texts(const TokenizedCorpus& corpus) {
   return all;
 }
 
-/// Cuts, lengthens and removes these files of a cache, one after another.
+/// Cuts, lengthens, changes and removes these files of a cache, one after another.
 void expect_made_anew(const SmallCorpus& small, const std::vector<std::string>& files) {
   const CorpusOptions corpus = small.write("w0\nw1\n", "w1\nw0\n");
   const std::vector<TokenId> tokens = contents(*small.open(corpus));
@@ -98,11 +99,14 @@ void expect_made_anew(const SmallCorpus& small, const std::vector<std::string>& 
     }
     fs::remove(file);
     expect_whole(name + " missing");
-    if (!name.ends_with("offsets")) continue;
-    std::string offsets = read_file(file);
-    offsets[sizeof(uint64_t) + 5] = 1;  // where the second sentence begins: far beyond the end
-    std::ofstream(file, std::ios::binary) << offsets;
-    expect_whole(name + " with another number");
+    const std::string whole = read_file(file);
+    for (size_t place = 0; place < whole.size(); place += std::max<size_t>(1, whole.size() / 16)) {
+      std::string damaged = whole;
+      damaged[place] ^= 1;
+      std::ofstream(file, std::ios::binary) << damaged;
+      expect_whole(name + " with another byte " + std::to_string(place));
+      EXPECT_EQ(bytes_of(file), whole) << name << ", byte " << place;
+    }
   }
 }
 
@@ -128,6 +132,47 @@ TEST(CorpusCache, WithDamagedTextIsMadeAnew) {
   SmallCorpus small;
   small.options.spm_alpha = 0.1;
   expect_made_anew(small, {"src.text", "src.text_offsets", "tgt.text", "tgt.text_offsets"});
+}
+
+TEST(CorpusCache, WithoutAHashIsMadeAnew) {
+  const SmallCorpus small;
+  const CorpusOptions corpus = small.write("w0\nw1\n", "w1\nw0\n");
+  const std::vector<TokenId> tokens = contents(*small.open(corpus));
+  const fs::path file = only_cache(small) / "summary.json";
+  const std::string whole = read_file(file);
+  std::string old = whole;
+  old.replace(old.find("xxh3_128"), 8, "another_");
+  std::ofstream(file) << old;
+  EXPECT_EQ(contents(*small.open(corpus)), tokens);
+  EXPECT_EQ(bytes_of(file), whole);
+}
+
+/// Changes a text when it is asked for its bytes, which is after the text's hash is known and before its lines are read.
+class ChangingVocabulary : public OtherVocabulary {
+ public:
+  ChangingVocabulary(VocabularyPtr one, std::string text, std::string bytes)
+      : OtherVocabulary(std::move(one)), text_(std::move(text)), bytes_(std::move(bytes)) {}
+  const std::string& serialized() const override {
+    std::ofstream(text_, std::ios::binary) << bytes_;
+    return OtherVocabulary::serialized();
+  }
+
+ private:
+  std::string text_, bytes_;
+};
+
+TEST(CorpusCache, OfATextThatChangesWhileItIsReadIsNotKept) {
+  for (const bool is_src : {true, false}) {
+    SmallCorpus small;
+    const VocabularyPtr words = small.vocabularies.src;
+    const CorpusOptions corpus = small.write("w0\nw1\n", "w1\nw0\n");
+    small.vocabularies.src = std::make_shared<ChangingVocabulary>(words, is_src ? corpus.src : corpus.tgt, "w2\nw3\n");
+    EXPECT_THAT(message_of<DataError>([&] { small.open(corpus); }),
+                AllOf(HasSubstr(is_src ? corpus.src : corpus.tgt), HasSubstr("it changed while it was read; start again")));
+    EXPECT_EQ(small.num_caches(), 0u);
+    small.vocabularies.src = words;
+    EXPECT_EQ(contents(*small.open("w0\nw1\n", "w1\nw0\n")), contents(*SmallCorpus().open("w0\nw1\n", "w1\nw0\n")));
+  }
 }
 
 TEST(CorpusCache, ThatCannotBeWrittenIsAnErrorThatNamesTheOption) {

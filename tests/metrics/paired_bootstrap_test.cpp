@@ -8,6 +8,7 @@ namespace lacuna {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 /// Sixty sentences of ten words; from the first wrong one on, every so many has a wrong word.
 std::string sentences(int wrong_every, int first_wrong = 0) {
@@ -52,6 +53,23 @@ TEST(PairedBootstrap, WhereAMetricSeesNoDifferenceNothingIsSignificant) {
   EXPECT_EQ(p_value(2, 1), 1);
   EXPECT_THAT(comparison.report, HasSubstr("two does not differ from the baseline in ter: p is 1 there"));
   EXPECT_THAT(comparison.report, HasSubstr("three does not differ from the baseline in bleu, ter"));
+}
+
+TEST(PairedBootstrap, ADifferenceBeyondTheDigitsOfTheTableIsOne) {
+  const Scratch scratch;
+  std::string reference, baseline, better;
+  for (int i = 0; i < 12000; ++i) {
+    const std::string line = "line " + std::to_string(i) + " says that one word of some ten may differ here";
+    reference += line + "\n";
+    baseline += (i % 3 == 0 ? line.substr(0, line.size() - 4) + "there" : line) + "\n";
+    better += (i % 3 == 0 && i % 3000 != 0 ? line.substr(0, line.size() - 4) + "there" : line) + "\n";
+  }
+  const PairedComparison comparison = paired_bootstrap(real_scorer(), {scratch.write("one", baseline), scratch.write("two", better)},
+                                                       {scratch.write("ref", reference)}, 60, {.metrics = {"chrf"}});
+  const PairedScore &first = comparison.systems[0].scores[0].second, &second = comparison.systems[1].scores[0].second;
+  EXPECT_EQ(first.score, second.score);  // as printed
+  EXPECT_LT(second.p_value.value(), 1);
+  EXPECT_THAT(comparison.report, Not(HasSubstr("does not differ")));
 }
 
 TEST(PairedBootstrap, NeedsTwoSystems) {

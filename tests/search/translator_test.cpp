@@ -1,6 +1,7 @@
 #include "search/translator.h"
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
 
 #include "../text/other_vocabulary.h"
@@ -60,15 +61,16 @@ TEST(Translator, BatchSizeDoesNotChangeTranslations) {
     texts.emplace_back(1, static_cast<char>('a' + i % 10));
     for (int n = 0; n < i % 6; ++n) texts.back() += std::string(" ") + static_cast<char>('a' + (i * 3 + n) % 10);
   }
-  std::vector<std::vector<std::string>> found;
-  for (const int64_t batch_tokens : {1, 20, 1000}) {
-    TranslateOptions options = beam_of(3);
-    options.batch_tokens = batch_tokens;
-    const auto model = std::make_shared<ToyModel>(kVocabulary, random_table(kVocabulary));
-    found.push_back(best_texts(Translator(model, letters(), {options}).translate(lines_of(texts))));
+  for (const int beam_size : {3, 20}) {
+    std::vector<std::vector<std::string>> found;
+    for (const int64_t batch_tokens : {int64_t{1}, int64_t{20}, int64_t{1000}, std::numeric_limits<int64_t>::max()}) {
+      TranslateOptions options = beam_of(beam_size);
+      options.batch_tokens = batch_tokens;
+      const auto model = std::make_shared<ToyModel>(kVocabulary, random_table(kVocabulary));
+      found.push_back(best_texts(Translator(model, letters(), {options}).translate(lines_of(texts))));
+    }
+    for (const auto& texts_found : found) EXPECT_EQ(texts_found, found[0]) << "beam " << beam_size;
   }
-  EXPECT_EQ(found[0], found[1]);
-  EXPECT_EQ(found[0], found[2]);
 }
 
 /// A toy that may be asked by several threads at once.

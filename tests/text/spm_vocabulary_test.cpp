@@ -106,20 +106,30 @@ TEST(BpeVocabulary, WithNextToNoDropoutEncodesAsSentencePieceDoes) {
   for (std::string line; std::getline(lines, line);) EXPECT_EQ(vocabulary->sample(line, 1e-12, 2, 1), vocabulary->encode(line)) << line;
 }
 
-TEST(BpeVocabulary, KeepsUserDefinedSymbolsWhole) {
+using SpmSettings = std::unordered_map<std::string, std::string>;
+
+/// Trained by SentencePiece itself, with settings that ours has not.
+VocabularyPtr bpe_with(SpmSettings settings) {
   const ScratchFolder folder;
-  const std::unordered_map<std::string, std::string> settings = {
-      {"input", folder.write("text", sample_text())},
-      {"model_type", "bpe"},
-      {"vocab_size", "350"},
-      {"byte_fallback", "true"},
-      {"user_defined_symbols", "<sep>,hausbaum"},  // one that merging does not make, and one that it does
-      {"minloglevel", "2"},
-  };
+  settings.merge(
+      SpmSettings{{"input", folder.write("text", sample_text())}, {"model_type", "bpe"}, {"vocab_size", "350"}, {"minloglevel", "2"}});
   std::string model;
   const auto status = sentencepiece::SentencePieceTrainer::Train(settings, nullptr, &model);
-  ASSERT_TRUE(status.ok()) << status.ToString();
-  const VocabularyPtr vocabulary = sentencepiece_from_bytes(model, "model");
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  return sentencepiece_from_bytes(model, "model");
+}
+
+TEST(BpeVocabulary, TakesThePieceOfTheTextForEosWhereAModelHasSuch) {
+  const VocabularyPtr vocabulary = bpe_with({{"user_defined_symbols", "</s>"}, {"bos_id", "-1"}, {"eos_id", "-1"}, {"pad_id", "-1"}});
+  EXPECT_GT(vocabulary->id_of("</s>"), kEos);
+  EXPECT_EQ(vocabulary->id_of("<s>"), kBos);
+  for (uint64_t key = 0; key < 20; ++key)
+    EXPECT_THAT(vocabulary->sample("haus </s> baum", 0.3, 2, key), AllOf(Not(Contains(kEos)), Contains(vocabulary->id_of("</s>"))));
+}
+
+TEST(BpeVocabulary, KeepsUserDefinedSymbolsWhole) {
+  // one that merging does not make, and one that it does
+  const VocabularyPtr vocabulary = bpe_with({{"byte_fallback", "true"}, {"user_defined_symbols", "<sep>,hausbaum"}});
   const std::string line = "gartenlich<sep>wasserung hausbaum €";
   std::set<Ids> seen;
   for (uint64_t key = 0; key < 50; ++key) {

@@ -83,6 +83,8 @@ TEST(RequireSameRun, RefusesAnotherConfigurationUnlessItMayGo) {
   options.run = folder.path().string();
   EXPECT_NO_THROW(require_same_run(options));
   folder.write("config.yaml", to_yaml(options));
+  EXPECT_THAT(message_of<ConfigError>([&] { require_same_run(options); }), HasSubstr("config.yaml is of no run"));
+  folder.write("train.log", "");
   EXPECT_NO_THROW(require_same_run(options));
   options.train.lr = 1;
   EXPECT_THROW(require_same_run(options), ConfigError);
@@ -97,6 +99,7 @@ TEST(RequireSameRun, SaysHowToTrainOnWhereTheLearningRateFallsUntilTheEnd) {
   options.train.schedule = Schedule::kCosine;
   options.train.max_steps = 5000;
   folder.write("config.yaml", to_yaml(options));
+  folder.write("train.log", "");
   options.train.max_steps = 6000;
   EXPECT_THAT(message_of<ConfigError>([&] { require_same_run(options); }),
               AllOf(HasSubstr("train.max_steps: 5000 and 6000"), HasSubstr("set train.decay_steps: 5000")));

@@ -61,9 +61,8 @@ struct Options {
   void check_base(const ConfigNode& node, const Info& base) const {
     if (combine == Combine::kFixed && !base.rows_sum_to_one)
       node.fail(
-          "its rows may be all zero, which `combine: fixed` would turn into even weights; use combine: anneal or gate, or a base whose "
-          "rows "
-          "sum to one");
+          "its rows need not sum to one, and may be all zero, which `combine: fixed` would turn into even weights; use combine: anneal or "
+          "gate, or a base whose rows sum to one");
   }
   /// Leaves out of the written options what plays no part, so that they can be read again.
   void shorten(ConfigNode& written) const {

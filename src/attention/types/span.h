@@ -43,6 +43,9 @@ struct Options {
 #if LACUNA_HOST
   void check(const ConfigNode& node) const;
   std::shared_ptr<RowNumbers> make_numbers(int64_t num_heads, int64_t d_model) const;
+  std::string unit_of_numbers() const {
+    return "max_span " + std::to_string(max_span);
+  }
 #endif
 };
 

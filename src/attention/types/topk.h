@@ -98,8 +98,11 @@ struct RowMap {
     if constexpr (SingleRow<R>)
       if (is_sought && !(high > top)) from_high = count_from(top);  // all lie within a few units in the last place of top
     S found = select(leaves_some, top, low);
-    constexpr int kHalvings = 16, kFew = 3, kLong = 64;  // after a few of them, most of a long row is left out
-    for (int i = 0; i < kHalvings && any(is_sought); ++i) {
+    // After a few halvings, most of a long row is left out; after all of them few scores should lie between low and high, and where they
+    // don't, as one score far from the others makes it, there are more.
+    constexpr int kHalvings = 16, kMostHalvings = 64, kFew = 3, kLong = 64, kFewLeft = 8;
+    S from_low = size;
+    for (int i = 0; any(is_sought) && (i < kHalvings || (i < kMostHalvings && any(is_sought && from_low > from_high + S(kFewLeft)))); ++i) {
       if constexpr (SingleRow<R>) {
         if (i > 0 && i % kFew == 0 && candidates.size() >= kLong) {
           candidates = candidates.pack([=](auto z) { return is_at_least(z, low) * (S(1) - is_at_least(z, high)); });
@@ -110,6 +113,7 @@ struct RowMap {
       found = select(is_sought, middle, found);
       is_sought = is_sought && count != k;
       low = select(count > k, middle, low);
+      from_low = select(count > k, count, from_low);
       from_high = select(count < k, count, from_high);
       high = select(count < k, middle, high);
     }
