@@ -76,14 +76,14 @@ const room = (names) => 12 + Math.max(20, ...names.map((name) => pen.measureText
  * Draws a map into `pane`, as large as fits, and lets pointer and arrow keys read it. `told` hears of the cell that they are at; what comes back goes to
  * the cell that another map's `told` heard of, if it is of the same tokens.
  */
-function drawMap(pane, { matrix, rowNames, columnNames }, rowWord, columnWord, told) {
+function drawMap(pane, { matrix, rowNames, columnNames, isSum }, rowWord, columnWord, told) {
   const left = room(rowNames), top = room(columnNames), into = pane.querySelector(".map");
   const fitting = Math.floor((into.clientWidth - left - 8) / columnNames.length), cell = Math.min(LARGEST_CELL, Math.max(SMALLEST_CELL, fitting));
   const width = left + columnNames.length * cell + 8, height = top + rowNames.length * cell + 8;
   const svg = make("svg", { width, height, tabindex: "0", role: "application", "aria-label": "Weights; arrow keys move, the value is read out below" });
   const known = matrix.flat().filter(isNumber);
   const most = known.reduce((most, value) => Math.max(most, value), -Infinity), least = known.reduce((least, value) => Math.min(least, value), 0);
-  const scale = Math.max(most, -least) || 1, zero = least < 0 ? "≈ 0" : "exactly 0"; // rounded weights of both signs may cancel
+  const scale = Math.max(most, -least) || 1, zero = least < 0 && isSum ? "≈ 0" : "exactly 0"; // rounded weights of both signs may cancel
   const rowTexts = rowNames.map((name, r) => make("text", { x: left - 4, y: top + r * cell + cell / 2 + 4, "text-anchor": "end" }, cut(name)));
   const columnTexts = columnNames.map((name, c) => make("text", { transform: `translate(${left + c * cell + cell / 2 + 4} ${top - 4}) rotate(-90)` }, cut(name)));
   svg.append(...rowTexts, ...columnTexts);
@@ -182,6 +182,7 @@ async function drawPane(pane, sentence, site, useWords, byInput, told) {
   const { rows, columns } = axesOf(tokens, site, byInput);
   const matrix = weightsOf(bytes, tokens, model, placeIndex, pane.head.value, rows.pieces.length, columns.pieces.length);
   const map = useWords ? byWords(matrix, rows, columns) : { matrix, rowNames: rows.pieces, columnNames: columns.pieces };
+  map.isSum = useWords || pane.head.value === "mean";
   pane.follow = drawMap(pane.element, map, site === "encoder_self" ? "source" : byInput ? "reading" : "predicting", site === "decoder_self" ? "target read" : "source", told);
 }
 

@@ -38,6 +38,12 @@ class CheckpointError : public Error {
   using Error::Error;
 };
 
+/// One whose bytes are not those that were written.
+class DamagedCheckpointError : public CheckpointError {
+ public:
+  using CheckpointError::CheckpointError;
+};
+
 /// The machine refused: disk full, out of memory, a helper program missing or failing.
 class MachineError : public Error {
  public:

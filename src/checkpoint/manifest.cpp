@@ -14,7 +14,7 @@ using nlohmann::json;
 constexpr char kWhatToDo[] = ". Use another checkpoint, or copy this one again";
 
 [[noreturn]] void fail_damaged(const fs::path& file, const std::string& what) {
-  throw CheckpointError(file.string() + " is damaged: " + what + kWhatToDo);
+  throw DamagedCheckpointError(file.string() + " is damaged: " + what + kWhatToDo);
 }
 
 /// Names are taken from a file: none may lead out of the checkpoint's folder.
@@ -73,7 +73,7 @@ void Manifest::check(const fs::path& folder, const std::string& file) const {
   const fs::path path = folder / file;
   const auto found = files.find(file);
   if (found == files.end()) fail_damaged(folder / kFileName, "it does not list " + file);
-  if (!fs::is_regular_file(path)) throw CheckpointError(path.string() + " is missing" + kWhatToDo);
+  if (!fs::is_regular_file(path)) throw DamagedCheckpointError(path.string() + " is missing" + kWhatToDo);
   const FileDigest& expected = found->second;
   const uint64_t bytes = fs::file_size(path);
   if (bytes != expected.bytes) {

@@ -16,7 +16,6 @@
 #include "base/log.h"
 #include "checkpoint/average.h"
 #include "checkpoint/durable_files.h"
-#include "checkpoint/manifest.h"
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
 #include "config/read_options.h"
@@ -193,13 +192,10 @@ void TrainingRun::write_configuration() const {
   write_file_atomically(fs::path(options_.run) / "config.yaml", to_yaml(options_));
 }
 
-/// What `-m RUN` would go on translating with: an average of earlier steps, made before the newest checkpoint. On the thread that writes
-/// checkpoints, and when a run starts, as a crash may have come between the two.
+/// What `-m RUN` would go on translating with. Before the checkpoint that training has gone on to: a crash must not leave both.
 void TrainingRun::remove_passed_average() const {
-  const std::string average = averaged_path(options_.run), newest = newest_checkpoint_of(options_.run);
-  if (newest.empty() || !fs::exists(average)) return;
-  const auto written = [](const std::string& checkpoint) { return fs::last_write_time(fs::path(checkpoint) / Manifest::kFileName); };
-  if (read_checkpoint_info(average).step >= read_checkpoint_info(newest).step || written(average) >= written(newest)) return;
+  const std::string average = averaged_path(options_.run);
+  if (!fs::exists(average)) return;
   remove_folder(average);
   log_info("{} is removed: training has gone past it (an average in another folder stays)", average);
 }
@@ -232,7 +228,6 @@ int TrainingRun::execute() {
   trainer_ = &trainer;
   if (replacement_) replace_run();
   keeper_->tidy();
-  remove_passed_average();
   if (const auto end = trainer.end(); end && is_averaged() && unscored_test_sets().empty()) {
     log_info("already at {}: nothing to do", in_words(*end, trainer.state(), options_.train));
     return 0;
@@ -252,7 +247,8 @@ TrainerHooks TrainingRun::hooks() {
   hooks.log = [this](const TrainingProgress& progress) { log_->progress(progress); };
   if (!validation_sets_.empty()) hooks.validate = [this] { return validate(); };
   hooks.save = [this](const TrainingState& state, const Scores& scores, bool is_scheduled) {
-    keeper_->save(state, scores, is_scheduled, [this] { remove_passed_average(); });
+    if (state.step > start_.step) remove_passed_average();
+    keeper_->save(state, scores, is_scheduled);
   };
   hooks.is_interrupted = [] { return interrupt_signal() != 0; };
   hooks.on_update = [this](const TrainingState& state) {

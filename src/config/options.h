@@ -73,7 +73,7 @@ struct DataOptions {
     visit("shared_vocab", self.shared_vocab, any(), "one vocabulary for both sides; false = one for each");
     visit("spm_type", self.spm_type, choices<SubwordType>({{"unigram", SubwordType::kUnigram}, {"bpe", SubwordType::kBpe}}),
           "kind of SentencePiece model that is trained here");
-    visit("character_coverage", self.character_coverage, between(0.98, 1),
+    visit("character_coverage", self.character_coverage, between(0.9, 1),
           "share of characters the vocabulary covers; 0.9995 for Chinese or Japanese");
     visit("spm_sample_lines", self.spm_sample_lines, at_least(1),
           "lines a SentencePiece model is trained on, drawn evenly from the corpora");

@@ -17,6 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr double kLeastCoverage = 0.98;
+
 std::vector<std::string> files_of(const DataOptions& options, bool src, bool tgt) {
   std::vector<std::string> files;
   for (const CorpusOptions& corpus : options.train) {
@@ -57,6 +59,9 @@ VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, co
   const std::string settings = settings_text(training, files);
   if (!is_ours(path, note, settings)) {
     for (const CorpusOptions& corpus : options.train) count_pairs(corpus);  // for its errors, before long work
+    if (options.character_coverage < kLeastCoverage)
+      throw ConfigError(fmt::format("data.character_coverage is {}; expected {} to 1, with which SentencePiece trains",
+                                    options.character_coverage, kLeastCoverage));
     log_info("training a SentencePiece model of {} pieces: {}", options.vocab_size, path.string());
     std::error_code error;
     fs::create_directories(path.parent_path(), error);
@@ -65,8 +70,9 @@ VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, co
     write_file_atomically(note, note_text(settings, model));
     write_file_atomically(path, model);
   }
-  const VocabularyPtr vocabulary = load_sentencepiece(path.string());
-  if (!fs::exists(note) || read_file(note) != note_text(settings, read_file(path)))
+  VocabularyPtr vocabulary = load_sentencepiece(path.string());
+  const bool is_as_wanted = fs::exists(note) && read_file(note) == note_text(settings, read_file(path));
+  if (!is_as_wanted && vocabulary->size() != options.vocab_size)
     log_info("{}, which no training of this configuration has made, is taken as it is: {} pieces, whatever data.vocab_size says",
              path.string(), vocabulary->size());
   return vocabulary;

@@ -86,8 +86,8 @@ SearchResults Translator::searched(const std::vector<size_t>& order, const std::
   if (workers > 1) batch_tokens = std::min(batch_tokens, kEnough);
   const TranslateOptions& options = settings_.options;
   const int64_t rows = options.sampling == Sampling::kNone ? options.beam_size : options.n_best;
-  if (rows > kUsualRows) batch_tokens = std::max<int64_t>(1, batch_tokens / rows * kUsualRows);
-  workers = std::min(workers, tokens / batch_tokens + 1);
+  if (rows > kUsualRows) batch_tokens = std::max<int64_t>(1, batch_tokens / rows * kUsualRows + batch_tokens % rows * kUsualRows / rows);
+  workers = std::min({workers, (tokens - 1) / batch_tokens + 1, std::ssize(order)});  // a sentence is one worker's
   SearchQueue queue(std::move(in_order), batch_tokens);
   if (workers < 2) {
     search(*model_, queue, search_);

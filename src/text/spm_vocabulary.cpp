@@ -10,12 +10,14 @@
 #include "text/vocabulary.h"
 #include "text/word_index.h"
 
+#ifdef LACUNA_HAS_COMMON_FLAG
 /// SentencePiece and LibTorch each have a variable of this name, the former of 32 bytes, the latter of 4 with others behind it, and the
 /// dynamic linker gives both of them one place. This is it, with room for either: in LibTorch's place SentencePiece would write over the
 /// others, among them whether memory that can't be had is an exception or the end of the program.
 extern "C" {
 alignas(16) char FLAGS_minloglevel[64];
 }
+#endif
 
 namespace lacuna {
 namespace {

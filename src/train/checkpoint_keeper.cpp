@@ -65,7 +65,7 @@ CheckpointKeeper::~CheckpointKeeper() {
   }
 }
 
-void CheckpointKeeper::save(const TrainingState& state, const Scores& scores, bool is_scheduled, std::function<void()> then) {
+void CheckpointKeeper::save(const TrainingState& state, const Scores& scores, bool is_scheduled) {
   wait();
   const std::string path = checkpoint_path(run_, state.step);
   const bool keeps_scores =
@@ -81,10 +81,9 @@ void CheckpointKeeper::save(const TrainingState& state, const Scores& scores, bo
                    .is_scheduled = is_scheduled};
   contents.trainer_tensors = copied(optimizer_.state());
   contents.trainer_json = state.to_json();
-  writing_ = std::async(std::launch::async, [this, path, contents = std::move(contents), then = std::move(then)] {
+  writing_ = std::async(std::launch::async, [this, path, contents = std::move(contents)] {
     save_checkpoint(path, contents);
     bring_in_order();
-    if (then) then();
   });
 }
 

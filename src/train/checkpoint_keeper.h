@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <future>
 #include <set>
 #include <string>
@@ -31,8 +30,8 @@ class CheckpointKeeper {
   CheckpointKeeper& operator=(const CheckpointKeeper&) = delete;
 
   /// Copies everything and returns; a thread of its own writes it. Until it has, the copy needs the memory of a checkpoint. Waits first
-  /// until the checkpoint before is written. `then` is called there once it is on the disk.
-  void save(const TrainingState& state, const Scores& scores, bool is_scheduled, std::function<void()> then = {});
+  /// until the checkpoint before is written.
+  void save(const TrainingState& state, const Scores& scores, bool is_scheduled);
   /// Throws what the writing of a checkpoint threw, if it has come to an end.
   void check();
   /// The same, once it has: then all that was saved is on the disk.

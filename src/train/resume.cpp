@@ -122,7 +122,8 @@ fs::path config_of(const std::string& run) {
 }
 
 /// Whether the scores of a run to start from are of the metric that counts now. If not, says so.
-bool compares_scores(const ResumePoint& point, const TrainOptions& options) {
+bool compares_scores(const ResumePoint& point, const TrainingState& before, const TrainOptions& options) {
+  if (before.scores.validations == 0) return true;
   const ValidMetric theirs = options_from_yaml(point.checkpoint.config_yaml, point.path + "/config.yaml").train.metric;
   if (theirs == options.metric) return true;
   write_log_line(LogLevel::kWarning, "train.init_from: the best score of " + point.path + " is of " + score_name(theirs) +
@@ -172,8 +173,8 @@ std::optional<ResumePoint> find_resume_point(const std::string& run) {
   if (point.path.empty()) return {};
   try {
     point.checkpoint = load_checkpoint(point.path, /*with_trainer_state=*/true);
-  } catch (const CheckpointError& error) {
-    throw CheckpointError(error.what() + way_past(run, point.path));
+  } catch (const DamagedCheckpointError& error) {
+    throw DamagedCheckpointError(error.what() + way_past(run, point.path));
   }
   point.state = TrainingState::from_json(point.checkpoint.trainer_json, point.path);
   return point;
@@ -205,7 +206,7 @@ ResumePoint initial_point(const TrainOptions& options) {
     point.state.position = before.position;
     point.state.corpus_fingerprint = before.corpus_fingerprint;
   }
-  if (!has(options.reset, "best") && compares_scores(point, options)) {
+  if (!has(options.reset, "best") && compares_scores(point, before, options)) {
     const int64_t decreases = point.state.scores.decreases;
     point.state.scores = before.scores;
     point.state.valid_fingerprint = before.valid_fingerprint;

@@ -13,13 +13,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a run writes to its folder, the configuration last: a folder that holds one holds a run.
+/// What a run writes to its folder, the configuration and the log last: a folder that holds both holds a run.
 std::vector<fs::path> parts_of_run(const fs::path& run) {
   std::vector<fs::path> parts;
   for (const std::string& path : checkpoint_paths_of(run.string())) parts.emplace_back(path);
   for (const char* const name :
-       {"averaged", "best", "last", "valid", "test", "tensorboard", "cache", "metrics.jsonl", "train.log", "spm.model",
-        "spm.model.training", "spm.src.model", "spm.src.model.training", "spm.tgt.model", "spm.tgt.model.training", "config.yaml"})
+       {"averaged", "best", "last", "valid", "test", "tensorboard", "cache", "metrics.jsonl", "spm.model", "spm.model.training",
+        "spm.src.model", "spm.src.model.training", "spm.tgt.model", "spm.tgt.model.training", "config.yaml", "train.log"})
     parts.push_back(run / name);
   return parts;
 }

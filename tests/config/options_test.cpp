@@ -50,7 +50,7 @@ TEST(Options, NumbersAreChecked) {
 TEST(Options, RangesAreChecked) {
   EXPECT_THAT(error_of("model: {dropout: 1}\n"), HasSubstr("model.dropout is \"1\"; expected a number at least 0 and below 1"));
   EXPECT_THAT(error_of("train: {lr: 0}\n"), HasSubstr("train.lr is \"0\"; expected a number more than 0"));
-  EXPECT_THAT(error_of("data: {character_coverage: 0.5}\n"), HasSubstr("from 0.98 to 1"));
+  EXPECT_THAT(error_of("data: {character_coverage: 0.5}\n"), HasSubstr("from 0.9 to 1"));
   EXPECT_THAT(error_of("data: {vocab_size: 3}\n"), HasSubstr("at least 16"));
   EXPECT_THAT(error_of("train: {batch_tokens: 0}\n"), HasSubstr("at least 1"));
   EXPECT_THAT(error_of("model: {encoder_layers: 100000000}\n"), HasSubstr("model.encoder_layers"));

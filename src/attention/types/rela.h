@@ -32,8 +32,8 @@ struct Options {
 
 #if LACUNA_HOST
   void check(const ConfigNode& node) const {
-    const ConfigNode* given = node.find("slope");
-    if (given != nullptr && activation != Activation::kLeakyRelu) given->fail("has a meaning with `activation: leaky_relu` only");
+    if (activation == Activation::kLeakyRelu || slope == Options().slope) return;
+    node.find("slope")->fail("has a meaning with `activation: leaky_relu` only");
   }
   /// Leaves out of the written options what plays no part.
   void shorten(ConfigNode& written) const {

@@ -99,10 +99,13 @@ struct RowMap {
       if (is_sought && !(high > top)) from_high = count_from(top);  // all lie within a few units in the last place of top
     S found = select(leaves_some, top, low);
     // After a few halvings, most of a long row is left out; after all of them few scores should lie between low and high, and where they
-    // don't, as one score far from the others makes it, there are more.
+    // don't, as one score far from the others makes it, there are more, as long as there is a number between the two.
     constexpr int kHalvings = 16, kMostHalvings = 64, kFew = 3, kLong = 64, kFewLeft = 8;
     S from_low = size;
-    for (int i = 0; any(is_sought) && (i < kHalvings || (i < kMostHalvings && any(is_sought && from_low > from_high + S(kFewLeft)))); ++i) {
+    for (int i = 0;
+         any(is_sought) &&
+         (i < kHalvings || (i < kMostHalvings && any(is_sought && from_low > from_high + S(kFewLeft) && low + (high - low) / 2 > low)));
+         ++i) {
       if constexpr (SingleRow<R>) {
         if (i > 0 && i % kFew == 0 && candidates.size() >= kLong) {
           candidates = candidates.pack([=](auto z) { return is_at_least(z, low) * (S(1) - is_at_least(z, high)); });
