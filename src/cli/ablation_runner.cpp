@@ -33,8 +33,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kBootstrapSamples = 1000;
-constexpr const char* kVocabularyFiles[] = {"spm.model",     "spm.model.training",    "spm.src.model", "spm.src.model.training",
-                                            "spm.tgt.model", "spm.tgt.model.training"};
+constexpr const char* kVocabularyFiles[] = {"spm.model", "spm.src.model", "spm.tgt.model"};
 
 /// Waits until no process trains in the run folder: one that was left alone by a killed `lacuna ablate` needs a moment to save and end.
 void wait_until_free(const std::string& run) {

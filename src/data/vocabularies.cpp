@@ -58,10 +58,10 @@ VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, co
   const fs::path note = path.string() + ".training";
   const std::string settings = settings_text(training, files);
   if (!is_ours(path, note, settings)) {
-    for (const CorpusOptions& corpus : options.train) count_pairs(corpus);  // for its errors, before long work
     if (options.character_coverage < kLeastCoverage)
       throw ConfigError(fmt::format("data.character_coverage is {}; expected {} to 1, with which SentencePiece trains",
                                     options.character_coverage, kLeastCoverage));
+    for (const CorpusOptions& corpus : options.train) count_pairs(corpus);  // for its errors, before long work
     log_info("training a SentencePiece model of {} pieces: {}", options.vocab_size, path.string());
     std::error_code error;
     fs::create_directories(path.parent_path(), error);

@@ -88,6 +88,7 @@ class Interrupted(Ablate):
         for name in ("table.tex", "plot.svg", "spm.model", "cache"):
             self.assertTrue(os.path.exists(path("whole", name)), name)
         self.assertFalse(os.path.exists(path("whole", "rela", "seed_1", "cache")))
+        self.assertNotIn("training a SentencePiece model", read("whole", "rela", "seed_2", "train.log"))
         self.check_that_nothing_is_done_again(flags)
 
     def check_that_nothing_is_done_again(self, flags):

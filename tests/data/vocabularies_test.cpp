@@ -46,6 +46,12 @@ TEST(Vocabularies, MayBeOneForEachSide) {
   EXPECT_NE(vocabularies.src->serialized(), vocabularies.tgt->serialized());
 }
 
+TEST(Vocabularies, AreNotTrainedForACoverageThatSentencePieceDoesNotTake) {
+  Prepared prepared;
+  prepared.options.character_coverage = 0.95;
+  EXPECT_THAT(message_of<ConfigError>([&] { prepared.prepare(); }), HasSubstr("data.character_coverage is 0.95; expected 0.98 to 1"));
+}
+
 TEST(Vocabularies, OfAnEarlierStartAreUsedAgain) {
   const Prepared prepared;
   prepared.prepare();

@@ -102,10 +102,8 @@ struct RowMap {
     // don't, as one score far from the others makes it, there are more, as long as there is a number between the two.
     constexpr int kHalvings = 16, kMostHalvings = 64, kFew = 3, kLong = 64, kFewLeft = 8;
     S from_low = size;
-    for (int i = 0;
-         any(is_sought) &&
-         (i < kHalvings || (i < kMostHalvings && any(is_sought && from_low > from_high + S(kFewLeft) && low + (high - low) / 2 > low)));
-         ++i) {
+    const auto goes_on = [&](S middle) { return is_sought && from_low > from_high + S(kFewLeft) && low < middle && middle < high; };
+    for (int i = 0; any(is_sought) && (i < kHalvings || (i < kMostHalvings && any(goes_on(low + (high - low) / 2)))); ++i) {
       if constexpr (SingleRow<R>) {
         if (i > 0 && i % kFew == 0 && candidates.size() >= kLong) {
           candidates = candidates.pack([=](auto z) { return is_at_least(z, low) * (S(1) - is_at_least(z, high)); });
