@@ -110,9 +110,9 @@ bool goes_on(const Options& options) {
   return !newest_checkpoint_of(options.run).empty() && !replaces_run(options);
 }
 
-void require_learning_rates(const Options& options, bool goes_on) {
+void require_learning_rates(const Options& options, bool is_going_on) {
   constexpr double kLeastFactor = 0.01;
-  if (goes_on) return;
+  if (is_going_on) return;
   const TrainOptions& train = options.train;
   const bool is_noam = train.schedule == Schedule::kNoam;
   if (is_noam && train.lr < kLeastFactor)
@@ -124,14 +124,14 @@ void require_learning_rates(const Options& options, bool goes_on) {
     throw ConfigError(fmt::format("train.min_lr is {}; expected at most train.lr, which is {}", train.min_lr, train.lr));
 }
 
-void require_names(const Options& options, bool goes_on) {
+void require_names(const Options& options, bool is_going_on) {
   const DataOptions& data = options.data;
   for (const auto* corpora : {&data.train, &data.valid, &data.test})
     for (const CorpusOptions& corpus : *corpora)
       if (corpus.name.find('/') != std::string::npos || corpus.name == "." || corpus.name == "..")
         throw ConfigError("data: a corpus has the name \"" + corpus.name +
                           "\", by which files in the run folder are called; expected one without \"/\"");
-  if (goes_on) return;  // with the language it began with
+  if (is_going_on) return;  // with the language it began with
   if (const std::string trouble = trouble_of_language_code(data.tgt_lang); !trouble.empty())
     throw ConfigError("data.tgt_lang is \"" + data.tgt_lang + "\"" + trouble);
 }

@@ -34,11 +34,11 @@ bool goes_on(const Options& options);
 
 /// Throws ConfigError for learning rates that no training wants: one said where the noam schedule takes a factor, a least one above `lr`.
 /// Not for a run that goes on: it does so as it is.
-void require_learning_rates(const Options& options, bool goes_on);
+void require_learning_rates(const Options& options, bool is_going_on);
 
 /// Throws ConfigError for a name of a corpus that leads out of the run folder, and for a target language that is no code; the latter
 /// not for a run that goes on.
-void require_names(const Options& options, bool goes_on);
+void require_names(const Options& options, bool is_going_on);
 
 /// Throws DataError if a file of data.train, valid or test cannot be read, or if a set to score has a fault, and ConfigError if two sets to
 /// score have the same name: both before long work on the first of them.

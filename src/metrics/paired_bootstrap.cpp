@@ -168,8 +168,9 @@ PairedComparison paired_bootstrap(const Scorer& scorer, const std::vector<fs::pa
   if (comparison.systems.size() != systems.size()) refuse_answer(scorer, result.output);
   for (size_t i = 0; i < systems.size(); ++i) comparison.systems[i].hypotheses = systems[i];
   if (!any_seems_alike(comparison.systems, num_samples)) return comparison;
-  const std::vector<PairedSystem> exact = read_systems(run("8").output);
-  if (exact.size() != systems.size()) refuse_answer(scorer, result.output);
+  const ProcessResult precise = run("8");
+  const std::vector<PairedSystem> exact = read_systems(precise.output);
+  if (exact.size() != systems.size()) refuse_answer(scorer, precise.output);
   for (size_t i = 1; i < systems.size(); ++i) correct_where_nothing_differs(comparison, exact, i, num_samples);
   return comparison;
 }
