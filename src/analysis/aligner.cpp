@@ -9,14 +9,16 @@ std::string text_of(const AlignmentChoice& choice) {
          ", " + name_of(choice.step);
 }
 
-std::vector<Links> align_pairs(Transformer& model, const Vocabularies& vocabularies, const std::vector<SentencePair>& pairs,
-                               const AlignmentChoice& choice, LinkUnit unit, int64_t batch_tokens) {
+std::vector<Links> align_pairs(const AnalyzedModel& analyzed, const std::vector<SentencePair>& pairs, const AlignmentChoice& choice,
+                               LinkUnit unit, int64_t batch_tokens) {
+  Transformer& model = analyzed.model;
   std::vector<Links> links(pairs.size());
   const auto wanted = [&](int layer, AttentionSite site) { return layer == choice.layer && site == AttentionSite::kCross; };
   for (const auto& batch : batches_of(pairs, batch_tokens)) {
     const auto observe = [&](const CallWeights& call) {
       for (size_t b = 0; b < batch.size(); ++b) {
-        const AlignmentUnits units = unit == LinkUnit::kWord ? word_units(*batch[b], vocabularies) : piece_units(*batch[b]);
+        const AlignmentUnits units =
+            unit == LinkUnit::kWord ? word_units(*batch[b], analyzed.vocabularies, analyzed.joiner) : piece_units(*batch[b]);
         const std::vector<UnitWeights> weights = unit_weights_of_heads(call, static_cast<int64_t>(b), units, choice.step);
         const auto chosen = static_cast<size_t>(choice.head.value_or(call.num_heads));
         links[static_cast<size_t>(batch[b] - pairs.data())] = weights[chosen].links();

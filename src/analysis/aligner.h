@@ -19,9 +19,10 @@ std::string text_of(const AlignmentChoice& choice);
 
 enum class LinkUnit { kWord, kPiece };
 
-/// The links of each pair; none for a pair with an empty side. Throws CheckpointError if what the model gives are no numbers.
-std::vector<Links> align_pairs(Transformer& model, const Vocabularies& vocabularies, const std::vector<SentencePair>& pairs,
-                               const AlignmentChoice& choice, LinkUnit unit, int64_t batch_tokens);
+/// The links of each pair; none for a pair with an empty side, and for one that is too long. Throws CheckpointError if what the model gives
+/// are no numbers.
+std::vector<Links> align_pairs(const AnalyzedModel& model, const std::vector<SentencePair>& pairs, const AlignmentChoice& choice,
+                               LinkUnit unit, int64_t batch_tokens);
 
 /// The choice with the lowest error rate in an analysis with alignment; `error_rate` is set to it.
 AlignmentChoice best_choice(const ModelAnalysis& analysis, double& error_rate);

@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kPairsAtATime = 2048;
 
 std::vector<PlaceAnalysis> places_of(const ModelOptions& options) {
-  const AttentionPlan plan = resolve_attention(options.attention, options.encoder_layers, options.decoder_layers, options.num_heads);
+  const AttentionPlan plan = resolve_attention(options);
   std::vector<PlaceAnalysis> places;
   const auto add = [&](AttentionSite site, const std::vector<AttentionChoice>& layers) {
     for (const AttentionChoice& choice : layers) {
@@ -34,7 +34,7 @@ std::vector<PlaceAnalysis> places_of(const ModelOptions& options) {
 std::vector<SentencePair> with_shuffled_targets(const std::vector<SentencePair>& pairs, uint64_t seed) {
   std::vector<SentencePair> shuffled;
   for (const SentencePair& pair : pairs)
-    if (!pair.is_empty()) shuffled.push_back(pair);
+    if (!pair.is_left_out()) shuffled.push_back(pair);
   if (shuffled.size() < 2) return {};
   RandomStream random(random_key(seed, RandomUse::kShuffle, static_cast<uint64_t>(shuffled.front().line), 0));
   std::vector<size_t> order(shuffled.size());
@@ -53,11 +53,12 @@ std::vector<SentencePair> with_shuffled_targets(const std::vector<SentencePair>&
 class Pass {
  public:
   Pass(const AnalyzedModel& model, const AnalysisSettings& settings, const std::function<void(int64_t)>& progress)
-      : model_(model.model), vocabularies_(model.vocabularies), settings_(settings), progress_(progress) {
+      : model_(model.model), vocabularies_(model.vocabularies), joiner_(model.joiner), settings_(settings), progress_(progress) {
     const ModelOptions& options = model_.options();
     result_.name = model.name;
     result_.num_heads = options.num_heads;
     result_.decoder_layers = options.decoder_layers;
+    result_.max_tokens = longest_to_look_at(model_.max_positions());
     result_.places = places_of(options);
     for (const PlaceAnalysis& place : result_.places) is_calibrated_ = is_calibrated_ || place.is_calibrated;
     measures_rows_ = wants_any({"sparsity", "null_rate", "entropy", "support"});
@@ -68,7 +69,7 @@ class Pass {
   }
 
   ModelAnalysis run() {
-    PairReader reader(settings_.src, settings_.tgt, vocabularies_, longest_to_look_at(model_.max_positions()));
+    PairReader reader(settings_.src, settings_.tgt, vocabularies_, result_.max_tokens, LongPairs::kMark);
     std::optional<LinkReader> gold;
     if (result_.alignment) gold.emplace(settings_.gold, settings_.gold_base);
     for (std::vector<SentencePair> pairs; !(pairs = reader.next(kPairsAtATime)).empty();) {
@@ -79,7 +80,10 @@ class Pass {
       }
       if (settings_.shuffle_references) decode_shuffled(pairs);
       measure_importance(pairs);
-      for (const SentencePair& pair : pairs) result_.empty_pairs += pair.is_empty();
+      for (const SentencePair& pair : pairs) {
+        result_.empty_pairs += pair.is_empty();
+        result_.long_pairs.see(pair);
+      }
     }
     check_result();
     return std::move(result_);
@@ -126,7 +130,7 @@ class Pass {
     std::vector<AlignmentUnits> units;
     std::vector<std::vector<LinkCounts>> counts;
     if (result_.alignment) {
-      for (const SentencePair* pair : pairs) units.push_back(word_units(*pair, vocabularies_));
+      for (const SentencePair* pair : pairs) units.push_back(word_units(*pair, vocabularies_, joiner_));
       counts.assign(pairs.size(), std::vector<LinkCounts>(result_.alignment->num_systems()));
     }
     const auto observe = [&](const CallWeights& call) {
@@ -159,11 +163,22 @@ class Pass {
     });
   }
 
-  /// Places for the pairs of this batch that are to be explored, null for the others.
+  int64_t num_weights(const SentencePair& pair) const {
+    int64_t weights = 0;
+    for (const PlaceAnalysis& place : result_.places)
+      weights += std::ssize(place.site == AttentionSite::kEncoderSelf ? pair.src : pair.tgt) *
+                 std::ssize(place.site == AttentionSite::kDecoderSelf ? pair.tgt : pair.src) * result_.num_heads;
+    return weights;
+  }
+
+  /// What is kept of the pairs of this batch that are to be explored: its first, or none. Of one that is too large, no weights.
   std::vector<ExploredSentence*> begin_explored(const BatchPairs& pairs) {
     const auto free = static_cast<size_t>(settings_.explored) - result_.explored.size(), first = result_.explored.size();
     const size_t count = std::min(free, pairs.size());
-    for (size_t b = 0; b < count; ++b) result_.explored.push_back(explored_sentence(*pairs[b], vocabularies_, result_.places.size()));
+    for (size_t b = 0; b < count; ++b) {
+      const size_t places = num_weights(*pairs[b]) > ExploredSentence::kMostWeights ? 0 : result_.places.size();
+      result_.explored.push_back(explored_sentence(*pairs[b], vocabularies_, joiner_, places));
+    }
     std::vector<ExploredSentence*> explored;
     for (size_t b = 0; b < count; ++b) explored.push_back(&result_.explored[first + b]);
     return explored;
@@ -171,7 +186,8 @@ class Pass {
 
   void explore(const CallWeights& call, const std::vector<ExploredSentence*>& explored) const {
     for (size_t b = 0; b < explored.size(); ++b)
-      explored[b]->maps[result_.place_of(call.site, call.layer)] = rounded_map(call, static_cast<int64_t>(b));
+      if (!explored[b]->is_too_large())
+        explored[b]->maps[result_.place_of(call.site, call.layer)] = rounded_map(call, static_cast<int64_t>(b));
   }
 
   void save(const CallWeights& call, const BatchPairs& pairs) {
@@ -180,7 +196,7 @@ class Pass {
     for (int64_t b = 0; b < call.num_sentences; ++b) {
       const int64_t line = pairs[static_cast<size_t>(b)]->line;
       if (settings_.saved_lines.count(line) == 0) continue;
-      const ExploredSentence tokens = explored_sentence(*pairs[static_cast<size_t>(b)], vocabularies_, 0);
+      const ExploredSentence tokens = explored_sentence(*pairs[static_cast<size_t>(b)], vocabularies_, joiner_, 0);
       result_.saved_pieces[line + 1] = {tokens.src, tokens.tgt};
       std::vector<at::Tensor> heads;
       for (int64_t head = 0; head < call.num_heads; ++head) {
@@ -195,7 +211,7 @@ class Pass {
 
   void decode_shuffled(const std::vector<SentencePair>& pairs) {
     const std::vector<SentencePair> shuffled = with_shuffled_targets(pairs, settings_.seed);
-    if (shuffled.empty() && std::any_of(pairs.begin(), pairs.end(), [](const SentencePair& pair) { return !pair.is_empty(); }))
+    if (shuffled.empty() && std::any_of(pairs.begin(), pairs.end(), [](const SentencePair& pair) { return !pair.is_left_out(); }))
       ++lonely_pairs_;
     const auto observe = [&](const CallWeights& call) {
       for (const PlaceSums& sums : measure_sentences(call, {.divergence = false})) place(call.layer, call.site).shuffled.add(sums);
@@ -207,7 +223,7 @@ class Pass {
     const int64_t wanted = std::min(settings_.importance_sentences, settings_.num_pairs);
     for (const SentencePair& pair : pairs) {
       const bool is_drawn = wanted > 0 && (pair.line + 1) * wanted / settings_.num_pairs > pair.line * wanted / settings_.num_pairs;
-      if (!is_drawn || pair.is_empty()) continue;
+      if (!is_drawn || pair.is_left_out()) continue;
       correlate_importance(model_, pair, settings_.batch_tokens, is_calibrated_, result_.importance);
       ++result_.importance_pairs;
       progress_(0);
@@ -224,7 +240,9 @@ class Pass {
   /// Says what the model has not.
   void check_result() {
     if (result_.pairs == 0)
-      throw DataError(settings_.src + " and " + settings_.tgt + ": nothing to analyse; expected at least one pair without an empty side");
+      throw DataError(settings_.src + " and " + settings_.tgt +
+                      ": nothing to analyse; expected at least one pair without an empty side, of at most " +
+                      std::to_string(result_.max_tokens) + " tokens a side");
     std::set<std::string> missing;
     const auto note = [&](const char* measure, const std::string& why) {
       if (!settings_.wants(measure)) return;
@@ -245,6 +263,7 @@ class Pass {
 
   Transformer& model_;
   const Vocabularies vocabularies_;
+  const std::string joiner_;
   const AnalysisSettings& settings_;
   const std::function<void(int64_t)>& progress_;
   ModelAnalysis result_;

@@ -68,6 +68,8 @@ struct ModelAnalysis {
   std::string name;
   int64_t num_heads = 0, decoder_layers = 0;
   int64_t pairs = 0, empty_pairs = 0, src_tokens = 0, tgt_tokens = 0;
+  LongPairCount long_pairs;
+  int64_t max_tokens = 0;                    ///< of a side; pairs with more are long
   std::vector<PlaceAnalysis> places;         ///< encoder_self from the bottom, then decoder_self, then cross
   std::optional<AlignmentErrors> alignment;  ///< systems as system_of says
   int64_t importance_pairs = 0;
@@ -87,10 +89,12 @@ struct AnalyzedModel {
   std::string name;
   Transformer& model;
   Vocabularies vocabularies;
+  std::string joiner = {};  ///< of its `translate`
 };
 
-/// Throws DataError if no pair has two sides or one is longer than the model can read, ConfigError if the model has none of the measures
-/// that `only` names, and CheckpointError if what it gives are no numbers. `progress` is told how many pairs are done after each batch.
+/// Pairs with an empty side and those longer than the model can read are left out and counted. Throws DataError if no pair is left,
+/// ConfigError if the model has none of the measures that `only` names, and CheckpointError if what it gives are no numbers. `progress` is
+/// told how many pairs are done after each batch.
 ModelAnalysis analyze_model(const AnalyzedModel& model, const AnalysisSettings& settings, const std::function<void(int64_t)>& progress);
 
 }  // namespace lacuna

@@ -126,6 +126,7 @@ ordered_json model_json(const ModelAnalysis& model, const AnalysisSettings& sett
                        {"num_heads", model.num_heads},
                        {"pairs", model.pairs},
                        {"empty_pairs", model.empty_pairs},
+                       {"long_pairs", model.long_pairs.count},
                        {"src_tokens", model.src_tokens},
                        {"tgt_tokens", model.tgt_tokens},
                        {"notes", model.notes},

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/word_weights.h"
+
 namespace lacuna {
 namespace {
 
@@ -22,15 +24,17 @@ uint8_t level_of(float weight, float scale) {
 
 }  // namespace
 
-ExploredSentence explored_sentence(const SentencePair& pair, const Vocabularies& vocabularies, size_t num_places) {
+ExploredSentence explored_sentence(const SentencePair& pair, const Vocabularies& vocabularies, const std::string& joiner,
+                                   size_t num_places) {
   ExploredSentence sentence;
   sentence.line = pair.line;
   sentence.src_text = pair.src_text;
   sentence.tgt_text = pair.tgt_text;
   sentence.src = pieces_of(*vocabularies.src, pair.src);
   sentence.tgt = pieces_of(*vocabularies.tgt, pair.tgt);
-  sentence.src_words = vocabularies.src->words_of(pair.src_text, pair.src);
-  sentence.tgt_words = vocabularies.tgt->words_of(pair.tgt_text, pair.tgt);
+  sentence.src_words = words_of_tokens(*vocabularies.src, pair.src_text, pair.src, joiner);
+  sentence.tgt_words = words_of_tokens(*vocabularies.tgt, pair.tgt_text, pair.tgt, joiner);
+  sentence.joiner = joiner;
   sentence.maps.resize(num_places);
   return sentence;
 }
@@ -44,6 +48,8 @@ ExploredSentence::Map rounded_map(const CallWeights& call, int64_t sentence) {
     }
   };
   for_each([&](float weight) { map.scale = std::max(map.scale, std::isnan(weight) ? 0 : std::abs(weight)); });
+  const WeightMatrix one = call.weights.matrix(sentence, 0);
+  map.levels.reserve(static_cast<size_t>(call.num_heads * one.queries * one.keys));
   for_each([&](float weight) { map.levels.push_back(level_of(weight, map.scale)); });
   return map;
 }

@@ -15,6 +15,8 @@ struct ExploredSentence {
   /// kNotVisible marks keys that the query does not see.
   static constexpr int kLevels = 63;
   static constexpr uint8_t kNotVisible = 64, kNegative = 128;
+  /// Of all places; a pair that has more is kept without any, as the report has no room for them.
+  static constexpr int64_t kMostWeights = 1 << 24;
   struct Map {
     float scale = 0;              ///< the largest magnitude
     std::vector<uint8_t> levels;  ///< [heads, queries, keys]
@@ -24,11 +26,14 @@ struct ExploredSentence {
   std::string src_text, tgt_text;
   std::vector<std::string> src, tgt;          ///< pieces, eos last
   std::vector<int32_t> src_words, tgt_words;  ///< the word of each piece; eos is one by itself
-  std::vector<Map> maps;                      ///< by place
+  std::string joiner;                         ///< that pieces of a word end with, if they do
+  std::vector<Map> maps;                      ///< by place; none if it is too large
+  bool is_too_large() const { return maps.empty(); }
 };
 
 /// With its tokens, and without weights for so many places.
-ExploredSentence explored_sentence(const SentencePair& pair, const Vocabularies& vocabularies, size_t num_places);
+ExploredSentence explored_sentence(const SentencePair& pair, const Vocabularies& vocabularies, const std::string& joiner,
+                                   size_t num_places);
 
 /// The weights of a sentence, rounded.
 ExploredSentence::Map rounded_map(const CallWeights& call, int64_t sentence);

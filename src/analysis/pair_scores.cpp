@@ -96,7 +96,7 @@ NullContrast null_contrast_of(Transformer& model, const std::vector<SentencePair
 }
 
 bool has_null_rows(const ModelOptions& options) {
-  const AttentionPlan plan = resolve_attention(options.attention, options.encoder_layers, options.decoder_layers, options.num_heads);
+  const AttentionPlan plan = resolve_attention(options);
   return std::any_of(plan.cross.begin(), plan.cross.end(), [](const AttentionChoice& choice) {
     const AttentionType& scores = choice.type->of_scores();  // calibrating makes no row null, and leaves null rows as they are
     return !scores.entry().info.rows_sum_to_one && scores.entry().is_sparse(scores.options());

@@ -5,7 +5,7 @@
 
 #include "base/files.h"
 #include "data/corpus_reader.h"
-#include "text/word_index.h"
+#include "text/joiner.h"
 
 namespace lacuna {
 namespace {
@@ -66,7 +66,7 @@ struct Observed {
   std::string zero_place;  // of the first link that names word 0; empty = none does
 };
 
-Observed observe(const std::string& path, const std::string& src, const std::string& tgt) {
+Observed observe(const std::string& path, const std::string& src, const std::string& tgt, const std::string& joiner) {
   Observed seen;
   LinkReader reader(path);
   std::optional<CorpusReader> texts;
@@ -83,8 +83,9 @@ Observed observe(const std::string& path, const std::string& src, const std::str
       if (seen.zero_place.empty() && (src_word == 0 || tgt_word == 0)) seen.zero_place = reader.place();
     seen.has_links = seen.has_links || !links.possible.empty();
     if (!more_texts) continue;
-    seen.from_zero.see(links.possible, count_words(src_line), count_words(tgt_line), reader.place());
-    seen.from_one.see(links.possible, count_words(src_line), count_words(tgt_line), reader.place());
+    const int32_t src_words = joined_words(src_line, joiner).back(), tgt_words = joined_words(tgt_line, joiner).back();
+    seen.from_zero.see(links.possible, src_words, tgt_words, reader.place());
+    seen.from_one.see(links.possible, src_words, tgt_words, reader.place());
   }
   return seen;
 }
@@ -131,9 +132,9 @@ bool next_of_both(LinkReader& a, GoldLinks& of_a, LinkReader& b, GoldLinks& of_b
 }
 
 int checked_base(const std::string& links, std::optional<int> given, const std::string& src, const std::string& tgt,
-                 const std::string& flag) {
+                 const std::string& flag, const std::string& joiner) {
   for (const std::string& file : {links, src, tgt}) require_rereadable_file(file);  // now, and again link by link
-  const Observed seen = observe(links, src, tgt);
+  const Observed seen = observe(links, src, tgt, joiner);
   if (!src.empty() && seen.lines != seen.text_lines)
     throw DataError(links + " has " + std::to_string(seen.lines) + " lines and " + src + " has " + std::to_string(seen.text_lines) +
                     "; expected one line of links for each pair");

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "analysis/analysis_tables.h"
 #include "base/error.h"
@@ -27,51 +28,86 @@ std::string base64(const std::string& bytes) {
   return text;
 }
 
-std::string deflated(const std::vector<uint8_t>& bytes) {
-  uLongf size = compressBound(bytes.size());
+/// Nothing if it would take more than so many bytes: then it stops there.
+std::optional<std::string> deflated(const std::vector<uint8_t>& bytes, size_t most) {
+  constexpr int kLevel = 6;  // the highest takes several times as long and saves a few percent
+  uLongf size = std::min<uLongf>(compressBound(bytes.size()), most);
   std::string packed(size, '\0');
-  if (compress2(reinterpret_cast<Bytef*>(packed.data()), &size, bytes.data(), bytes.size(), Z_BEST_COMPRESSION) != Z_OK)
-    throw MachineError("zlib could not pack the report's weights; this is a fault of the program");
+  const int result = compress2(reinterpret_cast<Bytef*>(packed.data()), &size, bytes.data(), bytes.size(), kLevel);
+  if (result == Z_BUF_ERROR) return {};
+  if (result != Z_OK) throw MachineError("zlib could not pack the report's weights; this is a fault of the program");
   packed.resize(size);
   return packed;
 }
 
-ordered_json tokens_and_weights(const ExploredSentence& sentence) {
+std::string dumped(const ordered_json& json) {
+  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+/// Nothing if the weights do not fit into so many bytes.
+std::optional<ordered_json> tokens_and_weights(const ExploredSentence& sentence, size_t room) {
   std::vector<uint8_t> levels;
   std::vector<float> scales;
   for (const ExploredSentence::Map& map : sentence.maps) {
     levels.insert(levels.end(), map.levels.begin(), map.levels.end());
     scales.push_back(map.scale);
   }
-  return {{"src", sentence.src},
-          {"tgt", sentence.tgt},
-          {"src_words", sentence.src_words},
-          {"tgt_words", sentence.tgt_words},
-          {"scales", scales},
-          {"weights", base64(deflated(levels))}};
+  ordered_json json = {{"src", sentence.src},
+                       {"tgt", sentence.tgt},
+                       {"src_words", sentence.src_words},
+                       {"tgt_words", sentence.tgt_words},
+                       {"scales", scales}};
+  if (!sentence.joiner.empty()) json["joiner"] = sentence.joiner;
+  const size_t taken = dumped(json).size();
+  if (taken > room) return {};
+  const std::optional<std::string> packed = deflated(levels, (room - taken) / 4 * 3);  // four digits for three bytes
+  if (!packed) return {};
+  json["weights"] = base64(*packed);
+  return json;
+}
+
+/// One sentence as every model has kept it; nothing if it does not fit into so many bytes.
+std::optional<ordered_json> explored_json(const std::vector<const ExploredSentence*>& kept, size_t room) {
+  if (std::any_of(kept.begin(), kept.end(), [](const ExploredSentence* own) { return own->is_too_large(); })) return {};
+  const ExploredSentence& first = *kept.front();
+  ordered_json one = {{"line", first.line}, {"src_text", first.src_text}, {"tgt_text", first.tgt_text}};
+  one["models"] = ordered_json::array();
+  size_t taken = dumped(one).size();
+  for (const ExploredSentence* own : kept) {
+    if (taken > room) return {};
+    std::optional<ordered_json> more = tokens_and_weights(*own, room - taken);
+    if (!more) return {};
+    taken += dumped(*more).size() + 1;
+    one["models"].push_back(std::move(*more));
+  }
+  return taken > room ? std::nullopt : std::optional(one);
+}
+
+/// What every model has kept of a sentence; nothing if one has not kept it.
+std::vector<const ExploredSentence*> kept_by_all(const std::vector<ModelAnalysis>& models, int64_t line) {
+  std::vector<const ExploredSentence*> kept;
+  for (const ModelAnalysis& model : models) {
+    const auto same = std::find_if(model.explored.begin(), model.explored.end(), [&](const auto& own) { return own.line == line; });
+    if (same == model.explored.end()) return {};  // its vocabulary found nothing in the line, or too much
+    kept.push_back(&*same);
+  }
+  return kept;
 }
 
 /// Sentences that every model has kept, with the weights of each, as far as they fit into the page; `omitted` are those that do not.
 ordered_json explored_sentences(const std::vector<ModelAnalysis>& models, size_t& omitted) {
   ordered_json sentences = ordered_json::array();
-  size_t bytes = 0;
+  size_t room = kMostWeightBytes;
   for (const ExploredSentence& first : models.front().explored) {
-    size_t more = 0;
-    ordered_json one = {{"line", first.line}, {"src_text", first.src_text}, {"tgt_text", first.tgt_text}};
-    one["models"] = ordered_json::array();
-    for (const ModelAnalysis& model : models) {
-      const auto same = std::find_if(model.explored.begin(), model.explored.end(), [&](const auto& own) { return own.line == first.line; });
-      if (same == model.explored.end()) break;  // its vocabulary found nothing in the line
-      one["models"].push_back(tokens_and_weights(*same));
-      more += one["models"].back().dump(-1, ' ', false, ordered_json::error_handler_t::replace).size();
-    }
-    if (one["models"].size() != models.size()) continue;
-    if (bytes + more > kMostWeightBytes) {
+    const std::vector<const ExploredSentence*> kept = kept_by_all(models, first.line);
+    if (kept.empty()) continue;
+    std::optional<ordered_json> one = explored_json(kept, room);
+    if (!one) {
       ++omitted;
       continue;
     }
-    bytes += more;
-    sentences.push_back(std::move(one));
+    room -= std::min(room, dumped(*one).size());
+    sentences.push_back(std::move(*one));
   }
   return sentences;
 }
@@ -83,8 +119,7 @@ std::string page_data(const std::vector<ModelAnalysis>& models, const AnalysisSe
   data["sentences"] = explored_sentences(models, omitted);
   data["omitted"] = omitted;
   std::string text;
-  for (const char c : data.dump(-1, ' ', false, ordered_json::error_handler_t::replace))
-    text += c == '<' ? std::string("\\u003c") : std::string(1, c);
+  for (const char c : dumped(data)) text += c == '<' ? std::string("\\u003c") : std::string(1, c);
   return text;
 }
 

@@ -44,8 +44,14 @@ function mapSize(tokens, model, p) {
   return model.num_heads * rows * columns;
 }
 
+/** The pieces of a word as text; all but the last may end with the joiner. */
+function joinedPieces(pieces, joiner) {
+  const bare = pieces.map((piece, i) => (joiner && i + 1 < pieces.length && piece.endsWith(joiner) ? piece.slice(0, -joiner.length) : piece));
+  return bare.join("").replaceAll("▁", "");
+}
+
 /** Pieces of a word put together: columns are summed, rows averaged. */
-function byWords(matrix, rows, columns) {
+function byWords(matrix, rows, columns, joiner) {
   const groups = (axis) => {
     const found = [];
     axis.words.forEach((word, i) => {
@@ -61,11 +67,18 @@ function byWords(matrix, rows, columns) {
     if (!sums.length) return NaN;
     return sums.reduce((total, values) => total + values.reduce((sum, value) => sum + value, 0), 0) / group.length;
   }));
-  const names = (axis, found) => found.map((group) => group.map((i) => axis.pieces[i]).join("").replaceAll("▁", ""));
+  const names = (axis, found) => found.map((group) => joinedPieces(group.map((i) => axis.pieces[i]), joiner));
   return { matrix: merged, rowNames: names(rows, rowGroups), columnNames: names(columns, columnGroups) };
 }
 
-const cut = (text, most = 14) => (text.length > most ? text.slice(0, most - 1) + "…" : text);
+function cut(text, most = 14) {
+  const letters = [...text]; // which a text's length and slice may count as two, and split
+  return letters.length > most ? letters.slice(0, most - 1).join("") + "…" : text;
+}
+
+// Text of either direction does not turn what stands around it: as an element, and where only characters can stand (FSI, PDI).
+const isolated = (text) => make("bdi", {}, text);
+const isolatedText = (text) => `\u2068${text}\u2069`;
 const pen = document.createElement("canvas").getContext("2d");
 pen.font = "700 12px system-ui, sans-serif"; // as labels are while the cursor is on their row or column
 
@@ -103,7 +116,7 @@ function drawMap(pane, { matrix, rowNames, columnNames, isSum }, rowWord, column
     cursor.setAttribute("visibility", "visible");
     const value = matrix[r][c];
     const said = isNaN(value) ? "not visible" : value === 0 ? zero : `≈ ${shown(value)}`;
-    pane.querySelector(".value").textContent = `${rowWord} “${rowNames[r]}” → ${columnWord} “${columnNames[c]}”: ${said}`;
+    pane.querySelector(".value").replaceChildren(`${rowWord} “`, isolated(rowNames[r]), `” → ${columnWord} “`, isolated(columnNames[c]), `”: ${said}`);
   };
   const moveAndTell = (r, c) => {
     move(r, c);
@@ -181,7 +194,7 @@ async function drawPane(pane, sentence, site, useWords, byInput, told) {
   if (turn !== pane.turn) return; // something else was chosen meanwhile
   const { rows, columns } = axesOf(tokens, site, byInput);
   const matrix = weightsOf(bytes, tokens, model, placeIndex, pane.head.value, rows.pieces.length, columns.pieces.length);
-  const map = useWords ? byWords(matrix, rows, columns) : { matrix, rowNames: rows.pieces, columnNames: columns.pieces };
+  const map = useWords ? byWords(matrix, rows, columns, tokens.joiner) : { matrix, rowNames: rows.pieces, columnNames: columns.pieces };
   map.isSum = useWords || pane.head.value === "mean";
   pane.follow = drawMap(pane.element, map, site === "encoder_self" ? "source" : byInput ? "reading" : "predicting", site === "decoder_self" ? "target read" : "source", told);
 }
@@ -194,7 +207,7 @@ function startExplorer() {
       : "No sentences were kept for it (--explore 0)."));
     return;
   }
-  const sentence = chooser("Sentence", data.sentences.map((one, i) => [i, `${one.line + 1}: ${cut(one.src_text, 60)}`]));
+  const sentence = chooser("Sentence", data.sentences.map((one, i) => [i, `${one.line + 1}: ${isolatedText(cut(one.src_text, 60))}`]));
   const site = chooser("Attention", SITES.map((one) => [one, SITE_NAMES[one]]));
   site.select.value = "cross";
   const words = check("words on the axes", false), byInput = check("rows are tokens read (shifted)", false), second = check("two side by side", models.length > 1);
@@ -203,7 +216,7 @@ function startExplorer() {
   const panes = [makePane(0, changed), makePane(1, changed)];
   async function draw() {
     const chosen = Number(sentence.select.value);
-    texts.textContent = `${data.sentences[chosen].src_text} → ${data.sentences[chosen].tgt_text}`;
+    texts.replaceChildren(isolated(data.sentences[chosen].src_text), " → ", isolated(data.sentences[chosen].tgt_text));
     panes[1].element.hidden = !second.input.checked;
     const open = panes.filter((pane) => !pane.element.hidden);
     await Promise.all(open.map((pane) => drawPane(pane, chosen, site.select.value, words.input.checked, byInput.input.checked,

@@ -11,6 +11,18 @@ int64_t longest_to_look_at(int64_t max_positions) {
   return max_positions > 0 ? std::min(max_positions, kMost) : kMost;
 }
 
+void LongPairCount::see(const SentencePair& pair) {
+  if (!pair.is_long || pair.is_empty()) return;
+  if (count == 0) first_line = pair.line;
+  ++count;
+}
+
+std::string LongPairCount::message(const std::string& fate, int64_t pairs, int64_t max_tokens) const {
+  return std::to_string(count) + " of " + std::to_string(pairs) + " pairs " + fate + ": a side has more than " +
+         std::to_string(max_tokens) + " tokens (the model's table of positions, or what can be looked at); the first is line " +
+         std::to_string(first_line + 1);
+}
+
 PairReader::PairReader(const std::string& src, const std::string& tgt, Vocabularies vocabularies, int64_t max_tokens, LongPairs long_pairs)
     : reader_({"", src, tgt, 1}), vocabularies_(std::move(vocabularies)), max_tokens_(max_tokens), long_pairs_(long_pairs) {}
 
@@ -43,7 +55,7 @@ std::vector<std::vector<const SentencePair*>> batches_of(const std::vector<Sente
   std::vector<std::vector<const SentencePair*>> batches;
   size_t tokens = 0;
   for (const SentencePair& pair : pairs) {
-    if (pair.is_empty() || pair.is_long) continue;
+    if (pair.is_left_out()) continue;
     const size_t more = std::max(pair.src.size(), pair.tgt.size());
     if (batches.empty() || tokens + more > static_cast<size_t>(batch_tokens)) {
       batches.emplace_back();

@@ -18,12 +18,21 @@ struct SentencePair {
   std::vector<TokenId> src, tgt;
   bool is_long = false;  ///< a side has more tokens than its reader takes
   bool is_empty() const { return src.empty() || tgt.empty(); }
+  bool is_left_out() const { return is_empty() || is_long; }
 };
 
 enum class LongPairs { kRefuse, kMark };
 
 /// The longest side whose attention is looked at, by a model with so many positions (0 = any number): weights take memory by the square.
 int64_t longest_to_look_at(int64_t max_positions);
+
+/// The pairs that are left out as a side is too long, counted for one warning.
+struct LongPairCount {
+  int64_t count = 0, first_line = 0;  ///< from 0
+  void see(const SentencePair& pair);
+  /// "2 of 30 pairs `fate`: a side has more than 5 tokens (...); the first is line 4".
+  std::string message(const std::string& fate, int64_t pairs, int64_t max_tokens) const;
+};
 
 /// Reads two files as tokenised pairs.
 class PairReader {

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "text/joiner.h"
+
 namespace lacuna {
 namespace {
 
-/// The unit of each piece before eos; `count` is the number of units.
-std::vector<int32_t> words_of(const Vocabulary& vocabulary, const std::string& line, const std::vector<TokenId>& ids, int32_t& count) {
-  std::vector<int32_t> words = vocabulary.words_of(line, ids);
-  count = words.back();  // eos gets the number of words
+/// The unit of each piece before eos, of the words of all tokens; `count` is the number of units.
+std::vector<int32_t> units_of(std::vector<int32_t> words, int32_t& count) {
+  count = words.back();  // eos has the number of words
   words.pop_back();
   return words;
 }
@@ -20,10 +21,19 @@ const char* name_of(AlignmentStep step) {
   return step == AlignmentStep::kNormal ? "normal" : "shifted";
 }
 
-AlignmentUnits word_units(const SentencePair& pair, const Vocabularies& vocabularies) {
+std::vector<int32_t> words_of_tokens(const Vocabulary& vocabulary, const std::string& line, const std::vector<TokenId>& ids,
+                                     const std::string& joiner) {
+  std::vector<int32_t> words = vocabulary.words_of(line, ids);
+  if (joiner.empty()) return words;
+  const std::vector<int32_t> whole = joined_words(line, joiner);
+  for (int32_t& word : words) word = whole.at(static_cast<size_t>(word));
+  return words;
+}
+
+AlignmentUnits word_units(const SentencePair& pair, const Vocabularies& vocabularies, const std::string& joiner) {
   AlignmentUnits units;
-  units.src = words_of(*vocabularies.src, pair.src_text, pair.src, units.src_count);
-  units.tgt = words_of(*vocabularies.tgt, pair.tgt_text, pair.tgt, units.tgt_count);
+  units.src = units_of(words_of_tokens(*vocabularies.src, pair.src_text, pair.src, joiner), units.src_count);
+  units.tgt = units_of(words_of_tokens(*vocabularies.tgt, pair.tgt_text, pair.tgt, joiner), units.tgt_count);
   return units;
 }
 

@@ -14,12 +14,17 @@ inline constexpr AlignmentStep kAlignmentSteps[] = {AlignmentStep::kNormal, Alig
 /// `normal` or `shifted`.
 const char* name_of(AlignmentStep step);
 
+/// Of each token of a line, the word once pieces are joined; eos gets the number of words.
+std::vector<int32_t> words_of_tokens(const Vocabulary& vocabulary, const std::string& line, const std::vector<TokenId>& ids,
+                                     const std::string& joiner);
+
 /// The units that links are between, words or pieces, and which of them each piece belongs to; without eos.
 struct AlignmentUnits {
   std::vector<int32_t> src, tgt;
   int32_t src_count = 0, tgt_count = 0;
 };
-AlignmentUnits word_units(const SentencePair& pair, const Vocabularies& vocabularies);
+/// `joiner`: of the model's `translate` (text/joiner.h); pieces that it joins are one word.
+AlignmentUnits word_units(const SentencePair& pair, const Vocabularies& vocabularies, const std::string& joiner);
 AlignmentUnits piece_units(const SentencePair& pair);
 
 /// Weights between units: the columns of a source unit's pieces are summed, the rows of a target unit's pieces averaged; eos is left out.

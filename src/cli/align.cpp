@@ -2,6 +2,7 @@
 #include "analysis/symmetrise.h"
 #include "base/log.h"
 #include "checkpoint/checkpoint.h"
+#include "cli/checkpoint_options.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/output.h"
@@ -88,47 +89,69 @@ void check(const AlignFlags& flags, const std::vector<std::string>& overrides, c
 
 /// One model, and which of its weights align.
 struct Direction {
+  std::string path;
   LoadedModel loaded;
   AlignmentChoice choice;
   std::unique_ptr<PairReader> reader;
   bool is_reverse;
+  LongPairCount long_pairs = {};
 
-  std::vector<Links> next(const AlignFlags& flags) {
+  AnalyzedModel model() const { return {path, *loaded.model, loaded.vocabularies, loaded.options.translate.joiner}; }
+  int64_t max_tokens() const { return longest_to_look_at(loaded.model->max_positions()); }
+
+  /// None for a pair that is too long.
+  std::vector<std::optional<Links>> next(const AlignFlags& flags) {
     const std::vector<SentencePair> pairs = reader->next(kLinesAtATime);
     const LinkUnit unit = flags.level == "word" ? LinkUnit::kWord : LinkUnit::kPiece;
-    std::vector<Links> links = align_pairs(*loaded.model, loaded.vocabularies, pairs, choice, unit, flags.batch_tokens);
-    if (is_reverse)
-      for (Links& one : links) one = turned(one);
-    return links;
+    const std::vector<Links> links = align_pairs(model(), pairs, choice, unit, flags.batch_tokens);
+    std::vector<std::optional<Links>> found(pairs.size());
+    for (size_t i = 0; i < pairs.size(); ++i) {
+      long_pairs.see(pairs[i]);
+      if (!pairs[i].is_long) found[i] = is_reverse ? turned(links[i]) : links[i];
+    }
+    return found;
   }
 };
 
-AlignmentChoice choice_on_development_set(const LoadedModel& loaded, const AlignFlags& flags, bool is_reverse) {
+/// What the development set's gold links count words from, which are joined as this model joins them.
+int base_of_development_set(const AlignFlags& flags, const Options& options) {
+  const std::optional<int> given = flags.gold_base < 0 ? std::nullopt : std::optional(flags.gold_base);
+  return checked_base(flags.dev_gold, given, flags.dev_src, flags.dev_tgt, "--gold-base", options.translate.joiner);
+}
+
+AlignmentChoice choice_on_development_set(const AnalyzedModel& model, const AlignFlags& flags, int gold_base, bool is_reverse) {
   AnalysisSettings settings;
   settings.src = is_reverse ? flags.dev_tgt : flags.dev_src;
   settings.tgt = is_reverse ? flags.dev_src : flags.dev_tgt;
   settings.gold = flags.dev_gold;
   settings.is_gold_turned = is_reverse;
-  const std::optional<int> given = flags.gold_base < 0 ? std::nullopt : std::optional(flags.gold_base);
-  settings.gold_base = checked_base(flags.dev_gold, given, flags.dev_src, flags.dev_tgt, "--gold-base");
+  settings.gold_base = gold_base;
   settings.only = {"alignment"};
   settings.explored = 0;
   settings.bootstrap_samples = 1;
   settings.batch_tokens = flags.batch_tokens;
   double error_rate = 0;
-  const std::string& path = is_reverse ? flags.reverse_model : flags.model;
-  const AlignmentChoice best = best_choice(analyze_model({path, *loaded.model, loaded.vocabularies}, settings, [](int64_t) {}), error_rate);
-  log_info("{}: {} aligns best, error rate {:.2f} % on the development set", path, text_of(best), 100 * error_rate);
+  const ModelAnalysis analysis = analyze_model(model, settings, [](int64_t) {});
+  const AlignmentChoice best = best_choice(analysis, error_rate);
+  log_info("{}: {} aligns best, error rate {:.2f} % on the development set", model.name, text_of(best), 100 * error_rate);
+  if (const LongPairCount& left_out = analysis.long_pairs; left_out.count > 0)
+    log_warning("{}: development set: {}", model.name,
+                left_out.message("are left out", analysis.pairs + analysis.empty_pairs + left_out.count, analysis.max_tokens));
   return best;
 }
 
-AlignmentChoice choice_by_flags(const LoadedModel& loaded, const AlignFlags& flags) {
-  const ModelOptions& options = loaded.options.model;
-  const auto layers = static_cast<int>(options.decoder_layers);
-  if (flags.layer >= layers)
-    throw UsageError("--layer is " + std::to_string(flags.layer) + "; the decoder's layers are 0 to " + std::to_string(layers - 1));
+/// Throws UsageError for a layer or a head that the model at `path` has not.
+void check_choice(const AlignFlags& flags, const std::string& path, const ModelOptions& options) {
+  if (flags.layer >= options.decoder_layers)
+    throw UsageError("--layer is " + std::to_string(flags.layer) + "; the decoder's layers are 0 to " +
+                     std::to_string(options.decoder_layers - 1) + " in " + path);
   if (flags.head >= options.num_heads)
-    throw UsageError("--head is " + std::to_string(flags.head) + "; the heads are 0 to " + std::to_string(options.num_heads - 1));
+    throw UsageError("--head is " + std::to_string(flags.head) + "; the heads are 0 to " + std::to_string(options.num_heads - 1) + " in " +
+                     path);
+}
+
+AlignmentChoice choice_by_flags(const ModelOptions& options, const AlignFlags& flags) {
+  const auto layers = static_cast<int>(options.decoder_layers);
   const AlignmentChoice choice = {flags.layer >= 0 ? flags.layer : std::max(0, layers - 2),
                                   flags.head >= 0 ? std::optional(flags.head) : std::nullopt,
                                   flags.step == "shifted" ? AlignmentStep::kShifted : AlignmentStep::kNormal};
@@ -137,33 +160,65 @@ AlignmentChoice choice_by_flags(const LoadedModel& loaded, const AlignFlags& fla
   return choice;
 }
 
-Direction direction_of(const AlignFlags& flags, const std::string& device, const std::vector<std::string>& overrides, bool is_reverse) {
-  LoadedModel loaded = load_model(is_reverse ? flags.reverse_model : flags.model, device, overrides);
-  const AlignmentChoice choice =
-      flags.dev_gold.empty() ? choice_by_flags(loaded, flags) : choice_on_development_set(loaded, flags, is_reverse);
-  auto reader = std::make_unique<PairReader>(is_reverse ? flags.tgt : flags.src, is_reverse ? flags.src : flags.tgt, loaded.vocabularies,
-                                             longest_to_look_at(loaded.model->max_positions()));
-  return {std::move(loaded), choice, std::move(reader), is_reverse};
+/// What is said about one direction, checked before a model is loaded.
+struct PlannedDirection {
+  std::string path;
+  bool is_reverse;
+  int gold_base = 0;
+};
+
+PlannedDirection planned(const AlignFlags& flags, const std::vector<std::string>& overrides, bool is_reverse) {
+  PlannedDirection plan = {is_reverse ? flags.reverse_model : flags.model, is_reverse};
+  const Options options = options_of_checkpoint(plan.path, overrides);
+  check_choice(flags, plan.path, options.model);
+  if (!flags.dev_gold.empty()) plan.gold_base = base_of_development_set(flags, options);
+  return plan;
+}
+
+Direction direction_of(const PlannedDirection& plan, const AlignFlags& flags, const std::string& device,
+                       const std::vector<std::string>& overrides) {
+  Direction direction = {plan.path, load_model(plan.path, device, overrides), {}, {}, plan.is_reverse};
+  direction.choice = flags.dev_gold.empty() ? choice_by_flags(direction.loaded.options.model, flags)
+                                            : choice_on_development_set(direction.model(), flags, plan.gold_base, plan.is_reverse);
+  direction.reader = std::make_unique<PairReader>(plan.is_reverse ? flags.tgt : flags.src, plan.is_reverse ? flags.src : flags.tgt,
+                                                  direction.loaded.vocabularies, direction.max_tokens(), LongPairs::kMark);
+  return direction;
+}
+
+std::vector<Direction> directions_of(const AlignFlags& flags, const std::string& device, const std::vector<std::string>& overrides) {
+  std::vector<PlannedDirection> plans = {planned(flags, overrides, /*is_reverse=*/false)};
+  if (!flags.reverse_model.empty()) plans.push_back(planned(flags, overrides, /*is_reverse=*/true));
+  std::vector<Direction> directions;
+  for (const PlannedDirection& plan : plans) directions.push_back(direction_of(plan, flags, device, overrides));
+  return directions;
+}
+
+/// The lines of these links; empty for a pair that is too long, be it for one of two models.
+std::string written(const std::vector<std::optional<Links>>& links, const std::vector<std::optional<Links>>& other,
+                    const std::string& symmetrisation) {
+  std::string lines;
+  for (size_t i = 0; i < links.size(); ++i) {
+    const bool is_known = links[i] && (other.empty() || other[i]);
+    if (is_known) lines += pharaoh(other.empty() ? *links[i] : symmetrise(*links[i], *other[i], symmetrisation_of(symmetrisation)));
+    lines += "\n";
+  }
+  return lines;
 }
 
 int align_with_models(const AlignFlags& flags, const std::string& device, const std::vector<std::string>& overrides) {
   const int64_t total = count_pairs({"", flags.src, flags.tgt, 1});
-  std::vector<Direction> directions;
-  directions.push_back(direction_of(flags, device, overrides, false));
-  if (!flags.reverse_model.empty()) directions.push_back(direction_of(flags, device, overrides, true));
+  std::vector<Direction> directions = directions_of(flags, device, overrides);
   Output output(flags.output, {flags.src, flags.tgt});
   LineProgress bar("aligning", total, flags.common.quiet || flags.output == "-");
-  for (std::vector<Links> links; !(links = directions[0].next(flags)).empty();) {
-    if (directions.size() > 1) {
-      const std::vector<Links> other = directions[1].next(flags);
-      for (size_t i = 0; i < links.size(); ++i) links[i] = symmetrise(links[i], other[i], symmetrisation_of(flags.symmetrise));
-    }
-    std::string written;
-    for (const Links& one : links) written += pharaoh(one) + "\n";
-    if (!output.write(written)) return kBrokenPipe;
+  for (std::vector<std::optional<Links>> links, other; !(links = directions[0].next(flags)).empty();) {
+    if (directions.size() > 1) other = directions[1].next(flags);
+    if (!output.write(written(links, other, flags.symmetrise))) return kBrokenPipe;
     bar.add(static_cast<int64_t>(links.size()));
   }
   output.finish();
+  for (const Direction& direction : directions)
+    if (direction.long_pairs.count > 0)
+      log_warning("{}: {}", direction.path, direction.long_pairs.message("get an empty line", total, direction.max_tokens()));
   return 0;
 }
 

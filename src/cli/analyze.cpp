@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/spelling.h"
 #include "checkpoint/checkpoint.h"
+#include "cli/checkpoint_options.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/output.h"
@@ -68,12 +69,13 @@ struct AnalyzeFlags {
   }
 };
 
-/// "1-3,7" as numbers. Throws UsageError unless each is from `lowest` to `highest`.
-std::set<int64_t> numbers_of(const std::string& text, const std::string& flag, int64_t lowest, int64_t highest) {
+/// "1-3,7" as numbers. Throws UsageError unless each is from `lowest` to `highest`, which `model` has, if not empty.
+std::set<int64_t> numbers_of(const std::string& text, const std::string& flag, int64_t lowest, int64_t highest,
+                             const std::string& model = "") {
   std::set<int64_t> numbers;
   const auto fail = [&] {
     throw UsageError(flag + " is \"" + text + "\"; expected numbers and ranges from " + std::to_string(lowest) + " to " +
-                     std::to_string(highest) + ", such as 1-3,7");
+                     std::to_string(highest) + ", such as 1-3,7" + (model.empty() ? "" : ", for " + model));
   };
   for (const std::string& part : CLI::detail::split(text, ',')) {
     const size_t dash = part.find('-', 1);
@@ -106,28 +108,35 @@ void refuse_contradictions(const AnalyzeFlags& flags) {
     throw UsageError("--shuffle-references is given, and --only leaves sparsity, null_rate, entropy and support out; drop one of them");
 }
 
-/// Reads all files through, so that what is wrong with them is known before a model is loaded.
-void check_files(AnalyzeFlags& flags) {
+/// Reads all files through, so that what is wrong with them is known before a model is loaded. `models` are the options of each.
+void check_files(AnalyzeFlags& flags, const std::vector<Options>& models) {
   AnalysisSettings& settings = flags.settings;
   settings.num_pairs = count_pairs({"", settings.src, settings.tgt, 1});
   if (!flags.saved_lines.empty())
     for (const int64_t line : numbers_of(flags.saved_lines, "--save-weights", 1, settings.num_pairs)) settings.saved_lines.insert(line - 1);
   if (settings.gold.empty()) return;
   const std::optional<int> given = flags.gold_base < 0 ? std::nullopt : std::optional(flags.gold_base);
-  settings.gold_base = checked_base(settings.gold, given, settings.src, settings.tgt, "--gold-base");
+  std::set<std::string> joiners;  // which say where the words are that links count
+  for (const Options& options : models) joiners.insert(options.translate.joiner);
+  for (const std::string& joiner : joiners)
+    settings.gold_base = checked_base(settings.gold, given, settings.src, settings.tgt, "--gold-base", joiner);
+}
+
+/// The layers and heads of this model whose weights are saved.
+void choose_saved(AnalyzeFlags& flags, const std::string& path, const ModelOptions& options) {
+  const int64_t layers = std::max(options.encoder_layers, options.decoder_layers);
+  AnalysisSettings& settings = flags.settings;
+  if (!flags.saved_layers.empty()) settings.saved_layers = numbers_of(flags.saved_layers, "--save-layers", 0, layers - 1, path);
+  if (!flags.saved_heads.empty()) settings.saved_heads = numbers_of(flags.saved_heads, "--save-heads", 0, options.num_heads - 1, path);
 }
 
 ModelAnalysis analyze(const std::string& path, const std::string& device, const std::vector<std::string>& overrides,
-                      const AnalyzeFlags& flags) {
+                      const AnalysisSettings& settings, bool is_quiet) {
   const LoadedModel loaded = load_model(path, device, overrides);
-  const ModelOptions& options = loaded.options.model;
-  AnalysisSettings settings = flags.settings;
-  const int64_t layers = std::max(options.encoder_layers, options.decoder_layers);
-  if (!flags.saved_layers.empty()) settings.saved_layers = numbers_of(flags.saved_layers, "--save-layers", 0, layers - 1);
-  if (!flags.saved_heads.empty()) settings.saved_heads = numbers_of(flags.saved_heads, "--save-heads", 0, options.num_heads - 1);
-  LineProgress bar(path, settings.num_pairs, flags.common.quiet);
+  LineProgress bar(path, settings.num_pairs, is_quiet);
   try {
-    return analyze_model({path, *loaded.model, loaded.vocabularies}, settings, [&](int64_t pairs) { bar.add(pairs); });
+    const AnalyzedModel model = {path, *loaded.model, loaded.vocabularies, loaded.options.translate.joiner};
+    return analyze_model(model, settings, [&](int64_t pairs) { bar.add(pairs); });
   } catch (const CheckpointError& error) {
     throw CheckpointError(path + ": " + error.what());
   }
@@ -189,17 +198,25 @@ int run_analyze(const std::vector<std::string>& arguments) {
   flags.settings.importance_sentences = flags.importance_sentences >= 0 ? flags.importance_sentences
                                         : asks_importance               ? kImportanceSentences
                                                                         : 0;
-  check_files(flags);
+  std::vector<Options> options;
+  for (const std::string& path : flags.models) {
+    options.push_back(options_of_checkpoint(path, overrides));
+    choose_saved(flags, path, options.back().model);
+  }
+  check_files(flags, options);
   const fs::path folder = flags.output;
   make_output_folder(folder);
   std::vector<ModelAnalysis> models;
   for (const std::string& path : flags.models) {
-    models.push_back(analyze(path, device, overrides, flags));
+    models.push_back(analyze(path, device, overrides, flags.settings, flags.common.quiet));
     for (const std::string& note : models.back().notes) log_info("{}: not measured: {}", path, note);
   }
   write_all(folder, models, flags.settings);
   if (const int64_t empty = models.front().empty_pairs; empty > 0)
-    log_warning("{} of {} pairs are left out: a side is empty", empty, empty + models.front().pairs);
+    log_warning("{} of {} pairs are left out: a side is empty", empty, flags.settings.num_pairs);
+  for (const ModelAnalysis& model : models)
+    if (model.long_pairs.count > 0)
+      log_warning("{}: {}", model.name, model.long_pairs.message("are left out", flags.settings.num_pairs, model.max_tokens));
   log_info("{}: {} pairs; the report is {}", folder.string(), models.front().pairs, (folder / "report.html").string());
   return 0;
 }

@@ -1,5 +1,6 @@
 #include "../base/scratch_folder.h"
 #include "analysis/alignment_error.h"
+#include "analysis/explored_sentence.h"
 #include "analysis/word_weights.h"
 #include "base/error.h"
 #include "golden.h"
@@ -38,6 +39,32 @@ TEST(WordWeights, AverageRowsOfATargetWord) {
   const UnitWeights weights(head.call().weights.matrix(0, 0), one_word, AlignmentStep::kNormal);
   EXPECT_DOUBLE_EQ(weights.at(0, 0), .125);
   EXPECT_DOUBLE_EQ(weights.at(0, 2), .4375);
+}
+
+/// Pieces with ids of their own, and eos.
+SentencePair pair_of(const Vocabularies& vocabularies, const std::string& src, const std::string& tgt) {
+  SentencePair pair;
+  pair.src_text = src;
+  pair.tgt_text = tgt;
+  pair.src = vocabularies.src->encode(src);
+  pair.tgt = vocabularies.tgt->encode(tgt);
+  for (std::vector<TokenId>* ids : {&pair.src, &pair.tgt}) ids->push_back(kEos);
+  return pair;
+}
+
+TEST(WordUnits, AreWholeWordsWherePiecesAreJoined) {
+  const VocabularyPtr pieces = token_list_from_bytes("a@@\nb@@\nc\nd\n", "pieces");
+  const Vocabularies vocabularies = {pieces, pieces};
+  const SentencePair pair = pair_of(vocabularies, "a@@ b@@ c  d", "d x@@ c a@@");  // one piece is unknown, and one word has no end
+  const AlignmentUnits words = word_units(pair, vocabularies, "@@"), apart = word_units(pair, vocabularies, "");
+  EXPECT_EQ(words.src, (std::vector<int32_t>{0, 0, 0, 1}));
+  EXPECT_EQ(words.tgt, (std::vector<int32_t>{0, 1, 1, 2}));
+  EXPECT_EQ(std::pair(words.src_count, words.tgt_count), std::pair(2, 3));
+  EXPECT_EQ(apart.src, (std::vector<int32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(std::pair(apart.src_count, apart.tgt_count), std::pair(4, 4));
+  const ExploredSentence explored = explored_sentence(pair, vocabularies, "@@", 0);
+  EXPECT_EQ(explored.src_words, (std::vector<int32_t>{0, 0, 0, 1, 2}));  // eos is one by itself
+  EXPECT_EQ(explored.tgt_words, (std::vector<int32_t>{0, 1, 1, 2, 3}));
 }
 
 TEST(AlignmentError, IsWorkedOutByHand) {
@@ -102,6 +129,17 @@ TEST_F(LinkFiles, WithAnotherNumberOfLinesAreRefusedWithBothCounts) {
 TEST_F(LinkFiles, OutOfRangeAreRefusedWithTheirPlace) {
   EXPECT_THAT(message("0-0\n0-1\n"),
               testing::AllOf(testing::HasSubstr("links:2: link 0-1 is out of range"), testing::HasSubstr("2 and 1")));
+}
+
+TEST_F(LinkFiles, OfJoinedPiecesCountTheirWords) {
+  src_ = folder_.write("src", "a@@ b c\nd@@ e\n");
+  const auto base = [&](const std::string& links) {
+    return checked_base(folder_.write("links", links), {}, src_, tgt_, "--gold-base", "@@");
+  };
+  EXPECT_EQ(base("0-0 1-1\n0-0\n"), 0);
+  EXPECT_EQ(base_of("0-0 1-1\n1-0\n"), 0);
+  EXPECT_THAT(message_of<DataError>([&] { base("0-0\n0-0 1-0\n"); }),
+              testing::AllOf(testing::HasSubstr("links:2: link 1-0 is out of range"), testing::HasSubstr("1 and 1 words")));
 }
 
 TEST_F(LinkFiles, ThatCountFromOneAreSaidToDoSo) {

@@ -151,7 +151,7 @@ TEST(Analysis, OfAModelWhoseNumbersAreNoneIsRefused) {
   SentencePair pair;
   pair.src = {5, 9, 2};
   pair.tgt = {6, 4, 2};
-  EXPECT_THROW(align_pairs(*model, words_a_to_t(), {pair}, {}, LinkUnit::kPiece, 100), CheckpointError);
+  EXPECT_THROW(align_pairs({"small", *model, words_a_to_t()}, {pair}, {}, LinkUnit::kPiece, 100), CheckpointError);
 }
 
 TEST(Analysis, OfNothingIsRefused) {
@@ -161,13 +161,56 @@ TEST(Analysis, OfNothingIsRefused) {
   EXPECT_THAT(message_of<DataError>([&] { corpus.analyze(*small_model_with("softmax")); }), testing::HasSubstr("nothing to analyse"));
 }
 
-TEST(Analysis, OfASentenceLongerThanTheModelReadsNamesItsLine) {
-  const SmallCorpus corpus;
+/// One that reads no more than so many tokens a side.
+std::shared_ptr<Transformer> small_model_of_positions(int64_t positions) {
   ModelOptions options = small_options();
   options.positions = Positions::kLearned;
-  options.max_positions = 5;
-  const std::string message = message_of<DataError>([&] { corpus.analyze(*small_model(options)); });
-  EXPECT_THAT(message, testing::AllOf(testing::HasSubstr("src:4"), testing::HasSubstr("has 6 tokens")));
+  options.max_positions = positions;
+  return small_model(options);
+}
+
+TEST(Analysis, LeavesOutAndCountsSentencesLongerThanTheModelReads) {
+  SmallCorpus corpus;
+  corpus.settings.gold = corpus.folder.write("gold", "0-1\n0-1\n\n4-0\n0-0\n");
+  corpus.settings.importance_sentences = 5;
+  corpus.settings.shuffle_references = true;
+  const ModelAnalysis found = corpus.analyze(*small_model_of_positions(5));
+  EXPECT_EQ(found.pairs, 3);
+  EXPECT_EQ(found.empty_pairs, 1);
+  EXPECT_EQ(found.long_pairs.count, 1);
+  EXPECT_EQ(found.src_tokens, 4 + 3 + 2);
+  EXPECT_EQ(found.alignment->sentences(), 3);
+  EXPECT_EQ(found.importance_pairs, 3);
+  EXPECT_EQ(found.explored.back().line, 4);
+  EXPECT_EQ(found.places[0].shuffled.pooled().rows, found.places[0].sums.pooled().rows);
+  EXPECT_THAT(found.long_pairs.message("are left out", 5, found.max_tokens),
+              testing::AllOf(testing::HasSubstr("1 of 5 pairs are left out: a side has more than 5 tokens"),
+                             testing::HasSubstr("the first is line 4")));
+  EXPECT_THAT(message_of<DataError>([&] { corpus.analyze(*small_model_of_positions(1)); }),
+              testing::HasSubstr("of at most 1 tokens a side"));
+}
+
+TEST(Analysis, CountsAPairWithAnEmptySideAsEmptyHoweverLongTheOther) {
+  SmallCorpus corpus;
+  corpus.settings.tgt = corpus.folder.write("tgt", "b a\ne d d\na b c d e f\nj i h g\nl\n");
+  const ModelAnalysis found = corpus.analyze(*small_model_of_positions(6));
+  EXPECT_EQ(found.empty_pairs, 1);
+  EXPECT_EQ(found.long_pairs.count, 0);
+}
+
+TEST(Analysis, KeepsNoWeightsOfASentenceThatIsTooLargeForTheReport) {
+  SmallCorpus corpus;
+  std::string line = "a";
+  for (int i = 0; i < 1200; ++i) line += " b";  // 2 heads of 6 places: 17 million weights
+  corpus.settings.src = corpus.folder.write("src", "a\n" + line + "\nb c\n");
+  corpus.settings.tgt = corpus.folder.write("tgt", "b\n" + line + "\nc\n");
+  corpus.settings.only = {"sparsity"};
+  const ModelAnalysis found = corpus.analyze(*small_model_with("softmax"));
+  ASSERT_EQ(found.explored.size(), 3u);
+  EXPECT_TRUE(found.explored[1].is_too_large());
+  EXPECT_EQ(found.explored[1].src.size(), 1202u);
+  for (const size_t i : {0u, 2u}) EXPECT_EQ(found.explored[i].maps.size(), 6u);
+  EXPECT_EQ(found.explored[2].maps[0].levels.size(), 2u * 3 * 3);
 }
 
 }  // namespace

@@ -67,6 +67,26 @@ TEST(Report, LeavesOutALongSentenceAndNotThoseBehindIt) {
   EXPECT_EQ(data.at("omitted"), 1);
 }
 
+TEST(Report, LeavesOutWhatWasTooLargeToKeepAndWhatFillsThePageByItsText) {
+  SmallCorpus corpus;
+  std::vector<ModelAnalysis> models = two_models(corpus);
+  models[1].explored[0].maps.clear();
+  for (ModelAnalysis& model : models) model.explored[1].src_text = std::string(2800000, 'x');
+  const auto data = nlohmann::json::parse(between(report_html(models, corpus.settings), "id=\"data\">", "</script>"));
+  EXPECT_EQ(data.at("sentences").size(), 2u);
+  EXPECT_EQ(data.at("sentences")[0].at("line"), 3);
+  EXPECT_EQ(data.at("omitted"), 2);
+}
+
+TEST(Report, TellsItsExplorerWhichPiecesAreJoined) {
+  SmallCorpus corpus;
+  std::vector<ModelAnalysis> models = {corpus.analyze(*small_model_with("softmax"))};
+  models[0].explored[1].joiner = "@@";
+  const auto data = nlohmann::json::parse(between(report_html(models, corpus.settings), "id=\"data\">", "</script>"));
+  EXPECT_FALSE(data.at("sentences")[0].at("models")[0].contains("joiner"));
+  EXPECT_EQ(data.at("sentences")[1].at("models")[0].at("joiner"), "@@");
+}
+
 TEST(Report, SurvivesTextThatLooksLikeMarkup) {
   SmallCorpus corpus;
   std::vector<ModelAnalysis> models = two_models(corpus);

@@ -21,6 +21,26 @@ from program import FOLDER, PROGRAM, Program, path, read, write
 SOURCE, REPORT_FOLDER = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
 
 
+def train_briefly(name, *flags, configuration=None):
+    """The run folder of a model that has learned nothing yet."""
+    subprocess.run([PROGRAM, "train", "-c", configuration or small_run.configuration(FOLDER, name), "--train.max_steps", "2", *flags], check=True,
+                   stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
+    return path(name)
+
+
+def train_in_pieces():
+    """One whose corpus is cut into pieces; @@ joins a piece to the next one."""
+    draw = random.Random(3)
+    vocabulary = write("pieces.vocab", "".join(f"{digit}\n{digit}@@\n" for digit in range(10)))
+    corpus = write("pieces.txt", "".join(f"{draw.randrange(10)}@@ {draw.randrange(10)} {draw.randrange(10)}\n" for _ in range(200)))
+    return train_briefly("in_pieces", configuration=write("in_pieces.yaml", f"""run: {path("in_pieces")}
+data: {{train: [{{src: {corpus}, tgt: {corpus}}}], tokenizer: none, vocab: {vocabulary}}}
+model: {{preset: tiny, d_model: 64, encoder_layers: 1, decoder_layers: 2}}
+train: {{batch_tokens: 1024}}
+translate: {{joiner: "@@"}}
+"""))
+
+
 def setUpModule():
     """Two models that copy digits: every word's gold link is with the word at its own place."""
     global SOFTMAX, RELA, TEXT, GOLD
@@ -149,6 +169,29 @@ class Analyze(Program):
                 for flags in (("--gold", from_one, "--gold-base", "1"), ("--gold", GOLD))]
         self.assertEqual(*best)
 
+    def test_leaves_out_and_counts_a_line_that_is_too_long(self):
+        text = write("long", "1 2\n" + "1 " * 5000 + "\n" + "\n3\n")
+        ended = self.ends("analyze", "-m", SOFTMAX, "-m", RELA, "--src", text, "--tgt", text, "--importance-sentences", "4", "-o", path("of_long"))
+        said = "1 of 4 pairs are left out: a side has more than 4096 tokens (the model's table of positions, or what can be looked at); the first is line 2"
+        for model in (SOFTMAX, RELA):
+            self.assertEqual(ended.stderr.count(f"{model}: {said}"), 1, ended.stderr)
+        for model in json.loads(read("of_long/analysis.json"))["models"]:
+            self.assertEqual([model[key] for key in ("pairs", "empty_pairs", "long_pairs")], [2, 1, 1])
+
+    def test_notices_a_wrong_second_model_before_it_looks_at_the_first(self):
+        flat = train_briefly("flat", "--model.decoder_layers", "1")
+        for model, flags, message in ((path("none"), (), "does not exist"), (FOLDER, (), "is neither a checkpoint"),
+                                      (flat, ("--save-weights", "1", "--save-layers", "0-1"), f"from 0 to 0, such as 1-3,7, for {flat}")):
+            said = self.refuses("analyze", "-m", SOFTMAX, "-m", model, "--src", TEXT, "--tgt", TEXT, "-o", path("not_made"), *flags)
+            self.assertIn(message, said)
+            self.assertNotIn("not measured", said)  # which is said of a model once it is analysed
+            self.assertFalse(os.path.exists(path("not_made")))
+        for model, flags, message in ((path("none"), ("--dev-src", TEXT, "--dev-tgt", TEXT, "--dev-gold", GOLD), "does not exist"),
+                                      (flat, ("--layer", "1"), f"the decoder's layers are 0 to 0 in {flat}")):
+            said = self.refuses("align", "-m", SOFTMAX, "--reverse-model", model, "--symmetrise", "union", "--src", TEXT, "--tgt", TEXT, *flags)
+            self.assertIn(message, said)
+            self.assertNotIn("aligns best", said)
+
     def test_refuses_what_makes_no_sense(self):
         self.assertIn("--only alignment needs gold links", self.refuses_analysis("--only", "alignment"))
         for measure in ("alpha", "span", "gate"):
@@ -207,6 +250,34 @@ class Align(Program):
         self.assertEqual((len(links), links[1]), (4, ""))
         said = self.ends("analyze", "-m", SOFTMAX, "--src", source, "--tgt", source, "-o", path("of_some")).stderr
         self.assertIn("1 of 3 pairs are left out: a side is empty", said)
+
+    def test_a_line_that_is_too_long_gets_an_empty_one(self):
+        source, target = write("long.src", "1 2\n3\n4 5\n"), write("long.tgt", "1 2\n" + "3 " * 5000 + "\n4 5\n")
+        said = "1 of 3 pairs get an empty line: a side has more than 4096 tokens"
+        for models, count in ((("-m", SOFTMAX), 1), (("-m", SOFTMAX, "--reverse-model", RELA, "--symmetrise", "union"), 2)):
+            ended = self.ends("align", *models, "--src", source, "--tgt", target)
+            first, second, third, end = ended.stdout.split("\n")
+            self.assertTrue(first and third)
+            self.assertEqual(second + end, "")
+            self.assertEqual(ended.stderr.count(said), count, ended.stderr)
+            self.assertIn("the first is line 2", ended.stderr)
+
+    def test_words_are_whole_where_pieces_are_joined(self):
+        model, text = train_in_pieces(), write("joined", "1@@ 2 3\n4 5@@ 6@@ 7 8@@ 9\n")
+        pair = ("-m", model, "--src", text, "--tgt", text)
+        for flags, counts in ((("--level", "word"), (2, 3)), (("--level", "subword"), (3, 6))):
+            for links, count in zip(self.prints("align", *pair, *flags).splitlines(), counts):
+                self.assertEqual([int(link.split("-")[1]) for link in links.split()], list(range(count)))
+                self.assertLess(max(int(link.split("-")[0]) for link in links.split()), count)
+        gold = write("joined.gold", "0-0 1-1\n0-0 1-1 2-2\n")
+        self.prints("align", *pair, "--dev-src", text, "--dev-tgt", text, "--dev-gold", gold)
+        self.prints("analyze", *pair, "--gold", gold, "-o", path("of_joined"))
+        found = json.loads(read("of_joined/analysis.json"))["models"][0]["alignment"]["layers"][0]["normal"]["average"]
+        self.assertEqual(found["links"], 5)  # softmax links every target word
+        beyond = write("pieces.gold", "0-0 2-2\n0-0\n")
+        for verb in ("analyze", "align"):
+            flags = ("--gold", beyond, "-o", path("refused")) if verb == "analyze" else ("--dev-src", text, "--dev-tgt", text, "--dev-gold", beyond)
+            self.assertIn("the sentences have 2 and 2 words", self.refuses(verb, *pair, *flags))
 
     def test_symmetrises_files(self):
         """Line 1: 0-0 and 2-1 are in both files, and the others touch them. Line 3: 2-0 has no free target word, 4-3 only free words."""
