@@ -188,7 +188,8 @@ Tensor attention(const AttentionCall& call, const ForwardContext& context) {
 }
 
 bool has_fused_core(const AttentionCall& call) {
-  return core_takes(call) || is_stored_in_bf16(call) || cuda::has_kernels(call);
+  const bool goes_through_float = is_stored_in_bf16(call) && call.v.size(2) == call.q.size(2);
+  return core_takes(call) || goes_through_float || cuda::has_kernels(call);
 }
 
 }  // namespace lacuna

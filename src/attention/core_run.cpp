@@ -293,10 +293,10 @@ class Run {
   /// In the tensors.
   core::StoredTask stored_rows(int64_t query, int64_t key_row, int64_t head) const {
     const auto read = [&](const Tensor& rows, int64_t first) {
-      return core::StoredRows<const uint16_t>{&row_of<Stored>(rows, first, head)->x, rows.stride(0)};
+      return core::StoredRows<const uint16_t>{bits_of_row(rows, first, head), rows.stride(0)};
     };
     const auto written = [&](const Tensor& rows, int64_t first) {
-      return core::StoredRows<uint16_t>{&row_of<Stored>(rows, first, head)->x, rows.stride(0)};
+      return core::StoredRows<uint16_t>{bits_of_row(rows, first, head), rows.stride(0)};
     };
     core::StoredTask stored = {};
     stored.q = read(call_.q, query);
@@ -350,7 +350,7 @@ class Run {
   void store_results(const core::Task<S>& task, int64_t b, int64_t head) const {
     const int64_t query = call_.queries->begin(b), key = call_.keys->begin[static_cast<size_t>(b)];
     const auto store = [&](const S* copy, int count, const Tensor& rows, int64_t first) {
-      row_kernels<S>().narrow_rows(count, shared_.d_head, copy, &row_of<Stored>(rows, first, head)->x, rows.stride(0));
+      row_kernels<S>().narrow_rows(count, shared_.d_head, copy, bits_of_row(rows, first, head), rows.stride(0));
     };
     if (!is_backward_) return store(task.context, task.queries, context_rows_, query);
     store(task.q_gradient, task.queries, gradients_.q, query);

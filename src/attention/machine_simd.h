@@ -32,7 +32,8 @@ struct SimdMachine {
   static void multiply(int rows, int depth, int width, Strided a, const float* b, int64_t b_row, float* out, int64_t out_row,
                        bool accumulate, RowsAhead* ahead) {
     constexpr int kDepth = hn::MaxLanes(Tag()) >= 16 ? 128 : 64, kWidth = 64;  // so much of b stays in the first cache while all rows pass
-    for (int k = 0; k == 0 || k < depth; k += kDepth) {                        // without depth, sums are 0
+    if (depth == 0) b = out;  // sums are 0; of a sentence without keys b may be null, which has no columns
+    for (int k = 0; k == 0 || k < depth; k += kDepth) {
       const Strided factors = {a.data + k * a.column, a.row, a.column};
       for (int c = 0; c < width; c += kWidth)
         multiply_part(rows, depth - k < kDepth ? depth - k : kDepth, width - c < kWidth ? width - c : kWidth, factors, b + k * b_row + c,

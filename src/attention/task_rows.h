@@ -10,10 +10,16 @@
 
 namespace lacuna {
 
-/// Where a row's head begins.
+/// Where a row's head begins; null in a tensor without rows, which has no memory.
 template <class Number>
 Number* row_of(const Tensor& rows, int64_t row, int64_t head) {
-  return rows.data_ptr<Number>() + row * rows.stride(0) + head * rows.stride(1);
+  Number* const first = rows.data_ptr<Number>();
+  return first != nullptr ? first + row * rows.stride(0) + head * rows.stride(1) : nullptr;
+}
+/// The same of numbers of bf16, as their bits.
+inline uint16_t* bits_of_row(const Tensor& rows, int64_t row, int64_t head) {
+  at::BFloat16* const first = row_of<at::BFloat16>(rows, row, head);
+  return first != nullptr ? &first->x : nullptr;
 }
 
 /// Rows of a tensor as a task has them: in place or, of other numbers, in a copy with all of them side by side.
@@ -26,7 +32,7 @@ class TaskRows {
 
   S* read(const Tensor& rows, int64_t first, int64_t head, int count, Buffer<S>& copy) const {
     S* const to = written(rows, first, head, count, copy);
-    if constexpr (kIsConverted) row_kernels<S>().widen_rows(count, d_head_, &row_of<Stored>(rows, first, head)->x, rows.stride(0), to);
+    if constexpr (kIsConverted) row_kernels<S>().widen_rows(count, d_head_, bits_of_row(rows, first, head), rows.stride(0), to);
     return to;
   }
   /// Each is written once.

@@ -19,7 +19,7 @@ struct ProjectionLoss {
 ///   nll_t  = -log p(y_t)                                     correct_t = 1 if y_t has the highest logit (the lowest id of equals)
 ///
 /// The gradients are worked out with the loss, kLossRows rows at a time (kRoundedLossRows with factors of bf16): the logits [T, V] never
-/// exist whole. `precision` is that of the products' factors, if they are float; logits, loss and sums are float.
+/// exist whole. `precision` is that of the products' factors, if they are float; logits are float.
 ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,
                                FactorPrecision precision = FactorPrecision::kFp32);
 

@@ -40,6 +40,15 @@ TEST(AttentionCore, EqualsTheReferenceOnMoreKeysThanTheCacheHolds) {
   for (const Variant& variant : all_variants()) compare_with_reference(inputs, variant, "full", false, 0.1);
 }
 
+// Types that search their rows for a threshold look longest where one score is far from all others.
+TEST(AttentionCore, EqualsTheReferenceWhereOneScoreIsFarFromAllOthers) {
+  Inputs inputs({70, 40}, {300, 1100}, 1, 8);
+  inputs.q.select(2, 0).fill_(2);
+  for (const int64_t key : {7, 500}) inputs.k[key].select(1, 0).fill_(-1e4);  // without weight: its gradient would be all rounding
+  for (const Variant& variant : {variant("topk", "{k: 8}"), variant("topk", "{k: 250}"), variant("sparsemax", ""), variant("entmax15", "")})
+    compare_with_reference(inputs, variant, "full", false);
+}
+
 // Heads wider than the vectors that go together, and no multiple of them.
 TEST(AttentionCore, EqualsTheReferenceWhereFewWeightsOfAWideHeadAreNotZero) {
   const Inputs inputs({140, 66}, {140, 200}, 1, 72);

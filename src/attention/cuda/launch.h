@@ -81,7 +81,10 @@ const char* start(void (*kernel)(Parameters...), int blocks, int heads, const La
   if (blocks == 0 || heads == 0) return nullptr;
   // To the same value always: it is the kernel's for the whole process, and other threads launch it too.
   const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, gpu_shared_bytes());
-  if (error != cudaSuccess) return message_of(error);
+  if (error != cudaSuccess) {
+    cudaGetLastError();  // or the next launch would report it
+    return message_of(error);
+  }
   const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(heads));
   kernel<<<grid, static_cast<unsigned>(Block::kLanes * launch.warps), static_cast<size_t>(launch.shared_bytes),
            static_cast<cudaStream_t>(launch.stream)>>>(arguments...);

@@ -104,11 +104,24 @@ struct RowMap {
     const S power = 1 / (alpha - 1);
     const S to_share = context.found([&] { return 1 / threshold(above(scores, S(-1)), alpha); });  // tau >= -1: no other key has weight
     // z * to_share: of the way from the top to the threshold. A small share keeps all its digits.
-    const S scale = 1 / scores.map_and_sum([=](auto z) { return row::power_of_one_plus(-(z * to_share), power); });
-    scores.map([=](auto p) { return p * scale; });
+    const auto weigh = [=](auto z, auto& weight, auto& slope) {
+      const auto share = z * to_share;
+      weight = row::power_of_one_plus(-share, power);
+      slope = weight / (row::relu(S(1) - share) + S(1e-30));  // 0 where the weight is
+    };
+    S total, steep;
+    scores.sums(weigh, total, steep);
+    // The threshold is a number of few digits, by whose last one every weight is off alike: many small ones by much, together. What they
+    // lack or have too much is shared out by slope, as another threshold would.
+    const S whole = row::positive_power(-to_share, power), excess = (total - whole) / steep, scale = 1 / whole;
+    scores.map([=](auto z) {
+      decltype(z) weight = z, slope = z;
+      weigh(z, weight, slope);
+      return row::relu(weight - slope * excess) * scale;
+    });
   }
 
-  /// tau, so near that p divided by its sum is exact.
+  /// tau, as near as a number of its digits can be.
   template <Row R>
   LACUNA_HD static typename R::scalar threshold(R candidates, typename R::scalar alpha) {
     using row::relu, row::positive_power, row::select;

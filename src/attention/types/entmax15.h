@@ -24,8 +24,17 @@ struct RowMap {
     const S top = scores.max();
     scores.map([=](auto z) { return (z - top) * S(0.5); });
     const S tau = context.found([=] { return threshold(scores); });
+    // Of many small weights, the last digit of tau is much of their sum: what they have too much together goes from all, by one more step.
+    S mass, length;
+    scores.sums(
+        [=](auto z, auto& square, auto& distance) {
+          distance = row::relu(z - tau);
+          square = distance * distance;
+        },
+        mass, length);
+    const S excess = (mass - 1) / (length * 2);
     scores.map([=](auto z) {
-      const auto distance = row::relu(z - tau);
+      const auto distance = row::relu(z - tau - excess);
       return distance * distance;
     });
   }

@@ -23,7 +23,16 @@ struct RowMap {
     const auto top = scores.max();
     scores.map([=](auto z) { return z - top; });  // huge scores lose nothing
     const auto tau = context.found([=] { return threshold(scores); });
-    scores.map([=](auto z) { return row::relu(z - tau); });
+    // Of many small weights, the last digit of tau is much of their sum: what they have too much together goes from each.
+    typename R::scalar mass, support;
+    scores.sums(
+        [=](auto z, auto& p, auto& kept) {
+          p = row::relu(z - tau);
+          kept = row::is_positive(p);
+        },
+        mass, support);
+    const auto excess = (mass - 1) / support;
+    scores.map([=](auto z) { return row::relu(z - tau - excess); });
   }
 
   /// d loss / d weights -> d loss / d scores, in place: the gradient on the support, centred there.

@@ -90,7 +90,8 @@ struct RowMap {
     R candidates = scores;
     S beyond = 0;  // scores above all candidates
     const auto count_from = [&](S t) { return beyond + candidates.sum([=](auto z) { return is_at_least(z, t); }); };
-    S low = -scores.max([](auto z) { return -z; });  // at least k scores are >= low
+    const S far(-1e38), least = -scores.max([](auto z) { return -z; });
+    S low = select(least < far, far, least);         // at least k scores are >= low, or all that can have weight: -inf can't, nor be halved
     S high = top + (top - low) / 16, from_high = 0;  // fewer than k scores are >= high; from_high of them, in a row to be packed
     const S size = of_size(scores, [](int n) { return n; });
     const auto leaves_some = k < size;
