@@ -21,8 +21,6 @@ target_compile_options(lacuna_options INTERFACE -march=$<IF:$<BOOL:${march}>,${m
 if(LACUNA_SANITIZE)
   target_compile_options(lacuna_options INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
   target_link_options(lacuna_options INTERFACE -fsanitize=address,undefined)
-  # GCC 12 then sees uninitialised memory in std::regex, where there is none.
-  target_compile_options(lacuna_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 endif()
 if(LACUNA_CUDA)
   target_compile_definitions(lacuna_options INTERFACE LACUNA_CUDA=1)

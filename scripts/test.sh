@@ -8,6 +8,10 @@ if [ "${1:-}" = --preset ]; then
   preset=${2:?--preset needs a name}
   shift 2
 fi
+if [ "$preset" = sanitize ] && ! command -v clang++ >/dev/null; then
+  echo "scripts/test.sh --preset sanitize needs clang++: sudo apt-get install clang libclang-rt-dev" >&2
+  exit 1
+fi
 scripts/setup.sh --tests
 scripts/build.sh "$preset" all
-ctest --test-dir "build/$preset" --output-on-failure --no-tests=error --parallel "$(nproc)" "$@"
+ctest --preset "$preset" --no-tests=error --parallel "$(nproc)" "$@"

@@ -26,10 +26,16 @@ BUILD = ROOT / "build/tidy"
 
 def flags_of(entry):
     """The arguments that shape how the file reads, fit for Clang, without the file itself."""
-    flags = re.sub(r" -o \S+ -c \S+", "", entry["command"])
-    # GCC's precompiled header can't be read: the header itself is.
-    flags = re.sub(r"-include \S*cmake_pch.hxx", f"-include {ROOT}/src/base/libtorch.h", flags)
-    return flags.replace(" -Winvalid-pch", "").replace(" -fno-math-errno", "")
+    words = iter(shlex.split(entry["command"])[1:])
+    flags = []
+    for word in words:
+        if word in ("-o", "-c"):
+            next(words)
+        elif word.endswith("/cmake_pch.hxx"):  # GCC's precompiled header can't be read: the header itself is
+            flags.append(f"{ROOT}/src/base/libtorch.h")
+        elif word not in ("-Winvalid-pch", "-fno-math-errno"):
+            flags.append(word)
+    return tuple(flags)
 
 
 def groups_of(files):
@@ -51,7 +57,7 @@ def check(name, flags, files):
     """What clang-tidy says about `files`, read as one; nothing if all is well."""
     together = BUILD / f"{name}.cpp"
     together.write_text("".join(f'#include "{file}"\n' for file in sorted(files)))
-    command = ["clang-tidy", "--quiet", "--checks=-bugprone-suspicious-include", str(together), "--", *shlex.split(flags)[1:]]
+    command = ["clang-tidy", "--quiet", "--checks=-bugprone-suspicious-include", str(together), "--", *flags]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     noise = re.compile(r"^\d+ warnings? generated|^Suppressed |^Use -header-filter")
     errors = [line for line in result.stderr.splitlines() if not noise.match(line)]

@@ -32,8 +32,8 @@ void product_by_mkl(const Tensor& result, const Tensor& a, const Tensor& b, bool
 }
 
 void product_by_aten(const Tensor& result, const Tensor& a, const Tensor& b, bool add) {
-  if (a.is_cuda() && a.numel() > 0) {  // a GPU's sums are float from the start, and parts of a sum are added up in float
-    [[maybe_unused]] static const bool is_set = (at::globalContext().setAllowBF16ReductionCuBLAS(false), true);
+  if (a.is_cuda() && a.numel() > 0) {  // a GPU's sums are float from the start
+    sum_in_float_on_gpu();
     Tensor to = result;
     add ? at::addmm_out(to, result, a, b, at::kFloat) : at::mm_out(to, a, b, at::kFloat);
     return;
@@ -143,6 +143,10 @@ std::string name_of(Bf16Backend backend) {
 
 bool is_our_own(Bf16Backend backend) {
   return backend != Bf16Backend::kMkl && backend != Bf16Backend::kAten;
+}
+
+void sum_in_float_on_gpu() {
+  [[maybe_unused]] static const bool is_set = (at::globalContext().setAllowBF16ReductionCuBLAS(false), true);
 }
 
 void bf16_product(const Tensor& result, const Tensor& a, const Tensor& b, bool add) {

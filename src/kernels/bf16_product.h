@@ -34,6 +34,10 @@ bool is_our_own(Bf16Backend backend);
 /// result [M, N] float = a [M, K] x b [K, N], or with `add` result += a x b, by the best backend (on other devices by ATen). Factors are
 /// bf16, row by row or column by column (a transposed view will do); every sum is taken in float.
 void bf16_product(const Tensor& result, const Tensor& a, const Tensor& b, bool add = false);
+/// From now on a GPU adds up the parts of a product of bf16 in float; without it LibTorch lets them be rounded on the way. To be called
+/// before the first product there.
+void sum_in_float_on_gpu();
+
 /// By this one, for tests and benchmarks.
 void bf16_product_by(Bf16Backend backend, const Tensor& result, const Tensor& a, const Tensor& b, bool add = false);
 

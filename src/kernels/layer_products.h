@@ -64,8 +64,10 @@ class LayerProducts {
 
   /// a x b + bias in bf16; `bias` may be undefined.
   Tensor rounded_product(const Tensor& a, const Tensor& b, const Tensor& bias) const {
-    if (!a.is_cpu())
-      return bias.defined() ? at::addmm(rounded_to_bf16(bias), a, b) : at::mm(a, b);  // the bias rounded first; summed in float
+    if (!a.is_cpu()) {
+      sum_in_float_on_gpu();
+      return bias.defined() ? at::addmm(rounded_to_bf16(bias), a, b) : at::mm(a, b);  // the bias rounded first
+    }
     Tensor result = at::empty({a.size(0), b.size(1)}, at::kBFloat16);
     multiply_rows(a, b, bias, [&](const float* rows, int64_t begin, int64_t end) {
       row_kernels<float>().narrow_rows(end - begin, b.size(1), rows, bf16_bits_of(result) + begin * b.size(1), b.size(1));

@@ -225,10 +225,11 @@ void biased_activation_backward(const BiasedActivationRows<T, Stored>& a, int64_
   for (int64_t i = 0; i < a.columns; ++i) sums[i] = 0;
   for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
     const int64_t at = row * a.columns;
-    const T *dy = a.gradient + (row - a.first_row) * a.columns, *x = a.input + at, *bias = a.bias;
+    const T* dy = a.gradient + (row - a.first_row) * a.columns;
     const Stored* y = a.result + at;
     Stored* dx = a.input_gradient + at;
     if (a.is_gelu) {
+      const T *x = a.input + at, *bias = a.bias;
       for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) {
         const T gradient = dy[i] * factor * gelu_slope(x[i] + bias[i]);
         sums[i] += gradient;

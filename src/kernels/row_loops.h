@@ -27,13 +27,14 @@ constexpr const char* kTargetName = LACUNA_TEXT(LACUNA_TARGET);
 /// relative error (2e-7) for 2^f, |f| <= 1/2, among those that are 1 at 0.
 LACUNA_INLINE float exponential(float x) {
   const float y = x * 1.44269504f < -126.f ? -126.f : x * 1.44269504f;  // NaN stays
-  const float n = __builtin_floorf(y + .5f), f = y - n;
+  constexpr float kWhole = 0x1.8p23f;  // a sum with it has no fraction, and its last bits are the whole number
+  const float rounded = y + kWhole, f = y - (rounded - kWhole);
   float p = 1.338145663e-3f * f + 9.666368515e-3f;
   p = p * f + 5.550380532e-2f;
   p = p * f + 2.402234904e-1f;
   p = p * f + 6.931471809e-1f;
   p = p * f + 1.f;
-  return p * std::bit_cast<float>((static_cast<int32_t>(n) + 127) << 23);
+  return p * std::bit_cast<float>((std::bit_cast<uint32_t>(rounded) + 127) << 23);
 }
 LACUNA_INLINE double exponential(double x) {
   return __builtin_exp(x);

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "base/tensor_of.h"
 #include "kernels/row_kernels.h"
 
 namespace lacuna {
@@ -114,7 +115,7 @@ void Logits::for_rows(F f) const {
 }
 
 Logits Logits::only(const std::vector<int32_t>& rows) const {
-  Logits chosen(rows_.index_select(0, at::tensor(rows, at::kInt).to(rows_.device())), projection_);
+  Logits chosen(rows_.index_select(0, tensor_of(rows, rows_.device())), projection_);
   chosen.vocab_size_ = vocab_size_;
   if (!tokens_.empty())
     for (const int32_t row : rows) chosen.tokens_.push_back(tokens_[static_cast<size_t>(row)]);

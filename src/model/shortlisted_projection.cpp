@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "base/tensor_of.h"
+
 namespace lacuna {
 
 ShortlistedProjection::ShortlistedProjection(const std::vector<std::vector<int32_t>>& candidates) : weights_(candidates.size()) {
@@ -27,7 +29,7 @@ void ShortlistedProjection::join(const std::vector<int32_t>& kept, ShortlistedPr
 const PackedWeight& ShortlistedProjection::weight_of(int32_t sentence, EmbeddingTable& output) {
   auto& weight = weights_[static_cast<size_t>(sentence)];
   if (!weight) {
-    const Tensor ids = at::tensor(*candidates_[static_cast<size_t>(sentence)], at::kInt).to(output.weight().device());
+    const Tensor ids = tensor_of(*candidates_[static_cast<size_t>(sentence)], output.weight().device());
     weight.emplace(output.weight().detach().index_select(0, ids), output.packed().format());
   }
   return *weight;

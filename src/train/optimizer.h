@@ -45,6 +45,7 @@ class Optimizer {
   int64_t num_updates() const { return num_updates_; }
   int64_t num_mask_updates() const { return num_mask_updates_; }
   int64_t num_parameters() const { return parameters_.num_parameters(); }
+  at::Device device() const { return parameters_.values().device(); }
 
   /// The parameters, and their moving average (empty if there is none), by name: views, not copies.
   NamedTensors weights() const { return parameters_.views(parameters_.values()); }

@@ -1,7 +1,9 @@
 #include "train/trainer.h"
 
 #include <ATen/ATen.h>
+#include <c10/core/CachingDeviceAllocator.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <exception>
@@ -25,13 +27,14 @@ double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// LibTorch reports memory that ran out by several types and, on the CPU, by words alone.
+/// LibTorch reports memory that ran out by several types and, on the CPU and where a library on a GPU has its own, by words alone.
 bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
-  const std::string_view text = error.what();
-  return dynamic_cast<const c10::Error*>(&error) != nullptr &&
-         (text.find("can't allocate memory") != std::string_view::npos || text.find("not enough memory") != std::string_view::npos);
+  if (dynamic_cast<const c10::Error*>(&error) == nullptr) return false;
+  constexpr std::string_view kWords[] = {"can't allocate memory", "not enough memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED"};
+  return std::ranges::any_of(kWords,
+                             [text = std::string_view(error.what())](std::string_view words) { return text.find(words) != text.npos; });
 }
 
 }  // namespace
@@ -146,6 +149,8 @@ void Trainer::read(UpdateSums& sums) {
 
 void Trainer::make_room(std::vector<BatchPtr>& batches, size_t failed) {
   optimizer_.clear_gradients();
+  if (const at::Device device = optimizer_.device(); !device.is_cpu())  // libraries that a GPU's products need take memory of their own
+    c10::getDeviceAllocator(device.type())->emptyCache();
   const Batch& batch = *batches[failed];
   const std::string size = std::to_string(batch.src_tokens()) + " source and " + std::to_string(batch.tgt_tokens()) + " target tokens";
   if (batch.tgt_shape->num_sentences() < 2) {

@@ -15,7 +15,7 @@ class Learning : public DigitsTest {
         "--train.valid_translate", "true", "--train.warmup_steps", "100", "--translate.beam_size", "4"};
     words.insert(words.end(), overrides.begin(), overrides.end());
     EXPECT_EQ(exit_code(train("run", words)), 0) << log();
-    return records("run", "valid").back()["bleu"];
+    return last_record("run", "valid")["bleu"];
   }
 };
 
@@ -29,7 +29,7 @@ TEST_F(Learning, ReversesDigits) {
 
 TEST_F(Learning, ReversesDigitsWithSparseAttention) {
   EXPECT_GT(bleu_after_training(reversed, {"--model.attention.default", "entmax15"}), 90);
-  EXPECT_GT(records("run", "attention").back()["cross.0.sparsity"], 0.1);
+  EXPECT_GT(last_record("run", "attention")["cross.0.sparsity"], 0.1);
 }
 
 }  // namespace

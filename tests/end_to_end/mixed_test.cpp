@@ -62,7 +62,7 @@ TEST_F(MixedAttention, IsAveragedTranslatesAndScores) {
   EXPECT_EQ(exit_code({"score", "-m", model, "--src", src, "--tgt", path("valid.tgt").string(), "-o", path("scores").string()}), 0)
       << log();
   EXPECT_EQ(lines_of("scores"), 50);
-  EXPECT_TRUE(records("run", "attention").back().contains("encoder_self.2.alpha.0"));
+  EXPECT_TRUE(last_record("run", "attention").contains("encoder_self.2.alpha.0"));
 }
 
 TEST_F(MixedAttention, TakesOtherAttentionWhenItTranslates) {
@@ -103,7 +103,7 @@ TEST_F(MixedAttention, WithMasksTranslatesAndScoresByTheStepOfItsCheckpoint) {
     log_prob += score["log_prob"].get<double>();
     num_tokens += static_cast<double>(score["tokens"].size());
   }
-  EXPECT_NEAR(records("run", "valid").back()["loss"].get<double>(), -log_prob / num_tokens, 1e-5);
+  EXPECT_NEAR(last_record("run", "valid")["loss"].get<double>(), -log_prob / num_tokens, 1e-5);
 }
 
 }  // namespace

@@ -122,6 +122,12 @@ std::vector<nlohmann::json> DigitsTest::records(const std::string& run, const st
   return found;
 }
 
+nlohmann::json DigitsTest::last_record(const std::string& run, const std::string& kind) const {
+  const std::vector<nlohmann::json> all = records(run, kind);
+  if (all.empty()) throw std::runtime_error(run + " has no record of kind " + kind);
+  return all.back();
+}
+
 void DigitsTest::wait_for_step(Program& program, const std::string& run, int64_t step) const {
   while (program.is_running()) {
     std::ifstream lines(path(run) / "metrics.jsonl");

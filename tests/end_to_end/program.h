@@ -53,6 +53,8 @@ class DigitsTest : public testing::Test {
   int64_t lines_of(const std::string& file) const;
   /// The records of a run's metrics.jsonl of one kind.
   std::vector<nlohmann::json> records(const std::string& run, const std::string& kind) const;
+  /// Throws if there is none.
+  nlohmann::json last_record(const std::string& run, const std::string& kind) const;
 
   std::filesystem::path folder_;
 };

@@ -50,7 +50,7 @@ TEST_F(Resume, AfterSigtermIsBitForBit) {
   program.send(SIGTERM);
   EXPECT_EQ(program.wait(), 143) << log();
   EXPECT_TRUE(records("stopped", "test").empty());
-  EXPECT_LT(records("stopped", "train").back()["step"], 200);
+  EXPECT_LT(last_record("stopped", "train")["step"], 200);
   EXPECT_EQ(exit_code(train("stopped", options_)), 0) << log();
   EXPECT_THAT(log(), HasSubstr("going on after step"));
   expect_same_as_whole("stopped");
@@ -134,7 +134,7 @@ TEST_F(Resume, AFinishedRunSaysThatThereIsNothingToDo) {
 TEST_F(Resume, AFinishedRunGoesOnWithMoreSteps) {
   ASSERT_EQ(exit_code(train("run")), 0) << log();
   EXPECT_EQ(exit_code(train("run", {"--train.max_steps", "70"})), 0) << log();
-  EXPECT_EQ(records("run", "train").back()["step"], 70);
+  EXPECT_EQ(last_record("run", "train")["step"], 70);
 }
 
 TEST_F(Resume, OnAnotherValidationSetScoresCountAnew) {

@@ -31,7 +31,7 @@ TEST_F(RunFolderOfTraining, HoldsWhatItShould) {
 }
 
 TEST_F(RunFolderOfTraining, RecordsSparsityAndEntropyOfAttention) {
-  const nlohmann::json record = records("run", "attention").back();
+  const nlohmann::json record = last_record("run", "attention");
   for (const char* const name : {"encoder_self.0.sparsity", "decoder_self.0.entropy", "cross.0.entropy"})
     EXPECT_TRUE(record.contains(name)) << name;
   EXPECT_EQ(record["cross.0.sparsity"], 0);
@@ -41,14 +41,14 @@ TEST_F(RunFolderOfTraining, RecordsSparsityAndEntropyOfAttention) {
 
 TEST_F(RunFolderOfTraining, RecordsNullRates) {
   EXPECT_EQ(exit_code(train("rela", {"--train.max_steps", "20", "--model.attention", "rela"})), 0) << log();
-  const nlohmann::json record = records("rela", "attention").back();
+  const nlohmann::json record = last_record("rela", "attention");
   const double rate = record["encoder_self.0.null_rate"];
   EXPECT_GE(rate, 0);
   EXPECT_LT(rate, record["encoder_self.0.sparsity"].get<double>());  // a null row is all zeros, and others have some
 }
 
 TEST_F(RunFolderOfTraining, RecordsTheAccuracyOfValidation) {
-  const nlohmann::json record = records("run", "valid").back();
+  const nlohmann::json record = last_record("run", "valid");
   EXPECT_GT(record["accuracy"], 0);
   EXPECT_LT(record["accuracy"], 1);
   EXPECT_THAT(bytes_of(path("run") / "train.log"), HasSubstr("accuracy " + fmt::format("{:.3f}", record["accuracy"].get<double>()) + "\n"));
@@ -56,7 +56,7 @@ TEST_F(RunFolderOfTraining, RecordsTheAccuracyOfValidation) {
 
 TEST_F(RunFolderOfTraining, RecordsLearnedAlphas) {
   EXPECT_EQ(exit_code(train("learned", {"--train.max_steps", "20", "--model.attention", "{type: entmax, alpha: learned}"})), 0) << log();
-  const nlohmann::json record = records("learned", "attention").back();
+  const nlohmann::json record = last_record("learned", "attention");
   ASSERT_TRUE(record.contains("cross.0.alpha.0"));
   EXPECT_NE(record["cross.0.alpha.0"], 1.5);
   EXPECT_NEAR(record["cross.0.alpha.0"], 1.5, 0.1);
@@ -67,7 +67,7 @@ TEST_F(RunFolderOfTraining, RecordsLearnedSpansAndTheirPenalty) {
   const std::string attention =
       "{encoder_self: {type: span, max_span: 8, span_init: 2}, decoder_self: {type: span, span: dynamic, max_span: 8, span_init: 2}}";
   EXPECT_EQ(exit_code(train("learned", {"--train.max_steps", "20", "--model.attention", attention})), 0) << log();
-  const nlohmann::json record = records("learned", "attention").back();
+  const nlohmann::json record = last_record("learned", "attention");
   for (const char* const name : {"encoder_self.0.span.0", "decoder_self.0.span.1"}) {
     ASSERT_TRUE(record.contains(name)) << name;
     EXPECT_NE(record[name], 2);
@@ -75,8 +75,8 @@ TEST_F(RunFolderOfTraining, RecordsLearnedSpansAndTheirPenalty) {
   }
   EXPECT_GT(record["encoder_self.0.sparsity"], 0);
   EXPECT_THAT(bytes_of(path("learned") / "train.log"), HasSubstr("encoder_self.0.span by head "));
-  EXPECT_NEAR(records("learned", "train").back()["penalty"], 1e-4 * 4, 2e-4);
-  EXPECT_FALSE(records("run", "train").back().contains("penalty"));
+  EXPECT_NEAR(last_record("learned", "train")["penalty"], 1e-4 * 4, 2e-4);
+  EXPECT_FALSE(last_record("run", "train").contains("penalty"));
 }
 
 TEST_F(RunFolderOfTraining, OfAnotherConfigurationIsRefusedWithTheKeysThatDiffer) {
@@ -151,7 +151,7 @@ TEST_F(RunFolderOfTraining, ANewRunStartsFromAnother) {
       << log();
   EXPECT_THAT(log(), HasSubstr("starting from " + from));
   EXPECT_LT(records("tuned", "train").front()["loss"], records("run", "train").front()["loss"]);
-  EXPECT_EQ(records("tuned", "train").back()["step"], 5);
+  EXPECT_EQ(last_record("tuned", "train")["step"], 5);
 }
 
 TEST_F(RunFolderOfTraining, StartingFromAnotherWithItsStateGoesOnAfterItsStep) {
