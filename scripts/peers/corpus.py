@@ -10,7 +10,9 @@ UNK, BOS, EOS = 0, 1, 2  # as in Lacuna's vocabularies
 
 
 def read_lines(path):
-    with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
+    with open(path, "rb") as file:
+        is_gzip = file.read(2) == b"\x1f\x8b"  # whatever it is called, as Lacuna reads it
+    with (gzip.open if is_gzip else open)(path, "rt", encoding="utf-8") as file:
         return [line.rstrip("\n") for line in file]
 
 

@@ -13,6 +13,7 @@
 #include "base/forward_context.h"
 #include "base/ragged.h"
 #include "config/config_node.h"
+#include "config/options.h"
 
 /// The attention core: one function for every type, pattern, site, device and precision.
 namespace lacuna {
@@ -70,7 +71,7 @@ struct AttentionChoice {
   ConfigNode norm_options;
 };
 
-/// The whole model's choices, from `model.attention` (attention.md, section 1: default, sites, layers).
+/// The whole model's choices, from `model.attention`: a default, sites over it, layers of a site over that.
 struct AttentionPlan {
   std::vector<AttentionChoice> encoder_self, decoder_self, cross;  // [layers]
   /// If a layer has a mask: how they are trained. (The penalty is each layer's own.)
@@ -80,8 +81,9 @@ struct AttentionPlan {
 /// Reads `model.attention` (null = softmax everywhere). Throws ConfigError with line, key and value for an unknown type, pattern, norm or
 /// option, or for a combination that has no meaning (a distance pattern on cross attention).
 AttentionPlan resolve_attention(const ConfigNode& attention, int64_t encoder_layers, int64_t decoder_layers, int64_t num_heads);
+AttentionPlan resolve_attention(const ModelOptions& model);
 
-/// The sites at which two plans of as many layers differ, as YAML would say them: "cross: {type: topk, k: 8}" and "cross: softmax".
+/// The sites at which two plans differ, as YAML would say them: "cross: {type: topk, k: 8}" and "cross: softmax".
 struct PlanDifference {
   std::string first, second;  ///< empty: the plans are the same
 };

@@ -14,7 +14,7 @@ namespace lacuna {
 
 using at::Tensor;
 
-/// A norm over the concatenated heads (attention.md, section 3). One file each in norms/; listed in CMakeLists.txt.
+/// A norm over the concatenated heads. One file each in norms/; listed in CMakeLists.txt.
 class AttentionNorm : public torch::nn::Module {
  public:
   /// context [T, D] -> [T, D], each row on its own. It may be bf16, whatever the parameters are.

@@ -171,6 +171,10 @@ AttentionPlan resolve_attention(const ConfigNode& attention, int64_t encoder_lay
   return plan;
 }
 
+AttentionPlan resolve_attention(const ModelOptions& model) {
+  return resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);
+}
+
 namespace {
 
 /// One choice without what goes without saying: a pattern `full`, no norm.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <thread>
 
 namespace lacuna {
@@ -10,8 +11,11 @@ namespace detail {
 inline std::atomic<int> chosen_threads = 0;  // 0: nobody has chosen
 }
 
+/// What OMP_NUM_THREADS asks for, else all cores.
 inline int num_cores() {
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const char* const asked = std::getenv("OMP_NUM_THREADS");
+  const int number = asked != nullptr ? std::atoi(asked) : 0;
+  return number > 0 ? std::min(number, 1024) : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 /// Threads that the program may use: all cores, until another number is chosen (`threads`). For code without LibTorch; tensor operations

@@ -85,9 +85,6 @@ LoadedModel load_model(const std::string& path, const std::string& device = "cpu
 /// What a model must know of its vocabularies.
 VocabularySizes sizes_of(const Vocabularies& vocabularies);
 
-/// Throws CheckpointError if what the attention of a checkpoint at `place` has learned would mean something else where it is used.
-void require_same_units(const ModelOptions& trained, const ModelOptions& used, const std::string& place);
-
 /// Copies weights into the model's parameters by name; throws CheckpointError listing missing, superfluous and misshapen names (the first
 /// few of each).
 void load_weights(Transformer& model, const NamedTensors& weights, const std::string& place);

@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <cerrno>
 #include <cstring>
@@ -24,17 +23,6 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail(const std::string& what, const fs::path& place, int error) {
   throw MachineError(what + " " + place.string() + ": " + std::strerror(error));
-}
-
-XXH3_state_t* state_of(void* hash) {
-  return static_cast<XXH3_state_t*>(hash);
-}
-
-std::string hexadecimal(XXH128_hash_t hash) {
-  char text[33];
-  std::snprintf(text, sizeof(text), "%016llx%016llx", static_cast<unsigned long long>(hash.high64),
-                static_cast<unsigned long long>(hash.low64));
-  return text;
 }
 
 // Temporary names are .<final name>.<mark>.<machine>.<process>: hidden, beside the final one, and telling whether their maker still lives.
@@ -98,17 +86,14 @@ fs::path normal(const fs::path& place) {
 DurableFile::DurableFile(fs::path file) : file_(std::move(file)) {
   descriptor_ = open(file_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail("cannot create", file_, errno);
-  hash_ = XXH3_createState();
-  XXH3_128bits_reset(state_of(hash_));
 }
 
 DurableFile::~DurableFile() {
   if (descriptor_ >= 0) close(descriptor_);
-  XXH3_freeState(state_of(hash_));
 }
 
 void DurableFile::write(const void* data, size_t bytes) {
-  XXH3_128bits_update(state_of(hash_), data, bytes);
+  hash_.add_piece({static_cast<const char*>(data), bytes});
   bytes_ += bytes;
   for (const char* next = static_cast<const char*>(data); bytes > 0;) {
     const ssize_t written = ::write(descriptor_, next, bytes);
@@ -122,7 +107,7 @@ void DurableFile::write(const void* data, size_t bytes) {
 FileDigest DurableFile::finish() {
   if (fsync(descriptor_) != 0) fail("cannot write", file_, errno);
   if (close(std::exchange(descriptor_, -1)) != 0) fail("cannot write", file_, errno);
-  return {bytes_, hexadecimal(XXH3_128bits_digest(state_of(hash_)))};
+  return {bytes_, hash_.text()};
 }
 
 FileDigest write_durably(const fs::path& file, std::string_view bytes) {
@@ -131,15 +116,10 @@ FileDigest write_durably(const fs::path& file, std::string_view bytes) {
   return writer.finish();
 }
 
-std::string hash_of(std::string_view bytes) {
-  return hexadecimal(XXH3_128bits(bytes.data(), bytes.size()));
-}
-
 FileDigest digest_of(const fs::path& file) {
   const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
   if (descriptor < 0) fail("cannot read", file, errno);
-  XXH3_state_t* const state = XXH3_createState();
-  XXH3_128bits_reset(state);
+  ContentHash hash;
   std::string buffer(size_t{1} << 20, '\0');
   FileDigest digest;
   ssize_t read_bytes = 0;
@@ -150,13 +130,12 @@ FileDigest digest_of(const fs::path& file) {
       error = errno;
       break;
     }
-    XXH3_128bits_update(state, buffer.data(), static_cast<size_t>(read_bytes));
+    hash.add_piece({buffer.data(), static_cast<size_t>(read_bytes)});
     digest.bytes += static_cast<uint64_t>(read_bytes);
   }
-  digest.xxh3_128 = hexadecimal(XXH3_128bits_digest(state));
-  XXH3_freeState(state);
   close(descriptor);
   if (error != 0) fail("cannot read", file, error);
+  digest.xxh3_128 = hash.text();
   return digest;
 }
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/content_hash.h"
+
 /// Files and folders that are whole on disk or not there at all. Everything here throws MachineError naming the file and what the system
 /// said.
 namespace lacuna {
@@ -34,12 +36,10 @@ class DurableFile {
   std::filesystem::path file_;
   int descriptor_ = -1;
   uint64_t bytes_ = 0;
-  void* hash_ = nullptr;
+  ContentHash hash_;
 };
 
 FileDigest write_durably(const std::filesystem::path& file, std::string_view bytes);
-/// XXH3-128 of bytes in memory, as in FileDigest.
-std::string hash_of(std::string_view bytes);
 /// The digest of a file that exists.
 FileDigest digest_of(const std::filesystem::path& file);
 void sync_folder(const std::filesystem::path& folder);

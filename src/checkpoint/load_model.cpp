@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/spelling.h"
+#include "checkpoint/attention_fit.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
@@ -12,45 +13,18 @@
 namespace lacuna {
 namespace {
 
-AttentionPlan plan_of(const ModelOptions& model) {
-  return resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);
-}
-
-bool is_in_attention(const std::string& parameter) {
-  return parameter.find("_attention.") != std::string::npos;  // self_attention.*, cross_attention.*
-}
-
-/// The weights that a model with another attention than the checkpoint's takes of it; `left_out` are the names of the others. Throws
-/// CheckpointError if it needs some that are not there.
-NamedTensors weights_for(const Transformer& model, const NamedTensors& weights, const std::string& place,
-                         std::vector<std::string>& left_out) {
-  const NamedTensors parameters = weights_of(model);
-  std::vector<std::string> missing;
-  for (const auto& [name, parameter] : parameters)
-    if (is_in_attention(name) && weights.count(name) == 0) missing.push_back(name);
-  if (!missing.empty())
-    throw CheckpointError(place + ": it has not learned what the attention asked for needs: " + join_first(missing) +
-                          ". Use a type and a norm that it was trained with, or such without parameters (`norm: none`)");
-  NamedTensors taken;
-  for (const auto& [name, tensor] : weights) {
-    if (is_in_attention(name) && parameters.count(name) == 0)
-      left_out.push_back(name);
-    else
-      taken.emplace(name, tensor);
-  }
-  return taken;
-}
-
 /// Gives the weights to a model that attends as `used` says.
 void load_into(Transformer& model, const CheckpointContents& contents, const ModelOptions& trained, const ModelOptions& used,
                const std::string& folder) {
   require_same_units(trained, used, folder);
-  const PlanDifference changed = difference(plan_of(trained), plan_of(used));
-  if (changed.first.empty()) return take_weights(model, contents.translating_weights(), folder);
-  std::vector<std::string> left_out;
-  take_weights(model, weights_for(model, contents.translating_weights(), folder, left_out), folder);
-  const std::string rest = left_out.empty() ? "" : "; left out: " + join_first(left_out);
-  write_log_line(LogLevel::kInfo, folder + ": attention of the checkpoint: " + changed.first + "; used here: " + changed.second + rest);
+  const std::string change = change_of_attention(trained, used);
+  if (change.empty()) return take_weights(model, contents.translating_weights(), folder);
+  const AttentionFit fit = fit_attention(model, contents.translating_weights());
+  if (!fit.missing.empty())
+    throw CheckpointError(folder + ": it has not learned what the attention asked for needs: " + join_first(fit.missing) +
+                          ". Use a type and a norm that it was trained with, or such without parameters (`norm: none`)");
+  take_weights(model, fit.weights, folder);
+  write_log_line(LogLevel::kInfo, folder + ": " + change + (fit.left_out.empty() ? "" : "; left out: " + join_first(fit.left_out)));
 }
 
 }  // namespace
@@ -70,13 +44,6 @@ LoadedModel load_model(const std::string& path, const std::string& device, const
   move_to(*loaded.model, device);
   loaded.model->eval();
   return loaded;
-}
-
-void require_same_units(const ModelOptions& trained, const ModelOptions& used, const std::string& place) {
-  const std::string units = difference_in_units(plan_of(trained), plan_of(used));
-  if (!units.empty())
-    throw CheckpointError(place + ": its attention has learned numbers in other units (there and here): " + units +
-                          "; expected the same: keep the checkpoint's");
 }
 
 VocabularySizes sizes_of(const Vocabularies& vocabularies) {

@@ -10,6 +10,7 @@
 #include "cli/ablation_runner.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
+#include "cli/training_start.h"
 #include "cli/verb.h"
 
 namespace lacuna {
@@ -105,6 +106,18 @@ void print_intentions(const AblationPlan& plan, const ResultsFile& results) {
   }
 }
 
+/// Throws, before the first training, what scoring would say after it.
+void require_scorable(const AblationPlan& plan) {
+  const ResultsFile results(results_file(plan.folder));
+  for (const PlannedRun& run : plan.runs) {
+    if (!is_to_be_made(run, results)) continue;
+    DataOptions data = run.options.data;
+    data.test = {plan.test_set};
+    require_sets(data);
+  }
+  require_tokenizer(find_sacrebleu(plan.shared.sacrebleu), plan.shared.data.tgt_lang);
+}
+
 int run_ablate(const std::vector<std::string>& arguments) {
   CLI::App app(kSummary, "lacuna ablate");
   AblateFlags flags;
@@ -117,6 +130,7 @@ int run_ablate(const std::vector<std::string>& arguments) {
   }
   const AblationPlan plan = plan_ablation(flags.request(app));
   require_device(plan.shared.device);
+  if (!flags.list) require_scorable(plan);
   if (flags.list || flags.dry_run) {
     const ResultsFile results(results_file(plan.folder));
     flags.list ? print_states(plan, results) : print_intentions(plan, results);

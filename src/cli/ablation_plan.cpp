@@ -10,10 +10,10 @@
 #include "ablation/run_record.h"
 #include "attention/attention.h"
 #include "attention/registry.h"
+#include "base/content_hash.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "config/yaml.h"
-#include "data/content_hash.h"
 #include "data/evaluation_set.h"
 #include "train/resume.h"
 
@@ -36,7 +36,7 @@ Options options_with(ConfigSources sources, const ConfigNode& overlay) {
   tree.erase(kVariants);
   Options options = options_from(tree);
   const ModelOptions& model = options.model;
-  resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);  // for its errors
+  resolve_attention(model);  // for its errors
   return options;
 }
 

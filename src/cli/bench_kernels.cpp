@@ -28,7 +28,8 @@ struct KernelBenchFlags {
     size("--parameters", sizes.parameters, "Parameters that Adam updates");
     size("--rounds", rounds, "Times each is measured, in turn with the plain one; the median counts");
     app.add_option("--only", only, "Only the kernels whose name holds this: linear, norm, dropout, loss, Adam, ...");
-    app.add_option("--threads", threads, "Threads of the CPU; 0 = all cores (the default)")->check(whole_number_from(0, kMostThreads));
+    app.add_option("--threads", threads, "Threads of the CPU; 0 = OMP_NUM_THREADS, or all cores (the default)")
+        ->check(whole_number_from(0, kMostThreads));
     app.add_flag("--json", json, "Print one JSON object");
     app.footer(
         "Forward and backward with dropout 0.1, each beside the same from LibTorch's plain operations (bf16x3 beside its fp32). GFLOP/s "

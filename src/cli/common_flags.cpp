@@ -30,7 +30,7 @@ void CommonFlags::declare_configuration(CLI::App& app) {
 }
 
 void CommonFlags::declare_threads_and_log(CLI::App& app) {
-  app.add_option("--threads", threads, "Threads of the CPU; 0 = all cores")->check(whole_number_from(0, kMostThreads));
+  app.add_option("--threads", threads, "Threads of the CPU; 0 = OMP_NUM_THREADS, or all cores")->check(whole_number_from(0, kMostThreads));
   app.add_flag("--quiet", quiet, "No log but warnings");
   app.add_option("--log-level", log_level, "info, warning, error or off")->check(CLI::IsMember({"info", "warning", "error", "off"}));
 }
@@ -58,7 +58,7 @@ std::optional<Options> CommonFlags::configuration(const CLI::App& app, std::vect
   if (variants != nullptr) *variants = take_variants(tree);
   Options options = options_from(tree);
   const ModelOptions& model = options.model;
-  resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);  // for its errors
+  resolve_attention(model);  // for its errors
   if (dump_config) {
     std::cout << to_yaml(options);
     return {};

@@ -47,7 +47,7 @@ std::vector<std::string> overrides_of(const CLI::App& app);
 /// The same for `verb`, which searches for nothing: UsageError for a key of search, too.
 std::vector<std::string> overrides_without_search(const CLI::App& app, const std::string& verb);
 
-/// Sets the number of threads, of LibTorch and of thread_count(); 0 or less = all cores.
+/// Sets the number of threads, of LibTorch and of thread_count(); 0 or less = num_cores().
 void use_threads(int64_t threads);
 
 /// Throws ConfigError for a device that has no meaning, or that this program was built without; MachineError for one that is not there, and

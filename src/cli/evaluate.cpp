@@ -47,7 +47,9 @@ void declare(CLI::App& app, EvaluateOptions& options) {
       "Whole words are scored then");
   app.add_flag("--confidence", options.confidence,
                "95 % intervals by a bootstrap; where several files are compared, they are there anyway");
-  app.add_option("--paired-bootstrap", options.num_samples, "Resamples of the bootstrap (default: 1000)")->check(whole_number_from(2));
+  app.add_option("--paired-bootstrap", options.num_samples,
+                 "Resamples of the bootstrap (default: 1000); of a single file, for --confidence")
+      ->check(whole_number_from(2));
   app.add_flag("--json", options.json, "Print one JSON object");
   app.add_option("--sacrebleu", options.sacrebleu, "Command that starts sacreBLEU (default: it is looked for)");
 }
@@ -121,6 +123,8 @@ int run_evaluate(const std::vector<std::string>& arguments) {
     throw UsageError("--joiner is \"" + options.scoring.joiner + "\"" + trouble);
   if (const std::string trouble = trouble_of_language_code(options.scoring.tgt_lang); !trouble.empty())
     throw UsageError("--tgt-lang is \"" + options.scoring.tgt_lang + "\"" + trouble);
+  if (app.count("--paired-bootstrap") > 0 && options.hypotheses.size() == 1 && !options.confidence)
+    throw UsageError("--paired-bootstrap changes nothing for a single --hyp: add another to compare with, or --confidence for intervals");
   const Scorer scorer = find_sacrebleu(options.sacrebleu);
   if (options.hypotheses.size() == 1)
     score_one(options, scorer);

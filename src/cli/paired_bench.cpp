@@ -23,7 +23,7 @@ Options with_attention(const Options& options, const ConfigNode& attention) {
   Options changed = options;
   changed.model.attention = attention;
   const ModelOptions& model = changed.model;
-  resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);  // for its errors
+  resolve_attention(model);  // for its errors
   return changed;
 }
 
@@ -33,7 +33,7 @@ Options with_attention(const Options& options, const Variant& variant) {
 
 std::string attention_in_full(const Options& options) {
   const ModelOptions& model = options.model;
-  const AttentionPlan plan = resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);
+  const AttentionPlan plan = resolve_attention(model);
   std::vector<std::string> texts;
   for (const auto* site : {&plan.encoder_self, &plan.decoder_self, &plan.cross})
     for (const AttentionChoice& choice : *site) {

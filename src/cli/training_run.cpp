@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/content_hash.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
@@ -20,7 +21,6 @@
 #include "config/load.h"
 #include "config/read_options.h"
 #include "data/batch_stream.h"
-#include "data/content_hash.h"
 #include "data/evaluation_set.h"
 #include "kernels/bf16_product.h"
 #include "model/mask_model.h"
@@ -119,7 +119,7 @@ std::string TrainingRun::folder() const {
 /// The newest checkpoint of the run, or train.init_from, or the beginning.
 void TrainingRun::find_start() {
   is_resumed_ = !replacement_ && !newest_checkpoint_of(options_.run).empty();
-  const std::optional<ResumePoint> point = find_starting_point(options_, replacement_ != nullptr);
+  std::optional<ResumePoint> point = find_starting_point(options_, replacement_ != nullptr);
   kept_vocabularies_ = vocabularies_kept(point, options_.data);
   open_data();
   make_model();

@@ -182,11 +182,11 @@ std::optional<Vocabularies> vocabularies_kept(const std::optional<ResumePoint>& 
   return point->checkpoint.vocabularies;
 }
 
-TrainingState start_from(const ResumePoint& point, const TrainingData& data, Transformer& model, const std::vector<std::string>& reset) {
+TrainingState start_from(ResumePoint& point, const TrainingData& data, Transformer& model, const std::vector<std::string>& reset) {
   require_same_pieces(*data.vocabularies.src, *point.checkpoint.vocabularies.src, "source", point.path);
   require_same_pieces(*data.vocabularies.tgt, *point.checkpoint.vocabularies.tgt, "target", point.path);
+  fit_to_attention(point, model, reset);
   load_weights(model, point.checkpoint.weights, point.path);  // for its words, where they do not fit
-  require_same_units(options_from_yaml(point.checkpoint.config_yaml, point.path + "/config.yaml").model, model.options(), point.path);
   TrainingState state = point.state;
   check_corpus(state, data.fingerprint, reset, point.path);
   return state;

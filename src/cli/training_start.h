@@ -53,9 +53,9 @@ std::optional<ResumePoint> find_starting_point(const Options& options, bool star
 /// vocabularies.
 std::optional<Vocabularies> vocabularies_kept(const std::optional<ResumePoint>& point, const DataOptions& data);
 
-/// The state that training starts with, the model having the point's weights. Throws DataError or CheckpointError if its vocabularies,
-/// weights or corpora are not these; `reset` as in check_corpus.
-TrainingState start_from(const ResumePoint& point, const TrainingData& data, Transformer& model, const std::vector<std::string>& reset);
+/// The state that training starts with, the model having the point's weights, which are fitted to its attention (fit_to_attention). Throws
+/// DataError or CheckpointError if its vocabularies, weights or corpora are not these; `reset` as in check_corpus.
+TrainingState start_from(ResumePoint& point, const TrainingData& data, Transformer& model, const std::vector<std::string>& reset);
 
 /// Throws what load_evaluation_set throws.
 std::vector<EvaluationSet> load_evaluation_sets(const std::vector<CorpusOptions>& corpora, const DataOptions& options,

@@ -152,14 +152,21 @@ Window read_window(LineReader& reader, int64_t first_id, const TranslateFlags& f
   return window;
 }
 
-/// Says what of a line was not put to use, and what of its translation is missing; of the prefix that all lines have, once. Of translations
-/// that met a limit there may be many: of the first at once, at the end how many there are.
+/// Says what of a line was not put to use, and what of its translation is missing or to be doubted; of the prefix that all lines have,
+/// once. Of lines longer than those of training, and of translations that met a limit, there may be many: of the first at once, at the end
+/// how many there are.
 class LossWarnings {
  public:
-  explicit LossWarnings(const std::string& common_prefix) : common_prefix_(common_prefix) {}
+  /// `longest`: data.max_length of training.
+  LossWarnings(const std::string& common_prefix, int64_t longest) : common_prefix_(common_prefix), longest_(longest) {}
 
   void look_at(const TranslationInput& line, const TranslatedLine& translated) {
     if (translated.is_cropped) log_warning("line {} is longer than the model can read; its end is left out", line.id + 1);
+    if (translated.src_pieces > longest_ && ++long_lines_ == 1)
+      log_warning(
+          "line {} has {} pieces, and the model was trained on sentences of {} at most (data.max_length): its translation may be poor; "
+          "one sentence a line is expected",
+          line.id + 1, translated.src_pieces, longest_);
     if (translated.translations.front().is_truncated && ++truncated_ == 1)
       log_warning(
           "line {}: its translation ends where it met a limit (--max-length, --max-length-ratio, or the model's positions), or no other "
@@ -175,20 +182,22 @@ class LossWarnings {
   }
 
   void finish() const {
+    if (long_lines_ > 1) log_warning("{} lines are longer than the sentences of training", long_lines_);
     if (truncated_ > 1) log_warning("{} translations end where they met a limit; with --json, \"truncated\" says which", truncated_);
   }
 
  private:
   const std::string& common_prefix_;
+  const int64_t longest_;
   bool has_said_ = false;
+  int64_t long_lines_ = 0;
   int64_t truncated_ = 0;
 };
 
 /// Translates everything that the reader gives, as it comes. False if nobody reads the output any more. Throws DataError for a bad line,
 /// those before it being translated.
-bool translate_all(LineReader& reader, Output& output, Translator& translator, const TranslateFlags& flags) {
+bool translate_all(LineReader& reader, Output& output, Translator& translator, const TranslateFlags& flags, LossWarnings& warnings) {
   int64_t lines_in = 0, lines_out = 0;
-  LossWarnings warnings(flags.prefix);
   for (bool more = true; more;) {
     const Window window = read_window(reader, lines_in, flags);
     const std::vector<InputLine>& lines = window.lines;
@@ -253,7 +262,8 @@ int run_translate(const std::vector<std::string>& arguments) {
   Translator translator(loaded.model, loaded.vocabularies,
                         settings_of(flags, loaded.options.translate, loaded.vocabularies, loaded.decoder_layers));
   const at::NoGradGuard no_gradients;
-  if (!translate_all(reader, output, translator, flags)) return kBrokenPipe;
+  LossWarnings warnings(flags.prefix, loaded.options.data.max_length);
+  if (!translate_all(reader, output, translator, flags, warnings)) return kBrokenPipe;
   output.finish();
   return 0;
 }

@@ -7,6 +7,7 @@
 #include <torch/version.h>
 
 #include "attention/core_run.h"
+#include "base/thread_count.h"
 #include "kernels/bf16_product.h"
 #include "kernels/linear.h"
 #include "model/weight_format.h"
@@ -46,7 +47,7 @@ std::string build_text() {
       "(LibTorch)\nfp32 products    {}\nbf16 products    {}\ntranslating      {}\n"
       "threads          {}\nSentencePiece    {}",
       version_text(), LACUNA_BUILD_TYPE, LACUNA_COMPILER, __VERSION__, TORCH_VERSION, libtorch_path(), devices, name_of(attention_target()),
-      at::get_cpu_capability(), name_of(matmul_backend()), has_bf16_instructions() ? "yes" : "no", precisions_text(), at::get_num_threads(),
+      at::get_cpu_capability(), name_of(matmul_backend()), has_bf16_instructions() ? "yes" : "no", precisions_text(), num_cores(),
       LACUNA_SENTENCEPIECE_VERSION);
 }
 

@@ -260,7 +260,8 @@ struct TrainOptions {
           "when training ends, average the last so many checkpoints into `averaged`; 0 = none");
     visit("num_samples", self.num_samples, at_least(0), "translations shown in the log at each validation");
     visit("init_from", self.init_from, any(),
-          "checkpoint that training goes on from: weights, optimizer, step, data position and best score, but for what reset names");
+          "checkpoint that training goes on from: weights, optimizer, step, data position and best score, but for what reset names; "
+          "model.attention may be another, of which what is learned beside the checkpoint's weights is drawn anew");
     visit("reset", self.reset, any(),
           "parts of init_from that start anew: optimizer (weights are then the moving average, where there is one), lr, data, best");
     visit("overwrite", self.overwrite, any(),
@@ -356,7 +357,7 @@ struct Options {
     visit("run", self.run, any(), "run folder: everything that training writes");
     visit("seed", self.seed, at_least(0), "of every random decision");
     visit("device", self.device, any(), "cpu, cuda or cuda:N");
-    visit("threads", self.threads, between(0, 1024), "threads of the CPU; 0 = all cores");
+    visit("threads", self.threads, between(0, 1024), "threads of the CPU; 0 = OMP_NUM_THREADS, or all cores");
     visit("sacrebleu", self.sacrebleu, any(), "command that starts sacreBLEU; empty = look for it");
     visit("data", self.data, any(), "corpora and vocabularies");
     visit("model", self.model, any(), "the Transformer");

@@ -9,10 +9,10 @@
 #include <optional>
 #include <random>
 
+#include "base/content_hash.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "data/cache_maker.h"
-#include "data/content_hash.h"
 
 namespace lacuna {
 

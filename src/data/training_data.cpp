@@ -1,8 +1,8 @@
 #include "data/training_data.h"
 
+#include "base/content_hash.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "data/content_hash.h"
 #include "data/evaluation_set.h"
 #include "data/vocabularies.h"
 

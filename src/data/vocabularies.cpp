@@ -4,11 +4,11 @@
 
 #include <filesystem>
 
+#include "base/content_hash.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/spelling.h"
-#include "data/content_hash.h"
 #include "data/corpus_reader.h"
 #include "text/spm_trainer.h"
 

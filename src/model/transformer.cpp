@@ -69,7 +69,7 @@ struct Transformer::Parts {
   Parts(const ModelOptions& given, const VocabularySizes& vocabularies, const ParameterPath& path)
       : options(checked(given, vocabularies)),
         sizes(vocabularies),
-        attention(resolve_attention(options.attention, options.encoder_layers, options.decoder_layers, options.num_heads)),
+        attention(resolve_attention(options)),
         src_positions(std::make_shared<PositionTable>(options, path / "src_positions")),
         tgt_positions(std::make_shared<PositionTable>(options, path / "tgt_positions")),
         encoder(std::make_shared<Encoder>(options, attention, path / "encoder")),

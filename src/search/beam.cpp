@@ -11,7 +11,6 @@
 namespace lacuna {
 namespace {
 
-constexpr TokenId kNotForced = -1;
 constexpr size_t kRowsToDivide = 64;       // fewer are looked at together: the projection is read once
 constexpr double kLargestRounding = 1e-4;  // by which a log-probability may come out above 0
 
@@ -62,12 +61,9 @@ std::vector<TokenId> Beams::last_tokens() const {
   return tokens;
 }
 
-/// The only token that may follow a hypothesis: the next of the prefix, or eos at the length limit.
 TokenId Beams::forced_token(int32_t row) const {
   const Sentence& sentence = sentences_[static_cast<size_t>(sentence_of_row_[static_cast<size_t>(row)])];
-  const auto length = static_cast<size_t>(live_[static_cast<size_t>(row)].length());
-  if (static_cast<int64_t>(length) + 1 >= sentence.limit) return kEos;
-  return length < sentence.input->prefix.size() ? sentence.input->prefix[length] : kNotForced;
+  return forced_after(live_[static_cast<size_t>(row)], *sentence.input, sentence.limit);
 }
 
 /// Allowed tokens of one row with the repetition penalty (Keskar et al. 2019, arXiv:1909.05858, section 4.1, on log-probabilities): tokens

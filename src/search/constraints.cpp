@@ -61,4 +61,10 @@ int64_t length_limit(const TranslateOptions& options, const SearchInput& input, 
   return max_positions > 0 ? std::min(limit, max_positions) : limit;
 }
 
+TokenId forced_after(const Hypothesis& hypothesis, const SearchInput& input, int64_t limit) {
+  const int64_t length = hypothesis.length();
+  if (length + 1 >= limit) return kEos;
+  return length < std::ssize(input.prefix) ? input.prefix[static_cast<size_t>(length)] : kNotForced;
+}
+
 }  // namespace lacuna

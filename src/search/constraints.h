@@ -33,4 +33,8 @@ class Constraints {
 /// is more; never beyond `max_length` and the model's positions (0 = any number).
 int64_t length_limit(const TranslateOptions& options, const SearchInput& input, int64_t max_positions);
 
+inline constexpr TokenId kNotForced = -1;
+/// The only token that may follow: eos where that meets the limit, before it the next of the prefix; else kNotForced.
+TokenId forced_after(const Hypothesis& hypothesis, const SearchInput& input, int64_t limit);
+
 }  // namespace lacuna

@@ -107,15 +107,15 @@ class Sampler {
   }
 
   TokenId next_token(const Hypothesis& hypothesis, const SearchInput& input, const float* log_probs, bool& is_forced) const {
-    const auto position = static_cast<size_t>(hypothesis.length());
-    is_forced = hypothesis.length() + 1 >= length_limit(settings_.options, input, model_.max_positions());
-    if (is_forced) return kEos;
-    if (position < input.prefix.size()) return input.prefix[position];
+    const TokenId forced = forced_after(hypothesis, input, length_limit(settings_.options, input, model_.max_positions()));
+    is_forced = forced == kEos;
+    if (forced != kNotForced) return forced;
     const std::vector<TokenId> blocked = settings_.constraints.blocked_after(hypothesis);
     const Urn urn = urn_of(log_probs, model_.vocab_size(), hypothesis.tokens, blocked, settings_.options);
     is_forced = urn.balls.empty();
     if (is_forced) return kEos;
-    const uint64_t key = random_key(settings_.seed, RandomUse::kSample, position, static_cast<uint64_t>(hypothesis.draw));
+    const uint64_t key =
+        random_key(settings_.seed, RandomUse::kSample, static_cast<uint64_t>(hypothesis.length()), static_cast<uint64_t>(hypothesis.draw));
     return draw(urn, RandomStream(key, static_cast<uint64_t>(input.id)));
   }
 

@@ -38,6 +38,7 @@ SearchInput Translator::tokenized(const TranslationInput& line, TranslatedLine& 
     input.src.resize(static_cast<size_t>(limit - 1));
     result.is_cropped = true;
   }
+  result.src_pieces = std::ssize(input.src);
   if (input.src.empty()) return input;
   input.src.push_back(kEos);
   if (line.prefix.empty()) return input;

@@ -31,6 +31,7 @@ struct Translation {
 /// A line's translations, best first. An empty line has one empty translation.
 struct TranslatedLine {
   std::vector<Translation> translations;
+  int64_t src_pieces = 0;           ///< of the line, as far as it is translated
   bool is_cropped = false;          ///< the line is longer than the model can read, and was cut
   bool has_unknown_prefix = false;  ///< the vocabulary lacks a part of the prefix, for which the unknown token stands
   bool is_prefix_cropped = false;   ///< the prefix is longer than a translation may be, and was cut

@@ -1,11 +1,11 @@
 #include "text/shortlist.h"
 
 #include <spdlog/fmt/fmt.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <charconv>
 
+#include "base/content_hash.h"
 #include "base/error.h"
 #include "base/files.h"
 
@@ -15,11 +15,10 @@ namespace {
 constexpr char kMagic[] = "lacuna-shortlist";
 constexpr char kVersion[] = "1";
 
-std::string hash_of(const Vocabularies& vocabularies) {
+std::string hash_of_vocabularies(const Vocabularies& vocabularies) {
   const std::string& src = vocabularies.src->serialized();
   const std::string both = std::to_string(src.size()) + " " + src + vocabularies.tgt->serialized();
-  const XXH128_hash_t hash = XXH3_128bits(both.data(), both.size());
-  return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+  return hash_of(both);
 }
 
 std::vector<std::string> words_of(const std::string& line) {
@@ -63,7 +62,7 @@ class ShortlistReader {
     const std::vector<std::string> words = words_of(line.substr(0, 200));
     if (words.size() != 5 || words[0] != kMagic) fail("is no shortlist; expected a file of lacuna shortlist");
     if (words[1] != kVersion) fail("is a shortlist of format " + words[1] + "; this program reads " + kVersion);
-    if (const std::string expected = hash_of(vocabularies_); words[2] != expected)
+    if (const std::string expected = hash_of_vocabularies(vocabularies_); words[2] != expected)
       fail("the shortlist was made for other vocabularies (" + words[2] + ") than the model's (" + expected +
            "): make one with lacuna shortlist -m MODEL");
     most_best_ = number(words[3], Shortlist::kMostBest, "most candidates of a token");
@@ -109,7 +108,10 @@ void add_line(std::string& text, const std::vector<TokenId>& ids) {
 }  // namespace
 
 Shortlist::Shortlist(const Vocabularies& vocabularies, std::vector<std::vector<TokenId>> best, std::vector<TokenId> frequent)
-    : vocabularies_(hash_of(vocabularies)), is_shared_(vocabularies.shared()), best_(std::move(best)), frequent_(std::move(frequent)) {}
+    : vocabularies_(hash_of_vocabularies(vocabularies)),
+      is_shared_(vocabularies.shared()),
+      best_(std::move(best)),
+      frequent_(std::move(frequent)) {}
 
 std::vector<TokenId> Shortlist::candidates(std::span<const TokenId> src, std::span<const TokenId> prefix) const {
   std::vector<TokenId> all = {kUnk, kBos, kEos};

@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/spelling.h"
+#include "checkpoint/attention_fit.h"
 #include "checkpoint/durable_files.h"
 #include "checkpoint/quantise.h"
 #include "checkpoint/run_folder.h"
@@ -28,6 +30,7 @@ constexpr const char* kMayDiffer[] = {
     "data.valid.",
     "data.test.",
     "data.cache",
+    "model.preset",  // its sizes are keys of their own
     "train.reset",
     "train.reset.",
     "train.max_epochs",
@@ -61,6 +64,7 @@ bool is_corpus_file(const std::string& key) {
 bool may_differ(const std::string& key, const Options& stored, const Options& now) {
   for (const std::string allowed : kMayDiffer)
     if (key == allowed || (allowed.back() == '.' && key.rfind(allowed, 0) == 0)) return true;
+  if (key == "model.attention" || key.starts_with("model.attention.")) return change_of_attention(stored.model, now.model).empty();
   if (key == "device") return stored.device.starts_with("cuda") && now.device.starts_with("cuda");
   if (key == "train.max_steps" || key == "train.decay_steps") return stored.train.schedule_end() == now.train.schedule_end();
   // Another number of corpora is another fingerprint, with which the data begin anew; another weight alone is not.
@@ -129,6 +133,13 @@ bool compares_scores(const ResumePoint& point, const TrainingState& before, cons
   write_log_line(LogLevel::kWarning, "train.init_from: the best score of " + point.path + " is of " + score_name(theirs) +
                                          ", and train.metric is " + score_name(options.metric) + " here: scores are counted anew");
   return false;
+}
+
+/// Weights for a model that attends in another way: its own where the checkpoint has none, as it drew them.
+NamedTensors with_drawn_attention(const Transformer& model, AttentionFit fit) {
+  const NamedTensors drawn = weights_of(model);
+  for (const std::string& name : fit.missing) fit.weights.emplace(name, drawn.at(name).clone());
+  return std::move(fit.weights);
 }
 
 /// What is left to do where a run's newest checkpoint, the one that holds what training needs to go on, cannot be read.
@@ -228,6 +239,26 @@ void check_position(ResumePoint& point, const Options& now) {
                                          ", and its batches are not those of this configuration (there and now): " + found +
                                          ". That epoch begins anew; train.reset: [data] begins with the first");
   position.batch = 0;
+}
+
+void fit_to_attention(ResumePoint& point, const Transformer& model, const std::vector<std::string>& reset) {
+  const ModelOptions trained = options_from_yaml(point.checkpoint.config_yaml, point.path + "/config.yaml").model;
+  require_same_units(trained, model.options(), point.path);
+  const std::string change = change_of_attention(trained, model.options());
+  if (change.empty()) return;
+  const AttentionFit fit = fit_attention(model, point.checkpoint.weights);
+  const std::string begin = "train.init_from: " + point.path + ": " + change;
+  const std::string drawn = fit.missing.empty() ? "" : "; drawn anew: " + join_first(fit.missing),
+                    left_out = fit.left_out.empty() ? "" : "; left out: " + join_first(fit.left_out);
+  if (!has(reset, "optimizer") && !(drawn + left_out).empty())
+    throw CheckpointError(
+        begin + drawn + left_out +
+        ". The optimizer's state is of other parameters then: set train.reset: [optimizer], with lr, data and best to start "
+        "from the weights alone");
+  CheckpointContents& contents = point.checkpoint;
+  if (contents.ema_weights) contents.ema_weights = with_drawn_attention(model, fit_attention(model, *contents.ema_weights));
+  contents.weights = with_drawn_attention(model, fit);
+  write_log_line(LogLevel::kInfo, begin + drawn + left_out);
 }
 
 void restore(Optimizer& optimizer, const ResumePoint& point, const std::vector<std::string>& reset) {

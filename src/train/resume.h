@@ -21,7 +21,8 @@ struct ResumePoint {
 
 /// What differs between the configuration that a run folder holds and this one, but for what may differ when a run goes on: its length
 /// where the learning rate does not depend on it, the frequency of validations, checkpoints and log lines, what is kept, threads, which
-/// GPU, paths, data.src_lang, everything about translating, and, where train.reset holds "data", how many corpora there are.
+/// GPU, paths, data.src_lang, another spelling of the same attention, everything about translating, and, where train.reset holds "data",
+/// how many corpora there are.
 std::vector<ConfigDifference> forbidden_differences(const Options& stored, const Options& now);
 
 /// Whether the run folder holds a run of another configuration, whose place this one is to take (RunReplacement): train.overwrite says so.
@@ -45,6 +46,11 @@ ResumePoint initial_point(const TrainOptions& options);
 /// Begins the epoch of such a point anew, and the log says so, where its batches are not those of this configuration: another seed,
 /// train.batch_tokens, data.max_length, data.long or weight of a corpus than in the checkpoint's own.
 void check_position(ResumePoint& point, const Options& now);
+
+/// Gives the point's weights to a model that may attend in another way than they were trained for: what its attention learns beside is
+/// drawn, what the other learned is left out, and the log says so. Throws CheckpointError where the optimizer would go on with other
+/// parameters, and what require_same_units throws. `reset` is train.reset.
+void fit_to_attention(ResumePoint& point, const Transformer& model, const std::vector<std::string>& reset);
 
 /// Puts weights, moving average and optimizer state in place. `reset` as in train.reset: where it holds "optimizer", the weights are those
 /// that translate, and the moving average starts from them.

@@ -24,7 +24,7 @@ class LoadModel : public testing::Test {
   /// How each layer attends, by site.
   static std::vector<std::string> types_of(const LoadedModel& loaded) {
     const ModelOptions& model = loaded.options.model;
-    const AttentionPlan plan = resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);
+    const AttentionPlan plan = resolve_attention(model);
     std::vector<std::string> types;
     for (const auto* site : {&plan.encoder_self, &plan.decoder_self, &plan.cross})
       for (const AttentionChoice& choice : *site) types.push_back(choice.type->description().to_line());

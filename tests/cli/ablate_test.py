@@ -191,6 +191,11 @@ class Refused(Ablate):
 
     def test_a_set_to_score_that_is_missing(self):
         self.assertIn("data.test and data.valid are empty", self.refuses("--attention", "softmax", "--data.test=[]", "--data.valid=[]"))
+        for also in ([], ["--dry-run"]):
+            missing = f"[{{src: {path('nowhere')}, tgt: {path('test.txt')}}}]"
+            self.assertIn("nowhere", self.refuses("--attention", "softmax", "--data.test", missing, *also))
+            uneven = f"[{{src: {path('valid.txt')}, tgt: {path('test.txt')}}}]"
+            self.assertIn("20 lines", self.refuses("--attention", "softmax", "--data.test", uneven, *also))
 
 
 class Looking(Ablate):
@@ -210,7 +215,7 @@ class Looking(Ablate):
     def test_finds_our_configurations_in_order(self):
         for name in ("bundled", "multi30k"):
             self.base = os.path.join(SOURCE, "configs", "ablations", f"{name}.yaml")
-            self.assertRegex(self.ablates("none", "--dry-run").stdout, r"(?m)^softmax, seed 1: ")
+            self.assertRegex(self.ablates("none", "--list").stdout, r"(?m)^softmax +seed 1 ")
 
     def test_runs_every_variant_once_before_one_runs_twice(self):
         out = self.ablates("none", "--attention", "softmax,rela", "--seeds", "7,8", "--list").stdout.split("\n")

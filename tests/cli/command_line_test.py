@@ -71,6 +71,11 @@ class Version(CommandLine):
             self.assertRegex(text, rf"(?m)^{fact} *\S")
         self.assertEqual(self.prints("--build-info"), text)
 
+    def test_has_the_threads_that_the_environment_asks_for(self):
+        for asked, threads in (("3", "3"), ("none", r"[1-9]\d*")):
+            text = self.ends("info", env={**os.environ, "OMP_NUM_THREADS": asked}).stdout
+            self.assertRegex(text, rf"(?m)^threads +{threads}$")
+
 
 class WrongWords(CommandLine):
     def test_no_verb(self):

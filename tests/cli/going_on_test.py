@@ -110,6 +110,25 @@ class Training(FreshFolder):
         self.ends(*command, "30", "--train.average_last", "0")
         self.assertTrue(os.path.exists(path("run/averaged")))
 
+    def test_starts_with_another_attention_from_weights(self):
+        brief = ["--train.average_last", "0", "--train.ema_decay", "0.9", "--train.max_steps"]
+        self.ends("train", "-c", small_run.configuration(FOLDER, "run"), *brief, "20")
+        command = ["train", "-c", small_run.configuration(FOLDER, "tuned"), *brief, "30", "--train.init_from", path("run/last"),
+                   "--model.attention.cross", "{type: rela, norm: gated_rms}"]
+        self.assertRegex(self.refuses(*command), r"cross: softmax; used here: cross: .*rela.*; drawn anew: .*norm\.gain.*set train\.reset: \[optimizer\]")
+        anew = ["--train.reset", "[optimizer, lr, data, best]"]
+        self.assertRegex(self.ends(*command, *anew).stderr, r"; drawn anew: decoder\.layers\.0\.cross_attention\.norm\.gain")
+        self.assertIn("going on after step 30", self.ends(*command[:-5], "35", *command[-4:], *anew).stderr)
+        back = ["train", "-c", small_run.configuration(FOLDER, "back"), *brief, "10", "--train.init_from", path("tuned/last"), *anew]
+        self.assertRegex(self.ends(*back).stderr, r"used here: cross: softmax; left out: decoder\.layers\.0\.cross_attention\.norm")
+
+    def test_goes_on_in_another_spelling(self):
+        command = ["train", "-c", small_run.configuration(FOLDER, "run"), "--train.average_last", "0", "--train.max_steps"]
+        self.ends(*command, "20", "--model.attention", "entmax15")
+        same = ["--model.attention", "{default: softmax, encoder_self: {type: entmax15}, decoder_self: entmax15, cross: {default: entmax15}}"]
+        self.assertIn("going on after step 20", self.ends(*command, "25", *same).stderr)
+        self.assertIn("model.attention", self.refuses(*command, "30", "--model.attention", "{default: entmax15, cross: softmax}"))
+
     def test_counts_scores_anew_for_another_metric(self):
         small_run.write_digits(path("valid.txt"), 20, 2)
         validating = ["--data.valid", f"[{{src: {path('valid.txt')}, tgt: {path('valid.txt')}}}]", "--train.valid_every", "10",

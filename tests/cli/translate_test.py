@@ -208,6 +208,13 @@ class Translate(Verbs):
         self.assertIn("warning line 2 is longer than the model can read; its end is left out\n", ended.stderr)
         self.assertNotIn("line 1 is longer", ended.stderr)
 
+    def test_says_that_a_line_is_longer_than_sentences_of_training(self):
+        said = self.ends("translate", "-m", AVERAGED, "--max-length", "300", "-b", "1", text="1\n" + ("1 " * 300 + "\n") * 2).stderr
+        self.assertIn("warning line 2 has 300 pieces, and the model was trained on sentences of 256 at most (data.max_length)", said)
+        self.assertIn("warning 2 lines are longer than the sentences of training\n", said)
+        self.assertNotIn("line 3 has", said)
+        self.assertEqual(self.ends("translate", "-m", AVERAGED, text="1\n").stderr, "")
+
     def test_says_that_a_prefix_cannot_be_written(self):
         ended = self.ends("translate", "-m", AVERAGED, "--prefix", "\u65e5", text="1 2\n3\n")
         self.assertEqual(ended.stderr.count("--prefix has what the vocabulary cannot write"), 1)

@@ -104,6 +104,7 @@ class Evaluate(Verbs):
         reference = write("several.ref", "".join(f"{i} {i + 1} {i + 2} {i + 3} {i + 4}\n" for i in range(20)))
         words = ("evaluate", "--hyp", write("several.hyp", read("several.ref").replace("9", "x")), "--ref", reference, "--chrf-word-order", "2",
                  "--confidence", "--paired-bootstrap", "50")
+        self.assertIn("--paired-bootstrap changes nothing for a single --hyp", self.refuses(*(word for word in words if word != "--confidence")))
         self.assertRegex(self.prints(*words), r"(?m)^chrF2\+\+ +[\d.]+ \([\d.]+ ± [\d.]+\)  nrefs:1\|bs:50\|.*nw:2\|")
         scores = json.loads(self.prints(*words, "--json"))["scores"]
         for metric in ("bleu", "chrf", "ter"):

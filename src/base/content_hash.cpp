@@ -1,4 +1,4 @@
-#include "data/content_hash.h"
+#include "base/content_hash.h"
 
 #include <spdlog/fmt/fmt.h>
 #include <xxhash.h>
@@ -23,15 +23,25 @@ struct ContentHash::State {
 ContentHash::ContentHash() : state_(std::make_unique<State>()) {}
 ContentHash::~ContentHash() = default;
 
-void ContentHash::add(std::string_view bytes) {
-  const uint64_t size = bytes.size();
-  XXH3_128bits_update(state_->xxh, &size, sizeof size);
+void ContentHash::add_piece(std::string_view bytes) {
   XXH3_128bits_update(state_->xxh, bytes.data(), bytes.size());
+}
+
+void ContentHash::add(std::string_view part) {
+  const uint64_t size = part.size();
+  XXH3_128bits_update(state_->xxh, &size, sizeof size);
+  add_piece(part);
 }
 
 std::string ContentHash::text() const {
   const XXH128_hash_t hash = XXH3_128bits_digest(state_->xxh);
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
+}
+
+std::string hash_of(std::string_view bytes) {
+  ContentHash hash;
+  hash.add_piece(bytes);
+  return hash.text();
 }
 
 std::string hash_of_files(const std::vector<std::string>& paths) {

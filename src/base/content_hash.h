@@ -14,13 +14,18 @@ class ContentHash {
   ~ContentHash();
   ContentHash(const ContentHash&) = delete;
   ContentHash& operator=(const ContentHash&) = delete;
-  void add(std::string_view bytes);
-  std::string text() const;  ///< 32 hexadecimal digits
+  /// Wherever a text is cut, its pieces have the same hash.
+  void add_piece(std::string_view bytes);
+  /// One of several parts, with its length: "ab", "c" has another hash than "a", "bc".
+  void add(std::string_view part);
+  std::string text() const;  ///< 32 hexadecimal digits, as `xxh128sum` prints them
 
  private:
   struct State;
   std::unique_ptr<State> state_;
 };
+
+std::string hash_of(std::string_view bytes);
 
 /// Of all bytes of the files, one after the other, and of each one's length. Gigabytes a second, so that nothing but the content has to be
 /// trusted.
