@@ -189,6 +189,7 @@ std::vector<Direction> directions_of(const AlignFlags& flags, const std::string&
   std::vector<PlannedDirection> plans = {planned(flags, overrides, /*is_reverse=*/false)};
   if (!flags.reverse_model.empty()) plans.push_back(planned(flags, overrides, /*is_reverse=*/true));
   std::vector<Direction> directions;
+  directions.reserve(plans.size());
   for (const PlannedDirection& plan : plans) directions.push_back(direction_of(plan, flags, device, overrides));
   return directions;
 }
