@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds with a preset of CMakePresets.json: scripts/build.sh [PRESET] [TARGET ...]; the default is `cpu lacuna`. Configures once.
+# Builds with a preset of CMakePresets.json: scripts/build.sh [PRESET] [TARGET ...]; the default is `cpu lacuna`. Configures once, and again when the presets change.
 set -euo pipefail
 for argument in "$@"; do
   case "$argument" in
@@ -11,5 +11,7 @@ cd "$(dirname "$0")/.."
 preset=${1:-cpu}
 targets=("${@:2}")
 [ ${#targets[@]} -gt 0 ] || targets=(lacuna)
-[ -f "build/$preset/build.ninja" ] || cmake --preset "$preset" >&2
+if [ ! -f "build/$preset/build.ninja" ] || [ CMakePresets.json -nt "build/$preset/CMakeCache.txt" ]; then
+  cmake --preset "$preset" >&2
+fi
 cmake --build "build/$preset" --target "${targets[@]}" >&2

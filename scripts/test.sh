@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds everything and runs every test: scripts/test.sh [--preset cpu|sanitize] [CTEST ARGUMENT ...], e.g. scripts/test.sh -L fast
+# Builds everything and runs every test: scripts/test.sh [--preset cpu|cuda|sanitize] [CTEST ARGUMENT ...], e.g. scripts/test.sh -L fast
 set -euo pipefail
 case "${1:-}" in -h | --help) sed -n '2s/^# //p' "$0"; exit 0 ;; esac
 cd "$(dirname "$0")/.."

@@ -18,7 +18,7 @@ inline int num_cores() {
   return number > 0 ? std::min(number, 1024) : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-/// Threads that the program may use: all cores, until another number is chosen (`threads`). For code without LibTorch; tensor operations
+/// Threads that the program may use: num_cores(), until another number is chosen (`threads`). For code without LibTorch; tensor operations
 /// have LibTorch's own number (cli/common_flags.h sets both).
 inline int thread_count() {
   const int chosen = detail::chosen_threads;

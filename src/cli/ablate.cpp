@@ -29,8 +29,8 @@ the configuration, or --variants, defines. Commas separate them:
 
 FOLDER gets a run folder VARIANT/seed_N for each, results.jsonl with a row as each ends, and table.md, table.tex, table.json, plot.svg. The
 average of train.average_last checkpoints translates data.test (else the best one does). The same command again goes on where an interruption
-came; what has ended is not repeated, what failed is tried again. A table is of runs that have the command's options and test set; others that
-the folder holds are named below it.
+came; what has ended is not repeated, what failed is tried again. Texts that any run lacks are named before the first begins. A table is of
+runs that have the command's options and test set; others that the folder holds are named below it.
 
 Every key of the configuration is a flag too, for all variants: --train.max_epochs 6)";
 
@@ -106,16 +106,18 @@ void print_intentions(const AblationPlan& plan, const ResultsFile& results) {
   }
 }
 
-/// Throws, before the first training, what scoring would say after it.
-void require_scorable(const AblationPlan& plan) {
+/// Throws, before the first training, what that of any run or its scoring would say of their texts.
+void require_texts(const AblationPlan& plan) {
   const ResultsFile results(results_file(plan.folder));
+  bool is_any_to_be_made = false;
   for (const PlannedRun& run : plan.runs) {
     if (!is_to_be_made(run, results)) continue;
+    is_any_to_be_made = true;
     DataOptions data = run.options.data;
     data.test = {plan.test_set};
     require_sets(data);
   }
-  require_tokenizer(find_sacrebleu(plan.shared.sacrebleu), plan.shared.data.tgt_lang);
+  if (is_any_to_be_made) require_tokenizer(find_sacrebleu(plan.shared.sacrebleu), plan.shared.data.tgt_lang);
 }
 
 int run_ablate(const std::vector<std::string>& arguments) {
@@ -130,7 +132,7 @@ int run_ablate(const std::vector<std::string>& arguments) {
   }
   const AblationPlan plan = plan_ablation(flags.request(app));
   require_device(plan.shared.device);
-  if (!flags.list) require_scorable(plan);
+  if (!flags.list) require_texts(plan);
   if (flags.list || flags.dry_run) {
     const ResultsFile results(results_file(plan.folder));
     flags.list ? print_states(plan, results) : print_intentions(plan, results);

@@ -125,7 +125,7 @@ std::string fingerprint_of(Options options, const CorpusOptions& test_set) {
   hash.add(name_of(test_set) + "\n" + test_set.src + "\n" + test_set.tgt);
   std::vector<std::string> scored = {test_set.src, test_set.tgt};
   if (!options.data.valid.empty()) scored.insert(scored.end(), {options.data.valid.front().src, options.data.valid.front().tgt});
-  std::erase_if(scored, [](const std::string& file) { return !fs::exists(file); });  // training will say what is missing
+  std::erase_if(scored, [](const std::string& file) { return !fs::exists(file); });  // what is missing is said before training
   hash.add(hash_of_files(scored));
   return hash.text();
 }

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "attention/attention.h"
 #include "base/files.h"
+#include "checkpoint/attention_fit.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
@@ -15,10 +15,10 @@ namespace lacuna {
 /// the first begins. Throws as load_model() does, but for what only the weights can tell.
 inline Options options_of_checkpoint(const std::string& path, const std::vector<std::string>& overrides) {
   const std::string folder = resolve_checkpoint(path);
-  read_checkpoint_info(folder);  // for its errors, as the plan below
-  Options options = options_from_yaml(read_file(folder + "/config.yaml"), folder + "/config.yaml");
-  if (!overrides.empty()) options = with_overrides(options, overrides);
-  resolve_attention(options.model);
+  read_checkpoint_info(folder);  // for its errors
+  const Options trained = options_from_yaml(read_file(folder + "/config.yaml"), folder + "/config.yaml");
+  const Options options = overrides.empty() ? trained : with_overrides(trained, overrides);
+  require_same_units(trained.model, options.model, folder);
   return options;
 }
 

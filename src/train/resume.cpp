@@ -243,6 +243,8 @@ void check_position(ResumePoint& point, const Options& now) {
 
 void fit_to_attention(ResumePoint& point, const Transformer& model, const std::vector<std::string>& reset) {
   const ModelOptions trained = options_from_yaml(point.checkpoint.config_yaml, point.path + "/config.yaml").model;
+  if (trained.encoder_layers != model.options().encoder_layers || trained.decoder_layers != model.options().decoder_layers)
+    return;  // load_weights says what does not fit
   require_same_units(trained, model.options(), point.path);
   const std::string change = change_of_attention(trained, model.options());
   if (change.empty()) return;

@@ -117,6 +117,7 @@ class Training(FreshFolder):
                    "--model.attention.cross", "{type: rela, norm: gated_rms}"]
         self.assertRegex(self.refuses(*command), r"cross: softmax; used here: cross: .*rela.*; drawn anew: .*norm\.gain.*set train\.reset: \[optimizer\]")
         anew = ["--train.reset", "[optimizer, lr, data, best]"]
+        self.assertIn("weights do not fit the model", self.refuses(*command, *anew, "--model.encoder_layers", "2"))
         self.assertRegex(self.ends(*command, *anew).stderr, r"; drawn anew: decoder\.layers\.0\.cross_attention\.norm\.gain")
         self.assertIn("going on after step 30", self.ends(*command[:-5], "35", *command[-4:], *anew).stderr)
         back = ["train", "-c", small_run.configuration(FOLDER, "back"), *brief, "10", "--train.init_from", path("tuned/last"), *anew]
