@@ -17,7 +17,7 @@ inline Options options_of_checkpoint(const std::string& path, const std::vector<
   const std::string folder = resolve_checkpoint(path);
   read_checkpoint_info(folder);  // for its errors
   const Options trained = options_from_yaml(read_file(folder + "/config.yaml"), folder + "/config.yaml");
-  const Options options = overrides.empty() ? trained : with_overrides(trained, overrides);
+  Options options = overrides.empty() ? trained : with_overrides(trained, overrides);
   require_same_units(trained.model, options.model, folder);
   return options;
 }
