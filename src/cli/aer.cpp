@@ -4,6 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/alignment_error.h"
+#include "base/error.h"
+#include "base/spelling.h"
 #include "cli/command_line.h"
 #include "cli/verb.h"
 
@@ -13,7 +15,7 @@ namespace {
 using nlohmann::ordered_json;
 
 struct AerFlags {
-  std::string links, gold, src, tgt;
+  std::string links, gold, src, tgt, joiner;
   int links_base = -1, gold_base = -1;
   int64_t num_samples = 1000;
   uint64_t seed = 1;
@@ -27,6 +29,10 @@ void declare(CLI::App& app, AerFlags& flags) {
   auto* tgt = app.add_option("--tgt", flags.tgt, "Target text, likewise");
   src->needs(tgt);
   tgt->needs(src);
+  app.add_option("--joiner", flags.joiner,
+                 "What a piece of these texts ends with that the next one belongs to, such as @@: links are of whole words then, as align "
+                 "writes them for a model with translate.joiner")
+      ->needs(src);
   app.add_option("--input-base", flags.links_base, "What the links count words from: 0 (the default) or 1")->check(CLI::IsMember({0, 1}));
   app.add_option("--gold-base", flags.gold_base, "What the gold links count words from: 0 (the default) or 1")
       ->check(CLI::IsMember({0, 1}));
@@ -40,8 +46,10 @@ std::optional<int> given(int base) {
 }
 
 AlignmentErrors score(const AerFlags& flags) {
-  LinkReader links(flags.links, checked_base(flags.links, given(flags.links_base), flags.src, flags.tgt, "--input-base"));
-  LinkReader gold(flags.gold, checked_base(flags.gold, given(flags.gold_base), flags.src, flags.tgt, "--gold-base"));
+  if (const std::string trouble = trouble_of_joiner(flags.joiner); !trouble.empty())
+    throw UsageError("--joiner is \"" + flags.joiner + "\"" + trouble);
+  LinkReader links(flags.links, checked_base(flags.links, given(flags.links_base), flags.src, flags.tgt, "--input-base", flags.joiner));
+  LinkReader gold(flags.gold, checked_base(flags.gold, given(flags.gold_base), flags.src, flags.tgt, "--gold-base", flags.joiner));
   AlignmentErrors errors(1, flags.num_samples, flags.seed);
   GoldLinks found, expected;
   while (next_of_both(links, found, gold, expected)) errors.add(links.line_number() - 1, {LinkCounts::of(found.possible, expected)});

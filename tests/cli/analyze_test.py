@@ -349,6 +349,13 @@ class Aer(Program):
         self.assertAlmostEqual(found["aer"], 1 - (1 + 2) / (3 + 3))
         self.assertEqual((found["links"], found["sure"], found["sentences"]), (3, 3, 2))
 
+    def test_counts_words_of_pieces_that_are_joined(self):
+        pieces = write("in_pieces", "1@@ 2 3\n4\n")
+        flags = ("aer", "-i", write("beyond", "0-0 2-2\n0-0\n"), "--gold", write("joined_gold", "0-0 1-1\n0-0\n"), "--src", pieces, "--tgt", pieces)
+        self.assertRegex(self.prints(*flags), "^AER ")
+        self.assertIn("2 and 2 words", self.refuses(*flags, "--joiner", "@@"))
+        self.assertIn('--joiner is "@@ "; expected what pieces end with', self.refuses(*flags, "--joiner", "@@ "))
+
     def test_refuses_files_that_do_not_fit(self):
         short = write("short_gold", "0-0\n")
         self.assertIn("expected as many lines", self.refuses("aer", "-i", GOLD, "--gold", short))

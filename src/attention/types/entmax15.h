@@ -26,12 +26,7 @@ struct RowMap {
     const S tau = context.found([=] { return threshold(scores); });
     // Of many small weights, the last digit of tau is much of their sum: what they have too much together goes from all, by one more step.
     S mass, length;
-    scores.sums(
-        [=](auto z, auto& square, auto& distance) {
-          distance = row::relu(z - tau);
-          square = distance * distance;
-        },
-        mass, length);
+    sum_above(scores, tau, mass, length);
     const S excess = (mass - 1) / (length * 2);
     scores.map([=](auto z) {
       const auto distance = row::relu(z - tau - excess);
@@ -46,20 +41,25 @@ struct RowMap {
   }
 
  private:
+  /// The squares of what is above tau in all, and what is above it.
+  template <Row R>
+  LACUNA_HD static void sum_above(R scores, typename R::scalar tau, typename R::scalar& mass, typename R::scalar& length) {
+    scores.sums(
+        [=](auto z, auto& square, auto& distance) {
+          distance = row::relu(z - tau);
+          square = distance * distance;
+        },
+        mass, length);
+  }
+
   template <Row R>
   LACUNA_HD static typename R::scalar threshold(R candidates) {
-    using row::relu, row::root;
     using S = typename R::scalar;
     return row::search(S(-1), [&](S before, S& tau) {
       candidates = above(candidates, before);  // no other key can have weight
       S mass, length;
-      candidates.sums(
-          [=](auto z, auto& square, auto& distance) {
-            distance = relu(z - before);
-            square = distance * distance;
-          },
-          mass, length);
-      tau = before + (mass - root(mass)) / length;
+      sum_above(candidates, before, mass, length);
+      tau = before + (mass - row::root(mass)) / length;
       return tau > before && mass - 1 > R::tolerance;
     });
   }

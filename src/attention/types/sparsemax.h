@@ -25,12 +25,7 @@ struct RowMap {
     const auto tau = context.found([=] { return threshold(scores); });
     // Of many small weights, the last digit of tau is much of their sum: what they have too much together goes from each.
     typename R::scalar mass, support;
-    scores.sums(
-        [=](auto z, auto& p, auto& kept) {
-          p = row::relu(z - tau);
-          kept = row::is_positive(p);
-        },
-        mass, support);
+    sum_above(scores, tau, mass, support);
     const auto excess = (mass - 1) / support;
     scores.map([=](auto z) { return row::relu(z - tau - excess); });
   }
@@ -42,19 +37,24 @@ struct RowMap {
   }
 
  private:
+  /// What is above tau in all, and the number of keys that it comes from.
+  template <Row R>
+  LACUNA_HD static void sum_above(R scores, typename R::scalar tau, typename R::scalar& mass, typename R::scalar& support) {
+    scores.sums(
+        [=](auto z, auto& p, auto& kept) {
+          p = row::relu(z - tau);
+          kept = row::is_positive(p);
+        },
+        mass, support);
+  }
+
   template <Row R>
   LACUNA_HD static typename R::scalar threshold(R candidates) {
-    using row::relu, row::is_positive;
     using S = typename R::scalar;
     return row::search(S(-1), [&](S before, S& tau) {
       candidates = above(candidates, before);  // no other key can have weight
       S mass, support;
-      candidates.sums(
-          [=](auto z, auto& p, auto& kept) {
-            p = relu(z - before);
-            kept = is_positive(p);
-          },
-          mass, support);
+      sum_above(candidates, before, mass, support);
       tau = before + (mass - 1) / support;
       return tau > before && mass - 1 > R::tolerance;
     });
