@@ -23,8 +23,7 @@ SOURCE, REPORT_FOLDER = (os.path.abspath(sys.argv.pop(1)) for _ in range(2))
 
 def train_briefly(name, *flags, configuration=None):
     """The run folder of a model that has learned nothing yet."""
-    subprocess.run([PROGRAM, "train", "-c", configuration or small_run.configuration(FOLDER, name), "--train.max_steps", "2", *flags], check=True,
-                   stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
+    small_run.run(PROGRAM, "train", "-c", configuration or small_run.configuration(FOLDER, name), "--train.max_steps", "2", *flags)
     return path(name)
 
 
@@ -45,8 +44,7 @@ def setUpModule():
     """Two models that copy digits: every word's gold link is with the word at its own place."""
     global SOFTMAX, RELA, TEXT, GOLD
     SOFTMAX = small_run.train(PROGRAM, FOLDER)
-    subprocess.run([PROGRAM, "train", "-c", small_run.configuration(FOLDER, "rela"), "--model.attention", "rela"], check=True,
-                   stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
+    small_run.run(PROGRAM, "train", "-c", small_run.configuration(FOLDER, "rela"), "--model.attention", "rela")
     RELA = path("rela")
     TEXT = path("text")
     small_run.write_digits(TEXT, 30, 5)
@@ -110,8 +108,7 @@ class Analyze(Program):
         self.assertNotIn("entropy", model["places"][0])
 
     def test_of_another_attention_than_the_checkpoints(self):
-        subprocess.run([PROGRAM, "train", "-c", small_run.configuration(FOLDER, "topk"), "--model.attention", "{type: topk, k: 2, sparsify: train}"],
-                       check=True, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=300)
+        small_run.run(PROGRAM, "train", "-c", small_run.configuration(FOLDER, "topk"), "--model.attention", "{type: topk, k: 2, sparsify: train}")
         for flags, sites in (((), set()), (("--model.attention.cross.sparsify", "always"), {"cross"})):
             analysis = self.analyzes(*flags, models=[path("topk")])
             self.assertEqual({place["site"] for place in analysis["models"][0]["places"] if place["sparsity"] > 0}, sites)
@@ -350,7 +347,7 @@ class Aer(Program):
         self.assertEqual((found["links"], found["sure"], found["sentences"]), (3, 3, 2))
 
     def test_counts_words_of_pieces_that_are_joined(self):
-        pieces = write("in_pieces", "1@@ 2 3\n4\n")
+        pieces = write("aer_pieces", "1@@ 2 3\n4\n")
         flags = ("aer", "-i", write("beyond", "0-0 2-2\n0-0\n"), "--gold", write("joined_gold", "0-0 1-1\n0-0\n"), "--src", pieces, "--tgt", pieces)
         self.assertRegex(self.prints(*flags), "^AER ")
         self.assertIn("2 and 2 words", self.refuses(*flags, "--joiner", "@@"))

@@ -25,8 +25,14 @@ train: {{batch_tokens: 1024, lr: 0.005, warmup_steps: 60, schedule: inverse_sqrt
     return path
 
 
+def run(program, *words):
+    """The program with these words, which must end well: what it said is shown where it does not."""
+    ended = subprocess.run([program, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=300, check=False)
+    if ended.returncode != 0:
+        raise AssertionError(f"lacuna {' '.join(words)}: exit code {ended.returncode}\n{ended.stderr}")
+
+
 def train(program, folder, *overrides):
     """The run folder of a trained model."""
-    subprocess.run([program, "train", "-c", configuration(folder), *overrides], check=True, stdin=subprocess.DEVNULL, timeout=300,
-                   stderr=subprocess.DEVNULL)
+    run(program, "train", "-c", configuration(folder), *overrides)
     return os.path.join(folder, "run")

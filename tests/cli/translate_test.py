@@ -352,7 +352,7 @@ model: {{preset: tiny, d_model: 64, encoder_layers: 1, decoder_layers: 2, dropou
 train: {{batch_tokens: 1024, lr: 0.005, warmup_steps: 60, schedule: inverse_sqrt, max_steps: 400, valid_every: 400, metric: bleu}}
 translate: {{joiner: "@@"}}
 """)
-        subprocess.run([PROGRAM, "train", "-c", path("pieces.yaml")], check=True, stdin=subprocess.DEVNULL, timeout=300, stderr=subprocess.DEVNULL)
+        small_run.run(PROGRAM, "train", "-c", path("pieces.yaml"))
 
     def translates(self, *flags):
         return self.prints("translate", "-m", path("in_pieces"), *flags, text="\n".join(self.PIECES) + "\n").splitlines()
