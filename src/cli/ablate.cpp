@@ -1,5 +1,6 @@
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <set>
@@ -106,18 +107,14 @@ void print_intentions(const AblationPlan& plan, const ResultsFile& results) {
   }
 }
 
-/// Throws, before the first training, what that of any run or its scoring would say of their texts.
+/// Throws, before the first training, what that of a run or its scoring would say of the texts, which all runs share.
 void require_texts(const AblationPlan& plan) {
   const ResultsFile results(results_file(plan.folder));
-  bool is_any_to_be_made = false;
-  for (const PlannedRun& run : plan.runs) {
-    if (!is_to_be_made(run, results)) continue;
-    is_any_to_be_made = true;
-    DataOptions data = run.options.data;
-    data.test = {plan.test_set};
-    require_sets(data);
-  }
-  if (is_any_to_be_made) require_tokenizer(find_sacrebleu(plan.shared.sacrebleu), plan.shared.data.tgt_lang);
+  if (std::ranges::none_of(plan.runs, [&](const PlannedRun& run) { return is_to_be_made(run, results); })) return;
+  DataOptions data = plan.shared.data;
+  data.test = {plan.test_set};
+  require_sets(data);
+  require_tokenizer(find_sacrebleu(plan.shared.sacrebleu), data.tgt_lang);
 }
 
 int run_ablate(const std::vector<std::string>& arguments) {
