@@ -40,8 +40,16 @@ std::optional<std::string> deflated(const std::vector<uint8_t>& bytes, size_t mo
   return packed;
 }
 
+/// As the page holds it: JSON that can't end a script element.
 std::string dumped(const ordered_json& json) {
-  return json.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+  std::string text;
+  for (const char c : json.dump(-1, ' ', false, ordered_json::error_handler_t::replace)) {
+    if (c == '<')
+      text += "\\u003c";
+    else
+      text += c;
+  }
+  return text;
 }
 
 /// Nothing if the weights do not fit into so many bytes.
@@ -112,15 +120,12 @@ ordered_json explored_sentences(const std::vector<ModelAnalysis>& models, size_t
   return sentences;
 }
 
-/// The data of the page: JSON that can't end a script element.
 std::string page_data(const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings) {
   size_t omitted = 0;
   ordered_json data = {{"analysis", ordered_json::parse(analysis_json(models, settings))}};
   data["sentences"] = explored_sentences(models, omitted);
   data["omitted"] = omitted;
-  std::string text;
-  for (const char c : dumped(data)) text += c == '<' ? std::string("\\u003c") : std::string(1, c);
-  return text;
+  return dumped(data);
 }
 
 }  // namespace
