@@ -31,8 +31,8 @@ constexpr ShortFlag kShortFlags[] = {
     {"--length-penalty", "length_penalty", "Exponent of the length penalty; 0 = none"},
     {"--length-penalty-type", "length_penalty_type", "pow: n^a, gnmt: ((5+n)/6)^a, none"},
     {"--max-length-ratio", "max_length_ratio", "At most so many target tokens for each source token, plus 10 and the prefix"},
-    {"--max-length", "max_length", "At most so many target tokens"},
-    {"--min-length", "min_length", "At least so many target tokens"},
+    {"--max-length", "max_length", "At most so many target tokens, the end of the sentence among them"},
+    {"--min-length", "min_length", "At least so many target tokens, the end of the sentence among them: 2 = never empty"},
     {"--no-repeat-ngram-size", "no_repeat_ngram_size", "No n-gram of this size comes twice"},
     {"--repetition-penalty", "repetition_penalty", "Log-probabilities of tokens already there are multiplied by this"},
     {"--sampling", "sampling", "Draw tokens instead of searching: full, top_k or top_p"},
@@ -58,7 +58,7 @@ struct TranslateFlags {
     app.add_option("-i,--input", input, "Text, one sentence a line, plain or gzip; - is standard input (the default)");
     app.add_option("-o,--output", output, "File for the translations; - is standard output (the default)");
     for (size_t i = 0; i < values.size(); ++i) app.add_option(kShortFlags[i].flag, values[i], kShortFlags[i].meaning);
-    app.add_option("--prefix", prefix, "Text that every translation begins with; in JSON, \"prefix\" of a line comes first");
+    app.add_option("--prefix", prefix, "Text that every translation begins with, but for the empty one of an empty line; in JSON, \"prefix\" of a line comes first");
     auto* aligns = app.add_option("--alignment", alignment, "Add alignments (0-0 1-2) of words or of pieces: word or subword")
                        ->check(CLI::IsMember({"word", "subword"}));
     app.add_option("--alignment-layer", alignment_layer,
@@ -142,8 +142,8 @@ Window read_window(LineReader& reader, int64_t first_id, const TranslateFlags& f
       reader.require_clean(text);
       const int64_t id = first_id + static_cast<int64_t>(window.lines.size());
       window.lines.push_back(parse_input_line(text, id, reader.place(), flags.format));
-      TranslationInput& input = window.lines.back().input;
-      if (input.prefix.empty()) input.prefix = flags.prefix;
+      InputLine& line = window.lines.back();
+      if (!line.fields.contains("prefix")) line.input.prefix = flags.prefix;
     }
   } catch (const DataError&) {
     window.bad_line = std::current_exception();

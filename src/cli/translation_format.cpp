@@ -10,10 +10,43 @@ namespace {
 
 using nlohmann::ordered_json;
 
+/// Finds whole numbers that 64 bits do not hold, which come out of parsing as other ones.
+class LongIntegers : public nlohmann::json_sax<ordered_json> {
+ public:
+  static bool are_in(const std::string& line) {
+    LongIntegers look;
+    ordered_json::sax_parse(line, &look);
+    return look.found_;
+  }
+
+  bool number_float(number_float_t /*value*/, const string_t& digits) override {
+    found_ = digits.find_first_of(".eE") == string_t::npos;
+    return !found_;
+  }
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(number_integer_t /*value*/) override { return true; }
+  bool number_unsigned(number_unsigned_t /*value*/) override { return true; }
+  bool string(string_t& /*value*/) override { return true; }
+  bool binary(binary_t& /*value*/) override { return true; }
+  bool start_object(size_t /*size*/) override { return true; }
+  bool key(string_t& /*name*/) override { return true; }
+  bool end_object() override { return true; }
+  bool start_array(size_t /*size*/) override { return true; }
+  bool end_array() override { return true; }
+  bool parse_error(size_t /*position*/, const std::string& /*token*/, const nlohmann::detail::exception& /*error*/) override { return false; }
+
+ private:
+  bool found_ = false;
+};
+
 std::string string_field(const ordered_json& fields, const char* key, const std::string& place) {
   const auto found = fields.find(key);
   if (found == fields.end()) return "";
-  if (!found->is_string()) throw DataError(place + ": \"" + key + "\" is " + found->dump() + "; expected a string");
+  if (!found->is_string()) {
+    constexpr size_t kShown = 100;
+    throw DataError(place + ": \"" + key + "\" is " + found->dump(-1, ' ', /*ensure_ascii=*/true).substr(0, kShown) + "; expected a string");
+  }
   return found->get<std::string>();
 }
 
@@ -38,6 +71,7 @@ std::string json_line(const InputLine& line, const TranslatedLine& translated, c
     out["translations"] = ordered_json::array();
     for (const Translation& translation : translated.translations) out["translations"].push_back(to_json(translation, format));
   } else {
+    for (const char* key : {"alignment", "truncated"}) out.erase(key);  // the result may have none
     out.update(to_json(translated.translations.front(), format));
   }
   return out.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";  // pieces of bytes may not be UTF-8
@@ -59,15 +93,18 @@ InputLine parse_input_line(const std::string& line, int64_t id, const std::strin
   if (!format.json) return {{line, "", id}, {}};
   const bool is_empty = line.find_first_not_of(" \t\r") == std::string::npos;
   constexpr int kDeepest = 100;  // what writes them again goes as deep into the stack
-  bool is_deep = false;
-  const auto look = [&](int level, ordered_json::parse_event_t /*event*/, ordered_json& /*value*/) {
+  bool is_deep = false, has_floats = false;
+  const auto look = [&](int level, ordered_json::parse_event_t event, ordered_json& value) {
     is_deep = is_deep || level > kDeepest;
+    has_floats = has_floats || (event == ordered_json::parse_event_t::value && value.is_number_float());
     return !is_deep;
   };
   ordered_json fields = is_empty ? ordered_json::object({{"text", ""}}) : ordered_json::parse(line, look, false);
   if (is_deep) throw DataError(place + ": its JSON is nested more than " + std::to_string(kDeepest) + " deep; expected {\"text\": ...}");
   if (fields.is_discarded())
     throw DataError(place + ": is not a JSON object, or holds a number beyond all range; expected {\"text\": ...} a line");
+  if (has_floats && LongIntegers::are_in(line))
+    throw DataError(place + ": holds a whole number of more than 64 bits, which would come out as another one; expected it in quotes");
   if (!fields.is_object() || !fields.contains("text"))
     throw DataError(place + ": is not a JSON object with \"text\"; expected one {\"text\": ...} a line");
   const std::string text = string_field(fields, "text", place), prefix = string_field(fields, "prefix", place);

@@ -34,10 +34,9 @@ std::vector<int32_t> joined_words(std::string_view text, std::string_view joiner
   int32_t word = 0;
   bool is_open = false;
   for_each_piece(text, joiner, [&](std::string_view piece, bool goes_on) {
-    if (piece.empty()) return;
-    words.push_back(word);
+    if (!piece.empty()) words.push_back(word);
+    if (piece.empty() ? is_open : !goes_on) ++word;  // what an empty piece ends has none before it
     is_open = goes_on;
-    if (!goes_on) ++word;
   });
   words.push_back(is_open ? word + 1 : word);
   return words;

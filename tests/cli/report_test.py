@@ -251,6 +251,8 @@ class Explorer(Page):
         tokens = BROWSER.value("[data.sentences[0].models[0].tgt[1], data.sentences[0].models[0].src[2]]")
         for pane, message in enumerate(self.values()):
             self.assertTrue(message.startswith("predicting “{}” → source “{}”: ".format(*tokens)), message)
+            texts = BROWSER.value(f"[...document.querySelectorAll('.value')[{pane}].querySelectorAll('bdi')].map((one) => one.textContent)")
+            self.assertEqual(texts, tokens)  # of whatever direction, they leave the words around them where they are
             weight = BROWSER.value(f"""(async () => {{
               const tokens = data.sentences[0].models[{pane}], model = models[{pane}], place = model.places.findIndex((one) => one.site === 'cross');
               return weightsOf(await unpack(0, {pane}), tokens, model, place, '0', tokens.tgt.length, tokens.src.length)[1][2];

@@ -106,9 +106,9 @@ class Translate(Verbs):
             self.assertLessEqual(float(score), 0)
 
     def test_passes_the_fields_of_json_through(self):
-        lines = [json.dumps({"id": 7, "text": "1 2", "tags": ["a"]}), json.dumps({"text": ""})]
+        lines = [json.dumps({"id": 2**64 - 1, "text": "1 2", "tags": ["a", 1e30]}), json.dumps({"text": ""})]
         first, second = (json.loads(line) for line in self.translates("--json", lines=lines))
-        self.assertEqual((first["id"], first["tags"], first["text"], first["translation"]), (7, ["a"], "1 2", "1 2"))
+        self.assertEqual((first["id"], first["tags"], first["text"], first["translation"]), (2**64 - 1, ["a", 1e30], "1 2", "1 2"))
         self.assertLess(first["log_prob"], 0)
         self.assertEqual(second["translation"], "")
 
@@ -120,6 +120,8 @@ class Translate(Verbs):
         self.assertEqual(one["translation"], "1 2")
         several = json.loads(self.translates("--json", "--n-best", "2", lines=[line])[0])
         self.assertEqual((list(several), len(several["translations"])), (["text", "id", "translations"], 2))
+        taken_up = json.dumps({"score": -1, "truncated": True, "alignment": "9-9", "text": "1 2"})  # the translation of another, as text
+        self.assertEqual(list(json.loads(self.translates("--json", lines=[taken_up])[0])), ["score", "text", "translation", "log_prob"])
 
     def test_takes_an_empty_line_of_json_for_an_empty_text(self):
         first, second, third = (json.loads(line) for line in self.translates("--json", lines=[json.dumps({"text": "1 2"}), "", "  "]))
@@ -185,6 +187,8 @@ class Translate(Verbs):
         self.assertTrue(self.translates("--prefix", "5", lines=["1 2 3"])[0].startswith("5"))
         line = json.dumps({"text": "1 2", "prefix": "6"})
         self.assertTrue(json.loads(self.translates("--json", "--prefix", "5", lines=[line])[0])["translation"].startswith("6"))
+        without = json.dumps({"text": "1 2", "prefix": ""})
+        self.assertEqual(json.loads(self.translates("--json", "--prefix", "5", lines=[without])[0])["translation"], "1 2")
 
     def test_begins_with_a_prefix_longer_than_the_source_lets_a_translation_be(self):
         prefix = " ".join(["7"] * 20)
@@ -270,6 +274,9 @@ class Translate(Verbs):
                               ('{"id": 1}', 'is not a JSON object with "text"'),
                               ('{"text": 5}', '"text" is 5; expected a string'),
                               (r'{"text": "a\nb"}', '"text" holds a line break; expected one sentence'),
+                              ('{"text": [' + "1," * 400 + "1]}", '"text" is [' + "1," * 49 + "1; expected a string"),
+                              ('{"text": "1", "ids": [1.5, 18446744073709551616]}', "holds a whole number of more than 64 bits"),
+                              ('{"text": "1", "id": -9223372036854775809}', "holds a whole number of more than 64 bits"),
                               ('{"text": "1", "prefix": []}', '"prefix" is []; expected a string')):
             said = self.refuses("translate", "-m", AVERAGED, "--json", text=f'{{"text": ""}}\n{line}\n', stdout=before)
             self.assertIn(f":2: {message}", said)

@@ -36,6 +36,8 @@ TEST(Joiner, NumbersWords) {
   EXPECT_THAT(joined_words("viel@@ leicht geht es", "@@"), ElementsAre(0, 0, 1, 2, 3));
   EXPECT_THAT(joined_words("a  b@@", "@@"), ElementsAre(0, 1, 2));
   EXPECT_THAT(joined_words("a@@ b", ""), ElementsAre(0, 1, 2));
+  EXPECT_THAT(joined_words("a@@  b c", "@@"), ElementsAre(0, 1, 2, 3));  // as many as joined() gives
+  EXPECT_THAT(joined_words("a@@ ", "@@"), ElementsAre(0, 1));
   EXPECT_THAT(joined_words("", "@@"), ElementsAre(0));
 }
 
