@@ -21,6 +21,11 @@ std::optional<double> number_in(const json& object, const char* key) {
   return object.is_object() && object.contains(key) && object[key].is_number() ? std::optional(object[key].get<double>()) : std::nullopt;
 }
 
+bool is_of_kind(const json& record, const char* kind) {
+  const auto found = record.find("kind");
+  return found != record.end() && *found == kind;
+}
+
 /// Mean over layers of a record's `<site>.<layer>.sparsity`, by site.
 std::map<std::string, double> sparsity_by_site(const json& record) {
   std::map<std::string, std::vector<double>> by_site;
@@ -41,13 +46,12 @@ void read_metrics(const fs::path& file, RunResult& result) {
   for (std::string line; std::getline(lines, line);) {
     const json record = json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!record.is_object()) continue;
-    const std::string kind = record.value("kind", "");
-    if (kind == "train") {
+    if (is_of_kind(record, "train")) {
       if (const auto speed = number_in(record, "tokens_per_second")) speeds.push_back(*speed);
       if (const auto memory = number_in(record, "peak_mebibytes"))
         result.peak_mebibytes = std::max(result.peak_mebibytes.value_or(0), *memory);
     }
-    if (kind == "attention") result.sparsity = sparsity_by_site(record);
+    if (is_of_kind(record, "attention")) result.sparsity = sparsity_by_site(record);
   }
   if (!speeds.empty()) result.train_speed = median(speeds);
 }

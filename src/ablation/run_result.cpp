@@ -62,6 +62,11 @@ void read(const json& from, std::optional<Comparison>& value) {
                      from.at("p_value").get<double>()};
 }
 
+[[noreturn]] void refuse_row(const std::string& place, const std::string& reason) {
+  throw DataError(place + ": is not a row that `lacuna ablate` writes (" + reason +
+                  "); remove the line (its run is then measured again), or move the file away");
+}
+
 RunResult read_row(const std::string& line, const std::string& place) {
   RunResult result;
   try {
@@ -69,9 +74,9 @@ RunResult read_row(const std::string& line, const std::string& place) {
     row.emplace("shared_fingerprint", "");  // where an older Lacuna has written the row without it
     describe(result, [&](const char* name, auto& value) { read(row.at(name), value); });
   } catch (const json::exception& error) {
-    throw DataError(place + ": is not a row that `lacuna ablate` writes (" + error.what() +
-                    "); remove the line (its run is then measured again), or move the file away");
+    refuse_row(place, error.what());
   }
+  if (result.is_ended() && !result.bleu) refuse_row(place, "it has neither an error nor bleu; expected one of them");
   return result;
 }
 

@@ -113,6 +113,10 @@ bool InputStream::inflate_into(std::string& bytes) {
   const size_t old = bytes.size();
   while (bytes.size() == old) {
     if (!fill_raw()) return false;
+    if (!inflater_->in_member) {  // tapes and disks fill up with zeros what they hold, and gzip takes no offence
+      raw_.erase(0, std::min(raw_.find_first_not_of('\0'), raw_.size()));
+      if (raw_.empty()) continue;
+    }
     z_stream& state = inflater_->state;
     bytes.resize(old + kBytesPerRead);
     state.next_in = reinterpret_cast<Bytef*>(raw_.data());

@@ -91,6 +91,7 @@ class Reader {
       info.quantised_to = value.value("quantised_to", "");
     });
     info.program_version = manifest_.program_version;
+    require_ema(info);
     return info;
   }
 
@@ -116,6 +117,12 @@ class Reader {
   }
 
  private:
+  /// Other weights than those that its scores are of would translate without a word.
+  void require_ema(const CheckpointInfo& info) const {
+    if (!info.uses_ema || has(kEmaWeights)) return;
+    throw CheckpointError((folder_ / kInfo).string() + " says that the moving average in " + kEmaWeights + " translates, but " +
+                          Manifest::kFileName + " does not list that file. Use another checkpoint, or copy this one again");
+  }
   /// Hands what checkpoint.json says to `read`. The manifest vouches for its bytes, not for who wrote them.
   template <class Read>
   void read_info(const Read& read) const {
@@ -169,7 +176,11 @@ void write_contents(const fs::path& folder, const CheckpointContents& contents) 
 
 /// Of the file with the weights that translate.
 FileDigest digest_of_weights(const std::string& path) {
-  return Manifest::read(path).files.at(read_checkpoint_info(path).uses_ema ? kEmaWeights : kWeights);
+  const Manifest manifest = Manifest::read(path);
+  const auto found = manifest.files.find(read_checkpoint_info(path).uses_ema ? kEmaWeights : kWeights);
+  if (found != manifest.files.end()) return found->second;
+  throw CheckpointError((fs::path(path) / Manifest::kFileName).string() + " does not list " + kWeights +
+                        ". Use another checkpoint, or copy this one again");
 }
 
 std::string first_few(const std::string& what, const std::vector<std::string>& names) {

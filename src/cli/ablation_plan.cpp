@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -12,7 +14,10 @@
 #include "attention/registry.h"
 #include "base/content_hash.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/log.h"
+#include "checkpoint/config_differences.h"
+#include "config/read_options.h"
 #include "config/yaml.h"
 #include "data/evaluation_set.h"
 #include "train/resume.h"
@@ -23,6 +28,24 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* kVariants = "variants";
+
+/// Keys that decide where a run ends, and which of its checkpoints is the best: what has been trained cannot change either afterwards.
+constexpr const char* kDecideOnTheEnd[] = {"train.min_improvement", "train.min_steps", "train.patience", "train.save_every",
+                                           "train.valid_every"};
+
+/// Hashes of what files hold, each read once for a whole plan: training texts may have gigabytes.
+class FileHashes {
+ public:
+  /// Empty for what is no file: that is said before training.
+  const std::string& of(const std::string& file) {
+    const auto [entry, is_new] = hashes_.try_emplace(file);
+    if (is_new && fs::is_regular_file(file)) entry->second = hash_of_files({file});
+    return entry->second;
+  }
+
+ private:
+  std::map<std::string, std::string> hashes_;
+};
 
 /// The same sources with their files read once, so that what they say is said once.
 ConfigSources with_files_read(const ConfigSources& sources) {
@@ -112,8 +135,18 @@ CorpusOptions choose_test_set(const DataOptions& data) {
   return data.valid.front();
 }
 
-/// Of what decides on a run's row, but for the seed: its options, without those that change no number, and what it is scored on.
-std::string fingerprint_of(Options options, const CorpusOptions& test_set) {
+/// The files whose contents decide on a run's row: what it is trained on, what it is scored on, and its first validation set.
+std::vector<std::string> deciding_files(const DataOptions& data, const CorpusOptions& test_set) {
+  std::vector<CorpusOptions> corpora = data.train;
+  corpora.push_back(test_set);
+  if (!data.valid.empty()) corpora.push_back(data.valid.front());
+  std::vector<std::string> files;
+  for (const CorpusOptions& corpus : corpora) files.insert(files.end(), {corpus.src, corpus.tgt});
+  return files;
+}
+
+/// Of what decides on a run's row, but for the seed: its options, without those that change no number, and its texts.
+std::string fingerprint_of(Options options, const CorpusOptions& test_set, FileHashes& hashes) {
   options.run = options.sacrebleu = options.data.cache = "";
   options.seed = options.threads = 0;
   options.data.test.clear();  // all but `test_set` are not scored
@@ -123,35 +156,60 @@ std::string fingerprint_of(Options options, const CorpusOptions& test_set) {
   ContentHash hash;
   hash.add(to_yaml(options));
   hash.add(name_of(test_set) + "\n" + test_set.src + "\n" + test_set.tgt);
-  std::vector<std::string> scored = {test_set.src, test_set.tgt};
-  if (!options.data.valid.empty()) scored.insert(scored.end(), {options.data.valid.front().src, options.data.valid.front().tgt});
-  std::erase_if(scored, [](const std::string& file) { return !fs::exists(file); });  // what is missing is said before training
-  hash.add(hash_of_files(scored));
+  for (const std::string& file : deciding_files(options.data, test_set)) hash.add(hashes.of(file));
   return hash.text();
 }
 
 /// Of what the rows of one table have in common: all but attention, which each variant has its own of.
-std::string shared_fingerprint_of(Options shared, const CorpusOptions& test_set) {
+std::string shared_fingerprint_of(Options shared, const CorpusOptions& test_set, FileHashes& hashes) {
   shared.model.attention = ConfigNode();
-  return fingerprint_of(std::move(shared), test_set);
+  return fingerprint_of(std::move(shared), test_set, hashes);
 }
 
-/// A run goes on where it stopped, and cannot become shorter: its row would stand among those of shorter ones as if it were one.
-void require_no_longer_run(const Options& options) {
+/// A limit to the length of a run; 0 = none.
+struct LengthLimit {
+  const char* key;
+  std::optional<double> trained;  ///< what the run has of it
+  double had, now;
+
+  /// A run that has ended at its limit may be a little past it: hours end with an update.
+  bool is_passed() const { return now > 0 && trained && *trained > now && (had == 0 || now < had); }
+};
+
+[[noreturn]] void refuse_trained_run(const std::string& run, const std::string& how, const std::string& values) {
+  throw ConfigError(run + " holds a run that was trained " + how + ": " + values +
+                    "; remove that folder to train it anew, or give -o another folder");
+}
+
+void require_no_longer_run(const std::string& run, const TrainOptions& had, const TrainOptions& now) {
   RunResult trained;
-  read_training(options.run, trained);
-  const auto require = [&](const char* key, std::optional<double> has, int64_t most) {
-    if (most > 0 && has && *has > static_cast<double>(most))
-      throw ConfigError(
-          fmt::format("{} holds a run that was trained for longer: {} is {} now, and it has {:g}; remove that folder to train it "
-                      "anew, or give -o another folder",
-                      options.run, key, most, *has));
-  };
-  require("train.max_steps", trained.updates, options.train.max_steps);
-  require("train.max_epochs", trained.epochs, options.train.max_epochs);
+  read_training(run, trained);
+  const auto number = [](int64_t value) { return static_cast<double>(value); };
+  for (const LengthLimit& limit : {LengthLimit{"train.max_steps", trained.updates, number(had.max_steps), number(now.max_steps)},
+                                   LengthLimit{"train.max_epochs", trained.epochs, number(had.max_epochs), number(now.max_epochs)},
+                                   LengthLimit{"train.max_hours", trained.hours, had.max_hours, now.max_hours}})
+    if (limit.is_passed())
+      refuse_trained_run(run, "for longer", fmt::format("{} is {:.8g} now, and it has {:.8g}", limit.key, limit.now, *limit.trained));
 }
 
-PlannedRun plan_run(const AblationPlan& plan, const Variant& variant, int64_t seed, const std::string& baseline, Options options) {
+void require_same_end(const std::string& run, const Options& had, const Options& now) {
+  for (const ConfigDifference& difference : differences(write_options(had), write_options(now)))
+    if (std::ranges::find(kDecideOnTheEnd, difference.key) != std::end(kDecideOnTheEnd))
+      refuse_trained_run(run, "otherwise", difference.key + " is " + difference.second + " now, and it has " + difference.first);
+}
+
+/// A run goes on where it stopped: it cannot become shorter, or one that was to end by another rule. Its row would stand among those of
+/// such runs as if it were one.
+void require_run_of_same_end(const Options& options) {
+  const fs::path config = fs::path(options.run) / "last/config.yaml";
+  if (replaces_run(options) || !fs::exists(config)) return;  // it begins anew, or nothing is trained
+  const Options had = options_from_yaml(read_file(config), config.string());
+  require_no_longer_run(options.run, had.train, options.train);
+  require_same_end(options.run, had, options);
+}
+
+PlannedRun plan_run(const AblationPlan& plan, const Variant& variant, int64_t seed, const std::string& baseline, Options options,
+                    FileHashes& hashes) {
   options.run = (fs::path(plan.folder) / variant.name / ("seed_" + std::to_string(seed))).string();
   options.seed = seed;
   if (options.data.cache.empty()) options.data.cache = (fs::path(plan.folder) / "cache").string();
@@ -160,10 +218,9 @@ PlannedRun plan_run(const AblationPlan& plan, const Variant& variant, int64_t se
     throw ConfigError("variant " + variant.name +
                       ": translate.joiner belongs to the whole ablation: all variants are scored against the "
                       "same references; say it beside `variants`");
-  require_same_run(options);
-  require_no_longer_run(options);
+  require_run_of_same_end(options);
   const std::string against = !variant.against.empty() ? variant.against : variant.name == baseline ? "" : baseline;
-  const std::string fingerprint = fingerprint_of(options, plan.test_set);
+  const std::string fingerprint = fingerprint_of(options, plan.test_set, hashes);
   return {.variant = variant.name, .seed = seed, .against = against, .options = std::move(options), .fingerprint = fingerprint};
 }
 
@@ -199,7 +256,8 @@ AblationPlan plan_ablation(const AblationRequest& asked) {
   plan.test_set = choose_test_set(plan.shared.data);
   const ResultsFile results(results_file(plan.folder));
   plan.variants = table_order(defined, results, wanted);
-  plan.shared_fingerprint = shared_fingerprint_of(plan.shared, plan.test_set);
+  FileHashes hashes;
+  plan.shared_fingerprint = shared_fingerprint_of(plan.shared, plan.test_set, hashes);
   plan.scope = scope_of(results, plan.shared_fingerprint);
   const std::string baseline = baseline_of(plan, results, wanted);
   const auto seeds_of = [&](const Variant& variant) {
@@ -211,7 +269,7 @@ AblationPlan plan_ablation(const AblationRequest& asked) {
   for (size_t round = 0; round < rounds; ++round)
     for (const Variant& variant : wanted)
       if (const std::vector<int64_t> seeds = seeds_of(variant); round < seeds.size())
-        plan.runs.push_back(plan_run(plan, variant, seeds[round], baseline, options_of(request.sources, variant)));
+        plan.runs.push_back(plan_run(plan, variant, seeds[round], baseline, options_of(request.sources, variant), hashes));
   for (const PlannedRun& run : plan.runs) plan.scope.fingerprints[run.variant] = run.fingerprint;
   return plan;
 }

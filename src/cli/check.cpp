@@ -79,7 +79,7 @@ class Check {
     require_learning_rates(options_, is_going_on);
     require_names(options_, is_going_on);
     require_sets(options_.data);
-    replaces_run_ = replaces_run(options_);
+    replaces_run_ = adopt_choices(options_);
     require_measurable_memory(options_);
     scorer_ = find_scorer(options_);
     start_ = find_starting_point(options_, replaces_run_);

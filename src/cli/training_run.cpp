@@ -81,13 +81,18 @@ std::string valid_fingerprint(const EvaluationSet& set, const std::string& joine
   return hash.text();
 }
 
+/// Empty where a record has no text there: then it is none of ours.
+std::string text_in(const nlohmann::json& record, const char* key) {
+  return record.is_object() && record.contains(key) && record[key].is_string() ? record[key].get<std::string>() : "";
+}
+
 /// By name, those of the test sets that a run has noted as scored: the last note of each, of which its files are.
 std::map<std::string, std::string> scored_fingerprints(const fs::path& metrics) {
   std::map<std::string, std::string> fingerprints;
   std::ifstream lines(metrics);
   for (std::string line; std::getline(lines, line);) {
     const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (record.is_object() && record.value("kind", "") == "test") fingerprints[record.value("set", "")] = record.value("fingerprint", "");
+    if (text_in(record, "kind") == "test") fingerprints[text_in(record, "set")] = text_in(record, "fingerprint");
   }
   return fingerprints;
 }

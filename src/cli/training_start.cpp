@@ -50,7 +50,7 @@ std::string in_words(TrainingEnd end, const TrainingState& state, const TrainOpt
     case TrainingEnd::kMaxEpochs:
       return fmt::format("epoch {} >= train.max_epochs ({})", state.position.epoch, options.max_epochs);
     case TrainingEnd::kMaxHours:
-      return fmt::format("{:.2f} hours >= train.max_hours ({})", state.hours, options.max_hours);
+      return fmt::format("{:.4g} hours >= train.max_hours ({:.4g})", state.hours, options.max_hours);
     case TrainingEnd::kNoImprovement:
       return fmt::format("step {}: no better {} in {} validations since step {}", state.step, score_name(options.metric),
                          state.scores.since_best, state.scores.best_step);

@@ -45,6 +45,12 @@ bool is_section(const std::string& path, const ConfigNode& node) {
   return path == "model.attention" || (node.is_map() && path.find('.') == std::string::npos);
 }
 
+/// Whether `model` names a preset. One that is null or empty only takes the name below it away.
+bool names_preset(const ConfigNode& model) {
+  const ConfigNode* preset = model.find("preset");
+  return preset != nullptr && !preset->is_null() && !(preset->is_scalar() && preset->text().empty());
+}
+
 /// `model` without the sizes that the preset above it brings.
 ConfigNode without_preset_sizes(ConfigNode model) {
   for (const char* size : {"d_model", "num_heads", "d_ff", "encoder_layers", "decoder_layers"}) model.erase(size);
@@ -72,7 +78,7 @@ ConfigNode merged(const ConfigNode& under, const ConfigNode& over, const std::st
   if (path.starts_with("model.attention")) return merged_attention(under, over, path);
   if (under.is_map() && !over.is_map() && is_section(path, under)) over.fail("expected a map of its keys");
   if (!under.is_map() || !over.is_map()) return over;
-  ConfigNode result = path == "model" && over.find("preset") != nullptr ? without_preset_sizes(under) : under;
+  ConfigNode result = path == "model" && names_preset(over) ? without_preset_sizes(under) : under;
   for (const auto& [key, value] : over.entries()) {
     const ConfigNode* below = result.find(key);
     result.set(key, below != nullptr ? merged(*below, value, path.empty() ? key : path + "." + key) : value);

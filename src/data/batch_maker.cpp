@@ -69,7 +69,7 @@ std::vector<Epoch::Draw> Epoch::next_draws() {
 }
 
 void Epoch::skip(int64_t batches) {
-  for (int64_t i = 0; i < batches; ++i) next_draws();
+  for (int64_t i = 0; i < batches && !is_over(); ++i) next_draws();  // a file may say any number
 }
 
 std::vector<TokenId> Epoch::ids(const Draw& draw, bool is_src) const {

@@ -5,12 +5,15 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
 
 #include "base/content_hash.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "data/cache_maker.h"
 
@@ -26,25 +29,49 @@ using nlohmann::json;
 
 constexpr int kFormat = 3;
 constexpr char kHash[] = "xxh3_128";
-const std::string kUnfinished = ".unfinished";
+constexpr std::string_view kUnfinished = ".unfinished";
+constexpr size_t kHashDigits = 32;   // the name of a cache, as ContentHash::text() gives it
+constexpr size_t kRandomDigits = 8;  // behind it and kUnfinished while it is made
+
+/// Users may share a cache folder: who may not write to the lock of another one can lock it all the same. Writing is asked for first, as
+/// NFS wants it of a lock.
+int open_lock(const fs::path& file) {
+  const int both = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  return both >= 0 ? both : open(file.c_str(), O_RDONLY | O_CLOEXEC);
+}
 
 /// Held by the process that makes something in a cache folder; gone with the process, however it ends.
 class FolderLock {
  public:
-  explicit FolderLock(const fs::path& folder) : file_(open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+  explicit FolderLock(const fs::path& folder) : file_(open_lock(folder / "lock")) {
     if (file_ < 0) throw MachineError(folder.string() + ": cannot be written: " + std::strerror(errno));
-    is_held_ = flock(file_, LOCK_EX | LOCK_NB) == 0;
-    if (is_held_) return;
-    if (errno == EWOULDBLOCK) log_info("waiting for another process that is making a token cache in {}", folder.string());
-    is_held_ = flock(file_, LOCK_EX) == 0;
   }
   ~FolderLock() { close(file_); }
   FolderLock(const FolderLock&) = delete;
   FolderLock& operator=(const FolderLock&) = delete;
+
+  /// Waits for another process that holds it. It is asked for again and again, as a wait in flock would go on when an interrupt comes.
+  void take(const fs::path& folder) {
+    if (try_to_take()) return;
+    const std::string what = "waiting for another process that is making a token cache in " + folder.string();
+    log_info("{}", what);
+    do {
+      stop_if_interrupted(what);
+      usleep(kMicrosecondsBetweenTries);
+    } while (!try_to_take());
+  }
   /// False on a file system without locks: two processes then do the same work, each under its own name.
   bool is_held() const { return is_held_; }
 
  private:
+  static constexpr useconds_t kMicrosecondsBetweenTries = 100000;
+
+  /// False if another process holds it.
+  bool try_to_take() {
+    is_held_ = flock(file_, LOCK_EX | LOCK_NB) == 0;
+    return is_held_ || (errno != EWOULDBLOCK && errno != EINTR);
+  }
+
   int file_;
   bool is_held_ = false;
 };
@@ -83,17 +110,26 @@ std::optional<DataSummary> find_cache(const fs::path& folder, bool with_text) {
   return {};
 }
 
-/// What processes that were killed left behind. Only under the lock.
+/// A name that `new_unfinished` gives. The user names the cache folder: whatever else is in it is the user's.
+bool is_unfinished(std::string_view name) {
+  if (name.size() != kHashDigits + kUnfinished.size() + kRandomDigits || name.substr(kHashDigits, kUnfinished.size()) != kUnfinished)
+    return false;
+  const auto are_digits = [](std::string_view text) { return text.find_first_not_of("0123456789abcdef") == std::string_view::npos; };
+  return are_digits(name.substr(0, kHashDigits)) && are_digits(name.substr(kHashDigits + kUnfinished.size()));
+}
+
+/// What processes that were killed left behind. Only under the lock. What another user left stays if it must.
 void remove_unfinished(const fs::path& cache_folder) {
+  std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(cache_folder))
-    if (entry.path().filename().string().find(kUnfinished) != std::string::npos) fs::remove_all(entry.path());
+    if (is_unfinished(entry.path().filename().string())) fs::remove_all(entry.path(), ignored);
 }
 
 /// A folder to make a cache in, of this process alone: on a disk that several machines share, others have the same number.
 fs::path new_unfinished(const fs::path& folder) {
   std::random_device random;
   for (;;) {
-    fs::path unfinished = fmt::format("{}{}{:08x}", folder.string(), kUnfinished, random());
+    fs::path unfinished = fmt::format("{}{}{:0{}x}", folder.string(), kUnfinished, random(), kRandomDigits);
     if (fs::create_directory(unfinished)) return unfinished;
   }
 }
@@ -134,7 +170,8 @@ DataSummary find_or_make(const CorpusOptions& corpus, const DataOptions& options
   try {
     if (const auto found = find_cache(folder, with_text)) return *found;
     fs::create_directories(folder.parent_path());
-    const FolderLock lock(folder.parent_path());
+    FolderLock lock(folder.parent_path());
+    lock.take(folder.parent_path());
     if (const auto found = find_cache(folder, with_text)) return *found;  // made by the process that held the lock
     fs::remove_all(folder);                                               // a damaged one
     if (lock.is_held()) remove_unfinished(folder.parent_path());

@@ -2,9 +2,12 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/interrupt.h"
 
 namespace lacuna {
 namespace {
+
+constexpr int64_t kLinesBetweenLooks = 1 << 16;  // at interrupts
 
 const std::string& checked(const std::string& path, const char* what) {
   require_readable_file(path, what);
@@ -58,8 +61,8 @@ int64_t count_pairs(const CorpusOptions& corpus) {
   for (const std::string& file : {corpus.src, corpus.tgt}) require_rereadable_file(file);
   CorpusReader reader(corpus);
   std::string src, tgt;
-  while (reader.next(src, tgt)) {
-  }
+  while (reader.next(src, tgt))
+    if (reader.line_number() % kLinesBetweenLooks == 0) stop_if_interrupted("reading " + corpus.src + " and " + corpus.tgt);
   return reader.line_number();
 }
 

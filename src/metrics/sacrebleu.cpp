@@ -42,7 +42,7 @@ std::string in_one_line(const std::vector<std::string>& words) {
   return text;
 }
 
-MetricScore read_score(const nlohmann::json& answer) {
+MetricScore read_score(const nlohmann::json& answer, bool with_interval) {
   MetricScore score = {.name = answer.at("name").get<std::string>(),
                        .score = answer.at("score").get<double>(),
                        .signature = answer.at("signature").get<std::string>(),
@@ -50,15 +50,17 @@ MetricScore read_score(const nlohmann::json& answer) {
   if (answer.contains("confidence_mean")) {
     score.mean = answer.at("confidence_mean").get<double>();
     score.interval = answer.at("confidence_var").get<double>();
+  } else if (with_interval) {
+    score.mean = score.interval = 0;  // sacreBLEU leaves them out where the score is 0 in every resample
   }
   return score;
 }
 
 /// sacreBLEU writes one object for one metric, and a list of objects for several.
-CorpusScores read_scores(const nlohmann::json& answer) {
+CorpusScores read_scores(const nlohmann::json& answer, bool with_intervals) {
   CorpusScores scores;
   for (const nlohmann::json& entry : answer.is_array() ? answer : nlohmann::json::array({answer})) {
-    MetricScore score = read_score(entry);
+    MetricScore score = read_score(entry, with_intervals);
     if (score.name.starts_with("BLEU"))
       scores.bleu = std::move(score);
     else if (score.name.starts_with("chrF"))
@@ -121,7 +123,7 @@ CorpusScores score_files(const Scorer& scorer, const fs::path& hypotheses, const
   const ProcessResult result = run_sacrebleu(scorer, files, options, extra);
   CorpusScores scores;
   try {
-    scores = read_scores(nlohmann::json::parse(result.output));
+    scores = read_scores(nlohmann::json::parse(result.output), options.confidence_samples > 0);
   } catch (const nlohmann::json::exception&) {
     refuse_answer(scorer, result.output);
   }

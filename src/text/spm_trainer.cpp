@@ -4,6 +4,8 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <unordered_map>
 
 #include "base/child_process.h"
@@ -17,7 +19,19 @@ namespace {
 
 constexpr size_t kLongestLine = 16384;  // bytes; SentencePiece leaves out longer ones
 
-/// At most `limit` lines of all files, none that is too long, each with the same chance (Vitter's reservoir), in the order of the files.
+/// Whether SentencePiece, for which all of these are spaces, would find nothing in it.
+bool is_blank(std::string_view line) {
+  constexpr std::string_view kBlanks[] = {" ", "\t", "\r", "\v", "\f", "\xC2\xA0", "\xE3\x80\x80"};  // U+00A0, U+3000
+  while (!line.empty()) {
+    const auto* const blank = std::find_if(std::begin(kBlanks), std::end(kBlanks), [&](auto one) { return line.starts_with(one); });
+    if (blank == std::end(kBlanks)) return false;
+    line.remove_prefix(blank->size());
+  }
+  return true;
+}
+
+/// At most `limit` lines of all files, none that is blank or too long, each with the same chance (Vitter's reservoir), in the order of the
+/// files.
 std::vector<std::string> sampled_lines(const std::vector<std::string>& files, int64_t limit, uint64_t seed) {
   std::vector<std::pair<int64_t, std::string>> kept;
   RandomStream random(random_key(seed, RandomUse::kShuffle, 0, 0));
@@ -26,7 +40,7 @@ std::vector<std::string> sampled_lines(const std::vector<std::string>& files, in
   for (const std::string& file : files) {
     for (LineReader reader(file); reader.next(line);) {
       reader.require_clean(line);
-      if (line.empty() || line.size() > kLongestLine) continue;
+      if (is_blank(line) || line.size() > kLongestLine) continue;
       if (seen < limit) {
         kept.emplace_back(seen, line);
       } else if (const uint64_t slot = random.next_below(static_cast<uint64_t>(seen) + 1); slot < static_cast<uint64_t>(limit)) {
@@ -84,7 +98,7 @@ std::string comma_separated(const std::vector<std::string>& symbols) {
 std::string train_here(const std::vector<std::string>& files, const SpmTraining& training) {
   const std::vector<std::string> lines = sampled_lines(files, training.sample_lines, training.seed);
   if (lines.empty())
-    throw DataError(join(files) + ": no line to train a SentencePiece model on: all are empty, or longer than " +
+    throw DataError(join(files) + ": no line to train a SentencePiece model on: all are empty or blank, or longer than " +
                     std::to_string(kLongestLine) + " bytes");
   const std::unordered_map<std::string, std::string> settings = {
       {"model_type", training.type == SubwordType::kBpe ? "bpe" : "unigram"},

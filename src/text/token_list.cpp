@@ -11,6 +11,18 @@
 namespace lacuna {
 namespace {
 
+/// The beginning of a token, for a message: a file that is no vocabulary may hold anything.
+std::string beginning_of(const std::string& token) {
+  constexpr size_t kMostBytes = 40;
+  const auto is_inside_character = [&](size_t at) { return (static_cast<unsigned char>(token[at]) & 0xC0U) == 0x80U; };
+  size_t end = std::min(token.size(), kMostBytes);
+  while (end > 0 && end < token.size() && is_inside_character(end)) --end;
+  std::string text = token.substr(0, end);
+  const auto is_control = [](unsigned char byte) { return (byte < 0x20 && byte != '\t') || byte == 0x7F; };  // a terminal would obey
+  std::replace_if(text.begin(), text.end(), is_control, '?');
+  return '"' + text + (end < token.size() ? "...\"" : "\"");
+}
+
 /// Text that is tokenised already: tokens are what stands between spaces.
 class TokenList : public Vocabulary {
  public:
@@ -20,10 +32,10 @@ class TokenList : public Vocabulary {
     std::string token;
     for (int64_t line = 1; std::getline(lines, token); ++line) {
       if (!token.empty() && token.back() == '\r') token.pop_back();
-      const auto refuse = [&](const char* what) { throw DataError(fmt::format("{}:{}: \"{}\" {}", name, line, token, what)); };
+      const auto refuse = [&](const char* what) { throw DataError(fmt::format("{}:{}: {} {}", name, line, beginning_of(token), what)); };
+      if (const auto bad = first_invalid_utf8(token)) throw DataError(fmt::format("{}:{}: byte {} is not UTF-8", name, line, *bad + 1));
       if (token.empty() || token.find_first_of(" \t") != std::string::npos)
         refuse("is not a token; expected one token a line, without spaces");
-      if (first_invalid_utf8(token)) throw DataError(fmt::format("{}:{}: is not UTF-8", name, line));
       if (ids_.contains(token) && ids_[token] > kEos) refuse("is there twice; keep one of them");
       add(token);
     }

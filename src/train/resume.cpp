@@ -160,13 +160,13 @@ std::vector<ConfigDifference> forbidden_differences(const Options& stored, const
 }
 
 bool replaces_run(const Options& options) {
-  const fs::path config = config_of(options.run);
   Options now = options;
-  return fs::exists(config) && is_to_be_replaced(stored_options(config), now);
+  return adopt_choices(now);
 }
 
-void require_same_run(const Options& options) {
-  replaces_run(options);
+bool adopt_choices(Options& options) {
+  const fs::path config = config_of(options.run);
+  return fs::exists(config) && is_to_be_replaced(stored_options(config), options);
 }
 
 bool prepare_run_folder(Options& options) {

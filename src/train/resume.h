@@ -28,8 +28,10 @@ std::vector<ConfigDifference> forbidden_differences(const Options& stored, const
 /// Whether the run folder holds a run of another configuration, whose place this one is to take (RunReplacement): train.overwrite says so.
 /// Throws ConfigError naming the keys that differ if it does not, and what require_start_outside throws. Writes nothing.
 bool replaces_run(const Options& options);
-/// Throws what replaces_run throws.
-void require_same_run(const Options& options);
+
+/// The same; where the run that is there goes on, `options.train.batch_tokens` and `precision` that are `auto` become what was chosen when
+/// it was new.
+bool adopt_choices(Options& options);
 
 /// Makes the run folder ready: a new one is made; in one of a run that goes on, `options.train.batch_tokens` and `precision` that are
 /// `auto` become what was chosen when the run was new; one whose run is to be replaced stays as it is, until the new one is known to start.

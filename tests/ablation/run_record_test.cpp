@@ -22,6 +22,7 @@ TEST(RunRecord, TakesSpeedMemoryAndSparsityFromTheMetrics) {
   folder.write("metrics.jsonl",
                R"({"step":1,"kind":"train","tokens_per_second":10,"peak_mebibytes":5}
 {"step":2,"kind":"train","tokens_per_second":90,"peak_mebibytes":7}
+{"step":2,"kind":7}
 {"step":2,"kind":"attention","cross.0.sparsity":0.9,"cross.1.sparsity":0.9}
 {"step":3,"kind":"train","tokens_per_second":30,"peak_mebibytes":6}
 {"step":3,"kind":"attention","cross.0.sparsity":0.5,"cross.1.sparsity":0.25,"cross.0.entropy":3,"encoder_self.0.sparsity":0}

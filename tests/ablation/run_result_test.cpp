@@ -74,6 +74,15 @@ TEST(Results, ARowOfTheSameVariantAndSeedIsReplaced) {
   EXPECT_EQ(results.find("a", 3), nullptr);
 }
 
+TEST(Results, ARowWithoutErrorAndScoreIsNamed) {
+  const ScratchFolder folder;
+  RunResult row = whole_row();
+  row.bleu.reset();
+  const std::string file = folder.write("results.jsonl", to_json(row).dump() + "\n");
+  EXPECT_THAT(message_of<DataError>([&] { ResultsFile results(file); }),
+              AllOf(HasSubstr("results.jsonl:1"), HasSubstr("neither an error nor bleu"), HasSubstr("remove the line")));
+}
+
 TEST(Results, ALineThatIsNoRowIsNamed) {
   const ScratchFolder folder;
   const std::string file = folder.write("results.jsonl", to_json(whole_row()).dump() + "\n{\"variant\": 1}\n");

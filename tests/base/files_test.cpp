@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "base/content_hash.h"
 #include "base/error.h"
 #include "base/random.h"
 #include "child.h"
@@ -175,6 +176,25 @@ TEST(MappedFile, HoldsTheBytesOfTheFile) {
   EXPECT_EQ(std::string(mapped.data(), mapped.size()), "bytes");
   EXPECT_EQ(nothing.size(), 0u);
   EXPECT_THROW(MappedFile(folder / "none"), DataError);
+}
+
+TEST(HashOfFiles, IsOfTheBytesAndTheLengthOfEach) {
+  const ScratchFolder folder;
+  const std::string long_text(3000000, 'x'), text = "text";
+  ContentHash hash;
+  for (const std::string& bytes : {long_text, std::string(), text}) hash.add(bytes);
+  EXPECT_EQ(hash_of_files({folder.write("a", long_text), folder.write("b", ""), folder.write("c", text)}), hash.text());
+}
+
+TEST(HashOfFiles, SaysThatAFileHasNotTheLengthThatItHadAtFirst) {
+  EXPECT_THAT(message_of<DataError>([] { hash_of_files({"/proc/self/status"}); }),  // 0 bytes, it says
+              HasSubstr("/proc/self/status: it changed while it was read; start again"));
+}
+
+TEST(HashOfFiles, OfAFolderOrAMissingFileIsAnError) {
+  const ScratchFolder folder;
+  EXPECT_THAT(message_of<DataError>([&] { hash_of_files({folder.path().string()}); }), HasSubstr("Is a directory"));
+  EXPECT_THAT(message_of<DataError>([&] { hash_of_files({folder / "none"}); }), HasSubstr("No such file"));
 }
 
 TEST(Utf8, AcceptsEveryLengthOfCharacter) {

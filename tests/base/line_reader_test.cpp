@@ -68,6 +68,16 @@ TEST(LineReader, ReadsGzipOfSeveralMembers) {
   EXPECT_THAT(lines_of(folder.write("both", one + two)), ElementsAre("one", "half line", "three"));
 }
 
+TEST(LineReader, PassesOverZerosBetweenMembersOfAGzipFileAndBehindThem) {
+  const ScratchFolder folder;
+  const std::string one = bytes_of(write_gzip(folder, "one", "one\nhalf ")), two = bytes_of(write_gzip(folder, "two", "line\nthree\n"));
+  for (const size_t zeros : {1, 1 << 16, 200000}) {
+    const std::string padding(zeros, '\0');
+    EXPECT_THAT(lines_of(folder.write("both", one + padding + two + padding)), ElementsAre("one", "half line", "three"));
+    EXPECT_THAT(message_of<DataError>([&] { lines_of(folder.write("more", one + padding + "x")); }), HasSubstr("damaged gzip"));
+  }
+}
+
 TEST(LineReader, SaysThatAGzipFileEndsTooEarly) {
   const ScratchFolder folder;
   const std::string whole = bytes_of(write_gzip(folder, "whole", many_lines()));

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <chrono>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -197,6 +198,25 @@ TEST_F(CheckpointTest, AnInfoThatSaysSomethingElseIsNamed) {
   }
   replace_listed(path_, name, whole);
   expect_whole();
+}
+
+TEST_F(CheckpointTest, WithoutTheMovingAverageThatTranslatesIsNamed) {
+  save_checkpoint(path_, small_checkpoint());
+  nlohmann::json info = nlohmann::json::parse(bytes_of(fs::path(path_) / "checkpoint.json"));
+  info["uses_ema"] = true;
+  replace_listed(path_, "checkpoint.json", info.dump());
+  for (const auto& read : std::vector<std::function<void()>>{[&] { load_checkpoint(path_); }, [&] { read_checkpoint_info(path_); },
+                                                             [&] { bytes_of_weights(path_); }})
+    EXPECT_THAT(checkpoint_error_of(read),
+                AllOf(HasSubstr(path_ + "/checkpoint.json says"), HasSubstr("manifest.json does not list that")));
+}
+
+TEST_F(CheckpointTest, WithoutWeightsIsNamed) {
+  save_checkpoint(path_, small_checkpoint());
+  Manifest manifest = Manifest::read(path_);
+  manifest.files.erase("model.safetensors");
+  write_bytes(fs::path(path_) / Manifest::kFileName, manifest.to_json());
+  EXPECT_THAT(checkpoint_error_of([&] { bytes_of_weights(path_); }), HasSubstr("manifest.json does not list model.safetensors"));
 }
 
 TEST_F(CheckpointTest, WeightsOfAnotherShapeAreListed) {

@@ -161,6 +161,21 @@ class Unchanged(Ablate):
         self.ablates("kept", *flags)
         self.assertEqual(self.table("kept"), before)
         self.assertEqual(before, ([("short", [1])], []))
+        self.check_that_it_stays_what_it_was_trained_as(flags)
+
+    def check_that_it_stays_what_it_was_trained_as(self, flags):
+        dry = (*flags, "--dry-run")
+        self.ablates("kept", *dry, "--max-seconds", "1000")
+        self.assertIn("short/seed_1 holds a run that was trained for longer: train.max_hours is 2.7777778e-08 now, and it has 0.",
+                      self.ablates("kept", *dry, "--max-seconds", "0.0001", code=2).stderr)
+        for key, value, trained in (("patience", 3, 0), ("min_steps", 7, 0), ("min_improvement", 0.5, 0), ("save_every", 20, 40),
+                                    ("valid_every", 30, 60)):
+            message = self.ablates("kept", *dry, f"--train.{key}", str(value), code=2).stderr
+            self.assertIn(f"short/seed_1 holds a run that was trained otherwise: train.{key} is {value} now, and it has {trained}; remove", message)
+        with open(path("kept", "short", "seed_1", "metrics.jsonl"), "a", encoding="utf-8") as file:
+            file.write('{"step":60,"kind":7}\n')
+        small_run.write_digits(path("train.txt"), 1500, 9)
+        self.assertIn("short, seed 1 failed: the training corpora are not those", self.ablates("kept", *flags, code=1).stderr)
 
 
 class Refused(Ablate):

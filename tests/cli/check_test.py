@@ -71,6 +71,8 @@ class Check(Program):
         self.assertIn("nowhere does not exist", self.refuses_check("--train.init_from", path("nowhere")))
         self.assertIn("holds weights only", self.refuses_check("--train.init_from", AVERAGED))
         self.assertIn("stands where training ends: step 240", self.refuses_check("--train.init_from", last))
+        self.assertRegex(self.refuses_check("--train.init_from", last, *longer, "--train.max_hours", "1e-7"),
+                         r"training ends: (?!0\.00 )\S+ hours >= train\.max_hours \(1e-07\)")
         self.assertIn("weights do not fit the model", self.refuses_after_data("--train.init_from", last, "--model.d_ff", "48", *longer))
         small_run.write_digits(path("others.txt"), 100, 2)
         others = ["--data.train", f"[{CORPUS.format(path('others.txt'))}]"]
@@ -141,6 +143,11 @@ class Check(Program):
         self.assertRegex(text, r"(?m)^batch_tokens +auto: these numbers are of 4096")
         self.assertRegex(text, r"(?m)^end +none of train.max_steps, .* is set: training goes on until it is stopped")
         self.assertNotRegex(text, r"(?m)^time ")
+
+    def test_of_a_run_that_goes_on_counts_with_the_batches_that_it_has_chosen(self):
+        text = self.check("--train.batch_tokens", "auto", run="run")
+        self.assertNotIn("these numbers are of", text)
+        self.assertLess(int(re.search(r"(?m)^effective batch +about (\d+)", text).group(1)), 1025)
 
     def test_takes_the_nearest_end(self):
         text = self.check("--train.max_epochs", "1000000000", "--train.max_steps", "0", "--train.max_hours", "2")

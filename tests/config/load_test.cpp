@@ -195,6 +195,17 @@ TEST(Preset, OfALaterSourceTakesThePlaceOfWrittenSizes) {
   EXPECT_EQ(options.model.dropout, 0.3);
 }
 
+TEST(Preset, ThatIsNotNamedLeavesTheSizesBelowIt) {
+  const ScratchFolder folder;
+  const std::string file = folder.write("a.yaml", "model: {preset: tiny, d_model: 96, d_ff: 100}\n");
+  for (const std::string empty : {"", "''", "null"}) {
+    const Options options = load({file}, {"--model.preset=" + empty});
+    EXPECT_EQ(options.model.preset, "");
+    EXPECT_EQ(options.model.d_model, 96);
+    EXPECT_EQ(options.model.d_ff, 100);
+  }
+}
+
 TEST(Attention, OptionsGoBelowABareWord) {
   EXPECT_EQ(attention("model: {attention: {cross: topk}}", {"--model.attention.cross.k", "16"}), "cross:\n  type: topk\n  k: 16\n");
 }

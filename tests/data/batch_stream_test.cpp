@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
 #include <map>
 #include <set>
 
@@ -139,6 +140,13 @@ TEST(BatchStream, GoesOnFromAnyPosition) {
     EXPECT_EQ(resumed->position(), batches[start].first);
     for (size_t i = start; i < std::min(start + 5, batches.size()); ++i) ASSERT_TRUE(*resumed->next() == *batches[i].second);
   }
+}
+
+TEST(BatchStream, GoesOnWithTheNextEpochFromAPositionBeyondTheEnd) {
+  const SmallPlan small;
+  const auto beyond = make_batch_stream(small.plan, {0, std::numeric_limits<int64_t>::max()});
+  EXPECT_TRUE(*beyond->next() == *make_batch_stream(small.plan, {1, 0})->next());
+  EXPECT_EQ(beyond->position(), (DataPosition{1, 1}));
 }
 
 TEST(BatchStream, DrawsCorporaByWeight) {

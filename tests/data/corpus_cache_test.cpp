@@ -1,7 +1,9 @@
 #include "data/corpus_cache.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +13,7 @@
 #include "../text/other_vocabulary.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "data/corpus_reader.h"
 #include "small_corpus.h"
 
 namespace lacuna {
@@ -197,6 +200,70 @@ TEST(CorpusCache, OfAProcessThatWasKilledIsNeverUsed) {
   SmallCorpus fresh;
   EXPECT_EQ(contents(*small.open(corpus)), contents(*fresh.open(corpus)));
   EXPECT_EQ(small.num_caches(), 1u) << "what killed processes leave is removed";
+}
+
+TEST(CorpusCache, LeavesWhatElseIsInItsFolder) {
+  const SmallCorpus small;
+  const std::string hash(32, 'a');
+  fs::create_directories(fs::path(small.cache()) / "my.unfinished.poem");
+  const std::vector<std::string> others = {
+      hash + ".unfinished",           hash + ".unfinished0123456",  hash + ".unfinished01234567.txt",
+      "b" + hash + ".unfinished0123", hash + ".unfinished0123456x", "g" + hash.substr(1) + ".unfinished01234567"};
+  for (const std::string& name : others) small.folder.write("cache/" + name, "text");
+  const std::string leftover = small.folder.write("cache/" + hash + ".unfinished01234567", "of a process that was killed");
+  small.open("w0\n", "w0\n");
+  for (const std::string& name : others) EXPECT_TRUE(fs::exists(fs::path(small.cache()) / name)) << name;
+  EXPECT_TRUE(fs::exists(fs::path(small.cache()) / "my.unfinished.poem"));
+  EXPECT_FALSE(fs::exists(leftover));
+}
+
+TEST(CorpusCache, IsMadeUnderALockThatBelongsToAnotherUser) {
+  constexpr uid_t kNobody = 65534;
+  const SmallCorpus small;
+  const CorpusOptions corpus = small.write("w0\nw1\n", "w1\nw0\n");
+  fs::create_directories(small.cache());
+  const std::string lock = small.folder.write("cache/lock", "");
+  fs::permissions(lock, fs::perms::owner_read | fs::perms::group_read | fs::perms::others_read);
+  for (const fs::path& folder : {small.folder.path(), fs::path(small.cache())}) fs::permissions(folder, fs::perms::all);
+  EXPECT_EQ(exit_code_of_child([&] {
+              if (geteuid() == 0 && setresuid(kNobody, kNobody, kNobody) != 0) return 1;  // root may write to everything
+              return small.open(corpus)->size() == 2 ? 0 : 2;
+            }),
+            0);
+}
+
+TEST(CorpusCache, ThatAnotherProcessMakesIsWaitedForUntilAnInterrupt) {
+  const SmallCorpus small;
+  const CorpusOptions corpus = small.write("w0\n", "w0\n");
+  fs::create_directories(small.cache());
+  const int lock = open(small.folder.write("cache/lock", "").c_str(), O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(flock(lock, LOCK_EX), 0);
+  EXPECT_EQ(exit_code_of_child([&] {
+              handle_interrupts();
+              signal(SIGALRM, [](int) { raise(SIGINT); });
+              ualarm(200000, 900000);  // who does not heed the first one ends by the second
+              const std::string message = message_of<Interrupted>([&] { small.open(corpus); });
+              return message == "waiting for another process that is making a token cache in " + small.cache() + ": interrupted" ? 0 : 1;
+            }),
+            0);
+  close(lock);
+  EXPECT_EQ(small.num_caches(), 0u);
+}
+
+TEST(CorpusCache, OfALongTextCanBeInterruptedWhileItsLinesAreCounted) {
+  const SmallCorpus small;
+  std::string lines;
+  for (int i = 0; i < 70000; ++i) lines += "w0\n";
+  const CorpusOptions corpus = small.write(lines, lines);
+  EXPECT_EQ(exit_code_of_child([&] {
+              handle_interrupts();
+              raise(SIGINT);
+              return message_of<Interrupted>([&] { count_pairs(corpus); }) ==
+                             "reading " + corpus.src + " and " + corpus.tgt + ": interrupted"
+                         ? 0
+                         : 1;
+            }),
+            0);
 }
 
 /// Interrupts its process at the first line that it is given.

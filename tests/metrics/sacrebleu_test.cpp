@@ -126,6 +126,15 @@ TEST(Sacrebleu, AnAnswerWithoutAMetricIsRefused) {
   EXPECT_THAT(message_of<MachineError>([&] { score({}, forgetful); }), HasSubstr("not what sacreBLEU 2 writes"));
 }
 
+TEST(Sacrebleu, AScoreOfZeroHasAnIntervalToo) {
+  const auto score_of_nothing = [](int64_t samples) {
+    return *score_lines(real_scorer(), {"a"}, {{"b"}}, {.metrics = {"bleu"}, .confidence_samples = samples}).bleu;
+  };
+  EXPECT_EQ(score_of_nothing(10).mean, 0);
+  EXPECT_EQ(score_of_nothing(10).interval, 0);
+  EXPECT_FALSE(score_of_nothing(0).interval);
+}
+
 TEST(Sacrebleu, AWarningIsPassedOn) {
   const Scratch scratch;
   const std::string answer = R"(echo careful >&2; echo '{"name": "BLEU", "score": 1, "signature": "x"}')";

@@ -88,6 +88,11 @@ TEST_P(SpmTrainer, SaysThatTheVocabularyCannotHoldTheCharacters) {
   EXPECT_THAT(message_of<DataError>([&] { train_sentencepiece({text_}, training); }), ContainsRegex("alone take [0-9]+"));
 }
 
+TEST_P(SpmTrainer, SaysThatBlanksAreNoText) {
+  const std::string blanks = folder_.write("blanks", "   \n\t \n\u3000\u00a0\n");
+  EXPECT_THAT(message_of<DataError>([&] { train_sentencepiece({blanks}, small(GetParam())); }), HasSubstr("no line to train"));
+}
+
 TEST(SpmTrainerInput, IsDrawnEvenlyAndBySeed) {
   const ScratchFolder folder;
   const std::string text = folder.write("text", sample_text(2000));

@@ -55,6 +55,14 @@ TEST(TokenList, RefusesWhatIsNotATokenALine) {
   EXPECT_THAT(message_of<DataError>([] { list("<s>\n</s>\n"); }), HasSubstr("no token"));
 }
 
+TEST(TokenList, QuotesLittleOfAFileThatIsNone) {
+  EXPECT_EQ(message_of<DataError>([] { list("the\nELF \xFF\x02 x\n"); }), "vocab.txt:2: byte 5 is not UTF-8");
+  EXPECT_THAT(message_of<DataError>([] { list("a \x1B[2J\n"); }), HasSubstr("vocab.txt:1: \"a ?[2J\" is not a token"));
+  const std::string long_line = "a b" + std::string(36, 'x') + "\u20ac" + std::string(100, 'y');
+  EXPECT_THAT(message_of<DataError>([&] { list(long_line); }),
+              HasSubstr("vocab.txt:1: \"a b" + std::string(36, 'x') + "...\" is not a token; expected"));
+}
+
 TEST(TokenList, ThatBeginsWithAByteOrderMarkIsAnError) {
   const ScratchFolder folder;
   const std::string path = folder.write("vocab.txt", "\xEF\xBB\xBFhaus\nbaum\n");

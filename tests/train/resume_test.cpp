@@ -77,22 +77,22 @@ TEST(ForbiddenDifferences, FilesOfTheCorpusMayMoveButNotItsWeight) {
   EXPECT_TRUE(forbidden_differences(stored, now).empty());
 }
 
-TEST(RequireSameRun, RefusesAnotherConfigurationUnlessItMayGo) {
+TEST(ReplacesRun, RefusesAnotherConfigurationUnlessItMayGo) {
   const ScratchFolder folder;
   Options options;
   options.run = folder.path().string();
-  EXPECT_NO_THROW(require_same_run(options));
+  EXPECT_NO_THROW(replaces_run(options));
   folder.write("config.yaml", to_yaml(options));
-  EXPECT_THAT(message_of<ConfigError>([&] { require_same_run(options); }), HasSubstr("config.yaml is of no run"));
+  EXPECT_THAT(message_of<ConfigError>([&] { replaces_run(options); }), HasSubstr("config.yaml is of no run"));
   folder.write("train.log", "");
-  EXPECT_NO_THROW(require_same_run(options));
+  EXPECT_NO_THROW(replaces_run(options));
   options.train.lr = 1;
-  EXPECT_THROW(require_same_run(options), ConfigError);
+  EXPECT_THROW(replaces_run(options), ConfigError);
   options.train.overwrite = true;
-  EXPECT_NO_THROW(require_same_run(options));
+  EXPECT_NO_THROW(replaces_run(options));
 }
 
-TEST(RequireSameRun, SaysHowToTrainOnWhereTheLearningRateFallsUntilTheEnd) {
+TEST(ReplacesRun, SaysHowToTrainOnWhereTheLearningRateFallsUntilTheEnd) {
   const ScratchFolder folder;
   Options options;
   options.run = folder.path().string();
@@ -101,7 +101,7 @@ TEST(RequireSameRun, SaysHowToTrainOnWhereTheLearningRateFallsUntilTheEnd) {
   folder.write("config.yaml", to_yaml(options));
   folder.write("train.log", "");
   options.train.max_steps = 6000;
-  EXPECT_THAT(message_of<ConfigError>([&] { require_same_run(options); }),
+  EXPECT_THAT(message_of<ConfigError>([&] { replaces_run(options); }),
               AllOf(HasSubstr("train.max_steps: 5000 and 6000"), HasSubstr("set train.decay_steps: 5000")));
 }
 
