@@ -58,7 +58,9 @@ struct TranslateFlags {
     app.add_option("-i,--input", input, "Text, one sentence a line, plain or gzip; - is standard input (the default)");
     app.add_option("-o,--output", output, "File for the translations; - is standard output (the default)");
     for (size_t i = 0; i < values.size(); ++i) app.add_option(kShortFlags[i].flag, values[i], kShortFlags[i].meaning);
-    app.add_option("--prefix", prefix, "Text that every translation begins with, but for the empty one of an empty line; in JSON, \"prefix\" of a line comes first");
+    app.add_option(
+        "--prefix", prefix,
+        "Text that every translation begins with, but for the empty one of an empty line; in JSON, \"prefix\" of a line comes first");
     auto* aligns = app.add_option("--alignment", alignment, "Add alignments (0-0 1-2) of words or of pieces: word or subword")
                        ->check(CLI::IsMember({"word", "subword"}));
     app.add_option("--alignment-layer", alignment_layer,

@@ -34,7 +34,9 @@ class LongIntegers : public nlohmann::json_sax<ordered_json> {
   bool end_object() override { return true; }
   bool start_array(size_t /*size*/) override { return true; }
   bool end_array() override { return true; }
-  bool parse_error(size_t /*position*/, const std::string& /*token*/, const nlohmann::detail::exception& /*error*/) override { return false; }
+  bool parse_error(size_t /*position*/, const std::string& /*token*/, const nlohmann::detail::exception& /*error*/) override {
+    return false;
+  }
 
  private:
   bool found_ = false;
@@ -45,7 +47,8 @@ std::string string_field(const ordered_json& fields, const char* key, const std:
   if (found == fields.end()) return "";
   if (!found->is_string()) {
     constexpr size_t kShown = 100;
-    throw DataError(place + ": \"" + key + "\" is " + found->dump(-1, ' ', /*ensure_ascii=*/true).substr(0, kShown) + "; expected a string");
+    throw DataError(place + ": \"" + key + "\" is " + found->dump(-1, ' ', /*ensure_ascii=*/true).substr(0, kShown) +
+                    "; expected a string");
   }
   return found->get<std::string>();
 }

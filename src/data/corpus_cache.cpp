@@ -37,7 +37,10 @@ constexpr size_t kRandomDigits = 8;  // behind it and kUnfinished while it is ma
 /// NFS wants it of a lock.
 int open_lock(const fs::path& file) {
   const int both = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  return both >= 0 ? both : open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (both >= 0 || errno != EACCES) return both;
+  const int found = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (found < 0) errno = EACCES;  // not that there is no lock, which is because none could be made
+  return found;
 }
 
 /// Held by the process that makes something in a cache folder; gone with the process, however it ends.
