@@ -6,6 +6,7 @@ import math
 import os
 import pty
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -339,6 +340,21 @@ class Log(Verbs):
         self.assertIn("\x1b[", self.said_on_a_terminal())
         self.assertIn("\x1b[", self.said_on_a_terminal(NO_COLOR=""))
         self.assertNotIn("\x1b[", self.said_on_a_terminal(NO_COLOR="1"))
+
+
+class Train(Verbs):
+    def test_that_has_ended_says_hours_with_the_digits_that_they_have(self):
+        ended = self.ends("train", "-c", small_run.configuration(FOLDER), "--train.max_steps", "300", "--train.max_hours", "1e-7")
+        self.assertRegex(ended.stderr, r"already at (?!0\.00 )\S+ hours >= train\.max_hours \(1e-07\): nothing to do")
+
+    def test_passes_over_records_that_are_none_of_its_own(self):
+        shutil.copytree(RUN, path("noted"), symlinks=True)
+        with open(path("noted", "metrics.jsonl"), "a", encoding="utf-8") as file:
+            file.write('{"step":240,"kind":7}\n{"step":240,"kind":"test","set":7}\n')
+        tested = write("tested.txt", "1 2 3\n4 5\n")
+        command = ["train", "-c", small_run.configuration(FOLDER, "noted"), "--data.test", f"[{{src: {tested}, tgt: {tested}}}]"]
+        self.assertIn("test set tested", self.ends(*command).stderr)
+        self.assertIn("nothing to do", self.ends(*command).stderr)
 
 
 class Vocab(Verbs):
