@@ -2,6 +2,8 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <cmath>
+
 #include "analysis/pharaoh.h"
 #include "base/error.h"
 
@@ -96,17 +98,18 @@ InputLine parse_input_line(const std::string& line, int64_t id, const std::strin
   if (!format.json) return {{line, "", id}, {}};
   const bool is_empty = line.find_first_not_of(" \t\r") == std::string::npos;
   constexpr int kDeepest = 100;  // what writes them again goes as deep into the stack
-  bool is_deep = false, has_floats = false;
+  bool is_deep = false, has_large = false;
   const auto look = [&](int level, ordered_json::parse_event_t event, ordered_json& value) {
     is_deep = is_deep || level > kDeepest;
-    has_floats = has_floats || (event == ordered_json::parse_event_t::value && value.is_number_float());
+    has_large =
+        has_large || (event == ordered_json::parse_event_t::value && value.is_number_float() && std::abs(value.get<double>()) >= 0x1p63);
     return !is_deep;
   };
   ordered_json fields = is_empty ? ordered_json::object({{"text", ""}}) : ordered_json::parse(line, look, false);
   if (is_deep) throw DataError(place + ": its JSON is nested more than " + std::to_string(kDeepest) + " deep; expected {\"text\": ...}");
   if (fields.is_discarded())
     throw DataError(place + ": is not a JSON object, or holds a number beyond all range; expected {\"text\": ...} a line");
-  if (has_floats && LongIntegers::are_in(line))
+  if (has_large && LongIntegers::are_in(line))
     throw DataError(place + ": holds a whole number of more than 64 bits, which would come out as another one; expected it in quotes");
   if (!fields.is_object() || !fields.contains("text"))
     throw DataError(place + ": is not a JSON object with \"text\"; expected one {\"text\": ...} a line");

@@ -170,12 +170,12 @@ bool adopt_choices(Options& options) {
 }
 
 bool prepare_run_folder(Options& options) {
-  const fs::path run(options.run), config = config_of(options.run);
+  const fs::path run(options.run);
   std::error_code error;
   fs::create_directories(run, error);
   if (error || !fs::is_directory(run)) throw MachineError("cannot make the run folder " + options.run + ": " + error.message());
   remove_leftovers(run);
-  return fs::exists(config) && is_to_be_replaced(stored_options(config), options);
+  return adopt_choices(options);
 }
 
 std::optional<ResumePoint> find_resume_point(const std::string& run) {
