@@ -22,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kBytesPerWrite = 1 << 18;
+constexpr std::string_view kTemporarySuffix = ".lacuna-tmp";
 constexpr int kMostLinks = 40;  // to follow, as Linux does
 
 /// `bytes` could not be written; errno says why.
@@ -42,6 +43,23 @@ std::optional<int> open_file_of(fs::path path) {
     path = folder / fs::read_symlink(path, error);
   }
   return {};
+}
+
+/// The name under which a file is written before it takes its own: beside it, with the number of this process. What has it already is of
+/// one that had the same number; files of processes that are no more are removed, too.
+fs::path temporary_beside(const fs::path& path) {
+  const std::string prefix = path.filename().string().append(kTemporarySuffix);
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path.has_parent_path() ? path.parent_path() : ".", error)) {
+    const std::string name = entry.path().filename().string();
+    pid_t process = 0;
+    const char* const end = name.data() + name.size();
+    if (!name.starts_with(prefix) || std::from_chars(name.data() + prefix.size(), end, process).ptr != end || process <= 0) continue;
+    if (kill(process, 0) != 0 && errno == ESRCH) fs::remove(entry.path(), error);
+  }
+  fs::path temporary = path.string().append(kTemporarySuffix) + std::to_string(getpid());
+  unlink(temporary.c_str());
+  return temporary;
 }
 
 }  // namespace
@@ -83,8 +101,9 @@ std::string read_file(const fs::path& path) {
 FileWriter::FileWriter(fs::path path, const fs::path& former) : path_(std::move(path)) {
   struct stat status = {};
   const bool has_former = !former.empty() && stat(former.c_str(), &status) == 0;
-  const mode_t mode = has_former ? status.st_mode & 07777U : 0644;
-  file_ = is_replaceable(path_) ? open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode) : open_to_write_to(path_);
+  const mode_t mode = has_former ? status.st_mode & 07777U : 0666;
+  const int new_or_empty = former.empty() ? O_TRUNC : O_EXCL;  // in a folder that others write to, a name may have become a link of theirs
+  file_ = is_replaceable(path_) ? open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | new_or_empty, mode) : open_to_write_to(path_);
   if (file_ < 0) fail_to_write(former.empty() ? path_ : former, 0);
   if (has_former) fchmod(file_, mode);  // whatever the umask is
 }
@@ -131,33 +150,29 @@ int open_to_write_to(const fs::path& path) {
   return open(path.c_str(), O_WRONLY | O_CLOEXEC);
 }
 
-fs::path temporary_beside(const fs::path& path) {
-  const std::string prefix = path.filename().string() + ".tmp";
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path.has_parent_path() ? path.parent_path() : ".", error)) {
-    const std::string name = entry.path().filename().string();
-    pid_t process = 0;
-    const char* const end = name.data() + name.size();
-    if (!name.starts_with(prefix) || std::from_chars(name.data() + prefix.size(), end, process).ptr != end || process <= 0) continue;
-    if (kill(process, 0) != 0 && errno == ESRCH) fs::remove(entry.path(), error);
-  }
-  return path.string() + ".tmp" + std::to_string(getpid());
+FileReplacement::FileReplacement(fs::path path) : path_(std::move(path)), temporary_(temporary_beside(path_)), writer_(temporary_, path_) {}
+
+FileReplacement::~FileReplacement() {
+  if (!is_finished_) unlink(temporary_.c_str());
+}
+
+void FileReplacement::finish() {
+  writer_.finish();
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) fail_to_write(path_, 0);
+  is_finished_ = true;
+  sync_directory(path_.parent_path());
 }
 
 void write_file_atomically(const fs::path& path, std::string_view bytes) {
-  const bool takes_its_place = is_replaceable(path);
-  const fs::path temporary = takes_its_place ? temporary_beside(path) : path;
-  try {
-    FileWriter writer(temporary, takes_its_place ? path : fs::path());
-    writer.write(bytes);
-    writer.finish();
-    if (!takes_its_place) return;
-    if (rename(temporary.c_str(), path.c_str()) != 0) fail_to_write(path, bytes.size());
-  } catch (...) {
-    if (takes_its_place) unlink(temporary.c_str());
-    throw;
+  if (is_replaceable(path)) {
+    FileReplacement file(path);
+    file.writer().write(bytes);
+    file.finish();
+  } else {
+    FileWriter file(path);
+    file.write(bytes);
+    file.finish();
   }
-  sync_directory(path.parent_path());
 }
 
 void sync_directory(const fs::path& folder) {

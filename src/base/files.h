@@ -19,7 +19,7 @@ std::string read_file(const std::filesystem::path& path);
 /// A file being written, whole once `finish` has come back. Throws MachineError (disk full, no permission) with what the system said.
 class FileWriter {
  public:
-  /// Where it will take the place of `former`, it has its permissions.
+  /// Makes the file, or writes over it. One that is to take the place of `former` must be new, and gets its permissions if it is there.
   explicit FileWriter(std::filesystem::path path, const std::filesystem::path& former = {});
   ~FileWriter();
   FileWriter(const FileWriter&) = delete;
@@ -52,12 +52,30 @@ std::filesystem::path behind_links(const std::filesystem::path& path);
 /// Opens what is not replaceable. Open files by their number go on where they are. -1 if that is not possible; errno says why.
 int open_to_write_to(const std::filesystem::path& path);
 
-/// The name under which a file is written before it takes its own: beside it, with the number of this process. Such files of processes that
-/// are no more are removed.
-std::filesystem::path temporary_beside(const std::filesystem::path& path);
+/// A file that takes its place when it is whole: the old one or the new one is there at any instant, never half of one. Until then it
+/// stands beside it, under a name with the number of this process; such files of processes that are no more are removed. Without `finish`
+/// the old one stays, and nothing else. Throws MachineError (disk full, no permission).
+class FileReplacement {
+ public:
+  /// Of what is replaceable. Where there is a file, the new one has its permissions; a link is replaced itself.
+  explicit FileReplacement(std::filesystem::path path);
+  ~FileReplacement();
+  FileReplacement(const FileReplacement&) = delete;
+  FileReplacement& operator=(const FileReplacement&) = delete;
 
-/// Writes a file under a temporary name, syncs it and renames it: the old file or the new one is there at any instant, never half of one.
-/// Throws MachineError (disk full, no permission); the temporary file is then gone. What is not replaceable is written to.
+  FileWriter& writer() { return writer_; }
+  /// Its name until then.
+  const std::filesystem::path& temporary() const { return temporary_; }
+  /// The file is on the disk, and so is its name.
+  void finish();
+
+ private:
+  std::filesystem::path path_, temporary_;
+  FileWriter writer_;
+  bool is_finished_ = false;
+};
+
+/// Writes a file by FileReplacement. What is not replaceable is written to.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
 
 /// Files made, renamed or removed in a folder are so on the disk too.

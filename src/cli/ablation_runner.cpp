@@ -11,7 +11,6 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 
 #include "ablation/plot.h"
 #include "ablation/run_record.h"
@@ -37,17 +36,7 @@ constexpr const char* kVocabularyFiles[] = {"spm.model", "spm.src.model", "spm.t
 
 /// Waits until no process trains in the run folder: one that was left alone by a killed `lacuna ablate` needs a moment to save and end.
 void wait_until_free(const std::string& run) {
-  constexpr int kAttempts = 300;
-  constexpr auto kPause = std::chrono::milliseconds(200);
-  for (int attempt = 1;; ++attempt) {
-    try {
-      const RunLock lock(run);
-      return;
-    } catch (const ConfigError&) {
-      if (attempt == kAttempts || interrupt_signal() != 0) throw;
-    }
-    std::this_thread::sleep_for(kPause);
-  }
+  const RunLock lock(run, std::chrono::minutes(1));
 }
 
 std::string why_it_failed(const ProgramEnd& end, const std::string& verb) {

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
+#include <csignal>
 #include <cstring>
 
 #include "base/error.h"
@@ -31,6 +33,26 @@ void require_new_or_checkpoint(const std::string& output, const std::vector<std:
 
 namespace {
 
+/// Files that a signal removes: plain memory, as its handler may call only plain functions. A file that is gone does no harm.
+constexpr size_t kMostToRemove = 8;  // no verb writes more at once
+char files_to_remove[kMostToRemove][PATH_MAX];
+
+void remove_and_end(int signal) {
+  for (const char* const file : files_to_remove) unlink(file);
+  std::signal(signal, SIG_DFL);
+  raise(signal);
+}
+
+/// From now on Ctrl-C, SIGTERM and SIGHUP remove the file before they end the program. Signals that the verb takes, or that the program was
+/// started without, stay as they are.
+void remove_if_interrupted(const std::string& file) {
+  static size_t next = 0;
+  char(&slot)[PATH_MAX] = files_to_remove[next++ % kMostToRemove];
+  slot[file.copy(slot, sizeof slot - 1)] = '\0';
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+    if (const auto former = std::signal(signal, remove_and_end); former != SIG_DFL && former != remove_and_end) std::signal(signal, former);
+}
+
 /// Throws where no file can come to be, before there is anything to write.
 void require_place_for_file(const std::filesystem::path& path) {
   if (path.empty()) throw UsageError("-o is empty; expected a file to write to, or - for standard output");
@@ -57,8 +79,9 @@ Output::Output(const std::filesystem::path& path, const std::vector<std::string>
     require_not_read(path, inputs);
     path_ = behind_links(path);
     require_place_for_file(path_);
-    temporary_ = temporary_beside(path_);
-    file_ = std::make_unique<FileWriter>(temporary_, path_);
+    file_ = std::make_unique<FileReplacement>(path_);
+    remove_if_interrupted(file_->temporary().string());
+    if (path.extension() == ".gz") gzip_ = std::make_unique<GzipWriter>(file_->writer());
     return;
   }
   stream_ = open_to_write_to(path);
@@ -67,15 +90,11 @@ Output::Output(const std::filesystem::path& path, const std::vector<std::string>
 
 Output::~Output() {
   if (stream_ != STDOUT_FILENO) close(stream_);
-  if (file_ == nullptr) return;
-  file_.reset();
-  std::error_code ignored;
-  std::filesystem::remove(temporary_, ignored);
 }
 
 bool Output::write(std::string_view text) {
   if (file_ != nullptr) {
-    file_->write(text);
+    gzip_ != nullptr ? gzip_->write(text) : file_->writer().write(text);
     return true;
   }
   while (!text.empty()) {
@@ -90,12 +109,8 @@ bool Output::write(std::string_view text) {
 
 void Output::finish() {
   if (file_ == nullptr) return;
+  if (gzip_ != nullptr) gzip_->finish();
   file_->finish();
-  std::error_code error;
-  std::filesystem::rename(temporary_, path_, error);
-  if (error) throw MachineError(path_.string() + ": cannot be written: " + error.message());
-  sync_directory(path_.parent_path());
-  file_.reset();  // until here the destructor removes the temporary file
 }
 
 }  // namespace lacuna

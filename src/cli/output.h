@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/files.h"
+#include "base/gzip_writer.h"
 
 namespace lacuna {
 
@@ -29,7 +30,8 @@ void require_new_or_checkpoint(const std::string& output, const std::vector<std:
 /// Throws UsageError where a file to write is one of `inputs`.
 void require_not_read(const std::filesystem::path& output, const std::vector<std::string>& inputs);
 
-/// Where results go: stdout, a file that is there only once it is whole, or a device or pipe as they come.
+/// Where results go: stdout, a file that is there only once it is whole, in gzip's format if its name ends in .gz, or a device or pipe as
+/// they come.
 class Output {
  public:
   /// `path` "-" is stdout. Throws UsageError for an empty path and for one of `inputs`, DataError for a folder and for one that lies in no
@@ -45,9 +47,10 @@ class Output {
   void finish();
 
  private:
-  std::filesystem::path path_, temporary_;
-  std::unique_ptr<FileWriter> file_;  // of a file
-  int stream_ = STDOUT_FILENO;        // of all else
+  std::filesystem::path path_;
+  std::unique_ptr<FileReplacement> file_;  // of a file
+  std::unique_ptr<GzipWriter> gzip_;       // of a file of that format
+  int stream_ = STDOUT_FILENO;             // of all else
 };
 
 }  // namespace lacuna

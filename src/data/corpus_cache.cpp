@@ -1,25 +1,21 @@
 #include "data/corpus_cache.h"
 
-#include <fcntl.h>
 #include <spdlog/fmt/fmt.h>
-#include <sys/file.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
 
 #include "base/content_hash.h"
 #include "base/error.h"
-#include "base/interrupt.h"
+#include "base/file_lock.h"
 #include "base/log.h"
 #include "data/cache_maker.h"
 
 namespace lacuna {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DataSummary, lines, kept, empty, skipped, cropped, carriage_returns, other_line_ends, src_tokens,
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DataSummary, lines, kept, empty, skipped, uneven, cropped, carriage_returns, other_line_ends, src_tokens,
                                    tgt_tokens, src_unk, tgt_unk, src_lengths, tgt_lengths)
 
 namespace {
@@ -27,57 +23,19 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int kFormat = 3;
+constexpr int kFormat = 4;
 constexpr char kHash[] = "xxh3_128";
 constexpr std::string_view kUnfinished = ".unfinished";
 constexpr size_t kHashDigits = 32;   // the name of a cache, as ContentHash::text() gives it
 constexpr size_t kRandomDigits = 8;  // behind it and kUnfinished while it is made
 
-/// Users may share a cache folder: who may not write to the lock of another one can lock it all the same. Writing is asked for first, as
-/// NFS wants it of a lock.
-int open_lock(const fs::path& file) {
-  const int both = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (both >= 0 || errno != EACCES) return both;
-  const int found = open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (found < 0) errno = EACCES;  // not that there is no lock, which is because none could be made
-  return found;
+/// Taken by the process that makes something in a cache folder. Without locks two processes do the same work, each under its own name.
+void take(FileLock& lock, const fs::path& folder) {
+  if (lock.try_take()) return;
+  const std::string what = "waiting for another process that is making a token cache in " + folder.string();
+  log_info("{}", what);
+  lock.take_within(std::chrono::hours::max(), what);
 }
-
-/// Held by the process that makes something in a cache folder; gone with the process, however it ends.
-class FolderLock {
- public:
-  explicit FolderLock(const fs::path& folder) : file_(open_lock(folder / "lock")) {
-    if (file_ < 0) throw MachineError(folder.string() + ": cannot be written: " + std::strerror(errno));
-  }
-  ~FolderLock() { close(file_); }
-  FolderLock(const FolderLock&) = delete;
-  FolderLock& operator=(const FolderLock&) = delete;
-
-  /// Waits for another process that holds it. It is asked for again and again, as a wait in flock would go on when an interrupt comes.
-  void take(const fs::path& folder) {
-    if (try_to_take()) return;
-    const std::string what = "waiting for another process that is making a token cache in " + folder.string();
-    log_info("{}", what);
-    do {
-      stop_if_interrupted(what);
-      usleep(kMicrosecondsBetweenTries);
-    } while (!try_to_take());
-  }
-  /// False on a file system without locks: two processes then do the same work, each under its own name.
-  bool is_held() const { return is_held_; }
-
- private:
-  static constexpr useconds_t kMicrosecondsBetweenTries = 100000;
-
-  /// False if another process holds it.
-  bool try_to_take() {
-    is_held_ = flock(file_, LOCK_EX | LOCK_NB) == 0;
-    return is_held_ || (errno != EWOULDBLOCK && errno != EINTR);
-  }
-
-  int file_;
-  bool is_held_ = false;
-};
 
 /// Of a summary and of every file that it sums up: damage that leaves the sizes as they were would train silently.
 std::string hash_of_cache(const fs::path& folder, const DataSummary& summary, bool with_text) {
@@ -173,8 +131,8 @@ DataSummary find_or_make(const CorpusOptions& corpus, const DataOptions& options
   try {
     if (const auto found = find_cache(folder, with_text)) return *found;
     fs::create_directories(folder.parent_path());
-    FolderLock lock(folder.parent_path());
-    lock.take(folder.parent_path());
+    FileLock lock(folder.parent_path() / "lock");
+    take(lock, folder.parent_path());
     if (const auto found = find_cache(folder, with_text)) return *found;  // made by the process that held the lock
     fs::remove_all(folder);                                               // a damaged one
     if (lock.is_held()) remove_unfinished(folder.parent_path());
@@ -187,7 +145,8 @@ DataSummary find_or_make(const CorpusOptions& corpus, const DataOptions& options
 
 std::string hash_of_inputs(const std::string& fingerprint, const DataOptions& options, const Vocabularies& vocabularies, bool with_text) {
   ContentHash hash;
-  hash.add(fmt::format("{} {} {} {} {}", kFormat, fingerprint, options.max_length, static_cast<int>(options.long_lines), with_text));
+  hash.add(fmt::format("{} {} {} {} {} {}", kFormat, fingerprint, options.max_length, static_cast<int>(options.long_lines),
+                       options.max_length_ratio, with_text));
   hash.add(vocabularies.src->serialized());
   hash.add(vocabularies.tgt->serialized());
   return hash.text();
@@ -204,7 +163,8 @@ CorpusCache open_corpus_cache(const CorpusOptions& corpus, const DataOptions& op
   cache.folder = fs::absolute(cache_folder) / hash_of_inputs(cache.fingerprint, options, vocabularies, with_text);
   cache.summary = find_or_make(corpus, options, vocabularies, cache, with_text);
   if (cache.summary.kept == 0)
-    throw DataError(corpus.src + " and " + corpus.tgt + ": no sentence pair is left to train on (" + cache.summary.text() + ")");
+    throw DataError(corpus.src + " and " + corpus.tgt + ": no sentence pair is left to train on (" + cache.summary.text() + ")" +
+                    (cache.summary.skipped > 0 ? "; data.max_length is " + std::to_string(options.max_length) : ""));
   return cache;
 }
 

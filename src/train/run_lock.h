@@ -1,21 +1,21 @@
 #pragma once
 
+#include <chrono>
 #include <string>
+
+#include "base/file_lock.h"
 
 namespace lacuna {
 
-/// Keeps a run folder for this process as long as it lives: two trainings would overwrite each other's checkpoints. The system lets go of
-/// it however the process ends.
+/// Keeps a run folder, or an ablation's, for this process as long as it lives: two would overwrite each other's checkpoints.
 class RunLock {
  public:
-  /// Makes the folder if it is not there. Throws MachineError if that fails, ConfigError if another process trains in it.
-  explicit RunLock(const std::string& run);
-  ~RunLock();
-  RunLock(const RunLock&) = delete;
-  RunLock& operator=(const RunLock&) = delete;
+  /// Makes the folder if it is not there, and waits for another process that works in it. Throws MachineError if the folder cannot be made,
+  /// ConfigError if the other process takes longer than `patience`, Interrupted.
+  explicit RunLock(const std::string& run, std::chrono::duration<double> patience = {});
 
  private:
-  int descriptor_ = -1;
+  FileLock lock_;
 };
 
 }  // namespace lacuna

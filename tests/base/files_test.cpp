@@ -84,12 +84,12 @@ TEST(WriteFileAtomically, ReplacesTheFileAndLeavesNothingElse) {
 TEST(WriteFileAtomically, RemovesWhatKilledProcessesLeftOfTheSameFile) {
   const ScratchFolder folder;
   const std::string dead = std::to_string(ended_process());
-  folder.write("a.tmp" + dead, "half");
-  folder.write("a.tmp1", "of a process that lives");
-  folder.write("b.tmp" + dead, "of another file");
-  folder.write("a.tmp" + dead + "x", "of somebody else");
+  folder.write("a.lacuna-tmp" + dead, "half");
+  folder.write("a.lacuna-tmp1", "of a process that lives");
+  folder.write("b.lacuna-tmp" + dead, "of another file");
+  folder.write("a.lacuna-tmp" + dead + "x", "of somebody else");
   write_file_atomically(folder / "a", "whole");
-  EXPECT_FALSE(std::filesystem::exists(folder / ("a.tmp" + dead)));
+  EXPECT_FALSE(std::filesystem::exists(folder / ("a.lacuna-tmp" + dead)));
   EXPECT_EQ(folder.num_entries(), 4u);
 }
 
@@ -119,7 +119,7 @@ TEST(WriteFileAtomically, KilledAtAnyMomentLeavesTheOldFileOrTheNewOne) {
 
 /// The name that a file has while it is written.
 std::string temporary_name(const std::string& file) {
-  return file + ".tmp" + std::to_string(getpid());
+  return file + ".lacuna-tmp" + std::to_string(getpid());
 }
 
 TEST(WriteFileAtomically, IsOnTheDiskBeforeTheNameAndTheNameBeforeItComesBack) {
@@ -127,6 +127,24 @@ TEST(WriteFileAtomically, IsOnTheDiskBeforeTheNameAndTheNameBeforeItComesBack) {
   const WatchedCalls watched(folder.path());
   write_file_atomically(folder / "a", "new");
   EXPECT_THAT(watched.calls, ElementsAre("fsync " + temporary_name("a"), "rename " + temporary_name("a") + " a", "fsync ."));
+}
+
+TEST(WriteFileAtomically, FollowsNoLinkThatStandsUnderItsTemporaryName) {
+  const ScratchFolder folder;
+  folder.write("of the user", "dear");
+  std::filesystem::create_symlink(folder / "of the user", folder / temporary_name("a"));
+  write_file_atomically(folder / "a", "new");
+  EXPECT_EQ(bytes_of(folder / "of the user"), "dear");
+  EXPECT_EQ(bytes_of(folder / "a"), "new");
+  EXPECT_EQ(folder.num_entries(), 2u);
+}
+
+TEST(WriteFileAtomically, GivesANewFileThePermissionsThatTheUserWants) {
+  const ScratchFolder folder;
+  const mode_t before = umask(002);
+  write_file_atomically(folder / "a", "new");
+  umask(before);
+  EXPECT_EQ(static_cast<unsigned>(std::filesystem::status(folder / "a").permissions()), 0664u);
 }
 
 TEST(WriteFileAtomically, ThatCannotBeSyncedKeepsTheOldFileAndLeavesNothingElse) {

@@ -20,7 +20,8 @@ std::string name_in_folder(const std::filesystem::path& path) {
 /// False, and errno, if the call is to fail.
 bool may_go_on(const std::string& what, const std::filesystem::path& path, const std::filesystem::path& other = {}) {
   if (watcher == nullptr || name_in_folder(path).empty()) return true;
-  const std::string call = what + " " + name_in_folder(path) + (other.empty() ? "" : " " + name_in_folder(other));
+  std::string call = what + " " + name_in_folder(path);
+  if (!other.empty()) call.append(" ").append(name_in_folder(other));
   watcher->calls.push_back(call);
   const int error = watcher->error(call);
   if (error != 0) errno = error;

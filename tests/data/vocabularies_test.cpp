@@ -86,7 +86,8 @@ TEST(Vocabularies, OfAStartThatEndedBetweenNoteAndModelAreNot) {
   Prepared prepared;
   prepared.prepare();
   prepared.options.vocab_size = 60;
-  const std::string in_the_way = prepared.run() + "/spm.model.tmp" + std::to_string(getpid());  // the note is written, the model is not
+  const std::string in_the_way =
+      prepared.run() + "/spm.model.lacuna-tmp" + std::to_string(getpid());  // the note is written, the model is not
   std::filesystem::create_directory(in_the_way);
   EXPECT_THROW(prepared.prepare(), MachineError);
   std::filesystem::remove(in_the_way);

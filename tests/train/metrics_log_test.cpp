@@ -71,7 +71,7 @@ TEST_F(MetricsLogTest, ALastLineCutShortByACrashIsDropped) {
 
 TEST_F(MetricsLogTest, WhatAStartThatWasKilledHasLeftBesideItGoes) {
   set_content("{\"step\":1}\n{\"step\":2}\n");
-  const std::filesystem::path left = file_.string() + ".tmp99999999";  // no process has that number
+  const std::filesystem::path left = file_.string() + ".lacuna-tmp99999999";  // no process has that number
   std::ofstream(left) << "{";
   const MetricsLog log(file_, 1);
   EXPECT_FALSE(std::filesystem::exists(left));

@@ -1,0 +1,53 @@
+#include "base/file_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "base/error.h"
+#include "base/interrupt.h"
+
+namespace lacuna {
+namespace {
+
+/// Writing is asked for first, as NFS wants it of a lock.
+int open_lock(const std::filesystem::path& file) {
+  const int both = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (both >= 0 || errno != EACCES) return both;
+  const int found = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (found < 0) errno = EACCES;  // not that there is no lock, which is because none could be made
+  return found;
+}
+
+}  // namespace
+
+FileLock::FileLock(std::filesystem::path file) : path_(std::move(file)), file_(open_lock(path_)) {
+  if (file_ < 0) throw MachineError(path_.parent_path().string() + ": cannot be written: " + std::strerror(errno));
+}
+
+FileLock::~FileLock() {
+  close(file_);
+}
+
+bool FileLock::try_take() {
+  is_held_ = flock(file_, LOCK_EX | LOCK_NB) == 0;
+  return is_held_ || (errno != EWOULDBLOCK && errno != EINTR);
+}
+
+bool FileLock::take_within(std::chrono::duration<double> patience, const std::string& what) {
+  constexpr auto kPause = std::chrono::milliseconds(100);
+  const auto start = std::chrono::steady_clock::now();
+  while (!try_take()) {  // a wait in flock would go on when an interrupt comes
+    stop_if_interrupted(what);
+    if (std::chrono::steady_clock::now() - start > patience) return false;
+    std::this_thread::sleep_for(kPause);
+  }
+  return true;
+}
+
+}  // namespace lacuna
