@@ -1,7 +1,6 @@
 #include "config/aliases.h"
 
 #include <algorithm>
-#include <array>
 #include <string_view>
 
 #include "base/log.h"
@@ -31,6 +30,7 @@ constexpr Alias kAliases[] = {
     {"data", "byte_fallback", "spm_byte_fallback"},
     {"data", "src_seq_length", "max_length"},
     {"data", "max_seq_len", "max_length"},
+    {"data", "src_tgt_ratio", "max_length_ratio"},
     {"model", "dim_emb", "d_model"},
     {"model", "hidden_size", "d_model"},
     {"model", "embed_dim", "d_model"},

@@ -49,6 +49,7 @@ struct DataOptions {
   int64_t spm_nbest = 64;
   int64_t max_length = 256;
   LongLines long_lines = LongLines::kSkip;
+  double max_length_ratio = 0;
   std::string cache;
 
   /// True if SentencePiece models are trained, not named.
@@ -74,7 +75,7 @@ struct DataOptions {
     visit("spm_type", self.spm_type, choices<SubwordType>({{"unigram", SubwordType::kUnigram}, {"bpe", SubwordType::kBpe}}),
           "kind of SentencePiece model that is trained here");
     visit("character_coverage", self.character_coverage, between(0.9, 1),
-          "share of characters the vocabulary covers; 0.9995 for Chinese or Japanese");
+          "share of characters the vocabulary covers, training one needs 0.98 at least; 0.9995 for Chinese or Japanese");
     visit("spm_sample_lines", self.spm_sample_lines, at_least(1),
           "lines a SentencePiece model is trained on, drawn evenly from the corpora");
     visit("spm_symbols", self.spm_symbols, any(),
@@ -88,6 +89,8 @@ struct DataOptions {
     visit("long", self.long_lines,
           choices<LongLines>({{"skip", LongLines::kSkip}, {"crop", LongLines::kCrop}, {"error", LongLines::kError}}),
           "what to do with longer sentences in training");
+    visit("max_length_ratio", self.max_length_ratio, at_least(0),
+          "pairs of which one side has more than this many times the other's pieces do not train, as those of wrong lines; 0 = any do");
     visit("cache", self.cache, any(), "folder for token ids; empty = `cache` in the run folder");
   }
 };
@@ -125,7 +128,9 @@ struct ModelOptions {
 
   template <class Self, class Visitor>
   static void describe(Self& self, Visitor&& visit) {
-    visit("preset", self.preset, any(), "sizes to start from: tiny, small, iwslt, base, big; keys beside it override");
+    visit("preset", self.preset, any(),
+          "sizes to start from (d_model/num_heads/d_ff, layers of each side): tiny 128/4/512, 2; small 256/4/1024, 3; iwslt 512/4/1024, 6; "
+          "base 512/8/2048, 6; big 1024/16/4096, 6; keys beside it override");
     visit("d_model", self.d_model, at_least(1), "width of the residual stream");
     visit("num_heads", self.num_heads, at_least(1), "attention heads; must divide d_model");
     visit("d_ff", self.d_ff, at_least(1), "inner width of the feed-forward layers");
@@ -206,7 +211,7 @@ struct TrainOptions {
   template <class Self, class Visitor>
   static void describe(Self& self, Visitor&& visit) {
     visit("batch_tokens", self.batch_tokens, at_least(1),
-          "tokens of a batch, source and target alike bounded by it; auto = as many as the memory holds");
+          "tokens of a batch on either side, at most, but one sentence at least; auto = as many as the memory holds");
     visit("update_freq", self.update_freq, at_least(1), "batches whose gradients are summed before an update");
     visit("optimizer", self.optimizer, choices<OptimizerType>({{"adam", OptimizerType::kAdam}, {"adamw", OptimizerType::kAdamW}}),
           "update rule");
@@ -304,8 +309,8 @@ struct TranslateOptions {
     visit("length_penalty", self.length_penalty, between(0, 100), "the a above; 0 = plain log-probability");
     visit("max_length_ratio", self.max_length_ratio, more_than(0),
           "a translation has at most this many tokens for each source token, plus 10 and its prefix, or min_length if that is more");
-    visit("max_length", self.max_length, at_least(1), "a translation has at most this many tokens");
-    visit("min_length", self.min_length, at_least(0), "a translation has at least this many tokens");
+    visit("max_length", self.max_length, at_least(1), "a translation has at most this many tokens, the end of the sentence counted");
+    visit("min_length", self.min_length, at_least(0), "a translation has at least this many tokens, the end of the sentence counted");
     visit("no_repeat_ngram_size", self.no_repeat_ngram_size, at_least(0), "no n-gram of this size comes twice in a translation; 0 = off");
     visit("repetition_penalty", self.repetition_penalty, more_than(0),
           "log-probabilities of tokens already there are multiplied by this; 1 = off");
@@ -357,7 +362,7 @@ struct Options {
     visit("run", self.run, any(), "run folder: everything that training writes");
     visit("seed", self.seed, at_least(0), "of every random decision");
     visit("device", self.device, any(), "cpu, cuda or cuda:N");
-    visit("threads", self.threads, between(0, 1024), "threads of the CPU; 0 = OMP_NUM_THREADS, or all cores");
+    visit("threads", self.threads, between(0, 1024), "threads of the CPU; 0 = OMP_NUM_THREADS, or all cores that the process may use");
     visit("sacrebleu", self.sacrebleu, any(), "command that starts sacreBLEU; empty = look for it");
     visit("data", self.data, any(), "corpora and vocabularies");
     visit("model", self.model, any(), "the Transformer");

@@ -132,6 +132,10 @@ class CacheMaker {
       ++summary_.empty;
       return;
     }
+    if (is_uneven(pair)) {
+      ++summary_.uneven;
+      return;
+    }
     if (!make_fit(pair)) {
       ++summary_.skipped;
       return;
@@ -139,6 +143,12 @@ class CacheMaker {
     ++summary_.kept;
     write(src_, pair.src_ids, pair.src, summary_.src_tokens, summary_.src_unk, summary_.src_lengths);
     write(tgt_, pair.tgt_ids, pair.tgt, summary_.tgt_tokens, summary_.tgt_unk, summary_.tgt_lengths);
+  }
+
+  /// True beyond data.max_length_ratio.
+  bool is_uneven(const Pair& pair) const {
+    const auto [shorter, longer] = std::minmax({pair.src_ids.size(), pair.tgt_ids.size()});
+    return options_.max_length_ratio > 0 && static_cast<double>(longer) > options_.max_length_ratio * static_cast<double>(shorter);
   }
 
   /// What data.long says of pairs beyond data.max_length. False if the pair is to be skipped.

@@ -15,6 +15,7 @@ DataSummary& DataSummary::operator+=(const DataSummary& other) {
   kept += other.kept;
   empty += other.empty;
   skipped += other.skipped;
+  uneven += other.uneven;
   cropped += other.cropped;
   carriage_returns += other.carriage_returns;
   other_line_ends += other.other_line_ends;
@@ -34,6 +35,7 @@ std::string DataSummary::text() const {
                                  src_tokens, tgt_tokens, 100 * src_unk_rate(), 100 * tgt_unk_rate());
   if (empty > 0) text += fmt::format("; {} with an empty side skipped", empty);
   if (skipped > 0) text += fmt::format("; {} too long, skipped", skipped);
+  if (uneven > 0) text += fmt::format("; {} of too different lengths, skipped", uneven);
   if (cropped > 0) text += fmt::format("; {} too long, cropped", cropped);
   if (carriage_returns > 0) text += fmt::format("; {} lines ended in CR LF", carriage_returns);
   if (other_line_ends > 0) text += fmt::format("; {} lines hold U+2028 or another line end of other programs: text here", other_line_ends);

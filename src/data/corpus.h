@@ -20,6 +20,7 @@ struct DataSummary {
   int64_t kept = 0;                                      ///< sentence pairs that train
   int64_t empty = 0;                                     ///< skipped: one side or both are empty
   int64_t skipped = 0;                                   ///< skipped: longer than max_length
+  int64_t uneven = 0;                                    ///< skipped: one side is more than max_length_ratio times as long
   int64_t cropped = 0;                                   ///< cut to max_length
   int64_t carriage_returns = 0;                          ///< line ends that were CR LF
   int64_t other_line_ends = 0;                           ///< lines with U+2028 or the like inside, which is text here

@@ -62,6 +62,20 @@ TEST(Corpus, CropsAndCountsLongLinesIfAsked) {
   EXPECT_THAT(corpus->tgt(1), ElementsAre(3, 4, kEos));
 }
 
+TEST(Corpus, SkipsAndCountsPairsOfTooDifferentLengthsIfAsked) {
+  SmallCorpus small;
+  const std::string src = "w0 w1\nw0\nw2 w3 w4 w5 w6\nw2 w3 w4 w5\n", tgt = "w0\nw0 w1 w2\nw2 w3\nw2 w3\n";
+  EXPECT_EQ(small.open(src, tgt)->size(), 4);
+  small.options.max_length_ratio = 2;
+  const auto corpus = small.open(src, tgt);
+  EXPECT_EQ(corpus->size(), 2);
+  EXPECT_EQ(corpus->summary().uneven, 2);
+  EXPECT_THAT(corpus->summary().text(), HasSubstr("2 of too different lengths, skipped"));
+  EXPECT_THAT(corpus->src(1), ElementsAre(5, 6, 7, 8, kEos));
+  small.options.max_length_ratio = 2.5;
+  EXPECT_EQ(small.open(src, tgt)->size(), 3);
+}
+
 TEST(Corpus, RefusesLongLinesIfAskedAndLeavesNoCache) {
   SmallCorpus small;
   small.options.max_length = 2;
