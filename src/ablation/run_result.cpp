@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_text.h"
 
 namespace lacuna {
 namespace {
@@ -103,7 +104,7 @@ void ResultsFile::put(const RunResult& result) {
   else
     *found = result;
   std::string text;
-  for (const RunResult& row : rows_) text += to_json(row).dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  for (const RunResult& row : rows_) text += json_text(to_json(row)) + "\n";
   write_file_atomically(file_, text);
 }
 

@@ -6,6 +6,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "base/json_text.h"
+
 namespace lacuna {
 namespace {
 
@@ -224,7 +226,7 @@ std::string json_report(const AblationReport& report) {
   for (const RunResult& run : report.left_out) left_out.push_back(to_json(run));
   const ordered_json json = {
       {"test_set", report.test_set}, {"signature", report.signature}, {"variants", variants}, {"runs", runs}, {"left_out", left_out}};
-  return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return json_text(json, 2) + "\n";
 }
 
 }  // namespace lacuna

@@ -191,11 +191,11 @@ class Pass {
   }
 
   void save(const CallWeights& call, const BatchPairs& pairs) {
-    const auto chosen = [](const std::set<int64_t>& wanted, int64_t one) { return wanted.empty() || wanted.count(one) > 0; };
+    const auto chosen = [](const std::set<int64_t>& wanted, int64_t one) { return wanted.empty() || wanted.contains(one); };
     if (settings_.saved_lines.empty() || !chosen(settings_.saved_layers, call.layer)) return;
     for (int64_t b = 0; b < call.num_sentences; ++b) {
       const int64_t line = pairs[static_cast<size_t>(b)]->line;
-      if (settings_.saved_lines.count(line) == 0) continue;
+      if (!settings_.saved_lines.contains(line)) continue;
       const ExploredSentence tokens = explored_sentence(*pairs[static_cast<size_t>(b)], vocabularies_, joiner_, 0);
       result_.saved_pieces[line + 1] = {tokens.src, tokens.tgt};
       std::vector<at::Tensor> heads;
@@ -234,7 +234,7 @@ class Pass {
 
   bool has_number(const char* name) const {
     return std::any_of(result_.places.begin(), result_.places.end(),
-                       [&](const PlaceAnalysis& place) { return place.numbers.count(name) > 0; });
+                       [&](const PlaceAnalysis& place) { return place.numbers.contains(name); });
   }
 
   /// Says what the model has not.

@@ -40,7 +40,7 @@ struct AnalysisSettings {
   std::set<int64_t> saved_lines = {};                     ///< from 0
   std::set<int64_t> saved_layers = {}, saved_heads = {};  ///< empty = all
 
-  bool wants(const std::string& measure) const { return only.empty() || only.count(measure) > 0; }
+  bool wants(const std::string& measure) const { return only.empty() || only.contains(measure); }
 };
 
 /// A learned number of each head, averaged over what it was seen on.

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/analysis_tables.h"
+#include "base/json_text.h"
 
 namespace lacuna {
 namespace {
@@ -146,7 +147,7 @@ std::string analysis_json(const std::vector<ModelAnalysis>& models, const Analys
   if (!settings.overrides.empty()) json["overrides"] = settings.overrides;
   json["models"] = ordered_json::array();
   for (const ModelAnalysis& model : models) json["models"].push_back(model_json(model, settings));
-  return json.dump(1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
+  return json_text(json, 1) + "\n";
 }
 
 }  // namespace lacuna

@@ -3,7 +3,6 @@
 #include <array>
 #include <optional>
 #include <span>
-#include <vector>
 
 #include "analysis/weight_gatherer.h"
 
@@ -30,13 +29,13 @@ struct CalibrationSums {
   void add(const CalibrationSums& other);
 };
 
-/// Of one sentence in a call of calibrated attention.
+/// The sums of one sentence in a call of calibrated attention.
 CalibrationSums calibration_of(const CallWeights& call, int64_t sentence);
 
 /// Rank correlations (Kendall's τ-b) summed over target tokens.
 struct RankCorrelation {
   double sum = 0;
-  int64_t rows = 0;       ///< that have one
+  int64_t rows = 0;       ///< rows that have a correlation
   int64_t undefined = 0;  ///< rows of which one side is constant
   bool is_empty() const { return rows + undefined == 0; }
   void add(std::optional<double> tau);

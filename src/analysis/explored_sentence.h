@@ -15,7 +15,7 @@ struct ExploredSentence {
   /// kNotVisible marks keys that the query does not see.
   static constexpr int kLevels = 63;
   static constexpr uint8_t kNotVisible = 64, kNegative = 128;
-  /// Of all places; a pair that has more is kept without any, as the report has no room for them.
+  /// The most weights of a pair, over all places; a pair with more is kept without weights, as the report has no room for them.
   static constexpr int64_t kMostWeights = 1 << 24;
   struct Map {
     float scale = 0;              ///< the largest magnitude
@@ -31,7 +31,7 @@ struct ExploredSentence {
   bool is_too_large() const { return maps.empty(); }
 };
 
-/// With its tokens, and without weights for so many places.
+/// The pair with its tokens, and with num_places maps that are still empty.
 ExploredSentence explored_sentence(const SentencePair& pair, const Vocabularies& vocabularies, const std::string& joiner,
                                    size_t num_places);
 

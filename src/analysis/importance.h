@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <map>
 #include <vector>
 
 #include "analysis/calibration.h"
@@ -24,7 +23,7 @@ struct ImportanceCorrelation {
   RankCorrelation original, mask;  ///< calibrated attention only: its weights before calibration, and its mask
 };
 
-/// Adds those of one pair, by layer [decoder layers].
+/// Adds the correlations of one pair to layers [decoder layers].
 void correlate_importance(Transformer& model, const SentencePair& pair, int64_t batch_tokens, bool with_calibration,
                           std::vector<ImportanceCorrelation>& layers);
 

@@ -28,7 +28,7 @@ class LinkReader {
  public:
   /// `base` is what the file counts words from, 0 or 1; links are given from 0.
   explicit LinkReader(const std::string& path, int base = 0);
-  /// False at the end. Throws DataError, with the place, for what is no link.
+  /// False at the end. Throws DataError, with file and line, for text that is no link.
   bool next(GoldLinks& links);
   std::string place() const { return reader_.place(); }
   int64_t line_number() const { return reader_.line_number(); }

@@ -28,7 +28,7 @@ struct HeadSums {
 struct PlaceSums {
   std::vector<HeadSums> heads;                                ///< [H]
   std::array<double, std::size(kTemperatures)> divergence{};  ///< by temperature; of rows that are not rectified the first only
-  int64_t queries = 0;                                        ///< that heads were compared at
+  int64_t queries = 0;                                        ///< queries at which heads were compared
 
   void add(const PlaceSums& other);
   HeadSums pooled() const;
@@ -43,7 +43,7 @@ struct PlaceChoice {
 /// Measures of one sentence in a call. Rows and heads in order: the same bits whatever the number of threads.
 PlaceSums measure_sentence(const CallWeights& call, int64_t sentence, const PlaceChoice& choice);
 
-/// Of all its sentences, in parallel.
+/// The measures of each sentence in a call, computed in parallel.
 std::vector<PlaceSums> measure_sentences(const CallWeights& call, const PlaceChoice& choice);
 
 }  // namespace lacuna

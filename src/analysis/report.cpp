@@ -8,6 +8,7 @@
 
 #include "analysis/analysis_tables.h"
 #include "base/error.h"
+#include "base/json_text.h"
 
 namespace lacuna {
 namespace {
@@ -43,7 +44,7 @@ std::optional<std::string> deflated(const std::vector<uint8_t>& bytes, size_t mo
 /// As the page holds it: JSON that can't end a script element.
 std::string dumped(const ordered_json& json) {
   std::string text;
-  for (const char c : json.dump(-1, ' ', false, ordered_json::error_handler_t::replace)) {
+  for (const char c : json_text(json)) {
     if (c == '<')
       text += "\\u003c";
     else

@@ -23,7 +23,8 @@ struct SentencePair {
 
 enum class LongPairs { kRefuse, kMark };
 
-/// The longest side whose attention is looked at, by a model with so many positions (0 = any number): weights take memory by the square.
+/// The most tokens of a side for its attention to be analysed, with a model of max_positions positions (0 = no limit): the memory for
+/// weights grows with the square of the length.
 int64_t longest_to_look_at(int64_t max_positions);
 
 /// The pairs that are left out as a side is too long, counted for one warning.
@@ -37,10 +38,10 @@ struct LongPairCount {
 /// Reads two files as tokenised pairs.
 class PairReader {
  public:
-  /// A side of more than `max_tokens` is a DataError, or marks its pair.
+  /// A pair with a side of more than `max_tokens` makes next() throw DataError or, with LongPairs::kMark, is marked as is_long.
   PairReader(const std::string& src, const std::string& tgt, Vocabularies vocabularies, int64_t max_tokens,
              LongPairs long_pairs = LongPairs::kRefuse);
-  /// The next pairs, at most so many; none at the end.
+  /// The next pairs, at most `count`; empty at the end.
   std::vector<SentencePair> next(size_t count);
 
  private:

@@ -16,8 +16,8 @@ struct Growing {
     src.insert(link.first);
     tgt.insert(link.second);
   }
-  bool has_src(const Link& link) const { return src.count(link.first) > 0; }
-  bool has_tgt(const Link& link) const { return tgt.count(link.second) > 0; }
+  bool has_src(const Link& link) const { return src.contains(link.first); }
+  bool has_tgt(const Link& link) const { return tgt.contains(link.second); }
 };
 
 /// By target word, then source word: the order of the published algorithm, on which its result depends.
@@ -33,10 +33,10 @@ bool grow_once(Growing& growing, const std::set<Link>& all) {
   constexpr Link kNeighbours[] = {{0, -1}, {-1, 0}, {0, 1}, {1, 0}, {-1, -1}, {1, -1}, {-1, 1}, {1, 1}};
   bool has_grown = false;
   for (const Link& link : by_target(all)) {
-    if (growing.links.count(link) == 0) continue;
+    if (!growing.links.contains(link)) continue;
     for (const auto& [by_src, by_tgt] : kNeighbours) {
       const Link next = {link.first + by_src, link.second + by_tgt};
-      if (all.count(next) == 0 || (growing.has_src(next) && growing.has_tgt(next))) continue;
+      if (!all.contains(next) || (growing.has_src(next) && growing.has_tgt(next))) continue;
       growing.add(next);
       has_grown = true;
     }
@@ -65,7 +65,7 @@ Links symmetrise(const Links& forward, const Links& backward, Symmetrisation kin
   if (kind == Symmetrisation::kUnion) return {all.begin(), all.end()};
   Growing growing;
   for (const Link& link : first)
-    if (second.count(link) > 0) growing.add(link);
+    if (second.contains(link)) growing.add(link);
   if (kind == Symmetrisation::kGrowDiagFinalAnd) {
     while (grow_once(growing, all)) {
     }

@@ -14,7 +14,7 @@ inline constexpr AlignmentStep kAlignmentSteps[] = {AlignmentStep::kNormal, Alig
 /// `normal` or `shifted`.
 const char* name_of(AlignmentStep step);
 
-/// Of each token of a line, the word once pieces are joined; eos gets the number of words.
+/// The index of the word that each token of a line belongs to once pieces are joined; eos gets the number of words.
 std::vector<int32_t> words_of_tokens(const Vocabulary& vocabulary, const std::string& line, const std::vector<TokenId>& ids,
                                      const std::string& joiner);
 
@@ -33,7 +33,7 @@ class UnitWeights {
   UnitWeights() = default;
   /// `weights` [target pieces and eos, source pieces and eos] of cross attention.
   UnitWeights(const WeightMatrix& weights, const AlignmentUnits& units, AlignmentStep step);
-  /// Adds those of another head.
+  /// Adds the weights of another head.
   void add(const UnitWeights& other);
   double at(int32_t tgt, int32_t src) const { return values_[place(tgt, src)]; }
   /// Each target unit with the source unit of the largest weight (the first of equals), none where no weight is positive; by target unit.
@@ -48,7 +48,7 @@ class UnitWeights {
   std::vector<double> values_;  // [target units, source units]
 };
 
-/// Of every head [H], and last of the layer: the sum over heads.
+/// The weights between units of each head [H], and behind them those of the layer: the sum over heads.
 std::vector<UnitWeights> unit_weights_of_heads(const CallWeights& call, int64_t sentence, const AlignmentUnits& units, AlignmentStep step);
 
 }  // namespace lacuna

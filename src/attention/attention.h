@@ -56,8 +56,8 @@ struct AttentionCall {
 /// the weights are the perturbed ones, and context.masks, if any, is told what the masks come to. It has no kernels for GPUs yet.
 Tensor attention(const AttentionCall& call, const ForwardContext& context);
 
-/// True if `attention` has a fused core for q, k and v of this type on this device (bf16 on the CPU may go through it in float); other
-/// calls go the way of the reference.
+/// True if `attention` has a fused core for q, k and v of this type on this device (which may compute bf16 on the CPU in float). Other
+/// calls are computed by attention_reference.
 bool has_fused_core(const AttentionCall& call);
 
 /// The same from plain ATen operations and autograd, on any device and floating type: the reference of the tests, and the core where there
@@ -74,7 +74,7 @@ struct AttentionChoice {
 /// The whole model's choices, from `model.attention`: a default, sites over it, layers of a site over that.
 struct AttentionPlan {
   std::vector<AttentionChoice> encoder_self, decoder_self, cross;  // [layers]
-  /// If a layer has a mask: how they are trained. (The penalty is each layer's own.)
+  /// How masks are trained, if a layer has one. (Each layer has its own penalty.)
   std::optional<MaskTraining> masks = {};
 };
 
@@ -82,14 +82,16 @@ struct AttentionPlan {
 /// option, or for a combination that has no meaning (a distance pattern on cross attention).
 AttentionPlan resolve_attention(const ConfigNode& attention, int64_t encoder_layers, int64_t decoder_layers, int64_t num_heads);
 AttentionPlan resolve_attention(const ModelOptions& model);
+/// Throws what resolve_attention throws.
+void require_attention(const ModelOptions& model);
 
 /// The sites at which two plans differ, as YAML would say them: "cross: {type: topk, k: 8}" and "cross: softmax".
 struct PlanDifference {
   std::string first, second;  ///< empty: the plans are the same
 };
 PlanDifference difference(const AttentionPlan& first, const AttentionPlan& second);
-/// Where the same numbers are learned, in other units, so that those of the one plan would mean something else in the other:
-/// "encoder_self.0: span of max_span 64 and max_span 32". Empty = nowhere.
+/// The places at which both plans learn the same numbers, but in different units, so that the parameters of one would mean something else
+/// in the other: "encoder_self.0: span of max_span 64 and max_span 32". Empty = none.
 std::string difference_in_units(const AttentionPlan& first, const AttentionPlan& second);
 
 }  // namespace lacuna

@@ -15,15 +15,15 @@ void check_shapes(const AttentionCall& call);
 /// Position of query i of sentence b.
 int32_t query_position(const AttentionCall& call, int64_t b, int32_t i);
 
-/// The keys that a query sees: replaces `segments`.
+/// Sets `segments` to the keys that the query at `position` of sentence b sees.
 void visible_keys(const AttentionCall& call, int64_t b, int64_t head, int32_t position, std::vector<KeySegment>& segments);
 
 /// True if two sentences of queries see the same rows of k.
 bool shares_keys(const KeyRange& keys);
-/// True if the sentences' keys are the `rows` of k, each sentence's behind those before it.
+/// True if the sentences' keys are all `rows` rows of k, in the order of the sentences.
 bool covers_in_order(const KeyRange& keys, int64_t rows);
 
-/// Leaves of the segments the keys that are at most `reach` positions away from `position`.
+/// Removes from the segments all keys that are more than `reach` positions away from `position`.
 void keep_near(int32_t position, int32_t reach, std::vector<KeySegment>& segments);
 /// The key of the random numbers of the call's dropout.
 uint64_t dropout_call_key(const AttentionCall& call, const ForwardContext& context);
@@ -31,7 +31,7 @@ uint64_t dropout_call_key(const AttentionCall& call, const ForwardContext& conte
 /// The dropout of one sentence and head; inactive unless in training.
 AttentionDropout dropout_of(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head);
 
-/// Tells context.masks, if it is there, what the masks of this call come to: MaskPass::add.
+/// Passes the masks' distance and mean of this call to context.masks (MaskPass::add), if that is set.
 void report_mask(const AttentionCall& call, const ForwardContext& context, const Tensor& distance, const Tensor& mean);
 
 /// True if a probe wants the weights of this call.

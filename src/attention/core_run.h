@@ -17,37 +17,37 @@ struct AttentionGradients {
 /// What the rows of a type with a mask give beside their weights in the mask pass: types::calibrated::Result.
 inline constexpr int64_t kMaskResults = 2;
 
-/// Sentences with so many keys or fewer keep all their weights for the backward pass.
+/// Sentences with at most so many keys keep all their weights for the backward pass.
 inline constexpr int64_t kKeptKeys = 128;
 
-/// Weights that the forward pass leaves to the backward pass (kept_rows.h says which), and of those that are listed the keys.
+/// Weights that the forward pass keeps for the backward pass (kept_rows.h says which); `keys` are those of weights kept as lists.
 struct KeptWeights {
   Tensor weights = {}, keys = {};
 };
 
-/// What the forward pass gives beside the context.
+/// What the forward pass returns beside the context.
 struct CoreResults {
   Tensor of_mask = {};       ///< [Tq, H, kMaskResults], of types with a mask in the mask pass
-  Tensor kept = {};          ///< [Tq, H]: what the backward pass need not search for again, of types that have such a number
-  KeptWeights weights = {};  ///< what it need not work out again
+  Tensor kept = {};          ///< [Tq, H]: a number that each row's search found (such as sparsemax's threshold), for types that keep it
+  KeptWeights weights = {};  ///< weights that the backward pass need not compute again
 };
 
-/// What the backward pass is told beside the gradient of the context.
+/// What the backward pass takes beside the gradient of the context.
 struct CoreBackward {
   Tensor of_mask = {};                  ///< [Tq, H, kMaskResults]: the gradient of these; undefined = none
   Tensor kept = {};                     ///< from the forward pass, or undefined
   KeptWeights weights = {};             ///< likewise
-  bool wants_k = true, wants_v = true;  ///< those of k and v: types with a mask may do without
+  bool wants_k = true, wants_v = true;  ///< whether the gradients of k and v are needed; types with a mask may do without
 };
 
-/// True if q, k and v are as wide as each other, and numbers on the CPU that the core reads: float, double, or bf16 unless sentences share
-/// keys (their gradients would be rounded again and again) or there is a mask.
+/// True if the CPU core can run the call: q, k and v are equally wide, on the CPU, and float, double or bf16. Not bf16 if sentences share
+/// keys (sums of their gradients would be rounded at each step) or the type has a mask.
 bool core_takes(const AttentionCall& call);
 
-/// Of calls that it takes, with q, k and v (and mask_q, mask_k) contiguous over d. The result is [Tq, H, d], contiguous.
+/// The context [Tq, H, d], contiguous, of a call that core_takes(), with q, k and v (and mask_q, mask_k) contiguous over d.
 Tensor run_core(const AttentionCall& call, const ForwardContext& context, CoreResults* results = nullptr);
 
-/// Gradients from that of the context, [Tq, H, d].
+/// The gradients of the call's inputs, from that of the context [Tq, H, d].
 AttentionGradients run_core_backward(const AttentionCall& call, const ForwardContext& context, const Tensor& context_gradient,
                                      const CoreBackward& given = {});
 
@@ -66,7 +66,7 @@ AttentionTarget attention_target();
 /// `avx2`, `avx512`, `avx512_bf16` or `amx`.
 const char* name_of(AttentionTarget target);
 bool has_attention_target(AttentionTarget target);
-/// For tests. Throws MachineError if this machine does not have it.
+/// For tests: uses this instruction set from now on. Throws MachineError if this machine does not have it.
 void use_attention_target(AttentionTarget target);
 
 }  // namespace lacuna

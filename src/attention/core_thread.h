@@ -14,7 +14,7 @@
 /// What core_run.cpp holds for each thread.
 namespace lacuna {
 
-/// Memory that grows, without anything in it.
+/// Memory that grows on demand; its content is undefined.
 template <class S>
 class Buffer {
  public:
@@ -28,13 +28,13 @@ class Buffer {
   std::unique_ptr<S[]> memory_;
 };
 
-/// The rows of one sentence and head, where the core works on other numbers than the tensors hold and its products don't take these.
+/// The rows of one sentence and head in type S, where the tensors are bf16 and the products do not read bf16.
 template <class S>
 struct Copies {
   Buffer<S> q, k, v, context, q_gradient, k_gradient, v_gradient;
 };
 
-/// What a task needs on a thread beside its numbers: made once a chunk of tasks, of which so many at most are under way `at_once`.
+/// The memory of a thread beside the tensors: made once for a chunk of tasks, of which at most `at_once` run together.
 template <class S>
 struct Thread {
   Thread(const core::Functions<S>& functions, int64_t max_keys, int64_t max_queries, int64_t d_head, bool has_mask, int64_t at_once) {
@@ -48,7 +48,7 @@ struct Thread {
     workspace.index = integers.get() + 2 * row;
     workspace.ahead = &ahead;
   }
-  /// Where a line of the cache begins.
+  /// Allocates `elements` into `memory`; the result is aligned to a cache line.
   static S* take(int64_t elements, std::unique_ptr<S[]>& memory) {
     constexpr size_t kLine = 64;
     size_t bytes = static_cast<size_t>(elements) * sizeof(S) + kLine;

@@ -7,10 +7,10 @@
 // Always inlined: compiled for several instruction sets.
 namespace lacuna::core {
 
-/// Queries that lie together, and which keys each of them sees.
+/// Neighbouring queries, and which keys each of them sees.
 template <int kRows>
 struct Tile : TileSpan {
-  int row_begin[kRows], row_count[kRows];  // of each row, begin counted from the tile's
+  int row_begin[kRows], row_count[kRows];  // the keys of each row; row_begin is counted from the tile's first key
   bool row_has_gaps[kRows];                // its keys do not lie side by side
 };
 
@@ -29,7 +29,7 @@ struct WaitingRows {
   int count = 0;
 };
 
-/// Of all its rows.
+/// The keys that the tile's rows see, summed over its rows.
 template <int kRows>
 [[gnu::always_inline]] inline int keys_seen(const Tile<kRows>& tile) {
   int seen = 0;

@@ -11,9 +11,9 @@
 
 namespace lacuna {
 
-/// What of a call's weights the forward pass leaves to the backward pass: all of sentences with few keys, where reading them costs less
-/// than working them out again; and with `keeps_lists`, of the others those that are not zero, 256 a query at most (on average over a
-/// sentence and head). In numbers of type S, or rounded where the products of these sentences round them anyway.
+/// The weights of a call that the forward pass keeps for the backward pass: all weights of sentences with few keys, where reading them is
+/// cheaper than computing them again; with `keeps_lists`, also the nonzero weights of the other sentences, at most 256 a query on average
+/// over a sentence and head. They are of type S, or bf16 where the products of a sentence round them anyway.
 template <class S>
 class KeptRowsOfCall {
   using Rows = core::KeptRows<S>;
@@ -21,7 +21,7 @@ class KeptRowsOfCall {
  public:
   /// Keeps nothing.
   KeptRowsOfCall() = default;
-  /// `rounds` as in core::Functions. `memory` is what the forward pass filled; undefined = makes it.
+  /// `rounds`: core::Functions::rounds. `memory`: what the forward pass filled; where undefined, new memory is allocated.
   KeptRowsOfCall(const AttentionCall& call, bool keeps_lists, bool (*rounds)(int64_t, int64_t, bool), KeptWeights memory)
       : call_(&call), memory_(std::move(memory)) {
     Place end;
@@ -52,7 +52,7 @@ class KeptRowsOfCall {
     int32_t* const counts = integers_ + place.integers + head * integers(b);
     return {.weights = weights, .keys = counts + queries(b), .counts = counts, .room = room(b) - kVector};
   }
-  /// Adds those of a sentence and head that are all kept.
+  /// Adds the weights of a sentence and head to those that are prefetched, if all of them are kept.
   [[gnu::always_inline]] void add(int64_t b, int64_t head, core::RowsAhead& to) const {
     const Rows rows = of(b, head);
     if (rows.rounded != nullptr) to.add(rows.rounded, queries(b) * rows.stride * static_cast<int64_t>(sizeof(uint16_t)));

@@ -8,13 +8,13 @@ namespace lacuna {
 
 using at::Tensor;
 
-/// What the masks of one mask pass come to, attention by attention. Hung on ForwardContext::masks.
+/// Collects the masks' penalty and mean in one mask pass, attention by attention. ForwardContext::masks points to one.
 struct MaskPass {
   /// distance [Tq, H]: of each row |1 - m| / sqrt(n) over its n keys, with gradients; mean [Tq, H]: the row's mean of m.
   void add(const Tensor& distance, const Tensor& mean, double penalty);
   /// penalty * distance, averaged over queries, heads and attentions: a scalar of double, with gradients.
   Tensor penalty() const;
-  /// m, averaged likewise.
+  /// The mean of m over queries, heads and attentions: a scalar of double.
   Tensor mean() const;
 
  private:

@@ -17,11 +17,12 @@ using at::Tensor;
 /// A norm over the concatenated heads. One file each in norms/; listed in CMakeLists.txt.
 class AttentionNorm : public torch::nn::Module {
  public:
-  /// context [T, D] -> [T, D], each row on its own. It may be bf16, whatever the parameters are.
+  /// context [T, D] -> [T, D], row by row. The context may be bf16, whatever the type of the parameters.
   virtual Tensor forward(const Tensor& context) = 0;
 };
 
-/// `options` is the norm's map without `type`, or null. Parameters are drawn from `key` alone. Throws ConfigError for what is unknown.
+/// `options` is the norm's map without `type`, or null. Parameters are initialised from `key` alone. Throws ConfigError for an unknown name
+/// or option.
 std::shared_ptr<AttentionNorm> make_attention_norm(const std::string& name, const ConfigNode& options, int64_t d_model, uint64_t key);
 
 /// Throws ConfigError unless `node`, a name or a map with `type`, names a norm with options that it has.
@@ -37,7 +38,7 @@ struct NormEntry {
 
 std::span<const NormEntry* const> all_norms();
 
-/// [size] drawn evenly from ±sqrt(3 / size): Xavier's uniform initialisation of a vector.
+/// A vector [size] drawn uniformly from ±sqrt(3 / size): Xavier's initialisation.
 Tensor xavier_uniform_vector(int64_t size, uint64_t key);
 
 }  // namespace norms

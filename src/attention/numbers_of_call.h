@@ -9,7 +9,7 @@
 
 namespace lacuna {
 
-/// The learned numbers of a call's rows as the core reads them, and what flows to them. In numbers of type S; gradients in double.
+/// The learned numbers of a call's rows as the core reads them, in type S, and their gradients, in double.
 template <class S>
 class NumbersOfCall {
  public:
@@ -28,12 +28,12 @@ class NumbersOfCall {
   /// [Tq, H, numbers], or undefined if there are none.
   const Tensor& values() const { return values_; }
 
-  /// Makes room for gradients, which are added to.
+  /// Allocates the gradients, zero at first; backward tasks add to them.
   void make_gradients() {
     if (values_.defined()) gradients_ = at::zeros(values_.sizes(), at::kDouble);
   }
 
-  /// Those of a sentence that begins with this query.
+  /// Gives the task of a sentence whose first row of q is `query` its numbers and, once made, their gradients.
   void add_to(core::Task<S>& task, int64_t query, int64_t head) const {
     if (!values_.defined()) return;
     task.numbers_stride = values_.stride(0);
@@ -44,7 +44,7 @@ class NumbersOfCall {
     task.number_gradients = gradients_.data_ptr<double>() + query * task.number_gradients_stride + head * size();
   }
 
-  /// In the shape of each number, summed over queries in order.
+  /// The gradient of each number, in its shape: that of a number [H] is summed over queries, in order.
   std::vector<Tensor> gradients() const {
     std::vector<Tensor> result;
     for (const Tensor& number : call_.numbers) {

@@ -7,10 +7,10 @@
 #include "attention/pattern.h"
 #include "attention/probe.h"
 
-/// How the rows that the core shows reach a probe.
+/// Passes the rows of weights that the core shows on to a probe.
 namespace lacuna {
 
-/// Who looks, and at what.
+/// A probe, and the sentence and head whose rows it is shown.
 struct Onlooker {
   const AttentionCall& call;
   AttentionProbe& probe;
@@ -31,7 +31,7 @@ void show(const void* onlooker, int query, const S* weights, const KeySegment* s
   probe.see(call.layer, call.site, static_cast<int>(head), sentence, query_position(call, sentence, query), seen, positions);
 }
 
-/// Of a type with a mask: the base's weights, and the mask of each. (Such a type is never run in parts.)
+/// For a type with a mask: shows the base's weights and the mask of a row. (Such a type is never run in parts.)
 template <class S>
 void show_mask(const void* onlooker, int query, const S* base, const S* mask, const KeySegment* segments, int num_segments) {
   const auto& [call, probe, sentence, head, part] = *static_cast<const Onlooker*>(onlooker);

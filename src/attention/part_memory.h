@@ -13,7 +13,7 @@ namespace lacuna {
 template <class S>
 class PartMemory {
  public:
-  /// The part of a sentence's task: every so many-th query, over the gathered keys. Good until the next.
+  /// The part of a sentence's task: every query_step-th query, over the gathered keys. Valid until the next call.
   core::Task<S> task(const core::Task<S>& sentence, const AttentionPart& part, int d_head) {
     core::Task<S> task = sentence;
     task.queries = part.num_queries;
@@ -29,7 +29,7 @@ class PartMemory {
     return task;
   }
 
-  /// The sentence's task over gathered rows of all that its products read or write more than once. Good until the next.
+  /// The sentence's task with gathered copies of the rows that its products read or write more than once. Valid until the next call.
   core::Task<S> whole(const core::Task<S>& sentence, int d_head) {
     core::Task<S> task = sentence;
     const Whole keys{sentence.keys}, queries{sentence.queries};
@@ -52,11 +52,11 @@ class PartMemory {
     return task;
   }
 
-  /// After a backward pass on the task: adds what flowed to the part's keys to the sentence's gradients.
+  /// After a backward pass on the task: adds the gradients of the part's keys and values to the sentence's.
   void add_gradients(const core::Task<S>& sentence, const AttentionPart& part, int d_head) const {
     add_gradients(part.keys, sentence, d_head);
   }
-  /// The same for the `whole`; `stores`: in place of what is there.
+  /// The same after a backward pass on whole(); with `stores`, overwrites the sentence's gradients in place of adding to them.
   void put_gradients(const core::Task<S>& sentence, int d_head, bool stores) const {
     if (!stores) return add_gradients(Whole{sentence.keys}, sentence, d_head);
     const auto store = [&](const std::vector<S>& from, S* rows) {

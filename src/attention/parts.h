@@ -18,8 +18,8 @@ struct AttentionPart {
   std::vector<int32_t> first_segment;
 };
 
-/// Every query of sentence b in one part. None if the parts would hold a few queries each: gathering their keys would cost more than it
-/// saves. reach [queries]: how far each query may look at most; empty = as far as the pattern lets it.
+/// The parts of sentence b; each of its queries is in one of them. Empty if the parts would hold few queries each: gathering their keys
+/// would cost more than it saves. reach [queries]: how far each query may look at most; empty = as far as the pattern lets it.
 std::vector<AttentionPart> attention_parts(const AttentionCall& call, int64_t b, int64_t head, std::span<const int32_t> reach = {});
 
 }  // namespace lacuna

@@ -175,6 +175,10 @@ AttentionPlan resolve_attention(const ModelOptions& model) {
   return resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);
 }
 
+void require_attention(const ModelOptions& model) {
+  resolve_attention(model);
+}
+
 namespace {
 
 /// One choice without what goes without saying: a pattern `full`, no norm.

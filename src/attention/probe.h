@@ -19,11 +19,11 @@ class AttentionProbe {
   /// the index in the batch, `query` the position in the sentence.
   virtual void see(int layer, AttentionSite site, int head, int64_t sentence, int64_t query, std::span<const float> weights,
                    std::span<const int32_t> key_positions) = 0;
-  /// Of calibrated attention, right after `see` of the same row: its weights before calibration, and the mask of each.
+  /// For calibrated attention, right after `see` of the same row: original [n], the weights before calibration, and mask [n].
   virtual void see_calibration(int /*layer*/, AttentionSite /*site*/, int /*head*/, int64_t /*sentence*/, int64_t /*query*/,
                                std::span<const float> /*original*/, std::span<const float> /*mask*/,
                                std::span<const int32_t> /*key_positions*/) {}
-  /// The wanted call has shown all its rows. Once a call, from one thread.
+  /// Called once for each wanted call, after all its rows were shown, from one thread.
   virtual void end_call(int /*layer*/, AttentionSite /*site*/) {}
   /// values [H]: a learned number of this place, by the name its type has for it (its mean over queries, where each has its own). Once a
   /// call, before the rows.

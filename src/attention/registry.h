@@ -18,11 +18,11 @@ class RowNumbers;
 
 namespace types {
 
-/// A type as the core sees it. `options` are the type's own struct behind a pointer that only its own functions look through.
+/// A type as the core sees it. `options` points to the type's own options struct, which only the type's own functions read.
 struct TypeEntry {
   const char* name;
   Info info;
-  bool keeps_number;  ///< its forward pass finds a number of each row that the backward pass would have to find again
+  bool keeps_number;  ///< its forward pass keeps a number of each row, so that the backward pass need not search for it again
   /// Reads the keys of `node` that the type owns (all but type, pattern and norm). Throws ConfigError.
   std::shared_ptr<const void> (*read)(const ConfigNode& node);
   /// The options as a map, defaults included.
@@ -35,7 +35,7 @@ struct TypeEntry {
   std::shared_ptr<RowNumbers> (*make_numbers)(const void* options, int64_t num_heads, int64_t d_model);
   /// The option that its parameters are measured by, as "max_span 64": with another they would mean something else. Empty = none.
   std::string (*unit_of_numbers)(const void* options);
-  /// Keys farther away than so many positions have weight 0 in a row with these numbers: the core leaves them out. Null = no such limit.
+  /// The distance in positions beyond which keys have weight 0 in a row with these numbers: the core skips them. Null = no such limit.
   int32_t (*reach)(const void* options, const double* numbers);
   std::vector<Example> (*examples)();
   RowFunctions<double> plain;
@@ -43,7 +43,7 @@ struct TypeEntry {
   RowFunctions<float> (*avx512)();
 
   bool takes_mask = false;  ///< its map takes the weights of another type, its base, and the scores of a mask model (row_functions.h)
-  // Of these types only.
+  // For types with a mask only.
   /// Throws ConfigError at `node`, the base, if its rows do not go with the options.
   void (*check_base)(const void* options, const ConfigNode& node, const Info& base) = nullptr;
   MaskTraining (*mask_training)(const void* options) = nullptr;
@@ -60,7 +60,7 @@ namespace patterns {
 struct PatternEntry {
   const char* name;
   bool needs_distance;  ///< has no meaning between two sentences
-  /// Reads the keys of `node` that the pattern owns (all but type); gives back the options in full through `description`.
+  /// Reads the keys of `node` that the pattern owns (all but type) and sets `description` to all its options. Throws ConfigError.
   std::shared_ptr<const AttentionPattern> (*read)(const ConfigNode& node, ConfigNode& description);
   std::string (*help)();  ///< its options as lines of --help-options
   std::vector<PatternExample> (*examples)();
@@ -73,8 +73,7 @@ std::span<const PatternEntry* const> all_patterns();
 /// An attention type with its options, and the pattern of each head.
 class AttentionType {
  public:
-  /// patterns: one for all heads, or one a head.
-  /// base: of a type with a mask, else null.
+  /// patterns: one for all heads, or one for each head. base: the base of a type with a mask, null for others.
   AttentionType(const types::TypeEntry& entry, std::shared_ptr<const void> options,
                 std::vector<std::shared_ptr<const AttentionPattern>> patterns, ConfigNode description, bool needs_distance,
                 std::shared_ptr<const AttentionType> base = nullptr);
@@ -91,7 +90,7 @@ class AttentionType {
 
   bool takes_mask() const { return entry_.takes_mask; }
   MaskTraining mask_training() const { return entry_.mask_training(options()); }  ///< of a type with a mask
-  /// What makes weights of scores: this type, or the base of a type with a mask.
+  /// The type that turns scores into weights: this one, or the base of a type with a mask.
   const AttentionType& of_scores() const { return base_ ? *base_ : *this; }
   /// Learned numbers that a row takes: of_scores()'s, then those of a type with a mask.
   int num_numbers() const;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/host_device.h"
 #include "config/describe.h"
 
 /// What an attention type is written with. A *row* is the scores (later the weights) of one query over the keys it sees: a few primitives,
@@ -18,7 +19,7 @@
 // What of a type's file is not about rows (its options' checks, its learned parameters, its examples) stands between #if LACUNA_HOST and
 // #endif. nvcc and the files compiled once for each instruction set (type_simd.cpp.in) read the rest alone.
 #ifdef __CUDACC__
-#define LACUNA_HD __host__ __device__ inline
+#define LACUNA_HD LACUNA_HOST_DEVICE inline
 #define LACUNA_ROWS_ONLY
 #else
 // Always inlined: the same function is compiled for several instruction sets, and the linker must never pick one of them for the others.

@@ -5,22 +5,22 @@
 
 namespace lacuna::core {
 
-/// What the task that comes next will read and write: pieces of tensors that lie far apart, which no processor foresees. Memory is asked
-/// for them while the task before runs, a few at a time, as its products have a use for the time that this takes. Always inlined: compiled
-/// for several instruction sets; and GCC leaves out calls of functions that only prefetch.
+/// Prefetches what the next task will read and write: pieces of tensors that lie too far apart for the processor's own prefetcher. This is
+/// done a few rows at a time between the products of the current task, which hide the latency. Always inlined: compiled for several
+/// instruction sets; and GCC leaves out calls of functions that only prefetch.
 class RowsAhead {
  public:
   [[gnu::always_inline]] void clear() { count_ = next_ = 0; }
-  /// `rows` of so many bytes, `stride` bytes from one to the next.
+  /// `rows` rows of `bytes` bytes each, `stride` bytes from one to the next.
   [[gnu::always_inline]] void add(const void* first, int64_t rows, int64_t bytes, int64_t stride) {
     if (count_ < kMost && rows > 0) ranges_[count_++] = {static_cast<const char*>(first), rows, bytes, stride};
   }
-  /// Bytes side by side, as rows of kPiece.
+  /// `bytes` contiguous bytes, as rows of kPiece.
   [[gnu::always_inline]] void add(const void* first, int64_t bytes) { add(first, (bytes + kPiece - 1) / kPiece, kPiece, kPiece); }
 
-  /// Asks for so many rows more, into the second cache: the first is in use.
+  /// Prefetches the next `rows` rows into the L2 cache: the L1 cache is in use.
   [[gnu::always_inline]] void fetch(int64_t rows) { fetch_into<2>(rows); }
-  /// Asks for all that are left, into the first.
+  /// Prefetches all rows that are left into the L1 cache.
   [[gnu::always_inline]] void fetch_all() { fetch_into<3>(std::numeric_limits<int64_t>::max()); }
 
  private:

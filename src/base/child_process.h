@@ -5,10 +5,9 @@
 
 namespace lacuna {
 
-/// What `work` gives, worked out in a process of its own, so that all its memory is given back and a crash there is an error here.
-/// DataError and MachineError thrown there are thrown here too. Throws MachineError if the child dies, and Interrupted
-/// if a signal comes; `what` says what it was doing
-/// ("training ...").
+/// The result of `work`, which runs in a child process: all its memory is freed when it ends, and a crash there is an error here. A
+/// DataError thrown in the child is thrown here too, any other exception as a MachineError. Throws MachineError if the child dies, and
+/// Interrupted if SIGINT or SIGTERM arrives meanwhile. `what` names the work in error messages ("training ...").
 std::string run_in_child(const std::function<std::string()>& work, const std::string& what);
 
 }  // namespace lacuna

@@ -2,10 +2,11 @@
 
 namespace lacuna {
 
-/// What the factors of training's matrix products are; sums are float, and results where they are not factors at once.
+/// Precision of the operands of matrix products in training. Accumulation is in float; so are results, unless they feed the next product
+/// directly.
 enum class FactorPrecision {
   kFp32,    ///< all 24 bits of float
-  kBf16x3,  ///< each the sum of two numbers of bf16, three products of these: some 16 bits. fp32 where the processor has no tiles
+  kBf16x3,  ///< each the sum of two bf16 numbers, in three products: some 16 bits. fp32 where the processor has no AMX tiles
   kBf16     ///< rounded to bf16: 8 bits
 };
 

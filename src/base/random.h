@@ -1,7 +1,8 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
+
+#include "base/host_device.h"
 
 namespace lacuna {
 
@@ -10,12 +11,6 @@ namespace lacuna {
 ///
 /// Every random decision of a run is a pure function of what it decides about, so it depends neither on threads nor on batching and needs
 /// no state to resume. Plain C++: compilers vectorise the inlined rounds, and CUDA code may include this file.
-#ifdef __CUDACC__
-#define LACUNA_RANDOM_HD __host__ __device__
-#else
-#define LACUNA_RANDOM_HD
-#endif
-
 struct PhiloxBlock {
   uint32_t word[4];
 };
@@ -24,7 +19,7 @@ constexpr int kPhiloxRounds = 10;
 constexpr uint32_t kPhiloxFactor0 = 0xD2511F53u, kPhiloxFactor2 = 0xCD9E8D57u;    ///< of words 0 and 2 of the counter
 constexpr uint32_t kPhiloxKeyStep0 = 0x9E3779B9u, kPhiloxKeyStep1 = 0xBB67AE85u;  ///< added to the two words of the key each round
 
-LACUNA_RANDOM_HD inline PhiloxBlock philox(uint64_t key, uint64_t counter_low, uint64_t counter_high) {
+LACUNA_HOST_DEVICE inline PhiloxBlock philox(uint64_t key, uint64_t counter_low, uint64_t counter_high) {
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
   uint32_t c0 = static_cast<uint32_t>(counter_low), c1 = static_cast<uint32_t>(counter_low >> 32);
   uint32_t c2 = static_cast<uint32_t>(counter_high), c3 = static_cast<uint32_t>(counter_high >> 32);
@@ -42,7 +37,7 @@ LACUNA_RANDOM_HD inline PhiloxBlock philox(uint64_t key, uint64_t counter_low, u
 }
 
 /// Mixes two 64-bit values into one (SplitMix64's finaliser): builds keys from several parts.
-LACUNA_RANDOM_HD inline uint64_t mix(uint64_t a, uint64_t b) {
+LACUNA_HOST_DEVICE inline uint64_t mix(uint64_t a, uint64_t b) {
   uint64_t x = a * 0x9E3779B97F4A7C15ull + b + 0x632BE59BD9B4E019ull;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
@@ -53,12 +48,12 @@ LACUNA_RANDOM_HD inline uint64_t mix(uint64_t a, uint64_t b) {
 enum class RandomUse : uint64_t { kInitialise = 1, kShuffle, kSubword, kDropout, kAttentionDropout, kSample, kBootstrap };
 
 /// Key of the numbers for one use at one step: `site` says where (layer, place in the layer).
-LACUNA_RANDOM_HD inline uint64_t random_key(uint64_t seed, RandomUse use, uint64_t step, uint64_t site) {
+LACUNA_HOST_DEVICE inline uint64_t random_key(uint64_t seed, RandomUse use, uint64_t step, uint64_t site) {
   return mix(mix(mix(seed, static_cast<uint64_t>(use)), step), site);
 }
 
 /// A uniform number in [0, 1) with 24 random bits.
-LACUNA_RANDOM_HD inline float to_unit(uint32_t bits) {
+LACUNA_HOST_DEVICE inline float to_unit(uint32_t bits) {
   return static_cast<float>(bits >> 8) * 0x1p-24f;
 }
 

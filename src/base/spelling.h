@@ -21,11 +21,12 @@ std::string did_you_mean(const std::string& word, const std::vector<std::string>
 /// The language of a code, in lower case: `zh` of `zh-Hans`, `zh_CN` and `ZH`, `sr` of `sr@latin`.
 std::string language_of(const std::string& code);
 
-/// What is wrong with a language code that does not begin with up to three letters, or with those of a country: what to take instead, as
-/// the end of an error message. Empty if nothing is, or there is no code.
+/// The end of an error message about a language code that does not begin with one to three letters, or that is a country's (cn, jp): what
+/// to write instead. Empty if the code is fine or empty.
 std::string trouble_of_language_code(const std::string& code);
 
-/// Likewise of what pieces end with that the next one belongs to. Empty if nothing is, or there is none.
+/// The end of an error message about a joiner (the mark, such as @@, at the end of a piece whose word goes on) that contains white space.
+/// Empty if the joiner is fine or empty.
 std::string trouble_of_joiner(const std::string& joiner);
 
 }  // namespace lacuna

@@ -5,7 +5,7 @@
 
 namespace lacuna {
 
-/// How a program that was supervised ended.
+/// How a supervised program ended.
 struct ProgramEnd {
   int exit_code = 0;        ///< 128 + n if signal n ended it, as shells count
   int signal = 0;           ///< that n; 0 if it ended by itself
@@ -16,8 +16,8 @@ struct ProgramEnd {
 /// Runs a long program to its end: `command` is its argument list, command[0] its path; no shell, its stdin is empty. What it writes to
 /// stderr comes out on ours at once if `shows_errors`.
 ///
-/// It has a process group of its own, and SIGINT or SIGTERM to this process is handed on to it once, so that it can end in order; so does
-/// it get SIGTERM if this process dies. Throws MachineError if it cannot be started.
+/// It runs in its own process group. SIGINT and SIGTERM to this process are forwarded to it once, so that it can end in order; it gets
+/// SIGTERM if this process dies. Throws MachineError if it cannot be started.
 ProgramEnd run_supervised(const std::vector<std::string>& command, bool shows_errors);
 
 }  // namespace lacuna

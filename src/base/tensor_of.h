@@ -9,7 +9,7 @@
 
 namespace lacuna {
 
-/// The list as a tensor [n] of its type on a device. Nobody waits until a GPU has it: what is asked for later comes later.
+/// The list as a tensor [n] on `device`. The copy to a GPU is asynchronous and ordered with later work on the current stream.
 template <class X>
 at::Tensor tensor_of(const std::vector<X>& list, at::Device device) {
   constexpr at::ScalarType type = c10::CppTypeToScalarType<X>::value;

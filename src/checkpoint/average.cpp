@@ -7,7 +7,6 @@
 #include "base/error.h"
 #include "checkpoint/config_differences.h"
 #include "checkpoint/quantise.h"
-#include "config/load.h"
 #include "config/read_options.h"
 
 namespace lacuna {
@@ -19,20 +18,12 @@ namespace {
 
 void check_same_vocabulary(const Vocabulary& a, const Vocabulary& b, const std::string& side, const std::string& first,
                            const std::string& other) {
-  if (a.size() != b.size())
-    fail(first, other, "their " + side + " vocabularies have " + std::to_string(a.size()) + " and " + std::to_string(b.size()) + " pieces");
-  for (TokenId id = 0; id < a.size(); ++id)
-    if (a.piece(id) != b.piece(id))
-      fail(first, other,
-           "piece " + std::to_string(id) + " of their " + side + " vocabularies is \"" + a.piece(id) + "\" and \"" + b.piece(id) + "\"");
+  const std::string difference = vocabulary_difference(a, b, side);
+  if (!difference.empty()) fail(first, other, difference);
 }
 
-ConfigNode model_section(const std::string& config_yaml, const std::string& place) {
-  return write_options(options_from_yaml(config_yaml, place + "/config.yaml").model);
-}
-
-void check_same_model(const std::string& a, const std::string& b, const std::string& first, const std::string& other) {
-  const std::vector<ConfigDifference> found = differences(model_section(a, first), model_section(b, other));
+void check_same_model(const CheckpointContents& a, const CheckpointContents& b, const std::string& first, const std::string& other) {
+  const std::vector<ConfigDifference> found = differences(write_options(a.options(first).model), write_options(b.options(other).model));
   if (!found.empty()) fail(first, other, "of their configurations, model." + found.front().text());
 }
 
@@ -65,7 +56,7 @@ CheckpointContents average_checkpoints(const std::vector<std::string>& paths) {
     CheckpointContents next = load_checkpoint(paths[i]);
     check_same_vocabulary(*mean.vocabularies.src, *next.vocabularies.src, "source", paths.front(), paths[i]);
     check_same_vocabulary(*mean.vocabularies.tgt, *next.vocabularies.tgt, "target", paths.front(), paths[i]);
-    check_same_model(mean.config_yaml, next.config_yaml, paths.front(), paths[i]);
+    check_same_model(mean, next, paths.front(), paths[i]);
     check_same_weights(sums, next.translating_weights(), paths.front(), paths[i]);
     for (auto& [name, sum] : sums) sum.add_(next.translating_weights().at(name));
     next.info.step = std::max(next.info.step, mean.info.step);

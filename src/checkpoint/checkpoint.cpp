@@ -5,10 +5,12 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/spelling.h"
 #include "checkpoint/durable_files.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/quantise.h"
+#include "config/load.h"
 
 namespace lacuna {
 namespace {
@@ -34,7 +36,7 @@ std::string info_to_json(const CheckpointInfo& info, const Vocabularies& vocabul
   value["averaged_from"] = info.averaged_from;
   if (!info.quantised_to.empty()) value["quantised_to"] = info.quantised_to;
   value["vocabulary_sizes"] = {{"src", vocabularies.src->size()}, {"tgt", vocabularies.tgt->size()}, {"shared", vocabularies.shared()}};
-  return value.dump(2, ' ', /*ensure_ascii=*/false, ordered_json::error_handler_t::replace) + "\n";  // a path need not be UTF-8
+  return json_text(value, 2) + "\n";
 }
 
 /// Writes the files of one checkpoint into a folder, and the manifest of them at the end.
@@ -229,6 +231,10 @@ CheckpointContents load_checkpoint(const std::string& path, bool with_trainer_st
   return contents;
 }
 
+Options CheckpointContents::options(const std::string& path) const {
+  return options_from_yaml(config_yaml, path + "/" + kConfig);
+}
+
 CheckpointInfo read_checkpoint_info(const std::string& path) {
   return Reader{fs::path(path)}.info();
 }
@@ -273,7 +279,7 @@ void check_weights(const NamedTensors& parameters, const NamedTensors& weights, 
       misshapen.push_back(name + " is " + shape_of(found->second) + ", expected " + shape_of(parameter));
   }
   for (const auto& [name, tensor] : weights)
-    if (parameters.count(name) == 0) superfluous.push_back(name);
+    if (!parameters.contains(name)) superfluous.push_back(name);
   if (!missing.empty() || !superfluous.empty() || !misshapen.empty()) {
     throw CheckpointError(place + ": its weights do not fit the model of the configuration" + first_few("other shapes", misshapen) +
                           first_few("missing", missing) + first_few("not in this model", superfluous) +

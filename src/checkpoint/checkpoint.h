@@ -51,6 +51,9 @@ struct CheckpointContents {
 
   /// The weights that validate, average and translate.
   const NamedTensors& translating_weights() const { return info.uses_ema && ema_weights ? *ema_weights : weights; }
+
+  /// What `config_yaml` says. Throws ConfigError, which names the file of the checkpoint at `path`.
+  Options options(const std::string& path) const;
 };
 
 /// Writes the folder `path` as said above; an existing one is replaced. Throws MachineError (disk full, with the bytes needed; nothing
@@ -90,6 +93,7 @@ VocabularySizes sizes_of(const Vocabularies& vocabularies);
 void load_weights(Transformer& model, const NamedTensors& weights, const std::string& place);
 /// The same without a copy: the parameters are the weights, which lie in the file's pages as long as nobody writes to them.
 void take_weights(Transformer& model, const NamedTensors& weights, const std::string& place);
+/// The parameters by name: detached, sharing the model's memory.
 NamedTensors weights_of(const Transformer& model);
 
 }  // namespace lacuna

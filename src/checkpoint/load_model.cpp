@@ -32,7 +32,7 @@ void load_into(Transformer& model, const CheckpointContents& contents, const Mod
 LoadedModel load_model(const std::string& path, const std::string& device, const std::vector<std::string>& overrides) {
   const std::string folder = resolve_checkpoint(path);
   const CheckpointContents contents = load_checkpoint(folder);
-  const Options trained = options_from_yaml(contents.config_yaml, folder + "/config.yaml");
+  const Options trained = contents.options(folder);
   LoadedModel loaded;
   loaded.options = overrides.empty() ? trained : with_overrides(trained, overrides);
   loaded.vocabularies = contents.vocabularies;

@@ -17,7 +17,7 @@ struct Manifest {
   std::string program_version;
   std::map<std::string, FileDigest> files;
 
-  bool lists(const std::string& file) const { return files.count(file) > 0; }
+  bool lists(const std::string& file) const { return files.contains(file); }
   std::string to_json() const;
 
   /// Reads the manifest of `folder`. Throws CheckpointError if there is none (then it is no checkpoint), if it is damaged, or if the format

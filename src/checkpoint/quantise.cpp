@@ -60,7 +60,7 @@ Tensor floats_of(const std::string& name, const Tensor& bytes, const NamedTensor
 CheckpointContents quantised_checkpoint(const std::string& path, WeightFormat format) {
   CheckpointContents contents = load_checkpoint(path);
   require_unrounded(path, contents.info, "round");
-  Options options = options_from_yaml(contents.config_yaml, path + "/config.yaml");
+  Options options = contents.options(path);
   Transformer model(options.model, sizes_of(contents.vocabularies), options.seed_value());
   load_weights(model, contents.translating_weights(), path);  // for its words, where they do not fit
   contents.weights = contents.translating_weights();

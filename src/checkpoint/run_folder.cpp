@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "step_";
 
 std::optional<int64_t> step_of(const std::string& name) {
-  if (name.rfind(kPrefix, 0) != 0) return {};
+  if (!name.starts_with(kPrefix)) return {};
   int64_t step = 0;
   const char* const begin = name.data() + kPrefix.size();
   const char* const end = name.data() + name.size();
@@ -129,7 +129,7 @@ std::string checkpoint_to_score(const Options& options) {
 std::vector<RunCheckpoint> by_score(const std::vector<RunCheckpoint>& checkpoints, const std::string& score, bool lower_is_better) {
   std::vector<RunCheckpoint> scored;
   for (const RunCheckpoint& checkpoint : checkpoints)
-    if (checkpoint.info.scores.count(score) > 0) scored.push_back(checkpoint);
+    if (checkpoint.info.scores.contains(score)) scored.push_back(checkpoint);
   const double sign = lower_is_better ? -1 : 1;
   std::stable_sort(scored.begin(), scored.end(), [&](const RunCheckpoint& a, const RunCheckpoint& b) {
     return sign * a.info.scores.at(score) > sign * b.info.scores.at(score);

@@ -2,19 +2,19 @@
 
 #include <cstdint>
 
-/// Products of two matrices, neither of which lasts: both are laid out in blocks on the way. Plain data between product_in_blocks.cpp and
-/// loops that are compiled once for each instruction set.
+/// Products of two matrices that are both used once: both are laid out in blocks as part of the product. Plain data between
+/// product_in_blocks.cpp and loops that are compiled once for each instruction set.
 namespace lacuna {
 
-// What the factors' numbers become: words of 32 bits.
+// How the numbers of a factor are stored in words of 32 bits.
 
 /// bf16 (as bits), two in a word.
 struct Bf16Factor {
   using Number = uint16_t;
   static constexpr int64_t kNumbersInWord = 2, kParts = 1;
 };
-/// The sum of two numbers of bf16, high + low, of which the product is taken as low high + high high + high low: what is left out is at
-/// most 2^-15 of the size of the product.
+/// Each number is the sum of two of bf16, high + low; the product is low high + high high + high low. The term left out is at most 2^-15 of
+/// the product.
 struct Bf16x3Factor {
   using Number = float;
   static constexpr int64_t kNumbersInWord = 2, kParts = 2;
@@ -24,7 +24,7 @@ struct FloatFactor {
   static constexpr int64_t kNumbersInWord = 1, kParts = 1;
 };
 
-/// One of the strides is 1.
+/// A matrix with its strides in elements; one of them is 1.
 template <class Number>
 struct StridedMatrix {
   const Number* data;
@@ -39,14 +39,14 @@ struct BlockProduct {
   int64_t rows, columns, depth;
   StridedMatrix<typename Factor::Number> a, b;
   int64_t c_row;
-  bool add;  ///< without a bias
+  bool add;  ///< only without a bias
   const float* bias;
   uint32_t* panels;  ///< room for b: panel_words(), or deep_panel_words()
 };
 
 inline constexpr int64_t kBlock = 32;               ///< rows of a, and columns of b in a panel
-inline constexpr int64_t kWordsInDepthBlock = 256;  ///< so deep a block of rows stays in the first cache while all panels pass
-inline constexpr int64_t kWordsInStep = 16;         ///< what is laid out at a time
+inline constexpr int64_t kWordsInDepthBlock = 256;  ///< few enough for a block of rows to stay in the L1 cache for all panels
+inline constexpr int64_t kWordsInStep = 16;         ///< depth that is laid out at a time
 template <class Factor>
 inline constexpr int64_t kDepthBlock = kWordsInDepthBlock / Factor::kParts* Factor::kNumbersInWord;
 
@@ -61,20 +61,20 @@ template <class Factor>
   return blocks_in(product.columns) * kBlock * ((product.depth + kStep - 1) / kStep) * kWordsInStep * Factor::kParts;
 }
 
-/// Of one block of depths.
+/// Words of the panels of b for one block of depths.
 template <class Factor>
 [[gnu::always_inline]] inline int64_t deep_panel_words(const BlockProduct<Factor>& product) {
   return blocks_in(product.columns) * kBlock * kWordsInDepthBlock;
 }
 
-/// One way to multiply.
+/// One implementation of the product.
 template <class Factor>
 struct BlockKernel {
-  /// Panels begin to end - 1 of b; to be done for all before the first row.
+  /// Lays out panels begin to end - 1 of b. All panels must be laid out before multiply_rows is called.
   void (*pack_panels)(const BlockProduct<Factor>&, int64_t begin, int64_t end);
-  /// Blocks begin to end - 1 of the rows of c; `rows` is where the first of them belongs.
+  /// Computes blocks begin to end - 1 of the rows of c; `rows` points to the first of these rows.
   void (*multiply_rows)(const BlockProduct<Factor>&, int64_t begin, int64_t end, float* rows);
-  /// All of c on one thread, b laid out one block of depths after the other: of what is deep and not tall, more stays in the cache.
+  /// Computes all of c on one thread, laying b out one block of depths at a time: faster where products are deep and not tall.
   void (*multiply_deep)(const BlockProduct<Factor>&, float* c);
 };
 

@@ -9,10 +9,10 @@ struct CpuFeatures {
   bool avx512;  ///< F, BW, CD, DQ and VL: what every server since Skylake has
   bool avx512_vnni;
   bool avx512_bf16;
-  bool amx;  ///< tiles of bf16 and of bytes; Linux wants to be asked before they are used
+  bool amx;  ///< tiles of bf16 and of bytes; a process must ask Linux for permission before it uses them
 };
 
-/// Those of this machine.
+/// The features of this machine.
 const CpuFeatures& cpu_features();
 
 }  // namespace lacuna

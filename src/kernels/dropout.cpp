@@ -1,6 +1,5 @@
 #include "kernels/dropout.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "base/recent.h"

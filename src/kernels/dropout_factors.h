@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/host_device.h"
 #include "base/random.h"
 #include "kernels/row_kernels.h"
 
@@ -14,11 +15,11 @@ struct FeatureBlocks {
 
   static constexpr int64_t kGroup = 128, kLanes = 16, kHalfWords = 8;
 
-  LACUNA_RANDOM_HD int64_t count() const { return (columns + kGroup - 1) / kGroup * kLanes; }
+  LACUNA_HOST_DEVICE int64_t count() const { return (columns + kGroup - 1) / kGroup * kLanes; }
 
   /// f(feature, half-word) for each feature of a block.
   template <class F>
-  LACUNA_RANDOM_HD void for_each(int64_t block, F f) const {
+  LACUNA_HOST_DEVICE void for_each(int64_t block, F f) const {
     const int64_t first = block / kLanes * kGroup + block % kLanes;
     for (int64_t half = 0; half < kHalfWords && first + half * kLanes < columns; ++half) f(first + half * kLanes, half);
   }
@@ -27,7 +28,7 @@ struct FeatureBlocks {
 /// What is dropped of one row.
 class DroppedRow {
  public:
-  LACUNA_RANDOM_HD DroppedRow(const DropoutRows& dropout, int64_t row)
+  LACUNA_HOST_DEVICE DroppedRow(const DropoutRows& dropout, int64_t row)
       : key_(dropout.key), threshold_(dropout.threshold), scale_(dropout.scale) {
     if (threshold_ == 0) return;
     const int64_t sentence = sentence_of(dropout, row);
@@ -36,18 +37,18 @@ class DroppedRow {
   }
 
   /// The bits that decide about a block's features.
-  LACUNA_RANDOM_HD PhiloxBlock draw(int64_t block) const {
+  LACUNA_HOST_DEVICE PhiloxBlock draw(int64_t block) const {
     return threshold_ == 0 ? PhiloxBlock{} : philox(key_, position_ << 32 | static_cast<uint64_t>(block), id_);
   }
   template <class T>
-  LACUNA_RANDOM_HD T factor(const PhiloxBlock& bits, int64_t half) const {
+  LACUNA_HOST_DEVICE T factor(const PhiloxBlock& bits, int64_t half) const {
     const uint32_t word = bits.word[half / 2], decision = half % 2 == 0 ? word & 0xffff : word >> 16;
     return decision >= threshold_ ? static_cast<T>(scale_) : T(0);
   }
 
  private:
-  /// Of several that begin at a row, all but the last are empty.
-  LACUNA_RANDOM_HD static int64_t sentence_of(const DropoutRows& dropout, int64_t row) {
+  /// The sentence of a row. Of several sentences that begin at one row, all but the last are empty.
+  LACUNA_HOST_DEVICE static int64_t sentence_of(const DropoutRows& dropout, int64_t row) {
     int64_t first = 0, end = dropout.sentences;
     while (end - first > 1) {
       const int64_t middle = (first + end) / 2;

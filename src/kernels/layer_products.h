@@ -10,8 +10,8 @@
 
 namespace lacuna {
 
-/// The products of a layer and of its gradients. Stored is the type of their factors: uint16_t for bf16 (as bits), which are kept rounded
-/// for the backward pass: half the memory, and nothing is rounded twice; or float for those that stay as they are.
+/// The products of a layer and of its gradients. Stored is the type of their factors: float, or uint16_t for bf16 (as bits). Factors of
+/// bf16 are kept rounded for the backward pass, which halves the memory and rounds nothing twice.
 template <class Stored>
 class LayerProducts {
  public:
@@ -20,7 +20,7 @@ class LayerProducts {
   explicit LayerProducts(FactorPrecision precision) : precision_(precision) {}
 
   static Tensor factor(const Tensor& x) { return kIsRounded ? rounded_to_bf16(x) : x; }
-  /// The same of rows [T, N], and if they are wanted their column sums [N], before they are rounded here.
+  /// The same for rows [T, N], with their column sums [N] (taken before rounding) if these are wanted.
   static RoundedWithSums factor_with_sums(const Tensor& rows, bool wants_sums) {
     if (!wants_sums) return {factor(rows), {}};
     return kIsRounded ? rounded_with_sums(rows) : RoundedWithSums{rows, rows.sum(0)};

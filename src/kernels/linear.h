@@ -10,11 +10,11 @@ namespace lacuna {
 
 /// What multiplies matrices of float on the CPU: LibTorch's default (MKL, where it is), oneDNN, or our own loops (product_in_blocks.h).
 enum class MatmulBackend { kDefault, kOneDnn, kBlocks };
-/// Those of this machine, best first: on AMD processors our own before oneDNN before MKL, which is slow there; elsewhere MKL.
+/// The backends that this machine has, best first: on AMD processors our own before oneDNN before MKL, which is slow there; elsewhere MKL.
 std::vector<MatmulBackend> matmul_backends();
 
-/// The one in use: `set_matmul_backend`'s, at first the best. Results differ in rounding, so a run that must continue bit for bit keeps the
-/// one it began with.
+/// The backend in use: the best, unless `set_matmul_backend` chose another. Results differ in rounding, so a run that must continue bit for
+/// bit keeps the one it began with.
 MatmulBackend matmul_backend();
 void set_matmul_backend(MatmulBackend backend);
 const char* name_of(MatmulBackend backend);

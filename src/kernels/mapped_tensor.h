@@ -4,16 +4,16 @@
 
 #include <memory>
 
-/// Tensors that lie in a file's memory map: their memory is the file's, and can be had again from there.
+/// Tensors in a memory-mapped file: the system can free their pages and read them again from the file.
 namespace lacuna {
 
 using at::Tensor;
 
-/// A view of `data`, in a private map that lives as long as `map` does. The tensor keeps it alive.
+/// A tensor over `data`, which lies in a private mapping that lives as long as `map`. The tensor keeps `map` alive.
 Tensor mapped_tensor(void* data, at::IntArrayRef sizes, at::ScalarType dtype, std::shared_ptr<const void> map);
 
-/// Hands the memory of a tensor made so back to the system: what is read of it later comes from the file again. Pages that were written to
-/// stay, as do other tensors.
+/// Frees the pages of a mapped_tensor: later reads load them from the file again. Pages that were written to stay in memory. Does nothing
+/// for any other tensor.
 void give_back_pages(const Tensor& tensor);
 
 }  // namespace lacuna

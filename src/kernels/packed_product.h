@@ -13,29 +13,29 @@ namespace lacuna {
 /// What the factors of a product are rounded to. Sums are taken in float; those of bytes are exact.
 enum class WeightFormat {
   kFloat,
-  kBf16x3,  ///< a factor is high + low, both bf16; high high + low high + high low is taken, some 16 bits of the 24 of float
+  kBf16x3,  ///< a factor is high + low, both bf16; the product is high high + low high + high low: some 16 bits of float's 24
   kBf16,
   kInt8,  ///< weights from -127 to 127 by a scale for each output, rows from their smallest to their largest number (or 0) by a scale each
 };
 
-/// What a sum goes through on its way out.
+/// The activation that is applied to a product's results.
 enum class ProductEnd { kNone, kRelu, kGelu };
 
-/// How many numbers of rows are 0. Of many, as relu leaves them, floats skip those that are 0 in a whole group of rows: they add nothing.
+/// Whether few or many numbers of the rows are 0. With many, as after relu, float kernels skip words that are 0 in a whole group of rows.
 enum class RowZeros { kFew, kMany };
 
 struct PackedProduct {
   int64_t words, columns;
   const void *x, *panels;                   ///< [rows, words] and [panels, words, panel_columns] words
   const float *row_scales, *column_scales;  ///< bytes only: [rows], and [panels, panel_columns]
-  const int32_t *row_zeros, *column_sums;   ///< bytes only, likewise: the byte that is a row's 0, and what a column's bytes add up to
+  const int32_t *row_zeros, *column_sums;   ///< bytes only, likewise: the byte that stands for 0 in a row, and the sum of a column's bytes
   const float* bias;                        ///< null = none
   ProductEnd end;
-  const int32_t *nonzeros, *nonzero_counts;  ///< of NonzeroWords; null = all words are multiplied
+  const int32_t *nonzeros, *nonzero_counts;  ///< see NonzeroWords; null = all words are multiplied
   float* y;                                  ///< [rows, columns]
 };
 
-/// The words of rows with many zeros that are to be multiplied, floats only: those that are not 0 in all rows of a group.
+/// The words that are multiplied where rows have many zeros (floats only): those that are not 0 in every row of a group.
 struct NonzeroWords {
   int64_t rows, words;
   const float* x;
@@ -45,7 +45,7 @@ struct NonzeroWords {
 
 inline constexpr int32_t kWeightLevels = 127;  ///< a weight's largest byte, and with a minus its smallest
 
-/// Rows of floats that become words.
+/// The conversion of rows of floats to words.
 struct RowsToWords {
   WeightFormat format;
   bool is_weight;
@@ -56,32 +56,33 @@ struct RowsToWords {
   int32_t* zeros;  ///< [rows], bytes only; a weight has none
 };
 
-/// One way to multiply.
+/// One implementation of the product.
 struct PackedKernel {
   const char* target;  ///< of the instruction set
   int64_t panel_columns;
-  int32_t row_levels;  ///< bytes only: a row's are 0 to row_levels
-  /// One panel with rows [begin, end); `begin` is a multiple of kRowBlock. Rows of x exist up to a multiple of kRowsRead, unless floats.
+  int32_t row_levels;  ///< bytes only: those of a row are from 0 to row_levels
+  /// Multiplies one panel with rows [begin, end); `begin` is a multiple of kRowBlock. x is padded to a multiple of kRowsRead rows, unless
+  /// float.
   void (*multiply)(const PackedProduct&, int64_t panel, int64_t begin, int64_t end);
   void (*to_words)(const RowsToWords&, int64_t begin, int64_t end);
   void (*find_nonzeros)(const NonzeroWords&, int64_t first_group, int64_t last_group);  ///< null = all words are multiplied
-  /// Bytes only, null = there is no need. Processors without instructions that sum products of bytes in 32 bits first sum some in 16. For
-  /// that to be exact, rows have fewer levels than 255, and this takes levels from those rows [4 * words] of a weight that would make a sum
-  /// too large: then fewer than 127 are left, and the scale grows.
+  /// Bytes only; null = not needed. Processors that cannot sum products of bytes in 32 bits first sum a few in 16 bits. For these sums not
+  /// to overflow, rows have fewer than 255 levels, and this function requantises a weight's row [4 * words] that could still overflow to
+  /// fewer than 127 levels with a larger scale.
   void (*fit_short_sums)(int8_t* row, int64_t words, float& scale);
 };
 
 inline constexpr int64_t kRowBlock = 192;    ///< rows that pass a panel while it is in cache: whole tiles of every kernel
-inline constexpr int64_t kRowsPerGroup = 4;  ///< with many zeros: enough for the loads to keep up, few enough to have zeros in common
+inline constexpr int64_t kRowsPerGroup = 4;  ///< of NonzeroWords: enough for loads to keep up, few enough to have zeros in common
 static_assert(kRowBlock % kRowsPerGroup == 0);
-inline constexpr int64_t kRowsRead = 16;   ///< at a time
-inline constexpr int64_t kWordsRead = 16;  ///< likewise: words of a row are a multiple of it, unless floats
+inline constexpr int64_t kRowsRead = 16;   ///< rows that are read at a time
+inline constexpr int64_t kWordsRead = 16;  ///< words that are read at a time: a row's number of words is a multiple of it, unless float
 
-/// Those of this machine, best first; the last one needs none but AVX2 and FMA, as the whole program does.
+/// The kernels that this machine can run, best first; the last one needs AVX2 and FMA only, as the whole program does.
 std::vector<PackedKernel> packed_kernels(WeightFormat format);
 /// True if this machine has instructions for the format.
 bool has_instructions_for(WeightFormat format);
-/// True if this machine multiplies bf16 and bytes in tiles (AMX) and lets us.
+/// True if this machine has AMX (products of bf16 and bytes in tiles) and the operating system allows its use.
 bool has_amx();
 /// `fp32`, `bf16x3`, `bf16` or `int8`.
 const char* name_of(WeightFormat format);

@@ -12,12 +12,12 @@ namespace lacuna {
 /// many rows there are: what else is in a batch can't change a translation.
 class PackedWeight {
  public:
-  /// Keeps a copy in the format (of float on the CPU), or else the weight itself. `kernel`: another than this machine's best.
+  /// Keeps a copy in the format or, unless the weight is float on the CPU, the weight itself. `kernel`: null = this machine's best.
   explicit PackedWeight(const Tensor& weight, WeightFormat format = WeightFormat::kFloat, const PackedKernel* kernel = nullptr);
-  /// x [T, K] -> end(x weight^T + bias) [T, N]. `bias` may be undefined. What `zeros` says of x changes the time, not the result, but that
-  /// of weights that are not finite: a 0 may or may not meet them.
+  /// x [T, K] -> end(x weight^T + bias) [T, N]. `bias` may be undefined. `zeros` tells how many numbers of x are 0; it changes the time,
+  /// but not the result, unless weights are not finite (a product of these with 0 may be skipped). Throws ShapeError if x does not fit.
   Tensor multiply(const Tensor& x, const Tensor& bias, ProductEnd end = ProductEnd::kNone, RowZeros zeros = RowZeros::kFew) const;
-  /// N
+  /// The number of outputs, N.
   int64_t outputs() const { return columns_; }
 
  private:

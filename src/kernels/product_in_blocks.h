@@ -11,21 +11,23 @@
 /// Matrix products by our own loops, of tensors on the CPU, for bf16_product.cpp and linear.cpp.
 namespace lacuna {
 
-/// How a matrix lies: row by row, or column by column as the transposed view of one does. ShapeError where neither are contiguous.
+/// How a matrix is stored: row by row, or column by column as a transposed view is. Throws ShapeError if neither rows nor columns are
+/// contiguous.
 struct MatrixLayout {
   explicit MatrixLayout(const Tensor& matrix);
   bool by_rows;
   int64_t leading;  ///< numbers from one row (or column) to the next
 };
 
-/// Ways to multiply factors of float, with the same bits: this machine's, best first; the last one needs AVX2 with FMA.
+/// An implementation for factors of float; all give the same bits.
 struct FloatBlockKernel {
   const char* target;  ///< of the instruction set
   BlockKernel<FloatFactor> kernel;
 };
+/// Those that this machine can run, best first; the last one needs AVX2 with FMA only.
 std::vector<FloatBlockKernel> float_block_kernels();
 
-/// What a profile calls a x b.
+/// The shape under which a profile lists the product a x b.
 ProductShape product_shape(const Tensor& a, const Tensor& b, FactorPrecision precision, bool add = false);
 
 /// By a kernel that this processor has: result [M, N] float = or, with `add`, += a [M, K] x b [K, N], plus `bias` [N] if that is defined
@@ -35,7 +37,7 @@ template <class Factor>
 void product_in_blocks(const BlockKernel<Factor>& kernel, const Tensor& result, const Tensor& a, const Tensor& b, bool add,
                        const Tensor& bias);
 
-/// Rows [begin, end) of a product, side by side, to do with as one likes.
+/// Receives rows [begin, end) of a product, contiguous, and may overwrite them.
 using RowBlockUser = std::function<void(float* rows, int64_t begin, int64_t end)>;
 /// a x b, plus `bias` if that is defined, `block` rows at a time (a multiple of 32), each block for `use` on the thread that made it, while
 /// it is in its cache.
@@ -43,7 +45,7 @@ template <class Factor>
 void product_by_row_blocks(const BlockKernel<Factor>& kernel, const Tensor& a, const Tensor& b, const Tensor& bias, int64_t block,
                            const RowBlockUser& use);
 
-/// Gives `use` the rows of a product [M, N] that is there already.
+/// Calls `use` with the rows of a product [M, N] that is already computed.
 void use_row_blocks(const Tensor& product, int64_t block, const RowBlockUser& use);
 
 }  // namespace lacuna

@@ -15,7 +15,7 @@ struct NormWeights {
   bool is_rms = false;
 };
 
-/// What a norm made rows [T, D] of: with it they can be made again, and a layer that reads them need not keep them for its backward pass.
+/// What normed rows [T, D] were computed from: a layer that reads them can compute them again and need not keep them for its backward pass.
 struct NormSource {
   Tensor sum;  ///< [T, D]
   NormWeights norm;
@@ -29,10 +29,10 @@ struct ResidualNorm {
 /// Where the output of a sub-layer goes: into the residual stream, and through the norm that comes next.
 struct ResidualEnd {
   Tensor residual;  ///< [T, D]
-  Dropout dropout;  ///< of the output
+  Dropout dropout;  ///< of the sub-layer's output
   NormWeights norm;
-  /// What multiplies the normed rows, and nothing else reads them: with gradients, those of float come rounded for kBf16 where there are
-  /// kernels (on the CPU, on a GPU), and so does their gradient.
+  /// The precision of the products that read the normed rows; other than kFp32 only if nothing else reads them. With kBf16 and gradients,
+  /// normed rows of float are returned in bf16 where there are kernels (on the CPU, on a GPU), and so is their gradient.
   FactorPrecision readers = FactorPrecision::kFp32;
 };
 

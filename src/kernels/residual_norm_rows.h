@@ -8,7 +8,7 @@
 
 namespace lacuna {
 
-/// Calls f with the kernels for rows that are normed to, and outputs whose gradient is, bf16 or the type T.
+/// Calls f(kernels, a number of the normed rows' type, one of the type of the output's gradient); each type is T or, if rounded, bf16 bits.
 template <class T, class F>
 auto with_residual_norm_kernels(bool normed_is_rounded, bool output_is_rounded, const F& f) {
   const RowKernels<T>& kernels = row_kernels<T>();
@@ -20,17 +20,17 @@ auto with_residual_norm_kernels(bool normed_is_rounded, bool output_is_rounded, 
 /// The forward pass.
 class ResidualNormRows {
  public:
-  /// `has_output`: rows will come. `for_backward`: what the backward pass reads is kept.
+  /// `has_output`: false = only the norm of the residual. `for_backward`: what the backward pass reads is kept.
   ResidualNormRows(const ResidualEnd& end, bool has_output, bool for_backward);
 
-  /// Rows [begin, end) of the output, the first of which is at `output`; T is the residual's type. Null: there is none.
+  /// Processes rows [begin, end) of the output, the first of which is at `output` (null = there is no output). T is the residual's type.
   template <class T>
   void take(const T* output, int64_t begin, int64_t end) const {
     with_residual_norm_kernels<T>(is_rounded(), false, [&](const auto& kernels, auto normed, auto) {
       kernels.forward(arguments<T, decltype(normed)>(output, begin), begin, end);
     });
   }
-  /// All rows, on a GPU. `output` may be undefined.
+  /// Processes all rows, on a GPU. `output` may be undefined.
   void take_on_gpu(const Tensor& output) const;
 
   /// The sum is the residual itself where there is no output.

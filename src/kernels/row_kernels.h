@@ -3,14 +3,14 @@
 #include <cstdint>
 #include <vector>
 
-/// The inner loops of the fused kernels over rows of float or double, compiled once for each instruction set. Every function
-/// works on rows [begin, end) and a row's result depends on that row alone, so it is the same bits whatever the threads and the batch.
+/// The inner loops of the fused kernels over rows of float or double, compiled once for each instruction set. Every function works on rows
+/// [begin, end), and a row's result depends on that row alone, so its bits depend on neither threads nor batch.
 namespace lacuna {
 
-/// Rows whose column sums are added up first: a fixed number, so that the sums do not depend on the threads either.
+/// Rows in each partial sum over columns: a fixed number, so that sums over all rows do not depend on threads either.
 inline constexpr int64_t kRowsPerSum = 128;
 
-/// Elements of a row that share one maximum.
+/// Consecutive elements of a row of which log_sum_exp gives one maximum.
 inline constexpr int64_t kMaximumOf = 64;
 
 /// Which elements of ragged rows are dropped (kernels/dropout.h). threshold 0 = none.
@@ -18,8 +18,8 @@ struct DropoutRows {
   uint64_t key = 0;
   uint32_t threshold = 0;            ///< an element is dropped if its 16 random bits are below
   double scale = 1;                  ///< what a kept element is multiplied with
-  const int32_t* offsets = nullptr;  ///< [sentences + 1]
-  const int64_t* ids = nullptr;      ///< [sentences]
+  const int32_t* offsets = nullptr;  ///< [sentences + 1]: the first row of each sentence, and behind them the number of rows
+  const int64_t* ids = nullptr;      ///< [sentences]: what names each sentence's random numbers
   int64_t sentences = 0;
 };
 
@@ -94,7 +94,7 @@ struct ActivationRows {
   T* input_gradient;  ///< backward only
 };
 
-/// result = dropout(f(input + bias)), and its way back: input_gradient, and its column sums before they are rounded.
+/// result = dropout(f(input + bias)); backward: input_gradient, and its column sums, taken before it is rounded.
 template <class T, class Stored>
 struct BiasedActivationRows {
   int64_t columns;
@@ -190,20 +190,21 @@ struct RowKernels {
   void (*drop)(const DropRows<T>&, int64_t begin, int64_t end);
   void (*gather_sums)(const GatherSums<T>&, int64_t first_group, int64_t last_group);
   void (*smoothed_loss)(const LossRows<T>&, int64_t begin, int64_t end);
-  /// log of the sum of exp(row[0 .. count)). Fills in the largest element of each kMaximumOf, the last ones' among them; it is never NaN.
+  /// log of the sum of exp(row[0 .. count)). Sets maxima [ceil(count / kMaximumOf)] to the largest of each kMaximumOf elements; NaN is
+  /// ignored there.
   T (*log_sum_exp)(const T* row, int64_t count, T* maxima);
-  /// Bit i says if row[i] - taken_off is at least `bound`, for each of at most 64.
+  /// Bit i is set if row[i] - taken_off >= bound; count is at most 64.
   uint64_t (*at_least)(const T* row, int64_t count, T taken_off, T bound);
   BiasedActivation<T, T> biased_activation;
   BiasedActivation<T, uint16_t> rounded_activation;
   void (*round_rows)(const RoundedRows<T>&, int64_t begin, int64_t end);
   void (*sum_rows)(const SummedRows<T>&, int64_t begin, int64_t end);
-  /// Of bf16, `from_row` apart, to rows side by side; and back, rounded.
+  /// widen_rows: bf16 rows, `from_row` elements apart, to contiguous rows of T. narrow_rows: the reverse, rounded, to rows `to_row` apart.
   void (*widen_rows)(int64_t rows, int64_t columns, const uint16_t* from, int64_t from_row, T* to);
   void (*narrow_rows)(int64_t rows, int64_t columns, const T* from, uint16_t* to, int64_t to_row);
 };
 
-/// Those that this machine can run, best first.
+/// The implementations that this machine can run, best first.
 template <class T>
 std::vector<const RowKernels<T>*> all_row_kernels();
 template <>
@@ -211,7 +212,7 @@ std::vector<const RowKernels<float>*> all_row_kernels();
 template <>
 std::vector<const RowKernels<double>*> all_row_kernels();
 
-/// The best ones, or those that were set.
+/// The implementation in use: the best, unless another was set.
 template <class T>
 const RowKernels<T>& row_kernels();
 template <>

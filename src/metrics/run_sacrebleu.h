@@ -14,7 +14,7 @@ namespace lacuna {
 ProcessResult run_sacrebleu(const Scorer& scorer, const ScoredFiles& files, const ScoreOptions& options,
                             const std::vector<std::string>& extra);
 
-/// MachineError for an answer that is not what sacreBLEU 2 gives.
+/// Throws MachineError that says that `answer` is not what sacreBLEU 2 writes.
 [[noreturn]] void refuse_answer(const Scorer& scorer, const std::string& answer);
 
 }  // namespace lacuna

@@ -21,12 +21,12 @@ Scorer find_sacrebleu(const std::string& configured = "", const std::filesystem:
 
 struct ScoreOptions {
   std::vector<std::string> metrics = {"bleu", "chrf", "ter"};  ///< any of these three
-  std::string tgt_lang = {};                                   ///< of the target language: de, zh-CN, zho_Hans; chooses the tokenizer
-  std::string tokenizer = {};                                  ///< of BLEU, by sacreBLEU's name for it; empty = by tgt_lang
+  std::string tgt_lang = {};                                   ///< code of the target language: de, zh-CN, zho_Hans; chooses the tokenizer
+  std::string tokenizer = {};                                  ///< BLEU's tokenizer, by sacreBLEU's name for it; empty = by tgt_lang
   bool lowercase = false;                                      ///< BLEU and chrF do not see case (TER never does)
-  int64_t chrf_word_order = 0;                                 ///< of chrF, the longest n-grams of words; 2 = chrF++
-  std::string joiner = {};                                     ///< of text in pieces (text/joiner.h), which is joined first; empty = none
-  int64_t confidence_samples = 0;                              ///< of a bootstrap, for each score's interval; 0 = none
+  int64_t chrf_word_order = 0;                                 ///< longest word n-grams of chrF; 2 = chrF++
+  std::string joiner = {};                                     ///< with it, texts in pieces are joined first (text/joiner.h)
+  int64_t confidence_samples = 0;                              ///< bootstrap samples for each score's interval; 0 = no interval
 };
 
 /// BLEU's tokenizer under these options: the named one, else zh, ja-mecab or ko-mecab for these three languages and 13a for all others.

@@ -10,7 +10,8 @@
 
 namespace lacuna {
 
-/// Vectors of D features for V tokens: parameter `weight` [V, D], at first normal with deviation D^-1/2. Also the output projection.
+/// Vectors of D features for V tokens: parameter `weight` [V, D], drawn from a normal distribution with standard deviation D^-1/2. Also the
+/// output projection.
 class EmbeddingTable : public torch::nn::Module {
  public:
   EmbeddingTable(int64_t vocab_size, int64_t d_model, const ParameterPath& path);

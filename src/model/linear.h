@@ -12,22 +12,22 @@
 
 namespace lacuna {
 
-/// A weight [N, K] that is laid out anew for fast products without gradients, on first use.
+/// The packed copy of a weight [N, K] for fast products without gradients, made on first use.
 ///
-/// The layout is dropped by the next product with gradients, and made anew when the weight's storage or version is another (a checkpoint
-/// was loaded, an optimizer stepped through LibTorch). Who writes weights through raw pointers without
-/// such a product in between calls `drop()`. A weight that lies in a checkpoint's file (take_weights) takes no memory beside its layout.
+/// The next product with gradients drops it, and it is made again when the weight's storage or version has changed (a checkpoint was
+/// loaded, an optimizer stepped through LibTorch). Code that writes weights through raw pointers without such a product in between must
+/// call `drop()`. A weight that lies in a checkpoint's file (take_weights) takes no memory beside its packed copy.
 class PackedCache {
  public:
-  /// The weight as it is laid out.
+  /// The packed copy of `weight`.
   std::shared_ptr<const PackedWeight> of(const Tensor& weight);
-  /// end(x weight^T + bias) without gradients: a row has the same bits whatever the number of rows.
+  /// end(x weight^T + bias), x [T, K], without gradients. A row of the result has the same bits whatever the number of rows.
   Tensor multiply(const Tensor& x, const Tensor& weight, const Tensor& bias, ProductEnd end = ProductEnd::kNone,
                   RowZeros zeros = RowZeros::kFew) {
     return of(weight)->multiply(x, bias, end, zeros);
   }
   void drop();
-  /// What weights and rows are rounded to in the products that follow.
+  /// What weights and rows are rounded to in later products.
   void set_format(WeightFormat format);
   WeightFormat format();
 
@@ -40,8 +40,8 @@ class PackedCache {
 };
 
 struct LinearOptions {
-  int64_t blocks = 1;  ///< the weight is so many matrices on top of each other, each initialised on its own
-  double gain = 1;     ///< of its first values, beside Xavier's
+  int64_t blocks = 1;  ///< matrices of equal height that the weight stacks, each initialised on its own
+  double gain = 1;     ///< factor of the range of the initial values
   bool has_bias = true;
 };
 
@@ -51,17 +51,17 @@ class Linear : public torch::nn::Module {
   Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, const LinearOptions& options = {});
   Tensor forward(const Tensor& x, const ForwardContext& context) { return forward(x, context, false, nullptr); }
   Tensor forward(const Ragged& x, const ForwardContext& context) { return forward(x.values, context, false, x.source.get()); }
-  /// The same rounded to bf16 where the products of training round to it.
+  /// The same, with the result in bf16 where training's products are in bf16.
   Tensor rounded(const Ragged& x, const ForwardContext& context) { return forward(x.values, context, true, x.source.get()); }
-  /// The same, and where it goes: one pass.
+  /// The same, followed by the residual connection and norm of `end`, in one pass.
   ResidualNorm forward(const Tensor& x, const ResidualEnd& end, const ForwardContext& context);
-  /// The first through `end`, without gradients.
+  /// The first forward without gradients, with the activation `end` applied.
   Tensor without_gradients(const Tensor& x, ProductEnd end, RowZeros zeros = RowZeros::kFew) {
     return packed_.multiply(x, weight_, bias_, end, zeros);
   }
-  /// The same as a constant: no gradient flows to x or to the parameters.
+  /// The first forward as a constant: no gradient flows to x or to the parameters.
   Tensor constant(const Tensor& x, const ForwardContext& context);
-  /// The parameters for products with gradients, which are about to change them.
+  /// The parameters for products with gradients, after which they may change: drops the packed copy.
   LinearWeights weights_to_train();
   PackedCache& packed() { return packed_; }
 

@@ -18,9 +18,9 @@ struct BestTokens {
   std::vector<float> asked;  ///< [N] log-probability of the token asked for in each row; empty if none was
 };
 
-/// Throws CheckpointError if a log-probability that a model gave is not a number, or its token none.
+/// Throws CheckpointError if a log-probability that a model gave is NaN, or its token is no token.
 void require_number(float log_prob, int32_t token);
-/// The same of values that a model gave: log-probabilities, or the decoder's output, of which they are made.
+/// Throws CheckpointError if values that a model gave (log-probabilities, or the decoder's output) contain NaN.
 void require_numbers(const Tensor& values);
 
 /// Ids of tokens, ascending.
@@ -43,7 +43,7 @@ class Logits {
     if (!tokens_.empty()) return vocab_size_;
     return projection_ ? projection_->outputs() : rows_.size(1);
   }
-  /// The same of these rows.
+  /// The logits of these rows alone, in this order.
   Logits only(const std::vector<int32_t>& rows) const;
   /// The k best tokens of each row, and one chosen token of each. k <= V; where fewer are possible, impossible ones end the row.
   BestTokens best(int64_t k, const std::vector<int32_t>& asked = {}) const;

@@ -29,7 +29,7 @@ bool is_mask_parameter(const std::string& name);
 /// Moves a model to `device`, and warns where attention with a mask has no kernels there.
 void move_to(torch::nn::Module& model, const std::string& device);
 
-/// For as long as it lives, the parameters of a module's mask models have gradients and no others.
+/// While it lives, only the parameters of the module's mask models require gradients.
 class MasksAlone {
  public:
   explicit MasksAlone(const torch::nn::Module& module);

@@ -38,9 +38,9 @@ class MultiHeadAttention : public torch::nn::Module {
   bool has_mask() const { return mask_ != nullptr; }
   /// The mask's keys of x [T, D]: (T, D); undefined without a mask.
   Tensor mask_keys(const Tensor& x, const ForwardContext& context);
-  /// Gives the call, which has its q, the mask's queries of x, these keys (Tk, H, d), and what the gate says. Nothing without a mask.
+  /// Adds to a call that has its q: the mask's queries of x, its keys [Tk, H, d], and the gate. Does nothing without a mask.
   void add_mask(AttentionCall& call, const Tensor& x, const Tensor& keys, const ForwardContext& context);
-  /// Rows of queries, keys or values: in bf16 where training is, unless the type has a mask, which takes floats.
+  /// Rows of queries, keys or values: bf16 where training's products are, unless the type has a mask, which needs float.
   Tensor projected(Linear& projection, const Ragged& x, const ForwardContext& context) const;
   /// (Tq, D)
   SubLayerOutput output_of(const AttentionCall& call, const ForwardContext& context);

@@ -23,14 +23,14 @@ Tensor stacked_xavier_uniform(int64_t count, int64_t rows, int64_t columns, doub
   return weight;
 }
 
-Tensor normal(int64_t rows, int64_t columns, double deviation, const ParameterPath& path) {
+Tensor normal(int64_t rows, int64_t columns, double standard_deviation, const ParameterPath& path) {
   Tensor weight = at::empty({rows, columns}, at::kFloat);
   if (UndrawnWeights::is_alive()) return weight;
   RandomStream random(path.key());
   float* data = weight.data_ptr<float>();
   for (int64_t i = 0; i < weight.numel(); ++i) {  // Box & Muller
     const double radius = std::sqrt(-2 * std::log(1 - random.next_unit())), angle = 2 * std::numbers::pi * random.next_unit();
-    data[i] = static_cast<float>(deviation * radius * std::cos(angle));
+    data[i] = static_cast<float>(standard_deviation * radius * std::cos(angle));
   }
   return weight;
 }

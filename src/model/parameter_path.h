@@ -15,7 +15,7 @@ class ParameterPath {
  public:
   explicit ParameterPath(uint64_t seed, std::string name = {}) : seed_(seed), name_(std::move(name)) {}
   ParameterPath operator/(const std::string& part) const { return ParameterPath(seed_, name_.empty() ? part : name_ + "." + part); }
-  /// Of the random numbers for this name.
+  /// The key of the random numbers for this name.
   uint64_t key() const;
 
  private:
@@ -23,8 +23,7 @@ class ParameterPath {
   std::string name_;
 };
 
-/// For as long as it lives, weights that are made on this thread are not drawn but left as memory has them: for a model that is about to be
-/// loaded.
+/// While one lives, weights that are created on this thread stay uninitialised: for a model whose weights are about to be loaded.
 class UndrawnWeights {
  public:
   UndrawnWeights() : outer_(is_alive_) { is_alive_ = true; }
@@ -38,9 +37,10 @@ class UndrawnWeights {
   bool outer_;
 };
 
-/// `count` matrices [rows, columns] on top of each other, drawn evenly from ±gain sqrt(6 / (rows + columns)) (Glorot & Bengio 2010).
+/// `count` matrices [rows, columns], stacked to [count * rows, columns] and drawn uniformly from ±gain sqrt(6 / (rows + columns)) (Glorot &
+/// Bengio 2010).
 Tensor stacked_xavier_uniform(int64_t count, int64_t rows, int64_t columns, double gain, const ParameterPath& path);
-/// [rows, columns] from a normal distribution around 0.
-Tensor normal(int64_t rows, int64_t columns, double deviation, const ParameterPath& path);
+/// A matrix [rows, columns] drawn from the normal distribution with mean 0 and this standard deviation.
+Tensor normal(int64_t rows, int64_t columns, double standard_deviation, const ParameterPath& path);
 
 }  // namespace lacuna

@@ -12,7 +12,7 @@ namespace lacuna {
 /// What tells the model where in its sentence a token stands: a vector of D features for each position, added to the embedding.
 ///
 ///   sinusoidal   sin and cos of position / 10000^(2i/D), for i < D/2, in turn (interleaved) or all sines first (concatenated); any length
-///   learned      a parameter `weight` [max_positions, D], at first normal with deviation D^-1/2
+///   learned      a parameter `weight` [max_positions, D], drawn from a normal distribution with standard deviation D^-1/2
 ///   none         nothing
 class PositionTable : public torch::nn::Module {
  public:

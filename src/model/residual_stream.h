@@ -11,8 +11,9 @@
 
 namespace lacuna {
 
-/// The output [T, D] of a sub-layer, made when it is known where it goes: its last product, the sum with the residual and the norm that
-/// comes next are one pass over memory. It may refer to the sub-layer, its input and the context, so it is made while these live.
+/// Computes the output [T, D] of a sub-layer once its destination is known, so that its last product, the sum with the residual and the
+/// next norm are one pass over memory. It may refer to the sub-layer, its input and the context, so these must still live when it is
+/// called.
 using SubLayerOutput = std::function<ResidualNorm(const ResidualEnd& end)>;
 
 /// The residual stream [T, D] on its way through a stack of sub-layers. With norms n and sub-layers f:
@@ -27,11 +28,11 @@ class ResidualStream {
 
   /// What the next sub-layer reads; in the end the stack's result.
   const Ragged& values() const { return normed_; }
-  /// Takes the sub-layer's output in.
+  /// Adds the sub-layer's output to the stream, with dropout, and applies the next norm.
   void add(const SubLayerOutput& output, const DropoutSite& site);
 
  private:
-  /// Through the next norm. What its readers multiply with is that of the context where they are linear layers only.
+  /// The sum with the residual, through the next norm. Its readers have the context's precision if all of them are linear layers.
   ResidualEnd next_end(const Dropout& dropout);
   /// Makes its normed rows the values.
   void take(const ResidualNorm& result, const NormWeights& norm);

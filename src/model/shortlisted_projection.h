@@ -8,13 +8,13 @@
 
 namespace lacuna {
 
-/// The projection to the vocabulary where each sentence has candidates of its own. Their rows of the weight are packed for each sentence
-/// when it is first asked for, and a sentence's product is its own: what else is in the batch changes nothing.
+/// The projection to the vocabulary where each sentence has its own candidate tokens. The candidates' rows of the weight are packed when a
+/// sentence is first projected, and each sentence has a product of its own, so the rest of the batch does not change its logits.
 class ShortlistedProjection {
  public:
   /// candidates [B]: ascending ids, at least one for each sentence.
   explicit ShortlistedProjection(const std::vector<std::vector<int32_t>>& candidates);
-  /// Keeps these sentences, as numbers 0, 1, ..., and takes in those of another behind them.
+  /// Keeps the sentences `kept`, renumbered 0, 1, ..., and appends those of `other`.
   void join(const std::vector<int32_t>& kept, ShortlistedProjection&& other);
   /// hidden [N, D] -> the logits of each row's sentence. Rows of one sentence stand side by side. `output` is the same in every call.
   Logits logits(const Tensor& hidden, const std::vector<int32_t>& sentences, EmbeddingTable& output);

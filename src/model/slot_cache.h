@@ -29,7 +29,7 @@ class SlotCache : public DecoderCache {
   StepKeys append(int64_t num_heads, int64_t d_head);
   /// Hypotheses of one sentence that stand side by side, as queries of one sentence: they see the same rows of `memory`.
   RaggedShapePtr memory_queries() const;
-  /// These rows.
+  /// The rows of `memory` that each sentence of memory_queries() sees.
   std::shared_ptr<const KeyRange> memory_keys() const;
   SlotBuffer& buffer(int layer) { return buffers_[static_cast<size_t>(layer)]; }
   const MemoryKeys& memory(int layer) const { return memory_[static_cast<size_t>(layer)]; }

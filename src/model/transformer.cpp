@@ -23,9 +23,8 @@ const ModelOptions& checked(const ModelOptions& options, const VocabularySizes& 
                       std::to_string(options.d_model) + ". Choose, say, heads of 64 features");
   if (options.tie_embeddings == TieEmbeddings::kAll && !(sizes.shared && sizes.src == sizes.tgt))
     throw ConfigError(
-        "model.tie_embeddings is all, but source and target have vocabularies of their own. Set model.tie_embeddings to decoder or none, "
-        "or "
-        "data.shared_vocab to true");
+        "model.tie_embeddings is all, but source and target have vocabularies of their own (those of train.init_from, where a model is "
+        "taken up). Set model.tie_embeddings to decoder or none, or give both sides one vocabulary: data.shared_vocab: true");
   return options;
 }
 

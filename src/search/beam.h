@@ -7,35 +7,35 @@
 
 namespace lacuna {
 
-/// One way to go on from a live hypothesis.
+/// One continuation of a live hypothesis by a token.
 struct Candidate {
-  int32_t row = 0;  ///< of the live hypothesis
+  int32_t row = 0;  ///< the live hypothesis, by its row in the decoder cache
   TokenId token = 0;
   float token_log_prob = 0;  ///< as the model gave it
   double log_prob = 0;       ///< of the whole hypothesis, after the repetition penalty
   bool is_forced = false;    ///< eos, because the length limit is met or nothing else is allowed
 };
 
-/// The live and finished hypotheses of the sentences under way. Live ones stand in the order of the decoder cache's rows: sentence by
-/// sentence, best first.
+/// The live and finished hypotheses of the sentences that are being translated. Live ones are in the order of the decoder cache's rows:
+/// sentence by sentence, best first.
 class Beams {
  public:
-  /// Sentences come from the queue, and their translations go there.
+  /// Sentences are read from the queue, and their translations are written to it.
   Beams(SearchQueue& queue, const SearchSettings& settings, int64_t max_positions)
       : queue_(queue), settings_(settings), max_positions_(max_positions) {}
 
-  /// Begins on more sentences, behind those under way.
+  /// Starts these sentences of the queue; their rows come behind those of the current ones.
   void add(const std::vector<size_t>& places);
   bool all_finished() const { return live_.empty(); }
-  /// Source tokens of the sentences under way.
+  /// Source tokens of the sentences that are being translated.
   int64_t src_tokens() const;
   std::vector<TokenId> last_tokens() const;
-  /// Ways to go on, best first, of each sentence: those that can be taken.
+  /// The candidates of each sentence, best first: as many as a step may need.
   using SentenceCandidates = std::vector<std::vector<Candidate>>;
-  /// What the model says of the live hypotheses. It isn't asked about those whose ways can't be taken.
+  /// The candidates that the model gives the live hypotheses. Hypotheses too bad for any of their candidates to be taken are skipped.
   SentenceCandidates candidates(const Logits& logits) const;
-  /// Takes the best candidates; returns the rows that the new live hypotheses continue. Sentences that are done are given to the queue and
-  /// forgotten. `alignment` [rows] may be empty.
+  /// Extends hypotheses by the best candidates; returns the row that each new live hypothesis continues. The translations of finished
+  /// sentences go to the queue, and the sentences are removed. `alignment` [rows] may be empty.
   std::vector<int32_t> extend(const SentenceCandidates& candidates, const std::vector<std::vector<float>>& alignment);
 
  private:
@@ -46,27 +46,27 @@ class Beams {
     int64_t limit = 0;
   };
 
-  /// What one sentence goes on with.
+  /// The live hypotheses of one sentence after a step, and the row that each continues.
   struct Beam {
     std::vector<Hypothesis> live;
     std::vector<int32_t> parents;
   };
 
-  /// Where each sentence's begin among these rows, and where the last one's end: [sentences + 1].
+  /// [sentences + 1]: the index in `rows` (ascending) of each sentence's first one, and behind them the number of rows.
   std::vector<size_t> borders(const std::vector<int32_t>& rows) const;
-  /// Adds what the model says of these rows, sentence by sentence, to the candidates so far.
+  /// Adds the candidates of these rows to those of their sentences.
   void look_at(const std::vector<int32_t>& rows, const Logits& logits, SentenceCandidates& all) const;
-  /// False if no way to go on from it can be taken beside these candidates of its sentence.
+  /// False if no candidate of the hypothesis can be taken, given these other candidates of its sentence.
   bool may_matter(const Hypothesis& hypothesis, const std::vector<Candidate>& candidates) const;
   /// Finishes some of the candidates of a sentence and keeps others; none if the sentence is done.
   Beam extended(Sentence& sentence, const std::vector<Candidate>& candidates, const std::vector<AlignmentRow>& alignment);
   /// Calls f(s) for each sentence, on all threads.
   template <class F>
   void for_sentences(F f) const;
-  /// n_best of its translations, best first.
+  /// The n_best finished hypotheses of a sentence, best first.
   std::vector<Hypothesis> best_finished(Sentence sentence) const;
   bool is_done(const Sentence& sentence, const std::vector<Hypothesis>& live) const;
-  /// `i` of the rows that `best` is of.
+  /// The candidates of a row, which is the i-th in `best`.
   std::vector<Candidate> best_of_row(int32_t row, size_t i, const BestTokens& best) const;
   TokenId forced_token(int32_t row) const;
   Candidate forced_candidate(int32_t row, TokenId token, float log_prob) const;

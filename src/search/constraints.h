@@ -16,7 +16,7 @@ class Constraints {
  public:
   /// Throws DataError if a piece of `block_tokens` is not in the target vocabulary.
   Constraints(const TranslateOptions& options, const Vocabulary& tgt);
-  /// For tests and toys: ids in place of pieces.
+  /// For tests: `blocked` holds the ids of the tokens that may never come.
   Constraints(const TranslateOptions& options, const std::vector<TokenId>& blocked);
 
   /// Tokens that may not come next, each once.

@@ -102,6 +102,7 @@ bool Ensemble::is_thread_safe() const {
 
 void check_same_vocabularies(const std::vector<Vocabularies>& vocabularies, const std::vector<std::string>& names) {
   const auto check = [&](const Vocabulary& first, const Vocabulary& other, size_t i, const std::string& side) {
+    // Bytes, not vocabulary_difference(): each source is split once for all models, and equal pieces with other scores are split otherwise.
     if (first.serialized() == other.serialized()) return;
     throw DataError(names[i] + ": its " + side + " vocabulary (" + std::to_string(other.size()) + " pieces) is not that of " +
                     names.front() + " (" + std::to_string(first.size()) +

@@ -21,15 +21,15 @@ struct SearchSettings {
   std::shared_ptr<const Shortlist> shortlist = {};  ///< of the tokens that may translate a sentence; null = all
 };
 
-/// The log-probability of a token that may not come.
+/// The log-probability of a token that is not allowed.
 inline constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 
-/// Reads the inputs; the cache knows what the settings ask of it.
+/// Encodes the inputs; the cache has the settings' alignment layer and, with a shortlist, each input's candidate tokens.
 std::unique_ptr<DecoderCache> start(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings);
 
 /// Beam search (beam_size 1 is greedy search), or sampling if the options say so, until the queue is empty.
 void search(StepModel& model, SearchQueue& queue, const SearchSettings& settings);
-/// All of these at a time.
+/// The same for these inputs, all in one batch.
 SearchResults search(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings);
 
 /// Sentences leave the batch when they are done, and new ones enter it. Keeps the `beam_size` best unfinished hypotheses of each sentence.

@@ -29,9 +29,9 @@ class SearchQueue {
   std::vector<size_t> take(int64_t tokens);
   const SearchInput& input(size_t place) const { return inputs_[place]; }
   std::vector<SearchInput> inputs(const std::vector<size_t>& places) const;
-  /// Once for each place taken.
+  /// To be called once for each place that was taken.
   void finish(size_t place, std::vector<Hypothesis> translations) { results_[place] = std::move(translations); }
-  /// When all searches have ended.
+  /// The translations of all inputs, once all searches have ended.
   SearchResults results() && { return std::move(results_); }
 
  private:

@@ -21,7 +21,8 @@ class Shortlist {
  public:
   static constexpr int64_t kMostBest = 1000, kMostFrequent = 100'000;
 
-  /// best [source vocabulary]; at most kMostBest each, and kMostFrequent.
+  /// best [source vocabulary size]: the tokens that translate each source token, likeliest first, at most kMostBest; frequent: at most
+  /// kMostFrequent tokens.
   Shortlist(const Vocabularies& vocabularies, std::vector<std::vector<TokenId>> best, std::vector<TokenId> frequent);
 
   /// What may translate a source: what its tokens may become, the frequent tokens, the prefix that is asked for, unk, bos and eos, and

@@ -21,7 +21,7 @@ class Vocabulary {
   virtual ~Vocabulary() = default;
 
   virtual int64_t size() const = 0;
-  /// The best segmentation of one line, without eos. Invalid UTF-8 is the caller's to refuse.
+  /// The best segmentation of one line, without eos. The caller has checked that the line is UTF-8.
   virtual std::vector<TokenId> encode(std::string_view line) const = 0;
   /// A segmentation drawn for subword regularisation: `alpha` smooths the draw from `nbest` segmentations (unigram) or drops merges (bpe).
   /// A pure function of the line and `random_key` (base/random.h), so that a resumed run draws the same.
@@ -45,6 +45,11 @@ struct Vocabularies {
   VocabularyPtr src, tgt;
   bool shared() const { return src == tgt; }
 };
+
+/// What first differs between the pieces of two vocabularies, where `side` is "source" or "target": "their source vocabularies have 8 and 9
+/// pieces", or "piece 4 of their source vocabularies is "a" and "b"". Empty where the same ids mean the same pieces, although the two may
+/// still split a line in different ways.
+std::string vocabulary_difference(const Vocabulary& first, const Vocabulary& second, const std::string& side);
 
 /// Reads a SentencePiece model, whatever its ids: here unk is 0, bos 1, eos 2 and the other pieces follow in its order, without padding.
 /// Throws DataError if it is not one.

@@ -3,11 +3,7 @@
 #include <cmath>
 #include <cstdint>
 
-#ifdef __CUDACC__
-#define LACUNA_ADAM_HD __host__ __device__
-#else
-#define LACUNA_ADAM_HD
-#endif
+#include "base/host_device.h"
 
 /// Adam's arithmetic, for one element at a time, on every device.
 namespace lacuna {
@@ -51,7 +47,7 @@ struct AdamPointers {
 };
 
 template <class T, bool kAverages>
-LACUNA_ADAM_HD inline void update_element(const AdamPointers<T>& p, const AdamNumbers<T>& n, int64_t i) {
+LACUNA_HOST_DEVICE inline void update_element(const AdamPointers<T>& p, const AdamNumbers<T>& n, int64_t i) {
   const T value = p.value[i];
   const T gradient = p.gradient[i] * n.scale + n.l2 * value;
   const T first = n.beta1 * p.first[i] + n.rest1 * gradient;

@@ -109,13 +109,13 @@ void CheckpointKeeper::bring_in_order() const {
   const std::set<int64_t> kept = steps_to_keep(checkpoints, options_);
   link_checkpoint(run_, "last", checkpoints.back().step);
   std::vector<RunCheckpoint> best = by_deciding_score(checkpoints, options_);
-  std::erase_if(best, [&](const RunCheckpoint& checkpoint) { return kept.count(checkpoint.step) == 0; });  // those go, keep_best being 0
+  std::erase_if(best, [&](const RunCheckpoint& checkpoint) { return !kept.contains(checkpoint.step); });  // those go, keep_best being 0
   if (!best.empty())
     link_checkpoint(run_, "best", best.front().step);
   else if (const fs::path link = fs::path(run_) / "best"; fs::is_symlink(link))
     fs::remove(link);
   for (const RunCheckpoint& checkpoint : checkpoints) {
-    if (kept.count(checkpoint.step) == 0)
+    if (!kept.contains(checkpoint.step))
       remove_folder(checkpoint.path);
     else if (checkpoint.step != checkpoints.back().step && has_trainer_state(checkpoint.path))
       drop_trainer_state(checkpoint.path);

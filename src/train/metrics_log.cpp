@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/json_text.h"
 
 namespace lacuna {
 namespace {
@@ -38,8 +39,7 @@ MetricsLog::MetricsLog(fs::path file, std::optional<int64_t> resumed_step, bool 
 }
 
 void MetricsLog::write(const nlohmann::ordered_json& record) {
-  constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;  // bytes that are not UTF-8 do not stop a run
-  stream_ << record.dump(-1, ' ', false, kReplace) + '\n' << std::flush;
+  stream_ << json_text(record) + '\n' << std::flush;
   require_good(stream_, file_);
 }
 

@@ -75,7 +75,7 @@ bool may_differ(const std::string& key, const Options& stored, const Options& no
 /// Which sentences are in which batch, beside what the corpora and vocabularies hold.
 bool decides_on_batches(const std::string& key) {
   const bool is_weight = key.starts_with("data.train.") && key.ends_with(".weight");
-  return is_weight || key == "seed" || key == "train.batch_tokens" || key == "data.max_length" || key == "data.long";
+  return is_weight || key == "seed" || key == "train.batch_tokens" || key.starts_with("data.max_length") || key == "data.long";
 }
 
 [[noreturn]] void refuse(const std::string& run, const Options& stored, const std::vector<ConfigDifference>& found) {
@@ -128,7 +128,7 @@ fs::path config_of(const std::string& run) {
 /// Whether the scores of a run to start from are of the metric that counts now. If not, says so.
 bool compares_scores(const ResumePoint& point, const TrainingState& before, const TrainOptions& options) {
   if (before.scores.validations == 0) return true;
-  const ValidMetric theirs = options_from_yaml(point.checkpoint.config_yaml, point.path + "/config.yaml").train.metric;
+  const ValidMetric theirs = point.options.train.metric;
   if (theirs == options.metric) return true;
   write_log_line(LogLevel::kWarning, "train.init_from: the best score of " + point.path + " is of " + score_name(theirs) +
                                          ", and train.metric is " + score_name(options.metric) + " here: scores are counted anew");
@@ -188,6 +188,7 @@ std::optional<ResumePoint> find_resume_point(const std::string& run) {
     throw DamagedCheckpointError(error.what() + way_past(run, point.path));
   }
   point.state = TrainingState::from_json(point.checkpoint.trainer_json, point.path);
+  point.options = point.checkpoint.options(point.path);
   return point;
 }
 
@@ -205,6 +206,7 @@ ResumePoint initial_point(const TrainOptions& options) {
   point.checkpoint = load_checkpoint(point.path, keeps_state);
   TrainingState before;
   if (keeps_state) before = TrainingState::from_json(point.checkpoint.trainer_json, point.path);
+  point.options = point.checkpoint.options(point.path);
   if (!has(options.reset, "optimizer")) {
     point.state.optimizer_updates = before.optimizer_updates;
     point.state.mask_updates = before.mask_updates;
@@ -226,12 +228,11 @@ ResumePoint initial_point(const TrainOptions& options) {
   return point;
 }
 
-void check_position(ResumePoint& point, const Options& now) {
+void fit_to_batches(ResumePoint& point, const Options& now) {
   DataPosition& position = point.state.position;
   if (position.batch == 0) return;
-  const Options stored = options_from_yaml(point.checkpoint.config_yaml, point.path + "/config.yaml");
   std::string found;
-  for (const ConfigDifference& difference : differences(write_options(stored), write_options(now)))
+  for (const ConfigDifference& difference : differences(write_options(point.options), write_options(now)))
     if (decides_on_batches(difference.key)) found += (found.empty() ? "" : ", ") + difference.text();
   if (found.empty()) return;
   write_log_line(LogLevel::kWarning, "train.init_from: " + point.path + " stands after batch " + std::to_string(position.batch) +
@@ -242,7 +243,7 @@ void check_position(ResumePoint& point, const Options& now) {
 }
 
 void fit_to_attention(ResumePoint& point, const Transformer& model, const std::vector<std::string>& reset) {
-  const ModelOptions trained = options_from_yaml(point.checkpoint.config_yaml, point.path + "/config.yaml").model;
+  const ModelOptions& trained = point.options.model;
   if (trained.encoder_layers != model.options().encoder_layers || trained.decoder_layers != model.options().decoder_layers)
     return;  // load_weights says what does not fit
   require_same_units(trained, model.options(), point.path);
@@ -274,7 +275,7 @@ void restore(Optimizer& optimizer, const ResumePoint& point, const std::vector<s
     optimizer.load_state(*point.checkpoint.trainer_tensors, point.state.optimizer_updates, point.path, point.state.mask_updates);
 }
 
-void check_corpus(TrainingState& state, const std::string& fingerprint, const std::vector<std::string>& reset, const std::string& place) {
+void fit_to_corpus(TrainingState& state, const std::string& fingerprint, const std::vector<std::string>& reset, const std::string& place) {
   const bool is_another = !state.corpus_fingerprint.empty() && state.corpus_fingerprint != fingerprint;
   if (is_another && !has(reset, "data")) {
     throw DataError("the training corpora are not those that " + place + " was trained on up to step " + std::to_string(state.step) +
@@ -290,7 +291,7 @@ void check_corpus(TrainingState& state, const std::string& fingerprint, const st
   state.corpus_fingerprint = fingerprint;
 }
 
-void check_validation_set(TrainingState& state, const std::string& fingerprint) {
+void fit_to_validation_set(TrainingState& state, const std::string& fingerprint) {
   const bool is_another = !state.valid_fingerprint.empty() && state.valid_fingerprint != fingerprint;
   state.valid_fingerprint = fingerprint;
   if (!is_another || state.scores.validations == 0) return;

@@ -16,6 +16,7 @@ namespace lacuna {
 struct ResumePoint {
   std::string path;
   CheckpointContents checkpoint;
+  Options options;  ///< of the checkpoint
   TrainingState state;
 };
 
@@ -47,7 +48,7 @@ ResumePoint initial_point(const TrainOptions& options);
 
 /// Begins the epoch of such a point anew, and the log says so, where its batches are not those of this configuration: another seed,
 /// train.batch_tokens, data.max_length, data.long or weight of a corpus than in the checkpoint's own.
-void check_position(ResumePoint& point, const Options& now);
+void fit_to_batches(ResumePoint& point, const Options& now);
 
 /// Gives the point's weights to a model that may attend in another way than they were trained for: what its attention learns beside is
 /// drawn, what the other learned is left out, and the log says so. Throws CheckpointError where the optimizer would go on with other
@@ -58,12 +59,12 @@ void fit_to_attention(ResumePoint& point, const Transformer& model, const std::v
 /// that translate, and the moving average starts from them.
 void restore(Optimizer& optimizer, const ResumePoint& point, const std::vector<std::string>& reset = {});
 
-/// Throws DataError if the corpus is not the one that `state` was trained on, unless `reset` holds "data": then its position is the
-/// beginning of the new corpus, and the log says so.
-void check_corpus(TrainingState& state, const std::string& fingerprint, const std::vector<std::string>& reset, const std::string& place);
+/// Notes the training corpora. Throws DataError if they are not those that `state` was trained on, unless `reset` holds "data": then its
+/// position is the beginning of the new ones, and the log says so.
+void fit_to_corpus(TrainingState& state, const std::string& fingerprint, const std::vector<std::string>& reset, const std::string& place);
 
 /// Notes the first validation set, which decides. Where the scores of `state` are of another, their history begins anew, but for the
 /// decreases of the learning rate, and the log says so.
-void check_validation_set(TrainingState& state, const std::string& fingerprint);
+void fit_to_validation_set(TrainingState& state, const std::string& fingerprint);
 
 }  // namespace lacuna

@@ -5,12 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <exception>
-#include <new>
-#include <string_view>
 
 #include "base/error.h"
+#include "base/out_of_memory.h"
 #include "base/profile.h"
 
 namespace lacuna {
@@ -25,16 +22,6 @@ Tensor on_its_way(const Tensor& x) {
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
-/// LibTorch reports memory that ran out by several types and, on the CPU and where a library on a GPU has its own, by words alone.
-bool is_out_of_memory(const std::exception& error) {
-  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
-  if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
-  if (dynamic_cast<const c10::Error*>(&error) == nullptr) return false;
-  constexpr std::string_view kWords[] = {"can't allocate memory", "not enough memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED"};
-  return std::ranges::any_of(kWords,
-                             [text = std::string_view(error.what())](std::string_view words) { return text.find(words) != text.npos; });
 }
 
 }  // namespace

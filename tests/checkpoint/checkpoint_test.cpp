@@ -73,6 +73,13 @@ TEST_F(CheckpointTest, LoadsWhatWasSaved) {
   EXPECT_EQ(loaded.vocabularies.src->size(), saved.vocabularies.src->size());
 }
 
+TEST_F(CheckpointTest, GivesTheOptionsOfItsConfigurationOrSaysWhichFileHasNone) {
+  CheckpointContents contents = small_checkpoint();
+  EXPECT_EQ(to_yaml(contents.options(path_)), contents.config_yaml);
+  contents.config_yaml = "no_option: 1\n";
+  EXPECT_THAT(message_of<ConfigError>([&] { contents.options(path_); }), HasSubstr(path_ + "/config.yaml"));
+}
+
 TEST_F(CheckpointTest, KeepsTwoVocabulariesApart) {
   CheckpointContents saved = small_checkpoint();
   saved.vocabularies.tgt = token_list_from_bytes("<unk>\n<s>\n</s>\nx\n", "test");

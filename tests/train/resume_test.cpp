@@ -176,38 +176,38 @@ TEST_F(OtherRun, SharesACacheThatIsNamedInItsFolder) {
   EXPECT_FALSE(fs::exists(folder_ / "cache"));
 }
 
-TEST(CheckCorpus, AcceptsTheSameAndRefusesAnother) {
+TEST(FitToCorpus, AcceptsTheSameAndRefusesAnother) {
   TrainingState state;
   state.position = {2, 5};
   state.corpus_fingerprint = "old";
-  check_corpus(state, "old", {}, "runs/x/last");
+  fit_to_corpus(state, "old", {}, "runs/x/last");
   EXPECT_EQ(state.position, (DataPosition{2, 5}));
-  EXPECT_THROW(check_corpus(state, "new", {"optimizer"}, "runs/x/last"), DataError);
+  EXPECT_THROW(fit_to_corpus(state, "new", {"optimizer"}, "runs/x/last"), DataError);
 }
 
-TEST(CheckCorpus, AResetStartsTheNewCorpusAtItsBeginningAndSaysSo) {
+TEST(FitToCorpus, AResetStartsTheNewCorpusAtItsBeginningAndSaysSo) {
   TrainingState state;
   state.position = {2, 5};
   state.corpus_fingerprint = "old";
   testing::internal::CaptureStderr();
-  check_corpus(state, "new", {"data"}, "runs/x/last");
+  fit_to_corpus(state, "new", {"data"}, "runs/x/last");
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("runs/x/last was trained on up to epoch 3, batch 5"));
   EXPECT_EQ(state.position, DataPosition{});
   EXPECT_EQ(state.corpus_fingerprint, "new");
 }
 
-TEST(CheckValidationSet, ScoresOfAnotherSetCountAnewAndTheLogSaysSo) {
+TEST(FitToValidationSet, ScoresOfAnotherSetCountAnewAndTheLogSaysSo) {
   TrainingState state;
-  check_validation_set(state, "old");
+  fit_to_validation_set(state, "old");
   EXPECT_EQ(state.valid_fingerprint, "old");
   const TrainOptions options = ToyRun::small_run();
   state.scores.add(1, 5, options);
   state.scores.add(2, 10, options);
   state.scores.decreases = 3;
-  check_validation_set(state, "old");
+  fit_to_validation_set(state, "old");
   EXPECT_EQ(state.scores.since_best, 1);
   testing::internal::CaptureStderr();
-  check_validation_set(state, "new");
+  fit_to_validation_set(state, "new");
   EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("data.valid: the first set is another"));
   EXPECT_EQ(state.valid_fingerprint, "new");
   EXPECT_EQ(state.scores.validations, 0);
@@ -217,10 +217,10 @@ TEST(CheckValidationSet, ScoresOfAnotherSetCountAnewAndTheLogSaysSo) {
   EXPECT_EQ(state.scores.best_step, 15);
 }
 
-TEST(CheckValidationSet, ScoresOfASetThatIsNotKnownStay) {
+TEST(FitToValidationSet, ScoresOfASetThatIsNotKnownStay) {
   TrainingState state;
   state.scores.add(1, 5, ToyRun::small_run());
-  check_validation_set(state, "new");
+  fit_to_validation_set(state, "new");
   EXPECT_EQ(state.scores.validations, 1);
   EXPECT_EQ(state.valid_fingerprint, "new");
 }
@@ -284,7 +284,7 @@ TEST_F(InitFrom, AnEpochOfOtherBatchesBeginsAnewAndSaysSo) {
   train.init_from = run_ / "last";
   const auto position_in = [&](const Options& now) {
     ResumePoint point = initial_point(train);
-    check_position(point, now);
+    fit_to_batches(point, now);
     return point.state.position;
   };
   Options now;
@@ -310,10 +310,10 @@ TEST_F(InitFrom, AnEpochOfOtherWeightsBeginsAnew) {
   save(stored, state, optimizer_);
   stored.train.init_from = run_ / "last";
   ResumePoint point = initial_point(stored.train);
-  check_position(point, stored);
+  fit_to_batches(point, stored);
   EXPECT_EQ(point.state.position, (DataPosition{1, 4}));
   stored.data.train[0].weight = 2;
-  check_position(point, stored);
+  fit_to_batches(point, stored);
   EXPECT_EQ(point.state.position, (DataPosition{1, 0}));
 }
 
@@ -376,7 +376,7 @@ TEST(RunLock, TwoTrainingsInOneFolderAreRefused) {
   const std::string run = folder / "run";
   {
     const RunLock lock(run);
-    EXPECT_THAT(message_of<ConfigError>([&] { const RunLock second(run); }), HasSubstr("another process trains in it"));
+    EXPECT_THAT(message_of<ConfigError>([&] { const RunLock second(run); }), HasSubstr("is in use: another process trains in it"));
   }
   EXPECT_NO_THROW(const RunLock third(run));
 }

@@ -198,7 +198,7 @@ struct ToyRun {
 inline bool same(const NamedTensors& a, const NamedTensors& b) {
   if (a.size() != b.size()) return false;
   for (const auto& [name, tensor] : a)
-    if (b.count(name) == 0 || !at::equal(tensor, b.at(name))) return false;
+    if (!b.contains(name) || !at::equal(tensor, b.at(name))) return false;
   return true;
 }
 

@@ -10,13 +10,13 @@
 /// the other's headers.
 namespace lacuna::cuda {
 
-/// Queries and keys are worked on by so many: the size of a tensor core's matrices.
+/// Queries, and keys, that are processed at a time: the size of a tensor core's matrices.
 inline constexpr int kTile = 16;
-/// Columns of keys that a warp works on together.
+/// Columns of d_head that a warp processes at a time.
 inline constexpr int kColumns = 4 * kTile;
-/// Warps of a block, at most.
+/// The most warps of a block.
 inline constexpr int kWarps = 4;
-/// Learned numbers of a row, at most.
+/// The most learned numbers of a row.
 inline constexpr int kMaxNumbers = 4;
 
 /// One sentence, or a part of one (AttentionPart), whose keys may be listed.
@@ -36,8 +36,8 @@ struct Tile {
   int32_t task, first, rows, begin, width;
 };
 
-/// Tiles that one block works on in the backward pass, one after the other: what flows to their keys, `begin` to `end`, is summed in
-/// partial rows of its own.
+/// Tiles that one block processes in the backward pass, one after the other. The gradients of their keys, `begin` to `end`, are summed in
+/// partial rows that belong to this chunk alone.
 struct Chunk {
   int32_t first_tile, num_tiles, begin, end;
   int32_t first_partial;  ///< of k_partial and v_partial
@@ -60,7 +60,7 @@ struct Plan {
   int num_key_rows, num_partials;
 };
 
-/// Rows of all heads: head h of row r begins at data + r * row + h * head and lies side by side.
+/// Rows of all heads: head h of row r begins at data + r * row + h * head and is contiguous.
 template <class T>
 struct Matrix {
   T* data;
@@ -92,12 +92,12 @@ struct Call {
 
 /// How a kernel is started.
 struct Launch {
-  int warps;         ///< of a block
-  int shared_bytes;  ///< of a block of so many
+  int warps;         ///< of each block
+  int shared_bytes;  ///< shared memory of each block
   void* stream;
 };
 
-/// Each gives null, or what went wrong.
+/// Each launches its kernels and returns null, or an error message.
 template <class T>
 struct Functions {
   const char* (*forward)(const void* options, const Call<T>& call, const Launch& launch);

@@ -23,10 +23,10 @@ struct PlanLists {
   int num_partials = 0;
   int warps = kWarps;                             ///< of a block
   int64_t forward_bytes = 0, backward_bytes = 0;  ///< of shared memory that a block needs
-  bool fits = true;                               ///< every row does, into the memory there is
+  bool fits = true;                               ///< every row fits into the shared memory of a block
 };
 
-/// What decides how much shared memory a task needs, beside the task.
+/// What decides how much shared memory a task needs, beside its size.
 struct MemoryRules {
   int d_head;
   bool needs_scores, uses_positions;
@@ -37,8 +37,8 @@ struct MemoryRules {
   bool operator==(const MemoryRules&) const = default;
 };
 
-/// One plan for each pattern of the call. A plan without gradients says by `fits` if a row is too long for the shared memory; one with
-/// gradients throws MachineError.
+/// One plan for each pattern of the call. If a row is too long for the shared memory, throws MachineError where the rules want gradients;
+/// otherwise the plan's `fits` is false.
 std::vector<PlanLists> make_plans(const AttentionCall& call, const MemoryRules& rules);
 
 /// Which partial rows belong to each row of k: Plan::first_source and Plan::sources.

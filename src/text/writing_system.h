@@ -1,0 +1,12 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace lacuna {
+
+/// True if most characters of the lines are Chinese or Japanese (Han, kana), which are written without spaces between words: what takes
+/// words to end at spaces, as BLEU's tokenizer 13a does, then takes sentences for words. Other text is UTF-8, or anything.
+bool has_no_spaces_between_words(const std::vector<std::string>& lines);
+
+}  // namespace lacuna
