@@ -30,8 +30,8 @@ namespace fs = std::filesystem;
 constexpr const char* kVariants = "variants";
 
 /// Keys that decide where a run ends, and which of its checkpoints is the best: what has been trained cannot change either afterwards.
-constexpr const char* kDecideOnTheEnd[] = {"train.min_improvement", "train.min_steps", "train.patience", "train.save_every",
-                                           "train.valid_every"};
+constexpr const char* kDecideOnTheEnd[] = {"train.min_improvement", "train.min_steps",       "train.patience",
+                                           "train.save_every",      "train.valid_beam_size", "train.valid_every"};
 
 /// Hashes of what files hold, each read once for a whole plan: training texts may have gigabytes.
 class FileHashes {
@@ -58,8 +58,7 @@ Options options_with(ConfigSources sources, const ConfigNode& overlay) {
   ConfigNode tree = load_config_tree(sources);
   tree.erase(kVariants);
   Options options = options_from(tree);
-  const ModelOptions& model = options.model;
-  resolve_attention(model);  // for its errors
+  require_attention(options.model);
   return options;
 }
 

@@ -8,7 +8,6 @@
 #include "cli/command_line.h"
 #include "cli/output.h"
 #include "cli/verb.h"
-#include "config/load.h"
 #include "train/training_state.h"
 
 namespace lacuna {
@@ -46,7 +45,7 @@ std::vector<std::string> chosen(const AverageOptions& options) {
   }
   const std::string newest = newest_checkpoint_of(run);
   if (newest.empty()) throw CheckpointError(run + " holds no checkpoints (folders named step_N)");
-  const ValidMetric metric = options_from_yaml(load_checkpoint(newest).config_yaml, newest + "/config.yaml").train.metric;
+  const ValidMetric metric = load_checkpoint(newest).options(newest).train.metric;
   return best_checkpoints(run, options.best, score_name(metric), lower_is_better(metric));
 }
 

@@ -28,7 +28,7 @@ struct KernelBenchFlags {
     size("--parameters", sizes.parameters, "Parameters that Adam updates");
     size("--rounds", rounds, "Times each is measured, in turn with the plain one; the median counts");
     app.add_option("--only", only, "Only the kernels whose name holds this: linear, norm, dropout, loss, Adam, ...");
-    app.add_option("--threads", threads, "Threads of the CPU; 0 = OMP_NUM_THREADS, or all cores (the default)")
+    app.add_option("--threads", threads, "Threads of the CPU; 0 = OMP_NUM_THREADS, or all cores that the process may use (the default)")
         ->check(whole_number_from(0, kMostThreads));
     app.add_flag("--json", json, "Print one JSON object");
     app.footer(

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <iostream>
 
+#include "base/json_text.h"
 #include "base/statistics.h"
 
 namespace lacuna {
@@ -93,7 +94,7 @@ void print_facts(const nlohmann::ordered_json& report) {
 
 void print_report(const nlohmann::ordered_json& report, bool as_json) {
   if (as_json) {
-    std::cout << report.dump(2) << "\n";
+    std::cout << json_text(report, 2) << "\n";
   } else {
     print_facts(report);
   }

@@ -73,12 +73,7 @@ class Check {
   static void say(const std::string& what, const std::string& fact) { std::cout << fmt::format("{:<18} {}", what, fact) << std::endl; }
 
   void check_start() {
-    require_run_folder(options_);
-    require_room_for_sentences(options_);
-    const bool is_going_on = goes_on(options_);
-    require_learning_rates(options_, is_going_on);
-    require_names(options_, is_going_on);
-    require_sets(options_.data);
+    require_trainable(options_);
     replaces_run_ = adopt_choices(options_);
     require_measurable_memory(options_);
     scorer_ = find_scorer(options_);

@@ -51,13 +51,17 @@ inline std::string trouble_of_flag(const CLI::App& app, const std::string& flag)
 }
 
 /// Reads a verb's arguments with CLI11. False if --help was asked for: it has been printed, and the verb is to return 0.
-/// Throws UsageError for whatever CLI11 does not accept, in place of CLI11's own exit codes.
-inline bool parse_command_line(CLI::App& app, std::vector<std::string> arguments) {
+/// Throws UsageError for whatever CLI11 does not accept, in place of CLI11's own exit codes. `long_help` is what the app's help-all flag
+/// prints, if it has one.
+inline bool parse_command_line(CLI::App& app, std::vector<std::string> arguments, const std::string& long_help = "") {
   std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
   try {
     app.parse(std::move(arguments));
   } catch (const CLI::CallForHelp&) {
     std::cout << app.help();
+    return false;
+  } catch (const CLI::CallForAllHelp&) {
+    std::cout << long_help;
     return false;
   } catch (const CLI::ExtrasError& error) {
     const std::vector<std::string> words = app.remaining();

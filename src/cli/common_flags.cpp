@@ -30,7 +30,8 @@ void CommonFlags::declare_configuration(CLI::App& app) {
 }
 
 void CommonFlags::declare_threads_and_log(CLI::App& app) {
-  app.add_option("--threads", threads, "Threads of the CPU; 0 = OMP_NUM_THREADS, or all cores")->check(whole_number_from(0, kMostThreads));
+  app.add_option("--threads", threads, "Threads of the CPU; 0 = OMP_NUM_THREADS, or all cores that the process may use")
+      ->check(whole_number_from(0, kMostThreads));
   app.add_flag("--quiet", quiet, "No log but warnings");
   app.add_option("--log-level", log_level, "info, warning, error or off")->check(CLI::IsMember({"info", "warning", "error", "off"}));
 }
@@ -41,7 +42,11 @@ void CommonFlags::declare_runtime(CLI::App& app) {
 }
 
 ConfigSources CommonFlags::sources(const CLI::App& app) const {
-  if (needs_config && configs.empty()) throw UsageError("-c FILE is missing: a configuration, such as configs/bundled/base.yaml");
+  if (needs_config && configs.empty()) {
+    for (const std::string& word : app.remaining())
+      if (word.ends_with(".yaml") || word.ends_with(".yml")) throw UsageError("-c FILE is missing; write -c " + word);
+    throw UsageError("-c FILE is missing: a configuration, such as configs/bundled/base.yaml");
+  }
   ConfigSources sources{configs, overrides_of(app)};
   if (threads >= 0) sources.overrides.insert(sources.overrides.end(), {"--threads", std::to_string(threads)});
   if (!device.empty()) sources.overrides.insert(sources.overrides.end(), {"--device", device});
@@ -57,8 +62,8 @@ std::optional<Options> CommonFlags::configuration(const CLI::App& app, std::vect
   ConfigNode tree = load_config_tree(sources(app));
   if (variants != nullptr) *variants = take_variants(tree);
   Options options = options_from(tree);
-  const ModelOptions& model = options.model;
-  resolve_attention(model);  // for its errors
+  refuse_oversights(options);
+  require_attention(options.model);
   if (dump_config) {
     std::cout << to_yaml(options);
     return {};
@@ -82,13 +87,28 @@ void CommonFlags::apply_log_level() const {
     if (name == (quiet ? "warning" : log_level)) set_log_level(level);
 }
 
+namespace {
+
+/// The key that a flag without a section may mean: train.max_epochs for --max-epochs; of search alone where the verb reads no
+/// configuration. Empty = none.
+std::string key_that_ends_in(const CLI::App& app, const std::vector<std::string>& keys, std::string flag) {
+  std::replace(flag.begin(), flag.end(), '-', '_');
+  const std::string begin = app.get_option_no_throw("--config") != nullptr ? "" : "translate.", end = "." + flag.substr(2);
+  const auto found =
+      std::find_if(keys.begin(), keys.end(), [&](const std::string& key) { return key.starts_with(begin) && key.ends_with(end); });
+  return found == keys.end() ? "" : *found;
+}
+
+}  // namespace
+
 std::vector<std::string> overrides_of(const CLI::App& app) {
   const std::vector<std::string> keys = keys_of(Options());
   for (const std::string& word : app.remaining()) {
     const std::string flag = word.substr(0, word.find('='));
     if (!flag.starts_with("--") || flag.find('.') != std::string::npos) continue;
     if (std::find(keys.begin(), keys.end(), flag.substr(2)) != keys.end()) continue;
-    throw UsageError(trouble_of_flag(app, flag));
+    const std::string key = key_that_ends_in(app, keys, flag);
+    throw UsageError(key.empty() ? trouble_of_flag(app, flag) : flag + " is not a flag; the key is --" + key);
   }
   return app.remaining();
 }

@@ -4,10 +4,13 @@
 #include <set>
 
 #include "base/error.h"
+#include "base/json_text.h"
+#include "base/line_reader.h"
 #include "base/spelling.h"
 #include "cli/command_line.h"
 #include "cli/verb.h"
 #include "metrics/sacrebleu.h"
+#include "text/writing_system.h"
 
 namespace lacuna {
 namespace {
@@ -77,7 +80,7 @@ void print_json(const EvaluateOptions& options, const CorpusScores& scores) {
     if (!score.details.empty()) report["scores"][key]["details"] = score.details;
     if (score.interval) report["scores"][key].update({{"mean", *score.mean}, {"interval", *score.interval}});
   }
-  std::cout << report.dump(2) << '\n';
+  std::cout << json_text(report, 2) << '\n';
 }
 
 void print_json(const EvaluateOptions& options, const PairedComparison& comparison) {
@@ -91,7 +94,7 @@ void print_json(const EvaluateOptions& options, const PairedComparison& comparis
     }
     report["systems"].push_back(std::move(entry));
   }
-  std::cout << report.dump(2) << '\n';
+  std::cout << json_text(report, 2) << '\n';
 }
 
 void score_one(EvaluateOptions options, const Scorer& scorer) {
@@ -113,6 +116,22 @@ void compare_several(const EvaluateOptions& options, const Scorer& scorer) {
     std::cout << comparison.report;
 }
 
+/// Throws UsageError where BLEU would take sentences for words, as the language is not said.
+void require_language(const EvaluateOptions& options) {
+  constexpr size_t kLinesToSee = 1000;
+  if (!options.scoring.tgt_lang.empty() || !options.scoring.tokenizer.empty()) return;
+  for (const std::string& reference : options.references) {
+    if (reference == "-" || !std::filesystem::is_regular_file(reference)) continue;  // read once, or not there: said by whoever reads it
+    LineReader reader(reference);
+    std::vector<std::string> lines;
+    for (std::string line; lines.size() < kLinesToSee && reader.next(line);) lines.push_back(line);
+    if (has_no_spaces_between_words(lines))
+      throw UsageError("--ref is " + reference +
+                       ", which is Chinese or Japanese, without spaces between words; expected --tgt-lang zh or ja "
+                       "for BLEU's tokenizer, or --tokenize with the name of one (13a for words between spaces)");
+  }
+}
+
 int run_evaluate(const std::vector<std::string>& arguments) {
   CLI::App app("Scores translations against references: BLEU, chrF and TER by sacreBLEU, with their signatures.", "lacuna evaluate");
   EvaluateOptions options;
@@ -125,6 +144,7 @@ int run_evaluate(const std::vector<std::string>& arguments) {
     throw UsageError("--tgt-lang is \"" + options.scoring.tgt_lang + "\"" + trouble);
   if (app.count("--paired-bootstrap") > 0 && options.hypotheses.size() == 1 && !options.confidence)
     throw UsageError("--paired-bootstrap changes nothing for a single --hyp: add another to compare with, or --confidence for intervals");
+  require_language(options);
   const Scorer scorer = find_sacrebleu(options.sacrebleu);
   if (options.hypotheses.size() == 1)
     score_one(options, scorer);

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/out_of_memory.h"
 #include "base/spelling.h"
 #include "cli/output.h"
 #include "cli/verb.h"
@@ -80,10 +81,10 @@ int guarded(const std::vector<std::string>& words) {
     return with_output_written(run_words(words));
   } catch (const Error& error) {
     return report(error.what(), error.exit_code());
+  } catch (const c10::Error& error) {
+    return report((is_out_of_memory(error) ? "out of memory: " : "LibTorch: ") + std::string(error.what_without_backtrace()), 1);
   } catch (const std::bad_alloc&) {
     return report("out of memory", 1);
-  } catch (const c10::Error& error) {
-    return report(std::string("LibTorch: ") + error.what_without_backtrace(), 1);
   } catch (const std::exception& error) {
     return report(error.what(), 1);
   }

@@ -22,8 +22,7 @@ constexpr char kCompareFlag[] = "--compare", kControl[] = "softmax (control)";
 Options with_attention(const Options& options, const ConfigNode& attention) {
   Options changed = options;
   changed.model.attention = attention;
-  const ModelOptions& model = changed.model;
-  resolve_attention(model);  // for its errors
+  require_attention(changed.model);
   return changed;
 }
 

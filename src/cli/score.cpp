@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "analysis/pair_scores.h"
+#include "base/json_text.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/load_models.h"
@@ -34,7 +35,9 @@ struct ScoreFlags {
     app.add_option("--tgt", tgt,
                    "Its translations, line by line; an empty one has the probability of its end; of an empty line nan, but 0 for none")
         ->required();
-    auto* file = app.add_option("-o,--output", output, "File for the scores; - is standard output (the default)");
+    auto* file = app.add_option("-o,--output", output,
+                                "File for the scores, a line for each pair: its log-probability, a tab, and those of its tokens; - is "
+                                "standard output (the default)");
     auto* mean = app.add_flag("--normalize", normalize, "Divide a sentence's log-probability by its number of tokens (with eos)");
     auto* as_json = app.add_flag("--json", json, "One JSON object a line, with the pieces");
     app.add_option("--batch-tokens", batch_tokens, "Tokens scored at a time (default: 3000)")->check(whole_number_from(1));
@@ -76,7 +79,7 @@ std::string format(const SentencePair& pair, const std::vector<float>& values, c
   if (flags.json) {
     nlohmann::ordered_json line = {{"log_prob", score}, {"tokens", nlohmann::json::array()}};
     for (size_t i = 0; i < values.size(); ++i) line["tokens"].push_back({{"piece", tgt.piece(pair.tgt[i])}, {"log_prob", values[i]}});
-    return line.dump() + "\n";
+    return json_text(line) + "\n";
   }
   std::string line = fmt::format("{:.6f}\t", score);
   for (size_t i = 0; i < values.size(); ++i) line += fmt::format("{}{:.6f}", i > 0 ? " " : "", values[i]);

@@ -3,7 +3,7 @@
 #include <ATen/Parallel.h>
 #include <spdlog/fmt/fmt.h>
 
-#include <map>
+#include <algorithm>
 #include <optional>
 
 #include "analysis/pharaoh.h"

@@ -100,12 +100,7 @@ std::map<std::string, std::string> scored_fingerprints(const fs::path& metrics) 
 }  // namespace
 
 TrainingRun::TrainingRun(Options options) : options_(std::move(options)) {
-  require_run_folder(options_);
-  require_room_for_sentences(options_);
-  const bool is_going_on = goes_on(options_);
-  require_learning_rates(options_, is_going_on);
-  require_names(options_, is_going_on);
-  require_sets(options_.data);
+  require_trainable(options_);
   scorer_ = find_scorer(options_);
   lock_ = std::make_unique<RunLock>(options_.run);
   if (prepare_run_folder(options_)) replacement_ = std::make_unique<RunReplacement>(options_);
@@ -173,7 +168,7 @@ void TrainingRun::choose_batch_tokens() {
 
 void TrainingRun::open_evaluation_sets() {
   validation_sets_ = load_evaluation_sets(options_.data.valid, options_.data, data_);
-  if (!validation_sets_.empty()) check_validation_set(start_, valid_fingerprint(validation_sets_.front(), options_.translate.joiner));
+  if (!validation_sets_.empty()) fit_to_validation_set(start_, valid_fingerprint(validation_sets_.front(), options_.translate.joiner));
   test_sets_ = load_evaluation_sets(options_.data.test, options_.data, data_);
   validator_ = std::make_unique<Validator>(model_, data_.vocabularies, options_, scorer_);
 }
@@ -200,7 +195,7 @@ void TrainingRun::write_configuration() const {
 /// What `-m RUN` would go on translating with. Before the checkpoint that training has gone on to: a crash must not leave both.
 void TrainingRun::remove_passed_average() const {
   const std::string average = averaged_path(options_.run);
-  if (!fs::exists(average)) return;
+  if (!fs::exists(fs::path(average) / "manifest.json")) return;  // or it is none
   remove_folder(average);
   log_info("{} is removed: training has gone past it (an average in another folder stays)", average);
 }

@@ -16,9 +16,10 @@
 #include "base/log.h"
 #include "base/spelling.h"
 #include "checkpoint/run_folder.h"
-#include "config/load.h"
 #include "data/corpus_reader.h"
+#include "text/writing_system.h"
 #include "train/auto_batch.h"
+#include "train/run_replacement.h"
 
 namespace lacuna {
 namespace {
@@ -33,12 +34,61 @@ void require_different_names(const std::vector<CorpusOptions>& corpora) {
 }
 
 void require_same_pieces(const Vocabulary& ours, const Vocabulary& theirs, const std::string& side, const std::string& place) {
-  bool same = ours.size() == theirs.size();
-  for (TokenId id = 0; same && id < ours.size(); ++id) same = ours.piece(id) == theirs.piece(id);
-  if (!same)
+  if (!vocabulary_difference(ours, theirs, side).empty())
     throw DataError("the " + side + " vocabulary of " + place +
                     ", from which training would go on, is not that of this configuration. Use its vocabulary (name none in `data`, or the "
                     "same file)");
+}
+
+/// Throws ConfigError if the configuration names no run folder, or one that cannot be; MachineError if nothing can be written there.
+void require_run_folder(const Options& options) {
+  if (options.run.empty()) throw ConfigError("run is empty; expected the folder that training writes to: run: runs/mine");
+  std::error_code error;
+  std::filesystem::path there = std::filesystem::absolute(options.run, error).lexically_normal();
+  while (!std::filesystem::exists(std::filesystem::symlink_status(there, error)) && there.has_relative_path()) there = there.parent_path();
+  if (!std::filesystem::is_directory(there, error))
+    throw ConfigError("run is " + options.run + ", and " + there.string() + " is no folder; name another");
+  if (access(there.c_str(), W_OK | X_OK) != 0)
+    throw MachineError("run is " + options.run + ", and nothing can be written to " + there.string() + ": " + std::strerror(errno));
+}
+
+/// Throws ConfigError if learned positions end before the longest sentence that `data` lets in.
+void require_room_for_sentences(const Options& options) {
+  const int64_t longest = options.data.max_length + 1, room = options.model.max_positions;
+  if (options.model.positions == Positions::kLearned && longest > room)
+    throw ConfigError("model.max_positions is " + std::to_string(room) + ", and data.max_length " +
+                      std::to_string(options.data.max_length) + " lets sentences of " + std::to_string(longest) +
+                      " tokens in, end of sentence counted; make one of them fit the other");
+}
+
+/// Throws ConfigError for learning rates that no training wants: one said where the noam schedule takes a factor, a least one above `lr`.
+/// Not for a run that goes on: it does so as it is.
+void require_learning_rates(const Options& options, bool is_going_on) {
+  constexpr double kLeastFactor = 0.01;
+  if (is_going_on) return;
+  const TrainOptions& train = options.train;
+  const bool is_noam = train.schedule == Schedule::kNoam;
+  if (is_noam && train.lr < kLeastFactor)
+    throw ConfigError(
+        fmt::format("train.lr is {}; with the noam schedule it is a factor, as a rule 0.5 to 2: the learning rate peaks at "
+                    "train.lr / sqrt(model.d_model * train.warmup_steps)",
+                    train.lr));
+  if (!is_noam && train.min_lr > train.lr)
+    throw ConfigError(fmt::format("train.min_lr is {}; expected at most train.lr, which is {}", train.min_lr, train.lr));
+}
+
+/// Throws ConfigError for a name of a corpus that leads out of the run folder, and for a target language that is no code; the latter
+/// not for a run that goes on.
+void require_names(const Options& options, bool is_going_on) {
+  const DataOptions& data = options.data;
+  for (const auto* corpora : {&data.train, &data.valid, &data.test})
+    for (const CorpusOptions& corpus : *corpora)
+      if (corpus.name.find('/') != std::string::npos || corpus.name == "." || corpus.name == "..")
+        throw ConfigError("data: a corpus has the name \"" + corpus.name +
+                          "\", by which files in the run folder are called; expected one without \"/\"");
+  if (is_going_on) return;  // with the language it began with
+  if (const std::string trouble = trouble_of_language_code(data.tgt_lang); !trouble.empty())
+    throw ConfigError("data.tgt_lang is \"" + data.tgt_lang + "\"" + trouble);
 }
 
 }  // namespace
@@ -55,28 +105,19 @@ std::string in_words(TrainingEnd end, const TrainingState& state, const TrainOpt
       return fmt::format("step {}: no better {} in {} validations since step {}", state.step, score_name(options.metric),
                          state.scores.since_best, state.scores.best_step);
     case TrainingEnd::kInterrupted:
-      return fmt::format("step {}: interrupted", state.step);
+      return fmt::format("step {}: interrupted, and saved; the same command goes on from there", state.step);
   }
   return "";
 }
 
-void require_run_folder(const Options& options) {
-  if (options.run.empty()) throw ConfigError("run is empty; expected the folder that training writes to: run: runs/mine");
-  std::error_code error;
-  std::filesystem::path there = std::filesystem::absolute(options.run, error).lexically_normal();
-  while (!std::filesystem::exists(std::filesystem::symlink_status(there, error)) && there.has_relative_path()) there = there.parent_path();
-  if (!std::filesystem::is_directory(there, error))
-    throw ConfigError("run is " + options.run + ", and " + there.string() + " is no folder; name another");
-  if (access(there.c_str(), W_OK | X_OK) != 0)
-    throw MachineError("run is " + options.run + ", and nothing can be written to " + there.string() + ": " + std::strerror(errno));
-}
-
-void require_room_for_sentences(const Options& options) {
-  const int64_t longest = options.data.max_length + 1, room = options.model.max_positions;
-  if (options.model.positions == Positions::kLearned && longest > room)
-    throw ConfigError("model.max_positions is " + std::to_string(room) + ", and data.max_length " +
-                      std::to_string(options.data.max_length) + " lets sentences of " + std::to_string(longest) +
-                      " tokens in, end of sentence counted; make one of them fit the other");
+void require_trainable(const Options& options) {
+  require_run_folder(options);
+  require_room_for_run(options.run);
+  require_room_for_sentences(options);
+  const bool is_going_on = !newest_checkpoint_of(options.run).empty() && !replaces_run(options);
+  require_learning_rates(options, is_going_on);
+  require_names(options, is_going_on);
+  require_sets(options.data);
 }
 
 void require_measurable_memory(const Options& options) {
@@ -90,13 +131,11 @@ void require_memory_for_model(const Options& options, const VocabularySizes& siz
   const ModelOptions& model = options.model;
   const auto number = [](int64_t value) { return static_cast<double>(value); };
   const double width = number(model.d_model), square = width * width;
-  const double encoder_d_ff = number(model.encoder_d_ff > 0 ? model.encoder_d_ff : model.d_ff),
-               decoder_d_ff = number(model.decoder_d_ff > 0 ? model.decoder_d_ff : model.d_ff);
   const double rows = number(sizes.tgt) + (model.tie_embeddings == TieEmbeddings::kAll ? 0 : number(sizes.src)) +
                       (model.tie_embeddings == TieEmbeddings::kNone ? number(sizes.tgt) : 0) +
                       (model.positions == Positions::kLearned ? 2 * number(model.max_positions) : 0);
-  const double parameters = rows * width + number(model.encoder_layers) * (4 * square + 2 * width * encoder_d_ff) +
-                            number(model.decoder_layers) * (8 * square + 2 * width * decoder_d_ff);
+  const double parameters = rows * width + number(model.encoder_layers) * (4 * square + 2 * width * number(model.encoder_ff())) +
+                            number(model.decoder_layers) * (8 * square + 2 * width * number(model.decoder_ff()));
   const auto available = static_cast<double>(available_memory());
   const auto mebibytes = [](double bytes) { return bytes / 1024 / 1024; };
   if (parameters * kBytesOfParameter > available)
@@ -104,36 +143,6 @@ void require_memory_for_model(const Options& options, const VocabularySizes& siz
         "the model has about {:.0f} million parameters, which take {:.0f} MiB in training without any batch; {:.0f} MiB are free. Make it "
         "smaller (model.d_model, d_ff, encoder_layers, decoder_layers, max_positions, data.vocab_size), or free some memory",
         parameters / 1e6, mebibytes(parameters * kBytesOfParameter), mebibytes(available)));
-}
-
-bool goes_on(const Options& options) {
-  return !newest_checkpoint_of(options.run).empty() && !replaces_run(options);
-}
-
-void require_learning_rates(const Options& options, bool is_going_on) {
-  constexpr double kLeastFactor = 0.01;
-  if (is_going_on) return;
-  const TrainOptions& train = options.train;
-  const bool is_noam = train.schedule == Schedule::kNoam;
-  if (is_noam && train.lr < kLeastFactor)
-    throw ConfigError(
-        fmt::format("train.lr is {}; with the noam schedule it is a factor, as a rule 0.5 to 2: the learning rate peaks at "
-                    "train.lr / sqrt(model.d_model * train.warmup_steps)",
-                    train.lr));
-  if (!is_noam && train.min_lr > train.lr)
-    throw ConfigError(fmt::format("train.min_lr is {}; expected at most train.lr, which is {}", train.min_lr, train.lr));
-}
-
-void require_names(const Options& options, bool is_going_on) {
-  const DataOptions& data = options.data;
-  for (const auto* corpora : {&data.train, &data.valid, &data.test})
-    for (const CorpusOptions& corpus : *corpora)
-      if (corpus.name.find('/') != std::string::npos || corpus.name == "." || corpus.name == "..")
-        throw ConfigError("data: a corpus has the name \"" + corpus.name +
-                          "\", by which files in the run folder are called; expected one without \"/\"");
-  if (is_going_on) return;  // with the language it began with
-  if (const std::string trouble = trouble_of_language_code(data.tgt_lang); !trouble.empty())
-    throw ConfigError("data.tgt_lang is \"" + data.tgt_lang + "\"" + trouble);
 }
 
 void require_sets(const DataOptions& data) {
@@ -158,7 +167,7 @@ std::optional<ResumePoint> find_starting_point(const Options& options, bool star
   if (!starts_anew) point = find_resume_point(options.run);
   if (point || options.train.init_from.empty()) return point;
   point = initial_point(options.train);
-  check_position(*point, options);
+  fit_to_batches(*point, options);
   if (const auto end = end_of(point->state, point->state.hours, options.train))
     throw ConfigError("train.init_from: " + point->path + " stands where training ends: " + in_words(*end, point->state, options.train) +
                       ". Set train.reset: [optimizer, lr, data, best] to start anew with its weights, or let training end later");
@@ -167,7 +176,7 @@ std::optional<ResumePoint> find_starting_point(const Options& options, bool star
 
 std::optional<Vocabularies> vocabularies_kept(const std::optional<ResumePoint>& point, const DataOptions& data) {
   if (!point || !data.trains_vocabularies() || !point->checkpoint.vocabularies.src->is_sentencepiece()) return {};
-  const DataOptions theirs = options_from_yaml(point->checkpoint.config_yaml, point->path + "/config.yaml").data;
+  const DataOptions& theirs = point->options.data;
   for (const std::string& symbol : data.spm_symbols)
     for (const VocabularyPtr& vocabulary : {point->checkpoint.vocabularies.src, point->checkpoint.vocabularies.tgt})
       if (vocabulary->id_of(symbol) == kUnk)
@@ -188,7 +197,7 @@ TrainingState start_from(ResumePoint& point, const TrainingData& data, Transform
   fit_to_attention(point, model, reset);
   load_weights(model, point.checkpoint.weights, point.path);  // for its words, where they do not fit
   TrainingState state = point.state;
-  check_corpus(state, data.fingerprint, reset, point.path);
+  fit_to_corpus(state, data.fingerprint, reset, point.path);
   return state;
 }
 
@@ -198,6 +207,12 @@ std::vector<EvaluationSet> load_evaluation_sets(const std::vector<CorpusOptions>
   sets.reserve(corpora.size());
   for (const CorpusOptions& corpus : corpora)
     sets.push_back(load_evaluation_set(corpus, options, data.vocabularies, data.plan.batch_tokens));
+  for (const EvaluationSet& set : sets)
+    if (options.tgt_lang.empty() && has_no_spaces_between_words(set.tgt_lines))
+      log_warning(
+          "{}: its target side is Chinese or Japanese, without spaces between words, and BLEU takes words to end at spaces, as "
+          "data.tgt_lang is empty: set it to zh or ja",
+          set.name);
   return sets;
 }
 

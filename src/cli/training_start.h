@@ -15,11 +15,11 @@
 /// What a run of `lacuna train` meets before its first update, for `lacuna check` too.
 namespace lacuna {
 
-/// Throws ConfigError if the configuration names no run folder, or one that cannot be; MachineError if nothing can be written there.
-void require_run_folder(const Options& options);
-
-/// Throws ConfigError if learned positions end before the longest sentence that `data` lets in.
-void require_room_for_sentences(const Options& options);
+/// What keeps training from starting and shows before anything is made, by configuration and files alone. Throws ConfigError for a run
+/// folder that is not named or cannot be, learned positions that end before the longest sentence, learning rates that no training wants,
+/// names of corpora that lead out of the run folder and a target language that is no code; MachineError if nothing can be written to the
+/// run folder; and what replaces_run and require_sets throw.
+void require_trainable(const Options& options);
 
 /// Throws ConfigError if `train.batch_tokens` is `auto` and the memory is not the CPU's.
 void require_measurable_memory(const Options& options);
@@ -28,24 +28,12 @@ void require_measurable_memory(const Options& options);
 /// and Adam's two means. To be called before the model is made; of attention's own parameters and of biases it knows nothing.
 void require_memory_for_model(const Options& options, const VocabularySizes& sizes);
 
-/// Whether the run folder has checkpoints that training goes on from: of another configuration they are to be replaced. Throws what
-/// replaces_run throws.
-bool goes_on(const Options& options);
-
-/// Throws ConfigError for learning rates that no training wants: one said where the noam schedule takes a factor, a least one above `lr`.
-/// Not for a run that goes on: it does so as it is.
-void require_learning_rates(const Options& options, bool is_going_on);
-
-/// Throws ConfigError for a name of a corpus that leads out of the run folder, and for a target language that is no code; the latter
-/// not for a run that goes on.
-void require_names(const Options& options, bool is_going_on);
-
 /// Throws DataError if a file of data.train, valid or test cannot be read, or if a set to score has a fault, and ConfigError if two sets to
 /// score have the same name: both before long work on the first of them.
 void require_sets(const DataOptions& data);
 
 /// What training starts from: the newest checkpoint of the run, unless it is to be replaced (`starts_anew`), else the one that
-/// `train.init_from` names; nothing for the beginning. Throws what find_resume_point, initial_point and check_position throw, and
+/// `train.init_from` names; nothing for the beginning. Throws what find_resume_point, initial_point and fit_to_batches throw, and
 /// ConfigError if training would end where init_from stands.
 std::optional<ResumePoint> find_starting_point(const Options& options, bool starts_anew);
 
@@ -54,7 +42,7 @@ std::optional<ResumePoint> find_starting_point(const Options& options, bool star
 std::optional<Vocabularies> vocabularies_kept(const std::optional<ResumePoint>& point, const DataOptions& data);
 
 /// The state that training starts with, the model having the point's weights, which are fitted to its attention (fit_to_attention). Throws
-/// DataError or CheckpointError if its vocabularies, weights or corpora are not these; `reset` as in check_corpus.
+/// DataError or CheckpointError if its vocabularies, weights or corpora are not these; `reset` as in fit_to_corpus.
 TrainingState start_from(ResumePoint& point, const TrainingData& data, Transformer& model, const std::vector<std::string>& reset);
 
 /// Throws what load_evaluation_set throws.

@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "attention/registry.h"
 #include "base/line_reader.h"
 #include "base/log.h"
 #include "cli/command_line.h"
@@ -56,7 +57,7 @@ struct TranslateFlags {
         ->required()
         ->allow_extra_args(false);
     app.add_option("-i,--input", input, "Text, one sentence a line, plain or gzip; - is standard input (the default)");
-    app.add_option("-o,--output", output, "File for the translations; - is standard output (the default)");
+    app.add_option("-o,--output", output, "File for the translations, packed if its name ends in .gz; - is standard output (the default)");
     for (size_t i = 0; i < values.size(); ++i) app.add_option(kShortFlags[i].flag, values[i], kShortFlags[i].meaning);
     app.add_option(
         "--prefix", prefix,
@@ -74,6 +75,8 @@ struct TranslateFlags {
         ->excludes(json)
         ->excludes("--n-best");
     app.add_option("--seed", seed, "Of sampling (default: 1)")->check(whole_number_from(0));
+    app.set_help_all_flag("--help-options",
+                          "Print every key under `translate` and `model.attention` with its default, range and meaning, and end");
     common.declare_runtime(app);
     app.footer(
         "Every key under `translate` is a flag too: --translate.allow_unk true. So is every key under `model.attention`, as far as the\n"
@@ -247,7 +250,7 @@ int run_translate(const std::vector<std::string>& arguments) {
   CLI::App app("Translates text, line by line.", "lacuna translate");
   TranslateFlags flags;
   flags.declare(app);
-  if (!parse_command_line(app, arguments)) return 0;
+  if (!parse_command_line(app, arguments, search_options_help() + attention_help())) return 0;
   flags.common.apply_log_level();
   const std::string device = flags.common.prepared_device();
   if (const auto bad = first_invalid_utf8(flags.prefix))

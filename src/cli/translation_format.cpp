@@ -6,6 +6,7 @@
 
 #include "analysis/pharaoh.h"
 #include "base/error.h"
+#include "base/json_text.h"
 
 namespace lacuna {
 namespace {
@@ -79,7 +80,7 @@ std::string json_line(const InputLine& line, const TranslatedLine& translated, c
     for (const char* key : {"alignment", "truncated"}) out.erase(key);  // the result may have none
     out.update(to_json(translated.translations.front(), format));
   }
-  return out.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";  // pieces of bytes may not be UTF-8
+  return json_text(out) + "\n";
 }
 
 std::string n_best_lines(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format) {

@@ -1,5 +1,3 @@
-#include <iostream>
-
 #include "base/files.h"
 #include "base/log.h"
 #include "cli/command_line.h"

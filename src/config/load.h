@@ -38,6 +38,9 @@ Options options_from_yaml(const std::string& yaml, const std::string& place);
 /// Throws ConfigError for combinations that have no meaning. What this machine lacks is no matter of a configuration, which may be a
 /// checkpoint's from another one.
 void validate(const Options& options);
+/// Throws ConfigError for what a user surely does not mean: a run folder that is named ~, files of vocabularies that would not be read. A
+/// checkpoint's configuration may hold such.
+void refuse_oversights(const Options& options);
 /// Throws ConfigError unless `device` is cpu, cuda or cuda:N.
 void validate_device(const std::string& device);
 /// Throws ConfigError, which begins with `key`, for symbols that cannot be pieces of a SentencePiece model.
@@ -45,5 +48,7 @@ void validate_symbols(const std::vector<std::string>& symbols, const std::string
 
 /// Every key with its default, range and meaning: `lacuna train --help-options`. What stands under model.attention, attention_help() says.
 std::string options_help();
+/// The same of `translate` alone.
+std::string search_options_help();
 
 }  // namespace lacuna

@@ -1,7 +1,6 @@
 #include "config/options.h"
 
 #include <array>
-#include <map>
 
 #include "config/help_writer.h"
 #include "config/load.h"
@@ -49,6 +48,12 @@ Options options_from(const ConfigNode& tree) {
   read_options(tree, options);
   validate(options);
   return options;
+}
+
+std::string search_options_help() {
+  HelpWriter help;
+  help.add("translate.", TranslateOptions());
+  return help.text();
 }
 
 std::string options_help() {

@@ -1,3 +1,6 @@
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
 #include <set>
 
 #include "base/error.h"
@@ -33,10 +36,12 @@ void validate_data(const DataOptions& data) {
   require(data.trains_vocabularies() || (data.spm_symbols.empty() && !data.spm_byte_fallback),
           "data.spm_symbols and data.spm_byte_fallback are of a SentencePiece model that is trained here; remove them, or data.spm_model, "
           "data.src_spm_model, or data.tokenizer: none");
-  for (const auto* corpora : {&data.train, &data.valid, &data.test})
+  require(data.max_length_ratio == 0 || data.max_length_ratio >= 1,
+          fmt::format("data.max_length_ratio is {}, which no pair is within; at least 1, say 4, or 0 for no bound", data.max_length_ratio));
+  for (const auto& [key, corpora] : {std::pair("train", &data.train), {"valid", &data.valid}, {"test", &data.test}})
     for (const CorpusOptions& corpus : *corpora)
-      require(!corpus.src.empty() && !corpus.tgt.empty(),
-              "data: a corpus needs both src and tgt; src is \"" + corpus.src + "\", tgt is \"" + corpus.tgt + "\"");
+      require(!corpus.src.empty() && !corpus.tgt.empty(), std::string("data.") + key + ": a corpus needs both src and tgt; src is \"" +
+                                                              corpus.src + "\", tgt is \"" + corpus.tgt + "\"");
   constexpr double kMostWeight = 1e6;
   for (const CorpusOptions& corpus : data.train)
     require(corpus.weight <= kMostWeight,
@@ -88,7 +93,8 @@ void validate_translation(const TranslateOptions& translate, const ModelOptions&
   const std::string trouble = trouble_of_joiner(translate.joiner);
   require(trouble.empty(), "translate.joiner is \"" + translate.joiner + "\"" + trouble);
   require(translate.sampling != Sampling::kNone || translate.n_best <= translate.beam_size,
-          equals("translate.n_best", translate.n_best) + "; at most translate.beam_size, which is " + std::to_string(translate.beam_size));
+          equals("translate.n_best", translate.n_best) + "; at most translate.beam_size, which is " + std::to_string(translate.beam_size) +
+              ": raise that");
   require(translate.min_length <= translate.max_length, equals("translate.min_length", translate.min_length) +
                                                             "; at most translate.max_length, which is " +
                                                             std::to_string(translate.max_length));
@@ -104,6 +110,17 @@ bool is_device_number(const std::string& text) {
 }
 
 }  // namespace
+
+void refuse_oversights(const Options& options) {
+  require(options.run != "~" && !options.run.starts_with("~/"), "run is \"" + options.run + "\", and ~ is no folder here; write ${HOME}" +
+                                                                    options.run.substr(std::min<size_t>(1, options.run.size())));
+  const DataOptions& data = options.data;
+  for (const std::string* model : {&data.spm_model, &data.src_spm_model})
+    require(data.tokenizer != Tokenizer::kNone || model->empty(),
+            "data.tokenizer is \"none\", with which the SentencePiece model " + *model +
+                " is not read; remove it, or set data.tokenizer: sentencepiece and remove the vocabulary");
+  require(data.vocab.empty() || data.src_vocab.empty(), "data.vocab is for both sides; remove it or data.src_vocab and data.tgt_vocab");
+}
 
 void validate_device(const std::string& device) {
   const bool is_cuda = device == "cuda" || (device.starts_with("cuda:") && is_device_number(device.substr(5)));

@@ -40,6 +40,15 @@ bool goes_with(const fs::path& run, const fs::path& path) {
 
 }  // namespace
 
+void require_room_for_run(const std::string& run) {
+  const fs::path folder(run);
+  if (!newest_checkpoint_of(run).empty() || fs::exists(folder / "config.yaml") || fs::exists(folder / "train.log")) return;
+  for (const char* const name : {"averaged", "best", "last", "metrics.jsonl", "tensorboard", "test", "valid"})
+    if (fs::exists(fs::symlink_status(folder / name)))
+      throw ConfigError(run + " holds no run, but " + name +
+                        ", where training would write. Set `run` to another folder, or move that away");
+}
+
 void require_start_outside(const Options& options) {
   const DataOptions& data = options.data;
   std::vector<std::pair<std::string, std::string>> starts = {{"train.init_from", options.train.init_from},
@@ -69,12 +78,16 @@ RunReplacement::RunReplacement(const Options& options)
     : run_(options.run), cache_(options.data.cache), making_(fs::path(options.run) / "new") {}
 
 void RunReplacement::take_place() const {
-  for (const std::string& path : checkpoint_paths_of(run_)) remove_folder(path);
-  for (const fs::path& part : parts_of_run(run_))
-    if (cache_.empty() || !is_within(cache_, part)) fs::remove_all(part);
-  std::vector<fs::path> written;
-  for (const fs::directory_entry& entry : fs::directory_iterator(making_.path())) written.push_back(entry.path());
-  for (const fs::path& path : written) fs::rename(path, fs::path(run_) / path.filename());
+  try {
+    for (const std::string& path : checkpoint_paths_of(run_)) remove_folder(path);
+    for (const fs::path& part : parts_of_run(run_))
+      if (cache_.empty() || !is_within(cache_, part)) fs::remove_all(part);
+    std::vector<fs::path> written;
+    for (const fs::directory_entry& entry : fs::directory_iterator(making_.path())) written.push_back(entry.path());
+    for (const fs::path& path : written) fs::rename(path, fs::path(run_) / path.filename());
+  } catch (const fs::filesystem_error& error) {
+    throw MachineError(run_ + ": the run there cannot be replaced: " + error.path1().string() + ": " + error.code().message());
+  }
   sync_folder(run_);
 }
 

@@ -7,6 +7,9 @@
 
 namespace lacuna {
 
+/// Throws ConfigError if the folder holds no run, but something under a name that training writes to, or removes.
+void require_room_for_run(const std::string& run);
+
 /// Throws ConfigError naming the key if a run that is to take the place of the one in its folder would start from what goes with that one:
 /// a checkpoint, a SentencePiece model or a vocabulary.
 void require_start_outside(const Options& options);
@@ -20,7 +23,7 @@ class RunReplacement {
 
   /// Where vocabularies, token cache and log are until then.
   std::string folder() const { return making_.path().string(); }
-  /// Removes what the other run has written, and nothing else, and gives what this one has written its place.
+  /// Removes what the other run has written, and nothing else, and gives what this one has written its place. Throws MachineError.
   void take_place() const;
 
  private:

@@ -76,6 +76,13 @@ class Version(CommandLine):
             text = self.ends("info", env={**os.environ, "OMP_NUM_THREADS": asked}).stdout
             self.assertRegex(text, rf"(?m)^threads +{threads}$")
 
+    def test_has_the_threads_that_the_system_lets_it_have(self):
+        cpus = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {min(cpus)})
+        self.addCleanup(os.sched_setaffinity, 0, cpus)
+        without = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+        self.assertRegex(self.ends("info", env=without).stdout, r"(?m)^threads +1$")
+
 
 class WrongWords(CommandLine):
     def test_no_verb(self):
@@ -94,6 +101,7 @@ class WrongWords(CommandLine):
     def test_no_configuration(self):
         for verb in ("train", "check", "ablate"):
             self.assertIn("-c FILE is missing", self.refuses(verb))
+            self.assertIn("-c FILE is missing; write -c mine.yaml", self.refuses(verb, "mine.yaml"))
 
     def test_a_number_that_is_none_names_what_was_expected(self):
         for value in ("x", "-1", "1.5"):
@@ -114,7 +122,8 @@ class WrongWords(CommandLine):
     def test_an_unknown_flag_is_no_key_of_the_configuration(self):
         message = self.refuses("translate", "-m", path("none"), "--beam", "4")
         self.assertIn('--beam is not a flag; see lacuna translate --help. Did you mean "--beam-size"?', message)
-        self.assertIn("--verbose is not a flag", self.refuses_config("", "--verbose"))
+        self.assertIn("--verbose is not a flag; see lacuna train --help", self.refuses_config("", "--verbose"))
+        self.assertIn("--max-epochs is not a flag; the key is --train.max_epochs", self.refuses_config("", "--max-epochs", "3"))
         message = self.refuses("align", "--forward", "a", "--backward", "b", "--symmetrize", "union")
         self.assertIn('--symmetrize is not a flag; see lacuna align --help. Did you mean "--symmetrise"?', message)
         self.assertIn("--train.overwrite: the value is missing", self.refuses_config("", "--train.overwrite", "--train.lr", "1e-3"))
@@ -199,6 +208,23 @@ class WrongConfiguration(CommandLine):
         message = self.refuses("train", "-c", write("c.yaml", ""), "--run", path("c.yaml", "x"))
         self.assertIn(f"run is {path('c.yaml', 'x')}, and {path('c.yaml')} is no folder; name another", message)
 
+    def test_a_folder_of_other_things_is_no_run_folder(self):
+        for name in ("averaged", "best", "last", "tensorboard", "test", "valid", "metrics.jsonl"):
+            folder = path("mine", name.split(".", maxsplit=1)[0])
+            os.makedirs(os.path.join(folder, name))
+            write(os.path.join(folder, name, "my.txt"), "dear\n")
+            message = self.refuses("train", "-c", self.config("data: {train: {src: a, tgt: b}}\n"), "--run", folder)
+            self.assertIn(f"{folder} holds no run, but {name}, where training would write. Set `run` to another folder", message)
+            self.assertEqual(os.listdir(folder), [name])
+
+    def test_home_is_no_tilde(self):
+        message = self.refuses("train", "-c", self.config(""), "--run", "~/x")
+        self.assertIn('run is "~/x", and ~ is no folder here; write ${HOME}/x', message)
+
+    def test_vocabularies_that_would_not_be_read(self):
+        message = self.refuses_config("data: {tokenizer: none, vocab: v, spm_model: my.model}\n")
+        self.assertIn("with which the SentencePiece model my.model is not read", message)
+
     def test_a_variable_that_is_not_set_is_named(self):
         self.assertIn("LACUNA_NOT_SET", self.refuses_config("data: {cache: '${LACUNA_NOT_SET}/x'}\n"))
 
@@ -245,7 +271,7 @@ class Output(CommandLine):
         out, links = path("out"), write("links", "0-0\n")
         words = ["align", "--forward", "/dev/stdin", "--backward", links, "--symmetrise", "union", "-o", out]
         with subprocess.Popen([PROGRAM, *words], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
-            while not os.path.exists(f"{out}.tmp{program.pid}") and program.poll() is None:
+            while not os.path.exists(f"{out}.lacuna-tmp{program.pid}") and program.poll() is None:
                 time.sleep(0.01)
             os.mkdir(out)
             message = program.communicate("0-0\n", timeout=60)[1]

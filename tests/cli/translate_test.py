@@ -4,6 +4,7 @@ import gzip
 import json
 import os
 import random
+import signal
 import stat
 import subprocess
 import time
@@ -34,6 +35,9 @@ class Translate(Verbs):
             file.write("3 1 4\n")
         self.assertEqual(self.prints("translate", "-m", RUN, "-i", path("in.gz"), "-o", path("out")), "")
         self.assertEqual(read("out"), "3 1 4\n")
+        self.assertEqual(self.prints("translate", "-m", RUN, "-i", path("in.gz"), "-o", path("out.gz")), "")
+        with gzip.open(path("out.gz"), "rt") as file:
+            self.assertEqual(file.read(), "3 1 4\n")
 
     def test_answers_each_line_while_the_pipe_stays_open(self):
         for output in ("-", "/dev/stdout"):
@@ -176,12 +180,29 @@ class Translate(Verbs):
     def test_removes_what_a_killed_one_left_beside_its_output(self):
         out = path("killed.out")
         with subprocess.Popen([PROGRAM, "translate", "-m", AVERAGED, "-o", out], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as killed:
-            while not os.path.exists(f"{out}.tmp{killed.pid}"):
+            while not os.path.exists(f"{out}.lacuna-tmp{killed.pid}"):
                 time.sleep(0.01)
             killed.kill()
-        self.assertTrue(os.path.exists(f"{out}.tmp{killed.pid}"))
+        self.assertTrue(os.path.exists(f"{out}.lacuna-tmp{killed.pid}"))
         self.prints("translate", "-m", AVERAGED, "-o", out, text="1 2\n")
         self.assertEqual([name for name in os.listdir(FOLDER) if name.startswith("killed.out")], ["killed.out"])
+
+    def test_removes_its_unfinished_output_when_it_is_stopped(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            out = path("stopped.out")
+            with subprocess.Popen([PROGRAM, "translate", "-m", AVERAGED, "-o", out], stdin=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL) as stopped:
+                while not os.path.exists(f"{out}.lacuna-tmp{stopped.pid}"):
+                    time.sleep(0.01)
+                stopped.send_signal(number)
+                self.assertEqual(stopped.wait(60), -number)
+            self.assertEqual([name for name in os.listdir(FOLDER) if name.startswith("stopped.out")], [])
+
+    def test_lists_the_keys_that_are_flags_too(self):
+        text = self.prints("translate", "--help-options")
+        self.assertIn("translate.sample_k  (default", text)
+        self.assertIn("entmax15", text)
+        self.assertNotIn("train.lr", text)
 
     def test_begins_with_a_prefix(self):
         self.assertTrue(self.translates("--prefix", "5", lines=["1 2 3"])[0].startswith("5"))

@@ -112,6 +112,13 @@ class Evaluate(Verbs):
             self.assertGreater(scores[metric]["interval"], 0)
             self.assertAlmostEqual(scores[metric]["mean"], scores[metric]["score"], delta=scores[metric]["interval"])
 
+    def test_does_not_take_chinese_sentences_for_words(self):
+        reference = write("zh.ref", "两个男人在街上走路。\n一只狗在跑。\n")
+        words = ("evaluate", "--hyp", reference, "--ref", reference, "--metrics", "bleu")
+        self.assertIn(f"--ref is {reference}, which is Chinese or Japanese", self.refuses(*words))
+        self.assertIn("tok:zh", self.prints(*words, "--tgt-lang", "zh"))
+        self.assertIn("tok:13a", self.prints(*words, "--tokenize", "13a"))
+
     def test_does_not_score_a_byte_order_mark(self):
         self.assertEqual(self.evaluates(hypotheses="\ufeffThe Cats sat on 3 mats\n"), self.evaluates())
 

@@ -34,6 +34,7 @@ INSTANTIATE_TEST_SUITE_P(
         Rule{"OneVocab", "data: {tokenizer: none, tgt_vocab: a}", "data.src_vocab and data.tgt_vocab go together"},
         Rule{"NoVocab", "data: {tokenizer: none}", "it needs a vocabulary file"},
         Rule{"SampledWords", "data: {tokenizer: none, vocab: v, spm_alpha: 0.1}", "it must be 0"},
+        Rule{"RatioOfNoPair", "data: {max_length_ratio: 0.5}", "data.max_length_ratio is 0.5, which no pair is within; at least 1"},
         Rule{"VocabForSentencePiece", "data: {vocab: v}", "set data.tokenizer: none"},
         Rule{"HalfACorpus", "data: {train: [{src: a}]}", "a corpus needs both src and tgt; src is \"a\", tgt is \"\""},
         Rule{"Heads", "model: {d_model: 100, num_heads: 3}", "model.num_heads is 3; it must divide model.d_model, which is 100"},
@@ -72,6 +73,18 @@ TEST(Validate, TakesWhatHasMeaning) {
                            "train: {schedule: cosine, warmup_steps: 9, max_steps: 10}", "train: {warmup_steps: 100, max_steps: 10}",
                            "data: {valid: {src: a, tgt: b}}\ntrain: {schedule: plateau, patience: 2}"})
     EXPECT_NO_THROW(options_from_yaml(yaml, "c.yaml")) << yaml;
+}
+
+TEST(Validate, RefusesOversightsOfUsersAlone) {
+  for (const auto& [yaml, message] : {std::pair("data: {tokenizer: none, vocab: v, spm_model: m}", "the SentencePiece model m is not read"),
+                                      std::pair("data: {tokenizer: none, vocab: v, src_spm_model: m, tgt_spm_model: n}", "model m is not"),
+                                      std::pair("data: {tokenizer: none, vocab: v, src_vocab: s, tgt_vocab: t}", "is for both sides"),
+                                      std::pair("run: ~/runs/a", "run is \"~/runs/a\", and ~ is no folder here; write ${HOME}/runs/a")}) {
+    const Options options = options_from_yaml(yaml, "runs/x/last/config.yaml");
+    EXPECT_THAT(message_of<ConfigError>([&] { refuse_oversights(options); }), HasSubstr(message)) << yaml;
+  }
+  EXPECT_NO_THROW(refuse_oversights(options_from_yaml("data: {tokenizer: none, vocab: v}", "c.yaml")));
+  EXPECT_NO_THROW(refuse_oversights(options_from_yaml("{run: a~/b, data: {spm_model: m}}", "c.yaml")));
 }
 
 TEST(Validate, TakesTheConfigurationOfAMachineWithOtherDevices) {
