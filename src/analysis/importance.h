@@ -2,7 +2,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <map>
 #include <vector>
 
 #include "analysis/calibration.h"
