@@ -14,6 +14,7 @@ SYSTEM = {"aer": MAYBE, "?interval": [NUMBER]}
 STEP = {"heads": [SYSTEM], "best_head": int, "average": SYSTEM}
 ALIGNMENT = {"sentences": int, "layers": [{"layer": int, "normal": STEP, "shifted": STEP}]}
 MODEL = {"name": str, "num_heads": int, "pairs": int, "src_tokens": int, "tgt_tokens": int, "places": [PLACE], "?alignment": ALIGNMENT}
+LARGEST = 2 ** 53  # up to here every whole number is one in JSON
 ANALYSIS = {"format": int, "src": str, "tgt": str, "?gold": str, "models": [MODEL]}
 
 
@@ -24,7 +25,8 @@ class Problem(Exception):
 def check(value, shape, where):
     """Throws Problem unless the value has that shape: a type, a list of one shape, or keys with theirs ("?" may be absent, "*" is any)."""
     kind = type(shape) if isinstance(shape, (list, dict)) else shape
-    if not isinstance(value, kind) or isinstance(value, bool):
+    is_odd = not isinstance(value, kind) or isinstance(value, bool)
+    if is_odd or (isinstance(value, (int, float)) and not abs(value) <= LARGEST):  # NaN is not, either
         raise Problem(f"{where} is {json.dumps(value)[:40]}, which `lacuna analyze` does not write; run it again")
     if isinstance(shape, list):
         for i, one in enumerate(value):
@@ -63,24 +65,40 @@ class Model:
 def read_analysis(path):
     try:
         analysis = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+        check(analysis, ANALYSIS, path)
     except OSError as error:
         raise Problem(f"{path}: {error.strerror}; name the analysis.json that `lacuna analyze` wrote") from None
     except ValueError as error:
         raise Problem(f"{path} is not JSON ({error}); name the analysis.json that `lacuna analyze` wrote") from None
-    check(analysis, ANALYSIS, path)
+    except RecursionError:
+        raise Problem(f"{path} is nested too deeply; name the analysis.json that `lacuna analyze` wrote") from None
     if analysis["format"] != 1:
         raise Problem(f"{path}: format is {analysis['format']}, and this reads 1; run `lacuna analyze` again")
     for m, model in enumerate(analysis["models"]):
-        check_best_heads(model, f"{path}.models[{m}]")
+        check_heads(model, f"{path}.models[{m}]")
     return analysis
 
 
-def check_best_heads(model, where):
+def check_heads(model, where):
+    """Throws Problem unless there are as many heads everywhere, the best of them is one, and intervals have two ends."""
+    count = model["num_heads"]
+    for i, place in enumerate(model["places"]):
+        for rows, at in ((place, ""), (place.get("shuffled", {}), ".shuffled")):
+            if "null_rate" in rows.get("heads", {}):
+                check_length(rows["heads"]["null_rate"], count, f"{where}.places[{i}]{at}.heads.null_rate")
     for i, layer in enumerate(model.get("alignment", {"layers": []})["layers"]):
         for step in STEPS:
-            best, count = layer[step]["best_head"], len(layer[step]["heads"])
+            at, best = f"{where}.alignment.layers[{i}].{step}", layer[step]["best_head"]
+            check_length(layer[step]["heads"], count, f"{at}.heads")
             if not 0 <= best < count:
-                raise Problem(f"{where}.alignment.layers[{i}].{step}.best_head is {best}, and heads are 0 to {count - 1}; run `lacuna analyze` again")
+                raise Problem(f"{at}.best_head is {best}, and heads are 0 to {count - 1}; run `lacuna analyze` again")
+            for name, system in [("average", layer[step]["average"]), *((f"heads[{h}]", head) for h, head in enumerate(layer[step]["heads"]))]:
+                check_length(system.get("interval", (0, 0)), 2, f"{at}.{name}.interval")
+
+
+def check_length(values, count, where):
+    if len(values) != count:
+        raise Problem(f"{where} has {len(values)} values; expected {count}: run `lacuna analyze` again")
 
 
 def read_models(arguments):

@@ -64,7 +64,7 @@ void AlignmentErrors::add(int64_t sentence, const std::vector<LinkCounts>& count
   for (size_t system = 0; system < totals_.size(); ++system) {
     const LinkCounts& count = counts[system];
     totals_[system].add(count);
-    const auto right = static_cast<int32_t>(count.in_sure + count.in_possible), all = static_cast<int32_t>(count.links + count.sure);
+    const int64_t right = count.in_sure + count.in_possible, all = count.links + count.sure;
     Sample* const samples = samples_.data() + system * num_samples_;
     for (size_t i = 0; i < num_samples_; ++i) {
       samples[i].right += times[i] * right;
@@ -78,7 +78,7 @@ std::optional<Interval> AlignmentErrors::interval(size_t system) const {
   std::vector<double> rates;
   for (size_t i = 0; i < num_samples_; ++i) {
     const Sample& sample = samples_[system * num_samples_ + i];
-    if (sample.all > 0) rates.push_back(1 - static_cast<double>(sample.right) / sample.all);
+    if (sample.all > 0) rates.push_back(1 - static_cast<double>(sample.right) / static_cast<double>(sample.all));
   }
   if (rates.empty()) return {};
   std::sort(rates.begin(), rates.end());

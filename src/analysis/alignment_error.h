@@ -36,7 +36,7 @@ class AlignmentErrors {
 
  private:
   struct Sample {
-    int32_t right = 0, all = 0;  // |A∩S| + |A∩P|, |A| + |S|
+    int64_t right = 0, all = 0;  // |A∩S| + |A∩P|, |A| + |S|
   };
   size_t num_samples_;
   uint64_t seed_;

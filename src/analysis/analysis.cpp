@@ -2,11 +2,11 @@
 
 #include <algorithm>
 
+#include "analysis/missing_measures.h"
 #include "analysis/symmetrise.h"
 #include "attention/registry.h"
 #include "base/error.h"
 #include "base/random.h"
-#include "base/spelling.h"
 #include "model/logits.h"
 
 namespace lacuna {
@@ -60,6 +60,7 @@ class Pass {
     result_.decoder_layers = options.decoder_layers;
     result_.max_tokens = longest_to_look_at(model_.max_positions());
     result_.places = places_of(options);
+    for (const MissingMeasure& one : missing_measures(options, settings)) result_.notes.push_back(one.note());
     for (const PlaceAnalysis& place : result_.places) is_calibrated_ = is_calibrated_ || place.is_calibrated;
     measures_rows_ = wants_any({"sparsity", "null_rate", "entropy", "support"});
     result_.importance.resize(static_cast<size_t>(options.decoder_layers));
@@ -85,6 +86,7 @@ class Pass {
         result_.long_pairs.see(pair);
       }
     }
+    if (owed_importance_ > 0 && spare_) add_importance_of(*spare_);
     check_result();
     return std::move(result_);
   }
@@ -219,46 +221,43 @@ class Pass {
     for (const auto& batch : batches_of(shuffled, settings_.batch_tokens)) show(batch, observe, /*is_shuffled=*/true);
   }
 
+  int64_t wanted_importance() const { return std::min(settings_.importance_sentences, settings_.num_pairs); }
+
+  /// Of pairs that are spread evenly. In place of one that is left out comes the next that is not, at the end of the corpus the one before.
   void measure_importance(const std::vector<SentencePair>& pairs) {
-    const int64_t wanted = std::min(settings_.importance_sentences, settings_.num_pairs);
+    const int64_t wanted = wanted_importance();
+    if (wanted == 0) return;
     for (const SentencePair& pair : pairs) {
-      const bool is_drawn = wanted > 0 && (pair.line + 1) * wanted / settings_.num_pairs > pair.line * wanted / settings_.num_pairs;
-      if (!is_drawn || pair.is_left_out()) continue;
-      correlate_importance(model_, pair, settings_.batch_tokens, is_calibrated_, result_.importance);
-      ++result_.importance_pairs;
-      progress_(0);
+      owed_importance_ += (pair.line + 1) * wanted / settings_.num_pairs - pair.line * wanted / settings_.num_pairs;
+      if (pair.is_left_out()) continue;
+      if (owed_importance_ > 0)
+        add_importance_of(pair);
+      else
+        spare_ = pair;
     }
+  }
+
+  void add_importance_of(const SentencePair& pair) {
+    correlate_importance(model_, pair, settings_.batch_tokens, is_calibrated_, result_.importance);
+    --owed_importance_;
+    ++result_.importance_pairs;
+    progress_(0);
   }
 
   PlaceAnalysis& place(int layer, AttentionSite site) { return result_.places[result_.place_of(site, layer)]; }
 
-  bool has_number(const char* name) const {
-    return std::any_of(result_.places.begin(), result_.places.end(),
-                       [&](const PlaceAnalysis& place) { return place.numbers.contains(name); });
-  }
-
-  /// Says what the model has not.
+  /// Says what the corpus has not.
   void check_result() {
     if (result_.pairs == 0)
       throw DataError(settings_.src + " and " + settings_.tgt +
                       ": nothing to analyse; expected at least one pair without an empty side, of at most " +
                       std::to_string(result_.max_tokens) + " tokens a side");
-    std::set<std::string> missing;
-    const auto note = [&](const char* measure, const std::string& why) {
-      if (!settings_.wants(measure)) return;
-      missing.insert(measure);
-      result_.notes.push_back(std::string(measure) + ": " + why);
-    };
-    for (const char* number : {"alpha", "span", "gate"})
-      if (!has_number(number)) note(number, "no head learns one");
-    if (!is_calibrated_) note("calibration", "no layer is calibrated");
-    if (settings_.gold.empty()) note("alignment", "no gold links were given");
-    if (result_.importance_pairs == 0) note("importance", "no sentence was sampled");
+    if (owed_importance_ > 0)
+      result_.notes.push_back("importance: " + std::to_string(owed_importance_) + " of " + std::to_string(wanted_importance()) +
+                              " pairs, left out with no other to take in their place");
     if (lonely_pairs_ > 0)
       result_.notes.push_back("shuffled references: " + std::to_string(lonely_pairs_) + " of " + std::to_string(result_.pairs) +
                               " pairs, alone among " + std::to_string(kPairsAtATime) + " lines");
-    if (missing == settings_.only && !missing.empty())
-      throw ConfigError(result_.name + ": nothing to analyse: " + join(result_.notes, "; ") + ". Leave --only out, or name other measures");
   }
 
   Transformer& model_;
@@ -270,7 +269,9 @@ class Pass {
   bool is_calibrated_ = false, measures_rows_ = false;
   std::vector<GoldLinks> gold_;  // of the pairs read last
   int64_t first_line_ = 0;
-  int64_t lonely_pairs_ = 0;  // that found no other to change references with
+  int64_t lonely_pairs_ = 0;           // that found no other to change references with
+  int64_t owed_importance_ = 0;        // pairs drawn so far in whose place none was measured
+  std::optional<SentencePair> spare_;  // the last that was not drawn
 };
 
 }  // namespace

@@ -31,8 +31,8 @@ struct AnalysisSettings {
   int64_t num_pairs = 0;            ///< lines of src
   std::set<std::string> only = {};  ///< of kMeasures; empty = all
   int64_t batch_tokens = 3000;
-  int64_t importance_sentences = 0;  ///< spread evenly over the corpus
-  bool shuffle_references = false;   ///< measure null rates on shuffled references too
+  int64_t importance_sentences = 0;  ///< spread evenly over the corpus; of those that are left out others take the place
+  bool shuffle_references = false;   ///< measure rows on shuffled references too
   int64_t bootstrap_samples = 1000;
   uint64_t seed = 1;
   std::string overrides = {};                             ///< of the models' attention, as on the command line: for the reader
@@ -92,9 +92,8 @@ struct AnalyzedModel {
   std::string joiner = {};  ///< of its `translate`
 };
 
-/// Pairs with an empty side and those longer than the model can read are left out and counted. Throws DataError if no pair is left,
-/// ConfigError if the model has none of the measures that `only` names, and CheckpointError if what it gives are no numbers. `progress` is
-/// told how many pairs are done after each batch.
+/// Pairs with an empty side and those longer than the model can read are left out and counted. Throws DataError if no pair is left, and
+/// CheckpointError if what the model gives are no numbers. `progress` is told how many pairs are done after each batch.
 ModelAnalysis analyze_model(const AnalyzedModel& model, const AnalysisSettings& settings, const std::function<void(int64_t)>& progress);
 
 }  // namespace lacuna

@@ -49,7 +49,6 @@ ordered_json diversity(const PlaceAnalysis& place) {
 ordered_json calibration(const CalibrationSums& sums) {
   const auto rows = static_cast<double>(sums.rows);
   ordered_json json = {{"rows", sums.rows}};
-  if (sums.rows == 0) return json;
   json["divergence"] = sums.divergence / rows;
   json["entropy_change"] = sums.entropy_change / rows;
   json["mask"] = sums.mask / rows;
@@ -75,16 +74,6 @@ ordered_json place_json(const PlaceAnalysis& place, const AnalysisSettings& sett
   return json;
 }
 
-ordered_json system_json(const AlignmentErrors& errors, size_t system) {
-  const LinkCounts& total = errors.total(system);
-  ordered_json json = {{"aer", or_null(total.error_rate())}};
-  if (const auto interval = errors.interval(system)) json["interval"] = {interval->low, interval->high};
-  json["precision"] = or_null(total.precision());
-  json["recall"] = or_null(total.recall());
-  json["links"] = total.links;
-  return json;
-}
-
 ordered_json alignment(const ModelAnalysis& model) {
   const AlignmentErrors& errors = *model.alignment;
   ordered_json json = {{"sentences", errors.sentences()}, {"layers", ordered_json::array()}};
@@ -95,11 +84,11 @@ ordered_json alignment(const ModelAnalysis& model) {
       int64_t best = 0;
       const auto rate = [&](int64_t head) { return errors.total(model.system_of(layer, head, step)).error_rate().value_or(1); };
       for (int64_t head = 0; head < model.num_heads; ++head) {
-        heads.push_back(system_json(errors, model.system_of(layer, head, step)));
+        heads.push_back(alignment_error_json(errors, model.system_of(layer, head, step)));
         if (rate(head) < rate(best)) best = head;
       }
       one[name_of(step)] = {
-          {"heads", heads}, {"best_head", best}, {"average", system_json(errors, model.system_of(layer, model.num_heads, step))}};
+          {"heads", heads}, {"best_head", best}, {"average", alignment_error_json(errors, model.system_of(layer, model.num_heads, step))}};
     }
     json["layers"].push_back(one);
   }
@@ -139,6 +128,16 @@ ordered_json model_json(const ModelAnalysis& model, const AnalysisSettings& sett
 }
 
 }  // namespace
+
+nlohmann::ordered_json alignment_error_json(const AlignmentErrors& errors, size_t system) {
+  const LinkCounts& total = errors.total(system);
+  ordered_json json = {{"aer", or_null(total.error_rate())}};
+  if (const auto interval = errors.interval(system)) json["interval"] = {interval->low, interval->high};
+  json["precision"] = or_null(total.precision());
+  json["recall"] = or_null(total.recall());
+  json["links"] = total.links;
+  return json;
+}
 
 std::string analysis_json(const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings) {
   ordered_json json = {{"format", 1}, {"src", settings.src}, {"tgt", settings.tgt}};

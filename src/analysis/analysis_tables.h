@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,10 @@ namespace lacuna {
 
 /// analysis.json.
 std::string analysis_json(const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings);
+
+/// Error rate, interval, precision, recall and links of one system, as analysis.json and `lacuna aer` give them; null is what is not
+/// defined.
+nlohmann::ordered_json alignment_error_json(const AlignmentErrors& errors, size_t system);
 
 /// One CSV table, its first line naming the columns.
 struct CsvTable {

@@ -7,19 +7,6 @@
 #include "analysis/row_measures.h"
 
 namespace lacuna {
-namespace {
-
-double entropy_of_weights(const std::vector<double>& weights) {
-  double sum = 0, sum_of_logs = 0;
-  for (const double p : weights) {
-    if (p <= 0) continue;
-    sum += p;
-    sum_of_logs += p * std::log(p);
-  }
-  return std::log(sum) - sum_of_logs / sum;
-}
-
-}  // namespace
 
 void CalibrationSums::add_row(std::span<const float> original, std::span<const float> masks) {
   std::vector<double> before, after;
@@ -34,10 +21,10 @@ void CalibrationSums::add_row(std::span<const float> original, std::span<const f
     is_null = is_null && a == 0;
   }
   if (is_null) return;
-  const double entropy = entropy_of_weights(before), moved = js_divergence(before, after);
+  const double entropy = entropy_of(before), moved = js_divergence(before, after);
   rows += 1;
   divergence += moved;
-  entropy_change += entropy_of_weights(after) - entropy;
+  entropy_change += entropy_of(after) - entropy;
   mask += mask_sum / static_cast<double>(before.size());
   Bin& bin = bins[std::min(static_cast<size_t>(std::max(0.0, entropy) / kBinWidth), kBins - 1)];
   bin.rows += 1;

@@ -83,7 +83,7 @@ std::vector<PairScore> score_pairs(Transformer& model, const std::vector<Sentenc
 NullContrast null_contrast_of(Transformer& model, const std::vector<SentencePair>& pairs, int64_t batch_tokens) {
   std::vector<SentencePair> shuffled;
   for (const SentencePair& pair : pairs)
-    if (!pair.is_empty() && !pair.is_long) shuffled.push_back(pair);
+    if (!pair.is_left_out()) shuffled.push_back(pair);
   if (shuffled.size() < 2)
     throw DataError(
         std::to_string(shuffled.size()) + " of " + std::to_string(pairs.size()) +

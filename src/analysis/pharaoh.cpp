@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "data/corpus_reader.h"
@@ -30,6 +31,14 @@ std::optional<ParsedLink> parse_link(std::string_view word) {
   if (tgt_error != std::errc() || after_tgt != end || after_src[1] == '-') return {};
   if (std::max(parsed.link.first, parsed.link.second) > kMostWords) return {};
   return parsed;
+}
+
+/// The beginning of what is no link, for a message: in quotes, and what is no plain ASCII escaped, as a terminal might obey it.
+std::string quoted_beginning(const std::string& word) {
+  using nlohmann::json;
+  constexpr size_t kMostBytes = 40;
+  const std::string quoted = json(word.substr(0, kMostBytes)).dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::ignore);
+  return quoted + (word.size() > kMostBytes ? "..." : "");
 }
 
 void sort_unique(Links& links) {
@@ -67,6 +76,7 @@ struct Observed {
 };
 
 Observed observe(const std::string& path, const std::string& src, const std::string& tgt, const std::string& joiner) {
+  for (const std::string& file : {path, src, tgt}) require_rereadable_file(file);  // now, and again link by link
   Observed seen;
   LinkReader reader(path);
   std::optional<CorpusReader> texts;
@@ -90,6 +100,28 @@ Observed observe(const std::string& path, const std::string& src, const std::str
   return seen;
 }
 
+/// What such a file counts words from, as checked_base has it.
+int base_of(const Observed& seen, const std::string& links, std::optional<int> given, const std::string& src, const std::string& flag) {
+  if (!src.empty() && seen.lines != seen.text_lines)
+    throw DataError(links + " has " + std::to_string(seen.lines) + " lines and " + src + " has " + std::to_string(seen.text_lines) +
+                    "; expected one line of links for each pair");
+  if (given) {
+    const RangeCheck& check = *given == 0 ? seen.from_zero : seen.from_one;
+    if (!check.problem.empty()) throw DataError(check.problem);
+    if (*given == 1 && !seen.zero_place.empty())
+      throw DataError(seen.zero_place + ": a link names word 0, and " + flag + " is 1; expected words counted from 1, or " + flag + " 0");
+    return *given;
+  }
+  const bool fits_one = seen.has_links && seen.zero_place.empty() && seen.from_one.problem.empty();
+  if (!seen.from_zero.problem.empty() && fits_one)
+    throw DataError(seen.from_zero.problem + ". No link names word 0, and all fit if words are counted from 1: say " + flag + " 1");
+  if (!seen.from_zero.problem.empty()) throw DataError(seen.from_zero.problem);
+  if (fits_one && seen.lines >= kEnoughLines)
+    throw DataError(links + ": no link in " + std::to_string(seen.lines) + " lines names word 0, so words seem to be counted from 1: say " +
+                    flag + " 1, or " + flag + " 0 if they are counted from 0");
+  return 0;
+}
+
 }  // namespace
 
 std::string pharaoh(const Links& links) {
@@ -104,13 +136,15 @@ bool LinkReader::next(GoldLinks& links) {
   links = {};
   std::string line;
   if (!reader_.next(line)) return false;
+  reader_.require_clean(line);
   for (size_t begin = 0; begin < line.size();) {
     const size_t end = std::min(line.find_first_of(" \t", begin), line.size());
     if (end > begin) {
       const std::string word = line.substr(begin, end - begin);
       auto parsed = parse_link(word);
       if (!parsed)
-        throw DataError(place() + ": \"" + word + "\" is not a link; expected source-target, such as 0-0 (sure), 1?2 or 1p2 (possible)");
+        throw DataError(place() + ": " + quoted_beginning(word) +
+                        " is not a link; expected source-target, such as 0-0 (sure), 1?2 or 1p2 (possible)");
       parsed->link.first -= base_;
       parsed->link.second -= base_;
       links.possible.push_back(parsed->link);
@@ -133,26 +167,17 @@ bool next_of_both(LinkReader& a, GoldLinks& of_a, LinkReader& b, GoldLinks& of_b
 
 int checked_base(const std::string& links, std::optional<int> given, const std::string& src, const std::string& tgt,
                  const std::string& flag, const std::string& joiner) {
-  for (const std::string& file : {links, src, tgt}) require_rereadable_file(file);  // now, and again link by link
-  const Observed seen = observe(links, src, tgt, joiner);
-  if (!src.empty() && seen.lines != seen.text_lines)
-    throw DataError(links + " has " + std::to_string(seen.lines) + " lines and " + src + " has " + std::to_string(seen.text_lines) +
-                    "; expected one line of links for each pair");
-  if (given) {
-    const RangeCheck& check = *given == 0 ? seen.from_zero : seen.from_one;
-    if (!check.problem.empty()) throw DataError(check.problem);
-    if (*given == 1 && !seen.zero_place.empty())
-      throw DataError(seen.zero_place + ": a link names word 0, and " + flag + " is 1; expected words counted from 1, or " + flag + " 0");
-    return *given;
-  }
-  const bool fits_one = seen.has_links && seen.zero_place.empty() && seen.from_one.problem.empty();
-  if (!seen.from_zero.problem.empty() && fits_one)
-    throw DataError(seen.from_zero.problem + ". No link names word 0, and all fit if words are counted from 1: say " + flag + " 1");
-  if (!seen.from_zero.problem.empty()) throw DataError(seen.from_zero.problem);
-  if (fits_one && seen.lines >= kEnoughLines)
-    throw DataError(links + ": no link in " + std::to_string(seen.lines) + " lines names word 0, so words seem to be counted from 1: say " +
-                    flag + " 1, or " + flag + " 0 if they are counted from 0");
-  return 0;
+  return base_of(observe(links, src, tgt, joiner), links, given, src, flag);
+}
+
+int checked_base_of_gold(const std::string& gold, std::optional<int> given, const std::string& src, const std::string& tgt,
+                         const std::string& joiner) {
+  const Observed seen = observe(gold, src, tgt, joiner);
+  const int base = base_of(seen, gold, given, src, "--gold-base");
+  if (!seen.has_links)
+    throw DataError(gold + ": none of its " + std::to_string(seen.lines) +
+                    " lines has a link; expected gold links, such as 0-0 1-2, which error rates are measured against");
+  return base;
 }
 
 }  // namespace lacuna

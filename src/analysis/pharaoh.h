@@ -28,7 +28,7 @@ class LinkReader {
  public:
   /// `base` is what the file counts words from, 0 or 1; links are given from 0.
   explicit LinkReader(const std::string& path, int base = 0);
-  /// False at the end. Throws DataError, with file and line, for text that is no link.
+  /// False at the end. Throws DataError, with file and line, for text that is no link or not UTF-8.
   bool next(GoldLinks& links);
   std::string place() const { return reader_.place(); }
   int64_t line_number() const { return reader_.line_number(); }
@@ -47,5 +47,9 @@ bool next_of_both(LinkReader& a, GoldLinks& of_a, LinkReader& b, GoldLinks& of_b
 /// `joiner`: where the texts are pieces that it joins, links are between their words (text/joiner.h).
 int checked_base(const std::string& links, std::optional<int> given, const std::string& src, const std::string& tgt,
                  const std::string& flag, const std::string& joiner = "");
+
+/// Likewise of gold links, whose flag is --gold-base. Throws DataError where there is not a single one: nothing could agree with them.
+int checked_base_of_gold(const std::string& gold, std::optional<int> given, const std::string& src, const std::string& tgt,
+                         const std::string& joiner = "");
 
 }  // namespace lacuna

@@ -79,7 +79,7 @@ function measureSeries(key, site) {
   models.forEach((model, m) => {
     const places = placesOf(model, site);
     series.push({ name: model.name, style: m, values: places.map((place) => place[key]), dots: places.map((place) => place.heads?.[key] ?? []) });
-    if (places.some((place) => place.shuffled?.[key] !== undefined && key === "null_rate"))
+    if (places.some((place) => place.shuffled?.[key] !== undefined))
       series.push({ name: `${model.name}, shuffled references`, style: m, isDashed: true, values: places.map((place) => place.shuffled?.[key]) });
   });
   return series;

@@ -22,17 +22,26 @@ double sum_of(std::span<const double> values) {
   return sum;
 }
 
-}  // namespace
-
-double entropy_of(std::span<const float> weights) {
+template <class T>
+double entropy_of_magnitudes(std::span<const T> weights) {
   double sum = 0, sum_of_logs = 0;
-  for (const float weight : weights) {
+  for (const T weight : weights) {
     const double p = std::abs(static_cast<double>(weight));
     if (!(p > 0)) continue;  // 0 or NaN
     sum += p;
     sum_of_logs += p * std::log(p);
   }
   return sum > 0 ? std::log(sum) - sum_of_logs / sum : 0;
+}
+
+}  // namespace
+
+double entropy_of(std::span<const float> weights) {
+  return entropy_of_magnitudes(weights);
+}
+
+double entropy_of(std::span<const double> weights) {
+  return entropy_of_magnitudes(weights);
 }
 
 RowMeasures measure_row(std::span<const float> weights) {

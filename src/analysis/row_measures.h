@@ -19,6 +19,7 @@ RowMeasures measure_row(std::span<const float> weights);
 
 /// -Σ p ln p in nats, p the weights' magnitudes divided by their sum; 0 if all are 0.
 double entropy_of(std::span<const float> weights);
+double entropy_of(std::span<const double> weights);
 
 /// The temperatures at which heads of rectified rows are compared.
 inline constexpr double kTemperatures[] = {1, .5, .25, .1};

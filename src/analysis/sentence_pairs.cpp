@@ -3,24 +3,32 @@
 #include <algorithm>
 
 #include "model/ragged_of.h"
+#include "text/joiner.h"
 
 namespace lacuna {
+namespace {
+
+bool has_many_words(const std::string& line) {
+  constexpr size_t kMost = kMostToLookAt;
+  return line.size() > kMost && joined_words(line, "").back() > kMostToLookAt;  // no need to count those of a short line
+}
+
+}  // namespace
 
 int64_t longest_to_look_at(int64_t max_positions) {
-  constexpr int64_t kMost = 4096;
-  return max_positions > 0 ? std::min(max_positions, kMost) : kMost;
+  return max_positions > 0 ? std::min(max_positions, kMostToLookAt) : kMostToLookAt;
 }
 
 void LongPairCount::see(const SentencePair& pair) {
-  if (!pair.is_long || pair.is_empty()) return;
+  if (!pair.is_long) return;
   if (count == 0) first_line = pair.line;
   ++count;
 }
 
 std::string LongPairCount::message(const std::string& fate, int64_t pairs, int64_t max_tokens) const {
   return std::to_string(count) + " of " + std::to_string(pairs) + " pairs " + fate + ": a side has more than " +
-         std::to_string(max_tokens) + " tokens (the model's table of positions, or what can be looked at); the first is line " +
-         std::to_string(first_line + 1);
+         std::to_string(max_tokens) + " tokens (the model's table of positions, or what can be looked at) or " +
+         std::to_string(kMostToLookAt) + " words; the first is line " + std::to_string(first_line + 1);
 }
 
 PairReader::PairReader(const std::string& src, const std::string& tgt, Vocabularies vocabularies, int64_t max_tokens, LongPairs long_pairs)
@@ -28,26 +36,37 @@ PairReader::PairReader(const std::string& src, const std::string& tgt, Vocabular
 
 std::vector<SentencePair> PairReader::next(size_t count) {
   std::vector<SentencePair> pairs;
-  SentencePair pair;
-  while (pairs.size() < count && reader_.next(pair.src_text, pair.tgt_text)) {
-    pair.line = reader_.line_number() - 1;
-    pair.is_long = false;
-    pair.src = ids_of(*vocabularies_.src, pair.src_text, reader_.src_place(), pair.is_long);
-    pair.tgt = ids_of(*vocabularies_.tgt, pair.tgt_text, reader_.tgt_place(), pair.is_long);
-    pairs.push_back(pair);
-  }
+  std::string src, tgt;
+  while (pairs.size() < count && reader_.next(src, tgt)) pairs.push_back(pair_of(src, tgt));
   return pairs;
+}
+
+SentencePair PairReader::pair_of(const std::string& src, const std::string& tgt) const {
+  SentencePair pair;
+  pair.line = reader_.line_number() - 1;
+  bool is_long = false;
+  std::vector<TokenId> src_ids = ids_of(*vocabularies_.src, src, reader_.src_place(), is_long);
+  std::vector<TokenId> tgt_ids = ids_of(*vocabularies_.tgt, tgt, reader_.tgt_place(), is_long);
+  if (is_long) {
+    pair.is_long = !src_ids.empty() && !tgt_ids.empty();
+    return pair;
+  }
+  pair.src_text = src;
+  pair.tgt_text = tgt;
+  pair.src = std::move(src_ids);
+  pair.tgt = std::move(tgt_ids);
+  return pair;
 }
 
 std::vector<TokenId> PairReader::ids_of(const Vocabulary& vocabulary, const std::string& line, const std::string& place,
                                         bool& is_long) const {
   std::vector<TokenId> ids = vocabulary.encode(line);
   if (!ids.empty()) ids.push_back(kEos);
-  if (static_cast<int64_t>(ids.size()) <= max_tokens_) return ids;
-  if (long_pairs_ == LongPairs::kRefuse)
+  const bool fits = static_cast<int64_t>(ids.size()) <= max_tokens_;
+  if (!fits && long_pairs_ == LongPairs::kRefuse)
     throw DataError(place + ": has " + std::to_string(ids.size()) + " tokens; expected at most " + std::to_string(max_tokens_) +
                     " (the model's table of positions, or what can be scored or looked at): split the line or leave it out");
-  is_long = true;
+  is_long = is_long || !fits || (long_pairs_ == LongPairs::kMark && has_many_words(line));
   return ids;
 }
 

@@ -11,34 +11,36 @@
 /// Given pairs of sentences, as forced decoding takes them.
 namespace lacuna {
 
-/// A pair of lines and its tokens, with eos; a side is empty if its line is.
+/// A pair of lines and its tokens, with eos; a side is empty if its line is. Of a pair that is too long nothing is kept but its number.
 struct SentencePair {
   int64_t line = 0;  ///< from 0
   std::string src_text, tgt_text;
   std::vector<TokenId> src, tgt;
-  bool is_long = false;  ///< a side has more tokens than its reader takes
-  bool is_empty() const { return src.empty() || tgt.empty(); }
+  bool is_long = false;  ///< a side has more tokens or words than its reader takes, and none is empty
+  bool is_empty() const { return !is_long && (src.empty() || tgt.empty()); }
   bool is_left_out() const { return is_empty() || is_long; }
 };
 
 enum class LongPairs { kRefuse, kMark };
 
-/// The most tokens of a side for its attention to be analysed, with a model of max_positions positions (0 = no limit): the memory for
-/// weights grows with the square of the length.
+/// The most words, and tokens, of a side for its attention to be analysed: the memory for weights grows with the square of the length.
+inline constexpr int64_t kMostToLookAt = 4096;
+/// The most tokens, with a model of max_positions positions (0 = no limit).
 int64_t longest_to_look_at(int64_t max_positions);
 
 /// The pairs that are left out as a side is too long, counted for one warning.
 struct LongPairCount {
   int64_t count = 0, first_line = 0;  ///< from 0
   void see(const SentencePair& pair);
-  /// "2 of 30 pairs `fate`: a side has more than 5 tokens (...); the first is line 4".
+  /// "2 of 30 pairs `fate`: a side has more than 5 tokens (...) or 4096 words; the first is line 4".
   std::string message(const std::string& fate, int64_t pairs, int64_t max_tokens) const;
 };
 
 /// Reads two files as tokenised pairs.
 class PairReader {
  public:
-  /// A pair with a side of more than `max_tokens` makes next() throw DataError or, with LongPairs::kMark, is marked as is_long.
+  /// A pair with a side of more than `max_tokens` makes next() throw DataError or, with LongPairs::kMark, is marked as is_long; so is then
+  /// one with more than kMostToLookAt words, which may outnumber tokens, as normalisation leaves nothing of some.
   PairReader(const std::string& src, const std::string& tgt, Vocabularies vocabularies, int64_t max_tokens,
              LongPairs long_pairs = LongPairs::kRefuse);
   /// The next pairs, at most `count`; empty at the end.
@@ -46,6 +48,8 @@ class PairReader {
 
  private:
   std::vector<TokenId> ids_of(const Vocabulary& vocabulary, const std::string& line, const std::string& place, bool& is_long) const;
+  /// Of these lines. Of a side that is too long, and of the other one, neither text nor ids are kept.
+  SentencePair pair_of(const std::string& src, const std::string& tgt) const;
 
   CorpusReader reader_;
   Vocabularies vocabularies_;

@@ -21,31 +21,32 @@ struct Growing {
 };
 
 /// By target word, then source word: the order of the published algorithm, on which its result depends.
-std::vector<Link> by_target(const std::set<Link>& links) {
-  std::vector<Link> ordered(links.begin(), links.end());
-  std::sort(ordered.begin(), ordered.end(),
-            [](const Link& a, const Link& b) { return std::pair(a.second, a.first) < std::pair(b.second, b.first); });
-  return ordered;
-}
+struct ByTarget {
+  bool operator()(const Link& a, const Link& b) const { return std::pair(a.second, a.first) < std::pair(b.second, b.first); }
+};
+using LinksByTarget = std::set<Link, ByTarget>;
 
-/// One round over the links that are there when their turn comes; true if any came to them.
-bool grow_once(Growing& growing, const std::set<Link>& all) {
+/// Rounds over the links that are there when their turn comes, until one adds nothing. A link needs one turn: what it does not add then
+/// has both words linked, and keeps them. So each round takes only those that came after their turn in the one before.
+void grow(Growing& growing, const std::set<Link>& all) {
   constexpr Link kNeighbours[] = {{0, -1}, {-1, 0}, {0, 1}, {1, 0}, {-1, -1}, {1, -1}, {-1, 1}, {1, 1}};
-  bool has_grown = false;
-  for (const Link& link : by_target(all)) {
-    if (!growing.links.contains(link)) continue;
+  LinksByTarget waiting(growing.links.begin(), growing.links.end());
+  for (auto turn = waiting.begin(); turn != waiting.end();) {
+    const Link link = *turn;
+    waiting.erase(turn);
     for (const auto& [by_src, by_tgt] : kNeighbours) {
       const Link next = {link.first + by_src, link.second + by_tgt};
       if (!all.contains(next) || (growing.has_src(next) && growing.has_tgt(next))) continue;
       growing.add(next);
-      has_grown = true;
+      waiting.insert(next);
     }
+    turn = waiting.upper_bound(link);
+    if (turn == waiting.end()) turn = waiting.begin();  // the next round
   }
-  return has_grown;
 }
 
 void add_final_and(Growing& growing, const std::set<Link>& direction) {
-  for (const Link& link : by_target(direction))
+  for (const Link& link : LinksByTarget(direction.begin(), direction.end()))
     if (!growing.has_src(link) && !growing.has_tgt(link)) growing.add(link);
 }
 
@@ -67,8 +68,7 @@ Links symmetrise(const Links& forward, const Links& backward, Symmetrisation kin
   for (const Link& link : first)
     if (second.contains(link)) growing.add(link);
   if (kind == Symmetrisation::kGrowDiagFinalAnd) {
-    while (grow_once(growing, all)) {
-    }
+    grow(growing, all);
     add_final_and(growing, first);
     add_final_and(growing, second);
   }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/alignment_error.h"
+#include "analysis/analysis_tables.h"
 #include "base/error.h"
 #include "base/spelling.h"
 #include "cli/command_line.h"
@@ -11,8 +12,6 @@
 
 namespace lacuna {
 namespace {
-
-using nlohmann::ordered_json;
 
 struct AerFlags {
   std::string links, gold, src, tgt, joiner;
@@ -45,11 +44,17 @@ std::optional<int> given(int base) {
   return base < 0 ? std::nullopt : std::optional(base);
 }
 
-AlignmentErrors score(const AerFlags& flags) {
+/// Throws UsageError for values that could not be.
+void check_flags(const AerFlags& flags, const CLI::App& app) {
+  for (const auto& [flag, value] : {std::pair("--src", flags.src), std::pair("--tgt", flags.tgt)})
+    if (app.count(flag) > 0 && value.empty()) throw UsageError(std::string(flag) + " is empty; expected a path, or leave the flag out");
   if (const std::string trouble = trouble_of_joiner(flags.joiner); !trouble.empty())
     throw UsageError("--joiner is \"" + flags.joiner + "\"" + trouble);
+}
+
+AlignmentErrors score(const AerFlags& flags) {
   LinkReader links(flags.links, checked_base(flags.links, given(flags.links_base), flags.src, flags.tgt, "--input-base", flags.joiner));
-  LinkReader gold(flags.gold, checked_base(flags.gold, given(flags.gold_base), flags.src, flags.tgt, "--gold-base", flags.joiner));
+  LinkReader gold(flags.gold, checked_base_of_gold(flags.gold, given(flags.gold_base), flags.src, flags.tgt, flags.joiner));
   AlignmentErrors errors(1, flags.num_samples, flags.seed);
   GoldLinks found, expected;
   while (next_of_both(links, found, gold, expected)) errors.add(links.line_number() - 1, {LinkCounts::of(found.possible, expected)});
@@ -61,16 +66,8 @@ std::string percent(const std::optional<double>& share) {
 }
 
 void print_json(const AlignmentErrors& errors) {
-  const LinkCounts& total = errors.total(0);
-  const auto interval = errors.interval(0);
-  const auto or_null = [](const std::optional<double>& value) { return value ? ordered_json(*value) : ordered_json(); };
-  ordered_json json = {{"aer", or_null(total.error_rate())}};
-  if (interval) json["interval"] = {interval->low, interval->high};
-  json.update({{"precision", or_null(total.precision())},
-               {"recall", or_null(total.recall())},
-               {"links", total.links},
-               {"sure", total.sure},
-               {"sentences", errors.sentences()}});
+  nlohmann::ordered_json json = alignment_error_json(errors, 0);
+  json.update({{"sure", errors.total(0).sure}, {"sentences", errors.sentences()}});
   std::cout << json.dump(2) << "\n";
 }
 
@@ -88,6 +85,7 @@ int run_aer(const std::vector<std::string>& arguments) {
   AerFlags flags;
   declare(app, flags);
   if (!parse_command_line(app, arguments)) return 0;
+  check_flags(flags, app);
   const AlignmentErrors errors = score(flags);
   if (flags.json)
     print_json(errors);

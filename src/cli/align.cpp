@@ -20,6 +20,13 @@ struct AlignFlags {
   int64_t head = -1, batch_tokens = 3000;
   CommonFlags common;
 
+  /// The files that models align or choose by.
+  std::vector<std::string> texts_to_read() const {
+    std::vector<std::string> files = {src, tgt};
+    if (!dev_gold.empty()) files.insert(files.end(), {dev_src, dev_tgt, dev_gold});
+    return files;
+  }
+
   void declare(CLI::App& app) {
     app.add_option("-m,--model", model, "Checkpoint or run folder whose cross attention aligns");
     app.add_option("--reverse-model", reverse_model, "A model of the other direction, for --symmetrise");
@@ -67,6 +74,9 @@ void check(const AlignFlags& flags, const std::vector<std::string>& overrides, c
   const auto require = [](bool holds, const std::string& message) {
     if (!holds) throw UsageError(message + "; see lacuna align --help");
   };
+  for (const auto& [flag, value] : {std::pair("--dev-src", flags.dev_src), std::pair("--dev-tgt", flags.dev_tgt),
+                                    std::pair("--dev-gold", flags.dev_gold), std::pair("--reverse-model", flags.reverse_model)})
+    require(app.count(flag) == 0 || !value.empty(), std::string(flag) + " is empty; expected a path, or leave the flag out");
   if (has_files) {
     require(!flags.forward.empty() && !flags.backward.empty(), "--forward and --backward go together");
     require(flags.model.empty() && flags.reverse_model.empty(),
@@ -116,7 +126,7 @@ struct Direction {
 /// What the development set's gold links count words from, which are joined as this model joins them.
 int base_of_development_set(const AlignFlags& flags, const Options& options) {
   const std::optional<int> given = flags.gold_base < 0 ? std::nullopt : std::optional(flags.gold_base);
-  return checked_base(flags.dev_gold, given, flags.dev_src, flags.dev_tgt, "--gold-base", options.translate.joiner);
+  return checked_base_of_gold(flags.dev_gold, given, flags.dev_src, flags.dev_tgt, options.translate.joiner);
 }
 
 AlignmentChoice choice_on_development_set(const AnalyzedModel& model, const AlignFlags& flags, int gold_base, bool is_reverse) {
@@ -133,6 +143,10 @@ AlignmentChoice choice_on_development_set(const AnalyzedModel& model, const Alig
   double error_rate = 0;
   const ModelAnalysis analysis = analyze_model(model, settings, [](int64_t) {});
   const AlignmentChoice best = best_choice(analysis, error_rate);
+  if (error_rate >= 1)
+    throw DataError(flags.dev_gold + ": no head of " + model.name + " finds any of these links between " + flags.dev_src + " and " +
+                    flags.dev_tgt +
+                    ", so none aligns best; expected gold links of this text. Are they of another, or of the other direction?");
   log_info("{}: {} aligns best, error rate {:.2f} % on the development set", model.name, text_of(best), 100 * error_rate);
   if (const LongPairCount& left_out = analysis.long_pairs; left_out.count > 0)
     log_warning("{}: development set: {}", model.name,
@@ -208,8 +222,8 @@ std::string written(const std::vector<std::optional<Links>>& links, const std::v
 
 int align_with_models(const AlignFlags& flags, const std::string& device, const std::vector<std::string>& overrides) {
   const int64_t total = count_pairs({"", flags.src, flags.tgt, 1});
+  Output output(flags.output, flags.texts_to_read());  // before the work that a development set takes
   std::vector<Direction> directions = directions_of(flags, device, overrides);
-  Output output(flags.output, {flags.src, flags.tgt});
   LineProgress bar("aligning", total, flags.common.quiet || flags.output == "-");
   for (std::vector<std::optional<Links>> links, other; !(links = directions[0].next(flags)).empty();) {
     if (directions.size() > 1) other = directions[1].next(flags);

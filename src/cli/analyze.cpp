@@ -6,11 +6,13 @@
 
 #include "analysis/analysis.h"
 #include "analysis/analysis_tables.h"
+#include "analysis/missing_measures.h"
 #include "analysis/report.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/spelling.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/manifest.h"
 #include "cli/checkpoint_options.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
@@ -53,7 +55,8 @@ struct AnalyzeFlags {
     app.add_flag("--shuffle-references", settings.shuffle_references,
                  "Measure rows on shuffled references too, as a control (doubles the time)");
     app.add_option("--bootstrap", settings.bootstrap_samples, "Resamples for intervals of error rates (default: 1000)")
-        ->check(whole_number_from(1, 100000));
+        ->check(whole_number_from(1, 100000))
+        ->needs(gold);
     app.add_option("--seed", settings.seed, "Of resamples and shuffled references (default: 1)")->check(whole_number_from(0));
     app.add_option("--explore", settings.explored, "Sentences whose weights the report shows: the first N (default: 20)")
         ->check(whole_number_from(0));
@@ -77,6 +80,7 @@ std::set<int64_t> numbers_of(const std::string& text, const std::string& flag, i
     throw UsageError(flag + " is \"" + text + "\"; expected numbers and ranges from " + std::to_string(lowest) + " to " +
                      std::to_string(highest) + ", such as 1-3,7" + (model.empty() ? "" : ", for " + model));
   };
+  if (text.ends_with(',')) fail();  // split() would not see what is missing behind it
   for (const std::string& part : CLI::detail::split(text, ',')) {
     const size_t dash = part.find('-', 1);
     int64_t first = 0, last = 0;
@@ -93,6 +97,21 @@ std::set<int64_t> numbers_of(const std::string& text, const std::string& flag, i
     for (int64_t number = first; number <= last; ++number) numbers.insert(number);
   }
   return numbers;
+}
+
+/// Values that cannot be, whatever the models and texts hold.
+void refuse_wrong_values(const AnalyzeFlags& flags, const CLI::App& app) {
+  for (const auto& [flag, value] : {std::pair("--gold", flags.settings.gold), std::pair("--save-weights", flags.saved_lines),
+                                    std::pair("--save-layers", flags.saved_layers), std::pair("--save-heads", flags.saved_heads)})
+    if (app.count(flag) > 0 && value.empty()) throw UsageError(std::string(flag) + " is empty; expected a value, or leave the flag out");
+  if (flags.output.empty()) throw UsageError("-o is empty; expected a folder to write to");
+  std::error_code error;
+  if (fs::exists(fs::path(flags.output) / Manifest::kFileName, error))
+    throw UsageError("-o is " + flags.output + ", which is a checkpoint; name another folder");
+  std::set<fs::path> seen;
+  for (const std::string& model : flags.models)
+    if (!seen.insert((fs::path(model) / "").lexically_normal()).second)
+      throw UsageError("-m is " + model + " more than once, and nothing would tell one from the other; name each model once");
 }
 
 /// What was asked for and would not be done.
@@ -119,7 +138,7 @@ void check_files(AnalyzeFlags& flags, const std::vector<Options>& models) {
   std::set<std::string> joiners;  // which say where the words are that links count
   for (const Options& options : models) joiners.insert(options.translate.joiner);
   for (const std::string& joiner : joiners)
-    settings.gold_base = checked_base(settings.gold, given, settings.src, settings.tgt, "--gold-base", joiner);
+    settings.gold_base = checked_base_of_gold(settings.gold, given, settings.src, settings.tgt, joiner);
 }
 
 /// The layers and heads of this model whose weights are saved.
@@ -142,14 +161,35 @@ ModelAnalysis analyze(const std::string& path, const std::string& device, const 
   }
 }
 
-/// attention.safetensors and attention.json of one model; `number` is empty, or tells several models apart. Returns their names.
-std::set<std::string> write_weights(const fs::path& folder, const std::string& number, const ModelAnalysis& model) {
+/// The files of one model's weights and of their pieces, the `number`-th of `models`.
+std::pair<std::string, std::string> weight_files(size_t number, size_t models) {
+  const std::string name = models == 1 ? "attention" : "attention." + std::to_string(number);
+  return {name + ".safetensors", name + ".json"};
+}
+
+/// Throws where a file that write_all() would write cannot be, before there is an analysis to lose.
+void require_places_for_files(const fs::path& folder, const AnalyzeFlags& flags) {
+  const AnalysisSettings& settings = flags.settings;
+  std::vector<std::string> files = {"analysis.json", "report.html", "measures.csv"};
+  if (!settings.gold.empty()) files.push_back("alignment.csv");
+  if (settings.importance_sentences > 0) files.push_back("importance.csv");
+  for (size_t i = 0; i < flags.models.size() && !settings.saved_lines.empty(); ++i) {
+    const auto [weights, pieces] = weight_files(i, flags.models.size());
+    files.insert(files.end(), {weights, pieces});
+  }
+  for (const std::string& file : files) {
+    if (!is_replaceable(folder / file)) continue;  // a pipe, which waits for what comes
+    const Output unwritten(folder / file, {settings.src, settings.tgt, settings.gold});
+  }
+}
+
+/// Weights and pieces of one model. Returns their names.
+std::set<std::string> write_weights(const fs::path& folder, const std::pair<std::string, std::string>& files, const ModelAnalysis& model) {
   nlohmann::ordered_json pieces = nlohmann::ordered_json::object();
   for (const auto& [line, sides] : model.saved_pieces) pieces[std::to_string(line)] = {{"src", sides.first}, {"tgt", sides.second}};
-  const std::string weights = "attention" + number + ".safetensors", words = "attention" + number + ".json";
-  write_safetensors(folder / weights, model.saved);
-  write_file_atomically(folder / words, pieces.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
-  return {weights, words};
+  write_safetensors(folder / files.first, model.saved);
+  write_file_atomically(folder / files.second, pieces.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  return {files.first, files.second};
 }
 
 /// Removes what an earlier analysis wrote because it was asked for, and this one did not: it would look like this one's.
@@ -179,7 +219,7 @@ void write_all(const fs::path& folder, const std::vector<ModelAnalysis>& models,
   }
   write_file_atomically(folder / "report.html", report_html(models, settings));
   for (size_t i = 0; i < models.size() && !settings.saved_lines.empty(); ++i)
-    written.merge(write_weights(folder, models.size() == 1 ? "" : "." + std::to_string(i), models[i]));
+    written.merge(write_weights(folder, weight_files(i, models.size()), models[i]));
   if (has_earlier) remove_others(folder, written);
 }
 
@@ -189,6 +229,7 @@ int run_analyze(const std::vector<std::string>& arguments) {
   flags.declare(app);
   if (!parse_command_line(app, arguments)) return 0;
   flags.common.apply_log_level();
+  refuse_wrong_values(flags, app);
   const std::string device = flags.common.prepared_device();
   const std::vector<std::string> overrides = overrides_without_search(app, "analyze");
   flags.settings.overrides = join(overrides, " ");
@@ -203,9 +244,11 @@ int run_analyze(const std::vector<std::string>& arguments) {
     options.push_back(options_of_checkpoint(path, overrides));
     choose_saved(flags, path, options.back().model);
   }
+  require_measures(flags.models, options, flags.settings);
   check_files(flags, options);
   const fs::path folder = flags.output;
   make_output_folder(folder);
+  require_places_for_files(folder, flags);
   std::vector<ModelAnalysis> models;
   for (const std::string& path : flags.models) {
     models.push_back(analyze(path, device, overrides, flags.settings, flags.common.quiet));

@@ -94,6 +94,15 @@ TEST(AlignmentErrors, IntervalsHoldTheRateAndAreTheSameForTheSameSeed) {
   EXPECT_DOUBLE_EQ(single.interval(0)->high, .5);
 }
 
+TEST(AlignmentErrors, ResampleCountsOfManyLinks) {
+  constexpr int64_t kMany = 2'000'000'000;  // two of them are more than 32 bits hold
+  AlignmentErrors errors(1, 100, 3);
+  for (int64_t sentence = 0; sentence < 4; ++sentence)
+    errors.add(sentence, {LinkCounts{.links = kMany, .sure = kMany, .in_sure = kMany / 2, .in_possible = kMany / 2}});
+  EXPECT_DOUBLE_EQ(errors.interval(0)->low, .5);
+  EXPECT_DOUBLE_EQ(errors.interval(0)->high, .5);
+}
+
 class LinkFiles : public testing::Test {
  protected:
   int base_of(const std::string& links, std::optional<int> given = {}) const {
@@ -168,6 +177,24 @@ TEST_F(LinkFiles, ThatNameWordZeroDoNotCountFromOne) {
 TEST_F(LinkFiles, OfSomethingElseAreRefused) {
   for (const char* word : {"1", "1-", "-1", "1--2", "a-b", "1:2", "1-2x", "2147483647-0", "0-1048577"})
     EXPECT_THAT(message(std::string(word) + "\n\n"), testing::HasSubstr("is not a link")) << word;
+}
+
+TEST_F(LinkFiles, OfAnythingAreQuotedInFewPlainBytes) {
+  EXPECT_THAT(message("0-0\n\x1b[2J" + std::string(900000, 'x') + "\n"),
+              testing::AllOf(testing::HasSubstr("links:2: \"\\u001b[2Jxxx"), testing::HasSubstr("xxx\"... is not a link"),
+                             testing::Not(testing::HasSubstr("\x1b")),
+                             testing::ResultOf([](const std::string& said) { return said.size(); }, testing::Lt(400u))));
+  EXPECT_THAT(message("0-0 \x7f\xc2\x9b 1-1\n\n"), testing::HasSubstr("links:1: \"\\u007f\\u009b\" is not a link"));
+  EXPECT_THAT(message(std::string(39, 'a') + "\xc3\xa4\n\n"), testing::HasSubstr("aaa\"... is not a link"));  // no half of a character
+  EXPECT_THAT(message("0-0\n0-0 \xff\n"), testing::HasSubstr("links:2: byte 5 is not UTF-8"));
+}
+
+TEST_F(LinkFiles, OfGoldHaveALink) {
+  const auto base = [&](const std::string& links) { return checked_base_of_gold(folder_.write("gold", links), {}, src_, tgt_); };
+  EXPECT_EQ(base("\n0?0\n"), 0);
+  EXPECT_THAT(message_of<DataError>([&] { base("\n\n"); }), testing::HasSubstr("gold: none of its 2 lines has a link"));
+  EXPECT_THAT(message_of<DataError>([&] { base("1-1 3-2\n2-1\n"); }), testing::HasSubstr("say --gold-base 1"));
+  EXPECT_EQ(base_of("\n\n"), 0);  // links to score may be none
 }
 
 }  // namespace

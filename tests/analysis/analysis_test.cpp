@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "analysis/aligner.h"
+#include "analysis/missing_measures.h"
 #include "small_analysis.h"
 
 namespace lacuna {
@@ -140,8 +141,61 @@ TEST(Analysis, SaysWhatAModelHasNot) {
   EXPECT_THAT(corpus.analyze(*small_model_with("softmax")).notes,
               testing::IsSupersetOf({"alpha: no head learns one", "gate: no head learns one"}));
   corpus.settings.only = {"calibration", "span"};
-  const std::string message = message_of<ConfigError>([&] { corpus.analyze(*small_model_with("softmax")); });
-  EXPECT_THAT(message, testing::AllOf(testing::HasSubstr("no layer is calibrated"), testing::HasSubstr("span: no head learns one")));
+  EXPECT_EQ(corpus.analyze(*small_model_with("softmax")).notes,
+            (std::vector<std::string>{"span: no head learns one", "calibration: no layer is calibrated"}));
+}
+
+/// Options of models with these kinds of attention.
+std::vector<Options> options_with(const std::vector<std::string>& kinds) {
+  std::vector<Options> all;
+  for (const std::string& attention : kinds) {
+    all.emplace_back().model = small_options();
+    all.back().model.attention = parse_yaml_value(attention, "attention");
+  }
+  return all;
+}
+
+TEST(MissingMeasures, AreWhatHeadsDoNotLearnAndLayersDoNotHave) {
+  AnalysisSettings settings;
+  settings.only = {"alpha", "span", "gate", "calibration"};
+  const auto missing = [&](const std::string& attention) {
+    std::vector<std::string> names;
+    for (const MissingMeasure& one : missing_measures(options_with({attention}).front().model, settings)) names.push_back(one.measure);
+    return names;
+  };
+  EXPECT_THAT(missing("softmax"), testing::ElementsAre("alpha", "span", "gate", "calibration"));
+  EXPECT_THAT(missing("{cross: {type: entmax, alpha: learned}}"), testing::ElementsAre("span", "gate", "calibration"));
+  EXPECT_THAT(missing("{decoder_self: span}"), testing::ElementsAre("alpha", "gate", "calibration"));
+  EXPECT_THAT(missing("{cross: calibrated}"), testing::ElementsAre("alpha", "span"));
+  EXPECT_THAT(missing("{cross: {type: calibrated, combine: anneal, anneal_steps: 1}}"), testing::ElementsAre("alpha", "span", "gate"));
+}
+
+TEST(MissingMeasures, AreRefusedWhereNoModelHasAnyThatWasNamed) {
+  AnalysisSettings settings;
+  settings.only = {"alpha", "calibration"};
+  require_measures({"a", "b"}, options_with({"softmax", "{cross: calibrated}"}), settings);
+  EXPECT_THAT(
+      message_of<ConfigError>([&] {
+        require_measures({"a", "b"}, options_with({"softmax", "rela"}), settings);
+      }),
+      testing::HasSubstr("a, b: nothing to analyse: alpha: no head learns one; calibration: no layer is calibrated. Leave --only out"));
+  settings.only = {};
+  require_measures({"a"}, options_with({"softmax"}), settings);
+}
+
+TEST(Analysis, MeasuresImportanceOfOtherPairsInPlaceOfThoseThatAreLeftOut) {
+  SmallCorpus corpus;
+  const auto model = small_model_with("softmax");
+  const auto sampled = [&](const std::string& tgt, int64_t wanted) {
+    corpus.settings.tgt = corpus.folder.write("tgt", tgt);
+    corpus.settings.importance_sentences = wanted;
+    return corpus.analyze(*model);
+  };
+  EXPECT_EQ(sampled("b a\ne d d\nc\nj i h g\n\n", 1).importance_pairs, 1);  // the last line, which one would be, has an empty side
+  EXPECT_EQ(sampled("b a\n\nc\nj i h g\nl\n", 2).importance_pairs, 2);      // of lines 3 and 5 the first has
+  const ModelAnalysis all = sampled("b a\ne d d\nc\nj i h g\nl\n", 5);
+  EXPECT_EQ(all.importance_pairs, 4);
+  EXPECT_THAT(all.notes, testing::Contains("importance: 1 of 5 pairs, left out with no other to take in their place"));
 }
 
 TEST(Analysis, OfAModelWhoseNumbersAreNoneIsRefused) {
@@ -188,6 +242,56 @@ TEST(Analysis, LeavesOutAndCountsSentencesLongerThanTheModelReads) {
                              testing::HasSubstr("the first is line 4")));
   EXPECT_THAT(message_of<DataError>([&] { corpus.analyze(*small_model_of_positions(1)); }),
               testing::HasSubstr("of at most 1 tokens a side"));
+}
+
+TEST(PairReader, KeepsNothingOfAPairThatIsTooLong) {
+  SmallCorpus corpus;
+  PairReader reader(corpus.settings.src, corpus.settings.tgt, words_a_to_t(), 5, LongPairs::kMark);
+  const std::vector<SentencePair> pairs = reader.next(10);
+  ASSERT_EQ(pairs.size(), 5u);
+  EXPECT_TRUE(pairs[3].is_long && pairs[3].is_left_out());
+  EXPECT_FALSE(pairs[3].is_empty());
+  EXPECT_EQ(pairs[3].line, 3);
+  EXPECT_TRUE(pairs[3].src.empty() && pairs[3].tgt.empty() && pairs[3].src_text.empty() && pairs[3].tgt_text.empty());
+  EXPECT_TRUE(pairs[2].is_empty() && !pairs[2].is_long);
+  EXPECT_EQ(pairs[4].src_text, "k");
+}
+
+/// One token, however many words a line has: as of words that normalisation leaves nothing of.
+class FewTokens : public Vocabulary {
+ public:
+  int64_t size() const override { return kSmallVocabulary; }
+  bool is_sentencepiece() const override { return false; }
+  const std::string& piece(TokenId /*id*/) const override { return piece_; }
+  const std::string& serialized() const override { return piece_; }
+  std::vector<TokenId> encode(std::string_view /*line*/) const override { return {kUnk}; }
+  std::vector<TokenId> sample(std::string_view line, double /*alpha*/, int64_t /*nbest*/, uint64_t /*random_key*/) const override {
+    return encode(line);
+  }
+  std::string decode(std::span<const TokenId> /*ids*/) const override { return piece_; }
+  TokenId id_of(std::string_view /*piece*/) const override { return kUnk; }
+  std::vector<int32_t> words_of(std::string_view /*line*/, std::span<const TokenId> ids) const override {
+    return std::vector<int32_t>(ids.size(), 0);
+  }
+
+ private:
+  std::string piece_ = "x";
+};
+
+TEST(PairReader, TakesAPairWithMoreWordsThanCanBeLookedAtForALongOne) {
+  const ScratchFolder folder;
+  std::string most = "a";
+  for (int64_t i = 1; i < kMostToLookAt; ++i) most += " a";
+  const std::string src = folder.write("src", most + "\n" + most + " a\na\n"), tgt = folder.write("tgt", "a\na\n" + most + " a\n");
+  const auto few = std::make_shared<const FewTokens>();
+  const auto is_long = [&](LongPairs long_pairs) {
+    PairReader reader(src, tgt, {few, few}, kMostToLookAt, long_pairs);
+    std::vector<bool> found;
+    for (const SentencePair& pair : reader.next(10)) found.push_back(pair.is_long);
+    return found;
+  };
+  EXPECT_EQ(is_long(LongPairs::kMark), (std::vector<bool>{false, true, true}));
+  EXPECT_EQ(is_long(LongPairs::kRefuse), (std::vector<bool>{false, false, false}));  // scores need no matrix of words
 }
 
 TEST(Analysis, CountsAPairWithAnEmptySideAsEmptyHoweverLongTheOther) {

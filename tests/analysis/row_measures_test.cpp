@@ -32,6 +32,7 @@ TEST(HeadSums, AreWorkedOutByHand) {
 
 TEST(RowMeasures, EntropyIsOfTheRowDividedByItsSum) {
   EXPECT_NEAR(entropy_of(std::vector<float>{3, 1}), -.75 * std::log(.75) - .25 * std::log(.25), 1e-12);
+  EXPECT_NEAR(entropy_of(std::vector<float>{3, -1}), entropy_of(std::vector<double>{3, 1}), 1e-12);  // magnitudes
   EXPECT_EQ(entropy_of(std::vector<float>{0, 0}), 0);
 }
 

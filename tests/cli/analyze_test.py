@@ -77,6 +77,7 @@ class Analyze(Program):
                     self.assertLessEqual(best["interval"][0], best["aer"])
                     self.assertGreaterEqual(best["interval"][1], best["aer"])
         self.assertEqual(set(rela["places"][0]["diversity"]), {"1.0", "0.5", "0.25", "0.1"})
+        self.assertLessEqual({"sparsity", "null_rate", "entropy", "support"}, set(rela["places"][0]["shuffled"]))
         html = read("out/report.html")
         for text in (SOFTMAX, RELA, "prefers-color-scheme: dark", "</html>"):
             self.assertIn(text, html)
@@ -158,6 +159,11 @@ class Analyze(Program):
         self.assertIn("far:1: link 0-99 is out of range", message)
         message = self.refuses_analysis("--gold", write("odd", "\n".join(["0:0"] + lines[1:]) + "\n"))
         self.assertIn('odd:1: "0:0" is not a link', message)
+        message = self.refuses_analysis("--gold", write("none.gold", "\n" * len(lines)))
+        self.assertIn("none.gold: none of its 30 lines has a link", message)
+        message = self.refuses_analysis("--gold", write("hostile", "\x1b[2J" + "x" * 900000 + "\n" * len(lines)))
+        self.assertIn(r'hostile:1: "\u001b[2Jxxx', message)
+        self.assertLess(len(message), 5000)
 
     def test_says_that_gold_links_count_from_one(self):
         from_one = write("from_one", re.sub(r"\d+", lambda number: str(int(number[0]) + 1), read("gold")))
@@ -169,11 +175,59 @@ class Analyze(Program):
     def test_leaves_out_and_counts_a_line_that_is_too_long(self):
         text = write("long", "1 2\n" + "1 " * 5000 + "\n" + "\n3\n")
         ended = self.ends("analyze", "-m", SOFTMAX, "-m", RELA, "--src", text, "--tgt", text, "--importance-sentences", "4", "-o", path("of_long"))
-        said = "1 of 4 pairs are left out: a side has more than 4096 tokens (the model's table of positions, or what can be looked at); the first is line 2"
+        said = ("1 of 4 pairs are left out: a side has more than 4096 tokens (the model's table of positions, or what can be looked at) or 4096 words; "
+                "the first is line 2")
         for model in (SOFTMAX, RELA):
             self.assertEqual(ended.stderr.count(f"{model}: {said}"), 1, ended.stderr)
         for model in json.loads(read("of_long/analysis.json"))["models"]:
             self.assertEqual([model[key] for key in ("pairs", "empty_pairs", "long_pairs")], [2, 1, 1])
+
+    def test_leaves_out_a_line_of_words_that_have_no_token(self):
+        text = write("no_tokens", "1 2\n" + "\x01 " * 100000 + "1 2\n3\n")
+        for flags in (("analyze", "-o", path("of_no_tokens"), "--gold", write("no_tokens.gold", "0-0\n0-0\n0-0\n")), ("align",)):
+            ended = self.ends(*flags, "-m", SOFTMAX, "--src", text, "--tgt", text)
+            self.assertIn("1 of 3 pairs", ended.stderr)
+            self.assertIn("or 4096 words; the first is line 2", ended.stderr)
+
+    def test_notices_before_the_first_model_that_a_file_cannot_be_written(self):
+        for name in ("report.html", "analysis.json", "alignment.csv", "attention.safetensors"):
+            os.makedirs(path("taken", name))
+            said = self.refuses("analyze", "-m", SOFTMAX, "--src", TEXT, "--tgt", TEXT, "-o", path("taken"), "--gold", GOLD, "--save-weights", "1")
+            self.assertIn(f"{name}: is a folder; expected a file to write to", said)
+            self.assertNotIn("not measured", said)
+            self.assertEqual(os.listdir(path("taken")), [name])
+            os.rmdir(path("taken", name))
+        text = write("taken/measures.csv", read("text"))
+        self.assertIn("is read, and would be written over", self.refuses("analyze", "-m", SOFTMAX, "--src", text, "--tgt", TEXT, "-o", path("taken")))
+        self.assertEqual(read("taken/measures.csv"), read("text"))
+
+    def test_measures_that_one_of_two_models_has(self):
+        learns = train_briefly("learns", "--model.attention.cross", "{type: entmax, alpha: learned}")
+        both = ("analyze", "-m", SOFTMAX, "-m", learns, "--src", TEXT, "--tgt", TEXT)
+        first, second = self.analyzes("--only", "alpha", models=[SOFTMAX, learns])["models"]
+        self.assertEqual((first["notes"], second["notes"]), (["alpha: no head learns one"], []))
+        self.assertTrue(any("numbers" in place for place in second["places"]))
+        said = self.refuses(*both, "--only", "span,calibration", "-o", path("of_none"))
+        self.assertIn(f"{SOFTMAX}, {learns}: nothing to analyse: span: no head learns one; calibration: no layer is calibrated", said)
+        self.assertNotIn("not measured", said)
+        self.assertFalse(os.path.exists(path("of_none")))
+
+    def test_refuses_flags_that_would_do_nothing(self):
+        self.assertIn("--bootstrap requires --gold", self.refuses_analysis("--bootstrap", "50"))
+        for flag in ("--gold", "--save-weights"):
+            self.assertIn(f"{flag} is empty; expected a value", self.refuses_analysis(flag, ""))
+        for flag in ("--save-layers", "--save-heads"):
+            self.assertIn(f"{flag} is empty; expected a value", self.refuses_analysis("--save-weights", "1", flag, ""))
+        self.assertIn('--save-weights is "1,"; expected numbers', self.refuses_analysis("--save-weights", "1,"))
+        pair = ("--src", TEXT, "--tgt", TEXT)
+        self.assertIn("-o is empty; expected a folder", self.refuses("analyze", "-m", SOFTMAX, *pair, "-o", ""))
+        for again in (SOFTMAX, SOFTMAX + "/"):
+            said = self.refuses("analyze", "-m", SOFTMAX, "-m", again, *pair, "-o", path("of_twins"))
+            self.assertIn(f"-m is {again} more than once", said)
+        checkpoint = os.path.realpath(os.path.join(SOFTMAX, "last"))
+        before = sorted(os.listdir(checkpoint))
+        self.assertIn("which is a checkpoint; name another folder", self.refuses("analyze", "-m", SOFTMAX, *pair, "-o", checkpoint))
+        self.assertEqual(sorted(os.listdir(checkpoint)), before)
 
     def test_notices_a_wrong_second_model_before_it_looks_at_the_first(self):
         flat = train_briefly("flat", "--model.decoder_layers", "1")
@@ -314,6 +368,31 @@ class Align(Program):
         files = ("--forward", write("forward", forward), "--backward", write("backward", backward))
         self.assertEqual(both, self.prints("align", *files, "--symmetrise", "union"))
 
+    def test_does_not_write_over_the_development_set(self):
+        names = ("dev.own.src", "dev.own.tgt", "dev.own.gold")
+        files = [write(name, read(other)) for name, other in zip(names, ("text", "text", "gold"))]
+        flags = [word for flag, file in zip(("--dev-src", "--dev-tgt", "--dev-gold"), files) for word in (flag, file)]
+        for name, file in zip(names, files):
+            before = read(name)
+            said = self.refuses("align", "-m", SOFTMAX, "--src", TEXT, "--tgt", TEXT, *flags, "-o", file)
+            self.assertIn(f"{file} is read, and would be written over", said)
+            self.assertEqual(read(name), before)
+
+    def test_notices_before_a_development_set_that_links_cannot_be_written(self):
+        pair = ("-m", SOFTMAX, "--src", TEXT, "--tgt", TEXT, "--dev-src", TEXT, "--dev-tgt", TEXT, "--dev-gold", GOLD)
+        for output, message in ((FOLDER, "is a folder; expected a file"), (path("nowhere/links"), "there is no folder")):
+            said = self.refuses("align", *pair, "-o", output)
+            self.assertIn(message, said)
+            self.assertNotIn("aligns best", said)
+
+    def test_refuses_gold_links_that_tell_no_head_from_another(self):
+        long = write("dev.long", "1 2\n" + "1 " * 5000 + "\n")  # the line with gold links is left out
+        for name, links, message in (("dev.none", "\n\n", "none of its 2 lines has a link"), ("dev.other", "\n0-0\n", "finds any of these links")):
+            said = self.refuses("align", "-m", SOFTMAX, "--src", TEXT, "--tgt", TEXT, "--dev-src", long, "--dev-tgt", long, "--dev-gold", write(name, links))
+            self.assertIn(message, said)
+            self.assertIn(path(name), said)
+            self.assertNotIn("aligns best", said)
+
     def test_refuses_what_makes_no_sense(self):
         pair = ("--src", TEXT, "--tgt", TEXT)
         for flags, message in (
@@ -323,6 +402,8 @@ class Align(Program):
             (("-m", SOFTMAX, *pair, "--head", "64"), "the heads are 0 to"),
             (("-m", SOFTMAX, *pair, "--symmetrise", "union"), "--reverse-model and --symmetrise go together"),
             (("-m", SOFTMAX, *pair, "--dev-src", TEXT), "--dev-src, --dev-tgt and --dev-gold go together"),
+            (("-m", SOFTMAX, *pair, "--dev-src", TEXT, "--dev-tgt", TEXT, "--dev-gold", ""), "--dev-gold is empty"),
+            (("-m", SOFTMAX, *pair, "--dev-gold", ""), "--dev-gold is empty"),
             (("-m", SOFTMAX, *pair, "--layer", "0", "--dev-src", TEXT, "--dev-tgt", TEXT, "--dev-gold", GOLD), "a development set chooses"),
             (("-m", SOFTMAX, *pair, "--translate.beam_size", "3"), "--translate.beam_size has no meaning for align"),
             (("-m", SOFTMAX, *pair, "--model.d_ff", "7"), "a trained model keeps that"),
@@ -361,6 +442,12 @@ class Aer(Program):
         self.assertIn("say --input-base 1", self.refuses("aer", "-i", from_one, "--gold", GOLD, "--src", TEXT, "--tgt", TEXT))
         self.assertIn("AER 0.00", self.prints("aer", "-i", from_one, "--gold", GOLD, "--input-base", "1"))
         self.assertIn("--src requires --tgt", self.refuses("aer", "-i", GOLD, "--gold", GOLD, "--src", TEXT))
+        self.assertIn("--tgt is empty", self.refuses("aer", "-i", GOLD, "--gold", GOLD, "--src", TEXT, "--tgt", ""))
+
+    def test_needs_a_gold_link(self):
+        links, none = write("two_links", "0-0\n0-0\n"), write("no_links", "\n\n")
+        self.assertIn("no_links: none of its 2 lines has a link", self.refuses("aer", "-i", links, "--gold", none))
+        self.assertRegex(self.prints("aer", "-i", none, "--gold", links), r"^AER 100\.00")
 
 
 class Filter(Program):

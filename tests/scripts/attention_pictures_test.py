@@ -203,7 +203,8 @@ class LeftOut(Script):
 
 class Refusals(Script):
     def test_name_the_file_that_is_not_an_analysis(self):
-        for content, why in (("once", "not JSON"), ("[1]", "which `lacuna analyze` does not write"), ("{}", 'has no "format"')):
+        for content, why in (("once", "not JSON"), ("[" * 100000, "nested too deeply"), ("[1]", "which `lacuna analyze` does not write"),
+                             ("{}", 'has no "format"')):
             path = self.file("odd.json", content)
             message = self.refuses(f"a={path}")
             self.assertIn(path, message)
@@ -215,6 +216,13 @@ class Refusals(Script):
         for change, where in ((lambda model: model["places"][1].pop("layer"), 'models[0].places[1] has no "layer"'),
                               (lambda model: model["places"][0].update(sparsity="much"), 'models[0].places[0].sparsity is "much"'),
                               (lambda model: model["alignment"]["layers"][0].pop("shifted"), 'alignment.layers[0] has no "shifted"'),
+                              (lambda model: model["places"][0].update(sparsity=float("inf")), 'models[0].places[0].sparsity is Infinity'),
+                              (lambda model: model["places"][0].update(null_rate=float("nan")), 'models[0].places[0].null_rate is NaN'),
+                              (lambda model: model["places"][0]["diversity"].update(as_is=10 ** 400), 'places[0].diversity.as_is is 1000'),
+                              (lambda model: model["places"][1]["heads"]["null_rate"].pop(), "places[1].heads.null_rate has 1 values; expected 2"),
+                              (lambda model: model["places"][1]["shuffled"]["heads"]["null_rate"].append(0), "shuffled.heads.null_rate has 3 values"),
+                              (lambda model: model["alignment"]["layers"][1]["shifted"]["heads"].pop(), "layers[1].shifted.heads has 1 values"),
+                              (lambda model: model["alignment"]["layers"][0]["normal"]["average"]["interval"].pop(), "average.interval has 1 values"),
                               (lambda model: model["alignment"]["layers"][0]["normal"].update(best_head=2), "best_head is 2")):
             odd = softmax()
             change(odd["models"][0])

@@ -1,0 +1,63 @@
+#include "analysis/missing_measures.h"
+
+#include <ATen/Functions.h>
+
+#include <set>
+
+#include "attention/registry.h"
+#include "attention/row_numbers.h"
+#include "base/error.h"
+#include "base/spelling.h"
+
+namespace lacuna {
+namespace {
+
+/// What a model with these options has that others lack.
+struct Peculiarities {
+  std::set<std::string> numbers;  ///< that heads learn, by the names that their types have for them
+  bool is_calibrated = false;
+};
+
+Peculiarities peculiarities_of(const ModelOptions& options) {
+  const AttentionPlan plan = resolve_attention(options);
+  const at::NoGradGuard no_gradients;
+  Peculiarities found;
+  for (const auto* layers : {&plan.encoder_self, &plan.decoder_self, &plan.cross}) {
+    for (const AttentionChoice& choice : *layers) {
+      const AttentionType& type = *choice.type;
+      if (const auto numbers = make_row_numbers(type, options.num_heads, options.d_model))
+        for (const RowNumber& number : numbers->forward(at::zeros({1, options.d_model}))) found.numbers.insert(number.name);
+      found.is_calibrated = found.is_calibrated || type.takes_mask();
+      if (type.takes_mask() && type.num_numbers() > type.of_scores().num_numbers()) found.numbers.insert("gate");
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<MissingMeasure> missing_measures(const ModelOptions& options, const AnalysisSettings& settings) {
+  const Peculiarities has = peculiarities_of(options);
+  std::vector<MissingMeasure> missing;
+  const auto require = [&](bool holds, const char* measure, const char* why) {
+    if (!holds && settings.wants(measure)) missing.push_back({measure, why});
+  };
+  for (const char* number : {"alpha", "span", "gate"}) require(has.numbers.count(number) > 0, number, "no head learns one");
+  require(has.is_calibrated, "calibration", "no layer is calibrated");
+  require(!settings.gold.empty(), "alignment", "no gold links were given");
+  require(settings.importance_sentences > 0, "importance", "no sentence was sampled");
+  return missing;
+}
+
+void require_measures(const std::vector<std::string>& names, const std::vector<Options>& models, const AnalysisSettings& settings) {
+  std::vector<MissingMeasure> missing;
+  for (const Options& options : models) {
+    missing = missing_measures(options.model, settings);
+    if (settings.only.empty() || missing.size() < settings.only.size()) return;
+  }
+  std::vector<std::string> notes;  // those of the last model are those of all
+  for (const MissingMeasure& one : missing) notes.push_back(one.note());
+  throw ConfigError(join(names) + ": nothing to analyse: " + join(notes, "; ") + ". Leave --only out, or name other measures");
+}
+
+}  // namespace lacuna
