@@ -42,7 +42,7 @@ std::vector<MissingMeasure> missing_measures(const ModelOptions& options, const 
   const auto require = [&](bool holds, const char* measure, const char* why) {
     if (!holds && settings.wants(measure)) missing.push_back({measure, why});
   };
-  for (const char* number : {"alpha", "span", "gate"}) require(has.numbers.count(number) > 0, number, "no head learns one");
+  for (const char* number : {"alpha", "span", "gate"}) require(has.numbers.contains(number), number, "no head learns one");
   require(has.is_calibrated, "calibration", "no layer is calibrated");
   require(!settings.gold.empty(), "alignment", "no gold links were given");
   require(settings.importance_sentences > 0, "importance", "no sentence was sampled");

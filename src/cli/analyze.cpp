@@ -9,6 +9,7 @@
 #include "analysis/missing_measures.h"
 #include "analysis/report.h"
 #include "base/files.h"
+#include "base/json_text.h"
 #include "base/log.h"
 #include "base/spelling.h"
 #include "checkpoint/checkpoint.h"
@@ -188,7 +189,7 @@ std::set<std::string> write_weights(const fs::path& folder, const std::pair<std:
   nlohmann::ordered_json pieces = nlohmann::ordered_json::object();
   for (const auto& [line, sides] : model.saved_pieces) pieces[std::to_string(line)] = {{"src", sides.first}, {"tgt", sides.second}};
   write_safetensors(folder / files.first, model.saved);
-  write_file_atomically(folder / files.second, pieces.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  write_file_atomically(folder / files.second, json_text(pieces, 1) + "\n");
   return {files.first, files.second};
 }
 

@@ -105,7 +105,7 @@ std::string in_words(TrainingEnd end, const TrainingState& state, const TrainOpt
       return fmt::format("step {}: no better {} in {} validations since step {}", state.step, score_name(options.metric),
                          state.scores.since_best, state.scores.best_step);
     case TrainingEnd::kInterrupted:
-      return fmt::format("step {}: interrupted, and saved; the same command goes on from there", state.step);
+      return fmt::format("step {}: interrupted{}", state.step, state.step > 0 ? ", and saved; the same command goes on from there" : "");
   }
   return "";
 }

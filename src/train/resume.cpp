@@ -58,18 +58,18 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
 bool is_corpus_file(const std::string& key) {
   const std::string prefix = "data.train.";
   const std::string last = key.substr(key.rfind('.') + 1);
-  return key.rfind(prefix, 0) == 0 && (last == "src" || last == "tgt" || last == "name");
+  return key.starts_with(prefix) && (last == "src" || last == "tgt" || last == "name");
 }
 
 bool may_differ(const std::string& key, const Options& stored, const Options& now) {
   for (const std::string allowed : kMayDiffer)
-    if (key == allowed || (allowed.back() == '.' && key.rfind(allowed, 0) == 0)) return true;
+    if (key == allowed || (allowed.back() == '.' && key.starts_with(allowed))) return true;
   if (key == "model.attention" || key.starts_with("model.attention.")) return change_of_attention(stored.model, now.model).empty();
   if (key == "device") return stored.device.starts_with("cuda") && now.device.starts_with("cuda");
   if (key == "train.max_steps" || key == "train.decay_steps") return stored.train.schedule_end() == now.train.schedule_end();
   // Another number of corpora is another fingerprint, with which the data begin anew; another weight alone is not.
   const bool begins_anew = has(now.train.reset, "data") && stored.data.train.size() != now.data.train.size();
-  return is_corpus_file(key) || (key.rfind("data.train.", 0) == 0 && begins_anew);
+  return is_corpus_file(key) || (key.starts_with("data.train.") && begins_anew);
 }
 
 /// Which sentences are in which batch, beside what the corpora and vocabularies hold.
