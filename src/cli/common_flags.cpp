@@ -91,12 +91,14 @@ namespace {
 
 /// The key that a flag without a section may mean: train.max_epochs for --max-epochs; of search alone where the verb reads no
 /// configuration. Empty = none.
-std::string key_that_ends_in(const CLI::App& app, const std::vector<std::string>& keys, std::string flag) {
+std::string key_meant_by(const CLI::App& app, std::string flag) {
+  const bool reads_configuration = app.get_option_no_throw("--config") != nullptr;
   std::replace(flag.begin(), flag.end(), '-', '_');
-  const std::string begin = app.get_option_no_throw("--config") != nullptr ? "" : "translate.", end = "." + flag.substr(2);
-  const auto found =
-      std::find_if(keys.begin(), keys.end(), [&](const std::string& key) { return key.starts_with(begin) && key.ends_with(end); });
-  return found == keys.end() ? "" : *found;
+  const ConfigNode all = write_options(Options());
+  for (const auto& [section, keys] : all.entries())
+    if (keys.is_map() && (reads_configuration || section == "translate") && keys.find(flag.substr(2)) != nullptr)
+      return section + "." + flag.substr(2);
+  return "";
 }
 
 }  // namespace
@@ -107,7 +109,7 @@ std::vector<std::string> overrides_of(const CLI::App& app) {
     const std::string flag = word.substr(0, word.find('='));
     if (!flag.starts_with("--") || flag.find('.') != std::string::npos) continue;
     if (std::find(keys.begin(), keys.end(), flag.substr(2)) != keys.end()) continue;
-    const std::string key = key_that_ends_in(app, keys, flag);
+    const std::string key = key_meant_by(app, flag);
     throw UsageError(key.empty() ? trouble_of_flag(app, flag) : flag + " is not a flag; the key is --" + key);
   }
   return app.remaining();

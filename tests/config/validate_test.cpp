@@ -76,10 +76,12 @@ TEST(Validate, TakesWhatHasMeaning) {
 }
 
 TEST(Validate, RefusesOversightsOfUsersAlone) {
-  for (const auto& [yaml, message] : {std::pair("data: {tokenizer: none, vocab: v, spm_model: m}", "the SentencePiece model m is not read"),
-                                      std::pair("data: {tokenizer: none, vocab: v, src_spm_model: m, tgt_spm_model: n}", "model m is not"),
-                                      std::pair("data: {tokenizer: none, vocab: v, src_vocab: s, tgt_vocab: t}", "is for both sides"),
-                                      std::pair("run: ~/runs/a", "run is \"~/runs/a\", and ~ is no folder here; write ${HOME}/runs/a")}) {
+  for (const auto& [yaml, message] :
+       {std::pair("data: {tokenizer: none, vocab: v, spm_model: m}", "the SentencePiece model m is not read"),
+        std::pair("{data: {tokenizer: none, vocab: v, src_spm_model: m, tgt_spm_model: n}, model: {tie_embeddings: none}}",
+                  "model m is not"),
+        std::pair("{data: {tokenizer: none, vocab: v, src_vocab: s, tgt_vocab: t}, model: {tie_embeddings: none}}", "is for both sides"),
+        std::pair("run: ~/runs/a", "run is \"~/runs/a\", and ~ is no folder here; write ${HOME}/runs/a")}) {
     const Options options = options_from_yaml(yaml, "runs/x/last/config.yaml");
     EXPECT_THAT(message_of<ConfigError>([&] { refuse_oversights(options); }), HasSubstr(message)) << yaml;
   }
