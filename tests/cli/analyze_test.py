@@ -391,7 +391,7 @@ class Align(Program):
             said = self.refuses("align", "-m", SOFTMAX, "--src", TEXT, "--tgt", TEXT, "--dev-src", long, "--dev-tgt", long, "--dev-gold", write(name, links))
             self.assertIn(message, said)
             self.assertIn(path(name), said)
-            self.assertNotIn("aligns best", said)
+            self.assertNotIn("aligns best, error rate", said)
 
     def test_refuses_what_makes_no_sense(self):
         pair = ("--src", TEXT, "--tgt", TEXT)
