@@ -56,6 +56,7 @@ void require_measures(const std::vector<std::string>& names, const std::vector<O
     if (settings.only.empty() || missing.size() < settings.only.size()) return;
   }
   std::vector<std::string> notes;  // those of the last model are those of all
+  notes.reserve(missing.size());
   for (const MissingMeasure& one : missing) notes.push_back(one.note());
   throw ConfigError(join(names) + ": nothing to analyse: " + join(notes, "; ") + ". Leave --only out, or name other measures");
 }

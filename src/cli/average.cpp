@@ -31,7 +31,12 @@ void declare(CLI::App& app, AverageOptions& options) {
 }
 
 std::vector<std::string> chosen(const AverageOptions& options) {
-  if (options.last == 0 && options.best == 0) return options.inputs;
+  if (options.last == 0 && options.best == 0) {
+    for (const std::string& input : options.inputs)
+      if (!newest_checkpoint_of(input).empty())
+        throw UsageError(input + " is a run, not a checkpoint; say which of its checkpoints: --last N or --best N");
+    return options.inputs;
+  }
   if (options.inputs.size() != 1) {
     throw UsageError(fmt::format("{} names a run's checkpoints, so it takes one run folder; there are {}: {}",
                                  options.last > 0 ? "--last" : "--best", options.inputs.size(), join(options.inputs)));

@@ -145,15 +145,14 @@ class Check {
     optimizer.clear_gradients();
     const std::string free = options_.device == "cpu" ? fmt::format("; {:.0f} MiB were free", free_mebibytes) : " of the GPU";
     say("memory", fmt::format("{:.0f} MiB with the batch that takes most{}", peak_mebibytes(at::Device(options_.device)), free));
-    describe_batches(rate, static_cast<double>(tokens) / kTimedUpdates);
+    describe_batches(rate);
     describe_disk(optimizer);
   }
 
-  void describe_batches(double rate, double tokens_per_batch) const {
-    const double per_update = tokens_per_batch * static_cast<double>(options_.train.update_freq);
+  void describe_batches(double rate) const {
     const double per_epoch = static_cast<double>(epoch_size(data_.plan).tgt_tokens);
-    say("effective batch",
-        fmt::format("about {:.0f} target tokens an update, {:.0f} updates an epoch", per_update, per_epoch / per_update));
+    const double updates = batches_of_epoch(data_.plan) / static_cast<double>(options_.train.update_freq), per_update = per_epoch / updates;
+    say("effective batch", fmt::format("about {:.0f} target tokens an update, {:.0f} updates an epoch", per_update, updates));
     if (!options_.train.batch_tokens.value)
       say("batch_tokens", fmt::format("auto: these numbers are of {}; a new run measures how many fit the memory", kAutoTokens));
     say("speed", fmt::format("about {:.0f} target tokens a second: {:.1f} minutes an epoch", rate, per_epoch / rate / 60));
@@ -162,7 +161,7 @@ class Check {
     const double hours = std::min(tokens / rate / 3600, limit(options_.train.max_hours));
     if (std::isfinite(hours)) say("time", fmt::format("about {:.1f} hours for the whole run, without validation", hours));
     if (const std::string note = note_of_no_end(options_.train); !note.empty()) say("end", note);
-    if (const std::string note = note_of_warmup(options_.train, per_epoch / per_update, state_); !note.empty()) say("warm-up", note);
+    if (const std::string note = note_of_warmup(options_.train, updates, state_); !note.empty()) say("warm-up", note);
   }
 
   void describe_disk(const Optimizer& optimizer) const {

@@ -4,6 +4,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -212,10 +213,10 @@ void TrainingRun::describe() const {
   log_info("effective batch: {} tokens ({} a batch x {} batches an update)", tokens_per_update, *train.batch_tokens.value,
            train.update_freq);
   const EpochSize epoch = epoch_size(data_.plan);
-  log_info("an epoch: {} sentence pairs, {} source and {} target tokens", epoch.pairs, epoch.src_tokens, epoch.tgt_tokens);
+  const double updates_per_epoch = batches_of_epoch(data_.plan) / static_cast<double>(train.update_freq);
+  log_info("an epoch: {} sentence pairs, {} source and {} target tokens, about {:.0f} updates", epoch.pairs, epoch.src_tokens,
+           epoch.tgt_tokens, updates_per_epoch);
   if (const std::string note = note_of_no_end(train); !note.empty()) log_info("{}", note);
-  const double updates_per_epoch =
-      static_cast<double>(std::max(epoch.src_tokens, epoch.tgt_tokens)) / static_cast<double>(tokens_per_update);
   if (const std::string note = note_of_warmup(train, updates_per_epoch, start_); !note.empty()) log_warning("{}", note);
   if (is_resumed_) log_info("going on after step {} (epoch {}, batch {})", start_.step, start_.position.epoch + 1, start_.position.batch);
 }
@@ -244,7 +245,10 @@ int TrainingRun::execute() {
 
 TrainerHooks TrainingRun::hooks() {
   TrainerHooks hooks;
-  hooks.log = [this](const TrainingProgress& progress) { log_->progress(progress); };
+  hooks.log = [this](const TrainingProgress& progress) {
+    log_->progress(progress);
+    warn_of_divergence(progress);
+  };
   if (!validation_sets_.empty()) hooks.validate = [this] { return validate(); };
   hooks.save = [this](const TrainingState& state, const Scores& scores, bool is_scheduled) {
     if (state.step > start_.step) remove_passed_average();
@@ -257,6 +261,17 @@ TrainerHooks TrainingRun::hooks() {
   };
   hooks.warn = [this](const std::string& text) { log_->warn(text); };
   return hooks;
+}
+
+/// Once, of a loss far above that of guessing: it need not reach numbers that are not finite, of which the trainer takes care.
+void TrainingRun::warn_of_divergence(const TrainingProgress& progress) {
+  const double guessing = std::log(static_cast<double>(data_.vocabularies.tgt->size()));
+  if (has_diverged_ || progress.nll_per_token < 2 * guessing) return;
+  has_diverged_ = true;
+  log_->warn(
+      fmt::format("step {}: {:.4g} nats a token are lost, where guessing loses {:.2f}: training diverges. Lower train.lr or raise "
+                  "train.warmup_steps",
+                  progress.step, progress.nll_per_token, guessing));
 }
 
 std::optional<Scores> TrainingRun::validate() {

@@ -45,6 +45,7 @@ class TrainingRun {
   void describe() const;
 
   TrainerHooks hooks();
+  void warn_of_divergence(const TrainingProgress& progress);
   std::optional<Scores> validate();
   Scores note_validation(const std::vector<Evaluation>& evaluations);
   bool is_averaged() const;
@@ -62,7 +63,7 @@ class TrainingRun {
   std::shared_ptr<Transformer> model_;
   std::unique_ptr<Optimizer> optimizer_;
   TrainingState start_;
-  bool is_resumed_ = false;
+  bool is_resumed_ = false, has_diverged_ = false;
   std::vector<EvaluationSet> validation_sets_, test_sets_;
   std::unique_ptr<Validator> validator_;
   std::unique_ptr<CheckpointKeeper> keeper_;

@@ -38,6 +38,14 @@ EpochSize epoch_size(const BatchPlan& plan) {
   return size;
 }
 
+double batches_of_epoch(const BatchPlan& plan) {
+  constexpr int64_t kPairsToCount = 100000;
+  Epoch epoch(plan, 0);
+  double batches = 0;
+  for (; !epoch.is_over() && epoch.pairs_done() < kPairsToCount; ++batches) epoch.skip(1);
+  return batches * static_cast<double>(epoch_size(plan).pairs) / static_cast<double>(epoch.pairs_done());
+}
+
 Epoch::Epoch(const BatchPlan& plan, int64_t epoch)
     : plan_(plan), epoch_(epoch), draws_(draws_of(plan)), order_(draws_of(plan), epoch_key(plan, epoch, 0)) {
   uint64_t end = 0;

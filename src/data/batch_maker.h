@@ -27,6 +27,8 @@ struct EpochSize {
   int64_t pairs = 0, src_tokens = 0, tgt_tokens = 0;
 };
 EpochSize epoch_size(const BatchPlan& plan);
+/// How many batches an epoch has: counted over its first 100,000 sentence pairs, and where there are more in proportion.
+double batches_of_epoch(const BatchPlan& plan);
 
 /// One epoch of training data: batch by batch, in an order that (seed, epoch) decides. With subword sampling, batches are put together by
 /// the lengths of the best segmentations, so that where a batch begins can be found without tokenising: a batch is then as much larger than
@@ -41,6 +43,8 @@ class Epoch {
   /// Passes over so many batches, reading lengths only.
   void skip(int64_t batches);
   bool is_over() const { return position_ >= draws_; }
+  /// Sentence pairs of the batches so far, given or passed over.
+  int64_t pairs_done() const { return static_cast<int64_t>(position_); }
 
  private:
   struct Draw {

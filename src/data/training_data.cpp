@@ -20,6 +20,14 @@ void warn_of_unknown(const CorpusOptions& corpus, const DataSummary& summary) {
   warn(corpus.tgt, summary.tgt_unk_rate());
 }
 
+/// Of pairs that the configuration leaves out, more than a tenth.
+void warn_of_skipped(const CorpusOptions& corpus, const DataSummary& summary) {
+  const int64_t skipped = summary.skipped + summary.uneven;
+  if (10 * skipped > summary.lines)
+    log_warning("{}: {:.0f} % of its pairs do not train, as they are longer than data.max_length or beyond data.max_length_ratio",
+                name_of(corpus), 100 * static_cast<double>(skipped) / static_cast<double>(summary.lines));
+}
+
 }  // namespace
 
 TrainingData open_training_data(const DataOptions& options, const std::string& folder, int64_t batch_tokens, uint64_t seed,
@@ -33,6 +41,7 @@ TrainingData open_training_data(const DataOptions& options, const std::string& f
     const auto opened = TokenizedCorpus::open(corpus, options, data.vocabularies, cache);
     log_info("{}: {}", name_of(corpus), opened->summary().text());
     warn_of_unknown(corpus, opened->summary());
+    warn_of_skipped(corpus, opened->summary());
     data.plan.corpora.push_back(opened);
     data.plan.weights.push_back(corpus.weight);
     data.summary += opened->summary();

@@ -152,6 +152,16 @@ class Training(FreshFolder):
         message = self.refuses(*command, "--data.train", corpus, "--train.overwrite", "true", "--train.lr", "1e-3")
         self.assertIn(f"data.train is {part}, a part of the run", message)
 
+    def test_warns_of_a_loss_above_that_of_guessing(self):
+        said = self.ends("train", "-c", small_run.configuration(FOLDER, "diverges"), "--train.average_last", "0", "--train.max_steps", "30",
+                         "--train.log_every", "5", "--train.lr", "1e4", "--train.warmup_steps", "1").stderr
+        self.assertEqual(len(re.findall(r"step \d+: \S+ nats a token are lost, where guessing loses 3\.18: training diverges", said)), 1, said)
+
+    def test_warns_of_pairs_that_do_not_train(self):
+        said = self.ends("train", "-c", small_run.configuration(FOLDER, "short"), "--train.average_last", "0", "--train.max_steps", "2",
+                         "--data.max_length", "4").stderr
+        self.assertRegex(said, r"train: \d+ % of its pairs do not train, as they are longer than data\.max_length")
+
     def test_looks_at_validation_sets_before_long_work(self):
         sets = f"[{{src: {write('a.txt', '1 2' + chr(10))}, tgt: {write('b.txt', b'1' + bytes([255, 10]))}}}]"
         message = self.refuses("train", "-c", small_run.configuration(FOLDER, "run"), "--data.valid", sets)

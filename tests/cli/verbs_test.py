@@ -166,6 +166,8 @@ class Average(Verbs):
 
     def test_refuses_what_is_no_checkpoint(self):
         self.assertIn("nowhere", self.refuses("average", "-o", path("x"), path("nowhere")))
+        self.assertIn(f"{RUN} is a run, not a checkpoint; say which of its checkpoints: --last N or --best N",
+                      self.refuses("average", "-o", path("x"), RUN))
 
 
 class Quantize(Verbs):

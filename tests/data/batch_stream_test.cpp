@@ -44,6 +44,12 @@ std::vector<BatchPtr> rest_of_epoch(BatchStream& stream) {
 
 using Pair = std::pair<std::vector<TokenId>, std::vector<TokenId>>;
 
+TEST(BatchesOfEpoch, AreThoseThatItHas) {
+  SmallPlan small;
+  small.add(50, 2.5);
+  EXPECT_EQ(batches_of_epoch(small.plan), static_cast<double>(rest_of_epoch(*make_batch_stream(small.plan)).size()));
+}
+
 /// How often each sentence pair is there, by its number among those of all corpora.
 std::map<int64_t, int> draws_of(const std::vector<BatchPtr>& batches, const BatchPlan& plan) {
   const auto ids_of = [](std::span<const TokenId> ids) { return std::vector<TokenId>(ids.begin(), ids.end()); };
