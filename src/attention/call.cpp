@@ -67,7 +67,8 @@ void check_shapes(const AttentionCall& call) {
   require(call.first_position.empty() || call.first_position.size() == sentences, call, "one first position per sentence of queries");
   const int64_t rows = call.keys->slots.empty() ? call.k.size(0) : static_cast<int64_t>(call.keys->slots.size());
   for (size_t b = 0; b < sentences; ++b)
-    require(call.keys->begin[b] >= 0 && call.keys->begin[b] + call.keys->count[b] <= rows, call, "a key range ends outside of k");
+    require(call.keys->begin[b] >= 0 && call.keys->count[b] >= 0 && int64_t{call.keys->begin[b]} + call.keys->count[b] <= rows, call,
+            "a key range ends outside of k");
   const auto wanted = static_cast<size_t>(call.type->num_numbers());
   require(call.numbers.size() == wanted, call, "as many learned numbers must be given as the type takes for each row");
   for (const Tensor& number : call.numbers) require(is_of_rows(number, call), call, "a learned number must be [H] or [Tq, H]");

@@ -41,7 +41,7 @@ struct SimdRows {
   HWY_INLINE Lanes max(F f) const {
     const Lanes lowest = -std::numeric_limits<float>::infinity();
     Lanes top = lowest;
-    for_each([&](int i, LanesMask is_there) { top = hn::Max(top.v, select(is_there, f(at(i)), lowest).v); });
+    for_each(0, length, [&](int i, LanesMask is_there) { top = hn::Max(top.v, select(is_there, f(at(i)), lowest).v); });
     return top;
   }
   template <class F>
@@ -69,19 +69,24 @@ struct SimdRows {
   HWY_INLINE Lanes at(int i) const { return hn::Load(Tag(), data + i * kMost); }
   HWY_INLINE void put(int i, Lanes x) const { hn::Store(x.v, Tag(), data + i * kMost); }
 
-  /// Calls f(i, rows that have an element i).
+  /// Calls f(i, rows that have an element i) for i from begin to end - 1.
   template <class F>
-  HWY_INLINE void for_each(F f) const {
-    Lanes number = 0;
-    for (int i = 0; i < length; ++i, number = number + 1) f(i, number < row_length);
+  HWY_INLINE void for_each(int begin, int end, F f) const {
+    Lanes number = static_cast<float>(begin);
+    for (int i = begin; i < end; ++i, number = number + 1) f(i, number < row_length);
   }
   template <class F, size_t... I, class... Totals>
   HWY_INLINE void sum_terms(F f, std::index_sequence<I...>, Totals&... totals) const {
+    constexpr int kPart = 8;  // a single chain of sums would lose a digit
     Lanes total[] = {((void)I, Lanes(0))...}, term[sizeof...(I)];
-    for_each([&](int i, LanesMask is_there) {
-      f(i, term[I]...);
-      ((total[I].v = hn::Add(total[I].v, hn::IfThenElseZero(is_there.m, term[I].v))), ...);
-    });
+    for (int begin = 0; begin < length; begin += kPart) {
+      Lanes part[] = {((void)I, Lanes(0))...};
+      for_each(begin, begin + kPart < length ? begin + kPart : length, [&](int i, LanesMask is_there) {
+        f(i, term[I]...);
+        ((part[I].v = hn::Add(part[I].v, hn::IfThenElseZero(is_there.m, term[I].v))), ...);
+      });
+      ((total[I] = total[I] + part[I]), ...);
+    }
     ((totals = total[I]), ...);
   }
 };

@@ -2,6 +2,7 @@
 
 #include <ATen/record_function.h>
 
+#include "base/error.h"
 #include "kernels/row_tensors.h"
 
 namespace lacuna {
@@ -9,6 +10,9 @@ namespace {
 
 /// Products of two words that a thread should have to do, or waking it costs more.
 constexpr int64_t kProductsPerTask = 1 << 17;
+
+/// Products of bytes, 0 to 255 by -127 to 127, whose sum is exact in 32 bits.
+constexpr int64_t kMostBytesInSum = INT32_MAX / (255 * 127);
 
 int64_t rounded_up(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -50,6 +54,9 @@ PackedWeight::PackedWeight(const Tensor& weight, WeightFormat format, const Pack
     weight_ = weight.detach();
     return;
   }
+  if (format == WeightFormat::kInt8 && depth_ > kMostBytesInSum)
+    throw ConfigError("a weight of the model has " + std::to_string(depth_) + " inputs, and sums of int8 hold those of " +
+                      std::to_string(kMostBytesInSum) + "; translate with --precision bf16 or fp32");
   kernel_ = kernel != nullptr ? *kernel : packed_kernels(format).front();
   const auto [words, scales, zeros] = words_of(weight.detach().contiguous(), true);
   if (format == WeightFormat::kInt8 && kernel_.fit_short_sums != nullptr) {

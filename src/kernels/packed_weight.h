@@ -13,6 +13,7 @@ namespace lacuna {
 class PackedWeight {
  public:
   /// Keeps a copy in the format or, unless the weight is float on the CPU, the weight itself. `kernel`: null = this machine's best.
+  /// Throws ConfigError for more inputs than sums of int8 hold (66,311).
   explicit PackedWeight(const Tensor& weight, WeightFormat format = WeightFormat::kFloat, const PackedKernel* kernel = nullptr);
   /// x [T, K] -> end(x weight^T + bias) [T, N]. `bias` may be undefined. `zeros` tells how many numbers of x are 0; it changes the time,
   /// but not the result, unless weights are not finite (a product of these with 0 may be skipped). Throws ShapeError if x does not fit.

@@ -151,6 +151,9 @@ TEST_F(AttentionRow, SumsToOneWhereItsTypeSaysSo) {
       Row scores(static_cast<size_t>(n), 0.);
       scores[static_cast<size_t>(n / 2)] = .97;
       ASSERT_NEAR(sum_of(weights_of(variant, engine, scores)), 1, 2e-6) << n << " keys, all alike but one";
+      Row mixed = random_row(n, 1, 3);  // of magnitudes that lie far apart
+      for (size_t j = 0; j < mixed.size(); ++j) mixed[j] = std::ldexp(mixed[j], -static_cast<int>(7 * j % 60));
+      ASSERT_NEAR(sum_of(weights_of(variant, engine, mixed)), 1, 1e-6) << n << " keys of mixed magnitudes";
     }
   });
 }
@@ -314,6 +317,22 @@ TEST_F(AttentionRow, HasTheSameGradientsOnEveryEngine) {
         const double tolerance = is_double(engine) ? 0 : kFloatNumberGradients * std::max(1.0, std::abs(expected.numbers[i]));
         ASSERT_NEAR(found.numbers[i], expected.numbers[i], tolerance) << "number " << i << ", " << n << " keys";
       }
+    }
+  });
+}
+
+TEST_F(AttentionRow, HasTheSameGradientsForLearnedNumbersWhereThoseOfWeightsHaveMuchInCommon) {
+  for_each([](const Variant& variant, Engine engine) {
+    if (variant.numbers.empty()) return;
+    for (const int n : {100, 500, 2000}) {
+      const Row scores(static_cast<size_t>(n), .5);  // even: what they have in common counts for nothing
+      Row direction = random_row(n, 1, 12);
+      for (double& by : direction) by += 1;
+      const Row expected = gradients_of(variant, Engine::kPlainDouble, scores, direction).numbers;
+      const Row found = gradients_of(variant, engine, scores, direction).numbers;
+      for (size_t i = 0; i < expected.size(); ++i)
+        ASSERT_NEAR(found[i], expected[i], kFloatNumberGradients * std::max(1.0, std::abs(expected[i])))
+            << "number " << i << ", " << n << " keys";
     }
   });
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/error.h"
 #include "compare.h"
 
 namespace lacuna {
@@ -87,6 +88,12 @@ TEST(PackedWeight, OfEachFormatMultipliesTheRoundedFactors) {
           expect_close(PackedWeight(weight, format, &kernel).multiply(x, bias), expected, name);
         }
   });
+}
+
+TEST(PackedWeight, OfBytesHasNoMoreInputsThanItsSumsHold) {
+  EXPECT_NO_THROW(PackedWeight(at::ones({1, 66311}), WeightFormat::kInt8));
+  EXPECT_THROW(PackedWeight(at::ones({1, 66312}), WeightFormat::kInt8), ConfigError);
+  EXPECT_NO_THROW(PackedWeight(at::ones({1, 66312}), WeightFormat::kBf16));
 }
 
 TEST(PackedWeight, OfBytesHasTheSameBitsByAllKernelsOfTheSameLevels) {

@@ -78,16 +78,23 @@ struct RowMap {
     S steep, steep_gradient, curved, curved_gradient;
     weights.sums(
         gradient,
-        [=](auto p, auto g, auto& s, auto& sg, auto& c, auto& cg) {
+        [=](auto p, auto g, auto& s, auto& sg) {
           s = steepness(p);
           sg = s * g;
-          c = curvature(p, alpha);
-          cg = c * g;
         },
-        steep, steep_gradient, curved, curved_gradient);
+        steep, steep_gradient);
     const S mean = steep_gradient / steep;
-    context.add_gradient(0, mean * curved - curved_gradient);
+    weights.sums(
+        gradient,
+        [=](auto p, auto g, auto& c, auto& cg) {
+          c = curvature(p, alpha);
+          cg = c * (g - mean);
+        },
+        curved, curved_gradient);
     gradient.map(weights, [=](auto g, auto p) { return steepness(p) * (g - mean); });
+    // The mean is a number of few digits, and long even rows have much curvature: what it lacks is what is left of the sum of gradients.
+    const S lacks = gradient.sum([](auto g) { return g; }) / steep;
+    context.add_gradient(0, curved * lacks - curved_gradient);
   }
 
  private:
