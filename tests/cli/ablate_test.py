@@ -169,7 +169,7 @@ class Unchanged(Ablate):
         self.assertIn("short/seed_1 holds a run that was trained for longer: train.max_hours is 2.7777778e-08 now, and it has 0.",
                       self.ablates("kept", *dry, "--max-seconds", "0.0001", code=2).stderr)
         for key, value, trained in (("patience", 3, 0), ("min_steps", 7, 0), ("min_improvement", 0.5, 0), ("save_every", 20, 40),
-                                    ("valid_every", 30, 60)):
+                                    ("valid_every", 30, 60), ("valid_beam_size", 3, 5)):
             message = self.ablates("kept", *dry, f"--train.{key}", str(value), code=2).stderr
             self.assertIn(f"short/seed_1 holds a run that was trained otherwise: train.{key} is {value} now, and it has {trained}; remove", message)
         with open(path("kept", "short", "seed_1", "metrics.jsonl"), "a", encoding="utf-8") as file:
