@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -119,7 +120,8 @@ void compare_several(const EvaluateOptions& options, const Scorer& scorer) {
 /// Throws UsageError where BLEU would take sentences for words, as the language is not said.
 void require_language(const EvaluateOptions& options) {
   constexpr size_t kLinesToSee = 1000;
-  if (!options.scoring.tgt_lang.empty() || !options.scoring.tokenizer.empty()) return;
+  const bool has_bleu = std::ranges::find(options.scoring.metrics, "bleu") != options.scoring.metrics.end();
+  if (!has_bleu || !options.scoring.tgt_lang.empty() || !options.scoring.tokenizer.empty()) return;
   for (const std::string& reference : options.references) {
     if (reference == "-" || !std::filesystem::is_regular_file(reference)) continue;  // read once, or not there: said by whoever reads it
     LineReader reader(reference);

@@ -118,6 +118,7 @@ class Evaluate(Verbs):
         self.assertIn(f"--ref is {reference}, which is Chinese or Japanese", self.refuses(*words))
         self.assertIn("tok:zh", self.prints(*words, "--tgt-lang", "zh"))
         self.assertIn("tok:13a", self.prints(*words, "--tokenize", "13a"))
+        self.assertIn("chrF2", self.prints(*words[:-1], "chrf"))  # which looks at characters
 
     def test_does_not_score_a_byte_order_mark(self):
         self.assertEqual(self.evaluates(hypotheses="\ufeffThe Cats sat on 3 mats\n"), self.evaluates())
