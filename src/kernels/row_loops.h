@@ -65,13 +65,17 @@ LACUNA_INLINE double normal_distribution(double x, double /*bell*/) {
   return .5 * __builtin_erfc(-M_SQRT1_2 * x);
 }
 
-/// x Phi(x)
+/// x Phi(x); -0 for x = -infinity.
 template <class T>
 LACUNA_INLINE T gelu(T x) {
-  return x * normal_distribution(x, exponential(T(-.5) * x * x));
+  constexpr T kLowest = std::numeric_limits<T>::lowest();
+  const T y = x < kLowest ? kLowest : x;  // -infinity times 0 would be NaN; NaN stays
+  return y * normal_distribution(y, exponential(T(-.5) * y * y));
 }
 template <class T>
 LACUNA_INLINE T gelu_slope(T x) {
+  constexpr T kFar = 40;  // from there on 0 and 1, to rounding
+  x = x < -kFar ? -kFar : x > kFar ? kFar : x;
   const T bell = exponential(T(-.5) * x * x);
   return normal_distribution(x, bell) + x * bell * T(.5 * M_2_SQRTPI * M_SQRT1_2);
 }
