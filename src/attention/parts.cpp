@@ -72,10 +72,6 @@ std::vector<AttentionPart> parts_of_queries(const AttentionCall& call, int64_t b
   return parts;
 }
 
-bool is_one_run(const std::vector<KeySegment>& segments) {
-  return segments.empty() || (segments.size() == 1 && segments[0].stride == 1);
-}
-
 /// True if a tile of the sentence is worth its products, as those of floats are laid out.
 bool has_dense_tile(const AttentionCall& call, int64_t b, int64_t head) {
   using Products = core::DirectProducts<core::PlainMachine<double>>;
