@@ -5,7 +5,7 @@
 #include "attention/row_functions.h"
 #include "attention/rows_ahead.h"
 
-/// The CPU core: one sentence and head at a time, in cache. Compiled once per instruction set (core_simd.cpp) and for double
+/// The CPU core: one sentence and head at a time, in cache. Compiled once per instruction set (core_simd.cpp.in) and for double
 /// (core_plain.cpp); only plain data crosses the border between them.
 namespace lacuna {
 

@@ -75,7 +75,7 @@ class Core {
   void run_forward() {
     const auto listed = [&](const Tile& tile) { forward_listed(tile); };
     for_each_tile(listed, [&](const Tile& tile) {
-      weigh(tile);
+      weigh_tile(tile);
       show(tile);
       combine(tile);
     });
@@ -96,8 +96,8 @@ class Core {
       lists[r] = visible_list(tile.first + r, r);
       if (task_.slots != nullptr) task_.fetch_rows(tile.first + r, lists[r].index, lists[r].count, d_);
     }
-    for (int r = 0; r < tile.rows; ++r) weigh(lists[r], tile.first + r, rows);
-    weigh(rows);
+    for (int r = 0; r < tile.rows; ++r) score_list(lists[r], tile.first + r, rows);
+    weigh_waiting(rows);
     for (int r = 0; r < tile.rows; ++r) {
       List& list = lists[r];
       const int i = tile.first + r;
@@ -149,7 +149,7 @@ class Core {
 
   void backward_listed(int i) {
     List list = visible_list(i);
-    weigh(list, i);
+    weigh_list(list, i);
     draw_factors(list, i);
     if (call_.sparse) drop_zeros(list);
     const S* of_context = gradient_row(i);
@@ -188,18 +188,19 @@ class Core {
   }
 
   /// weights_ = the tile's weights before dropout, 0 at keys that a row does not see; scores_ = the scores, if they will be needed.
-  void weigh(const Tile& tile) {
+  void weigh_tile(const Tile& tile) {
     WaitingRows rows;
-    score(tile, rows);
-    weigh(rows);
+    score_tile(tile, rows);
+    weigh_waiting(rows);
     spread_weights(tile);
   }
-  void score(const Tile& tile, WaitingRows& rows) {
+  /// The first step of it: scores, which wait in `rows` to be weighed. Likewise score_list.
+  void score_tile(const Tile& tile, WaitingRows& rows) {
     products_.write_scores(tile, weights_);
     for (int r = 0; r < tile.rows; ++r) {
       if (tile.row_count[r] == 0) continue;
       if (wants_scores()) M::copy(tile.width, weights_ + r * stride_, scores_ + r * stride_);
-      weigh(tile.first + r, tile.row_count[r], side_by_side(tile, r, weights_, list_weights_ + r * stride_), rows);
+      add_scores(tile.first + r, tile.row_count[r], side_by_side(tile, r, weights_, list_weights_ + r * stride_), rows);
     }
   }
   void spread_weights(const Tile& tile) const {
@@ -224,13 +225,13 @@ class Core {
       }
     }
   }
-  /// weights_ = what the forward pass kept, or else as `weigh` makes it.
+  /// weights_ = what the forward pass kept, or else as weigh_tile makes it.
   void find_weights(const Tile& tile) {
     const KeptRows<S>& kept = task_.kept_rows;
     if constexpr (P::kRounds)
       if (kept.rounded != nullptr) return products_.find_rounded(tile, weights_);
     if (keeps_in_place_) return;
-    if (kept.weights == nullptr || (kept.counts != nullptr && kept.counts[tile.first] < 0)) return weigh(tile);
+    if (kept.weights == nullptr || (kept.counts != nullptr && kept.counts[tile.first] < 0)) return weigh_tile(tile);
     for (int r = 0; r < tile.rows; ++r) {
       S* const row = weights_ + r * stride_;
       if (kept.counts == nullptr) {
@@ -311,18 +312,17 @@ class Core {
   }
 
   /// Fills in the list's weights, and its scores if they will be needed.
-  void weigh(List& list, int i) {
+  void weigh_list(List& list, int i) {
     WaitingRows rows;
-    weigh(list, i, rows);
-    weigh(rows);
+    score_list(list, i, rows);
+    weigh_waiting(rows);
   }
-  /// The weights when these `rows` are weighed.
-  void weigh(List& list, int i, WaitingRows& rows) {
+  void score_list(List& list, int i, WaitingRows& rows) {
     if (list.count == 0) return;
     M::dots(list.count, task_.query_row(i), list.index, task_.key_rows(i), task_.k_stride, d_, list.weights);
     M::scale_elements(list.count, call_.scale, list.weights);
     if (list.scores != nullptr) M::copy(list.count, list.weights, list.scores);
-    weigh(i, list.count, list.weights, rows);
+    add_scores(i, list.count, list.weights, rows);
   }
 
   void draw_factors(List& list, int i) {
@@ -351,8 +351,8 @@ class Core {
 
   // --- rows ---
 
-  /// The row of query i, with these or, where it needs positions, for which there is room once, now.
-  void weigh(int i, int length, S* scores, WaitingRows& rows) {
+  /// Query i's row of scores joins the rows that wait. One that needs positions, for which there is room once, becomes weights at once.
+  void add_scores(int i, int length, S* scores, WaitingRows& rows) {
     if (!call_.uses_positions) {
       const types::RowContext<S> context = row_context(i);
       rows.places[rows.count++] = {scores, length, context.position, context.numbers, context.kept};
@@ -362,7 +362,7 @@ class Core {
     fill_positions(row, i);
     call_.rows.forward(call_.options, row);
   }
-  void weigh(const WaitingRows& rows) { call_.rows.forward_all(call_.options, row_call(0, 0, nullptr), rows.places, rows.count); }
+  void weigh_waiting(const WaitingRows& rows) { call_.rows.forward_all(call_.options, row_call(0, 0, nullptr), rows.places, rows.count); }
 
   bool wants_scores() const { return call_.needs_scores && task_.is_backward; }
 

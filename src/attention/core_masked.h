@@ -58,7 +58,7 @@ class MaskedCore : private Core<M> {
       for (int r = 0; r < tile.rows; ++r) forward_listed(tile.first + r);
     };
     for_each_tile(listed, [&](const Tile& tile) {
-      weigh(tile);
+      weigh_tile(tile);
       show(tile);
       Base::combine(tile);
     });
@@ -66,7 +66,7 @@ class MaskedCore : private Core<M> {
 
   void forward_listed(int i) {
     List list = visible_list(i);
-    weigh(list, i);
+    weigh_list(list, i);
     if (task_.probe != nullptr && list.count > 0) show(i, list.weights, list_base_, list_mask_);
     draw_factors(list, i);
     if (call_.sparse) drop_zeros(list);
@@ -80,7 +80,7 @@ class MaskedCore : private Core<M> {
       for (int r = 0; r < tile.rows; ++r) backward_listed(tile.first + r);
     };
     for_each_tile(listed, [&](const Tile& tile) {
-      weigh(tile);
+      weigh_tile(tile);
       backward_tile(tile);
     });
   }
@@ -109,7 +109,7 @@ class MaskedCore : private Core<M> {
 
   void backward_listed(int i) {
     List list = visible_list(i);
-    weigh(list, i);
+    weigh_list(list, i);
     draw_factors(list, i);
     M::dots(list.count, gradient_row(i), list.index, task_.v, task_.v_stride, d_, list_gradient_);
     if (list.factors != nullptr) M::multiply_elements(list.count, list.factors, list_gradient_);
@@ -131,8 +131,8 @@ class MaskedCore : private Core<M> {
   // --- rows ---
 
   /// weights_ = the tile's weights before dropout, 0 at keys that a row does not see; base_ and mask_ hold what they were made from.
-  void weigh(const Tile& tile) {
-    Base::weigh(tile);
+  void weigh_tile(const Tile& tile) {
+    Base::weigh_tile(tile);
     transpose_mask_keys();
     M::multiply(tile.rows, d_, tile.width, {task_.mask_q + tile.first * task_.mask_q_stride, task_.mask_q_stride, 1},
                 mask_keys_ + tile.begin, stride_, mask_, stride_, false, nullptr);
@@ -148,8 +148,8 @@ class MaskedCore : private Core<M> {
   }
 
   /// The same for a list.
-  void weigh(List& list, int i) {
-    Base::weigh(list, i);
+  void weigh_list(List& list, int i) {
+    Base::weigh_list(list, i);
     if (list.count == 0) return;
     M::copy(list.count, list.weights, list_base_);
     M::dots(list.count, task_.mask_q + i * task_.mask_q_stride, list.index, task_.mask_k, task_.mask_k_stride, d_, list_mask_);

@@ -2,8 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <algorithm>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "attention/core.h"
@@ -58,9 +58,11 @@ struct Thread {
   }
   /// True if each query sees at most one run of keys that lie side by side: nothing is won by gathering them.
   bool sees_runs() const {
-    for (size_t i = 0; i + 1 < first_segment.size(); ++i)
-      if (first_segment[i + 1] - first_segment[i] > 1) return false;
-    return std::all_of(segments.begin(), segments.end(), [](const KeySegment& segment) { return segment.stride == 1; });
+    for (size_t i = 0; i + 1 < first_segment.size(); ++i) {
+      const auto first = static_cast<size_t>(first_segment[i]), end = static_cast<size_t>(first_segment[i + 1]);
+      if (!is_one_run(std::span(segments).subspan(first, end - first))) return false;
+    }
+    return true;
   }
   std::unique_ptr<S[]> memory, mask_memory;  // what is in it does not matter; the latter of types with a mask
   std::unique_ptr<int32_t[]> integers;

@@ -26,13 +26,13 @@ class CoreTogether : private Core<M> {
     CoreTogether core(call, *tasks, workspace);
     core.for_each_tile([](const Tile&) {},
                        [&](const Tile& tile) {
-                         core.score(tile, rows);
+                         core.score_tile(tile, rows);
                          if (count > 1) {
                            Workspace<S> next = workspace;
                            next.memory += Base::memory_elements(workspace.row, workspace.rows, call.d_head);
                            forward(call, tasks + 1, count - 1, next, rows);
                          } else {
-                           core.weigh(rows);
+                           core.weigh_waiting(rows);
                          }
                          core.spread_weights(tile);
                          core.show(tile);

@@ -8,12 +8,15 @@
 #include "attention/call.h"
 #include "attention/core.h"
 #include "attention/core_run.h"
+#include "attention/parts.h"
+#include "attention/registry.h"
 
 namespace lacuna {
 
 /// The weights of a call that the forward pass keeps for the backward pass: all weights of sentences with few keys, where reading them is
 /// cheaper than computing them again; with `keeps_lists`, also the nonzero weights of the other sentences, at most 256 a query on average
-/// over a sentence and head. They are of type S, or bf16 where the products of a sentence round them anyway.
+/// over a sentence and head. Only weights that the core has in tiles: it makes those of parts and lists again. They are of type S, or bf16
+/// where the products of a sentence round them anyway.
 template <class S>
 class KeptRowsOfCall {
   using Rows = core::KeptRows<S>;
@@ -24,16 +27,19 @@ class KeptRowsOfCall {
   /// `rounds`: core::Functions::rounds. `memory`: what the forward pass filled; where undefined, new memory is allocated.
   KeptRowsOfCall(const AttentionCall& call, bool keeps_lists, bool (*rounds)(int64_t, int64_t, bool), KeptWeights memory)
       : call_(&call), memory_(std::move(memory)) {
+    const int64_t heads = call.q.size(1);
+    places_.reserve(static_cast<size_t>(call.queries->num_sentences() * heads));
     Place end;
     for (int64_t b = 0; b < call.queries->num_sentences(); ++b) {
-      places_.push_back(end);
-      Place& place = places_.back();
-      place.is_list = !has_few_keys(b);
-      place.is_kept = !place.is_list || keeps_lists;
-      place.is_rounded = !place.is_list && rounds != nullptr && rounds(queries(b), keys(b), call.rows_alike);
-      if (!place.is_kept) continue;
-      end.weights += call.q.size(1) * room(b);
-      if (place.is_list) end.integers += call.q.size(1) * integers(b);
+      end.is_list = !has_few_keys(b);
+      end.is_rounded = !end.is_list && rounds != nullptr && rounds(queries(b), keys(b), call.rows_alike);
+      for (int64_t head = 0; head < heads; ++head) {
+        if (head == 0 || !call.type->has_one_pattern()) end.is_kept = (!end.is_list || keeps_lists) && goes_in_tiles(call, b, head);
+        places_.push_back(end);
+        if (!end.is_kept) continue;
+        end.weights += room(b, end.is_rounded);
+        if (end.is_list) end.integers += queries(b) + room(b, false);
+      }
     }
     if (!memory_.weights.defined()) {
       memory_.weights = at::empty({end.weights}, c10::CppTypeToScalarType<S>::value);
@@ -44,13 +50,15 @@ class KeptRowsOfCall {
   }
 
   Rows of(int64_t b, int64_t head) const {
-    if (call_ == nullptr || !places_[static_cast<size_t>(b)].is_kept) return {};
-    const Place& place = places_[static_cast<size_t>(b)];
-    S* const weights = weights_ + place.weights + head * room(b);
-    if (place.is_rounded) return {.weights = nullptr, .rounded = reinterpret_cast<uint16_t*>(weights), .stride = stride(b)};
-    if (!place.is_list) return {.weights = weights, .stride = stride(b)};
-    int32_t* const counts = integers_ + place.integers + head * integers(b);
-    return {.weights = weights, .keys = counts + queries(b), .counts = counts, .room = room(b) - kVector};
+    if (call_ == nullptr) return {};
+    const Place& place = places_[static_cast<size_t>(b * call_->q.size(1) + head)];
+    if (!place.is_kept) return {};
+    S* const weights = weights_ + place.weights;
+    const int64_t row = stride(b, place.is_rounded);
+    if (place.is_rounded) return {.weights = nullptr, .rounded = reinterpret_cast<uint16_t*>(weights), .stride = row};
+    if (!place.is_list) return {.weights = weights, .stride = row};
+    int32_t* const counts = integers_ + place.integers;
+    return {.weights = weights, .keys = counts + queries(b), .counts = counts, .room = room(b, false) - kVector};
   }
   /// Adds the weights of a sentence and head to those that are prefetched, if all of them are kept.
   [[gnu::always_inline]] void add(int64_t b, int64_t head, core::RowsAhead& to) const {
@@ -64,29 +72,29 @@ class KeptRowsOfCall {
   static constexpr int64_t kMostListed = 256, kVector = 64;
   static constexpr int64_t kShort = 64;  // rows are made elsewhere and copied: in place, each would take much more than its keys
   struct Place {
-    int64_t weights = 0, integers = 0;  // where the sentence's begin
+    int64_t weights = 0, integers = 0;  // where those of a sentence and head begin
     bool is_kept = false, is_list = false, is_rounded = false;
   };
 
   int64_t queries(int64_t b) const { return call_->queries->length(b); }
   int64_t keys(int64_t b) const { return call_->keys->count[static_cast<size_t>(b)]; }
   bool has_few_keys(int64_t b) const { return keys(b) <= kKeptKeys; }
-  int64_t stride(int64_t b) const {
-    if (places_[static_cast<size_t>(b)].is_rounded) return multiple_of(Rows::kRoundedRows, keys(b));
+  int64_t stride(int64_t b, bool is_rounded) const {
+    if (is_rounded) return multiple_of(Rows::kRoundedRows, keys(b));
     return keys(b) <= kShort ? keys(b) : core::row_elements(keys(b));
   }
   /// For weights of one head.
-  int64_t room(int64_t b) const {
+  int64_t room(int64_t b, bool is_rounded) const {
     constexpr int64_t kInOne = sizeof(S) / sizeof(uint16_t);
-    if (places_[static_cast<size_t>(b)].is_rounded) return multiple_of(Rows::kRoundedRows, queries(b)) * stride(b) / kInOne;
-    return has_few_keys(b) ? multiple_of(Rows::kRows, queries(b)) * stride(b) : queries(b) * std::min(keys(b) / 3, kMostListed) + kVector;
+    if (is_rounded) return multiple_of(Rows::kRoundedRows, queries(b)) * stride(b, true) / kInOne;
+    if (!has_few_keys(b)) return queries(b) * std::min(keys(b) / 3, kMostListed) + kVector;
+    return multiple_of(Rows::kRows, queries(b)) * stride(b, false);
   }
   static int64_t multiple_of(int64_t step, int64_t count) { return (count + step - 1) / step * step; }
-  int64_t integers(int64_t b) const { return queries(b) + room(b); }
 
   const AttentionCall* call_ = nullptr;
   KeptWeights memory_;
-  std::vector<Place> places_;  // of each sentence
+  std::vector<Place> places_;  // of each sentence's heads
   S* weights_ = nullptr;
   int32_t* integers_ = nullptr;
 };

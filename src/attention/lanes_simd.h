@@ -89,11 +89,22 @@ HWY_INLINE Lanes if_below(Lanes x, Lanes bound, Lanes otherwise) {
   return hn::IfThenElse(hn::Lt(x.v, bound.v), x.v, otherwise.v);
 }
 
-// Powers and exponentials without the care for infinite, denormal and, in logarithms, negative numbers that Highway's own take, for which
-// row maps have no use: in half the time.
-
 using IntTag = hn::RebindToSigned<Tag>;
 using IntVector = hn::Vec<IntTag>;
+
+HWY_INLINE IntVector bits_in_order(IntVector bits) {
+  return hn::Xor(bits, hn::And(hn::BroadcastSignBit(bits), hn::Set(IntTag(), 0x7FFFFFFF)));
+}
+HWY_INLINE Lanes middle_in_order(Lanes low, Lanes high) {
+  const hn::RebindToUnsigned<Tag> distances;
+  const auto first = hn::BitCast(distances, bits_in_order(hn::BitCast(IntTag(), low.v)));
+  const auto last = hn::BitCast(distances, bits_in_order(hn::BitCast(IntTag(), high.v)));
+  const auto middle = hn::Add(first, hn::ShiftRight<1>(hn::Sub(last, first)));
+  return {hn::BitCast(Tag(), bits_in_order(hn::BitCast(IntTag(), middle)))};
+}
+
+// Powers and exponentials without the care for infinite, denormal and, in logarithms, negative numbers that Highway's own take, for which
+// row maps have no use: in half the time.
 
 /// x = whole + rest, with the nearest integer, which stands in the lowest bits of `shifted`.
 struct RoundedLanes {
@@ -175,8 +186,9 @@ HWY_INLINE Lanes power_of_one_plus(Lanes x, Lanes power) {
 
 namespace row {  // so that row::relu(x) finds them too; a type's file is included after this one
 using HWY_NAMESPACE::all_true, HWY_NAMESPACE::any, HWY_NAMESPACE::exponential, HWY_NAMESPACE::if_below, HWY_NAMESPACE::is_at_least,
-    HWY_NAMESPACE::is_positive, HWY_NAMESPACE::logarithm, HWY_NAMESPACE::normal_cdf, HWY_NAMESPACE::normal_density,
-    HWY_NAMESPACE::positive_power, HWY_NAMESPACE::power_of_one_plus, HWY_NAMESPACE::relu, HWY_NAMESPACE::root, HWY_NAMESPACE::select;
+    HWY_NAMESPACE::is_positive, HWY_NAMESPACE::logarithm, HWY_NAMESPACE::middle_in_order, HWY_NAMESPACE::normal_cdf,
+    HWY_NAMESPACE::normal_density, HWY_NAMESPACE::positive_power, HWY_NAMESPACE::power_of_one_plus, HWY_NAMESPACE::relu,
+    HWY_NAMESPACE::root, HWY_NAMESPACE::select;
 }
 
 }  // namespace lacuna::types

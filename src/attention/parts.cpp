@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "attention/core_tile.h"
+#include "attention/machine_plain.h"
 #include "attention/registry.h"
 
 namespace lacuna {
@@ -53,9 +55,8 @@ void find_keys(const AttentionCall& call, int64_t b, int64_t head, std::span<con
   }
 }
 
-}  // namespace
-
-std::vector<AttentionPart> attention_parts(const AttentionCall& call, int64_t b, int64_t head, std::span<const int32_t> reach) {
+/// The parts without their keys.
+std::vector<AttentionPart> parts_of_queries(const AttentionCall& call, int64_t b, int64_t head) {
   const std::vector<GroupedQuery> queries = grouped_queries(call, b, head);
   std::vector<AttentionPart> parts;
   for (size_t i = 0; i < queries.size(); ++i) {
@@ -68,8 +69,49 @@ std::vector<AttentionPart> attention_parts(const AttentionCall& call, int64_t b,
   }
   constexpr size_t kWorthGathering = 4;  // queries a part
   if (kWorthGathering * parts.size() > queries.size()) return {};
+  return parts;
+}
+
+/// True if a tile of the sentence is worth its products, as those of floats are laid out.
+bool has_dense_tile(const AttentionCall& call, int64_t b, int64_t head) {
+  using Products = core::DirectProducts<core::PlainMachine<double>>;
+  std::vector<KeySegment> segments, of_query;
+  std::vector<int32_t> first_segment = {0};
+  for (int32_t i = 0; i < call.queries->length(b); ++i) {
+    visible_keys(call, b, head, query_position(call, b, i), of_query);
+    segments.insert(segments.end(), of_query.begin(), of_query.end());
+    first_segment.push_back(static_cast<int32_t>(segments.size()));
+  }
+  core::Task<double> task = {};
+  task.queries = call.queries->length(b);
+  task.keys = call.keys->count[static_cast<size_t>(b)];
+  task.segments = segments.data();
+  task.first_segment = first_segment.data();
+  for (int i = 0; i < task.queries;) {
+    const core::Tile<Products::kTile> tile = core::next_tile<Products>(task, i);
+    if (core::is_dense(task, tile)) return true;
+    i += tile.rows;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<AttentionPart> attention_parts(const AttentionCall& call, int64_t b, int64_t head, std::span<const int32_t> reach) {
+  std::vector<AttentionPart> parts = parts_of_queries(call, b, head);
   for (AttentionPart& part : parts) find_keys(call, b, head, reach, part);
   return parts;
+}
+
+bool goes_in_tiles(const AttentionCall& call, int64_t b, int64_t head) {
+  const int32_t queries = call.queries->length(b);
+  if (!call.keys->slots.empty() || queries == 0) return false;
+  if (call.rows_alike) return true;
+  if (queries == 1) return false;
+  std::vector<KeySegment> of_last;
+  visible_keys(call, b, head, query_position(call, b, queries - 1), of_last);
+  if (is_one_run(of_last)) return true;
+  return parts_of_queries(call, b, head).empty() && has_dense_tile(call, b, head);
 }
 
 }  // namespace lacuna

@@ -44,6 +44,11 @@ inline void append_segment(int64_t begin, int64_t end, int64_t stride, std::vect
   segments.push_back({static_cast<int32_t>(begin), static_cast<int32_t>(count), count > 1 ? static_cast<int32_t>(stride) : 1});
 }
 
+/// True if the segments of a query are one run of keys side by side, or none.
+inline bool is_one_run(std::span<const KeySegment> segments) {
+  return segments.empty() || (segments.size() == 1 && segments[0].stride == 1);
+}
+
 /// Appends the positions of the segments' keys.
 inline void append_positions(std::span<const KeySegment> segments, std::vector<int32_t>& positions) {
   for (const KeySegment& segment : segments)

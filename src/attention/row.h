@@ -3,7 +3,9 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/host_device.h"
@@ -77,6 +79,22 @@ LACUNA_HD T is_at_least(T x, T bound) {
 template <std::floating_point T>
 LACUNA_HD T if_below(T x, T bound, T otherwise) {
   return x < bound ? x : otherwise;
+}
+/// A number's bits -> its place among all numbers of its kind in order, and back.
+template <std::signed_integral I>
+LACUNA_HD I bits_in_order(I bits) {
+  constexpr I kAllButSign = std::numeric_limits<I>::max();
+  return bits < 0 ? bits ^ kAllButSign : bits;
+}
+/// Of all numbers that T can hold, in order, the one in the middle between low and high; low <= high. Halved so, any range comes down to
+/// neighbours in as many steps as T has bits.
+template <std::floating_point T>
+LACUNA_HD T middle_in_order(T low, T high) {
+  using Place = std::conditional_t<sizeof(T) == sizeof(int32_t), int32_t, int64_t>;
+  using Distance = std::make_unsigned_t<Place>;
+  const auto first = static_cast<Distance>(bits_in_order(__builtin_bit_cast(Place, low)));
+  const auto last = static_cast<Distance>(bits_in_order(__builtin_bit_cast(Place, high)));
+  return __builtin_bit_cast(T, bits_in_order(static_cast<Place>(first + (last - first) / 2)));
 }
 template <std::floating_point T>
 LACUNA_HD T exponential(T x) {

@@ -89,7 +89,7 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
     context->saved_data["precision"] = static_cast<int64_t>(precision);
     keep_dropout(*context, dropout);
     variable_list kept = {inner, inner_bias, outer, hidden, before};
-    const variable_list of_input = RowsToKeep::of(input, source);
+    const variable_list of_input = RowsToKeep::of(*context, input, source);
     kept.insert(kept.end(), of_input.begin(), of_input.end());
     return End::forward(*context, products, hidden, outer, outer_bias,
                         {residual, end_dropout, {gain, norm_bias.value_or(Tensor()), is_rms}, readers}, kept);
@@ -105,7 +105,7 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
     Tensor dx, d_inner, d_outer;
     if (context->needs_input_grad(0))
       dx = products.multiply_into(context->saved_data["x_type"].toScalarType(), inner_gradient, kept[kInner]);
-    if (context->needs_input_grad(1)) d_inner = products.multiply(inner_gradient.t(), RowsToKeep::rows(kept, kInput));
+    if (context->needs_input_grad(1)) d_inner = products.multiply(inner_gradient.t(), RowsToKeep::rows(*context, kept, kInput));
     if (context->needs_input_grad(3)) d_outer = products.multiply(gradient.t(), kept[kHidden]);
     variable_list all_gradients = {dx,           d_inner,     inner_bias_gradient, d_outer, of_norm.output_sums, of_norm.residual,
                                    of_norm.gain, of_norm.bias};

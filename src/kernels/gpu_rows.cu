@@ -212,10 +212,14 @@ const char* start_for_elements(void (*kernel)(Args, int64_t), const Args& args, 
 }
 
 __device__ float gelu(float x) {
+  constexpr float kLowest = -3.402823466e38f;
+  x = x < kLowest ? kLowest : x;  // -infinity times 0 would be NaN; NaN stays
   return x * normcdff(x);
 }
 __device__ float gelu_slope(float x) {
   constexpr float kDensityAt0 = .398942280f;  // of the normal distribution
+  constexpr float kFar = 40;                  // from there on 0 and 1, to rounding
+  x = x < -kFar ? -kFar : x > kFar ? kFar : x;
   return normcdff(x) + x * kDensityAt0 * expf(-.5f * x * x);
 }
 __device__ float relu(float x) {
@@ -232,8 +236,8 @@ __global__ void __launch_bounds__(kThreads) deactivate(const ActivationRows<floa
   for_own_elements(a.is_gelu ? a.dropout : DropoutRows(), a.columns, rows, [&](int64_t i, float factor) {
     if (a.is_gelu) {
       a.input_gradient[i] = a.gradient[i] * factor * gelu_slope(a.input[i]);
-    } else {  // the result is above 0 exactly where the unit was active and kept
-      a.input_gradient[i] = a.result[i] > 0 ? a.gradient[i] * scale : 0.f;
+    } else {  // the result is 0 or -0 exactly where the unit was not active or dropped; of NaN the gradient passes
+      a.input_gradient[i] = a.result[i] <= 0 ? 0.f : a.gradient[i] * scale;
     }
   });
 }

@@ -71,7 +71,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction<Stored>> 
   static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias,
                         FactorPrecision precision, at::ScalarType result, const NormSource* source) {
     const Tensor factor = Products::factor(x), weight_factor = Products::factor(weight);
-    variable_list kept = RowsToKeep::of(factor, source);
+    variable_list kept = RowsToKeep::of(*context, factor, source);
     kept.push_back(weight_factor);
     context->save_for_backward(kept);
     context->saved_data["has_bias"] = bias.has_value();
@@ -89,7 +89,7 @@ class LinearFunction : public torch::autograd::Function<LinearFunction<Stored>> 
     Tensor dx, dw;
     if (context->needs_input_grad(0))
       dx = products.multiply_into(context->saved_data["x_type"].toScalarType(), gradient, kept[RowsToKeep::kSize]);
-    if (context->needs_input_grad(1)) dw = products.multiply(gradient.t(), RowsToKeep::rows(kept, 0));
+    if (context->needs_input_grad(1)) dw = products.multiply(gradient.t(), RowsToKeep::rows(*context, kept, 0));
     return {dx, dw, sums, Tensor(), Tensor(), Tensor()};
   }
 };

@@ -196,9 +196,9 @@ void activation_backward(const ActivationRows<T>& a, int64_t begin, int64_t end)
     T* dx = a.input_gradient + at;
     if (a.is_gelu) {
       for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { dx[i] = dy[i] * factor * gelu_slope(x[i]); });
-    } else {  // y > 0 exactly where the unit was active and kept: no random numbers are needed
+    } else {  // y is 0 or -0 exactly where the unit was not active or dropped: no random numbers are needed. Of NaN the gradient passes
 #pragma omp simd
-      for (int64_t i = 0; i < a.columns; ++i) dx[i] = y[i] > 0 ? dy[i] * scale : T(0);
+      for (int64_t i = 0; i < a.columns; ++i) dx[i] = y[i] <= 0 ? T(0) : dy[i] * scale;
     }
   }
 }
@@ -235,10 +235,10 @@ void biased_activation_backward(const BiasedActivationRows<T, Stored>& a, int64_
         sums[i] += gradient;
         dx[i] = stored<Stored>(gradient);
       });
-    } else {  // as above: y is not 0 exactly where the unit was active and kept
+    } else {  // as above
 #pragma omp simd
       for (int64_t i = 0; i < a.columns; ++i) {
-        const T gradient = y[i] != 0 ? dy[i] * scale : T(0);
+        const T gradient = loaded<T>(y[i]) <= 0 ? T(0) : dy[i] * scale;
         sums[i] += gradient;
         dx[i] = stored<Stored>(gradient);
       }

@@ -10,6 +10,7 @@
 #include "base/no_overlap.h"
 #include "base/random.h"
 #include "kernels/intrinsics.h"
+#include "kernels/philox_words.h"
 #include "kernels/row_kernels.h"
 
 namespace lacuna {
@@ -65,13 +66,17 @@ LACUNA_INLINE double normal_distribution(double x, double /*bell*/) {
   return .5 * __builtin_erfc(-M_SQRT1_2 * x);
 }
 
-/// x Phi(x)
+/// x Phi(x); -0 for x = -infinity.
 template <class T>
 LACUNA_INLINE T gelu(T x) {
-  return x * normal_distribution(x, exponential(T(-.5) * x * x));
+  constexpr T kLowest = std::numeric_limits<T>::lowest();
+  const T y = x < kLowest ? kLowest : x;  // -infinity times 0 would be NaN; NaN stays
+  return y * normal_distribution(y, exponential(T(-.5) * y * y));
 }
 template <class T>
 LACUNA_INLINE T gelu_slope(T x) {
+  constexpr T kFar = 40;  // from there on 0 and 1, to rounding
+  x = x < -kFar ? -kFar : x > kFar ? kFar : x;
   const T bell = exponential(T(-.5) * x * x);
   return normal_distribution(x, bell) + x * bell * T(.5 * M_2_SQRTPI * M_SQRT1_2);
 }
@@ -131,65 +136,21 @@ LACUNA_INLINE T sum_of_exponentials(const T* x, int64_t count, T top, T* exps) {
   return sum_over<T>(count, [=](int64_t i) { return exps[i] = exponential(x[i] - top); });
 }
 
-/// A word of each of some Philox blocks side by side.
 #ifdef __AVX512F__
-typedef __m512i Words;
-
-LACUNA_INLINE Words all_words(uint32_t word) {
-  return _mm512_set1_epi32(static_cast<int>(word));
-}
-LACUNA_INLINE Words words_from(uint32_t first) {
+LACUNA_INLINE WordVector words_from(uint32_t first) {
   return _mm512_add_epi32(all_words(first), _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0));
 }
-LACUNA_INLINE void store_words(Words x, uint32_t* to) {
+LACUNA_INLINE void store_words(WordVector x, uint32_t* to) {
   _mm512_storeu_si512(to, x);
 }
-/// The halves of the products of 64 bits.
-LACUNA_INLINE void multiply_words(Words x, Words y, Words& upper, Words& lower) {
-  const Words even = _mm512_mul_epu32(x, y), odd = _mm512_mul_epu32(_mm512_srli_epi64(x, 32), y);
-  upper = _mm512_mask_mov_epi32(_mm512_srli_epi64(even, 32), 0xAAAA, odd);
-  lower = _mm512_mask_mov_epi32(even, 0xAAAA, _mm512_slli_epi64(odd, 32));
-}
 #else
-typedef __m256i Words;
-
-LACUNA_INLINE Words all_words(uint32_t word) {
-  return _mm256_set1_epi32(static_cast<int>(word));
-}
-LACUNA_INLINE Words words_from(uint32_t first) {
+LACUNA_INLINE WordVector words_from(uint32_t first) {
   return _mm256_add_epi32(all_words(first), _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0));
 }
-LACUNA_INLINE void store_words(Words x, uint32_t* to) {
+LACUNA_INLINE void store_words(WordVector x, uint32_t* to) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), x);
 }
-LACUNA_INLINE void multiply_words(Words x, Words y, Words& upper, Words& lower) {
-  const Words even = _mm256_mul_epu32(x, y), odd = _mm256_mul_epu32(_mm256_srli_epi64(x, 32), y);
-  upper = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA);
-  lower = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xAA);
-}
 #endif
-
-/// philox() of base/random.h for the counters (first, high), (first + 1, high), ...; `c1` is the upper half of their lower 64 bits.
-struct PhiloxWords {
-  static constexpr int kBlocks = sizeof(Words) / sizeof(uint32_t);
-
-  LACUNA_INLINE PhiloxWords(uint64_t key, uint32_t first, uint32_t c1, uint64_t high)
-      : word{words_from(first), all_words(c1), all_words(static_cast<uint32_t>(high)), all_words(static_cast<uint32_t>(high >> 32))} {
-    uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
-    const Words factor0 = all_words(kPhiloxFactor0), factor2 = all_words(kPhiloxFactor2);
-    for (int round = 0; round < kPhiloxRounds; ++round, k0 += kPhiloxKeyStep0, k1 += kPhiloxKeyStep1) {
-      Words upper0, lower0, upper2, lower2;
-      multiply_words(word[0], factor0, upper0, lower0);
-      multiply_words(word[2], factor2, upper2, lower2);
-      word[0] = upper2 ^ word[1] ^ all_words(k0);
-      word[2] = upper0 ^ word[3] ^ all_words(k1);
-      word[1] = lower2;
-      word[3] = lower0;
-    }
-  }
-
-  Words word[4];
-};
 
 /// Goes along ragged rows and gives the dropout factors of each, 128 features at a time.
 ///
@@ -211,10 +172,14 @@ class DropoutCursor {
   /// factors [128] of features 128 group and on: 0 or the scale.
   LACUNA_INLINE void factors(int64_t group, T* factors) const {
     alignas(64) uint32_t words[4][kLanes];
-    for (int block = 0; block < kLanes; block += PhiloxWords::kBlocks) {
-      const PhiloxWords drawn(dropout_.key, static_cast<uint32_t>(group * kLanes + block),
-                              static_cast<uint32_t>(row_ - dropout_.offsets[sentence_]), static_cast<uint64_t>(dropout_.ids[sentence_]));
-      for (int w = 0; w < 4; ++w) store_words(drawn.word[w], words[w] + block);
+    constexpr int kBlocks = sizeof(WordVector) / sizeof(uint32_t);
+    const auto position = static_cast<uint32_t>(row_ - dropout_.offsets[sentence_]);
+    const auto id = static_cast<uint64_t>(dropout_.ids[sentence_]);
+    for (int block = 0; block < kLanes; block += kBlocks) {
+      WordVector drawn[4] = {words_from(static_cast<uint32_t>(group * kLanes + block)), all_words(position),
+                             all_words(static_cast<uint32_t>(id)), all_words(static_cast<uint32_t>(id >> 32))};
+      make_philox(dropout_.key, drawn);
+      for (int w = 0; w < 4; ++w) store_words(drawn[w], words[w] + block);
     }
     const T scale = static_cast<T>(dropout_.scale);
     for (int w = 0; w < 4; ++w)

@@ -12,18 +12,22 @@ class RowsToKeep {
  public:
   static constexpr size_t kSize = 4;
 
-  /// Of `rows` as a product's factor. `source` null = not known.
-  static torch::autograd::variable_list of(const Tensor& rows, const NormSource* source) {
+  /// Of `rows` as a product's factor. `source` null = not known. Notes in `context` which norm it was.
+  static torch::autograd::variable_list of(torch::autograd::AutogradContext& context, const Tensor& rows, const NormSource* source) {
     if (source == nullptr || !rows.is_cpu() || rows.scalar_type() != source->sum.scalar_type()) return {rows, Tensor(), Tensor(), Tensor()};
+    context.saved_data[kIsRms] = source->norm.is_rms;
     return {Tensor(), source->sum, source->norm.gain, source->norm.bias};
   }
   /// The rows, from the list whose element `first` is the first of these tensors: the same bits.
-  static Tensor rows(const torch::autograd::variable_list& kept, size_t first) {
+  static Tensor rows(torch::autograd::AutogradContext& context, const torch::autograd::variable_list& kept, size_t first) {
     if (kept[first].defined()) return kept[first];
     const at::NoGradGuard no_gradients;
     const Tensor &sum = kept[first + 1], &gain = kept[first + 2], &bias = kept[first + 3];
-    return residual_norm({sum, {}, {gain, bias, /*is_rms=*/!bias.defined()}}, {}).normed;
+    return residual_norm({sum, {}, {gain, bias, context.saved_data[kIsRms].toBool()}}, {}).normed;
   }
+
+ private:
+  static constexpr const char* kIsRms = "rows_are_of_rms";
 };
 
 }  // namespace lacuna

@@ -85,7 +85,7 @@ struct SumsTimes {
 
 /// Sums of kRows rows, and of two vectors of columns from `first` on.
 template <int kRows, class Finish>
-[[gnu::noinline]] void sum_rows(const RowsByColumns& factors, int first, Finish finish, float* to, int64_t to_row) {
+[[gnu::noinline]] void sum_products_of_rows(const RowsByColumns& factors, int first, Finish finish, float* to, int64_t to_row) {
   Sums left[kRows], right[kRows];
 #pragma GCC unroll 11
   for (int r = 0; r < kRows; ++r) {
@@ -120,7 +120,7 @@ template <int kRows, class Finish>
 template <int kRows, class Finish>
 [[gnu::always_inline]] inline void sum_up_to(int64_t count, const RowsByColumns& factors, int first, Finish finish, float* to,
                                              int64_t to_row) {
-  if (count >= kRows) return sum_rows<kRows>(factors, first, finish, to, to_row);
+  if (count >= kRows) return sum_products_of_rows<kRows>(factors, first, finish, to, to_row);
   if constexpr (kRows > 1) sum_up_to<kRows - 1>(count, factors, first, finish, to, to_row);
 }
 

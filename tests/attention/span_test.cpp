@@ -35,6 +35,28 @@ TEST(Span, TakesNoNoticeOfScoresBeyondIt) {
     EXPECT_EQ(weights_of(variant("span", kFew), engine, other), weights_of(variant("span", kFew), engine, scores)) << name_of(engine);
 }
 
+TEST(Span, GivesKeysBeyondItNoWeightHoweverInfiniteTheirScores) {
+  constexpr double kInfinite = std::numeric_limits<double>::infinity();
+  const Variant span = variant("span", kFew);
+  const Row scores = random_row(30, 2, 3);
+  for (const double infinite : {kInfinite, -kInfinite}) {
+    Row other = scores;
+    for (const size_t far : {0, 11, 19, 29}) other[far] = infinite;  // the query stands at 15
+    for (const Engine engine : engines()) EXPECT_EQ(weights_of(span, engine, other), weights_of(span, engine, scores)) << name_of(engine);
+  }
+}
+
+TEST(Span, GivesKeysBeyondItNoWeightWhereAScoreWithinIsNoNumber) {
+  for (const double spoilt : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    Row scores = random_row(30, 2, 3);
+    scores[14] = spoilt;
+    for (const Engine engine : engines()) {
+      const Row weights = weights_of(variant("span", kFew), engine, scores);
+      for (const size_t far : {0, 11, 19, 29}) EXPECT_EQ(weights[far], 0) << name_of(engine);
+    }
+  }
+}
+
 TEST(Span, CanGrowAgainFromZero) {
   const Variant span = variant("span", "{span_init: 0}");
   for (const Engine engine : engines())

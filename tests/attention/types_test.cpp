@@ -247,7 +247,7 @@ struct CountingRow : types::PlainRow<double> {
 };
 
 TEST(Topk, LooksThroughARowNoMoreOftenForAScoreFarFromAllOthers) {
-  for (const double outlier : {0., 1e2, 1e4, 1e6, -1e6}) {
+  for (const double outlier : {0., 1e2, 1e4, 1e6, 1e30, -1e6, -1e30}) {
     for (const int64_t k : {8, 500, 1000, 1900}) {
       Row scores = random_row(2000, 1, 19), scratch(scores.size());
       scores[77] = outlier;
@@ -258,6 +258,36 @@ TEST(Topk, LooksThroughARowNoMoreOftenForAScoreFarFromAllOthers) {
       EXPECT_LT(looks, 60) << "k " << k << ", outlier " << outlier;
       for (size_t j = 0; j < scores.size(); ++j) EXPECT_NEAR(scores[j], expected[j], 1e-12) << j;
     }
+  }
+}
+
+/// Scores that lie much closer together than their range is wide.
+Row crowded_row(int length) {
+  Row scores(static_cast<size_t>(length));
+  for (size_t j = 0; j < scores.size(); ++j) scores[j] = 1e-30 * static_cast<double>((j * 77) % scores.size());
+  scores.back() = 1;
+  return scores;
+}
+
+int64_t count_of_weights(const Row& weights) {
+  return std::count_if(weights.begin(), weights.end(), [](double p) { return p > 0; });
+}
+
+TEST(Topk, FindsItsThresholdAmongScoresMuchCloserThanTheirRangeIsWide) {
+  for (const Engine engine : engines())
+    for (const int length : {60, 2000})
+      for (const int k : {9, 20, length / 2})
+        EXPECT_EQ(count_of_weights(weights_of(variant("topk", "{k: " + std::to_string(k) + "}"), engine, crowded_row(length))), k)
+            << name_of(engine) << ", " << length << " keys";
+}
+
+TEST(Topk, LooksThroughARowNoMoreOftenForScoresMuchCloserThanTheirRangeIsWide) {
+  for (const int64_t k : {8, 500, 1900}) {
+    Row scores = crowded_row(2000), scratch(scores.size());
+    int looks = 0;
+    types::topk::RowMap{{.k = k}}.forward(CountingRow{{scores.data(), 2000, nullptr, scratch.data()}, &looks}, types::RowContext<double>());
+    EXPECT_LT(looks, 110) << "k " << k;  // 24 halvings, 64 more of the places that double has, and what is left
+    EXPECT_EQ(count_of_weights(scores), k);
   }
 }
 

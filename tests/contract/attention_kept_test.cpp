@@ -1,3 +1,5 @@
+#include <numeric>
+
 #include "attention/core_run.h"
 #include "attention_calls.h"
 
@@ -49,6 +51,38 @@ TEST(AttentionKept, HasAsManyListedWeightsAsThereIsRoomFor) {
   const Inputs inputs({900}, {900}, 1, 8);
   const auto type = type_of(variant("topk", "{k: 290}"));  // fewer than a third, more than 256
   for (const Engine engine : cpu_engines()) expect_the_same_bits_from_kept(inputs, type, engine);
+}
+
+/// How many weights of topk the forward pass has memory for.
+int64_t kept_by_topk(const Inputs& inputs, const std::string& pattern) {
+  const at::NoGradGuard no_gradients;
+  const auto type = type_of(variant("topk", "{k: 3}"), pattern, inputs.q.size(1));
+  CoreResults results;
+  run_core(inputs.call(type, at::kDouble), training(), &results);
+  return results.weights.weights.numel();
+}
+
+TEST(AttentionKept, AreNoWeightsThatTheBackwardPassDoesNotRead) {
+  const Inputs inputs({64, 1, 0}, {64, 1, 0}, 2, 8), lists({200}, {200}, 2, 8);
+  EXPECT_GE(kept_by_topk(inputs, "full"), 2 * 64 * 64);
+  EXPECT_EQ(kept_by_topk(inputs, "{type: atrous, stride: 4}"), 0);
+  EXPECT_EQ(kept_by_topk(inputs, "{type: fixed, block: 8}"), 0);
+  EXPECT_EQ(2 * kept_by_topk(inputs, "{heads: [{type: full}, {type: atrous, stride: 4}]}"), kept_by_topk(inputs, "full"));
+  EXPECT_GT(kept_by_topk(lists, "full"), 0);
+  EXPECT_EQ(kept_by_topk(lists, "{type: strided, window: 4, stride: 4}"), 0);
+  Inputs by_slots = inputs;
+  KeyRange keys = *inputs.keys;
+  keys.slots.resize(65);
+  std::iota(keys.slots.begin(), keys.slots.end(), 0);
+  by_slots.keys = std::make_shared<KeyRange>(keys);
+  EXPECT_EQ(kept_by_topk(by_slots, "full"), 0);
+}
+
+TEST(AttentionKept, ChangesNoBitWhereHeadsHavePatternsOfTheirOwn) {
+  const Inputs inputs({5, 33, 90, 140}, {5, 33, 90, 140}, 3, 20);
+  const char* const pattern = "{heads: [{type: atrous, stride: 4}, {type: full}, {type: strided, window: 2, stride: 4}]}";
+  for (const char* name : {"softmax", "topk"})
+    for (const Engine engine : cpu_engines()) expect_the_same_bits_from_kept(inputs, type_of(variant(name, "{}"), pattern, 3), engine);
 }
 
 }  // namespace

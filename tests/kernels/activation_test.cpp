@@ -1,5 +1,7 @@
 #include "kernels/activation.h"
 
+#include <limits>
+
 #include "compare.h"
 #include "kernels/reference.h"
 
@@ -16,6 +18,24 @@ TEST_P(ActivationDropout, EqualsItsReference) {
       expect_same([&](const Inputs& in) { return activation_dropout(in[0], is_gelu, dropout); },
                   [&](const Inputs& in) { return reference::activation_dropout(in[0], is_gelu, dropout); }, {spiky({50, 200}, type())});
     }
+}
+
+constexpr float kInfinite = std::numeric_limits<float>::infinity(), kNoNumber = std::numeric_limits<float>::quiet_NaN();
+
+TEST_P(ActivationDropout, OfReluPassesTheGradientOfAllThatIsNotZero) {
+  const Tensor x = at::tensor({-1.f, 0.f, -0.f, 2.f, kInfinite, -kInfinite, kNoNumber}).to(type()).unsqueeze(0).requires_grad_(true);
+  const Tensor y = activation_dropout(x, /*is_gelu=*/false, Dropout{});
+  y.backward(at::full_like(y, 3));
+  EXPECT_TRUE(x.grad().equal(at::tensor({0.f, 0.f, 0.f, 3.f, 3.f, 0.f, 3.f}).to(type()).unsqueeze(0))) << x.grad();
+  EXPECT_TRUE(y[0][6].isnan().item<bool>());
+}
+
+TEST_P(ActivationDropout, OfGeluHasItsLimitsFarAway) {
+  const Tensor x = at::tensor({-kInfinite, kInfinite, -3e38f, 3e38f}).to(type()).unsqueeze(0).requires_grad_(true);
+  const Tensor y = activation_dropout(x, /*is_gelu=*/true, Dropout{});
+  y.backward(at::ones_like(y));
+  EXPECT_TRUE(y.equal(at::tensor({0.f, kInfinite, 0.f, 3e38f}).to(type()).unsqueeze(0))) << y;
+  EXPECT_TRUE(at::allclose(x.grad(), at::tensor({0.f, 1.f, 0.f, 1.f}).to(type()).unsqueeze(0), 0, 1e-12)) << x.grad();
 }
 
 class Gelu : public RowKernelSets {};

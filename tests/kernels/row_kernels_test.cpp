@@ -63,6 +63,34 @@ TEST_P(RowKernelsTest, LogOfOnePlusAnExponentialIsThatOfDouble) {
   }
 }
 
+/// What biased_activation's backward pass of relu makes of a gradient of 3 for each of these results.
+template <class Stored>
+std::vector<Stored> gradients_through_relu(const BiasedActivation<float, Stored>& kernels, std::vector<Stored> results) {
+  const std::vector<float> gradient(results.size(), 3.F);
+  std::vector<Stored> found(results.size());
+  std::vector<float> sums(results.size());
+  const BiasedActivationRows<float, Stored> args = {.columns = static_cast<int64_t>(results.size()),
+                                                    .is_gelu = false,
+                                                    .dropout = {},
+                                                    .first_row = 0,
+                                                    .input = nullptr,
+                                                    .bias = nullptr,
+                                                    .result = results.data(),
+                                                    .gradient = gradient.data(),
+                                                    .input_gradient = found.data(),
+                                                    .bias_sums = sums.data()};
+  kernels.backward(args, 0, 1);
+  return found;
+}
+
+TEST_P(RowKernelsTest, PassTheGradientOfARelusResultUnlessItIsZeroOfEitherSign) {
+  EXPECT_EQ(gradients_through_relu<float>(GetParam()->biased_activation, {0.F, -0.F, 1e-30F, kNotANumber}),
+            (std::vector<float>{0, 0, 3, 3}));
+  constexpr uint16_t kMinusZero = 0x8000, kOne = 0x3f80, kThree = 0x4040, kNone = 0x7fc0;
+  EXPECT_EQ(gradients_through_relu<uint16_t>(GetParam()->rounded_activation, {0, kMinusZero, kOne, kNone}),
+            (std::vector<uint16_t>{0, 0, kThree, kThree}));
+}
+
 TEST_P(RowKernelsTest, RoundsToBf16AsLibTorchDoesAndKeepsNotANumber) {
   std::vector<float> row;
   for (const uint32_t bits : {0u, 0x3f800000u, 0x3f808000u, 0x3f818000u, 0x3f807fffu, 0x7f7fffffu, 0x7f800000u, 0xff800000u, 0x80000001u,

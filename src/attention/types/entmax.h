@@ -119,7 +119,8 @@ struct RowMap {
     S total, steep;
     scores.sums(weigh, total, steep);
     // The threshold is a number of few digits, by whose last one every weight is off alike: many small ones by much, together. What they
-    // lack or have too much is shared out by slope, as another threshold would.
+    // lack or have too much is shared out by slope, as another threshold would. So they sum to `whole`, but for rounding, and are divided
+    // by their sum: by its inverse, which may be off by one more rounding, the same for all, and saves each weight a division.
     const S whole = row::positive_power(-to_share, power), excess = (total - whole) / steep, scale = 1 / whole;
     scores.map([=](auto z) {
       decltype(z) weight = z, slope = z;

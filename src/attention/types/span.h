@@ -82,16 +82,17 @@ struct RowMap {
   /// scores -> weights, in place. The span is the row's number.
   template <Row R>
   LACUNA_HD void forward(R scores, const RowContext<typename R::scalar>& context) const {
-    using row::exponential, row::is_positive;
+    using row::exponential, row::select;
     using S = typename R::scalar;
     constexpr S kLowest = S(-1e30);
     const Mask<S> mask = mask_of(context);
-    scores.map_indexed([=](auto z, auto key) {  // the top is that of the keys with weight
-      const auto has_weight = is_positive(mask.left(key));
-      return has_weight * z + (S(1) - has_weight) * kLowest;
-    });
+    // The top is that of the keys with weight. Chosen, not multiplied: 0 times a score that is infinite would be NaN.
+    scores.map_indexed([=](auto z, auto key) { return select(mask.left(key) > S(0), z, decltype(z)(kLowest)); });
     const S top = scores.max();
-    scores.map_indexed([=](auto z, auto key) { return mask(key) * exponential(z - top); });
+    scores.map_indexed([=](auto z, auto key) {
+      const auto weight = mask(key) * exponential(z - top);
+      return select(mask.left(key) <= S(0), decltype(z)(S(0)), weight);  // of a span that is NaN, NaN stays
+    });
     const S total = scores.sum([](auto p) { return p; });
     const S scale = total > 0 ? 1 / total : S(0);
     scores.map([=](auto p) { return p * scale; });

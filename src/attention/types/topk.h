@@ -9,8 +9,9 @@
 ///
 ///   p = softmax over { j : z_j >= t },  t the k-th largest score; ties at t stay, and n <= k keeps all
 ///
-/// Zhao et al. 2019, arXiv:1912.11637, eq. 7 to 9. t by halving the scores' range until k are left above, then, where scores lie too close
-/// for that, by stepping down from one value to the next; no sort. Backward: softmax's on the survivors, t being a constant.
+/// Zhao et al. 2019, arXiv:1912.11637, eq. 7 to 9. t by halving the scores' range until k are left above, or so few between that it is
+/// worth stepping down from one value to the next; no sort. After 24 halvings, which only scores much closer together than their range is
+/// wide outlast, each halves how many floats lie in the range: at most 32 more. Backward: softmax's on the survivors, t being a constant.
 namespace lacuna::types::topk {
 
 inline constexpr Info kInfo = {.paper = "arXiv:1912.11637", .rows_sum_to_one = true, .sparse = true};
@@ -82,16 +83,18 @@ struct RowMap {
     return options.floor > share ? static_cast<int>(options.floor < n ? options.floor : n) : share;
   }
 
-  /// Some t with { z >= t } the k largest scores and those equal to the k-th; the least score, if there are k or fewer.
+  /// Some t with { z >= t } the k largest scores and those equal to the k-th, or of these all that can have weight; if there are k or
+  /// fewer, all are.
   template <Row R>
   LACUNA_HD static typename R::scalar kth_largest(R scores, typename R::scalar k, typename R::scalar top) {
-    using row::any, row::if_below, row::is_at_least, row::select;
+    using row::any, row::if_below, row::is_at_least, row::middle_in_order, row::select;
     using S = typename R::scalar;
     R candidates = scores;
     S beyond = 0;  // scores above all candidates
     const auto count_from = [&](S t) { return beyond + candidates.sum([=](auto z) { return is_at_least(z, t); }); };
-    const S far(-1e38), least = -scores.max([](auto z) { return -z; });
-    S low = select(least < far, far, least);         // at least k scores are >= low, or all that can have weight: -inf can't, nor be halved
+    constexpr int kBeyondWeight = 1024;  // so far below top, exp(z - top) is 0
+    const S far = top - S(kBeyondWeight), least = -scores.max([](auto z) { return -z; });
+    S low = select(least < far, far, least);         // at least k scores are >= low, or all that can have weight
     S high = top + (top - low) / 16, from_high = 0;  // fewer than k scores are >= high; from_high of them, in a row to be packed
     const S size = of_size(scores, [](int n) { return n; });
     const auto leaves_some = k < size;
@@ -99,19 +102,25 @@ struct RowMap {
     if constexpr (SingleRow<R>)
       if (is_sought && !(high > top)) from_high = count_from(top);  // all lie within a few units in the last place of top
     S found = select(leaves_some, top, low);
-    // After a few halvings, most of a long row is left out; after all of them few scores should lie between low and high, and where they
-    // don't, as one score far from the others makes it, there are more, as long as there is a number between the two.
-    constexpr int kHalvings = 16, kMostHalvings = 64, kFew = 3, kLong = 64, kFewLeft = 8;
     S from_low = size;
+    if (any(is_sought && least < far)) {
+      from_low = count_from(low);
+      found = select(is_sought && from_low <= k, low, found);
+      is_sought = is_sought && k < from_low;
+    }
+    // After a few halvings, most of a long row is left out; after kHalvings few scores should lie between low and high, and where they
+    // don't, as one score far from the others makes it, there are more, as long as there is a number between the two.
+    constexpr int kHalvings = 16, kHalvingsOfRange = 24, kFew = 3, kLong = 64, kFewLeft = 8;
+    const auto middle_at = [&](int i) { return i < kHalvingsOfRange ? low + (high - low) / 2 : middle_in_order(low, high); };
     const auto goes_on = [&](S middle) { return is_sought && from_low > from_high + S(kFewLeft) && low < middle && middle < high; };
-    for (int i = 0; any(is_sought) && (i < kHalvings || (i < kMostHalvings && any(goes_on(low + (high - low) / 2)))); ++i) {
+    for (int i = 0; any(is_sought) && (i < kHalvings || any(goes_on(middle_at(i)))); ++i) {
       if constexpr (SingleRow<R>) {
         if (i > 0 && i % kFew == 0 && candidates.size() >= kLong) {
           candidates = candidates.pack([=](auto z) { return is_at_least(z, low) * (S(1) - is_at_least(z, high)); });
           beyond = from_high;
         }
       }
-      const S middle = low + (high - low) / 2, count = count_from(middle);
+      const S middle = middle_at(i), count = count_from(middle);
       found = select(is_sought, middle, found);
       is_sought = is_sought && count != k;
       low = select(count > k, middle, low);
