@@ -63,6 +63,8 @@ void save_checkpoint(const std::string& path, const CheckpointContents& contents
 /// Reads a folder and checks it against its manifest. Throws CheckpointError naming folder, file, what is wrong and what to do.
 CheckpointContents load_checkpoint(const std::string& path, bool with_trainer_state = false);
 
+/// Whether it is one: it has a manifest. Of what that says, read_checkpoint_info complains.
+bool is_checkpoint(const std::string& path);
 /// What a checkpoint says of itself, without reading its weights. Throws as load_checkpoint does.
 CheckpointInfo read_checkpoint_info(const std::string& path);
 /// Bytes of the file with the weights that translate, and their XXH3-128.

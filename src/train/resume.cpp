@@ -13,6 +13,7 @@
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
 #include "config/read_options.h"
+#include "config/run_files.h"
 #include "train/run_replacement.h"
 
 namespace lacuna {
@@ -115,10 +116,10 @@ bool is_to_be_replaced(const Options& stored, Options& now) {
 
 /// Of a run that is there: its own, or where that is gone its newest checkpoint's. Empty if there is no run.
 fs::path config_of(const std::string& run) {
-  fs::path config = fs::path(run) / "config.yaml";
+  fs::path config = fs::path(run) / run_files::kConfig;
   const std::string newest = newest_checkpoint_of(run);
-  if (!fs::exists(config)) return newest.empty() ? fs::path() : fs::path(newest) / "config.yaml";
-  if (newest.empty() && !fs::exists(fs::path(run) / "train.log"))
+  if (!fs::exists(config)) return newest.empty() ? fs::path() : fs::path(newest) / run_files::kConfig;
+  if (newest.empty() && !fs::exists(fs::path(run) / run_files::kLog))
     throw ConfigError(config.string() +
                       " is of no run, as there is neither a train.log nor a checkpoint beside it, and training would write "
                       "over it; give it another name, or set `run` to another folder");
