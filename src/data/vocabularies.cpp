@@ -54,8 +54,7 @@ bool is_ours(const fs::path& path, const fs::path& note, const std::string& sett
 
 /// The model at `path`, trained now unless it is there already.
 VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, const std::vector<std::string>& files, uint64_t seed) {
-  const SpmTraining training = {options.vocab_size,  options.spm_type,         options.character_coverage, options.spm_sample_lines, seed,
-                                options.spm_symbols, options.spm_byte_fallback};
+  const SpmTraining training(options, seed);
   const fs::path note = path.string() + run_files::kTrainingNote;
   const std::string settings = settings_text(training, files);
   if (!is_ours(path, note, settings)) {
