@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "checkpoint/config_differences.h"
-#include "checkpoint/quantise.h"
+#include "checkpoint/quantize.h"
 #include "config/read_options.h"
 
 namespace lacuna {

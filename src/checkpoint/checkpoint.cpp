@@ -9,7 +9,7 @@
 #include "base/spelling.h"
 #include "checkpoint/durable_files.h"
 #include "checkpoint/manifest.h"
-#include "checkpoint/quantise.h"
+#include "checkpoint/quantize.h"
 #include "config/load.h"
 #include "config/run_files.h"
 
@@ -35,7 +35,7 @@ constexpr VocabularyFile kTgtVocabulary = {run_files::kTgtSpmModel, "vocab.tgt.t
 std::string info_to_json(const CheckpointInfo& info, const Vocabularies& vocabularies) {
   ordered_json value = {{"step", info.step}, {"scores", info.scores}, {"uses_ema", info.uses_ema}, {"is_scheduled", info.is_scheduled}};
   value["averaged_from"] = info.averaged_from;
-  if (!info.quantised_to.empty()) value["quantised_to"] = info.quantised_to;
+  if (!info.quantized_to.empty()) value["quantised_to"] = info.quantized_to;
   value["vocabulary_sizes"] = {{"src", vocabularies.src->size()}, {"tgt", vocabularies.tgt->size()}, {"shared", vocabularies.shared()}};
   return json_text(value, 2) + "\n";
 }
@@ -93,7 +93,7 @@ class Reader {
       info.uses_ema = value.at("uses_ema").get<bool>();
       info.is_scheduled = value.at("is_scheduled").get<bool>();
       info.averaged_from = value.at("averaged_from").get<std::vector<std::string>>();
-      info.quantised_to = value.value("quantised_to", "");
+      info.quantized_to = value.value("quantised_to", "");
     });
     info.program_version = manifest_.program_version;
     require_ema(info);

@@ -16,7 +16,7 @@
 
 /// A checkpoint is a folder that explains itself:
 ///
-///   model.safetensors     weights; names: src/model/README.md; of `lacuna quantize`: quantise.h
+///   model.safetensors     weights; names: src/model/README.md; of `lacuna quantize`: quantize.h
 ///   ema.safetensors       their moving average, if the run keeps one
 ///   config.yaml           the resolved configuration
 ///   spm.model             the vocabulary, or spm.src.model and spm.tgt.model; without SentencePiece vocab.txt, or vocab.src.txt and
@@ -35,7 +35,7 @@ struct CheckpointInfo {
   bool uses_ema = false;                      ///< ema.safetensors is what validates, averages and translates
   bool is_scheduled = true;  ///< one of those that `keep_last` and averages count; not of an interruption or a validation alone
   std::vector<std::string> averaged_from = {};
-  std::string quantised_to = {};  ///< "int8" or "bf16" of `lacuna quantize`; such a checkpoint translates, but neither trains nor averages
+  std::string quantized_to = {};  ///< "int8" or "bf16" of `lacuna quantize`; such a checkpoint translates, but neither trains nor averages
   std::string program_version = {};
 };
 

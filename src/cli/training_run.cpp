@@ -136,7 +136,7 @@ void TrainingRun::find_start() {
 /// A run goes on with what it began to multiply with, as far as this machine has it, and says what it has not.
 void TrainingRun::choose_products() {
   if (options_.device != "cpu") return;
-  const std::string note = go_on_with(start_.products);
+  const std::string note = resume_with(start_.products);
   if (!note.empty()) log_warning("{}: {}", options_.run, note);
   start_.products = products_in_use();
   if (factor_precision(options_.train, options_.device) != FactorPrecision::kBf16) start_.products.bf16.clear();  // nothing is rounded

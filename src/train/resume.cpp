@@ -9,7 +9,7 @@
 #include "base/spelling.h"
 #include "checkpoint/attention_fit.h"
 #include "checkpoint/durable_files.h"
-#include "checkpoint/quantise.h"
+#include "checkpoint/quantize.h"
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
 #include "config/read_options.h"
@@ -266,13 +266,13 @@ void fit_to_attention(ResumePoint& point, const Transformer& model, const std::v
 }
 
 void restore(Optimizer& optimizer, const ResumePoint& point, const std::vector<std::string>& reset) {
-  const bool goes_on = !has(reset, "optimizer");
-  optimizer.load_weights(goes_on ? point.checkpoint.weights : point.checkpoint.translating_weights(), point.path);
-  if (optimizer.has_ema() && goes_on && point.checkpoint.ema_weights)
+  const bool keeps_optimizer = !has(reset, "optimizer");
+  optimizer.load_weights(keeps_optimizer ? point.checkpoint.weights : point.checkpoint.translating_weights(), point.path);
+  if (optimizer.has_ema() && keeps_optimizer && point.checkpoint.ema_weights)
     optimizer.load_ema_weights(*point.checkpoint.ema_weights, point.path);
   else
     optimizer.reset_ema();
-  if (goes_on && point.checkpoint.trainer_tensors)
+  if (keeps_optimizer && point.checkpoint.trainer_tensors)
     optimizer.load_state(*point.checkpoint.trainer_tensors, point.state.optimizer_updates, point.path, point.state.mask_updates);
 }
 
