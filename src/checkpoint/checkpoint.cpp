@@ -1,5 +1,7 @@
 #include "checkpoint/checkpoint.h"
 
+#include <c10/util/StringUtil.h>
+
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -191,12 +193,6 @@ std::string first_few(const std::string& what, const std::vector<std::string>& n
   return names.empty() ? "" : "; " + what + ": " + join_first(names);
 }
 
-std::string shape_of(const Tensor& tensor) {
-  std::string text = "[";
-  for (int64_t d = 0; d < tensor.dim(); ++d) text += (d > 0 ? ", " : "") + std::to_string(tensor.size(d));
-  return text + "]";
-}
-
 }  // namespace
 
 void save_checkpoint(const std::string& path, const CheckpointContents& contents) {
@@ -282,7 +278,7 @@ void check_weights(const NamedTensors& parameters, const NamedTensors& weights, 
     if (found == weights.end())
       missing.push_back(name);
     else if (found->second.sizes() != parameter.sizes())
-      misshapen.push_back(name + " is " + shape_of(found->second) + ", expected " + shape_of(parameter));
+      misshapen.push_back(c10::str(name, " is ", found->second.sizes(), ", expected ", parameter.sizes()));
   }
   for (const auto& [name, tensor] : weights)
     if (!parameters.contains(name)) superfluous.push_back(name);

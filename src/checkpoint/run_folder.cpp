@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/spelling.h"
 #include "checkpoint/durable_files.h"
 #include "config/run_files.h"
 
@@ -49,9 +50,9 @@ bool is_copy_of_another(const std::string& folder, const std::string& run) {
 }
 
 std::string known_scores(const std::vector<RunCheckpoint>& checkpoints) {
-  std::string names;
-  for (const auto& [name, value] : checkpoints.back().info.scores) names += (names.empty() ? "" : ", ") + name;
-  return names.empty() ? "none" : names;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : checkpoints.back().info.scores) names.push_back(name);
+  return names.empty() ? "none" : join(names);
 }
 
 }  // namespace

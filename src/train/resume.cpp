@@ -232,13 +232,13 @@ ResumePoint initial_point(const TrainOptions& options) {
 void fit_to_batches(ResumePoint& point, const Options& now) {
   DataPosition& position = point.state.position;
   if (position.batch == 0) return;
-  std::string found;
+  std::vector<std::string> found;
   for (const ConfigDifference& difference : differences(write_options(point.options), write_options(now)))
-    if (decides_on_batches(difference.key)) found += (found.empty() ? "" : ", ") + difference.text();
+    if (decides_on_batches(difference.key)) found.push_back(difference.text());
   if (found.empty()) return;
   write_log_line(LogLevel::kWarning, "train.init_from: " + point.path + " stands after batch " + std::to_string(position.batch) +
                                          " of epoch " + std::to_string(position.epoch + 1) +
-                                         ", and its batches are not those of this configuration (there and now): " + found +
+                                         ", and its batches are not those of this configuration (there and now): " + join(found) +
                                          ". That epoch begins anew; train.reset: [data] begins with the first");
   position.batch = 0;
 }
