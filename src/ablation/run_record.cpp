@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/statistics.h"
+#include "config/run_files.h"
 
 namespace lacuna {
 namespace {
@@ -59,8 +60,8 @@ void read_metrics(const fs::path& file, RunResult& result) {
 }  // namespace
 
 void read_training(const fs::path& run, RunResult& result) {
-  read_metrics(run / "metrics.jsonl", result);
-  const fs::path state_file = run / "last/trainer.json";
+  read_metrics(run / run_files::kMetrics, result);
+  const fs::path state_file = run / run_files::kLast / run_files::kTrainerJson;
   if (!fs::exists(state_file)) return;
   const json state = json::parse(read_file(state_file), nullptr, /*allow_exceptions=*/false);
   result.updates = number_in(state, "step");
@@ -69,7 +70,7 @@ void read_training(const fs::path& run, RunResult& result) {
 }
 
 int64_t count_parameters(const fs::path& checkpoint) {
-  const fs::path file = checkpoint / "model.safetensors";
+  const fs::path file = checkpoint / run_files::kWeights;
   std::ifstream stream(file, std::ios::binary);
   std::array<unsigned char, 8> prefix{};  // the length of the header, little-endian
   stream.read(reinterpret_cast<char*>(prefix.data()), prefix.size());

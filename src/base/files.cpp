@@ -113,23 +113,28 @@ FileWriter::~FileWriter() {
 }
 
 void FileWriter::write(std::string_view bytes) {
-  buffer_ += bytes;
-  if (buffer_.size() >= kBytesPerWrite) flush();
+  if (buffer_.size() + bytes.size() >= kBytesPerWrite) {
+    put(buffer_);
+    buffer_.clear();
+  }
+  if (bytes.size() >= kBytesPerWrite)
+    put(bytes);
+  else
+    buffer_ += bytes;
 }
 
-void FileWriter::flush() {
-  for (size_t done = 0; done < buffer_.size();) {
-    const ssize_t count = ::write(file_, buffer_.data() + done, buffer_.size() - done);
-    if (count < 0 && errno != EINTR) fail_to_write(path_, buffer_.size() - done);
-    if (count > 0) done += static_cast<size_t>(count);
+void FileWriter::put(std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::write(file_, bytes.data(), bytes.size());
+    if (count < 0 && errno != EINTR) fail_to_write(path_, bytes.size());
+    if (count > 0) bytes.remove_prefix(static_cast<size_t>(count));
   }
-  buffer_.clear();
 }
 
 void FileWriter::finish() {
-  flush();
+  put(buffer_);
   if (fsync(file_) != 0 && errno != EINVAL && errno != EROFS) fail_to_write(path_, 0);  // devices and pipes have nothing to sync
-  close(std::exchange(file_, -1));
+  if (close(std::exchange(file_, -1)) != 0 && errno != EINTR) fail_to_write(path_, 0);
 }
 
 bool is_replaceable(const fs::path& path) {
@@ -175,11 +180,12 @@ void write_file_atomically(const fs::path& path, std::string_view bytes) {
   }
 }
 
-void sync_directory(const fs::path& folder) {
+std::error_code sync_directory(const fs::path& folder) {
   const int file = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (file < 0) return;  // it may not be readable, and some file systems cannot sync folders: the rename itself stands
-  fsync(file);
-  close(file);
+  int error = file < 0 || fsync(file) != 0 ? errno : 0;
+  if (file >= 0 && error == EINVAL) error = 0;  // a file system that needs no sync
+  if (file >= 0) close(file);
+  return {error, std::generic_category()};
 }
 
 uint64_t free_disk_space(fs::path path) {

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "base/line_reader.h"  // text files are read by lines
 
@@ -30,7 +31,7 @@ class FileWriter {
   void finish();
 
  private:
-  void flush();
+  void put(std::string_view bytes);
 
   std::filesystem::path path_;
   int file_ = -1;
@@ -78,8 +79,9 @@ class FileReplacement {
 /// Writes a file by FileReplacement. What is not replaceable is written to.
 void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
 
-/// Files made, renamed or removed in a folder are so on the disk too.
-void sync_directory(const std::filesystem::path& folder);
+/// Files made, renamed or removed in a folder are so on the disk too, unless it says why not: the folder may not be readable, and the
+/// rename itself stands.
+std::error_code sync_directory(const std::filesystem::path& folder);
 
 /// Bytes that may still be written to the file system of `path` (which need not be there yet).
 uint64_t free_disk_space(std::filesystem::path path);

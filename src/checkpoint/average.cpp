@@ -1,12 +1,13 @@
 #include "checkpoint/average.h"
 
 #include <ATen/ATen.h>
+#include <c10/util/StringUtil.h>
 
 #include <algorithm>
 
 #include "base/error.h"
 #include "checkpoint/config_differences.h"
-#include "checkpoint/quantise.h"
+#include "checkpoint/quantize.h"
 #include "config/read_options.h"
 
 namespace lacuna {
@@ -27,18 +28,11 @@ void check_same_model(const CheckpointContents& a, const CheckpointContents& b, 
   if (!found.empty()) fail(first, other, "of their configurations, model." + found.front().text());
 }
 
-std::string shape_text(const Tensor& tensor) {
-  std::string text;
-  for (const int64_t size : tensor.sizes()) text += (text.empty() ? "" : " x ") + std::to_string(size);
-  return text;
-}
-
 void check_same_weights(const NamedTensors& a, const NamedTensors& b, const std::string& first, const std::string& other) {
   for (const auto& [name, tensor] : a) {
     const auto found = b.find(name);
     if (found == b.end()) fail(first, other, "only the first has the weight " + name);
-    if (found->second.sizes() != tensor.sizes())
-      fail(first, other, name + " is " + shape_text(tensor) + " and " + shape_text(found->second));
+    if (found->second.sizes() != tensor.sizes()) fail(first, other, c10::str(name, " is ", tensor.sizes(), " and ", found->second.sizes()));
   }
   for (const auto& [name, tensor] : b)
     if (a.count(name) == 0) fail(first, other, "only the second has the weight " + name);

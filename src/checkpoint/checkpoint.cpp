@@ -1,5 +1,7 @@
 #include "checkpoint/checkpoint.h"
 
+#include <c10/util/StringUtil.h>
+
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -9,8 +11,9 @@
 #include "base/spelling.h"
 #include "checkpoint/durable_files.h"
 #include "checkpoint/manifest.h"
-#include "checkpoint/quantise.h"
+#include "checkpoint/quantize.h"
 #include "config/load.h"
+#include "config/run_files.h"
 
 namespace lacuna {
 namespace {
@@ -18,23 +21,23 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr char kWeights[] = "model.safetensors";
+using run_files::kConfig, run_files::kTrainerJson, run_files::kWeights;
 constexpr char kEmaWeights[] = "ema.safetensors";
-constexpr char kConfig[] = "config.yaml";
 constexpr char kInfo[] = "checkpoint.json";
 constexpr char kTrainerTensors[] = "trainer.safetensors";
-constexpr char kTrainerJson[] = "trainer.json";
 
-/// The name of a vocabulary's file; side is "src", "tgt", or empty for one that both sides share.
-std::string vocabulary_file(bool is_sentencepiece, const std::string& side) {
-  const std::string middle = side.empty() ? "" : "." + side;
-  return is_sentencepiece ? "spm" + middle + ".model" : "vocab" + middle + ".txt";
-}
+/// The names that a vocabulary's file may have.
+struct VocabularyFile {
+  const char *pieces, *tokens;  ///< with SentencePiece, without
+};
+constexpr VocabularyFile kSharedVocabulary = {run_files::kSpmModel, "vocab.txt"};
+constexpr VocabularyFile kSrcVocabulary = {run_files::kSrcSpmModel, "vocab.src.txt"};
+constexpr VocabularyFile kTgtVocabulary = {run_files::kTgtSpmModel, "vocab.tgt.txt"};
 
 std::string info_to_json(const CheckpointInfo& info, const Vocabularies& vocabularies) {
   ordered_json value = {{"step", info.step}, {"scores", info.scores}, {"uses_ema", info.uses_ema}, {"is_scheduled", info.is_scheduled}};
   value["averaged_from"] = info.averaged_from;
-  if (!info.quantised_to.empty()) value["quantised_to"] = info.quantised_to;
+  if (!info.quantized_to.empty()) value["quantised_to"] = info.quantized_to;
   value["vocabulary_sizes"] = {{"src", vocabularies.src->size()}, {"tgt", vocabularies.tgt->size()}, {"shared", vocabularies.shared()}};
   return json_text(value, 2) + "\n";
 }
@@ -47,9 +50,9 @@ class Writer {
   void text(const std::string& name, const std::string& bytes) { manifest_.files[name] = write_durably(folder_ / name, bytes); }
   void tensors(const std::string& name, const NamedTensors& values) { manifest_.files[name] = write_safetensors(folder_ / name, values); }
   void vocabularies(const Vocabularies& both) {
-    if (both.shared()) return vocabulary(*both.src, "");
-    vocabulary(*both.src, "src");
-    vocabulary(*both.tgt, "tgt");
+    if (both.shared()) return vocabulary(*both.src, kSharedVocabulary);
+    vocabulary(*both.src, kSrcVocabulary);
+    vocabulary(*both.tgt, kTgtVocabulary);
   }
   void manifest() {
     manifest_.program_version = LACUNA_VERSION;
@@ -57,7 +60,9 @@ class Writer {
   }
 
  private:
-  void vocabulary(const Vocabulary& one, const std::string& side) { text(vocabulary_file(one.is_sentencepiece(), side), one.serialized()); }
+  void vocabulary(const Vocabulary& one, const VocabularyFile& file) {
+    text(one.is_sentencepiece() ? file.pieces : file.tokens, one.serialized());
+  }
 
   fs::path folder_;
   Manifest manifest_;
@@ -90,7 +95,7 @@ class Reader {
       info.uses_ema = value.at("uses_ema").get<bool>();
       info.is_scheduled = value.at("is_scheduled").get<bool>();
       info.averaged_from = value.at("averaged_from").get<std::vector<std::string>>();
-      info.quantised_to = value.value("quantised_to", "");
+      info.quantized_to = value.value("quantised_to", "");
     });
     info.program_version = manifest_.program_version;
     require_ema(info);
@@ -108,10 +113,10 @@ class Reader {
     });
     Vocabularies both;
     if (are_shared) {
-      both.src = both.tgt = vocabulary("");
+      both.src = both.tgt = vocabulary(kSharedVocabulary);
     } else {
-      both.src = vocabulary("src");
-      both.tgt = vocabulary("tgt");
+      both.src = vocabulary(kSrcVocabulary);
+      both.tgt = vocabulary(kTgtVocabulary);
     }
     check_size("source", *both.src, src_size);
     check_size("target", *both.tgt, tgt_size);
@@ -135,10 +140,9 @@ class Reader {
                             ". Use another checkpoint, or copy this one again");
     }
   }
-  VocabularyPtr vocabulary(const std::string& side) const {
-    const std::string pieces = vocabulary_file(true, side), tokens = vocabulary_file(false, side);
-    if (has(tokens)) return token_list_from_bytes(text(tokens), (folder_ / tokens).string());
-    return sentencepiece_from_bytes(text(pieces), (folder_ / pieces).string());
+  VocabularyPtr vocabulary(const VocabularyFile& file) const {
+    if (has(file.tokens)) return token_list_from_bytes(text(file.tokens), (folder_ / file.tokens).string());
+    return sentencepiece_from_bytes(text(file.pieces), (folder_ / file.pieces).string());
   }
   void check_size(const std::string& side, const Vocabulary& vocabulary, int64_t expected) const {
     if (vocabulary.size() == expected) return;
@@ -189,12 +193,6 @@ std::string first_few(const std::string& what, const std::vector<std::string>& n
   return names.empty() ? "" : "; " + what + ": " + join_first(names);
 }
 
-std::string shape_of(const Tensor& tensor) {
-  std::string text = "[";
-  for (int64_t d = 0; d < tensor.dim(); ++d) text += (d > 0 ? ", " : "") + std::to_string(tensor.size(d));
-  return text + "]";
-}
-
 }  // namespace
 
 void save_checkpoint(const std::string& path, const CheckpointContents& contents) {
@@ -233,6 +231,10 @@ CheckpointContents load_checkpoint(const std::string& path, bool with_trainer_st
 
 Options CheckpointContents::options(const std::string& path) const {
   return options_from_yaml(config_yaml, path + "/" + kConfig);
+}
+
+bool is_checkpoint(const std::string& path) {
+  return fs::exists(fs::path(path) / Manifest::kFileName);
 }
 
 CheckpointInfo read_checkpoint_info(const std::string& path) {
@@ -276,7 +278,7 @@ void check_weights(const NamedTensors& parameters, const NamedTensors& weights, 
     if (found == weights.end())
       missing.push_back(name);
     else if (found->second.sizes() != parameter.sizes())
-      misshapen.push_back(name + " is " + shape_of(found->second) + ", expected " + shape_of(parameter));
+      misshapen.push_back(c10::str(name, " is ", found->second.sizes(), ", expected ", parameter.sizes()));
   }
   for (const auto& [name, tensor] : weights)
     if (!parameters.contains(name)) superfluous.push_back(name);

@@ -16,7 +16,7 @@
 
 /// A checkpoint is a folder that explains itself:
 ///
-///   model.safetensors     weights; names: src/model/README.md; of `lacuna quantize`: quantise.h
+///   model.safetensors     weights; names: src/model/README.md; of `lacuna quantize`: quantize.h
 ///   ema.safetensors       their moving average, if the run keeps one
 ///   config.yaml           the resolved configuration
 ///   spm.model             the vocabulary, or spm.src.model and spm.tgt.model; without SentencePiece vocab.txt, or vocab.src.txt and
@@ -35,7 +35,7 @@ struct CheckpointInfo {
   bool uses_ema = false;                      ///< ema.safetensors is what validates, averages and translates
   bool is_scheduled = true;  ///< one of those that `keep_last` and averages count; not of an interruption or a validation alone
   std::vector<std::string> averaged_from = {};
-  std::string quantised_to = {};  ///< "int8" or "bf16" of `lacuna quantize`; such a checkpoint translates, but neither trains nor averages
+  std::string quantized_to = {};  ///< "int8" or "bf16" of `lacuna quantize`; such a checkpoint translates, but neither trains nor averages
   std::string program_version = {};
 };
 
@@ -63,6 +63,8 @@ void save_checkpoint(const std::string& path, const CheckpointContents& contents
 /// Reads a folder and checks it against its manifest. Throws CheckpointError naming folder, file, what is wrong and what to do.
 CheckpointContents load_checkpoint(const std::string& path, bool with_trainer_state = false);
 
+/// Whether it is one: it has a manifest. Of what that says, read_checkpoint_info complains.
+bool is_checkpoint(const std::string& path);
 /// What a checkpoint says of itself, without reading its weights. Throws as load_checkpoint does.
 CheckpointInfo read_checkpoint_info(const std::string& path);
 /// Bytes of the file with the weights that translate, and their XXH3-128.

@@ -12,7 +12,6 @@
 #include <ctime>
 #include <regex>
 #include <system_error>
-#include <utility>
 
 #include "base/error.h"
 
@@ -83,36 +82,20 @@ fs::path normal(const fs::path& place) {
 
 }  // namespace
 
-DurableFile::DurableFile(fs::path file) : file_(std::move(file)) {
-  descriptor_ = open(file_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) fail("cannot create", file_, errno);
-}
-
-DurableFile::~DurableFile() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
-void DurableFile::write(const void* data, size_t bytes) {
-  hash_.add_piece({static_cast<const char*>(data), bytes});
-  bytes_ += bytes;
-  for (const char* next = static_cast<const char*>(data); bytes > 0;) {
-    const ssize_t written = ::write(descriptor_, next, bytes);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("cannot write", file_, errno);
-    next += written;
-    bytes -= static_cast<size_t>(written);
-  }
+void DurableFile::write(std::string_view bytes) {
+  hash_.add_piece(bytes);
+  bytes_ += bytes.size();
+  file_.write(bytes);
 }
 
 FileDigest DurableFile::finish() {
-  if (fsync(descriptor_) != 0) fail("cannot write", file_, errno);
-  if (close(std::exchange(descriptor_, -1)) != 0) fail("cannot write", file_, errno);
+  file_.finish();
   return {bytes_, hash_.text()};
 }
 
 FileDigest write_durably(const fs::path& file, std::string_view bytes) {
   DurableFile writer(file);
-  writer.write(bytes.data(), bytes.size());
+  writer.write(bytes);
   return writer.finish();
 }
 
@@ -140,11 +123,7 @@ FileDigest digest_of(const fs::path& file) {
 }
 
 void sync_folder(const fs::path& folder) {
-  const int descriptor = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) fail("cannot open the folder", folder, errno);
-  const int result = fsync(descriptor), error = errno;
-  close(descriptor);
-  if (result != 0 && error != EINVAL) fail("cannot sync the folder", folder, error);  // EINVAL: file systems that need no sync
+  if (const std::error_code error = sync_directory(folder)) fail("cannot sync the folder", folder, error.value());
 }
 
 void replace_link(const fs::path& link, const std::string& target) {

@@ -1,13 +1,13 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
 
 #include "base/content_hash.h"
+#include "base/files.h"
 
 /// Files and folders that are whole on disk or not there at all. Everything here throws MachineError naming the file and what the system
 /// said.
@@ -20,21 +20,17 @@ struct FileDigest {
   bool operator==(const FileDigest&) const = default;
 };
 
-/// A file being written: hashed on the way, synced to disk by `finish`.
+/// A FileWriter that hashes on the way.
 class DurableFile {
  public:
-  explicit DurableFile(std::filesystem::path file);
-  ~DurableFile();
-  DurableFile(const DurableFile&) = delete;
-  DurableFile& operator=(const DurableFile&) = delete;
+  explicit DurableFile(const std::filesystem::path& file) : file_(file) {}
 
-  void write(const void* data, size_t bytes);
-  /// Syncs and closes the file; nothing may be written after.
+  void write(std::string_view bytes);
+  /// Of what is on the disk now; nothing may be written after.
   FileDigest finish();
 
  private:
-  std::filesystem::path file_;
-  int descriptor_ = -1;
+  FileWriter file_;
   uint64_t bytes_ = 0;
   ContentHash hash_;
 };
@@ -42,6 +38,7 @@ class DurableFile {
 FileDigest write_durably(const std::filesystem::path& file, std::string_view bytes);
 /// The digest of a file that exists.
 FileDigest digest_of(const std::filesystem::path& file);
+/// sync_directory, which must not fail.
 void sync_folder(const std::filesystem::path& folder);
 
 /// Makes `link` point to `target` (relative to the link's folder), whatever it pointed to before, in one step.

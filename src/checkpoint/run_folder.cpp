@@ -6,8 +6,9 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/spelling.h"
 #include "checkpoint/durable_files.h"
-#include "checkpoint/manifest.h"
+#include "config/run_files.h"
 
 namespace lacuna {
 namespace {
@@ -37,15 +38,11 @@ std::vector<int64_t> steps_of(const std::string& run) {
   return steps;
 }
 
-bool is_checkpoint(const fs::path& path) {
-  return fs::exists(path / Manifest::kFileName);
-}
-
 /// Whether a folder holds what a `step_N` of the run holds too.
-bool is_copy_of_another(const fs::path& folder, const std::string& run) {
+bool is_copy_of_another(const std::string& folder, const std::string& run) {
   if (!is_checkpoint(folder)) return false;
-  const std::string other = checkpoint_path(run, read_checkpoint_info(folder.string()).step);
-  return is_checkpoint(other) && hash_of_weights(folder.string()) == hash_of_weights(other);
+  const std::string other = checkpoint_path(run, read_checkpoint_info(folder).step);
+  return is_checkpoint(other) && hash_of_weights(folder) == hash_of_weights(other);
 }
 
 [[noreturn]] void fail_without_checkpoints(const std::string& run) {
@@ -53,9 +50,9 @@ bool is_copy_of_another(const fs::path& folder, const std::string& run) {
 }
 
 std::string known_scores(const std::vector<RunCheckpoint>& checkpoints) {
-  std::string names;
-  for (const auto& [name, value] : checkpoints.back().info.scores) names += (names.empty() ? "" : ", ") + name;
-  return names.empty() ? "none" : names;
+  std::vector<std::string> names;
+  for (const auto& [name, value] : checkpoints.back().info.scores) names.push_back(name);
+  return names.empty() ? "none" : join(names);
 }
 
 }  // namespace
@@ -65,13 +62,13 @@ std::string checkpoint_path(const std::string& run, int64_t step) {
 }
 
 std::string averaged_path(const std::string& run) {
-  return (fs::path(run) / "averaged").string();
+  return (fs::path(run) / run_files::kAveraged).string();
 }
 
 void link_checkpoint(const std::string& run, const std::string& name, int64_t step) {
   const fs::path link = fs::path(run) / name;
   if (fs::is_directory(fs::symlink_status(link))) {
-    if (!is_copy_of_another(link, run))
+    if (!is_copy_of_another(link.string(), run))
       throw CheckpointError(link.string() + " is a folder; expected a link to a checkpoint of the run (step_N). Move the folder away");
     remove_folder(link);
   }
@@ -113,17 +110,17 @@ uint64_t bytes_of_checkpoints(const std::string& run) {
 
 std::string resolve_checkpoint(const std::string& path) {
   if (is_checkpoint(path) || !fs::is_directory(path)) return path;  // what is no folder, Manifest::read has words for
-  for (const char* const name : {"averaged", "best", "last"})
-    if (is_checkpoint(fs::path(path) / name)) return (fs::path(path) / name).string();
+  for (const char* const name : {run_files::kAveraged, run_files::kBest, run_files::kLast})
+    if (std::string checkpoint = (fs::path(path) / name).string(); is_checkpoint(checkpoint)) return checkpoint;
   throw CheckpointError(path +
                         " is neither a checkpoint (it has no manifest.json) nor a run folder with one (averaged, best or last). "
                         "Has the run saved its first checkpoint?");
 }
 
 std::string checkpoint_to_score(const Options& options) {
-  const fs::path run(options.run), best = run / "best";
+  const fs::path run(options.run), best = run / run_files::kBest;
   if (options.train.average_last > 0) return averaged_path(options.run);
-  return (fs::exists(best) ? best : run / "last").string();
+  return (fs::exists(best) ? best : run / run_files::kLast).string();
 }
 
 std::vector<RunCheckpoint> by_score(const std::vector<RunCheckpoint>& checkpoints, const std::string& score, bool lower_is_better) {

@@ -238,11 +238,11 @@ FileDigest write_safetensors(const fs::path& file, const NamedTensors& tensors) 
   text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');  // so that the data is aligned
   const uint64_t length = text.size();
   DurableFile writer(file);
-  writer.write(&length, sizeof(length));
-  writer.write(text.data(), text.size());
+  writer.write({reinterpret_cast<const char*>(&length), sizeof(length)});
+  writer.write(text);
   for (const auto& [name, tensor] : ordered) {
     const Tensor bytes = tensor.detach().cpu().contiguous();
-    writer.write(bytes.const_data_ptr(), bytes.nbytes());
+    writer.write({static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes()});
   }
   return writer.finish();
 }

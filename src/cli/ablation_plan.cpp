@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "checkpoint/config_differences.h"
 #include "config/read_options.h"
+#include "config/run_files.h"
 #include "config/yaml.h"
 #include "data/evaluation_set.h"
 #include "train/resume.h"
@@ -200,7 +201,7 @@ void require_same_end(const std::string& run, const Options& had, const Options&
 /// A run goes on where it stopped: it cannot become shorter, or one that was to end by another rule. Its row would stand among those of
 /// such runs as if it were one.
 void require_run_of_same_end(const Options& options) {
-  const fs::path config = fs::path(options.run) / "last/config.yaml";
+  const fs::path config = fs::path(options.run) / run_files::kLast / run_files::kConfig;
   if (replaces_run(options) || !fs::exists(config)) return;  // it begins anew, or nothing is trained
   const Options had = options_from_yaml(read_file(config), config.string());
   require_no_longer_run(options.run, had.train, options.train);
@@ -211,7 +212,7 @@ PlannedRun plan_run(const AblationPlan& plan, const Variant& variant, int64_t se
                     FileHashes& hashes) {
   options.run = (fs::path(plan.folder) / variant.name / ("seed_" + std::to_string(seed))).string();
   options.seed = seed;
-  if (options.data.cache.empty()) options.data.cache = (fs::path(plan.folder) / "cache").string();
+  if (options.data.cache.empty()) options.data.cache = (fs::path(plan.folder) / run_files::kCache).string();
   options.data.test.clear();  // it is translated when training has ended, and timed
   if (options.translate.joiner != plan.shared.translate.joiner)
     throw ConfigError("variant " + variant.name +

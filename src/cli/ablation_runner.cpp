@@ -22,6 +22,7 @@
 #include "base/supervised_program.h"
 #include "checkpoint/run_folder.h"
 #include "config/read_options.h"
+#include "config/run_files.h"
 #include "data/evaluation_set.h"
 #include "data/vocabularies.h"
 #include "train/run_lock.h"
@@ -32,7 +33,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t kBootstrapSamples = 1000;
-constexpr const char* kVocabularyFiles[] = {"spm.model", "spm.src.model", "spm.tgt.model"};
 
 /// Waits until no process trains in the run folder: one that was left alone by a killed `lacuna ablate` needs a moment to save and end.
 void wait_until_free(const std::string& run) {
@@ -140,7 +140,7 @@ void AblationRunner::prepare_folder(const PlannedRun& run) const {
   if (options.sacrebleu.empty()) options.sacrebleu = command_of(scorer_);
   write_file_atomically(folder.string() + ".yaml", to_yaml(options));
   if (!options.data.trains_vocabularies()) return;
-  for (const char* const name : kVocabularyFiles) {
+  for (const char* const name : run_files::kSpmModels) {
     const fs::path shared = fs::path(plan_.folder) / name;
     const bool has_begun = !newest_checkpoint_of(folder.string()).empty();  // with the vocabulary that lies there
     if (fs::exists(shared) && (!has_begun || !fs::exists(folder / name))) write_file_atomically(folder / name, read_file(shared));
@@ -263,7 +263,7 @@ const RunResult* AblationRunner::baseline_of(const PlannedRun& run) const {
 
 std::string AblationRunner::hypotheses_of(const std::string& variant, int64_t seed) const {
   const fs::path run = fs::path(plan_.folder) / variant / fmt::format("seed_{}", seed);
-  return (run / "test" / (name_of(plan_.test_set) + ".hyp")).string();
+  return (run / run_files::kTest / (name_of(plan_.test_set) + ".hyp")).string();
 }
 
 void AblationRunner::write_reports() const {

@@ -8,6 +8,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
+#include "config/run_files.h"
 
 namespace lacuna {
 
@@ -16,7 +17,8 @@ namespace lacuna {
 inline Options options_of_checkpoint(const std::string& path, const std::vector<std::string>& overrides) {
   const std::string folder = resolve_checkpoint(path);
   read_checkpoint_info(folder);  // for its errors
-  const Options trained = options_from_yaml(read_file(folder + "/config.yaml"), folder + "/config.yaml");
+  const std::string config = folder + "/" + run_files::kConfig;
+  const Options trained = options_from_yaml(read_file(config), config);
   Options options = overrides.empty() ? trained : with_overrides(trained, overrides);
   require_same_units(trained.model, options.model, folder);
   return options;

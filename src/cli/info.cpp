@@ -32,7 +32,7 @@ void print_model(const std::string& path) {
   std::cout << fmt::format("step             {}\n", loaded.info.step);
   for (const auto& [name, score] : loaded.info.scores) std::cout << fmt::format("{:<16} {:.4f}\n", name, score);
   if (!loaded.info.averaged_from.empty()) std::cout << fmt::format("averaged from    {} checkpoints\n", loaded.info.averaged_from.size());
-  const std::string& rounded = loaded.info.quantised_to;
+  const std::string& rounded = loaded.info.quantized_to;
   const std::string kind = !rounded.empty() ? "rounded to " + rounded : loaded.info.uses_ema ? "moving average" : "as trained";
   std::cout << fmt::format("weights          {}, {:.1f} MiB\n", kind,
                            static_cast<double>(bytes_of_weights(resolve_checkpoint(path))) / (1 << 20));

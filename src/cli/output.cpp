@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "checkpoint/checkpoint.h"
 
 namespace lacuna {
 
@@ -27,8 +28,7 @@ void require_new_or_checkpoint(const std::string& output, const std::vector<std:
   if (!std::filesystem::exists(output, error)) return;
   for (const std::string& input : inputs)
     if (std::filesystem::equivalent(output, input, error)) throw UsageError("-o is " + output + ", which is read; name another folder");
-  if (!std::filesystem::exists(path / "manifest.json"))
-    throw UsageError("-o is " + output + ", which is there and is no checkpoint; name a folder to be made");
+  if (!is_checkpoint(output)) throw UsageError("-o is " + output + ", which is there and is no checkpoint; name a folder to be made");
 }
 
 namespace {

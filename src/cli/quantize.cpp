@@ -1,7 +1,8 @@
+#include "checkpoint/quantize.h"
+
 #include <spdlog/fmt/fmt.h>
 
 #include "base/log.h"
-#include "checkpoint/quantise.h"
 #include "checkpoint/run_folder.h"
 #include "cli/command_line.h"
 #include "cli/output.h"
@@ -28,7 +29,7 @@ int run_quantize(const std::vector<std::string>& arguments) {
   if (!parse_command_line(app, arguments)) return 0;
   const std::string input = resolve_checkpoint(model);
   require_new_or_checkpoint(output, {model, input});
-  save_checkpoint(output, quantised_checkpoint(input, precision == "int8" ? WeightFormat::kInt8 : WeightFormat::kBf16));
+  save_checkpoint(output, quantized_checkpoint(input, precision == "int8" ? WeightFormat::kInt8 : WeightFormat::kBf16));
   const uint64_t before = bytes_of_weights(input), after = bytes_of_weights(output);
   log_info("rounded {} to {} in {}: weights of {:.1f} MiB, {:.1f} % of {:.1f}", input, precision, output, mebibytes(after),
            100 * static_cast<double>(after) / static_cast<double>(before), mebibytes(before));

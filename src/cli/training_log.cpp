@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "cli/bench_report.h"
+#include "config/run_files.h"
 #include "text/joiner.h"
 
 namespace lacuna {
@@ -31,8 +32,8 @@ std::string listed(const Scores& scores) {
 }  // namespace
 
 TrainingLog::TrainingLog(const std::string& run, const TrainingState& state, const RunLength& length, at::Device device)
-    : metrics_(fs::path(run) / "metrics.jsonl", resumed_step(state), state.validation_is_due),
-      tensorboard_(fs::path(run) / "tensorboard", state.step),
+    : metrics_(fs::path(run) / run_files::kMetrics, resumed_step(state), state.validation_is_due),
+      tensorboard_(fs::path(run) / run_files::kTensorboard, state.step),
       length_(length),
       bar_(share_done(state)),
       device_(device) {}

@@ -21,6 +21,7 @@
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
 #include "config/read_options.h"
+#include "config/run_files.h"
 #include "data/batch_stream.h"
 #include "data/evaluation_set.h"
 #include "kernels/bf16_product.h"
@@ -47,7 +48,8 @@ void write_hypotheses(const fs::path& file, const Evaluation& evaluation) {
 
 void write_vocabularies(const Vocabularies& vocabularies, const fs::path& run) {
   const auto write = [&](const std::string& name, const Vocabulary& vocabulary) {
-    const fs::path file = run / name, note = run / (name + ".training");  // the note of what it was trained on: it is given now
+    const fs::path file = run / name,
+                   note = run / (name + run_files::kTrainingNote);  // the note of what it was trained on: it is given now
     const bool is_there = fs::exists(file), is_other = is_there && read_file(file) != vocabulary.serialized();
     if (is_other)
       log_warning("{}: is another vocabulary than that of the checkpoint this run goes on from, which takes its place", file.string());
@@ -55,9 +57,9 @@ void write_vocabularies(const Vocabularies& vocabularies, const fs::path& run) {
     write_file_atomically(file, vocabulary.serialized());
     fs::remove(note);
   };
-  if (vocabularies.shared()) return write("spm.model", *vocabularies.src);
-  write("spm.src.model", *vocabularies.src);
-  write("spm.tgt.model", *vocabularies.tgt);
+  if (vocabularies.shared()) return write(run_files::kSpmModel, *vocabularies.src);
+  write(run_files::kSrcSpmModel, *vocabularies.src);
+  write(run_files::kTgtSpmModel, *vocabularies.tgt);
 }
 
 /// Of what decides on the scores of a test set: both sides, the hash of the weights, the search, without what `lacuna translate` alone
@@ -106,7 +108,7 @@ TrainingRun::TrainingRun(Options options) : options_(std::move(options)) {
   lock_ = std::make_unique<RunLock>(options_.run);
   if (prepare_run_folder(options_)) replacement_ = std::make_unique<RunReplacement>(options_);
   options_.train.precision = decided_precision(options_.train.precision, options_.device);  // `auto` counts for new runs only
-  log_to_file((fs::path(folder()) / "train.log").string());
+  log_to_file((fs::path(folder()) / run_files::kLog).string());
   find_start();
   choose_products();
   open_evaluation_sets();
@@ -134,7 +136,7 @@ void TrainingRun::find_start() {
 /// A run goes on with what it began to multiply with, as far as this machine has it, and says what it has not.
 void TrainingRun::choose_products() {
   if (options_.device != "cpu") return;
-  const std::string note = go_on_with(start_.products);
+  const std::string note = resume_with(start_.products);
   if (!note.empty()) log_warning("{}: {}", options_.run, note);
   start_.products = products_in_use();
   if (factor_precision(options_.train, options_.device) != FactorPrecision::kBf16) start_.products.bf16.clear();  // nothing is rounded
@@ -190,13 +192,13 @@ void TrainingRun::open_log() {
 /// The vocabulary only now: a start that fails leaves none behind, which the next would take for its own.
 void TrainingRun::write_configuration() const {
   if (kept_vocabularies_) write_vocabularies(*kept_vocabularies_, options_.run);
-  write_file_atomically(fs::path(options_.run) / "config.yaml", to_yaml(options_));
+  write_file_atomically(fs::path(options_.run) / run_files::kConfig, to_yaml(options_));
 }
 
 /// What `-m RUN` would go on translating with. Before the checkpoint that training has gone on to: a crash must not leave both.
 void TrainingRun::remove_passed_average() const {
   const std::string average = averaged_path(options_.run);
-  if (!fs::exists(fs::path(average) / "manifest.json")) return;  // or it is none
+  if (!is_checkpoint(average)) return;  // or it is none
   remove_folder(average);
   log_info("{} is removed: training has gone past it (an average in another folder stays)", average);
 }
@@ -297,7 +299,7 @@ Scores TrainingRun::note_validation(const std::vector<Evaluation>& evaluations) 
     log_->validation(step, evaluation, validation_sets_[i], i == 0 ? options_.train.num_samples : 0, options_.translate.joiner);
     for (const auto& [name, score] : evaluation.scores) scores[i == 0 ? name : evaluation.name + "." + name] = score;
     const std::string file = fmt::format("{}step_{}.hyp", i == 0 ? "" : evaluation.name + ".", step);
-    if (options_.train.valid_translate) write_hypotheses(fs::path(options_.run) / "valid" / file, evaluation);
+    if (options_.train.valid_translate) write_hypotheses(fs::path(options_.run) / run_files::kValid / file, evaluation);
   }
   log_->attention(step, validator_->attention_summary(validation_sets_.front()));
   return scores;
@@ -323,7 +325,7 @@ std::vector<const EvaluationSet*> TrainingRun::unscored_test_sets() const {
   std::vector<const EvaluationSet*> unscored;
   if (test_sets_.empty()) return unscored;
   const std::string weights = hash_of_weights(checkpoint_to_score(options_));
-  const std::map<std::string, std::string> scored = scored_fingerprints(fs::path(options_.run) / "metrics.jsonl");
+  const std::map<std::string, std::string> scored = scored_fingerprints(fs::path(options_.run) / run_files::kMetrics);
   for (const EvaluationSet& set : test_sets_) {
     const auto note = scored.find(set.name);
     if (note == scored.end() || note->second != score_fingerprint(set, weights, options_.translate)) unscored.push_back(&set);
@@ -360,7 +362,7 @@ void TrainingRun::score_test_sets() {
   for (const EvaluationSet* const set : sets) {
     const std::optional<Evaluation> evaluation = validator_->evaluate(*set, options_.translate, /*translates=*/true);
     if (!evaluation) return;
-    write_hypotheses(fs::path(options_.run) / "test" / (set->name + ".hyp"), *evaluation);
+    write_hypotheses(fs::path(options_.run) / run_files::kTest / (set->name + ".hyp"), *evaluation);
     // Last: it says that the set is done.
     log_->test(contents.info.step, *evaluation, place, score_fingerprint(*set, weights, options_.translate));
   }

@@ -63,9 +63,9 @@ void require_room_for_sentences(const Options& options) {
 
 /// Throws ConfigError for learning rates that no training wants: one said where the noam schedule takes a factor, a least one above `lr`.
 /// Not for a run that goes on: it does so as it is.
-void require_learning_rates(const Options& options, bool is_going_on) {
+void require_learning_rates(const Options& options, bool is_resumed) {
   constexpr double kLeastFactor = 0.01;
-  if (is_going_on) return;
+  if (is_resumed) return;
   const TrainOptions& train = options.train;
   const bool is_noam = train.schedule == Schedule::kNoam;
   if (is_noam && train.lr < kLeastFactor)
@@ -79,14 +79,14 @@ void require_learning_rates(const Options& options, bool is_going_on) {
 
 /// Throws ConfigError for a name of a corpus that leads out of the run folder, and for a target language that is no code; the latter
 /// not for a run that goes on.
-void require_names(const Options& options, bool is_going_on) {
+void require_names(const Options& options, bool is_resumed) {
   const DataOptions& data = options.data;
   for (const auto* corpora : {&data.train, &data.valid, &data.test})
     for (const CorpusOptions& corpus : *corpora)
       if (corpus.name.find('/') != std::string::npos || corpus.name == "." || corpus.name == "..")
         throw ConfigError("data: a corpus has the name \"" + corpus.name +
                           "\", by which files in the run folder are called; expected one without \"/\"");
-  if (is_going_on) return;  // with the language it began with
+  if (is_resumed) return;  // with the language it began with
   if (const std::string trouble = trouble_of_language_code(data.tgt_lang); !trouble.empty())
     throw ConfigError("data.tgt_lang is \"" + data.tgt_lang + "\"" + trouble);
 }
@@ -114,9 +114,9 @@ void require_trainable(const Options& options) {
   require_run_folder(options);
   require_room_for_run(options.run);
   require_room_for_sentences(options);
-  const bool is_going_on = !newest_checkpoint_of(options.run).empty() && !replaces_run(options);
-  require_learning_rates(options, is_going_on);
-  require_names(options, is_going_on);
+  const bool is_resumed = !newest_checkpoint_of(options.run).empty() && !replaces_run(options);
+  require_learning_rates(options, is_resumed);
+  require_names(options, is_resumed);
   require_sets(options.data);
 }
 

@@ -1,3 +1,5 @@
+#include <spdlog/fmt/fmt.h>
+
 #include "base/files.h"
 #include "base/log.h"
 #include "cli/command_line.h"
@@ -18,16 +20,19 @@ int run_vocab(const std::vector<std::string>& arguments) {
   SpmTraining training;
   app.add_option("-i,--input", inputs, "Text, one sentence a line, plain or gzip; several files: one model for all")->required();
   app.add_option("-o,--output", output, "File to write, such as spm.model")->required();
-  app.add_option("--vocab-size", training.vocab_size, "Pieces of the model (default: 8000)")->check(whole_number_from(16, 1 << 20));
+  app.add_option("--vocab-size", training.vocab_size, fmt::format("Pieces of the model (default: {})", training.vocab_size))
+      ->check(whole_number_from(16, 1 << 20));
   app.add_option("--type", type, "unigram (default) or bpe")->check(CLI::IsMember({"unigram", "bpe"}));
   app.add_option("--symbols", training.symbols, "Comma-separated: pieces that the model has whatever the text, such as <bt>,<2de>")
       ->delimiter(',');
   app.add_flag("--byte-fallback", training.byte_fallback, "Spell characters that the model does not cover in bytes, which take 256 pieces");
-  app.add_option("--character-coverage", training.character_coverage, "Share of characters the model covers (default: 1)")
+  app.add_option("--character-coverage", training.character_coverage,
+                 fmt::format("Share of characters the model covers (default: {})", training.character_coverage))
       ->check(real_number_between(0.98, 1));
-  app.add_option("--sample-lines", training.sample_lines, "Lines to train on, drawn evenly (default: 2000000)")
+  app.add_option("--sample-lines", training.sample_lines,
+                 fmt::format("Lines to train on, drawn evenly (default: {})", training.sample_lines))
       ->check(whole_number_from(1));
-  app.add_option("--seed", training.seed, "Of that draw (default: 1)")->check(whole_number_from(0));
+  app.add_option("--seed", training.seed, fmt::format("Of that draw (default: {})", training.seed))->check(whole_number_from(0));
   if (!parse_command_line(app, arguments)) return 0;
   validate_symbols(training.symbols, "--symbols");
   training.type = type == "bpe" ? SubwordType::kBpe : SubwordType::kUnigram;

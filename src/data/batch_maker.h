@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "config/options.h"
 #include "data/batch.h"
 #include "data/corpus.h"
 #include "data/permutation.h"
@@ -14,11 +15,11 @@ namespace lacuna {
 struct BatchPlan {
   std::vector<std::shared_ptr<const TokenizedCorpus>> corpora;
   std::vector<double> weights;  ///< of each corpus: how often an epoch draws each of its sentences; the fraction chooses some of them
-  int64_t batch_tokens = 4096;  ///< bounds source and target tokens alike; a longer pair is a batch of its own
+  int64_t batch_tokens = 0;     ///< bounds source and target tokens alike; a longer pair is a batch of its own
   uint64_t seed = 1;
-  double spm_alpha = 0;  ///< subword sampling in training; > 0 needs corpora with text
-  int64_t spm_nbest = 64;
-  int64_t max_length = 256;
+  double spm_alpha = DataOptions().spm_alpha;  ///< subword sampling in training; > 0 needs corpora with text
+  int64_t spm_nbest = DataOptions().spm_nbest;
+  int64_t max_length = DataOptions().max_length;
   Vocabularies vocabularies;  ///< for sampling only
 };
 

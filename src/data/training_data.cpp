@@ -3,6 +3,7 @@
 #include "base/content_hash.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "config/run_files.h"
 #include "data/evaluation_set.h"
 #include "data/vocabularies.h"
 
@@ -35,7 +36,7 @@ TrainingData open_training_data(const DataOptions& options, const std::string& f
   if (options.train.empty()) throw ConfigError("data.train is empty; expected training corpora: [{src: FILE, tgt: FILE}]");
   TrainingData data;
   data.vocabularies = given ? *given : prepare_vocabularies(options, folder, seed);
-  const std::string cache = options.cache.empty() ? folder + "/cache" : options.cache;
+  const std::string cache = options.cache.empty() ? folder + "/" + run_files::kCache : options.cache;
   ContentHash fingerprint;
   for (const CorpusOptions& corpus : options.train) {
     const auto opened = TokenizedCorpus::open(corpus, options, data.vocabularies, cache);

@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/spelling.h"
+#include "config/run_files.h"
 #include "data/corpus_reader.h"
 #include "text/spm_trainer.h"
 
@@ -53,9 +54,8 @@ bool is_ours(const fs::path& path, const fs::path& note, const std::string& sett
 
 /// The model at `path`, trained now unless it is there already.
 VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, const std::vector<std::string>& files, uint64_t seed) {
-  const SpmTraining training = {options.vocab_size,  options.spm_type,         options.character_coverage, options.spm_sample_lines, seed,
-                                options.spm_symbols, options.spm_byte_fallback};
-  const fs::path note = path.string() + ".training";
+  const SpmTraining training(options, seed);
+  const fs::path note = path.string() + run_files::kTrainingNote;
   const std::string settings = settings_text(training, files);
   if (!is_ours(path, note, settings)) {
     if (options.character_coverage < kLeastCoverage)
@@ -92,9 +92,10 @@ Vocabularies prepare_vocabularies(const DataOptions& options, const std::string&
   if (!options.spm_model.empty()) return same(load_sentencepiece(options.spm_model));
   if (!options.src_spm_model.empty()) return {load_sentencepiece(options.src_spm_model), load_sentencepiece(options.tgt_spm_model)};
   if (options.train.empty()) throw ConfigError("data.train is empty; expected training corpora: [{src: FILE, tgt: FILE}]");
-  if (options.shared_vocab) return same(load_or_train(options, fs::path(folder) / "spm.model", files_of(options, true, true), seed));
-  return {load_or_train(options, fs::path(folder) / "spm.src.model", files_of(options, true, false), seed),
-          load_or_train(options, fs::path(folder) / "spm.tgt.model", files_of(options, false, true), seed)};
+  if (options.shared_vocab)
+    return same(load_or_train(options, fs::path(folder) / run_files::kSpmModel, files_of(options, true, true), seed));
+  return {load_or_train(options, fs::path(folder) / run_files::kSrcSpmModel, files_of(options, true, false), seed),
+          load_or_train(options, fs::path(folder) / run_files::kTgtSpmModel, files_of(options, false, true), seed)};
 }
 
 }  // namespace lacuna

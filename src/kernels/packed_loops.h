@@ -80,14 +80,14 @@ LACUNA_INLINE void write_bytes(const float* x, int64_t depth, const Steps& steps
 }
 
 /// to [numbers] = x in steps, the largest 127 or -127. Returns the step.
-LACUNA_INLINE float quantise_weight(const float* x, int64_t depth, int8_t* to, int64_t numbers) {
+LACUNA_INLINE float quantize_weight(const float* x, int64_t depth, int8_t* to, int64_t numbers) {
   const Steps steps(range_of_row(x, depth).magnitude, kWeightLevels);
   write_bytes(x, depth, steps, to, numbers, [=](float number) { return steps.of(number); });
   return steps.step;
 }
 
 /// to [numbers] = x in steps + zero, from 0 to `levels`. Returns the step.
-LACUNA_INLINE float quantise_row(const float* x, int64_t depth, uint8_t* to, int64_t numbers, int32_t levels, int32_t& zero) {
+LACUNA_INLINE float quantize_row(const float* x, int64_t depth, uint8_t* to, int64_t numbers, int32_t levels, int32_t& zero) {
   const RowRange range = range_of_row(x, depth);
   const Steps steps(range.above + range.below, levels);
   const int32_t offset = steps.inverse > 0 ? steps.of(range.below) : 0;
@@ -115,8 +115,8 @@ void to_words(const RowsToWords& a, int64_t begin, int64_t end) {
         round_row(x, a.depth, static_cast<uint16_t*>(to), 2 * a.words);
         break;
       case WeightFormat::kInt8:
-        a.scales[row] = a.is_weight ? quantise_weight(x, a.depth, static_cast<int8_t*>(to), 4 * a.words)
-                                    : quantise_row(x, a.depth, static_cast<uint8_t*>(to), 4 * a.words, kRowLevels, a.zeros[row]);
+        a.scales[row] = a.is_weight ? quantize_weight(x, a.depth, static_cast<int8_t*>(to), 4 * a.words)
+                                    : quantize_row(x, a.depth, static_cast<uint8_t*>(to), 4 * a.words, kRowLevels, a.zeros[row]);
         break;
     }
   }

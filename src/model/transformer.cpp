@@ -3,7 +3,7 @@
 #include "attention/mask_pass.h"
 #include "base/tensor_of.h"
 #include "kernels/projection_loss.h"
-#include "kernels/quantised_weight.h"
+#include "kernels/quantized_weight.h"
 #include "model/alignment_probe.h"
 #include "model/decoder.h"
 #include "model/embedding.h"

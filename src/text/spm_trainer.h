@@ -8,15 +8,24 @@
 
 namespace lacuna {
 
-/// What a SentencePiece model is to be.
+/// What a SentencePiece model is to be: what a configuration says, or its defaults.
 struct SpmTraining {
-  int64_t vocab_size = 8000;
-  SubwordType type = SubwordType::kUnigram;
-  double character_coverage = 1.0;
-  int64_t sample_lines = 2000000;
-  uint64_t seed = 1;
-  std::vector<std::string> symbols = {};  ///< pieces that it has whatever the text, each whole wherever it stands
-  bool byte_fallback = false;             ///< spell uncovered characters in bytes, which are 256 pieces
+  explicit SpmTraining(const DataOptions& data = {}, uint64_t seed_of_sample = 1)
+      : vocab_size(data.vocab_size),
+        type(data.spm_type),
+        character_coverage(data.character_coverage),
+        sample_lines(data.spm_sample_lines),
+        seed(seed_of_sample),
+        symbols(data.spm_symbols),
+        byte_fallback(data.spm_byte_fallback) {}
+
+  int64_t vocab_size;
+  SubwordType type;
+  double character_coverage;
+  int64_t sample_lines;
+  uint64_t seed;
+  std::vector<std::string> symbols;  ///< pieces that it has whatever the text, each whole wherever it stands
+  bool byte_fallback;                ///< spell uncovered characters in bytes, which are 256 pieces
 };
 
 /// Trains a SentencePiece model (Kudo and Richardson 2018, arXiv:1808.06226) on lines drawn evenly from text files (plain or gzip), in

@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <fstream>
-#include <sstream>
 
+#include "base/control_group.h"
 #include "base/error.h"
+#include "base/number_in_file.h"
 #include "base/random.h"
 
 namespace lacuna {
@@ -16,19 +17,6 @@ constexpr int64_t kSmallProbe = 1024, kLargeProbe = 4096;  ///< tokens
 constexpr int64_t kLeastTokens = 256, kMostTokens = 32768;
 constexpr double kUsedShare = 0.7;  ///< of the free memory; the rest is for validation, the system and others
 
-/// A number of a file such as /proc/meminfo: the one behind `name`, or the first if that is empty.
-std::optional<uint64_t> number_in(const char* file, const std::string& name) {
-  std::ifstream stream(file);
-  for (std::string line; std::getline(stream, line);) {
-    std::istringstream words(line);
-    std::string word;
-    if (!name.empty() && (!(words >> word) || word != name)) continue;
-    uint64_t number = 0;
-    if (words >> number) return number;
-  }
-  return {};
-}
-
 [[noreturn]] void refuse_to_measure(const std::string& why) {
   throw ConfigError("train.batch_tokens is auto, but memory cannot be measured here: " + why + "; say a number of tokens, such as 4096");
 }
@@ -37,7 +25,7 @@ std::optional<uint64_t> number_in(const char* file, const std::string& name) {
 /// keeps for itself.
 uint64_t peak_after_step(const LossFunction& loss, const BatchPtr& batch) {
   loss(*batch, {.training = true}).backward();
-  const std::optional<uint64_t> kibibytes = number_in("/proc/self/status", "VmHWM:");
+  const std::optional<uint64_t> kibibytes = number_in_file("/proc/self/status", "VmHWM:");
   if (!kibibytes) refuse_to_measure("/proc/self/status does not say how much memory a step takes");
   return *kibibytes * 1024;
 }
@@ -73,10 +61,8 @@ std::vector<int64_t> costly_lengths(int64_t longest) {
 }
 
 uint64_t available_memory() {
-  uint64_t available = number_in("/proc/meminfo", "MemAvailable:").value_or(0) * 1024;
-  const auto limit = number_in("/sys/fs/cgroup/memory.max", ""), used = number_in("/sys/fs/cgroup/memory.current", "");
-  if (limit && used) available = std::min(available, *limit - std::min(*limit, *used));
-  return available;
+  const uint64_t available = number_in_file("/proc/meminfo", "MemAvailable:").value_or(0) * 1024;
+  return std::min(available, memory_left().value_or(available));
 }
 
 MemoryFit fit_batch_to_memory(const LossFunction& loss, Optimizer& optimizer, int64_t sentence_length, const VocabularySizes& vocabulary) {

@@ -26,7 +26,7 @@ BatchPtr random_batch(int64_t tokens, int64_t sentence_length, const VocabularyS
 /// ones.
 std::vector<int64_t> costly_lengths(int64_t longest);
 
-/// Bytes that this process may still take: of the machine, or of its control group if that is less.
+/// Bytes that this process may still take: of the machine, or of its control groups if that is less.
 uint64_t available_memory();
 
 }  // namespace lacuna

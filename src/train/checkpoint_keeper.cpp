@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "checkpoint/durable_files.h"
-#include "checkpoint/manifest.h"
+#include "config/run_files.h"
 
 namespace lacuna {
 namespace {
@@ -68,8 +68,7 @@ CheckpointKeeper::~CheckpointKeeper() {
 void CheckpointKeeper::save(const TrainingState& state, const Scores& scores, bool is_scheduled) {
   wait();
   const std::string path = checkpoint_path(run_, state.step);
-  const bool keeps_scores =
-      scores.empty() && fs::exists(fs::path(path) / Manifest::kFileName);  // of a run that goes on and ends where it stopped
+  const bool keeps_scores = scores.empty() && is_checkpoint(path);  // of a run that goes on and ends where it stopped
   CheckpointContents contents;
   contents.weights = copied(optimizer_.weights());
   if (optimizer_.has_ema()) contents.ema_weights = copied(optimizer_.ema_weights());
@@ -107,12 +106,12 @@ void CheckpointKeeper::bring_in_order() const {
   });
   if (checkpoints.empty()) return;
   const std::set<int64_t> kept = steps_to_keep(checkpoints, options_);
-  link_checkpoint(run_, "last", checkpoints.back().step);
+  link_checkpoint(run_, run_files::kLast, checkpoints.back().step);
   std::vector<RunCheckpoint> best = by_deciding_score(checkpoints, options_);
   std::erase_if(best, [&](const RunCheckpoint& checkpoint) { return !kept.contains(checkpoint.step); });  // those go, keep_best being 0
   if (!best.empty())
-    link_checkpoint(run_, "best", best.front().step);
-  else if (const fs::path link = fs::path(run_) / "best"; fs::is_symlink(link))
+    link_checkpoint(run_, run_files::kBest, best.front().step);
+  else if (const fs::path link = fs::path(run_) / run_files::kBest; fs::is_symlink(link))
     fs::remove(link);
   for (const RunCheckpoint& checkpoint : checkpoints) {
     if (!kept.contains(checkpoint.step))

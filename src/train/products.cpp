@@ -18,7 +18,7 @@ Products products_in_use() {
   return {name_of(matmul_backend()), packed_kernels(WeightFormat::kBf16).front().target, name_of(bf16_backends().front())};
 }
 
-std::string go_on_with(const Products& of_run) {
+std::string resume_with(const Products& of_run) {
   if (of_run.fp32.empty()) return "";
   for (const MatmulBackend backend : matmul_backends())
     if (name_of(backend) == of_run.fp32) set_matmul_backend(backend);

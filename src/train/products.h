@@ -18,6 +18,6 @@ Products products_in_use();
 
 /// Takes up a run's products of fp32, if this machine has them. Returns a sentence for the log if anything that multiplies is another than
 /// the run's all the same, else nothing.
-std::string go_on_with(const Products& of_run);
+std::string resume_with(const Products& of_run);
 
 }  // namespace lacuna

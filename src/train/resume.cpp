@@ -9,10 +9,11 @@
 #include "base/spelling.h"
 #include "checkpoint/attention_fit.h"
 #include "checkpoint/durable_files.h"
-#include "checkpoint/quantise.h"
+#include "checkpoint/quantize.h"
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
 #include "config/read_options.h"
+#include "config/run_files.h"
 #include "train/run_replacement.h"
 
 namespace lacuna {
@@ -115,10 +116,10 @@ bool is_to_be_replaced(const Options& stored, Options& now) {
 
 /// Of a run that is there: its own, or where that is gone its newest checkpoint's. Empty if there is no run.
 fs::path config_of(const std::string& run) {
-  fs::path config = fs::path(run) / "config.yaml";
+  fs::path config = fs::path(run) / run_files::kConfig;
   const std::string newest = newest_checkpoint_of(run);
-  if (!fs::exists(config)) return newest.empty() ? fs::path() : fs::path(newest) / "config.yaml";
-  if (newest.empty() && !fs::exists(fs::path(run) / "train.log"))
+  if (!fs::exists(config)) return newest.empty() ? fs::path() : fs::path(newest) / run_files::kConfig;
+  if (newest.empty() && !fs::exists(fs::path(run) / run_files::kLog))
     throw ConfigError(config.string() +
                       " is of no run, as there is neither a train.log nor a checkpoint beside it, and training would write "
                       "over it; give it another name, or set `run` to another folder");
@@ -231,13 +232,13 @@ ResumePoint initial_point(const TrainOptions& options) {
 void fit_to_batches(ResumePoint& point, const Options& now) {
   DataPosition& position = point.state.position;
   if (position.batch == 0) return;
-  std::string found;
+  std::vector<std::string> found;
   for (const ConfigDifference& difference : differences(write_options(point.options), write_options(now)))
-    if (decides_on_batches(difference.key)) found += (found.empty() ? "" : ", ") + difference.text();
+    if (decides_on_batches(difference.key)) found.push_back(difference.text());
   if (found.empty()) return;
   write_log_line(LogLevel::kWarning, "train.init_from: " + point.path + " stands after batch " + std::to_string(position.batch) +
                                          " of epoch " + std::to_string(position.epoch + 1) +
-                                         ", and its batches are not those of this configuration (there and now): " + found +
+                                         ", and its batches are not those of this configuration (there and now): " + join(found) +
                                          ". That epoch begins anew; train.reset: [data] begins with the first");
   position.batch = 0;
 }
@@ -265,13 +266,13 @@ void fit_to_attention(ResumePoint& point, const Transformer& model, const std::v
 }
 
 void restore(Optimizer& optimizer, const ResumePoint& point, const std::vector<std::string>& reset) {
-  const bool goes_on = !has(reset, "optimizer");
-  optimizer.load_weights(goes_on ? point.checkpoint.weights : point.checkpoint.translating_weights(), point.path);
-  if (optimizer.has_ema() && goes_on && point.checkpoint.ema_weights)
+  const bool keeps_optimizer = !has(reset, "optimizer");
+  optimizer.load_weights(keeps_optimizer ? point.checkpoint.weights : point.checkpoint.translating_weights(), point.path);
+  if (optimizer.has_ema() && keeps_optimizer && point.checkpoint.ema_weights)
     optimizer.load_ema_weights(*point.checkpoint.ema_weights, point.path);
   else
     optimizer.reset_ema();
-  if (goes_on && point.checkpoint.trainer_tensors)
+  if (keeps_optimizer && point.checkpoint.trainer_tensors)
     optimizer.load_state(*point.checkpoint.trainer_tensors, point.state.optimizer_updates, point.path, point.state.mask_updates);
 }
 

@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "base/error.h"
+#include "config/run_files.h"
 
 namespace lacuna {
 namespace {
@@ -13,7 +14,7 @@ fs::path lock_of(const std::string& run) {
   std::error_code error;
   fs::create_directories(run, error);
   if (error) throw MachineError("cannot make the run folder " + run + ": " + error.message());
-  return fs::path(run) / ".lock";
+  return fs::path(run) / run_files::kLock;
 }
 
 }  // namespace

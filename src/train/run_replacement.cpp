@@ -7,20 +7,30 @@
 
 #include "base/error.h"
 #include "checkpoint/run_folder.h"
+#include "config/run_files.h"
 
 namespace lacuna {
 namespace {
 
 namespace fs = std::filesystem;
 
+/// What training gives, beside the checkpoints.
+constexpr const char* kResults[] = {run_files::kAveraged, run_files::kBest,        run_files::kLast,   run_files::kValid,
+                                    run_files::kTest,     run_files::kTensorboard, run_files::kMetrics};
+
 /// What a run writes to its folder, the configuration and the log last: a folder that holds both holds a run.
 std::vector<fs::path> parts_of_run(const fs::path& run) {
   std::vector<fs::path> parts;
   for (const std::string& path : checkpoint_paths_of(run.string())) parts.emplace_back(path);
-  for (const char* const name :
-       {"averaged", "best", "last", "valid", "test", "tensorboard", "cache", "metrics.jsonl", "spm.model", "spm.model.training",
-        "spm.src.model", "spm.src.model.training", "spm.tgt.model", "spm.tgt.model.training", "config.yaml", "train.log"})
-    parts.push_back(run / name);
+  const auto add = [&](const std::string& name) { parts.push_back(run / name); };
+  for (const char* const name : kResults) add(name);
+  add(run_files::kCache);
+  for (const std::string model : run_files::kSpmModels) {
+    add(model);
+    add(model + run_files::kTrainingNote);
+  }
+  add(run_files::kConfig);
+  add(run_files::kLog);
   return parts;
 }
 
@@ -42,8 +52,8 @@ bool goes_with(const fs::path& run, const fs::path& path) {
 
 void require_room_for_run(const std::string& run) {
   const fs::path folder(run);
-  if (!newest_checkpoint_of(run).empty() || fs::exists(folder / "config.yaml") || fs::exists(folder / "train.log")) return;
-  for (const char* const name : {"averaged", "best", "last", "metrics.jsonl", "tensorboard", "test", "valid"})
+  if (!newest_checkpoint_of(run).empty() || fs::exists(folder / run_files::kConfig) || fs::exists(folder / run_files::kLog)) return;
+  for (const char* const name : kResults)
     if (fs::exists(fs::symlink_status(folder / name)))
       throw ConfigError(run + " holds no run, but " + name +
                         ", where training would write. Set `run` to another folder, or move that away");

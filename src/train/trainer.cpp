@@ -270,9 +270,11 @@ std::optional<Scores> Trainer::scores_of_average() {
 }
 
 void Trainer::save(bool is_scheduled) {
-  state_.save_is_due = is_scheduled ? false : state_.save_is_due;
   state_.hours = hours();
-  if (is_scheduled) state_.last_saved_step = state_.step;
+  if (is_scheduled) {
+    state_.save_is_due = false;
+    state_.last_saved_step = state_.step;
+  }
   hooks_.save(state_, scores_, is_scheduled);
   is_saved_ = true;
 }

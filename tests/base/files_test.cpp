@@ -175,6 +175,19 @@ TEST(FileWriter, HasSyncedItsFileWhenItFinishes) {
   EXPECT_THAT(watched.calls, ElementsAre("fsync a"));
 }
 
+TEST(FileWriter, WritesPiecesOfAnySizeInTheirOrder) {
+  const ScratchFolder folder;
+  FileWriter writer(folder / "a");
+  std::string all;
+  for (const size_t size : {3, 262144, 0, 5, 200000, 100000, 262143, 1, 1000000, 7}) {
+    const std::string piece(size, static_cast<char>('a' + all.size() % 26));
+    writer.write(piece);
+    all += piece;
+  }
+  writer.finish();
+  EXPECT_EQ(bytes_of(folder / "a"), all);
+}
+
 TEST(FileWriter, SaysThatTheDiskIsFull) {
   EXPECT_THAT(message_of<MachineError>([] {
                 FileWriter writer("/dev/full");

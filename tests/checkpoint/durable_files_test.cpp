@@ -41,8 +41,8 @@ void with_one_more_file(Action&& action) {
 TEST(DurableFile, DigestIsThatOfTheBytes) {
   const ScratchFolder folder;
   DurableFile file(folder / "a");
-  file.write("hello ", 6);
-  file.write("world", 5);
+  file.write("hello ");
+  file.write("world");
   const FileDigest digest = file.finish();
   EXPECT_EQ(bytes_of(folder / "a"), "hello world");
   EXPECT_EQ(digest, digest_of(folder / "a"));
@@ -55,7 +55,7 @@ TEST(DurableFile, AFullDiskIsAMachineError) {
   DurableFile file("/dev/full");
   EXPECT_THROW(
       {
-        file.write("x", 1);
+        file.write("x");
         file.finish();
       },
       MachineError);
@@ -153,7 +153,7 @@ TEST_F(WatchedFolder, LeavesAFormerOneThatCannotStepAside) {
 TEST_F(WatchedFolder, ThatCannotBeSyncedIsNotPutInPlace) {
   write_former();
   fail({{"fsync " + made_ + "/a", EIO}});
-  EXPECT_THAT(message_of<MachineError>([&] { make(); }), HasSubstr("cannot write"));
+  EXPECT_THAT(message_of<MachineError>([&] { make(); }), HasSubstr(made_ + "/a: cannot be written"));
   expect_only("old");
   watched_.error = [&](const std::string& call) { return call == "fsync " + made_ ? EIO : 0; };
   EXPECT_THAT(message_of<MachineError>([&] { make(); }), HasSubstr("cannot sync the folder"));

@@ -10,32 +10,32 @@ namespace {
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-class GoOnWith : public testing::Test {
+class ResumeWith : public testing::Test {
  protected:
   void TearDown() override { set_matmul_backend(before_); }
   const MatmulBackend before_ = matmul_backend();
   const Products here_ = products_in_use();
 };
 
-TEST_F(GoOnWith, TakesUpWhatTheRunBeganWith) {
+TEST_F(ResumeWith, TakesUpWhatTheRunBeganWith) {
   for (const MatmulBackend backend : matmul_backends()) {
-    EXPECT_THAT(go_on_with({name_of(backend), here_.instruction_set, here_.bf16}), IsEmpty());
+    EXPECT_THAT(resume_with({name_of(backend), here_.instruction_set, here_.bf16}), IsEmpty());
     EXPECT_EQ(matmul_backend(), backend);
   }
 }
 
-TEST_F(GoOnWith, SaysWhatThisMachineHasNot) {
-  const std::string note = go_on_with({"abacus", here_.instruction_set, here_.bf16});
+TEST_F(ResumeWith, SaysWhatThisMachineHasNot) {
+  const std::string note = resume_with({"abacus", here_.instruction_set, here_.bf16});
   EXPECT_THAT(note, HasSubstr("abacus"));
   EXPECT_THAT(note, HasSubstr("from here on by " + here_.fp32));
   EXPECT_EQ(matmul_backend(), before_);
-  EXPECT_THAT(go_on_with({here_.fp32, "slide rule", here_.bf16}), HasSubstr("slide rule for the rest"));
-  EXPECT_THAT(go_on_with({here_.fp32, here_.instruction_set, "counting frame"}), HasSubstr("counting frame for bf16"));
+  EXPECT_THAT(resume_with({here_.fp32, "slide rule", here_.bf16}), HasSubstr("slide rule for the rest"));
+  EXPECT_THAT(resume_with({here_.fp32, here_.instruction_set, "counting frame"}), HasSubstr("counting frame for bf16"));
 }
 
-TEST_F(GoOnWith, LeavesARunAloneOfWhichNothingIsKnown) {
-  EXPECT_THAT(go_on_with({here_.fp32, here_.instruction_set, ""}), IsEmpty()) << "from before bf16 was noted";
-  EXPECT_THAT(go_on_with({}), IsEmpty());
+TEST_F(ResumeWith, LeavesARunAloneOfWhichNothingIsKnown) {
+  EXPECT_THAT(resume_with({here_.fp32, here_.instruction_set, ""}), IsEmpty()) << "from before bf16 was noted";
+  EXPECT_THAT(resume_with({}), IsEmpty());
   EXPECT_EQ(products_in_use(), here_);
 }
 

@@ -325,7 +325,7 @@ TEST_F(InitFrom, WeightsAloneNeedAFullReset) {
 
 TEST_F(InitFrom, RefusesRoundedWeights) {
   CheckpointContents contents = load_checkpoint(run_ / "last");
-  contents.info.quantised_to = "int8";
+  contents.info.quantized_to = "int8";
   save_checkpoint(run_ / "rounded", contents);
   TrainOptions options;
   options.init_from = run_ / "rounded";

@@ -17,7 +17,7 @@ namespace lacuna {
 
 /// The checkpoint at `path` with the weights that translate, rounded to kInt8 or kBf16. Throws CheckpointError if they are rounded already
 /// or hold what is no number.
-CheckpointContents quantised_checkpoint(const std::string& path, WeightFormat format);
+CheckpointContents quantized_checkpoint(const std::string& path, WeightFormat format);
 
 /// The tensors of a file with floats in place of bytes and scales. Throws CheckpointError naming the file and the tensor for scales that
 /// are missing, of another shape or no scales.

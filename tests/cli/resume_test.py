@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How `lacuna train` goes on, run as a user would: going_on_test.py PROGRAM"""
+"""How `lacuna train` resumes runs, as a user would: resume_test.py PROGRAM"""
 import json
 import os
 import re

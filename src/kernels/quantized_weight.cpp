@@ -1,4 +1,4 @@
-#include "kernels/quantised_weight.h"
+#include "kernels/quantized_weight.h"
 
 #include <cmath>
 #include <limits>
@@ -16,7 +16,7 @@ float largest_of_scale(float scale) {
   return largest;
 }
 
-void dequantise_row(const int8_t* bytes, float scale, int64_t depth, float* to) {
+void dequantize_row(const int8_t* bytes, float scale, int64_t depth, float* to) {
   const float largest = largest_of_scale(scale);
   for (int64_t i = 0; i < depth; ++i) {
     const float product = static_cast<float>(bytes[i]) * scale;
@@ -26,12 +26,12 @@ void dequantise_row(const int8_t* bytes, float scale, int64_t depth, float* to) 
 
 }  // namespace
 
-QuantisedWeight quantised(const Tensor& weight) {
+QuantizedWeight quantized(const Tensor& weight) {
   const Tensor rows = weight.detach().contiguous();
   const int64_t count = rows.size(0), depth = rows.size(1);
   const int64_t words = (depth + 4 * kWordsRead - 1) / (4 * kWordsRead) * kWordsRead;
   const Tensor values = at::empty({count, words}, at::kInt);
-  QuantisedWeight result = {{}, at::empty({count}, at::kFloat)};
+  QuantizedWeight result = {{}, at::empty({count}, at::kFloat)};
   const RowsToWords args = {WeightFormat::kInt8,
                             /*is_weight=*/true,
                             depth,
@@ -45,7 +45,7 @@ QuantisedWeight quantised(const Tensor& weight) {
   return result;
 }
 
-Tensor dequantised(const QuantisedWeight& weight) {
+Tensor dequantized(const QuantizedWeight& weight) {
   const int64_t count = weight.bytes.size(0), depth = weight.bytes.size(1);
   const Tensor bytes = weight.bytes.contiguous(), scales = weight.scales.contiguous();
   Tensor result = at::empty({count, depth}, at::kFloat);
@@ -53,7 +53,7 @@ Tensor dequantised(const QuantisedWeight& weight) {
   auto* to = result.mutable_data_ptr<float>();
   at::parallel_for(0, count, kRowsPerTask, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row)
-      dequantise_row(from + row * depth, scales.const_data_ptr<float>()[row], depth, to + row * depth);
+      dequantize_row(from + row * depth, scales.const_data_ptr<float>()[row], depth, to + row * depth);
   });
   return result;
 }
@@ -66,7 +66,7 @@ Tensor rounded(const Tensor& weight, WeightFormat format) {
     case WeightFormat::kBf16:
       return weight.detach().to(at::kBFloat16).to(at::kFloat);
     case WeightFormat::kInt8:
-      return dequantised(quantised(weight));
+      return dequantized(quantized(weight));
   }
   return weight.detach();
 }

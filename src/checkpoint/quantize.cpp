@@ -1,10 +1,10 @@
-#include "checkpoint/quantise.h"
+#include "checkpoint/quantize.h"
 
 #include <ATen/ATen.h>
 
 #include "base/error.h"
 #include "config/load.h"
-#include "kernels/quantised_weight.h"
+#include "kernels/quantized_weight.h"
 #include "model/embedding.h"
 #include "model/linear.h"
 
@@ -31,9 +31,9 @@ void round_weight(NamedTensors& weights, const std::string& name, WeightFormat f
     weight = weight.to(at::kBFloat16);
     return;
   }
-  const QuantisedWeight quantised = lacuna::quantised(weight);
-  weight = quantised.bytes;
-  weights[name + kScaleSuffix] = quantised.scales;
+  const QuantizedWeight quantized = lacuna::quantized(weight);
+  weight = quantized.bytes;
+  weights[name + kScaleSuffix] = quantized.scales;
 }
 
 void require_numbers(const NamedTensors& weights, const std::string& path) {
@@ -52,12 +52,12 @@ Tensor floats_of(const std::string& name, const Tensor& bytes, const NamedTensor
     throw CheckpointError(place + "which takes two dimensions and, in \"" + scale_name + "\", one F32 for each row");
   if (!(at::isfinite(scales) & (scales >= 0)).all().item<bool>())
     throw CheckpointError(place + "and \"" + scale_name + "\" holds what is no scale; expected numbers of 0 or more");
-  return dequantised({bytes, scales});
+  return dequantized({bytes, scales});
 }
 
 }  // namespace
 
-CheckpointContents quantised_checkpoint(const std::string& path, WeightFormat format) {
+CheckpointContents quantized_checkpoint(const std::string& path, WeightFormat format) {
   CheckpointContents contents = load_checkpoint(path);
   require_unrounded(path, contents.info, "round");
   Options options = contents.options(path);
@@ -71,7 +71,7 @@ CheckpointContents quantised_checkpoint(const std::string& path, WeightFormat fo
   contents.ema_weights.reset();
   contents.info.uses_ema = false;
   contents.info.scores.clear();
-  contents.info.quantised_to = name_of(format);
+  contents.info.quantized_to = name_of(format);
   return contents;
 }
 
@@ -87,8 +87,8 @@ NamedTensors with_floats(NamedTensors tensors, const std::string& file) {
 }
 
 void require_unrounded(const std::string& path, const CheckpointInfo& info, const std::string& purpose) {
-  if (info.quantised_to.empty()) return;
-  throw CheckpointError("cannot " + purpose + " " + path + ": its weights are rounded to " + info.quantised_to +
+  if (info.quantized_to.empty()) return;
+  throw CheckpointError("cannot " + purpose + " " + path + ": its weights are rounded to " + info.quantized_to +
                         " (lacuna quantize), for translating alone. Use the checkpoint it was made of");
 }
 

@@ -1,4 +1,4 @@
-#include "checkpoint/quantise.h"
+#include "checkpoint/quantize.h"
 
 #include <limits>
 
@@ -13,9 +13,9 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 /// A checkpoint of a small model and what `lacuna quantize` makes of it.
-class Quantise : public testing::Test {
+class Quantize : public testing::Test {
  protected:
-  Quantise() {
+  Quantize() {
     Options options = small_options();
     options.model.d_model = 64;
     options.model.d_ff = 96;
@@ -23,7 +23,7 @@ class Quantise : public testing::Test {
     options.model.max_positions = 8;
     save_checkpoint(path_, small_checkpoint(1, options));
   }
-  void quantise(WeightFormat format) const { save_checkpoint(rounded_, quantised_checkpoint(path_, format)); }
+  void quantize(WeightFormat format) const { save_checkpoint(rounded_, quantized_checkpoint(path_, format)); }
 
   /// What a model says of a pair of sentences, rounded for translating.
   static Tensor log_probs(const std::string& path, WeightFormat format) {
@@ -38,17 +38,17 @@ class Quantise : public testing::Test {
   const std::string path_ = folder_ / "step_1", rounded_ = folder_ / "rounded";
 };
 
-TEST_F(Quantise, GivesTheBitsOfRoundingAtLoad) {
+TEST_F(Quantize, GivesTheBitsOfRoundingAtLoad) {
   for (const WeightFormat format : {WeightFormat::kInt8, WeightFormat::kBf16}) {
-    quantise(format);
+    quantize(format);
     const Tensor expected = log_probs(path_, format);
     EXPECT_TRUE(at::equal(log_probs(rounded_, format), expected)) << name_of(format);
     EXPECT_FALSE(at::equal(log_probs(path_, WeightFormat::kFloat), expected)) << name_of(format);
   }
 }
 
-TEST_F(Quantise, HoldsBytesAndAScaleForEachRow) {
-  quantise(WeightFormat::kInt8);
+TEST_F(Quantize, HoldsBytesAndAScaleForEachRow) {
+  quantize(WeightFormat::kInt8);
   const NamedTensors tensors = read_safetensors(rounded_ + "/model.safetensors");
   for (const std::string name :
        {"embedding.weight", "encoder.layers.0.self_attention.qkv.weight", "decoder.layers.0.feed_forward.outer.weight"}) {
@@ -60,49 +60,49 @@ TEST_F(Quantise, HoldsBytesAndAScaleForEachRow) {
     EXPECT_EQ(tensors.at(name).scalar_type(), at::kFloat) << name;
 }
 
-TEST_F(Quantise, IsAQuarterOrHalfOfTheSize) {
+TEST_F(Quantize, IsAQuarterOrHalfOfTheSize) {
   const auto share = [&] { return static_cast<double>(bytes_of_weights(rounded_)) / static_cast<double>(bytes_of_weights(path_)); };
-  quantise(WeightFormat::kInt8);
+  quantize(WeightFormat::kInt8);
   EXPECT_LT(share(), 0.33);  // 0.26 for a model of a useful size: scales, biases and norms count for less
-  quantise(WeightFormat::kBf16);
+  quantize(WeightFormat::kBf16);
   EXPECT_LT(share(), 0.55);
 }
 
-TEST_F(Quantise, TranslatesInItsPrecision) {
-  quantise(WeightFormat::kInt8);
+TEST_F(Quantize, TranslatesInItsPrecision) {
+  quantize(WeightFormat::kInt8);
   EXPECT_EQ(load_model(rounded_).options.translate.precision, TranslatePrecision::kInt8);
-  EXPECT_EQ(read_checkpoint_info(rounded_).quantised_to, "int8");
-  EXPECT_EQ(read_checkpoint_info(path_).quantised_to, "");
-  quantise(WeightFormat::kBf16);
+  EXPECT_EQ(read_checkpoint_info(rounded_).quantized_to, "int8");
+  EXPECT_EQ(read_checkpoint_info(path_).quantized_to, "");
+  quantize(WeightFormat::kBf16);
   EXPECT_EQ(load_model(rounded_).options.translate.precision, TranslatePrecision::kBf16);
 }
 
-TEST_F(Quantise, TakesTheMovingAverageWhereItTranslates) {
+TEST_F(Quantize, TakesTheMovingAverageWhereItTranslates) {
   CheckpointContents contents = load_checkpoint(path_);
   contents.ema_weights = contents.weights;
   contents.ema_weights->at("embedding.weight") = at::ones_like(contents.weights.at("embedding.weight"));
   contents.info.uses_ema = true;
   save_checkpoint(path_, contents);
-  quantise(WeightFormat::kBf16);
+  quantize(WeightFormat::kBf16);
   const CheckpointContents rounded = load_checkpoint(rounded_);
   EXPECT_FALSE(rounded.info.uses_ema || rounded.ema_weights);
   EXPECT_TRUE(at::equal(rounded.weights.at("embedding.weight").to(at::kFloat), contents.ema_weights->at("embedding.weight")));
 }
 
-TEST_F(Quantise, RefusesToAverageOrToRoundAgain) {
-  quantise(WeightFormat::kInt8);
+TEST_F(Quantize, RefusesToAverageOrToRoundAgain) {
+  quantize(WeightFormat::kInt8);
   EXPECT_THAT(checkpoint_error_of([&] {
                 average_checkpoints({path_, rounded_});
               }),
               AllOf(HasSubstr("cannot average " + rounded_), HasSubstr("rounded to int8"), HasSubstr("Use the checkpoint it was made of")));
-  EXPECT_THAT(checkpoint_error_of([&] { quantised_checkpoint(rounded_, WeightFormat::kBf16); }), HasSubstr("cannot round " + rounded_));
+  EXPECT_THAT(checkpoint_error_of([&] { quantized_checkpoint(rounded_, WeightFormat::kBf16); }), HasSubstr("cannot round " + rounded_));
 }
 
-TEST_F(Quantise, NamesAWeightThatHoldsNoNumber) {
+TEST_F(Quantize, NamesAWeightThatHoldsNoNumber) {
   CheckpointContents contents = load_checkpoint(path_);
   contents.weights.at("encoder.norm.gain")[0] = std::numeric_limits<float>::quiet_NaN();
   save_checkpoint(path_, contents);
-  EXPECT_THAT(checkpoint_error_of([&] { quantised_checkpoint(path_, WeightFormat::kInt8); }),
+  EXPECT_THAT(checkpoint_error_of([&] { quantized_checkpoint(path_, WeightFormat::kInt8); }),
               AllOf(HasSubstr(path_), HasSubstr("encoder.norm.gain")));
 }
 
