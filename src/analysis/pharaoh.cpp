@@ -5,13 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/log.h"
 #include "data/corpus_reader.h"
 #include "text/joiner.h"
 
 namespace lacuna {
 namespace {
 
-constexpr int64_t kEnoughLines = 10;  // with no word 0 in any link, a file counts from 1
+constexpr int64_t kEnoughLines = 10;  // with no word 0 in any link, so many seem to count from 1, and fewer may
 
 struct ParsedLink {
   Link link;
@@ -119,6 +120,11 @@ int base_of(const Observed& seen, const std::string& links, std::optional<int> g
   if (fits_one && seen.lines >= kEnoughLines)
     throw DataError(links + ": no link in " + std::to_string(seen.lines) + " lines names word 0, so words seem to be counted from 1: say " +
                     flag + " 1, or " + flag + " 0 if they are counted from 0");
+  if (fits_one)
+    log_warning(
+        "{}: no link in {} lines names word 0; so few may count from 0 or from 1, and are taken to count from 0: say {} 1 if they do not, "
+        "{} 0 if they do",
+        links, seen.lines, flag, flag);
   return 0;
 }
 

@@ -444,6 +444,18 @@ class Aer(Program):
         self.assertIn("--src requires --tgt", self.refuses("aer", "-i", GOLD, "--gold", GOLD, "--src", TEXT))
         self.assertIn("--tgt is empty", self.refuses("aer", "-i", GOLD, "--gold", GOLD, "--src", TEXT, "--tgt", ""))
 
+    def test_says_what_a_few_lines_that_never_name_word_zero_are_taken_for(self):
+        few, zero = write("few", "1-1 2-2\n\n1-1\n"), write("few_from_zero", "0-0 1-1\n\n0-0\n")
+        said = "few: no link in 3 lines names word 0; so few may count from 0 or from 1, and are taken to count from 0: say {0} 1 if they do not, {0} 0 if they do"
+        ended = self.ends("aer", "-i", zero, "--gold", few)
+        self.assertIn(said.format("--gold-base"), ended.stderr)
+        self.assertEqual(ended.stderr.count("names word 0"), 1)
+        self.assertIn(said.format("--input-base"), self.ends("aer", "-i", few, "--gold", zero).stderr)
+        for base, rate in (("0", r"^AER 66\.67"), ("1", r"^AER 0\.00")):
+            ended = self.ends("aer", "-i", zero, "--gold", few, "--gold-base", base)
+            self.assertNotIn("names word 0", ended.stderr)
+            self.assertRegex(ended.stdout, rate)
+
     def test_needs_a_gold_link(self):
         links, none = write("two_links", "0-0\n0-0\n"), write("no_links", "\n\n")
         self.assertIn("no_links: none of its 2 lines has a link", self.refuses("aer", "-i", links, "--gold", none))
