@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "analysis/analysis_tables.h"
 #include "base/error.h"
 #include "base/json_text.h"
 
@@ -121,9 +120,9 @@ ordered_json explored_sentences(const std::vector<ModelAnalysis>& models, size_t
   return sentences;
 }
 
-std::string page_data(const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings) {
+std::string page_data(const std::vector<ModelAnalysis>& models, const ordered_json& analysis) {
   size_t omitted = 0;
-  ordered_json data = {{"analysis", ordered_json::parse(analysis_json(models, settings))}};
+  ordered_json data = {{"analysis", analysis}};
   data["sentences"] = explored_sentences(models, omitted);
   data["omitted"] = omitted;
   return dumped(data);
@@ -131,8 +130,8 @@ std::string page_data(const std::vector<ModelAnalysis>& models, const AnalysisSe
 
 }  // namespace
 
-std::string report_html(const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings) {
-  const auto part_of = [&](const std::string& name) { return name == "DATA" ? page_data(models, settings) : report_part(name); };
+std::string report_html(const std::vector<ModelAnalysis>& models, const ordered_json& analysis) {
+  const auto part_of = [&](const std::string& name) { return name == "DATA" ? page_data(models, analysis) : report_part(name); };
   const std::string page = report_part("PAGE");
   std::string html;
   for (size_t begin = 0; begin < page.size();) {

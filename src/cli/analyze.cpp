@@ -213,12 +213,13 @@ void remove_others(const fs::path& folder, const std::set<std::string>& written)
 void write_all(const fs::path& folder, const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings) {
   const bool has_earlier = fs::exists(folder / "analysis.json");
   std::set<std::string> written;
-  write_file_atomically(folder / "analysis.json", analysis_json(models, settings));
+  const nlohmann::ordered_json analysis = analysis_json(models, settings);
+  write_file_atomically(folder / "analysis.json", json_text(analysis, 1) + "\n");
   for (const CsvTable& table : analysis_tables(models, settings)) {
     write_file_atomically(folder / table.file, table.text);
     written.insert(table.file);
   }
-  write_file_atomically(folder / "report.html", report_html(models, settings));
+  write_file_atomically(folder / "report.html", report_html(models, analysis));
   for (size_t i = 0; i < models.size() && !settings.saved_lines.empty(); ++i)
     written.merge(write_weights(folder, weight_files(i, models.size()), models[i]));
   if (has_earlier) remove_others(folder, written);
