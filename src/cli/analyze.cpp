@@ -59,7 +59,8 @@ struct AnalyzeFlags {
         ->check(whole_number_from(1, 100000))
         ->needs(gold);
     app.add_option("--seed", settings.seed, "Of resamples and shuffled references (default: 1)")->check(whole_number_from(0));
-    app.add_option("--explore", settings.explored, "Sentences whose weights the report shows: the first N (default: 20)")
+    app.add_option("--explore", settings.explored,
+                   "Sentences whose weights the report shows: the first N, as far as its 3 MB have room (default: 20)")
         ->check(whole_number_from(0));
     auto* save = app.add_option("--save-weights", saved_lines, "Write the weights of these lines, 1-10,15, to attention.safetensors");
     app.add_option("--save-layers", saved_layers, "Only of these layers, 0 the lowest")->needs(save);

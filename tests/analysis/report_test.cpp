@@ -50,9 +50,8 @@ TEST(Report, LeavesOutSentencesThatWouldMakeItHeavierThanThreeMegabytes) {
   std::vector<ModelAnalysis> models = two_models(corpus);
   std::mt19937 random(1);
   for (ModelAnalysis& model : models)
-    for (ExploredSentence& sentence : model.explored)
-      for (int i = 0; i < 700000; ++i)
-        sentence.maps[0].levels.push_back(static_cast<uint8_t>(random() % 64));  // three quarters can't be packed away
+    for (ExploredSentence& sentence : model.explored.kept)
+      for (int i = 0; i < 525000; ++i) sentence.levels.push_back(static_cast<char>(random() % 256));
   const std::string html = html_of(models, corpus);
   EXPECT_LT(html.size(), 3000000u);
   const auto data = nlohmann::json::parse(between(html, "id=\"data\">", "</script>"));
@@ -64,7 +63,7 @@ TEST(Report, LeavesOutALongSentenceAndNotThoseBehindIt) {
   SmallCorpus corpus;
   std::vector<ModelAnalysis> models = {corpus.analyze(*small_model_with("softmax"))};
   std::mt19937 random(1);
-  for (int i = 0; i < 3000000; ++i) models[0].explored[0].maps[0].levels.push_back(static_cast<uint8_t>(random() % 64));
+  for (int i = 0; i < 2100000; ++i) models[0].explored.kept[0].levels.push_back(static_cast<char>(random() % 256));
   const auto data = nlohmann::json::parse(between(html_of(models, corpus), "id=\"data\">", "</script>"));
   EXPECT_EQ(data.at("sentences").size(), 3u);
   EXPECT_EQ(data.at("sentences")[0].at("line"), 1);
@@ -74,21 +73,20 @@ TEST(Report, LeavesOutALongSentenceAndNotThoseBehindIt) {
 TEST(Report, LeavesOutWhatWasTooLargeToKeepAndWhatFillsThePageByItsText) {
   SmallCorpus corpus;
   std::vector<ModelAnalysis> models = two_models(corpus);
-  models[1].explored[0].maps.clear();
-  for (ModelAnalysis& model : models) {
-    model.explored[1].src_text = std::string(2800000, 'x');
-    model.explored[2].src_text = std::string(600000, '<');  // six bytes each, in a script element
-  }
+  models[1].explored.omitted = {models[1].explored.kept[0].line};
+  models[1].explored.kept.erase(models[1].explored.kept.begin());
+  models[0].explored.kept[1].src_text = std::string(2800000, 'x');
+  models[0].explored.kept[2].src_text = std::string(600000, '<');  // six bytes each, in a script element
   const auto data = nlohmann::json::parse(between(html_of(models, corpus), "id=\"data\">", "</script>"));
   ASSERT_EQ(data.at("sentences").size(), 1u);
-  EXPECT_EQ(data.at("sentences")[0].at("line"), models[0].explored[3].line);
+  EXPECT_EQ(data.at("sentences")[0].at("line"), models[0].explored.kept[3].line);
   EXPECT_EQ(data.at("omitted"), 3);
 }
 
 TEST(Report, TellsItsExplorerWhichPiecesAreJoined) {
   SmallCorpus corpus;
   std::vector<ModelAnalysis> models = {corpus.analyze(*small_model_with("softmax"))};
-  models[0].explored[1].joiner = "@@";
+  models[0].explored.kept[1].joiner = "@@";
   const auto data = nlohmann::json::parse(between(html_of(models, corpus), "id=\"data\">", "</script>"));
   EXPECT_FALSE(data.at("sentences")[0].at("models")[0].contains("joiner"));
   EXPECT_EQ(data.at("sentences")[1].at("models")[0].at("joiner"), "@@");
@@ -97,7 +95,7 @@ TEST(Report, TellsItsExplorerWhichPiecesAreJoined) {
 TEST(Report, SurvivesTextThatLooksLikeMarkup) {
   SmallCorpus corpus;
   std::vector<ModelAnalysis> models = two_models(corpus);
-  for (ModelAnalysis& model : models) model.explored[0].src_text = "</script><b>";
+  for (ModelAnalysis& model : models) model.explored.kept[0].src_text = "</script><b>";
   const std::string html = html_of(models, corpus);
   EXPECT_EQ(html.find("</script><b>"), std::string::npos);
   EXPECT_EQ(nlohmann::json::parse(between(html, "id=\"data\">", "</script>")).at("sentences")[0].at("src_text"), "</script><b>");
