@@ -51,7 +51,8 @@ struct AnalyzeFlags {
         ->delimiter(',')
         ->check(CLI::IsMember(std::vector<std::string>(std::begin(kMeasures), std::end(kMeasures))));
     app.add_option("--importance-sentences", importance_sentences,
-                   "Pairs on which gradient importance is measured (slow); default: none, and 200 with --only importance")
+                   "Pairs on which gradient importance is measured (slow), masks of calibrated attention being held constant; default: "
+                   "none, and 200 with --only importance")
         ->check(whole_number_from(0));
     app.add_flag("--shuffle-references", settings.shuffle_references,
                  "Measure rows on shuffled references too, as a control (doubles the time)");

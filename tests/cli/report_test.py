@@ -185,6 +185,7 @@ class Layout(Page):
         self.assertEqual(cells[2:4], ["0.25", "-0.5"])
         dashes = BROWSER.value("[...document.querySelectorAll('#importance .legend line')].map((one) => one.getAttribute('stroke-dasharray'))")
         self.assertEqual(len(set(dashes[:3])), 3)
+        self.assertIn("masks of calibrated attention are constants", BROWSER.value("document.querySelector('#importance p').textContent"))
 
     def test_says_what_was_changed_for_it(self):
         data = data_of_report()
