@@ -9,7 +9,6 @@
 #include "attention/registry.h"
 #include "base/error.h"
 #include "base/random.h"
-#include "model/logits.h"
 
 namespace lacuna {
 namespace {
@@ -116,10 +115,7 @@ class Pass {
   void show(const BatchPairs& pairs, const WeightGatherer::Observer& observe, bool is_shuffled) {
     const RaggedPairs batch = ragged_pairs(pairs, model_.device());
     WeightGatherer gatherer(*batch.src.shape, *batch.tgt.shape, result_.num_heads, is_calibrated_ && !is_shuffled, observe);
-    ForwardContext context;
-    context.probe = &gatherer;
-    const at::NoGradGuard no_gradients;
-    require_numbers(model_.decode(model_.encode(batch.src, context), batch.tgt, context).values);
+    force_decode(model_, batch, gatherer);
     if (is_shuffled) return;
     result_.src_tokens += batch.src.shape->num_tokens();
     result_.tgt_tokens += batch.tgt.shape->num_tokens();

@@ -51,7 +51,7 @@ struct NumberMean {
   std::vector<double> mean() const;
 };
 
-/// What was found in one layer at one site.
+/// What was found at one place, as README.md and analysis.json call a layer at a site.
 struct PlaceAnalysis {
   AttentionSite site;
   int layer;
