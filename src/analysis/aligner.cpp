@@ -1,7 +1,5 @@
 #include "analysis/aligner.h"
 
-#include "model/logits.h"
-
 namespace lacuna {
 
 std::string text_of(const AlignmentChoice& choice) {
@@ -26,10 +24,7 @@ std::vector<Links> align_pairs(const AnalyzedModel& analyzed, const std::vector<
     };
     const RaggedPairs ragged = ragged_pairs(batch, model.device());
     WeightGatherer gatherer(*ragged.src.shape, *ragged.tgt.shape, model.options().num_heads, false, observe, wanted);
-    ForwardContext context;
-    context.probe = &gatherer;
-    const at::NoGradGuard no_gradients;
-    require_numbers(model.decode(model.encode(ragged.src, context), ragged.tgt, context).values);
+    force_decode(model, ragged, gatherer);
   }
   return links;
 }

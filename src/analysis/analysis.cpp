@@ -1,5 +1,7 @@
 #include "analysis/analysis.h"
 
+#include <ATen/Parallel.h>
+
 #include <algorithm>
 
 #include "analysis/missing_measures.h"
@@ -7,7 +9,6 @@
 #include "attention/registry.h"
 #include "base/error.h"
 #include "base/random.h"
-#include "model/logits.h"
 
 namespace lacuna {
 namespace {
@@ -114,10 +115,7 @@ class Pass {
   void show(const BatchPairs& pairs, const WeightGatherer::Observer& observe, bool is_shuffled) {
     const RaggedPairs batch = ragged_pairs(pairs, model_.device());
     WeightGatherer gatherer(*batch.src.shape, *batch.tgt.shape, result_.num_heads, is_calibrated_ && !is_shuffled, observe);
-    ForwardContext context;
-    context.probe = &gatherer;
-    const at::NoGradGuard no_gradients;
-    require_numbers(model_.decode(model_.encode(batch.src, context), batch.tgt, context).values);
+    force_decode(model_, batch, gatherer);
     if (is_shuffled) return;
     result_.src_tokens += batch.src.shape->num_tokens();
     result_.tgt_tokens += batch.tgt.shape->num_tokens();
@@ -128,7 +126,7 @@ class Pass {
   }
 
   void decode(const BatchPairs& pairs) {
-    const std::vector<ExploredSentence*> explored = begin_explored(pairs);
+    std::vector<std::vector<RoundedMap>> maps = room_for_maps(pairs);
     std::vector<AlignmentUnits> units;
     std::vector<std::vector<LinkCounts>> counts;
     if (result_.alignment) {
@@ -142,11 +140,12 @@ class Pass {
       if (call.original != nullptr && settings_.wants("calibration"))
         for (int64_t b = 0; b < call.num_sentences; ++b) seen.calibration.add(calibration_of(call, b));
       if (result_.alignment && call.site == AttentionSite::kCross) align(call, pairs, units, counts);
-      explore(call, explored);
+      explore(call, maps);
       save(call, pairs);
     };
     show(pairs, observe, /*is_shuffled=*/false);
     for (size_t b = 0; b < counts.size(); ++b) result_.alignment->add(pairs[b]->line, counts[b]);
+    for (size_t b = 0; b < maps.size(); ++b) result_.explored.add(*pairs[b], vocabularies_, joiner_, maps[b]);
     result_.pairs += static_cast<int64_t>(pairs.size());
   }
 
@@ -173,33 +172,27 @@ class Pass {
     return weights;
   }
 
-  /// What is kept of the pairs of this batch that are to be explored: its first, or none. Of one that is too large, no weights.
-  std::vector<ExploredSentence*> begin_explored(const BatchPairs& pairs) {
-    const auto free = static_cast<size_t>(settings_.explored) - result_.explored.size(), first = result_.explored.size();
-    const size_t count = std::min(free, pairs.size());
-    for (size_t b = 0; b < count; ++b) {
-      const size_t places = num_weights(*pairs[b]) > ExploredSentence::kMostWeights ? 0 : result_.places.size();
-      result_.explored.push_back(explored_sentence(*pairs[b], vocabularies_, joiner_, places));
-    }
-    std::vector<ExploredSentence*> explored;
-    for (size_t b = 0; b < count; ++b) explored.push_back(&result_.explored[first + b]);
-    return explored;
+  /// Room for the maps of the pairs of this batch that are to be explored: of its first, or of none. A pair that is too large has none.
+  std::vector<std::vector<RoundedMap>> room_for_maps(const BatchPairs& pairs) const {
+    const size_t count = std::min(static_cast<size_t>(settings_.explored) - result_.explored.size(), pairs.size());
+    std::vector<std::vector<RoundedMap>> maps(count);
+    for (size_t b = 0; b < count && !result_.explored.is_full(); ++b)
+      if (num_weights(*pairs[b]) <= ExploredSentences::kMostWeights) maps[b].resize(result_.places.size());
+    return maps;
   }
 
-  void explore(const CallWeights& call, const std::vector<ExploredSentence*>& explored) const {
-    for (size_t b = 0; b < explored.size(); ++b)
-      if (!explored[b]->is_too_large())
-        explored[b]->maps[result_.place_of(call.site, call.layer)] = rounded_map(call, static_cast<int64_t>(b));
+  void explore(const CallWeights& call, std::vector<std::vector<RoundedMap>>& maps) const {
+    for (size_t b = 0; b < maps.size(); ++b)
+      if (!maps[b].empty()) maps[b][result_.place_of(call.site, call.layer)] = rounded_map(call, static_cast<int64_t>(b));
   }
 
   void save(const CallWeights& call, const BatchPairs& pairs) {
     const auto chosen = [](const std::set<int64_t>& wanted, int64_t one) { return wanted.empty() || wanted.contains(one); };
     if (settings_.saved_lines.empty() || !chosen(settings_.saved_layers, call.layer)) return;
     for (int64_t b = 0; b < call.num_sentences; ++b) {
-      const int64_t line = pairs[static_cast<size_t>(b)]->line;
-      if (!settings_.saved_lines.contains(line)) continue;
-      const ExploredSentence tokens = explored_sentence(*pairs[static_cast<size_t>(b)], vocabularies_, joiner_, 0);
-      result_.saved_pieces[line + 1] = {tokens.src, tokens.tgt};
+      const SentencePair& pair = *pairs[static_cast<size_t>(b)];
+      if (!settings_.saved_lines.contains(pair.line)) continue;
+      result_.saved_pieces[pair.line + 1] = {pieces_of(*vocabularies_.src, pair.src), pieces_of(*vocabularies_.tgt, pair.tgt)};
       std::vector<at::Tensor> heads;
       for (int64_t head = 0; head < call.num_heads; ++head) {
         if (!chosen(settings_.saved_heads, head)) continue;
@@ -207,7 +200,8 @@ class Pass {
         heads.push_back(at::tensor(at::ArrayRef<float>(matrix.values, static_cast<size_t>(matrix.queries * matrix.keys)), at::kFloat)
                             .view({matrix.queries, matrix.keys}));
       }
-      result_.saved["line." + std::to_string(line + 1) + "." + name_of(call.site) + "." + std::to_string(call.layer)] = at::stack(heads);
+      result_.saved["line." + std::to_string(pair.line + 1) + "." + name_of(call.site) + "." + std::to_string(call.layer)] =
+          at::stack(heads);
     }
   }
 

@@ -36,7 +36,7 @@ struct AnalysisSettings {
   int64_t bootstrap_samples = 1000;
   uint64_t seed = 1;
   std::string overrides = {};                             ///< of the models' attention, as on the command line: for the reader
-  int64_t explored = 20;                                  ///< sentences whose weights the report shows: the first
+  int64_t explored = 20;                                  ///< sentences whose weights the report shows, as far as it has room: the first
   std::set<int64_t> saved_lines = {};                     ///< from 0
   std::set<int64_t> saved_layers = {}, saved_heads = {};  ///< empty = all
 
@@ -51,7 +51,7 @@ struct NumberMean {
   std::vector<double> mean() const;
 };
 
-/// What was found in one layer at one site.
+/// What was found at one place, as README.md and analysis.json call a layer at a site.
 struct PlaceAnalysis {
   AttentionSite site;
   int layer;
@@ -74,7 +74,7 @@ struct ModelAnalysis {
   std::optional<AlignmentErrors> alignment;  ///< systems as system_of says
   int64_t importance_pairs = 0;
   std::vector<ImportanceCorrelation> importance;  ///< [decoder layers]
-  std::vector<ExploredSentence> explored;
+  ExploredSentences explored;
   std::map<std::string, at::Tensor> saved;  ///< "line.12.cross.0" [heads, queries, keys], line from 1, NaN where a key is not visible
   std::map<int64_t, std::pair<std::vector<std::string>, std::vector<std::string>>> saved_pieces;  ///< source and target, by line from 1
   std::vector<std::string> notes;                                                                 ///< what was not measured, and why

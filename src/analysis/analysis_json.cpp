@@ -1,7 +1,6 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/analysis_tables.h"
-#include "base/json_text.h"
 
 namespace lacuna {
 namespace {
@@ -139,14 +138,14 @@ nlohmann::ordered_json alignment_error_json(const AlignmentErrors& errors, size_
   return json;
 }
 
-std::string analysis_json(const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings) {
+ordered_json analysis_json(const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings) {
   ordered_json json = {{"format", 1}, {"src", settings.src}, {"tgt", settings.tgt}};
   if (!settings.gold.empty()) json["gold"] = settings.gold;
   json["seed"] = settings.seed;
   if (!settings.overrides.empty()) json["overrides"] = settings.overrides;
   json["models"] = ordered_json::array();
   for (const ModelAnalysis& model : models) json["models"].push_back(model_json(model, settings));
-  return json_text(json, 1) + "\n";
+  return json;
 }
 
 }  // namespace lacuna

@@ -6,11 +6,11 @@
 
 #include "analysis/analysis.h"
 
-/// What was found, as text for programs: README.md beside this file describes both.
+/// What was found, for programs: README.md beside this file describes both.
 namespace lacuna {
 
-/// analysis.json.
-std::string analysis_json(const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings);
+/// What analysis.json holds.
+nlohmann::ordered_json analysis_json(const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings);
 
 /// Error rate, interval, precision, recall and links of one system, as analysis.json and `lacuna aer` give them; null is what is not
 /// defined.

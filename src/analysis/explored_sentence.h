@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,33 +10,55 @@
 
 namespace lacuna {
 
-/// A pair whose weights the report shows, at one byte a weight.
-struct ExploredSentence {
+/// The weights of a sentence in one layer at one site, rounded to a byte each.
+struct RoundedMap {
   /// A weight is scale * (level / kLevels)²; the level of one below 0 has kNegative added, and level 0 is a weight of exactly 0.
   /// kNotVisible marks keys that the query does not see.
   static constexpr int kLevels = 63;
   static constexpr uint8_t kNotVisible = 64, kNegative = 128;
-  /// The most weights of a pair, over all places; a pair with more is kept without weights, as the report has no room for them.
-  static constexpr int64_t kMostWeights = 1 << 24;
-  struct Map {
-    float scale = 0;              ///< the largest magnitude
-    std::vector<uint8_t> levels;  ///< [heads, queries, keys]
-  };
+  float scale = 0;              ///< the largest magnitude
+  std::vector<uint8_t> levels;  ///< [heads, queries, keys]
+};
+RoundedMap rounded_map(const CallWeights& call, int64_t sentence);
 
+/// A pair whose weights the report shows.
+struct ExploredSentence {
   int64_t line = 0;
   std::string src_text, tgt_text;
   std::vector<std::string> src, tgt;          ///< pieces, eos last
   std::vector<int32_t> src_words, tgt_words;  ///< the word of each piece; eos is one by itself
   std::string joiner;                         ///< that pieces of a word end with, if they do
-  std::vector<Map> maps;                      ///< by place; none if it is too large
-  bool is_too_large() const { return maps.empty(); }
+  std::vector<float> scales;                  ///< of its maps, by place
+  std::string levels;                         ///< of its maps, one behind the other, deflated (zlib)
 };
 
-/// The pair with its tokens, and with num_places maps that are still empty.
-ExploredSentence explored_sentence(const SentencePair& pair, const Vocabularies& vocabularies, const std::string& joiner,
-                                   size_t num_places);
+/// Sentences kept for the report, the weights packed as the page holds them: as many as it could have room for, and a few times that, as
+/// beside another model's some of them won't fit.
+class ExploredSentences {
+ public:
+  /// The most weights of a pair, over all places, that are rounded: the report would have no room for more.
+  static constexpr int64_t kMostWeights = 1 << 24;
+  /// The most bytes of a sentence's deflated levels, and of all that is kept.
+  static constexpr size_t kMostPackedBytes = 2025000, kMostBytes = 8 * kMostPackedBytes;
 
-/// The weights of a sentence, rounded.
-ExploredSentence::Map rounded_map(const CallWeights& call, int64_t sentence);
+  explicit ExploredSentences(size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
+  /// Keeps the pair, or its line alone: if there is no room for it, and if `maps` is empty. From the first on that is one too many for all
+  /// that is kept, nothing more is. Lines ascend.
+  void add(const SentencePair& pair, const Vocabularies& vocabularies, const std::string& joiner, const std::vector<RoundedMap>& maps);
+  /// True if nothing more is kept.
+  bool is_full() const { return is_full_; }
+  /// How many were added.
+  size_t size() const { return kept.size() + omitted.size(); }
+
+  std::vector<ExploredSentence> kept;
+  std::vector<int64_t> omitted;  ///< lines of the others, from 0
+
+ private:
+  size_t most_bytes_, bytes_ = 0;
+  bool is_full_ = false;
+};
+
+/// The piece of each token.
+std::vector<std::string> pieces_of(const Vocabulary& vocabulary, const std::vector<TokenId>& ids);
 
 }  // namespace lacuna

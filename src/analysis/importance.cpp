@@ -94,13 +94,10 @@ void correlate_importance(Transformer& model, const SentencePair& pair, int64_t 
     if (call.original != nullptr) correlate(*call.original, call.num_heads, layer.original);
     if (call.mask != nullptr) correlate(*call.mask, call.num_heads, layer.mask);
   };
-  const at::NoGradGuard no_gradients;
   const RaggedPairs batch = ragged_pairs({&pair}, model.device());
   WeightGatherer gatherer(*batch.src.shape, *batch.tgt.shape, model.options().num_heads, with_calibration, observe,
                           [](int, AttentionSite site) { return site == AttentionSite::kCross; });
-  ForwardContext context;
-  context.probe = &gatherer;
-  model.decode(model.encode(batch.src, context), batch.tgt, context);
+  force_decode(model, batch, gatherer);
 }
 
 }  // namespace lacuna

@@ -5,13 +5,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/log.h"
 #include "data/corpus_reader.h"
 #include "text/joiner.h"
 
 namespace lacuna {
 namespace {
 
-constexpr int64_t kEnoughLines = 10;  // with no word 0 in any link, a file counts from 1
+constexpr int64_t kEnoughLines = 10;  // with no word 0 in any link, so many seem to count from 1, and fewer may
 
 struct ParsedLink {
   Link link;
@@ -55,14 +56,14 @@ struct RangeCheck {
   int base;
   std::string problem = {};
 
-  void see(const Links& links, int32_t src_words, int32_t tgt_words, const std::string& place) {
+  void see(const Links& links, int32_t src_words, int32_t tgt_words, const std::string& at) {
     if (!problem.empty()) return;
     const auto fits = [&](const Link& link) {
       return link.first >= base && link.first - base < src_words && link.second >= base && link.second - base < tgt_words;
     };
     const auto bad = std::find_if_not(links.begin(), links.end(), fits);
     if (bad == links.end()) return;
-    problem = place + ": link " + text_of(*bad) + " is out of range; the sentences have " + std::to_string(src_words) + " and " +
+    problem = at + ": link " + text_of(*bad) + " is out of range; the sentences have " + std::to_string(src_words) + " and " +
               std::to_string(tgt_words) + " words, counted from " + std::to_string(base);
   }
 };
@@ -72,7 +73,7 @@ struct Observed {
   RangeCheck from_zero{0}, from_one{1};
   int64_t lines = 0, text_lines = 0;
   bool has_links = false;
-  std::string zero_place;  // of the first link that names word 0; empty = none does
+  std::string zero_at;  // file and line of the first link that names word 0; empty = none does
 };
 
 Observed observe(const std::string& path, const std::string& src, const std::string& tgt, const std::string& joiner) {
@@ -90,7 +91,7 @@ Observed observe(const std::string& path, const std::string& src, const std::str
     seen.text_lines += more_texts;
     if (!more_links) continue;
     for (const auto& [src_word, tgt_word] : links.possible)
-      if (seen.zero_place.empty() && (src_word == 0 || tgt_word == 0)) seen.zero_place = reader.place();
+      if (seen.zero_at.empty() && (src_word == 0 || tgt_word == 0)) seen.zero_at = reader.place();
     seen.has_links = seen.has_links || !links.possible.empty();
     if (!more_texts) continue;
     const int32_t src_words = joined_words(src_line, joiner).back(), tgt_words = joined_words(tgt_line, joiner).back();
@@ -108,17 +109,22 @@ int base_of(const Observed& seen, const std::string& links, std::optional<int> g
   if (given) {
     const RangeCheck& check = *given == 0 ? seen.from_zero : seen.from_one;
     if (!check.problem.empty()) throw DataError(check.problem);
-    if (*given == 1 && !seen.zero_place.empty())
-      throw DataError(seen.zero_place + ": a link names word 0, and " + flag + " is 1; expected words counted from 1, or " + flag + " 0");
+    if (*given == 1 && !seen.zero_at.empty())
+      throw DataError(seen.zero_at + ": a link names word 0, and " + flag + " is 1; expected words counted from 1, or " + flag + " 0");
     return *given;
   }
-  const bool fits_one = seen.has_links && seen.zero_place.empty() && seen.from_one.problem.empty();
+  const bool fits_one = seen.has_links && seen.zero_at.empty() && seen.from_one.problem.empty();
   if (!seen.from_zero.problem.empty() && fits_one)
     throw DataError(seen.from_zero.problem + ". No link names word 0, and all fit if words are counted from 1: say " + flag + " 1");
   if (!seen.from_zero.problem.empty()) throw DataError(seen.from_zero.problem);
   if (fits_one && seen.lines >= kEnoughLines)
     throw DataError(links + ": no link in " + std::to_string(seen.lines) + " lines names word 0, so words seem to be counted from 1: say " +
                     flag + " 1, or " + flag + " 0 if they are counted from 0");
+  if (fits_one)
+    log_warning(
+        "{}: no link in {} lines names word 0; so few may count from 0 or from 1, and are taken to count from 0: say {} 1 if they do not, "
+        "{} 0 if they do",
+        links, seen.lines, flag, flag);
   return 0;
 }
 

@@ -43,7 +43,8 @@ bool next_of_both(LinkReader& a, GoldLinks& of_a, LinkReader& b, GoldLinks& of_b
 
 /// What a file of links counts words from: reads it through beside the texts it aligns (which may be empty: then only counts are checked).
 /// `given` is what the user says it is, which nothing but a link out of range contradicts. Throws DataError for another number of lines,
-/// for a link out of range, and for a file that seems to count from 1 where nobody said so. `flag` is how the user would say it.
+/// for a link out of range, and for a file that seems to count from 1 where nobody said so; of fewer than 10 lines, whose links may never
+/// name the first word, it warns and takes 0. `flag` is how the user would say it.
 /// `joiner`: where the texts are pieces that it joins, links are between their words (text/joiner.h).
 int checked_base(const std::string& links, std::optional<int> given, const std::string& src, const std::string& tgt,
                  const std::string& flag, const std::string& joiner = "");

@@ -1,5 +1,9 @@
 #include "analysis/place_measures.h"
 
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+
 namespace lacuna {
 
 void HeadSums::add(const RowMeasures& row) {

@@ -24,7 +24,7 @@ struct HeadSums {
   std::optional<double> mean_entropy() const;
 };
 
-/// Sums over one layer at one site.
+/// Sums over one place: a layer at a site.
 struct PlaceSums {
   std::vector<HeadSums> heads;                                ///< [H]
   std::array<double, std::size(kTemperatures)> divergence{};  ///< by temperature; of rows that are not rectified the first only

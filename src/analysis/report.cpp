@@ -1,13 +1,8 @@
 #include "analysis/report.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <optional>
 
-#include "analysis/analysis_tables.h"
-#include "base/error.h"
 #include "base/json_text.h"
 
 namespace lacuna {
@@ -15,7 +10,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr size_t kMostWeightBytes = 2700000;  // of the page: its charts and scripts take less than the rest of 3 MB
+/// Of the page, sentences and their weights, four digits for three bytes: its charts and scripts take less than the rest of 3 MB.
+constexpr size_t kMostWeightBytes = ExploredSentences::kMostPackedBytes / 3 * 4;
 
 std::string base64(const std::string& bytes) {
   constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -27,18 +23,6 @@ std::string base64(const std::string& bytes) {
     for (size_t j = 0; j < 4; ++j) text += j <= count ? kDigits[group >> (18 - 6 * j) & 63] : '=';
   }
   return text;
-}
-
-/// Nothing if it would take more than so many bytes: then it stops there.
-std::optional<std::string> deflated(const std::vector<uint8_t>& bytes, size_t most) {
-  constexpr int kLevel = 6;  // the highest takes several times as long and saves a few percent
-  uLongf size = std::min<uLongf>(compressBound(bytes.size()), most);
-  std::string packed(size, '\0');
-  const int result = compress2(reinterpret_cast<Bytef*>(packed.data()), &size, bytes.data(), bytes.size(), kLevel);
-  if (result == Z_BUF_ERROR) return {};
-  if (result != Z_OK) throw MachineError("zlib could not pack the report's weights; this is a fault of the program");
-  packed.resize(size);
-  return packed;
 }
 
 /// As the page holds it: JSON that can't end a script element.
@@ -53,77 +37,79 @@ std::string dumped(const ordered_json& json) {
   return text;
 }
 
-/// Nothing if the weights do not fit into so many bytes.
-std::optional<ordered_json> tokens_and_weights(const ExploredSentence& sentence, size_t room) {
-  std::vector<uint8_t> levels;
-  std::vector<float> scales;
-  for (const ExploredSentence::Map& map : sentence.maps) {
-    levels.insert(levels.end(), map.levels.begin(), map.levels.end());
-    scales.push_back(map.scale);
-  }
+ordered_json tokens_and_weights(const ExploredSentence& sentence) {
   ordered_json json = {{"src", sentence.src},
                        {"tgt", sentence.tgt},
                        {"src_words", sentence.src_words},
                        {"tgt_words", sentence.tgt_words},
-                       {"scales", scales}};
+                       {"scales", sentence.scales}};
   if (!sentence.joiner.empty()) json["joiner"] = sentence.joiner;
-  const size_t taken = dumped(json).size();
-  if (taken > room) return {};
-  const std::optional<std::string> packed = deflated(levels, (room - taken) / 4 * 3);  // four digits for three bytes
-  if (!packed) return {};
-  json["weights"] = base64(*packed);
+  json["weights"] = base64(sentence.levels);
   return json;
 }
 
-/// One sentence as every model has kept it; nothing if it does not fit into so many bytes.
-std::optional<ordered_json> explored_json(const std::vector<const ExploredSentence*>& kept, size_t room) {
-  if (std::any_of(kept.begin(), kept.end(), [](const ExploredSentence* own) { return own->is_too_large(); })) return {};
+/// One sentence as every model has kept it.
+ordered_json explored_json(const std::vector<const ExploredSentence*>& kept) {
   const ExploredSentence& first = *kept.front();
   ordered_json one = {{"line", first.line}, {"src_text", first.src_text}, {"tgt_text", first.tgt_text}};
   one["models"] = ordered_json::array();
-  size_t taken = dumped(one).size();
-  for (const ExploredSentence* own : kept) {
-    if (taken > room) return {};
-    std::optional<ordered_json> more = tokens_and_weights(*own, room - taken);
-    if (!more) return {};
-    taken += dumped(*more).size() + 1;
-    one["models"].push_back(std::move(*more));
-  }
-  return taken > room ? std::nullopt : std::optional(one);
+  for (const ExploredSentence* own : kept) one["models"].push_back(tokens_and_weights(*own));
+  return one;
 }
 
-/// What every model has kept of a sentence; nothing if one has not kept it.
+/// What a model has kept of a line; null if nothing.
+const ExploredSentence* kept_of(const ModelAnalysis& model, int64_t line) {
+  const std::vector<ExploredSentence>& kept = model.explored.kept;
+  const auto at = std::lower_bound(kept.begin(), kept.end(), line, [](const auto& one, int64_t wanted) { return one.line < wanted; });
+  return at != kept.end() && at->line == line ? &*at : nullptr;
+}
+
+bool has_omitted(const ModelAnalysis& model, int64_t line) {
+  return std::binary_search(model.explored.omitted.begin(), model.explored.omitted.end(), line);
+}
+
+/// The lines that a model was to show.
+std::vector<int64_t> lines_of(const ModelAnalysis& model) {
+  std::vector<int64_t> lines = model.explored.omitted;
+  for (const ExploredSentence& one : model.explored.kept) lines.push_back(one.line);
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+/// What each model has kept of a line, null where it had no room; nothing if the line is none to some model, whose vocabulary finds nothing
+/// in it, or too much.
 std::vector<const ExploredSentence*> kept_by_all(const std::vector<ModelAnalysis>& models, int64_t line) {
   std::vector<const ExploredSentence*> kept;
   for (const ModelAnalysis& model : models) {
-    const auto same = std::find_if(model.explored.begin(), model.explored.end(), [&](const auto& own) { return own.line == line; });
-    if (same == model.explored.end()) return {};  // its vocabulary found nothing in the line, or too much
-    kept.push_back(&*same);
+    kept.push_back(kept_of(model, line));
+    if (kept.back() == nullptr && !has_omitted(model, line)) return {};
   }
   return kept;
 }
 
-/// Sentences that every model has kept, with the weights of each, as far as they fit into the page; `omitted` are those that do not.
+/// Sentences that every model was to show, with the weights of each, as far as they fit into the page; `omitted` are those that do not.
 ordered_json explored_sentences(const std::vector<ModelAnalysis>& models, size_t& omitted) {
   ordered_json sentences = ordered_json::array();
   size_t room = kMostWeightBytes;
-  for (const ExploredSentence& first : models.front().explored) {
-    const std::vector<const ExploredSentence*> kept = kept_by_all(models, first.line);
+  for (const int64_t line : lines_of(models.front())) {
+    const std::vector<const ExploredSentence*> kept = kept_by_all(models, line);
     if (kept.empty()) continue;
-    std::optional<ordered_json> one = explored_json(kept, room);
-    if (!one) {
+    const bool is_whole = std::find(kept.begin(), kept.end(), nullptr) == kept.end();
+    ordered_json one = is_whole ? explored_json(kept) : ordered_json();
+    const size_t taken = dumped(one).size();
+    if (is_whole && taken <= room) {
+      room -= taken;
+      sentences.push_back(std::move(one));
+    } else {
       ++omitted;
-      continue;
     }
-    room -= std::min(room, dumped(*one).size());
-    sentences.push_back(std::move(*one));
   }
   return sentences;
 }
 
-std::string page_data(const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings) {
+std::string page_data(const std::vector<ModelAnalysis>& models, const ordered_json& analysis) {
   size_t omitted = 0;
-  ordered_json data = {{"analysis", ordered_json::parse(analysis_json(models, settings))}};
+  ordered_json data = {{"analysis", analysis}};
   data["sentences"] = explored_sentences(models, omitted);
   data["omitted"] = omitted;
   return dumped(data);
@@ -131,8 +117,8 @@ std::string page_data(const std::vector<ModelAnalysis>& models, const AnalysisSe
 
 }  // namespace
 
-std::string report_html(const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings) {
-  const auto part_of = [&](const std::string& name) { return name == "DATA" ? page_data(models, settings) : report_part(name); };
+std::string report_html(const std::vector<ModelAnalysis>& models, const ordered_json& analysis) {
+  const auto part_of = [&](const std::string& name) { return name == "DATA" ? page_data(models, analysis) : report_part(name); };
   const std::string page = report_part("PAGE");
   std::string html;
   for (size_t begin = 0; begin < page.size();) {

@@ -31,10 +31,15 @@ function weightsOf(bytes, tokens, model, placeIndex, head, rows, columns) {
   let begin = 0;
   for (let p = 0; p < placeIndex; ++p) begin += mapSize(tokens, model, p);
   const scale = tokens.scales[placeIndex], heads = head === "mean" ? layerNames(model.num_heads) : [Number(head)];
+  const weights = Float64Array.from({ length: 256 }, (_, level) => (level === NOT_VISIBLE ? 0 : scale * shareOf(level)));
   return Array.from({ length: rows }, (_, r) => Array.from({ length: columns }, (_, c) => {
-    const levels = heads.map((h) => bytes[begin + (h * rows + r) * columns + c]);
-    if (levels.every((level) => level === NOT_VISIBLE)) return NaN;
-    return levels.reduce((sum, level) => sum + (level === NOT_VISIBLE ? 0 : scale * shareOf(level)), 0) / heads.length;
+    let sum = 0, isVisible = false;
+    for (const h of heads) {
+      const level = bytes[begin + (h * rows + r) * columns + c];
+      isVisible ||= level !== NOT_VISIBLE;
+      sum += weights[level];
+    }
+    return isVisible ? sum / heads.length : NaN;
   }));
 }
 
@@ -94,13 +99,13 @@ function drawMap(pane, { matrix, rowNames, columnNames, isSum }, rowWord, column
   const fitting = Math.floor((into.clientWidth - left - 8) / columnNames.length), cell = Math.min(LARGEST_CELL, Math.max(SMALLEST_CELL, fitting));
   const width = left + columnNames.length * cell + 8, height = top + rowNames.length * cell + 8;
   const svg = make("svg", { width, height, tabindex: "0", role: "application", "aria-label": "Weights; arrow keys move, the value is read out below" });
-  const known = matrix.flat().filter(isNumber);
-  const most = known.reduce((most, value) => Math.max(most, value), -Infinity), least = known.reduce((least, value) => Math.min(least, value), 0);
+  let most = -Infinity, least = 0;
+  for (const row of matrix) for (const value of row) if (!isNaN(value)) [most, least] = [Math.max(most, value), Math.min(least, value)];
   const scale = Math.max(most, -least) || 1, zero = least < 0 && isSum ? "≈ 0" : "exactly 0"; // rounded weights of both signs may cancel
   const rowTexts = rowNames.map((name, r) => make("text", { x: left - 4, y: top + r * cell + cell / 2 + 4, "text-anchor": "end" }, cut(name)));
   const columnTexts = columnNames.map((name, c) => make("text", { transform: `translate(${left + c * cell + cell / 2 + 4} ${top - 4}) rotate(-90)` }, cut(name)));
-  svg.append(...rowTexts, ...columnTexts);
-  matrix.forEach((row, r) => row.forEach((value, c) => drawCell(svg, value / scale, left + c * cell, top + r * cell, cell)));
+  svg.append(...rowTexts, ...columnTexts, gridOf(left, top, rowNames.length, columnNames.length, cell));
+  matrix.forEach((row, r) => svg.append(...rowShapes(row, scale, left, top + r * cell, cell)));
   const cursor = make("rect", { class: "cursor", width: cell, height: cell, visibility: "hidden" });
   svg.append(cursor);
   let at = { r: 0, c: 0 };
@@ -141,18 +146,43 @@ function drawMap(pane, { matrix, rowNames, columnNames, isSum }, rowWord, column
   };
 }
 
-/** share: of the largest magnitude; a square of that area, hollow and in another colour below 0. */
-function drawCell(svg, share, x, y, cell) {
-  svg.append(make("rect", { x, y, width: cell, height: cell, fill: isNaN(share) ? "var(--line)" : "none", stroke: "var(--line)", "stroke-width": .5 }));
-  if (isNaN(share) || share === 0) return;
-  const side = Math.max(1.5, Math.sqrt(Math.abs(share)) * (cell - 2)), line = share < 0 ? Math.min(2, side / 2) : 0, inner = side - line;
-  const weight = make("rect", { class: "weight", x: x + (cell - inner) / 2, y: y + (cell - inner) / 2, width: inner, height: inner });
-  if (line) {
-    weight.classList.add("negative");
-    weight.setAttribute("stroke-width", line);
-  }
-  svg.append(weight);
+/** The lines between cells: one shape, however many there are. */
+function gridOf(left, top, rows, columns, cell) {
+  const across = Array.from({ length: rows + 1 }, (_, r) => `M${left} ${top + r * cell}h${columns * cell}`);
+  const down = Array.from({ length: columns + 1 }, (_, c) => `M${left + c * cell} ${top}v${rows * cell}`);
+  return make("path", { class: "lines", d: across.join("") + down.join("") });
 }
+
+/**
+ * A row of a map: the keys that are not visible, weights above 0 and below, as far as it has them. A shape each, as one for every cell would be slow to draw
+ * for long sentences, and one for all rows to draw again where the cursor was. A weight is a square whose area is its share of `scale`, the largest
+ * magnitude; it is hollow and in another colour below 0.
+ */
+function rowShapes(row, scale, left, y, cell) {
+  let hidden = "", above = "", below = "";
+  for (let c = 0; c < row.length; ++c) {
+    const x = left + c * cell;
+    if (isNaN(row[c])) {
+      const begin = c;
+      while (c + 1 < row.length && isNaN(row[c + 1])) ++c;
+      hidden += rectangle(x, y, (c + 1 - begin) * cell, cell);
+    } else if (row[c] !== 0) {
+      const side = Math.max(1.5, Math.sqrt(Math.abs(row[c] / scale)) * (cell - 2)), from = (cell - side) / 2;
+      if (row[c] > 0) above += rectangle(x + from, y + from, side, side);
+      else below += hollowSquare(x + from, y + from, side, Math.min(2, side / 2));
+    }
+  }
+  const shapes = [["hidden", hidden], ["weight", above], ["weight negative", below]];
+  return shapes.filter(([, d]) => d).map(([name, d]) => make("path", { class: name, d }));
+}
+
+const rounded = (pixels) => String(Math.round(pixels * 100) / 100);
+const rectangle = (x, y, width, height) => `M${rounded(x)} ${rounded(y)}h${rounded(width)}v${rounded(height)}h${rounded(-width)}z`;
+/** Lines so thick along the inside of a square's sides: the hole is drawn the other way round. */
+const hollowSquare = (x, y, side, line) => {
+  const hole = side - 2 * line;
+  return rectangle(x, y, side, side) + (hole > 0 ? `M${rounded(x + line)} ${rounded(y + line)}v${rounded(hole)}h${rounded(hole)}v${rounded(-hole)}z` : "");
+};
 
 function chooser(label, options) {
   const select = make("select", {}, ...options.map(([value, name]) => make("option", { value }, name)));

@@ -214,7 +214,8 @@ function writeImportance() {
   });
   if (!series.length) return hide("importance");
   const into = section("importance");
-  into.append(make("p", { class: "soft" }, "Does cross attention point at what matters? Kendall's τ-b of attention averaged over heads with the norm of the gradient of a target token's probability by each source state."), legend(series));
+  into.append(make("p", { class: "soft" }, "Does cross attention point at what matters? Kendall's τ-b of attention averaged over heads with the norm of the gradient of a target token's probability by each source state."
+    + (models.some((model) => model.importance?.layers.some((layer) => layer.mask)) ? " The masks of calibrated attention are constants of that gradient." : "")), legend(series));
   writeRow(into, "", lineCharts([{ title: "Kendall's τ-b", xNames: layerNames(mostLayers("cross")), series }], { floor: 0 }));
 }
 

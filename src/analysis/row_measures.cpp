@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace lacuna {
 namespace {
@@ -32,6 +33,40 @@ double entropy_of_magnitudes(std::span<const T> weights) {
     sum_of_logs += p * std::log(p);
   }
   return sum > 0 ? std::log(sum) - sum_of_logs / sum : 0;
+}
+
+int64_t pairs_of(int64_t count) {
+  return count * (count - 1) / 2;
+}
+
+/// How many pairs of `sorted` have the same key.
+template <class T, class Key>
+int64_t tied_pairs(const std::vector<T>& sorted, Key key) {
+  int64_t pairs = 0;
+  for (size_t begin = 0, end = 0; begin < sorted.size(); begin = end) {
+    do ++end;
+    while (end < sorted.size() && key(sorted[end]) == key(sorted[begin]));
+    pairs += pairs_of(static_cast<int64_t>(end - begin));
+  }
+  return pairs;
+}
+
+/// By merging halves; how many pairs of values stood with the larger one first. `room` is for the halves.
+int64_t sort_and_count_inversions(std::span<double> values, std::vector<double>& room) {
+  if (values.size() < 2) return 0;
+  const size_t half = values.size() / 2;
+  int64_t inversions = sort_and_count_inversions(values.first(half), room) + sort_and_count_inversions(values.subspan(half), room);
+  room.assign(values.begin(), values.begin() + static_cast<ptrdiff_t>(half));
+  size_t next = 0;
+  for (size_t left = 0, right = half; left < half;) {  // next <= right: nothing is written over before it is read
+    if (right < values.size() && values[right] < room[left]) {
+      inversions += static_cast<int64_t>(half - left);
+      values[next++] = values[right++];
+    } else {
+      values[next++] = room[left++];
+    }
+  }
+  return inversions;
 }
 
 }  // namespace
@@ -104,19 +139,24 @@ double js_divergence(std::span<const double> p, std::span<const double> q) {
   return std::max(0.0, divergence);
 }
 
+/// By Knight's algorithm (1966), in O(n log n): once the positions are sorted by x and, among equals, by y, those that y ranks the other
+/// way round are the inversions of y.
 std::optional<double> kendall_tau_b(std::span<const double> x, std::span<const double> y) {
-  int64_t agreement = 0, untied_x = 0, untied_y = 0;
-  const auto sign = [](double value) { return (value > 0) - (value < 0); };
-  for (size_t i = 0; i < x.size(); ++i) {
-    for (size_t j = 0; j < i; ++j) {
-      const int in_x = sign(x[i] - x[j]), in_y = sign(y[i] - y[j]);
-      agreement += in_x * in_y;
-      untied_x += in_x != 0;
-      untied_y += in_y != 0;
-    }
-  }
+  std::vector<std::pair<double, double>> points;
+  points.reserve(x.size());
+  for (size_t i = 0; i < x.size(); ++i)
+    if (!std::isnan(x[i]) && !std::isnan(y[i])) points.emplace_back(x[i], y[i]);
+  std::sort(points.begin(), points.end());
+  const int64_t pairs = pairs_of(std::ssize(points)), tied_both = tied_pairs(points, [](const auto&point) { return point; });
+  const int64_t untied_x = pairs - tied_pairs(points, [](const auto& point) { return point.first; });
+  std::vector<double> ranked, room;
+  ranked.reserve(points.size());
+  for (const auto& point : points) ranked.push_back(point.second);
+  const int64_t discordant = sort_and_count_inversions(ranked, room);
+  const int64_t untied_y = pairs - tied_pairs(ranked, [](double value) { return value; });
   if (untied_x == 0 || untied_y == 0) return {};
-  return static_cast<double>(agreement) / std::sqrt(static_cast<double>(untied_x) * static_cast<double>(untied_y));
+  const int64_t untied = untied_x + untied_y - pairs + tied_both;  // in both
+  return static_cast<double>(untied - 2 * discordant) / std::sqrt(static_cast<double>(untied_x) * static_cast<double>(untied_y));
 }
 
 }  // namespace lacuna

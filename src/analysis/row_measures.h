@@ -41,7 +41,8 @@ class HeadDivergence {
 /// Jensen-Shannon divergence of two rows of weights, each divided by its sum, neither null.
 double js_divergence(std::span<const double> p, std::span<const double> q);
 
-/// Kendall's rank correlation τ-b of two rows, which corrects for ties; none if all values of one side are equal.
+/// Kendall's rank correlation τ-b (1945) of two rows, over the positions at which neither is NaN: (concordant - discordant pairs) /
+/// sqrt(pairs that x does not tie * pairs that y does not tie); none if all values of one side are equal.
 std::optional<double> kendall_tau_b(std::span<const double> x, std::span<const double> y);
 
 }  // namespace lacuna

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/logits.h"
 #include "model/ragged_of.h"
 #include "text/joiner.h"
 
@@ -93,6 +94,13 @@ RaggedPairs ragged_pairs(const std::vector<const SentencePair*>& pairs, at::Devi
     targets.push_back(pair->tgt);
   }
   return {ragged_of(sources, device), ragged_of(targets, device)};
+}
+
+void force_decode(Transformer& model, const RaggedPairs& batch, AttentionProbe& probe) {
+  ForwardContext context;
+  context.probe = &probe;
+  const at::NoGradGuard no_gradients;
+  require_numbers(model.decode(model.encode(batch.src, context), batch.tgt, context).values);
 }
 
 }  // namespace lacuna

@@ -4,8 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "attention/probe.h"
 #include "base/ragged.h"
 #include "data/corpus_reader.h"
+#include "model/transformer.h"
 #include "text/vocabulary.h"
 
 /// Given pairs of sentences, as forced decoding takes them.
@@ -65,5 +67,9 @@ struct RaggedPairs {
   Ragged src, tgt;
 };
 RaggedPairs ragged_pairs(const std::vector<const SentencePair*>& pairs, at::Device device);
+
+/// Makes the decoder say the targets, without gradients: `probe` sees the attention. Throws CheckpointError if what the model gives are no
+/// numbers.
+void force_decode(Transformer& model, const RaggedPairs& batch, AttentionProbe& probe);
 
 }  // namespace lacuna

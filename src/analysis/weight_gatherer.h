@@ -66,7 +66,7 @@ class WeightGatherer : public AttentionProbe {
   void see_number(int layer, AttentionSite site, const std::string& name, std::span<const double> values) override;
   void end_call(int layer, AttentionSite site) override;
 
-  /// A learned number of each head, by its place and the name its type has for it.
+  /// A learned number of each head, by layer, site and the name its type has for it.
   struct SeenNumber {
     int layer;
     AttentionSite site;

@@ -58,7 +58,7 @@ UnitWeights::UnitWeights(const WeightMatrix& weights, const AlignmentUnits& unit
     const int32_t unit = units.tgt[t];
     for (size_t s = 0; s < units.src.size(); ++s)
       if (row[s] != 0 && row[s] == row[s])  // not NaN
-        values_[place(unit, units.src[s])] += static_cast<double>(row[s]) / rows[static_cast<size_t>(unit)];
+        values_[index(unit, units.src[s])] += static_cast<double>(row[s]) / rows[static_cast<size_t>(unit)];
   }
 }
 

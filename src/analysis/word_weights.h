@@ -35,12 +35,12 @@ class UnitWeights {
   UnitWeights(const WeightMatrix& weights, const AlignmentUnits& units, AlignmentStep step);
   /// Adds the weights of another head.
   void add(const UnitWeights& other);
-  double at(int32_t tgt, int32_t src) const { return values_[place(tgt, src)]; }
+  double at(int32_t tgt, int32_t src) const { return values_[index(tgt, src)]; }
   /// Each target unit with the source unit of the largest weight (the first of equals), none where no weight is positive; by target unit.
   Links links() const;
 
  private:
-  size_t place(int32_t tgt, int32_t src) const {
+  size_t index(int32_t tgt, int32_t src) const {
     return static_cast<size_t>(tgt) * static_cast<size_t>(src_count_) + static_cast<size_t>(src);
   }
 

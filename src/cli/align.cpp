@@ -1,3 +1,5 @@
+#include <map>
+
 #include "analysis/aligner.h"
 #include "analysis/symmetrise.h"
 #include "base/log.h"
@@ -123,10 +125,14 @@ struct Direction {
   }
 };
 
-/// What the development set's gold links count words from, which are joined as this model joins them.
-int base_of_development_set(const AlignFlags& flags, const Options& options) {
-  const std::optional<int> given = flags.gold_base < 0 ? std::nullopt : std::optional(flags.gold_base);
-  return checked_base_of_gold(flags.dev_gold, given, flags.dev_src, flags.dev_tgt, options.translate.joiner);
+/// What the development set's gold links count words from, which are joined as this model joins them; `known` are those by joiner.
+int base_of_development_set(const AlignFlags& flags, const Options& options, std::map<std::string, int>& known) {
+  const std::string& joiner = options.translate.joiner;
+  if (!known.contains(joiner)) {
+    const std::optional<int> given = flags.gold_base < 0 ? std::nullopt : std::optional(flags.gold_base);
+    known[joiner] = checked_base_of_gold(flags.dev_gold, given, flags.dev_src, flags.dev_tgt, joiner);
+  }
+  return known[joiner];
 }
 
 AlignmentChoice choice_on_development_set(const AnalyzedModel& model, const AlignFlags& flags, int gold_base, bool is_reverse) {
@@ -181,11 +187,12 @@ struct PlannedDirection {
   int gold_base = 0;
 };
 
-PlannedDirection planned(const AlignFlags& flags, const std::vector<std::string>& overrides, bool is_reverse) {
+PlannedDirection planned(const AlignFlags& flags, const std::vector<std::string>& overrides, bool is_reverse,
+                         std::map<std::string, int>& gold_bases) {
   PlannedDirection plan = {is_reverse ? flags.reverse_model : flags.model, is_reverse};
   const Options options = options_of_checkpoint(plan.path, overrides);
   check_choice(flags, plan.path, options.model);
-  if (!flags.dev_gold.empty()) plan.gold_base = base_of_development_set(flags, options);
+  if (!flags.dev_gold.empty()) plan.gold_base = base_of_development_set(flags, options, gold_bases);
   return plan;
 }
 
@@ -200,8 +207,9 @@ Direction direction_of(const PlannedDirection& plan, const AlignFlags& flags, co
 }
 
 std::vector<Direction> directions_of(const AlignFlags& flags, const std::string& device, const std::vector<std::string>& overrides) {
-  std::vector<PlannedDirection> plans = {planned(flags, overrides, /*is_reverse=*/false)};
-  if (!flags.reverse_model.empty()) plans.push_back(planned(flags, overrides, /*is_reverse=*/true));
+  std::map<std::string, int> gold_bases;
+  std::vector<PlannedDirection> plans = {planned(flags, overrides, /*is_reverse=*/false, gold_bases)};
+  if (!flags.reverse_model.empty()) plans.push_back(planned(flags, overrides, /*is_reverse=*/true, gold_bases));
   std::vector<Direction> directions;
   directions.reserve(plans.size());
   for (const PlannedDirection& plan : plans) directions.push_back(direction_of(plan, flags, device, overrides));

@@ -51,7 +51,8 @@ struct AnalyzeFlags {
         ->delimiter(',')
         ->check(CLI::IsMember(std::vector<std::string>(std::begin(kMeasures), std::end(kMeasures))));
     app.add_option("--importance-sentences", importance_sentences,
-                   "Pairs on which gradient importance is measured (slow); default: none, and 200 with --only importance")
+                   "Pairs on which gradient importance is measured (slow), masks of calibrated attention being held constant; default: "
+                   "none, and 200 with --only importance")
         ->check(whole_number_from(0));
     app.add_flag("--shuffle-references", settings.shuffle_references,
                  "Measure rows on shuffled references too, as a control (doubles the time)");
@@ -59,7 +60,8 @@ struct AnalyzeFlags {
         ->check(whole_number_from(1, 100000))
         ->needs(gold);
     app.add_option("--seed", settings.seed, "Of resamples and shuffled references (default: 1)")->check(whole_number_from(0));
-    app.add_option("--explore", settings.explored, "Sentences whose weights the report shows: the first N (default: 20)")
+    app.add_option("--explore", settings.explored,
+                   "Sentences whose weights the report shows: the first N, as far as its 3 MB have room (default: 20)")
         ->check(whole_number_from(0));
     auto* save = app.add_option("--save-weights", saved_lines, "Write the weights of these lines, 1-10,15, to attention.safetensors");
     app.add_option("--save-layers", saved_layers, "Only of these layers, 0 the lowest")->needs(save);
@@ -213,12 +215,13 @@ void remove_others(const fs::path& folder, const std::set<std::string>& written)
 void write_all(const fs::path& folder, const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings) {
   const bool has_earlier = fs::exists(folder / "analysis.json");
   std::set<std::string> written;
-  write_file_atomically(folder / "analysis.json", analysis_json(models, settings));
+  const nlohmann::ordered_json analysis = analysis_json(models, settings);
+  write_file_atomically(folder / "analysis.json", json_text(analysis, 1) + "\n");
   for (const CsvTable& table : analysis_tables(models, settings)) {
     write_file_atomically(folder / table.file, table.text);
     written.insert(table.file);
   }
-  write_file_atomically(folder / "report.html", report_html(models, settings));
+  write_file_atomically(folder / "report.html", report_html(models, analysis));
   for (size_t i = 0; i < models.size() && !settings.saved_lines.empty(); ++i)
     written.merge(write_weights(folder, weight_files(i, models.size()), models[i]));
   if (has_earlier) remove_others(folder, written);

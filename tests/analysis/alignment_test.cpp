@@ -62,9 +62,10 @@ TEST(WordUnits, AreWholeWordsWherePiecesAreJoined) {
   EXPECT_EQ(std::pair(words.src_count, words.tgt_count), std::pair(2, 3));
   EXPECT_EQ(apart.src, (std::vector<int32_t>{0, 1, 2, 3}));
   EXPECT_EQ(std::pair(apart.src_count, apart.tgt_count), std::pair(4, 4));
-  const ExploredSentence explored = explored_sentence(pair, vocabularies, "@@", 0);
-  EXPECT_EQ(explored.src_words, (std::vector<int32_t>{0, 0, 0, 1, 2}));  // eos is one by itself
-  EXPECT_EQ(explored.tgt_words, (std::vector<int32_t>{0, 1, 1, 2, 3}));
+  ExploredSentences explored;
+  explored.add(pair, vocabularies, "@@", {RoundedMap{.scale = 1, .levels = {0}}});
+  EXPECT_EQ(explored.kept.at(0).src_words, (std::vector<int32_t>{0, 0, 0, 1, 2}));  // eos is one by itself
+  EXPECT_EQ(explored.kept.at(0).tgt_words, (std::vector<int32_t>{0, 1, 1, 2, 3}));
 }
 
 TEST(AlignmentError, IsWorkedOutByHand) {

@@ -126,9 +126,9 @@ TEST(Analysis, KeepsTheWeightsThatWereAskedFor) {
   corpus.settings.saved_layers = {1};
   corpus.settings.saved_heads = {0};
   const ModelAnalysis found = corpus.analyze(*small_model_with("softmax"));
-  ASSERT_EQ(found.explored.size(), 2u);
-  EXPECT_EQ(found.explored[1].src, (std::vector<std::string>{"d", "e", "</s>"}));
-  EXPECT_EQ(found.explored[1].maps[found.place_of(AttentionSite::kCross, 1)].levels.size(), 2u * 4 * 3);
+  ASSERT_EQ(found.explored.kept.size(), 2u);
+  EXPECT_EQ(found.explored.kept[1].src, (std::vector<std::string>{"d", "e", "</s>"}));
+  EXPECT_EQ(found.explored.kept[1].scales.size(), 6u);
   ASSERT_EQ(found.saved.size(), 2u * 3);
   const Tensor cross = found.saved.at("line.4.cross.1"), self = found.saved.at("line.4.decoder_self.1");
   EXPECT_EQ(cross.sizes(), (std::vector<int64_t>{1, 5, 6}));
@@ -235,7 +235,7 @@ TEST(Analysis, LeavesOutAndCountsSentencesLongerThanTheModelReads) {
   EXPECT_EQ(found.src_tokens, 4 + 3 + 2);
   EXPECT_EQ(found.alignment->sentences(), 3);
   EXPECT_EQ(found.importance_pairs, 3);
-  EXPECT_EQ(found.explored.back().line, 4);
+  EXPECT_EQ(found.explored.kept.back().line, 4);
   EXPECT_EQ(found.places[0].shuffled.pooled().rows, found.places[0].sums.pooled().rows);
   EXPECT_THAT(found.long_pairs.message("are left out", 5, found.max_tokens),
               testing::AllOf(testing::HasSubstr("1 of 5 pairs are left out: a side has more than 5 tokens"),
@@ -310,11 +310,10 @@ TEST(Analysis, KeepsNoWeightsOfASentenceThatIsTooLargeForTheReport) {
   corpus.settings.tgt = corpus.folder.write("tgt", "b\n" + line + "\nc\n");
   corpus.settings.only = {"sparsity"};
   const ModelAnalysis found = corpus.analyze(*small_model_with("softmax"));
-  ASSERT_EQ(found.explored.size(), 3u);
-  EXPECT_TRUE(found.explored[1].is_too_large());
-  EXPECT_EQ(found.explored[1].src.size(), 1202u);
-  for (const size_t i : {0u, 2u}) EXPECT_EQ(found.explored[i].maps.size(), 6u);
-  EXPECT_EQ(found.explored[2].maps[0].levels.size(), 2u * 3 * 3);
+  EXPECT_THAT(found.explored.omitted, testing::ElementsAre(1));
+  ASSERT_EQ(found.explored.kept.size(), 2u);
+  EXPECT_EQ(found.explored.kept[1].line, 2);
+  for (const ExploredSentence& one : found.explored.kept) EXPECT_EQ(one.scales.size(), 6u);
 }
 
 }  // namespace

@@ -16,6 +16,10 @@ std::vector<ModelAnalysis> two_models(SmallCorpus& corpus) {
   return {corpus.analyze(*small_model_with("softmax")), corpus.analyze(*small_model_with("rela"))};
 }
 
+std::string html_of(const std::vector<ModelAnalysis>& models, const SmallCorpus& corpus) {
+  return report_html(models, analysis_json(models, corpus.settings));
+}
+
 /// What stands between two texts.
 std::string between(const std::string& text, const std::string& before, const std::string& after) {
   const size_t begin = text.find(before) + before.size();
@@ -24,7 +28,7 @@ std::string between(const std::string& text, const std::string& before, const st
 
 TEST(Report, NeedsNothingBesideIt) {
   SmallCorpus corpus;
-  const std::string html = report_html(two_models(corpus), corpus.settings);
+  const std::string html = html_of(two_models(corpus), corpus);
   for (const char* link : {"src=", "@import", "{{", "https://", "<link rel=\"stylesheet\""})
     EXPECT_EQ(html.find(link), std::string::npos) << link;
   const size_t http = html.find("http://");
@@ -34,7 +38,7 @@ TEST(Report, NeedsNothingBesideIt) {
 
 TEST(Report, HoldsTheAnalysisAndTheWeightsOfItsSentences) {
   SmallCorpus corpus;
-  const auto data = nlohmann::json::parse(between(report_html(two_models(corpus), corpus.settings), "id=\"data\">", "</script>"));
+  const auto data = nlohmann::json::parse(between(html_of(two_models(corpus), corpus), "id=\"data\">", "</script>"));
   EXPECT_EQ(data.at("analysis").at("models").size(), 2u);
   EXPECT_EQ(data.at("sentences").size(), 4u);
   EXPECT_EQ(data.at("sentences")[2].at("models").size(), 2u);
@@ -46,10 +50,9 @@ TEST(Report, LeavesOutSentencesThatWouldMakeItHeavierThanThreeMegabytes) {
   std::vector<ModelAnalysis> models = two_models(corpus);
   std::mt19937 random(1);
   for (ModelAnalysis& model : models)
-    for (ExploredSentence& sentence : model.explored)
-      for (int i = 0; i < 700000; ++i)
-        sentence.maps[0].levels.push_back(static_cast<uint8_t>(random() % 64));  // three quarters can't be packed away
-  const std::string html = report_html(models, corpus.settings);
+    for (ExploredSentence& sentence : model.explored.kept)
+      for (int i = 0; i < 525000; ++i) sentence.levels.push_back(static_cast<char>(random() % 256));
+  const std::string html = html_of(models, corpus);
   EXPECT_LT(html.size(), 3000000u);
   const auto data = nlohmann::json::parse(between(html, "id=\"data\">", "</script>"));
   EXPECT_EQ(data.at("sentences").size(), 1u);
@@ -60,8 +63,8 @@ TEST(Report, LeavesOutALongSentenceAndNotThoseBehindIt) {
   SmallCorpus corpus;
   std::vector<ModelAnalysis> models = {corpus.analyze(*small_model_with("softmax"))};
   std::mt19937 random(1);
-  for (int i = 0; i < 3000000; ++i) models[0].explored[0].maps[0].levels.push_back(static_cast<uint8_t>(random() % 64));
-  const auto data = nlohmann::json::parse(between(report_html(models, corpus.settings), "id=\"data\">", "</script>"));
+  for (int i = 0; i < 2100000; ++i) models[0].explored.kept[0].levels.push_back(static_cast<char>(random() % 256));
+  const auto data = nlohmann::json::parse(between(html_of(models, corpus), "id=\"data\">", "</script>"));
   EXPECT_EQ(data.at("sentences").size(), 3u);
   EXPECT_EQ(data.at("sentences")[0].at("line"), 1);
   EXPECT_EQ(data.at("omitted"), 1);
@@ -70,22 +73,21 @@ TEST(Report, LeavesOutALongSentenceAndNotThoseBehindIt) {
 TEST(Report, LeavesOutWhatWasTooLargeToKeepAndWhatFillsThePageByItsText) {
   SmallCorpus corpus;
   std::vector<ModelAnalysis> models = two_models(corpus);
-  models[1].explored[0].maps.clear();
-  for (ModelAnalysis& model : models) {
-    model.explored[1].src_text = std::string(2800000, 'x');
-    model.explored[2].src_text = std::string(600000, '<');  // six bytes each, in a script element
-  }
-  const auto data = nlohmann::json::parse(between(report_html(models, corpus.settings), "id=\"data\">", "</script>"));
+  models[1].explored.omitted = {models[1].explored.kept[0].line};
+  models[1].explored.kept.erase(models[1].explored.kept.begin());
+  models[0].explored.kept[1].src_text = std::string(2800000, 'x');
+  models[0].explored.kept[2].src_text = std::string(600000, '<');  // six bytes each, in a script element
+  const auto data = nlohmann::json::parse(between(html_of(models, corpus), "id=\"data\">", "</script>"));
   ASSERT_EQ(data.at("sentences").size(), 1u);
-  EXPECT_EQ(data.at("sentences")[0].at("line"), models[0].explored[3].line);
+  EXPECT_EQ(data.at("sentences")[0].at("line"), models[0].explored.kept[3].line);
   EXPECT_EQ(data.at("omitted"), 3);
 }
 
 TEST(Report, TellsItsExplorerWhichPiecesAreJoined) {
   SmallCorpus corpus;
   std::vector<ModelAnalysis> models = {corpus.analyze(*small_model_with("softmax"))};
-  models[0].explored[1].joiner = "@@";
-  const auto data = nlohmann::json::parse(between(report_html(models, corpus.settings), "id=\"data\">", "</script>"));
+  models[0].explored.kept[1].joiner = "@@";
+  const auto data = nlohmann::json::parse(between(html_of(models, corpus), "id=\"data\">", "</script>"));
   EXPECT_FALSE(data.at("sentences")[0].at("models")[0].contains("joiner"));
   EXPECT_EQ(data.at("sentences")[1].at("models")[0].at("joiner"), "@@");
 }
@@ -93,8 +95,8 @@ TEST(Report, TellsItsExplorerWhichPiecesAreJoined) {
 TEST(Report, SurvivesTextThatLooksLikeMarkup) {
   SmallCorpus corpus;
   std::vector<ModelAnalysis> models = two_models(corpus);
-  for (ModelAnalysis& model : models) model.explored[0].src_text = "</script><b>";
-  const std::string html = report_html(models, corpus.settings);
+  for (ModelAnalysis& model : models) model.explored.kept[0].src_text = "</script><b>";
+  const std::string html = html_of(models, corpus);
   EXPECT_EQ(html.find("</script><b>"), std::string::npos);
   EXPECT_EQ(nlohmann::json::parse(between(html, "id=\"data\">", "</script>")).at("sentences")[0].at("src_text"), "</script><b>");
 }
@@ -102,7 +104,7 @@ TEST(Report, SurvivesTextThatLooksLikeMarkup) {
 TEST(AnalysisTables, HoldTheNumbersOfTheJson) {
   SmallCorpus corpus;
   const std::vector<ModelAnalysis> models = two_models(corpus);
-  const auto json = nlohmann::json::parse(analysis_json(models, corpus.settings));
+  const auto json = analysis_json(models, corpus.settings);
   const auto& place = json.at("models")[1].at("places")[4];
   EXPECT_EQ(place.at("site"), "cross");
   EXPECT_EQ(place.at("diversity").size(), 4u);
@@ -116,7 +118,7 @@ TEST(AnalysisTables, HoldTheNumbersOfTheJson) {
 }
 
 /// A number as a table has it.
-std::string in_table(const nlohmann::json& value) {
+std::string in_table(const nlohmann::ordered_json& value) {
   char text[32];
   std::snprintf(text, sizeof(text), "%.6g", value.get<double>());
   return text;
@@ -126,7 +128,7 @@ TEST(AnalysisTables, HoldAllNumbersOfCalibration) {
   SmallCorpus corpus;
   corpus.settings.importance_sentences = 2;
   const std::vector<ModelAnalysis> models = {corpus.analyze(*small_model_with("{cross: calibrated}"))};
-  const auto json = nlohmann::json::parse(analysis_json(models, corpus.settings)).at("models")[0];
+  const auto json = analysis_json(models, corpus.settings).at("models")[0];
   const std::vector<CsvTable> tables = analysis_tables(models, corpus.settings);
   const auto& place = json.at("places")[5];
   const auto& calibration = place.at("calibration");
@@ -154,7 +156,7 @@ TEST(AnalysisTables, HoldAllNumbersOfCalibration) {
 TEST(AnalysisTables, LeaveOutWhatWasNotAskedFor) {
   SmallCorpus corpus;
   corpus.settings.only = {"sparsity"};
-  const auto json = nlohmann::json::parse(analysis_json({corpus.analyze(*small_model_with("rela"))}, corpus.settings));
+  const auto json = analysis_json({corpus.analyze(*small_model_with("rela"))}, corpus.settings);
   const auto& place = json.at("models")[0].at("places")[0];
   EXPECT_TRUE(place.contains("sparsity"));
   EXPECT_FALSE(place.contains("entropy") || place.contains("diversity"));

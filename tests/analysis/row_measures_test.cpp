@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 
 #include "analysis/place_measures.h"
 
@@ -65,6 +66,43 @@ TEST(KendallTau, CorrectsForTies) {
   EXPECT_DOUBLE_EQ(kendall_tau_b(std::vector<double>{1, 2, 3}, std::vector<double>{10, 20, 30}).value(), 1);
   EXPECT_DOUBLE_EQ(kendall_tau_b(std::vector<double>{0, 0, 1}, std::vector<double>{1, 2, 3}).value(), 2 / std::sqrt(2. * 3));
   EXPECT_FALSE(kendall_tau_b(std::vector<double>{1, 1}, std::vector<double>{1, 2}).has_value());
+}
+
+/// As defined: over all pairs of positions.
+std::optional<double> tau_b_of_pairs(const std::vector<double>& x, const std::vector<double>& y) {
+  int64_t agreement = 0, untied_x = 0, untied_y = 0;
+  const auto sign = [](double value) { return (value > 0) - (value < 0); };
+  for (size_t i = 0; i < x.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      const int in_x = sign(x[i] - x[j]), in_y = sign(y[i] - y[j]);
+      agreement += in_x * in_y;
+      untied_x += in_x != 0;
+      untied_y += in_y != 0;
+    }
+  }
+  if (untied_x == 0 || untied_y == 0) return {};
+  return static_cast<double>(agreement) / std::sqrt(static_cast<double>(untied_x) * static_cast<double>(untied_y));
+}
+
+TEST(KendallTau, IsThatOfAllPairsWhereverTiesAre) {
+  std::mt19937 random(1);
+  for (const unsigned values : {1u, 2u, 3u, 10u, 1000u}) {  // that a position may have: the fewer, the more ties
+    for (size_t size = 0; size < 70; ++size) {
+      std::vector<double> x(size), y(size);
+      for (double& one : x) one = random() % values == 0 ? 0 : -static_cast<double>(random() % values);
+      for (double& one : y) one = static_cast<double>(random() % values);
+      EXPECT_EQ(kendall_tau_b(x, y), tau_b_of_pairs(x, y)) << values << " values, " << size << " positions";
+      EXPECT_EQ(kendall_tau_b(x, x), tau_b_of_pairs(x, x)) << values << " values, " << size << " positions";
+    }
+  }
+}
+
+TEST(KendallTau, LeavesHiddenKeysOut) {
+  const double hidden = NAN;
+  const std::vector<double> x = {3, hidden, 1, 2, hidden}, y = {1, 5, 3, 2, 0};
+  EXPECT_EQ(kendall_tau_b(x, y), -1);
+  EXPECT_EQ(kendall_tau_b(y, x), -1);
+  EXPECT_FALSE(kendall_tau_b(std::vector<double>{hidden, 1}, std::vector<double>{1, 2}).has_value());
 }
 
 TEST(JsDivergence, IsLog2ForRowsThatShareNothing) {

@@ -185,6 +185,7 @@ class Layout(Page):
         self.assertEqual(cells[2:4], ["0.25", "-0.5"])
         dashes = BROWSER.value("[...document.querySelectorAll('#importance .legend line')].map((one) => one.getAttribute('stroke-dasharray'))")
         self.assertEqual(len(set(dashes[:3])), 3)
+        self.assertIn("masks of calibrated attention are constants", BROWSER.value("document.querySelector('#importance p').textContent"))
 
     def test_says_what_was_changed_for_it(self):
         data = data_of_report()
@@ -229,19 +230,20 @@ class Explorer(Page):
 
     def test_decoder_hides_later_keys(self):
         self.chooses("Attention", "decoder_self")
-        hidden = BROWSER.value("document.querySelector('.map').querySelectorAll('rect[fill=\"var(--line)\"]').length")
+        hidden = BROWSER.value("""(() => {
+          const map = document.querySelector('.map'), widths = [...map.querySelectorAll('.hidden')].flatMap((row) => [...row.getAttribute('d').matchAll(/h([\\d.]+)v/g)]);
+          return widths.reduce((sum, width) => sum + Number(width[1]), 0) / Number(map.querySelector('.cursor').getAttribute('width'));
+        })()""")
         size = BROWSER.value("data.sentences[0].models[0].tgt.length")
         self.assertEqual(hidden, size * (size - 1) // 2)
 
     def cell(self, pane, row, column):
         """The middle of a cell, in the window."""
-        columns = BROWSER.value(f"document.querySelectorAll('.map')[{pane}].querySelectorAll('text[transform]').length")
         return BROWSER.value(f"""(() => {{
-          const cells = [...document.querySelectorAll('.map')[{pane}].querySelectorAll('rect:not(.weight):not(.cursor)')];
-          const cell = cells[{row * columns + column}];
-          cell.scrollIntoView({{block: 'center'}});
-          const box = cell.getBoundingClientRect();
-          return [box.x + box.width / 2, box.y + box.height / 2];
+          const map = document.querySelectorAll('.map')[{pane}], size = Number(map.querySelector('.cursor').getAttribute('width'));
+          map.querySelectorAll('text:not([transform])')[{row}].scrollIntoView({{block: 'center', inline: 'nearest'}});
+          const box = map.querySelector('.lines').getBoundingClientRect();
+          return [box.x + ({column} + .5) * size, box.y + ({row} + .5) * size];
         }})()""")
 
     def test_hovering_tells_the_weight_in_both_maps(self):
@@ -276,14 +278,33 @@ class Explorer(Page):
         self.assertRegex(self.values()[0], r"^Largest weight: [\d.]+; hollow squares are weights below 0, down to -[\d.]+$")
         self.assertEqual(BROWSER.value("document.querySelectorAll('.negative').length"), 1)
         fill = "getComputedStyle(document.querySelectorAll('.map')[0].querySelector('.weight{}')).fill"
-        self.assertEqual(BROWSER.value(fill.format(".negative")), "none")
-        self.assertNotEqual(BROWSER.value(fill.format(":not(.negative)")), "none")
+        self.assertNotEqual(BROWSER.value(fill.format(".negative")), BROWSER.value(fill.format(":not(.negative)")))
+        self.assertEqual(BROWSER.value("document.querySelector('.negative').getAttribute('d')").count("M"), 2)  # a square and its hole
         self.picture("signed")
         for head, weight in ((0, -scale), (1, scale), ("mean", scale * (heads - 2) / heads)):
             self.chooses("Head", head, 0)
             BROWSER.point_at(*self.cell(0, 0, 0))
             self.assertAlmostEqual(float(self.values()[0].split()[-1]), weight, delta=1e-3 * scale)
         self.assertEqual(BROWSER.value("document.querySelectorAll('.negative').length"), 0)
+        self.is_quiet()
+
+    def test_a_map_of_a_long_sentence_is_a_few_shapes_a_row(self):
+        data, size, levels = data_of_report(), 800, bytearray()
+        model = data["analysis"]["models"][0]
+        for place in model["places"] * model["num_heads"]:
+            for row in range(size):
+                levels += bytes(size)
+                levels[7 * row % size - size] = 63  # the rest of the row is exactly 0
+        tokens = {"src": ["a"] * size, "tgt": ["b"] * size, "src_words": list(range(size)), "tgt_words": list(range(size)),
+                  "scales": [1] * len(model["places"]), "weights": base64.b64encode(zlib.compress(bytes(levels))).decode()}
+        data["sentences"] = [dict(data["sentences"][0], models=[tokens, tokens])]
+        with tempfile.TemporaryDirectory() as folder:
+            self.opens(write_report(os.path.join(folder, "long.html"), data))
+        self.assertLess(BROWSER.value("document.querySelector('.map').querySelectorAll('*').length"), 4 * size)
+        for column, weight in ((7, "≈ 1"), (8, "exactly 0")):
+            BROWSER.point_at(*self.cell(0, 1, column))
+            self.assertEqual(self.values(), [f"predicting “b” → source “a”: {weight}"] * 2)
+        self.picture("long")
         self.is_quiet()
 
     def test_arrow_keys_move_the_cursor(self):

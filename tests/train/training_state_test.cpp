@@ -1,0 +1,94 @@
+#include "train/training_state.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/error.h"
+#include "toy.h"
+
+namespace lacuna {
+namespace {
+
+TEST(ScoreHistory, AFiniteScoreIsBetterThanOneThatIsNot) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  const TrainOptions options = ToyRun::small_run();
+  for (const double broken : {nan, infinity, -infinity}) {
+    ScoreHistory scores;
+    scores.add(broken, 1, options);
+    scores.add(broken, 2, options);
+    EXPECT_EQ(scores.since_best, 1) << broken;
+    scores.add(7, 3, options);
+    EXPECT_EQ(scores.best, 7) << broken;
+    scores.add(broken, 4, options);
+    EXPECT_EQ(scores.best_step, 3) << broken;
+  }
+}
+
+TEST(TrainingState, SurvivesItsJson) {
+  const MaskWindow masks = {.objective = -0.1, .loss = 0.2, .mean = 0.3, .tokens = 31, .updates = 32, .gradient_norm = 0.4};
+  TrainingState state = {
+      .step = 1,
+      .optimizer_updates = 2,
+      .mask_updates = 3,
+      .position = {.epoch = 4, .batch = 5},
+      .tgt_tokens = 6,
+      .hours = 0.7,
+      .skipped_updates = 8,
+      .skipped_in_a_row = 9,
+      .last_saved_step = 10,
+      .validation_is_due = true,
+      .save_is_due = true,
+      .scores = {.best = 1.0 / 3, .best_step = 11, .validations = 12, .since_best = 13, .since_decrease = 14, .decreases = 15},
+      .window =
+          {.loss = 2.0 / 7, .nll = 1.6, .penalty = 1.7, .correct = 18, .tokens = 19, .updates = 20, .gradient_norm = 2.1, .masks = masks},
+      .corpus_fingerprint = "abc",
+      .valid_fingerprint = "def",
+      .products = {"onednn", "avx512", "vectors"}};
+  EXPECT_EQ(TrainingState::from_json(state.to_json(), "x"), state);
+  for (const double best : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
+    state.scores.best = best;
+    EXPECT_TRUE(std::isnan(TrainingState::from_json(state.to_json(), "x").scores.best)) << best;
+  }
+}
+
+TEST(TrainingState, FromWhenTheLastValidatedStepWasNotedCanBeRead) {
+  std::string json = TrainingState().to_json();
+  const std::string next = "\"best_step\"";
+  ASSERT_NE(json.find(next), std::string::npos);
+  json.insert(json.find(next), "\"last_validated_step\": 5,\n    ");
+  EXPECT_EQ(TrainingState::from_json(json, "x").to_json(), TrainingState().to_json());
+}
+
+TEST(TrainingState, FromBeforeTheValidationSetWasNotedCanBeRead) {
+  TrainingState state;
+  EXPECT_EQ(state.to_json().find("valid_fingerprint"), std::string::npos);
+  EXPECT_EQ(TrainingState::from_json(state.to_json(), "x").valid_fingerprint, "");
+  state.valid_fingerprint = "abc";
+  EXPECT_EQ(TrainingState::from_json(state.to_json(), "x").valid_fingerprint, "abc");
+}
+
+TEST(TrainingState, FromBeforeProductsWereNotedCanBeRead) {
+  const std::string json = TrainingState().to_json();
+  EXPECT_EQ(json.find("products"), std::string::npos);
+  EXPECT_EQ(TrainingState::from_json(json, "x").products, Products());
+}
+
+TEST(TrainingState, FromBeforeThereWerePenaltiesCanBeRead) {
+  TrainingState state;
+  state.window.penalty = 3;
+  std::string json = state.to_json();
+  const std::string penalty = "\"penalty\": 3.0,";
+  ASSERT_NE(json.find(penalty), std::string::npos);
+  json.erase(json.find(penalty), penalty.size());
+  EXPECT_EQ(TrainingState::from_json(json, "x").window.penalty, 0);
+}
+
+TEST(TrainingState, DamageIsACheckpointError) {
+  EXPECT_THROW(TrainingState::from_json("{\"step\": 1}", "runs/x/last"), CheckpointError);
+  EXPECT_THROW(TrainingState::from_json("", "runs/x/last"), CheckpointError);
+}
+
+}  // namespace
+}  // namespace lacuna
