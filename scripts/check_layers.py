@@ -23,6 +23,7 @@ ALLOWED = {
     "metrics": {"text"},
     "analysis": {"attention", "model", "data", "text"},
     "ablation": set(),
+    "bench": {"attention", "checkpoint", "data", "kernels", "model", "search", "train"},
     "cli": None,  # everything
 }
 OPEN = {"base", "config"}

@@ -1,15 +1,14 @@
 #include <ATen/Parallel.h>
 
-#include <algorithm>
-
 #include "ablation/variant.h"
 #include "attention/core_run.h"
 #include "attention/registry.h"
 #include "base/log.h"
+#include "bench/attention_times.h"
+#include "bench/sparse_scores.h"
 #include "cli/bench_report.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
-#include "cli/sparse_scores.h"
 #include "config/yaml.h"
 
 namespace lacuna {
@@ -61,12 +60,6 @@ struct AttentionBenchFlags {
   }
 };
 
-/// A type with a pattern.
-struct Entry {
-  std::string type, pattern;
-  ConfigNode attention;
-};
-
 std::string types_text(const AttentionBenchFlags& flags) {
   if (!flags.types.empty()) return flags.types;
   if (flags.zeros > 0) return kSparseTypes;
@@ -96,9 +89,9 @@ void require_timeable(const std::string& name, const AttentionType& type, double
 }
 
 /// Every type with every pattern; a type that says its own pattern with that one.
-std::vector<Entry> entries_of(const AttentionBenchFlags& flags) {
+std::vector<TypeWithPattern> entries_of(const AttentionBenchFlags& flags) {
   const std::vector<ConfigNode> patterns = patterns_of(patterns_text(flags));
-  std::vector<Entry> entries;
+  std::vector<TypeWithPattern> entries;
   for (const Variant& type : parse_variants(types_text(flags), "--types", {}, types::known_types())) {
     ConfigNode node = attention_of(type, "--types");
     require_timeable(type.name, *attention_choice(node, flags.shape.heads).type, flags.zeros);
@@ -116,70 +109,18 @@ std::vector<Entry> entries_of(const AttentionBenchFlags& flags) {
   return entries;
 }
 
-/// One line of the report.
-Json line_of(const Entry& entry, const AttentionShape& shape, const Timed& timed, const Timed& softmax, const Timed& aten) {
-  return {{"length", shape.length},     {"dtype", shape.dtype == at::kBFloat16 ? "bf16" : "fp32"},
-          {"type", entry.type},         {"pattern", entry.pattern},
-          {"ms", timed.median_ms()},    {"softmax_ms", softmax.median_ms()},
-          {"aten_ms", aten.median_ms()}};
-}
-
-/// The operation until its gradients are there.
-template <class Op>
-Timed timed(std::shared_ptr<Op> op, at::Device device) {
-  return {[op = std::move(op), device] {
-    op->run();
-    wait_for(device);
-  }};
-}
-
-std::shared_ptr<AttentionOp> softmax_op(const AttentionShape& shape, const AttentionInputs& inputs) {
-  return std::make_shared<AttentionOp>(attention_choice(ConfigNode::scalar("softmax"), shape.heads), shape, inputs);
-}
-
-/// Every entry on the same scores.
-void measure_all(const std::vector<Entry>& entries, const AttentionShape& shape, int64_t rounds, Json& lines) {
-  const AttentionInputs inputs = random_inputs(shape, 1);
-  std::vector<Timed> all = {timed(softmax_op(shape, inputs), shape.device),
-                            timed(std::make_shared<AtenSoftmaxOp>(shape, inputs), shape.device)};
-  for (const Entry& entry : entries)
-    all.push_back(timed(std::make_shared<AttentionOp>(attention_choice(entry.attention, shape.heads), shape, inputs), shape.device));
-  time_in_turn(all, rounds);
-  for (size_t i = 0; i < entries.size(); ++i) lines.push_back(line_of(entries[i], shape, all[i + 2], all[0], all[1]));
-}
-
-/// Every entry on scores of its own, with softmax beside it.
-void measure_sparse(const std::vector<Entry>& entries, const AttentionShape& shape, double zeros, int64_t rounds, Json& lines) {
-  const AttentionInputs inputs = random_inputs(shape, 1);
-  for (const Entry& entry : entries) {
-    const SparseScores scores = sparse_scores(entry.attention, shape, inputs, zeros);
-    const AttentionChoice choice = attention_choice(scores.attention, shape.heads);
-    std::vector<Timed> all = {timed(softmax_op(shape, scores.inputs), shape.device),
-                              timed(std::make_shared<AtenSoftmaxOp>(shape, scores.inputs), shape.device),
-                              timed(std::make_shared<AttentionOp>(choice, shape, scores.inputs), shape.device)};
-    time_in_turn(all, rounds);
-    lines.push_back(line_of(entry, shape, all[2], all[0], all[1]));
-    lines.back()["zero_share"] = scores.zero_share;
-  }
-}
-
-Json measure(const AttentionBenchFlags& flags, const std::vector<Entry>& entries) {
+Json measure(const AttentionBenchFlags& flags, const std::vector<TypeWithPattern>& entries) {
   Json lines = Json::array();
   for (const std::string& dtype : flags.dtypes) {
     for (const int64_t length : flags.lengths) {
       AttentionShape shape = flags.shape;
       shape.length = length;
       shape.dtype = dtype == "bf16" ? at::kBFloat16 : at::kFloat;
-      AttentionShape least = shape;
-      least.sentences = least.length = 1;
-      if (!softmax_op(least, random_inputs(least, 1))->has_fused_core()) {
+      if (!core_takes(shape)) {
         log_warning("the attention core takes no {} tensors here: they are left out", dtype);
         break;
       }
-      if (flags.zeros > 0)
-        measure_sparse(entries, shape, flags.zeros, flags.rounds, lines);
-      else
-        measure_all(entries, shape, flags.rounds, lines);
+      for (Json& line : attention_times(entries, shape, flags.zeros, flags.rounds)) lines.push_back(std::move(line));
     }
   }
   return lines;

@@ -1,8 +1,9 @@
 #include <ATen/Parallel.h>
 
+#include "bench/kernel_cases.h"
+#include "cli/bench_report.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
-#include "cli/kernel_cases.h"
 #include "kernels/linear.h"
 #include "kernels/row_kernels.h"
 

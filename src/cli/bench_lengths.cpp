@@ -7,12 +7,12 @@
 #include "ablation/curves.h"
 #include "attention/registry.h"
 #include "base/log.h"
+#include "bench/length_costs.h"
 #include "cli/bench_report.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
-#include "cli/length_costs.h"
 #include "cli/output.h"
-#include "cli/paired_bench.h"
+#include "data/random_batch.h"
 #include "model/weight_format.h"
 #include "train/transformer_loss.h"
 
@@ -110,14 +110,19 @@ void add_lines(const std::vector<NamedOptions>& systems, const LengthBenchFlags&
   const Options& options = systems.front().options;
   const int64_t vocab_size = options.data.vocab_size;
   const VocabularySizes sizes{.src = vocab_size, .tgt = vocab_size, .shared = true};
-  const BatchPtr batch = random_batch(length, flags.batch_tokens, vocab_size, options.seed_value());
+  const int64_t sentences = std::max<int64_t>(1, flags.batch_tokens / length);
+  const BatchPtr batch = random_batch({.tokens = sentences * length,
+                                       .sentence_length = length,
+                                       .src_pieces = vocab_size,
+                                       .tgt_pieces = vocab_size,
+                                       .seed = options.seed_value()});
   const MicrosecondsPerToken training = training_cost(systems, sizes, batch, flags.rounds);
   const MicrosecondsPerToken translating = translating_cost(systems, sizes, batch, flags.rounds);
   const auto baseline = static_cast<size_t>(std::find_if(systems.begin(), systems.end(), kIsBaseline) - systems.begin());
   for (size_t i = 0; i < systems.size(); ++i)
     lines.push_back({{"length", length},
                      {"type", systems[i].name},
-                     {"sentences", batch->tgt_shape->num_sentences()},
+                     {"sentences", sentences},
                      {"train_us_per_token", training[i]},
                      {"train_ratio", training[i] / training[baseline]},
                      {"translate_us_per_token", translating[i]},

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <iostream>
@@ -12,13 +11,15 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/peak_memory.h"
+#include "base/stopwatch.h"
 #include "checkpoint/run_folder.h"
-#include "cli/bench_report.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/training_start.h"
 #include "cli/verb.h"
 #include "data/batch_stream.h"
+#include "data/random_batch.h"
 #include "model/mask_model.h"
 #include "search/step_model.h"
 #include "search/translator.h"
@@ -128,12 +129,12 @@ class Check {
     for (int i = 0; i <= kTimedUpdates; ++i) {
       stop_if_interrupted("training some batches");
       const auto batch = stream->next();
-      const auto begin = std::chrono::steady_clock::now();
+      const Stopwatch one;
       const LossSums losses = loss(*batch, {.training = true, .seed = options_.seed_value(), .step = i});
       losses.backward();
       optimizer.update(options_.train.lr * 1e-3, 1.0 / static_cast<double>(batch->tgt_tokens()), losses.has_mask_pass());
       if (i == 0) continue;  // the first one fills caches
-      seconds += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+      seconds += one.seconds();
       tokens += batch->tgt_tokens();
     }
     const double rate = static_cast<double>(tokens) / seconds;
@@ -141,7 +142,9 @@ class Check {
     stop_if_interrupted("training some batches");
     const int64_t most_tokens = options_.train.batch_tokens.value.value_or(kAutoTokens);
     for (const int64_t length : costly_lengths(std::min(most_tokens, options_.data.max_length + 1)))
-      loss(*random_batch(most_tokens, length, sizes), {.training = true}).backward();
+      loss(*random_batch({.tokens = most_tokens, .sentence_length = length, .src_pieces = sizes.src, .tgt_pieces = sizes.tgt}),
+           {.training = true})
+          .backward();
     optimizer.clear_gradients();
     const std::string free = options_.device == "cpu" ? fmt::format("; {:.0f} MiB were free", free_mebibytes) : " of the GPU";
     say("memory", fmt::format("{:.0f} MiB with the batch that takes most{}", peak_mebibytes(at::Device(options_.device)), free));

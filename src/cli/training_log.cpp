@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
-#include "cli/bench_report.h"
+#include "base/peak_memory.h"
 #include "config/run_files.h"
 #include "text/joiner.h"
 

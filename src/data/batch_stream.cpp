@@ -1,11 +1,12 @@
 #include "data/batch_stream.h"
 
-#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <exception>
 #include <mutex>
 #include <thread>
+
+#include "base/stopwatch.h"
 
 namespace lacuna {
 namespace {
@@ -27,9 +28,9 @@ class BackgroundStream : public BatchStream {
 
   std::shared_ptr<const Batch> next() override {
     std::unique_lock lock(mutex_);
-    const auto begin = std::chrono::steady_clock::now();
+    const Stopwatch waiting;
     changed_.wait(lock, [&] { return !ready_.empty() || failure_; });
-    waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    waited_ += waiting.seconds();
     if (ready_.empty()) std::rethrow_exception(failure_);
     const Made made = std::move(ready_.front());
     ready_.pop_front();

@@ -8,7 +8,7 @@
 #include "base/control_group.h"
 #include "base/error.h"
 #include "base/number_in_file.h"
-#include "base/random.h"
+#include "data/random_batch.h"
 
 namespace lacuna {
 namespace {
@@ -23,8 +23,8 @@ constexpr double kUsedShare = 0.7;  ///< of the free memory; the rest is for val
 
 /// The most memory this process has taken so far, once a step on `batch` is done. Rising batches give rising peaks, whatever the allocator
 /// keeps for itself.
-uint64_t peak_after_step(const LossFunction& loss, const BatchPtr& batch) {
-  loss(*batch, {.training = true}).backward();
+uint64_t peak_after_step(const LossFunction& loss, const Batch& batch) {
+  loss(batch, {.training = true}).backward();
   const std::optional<uint64_t> kibibytes = number_in_file("/proc/self/status", "VmHWM:");
   if (!kibibytes) refuse_to_measure("/proc/self/status does not say how much memory a step takes");
   return *kibibytes * 1024;
@@ -37,24 +37,6 @@ void begin_peak_anew() {
 
 }  // namespace
 
-BatchPtr random_batch(int64_t tokens, int64_t sentence_length, const VocabularySizes& vocabulary) {
-  RandomStream random(mix(1, 2));
-  auto batch = std::make_shared<Batch>();
-  std::vector<int32_t> lengths;
-  for (int64_t left = tokens; left > 0; left -= sentence_length) {
-    const int64_t length = std::min(left, sentence_length);
-    lengths.push_back(static_cast<int32_t>(length));
-    const auto fill = [&](std::vector<TokenId>& ids, int64_t size) {
-      for (int64_t i = 1; i < length; ++i) ids.push_back(static_cast<TokenId>(3 + random.next_below(static_cast<uint64_t>(size - 3))));
-      ids.push_back(kEos);
-    };
-    fill(batch->src, vocabulary.src);
-    fill(batch->tgt, vocabulary.tgt);
-  }
-  batch->src_shape = batch->tgt_shape = std::make_shared<const RaggedShape>(RaggedShape::of_lengths(lengths));
-  return batch;
-}
-
 std::vector<int64_t> costly_lengths(int64_t longest) {
   constexpr int64_t kMiddle = 128;  // attention keeps all weights of sentences up to here for the backward pass (kKeptKeys)
   return longest > kMiddle ? std::vector{longest, kMiddle} : std::vector{longest};
@@ -66,7 +48,10 @@ uint64_t available_memory() {
 }
 
 MemoryFit fit_batch_to_memory(const LossFunction& loss, Optimizer& optimizer, int64_t sentence_length, const VocabularySizes& vocabulary) {
-  const auto peak_of = [&](int64_t tokens, int64_t length) { return peak_after_step(loss, random_batch(tokens, length, vocabulary)); };
+  const auto peak_of = [&](int64_t tokens, int64_t length) {
+    return peak_after_step(
+        loss, *random_batch({.tokens = tokens, .sentence_length = length, .src_pieces = vocabulary.src, .tgt_pieces = vocabulary.tgt}));
+  };
   MemoryFit fit;
   fit.available = available_memory();
   peak_of(kSmallProbe, sentence_length);  // makes the gradients, which stay while the others are measured

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/batch.h"
 #include "train/trainer.h"
 
 namespace lacuna {
@@ -18,9 +17,6 @@ struct MemoryFit {
 /// `train.batch_tokens: auto`: as many tokens as fit the memory that is free, with a reserve, at most 32,768. Two batches of random tokens,
 /// as long as sentences may be, are trained (and forgotten): the difference of their peaks is what a token costs.
 MemoryFit fit_batch_to_memory(const LossFunction& loss, Optimizer& optimizer, int64_t sentence_length, const VocabularySizes& vocabulary);
-
-/// Sentences of `sentence_length` random tokens on both sides, about `tokens` in all.
-BatchPtr random_batch(int64_t tokens, int64_t sentence_length, const VocabularySizes& vocabulary);
 
 /// Lengths of sentences, up to `longest`, one of which takes the most memory for its tokens: attention keeps the weights of the middle
 /// ones.

@@ -1,4 +1,4 @@
-#include "cli/kernel_cases.h"
+#include "bench/kernel_cases.h"
 
 #include <spdlog/fmt/fmt.h>
 

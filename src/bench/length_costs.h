@@ -1,24 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
-#include "config/options.h"
+#include "bench/named_options.h"
 #include "model/transformer.h"
 #include "train/split_batch.h"
 
 /// What a token costs by the length of its sentence: what `lacuna bench lengths` measures.
 namespace lacuna {
-
-/// A whole configuration, by the name of its attention.
-struct NamedOptions {
-  std::string name;
-  Options options;
-};
-
-/// Sentence pairs of random tokens, `length` tokens on both sides with eos: as many as make `tokens` target tokens, at least one.
-BatchPtr random_batch(int64_t length, int64_t tokens, int64_t vocab_size, uint64_t seed);
 
 /// Microseconds for each target token of the batch, with each configuration: medians over `rounds`, in which they take turns. Every
 /// configuration has a model of its own, which begins with its first weights.

@@ -1,28 +1,15 @@
-#include "cli/length_costs.h"
+#include "bench/length_costs.h"
 
 #include <ATen/core/grad_mode.h>
 
-#include <algorithm>
-
-#include "base/random.h"
-#include "cli/bench_report.h"
-#include "cli/bench_trainer.h"
-#include "cli/forced_length.h"
-#include "data/batch_maker.h"
+#include "bench/bench_trainer.h"
+#include "bench/forced_length.h"
+#include "bench/timing.h"
 #include "model/weight_format.h"
 #include "search/search.h"
 
 namespace lacuna {
 namespace {
-
-std::vector<TokenId> random_sentence(int64_t length, int64_t vocab_size, RandomStream& random) {
-  constexpr TokenId kFirst = kEos + 1;  // of the tokens that sentences hold
-  std::vector<TokenId> sentence;
-  for (int64_t i = 1; i < length; ++i)
-    sentence.push_back(kFirst + static_cast<TokenId>(random.next_below(static_cast<uint64_t>(vocab_size - kFirst))));
-  sentence.push_back(kEos);
-  return sentence;
-}
 
 std::vector<SearchInput> sources_of(const Batch& batch) {
   std::vector<SearchInput> inputs;
@@ -70,16 +57,6 @@ MicrosecondsPerToken measured(std::vector<Timed> all, const Batch& batch, int64_
 }
 
 }  // namespace
-
-BatchPtr random_batch(int64_t length, int64_t tokens, int64_t vocab_size, uint64_t seed) {
-  RandomStream random(random_key(seed, RandomUse::kSample, 0, static_cast<uint64_t>(length)));
-  BatchBuilder builder;
-  for (int64_t id = 0; id < std::max<int64_t>(1, tokens / length); ++id) {
-    const std::vector<TokenId> src = random_sentence(length, vocab_size, random);
-    builder.add(src, random_sentence(length, vocab_size, random), id);
-  }
-  return builder.take();
-}
 
 MicrosecondsPerToken training_cost(const std::vector<NamedOptions>& all, const VocabularySizes& sizes, const BatchPtr& batch,
                                    int64_t rounds) {

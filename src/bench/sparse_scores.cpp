@@ -1,4 +1,4 @@
-#include "cli/sparse_scores.h"
+#include "bench/sparse_scores.h"
 
 #include <cmath>
 

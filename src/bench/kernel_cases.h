@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/bench_report.h"
+#include "bench/timing.h"
 
 namespace lacuna {
 

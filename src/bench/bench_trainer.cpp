@@ -1,4 +1,4 @@
-#include "cli/bench_trainer.h"
+#include "bench/bench_trainer.h"
 
 #include "base/log.h"
 #include "model/mask_model.h"

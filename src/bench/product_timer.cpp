@@ -1,18 +1,19 @@
-#include "cli/product_timer.h"
+#include "bench/product_timer.h"
 
 #include <ATen/record_function.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <chrono>
+#include <cmath>
 #include <memory>
+#include <optional>
 #include <string_view>
+
+#include "base/stopwatch.h"
 
 namespace lacuna {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 constexpr std::array<std::string_view, 9> kProducts = {"aten::mm",
                                                        "aten::addmm",
@@ -25,11 +26,11 @@ constexpr std::array<std::string_view, 9> kProducts = {"aten::mm",
                                                        "lacuna::packed_product"};
 
 std::atomic<int64_t> total_nanoseconds{0};
-thread_local int depth = 0;  // products that this thread is inside of
+thread_local int open_products = 0;  // that this thread is inside of
 
 struct Started : at::ObserverContext {
   bool is_product = false;
-  Clock::time_point at;
+  std::optional<Stopwatch> outermost;  // none inside another product
 };
 
 bool is_product(const at::RecordFunction& function) {
@@ -40,14 +41,14 @@ bool is_product(const at::RecordFunction& function) {
 std::unique_ptr<at::ObserverContext> on_start(const at::RecordFunction& function) {
   auto started = std::make_unique<Started>();
   started->is_product = is_product(function);
-  if (started->is_product && depth++ == 0) started->at = Clock::now();
+  if (started->is_product && open_products++ == 0) started->outermost.emplace();
   return started;
 }
 
 void on_end(const at::RecordFunction&, at::ObserverContext* context) {
   const auto* started = static_cast<const Started*>(context);
-  if (!started->is_product || --depth > 0) return;
-  total_nanoseconds += std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - started->at).count();
+  if (started->is_product) --open_products;
+  if (started->outermost) total_nanoseconds += std::llround(1e9 * started->outermost->seconds());
 }
 
 }  // namespace

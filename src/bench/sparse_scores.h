@@ -1,6 +1,6 @@
 #pragma once
 
-#include "cli/attention_op.h"
+#include "bench/attention_op.h"
 
 namespace lacuna {
 

@@ -1,4 +1,4 @@
-#include "cli/attention_op.h"
+#include "bench/attention_op.h"
 
 #include <algorithm>
 #include <atomic>

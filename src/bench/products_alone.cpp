@@ -1,11 +1,11 @@
-#include "cli/products_alone.h"
+#include "bench/products_alone.h"
 
 #include <ATen/Functions.h>
 
 #include <vector>
 
 #include "base/statistics.h"
-#include "cli/bench_report.h"
+#include "base/stopwatch.h"
 #include "kernels/bf16_product.h"
 #include "kernels/linear.h"
 

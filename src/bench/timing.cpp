@@ -1,0 +1,46 @@
+#include "bench/timing.h"
+
+#include <c10/core/impl/VirtualGuardImpl.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/statistics.h"
+#include "base/stopwatch.h"
+
+namespace lacuna {
+
+double Timed::median_ms() const {
+  return 1e3 * median(seconds);
+}
+
+void time_in_turn(std::vector<Timed>& all, int64_t rounds) {
+  constexpr double kLeastSeconds = 0.02, kMostRepeats = 200, kLong = 1;
+  std::vector<int64_t> repeats;
+  for (const Timed& timed : all) {
+    const Stopwatch first;
+    timed.run();
+    if (first.seconds() > kLong) {
+      repeats.push_back(1);
+      continue;
+    }
+    const Stopwatch one;
+    timed.run();
+    repeats.push_back(static_cast<int64_t>(std::clamp(std::ceil(kLeastSeconds / std::max(one.seconds(), 1e-9)), 1.0, kMostRepeats)));
+  }
+  for (int64_t round = 0; round < rounds; ++round) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      const Stopwatch some;
+      for (int64_t repeat = 0; repeat < repeats[i]; ++repeat) all[i].run();
+      all[i].seconds.push_back(some.seconds() / static_cast<double>(repeats[i]));
+    }
+  }
+}
+
+void wait_for(c10::Device device) {
+  if (device.is_cpu()) return;
+  const c10::DeviceIndex index = device.has_index() ? device.index() : c10::DeviceIndex{0};
+  c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(index);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,136 @@
+#include "bench/training_speed.h"
+
+#include <ATen/Parallel.h>
+
+#include "base/peak_memory.h"
+#include "base/profile.h"
+#include "base/statistics.h"
+#include "base/stopwatch.h"
+#include "bench/bench_trainer.h"
+#include "bench/paired_seconds.h"
+#include "bench/products_alone.h"
+#include "checkpoint/checkpoint.h"
+#include "data/batch_stream.h"
+#include "data/training_data.h"
+
+namespace lacuna {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Training data, an update's batches at a time.
+class Batches {
+ public:
+  Batches(const Options& options, const std::string& folder)
+      : data_(open_training_data(options.data, folder, options.train.batch_tokens.value.value_or(4096), options.seed_value())),
+        per_update_(options.train.update_freq),
+        stream_(make_batch_stream(data_.plan)) {}
+
+  std::vector<BatchPtr> next() {
+    const TimedPart timed(ProfilePart::kDataWait);
+    std::vector<BatchPtr> batches;
+    for (int64_t i = 0; i < per_update_; ++i) batches.push_back(stream_->next());
+    return batches;
+  }
+  double seconds_waited() const { return stream_->seconds_waited(); }
+  VocabularySizes sizes() const { return sizes_of(data_.vocabularies); }
+
+ private:
+  TrainingData data_;
+  int64_t per_update_;
+  std::unique_ptr<BatchStream> stream_;
+};
+
+/// What any number of these benchmarks belongs to.
+Json setting_of(const Options& options) {
+  return {{"precision", name_of(factor_precision(options.train, options.device))},
+          {"device", options.device},
+          {"threads", at::get_num_threads()}};
+}
+
+Json lengths_of(const BatchTokens& tokens, int64_t updates) {
+  return {{"tgt_tokens_per_update", static_cast<double>(tokens.tgt) / static_cast<double>(updates)},
+          {"mean_src_length", tokens.mean_src_length()},
+          {"mean_tgt_length", tokens.mean_tgt_length()}};
+}
+
+double seconds_of_products(const Profile& profile) {
+  return profile.seconds(ProfilePart::kProducts, false) + profile.seconds(ProfilePart::kProducts, true);
+}
+
+/// Milliseconds of an update by part, and the speed of its products, there and alone. The profile has ended.
+Json profile_report(const Profile& profile, int64_t updates) {
+  const auto per_update = [&](double amount) { return amount / static_cast<double>(updates); };
+  Json parts = Json::array();
+  for (const ProfilePart part : kProfileParts)
+    parts.push_back({{"part", name_of(part)},
+                     {"forward_ms", per_update(1e3 * profile.seconds(part, false))},
+                     {"backward_ms", per_update(1e3 * profile.seconds(part, true))}});
+  const auto products = ProfilePart::kProducts;
+  const double work = profile.work(products, false) + profile.work(products, true);
+  return {{"product_gflop_per_update", per_update(1e-9 * work)},
+          {"product_gflops", 1e-9 * work / seconds_of_products(profile)},
+          {"product_gflops_alone", 1e-9 * work / seconds_of_products_alone(profile)},
+          {"parts", parts}};
+}
+
+}  // namespace
+
+Json training_speed(const Options& options, const TimedUpdates& updates, bool has_profile) {
+  Batches batches(options, updates.folder);
+  BenchTrainer trainer(options, batches.sizes());
+  for (int64_t i = 0; i < updates.warmup; ++i) trainer.update(batches.next());
+
+  const double waited_before = batches.seconds_waited();
+  Profile profile;
+  const Stopwatch whole;
+  std::vector<double> rates;
+  BatchTokens tokens;
+  for (int64_t i = 0; i < updates.timed; ++i) {
+    const Stopwatch one;
+    const int64_t before = tokens.tgt;
+    const std::vector<BatchPtr> of_update = batches.next();
+    tokens.add(of_update);
+    trainer.update(of_update);
+    rates.push_back(static_cast<double>(tokens.tgt - before) / one.seconds());
+  }
+  const double seconds = whole.seconds();
+  profile.end();
+  const at::Device device(options.device);
+  Json report;
+  report["tgt_tokens_per_second"] = median(rates);
+  report.update(lengths_of(tokens, updates.timed));
+  report.update({{"ms_per_update", 1e3 * seconds / static_cast<double>(updates.timed)},
+                 {"data_wait_share", (batches.seconds_waited() - waited_before) / seconds}});
+  if (device.is_cpu()) report["matrix_product_share"] = seconds_of_products(profile) / seconds;
+  report["peak_mebibytes"] = peak_mebibytes(device);
+  report.update(setting_of(options));
+  report["updates"] = updates.timed;
+  if (has_profile) report["profile"] = profile_report(profile, updates.timed);
+  return report;
+}
+
+Json training_comparisons(const std::vector<NamedOptions>& compared, const TimedUpdates& updates) {
+  const Options& baseline = compared.front().options;
+  const int64_t all_updates = updates.warmup + updates.timed;
+  Batches batches(baseline, updates.folder);
+  BatchTokens tokens;
+  Json comparisons = Json::array();
+  for (const NamedOptions& other : compared) {
+    BenchTrainer with_softmax(baseline, batches.sizes()), with_other(other.options, batches.sizes());
+    PairedSeconds seconds;
+    for (int64_t i = 0; i < all_updates; ++i) {
+      if (i == updates.warmup) seconds = {};
+      const std::vector<BatchPtr> of_pair = batches.next();
+      tokens.add(of_pair);
+      seconds.measure([&] { with_softmax.update(of_pair); }, [&] { with_other.update(of_pair); });
+    }
+    comparisons.push_back(comparison(other, seconds));
+  }
+  Json report = setting_of(baseline);
+  report.update(lengths_of(tokens, static_cast<int64_t>(compared.size()) * all_updates));
+  report["comparisons"] = std::move(comparisons);
+  return report;
+}
+
+}  // namespace lacuna
