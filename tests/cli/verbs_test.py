@@ -21,9 +21,11 @@ class Score(Verbs):
     def test_gives_what_translating_gave(self):
         source = write("score.src", "1 2 3\n\n4 5\n")
         best = self.translates("--json", lines=[json.dumps({"text": text}) for text in ("1 2 3", "4 5")])
-        scores = self.prints("score", "-m", AVERAGED, "--src", source, "--tgt", source).split("\n")
+        score = ("score", "-m", AVERAGED, "--src", source, "--tgt", source)
+        scores = self.prints(*score, "--tokens").split("\n")
         self.assertEqual(len(scores), 4)
         self.assertEqual(scores[1], "0.000000\t")
+        self.assertEqual(self.prints(*score), "".join(line.split("\t")[0] + "\n" for line in scores[:-1]))
         for line, translation in ((scores[0], best[0]), (scores[2], best[1])):
             total, tokens = line.split("\t")
             self.assertAlmostEqual(float(total), json.loads(translation)["log_prob"], delta=1e-3)
@@ -31,7 +33,7 @@ class Score(Verbs):
 
     def test_of_an_empty_side(self):
         files = ("--src", write("sides.src", "1 2\n\n\n"), "--tgt", write("sides.tgt", "\n1 2\n\n"))
-        ended, impossible, empty = (line.split("\t") for line in self.prints("score", "-m", AVERAGED, *files).splitlines())
+        ended, impossible, empty = (line.split("\t") for line in self.prints("score", "-m", AVERAGED, *files, "--tokens").splitlines())
         self.assertLess(float(ended[0]), 0)
         self.assertEqual(ended[0], ended[1], "that of the end of the sentence")
         self.assertEqual((impossible, empty), (["nan", ""], ["0.000000", ""]))
@@ -40,15 +42,15 @@ class Score(Verbs):
     def test_is_a_mean_if_it_is_normalized(self):
         source = write("score.src", "1 2 3\n\n4 5\n")
         score = ("score", "-m", AVERAGED, "--src", source, "--tgt", source)
-        lines = [[line.split("\t") for line in self.prints(*score, *flags).splitlines()] for flags in ((), ("--normalize",))]
+        lines = [[line.split("\t") for line in self.prints(*score, "--tokens", *flags).splitlines()] for flags in ((), ("--normalize",))]
         for (total, tokens), (mean, same) in zip(*lines):
             self.assertAlmostEqual(float(mean) * len(tokens.split()), float(total), delta=1e-4)
             self.assertEqual(tokens, same)
 
     def test_in_each_precision(self):
         source = write("score.src", "1 2 3\n4 5\n")
-        exact, *others = ([float(line.split("\t")[0]) for line in self.prints("score", "-m", AVERAGED, "--src", source, "--tgt", source,
-                                                                              "--precision", precision).splitlines()]
+        exact, *others = ([float(line) for line in self.prints("score", "-m", AVERAGED, "--src", source, "--tgt", source,
+                                                               "--precision", precision).splitlines()]
                           for precision in ("fp32", "bf16", "int8"))
         for rounded in others:
             self.assertNotEqual(rounded, exact)
@@ -60,6 +62,7 @@ class Score(Verbs):
         source = write("score.src", "1 2\n")
         line = json.loads(self.prints("score", "-m", AVERAGED, "--src", source, "--tgt", source, "--json"))
         self.assertEqual(line["tokens"][-1]["piece"], "</s>")
+        self.assertIn("excludes", self.refuses("score", "-m", AVERAGED, "--src", source, "--tgt", source, "--json", "--tokens"))
 
     def test_of_an_ensemble_is_the_mean_of_its_probabilities(self):
         source, last = write("score.src", "1 2 3\n"), os.path.join(RUN, "last")
