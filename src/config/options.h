@@ -12,6 +12,8 @@ namespace lacuna {
 
 /// One parallel corpus: two files, line by line. Plain text or gzip.
 struct CorpusOptions {
+  static constexpr const char* kForm = "{src: FILE, tgt: FILE}";
+
   std::string name;  // default: the source file's name without its ending
   std::string src;
   std::string tgt;

@@ -77,8 +77,9 @@ TEST(Options, TextIsChecked) {
 
 TEST(Options, CorporaAreOneMapOrAList) {
   EXPECT_EQ(options_from_yaml("data: {valid: {src: a, tgt: b}}", "c").data.valid.size(), 1u);
-  EXPECT_THAT(error_of("data: {valid: a.de}\n"), HasSubstr("expected a map or a list of maps"));
-  EXPECT_THAT(error_of("data: {valid: [a.de]}\n"), HasSubstr("data.valid[0] is \"a.de\"; expected a map of options"));
+  EXPECT_THAT(error_of("data: {valid: a.de}\n"),
+              HasSubstr("data.valid is \"a.de\"; expected {src: FILE, tgt: FILE}, or a list of such: [{src: FILE, tgt: FILE}, ...]"));
+  EXPECT_THAT(error_of("data: {valid: [a.de]}\n"), HasSubstr("data.valid[0] is \"a.de\"; expected {src: FILE, tgt: FILE}"));
 }
 
 TEST(Options, ANumberOrAWordTakesBoth) {
