@@ -109,6 +109,7 @@ class Check {
     for (const auto* sets : {&options_.data.valid, &options_.data.test})
       for (const EvaluationSet& set : load_evaluation_sets(*sets, options_.data, data_))
         say(set.name, fmt::format("{} pairs", set.src_lines.size()));
+    if (const std::string note = note_of_no_validation(options_.data); !note.empty()) say("validation", note);
     if (scorer_) say("sacreBLEU", scorer_->command.front());
   }
 

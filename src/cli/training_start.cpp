@@ -229,6 +229,11 @@ std::string note_of_no_end(const TrainOptions& train) {
   return "none of train.max_steps, max_epochs, max_hours and patience is set: training goes on until it is stopped (Ctrl-C or SIGTERM)";
 }
 
+std::string note_of_no_validation(const DataOptions& data) {
+  if (!data.valid.empty()) return "";
+  return "data.valid is empty: nothing is validated, so no checkpoint is the best one, and training does not stop early";
+}
+
 std::string note_of_warmup(const TrainOptions& train, double updates_per_epoch, const TrainingState& start) {
   double end = std::numeric_limits<double>::infinity();
   if (train.max_steps > 0) end = static_cast<double>(train.max_steps);
