@@ -339,20 +339,39 @@ class Log(Verbs):
                 self.assertRegex(said, rf"(?m)^\[[\d: -]+\] {line}" if expected else "^$")
         self.assertIn("does not exist", self.refuses("translate", "-m", path("none"), "--log-level", "off"))
 
-    def said_on_a_terminal(self, **environment):
+    def said_on_a_terminal(self, *words, **environment):
         terminal, its_end = pty.openpty()
         plain = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-        self.ends(*self.WARNS, text="1 2\n", stderr=its_end, env={**plain, "TERM": "xterm", **environment})
+        self.ends(*words, text="1 2\n", stderr=its_end, env={**plain, "TERM": "xterm", **environment})
+        os.write(its_end, b".")  # or reading might wait for something to be said
         os.close(its_end)
         text = os.read(terminal, 1 << 16).decode()
         os.close(terminal)
+        return text
+
+    def warns_on_a_terminal(self, **environment):
+        text = self.said_on_a_terminal(*self.WARNS, **environment)
         self.assertIn("warning", text)
         return text
 
     def test_is_coloured_on_a_terminal_unless_colour_is_not_wanted(self):
-        self.assertIn("\x1b[", self.said_on_a_terminal())
-        self.assertIn("\x1b[", self.said_on_a_terminal(NO_COLOR=""))
-        self.assertNotIn("\x1b[", self.said_on_a_terminal(NO_COLOR="1"))
+        self.assertIn("\x1b[", self.warns_on_a_terminal())
+        self.assertIn("\x1b[", self.warns_on_a_terminal(NO_COLOR=""))
+        self.assertNotIn("\x1b[", self.warns_on_a_terminal(NO_COLOR="1"))
+
+    def test_shows_on_a_terminal_how_far_the_lines_of_a_file_are_translated(self):
+        source, out = write("shown.src", "1 2\n\n4 5\n"), path("shown.out")
+        translate = ("translate", "-m", AVERAGED, "-i", source)
+        self.assertIn("translating, 3 of 3", self.said_on_a_terminal(*translate, "-o", out))
+        for words in ((*translate, "-o", out, "--quiet"), translate, ("translate", "-m", AVERAGED, "-o", out)):
+            self.assertNotIn("translating", self.said_on_a_terminal(*words))
+        self.assertEqual(self.ends(*translate, "-o", out).stderr, "")  # which is no terminal
+        bad = write("shown.bad", b"1 2\n3 \xff\n4 5\n")
+        terminal, its_end = pty.openpty()
+        self.assertEqual(self.start("translate", "-m", AVERAGED, "-i", bad, "-o", out, stderr=its_end).returncode, 2)
+        os.close(its_end)
+        self.assertRegex(os.read(terminal, 1 << 16).decode(), r"translating, 1 of 3.*\r\x1b\[Klacuna translate: error: .*shown.bad:2")
+        os.close(terminal)
 
 
 class Train(Verbs):
