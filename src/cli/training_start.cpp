@@ -157,7 +157,7 @@ void require_sets(const DataOptions& data) {
       require_readable_file(corpus.tgt, std::string("target text of ") + key);
       std::error_code error;  // a pipe is read once
       const bool are_files = std::filesystem::is_regular_file(corpus.src, error) && std::filesystem::is_regular_file(corpus.tgt, error);
-      if (are_files) count_pairs(corpus);  // for its errors
+      if (are_files) count_pairs(corpus.src, corpus.tgt);  // for its errors
     }
   }
 }
