@@ -1,6 +1,7 @@
 #include "cli/training_run.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
