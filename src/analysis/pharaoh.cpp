@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "data/corpus_reader.h"
@@ -81,7 +83,7 @@ Observed observe(const std::string& path, const std::string& src, const std::str
   Observed seen;
   LinkReader reader(path);
   std::optional<CorpusReader> texts;
-  if (!src.empty()) texts.emplace(CorpusOptions{"", src, tgt, 1});
+  if (!src.empty()) texts.emplace(src, tgt);
   GoldLinks links;
   std::string src_line, tgt_line;
   for (bool more_links = true, more_texts = texts.has_value(); more_links || more_texts;) {

@@ -33,7 +33,7 @@ std::string LongPairCount::message(const std::string& fate, int64_t pairs, int64
 }
 
 PairReader::PairReader(const std::string& src, const std::string& tgt, Vocabularies vocabularies, int64_t max_tokens, LongPairs long_pairs)
-    : reader_({"", src, tgt, 1}), vocabularies_(std::move(vocabularies)), max_tokens_(max_tokens), long_pairs_(long_pairs) {}
+    : reader_(src, tgt), vocabularies_(std::move(vocabularies)), max_tokens_(max_tokens), long_pairs_(long_pairs) {}
 
 std::vector<SentencePair> PairReader::next(size_t count) {
   std::vector<SentencePair> pairs;

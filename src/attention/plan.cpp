@@ -24,17 +24,12 @@ bool holds_layers(const ConfigNode& node) {
   return node.is_map() && (node.find(kDefault) != nullptr || node.find(kLayers) != nullptr);
 }
 
-void refuse_unknown_keys(const ConfigNode& map, const std::vector<std::string>& known) {
+/// `meant` are words that a misspelt key may stand for.
+void refuse_unknown_keys(const ConfigNode& map, const std::vector<std::string>& known, const std::vector<std::string>& meant) {
   if (!map.is_map()) map.fail("expected an attention type, or a map of " + join(known));
   for (const auto& [key, value] : map.entries())
     if (std::find(known.begin(), known.end(), key) == known.end())
-      value.fail("unknown key; known here: " + join(known) + did_you_mean(key, known));
-}
-
-/// Of a map that holds options: throws for a key that was meant for one of `known`.
-void refuse_misspelt(const ConfigNode& map, const std::vector<std::string>& known) {
-  for (const auto& [key, value] : map.entries())
-    if (const std::string meant = did_you_mean(key, known); !meant.empty()) value.fail("unknown key" + meant);
+      value.fail("unknown key; known here: " + join(known) + did_you_mean(key, meant));
 }
 
 /// The choice that `node` makes where `inherited` would be made without it: a map of options alone changes some of that one's.
@@ -119,11 +114,10 @@ std::vector<AttentionChoice> resolve_site(const ConfigNode* node, const ConfigNo
   ConfigNode chosen = fallback;
   const ConfigNode* layers = nullptr;
   if (node != nullptr && holds_layers(*node)) {
-    refuse_unknown_keys(*node, {kDefault, kLayers});
+    refuse_unknown_keys(*node, {kDefault, kLayers}, {kDefault, kLayers});
     if (const ConfigNode* site_default = node->find(kDefault)) chosen = choice_over(fallback, *site_default);
     layers = node->find(kLayers);
   } else if (node != nullptr) {
-    refuse_misspelt(*node, {kDefault, kLayers});
     chosen = choice_over(fallback, *node);
   }
   std::vector<ConfigNode> nodes(static_cast<size_t>(num_layers), chosen);
@@ -156,7 +150,9 @@ AttentionPlan resolve_attention(const ConfigNode& attention, int64_t encoder_lay
   } else if (!attention.is_null()) {
     std::vector<std::string> known = {kDefault};
     for (const AttentionSite site : kAttentionSites) known.push_back(name_of(site));
-    refuse_unknown_keys(attention, known);
+    std::vector<std::string> meant = known;
+    meant.emplace_back("type");  // which would make it a choice
+    refuse_unknown_keys(attention, known, meant);
     if (const ConfigNode* given = attention.find(kDefault)) fallback = choice_over(fallback, *given);
     sites = &attention;
   }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "attention/probe.h"
 #include "attention/row_numbers.h"
 #include "base/spelling.h"
 
@@ -32,6 +33,15 @@ ConfigNode options_of(const ConfigNode& node, std::initializer_list<const char*>
   ConfigNode options = node;
   for (const char* key : others) options.erase(key);
   return options;
+}
+
+/// Throws for a key among a type's options that was meant for one beside them, or for a site: no option has a name like these.
+void refuse_misspelt_keys(const ConfigNode& options, bool has_base) {
+  std::vector<std::string> meant = {"type", "pattern", "norm", "default", "layers"};
+  if (has_base) meant.emplace_back("base");
+  for (const AttentionSite site : kAttentionSites) meant.emplace_back(name_of(site));
+  for (const auto& [key, value] : options.entries())
+    if (const std::string end = did_you_mean(key, meant); !end.empty()) value.fail("unknown key" + end);
 }
 
 struct NamedPattern {
@@ -118,6 +128,7 @@ std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node,
   const auto& entry = named(types::all_types(), type_node(node, "an attention type"), "type");
   ConfigNode own = options_of(node, {"type", "pattern", "norm"});
   if (entry.takes_mask) own = options_of(own, {"base"});
+  refuse_misspelt_keys(own, entry.takes_mask);
   auto options = entry.read(own);
   auto base = entry.takes_mask ? make_base(entry, options.get(), node, num_heads) : nullptr;
   const auto named_patterns = make_patterns(node.is_map() ? node.find("pattern") : nullptr, num_heads);

@@ -30,6 +30,11 @@ size_t edit_distance(const std::string& a, const std::string& b) {
   return previous.back();
 }
 
+/// `encoder` of `encoder_self`.
+std::string first_part(const std::string& word) {
+  return word.substr(0, word.find('_'));
+}
+
 }  // namespace
 
 std::string join(const std::vector<std::string>& words, std::string_view separator) {
@@ -48,7 +53,7 @@ std::string join_first(const std::vector<std::string>& words, size_t count) {
 }
 
 std::string nearest_word(const std::string& word, const std::vector<std::string>& known) {
-  constexpr size_t kFewLetters = 3;
+  constexpr size_t kFewLetters = 3, kSomeLetters = 5;
   if (word.size() > 64) return "";
   std::string best;
   size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
@@ -61,7 +66,12 @@ std::string nearest_word(const std::string& word, const std::vector<std::string>
   }
   if (!best.empty() || word.size() < kFewLetters) return best;
   const auto longer = std::find_if(known.begin(), known.end(), [&](const std::string& name) { return name.starts_with(word); });
-  return longer == known.end() ? "" : *longer;
+  if (longer != known.end()) return *longer;
+  const auto begins_alike = [&](const std::string& name) {
+    return word.size() >= kSomeLetters && edit_distance(folded(word), first_part(folded(name))) == 1;
+  };
+  const auto alike = std::find_if(known.begin(), known.end(), begins_alike);
+  return alike == known.end() ? "" : *alike;
 }
 
 std::string language_of(const std::string& code) {

@@ -12,7 +12,8 @@ std::string join(const std::vector<std::string>& words, std::string_view separat
 /// "a, b, c and 4 more": the first few words.
 std::string join_first(const std::vector<std::string>& words, size_t count = 3);
 
-/// The known word nearest to `word` by edit distance (case, - and _ do not count), or empty if none is near enough to be meant.
+/// The known word nearest to `word` by edit distance (case, - and _ do not count), or else one that begins with it, or with something one
+/// edit away up to a _ (`encoder_self` for `encodr`); empty if none is near enough to be meant.
 std::string nearest_word(const std::string& word, const std::vector<std::string>& known);
 
 /// ". Did you mean "sparsemax"?", or nothing if no known word is near: the end of an error message.

@@ -229,7 +229,7 @@ std::string written(const std::vector<std::optional<Links>>& links, const std::v
 }
 
 int align_with_models(const AlignFlags& flags, const std::string& device, const std::vector<std::string>& overrides) {
-  const int64_t total = count_pairs({"", flags.src, flags.tgt, 1});
+  const int64_t total = count_pairs(flags.src, flags.tgt);
   Output output(flags.output, flags.texts_to_read());  // before the work that a development set takes
   std::vector<Direction> directions = directions_of(flags, device, overrides);
   LineProgress bar("aligning", total, flags.common.quiet || flags.output == "-");

@@ -110,19 +110,36 @@ class Check {
     for (const auto* sets : {&options_.data.valid, &options_.data.test})
       for (const EvaluationSet& set : load_evaluation_sets(*sets, options_.data, data_))
         say(set.name, fmt::format("{} pairs", set.src_lines.size()));
+    if (const std::string note = note_of_no_validation(options_.data); !note.empty()) say("validation", note);
     if (scorer_) say("sacreBLEU", scorer_->command.front());
   }
 
   void check_training() {
-    const VocabularySizes sizes = sizes_of(data_.vocabularies);
-    require_memory_for_model(options_, sizes);
+    require_memory_for_model(options_, sizes_of(data_.vocabularies));
     const double free_mebibytes = static_cast<double>(available_memory()) / kMebi;
-    model_ = std::make_shared<Transformer>(options_.model, sizes, options_.seed_value());
+    make_model();
+    say("parameters", std::to_string(optimizer_->num_parameters()));
+    const double rate = measured_rate();
+    stop_if_interrupted("training some batches");
+    take_most_memory();
+    const std::string free = options_.device == "cpu" ? fmt::format("; {:.0f} MiB were free", free_mebibytes) : " of the GPU";
+    say("memory", fmt::format("{:.0f} MiB with the batch that takes most{}", peak_mebibytes(at::Device(options_.device)), free));
+    describe_batches(rate);
+    describe_disk();
+  }
+
+  /// As training has it at its start.
+  void make_model() {
+    model_ = std::make_shared<Transformer>(options_.model, sizes_of(data_.vocabularies), options_.seed_value());
     move_to(*model_, options_.device);
-    Optimizer optimizer(FlatParameters(trained_parameters(*model_)), options_.train, model_->parameter_ranges());
+    optimizer_ = std::make_unique<Optimizer>(FlatParameters(trained_parameters(*model_)), options_.train, model_->parameter_ranges());
+    loss_ = transformer_loss(model_, options_.train, options_.device);
     if (start_) state_ = start_from(*start_, data_, *model_, options_.train.reset);
     start_.reset();
-    const auto loss = transformer_loss(model_, options_.train, options_.device);
+  }
+
+  /// Target tokens a second, of a few updates of which the first, which fills caches, does not count.
+  double measured_rate() {
     const auto stream = make_batch_stream(data_.plan);
     int64_t tokens = 0;
     double seconds = 0;
@@ -130,26 +147,25 @@ class Check {
       stop_if_interrupted("training some batches");
       const auto batch = stream->next();
       const Stopwatch one;
-      const LossSums losses = loss(*batch, {.training = true, .seed = options_.seed_value(), .step = i});
+      const LossSums losses = loss_(*batch, {.training = true, .seed = options_.seed_value(), .step = i});
       losses.backward();
-      optimizer.update(options_.train.lr * 1e-3, 1.0 / static_cast<double>(batch->tgt_tokens()), losses.has_mask_pass());
-      if (i == 0) continue;  // the first one fills caches
+      optimizer_->update(options_.train.lr * 1e-3, 1.0 / static_cast<double>(batch->tgt_tokens()), losses.has_mask_pass());
+      if (i == 0) continue;
       seconds += one.seconds();
       tokens += batch->tgt_tokens();
     }
-    const double rate = static_cast<double>(tokens) / seconds;
-    say("parameters", std::to_string(optimizer.num_parameters()));
-    stop_if_interrupted("training some batches");
+    return static_cast<double>(tokens) / seconds;
+  }
+
+  /// Trains on full batches of the lengths that may take most.
+  void take_most_memory() {
     const int64_t most_tokens = options_.train.batch_tokens.value.value_or(kAutoTokens);
+    const VocabularySizes sizes = sizes_of(data_.vocabularies);
     for (const int64_t length : costly_lengths(std::min(most_tokens, options_.data.max_length + 1)))
-      loss(*random_batch({.tokens = most_tokens, .sentence_length = length, .src_pieces = sizes.src, .tgt_pieces = sizes.tgt}),
-           {.training = true})
+      loss_(*random_batch({.tokens = most_tokens, .sentence_length = length, .src_pieces = sizes.src, .tgt_pieces = sizes.tgt}),
+            {.training = true})
           .backward();
-    optimizer.clear_gradients();
-    const std::string free = options_.device == "cpu" ? fmt::format("; {:.0f} MiB were free", free_mebibytes) : " of the GPU";
-    say("memory", fmt::format("{:.0f} MiB with the batch that takes most{}", peak_mebibytes(at::Device(options_.device)), free));
-    describe_batches(rate);
-    describe_disk(optimizer);
+    optimizer_->clear_gradients();
   }
 
   void describe_batches(double rate) const {
@@ -167,10 +183,10 @@ class Check {
     if (const std::string note = note_of_warmup(options_.train, updates, state_); !note.empty()) say("warm-up", note);
   }
 
-  void describe_disk(const Optimizer& optimizer) const {
+  void describe_disk() const {
     TrainOptions train = options_.train;
     if (options_.data.valid.empty()) train.keep_best = 0;  // no checkpoint has a score
-    const CheckpointKeeper keeper(options_.run, train, "", data_.vocabularies, optimizer);
+    const CheckpointKeeper keeper(options_.run, train, "", data_.vocabularies, *optimizer_);
     const double cache = 4.0 * static_cast<double>(data_.summary.src_tokens + data_.summary.tgt_tokens) / kMebi;
     say("disk",
         fmt::format("about {:.0f} MiB of checkpoints and {:.0f} MiB of token cache; {:.0f} MiB are free",
@@ -199,6 +215,8 @@ class Check {
   TrainingState state_;  // that training starts with
   TrainingData data_;
   std::shared_ptr<Transformer> model_;
+  std::unique_ptr<Optimizer> optimizer_;
+  LossFunction loss_;
 };
 
 int run_check(const std::vector<std::string>& arguments) {

@@ -62,7 +62,7 @@ std::optional<Options> CommonFlags::configuration(const CLI::App& app, std::vect
   ConfigNode tree = load_config_tree(sources(app));
   if (variants != nullptr) *variants = take_variants(tree);
   Options options = options_from(tree);
-  refuse_oversights(options);
+  refuse_oversights(options, tree);
   require_attention(options.model);
   if (dump_config) {
     std::cout << to_yaml(options);

@@ -39,6 +39,8 @@ class LineProgress {
   LineProgress(std::string what, int64_t total, bool quiet = false);
 
   void add(int64_t lines);
+  /// Clears its line for others.
+  void hide() { bar_.hide(); }
 
  private:
   std::string what_;

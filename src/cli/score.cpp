@@ -1,4 +1,5 @@
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
 
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -22,7 +23,7 @@ namespace {
 struct ScoreFlags {
   std::vector<std::string> models;
   std::string src, tgt, output = "-", precision;
-  bool json = false, normalize = false;
+  bool tokens = false, json = false, normalize = false;
   int64_t batch_tokens = 3000;
   FilterFlags filter;
   CommonFlags common;
@@ -36,13 +37,13 @@ struct ScoreFlags {
                    "Its translations, line by line; an empty one has the probability of its end; of an empty line nan, but 0 for none")
         ->required();
     auto* file = app.add_option("-o,--output", output,
-                                "File for the scores, a line for each pair: its log-probability, a tab, and those of its tokens; - is "
-                                "standard output (the default)");
+                                "File for the scores, a line for each pair: its log-probability; - is standard output (the default)");
     auto* mean = app.add_flag("--normalize", normalize, "Divide a sentence's log-probability by its number of tokens (with eos)");
-    auto* as_json = app.add_flag("--json", json, "One JSON object a line, with the pieces");
+    auto* by_token = app.add_flag("--tokens", tokens, "Behind each score a tab and the log-probabilities of the tokens (with eos)");
+    auto* as_json = app.add_flag("--json", json, "One JSON object a line, with the tokens and their pieces")->excludes(by_token);
     app.add_option("--batch-tokens", batch_tokens, "Tokens scored at a time (default: 3000)")->check(whole_number_from(1));
     app.add_option("--precision", precision, "Of matrix products on the CPU: fp32 (the default), bf16x3, bf16, int8 or auto");
-    declare_filter(app, {file, mean, as_json});
+    declare_filter(app, {file, mean, by_token, as_json});
     common.declare_runtime(app);
     app.footer(
         "Every key under `model.attention` is a flag too, as far as the checkpoint has the parameters: --model.attention.cross softmax");
@@ -70,8 +71,8 @@ struct ScoreFlags {
   }
 };
 
-/// TSV: the sentence's log-probability (a token's mean with --normalize), then those of its tokens. Without a source there are none: 0
-/// where the target is empty too, as `lacuna translate` has it, else nan.
+/// A line: the sentence's log-probability (a token's mean with --normalize); with --tokens a tab and those of its tokens. Without a source
+/// there are none: 0 where the target is empty too, as `lacuna translate` has it, else nan.
 std::string format(const SentencePair& pair, const std::vector<float>& values, const Vocabulary& tgt, const ScoreFlags& flags) {
   double score = std::accumulate(values.begin(), values.end(), 0.0);
   if (flags.normalize && !values.empty()) score /= static_cast<double>(values.size());
@@ -81,8 +82,8 @@ std::string format(const SentencePair& pair, const std::vector<float>& values, c
     for (size_t i = 0; i < values.size(); ++i) line["tokens"].push_back({{"piece", tgt.piece(pair.tgt[i])}, {"log_prob", values[i]}});
     return json_text(line) + "\n";
   }
-  std::string line = fmt::format("{:.6f}\t", score);
-  for (size_t i = 0; i < values.size(); ++i) line += fmt::format("{}{:.6f}", i > 0 ? " " : "", values[i]);
+  std::string line = fmt::format("{:.6f}", score);
+  if (flags.tokens) line += fmt::format("\t{:.6f}", fmt::join(values, " "));
   return line + "\n";
 }
 

@@ -43,7 +43,7 @@ PairReader reader_of(const LoadedModel& loaded, const FilterCorpus& corpus) {
 /// Learned from pairs that stand evenly in the corpus.
 NullContrast contrast_of(const LoadedModel& loaded, const FilterCorpus& corpus) {
   constexpr int64_t kSample = 5000;
-  const int64_t step = std::max<int64_t>(1, (count_pairs({"", corpus.src, corpus.tgt, 1}) + kSample - 1) / kSample);
+  const int64_t step = std::max<int64_t>(1, (count_pairs(corpus.src, corpus.tgt) + kSample - 1) / kSample);
   std::vector<SentencePair> sample;
   PairReader reader = reader_of(loaded, corpus);
   for (std::vector<SentencePair> pairs; !(pairs = reader.next(kLinesAtATime)).empty();)
@@ -60,7 +60,7 @@ std::vector<PairScore> score_corpus(const LoadedModel& loaded, const FilterCorpu
   std::optional<NullContrast> contrast;
   if (by == FilterBy::kNullContrast) contrast = contrast_of(loaded, corpus);
   std::vector<PairScore> scores;
-  LineProgress bar("scoring", count_pairs({"", corpus.src, corpus.tgt, 1}), corpus.is_quiet);
+  LineProgress bar("scoring", count_pairs(corpus.src, corpus.tgt), corpus.is_quiet);
   PairReader reader = reader_of(loaded, corpus);
   for (std::vector<SentencePair> pairs; !(pairs = reader.next(kLinesAtATime)).empty();) {
     const std::vector<PairScore> more = score_pairs(*loaded.model, pairs, corpus.batch_tokens, contrast ? &*contrast : nullptr);
@@ -127,7 +127,7 @@ void write_pairs(const FilterCorpus& corpus, const fs::path& folder, const std::
       dropped_tgt(folder / "dropped.tgt");
   Output table(folder / "scores.tsv");
   table.write("line\tnull_rate\tnull_contrast\tlog_prob\tkept\n");
-  CorpusReader reader({"", corpus.src, corpus.tgt, 1});
+  CorpusReader reader(corpus.src, corpus.tgt);
   std::string src, tgt;
   for (size_t i = 0; i < scores.size() && reader.next(src, tgt); ++i) {
     (is_kept[i] ? kept_src : dropped_src).write(src + "\n");

@@ -183,7 +183,7 @@ int run_shortlist(const std::vector<std::string>& arguments) {
   flags.common.apply_log_level();
   use_threads(flags.common.threads);
   const Vocabularies vocabularies = load_checkpoint(resolve_checkpoint(flags.model)).vocabularies;
-  CorpusReader reader({"", flags.src, flags.tgt, 1});
+  CorpusReader reader(flags.src, flags.tgt);
   Gatherer gatherer(flags, vocabularies);
   Output output(flags.output, {flags.src, flags.tgt});  // for its errors, before long work
   const auto room = [&] { return static_cast<size_t>(flags.max_pairs > 0 ? flags.max_pairs - gatherer.num_pairs() : INT64_MAX); };

@@ -1,6 +1,7 @@
 #include "cli/training_run.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -218,7 +219,8 @@ void TrainingRun::describe() const {
   const double updates_per_epoch = batches_of_epoch(data_.plan) / static_cast<double>(train.update_freq);
   log_info("an epoch: {} sentence pairs, {} source and {} target tokens, about {:.0f} updates", epoch.pairs, epoch.src_tokens,
            epoch.tgt_tokens, updates_per_epoch);
-  if (const std::string note = note_of_no_end(train); !note.empty()) log_info("{}", note);
+  for (const std::string& note : {note_of_no_end(train), note_of_no_validation(options_.data)})
+    if (!note.empty()) log_info("{}", note);
   if (const std::string note = note_of_warmup(train, updates_per_epoch, start_); !note.empty()) log_warning("{}", note);
   if (is_resumed_) log_info("going on after step {} (epoch {}, batch {})", start_.step, start_.position.epoch + 1, start_.position.batch);
 }

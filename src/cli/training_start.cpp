@@ -157,7 +157,7 @@ void require_sets(const DataOptions& data) {
       require_readable_file(corpus.tgt, std::string("target text of ") + key);
       std::error_code error;  // a pipe is read once
       const bool are_files = std::filesystem::is_regular_file(corpus.src, error) && std::filesystem::is_regular_file(corpus.tgt, error);
-      if (are_files) count_pairs(corpus);  // for its errors
+      if (are_files) count_pairs(corpus.src, corpus.tgt);  // for its errors
     }
   }
 }
@@ -227,6 +227,11 @@ std::optional<Scorer> find_scorer(const Options& options) {
 std::string note_of_no_end(const TrainOptions& train) {
   if (train.max_steps > 0 || train.max_epochs > 0 || train.max_hours > 0 || train.patience > 0) return "";
   return "none of train.max_steps, max_epochs, max_hours and patience is set: training goes on until it is stopped (Ctrl-C or SIGTERM)";
+}
+
+std::string note_of_no_validation(const DataOptions& data) {
+  if (!data.valid.empty()) return "";
+  return "data.valid is empty: nothing is validated, so no checkpoint is the best one, and training does not stop early";
 }
 
 std::string note_of_warmup(const TrainOptions& train, double updates_per_epoch, const TrainingState& start) {

@@ -55,6 +55,9 @@ std::optional<Scorer> find_scorer(const Options& options);
 /// A sentence to say of training that nothing but an interruption ends; else empty.
 std::string note_of_no_end(const TrainOptions& train);
 
+/// A sentence to say of training without a validation set: what it does not have; else empty.
+std::string note_of_no_validation(const DataOptions& data);
+
 /// A sentence to say of training from `start` on that ends before its warm-up does; else empty.
 std::string note_of_warmup(const TrainOptions& train, double updates_per_epoch, const TrainingState& start);
 

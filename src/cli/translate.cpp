@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <filesystem>
 #include <utility>
 
 #include "attention/registry.h"
@@ -12,6 +13,7 @@
 #include "cli/common_flags.h"
 #include "cli/load_models.h"
 #include "cli/output.h"
+#include "cli/progress_bar.h"
 #include "cli/translation_format.h"
 #include "cli/verb.h"
 #include "model/weight_format.h"
@@ -199,10 +201,28 @@ class LossWarnings {
   int64_t truncated_ = 0;
 };
 
+/// The lines of a file of which a progress bar can tell, up to a bad one, which is an error once the translations before it are there; 0
+/// where nobody would see the bar, and where it would stand among translations.
+int64_t lines_to_show(const TranslateFlags& flags) {
+  std::error_code ignored;
+  const bool is_seen = stderr_is_terminal() && !flags.common.quiet && flags.output != "-";
+  if (!is_seen || !std::filesystem::is_regular_file(flags.input, ignored)) return 0;
+  LineReader reader(flags.input);
+  std::string text;
+  try {
+    while (reader.next(text)) continue;
+  } catch (const DataError&) {
+    return reader.line_number();
+  }
+  return reader.line_number();
+}
+
 /// Translates everything that the reader gives, as it comes. False if nobody reads the output any more. Throws DataError for a bad line,
 /// those before it being translated.
 bool translate_all(LineReader& reader, Output& output, Translator& translator, const TranslateFlags& flags, LossWarnings& warnings) {
   int64_t lines_in = 0, lines_out = 0;
+  const int64_t total = lines_to_show(flags);
+  LineProgress bar("translating", total, /*quiet=*/total == 0);
   for (bool more = true; more;) {
     const Window window = read_window(reader, lines_in, flags);
     const std::vector<InputLine>& lines = window.lines;
@@ -212,17 +232,20 @@ bool translate_all(LineReader& reader, Output& output, Translator& translator, c
     inputs.reserve(lines.size());
     for (const InputLine& line : lines) inputs.push_back(line.input);
     const std::vector<TranslatedLine> translated = translator.translate(inputs);
+    bar.hide();  // for warnings
     std::string written;
     for (size_t i = 0; i < lines.size(); ++i, ++lines_out) {
       warnings.look_at(lines[i].input, translated[i]);
       written += format_translations(lines[i], translated[i], flags.format);
     }
     if (!output.write(written)) return false;
+    bar.add(static_cast<int64_t>(lines.size()));
     if (window.bad_line) std::rethrow_exception(window.bad_line);
   }
   if (lines_in != lines_out)
     throw MachineError(std::to_string(lines_in) + " lines came in and " + std::to_string(lines_out) +
                        " went out; this is a fault of the program");
+  bar.hide();
   warnings.finish();
   return true;
 }

@@ -35,14 +35,15 @@ Options with_overrides(const Options& options, const std::vector<std::string>& o
 std::string to_yaml(const Options& options);
 Options options_from_yaml(const std::string& yaml, const std::string& place);
 
-/// Throws ConfigError for combinations that have no meaning. What this machine lacks is no matter of a configuration, which may be a
-/// checkpoint's from another one.
-void validate(const Options& options);
-/// Throws ConfigError for what a user surely does not mean: a run folder that is named ~, files of vocabularies that would not be read. A
-/// checkpoint's configuration may hold such.
-void refuse_oversights(const Options& options);
-/// Throws ConfigError unless `device` is cpu, cuda or cuda:N.
-void validate_device(const std::string& device);
+/// Throws ConfigError for combinations that have no meaning: "file:line: ..." or "command line (--key): ...", where `tree`, which the
+/// options were read from, has the key. What this machine lacks is no matter of a configuration, which may be a checkpoint's from another
+/// one.
+void validate(const Options& options, const ConfigNode& tree);
+/// Throws ConfigError, with the place too, for what a user surely does not mean: a run folder that is named ~, files of vocabularies that
+/// would not be read. A checkpoint's configuration may hold such.
+void refuse_oversights(const Options& options, const ConfigNode& tree);
+/// Throws ConfigError, which begins with `key`, unless `device` is cpu, cuda or cuda:N.
+void validate_device(const std::string& device, const std::string& key = "device");
 /// Throws ConfigError, which begins with `key`, for symbols that cannot be pieces of a SentencePiece model.
 void validate_symbols(const std::vector<std::string>& symbols, const std::string& key);
 

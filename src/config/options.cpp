@@ -46,7 +46,7 @@ Options options_from(const ConfigNode& tree) {
   Options options;
   apply_preset(tree, options.model);
   read_options(tree, options);
-  validate(options);
+  validate(options, tree);
   return options;
 }
 

@@ -12,6 +12,8 @@ namespace lacuna {
 
 /// One parallel corpus: two files, line by line. Plain text or gzip.
 struct CorpusOptions {
+  static constexpr const char* kForm = "{src: FILE, tgt: FILE}";
+
   std::string name;  // default: the source file's name without its ending
   std::string src;
   std::string tgt;
@@ -248,7 +250,7 @@ struct TrainOptions {
     visit("max_hours", self.max_hours, at_least(0), "hours of training after which it ends; 0 = no limit");
     visit("valid_every", self.valid_every, at_least(0), "updates between validations; 0 = at the end of each epoch");
     visit("save_every", self.save_every, at_least(0), "updates between checkpoints; 0 = at the end of each epoch");
-    visit("log_every", self.log_every, at_least(1), "updates between lines of the log");
+    visit("log_every", self.log_every, at_least(1), "updates between lines of the log; the last update has one, too");
     visit("valid_translate", self.valid_translate, any(), "validate by translating and sacreBLEU too, not by the loss alone");
     visit("valid_beam_size", self.valid_beam_size, between(1, 10000), "beam of those translations");
     visit(

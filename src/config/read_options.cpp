@@ -1,5 +1,7 @@
 #include "config/read_options.h"
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -18,6 +20,17 @@ bool parse(std::string text, Number& value) {
   return error == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
+/// "500u", "10e" and "2h", as other toolkits write lengths: digits, then letters alone.
+bool has_unit(const std::string& text) {
+  const auto is_letter = [](unsigned char c) { return std::isalpha(c) != 0; };
+  const size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
+  return digits > 0 && digits < text.size() && std::all_of(text.begin() + static_cast<std::ptrdiff_t>(digits), text.end(), is_letter);
+}
+
+[[noreturn]] void fail_for_number(const ConfigNode& node, const std::string& expected) {
+  node.fail("expected " + expected + (has_unit(node.text()) ? " without a unit: `lacuna train --help-options` says what it counts" : ""));
+}
+
 }  // namespace
 
 bool read_bool(const ConfigNode& node) {
@@ -33,13 +46,13 @@ int64_t read_int(const ConfigNode& node) {
   int64_t value = 0;
   if (parse(scalar_text(node, "a whole number"), value)) return value;
   double real = 0;  // 1e5 is a whole number too
-  if (!parse(node.text(), real) || real != std::floor(real) || std::abs(real) > 9e15) node.fail("expected a whole number");
+  if (!parse(node.text(), real) || real != std::floor(real) || std::abs(real) > 9e15) fail_for_number(node, "a whole number");
   return static_cast<int64_t>(real);
 }
 
 double read_double(const ConfigNode& node) {
   double value = 0;
-  if (!parse(scalar_text(node, "a number"), value) || !std::isfinite(value)) node.fail("expected a number");
+  if (!parse(scalar_text(node, "a number"), value) || !std::isfinite(value)) fail_for_number(node, "a number");
   return value;
 }
 

@@ -45,13 +45,16 @@ void read_value(const ConfigNode& node, T& value, const AnyValue&) {
   if constexpr (Described<T>) read_options(node, value);
 }
 
-/// A list of described structs; one map stands for a list of one.
+/// A list of described structs; one map stands for a list of one. T::kForm is how one is written.
 template <Described T>
 void read_value(const ConfigNode& node, std::vector<T>& values, const AnyValue&) {
   values.clear();
   if (node.is_null()) return;
-  if (!node.is_list() && !node.is_map()) node.fail("expected a map or a list of maps");
-  for (const ConfigNode& item : node.is_list() ? node.items() : std::vector<ConfigNode>{node}) read_options(item, values.emplace_back());
+  if (!node.is_list() && !node.is_map()) node.fail(std::string("expected ") + T::kForm + ", or a list of such: [" + T::kForm + ", ...]");
+  for (const ConfigNode& item : node.is_list() ? node.items() : std::vector<ConfigNode>{node}) {
+    if (!item.is_map() && !item.is_null()) item.fail(std::string("expected ") + T::kForm);
+    read_options(item, values.emplace_back());
+  }
 }
 
 template <class Number>

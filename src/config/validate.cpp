@@ -12,95 +12,143 @@
 namespace lacuna {
 namespace {
 
-void require(bool holds, const std::string& message) {
-  if (!holds) throw ConfigError(message);
+/// The node of a dotted key, `data.train[0]` for an item of a list; null if nobody wrote it.
+const ConfigNode* node_at(const ConfigNode& node, const std::string& key) {
+  if (node.path() == key) return &node;
+  for (const auto& [name, value] : node.entries())
+    if (const ConfigNode* found = node_at(value, key)) return found;
+  for (const ConfigNode& item : node.items())
+    if (const ConfigNode* found = node_at(item, key)) return found;
+  return nullptr;
 }
+
+/// What options must satisfy together. An error begins with the place of what breaks the rule: the tree knows where it was written.
+class Rules {
+ public:
+  explicit Rules(const ConfigNode& tree) : tree_(tree) {}
+
+  /// Throws ConfigError "file:line: message" unless `holds`, with the place of the first of `keys` that has one and is not empty.
+  void require(bool holds, const std::vector<std::string>& keys, const std::string& message) const {
+    if (!holds) throw ConfigError(place(keys) + message);
+  }
+
+  /// "file:line: " or "command line (--key): "; nothing if no key has a place.
+  std::string place(const std::vector<std::string>& keys) const {
+    for (const std::string& key : keys) {
+      const ConfigNode* node = node_at(tree_, key);
+      const bool is_written = node != nullptr && !node->is_null() && !(node->is_scalar() && node->text().empty());
+      if (is_written && !node->place().text().empty()) return node->place().text() + ": ";
+    }
+    return "";
+  }
+
+ private:
+  const ConfigNode& tree_;
+};
 
 std::string equals(const std::string& key, int64_t value) {
   return key + " is " + std::to_string(value);
 }
 
-void validate_data(const DataOptions& data) {
-  require(data.src_spm_model.empty() == data.tgt_spm_model.empty(),
-          "data.src_spm_model and data.tgt_spm_model go together; only one of them is there");
-  require(data.spm_model.empty() || data.src_spm_model.empty(),
-          "data.spm_model is for both sides; remove it or data.src_spm_model and data.tgt_spm_model");
-  require(data.src_vocab.empty() == data.tgt_vocab.empty(), "data.src_vocab and data.tgt_vocab go together; only one of them is there");
+void validate_data(const DataOptions& data, const Rules& rules) {
+  const std::vector<std::string> vocabularies = {"data.vocab", "data.src_vocab", "data.tgt_vocab"};
+  rules.require(data.src_spm_model.empty() == data.tgt_spm_model.empty(), {"data.src_spm_model", "data.tgt_spm_model"},
+                "data.src_spm_model and data.tgt_spm_model go together; only one of them is there");
+  rules.require(data.spm_model.empty() || data.src_spm_model.empty(), {"data.spm_model"},
+                "data.spm_model is for both sides; remove it or data.src_spm_model and data.tgt_spm_model");
+  rules.require(data.src_vocab.empty() == data.tgt_vocab.empty(), {"data.src_vocab", "data.tgt_vocab"},
+                "data.src_vocab and data.tgt_vocab go together; only one of them is there");
   const bool has_list = !data.vocab.empty() || !data.src_vocab.empty();
   if (data.tokenizer == Tokenizer::kNone) {
-    require(has_list, "data.tokenizer is \"none\"; it needs a vocabulary file: data.vocab, or data.src_vocab and data.tgt_vocab");
-    require(data.spm_alpha == 0, "data.spm_alpha draws segmentations of a SentencePiece model; with data.tokenizer \"none\" it must be 0");
+    rules.require(has_list, {"data.tokenizer"},
+                  "data.tokenizer is \"none\"; it needs a vocabulary file: data.vocab, or data.src_vocab and data.tgt_vocab");
+    rules.require(data.spm_alpha == 0, {"data.spm_alpha"},
+                  "data.spm_alpha draws segmentations of a SentencePiece model; with data.tokenizer \"none\" it must be 0");
   } else {
-    require(!has_list, "data.vocab is the vocabulary of text that is tokenised already; set data.tokenizer: none, or give data.spm_model");
+    rules.require(!has_list, vocabularies,
+                  "data.vocab is the vocabulary of text that is tokenised already; set data.tokenizer: none, or give data.spm_model");
   }
-  require(data.trains_vocabularies() || (data.spm_symbols.empty() && !data.spm_byte_fallback),
-          "data.spm_symbols and data.spm_byte_fallback are of a SentencePiece model that is trained here; remove them, or data.spm_model, "
-          "data.src_spm_model, or data.tokenizer: none");
-  require(data.max_length_ratio == 0 || data.max_length_ratio >= 1,
-          fmt::format("data.max_length_ratio is {}, which no pair is within; at least 1, say 4, or 0 for no bound", data.max_length_ratio));
-  for (const auto& [key, corpora] : {std::pair("train", &data.train), {"valid", &data.valid}, {"test", &data.test}})
-    for (const CorpusOptions& corpus : *corpora)
-      require(!corpus.src.empty() && !corpus.tgt.empty(), std::string("data.") + key + ": a corpus needs both src and tgt; src is \"" +
-                                                              corpus.src + "\", tgt is \"" + corpus.tgt + "\"");
-  constexpr double kMostWeight = 1e6;
-  for (const CorpusOptions& corpus : data.train)
-    require(corpus.weight <= kMostWeight,
-            "data.train: the weight of " + corpus.src + " is " + std::to_string(corpus.weight) + "; at most a million");
+  rules.require(data.trains_vocabularies() || (data.spm_symbols.empty() && !data.spm_byte_fallback),
+                {data.spm_symbols.empty() ? "data.spm_byte_fallback" : "data.spm_symbols"},
+                "data.spm_symbols and data.spm_byte_fallback are of a SentencePiece model that is trained here; remove them, or "
+                "data.spm_model, data.src_spm_model, or data.tokenizer: none");
+  rules.require(
+      data.max_length_ratio == 0 || data.max_length_ratio >= 1, {"data.max_length_ratio"},
+      fmt::format("data.max_length_ratio is {}, which no pair is within; at least 1, say 4, or 0 for no bound", data.max_length_ratio));
 }
 
-void validate_model(const ModelOptions& model, const DataOptions& data) {
-  require(model.d_model % model.num_heads == 0,
-          equals("model.num_heads", model.num_heads) + "; it must divide model.d_model, which is " + std::to_string(model.d_model));
-  require(model.positions != Positions::kSinusoidal || model.d_model % 2 == 0,
-          equals("model.d_model", model.d_model) + "; sinusoidal positions need an even one");
+void validate_corpora(const DataOptions& data, const Rules& rules) {
+  constexpr double kMostWeight = 1e6;
+  for (const auto& [key, corpora] : {std::pair("data.train", &data.train), {"data.valid", &data.valid}, {"data.test", &data.test}}) {
+    for (size_t i = 0; i < corpora->size(); ++i) {
+      const CorpusOptions& corpus = (*corpora)[i];
+      const std::vector<std::string> here = {fmt::format("{}[{}]", key, i), key};  // one of a list, or the only one
+      rules.require(!corpus.src.empty() && !corpus.tgt.empty(), here,
+                    fmt::format("{}: a corpus needs both src and tgt; src is \"{}\", tgt is \"{}\"", key, corpus.src, corpus.tgt));
+      rules.require(corpora != &data.train || corpus.weight <= kMostWeight, here,
+                    "data.train: the weight of " + corpus.src + " is " + std::to_string(corpus.weight) + "; at most a million");
+    }
+  }
+}
+
+void validate_model(const ModelOptions& model, const DataOptions& data, const Rules& rules) {
+  rules.require(model.d_model % model.num_heads == 0, {"model.num_heads", "model.d_model"},
+                equals("model.num_heads", model.num_heads) + "; it must divide model.d_model, which is " + std::to_string(model.d_model));
+  rules.require(model.positions != Positions::kSinusoidal || model.d_model % 2 == 0, {"model.d_model"},
+                equals("model.d_model", model.d_model) + "; sinusoidal positions need an even one");
   const bool two_vocabularies =
       !data.src_spm_model.empty() || !data.src_vocab.empty() || (!data.shared_vocab && data.spm_model.empty() && data.vocab.empty());
-  require(
+  rules.require(
       model.tie_embeddings != TieEmbeddings::kAll || !two_vocabularies,
+      {"model.tie_embeddings", "data.src_spm_model", "data.src_vocab", "data.shared_vocab"},
       "model.tie_embeddings is \"all\", which needs one vocabulary for both sides; set it to decoder or none, or data.shared_vocab: true");
 }
 
 /// linear and cosine have an end, and it comes after the warm-up.
-void validate_schedule_end(const TrainOptions& train) {
+void validate_schedule_end(const TrainOptions& train, const Rules& rules) {
   if (train.schedule != Schedule::kLinear && train.schedule != Schedule::kCosine) return;
   const std::string schedule = train.schedule == Schedule::kLinear ? "linear" : "cosine";
-  require(train.schedule_end() > 0,
-          "train.schedule is \"" + schedule + "\", which falls until train.decay_steps or train.max_steps; set one of them");
+  rules.require(train.schedule_end() > 0, {"train.schedule"},
+                "train.schedule is \"" + schedule + "\", which falls until train.decay_steps or train.max_steps; set one of them");
   const std::string key = train.decay_steps > 0 ? "train.decay_steps" : "train.max_steps";
   const int64_t end = train.schedule_end();
-  require(train.warmup_steps < end, equals("train.warmup_steps", train.warmup_steps) + "; expected fewer than " + key + ", which is " +
-                                        std::to_string(end) + " and ends the " + schedule + " schedule: lower the one or raise the other");
+  rules.require(train.warmup_steps < end, {"train.warmup_steps", key},
+                equals("train.warmup_steps", train.warmup_steps) + "; expected fewer than " + key + ", which is " + std::to_string(end) +
+                    " and ends the " + schedule + " schedule: lower the one or raise the other");
 }
 
-void validate_training(const TrainOptions& train, const DataOptions& data) {
-  validate_schedule_end(train);
-  require(train.schedule != Schedule::kNoam || train.warmup_steps > 0, "train.warmup_steps is 0; the noam schedule needs a warm-up");
-  require(train.schedule != Schedule::kPlateau || !data.valid.empty(),
-          "train.schedule is \"plateau\", which needs a validation set: data.valid");
-  require(train.patience == 0 || !data.valid.empty(), equals("train.patience", train.patience) + "; early stopping needs data.valid");
+void validate_training(const TrainOptions& train, const DataOptions& data, const Rules& rules) {
+  validate_schedule_end(train, rules);
+  rules.require(train.schedule != Schedule::kNoam || train.warmup_steps > 0, {"train.warmup_steps"},
+                "train.warmup_steps is 0; the noam schedule needs a warm-up");
+  rules.require(train.schedule != Schedule::kPlateau || !data.valid.empty(), {"train.schedule"},
+                "train.schedule is \"plateau\", which needs a validation set: data.valid");
+  rules.require(train.patience == 0 || !data.valid.empty(), {"train.patience"},
+                equals("train.patience", train.patience) + "; early stopping needs data.valid");
   const bool by_score = train.metric == ValidMetric::kBleu || train.metric == ValidMetric::kChrf;
-  require(!by_score || train.valid_translate,
-          "train.metric is a score of translations; set train.valid_translate: true, or train.metric: loss");
+  rules.require(!by_score || train.valid_translate, {"train.metric", "train.valid_translate"},
+                "train.metric is a score of translations; set train.valid_translate: true, or train.metric: loss");
   const std::vector<std::string> parts = {"optimizer", "lr", "data", "best"};
   for (const std::string& part : train.reset)
-    require(std::find(parts.begin(), parts.end(), part) != parts.end(),
-            "train.reset holds \"" + part + "\"; known parts: " + join(parts) + did_you_mean(part, parts));
+    rules.require(std::find(parts.begin(), parts.end(), part) != parts.end(), {"train.reset"},
+                  "train.reset holds \"" + part + "\"; known parts: " + join(parts) + did_you_mean(part, parts));
 }
 
-void validate_translation(const TranslateOptions& translate, const ModelOptions& model, const DataOptions& data) {
-  require(translate.joiner.empty() || data.tokenizer == Tokenizer::kNone,
-          "translate.joiner is \"" + translate.joiner + "\"; it joins pieces of data.tokenizer: none, SentencePiece joins its own");
+void validate_translation(const TranslateOptions& translate, const ModelOptions& model, const DataOptions& data, const Rules& rules) {
+  rules.require(translate.joiner.empty() || data.tokenizer == Tokenizer::kNone, {"translate.joiner"},
+                "translate.joiner is \"" + translate.joiner + "\"; it joins pieces of data.tokenizer: none, SentencePiece joins its own");
   const std::string trouble = trouble_of_joiner(translate.joiner);
-  require(trouble.empty(), "translate.joiner is \"" + translate.joiner + "\"" + trouble);
-  require(translate.sampling != Sampling::kNone || translate.n_best <= translate.beam_size,
-          equals("translate.n_best", translate.n_best) + "; at most translate.beam_size, which is " + std::to_string(translate.beam_size) +
-              ": raise that");
-  require(translate.min_length <= translate.max_length, equals("translate.min_length", translate.min_length) +
-                                                            "; at most translate.max_length, which is " +
-                                                            std::to_string(translate.max_length));
-  require(model.positions != Positions::kLearned || translate.min_length <= model.max_positions,
-          equals("translate.min_length", translate.min_length) + "; at most model.max_positions, which is " +
-              std::to_string(model.max_positions) + ", as the model's positions are learned");
+  rules.require(trouble.empty(), {"translate.joiner"}, "translate.joiner is \"" + translate.joiner + "\"" + trouble);
+  rules.require(translate.sampling != Sampling::kNone || translate.n_best <= translate.beam_size,
+                {"translate.n_best", "translate.beam_size"},
+                equals("translate.n_best", translate.n_best) + "; at most translate.beam_size, which is " +
+                    std::to_string(translate.beam_size) + ": raise that");
+  rules.require(translate.min_length <= translate.max_length, {"translate.min_length", "translate.max_length"},
+                equals("translate.min_length", translate.min_length) + "; at most translate.max_length, which is " +
+                    std::to_string(translate.max_length));
+  rules.require(model.positions != Positions::kLearned || translate.min_length <= model.max_positions, {"translate.min_length"},
+                equals("translate.min_length", translate.min_length) + "; at most model.max_positions, which is " +
+                    std::to_string(model.max_positions) + ", as the model's positions are learned");
 }
 
 /// 0 to 999, as LibTorch takes it: without leading zeros.
@@ -111,20 +159,24 @@ bool is_device_number(const std::string& text) {
 
 }  // namespace
 
-void refuse_oversights(const Options& options) {
-  require(options.run != "~" && !options.run.starts_with("~/"), "run is \"" + options.run + "\", and ~ is no folder here; write ${HOME}" +
-                                                                    options.run.substr(std::min<size_t>(1, options.run.size())));
+void refuse_oversights(const Options& options, const ConfigNode& tree) {
+  const Rules rules(tree);
+  rules.require(options.run != "~" && !options.run.starts_with("~/"), {"run"},
+                "run is \"" + options.run + "\", and ~ is no folder here; write ${HOME}" +
+                    options.run.substr(std::min<size_t>(1, options.run.size())));
   const DataOptions& data = options.data;
-  for (const std::string* model : {&data.spm_model, &data.src_spm_model})
-    require(data.tokenizer != Tokenizer::kNone || model->empty(),
-            "data.tokenizer is \"none\", with which the SentencePiece model " + *model +
-                " is not read; remove it, or set data.tokenizer: sentencepiece and remove the vocabulary");
-  require(data.vocab.empty() || data.src_vocab.empty(), "data.vocab is for both sides; remove it or data.src_vocab and data.tgt_vocab");
+  for (const auto& [key, model] : {std::pair("data.spm_model", &data.spm_model), {"data.src_spm_model", &data.src_spm_model}})
+    rules.require(data.tokenizer != Tokenizer::kNone || model->empty(), {key},
+                  "data.tokenizer is \"none\", with which the SentencePiece model " + *model +
+                      " is not read; remove it, or set data.tokenizer: sentencepiece and remove the vocabulary");
+  rules.require(data.vocab.empty() || data.src_vocab.empty(), {"data.vocab"},
+                "data.vocab is for both sides; remove it or data.src_vocab and data.tgt_vocab");
 }
 
-void validate_device(const std::string& device) {
+void validate_device(const std::string& device, const std::string& key) {
   const bool is_cuda = device == "cuda" || (device.starts_with("cuda:") && is_device_number(device.substr(5)));
-  require(device == "cpu" || is_cuda, "device is \"" + device + "\"; expected cpu, cuda or cuda:N, where N is 0 to 999");
+  if (device == "cpu" || is_cuda) return;
+  throw ConfigError(key + " is \"" + device + "\"; expected cpu, cuda or cuda:N, where N is 0 to 999");
 }
 
 void validate_symbols(const std::vector<std::string>& symbols, const std::string& key) {
@@ -139,13 +191,15 @@ void validate_symbols(const std::vector<std::string>& symbols, const std::string
   }
 }
 
-void validate(const Options& options) {
-  validate_device(options.device);
-  validate_symbols(options.data.spm_symbols, "data.spm_symbols");
-  validate_data(options.data);
-  validate_model(options.model, options.data);
-  validate_training(options.train, options.data);
-  validate_translation(options.translate, options.model, options.data);
+void validate(const Options& options, const ConfigNode& tree) {
+  const Rules rules(tree);
+  validate_device(options.device, rules.place({"device"}) + "device");
+  validate_symbols(options.data.spm_symbols, rules.place({"data.spm_symbols"}) + "data.spm_symbols");
+  validate_data(options.data, rules);
+  validate_corpora(options.data, rules);
+  validate_model(options.model, options.data, rules);
+  validate_training(options.train, options.data, rules);
+  validate_translation(options.translate, options.model, options.data, rules);
 }
 
 }  // namespace lacuna

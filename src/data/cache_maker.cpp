@@ -83,8 +83,8 @@ class CacheMaker {
       : corpus_(corpus), options_(options), vocabularies_(vocabularies), src_(folder, "src", with_text), tgt_(folder, "tgt", with_text) {}
 
   DataSummary make() {
-    total_ = count_pairs(corpus_);
-    CorpusReader reader(corpus_);
+    total_ = count_pairs(corpus_.src, corpus_.tgt);
+    CorpusReader reader(corpus_.src, corpus_.tgt);
     for (std::vector<Pair> chunk = read_chunk(reader); !chunk.empty(); chunk = read_chunk(reader)) {
       stop_if_interrupted("tokenising " + corpus_.src);
       tokenize(chunk);

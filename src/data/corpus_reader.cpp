@@ -1,5 +1,7 @@
 #include "data/corpus_reader.h"
 
+#include <utility>
+
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
@@ -23,8 +25,11 @@ int64_t count_rest(LineReader& reader) {
 
 }  // namespace
 
-CorpusReader::CorpusReader(const CorpusOptions& corpus)
-    : corpus_(corpus), src_(checked(corpus.src, "source text")), tgt_(checked(corpus.tgt, "target text")) {}
+CorpusReader::CorpusReader(std::string src, std::string tgt)
+    : src_file_(std::move(src)),
+      tgt_file_(std::move(tgt)),
+      src_(checked(src_file_, "source text")),
+      tgt_(checked(tgt_file_, "target text")) {}
 
 bool CorpusReader::next(std::string& src, std::string& tgt) {
   const bool has_src = src_.next(src), has_tgt = tgt_.next(tgt);
@@ -53,16 +58,16 @@ void CorpusReader::note_other_line_ends(const LineReader& reader, const std::str
 void CorpusReader::fail_lengths() {
   const int64_t src_lines = count_rest(src_), tgt_lines = count_rest(tgt_);
   const std::string hint = suspicious_.empty() ? "" : " (" + suspicious_ + ", which some programs take for a line end)";
-  throw DataError(corpus_.src + " has " + std::to_string(src_lines) + " lines and " + corpus_.tgt + " has " + std::to_string(tgt_lines) +
+  throw DataError(src_file_ + " has " + std::to_string(src_lines) + " lines and " + tgt_file_ + " has " + std::to_string(tgt_lines) +
                   "; expected as many in both" + hint);
 }
 
-int64_t count_pairs(const CorpusOptions& corpus) {
-  for (const std::string& file : {corpus.src, corpus.tgt}) require_rereadable_file(file);
-  CorpusReader reader(corpus);
-  std::string src, tgt;
-  while (reader.next(src, tgt))
-    if (reader.line_number() % kLinesBetweenLooks == 0) stop_if_interrupted("reading " + corpus.src + " and " + corpus.tgt);
+int64_t count_pairs(const std::string& src, const std::string& tgt) {
+  for (const std::string& file : {src, tgt}) require_rereadable_file(file);
+  CorpusReader reader(src, tgt);
+  std::string src_line, tgt_line;
+  while (reader.next(src_line, tgt_line))
+    if (reader.line_number() % kLinesBetweenLooks == 0) stop_if_interrupted("reading " + src + " and " + tgt);
   return reader.line_number();
 }
 

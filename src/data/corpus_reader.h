@@ -4,7 +4,6 @@
 #include <string>
 
 #include "base/line_reader.h"
-#include "config/options.h"
 
 namespace lacuna {
 
@@ -12,7 +11,7 @@ namespace lacuna {
 /// end, with both line counts and the first byte that other programs take for a line end.
 class CorpusReader {
  public:
-  explicit CorpusReader(const CorpusOptions& corpus);
+  CorpusReader(std::string src, std::string tgt);
   /// False at the end of both files.
   bool next(std::string& src, std::string& tgt);
   int64_t line_number() const { return src_.line_number(); }
@@ -26,13 +25,13 @@ class CorpusReader {
   [[noreturn]] void fail_lengths();
   void note_other_line_ends(const LineReader& reader, const std::string& line);
 
-  CorpusOptions corpus_;
+  std::string src_file_, tgt_file_;
   LineReader src_, tgt_;
   int64_t other_line_ends_ = 0;
   std::string suspicious_;  // place and name of the first of them
 };
 
 /// The number of pairs. Reads both files through, so that what is wrong with them is known before long work begins.
-int64_t count_pairs(const CorpusOptions& corpus);
+int64_t count_pairs(const std::string& src, const std::string& tgt);
 
 }  // namespace lacuna

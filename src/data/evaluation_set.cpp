@@ -34,7 +34,7 @@ EvaluationSet load_evaluation_set(const CorpusOptions& corpus, const DataOptions
                                   int64_t batch_tokens) {
   EvaluationSet set;
   set.name = name_of(corpus);
-  CorpusReader reader(corpus);
+  CorpusReader reader(corpus.src, corpus.tgt);
   BatchBuilder builder;
   std::string src, tgt;
   while (reader.next(src, tgt)) {

@@ -61,7 +61,7 @@ VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, co
     if (options.character_coverage < kLeastCoverage)
       throw ConfigError(fmt::format("data.character_coverage is {}; expected {} to 1, with which SentencePiece trains",
                                     options.character_coverage, kLeastCoverage));
-    for (const CorpusOptions& corpus : options.train) count_pairs(corpus);  // for its errors, before long work
+    for (const CorpusOptions& corpus : options.train) count_pairs(corpus.src, corpus.tgt);  // for its errors, before long work
     log_info("training a SentencePiece model of {} pieces: {}", options.vocab_size, path.string());
     std::error_code error;
     fs::create_directories(path.parent_path(), error);

@@ -10,7 +10,8 @@
 namespace lacuna {
 
 /// Runs sacreBLEU over files with the options of every metric and `extra` behind them, and returns what it wrote.
-/// Throws UsageError if it refuses its arguments, MachineError if it fails; both with the last lines of its stderr.
+/// Throws UsageError if it refuses its arguments, MachineError if it fails; both with the last lines of its stderr, or in one line what to
+/// install where it lacks packages of a tokenizer.
 ProcessResult run_sacrebleu(const Scorer& scorer, const ScoredFiles& files, const ScoreOptions& options,
                             const std::vector<std::string>& extra);
 

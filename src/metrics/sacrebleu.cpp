@@ -1,7 +1,10 @@
 #include "metrics/sacrebleu.h"
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/spelling.h"
@@ -40,6 +43,16 @@ std::string in_one_line(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
   return text;
+}
+
+/// The end of a message on packages that a tokenizer needs, which sacreBLEU names below a traceback; empty if it names none.
+std::string missing_packages(const Scorer& scorer, const std::string& errors) {
+  constexpr std::string_view kAdvice = "pip install ";
+  const size_t found = errors.find(kAdvice);
+  if (found == std::string::npos) return "";
+  const size_t begin = found + kAdvice.size(), end = std::min(errors.find_first_of(" \r\n", begin), errors.size());
+  const bool is_module = scorer.command.size() > 2 && *std::prev(scorer.command.end(), 2) == "-m";
+  return (is_module ? scorer.command.front() + " -m " : "") + std::string(kAdvice) + "'" + errors.substr(begin, end - begin) + "'";
 }
 
 MetricScore read_score(const nlohmann::json& answer, bool with_interval) {
@@ -102,6 +115,9 @@ ProcessResult run_sacrebleu(const Scorer& scorer, const ScoredFiles& files, cons
   // SACREBLEU_FORMAT would win over -f; the table has signs that need UTF-8.
   ProcessResult result = run_process(command, {{"SACREBLEU_FORMAT", {}}, {"PYTHONUTF8", "1"}});
   if (result.exit_code == 0) return result;
+  if (const std::string install = missing_packages(scorer, result.errors); !install.empty())
+    throw MachineError("sacreBLEU (" + in_one_line(scorer.command) + ") lacks packages that its tokenizer " + bleu_tokenizer(options) +
+                       " needs; install them where it is: " + install);
   const std::string message = "sacreBLEU (" + in_one_line(scorer.command) + ") failed with exit code " + std::to_string(result.exit_code) +
                               (result.errors.empty() ? " and said nothing" : ":\n" + result.last_errors(6));
   if (result.exit_code == 2) throw UsageError(message);  // argparse's code for arguments that are not accepted

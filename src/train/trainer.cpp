@@ -198,7 +198,7 @@ void Trainer::note_due(bool ended_epoch) {
   const bool ends = end().has_value();
   state_.validation_is_due = hooks_.validate && (is_due(options_.valid_every) || ends);
   state_.save_is_due = is_due(options_.save_every) || ends;
-  if (state_.step % options_.log_every == 0) log_progress();
+  if (state_.step % options_.log_every == 0 || ends) log_progress();
 }
 
 void Trainer::run_due_hooks() {

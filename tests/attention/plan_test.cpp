@@ -11,6 +11,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
+using testing::StartsWith;
 
 AttentionPlan plan_of(const std::string& yaml) {
   ConfigNode attention = yaml.empty() ? ConfigNode() : parse_yaml(yaml, "test.yaml");
@@ -123,6 +124,22 @@ TEST(AttentionPlan, SaysWhichTypesThereAre) {
 
 TEST(AttentionPlan, SaysWhichSitesThereAre) {
   EXPECT_THAT(error_of("encoder-self: softmax"), AllOf(HasSubstr("encoder_self"), HasSubstr("Did you mean")));
+}
+
+TEST(AttentionPlan, SaysWhichKeyAMisspeltOneWasMeantFor) {
+  for (const auto& [yaml, place, meant] :
+       {std::tuple("cros: topk", "model.attention.cros", "cross"), std::tuple("encodr: topk", "model.attention.encodr", "encoder_self"),
+        std::tuple("{tpye: topk, k: 4}", "model.attention.tpye", "type"),
+        std::tuple("cross: {tpye: topk, k: 4}", "model.attention.cross.tpye", "type"),
+        std::tuple("cross: {layers: {0: {tpye: topk}}}", "model.attention.cross.layers.0.tpye", "type"),
+        std::tuple("cross: {layrs: {0: topk}}", "model.attention.cross.layrs", "layers"),
+        std::tuple("cross: {type: rela, nrom: rms}", "model.attention.cross.nrom", "norm"),
+        std::tuple("cross: {type: topk, patern: full}", "model.attention.cross.patern", "pattern"),
+        std::tuple("cross: {type: calibrated, bse: topk}", "model.attention.cross.bse", "base"),
+        std::tuple("default: {type: topk, cros: rela}", "model.attention.default.cros", "cross")})
+    EXPECT_THAT(error_of(yaml), AllOf(StartsWith("test.yaml:1: " + std::string(place) + " is "), HasSubstr("unknown key"),
+                                      HasSubstr("Did you mean \"" + std::string(meant) + "\"?")))
+        << yaml;
 }
 
 TEST(AttentionPlan, RefusesAnOptionThatTheTypeDoesNotHave) {

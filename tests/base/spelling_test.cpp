@@ -12,12 +12,14 @@ TEST(Spelling, FindsTheWordThatWasMeant) {
   EXPECT_EQ(nearest_word("otpk", kKnown), "topk");
   EXPECT_EQ(nearest_word("D-Model", kKnown), "d_model");
   EXPECT_EQ(nearest_word("--beam", {"--seed", "--beam-size"}), "--beam-size");
+  EXPECT_EQ(nearest_word("encodr", {"decoder_self", "encoder_self"}), "encoder_self");
 }
 
 TEST(Spelling, FindsNothingThatIsFar) {
   EXPECT_EQ(nearest_word("relu", kKnown), "");
   EXPECT_EQ(nearest_word("", kKnown), "");
   EXPECT_EQ(nearest_word("softmax", {}), "");
+  EXPECT_EQ(nearest_word("kye", {"key_value"}), "");  // too short to go by its beginning
   EXPECT_EQ(nearest_word(std::string(100000, 'a'), kKnown), "");
 }
 

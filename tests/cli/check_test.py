@@ -40,6 +40,11 @@ class Check(Program):
         self.assertRegex(self.check(run="run"), r"(?m)^starts from +\S+/run/step_240$")
         self.assertEqual(sorted(os.listdir(RUN)), before)
 
+    def test_says_that_nothing_is_validated(self):
+        self.assertRegex(self.check(), r"(?m)^validation +data.valid is empty: nothing is validated, ")
+        valid = ["--data.valid", CORPUS.format(path("train.txt")), "--train.valid_translate", "false", "--train.metric", "loss"]
+        self.assertNotIn("nothing is validated", self.check(*valid))
+
     def test_refuses_a_run_without_a_folder(self):
         self.assertIn("run is empty; expected the folder", self.refuses_check("--run", "''"))
 

@@ -177,9 +177,12 @@ class WrongConfiguration(CommandLine):
 
     def test_an_ill_typed_override_names_its_flag(self):
         self.assertIn('command line (--train.lr): train.lr is "fast"; expected a number', self.refuses_config("", "--train.lr", "fast"))
+        self.assertIn('command line (--data.train): data.train is "nope"; expected {src: FILE, tgt: FILE}, or a list of such',
+                      self.refuses_config("", "--data.train", "nope"))
 
     def test_combinations_without_meaning(self):
         self.assertIn("num_heads is 3; it must divide model.d_model", self.refuses_config("model: {d_model: 64, num_heads: 3}\n"))
+        self.assertIn(".yaml:3: model.num_heads is 3;", self.refuses_config("model:\n  {d_model: 64, num_heads: 3}\n"))
         self.assertIn("n_best is 9; at most translate.beam_size", self.refuses_config("translate: {n_best: 9, beam_size: 5}\n"))
 
     def test_attention_is_checked_before_anything_is_written(self):

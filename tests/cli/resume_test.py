@@ -32,6 +32,17 @@ class Training(FreshFolder):
         write("tested/metrics.jsonl", "".join(lines))
         self.assertIn("test set test", self.ends(*command).stderr)
 
+    def test_says_once_what_is_lost_without_validation_and_logs_the_last_update(self):
+        command = ["train", "-c", small_run.configuration(FOLDER, "unvalidated"), "--train.max_steps", "20", "--train.warmup_steps", "5",
+                   "--train.log_every", "1000", "--train.average_last", "0"]
+        said = self.ends(*command).stderr
+        self.assertEqual(said.count("data.valid is empty: nothing is validated"), 1, said)
+        self.assertEqual(re.findall(r"info step (\d+), epoch", said), ["20"], said)
+        small_run.write_digits(path("valid.txt"), 20, 2)
+        valid = ["--data.valid", f"{{src: {path('valid.txt')}, tgt: {path('valid.txt')}}}", "--train.valid_translate", "false",
+                 "--train.metric", "loss", "--run", path("validated")]
+        self.assertNotIn("nothing is validated", self.ends(*command, *valid).stderr)
+
     def test_has_a_whole_log_whatever_stderr_is_told(self):
         command = ["train", "-c", small_run.configuration(FOLDER, "quiet"), "--train.max_steps", "20", "--train.warmup_steps", "5", "--train.log_every", "10",
                    "--train.average_last", "0"]

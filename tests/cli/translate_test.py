@@ -331,7 +331,7 @@ class OtherAttention(Verbs):
 
         def scores(*flags):
             lines = self.prints("score", "-m", AVERAGED, "--src", source, "--tgt", source, *flags).splitlines()
-            return [float(line.split("\t")[0]) for line in lines]
+            return [float(line) for line in lines]
 
         for masked, dense in zip(scores(*sparse, "--model.attention.default.sparsify", "train"), scores()):
             self.assertAlmostEqual(masked, dense, delta=1e-4)

@@ -21,9 +21,11 @@ class Score(Verbs):
     def test_gives_what_translating_gave(self):
         source = write("score.src", "1 2 3\n\n4 5\n")
         best = self.translates("--json", lines=[json.dumps({"text": text}) for text in ("1 2 3", "4 5")])
-        scores = self.prints("score", "-m", AVERAGED, "--src", source, "--tgt", source).split("\n")
+        score = ("score", "-m", AVERAGED, "--src", source, "--tgt", source)
+        scores = self.prints(*score, "--tokens").split("\n")
         self.assertEqual(len(scores), 4)
         self.assertEqual(scores[1], "0.000000\t")
+        self.assertEqual(self.prints(*score), "".join(line.split("\t")[0] + "\n" for line in scores[:-1]))
         for line, translation in ((scores[0], best[0]), (scores[2], best[1])):
             total, tokens = line.split("\t")
             self.assertAlmostEqual(float(total), json.loads(translation)["log_prob"], delta=1e-3)
@@ -31,7 +33,7 @@ class Score(Verbs):
 
     def test_of_an_empty_side(self):
         files = ("--src", write("sides.src", "1 2\n\n\n"), "--tgt", write("sides.tgt", "\n1 2\n\n"))
-        ended, impossible, empty = (line.split("\t") for line in self.prints("score", "-m", AVERAGED, *files).splitlines())
+        ended, impossible, empty = (line.split("\t") for line in self.prints("score", "-m", AVERAGED, *files, "--tokens").splitlines())
         self.assertLess(float(ended[0]), 0)
         self.assertEqual(ended[0], ended[1], "that of the end of the sentence")
         self.assertEqual((impossible, empty), (["nan", ""], ["0.000000", ""]))
@@ -40,15 +42,15 @@ class Score(Verbs):
     def test_is_a_mean_if_it_is_normalized(self):
         source = write("score.src", "1 2 3\n\n4 5\n")
         score = ("score", "-m", AVERAGED, "--src", source, "--tgt", source)
-        lines = [[line.split("\t") for line in self.prints(*score, *flags).splitlines()] for flags in ((), ("--normalize",))]
+        lines = [[line.split("\t") for line in self.prints(*score, "--tokens", *flags).splitlines()] for flags in ((), ("--normalize",))]
         for (total, tokens), (mean, same) in zip(*lines):
             self.assertAlmostEqual(float(mean) * len(tokens.split()), float(total), delta=1e-4)
             self.assertEqual(tokens, same)
 
     def test_in_each_precision(self):
         source = write("score.src", "1 2 3\n4 5\n")
-        exact, *others = ([float(line.split("\t")[0]) for line in self.prints("score", "-m", AVERAGED, "--src", source, "--tgt", source,
-                                                                              "--precision", precision).splitlines()]
+        exact, *others = ([float(line) for line in self.prints("score", "-m", AVERAGED, "--src", source, "--tgt", source,
+                                                               "--precision", precision).splitlines()]
                           for precision in ("fp32", "bf16", "int8"))
         for rounded in others:
             self.assertNotEqual(rounded, exact)
@@ -60,6 +62,7 @@ class Score(Verbs):
         source = write("score.src", "1 2\n")
         line = json.loads(self.prints("score", "-m", AVERAGED, "--src", source, "--tgt", source, "--json"))
         self.assertEqual(line["tokens"][-1]["piece"], "</s>")
+        self.assertIn("excludes", self.refuses("score", "-m", AVERAGED, "--src", source, "--tgt", source, "--json", "--tokens"))
 
     def test_of_an_ensemble_is_the_mean_of_its_probabilities(self):
         source, last = write("score.src", "1 2 3\n"), os.path.join(RUN, "last")
@@ -336,20 +339,39 @@ class Log(Verbs):
                 self.assertRegex(said, rf"(?m)^\[[\d: -]+\] {line}" if expected else "^$")
         self.assertIn("does not exist", self.refuses("translate", "-m", path("none"), "--log-level", "off"))
 
-    def said_on_a_terminal(self, **environment):
+    def said_on_a_terminal(self, *words, **environment):
         terminal, its_end = pty.openpty()
         plain = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-        self.ends(*self.WARNS, text="1 2\n", stderr=its_end, env={**plain, "TERM": "xterm", **environment})
+        self.ends(*words, text="1 2\n", stderr=its_end, env={**plain, "TERM": "xterm", **environment})
+        os.write(its_end, b".")  # or reading might wait for something to be said
         os.close(its_end)
         text = os.read(terminal, 1 << 16).decode()
         os.close(terminal)
+        return text
+
+    def warns_on_a_terminal(self, **environment):
+        text = self.said_on_a_terminal(*self.WARNS, **environment)
         self.assertIn("warning", text)
         return text
 
     def test_is_coloured_on_a_terminal_unless_colour_is_not_wanted(self):
-        self.assertIn("\x1b[", self.said_on_a_terminal())
-        self.assertIn("\x1b[", self.said_on_a_terminal(NO_COLOR=""))
-        self.assertNotIn("\x1b[", self.said_on_a_terminal(NO_COLOR="1"))
+        self.assertIn("\x1b[", self.warns_on_a_terminal())
+        self.assertIn("\x1b[", self.warns_on_a_terminal(NO_COLOR=""))
+        self.assertNotIn("\x1b[", self.warns_on_a_terminal(NO_COLOR="1"))
+
+    def test_shows_on_a_terminal_how_far_the_lines_of_a_file_are_translated(self):
+        source, out = write("shown.src", "1 2\n\n4 5\n"), path("shown.out")
+        translate = ("translate", "-m", AVERAGED, "-i", source)
+        self.assertIn("translating, 3 of 3", self.said_on_a_terminal(*translate, "-o", out))
+        for words in ((*translate, "-o", out, "--quiet"), translate, ("translate", "-m", AVERAGED, "-o", out)):
+            self.assertNotIn("translating", self.said_on_a_terminal(*words))
+        self.assertEqual(self.ends(*translate, "-o", out).stderr, "")  # which is no terminal
+        bad = write("shown.bad", b"1 2\n3 \xff\n4 5\n")
+        terminal, its_end = pty.openpty()
+        self.assertEqual(self.start("translate", "-m", AVERAGED, "-i", bad, "-o", out, stderr=its_end).returncode, 2)
+        os.close(its_end)
+        self.assertRegex(os.read(terminal, 1 << 16).decode(), r"translating, 1 of 3.*\r\x1b\[Klacuna translate: error: .*shown.bad:2")
+        os.close(terminal)
 
 
 class Train(Verbs):

@@ -10,6 +10,7 @@ namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 std::string error_of(const std::string& yaml) {
@@ -25,7 +26,7 @@ TEST(Options, AnUnknownKeyIsNamedWithTheNearestOne) {
 }
 
 TEST(Options, AnUnknownKeyFarFromAllHasNoSuggestion) {
-  EXPECT_THAT(error_of("zzzzzzzz: 1\n"), testing::Not(HasSubstr("Did you mean")));
+  EXPECT_THAT(error_of("zzzzzzzz: 1\n"), Not(HasSubstr("Did you mean")));
 }
 
 TEST(Options, ASectionMustBeAMap) {
@@ -45,6 +46,15 @@ TEST(Options, WholeNumbersAreChecked) {
 TEST(Options, NumbersAreChecked) {
   for (const char* value : {"fast", "1.5x", "nan", "inf", "1e999", "", "[0.1]"})
     EXPECT_THAT(error_of(std::string("train: {lr: ") + value + "}\n"), HasSubstr("expected a number")) << value;
+}
+
+TEST(Options, NumbersHaveNoUnits) {
+  EXPECT_THAT(error_of("train: {valid_every: 500u}\n"),
+              HasSubstr("train.valid_every is \"500u\"; expected a whole number without a unit: `lacuna train --help-options` says what"));
+  EXPECT_THAT(error_of("train: {max_epochs: 10e}\n"), HasSubstr("train.max_epochs is \"10e\"; expected a whole number without a unit"));
+  EXPECT_THAT(error_of("train: {max_hours: 1.5h}\n"), HasSubstr("train.max_hours is \"1.5h\"; expected a number without a unit"));
+  for (const char* other : {"1.5", "0x10", "1_000", "many", "''"})
+    EXPECT_THAT(error_of(std::string("train: {max_epochs: ") + other + "}\n"), Not(HasSubstr("unit"))) << other;
 }
 
 TEST(Options, RangesAreChecked) {
@@ -77,8 +87,9 @@ TEST(Options, TextIsChecked) {
 
 TEST(Options, CorporaAreOneMapOrAList) {
   EXPECT_EQ(options_from_yaml("data: {valid: {src: a, tgt: b}}", "c").data.valid.size(), 1u);
-  EXPECT_THAT(error_of("data: {valid: a.de}\n"), HasSubstr("expected a map or a list of maps"));
-  EXPECT_THAT(error_of("data: {valid: [a.de]}\n"), HasSubstr("data.valid[0] is \"a.de\"; expected a map of options"));
+  EXPECT_THAT(error_of("data: {valid: a.de}\n"),
+              HasSubstr("data.valid is \"a.de\"; expected {src: FILE, tgt: FILE}, or a list of such: [{src: FILE, tgt: FILE}, ...]"));
+  EXPECT_THAT(error_of("data: {valid: [a.de]}\n"), HasSubstr("data.valid[0] is \"a.de\"; expected {src: FILE, tgt: FILE}"));
 }
 
 TEST(Options, ANumberOrAWordTakesBoth) {

@@ -2,11 +2,20 @@
 
 #include "../base/scratch_folder.h"
 #include "config/load.h"
+#include "config/yaml.h"
 
 namespace lacuna {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::StartsWith;
+
+ConfigNode tree_of(const std::string& yaml) {
+  ConfigNode tree = parse_yaml(yaml, "c.yaml");
+  tree.set_path("");
+  return tree;
+}
 
 struct Rule {
   const char* name;
@@ -82,11 +91,46 @@ TEST(Validate, RefusesOversightsOfUsersAlone) {
                   "model m is not"),
         std::pair("{data: {tokenizer: none, vocab: v, src_vocab: s, tgt_vocab: t}, model: {tie_embeddings: none}}", "is for both sides"),
         std::pair("run: ~/runs/a", "run is \"~/runs/a\", and ~ is no folder here; write ${HOME}/runs/a")}) {
-    const Options options = options_from_yaml(yaml, "runs/x/last/config.yaml");
-    EXPECT_THAT(message_of<ConfigError>([&] { refuse_oversights(options); }), HasSubstr(message)) << yaml;
+    const ConfigNode tree = tree_of(yaml);
+    const Options options = options_from(tree);
+    EXPECT_THAT(message_of<ConfigError>([&] { refuse_oversights(options, tree); }), AllOf(StartsWith("c.yaml:1: "), HasSubstr(message)))
+        << yaml;
   }
-  EXPECT_NO_THROW(refuse_oversights(options_from_yaml("data: {tokenizer: none, vocab: v}", "c.yaml")));
-  EXPECT_NO_THROW(refuse_oversights(options_from_yaml("{run: a~/b, data: {spm_model: m}}", "c.yaml")));
+  for (const char* yaml : {"data: {tokenizer: none, vocab: v}", "{run: a~/b, data: {spm_model: m}}"}) {
+    const ConfigNode tree = tree_of(yaml);
+    EXPECT_NO_THROW(refuse_oversights(options_from(tree), tree)) << yaml;
+  }
+}
+
+TEST(Validate, SaysWhereAValueWasWritten) {
+  for (const auto& [yaml, message] :
+       {std::pair("seed: 1\ndevice: gpu", "c.yaml:2: device is \"gpu\""),
+        std::pair("model:\n  d_model: 100\n  num_heads: 3", "c.yaml:3: model.num_heads is 3; it must divide"),
+        std::pair("seed: 1\nmodel:\n  d_model: 99", "c.yaml:3: model.num_heads is "),  // which is the default
+        std::pair("data:\n  train:\n    - {src: a, tgt: b}\n    - {src: a}", "c.yaml:4: data.train: a corpus needs both"),
+        std::pair("data:\n  valid: {src: a}", "c.yaml:2: data.valid: a corpus needs both"),
+        std::pair("data:\n  spm_symbols: ['']", "c.yaml:2: data.spm_symbols holds"),
+        std::pair("data:\n  src_vocab: ''\n  tgt_vocab: v", "c.yaml:3: data.src_vocab and"),
+        std::pair("train:\n  lr: 1\n  reset: [optimiser]", "c.yaml:3: train.reset holds"),
+        std::pair("translate:\n\n  n_best: 9", "c.yaml:3: translate.n_best is 9")})
+    EXPECT_THAT(message_of<ConfigError>([&] { options_from_yaml(yaml, "c.yaml"); }), StartsWith(message)) << yaml;
+  EXPECT_THAT(message_of<ConfigError>([] {
+                load_options({.files = {}, .overrides = {"--train.patience", "3"}});
+              }),
+              StartsWith("command line (--train.patience): train.patience is 3"));
+}
+
+TEST(Validate, OfATrainedModelSaysWhichFlagDoesNotFitIt) {
+  EXPECT_THAT(message_of<ConfigError>([] {
+                with_overrides(Options(), {"--translate.min_length=9", "--translate.max_length=8"});
+              }),
+              StartsWith("command line (--translate.min_length): translate.min_length is 9"));
+  Options several;
+  several.translate.n_best = 4;
+  EXPECT_THAT(message_of<ConfigError>([&] {
+                with_overrides(several, {"--translate.beam_size", "3"});
+              }),
+              StartsWith("command line (--translate.beam_size): translate.n_best is 4"));
 }
 
 TEST(Validate, TakesTheConfigurationOfAMachineWithOtherDevices) {

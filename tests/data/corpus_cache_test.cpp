@@ -258,7 +258,7 @@ TEST(CorpusCache, OfALongTextCanBeInterruptedWhileItsLinesAreCounted) {
   EXPECT_EQ(exit_code_of_child([&] {
               handle_interrupts();
               raise(SIGINT);
-              return message_of<Interrupted>([&] { count_pairs(corpus); }) ==
+              return message_of<Interrupted>([&] { count_pairs(corpus.src, corpus.tgt); }) ==
                              "reading " + corpus.src + " and " + corpus.tgt + ": interrupted"
                          ? 0
                          : 1;

@@ -94,8 +94,15 @@ TEST(Sacrebleu, TheTokenizerFollowsTheTargetLanguage) {
 
 TEST(Sacrebleu, ATokenizerOfPackagesOfItsOwnIsTriedBeforehand) {
   const Scratch scratch;
-  const Scorer without = {{scratch.write_program("sacrebleu", "echo 'pip install sacrebleu[ja]' >&2; exit 1")}};
-  EXPECT_THAT(message_of<MachineError>([&] { require_tokenizer(without, "ja"); }), HasSubstr("pip install sacrebleu[ja]"));
+  const std::string program =
+      scratch.write_program("sacrebleu", "printf 'Traceback\\n  main()\\nRuntimeError:\\n    pip install sacrebleu[ja]\\n' >&2; exit 1");
+  const Scorer without = {{program}};
+  const std::string lacks = ") lacks packages that its tokenizer ja-mecab needs; install them where it is: ";
+  EXPECT_EQ(message_of<MachineError>([&] { require_tokenizer(without, "ja"); }),
+            "sacreBLEU (" + program + lacks + "pip install 'sacrebleu[ja]'");
+  const Scorer as_module = {{program, "-m", "sacrebleu"}};
+  EXPECT_EQ(message_of<MachineError>([&] { require_tokenizer(as_module, "ja"); }),
+            "sacreBLEU (" + program + " -m sacrebleu" + lacks + program + " -m pip install 'sacrebleu[ja]'");
   EXPECT_THROW(require_tokenizer(without, "ko"), MachineError);
   EXPECT_NO_THROW(require_tokenizer(without, "de"));
   EXPECT_NO_THROW(require_tokenizer(without, ""));

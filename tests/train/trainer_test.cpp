@@ -291,6 +291,18 @@ TEST(Trainer, ALineIsOfAllUpdatesSinceTheOneBefore) {
   }
 }
 
+TEST(Trainer, TheLastUpdateHasALine) {
+  TrainOptions options = small_run();
+  options.max_steps = 6;
+  for (const int64_t every : {4, 6, 100}) {
+    options.log_every = every;
+    ToyRun run(options);
+    run.trainer.run();
+    ASSERT_EQ(run.lines.size(), every == 4 ? 2u : 1u) << every;
+    EXPECT_EQ(run.lines.back().step, 6) << every;
+  }
+}
+
 TEST(Trainer, ALineIsOfTheEpochOfItsLastUpdate) {
   TrainOptions options = small_run();
   options.max_steps = 8;
@@ -333,7 +345,7 @@ TEST(Trainer, NoLineIsLoggedOfNothingButUpdatesThatAreLeftOut) {
     steps.push_back(line.step);
     EXPECT_TRUE(std::isfinite(line.loss_per_token) && std::isfinite(line.gradient_norm)) << line.step;
   }
-  EXPECT_THAT(steps, ElementsAre(4, 12, 16, 20));
+  EXPECT_THAT(steps, ElementsAre(4, 12, 16, 20, 23));  // 23 is the last
   EXPECT_EQ(run.warnings.size(), 4u);
 }
 
