@@ -129,7 +129,7 @@ namespace {
 #ifdef __AVX512F__
 typedef __m512 Floats;
 
-LACUNA_INLINE Words load(const void* from) {
+LACUNA_INLINE WordVector load(const void* from) {
   return _mm512_loadu_si512(from);
 }
 LACUNA_INLINE Floats load(const float* from) {
@@ -147,7 +147,7 @@ LACUNA_INLINE Floats multiply_add(Floats a, Floats b, Floats sum) {
 #else
 typedef __m256 Floats;
 
-LACUNA_INLINE Words load(const void* from) {
+LACUNA_INLINE WordVector load(const void* from) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(from));
 }
 LACUNA_INLINE Floats load(const float* from) {
@@ -163,8 +163,8 @@ LACUNA_INLINE Floats multiply_add(Floats a, Floats b, Floats sum) {
   return _mm256_fmadd_ps(a, b, sum);
 }
 #endif
-typedef int32_t Integers __attribute__((vector_size(sizeof(Words))));
-constexpr int kWidth = sizeof(Words) / sizeof(int32_t), kPanel = 2 * kWidth;
+typedef int32_t Integers __attribute__((vector_size(sizeof(WordVector))));
+constexpr int kWidth = sizeof(WordVector) / sizeof(int32_t), kPanel = 2 * kWidth;
 
 /// Takes the sums of a panel's columns, tile by tile, to where the results belong.
 ///

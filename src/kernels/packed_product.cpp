@@ -9,13 +9,13 @@ namespace {
 
 /// Writes w + i to `to` [kWidth] for each word i that is not 0; returns how many.
 #ifdef __AVX512F__
-LACUNA_INLINE int32_t append_nonzeros(Words words, int32_t w, int32_t* to) {
+LACUNA_INLINE int32_t append_nonzeros(WordVector words, int32_t w, int32_t* to) {
   const __mmask16 nonzero = _mm512_test_epi32_mask(words, words);
   _mm512_storeu_si512(to, _mm512_maskz_compress_epi32(nonzero, words_from(static_cast<uint32_t>(w))));
   return __builtin_popcount(nonzero);
 }
 #else
-LACUNA_INLINE int32_t append_nonzeros(Words words, int32_t w, int32_t* to) {
+LACUNA_INLINE int32_t append_nonzeros(WordVector words, int32_t w, int32_t* to) {
   const int zero = _mm256_movemask_ps((__m256)((Integers)words == 0));
   int32_t count = 0;
 #pragma GCC unroll 8
@@ -27,7 +27,7 @@ LACUNA_INLINE int32_t append_nonzeros(Words words, int32_t w, int32_t* to) {
 }
 #endif
 
-LACUNA_INLINE Words repeated_word(const uint8_t* from) {
+LACUNA_INLINE WordVector repeated_word(const uint8_t* from) {
   uint32_t word;
   __builtin_memcpy(&word, from, sizeof word);
   return all_words(word);
@@ -57,11 +57,11 @@ struct OfWords {
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) sums[r][0] = sums[r][1] = typename Kind::Sums{};
     for (int64_t w = 0; w < words; ++w, panel += kPanel * 4) {
-      const Words left = load(panel), right = load(panel + kWidth * 4);
+      const WordVector left = load(panel), right = load(panel + kWidth * 4);
       fetch_ahead(panel);
 #pragma GCC unroll 12
       for (int r = 0; r < kRows; ++r) {
-        const Words of_row = repeated_word(x + (r * words + w) * 4);
+        const WordVector of_row = repeated_word(x + (r * words + w) * 4);
         sums[r][0] = Kind::add(sums[r][0], of_row, left);
         sums[r][1] = Kind::add(sums[r][1], of_row, right);
       }
@@ -73,7 +73,7 @@ struct OfWords {
 
 struct OfFloats : OfWords<OfFloats> {
   using Sums = Floats;
-  LACUNA_INLINE static Sums add(Sums sums, Words x, Words panel) { return multiply_add((Floats)x, (Floats)panel, sums); }
+  LACUNA_INLINE static Sums add(Sums sums, WordVector x, WordVector panel) { return multiply_add((Floats)x, (Floats)panel, sums); }
 
   /// The same sums of a group of rows with many zeros, by its `count` words that are not 0: the others would add 0.
   template <int kRows>
@@ -99,11 +99,11 @@ struct OfFloats : OfWords<OfFloats> {
 
 struct OfBf16 : OfWords<OfBf16> {
   using Sums = Floats;
-  LACUNA_INLINE static Sums add(Sums sums, Words x, Words panel) {
+  LACUNA_INLINE static Sums add(Sums sums, WordVector x, WordVector panel) {
 #ifdef __AVX512BF16__
     return _mm512_dpbf16_ps(sums, (__m512bh)x, (__m512bh)panel);
 #else
-    const Words high = all_words(0xffff0000);
+    const WordVector high = all_words(0xffff0000);
     sums = multiply_add((Floats)((Integers)x << 16), (Floats)((Integers)panel << 16), sums);
     return multiply_add((Floats)(x & high), (Floats)(panel & high), sums);
 #endif
@@ -113,33 +113,33 @@ struct OfBf16 : OfWords<OfBf16> {
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 struct OfBytes : OfWords<OfBytes> {
   using Sums = Integers;
-  LACUNA_INLINE static Sums add(Sums sums, Words x, Words panel) {
+  LACUNA_INLINE static Sums add(Sums sums, WordVector x, WordVector panel) {
 #ifdef __AVX512VNNI__
-    return (Integers)_mm512_dpbusd_epi32((Words)sums, x, panel);
+    return (Integers)_mm512_dpbusd_epi32((WordVector)sums, x, panel);
 #else
-    return (Integers)_mm256_dpbusd_avx_epi32((Words)sums, x, panel);
+    return (Integers)_mm256_dpbusd_avx_epi32((WordVector)sums, x, panel);
 #endif
   }
 };
 #else
 #ifdef __AVX512F__
-LACUNA_INLINE Words products_in_pairs(Words a, Words b) {
+LACUNA_INLINE WordVector products_in_pairs(WordVector a, WordVector b) {
   return _mm512_maddubs_epi16(a, b);
 }
-LACUNA_INLINE Words add_16_bits(Words a, Words b) {
+LACUNA_INLINE WordVector add_16_bits(WordVector a, WordVector b) {
   return _mm512_add_epi16(a, b);
 }
-LACUNA_INLINE Integers add_pairs(Words pairs, Integers sums) {
+LACUNA_INLINE Integers add_pairs(WordVector pairs, Integers sums) {
   return sums + (Integers)_mm512_madd_epi16(pairs, _mm512_set1_epi16(1));
 }
 #else
-LACUNA_INLINE Words products_in_pairs(Words a, Words b) {
+LACUNA_INLINE WordVector products_in_pairs(WordVector a, WordVector b) {
   return _mm256_maddubs_epi16(a, b);
 }
-LACUNA_INLINE Words add_16_bits(Words a, Words b) {
+LACUNA_INLINE WordVector add_16_bits(WordVector a, WordVector b) {
   return _mm256_add_epi16(a, b);
 }
-LACUNA_INLINE Integers add_pairs(Words pairs, Integers sums) {
+LACUNA_INLINE Integers add_pairs(WordVector pairs, Integers sums) {
   return sums + (Integers)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
 }
 #endif
@@ -158,7 +158,7 @@ struct OfBytes {
 #pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) sums[r] = Integers{};
       for (int64_t w = 0; w < words; w += kWordsOfShortSum) {
-        Words of_panel[kWordsOfShortSum];
+        WordVector of_panel[kWordsOfShortSum];
 #pragma GCC unroll 4
         for (int i = 0; i < kWordsOfShortSum; ++i) {
           const uint8_t* word = panel + (w + i) * kPanel * 4;
@@ -168,7 +168,7 @@ struct OfBytes {
 #pragma GCC unroll 8
         for (int r = 0; r < kRows; ++r) {
           const uint8_t* row = x + (r * words + w) * 4;
-          Words short_sums = products_in_pairs(repeated_word(row), of_panel[0]);
+          WordVector short_sums = products_in_pairs(repeated_word(row), of_panel[0]);
 #pragma GCC unroll 4
           for (int i = 1; i < kWordsOfShortSum; ++i)
             short_sums = add_16_bits(short_sums, products_in_pairs(repeated_word(row + i * 4), of_panel[i]));
@@ -201,7 +201,7 @@ struct OfBytes {
     for (int64_t w = 0; w < words; w += kWidth) {
       const auto bytes = (Bytes)load(row + 4 * w);
       for (const Bytes part : {bytes > 0 ? bytes : Bytes{}, bytes < 0 ? -bytes : Bytes{}}) {
-        const auto pairs = (Shorts)products_in_pairs((Words)part, (Words)(Bytes{} + 1));
+        const auto pairs = (Shorts)products_in_pairs((WordVector)part, (WordVector)(Bytes{} + 1));
         const Shorts sums = pairs + (Shorts)((Longs)pairs >> 32);  // of a word and the next, and the next alone
         largest = sums > largest ? sums : largest;
       }
@@ -261,7 +261,7 @@ void find_nonzeros(const NonzeroWords& a, int64_t first_group, int64_t last_grou
     int32_t *to = a.nonzeros + group * a.words, count = 0, w = 0;
     const auto words = static_cast<int32_t>(a.words);
     for (; w + kWidth <= words; w += kWidth) {
-      Words bits = load(static_cast<const void*>(x + w));
+      WordVector bits = load(static_cast<const void*>(x + w));
       for (int64_t r = 1; r < rows; ++r) bits |= load(static_cast<const void*>(x + r * words + w));
       count += append_nonzeros(bits, w, to + count);
     }
