@@ -25,11 +25,15 @@ constexpr size_t kBytesPerWrite = 1 << 18;
 constexpr std::string_view kTemporarySuffix = ".lacuna-tmp";
 constexpr int kMostLinks = 40;  // to follow, as Linux does
 
-/// `bytes` could not be written; errno says why.
+/// `bytes` could not be written, or (0) what was written could not be kept; errno says why.
 [[noreturn]] void fail_to_write(const fs::path& path, size_t bytes) {
   const int cause = errno;
   std::string message = path.string() + ": cannot be written: " + std::strerror(cause);
-  if (cause == ENOSPC || cause == EDQUOT) message += "; " + std::to_string(bytes) + " bytes more are needed at once: free some space";
+  if (cause == ENOSPC || cause == EDQUOT) {
+    message += "; ";
+    if (bytes > 0) message += std::to_string(bytes) + " bytes more are needed at once: ";
+    message += "free some space";
+  }
   throw MachineError(message);
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -94,6 +95,7 @@ void RunReplacement::take_place() const {
       if (cache_.empty() || !is_within(cache_, part)) fs::remove_all(part);
     std::vector<fs::path> written;
     for (const fs::directory_entry& entry : fs::directory_iterator(making_.path())) written.push_back(entry.path());
+    std::sort(written.begin(), written.end(), std::greater<>());  // the log first, and the note of a vocabulary before the vocabulary
     for (const fs::path& path : written) fs::rename(path, fs::path(run_) / path.filename());
   } catch (const fs::filesystem_error& error) {
     throw MachineError(run_ + ": the run there cannot be replaced: " + error.path1().string() + ": " + error.code().message());

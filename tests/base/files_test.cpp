@@ -196,6 +196,16 @@ TEST(FileWriter, SaysThatTheDiskIsFull) {
               AllOf(HasSubstr("/dev/full"), HasSubstr("No space left"), HasSubstr("5000000 bytes")));
 }
 
+TEST(FileWriter, SaysSoTooWhereTheDiskIsFullOnlyWhenTheFileIsSynced) {
+  const ScratchFolder folder;
+  WatchedCalls watched(folder.path());
+  watched.error = [](const std::string& call) { return call == "fsync a" ? ENOSPC : 0; };
+  FileWriter writer(folder / "a");
+  writer.write("new");
+  EXPECT_THAT(message_of<MachineError>([&] { writer.finish(); }),
+              HasSubstr("/a: cannot be written: No space left on device; free some space"));
+}
+
 TEST(FreeDiskSpace, IsThatOfTheNearestFolderThatIsThere) {
   const ScratchFolder folder;
   EXPECT_GT(free_disk_space(folder / "not/there/yet"), 0u);

@@ -77,6 +77,11 @@ TEST_F(Quantize, TranslatesInItsPrecision) {
   EXPECT_EQ(load_model(rounded_).options.translate.precision, TranslatePrecision::kBf16);
 }
 
+TEST_F(Quantize, IsNotedByTheKeyOfEarlierBuilds) {
+  quantize(WeightFormat::kInt8);
+  EXPECT_THAT(bytes_of(rounded_ + "/checkpoint.json"), HasSubstr("\"quantised_to\": \"int8\""));
+}
+
 TEST_F(Quantize, TakesTheMovingAverageWhereItTranslates) {
   CheckpointContents contents = load_checkpoint(path_);
   contents.ema_weights = contents.weights;

@@ -165,6 +165,14 @@ TEST_F(OtherRun, StaysWholeUntilTheNewOneTakesItsPlace) {
   for (const char* const name : {"config.yaml", "step_20", "best"}) EXPECT_FALSE(fs::exists(folder_ / name)) << name;
 }
 
+TEST_F(OtherRun, ANoteTakesItsPlaceBeforeWhatItIsOf) {
+  const RunReplacement replacement(options_);
+  for (const char* const name : {"a.model", "a.model.training"}) write_file_atomically(fs::path(replacement.folder()) / name, "");
+  fs::create_directory(folder_ / "a.model");  // where no file can go: it ends here, as if it were killed
+  EXPECT_THROW(replacement.take_place(), MachineError);
+  EXPECT_TRUE(fs::exists(folder_ / "a.model.training"));
+}
+
 TEST_F(OtherRun, SharesACacheThatIsNamedInItsFolder) {
   fs::create_directory(folder_ / "cache");
   folder_.write("cache/ids", "1");
