@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Lacuna and its peers at the same work, on Multi30k, in one sitting and in turn: tables of ratios in Markdown.
+# Lacuna and its peers at the same work, on Multi30k, in turn: tables of ratios in Markdown.
 #
 #   scripts/bench_peers.sh --python PYTHON [--model runs/multi30k/small] [--shape small|base] [--precision fp32,bf16|none] [--threads 2] [--rounds 3]
 #                          [--steps 30] [--device cpu] [--data data/multi30k] [--folder runs/bench_peers]

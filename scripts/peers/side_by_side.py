@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Lacuna and its peers at the same work in one sitting: tables of ratios in Markdown. Started by scripts/bench_peers.sh, which says how."""
+"""Lacuna and its peers at the same work, in turn: tables of ratios in Markdown. Started by scripts/bench_peers.sh, which says how."""
 import argparse
 import json
 import os

@@ -147,7 +147,8 @@ std::optional<double> kendall_tau_b(std::span<const double> x, std::span<const d
   for (size_t i = 0; i < x.size(); ++i)
     if (!std::isnan(x[i]) && !std::isnan(y[i])) points.emplace_back(x[i], y[i]);
   std::sort(points.begin(), points.end());
-  const int64_t pairs = pairs_of(std::ssize(points)), tied_both = tied_pairs(points, [](const auto&point) { return point; });
+  const int64_t pairs = pairs_of(std::ssize(points));
+  const int64_t tied_both = tied_pairs(points, [](const auto& point) { return point; });
   const int64_t untied_x = pairs - tied_pairs(points, [](const auto& point) { return point.first; });
   std::vector<double> ranked, room;
   ranked.reserve(points.size());
