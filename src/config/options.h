@@ -250,7 +250,8 @@ struct TrainOptions {
     visit("max_hours", self.max_hours, at_least(0), "hours of training after which it ends; 0 = no limit");
     visit("valid_every", self.valid_every, at_least(0), "updates between validations; 0 = at the end of each epoch");
     visit("save_every", self.save_every, at_least(0), "updates between checkpoints; 0 = at the end of each epoch");
-    visit("log_every", self.log_every, at_least(1), "updates between lines of the log; the last update has one, too");
+    visit("log_every", self.log_every, at_least(1),
+          "updates between lines of the log; the last of max_steps, max_epochs or max_hours has one, too");
     visit("valid_translate", self.valid_translate, any(), "validate by translating and sacreBLEU too, not by the loss alone");
     visit("valid_beam_size", self.valid_beam_size, between(1, 10000), "beam of those translations");
     visit(
