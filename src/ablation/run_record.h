@@ -14,8 +14,8 @@ void read_training(const std::filesystem::path& run, RunResult& result);
 /// Numbers in the weights of a checkpoint.
 int64_t count_parameters(const std::filesystem::path& checkpoint);
 
-/// Mean loss in nats per target token, from what `lacuna score` prints: a line a sentence, its log-probability, a tab, and those of its
-/// tokens.
+/// Mean loss in nats per target token, from what `lacuna score --tokens` prints: a line a sentence, its log-probability, a tab, and those
+/// of its tokens. Throws MachineError for anything else.
 double nll_per_token(const std::string& scores);
 
 /// What a program of ours said last before it ended with an error: the text behind `lacuna VERB: error: `. Empty if there is none.

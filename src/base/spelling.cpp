@@ -59,7 +59,8 @@ std::string nearest_word(const std::string& word, const std::vector<std::string>
   size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : known) {
     const size_t distance = edit_distance(folded(word), folded(candidate));
-    if (distance < best_distance) {
+    const bool has_common_letter = distance < std::max(word.size(), candidate.size());
+    if (distance < best_distance && has_common_letter) {
       best = candidate;
       best_distance = distance;
     }
@@ -68,7 +69,7 @@ std::string nearest_word(const std::string& word, const std::vector<std::string>
   const auto longer = std::find_if(known.begin(), known.end(), [&](const std::string& name) { return name.starts_with(word); });
   if (longer != known.end()) return *longer;
   const auto begins_alike = [&](const std::string& name) {
-    return word.size() >= kSomeLetters && edit_distance(folded(word), first_part(folded(name))) == 1;
+    return word.size() >= kSomeLetters && edit_distance(folded(word), first_part(folded(name))) <= 1;
   };
   const auto alike = std::find_if(known.begin(), known.end(), begins_alike);
   return alike == known.end() ? "" : *alike;

@@ -179,8 +179,8 @@ void AblationRunner::measure_loss(const PlannedRun& run, RunResult& result) cons
   if (data.valid.empty()) return;
   try {
     result.valid_loss =
-        nll_per_token(start({"score", "-m", weights_of(run), "--src", data.valid.front().src, "--tgt", data.valid.front().tgt, "--threads",
-                             std::to_string(run.options.threads), "--device", run.options.device}));
+        nll_per_token(start({"score", "-m", weights_of(run), "--src", data.valid.front().src, "--tgt", data.valid.front().tgt, "--tokens",
+                             "--threads", std::to_string(run.options.threads), "--device", run.options.device}));
   } catch (const DataError& error) {
     log_warning("{}, seed {} has no validation loss: {}", run.variant, run.seed, error.what());
   }

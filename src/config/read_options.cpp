@@ -28,7 +28,7 @@ bool has_unit(const std::string& text) {
 }
 
 [[noreturn]] void fail_for_number(const ConfigNode& node, const std::string& expected) {
-  node.fail("expected " + expected + (has_unit(node.text()) ? " without a unit: `lacuna train --help-options` says what it counts" : ""));
+  node.fail("expected " + expected + (has_unit(node.text()) ? " without a unit (`lacuna train --help-options` says what it counts)" : ""));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -27,19 +28,24 @@ class Rules {
  public:
   explicit Rules(const ConfigNode& tree) : tree_(tree) {}
 
-  /// Throws ConfigError "file:line: message" unless `holds`, with the place of the first of `keys` that has one and is not empty.
+  /// Throws ConfigError unless `holds`: the place of `keys`, which the rule is about, and the message.
   void require(bool holds, const std::vector<std::string>& keys, const std::string& message) const {
     if (!holds) throw ConfigError(place(keys) + message);
   }
 
-  /// "file:line: " or "command line (--key): "; nothing if no key has a place.
+  /// "command line (--key): " of the first of `keys` that is written there, as that is above all files, or else "file:line: " of the first
+  /// that is in a file and not empty; nothing if none is written.
   std::string place(const std::vector<std::string>& keys) const {
+    std::string in_file;
     for (const std::string& key : keys) {
       const ConfigNode* node = node_at(tree_, key);
       const bool is_written = node != nullptr && !node->is_null() && !(node->is_scalar() && node->text().empty());
-      if (is_written && !node->place().text().empty()) return node->place().text() + ": ";
+      if (!is_written || node->place().text().empty()) continue;
+      const std::string here = node->place().text() + ": ";
+      if (node->place().line == 0) return here;
+      if (in_file.empty()) in_file = here;
     }
-    return "";
+    return in_file;
   }
 
  private:
@@ -91,17 +97,22 @@ void validate_corpora(const DataOptions& data, const Rules& rules) {
   }
 }
 
+/// The key by which each side has a vocabulary of its own, and how both get the same; nothing if they have.
+std::pair<std::string, std::string> two_vocabularies(const DataOptions& data) {
+  if (!data.src_spm_model.empty()) return {"data.src_spm_model", "give data.spm_model alone"};
+  if (!data.src_vocab.empty()) return {"data.src_vocab", "give data.vocab alone"};
+  if (data.shared_vocab || !data.spm_model.empty() || !data.vocab.empty()) return {};
+  return {"data.shared_vocab", "data.shared_vocab: true"};
+}
+
 void validate_model(const ModelOptions& model, const DataOptions& data, const Rules& rules) {
   rules.require(model.d_model % model.num_heads == 0, {"model.num_heads", "model.d_model"},
                 equals("model.num_heads", model.num_heads) + "; it must divide model.d_model, which is " + std::to_string(model.d_model));
   rules.require(model.positions != Positions::kSinusoidal || model.d_model % 2 == 0, {"model.d_model"},
                 equals("model.d_model", model.d_model) + "; sinusoidal positions need an even one");
-  const bool two_vocabularies =
-      !data.src_spm_model.empty() || !data.src_vocab.empty() || (!data.shared_vocab && data.spm_model.empty() && data.vocab.empty());
-  rules.require(
-      model.tie_embeddings != TieEmbeddings::kAll || !two_vocabularies,
-      {"model.tie_embeddings", "data.src_spm_model", "data.src_vocab", "data.shared_vocab"},
-      "model.tie_embeddings is \"all\", which needs one vocabulary for both sides; set it to decoder or none, or data.shared_vocab: true");
+  const auto [key, way_to_one] = two_vocabularies(data);
+  rules.require(model.tie_embeddings != TieEmbeddings::kAll || key.empty(), {"model.tie_embeddings", key},
+                "model.tie_embeddings is \"all\", which needs one vocabulary for both sides; set it to decoder or none, or " + way_to_one);
 }
 
 /// linear and cosine have an end, and it comes after the warm-up.

@@ -13,12 +13,15 @@ TEST(Spelling, FindsTheWordThatWasMeant) {
   EXPECT_EQ(nearest_word("D-Model", kKnown), "d_model");
   EXPECT_EQ(nearest_word("--beam", {"--seed", "--beam-size"}), "--beam-size");
   EXPECT_EQ(nearest_word("encodr", {"decoder_self", "encoder_self"}), "encoder_self");
+  EXPECT_EQ(nearest_word("Encoder", {"decoder_self", "encoder_self"}), "encoder_self");
+  EXPECT_EQ(nearest_word("l", {"k", "lr"}), "lr");
 }
 
 TEST(Spelling, FindsNothingThatIsFar) {
   EXPECT_EQ(nearest_word("relu", kKnown), "");
   EXPECT_EQ(nearest_word("", kKnown), "");
   EXPECT_EQ(nearest_word("softmax", {}), "");
+  EXPECT_EQ(nearest_word("x", {"k", "ratio"}), "");  // one letter away, and no letter is the same
   EXPECT_EQ(nearest_word("kye", {"key_value"}), "");  // too short to go by its beginning
   EXPECT_EQ(nearest_word(std::string(100000, 'a'), kKnown), "");
 }

@@ -50,9 +50,10 @@ TEST(Options, NumbersAreChecked) {
 
 TEST(Options, NumbersHaveNoUnits) {
   EXPECT_THAT(error_of("train: {valid_every: 500u}\n"),
-              HasSubstr("train.valid_every is \"500u\"; expected a whole number without a unit: `lacuna train --help-options` says what"));
+              HasSubstr("train.valid_every is \"500u\"; expected a whole number without a unit (`lacuna train --help-options` says what"));
   EXPECT_THAT(error_of("train: {max_epochs: 10e}\n"), HasSubstr("train.max_epochs is \"10e\"; expected a whole number without a unit"));
   EXPECT_THAT(error_of("train: {max_hours: 1.5h}\n"), HasSubstr("train.max_hours is \"1.5h\"; expected a number without a unit"));
+  EXPECT_THAT(error_of("train: {batch_tokens: 4k}\n"), HasSubstr("--help-options` says what it counts), or auto"));
   for (const char* other : {"1.5", "0x10", "1_000", "many", "''"})
     EXPECT_THAT(error_of(std::string("train: {max_epochs: ") + other + "}\n"), Not(HasSubstr("unit"))) << other;
 }

@@ -48,8 +48,10 @@ INSTANTIATE_TEST_SUITE_P(
         Rule{"HalfACorpus", "data: {train: [{src: a}]}", "a corpus needs both src and tgt; src is \"a\", tgt is \"\""},
         Rule{"Heads", "model: {d_model: 100, num_heads: 3}", "model.num_heads is 3; it must divide model.d_model, which is 100"},
         Rule{"OddWidth", "model: {d_model: 9, num_heads: 3}", "sinusoidal positions need an even one"},
-        Rule{"TiedSeparateVocabularies", "data: {shared_vocab: false}", "needs one vocabulary for both sides"},
-        Rule{"TiedTwoModels", "data: {src_spm_model: a, tgt_spm_model: b}", "needs one vocabulary for both sides"},
+        Rule{"TiedSeparateVocabularies", "data: {shared_vocab: false}",
+             "needs one vocabulary for both sides; set it to decoder or none, or data.shared_vocab: true"},
+        Rule{"TiedTwoModels", "data: {src_spm_model: a, tgt_spm_model: b}", "set it to decoder or none, or give data.spm_model alone"},
+        Rule{"TiedTwoLists", "data: {tokenizer: none, src_vocab: a, tgt_vocab: b}", "set it to decoder or none, or give data.vocab alone"},
         Rule{"EndlessCosine", "train: {schedule: cosine}", "train.schedule is \"cosine\", which falls until"},
         Rule{"EndlessLinear", "train: {schedule: linear}", "train.schedule is \"linear\", which falls until"},
         Rule{"WarmupToTheLastStep", "train: {schedule: linear, warmup_steps: 100, max_steps: 100}",
@@ -118,6 +120,17 @@ TEST(Validate, SaysWhereAValueWasWritten) {
                 load_options({.files = {}, .overrides = {"--train.patience", "3"}});
               }),
               StartsWith("command line (--train.patience): train.patience is 3"));
+}
+
+TEST(Validate, SaysWhichFlagDoesNotFitAFile) {
+  const ScratchFolder folder;
+  const std::string file = folder.write("c.yaml", "model:\n  d_model: 96\n  num_heads: 3\ntranslate: {n_best: 4}\n");
+  const auto error_with = [&](const std::string& flag, const std::string& value) {
+    return message_of<ConfigError>([&] { load_options({.files = {file}, .overrides = {flag, value}}); });
+  };
+  EXPECT_THAT(error_with("--model.d_model", "100"), StartsWith("command line (--model.d_model): model.num_heads is 3; it must divide"));
+  EXPECT_THAT(error_with("--translate.beam_size", "2"), StartsWith("command line (--translate.beam_size): translate.n_best is 4"));
+  EXPECT_THAT(error_with("--data.shared_vocab", "false"), StartsWith("command line (--data.shared_vocab): model.tie_embeddings is"));
 }
 
 TEST(Validate, OfATrainedModelSaysWhichFlagDoesNotFitIt) {
