@@ -194,7 +194,7 @@ class Core {
     weigh_waiting(rows);
     spread_weights(tile);
   }
-  /// The first step of it: scores, which wait in `rows` to be weighed. Likewise score_list.
+  /// The first step of weigh_tile: the tile's scores, which wait in `rows` to become weights. score_list does the same for a list.
   void score_tile(const Tile& tile, WaitingRows& rows) {
     products_.write_scores(tile, weights_);
     for (int r = 0; r < tile.rows; ++r) {
@@ -351,7 +351,7 @@ class Core {
 
   // --- rows ---
 
-  /// Query i's row of scores joins the rows that wait. One that needs positions, for which there is room once, becomes weights at once.
+  /// Query i's row of scores joins the rows that wait; or, with positions, of which there is memory for one row, becomes weights here.
   void add_scores(int i, int length, S* scores, WaitingRows& rows) {
     if (!call_.uses_positions) {
       const types::RowContext<S> context = row_context(i);

@@ -15,8 +15,9 @@ namespace lacuna {
 
 /// The weights of a call that the forward pass keeps for the backward pass: all weights of sentences with few keys, where reading them is
 /// cheaper than computing them again; with `keeps_lists`, also the nonzero weights of the other sentences, at most 256 a query on average
-/// over a sentence and head. Only weights that the core has in tiles: it makes those of parts and lists again. They are of type S, or bf16
-/// where the products of a sentence round them anyway.
+/// over a sentence and head. Only sentences and heads that go in tiles keep any: the core works the weights of parts and lists out again.
+/// goes_in_tiles() foresees which they are. Where it is wrong, memory stays unused or weights are worked out again. They are of type S, or
+/// bf16 where the products of a sentence round them anyway.
 template <class S>
 class KeptRowsOfCall {
   using Rows = core::KeptRows<S>;
@@ -33,8 +34,13 @@ class KeptRowsOfCall {
     for (int64_t b = 0; b < call.queries->num_sentences(); ++b) {
       end.is_list = !has_few_keys(b);
       end.is_rounded = !end.is_list && rounds != nullptr && rounds(queries(b), keys(b), call.rows_alike);
+      const bool is_like_last = b > 0 && sees_alike(b, b - 1);  // as often in a batch: then what was found for it holds
       for (int64_t head = 0; head < heads; ++head) {
-        if (head == 0 || !call.type->has_one_pattern()) end.is_kept = (!end.is_list || keeps_lists) && goes_in_tiles(call, b, head);
+        if (is_like_last) {
+          end.is_kept = places_[places_.size() - static_cast<size_t>(heads)].is_kept;
+        } else if (head == 0 || !call.type->has_one_pattern()) {
+          end.is_kept = (!end.is_list || keeps_lists) && goes_in_tiles(call, b, head);
+        }
         places_.push_back(end);
         if (!end.is_kept) continue;
         end.weights += room(b, end.is_rounded);
@@ -78,6 +84,10 @@ class KeptRowsOfCall {
 
   int64_t queries(int64_t b) const { return call_->queries->length(b); }
   int64_t keys(int64_t b) const { return call_->keys->count[static_cast<size_t>(b)]; }
+  /// True if the queries of sentences a and b see the same keys, counted from each sentence's first.
+  bool sees_alike(int64_t a, int64_t b) const {
+    return queries(a) == queries(b) && keys(a) == keys(b) && query_position(*call_, a, 0) == query_position(*call_, b, 0);
+  }
   bool has_few_keys(int64_t b) const { return keys(b) <= kKeptKeys; }
   int64_t stride(int64_t b, bool is_rounded) const {
     if (is_rounded) return multiple_of(Rows::kRoundedRows, keys(b));

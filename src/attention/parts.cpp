@@ -72,7 +72,7 @@ std::vector<AttentionPart> parts_of_queries(const AttentionCall& call, int64_t b
   return parts;
 }
 
-/// True if a tile of the sentence is worth its products, as those of floats are laid out.
+/// True if some tile of the sentence's queries is worth its products. Tiles are cut as for products of floats; those of bf16 have others.
 bool has_dense_tile(const AttentionCall& call, int64_t b, int64_t head) {
   using Products = core::DirectProducts<core::PlainMachine<double>>;
   std::vector<KeySegment> segments, of_query;

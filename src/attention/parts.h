@@ -22,8 +22,9 @@ struct AttentionPart {
 /// would cost more than it saves. reach [queries]: how far each query may look at most; empty = as far as the pattern lets it.
 std::vector<AttentionPart> attention_parts(const AttentionCall& call, int64_t b, int64_t head, std::span<const int32_t> reach = {});
 
-/// True if the core takes some queries of sentence b in tiles (core_cpu.h), not all of them in parts or as lists: so says what the pattern
-/// shows the last query, and where that leaves holes, all of them. Queries that reach less far may go otherwise.
+/// True if the core is likely to take some queries of sentence b in tiles (core_cpu.h), and not all of them in parts or as lists. A guess
+/// from the pattern alone: of queries that reach less far, or with products of bf16, the core may decide otherwise. If the last query sees
+/// one run of keys, all are taken to do so.
 bool goes_in_tiles(const AttentionCall& call, int64_t b, int64_t head);
 
 }  // namespace lacuna

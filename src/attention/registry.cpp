@@ -1,5 +1,6 @@
 #include "attention/registry.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "attention/probe.h"
@@ -35,13 +36,20 @@ ConfigNode options_of(const ConfigNode& node, std::initializer_list<const char*>
   return options;
 }
 
-/// Throws for a key among a type's options that was meant for one beside them, or for a site: no option has a name like these.
-void refuse_misspelt_keys(const ConfigNode& options, bool has_base) {
-  std::vector<std::string> meant = {"type", "pattern", "norm", "default", "layers"};
+/// Throws for a key among a type's options that was meant for one beside them, or that belongs to the maps around a type: `default`,
+/// `layers` and sites. No option has a name like these.
+void refuse_foreign_keys(const ConfigNode& options, bool has_base) {
+  std::vector<std::string> around = {"layers"}, meant = {"type", "pattern", "norm", "default"};
+  for (const AttentionSite site : kAttentionSites) around.emplace_back(name_of(site));
   if (has_base) meant.emplace_back("base");
-  for (const AttentionSite site : kAttentionSites) meant.emplace_back(name_of(site));
-  for (const auto& [key, value] : options.entries())
+  meant.insert(meant.end(), around.begin(), around.end());
+  for (const auto& [key, value] : options.entries()) {
+    if (key == "default") value.fail("default does not go beside `type`: each says which attention it is; keep one of them");
+    const std::string where = key == "layers" ? "the `default` of a site" : "`default`";
+    if (std::find(around.begin(), around.end(), key) != around.end())
+      value.fail(key + " does not go among a type's options; put the type and its options under " + where + ", and " + key + " beside it");
     if (const std::string end = did_you_mean(key, meant); !end.empty()) value.fail("unknown key" + end);
+  }
 }
 
 struct NamedPattern {
@@ -128,7 +136,7 @@ std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node,
   const auto& entry = named(types::all_types(), type_node(node, "an attention type"), "type");
   ConfigNode own = options_of(node, {"type", "pattern", "norm"});
   if (entry.takes_mask) own = options_of(own, {"base"});
-  refuse_misspelt_keys(own, entry.takes_mask);
+  refuse_foreign_keys(own, entry.takes_mask);
   auto options = entry.read(own);
   auto base = entry.takes_mask ? make_base(entry, options.get(), node, num_heads) : nullptr;
   const auto named_patterns = make_patterns(node.is_map() ? node.find("pattern") : nullptr, num_heads);

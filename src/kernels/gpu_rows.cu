@@ -236,7 +236,7 @@ __global__ void __launch_bounds__(kThreads) deactivate(const ActivationRows<floa
   for_own_elements(a.is_gelu ? a.dropout : DropoutRows(), a.columns, rows, [&](int64_t i, float factor) {
     if (a.is_gelu) {
       a.input_gradient[i] = a.gradient[i] * factor * gelu_slope(a.input[i]);
-    } else {  // the result is 0 or -0 exactly where the unit was not active or dropped; of NaN the gradient passes
+    } else {  // the result is 0 or -0 where the unit was inactive or dropped, only there; NaN lets the gradient pass
       a.input_gradient[i] = a.result[i] <= 0 ? 0.f : a.gradient[i] * scale;
     }
   });

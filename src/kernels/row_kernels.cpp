@@ -196,7 +196,7 @@ void activation_backward(const ActivationRows<T>& a, int64_t begin, int64_t end)
     T* dx = a.input_gradient + at;
     if (a.is_gelu) {
       for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { dx[i] = dy[i] * factor * gelu_slope(x[i]); });
-    } else {  // y is 0 or -0 exactly where the unit was not active or dropped: no random numbers are needed. Of NaN the gradient passes
+    } else {  // y is 0 or -0 where the unit was inactive or dropped, only there: no random numbers are needed. NaN lets the gradient pass
 #pragma omp simd
       for (int64_t i = 0; i < a.columns; ++i) dx[i] = y[i] <= 0 ? T(0) : dy[i] * scale;
     }

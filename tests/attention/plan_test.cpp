@@ -142,6 +142,20 @@ TEST(AttentionPlan, SaysWhichKeyAMisspeltOneWasMeantFor) {
         << yaml;
 }
 
+TEST(AttentionPlan, SaysWhereAKeyBelongsThatStandsAmongATypesOptions) {
+  for (const auto& [yaml, place] : {std::tuple("{type: topk, k: 4, cross: rela}", "model.attention.cross"),
+                                    std::tuple("default: {type: topk, cross: rela}", "model.attention.default.cross")})
+    EXPECT_THAT(error_of(yaml), AllOf(StartsWith("test.yaml:1: " + std::string(place) + " is \"rela\"; cross does not go among"),
+                                      HasSubstr("under `default`, and cross beside it"), Not(HasSubstr("Did you mean"))))
+        << yaml;
+  EXPECT_THAT(
+      error_of("{type: topk, default: rela}"),
+      AllOf(StartsWith("test.yaml:1: model.attention.default is \"rela\"; default does not go beside `type`"), HasSubstr("keep one")));
+  EXPECT_THAT(
+      error_of("default: {type: topk, layers: {0: rela}}"),
+      AllOf(StartsWith("test.yaml:1: model.attention.default.layers is a map"), HasSubstr("under the `default` of a site, and layers")));
+}
+
 TEST(AttentionPlan, RefusesAnOptionThatTheTypeDoesNotHave) {
   EXPECT_THAT(error_of("default: {type: softmax, k: 8}"), HasSubstr("k"));
   EXPECT_THAT(error_of("default: {type: topk, kk: 8}"), AllOf(HasSubstr("kk"), HasSubstr("k, ratio")));

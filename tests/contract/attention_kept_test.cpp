@@ -79,10 +79,17 @@ TEST(AttentionKept, AreNoWeightsThatTheBackwardPassDoesNotRead) {
 }
 
 TEST(AttentionKept, ChangesNoBitWhereHeadsHavePatternsOfTheirOwn) {
-  const Inputs inputs({5, 33, 90, 140}, {5, 33, 90, 140}, 3, 20);
+  const Inputs inputs({5, 33, 33, 90, 140}, {5, 33, 33, 90, 140}, 3, 20);
   const char* const pattern = "{heads: [{type: atrous, stride: 4}, {type: full}, {type: strided, window: 2, stride: 4}]}";
   for (const char* name : {"softmax", "topk"})
     for (const Engine engine : cpu_engines()) expect_the_same_bits_from_kept(inputs, type_of(variant(name, "{}"), pattern, 3), engine);
+}
+
+TEST(AttentionKept, ChangesNoBitWhereSpansCutAPatternWithHolesToRuns) {
+  const Inputs inputs({5, 33, 90}, {5, 33, 90}, 2, 20);
+  for (const char* pattern : {"{type: atrous, stride: 4}", "{type: strided, window: 2, stride: 16}"})
+    for (const Engine engine : cpu_engines())
+      expect_the_same_bits_from_kept(inputs, type_of(variant("span", "{span_init: 1, ramp: 2}"), pattern, 2), engine);
 }
 
 }  // namespace

@@ -9,9 +9,10 @@
 ///
 ///   p = softmax over { j : z_j >= t },  t the k-th largest score; ties at t stay, and n <= k keeps all
 ///
-/// Zhao et al. 2019, arXiv:1912.11637, eq. 7 to 9. t by halving the scores' range until k are left above, or so few between that it is
-/// worth stepping down from one value to the next; no sort. After 24 halvings, which only scores much closer together than their range is
-/// wide outlast, each halves how many floats lie in the range: at most 32 more. Backward: softmax's on the survivors, t being a constant.
+/// Zhao et al. 2019, arXiv:1912.11637, eq. 7 to 9. t by halving the range in which it must lie until k scores are above, or so few left in
+/// it that it is worth stepping down from one to the next; no sort. Scores much closer together than their range is wide need more than 24
+/// halvings; each further one halves how many floats lie in the range, so at most 32 follow. Backward: softmax's on the survivors, t being
+/// a constant.
 namespace lacuna::types::topk {
 
 inline constexpr Info kInfo = {.paper = "arXiv:1912.11637", .rows_sum_to_one = true, .sparse = true};
@@ -83,8 +84,8 @@ struct RowMap {
     return options.floor > share ? static_cast<int>(options.floor < n ? options.floor : n) : share;
   }
 
-  /// Some t with { z >= t } the k largest scores and those equal to the k-th, or of these all that can have weight; if there are k or
-  /// fewer, all are.
+  /// Some t such that the scores >= t are the k largest and those equal to the k-th; all, if there are k or fewer. But scores too far below
+  /// the top to have weight are less than t in any case.
   template <Row R>
   LACUNA_HD static typename R::scalar kth_largest(R scores, typename R::scalar k, typename R::scalar top) {
     using row::any, row::if_below, row::is_at_least, row::middle_in_order, row::select;
@@ -108,8 +109,8 @@ struct RowMap {
       found = select(is_sought && from_low <= k, low, found);
       is_sought = is_sought && k < from_low;
     }
-    // After a few halvings, most of a long row is left out; after kHalvings few scores should lie between low and high, and where they
-    // don't, as one score far from the others makes it, there are more, as long as there is a number between the two.
+    // Every kFew halvings, what a long row has outside of the range is left out. After kHalvings, few scores should lie between low and
+    // high. Where more do, as with one score far from the others, halving goes on as long as there is a number between the two.
     constexpr int kHalvings = 16, kHalvingsOfRange = 24, kFew = 3, kLong = 64, kFewLeft = 8;
     const auto middle_at = [&](int i) { return i < kHalvingsOfRange ? low + (high - low) / 2 : middle_in_order(low, high); };
     const auto goes_on = [&](S middle) { return is_sought && from_low > from_high + S(kFewLeft) && low < middle && middle < high; };
