@@ -21,7 +21,7 @@ TEST(Spelling, FindsNothingThatIsFar) {
   EXPECT_EQ(nearest_word("relu", kKnown), "");
   EXPECT_EQ(nearest_word("", kKnown), "");
   EXPECT_EQ(nearest_word("softmax", {}), "");
-  EXPECT_EQ(nearest_word("x", {"k", "ratio"}), "");  // one letter away, and no letter is the same
+  EXPECT_EQ(nearest_word("x", {"k", "ratio"}), "");   // one letter away, and no letter is the same
   EXPECT_EQ(nearest_word("kye", {"key_value"}), "");  // too short to go by its beginning
   EXPECT_EQ(nearest_word(std::string(100000, 'a'), kKnown), "");
 }
