@@ -65,6 +65,7 @@ bool core_takes(const AttentionShape& shape) {
 std::vector<Json> attention_times(const std::vector<TypeWithPattern>& entries, const AttentionShape& shape, double zeros, int64_t rounds) {
   if (zeros <= 0) return times_on_same_scores(entries, shape, rounds);
   std::vector<Json> lines;
+  lines.reserve(entries.size());
   for (const TypeWithPattern& entry : entries) lines.push_back(times_on_sparse_scores(entry, shape, zeros, rounds));
   return lines;
 }

@@ -41,9 +41,9 @@ class Rules {
       const ConfigNode* node = node_at(tree_, key);
       const bool is_written = node != nullptr && !node->is_null() && !(node->is_scalar() && node->text().empty());
       if (!is_written || node->place().text().empty()) continue;
-      const std::string here = node->place().text() + ": ";
+      std::string here = node->place().text() + ": ";
       if (node->place().line == 0) return here;
-      if (in_file.empty()) in_file = here;
+      if (in_file.empty()) in_file = std::move(here);
     }
     return in_file;
   }

@@ -115,7 +115,7 @@ TEST(Validate, SaysWhereAValueWasWritten) {
         std::pair("data:\n  src_vocab: ''\n  tgt_vocab: v", "c.yaml:3: data.src_vocab and"),
         std::pair("train:\n  lr: 1\n  reset: [optimiser]", "c.yaml:3: train.reset holds"),
         std::pair("translate:\n\n  n_best: 9", "c.yaml:3: translate.n_best is 9")})
-    EXPECT_THAT(message_of<ConfigError>([&] { options_from_yaml(yaml, "c.yaml"); }), StartsWith(message)) << yaml;
+    EXPECT_THAT(message_of<ConfigError>([&yaml = yaml] { options_from_yaml(yaml, "c.yaml"); }), StartsWith(message)) << yaml;
   EXPECT_THAT(message_of<ConfigError>([] {
                 load_options({.files = {}, .overrides = {"--train.patience", "3"}});
               }),
