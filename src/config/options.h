@@ -343,7 +343,7 @@ struct TranslateOptions {
     visit("joiner", self.joiner, any(),
           "of text that was cut into pieces before (data.tokenizer: none): what a piece ends with that the next one belongs to, \"@@\" of "
           "subword-nmt. Translations have whole words then, and are scored against references with whole words; prefixes come in pieces, "
-          "and `align` and `analyze` link pieces; empty = pieces stay");
+          "and `align` and `analyze` link the joined words; empty = pieces stay");
   }
 };
 
