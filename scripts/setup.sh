@@ -26,8 +26,8 @@ if [ "$(uname -m)" != x86_64 ] || ! grep -qw avx2 /proc/cpuinfo; then
 fi
 
 packages=(g++ cmake ninja-build pkg-config git ca-certificates python3 python3-venv
-  libsentencepiece-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libhwy-dev nlohmann-json3-dev zlib1g-dev libxxhash-dev libjemalloc-dev
-  libgtest-dev libgmock-dev)
+  libsentencepiece-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libhwy-dev nlohmann-json3-dev zlib1g-dev libzstd-dev libxxhash-dev
+  libjemalloc-dev libgtest-dev libgmock-dev)
 [ "$tests" = no ] || packages+=(clang-format clang-tidy libomp-dev chromium-headless-shell)
 
 install_packages() {

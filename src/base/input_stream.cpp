@@ -3,33 +3,36 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <iterator>
-#include <new>
 #include <string_view>
 
 #include "base/error.h"
+#include "base/unpacker.h"
 
 namespace lacuna {
 namespace {
 
 constexpr size_t kBytesPerRead = 1 << 16;
 
-/// How files of a packer begin. `?` stands for any byte.
+/// How files of a packer begin. `?` stands for any byte, `%` for one of 0x50 to 0x5F.
 struct Packer {
   std::string_view name, magic;
+  std::unique_ptr<Unpacker> (*unpacker)(const std::string& file) = nullptr;  // null: such files are refused
 };
 
-constexpr std::string_view kGzip = "gzip";
-constexpr Packer kPackers[] = {
-    {kGzip, "\x1F\x8B"}, {"zip", "PK\x03\x04"}, {"zstd", "\x28\xB5\x2F\xFD"}, {"xz", "\xFD\x37zXZ"}, {"bzip2", "BZh?1AY&SY"}};
+constexpr Packer kPackers[] = {{"gzip", "\x1F\x8B", gzip_unpacker},
+                               {"zip", "PK\x03\x04"},
+                               {"zstd", "\x28\xB5\x2F\xFD", zstd_unpacker},
+                               {"zstd", "%*M\x18", zstd_unpacker},  // a frame to pass over, as pzstd writes it first
+                               {"xz", "\xFD\x37zXZ"},
+                               {"bzip2", "BZh?1AY&SY"}};
 
 bool can_begin(std::string_view bytes, std::string_view magic) {
-  const auto fits = [](char byte, char wanted) { return byte == wanted || wanted == '?'; };
+  const auto fits = [](char byte, char wanted) { return byte == wanted || wanted == '?' || (wanted == '%' && (byte & 0xF0) == 0x50); };
   return bytes.size() <= magic.size() && std::equal(bytes.begin(), bytes.end(), magic.begin(), fits);
 }
 
@@ -40,19 +43,6 @@ const Packer* packer_of(std::string_view bytes) {
 }
 
 }  // namespace
-
-struct InputStream::Inflater {
-  z_stream state = {};
-  bool in_member = false;  // a gzip file is one member or several, end to end
-
-  Inflater() {
-    constexpr int kGzipFormat = 16;
-    if (inflateInit2(&state, MAX_WBITS + kGzipFormat) != Z_OK) throw std::bad_alloc();
-  }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-  ~Inflater() { inflateEnd(&state); }
-};
 
 InputStream::InputStream(const std::filesystem::path& path) : name_(path == "-" ? "stdin" : path.string()) {
   std::error_code error;
@@ -83,13 +73,14 @@ void InputStream::find_kind() {
   }
   kind_is_known_ = true;
   if (packer == nullptr || raw_.size() < packer->magic.size()) return;
-  if (packer->name != kGzip) throw DataError(name_ + ": is packed by " + std::string(packer->name) + "; unpack it, or pack it with gzip");
-  inflater_ = std::make_unique<Inflater>();
+  if (packer->unpacker == nullptr)
+    throw DataError(name_ + ": is packed by " + std::string(packer->name) + "; unpack it, or pack it with gzip or zstd");
+  unpacker_ = packer->unpacker(name_);
 }
 
 bool InputStream::read(std::string& bytes) {
   if (!kind_is_known_) find_kind();
-  if (inflater_) return inflate_into(bytes);
+  if (unpacker_) return unpack_into(bytes);
   if (!raw_.empty()) {
     bytes += raw_;
     raw_.clear();
@@ -105,39 +96,27 @@ bool InputStream::fill_raw() {
   if (!raw_.empty()) return true;
   raw_.resize(kBytesPerRead);
   raw_.resize(read_raw(raw_.data(), kBytesPerRead));
-  if (raw_.empty() && inflater_->in_member) throw DataError(name_ + ": damaged gzip file: it ends too early");
+  if (raw_.empty()) unpacker_->require_end();
   return !raw_.empty();
 }
 
-bool InputStream::inflate_into(std::string& bytes) {
+bool InputStream::unpack_into(std::string& bytes) {
   const size_t old = bytes.size();
   while (bytes.size() == old) {
-    if (!fill_raw()) return false;
-    if (!inflater_->in_member) {  // tapes and disks fill up with zeros what they hold, and gzip takes no offence
-      raw_.erase(0, std::min(raw_.find_first_not_of('\0'), raw_.size()));
-      if (raw_.empty()) continue;
-    }
-    z_stream& state = inflater_->state;
-    bytes.resize(old + kBytesPerRead);
-    state.next_in = reinterpret_cast<Bytef*>(raw_.data());
-    state.avail_in = static_cast<uInt>(raw_.size());
-    state.next_out = reinterpret_cast<Bytef*>(bytes.data() + old);
-    state.avail_out = kBytesPerRead;
-    const int code = inflate(&state, Z_NO_FLUSH);
-    bytes.resize(old + kBytesPerRead - state.avail_out);
-    raw_.erase(0, raw_.size() - state.avail_in);
-    if (code != Z_OK && code != Z_STREAM_END && code != Z_BUF_ERROR)
-      throw DataError(name_ + ": damaged gzip file: " + (state.msg != nullptr ? state.msg : "it cannot be unpacked"));
-    inflater_->in_member = code != Z_STREAM_END;
-    if (code == Z_STREAM_END) inflateReset(&state);
+    if (!unpacker_->has_more() && !fill_raw()) return false;
+    unpacker_->unpack(raw_, bytes);
   }
   return true;
 }
 
 bool InputStream::would_wait() const {
-  if (!raw_.empty()) return false;
+  if (!raw_.empty() || (unpacker_ && unpacker_->has_more())) return false;
   pollfd wait = {.fd = file_, .events = POLLIN, .revents = 0};
   return poll(&wait, 1, 0) == 0;
+}
+
+std::string_view InputStream::packer() const {
+  return unpacker_ ? unpacker_->packer() : std::string_view();
 }
 
 }  // namespace lacuna

@@ -9,21 +9,21 @@
 
 namespace lacuna {
 
-/// Lines of a plain or gzip file or of standard input ("-"). Splits at LF only; a CR before it is dropped and counted, a byte order mark at
-/// the start is dropped.
+/// Lines of a plain, gzip or zstd file or of standard input ("-"). Splits at LF only; a CR before it is dropped and counted, a byte order
+/// mark at the start is dropped.
 class LineReader {
  public:
   /// Throws DataError if the file cannot be read.
   explicit LineReader(const std::filesystem::path& path) : stream_(path) {}
 
-  /// False at the end. Throws DataError for a line of more than 1 MiB, for a damaged gzip file, and for a file of another packer.
+  /// False at the end. Throws DataError for a line of more than 1 MiB, for a damaged packed file, and for a file of another packer.
   bool next(std::string& line);
   /// True if `next` would have to wait for whoever writes: the moment to give what is known so far.
   bool would_wait() const { return buffer_.find('\n', position_) == std::string::npos && stream_.would_wait(); }
   int64_t line_number() const { return line_number_; }  ///< of the line given last, from 1
   int64_t carriage_returns() const { return carriage_returns_; }
   bool has_byte_order_mark() const { return has_byte_order_mark_; }  ///< once the first line was given
-  bool is_gzip() const { return stream_.is_gzip(); }                 ///< likewise
+  std::string_view packer() const { return stream_.packer(); }       ///< likewise: "gzip" or "zstd"; empty for plain text
   /// "file:line" of the line given last.
   std::string place() const { return stream_.name() + ":" + std::to_string(line_number_); }
   /// Throws DataError with the byte if the line given last is not UTF-8 or holds a NUL.

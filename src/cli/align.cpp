@@ -32,7 +32,7 @@ struct AlignFlags {
   void declare(CLI::App& app) {
     app.add_option("-m,--model", model, "Checkpoint or run folder whose cross attention aligns");
     app.add_option("--reverse-model", reverse_model, "A model of the other direction, for --symmetrise");
-    app.add_option("--src", src, "Source text, plain or gzip");
+    app.add_option("--src", src, "Source text, plain, gzip or zstd");
     app.add_option("--tgt", tgt, "Its translations, line by line");
     app.add_option("-o,--output", output, "File for the links; - is standard output (the default)");
     app.add_option("--level", level, "Links of words (the default) or of pieces: word or subword")

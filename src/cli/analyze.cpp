@@ -40,7 +40,7 @@ struct AnalyzeFlags {
     app.add_option("-m,--model", models, "Checkpoint or run folder; several, each after its own -m, stand side by side in the report")
         ->required()
         ->allow_extra_args(false);
-    app.add_option("--src", settings.src, "Source text, plain or gzip")->required();
+    app.add_option("--src", settings.src, "Source text, plain, gzip or zstd")->required();
     app.add_option("--tgt", settings.tgt, "Its translations, line by line: what the decoder is made to say")->required();
     auto* gold = app.add_option("--gold", settings.gold, "Gold word links, a line a pair: 0-0 sure, 1?2 or 1p2 possible");
     app.add_option("--gold-base", gold_base, "What the gold links count words from: 0 (the default) or 1")

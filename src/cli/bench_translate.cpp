@@ -27,7 +27,7 @@ struct TranslateBenchFlags {
 
   void declare(CLI::App& app) {
     app.add_option("-m,--model", model, "Checkpoint or run folder")->required();
-    app.add_option("-i,--input", input, "Text to translate, plain or gzip")->required();
+    app.add_option("-i,--input", input, "Text to translate, plain, gzip or zstd")->required();
     app.add_option("--limit", limit, "Only the first so many lines; 0 = all (the default)")->check(whole_number_from(0));
     auto* compares = app.add_option(
         "--compare", compare,

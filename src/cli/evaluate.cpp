@@ -31,11 +31,11 @@ struct EvaluateOptions {
 };
 
 void declare(CLI::App& app, EvaluateOptions& options) {
-  app.add_option(
-      "--hyp", options.hypotheses,
-      "Translations, one a line, detokenised, plain or gzip; - is standard input (the default). Several files: each is compared to the "
-      "first by a paired bootstrap");
-  app.add_option("--ref", options.references, "References, plain or gzip; several files: several references for each sentence")->required();
+  app.add_option("--hyp", options.hypotheses,
+                 "Translations, one a line, detokenised, plain, gzip or zstd; - is standard input (the default). Several files: each is "
+                 "compared to the first by a paired bootstrap");
+  app.add_option("--ref", options.references, "References, plain, gzip or zstd; several files: several references for each sentence")
+      ->required();
   app.add_option("--tgt-lang", options.scoring.tgt_lang, "Code of the target language (de, zh, zho_Hans, ...): chooses BLEU's tokenizer");
   app.add_option("--metrics", options.scoring.metrics, "Comma-separated: bleu, chrf, ter (default: all)")
       ->delimiter(',')

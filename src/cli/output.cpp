@@ -81,7 +81,7 @@ Output::Output(const std::filesystem::path& path, const std::vector<std::string>
     require_place_for_file(path_);
     file_ = std::make_unique<FileReplacement>(path_);
     remove_if_interrupted(file_->temporary().string());
-    if (path.extension() == ".gz") gzip_ = std::make_unique<GzipWriter>(file_->writer());
+    packed_ = packed_writer(path, file_->writer());
     return;
   }
   stream_ = open_to_write_to(path);
@@ -94,7 +94,7 @@ Output::~Output() {
 
 bool Output::write(std::string_view text) {
   if (file_ != nullptr) {
-    gzip_ != nullptr ? gzip_->write(text) : file_->writer().write(text);
+    packed_ != nullptr ? packed_->write(text) : file_->writer().write(text);
     return true;
   }
   while (!text.empty()) {
@@ -109,7 +109,7 @@ bool Output::write(std::string_view text) {
 
 void Output::finish() {
   if (file_ == nullptr) return;
-  if (gzip_ != nullptr) gzip_->finish();
+  if (packed_ != nullptr) packed_->finish();
   file_->finish();
 }
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/files.h"
-#include "base/gzip_writer.h"
+#include "base/packed_writer.h"
 
 namespace lacuna {
 
@@ -30,7 +30,7 @@ void require_new_or_checkpoint(const std::string& output, const std::vector<std:
 /// Throws UsageError where a file to write is one of `inputs`.
 void require_not_read(const std::filesystem::path& output, const std::vector<std::string>& inputs);
 
-/// Where results go: stdout, a file that is there only once it is whole, in gzip's format if its name ends in .gz, or a device or pipe as
+/// Where results go: stdout, a file that is there only once it is whole, packed if its name ends in .gz or .zst, or a device or pipe as
 /// they come.
 class Output {
  public:
@@ -49,7 +49,7 @@ class Output {
  private:
   std::filesystem::path path_;
   std::unique_ptr<FileReplacement> file_;  // of a file
-  std::unique_ptr<GzipWriter> gzip_;       // of a file of that format
+  std::unique_ptr<PackedWriter> packed_;   // of a file to be packed
   int stream_ = STDOUT_FILENO;             // of all else
 };
 

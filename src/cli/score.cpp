@@ -32,7 +32,7 @@ struct ScoreFlags {
     app.add_option("-m,--model", models, "Checkpoint or run folder; several, each after its own -m: an ensemble")
         ->required()
         ->allow_extra_args(false);
-    app.add_option("--src", src, "Source text, plain or gzip")->required();
+    app.add_option("--src", src, "Source text, plain, gzip or zstd")->required();
     app.add_option("--tgt", tgt,
                    "Its translations, line by line; an empty one has the probability of its end; of an empty line nan, but 0 for none")
         ->required();

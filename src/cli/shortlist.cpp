@@ -29,7 +29,7 @@ struct ShortlistFlags {
 
   void declare(CLI::App& app) {
     app.add_option("-m,--model", model, "Checkpoint or run folder whose vocabularies count")->required();
-    app.add_option("--src", src, "Source side of the training data, plain or gzip")->required();
+    app.add_option("--src", src, "Source side of the training data, plain, gzip or zstd")->required();
     app.add_option("--tgt", tgt, "Its target side, line by line")->required();
     app.add_option("-o,--output", output, "File of the shortlist")->required();
     app.add_option("--best", best, "Candidates that a source token brings, the likeliest (default: 100)")

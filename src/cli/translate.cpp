@@ -58,8 +58,9 @@ struct TranslateFlags {
     app.add_option("-m,--model", models, "Checkpoint or run folder; several, each after its own -m: an ensemble")
         ->required()
         ->allow_extra_args(false);
-    app.add_option("-i,--input", input, "Text, one sentence a line, plain or gzip; - is standard input (the default)");
-    app.add_option("-o,--output", output, "File for the translations, packed if its name ends in .gz; - is standard output (the default)");
+    app.add_option("-i,--input", input, "Text, one sentence a line, plain, gzip or zstd; - is standard input (the default)");
+    app.add_option("-o,--output", output,
+                   "File for the translations, packed if its name ends in .gz or .zst; - is standard output (the default)");
     for (size_t i = 0; i < values.size(); ++i) app.add_option(kShortFlags[i].flag, values[i], kShortFlags[i].meaning);
     app.add_option(
         "--prefix", prefix,

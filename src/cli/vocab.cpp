@@ -18,7 +18,7 @@ int run_vocab(const std::vector<std::string>& arguments) {
   std::vector<std::string> inputs;
   std::string output, type = "unigram";
   SpmTraining training;
-  app.add_option("-i,--input", inputs, "Text, one sentence a line, plain or gzip; several files: one model for all")->required();
+  app.add_option("-i,--input", inputs, "Text, one sentence a line, plain, gzip or zstd; several files: one model for all")->required();
   app.add_option("-o,--output", output, "File to write, such as spm.model")->required();
   app.add_option("--vocab-size", training.vocab_size, fmt::format("Pieces of the model (default: {})", training.vocab_size))
       ->check(whole_number_from(16, 1 << 20));

@@ -10,7 +10,7 @@
 /// Every option of a run, each declared once: name, default, range, meaning. Structs mirror the sections of a YAML file.
 namespace lacuna {
 
-/// One parallel corpus: two files, line by line. Plain text or gzip.
+/// One parallel corpus: two files, line by line. Plain text, gzip or zstd.
 struct CorpusOptions {
   static constexpr const char* kForm = "{src: FILE, tgt: FILE}";
 
@@ -22,8 +22,8 @@ struct CorpusOptions {
   template <class Self, class Visitor>
   static void describe(Self& self, Visitor&& visit) {
     visit("name", self.name, any(), "name in logs, metrics and file names; empty = the source file's name without its ending");
-    visit("src", self.src, any(), "source text, one sentence a line, plain or gzip");
-    visit("tgt", self.tgt, any(), "target text, one sentence a line, plain or gzip");
+    visit("src", self.src, any(), "source text, one sentence a line, plain, gzip or zstd");
+    visit("tgt", self.tgt, any(), "target text, one sentence a line, plain, gzip or zstd");
     visit("weight", self.weight, more_than(0), "how often a sentence of this corpus is drawn, relative to the others; 1 = once an epoch");
   }
 };

@@ -26,7 +26,7 @@ std::vector<TokenId> ids_of(const Vocabulary& vocabulary, const std::string& lin
 std::string name_of(const CorpusOptions& corpus) {
   if (!corpus.name.empty()) return corpus.name;
   std::filesystem::path file = std::filesystem::path(corpus.src).filename();
-  if (file.extension() == ".gz") file = file.stem();
+  if (file.extension() == ".gz" || file.extension() == ".zst") file = file.stem();
   return file.has_extension() ? file.stem().string() : file.string();
 }
 

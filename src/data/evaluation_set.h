@@ -21,7 +21,7 @@ struct EvaluationSet {
 EvaluationSet load_evaluation_set(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies,
                                   int64_t batch_tokens);
 
-/// The corpus's name, or its source file's name without language and .gz.
+/// The corpus's name, or its source file's name without language and .gz or .zst.
 std::string name_of(const CorpusOptions& corpus);
 
 }  // namespace lacuna

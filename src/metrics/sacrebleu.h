@@ -50,7 +50,7 @@ struct CorpusScores {
   std::vector<std::pair<std::string, MetricScore>> all() const;
 };
 
-/// Scores detokenised translations, one a line, against one or more references. Files may be gzip, and "-" is stdin.
+/// Scores detokenised translations, one a line, against one or more references. Files may be gzip or zstd, and "-" is stdin.
 /// Throws DataError for files that are missing, empty, not UTF-8 or of different line counts; UsageError for options that sacreBLEU
 /// refuses; MachineError with the last lines of its stderr if it fails, or with what to install where its tokenizer needs packages.
 CorpusScores score_files(const Scorer& scorer, const std::filesystem::path& hypotheses,

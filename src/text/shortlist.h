@@ -11,7 +11,7 @@ namespace lacuna {
 
 /// A lexical shortlist: the target tokens that may translate a sentence, so that a decoder need not weigh the whole vocabulary.
 ///
-/// In a file it is text, plain or gzip:
+/// In a file it is text, plain, gzip or zstd:
 ///
 ///   lacuna-shortlist 1 <32 hexadecimal digits: XXH3-128 of the vocabularies> <best> <frequent>
 ///   the ids of at most <frequent> target tokens, candidates of every sentence

@@ -28,8 +28,8 @@ struct SpmTraining {
   bool byte_fallback;                ///< spell uncovered characters in bytes, which are 256 pieces
 };
 
-/// Trains a SentencePiece model (Kudo and Richardson 2018, arXiv:1808.06226) on lines drawn evenly from text files (plain or gzip), in
-/// order, and returns its bytes: the same for the same files and settings. Ids: unk 0, bos 1, eos 2, no padding. Throws DataError if the
+/// Trains a SentencePiece model (Kudo and Richardson 2018, arXiv:1808.06226) on lines drawn evenly from text files (plain, gzip or zstd),
+/// in order, and returns its bytes: the same for the same files and settings. Ids: unk 0, bos 1, eos 2, no padding. Throws DataError if the
 /// text allows no vocabulary of that size, with the size that it allows.
 std::string train_sentencepiece(const std::vector<std::string>& files, const SpmTraining& training);
 

@@ -5,11 +5,13 @@
 #include <unistd.h>
 
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
 #include "child.h"
-#include "gzip.h"
+#include "packed.h"
+#include "scratch_folder.h"
 
 namespace lacuna {
 namespace {
@@ -56,21 +58,37 @@ TEST(LineReader, DropsAndCountsCarriageReturnsAtLineEnds) {
   EXPECT_EQ(reader.line_number(), 3);
 }
 
-TEST(LineReader, ReadsGzipAsPlainWhateverTheName) {
+TEST(LineReader, ReadsPackedTextAsPlainWhateverTheName) {
   const ScratchFolder folder;
   const std::string text = many_lines();
-  EXPECT_EQ(lines_of(write_gzip(folder, "text", text)), lines_of(folder.write("text.gz", text)));
+  const Lines lines = lines_of(folder.write("text.gz", text));
+  for (const TestPacker& packer : kTestPackers) EXPECT_EQ(lines_of(folder.write("text", packer.pack(text, true))), lines) << packer.name;
 }
 
-TEST(LineReader, ReadsGzipOfSeveralMembers) {
+TEST(LineReader, KnowsThePacker) {
   const ScratchFolder folder;
-  const std::string one = bytes_of(write_gzip(folder, "one", "one\nhalf ")), two = bytes_of(write_gzip(folder, "two", "line\nthree\n"));
-  EXPECT_THAT(lines_of(folder.write("both", one + two)), ElementsAre("one", "half line", "three"));
+  const auto packer_of = [&](const std::string& bytes) {
+    std::string line;
+    LineReader reader(folder.write("text", bytes));
+    reader.next(line);
+    return std::string(reader.packer());
+  };
+  EXPECT_EQ(packer_of("a\n"), "");
+  for (const TestPacker& packer : kTestPackers) EXPECT_EQ(packer_of(packer.pack("a\n", true)), packer.name);
+}
+
+TEST(LineReader, ReadsPackedTextOfSeveralParts) {
+  const ScratchFolder folder;
+  for (const TestPacker& packer : kTestPackers) {
+    const std::string nothing = packer.pack("", true);
+    const std::string parts = nothing + packer.pack("one\nhalf ", true) + nothing + packer.pack("line\nthree\n", true);
+    EXPECT_THAT(lines_of(folder.write("parts", parts)), ElementsAre("one", "half line", "three")) << packer.name;
+  }
 }
 
 TEST(LineReader, PassesOverZerosBetweenMembersOfAGzipFileAndBehindThem) {
   const ScratchFolder folder;
-  const std::string one = bytes_of(write_gzip(folder, "one", "one\nhalf ")), two = bytes_of(write_gzip(folder, "two", "line\nthree\n"));
+  const std::string one = gzip_of("one\nhalf "), two = gzip_of("line\nthree\n");
   for (const size_t zeros : {1, 1 << 16, 200000}) {
     const std::string padding(zeros, '\0');
     EXPECT_THAT(lines_of(folder.write("both", one + padding + two + padding)), ElementsAre("one", "half line", "three"));
@@ -78,36 +96,76 @@ TEST(LineReader, PassesOverZerosBetweenMembersOfAGzipFileAndBehindThem) {
   }
 }
 
-TEST(LineReader, SaysThatAGzipFileEndsTooEarly) {
+TEST(LineReader, PassesOverSkippableFramesOfAZstdFile) {
   const ScratchFolder folder;
-  const std::string whole = bytes_of(write_gzip(folder, "whole", many_lines()));
-  const std::string cut = folder.write("cut", whole.substr(0, whole.size() / 2));
-  EXPECT_THAT(message_of<DataError>([&] { lines_of(cut); }), AllOf(HasSubstr(cut), HasSubstr("damaged gzip"), HasSubstr("too early")));
+  const std::string one = zstd_of("one\nhalf "), two = zstd_of("line\nthree\n");
+  for (const char first : {'\x50', '\x5F'})
+    for (const size_t size : {0, 5, 200000}) {
+      const std::string length = {static_cast<char>(size), static_cast<char>(size >> 8), static_cast<char>(size >> 16), '\0'};
+      const std::string skipped = std::string(1, first).append("\x2A\x4D\x18").append(length).append(size, 's');
+      EXPECT_THAT(lines_of(folder.write("frames", skipped + one + skipped + two + skipped)), ElementsAre("one", "half line", "three"));
+      EXPECT_THAT(lines_of(folder.write("frames", skipped)), ElementsAre());
+      EXPECT_THAT(message_of<DataError>([&] { lines_of(folder.write("cut", one + skipped.substr(0, skipped.size() - 1))); }),
+                  HasSubstr("damaged zstd file: it ends too early"));
+    }
 }
 
-TEST(LineReader, SaysThatAGzipFileIsDamaged) {
+TEST(LineReader, SaysThatAPackedFileEndsTooEarly) {
   const ScratchFolder folder;
-  std::string bytes = bytes_of(write_gzip(folder, "whole", many_lines()));
-  bytes[bytes.size() / 2] ^= 0x55;
+  for (const TestPacker& packer : kTestPackers) {
+    const std::string whole = packer.pack(many_lines(), true);
+    for (const size_t size : {size_t{4}, whole.size() / 2, whole.size() - 1}) {
+      const std::string cut = folder.write("cut", whole.substr(0, size));
+      EXPECT_EQ(message_of<DataError>([&] { lines_of(cut); }), cut + ": damaged " + std::string(packer.name) + " file: it ends too early");
+    }
+  }
+}
+
+TEST(LineReader, SaysThatAPackedFileIsDamaged) {
+  const ScratchFolder folder;
+  for (const TestPacker& packer : kTestPackers) {
+    std::string bytes = packer.pack(many_lines(), true);
+    const std::string trailed = folder.write("trailed", bytes + "no part of a packed file");
+    bytes[bytes.size() / 2] ^= 0x55;
+    const std::string damaged = folder.write("damaged", bytes);
+    for (const std::string& file : {trailed, damaged})
+      EXPECT_THAT(message_of<DataError>([&] { lines_of(file); }), HasSubstr(file + ": damaged " + std::string(packer.name) + " file: "));
+  }
+}
+
+TEST(LineReader, SaysWhatZstdSays) {
+  const ScratchFolder folder;
+  std::string bytes = zstd_of("one\n");
+  bytes.back() ^= 0x55;  // of its checksum
   const std::string damaged = folder.write("damaged", bytes);
-  EXPECT_THAT(message_of<DataError>([&] { lines_of(damaged); }), HasSubstr("damaged gzip"));
+  EXPECT_EQ(message_of<DataError>([&] { lines_of(damaged); }), damaged + ": damaged zstd file: Restored data doesn't match checksum");
+}
+
+TEST(LineReader, RefusesAZstdFileThatTakesMuchMemory) {
+  const ScratchFolder folder;
+  const std::string header("\x28\xB5\x2F\xFD\0", 5), empty_block("\x01\0\0", 3);  // between them comes the window
+  EXPECT_THAT(lines_of(folder.write("window", header + static_cast<char>((27 - 10) << 3) + empty_block)), ElementsAre());
+  for (const int window_log : {28, 31, 41}) {
+    const std::string file = folder.write("window", header + static_cast<char>((window_log - 10) << 3) + empty_block);
+    EXPECT_THAT(message_of<DataError>([&] { lines_of(file); }),
+                AllOf(HasSubstr(file), HasSubstr("a window of more than 128 MiB"), HasSubstr("--long=27")));
+  }
 }
 
 TEST(LineReader, NamesAPackerThatItCannotRead) {
   const ScratchFolder folder;
-  const std::vector<std::pair<std::string, std::string>> files = {{"zip", std::string("PK\x03\x04\x14\0", 6)},
-                                                                  {"zstd", "\x28\xB5\x2F\xFD\x24"},
-                                                                  {"xz", std::string("\xFD\x37zXZ\0\0", 7)},
-                                                                  {"bzip2", "BZh91AY&SY\x01"}};
+  const std::vector<std::pair<std::string, std::string>> files = {
+      {"zip", std::string("PK\x03\x04\x14\0", 6)}, {"xz", std::string("\xFD\x37zXZ\0\0", 7)}, {"bzip2", "BZh91AY&SY\x01"}};
   for (const auto& [packer, bytes] : files) {
     const std::string file = folder.write("packed", bytes);
-    EXPECT_EQ(message_of<DataError>([&] { lines_of(file); }), file + ": is packed by " + packer + "; unpack it, or pack it with gzip");
+    EXPECT_EQ(message_of<DataError>([&] { lines_of(file); }),
+              file + ": is packed by " + packer + "; unpack it, or pack it with gzip or zstd");
   }
 }
 
 TEST(LineReader, ReadsTextThatBeginsAlmostAsAPackedFile) {
   const ScratchFolder folder;
-  for (const std::string text : {"BZh9", "BZh91AY&SX", "PK", "B", "P\x03", "("})
+  for (const std::string text : {"BZh9", "BZh91AY&SX", "PK", "B", "P\x03", "(", "P", "_*M", "X*", "`*M\x18"})
     EXPECT_THAT(lines_of(folder.write("text", text + "\nnext\n")), ElementsAre(text, "next"));
   EXPECT_THAT(lines_of(folder.write("short", "BZh")), ElementsAre("BZh"));
 }
@@ -192,6 +250,30 @@ TEST(LineReader, GivesALineOfAPipeAsSoonAsItIsThere) {
   EXPECT_EQ(line, "hal");
   EXPECT_FALSE(reader.next(line));
   close(ends[0]);
+}
+
+TEST(LineReader, GivesAllLinesThatAreInAPackedPipe) {
+  constexpr int kLines = 30000;  // more than is unpacked at a time, in few bytes
+  std::string text;
+  for (int i = 0; i < kLines; ++i) text += "a line\n";
+  for (const TestPacker& packer : kTestPackers) {
+    SCOPED_TRACE(packer.name);
+    const std::string packed = packer.pack(text, false);
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    ASSERT_EQ(write(ends[1], packed.data(), packed.size()), static_cast<ssize_t>(packed.size()));
+    LineReader reader("/dev/fd/" + std::to_string(ends[0]));
+    std::string line;
+    for (int i = 0; i < kLines; ++i) {
+      ASSERT_FALSE(reader.would_wait()) << i;
+      ASSERT_TRUE(reader.next(line));  // would wait for ever if it wanted more bytes
+      ASSERT_EQ(line, "a line");
+    }
+    EXPECT_TRUE(reader.would_wait());
+    close(ends[1]);
+    EXPECT_THAT(message_of<DataError>([&] { reader.next(line); }), HasSubstr("it ends too early"));
+    close(ends[0]);
+  }
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ import time
 import unittest
 
 import small_run
-from program import FOLDER, PROGRAM, path, read, write
+from program import FOLDER, PROGRAM, path, read, read_bytes, write
 from verbs import AVERAGED, LINES, RUN, Verbs, setUpModule
 
 
@@ -38,6 +38,17 @@ class Translate(Verbs):
         self.assertEqual(self.prints("translate", "-m", RUN, "-i", path("in.gz"), "-o", path("out.gz")), "")
         with gzip.open(path("out.gz"), "rt") as file:
             self.assertEqual(file.read(), "3 1 4\n")
+
+    def test_writes_and_reads_zstd(self):
+        write("in", "3 1 4\n")
+        self.assertEqual(self.prints("translate", "-m", RUN, "-i", path("in"), "-o", path("out.zst")), "")
+        self.assertEqual(read_bytes("out.zst")[:4], b"\x28\xb5\x2f\xfd")
+        self.assertEqual(self.prints("translate", "-m", RUN, "-i", path("out.zst")), "3 1 4\n")
+        with open(path("out.zst"), "rb") as file:
+            ended = subprocess.run([PROGRAM, "translate", "-m", RUN], stdin=file, capture_output=True, text=True, timeout=60, check=False)
+        self.assertEqual((ended.returncode, ended.stdout), (0, "3 1 4\n"), ended.stderr)
+        write("cut.zst", read_bytes("out.zst")[:-1])
+        self.assertIn("cut.zst: damaged zstd file: it ends too early", self.refuses("translate", "-m", RUN, "-i", path("cut.zst"), stdout="3 1 4\n"))
 
     def test_answers_each_line_while_the_pipe_stays_open(self):
         for output in ("-", "/dev/stdout"):

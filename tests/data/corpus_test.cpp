@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "../base/gzip.h"
+#include "../base/packed.h"
 #include "base/error.h"
 #include "data/training_data.h"
 #include "small_corpus.h"
@@ -23,16 +23,19 @@ TEST(Corpus, HoldsIdsThatEndInEos) {
   EXPECT_THAT(corpus->tgt(1), ElementsAre(7, kUnk, kEos));
 }
 
-TEST(Corpus, IsTheSamePlainAndGzip) {
+TEST(Corpus, IsTheSamePlainAndPacked) {
   const SmallCorpus small;
   const std::string src = random_lines(500, 1), tgt = random_lines(500, 2);
   const auto plain = small.open(src, tgt);
   CorpusOptions packed;
-  packed.src = write_gzip(small.folder, "train.src.gz", src);
-  packed.tgt = write_gzip(small.folder, "train.tgt.gz", tgt);
+  packed.src = small.folder.write("train.src.gz", gzip_of(src));
+  packed.tgt = small.folder.write("train.tgt.zst", zstd_of(tgt));
   const auto unpacked = small.open(packed);
   ASSERT_EQ(unpacked->size(), plain->size());
-  for (int64_t i = 0; i < plain->size(); ++i) EXPECT_TRUE(std::ranges::equal(unpacked->src(i), plain->src(i)));
+  for (int64_t i = 0; i < plain->size(); ++i) {
+    EXPECT_TRUE(std::ranges::equal(unpacked->src(i), plain->src(i)));
+    EXPECT_TRUE(std::ranges::equal(unpacked->tgt(i), plain->tgt(i)));
+  }
 }
 
 TEST(Corpus, SkipsAndCountsEmptyLines) {

@@ -45,6 +45,8 @@ TEST(EvaluationSet, IsNamedByItsFile) {
   CorpusOptions corpus;
   corpus.src = "data/newstest2014.de.gz";
   EXPECT_EQ(name_of(corpus), "newstest2014");
+  corpus.src = "data/newstest2014.de.zst";
+  EXPECT_EQ(name_of(corpus), "newstest2014");
   corpus.src = "valid";
   EXPECT_EQ(name_of(corpus), "valid");
   corpus.name = "news";

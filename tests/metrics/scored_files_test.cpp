@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "../base/packed.h"
 #include "base/error.h"
 #include "metrics/subprocess.h"
 #include "scratch.h"
@@ -89,6 +90,12 @@ TEST(ScoredFiles, GzipUnderAnotherNameIsUnpacked) {
   const ScoredFiles files({scratch.path() / "packed"}, {});
   EXPECT_EQ(files.num_lines(), 2);
   EXPECT_EQ(bytes_of(files.systems().front()), "a\nb\n");
+}
+
+TEST(ScoredFiles, ZstdIsUnpackedWhateverItsName) {
+  const Scratch scratch;
+  for (const char* name : {"text.zst", "text", "text.gz"})
+    EXPECT_EQ(bytes_of(ScoredFiles({scratch.write(name, zstd_of("a\nb\n"))}, {}).systems().front()), "a\nb\n");
 }
 
 TEST(ScoredFiles, PiecesAreJoinedOnBothSides) {
