@@ -1,11 +1,11 @@
 #include "base/files.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/maker.h"
 
 namespace lacuna {
 namespace {
@@ -22,8 +23,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kBytesPerWrite = 1 << 18;
-constexpr std::string_view kTemporarySuffix = ".lacuna-tmp";
-constexpr int kMostLinks = 40;  // to follow, as Linux does
+constexpr char kTemporaryMark[] = ".lacuna-tmp.";  // then MACHINE.PROCESS.NUMBER
+constexpr int kMostLinks = 40;                     // to follow, as Linux does
 
 /// `bytes` could not be written, or (0) what was written could not be kept; errno says why.
 [[noreturn]] void fail_to_write(const fs::path& path, size_t bytes) {
@@ -49,20 +50,30 @@ std::optional<int> open_file_of(fs::path path) {
   return {};
 }
 
-/// The name under which a file is written before it takes its own: beside it, with the number of this process. What has it already is of
-/// one that had the same number; files of processes that are no more are removed, too.
+std::atomic<uint64_t> next_temporary = 0;  // of this process
+
+/// Whether a process that is no more has left it. If that had the number of this process, the name is one that this has not yet given.
+bool is_left_temporary(const fs::path& file, const std::string& prefix) {
+  const std::string name = file.filename().string();
+  const size_t dot = name.rfind('.');
+  if (!name.starts_with(prefix) || dot < prefix.size()) return false;
+  const auto maker = Maker::named(std::string_view(name).substr(prefix.size(), dot - prefix.size()));
+  uint64_t number = 0;
+  const char* const end = name.data() + name.size();
+  const auto [rest, failed] = std::from_chars(name.data() + dot + 1, end, number);
+  if (!maker || rest != end || failed != std::errc()) return false;
+  return maker->is_this_process() ? number >= next_temporary : maker->is_gone(file);
+}
+
+/// The name under which a file is written before it takes its own: beside it, and no other thread, process or machine has the same. What
+/// processes that are no more have left of the file is removed.
 fs::path temporary_beside(const fs::path& path) {
-  const std::string prefix = path.filename().string().append(kTemporarySuffix);
+  const std::string prefix = path.filename().string().append(kTemporaryMark);
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path.has_parent_path() ? path.parent_path() : ".", error)) {
-    const std::string name = entry.path().filename().string();
-    pid_t process = 0;
-    const char* const end = name.data() + name.size();
-    if (!name.starts_with(prefix) || std::from_chars(name.data() + prefix.size(), end, process).ptr != end || process <= 0) continue;
-    if (kill(process, 0) != 0 && errno == ESRCH) fs::remove(entry.path(), error);
-  }
-  fs::path temporary = path.string().append(kTemporarySuffix) + std::to_string(getpid());
-  unlink(temporary.c_str());
+  for (const fs::directory_entry& entry : fs::directory_iterator(path.has_parent_path() ? path.parent_path() : ".", error))
+    if (is_left_temporary(entry.path(), prefix)) fs::remove(entry.path(), error);
+  fs::path temporary = path.string().append(kTemporaryMark).append(Maker().name()).append(".").append(std::to_string(next_temporary++));
+  unlink(temporary.c_str());  // left in a folder that may not be listed
   return temporary;
 }
 

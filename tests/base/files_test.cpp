@@ -8,6 +8,7 @@
 
 #include "base/content_hash.h"
 #include "base/error.h"
+#include "base/maker.h"
 #include "base/random.h"
 #include "child.h"
 #include "scratch_folder.h"
@@ -81,16 +82,27 @@ TEST(WriteFileAtomically, ReplacesTheFileAndLeavesNothingElse) {
   EXPECT_EQ(folder.num_entries(), 1u);
 }
 
+/// The name that a file has while it is written next.
+std::string temporary_name(const ScratchFolder& folder, const std::string& file) {
+  const std::string last = FileReplacement(folder / file).temporary().filename().string();
+  const size_t number = last.rfind('.') + 1;
+  return last.substr(0, number) + std::to_string(std::stoull(last.substr(number)) + 1);
+}
+
 TEST(WriteFileAtomically, RemovesWhatKilledProcessesLeftOfTheSameFile) {
   const ScratchFolder folder;
-  const std::string dead = std::to_string(ended_process());
-  folder.write("a.lacuna-tmp" + dead, "half");
-  folder.write("a.lacuna-tmp1", "of a process that lives");
-  folder.write("b.lacuna-tmp" + dead, "of another file");
-  folder.write("a.lacuna-tmp" + dead + "x", "of somebody else");
+  const std::string mark = ".lacuna-tmp.", here = Maker().name().substr(0, 17), elsewhere = "0123456789abcdef.";
+  const std::string dead = std::to_string(ended_process()) + ".0", living = std::to_string(getppid()) + ".0";
+  folder.write("a" + mark + here + dead, "half");
+  folder.write(temporary_name(folder, "a"), "half, of one that had the number of this process");
+  folder.write("a" + mark + here + living, "of a process that lives");
+  folder.write("a" + mark + elsewhere + dead, "of a process of another machine, and new");
+  folder.write("b" + mark + here + dead, "of another file");
+  folder.write("a" + mark + here + dead + "x", "of somebody else");
+  folder.write("a" + mark + here + ".0", "of somebody else");
   write_file_atomically(folder / "a", "whole");
-  EXPECT_FALSE(std::filesystem::exists(folder / ("a.lacuna-tmp" + dead)));
-  EXPECT_EQ(folder.num_entries(), 4u);
+  EXPECT_FALSE(std::filesystem::exists(folder / ("a" + mark + here + dead)));
+  EXPECT_EQ(folder.num_entries(), 6u);
 }
 
 TEST(WriteFileAtomically, ThatFailsKeepsTheOldFileAndLeavesNothingElse) {
@@ -117,22 +129,18 @@ TEST(WriteFileAtomically, KilledAtAnyMomentLeavesTheOldFileOrTheNewOne) {
   }
 }
 
-/// The name that a file has while it is written.
-std::string temporary_name(const std::string& file) {
-  return file + ".lacuna-tmp" + std::to_string(getpid());
-}
-
 TEST(WriteFileAtomically, IsOnTheDiskBeforeTheNameAndTheNameBeforeItComesBack) {
   const ScratchFolder folder;
+  const std::string temporary = temporary_name(folder, "a");
   const WatchedCalls watched(folder.path());
   write_file_atomically(folder / "a", "new");
-  EXPECT_THAT(watched.calls, ElementsAre("fsync " + temporary_name("a"), "rename " + temporary_name("a") + " a", "fsync ."));
+  EXPECT_THAT(watched.calls, ElementsAre("fsync " + temporary, "rename " + temporary + " a", "fsync ."));
 }
 
 TEST(WriteFileAtomically, FollowsNoLinkThatStandsUnderItsTemporaryName) {
   const ScratchFolder folder;
   folder.write("of the user", "dear");
-  std::filesystem::create_symlink(folder / "of the user", folder / temporary_name("a"));
+  std::filesystem::create_symlink(folder / "of the user", folder / temporary_name(folder, "a"));
   write_file_atomically(folder / "a", "new");
   EXPECT_EQ(bytes_of(folder / "of the user"), "dear");
   EXPECT_EQ(bytes_of(folder / "a"), "new");
@@ -163,6 +171,37 @@ TEST(WriteFileAtomically, NeedsNoFileSystemThatCanSync) {
   watched.error = [](const std::string& call) { return call.starts_with("fsync") ? EINVAL : 0; };
   write_file_atomically(folder / "a", "new");
   EXPECT_EQ(bytes_of(folder / "a"), "new");
+}
+
+TEST(FileReplacement, OfTheSameFileMayBeSeveralAtATime) {
+  const ScratchFolder folder;
+  FileReplacement first(folder / "a"), second(folder / "a");
+  first.writer().write("first");
+  second.writer().write("second");
+  first.finish();
+  EXPECT_EQ(bytes_of(folder / "a"), "first");
+  second.finish();
+  EXPECT_EQ(bytes_of(folder / "a"), "second");
+  EXPECT_EQ(folder.num_entries(), 1u);
+}
+
+TEST(Maker, IsKnownByItsName) {
+  EXPECT_TRUE(Maker::named(Maker().name())->is_this_process());
+  EXPECT_EQ(Maker::named("0123456789abcdef.12")->name(), "0123456789abcdef.12");
+  for (const char* name : {"", "12", "0123456789abcdef", "0123456789abcdef.", "0123456789abcdef12", "0123456789abcdef.0",
+                           "0123456789abcdef.-1", "0123456789abcdef.12x", "0123456789abcdef.99999999999", "0123456789ABCDEF.12"})
+    EXPECT_FALSE(Maker::named(name)) << name;
+}
+
+TEST(Maker, IsGoneWhenItsProcessHasEndedOrElsewhereWhenNobodyHasTouchedWhatItMadeForLong) {
+  const ScratchFolder folder;
+  const std::string made = folder.write("made", ""), here = Maker().name().substr(0, 17);
+  const std::string dead = std::to_string(ended_process());
+  EXPECT_FALSE(Maker().is_gone(made));
+  EXPECT_TRUE(Maker::named(here + dead)->is_gone(made));
+  const auto elsewhere = Maker::named("0123456789abcdef." + dead);
+  EXPECT_FALSE(elsewhere->is_gone(made));
+  EXPECT_TRUE(elsewhere->is_gone(made, std::chrono::seconds(0)));
 }
 
 TEST(FileWriter, HasSyncedItsFileWhenItFinishes) {

@@ -10,6 +10,7 @@
 
 #include "../base/scratch_folder.h"
 #include "base/error.h"
+#include "base/maker.h"
 
 namespace lacuna {
 namespace {
@@ -71,7 +72,8 @@ TEST_F(MetricsLogTest, ALastLineCutShortByACrashIsDropped) {
 
 TEST_F(MetricsLogTest, WhatAStartThatWasKilledHasLeftBesideItGoes) {
   set_content("{\"step\":1}\n{\"step\":2}\n");
-  const std::filesystem::path left = file_.string() + ".lacuna-tmp99999999";  // no process has that number
+  const std::string machine = Maker().name().substr(0, 17);
+  const std::filesystem::path left = file_.string() + ".lacuna-tmp." + machine + "99999999.0";  // no process has that number
   std::ofstream(left) << "{";
   const MetricsLog log(file_, 1);
   EXPECT_FALSE(std::filesystem::exists(left));
