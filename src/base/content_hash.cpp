@@ -8,7 +8,9 @@
 
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <new>
+#include <utility>
 
 #include "base/error.h"
 
@@ -20,7 +22,7 @@ constexpr size_t kBytesPerPiece = 1 << 20;
 /// Read by read, not mapped: a file that becomes shorter meanwhile would end the program by a signal.
 class FileToHash {
  public:
-  explicit FileToHash(const std::string& path) : path_(path), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  explicit FileToHash(std::string path) : path_(std::move(path)), file_(open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
     if (file_ < 0) fail();
   }
   ~FileToHash() { close(file_); }
@@ -44,22 +46,28 @@ class FileToHash {
  private:
   [[noreturn]] void fail() const { throw DataError(path_ + ": cannot be read: " + std::strerror(errno)); }
 
-  const std::string& path_;
+  std::string path_;
   int file_;
 };
 
-/// What ContentHash::add makes of all its bytes.
-void add_file(ContentHash& hash, const std::string& path, std::string& buffer) {
-  const FileToHash file(path);
-  const uint64_t size = file.size();
-  hash.add_piece({reinterpret_cast<const char*>(&size), sizeof size});
+/// Adds the bytes that come next, and says how many they were: all, or a piece more than `most`, as a file may grow for ever.
+uint64_t add_bytes(ContentHash& hash, const FileToHash& file, uint64_t most) {
+  std::string buffer(kBytesPerPiece, '\0');
   uint64_t done = 0;
   while (const size_t count = file.read(buffer)) {
     hash.add_piece({buffer.data(), count});
     done += count;
-    if (done > size) break;  // it may grow for ever
+    if (done > most) break;
   }
-  if (done != size) throw DataError(path + ": it changed while it was read; start again when nothing writes to it");
+  return done;
+}
+
+/// What ContentHash::add makes of all its bytes.
+void add_file(ContentHash& hash, const std::string& path) {
+  const FileToHash file(path);
+  const uint64_t size = file.size();
+  hash.add_piece({reinterpret_cast<const char*>(&size), sizeof size});
+  if (add_bytes(hash, file, size) != size) throw DataError(path + ": it changed while it was read; start again when nothing writes to it");
 }
 
 }  // namespace
@@ -99,10 +107,15 @@ std::string hash_of(std::string_view bytes) {
   return hash.text();
 }
 
+FileDigest digest_of(const std::filesystem::path& file) {
+  ContentHash hash;
+  const uint64_t bytes = add_bytes(hash, FileToHash(file.string()), std::numeric_limits<uint64_t>::max());
+  return {bytes, hash.text()};
+}
+
 std::string hash_of_files(const std::vector<std::string>& paths) {
   ContentHash hash;
-  std::string buffer(kBytesPerPiece, '\0');
-  for (const std::string& path : paths) add_file(hash, path, buffer);
+  for (const std::string& path : paths) add_file(hash, path);
   return hash.text();
 }
 

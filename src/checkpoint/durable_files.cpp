@@ -77,29 +77,6 @@ FileDigest write_durably(const fs::path& file, std::string_view bytes) {
   return writer.finish();
 }
 
-FileDigest digest_of(const fs::path& file) {
-  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail("cannot read", file, errno);
-  ContentHash hash;
-  std::string buffer(size_t{1} << 20, '\0');
-  FileDigest digest;
-  ssize_t read_bytes = 0;
-  int error = 0;
-  while ((read_bytes = read(descriptor, buffer.data(), buffer.size())) != 0) {
-    if (read_bytes < 0 && errno == EINTR) continue;
-    if (read_bytes < 0) {
-      error = errno;
-      break;
-    }
-    hash.add_piece({buffer.data(), static_cast<size_t>(read_bytes)});
-    digest.bytes += static_cast<uint64_t>(read_bytes);
-  }
-  close(descriptor);
-  if (error != 0) fail("cannot read", file, error);
-  digest.xxh3_128 = hash.text();
-  return digest;
-}
-
 void sync_folder(const fs::path& folder) {
   if (const std::error_code error = sync_directory(folder)) fail("cannot sync the folder", folder, error.value());
 }

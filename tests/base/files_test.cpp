@@ -258,6 +258,15 @@ TEST(MappedFile, HoldsTheBytesOfTheFile) {
   EXPECT_THROW(MappedFile(folder / "none"), DataError);
 }
 
+TEST(DigestOf, IsTheLengthAndTheHashOfTheBytes) {
+  const ScratchFolder folder;
+  const std::string bytes(3000000, 'x');
+  EXPECT_EQ(digest_of(folder.write("a", bytes)), (FileDigest{3000000, hash_of(bytes)}));
+  EXPECT_EQ(digest_of(folder.write("b", "")), (FileDigest{0, hash_of("")}));
+  EXPECT_THAT(message_of<DataError>([&] { digest_of(folder / "none"); }), HasSubstr("/none: cannot be read: No such file"));
+  EXPECT_THAT(message_of<DataError>([&] { digest_of(folder.path()); }), HasSubstr("Is a directory"));
+}
+
 TEST(HashOfFiles, IsOfTheBytesAndTheLengthOfEach) {
   const ScratchFolder folder;
   const std::string long_text(3000000, 'x'), text = "text";
