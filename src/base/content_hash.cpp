@@ -1,60 +1,24 @@
 #include "base/content_hash.h"
 
-#include <fcntl.h>
 #include <spdlog/fmt/fmt.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
-#include <cerrno>
-#include <cstring>
 #include <limits>
 #include <new>
-#include <utility>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace lacuna {
 namespace {
 
 constexpr size_t kBytesPerPiece = 1 << 20;
 
-/// Read by read, not mapped: a file that becomes shorter meanwhile would end the program by a signal.
-class FileToHash {
- public:
-  explicit FileToHash(std::string path) : path_(std::move(path)), file_(open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (file_ < 0) fail();
-  }
-  ~FileToHash() { close(file_); }
-  FileToHash(const FileToHash&) = delete;
-  FileToHash& operator=(const FileToHash&) = delete;
-
-  uint64_t size() const {
-    struct stat status = {};
-    if (fstat(file_, &status) != 0) fail();
-    return static_cast<uint64_t>(status.st_size);
-  }
-  /// Of the bytes that come next; 0 at the end.
-  size_t read(std::string& buffer) const {
-    for (;;) {
-      const ssize_t count = ::read(file_, buffer.data(), buffer.size());
-      if (count >= 0) return static_cast<size_t>(count);
-      if (errno != EINTR) fail();
-    }
-  }
-
- private:
-  [[noreturn]] void fail() const { throw DataError(path_ + ": cannot be read: " + std::strerror(errno)); }
-
-  std::string path_;
-  int file_;
-};
-
 /// Adds the bytes that come next, and says how many they were: all, or a piece more than `most`, as a file may grow for ever.
-uint64_t add_bytes(ContentHash& hash, const FileToHash& file, uint64_t most) {
+uint64_t add_bytes(ContentHash& hash, const FileReader& file, uint64_t most) {
   std::string buffer(kBytesPerPiece, '\0');
   uint64_t done = 0;
-  while (const size_t count = file.read(buffer)) {
+  while (const size_t count = file.read(buffer.data(), buffer.size())) {
     hash.add_piece({buffer.data(), count});
     done += count;
     if (done > most) break;
@@ -64,7 +28,7 @@ uint64_t add_bytes(ContentHash& hash, const FileToHash& file, uint64_t most) {
 
 /// What ContentHash::add makes of all its bytes.
 void add_file(ContentHash& hash, const std::string& path) {
-  const FileToHash file(path);
+  const FileReader file(path);
   const uint64_t size = file.size();
   hash.add_piece({reinterpret_cast<const char*>(&size), sizeof size});
   if (add_bytes(hash, file, size) != size) throw DataError(path + ": it changed while it was read; start again when nothing writes to it");
@@ -109,7 +73,7 @@ std::string hash_of(std::string_view bytes) {
 
 FileDigest digest_of(const std::filesystem::path& file) {
   ContentHash hash;
-  const uint64_t bytes = add_bytes(hash, FileToHash(file.string()), std::numeric_limits<uint64_t>::max());
+  const uint64_t bytes = add_bytes(hash, FileReader(file), std::numeric_limits<uint64_t>::max());
   return {bytes, hash.text()};
 }
 

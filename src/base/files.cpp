@@ -10,8 +10,6 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "base/error.h"
@@ -102,25 +100,56 @@ void require_corpus_file(const fs::path& path, const std::string& what) {
   require_rereadable_file(path);
 }
 
+FileReader::FileReader(fs::path path) : path_(std::move(path)), file_(open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (file_ < 0) fail();
+}
+
+FileReader::~FileReader() {
+  close(file_);
+}
+
+uint64_t FileReader::size() const {
+  struct stat status = {};
+  if (fstat(file_, &status) != 0) fail();
+  return static_cast<uint64_t>(status.st_size);
+}
+
+size_t FileReader::read(char* bytes, size_t most) const {
+  for (;;) {
+    const ssize_t count = ::read(file_, bytes, most);
+    if (count >= 0) return static_cast<size_t>(count);
+    if (errno != EINTR) fail();
+  }
+}
+
+void FileReader::fail() const {
+  throw DataError(path_.string() + ": cannot be read: " + std::strerror(errno));
+}
+
 std::string read_file(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) throw DataError(path.string() + ": is a folder; expected a file");
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw DataError(path.string() + ": cannot be read: " + std::strerror(errno));
-  std::ostringstream bytes;
-  if (stream.peek() != std::ifstream::traits_type::eof()) bytes << stream.rdbuf();
-  if (stream.bad() || bytes.bad()) throw DataError(path.string() + ": cannot be read to its end");
-  return bytes.str();
+  constexpr size_t kBytesAtATime = 1 << 16;
+  const FileReader file(path);
+  std::string bytes;
+  for (size_t done = 0;;) {
+    bytes.resize(done + kBytesAtATime);
+    const size_t count = file.read(bytes.data() + done, kBytesAtATime);
+    done += count;
+    if (count > 0) continue;
+    bytes.resize(done);
+    return bytes;
+  }
 }
 
-FileWriter::FileWriter(fs::path path, const fs::path& former) : path_(std::move(path)) {
+FileWriter::FileWriter(const fs::path& path, const fs::path& former) : name_(former.empty() ? path : former) {
   struct stat status = {};
   const bool has_former = !former.empty() && stat(former.c_str(), &status) == 0;
   const mode_t mode = has_former ? status.st_mode & 07777U : 0666;
   const int new_or_empty = former.empty() ? O_TRUNC : O_EXCL;  // in a folder that others write to, a name may have become a link of theirs
-  file_ = is_replaceable(path_) ? open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | new_or_empty, mode) : open_to_write_to(path_);
-  if (file_ < 0) fail_to_write(former.empty() ? path_ : former, 0);
-  if (has_former) fchmod(file_, mode);  // whatever the umask is
+  file_ = is_replaceable(path) ? open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | new_or_empty, mode) : open_to_write_to(path);
+  if (file_ < 0) fail_to_write(name_, 0);
+  if (has_former) fchmod(file_, mode);  // whatever the umask is, where the file system knows permissions
 }
 
 FileWriter::~FileWriter() {
@@ -141,15 +170,15 @@ void FileWriter::write(std::string_view bytes) {
 void FileWriter::put(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(file_, bytes.data(), bytes.size());
-    if (count < 0 && errno != EINTR) fail_to_write(path_, bytes.size());
+    if (count < 0 && errno != EINTR) fail_to_write(name_, bytes.size());
     if (count > 0) bytes.remove_prefix(static_cast<size_t>(count));
   }
 }
 
 void FileWriter::finish() {
   put(buffer_);
-  if (fsync(file_) != 0 && errno != EINVAL && errno != EROFS) fail_to_write(path_, 0);  // devices and pipes have nothing to sync
-  if (close(std::exchange(file_, -1)) != 0 && errno != EINTR) fail_to_write(path_, 0);
+  if (fsync(file_) != 0 && errno != EINVAL && errno != EROFS) fail_to_write(name_, 0);  // devices and pipes have nothing to sync
+  if (close(std::exchange(file_, -1)) != 0 && errno != EINTR) fail_to_write(name_, 0);
 }
 
 bool is_replaceable(const fs::path& path) {
@@ -237,20 +266,14 @@ std::optional<size_t> first_invalid_utf8(std::string_view text) {
 MappedFile::MappedFile(const fs::path& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat status = {};
-  if (file < 0 || fstat(file, &status) != 0) {
-    if (file >= 0) close(file);
-    throw DataError(path.string() + ": cannot be read: " + std::strerror(errno));
-  }
+  const bool is_open = file >= 0 && fstat(file, &status) == 0;
   size_ = static_cast<size_t>(status.st_size);
-  if (size_ > 0) {
-    void* mapped = mmap(nullptr, size_, PROT_READ, MAP_SHARED, file, 0);
-    if (mapped == MAP_FAILED) {
-      close(file);
-      throw MachineError(path.string() + ": cannot be mapped: " + std::strerror(errno));
-    }
-    data_ = static_cast<const char*>(mapped);
-  }
-  close(file);
+  void* const mapped = size_ > 0 ? mmap(nullptr, size_, PROT_READ, MAP_SHARED, file, 0) : nullptr;
+  const int cause = errno;
+  if (file >= 0) close(file);
+  if (!is_open) throw DataError(path.string() + ": cannot be read: " + std::strerror(cause));
+  if (mapped == MAP_FAILED) throw MachineError(path.string() + ": cannot be mapped: " + std::strerror(cause));
+  data_ = static_cast<const char*>(mapped);
 }
 
 MappedFile::~MappedFile() {

@@ -85,7 +85,11 @@ void replace_link(const fs::path& link, const std::string& target) {
   const fs::path place = normal(link), temporary = beside(place, kTemporary);
   unlink(temporary.c_str());
   if (symlink(target.c_str(), temporary.c_str()) != 0) fail("cannot make the link", temporary, errno);
-  if (rename(temporary.c_str(), place.c_str()) != 0) fail("cannot replace the link", place, errno);
+  if (rename(temporary.c_str(), place.c_str()) != 0) {
+    const int error = errno;
+    unlink(temporary.c_str());
+    fail("cannot replace the link", place, error);
+  }
   sync_folder(place.parent_path());
 }
 

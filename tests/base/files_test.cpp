@@ -74,6 +74,19 @@ TEST(ReadFile, OfAFolderOrAMissingFileIsAnError) {
   EXPECT_THAT(message_of<DataError>([&] { read_file(folder / "none"); }), HasSubstr("No such file"));
 }
 
+TEST(ReadFile, ThatFailsOnceItIsOpenSaysWhy) {
+  const std::string file = "/proc/self/mem";  // nothing is at its first byte
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "no " << file << " on this machine";
+  EXPECT_THAT(message_of<DataError>([&] { read_file(file); }), HasSubstr(file + ": cannot be read: Input/output error"));
+}
+
+TEST(ReadFile, GivesAFileThatDoesNotSayItsSize) {
+  EXPECT_EQ(read_file("/proc/self/comm"), bytes_of("/proc/self/comm"));
+  const ScratchFolder folder;
+  const std::string bytes(300000, 'x');
+  EXPECT_EQ(read_file(folder.write("long", bytes)), bytes);
+}
+
 TEST(WriteFileAtomically, ReplacesTheFileAndLeavesNothingElse) {
   const ScratchFolder folder;
   folder.write("file", "old");
@@ -160,7 +173,8 @@ TEST(WriteFileAtomically, ThatCannotBeSyncedKeepsTheOldFileAndLeavesNothingElse)
   folder.write("a", "old");
   WatchedCalls watched(folder.path());
   watched.error = [](const std::string& call) { return call.starts_with("fsync a") ? EIO : 0; };
-  EXPECT_THAT(message_of<MachineError>([&] { write_file_atomically(folder / "a", "new"); }), HasSubstr("Input/output error"));
+  EXPECT_THAT(message_of<MachineError>([&] { write_file_atomically(folder / "a", "new"); }),
+              HasSubstr(folder / "a: cannot be written: Input/output error"));
   EXPECT_EQ(bytes_of(folder / "a"), "old");
   EXPECT_EQ(folder.num_entries(), 1u);
 }

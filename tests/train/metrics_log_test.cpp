@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "../base/child.h"
 #include "../base/scratch_folder.h"
 #include "base/error.h"
 #include "base/maker.h"
@@ -90,6 +91,21 @@ TEST_F(MetricsLogTest, ALineThatIsNoRecordIsNamedAndNothingIsLost) {
   set_content(damaged);
   EXPECT_THAT(message_of<DataError>([&] { const MetricsLog log(file_, 1); }), testing::HasSubstr("metrics.jsonl:2: not a record"));
   EXPECT_EQ(content(), damaged);
+}
+
+TEST_F(MetricsLogTest, AFileThatCannotBeReadIsNamedAndNothingIsLost) {
+  constexpr uid_t kNobody = 65534;
+  set_content("{\"step\":1}\n");
+  std::filesystem::permissions(file_, std::filesystem::perms::none);
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms::all);
+  EXPECT_EQ(exit_code_of_child([&] {
+              if (geteuid() == 0 && setresuid(kNobody, kNobody, kNobody) != 0) return 1;  // root may read everything
+              const std::string message = message_of<DataError>([&] { const MetricsLog log(file_, 1); });
+              return message == file_.string() + ": cannot be read: Permission denied" ? 0 : 2;
+            }),
+            0);
+  std::filesystem::permissions(file_, std::filesystem::perms::owner_all);
+  EXPECT_EQ(content(), "{\"step\":1}\n");
 }
 
 TEST_F(MetricsLogTest, AFullDiskIsReported) {
