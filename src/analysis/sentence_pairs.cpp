@@ -35,10 +35,11 @@ std::string LongPairCount::message(const std::string& fate, int64_t pairs, int64
 PairReader::PairReader(const std::string& src, const std::string& tgt, Vocabularies vocabularies, int64_t max_tokens, LongPairs long_pairs)
     : reader_(src, tgt), vocabularies_(std::move(vocabularies)), max_tokens_(max_tokens), long_pairs_(long_pairs) {}
 
-std::vector<SentencePair> PairReader::next(size_t count) {
+std::vector<SentencePair> PairReader::next(size_t count, int64_t step) {
   std::vector<SentencePair> pairs;
   std::string src, tgt;
-  while (pairs.size() < count && reader_.next(src, tgt)) pairs.push_back(pair_of(src, tgt));
+  while (pairs.size() < count && reader_.next(src, tgt))
+    if ((reader_.line_number() - 1) % step == 0) pairs.push_back(pair_of(src, tgt));
   return pairs;
 }
 

@@ -45,8 +45,8 @@ class PairReader {
   /// one with more than kMostToLookAt words, which may outnumber tokens, as normalisation leaves nothing of some.
   PairReader(const std::string& src, const std::string& tgt, Vocabularies vocabularies, int64_t max_tokens,
              LongPairs long_pairs = LongPairs::kRefuse);
-  /// The next pairs, at most `count`; empty at the end.
-  std::vector<SentencePair> next(size_t count);
+  /// The next pairs, at most `count`; empty at the end. Of every `step` of the files only the first, the others being passed over.
+  std::vector<SentencePair> next(size_t count, int64_t step = 1);
 
  private:
   std::vector<TokenId> ids_of(const Vocabulary& vocabulary, const std::string& line, const std::string& place, bool& is_long) const;

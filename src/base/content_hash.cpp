@@ -1,65 +1,37 @@
 #include "base/content_hash.h"
 
-#include <fcntl.h>
 #include <spdlog/fmt/fmt.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <xxhash.h>
 
-#include <cerrno>
-#include <cstring>
+#include <limits>
 #include <new>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace lacuna {
 namespace {
 
 constexpr size_t kBytesPerPiece = 1 << 20;
 
-/// Read by read, not mapped: a file that becomes shorter meanwhile would end the program by a signal.
-class FileToHash {
- public:
-  explicit FileToHash(const std::string& path) : path_(path), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (file_ < 0) fail();
-  }
-  ~FileToHash() { close(file_); }
-  FileToHash(const FileToHash&) = delete;
-  FileToHash& operator=(const FileToHash&) = delete;
-
-  uint64_t size() const {
-    struct stat status = {};
-    if (fstat(file_, &status) != 0) fail();
-    return static_cast<uint64_t>(status.st_size);
-  }
-  /// Of the bytes that come next; 0 at the end.
-  size_t read(std::string& buffer) const {
-    for (;;) {
-      const ssize_t count = ::read(file_, buffer.data(), buffer.size());
-      if (count >= 0) return static_cast<size_t>(count);
-      if (errno != EINTR) fail();
-    }
-  }
-
- private:
-  [[noreturn]] void fail() const { throw DataError(path_ + ": cannot be read: " + std::strerror(errno)); }
-
-  const std::string& path_;
-  int file_;
-};
-
-/// What ContentHash::add makes of all its bytes.
-void add_file(ContentHash& hash, const std::string& path, std::string& buffer) {
-  const FileToHash file(path);
-  const uint64_t size = file.size();
-  hash.add_piece({reinterpret_cast<const char*>(&size), sizeof size});
+/// Adds the bytes that come next, and says how many they were: all, or a piece more than `most`, as a file may grow for ever.
+uint64_t add_bytes(ContentHash& hash, const FileReader& file, uint64_t most) {
+  std::string buffer(kBytesPerPiece, '\0');
   uint64_t done = 0;
-  while (const size_t count = file.read(buffer)) {
+  while (const size_t count = file.read(buffer.data(), buffer.size())) {
     hash.add_piece({buffer.data(), count});
     done += count;
-    if (done > size) break;  // it may grow for ever
+    if (done > most) break;
   }
-  if (done != size) throw DataError(path + ": it changed while it was read; start again when nothing writes to it");
+  return done;
+}
+
+/// What ContentHash::add makes of all its bytes.
+void add_file(ContentHash& hash, const std::string& path) {
+  const FileReader file(path);
+  const uint64_t size = file.size();
+  hash.add_piece({reinterpret_cast<const char*>(&size), sizeof size});
+  if (add_bytes(hash, file, size) != size) throw DataError(path + ": it changed while it was read; start again when nothing writes to it");
 }
 
 }  // namespace
@@ -99,10 +71,15 @@ std::string hash_of(std::string_view bytes) {
   return hash.text();
 }
 
+FileDigest digest_of(const std::filesystem::path& file) {
+  ContentHash hash;
+  const uint64_t bytes = add_bytes(hash, FileReader(file), std::numeric_limits<uint64_t>::max());
+  return {bytes, hash.text()};
+}
+
 std::string hash_of_files(const std::vector<std::string>& paths) {
   ContentHash hash;
-  std::string buffer(kBytesPerPiece, '\0');
-  for (const std::string& path : paths) add_file(hash, path, buffer);
+  for (const std::string& path : paths) add_file(hash, path);
   return hash.text();
 }
 

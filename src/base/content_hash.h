@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -27,8 +29,18 @@ class ContentHash {
 
 std::string hash_of(std::string_view bytes);
 
+/// What a file holds.
+struct FileDigest {
+  uint64_t bytes = 0;
+  std::string xxh3_128;  ///< 32 hexadecimal digits
+  bool operator==(const FileDigest&) const = default;
+};
+
+/// Throws DataError naming the file if it cannot be read.
+FileDigest digest_of(const std::filesystem::path& file);
+
 /// Of all bytes of the files, one after the other, and of each one's length. Gigabytes a second, so that nothing but the content has to be
-/// trusted.
+/// trusted. Throws DataError for a file that cannot be read, or changes meanwhile.
 std::string hash_of_files(const std::vector<std::string>& paths);
 
 }  // namespace lacuna

@@ -17,10 +17,16 @@ bool is_there(const fs::path& path) {
   return fs::exists(path, error);
 }
 
+/// Where version 2 stands: in its folder "unified" where version 1 has the place (the hybrid of systemd). A group may have that name, too.
+fs::path second_version_in(const fs::path& mounted) {
+  const fs::path beside_the_first = mounted / "unified";
+  return !is_there(mounted / "cgroup.controllers") && is_there(beside_the_first) ? beside_the_first : mounted;
+}
+
 /// Where the hierarchy stands that limits by `controller`, from a line "NUMBER:CONTROLLERS:GROUP": version 2 has number 0 and names no
 /// controllers.
 std::optional<fs::path> hierarchy_of(const std::string& controller, const std::string& controllers, const fs::path& mounted) {
-  if (controllers.empty()) return mounted;
+  if (controllers.empty()) return second_version_in(mounted);
   if (("," + controllers + ",").find("," + controller + ",") == std::string::npos) return {};
   return is_there(mounted / controller) ? mounted / controller : mounted / controllers;
 }
@@ -64,10 +70,12 @@ std::optional<double> quota_of(const fs::path& group) {
   return quota && period && *quota > 0 && *period > 0 ? std::optional(*quota / *period) : std::nullopt;
 }
 
-/// Of one group, in version 2 (a limit may be "max") or 1 (without one it is more than any machine has).
+/// Of one group, in version 2 (a limit may be "max") or 1 (without one it is more than any machine has). Who is above memory.high is not
+/// killed, but slowed down until it hardly moves.
 std::optional<uint64_t> left_of(const fs::path& group) {
   const bool is_second = is_there(group / "memory.max");
-  const auto limit = number_in_file(group / (is_second ? "memory.max" : "memory.limit_in_bytes"));
+  auto limit = number_in_file(group / (is_second ? "memory.max" : "memory.limit_in_bytes"));
+  if (const auto high = number_in_file(group / "memory.high")) limit = std::min(limit.value_or(*high), *high);
   const auto used = number_in_file(group / (is_second ? "memory.current" : "memory.usage_in_bytes"));
   if (!limit || !used) return {};
   const auto idle = number_in_file(group / "memory.stat", is_second ? "inactive_file" : "total_inactive_file");

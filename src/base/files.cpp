@@ -1,20 +1,19 @@
 #include "base/files.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <sstream>
 #include <utility>
 
 #include "base/error.h"
+#include "base/maker.h"
 
 namespace lacuna {
 namespace {
@@ -22,8 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kBytesPerWrite = 1 << 18;
-constexpr std::string_view kTemporarySuffix = ".lacuna-tmp";
-constexpr int kMostLinks = 40;  // to follow, as Linux does
+constexpr char kTemporaryMark[] = ".lacuna-tmp.";  // then MACHINE.PROCESS.NUMBER
+constexpr int kMostLinks = 40;                     // to follow, as Linux does
 
 /// `bytes` could not be written, or (0) what was written could not be kept; errno says why.
 [[noreturn]] void fail_to_write(const fs::path& path, size_t bytes) {
@@ -49,20 +48,30 @@ std::optional<int> open_file_of(fs::path path) {
   return {};
 }
 
-/// The name under which a file is written before it takes its own: beside it, with the number of this process. What has it already is of
-/// one that had the same number; files of processes that are no more are removed, too.
+std::atomic<uint64_t> next_temporary = 0;  // of this process
+
+/// Whether a process that is no more has left it. If that had the number of this process, the name is one that this has not yet given.
+bool is_left_temporary(const fs::path& file, const std::string& prefix) {
+  const std::string name = file.filename().string();
+  const size_t dot = name.rfind('.');
+  if (!name.starts_with(prefix) || dot < prefix.size()) return false;
+  const auto maker = Maker::named(std::string_view(name).substr(prefix.size(), dot - prefix.size()));
+  uint64_t number = 0;
+  const char* const end = name.data() + name.size();
+  const auto [rest, failed] = std::from_chars(name.data() + dot + 1, end, number);
+  if (!maker || rest != end || failed != std::errc()) return false;
+  return maker->is_this_process() ? number >= next_temporary : maker->is_gone(file);
+}
+
+/// The name under which a file is written before it takes its own: beside it, and no other thread, process or machine has the same. What
+/// processes that are no more have left of the file is removed.
 fs::path temporary_beside(const fs::path& path) {
-  const std::string prefix = path.filename().string().append(kTemporarySuffix);
+  const std::string prefix = path.filename().string().append(kTemporaryMark);
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path.has_parent_path() ? path.parent_path() : ".", error)) {
-    const std::string name = entry.path().filename().string();
-    pid_t process = 0;
-    const char* const end = name.data() + name.size();
-    if (!name.starts_with(prefix) || std::from_chars(name.data() + prefix.size(), end, process).ptr != end || process <= 0) continue;
-    if (kill(process, 0) != 0 && errno == ESRCH) fs::remove(entry.path(), error);
-  }
-  fs::path temporary = path.string().append(kTemporarySuffix) + std::to_string(getpid());
-  unlink(temporary.c_str());
+  for (const fs::directory_entry& entry : fs::directory_iterator(path.has_parent_path() ? path.parent_path() : ".", error))
+    if (is_left_temporary(entry.path(), prefix)) fs::remove(entry.path(), error);
+  fs::path temporary = path.string().append(kTemporaryMark).append(Maker().name()).append(".").append(std::to_string(next_temporary++));
+  unlink(temporary.c_str());  // left in a folder that may not be listed
   return temporary;
 }
 
@@ -91,25 +100,56 @@ void require_corpus_file(const fs::path& path, const std::string& what) {
   require_rereadable_file(path);
 }
 
+FileReader::FileReader(fs::path path) : path_(std::move(path)), file_(open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+  if (file_ < 0) fail();
+}
+
+FileReader::~FileReader() {
+  close(file_);
+}
+
+uint64_t FileReader::size() const {
+  struct stat status = {};
+  if (fstat(file_, &status) != 0) fail();
+  return static_cast<uint64_t>(status.st_size);
+}
+
+size_t FileReader::read(char* bytes, size_t most) const {
+  for (;;) {
+    const ssize_t count = ::read(file_, bytes, most);
+    if (count >= 0) return static_cast<size_t>(count);
+    if (errno != EINTR) fail();
+  }
+}
+
+void FileReader::fail() const {
+  throw DataError(path_.string() + ": cannot be read: " + std::strerror(errno));
+}
+
 std::string read_file(const fs::path& path) {
   std::error_code error;
   if (fs::is_directory(path, error)) throw DataError(path.string() + ": is a folder; expected a file");
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw DataError(path.string() + ": cannot be read: " + std::strerror(errno));
-  std::ostringstream bytes;
-  if (stream.peek() != std::ifstream::traits_type::eof()) bytes << stream.rdbuf();
-  if (stream.bad() || bytes.bad()) throw DataError(path.string() + ": cannot be read to its end");
-  return bytes.str();
+  constexpr size_t kBytesAtATime = 1 << 16;
+  const FileReader file(path);
+  std::string bytes;
+  for (size_t done = 0;;) {
+    bytes.resize(done + kBytesAtATime);
+    const size_t count = file.read(bytes.data() + done, kBytesAtATime);
+    done += count;
+    if (count > 0) continue;
+    bytes.resize(done);
+    return bytes;
+  }
 }
 
-FileWriter::FileWriter(fs::path path, const fs::path& former) : path_(std::move(path)) {
+FileWriter::FileWriter(const fs::path& path, const fs::path& former) : name_(former.empty() ? path : former) {
   struct stat status = {};
   const bool has_former = !former.empty() && stat(former.c_str(), &status) == 0;
   const mode_t mode = has_former ? status.st_mode & 07777U : 0666;
   const int new_or_empty = former.empty() ? O_TRUNC : O_EXCL;  // in a folder that others write to, a name may have become a link of theirs
-  file_ = is_replaceable(path_) ? open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | new_or_empty, mode) : open_to_write_to(path_);
-  if (file_ < 0) fail_to_write(former.empty() ? path_ : former, 0);
-  if (has_former) fchmod(file_, mode);  // whatever the umask is
+  file_ = is_replaceable(path) ? open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | new_or_empty, mode) : open_to_write_to(path);
+  if (file_ < 0) fail_to_write(name_, 0);
+  if (has_former) fchmod(file_, mode);  // whatever the umask is, where the file system knows permissions
 }
 
 FileWriter::~FileWriter() {
@@ -130,15 +170,15 @@ void FileWriter::write(std::string_view bytes) {
 void FileWriter::put(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(file_, bytes.data(), bytes.size());
-    if (count < 0 && errno != EINTR) fail_to_write(path_, bytes.size());
+    if (count < 0 && errno != EINTR) fail_to_write(name_, bytes.size());
     if (count > 0) bytes.remove_prefix(static_cast<size_t>(count));
   }
 }
 
 void FileWriter::finish() {
   put(buffer_);
-  if (fsync(file_) != 0 && errno != EINVAL && errno != EROFS) fail_to_write(path_, 0);  // devices and pipes have nothing to sync
-  if (close(std::exchange(file_, -1)) != 0 && errno != EINTR) fail_to_write(path_, 0);
+  if (fsync(file_) != 0 && errno != EINVAL && errno != EROFS) fail_to_write(name_, 0);  // devices and pipes have nothing to sync
+  if (close(std::exchange(file_, -1)) != 0 && errno != EINTR) fail_to_write(name_, 0);
 }
 
 bool is_replaceable(const fs::path& path) {
@@ -226,20 +266,14 @@ std::optional<size_t> first_invalid_utf8(std::string_view text) {
 MappedFile::MappedFile(const fs::path& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat status = {};
-  if (file < 0 || fstat(file, &status) != 0) {
-    if (file >= 0) close(file);
-    throw DataError(path.string() + ": cannot be read: " + std::strerror(errno));
-  }
+  const bool is_open = file >= 0 && fstat(file, &status) == 0;
   size_ = static_cast<size_t>(status.st_size);
-  if (size_ > 0) {
-    void* mapped = mmap(nullptr, size_, PROT_READ, MAP_SHARED, file, 0);
-    if (mapped == MAP_FAILED) {
-      close(file);
-      throw MachineError(path.string() + ": cannot be mapped: " + std::strerror(errno));
-    }
-    data_ = static_cast<const char*>(mapped);
-  }
-  close(file);
+  void* const mapped = size_ > 0 ? mmap(nullptr, size_, PROT_READ, MAP_SHARED, file, 0) : nullptr;
+  const int cause = errno;
+  if (file >= 0) close(file);
+  if (!is_open) throw DataError(path.string() + ": cannot be read: " + std::strerror(cause));
+  if (mapped == MAP_FAILED) throw MachineError(path.string() + ": cannot be mapped: " + std::strerror(cause));
+  data_ = static_cast<const char*>(mapped);
 }
 
 MappedFile::~MappedFile() {

@@ -15,13 +15,36 @@ namespace lacuna {
 /// corpus").
 void require_readable_file(const std::filesystem::path& path, const std::string& what);
 
+/// The bytes of a file, read by read: not mapped, as one that becomes shorter meanwhile would end the program by a signal. Throws DataError
+/// if it cannot be read.
+class FileReader {
+ public:
+  explicit FileReader(std::filesystem::path path);
+  ~FileReader();
+  FileReader(const FileReader&) = delete;
+  FileReader& operator=(const FileReader&) = delete;
+
+  /// What the file has, as it says now; 0 of a pipe.
+  uint64_t size() const;
+  /// Of the bytes that come next, at most `most`: how many; 0 at the end.
+  size_t read(char* bytes, size_t most) const;
+
+ private:
+  [[noreturn]] void fail() const;
+
+  std::filesystem::path path_;
+  int file_;
+};
+
+/// All bytes of a file. Throws DataError if it cannot be read.
 std::string read_file(const std::filesystem::path& path);
 
 /// A file being written, whole once `finish` has come back. Throws MachineError (disk full, no permission) with what the system said.
 class FileWriter {
  public:
-  /// Makes the file, or writes over it. One that is to take the place of `former` must be new, and gets its permissions if it is there.
-  explicit FileWriter(std::filesystem::path path, const std::filesystem::path& former = {});
+  /// Makes the file, or writes over it. One that is to take the place of `former` must be new, gets its permissions if it is there, and has
+  /// its name in errors.
+  explicit FileWriter(const std::filesystem::path& path, const std::filesystem::path& former = {});
   ~FileWriter();
   FileWriter(const FileWriter&) = delete;
   FileWriter& operator=(const FileWriter&) = delete;
@@ -33,7 +56,7 @@ class FileWriter {
  private:
   void put(std::string_view bytes);
 
-  std::filesystem::path path_;
+  std::filesystem::path name_;  // in errors
   int file_ = -1;
   std::string buffer_;
 };
@@ -54,8 +77,8 @@ std::filesystem::path behind_links(const std::filesystem::path& path);
 int open_to_write_to(const std::filesystem::path& path);
 
 /// A file that takes its place when it is whole: the old one or the new one is there at any instant, never half of one. Until then it
-/// stands beside it, under a name with the number of this process; such files of processes that are no more are removed. Without `finish`
-/// the old one stays, and nothing else. Throws MachineError (disk full, no permission).
+/// stands beside it, under a name of its own, whoever else writes the same file; such files of processes that are no more (see maker.h)
+/// are removed. Without `finish` the old one stays, and nothing else. Throws MachineError (disk full, no permission).
 class FileReplacement {
  public:
   /// Of what is replaceable. Where there is a file, the new one has its permissions; a link is replaced itself.

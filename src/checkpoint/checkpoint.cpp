@@ -201,10 +201,12 @@ void save_checkpoint(const std::string& path, const CheckpointContents& contents
     write_contents(folder.path(), contents);
     folder.commit();
   } catch (const MachineError& error) {
-    std::error_code ignored;
-    const fs::space_info space = fs::space(folder.path().parent_path(), ignored);
-    throw MachineError("the checkpoint " + path + " could not be saved: " + error.what() + ". It needs " +
-                       std::to_string(bytes_of(contents)) + " bytes, " + std::to_string(space.available) + " are free");
+    std::error_code is_unknown;
+    const fs::space_info space = fs::space(folder.path().parent_path(), is_unknown);
+    std::string message =
+        "the checkpoint " + path + " could not be saved: " + error.what() + ". It needs " + std::to_string(bytes_of(contents)) + " bytes";
+    if (!is_unknown) message.append(", ").append(std::to_string(space.available)).append(" are free");
+    throw MachineError(message);
   }
 }
 

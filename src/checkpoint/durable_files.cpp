@@ -1,19 +1,16 @@
 #include "checkpoint/durable_files.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
-#include <ctime>
 #include <regex>
 #include <system_error>
 
 #include "base/error.h"
+#include "base/maker.h"
 
 namespace lacuna {
 namespace {
@@ -24,25 +21,14 @@ namespace fs = std::filesystem;
   throw MachineError(what + " " + place.string() + ": " + std::strerror(error));
 }
 
-// Temporary names are .<final name>.<mark>.<machine>.<process>: hidden, beside the final one, and telling whether their maker still lives.
+// Temporary names are .<final name>.<mark>.<maker>: hidden, beside the final one, and telling whether their maker still lives.
 constexpr char kTemporary[] = "tmp";  ///< half-written, or being removed
 constexpr char kReplaced[] = "old";   ///< stood at the final name until a moment ago
-
-/// Where a process number means what it means here: this host, and of its containers this one.
-const std::string& this_machine() {
-  static const std::string machine = [] {
-    utsname host = {};
-    uname(&host);
-    std::error_code no_proc;
-    return hash_of(std::string(host.nodename) + " " + fs::read_symlink("/proc/self/ns/pid", no_proc).string()).substr(0, 16);
-  }();
-  return machine;
-}
 
 fs::path beside(const fs::path& place, const char* mark) {
   std::string name = ".";
   name.append(place.filename().string()).append(".").append(mark).append(".");
-  return place.parent_path() / name.append(this_machine()).append(".").append(std::to_string(getpid()));
+  return place.parent_path() / name.append(Maker().name());
 }
 
 /// What has a temporary name. Where it cannot go now (NFS, while its files are read), it is a leftover for later.
@@ -51,27 +37,19 @@ void remove_temporary(const fs::path& temporary) {
   fs::remove_all(temporary, ignored);
 }
 
-/// Whether it was neither written nor renamed for so long.
-bool has_rested(const fs::path& place, std::chrono::seconds time) {
-  struct stat status = {};
-  return lstat(place.c_str(), &status) == 0 && std::time(nullptr) - status.st_ctime >= time.count();
-}
-
 struct Leftover {
   std::string name, mark;  ///< name: the final one
 };
 
-/// Whether a crashed process left it. On this machine that process is gone, or had the number of this one, which makes one thing at a time;
-/// on another, nobody has touched it for as long as `patience`.
+/// Whether a crashed process left it, which may have had the number of this one, as this one makes one thing at a time.
 bool is_leftover(const fs::path& place, std::chrono::seconds patience, Leftover& leftover) {
-  static const std::regex kName(R"(\.(.+)\.(tmp|old)\.([0-9a-f]{16})\.([1-9][0-9]{0,8}))");
+  static const std::regex kName(R"(\.(.+)\.(tmp|old)\.([^.]+\.[^.]+))");
   const std::string file = place.filename().string();
   std::smatch match;
   if (!std::regex_match(file, match, kName)) return false;
   leftover = {match[1], match[2]};
-  if (match[3] != this_machine()) return has_rested(place, patience);
-  const int process = std::stoi(match[4]);
-  return process == getpid() || (kill(process, 0) != 0 && errno == ESRCH);
+  const auto maker = Maker::named(match[3].str());
+  return maker && (maker->is_this_process() || maker->is_gone(place, patience));
 }
 
 /// Absolute, without a slash at the end, so that it has a parent and a name.
@@ -99,29 +77,6 @@ FileDigest write_durably(const fs::path& file, std::string_view bytes) {
   return writer.finish();
 }
 
-FileDigest digest_of(const fs::path& file) {
-  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) fail("cannot read", file, errno);
-  ContentHash hash;
-  std::string buffer(size_t{1} << 20, '\0');
-  FileDigest digest;
-  ssize_t read_bytes = 0;
-  int error = 0;
-  while ((read_bytes = read(descriptor, buffer.data(), buffer.size())) != 0) {
-    if (read_bytes < 0 && errno == EINTR) continue;
-    if (read_bytes < 0) {
-      error = errno;
-      break;
-    }
-    hash.add_piece({buffer.data(), static_cast<size_t>(read_bytes)});
-    digest.bytes += static_cast<uint64_t>(read_bytes);
-  }
-  close(descriptor);
-  if (error != 0) fail("cannot read", file, error);
-  digest.xxh3_128 = hash.text();
-  return digest;
-}
-
 void sync_folder(const fs::path& folder) {
   if (const std::error_code error = sync_directory(folder)) fail("cannot sync the folder", folder, error.value());
 }
@@ -130,7 +85,11 @@ void replace_link(const fs::path& link, const std::string& target) {
   const fs::path place = normal(link), temporary = beside(place, kTemporary);
   unlink(temporary.c_str());
   if (symlink(target.c_str(), temporary.c_str()) != 0) fail("cannot make the link", temporary, errno);
-  if (rename(temporary.c_str(), place.c_str()) != 0) fail("cannot replace the link", place, errno);
+  if (rename(temporary.c_str(), place.c_str()) != 0) {
+    const int error = errno;
+    unlink(temporary.c_str());
+    fail("cannot replace the link", place, error);
+  }
   sync_folder(place.parent_path());
 }
 

@@ -13,13 +13,6 @@
 /// said.
 namespace lacuna {
 
-/// What a file holds, as a manifest records it.
-struct FileDigest {
-  uint64_t bytes = 0;
-  std::string xxh3_128;  ///< 32 hexadecimal digits, as `xxh128sum` prints them
-  bool operator==(const FileDigest&) const = default;
-};
-
 /// A FileWriter that hashes on the way.
 class DurableFile {
  public:
@@ -36,8 +29,6 @@ class DurableFile {
 };
 
 FileDigest write_durably(const std::filesystem::path& file, std::string_view bytes);
-/// The digest of a file that exists.
-FileDigest digest_of(const std::filesystem::path& file);
 /// sync_directory, which must not fail.
 void sync_folder(const std::filesystem::path& folder);
 

@@ -53,13 +53,13 @@ class WritableMap {
  public:
   explicit WritableMap(const fs::path& file) {
     const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) throw CheckpointError("cannot read " + file.string() + ": " + std::strerror(errno));
     struct stat status {};
-    fstat(descriptor, &status);
+    const bool is_open = descriptor >= 0 && fstat(descriptor, &status) == 0;
     size_ = static_cast<uint64_t>(status.st_size);
     if (S_ISREG(status.st_mode) && size_ > 0) data_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptor, 0);
     const int error = errno;
-    close(descriptor);
+    if (descriptor >= 0) close(descriptor);
+    if (!is_open) throw CheckpointError("cannot read " + file.string() + ": " + std::strerror(error));
     if (data_ == MAP_FAILED) throw MachineError("cannot map " + file.string() + ": " + std::strerror(error));
   }
   ~WritableMap() {

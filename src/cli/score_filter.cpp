@@ -40,15 +40,11 @@ PairReader reader_of(const LoadedModel& loaded, const FilterCorpus& corpus) {
   return PairReader(corpus.src, corpus.tgt, loaded.vocabularies, longest_to_look_at(loaded.model->max_positions()), LongPairs::kMark);
 }
 
-/// Learned from pairs that stand evenly in the corpus.
-NullContrast contrast_of(const LoadedModel& loaded, const FilterCorpus& corpus) {
+/// Learned from some of its `num_pairs` that stand evenly in the corpus.
+NullContrast contrast_of(const LoadedModel& loaded, const FilterCorpus& corpus, int64_t num_pairs) {
   constexpr int64_t kSample = 5000;
-  const int64_t step = std::max<int64_t>(1, (count_pairs(corpus.src, corpus.tgt) + kSample - 1) / kSample);
-  std::vector<SentencePair> sample;
-  PairReader reader = reader_of(loaded, corpus);
-  for (std::vector<SentencePair> pairs; !(pairs = reader.next(kLinesAtATime)).empty();)
-    for (SentencePair& pair : pairs)
-      if (pair.line % step == 0) sample.push_back(std::move(pair));
+  const int64_t step = std::max<int64_t>(1, (num_pairs + kSample - 1) / kSample);
+  const std::vector<SentencePair> sample = reader_of(loaded, corpus).next(kSample, step);
   try {
     return null_contrast_of(*loaded.model, sample, corpus.batch_tokens);
   } catch (const DataError& error) {
@@ -57,10 +53,11 @@ NullContrast contrast_of(const LoadedModel& loaded, const FilterCorpus& corpus) 
 }
 
 std::vector<PairScore> score_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, FilterBy by) {
+  const int64_t num_pairs = count_pairs(corpus.src, corpus.tgt);
   std::optional<NullContrast> contrast;
-  if (by == FilterBy::kNullContrast) contrast = contrast_of(loaded, corpus);
+  if (by == FilterBy::kNullContrast) contrast = contrast_of(loaded, corpus, num_pairs);
   std::vector<PairScore> scores;
-  LineProgress bar("scoring", count_pairs(corpus.src, corpus.tgt), corpus.is_quiet);
+  LineProgress bar("scoring", num_pairs, corpus.is_quiet);
   PairReader reader = reader_of(loaded, corpus);
   for (std::vector<SentencePair> pairs; !(pairs = reader.next(kLinesAtATime)).empty();) {
     const std::vector<PairScore> more = score_pairs(*loaded.model, pairs, corpus.batch_tokens, contrast ? &*contrast : nullptr);

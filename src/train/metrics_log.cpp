@@ -1,6 +1,7 @@
 #include "train/metrics_log.h"
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <utility>
 
@@ -44,7 +45,7 @@ void MetricsLog::write(const nlohmann::ordered_json& record) {
 }
 
 void MetricsLog::drop_lines_after(int64_t step, bool validation_is_due) const {
-  std::ifstream old(file_, std::ios::binary);
+  std::istringstream old(read_file(file_));
   std::string kept;
   int64_t number = 0;
   for (std::string line; std::getline(old, line) && !old.eof();) {  // at the end of the file: a line without a line break is cut short

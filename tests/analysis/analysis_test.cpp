@@ -257,6 +257,17 @@ TEST(PairReader, KeepsNothingOfAPairThatIsTooLong) {
   EXPECT_EQ(pairs[4].src_text, "k");
 }
 
+TEST(PairReader, PassesOverAllButTheFirstOfEveryFew) {
+  SmallCorpus corpus;
+  PairReader reader(corpus.settings.src, corpus.settings.tgt, words_a_to_t(), 5);  // line 4 is too long, and passed over
+  EXPECT_EQ(reader.next(1, 2).at(0).line, 0);
+  const std::vector<SentencePair> rest = reader.next(10, 2);
+  ASSERT_EQ(rest.size(), 2u);
+  EXPECT_EQ(rest[0].line, 2);
+  EXPECT_EQ(rest[1].line, 4);
+  EXPECT_EQ(rest[1].src_text, "k");
+}
+
 /// One token, however many words a line has: as of words that normalisation leaves nothing of.
 class FewTokens : public Vocabulary {
  public:

@@ -56,6 +56,15 @@ TEST_F(CpuQuota, IsReadOfVersionOneToo) {
   EXPECT_EQ(quota(), 2);
 }
 
+TEST_F(CpuQuota, IsTheLeastOfBothVersions) {
+  write("groups", "2:cpu,cpuacct:/jobs\n0::/jobs/1\n");
+  write("mounted/unified/jobs/1/cpu.max", "150000 100000\n");
+  EXPECT_EQ(quota(), 1.5);
+  write("mounted/cpu,cpuacct/jobs/cpu.cfs_quota_us", "100000\n");
+  write("mounted/cpu,cpuacct/jobs/cpu.cfs_period_us", "100000\n");
+  EXPECT_EQ(quota(), 1);
+}
+
 TEST_F(CpuQuota, IsNotThereWithoutALimit) {
   EXPECT_EQ(quota(), std::nullopt);
   write("groups", "0::/\nnot a group\n5:cpuset:/\n");
@@ -103,6 +112,43 @@ TEST_F(MemoryLeft, IsReadOfVersionOneToo) {
   write("mounted/memory/memory.usage_in_bytes", "700\n");
   write("mounted/memory/memory.stat", "inactive_file 5\ntotal_inactive_file 200\n");
   EXPECT_EQ(left(), 1500u);
+}
+
+TEST_F(MemoryLeft, IsTheLeastOfBothVersions) {
+  write("groups", "4:memory:/jobs\n1:name=systemd:/jobs/1\n0::/jobs/1\n");
+  write("mounted/memory/jobs/memory.limit_in_bytes", "9223372036854771712\n");
+  write("mounted/memory/jobs/memory.usage_in_bytes", "500\n");
+  write("mounted/unified/jobs/memory.max", "1000\n");
+  write("mounted/unified/jobs/memory.current", "400\n");
+  EXPECT_EQ(left(), 600u);
+  write("mounted/memory/jobs/memory.limit_in_bytes", "800\n");
+  EXPECT_EQ(left(), 300u);
+}
+
+TEST_F(MemoryLeft, IsReadOfVersionTwoAloneWithAGroupNamedUnified) {
+  write("groups", "0::/jobs\n");
+  write("mounted/cgroup.controllers", "cpu memory\n");
+  write("mounted/unified/memory.max", "100\n");
+  write("mounted/unified/memory.current", "90\n");
+  write("mounted/jobs/memory.max", "1000\n");
+  write("mounted/jobs/memory.current", "400\n");
+  EXPECT_EQ(left(), 600u);
+}
+
+TEST_F(MemoryLeft, EndsWhereTheGroupIsSlowedDown) {
+  write("groups", "0::/jobs\n");
+  write("mounted/jobs/memory.max", "1000\n");
+  write("mounted/jobs/memory.high", "max\n");
+  write("mounted/jobs/memory.current", "400\n");
+  EXPECT_EQ(left(), 600u);
+  write("mounted/jobs/memory.high", "700\n");
+  EXPECT_EQ(left(), 300u);
+  write("mounted/jobs/memory.max", "max\n");
+  EXPECT_EQ(left(), 300u);
+  write("mounted/jobs/memory.max", "600\n");
+  EXPECT_EQ(left(), 200u);
+  write("mounted/jobs/memory.high", "300\n");  // it may be above it
+  EXPECT_EQ(left(), 0u);
 }
 
 TEST_F(MemoryLeft, IsNotThereWithoutALimit) {

@@ -8,6 +8,7 @@
 
 #include "base/content_hash.h"
 #include "base/error.h"
+#include "base/maker.h"
 #include "base/random.h"
 #include "child.h"
 #include "scratch_folder.h"
@@ -73,6 +74,19 @@ TEST(ReadFile, OfAFolderOrAMissingFileIsAnError) {
   EXPECT_THAT(message_of<DataError>([&] { read_file(folder / "none"); }), HasSubstr("No such file"));
 }
 
+TEST(ReadFile, ThatFailsOnceItIsOpenSaysWhy) {
+  const std::string file = "/proc/self/mem";  // nothing is at its first byte
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "no " << file << " on this machine";
+  EXPECT_THAT(message_of<DataError>([&] { read_file(file); }), HasSubstr(file + ": cannot be read: Input/output error"));
+}
+
+TEST(ReadFile, GivesAFileThatDoesNotSayItsSize) {
+  EXPECT_EQ(read_file("/proc/self/comm"), bytes_of("/proc/self/comm"));
+  const ScratchFolder folder;
+  const std::string bytes(300000, 'x');
+  EXPECT_EQ(read_file(folder.write("long", bytes)), bytes);
+}
+
 TEST(WriteFileAtomically, ReplacesTheFileAndLeavesNothingElse) {
   const ScratchFolder folder;
   folder.write("file", "old");
@@ -81,16 +95,27 @@ TEST(WriteFileAtomically, ReplacesTheFileAndLeavesNothingElse) {
   EXPECT_EQ(folder.num_entries(), 1u);
 }
 
+/// The name that a file has while it is written next.
+std::string temporary_name(const ScratchFolder& folder, const std::string& file) {
+  const std::string last = FileReplacement(folder / file).temporary().filename().string();
+  const size_t number = last.rfind('.') + 1;
+  return last.substr(0, number) + std::to_string(std::stoull(last.substr(number)) + 1);
+}
+
 TEST(WriteFileAtomically, RemovesWhatKilledProcessesLeftOfTheSameFile) {
   const ScratchFolder folder;
-  const std::string dead = std::to_string(ended_process());
-  folder.write("a.lacuna-tmp" + dead, "half");
-  folder.write("a.lacuna-tmp1", "of a process that lives");
-  folder.write("b.lacuna-tmp" + dead, "of another file");
-  folder.write("a.lacuna-tmp" + dead + "x", "of somebody else");
+  const std::string mark = ".lacuna-tmp.", here = Maker().name().substr(0, 17), elsewhere = "0123456789abcdef.";
+  const std::string dead = std::to_string(ended_process()) + ".0", living = std::to_string(getppid()) + ".0";
+  folder.write("a" + mark + here + dead, "half");
+  folder.write(temporary_name(folder, "a"), "half, of one that had the number of this process");
+  folder.write("a" + mark + here + living, "of a process that lives");
+  folder.write("a" + mark + elsewhere + dead, "of a process of another machine, and new");
+  folder.write("b" + mark + here + dead, "of another file");
+  folder.write("a" + mark + here + dead + "x", "of somebody else");
+  folder.write("a" + mark + here + ".0", "of somebody else");
   write_file_atomically(folder / "a", "whole");
-  EXPECT_FALSE(std::filesystem::exists(folder / ("a.lacuna-tmp" + dead)));
-  EXPECT_EQ(folder.num_entries(), 4u);
+  EXPECT_FALSE(std::filesystem::exists(folder / ("a" + mark + here + dead)));
+  EXPECT_EQ(folder.num_entries(), 6u);
 }
 
 TEST(WriteFileAtomically, ThatFailsKeepsTheOldFileAndLeavesNothingElse) {
@@ -117,22 +142,18 @@ TEST(WriteFileAtomically, KilledAtAnyMomentLeavesTheOldFileOrTheNewOne) {
   }
 }
 
-/// The name that a file has while it is written.
-std::string temporary_name(const std::string& file) {
-  return file + ".lacuna-tmp" + std::to_string(getpid());
-}
-
 TEST(WriteFileAtomically, IsOnTheDiskBeforeTheNameAndTheNameBeforeItComesBack) {
   const ScratchFolder folder;
+  const std::string temporary = temporary_name(folder, "a");
   const WatchedCalls watched(folder.path());
   write_file_atomically(folder / "a", "new");
-  EXPECT_THAT(watched.calls, ElementsAre("fsync " + temporary_name("a"), "rename " + temporary_name("a") + " a", "fsync ."));
+  EXPECT_THAT(watched.calls, ElementsAre("fsync " + temporary, "rename " + temporary + " a", "fsync ."));
 }
 
 TEST(WriteFileAtomically, FollowsNoLinkThatStandsUnderItsTemporaryName) {
   const ScratchFolder folder;
   folder.write("of the user", "dear");
-  std::filesystem::create_symlink(folder / "of the user", folder / temporary_name("a"));
+  std::filesystem::create_symlink(folder / "of the user", folder / temporary_name(folder, "a"));
   write_file_atomically(folder / "a", "new");
   EXPECT_EQ(bytes_of(folder / "of the user"), "dear");
   EXPECT_EQ(bytes_of(folder / "a"), "new");
@@ -152,7 +173,8 @@ TEST(WriteFileAtomically, ThatCannotBeSyncedKeepsTheOldFileAndLeavesNothingElse)
   folder.write("a", "old");
   WatchedCalls watched(folder.path());
   watched.error = [](const std::string& call) { return call.starts_with("fsync a") ? EIO : 0; };
-  EXPECT_THAT(message_of<MachineError>([&] { write_file_atomically(folder / "a", "new"); }), HasSubstr("Input/output error"));
+  EXPECT_THAT(message_of<MachineError>([&] { write_file_atomically(folder / "a", "new"); }),
+              HasSubstr(folder / "a: cannot be written: Input/output error"));
   EXPECT_EQ(bytes_of(folder / "a"), "old");
   EXPECT_EQ(folder.num_entries(), 1u);
 }
@@ -163,6 +185,37 @@ TEST(WriteFileAtomically, NeedsNoFileSystemThatCanSync) {
   watched.error = [](const std::string& call) { return call.starts_with("fsync") ? EINVAL : 0; };
   write_file_atomically(folder / "a", "new");
   EXPECT_EQ(bytes_of(folder / "a"), "new");
+}
+
+TEST(FileReplacement, OfTheSameFileMayBeSeveralAtATime) {
+  const ScratchFolder folder;
+  FileReplacement first(folder / "a"), second(folder / "a");
+  first.writer().write("first");
+  second.writer().write("second");
+  first.finish();
+  EXPECT_EQ(bytes_of(folder / "a"), "first");
+  second.finish();
+  EXPECT_EQ(bytes_of(folder / "a"), "second");
+  EXPECT_EQ(folder.num_entries(), 1u);
+}
+
+TEST(Maker, IsKnownByItsName) {
+  EXPECT_TRUE(Maker::named(Maker().name())->is_this_process());
+  EXPECT_EQ(Maker::named("0123456789abcdef.12")->name(), "0123456789abcdef.12");
+  for (const char* name : {"", "12", "0123456789abcdef", "0123456789abcdef.", "0123456789abcdef12", "0123456789abcdef.0",
+                           "0123456789abcdef.-1", "0123456789abcdef.12x", "0123456789abcdef.99999999999", "0123456789ABCDEF.12"})
+    EXPECT_FALSE(Maker::named(name)) << name;
+}
+
+TEST(Maker, IsGoneWhenItsProcessHasEndedOrElsewhereWhenNobodyHasTouchedWhatItMadeForLong) {
+  const ScratchFolder folder;
+  const std::string made = folder.write("made", ""), here = Maker().name().substr(0, 17);
+  const std::string dead = std::to_string(ended_process());
+  EXPECT_FALSE(Maker().is_gone(made));
+  EXPECT_TRUE(Maker::named(here + dead)->is_gone(made));
+  const auto elsewhere = Maker::named("0123456789abcdef." + dead);
+  EXPECT_FALSE(elsewhere->is_gone(made));
+  EXPECT_TRUE(elsewhere->is_gone(made, std::chrono::seconds(0)));
 }
 
 TEST(FileWriter, HasSyncedItsFileWhenItFinishes) {
@@ -217,6 +270,15 @@ TEST(MappedFile, HoldsTheBytesOfTheFile) {
   EXPECT_EQ(std::string(mapped.data(), mapped.size()), "bytes");
   EXPECT_EQ(nothing.size(), 0u);
   EXPECT_THROW(MappedFile(folder / "none"), DataError);
+}
+
+TEST(DigestOf, IsTheLengthAndTheHashOfTheBytes) {
+  const ScratchFolder folder;
+  const std::string bytes(3000000, 'x');
+  EXPECT_EQ(digest_of(folder.write("a", bytes)), (FileDigest{3000000, hash_of(bytes)}));
+  EXPECT_EQ(digest_of(folder.write("b", "")), (FileDigest{0, hash_of("")}));
+  EXPECT_THAT(message_of<DataError>([&] { digest_of(folder / "none"); }), HasSubstr("/none: cannot be read: No such file"));
+  EXPECT_THAT(message_of<DataError>([&] { digest_of(folder.path()); }), HasSubstr("Is a directory"));
 }
 
 TEST(HashOfFiles, IsOfTheBytesAndTheLengthOfEach) {

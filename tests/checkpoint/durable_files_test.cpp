@@ -262,6 +262,7 @@ TEST(ReplaceLink, ThatFailsLeavesTheOldOne) {
   watched.error = [](const std::string&) { return EIO; };
   EXPECT_THAT(message_of<MachineError>([&] { replace_link(folder / "last", "step_2"); }), HasSubstr("cannot replace the link"));
   EXPECT_EQ(fs::read_symlink(folder / "last"), "step_1");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path()), {}), 1);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ import subprocess
 import time
 import unittest
 
-from program import FOLDER, PROGRAM, FreshFolder, path, write
+from program import FOLDER, PROGRAM, FreshFolder, path, temporaries, write
 
 VERBS = ["train", "average", "quantize", "shortlist", "translate", "score", "evaluate", "analyze", "align", "aer", "vocab", "check", "info",
          "ablate", "bench"]
@@ -274,7 +274,7 @@ class Output(CommandLine):
         out, links = path("out"), write("links", "0-0\n")
         words = ["align", "--forward", "/dev/stdin", "--backward", links, "--symmetrise", "union", "-o", out]
         with subprocess.Popen([PROGRAM, *words], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
-            while not os.path.exists(f"{out}.lacuna-tmp{program.pid}") and program.poll() is None:
+            while not temporaries(out, program) and program.poll() is None:
                 time.sleep(0.01)
             os.mkdir(out)
             message = program.communicate("0-0\n", timeout=60)[1]

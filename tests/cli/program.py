@@ -1,5 +1,6 @@
 """The program, run as a user would. It is the first argument of the test that imports this."""
 import atexit
+import glob
 import os
 import shutil
 import subprocess
@@ -30,6 +31,11 @@ def read(*names):
 def read_bytes(*names):
     with open(path(*names), "rb") as file:
         return file.read()
+
+
+def temporaries(out, process):
+    """The names under which a process of this machine has begun to write a file."""
+    return [name for name in glob.glob(f"{glob.escape(out)}.lacuna-tmp.*") if name.split(".")[-2] == str(process.pid)]
 
 
 class Program(unittest.TestCase):

@@ -11,7 +11,7 @@ import time
 import unittest
 
 import small_run
-from program import FOLDER, PROGRAM, path, read, read_bytes, write
+from program import FOLDER, PROGRAM, path, read, read_bytes, temporaries, write
 from verbs import AVERAGED, LINES, RUN, Verbs, setUpModule
 
 
@@ -191,10 +191,10 @@ class Translate(Verbs):
     def test_removes_what_a_killed_one_left_beside_its_output(self):
         out = path("killed.out")
         with subprocess.Popen([PROGRAM, "translate", "-m", AVERAGED, "-o", out], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as killed:
-            while not os.path.exists(f"{out}.lacuna-tmp{killed.pid}"):
+            while not temporaries(out, killed):
                 time.sleep(0.01)
             killed.kill()
-        self.assertTrue(os.path.exists(f"{out}.lacuna-tmp{killed.pid}"))
+        self.assertEqual(len(temporaries(out, killed)), 1)
         self.prints("translate", "-m", AVERAGED, "-o", out, text="1 2\n")
         self.assertEqual([name for name in os.listdir(FOLDER) if name.startswith("killed.out")], ["killed.out"])
 
@@ -203,7 +203,7 @@ class Translate(Verbs):
             out = path("stopped.out")
             with subprocess.Popen([PROGRAM, "translate", "-m", AVERAGED, "-o", out], stdin=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL) as stopped:
-                while not os.path.exists(f"{out}.lacuna-tmp{stopped.pid}"):
+                while not temporaries(out, stopped):
                     time.sleep(0.01)
                 stopped.send_signal(number)
                 self.assertEqual(stopped.wait(60), -number)

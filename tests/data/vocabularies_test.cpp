@@ -2,8 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include <cerrno>
+
+#include "../base/system_calls.h"
 #include "../text/sample_text.h"
 #include "base/error.h"
 #include "small_corpus.h"
@@ -86,11 +88,11 @@ TEST(Vocabularies, OfAStartThatEndedBetweenNoteAndModelAreNot) {
   Prepared prepared;
   prepared.prepare();
   prepared.options.vocab_size = 60;
-  const std::string in_the_way =
-      prepared.run() + "/spm.model.lacuna-tmp" + std::to_string(getpid());  // the note is written, the model is not
-  std::filesystem::create_directory(in_the_way);
-  EXPECT_THROW(prepared.prepare(), MachineError);
-  std::filesystem::remove(in_the_way);
+  {
+    WatchedCalls watched(prepared.run());
+    watched.error = [](const std::string& call) { return call.ends_with(" spm.model") ? EIO : 0; };  // after the note is written
+    EXPECT_THROW(prepared.prepare(), MachineError);
+  }
   EXPECT_EQ(prepared.prepare().src->size(), 60);
 }
 

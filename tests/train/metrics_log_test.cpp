@@ -8,8 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "../base/child.h"
 #include "../base/scratch_folder.h"
 #include "base/error.h"
+#include "base/maker.h"
 
 namespace lacuna {
 namespace {
@@ -71,7 +73,8 @@ TEST_F(MetricsLogTest, ALastLineCutShortByACrashIsDropped) {
 
 TEST_F(MetricsLogTest, WhatAStartThatWasKilledHasLeftBesideItGoes) {
   set_content("{\"step\":1}\n{\"step\":2}\n");
-  const std::filesystem::path left = file_.string() + ".lacuna-tmp99999999";  // no process has that number
+  const std::string machine = Maker().name().substr(0, 17);
+  const std::filesystem::path left = file_.string() + ".lacuna-tmp." + machine + "99999999.0";  // no process has that number
   std::ofstream(left) << "{";
   const MetricsLog log(file_, 1);
   EXPECT_FALSE(std::filesystem::exists(left));
@@ -88,6 +91,21 @@ TEST_F(MetricsLogTest, ALineThatIsNoRecordIsNamedAndNothingIsLost) {
   set_content(damaged);
   EXPECT_THAT(message_of<DataError>([&] { const MetricsLog log(file_, 1); }), testing::HasSubstr("metrics.jsonl:2: not a record"));
   EXPECT_EQ(content(), damaged);
+}
+
+TEST_F(MetricsLogTest, AFileThatCannotBeReadIsNamedAndNothingIsLost) {
+  constexpr uid_t kNobody = 65534;
+  set_content("{\"step\":1}\n");
+  std::filesystem::permissions(file_, std::filesystem::perms::none);
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms::all);
+  EXPECT_EQ(exit_code_of_child([&] {
+              if (geteuid() == 0 && setresuid(kNobody, kNobody, kNobody) != 0) return 1;  // root may read everything
+              const std::string message = message_of<DataError>([&] { const MetricsLog log(file_, 1); });
+              return message == file_.string() + ": cannot be read: Permission denied" ? 0 : 2;
+            }),
+            0);
+  std::filesystem::permissions(file_, std::filesystem::perms::owner_all);
+  EXPECT_EQ(content(), "{\"step\":1}\n");
 }
 
 TEST_F(MetricsLogTest, AFullDiskIsReported) {
