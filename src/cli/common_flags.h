@@ -31,7 +31,7 @@ struct CommonFlags {
   void declare_runtime(CLI::App& app);
   /// The configuration of -c, overrides and the flags above, with log level, device and threads put to use. None if --help-options or
   /// --dump-config was given: then it has been printed, and the verb is to return 0. Throws, before anything is written, for whatever is
-  /// wrong in a configuration by itself. `variants` gets what the key of this name defines; where it is null, there is no such key.
+  /// wrong in a configuration by itself. `variants` gets what the key of this name defines; where it is null, the key is an error.
   std::optional<Options> configuration(const CLI::App& app, std::vector<Variant>* variants = nullptr) const;
   /// Where that configuration comes from. Throws UsageError without -c where it is needed.
   ConfigSources sources(const CLI::App& app) const;
@@ -39,6 +39,9 @@ struct CommonFlags {
   std::string prepared_device() const;
   /// Sets the log's level.
   void apply_log_level() const;
+
+ private:
+  void refuse_variants(const ConfigNode& tree) const;
 };
 
 /// The words that a verb's flags left over: keys of the configuration as flags, with their values. Throws UsageError for a flag that is no

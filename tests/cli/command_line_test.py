@@ -172,6 +172,12 @@ class WrongConfiguration(CommandLine):
         self.assertIn("c.yaml:3: model.d_mode", message)
         self.assertIn('Did you mean "d_model"?', message)
 
+    def test_variants_are_for_ablate(self):
+        for verb in ("train", "check"):
+            message = self.refuses(verb, "-c", self.config("variants: {a: softmax, b: rela}\n"), "-c", write("later.yaml", "seed: 2\n"))
+            self.assertIn(f"c.yaml:2: variants is a map; it says what `lacuna ablate` compares, which trains each: lacuna ablate -c {path('c.yaml')} "
+                          f"-c {path('later.yaml')} (one of them alone: --attention NAME)", message)
+
     def test_a_key_that_is_there_twice_has_both_lines(self):
         self.assertRegex(self.refuses_config("seed: 1\nseed: 2\n"), r"c\.yaml:3: .*twice, first in line 2")
 
