@@ -73,7 +73,8 @@ class Check(Program):
 
     def test_refuses_a_start_that_training_would_refuse(self):
         last, longer = os.path.join(RUN, "last"), ["--train.max_steps", "300"]
-        self.assertIn("nowhere does not exist", self.refuses_check("--train.init_from", path("nowhere")))
+        self.assertIn(f"train.init_from: {path('nowhere')} does not exist; expected a run folder, or the folder of a checkpoint",
+                      self.refuses_check("--train.init_from", path("nowhere")))
         self.assertIn("holds weights only", self.refuses_check("--train.init_from", AVERAGED))
         self.assertIn("stands where training ends: step 240", self.refuses_check("--train.init_from", last))
         self.assertIn("weights do not fit the model", self.refuses_after_data("--train.init_from", last, "--model.d_ff", "48", *longer))

@@ -158,7 +158,12 @@ class WrongWords(CommandLine):
 
     def test_a_model_that_is_not_there(self):
         for verb in ("translate", "info"):
-            self.assertIn("does not exist", self.refuses(verb, "-m", path("none")))
+            self.assertIn("does not exist; expected a run folder, or the folder of a checkpoint", self.refuses(verb, "-m", path("none")))
+            message = self.refuses(verb, "-m", write("file", ""))
+            self.assertIn("file is a file; expected a run folder, or the folder of a checkpoint", message)
+
+    def test_what_averages_take_is_a_checkpoint_itself(self):
+        self.assertIn("none does not exist; expected the folder of a checkpoint", self.refuses("average", "-o", path("out"), path("none")))
 
 
 class WrongConfiguration(CommandLine):
