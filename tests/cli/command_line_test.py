@@ -200,7 +200,7 @@ class WrongConfiguration(CommandLine):
         message = self.refuses_config("model:\n  attention: {cross: {type: topk, k: 0}}\n")
         self.assertIn("c.yaml:3: model.attention.cross.k", message)
         message = self.refuses_config("model: {attention: {cross: {type: softmax, pattern: {type: local, window: 4}}}}\n")
-        self.assertIn("c.yaml:2: model.attention.cross is a map; this pattern looks at the distance", message)
+        self.assertIn("c.yaml:2: model.attention.cross.pattern is a map; this pattern looks at the distance", message)
         self.assertIn('Did you mean "sparsemax"?', self.refuses_config("model: {attention: sparsemx}\n"))
 
     def test_text_that_is_not_utf8_is_named_by_its_line(self):
