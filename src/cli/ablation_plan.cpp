@@ -250,6 +250,7 @@ AblationPlan plan_ablation(const AblationRequest& asked) {
   const std::vector<Variant> defined = defined_variants(request), wanted = wanted_variants(request, defined);
   AblationPlan plan;
   plan.shared = shared_options(request.sources);
+  plan.rules = Rules(load_config_tree(request.sources));
   plan.folder = chosen_folder(request, plan.shared);
   plan.test_set = choose_test_set(plan.shared.data);
   const ResultsFile results(results_file(plan.folder));

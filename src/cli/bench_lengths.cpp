@@ -189,11 +189,12 @@ int bench_lengths(const std::vector<std::string>& arguments) {
   flags.declare(app);
   if (!parse_command_line(app, arguments)) return 0;
   std::vector<Variant> defined;
-  const std::optional<Options> options = flags.common.configuration(app, &defined);
-  if (!options) return 0;
-  require_lengths(flags.lengths, options->model);
-  require_no_more(*options);
-  const std::vector<NamedOptions> systems = systems_of(flags.types, defined, *options);
+  const std::optional<Configuration> configuration = flags.common.configuration(app, &defined);
+  if (!configuration) return 0;
+  const Options& options = configuration->options;
+  require_lengths(flags.lengths, options.model);
+  require_no_more(options);
+  const std::vector<NamedOptions> systems = systems_of(flags.types, defined, options);
   std::optional<Output> svg;
   if (!flags.svg.empty()) svg.emplace(flags.svg);  // for its errors, before long work
   const Json report = measure(systems, flags);

@@ -63,7 +63,7 @@ void CommonFlags::refuse_variants(const ConfigNode& tree) const {
                 " (one of them alone: --attention NAME). Take the key out where only one model is meant");
 }
 
-std::optional<Options> CommonFlags::configuration(const CLI::App& app, std::vector<Variant>* variants) const {
+std::optional<Configuration> CommonFlags::configuration(const CLI::App& app, std::vector<Variant>* variants) const {
   if (help_options) {
     std::cout << options_help() << attention_help();
     return {};
@@ -83,7 +83,7 @@ std::optional<Options> CommonFlags::configuration(const CLI::App& app, std::vect
   }
   require_device(options.device);
   use_threads(options.threads);
-  return options;
+  return Configuration{std::move(options), Rules(std::move(tree))};
 }
 
 std::string CommonFlags::prepared_device() const {

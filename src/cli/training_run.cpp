@@ -103,8 +103,8 @@ std::map<std::string, std::string> scored_fingerprints(const fs::path& metrics) 
 
 }  // namespace
 
-TrainingRun::TrainingRun(Options options) : options_(std::move(options)) {
-  require_trainable(options_);
+TrainingRun::TrainingRun(const Configuration& given) : options_(given.options), rules_(given.rules) {
+  require_trainable(options_, rules_);
   scorer_ = find_scorer(options_);
   lock_ = std::make_unique<RunLock>(options_.run);
   if (prepare_run_folder(options_)) replacement_ = std::make_unique<RunReplacement>(options_);
@@ -123,8 +123,8 @@ std::string TrainingRun::folder() const {
 /// The newest checkpoint of the run, or train.init_from, or the beginning.
 void TrainingRun::find_start() {
   is_resumed_ = !replacement_ && !newest_checkpoint_of(options_.run).empty();
-  std::optional<ResumePoint> point = find_starting_point(options_, replacement_ != nullptr);
-  kept_vocabularies_ = vocabularies_kept(point, options_.data);
+  std::optional<ResumePoint> point = find_starting_point(options_, replacement_ != nullptr, rules_);
+  kept_vocabularies_ = vocabularies_kept(point, options_.data, rules_);
   open_data();
   make_model();
   if (point) start_ = start_from(*point, data_, *model_, options_.train.reset);
@@ -159,7 +159,7 @@ void TrainingRun::make_model() {
 
 /// `train.batch_tokens: auto`, once: the number found is part of the run's configuration from then on.
 void TrainingRun::choose_batch_tokens() {
-  require_measurable_memory(options_);
+  require_measurable_memory(options_, rules_);
   if (!options_.train.batch_tokens.value) {
     const LossFunction loss = transformer_loss(model_, options_.train, options_.device);
     const MemoryFit fit = fit_batch_to_memory(loss, *optimizer_, options_.data.max_length, model_->sizes());

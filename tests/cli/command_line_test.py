@@ -213,14 +213,15 @@ class WrongConfiguration(CommandLine):
 
     def test_a_corpus_has_a_name_that_files_may_have(self):
         message = self.refuses_config("data: {test: [{src: a, tgt: b, name: ../../evil}]}\n")
-        self.assertIn('data: a corpus has the name "../../evil", by which files in the run folder are called', message)
+        self.assertIn('c.yaml:2: data.test: a corpus has the name "../../evil", by which files in the run folder are called', message)
 
     def test_a_language_has_a_code(self):
-        self.assertIn('data.tgt_lang is "cn"; expected a language\'s code, "zh"', self.refuses_config("data: {tgt_lang: cn}\n"))
+        message = self.refuses_config("data:\n  {tgt_lang: cn}\n")
+        self.assertIn('c.yaml:3: data.tgt_lang is "cn"; expected a language\'s code, "zh"', message)
 
     def test_a_folder_that_cannot_be_made(self):
         message = self.refuses("train", "-c", write("c.yaml", ""), "--run", path("c.yaml", "x"))
-        self.assertIn(f"run is {path('c.yaml', 'x')}, and {path('c.yaml')} is no folder; name another", message)
+        self.assertIn(f"command line (--run): run is {path('c.yaml', 'x')}, and {path('c.yaml')} is no folder; name another", message)
 
     def test_a_folder_of_other_things_is_no_run_folder(self):
         for name in ("averaged", "best", "last", "tensorboard", "test", "valid", "metrics.jsonl"):
