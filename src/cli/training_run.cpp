@@ -339,6 +339,8 @@ int TrainingRun::complete(const Trainer& trainer) {
   if (trainer.end()) {
     average_last();
     if (interrupt_signal() == 0) score_test_sets();
+    if (interrupt_signal() != 0 && !unscored_test_sets().empty())
+      log_->say("stopped before all sets of data.test were scored; the same command scores the rest");
   }
   return interrupt_signal() == 0 ? 0 : 128 + interrupt_signal();
 }

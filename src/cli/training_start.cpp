@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -13,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/spelling.h"
 #include "checkpoint/run_folder.h"
@@ -113,10 +115,12 @@ std::string in_words(TrainingEnd end, const TrainingState& state, const TrainOpt
     case TrainingEnd::kMaxHours:
       return fmt::format("{:.4g} hours >= train.max_hours ({:.4g})", state.hours, options.max_hours);
     case TrainingEnd::kNoImprovement:
-      return fmt::format("step {}: no better {} in {} validations since step {}", state.step, score_name(options.metric),
-                         state.scores.since_best, state.scores.best_step);
+      return fmt::format("step {}: no better {} in {} since step {}, and train.patience is {} (a higher one goes on)", state.step,
+                         score_name(options.metric), counted(state.scores.since_best, "validation"), state.scores.best_step,
+                         options.patience);
     case TrainingEnd::kInterrupted:
-      return fmt::format("step {}: interrupted{}", state.step, state.step > 0 ? ", and saved; the same command goes on from there" : "");
+      return fmt::format("step {}: interrupted by {}{}", state.step, interrupt_signal() == SIGTERM ? "SIGTERM" : "SIGINT",
+                         state.step > 0 ? ", and saved; the same command goes on from there" : "");
   }
   return "";
 }
