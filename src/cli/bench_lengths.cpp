@@ -7,6 +7,7 @@
 #include "ablation/curves.h"
 #include "attention/registry.h"
 #include "base/log.h"
+#include "base/spelling.h"
 #include "bench/length_costs.h"
 #include "cli/bench_report.h"
 #include "cli/command_line.h"
@@ -160,9 +161,10 @@ CurvePanel panel_of(const Json& report, const std::string& title, const char* ke
 }
 
 CurvePicture picture_of(const Json& report, const std::vector<int64_t>& lengths) {
-  const std::string subtitle = fmt::format("training in {}, translating in {} with beam {}; batches of {} target tokens, {} threads",
-                                           report["precision"].get<std::string>(), report["translate_precision"].get<std::string>(),
-                                           report["beam_size"].dump(), report["batch_tokens"].dump(), report["threads"].dump());
+  const std::string subtitle =
+      fmt::format("training in {}, translating in {} with beam {}; batches of {} target tokens, {}", report["precision"].get<std::string>(),
+                  report["translate_precision"].get<std::string>(), report["beam_size"].dump(), report["batch_tokens"].dump(),
+                  counted(report["threads"].get<int64_t>(), "thread"));
   return {.title = "What a token costs, by the length of its sentence",
           .subtitle = subtitle,
           .x_label = "tokens of a sentence, source and target alike",

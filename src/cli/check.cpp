@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/peak_memory.h"
+#include "base/spelling.h"
 #include "base/stopwatch.h"
 #include "checkpoint/run_folder.h"
 #include "cli/command_line.h"
@@ -103,13 +104,13 @@ class Check {
     say("vocabulary", fmt::format("{} source, {} target pieces{}", data_.vocabularies.src->size(), data_.vocabularies.tgt->size(),
                                   data_.vocabularies.shared() ? ", shared" : ""));
     if (data_.summary.carriage_returns > 0)
-      say("odd bytes", fmt::format("{} carriage returns before line ends", data_.summary.carriage_returns));
+      say("odd bytes", counted(data_.summary.carriage_returns, "carriage return") + " before line ends");
   }
 
   void check_evaluation_sets() {
     for (const auto* sets : {&options_.data.valid, &options_.data.test})
       for (const EvaluationSet& set : load_evaluation_sets(*sets, options_.data, data_))
-        say(set.name, fmt::format("{} pairs", set.src_lines.size()));
+        say(set.name, counted(std::ssize(set.src_lines), "pair"));
     if (const std::string note = note_of_no_validation(options_.data); !note.empty()) say("validation", note);
     if (scorer_) say("sacreBLEU", scorer_->command.front());
   }

@@ -17,6 +17,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/spelling.h"
 #include "checkpoint/average.h"
 #include "checkpoint/durable_files.h"
 #include "checkpoint/run_folder.h"
@@ -207,14 +208,14 @@ void TrainingRun::remove_passed_average() const {
 void TrainingRun::describe() const {
   const TrainOptions& train = options_.train;
   const int64_t tokens_per_update = *train.batch_tokens.value * train.update_freq;
-  log_info("{}: {} parameters, {} threads, device {}, {}", options_.run, optimizer_->num_parameters(), at::get_num_threads(),
+  log_info("{}: {} parameters, {}, device {}, {}", options_.run, optimizer_->num_parameters(), counted(at::get_num_threads(), "thread"),
            options_.device, name_of(factor_precision(train, options_.device)));
   if (train.precision == Precision::kBf16 && options_.device == "cpu" && !has_bf16_instructions())
     log_warning("train.precision is bf16, and this processor has no instructions for it: fp32 is faster here");
   if (train.precision == Precision::kBf16x3 && factor_precision(train, options_.device) == FactorPrecision::kFp32)
     log_warning("train.precision is bf16x3, and only processors with tiles (AMX) have products for it: fp32 is used");
-  log_info("effective batch: {} tokens ({} a batch x {} batches an update)", tokens_per_update, *train.batch_tokens.value,
-           train.update_freq);
+  log_info("effective batch: {} tokens ({} a batch x {} an update)", tokens_per_update, *train.batch_tokens.value,
+           train.update_freq == 1 ? "1 batch" : fmt::format("{} batches", train.update_freq));
   const EpochSize epoch = epoch_size(data_.plan);
   const double updates_per_epoch = batches_of_epoch(data_.plan) / static_cast<double>(train.update_freq);
   log_info("an epoch: {} sentence pairs, {} source and {} target tokens, about {:.0f} updates", epoch.pairs, epoch.src_tokens,
@@ -351,9 +352,9 @@ void TrainingRun::average_last() {
   const std::string averaged = averaged_path(options_.run);
   save_checkpoint(averaged, average_checkpoints(paths));
   if (std::ssize(paths) < options_.train.average_last)
-    log_->warn(fmt::format("train.average_last is {}, and the run has {} scheduled checkpoints (train.keep_last, save_every)",
-                           options_.train.average_last, paths.size()));
-  log_->say(fmt::format("averaged the last {} checkpoints into {}", paths.size(), averaged));
+    log_->warn(fmt::format("train.average_last is {}, and the run has {} (train.keep_last, save_every)", options_.train.average_last,
+                           counted(std::ssize(paths), "scheduled checkpoint")));
+  log_->say(fmt::format("averaged the last {} into {}", counted(std::ssize(paths), "checkpoint"), averaged));
 }
 
 void TrainingRun::score_test_sets() {

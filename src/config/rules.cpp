@@ -30,7 +30,9 @@ void Rules::require(bool holds, const std::vector<std::string>& keys, const std:
     if (node != nullptr && !is_on_command_line(*node) && node->place().file != named->place().file)
       others.push_back(key + ": " + node->place().text());
   }
-  throw ConfigError(place(keys) + message + (others.empty() ? "" : " (" + join(others) + ")"));
+  std::string text = place(keys) + message;
+  if (!others.empty()) text.append(" (").append(join(others)).append(")");
+  throw ConfigError(text);
 }
 
 std::string Rules::place(const std::vector<std::string>& keys) const {

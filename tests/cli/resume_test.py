@@ -38,6 +38,7 @@ class Training(FreshFolder):
         said = self.ends(*command).stderr
         self.assertEqual(said.count("data.valid is empty: nothing is validated"), 1, said)
         self.assertEqual(re.findall(r"info step (\d+), epoch", said), ["20"], said)
+        self.assertIn("effective batch: 1024 tokens (1024 a batch x 1 batch an update)", said)
         small_run.write_digits(path("valid.txt"), 20, 2)
         valid = ["--data.valid", f"{{src: {path('valid.txt')}, tgt: {path('valid.txt')}}}", "--train.valid_translate", "false",
                  "--train.metric", "loss", "--run", path("validated")]
