@@ -190,7 +190,8 @@ std::string left_out_text(const AblationReport& report) {
     text.append(text.empty() ? "" : ", ").append(std::to_string(run.seed));
   }
   std::string lines;
-  for (const auto& [variant, text] : seeds) lines += fmt::format("- {}, seeds {}\n", variant, text);
+  for (const auto& [variant, text] : seeds)
+    lines += fmt::format("- {}, {} {}\n", variant, text.find(',') == std::string::npos ? "seed" : "seeds", text);
   if (lines.empty()) return "";
   return "\nLeft out, as they are not of this command's options and test set, or were made by an older Lacuna:\n\n" + lines;
 }

@@ -180,8 +180,8 @@ std::vector<Variant> read_variants(const ConfigNode& map) {
 
 std::vector<Variant> take_variants(ConfigNode& configuration) {
   std::vector<Variant> variants;
-  if (const ConfigNode* section = configuration.find("variants")) variants = read_variants(*section);
-  configuration.erase("variants");
+  if (const ConfigNode* section = configuration.find(kVariantsKey)) variants = read_variants(*section);
+  configuration.erase(kVariantsKey);
   return variants;
 }
 

@@ -26,6 +26,8 @@ struct Variant {
 ///
 /// Throws ConfigError for names that make no folder, unknown keys, keys that variants may not change, and an `against` that is not above.
 std::vector<Variant> read_variants(const ConfigNode& map);
+/// The section of a configuration that defines variants.
+inline constexpr char kVariantsKey[] = "variants";
 /// Takes the section `variants` out of a configuration, and reads it. Empty if there is none.
 std::vector<Variant> take_variants(ConfigNode& configuration);
 

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/spelling.h"
 #include "data/corpus_reader.h"
 #include "text/joiner.h"
 
@@ -106,7 +107,7 @@ Observed observe(const std::string& path, const std::string& src, const std::str
 /// What such a file counts words from, as checked_base has it.
 int base_of(const Observed& seen, const std::string& links, std::optional<int> given, const std::string& src, const std::string& flag) {
   if (!src.empty() && seen.lines != seen.text_lines)
-    throw DataError(links + " has " + std::to_string(seen.lines) + " lines and " + src + " has " + std::to_string(seen.text_lines) +
+    throw DataError(links + " has " + counted(seen.lines, "line") + " and " + src + " has " + std::to_string(seen.text_lines) +
                     "; expected one line of links for each pair");
   if (given) {
     const RangeCheck& check = *given == 0 ? seen.from_zero : seen.from_one;
@@ -124,9 +125,9 @@ int base_of(const Observed& seen, const std::string& links, std::optional<int> g
                     flag + " 1, or " + flag + " 0 if they are counted from 0");
   if (fits_one)
     log_warning(
-        "{}: no link in {} lines names word 0; so few may count from 0 or from 1, and are taken to count from 0: say {} 1 if they do not, "
+        "{}: no link in {} names word 0; so few may count from 0 or from 1, and are taken to count from 0: say {} 1 if they do not, "
         "{} 0 if they do",
-        links, seen.lines, flag, flag);
+        links, counted(seen.lines, "line"), flag, flag);
   return 0;
 }
 

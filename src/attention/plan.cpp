@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 
 #include "attention/attention.h"
 #include "attention/norm.h"
@@ -41,21 +42,31 @@ ConfigNode choice_over(const ConfigNode& inherited, const ConfigNode& node) {
   return choice;
 }
 
+/// Where a choice says the first of `options` that it says, or else the choice itself.
+const ConfigNode& node_of_option(const ConfigNode& choice, std::initializer_list<const char*> options) {
+  for (const char* option : options)
+    if (const ConfigNode* given = choice.find(option)) return *given;
+  return choice;
+}
+
 AttentionChoice make_choice(const ConfigNode& node, AttentionSite site, int64_t num_heads) {
   AttentionChoice choice;
   choice.type = make_attention_type(node, num_heads);
   if (site == AttentionSite::kCross && choice.type->of_scores().entry().info.needs_distance)
-    node.fail(
-        "a key's weight depends on its distance from the query, and on cross attention these stand in different sentences; give "
-        "cross a type of its own: `cross: softmax`");
+    node_of_option(node, {"base", "type"})
+        .fail(
+            "a key's weight depends on its distance from the query, and on cross attention these stand in different sentences; give "
+            "cross a type of its own: `cross: softmax`");
   if (site == AttentionSite::kCross && choice.type->needs_distance())
-    node.fail(
-        "this pattern looks at the distance between query and key, and on cross attention these stand in different sentences; give cross "
-        "its own choice with `pattern: full`");
+    node_of_option(node, {"pattern"})
+        .fail(
+            "this pattern looks at the distance between query and key, and on cross attention these stand in different sentences; give "
+            "cross its own choice with `pattern: full`");
   if (site == AttentionSite::kEncoderSelf && choice.type->takes_mask())
-    node.fail(
-        "its mask is trained by a second pass that starts at the decoder, so the encoder's self-attention cannot have one; give "
-        "encoder_self its own choice, and calibrate cross or decoder_self");
+    node_of_option(node, {"type"})
+        .fail(
+            "its mask is trained by a second pass that starts at the decoder, so the encoder's self-attention cannot have one; give "
+            "encoder_self its own choice, and calibrate cross or decoder_self");
   const ConfigNode* norm = node.is_map() ? node.find("norm") : nullptr;
   const ConfigNode default_norm = ConfigNode::scalar(choice.type->of_scores().entry().info.default_norm);
   const ConfigNode& given = norm != nullptr ? *norm : default_norm;
@@ -74,18 +85,12 @@ struct SeenMasks {
   ConfigNode first;
 };
 
-/// Where a choice says the option, or else the choice itself.
-const ConfigNode& node_of_option(const ConfigNode& choice, const std::string& option) {
-  const ConfigNode* given = choice.find(option);
-  return given != nullptr ? *given : choice;
-}
-
-[[noreturn]] void refuse_mask(const ConfigNode& choice, const ConfigNode& first, const std::string& option, const std::string& own,
+[[noreturn]] void refuse_mask(const ConfigNode& choice, const ConfigNode& first, const char* option, const std::string& own,
                               const std::string& of_first) {
-  const ConfigNode& said = node_of_option(first, option);
+  const ConfigNode& said = node_of_option(first, {option});
   const std::string place = said.place().text(), at = said.path() + (place.empty() ? "" : " (" + place + ")");
-  node_of_option(choice, option)
-      .fail(option + " is " + own + " here and " + of_first + " at " + at +
+  node_of_option(choice, {option})
+      .fail(std::string(option) + " is " + own + " here and " + of_first + " at " + at +
             "; expected the same: a single mask pass trains all masks (mask_penalty may differ)");
 }
 

@@ -74,7 +74,8 @@ std::vector<NamedPattern> make_patterns(const ConfigNode* node, int64_t num_head
   if (heads == nullptr) return {make_pattern(*node)};
   if (!heads->is_list() || static_cast<int64_t>(heads->items().size()) != num_heads)
     heads->fail("expected a list of " + std::to_string(num_heads) + " patterns, one for each head");
-  if (node->entries().size() > 1) node->fail("`heads` gives each head its pattern; expected nothing beside it");
+  for (const auto& [key, value] : node->entries())
+    if (key != "heads") value.fail("`heads` gives each head its pattern; expected nothing beside it");
   std::vector<NamedPattern> patterns;
   for (const ConfigNode& head : heads->items()) patterns.push_back(make_pattern(head));
   return patterns;

@@ -52,6 +52,10 @@ std::string join_first(const std::vector<std::string>& words, size_t count) {
   return join(first) + " and " + std::to_string(words.size() - count) + " more";
 }
 
+std::string counted(int64_t count, std::string_view noun) {
+  return std::to_string(count).append(" ").append(noun).append(count == 1 ? "" : "s");
+}
+
 std::string nearest_word(const std::string& word, const std::vector<std::string>& known) {
   constexpr size_t kFewLetters = 3, kSomeLetters = 5;
   if (word.size() > 64) return "";

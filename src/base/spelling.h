@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +12,9 @@ std::string join(const std::vector<std::string>& words, std::string_view separat
 
 /// "a, b, c and 4 more": the first few words.
 std::string join_first(const std::vector<std::string>& words, size_t count = 3);
+
+/// "1 checkpoint", "2 checkpoints": of a noun that takes an s.
+std::string counted(int64_t count, std::string_view noun);
 
 /// The known word nearest to `word` by edit distance (case, - and _ do not count), or else one that begins with it, or with something one
 /// edit away up to a _ (`encoder_self` for `encodr`); empty if none is near enough to be meant.

@@ -109,7 +109,10 @@ uint64_t bytes_of_checkpoints(const std::string& run) {
 }
 
 std::string resolve_checkpoint(const std::string& path) {
-  if (is_checkpoint(path) || !fs::is_directory(path)) return path;  // what is no folder, Manifest::read has words for
+  if (is_checkpoint(path)) return path;
+  if (!fs::is_directory(path))
+    throw CheckpointError(path + (fs::exists(path) ? " is a file" : " does not exist") +
+                          "; expected a run folder, or the folder of a checkpoint such as RUN/best");
   for (const char* const name : {run_files::kAveraged, run_files::kBest, run_files::kLast})
     if (std::string checkpoint = (fs::path(path) / name).string(); is_checkpoint(checkpoint)) return checkpoint;
   throw CheckpointError(path +

@@ -38,7 +38,8 @@ std::string averaged_path(const std::string& run);
 /// is one of the checkpoints once more, and is a CheckpointError if it is anything else.
 void link_checkpoint(const std::string& run, const std::string& name, int64_t step);
 
-/// `path` itself if it is a checkpoint; of a run folder its `averaged`, else `best`, else `last`. Throws CheckpointError if it is neither.
+/// `path` itself if it is a checkpoint; of a run folder its `averaged`, else `best`, else `last`. Throws CheckpointError if it is neither,
+/// or not there.
 std::string resolve_checkpoint(const std::string& path);
 /// What translates the test sets of a run of these options: its `averaged` if it averages, else `best`, else `last`, whatever an earlier
 /// start with others has left.

@@ -113,7 +113,7 @@ void require_texts(const AblationPlan& plan) {
   if (std::ranges::none_of(plan.runs, [&](const PlannedRun& run) { return is_to_be_made(run, results); })) return;
   DataOptions data = plan.shared.data;
   data.test = {plan.test_set};
-  require_sets(data);
+  require_sets(data, plan.rules);
   require_tokenizer(find_sacrebleu(plan.shared.sacrebleu), data.tgt_lang);
 }
 

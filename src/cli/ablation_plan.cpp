@@ -28,8 +28,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kVariants = "variants";
-
 /// Keys that decide where a run ends, and which of its checkpoints is the best: what has been trained cannot change either afterwards.
 constexpr const char* kDecideOnTheEnd[] = {"train.min_improvement", "train.min_steps",       "train.patience",
                                            "train.save_every",      "train.valid_beam_size", "train.valid_every"};
@@ -57,7 +55,7 @@ ConfigSources with_files_read(const ConfigSources& sources) {
 Options options_with(ConfigSources sources, const ConfigNode& overlay) {
   sources.overlays.push_back(overlay);
   ConfigNode tree = load_config_tree(sources);
-  tree.erase(kVariants);
+  tree.erase(kVariantsKey);
   Options options = options_from(tree);
   require_attention(options.model);
   return options;
@@ -77,7 +75,7 @@ std::vector<Variant> defined_variants(const AblationRequest& request) {
   std::vector<Variant> variants = take_variants(tree);
   if (request.variants_file.empty()) return variants;
   ConfigNode more = read_yaml_file(request.variants_file);
-  more.set_path(kVariants);
+  more.set_path(kVariantsKey);
   for (Variant& variant : read_variants(more)) {
     for (const Variant& other : variants)
       if (other.name == variant.name)
@@ -252,6 +250,7 @@ AblationPlan plan_ablation(const AblationRequest& asked) {
   const std::vector<Variant> defined = defined_variants(request), wanted = wanted_variants(request, defined);
   AblationPlan plan;
   plan.shared = shared_options(request.sources);
+  plan.rules = Rules(load_config_tree(request.sources));
   plan.folder = chosen_folder(request, plan.shared);
   plan.test_set = choose_test_set(plan.shared.data);
   const ResultsFile results(results_file(plan.folder));

@@ -7,6 +7,7 @@
 #include "ablation/summary.h"
 #include "ablation/variant.h"
 #include "config/load.h"
+#include "config/rules.h"
 
 namespace lacuna {
 
@@ -31,6 +32,7 @@ struct PlannedRun {
 struct AblationPlan {
   std::string folder;
   Options shared;                     ///< of the configuration without its variants
+  Rules rules;                        ///< where its keys stand
   CorpusOptions test_set;             ///< what is translated and scored
   std::vector<std::string> variants;  ///< all that are known, in the order of the table
   std::string shared_fingerprint;     ///< of `shared` and the test set

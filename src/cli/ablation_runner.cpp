@@ -19,6 +19,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/spelling.h"
 #include "base/supervised_program.h"
 #include "checkpoint/run_folder.h"
 #include "config/read_options.h"
@@ -284,8 +285,11 @@ int AblationRunner::say_how_it_ended() const {
   const auto is_failed = [&](const PlannedRun& run) { return is_to_be_made(run, results_); };
   const auto failed = std::count_if(plan_.runs.begin(), plan_.runs.end(), is_failed);
   if (failed > 0)
-    log_warning("{} of {} runs failed; the same command tries them again. Tables: {}/table.md", failed, plan_.runs.size(), plan_.folder);
-  if (failed == 0) log_info("all {} runs have ended: {}/table.md, table.tex, table.json, plot.svg", plan_.runs.size(), plan_.folder);
+    log_warning("{} of {} failed; the same command tries again. Tables: {}/table.md", failed, counted(std::ssize(plan_.runs), "run"),
+                plan_.folder);
+  if (failed == 0)
+    log_info("{} ended: {}/table.md, table.tex, table.json, plot.svg",
+             plan_.runs.size() == 1 ? "the only run has" : fmt::format("all {} runs have", plan_.runs.size()), plan_.folder);
   return failed > 0 ? 1 : 0;
 }
 

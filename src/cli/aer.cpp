@@ -76,8 +76,8 @@ void print_text(const AlignmentErrors& errors) {
   std::cout << "AER " << percent(total.error_rate());
   if (const auto interval = errors.interval(0))
     std::cout << fmt::format(" (95 % from {} to {})", percent(interval->low), percent(interval->high));
-  std::cout << fmt::format(", precision {}, recall {}; {} links, {} sure gold links, {} sentences\n", percent(total.precision()),
-                           percent(total.recall()), total.links, total.sure, errors.sentences());
+  std::cout << fmt::format(", precision {}, recall {}; {}, {}, {}\n", percent(total.precision()), percent(total.recall()),
+                           counted(total.links, "link"), counted(total.sure, "sure gold link"), counted(errors.sentences(), "sentence"));
 }
 
 int run_aer(const std::vector<std::string>& arguments) {

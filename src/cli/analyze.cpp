@@ -264,7 +264,7 @@ int run_analyze(const std::vector<std::string>& arguments) {
   for (const ModelAnalysis& model : models)
     if (model.long_pairs.count > 0)
       log_warning("{}: {}", model.name, model.long_pairs.message("are left out", flags.settings.num_pairs, model.max_tokens));
-  log_info("{}: {} pairs; the report is {}", folder.string(), models.front().pairs, (folder / "report.html").string());
+  log_info("{}: {}; the report is {}", folder.string(), counted(models.front().pairs, "pair"), (folder / "report.html").string());
   return 0;
 }
 

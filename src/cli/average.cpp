@@ -61,7 +61,7 @@ int run_average(const std::vector<std::string>& arguments) {
   if (!parse_command_line(app, arguments)) return 0;
   const std::vector<std::string> paths = chosen(options);
   const int64_t wanted = std::max(options.last, options.best);
-  if (static_cast<int64_t>(paths.size()) < wanted) log_warning("only {} checkpoints are there, {} were asked for", paths.size(), wanted);
+  if (static_cast<int64_t>(paths.size()) < wanted) log_warning("{} checkpoints were asked for, and the run has {}", wanted, paths.size());
   std::vector<std::string> read = options.inputs;
   read.insert(read.end(), paths.begin(), paths.end());
   require_new_or_checkpoint(options.output, read);

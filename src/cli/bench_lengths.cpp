@@ -7,6 +7,7 @@
 #include "ablation/curves.h"
 #include "attention/registry.h"
 #include "base/log.h"
+#include "base/spelling.h"
 #include "bench/length_costs.h"
 #include "cli/bench_report.h"
 #include "cli/command_line.h"
@@ -160,9 +161,10 @@ CurvePanel panel_of(const Json& report, const std::string& title, const char* ke
 }
 
 CurvePicture picture_of(const Json& report, const std::vector<int64_t>& lengths) {
-  const std::string subtitle = fmt::format("training in {}, translating in {} with beam {}; batches of {} target tokens, {} threads",
-                                           report["precision"].get<std::string>(), report["translate_precision"].get<std::string>(),
-                                           report["beam_size"].dump(), report["batch_tokens"].dump(), report["threads"].dump());
+  const std::string subtitle =
+      fmt::format("training in {}, translating in {} with beam {}; batches of {} target tokens, {}", report["precision"].get<std::string>(),
+                  report["translate_precision"].get<std::string>(), report["beam_size"].dump(), report["batch_tokens"].dump(),
+                  counted(report["threads"].get<int64_t>(), "thread"));
   return {.title = "What a token costs, by the length of its sentence",
           .subtitle = subtitle,
           .x_label = "tokens of a sentence, source and target alike",
@@ -189,11 +191,12 @@ int bench_lengths(const std::vector<std::string>& arguments) {
   flags.declare(app);
   if (!parse_command_line(app, arguments)) return 0;
   std::vector<Variant> defined;
-  const std::optional<Options> options = flags.common.configuration(app, &defined);
-  if (!options) return 0;
-  require_lengths(flags.lengths, options->model);
-  require_no_more(*options);
-  const std::vector<NamedOptions> systems = systems_of(flags.types, defined, *options);
+  const std::optional<Configuration> configuration = flags.common.configuration(app, &defined);
+  if (!configuration) return 0;
+  const Options& options = configuration->options;
+  require_lengths(flags.lengths, options.model);
+  require_no_more(options);
+  const std::vector<NamedOptions> systems = systems_of(flags.types, defined, options);
   std::optional<Output> svg;
   if (!flags.svg.empty()) svg.emplace(flags.svg);  // for its errors, before long work
   const Json report = measure(systems, flags);

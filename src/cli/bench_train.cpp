@@ -66,16 +66,17 @@ int bench_train(const std::vector<std::string>& arguments) {
   if (!parse_command_line(app, arguments)) return 0;
   if (flags.profile && !flags.compare.empty()) throw UsageError("--profile is of one attention; leave --compare out, or --profile");
   std::vector<Variant> defined;
-  const std::optional<Options> options = flags.common.configuration(app, &defined);
-  if (!options) return 0;
-  if (flags.profile && !at::Device(options->device).is_cpu())
-    throw UsageError("--profile is of the CPU, and device is \"" + options->device + "\"; leave --profile out, or use --device cpu");
+  const std::optional<Configuration> configuration = flags.common.configuration(app, &defined);
+  if (!configuration) return 0;
+  const Options& options = configuration->options;
+  if (flags.profile && !at::Device(options.device).is_cpu())
+    throw UsageError("--profile is of the CPU, and device is \"" + options.device + "\"; leave --profile out, or use --device cpu");
   if (!flags.compare.empty()) {
     const TimedUpdates pairs = {.folder = flags.folder, .warmup = flags.warmup, .timed = flags.pairs};
-    print_comparisons(training_comparisons(compared_options(flags.compare, defined, *options), pairs), flags.json);
+    print_comparisons(training_comparisons(compared_options(flags.compare, defined, options), pairs), flags.json);
     return 0;
   }
-  const Json report = training_speed(*options, {.folder = flags.folder, .warmup = flags.warmup, .timed = flags.steps}, flags.profile);
+  const Json report = training_speed(options, {.folder = flags.folder, .warmup = flags.warmup, .timed = flags.steps}, flags.profile);
   print_report(report, flags.json);
   if (flags.profile && !flags.json) print_profile(report["profile"]);
   return 0;

@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/peak_memory.h"
+#include "base/spelling.h"
 #include "base/stopwatch.h"
 #include "checkpoint/run_folder.h"
 #include "cli/command_line.h"
@@ -58,7 +59,7 @@ double limit(double value) {
 
 class Check {
  public:
-  explicit Check(Options options) : options_(std::move(options)) {}
+  explicit Check(const Configuration& given) : options_(given.options), rules_(given.rules) {}
 
   void run() {
     check_start();
@@ -74,11 +75,11 @@ class Check {
   static void say(const std::string& what, const std::string& fact) { std::cout << fmt::format("{:<18} {}", what, fact) << std::endl; }
 
   void check_start() {
-    require_trainable(options_);
+    require_trainable(options_, rules_);
     replaces_run_ = adopt_choices(options_);
-    require_measurable_memory(options_);
+    require_measurable_memory(options_, rules_);
     scorer_ = find_scorer(options_);
-    start_ = find_starting_point(options_, replaces_run_);
+    start_ = find_starting_point(options_, replaces_run_, rules_);
     if (start_) say("starts from", start_->path);
   }
 
@@ -86,7 +87,7 @@ class Check {
     const std::string folder = folder_.path().string();
     try {
       data_ = open_training_data(options_.data, folder, options_.train.batch_tokens.value.value_or(kAutoTokens), options_.seed_value(),
-                                 vocabularies_kept(start_, options_.data));
+                                 vocabularies_kept(start_, options_.data, rules_));
     } catch (const MachineError& error) {
       if (!is_of_full_disk(error) || !options_.data.cache.empty()) throw;
       throw MachineError(std::string(error.what()) + ". Until it ends, a check keeps the token cache in " + folder +
@@ -103,13 +104,13 @@ class Check {
     say("vocabulary", fmt::format("{} source, {} target pieces{}", data_.vocabularies.src->size(), data_.vocabularies.tgt->size(),
                                   data_.vocabularies.shared() ? ", shared" : ""));
     if (data_.summary.carriage_returns > 0)
-      say("odd bytes", fmt::format("{} carriage returns before line ends", data_.summary.carriage_returns));
+      say("odd bytes", counted(data_.summary.carriage_returns, "carriage return") + " before line ends");
   }
 
   void check_evaluation_sets() {
     for (const auto* sets : {&options_.data.valid, &options_.data.test})
       for (const EvaluationSet& set : load_evaluation_sets(*sets, options_.data, data_))
-        say(set.name, fmt::format("{} pairs", set.src_lines.size()));
+        say(set.name, counted(std::ssize(set.src_lines), "pair"));
     if (const std::string note = note_of_no_validation(options_.data); !note.empty()) say("validation", note);
     if (scorer_) say("sacreBLEU", scorer_->command.front());
   }
@@ -208,6 +209,7 @@ class Check {
   }
 
   Options options_;
+  Rules rules_;
   TemporaryFolder folder_;
   bool replaces_run_ = false;  ///< the one in the run folder
   std::optional<Scorer> scorer_;
@@ -228,10 +230,10 @@ int run_check(const std::vector<std::string>& arguments) {
   flags.declare_configuration(app);
   flags.declare_runtime(app);
   if (!parse_command_line(app, arguments)) return 0;
-  const std::optional<Options> options = flags.configuration(app);
-  if (!options) return 0;
+  const std::optional<Configuration> configuration = flags.configuration(app);
+  if (!configuration) return 0;
   handle_interrupts();
-  Check(*options).run();
+  Check(*configuration).run();
   return 0;
 }
 

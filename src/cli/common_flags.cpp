@@ -53,14 +53,27 @@ ConfigSources CommonFlags::sources(const CLI::App& app) const {
   return sources;
 }
 
-std::optional<Options> CommonFlags::configuration(const CLI::App& app, std::vector<Variant>* variants) const {
+/// Throws ConfigError for the key by which `lacuna ablate` knows what to compare, with the command that takes this configuration.
+void CommonFlags::refuse_variants(const ConfigNode& tree) const {
+  const ConfigNode* const section = tree.find(kVariantsKey);
+  if (section == nullptr) return;
+  std::string command = "lacuna ablate";
+  for (const std::string& file : configs) command.append(" -c ").append(file);
+  section->fail("it says what `lacuna ablate` compares, which trains each: " + command +
+                " (one of them alone: --attention NAME). Take the key out where only one model is meant");
+}
+
+std::optional<Configuration> CommonFlags::configuration(const CLI::App& app, std::vector<Variant>* variants) const {
   if (help_options) {
     std::cout << options_help() << attention_help();
     return {};
   }
   apply_log_level();
   ConfigNode tree = load_config_tree(sources(app));
-  if (variants != nullptr) *variants = take_variants(tree);
+  if (variants != nullptr)
+    *variants = take_variants(tree);
+  else
+    refuse_variants(tree);
   Options options = options_from(tree);
   refuse_oversights(options, tree);
   require_attention(options.model);
@@ -70,7 +83,7 @@ std::optional<Options> CommonFlags::configuration(const CLI::App& app, std::vect
   }
   require_device(options.device);
   use_threads(options.threads);
-  return options;
+  return Configuration{std::move(options), Rules(std::move(tree))};
 }
 
 std::string CommonFlags::prepared_device() const {

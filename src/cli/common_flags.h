@@ -7,10 +7,17 @@
 
 #include "ablation/variant.h"
 #include "config/load.h"
+#include "config/rules.h"
 
 namespace lacuna {
 
 inline constexpr int64_t kMostThreads = 1024;  // as of the key `threads`
+
+/// A configuration as it was given: its options, and where its keys stand.
+struct Configuration {
+  Options options;
+  Rules rules;
+};
 
 /// Flags that several verbs share.
 struct CommonFlags {
@@ -31,14 +38,17 @@ struct CommonFlags {
   void declare_runtime(CLI::App& app);
   /// The configuration of -c, overrides and the flags above, with log level, device and threads put to use. None if --help-options or
   /// --dump-config was given: then it has been printed, and the verb is to return 0. Throws, before anything is written, for whatever is
-  /// wrong in a configuration by itself. `variants` gets what the key of this name defines; where it is null, there is no such key.
-  std::optional<Options> configuration(const CLI::App& app, std::vector<Variant>* variants = nullptr) const;
+  /// wrong in a configuration by itself. `variants` gets what the key of this name defines; where it is null, the key is an error.
+  std::optional<Configuration> configuration(const CLI::App& app, std::vector<Variant>* variants = nullptr) const;
   /// Where that configuration comes from. Throws UsageError without -c where it is needed.
   ConfigSources sources(const CLI::App& app) const;
   /// For verbs without a configuration: the device, which is there, with the threads put to use. Throws as require_device() does.
   std::string prepared_device() const;
   /// Sets the log's level.
   void apply_log_level() const;
+
+ private:
+  void refuse_variants(const ConfigNode& tree) const;
 };
 
 /// The words that a verb's flags left over: keys of the configuration as flags, with their values. Throws UsageError for a flag that is no

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <map>
 
+#include "base/spelling.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_folder.h"
 #include "cli/command_line.h"
@@ -31,7 +32,8 @@ void print_model(const std::string& path) {
   }
   std::cout << fmt::format("step             {}\n", loaded.info.step);
   for (const auto& [name, score] : loaded.info.scores) std::cout << fmt::format("{:<16} {:.4f}\n", name, score);
-  if (!loaded.info.averaged_from.empty()) std::cout << fmt::format("averaged from    {} checkpoints\n", loaded.info.averaged_from.size());
+  if (!loaded.info.averaged_from.empty())
+    std::cout << fmt::format("averaged from    {}\n", counted(std::ssize(loaded.info.averaged_from), "checkpoint"));
   const std::string& rounded = loaded.info.quantized_to;
   const std::string kind = !rounded.empty() ? "rounded to " + rounded : loaded.info.uses_ema ? "moving average" : "as trained";
   std::cout << fmt::format("weights          {}, {:.1f} MiB\n", kind,

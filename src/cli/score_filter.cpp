@@ -10,6 +10,7 @@
 
 #include "analysis/corpus_filter.h"
 #include "base/log.h"
+#include "base/spelling.h"
 #include "cli/output.h"
 #include "cli/progress_bar.h"
 
@@ -147,9 +148,10 @@ std::string described(const char* name, const std::vector<PairScore>& scores, co
     null_rate += static_cast<double>(scores[i].null_rate);
     log_prob += static_cast<double>(scores[i].log_prob);
   }
-  if (scored == 0) return fmt::format("{}: {} pairs\n", name, count);
-  return fmt::format("{}: {} pairs, mean null rate {:.4f}, mean log-probability of a token {:.4f}\n", name, count,
-                     null_rate / static_cast<double>(scored), log_prob / static_cast<double>(scored));
+  if (scored == 0) return fmt::format("{}: {}\n", name, counted(static_cast<int64_t>(count), "pair"));
+  return fmt::format("{}: {}, mean null rate {:.4f}, mean log-probability of a token {:.4f}\n", name,
+                     counted(static_cast<int64_t>(count), "pair"), null_rate / static_cast<double>(scored),
+                     log_prob / static_cast<double>(scored));
 }
 
 }  // namespace
@@ -170,7 +172,7 @@ void filter_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, const 
   const std::vector<bool> is_kept = choose(scores, order, flags.keep);
   Examples examples(order, scored);
   write_pairs(corpus, folder, scores, ranking, is_kept, examples);
-  std::string summary = fmt::format("{} pairs ranked by {}", scores.size(), by);
+  std::string summary = fmt::format("{} ranked by {}", counted(std::ssize(scores), "pair"), by);
   if (scored < scores.size())
     summary += fmt::format("; {} have an empty side or are too long for the model, and are dropped", scores.size() - scored);
   summary.append("\n").append(described("kept", scores, is_kept, true)).append(described("dropped", scores, is_kept, false));

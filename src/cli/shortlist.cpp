@@ -8,6 +8,7 @@
 
 #include "analysis/pharaoh.h"
 #include "base/log.h"
+#include "base/spelling.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_folder.h"
 #include "cli/command_line.h"
@@ -129,8 +130,8 @@ class Gatherer {
         found += std::binary_search(listed.begin(), listed.end(), id) ? 1 : 0;
       }
     }
-    log_info("of the first {} pairs: {:.0f} candidates a sentence of {} target tokens; {:.2f} % of the target's tokens are among them",
-             count, static_cast<double>(candidates) / static_cast<double>(count), vocabularies_.tgt->size(),
+    log_info("of the first {}: {:.0f} candidates a sentence of {} target tokens; {:.2f} % of the target's tokens are among them",
+             counted(count, "pair"), static_cast<double>(candidates) / static_cast<double>(count), vocabularies_.tgt->size(),
              100 * static_cast<double>(found) / static_cast<double>(std::max<int64_t>(tokens, 1)));
   }
 

@@ -13,10 +13,10 @@ int run_train(const std::vector<std::string>& arguments) {
   flags.declare_configuration(app);
   flags.declare_runtime(app);
   if (!parse_command_line(app, arguments)) return 0;
-  const std::optional<Options> options = flags.configuration(app);
-  if (!options) return 0;
+  const std::optional<Configuration> configuration = flags.configuration(app);
+  if (!configuration) return 0;
   handle_interrupts();
-  return TrainingRun(*options).execute();
+  return TrainingRun(*configuration).execute();
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/spelling.h"
 #include "checkpoint/average.h"
 #include "checkpoint/durable_files.h"
 #include "checkpoint/run_folder.h"
@@ -103,8 +104,8 @@ std::map<std::string, std::string> scored_fingerprints(const fs::path& metrics) 
 
 }  // namespace
 
-TrainingRun::TrainingRun(Options options) : options_(std::move(options)) {
-  require_trainable(options_);
+TrainingRun::TrainingRun(const Configuration& given) : options_(given.options), rules_(given.rules) {
+  require_trainable(options_, rules_);
   scorer_ = find_scorer(options_);
   lock_ = std::make_unique<RunLock>(options_.run);
   if (prepare_run_folder(options_)) replacement_ = std::make_unique<RunReplacement>(options_);
@@ -123,8 +124,8 @@ std::string TrainingRun::folder() const {
 /// The newest checkpoint of the run, or train.init_from, or the beginning.
 void TrainingRun::find_start() {
   is_resumed_ = !replacement_ && !newest_checkpoint_of(options_.run).empty();
-  std::optional<ResumePoint> point = find_starting_point(options_, replacement_ != nullptr);
-  kept_vocabularies_ = vocabularies_kept(point, options_.data);
+  std::optional<ResumePoint> point = find_starting_point(options_, replacement_ != nullptr, rules_);
+  kept_vocabularies_ = vocabularies_kept(point, options_.data, rules_);
   open_data();
   make_model();
   if (point) start_ = start_from(*point, data_, *model_, options_.train.reset);
@@ -159,7 +160,7 @@ void TrainingRun::make_model() {
 
 /// `train.batch_tokens: auto`, once: the number found is part of the run's configuration from then on.
 void TrainingRun::choose_batch_tokens() {
-  require_measurable_memory(options_);
+  require_measurable_memory(options_, rules_);
   if (!options_.train.batch_tokens.value) {
     const LossFunction loss = transformer_loss(model_, options_.train, options_.device);
     const MemoryFit fit = fit_batch_to_memory(loss, *optimizer_, options_.data.max_length, model_->sizes());
@@ -207,14 +208,14 @@ void TrainingRun::remove_passed_average() const {
 void TrainingRun::describe() const {
   const TrainOptions& train = options_.train;
   const int64_t tokens_per_update = *train.batch_tokens.value * train.update_freq;
-  log_info("{}: {} parameters, {} threads, device {}, {}", options_.run, optimizer_->num_parameters(), at::get_num_threads(),
+  log_info("{}: {} parameters, {}, device {}, {}", options_.run, optimizer_->num_parameters(), counted(at::get_num_threads(), "thread"),
            options_.device, name_of(factor_precision(train, options_.device)));
   if (train.precision == Precision::kBf16 && options_.device == "cpu" && !has_bf16_instructions())
     log_warning("train.precision is bf16, and this processor has no instructions for it: fp32 is faster here");
   if (train.precision == Precision::kBf16x3 && factor_precision(train, options_.device) == FactorPrecision::kFp32)
     log_warning("train.precision is bf16x3, and only processors with tiles (AMX) have products for it: fp32 is used");
-  log_info("effective batch: {} tokens ({} a batch x {} batches an update)", tokens_per_update, *train.batch_tokens.value,
-           train.update_freq);
+  log_info("effective batch: {} tokens ({} a batch x {} an update)", tokens_per_update, *train.batch_tokens.value,
+           train.update_freq == 1 ? "1 batch" : fmt::format("{} batches", train.update_freq));
   const EpochSize epoch = epoch_size(data_.plan);
   const double updates_per_epoch = batches_of_epoch(data_.plan) / static_cast<double>(train.update_freq);
   log_info("an epoch: {} sentence pairs, {} source and {} target tokens, about {:.0f} updates", epoch.pairs, epoch.src_tokens,
@@ -339,6 +340,8 @@ int TrainingRun::complete(const Trainer& trainer) {
   if (trainer.end()) {
     average_last();
     if (interrupt_signal() == 0) score_test_sets();
+    if (interrupt_signal() != 0 && !unscored_test_sets().empty())
+      log_->say("stopped before all sets of data.test were scored; the same command scores the rest");
   }
   return interrupt_signal() == 0 ? 0 : 128 + interrupt_signal();
 }
@@ -349,9 +352,9 @@ void TrainingRun::average_last() {
   const std::string averaged = averaged_path(options_.run);
   save_checkpoint(averaged, average_checkpoints(paths));
   if (std::ssize(paths) < options_.train.average_last)
-    log_->warn(fmt::format("train.average_last is {}, and the run has {} scheduled checkpoints (train.keep_last, save_every)",
-                           options_.train.average_last, paths.size()));
-  log_->say(fmt::format("averaged the last {} checkpoints into {}", paths.size(), averaged));
+    log_->warn(fmt::format("train.average_last is {}, and the run has {} (train.keep_last, save_every)", options_.train.average_last,
+                           counted(std::ssize(paths), "scheduled checkpoint")));
+  log_->say(fmt::format("averaged the last {} into {}", counted(std::ssize(paths), "checkpoint"), averaged));
 }
 
 void TrainingRun::score_test_sets() {

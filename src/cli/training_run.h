@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/common_flags.h"
 #include "cli/training_log.h"
 #include "cli/training_start.h"
 #include "cli/validation.h"
@@ -25,7 +26,7 @@ namespace lacuna {
 class TrainingRun {
  public:
   /// Reads data, makes the model, and finds where to go on. Throws what any of it finds wrong, before anything is trained.
-  explicit TrainingRun(Options options);
+  explicit TrainingRun(const Configuration& given);
 
   /// Trains, averages, scores the test sets. The exit code: 0, or 128 + the signal that ended it.
   int execute();
@@ -55,6 +56,7 @@ class TrainingRun {
   void score_test_sets();
 
   Options options_;
+  Rules rules_;
   std::optional<Scorer> scorer_;
   std::unique_ptr<RunLock> lock_;
   std::unique_ptr<RunReplacement> replacement_;  ///< of the run in the folder, until it has taken place

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -13,6 +14,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/spelling.h"
 #include "checkpoint/run_folder.h"
@@ -24,13 +26,20 @@
 namespace lacuna {
 namespace {
 
+/// The keys by which a rule about one of the corpora under `key` finds its place: the corpus may be one of a list, or the only one.
+std::vector<std::string> keys_of_corpus(const std::string& key, size_t index) {
+  const std::string item = fmt::format("{}[{}]", key, index);
+  return {item + ".name", key + ".name", item, key};
+}
+
 /// Their names are those of files and of scores.
-void require_different_names(const std::vector<CorpusOptions>& corpora) {
+void require_different_names(const std::string& key, const std::vector<CorpusOptions>& corpora, const Rules& rules) {
   std::set<std::string> names;
-  for (const CorpusOptions& corpus : corpora)
-    if (!names.insert(name_of(corpus)).second)
-      throw ConfigError("data: two sets to score are called \"" + name_of(corpus) + "\", one of them " + corpus.src +
-                        "; give it a name of its own: {name: ..., src: ..., tgt: ...}");
+  for (size_t i = 0; i < corpora.size(); ++i)
+    rules.require(names.insert(name_of(corpora[i])).second, keys_of_corpus(key, i),
+                  fmt::format("{}: two sets to score are called \"{}\", one of them {}; give it a name of its own: "
+                              "{{name: ..., src: ..., tgt: ...}}",
+                              key, name_of(corpora[i]), corpora[i].src));
 }
 
 void require_same_pieces(const Vocabulary& ours, const Vocabulary& theirs, const std::string& side, const std::string& place) {
@@ -41,54 +50,58 @@ void require_same_pieces(const Vocabulary& ours, const Vocabulary& theirs, const
 }
 
 /// Throws ConfigError if the configuration names no run folder, or one that cannot be; MachineError if nothing can be written there.
-void require_run_folder(const Options& options) {
-  if (options.run.empty()) throw ConfigError("run is empty; expected the folder that training writes to: run: runs/mine");
+void require_run_folder(const Options& options, const Rules& rules) {
+  rules.require(!options.run.empty(), {"run"}, "run is empty; expected the folder that training writes to: run: runs/mine");
   std::error_code error;
   std::filesystem::path there = std::filesystem::absolute(options.run, error).lexically_normal();
   while (!std::filesystem::exists(std::filesystem::symlink_status(there, error)) && there.has_relative_path()) there = there.parent_path();
-  if (!std::filesystem::is_directory(there, error))
-    throw ConfigError("run is " + options.run + ", and " + there.string() + " is no folder; name another");
+  rules.require(std::filesystem::is_directory(there, error), {"run"},
+                "run is " + options.run + ", and " + there.string() + " is no folder; name another");
   if (access(there.c_str(), W_OK | X_OK) != 0)
-    throw MachineError("run is " + options.run + ", and nothing can be written to " + there.string() + ": " + std::strerror(errno));
+    throw MachineError(rules.place({"run"}) + "run is " + options.run + ", and nothing can be written to " + there.string() + ": " +
+                       std::strerror(errno));
 }
 
 /// Throws ConfigError if learned positions end before the longest sentence that `data` lets in.
-void require_room_for_sentences(const Options& options) {
+void require_room_for_sentences(const Options& options, const Rules& rules) {
   const int64_t longest = options.data.max_length + 1, room = options.model.max_positions;
-  if (options.model.positions == Positions::kLearned && longest > room)
-    throw ConfigError("model.max_positions is " + std::to_string(room) + ", and data.max_length " +
-                      std::to_string(options.data.max_length) + " lets sentences of " + std::to_string(longest) +
-                      " tokens in, end of sentence counted; make one of them fit the other");
+  rules.require(
+      options.model.positions != Positions::kLearned || longest <= room, {"model.max_positions", "data.max_length"},
+      fmt::format("model.max_positions is {}, and data.max_length {} lets sentences of {} tokens in, end of sentence counted; make "
+                  "one of them fit the other",
+                  room, options.data.max_length, longest));
 }
 
 /// Throws ConfigError for learning rates that no training wants: one said where the noam schedule takes a factor, a least one above `lr`.
 /// Not for a run that goes on: it does so as it is.
-void require_learning_rates(const Options& options, bool is_resumed) {
+void require_learning_rates(const Options& options, bool is_resumed, const Rules& rules) {
   constexpr double kLeastFactor = 0.01;
   if (is_resumed) return;
   const TrainOptions& train = options.train;
   const bool is_noam = train.schedule == Schedule::kNoam;
-  if (is_noam && train.lr < kLeastFactor)
-    throw ConfigError(
-        fmt::format("train.lr is {}; with the noam schedule it is a factor, as a rule 0.5 to 2: the learning rate peaks at "
-                    "train.lr / sqrt(model.d_model * train.warmup_steps)",
-                    train.lr));
-  if (!is_noam && train.min_lr > train.lr)
-    throw ConfigError(fmt::format("train.min_lr is {}; expected at most train.lr, which is {}", train.min_lr, train.lr));
+  rules.require(!is_noam || train.lr >= kLeastFactor, {"train.lr", "train.schedule"},
+                fmt::format("train.lr is {}; with the noam schedule it is a factor, as a rule 0.5 to 2: the learning rate peaks at "
+                            "train.lr / sqrt(model.d_model * train.warmup_steps)",
+                            train.lr));
+  rules.require(
+      is_noam || train.min_lr <= train.lr, {"train.min_lr", "train.lr"},
+      fmt::format("train.min_lr is {}; expected at most train.lr, which is {}: lower the one or raise the other", train.min_lr, train.lr));
 }
 
 /// Throws ConfigError for a name of a corpus that leads out of the run folder, and for a target language that is no code; the latter
 /// not for a run that goes on.
-void require_names(const Options& options, bool is_resumed) {
+void require_names(const Options& options, bool is_resumed, const Rules& rules) {
   const DataOptions& data = options.data;
-  for (const auto* corpora : {&data.train, &data.valid, &data.test})
-    for (const CorpusOptions& corpus : *corpora)
-      if (corpus.name.find('/') != std::string::npos || corpus.name == "." || corpus.name == "..")
-        throw ConfigError("data: a corpus has the name \"" + corpus.name +
-                          "\", by which files in the run folder are called; expected one without \"/\"");
+  for (const auto& [key, corpora] : {std::pair("data.train", &data.train), {"data.valid", &data.valid}, {"data.test", &data.test}})
+    for (size_t i = 0; i < corpora->size(); ++i) {
+      const std::string& name = (*corpora)[i].name;
+      rules.require(name.find('/') == std::string::npos && name != "." && name != "..", keys_of_corpus(key, i),
+                    fmt::format("{}: a corpus has the name \"{}\", by which files in the run folder are called; expected one without \"/\"",
+                                key, name));
+    }
   if (is_resumed) return;  // with the language it began with
-  if (const std::string trouble = trouble_of_language_code(data.tgt_lang); !trouble.empty())
-    throw ConfigError("data.tgt_lang is \"" + data.tgt_lang + "\"" + trouble);
+  const std::string trouble = trouble_of_language_code(data.tgt_lang);
+  rules.require(trouble.empty(), {"data.tgt_lang"}, "data.tgt_lang is \"" + data.tgt_lang + "\"" + trouble);
 }
 
 }  // namespace
@@ -102,27 +115,29 @@ std::string in_words(TrainingEnd end, const TrainingState& state, const TrainOpt
     case TrainingEnd::kMaxHours:
       return fmt::format("{:.4g} hours >= train.max_hours ({:.4g})", state.hours, options.max_hours);
     case TrainingEnd::kNoImprovement:
-      return fmt::format("step {}: no better {} in {} validations since step {}", state.step, score_name(options.metric),
-                         state.scores.since_best, state.scores.best_step);
+      return fmt::format("step {}: no better {} in {} since step {}, and train.patience is {} (a higher one goes on)", state.step,
+                         score_name(options.metric), counted(state.scores.since_best, "validation"), state.scores.best_step,
+                         options.patience);
     case TrainingEnd::kInterrupted:
-      return fmt::format("step {}: interrupted{}", state.step, state.step > 0 ? ", and saved; the same command goes on from there" : "");
+      return fmt::format("step {}: interrupted by {}{}", state.step, interrupt_signal() == SIGTERM ? "SIGTERM" : "SIGINT",
+                         state.step > 0 ? ", and saved; the same command goes on from there" : "");
   }
   return "";
 }
 
-void require_trainable(const Options& options) {
-  require_run_folder(options);
+void require_trainable(const Options& options, const Rules& rules) {
+  require_run_folder(options, rules);
   require_room_for_run(options.run);
-  require_room_for_sentences(options);
+  require_room_for_sentences(options, rules);
   const bool is_resumed = !newest_checkpoint_of(options.run).empty() && !replaces_run(options);
-  require_learning_rates(options, is_resumed);
-  require_names(options, is_resumed);
-  require_sets(options.data);
+  require_learning_rates(options, is_resumed, rules);
+  require_names(options, is_resumed, rules);
+  require_sets(options.data, rules);
 }
 
-void require_measurable_memory(const Options& options) {
-  if (!options.train.batch_tokens.value && options.device != "cpu")
-    throw ConfigError("train.batch_tokens is auto, which measures the CPU's memory; give a number for " + options.device);
+void require_measurable_memory(const Options& options, const Rules& rules) {
+  rules.require(options.train.batch_tokens.value || options.device == "cpu", {"train.batch_tokens", "device"},
+                "train.batch_tokens is auto, which measures the CPU's memory; give a number for " + options.device);
 }
 
 void require_memory_for_model(const Options& options, const VocabularySizes& sizes) {
@@ -145,13 +160,13 @@ void require_memory_for_model(const Options& options, const VocabularySizes& siz
         parameters / 1e6, mebibytes(parameters * kBytesOfParameter), mebibytes(available)));
 }
 
-void require_sets(const DataOptions& data) {
+void require_sets(const DataOptions& data, const Rules& rules) {
   for (const CorpusOptions& corpus : data.train) {
     require_corpus_file(corpus.src, "source text of data.train");
     require_corpus_file(corpus.tgt, "target text of data.train");
   }
   for (const auto& [key, sets] : {std::pair("data.valid", &data.valid), std::pair("data.test", &data.test)}) {
-    require_different_names(*sets);
+    require_different_names(key, *sets, rules);
     for (const CorpusOptions& corpus : *sets) {
       require_readable_file(corpus.src, std::string("source text of ") + key);
       require_readable_file(corpus.tgt, std::string("target text of ") + key);
@@ -162,26 +177,27 @@ void require_sets(const DataOptions& data) {
   }
 }
 
-std::optional<ResumePoint> find_starting_point(const Options& options, bool starts_anew) {
+std::optional<ResumePoint> find_starting_point(const Options& options, bool starts_anew, const Rules& rules) {
   std::optional<ResumePoint> point;
   if (!starts_anew) point = find_resume_point(options.run);
   if (point || options.train.init_from.empty()) return point;
   point = initial_point(options.train);
   fit_to_batches(*point, options);
   if (const auto end = end_of(point->state, point->state.hours, options.train))
-    throw ConfigError("train.init_from: " + point->path + " stands where training ends: " + in_words(*end, point->state, options.train) +
+    throw ConfigError(rules.place({"train.init_from"}) + "train.init_from: " + point->path +
+                      " stands where training ends: " + in_words(*end, point->state, options.train) +
                       ". Set train.reset: [optimizer, lr, data, best] to start anew with its weights, or let training end later");
   return point;
 }
 
-std::optional<Vocabularies> vocabularies_kept(const std::optional<ResumePoint>& point, const DataOptions& data) {
+std::optional<Vocabularies> vocabularies_kept(const std::optional<ResumePoint>& point, const DataOptions& data, const Rules& rules) {
   if (!point || !data.trains_vocabularies() || !point->checkpoint.vocabularies.src->is_sentencepiece()) return {};
   const DataOptions& theirs = point->options.data;
   for (const std::string& symbol : data.spm_symbols)
     for (const VocabularyPtr& vocabulary : {point->checkpoint.vocabularies.src, point->checkpoint.vocabularies.tgt})
-      if (vocabulary->id_of(symbol) == kUnk)
-        throw ConfigError("data.spm_symbols holds \"" + symbol + "\", which the vocabulary of " + point->path +
-                          " has not; remove it, or train a model with it from the start");
+      rules.require(vocabulary->id_of(symbol) != kUnk, {"data.spm_symbols"},
+                    "data.spm_symbols holds \"" + symbol + "\", which the vocabulary of " + point->path +
+                        " has not; remove it, or train a model with it from the start");
   if (theirs.vocab_size != data.vocab_size || theirs.spm_byte_fallback != data.spm_byte_fallback ||
       theirs.shared_vocab != data.shared_vocab || theirs.spm_type != data.spm_type)
     log_info(

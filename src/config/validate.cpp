@@ -9,48 +9,10 @@
 #include "base/spelling.h"
 #include "config/load.h"
 #include "config/read_options.h"
+#include "config/rules.h"
 
 namespace lacuna {
 namespace {
-
-/// The node of a dotted key, `data.train[0]` for an item of a list; null if nobody wrote it.
-const ConfigNode* node_at(const ConfigNode& node, const std::string& key) {
-  if (node.path() == key) return &node;
-  for (const auto& [name, value] : node.entries())
-    if (const ConfigNode* found = node_at(value, key)) return found;
-  for (const ConfigNode& item : node.items())
-    if (const ConfigNode* found = node_at(item, key)) return found;
-  return nullptr;
-}
-
-/// What options must satisfy together. An error begins with the place of what breaks the rule: the tree knows where it was written.
-class Rules {
- public:
-  explicit Rules(const ConfigNode& tree) : tree_(tree) {}
-
-  /// Throws ConfigError unless `holds`: the place of `keys`, which the rule is about, and the message.
-  void require(bool holds, const std::vector<std::string>& keys, const std::string& message) const {
-    if (!holds) throw ConfigError(place(keys) + message);
-  }
-
-  /// "command line (--key): " of the first of `keys` that is written there, as that is above all files, or else "file:line: " of the first
-  /// that is in a file and not empty; nothing if none is written.
-  std::string place(const std::vector<std::string>& keys) const {
-    std::string in_file;
-    for (const std::string& key : keys) {
-      const ConfigNode* node = node_at(tree_, key);
-      const bool is_written = node != nullptr && !node->is_null() && !(node->is_scalar() && node->text().empty());
-      if (!is_written || node->place().text().empty()) continue;
-      std::string here = node->place().text() + ": ";
-      if (node->place().line == 0) return here;
-      if (in_file.empty()) in_file = std::move(here);
-    }
-    return in_file;
-  }
-
- private:
-  const ConfigNode& tree_;
-};
 
 std::string equals(const std::string& key, int64_t value) {
   return key + " is " + std::to_string(value);
@@ -91,7 +53,7 @@ void validate_corpora(const DataOptions& data, const Rules& rules) {
       const std::vector<std::string> here = {fmt::format("{}[{}]", key, i), key};  // one of a list, or the only one
       rules.require(!corpus.src.empty() && !corpus.tgt.empty(), here,
                     fmt::format("{}: a corpus needs both src and tgt; src is \"{}\", tgt is \"{}\"", key, corpus.src, corpus.tgt));
-      rules.require(corpora != &data.train || corpus.weight <= kMostWeight, here,
+      rules.require(corpora != &data.train || corpus.weight <= kMostWeight, {here.front() + ".weight", "data.train.weight"},
                     "data.train: the weight of " + corpus.src + " is " + std::to_string(corpus.weight) + "; at most a million");
     }
   }

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "base/spelling.h"
 #include "data/corpus_cache.h"
 
 namespace lacuna {
@@ -31,14 +32,15 @@ DataSummary& DataSummary::operator+=(const DataSummary& other) {
 }
 
 std::string DataSummary::text() const {
-  std::string text = fmt::format("{} pairs of {} lines; {} source and {} target tokens; unknown {:.3f} % and {:.3f} %", kept, lines,
-                                 src_tokens, tgt_tokens, 100 * src_unk_rate(), 100 * tgt_unk_rate());
+  std::string text = fmt::format("{} of {}; {} source and {} target tokens; unknown {:.3f} % and {:.3f} %", counted(kept, "pair"),
+                                 counted(lines, "line"), src_tokens, tgt_tokens, 100 * src_unk_rate(), 100 * tgt_unk_rate());
   if (empty > 0) text += fmt::format("; {} with an empty side skipped", empty);
   if (skipped > 0) text += fmt::format("; {} too long, skipped", skipped);
   if (uneven > 0) text += fmt::format("; {} of too different lengths, skipped", uneven);
   if (cropped > 0) text += fmt::format("; {} too long, cropped", cropped);
-  if (carriage_returns > 0) text += fmt::format("; {} lines ended in CR LF", carriage_returns);
-  if (other_line_ends > 0) text += fmt::format("; {} lines hold U+2028 or another line end of other programs: text here", other_line_ends);
+  if (carriage_returns > 0) text.append("; ").append(counted(carriage_returns, "line")).append(" ended in CR LF");
+  if (other_line_ends > 0)
+    text.append("; ").append(counted(other_line_ends, "line")).append(" with U+2028 or another line end of other programs: text here");
   return text;
 }
 

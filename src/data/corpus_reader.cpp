@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/spelling.h"
 
 namespace lacuna {
 namespace {
@@ -58,7 +59,7 @@ void CorpusReader::note_other_line_ends(const LineReader& reader, const std::str
 void CorpusReader::fail_lengths() {
   const int64_t src_lines = count_rest(src_), tgt_lines = count_rest(tgt_);
   const std::string hint = suspicious_.empty() ? "" : " (" + suspicious_ + ", which some programs take for a line end)";
-  throw DataError(src_file_ + " has " + std::to_string(src_lines) + " lines and " + tgt_file_ + " has " + std::to_string(tgt_lines) +
+  throw DataError(src_file_ + " has " + counted(src_lines, "line") + " and " + tgt_file_ + " has " + std::to_string(tgt_lines) +
                   "; expected as many in both" + hint);
 }
 

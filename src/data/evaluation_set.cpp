@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/spelling.h"
 #include "data/batch_maker.h"
 #include "data/corpus_reader.h"
 
@@ -52,7 +53,7 @@ EvaluationSet load_evaluation_set(const CorpusOptions& corpus, const DataOptions
   }
   if (!builder.is_empty()) set.batches.push_back(builder.take());
   if (set.batches.empty()) throw DataError(corpus.src + " and " + corpus.tgt + ": every pair has an empty side; expected sentences");
-  if (set.cropped > 0) log_warning("{}: {} pairs are longer than data.max_length and cut for the loss", set.name, set.cropped);
+  if (set.cropped > 0) log_warning("{}: {} longer than data.max_length, cut for the loss", set.name, counted(set.cropped, "pair"));
   return set;
 }
 

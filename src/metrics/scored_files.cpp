@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/line_reader.h"
+#include "base/spelling.h"
 #include "text/joiner.h"
 
 namespace lacuna {
@@ -48,7 +49,7 @@ std::string ScoredFiles::add(const fs::path& file) {
   const int64_t count = reader.line_number();
   if (count == 0) throw DataError(shown + " is empty; expected one translation a line");
   if (num_lines_ >= 0 && count != num_lines_) {
-    throw DataError(first_file_ + " has " + std::to_string(num_lines_) + " lines, " + shown + " has " + std::to_string(count) +
+    throw DataError(first_file_ + " has " + counted(num_lines_, "line") + ", " + shown + " has " + std::to_string(count) +
                     "; a translation and its references need one line for each sentence");
   }
   if (num_lines_ < 0) first_file_ = shown;

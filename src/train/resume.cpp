@@ -126,6 +126,15 @@ fs::path config_of(const std::string& run) {
   return config;
 }
 
+/// The checkpoint that train.init_from names, itself or by its run.
+std::string checkpoint_to_start_from(const TrainOptions& options) {
+  try {
+    return resolve_checkpoint(options.init_from);
+  } catch (const CheckpointError& error) {
+    throw CheckpointError(std::string("train.init_from: ") + error.what());
+  }
+}
+
 /// Whether the scores of a run to start from are of the metric that counts now. If not, says so.
 bool compares_scores(const ResumePoint& point, const TrainingState& before, const TrainOptions& options) {
   if (before.scores.validations == 0) return true;
@@ -195,7 +204,7 @@ std::optional<ResumePoint> find_resume_point(const std::string& run) {
 
 ResumePoint initial_point(const TrainOptions& options) {
   ResumePoint point;
-  point.path = resolve_checkpoint(options.init_from);
+  point.path = checkpoint_to_start_from(options);
   const bool keeps_state =
       !(has(options.reset, "optimizer") && has(options.reset, "lr") && has(options.reset, "data") && has(options.reset, "best"));
   require_unrounded(point.path, read_checkpoint_info(point.path), "train on");

@@ -39,7 +39,7 @@ TEST(MarkdownTable, NamesWhatIsLeftOut) {
   EXPECT_THAT(markdown_table(report), Not(HasSubstr("Left out")));
   report.left_out = {RunResult{.variant = "span", .seed = 1}, RunResult{.variant = "rela_g", .seed = 3},
                      RunResult{.variant = "span", .seed = 2}};
-  EXPECT_THAT(markdown_table(report), AllOf(HasSubstr("\nLeft out, "), HasSubstr("\n- rela_g, seeds 3\n- span, seeds 1, 2\n")));
+  EXPECT_THAT(markdown_table(report), AllOf(HasSubstr("\nLeft out, "), HasSubstr("\n- rela_g, seed 3\n- span, seeds 1, 2\n")));
   report.variants.clear();
   EXPECT_THAT(markdown_table(report), AllOf(HasSubstr("No run has ended yet.\n\nLeft out, "), HasSubstr("- span")));
 }

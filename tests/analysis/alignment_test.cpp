@@ -132,7 +132,7 @@ TEST_F(LinkFiles, ThatCountFromZeroAreAccepted) {
 }
 
 TEST_F(LinkFiles, WithAnotherNumberOfLinesAreRefusedWithBothCounts) {
-  EXPECT_THAT(message("0-0\n"), testing::HasSubstr("has 1 lines"));
+  EXPECT_THAT(message("0-0\n"), testing::HasSubstr("has 1 line and"));
   EXPECT_THAT(message("0-0\n0-0\n0-0\n"), testing::AllOf(testing::HasSubstr("has 3 lines"), testing::HasSubstr("has 2")));
 }
 

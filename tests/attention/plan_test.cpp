@@ -332,7 +332,17 @@ TEST(AttentionPlan, GivesEachHeadItsPattern) {
 TEST(AttentionPlan, RefusesPatternsThatDoNotMatchTheHeads) {
   EXPECT_THAT(error_of("encoder_self: {type: softmax, pattern: {heads: [full, local]}}"), HasSubstr("4 patterns"));
   EXPECT_THAT(error_of("encoder_self: {type: softmax, pattern: {heads: [full, full, full, full], window: 4}}"),
-              HasSubstr("nothing beside it"));
+              AllOf(HasSubstr("pattern.window is \"4\""), HasSubstr("nothing beside it")));
+}
+
+TEST(AttentionPlan, NamesTheLineOfTheOptionThatHasNoMeaningAtASite) {
+  EXPECT_THAT(error_of("cross:\n  type: softmax\n  pattern: local\n"),
+              StartsWith("test.yaml:3: model.attention.cross.pattern is \"local\"; this pattern looks at the distance"));
+  EXPECT_THAT(error_of("cross:\n  norm: none\n  type: span\n"),
+              StartsWith("test.yaml:3: model.attention.cross.type is \"span\"; a key's weight depends on its distance"));
+  EXPECT_THAT(error_of("cross: span\n"), StartsWith("test.yaml:1: model.attention.cross is \"span\"; a key's weight"));
+  EXPECT_THAT(error_of("encoder_self:\n  mask_every: 2\n  type: calibrated\n"),
+              StartsWith("test.yaml:3: model.attention.encoder_self.type is \"calibrated\"; its mask is trained"));
 }
 
 TEST(AttentionPlan, RefusesALayerThatIsNotThere) {

@@ -37,5 +37,11 @@ TEST(Spelling, JoinsWords) {
   EXPECT_EQ(join({"a", "b"}, " -> "), "a -> b");
 }
 
+TEST(Spelling, CountsThings) {
+  EXPECT_EQ(counted(0, "line"), "0 lines");
+  EXPECT_EQ(counted(1, "line"), "1 line");
+  EXPECT_EQ(counted(2, "line"), "2 lines");
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -52,6 +52,14 @@ TEST_F(RunFolder, AFolderWithoutCheckpointIsSaidSo) {
   EXPECT_THAT(checkpoint_error_of([&] { resolve_checkpoint(run_); }), HasSubstr("neither a checkpoint"));
 }
 
+TEST_F(RunFolder, WhatIsNoFolderIsSaidSoWithBothThatWouldDo) {
+  constexpr const char* kExpected = "; expected a run folder, or the folder of a checkpoint such as RUN/best";
+  save(1);
+  EXPECT_EQ(checkpoint_error_of([&] { resolve_checkpoint(at("missing")); }), at("missing") + " does not exist" + kExpected);
+  EXPECT_EQ(checkpoint_error_of([&] { resolve_checkpoint(at("step_1/model.safetensors")); }),
+            at("step_1/model.safetensors") + " is a file" + kExpected);
+}
+
 TEST_F(RunFolder, LastCheckpointsAreTheScheduledOnes) {
   for (const int64_t step : {1, 2, 3, 4}) save(step, {}, step != 3);
   EXPECT_THAT(last_checkpoints(run_, 2), ElementsAre(at("step_2"), at("step_4")));

@@ -71,7 +71,9 @@ class Ablate(FreshFolder):
 class Interrupted(Ablate):
     def test_and_killed_it_goes_on_to_the_same_table(self):
         flags = ("--attention", "softmax, rela", "--seeds", "1,2")
-        printed = self.ablates("whole", *flags).stdout
+        whole = self.ablates("whole", *flags)
+        self.assertIn("all 4 runs have ended: ", whole.stderr)
+        printed = whole.stdout
         self.assertEqual(self.stop_when_training("stopped", "softmax", signal.SIGINT, *flags), 130)
         self.assertEqual(self.stop_when_training("stopped", "rela", signal.SIGKILL, *flags), -signal.SIGKILL)
         self.ablates("stopped", *flags)
@@ -106,8 +108,9 @@ class Interrupted(Ablate):
 
     def check_that_a_table_is_of_one_experiment(self):
         longer = self.ablates("whole", "--attention", "softmax", "--seeds", "1", "--train.max_steps", "240")
+        self.assertIn(f"the only run has ended: {path('whole')}/table.md", longer.stderr)
         self.assertEqual(self.table("whole"), ([("softmax", [1])], [("rela", 1), ("softmax", 2), ("rela", 2)]))
-        self.assertRegex(longer.stdout, r"(?m)^Left out, .*:\n\n- rela, seeds 1, 2\n- softmax, seeds 2$")
+        self.assertRegex(longer.stdout, r"(?m)^Left out, .*:\n\n- rela, seeds 1, 2\n- softmax, seed 2$")
         self.assertIsNone(self.report("whole")["left_out"][0]["comparison"], "compared with a softmax that is no longer there")
         self.ablates("whole", "--attention", "rela", "--seeds", "1,2")
         self.assertEqual(self.table("whole"), ([("softmax", [2]), ("rela", [1, 2])], [("softmax", 1)]))

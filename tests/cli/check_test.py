@@ -57,8 +57,11 @@ class Check(Program):
             self.assertIn('a corpus has the name "../../evil"', self.refuses_check("--data.test", test, run=run))
 
     def test_refuses_learning_rates_that_no_training_wants(self):
-        self.assertIn("with the noam schedule it is a factor", self.refuses_check("--train.schedule", "noam", "--train.lr", "5e-4"))
-        self.assertIn("expected at most train.lr, which is 0.0005", self.refuses_check("--train.lr", "5e-4", "--train.min_lr", "1e-3"))
+        self.assertIn("command line (--train.lr): train.lr is 0.0005; with the noam schedule it is a factor",
+                      self.refuses_check("--train.schedule", "noam", "--train.lr", "5e-4"))
+        message = self.refuses_check("--train.min_lr", "1e-2")
+        self.assertIn("command line (--train.min_lr): train.min_lr is 0.01; expected at most train.lr, which is 0.005", message)
+        self.assertIn("(train.lr: ", message)
 
     def test_refuses_the_folder_of_another_run_unless_it_may_go(self):
         other = ["--model.d_ff", "48"]
@@ -73,9 +76,10 @@ class Check(Program):
 
     def test_refuses_a_start_that_training_would_refuse(self):
         last, longer = os.path.join(RUN, "last"), ["--train.max_steps", "300"]
-        self.assertIn("nowhere does not exist", self.refuses_check("--train.init_from", path("nowhere")))
+        self.assertIn(f"train.init_from: {path('nowhere')} does not exist; expected a run folder, or the folder of a checkpoint",
+                      self.refuses_check("--train.init_from", path("nowhere")))
         self.assertIn("holds weights only", self.refuses_check("--train.init_from", AVERAGED))
-        self.assertIn("stands where training ends: step 240", self.refuses_check("--train.init_from", last))
+        self.assertIn(f"(--train.init_from): train.init_from: {last} stands where training ends: step 240", self.refuses_check("--train.init_from", last))
         self.assertIn("weights do not fit the model", self.refuses_after_data("--train.init_from", last, "--model.d_ff", "48", *longer))
         small_run.write_digits(path("others.txt"), 100, 2)
         others = ["--data.train", f"[{CORPUS.format(path('others.txt'))}]"]
@@ -107,12 +111,12 @@ class Check(Program):
 
     def test_refuses_sentences_beyond_learned_positions(self):
         positions = ["--model.positions", "learned", "--model.max_positions", "20", "--data.max_length"]
-        self.assertIn("model.max_positions is 20, and data.max_length 20 lets sentences of 21 tokens in", self.refuses_check(*positions, "20"))
+        self.assertIn("(--model.max_positions): model.max_positions is 20, and data.max_length 20 lets sentences of 21 tokens in", self.refuses_check(*positions, "20"))
         self.check(*positions, "19")
 
     def test_refuses_two_sets_of_one_name(self):
         corpus = CORPUS.format(path("train.txt"))
-        self.assertIn('two sets to score are called "train"', self.refuses_check("--data.valid", f"[{corpus}, {corpus}]"))
+        self.assertIn('(--data.valid): data.valid: two sets to score are called "train"', self.refuses_check("--data.valid", f"[{corpus}, {corpus}]"))
 
     def test_looks_for_sacrebleu_if_there_are_test_sets(self):
         corpus = CORPUS.format(path("train.txt"))

@@ -158,7 +158,12 @@ class WrongWords(CommandLine):
 
     def test_a_model_that_is_not_there(self):
         for verb in ("translate", "info"):
-            self.assertIn("does not exist", self.refuses(verb, "-m", path("none")))
+            self.assertIn("does not exist; expected a run folder, or the folder of a checkpoint", self.refuses(verb, "-m", path("none")))
+            message = self.refuses(verb, "-m", write("file", ""))
+            self.assertIn("file is a file; expected a run folder, or the folder of a checkpoint", message)
+
+    def test_what_averages_take_is_a_checkpoint_itself(self):
+        self.assertIn("none does not exist; expected the folder of a checkpoint", self.refuses("average", "-o", path("out"), path("none")))
 
 
 class WrongConfiguration(CommandLine):
@@ -171,6 +176,12 @@ class WrongConfiguration(CommandLine):
         message = self.refuses_config("model:\n  d_mode: 64\n")
         self.assertIn("c.yaml:3: model.d_mode", message)
         self.assertIn('Did you mean "d_model"?', message)
+
+    def test_variants_are_for_ablate(self):
+        for verb in ("train", "check"):
+            message = self.refuses(verb, "-c", self.config("variants: {a: softmax, b: rela}\n"), "-c", write("later.yaml", "seed: 2\n"))
+            self.assertIn(f"c.yaml:2: variants is a map; it says what `lacuna ablate` compares, which trains each: lacuna ablate -c {path('c.yaml')} "
+                          f"-c {path('later.yaml')} (one of them alone: --attention NAME)", message)
 
     def test_a_key_that_is_there_twice_has_both_lines(self):
         self.assertRegex(self.refuses_config("seed: 1\nseed: 2\n"), r"c\.yaml:3: .*twice, first in line 2")
@@ -189,7 +200,7 @@ class WrongConfiguration(CommandLine):
         message = self.refuses_config("model:\n  attention: {cross: {type: topk, k: 0}}\n")
         self.assertIn("c.yaml:3: model.attention.cross.k", message)
         message = self.refuses_config("model: {attention: {cross: {type: softmax, pattern: {type: local, window: 4}}}}\n")
-        self.assertIn("c.yaml:2: model.attention.cross is a map; this pattern looks at the distance", message)
+        self.assertIn("c.yaml:2: model.attention.cross.pattern is a map; this pattern looks at the distance", message)
         self.assertIn('Did you mean "sparsemax"?', self.refuses_config("model: {attention: sparsemx}\n"))
 
     def test_text_that_is_not_utf8_is_named_by_its_line(self):
@@ -202,14 +213,15 @@ class WrongConfiguration(CommandLine):
 
     def test_a_corpus_has_a_name_that_files_may_have(self):
         message = self.refuses_config("data: {test: [{src: a, tgt: b, name: ../../evil}]}\n")
-        self.assertIn('data: a corpus has the name "../../evil", by which files in the run folder are called', message)
+        self.assertIn('c.yaml:2: data.test: a corpus has the name "../../evil", by which files in the run folder are called', message)
 
     def test_a_language_has_a_code(self):
-        self.assertIn('data.tgt_lang is "cn"; expected a language\'s code, "zh"', self.refuses_config("data: {tgt_lang: cn}\n"))
+        message = self.refuses_config("data:\n  {tgt_lang: cn}\n")
+        self.assertIn('c.yaml:3: data.tgt_lang is "cn"; expected a language\'s code, "zh"', message)
 
     def test_a_folder_that_cannot_be_made(self):
         message = self.refuses("train", "-c", write("c.yaml", ""), "--run", path("c.yaml", "x"))
-        self.assertIn(f"run is {path('c.yaml', 'x')}, and {path('c.yaml')} is no folder; name another", message)
+        self.assertIn(f"command line (--run): run is {path('c.yaml', 'x')}, and {path('c.yaml')} is no folder; name another", message)
 
     def test_a_folder_of_other_things_is_no_run_folder(self):
         for name in ("averaged", "best", "last", "tensorboard", "test", "valid", "metrics.jsonl"):

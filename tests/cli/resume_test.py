@@ -38,10 +38,30 @@ class Training(FreshFolder):
         said = self.ends(*command).stderr
         self.assertEqual(said.count("data.valid is empty: nothing is validated"), 1, said)
         self.assertEqual(re.findall(r"info step (\d+), epoch", said), ["20"], said)
+        self.assertIn("effective batch: 1024 tokens (1024 a batch x 1 batch an update)", said)
         small_run.write_digits(path("valid.txt"), 20, 2)
         valid = ["--data.valid", f"{{src: {path('valid.txt')}, tgt: {path('valid.txt')}}}", "--train.valid_translate", "false",
                  "--train.metric", "loss", "--run", path("validated")]
         self.assertNotIn("nothing is validated", self.ends(*command, *valid).stderr)
+
+    def test_says_which_key_ended_it_and_how_it_goes_on(self):
+        small_run.write_digits(path("valid.txt"), 20, 2)
+        command = ["train", "-c", small_run.configuration(FOLDER, "run"), "--data.valid", f"{{src: {path('valid.txt')}, tgt: {path('valid.txt')}}}",
+                   "--train.valid_every", "10", "--train.valid_translate", "false", "--train.metric", "loss", "--train.min_improvement", "1000",
+                   "--train.average_last", "0", "--train.max_steps", "40", "--train.patience"]
+        end = "step 20: no better loss in 1 validation since step 10, and train.patience is 1 (a higher one goes on)"
+        self.ends(*command, "1")
+        self.assertIn(f"info training ended at {end}\n", read("run/train.log"))
+        self.assertIn(f"already at {end}: nothing to do", self.ends(*command, "1").stderr)
+        self.ends(*command, "2")
+        self.assertIn("info training ended at step 30: no better loss in 2 validations since step 10, and train.patience is 2", read("run/train.log"))
+        self.ends(*command, "0")
+        self.assertIn("info training ended at step 40 >= train.max_steps (40)\n", read("run/train.log"))
+        self.ends(*command, "0", "--train.max_steps", "1000000", "--train.max_hours", "1e-9")
+        self.assertRegex(read("run/train.log"), r"already at \S+ hours >= train\.max_hours \(1e-09\): nothing to do\n")
+        longer = ["--train.max_steps", "1000000", "--train.max_epochs", "1"]
+        self.ends(*command, "0", "--run", path("epoch"), *longer)
+        self.assertIn("info training ended at epoch 1 >= train.max_epochs (1)\n", read("epoch/train.log"))
 
     def test_has_a_whole_log_whatever_stderr_is_told(self):
         command = ["train", "-c", small_run.configuration(FOLDER, "quiet"), "--train.max_steps", "20", "--train.warmup_steps", "5", "--train.log_every", "10",

@@ -333,7 +333,7 @@ class Log(Verbs):
         informs = ("shortlist", "-m", RUN, "--src", source, "--tgt", source, "-o", path("log.list"))
         for flags, informed, warned in (((), True, True), (("--quiet",), False, True), (("--log-level", "warning"), False, True),
                                         (("--log-level", "error"), False, False), (("--log-level", "off"), False, False)):
-            for verb, line, expected in ((informs, "info of the first 1 pairs", informed), (self.WARNS, "warning --prefix is longer", warned)):
+            for verb, line, expected in ((informs, "info of the first 1 pair: ", informed), (self.WARNS, "warning --prefix is longer", warned)):
                 said = self.ends(*verb, *flags, text="1 2\n").stderr
                 self.assertEqual(bool(said), expected, said)
                 self.assertRegex(said, rf"(?m)^\[[\d: -]+\] {line}" if expected else "^$")

@@ -64,6 +64,43 @@ TEST(Files, ListsReplaceLists) {
   EXPECT_EQ(options.data.train[0].src, "e");
 }
 
+/// The error of two configurations, one extending a third.
+std::string error_of_files(const std::string& base, const std::string& first, const std::string& later,
+                           const std::vector<std::string>& overrides = {}) {
+  const ScratchFolder folder;
+  folder.write("base.yaml", base);
+  const std::vector<std::string> files = {folder.write("first.yaml", "extends: base.yaml\n" + first), folder.write("later.yaml", later)};
+  const std::string message = message_of<ConfigError>([&] { load(files, overrides); });
+  return message.starts_with(folder / "") ? message.substr((folder / "").size()) : message;
+}
+
+TEST(Files, ErrorsNameTheOneInWhichTheKeyStands) {
+  EXPECT_THAT(error_of_files("train:\n  lr: fast\n", "train: {warmup_steps: 3}\n", "train: {max_steps: 5}\n"),
+              StartsWith("base.yaml:2: train.lr is \"fast\""));
+  EXPECT_THAT(error_of_files("train: {lr: 1}\n", "train:\n  lr: fast\n", "train: {max_steps: 5}\n"),
+              StartsWith("first.yaml:3: train.lr is \"fast\""));
+  EXPECT_THAT(error_of_files("train: {lr: fast}\n", "", "train:\n\n  lr: faster\n"), StartsWith("later.yaml:3: train.lr is \"faster\""));
+  EXPECT_THAT(error_of_files("train: {lr: fast}\n", "", "train: {lr: 1}\n", {"--train.lr", "x"}),
+              StartsWith("command line (--train.lr): train.lr is \"x\""));
+  EXPECT_THAT(error_of_files("train:\n  learning: 1\n", "train: {lr: 1}\n", "train: {lr: 2}\n"),
+              StartsWith("base.yaml:2: train.learning is \"1\"; unknown key"));
+  EXPECT_THAT(error_of_files("data:\n  train: {src: a, tgt: b}\n", "", "data: {train: {weight: 1e9}}\n"),
+              StartsWith("later.yaml:1: data.train: the weight of a is"));
+  EXPECT_THAT(error_of_files("", "data:\n  train: [{src: a, tgt: b}]\n", "data:\n  valid:\n  - src: a\n"),
+              StartsWith("later.yaml:3: data.valid: a corpus needs both src and tgt"));
+}
+
+TEST(Files, ErrorsOfTwoKeysNameBothFiles) {
+  const std::string base = "model:\n  num_heads: 8\n";
+  EXPECT_THAT(error_of_files(base, "", "model:\n  d_model: 99\n"),
+              AllOf(StartsWith("base.yaml:2: model.num_heads is 8; it must divide model.d_model, which is 99 (model.d_model: "),
+                    HasSubstr("later.yaml:2)")));
+  EXPECT_THAT(error_of_files(base, "", "", {"--model.d_model", "99"}),
+              AllOf(StartsWith("command line (--model.d_model): model.num_heads is 8; "), HasSubstr("(model.num_heads: "),
+                    HasSubstr("base.yaml:2)")));
+  EXPECT_THAT(error_of_files(base + "  d_model: 99\n", "", ""), testing::EndsWith("which is 99"));
+}
+
 TEST(Files, MayBeEmpty) {
   const ScratchFolder folder;
   EXPECT_EQ(to_yaml(load({folder.write("a.yaml", "# nothing yet\n")})), to_yaml(Options()));

@@ -100,7 +100,7 @@ TEST(Corpus, TakesOtherLineEndsForTextAndMentionsThem) {
   const auto corpus = small.open("w0\u2028w1\nw1\n", "w0\nw1\n");
   EXPECT_EQ(corpus->size(), 2);
   EXPECT_EQ(corpus->summary().other_line_ends, 1);
-  EXPECT_THAT(corpus->summary().text(), HasSubstr("1 lines hold U+2028"));
+  EXPECT_THAT(corpus->summary().text(), HasSubstr("1 line with U+2028"));
 }
 
 TEST(Corpus, OfDifferentLineCountsIsAnErrorWithBothCounts) {

@@ -49,6 +49,7 @@ TEST_F(Resume, AfterSigtermIsBitForBit) {
   wait_for_step(program, "stopped", 35);
   program.send(SIGTERM);
   EXPECT_EQ(program.wait(), 143) << log();
+  EXPECT_THAT(log(), HasSubstr(": interrupted by SIGTERM, and saved"));
   EXPECT_TRUE(records("stopped", "test").empty());
   EXPECT_LT(last_record("stopped", "train")["step"], 200);
   EXPECT_EQ(exit_code(train("stopped", options_)), 0) << log();
@@ -61,6 +62,7 @@ TEST_F(Resume, AfterSigintEndsWith130) {
   wait_for_step(program, "stopped", 5);
   program.send(SIGINT);
   EXPECT_EQ(program.wait(), 130) << log();
+  EXPECT_THAT(log(), HasSubstr(": interrupted by SIGINT, and saved; the same command goes on from there"));
   EXPECT_TRUE(fs::exists(path("stopped") / "last" / "trainer.json"));
 }
 
@@ -112,6 +114,7 @@ TEST_F(Resume, WithMasksIsBitForBit) {
   wait_for_step(program, "stopped", 20);
   program.send(SIGTERM);
   EXPECT_EQ(program.wait(), 143) << log();
+  EXPECT_THAT(log(), HasSubstr(": interrupted by SIGTERM, and saved"));
   EXPECT_EQ(exit_code(with_masks("started_from_it", {"--train.init_from", path("stopped/last").string()})), 0) << log();
   EXPECT_EQ(exit_code(with_masks("stopped")), 0) << log();
   EXPECT_THAT(log(), HasSubstr("going on after step"));

@@ -197,7 +197,7 @@ TEST_F(RunFolderOfTraining, IsAveragedAnewForAnotherNumberOfCheckpoints) {
   };
   EXPECT_THAT(averaged("2"), HasSubstr("averaged the last 2 checkpoints"));
   EXPECT_THAT(averaged("2"), HasSubstr("nothing to do"));
-  EXPECT_THAT(averaged("1"), HasSubstr("averaged the last 1 checkpoints"));
+  EXPECT_THAT(averaged("1"), HasSubstr("averaged the last 1 checkpoint into"));
   EXPECT_THAT(averaged("1"), HasSubstr("nothing to do"));
 }
 
