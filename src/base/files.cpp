@@ -1,6 +1,7 @@
 #include "base/files.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -102,6 +103,13 @@ std::string read_file(const fs::path& path) {
   return bytes.str();
 }
 
+bool may_try_again(int file, short events) {
+  if (errno == EINTR) return true;
+  if (errno != EAGAIN) return false;
+  pollfd wait = {.fd = file, .events = events, .revents = 0};
+  return poll(&wait, 1, -1) >= 0 || errno == EINTR;
+}
+
 FileWriter::FileWriter(fs::path path, const fs::path& former) : path_(std::move(path)) {
   struct stat status = {};
   const bool has_former = !former.empty() && stat(former.c_str(), &status) == 0;
@@ -130,7 +138,7 @@ void FileWriter::write(std::string_view bytes) {
 void FileWriter::put(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(file_, bytes.data(), bytes.size());
-    if (count < 0 && errno != EINTR) fail_to_write(path_, bytes.size());
+    if (count < 0 && !may_try_again(file_, POLLOUT)) fail_to_write(path_, bytes.size());
     if (count > 0) bytes.remove_prefix(static_cast<size_t>(count));
   }
 }

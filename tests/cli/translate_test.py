@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`lacuna translate`, run as a user would: translate_test.py PROGRAM"""
+import fcntl
 import gzip
 import json
 import os
@@ -49,6 +50,27 @@ class Translate(Verbs):
                     self.assertEqual(program.stdout.readline(), line + "\n")
                 program.stdin.close()
                 self.assertEqual(program.wait(60), 0)
+
+    def test_waits_where_pipes_are_set_not_to_block(self):
+        stdin, feeder = os.pipe()
+        reader, stdout = os.pipe()
+        fcntl.fcntl(stdout, fcntl.F_SETPIPE_SZ, 4096)  # less than is written
+        os.set_blocking(stdin, False)
+        os.set_blocking(stdout, False)
+        with subprocess.Popen([PROGRAM, "translate", "-m", AVERAGED, "--n-best", "5"], stdin=stdin, stdout=stdout,
+                              stderr=subprocess.PIPE, text=True) as program, open(feeder, "w") as text, open(reader) as translations:
+            os.close(stdin)
+            os.close(stdout)
+            text.write("1 2 3\n")
+            text.flush()
+            first = [translations.readline() for _ in range(5)]
+            time.sleep(0.2)  # by then it looks for more
+            text.write("1 2 3\n" * 100)
+            text.close()
+            time.sleep(0.5)  # by then the pipe is full
+            others = translations.readlines()
+            self.assertEqual((program.wait(60), len(others)), (0, 500), program.stderr.read())
+            self.assertEqual([line.replace("0 |||", "1 |||", 1) for line in first], others[:5])
 
     def test_ends_quietly_when_nobody_reads(self):
         with subprocess.Popen([PROGRAM, "translate", "-m", AVERAGED, "-o", "/dev/stdout"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
