@@ -125,6 +125,13 @@ class Translate(Verbs):
             self.assertEqual(found, scored("--translate." + flag[2:].replace("-", "_"), value, *others), flag)
             self.assertNotEqual(found, scored(*others) if others else default, flag)
 
+    def test_reads_flags_whose_value_is_empty(self):
+        for flag, message in (("--beam-size", "translate.beam_size is empty; expected a whole number"),
+                              ("--device", "--device: is empty; expected cpu, cuda or cuda:N"),
+                              ("-i", "-i is empty; expected a file to read, or - for standard input")):
+            self.assertIn(message, self.refuses("translate", "-m", AVERAGED, flag, "", text="1\n"))
+        self.assertEqual(self.translates("--shortlist", "", lines=["1 2"]), ["1 2"])
+
     def test_begins_lines_with_scores(self):
         for line, text in zip(self.translates("--scores"), LINES):
             score, translation = line.split("\t")
