@@ -185,6 +185,18 @@ class Translate(Verbs):
                 self.assertTrue(read("redirected").endswith("1 2\n"))
                 self.assertTrue(mode == "a" or read("redirected") == "before\n1 2\n", name)
 
+    def test_writes_no_warning_into_its_output_where_streams_are_closed(self):
+        words = [PROGRAM, "translate", "-m", AVERAGED, "-i", write("alone.txt", "1 2 3\n"), "-o", path("alone.out"), "--max-length", "2"]
+        for closed in ("2>&-", "<&- 2>&-", "<&- >&- 2>&-"):
+            ended = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *words], timeout=60, check=False)
+            self.assertEqual(ended.returncode, 0)
+            self.assertEqual(read("alone.out").count("\n"), 1, closed)
+            self.assertNotIn("warning", read("alone.out"))
+        ended = subprocess.run(["sh", "-c", '"$@" >&-', "sh", PROGRAM, "translate", "-m", AVERAGED], input="1 2\n", stderr=subprocess.PIPE,
+                               text=True, timeout=60, check=False)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("stdout cannot be written", ended.stderr)
+
     def test_leaves_a_file_its_permissions_and_its_links(self):
         os.chmod(write("private.out", "x"), 0o600)
         self.prints("translate", "-m", AVERAGED, "-o", path("private.out"), text="1 2\n")
