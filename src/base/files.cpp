@@ -1,6 +1,7 @@
 #include "base/files.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -118,7 +119,7 @@ size_t FileReader::read(char* bytes, size_t most) const {
   for (;;) {
     const ssize_t count = ::read(file_, bytes, most);
     if (count >= 0) return static_cast<size_t>(count);
-    if (errno != EINTR) fail();
+    if (!may_try_again(file_, POLLIN)) fail();
   }
 }
 
@@ -140,6 +141,13 @@ std::string read_file(const fs::path& path) {
     bytes.resize(done);
     return bytes;
   }
+}
+
+bool may_try_again(int file, short events) {
+  if (errno == EINTR) return true;
+  if (errno != EAGAIN) return false;
+  pollfd wait = {.fd = file, .events = events, .revents = 0};
+  return poll(&wait, 1, -1) >= 0 || errno == EINTR;
 }
 
 FileWriter::FileWriter(const fs::path& path, const fs::path& former) : name_(former.empty() ? path : former) {
@@ -170,7 +178,7 @@ void FileWriter::write(std::string_view bytes) {
 void FileWriter::put(std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t count = ::write(file_, bytes.data(), bytes.size());
-    if (count < 0 && errno != EINTR) fail_to_write(name_, bytes.size());
+    if (count < 0 && !may_try_again(file_, POLLOUT)) fail_to_write(name_, bytes.size());
     if (count > 0) bytes.remove_prefix(static_cast<size_t>(count));
   }
 }

@@ -39,6 +39,11 @@ class FileReader {
 /// All bytes of a file. Throws DataError if it cannot be read.
 std::string read_file(const std::filesystem::path& path);
 
+/// After a read or write that failed: true if it is to be tried again, as a signal came between, or as the file is set not to block (those
+/// who start the program may have left a pipe so) and was not ready: then once it is. `events` are POLLIN or POLLOUT; errno stays where the
+/// answer is no.
+bool may_try_again(int file, short events);
+
 /// A file being written, whole once `finish` has come back. Throws MachineError (disk full, no permission) with what the system said.
 class FileWriter {
  public:

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/unpacker.h"
 
 namespace lacuna {
@@ -59,7 +60,7 @@ size_t InputStream::read_raw(char* bytes, size_t size) {
   for (;;) {
     const ssize_t count = ::read(file_, bytes, size);
     if (count >= 0) return static_cast<size_t>(count);
-    if (errno != EINTR) throw DataError(name_ + ": cannot be read: " + std::strerror(errno));
+    if (!may_try_again(file_, POLLIN)) throw DataError(name_ + ": cannot be read: " + std::strerror(errno));
   }
 }
 

@@ -22,10 +22,25 @@ size_t LineReader::find_line_end() {
       throw DataError(stream_.name() + ":" + std::to_string(line_number_ + 1) + ": the line is longer than 1 MiB; is this a text file?");
     if (end != std::string::npos) return end;
     searched = buffer_.size() - position_;
-    buffer_.erase(0, position_);
-    position_ = 0;
-    if (!stream_.read(buffer_)) return buffer_.size();
+    if (!read_more()) return buffer_.size();
   }
+}
+
+/// Appends some bytes to the buffer, which then begins with the next line. False at the end, for which a terminal is asked only once.
+bool LineReader::read_more() {
+  buffer_.erase(0, position_);
+  position_ = 0;
+  is_at_end_ = is_at_end_ || !stream_.read(buffer_);
+  return !is_at_end_;
+}
+
+bool LineReader::would_wait() {
+  while (buffer_.find('\n', position_) == std::string::npos) {
+    if (stream_.would_wait()) return true;
+    const bool is_too_long = buffer_.size() - position_ > kMaxLineBytes;  // as `next` will say
+    if (is_too_long || !read_more()) return false;
+  }
+  return false;
 }
 
 bool LineReader::next(std::string& line) {

@@ -18,8 +18,9 @@ class LineReader {
 
   /// False at the end. Throws DataError for a line of more than 1 MiB, for a damaged packed file, and for a file of another packer.
   bool next(std::string& line);
-  /// True if `next` would have to wait for whoever writes: the moment to give what is known so far.
-  bool would_wait() const { return buffer_.find('\n', position_) == std::string::npos && stream_.would_wait(); }
+  /// True if `next` would have to wait for whoever writes, though a part of the line may be there: the moment to give what is known so far.
+  /// Reads that part, and throws as `next` does.
+  bool would_wait();
   int64_t line_number() const { return line_number_; }  ///< of the line given last, from 1
   int64_t carriage_returns() const { return carriage_returns_; }
   bool has_byte_order_mark() const { return has_byte_order_mark_; }  ///< once the first line was given
@@ -31,10 +32,12 @@ class LineReader {
 
  private:
   size_t find_line_end();
+  bool read_more();
 
   InputStream stream_;
   std::string buffer_;
   size_t position_ = 0;  ///< in the buffer, of the next line
+  bool is_at_end_ = false;
   int64_t line_number_ = 0;
   int64_t carriage_returns_ = 0;
   bool has_byte_order_mark_ = false;

@@ -38,7 +38,9 @@ void CommonFlags::declare_threads_and_log(CLI::App& app) {
 
 void CommonFlags::declare_runtime(CLI::App& app) {
   declare_threads_and_log(app);
-  app.add_option("--device", device, "cpu, cuda or cuda:N");
+  app.add_option("--device", device, "cpu, cuda or cuda:N")->check([](const std::string& text) {
+    return std::string(text.empty() ? "is empty; expected cpu, cuda or cuda:N" : "");
+  });
 }
 
 ConfigSources CommonFlags::sources(const CLI::App& app) const {

@@ -1,4 +1,5 @@
 #include <c10/util/Exception.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -47,6 +48,14 @@ int run_words(const std::vector<std::string>& words) {
     return 0;
   }
   return run_verb(words[0], {words.begin() + 1, words.end()});
+}
+
+/// Where the program was started without stdin, stdout or stderr, the first files that it opens would have their numbers, and what is meant
+/// for these would go there, log lines into translations. /dev/null takes the numbers, opened so that their use fails as it would without.
+void take_missing_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0)
+      open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // gives the lowest number that is free
 }
 
 /// True if nobody reads stdout any more, as after `| head`.
@@ -106,6 +115,7 @@ int ended_with(int code) {
 }  // namespace lacuna
 
 int main(int argc, char** argv) {
+  lacuna::take_missing_streams();
   lacuna::ignore_broken_pipes();
   return lacuna::ended_with(lacuna::guarded({argv + 1, argv + argc}));
 }

@@ -1,5 +1,6 @@
 #include "cli/output.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -100,7 +101,7 @@ bool Output::write(std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(stream_, text.data(), text.size());
     if (count < 0 && errno == EPIPE) return false;
-    if (count < 0 && errno != EINTR)
+    if (count < 0 && !may_try_again(stream_, POLLOUT))
       throw MachineError((path_ == "-" ? "stdout" : path_.string()) + " cannot be written: " + std::strerror(errno));
     if (count > 0) text.remove_prefix(static_cast<size_t>(count));
   }

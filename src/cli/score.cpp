@@ -66,7 +66,7 @@ struct ScoreFlags {
   }
   std::vector<std::string> overrides(const CLI::App& app) const {
     std::vector<std::string> words = overrides_without_search(app, "score");
-    if (!precision.empty()) words.insert(words.end(), {"--translate.precision", precision});
+    if (app.count("--precision") > 0) words.insert(words.end(), {"--translate.precision", precision});
     return words;
   }
 };
@@ -143,6 +143,8 @@ int run_score(const std::vector<std::string>& arguments) {
   const std::string device = flags.common.prepared_device();
   for (const auto& [file, what] : {std::pair(flags.src, "source text"), std::pair(flags.tgt, "target text")})
     require_readable_file(file, what);
+  if (app.count("--filter") > 0 && flags.filter.folder.empty())
+    throw UsageError("--filter is empty; expected a folder to write to, or leave the flag out");
   if (!flags.filter.folder.empty() && flags.models.size() > 1)
     throw UsageError("--filter ranks a corpus by one model; " + std::to_string(flags.models.size()) + " are given with -m");
   const std::vector<std::string> words = flags.overrides(app);

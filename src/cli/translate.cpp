@@ -89,8 +89,11 @@ struct TranslateFlags {
 
   std::vector<std::string> overrides(const CLI::App& app) const {
     std::vector<std::string> words = overrides_of(app);
-    for (size_t i = 0; i < values.size(); ++i)
-      if (!values[i].empty()) words.insert(words.end(), {std::string("--translate.") + kShortFlags[i].key, values[i]});
+    for (size_t i = 0; i < values.size(); ++i) {
+      const std::string_view flag = kShortFlags[i].flag;
+      if (app.count(std::string(flag.substr(flag.find("--")))) > 0)  // an empty value, too, is one to be read
+        words.insert(words.end(), {std::string("--translate.") + kShortFlags[i].key, values[i]});
+    }
     return words;
   }
 };
@@ -279,6 +282,7 @@ int run_translate(const std::vector<std::string>& arguments) {
   const std::string device = flags.common.prepared_device();
   if (const auto bad = first_invalid_utf8(flags.prefix))
     throw UsageError("--prefix: byte " + std::to_string(*bad + 1) + " is not UTF-8; expected text");
+  if (flags.input.empty()) throw UsageError("-i is empty; expected a file to read, or - for standard input");
   LineReader reader(flags.input);
   Output output(flags.output, {flags.input});
   const std::vector<std::string> words = flags.overrides(app);

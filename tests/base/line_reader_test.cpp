@@ -276,5 +276,28 @@ TEST(LineReader, GivesAllLinesThatAreInAPackedPipe) {
   }
 }
 
+TEST(LineReader, WouldWaitWhereALineHasOnlyBegun) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  LineReader reader("/dev/fd/" + std::to_string(ends[0]));
+  ASSERT_EQ(write(ends[1], "one\n", 4), 4);
+  std::string line;
+  ASSERT_TRUE(reader.next(line));
+  ASSERT_EQ(write(ends[1], "t", 1), 1);  // not read yet: the pipe has something, but no line
+  EXPECT_TRUE(reader.would_wait());
+  ASSERT_EQ(write(ends[1], "wo\nthree", 8), 8);
+  EXPECT_FALSE(reader.would_wait());
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(line, "two");
+  EXPECT_TRUE(reader.would_wait());
+  close(ends[1]);
+  EXPECT_FALSE(reader.would_wait());  // the end is an end of the line, too
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(line, "three");
+  EXPECT_FALSE(reader.would_wait());
+  EXPECT_FALSE(reader.next(line));
+  close(ends[0]);
+}
+
 }  // namespace
 }  // namespace lacuna

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """`lacuna translate`, run as a user would: translate_test.py PROGRAM"""
+import fcntl
 import gzip
 import json
 import os
@@ -61,6 +62,27 @@ class Translate(Verbs):
                 program.stdin.close()
                 self.assertEqual(program.wait(60), 0)
 
+    def test_waits_where_pipes_are_set_not_to_block(self):
+        stdin, feeder = os.pipe()
+        reader, stdout = os.pipe()
+        fcntl.fcntl(stdout, fcntl.F_SETPIPE_SZ, 4096)  # less than is written
+        os.set_blocking(stdin, False)
+        os.set_blocking(stdout, False)
+        with subprocess.Popen([PROGRAM, "translate", "-m", AVERAGED, "--n-best", "5"], stdin=stdin, stdout=stdout,
+                              stderr=subprocess.PIPE, text=True) as program, open(feeder, "w") as text, open(reader) as translations:
+            os.close(stdin)
+            os.close(stdout)
+            text.write("1 2 3\n")
+            text.flush()
+            first = [translations.readline() for _ in range(5)]
+            time.sleep(0.2)  # by then it looks for more
+            text.write("1 2 3\n" * 100)
+            text.close()
+            time.sleep(0.5)  # by then the pipe is full
+            others = translations.readlines()
+            self.assertEqual((program.wait(60), len(others)), (0, 500), program.stderr.read())
+            self.assertEqual([line.replace("0 |||", "1 |||", 1) for line in first], others[:5])
+
     def test_ends_quietly_when_nobody_reads(self):
         with subprocess.Popen([PROGRAM, "translate", "-m", AVERAGED, "-o", "/dev/stdout"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, text=True) as program:
@@ -114,6 +136,13 @@ class Translate(Verbs):
             self.assertEqual(found, scored("--translate." + flag[2:].replace("-", "_"), value, *others), flag)
             self.assertNotEqual(found, scored(*others) if others else default, flag)
 
+    def test_reads_flags_whose_value_is_empty(self):
+        for flag, message in (("--beam-size", "translate.beam_size is empty; expected a whole number"),
+                              ("--device", "--device: is empty; expected cpu, cuda or cuda:N"),
+                              ("-i", "-i is empty; expected a file to read, or - for standard input")):
+            self.assertIn(message, self.refuses("translate", "-m", AVERAGED, flag, "", text="1\n"))
+        self.assertEqual(self.translates("--shortlist", "", lines=["1 2"]), ["1 2"])
+
     def test_begins_lines_with_scores(self):
         for line, text in zip(self.translates("--scores"), LINES):
             score, translation = line.split("\t")
@@ -166,6 +195,18 @@ class Translate(Verbs):
                     self.ends("translate", "-m", AVERAGED, "-o", name, text="1 2\n", stdout=file)
                 self.assertTrue(read("redirected").endswith("1 2\n"))
                 self.assertTrue(mode == "a" or read("redirected") == "before\n1 2\n", name)
+
+    def test_writes_no_warning_into_its_output_where_streams_are_closed(self):
+        words = [PROGRAM, "translate", "-m", AVERAGED, "-i", write("alone.txt", "1 2 3\n"), "-o", path("alone.out"), "--max-length", "2"]
+        for closed in ("2>&-", "<&- 2>&-", "<&- >&- 2>&-"):
+            ended = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *words], timeout=60, check=False)
+            self.assertEqual(ended.returncode, 0)
+            self.assertEqual(read("alone.out").count("\n"), 1, closed)
+            self.assertNotIn("warning", read("alone.out"))
+        ended = subprocess.run(["sh", "-c", '"$@" >&-', "sh", PROGRAM, "translate", "-m", AVERAGED], input="1 2\n", stderr=subprocess.PIPE,
+                               text=True, timeout=60, check=False)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("stdout cannot be written", ended.stderr)
 
     def test_leaves_a_file_its_permissions_and_its_links(self):
         os.chmod(write("private.out", "x"), 0o600)

@@ -58,6 +58,12 @@ class Score(Verbs):
                 self.assertAlmostEqual(one, other, delta=0.1)
         self.assertIn("int4", self.refuses("score", "-m", AVERAGED, "--src", source, "--tgt", source, "--precision", "int4"))
 
+    def test_scores_nothing_where_a_flag_is_empty(self):
+        source = write("score.src", "1 2 3\n")
+        for flag, message in (("--precision", "translate.precision is empty; expected one of auto"),
+                              ("--filter", "--filter is empty; expected a folder to write to")):
+            self.assertIn(message, self.refuses("score", "-m", AVERAGED, "--src", source, "--tgt", source, flag, ""))
+
     def test_names_pieces_in_json(self):
         source = write("score.src", "1 2\n")
         line = json.loads(self.prints("score", "-m", AVERAGED, "--src", source, "--tgt", source, "--json"))
