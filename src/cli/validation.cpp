@@ -12,7 +12,6 @@
 namespace lacuna {
 namespace {
 
-constexpr size_t kLinesPerLook = 512;       ///< translated between two looks for an interruption
 constexpr int64_t kTokensLookedAt = 16384;  ///< so many target tokens, or a batch more, tell how a model attends
 
 /// Evaluation mode for as long as it lives.
@@ -69,15 +68,11 @@ std::optional<Scores> Validator::forced_scores(const EvaluationSet& set) const {
 
 std::optional<std::vector<std::string>> Validator::translate(const std::vector<std::string>& lines, const TranslateOptions& search) const {
   TransformerStepModel step_model(model_);
-  std::vector<std::string> translations;
-  for (size_t begin = 0; begin < lines.size(); begin += kLinesPerLook) {
-    if (interrupt_signal() != 0) return {};
-    const auto first = lines.begin() + static_cast<std::ptrdiff_t>(begin);
-    const auto last = lines.begin() + static_cast<std::ptrdiff_t>(std::min(begin + kLinesPerLook, lines.size()));
-    for (std::string& text : translate_lines(step_model, vocabularies_, {first, last}, search, static_cast<int64_t>(begin)))
-      translations.push_back(std::move(text));
+  try {
+    return translate_lines(step_model, vocabularies_, lines, search);
+  } catch (const Interrupted&) {
+    return {};
   }
-  return translations;
 }
 
 AttentionSummary Validator::attention_summary(const EvaluationSet& set) const {
