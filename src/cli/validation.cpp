@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "base/interrupt.h"
 #include "search/translator.h"
 #include "train/transformer_loss.h"
@@ -41,6 +42,8 @@ std::optional<Evaluation> Validator::evaluate(const EvaluationSet& set, const Tr
   if (!scores) return {};
   Evaluation evaluation{.name = set.name, .scores = std::move(*scores), .hypotheses = {}, .signature = ""};
   if (!translates) return evaluation;
+  if (const double loss = evaluation.scores.at("loss"); !std::isfinite(loss))  // search would say it of a checkpoint
+    throw MachineError("training has diverged: the loss on " + set.name + " is not finite. " + kWayOutOfDivergence);
   std::optional<std::vector<std::string>> hypotheses = translate(set.src_lines, search);
   if (!hypotheses) return {};
   evaluation.hypotheses = std::move(*hypotheses);

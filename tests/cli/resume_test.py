@@ -168,6 +168,13 @@ class Training(FreshFolder):
                          "--train.log_every", "5", "--train.lr", "1e4", "--train.warmup_steps", "1").stderr
         self.assertEqual(len(re.findall(r"step \d+: \S+ nats a token are lost, where guessing loses 3\.18: training diverges", said)), 1, said)
 
+    def test_says_what_to_do_where_a_validation_finds_that_it_has_diverged(self):
+        small_run.write_digits(path("valid.txt"), 20, 2)
+        said = self.refuses("train", "-c", small_run.configuration(FOLDER, "run"), "--train.average_last", "0", "--train.lr", "1e30",
+                            "--train.warmup_steps", "0", "--train.valid_every", "5", "--data.valid",
+                            f"{{src: {path('valid.txt')}, tgt: {path('valid.txt')}}}", code=1)
+        self.assertIn("training has diverged: the loss on valid is not finite. Lower train.lr", said)
+
     def test_warns_of_pairs_that_do_not_train(self):
         said = self.ends("train", "-c", small_run.configuration(FOLDER, "short"), "--train.average_last", "0", "--train.max_steps", "2",
                          "--data.max_length", "4").stderr
