@@ -259,7 +259,7 @@ void drop_trainer_state(const std::string& path) {
   Manifest manifest = Manifest::read(folder);
   if (manifest.files.erase(kTrainerTensors) + manifest.files.erase(kTrainerJson) > 0)
     write_file_atomically(folder / Manifest::kFileName, manifest.to_json());
-  fs::remove(folder / kTrainerTensors);  // no longer listed: a crash before this line costs space only
+  fs::remove(folder / kTrainerTensors);  // no longer listed: a crash before this line costs space until the next call
   fs::remove(folder / kTrainerJson);
 }
 
