@@ -36,6 +36,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Of damage that the keeper of the checkpoints logs.
+void ignore_damage(const std::string& /*damage*/) {}
+
 std::string lines_of(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
@@ -314,10 +317,16 @@ bool TrainingRun::is_averaged() const {
   if (wanted == 0) return true;
   const std::string averaged = averaged_path(options_.run);
   if (!fs::exists(averaged)) return false;
-  const CheckpointInfo info = read_checkpoint_info(averaged);
+  CheckpointInfo info;
+  try {
+    info = read_checkpoint_info(averaged);
+  } catch (const DamagedCheckpointError& error) {
+    log_warning("{}. It is made again", error.what());
+    return false;
+  }
   std::set<std::string> read;
   for (const std::string& path : info.averaged_from) read.insert(fs::path(path).filename().string());
-  const std::vector<std::string> last = last_checkpoints(options_.run, wanted);
+  const std::vector<std::string> last = last_checkpoints(options_.run, wanted, ignore_damage);
   return info.step == trainer_->state().step && static_cast<int64_t>(read.size()) <= wanted &&
          std::all_of(last.begin(), last.end(), [&](const std::string& path) { return read.contains(fs::path(path).filename().string()); });
 }
@@ -345,9 +354,13 @@ int TrainingRun::complete(const Trainer& trainer) {
 
 void TrainingRun::average_last() {
   if (options_.train.average_last == 0) return;
-  const std::vector<std::string> paths = last_checkpoints(options_.run, options_.train.average_last);
+  const std::vector<std::string> paths = last_checkpoints(options_.run, options_.train.average_last, ignore_damage);
   const std::string averaged = averaged_path(options_.run);
-  save_checkpoint(averaged, average_checkpoints(paths));
+  try {
+    save_checkpoint(averaged, average_checkpoints(paths));
+  } catch (const DamagedCheckpointError& error) {
+    throw DamagedCheckpointError(std::string(error.what()) + ", or remove its folder: the same command averages the others");
+  }
   if (std::ssize(paths) < options_.train.average_last)
     log_->warn(fmt::format("train.average_last is {}, and the run has {} scheduled checkpoints (train.keep_last, save_every)",
                            options_.train.average_last, paths.size()));
