@@ -135,6 +135,7 @@ void TrainingRun::find_start() {
   if (!point) return;
   restore(*optimizer_, *point, is_resumed_ ? std::vector<std::string>() : options_.train.reset);
   if (!is_resumed_) log_info("starting from {}", point->path);
+  other_search_ = note_of_other_search(*point, options_);
 }
 
 /// A run goes on with what it began to multiply with, as far as this machine has it, and says what it has not.
@@ -175,7 +176,10 @@ void TrainingRun::choose_batch_tokens() {
 
 void TrainingRun::open_evaluation_sets() {
   validation_sets_ = load_evaluation_sets(options_.data.valid, options_.data, data_);
-  if (!validation_sets_.empty()) fit_to_validation_set(start_, valid_fingerprint(validation_sets_.front(), options_.translate.joiner));
+  if (!validation_sets_.empty()) {
+    fit_to_validation_set(start_, valid_fingerprint(validation_sets_.front(), options_.translate.joiner));
+    if (start_.scores.validations > 0 && !other_search_.empty()) log_warning("{}", other_search_);
+  }
   test_sets_ = load_evaluation_sets(options_.data.test, options_.data, data_);
   validator_ = std::make_unique<Validator>(model_, data_.vocabularies, options_, scorer_);
 }
