@@ -193,7 +193,7 @@ void TrainingRun::replace_run() {
 }
 
 void TrainingRun::open_log() {
-  const RunLength length = {options_.train.max_steps, options_.train.max_epochs, epoch_size(data_.plan).tgt_tokens};
+  const RunLength length = {options_.train.max_steps, options_.train.max_epochs, batches_of_epoch(data_.plan)};
   log_ = std::make_unique<TrainingLog>(options_.run, start_, length, at::Device(options_.device));
 }
 
