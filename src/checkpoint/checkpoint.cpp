@@ -68,10 +68,11 @@ class Writer {
   Manifest manifest_;
 };
 
-/// Reads the files of one checkpoint, each checked against the manifest.
+/// Reads the files of one checkpoint, each checked against the manifest. A link is followed once: `best` and `last` of a run that trains
+/// may point elsewhere at any moment, and files of two checkpoints do not go together.
 class Reader {
  public:
-  explicit Reader(const fs::path& folder) : folder_(folder), manifest_(Manifest::read(folder)) {}
+  explicit Reader(const fs::path& folder) : folder_(behind_links(folder)), manifest_(Manifest::read(folder_)) {}
 
   bool has(const std::string& name) const { return manifest_.lists(name); }
   std::string text(const std::string& name) const {
@@ -260,7 +261,7 @@ void drop_trainer_state(const std::string& path) {
   Manifest manifest = Manifest::read(folder);
   if (manifest.files.erase(kTrainerTensors) + manifest.files.erase(kTrainerJson) > 0)
     write_file_atomically(folder / Manifest::kFileName, manifest.to_json());
-  fs::remove(folder / kTrainerTensors);  // no longer listed: a crash before this line costs space only
+  fs::remove(folder / kTrainerTensors);  // no longer listed: a crash before this line costs space until the next call
   fs::remove(folder / kTrainerJson);
 }
 

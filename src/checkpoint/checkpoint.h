@@ -72,7 +72,8 @@ uint64_t bytes_of_weights(const std::string& path);
 std::string hash_of_weights(const std::string& path);
 /// Whether it holds what a run needs to go on.
 bool has_trainer_state(const std::string& path);
-/// Turns it into a weights-only checkpoint; a crash at any instant leaves one or the other.
+/// Turns it into a weights-only checkpoint; a crash at any instant leaves one or the other. Of one that is weights-only, removes what such
+/// a crash has left of the state.
 void drop_trainer_state(const std::string& path);
 
 /// A translator ready to use: the model with the weights that translate, its vocabularies and its configuration.

@@ -38,6 +38,17 @@ std::vector<int64_t> steps_of(const std::string& run) {
   return steps;
 }
 
+/// Nothing if it is damaged, which is told.
+std::optional<CheckpointInfo> info_of(const std::string& path, const DamageHandler& on_damage) {
+  try {
+    return read_checkpoint_info(path);
+  } catch (const CheckpointError& error) {
+    if (!on_damage) throw;
+    on_damage(error.what());
+    return {};
+  }
+}
+
 /// Whether a folder holds what a `step_N` of the run holds too.
 bool is_copy_of_another(const std::string& folder, const std::string& run) {
   if (!is_checkpoint(folder)) return false;
@@ -75,16 +86,11 @@ void link_checkpoint(const std::string& run, const std::string& name, int64_t st
   replace_link(link, fs::path(checkpoint_path(run, step)).filename().string());
 }
 
-std::vector<RunCheckpoint> checkpoints_of(const std::string& run, const std::function<void(const std::string&)>& on_damage) {
+std::vector<RunCheckpoint> checkpoints_of(const std::string& run, const DamageHandler& on_damage) {
   std::vector<RunCheckpoint> checkpoints;
   for (const int64_t step : steps_of(run)) {
     const std::string path = checkpoint_path(run, step);
-    try {
-      checkpoints.push_back({step, path, read_checkpoint_info(path)});
-    } catch (const CheckpointError& error) {
-      if (!on_damage) throw;
-      on_damage(error.what());
-    }
+    if (std::optional<CheckpointInfo> info = info_of(path, on_damage)) checkpoints.push_back({step, path, std::move(*info)});
   }
   return checkpoints;
 }
@@ -137,12 +143,15 @@ std::vector<RunCheckpoint> by_score(const std::vector<RunCheckpoint>& checkpoint
   return scored;
 }
 
-std::vector<std::string> last_checkpoints(const std::string& run, int64_t count) {
+std::vector<std::string> last_checkpoints(const std::string& run, int64_t count, const DamageHandler& on_damage) {
   const std::vector<int64_t> steps = steps_of(run);
   if (steps.empty()) fail_without_checkpoints(run);
   std::vector<std::string> paths;
-  for (auto step = steps.rbegin(); step != steps.rend() && static_cast<int64_t>(paths.size()) < count; ++step)
-    if (const std::string path = checkpoint_path(run, *step); read_checkpoint_info(path).is_scheduled) paths.push_back(path);
+  for (auto step = steps.rbegin(); step != steps.rend() && static_cast<int64_t>(paths.size()) < count; ++step) {
+    const std::string path = checkpoint_path(run, *step);
+    const std::optional<CheckpointInfo> info = info_of(path, on_damage);
+    if (info && info->is_scheduled) paths.push_back(path);
+  }
   if (paths.empty())
     throw CheckpointError(run + " holds no scheduled checkpoint yet; " + checkpoint_path(run, steps.back()) +
                           " is of an interruption or a validation: name checkpoints themselves, or take --best");

@@ -17,9 +17,12 @@ struct RunCheckpoint {
   CheckpointInfo info;
 };
 
+/// Is told what the error of a damaged checkpoint says.
+using DamageHandler = std::function<void(const std::string&)>;
+
 /// The `step_N` folders of a run, by rising step. Empty if the folder is not there. Throws CheckpointError if one is damaged, unless there
-/// is somebody to tell what that error says: then the others are given.
-std::vector<RunCheckpoint> checkpoints_of(const std::string& run, const std::function<void(const std::string&)>& on_damage = {});
+/// is somebody to tell: then the others are given.
+std::vector<RunCheckpoint> checkpoints_of(const std::string& run, const DamageHandler& on_damage = {});
 
 /// Their paths by rising step, by name alone: none is opened.
 std::vector<std::string> checkpoint_paths_of(const std::string& run);
@@ -49,8 +52,8 @@ std::string checkpoint_to_score(const Options& options);
 std::vector<RunCheckpoint> by_score(const std::vector<RunCheckpoint>& checkpoints, const std::string& score, bool lower_is_better);
 
 /// Of the run's scheduled checkpoints, by rising step, the last `count`. Throws CheckpointError if there are none, naming another that
-/// is there.
-std::vector<std::string> last_checkpoints(const std::string& run, int64_t count);
+/// is there, or if one of them is damaged, unless there is somebody to tell: then it does not count.
+std::vector<std::string> last_checkpoints(const std::string& run, int64_t count, const DamageHandler& on_damage = {});
 /// The `count` best by one of their scores, the best first. Throws CheckpointError if none has that score.
 std::vector<std::string> best_checkpoints(const std::string& run, int64_t count, const std::string& score, bool lower_is_better);
 

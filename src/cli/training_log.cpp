@@ -140,8 +140,10 @@ void TrainingLog::record(const std::string& kind, int64_t step, const std::map<s
 double TrainingLog::share_done(const TrainingState& state) const {
   double share = 0;
   if (length_.max_steps > 0) share = static_cast<double>(state.step) / static_cast<double>(length_.max_steps);
-  if (length_.max_epochs > 0)
-    share = std::max(share, static_cast<double>(state.tgt_tokens) / static_cast<double>(length_.max_epochs * length_.tgt_tokens_per_epoch));
+  if (length_.max_epochs > 0) {
+    const double of_epoch = std::min(static_cast<double>(state.position.batch) / length_.batches_per_epoch, 1.0);
+    share = std::max(share, (static_cast<double>(state.position.epoch) + of_epoch) / static_cast<double>(length_.max_epochs));
+  }
   return std::min(share, 1.0);
 }
 

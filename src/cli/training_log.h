@@ -14,7 +14,7 @@ namespace lacuna {
 /// How far a run is to go, for the progress bar; 0 = no limit.
 struct RunLength {
   int64_t max_steps = 0, max_epochs = 0;
-  int64_t tgt_tokens_per_epoch = 0;
+  double batches_per_epoch = 0;
 };
 
 /// All that a run says while it trains: lines on stderr and in train.log, records in metrics.jsonl, curves for TensorBoard, and on a

@@ -37,6 +37,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// Of damage that the keeper of the checkpoints logs.
+void ignore_damage(const std::string& /*damage*/) {}
+
 std::string lines_of(const std::vector<std::string>& lines) {
   std::string text;
   for (const std::string& line : lines) text += line + "\n";
@@ -133,6 +136,7 @@ void TrainingRun::find_start() {
   if (!point) return;
   restore(*optimizer_, *point, is_resumed_ ? std::vector<std::string>() : options_.train.reset);
   if (!is_resumed_) log_info("starting from {}", point->path);
+  other_search_ = note_of_other_search(*point, options_);
 }
 
 /// A run goes on with what it began to multiply with, as far as this machine has it, and says what it has not.
@@ -173,7 +177,10 @@ void TrainingRun::choose_batch_tokens() {
 
 void TrainingRun::open_evaluation_sets() {
   validation_sets_ = load_evaluation_sets(options_.data.valid, options_.data, data_);
-  if (!validation_sets_.empty()) fit_to_validation_set(start_, valid_fingerprint(validation_sets_.front(), options_.translate.joiner));
+  if (!validation_sets_.empty()) {
+    fit_to_validation_set(start_, valid_fingerprint(validation_sets_.front(), options_.translate.joiner));
+    if (start_.scores.validations > 0 && !other_search_.empty()) log_warning("{}", other_search_);
+  }
   test_sets_ = load_evaluation_sets(options_.data.test, options_.data, data_);
   validator_ = std::make_unique<Validator>(model_, data_.vocabularies, options_, scorer_);
 }
@@ -187,7 +194,7 @@ void TrainingRun::replace_run() {
 }
 
 void TrainingRun::open_log() {
-  const RunLength length = {options_.train.max_steps, options_.train.max_epochs, epoch_size(data_.plan).tgt_tokens};
+  const RunLength length = {options_.train.max_steps, options_.train.max_epochs, batches_of_epoch(data_.plan)};
   log_ = std::make_unique<TrainingLog>(options_.run, start_, length, at::Device(options_.device));
 }
 
@@ -315,10 +322,16 @@ bool TrainingRun::is_averaged() const {
   if (wanted == 0) return true;
   const std::string averaged = averaged_path(options_.run);
   if (!fs::exists(averaged)) return false;
-  const CheckpointInfo info = read_checkpoint_info(averaged);
+  CheckpointInfo info;
+  try {
+    info = read_checkpoint_info(averaged);
+  } catch (const DamagedCheckpointError& error) {
+    log_warning("{}. It is made again", error.what());
+    return false;
+  }
   std::set<std::string> read;
   for (const std::string& path : info.averaged_from) read.insert(fs::path(path).filename().string());
-  const std::vector<std::string> last = last_checkpoints(options_.run, wanted);
+  const std::vector<std::string> last = last_checkpoints(options_.run, wanted, ignore_damage);
   return info.step == trainer_->state().step && static_cast<int64_t>(read.size()) <= wanted &&
          std::all_of(last.begin(), last.end(), [&](const std::string& path) { return read.contains(fs::path(path).filename().string()); });
 }
@@ -348,9 +361,13 @@ int TrainingRun::complete(const Trainer& trainer) {
 
 void TrainingRun::average_last() {
   if (options_.train.average_last == 0) return;
-  const std::vector<std::string> paths = last_checkpoints(options_.run, options_.train.average_last);
+  const std::vector<std::string> paths = last_checkpoints(options_.run, options_.train.average_last, ignore_damage);
   const std::string averaged = averaged_path(options_.run);
-  save_checkpoint(averaged, average_checkpoints(paths));
+  try {
+    save_checkpoint(averaged, average_checkpoints(paths));
+  } catch (const DamagedCheckpointError& error) {
+    throw DamagedCheckpointError(std::string(error.what()) + ", or remove its folder: the same command averages the others");
+  }
   if (std::ssize(paths) < options_.train.average_last)
     log_->warn(fmt::format("train.average_last is {}, and the run has {} (train.keep_last, save_every)", options_.train.average_last,
                            counted(std::ssize(paths), "scheduled checkpoint")));

@@ -65,6 +65,7 @@ class TrainingRun {
   std::shared_ptr<Transformer> model_;
   std::unique_ptr<Optimizer> optimizer_;
   TrainingState start_;
+  std::string other_search_;  ///< what to say of validations before
   bool is_resumed_ = false, has_diverged_ = false;
   std::vector<EvaluationSet> validation_sets_, test_sets_;
   std::unique_ptr<Validator> validator_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "base/interrupt.h"
 #include "search/translator.h"
 #include "train/transformer_loss.h"
@@ -12,7 +13,6 @@
 namespace lacuna {
 namespace {
 
-constexpr size_t kLinesPerLook = 512;       ///< translated between two looks for an interruption
 constexpr int64_t kTokensLookedAt = 16384;  ///< so many target tokens, or a batch more, tell how a model attends
 
 /// Evaluation mode for as long as it lives.
@@ -42,6 +42,8 @@ std::optional<Evaluation> Validator::evaluate(const EvaluationSet& set, const Tr
   if (!scores) return {};
   Evaluation evaluation{.name = set.name, .scores = std::move(*scores), .hypotheses = {}, .signature = ""};
   if (!translates) return evaluation;
+  if (const double loss = evaluation.scores.at("loss"); !std::isfinite(loss))  // search would say it of a checkpoint
+    throw MachineError("training has diverged: the loss on " + set.name + " is not finite. " + kWayOutOfDivergence);
   std::optional<std::vector<std::string>> hypotheses = translate(set.src_lines, search);
   if (!hypotheses) return {};
   evaluation.hypotheses = std::move(*hypotheses);
@@ -69,15 +71,11 @@ std::optional<Scores> Validator::forced_scores(const EvaluationSet& set) const {
 
 std::optional<std::vector<std::string>> Validator::translate(const std::vector<std::string>& lines, const TranslateOptions& search) const {
   TransformerStepModel step_model(model_);
-  std::vector<std::string> translations;
-  for (size_t begin = 0; begin < lines.size(); begin += kLinesPerLook) {
-    if (interrupt_signal() != 0) return {};
-    const auto first = lines.begin() + static_cast<std::ptrdiff_t>(begin);
-    const auto last = lines.begin() + static_cast<std::ptrdiff_t>(std::min(begin + kLinesPerLook, lines.size()));
-    for (std::string& text : translate_lines(step_model, vocabularies_, {first, last}, search, static_cast<int64_t>(begin)))
-      translations.push_back(std::move(text));
+  try {
+    return translate_lines(step_model, vocabularies_, lines, search);
+  } catch (const Interrupted&) {
+    return {};
   }
-  return translations;
 }
 
 AttentionSummary Validator::attention_summary(const EvaluationSet& set) const {

@@ -30,6 +30,7 @@ class Validator {
   /// `scorer` is needed only where sets are translated.
   Validator(std::shared_ptr<Transformer> model, Vocabularies vocabularies, const Options& options, std::optional<Scorer> scorer);
 
+  /// Throws MachineError if a set is to be translated and its loss is not finite.
   std::optional<Evaluation> evaluate(const EvaluationSet& set, const TranslateOptions& search, bool translates) const;
   /// Of the attention of every layer and site: sparsity, entropy and null rate on the set's first 16,384 target tokens or so,
   /// and learned numbers.

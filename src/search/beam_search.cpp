@@ -1,5 +1,6 @@
 #include <limits>
 
+#include "base/interrupt.h"
 #include "search/beam.h"
 #include "search/search.h"
 
@@ -32,6 +33,7 @@ void beam_search(StepModel& model, SearchQueue& queue, const SearchSettings& set
       beams.add(added);
     }
     if (beams.all_finished()) return;
+    stop_if_interrupted("translating");
     const Logits logits = model.step(beams.last_tokens(), *cache);
     cache->select(beams.extend(beams.candidates(logits), cache->alignment()));
   }

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/interrupt.h"
 #include "base/random.h"
 #include "search/length_penalty.h"
 #include "search/search.h"
@@ -82,6 +83,7 @@ class Sampler {
     const auto cache = start(model_, inputs_, settings_);
     cache->select(first_rows());
     while (!live_.empty()) {
+      stop_if_interrupted("translating");
       std::vector<TokenId> last;
       for (const Hypothesis& hypothesis : live_) last.push_back(hypothesis.last_token());
       const Logits logits = model_.step(last, *cache);

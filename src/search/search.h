@@ -27,7 +27,8 @@ inline constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 /// Encodes the inputs; the cache has the settings' alignment layer and, with a shortlist, each input's candidate tokens.
 std::unique_ptr<DecoderCache> start(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings);
 
-/// Beam search (beam_size 1 is greedy search), or sampling if the options say so, until the queue is empty.
+/// Beam search (beam_size 1 is greedy search), or sampling if the options say so, until the queue is empty. Throws Interrupted between two
+/// tokens, where signals are taken over (base/interrupt.h).
 void search(StepModel& model, SearchQueue& queue, const SearchSettings& settings);
 /// The same for these inputs, all in one batch.
 SearchResults search(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings);

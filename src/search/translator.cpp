@@ -152,9 +152,9 @@ std::vector<int32_t> Translator::words_of(const Vocabulary& vocabulary, const st
 }
 
 std::vector<std::string> translate_lines(StepModel& model, const Vocabularies& vocabularies, const std::vector<std::string>& lines,
-                                         const TranslateOptions& options, int64_t first) {
+                                         const TranslateOptions& options) {
   std::vector<TranslationInput> inputs;
-  for (size_t i = 0; i < lines.size(); ++i) inputs.push_back({lines[i], "", first + static_cast<int64_t>(i)});
+  for (size_t i = 0; i < lines.size(); ++i) inputs.push_back({lines[i], "", static_cast<int64_t>(i)});
   TranslateOptions one_best = options;
   one_best.n_best = 1;
   Translator translator(StepModelPtr(&model, [](StepModel*) {}), vocabularies, {one_best});

@@ -80,8 +80,8 @@ class Translator {
   SearchSettings search_;
 };
 
-/// The best translation of each line: what validation needs. `first` is the first line's place in the input, by which sampling draws.
+/// The best translation of each line: what validation needs. Sampling draws by the line's place. Throws Interrupted, as search() does.
 std::vector<std::string> translate_lines(StepModel& model, const Vocabularies& vocabularies, const std::vector<std::string>& lines,
-                                         const TranslateOptions& options, int64_t first = 0);
+                                         const TranslateOptions& options);
 
 }  // namespace lacuna

@@ -116,7 +116,7 @@ void CheckpointKeeper::bring_in_order() const {
   for (const RunCheckpoint& checkpoint : checkpoints) {
     if (!kept.contains(checkpoint.step))
       remove_folder(checkpoint.path);
-    else if (checkpoint.step != checkpoints.back().step && has_trainer_state(checkpoint.path))
+    else if (checkpoint.step != checkpoints.back().step)
       drop_trainer_state(checkpoint.path);
   }
 }

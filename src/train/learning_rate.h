@@ -9,7 +9,7 @@ namespace lacuna {
 /// The learning rate of each update, by `train.schedule`. With t the update's number (1, 2, ...), w = warmup_steps, T = decay_steps (or
 /// max_steps), and D = d_model, for t >= w:
 ///
-///   inverse_sqrt  lr * sqrt(w / t)                            Vaswani et al. 2017 up to the factor (fairseq, Marian)
+///   inverse_sqrt  lr * sqrt(w / t), w at least 1              Vaswani et al. 2017 up to the factor (fairseq, Marian)
 ///   noam          lr * D^-0.5 * t^-0.5                        Vaswani et al. 2017, arXiv:1706.03762, equation 3; lr is a factor
 ///   linear        from lr at w down to min_lr at T, straight
 ///   cosine        min_lr + (lr - min_lr) * (1 + cos(pi * x)) / 2, x from 0 at w to 1 at T      Loshchilov & Hutter 2017

@@ -145,6 +145,19 @@ bool compares_scores(const ResumePoint& point, const TrainingState& before, cons
   return false;
 }
 
+/// What decides on the translations that validation scores; the joiner is a part of the validation set's fingerprint.
+TranslateOptions validation_search(const Options& options) {
+  const TranslateOptions usual;
+  TranslateOptions search = options.translate;
+  search.beam_size = options.train.valid_beam_size;
+  search.n_best = usual.n_best;
+  search.batch_tokens = usual.batch_tokens;
+  search.precision = usual.precision;
+  search.shortlist = usual.shortlist;
+  search.joiner = usual.joiner;
+  return search;
+}
+
 /// Weights for a model that attends in another way: its own where the checkpoint has none, as it drew them.
 NamedTensors with_drawn_attention(const Transformer& model, AttentionFit fit) {
   const NamedTensors drawn = weights_of(model);
@@ -311,6 +324,19 @@ void fit_to_validation_set(TrainingState& state, const std::string& fingerprint)
                      "the old set, and `best` and train.keep_best compare these with the new ones: validate in a new run (train.init_from) "
                      "where they should not");
   state.scores = {.decreases = state.scores.decreases};
+}
+
+std::string note_of_other_search(const ResumePoint& point, const Options& now) {
+  if (lower_is_better(now.train.metric)) return "";
+  std::vector<std::string> found;
+  for (ConfigDifference& difference : differences(write_options(validation_search(point.options)), write_options(validation_search(now)))) {
+    difference.key = difference.key == "beam_size" ? "train.valid_beam_size" : "translate." + difference.key;
+    found.push_back(difference.text());
+  }
+  if (found.empty()) return "";
+  return "validation translates otherwise than it did up to " + point.path + " (there and now): " + join(found) +
+         ". Scores of before and after do not compare, and early stopping, the schedule, `best` and train.keep_best compare them all the "
+         "same";
 }
 
 }  // namespace lacuna

@@ -67,4 +67,8 @@ void fit_to_corpus(TrainingState& state, const std::string& fingerprint, const s
 /// decreases of the learning rate, and the log says so.
 void fit_to_validation_set(TrainingState& state, const std::string& fingerprint);
 
+/// A sentence to say of scores that are kept, of translations that validation searches for otherwise from here on than the configuration of
+/// `point` said; else empty.
+std::string note_of_other_search(const ResumePoint& point, const Options& now);
+
 }  // namespace lacuna

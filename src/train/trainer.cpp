@@ -178,8 +178,7 @@ void Trainer::count(const UpdateSums& sums, const UpdateResult& update) {
               std::to_string(state_.skipped_updates) + " so far)");
   if (state_.skipped_in_a_row < kMostSkippedInARow) return;
   throw MachineError("training has diverged: the gradient was not finite in the last " + std::to_string(kMostSkippedInARow) +
-                     " updates, up to step " + std::to_string(state_.step) +
-                     ". Lower train.lr, raise train.warmup_steps or set train.clip_norm, and start anew or from an earlier checkpoint");
+                     " updates, up to step " + std::to_string(state_.step) + ". " + kWayOutOfDivergence);
 }
 
 void Trainer::count_masks(const MaskWindow& sums, const UpdateResult& update) {

@@ -60,6 +60,11 @@ struct TrainerHooks {
   std::function<void(const std::string&)> warn = [](const std::string&) {};
 };
 
+/// What is left to do where training has diverged: the end of an error message.
+inline constexpr char kWayOutOfDivergence[] =
+    "Lower train.lr, raise train.warmup_steps or clip gradients more (train.clip_norm), and start anew or from an earlier checkpoint "
+    "(train.init_from)";
+
 enum class TrainingEnd { kMaxSteps, kMaxEpochs, kMaxHours, kNoImprovement, kInterrupted };
 
 /// Why there is nothing (more) to do for a run that stands at `state` after so many hours of training, if so.

@@ -149,6 +149,14 @@ TEST_F(CheckpointTest, ATruncatedFileIsNamedWithBothSizes) {
   EXPECT_THAT(load_error(), HasSubstr("model.safetensors is damaged: it has 100 bytes, the manifest says " + std::to_string(size)));
 }
 
+TEST_F(CheckpointTest, BehindALinkIsReadFromOneFolderWhereverTheLinkMayPointNext) {
+  save_checkpoint(path_, small_checkpoint());
+  fs::create_symlink("step_1", folder_ / "best");
+  EXPECT_EQ(load_checkpoint(folder_ / "best").info.step, 1);
+  fs::resize_file(fs::path(path_) / "model.safetensors", 100);
+  EXPECT_THAT(checkpoint_error_of([&] { load_checkpoint(folder_ / "best"); }), HasSubstr(path_ + "/model.safetensors is damaged"));
+}
+
 TEST_F(CheckpointTest, ANewerFormatIsNamed) {
   save_checkpoint(path_, small_checkpoint());
   const fs::path file = fs::path(path_) / Manifest::kFileName;

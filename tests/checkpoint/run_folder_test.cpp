@@ -102,6 +102,9 @@ TEST_F(RunFolder, ADamagedOlderCheckpointDoesNotStandInTheWayOfTheLast) {
   std::string told;
   EXPECT_EQ(checkpoints_of(run_, [&](const std::string& damage) { told = damage; }).size(), 2u);
   EXPECT_THAT(told, HasSubstr("step_1/checkpoint.json is damaged"));
+  told.clear();
+  EXPECT_THAT(last_checkpoints(run_, 3, [&](const std::string& damage) { told = damage; }), ElementsAre(at("step_2"), at("step_3")));
+  EXPECT_THAT(told, HasSubstr("step_1/checkpoint.json is damaged"));
 }
 
 TEST_F(RunFolder, BestCheckpointsAreByScore) {

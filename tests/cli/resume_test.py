@@ -121,6 +121,24 @@ class Training(FreshFolder):
         way = re.search(r"weights of the one before: (--run \S+_2) (--train.init_from \S+step_10) (--train.reset) '(.*)'", message)
         self.ends(*command, "30", *(word for part in way.groups()[:3] for word in part.split()), way.group(4))
 
+    def test_makes_a_damaged_average_again_and_averages_without_a_damaged_checkpoint(self):
+        command = ["train", "-c", small_run.configuration(FOLDER, "run"), "--train.save_every", "10", "--train.max_steps"]
+        self.ends(*command, "20", "--train.average_last", "2")
+        weights = read_bytes("run/averaged/model.safetensors")
+        os.truncate(path("run/averaged/checkpoint.json"), 10)
+        said = self.ends(*command, "20", "--train.average_last", "2").stderr
+        self.assertRegex(said, r"averaged/checkpoint\.json is damaged.* It is made again")
+        self.assertEqual(read_bytes("run/averaged/model.safetensors"), weights)
+        os.truncate(path("run/step_10/manifest.json"), 10)
+        longer = [*command, "30", "--train.average_last", "3"]
+        self.assertIn("averaged the last 2 checkpoints", self.ends(*longer).stderr)
+        os.truncate(path("run/step_20/model.safetensors"), 1000)
+        shutil.rmtree(path("run/averaged"))
+        message = self.refuses(*longer)
+        self.assertRegex(message, r"step_20/model\.safetensors is damaged.* or remove its folder: the same command averages the others")
+        shutil.rmtree(path("run/step_20"))
+        self.assertIn("averaged the last 1 checkpoints", self.ends(*longer).stderr)
+
     def test_does_not_write_over_a_configuration_that_it_is_given(self):
         os.mkdir(path("mine"))
         small_run.configuration(FOLDER, "mine")
@@ -187,6 +205,13 @@ class Training(FreshFolder):
         said = self.ends("train", "-c", small_run.configuration(FOLDER, "diverges"), "--train.average_last", "0", "--train.max_steps", "30",
                          "--train.log_every", "5", "--train.lr", "1e4", "--train.warmup_steps", "1").stderr
         self.assertEqual(len(re.findall(r"step \d+: \S+ nats a token are lost, where guessing loses 3\.18: training diverges", said)), 1, said)
+
+    def test_says_what_to_do_where_a_validation_finds_that_it_has_diverged(self):
+        small_run.write_digits(path("valid.txt"), 20, 2)
+        said = self.refuses("train", "-c", small_run.configuration(FOLDER, "run"), "--train.average_last", "0", "--train.lr", "1e30",
+                            "--train.warmup_steps", "0", "--train.valid_every", "5", "--data.valid",
+                            f"{{src: {path('valid.txt')}, tgt: {path('valid.txt')}}}", code=1)
+        self.assertIn("training has diverged: the loss on valid is not finite. Lower train.lr", said)
 
     def test_warns_of_pairs_that_do_not_train(self):
         said = self.ends("train", "-c", small_run.configuration(FOLDER, "short"), "--train.average_last", "0", "--train.max_steps", "2",

@@ -1,6 +1,11 @@
+#include <ATen/Parallel.h>
+#include <signal.h>
+
 #include <algorithm>
 
+#include "../base/child.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "toy_model.h"
 
 namespace lacuna {
@@ -161,6 +166,28 @@ TEST(BeamSearch, KeepsOneAlignmentRowForEachToken) {
 TEST(BeamSearch, ProbabilitiesThatAreNotNumbersAreAnError) {
   ToyModel model(kVocabulary, constant_table(std::vector<float>(kVocabulary, std::nanf(""))));
   EXPECT_THROW(best_of(model, beam_of(3)), CheckpointError);
+}
+
+TEST(Search, IsGivenUpAtTheNextTokenWhenAnInterruptComes) {
+  for (const Sampling sampling : {Sampling::kNone, Sampling::kFull}) {
+    TranslateOptions options = beam_of(1);
+    options.sampling = sampling;
+    EXPECT_EQ(exit_code_of_child([&] {
+                at::set_num_threads(1);
+                handle_interrupts();
+                ToyModel model(kVocabulary, [](const Tokens& src, const Tokens& tokens) {
+                  if (tokens.size() == 2) raise(SIGTERM);
+                  return says({3, 4, 5, 6, 7, 8}, kVocabulary)(src, tokens);
+                });
+                try {
+                  search_one(model, {3, kEos}, settings_with(options));
+                } catch (const Interrupted& interrupted) {
+                  return model.steps == 3 ? interrupted.exit_code() : 1;
+                }
+                return 0;
+              }),
+              143);
+  }
 }
 
 TEST(BeamSearch, OfNothingIsNothing) {

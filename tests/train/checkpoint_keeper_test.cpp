@@ -128,6 +128,18 @@ TEST_F(CheckpointKeeperTest, OnlyTheNewestHoldsTrainerState) {
   EXPECT_THROW(load_checkpoint((run_ / "step_10").string(), true), CheckpointError);
 }
 
+TEST_F(CheckpointKeeperTest, WhatACrashHasLeftOfADroppedTrainerStateGoes) {
+  CheckpointKeeper checkpoints = keeper(keeping(3, 0));
+  checkpoints.save(at_step(10), {}, true);
+  checkpoints.save(at_step(20), {}, true);
+  checkpoints.wait();
+  const fs::path left = run_ / "step_10" / "trainer.safetensors";
+  fs::copy_file(run_ / "step_20" / "trainer.safetensors", left);
+  checkpoints.tidy();
+  EXPECT_FALSE(fs::exists(left));
+  EXPECT_NO_THROW(load_checkpoint((run_ / "step_20").string(), true));
+}
+
 TEST_F(CheckpointKeeperTest, ACheckpointHoldsWhatTheRunNeedsToGoOn) {
   TrainingState state = at_step(10);
   state.position = {2, 3};

@@ -325,6 +325,24 @@ TEST_F(InitFrom, AnEpochOfOtherWeightsBeginsAnew) {
   EXPECT_EQ(point.state.position, (DataPosition{1, 0}));
 }
 
+TEST_F(InitFrom, ValidationsThatTranslateOtherwiseAreNamed) {
+  TrainOptions train;
+  train.init_from = run_ / "last";
+  const ResumePoint point = initial_point(train);
+  Options now;
+  now.translate.beam_size = 9;  // of test sets
+  now.translate.n_best = 2;
+  now.translate.batch_tokens = 100;
+  EXPECT_EQ(note_of_other_search(point, now), "");
+  now.train.valid_beam_size = 1;
+  now.translate.length_penalty = 0.6;
+  EXPECT_THAT(note_of_other_search(point, now),
+              AllOf(HasSubstr("otherwise than it did up to " + (run_ / "last")), HasSubstr("train.valid_beam_size: 5 and 1"),
+                    HasSubstr("translate.length_penalty: 1 and 0.6")));
+  now.train.metric = ValidMetric::kLoss;
+  EXPECT_EQ(note_of_other_search(point, now), "");
+}
+
 TEST_F(InitFrom, WeightsAloneNeedAFullReset) {
   drop_trainer_state(run_ / "last");
   EXPECT_THROW(state_after({"optimizer"}), CheckpointError);
