@@ -354,7 +354,8 @@ TEST(Trainer, ManyUpdatesInARowThatAreNotFiniteEndTheRun) {
   TrainOptions options = small_run();
   options.max_steps = 100;
   ToyRun run(options, {}, broken_when([](int64_t step) { return step > 2; }));
-  EXPECT_THAT(message_of<MachineError>([&] { run.trainer.run(); }), AllOf(HasSubstr("training has diverged"), HasSubstr("up to step 22. Lower train.lr")));
+  EXPECT_THAT(message_of<MachineError>([&] { run.trainer.run(); }),
+              AllOf(HasSubstr("training has diverged"), HasSubstr("up to step 22. Lower train.lr")));
 }
 
 TEST(Trainer, UpdatesInARowAreCountedAnewAfterAFiniteOne) {
