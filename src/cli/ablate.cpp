@@ -101,7 +101,7 @@ void print_intentions(const AblationPlan& plan, const ResultsFile& results) {
     const std::string against = run.against.empty() ? "" : ", compared with " + run.against;
     if (is_to_be_made(run, results))
       std::cout << fmt::format("{}, seed {}: {} is trained, {} translated and scored{}\n", run.variant, run.seed, run.options.run,
-                               plan.test_set.src, against);
+                               plan.test_set.files().front().first, against);
     else
       std::cout << fmt::format("{}, seed {}: has ended\n", run.variant, run.seed);
   }

@@ -128,7 +128,8 @@ std::string baseline_of(const AblationPlan& plan, const ResultsFile& results, co
 CorpusOptions choose_test_set(const DataOptions& data) {
   if (!data.test.empty()) return data.test.front();
   if (data.valid.empty())
-    throw ConfigError("data.test and data.valid are empty; expected a set to translate and score: data.test: {src: FILE, tgt: FILE}");
+    throw ConfigError(
+        fmt::format("data.test and data.valid are empty; expected a set to translate and score: data.test: {}", CorpusOptions::kForm));
   log_warning("data.test is empty: the validation set is translated and scored");
   return data.valid.front();
 }
@@ -139,7 +140,8 @@ std::vector<std::string> deciding_files(const DataOptions& data, const CorpusOpt
   corpora.push_back(test_set);
   if (!data.valid.empty()) corpora.push_back(data.valid.front());
   std::vector<std::string> files;
-  for (const CorpusOptions& corpus : corpora) files.insert(files.end(), {corpus.src, corpus.tgt});
+  for (const CorpusOptions& corpus : corpora)
+    for (const auto& [file, what] : corpus.files()) files.push_back(file);
   return files;
 }
 
@@ -153,7 +155,7 @@ std::string fingerprint_of(Options options, const CorpusOptions& test_set, FileH
   if (options.device.starts_with("cuda")) options.device = "cuda";  // any of them
   ContentHash hash;
   hash.add(to_yaml(options));
-  hash.add(name_of(test_set) + "\n" + test_set.src + "\n" + test_set.tgt);
+  hash.add(name_of(test_set) + "\n" + write_options(test_set).to_yaml());
   for (const std::string& file : deciding_files(options.data, test_set)) hash.add(hashes.of(file));
   return hash.text();
 }

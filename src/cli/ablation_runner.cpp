@@ -22,6 +22,7 @@
 #include "base/spelling.h"
 #include "base/supervised_program.h"
 #include "checkpoint/run_folder.h"
+#include "cli/set_files.h"
 #include "config/read_options.h"
 #include "config/run_files.h"
 #include "data/evaluation_set.h"
@@ -155,8 +156,9 @@ ScoreOptions AblationRunner::scoring_by(std::vector<std::string> metrics) const 
 void AblationRunner::translate_and_score(const PlannedRun& run, RunResult& result) const {
   const std::string hypotheses = hypotheses_of(run.variant, run.seed);
   fs::create_directories(fs::path(hypotheses).parent_path());
-  start(with_search_of(run, {"translate", "-m", weights_of(run), "-i", plan_.test_set.src, "-o", hypotheses}));
-  const CorpusScores scores = score_files(scorer_, hypotheses, {plan_.test_set.tgt}, scoring_by({"bleu", "chrf"}));
+  const SetFiles test(plan_.test_set);
+  start(with_search_of(run, {"translate", "-m", weights_of(run), "-i", test.src(), "-o", hypotheses}));
+  const CorpusScores scores = score_files(scorer_, hypotheses, {test.tgt()}, scoring_by({"bleu", "chrf"}));
   result.test_set = name_of(plan_.test_set);
   result.signature = scores.bleu->signature;
   result.bleu = scores.bleu->score;
@@ -165,9 +167,10 @@ void AblationRunner::translate_and_score(const PlannedRun& run, RunResult& resul
 
 void AblationRunner::measure_speed(const PlannedRun& run, RunResult& result) const {
   if (settings_.rounds == 0) return;
+  const SetFiles test(plan_.test_set);
   const std::string rounds = std::to_string(settings_.rounds);
   const std::string printed =
-      start(with_search_of(run, {"bench", "translate", "-m", weights_of(run), "-i", plan_.test_set.src, "--rounds", rounds, "--json"}));
+      start(with_search_of(run, {"bench", "translate", "-m", weights_of(run), "-i", test.src(), "--rounds", rounds, "--json"}));
   const nlohmann::json report = nlohmann::json::parse(printed, nullptr, /*allow_exceptions=*/false);
   if (report.is_object() && report.contains("output_tokens_per_second"))
     result.translate_speed = report["output_tokens_per_second"].get<double>();
@@ -179,9 +182,9 @@ void AblationRunner::measure_loss(const PlannedRun& run, RunResult& result) cons
   const DataOptions& data = run.options.data;
   if (data.valid.empty()) return;
   try {
-    result.valid_loss =
-        nll_per_token(start({"score", "-m", weights_of(run), "--src", data.valid.front().src, "--tgt", data.valid.front().tgt, "--tokens",
-                             "--threads", std::to_string(run.options.threads), "--device", run.options.device}));
+    const SetFiles valid(data.valid.front());
+    result.valid_loss = nll_per_token(start({"score", "-m", weights_of(run), "--src", valid.src(), "--tgt", valid.tgt(), "--tokens",
+                                             "--threads", std::to_string(run.options.threads), "--device", run.options.device}));
   } catch (const DataError& error) {
     log_warning("{}, seed {} has no validation loss: {}", run.variant, run.seed, error.what());
   }
@@ -239,9 +242,10 @@ void AblationRunner::forget_comparisons_with(const RunResult& made) {
 }
 
 void AblationRunner::compare(const PlannedRun& run, const RunResult& baseline) {
+  const SetFiles test(plan_.test_set);
   const PairedComparison found =
-      paired_bootstrap(scorer_, {hypotheses_of(baseline.variant, baseline.seed), hypotheses_of(run.variant, run.seed)},
-                       {plan_.test_set.tgt}, kBootstrapSamples, scoring_by({"bleu"}));
+      paired_bootstrap(scorer_, {hypotheses_of(baseline.variant, baseline.seed), hypotheses_of(run.variant, run.seed)}, {test.tgt()},
+                       kBootstrapSamples, scoring_by({"bleu"}));
   const PairedScore &theirs = found.systems[0].scores.at(0).second, &ours = found.systems[1].scores.at(0).second;
   RunResult other = baseline, result = *results_.find(run.variant, run.seed);
   result.comparison = Comparison{

@@ -38,8 +38,8 @@ void require_different_names(const std::string& key, const std::vector<CorpusOpt
   for (size_t i = 0; i < corpora.size(); ++i)
     rules.require(names.insert(name_of(corpora[i])).second, keys_of_corpus(key, i),
                   fmt::format("{}: two sets to score are called \"{}\", one of them {}; give it a name of its own: "
-                              "{{name: ..., src: ..., tgt: ...}}",
-                              key, name_of(corpora[i]), corpora[i].src));
+                              "{{name: NAME, ...}}",
+                              key, name_of(corpora[i]), corpora[i].files_text()));
 }
 
 void require_same_pieces(const Vocabulary& ours, const Vocabulary& theirs, const std::string& side, const std::string& place) {
@@ -161,18 +161,18 @@ void require_memory_for_model(const Options& options, const VocabularySizes& siz
 }
 
 void require_sets(const DataOptions& data, const Rules& rules) {
-  for (const CorpusOptions& corpus : data.train) {
-    require_corpus_file(corpus.src, "source text of data.train");
-    require_corpus_file(corpus.tgt, "target text of data.train");
-  }
+  for (const CorpusOptions& corpus : data.train)
+    for (const auto& [file, what] : corpus.files()) require_corpus_file(file, what + " of data.train");
   for (const auto& [key, sets] : {std::pair("data.valid", &data.valid), std::pair("data.test", &data.test)}) {
     require_different_names(key, *sets, rules);
     for (const CorpusOptions& corpus : *sets) {
-      require_readable_file(corpus.src, std::string("source text of ") + key);
-      require_readable_file(corpus.tgt, std::string("target text of ") + key);
-      std::error_code error;  // a pipe is read once
-      const bool are_files = std::filesystem::is_regular_file(corpus.src, error) && std::filesystem::is_regular_file(corpus.tgt, error);
-      if (are_files) count_pairs(corpus.src, corpus.tgt);  // for its errors
+      bool are_files = true;  // a pipe is read once
+      for (const auto& [file, what] : corpus.files()) {
+        require_readable_file(file, fmt::format("{} of {}", what, key));
+        std::error_code error;
+        are_files = are_files && std::filesystem::is_regular_file(file, error);
+      }
+      if (are_files) count_pairs(corpus);  // for its errors
     }
   }
 }

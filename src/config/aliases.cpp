@@ -129,6 +129,7 @@ constexpr std::string_view kPrecision = "is not a key here; say train.precision:
 constexpr std::string_view kReset = "is not a key here; say train.reset: [optimizer, lr, data, best]";
 constexpr std::string_view kPieces = "is not a key here; say translate.joiner: \"@@\", of subword-nmt; SentencePiece joins by itself";
 constexpr Refused kRefused[] = {
+    {"data", "tsv", "is of a corpus; say data.train: {tsv: FILE}, with columns: [1, 2] for source and target"},
     {"data", "tgt_vocab_size",
      "is not a key here: both sides have data.vocab_size pieces; for others give data.src_spm_model and data.tgt_spm_model"},
     {"model", "tied_embeddings", kTying},

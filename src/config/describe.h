@@ -17,8 +17,8 @@ namespace lacuna {
 //   }
 //
 // Reading, defaults, range checks, --help, the saved copy and the error message all come from that line. Types: bool, int64_t, double,
-// std::string, std::vector<std::string>, an enum (with `choices`), IntOrAuto, DoubleOrLearned, ConfigNode (taken as it is), another
-// described struct, a vector of described structs (which have a kForm: how one is written).
+// std::string, std::vector<std::string>, std::vector<int64_t>, an enum (with `choices`), IntOrAuto, DoubleOrLearned, ConfigNode (taken as
+// it is), another described struct, a vector of described structs (which have a kForm: how one is written).
 
 /// What a value must satisfy, and how to say so: "expected " + text.
 template <class T>

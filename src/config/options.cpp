@@ -42,6 +42,23 @@ void apply_preset(const ConfigNode& tree, ModelOptions& model) {
 
 }  // namespace
 
+std::vector<std::pair<std::string, std::string>> CorpusOptions::files() const {
+  if (!tsv.empty()) return {{tsv, "text of both sides"}};
+  return {{src, "source text"}, {tgt, "target text"}};
+}
+
+std::string CorpusOptions::files_text(const char* between) const {
+  return tsv.empty() ? src + between + tgt : tsv;
+}
+
+std::string CorpusOptions::src_text() const {
+  return tsv.empty() ? src : tsv + ", column " + std::to_string(columns.at(0));
+}
+
+std::string CorpusOptions::tgt_text() const {
+  return tsv.empty() ? tgt : tsv + ", column " + std::to_string(columns.at(1));
+}
+
 Options options_from(const ConfigNode& tree) {
   Options options;
   apply_preset(tree, options.model);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/config_node.h"
@@ -10,20 +11,37 @@
 /// Every option of a run, each declared once: name, default, range, meaning. Structs mirror the sections of a YAML file.
 namespace lacuna {
 
-/// One parallel corpus: two files, line by line. Plain text, gzip or zstd.
+/// One parallel corpus: two files, line by line, or one, `tsv`, with a column for each side. Plain text, gzip or zstd.
 struct CorpusOptions {
-  static constexpr const char* kForm = "{src: FILE, tgt: FILE}";
+  static constexpr const char* kForm = "{src: FILE, tgt: FILE} or {tsv: FILE}";
 
-  std::string name;  // default: the source file's name without its ending
-  std::string src;
-  std::string tgt;
+  std::string name = {};  // default: the source file's name without its ending
+  std::string src = {};
+  std::string tgt = {};
+  std::string tsv = {};
+  std::vector<int64_t> columns = {1, 2};
+  std::string src_prefix = {};
   double weight = 1;
+
+  /// What is read, each file with what it holds: {"train.de", "source text"}.
+  std::vector<std::pair<std::string, std::string>> files() const;
+  /// The files in words: "train.de and train.en", "train.tsv".
+  std::string files_text(const char* between = " and ") const;
+  /// Where a side's lines are, in words: "train.de", "train.tsv, column 1".
+  std::string src_text() const;
+  std::string tgt_text() const;
 
   template <class Self, class Visitor>
   static void describe(Self& self, Visitor&& visit) {
     visit("name", self.name, any(), "name in logs, metrics and file names; empty = the source file's name without its ending");
     visit("src", self.src, any(), "source text, one sentence a line, plain, gzip or zstd");
     visit("tgt", self.tgt, any(), "target text, one sentence a line, plain, gzip or zstd");
+    visit("tsv", self.tsv, any(),
+          "one file in place of src and tgt, plain or packed: columns with a tab between them, a pair in each line");
+    visit("columns", self.columns, at_least(1), "which columns of tsv are source and target, counted from 1; others are ignored");
+    visit("src_prefix", self.src_prefix, any(),
+          "text before every source line of this corpus that is not blank, with a space between, such as <bt> or <2de>; a SentencePiece "
+          "model cuts it as any text: data.spm_symbols keeps a tag whole");
     visit("weight", self.weight, more_than(0), "how often a sentence of this corpus is drawn, relative to the others; 1 = once an epoch");
   }
 };
@@ -61,9 +79,9 @@ struct DataOptions {
   static void describe(Self& self, Visitor&& visit) {
     visit("src_lang", self.src_lang, any(), "source language code (de)");
     visit("tgt_lang", self.tgt_lang, any(), "target language code (en): chooses sacreBLEU's tokenizer");
-    visit("train", self.train, any(), "training corpora: a list of {src, tgt, weight, name}");
-    visit("valid", self.valid, any(), "validation sets, one or a list; the first decides early stopping and the best checkpoints");
-    visit("test", self.test, any(), "test sets, one or a list: scored when training ends, never used to choose anything");
+    visit("train", self.train, any(), "training corpora, one or a list: each of two files, src and tgt, or of one, tsv");
+    visit("valid", self.valid, any(), "validation sets, likewise; the first decides early stopping and the best checkpoints");
+    visit("test", self.test, any(), "test sets, likewise: scored when training ends, never used to choose anything");
     visit("tokenizer", self.tokenizer, choices<Tokenizer>({{"sentencepiece", Tokenizer::kSentencePiece}, {"none", Tokenizer::kNone}}),
           "none = the text is tokenised already: split at spaces, looked up in `vocab`");
     visit("spm_model", self.spm_model, any(), "SentencePiece model for both sides; empty = train one from the training corpora");

@@ -50,7 +50,7 @@ template <Described T>
 void read_value(const ConfigNode& node, std::vector<T>& values, const AnyValue&) {
   values.clear();
   if (node.is_null()) return;
-  if (!node.is_list() && !node.is_map()) node.fail(std::string("expected ") + T::kForm + ", or a list of such: [" + T::kForm + ", ...]");
+  if (!node.is_list() && !node.is_map()) node.fail(std::string("expected ") + T::kForm + ", or a list of such: [{...}, ...]");
   for (const ConfigNode& item : node.is_list() ? node.items() : std::vector<ConfigNode>{node}) {
     if (!item.is_map() && !item.is_null()) item.fail(std::string("expected ") + T::kForm);
     read_options(item, values.emplace_back());
@@ -72,6 +72,12 @@ inline void read_value(const ConfigNode& node, int64_t& value, const NumberCheck
 }
 inline void read_value(const ConfigNode& node, double& value, const NumberCheck& check) {
   read_number(node, value, check);
+}
+/// A list of numbers, each of which is checked.
+inline void read_value(const ConfigNode& node, std::vector<int64_t>& values, const NumberCheck& check) {
+  if (!node.is_list()) node.fail("expected a list of numbers, each " + check.expected + ": [1, 2]");
+  values.clear();
+  for (const ConfigNode& item : node.items()) read_number(item, values.emplace_back(), check);
 }
 
 /// Reads the number unless the word stands in its place: then true, and `value` stays.

@@ -45,16 +45,44 @@ void validate_data(const DataOptions& data, const Rules& rules) {
       fmt::format("data.max_length_ratio is {}, which no pair is within; at least 1, say 4, or 0 for no bound", data.max_length_ratio));
 }
 
+bool is_line_of_text(const std::string& text) {
+  const auto is_control = [](unsigned char c) { return c < ' ' || c == 0x7F; };
+  return std::none_of(text.begin(), text.end(), is_control) && !first_invalid_utf8(text);
+}
+
+/// `key` is that of the list it is an item of, `item` its own: data.train[0].
+void validate_corpus(const CorpusOptions& corpus, const std::string& key, const std::string& item, const Rules& rules) {
+  const auto require = [&](bool holds, const std::string& option, const std::string& message) {
+    const std::vector<std::string> here = {item + "." + option, key + "." + option, item, key};  // one of a list, or the only one
+    rules.require(holds, here, key + ": " + message);
+  };
+  if (corpus.tsv.empty()) {
+    require(!corpus.src.empty() && !corpus.tgt.empty(), "",
+            fmt::format("a corpus needs both src and tgt, or tsv in place of them; src is \"{}\", tgt is \"{}\"", corpus.src, corpus.tgt));
+    require(corpus.columns == CorpusOptions().columns, "columns",
+            fmt::format("the columns of {} are not read, as they are those of a tsv; remove them, or name the file by tsv",
+                        corpus.files_text()));
+  } else {
+    require(corpus.src.empty() && corpus.tgt.empty(), "tsv",
+            fmt::format("tsv is \"{}\", which stands in place of src and tgt; remove it, or src \"{}\" and tgt \"{}\"", corpus.tsv,
+                        corpus.src, corpus.tgt));
+    require(corpus.columns.size() == 2, "columns",
+            fmt::format("the columns of {} are {} numbers; expected two, source and target: [1, 2]", corpus.tsv, corpus.columns.size()));
+  }
+  require(is_line_of_text(corpus.src_prefix), "src_prefix",
+          fmt::format("the src_prefix of {} is \"{}\"; expected UTF-8 without tabs and line ends, such as <bt>", corpus.files_text(),
+                      corpus.src_prefix));
+}
+
 void validate_corpora(const DataOptions& data, const Rules& rules) {
   constexpr double kMostWeight = 1e6;
   for (const auto& [key, corpora] : {std::pair("data.train", &data.train), {"data.valid", &data.valid}, {"data.test", &data.test}}) {
     for (size_t i = 0; i < corpora->size(); ++i) {
       const CorpusOptions& corpus = (*corpora)[i];
-      const std::vector<std::string> here = {fmt::format("{}[{}]", key, i), key};  // one of a list, or the only one
-      rules.require(!corpus.src.empty() && !corpus.tgt.empty(), here,
-                    fmt::format("{}: a corpus needs both src and tgt; src is \"{}\", tgt is \"{}\"", key, corpus.src, corpus.tgt));
-      rules.require(corpora != &data.train || corpus.weight <= kMostWeight, {here.front() + ".weight", "data.train.weight"},
-                    "data.train: the weight of " + corpus.src + " is " + std::to_string(corpus.weight) + "; at most a million");
+      const std::string item = fmt::format("{}[{}]", key, i);
+      validate_corpus(corpus, key, item, rules);
+      rules.require(corpora != &data.train || corpus.weight <= kMostWeight, {item + ".weight", key + std::string(".weight")},
+                    fmt::format("data.train: the weight of {} is {:g}; at most a million", corpus.files_text(), corpus.weight));
     }
   }
 }

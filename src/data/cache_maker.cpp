@@ -83,10 +83,10 @@ class CacheMaker {
       : corpus_(corpus), options_(options), vocabularies_(vocabularies), src_(folder, "src", with_text), tgt_(folder, "tgt", with_text) {}
 
   DataSummary make() {
-    total_ = count_pairs(corpus_.src, corpus_.tgt);
-    CorpusReader reader(corpus_.src, corpus_.tgt);
+    total_ = count_pairs(corpus_);
+    CorpusReader reader(corpus_);
     for (std::vector<Pair> chunk = read_chunk(reader); !chunk.empty(); chunk = read_chunk(reader)) {
-      stop_if_interrupted("tokenising " + corpus_.src);
+      stop_if_interrupted("tokenising " + corpus_.files_text());
       tokenize(chunk);
       for (Pair& pair : chunk) keep(pair);
       report(reader.line_number());

@@ -16,7 +16,7 @@ namespace lacuna {
 
 /// What was read of a corpus, or of several together.
 struct DataSummary {
-  int64_t lines = 0;                                     ///< pairs of lines in the files
+  int64_t lines = 0;                                     ///< pairs in the files
   int64_t kept = 0;                                      ///< sentence pairs that train
   int64_t empty = 0;                                     ///< skipped: one side or both are empty
   int64_t skipped = 0;                                   ///< skipped: longer than max_length
@@ -48,14 +48,14 @@ class TokenizedCorpus {
   std::string_view src_text(int64_t sentence) const { return text(src_, sentence); }
   std::string_view tgt_text(int64_t sentence) const { return text(tgt_, sentence); }
   const DataSummary& summary() const { return summary_; }
-  /// Hash of both files' contents: what a resumed run compares.
+  /// Hash of the files' contents and of what is read of them: what a resumed run compares.
   const std::string& fingerprint() const { return fingerprint_; }
 
   /// Opens the corpus from the cache folder, making the cache first if it is not there or belongs to other files, vocabularies or options.
   ///
-  /// Throws DataError for files that are missing or of different line counts, for NUL bytes and text that is not UTF-8 (file, line, byte),
-  /// for a sentence that is too long if `data.long` is error, and if nothing is left to train on; MachineError if the cache cannot be
-  /// written.
+  /// Throws DataError for files that are missing or of different line counts, for lines that lack a column, for NUL bytes and text that is
+  /// not UTF-8 (file, line, byte), for a sentence that is too long if `data.long` is error, and if nothing is left to train on;
+  /// MachineError if the cache cannot be written.
   static std::shared_ptr<const TokenizedCorpus> open(const CorpusOptions& corpus, const DataOptions& options,
                                                      const Vocabularies& vocabularies, const std::string& cache_folder);
 

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <random>
+#include <vector>
 
 #include "base/content_hash.h"
 #include "base/error.h"
@@ -95,17 +96,30 @@ fs::path new_unfinished(const fs::path& folder) {
   }
 }
 
+/// Of what CorpusReader reads: of the files' contents, and of which columns and what prefix, where there are such.
+std::string fingerprint_of(const CorpusOptions& corpus) {
+  std::vector<std::string> files;
+  for (const auto& [file, what] : corpus.files()) files.push_back(file);
+  std::string contents = hash_of_files(files);
+  if (corpus.tsv.empty() && corpus.src_prefix.empty()) return contents;
+  ContentHash hash;
+  hash.add(contents);
+  hash.add(corpus.tsv.empty() ? "" : fmt::format("columns {} {}", corpus.columns.at(0), corpus.columns.at(1)));
+  hash.add(corpus.src_prefix);
+  return hash.text();
+}
+
 /// A text that changes between its hash and its last line would be kept under the hash of another.
 void require_unchanged(const CorpusOptions& corpus, const std::string& fingerprint) {
-  if (hash_of_files({corpus.src, corpus.tgt}) == fingerprint) return;
-  throw DataError(corpus.src + " or " + corpus.tgt + ": it changed while it was read; start again when nothing writes to it");
+  if (fingerprint_of(corpus) == fingerprint) return;
+  throw DataError(corpus.files_text(" or ") + ": it changed while it was read; start again when nothing writes to it");
 }
 
 /// Makes the cache in `wanted.folder`, of a corpus that has `wanted.fingerprint`.
 DataSummary make_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, const CorpusCache& wanted,
                        bool with_text) {
   const fs::path& folder = wanted.folder;
-  log_info("tokenising {} and {}", corpus.src, corpus.tgt);
+  log_info("tokenising {}", corpus.files_text());
   const fs::path unfinished = new_unfinished(folder);
   try {
     const DataSummary summary = write_cache_files(corpus, options, vocabularies, with_text, unfinished);
@@ -156,14 +170,13 @@ std::string hash_of_inputs(const std::string& fingerprint, const DataOptions& op
 
 CorpusCache open_corpus_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies,
                               const std::string& cache_folder, bool with_text) {
-  require_corpus_file(corpus.src, "source text");
-  require_corpus_file(corpus.tgt, "target text");
+  for (const auto& [file, what] : corpus.files()) require_corpus_file(file, what);
   CorpusCache cache;
-  cache.fingerprint = hash_of_files({corpus.src, corpus.tgt});
+  cache.fingerprint = fingerprint_of(corpus);
   cache.folder = fs::absolute(cache_folder) / hash_of_inputs(cache.fingerprint, options, vocabularies, with_text);
   cache.summary = find_or_make(corpus, options, vocabularies, cache, with_text);
   if (cache.summary.kept == 0)
-    throw DataError(corpus.src + " and " + corpus.tgt + ": no sentence pair is left to train on (" + cache.summary.text() + ")" +
+    throw DataError(corpus.files_text() + ": no sentence pair is left to train on (" + cache.summary.text() + ")" +
                     (cache.summary.skipped > 0 ? "; data.max_length is " + std::to_string(options.max_length) : ""));
   return cache;
 }

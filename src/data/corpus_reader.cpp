@@ -1,20 +1,34 @@
 #include "data/corpus_reader.h"
 
-#include <utility>
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <string_view>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/spelling.h"
+#include "text/writing_system.h"
 
 namespace lacuna {
 namespace {
 
 constexpr int64_t kLinesBetweenLooks = 1 << 16;  // at interrupts
 
-const std::string& checked(const std::string& path, const char* what) {
-  require_readable_file(path, what);
-  return path;
+std::string checked(const std::pair<std::string, std::string>& file) {
+  require_readable_file(file.first, file.second);
+  return file.first;
+}
+
+/// A column of a row, counted from 1; nothing if it has fewer.
+std::optional<std::string_view> column_of(std::string_view row, int64_t number) {
+  for (; number > 1; --number) {
+    const size_t tab = row.find('\t');
+    if (tab == std::string_view::npos) return {};
+    row.remove_prefix(tab + 1);
+  }
+  return row.substr(0, row.find('\t'));
 }
 
 int64_t count_rest(LineReader& reader) {
@@ -26,20 +40,36 @@ int64_t count_rest(LineReader& reader) {
 
 }  // namespace
 
-CorpusReader::CorpusReader(std::string src, std::string tgt)
-    : src_file_(std::move(src)),
-      tgt_file_(std::move(tgt)),
-      src_(checked(src_file_, "source text")),
-      tgt_(checked(tgt_file_, "target text")) {}
+CorpusReader::CorpusReader(CorpusOptions corpus) : corpus_(std::move(corpus)), src_(checked(corpus_.files().front())) {
+  if (corpus_.tsv.empty()) tgt_.emplace(checked(corpus_.files().back()));
+}
 
 bool CorpusReader::next(std::string& src, std::string& tgt) {
-  const bool has_src = src_.next(src), has_tgt = tgt_.next(tgt);
+  if (!(tgt_ ? next_of_files(src, tgt) : next_of_columns(src, tgt))) return false;
+  if (!corpus_.src_prefix.empty() && !is_blank(src)) src.insert(0, corpus_.src_prefix + " ");
+  return true;
+}
+
+bool CorpusReader::next_of_files(std::string& src, std::string& tgt) {
+  const bool has_src = src_.next(src), has_tgt = tgt_->next(tgt);
   if (has_src != has_tgt) fail_lengths();
   if (!has_src) return false;
   src_.require_clean(src);
-  tgt_.require_clean(tgt);
+  tgt_->require_clean(tgt);
   note_other_line_ends(src_, src);
-  note_other_line_ends(tgt_, tgt);
+  note_other_line_ends(*tgt_, tgt);
+  return true;
+}
+
+bool CorpusReader::next_of_columns(std::string& src, std::string& tgt) {
+  if (!src_.next(row_)) return false;
+  src_.require_clean(row_);
+  const auto src_column = column_of(row_, corpus_.columns.at(0)), tgt_column = column_of(row_, corpus_.columns.at(1));
+  if (!src_column || !tgt_column) fail_columns();
+  src = *src_column;
+  tgt = *tgt_column;
+  note_other_line_ends(src_, src);
+  note_other_line_ends(src_, tgt);
   return true;
 }
 
@@ -57,19 +87,31 @@ void CorpusReader::note_other_line_ends(const LineReader& reader, const std::str
 }
 
 void CorpusReader::fail_lengths() {
-  const int64_t src_lines = count_rest(src_), tgt_lines = count_rest(tgt_);
+  const int64_t src_lines = count_rest(src_), tgt_lines = count_rest(*tgt_);
   const std::string hint = suspicious_.empty() ? "" : " (" + suspicious_ + ", which some programs take for a line end)";
-  throw DataError(src_file_ + " has " + counted(src_lines, "line") + " and " + tgt_file_ + " has " + std::to_string(tgt_lines) +
+  throw DataError(corpus_.src + " has " + counted(src_lines, "line") + " and " + corpus_.tgt + " has " + std::to_string(tgt_lines) +
                   "; expected as many in both" + hint);
 }
 
-int64_t count_pairs(const std::string& src, const std::string& tgt) {
-  for (const std::string& file : {src, tgt}) require_rereadable_file(file);
-  CorpusReader reader(src, tgt);
-  std::string src_line, tgt_line;
-  while (reader.next(src_line, tgt_line))
-    if (reader.line_number() % kLinesBetweenLooks == 0) stop_if_interrupted("reading " + src + " and " + tgt);
+void CorpusReader::fail_columns() const {
+  const auto found = std::count(row_.begin(), row_.end(), '\t') + 1;
+  throw DataError(
+      fmt::format("{}: the line has {} column{}; expected the source in column {} and the target in column {}, with a tab between columns. "
+                  "Mend the line or remove it, or set the corpus's `columns`",
+                  src_.place(), found, found == 1 ? "" : "s", corpus_.columns[0], corpus_.columns[1]));
+}
+
+int64_t count_pairs(const CorpusOptions& corpus) {
+  for (const auto& [file, what] : corpus.files()) require_rereadable_file(file);
+  CorpusReader reader(corpus);
+  std::string src, tgt;
+  while (reader.next(src, tgt))
+    if (reader.line_number() % kLinesBetweenLooks == 0) stop_if_interrupted("reading " + corpus.files_text());
   return reader.line_number();
+}
+
+int64_t count_pairs(const std::string& src, const std::string& tgt) {
+  return count_pairs({.src = src, .tgt = tgt});
 }
 
 }  // namespace lacuna

@@ -1,37 +1,48 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/line_reader.h"
+#include "config/options.h"
 
 namespace lacuna {
 
-/// Reads two files line by line, as pairs. What is wrong with the text is an error with its place; files of different length are one at the
-/// end, with both line counts and the first byte that other programs take for a line end.
+/// Reads a corpus line by line, as pairs: two files, or the two columns of one. A source line that is not blank has the corpus's prefix
+/// before it. What is wrong with the text is an error with its place, and so is a line that lacks a column; files of different length are
+/// one at the end, with both line counts and the first byte that other programs take for a line end.
 class CorpusReader {
  public:
-  CorpusReader(std::string src, std::string tgt);
-  /// False at the end of both files.
+  explicit CorpusReader(CorpusOptions corpus);
+  CorpusReader(std::string src, std::string tgt) : CorpusReader(CorpusOptions{.src = std::move(src), .tgt = std::move(tgt)}) {}
+  /// False at the end of the corpus.
   bool next(std::string& src, std::string& tgt);
   int64_t line_number() const { return src_.line_number(); }
-  int64_t carriage_returns() const { return src_.carriage_returns() + tgt_.carriage_returns(); }
-  /// Lines of both files with a byte inside that other programs take for a line end (U+2028, a lone CR, ...): text here.
+  int64_t carriage_returns() const { return src_.carriage_returns() + (tgt_ ? tgt_->carriage_returns() : 0); }
+  /// Lines of both sides with a byte inside that other programs take for a line end (U+2028, a lone CR, ...): text here.
   int64_t other_line_ends() const { return other_line_ends_; }
   std::string src_place() const { return src_.place(); }
-  std::string tgt_place() const { return tgt_.place(); }
+  std::string tgt_place() const { return (tgt_ ? *tgt_ : src_).place(); }
 
  private:
+  bool next_of_files(std::string& src, std::string& tgt);
+  bool next_of_columns(std::string& src, std::string& tgt);
   [[noreturn]] void fail_lengths();
+  [[noreturn]] void fail_columns() const;
   void note_other_line_ends(const LineReader& reader, const std::string& line);
 
-  std::string src_file_, tgt_file_;
-  LineReader src_, tgt_;
+  CorpusOptions corpus_;
+  LineReader src_;                 // of both sides, where they are columns
+  std::optional<LineReader> tgt_;  // where they are files
+  std::string row_;                // of columns, read last
   int64_t other_line_ends_ = 0;
   std::string suspicious_;  // place and name of the first of them
 };
 
-/// The number of pairs. Reads both files through, so that what is wrong with them is known before long work begins.
+/// The number of pairs. Reads the corpus through, so that what is wrong with it is known before long work begins.
+int64_t count_pairs(const CorpusOptions& corpus);
 int64_t count_pairs(const std::string& src, const std::string& tgt);
 
 }  // namespace lacuna

@@ -26,7 +26,7 @@ std::vector<TokenId> ids_of(const Vocabulary& vocabulary, const std::string& lin
 
 std::string name_of(const CorpusOptions& corpus) {
   if (!corpus.name.empty()) return corpus.name;
-  std::filesystem::path file = std::filesystem::path(corpus.src).filename();
+  std::filesystem::path file = std::filesystem::path(corpus.files().front().first).filename();
   if (file.extension() == ".gz" || file.extension() == ".zst") file = file.stem();
   return file.has_extension() ? file.stem().string() : file.string();
 }
@@ -35,7 +35,7 @@ EvaluationSet load_evaluation_set(const CorpusOptions& corpus, const DataOptions
                                   int64_t batch_tokens) {
   EvaluationSet set;
   set.name = name_of(corpus);
-  CorpusReader reader(corpus.src, corpus.tgt);
+  CorpusReader reader(corpus);
   BatchBuilder builder;
   std::string src, tgt;
   while (reader.next(src, tgt)) {
@@ -52,7 +52,7 @@ EvaluationSet load_evaluation_set(const CorpusOptions& corpus, const DataOptions
     set.tgt_lines.push_back(tgt);
   }
   if (!builder.is_empty()) set.batches.push_back(builder.take());
-  if (set.batches.empty()) throw DataError(corpus.src + " and " + corpus.tgt + ": every pair has an empty side; expected sentences");
+  if (set.batches.empty()) throw DataError(corpus.files_text() + ": every pair has an empty side; expected sentences");
   if (set.cropped > 0) log_warning("{}: {} longer than data.max_length, cut for the loss", set.name, counted(set.cropped, "pair"));
   return set;
 }

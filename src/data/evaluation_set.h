@@ -12,7 +12,7 @@ namespace lacuna {
 /// A validation or test set in memory: its raw lines to translate and to score, and batches for its loss.
 struct EvaluationSet {
   std::string name;
-  std::vector<std::string> src_lines, tgt_lines;      ///< as they are in the files, empty ones too
+  std::vector<std::string> src_lines, tgt_lines;      ///< as CorpusReader gives them, empty ones too
   std::vector<std::shared_ptr<const Batch>> batches;  ///< pairs without an empty side, in the order of the files
   int64_t cropped = 0;                                ///< pairs cut to max_length in the batches
 };

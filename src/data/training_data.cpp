@@ -1,5 +1,7 @@
 #include "data/training_data.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include "base/content_hash.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -13,12 +15,12 @@ namespace {
 constexpr double kManyUnknown = 0.01;
 
 void warn_of_unknown(const CorpusOptions& corpus, const DataSummary& summary) {
-  const auto warn = [](const std::string& file, double rate) {
+  const auto warn = [](const std::string& side, double rate) {
     if (rate > kManyUnknown)
-      log_warning("{}: {:.1f} % of the tokens are unknown to the vocabulary; is it the right one for this text?", file, 100 * rate);
+      log_warning("{}: {:.1f} % of the tokens are unknown to the vocabulary; is it the right one for this text?", side, 100 * rate);
   };
-  warn(corpus.src, summary.src_unk_rate());
-  warn(corpus.tgt, summary.tgt_unk_rate());
+  warn(corpus.src_text(), summary.src_unk_rate());
+  warn(corpus.tgt_text(), summary.tgt_unk_rate());
 }
 
 /// Of pairs that the configuration leaves out, more than a tenth.
@@ -33,7 +35,7 @@ void warn_of_skipped(const CorpusOptions& corpus, const DataSummary& summary) {
 
 TrainingData open_training_data(const DataOptions& options, const std::string& folder, int64_t batch_tokens, uint64_t seed,
                                 const std::optional<Vocabularies>& given) {
-  if (options.train.empty()) throw ConfigError("data.train is empty; expected training corpora: [{src: FILE, tgt: FILE}]");
+  if (options.train.empty()) throw ConfigError(fmt::format("data.train is empty; expected training corpora: {}", CorpusOptions::kForm));
   TrainingData data;
   data.vocabularies = given ? *given : prepare_vocabularies(options, folder, seed);
   const std::string cache = options.cache.empty() ? folder + "/" + run_files::kCache : options.cache;

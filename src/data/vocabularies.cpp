@@ -20,20 +20,54 @@ namespace fs = std::filesystem;
 
 constexpr double kLeastCoverage = 0.98;
 
-std::vector<std::string> files_of(const DataOptions& options, bool src, bool tgt) {
-  std::vector<std::string> files;
-  for (const CorpusOptions& corpus : options.train) {
-    if (src) files.push_back(corpus.src);
-    if (tgt) files.push_back(corpus.tgt);
+/// What a model is trained on: sides of corpora.
+struct TrainingText {
+  std::vector<std::string> files;  ///< that of each side
+  std::vector<SpmText> sides;      ///< their names say what is read of the files
+
+  void add(const std::string& file, SpmText side) {
+    files.push_back(file);
+    sides.push_back(std::move(side));
   }
-  for (const std::string& file : files) require_corpus_file(file, "training text");
-  return files;
+  std::string names() const {
+    std::vector<std::string> all;
+    for (const SpmText& side : sides) all.push_back(side.name);
+    return join(all);
+  }
+};
+
+SpmText src_of(const CorpusOptions& corpus) {
+  const std::string prefix = corpus.src_prefix.empty() ? "" : fmt::format(" behind \"{}\"", corpus.src_prefix);
+  const auto read = [corpus](const auto& use) {
+    std::string src, tgt;
+    for (CorpusReader reader(corpus); reader.next(src, tgt);) use(src);
+  };
+  return {corpus.src_text() + prefix, read};
 }
 
-std::string settings_text(const SpmTraining& training, const std::vector<std::string>& files) {
+SpmText tgt_of(const CorpusOptions& corpus) {
+  const auto read = [corpus](const auto& use) {
+    std::string src, tgt;
+    for (CorpusReader reader(corpus); reader.next(src, tgt);) use(tgt);
+  };
+  return {corpus.tgt_text(), read};
+}
+
+TrainingText text_of(const DataOptions& options, bool src, bool tgt) {
+  TrainingText text;
+  for (const CorpusOptions& corpus : options.train) {
+    const auto files = corpus.files();
+    for (const auto& [file, what] : files) require_corpus_file(file, "training text");
+    if (src) text.add(files.front().first, src_of(corpus));
+    if (tgt) text.add(files.back().first, tgt_of(corpus));
+  }
+  return text;
+}
+
+std::string settings_text(const SpmTraining& training, const TrainingText& text) {
   return fmt::format("vocab_size {}\ntype {}\ncharacter_coverage {}\nsample_lines {}\nseed {}\nfiles {}\ncontents {}\n",
                      training.vocab_size, training.type == SubwordType::kBpe ? "bpe" : "unigram", training.character_coverage,
-                     training.sample_lines, training.seed, join(files), hash_of_files(files)) +
+                     training.sample_lines, training.seed, text.names(), hash_of_files(text.files)) +
          (training.symbols.empty() ? "" : "symbols " + join(training.symbols) + "\n") + (training.byte_fallback ? "byte_fallback\n" : "");
 }
 
@@ -53,19 +87,19 @@ bool is_ours(const fs::path& path, const fs::path& note, const std::string& sett
 }
 
 /// The model at `path`, trained now unless it is there already.
-VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, const std::vector<std::string>& files, uint64_t seed) {
+VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, const TrainingText& text, uint64_t seed) {
   const SpmTraining training(options, seed);
   const fs::path note = path.string() + run_files::kTrainingNote;
-  const std::string settings = settings_text(training, files);
+  const std::string settings = settings_text(training, text);
   if (!is_ours(path, note, settings)) {
     if (options.character_coverage < kLeastCoverage)
       throw ConfigError(fmt::format("data.character_coverage is {}; expected {} to 1, with which SentencePiece trains",
                                     options.character_coverage, kLeastCoverage));
-    for (const CorpusOptions& corpus : options.train) count_pairs(corpus.src, corpus.tgt);  // for its errors, before long work
+    for (const CorpusOptions& corpus : options.train) count_pairs(corpus);  // for its errors, before long work
     log_info("training a SentencePiece model of {} pieces: {}", options.vocab_size, path.string());
     std::error_code error;
     fs::create_directories(path.parent_path(), error);
-    const std::string model = train_sentencepiece(files, training);
+    const std::string model = train_sentencepiece(text.sides, training);
     fs::remove(path, error);  // beside a note about the next one it would seem put there on purpose, were this killed in between
     write_file_atomically(note, note_text(settings, model));
     write_file_atomically(path, model);
@@ -91,11 +125,11 @@ Vocabularies prepare_vocabularies(const DataOptions& options, const std::string&
   }
   if (!options.spm_model.empty()) return same(load_sentencepiece(options.spm_model));
   if (!options.src_spm_model.empty()) return {load_sentencepiece(options.src_spm_model), load_sentencepiece(options.tgt_spm_model)};
-  if (options.train.empty()) throw ConfigError("data.train is empty; expected training corpora: [{src: FILE, tgt: FILE}]");
+  if (options.train.empty()) throw ConfigError(fmt::format("data.train is empty; expected training corpora: {}", CorpusOptions::kForm));
   if (options.shared_vocab)
-    return same(load_or_train(options, fs::path(folder) / run_files::kSpmModel, files_of(options, true, true), seed));
-  return {load_or_train(options, fs::path(folder) / run_files::kSrcSpmModel, files_of(options, true, false), seed),
-          load_or_train(options, fs::path(folder) / run_files::kTgtSpmModel, files_of(options, false, true), seed)};
+    return same(load_or_train(options, fs::path(folder) / run_files::kSpmModel, text_of(options, true, true), seed));
+  return {load_or_train(options, fs::path(folder) / run_files::kSrcSpmModel, text_of(options, true, false), seed),
+          load_or_train(options, fs::path(folder) / run_files::kTgtSpmModel, text_of(options, false, true), seed)};
 }
 
 }  // namespace lacuna

@@ -4,8 +4,6 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
-#include <iterator>
-#include <string_view>
 #include <unordered_map>
 
 #include "base/child_process.h"
@@ -13,42 +11,29 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "base/spelling.h"
+#include "text/writing_system.h"
 
 namespace lacuna {
 namespace {
 
 constexpr size_t kLongestLine = 16384;  // bytes; SentencePiece leaves out longer ones
 
-/// Whether SentencePiece, for which all of these are spaces, would find nothing in it.
-bool is_blank(std::string_view line) {
-  constexpr std::string_view kBlanks[] = {" ", "\t", "\r", "\v", "\f", "\xC2\xA0", "\xE3\x80\x80"};  // U+00A0, U+3000
-  while (!line.empty()) {
-    const auto* const blank = std::find_if(std::begin(kBlanks), std::end(kBlanks), [&](auto one) { return line.starts_with(one); });
-    if (blank == std::end(kBlanks)) return false;
-    line.remove_prefix(blank->size());
-  }
-  return true;
-}
-
-/// At most `limit` lines of all files, none that is blank or too long, each with the same chance (Vitter's reservoir), in the order of the
-/// files.
-std::vector<std::string> sampled_lines(const std::vector<std::string>& files, int64_t limit, uint64_t seed) {
+/// At most `limit` lines of all texts, none that is blank or too long, each with the same chance (Vitter's reservoir), in the order of the
+/// texts.
+std::vector<std::string> sampled_lines(const std::vector<SpmText>& texts, int64_t limit, uint64_t seed) {
   std::vector<std::pair<int64_t, std::string>> kept;
   RandomStream random(random_key(seed, RandomUse::kShuffle, 0, 0));
   int64_t seen = 0;
-  std::string line;
-  for (const std::string& file : files) {
-    for (LineReader reader(file); reader.next(line);) {
-      reader.require_clean(line);
-      if (is_blank(line) || line.size() > kLongestLine) continue;
-      if (seen < limit) {
-        kept.emplace_back(seen, line);
-      } else if (const uint64_t slot = random.next_below(static_cast<uint64_t>(seen) + 1); slot < static_cast<uint64_t>(limit)) {
-        kept[slot] = {seen, line};
-      }
-      ++seen;
+  const auto draw = [&](const std::string& line) {
+    if (is_blank(line) || line.size() > kLongestLine) return;
+    if (seen < limit) {
+      kept.emplace_back(seen, line);
+    } else if (const uint64_t slot = random.next_below(static_cast<uint64_t>(seen) + 1); slot < static_cast<uint64_t>(limit)) {
+      kept[slot] = {seen, line};
     }
-  }
+    ++seen;
+  };
+  for (const SpmText& text : texts) text.read(draw);
   std::sort(kept.begin(), kept.end());
   std::vector<std::string> lines;
   lines.reserve(kept.size());
@@ -95,10 +80,27 @@ std::string comma_separated(const std::vector<std::string>& symbols) {
   return all;
 }
 
-std::string train_here(const std::vector<std::string>& files, const SpmTraining& training) {
-  const std::vector<std::string> lines = sampled_lines(files, training.sample_lines, training.seed);
+std::string names_of(const std::vector<SpmText>& texts) {
+  std::vector<std::string> names;
+  for (const SpmText& text : texts) names.push_back(text.name);
+  return join(names);
+}
+
+SpmText lines_of(const std::string& file) {
+  const auto read = [file](const auto& use) {
+    std::string line;
+    for (LineReader reader(file); reader.next(line);) {
+      reader.require_clean(line);
+      use(line);
+    }
+  };
+  return {file, read};
+}
+
+std::string train_here(const std::vector<SpmText>& texts, const SpmTraining& training) {
+  const std::vector<std::string> lines = sampled_lines(texts, training.sample_lines, training.seed);
   if (lines.empty())
-    throw DataError(join(files) + ": no line to train a SentencePiece model on: all are empty or blank, or longer than " +
+    throw DataError(names_of(texts) + ": no line to train a SentencePiece model on: all are empty or blank, or longer than " +
                     std::to_string(kLongestLine) + " bytes");
   const std::unordered_map<std::string, std::string> settings = {
       {"model_type", training.type == SubwordType::kBpe ? "bpe" : "unigram"},
@@ -123,10 +125,18 @@ std::string train_here(const std::vector<std::string>& files, const SpmTraining&
 
 }  // namespace
 
-std::string train_sentencepiece(const std::vector<std::string>& files, const SpmTraining& training) {
-  for (const std::string& file : files) require_readable_file(file, "text to train a SentencePiece model on");
+std::string train_sentencepiece(const std::vector<SpmText>& texts, const SpmTraining& training) {
   // In a process of its own: it takes gigabytes that an allocator would keep, and ends the program where it meets what it does not expect.
-  return run_in_child([&] { return train_here(files, training); }, "training a SentencePiece model on " + join(files));
+  return run_in_child([&] { return train_here(texts, training); }, fmt::format("training a SentencePiece model on {}", names_of(texts)));
+}
+
+std::string train_sentencepiece(const std::vector<std::string>& files, const SpmTraining& training) {
+  std::vector<SpmText> texts;
+  for (const std::string& file : files) {
+    require_readable_file(file, "text to train a SentencePiece model on");
+    texts.push_back(lines_of(file));
+  }
+  return train_sentencepiece(texts, training);
 }
 
 }  // namespace lacuna

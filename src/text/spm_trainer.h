@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,9 +29,18 @@ struct SpmTraining {
   bool byte_fallback;                ///< spell uncovered characters in bytes, which are 256 pieces
 };
 
-/// Trains a SentencePiece model (Kudo and Richardson 2018, arXiv:1808.06226) on lines drawn evenly from text files (plain, gzip or zstd),
-/// in order, and returns its bytes: the same for the same files and settings. Ids: unk 0, bos 1, eos 2, no padding. Throws DataError if the
-/// text allows no vocabulary of that size, with the size that it allows.
+/// Lines to train on.
+struct SpmText {
+  std::string name;  ///< in messages
+  /// Gives `use` every line, in order.
+  std::function<void(const std::function<void(const std::string& line)>& use)> read;
+};
+
+/// Trains a SentencePiece model (Kudo and Richardson 2018, arXiv:1808.06226) on lines drawn evenly from texts, in order, and returns its
+/// bytes: the same for the same lines and settings. Ids: unk 0, bos 1, eos 2, no padding. Throws DataError if the text allows no vocabulary
+/// of that size, with the size that it allows.
+std::string train_sentencepiece(const std::vector<SpmText>& texts, const SpmTraining& training);
+/// The same of text files, plain, gzip or zstd.
 std::string train_sentencepiece(const std::vector<std::string>& files, const SpmTraining& training);
 
 }  // namespace lacuna

@@ -1,7 +1,9 @@
 #include "text/writing_system.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdint>
+#include <iterator>
 
 namespace lacuna {
 namespace {
@@ -39,6 +41,16 @@ bool has_no_spaces_between_words(const std::vector<std::string>& lines) {
   Counts counts;
   for (const std::string& line : lines) counts.add(line);
   return 2 * counts.han_or_kana > counts.characters;
+}
+
+bool is_blank(std::string_view line) {
+  constexpr std::string_view kBlanks[] = {" ", "\t", "\r", "\v", "\f", "\xC2\xA0", "\xE3\x80\x80"};  // U+00A0, U+3000
+  while (!line.empty()) {
+    const auto* const blank = std::find_if(std::begin(kBlanks), std::end(kBlanks), [&](auto one) { return line.starts_with(one); });
+    if (blank == std::end(kBlanks)) return false;
+    line.remove_prefix(blank->size());
+  }
+  return true;
 }
 
 }  // namespace lacuna

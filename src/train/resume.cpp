@@ -55,11 +55,12 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// `data.train.3.src`, and tgt and name: files may move, what they hold is compared by fingerprint.
-bool is_corpus_file(const std::string& key) {
+/// `data.train.3.src`, and the like: files may move; what they hold, and what is read of it, is compared by fingerprint.
+bool is_corpus_text(const std::string& key) {
   const std::string prefix = "data.train.";
-  const std::string last = key.substr(key.rfind('.') + 1);
-  return key.starts_with(prefix) && (last == "src" || last == "tgt" || last == "name");
+  if (!key.starts_with(prefix)) return false;
+  const std::string of_corpus = key.substr(key.find('.', prefix.size()) + 1);
+  return has({"name", "src", "tgt", "tsv", "src_prefix"}, of_corpus) || of_corpus.starts_with("columns.");
 }
 
 bool may_differ(const std::string& key, const Options& stored, const Options& now) {
@@ -70,7 +71,7 @@ bool may_differ(const std::string& key, const Options& stored, const Options& no
   if (key == "train.max_steps" || key == "train.decay_steps") return stored.train.schedule_end() == now.train.schedule_end();
   // Another number of corpora is another fingerprint, with which the data begin anew; another weight alone is not.
   const bool begins_anew = has(now.train.reset, "data") && stored.data.train.size() != now.data.train.size();
-  return is_corpus_file(key) || (key.starts_with("data.train.") && begins_anew);
+  return is_corpus_text(key) || (key.starts_with("data.train.") && begins_anew);
 }
 
 /// Which sentences are in which batch, beside what the corpora and vocabularies hold.
@@ -302,8 +303,8 @@ void fit_to_corpus(TrainingState& state, const std::string& fingerprint, const s
   const bool is_another = !state.corpus_fingerprint.empty() && state.corpus_fingerprint != fingerprint;
   if (is_another && !has(reset, "data")) {
     throw DataError("the training corpora are not those that " + place + " was trained on up to step " + std::to_string(state.step) +
-                    " (their contents, order or number changed). Restore them, or set train.reset: [data] to go on at the beginning of the "
-                    "new ones");
+                    " (their contents, order or number changed, or their columns or src_prefix). Restore them, or set train.reset: [data] "
+                    "to go on at the beginning of the new ones");
   }
   if (is_another) {
     write_log_line(LogLevel::kWarning, "the training corpora are not those that " + place + " was trained on up to epoch " +

@@ -71,10 +71,8 @@ void require_start_outside(const Options& options) {
                                                              {"data.tgt_vocab", data.tgt_vocab},
                                                              {"translate.shortlist", options.translate.shortlist}};
   const auto add = [&](const std::string& key, const std::vector<CorpusOptions>& corpora) {
-    for (const CorpusOptions& corpus : corpora) {
-      starts.emplace_back(key, corpus.src);
-      starts.emplace_back(key, corpus.tgt);
-    }
+    for (const CorpusOptions& corpus : corpora)
+      for (const auto& [file, what] : corpus.files()) starts.emplace_back(key, file);
   };
   add("data.train", data.train);
   add("data.valid", data.valid);

@@ -181,6 +181,32 @@ class Unchanged(Ablate):
         self.assertIn("short, seed 1 failed: the training corpora are not those", self.ablates("kept", *flags, code=1).stderr)
 
 
+class OneFileForBothSides(Ablate):
+    def scores(self, folder):
+        return [(run["bleu"], run["chrf"], run["valid_loss"]) for run in self.report(folder)["runs"]]
+
+    def test_is_scored_as_two_files_are(self):
+        flags, columns = ("--attention", "softmax, rela", "--train.max_steps", "60"), []
+        for name in ("valid", "test"):
+            table = write(f"{name}.tsv", "".join(f"{line}\t{line}\n" for line in read(f"{name}.txt").splitlines()))
+            columns += [f"--data.{name}", f"[{{tsv: {table}}}]"]
+        self.ablates("files", *flags)
+        self.ablates("columns", *flags, *columns)
+        self.assertEqual(self.scores("columns"), self.scores("files"))
+
+    def test_is_scored_with_its_prefix(self):
+        flags, written, prefixed = ("--attention", "softmax", "--train.max_steps", "60"), [], []
+        for name in ("valid", "test"):
+            lines = read(f"{name}.txt").splitlines()
+            sevens = write(f"{name}_sevens.txt", "".join(f"7 {line}\n" for line in lines))
+            table = write(f"{name}_sevens.tsv", "".join(f"{line}\t7 {line}\n" for line in lines))
+            written += [f"--data.{name}", f"[{{src: {sevens}, tgt: {sevens}}}]"]
+            prefixed += [f"--data.{name}", f"[{{tsv: {table}, src_prefix: 7}}]"]
+        self.ablates("written", *flags, *written)
+        self.ablates("prefixed", *flags, *prefixed)
+        self.assertEqual(self.scores("prefixed"), self.scores("written"))
+
+
 class Refused(Ablate):
     def test_an_option_that_is_wrong_before_anything_is_trained(self):
         message = self.refuses("--attention", "softmax, topk: {k: 0}")

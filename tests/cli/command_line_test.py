@@ -188,7 +188,7 @@ class WrongConfiguration(CommandLine):
 
     def test_an_ill_typed_override_names_its_flag(self):
         self.assertIn('command line (--train.lr): train.lr is "fast"; expected a number', self.refuses_config("", "--train.lr", "fast"))
-        self.assertIn('command line (--data.train): data.train is "nope"; expected {src: FILE, tgt: FILE}, or a list of such',
+        self.assertIn('command line (--data.train): data.train is "nope"; expected {src: FILE, tgt: FILE} or {tsv: FILE}, or a list',
                       self.refuses_config("", "--data.train", "nope"))
 
     def test_combinations_without_meaning(self):

@@ -21,6 +21,28 @@ class Training(FreshFolder):
         self.assertIn("going on after step 20", ended.stderr)
         self.assertNotIn("training a SentencePiece model", ended.stderr)
 
+    def test_does_not_go_on_with_other_columns_or_another_prefix(self):
+        configuration = small_run.configuration(FOLDER, "columns")
+        rows = [line.split() for line in read("train.txt").splitlines()]
+        table = write("train.tsv", "".join(f"{' '.join(words)}\t{' '.join(words)}\t{' '.join(reversed(words))}\n" for words in rows))
+        brief = ["train", "-c", configuration, "--train.average_last", "0", "--train.max_steps"]
+        self.ends(*brief, "20", "--data.train", f"[{{tsv: {table}}}]")
+        for other in ("columns: [1, 3]", "columns: [2, 1]", "src_prefix: 7"):
+            self.assertIn("the training corpora are not those that", self.refuses(*brief, "25", "--data.train", f"[{{tsv: {table}, {other}}}]"))
+        tagged = ["--data.train", f"[{{tsv: {table}, src_prefix: 7}}]"]
+        self.assertIn("are read from their beginning", self.ends(*brief, "25", *tagged, "--train.reset", "[data]").stderr)
+        shutil.move(table, path("moved.tsv"))
+        self.assertIn("going on after step 25", self.ends(*brief, "30", "--data.train", f"[{{tsv: {path('moved.tsv')}, src_prefix: 7}}]").stderr)
+
+    def test_warns_of_another_prefix_of_the_validation_set(self):
+        small_run.write_digits(path("valid.txt"), 20, 2)
+        command = ["train", "-c", small_run.configuration(FOLDER, "prefixed"), "--train.average_last", "0", "--train.valid_translate", "false",
+                   "--train.metric", "loss", "--train.valid_every", "10"]
+        valid = f"{{src: {path('valid.txt')}, tgt: {path('valid.txt')}"
+        self.ends(*command, "--train.max_steps", "20", "--data.valid", valid + "}")
+        ended = self.ends(*command, "--train.max_steps", "25", "--data.valid", valid + ", src_prefix: 7}")
+        self.assertIn("data.valid: the first set is another than until step 20", ended.stderr)
+
     def test_scores_test_sets_that_an_interruption_left_out(self):
         configuration = small_run.configuration(FOLDER, "tested")
         small_run.write_digits(path("test.txt"), 20, 2)

@@ -6,6 +6,7 @@ import math
 import os
 import pty
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -393,6 +394,70 @@ class Train(Verbs):
         command = ["train", "-c", small_run.configuration(FOLDER, "noted"), "--data.test", f"[{{src: {tested}, tgt: {tested}}}]"]
         self.assertIn("test set tested", self.ends(*command).stderr)
         self.assertIn("nothing to do", self.ends(*command).stderr)
+
+
+class Columns(Verbs):
+    """One file for both sides."""
+    BRIEF = ("--train.max_steps", "20", "--train.log_every", "5", "--train.average_last", "0", "--train.valid_every", "10",
+             "--train.valid_translate", "false", "--train.metric", "loss")
+
+    def sets(self, part):
+        """Flags that name a training corpus and a validation set of pairs, as two files each and as one."""
+        files, columns = [], []
+        for key, seed in (("train", 3), ("valid", 4)):
+            small_run.write_digits(path(f"{key}_of_{part}.src"), 600, seed)
+            sources = read(f"{key}_of_{part}.src").splitlines()
+            targets = [" ".join(reversed(line.split())) for line in sources]
+            tgt = write(f"{key}_of_{part}.tgt", "".join(line + "\n" for line in targets))
+            tsv = write(f"{key}_of_{part}.tsv", "".join(f"{target}\t0.5\t{source}\n" for source, target in zip(sources, targets)))
+            files += [f"--data.{key}", f"[{{src: {path(f'{key}_of_{part}.src')}, tgt: {tgt}}}]"]
+            columns += [f"--data.{key}", f"[{{tsv: {tsv}, columns: [3, 1]}}]"]
+        return files, columns
+
+    def losses(self, run):
+        records = [json.loads(line) for line in read(run, "metrics.jsonl").splitlines()]
+        return [(record["kind"], record["step"], record["loss"]) for record in records if record["kind"] in ("train", "valid")]
+
+    def test_train_as_two_files_do(self):
+        files, columns = self.sets("same")
+        for run, corpora in (("of_files", files), ("of_columns", columns)):
+            self.ends("train", "-c", small_run.configuration(FOLDER, run), *self.BRIEF, *corpora)
+        self.assertEqual(self.losses("of_columns"), self.losses("of_files"))
+        self.assertEqual({kind for kind, _, _ in self.losses("of_files")}, {"train", "valid"})
+        self.assertEqual(read_bytes("of_columns/spm.model"), read_bytes("of_files/spm.model"))
+
+    def test_are_checked_as_two_files_are(self):
+        said = [self.prints("check", "-c", small_run.configuration(FOLDER, "checked"), *self.BRIEF, *corpora) for corpora in self.sets("checked")]
+        of_files, of_columns = ([line for line in text.splitlines() if line.startswith(("training data", "source lengths", "target lengths", "valid"))]
+                                for text in said)
+        self.assertEqual(len(of_files), 4)
+        self.assertEqual(of_columns, of_files)
+
+    def test_that_are_missing_are_refused_before_long_work(self):
+        files, _ = self.sets("cut")
+        cut = write("cut.tsv", "1 2\t3\n1 2 3\n")
+        for key in ("train", "valid"):
+            flags = [*files, f"--data.{key}", f"[{{tsv: {cut}}}]"]
+            message = self.refuses("train", "-c", small_run.configuration(FOLDER, f"cut_{key}"), *self.BRIEF, *flags)
+            self.assertIn("cut.tsv:2: the line has 1 column; expected the source in column 1 and the target in column 2", message)
+            self.assertNotIn("training a SentencePiece model", message)
+
+    def test_go_with_no_other_file(self):
+        message = self.refuses("check", "-c", small_run.configuration(FOLDER, "twice"), "--data.valid", "{src: a, tgt: b, tsv: c}")
+        self.assertIn('command line (--data.valid): data.valid: tsv is "c", which stands in place of src and tgt; remove it', message)
+
+
+class SourcePrefix(Verbs):
+    def test_is_put_before_the_sources_of_its_corpus(self):
+        flags = ["--train.max_steps", "2", "--train.average_last", "0", "--data.spm_symbols", "[<bt>]", "--data.vocab_size", "22"]
+        tagged = f"[{{src: {path('train.txt')}, tgt: {path('train.txt')}, src_prefix: <bt>}}]"
+        self.ends("train", "-c", small_run.configuration(FOLDER, "tagged"), *flags, "--data.train", tagged)
+        plain = self.prints("check", "-c", small_run.configuration(FOLDER, "plain"), *flags)
+        text = self.prints("check", "-c", path("plain.yaml"), *flags, "--data.train", tagged)
+        pairs, src, tgt = map(int, re.search(r"(?m)^training data +(\d+) pairs .*; (\d+) source and (\d+) target tokens", text).groups())
+        self.assertEqual(pairs, 1500)
+        self.assertGreaterEqual(src, tgt + pairs)  # by the tag, and what the model has between a tag and a word
+        self.assertRegex(plain, rf"(?m)^training data +{pairs} pairs .*; (\d+) source and \1 target tokens")
 
 
 class Vocab(Verbs):

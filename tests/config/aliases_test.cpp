@@ -48,6 +48,7 @@ TEST(Aliases, ThatMeanSomethingElseAreRefusedWithWhatToSay) {
   EXPECT_THAT(message("train: {batch_size: 64}\n"), HasSubstr("say train.batch_tokens"));
   EXPECT_THAT(message("train: {fp16: true}\n"), HasSubstr("say train.precision"));
   EXPECT_THAT(message("data: {tgt_vocab_size: 4000}\n"), HasSubstr("data.tgt_spm_model"));
+  EXPECT_THAT(message("data: {tsv: true}\n"), HasSubstr("data.tsv is \"true\"; it is of a corpus; say data.train: {tsv: FILE}"));
   for (const char* const key : {"pretrained-model", "finetune_from_model"})
     EXPECT_THAT(message(std::string("train: {") + key + ": runs/old}\n"),
                 AllOf(HasSubstr(key), HasSubstr("train.init_from plus train.reset: [optimizer, lr, data, best]")));

@@ -89,8 +89,26 @@ TEST(Options, TextIsChecked) {
 TEST(Options, CorporaAreOneMapOrAList) {
   EXPECT_EQ(options_from_yaml("data: {valid: {src: a, tgt: b}}", "c").data.valid.size(), 1u);
   EXPECT_THAT(error_of("data: {valid: a.de}\n"),
-              HasSubstr("data.valid is \"a.de\"; expected {src: FILE, tgt: FILE}, or a list of such: [{src: FILE, tgt: FILE}, ...]"));
-  EXPECT_THAT(error_of("data: {valid: [a.de]}\n"), HasSubstr("data.valid[0] is \"a.de\"; expected {src: FILE, tgt: FILE}"));
+              HasSubstr("data.valid is \"a.de\"; expected {src: FILE, tgt: FILE} or {tsv: FILE}, or a list of such: [{...}, ...]"));
+  EXPECT_THAT(error_of("data: {valid: [a.de]}\n"), HasSubstr("data.valid[0] is \"a.de\"; expected {src: FILE, tgt: FILE} or {tsv: FILE}"));
+}
+
+TEST(Options, ACorpusMayBeOneFileOfColumns) {
+  const CorpusOptions plain = options_from_yaml("data: {train: {tsv: a.tsv}}", "c").data.train[0];
+  EXPECT_EQ(plain.tsv, "a.tsv");
+  EXPECT_EQ(plain.columns, (std::vector<int64_t>{1, 2}));
+  const CorpusOptions turned = options_from_yaml("data: {train: [{tsv: a.tsv, columns: [3, 1], src_prefix: <bt>}]}", "c").data.train[0];
+  EXPECT_EQ(turned.columns, (std::vector<int64_t>{3, 1}));
+  EXPECT_EQ(turned.src_prefix, "<bt>");
+}
+
+TEST(Options, ColumnsAreNumbersFromOne) {
+  EXPECT_THAT(error_of("data:\n  train: [{tsv: a, columns: 2}]\n"),
+              HasSubstr("c.yaml:2: data.train[0].columns is \"2\"; expected a list of numbers, each at least 1: [1, 2]"));
+  EXPECT_THAT(error_of("data: {train: [{tsv: a, columns: [1, b]}]}\n"),
+              HasSubstr("data.train[0].columns[1] is \"b\"; expected a whole number"));
+  EXPECT_THAT(error_of("data: {train: [{tsv: a, columns: [0, 1]}]}\n"),
+              HasSubstr("data.train[0].columns[0] is \"0\"; expected a number at least 1"));
 }
 
 TEST(Options, ANumberOrAWordTakesBoth) {
@@ -117,6 +135,13 @@ TEST(OptionsHelp, NamesEveryKeyWithItsDefaultAndRange) {
   EXPECT_THAT(help, HasSubstr("model.d_model  (default 256; at least 1)\n    width of the residual stream\n"));
   EXPECT_THAT(help, HasSubstr("translate.sampling  (default none; one of none, full, top_k, top_p)"));
   EXPECT_THAT(help, HasSubstr("train.batch_tokens  (default 4096; at least 1)"));
+}
+
+TEST(OptionsHelp, NamesTheKeysOfACorpusOnce) {
+  const std::string help = options_help();
+  EXPECT_THAT(help, HasSubstr("data.train[].columns  (default [1, 2]; at least 1)\n"));
+  EXPECT_THAT(help, HasSubstr("data.train[].src_prefix  (default: none)\n"));
+  EXPECT_THAT(help, Not(HasSubstr("data.valid[]")));
 }
 
 }  // namespace

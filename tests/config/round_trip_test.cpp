@@ -42,7 +42,8 @@ TEST(RoundTrip, KeepsNumbersExactly) {
 
 TEST(RoundTrip, OfAFullConfigurationIsExact) {
   const Options options = options_from_yaml(
-      "run: r\nseed: 3\ndata: {train: [{src: a, tgt: b, weight: 0.5}, {src: c, tgt: d, name: n}], valid: {src: e, tgt: f}, long: crop}\n"
+      "run: r\nseed: 3\ndata: {train: [{src: a, tgt: b, weight: 0.5}, {src: c, tgt: d, name: n}, {tsv: g, columns: [3, 1],\n"
+      "  src_prefix: '<bt> #1'}], valid: {src: e, tgt: f}, long: crop}\n"
       "model: {preset: big, d_ff: 100, attention: {default: rela, cross: {default: {type: topk, k: 8}, layers: {0: softmax}}}}\n"
       "train: {batch_tokens: auto, schedule: noam, init_from: x, reset: [lr, data]}\ntranslate: {sampling: top_k, block_tokens: [a, b]}\n",
       "c.yaml");
@@ -50,6 +51,8 @@ TEST(RoundTrip, OfAFullConfigurationIsExact) {
   const Options back = options_from_yaml(yaml, "c.yaml");
   EXPECT_EQ(to_yaml(back), yaml);
   EXPECT_EQ(back.model.d_model, 1024);
+  EXPECT_EQ(back.data.train[2].columns, (std::vector<int64_t>{3, 1}));
+  EXPECT_EQ(back.data.train[2].src_prefix, "<bt> #1");
   EXPECT_EQ(back.model.d_ff, 100);
   EXPECT_EQ(back.model.attention.to_yaml(), options.model.attention.to_yaml());
   EXPECT_FALSE(back.train.batch_tokens.value);

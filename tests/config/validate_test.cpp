@@ -45,7 +45,16 @@ INSTANTIATE_TEST_SUITE_P(
         Rule{"SampledWords", "data: {tokenizer: none, vocab: v, spm_alpha: 0.1}", "it must be 0"},
         Rule{"RatioOfNoPair", "data: {max_length_ratio: 0.5}", "data.max_length_ratio is 0.5, which no pair is within; at least 1"},
         Rule{"VocabForSentencePiece", "data: {vocab: v}", "set data.tokenizer: none"},
-        Rule{"HalfACorpus", "data: {train: [{src: a}]}", "a corpus needs both src and tgt; src is \"a\", tgt is \"\""},
+        Rule{"HalfACorpus", "data: {train: [{src: a}]}",
+             "data.train: a corpus needs both src and tgt, or tsv in place of them; src is \"a\", tgt is \"\""},
+        Rule{"NoCorpus", "data: {valid: {name: n}}", "data.valid: a corpus needs both src and tgt, or tsv in place of them"},
+        Rule{"TwiceACorpus", "data: {train: [{src: a, tgt: b, tsv: c}]}",
+             "data.train: tsv is \"c\", which stands in place of src and tgt; remove it, or src \"a\" and tgt \"b\""},
+        Rule{"TsvAndHalfACorpus", "data: {train: [{tgt: b, tsv: c}]}", "remove it, or src \"\" and tgt \"b\""},
+        Rule{"ColumnsOfTwoFiles", "data: {train: [{src: a, tgt: b, columns: [1, 3]}]}", "the columns of a and b are not read"},
+        Rule{"OneColumn", "data: {train: [{tsv: a, columns: [2]}]}", "the columns of a are 1 numbers; expected two, source and target"},
+        Rule{"PrefixOfTwoLines", "data: {test: {tsv: a, src_prefix: \"b\\nc\"}}",
+             "the src_prefix of a is \"b\nc\"; expected UTF-8 without tabs"},
         Rule{"Heads", "model: {d_model: 100, num_heads: 3}", "model.num_heads is 3; it must divide model.d_model, which is 100"},
         Rule{"OddWidth", "model: {d_model: 9, num_heads: 3}", "sinusoidal positions need an even one"},
         Rule{"TiedSeparateVocabularies", "data: {shared_vocab: false}",
@@ -82,7 +91,8 @@ TEST(Validate, TakesWhatHasMeaning) {
   for (const char* yaml : {"data: {shared_vocab: false}\nmodel: {tie_embeddings: decoder}", "data: {tokenizer: none, vocab: v}",
                            "model: {d_model: 9, num_heads: 3, positions: learned}", "translate: {n_best: 9, sampling: full}",
                            "train: {schedule: cosine, warmup_steps: 9, max_steps: 10}", "train: {warmup_steps: 100, max_steps: 10}",
-                           "data: {valid: {src: a, tgt: b}}\ntrain: {schedule: plateau, patience: 2}"})
+                           "data: {valid: {src: a, tgt: b}}\ntrain: {schedule: plateau, patience: 2}",
+                           "data: {train: [{tsv: a, columns: [2, 2], src_prefix: <2de>}], valid: {src: a, tgt: b, columns: [1, 2]}}"})
     EXPECT_NO_THROW(options_from_yaml(yaml, "c.yaml")) << yaml;
 }
 
@@ -111,6 +121,9 @@ TEST(Validate, SaysWhereAValueWasWritten) {
         std::pair("seed: 1\nmodel:\n  d_model: 99", "c.yaml:3: model.num_heads is "),  // which is the default
         std::pair("data:\n  train:\n    - {src: a, tgt: b}\n    - {src: a}", "c.yaml:4: data.train: a corpus needs both"),
         std::pair("data:\n  valid: {src: a}", "c.yaml:2: data.valid: a corpus needs both"),
+        std::pair("data:\n  train:\n    - src: a\n      tgt: b\n      tsv: c", "c.yaml:5: data.train: tsv is \"c\", which"),
+        std::pair("data:\n  test:\n    src: a\n    tgt: b\n    columns: [2, 1]", "c.yaml:5: data.test: the columns of a and b"),
+        std::pair("data:\n  train:\n    - tsv: c\n      src_prefix: \"\\t\"", "c.yaml:4: data.train: the src_prefix of c"),
         std::pair("data:\n  spm_symbols: ['']", "c.yaml:2: data.spm_symbols holds"),
         std::pair("data:\n  src_vocab: ''\n  tgt_vocab: v", "c.yaml:3: data.src_vocab and"),
         std::pair("train:\n  lr: 1\n  reset: [optimiser]", "c.yaml:3: train.reset holds"),

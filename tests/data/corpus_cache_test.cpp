@@ -11,6 +11,7 @@
 
 #include "../base/child.h"
 #include "../text/other_vocabulary.h"
+#include "base/content_hash.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "data/corpus_reader.h"
@@ -67,6 +68,27 @@ TEST(CorpusCache, IsMadeAnewForAnotherVocabularyOrOtherOptions) {
   EXPECT_EQ(small.num_caches(), 3u);
 }
 
+TEST(CorpusCache, OfTwoWholeFilesHasTheFingerprintOfTheirContents) {
+  const SmallCorpus small;
+  const CorpusOptions corpus = small.write("w0\nw1\n", "w1\nw0\n");
+  EXPECT_EQ(small.open(corpus)->fingerprint(), hash_of_files({corpus.src, corpus.tgt})) << "by which caches of older programs are found";
+}
+
+TEST(CorpusCache, IsMadeAnewForOtherColumnsOrAnotherPrefix) {
+  const SmallCorpus small;
+  CorpusOptions corpus = small.write_tsv("w0\tw1\tw2\n");
+  EXPECT_EQ(small.open(corpus)->tgt(0)[0], 4);
+  corpus.columns = {1, 3};
+  EXPECT_EQ(small.open(corpus)->tgt(0)[0], 5);
+  corpus.src_prefix = "w4";
+  EXPECT_EQ(small.open(corpus)->src(0)[0], 7);
+  corpus.src_prefix = "w5";
+  EXPECT_EQ(small.open(corpus)->src(0)[0], 8);
+  EXPECT_EQ(small.num_caches(), 4u);
+  small.open(corpus);
+  EXPECT_EQ(small.num_caches(), 4u);
+}
+
 TEST(CorpusCache, KeepsTheTextForSubwordSampling) {
   SmallCorpus small;
   small.options.spm_alpha = 0.1;
@@ -74,6 +96,14 @@ TEST(CorpusCache, KeepsTheTextForSubwordSampling) {
   ASSERT_TRUE(corpus->has_text());
   EXPECT_EQ(corpus->src_text(1), "w1  w2");
   EXPECT_EQ(corpus->tgt_text(1), "w0");
+}
+
+TEST(CorpusCache, KeepsThePrefixInThatText) {
+  SmallCorpus small;
+  small.options.spm_alpha = 0.1;
+  CorpusOptions one = small.write_tsv("w0\tw1\n");
+  one.src_prefix = "w4";
+  EXPECT_EQ(small.open(one)->src_text(0), "w4 w0");
 }
 
 /// All lines of both sides, to compare; empty for a corpus that does not keep them.
@@ -176,6 +206,14 @@ TEST(CorpusCache, OfATextThatChangesWhileItIsReadIsNotKept) {
     small.vocabularies.src = words;
     EXPECT_EQ(contents(*small.open("w0\nw1\n", "w1\nw0\n")), contents(*SmallCorpus().open("w0\nw1\n", "w1\nw0\n")));
   }
+}
+
+TEST(CorpusCache, OfOneFileThatChangesWhileItIsReadIsNotKept) {
+  SmallCorpus small;
+  const CorpusOptions corpus = small.write_tsv("w0\tw1\n");
+  small.vocabularies.src = std::make_shared<ChangingVocabulary>(small.vocabularies.src, corpus.tsv, "w2\tw3\n");
+  EXPECT_THAT(message_of<DataError>([&] { small.open(corpus); }), HasSubstr("train.tsv: it changed while it was read; start again"));
+  EXPECT_EQ(small.num_caches(), 0u);
 }
 
 TEST(CorpusCache, ThatCannotBeWrittenIsAnErrorThatNamesTheOption) {

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "../base/packed.h"
 #include "base/error.h"
 #include "data/training_data.h"
@@ -36,6 +38,31 @@ TEST(Corpus, IsTheSamePlainAndPacked) {
     EXPECT_TRUE(std::ranges::equal(unpacked->src(i), plain->src(i)));
     EXPECT_TRUE(std::ranges::equal(unpacked->tgt(i), plain->tgt(i)));
   }
+}
+
+TEST(Corpus, IsTheSameOfTwoFilesAndOfTwoColumns) {
+  const SmallCorpus small;
+  const auto of_files = small.open("w0 w1\n\nw2\nw3\n", "w3\nw1\nw4\n\n");
+  const auto of_columns = small.open(small.write_tsv("w0 w1\tw3\n\tw1\nw2\tw4\tw9\nw3\t\n"));
+  EXPECT_EQ(of_columns->summary().text(), of_files->summary().text());
+  ASSERT_EQ(of_columns->size(), 2);
+  for (int64_t i = 0; i < 2; ++i) {
+    EXPECT_TRUE(std::ranges::equal(of_columns->src(i), of_files->src(i)));
+    EXPECT_TRUE(std::ranges::equal(of_columns->tgt(i), of_files->tgt(i)));
+  }
+}
+
+TEST(Corpus, HasItsPrefixAsATokenOfEachSource) {
+  SmallCorpus small;
+  small.options.max_length = 2;
+  CorpusOptions corpus = small.write("w0\n\nw1 w2\n", "w0\nw1\nw2\n");
+  corpus.src_prefix = "w9";
+  const auto opened = small.open(corpus);
+  ASSERT_EQ(opened->size(), 1);
+  EXPECT_THAT(opened->src(0), ElementsAre(12, 3, kEos));
+  EXPECT_THAT(opened->tgt(0), ElementsAre(3, kEos));
+  EXPECT_EQ(opened->summary().empty, 1);
+  EXPECT_EQ(opened->summary().skipped, 1);
 }
 
 TEST(Corpus, SkipsAndCountsEmptyLines) {
@@ -188,6 +215,25 @@ TEST(TrainingData, HasAFingerprintOfTheTextAlone) {
   EXPECT_EQ(fingerprint(), before);
   small.options.train = {small.write("w1\n", "w1\n")};
   EXPECT_NE(fingerprint(), before);
+}
+
+TEST(TrainingData, HasAnotherFingerprintForOtherColumnsOrAnotherPrefix) {
+  SmallCorpus small;
+  small.options.vocab = small.folder.write("words", "w0\nw1\n");
+  CorpusOptions files = small.write("w0\n", "w1\n"), columns = small.write_tsv("w0\tw1\tw1\n");
+  const auto fingerprint_of = [&](const CorpusOptions& corpus) {
+    small.options.train = {corpus};
+    return open_training_data(small.options, small.folder / "run", 100, 1).fingerprint;
+  };
+  std::set<std::string> fingerprints = {fingerprint_of(files), fingerprint_of(columns)};
+  columns.columns = {1, 3};  // which hold the same
+  fingerprints.insert(fingerprint_of(columns));
+  for (const char* const prefix : {"w1", "w0"}) {
+    files.src_prefix = columns.src_prefix = prefix;
+    fingerprints.insert(fingerprint_of(files));
+    fingerprints.insert(fingerprint_of(columns));
+  }
+  EXPECT_EQ(fingerprints.size(), 7u);
 }
 
 TEST(TrainingData, WithoutCorporaIsAnError) {

@@ -41,6 +41,27 @@ TEST(EvaluationSet, CropsAndCountsLongLinesForTheLossOnly) {
   EXPECT_THAT(set.batches[0]->src, ElementsAre(3, 4, kEos, 3, kEos));
 }
 
+TEST(EvaluationSet, OfColumnsIsThatOfFiles) {
+  const SmallCorpus small;
+  const CorpusOptions corpus = small.write_tsv("w0\tw1 w2\n\tw3\nw4\t\n", "valid");
+  const EvaluationSet set = load_evaluation_set(corpus, small.options, small.vocabularies, 1000);
+  EXPECT_EQ(set.name, "valid");
+  EXPECT_THAT(set.src_lines, ElementsAre("w0", "", "w4"));
+  EXPECT_THAT(set.tgt_lines, ElementsAre("w1 w2", "w3", ""));
+  ASSERT_EQ(set.batches.size(), 1u);
+  EXPECT_THAT(set.batches[0]->tgt, ElementsAre(4, 5, kEos));
+}
+
+TEST(EvaluationSet, IsTranslatedAndScoredWithItsPrefix) {
+  const SmallCorpus small;
+  CorpusOptions corpus = small.write("w0\n\n", "w1\nw2\n", "valid");
+  corpus.src_prefix = "w9";
+  const EvaluationSet set = load_evaluation_set(corpus, small.options, small.vocabularies, 1000);
+  EXPECT_THAT(set.src_lines, ElementsAre("w9 w0", ""));
+  EXPECT_THAT(set.tgt_lines, ElementsAre("w1", "w2"));
+  EXPECT_THAT(set.batches[0]->src, ElementsAre(12, 3, kEos));
+}
+
 TEST(EvaluationSet, IsNamedByItsFile) {
   CorpusOptions corpus;
   corpus.src = "data/newstest2014.de.gz";
@@ -49,6 +70,9 @@ TEST(EvaluationSet, IsNamedByItsFile) {
   EXPECT_EQ(name_of(corpus), "newstest2014");
   corpus.src = "valid";
   EXPECT_EQ(name_of(corpus), "valid");
+  corpus.src = "";
+  corpus.tsv = "data/dev.de-en.tsv.gz";
+  EXPECT_EQ(name_of(corpus), "dev.de-en");
   corpus.name = "news";
   EXPECT_EQ(name_of(corpus), "news");
 }

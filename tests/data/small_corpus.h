@@ -36,6 +36,9 @@ struct SmallCorpus {
     corpus.tgt = folder.write(name + ".tgt", tgt);
     return corpus;
   }
+  CorpusOptions write_tsv(const std::string& lines, const std::string& name = "train") const {
+    return {.tsv = folder.write(name + ".tsv", lines)};
+  }
   std::shared_ptr<const TokenizedCorpus> open(const CorpusOptions& corpus) const {
     return TokenizedCorpus::open(corpus, options, vocabularies, cache());
   }

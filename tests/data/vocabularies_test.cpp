@@ -8,6 +8,7 @@
 #include "../base/system_calls.h"
 #include "../text/sample_text.h"
 #include "base/error.h"
+#include "data/corpus_reader.h"
 #include "small_corpus.h"
 
 namespace lacuna {
@@ -46,6 +47,40 @@ TEST(Vocabularies, MayBeOneForEachSide) {
   EXPECT_EQ(bytes_of(prepared.run() + "/spm.src.model"), vocabularies.src->serialized());
   EXPECT_EQ(bytes_of(prepared.run() + "/spm.tgt.model"), vocabularies.tgt->serialized());
   EXPECT_NE(vocabularies.src->serialized(), vocabularies.tgt->serialized());
+}
+
+/// The files of `prepared` as the columns of one.
+CorpusOptions as_columns(const Prepared& prepared) {
+  std::string rows, src, tgt;
+  for (CorpusReader reader(prepared.options.train[0]); reader.next(src, tgt);) rows.append(src).append("\t").append(tgt).append("\n");
+  return {.tsv = prepared.folder.write("train.tsv", rows)};
+}
+
+TEST(Vocabularies, OfColumnsAreThoseOfFiles) {
+  for (const bool is_shared : {true, false}) {
+    Prepared of_files, of_columns;
+    of_columns.options.train = {as_columns(of_columns)};
+    of_files.options.shared_vocab = of_columns.options.shared_vocab = is_shared;
+    const Vocabularies expected = of_files.prepare(), found = of_columns.prepare();
+    EXPECT_EQ(found.src->serialized(), expected.src->serialized());
+    EXPECT_EQ(found.tgt->serialized(), expected.tgt->serialized());
+  }
+}
+
+TEST(Vocabularies, OfAnEarlierStartWithOtherColumnsOrAnotherPrefixAreNot) {
+  Prepared prepared;
+  prepared.options.shared_vocab = false;
+  prepared.options.train = {as_columns(prepared)};
+  const Vocabularies before = prepared.prepare();
+  prepared.options.train[0].columns = {2, 1};
+  const Vocabularies turned = prepared.prepare();
+  EXPECT_EQ(turned.src->serialized(), before.tgt->serialized());
+  EXPECT_EQ(turned.tgt->serialized(), before.src->serialized());
+  prepared.options.train[0].src_prefix = "@";
+  const Vocabularies prefixed = prepared.prepare();
+  EXPECT_EQ(turned.src->id_of("@"), kUnk);
+  EXPECT_NE(prefixed.src->id_of("@"), kUnk);
+  EXPECT_EQ(prefixed.tgt->serialized(), turned.tgt->serialized());
 }
 
 TEST(Vocabularies, AreNotTrainedForACoverageThatSentencePieceDoesNotTake) {

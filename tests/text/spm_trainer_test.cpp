@@ -6,6 +6,7 @@
 
 #include "../base/scratch_folder.h"
 #include "base/error.h"
+#include "base/line_reader.h"
 #include "sample_text.h"
 #include "text/vocabulary.h"
 
@@ -41,6 +42,14 @@ TEST_P(SpmTrainer, MakesAModelOfTheSizeAskedForWithOurIds) {
 
 TEST_P(SpmTrainer, MakesTheSameBytesFromTheSameText) {
   EXPECT_EQ(train_sentencepiece({text_}, small(GetParam())), train_sentencepiece({text_}, small(GetParam())));
+}
+
+TEST_P(SpmTrainer, MakesTheSameBytesFromTheSameLines) {
+  const auto read = [&](const auto& use) {
+    std::string line;
+    for (LineReader reader(text_); reader.next(line);) use(line);
+  };
+  EXPECT_EQ(train_sentencepiece({SpmText{"lines", read}}, small(GetParam())), train_sentencepiece({text_}, small(GetParam())));
 }
 
 TEST_P(SpmTrainer, HasTheSymbolsAskedForWholeWhereverTheyStand) {

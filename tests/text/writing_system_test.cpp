@@ -18,5 +18,10 @@ TEST(WritingSystem, OfOtherLanguagesHasSpaces) {
   EXPECT_FALSE(has_no_spaces_between_words({}));
 }
 
+TEST(IsBlank, OfSpacesAlone) {
+  for (const char* const line : {"", " ", " \t\r\v\f", "\u00A0", "\u3000 \u3000"}) EXPECT_TRUE(is_blank(line)) << line;
+  for (const char* const line : {"a", " a ", "\u2581", "\xE3\x80", "\xC2"}) EXPECT_FALSE(is_blank(line)) << line;
+}
+
 }  // namespace
 }  // namespace lacuna

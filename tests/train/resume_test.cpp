@@ -77,6 +77,13 @@ TEST(ForbiddenDifferences, FilesOfTheCorpusMayMoveButNotItsWeight) {
   EXPECT_TRUE(forbidden_differences(stored, now).empty());
 }
 
+TEST(ForbiddenDifferences, WhatIsReadOfTheCorpusIsLeftToItsFingerprint) {
+  Options stored, now;
+  stored.data.train.push_back({.src = "a", .tgt = "b"});
+  now.data.train.push_back({.tsv = "c", .columns = {1, 3}, .src_prefix = "<bt>"});
+  EXPECT_TRUE(forbidden_differences(stored, now).empty());
+}
+
 TEST(ReplacesRun, RefusesAnotherConfigurationUnlessItMayGo) {
   const ScratchFolder folder;
   Options options;
