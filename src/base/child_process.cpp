@@ -32,8 +32,7 @@ std::string outcome_of(const std::function<std::string()>& work) {
 [[noreturn]] void be_the_child(const std::function<std::string()>& work, pid_t parent, int pipe_end) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before that call
-  signal(SIGINT, SIG_DFL);
-  signal(SIGTERM, SIG_DFL);
+  release_interrupts();
   const std::string outcome = outcome_of(work);
   for (size_t sent = 0; sent < outcome.size();) {
     const ssize_t count = write(pipe_end, outcome.data() + sent, outcome.size() - sent);

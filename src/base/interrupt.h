@@ -6,17 +6,21 @@
 
 namespace lacuna {
 
-/// Takes over SIGINT and SIGTERM: the first one is only remembered, so that work can end in order (a checkpoint is written); the second one
-/// ends the process at once.
+/// Takes over SIGINT, SIGTERM and SIGHUP (the terminal was closed; not where the program was started without it, as by nohup): the first
+/// one is only remembered, so that work can end in order (a checkpoint is written); the second one ends the process at once. A SIGHUP after
+/// a SIGHUP does not count, as a terminal and its shell send one each.
 void handle_interrupts();
+
+/// Gives them back, in a child process that is to end by them. May be called between fork and exec.
+void release_interrupts();
 
 /// SIGPIPE is ignored: a closed output is an error of the write.
 void ignore_broken_pipes();
 
-/// 0, or SIGINT or SIGTERM if it has come. The exit code is then 128 + it.
+/// 0, or the one of these signals that has come. The exit code is then 128 + it.
 int interrupt_signal();
 
-/// Work that was given up because SIGINT or SIGTERM came.
+/// Work that was given up because one of them came.
 class Interrupted : public Error {
  public:
   using Error::Error;

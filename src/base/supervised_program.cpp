@@ -34,8 +34,7 @@ Pipe make_pipe(const std::string& program) {
 /// Between fork and exec: calls that are safe there, and nothing else.
 [[noreturn]] void become(char* const* arguments, pid_t parent, const Pipe& output, const Pipe& errors) {
   setpgid(0, 0);
-  signal(SIGINT, SIG_DFL);
-  signal(SIGTERM, SIG_DFL);
+  release_interrupts();
   if (interrupt_signal() != 0) _exit(128 + interrupt_signal());  // it came before these calls, and would be forgotten
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(kCannotStart);  // it died before that call

@@ -32,6 +32,11 @@ std::vector<std::string> keys_of_corpus(const std::string& key, size_t index) {
   return {item + ".name", key + ".name", item, key};
 }
 
+const char* name_of_interrupt(int signal) {
+  if (signal == SIGHUP) return "SIGHUP (the terminal was closed)";
+  return signal == SIGTERM ? "SIGTERM" : "SIGINT";
+}
+
 /// Their names are those of files and of scores.
 void require_different_names(const std::string& key, const std::vector<CorpusOptions>& corpora, const Rules& rules) {
   std::set<std::string> names;
@@ -119,7 +124,7 @@ std::string in_words(TrainingEnd end, const TrainingState& state, const TrainOpt
                          score_name(options.metric), counted(state.scores.since_best, "validation"), state.scores.best_step,
                          options.patience);
     case TrainingEnd::kInterrupted:
-      return fmt::format("step {}: interrupted by {}{}", state.step, interrupt_signal() == SIGTERM ? "SIGTERM" : "SIGINT",
+      return fmt::format("step {}: interrupted by {}{}", state.step, name_of_interrupt(interrupt_signal()),
                          state.step > 0 ? ", and saved; the same command goes on from there" : "");
   }
   return "";

@@ -11,10 +11,16 @@
 namespace lacuna {
 namespace {
 
+/// As of a process that was started without nohup, however the test was started.
+void take_over_interrupts() {
+  signal(SIGHUP, SIG_DFL);
+  handle_interrupts();
+}
+
 TEST(Interrupt, TheFirstSignalIsRemembered) {
-  for (const int signal : {SIGINT, SIGTERM})
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
     EXPECT_EQ(exit_code_of_child([=] {
-                handle_interrupts();
+                take_over_interrupts();
                 if (interrupt_signal() != 0) return 1;
                 raise(signal);
                 return interrupt_signal();
@@ -30,6 +36,44 @@ TEST(Interrupt, TheSecondSignalEndsTheProcess) {
               return 0;
             }),
             143);
+}
+
+TEST(Interrupt, ATerminalThatIsClosedMayHangUpTwice) {
+  EXPECT_EQ(exit_code_of_child([] {
+              take_over_interrupts();
+              raise(SIGHUP);
+              raise(SIGHUP);
+              return interrupt_signal();
+            }),
+            SIGHUP);
+  EXPECT_EQ(exit_code_of_child([] {
+              take_over_interrupts();
+              raise(SIGHUP);
+              raise(SIGTERM);
+              return 0;
+            }),
+            143);
+}
+
+TEST(Interrupt, WhoIsStartedWithoutSighupGoesOn) {
+  EXPECT_EQ(exit_code_of_child([] {
+              signal(SIGHUP, SIG_IGN);  // as nohup does
+              handle_interrupts();
+              raise(SIGHUP);
+              return interrupt_signal();
+            }),
+            0);
+}
+
+TEST(Interrupt, AChildThatGivesTheSignalsBackEndsByThem) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+    EXPECT_EQ(exit_code_of_child([=] {
+                take_over_interrupts();
+                release_interrupts();
+                raise(signal);
+                return 0;
+              }),
+              1000 + signal);
 }
 
 TEST(Interrupt, WorkStopsWithTheCodeOfTheSignal) {
