@@ -96,9 +96,9 @@ void CorpusReader::fail_lengths() {
 void CorpusReader::fail_columns() const {
   const auto found = std::count(row_.begin(), row_.end(), '\t') + 1;
   throw DataError(
-      fmt::format("{}: the line has {} column{}; expected the source in column {} and the target in column {}, with a tab between columns. "
+      fmt::format("{}: the line has {}; expected the source in column {} and the target in column {}, with a tab between columns. "
                   "Mend the line or remove it, or set the corpus's `columns`",
-                  src_.place(), found, found == 1 ? "" : "s", corpus_.columns[0], corpus_.columns[1]));
+                  src_.place(), counted(found, "column"), corpus_.columns[0], corpus_.columns[1]));
 }
 
 int64_t count_pairs(const CorpusOptions& corpus) {
