@@ -35,6 +35,7 @@ constexpr int kMostLinks = 40;  // to follow, as Linux does
     if (bytes > 0) message += std::to_string(bytes) + " bytes more are needed at once: ";
     message += "free some space";
   }
+  if (cause == EFBIG) message += "; files may not be as large (ulimit -f, or the file system): raise the limit";
   throw MachineError(message);
 }
 

@@ -24,10 +24,11 @@ void handle_interrupts() {
   sigaction(SIGTERM, &action, nullptr);
 }
 
-void ignore_broken_pipes() {
+void ignore_signals_of_writes() {
   struct sigaction ignore = {};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignore, nullptr);
+  sigaction(SIGXFSZ, &ignore, nullptr);
 }
 
 int interrupt_signal() {

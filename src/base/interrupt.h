@@ -10,8 +10,8 @@ namespace lacuna {
 /// ends the process at once.
 void handle_interrupts();
 
-/// SIGPIPE is ignored: a closed output is an error of the write.
-void ignore_broken_pipes();
+/// SIGPIPE and SIGXFSZ are ignored: a closed output, and a file larger than may be (ulimit -f), are errors of the write.
+void ignore_signals_of_writes();
 
 /// 0, or SIGINT or SIGTERM if it has come. The exit code is then 128 + it.
 int interrupt_signal();

@@ -197,6 +197,13 @@ class Translate(Verbs):
         self.assertEqual(ended.returncode, 1)
         self.assertIn("stdout cannot be written", ended.stderr)
 
+    def test_leaves_nothing_where_files_may_not_be_as_large(self):
+        words = [PROGRAM, "translate", "-m", AVERAGED, "-i", write("limited.txt", "1 2 3\n"), "-o", path("too_large.out")]
+        ended = subprocess.run(["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *words], stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        self.assertEqual(ended.returncode, 1, ended.stderr)
+        self.assertIn("cannot be written: File too large; files may not be as large (ulimit -f", ended.stderr)
+        self.assertEqual([name for name in os.listdir(FOLDER) if name.startswith("too_large.out")], [])
+
     def test_leaves_a_file_its_permissions_and_its_links(self):
         os.chmod(write("private.out", "x"), 0o600)
         self.prints("translate", "-m", AVERAGED, "-o", path("private.out"), text="1 2\n")
