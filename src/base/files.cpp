@@ -176,8 +176,16 @@ FileReplacement::~FileReplacement() {
 
 void FileReplacement::finish() {
   writer_.finish();
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) fail_to_write(path_, 0);
-  is_finished_ = true;
+  if (rename(temporary_.c_str(), path_.c_str()) == 0) {
+    is_finished_ = true;
+  } else if (errno == EBUSY) {  // a mount point: the file keeps its place, and the destructor removes the new one
+    const MappedFile whole(temporary_);
+    FileWriter over(path_);
+    over.write({whole.data(), whole.size()});
+    over.finish();
+  } else {
+    fail_to_write(path_, 0);
+  }
   sync_directory(path_.parent_path());
 }
 
