@@ -310,10 +310,12 @@ class Translate(Verbs):
         self.assertEqual(draws[0], draws[1])
         self.assertNotEqual(draws[0], draws[2])
 
-    def test_says_what_changes_nothing_without_sampling(self):
+    def test_says_what_changes_nothing_without_sampling_or_with_it(self):
         said = self.ends("translate", "-m", AVERAGED, "--temperature", "3", "--translate.sample_k", "4", text="1 2\n").stderr
         self.assertIn("--temperature changes nothing without --sampling full, top_k or top_p", said)
         self.assertIn("--translate.sample_k changes nothing without --sampling top_k", said)
+        said = self.ends("translate", "-m", AVERAGED, "--sampling", "full", "--beam-size", "3", text="1 2\n").stderr
+        self.assertIn("--beam-size changes nothing with --sampling", said)
         said = self.ends("translate", "-m", AVERAGED, "--translate.temperature", "1", "--translate.sample_k", "10", text="1 2\n").stderr
         self.assertNotIn("changes nothing", said)  # as ablate starts it
         said = self.ends("translate", "-m", AVERAGED, "--sampling", "top_k", "--translate.sample_k", "4",
