@@ -34,6 +34,7 @@ constexpr int kMostLinks = 40;                     // to follow, as Linux does
     if (bytes > 0) message += std::to_string(bytes) + " bytes more are needed at once: ";
     message += "free some space";
   }
+  if (cause == EFBIG) message += "; files may not be as large (ulimit -f, or the file system): raise the limit";
   throw MachineError(message);
 }
 
@@ -215,8 +216,16 @@ FileReplacement::~FileReplacement() {
 
 void FileReplacement::finish() {
   writer_.finish();
-  if (rename(temporary_.c_str(), path_.c_str()) != 0) fail_to_write(path_, 0);
-  is_finished_ = true;
+  if (rename(temporary_.c_str(), path_.c_str()) == 0) {
+    is_finished_ = true;
+  } else if (errno == EBUSY) {  // a mount point: the file keeps its place, and the destructor removes the new one
+    const MappedFile whole(temporary_);
+    FileWriter over(path_);
+    over.write({whole.data(), whole.size()});
+    over.finish();
+  } else {
+    fail_to_write(path_, 0);
+  }
   sync_directory(path_.parent_path());
 }
 

@@ -36,10 +36,11 @@ void release_interrupts() {
     if (sigaction(signal, nullptr, &former) == 0 && former.sa_handler == on_signal) sigaction(signal, &by_default, nullptr);
 }
 
-void ignore_broken_pipes() {
+void ignore_signals_of_writes() {
   struct sigaction ignore = {};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignore, nullptr);
+  sigaction(SIGXFSZ, &ignore, nullptr);
 }
 
 int interrupt_signal() {

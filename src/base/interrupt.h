@@ -14,8 +14,8 @@ void handle_interrupts();
 /// Gives them back, in a child process that is to end by them. May be called between fork and exec.
 void release_interrupts();
 
-/// SIGPIPE is ignored: a closed output is an error of the write.
-void ignore_broken_pipes();
+/// SIGPIPE and SIGXFSZ are ignored: a closed output, and a file larger than may be (ulimit -f), are errors of the write.
+void ignore_signals_of_writes();
 
 /// 0, or the one of these signals that has come. The exit code is then 128 + it.
 int interrupt_signal();

@@ -60,10 +60,11 @@ bool LineReader::next(std::string& line) {
 }
 
 void LineReader::require_clean(std::string_view line) const {
-  if (const size_t nul = line.find('\0'); nul != std::string_view::npos)
-    throw DataError(place() + ": byte " + std::to_string(nul + 1) + " is NUL; expected UTF-8 text. Remove it (tr -d '\\000')");
-  if (const auto bad = first_invalid_utf8(line))
+  const size_t nul = line.find('\0');
+  if (const auto bad = first_invalid_utf8(line); bad && *bad < nul)  // of UTF-16, which has NULs, the mark at its start
     throw DataError(place() + ": byte " + std::to_string(*bad + 1) + " is not UTF-8; convert the file (iconv -t UTF-8) or remove the line");
+  if (nul != std::string_view::npos)
+    throw DataError(place() + ": byte " + std::to_string(nul + 1) + " is NUL; expected UTF-8 text. Remove it (tr -d '\\000')");
 }
 
 }  // namespace lacuna

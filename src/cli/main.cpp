@@ -116,6 +116,6 @@ int ended_with(int code) {
 
 int main(int argc, char** argv) {
   lacuna::take_missing_streams();
-  lacuna::ignore_broken_pipes();
+  lacuna::ignore_signals_of_writes();
   return lacuna::ended_with(lacuna::guarded({argv + 1, argv + argc}));
 }

@@ -254,9 +254,9 @@ bool translate_all(LineReader& reader, Output& output, Translator& translator, c
   return true;
 }
 
-/// Of what was given on the command line, as in `words`, is not what it is by default, and is not read, as nothing is drawn or in another
-/// way.
-void warn_of_what_only_sampling_reads(const TranslateOptions& options, const CLI::App& app, const std::vector<std::string>& words) {
+/// Warns of what was given on the command line, as in `words`, and is not read: what is of sampling, or of another way of it, unless it is
+/// what it is by default, and the size of the beam where translations are drawn.
+void warn_of_what_is_not_read(const TranslateOptions& options, const CLI::App& app, const std::vector<std::string>& words) {
   const auto is_given = [&](const std::string& flag) {
     return std::any_of(words.begin(), words.end(), [&](const std::string& word) { return word == flag || word.starts_with(flag + "="); });
   };
@@ -266,6 +266,8 @@ void warn_of_what_only_sampling_reads(const TranslateOptions& options, const CLI
     if (options.temperature != usual.temperature && is_given("--translate.temperature"))
       warn("--temperature", "full, top_k or top_p");  // the short flag stands for the key
     if (app.count("--seed") > 0) warn("--seed", "full, top_k or top_p");
+  } else if (app.count("--beam-size") > 0) {
+    log_warning("--beam-size changes nothing with --sampling: --n-best says how many translations of a line are drawn");
   }
   if (options.sampling != Sampling::kTopK && options.sample_k != usual.sample_k && is_given("--translate.sample_k"))
     warn("--translate.sample_k", "top_k");
@@ -288,7 +290,7 @@ int run_translate(const std::vector<std::string>& arguments) {
   const std::vector<std::string> words = flags.overrides(app);
   const LoadedTranslator loaded = as_one(load_models(flags.models, device, words));
   require_precision(loaded.options.translate.precision, device, words);
-  warn_of_what_only_sampling_reads(loaded.options.translate, app, words);
+  warn_of_what_is_not_read(loaded.options.translate, app, words);
   flags.format.n_best = loaded.options.translate.n_best > 1 || app.count("--n-best") > 0;
   flags.format.alignment = !flags.alignment.empty();
   for (const auto& member : loaded.members) member->round_to(weight_format_of(loaded.options.translate.precision, member->device()));

@@ -259,6 +259,18 @@ TEST(FileWriter, SaysSoTooWhereTheDiskIsFullOnlyWhenTheFileIsSynced) {
               HasSubstr("/a: cannot be written: No space left on device; free some space"));
 }
 
+TEST(FileReplacement, WritesOverAFileThatIsMountedByItself) {
+  const ScratchFolder folder;
+  folder.write("a", "an older and longer text");
+  WatchedCalls watched(folder.path());
+  watched.error = [](const std::string& call) { return call.starts_with("rename") ? EBUSY : 0; };
+  write_file_atomically(folder / "a", "new");
+  EXPECT_EQ(bytes_of(folder / "a"), "new");
+  EXPECT_EQ(folder.num_entries(), 1u);
+  write_file_atomically(folder / "a", "");
+  EXPECT_EQ(bytes_of(folder / "a"), "");
+}
+
 TEST(FreeDiskSpace, IsThatOfTheNearestFolderThatIsThere) {
   const ScratchFolder folder;
   EXPECT_GT(free_disk_space(folder / "not/there/yet"), 0u);

@@ -1,12 +1,15 @@
 #include "base/interrupt.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cerrno>
 
 #include "child.h"
+#include "scratch_folder.h"
 
 namespace lacuna {
 namespace {
@@ -93,11 +96,23 @@ TEST(Interrupt, WorkStopsWithTheCodeOfTheSignal) {
 
 TEST(Interrupt, AClosedOutputIsAnErrorOfTheWrite) {
   EXPECT_EQ(exit_code_of_child([] {
-              ignore_broken_pipes();
+              ignore_signals_of_writes();
               int ends[2];
               if (pipe(ends) != 0) return 1;
               close(ends[0]);
               return write(ends[1], "x", 1) < 0 && errno == EPIPE ? 0 : 2;
+            }),
+            0);
+}
+
+TEST(Interrupt, AFileThatMayNotGrowIsAnErrorOfTheWrite) {
+  const ScratchFolder folder;
+  EXPECT_EQ(exit_code_of_child([&] {
+              ignore_signals_of_writes();
+              const rlimit none = {0, 0};
+              const int file = open((folder / "file").c_str(), O_WRONLY | O_CREAT, 0600);
+              if (file < 0 || setrlimit(RLIMIT_FSIZE, &none) != 0) return 1;
+              return write(file, "x", 1) < 0 && errno == EFBIG ? 0 : 2;
             }),
             0);
 }

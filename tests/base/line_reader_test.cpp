@@ -212,6 +212,8 @@ TEST(LineReader, NamesLineAndByteOfNulAndInvalidUtf8) {
   EXPECT_THAT(message_of<DataError>([&] { reader.require_clean(line); }), AllOf(HasSubstr("a:2"), HasSubstr("byte 4"), HasSubstr("UTF-8")));
   EXPECT_THAT(message_of<DataError>([&] { reader.require_clean(std::string_view("x\0y", 3)); }),
               AllOf(HasSubstr("a:2"), HasSubstr("byte 2"), HasSubstr("NUL")));
+  const std::string_view utf16("\xFF\xFEx\0", 4);
+  EXPECT_THAT(message_of<DataError>([&] { reader.require_clean(utf16); }), AllOf(HasSubstr("byte 1"), HasSubstr("iconv")));
 }
 
 TEST(LineReader, DropsAByteOrderMarkAtTheStartAlone) {

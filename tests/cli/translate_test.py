@@ -208,6 +208,13 @@ class Translate(Verbs):
         self.assertEqual(ended.returncode, 1)
         self.assertIn("stdout cannot be written", ended.stderr)
 
+    def test_leaves_nothing_where_files_may_not_be_as_large(self):
+        words = [PROGRAM, "translate", "-m", AVERAGED, "-i", write("limited.txt", "1 2 3\n"), "-o", path("too_large.out")]
+        ended = subprocess.run(["sh", "-c", 'ulimit -f 0; exec "$@"', "sh", *words], stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+        self.assertEqual(ended.returncode, 1, ended.stderr)
+        self.assertIn("cannot be written: File too large; files may not be as large (ulimit -f", ended.stderr)
+        self.assertEqual([name for name in os.listdir(FOLDER) if name.startswith("too_large.out")], [])
+
     def test_leaves_a_file_its_permissions_and_its_links(self):
         os.chmod(write("private.out", "x"), 0o600)
         self.prints("translate", "-m", AVERAGED, "-o", path("private.out"), text="1 2\n")
@@ -314,10 +321,12 @@ class Translate(Verbs):
         self.assertEqual(draws[0], draws[1])
         self.assertNotEqual(draws[0], draws[2])
 
-    def test_says_what_changes_nothing_without_sampling(self):
+    def test_says_what_changes_nothing_without_sampling_or_with_it(self):
         said = self.ends("translate", "-m", AVERAGED, "--temperature", "3", "--translate.sample_k", "4", text="1 2\n").stderr
         self.assertIn("--temperature changes nothing without --sampling full, top_k or top_p", said)
         self.assertIn("--translate.sample_k changes nothing without --sampling top_k", said)
+        said = self.ends("translate", "-m", AVERAGED, "--sampling", "full", "--beam-size", "3", text="1 2\n").stderr
+        self.assertIn("--beam-size changes nothing with --sampling", said)
         said = self.ends("translate", "-m", AVERAGED, "--translate.temperature", "1", "--translate.sample_k", "10", text="1 2\n").stderr
         self.assertNotIn("changes nothing", said)  # as ablate starts it
         said = self.ends("translate", "-m", AVERAGED, "--sampling", "top_k", "--translate.sample_k", "4",
