@@ -14,7 +14,6 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Pair;
 
 std::vector<std::pair<std::string, std::string>> pairs_of(const CorpusOptions& corpus) {
   std::vector<std::pair<std::string, std::string>> pairs;
@@ -28,7 +27,7 @@ TEST(CorpusReader, ReadsTwoColumnsOfOneFile) {
   const CorpusOptions corpus = small.write_tsv(
       "\xEF\xBB\xBF"
       "ein Haus\ta house\r\n\t\nja\tyes");
-  EXPECT_THAT(pairs_of(corpus), ElementsAre(Pair("ein Haus", "a house"), Pair("", ""), Pair("ja", "yes")));
+  EXPECT_THAT(pairs_of(corpus), ElementsAre(testing::Pair("ein Haus", "a house"), testing::Pair("", ""), testing::Pair("ja", "yes")));
   EXPECT_EQ(count_pairs(corpus), 3);
 }
 
@@ -36,14 +35,14 @@ TEST(CorpusReader, ReadsTheColumnsThatAreAskedFor) {
   const SmallCorpus small;
   CorpusOptions corpus = small.write_tsv("0.9\ta house\tein Haus\thttp\n0.1\t\tja\n");
   corpus.columns = {3, 2};
-  EXPECT_THAT(pairs_of(corpus), ElementsAre(Pair("ein Haus", "a house"), Pair("ja", "")));
+  EXPECT_THAT(pairs_of(corpus), ElementsAre(testing::Pair("ein Haus", "a house"), testing::Pair("ja", "")));
   corpus.columns = {2, 2};
-  EXPECT_THAT(pairs_of(corpus), ElementsAre(Pair("a house", "a house"), Pair("", "")));
+  EXPECT_THAT(pairs_of(corpus), ElementsAre(testing::Pair("a house", "a house"), testing::Pair("", "")));
 }
 
 TEST(CorpusReader, ReadsColumnsOfAPackedFile) {
   const SmallCorpus small;
-  EXPECT_THAT(pairs_of({.tsv = small.folder.write("train.tsv.gz", gzip_of("a\tb\n"))}), ElementsAre(Pair("a", "b")));
+  EXPECT_THAT(pairs_of({.tsv = small.folder.write("train.tsv.gz", gzip_of("a\tb\n"))}), ElementsAre(testing::Pair("a", "b")));
 }
 
 TEST(CorpusReader, RefusesALineThatLacksAColumnWithItsPlace) {
@@ -78,8 +77,9 @@ TEST(CorpusReader, PutsThePrefixBeforeSourceLinesThatAreNotBlank) {
   const SmallCorpus small;
   CorpusOptions files = small.write("a b\n\n \u3000\nc\n", "d\ne\nf\n\n"), columns = small.write_tsv("a b\td\n\te\n");
   files.src_prefix = columns.src_prefix = "<bt>";
-  EXPECT_THAT(pairs_of(files), ElementsAre(Pair("<bt> a b", "d"), Pair("", "e"), Pair(" \u3000", "f"), Pair("<bt> c", "")));
-  EXPECT_THAT(pairs_of(columns), ElementsAre(Pair("<bt> a b", "d"), Pair("", "e")));
+  EXPECT_THAT(pairs_of(files), ElementsAre(testing::Pair("<bt> a b", "d"), testing::Pair("", "e"), testing::Pair(" \u3000", "f"),
+                                           testing::Pair("<bt> c", "")));
+  EXPECT_THAT(pairs_of(columns), ElementsAre(testing::Pair("<bt> a b", "d"), testing::Pair("", "e")));
 }
 
 TEST(CorpusReader, OfAMissingFileIsAnError) {
