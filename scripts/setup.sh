@@ -55,7 +55,8 @@ install_packages() {
   fi
   echo "Installing Debian packages: ${missing[*]}" >&2
   "${as_root[@]}" apt-get update -qq
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq \
+    --no-install-recommends "${missing[@]}" >/dev/null  # a machine that was just started may be installing updates
 }
 
 # is_whole: the environment runs (one whose Python is gone or was replaced, as by an upgrade of Debian, does not) and has what it was made for.

@@ -79,7 +79,7 @@ class Setup(Project):
         self.program("id", "echo 0\n")
         calls = self.calls_of("setup.sh")
         self.assertEqual(calls[0], "apt-get update -qq")
-        self.assertRegex(calls[1], r"^apt-get install -y .* g\+\+ cmake ")
+        self.assertRegex(calls[1], r"^apt-get -o DPkg::Lock::Timeout=300 install -y .* g\+\+ cmake ")
 
     def test_sudo_passes_the_proxy_on(self):
         self.program("dpkg-query", "exit 1\n")
