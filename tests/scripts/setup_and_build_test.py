@@ -37,7 +37,8 @@ class Project(unittest.TestCase):
     def start(self, script, *arguments, **environment):
         """How it ended, and the commands that it called."""
         self.calls.write_text("")
-        environment = {**os.environ, "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "CALLS": str(self.calls), **environment}
+        inherited = {name: value for name, value in os.environ.items() if name != "CMAKE_BUILD_PARALLEL_LEVEL"}
+        environment = {**inherited, "PATH": f"{self.folder / 'bin'}:{os.environ['PATH']}", "CALLS": str(self.calls), **environment}
         ended = subprocess.run([self.root / "scripts" / script, *arguments], env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                                timeout=60, check=False)
         return ended, self.calls.read_text().splitlines()
