@@ -49,3 +49,12 @@ find_tool() {
   }
   echo "$tool"
 }
+
+# `link_file TARGET FILE NAME`: NAME of the folder TARGET is FILE of it, which a download must have left there.
+link_file() {
+  [ -e "$1/$2" ] || {
+    echo "$0: the download left no $1/$2; look at what it says, or give files that are there: $0 --from FOLDER" >&2
+    exit 1
+  }
+  ln -sfn "$2" "$1/$3"
+}

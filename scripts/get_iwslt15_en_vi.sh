@@ -14,9 +14,9 @@ else
   mtdata=$(find_tool mtdata "pipx install mtdata")
   "$mtdata" get -l eng-vie -tr StanfordNLP-iwslt15_train-1-eng-vie -dv StanfordNLP-test2012-1-eng-vie -ts StanfordNLP-test2013-1-eng-vie --merge -o "$target"
   for language in en:eng vi:vie; do
-    ln -sfn "train.${language#*:}" "$target/train.${language%:*}"
-    ln -sfn "dev.${language#*:}" "$target/tst2012.${language%:*}"
-    ln -sfn "test1.${language#*:}" "$target/tst2013.${language%:*}"
+    link_file "$target" "train.${language#*:}" "train.${language%:*}"
+    link_file "$target" "dev.${language#*:}" "tst2012.${language%:*}"
+    link_file "$target" "test1.${language#*:}" "tst2013.${language%:*}"
   done
 fi
 echo "$target is ready: build/cpu/lacuna train -c configs/iwslt15_en_vi/base.yaml" >&2

@@ -15,8 +15,8 @@ else
   sacrebleu=$(find_tool sacrebleu scripts/setup.sh)
   # News Commentary 9 itself is not in mtdata's index: its version 14 (no newer test set is used) stands in.
   "$mtdata" get -l eng-deu -tr Statmt-europarl-7-deu-eng Statmt-commoncrawl_wmt13-1-deu-eng Statmt-news_commentary-14-deu-eng --merge --compress -o "$target"
-  ln -sfn train.eng.gz "$target/train.en.gz"
-  ln -sfn train.deu.gz "$target/train.de.gz"
+  link_file "$target" train.eng.gz train.en.gz
+  link_file "$target" train.deu.gz train.de.gz
   new=$(mktemp -d "$target/new.XXXXXX") # what was there before, links perhaps, is replaced once all is there
   trap 'rm -rf "$new"' EXIT
   for year in 13 14; do

@@ -39,6 +39,14 @@ class Project(unittest.TestCase):
         self.root = self.folder / "a project"
         shutil.copytree(ROOT / "scripts", self.root / "scripts", ignore=shutil.ignore_patterns("__pycache__"))
 
+    def assert_configured_files(self, folder):
+        """What the configurations of a folder name is there."""
+        configurations = list((ROOT / "configs" / folder).glob("*.yaml"))
+        self.assertTrue(configurations)
+        for configuration in configurations:
+            for named in re.findall(r"\bdata/[\w./]*\w", configuration.read_text(encoding="utf-8")):
+                self.assertTrue((self.root / named).is_file(), f"{configuration} names {named}")
+
 
 class Corpora(Project):
     def start(self, script, *arguments):
@@ -52,9 +60,7 @@ class Corpora(Project):
             ended = self.start(script, "--from", f"my texts/{script}")  # counts from where it was started
             self.assertEqual(ended.returncode, 0, ended.stderr)
             self.assertIn("is ready", ended.stderr)
-            for configuration in (ROOT / "configs" / configurations).glob("*.yaml"):
-                for named in re.findall(r"\bdata/[\w./]*\w", configuration.read_text(encoding="utf-8")):
-                    self.assertTrue((self.root / named).is_file(), f"{configuration} names {named}")
+            self.assert_configured_files(configurations)
         self.assertEqual((self.root / "data/iwslt14_de_en/vocab.txt").read_text(), "b\na\n")
 
     def test_says_what_is_missing(self):
@@ -75,10 +81,26 @@ class Corpora(Project):
             self.assertEqual(ended.returncode, 1)
             self.assertIn(how, ended.stderr)
 
-    def test_downloads_by_the_tools_of_the_virtual_environment(self):
-        tool = self.root / ".venv/bin/sacrebleu"
-        write(tool, '#!/bin/sh\necho "$*"\n')
+    def tool(self, name, text):
+        tool = self.root / ".venv/bin" / name
+        write(tool, "#!/bin/sh\n" + text)
         tool.chmod(0o755)
+
+    def test_a_download_that_leaves_other_files_is_not_ready(self):
+        self.tool("sacrebleu", 'echo "$*"\n')
+        for script, names, folder in (("get_iwslt15_en_vi.sh", [f"{split}.{side}" for split in ("train", "dev", "test1") for side in ("eng", "vie")],
+                                       "iwslt15_en_vi"), ("get_wmt14_en_de.sh", ["train.eng.gz", "train.deu.gz"], "wmt14_en_de")):
+            self.tool("mtdata", "true\n")
+            ended = self.start(script)
+            self.assertEqual(ended.returncode, 1)
+            self.assertRegex(ended.stderr, rf"the download left no data/{folder}/train.eng")
+            self.tool("mtdata", f"mkdir -p data/{folder} && cd data/{folder} && touch {' '.join(names)}\n")
+            ended = self.start(script)
+            self.assertEqual(ended.returncode, 0, ended.stderr)
+            self.assert_configured_files(folder)
+
+    def test_downloads_by_the_tools_of_the_virtual_environment(self):
+        self.tool("sacrebleu", 'echo "$*"\n')
         ended = self.start("get_multi30k.sh")
         self.assertEqual(ended.returncode, 1)  # training text is still missing
         self.assertEqual(gzip.open(self.root / "data/multi30k/test2016.de.gz", "rt").read(), "-t multi30k/2016 -l en-de --echo ref\n")
@@ -104,9 +126,7 @@ class Mix(Project):
         self.assertEqual(ended.returncode, 0, ended.stderr)
         target = self.root / "data/mix_de_en"
         self.assertEqual(gzip.open(target / "train.de.gz", "rt").read(), "der mann 's hut .\n" * 8)
-        for configuration in (ROOT / "configs/mix_de_en").glob("*.yaml"):
-            for named in re.findall(r"\bdata/[\w./]*\w", configuration.read_text(encoding="utf-8")):
-                self.assertTrue((self.root / named).is_file(), f"{configuration} names {named}")
+        self.assert_configured_files("mix_de_en")
 
         before = {file.name: file.read_bytes() for file in target.iterdir()}
         write(self.folder / "texts/wmt-news/newstest2013.en.gz", "a\nb\n")
