@@ -4,6 +4,14 @@
 # LibTorch is for the CPU only.
 
 find_program(LACUNA_NVCC nvcc HINTS ENV CUDA_HOME ENV CUDA_PATH PATHS /usr/local/cuda PATH_SUFFIXES bin)
+set(nvcc_is_fit FALSE)
+if(LACUNA_NVCC)
+  execute_process(COMMAND ${LACUNA_NVCC} --version OUTPUT_VARIABLE nvcc_says ERROR_QUIET)
+  string(REGEX MATCH "release [0-9.]+" nvcc_release "${nvcc_says}")
+  if(nvcc_release MATCHES "([0-9.]+)" AND CMAKE_MATCH_1 VERSION_GREATER_EQUAL 12.4)
+    set(nvcc_is_fit TRUE)
+  endif()
+endif()
 set(LACUNA_NVCC_FLAGS -std=c++20 -O3 -DNDEBUG --expt-relaxed-constexpr --Werror all-warnings -Xcompiler=-fPIC -I${PROJECT_SOURCE_DIR}/src
     -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_80,code=compute_80 -gencode=arch=compute_90a,code=sm_90a)
 
@@ -14,6 +22,8 @@ function(cuda_obstacle result)
   set(obstacle "")
   if(NOT LACUNA_NVCC)
     set(obstacle "nvcc of the CUDA toolkit, 12.4 or later; it is neither in PATH nor in /usr/local/cuda/bin. Pass -DLACUNA_NVCC=FILE.")
+  elseif(NOT nvcc_is_fit)
+    set(obstacle "nvcc of the CUDA toolkit, 12.4 or later; ${LACUNA_NVCC} is of another (${nvcc_release}). Pass -DLACUNA_NVCC=FILE.")
   elseif(NOT EXISTS ${library})
     set(obstacle "a LibTorch with CUDA; ${LIBTORCH_DIR} has no libtorch_cuda.so. Run scripts/setup.sh --cuda.")
   else()
@@ -42,10 +52,10 @@ if(LACUNA_CUDA)
 endif()
 message(STATUS "CUDA: ${LACUNA_CUDA}")
 
-if(LACUNA_NVCC)
+if(nvcc_is_fit)
   add_custom_target(lacuna_cuda_kernels)
 else()
-  add_custom_target(lacuna_cuda_kernels COMMAND ${CMAKE_COMMAND} -E echo "No nvcc here: the CUDA kernels were not compiled.")
+  add_custom_target(lacuna_cuda_kernels COMMAND ${CMAKE_COMMAND} -E echo "No nvcc of 12.4 or later here: the CUDA kernels were not compiled.")
 endif()
 
 # nvcc_object(FILE OBJECT): OBJECT is made from FILE.
@@ -65,7 +75,7 @@ endfunction()
 # gpu_sources(NAME OBJECTS FILES...): FILES are compiled by nvcc, for the program in a build with CUDA (then their objects are added to the list
 # OBJECTS), else to see that they compile.
 function(gpu_sources name result)
-  if(NOT LACUNA_NVCC)
+  if(NOT nvcc_is_fit)
     return()
   endif()
   set(objects)

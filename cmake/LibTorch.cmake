@@ -30,6 +30,7 @@ foreach(header headeronly/version.h csrc/api/include/torch/version.h) # where 2.
     break()
   endif()
 endforeach()
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${version_header}) # another LibTorch is looked at anew
 file(STRINGS ${version_header} version_lines REGEX "#define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
 string(REGEX REPLACE "[^0-9;]" "" version_numbers "${version_lines}")
 list(JOIN version_numbers "." LIBTORCH_VERSION)

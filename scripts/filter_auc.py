@@ -24,11 +24,16 @@ def area(noisy, clean):
 
 
 def read(scores_path, labels_path):
-    with open(scores_path, encoding="utf-8") as file:
-        header = next(file).split()
-        rows = [dict(zip(header, line.rstrip("\n").split("\t"))) for line in file]
-    with open(labels_path, encoding="utf-8") as file:
-        labels = file.read().split()
+    try:
+        with open(scores_path, encoding="utf-8") as file:
+            header = file.readline().split()
+            rows = [dict(zip(header, line.rstrip("\n").split("\t"))) for line in file]
+        with open(labels_path, encoding="utf-8") as file:
+            labels = file.read().split()
+    except OSError as error:
+        sys.exit(f"filter_auc.py: {error.filename}: {error.strerror}; expected the scores.tsv of `lacuna score --filter`, and a word a line")
+    if not {"kept", "log_prob"} <= set(header):
+        sys.exit(f"filter_auc.py: {scores_path} has the columns {' '.join(header) or '(none)'}; expected the scores.tsv of `lacuna score --filter`")
     if len(rows) != len(labels):
         sys.exit(f"filter_auc.py: {scores_path} has {len(rows)} pairs and {labels_path} {len(labels)} labels; expected as many in both")
     return rows, labels

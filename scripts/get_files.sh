@@ -20,7 +20,11 @@ read_arguments() {
 # at what it holds. For a NAME like valid=val.de.gz it takes val.de.gz where valid.de.gz is not there. FOLDER counts from where the script was started.
 take_files() {
   local folder target names name other file wanted
-  folder=$(cd "${OLDPWD:-.}" && realpath "$1") target=$2
+  target=$2
+  folder=$(cd "${OLDPWD:-.}" && realpath -e "$1" 2>/dev/null) && [ -d "$folder" ] || {
+    echo "$0: --from $1: there is no such folder" >&2
+    exit 2
+  }
   mkdir -p "$target"
   for names in "${@:3}"; do
     name=${names%%[=.]*}.${names#*.} other=${names#*=}
@@ -36,10 +40,21 @@ take_files() {
   done
 }
 
-# `need COMMAND PACKAGE`: stops with what to install if COMMAND is not there.
-need() {
-  command -v "$1" >/dev/null || {
-    echo "$0: needs the command $1: pip install $2 (or give files that are there: $0 --from FOLDER)" >&2
+# `find_tool COMMAND HOW`: prints the command, the one of .venv or on PATH; without it stops, and says HOW to have it.
+find_tool() {
+  local tool=.venv/bin/$1
+  [ -x "$tool" ] || tool=$(command -v "$1") || {
+    echo "$0: needs the command $1: $2 (or give files that are there: $0 --from FOLDER)" >&2
     exit 1
   }
+  echo "$tool"
+}
+
+# `link_file TARGET FILE NAME`: NAME of the folder TARGET is FILE of it, which a download must have left there.
+link_file() {
+  [ -e "$1/$2" ] || {
+    echo "$0: the download left no $1/$2; look at what it says, or give files that are there: $0 --from FOLDER" >&2
+    exit 1
+  }
+  ln -sfn "$2" "$1/$3"
 }

@@ -10,5 +10,6 @@ read_arguments "$@"
 target=data/iwslt14_de_en
 [ -n "$from" ] || { echo "scripts/get_iwslt14_de_en.sh: --from FOLDER is missing; see --help" >&2; exit 2; }
 take_files "$from" "$target" {train,valid,test}.{de,en}
-zcat -f "$target"/train.{de,en}* | tr ' ' '\n' | LC_ALL=C sort | LC_ALL=C uniq -c | LC_ALL=C sort -k1,1nr -k2,2 | awk 'NF == 2 {print $2}' > "$target/vocab.txt"
+zcat -f "$target"/train.{de,en}* | tr ' ' '\n' | LC_ALL=C sort | LC_ALL=C uniq -c | LC_ALL=C sort -k1,1nr -k2,2 | awk 'NF == 2 {print $2}' > "$target/vocab.txt.new"
+mv -f "$target/vocab.txt.new" "$target/vocab.txt"
 echo "$target is ready: build/cpu/lacuna train -c configs/iwslt14_de_en/base.yaml" >&2

@@ -15,8 +15,12 @@ import pathlib
 import re
 import shutil
 import sys
+import tempfile
 
-from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+try:
+    from sacrebleu.tokenizers.tokenizer_13a import Tokenizer13a
+except ImportError:
+    sys.exit("scripts/get_mix_de_en.py: this Python has no sacreBLEU; after scripts/setup.sh, start it with .venv/bin/python")
 
 TARGET = pathlib.Path(__file__).resolve().parent.parent / "data/mix_de_en"
 TRAIN = ["multi30k/train", "tatoeba-deen/train", "manpages-deen/train"] + [f"wmt-news/newstest{year}" for year in range(2008, 2013)]
@@ -31,8 +35,7 @@ def as_gold(line):
     return re.sub(r"\s*(['’])\s*", r" '", tokenize(line.strip()).lower()).strip()
 
 
-def write_side(folder, stems, language, name):
-    file = TARGET / f"{name}.{language}.gz"
+def write_side(file, folder, stems, language):
     count = 0
     with gzip.open(file, "wt", encoding="utf-8", newline="\n") as out:
         for stem in stems:
@@ -52,11 +55,14 @@ def main():
     if missing:
         sys.exit(f"scripts/get_mix_de_en.py: {folder} lacks {', '.join(missing)}")
     TARGET.mkdir(parents=True, exist_ok=True)
-    for name, stems in (("train", TRAIN), ("valid", VALID)):
-        counts = [write_side(folder, stems, language, name) for language in ("de", "en")]
-        if counts[0] != counts[1]:
-            sys.exit(f"scripts/get_mix_de_en.py: {counts[0]} German lines and {counts[1]} English ones")
-        print(f"{TARGET / name}: {counts[0]} pairs", file=sys.stderr)
+    with tempfile.TemporaryDirectory(dir=TARGET, prefix="new.") as new:  # what was there before is replaced once all is there
+        for name, stems in (("train", TRAIN), ("valid", VALID)):
+            counts = [write_side(pathlib.Path(new) / f"{name}.{language}.gz", folder, stems, language) for language in ("de", "en")]
+            if counts[0] != counts[1]:
+                sys.exit(f"scripts/get_mix_de_en.py: {name}: {counts[0]} German lines and {counts[1]} English ones; expected as many of both")
+            print(f"{TARGET / name}: {counts[0]} pairs", file=sys.stderr)
+        for file in sorted(pathlib.Path(new).iterdir()):
+            file.replace(TARGET / file.name)
     for part in ("de", "en", "align"):
         shutil.copy(folder / f"{GOLD}.{part}.gz", TARGET / f"gold.{part}.gz")
 

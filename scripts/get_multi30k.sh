@@ -14,8 +14,7 @@ if [ -n "$from" ]; then
   echo "$target is ready: build/cpu/lacuna train -c configs/multi30k_de_en/small.yaml" >&2
   exit 0
 fi
-sacrebleu=.venv/bin/sacrebleu
-[ -x "$sacrebleu" ] || { need sacrebleu sacrebleu==2.6.0; sacrebleu=sacrebleu; }
+sacrebleu=$(find_tool sacrebleu scripts/setup.sh)
 mkdir -p "$target"
 # sacreBLEU knows the set from English to German. What was there before, links perhaps, is replaced once all is there.
 new=$(mktemp -d "$target/new.XXXXXX")
@@ -23,5 +22,9 @@ trap 'rm -rf "$new"' EXIT
 "$sacrebleu" -t multi30k/2016 -l en-de --echo ref | gzip > "$new/test2016.de.gz"
 "$sacrebleu" -t multi30k/2016 -l en-de --echo src | gzip > "$new/test2016.en.gz"
 mv -f "$new"/test2016.{de,en}.gz "$target"
+if ls "$target"/{train,valid}.{de,en}.gz >/dev/null 2>&1; then
+  echo "$target has test2016; train and valid were there" >&2
+  exit 0
+fi
 echo "$target has test2016; train and valid are not to be had from a package: scripts/get_multi30k.sh --from FOLDER" >&2
 exit 1

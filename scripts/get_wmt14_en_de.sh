@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # WMT14 English-German (about 4.5 million pairs), for configs/wmt14_en_de/, in data/wmt14_en_de. Not yet run.
 #
-#   scripts/get_wmt14_en_de.sh                 training text by way of mtdata (pip install mtdata), newstest2013 and 2014 by way of sacreBLEU
+#   scripts/get_wmt14_en_de.sh                 training text by way of mtdata (pipx install mtdata), newstest2013 and 2014 by way of sacreBLEU
 #   scripts/get_wmt14_en_de.sh --from FOLDER   links {train,newstest2013,newstest2014}.{en,de}[.gz] of FOLDER
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,13 +11,12 @@ target=data/wmt14_en_de
 if [ -n "$from" ]; then
   take_files "$from" "$target" train.{en,de}.gz {newstest2013,newstest2014}.{en,de}
 else
-  need mtdata mtdata
+  mtdata=$(find_tool mtdata "pipx install mtdata")
+  sacrebleu=$(find_tool sacrebleu scripts/setup.sh)
   # News Commentary 9 itself is not in mtdata's index: its version 14 (no newer test set is used) stands in.
-  mtdata get -l eng-deu -tr Statmt-europarl-7-deu-eng Statmt-commoncrawl_wmt13-1-deu-eng Statmt-news_commentary-14-deu-eng --merge --compress -o "$target"
-  ln -sfn train.eng.gz "$target/train.en.gz"
-  ln -sfn train.deu.gz "$target/train.de.gz"
-  sacrebleu=.venv/bin/sacrebleu
-  [ -x "$sacrebleu" ] || { need sacrebleu sacrebleu==2.6.0; sacrebleu=sacrebleu; }
+  "$mtdata" get -l eng-deu -tr Statmt-europarl-7-deu-eng Statmt-commoncrawl_wmt13-1-deu-eng Statmt-news_commentary-14-deu-eng --merge --compress -o "$target"
+  link_file "$target" train.eng.gz train.en.gz
+  link_file "$target" train.deu.gz train.de.gz
   new=$(mktemp -d "$target/new.XXXXXX") # what was there before, links perhaps, is replaced once all is there
   trap 'rm -rf "$new"' EXIT
   for year in 13 14; do

@@ -28,7 +28,9 @@ fi
 packages=(g++ cmake ninja-build pkg-config git ca-certificates python3 python3-venv
   libsentencepiece-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libhwy-dev nlohmann-json3-dev zlib1g-dev libzstd-dev libxxhash-dev
   libjemalloc-dev libgtest-dev libgmock-dev)
-[ "$tests" = no ] || packages+=(clang-format clang-tidy libomp-dev chromium-headless-shell)
+[ "$tests" = no ] || packages+=(clang-format clang-tidy libomp-dev)
+# Ubuntu has no such package; the test that opens the report is skipped there.
+[ "$tests" = no ] || grep -qsE '^ID(_LIKE)?=.*ubuntu' /etc/os-release || packages+=(chromium-headless-shell)
 
 install_packages() {
   local missing=()
@@ -45,11 +47,21 @@ install_packages() {
       printf 'Install them by hand, then run this again:\n  sudo apt-get install %s\n' "${missing[*]}" >&2
       exit 1
     fi
-    as_root=(sudo)
+    as_root=(sudo env)
+    local proxy
+    for proxy in http_proxy https_proxy no_proxy; do  # which sudo leaves out
+      [ -z "${!proxy:-}" ] || as_root+=("$proxy=${!proxy}")
+    done
   fi
   echo "Installing Debian packages: ${missing[*]}" >&2
   "${as_root[@]}" apt-get update -qq
-  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -y -qq \
+    --no-install-recommends "${missing[@]}" >/dev/null  # a machine that was just started may be installing updates
+}
+
+# is_whole: the environment runs (one whose Python is gone or was replaced, as by an upgrade of Debian, does not) and has what it was made for.
+is_whole() {
+  .venv/bin/python -c 'from importlib.util import find_spec; raise SystemExit(not (find_spec("torch") and find_spec("sacrebleu")))' 2>/dev/null
 }
 
 # wanted_stamp: what an up-to-date .venv was made from.
@@ -63,13 +75,14 @@ install_environment() {
   # An environment that holds more than is asked for (the CUDA libraries, the test packages) serves too.
   local have wanted
   wanted=$(wanted_stamp)
-  have=$(cat .venv/lacuna-setup 2>/dev/null || true)
+  have=$(is_whole && cat .venv/lacuna-setup 2>/dev/null || true)
   [ "$have" != "$wanted" ] || return 0
   if [ "$tests" = no ] && [ "$have" = "$(tests=yes; wanted_stamp)" ]; then return 0; fi
   if [ "$cuda" = no ] && [ "$have" = "$(cuda=yes; wanted_stamp)" ]; then return 0; fi
   if [ "$tests$cuda" = nono ] && [ "$have" = "$(cuda=yes; tests=yes; wanted_stamp)" ]; then return 0; fi
-  # Never take test packages away again: a build with tests and one without share the environment.
+  # Never take test packages or CUDA libraries away again: all builds share the environment.
   if grep -qs tensorboard .venv/lacuna-setup; then tests=yes; fi
+  if grep -qs '^cuda=yes' .venv/lacuna-setup; then cuda=yes; fi
   echo "Installing LibTorch and sacreBLEU into .venv" >&2
   .venv/bin/python -m pip --version >/dev/null 2>&1 || python3 -m venv --clear .venv  # one that was interrupted has no pip
   local pip=(.venv/bin/python -m pip install -q --disable-pip-version-check)

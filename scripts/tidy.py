@@ -17,6 +17,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -68,6 +69,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("files", nargs="*", metavar="FILE", help="a source of src/")
     listed = parser.parse_args().files or (ROOT / "src").rglob("*.cpp")
+    if not shutil.which("clang-tidy"):
+        sys.exit("tidy.py: clang-tidy is not installed; run scripts/setup.sh --tests")
     subprocess.run(["cmake", "--preset", "cpu", "-B", BUILD, "-DCMAKE_UNITY_BUILD=OFF"], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     groups = groups_of({(ROOT / file).resolve() for file in listed})
     failed = False

@@ -44,7 +44,8 @@ class Install(unittest.TestCase):
                 info = subprocess.run([lacuna, "info"], capture_output=True, text=True, timeout=60, check=False)
             self.assertEqual(translated.returncode, 0, translated.stderr)
             self.assertEqual(translated.stdout.count("\n"), 2)
-            self.assertIn(os.path.join(folder, "second/lib/libtorch_cpu.so"), info.stdout.replace("bin/../", ""))
+            self.assertEqual(os.listdir(os.path.join(folder, "second/lib")), ["lacuna"])  # no library that other programs would find
+            self.assertIn(os.path.join(folder, "second/lib/lacuna/libtorch_cpu.so"), info.stdout.replace("bin/../", ""))
 
 
 if __name__ == "__main__":
