@@ -159,7 +159,7 @@ class Training(FreshFolder):
         message = self.refuses(*longer)
         self.assertRegex(message, r"step_20/model\.safetensors is damaged.* or remove its folder: the same command averages the others")
         shutil.rmtree(path("run/step_20"))
-        self.assertIn("averaged the last 1 checkpoints", self.ends(*longer).stderr)
+        self.assertIn("averaged the last 1 checkpoint into", self.ends(*longer).stderr)
 
     def test_does_not_write_over_a_configuration_that_it_is_given(self):
         os.mkdir(path("mine"))

@@ -85,7 +85,7 @@ TEST(Files, ErrorsNameTheOneInWhichTheKeyStands) {
   EXPECT_THAT(error_of_files("train:\n  learning: 1\n", "train: {lr: 1}\n", "train: {lr: 2}\n"),
               StartsWith("base.yaml:2: train.learning is \"1\"; unknown key"));
   EXPECT_THAT(error_of_files("data:\n  train: {src: a, tgt: b}\n", "", "data: {train: {weight: 1e9}}\n"),
-              StartsWith("later.yaml:1: data.train: the weight of a is"));
+              StartsWith("later.yaml:1: data.train: the weight of a and b is"));
   EXPECT_THAT(error_of_files("", "data:\n  train: [{src: a, tgt: b}]\n", "data:\n  valid:\n  - src: a\n"),
               StartsWith("later.yaml:3: data.valid: a corpus needs both src and tgt"));
 }
