@@ -82,6 +82,7 @@ std::string comma_separated(const std::vector<std::string>& symbols) {
 
 std::string names_of(const std::vector<SpmText>& texts) {
   std::vector<std::string> names;
+  names.reserve(texts.size());
   for (const SpmText& text : texts) names.push_back(text.name);
   return join(names);
 }
