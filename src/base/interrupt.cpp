@@ -11,7 +11,7 @@ constexpr int kInterrupts[] = {SIGINT, SIGTERM, SIGHUP};
 volatile sig_atomic_t received = 0;
 
 void on_signal(int signal) {
-  if (signal == SIGHUP && received == SIGHUP) return;
+  if (signal == SIGHUP && received != 0) return;
   if (received != 0) _exit(128 + signal);
   received = signal;
 }

@@ -8,7 +8,7 @@ namespace lacuna {
 
 /// Takes over SIGINT, SIGTERM and SIGHUP (the terminal was closed; not where the program was started without it, as by nohup): the first
 /// one is only remembered, so that work can end in order (a checkpoint is written); the second one ends the process at once. A SIGHUP after
-/// a SIGHUP does not count, as a terminal and its shell send one each.
+/// another of them does not count: a terminal and its shell send one each, and systemd, which ends a session, one right after SIGTERM.
 void handle_interrupts();
 
 /// Gives them back, in a child process that is to end by them. May be called between fork and exec.

@@ -41,14 +41,15 @@ TEST(Interrupt, TheSecondSignalEndsTheProcess) {
             143);
 }
 
-TEST(Interrupt, ATerminalThatIsClosedMayHangUpTwice) {
-  EXPECT_EQ(exit_code_of_child([] {
-              take_over_interrupts();
-              raise(SIGHUP);
-              raise(SIGHUP);
-              return interrupt_signal();
-            }),
-            SIGHUP);
+TEST(Interrupt, SighupIsNeverTheSecond) {
+  for (const int first : {SIGINT, SIGTERM, SIGHUP})
+    EXPECT_EQ(exit_code_of_child([=] {
+                take_over_interrupts();
+                raise(first);
+                raise(SIGHUP);
+                return interrupt_signal();
+              }),
+              first);
   EXPECT_EQ(exit_code_of_child([] {
               take_over_interrupts();
               raise(SIGHUP);
