@@ -2,12 +2,14 @@
 """How `lacuna train` resumes runs, as a user would: resume_test.py PROGRAM"""
 import json
 import os
+import pty
 import re
 import shutil
+import signal
 import unittest
 
 import small_run
-from program import FOLDER, FreshFolder, path, read, read_bytes, write
+from program import FOLDER, PROGRAM, FreshFolder, path, read, read_bytes, write
 
 
 class Training(FreshFolder):
@@ -84,6 +86,22 @@ class Training(FreshFolder):
         longer = ["--train.max_steps", "1000000", "--train.max_epochs", "1"]
         self.ends(*command, "0", "--run", path("epoch"), *longer)
         self.assertIn("info training ended at epoch 1 >= train.max_epochs (1)\n", read("epoch/train.log"))
+
+    def test_saves_and_goes_on_where_its_terminal_was_closed(self):
+        command = ["train", "-c", small_run.configuration(FOLDER, "run"), "--train.average_last", "0", "--train.log_every", "1", "--train.max_steps"]
+        training, terminal = pty.fork()
+        if training == 0:
+            signal.signal(signal.SIGHUP, signal.SIG_DFL)  # however the test was started
+            os.execv(PROGRAM, [PROGRAM, *command, "1000000"])
+        said = b""
+        while b"step 5, epoch" not in said:
+            said += os.read(terminal, 1 << 16)
+        os.close(terminal)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(training, 0)[1]), 129)
+        stopped = re.search(r"step (\d+): interrupted by SIGHUP \(the terminal was closed\), and saved", read("run/train.log"))
+        self.assertIsNotNone(stopped, read("run/train.log"))
+        step = int(stopped.group(1))
+        self.assertIn(f"going on after step {step}", self.ends(*command, str(step + 5)).stderr)
 
     def test_has_a_whole_log_whatever_stderr_is_told(self):
         command = ["train", "-c", small_run.configuration(FOLDER, "quiet"), "--train.max_steps", "20", "--train.warmup_steps", "5", "--train.log_every", "10",
