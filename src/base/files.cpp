@@ -198,7 +198,7 @@ bool is_replaceable(const fs::path& path) {
 
 fs::path behind_links(const fs::path& path) {
   std::error_code error;
-  fs::path target = path;
+  fs::path target = path.has_filename() ? path : path.parent_path();  // a slash at its end would hide the link
   for (int i = 0; i < kMostLinks && fs::is_symlink(target, error); ++i) target = target.parent_path() / fs::read_symlink(target, error);
   return target;
 }
