@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/interrupt.h"
 
 namespace lacuna {
@@ -51,7 +52,7 @@ Pipe make_pipe(const std::string& program) {
 void write_all(int file, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t count = write(file, bytes.data(), bytes.size());
-    if (count < 0 && errno != EINTR) return;  // nobody reads our log any more
+    if (count < 0 && !may_try_again(file, POLLOUT)) return;  // nobody reads our log any more
     if (count > 0) bytes.remove_prefix(static_cast<size_t>(count));
   }
 }
