@@ -36,7 +36,9 @@ struct TrainingText {
   }
 };
 
+/// Of two files, each is read for its side alone: that they fit together is known before.
 SpmText src_of(const CorpusOptions& corpus) {
+  if (corpus.tsv.empty() && corpus.src_prefix.empty()) return spm_text_of(corpus.src);
   const std::string prefix = corpus.src_prefix.empty() ? "" : fmt::format(" behind \"{}\"", corpus.src_prefix);
   const auto read = [corpus](const auto& use) {
     std::string src, tgt;
@@ -46,6 +48,7 @@ SpmText src_of(const CorpusOptions& corpus) {
 }
 
 SpmText tgt_of(const CorpusOptions& corpus) {
+  if (corpus.tsv.empty()) return spm_text_of(corpus.tgt);
   const auto read = [corpus](const auto& use) {
     std::string src, tgt;
     for (CorpusReader reader(corpus); reader.next(src, tgt);) use(tgt);

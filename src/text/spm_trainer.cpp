@@ -87,17 +87,6 @@ std::string names_of(const std::vector<SpmText>& texts) {
   return join(names);
 }
 
-SpmText lines_of(const std::string& file) {
-  const auto read = [file](const auto& use) {
-    std::string line;
-    for (LineReader reader(file); reader.next(line);) {
-      reader.require_clean(line);
-      use(line);
-    }
-  };
-  return {file, read};
-}
-
 std::string train_here(const std::vector<SpmText>& texts, const SpmTraining& training) {
   const std::vector<std::string> lines = sampled_lines(texts, training.sample_lines, training.seed);
   if (lines.empty())
@@ -126,6 +115,17 @@ std::string train_here(const std::vector<SpmText>& texts, const SpmTraining& tra
 
 }  // namespace
 
+SpmText spm_text_of(const std::string& file) {
+  const auto read = [file](const auto& use) {
+    std::string line;
+    for (LineReader reader(file); reader.next(line);) {
+      reader.require_clean(line);
+      use(line);
+    }
+  };
+  return {file, read};
+}
+
 std::string train_sentencepiece(const std::vector<SpmText>& texts, const SpmTraining& training) {
   // In a process of its own: it takes gigabytes that an allocator would keep, and ends the program where it meets what it does not expect.
   return run_in_child([&] { return train_here(texts, training); }, fmt::format("training a SentencePiece model on {}", names_of(texts)));
@@ -135,7 +135,7 @@ std::string train_sentencepiece(const std::vector<std::string>& files, const Spm
   std::vector<SpmText> texts;
   for (const std::string& file : files) {
     require_readable_file(file, "text to train a SentencePiece model on");
-    texts.push_back(lines_of(file));
+    texts.push_back(spm_text_of(file));
   }
   return train_sentencepiece(texts, training);
 }

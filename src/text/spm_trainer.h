@@ -36,11 +36,14 @@ struct SpmText {
   std::function<void(const std::function<void(const std::string& line)>& use)> read;
 };
 
+/// A file of them, plain, gzip or zstd. What is no clean text is a DataError of `read`.
+SpmText spm_text_of(const std::string& file);
+
 /// Trains a SentencePiece model (Kudo and Richardson 2018, arXiv:1808.06226) on lines drawn evenly from texts, in order, and returns its
 /// bytes: the same for the same lines and settings. Ids: unk 0, bos 1, eos 2, no padding. Throws DataError if the text allows no vocabulary
 /// of that size, with the size that it allows.
 std::string train_sentencepiece(const std::vector<SpmText>& texts, const SpmTraining& training);
-/// The same of text files, plain, gzip or zstd.
+/// The same of text files.
 std::string train_sentencepiece(const std::vector<std::string>& files, const SpmTraining& training);
 
 }  // namespace lacuna
