@@ -219,14 +219,23 @@ void FileReplacement::finish() {
   if (rename(temporary_.c_str(), path_.c_str()) == 0) {
     is_finished_ = true;
   } else if (errno == EBUSY) {  // a mount point: the file keeps its place, and the destructor removes the new one
-    const MappedFile whole(temporary_);
-    FileWriter over(path_);
-    over.write({whole.data(), whole.size()});
-    over.finish();
+    write_over();
   } else {
     fail_to_write(path_, 0);
   }
   sync_directory(path_.parent_path());
+}
+
+void FileReplacement::write_over() {
+  const MappedFile whole(temporary_);
+  try {
+    FileWriter over(path_);
+    over.write({whole.data(), whole.size()});
+    over.finish();
+  } catch (const MachineError& error) {
+    is_finished_ = true;  // so that it stays: the old one is no more
+    throw MachineError(std::string(error.what()).append("; all of it is in ").append(temporary_.string()));
+  }
 }
 
 void write_file_atomically(const fs::path& path, std::string_view bytes) {

@@ -84,7 +84,8 @@ int open_to_write_to(const std::filesystem::path& path);
 /// A file that takes its place when it is whole: the old one or the new one is there at any instant, never half of one. Until then it
 /// stands beside it, under a name of its own, whoever else writes the same file; such files of processes that are no more (see maker.h)
 /// are removed. Without `finish` the old one stays, and nothing else. A file that is mounted by itself, as containers may have it, cannot
-/// be replaced, and is written over once the new one is whole. Throws MachineError (disk full, no permission).
+/// be replaced, and is written over once the new one is whole, which stays where that fails, as the error says. Throws MachineError (disk
+/// full, no permission).
 class FileReplacement {
  public:
   /// Of what is replaceable. Where there is a file, the new one has its permissions; a link is replaced itself.
@@ -100,6 +101,8 @@ class FileReplacement {
   void finish();
 
  private:
+  void write_over();
+
   std::filesystem::path path_, temporary_;
   FileWriter writer_;
   bool is_finished_ = false;

@@ -271,6 +271,23 @@ TEST(FileReplacement, WritesOverAFileThatIsMountedByItself) {
   EXPECT_EQ(bytes_of(folder / "a"), "");
 }
 
+TEST(FileReplacement, KeepsTheNewFileWhereTheMountedOneCannotBeWrittenOver) {
+  const ScratchFolder folder;
+  folder.write("a", "old");
+  WatchedCalls watched(folder.path());
+  watched.error = [](const std::string& call) { return call.starts_with("rename") ? EBUSY : call == "fsync a" ? ENOSPC : 0; };
+  const std::string beside = folder / "a.lacuna-tmp.";
+  std::string temporary;
+  EXPECT_THAT(message_of<MachineError>([&] {
+                FileReplacement file(folder / "a");
+                temporary = file.temporary().string();
+                file.writer().write("new");
+                file.finish();
+              }),
+              HasSubstr("/a: cannot be written: No space left on device; free some space; all of it is in " + beside));
+  EXPECT_EQ(bytes_of(temporary), "new");
+}
+
 TEST(FreeDiskSpace, IsThatOfTheNearestFolderThatIsThere) {
   const ScratchFolder folder;
   EXPECT_GT(free_disk_space(folder / "not/there/yet"), 0u);
