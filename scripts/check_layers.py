@@ -22,7 +22,8 @@ ALLOWED = {
     "search": {"model", "text", "kernels"},
     "metrics": {"text"},
     "analysis": {"attention", "model", "data", "text"},
-    "ablation": set(),
+    "run": {"analysis", "attention", "checkpoint", "data", "kernels", "metrics", "model", "search", "text", "train"},
+    "ablation": {"attention", "checkpoint", "data", "metrics", "train"},
     "bench": {"attention", "checkpoint", "data", "kernels", "model", "search", "train"},
     "cli": None,  # everything
 }

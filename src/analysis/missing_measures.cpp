@@ -5,7 +5,7 @@
 #include <set>
 
 #include "attention/registry.h"
-#include "attention/row_numbers.h"
+#include "attention/rows/row_numbers.h"
 #include "base/error.h"
 #include "base/spelling.h"
 

@@ -1,7 +1,7 @@
 #include "attention/attention.h"
 
-#include "attention/core_run.h"
-#include "attention/cuda/run.h"
+#include "attention/cpu/core_run.h"
+#include "attention/gpu/run.h"
 #include "attention/registry.h"
 #include "attention/types/calibrated.h"
 #include "base/profile.h"

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "attention/attention.h"
-#include "attention/dropout.h"
-#include "attention/pattern.h"
+#include "attention/patterns/pattern.h"
+#include "attention/rows/dropout.h"
 
 /// What the core and the reference both work out from an AttentionCall.
 namespace lacuna {

@@ -3,7 +3,7 @@
 #include <initializer_list>
 
 #include "attention/attention.h"
-#include "attention/norm.h"
+#include "attention/norms/norm.h"
 #include "attention/registry.h"
 #include "base/spelling.h"
 #include "config/merge.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "attention/probe.h"
-#include "attention/row_numbers.h"
+#include "attention/rows/row_numbers.h"
 #include "base/spelling.h"
 
 namespace lacuna {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "attention/mask_training.h"
-#include "attention/pattern.h"
-#include "attention/row_functions.h"
+#include "attention/patterns/pattern.h"
+#include "attention/rows/row_functions.h"
 #include "config/config_node.h"
 
 /// What attention can do, by name: the lists of CMakeLists.txt as tables. CMake writes a small file around each name.

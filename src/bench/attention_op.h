@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "attention/attention.h"
-#include "attention/norm.h"
-#include "attention/row_numbers.h"
+#include "attention/norms/norm.h"
+#include "attention/rows/row_numbers.h"
 
 /// One attention by itself, as `lacuna bench attention` times it.
 namespace lacuna {

@@ -5,14 +5,14 @@
 #include <iostream>
 #include <set>
 
+#include "ablation/ablation_runner.h"
 #include "attention/registry.h"
 #include "base/interrupt.h"
 #include "checkpoint/run_folder.h"
-#include "cli/ablation_runner.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
-#include "cli/training_start.h"
 #include "cli/verb.h"
+#include "run/training_start.h"
 
 namespace lacuna {
 namespace {

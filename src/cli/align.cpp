@@ -3,12 +3,12 @@
 #include "analysis/aligner.h"
 #include "analysis/symmetrise.h"
 #include "base/log.h"
+#include "base/progress_bar.h"
 #include "checkpoint/checkpoint.h"
 #include "cli/checkpoint_options.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/output.h"
-#include "cli/progress_bar.h"
 #include "cli/verb.h"
 
 namespace lacuna {

@@ -11,6 +11,7 @@
 #include "base/files.h"
 #include "base/json_text.h"
 #include "base/log.h"
+#include "base/progress_bar.h"
 #include "base/spelling.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/manifest.h"
@@ -18,7 +19,6 @@
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/output.h"
-#include "cli/progress_bar.h"
 #include "cli/verb.h"
 
 namespace lacuna {

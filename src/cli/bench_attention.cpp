@@ -1,7 +1,7 @@
 #include <ATen/Parallel.h>
 
 #include "ablation/variant.h"
-#include "attention/core_run.h"
+#include "attention/cpu/core_run.h"
 #include "attention/registry.h"
 #include "base/log.h"
 #include "bench/attention_times.h"

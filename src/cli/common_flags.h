@@ -6,18 +6,12 @@
 #include <vector>
 
 #include "ablation/variant.h"
+#include "config/configuration.h"
 #include "config/load.h"
-#include "config/rules.h"
 
 namespace lacuna {
 
 inline constexpr int64_t kMostThreads = 1024;  // as of the key `threads`
-
-/// A configuration as it was given: its options, and where its keys stand.
-struct Configuration {
-  Options options;
-  Rules rules;
-};
 
 /// Flags that several verbs share.
 struct CommonFlags {

@@ -10,9 +10,9 @@
 
 #include "analysis/corpus_filter.h"
 #include "base/log.h"
+#include "base/progress_bar.h"
 #include "base/spelling.h"
 #include "cli/output.h"
-#include "cli/progress_bar.h"
 
 namespace lacuna {
 namespace {

@@ -1,8 +1,8 @@
 #include "base/interrupt.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
-#include "cli/training_run.h"
 #include "cli/verb.h"
+#include "run/training_run.h"
 
 namespace lacuna {
 namespace {

@@ -6,7 +6,7 @@
 #include <spdlog/fmt/fmt.h>
 #include <torch/version.h>
 
-#include "attention/core_run.h"
+#include "attention/cpu/core_run.h"
 #include "base/thread_count.h"
 #include "kernels/bf16_product.h"
 #include "kernels/linear.h"

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "attention/attention.h"
-#include "attention/norm.h"
-#include "attention/row_numbers.h"
+#include "attention/norms/norm.h"
+#include "attention/rows/row_numbers.h"
 #include "base/ragged.h"
 #include "config/options.h"
 #include "model/linear.h"

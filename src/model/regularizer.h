@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "attention/row_numbers.h"
+#include "attention/rows/row_numbers.h"
 #include "base/ragged.h"
 
 namespace lacuna {

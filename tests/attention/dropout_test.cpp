@@ -1,4 +1,4 @@
-#include "attention/dropout.h"
+#include "attention/rows/dropout.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "attention/norm.h"
+#include "attention/norms/norm.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "attention/parts.h"
+#include "attention/cpu/parts.h"
 
 #include <algorithm>
 

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "attention/attention.h"
-#include "attention/row_numbers.h"
+#include "attention/rows/row_numbers.h"
 #include "contract/attention_contract.h"
 
 // What is peculiar to the type `span`.

@@ -4,8 +4,8 @@
 #include <numeric>
 
 #include "attention/attention.h"
-#include "attention/row_numbers.h"
-#include "attention/row_plain.h"
+#include "attention/rows/row_numbers.h"
+#include "attention/rows/row_plain.h"
 #include "attention/types/topk.h"
 #include "contract/attention_contract.h"
 

@@ -5,7 +5,7 @@
 
 #include "attention/attention.h"
 #include "attention/mask_pass.h"
-#include "attention/row_numbers.h"
+#include "attention/rows/row_numbers.h"
 #include "attention_contract.h"
 
 /// Calls of attention() that tests of the contract make, and what comes of them.

@@ -6,9 +6,9 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "attention/cuda/kernel_list.h"
-#include "attention/cuda/run.h"
-#include "attention/row_numbers.h"
+#include "attention/gpu/kernel_list.h"
+#include "attention/gpu/run.h"
+#include "attention/rows/row_numbers.h"
 #include "base/random.h"
 #include "config/yaml.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/core_run.h"
+#include "attention/cpu/core_run.h"
 #include "attention/registry.h"
 
 /// What the tests of the attention contract share: every type with every option that its examples use, and every way to compute a row.

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "attention/core_run.h"
+#include "attention/cpu/core_run.h"
 #include "attention_calls.h"
 #include "base/random.h"
 

@@ -1,6 +1,6 @@
 #include <numeric>
 
-#include "attention/core_run.h"
+#include "attention/cpu/core_run.h"
 #include "attention_calls.h"
 
 // What the forward pass leaves to the backward pass. (That of the GPU's kernels leaves nothing.)

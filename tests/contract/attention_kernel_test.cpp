@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <limits>
 
-#include "attention/cuda/kernel_list.h"
-#include "attention/cuda/plan.h"
-#include "attention/cuda/run.h"
+#include "attention/gpu/kernel_list.h"
+#include "attention/gpu/plan.h"
+#include "attention/gpu/run.h"
 #include "attention_calls.h"
 
 // What the contract of attention() does not ask of the GPU's kernels: bf16, rows that fill shared memory, threads that wait for each other.

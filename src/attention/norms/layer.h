@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attention/norm.h"
+#include "attention/norms/norm.h"
 
 /// LayerNorm (Ba et al. 2016, arXiv:1607.06450) over the concatenated heads: an ablation.
 namespace lacuna::norms::layer {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attention/norm.h"
+#include "attention/norms/norm.h"
 
 /// No norm: the context as it is.
 namespace lacuna::norms::none {

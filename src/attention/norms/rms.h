@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attention/norm.h"
+#include "attention/norms/norm.h"
 #include "attention/norms/rms_function.h"
 #include "config/describe.h"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attention/pattern.h"
+#include "attention/patterns/pattern.h"
 #include "config/describe.h"
 
 /// Atrous ("with holes") self-attention: every `stride`-th key, counted from the query's own position, before it and after it.

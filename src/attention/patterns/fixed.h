@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "attention/pattern.h"
+#include "attention/patterns/pattern.h"
 #include "config/config_node.h"
 #include "config/describe.h"
 

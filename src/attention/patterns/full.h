@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attention/pattern.h"
+#include "attention/patterns/pattern.h"
 
 /// Every query sees every key.
 namespace lacuna::patterns::full {

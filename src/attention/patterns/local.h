@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "attention/pattern.h"
+#include "attention/patterns/pattern.h"
 #include "config/describe.h"
 
 /// Restricted self-attention (Vaswani et al. 2017, arXiv:1706.03762, section 4): keys at most `window` positions away.

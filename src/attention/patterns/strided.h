@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "attention/pattern.h"
+#include "attention/patterns/pattern.h"
 #include "config/describe.h"
 
 /// Strided self-attention: the keys nearby and every `stride`-th one far away, each once.

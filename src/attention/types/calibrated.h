@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attention/row.h"
+#include "attention/rows/row.h"
 #include "config/config_node.h"
 #if LACUNA_HOST
 #include "attention/mask_training.h"

@@ -7,7 +7,7 @@
 #if LACUNA_HOST
 #include <algorithm>
 
-#include "attention/row_numbers.h"
+#include "attention/rows/row_numbers.h"
 #endif
 
 /// alpha-entmax: softmax at alpha = 1, sparsemax at 2, sparser in between the larger alpha is.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attention/row.h"
+#include "attention/rows/row.h"
 
 /// 1.5-entmax: between softmax and sparsemax, sparse and smooth.
 ///

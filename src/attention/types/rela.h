@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attention/row.h"
+#include "attention/rows/row.h"
 #include "config/config_node.h"
 
 /// Rectified linear attention: no normalisation over the keys, so a head may attend to nothing (a null row, whose context is 0).

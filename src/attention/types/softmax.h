@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attention/row.h"
+#include "attention/rows/row.h"
 
 /// Softmax: the attention of Vaswani et al. 2017, arXiv:1706.03762, eq. 1.
 ///

@@ -5,7 +5,7 @@
 #include "attention/types/softmax.h"
 #include "config/config_node.h"
 #if LACUNA_HOST
-#include "attention/row_numbers.h"
+#include "attention/rows/row_numbers.h"
 #include "kernels/linear.h"
 #include "kernels/packed_weight.h"
 #endif

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attention/row.h"
+#include "attention/rows/row.h"
 
 /// Sparsemax: the point of the probability simplex nearest to the scores.
 ///

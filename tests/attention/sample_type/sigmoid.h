@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attention/row.h"
+#include "attention/rows/row.h"
 
 /// A sample type, as a newcomer would write it: each key is weighed on its own.
 ///

@@ -1,0 +1,166 @@
+#pragma once
+
+#include <concepts>
+#include <type_traits>
+
+#include "attention/gpu/kernel.h"
+#include "attention/gpu/kernel_list.h"
+#ifdef __CUDACC__
+#include "base/cuda_message.h"
+#endif
+
+/// From a type's row map to the plain functions of kernels.h.
+namespace lacuna::cuda {
+
+// --- a block's work ---
+
+template <class Map, class T, class Block>
+LACUNA_DEVICE void forward_block(const Map& map, const Call<T>& call, const Block& block, int index, int place, unsigned char* memory) {
+  const Tile tile = call.plan.tiles[index];
+  const Task task = call.plan.tasks[tile.task];
+  Kernel<Map, T, Block>(map, call, block, task, place, {memory, call, task, block.warp(), block.warps(), false}).forward(tile);
+}
+
+template <class Map, class T, class Block>
+LACUNA_DEVICE void backward_block(const Map& map, const Call<T>& call, const Block& block, int index, int place, unsigned char* memory) {
+  const Chunk chunk = call.plan.chunks[index];
+  const Task task = call.plan.tasks[call.plan.tiles[chunk.first_tile].task];
+  Kernel<Map, T, Block> kernel(map, call, block, task, place, {memory, call, task, block.warp(), block.warps(), true});
+  for (int i = 0; i < chunk.num_tiles; ++i) kernel.backward(call.plan.tiles[chunk.first_tile + i], chunk);
+}
+
+/// Element c of the gradients of key row `row`, for the head at `place` of the plan.
+template <class T>
+LACUNA_DEVICE void sum_partials(const Call<T>& call, int row, int place, int c) {
+  const Plan& plan = call.plan;
+  float of_k = 0, of_v = 0;
+  for (int i = plan.first_source[row]; i < plan.first_source[row + 1]; ++i) {
+    const int64_t from = (int64_t{place} * plan.num_partials + plan.sources[i]) * call.width + c;
+    of_k += call.k_partial[from];
+    of_v += call.v_partial[from];
+  }
+  const int head = plan.heads[place];
+  call.k_gradient.data[row * call.k_gradient.row + head * call.k_gradient.head + c] = static_cast<T>(of_k);
+  call.v_gradient.data[row * call.v_gradient.row + head * call.v_gradient.head + c] = static_cast<T>(of_v);
+}
+
+template <class Map, class Options>
+Map map_of([[maybe_unused]] const void* options) {
+  if constexpr (std::is_empty_v<Options>) {
+    return Map{};
+  } else {
+    return Map{*static_cast<const Options*>(options)};
+  }
+}
+
+#ifdef __CUDACC__
+
+constexpr int kThreads = Block::kLanes * kWarps;
+
+template <class Map, class T>
+__global__ void __launch_bounds__(kThreads) forward_kernel(const __grid_constant__ Map map, const __grid_constant__ Call<T> call) {
+  extern __shared__ __align__(128) unsigned char memory[];
+  forward_block(map, call, Block(), static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y), memory);
+}
+
+template <class Map, class T>
+__global__ void __launch_bounds__(kThreads) backward_kernel(const __grid_constant__ Map map, const __grid_constant__ Call<T> call) {
+  extern __shared__ __align__(128) unsigned char memory[];
+  backward_block(map, call, Block(), static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y), memory);
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads) sum_partials_kernel(const __grid_constant__ Call<T> call) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + static_cast<int64_t>(threadIdx.x);
+  const auto row = static_cast<int>(i / call.d_head);
+  if (row < call.plan.num_key_rows) sum_partials(call, row, static_cast<int>(blockIdx.y), static_cast<int>(i % call.d_head));
+}
+
+template <class... Parameters, class... Arguments>
+const char* start(void (*kernel)(Parameters...), int blocks, int heads, const Launch& launch, const Arguments&... arguments) {
+  if (blocks == 0 || heads == 0) return nullptr;
+  // To the same value always: it is the kernel's for the whole process, and other threads launch it too.
+  const cudaError_t error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, gpu_shared_bytes());
+  if (error != cudaSuccess) {
+    cudaGetLastError();  // or the next launch would report it
+    return message_of(error);
+  }
+  const dim3 grid(static_cast<unsigned>(blocks), static_cast<unsigned>(heads));
+  kernel<<<grid, static_cast<unsigned>(Block::kLanes * launch.warps), static_cast<size_t>(launch.shared_bytes),
+           static_cast<cudaStream_t>(launch.stream)>>>(arguments...);
+  return message_of(cudaGetLastError());
+}
+
+template <class Map, class Options, class T>
+Functions<T> functions_for() {
+  return {.forward =
+              [](const void* options, const Call<T>& call, const Launch& launch) {
+                return start(forward_kernel<Map, T>, call.plan.num_tiles, call.plan.num_heads, launch, map_of<Map, Options>(options), call);
+              },
+          .backward =
+              [](const void* options, const Call<T>& call, const Launch& launch) {
+                const char* const error =
+                    start(backward_kernel<Map, T>, call.plan.num_chunks, call.plan.num_heads, launch, map_of<Map, Options>(options), call);
+                if (error != nullptr) return error;
+                const int64_t sums = int64_t{call.plan.num_key_rows} * call.d_head;
+                const auto blocks = static_cast<int>((sums + kThreads - 1) / kThreads);
+                return start(sum_partials_kernel<T>, blocks, call.plan.num_heads, {kWarps, 0, launch.stream}, call);
+              }};
+}
+
+template <class Map, class Options, std::same_as<Block>>
+Kernels kernels_for(const char* type) {
+  return {.type = type, .for_float = functions_for<Map, Options, float>(), .for_bf16 = functions_for<Map, Options, Bf16>(), .rows = {}};
+}
+
+#else
+
+/// work(block, index, place, memory) for every block of the grid, by each of its threads.
+template <class Block, class Work>
+void emulate(int blocks, int heads, int shared_bytes, Work work) {
+  std::vector<unsigned char> memory(static_cast<size_t>(shared_bytes) * Block::kWarps + 128);  // it may have more warps than asked for
+  unsigned char* const aligned = memory.data() + (128 - reinterpret_cast<uintptr_t>(memory.data()) % 128);
+  typename Block::Meeting meeting;
+  meeting.turns.run([&](int thread) {
+    const Block block(meeting, thread);
+    for (int i = 0; i < blocks * heads; ++i) {
+      work(block, i / heads, i % heads, aligned);
+      block.sync();
+    }
+  });
+}
+
+template <class Map, class Options, class T, class Block>
+Functions<T> emulated_functions_for() {
+  return {.forward = [](const void* options, const Call<T>& call, const Launch& launch) -> const char* {
+            const Map map = map_of<Map, Options>(options);
+            emulate<Block>(call.plan.num_tiles, call.plan.num_heads, launch.shared_bytes,
+                           [&](const Block& block, int index, int place, unsigned char* memory) {
+                             forward_block(map, call, block, index, place, memory);
+                           });
+            return nullptr;
+          },
+          .backward = [](const void* options, const Call<T>& call, const Launch& launch) -> const char* {
+            const Map map = map_of<Map, Options>(options);
+            emulate<Block>(call.plan.num_chunks, call.plan.num_heads, launch.shared_bytes,
+                           [&](const Block& block, int index, int place, unsigned char* memory) {
+                             backward_block(map, call, block, index, place, memory);
+                           });
+            for (int row = 0; row < call.plan.num_key_rows; ++row)
+              for (int place = 0; place < call.plan.num_heads; ++place)
+                for (int c = 0; c < call.d_head; ++c) sum_partials(call, row, place, c);
+            return nullptr;
+          }};
+}
+
+template <class Map, class Options, class Block>
+Kernels kernels_for(const char* type) {
+  return {.type = type,
+          .for_float = emulated_functions_for<Map, Options, float, Block>(),
+          .for_bf16 = emulated_functions_for<Map, Options, Bf16, Block>(),
+          .rows = types::RowFunctionsOf<Map, Options, WarpRow<EmulatedBlock<1, 1>>>::get()};
+}
+
+#endif
+
+}  // namespace lacuna::cuda

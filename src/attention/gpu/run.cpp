@@ -1,0 +1,324 @@
+#include "attention/gpu/run.h"
+
+#include <algorithm>
+#include <string>
+
+#include "attention/gpu/kernel_list.h"
+#include "attention/gpu/plan.h"
+#include "attention/registry.h"
+#include "base/gpu_stream.h"
+#include "base/recent.h"
+#include "base/tensor_of.h"
+
+namespace lacuna::cuda {
+namespace {
+
+const Engine* emulated = nullptr;
+
+const Engine* engine_for(const Tensor& tensor) {
+#if LACUNA_CUDA
+  static const Engine gpu = {all_gpu_kernels(), gpu_shared_bytes};
+  if (tensor.is_cuda()) return &gpu;
+#endif
+  return tensor.is_cpu() ? emulated : nullptr;
+}
+
+const Kernels* kernels_for(const AttentionCall& call) {
+  const Engine* engine = engine_for(call.q);
+  if (engine == nullptr) return nullptr;
+  const auto found = std::find_if(engine->kernels.begin(), engine->kernels.end(),
+                                  [&](const Kernels& kernels) { return call.type->name() == kernels.type; });
+  return found == engine->kernels.end() ? nullptr : &*found;
+}
+
+/// Lists one after the other in one piece of device memory: one copy for all.
+class Upload {
+ public:
+  template <class X>
+  void add(const std::vector<X>& list) {
+    offsets_.push_back(bytes_.size());
+    const auto* first = reinterpret_cast<const uint8_t*>(list.data());
+    bytes_.insert(bytes_.end(), first, first + list.size() * sizeof(X));
+    bytes_.resize((bytes_.size() + 15) / 16 * 16);
+  }
+  void send(at::Device device) {
+    there_ = tensor_of(bytes_, device);
+    bytes_ = {};
+  }
+  /// The lists' places on the device, in the order in which they were added.
+  template <class X>
+  void take(const X*& list) {
+    list = reinterpret_cast<const X*>(there_.data_ptr<uint8_t>() + offsets_[taken_++]);
+  }
+
+ private:
+  std::vector<uint8_t> bytes_;
+  std::vector<size_t> offsets_;
+  size_t taken_ = 0;
+  Tensor there_;
+};
+
+struct OnePlan {
+  PlanLists lists;
+  Upload upload;
+  Plan plan;
+};
+
+void send(OnePlan& one, const AttentionCall& call, bool wants_gradients) {
+  auto& [lists, upload, plan] = one;
+  const std::vector<int32_t>& slots = call.keys->slots;
+  const int64_t key_rows = call.k.size(0);
+  const Sources sources = wants_gradients ? find_sources(lists, *call.keys, key_rows) : Sources();
+  upload.add(lists.tasks);
+  upload.add(lists.tiles);
+  upload.add(lists.chunks);
+  upload.add(lists.segments);
+  upload.add(lists.first_segment);
+  upload.add(lists.key_positions);
+  upload.add(lists.heads);
+  upload.add(slots);
+  upload.add(sources.first);
+  upload.add(sources.rows);
+  upload.send(call.q.device());
+  plan = {};
+  upload.take(plan.tasks);
+  upload.take(plan.tiles);
+  upload.take(plan.chunks);
+  upload.take(plan.segments);
+  upload.take(plan.first_segment);
+  upload.take(plan.key_positions);
+  upload.take(plan.heads);
+  upload.take(plan.slots);
+  upload.take(plan.first_source);
+  upload.take(plan.sources);
+  if (slots.empty()) plan.slots = nullptr;
+  plan.num_tiles = static_cast<int>(lists.tiles.size());
+  plan.num_chunks = static_cast<int>(lists.chunks.size());
+  plan.num_heads = static_cast<int>(lists.heads.size());
+  plan.num_key_rows = static_cast<int>(key_rows);
+  plan.num_partials = lists.num_partials;
+}
+
+}  // namespace
+
+class Plans {
+ public:
+  std::vector<OnePlan> all;  // a pattern each
+  bool fit = true;           // into shared memory; if not, the CPU's core does the work
+};
+
+namespace {
+
+template <class T>
+Matrix<T> matrix_of(const Tensor& tensor) {
+  return {static_cast<T*>(tensor.data_ptr()), tensor.stride(0), tensor.stride(1)};
+}
+
+/// True if 16 bytes of a row can be read at once.
+bool is_aligned(const Tensor& rows) {
+  const auto size = static_cast<int64_t>(rows.element_size());
+  const auto whole = [](int64_t bytes) { return bytes % 16 == 0; };
+  return whole(reinterpret_cast<intptr_t>(rows.data_ptr())) && whole(rows.stride(0) * size) && whole(rows.stride(1) * size) &&
+         whole(rows.size(2) * size);
+}
+
+/// T: as the kernels know the tensors' numbers.
+template <class T>
+class Run {
+ public:
+  Run(const AttentionCall& call, const ForwardContext& context, const Plans& plans)
+      : call_(call), plans_(plans), functions_(functions_of(*kernels_for(call))) {
+    const types::TypeEntry& entry = call.type->entry();
+    shared_ = {};
+    shared_.num_heads = static_cast<int>(call.q.size(1));
+    shared_.d_head = static_cast<int>(call.q.size(2));
+    shared_.width = whole_tiles(shared_.d_head);
+    shared_.scale = static_cast<float>(call.scale);
+    shared_.sparse = entry.is_sparse(call.type->options());
+    shared_.needs_scores = entry.needs_scores(call.type->options());
+    shared_.uses_positions = entry.info.uses_positions;
+    shared_.training = context.training;
+    shared_.is_aligned = is_aligned(call.q) && is_aligned(call.k) && is_aligned(call.v);
+    shared_.q = matrix_of<const T>(call.q);
+    shared_.k = matrix_of<const T>(call.k);
+    shared_.v = matrix_of<const T>(call.v);
+    stack_numbers();
+    if (context.training && call.dropout > 0) {
+      shared_.dropout_key = dropout_call_key(call, context);
+      shared_.dropout_threshold = dropout_threshold(call.dropout);
+      shared_.dropout_scale = static_cast<float>(1 / (1 - call.dropout));
+    }
+  }
+
+  Tensor forward() {
+    Tensor result = at::empty(call_.q.sizes(), call_.q.options());
+    shared_.context = matrix_of<T>(result);
+    for (const OnePlan& one : plans_.all) {
+      shared_.plan = one.plan;
+      start(functions_.forward, one.lists, one.lists.forward_bytes);
+    }
+    return result;
+  }
+
+  AttentionGradients backward(const Tensor& of_context) {
+    AttentionGradients gradients = {at::empty(call_.q.sizes(), call_.q.options()),
+                                    at::empty(call_.k.sizes(), call_.k.options()),
+                                    at::empty(call_.v.sizes(), call_.v.options()),
+                                    {}};
+    shared_.context_gradient = matrix_of<const T>(of_context);
+    shared_.is_aligned = shared_.is_aligned && is_aligned(of_context);
+    shared_.q_gradient = matrix_of<T>(gradients.q);
+    shared_.k_gradient = matrix_of<T>(gradients.k);
+    shared_.v_gradient = matrix_of<T>(gradients.v);
+    const Tensor of_numbers = at::zeros(numbers_.sizes(), numbers_.options().dtype(at::kDouble));
+    shared_.number_gradients = of_numbers.data_ptr<double>();
+    for (const OnePlan& one : plans_.all) backward(one);
+    for (size_t i = 0; i < call_.numbers.size(); ++i) {
+      const Tensor each = of_numbers.select(2, static_cast<int64_t>(i));
+      gradients.numbers.push_back((call_.numbers[i].dim() == 1 ? each.sum(0) : each).to(call_.numbers[i].options()));
+    }
+    return gradients;
+  }
+
+ private:
+  static Functions<T> functions_of(const Kernels& kernels) {
+    if constexpr (std::is_same_v<T, float>) {
+      return kernels.for_float;
+    } else {
+      return kernels.for_bf16;
+    }
+  }
+
+  void backward(const OnePlan& one) {
+    shared_.plan = one.plan;
+    const Tensor partials = at::zeros({2, one.plan.num_heads, one.lists.num_partials, shared_.width}, numbers_.options());
+    shared_.k_partial = partials[0].data_ptr<float>();
+    shared_.v_partial = partials[1].data_ptr<float>();
+    start(functions_.backward, one.lists, one.lists.backward_bytes);
+  }
+
+  void start(const char* (*function)(const void*, const Call<T>&, const Launch&), const PlanLists& plan, int64_t shared_bytes) const {
+    on_gpu(call_.q.device(), [&](void* stream) {
+      return function(call_.type->options(), shared_,
+                      {.warps = plan.warps, .shared_bytes = static_cast<int>(shared_bytes), .stream = stream});
+    });
+  }
+
+  /// numbers_ [Tq, H, numbers].
+  void stack_numbers() {
+    const auto options = call_.q.options().dtype(at::kFloat);
+    std::vector<Tensor> columns;
+    for (const Tensor& number : call_.numbers) columns.push_back(number.expand({call_.q.size(0), call_.q.size(1)}));
+    numbers_ = columns.empty() ? at::empty({call_.q.size(0), call_.q.size(1), 0}, options) : at::stack(columns, 2).to(options);
+    shared_.num_numbers = static_cast<int>(columns.size());
+    shared_.numbers = numbers_.data_ptr<float>();
+  }
+
+  const AttentionCall& call_;
+  const Plans& plans_;
+  const Functions<T> functions_;
+  Call<T> shared_;
+  Tensor numbers_;
+};
+
+bool is_bf16(const AttentionCall& call) {
+  return call.q.scalar_type() == at::kBFloat16;
+}
+
+/// The context by the CPU's core, in float, from the same inputs.
+Tensor run_on_cpu(AttentionCall call, const ForwardContext& context) {
+  const auto here = [](Tensor& tensor) { tensor = tensor.to(at::kCPU, at::kFloat); };
+  for (Tensor* tensor : {&call.q, &call.k, &call.v}) here(*tensor);
+  for (Tensor& number : call.numbers) here(number);
+  return run_core(call, context);
+}
+
+}  // namespace
+
+void emulate(const Engine* engine) {
+  emulated = engine;
+}
+
+bool has_kernels(const AttentionCall& call) {
+  const auto type = call.q.scalar_type();
+  return (type == at::kFloat || type == at::kBFloat16) && call.k.scalar_type() == type && call.v.scalar_type() == type &&
+         call.q.size(2) == call.v.size(2) && call.numbers.size() <= kMaxNumbers && kernels_for(call) != nullptr;
+}
+
+namespace {
+
+/// All that plans are made from.
+struct PlanOrigin {
+  std::vector<int32_t> offsets;
+  std::vector<int64_t> ids;
+  KeyRange keys;
+  std::vector<int32_t> first_position;
+  std::string patterns;
+  int64_t heads, key_rows;
+  bool causal, rows_alike;
+  MemoryRules rules;
+  at::Device device;
+
+  bool operator==(const PlanOrigin&) const = default;
+};
+
+PlanOrigin origin_of(const AttentionCall& call) {
+  const types::TypeEntry& entry = call.type->entry();
+  const MemoryRules rules = {.d_head = static_cast<int>(call.q.size(2)),
+                             .needs_scores = entry.needs_scores(call.type->options()),
+                             .uses_positions = entry.info.uses_positions,
+                             .in_bf16 = is_bf16(call),
+                             .wants_gradients = at::GradMode::is_enabled(),
+                             .limit = engine_for(call.q)->shared_bytes()};
+  return {.offsets = call.queries->offsets(),
+          .ids = call.queries->ids(),
+          .keys = *call.keys,
+          .first_position = call.first_position,
+          .patterns = call.type->description().find("pattern")->to_line(),
+          .heads = call.q.size(1),
+          .key_rows = call.k.size(0),
+          .causal = call.causal,
+          .rows_alike = call.rows_alike,
+          .rules = rules,
+          .device = call.q.device()};
+}
+
+std::shared_ptr<const Plans> new_plans(const AttentionCall& call, const MemoryRules& rules) {
+  auto plans = std::make_shared<Plans>();
+  for (PlanLists& lists : make_plans(call, rules)) {
+    plans->fit = plans->fit && lists.fits;
+    plans->all.push_back({std::move(lists), {}, {}});
+  }
+  if (!plans->fit) return plans;
+  for (OnePlan& one : plans->all) send(one, call, rules.wants_gradients);
+  return plans;
+}
+
+}  // namespace
+
+std::shared_ptr<const Plans> plan(const AttentionCall& call) {
+  struct Made {
+    PlanOrigin origin;
+    std::shared_ptr<const Plans> plans;
+  };
+  thread_local Recent<Made> made;  // the layers of a model ask for the same few, one after the other
+  const c10::DeviceGuard guard(call.q.device());
+  const PlanOrigin origin = origin_of(call);
+  return made.get([&](const Made& one) { return one.origin == origin; }, [&] { return Made{origin, new_plans(call, origin.rules)}; }).plans;
+}
+
+Tensor run(const AttentionCall& call, const ForwardContext& context, const Plans& plans) {
+  const c10::DeviceGuard guard(call.q.device());
+  if (!plans.fit) return run_on_cpu(call, context).to(call.q.options());
+  if (is_probed(call, context)) run_on_cpu(call, context);  // kernels keep no weights: a probe sees those of the CPU's core
+  return is_bf16(call) ? Run<Bf16>(call, context, plans).forward() : Run<float>(call, context, plans).forward();
+}
+
+AttentionGradients run_backward(const AttentionCall& call, const ForwardContext& context, const Plans& plans,
+                                const Tensor& context_gradient) {
+  const c10::DeviceGuard guard(call.q.device());
+  const Tensor gradient = context_gradient.contiguous();
+  return is_bf16(call) ? Run<Bf16>(call, context, plans).backward(gradient) : Run<float>(call, context, plans).backward(gradient);
+}
+
+}  // namespace lacuna::cuda

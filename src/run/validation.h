@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/options.h"
+#include "data/evaluation_set.h"
+#include "metrics/sacrebleu.h"
+#include "model/transformer.h"
+#include "run/attention_statistics.h"
+#include "search/step_model.h"
+#include "train/trainer.h"
+
+namespace lacuna {
+
+/// What evaluating a set found.
+struct Evaluation {
+  std::string name;
+  Scores scores;  ///< "loss" (unsmoothed nats per target token), "ppl", "accuracy" (of the best guess at each token), "bleu", "chrf"
+  std::vector<std::string> hypotheses;  ///< if it was translated
+  std::string signature;                ///< of BLEU, if it was translated
+};
+
+/// Scores a model on sets of sentences: by its loss, and by beam search and sacreBLEU. An interruption ends any of it early: then there is
+/// no result.
+class Validator {
+ public:
+  /// `scorer` is needed only where sets are translated.
+  Validator(std::shared_ptr<Transformer> model, Vocabularies vocabularies, const Options& options, std::optional<Scorer> scorer);
+
+  /// Throws MachineError if a set is to be translated and its loss is not finite.
+  std::optional<Evaluation> evaluate(const EvaluationSet& set, const TranslateOptions& search, bool translates) const;
+  /// Of the attention of every layer and site: sparsity, entropy and null rate on the set's first 16,384 target tokens or so,
+  /// and learned numbers.
+  AttentionSummary attention_summary(const EvaluationSet& set) const;
+
+ private:
+  std::optional<Scores> forced_scores(const EvaluationSet& set) const;
+  std::optional<std::vector<std::string>> translate(const std::vector<std::string>& lines, const TranslateOptions& search) const;
+
+  std::shared_ptr<Transformer> model_;
+  Vocabularies vocabularies_;
+  Options options_;
+  std::optional<Scorer> scorer_;
+  LossFunction loss_;
+};
+
+}  // namespace lacuna
