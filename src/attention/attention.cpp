@@ -1,10 +1,9 @@
 #include "attention/attention.h"
 
-#include "attention/cpu/core_run.h"
+#include "attention/cpu/run.h"
 #include "attention/gpu/run.h"
 #include "attention/registry.h"
-#include "attention/types/calibrated.h"
-#include "base/profile.h"
+#include "kernels/profile.h"
 
 namespace lacuna {
 namespace {
@@ -12,20 +11,20 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// A call and its moment, kept for the backward pass (without its tensors: autograd keeps those).
+/// A call and its context, kept for the backward pass (without its tensors: autograd keeps those).
 struct SavedCall : torch::CustomClassHolder {
   AttentionCall call;
   ForwardContext context;
-  std::shared_ptr<const cuda::Plans> plans;  // null = the CPU's core
-  int64_t packed_parts = 0;                  // of AttentionCall::packed, 0 = it is not used
+  std::shared_ptr<const cuda::BlockSchedules> schedules;  // null = the CPU's core
+  int64_t packed_parts = 0;                               // of AttentionCall::packed, 0 = it is not used
 };
 
-/// The core reads rows of d_head numbers that lie side by side.
+/// Returns rows that are contiguous over d_head, as the cores read them.
 Tensor with_contiguous_rows(const Tensor& rows) {
   return rows.stride(2) == 1 || rows.size(2) == 1 ? rows : rows.contiguous();
 }
 
-/// q, k, v (or what they are packed in) and the numbers -> context.
+/// The node of autograd: from q, k, v (or the tensor that they are packed in) and the numbers to the context.
 struct CoreFunction : torch::autograd::Function<CoreFunction> {
   static variable_list inputs_of(const AttentionCall& call) {
     variable_list inputs;
@@ -44,9 +43,9 @@ struct CoreFunction : torch::autograd::Function<CoreFunction> {
     context->saved_data["call"] = at::IValue::make_capsule(saved);
     const AttentionCall call = with_tensors(*saved, inputs);
     CoreResults results;
-    Tensor rows = saved->plans ? cuda::run(call, saved->context, *saved->plans) : run_core(call, saved->context, &results);
+    Tensor rows = saved->schedules ? cuda::run(call, saved->context, *saved->schedules) : run_core(call, saved->context, &results);
     variable_list kept = inputs.vec();
-    kept.insert(kept.end(), {results.kept, results.weights.weights, results.weights.keys});
+    kept.insert(kept.end(), {results.kept_number, results.weights});
     context->save_for_backward(std::move(kept));
     return rows;
   }
@@ -58,9 +57,9 @@ struct CoreFunction : torch::autograd::Function<CoreFunction> {
     const size_t num_inputs = kept.size() - kNumResults;
     const at::TensorList inputs(kept.data(), num_inputs), of_results(kept.data() + num_inputs, kNumResults);
     const AttentionCall call = with_tensors(*saved, inputs);
-    const CoreBackward given = {.kept = of_results[0], .weights = {of_results[1], of_results[2]}};
-    AttentionGradients gradients = saved->plans ? cuda::run_backward(call, saved->context, *saved->plans, outputs[0])
-                                                : run_core_backward(call, saved->context, outputs[0], given);
+    const CoreResults given = {.kept_number = of_results[0], .weights = of_results[1]};
+    AttentionGradients gradients = saved->schedules ? cuda::run_backward(call, saved->context, *saved->schedules, outputs[0])
+                                                    : run_core_backward(call, saved->context, outputs[0], given);
     variable_list all;
     if (saved->packed_parts != 3) all.push_back(gradients.q);
     if (saved->packed_parts > 0) {
@@ -73,7 +72,7 @@ struct CoreFunction : torch::autograd::Function<CoreFunction> {
     return all;
   }
 
-  static constexpr size_t kNumResults = 3;  // that `forward` saves behind its inputs
+  static constexpr size_t kNumResults = 2;  // that `forward` saves behind its inputs
 
   static AttentionCall with_tensors(const SavedCall& saved, at::TensorList tensors) {
     AttentionCall call = saved.call;
@@ -93,46 +92,7 @@ struct CoreFunction : torch::autograd::Function<CoreFunction> {
   }
 };
 
-/// q, k, v, mask_q, mask_k and the numbers -> context and, in the mask pass, what the rows give beside it.
-struct MaskedCoreFunction : torch::autograd::Function<MaskedCoreFunction> {
-  static variable_list forward(AutogradContext* context, at::TensorList inputs, const c10::intrusive_ptr<SavedCall>& saved) {
-    context->save_for_backward(inputs.vec());
-    context->saved_data["call"] = at::IValue::make_capsule(saved);
-    context->set_materialize_grads(false);
-    CoreResults results;
-    const Tensor rows = run_core(with_tensors(saved->call, inputs), saved->context, &results);
-    if (!results.of_mask.defined()) return {rows};
-    return {rows, results.of_mask};
-  }
-
-  static variable_list backward(AutogradContext* context, const variable_list& outputs) {
-    const TimedPart timed(ProfilePart::kAttention);
-    const auto saved = c10::static_intrusive_pointer_cast<SavedCall>(context->saved_data["call"].toCapsule());
-    const AttentionCall call = with_tensors(saved->call, context->get_saved_variables());
-    const Tensor of_context =
-        outputs[0].defined() ? outputs[0] : at::zeros({call.q.size(0), call.q.size(1), call.v.size(2)}, call.q.options());
-    const CoreBackward given = {.of_mask = outputs.size() > 1 ? outputs[1] : Tensor(),
-                                .wants_k = context->needs_input_grad(1),
-                                .wants_v = context->needs_input_grad(2)};
-    AttentionGradients gradients = run_core_backward(call, saved->context, of_context, given);
-    variable_list all = {gradients.q, gradients.k, gradients.v, gradients.mask_q, gradients.mask_k};
-    all.insert(all.end(), gradients.numbers.begin(), gradients.numbers.end());
-    all.emplace_back();  // of the call
-    return all;
-  }
-
-  static AttentionCall with_tensors(AttentionCall call, at::TensorList tensors) {
-    call.q = tensors[0];
-    call.k = tensors[1];
-    call.v = tensors[2];
-    call.mask_q = tensors[3];
-    call.mask_k = tensors[4];
-    call.numbers.assign(tensors.begin() + 5, tensors.end());
-    return call;
-  }
-};
-
-/// bf16 in memory on the CPU; the core takes most of these, and the others as floats.
+/// Returns true if q, k and v are bf16 tensors on the CPU. The core takes most of these, and the others as floats.
 bool is_stored_in_bf16(const AttentionCall& call) {
   return call.q.is_cpu() && call.q.scalar_type() == at::kBFloat16 && call.k.scalar_type() == at::kBFloat16 &&
          call.v.scalar_type() == at::kBFloat16;
@@ -140,24 +100,13 @@ bool is_stored_in_bf16(const AttentionCall& call) {
 
 Tensor through_float(AttentionCall call, const ForwardContext& context) {
   call.packed = Tensor();
-  for (Tensor* rows : {&call.q, &call.k, &call.v, &call.mask_q, &call.mask_k})
-    if (rows->defined()) *rows = rows->to(at::kFloat);
+  for (Tensor* rows : {&call.q, &call.k, &call.v}) *rows = rows->to(at::kFloat);
   return attention(call, context).to(at::kBFloat16);
 }
 
 Tensor without_gradients(AttentionCall call, const ForwardContext& context, bool has_kernels) {
   for (Tensor* rows : {&call.q, &call.k, &call.v}) *rows = with_contiguous_rows(*rows);
-  return has_kernels ? cuda::run(call, context, *cuda::plan(call)) : run_core(call, context);
-}
-
-Tensor masked_attention(const AttentionCall& call, const c10::intrusive_ptr<SavedCall>& saved) {
-  variable_list inputs = {with_contiguous_rows(call.q), with_contiguous_rows(call.k), with_contiguous_rows(call.v),
-                          with_contiguous_rows(call.mask_q), with_contiguous_rows(call.mask_k)};
-  inputs.insert(inputs.end(), call.numbers.begin(), call.numbers.end());
-  const variable_list results = MaskedCoreFunction::apply(at::TensorList(inputs), saved);
-  if (results.size() > 1)
-    report_mask(call, saved->context, results[1].select(2, types::calibrated::kDistance), results[1].select(2, types::calibrated::kMean));
-  return results[0];
+  return has_kernels ? cuda::run(call, context, *cuda::schedule(call)) : run_core(call, context);
 }
 
 }  // namespace
@@ -169,17 +118,15 @@ Tensor attention(const AttentionCall& call, const ForwardContext& context) {
   const bool has_core = has_kernels || core_takes(call);
   if (!has_core && is_stored_in_bf16(call)) return through_float(call, context);
   if (!has_core) return attention_reference(call, context);
-  if (!at::GradMode::is_enabled() && !call.type->takes_mask()) return without_gradients(call, context, has_kernels);
+  if (!at::GradMode::is_enabled()) return without_gradients(call, context, has_kernels);
   auto saved = c10::make_intrusive<SavedCall>();
   saved->call = call;
   saved->call.q = saved->call.k = saved->call.v = saved->call.packed = Tensor();
-  saved->call.mask_q = saved->call.mask_k = Tensor();
   saved->call.numbers.clear();
   saved->context = context;
-  if (call.type->takes_mask()) return masked_attention(call, saved);
   AttentionCall differentiable = call;
   if (has_kernels) {
-    saved->plans = cuda::plan(call);
+    saved->schedules = cuda::schedule(call);
     differentiable.packed = Tensor();  // kernels write gradients one by one
   }
   if (differentiable.packed.defined()) saved->packed_parts = differentiable.packed.size(1);

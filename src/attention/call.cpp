@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <sstream>
 
-#include "attention/mask_pass.h"
 #include "attention/registry.h"
 #include "base/random.h"
 
@@ -17,7 +16,7 @@ void require(bool holds, const AttentionCall& call, const char* what) {
   throw ShapeError(message.str());
 }
 
-/// True for [H] and [Tq, H].
+/// Returns true for the shapes of a learned number, [H] and [Tq, H].
 bool is_of_rows(const Tensor& number, const AttentionCall& call) {
   const int64_t queries = call.q.size(0), heads = call.q.size(1);
   return number.sizes() == at::IntArrayRef({heads}) || number.sizes() == at::IntArrayRef({queries, heads});
@@ -72,10 +71,6 @@ void check_shapes(const AttentionCall& call) {
   const auto wanted = static_cast<size_t>(call.type->num_numbers());
   require(call.numbers.size() == wanted, call, "as many learned numbers must be given as the type takes for each row");
   for (const Tensor& number : call.numbers) require(is_of_rows(number, call), call, "a learned number must be [H] or [Tq, H]");
-  require(call.mask_q.defined() == call.type->takes_mask() && call.mask_k.defined() == call.type->takes_mask(), call,
-          "types with a mask, and only these, take mask_q and mask_k");
-  if (!call.type->takes_mask()) return;
-  require(call.mask_q.sizes() == call.q.sizes() && call.mask_k.sizes() == call.k.sizes(), call, "mask_q and mask_k must be like q and k");
 }
 
 bool shares_keys(const KeyRange& keys) {
@@ -97,10 +92,6 @@ bool covers_in_order(const KeyRange& keys, int64_t rows) {
     end += keys.count[b];
   }
   return end == rows;
-}
-
-void report_mask(const AttentionCall& call, const ForwardContext& context, const Tensor& distance, const Tensor& mean) {
-  if (context.masks != nullptr) context.masks->add(distance, mean, call.type->mask_training().penalty);
 }
 
 int32_t query_position(const AttentionCall& call, int64_t b, int32_t i) {

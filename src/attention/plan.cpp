@@ -3,6 +3,7 @@
 #include <initializer_list>
 
 #include "attention/attention.h"
+#include "attention/calibrated_options.h"
 #include "attention/norms/norm.h"
 #include "attention/registry.h"
 #include "base/spelling.h"
@@ -15,25 +16,25 @@ namespace {
 constexpr const char* kDefault = "default";
 constexpr const char* kLayers = "layers";
 
-/// True for what names one choice: a bare word, or a map with `type`.
+/// Returns true if the node is one choice: a bare word, or a map with `type`.
 bool is_choice(const ConfigNode& node) {
   return node.is_scalar() || (node.is_map() && node.find("type") != nullptr);
 }
 
-/// True for a map of choices by layer.
+/// Returns true for a map of choices by layer.
 bool holds_layers(const ConfigNode& node) {
   return node.is_map() && (node.find(kDefault) != nullptr || node.find(kLayers) != nullptr);
 }
 
-/// `meant` are words that a misspelt key may stand for.
+/// Throws ConfigError for a key that is not `known`. meant: words that a misspelled key may stand for.
 void refuse_unknown_keys(const ConfigNode& map, const std::vector<std::string>& known, const std::vector<std::string>& meant) {
   if (!map.is_map()) map.fail("expected an attention type, or a map of " + join(known));
   for (const auto& [key, value] : map.entries())
-    if (std::find(known.begin(), known.end(), key) == known.end())
-      value.fail("unknown key; known here: " + join(known) + did_you_mean(key, meant));
+    if (std::find(known.begin(), known.end(), key) == known.end()) value.fail_as_unknown(known, meant);
 }
 
-/// The choice that `node` makes where `inherited` would be made without it: a map of options alone changes some of that one's.
+/// Returns the choice of `node` where `inherited` is the choice without it: a map of options alone overrides some of
+/// the inherited ones.
 ConfigNode choice_over(const ConfigNode& inherited, const ConfigNode& node) {
   if (is_choice(node)) return node;
   if (!node.is_map()) node.fail("expected an attention type, or a map of its options");
@@ -42,7 +43,7 @@ ConfigNode choice_over(const ConfigNode& inherited, const ConfigNode& node) {
   return choice;
 }
 
-/// Where a choice says the first of `options` that it says, or else the choice itself.
+/// Returns the node of the first of `options` that the choice has, or else the choice itself.
 const ConfigNode& node_of_option(const ConfigNode& choice, std::initializer_list<const char*> options) {
   for (const char* option : options)
     if (const ConfigNode* given = choice.find(option)) return *given;
@@ -52,7 +53,7 @@ const ConfigNode& node_of_option(const ConfigNode& choice, std::initializer_list
 AttentionChoice make_choice(const ConfigNode& node, AttentionSite site, int64_t num_heads) {
   AttentionChoice choice;
   choice.type = make_attention_type(node, num_heads);
-  if (site == AttentionSite::kCross && choice.type->of_scores().entry().info.needs_distance)
+  if (site == AttentionSite::kCross && choice.type->entry().info.needs_distance)
     node_of_option(node, {"base", "type"})
         .fail(
             "a key's weight depends on its distance from the query, and on cross attention these stand in different sentences; give "
@@ -62,13 +63,13 @@ AttentionChoice make_choice(const ConfigNode& node, AttentionSite site, int64_t 
         .fail(
             "this pattern looks at the distance between query and key, and on cross attention these stand in different sentences; give "
             "cross its own choice with `pattern: full`");
-  if (site == AttentionSite::kEncoderSelf && choice.type->takes_mask())
+  if (site == AttentionSite::kEncoderSelf && choice.type->calibrated() != nullptr)
     node_of_option(node, {"type"})
         .fail(
             "its mask is trained by a second pass that starts at the decoder, so the encoder's self-attention cannot have one; give "
             "encoder_self its own choice, and calibrate cross or decoder_self");
   const ConfigNode* norm = node.is_map() ? node.find("norm") : nullptr;
-  const ConfigNode default_norm = ConfigNode::scalar(choice.type->of_scores().entry().info.default_norm);
+  const ConfigNode default_norm = ConfigNode::scalar(choice.type->entry().info.default_norm);
   const ConfigNode& given = norm != nullptr ? *norm : default_norm;
   check_attention_norm(given);
   choice.norm = given.is_map() ? given.find("type")->text() : given.text();
@@ -79,14 +80,14 @@ AttentionChoice make_choice(const ConfigNode& node, AttentionSite site, int64_t 
   return choice;
 }
 
-/// How the masks of the layers so far are trained, and the first choice that has one.
-struct SeenMasks {
-  std::optional<MaskTraining> training;
-  ConfigNode first;
+/// The first choice that is calibrated.
+struct FirstCalibrated {
+  std::optional<CalibratedOptions> options;
+  ConfigNode choice;
 };
 
-[[noreturn]] void refuse_mask(const ConfigNode& choice, const ConfigNode& first, const char* option, const std::string& own,
-                              const std::string& of_first) {
+[[noreturn]] void refuse_other(const ConfigNode& choice, const ConfigNode& first, const char* option, const std::string& own,
+                               const std::string& of_first) {
   const ConfigNode& said = node_of_option(first, {option});
   const std::string place = said.place().text(), at = said.path() + (place.empty() ? "" : " (" + place + ")");
   node_of_option(choice, {option})
@@ -94,18 +95,18 @@ struct SeenMasks {
             "; expected the same: a single mask pass trains all masks (mask_penalty may differ)");
 }
 
-/// Notes how the mask of a layer's type is trained, if it has one. One mask pass trains all masks, so the layers must agree on it.
-void note_mask(const ConfigNode& choice, const AttentionType& type, SeenMasks& masks) {
-  if (!type.takes_mask()) return;
-  const MaskTraining own = type.mask_training();
-  if (!masks.training) masks = {own, choice};
-  const MaskTraining& first = *masks.training;
-  if (own.every != first.every) refuse_mask(choice, masks.first, "mask_every", std::to_string(own.every), std::to_string(first.every));
-  if (own.loss_cap != first.loss_cap)
-    refuse_mask(choice, masks.first, "mask_loss_cap", write_double(own.loss_cap), write_double(first.loss_cap));
+/// Throws ConfigError if two calibrated layers do not agree on the training of their masks: one mask pass trains them
+/// all.
+void require_one_training(const ConfigNode& choice, const AttentionType& type, FirstCalibrated& first) {
+  if (type.calibrated() == nullptr) return;
+  const CalibratedOptions& own = *type.calibrated();
+  if (!first.options) first = {own, choice};
+  const auto [every, cap] = std::pair(first.options->mask_every, first.options->mask_loss_cap);
+  if (own.mask_every != every) refuse_other(choice, first.choice, "mask_every", std::to_string(own.mask_every), std::to_string(every));
+  if (own.mask_loss_cap != cap) refuse_other(choice, first.choice, "mask_loss_cap", write_double(own.mask_loss_cap), write_double(cap));
 }
 
-/// The number of the layer that a key under `layers` names.
+/// Returns the number of the layer that a key under `layers` names.
 int64_t layer_of(const std::string& key, const ConfigNode& value, int64_t num_layers) {
   int64_t layer = -1;
   const auto end = key.data() + key.size();
@@ -115,7 +116,7 @@ int64_t layer_of(const std::string& key, const ConfigNode& value, int64_t num_la
 }
 
 std::vector<AttentionChoice> resolve_site(const ConfigNode* node, const ConfigNode& fallback, AttentionSite site, int64_t num_layers,
-                                          int64_t num_heads, SeenMasks& masks) {
+                                          int64_t num_heads, FirstCalibrated& first) {
   ConfigNode chosen = fallback;
   const ConfigNode* layers = nullptr;
   if (node != nullptr && holds_layers(*node)) {
@@ -140,7 +141,7 @@ std::vector<AttentionChoice> resolve_site(const ConfigNode* node, const ConfigNo
   choices.reserve(nodes.size());
   for (const ConfigNode& layer : nodes) {
     choices.push_back(make_choice(layer, site, num_heads));
-    note_mask(layer, *choices.back().type, masks);
+    require_one_training(layer, *choices.back().type, first);
   }
   return choices;
 }
@@ -161,15 +162,13 @@ AttentionPlan resolve_attention(const ConfigNode& attention, int64_t encoder_lay
     if (const ConfigNode* given = attention.find(kDefault)) fallback = choice_over(fallback, *given);
     sites = &attention;
   }
-  SeenMasks masks;
+  FirstCalibrated first;
   const auto resolve = [&](AttentionSite site, int64_t layers) {
-    return resolve_site(sites != nullptr ? sites->find(name_of(site)) : nullptr, fallback, site, layers, num_heads, masks);
+    return resolve_site(sites != nullptr ? sites->find(name_of(site)) : nullptr, fallback, site, layers, num_heads, first);
   };
-  AttentionPlan plan = {.encoder_self = resolve(AttentionSite::kEncoderSelf, encoder_layers),
-                        .decoder_self = resolve(AttentionSite::kDecoderSelf, decoder_layers),
-                        .cross = resolve(AttentionSite::kCross, decoder_layers)};
-  plan.masks = masks.training;
-  return plan;
+  return {.encoder_self = resolve(AttentionSite::kEncoderSelf, encoder_layers),
+          .decoder_self = resolve(AttentionSite::kDecoderSelf, decoder_layers),
+          .cross = resolve(AttentionSite::kCross, decoder_layers)};
 }
 
 AttentionPlan resolve_attention(const ModelOptions& model) {
@@ -182,7 +181,7 @@ void require_attention(const ModelOptions& model) {
 
 namespace {
 
-/// One choice without what goes without saying: a pattern `full`, no norm.
+/// Returns one choice as YAML, without the defaults: a pattern `full`, no norm.
 ConfigNode described(const AttentionChoice& choice) {
   ConfigNode map = choice.type->description();
   if (map.find("pattern")->to_line() == "{type: full}") map.erase("pattern");
@@ -194,7 +193,7 @@ ConfigNode described(const AttentionChoice& choice) {
   return map.entries().size() == 1 ? ConfigNode::scalar(choice.type->name()) : map;
 }
 
-/// A site: one choice, or {0: ..., 1: ...} where its layers differ.
+/// Returns a site as YAML: one choice, or {0: ..., 1: ...} where its layers differ.
 std::string described(const std::vector<AttentionChoice>& layers) {
   ConfigNode by_layer = ConfigNode::map({});
   bool is_one = true;
@@ -205,7 +204,7 @@ std::string described(const std::vector<AttentionChoice>& layers) {
   return is_one ? by_layer.entries()[0].second.to_line() : by_layer.to_line();
 }
 
-/// Calls f(site, choices of the first, choices of the second).
+/// Calls f(site, choices of the first, choices of the second) for each site.
 template <class F>
 void for_each_site(const AttentionPlan& first, const AttentionPlan& second, F f) {
   f(AttentionSite::kEncoderSelf, first.encoder_self, second.encoder_self);
@@ -232,11 +231,11 @@ std::string difference_in_units(const AttentionPlan& first, const AttentionPlan&
   for_each_site(
       first, second, [&](AttentionSite site, const std::vector<AttentionChoice>& ours, const std::vector<AttentionChoice>& theirs) {
         for (size_t i = 0; found.empty() && i < ours.size() && i < theirs.size(); ++i) {
-          const AttentionType &one = ours[i].type->of_scores(), &other = theirs[i].type->of_scores();
-          if (one.name() != other.name()) continue;
+          const AttentionType &one = *ours[i].type, &other = *theirs[i].type;
+          if (&one.entry() != &other.entry()) continue;
           const std::string unit = one.entry().unit_of_numbers(one.options()), of_other = other.entry().unit_of_numbers(other.options());
           if (unit != of_other)
-            found = std::string(name_of(site)) + "." + std::to_string(i) + ": " + one.name() + " of " + unit + " and " + of_other;
+            found = std::string(name_of(site)) + "." + std::to_string(i) + ": " + one.entry().name + " of " + unit + " and " + of_other;
         }
       });
   return found;

@@ -1,18 +1,18 @@
 #include <vector>
 
 #include "attention/call.h"
-#include "attention/reference_mask.h"
 #include "attention/registry.h"
 
-// The core in ATen operations, sentence by sentence and head by head. Only the row map itself is not ATen's: it is the type's own, on plain
-// rows of double, so that a type stays one file. The types' maths is held against other algorithms in tests/contract.
+// The core in ATen operations, sentence by sentence and head by head. Only the row map itself is not ATen's: it is the
+// type's own, on plain rows of double, so that a type stays one file. The types' maths is held against other algorithms
+// in tests/contract.
 namespace lacuna {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// The rows of one sentence and head: which keys each query sees.
+/// Which keys each query of one sentence and head sees.
 struct Rows : torch::CustomClassHolder {
   const AttentionType* type;
   bool training;
@@ -20,7 +20,7 @@ struct Rows : torch::CustomClassHolder {
   std::vector<std::vector<int32_t>> visible;  // [queries] positions of keys
 };
 
-/// Hands one row after another to `work` as plain doubles.
+/// Calls `work` for each row, as plain doubles.
 template <class Work>
 void for_each_row(const Rows& rows, const Tensor& numbers, Work work) {
   const Tensor plain_numbers = numbers.to(at::kCPU, at::kDouble).contiguous();  // (queries, numbers)
@@ -49,7 +49,8 @@ std::vector<double> gathered(const at::TensorAccessor<double, 2>& matrix, int64_
   return row;
 }
 
-/// scores (queries, keys), numbers (queries, numbers) -> weights (queries, keys), 0 at keys that are not visible.
+/// The node of autograd: from scores (queries, keys) and numbers (queries, numbers) to weights (queries, keys), 0 at
+/// keys that are not visible.
 struct RowMapFunction : torch::autograd::Function<RowMapFunction> {
   static Tensor forward(AutogradContext* context, const Tensor& scores, const Tensor& numbers, const c10::intrusive_ptr<Rows>& rows) {
     const Tensor from = scores.to(at::kCPU, at::kDouble).contiguous();
@@ -87,13 +88,13 @@ struct RowMapFunction : torch::autograd::Function<RowMapFunction> {
   }
 };
 
-/// The call with its numbers in double, so that their gradients are summed in double.
+/// Returns the call with its numbers in double, so that their gradients are summed in double.
 AttentionCall with_numbers_in_double(AttentionCall call) {
   for (Tensor& number : call.numbers) number = number.to(at::kDouble);
   return call;
 }
 
-/// The numbers of one sentence and head: (queries, numbers).
+/// Returns the numbers of one sentence and head: (queries, numbers).
 Tensor numbers_of(const AttentionCall& call, int64_t begin, int64_t queries, int64_t head) {
   std::vector<Tensor> columns;
   for (const Tensor& number : call.numbers)
@@ -108,27 +109,20 @@ Tensor dropout_factors(const AttentionDropout& dropout, const AttentionCall& cal
   return factors;
 }
 
-/// base and mask: of a type with a mask.
-void show(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head, const Rows& rows, const Tensor& weights,
-          const Tensor& base, const Tensor& mask) {
+void show(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head, const Rows& rows, const Tensor& weights) {
   for (size_t i = 0; i < rows.visible.size(); ++i) {
     const std::vector<int32_t>& visible = rows.visible[i];
     if (visible.empty()) continue;
     const Tensor index = at::tensor(std::vector<int64_t>(visible.begin(), visible.end()), at::kLong);
-    const auto seen = [&](const Tensor& all) {
-      const Tensor row = all.detach()[static_cast<int64_t>(i)].to(at::kCPU, at::kFloat).index_select(0, index).contiguous();
-      return std::vector<float>(row.data_ptr<float>(), row.data_ptr<float>() + visible.size());
-    };
-    const auto head_number = static_cast<int>(head);
-    const int32_t query = query_position(call, b, static_cast<int32_t>(i));
-    context.probe->see(call.layer, call.site, head_number, b, query, seen(weights), visible);
-    if (mask.defined()) context.probe->see_calibration(call.layer, call.site, head_number, b, query, seen(base), seen(mask), visible);
+    const Tensor row = weights.detach()[static_cast<int64_t>(i)].to(at::kCPU, at::kFloat).index_select(0, index).contiguous();
+    context.probe->see(call.layer, call.site, static_cast<int>(head), b, query_position(call, b, static_cast<int32_t>(i)),
+                       {row.const_data_ptr<float>(), visible.size()}, visible);
   }
 }
 
 c10::intrusive_ptr<Rows> visible_rows(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head) {
   auto rows = c10::make_intrusive<Rows>();
-  rows->type = &call.type->of_scores();
+  rows->type = call.type;
   rows->training = context.training;
   std::vector<KeySegment> segments;
   for (int32_t i = 0; i < call.queries->length(b); ++i) {
@@ -139,7 +133,7 @@ c10::intrusive_ptr<Rows> visible_rows(const AttentionCall& call, const ForwardCo
   return rows;
 }
 
-/// Rows of k or v of one sentence and head: (keys, d).
+/// Returns the rows of k or v of one sentence and head: (keys, d).
 Tensor keys_of(const AttentionCall& call, const Tensor& rows, int64_t b, int64_t head) {
   const int64_t begin = call.keys->begin[static_cast<size_t>(b)], count = call.keys->count[static_cast<size_t>(b)];
   if (call.keys->slots.empty()) return rows.narrow(0, begin, count).select(1, head);
@@ -148,40 +142,17 @@ Tensor keys_of(const AttentionCall& call, const Tensor& rows, int64_t b, int64_t
   return rows.select(1, head).index_select(0, index);
 }
 
-/// 1 where query i sees key j, else 0: (queries, keys).
-Tensor visibility(const Rows& rows, const Tensor& like) {
-  const Tensor visible = at::zeros(like.sizes(), at::kDouble);
-  auto values = visible.accessor<double, 2>();
-  for (size_t i = 0; i < rows.visible.size(); ++i)
-    for (const int32_t j : rows.visible[i]) values[static_cast<int64_t>(i)][j] = 1;
-  return visible.to(like.options());
-}
-
-/// What one sentence and head come to: context (queries, d); in the mask pass of a type with a mask also distance and mean (queries).
-struct Attended {
-  Tensor context, distance, mean;
-};
-
-Attended attend(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head) {
+/// Returns the context of one sentence and head: (queries, d).
+Tensor attend(const AttentionCall& call, const ForwardContext& context, int64_t b, int64_t head) {
   const int64_t begin = call.queries->begin(b), queries = call.queries->length(b);
   const Tensor k = keys_of(call, call.k, b, head), v = keys_of(call, call.v, b, head);
   const auto rows = visible_rows(call, context, b, head);
   const Tensor scores = call.q.narrow(0, begin, queries).select(1, head).matmul(k.t()) * call.scale;  // (queries, d) x (d, keys)
-  const Tensor numbers = numbers_of(call, begin, queries, head);
-  const int64_t of_scores = call.type->of_scores().num_numbers();
-  const Tensor base = RowMapFunction::apply(scores, numbers.narrow(1, 0, of_scores), rows);
-  Tensor weights = base;
-  MaskedWeights masked;
-  if (call.type->takes_mask()) {
-    const Tensor mask_q = call.mask_q.narrow(0, begin, queries).select(1, head), mask_k = keys_of(call, call.mask_k, b, head);
-    const Tensor own_numbers = numbers.narrow(1, of_scores, numbers.size(1) - of_scores).to(weights.options());
-    masked = masked_weights(*call.type, context, weights, mask_q.matmul(mask_k.t()) * call.scale, visibility(*rows, weights), own_numbers);
-    weights = masked.weights;
-  }
-  if (is_probed(call, context)) show(call, context, b, head, *rows, weights, base, masked.mask);
+  Tensor weights = RowMapFunction::apply(scores, numbers_of(call, begin, queries, head), rows);
+  if (is_probed(call, context)) show(call, context, b, head, *rows, weights);
   const AttentionDropout dropout = dropout_of(call, context, b, head);
   if (dropout.is_active()) weights = weights * dropout_factors(dropout, call, b, queries, k.size(0)).to(weights.options());
-  return {weights.matmul(v), masked.distance, masked.mean};  // (queries, keys) x (keys, d)
+  return weights.matmul(v);  // (queries, keys) x (keys, d)
 }
 
 }  // namespace
@@ -189,23 +160,13 @@ Attended attend(const AttentionCall& call, const ForwardContext& context, int64_
 Tensor attention_reference(const AttentionCall& given, const ForwardContext& context) {
   check_shapes(given);
   const AttentionCall call = with_numbers_in_double(given);
-  std::vector<Tensor> heads, distances, means;  // (Tq, d) each; (Tq) each
+  std::vector<Tensor> heads;  // (Tq, d) each
   for (int64_t head = 0; head < call.q.size(1); ++head) {
-    std::vector<Tensor> sentences, distance, mean;
-    for (int64_t b = 0; b < call.queries->num_sentences(); ++b) {
-      const Attended attended = attend(call, context, b, head);
-      sentences.push_back(attended.context);
-      if (!attended.distance.defined()) continue;
-      distance.push_back(attended.distance);
-      mean.push_back(attended.mean);
-    }
+    std::vector<Tensor> sentences;
+    for (int64_t b = 0; b < call.queries->num_sentences(); ++b) sentences.push_back(attend(call, context, b, head));
     heads.push_back(sentences.empty() ? call.q.select(1, head) : at::cat(sentences, 0));
-    if (distance.empty()) continue;
-    distances.push_back(at::cat(distance, 0));
-    means.push_back(at::cat(mean, 0));
   }
-  if (!distances.empty()) report_mask(call, context, at::stack(distances, 1), at::stack(means, 1));  // (Tq, H)
-  return at::stack(heads, 1);                                                                        // (Tq, H, d)
+  return at::stack(heads, 1);  // (Tq, H, d)
 }
 
 }  // namespace lacuna

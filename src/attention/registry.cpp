@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "attention/calibrated_options.h"
 #include "attention/probe.h"
 #include "attention/rows/row_numbers.h"
 #include "base/spelling.h"
@@ -10,18 +11,25 @@
 namespace lacuna {
 namespace {
 
-/// The entry that `node`, a scalar, names; `what` is its kind in the error.
+/// The entry that `node`, a scalar, names; `what` is its kind in the error, which lists `known` names.
 template <class Entry>
-const Entry& named(std::span<const Entry* const> entries, const ConfigNode& node, const std::string& what) {
-  std::vector<std::string> names;
-  for (const Entry* entry : entries) {
+const Entry& named(std::span<const Entry* const> entries, const ConfigNode& node, const std::string& what,
+                   const std::vector<std::string>& known) {
+  for (const Entry* entry : entries)
     if (node.text() == entry->name) return *entry;
-    names.push_back(entry->name);
-  }
-  node.fail("known " + what + "s: " + join(names) + did_you_mean(node.text(), names));
+  node.fail("known " + what + "s: " + join(known) + did_you_mean(node.text(), known));
 }
 
-/// A choice is a bare name or a map with `type`: gives the name's node. The rest of the map are options.
+template <class Entry>
+std::vector<std::string> names_of(std::span<const Entry* const> entries) {
+  std::vector<std::string> names;
+  names.reserve(entries.size());
+  for (const Entry* entry : entries) names.emplace_back(entry->name);
+  return names;
+}
+
+/// Returns the node of the name in a choice, which is a bare name or a map with `type`; the rest of the map are
+/// options.
 const ConfigNode& type_node(const ConfigNode& node, const std::string& what) {
   if (node.is_scalar()) return node;
   const ConfigNode* type = node.is_map() ? node.find("type") : nullptr;
@@ -36,8 +44,8 @@ ConfigNode options_of(const ConfigNode& node, std::initializer_list<const char*>
   return options;
 }
 
-/// Throws for a key among a type's options that was meant for one beside them, or that belongs to the maps around a type: `default`,
-/// `layers` and sites. No option has a name like these.
+/// Throws for a key among a type's options that was meant for one beside them, or that belongs to the maps around a
+/// type: `default`, `layers` and sites. No option has a name like these.
 void refuse_foreign_keys(const ConfigNode& options, bool has_base) {
   std::vector<std::string> around = {"layers"}, meant = {"type", "pattern", "norm", "default"};
   for (const AttentionSite site : kAttentionSites) around.emplace_back(name_of(site));
@@ -48,7 +56,31 @@ void refuse_foreign_keys(const ConfigNode& options, bool has_base) {
     const std::string where = key == "layers" ? "the `default` of a site" : "`default`";
     if (std::find(around.begin(), around.end(), key) != around.end())
       value.fail(key + " does not go among a type's options; put the type and its options under " + where + ", and " + key + " beside it");
-    if (const std::string end = did_you_mean(key, meant); !end.empty()) value.fail("unknown key" + end);
+    if (!nearest_word(key, meant).empty()) value.fail_as_unknown(meant);
+  }
+}
+
+/// The names of a type's options.
+std::vector<std::string> option_names(const types::TypeEntry& entry) {
+  const auto defaults = entry.read(ConfigNode::map({}));
+  std::vector<std::string> names;
+  const ConfigNode written = entry.write(defaults.get());
+  for (const auto& [key, value] : written.entries()) names.push_back(key);
+  return names;
+}
+
+/// Throws for an option that another type has, and names that type.
+void refuse_options_of_other_types(const types::TypeEntry& entry, const ConfigNode& options) {
+  const std::vector<std::string> own = option_names(entry);
+  for (const auto& [key, value] : options.entries()) {
+    const auto has_key = [&](const std::vector<std::string>& names) { return std::find(names.begin(), names.end(), key) != names.end(); };
+    if (has_key(own)) continue;
+    std::vector<std::string> owners;
+    for (const types::TypeEntry* other : types::all_types())
+      if (has_key(option_names(*other))) owners.emplace_back(other->name);
+    if (owners.empty()) continue;
+    value.fail(std::string(entry.name) + (own.empty() ? " has no options" : " has no option " + key) + "; for " + key +
+               " set type: " + join(owners, " or "));
   }
 }
 
@@ -59,7 +91,7 @@ struct NamedPattern {
 };
 
 NamedPattern make_pattern(const ConfigNode& node) {
-  const auto& entry = named(patterns::all_patterns(), type_node(node, "a pattern"), "pattern");
+  const auto& entry = named(patterns::all_patterns(), type_node(node, "a pattern"), "pattern", names_of(patterns::all_patterns()));
   ConfigNode description, options;
   auto pattern = entry.read(options_of(node, {"type"}), options);
   description.set("type", ConfigNode::scalar(entry.name));
@@ -67,7 +99,7 @@ NamedPattern make_pattern(const ConfigNode& node) {
   return {std::move(pattern), std::move(description), entry.needs_distance};
 }
 
-/// `pattern:` one for all heads, or {heads: [one a head]}; no node = full.
+/// Reads `pattern`: one for all heads, or {heads: [one a head]}; no node = full.
 std::vector<NamedPattern> make_patterns(const ConfigNode* node, int64_t num_heads) {
   if (node == nullptr) return {make_pattern(ConfigNode::scalar("full"))};
   const ConfigNode* heads = node->is_map() ? node->find("heads") : nullptr;
@@ -89,62 +121,18 @@ ConfigNode describe_patterns(const std::vector<NamedPattern>& patterns) {
   return ConfigNode::map({{"heads", ConfigNode::list(std::move(heads))}});
 }
 
-/// `base:` of a type with a mask, by name or as a map; no node = softmax.
-std::shared_ptr<const AttentionType> make_base(const types::TypeEntry& entry, const void* options, const ConfigNode& node,
-                                               int64_t num_heads) {
-  const ConfigNode* given = node.is_map() ? node.find("base") : nullptr;
-  const ConfigNode chosen = given != nullptr ? *given : ConfigNode::scalar("softmax", node.place());
-  for (const char* key : {"pattern", "norm"})
-    if (const ConfigNode* misplaced = chosen.is_map() ? chosen.find(key) : nullptr)
-      misplaced->fail("it belongs to the whole attention: write it beside `base`, not in it");
-  auto base = make_attention_type(chosen, num_heads);
-  if (base->takes_mask()) chosen.fail("a type with a mask of its own cannot be a base; expected softmax or another type without");
-  entry.check_base(options, chosen, base->entry().info);
-  return base;
-}
-
-ConfigNode describe_base(const AttentionType& base) {
-  ConfigNode description = base.description();
-  description.erase("pattern");
-  return description;
-}
-
-}  // namespace
-
-AttentionType::AttentionType(const types::TypeEntry& entry, std::shared_ptr<const void> options,
-                             std::vector<std::shared_ptr<const AttentionPattern>> patterns, ConfigNode description, bool needs_distance,
-                             std::shared_ptr<const AttentionType> base)
-    : entry_(entry),
-      options_(std::move(options)),
-      patterns_(std::move(patterns)),
-      description_(std::move(description)),
-      needs_distance_(needs_distance),
-      base_(std::move(base)) {}
-
-int AttentionType::num_numbers() const {
-  const int own = entry_.num_numbers(options());
-  return base_ ? base_->num_numbers() + own : own;
-}
-
-std::vector<std::string> types::known_types() {
-  std::vector<std::string> names;
-  names.reserve(all_types().size());
-  for (const TypeEntry* entry : all_types()) names.emplace_back(entry->name);
-  return names;
-}
-
-std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node, int64_t num_heads) {
-  const auto& entry = named(types::all_types(), type_node(node, "an attention type"), "type");
-  ConfigNode own = options_of(node, {"type", "pattern", "norm"});
-  if (entry.takes_mask) own = options_of(own, {"base"});
-  refuse_foreign_keys(own, entry.takes_mask);
+/// {type: name, pattern: ..., the type's options}, which the core computes alone.
+AttentionType make_row_type(const ConfigNode& node, int64_t num_heads) {
+  const ConfigNode& name = type_node(node, "an attention type");
+  const types::TypeEntry& entry = named(types::all_types(), name, "type", types::known_types());
+  const ConfigNode own = options_of(node, {"type", "pattern", "norm"});
+  refuse_foreign_keys(own, /*has_base=*/false);
+  refuse_options_of_other_types(entry, own);
   auto options = entry.read(own);
-  auto base = entry.takes_mask ? make_base(entry, options.get(), node, num_heads) : nullptr;
   const auto named_patterns = make_patterns(node.is_map() ? node.find("pattern") : nullptr, num_heads);
 
   ConfigNode description;
   description.set("type", ConfigNode::scalar(entry.name));
-  if (base) description.set("base", describe_base(*base));
   const ConfigNode written = entry.write(options.get());
   for (const auto& [key, value] : written.entries()) description.set(key, value);
   description.set("pattern", describe_patterns(named_patterns));
@@ -155,12 +143,86 @@ std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node,
     patterns.push_back(pattern.pattern);
     needs_distance = needs_distance || pattern.needs_distance;
   }
-  return std::make_shared<AttentionType>(entry, std::move(options), std::move(patterns), std::move(description), needs_distance,
-                                         std::move(base));
+  return {entry, std::move(options), std::move(patterns), std::move(description), needs_distance};
+}
+
+bool is_calibrated(const ConfigNode& node) {
+  return type_node(node, "an attention type").text() == CalibratedOptions::kName;
+}
+
+/// The `base` of calibrated attention, by name or as a map (no node = softmax), with the pattern of the whole.
+AttentionType make_base(const CalibratedOptions& options, const ConfigNode& node, int64_t num_heads) {
+  const ConfigNode* given = node.is_map() ? node.find("base") : nullptr;
+  const ConfigNode chosen = given != nullptr ? *given : ConfigNode::scalar("softmax", node.place());
+  for (const char* key : {"pattern", "norm"})
+    if (const ConfigNode* misplaced = chosen.is_map() ? chosen.find(key) : nullptr)
+      misplaced->fail("it belongs to the whole attention: write it beside `base`, not in it");
+  if (is_calibrated(chosen)) chosen.fail("a type with a mask of its own cannot be a base; expected softmax or another type without");
+  ConfigNode whole = chosen.is_map() ? chosen : ConfigNode::map({{"type", chosen}}, chosen.place());
+  if (const ConfigNode* pattern = node.is_map() ? node.find("pattern") : nullptr) whole.set("pattern", *pattern);
+  AttentionType base = make_row_type(whole, num_heads);
+  options.check_base(chosen, base.entry().info);
+  return base;
+}
+
+std::shared_ptr<const AttentionType> make_calibrated(const ConfigNode& node, int64_t num_heads) {
+  const ConfigNode own = options_of(node, {"type", "pattern", "norm", "base"});
+  refuse_foreign_keys(own, /*has_base=*/true);
+  auto options = std::make_shared<const CalibratedOptions>(CalibratedOptions::read(own));
+  const AttentionType base = make_base(*options, node, num_heads);
+
+  ConfigNode description, of_base = base.description();
+  of_base.erase("pattern");
+  description.set("type", ConfigNode::scalar(CalibratedOptions::kName));
+  description.set("base", of_base);
+  const ConfigNode written = options->write();
+  for (const auto& [key, value] : written.entries()) description.set(key, value);
+  description.set("pattern", *base.description().find("pattern"));
+  return std::make_shared<AttentionType>(base, std::move(options), std::move(description));
+}
+
+}  // namespace
+
+AttentionType::AttentionType(const types::TypeEntry& entry, std::shared_ptr<const void> options,
+                             std::vector<std::shared_ptr<const AttentionPattern>> patterns, ConfigNode description, bool needs_distance)
+    : entry_(entry),
+      options_(std::move(options)),
+      patterns_(std::move(patterns)),
+      description_(std::move(description)),
+      needs_distance_(needs_distance) {}
+
+AttentionType::AttentionType(const AttentionType& base, std::shared_ptr<const CalibratedOptions> calibrated, ConfigNode description)
+    : AttentionType(base) {
+  calibrated_ = std::move(calibrated);
+  description_ = std::move(description);
+}
+
+std::string AttentionType::name() const {
+  return calibrated_ ? CalibratedOptions::kName : entry_.name;
+}
+
+bool AttentionType::has_gate() const {
+  return calibrated_ && calibrated_->combine == CalibratedOptions::Combine::kGate;
+}
+
+LayeredTypeHelp layered_type_help() {
+  return {CalibratedOptions::kName, CalibratedOptions::kPaper,
+          "`base` is the type, with its options, whose weights are calibrated; default `softmax`", own_options_help<CalibratedOptions>()};
+}
+
+std::vector<std::string> types::known_types() {
+  std::vector<std::string> names = names_of(all_types());
+  names.emplace_back(CalibratedOptions::kName);
+  return names;
+}
+
+std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node, int64_t num_heads) {
+  if (is_calibrated(node)) return make_calibrated(node, num_heads);
+  return std::make_shared<AttentionType>(make_row_type(node, num_heads));
 }
 
 std::shared_ptr<RowNumbers> make_row_numbers(const AttentionType& type, int64_t num_heads, int64_t d_model) {
-  return type.of_scores().entry().make_numbers(type.of_scores().options(), num_heads, d_model);
+  return type.entry().make_numbers(type.options(), num_heads, d_model);
 }
 
 }  // namespace lacuna

@@ -6,51 +6,50 @@
 #include <string>
 #include <vector>
 
-#include "attention/mask_training.h"
 #include "attention/patterns/pattern.h"
 #include "attention/rows/row_functions.h"
 #include "config/config_node.h"
+#include "config/option_help.h"
 
-/// What attention can do, by name: the lists of CMakeLists.txt as tables. CMake writes a small file around each name.
+/// The types, patterns and norms by name: the lists of CMakeLists.txt as tables. CMake writes a small source around
+/// each name.
 namespace lacuna {
 
 class RowNumbers;
+struct CalibratedOptions;
 
 namespace types {
 
-/// A type as the core sees it. `options` points to the type's own options struct, which only the type's own functions read.
+/// A type as the core sees it. `options` points to the type's own options struct, which only the type's own functions
+/// read.
 struct TypeEntry {
   const char* name;
   Info info;
-  bool keeps_number;  ///< its forward pass keeps a number of each row, so that the backward pass need not search for it again
+  bool keeps_number;  ///< the forward pass keeps a number of each row that the backward pass need not search for again
   /// Reads the keys of `node` that the type owns (all but type, pattern and norm). Throws ConfigError.
   std::shared_ptr<const void> (*read)(const ConfigNode& node);
-  /// The options as a map, defaults included.
+  /// Returns the options as a map, defaults included.
   ConfigNode (*write)(const void* options);
-  std::string (*help)();  ///< the options as lines of --help-options
+  std::vector<OptionHelp> (*help)();
   bool (*is_sparse)(const void* options);
-  bool (*needs_scores)(const void* options);  ///< its backward pass looks at the scores too
+  bool (*needs_scores)(const void* options);  ///< the backward pass reads the scores, too
   int (*num_numbers)(const void* options);    ///< learned numbers that each row takes
-  /// The module that gives these numbers; null if there are none.
+  /// Returns the module that computes these numbers; null if there are none.
   std::shared_ptr<RowNumbers> (*make_numbers)(const void* options, int64_t num_heads, int64_t d_model);
-  /// The option that its parameters are measured by, as "max_span 64": with another they would mean something else. Empty = none.
+  /// Returns the option that is the unit of its parameters, as "max_span 64": with another they would mean something
+  /// else. Empty = none.
   std::string (*unit_of_numbers)(const void* options);
-  /// The distance in positions beyond which keys have weight 0 in a row with these numbers: the core skips them. Null = no such limit.
+  /// Returns the distance in positions beyond which keys have weight 0 in a row with these numbers: the core skips
+  /// them. Null = no limit.
   int32_t (*reach)(const void* options, const double* numbers);
   std::vector<Example> (*examples)();
   RowFunctions<double> plain;
   RowFunctions<float> (*avx2)();
   RowFunctions<float> (*avx512)();
-
-  bool takes_mask = false;  ///< its map takes the weights of another type, its base, and the scores of a mask model (row_functions.h)
-  // For types with a mask only.
-  /// Throws ConfigError at `node`, the base, if its rows do not go with the options.
-  void (*check_base)(const void* options, const ConfigNode& node, const Info& base) = nullptr;
-  MaskTraining (*mask_training)(const void* options) = nullptr;
 };
 
 std::span<const TypeEntry* const> all_types();
-/// Their names.
+/// All names that `type` may have in a configuration: those, and `calibrated`.
 std::vector<std::string> known_types();
 
 }  // namespace types
@@ -60,9 +59,10 @@ namespace patterns {
 struct PatternEntry {
   const char* name;
   bool needs_distance;  ///< has no meaning between two sentences
-  /// Reads the keys of `node` that the pattern owns (all but type) and sets `description` to all its options. Throws ConfigError.
+  /// Reads the keys of `node` that the pattern owns (all but type) and sets `description` to all its options. Throws
+  /// ConfigError.
   std::shared_ptr<const AttentionPattern> (*read)(const ConfigNode& node, ConfigNode& description);
-  std::string (*help)();  ///< its options as lines of --help-options
+  std::vector<OptionHelp> (*help)();
   std::vector<PatternExample> (*examples)();
 };
 
@@ -70,30 +70,35 @@ std::span<const PatternEntry* const> all_patterns();
 
 }  // namespace patterns
 
-/// An attention type with its options, and the pattern of each head.
+/// An attention type with its options, and the pattern of each head. For `calibrated`, entry() and options() are the
+/// base's, which the core runs; its layer (model/calibrated/) adds the rest.
 class AttentionType {
  public:
-  /// patterns: one for all heads, or one for each head. base: the base of a type with a mask, null for others.
+  /// patterns: one for all heads, or one for each head.
   AttentionType(const types::TypeEntry& entry, std::shared_ptr<const void> options,
-                std::vector<std::shared_ptr<const AttentionPattern>> patterns, ConfigNode description, bool needs_distance,
-                std::shared_ptr<const AttentionType> base = nullptr);
+                std::vector<std::shared_ptr<const AttentionPattern>> patterns, ConfigNode description, bool needs_distance);
+  /// `calibrated` over a base. `description` is that of the whole.
+  AttentionType(const AttentionType& base, std::shared_ptr<const CalibratedOptions> calibrated, ConfigNode description);
 
-  std::string name() const { return entry_.name; }
+  /// The name in the configuration; entry().name is the row map's.
+  std::string name() const;
   const types::TypeEntry& entry() const { return entry_; }
   const void* options() const { return options_.get(); }
   bool has_one_pattern() const { return patterns_.size() == 1; }
   const AttentionPattern& pattern(int64_t head) const { return *patterns_[patterns_.size() == 1 ? 0 : static_cast<size_t>(head)]; }
-  /// True if a pattern looks at how far a key is from the query: without meaning between two sentences.
+  /// Returns true if a pattern depends on the distance between query and key: without meaning on cross attention.
   bool needs_distance() const { return needs_distance_; }
-  /// Type, options and pattern as YAML would say them, defaults included.
+  /// Returns type, options and pattern as in YAML, defaults included.
   const ConfigNode& description() const { return description_; }
 
-  bool takes_mask() const { return entry_.takes_mask; }
-  MaskTraining mask_training() const { return entry_.mask_training(options()); }  ///< of a type with a mask
-  /// The type that turns scores into weights: this one, or the base of a type with a mask.
-  const AttentionType& of_scores() const { return base_ ? *base_ : *this; }
-  /// Learned numbers that a row takes: of_scores()'s, then those of a type with a mask.
-  int num_numbers() const;
+  /// True if the core computes the type alone, false for `calibrated`.
+  bool is_row_map() const { return calibrated_ == nullptr; }
+  /// The options of `calibrated`; null for every other type.
+  const CalibratedOptions* calibrated() const { return calibrated_.get(); }
+  /// True if each head learns a gate, as `calibrated` does with `combine: gate`.
+  bool has_gate() const;
+  /// Learned numbers that a row takes.
+  int num_numbers() const { return entry_.num_numbers(options()); }
 
  private:
   const types::TypeEntry& entry_;
@@ -101,14 +106,21 @@ class AttentionType {
   std::vector<std::shared_ptr<const AttentionPattern>> patterns_;
   ConfigNode description_;
   bool needs_distance_;
-  std::shared_ptr<const AttentionType> base_;
+  std::shared_ptr<const CalibratedOptions> calibrated_;
 };
 
-/// Reads {type: name, pattern: ..., base: ... (types with a mask), options of the type} or a bare name. Throws ConfigError for what is
-/// unknown or wrong.
+/// Reads {type: name, pattern: ..., base: ... (calibrated), options of the type} or a bare name. Throws ConfigError for
+/// what is unknown or wrong.
 std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node, int64_t num_heads);
 
-/// Every type, pattern and norm with its options, for --help-options.
+/// Help on `calibrated`, which is no row map but a layer over another type, its base.
+struct LayeredTypeHelp {
+  std::string name, paper;
+  std::string remark;  ///< on its base, as Markdown
+  std::vector<OptionHelp> options;
+};
+LayeredTypeHelp layered_type_help();
+/// Returns every type, pattern and norm with its options, for --help-options.
 std::string attention_help();
 
 }  // namespace lacuna

@@ -58,20 +58,6 @@ TEST(AttentionParts, AreNoneWhereTheyWouldHoldFewQueries) {
   EXPECT_TRUE(Sentence("{type: atrous, stride: 6}", 20).parts().empty());
 }
 
-TEST(AttentionParts, LeaveTilesToSentencesWhoseQueriesSeeMuchTheSameKeys) {
-  const auto goes_in_tiles = [](const std::string& pattern, int32_t length, bool causal = false) {
-    return lacuna::goes_in_tiles(Sentence(pattern, length, causal).call, 0, 0);
-  };
-  EXPECT_TRUE(goes_in_tiles("full", 40));
-  EXPECT_TRUE(goes_in_tiles("full", 40, /*causal=*/true));
-  EXPECT_TRUE(goes_in_tiles("{type: local, window: 3}", 40));
-  EXPECT_FALSE(goes_in_tiles("full", 1));
-  EXPECT_FALSE(goes_in_tiles("{type: atrous, stride: 2}", 40));               // in parts
-  EXPECT_TRUE(goes_in_tiles("{type: atrous, stride: 50}", 40));               // each query sees itself alone
-  EXPECT_TRUE(goes_in_tiles("{type: strided, window: 2, stride: 3}", 40));    // 16 or more of 40 keys
-  EXPECT_FALSE(goes_in_tiles("{type: strided, window: 2, stride: 8}", 200));  // as lists: 29 of 200 keys
-}
-
 TEST(AttentionParts, ShowEveryQueryOnceWhatThePatternShowsIt) {
   for (const std::string& pattern : all_patterns())
     for (const bool causal : {false, true})
@@ -94,7 +80,7 @@ TEST(AttentionParts, ShowEveryQueryOnceWhatThePatternShowsIt) {
       }
 }
 
-/// Those of a query's keys that are at most so far away, ascending.
+/// Returns a query's keys that are at most `reach` away, ascending.
 Keys near(Keys keys, int32_t position, int32_t reach) {
   std::erase_if(keys, [=](int32_t key) { return std::abs(key - position) > reach; });
   std::sort(keys.begin(), keys.end());

@@ -4,42 +4,36 @@
 namespace lacuna::contract {
 namespace {
 
-/// The rows of tensor i of a call's outcome that are sentence b's.
+/// Returns the rows of tensor i of a call's outcome that are sentence b's.
 Tensor of_sentence(const Inputs& inputs, const Outcome& all, size_t i, int64_t b) {
-  const bool is_of_keys = i == 2 || i == 3 || i == 5;  // k, v and mask_k
+  const bool is_of_keys = i == 2 || i == 3;  // k and v
   const auto at = static_cast<size_t>(b);
   return is_of_keys ? all.all[i].narrow(0, inputs.keys->begin[at], inputs.keys->count[at])
                     : all.all[i].narrow(0, inputs.queries->begin(b), inputs.queries->length(b));
 }
 
-TEST(AttentionCore, DoesNotChangeABitWithWhatElseIsInTheBatch) {
+TEST_P(AttentionCore, DoesNotChangeABitWithWhatElseIsInTheBatch) {
   const Inputs together({4, 1, 19, 7}, {6, 30, 19, 7}, 2, 24);
-  for (const Variant& variant : variants_for_calls()) {
-    for (const Engine engine : engines_of(variant)) {
-      for (const int pass : passes_of(variant)) {
-        SCOPED_TRACE(variant.name() + " on " + name_of(engine) + ", pass " + std::to_string(pass));
-        use(engine);
-        const auto type = type_of(variant, "full", 2);
-        AttentionCall call = together.call(type, dtype_of(engine));
+  for (const Variant& variant : variants()) {
+    for (const Engine engine : call_engines()) {
+      SCOPED_TRACE(variant.name() + " on " + name_of(engine));
+      use(engine);
+      const auto type = type_of(variant, "full", 2);
+      const auto outcome = [](AttentionCall& call, const Tensor& gradient) {
         call.dropout = 0.1;
-        // The penalty is a mean over the batch: without it.
-        const auto outcome = [pass](const AttentionCall& of, const Tensor& gradient) {
-          const Tensor context = attention(of, training(pass));
-          context.backward(gradient.to(context.options()));
-          Outcome all = {{context.detach().cpu(), of.q.grad().cpu(), of.k.grad().cpu(), of.v.grad().cpu()}};
-          if (of.mask_q.defined() && pass == 1) all.all.insert(all.all.end(), {of.mask_q.grad(), of.mask_k.grad()});
-          return all;
-        };
-        const Outcome all = outcome(call, together.context_gradient);
-        for (int64_t b = 0; b < 4; ++b) {
-          const Inputs alone = together.sentence(b);
-          AttentionCall one = alone.call(type, dtype_of(engine));
-          one.dropout = 0.1;
-          take_numbers(one, call, together.queries->begin(b));
-          const Outcome found = outcome(one, alone.context_gradient);
-          for (size_t i = 0; i < found.all.size(); ++i)
-            EXPECT_TRUE(at::equal(found.all[i], of_sentence(together, all, i, b))) << "tensor " << i << " of sentence " << b;
-        }
+        const Tensor context = attention(call, training());
+        context.backward(gradient.to(context.options()));
+        return Outcome{{context.detach().cpu(), call.q.grad().cpu(), call.k.grad().cpu(), call.v.grad().cpu()}};
+      };
+      AttentionCall call = together.call(type, dtype_of(engine));
+      const Outcome all = outcome(call, together.context_gradient);
+      for (int64_t b = 0; b < 4; ++b) {
+        const Inputs alone = together.sentence(b);
+        AttentionCall one = alone.call(type, dtype_of(engine));
+        take_numbers(one, call, together.queries->begin(b));
+        const Outcome found = outcome(one, alone.context_gradient);
+        for (size_t i = 0; i < found.all.size(); ++i)
+          EXPECT_TRUE(at::equal(found.all[i], of_sentence(together, all, i, b))) << "tensor " << i << " of sentence " << b;
       }
     }
   }
@@ -66,26 +60,24 @@ void expect_the_same_bits_on_any_number_of_threads(const Inputs& inputs, const V
   use(cpu_engines().back());
   const int before = at::get_num_threads();
   const auto type = type_of(variant, pattern, 2);
-  for (const int pass : passes_of(variant)) {
-    const auto outcome = [&](int threads) {
-      at::set_num_threads(threads);
-      return outcome_of(inputs.call(type, dtype, causal), training(pass), inputs.context_gradient);
-    };
-    SCOPED_TRACE(variant.name() + ", " + pattern + ", pass " + std::to_string(pass));
-    const Outcome one = outcome(1), three = outcome(3);
-    expect_same_bits(three, one);
-  }
+  const auto outcome = [&](int threads) {
+    at::set_num_threads(threads);
+    return outcome_of(inputs.call(type, dtype, causal), training(), inputs.context_gradient);
+  };
+  SCOPED_TRACE(variant.name() + ", " + pattern);
+  const Outcome one = outcome(1), three = outcome(3);
+  expect_same_bits(three, one);
   at::set_num_threads(before);
 }
 
-TEST(AttentionCore, DoesNotChangeABitWithTheNumberOfThreads) {
+TEST_P(AttentionCore, DoesNotChangeABitWithTheNumberOfThreads) {
   const Inputs inputs({9, 30, 2, 14}, {9, 30, 2, 14}, 2, 16);
-  for (const Variant& variant : variants_for_calls())
+  for (const Variant& variant : variants())
     for (const std::string& pattern : all_patterns()) expect_the_same_bits_on_any_number_of_threads(inputs, variant, pattern, true);
 }
 
 // All sentences add to the gradients of the same keys, in an order that must stay the same.
-TEST(AttentionCore, DoesNotChangeABitWithTheNumberOfThreadsWhereSentencesShareKeys) {
+TEST_P(AttentionCore, DoesNotChangeABitWithTheNumberOfThreadsWhereSentencesShareKeys) {
   constexpr size_t kSentences = 40;
   Inputs inputs(std::vector<int32_t>(kSentences, 12), {80}, 2, 16);
   KeyRange keys;
@@ -94,27 +86,26 @@ TEST(AttentionCore, DoesNotChangeABitWithTheNumberOfThreadsWhereSentencesShareKe
   for (size_t b = 1; b < kSentences; b += 3) keys.begin[b] = 2;
   inputs.keys = std::make_shared<KeyRange>(keys);
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16})  // of bf16, the core works on floats
-    for (const Variant& variant : variants_for_calls())
-      expect_the_same_bits_on_any_number_of_threads(inputs, variant, "full", false, dtype);
+    for (const Variant& variant : variants()) expect_the_same_bits_on_any_number_of_threads(inputs, variant, "full", false, dtype);
 }
 
-/// Each type with each pattern, and with one for each of two heads.
-std::vector<std::pair<Variant, std::string>> variants_and_patterns() {
+/// Returns each variant with each pattern, and with a pattern for each of two heads.
+std::vector<std::pair<Variant, std::string>> with_patterns(const std::vector<Variant>& variants) {
   std::vector<std::string> patterns = all_patterns();
   patterns.emplace_back("{heads: [full, {type: local, window: 1}]}");
   std::vector<std::pair<Variant, std::string>> pairs;
-  for (const Variant& variant : variants_for_calls())
+  for (const Variant& variant : variants)
     for (const std::string& pattern : patterns) pairs.emplace_back(variant, pattern);
   return pairs;
 }
 
-TEST(AttentionCore, ReadsKeysThroughSlotsAsIfTheyWereGathered) {
-  constexpr size_t kQueries = 11;  // with their heads more than are weighed together
+TEST_P(AttentionCore, ReadsKeysThroughSlotsAsIfTheyWereGathered) {
+  constexpr size_t kQueries = 11;  // with their heads more than become weights together
   const Inputs inputs(std::vector<int32_t>(kQueries, 1), std::vector<int32_t>(kQueries, 2), 2, 24);
   const std::vector<int32_t> slots = {20, 3, 3, 5, 11, 0, 8, /**/ 1, 2, /**/ 13, 19, 4, 6};
   const std::vector<int32_t> begin = {0, 7, 9, 9, 0, 2, 7, 1, 10, 5, 0}, count = {7, 2, 4, 1, 3, 5, 2, 6, 3, 2, 7};
-  for (const auto& [variant, pattern] : variants_and_patterns()) {
-    for (const Engine engine : engines_of(variant)) {
+  for (const auto& [variant, pattern] : with_patterns(variants())) {
+    for (const Engine engine : call_engines()) {
       use(engine);
       const auto type = type_of(variant, pattern, 2);
       AttentionCall by_slots = inputs.call(type, dtype_of(engine), /*causal=*/true);
@@ -128,18 +119,16 @@ TEST(AttentionCore, ReadsKeysThroughSlotsAsIfTheyWereGathered) {
       range.slots = slots;
       by_slots.keys = std::make_shared<KeyRange>(range);
       const Tensor index = at::tensor(std::vector<int64_t>(slots.begin(), slots.end()), at::kLong).to(by_slots.k.device());
-      for (Tensor* rows : {&gathered.k, &gathered.v, &gathered.mask_k})
-        if (rows->defined()) *rows = rows->index_select(0, index);
+      for (Tensor* rows : {&gathered.k, &gathered.v}) *rows = rows->index_select(0, index);
       EXPECT_TRUE(at::equal(attention(by_slots, {}), attention(gathered, {}))) << variant.name() << ", " << pattern;
     }
   }
 }
 
-/// Of a call with one sentence: query i alone.
+/// Returns a call with one sentence, cut down to query i alone.
 AttentionCall of_query(const AttentionCall& all, int64_t i) {
   AttentionCall one = all;
   one.q = all.q.narrow(0, i, 1);
-  if (all.mask_q.defined()) one.mask_q = all.mask_q.narrow(0, i, 1);
   one.queries = std::make_shared<RaggedShape>(RaggedShape::of_lengths({1}));
   one.first_position = {static_cast<int32_t>(i)};
   for (Tensor& number : one.numbers)
@@ -147,11 +136,11 @@ AttentionCall of_query(const AttentionCall& all, int64_t i) {
   return one;
 }
 
-TEST(AttentionCore, GivesTheLastQueryAloneWhatItGivesItAmongAll) {
+TEST_P(AttentionCore, GivesTheLastQueryAloneWhatItGivesItAmongAll) {
   const Inputs inputs({11}, {11}, 2, 16);
-  for (const Variant& variant : variants_for_calls()) {
+  for (const Variant& variant : variants()) {
     for (const std::string& pattern : all_patterns()) {
-      for (const Engine engine : engines_of(variant)) {
+      for (const Engine engine : call_engines()) {
         use(engine);
         const auto type = type_of(variant, pattern, 2);
         const AttentionCall all = inputs.call(type, dtype_of(engine), /*causal=*/true);
@@ -162,13 +151,13 @@ TEST(AttentionCore, GivesTheLastQueryAloneWhatItGivesItAmongAll) {
   }
 }
 
-TEST(AttentionCore, WhereRowsAreAlikeGivesAQueryTheSameBitsAloneAndAmongOthers) {
-  constexpr int64_t kQueries = 9, kHeads = 4;  // together more than are weighed together
+TEST_P(AttentionCore, WhereRowsAreAlikeGivesAQueryTheSameBitsAloneAndAmongOthers) {
+  constexpr int64_t kQueries = 9, kHeads = 4;  // together more than become weights together
   for (const int32_t keys : {9, 100}) {        // short rows, and rows long enough that zeros are left out
     const Inputs inputs({kQueries}, {keys}, kHeads, 24, /*spread=*/6);
-    for (const Variant& variant : variants_for_calls()) {
+    for (const Variant& variant : variants()) {
       for (const std::string& pattern : all_patterns())
-        for (const Engine engine : engines_of(variant)) {
+        for (const Engine engine : call_engines()) {
           SCOPED_TRACE(variant.name() + ", " + pattern + " on " + name_of(engine) + ", " + std::to_string(keys) + " keys");
           use(engine);
           const auto type = type_of(variant, pattern, kHeads);
@@ -181,10 +170,10 @@ TEST(AttentionCore, WhereRowsAreAlikeGivesAQueryTheSameBitsAloneAndAmongOthers) 
   }
 }
 
-TEST(AttentionCore, WhereRowsAreAlikeGivesASentenceTheSameBitsAloneAndAmongOthers) {
-  const Inputs inputs({5, 5, 0, 3, 9, 1}, {9, 30, 4, 64, 12, 1}, 4, 24, /*spread=*/6);  // heads of several are weighed together
-  for (const Variant& variant : variants_for_calls()) {
-    for (const Engine engine : engines_of(variant)) {
+TEST_P(AttentionCore, WhereRowsAreAlikeGivesASentenceTheSameBitsAloneAndAmongOthers) {
+  const Inputs inputs({5, 5, 0, 3, 9, 1}, {9, 30, 4, 64, 12, 1}, 4, 24, /*spread=*/6);  // heads of several become weights together
+  for (const Variant& variant : variants()) {
+    for (const Engine engine : call_engines()) {
       SCOPED_TRACE(variant.name() + " on " + name_of(engine));
       use(engine);
       const auto type = type_of(variant, "full", 4);

@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include "attention/attention.h"
-#include "attention/mask_pass.h"
 #include "attention/rows/row_numbers.h"
 #include "attention_contract.h"
 
@@ -28,9 +27,6 @@ struct Inputs {
     k = rows(shape.num_tokens());
     v = rows(shape.num_tokens());
     context_gradient = rows(queries->num_tokens());
-    mask_q = rows(queries->num_tokens());
-    mask_k = rows(shape.num_tokens());
-    gate = at::randn({queries->num_tokens(), heads}, at::kDouble);
   }
 
   AttentionCall call(const std::shared_ptr<const AttentionType>& type, at::ScalarType dtype, bool causal = false) const {
@@ -38,10 +34,6 @@ struct Inputs {
     call.q = leaf(q, dtype);
     call.k = leaf(k, dtype);
     call.v = leaf(v, dtype);
-    if (type->takes_mask()) {
-      call.mask_q = leaf(mask_q, dtype);
-      call.mask_k = leaf(mask_k, dtype);
-    }
     call.queries = queries;
     call.keys = keys;
     call.first_position = first_position;
@@ -50,7 +42,6 @@ struct Inputs {
     call.type = type.get();
     if (const auto module = make_row_numbers(*type, q.size(1), 4))
       for (const RowNumber& number : module->forward(at::zeros({q.size(0), 4}))) call.numbers.push_back(leaf(number.values, dtype));
-    if (type->num_numbers() > static_cast<int>(call.numbers.size())) call.numbers.push_back(leaf(gate, dtype));
     return call;
   }
 
@@ -61,8 +52,8 @@ struct Inputs {
     const int32_t first_key = keys->begin[static_cast<size_t>(b)], key_count = keys->count[static_cast<size_t>(b)];
     alone.queries = std::make_shared<RaggedShape>(RaggedShape::of_lengths({count}, {b}));
     alone.keys = std::make_shared<KeyRange>(KeyRange::of(RaggedShape::of_lengths({key_count})));
-    for (Tensor* rows : {&alone.q, &alone.mask_q, &alone.gate, &alone.context_gradient}) *rows = rows->narrow(0, first, count);
-    for (Tensor* rows : {&alone.k, &alone.v, &alone.mask_k}) *rows = rows->narrow(0, first_key, key_count);
+    for (Tensor* rows : {&alone.q, &alone.context_gradient}) *rows = rows->narrow(0, first, count);
+    for (Tensor* rows : {&alone.k, &alone.v}) *rows = rows->narrow(0, first_key, key_count);
     return alone;
   }
 
@@ -74,7 +65,7 @@ struct Inputs {
   RaggedShapePtr queries;
   std::shared_ptr<const KeyRange> keys;
   std::vector<int32_t> first_position;
-  Tensor q, k, v, context_gradient, mask_q, mask_k, gate;
+  Tensor q, k, v, context_gradient;
 };
 
 /// Gives the sentence's call the numbers that its queries, from `first` on, have in `all`.
@@ -83,26 +74,22 @@ inline void take_numbers(AttentionCall& sentence, const AttentionCall& all, int6
     if (all.numbers[n].dim() == 2) sentence.numbers[n] = all.numbers[n].detach().narrow(0, first, sentence.q.size(0)).requires_grad_();
 }
 
-/// Everything of a call that can have a gradient: q, k, v, then mask_q and mask_k if there are any, then the numbers.
+/// Returns everything of a call that can have a gradient: q, k, v, then the numbers.
 inline std::vector<Tensor> leaves_of(const AttentionCall& call) {
   std::vector<Tensor> leaves = {call.q, call.k, call.v};
-  if (call.type->takes_mask()) leaves.insert(leaves.end(), {call.mask_q, call.mask_k});
   leaves.insert(leaves.end(), call.numbers.begin(), call.numbers.end());
   return leaves;
 }
 
-/// context . gradient, and in the mask pass the penalty.
-inline Tensor loss_of(const AttentionCall& call, ForwardContext context, const Tensor& gradient, bool reference = false,
+/// Returns context . gradient, and sets `rows`, if given, to the context.
+inline Tensor loss_of(const AttentionCall& call, const ForwardContext& context, const Tensor& gradient, bool reference = false,
                       Tensor* rows = nullptr) {
-  MaskPass masks;
-  context.masks = &masks;
   const Tensor result = reference ? attention_reference(call, context) : attention(call, context);
   if (rows != nullptr) *rows = result.detach();
-  const Tensor loss = (result * gradient.to(result.options())).sum();
-  return context.is_mask_pass() && call.type->takes_mask() ? loss + 5 * masks.penalty() : loss;
+  return (result * gradient.to(result.options())).sum();
 }
 
-/// What comes of a call.
+/// The results of a call and its backward pass.
 struct Outcome {
   std::vector<Tensor> all;  ///< the context, then the gradient of each leaf (undefined = none)
   const Tensor& context() const { return all[0]; }
@@ -147,41 +134,26 @@ inline at::ScalarType dtype_of(Engine engine) {
   return is_double(engine) ? at::kDouble : at::kFloat;
 }
 
-inline ForwardContext training(int pass = 0) {
-  return {.training = true, .seed = 3, .step = 7, .pass = pass};
-}
-
-/// Those that have calls of the variant to themselves: the GPU's kernels take none with a mask.
-inline std::vector<Engine> engines_of(const Variant& variant) {
-  return variant.entry->takes_mask ? cpu_engines() : call_engines();
-}
-
-/// The usual one and, of a type with a mask, the mask pass.
-inline std::vector<int> passes_of(const Variant& variant) {
-  return variant.entry->takes_mask ? std::vector<int>{0, 1} : std::vector<int>{0};
-}
-
-inline void compare_with_reference(const Inputs& inputs, const Variant& variant, const std::string& pattern, bool causal, double dropout,
-                                   const std::vector<Engine>& some_engines) {
-  const auto type = type_of(variant, pattern, inputs.q.size(1));
-  for (const int pass : passes_of(variant)) {
-    AttentionCall exact = inputs.call(type, at::kDouble, causal);
-    exact.dropout = dropout;
-    const Outcome expected = outcome_of(exact, training(pass), inputs.context_gradient, /*reference=*/true);
-    for (const Engine engine : some_engines) {
-      SCOPED_TRACE(variant.name() + ", " + pattern + (causal ? ", causal" : "") + ", pass " + std::to_string(pass) + ", " +
-                   name_of(engine));
-      use(engine);
-      AttentionCall call = inputs.call(type, dtype_of(engine), causal);
-      call.dropout = dropout;
-      expect_near(outcome_of(call, training(pass), inputs.context_gradient), expected, is_double(engine) ? kDoubleContext : kFloatContext);
-    }
-  }
+inline ForwardContext training() {
+  return {.training = true, .seed = 3, .step = 7};
 }
 
 inline void compare_with_reference(const Inputs& inputs, const Variant& variant, const std::string& pattern, bool causal,
-                                   double dropout = 0) {
-  compare_with_reference(inputs, variant, pattern, causal, dropout, engines_of(variant));
+                                   double dropout = 0, const std::vector<Engine>& some_engines = call_engines()) {
+  const auto type = type_of(variant, pattern, inputs.q.size(1));
+  AttentionCall exact = inputs.call(type, at::kDouble, causal);
+  exact.dropout = dropout;
+  const Outcome expected = outcome_of(exact, training(), inputs.context_gradient, /*reference=*/true);
+  for (const Engine engine : some_engines) {
+    SCOPED_TRACE(variant.name() + ", " + pattern + (causal ? ", causal" : "") + ", " + name_of(engine));
+    use(engine);
+    AttentionCall call = inputs.call(type, dtype_of(engine), causal);
+    call.dropout = dropout;
+    expect_near(outcome_of(call, training(), inputs.context_gradient), expected, is_double(engine) ? kDoubleContext : kFloatContext);
+  }
 }
+
+/// The tests of attention() that each type must pass; they stand in several files.
+class AttentionCore : public PerType {};
 
 }  // namespace lacuna::contract

@@ -16,7 +16,7 @@ namespace lacuna::contract {
 
 std::vector<Engine> engines() {
   std::vector<Engine> all = {Engine::kPlainDouble, Engine::kEmulated, Engine::kAvx2, Engine::kAvx2SideBySide};
-  if (has_attention_target(AttentionTarget::kAvx512)) all.insert(all.end(), {Engine::kAvx512, Engine::kAvx512SideBySide});
+  if (cpu_has(CpuTarget::kAvx512)) all.insert(all.end(), {Engine::kAvx512, Engine::kAvx512SideBySide});
   return all;
 }
 
@@ -63,8 +63,8 @@ void use(Engine engine) {
   static const cuda::Engine emulated = {cuda::all_emulated_kernels(), emulated_shared_bytes};
   cuda::emulate(engine == Engine::kEmulated ? &emulated : nullptr);
   current_device = engine == Engine::kGpu ? at::kCUDA : at::kCPU;
-  if (engine == Engine::kAvx2) use_attention_target(AttentionTarget::kAvx2);
-  if (engine == Engine::kAvx512) use_attention_target(AttentionTarget::kAvx512);
+  if (engine == Engine::kAvx2) use_attention_target(CpuTarget::kAvx2);
+  if (engine == Engine::kAvx512) use_attention_target(CpuTarget::kAvx512);
 }
 
 at::Device device_in_use() {
@@ -91,34 +91,25 @@ Variant variant(const std::string& type, const std::string& options) {
   throw std::runtime_error("no type " + type);
 }
 
+std::vector<std::string> type_names() {
+  std::vector<std::string> names;
+  for (const types::TypeEntry* entry : types::all_types()) names.emplace_back(entry->name);
+  return names;
+}
+
+std::vector<Variant> variants_of(const std::string& type) {
+  std::vector<Variant> variants = {variant(type, "")};
+  for (const types::Example& example : variants[0].entry->examples()) {
+    const auto is_it = [&](const Variant& known) { return known.options == example.options; };
+    if (std::none_of(variants.begin(), variants.end(), is_it)) variants.push_back(variant(type, example.options));
+  }
+  return variants;
+}
+
 std::vector<Variant> all_variants() {
   std::vector<Variant> variants;
-  for (const types::TypeEntry* entry : types::all_types()) {
-    if (entry->takes_mask) continue;
-    std::vector<std::string> options = {""};
-    for (const types::Example& example : entry->examples())
-      if (std::find(options.begin(), options.end(), example.options) == options.end()) options.push_back(example.options);
-    for (const std::string& some : options) variants.push_back(variant(entry->name, some));
-  }
-  return variants;
-}
-
-std::vector<Variant> masked_variants() {
-  std::vector<Variant> variants;
-  for (const types::TypeEntry* entry : types::all_types()) {
-    if (!entry->takes_mask) continue;
-    for (const char* options :
-         {"", "{combine: anneal, anneal_steps: 10}", "{combine: fixed, lambda: 0.5}", "{combine: fixed, base: {type: topk, k: 3}}",
-          "{base: sparsemax}", "{base: rela}", "{base: {type: rela, activation: gelu}, combine: anneal, anneal_steps: 10}",
-          "{base: {type: entmax, alpha: learned}}", "{base: {type: span, max_span: 4, span_init: 1.5, ramp: 2}}"})
-      variants.push_back({entry, options, nullptr, {}});  // the base reads options of its own
-  }
-  return variants;
-}
-
-std::vector<Variant> variants_for_calls() {
-  std::vector<Variant> variants = all_variants(), masked = masked_variants();
-  variants.insert(variants.end(), masked.begin(), masked.end());
+  for (const std::string& type : type_names())
+    for (const Variant& variant : variants_of(type)) variants.push_back(variant);
   return variants;
 }
 
@@ -183,7 +174,7 @@ struct RowMemory {
 };
 
 types::RowFunctions<float> emulated_rows(const types::TypeEntry& entry) {
-  for (const cuda::Kernels& kernels : cuda::all_emulated_kernels())
+  for (const cuda::TypeKernels& kernels : cuda::all_emulated_kernels())
     if (std::string(entry.name) == kernels.type) return kernels.rows;
   throw std::runtime_error(std::string("no kernels of ") + entry.name);
 }

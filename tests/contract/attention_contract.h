@@ -6,28 +6,29 @@
 #include <string>
 #include <vector>
 
-#include "attention/cpu/core_run.h"
+#include "attention/cpu/target.h"
 #include "attention/registry.h"
 
-/// What the tests of the attention contract share: every type with every option that its examples use, and every way to compute a row.
+/// Helpers of the attention contract's tests: every type with every option that its examples use, and every way to
+/// compute a row.
 namespace lacuna::contract {
 
-/// A way to compute rows and calls. kEmulated: the GPU's kernels, compiled for the CPU. ...SideBySide: a row among others, of single rows
-/// only.
+/// A way to compute rows and calls. kEmulated: the GPU's kernels, compiled for the CPU. ...SideBySide: a row among
+/// others, of single rows only.
 enum class Engine { kPlainDouble, kEmulated, kGpu, kAvx2, kAvx512, kAvx2SideBySide, kAvx512SideBySide };
 
-/// Those that this machine has and that compute single rows.
+/// Returns the engines that this machine has and that compute single rows.
 std::vector<Engine> engines();
-/// Those that it has for calls.
+/// Returns the engines that this machine has for calls.
 std::vector<Engine> call_engines();
-/// Of these, those that are not the GPU's kernels.
+/// Returns the engines for calls that are not the GPU's kernels.
 std::vector<Engine> cpu_engines();
 std::string name_of(Engine engine);
 bool is_double(Engine engine);
 bool is_side_by_side(Engine engine);
 /// Makes calls of attention() on floats use the engine.
 void use(Engine engine);
-/// Where the floats of such a call belong.
+/// Returns the device that the floats of such a call lie on.
 at::Device device_in_use();
 
 using Row = std::vector<double>;
@@ -42,42 +43,56 @@ struct Variant {
 };
 
 Variant variant(const std::string& type, const std::string& options);
-/// Every type of the registry without a mask, with its defaults and with each of its examples' options.
+/// Returns the names of the types whose contract this is: those of the registry with a row map.
+std::vector<std::string> type_names();
+/// Returns a type with its defaults and with each of its examples' options.
+std::vector<Variant> variants_of(const std::string& type);
+/// Returns the variants of every type of the registry.
 std::vector<Variant> all_variants();
-/// Those with a mask, over several types: for calls only (without `values` and `numbers`).
-std::vector<Variant> masked_variants();
-/// Both.
-std::vector<Variant> variants_for_calls();
-/// The same as a type for calls; `pattern` as YAML.
+
+/// A test that runs once for each type of the registry, as Types/<suite>.<test>/<type>: --gtest_filter='*/sparsemax'
+/// runs a type's.
+class PerType : public testing::TestWithParam<std::string> {
+ protected:
+  static std::vector<Variant> variants() { return variants_of(GetParam()); }
+};
+#define INSTANTIATE_FOR_EACH_TYPE(suite) \
+  INSTANTIATE_TEST_SUITE_P(Types, suite, testing::ValuesIn(type_names()), [](const auto& test) { return test.param; })
+
+/// Returns the variant as a type for calls; `pattern` as YAML.
 std::shared_ptr<const AttentionType> type_of(const Variant& variant, const std::string& pattern = "full", int64_t num_heads = 1);
 
-/// Every pattern of the registry as YAML, with its defaults and with each of its examples' options.
+/// Returns every pattern of the registry as YAML, with its defaults and with each of its examples' options.
 std::vector<std::string> all_patterns();
-/// The same as `pattern` with `options` in flow style.
+/// Returns a pattern with `options` in flow style as YAML.
 std::string pattern_yaml(const std::string& name, const std::string& options);
-/// What the pattern shows a query, in its own order.
+/// Returns the keys that the pattern shows a query, in its own order.
 std::vector<int32_t> visible_keys(const AttentionPattern& pattern, int32_t query, int32_t num_keys);
-/// True if the query at position i sees key j, by the formula of the pattern's definition: written here anew for each pattern.
+/// Returns true if the query at position i sees key j, by the formula of the pattern's definition: written here anew
+/// for each pattern.
 bool sees(const AttentionType& type, int64_t head, int32_t i, int32_t j);
 
-/// scores -> weights; `numbers` in place of the variant's. The keys stand at 0, 1, ..., the query at half their number.
+/// Turns scores into weights, with `numbers` in place of the variant's. The keys stand at 0, 1, ..., the query at half
+/// their number.
 Row weights_of(const Variant& variant, Engine engine, const Row& scores, const Row& numbers = {});
 
 struct RowGradients {
   Row scores, numbers;
 };
-/// d loss / d weights -> d loss / d scores (and numbers).
+/// Turns d loss / d weights into d loss / d scores (and numbers).
 RowGradients gradients_of(const Variant& variant, Engine engine, const Row& scores, const Row& weights_gradient, const Row& numbers = {});
 
-/// The weights by another algorithm than the type's own: sorting, bisection. Written here for each type.
+/// Returns the weights by another algorithm than the type's own: sorting, bisection. Written in attention_contract.cpp
+/// for each type.
 Row independent_weights(const Variant& variant, const Row& scores);
 
-/// Normal numbers times `spread`, exact in float; the same for the same seed.
+/// Returns normal numbers times `spread`, exact in float; the same for the same seed.
 Row random_row(int length, double spread, uint64_t seed);
 
-/// Scores that bf16 can hold and that go wrong where care is lacking: half of them at 1e4 and half at -1e4, and all around -1000.
+/// Returns scores that bf16 can hold and that go wrong where care is lacking: half of them at 1e4 and half at -1e4, and
+/// all around -1000.
 std::vector<Row> hard_bf16_rows(int length);
-/// The nearest number that bf16 can hold.
+/// Returns the nearest number that bf16 can hold.
 double to_bf16(double value);
 
 // Tolerances, each with its reason.
@@ -85,7 +100,8 @@ double to_bf16(double value);
 inline constexpr double kDoubleWeights = 1e-12;
 // Weights in float against double: 1e-6 is the contract's.
 inline constexpr double kFloatWeights = 1e-6;
-// Gradients in double against central differences of step 1e-6, whose own error is about 1e-10 / 1e-6 of the weights' 64 ulp.
+// Gradients in double against central differences of step 1e-6, whose own error is about 1e-10 / 1e-6 of the weights'
+// 64 ulp.
 inline constexpr double kFiniteDifference = 1e-7;
 // Gradients in float against double: sums of n products.
 inline constexpr double kFloatGradients = 5e-6;

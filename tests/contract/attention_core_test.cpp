@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "attention/cpu/core_run.h"
 #include "attention_calls.h"
 #include "base/random.h"
 
@@ -9,50 +8,52 @@
 namespace lacuna::contract {
 namespace {
 
-TEST(AttentionCore, EqualsTheReferenceForEveryTypeAndPattern) {
+INSTANTIATE_FOR_EACH_TYPE(AttentionCore);
+
+TEST_P(AttentionCore, EqualsTheReferenceForEveryTypeAndPattern) {
   const Inputs inputs({5, 1, 0, 17, 33}, {5, 1, 0, 17, 33}, 2, 20);
-  for (const Variant& variant : all_variants())
+  for (const Variant& variant : variants())
     for (const std::string& pattern : all_patterns())
       for (const bool causal : {false, true}) compare_with_reference(inputs, variant, pattern, causal);
 }
 
-TEST(AttentionCore, EqualsTheReferenceBetweenSentencesOfOtherLengths) {
+TEST_P(AttentionCore, EqualsTheReferenceBetweenSentencesOfOtherLengths) {
   const Inputs inputs({3, 1, 20, 4}, {15, 6, 1, 40}, 2, 64);
-  for (const Variant& variant : all_variants()) compare_with_reference(inputs, variant, "full", false);
+  for (const Variant& variant : variants()) compare_with_reference(inputs, variant, "full", false);
 }
 
-TEST(AttentionCore, EqualsTheReferenceOnLongRowsThatAreMostlyZero) {
+TEST_P(AttentionCore, EqualsTheReferenceOnLongRowsThatAreMostlyZero) {
   const Inputs inputs({150}, {150}, 1, 8, /*spread=*/6);
-  for (const Variant& variant : all_variants())
+  for (const Variant& variant : variants())
     for (const char* pattern : {"full", "{type: atrous, stride: 2}", "{type: fixed, block: 75}"})
       compare_with_reference(inputs, variant, pattern, true, 0.2);
 }
 
-TEST(AttentionCore, EqualsTheReferenceOnLongSentences) {
+TEST_P(AttentionCore, EqualsTheReferenceOnLongSentences) {
   const Inputs inputs({130, 70, 17}, {90, 130, 64}, 2, 40);
   for (const char* pattern : {"full", "{type: local, window: 20}", "{type: strided, window: 3, stride: 2}"})
     for (const bool causal : {false, true})
-      for (const Variant& variant : all_variants()) compare_with_reference(inputs, variant, pattern, causal, 0.2);
+      for (const Variant& variant : variants()) compare_with_reference(inputs, variant, pattern, causal, 0.2);
 }
 
-TEST(AttentionCore, EqualsTheReferenceOnMoreKeysThanTheCacheHolds) {
+TEST_P(AttentionCore, EqualsTheReferenceOnMoreKeysThanTheCacheHolds) {
   const Inputs inputs({1100, 70}, {1100, 1030}, 1, 8);
-  for (const Variant& variant : all_variants()) compare_with_reference(inputs, variant, "full", false, 0.1);
+  for (const Variant& variant : variants()) compare_with_reference(inputs, variant, "full", false, 0.1);
 }
 
 // Types that search their rows for a threshold look longest where one score is far from all others.
-TEST(AttentionCore, EqualsTheReferenceWhereOneScoreIsFarFromAllOthers) {
+TEST_P(AttentionCore, EqualsTheReferenceWhereOneScoreIsFarFromAllOthers) {
   Inputs inputs({70, 40}, {300, 1100}, 1, 8);
   inputs.q.select(2, 0).fill_(2);
   for (const int64_t key : {7, 500}) inputs.k[key].select(1, 0).fill_(-1e4);  // without weight: its gradient would be all rounding
-  for (const Variant& variant : all_variants())
+  for (const Variant& variant : variants())
     if (variant.entry->info.rows_sum_to_one) compare_with_reference(inputs, variant, "full", false);
 }
 
 // Heads wider than the vectors that go together, and no multiple of them.
-TEST(AttentionCore, EqualsTheReferenceWhereFewWeightsOfAWideHeadAreNotZero) {
+TEST_P(AttentionCore, EqualsTheReferenceWhereFewWeightsOfAWideHeadAreNotZero) {
   const Inputs inputs({140, 66}, {140, 200}, 1, 72);
-  for (const Variant& variant : all_variants())
+  for (const Variant& variant : variants())
     for (const double dropout : {0.0, 0.2}) compare_with_reference(inputs, variant, "full", false, dropout);
 }
 
@@ -67,10 +68,10 @@ TEST(AttentionCore, TakesValuesThatAreNotAsWideAsKeys) {
 }
 
 // A diverging model must be seen: a row of NaN neither hangs nor turns into nothing.
-TEST(AttentionCore, HandsOnWhatIsNotANumber) {
+TEST_P(AttentionCore, HandsOnWhatIsNotANumber) {
   Inputs inputs({70}, {300}, 1, 16);
   inputs.q[3].fill_(std::numeric_limits<double>::quiet_NaN());
-  for (const Variant& variant : all_variants())
+  for (const Variant& variant : variants())
     for (const Engine engine : call_engines()) {
       SCOPED_TRACE(variant.name() + " on " + name_of(engine));
       use(engine);
@@ -80,9 +81,9 @@ TEST(AttentionCore, HandsOnWhatIsNotANumber) {
     }
 }
 
-TEST(AttentionCore, HandsOnALearnedNumberThatIsNone) {
+TEST_P(AttentionCore, HandsOnALearnedNumberThatIsNone) {
   const Inputs inputs({70}, {70}, 1, 16);
-  for (const Variant& variant : all_variants())
+  for (const Variant& variant : variants())
     for (const Engine engine : call_engines()) {
       SCOPED_TRACE(variant.name() + " on " + name_of(engine));
       use(engine);
@@ -94,12 +95,12 @@ TEST(AttentionCore, HandsOnALearnedNumberThatIsNone) {
     }
 }
 
-TEST(AttentionCore, EqualsTheReferenceWithAPatternForEachHead) {
+TEST_P(AttentionCore, EqualsTheReferenceWithAPatternForEachHead) {
   const Inputs inputs({9, 20}, {9, 20}, 6, 8);
   const char* const heads =
       "{heads: [full, {type: local, window: 1}, {type: local, window: 4}, {type: atrous, stride: 3}, {type: strided, window: 1}, "
       "{type: fixed, block: 4}]}";
-  for (const Variant& variant : all_variants())
+  for (const Variant& variant : variants())
     for (const bool causal : {false, true}) compare_with_reference(inputs, variant, heads, causal);
 }
 
@@ -122,9 +123,9 @@ Tensor gradients_with(int64_t packed_parts, const Inputs& inputs, const std::sha
   return at::stack({call.q.grad(), call.k.grad(), call.v.grad()}, 1);
 }
 
-TEST(AttentionCore, PackingChangesNoBit) {
+TEST_P(AttentionCore, PackingChangesNoBit) {
   const Inputs inputs({5, 1, 0, 70}, {5, 1, 0, 70}, 2, 20);
-  for (const Variant& variant : all_variants()) {
+  for (const Variant& variant : variants()) {
     const auto type = type_of(variant, "full", 2);
     for (const Engine engine : call_engines()) {
       use(engine);
@@ -145,55 +146,51 @@ TEST(AttentionCore, RefusesPartsThatAreNotOfWhatIsPacked) {
   EXPECT_THROW(attention(call, training()), ShapeError);  // not [Tk, 2 or 3, H, d]
 }
 
-TEST(AttentionCore, EqualsTheReferenceUnderDropout) {
+TEST_P(AttentionCore, EqualsTheReferenceUnderDropout) {
   const Inputs inputs({5, 1, 17}, {5, 1, 17}, 2, 16);
-  for (const Variant& variant : all_variants())
+  for (const Variant& variant : variants())
     for (const std::string& pattern : all_patterns()) compare_with_reference(inputs, variant, pattern, true, 0.3);
 }
 
-TEST(AttentionCore, EqualsTheReferenceWhereSentencesShareKeys) {
+TEST_P(AttentionCore, EqualsTheReferenceWhereSentencesShareKeys) {
   Inputs inputs({20, 30, 9, 1}, {0, 0, 0, 50}, 2, 20);
   KeyRange keys;
   keys.begin = {0, 2, 0, 40};
   keys.count = {20, 30, 50, 10};
   inputs.keys = std::make_shared<KeyRange>(keys);
-  for (const Variant& variant : variants_for_calls()) compare_with_reference(inputs, variant, "full", false, 0.2);
+  for (const Variant& variant : variants()) compare_with_reference(inputs, variant, "full", false, 0.2);
 }
 
-TEST(AttentionCore, HasTheGradientOfFiniteDifferences) {
+TEST_P(AttentionCore, HasTheGradientOfFiniteDifferences) {
   const Inputs inputs({3, 4}, {4, 3}, 2, 3);
-  for (const Variant& variant : variants_for_calls()) {
-    for (const int pass : passes_of(variant)) {
-      SCOPED_TRACE(variant.name() + ", pass " + std::to_string(pass));
-      const auto type = type_of(variant, "full", 2);
-      const AttentionCall call = inputs.call(type, at::kDouble);
-      const Outcome outcome = outcome_of(call, training(pass), inputs.context_gradient);
-      const at::NoGradGuard no_gradients;
-      const std::vector<Tensor> leaves = leaves_of(call);
-      for (size_t n = 0; n < leaves.size(); ++n) {
-        const bool is_constant = type->takes_mask() && pass == 0 && (n == 3 || n == 4);  // the mask, in the translation pass
-        if (is_constant) continue;
-        const Tensor gradient = outcome.all[n + 1].contiguous();
-        for (int64_t i = 0; i < leaves[n].numel(); ++i) {
-          constexpr double kStep = 1e-6;
-          double* element = leaves[n].data_ptr<double>() + i;
-          const double before = *element;
-          const auto loss_at = [&](double value) {
-            *element = value;
-            return loss_of(call, training(pass), inputs.context_gradient).item<double>();
-          };
-          const double difference = (loss_at(before + kStep) - loss_at(before - kStep)) / (2 * kStep);
-          *element = before;
-          ASSERT_NEAR(gradient.data_ptr<double>()[i], difference, kFiniteDifference * 10) << "leaf " << n << ", element " << i;
-        }
+  for (const Variant& variant : variants()) {
+    SCOPED_TRACE(variant.name());
+    const auto type = type_of(variant, "full", 2);
+    const AttentionCall call = inputs.call(type, at::kDouble);
+    const Outcome outcome = outcome_of(call, training(), inputs.context_gradient);
+    const at::NoGradGuard no_gradients;
+    const std::vector<Tensor> leaves = leaves_of(call);
+    for (size_t n = 0; n < leaves.size(); ++n) {
+      const Tensor gradient = outcome.all[n + 1].contiguous();
+      for (int64_t i = 0; i < leaves[n].numel(); ++i) {
+        constexpr double kStep = 1e-6;
+        double* element = leaves[n].data_ptr<double>() + i;
+        const double before = *element;
+        const auto loss_at = [&](double value) {
+          *element = value;
+          return loss_of(call, training(), inputs.context_gradient).item<double>();
+        };
+        const double difference = (loss_at(before + kStep) - loss_at(before - kStep)) / (2 * kStep);
+        *element = before;
+        ASSERT_NEAR(gradient.data_ptr<double>()[i], difference, kFiniteDifference * 10) << "leaf " << n << ", element " << i;
       }
     }
   }
 }
 
-TEST(AttentionCore, GivesContextZeroToAQueryThatSeesNoKey) {
+TEST_P(AttentionCore, GivesContextZeroToAQueryThatSeesNoKey) {
   const Inputs inputs({2, 3}, {0, 4}, 2, 8);
-  for (const Variant& variant : all_variants()) {
+  for (const Variant& variant : variants()) {
     for (const Engine engine : call_engines()) {
       use(engine);
       const auto type = type_of(variant);
@@ -204,13 +201,13 @@ TEST(AttentionCore, GivesContextZeroToAQueryThatSeesNoKey) {
   }
 }
 
-TEST(AttentionCore, GivesKeysOutsideThePatternNoWeightAndNoGradient) {
+TEST_P(AttentionCore, GivesKeysOutsideThePatternNoWeightAndNoGradient) {
   Inputs inputs({12}, {12}, 1, 8);
   constexpr int32_t kQuery = 4;
   const Tensor kept = inputs.context_gradient[kQuery].clone();
   inputs.context_gradient.zero_();
   inputs.context_gradient[kQuery].copy_(kept);  // only this query counts
-  for (const Variant& variant : all_variants()) {
+  for (const Variant& variant : variants()) {
     for (const std::string& pattern : all_patterns()) {
       const auto type = type_of(variant, pattern);
       Inputs other = inputs;

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "attention/gpu/block_schedule.h"
 #include "attention/gpu/kernel_list.h"
-#include "attention/gpu/plan.h"
 #include "attention/gpu/run.h"
 #include "attention_calls.h"
 
@@ -23,7 +23,7 @@ int shared_bytes() {
 /// Calls of floats go through these kernels, on the CPU, while it lives.
 class Emulation {
  public:
-  explicit Emulation(std::span<const cuda::Kernels> kernels, int (*bytes)() = shared_bytes<163>) : engine_{kernels, bytes} {
+  explicit Emulation(std::span<const cuda::TypeKernels> kernels, int (*bytes)() = shared_bytes<163>) : engine_{kernels, bytes} {
     use(Engine::kAvx2);  // the tensors lie on the CPU
     cuda::emulate(&engine_);
   }
@@ -60,12 +60,6 @@ bool is_smooth(const Variant& variant) {
   return std::string(variant.entry->name) != "topk";
 }
 
-std::vector<Variant> smooth_variants() {
-  std::vector<Variant> variants = all_variants();
-  std::erase_if(variants, [](const Variant& variant) { return !is_smooth(variant); });
-  return variants;
-}
-
 void expect_the_reference_in_bf16(const Variant& variant, const std::string& pattern, bool causal) {
   SCOPED_TRACE(variant.name() + ", " + pattern + (causal ? ", causal" : ""));
   for (const auto& [lengths, d_head] : {std::pair(std::vector<int32_t>{5, 1, 33, 100}, 20), std::pair(std::vector<int32_t>{150}, 72)}) {
@@ -76,8 +70,9 @@ void expect_the_reference_in_bf16(const Variant& variant, const std::string& pat
     }
   }
 }
-void expect_the_reference_in_bf16() {
-  for (const Variant& variant : smooth_variants()) {
+void expect_the_reference_in_bf16(const std::vector<Variant>& variants) {
+  for (const Variant& variant : variants) {
+    if (!is_smooth(variant)) continue;
     for (const char* pattern : {"full", "{type: local, window: 40}", "{type: strided, window: 2, stride: 3}"})
       expect_the_reference_in_bf16(variant, pattern, /*causal=*/true);
     expect_the_reference_in_bf16(variant, "full", /*causal=*/false);  // rows of several tiles over the same keys are summed at once
@@ -95,12 +90,15 @@ void expect_sums_of_every_key_in_bf16() {
   }
 }
 
-TEST(AttentionKernels, EqualTheReferenceInBf16OnEveryEngine) {
+class AttentionKernels : public PerType {};
+INSTANTIATE_FOR_EACH_TYPE(AttentionKernels);
+
+TEST_P(AttentionKernels, EqualTheReferenceInBf16OnEveryEngine) {
   for (const Engine engine : call_engines()) {
     if (is_double(engine)) continue;
     SCOPED_TRACE(name_of(engine));
     use(engine);
-    expect_the_reference_in_bf16();
+    expect_the_reference_in_bf16(variants());
   }
 }
 
@@ -112,12 +110,12 @@ class AttentionTargets : public testing::Test {
 };
 
 TEST_F(AttentionTargets, EqualTheReferenceInBf16) {
-  if (!has_attention_target(AttentionTarget::kAvx512Bf16)) GTEST_SKIP() << "this processor has no instructions for bf16";
-  for (const AttentionTarget target : {AttentionTarget::kAvx512Bf16, AttentionTarget::kAmx}) {
-    if (!has_attention_target(target)) continue;
+  if (!cpu_has(CpuTarget::kAvx512Bf16)) GTEST_SKIP() << "this processor has no instructions for bf16";
+  for (const CpuTarget target : {CpuTarget::kAvx512Bf16, CpuTarget::kAmx}) {
+    if (!cpu_has(target)) continue;
     SCOPED_TRACE(name_of(target));
     use_attention_target(target);
-    expect_the_reference_in_bf16();
+    expect_the_reference_in_bf16(all_variants());
     expect_sums_of_every_key_in_bf16();
   }
 }
@@ -162,15 +160,15 @@ void expect_the_same_bits_in_bf16() {
 }
 
 TEST_F(AttentionTargets, HaveTheSameBitsInBf16PackedAndOnAnyNumberOfThreads) {
-  for (const AttentionTarget target : attention_targets()) {
+  for (const CpuTarget target : attention_targets()) {
     SCOPED_TRACE(name_of(target));
     use_attention_target(target);
     expect_the_same_bits_in_bf16();
   }
 }
 
-TEST(AttentionKernels, EqualTheReferenceWhereFewRowsFitIntoSharedMemory) {
-  for (const Variant& variant : all_variants()) {
+TEST_P(AttentionKernels, EqualTheReferenceWhereFewRowsFitIntoSharedMemory) {
+  for (const Variant& variant : variants()) {
     for (const char* pattern : {"full", "{type: strided, window: 2, stride: 3}"}) {
       SCOPED_TRACE(variant.name() + ", " + pattern);
       const Sample sample(variant, pattern, {5, 120}, 8);
@@ -234,9 +232,9 @@ TEST(AttentionKernels, TakeLongerRowsWhereNoGradientIsWanted) {
   const AttentionCall call = call_on(1200, *type);
   cuda::MemoryRules rules = {
       .d_head = 4, .needs_scores = false, .uses_positions = false, .in_bf16 = false, .wants_gradients = false, .limit = shared_bytes<76>()};
-  EXPECT_TRUE(cuda::make_plans(call, rules).front().fits);
+  EXPECT_TRUE(cuda::make_schedules(call, rules).front().fits);
   rules.wants_gradients = true;
-  EXPECT_THROW(cuda::make_plans(call, rules), MachineError);
+  EXPECT_THROW(cuda::make_schedules(call, rules), MachineError);
 }
 
 TEST(AttentionKernels, TakeASentenceOfAHundredTokensWithHeadsOfAnyWidth) {
@@ -246,7 +244,7 @@ TEST(AttentionKernels, TakeASentenceOfAHundredTokensWithHeadsOfAnyWidth) {
   for (int d_head = 16; d_head <= 512; d_head += 16) {
     const cuda::MemoryRules rules = {
         .d_head = d_head, .needs_scores = true, .uses_positions = true, .in_bf16 = false, .wants_gradients = true, .limit = kSmallest};
-    EXPECT_NO_THROW(cuda::make_plans(call, rules)) << d_head;
+    EXPECT_NO_THROW(cuda::make_schedules(call, rules)) << d_head;
   }
 }
 
@@ -266,8 +264,8 @@ TEST(AttentionKernels, GiveAQueryTheSameBitsWhereverItsTileBegins) {
   }
 }
 
-TEST(AttentionKernels, WaitForEachOtherWhereTheyMust) {
-  for (const Variant& variant : all_variants()) {
+TEST_P(AttentionKernels, WaitForEachOtherWhereTheyMust) {
+  for (const Variant& variant : variants()) {
     for (const char* pattern : {"full", "{type: strided, window: 1, stride: 3}"}) {
       SCOPED_TRACE(variant.name() + ", " + pattern);
       const Sample sample(variant, pattern, {1, 19, 90}, 72);  // more than two tiles of keys and 64 columns: buffers are used again

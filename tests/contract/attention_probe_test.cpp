@@ -36,9 +36,9 @@ void expect_near(const Rows& found, const Rows& expected) {
   }
 }
 
-TEST(AttentionCore, ShowsAProbeTheWeightsBeforeDropout) {
+TEST_P(AttentionCore, ShowsAProbeTheWeightsBeforeDropout) {
   const Inputs inputs({1, 5}, {4, 90}, 2, 8);
-  for (const Variant& variant : all_variants()) {
+  for (const Variant& variant : variants()) {
     Rows core, reference;
     const auto type = type_of(variant);
     AttentionCall call = inputs.call(type, at::kFloat);
@@ -88,9 +88,9 @@ Row numbers_in_bf16(const Variant& variant) {
 }
 
 // Weights are worked out in float; a GPU rounds them to bf16 afterwards.
-TEST(AttentionCore, GivesTensorsOfBf16TheWeightsOfTheirScoresInDouble) {
+TEST_P(AttentionCore, GivesTensorsOfBf16TheWeightsOfTheirScoresInDouble) {
   constexpr double kTolerance = 1e-5;  // as kFloatContext
-  for (const Variant& variant : all_variants()) {
+  for (const Variant& variant : variants()) {
     const auto type = type_of(variant);
     for (const int n : {1, 2, 4000}) {
       for (const Row& scores : hard_bf16_rows(n)) {

@@ -35,12 +35,12 @@ bool is_smooth_around(const Variant& variant, const Row& scores, double step) {
   return true;
 }
 
-class AttentionRow : public testing::Test {
+class AttentionRow : public PerType {
  protected:
-  /// Calls check(variant, engine) for everything there is.
+  /// Calls check(variant, engine) for every variant of the type and every engine.
   template <class Check>
   static void for_each(Check check) {
-    for (const Variant& variant : all_variants()) {
+    for (const Variant& variant : variants()) {
       for (const Engine engine : engines()) {
         SCOPED_TRACE(variant.name() + " on " + name_of(engine));
         check(variant, engine);
@@ -50,23 +50,23 @@ class AttentionRow : public testing::Test {
   }
 };
 
-TEST_F(AttentionRow, GivesItsWorkedExamples) {
-  for (const types::TypeEntry* entry : types::all_types()) {
-    ASSERT_FALSE(entry->examples().empty()) << entry->name << " has no worked example";
-    if (entry->takes_mask) continue;
-    for (const types::Example& example : entry->examples()) {
-      const Variant one = variant(entry->name, example.options);
-      for (const Engine engine : engines()) {
-        SCOPED_TRACE(one.name() + " on " + name_of(engine));
-        const Row weights = weights_of(one, engine, example.scores);
-        ASSERT_EQ(weights.size(), example.weights.size());
-        for (size_t j = 0; j < weights.size(); ++j) EXPECT_NEAR(weights[j], example.weights[j], kFloatWeights);
-      }
+INSTANTIATE_FOR_EACH_TYPE(AttentionRow);
+
+TEST_P(AttentionRow, GivesItsWorkedExamples) {
+  const std::vector<types::Example> examples = variant(GetParam(), "").entry->examples();
+  ASSERT_FALSE(examples.empty()) << GetParam() << " has no worked example";
+  for (const types::Example& example : examples) {
+    const Variant one = variant(GetParam(), example.options);
+    for (const Engine engine : engines()) {
+      SCOPED_TRACE(one.name() + " on " + name_of(engine));
+      const Row weights = weights_of(one, engine, example.scores);
+      ASSERT_EQ(weights.size(), example.weights.size());
+      for (size_t j = 0; j < weights.size(); ++j) EXPECT_NEAR(weights[j], example.weights[j], kFloatWeights);
     }
   }
 }
 
-TEST_F(AttentionRow, AgreesWithAnotherAlgorithmAtEveryLength) {
+TEST_P(AttentionRow, AgreesWithAnotherAlgorithmAtEveryLength) {
   for_each([](const Variant& variant, Engine engine) {
     for (const int n : kLengths) {
       const Row scores = random_row(n, n % 2 == 0 ? 1.5 : 4, 1), expected = independent_weights(variant, scores);
@@ -79,7 +79,7 @@ TEST_F(AttentionRow, AgreesWithAnotherAlgorithmAtEveryLength) {
 }
 
 // Where a float's exponential comes near its least number, below it, and far below.
-TEST_F(AttentionRow, SoftmaxIsExactDownToTheLeastFloat) {
+TEST(AttentionRow, SoftmaxIsExactDownToTheLeastFloat) {
   for (const Engine engine : engines()) {
     const Row scores = {0, -1e-6, -.3, -17.5, -60, -86.9, -200, -1e4, -1e30};
     const Row weights = weights_of(variant("softmax", ""), engine, scores);
@@ -110,7 +110,7 @@ struct RowsInOnePiece {
   std::vector<types::RowPlace<float>> places;
 };
 
-TEST_F(AttentionRow, GivesEachOfManyRowsTheBitsThatItHasAloneAndLeavesWhatLiesBetween) {
+TEST_P(AttentionRow, GivesEachOfManyRowsTheBitsThatItHasAloneAndLeavesWhatLiesBetween) {
   std::vector<int> lengths;
   for (int i = 0; i < 75; ++i) lengths.push_back(1 + i * 37 % 75);
   for_each([&](const Variant& variant, Engine engine) {
@@ -134,14 +134,14 @@ TEST_F(AttentionRow, GivesEachOfManyRowsTheBitsThatItHasAloneAndLeavesWhatLiesBe
     // Where the kept numbers are known the weights are the same.
     RowsInOnePiece again(lengths, numbers);
     again.kept = together.kept;
-    call.context.is_again = true;
+    call.context.is_recomputed = true;
     functions.forward_all(variant.values.get(), call, again.places.data(), static_cast<int>(lengths.size()));
     for (size_t r = 0; r < lengths.size(); ++r)
       for (int j = 0; j < lengths[r]; ++j) EXPECT_NEAR(again.places[r].weights[j], together.places[r].weights[j], kFloatWeights);
   });
 }
 
-TEST_F(AttentionRow, SumsToOneWhereItsTypeSaysSo) {
+TEST_P(AttentionRow, SumsToOneWhereItsTypeSaysSo) {
   for_each([](const Variant& variant, Engine engine) {
     if (!variant.entry->info.rows_sum_to_one) return;
     for (const int n : kLengths) {
@@ -158,7 +158,7 @@ TEST_F(AttentionRow, SumsToOneWhereItsTypeSaysSo) {
   });
 }
 
-TEST_F(AttentionRow, HasTheSameExactZerosOnEveryEngine) {
+TEST_P(AttentionRow, HasTheSameExactZerosOnEveryEngine) {
   for_each([](const Variant& variant, Engine engine) {
     for (const int n : {15, 65, 1000}) {
       const Row scores = random_row(n, 3, 3), expected = weights_of(variant, Engine::kPlainDouble, scores);
@@ -175,14 +175,14 @@ TEST_F(AttentionRow, HasTheSameExactZerosOnEveryEngine) {
   });
 }
 
-TEST_F(AttentionRow, GivesAllWeightToASingleKeyIfItSumsToOne) {
+TEST_P(AttentionRow, GivesAllWeightToASingleKeyIfItSumsToOne) {
   for_each([](const Variant& variant, Engine engine) {
     if (!variant.entry->info.rows_sum_to_one) return;
     for (const double z : {-1e4, 0.0, 3.0, 1e4}) ASSERT_NEAR(weights_of(variant, engine, {z})[0], 1, 1e-6);
   });
 }
 
-TEST_F(AttentionRow, GivesEqualScoresEqualWeights) {
+TEST_P(AttentionRow, GivesEqualScoresEqualWeights) {
   for_each([](const Variant& variant, Engine engine) {
     if (variant.entry->info.uses_positions) return;  // and so weighs equal scores by their keys' places
     for (const int n : kLengths) {
@@ -197,7 +197,7 @@ TEST_F(AttentionRow, GivesEqualScoresEqualWeights) {
   });
 }
 
-TEST_F(AttentionRow, StaysFiniteForHugeScores) {
+TEST_P(AttentionRow, StaysFiniteForHugeScores) {
   for_each([](const Variant& variant, Engine engine) {
     for (const int n : {1, 2, 15, 64, 300}) {
       Row scores = random_row(n, 1, 4);
@@ -212,7 +212,7 @@ TEST_F(AttentionRow, StaysFiniteForHugeScores) {
   });
 }
 
-TEST_F(AttentionRow, IsExactOnHardScoresOfBf16) {
+TEST_P(AttentionRow, IsExactOnHardScoresOfBf16) {
   for_each([](const Variant& variant, Engine engine) {
     for (const int n : {1, 2, 65, 4000}) {
       for (const Row& scores : hard_bf16_rows(n)) {
@@ -233,7 +233,7 @@ TEST_F(AttentionRow, IsExactOnHardScoresOfBf16) {
   });
 }
 
-TEST_F(AttentionRow, DoesNotChangeWhenAllScoresAreShiftedIfItSumsToOne) {
+TEST_P(AttentionRow, DoesNotChangeWhenAllScoresAreShiftedIfItSumsToOne) {
   for_each([](const Variant& variant, Engine engine) {
     if (!variant.entry->info.rows_sum_to_one) return;
     Row scores = random_row(40, 2, 6);
@@ -245,9 +245,9 @@ TEST_F(AttentionRow, DoesNotChangeWhenAllScoresAreShiftedIfItSumsToOne) {
   });
 }
 
-TEST_F(AttentionRow, HasTheGradientOfFiniteDifferences) {
+TEST_P(AttentionRow, HasTheGradientOfFiniteDifferences) {
   constexpr double kStep = 1e-5;
-  for (const Variant& variant : all_variants()) {
+  for (const Variant& variant : variants()) {
     SCOPED_TRACE(variant.name());
     int checked = 0;
     for (const int n : {1, 2, 5, 15, 16, 33, 70}) {
@@ -274,9 +274,9 @@ TEST_F(AttentionRow, HasTheGradientOfFiniteDifferences) {
   }
 }
 
-TEST_F(AttentionRow, HasTheGradientForLearnedNumbersOfFiniteDifferences) {
+TEST_P(AttentionRow, HasTheGradientForLearnedNumbersOfFiniteDifferences) {
   constexpr double kStep = 1e-5;
-  for (const Variant& variant : all_variants()) {
+  for (const Variant& variant : variants()) {
     SCOPED_TRACE(variant.name());
     int checked = 0;
     for (const int n : {1, 2, 5, 15, 33, 70}) {
@@ -303,7 +303,7 @@ TEST_F(AttentionRow, HasTheGradientForLearnedNumbersOfFiniteDifferences) {
   }
 }
 
-TEST_F(AttentionRow, HasTheSameGradientsOnEveryEngine) {
+TEST_P(AttentionRow, HasTheSameGradientsOnEveryEngine) {
   for_each([](const Variant& variant, Engine engine) {
     for (const int n : kLengths) {
       const Row scores = random_row(n, 1.5, 8), direction = random_row(n, 1, 9);
@@ -321,7 +321,7 @@ TEST_F(AttentionRow, HasTheSameGradientsOnEveryEngine) {
   });
 }
 
-TEST_F(AttentionRow, HasTheSameGradientsForLearnedNumbersWhereThoseOfWeightsHaveMuchInCommon) {
+TEST_P(AttentionRow, HasTheSameGradientsForLearnedNumbersWhereThoseOfWeightsHaveMuchInCommon) {
   for_each([](const Variant& variant, Engine engine) {
     if (variant.numbers.empty()) return;
     for (const int n : {100, 500, 2000}) {
@@ -337,7 +337,7 @@ TEST_F(AttentionRow, HasTheSameGradientsForLearnedNumbersWhereThoseOfWeightsHave
   });
 }
 
-TEST_F(AttentionRow, GivesNoGradientToAKeyWithoutWeightIfItIsSparse) {
+TEST_P(AttentionRow, GivesNoGradientToAKeyWithoutWeightIfItIsSparse) {
   for_each([](const Variant& variant, Engine engine) {
     if (!variant.entry->is_sparse(variant.values.get())) return;
     const Row scores = random_row(60, 3, 10), weights = weights_of(variant, engine, scores);
@@ -350,8 +350,8 @@ TEST_F(AttentionRow, GivesNoGradientToAKeyWithoutWeightIfItIsSparse) {
   });
 }
 
-TEST_F(AttentionRow, ReadsBackTheOptionsItWrites) {
-  for (const Variant& variant : all_variants()) {
+TEST_P(AttentionRow, ReadsBackTheOptionsItWrites) {
+  for (const Variant& variant : variants()) {
     SCOPED_TRACE(variant.name());
     const ConfigNode written = variant.entry->write(variant.values.get());
     const auto again = variant.entry->read(written);

@@ -25,8 +25,8 @@ endmacro()
 
 # What does not depend on the lists, compiled once.
 function(attention_core)
-  set(sources attention.cpp call.cpp help.cpp mask_pass.cpp plan.cpp reference.cpp reference_mask.cpp registry.cpp rows/dropout.cpp norms/norm.cpp
-    norms/rms_function.cpp cpu/core_bf16.cpp cpu/core_plain.cpp cpu/core_run.cpp cpu/core_target.cpp cpu/parts.cpp gpu/plan.cpp gpu/run.cpp)
+  set(sources attention.cpp call.cpp dense_weights.cpp help.cpp plan.cpp reference.cpp registry.cpp regularizer.cpp rows/dropout.cpp norms/norm.cpp
+    norms/rms_function.cpp cpu/core_bf16.cpp cpu/core_plain.cpp cpu/run.cpp cpu/target.cpp cpu/parts.cpp gpu/block_schedule.cpp gpu/run.cpp)
   list(TRANSFORM sources PREPEND ${ATTENTION_FOLDER}/)
   set_source_files_properties(${ATTENTION_FOLDER}/cpu/core_bf16.cpp PROPERTIES COMPILE_OPTIONS "-march=cooperlake;-mamx-tile;-mamx-bf16" SKIP_PRECOMPILE_HEADERS ON)
   attention_simd_sources(core_simd.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/core/core)
@@ -46,7 +46,7 @@ macro(attention_kernels kind extension block files)
     set(TYPE_HEADER ${TYPE_HEADER_${TYPE}})
     configure_file(${ATTENTION_FOLDER}/cmake/type_kernels.cpp.in ${folder}/${kind}_${TYPE}.${extension} @ONLY)
     list(APPEND ${files} ${folder}/${kind}_${TYPE}.${extension})
-    string(APPEND KERNEL_DECLARATIONS "Kernels ${kind}_kernels_of_${TYPE}();\n")
+    string(APPEND KERNEL_DECLARATIONS "TypeKernels ${kind}_kernels_of_${TYPE}();\n")
     list(APPEND KERNEL_NAMES "${kind}_kernels_of_${TYPE}()")
   endforeach()
   list(JOIN KERNEL_NAMES ", " KERNEL_NAMES)
@@ -110,4 +110,5 @@ function(attention_library name)
   add_library(lacuna_${name}_emulated STATIC EXCLUDE_FROM_ALL
     ${emulated} ${threaded} ${folder}/emulated_kernels.cpp ${folder}/threaded_kernels.cpp)
   target_link_libraries(lacuna_${name}_emulated PUBLIC lacuna::options Threads::Threads)
+  target_include_directories(lacuna_${name}_emulated PRIVATE ${PROJECT_SOURCE_DIR}/tests/contract) # emulated_block.h
 endfunction()

@@ -3,29 +3,27 @@
 // A tile's products of factors in bf16 with sums in float. Included only by core_bf16.cpp.
 
 #include "attention/cpu/bf16_packer.h"
-#include "attention/cpu/core_products.h"
 #include "attention/cpu/machine_simd.h"
+#include "attention/cpu/products.h"
 #include "kernels/amx_tiles.h"
 #include "kernels/vector_sums.h"
 
 namespace lacuna::core {
 namespace LACUNA_SIMD_NAMESPACE {
 
-// What multiplies. It lives while products are taken and has two functions
+// A multiplier lives while products are taken and has two functions
 //
 //   void multiply(int rows, int words, int width, const Words& a, const Words& b, float scale, float* out, int64_t out_row) const;
 //   void multiply_add(int rows, int words, int width, const Words& a, const Words& b, float* out, int64_t out_row) const;
 //
-// out (rows, width) = scale * a (rows, words) x b (words, width), or += a x b, both padded with zeros: rows up to the next multiple of 16
-// may be written, words are a multiple of 16, width is one of 32. Each sum is one chain in the order of words: a row's bits do not depend
-// on how many rows there are.
+// out (rows, width) = scale * a (rows, words) x b (words, width), or += a x b, both padded with zeros: rows up to the
+// next multiple of 16 may be written, words are a multiple of 16, width is one of 32. Each sum is one chain in the
+// order of words: a row's bits do not depend on how many rows there are.
 
-/// The registers for tiles (AMX): 16 rows of 16 words in one instruction.
+/// Multiplies in the registers for tiles (AMX): 16 rows of 16 words in one instruction.
 class TileMultiplier {
  public:
   static constexpr int kTileRows = 32;  ///< queries of a tile: as many as share what is loaded
-
-  explicit TileMultiplier(RowsAhead* ahead) : ahead_(ahead) {}
 
   void multiply(int rows, int words, int width, const Words& a, const Words& b, float scale, float* out, int64_t out_row) const {
     multiply_tiles(rows, words, width, a, b, out, out_row, false);
@@ -81,7 +79,6 @@ class TileMultiplier {
         _tile_dpbf16ps(2, 5, 6);
         _tile_dpbf16ps(3, 5, 7);
       }
-      ahead_->fetch(kFetched);
     }
     _tile_stored(0, out, row);
     _tile_stored(1, out + 16, row);
@@ -91,17 +88,13 @@ class TileMultiplier {
     }
   }
 
-  static constexpr int kFetched = 8;  // rows ahead after each step
   const TilesInUse tiles_;
-  RowsAhead* const ahead_;
 };
 
-/// Vectors of 16 words (AVX512-BF16).
+/// Multiplies in vectors of 16 words (AVX512-BF16).
 class VectorMultiplier {
  public:
-  static constexpr int kTileRows = 64;  ///< likewise: the more, the longer a column of keys serves
-
-  explicit VectorMultiplier(RowsAhead* ahead) : ahead_(ahead) {}
+  static constexpr int kTileRows = 64;  ///< queries of a tile: the more, the longer a column of keys serves
 
   void multiply(int rows, int words, int width, const Words& a, const Words& b, float scale, float* out, int64_t out_row) const {
     for (int c = 0; c < width; c += 32) sum(rows, columns_from(c, words, a, b), SumsTimes{scale}, out + c, out_row);
@@ -111,29 +104,26 @@ class VectorMultiplier {
   }
 
  private:
-  /// Of 32 columns.
+  /// Sums 32 columns.
   template <class Finish>
   void sum(int rows, const RowsByColumns& factors, Finish finish, float* out, int64_t out_row) const {
-    for (int r = 0; r < rows; r += kAtOnce) {
+    for (int r = 0; r < rows; r += kAtOnce)
       sum_products(rows - r < kAtOnce ? rows - r : kAtOnce, factors.from_row(r), finish.from_row(r), out + r * out_row, out_row);
-      ahead_->fetch(kFetched);
-    }
   }
   static RowsByColumns columns_from(int c, int words, const Words& a, const Words& b) {
     return {.rows = a.data, .row = a.row, .left = b.data + c, .right = b.data + c + 16, .column = b.row, .words = words};
   }
 
-  static constexpr int kAtOnce = lacuna::kMostRows, kFetched = 14;  // as many rows as stay in registers; rows ahead after each of these
-  RowsAhead* const ahead_;
+  static constexpr int kAtOnce = lacuna::kMostRows;  // as many rows as stay in registers
 };
 
-/// The products of core_products.h.
+/// The products of products.h, of factors in bf16.
 template <class Multiplier>
 class Bf16Products {
  public:
   static constexpr int kTile = Multiplier::kTileRows, kLowTile = kTile, kFirstKeys = 32;
-  static constexpr int kDepth = 128;      ///< rows that are gathered, at most
-  static constexpr int kSparseShare = 0;  // these outrun all that leaves zeros out
+  static constexpr int kDepth = 128;      ///< query rows that are gathered, at most
+  static constexpr int kSparseShare = 0;  // these are faster than any product that leaves zeros out
   static constexpr bool kScalesGradients = true, kRounds = true;
   static_assert(kTile % KeptRows<float>::kRoundedRows == 0, "a tile's rows would be written over the next one's");
 
@@ -141,14 +131,8 @@ class Bf16Products {
     return (3 * padded(d_head) / 2 + 2 * padded(d_head) + kTile + kDepth) * row + (3 * kTile / 2 + kDepth) * padded(d_head);
   }
 
-  Bf16Products(const Call<float>& call, const Task<float>& task, const Workspace<float>& workspace)
-      : multiplier_(workspace.ahead),
-        task_(task),
-        scale_(call.scale),
-        stride_(workspace.row),
-        d_(call.d_head),
-        padded_d_(padded(d_)),
-        padded_keys_(padded(task.keys)) {
+  Bf16Products(const CallConstants<float>& call, const Task<float>& task, const Workspace<float>& workspace)
+      : task_(task), scale_(call.scale), stride_(workspace.row), d_(call.d_head), padded_d_(padded(d_)), padded_keys_(padded(task.keys)) {
     float* memory = workspace.memory;
     const auto take = [&](int64_t elements) {
       float* taken = memory;
@@ -168,8 +152,8 @@ class Bf16Products {
     long_right_ = take_words(kTile / 2, stride_);
     short_left_ = take_words(kTile, padded_d_ / 2);
     result_ = take(padded_d_ * kTile);
-    q_ = rows_of(task.q, task.q_stride, &StoredTask::q);
-    context_gradient_ = rows_of(task.context_gradient, task.context_stride, &StoredTask::context_gradient);
+    q_ = factor(task.q, &StoredTask::q);
+    context_gradient_ = factor(task.context_gradient, &StoredTask::context_gradient);
   }
 
   void write_scores(const TileSpan& tile, float* scores) {
@@ -181,20 +165,20 @@ class Bf16Products {
     pack_sentence();
     multiply_by_keys(tile, context_gradient_, values_, 1, gradient);
   }
-  /// From weights after dropout; without dropout from those that keep_rounded has packed, if it has.
+  /// Writes the context, from weights after dropout; without dropout, from those that keep_rounded has packed, if it
+  /// has.
   void write_context(const TileSpan& tile, const float* weights) {
     const Words left = has_rounded() ? rounded_of(tile) : packed(tile, weights);
-    write_rows(tile, left, 1, task_.context, task_.context_stride, written(&StoredTask::context));
+    write_rows(tile, left, 1, task_.context, stored_result(&StoredTask::context));
   }
-  /// Rows before dropout, for the backward pass.
+  /// Keeps rows of weights before dropout for the backward pass.
   void keep_rounded(const TileSpan& tile, const float* weights) const { pack_rows(tile, weights, rounded_of(tile)); }
-  void find_rounded(const TileSpan& tile, float* weights) const {
-    const uint16_t* const kept = task_.kept_rows.rounded + tile.first * task_.kept_rows.stride;
-    for (int r = 0; r < tile.rows; ++r) Packer::widen_row(tile.width, kept + r * task_.kept_rows.stride, weights + r * stride_);
+  void restore_rounded(const TileSpan& tile, float* weights) const {
+    for (int r = 0; r < tile.rows; ++r) Packer::widen_row(tile.width, task_.kept_rows.rounded.row(tile.first + r), weights + r * stride_);
   }
   void write_gradients(const TileSpan& tile, const float* weights, const float* gradient) {
     const Words of_scores = packed(tile, gradient);
-    write_rows(tile, of_scores, scale_, task_.q_gradient, task_.q_gradient_stride, written(&StoredTask::q_gradient));
+    write_rows(tile, of_scores, scale_, task_.q_gradient, stored_result(&StoredTask::q_gradient));
     make_room(tile);
     gather(tile, of_scores, q_, of_keys_);
     gather(tile, has_rounded() ? rounded_of(tile) : packed(tile, weights), context_gradient_, of_values_);
@@ -203,112 +187,112 @@ class Bf16Products {
   void finish_gradients() {
     if (!is_packed_) return;
     sum_gathered();
-    finish(of_keys_, scale_, task_.k_gradient, written(&StoredTask::k_gradient));
-    finish(of_values_, 1, task_.v_gradient, written(&StoredTask::v_gradient));
+    finish(of_keys_, scale_, task_.k_gradient, stored_result(&StoredTask::k_gradient));
+    finish(of_values_, 1, task_.v_gradient, stored_result(&StoredTask::v_gradient));
   }
 
  private:
   using Packer = BF16Packer;
-  using Rows = Packer::Rows;
+  using Factor = Packer::Rows;
 
   template <class Integer>
   static constexpr Integer padded(Integer size) {
     return (size + 31) / 32 * 32;
   }
 
-  /// Those of the task, of either kind.
-  Rows rows_of(const float* numbers, int64_t stride, StoredRows<const uint16_t> StoredTask::*stored) const {
-    if (task_.stored == nullptr) return {numbers, nullptr, stride};
-    const auto& rows = task_.stored->*stored;
-    return {nullptr, rows.data, rows.stride};
+  /// Returns rows of the task as they are: in float or, if it has such, in bf16.
+  Factor factor(const Rows<const float>& rows, Rows<const uint16_t> StoredTask::*stored) const {
+    if (task_.stored == nullptr) return {rows.data, nullptr, rows.stride};
+    const auto& bits = task_.stored->*stored;
+    return {nullptr, bits.data, bits.stride};
   }
-  /// Where results go in bf16; null = they don't.
-  const StoredRows<uint16_t>* written(StoredRows<uint16_t> StoredTask::*rows) const {
+  /// Returns where results go in bf16; null = they are written in float.
+  const Rows<uint16_t>* stored_result(Rows<uint16_t> StoredTask::*rows) const {
     return task_.stored == nullptr ? nullptr : &(task_.stored->*rows);
   }
 
-  // What of the sentence all tiles read; where scores are wanted, keys first. The sums serve as scratch memory.
+  // The factors of the sentence that all tiles read; where scores are needed, keys first. The sums serve as scratch
+  // memory.
 
   void pack_keys() {
     if (has_keys_) return;
     has_keys_ = true;
-    pack_transposed(rows_of(task_.k, task_.k_stride, &StoredTask::k), keys_);
+    pack_transposed(factor(task_.k, &StoredTask::k), keys_);
   }
   void pack_sentence() {
     if (is_packed_) return;
     is_packed_ = true;
-    const Rows k = rows_of(task_.k, task_.k_stride, &StoredTask::k), v = rows_of(task_.v, task_.v_stride, &StoredTask::v);
+    const Factor k = factor(task_.k, &StoredTask::k), v = factor(task_.v, &StoredTask::v);
     if (!task_.is_backward) return Packer::pack_right(task_.keys, d_, v, padded_keys_, padded_d_, rows_);
     pack_transposed(v, values_);
     Packer::pack_right(task_.keys, d_, k, padded_keys_, padded_d_, rows_);
   }
 
-  /// Rows of k or v as the columns of a right factor: words as they stand in a left one, transposed.
-  void pack_transposed(const Rows& from, const Words& to) {
+  /// Packs rows of k or v as the columns of a right factor: words as they stand in a left one, transposed.
+  void pack_transposed(const Factor& from, const Words& to) {
     const Words rows = {reinterpret_cast<uint32_t*>(of_keys_.sums), padded_d_ / 2};
     Packer::pack_left(task_.keys, d_, from, padded_keys_, padded_d_, rows);
     SimdMachine::transpose_words(padded_keys_, padded_d_ / 2, rows.data, rows.row, to.data, to.row);
   }
 
   /// to (rows, keys) = scale * from (rows, d) x by_key (d, keys)
-  void multiply_by_keys(const TileSpan& tile, const Rows& from, Words by_key, float scale, float* to) {
+  void multiply_by_keys(const TileSpan& tile, const Factor& from, Words by_key, float scale, float* to) {
     const Words left = {short_left_.data, padded_d_ / 2};
     Packer::pack_left(tile.rows, d_, from.from(tile.first), padded(tile.rows), padded_d_, left);
     by_key.data += tile.begin;
     multiplier_.multiply(tile.rows, padded_d_ / 2, padded(tile.width), left, by_key, scale, to, stride_);
   }
 
-  // Rows over the keys as a left factor, which begins at the tile's first key.
-
+  /// Packs rows over the keys as a left factor, which begins at the tile's first key.
   void pack_rows(const TileSpan& tile, const float* rows, const Words& to) const {
     Packer::pack_left(tile.rows, tile.width, {rows, nullptr, stride_}, padded(tile.rows), padded(tile.width), to);
   }
-  /// Valid until the next call.
+  /// Returns the packed rows, valid until the next call.
   Words packed(const TileSpan& tile, const float* rows) const {
     pack_rows(tile, rows, long_left_);
     return long_left_;
   }
-  /// Where weights are kept.
+  /// Returns where the tile's weights are kept, as a left factor.
   Words rounded_of(const TileSpan& tile) const {
-    const int64_t row = task_.kept_rows.stride / 2;
-    return {reinterpret_cast<uint32_t*>(task_.kept_rows.rounded) + tile.first * row, row};
+    const Rows<uint16_t>& kept = task_.kept_rows.rounded;
+    return {reinterpret_cast<uint32_t*>(kept.data) + tile.first * (kept.stride / 2), kept.stride / 2};
   }
-  /// True if weights are multiplied as they are kept.
-  bool has_rounded() const { return task_.kept_rows.rounded != nullptr && task_.dropout == nullptr; }
+  /// Returns true if weights are multiplied as they are kept.
+  bool has_rounded() const { return task_.kept_rows.rounded.data != nullptr && task_.dropout == nullptr; }
 
   /// to (rows, d), or if that is not null `stored`, = scale * by_key (rows, keys) x rows_ (keys, d)
-  void write_rows(const TileSpan& tile, const Words& by_key, float scale, float* to, int64_t row, const StoredRows<uint16_t>* stored) {
+  void write_rows(const TileSpan& tile, const Words& by_key, float scale, const Rows<float>& to, const Rows<uint16_t>* stored) {
     Words right = rows_;
     right.data += tile.begin / 2 * right.row;
     multiplier_.multiply(tile.rows, padded(tile.width) / 2, padded_d_, by_key, right, stored != nullptr ? 1 : scale, result_, padded_d_);
     for (int r = 0; r < tile.rows; ++r) {
       const float* const from = result_ + r * padded_d_;
       if (stored != nullptr) {
-        Packer::round_row(d_, scale, from, stored->data + (tile.first + r) * stored->stride);
+        Packer::round_row(d_, scale, from, stored->row(tile.first + r));
       } else {
-        SimdMachine::copy(d_, from, to + (tile.first + r) * row);
+        SimdMachine::copy(d_, from, to.row(tile.first + r));
       }
     }
   }
 
-  // The gradients of k and v are sums over queries: by_key (rows, keys)^T x of_queries (rows, d). Tiles over the same keys are gathered
-  // first, so that a sum stays in registers for as many rows as there is room for.
+  // The gradients of k and v are sums over queries: by_key (rows, keys)^T x of_queries (rows, d). Tiles over the same
+  // keys are gathered first, so that a sum stays in registers for as many rows as there is room for.
 
-  /// What is gathered for one of them.
+  /// The rows gathered for one of these sums.
   struct Gathered {
     Words by_key;      ///< [keys, kDepth] as a left factor, which begins at the tiles' first key
     Words of_queries;  ///< [kDepth, d] as a right factor
     float* sums;       ///< [keys, d]
   };
 
-  /// Sums what is gathered if this tile's rows can't be added.
+  /// Sums the gathered rows if this tile's cannot be added to them.
   void make_room(const TileSpan& tile) {
     const bool fits = tile.begin == gathered_.begin && tile.width == gathered_.width && gathered_.rows + padded(tile.rows) <= kDepth;
     if (!fits) sum_gathered();
     gathered_.begin = tile.begin;
     gathered_.width = tile.width;
   }
-  void gather(const TileSpan& tile, const Words& by_key, const Rows& of_queries, const Gathered& to) {
+  void gather(const TileSpan& tile, const Words& by_key, const Factor& of_queries, const Gathered& to) {
     const int width = padded(tile.width), depth = padded(tile.rows), first = gathered_.rows / 2;
     Packer::pack_right(depth, width, {nullptr, reinterpret_cast<const uint16_t*>(by_key.data), 2 * by_key.row}, depth, width, long_right_);
     SimdMachine::transpose_words(depth / 2, width, long_right_.data, long_right_.row, to.by_key.data + first, to.by_key.row);
@@ -332,19 +316,19 @@ class Bf16Products {
     gathered_.rows = 0;
   }
 
-  /// gradient (keys, d) += scale * sums, or if that is not null, `stored` = them
-  void finish(const Gathered& from, float scale, float* gradient, const StoredRows<uint16_t>* stored) {
+  /// gradient (keys, d) += scale * sums, or if that is not null, `stored` = scale * sums
+  void finish(const Gathered& from, float scale, const Rows<float>& gradient, const Rows<uint16_t>* stored) {
     for (int j = 0; j < task_.keys; ++j) {
       const float* const sums = from.sums + j * padded_d_;
       if (stored != nullptr) {
-        Packer::round_row(d_, scale, sums, stored->data + j * stored->stride);
+        Packer::round_row(d_, scale, sums, stored->row(j));
       } else {
-        for (int c = 0; c < d_; ++c) gradient[j * task_.gradient_stride + c] += scale * sums[c];
+        for (int c = 0; c < d_; ++c) gradient.row(j)[c] += scale * sums[c];
       }
     }
   }
 
-  const Multiplier multiplier_;
+  const Multiplier multiplier_ = {};
   const Task<float>& task_;
   const float scale_;
   const int64_t stride_;
@@ -353,11 +337,11 @@ class Bf16Products {
   Words keys_, values_;  // [d, keys] as right factors; values in the backward pass only
   Words rows_;           // [keys, d] as a right factor: values, in the backward pass keys
   Gathered of_keys_, of_values_;
-  TileSpan gathered_ = {};        // how many rows, over which keys
+  TileSpan gathered_ = {};        // how many rows are gathered, over which keys
   Words long_left_, long_right_;  // of rows over the keys, as a left and as a right factor
   Words short_left_;              // of the tile's queries
   float* result_;                 // [kTile, d]
-  Rows q_, context_gradient_;
+  Factor q_, context_gradient_;
 };
 
 }  // namespace LACUNA_SIMD_NAMESPACE

@@ -1,185 +1,450 @@
 #pragma once
 
-#include <cstdint>
+#include "attention/cpu/products.h"
+#include "attention/cpu/task.h"
+#include "attention/cpu/tile.h"
+#include "attention/patterns/pattern.h"
+#include "attention/rows/dropout.h"
 
-#include "attention/cpu/rows_ahead.h"
-#include "attention/rows/row_functions.h"
+// A row of scores takes one of two ways. *Tiles*: where neighboring queries see much the same keys, some rows at a time
+// go through small matrix products, all in cache; where most weights turn out to be zero, through products that leave
+// these out. *Lists*: where keys are named by slots or lie far apart, and where there is a single query, a row's keys
+// are a list and only these are touched. The weights of tiles of short rows may be kept for the backward pass. Others
+// are computed again: that costs no more than writing and reading them, and memory stays proportional to the number of
+// tokens.
+//
+// Compiled for several instruction sets: nothing here may call an inline function that is not a template on `M` or
+// always inlined.
+namespace lacuna::core {
 
-/// The CPU core: one sentence and head at a time, in cache. Compiled once per instruction set (core_simd.cpp.in) and for double
-/// (core_plain.cpp); only plain data crosses the border between them.
-namespace lacuna {
+/// The attention of one task. `M` is a machine: row type and small products (machine_simd.h, machine_plain.h). `P` are
+/// a tile's products (products.h).
+template <class M, class P = DirectProducts<M>>
+class Core {
+ public:
+  using S = typename M::scalar;
 
-struct KeySegment;
-class AttentionDropout;
-
-namespace core {
-
-/// What all tasks of a call share.
-template <class S>
-struct Call {
-  int d_head;
-  S scale;
-  types::RowFunctions<S> rows;
-  const void* options;  ///< the attention type's own struct
-  bool sparse, needs_scores, uses_positions, training;
-  int num_numbers;
-
-  // For types with a mask: the fields above belong to the base type, these to the mask.
-  types::RowFunctions<S> mask_rows = {};
-  const void* mask_options = nullptr;
-  bool is_mask_pass = false;
-  int64_t step = 0;
-};
-
-/// Rows of bf16 numbers, as their bits, `stride` elements from one to the next.
-template <class Bits>
-struct StoredRows {
-  Bits* data;
-  int64_t stride;
-};
-/// The rows of a task in bf16 tensors, for products that read bf16 directly. A task that has these has no rows in S.
-struct StoredTask {
-  StoredRows<const uint16_t> q, k, v, context_gradient;              ///< read; context_gradient in the backward pass only
-  StoredRows<uint16_t> context, q_gradient, k_gradient, v_gradient;  ///< written: context by the forward pass, the others by the backward
-};
-
-/// The weights of a task's tiles, before dropout, that the forward pass keeps for the backward pass.
-template <class S>
-struct KeptRows {
-  S* weights = nullptr;         ///< [queries, stride] or, with `counts`, the nonzero weights of one row after the other; null = none
-  uint16_t* rounded = nullptr;  ///< [queries, stride] bf16 (as bits) in place of `weights`, where the products round them anyway
-  int32_t* keys = nullptr;      ///< with `counts`: the key of each listed weight, counted from its tile's first key
-  int32_t* counts = nullptr;    ///< [queries] number of listed weights in each row; -1 = the row is not kept
-  int64_t room = 0;             ///< with `counts`: how many weights may be listed; behind them is room for one more vector
-  int64_t stride = 0;  ///< without `counts`; if it is row_elements(keys), the core may compute in these rows, in whole tiles of kRows
-  static constexpr int64_t kRows = 16;         ///< tiles have a multiple of so many rows
-  static constexpr int64_t kRoundedRows = 32;  ///< the same for `rounded`, which is written so many rows, and so many keys, at a time
-};
-
-/// One sentence and head, or all heads of some queries of a decoder's step. Strides are between rows; rows are contiguous over d_head.
-template <class S>
-struct Task {
-  int queries, keys;
-  bool is_backward;            ///< which pass; fields marked "forward" or "backward" are set in that pass only
-  bool rows_alike;             ///< a query's context must have the same bits whatever other queries there are
-  int32_t first_position;      ///< of the first query
-  int32_t position_step;       ///< from one query to the next
-  const int32_t* positions;    ///< of the keys, ascending; null = 0, 1, ... If given, segments run over its elements, and slots is null
-  const int32_t* slots;        ///< rows of k and v by the key's position; null = 0, 1, ...
-  const KeySegment* segments;  ///< of query i: first_segment[i] to first_segment[i + 1]
-  const int32_t* first_segment;
-  const AttentionDropout* dropout;  ///< null = none
-
-  const S *q, *k, *v;
-  int64_t q_stride, k_stride, v_stride;
-  int heads;  ///< heads in a row of q: query i is head i % heads of row i / heads. More than 1 only in a forward pass with slots
-  int64_t q_step, k_step, v_step, numbers_step;  ///< from one of these heads to the next
-  S* context;                                    ///< forward
-  int64_t context_stride;
-  const S* numbers;  ///< rows of Call::num_numbers, for each row of q and each of its heads
-  int64_t numbers_stride;
-
-  const S* context_gradient;  ///< backward, with context_stride
-  S *q_gradient, *k_gradient, *v_gradient;
-  int64_t q_gradient_stride, gradient_stride;  ///< the task writes q_gradient, but adds to k_gradient and v_gradient (gradient_stride)
-  double* number_gradients;                    ///< the task adds to it
-  int64_t number_gradients_stride;
-  S* kept;  ///< [queries] numbers of the rows that the forward pass writes and the backward pass reads; null = none
-  int64_t kept_stride;
-  KeptRows<S> kept_rows;
-
-  const void* probe;  ///< what `show` and `show_mask` take; null = rows are not shown
-  void (*show)(const void* probe, int query, const S* weights, const KeySegment* segments, int num_segments);
-  const StoredTask* stored;  ///< null = the task's rows are those above
-
-  // For types with a mask, whose k_gradient and v_gradient may be null. mask_q_gradient and mask_k_gradient, laid out like those of q and
-  // k, are set in the mask pass.
-  const S *mask_q, *mask_k;
-  int64_t mask_q_stride, mask_k_stride;
-  S *mask_q_gradient, *mask_k_gradient;
-  S* results;  ///< [queries] rows of what the mask pass computes beside the weights (types::calibrated::Result); null = not wanted
-  const S* result_gradients;
-  int64_t results_stride;
-  void (*show_mask)(const void* probe, int query, const S* base, const S* mask, const KeySegment* segments, int num_segments);
-
-  // Of query i:
-  [[gnu::always_inline]] const S* query_row(int i) const { return q + i / heads * q_stride + i % heads * q_step; }
-  [[gnu::always_inline]] const S* key_rows(int i) const { return k + i % heads * k_step; }
-  [[gnu::always_inline]] const S* value_rows(int i) const { return v + i % heads * v_step; }
-  [[gnu::always_inline]] const S* numbers_of(int i) const {
-    return numbers == nullptr ? nullptr : numbers + i / heads * numbers_stride + i % heads * numbers_step;
+  static void forward(const CallConstants<S>& call, const Task<S>& task, const Workspace<S>& workspace) {
+    Core(call, task, workspace).run_forward();
   }
-  /// Prefetches these rows of the keys and values that query i sees.
-  [[gnu::always_inline]] void fetch_rows(int i, const int32_t* rows, int count, int d_head) const {
-    constexpr int kInLine = 64 / static_cast<int>(sizeof(S));
-    const S *const keys_of_head = key_rows(i), *const values_of_head = value_rows(i);
-    for (int j = 0; j < count; ++j)
-      for (int c = 0; c < d_head; c += kInLine) {
-        __builtin_prefetch(keys_of_head + rows[j] * k_stride + c);
-        __builtin_prefetch(values_of_head + rows[j] * v_stride + c);
+  static void backward(const CallConstants<S>& call, const Task<S>& task, const Workspace<S>& workspace) {
+    Core(call, task, workspace).run_backward();
+  }
+  /// Returns the size of Workspace::memory for one task.
+  static int64_t memory_elements(int64_t row, int64_t rows, int64_t d_head) {
+    return P::memory_elements(row, d_head) + row * (5 * rows + 5);
+  }
+
+ protected:
+  static constexpr int kTile = P::kTile;
+  static_assert(kTile <= kMaxTileRows && kTile % KeptRows<S>::kRows == 0 && P::kLowTile % KeptRows<S>::kRows == 0,
+                "a tile would reach beyond its workspace, or beyond where its rows are kept");
+
+  using Tile = QueryTile<kTile>;
+  using List = KeyList<S>;
+  using PendingRows = core::PendingRows<S, kTile>;
+
+  Core(const CallConstants<S>& call, const Task<S>& task, const Workspace<S>& workspace)
+      : call_(call),
+        task_(task),
+        stride_(workspace.row),
+        rows_(workspace.rows),
+        d_(call.d_head),
+        products_(call, task, workspace),
+        sparse_products_(call, task, workspace.rows_of, workspace.row),
+        index_(workspace.index),
+        keeps_in_place_(task.kept_rows.weights.data != nullptr && task.kept_rows.weights.stride == workspace.row &&
+                        task.dropout == nullptr) {
+    S* next = workspace.memory + P::memory_elements(workspace.row, d_);
+    const auto take = [&](int64_t rows) {
+      S* memory = next;
+      next += rows * workspace.row;
+      return memory;
+    };
+    weights_ = take(rows_);
+    scores_ = take(rows_);
+    gradient_ = take(rows_);
+    factors_ = take(rows_);
+    positions_ = take(1);
+    scratch_ = take(1);
+    list_weights_ = take(rows_);
+    list_scores_ = take(1);
+    list_gradient_ = take(1);
+    list_factors_ = take(1);
+  }
+
+  // --- forward ---
+
+  void run_forward() {
+    const auto listed = [&](const Tile& tile) { forward_listed(tile); };
+    for_each_tile(listed, [&](const Tile& tile) {
+      compute_weights(tile);
+      show(tile);
+      write_context(tile);
+    });
+  }
+
+  /// Writes the context of the tile's rows, weights * v, and keeps the weights.
+  void write_context(const Tile& tile) {
+    const bool is_mostly_zero = has_few_weights(tile);
+    keep_weights(tile);
+    if (task_.dropout != nullptr) apply_dropout(tile, weights_);
+    if (is_mostly_zero) {
+      sparse_products_.write_context(tile, weights_);
+    } else {
+      products_.write_context(tile, weights_);
+    }
+  }
+
+  void forward_listed(const Tile& tile) {
+    List lists[kTile];
+    PendingRows rows;
+    for (int r = 0; r < tile.rows; ++r) {
+      lists[r] = visible_list(tile.first + r, r);
+      if (task_.slots != nullptr) prefetch_rows(task_, tile.first + r, lists[r], d_);
+    }
+    for (int r = 0; r < tile.rows; ++r) compute_scores(lists[r], tile.first + r, rows);
+    weigh(rows);
+    for (int r = 0; r < tile.rows; ++r) {
+      List& list = lists[r];
+      const int i = tile.first + r;
+      if (task_.probe != nullptr && list.count > 0) show(i, list.weights);
+      draw_factors(list, i);
+      if (call_.sparse) remove_zeros(list);
+      write_context(list, i);
+    }
+  }
+
+  /// Writes the context of query i: sum_j weights_j factors_j v_j.
+  void write_context(const List& list, int i) {
+    if (list.factors != nullptr) M::multiply_elements(list.count, list.factors, list.weights);
+    M::combine(list.count, list.weights, list.index, task_.values_of(i), d_, task_.context.row(i));
+  }
+
+  // --- backward ---
+
+  void run_backward() {
+    const auto listed = [&](const Tile& tile) {
+      for (int r = 0; r < tile.rows; ++r) backward_listed(tile.first + r);
+    };
+    for_each_tile(listed, [&](const Tile& tile) {
+      restore_weights(tile);
+      if (has_few_weights(tile)) {
+        backward_tile(tile, sparse_products_);
+      } else {
+        backward_tile(tile, products_);
       }
+    });
+    products_.finish_gradients();
   }
-};
 
-/// Which rows of a tile, up to 64, have weight at a key: bit r of `low` says it of row r, of `high` of row 32 + r.
-struct RowsOfKeys {
-  int32_t *low, *high;
-
-  [[gnu::always_inline]] uint64_t operator[](int key) const {
-    return static_cast<uint32_t>(low[key]) | uint64_t{static_cast<uint32_t>(high[key])} << 32;
+  template <class Products>
+  void backward_tile(const Tile& tile, Products& products) {
+    products.write_weight_gradient(tile, gradient_);
+    if (task_.dropout != nullptr) apply_dropout(tile, gradient_);
+    for (int r = 0; r < tile.rows; ++r) {
+      const int n = tile.row_count[r];
+      if (n > 0) {
+        auto row = row_call(tile.first + r, n, contiguous(tile, r, weights_, list_weights_));
+        if (call_.needs_scores) row.scores = contiguous(tile, r, scores_, list_scores_);
+        row.gradient = contiguous(tile, r, gradient_, list_gradient_);
+        fill_positions(row, tile.first + r);
+        call_.rows.backward(call_.options, row);
+        if constexpr (!Products::kScalesGradients) M::scale_elements(n, call_.scale, row.gradient);
+      }
+      spread(tile, r, list_gradient_, gradient_);
+    }
+    if (task_.dropout != nullptr) apply_factors(tile, weights_);
+    products.write_gradients(tile, weights_, gradient_);
   }
+
+  void backward_listed(int i) {
+    List list = visible_list(i);
+    compute_weights(list, i);
+    draw_factors(list, i);
+    if (call_.sparse) remove_zeros(list);
+    const S* const of_context = task_.context_gradient.row(i);
+    S* const gradient = list_gradient_;
+    M::dots(list.count, of_context, list.index, task_.v, d_, gradient);
+    if (list.factors != nullptr) M::multiply_elements(list.count, list.factors, gradient);
+    if (list.count > 0) {
+      auto row = row_call(i, list.count, list.weights);
+      row.scores = list.scores;
+      row.gradient = gradient;
+      if (call_.uses_positions) row.positions = positions_;
+      call_.rows.backward(call_.options, row);
+    }
+    M::scale_elements(list.count, call_.scale, gradient);
+    if (list.factors != nullptr) M::multiply_elements(list.count, list.factors, list.weights);
+    M::combine(list.count, gradient, list.index, task_.k, d_, task_.q_gradient.row(i));
+    M::scatter(list.count, gradient, list.index, task_.q.row(i), d_, task_.k_gradient);
+    M::scatter(list.count, list.weights, list.index, of_context, d_, task_.v_gradient);
+  }
+
+  // --- tiles ---
+
+  /// Calls dense(tile) for tiles that are worth their products, and listed(tile) for the others.
+  template <class Listed, class Dense>
+  void for_each_tile(Listed listed, Dense dense) {
+    for (int i = 0; i < task_.queries;) {
+      const Tile tile = next_tile<P>(task_, i);
+      i += tile.rows;
+      if (is_dense(task_, tile)) {
+        if (keeps_in_place_) weights_ = kept_row(tile, 0);
+        dense(tile);
+      } else {
+        listed(tile);
+      }
+    }
+  }
+
+  /// Sets weights_ to the tile's weights before dropout, 0 at keys that a row does not see, and scores_ to the scores
+  /// if they will be needed.
+  void compute_weights(const Tile& tile) {
+    PendingRows rows;
+    compute_scores(tile, rows);
+    weigh(rows);
+    spread_weights(tile);
+  }
+  /// The first step of compute_weights: the scores of a tile (or, below, of a list), which wait in `rows` to become
+  /// weights.
+  void compute_scores(const Tile& tile, PendingRows& rows) {
+    products_.write_scores(tile, weights_);
+    for (int r = 0; r < tile.rows; ++r) {
+      if (tile.row_count[r] == 0) continue;
+      if (wants_scores()) M::copy(tile.width, weights_ + r * stride_, scores_ + r * stride_);
+      add_scores(tile.first + r, tile.row_count[r], contiguous(tile, r, weights_, list_weights_ + r * stride_), rows);
+    }
+  }
+  void spread_weights(const Tile& tile) const {
+    for (int r = 0; r < tile.rows; ++r) spread(tile, r, list_weights_ + r * stride_, weights_);
+  }
+
+  /// Writes the tile's weights to where the backward pass looks for them, if the task keeps weights.
+  void keep_weights(const Tile& tile) {
+    const KeptRows<S>& kept = task_.kept_rows;
+    if constexpr (P::kRounds)
+      if (kept.rounded.data != nullptr) return products_.keep_rounded(tile, weights_);
+    if (kept.weights.data == nullptr || keeps_in_place_) return;
+    for (int r = 0; r < tile.rows; ++r) M::copy(tile.width, weights_ + r * stride_, kept_row(tile, r));
+  }
+  /// Sets weights_ to the tile's weights before dropout: those that the forward pass kept, or else computed again.
+  void restore_weights(const Tile& tile) {
+    const KeptRows<S>& kept = task_.kept_rows;
+    if constexpr (P::kRounds)
+      if (kept.rounded.data != nullptr) return products_.restore_rounded(tile, weights_);
+    if (keeps_in_place_) return;
+    if (kept.weights.data == nullptr) return compute_weights(tile);
+    for (int r = 0; r < tile.rows; ++r) M::copy(tile.width, kept_row(tile, r), weights_ + r * stride_);
+  }
+  S* kept_row(const Tile& tile, int r) const { return task_.kept_rows.weights.row(tile.first + r); }
+
+  /// Returns the elements of `rows` that row r sees, contiguous: where they are if that is one run, else a copy in
+  /// `list`.
+  S* contiguous(const Tile& tile, int r, S* rows, S* list) const {
+    S* row = rows + r * stride_;
+    if (!tile.row_has_gaps[r]) return row + tile.row_begin[r];
+    S* next = list;
+    for_each_key(tile.first + r, [&](int j) { *next++ = row[j - tile.begin]; });
+    return list;
+  }
+
+  /// Writes these elements back to row r of `rows` if they are a copy, and 0 at keys that it does not see.
+  void spread(const Tile& tile, int r, const S* list, S* rows) const {
+    S* row = rows + r * stride_;
+    if (tile.row_has_gaps[r]) {
+      M::clear(tile.width, row);
+      for_each_key(tile.first + r, [&](int j) { row[j - tile.begin] = *list++; });
+    } else {
+      const int end = tile.row_begin[r] + tile.row_count[r];
+      M::clear(tile.row_begin[r], row);
+      M::clear(tile.width - end, row + end);
+    }
+  }
+
+  /// Draws the tile's dropout factors and multiplies `rows` by them.
+  void apply_dropout(const Tile& tile, S* rows) {
+    if (task_.positions != nullptr) {
+      for (int r = 0; r < tile.rows; ++r) draw_factors(tile.first + r, {tile.begin, tile.width, 1}, tile_factors(tile, r));
+    } else {
+      const int before = keys_before(tile);
+      M::draw_factors(task_.dropout->rule(), static_cast<S>(task_.dropout->scale()), tile.rows, before + tile.width,
+                      query_position(tile.first), task_.position_step, tile.begin - before, factors_, stride_);
+    }
+    apply_factors(tile, rows);
+  }
+
+  void apply_factors(const Tile& tile, S* rows) {
+    for (int r = 0; r < tile.rows; ++r) M::multiply_elements(tile.width, tile_factors(tile, r), rows + r * stride_);
+  }
+
+  S* tile_factors(const Tile& tile, int r) { return factors_ + r * stride_ + keys_before(tile); }
+  /// Returns how many keys before the tile's first share its random numbers, which are drawn for four keys at a time.
+  static int keys_before(const Tile& tile) { return tile.begin % 4; }
+
+  /// Returns true if so few of the tile's weights are not zero that sparse_products_ are less work, and notes for these
+  /// where they are.
+  bool has_few_weights(const Tile& tile) const {
+    constexpr int kFewestKeys = 64;  // in shorter rows, looking for zeros costs what leaving them out saves
+    if (P::kSparseShare == 0 || !call_.sparse || tile.width < kFewestKeys) return false;
+    return sparse_products_.find(tile, weights_) * P::kSparseShare < keys_seen(tile);
+  }
+
+  // --- lists ---
+
+  /// Returns the keys that query i sees, by their rows of k and v, in the memory of list r.
+  List visible_list(int i, int r = 0) {
+    int32_t* const index = index_ + r * stride_;
+    int count = 0;
+    for_each_key(i, [&](int j) {
+      positions_[count] = key_position(j);
+      index[count++] = task_.slots != nullptr ? task_.slots[j] : j;
+    });
+    return {.count = count,
+            .index = index,
+            .weights = list_weights_ + r * stride_,
+            .scores = wants_scores() ? list_scores_ : nullptr,
+            .factors = nullptr};
+  }
+
+  /// Fills in the list's weights, and its scores if they will be needed.
+  void compute_weights(List& list, int i) {
+    PendingRows rows;
+    compute_scores(list, i, rows);
+    weigh(rows);
+  }
+  void compute_scores(List& list, int i, PendingRows& rows) {
+    if (list.count == 0) return;
+    M::dots(list.count, task_.query_row(i), list.index, task_.keys_of(i), d_, list.weights);
+    M::scale_elements(list.count, call_.scale, list.weights);
+    if (list.scores != nullptr) M::copy(list.count, list.weights, list.scores);
+    add_scores(i, list.count, list.weights, rows);
+  }
+
+  void draw_factors(List& list, int i) {
+    if (task_.dropout == nullptr) return;
+    list.factors = list_factors_;
+    S* next = list_factors_;
+    for (int32_t s = task_.first_segment[i]; s < task_.first_segment[i + 1]; ++s) {
+      draw_factors(i, task_.segments[s], next);
+      next += task_.segments[s].count;
+    }
+  }
+
+  /// Shortens the list to keys with weight. positions_ follow if they are this list's, that is, if no other list was
+  /// made since.
+  void remove_zeros(List& list) {
+    int kept = 0;
+    for (int j = 0; j < list.count; ++j) {
+      if (list.weights[j] == 0) continue;
+      list.weights[kept] = list.weights[j];
+      if (list.scores != nullptr) list.scores[kept] = list.scores[j];
+      if (list.factors != nullptr) list.factors[kept] = list.factors[j];
+      positions_[kept] = positions_[j];
+      list.index[kept++] = list.index[j];
+    }
+    list.count = kept;
+  }
+
+  // --- rows ---
+
+  /// Adds query i's row of scores to the pending rows. With positions, of which there is memory for one row, turns it
+  /// into weights at once.
+  void add_scores(int i, int length, S* scores, PendingRows& rows) {
+    if (!call_.uses_positions) {
+      const types::RowContext<S> context = row_context(i);
+      rows.places[rows.count++] = {.weights = scores,
+                                   .length = length,
+                                   .position = context.position,
+                                   .numbers = context.numbers,
+                                   .kept_number = context.kept_number};
+      return;
+    }
+    auto row = row_call(i, length, scores);
+    fill_positions(row, i);
+    call_.rows.forward(call_.options, row);
+  }
+  /// Turns the pending rows of scores into weights.
+  void weigh(const PendingRows& rows) { call_.rows.forward_all(call_.options, row_call(0, 0, nullptr), rows.places, rows.count); }
+
+  bool wants_scores() const { return call_.needs_scores && task_.is_backward; }
+
+  types::RowCall<S> row_call(int i, int length, S* weights) const {
+    types::RowCall<S> row = {.weights = weights,
+                             .gradient = nullptr,
+                             .scores = nullptr,
+                             .positions = nullptr,
+                             .scratch = scratch_,
+                             .length = length,
+                             .context = {}};
+    row.context = row_context(i);
+    return row;
+  }
+  types::RowContext<S> row_context(int i) const {
+    types::RowContext<S> context;
+    context.training = call_.training;
+    context.position = static_cast<S>(query_position(i));
+    context.num_numbers = call_.num_numbers;
+    context.numbers = task_.numbers_of(i);
+    context.number_gradients = task_.number_gradients.data == nullptr ? nullptr : task_.number_gradients.row(i);
+    context.kept_number = task_.kept_number.data == nullptr ? nullptr : task_.kept_number.row(i);
+    context.is_recomputed = task_.is_backward;
+    return context;
+  }
+
+  /// Sets row.positions to those of the keys that query i sees, if the type reads them.
+  void fill_positions(types::RowCall<S>& row, int i) {
+    if (!call_.uses_positions) return;
+    S* next = positions_;
+    for_each_key(i, [&](int j) { *next++ = key_position(j); });
+    row.positions = positions_;
+  }
+
+  /// Calls f(j) for each key that query i sees.
+  template <class F>
+  void for_each_key(int i, F f) const {
+    for (int32_t s = task_.first_segment[i]; s < task_.first_segment[i + 1]; ++s) {
+      const KeySegment segment = task_.segments[s];
+      for (int n = 0, j = segment.begin; n < segment.count; ++n, j += segment.stride) f(j);
+    }
+  }
+
+  int32_t query_position(int i) const { return task_.first_position + i * task_.position_step; }
+  S key_position(int j) const { return static_cast<S>(task_.positions != nullptr ? task_.positions[j] : j); }
+
+  /// Draws the dropout factors of query i for the keys of one segment.
+  void draw_factors(int i, KeySegment segment, S* factors) const {
+    const int32_t query = query_position(i);
+    if (task_.positions != nullptr) {
+      task_.dropout->factors(query, task_.positions + segment.begin, segment.count, factors);
+    } else {
+      task_.dropout->factors(query, segment.begin, segment.count, segment.stride, factors);
+    }
+  }
+
+  /// Shows the probe the weights of query i, or of the tile's rows.
+  void show(int i, const S* weights) const {
+    const int32_t first = task_.first_segment[i];
+    task_.show(task_.probe, i, weights, task_.segments + first, task_.first_segment[i + 1] - first);
+  }
+  void show(const Tile& tile) const {
+    if (task_.probe == nullptr) return;
+    for (int r = 0; r < tile.rows; ++r)
+      if (tile.row_count[r] > 0) show(tile.first + r, contiguous(tile, r, weights_, list_weights_));
+  }
+
+  const CallConstants<S>& call_;
+  const Task<S>& task_;
+  const int64_t stride_, rows_;
+  const int d_;
+  P products_;
+  SparseProducts<M> sparse_products_;
+  int32_t* index_;                                   // [rows, keys]
+  const bool keeps_in_place_;                        // weights_ is then where the tile's are kept
+  S *weights_, *scores_, *gradient_, *factors_;      // [rows, keys]
+  S* list_weights_;                                  // [rows, keys]
+  S *list_scores_, *list_gradient_, *list_factors_;  // [keys]
+  S *positions_, *scratch_;                          // [keys]
 };
 
-/// The most rows that a tile may have.
-inline constexpr int64_t kMostRows = 64;
-/// The most rows of the tasks that forward_together takes at a time: enough to fill vectors, few enough for scores to stay in the L1 cache.
-inline constexpr int64_t kRowsTogether = 32;
-
-/// Scratch memory of one thread. For tasks that run together, `memory` holds the first task's and then that of each other one.
-template <class S>
-struct Workspace {
-  S* memory;
-  int32_t* index;  ///< [rows, row]: key indices, one list for each row
-  RowsOfKeys rows_of;
-  int64_t row;   ///< elements from one row to the next: row_elements()
-  int64_t rows;  ///< the most that a tile has: tile_rows()
-  S* mask_memory = nullptr;
-  RowsAhead* ahead = nullptr;  ///< what to prefetch for the next task
-};
-
-/// Elements of a Workspace row for at most max_keys keys; index lists need as many.
-inline int64_t row_elements(int64_t max_keys) {
-  return (max_keys + 31) / 32 * 32 + 32;
-}
-/// Rows of a Workspace (Workspace::rows) for tasks of at most max_queries queries.
-inline int64_t tile_rows(int64_t max_queries) {
-  constexpr int64_t kRows = KeptRows<float>::kRows;
-  const int64_t rows = (max_queries + kRows - 1) / kRows * kRows;
-  return rows < kMostRows ? rows : kMostRows;
-}
-
-template <class S>
-struct Functions {
-  void (*forward)(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace);
-  void (*backward)(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace);
-  void (*masked_forward)(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace);
-  void (*masked_backward)(const Call<S>& call, const Task<S>& task, const Workspace<S>& workspace);
-  int64_t (*memory_elements)(int64_t row, int64_t rows, int64_t d_head);       ///< size of Workspace::memory for one task
-  int64_t (*mask_memory_elements)(int64_t row, int64_t rows, int64_t d_head);  ///< size of Workspace::mask_memory, for types with a mask
-  /// True if the products of a task with so many queries and keys round their operands to bf16. Such a task reads bf16 rows as they are
-  /// stored (StoredTask) if each query sees one run of keys, and keeps its weights rounded. Null = products never round.
-  bool (*rounds)(int64_t queries, int64_t keys, bool rows_alike) = nullptr;
-  /// The forward pass of several tasks of one tile each, with Task::rows_alike and at most kRowsTogether rows in all: their rows of scores
-  /// become weights in one go. Null = not available.
-  void (*forward_together)(const Call<S>& call, const Task<S>* tasks, int count, const Workspace<S>& workspace) = nullptr;
-};
-
-Functions<float> functions_avx2();
-Functions<float> functions_avx512();
-// These round the operands of most products to bf16:
-Functions<float> functions_amx();
-Functions<float> functions_avx512_bf16();
-Functions<double> functions_plain();
-
-}  // namespace core
-}  // namespace lacuna
+}  // namespace lacuna::core

@@ -3,13 +3,13 @@
 #include <bit>
 #include <cstdint>
 
-#include "attention/cpu/core.h"
-#include "attention/rows/dropout_rule.h"
+#include "attention/cpu/task.h"
+#include "attention/rows/dropout.h"
 #include "attention/rows/row_plain.h"
 
 namespace lacuna::core {
 
-/// The small products that the core is made of, as plain loops.
+/// The small products that the core is made of, as plain loops. SimdMachine has the same functions in vectors.
 template <class T>
 struct PlainMachine {
   using scalar = T;
@@ -20,9 +20,8 @@ struct PlainMachine {
     int64_t row, column;
   };
 
-  /// out (rows, width) = a (rows, depth) x b (depth, width), or += if `accumulate`. Meanwhile `ahead` may be fetched; null = there is none.
-  static void multiply(int rows, int depth, int width, Strided a, const T* b, int64_t b_row, T* out, int64_t out_row, bool accumulate,
-                       RowsAhead* /*ahead*/) {
+  /// out (rows, width) = a (rows, depth) x b (depth, width), or += if `accumulate`.
+  static void multiply(int rows, int depth, int width, Strided a, const T* b, int64_t b_row, T* out, int64_t out_row, bool accumulate) {
     for (int r = 0; r < rows; ++r) {
       T* to = out + r * out_row;
       if (!accumulate) clear(width, to);
@@ -36,22 +35,22 @@ struct PlainMachine {
       for (int c = 0; c < columns; ++c) to[c * to_row + r] = scale * from[r * from_row + c];
   }
   /// out[j] = x . rows[index[j]]
-  static void dots(int count, const T* x, const int32_t* index, const T* rows, int64_t row, int width, T* out) {
+  static void dots(int count, const T* x, const int32_t* index, Rows<const T> rows, int width, T* out) {
     for (int j = 0; j < count; ++j) {
       out[j] = 0;
-      for (int c = 0; c < width; ++c) out[j] += x[c] * rows[index[j] * row + c];
+      for (int c = 0; c < width; ++c) out[j] += x[c] * rows.row(index[j])[c];
     }
   }
   /// out = sum_j weights[j] rows[index[j]]
-  static void combine(int count, const T* weights, const int32_t* index, const T* rows, int64_t row, int width, T* out) {
+  static void combine(int count, const T* weights, const int32_t* index, Rows<const T> rows, int width, T* out) {
     clear(width, out);
     for (int j = 0; j < count; ++j)
-      for (int c = 0; c < width; ++c) out[c] += weights[j] * rows[index[j] * row + c];
+      for (int c = 0; c < width; ++c) out[c] += weights[j] * rows.row(index[j])[c];
   }
   /// rows[index[j]] += weights[j] x
-  static void scatter(int count, const T* weights, const int32_t* index, const T* x, int width, T* rows, int64_t row) {
+  static void scatter(int count, const T* weights, const int32_t* index, const T* x, int width, Rows<T> rows) {
     for (int j = 0; j < count; ++j)
-      for (int c = 0; c < width; ++c) rows[index[j] * row + c] += weights[j] * x[c];
+      for (int c = 0; c < width; ++c) rows.row(index[j])[c] += weights[j] * x[c];
   }
 
   static void clear(int count, T* x) {
@@ -67,8 +66,8 @@ struct PlainMachine {
     for (int i = 0; i < count; ++i) x[i] *= factors[i];
   }
 
-  /// The dropout factors, 0 or `scale`, of `rows` queries at positions query, query + query_step, ... for keys from `key` on, a multiple of
-  /// 4. Up to three more may be written behind each row.
+  /// Draws the dropout factors, 0 or `scale`, of `rows` queries at positions query, query + query_step, ... for keys
+  /// from `key` on, a multiple of 4. Up to three more may be written behind each row.
   static void draw_factors(const DropoutRule& rule, T scale, int rows, int width, int32_t query, int32_t query_step, int32_t key,
                            T* factors, int64_t row) {
     for (int r = 0; r < rows; ++r)
@@ -78,20 +77,9 @@ struct PlainMachine {
       }
   }
 
-  /// The elements that are not zero, and which they are; gives how many. A whole vector may be written behind them.
-  static int pack_nonzero(int count, const T* x, T* values, int32_t* index) {
-    int kept = 0;
-    for (int j = 0; j < count; ++j) {
-      if (x[j] == 0) continue;
-      values[kept] = x[j];
-      index[kept++] = j;
-    }
-    return kept;
-  }
-
   // Products of rows of weights x (rows, columns) that are mostly zero, by the elements that `rows_of` names.
 
-  /// Which are not zero; gives how many there are.
+  /// Sets rows_of to the elements of x that are not zero; returns how many there are.
   static int find_rows(int rows, int columns, const T* x, int64_t x_row, const RowsOfKeys& rows_of) {
     int found = 0;
     for (int j = 0; j < columns; ++j) {
@@ -104,31 +92,29 @@ struct PlainMachine {
     return found;
   }
   /// x = a (rows, width) x b (columns, width)^T at these elements; others are left alone.
-  static void multiply_named(const RowsOfKeys& rows_of, int columns, int width, const T* a, int64_t a_row, const T* b, int64_t b_row, T* x,
-                             int64_t x_row) {
+  static void multiply_named(const RowsOfKeys& rows_of, int columns, int width, Rows<const T> a, Rows<const T> b, T* x, int64_t x_row) {
     for_each_named(rows_of, columns, [&](int r, int j) {
       T sum = 0;
-      for (int c = 0; c < width; ++c) sum += a[r * a_row + c] * b[j * b_row + c];
+      for (int c = 0; c < width; ++c) sum += a.row(r)[c] * b.row(j)[c];
       x[r * x_row + j] = sum;
     });
   }
   /// to (rows, width) += x b, b (columns, width)
-  static void add_to_rows(const RowsOfKeys& rows_of, int columns, int width, const T* x, int64_t x_row, const T* b, int64_t b_row, T* to,
-                          int64_t to_row) {
+  static void add_to_rows(const RowsOfKeys& rows_of, int columns, int width, const T* x, int64_t x_row, Rows<const T> b, Rows<T> to) {
     for_each_named(rows_of, columns, [&](int r, int j) {
-      for (int c = 0; c < width; ++c) to[r * to_row + c] += x[r * x_row + j] * b[j * b_row + c];
+      for (int c = 0; c < width; ++c) to.row(r)[c] += x[r * x_row + j] * b.row(j)[c];
     });
   }
-  /// From the weights and the gradient of scores that are not scaled: adds what flows to rows of q and of k and v, which begin where the
-  /// tile does.
+  /// Adds to the gradients of q, k and v, from the weights and the gradient of scores before scaling. The task's rows
+  /// begin where the tile does.
   static void add_gradients(const RowsOfKeys& rows_of, int columns, int width, const T* weights, const T* gradient, int64_t x_row,
                             const Task<T>& task) {
     for_each_named(rows_of, columns, [&](int r, int j) {
       const T weight = weights[r * x_row + j], of_score = gradient[r * x_row + j];
       for (int c = 0; c < width; ++c) {
-        task.q_gradient[r * task.q_gradient_stride + c] += of_score * task.k[j * task.k_stride + c];
-        task.k_gradient[j * task.gradient_stride + c] += of_score * task.q[r * task.q_stride + c];
-        task.v_gradient[j * task.gradient_stride + c] += weight * task.context_gradient[r * task.context_stride + c];
+        task.q_gradient.row(r)[c] += of_score * task.k.row(j)[c];
+        task.k_gradient.row(j)[c] += of_score * task.q.row(r)[c];
+        task.v_gradient.row(j)[c] += weight * task.context_gradient.row(r)[c];
       }
     });
   }

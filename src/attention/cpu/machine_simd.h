@@ -6,9 +6,8 @@
 
 #include <cstdint>
 
-#include "attention/cpu/core.h"
+#include "attention/cpu/task.h"
 #include "attention/rows/dropout_simd.h"
-#include "attention/rows/store_wanted.h"
 #include "attention/rows/transpose_simd.h"
 
 namespace lacuna::core {
@@ -16,7 +15,7 @@ namespace LACUNA_SIMD_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// What each function does is said in machine_plain.h.
+/// The small products that the core is made of, in vectors of float. PlainMachine says what each function does.
 struct SimdMachine {
   using scalar = float;
   using Tag = hn::ScalableTag<float>;
@@ -28,16 +27,17 @@ struct SimdMachine {
     int64_t row, column;
   };
 
-  /// Each element is summed over `depth` in the same order whatever rows and width are: a row's bits do not depend on its neighbours.
+  /// Each element is summed over `depth` in the same order whatever rows and width are: a row's bits do not depend on
+  /// its neighbors.
   static void multiply(int rows, int depth, int width, Strided a, const float* b, int64_t b_row, float* out, int64_t out_row,
-                       bool accumulate, RowsAhead* ahead) {
-    constexpr int kDepth = hn::MaxLanes(Tag()) >= 16 ? 128 : 64, kWidth = 64;  // so much of b stays in the first cache while all rows pass
+                       bool accumulate) {
+    constexpr int kDepth = hn::MaxLanes(Tag()) >= 16 ? 128 : 64, kWidth = 64;  // so much of b stays in the L1 cache while all rows pass
     if (depth == 0) b = out;  // sums are 0; of a sentence without keys b may be null, which has no columns
     for (int k = 0; k == 0 || k < depth; k += kDepth) {
       const Strided factors = {a.data + k * a.column, a.row, a.column};
       for (int c = 0; c < width; c += kWidth)
         multiply_part(rows, depth - k < kDepth ? depth - k : kDepth, width - c < kWidth ? width - c : kWidth, factors, b + k * b_row + c,
-                      b_row, out + c, out_row, accumulate || k > 0, ahead);
+                      b_row, out + c, out_row, accumulate || k > 0);
     }
   }
 
@@ -48,7 +48,7 @@ struct SimdMachine {
     for (int r = 0; r < rows; ++r)
       for (int c = 0; c < columns; ++c) to[c * to_row + r] = scale * from[r * from_row + c];
   }
-  /// Of anything that has 32 bits; rows and columns are multiples of 16.
+  /// Transposes a matrix of anything that has 32 bits; rows and columns are multiples of 16.
   static void transpose_words(int rows, int columns, const uint32_t* from, int64_t from_row, uint32_t* to, int64_t to_row) {
     for (int r = 0; r < rows; r += lanes())
       for (int c = 0; c < columns; c += 4)
@@ -57,25 +57,25 @@ struct SimdMachine {
             [=](int i, Vector column) HWY_ATTR { hn::StoreU(column, Tag(), reinterpret_cast<float*>(to + (c + i) * to_row + r)); });
   }
 
-  static void dots(int count, const float* x, const int32_t* index, const float* rows, int64_t row, int width, float* out) {
+  static void dots(int count, const float* x, const int32_t* index, Rows<const float> rows, int width, float* out) {
     int j = 0;
     for (; j + 4 <= count; j += 4) {
       Vector sum[4];
       for (Vector& s : sum) s = hn::Zero(Tag());
       for_columns(width, [&](int c, auto load, auto) HWY_ATTR {
         const Vector xs = load(x + c);
-        for (int i = 0; i < 4; ++i) sum[i] = hn::MulAdd(xs, load(rows + index[j + i] * row + c), sum[i]);
+        for (int i = 0; i < 4; ++i) sum[i] = hn::MulAdd(xs, load(rows.row(index[j + i]) + c), sum[i]);
       });
       for (int i = 0; i < 4; ++i) out[j + i] = hn::GetLane(hn::SumOfLanes(Tag(), sum[i]));
     }
     for (; j < count; ++j) {
       Vector sum = hn::Zero(Tag());
-      for_columns(width, [&](int c, auto load, auto) HWY_ATTR { sum = hn::MulAdd(load(x + c), load(rows + index[j] * row + c), sum); });
+      for_columns(width, [&](int c, auto load, auto) HWY_ATTR { sum = hn::MulAdd(load(x + c), load(rows.row(index[j]) + c), sum); });
       out[j] = hn::GetLane(hn::SumOfLanes(Tag(), sum));
     }
   }
 
-  static void combine(int count, const float* weights, const int32_t* index, const float* rows, int64_t row, int width, float* out) {
+  static void combine(int count, const float* weights, const int32_t* index, Rows<const float> rows, int width, float* out) {
     constexpr int kVectors = 4;
     int c = 0;
     for (; c + kVectors * lanes() <= width; c += kVectors * lanes()) {
@@ -83,7 +83,7 @@ struct SimdMachine {
       for (Vector& s : sum) s = hn::Zero(Tag());
       for (int j = 0; j < count; ++j) {
         const Vector weight = hn::Set(Tag(), weights[j]);
-        const float* from = rows + index[j] * row + c;
+        const float* from = rows.row(index[j]) + c;
         for (int i = 0; i < kVectors; ++i) sum[i] = hn::MulAdd(weight, hn::LoadU(Tag(), from + i * lanes()), sum[i]);
       }
       for (int i = 0; i < kVectors; ++i) hn::StoreU(sum[i], Tag(), out + c + i * lanes());
@@ -92,14 +92,14 @@ struct SimdMachine {
       const Mask mask = first(width - c);
       Vector sum = hn::Zero(Tag());
       for (int j = 0; j < count; ++j)
-        sum = hn::MulAdd(hn::Set(Tag(), weights[j]), hn::MaskedLoad(mask, Tag(), rows + index[j] * row + c), sum);
+        sum = hn::MulAdd(hn::Set(Tag(), weights[j]), hn::MaskedLoad(mask, Tag(), rows.row(index[j]) + c), sum);
       hn::BlendedStore(sum, mask, Tag(), out + c);
     }
   }
 
-  static void scatter(int count, const float* weights, const int32_t* index, const float* x, int width, float* rows, int64_t row) {
+  static void scatter(int count, const float* weights, const int32_t* index, const float* x, int width, Rows<float> rows) {
     for (int j = 0; j < count; ++j) {
-      float* to = rows + index[j] * row;
+      float* to = rows.row(index[j]);
       const Vector weight = hn::Set(Tag(), weights[j]);
       int c = 0;
       for (; c + lanes() <= width; c += lanes())
@@ -127,20 +127,6 @@ struct SimdMachine {
                            float* factors, int64_t row) {
     draw_dropout_factors(rule, scale, rows, width, query, query_step, key, factors, row);
   }
-  static int pack_nonzero(int count, const float* x, float* values, int32_t* index) {
-    const hn::RebindToSigned<Tag> integers;
-    const auto step = hn::Set(integers, lanes());
-    auto numbers = hn::Iota(integers, 0);  // made once: it is built lane by lane
-    int kept = 0;
-    for (int j = 0; j < count; j += lanes(), numbers = hn::Add(numbers, step)) {
-      const Vector each = hn::LoadU(Tag(), x + j);
-      const Mask wanted = hn::AndNot(hn::Eq(each, hn::Zero(Tag())), first(count - j));  // NaN is
-      lacuna::HWY_NAMESPACE::store_wanted(integers, numbers, hn::RebindMask(integers, wanted), index + kept);
-      kept += lacuna::HWY_NAMESPACE::store_wanted(Tag(), each, wanted, values + kept);
-    }
-    return kept;
-  }
-
   static int find_rows(int rows, int columns, const float* x, int64_t x_row, const RowsOfKeys& rows_of) {
     const hn::RebindToSigned<Tag> integers;
     const auto find = [&](int j, int begin, int end, int32_t* to) HWY_ATTR {
@@ -160,8 +146,8 @@ struct SimdMachine {
     for (int j = 0; j < columns; ++j) found += __builtin_popcountll(rows_of[j]);
     return found;
   }
-  static void multiply_named(const RowsOfKeys& rows_of, int columns, int width, const float* a, int64_t a_row, const float* b,
-                             int64_t b_row, float* x, int64_t x_row) {
+  static void multiply_named(const RowsOfKeys& rows_of, int columns, int width, Rows<const float> a, Rows<const float> b, float* x,
+                             int64_t x_row) {
     constexpr int kRows = 4;  // at a time
     for (int j = 0; j < columns; ++j) {
       for (uint64_t bits = rows_of[j]; bits != 0;) {
@@ -171,8 +157,8 @@ struct SimdMachine {
         Vector sum[kRows];
         for (Vector& s : sum) s = hn::Zero(Tag());
         for_columns(width, [&](int c, auto load, auto) HWY_ATTR {
-          const Vector of_key = load(b + j * b_row + c);
-          for (int i = 0; i < kRows; ++i) sum[i] = hn::MulAdd(load(a + row[i] * a_row + c), of_key, sum[i]);
+          const Vector of_key = load(b.row(j) + c);
+          for (int i = 0; i < kRows; ++i) sum[i] = hn::MulAdd(load(a.row(row[i]) + c), of_key, sum[i]);
         });
         alignas(16) float sums[kRows];
         hn::Store(sums_of_lanes(sum), hn::Full128<float>(), sums);
@@ -180,13 +166,13 @@ struct SimdMachine {
       }
     }
   }
-  static void add_to_rows(const RowsOfKeys& rows_of, int columns, int width, const float* x, int64_t x_row, const float* b, int64_t b_row,
-                          float* to, int64_t to_row) {
+  static void add_to_rows(const RowsOfKeys& rows_of, int columns, int width, const float* x, int64_t x_row, Rows<const float> b,
+                          Rows<float> to) {
     for_vectors(width, [&](int c, auto load, auto store) HWY_ATTR {
       for (int j = 0; j < columns; ++j) {
-        const auto from = load(b + j * b_row + c);
+        const auto from = load(b.row(j) + c);
         for_each_bit(rows_of[j], [&](int r) HWY_ATTR {
-          float* const row = to + r * to_row + c;
+          float* const row = to.row(r) + c;
           store(add_multiple(load(row), x[r * x_row + j], from), row);
         });
       }
@@ -197,15 +183,15 @@ struct SimdMachine {
     for_vectors(width, [&](int c, auto load, auto store) HWY_ATTR {
       for (int j = 0; j < columns; ++j) {
         if (rows_of[j] == 0) continue;
-        float* const of_key = task.k_gradient + j * task.gradient_stride + c;
-        float* const of_value = task.v_gradient + j * task.gradient_stride + c;
-        const auto key = load(task.k + j * task.k_stride + c);
+        float* const of_key = task.k_gradient.row(j) + c;
+        float* const of_value = task.v_gradient.row(j) + c;
+        const auto key = load(task.k.row(j) + c);
         auto key_sum = load(of_key), value_sum = load(of_value);
         for_each_bit(rows_of[j], [&](int r) HWY_ATTR {
           const float weight = weights[r * x_row + j], of_score = gradient[r * x_row + j];
-          float* const of_query = task.q_gradient + r * task.q_gradient_stride + c;
-          value_sum = add_multiple(value_sum, weight, load(task.context_gradient + r * task.context_stride + c));
-          key_sum = add_multiple(key_sum, of_score, load(task.q + r * task.q_stride + c));
+          float* const of_query = task.q_gradient.row(r) + c;
+          value_sum = add_multiple(value_sum, weight, load(task.context_gradient.row(r) + c));
+          key_sum = add_multiple(key_sum, of_score, load(task.q.row(r) + c));
           store(add_multiple(load(of_query), of_score, key), of_query);
         });
         store(key_sum, of_key);
@@ -233,7 +219,7 @@ struct SimdMachine {
         [=](Vector x, float* to) HWY_ATTR { hn::BlendedStore(x, mask, Tag(), to); });
   }
 
-  /// The sum of the lanes of each.
+  /// Returns the sum of the lanes of each of four vectors.
   static HWY_INLINE hn::Vec<hn::Full128<float>> sums_of_lanes(const Vector (&x)[4]) {
     const hn::RepartitionToWide<Tag> pairs;
     const auto both = [](Vector upper, Vector lower)
@@ -257,7 +243,7 @@ struct SimdMachine {
     for (; bits != 0; bits &= bits - 1) f(__builtin_ctzll(bits));
   }
 
-  /// Some vectors of a row side by side.
+  /// Some neighboring vectors of a row.
   template <int kVectors>
   struct Vectors {
     Vector part[kVectors];
@@ -295,21 +281,20 @@ struct SimdMachine {
 
   // Rows of two vectors of columns, whose sums stay in registers: a factor is loaded once for both.
   static constexpr int kRowsAtOnce = hn::MaxLanes(Tag()) >= 16 ? 8 : 6, kColumns = 2;
-  static constexpr int kFetched = 12;  // rows of the next task, while so many are multiplied
 
   static void multiply_part(int rows, int depth, int width, Strided a, const float* b, int64_t b_row, float* out, int64_t out_row,
-                            bool accumulate, RowsAhead* ahead) {
-    for (int groups = (rows + kRowsAtOnce - 1) / kRowsAtOnce; groups > 0; --groups) {  // of much the same size: each sum waits for itself
+                            bool accumulate) {
+    for (int groups = (rows + kRowsAtOnce - 1) / kRowsAtOnce; groups > 0;
+         --groups) {  // of much the same size: in a small one, sums would wait for themselves
       const int done = (rows + groups - 1) / groups;
       multiply_rows_up_to<kRowsAtOnce>(done, depth, width, a, b, b_row, out, out_row, accumulate);
-      if (ahead != nullptr) ahead->fetch(kFetched);
       rows -= done;
       a.data += done * a.row;
       out += done * out_row;
     }
   }
 
-  /// From 1 to kMost rows.
+  /// Multiplies 1 to kMost rows.
   template <int kMost>
   static HWY_INLINE void multiply_rows_up_to(int rows, int depth, int width, Strided a, const float* b, int64_t b_row, float* out,
                                              int64_t out_row, bool accumulate) {
@@ -338,7 +323,7 @@ struct SimdMachine {
                    : multiply_block<kCount, 1>(depth, a, b + c, b_row, out + c, out_row, accumulate, load_rest, store_rest);
   }
 
-  /// out (kCount rows, kVectors vectors) = or += a b. `load` and `store` hear whether a vector is the last of them.
+  /// out (kCount rows, kVectors vectors) = or += a b. `load` and `store` are told whether a vector is the last of them.
   template <int kCount, int kVectors, class Load, class Store>
   static HWY_INLINE void multiply_block(int depth, Strided a, const float* b, int64_t b_row, float* out, int64_t out_row, bool accumulate,
                                         Load load, Store store) {
@@ -359,7 +344,7 @@ struct SimdMachine {
       for (int v = 0; v < kVectors; ++v) store(sum[r][v], out + r * out_row + v * lanes(), v == kVectors - 1);
   }
 
-  /// At least as many rows as D has lanes. Where these do not divide them, some are done twice.
+  /// Transposes at least as many rows as D has lanes; where the lanes do not divide them, some rows twice.
   template <class D>
   static HWY_INLINE void transpose_groups(int rows, int columns, const float* from, int64_t from_row, float scale, float* to,
                                           int64_t to_row) {
@@ -368,7 +353,7 @@ struct SimdMachine {
     transpose_rows<D>(columns, from + last * from_row, from_row, scale, to + last, to_row);
   }
 
-  /// As many rows as D has lanes.
+  /// Transposes as many rows as D has lanes.
   template <class D>
   static HWY_INLINE void transpose_rows(int columns, const float* from, int64_t from_row, float scale, float* to, int64_t to_row) {
     const auto factor = hn::Set(D(), scale);

@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "attention/cpu/core_tile.h"
-#include "attention/cpu/machine_plain.h"
 #include "attention/registry.h"
 
 namespace lacuna {
 namespace {
 
-/// A query and its pattern's group.
+/// The group of a query in its pattern, and the query.
 using GroupedQuery = std::pair<int64_t, int32_t>;
 
 std::vector<GroupedQuery> grouped_queries(const AttentionCall& call, int64_t b, int64_t head) {
@@ -22,7 +20,7 @@ std::vector<GroupedQuery> grouped_queries(const AttentionCall& call, int64_t b, 
   return queries;
 }
 
-/// True if `query` lies as far from the part's last query as this from the one before.
+/// Returns true if `query` is as far from the part's last query as that is from the one before.
 bool continues(const AttentionPart& part, int32_t query) {
   return part.num_queries == 1 || query == part.first_query + part.num_queries * part.query_step;
 }
@@ -32,8 +30,8 @@ void append_query(AttentionPart& part, int32_t query) {
   ++part.num_queries;
 }
 
-/// The keys that the pattern shows the part's last query are those of all: it shows others fewer in a causal call only, and then the first
-/// few.
+/// Sets the part's keys and segments. The keys of its last query are those of all: others see fewer in a causal call
+/// only, and then the first few.
 void find_keys(const AttentionCall& call, int64_t b, int64_t head, std::span<const int32_t> reach, AttentionPart& part) {
   const auto position = [&](int32_t i) { return query_position(call, b, part.first_query + i * part.query_step); };
   std::vector<KeySegment> visible;
@@ -55,7 +53,7 @@ void find_keys(const AttentionCall& call, int64_t b, int64_t head, std::span<con
   }
 }
 
-/// The parts without their keys.
+/// Returns the parts without their keys.
 std::vector<AttentionPart> parts_of_queries(const AttentionCall& call, int64_t b, int64_t head) {
   const std::vector<GroupedQuery> queries = grouped_queries(call, b, head);
   std::vector<AttentionPart> parts;
@@ -72,46 +70,12 @@ std::vector<AttentionPart> parts_of_queries(const AttentionCall& call, int64_t b
   return parts;
 }
 
-/// True if some tile of the sentence's queries is worth its products. Tiles are cut as for products of floats; those of bf16 have others.
-bool has_dense_tile(const AttentionCall& call, int64_t b, int64_t head) {
-  using Products = core::DirectProducts<core::PlainMachine<double>>;
-  std::vector<KeySegment> segments, of_query;
-  std::vector<int32_t> first_segment = {0};
-  for (int32_t i = 0; i < call.queries->length(b); ++i) {
-    visible_keys(call, b, head, query_position(call, b, i), of_query);
-    segments.insert(segments.end(), of_query.begin(), of_query.end());
-    first_segment.push_back(static_cast<int32_t>(segments.size()));
-  }
-  core::Task<double> task = {};
-  task.queries = call.queries->length(b);
-  task.keys = call.keys->count[static_cast<size_t>(b)];
-  task.segments = segments.data();
-  task.first_segment = first_segment.data();
-  for (int i = 0; i < task.queries;) {
-    const core::Tile<Products::kTile> tile = core::next_tile<Products>(task, i);
-    if (core::is_dense(task, tile)) return true;
-    i += tile.rows;
-  }
-  return false;
-}
-
 }  // namespace
 
 std::vector<AttentionPart> attention_parts(const AttentionCall& call, int64_t b, int64_t head, std::span<const int32_t> reach) {
   std::vector<AttentionPart> parts = parts_of_queries(call, b, head);
   for (AttentionPart& part : parts) find_keys(call, b, head, reach, part);
   return parts;
-}
-
-bool goes_in_tiles(const AttentionCall& call, int64_t b, int64_t head) {
-  const int32_t queries = call.queries->length(b);
-  if (!call.keys->slots.empty() || queries == 0) return false;
-  if (call.rows_alike) return true;
-  if (queries == 1) return false;
-  std::vector<KeySegment> of_last;
-  visible_keys(call, b, head, query_position(call, b, queries - 1), of_last);
-  if (is_one_run(of_last)) return true;
-  return parts_of_queries(call, b, head).empty() && has_dense_tile(call, b, head);
 }
 
 }  // namespace lacuna

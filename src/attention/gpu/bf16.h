@@ -7,12 +7,12 @@
 
 namespace lacuna::cuda {
 
-/// The upper half of a float, laid out as LibTorch's and CUDA's own.
+/// A bfloat16, the upper half of a float, laid out as LibTorch's and CUDA's own types.
 struct Bf16 {
   uint16_t bits;
 
   Bf16() = default;
-  /// Rounded to the nearest, ties to even.
+  /// Rounds to the nearest, ties to even.
   LACUNA_HD explicit Bf16(float x) : bits(rounded(std::bit_cast<uint32_t>(x))) {}
   LACUNA_HD operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 

@@ -5,15 +5,16 @@
 #ifdef __CUDACC__
 #include <cuda_runtime.h>
 #else
-#include "attention/gpu/emulated_block.h"
+#include "emulated_block.h"  // in tests/contract: kernels are compiled for the CPU by tests alone
 #endif
 
-/// A thread's view of its block: who it is, and what it does together with the others. The kernels are written on it, once.
+/// A thread's view of its block: its indices, and the operations that it does together with other threads. Kernels are written once, on
+/// this interface.
 namespace lacuna::cuda {
 
 #ifdef __CUDACC__
 
-/// Some warps of a GPU, at most kWarps.
+/// A block of a GPU, of at most kWarps warps.
 struct Block {
   static constexpr int kLanes = 32;
 
@@ -29,7 +30,7 @@ struct Block {
   LACUNA_HD void sync_warp() const {
     __syncwarp();
   }
-  /// The same bits on every lane.
+  /// Returns the sum over the warp's lanes: the same bits on each.
   LACUNA_HD float sum(float x) const {
     for (int distance = kLanes / 2; distance > 0; distance /= 2) x += __shfl_xor_sync(kAll, x, distance);
     return x;
@@ -38,7 +39,7 @@ struct Block {
     for (int distance = kLanes / 2; distance > 0; distance /= 2) x = fmaxf(x, __shfl_xor_sync(kAll, x, distance));
     return x;
   }
-  /// How many lanes before this one hold true; `total`: how many do in all.
+  /// Returns the number of lower lanes where `holds` is true; sets `total` to the number of all.
   LACUNA_HD int rank(bool holds, int& total) const {
     const unsigned lanes = __ballot_sync(kAll, holds);
     total = __popc(lanes);

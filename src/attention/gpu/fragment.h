@@ -15,7 +15,7 @@ namespace lacuna::cuda {
 template <class T, class Block>
 class Fragment {
  public:
-  /// Zeros.
+  /// Starts with zeros.
   LACUNA_HD explicit Fragment(const Block& block) : lane_(block.lane()) {}
 
   LACUNA_HD void multiply(float factor) {

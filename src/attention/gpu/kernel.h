@@ -1,11 +1,11 @@
 #pragma once
 
-#include "attention/gpu/copies.h"
+#include "attention/gpu/async_copies.h"
 #include "attention/gpu/fragment.h"
-#include "attention/gpu/memory.h"
 #include "attention/gpu/row_keys.h"
 #include "attention/gpu/row_warp.h"
-#include "attention/rows/dropout_rule.h"
+#include "attention/gpu/shared_memory.h"
+#include "attention/rows/dropout.h"
 
 #ifdef __CUDACC__
 #define LACUNA_DEVICE __device__ inline
@@ -22,16 +22,17 @@
 // order and adds to rows of its own, and these are added in order by sum_partials.
 namespace lacuna::cuda {
 
-/// What one thread does for the head at `place` of the plan.
+/// The work of one thread for the head at `place` of the schedule.
 template <class Map, class T, class Block>
 class Kernel {
  public:
-  LACUNA_DEVICE Kernel(const Map& map, const Call<T>& call, const Block& block, const Task& task, int place, const Memory<T>& memory)
-      : map_(map), call_(call), block_(block), task_(task), place_(place), head_(call.plan.heads[place]), memory_(memory) {}
+  LACUNA_DEVICE Kernel(const Map& map, const KernelCall<T>& call, const Block& block, const SentenceTask& task, int place,
+                       const SharedMemory<T>& memory)
+      : map_(map), call_(call), block_(block), task_(task), place_(place), head_(call.schedule.heads[place]), memory_(memory) {}
 
-  LACUNA_DEVICE void forward(const Tile& tile) {
+  LACUNA_DEVICE void forward(const QueryTile& tile) {
     begin(tile);
-    Copies::wait_for_all();
+    AsyncCopies::wait_for_all();
     block_.sync();
     dots(tile, memory_.q, call_.k, call_.scale, /*only_weighted=*/false, memory_.weights);
     block_.sync();
@@ -43,11 +44,11 @@ class Kernel {
     combine(tile, memory_.weights, call_.v, call_.context);
   }
 
-  LACUNA_DEVICE void backward(const Tile& tile, const Chunk& chunk) {
+  LACUNA_DEVICE void backward(const QueryTile& tile, const Chunk& chunk) {
     block_.sync();  // with the tile before
     begin(tile);
     copy_tile(tile, call_.context_gradient, memory_.context_gradient);
-    Copies::wait_for_all();
+    AsyncCopies::wait_for_all();
     block_.sync();
     dots(tile, memory_.q, call_.k, call_.scale, /*only_weighted=*/false, memory_.weights);
     block_.sync();
@@ -69,23 +70,23 @@ class Kernel {
   // --- rows ---
 
   /// Begins to read what both passes need of a tile.
-  LACUNA_DEVICE void begin(const Tile& tile) {
+  LACUNA_DEVICE void begin(const QueryTile& tile) {
     copy_tile(tile, call_.q, memory_.q);
-    const int32_t* first = call_.plan.first_segment + task_.first_segment + tile.first;
-    for (int r = thread(); r < tile.rows; r += threads()) memory_.segments[r] = RowSegments(call_.plan, first + r);
+    const int32_t* first = call_.schedule.first_segment + task_.first_segment + tile.first;
+    for (int r = thread(); r < tile.rows; r += threads()) memory_.segments[r] = RowSegments(call_.schedule, first + r);
   }
 
   template <class F>
-  LACUNA_DEVICE void for_each_row(const Tile& tile, F f) {
+  LACUNA_DEVICE void for_each_row(const QueryTile& tile, F f) {
     for (int r = block_.warp(); r < tile.rows; r += block_.warps()) f(r);
   }
 
   LACUNA_DEVICE float* row_of(float* rows, int r) const { return rows + static_cast<int64_t>(r) * task_.stride; }
-  LACUNA_DEVICE int query_of(const Tile& tile, int r) const { return tile.first + r; }
+  LACUNA_DEVICE int query_of(const QueryTile& tile, int r) const { return tile.first + r; }
 
   /// Row r: scores -> weights before dropout, 0 at keys that it does not see.
-  LACUNA_DEVICE void weigh(const Tile& tile, int r) {
-    const RowKeys<Block> keys(call_.plan, memory_.segments, tile, r, block_);
+  LACUNA_DEVICE void weigh(const QueryTile& tile, int r) {
+    const RowKeys<Block> keys(call_.schedule, memory_.segments, tile, r, block_);
     float* weights = row_of(memory_.weights, r);
     float* list = keys.side_by_side(weights, memory_.list_weights);
     if (memory_.scores != nullptr) copy(tile.width, weights, row_of(memory_.scores, r));
@@ -97,8 +98,8 @@ class Kernel {
   }
 
   /// Row r: d loss / d weights -> d loss / d (q.k).
-  LACUNA_DEVICE void find_gradient(const Tile& tile, int r) {
-    const RowKeys<Block> keys(call_.plan, memory_.segments, tile, r, block_);
+  LACUNA_DEVICE void find_gradient(const QueryTile& tile, int r) {
+    const RowKeys<Block> keys(call_.schedule, memory_.segments, tile, r, block_);
     float* gradient = row_of(memory_.gradient, r);
     float* list = keys.side_by_side(gradient, memory_.list_gradient);
     if (keys.count() > 0) {
@@ -118,7 +119,7 @@ class Kernel {
 
   LACUNA_DEVICE WarpRow<Block> row(float* data, int length) const { return {data, length, memory_.positions, memory_.scratch, block_}; }
 
-  LACUNA_DEVICE types::RowContext<float> context_of(const Tile& tile, int r, double* number_gradients) const {
+  LACUNA_DEVICE types::RowContext<float> context_of(const QueryTile& tile, int r, double* number_gradients) const {
     types::RowContext<float> context;
     context.training = call_.training;
     context.position = static_cast<float>(query_position(tile, r));
@@ -128,12 +129,12 @@ class Kernel {
     return context;
   }
 
-  LACUNA_DEVICE int32_t query_position(const Tile& tile, int r) const {
+  LACUNA_DEVICE int32_t query_position(const QueryTile& tile, int r) const {
     return task_.first_position + query_of(tile, r) * task_.query_step;
   }
 
-  /// Where the numbers of row r begin.
-  LACUNA_DEVICE int64_t number_of(const Tile& tile, int r) const {
+  /// The index of the first number of row r.
+  LACUNA_DEVICE int64_t number_of(const QueryTile& tile, int r) const {
     return (batch_row(tile, r) * call_.num_heads + head_) * call_.num_numbers;
   }
 
@@ -144,7 +145,7 @@ class Kernel {
   }
 
   /// Multiplies row r with its dropout factors. Four keys share a draw, so a lane does all four.
-  LACUNA_DEVICE void drop(const Tile& tile, int r, float* rows) {
+  LACUNA_DEVICE void drop(const QueryTile& tile, int r, float* rows) {
     if (call_.dropout_threshold == 0) return;
     const DropoutRule rule = {dropout_key(call_.dropout_key, head_, task_.sentence_id), call_.dropout_threshold};
     const int32_t query = query_position(tile, r);
@@ -178,7 +179,7 @@ class Kernel {
   /// of their rows then lie in right(buffer), while those of the next are on their way. Which warp has which keys does not depend on where
   /// the tile begins.
   template <class Wanted, class Use>
-  LACUNA_DEVICE void for_each_keys(const Tile& tile, const Matrix<const T>& keys, int c, Wanted wanted, Use use) {
+  LACUNA_DEVICE void for_each_keys(const QueryTile& tile, const Matrix<const T>& keys, int c, Wanted wanted, Use use) {
     const int warps = block_.warps(), step = kTile * warps;
     const int own = kTile * ((block_.warp() + warps - tile.begin / kTile % warps) % warps);
     const auto take_next = [&](int e, int buffer) {
@@ -190,9 +191,9 @@ class Kernel {
     for (int e = take_next(own, buffer); e < tile.width; buffer = 1 - buffer) {
       const int next = take_next(e + step, 1 - buffer);
       if (next < tile.width) {
-        Copies::wait_for_all_but_the_last();
+        AsyncCopies::wait_for_all_but_the_last();
       } else {
-        Copies::wait_for_all();
+        AsyncCopies::wait_for_all();
       }
       block_.sync_warp();
       use(e, buffer);
@@ -202,7 +203,7 @@ class Kernel {
   }
 
   /// out[r][e] = factor * rows[r] . key row e. `only_weighted`: 0 in tiles of keys without any weight.
-  LACUNA_DEVICE void dots(const Tile& tile, const T* rows, const Matrix<const T>& keys, float factor, bool only_weighted, float* out) {
+  LACUNA_DEVICE void dots(const QueryTile& tile, const T* rows, const Matrix<const T>& keys, float factor, bool only_weighted, float* out) {
     for (int c = 0; c < call_.width; c += kColumns) {
       const auto wanted = [&](int e, int /*buffer*/) {
         if (!only_weighted || has_weight(tile, memory_.weights, e)) return true;
@@ -223,7 +224,7 @@ class Kernel {
   }
 
   /// out[r][e to e + kTile] = sum, or += sum
-  LACUNA_DEVICE void put(const Tile& tile, Fragment<T, Block>& sum, int e, bool adds, float* out) {
+  LACUNA_DEVICE void put(const QueryTile& tile, Fragment<T, Block>& sum, int e, bool adds, float* out) {
     if (task_.tile_rows == kTile) {
       if (adds) sum.add(out + e, task_.stride);
       sum.store(out + e, task_.stride);
@@ -237,7 +238,7 @@ class Kernel {
   }
 
   /// out[query r] = sum_e weights[r][e] key row e. Each warp sums its share of the keys, and then these sums are added up in order.
-  LACUNA_DEVICE void combine(const Tile& tile, float* weights, const Matrix<const T>& keys, const Matrix<T>& out) {
+  LACUNA_DEVICE void combine(const QueryTile& tile, float* weights, const Matrix<const T>& keys, const Matrix<T>& out) {
     for (int c = 0; c < call_.width; c += kColumns) {
       Fragments sums(block_);
       for_each_keys(
@@ -261,8 +262,8 @@ class Kernel {
   }
 
   /// Adds sum_r weights[r][e] rows[r] to the chunk's own row of key e, for both of its lists.
-  LACUNA_DEVICE void scatter(const Tile& tile, const Chunk& chunk) {
-    const int64_t first = static_cast<int64_t>(place_) * call_.plan.num_partials + chunk.first_partial + tile.begin - chunk.begin;
+  LACUNA_DEVICE void scatter(const QueryTile& tile, const Chunk& chunk) {
+    const int64_t first = static_cast<int64_t>(place_) * call_.schedule.num_partials + chunk.first_partial + tile.begin - chunk.begin;
     for (int e = kTile * block_.warp(); e < tile.width; e += kTile * block_.warps()) {
       const bool of_v = take_left(tile, memory_.weights, e, left(0)), of_k = take_left(tile, memory_.gradient, e, left(1));
       for (int c = 0; c < call_.width; c += kColumns) {
@@ -294,7 +295,7 @@ class Kernel {
   }
 
   /// to [kTile, kTile] = weights [kTile, e to e + kTile], 0 beyond the tile's rows. False if all are 0.
-  LACUNA_DEVICE bool take_left(const Tile& tile, float* weights, int e, T* to) {
+  LACUNA_DEVICE bool take_left(const QueryTile& tile, float* weights, int e, T* to) {
     bool has_weight = false;
     for_each_element([&](int r, int j) {
       const float weight = r < tile.rows ? row_of(weights, r)[e + j] : 0.f;
@@ -304,7 +305,7 @@ class Kernel {
     return on_any_lane(has_weight);
   }
 
-  LACUNA_DEVICE bool has_weight(const Tile& tile, float* weights, int e) {
+  LACUNA_DEVICE bool has_weight(const QueryTile& tile, float* weights, int e) {
     bool has_weight = false;
     for_each_element([&](int r, int j) { has_weight = has_weight || (r < tile.rows && row_of(weights, r)[e + j] != 0); });
     return on_any_lane(has_weight);
@@ -317,22 +318,22 @@ class Kernel {
   }
 
   /// Begins to copy columns c to c + kColumns of the rows of keys e to e + kTile, 0 beyond either's end.
-  LACUNA_DEVICE void copy_keys(const Tile& tile, const Matrix<const T>& keys, int e, int c, T* to) {
+  LACUNA_DEVICE void copy_keys(const QueryTile& tile, const Matrix<const T>& keys, int e, int c, T* to) {
     const auto row = [&](int i) -> const T* {
       const int key = tile.begin + e + i;
       return key < task_.keys ? keys.data + head_ * keys.head + key_row(key) * keys.row : nullptr;
     };
     copy_rows(row, c, to, kRightStride, block_.lane(), Block::kLanes);
-    Copies::end_group();
+    AsyncCopies::end_group();
   }
 
   /// Begins to copy the tile's rows to `to`, 0 beyond.
-  LACUNA_DEVICE void copy_tile(const Tile& tile, const Matrix<const T>& rows, T* to) {
+  LACUNA_DEVICE void copy_tile(const QueryTile& tile, const Matrix<const T>& rows, T* to) {
     const auto row = [&](int r) -> const T* {
       return r < tile.rows ? rows.data + batch_row(tile, r) * rows.row + head_ * rows.head : nullptr;
     };
     for (int c = 0; c < call_.width; c += kColumns) copy_rows(row, c, to + c, row_stride<T>(call_.width), thread(), threads());
-    Copies::end_group();
+    AsyncCopies::end_group();
   }
 
   /// Columns c to c + kColumns (or to the width) of kTile rows, shared out among the workers; 0 for rows that are null.
@@ -345,7 +346,7 @@ class Kernel {
       const T* const first = c + column < call_.d_head ? row(r) : nullptr;
       const T* const from = first != nullptr ? first + c + column : nullptr;
       if (call_.is_aligned) {
-        Copies::begin_16_bytes(from, to + r * stride + column);
+        AsyncCopies::begin_16_bytes(from, to + r * stride + column);
       } else {
         to[r * stride + column] = from != nullptr ? *from : T(0.f);
       }
@@ -361,15 +362,15 @@ class Kernel {
 
   // --- where things are ---
 
-  LACUNA_DEVICE int64_t batch_row(const Tile& tile, int r) const {
+  LACUNA_DEVICE int64_t batch_row(const QueryTile& tile, int r) const {
     return task_.first_query + static_cast<int64_t>(query_of(tile, r)) * task_.query_step;
   }
   LACUNA_DEVICE int32_t key_position(int e) const {
-    return task_.key_positions < 0 ? e : call_.plan.key_positions[task_.key_positions + e];
+    return task_.key_positions < 0 ? e : call_.schedule.key_positions[task_.key_positions + e];
   }
   LACUNA_DEVICE int64_t key_row(int e) const {
     const int32_t place = task_.first_key + key_position(e);
-    return call_.plan.slots != nullptr ? call_.plan.slots[place] : place;
+    return call_.schedule.slots != nullptr ? call_.schedule.slots[place] : place;
   }
 
   static constexpr int kTogether = 16 / sizeof(T);  // elements of 16 bytes
@@ -397,11 +398,11 @@ class Kernel {
   }
 
   const Map& map_;
-  const Call<T>& call_;
+  const KernelCall<T>& call_;
   const Block& block_;
-  const Task& task_;
+  const SentenceTask& task_;
   const int place_, head_;
-  const Memory<T> memory_;
+  const SharedMemory<T> memory_;
 };
 
 }  // namespace lacuna::cuda

@@ -10,29 +10,29 @@
 /// the other's headers.
 namespace lacuna::cuda {
 
-/// Queries, and keys, that are processed at a time: the size of a tensor core's matrices.
+/// Queries and keys of a tile: the size of a tensor core's matrices.
 inline constexpr int kTile = 16;
-/// Columns of d_head that a warp processes at a time.
+/// Columns of d_head in a tile.
 inline constexpr int kColumns = 4 * kTile;
 /// The most warps of a block.
 inline constexpr int kWarps = 4;
 /// The most learned numbers of a row.
 inline constexpr int kMaxNumbers = 4;
 
-/// One sentence, or a part of one (AttentionPart), whose keys may be listed.
-struct Task {
+/// A sentence, or a part of one (AttentionPart), whose keys may be listed.
+struct SentenceTask {
   int64_t sentence_id;
   int32_t first_query, query_step;  ///< rows of q
   int32_t first_position;           ///< of the first query; they are query_step apart
   int32_t keys, first_key;          ///< rows of k and v, or where slots are given, of these
-  int32_t key_positions;            ///< where the positions of its keys begin in Plan::key_positions; -1 = 0, 1, ...
-  int32_t first_segment;            ///< where its queries begin in Plan::first_segment
+  int32_t key_positions;            ///< where the positions of its keys begin in BlockSchedule::key_positions; -1 = 0, 1, ...
+  int32_t first_segment;            ///< where its queries begin in BlockSchedule::first_segment
   int32_t tile_rows, stride;        ///< rows worked on together, and floats from one to the next
   int32_t has_gaps;                 ///< some query's keys do not lie side by side
 };
 
-/// Queries of a task that are worked on together, and the keys that any of them sees. `begin` and `width` are whole tiles.
-struct Tile {
+/// A tile of a task's queries, and the range of keys that any of them sees. `begin` and `width` are multiples of kTile.
+struct QueryTile {
   int32_t task, first, rows, begin, width;
 };
 
@@ -44,9 +44,9 @@ struct Chunk {
 };
 
 /// The work of all heads with the same pattern, in device memory.
-struct Plan {
-  const Task* tasks;
-  const Tile* tiles;
+struct BlockSchedule {
+  const SentenceTask* tasks;
+  const QueryTile* tiles;
   const Chunk* chunks;
   const KeySegment* segments;  ///< of a task's query i: first_segment[task.first_segment + i] to the next; over its keys
   const int32_t* first_segment;
@@ -60,17 +60,17 @@ struct Plan {
   int num_key_rows, num_partials;
 };
 
-/// Rows of all heads: head h of row r begins at data + r * row + h * head and is contiguous.
+/// A matrix with heads: head h of row r begins at data + r * row + h * head and is contiguous.
 template <class T>
 struct Matrix {
   T* data;
   int64_t row, head;
 };
 
-/// A call as the kernels see it. Storage is float or Bf16; all arithmetic on rows is float.
+/// The arguments of a kernel: an attention call in device memory. T is float or Bf16; all arithmetic on rows is float.
 template <class T>
-struct Call {
-  Plan plan;
+struct KernelCall {
+  BlockSchedule schedule;
   int num_heads, d_head, width;  ///< width: d_head in whole tiles
   float scale;
   bool sparse, needs_scores, uses_positions, training;
@@ -86,29 +86,29 @@ struct Call {
 
   Matrix<const T> context_gradient;  ///< backward
   Matrix<T> q_gradient, k_gradient, v_gradient;
-  float *k_partial, *v_partial;  ///< [heads of the plan, num_partials, width], zero at first
+  float *k_partial, *v_partial;  ///< [heads of the schedule, num_partials, width], zero at first
   double* number_gradients;      ///< [Tq, H, num_numbers], zero at first
 };
 
-/// How a kernel is started.
+/// The launch parameters of a kernel.
 struct Launch {
   int warps;         ///< of each block
   int shared_bytes;  ///< shared memory of each block
   void* stream;
 };
 
-/// Each launches its kernels and returns null, or an error message.
+/// The host functions of a type. Each launches kernels and returns null, or an error message.
 template <class T>
-struct Functions {
-  const char* (*forward)(const void* options, const Call<T>& call, const Launch& launch);
-  const char* (*backward)(const void* options, const Call<T>& call, const Launch& launch);
+struct KernelFunctions {
+  const char* (*forward)(const void* options, const KernelCall<T>& call, const Launch& launch);
+  const char* (*backward)(const void* options, const KernelCall<T>& call, const Launch& launch);
 };
 
 /// The kernels of one type.
-struct Kernels {
+struct TypeKernels {
   const char* type;
-  Functions<float> for_float;
-  Functions<Bf16> for_bf16;
+  KernelFunctions<float> for_float;
+  KernelFunctions<Bf16> for_bf16;
   types::RowFunctions<float> rows;  ///< emulated kernels only: a single row, for tests
 };
 

@@ -15,31 +15,33 @@ namespace lacuna::cuda {
 // --- a block's work ---
 
 template <class Map, class T, class Block>
-LACUNA_DEVICE void forward_block(const Map& map, const Call<T>& call, const Block& block, int index, int place, unsigned char* memory) {
-  const Tile tile = call.plan.tiles[index];
-  const Task task = call.plan.tasks[tile.task];
+LACUNA_DEVICE void forward_block(const Map& map, const KernelCall<T>& call, const Block& block, int index, int place,
+                                 unsigned char* memory) {
+  const QueryTile tile = call.schedule.tiles[index];
+  const SentenceTask task = call.schedule.tasks[tile.task];
   Kernel<Map, T, Block>(map, call, block, task, place, {memory, call, task, block.warp(), block.warps(), false}).forward(tile);
 }
 
 template <class Map, class T, class Block>
-LACUNA_DEVICE void backward_block(const Map& map, const Call<T>& call, const Block& block, int index, int place, unsigned char* memory) {
-  const Chunk chunk = call.plan.chunks[index];
-  const Task task = call.plan.tasks[call.plan.tiles[chunk.first_tile].task];
+LACUNA_DEVICE void backward_block(const Map& map, const KernelCall<T>& call, const Block& block, int index, int place,
+                                  unsigned char* memory) {
+  const Chunk chunk = call.schedule.chunks[index];
+  const SentenceTask task = call.schedule.tasks[call.schedule.tiles[chunk.first_tile].task];
   Kernel<Map, T, Block> kernel(map, call, block, task, place, {memory, call, task, block.warp(), block.warps(), true});
-  for (int i = 0; i < chunk.num_tiles; ++i) kernel.backward(call.plan.tiles[chunk.first_tile + i], chunk);
+  for (int i = 0; i < chunk.num_tiles; ++i) kernel.backward(call.schedule.tiles[chunk.first_tile + i], chunk);
 }
 
-/// Element c of the gradients of key row `row`, for the head at `place` of the plan.
+/// Element c of the gradients of key row `row`, for the head at `place` of the schedule.
 template <class T>
-LACUNA_DEVICE void sum_partials(const Call<T>& call, int row, int place, int c) {
-  const Plan& plan = call.plan;
+LACUNA_DEVICE void sum_partials(const KernelCall<T>& call, int row, int place, int c) {
+  const BlockSchedule& schedule = call.schedule;
   float of_k = 0, of_v = 0;
-  for (int i = plan.first_source[row]; i < plan.first_source[row + 1]; ++i) {
-    const int64_t from = (int64_t{place} * plan.num_partials + plan.sources[i]) * call.width + c;
+  for (int i = schedule.first_source[row]; i < schedule.first_source[row + 1]; ++i) {
+    const int64_t from = (int64_t{place} * schedule.num_partials + schedule.sources[i]) * call.width + c;
     of_k += call.k_partial[from];
     of_v += call.v_partial[from];
   }
-  const int head = plan.heads[place];
+  const int head = schedule.heads[place];
   call.k_gradient.data[row * call.k_gradient.row + head * call.k_gradient.head + c] = static_cast<T>(of_k);
   call.v_gradient.data[row * call.v_gradient.row + head * call.v_gradient.head + c] = static_cast<T>(of_v);
 }
@@ -58,22 +60,22 @@ Map map_of([[maybe_unused]] const void* options) {
 constexpr int kThreads = Block::kLanes * kWarps;
 
 template <class Map, class T>
-__global__ void __launch_bounds__(kThreads) forward_kernel(const __grid_constant__ Map map, const __grid_constant__ Call<T> call) {
+__global__ void __launch_bounds__(kThreads) forward_kernel(const __grid_constant__ Map map, const __grid_constant__ KernelCall<T> call) {
   extern __shared__ __align__(128) unsigned char memory[];
   forward_block(map, call, Block(), static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y), memory);
 }
 
 template <class Map, class T>
-__global__ void __launch_bounds__(kThreads) backward_kernel(const __grid_constant__ Map map, const __grid_constant__ Call<T> call) {
+__global__ void __launch_bounds__(kThreads) backward_kernel(const __grid_constant__ Map map, const __grid_constant__ KernelCall<T> call) {
   extern __shared__ __align__(128) unsigned char memory[];
   backward_block(map, call, Block(), static_cast<int>(blockIdx.x), static_cast<int>(blockIdx.y), memory);
 }
 
 template <class T>
-__global__ void __launch_bounds__(kThreads) sum_partials_kernel(const __grid_constant__ Call<T> call) {
+__global__ void __launch_bounds__(kThreads) sum_partials_kernel(const __grid_constant__ KernelCall<T> call) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * kThreads + static_cast<int64_t>(threadIdx.x);
   const auto row = static_cast<int>(i / call.d_head);
-  if (row < call.plan.num_key_rows) sum_partials(call, row, static_cast<int>(blockIdx.y), static_cast<int>(i % call.d_head));
+  if (row < call.schedule.num_key_rows) sum_partials(call, row, static_cast<int>(blockIdx.y), static_cast<int>(i % call.d_head));
 }
 
 template <class... Parameters, class... Arguments>
@@ -92,24 +94,25 @@ const char* start(void (*kernel)(Parameters...), int blocks, int heads, const La
 }
 
 template <class Map, class Options, class T>
-Functions<T> functions_for() {
+KernelFunctions<T> functions_for() {
   return {.forward =
-              [](const void* options, const Call<T>& call, const Launch& launch) {
-                return start(forward_kernel<Map, T>, call.plan.num_tiles, call.plan.num_heads, launch, map_of<Map, Options>(options), call);
+              [](const void* options, const KernelCall<T>& call, const Launch& launch) {
+                return start(forward_kernel<Map, T>, call.schedule.num_tiles, call.schedule.num_heads, launch,
+                             map_of<Map, Options>(options), call);
               },
           .backward =
-              [](const void* options, const Call<T>& call, const Launch& launch) {
-                const char* const error =
-                    start(backward_kernel<Map, T>, call.plan.num_chunks, call.plan.num_heads, launch, map_of<Map, Options>(options), call);
+              [](const void* options, const KernelCall<T>& call, const Launch& launch) {
+                const char* const error = start(backward_kernel<Map, T>, call.schedule.num_chunks, call.schedule.num_heads, launch,
+                                                map_of<Map, Options>(options), call);
                 if (error != nullptr) return error;
-                const int64_t sums = int64_t{call.plan.num_key_rows} * call.d_head;
+                const int64_t sums = int64_t{call.schedule.num_key_rows} * call.d_head;
                 const auto blocks = static_cast<int>((sums + kThreads - 1) / kThreads);
-                return start(sum_partials_kernel<T>, blocks, call.plan.num_heads, {kWarps, 0, launch.stream}, call);
+                return start(sum_partials_kernel<T>, blocks, call.schedule.num_heads, {kWarps, 0, launch.stream}, call);
               }};
 }
 
 template <class Map, class Options, std::same_as<Block>>
-Kernels kernels_for(const char* type) {
+TypeKernels kernels_for(const char* type) {
   return {.type = type, .for_float = functions_for<Map, Options, float>(), .for_bf16 = functions_for<Map, Options, Bf16>(), .rows = {}};
 }
 
@@ -131,30 +134,30 @@ void emulate(int blocks, int heads, int shared_bytes, Work work) {
 }
 
 template <class Map, class Options, class T, class Block>
-Functions<T> emulated_functions_for() {
-  return {.forward = [](const void* options, const Call<T>& call, const Launch& launch) -> const char* {
+KernelFunctions<T> emulated_functions_for() {
+  return {.forward = [](const void* options, const KernelCall<T>& call, const Launch& launch) -> const char* {
             const Map map = map_of<Map, Options>(options);
-            emulate<Block>(call.plan.num_tiles, call.plan.num_heads, launch.shared_bytes,
+            emulate<Block>(call.schedule.num_tiles, call.schedule.num_heads, launch.shared_bytes,
                            [&](const Block& block, int index, int place, unsigned char* memory) {
                              forward_block(map, call, block, index, place, memory);
                            });
             return nullptr;
           },
-          .backward = [](const void* options, const Call<T>& call, const Launch& launch) -> const char* {
+          .backward = [](const void* options, const KernelCall<T>& call, const Launch& launch) -> const char* {
             const Map map = map_of<Map, Options>(options);
-            emulate<Block>(call.plan.num_chunks, call.plan.num_heads, launch.shared_bytes,
+            emulate<Block>(call.schedule.num_chunks, call.schedule.num_heads, launch.shared_bytes,
                            [&](const Block& block, int index, int place, unsigned char* memory) {
                              backward_block(map, call, block, index, place, memory);
                            });
-            for (int row = 0; row < call.plan.num_key_rows; ++row)
-              for (int place = 0; place < call.plan.num_heads; ++place)
+            for (int row = 0; row < call.schedule.num_key_rows; ++row)
+              for (int place = 0; place < call.schedule.num_heads; ++place)
                 for (int c = 0; c < call.d_head; ++c) sum_partials(call, row, place, c);
             return nullptr;
           }};
 }
 
 template <class Map, class Options, class Block>
-Kernels kernels_for(const char* type) {
+TypeKernels kernels_for(const char* type) {
   return {.type = type,
           .for_float = emulated_functions_for<Map, Options, float, Block>(),
           .for_bf16 = emulated_functions_for<Map, Options, Bf16, Block>(),

@@ -1,30 +1,29 @@
 #pragma once
 
-#include "attention/gpu/block.h"
 #include "attention/gpu/kernels.h"
 
 namespace lacuna::cuda {
 
-/// The keys that one query sees, as the plan has them: the first segment itself, and where it is.
+/// The segments of keys that one query sees: a copy of the first, and the place of all in the schedule.
 struct RowSegments {
   KeySegment first;
   int32_t place, count;
 
-  /// `entry`: the query's one in Plan::first_segment.
-  LACUNA_HD RowSegments(const Plan& plan, const int32_t* entry) : first{}, place(entry[0]), count(entry[1] - entry[0]) {
-    if (count > 0) first = plan.segments[place];
+  /// `entry` is the query's entry in BlockSchedule::first_segment.
+  LACUNA_HD RowSegments(const BlockSchedule& schedule, const int32_t* entry) : first{}, place(entry[0]), count(entry[1] - entry[0]) {
+    if (count > 0) first = schedule.segments[place];
   }
 };
 
-/// The keys that one query of a tile sees. A warp uses it together.
+/// The keys that one query of a tile sees. All lanes of a warp call its functions together.
 template <class Block>
 class RowKeys {
  public:
-  /// `of_rows`: of the tile's rows.
-  LACUNA_HD RowKeys(const Plan& plan, const RowSegments* of_rows, const Tile& tile, int r, const Block& block)
+  /// `of_rows` holds the segments of the tile's rows; r is the query's row.
+  LACUNA_HD RowKeys(const BlockSchedule& schedule, const RowSegments* of_rows, const QueryTile& tile, int r, const Block& block)
       : block_(block), begin_(tile.begin), width_(tile.width) {
     const RowSegments& row = of_rows[r];
-    segments_ = row.count == 1 ? &row.first : plan.segments + row.place;
+    segments_ = row.count == 1 ? &row.first : schedule.segments + row.place;
     num_segments_ = row.count;
     for (int s = 0; s < num_segments_; ++s) count_ += segments_[s].count;
     has_gaps_ = num_segments_ > 1 || (num_segments_ == 1 && segments_[0].stride != 1);
@@ -32,7 +31,7 @@ class RowKeys {
 
   LACUNA_HD int count() const { return count_; }
 
-  /// f(n, e) for the n-th of them, key e of the task, shared out among the lanes.
+  /// Calls f(n, e) for the n-th visible key, key e of the task; lanes share the keys.
   template <class F>
   LACUNA_HD void for_each(F f) const {
     int before = 0;
@@ -43,7 +42,7 @@ class RowKeys {
     }
   }
 
-  /// The elements of a row of the tile that belong to them: where they are if that is one run, else a copy in `list`.
+  /// Returns the elements of a row of the tile at visible keys: in place if they are contiguous, else gathered into `list`.
   LACUNA_HD float* side_by_side(float* row, float* list) const {
     if (!has_gaps_) return row + run_begin();
     for_each([&](int n, int e) { list[n] = row[e - begin_]; });
@@ -51,7 +50,7 @@ class RowKeys {
     return list;
   }
 
-  /// Puts these elements back if they are a copy, and 0 elsewhere.
+  /// Scatters gathered elements back into the row, and writes 0 at other keys.
   LACUNA_HD void spread(const float* list, float* row) const {
     if (has_gaps_) {
       for (int e = block_.lane(); e < width_; e += Block::kLanes) row[e] = 0;

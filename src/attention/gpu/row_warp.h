@@ -8,7 +8,7 @@
 
 namespace lacuna::cuda {
 
-/// A row in memory that a warp shares: lane i works on elements i, i + lanes, ... Every lane calls every function.
+/// A row (attention/rows/row.h) that a warp shares: lane i works on elements i, i + lanes, ... Every lane calls every function.
 template <class Block>
 struct WarpRow {
   using scalar = float;
@@ -100,7 +100,7 @@ struct WarpRow {
     for (int i = block.lane(); i < length; i += Block::kLanes) f(i);
   }
 
-  /// Sums what f(i, terms...) gives. In blocks: thousands of equal terms would round the same way each time.
+  /// Sums the terms that f(i, terms...) sets. Works in blocks: thousands of equal terms would otherwise round the same way each time.
   template <class F, size_t... I, class... Totals>
   LACUNA_HD void sum_terms(F f, std::index_sequence<I...>, Totals&... totals) const {
     constexpr int kTogether = 16 * Block::kLanes;

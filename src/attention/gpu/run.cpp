@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <string>
 
+#include "attention/cpu/run.h"
+#include "attention/gpu/block_schedule.h"
 #include "attention/gpu/kernel_list.h"
-#include "attention/gpu/plan.h"
 #include "attention/registry.h"
-#include "base/gpu_stream.h"
-#include "base/recent.h"
-#include "base/tensor_of.h"
+#include "base/device.h"
+#include "base/recent_values.h"
 
 namespace lacuna::cuda {
 namespace {
@@ -23,15 +23,15 @@ const Engine* engine_for(const Tensor& tensor) {
   return tensor.is_cpu() ? emulated : nullptr;
 }
 
-const Kernels* kernels_for(const AttentionCall& call) {
+const TypeKernels* kernels_for(const AttentionCall& call) {
   const Engine* engine = engine_for(call.q);
   if (engine == nullptr) return nullptr;
   const auto found = std::find_if(engine->kernels.begin(), engine->kernels.end(),
-                                  [&](const Kernels& kernels) { return call.type->name() == kernels.type; });
+                                  [&](const TypeKernels& kernels) { return std::string(call.type->entry().name) == kernels.type; });
   return found == engine->kernels.end() ? nullptr : &*found;
 }
 
-/// Lists one after the other in one piece of device memory: one copy for all.
+/// Lists that are copied to the device as one block of memory.
 class Upload {
  public:
   template <class X>
@@ -45,7 +45,7 @@ class Upload {
     there_ = tensor_of(bytes_, device);
     bytes_ = {};
   }
-  /// The lists' places on the device, in the order in which they were added.
+  /// Sets `list` to the next list's address on the device, in the order in which they were added.
   template <class X>
   void take(const X*& list) {
     list = reinterpret_cast<const X*>(there_.data_ptr<uint8_t>() + offsets_[taken_++]);
@@ -58,14 +58,14 @@ class Upload {
   Tensor there_;
 };
 
-struct OnePlan {
-  PlanLists lists;
+struct UploadedSchedule {
+  ScheduleLists lists;
   Upload upload;
-  Plan plan;
+  BlockSchedule schedule;
 };
 
-void send(OnePlan& one, const AttentionCall& call, bool wants_gradients) {
-  auto& [lists, upload, plan] = one;
+void send(UploadedSchedule& one, const AttentionCall& call, bool wants_gradients) {
+  auto& [lists, upload, schedule] = one;
   const std::vector<int32_t>& slots = call.keys->slots;
   const int64_t key_rows = call.k.size(0);
   const Sources sources = wants_gradients ? find_sources(lists, *call.keys, key_rows) : Sources();
@@ -80,31 +80,31 @@ void send(OnePlan& one, const AttentionCall& call, bool wants_gradients) {
   upload.add(sources.first);
   upload.add(sources.rows);
   upload.send(call.q.device());
-  plan = {};
-  upload.take(plan.tasks);
-  upload.take(plan.tiles);
-  upload.take(plan.chunks);
-  upload.take(plan.segments);
-  upload.take(plan.first_segment);
-  upload.take(plan.key_positions);
-  upload.take(plan.heads);
-  upload.take(plan.slots);
-  upload.take(plan.first_source);
-  upload.take(plan.sources);
-  if (slots.empty()) plan.slots = nullptr;
-  plan.num_tiles = static_cast<int>(lists.tiles.size());
-  plan.num_chunks = static_cast<int>(lists.chunks.size());
-  plan.num_heads = static_cast<int>(lists.heads.size());
-  plan.num_key_rows = static_cast<int>(key_rows);
-  plan.num_partials = lists.num_partials;
+  schedule = {};
+  upload.take(schedule.tasks);
+  upload.take(schedule.tiles);
+  upload.take(schedule.chunks);
+  upload.take(schedule.segments);
+  upload.take(schedule.first_segment);
+  upload.take(schedule.key_positions);
+  upload.take(schedule.heads);
+  upload.take(schedule.slots);
+  upload.take(schedule.first_source);
+  upload.take(schedule.sources);
+  if (slots.empty()) schedule.slots = nullptr;
+  schedule.num_tiles = static_cast<int>(lists.tiles.size());
+  schedule.num_chunks = static_cast<int>(lists.chunks.size());
+  schedule.num_heads = static_cast<int>(lists.heads.size());
+  schedule.num_key_rows = static_cast<int>(key_rows);
+  schedule.num_partials = lists.num_partials;
 }
 
 }  // namespace
 
-class Plans {
+class BlockSchedules {
  public:
-  std::vector<OnePlan> all;  // a pattern each
-  bool fit = true;           // into shared memory; if not, the CPU's core does the work
+  std::vector<UploadedSchedule> all;  // a pattern each
+  bool fit = true;                    // into shared memory; if not, the CPU's core does the work
 };
 
 namespace {
@@ -124,10 +124,10 @@ bool is_aligned(const Tensor& rows) {
 
 /// T: as the kernels know the tensors' numbers.
 template <class T>
-class Run {
+class GpuRun {
  public:
-  Run(const AttentionCall& call, const ForwardContext& context, const Plans& plans)
-      : call_(call), plans_(plans), functions_(functions_of(*kernels_for(call))) {
+  GpuRun(const AttentionCall& call, const ForwardContext& context, const BlockSchedules& schedules)
+      : call_(call), schedules_(schedules), functions_(functions_of(*kernels_for(call))) {
     const types::TypeEntry& entry = call.type->entry();
     shared_ = {};
     shared_.num_heads = static_cast<int>(call.q.size(1));
@@ -153,8 +153,8 @@ class Run {
   Tensor forward() {
     Tensor result = at::empty(call_.q.sizes(), call_.q.options());
     shared_.context = matrix_of<T>(result);
-    for (const OnePlan& one : plans_.all) {
-      shared_.plan = one.plan;
+    for (const UploadedSchedule& one : schedules_.all) {
+      shared_.schedule = one.schedule;
       start(functions_.forward, one.lists, one.lists.forward_bytes);
     }
     return result;
@@ -172,7 +172,7 @@ class Run {
     shared_.v_gradient = matrix_of<T>(gradients.v);
     const Tensor of_numbers = at::zeros(numbers_.sizes(), numbers_.options().dtype(at::kDouble));
     shared_.number_gradients = of_numbers.data_ptr<double>();
-    for (const OnePlan& one : plans_.all) backward(one);
+    for (const UploadedSchedule& one : schedules_.all) backward(one);
     for (size_t i = 0; i < call_.numbers.size(); ++i) {
       const Tensor each = of_numbers.select(2, static_cast<int64_t>(i));
       gradients.numbers.push_back((call_.numbers[i].dim() == 1 ? each.sum(0) : each).to(call_.numbers[i].options()));
@@ -181,7 +181,7 @@ class Run {
   }
 
  private:
-  static Functions<T> functions_of(const Kernels& kernels) {
+  static KernelFunctions<T> functions_of(const TypeKernels& kernels) {
     if constexpr (std::is_same_v<T, float>) {
       return kernels.for_float;
     } else {
@@ -189,18 +189,19 @@ class Run {
     }
   }
 
-  void backward(const OnePlan& one) {
-    shared_.plan = one.plan;
-    const Tensor partials = at::zeros({2, one.plan.num_heads, one.lists.num_partials, shared_.width}, numbers_.options());
+  void backward(const UploadedSchedule& one) {
+    shared_.schedule = one.schedule;
+    const Tensor partials = at::zeros({2, one.schedule.num_heads, one.lists.num_partials, shared_.width}, numbers_.options());
     shared_.k_partial = partials[0].data_ptr<float>();
     shared_.v_partial = partials[1].data_ptr<float>();
     start(functions_.backward, one.lists, one.lists.backward_bytes);
   }
 
-  void start(const char* (*function)(const void*, const Call<T>&, const Launch&), const PlanLists& plan, int64_t shared_bytes) const {
+  void start(const char* (*function)(const void*, const KernelCall<T>&, const Launch&), const ScheduleLists& schedule,
+             int64_t shared_bytes) const {
     on_gpu(call_.q.device(), [&](void* stream) {
       return function(call_.type->options(), shared_,
-                      {.warps = plan.warps, .shared_bytes = static_cast<int>(shared_bytes), .stream = stream});
+                      {.warps = schedule.warps, .shared_bytes = static_cast<int>(shared_bytes), .stream = stream});
     });
   }
 
@@ -215,9 +216,9 @@ class Run {
   }
 
   const AttentionCall& call_;
-  const Plans& plans_;
-  const Functions<T> functions_;
-  Call<T> shared_;
+  const BlockSchedules& schedules_;
+  const KernelFunctions<T> functions_;
+  KernelCall<T> shared_;
   Tensor numbers_;
 };
 
@@ -225,7 +226,7 @@ bool is_bf16(const AttentionCall& call) {
   return call.q.scalar_type() == at::kBFloat16;
 }
 
-/// The context by the CPU's core, in float, from the same inputs.
+/// Returns the context computed by the CPU's core, in float, from the same inputs.
 Tensor run_on_cpu(AttentionCall call, const ForwardContext& context) {
   const auto here = [](Tensor& tensor) { tensor = tensor.to(at::kCPU, at::kFloat); };
   for (Tensor* tensor : {&call.q, &call.k, &call.v}) here(*tensor);
@@ -247,8 +248,8 @@ bool has_kernels(const AttentionCall& call) {
 
 namespace {
 
-/// All that plans are made from.
-struct PlanOrigin {
+/// Everything that schedules depend on.
+struct ScheduleKey {
   std::vector<int32_t> offsets;
   std::vector<int64_t> ids;
   KeyRange keys;
@@ -259,10 +260,10 @@ struct PlanOrigin {
   MemoryRules rules;
   at::Device device;
 
-  bool operator==(const PlanOrigin&) const = default;
+  bool operator==(const ScheduleKey&) const = default;
 };
 
-PlanOrigin origin_of(const AttentionCall& call) {
+ScheduleKey origin_of(const AttentionCall& call) {
   const types::TypeEntry& entry = call.type->entry();
   const MemoryRules rules = {.d_head = static_cast<int>(call.q.size(2)),
                              .needs_scores = entry.needs_scores(call.type->options()),
@@ -283,42 +284,47 @@ PlanOrigin origin_of(const AttentionCall& call) {
           .device = call.q.device()};
 }
 
-std::shared_ptr<const Plans> new_plans(const AttentionCall& call, const MemoryRules& rules) {
-  auto plans = std::make_shared<Plans>();
-  for (PlanLists& lists : make_plans(call, rules)) {
-    plans->fit = plans->fit && lists.fits;
-    plans->all.push_back({std::move(lists), {}, {}});
+std::shared_ptr<const BlockSchedules> new_schedules(const AttentionCall& call, const MemoryRules& rules) {
+  auto schedules = std::make_shared<BlockSchedules>();
+  for (ScheduleLists& lists : make_schedules(call, rules)) {
+    schedules->fit = schedules->fit && lists.fits;
+    schedules->all.push_back({std::move(lists), {}, {}});
   }
-  if (!plans->fit) return plans;
-  for (OnePlan& one : plans->all) send(one, call, rules.wants_gradients);
-  return plans;
+  if (!schedules->fit) return schedules;
+  for (UploadedSchedule& one : schedules->all) send(one, call, rules.wants_gradients);
+  return schedules;
 }
 
 }  // namespace
 
-std::shared_ptr<const Plans> plan(const AttentionCall& call) {
+std::shared_ptr<const BlockSchedules> schedule(const AttentionCall& call) {
   struct Made {
-    PlanOrigin origin;
-    std::shared_ptr<const Plans> plans;
+    ScheduleKey origin;
+    std::shared_ptr<const BlockSchedules> schedules;
   };
-  thread_local Recent<Made> made;  // the layers of a model ask for the same few, one after the other
+  thread_local RecentValues<Made> made;  // the layers of a model ask for the same few, one after the other
   const c10::DeviceGuard guard(call.q.device());
-  const PlanOrigin origin = origin_of(call);
-  return made.get([&](const Made& one) { return one.origin == origin; }, [&] { return Made{origin, new_plans(call, origin.rules)}; }).plans;
+  const ScheduleKey origin = origin_of(call);
+  return made.get([&](const Made& one) { return one.origin == origin; },
+                  [&] {
+                    return Made{origin, new_schedules(call, origin.rules)};
+                  })
+      .schedules;
 }
 
-Tensor run(const AttentionCall& call, const ForwardContext& context, const Plans& plans) {
+Tensor run(const AttentionCall& call, const ForwardContext& context, const BlockSchedules& schedules) {
   const c10::DeviceGuard guard(call.q.device());
-  if (!plans.fit) return run_on_cpu(call, context).to(call.q.options());
+  if (!schedules.fit) return run_on_cpu(call, context).to(call.q.options());
   if (is_probed(call, context)) run_on_cpu(call, context);  // kernels keep no weights: a probe sees those of the CPU's core
-  return is_bf16(call) ? Run<Bf16>(call, context, plans).forward() : Run<float>(call, context, plans).forward();
+  return is_bf16(call) ? GpuRun<Bf16>(call, context, schedules).forward() : GpuRun<float>(call, context, schedules).forward();
 }
 
-AttentionGradients run_backward(const AttentionCall& call, const ForwardContext& context, const Plans& plans,
+AttentionGradients run_backward(const AttentionCall& call, const ForwardContext& context, const BlockSchedules& schedules,
                                 const Tensor& context_gradient) {
   const c10::DeviceGuard guard(call.q.device());
   const Tensor gradient = context_gradient.contiguous();
-  return is_bf16(call) ? Run<Bf16>(call, context, plans).backward(gradient) : Run<float>(call, context, plans).backward(gradient);
+  return is_bf16(call) ? GpuRun<Bf16>(call, context, schedules).backward(gradient)
+                       : GpuRun<float>(call, context, schedules).backward(gradient);
 }
 
 }  // namespace lacuna::cuda

@@ -7,22 +7,25 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "config/config_node.h"
+#include "config/option_help.h"
 
 namespace lacuna {
 
 using at::Tensor;
 
-/// A norm over the concatenated heads. One file each in norms/; listed in CMakeLists.txt.
+/// A norm over the concatenated heads. Each has a file in norms/ and is listed in attention/CMakeLists.txt.
 class AttentionNorm : public torch::nn::Module {
  public:
-  /// context [T, D] -> [T, D], row by row. The context may be bf16, whatever the type of the parameters.
+  /// Normalizes context [T, D] row by row and returns [T, D]. The context may be bf16, whatever the type of the
+  /// parameters.
   virtual Tensor forward(const Tensor& context) = 0;
 };
 
-/// `options` is the norm's map without `type`, or null. Parameters are initialised from `key` alone. Throws ConfigError for an unknown name
-/// or option.
+/// Returns the norm with this name. `options` is its map without `type`, or null. Parameters are initialized from `key`
+/// alone. Throws ConfigError for an unknown name or option.
 std::shared_ptr<AttentionNorm> make_attention_norm(const std::string& name, const ConfigNode& options, int64_t d_model, uint64_t key);
 
 /// Throws ConfigError unless `node`, a name or a map with `type`, names a norm with options that it has.
@@ -33,12 +36,12 @@ namespace norms {
 struct NormEntry {
   const char* name;
   std::shared_ptr<AttentionNorm> (*make)(const ConfigNode& options, int64_t d_model, uint64_t key);
-  std::string (*help)();  ///< its options as lines of --help-options
+  std::vector<OptionHelp> (*help)();
 };
 
 std::span<const NormEntry* const> all_norms();
 
-/// A vector [size] drawn uniformly from ±sqrt(3 / size): Xavier's initialisation.
+/// Returns a vector [size] drawn uniformly from ±sqrt(3 / size): Xavier's initialization.
 Tensor xavier_uniform_vector(int64_t size, uint64_t key);
 
 }  // namespace norms

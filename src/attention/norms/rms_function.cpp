@@ -3,7 +3,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "base/profile.h"
+#include "kernels/profile.h"
 #include "kernels/row_tensors.h"
 
 namespace lacuna::norms {
@@ -12,7 +12,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Rows [T, D] of `Stored`, gain [D] and gate [D] (or undefined) of T, as the kernels take them.
+/// The inputs of gated_rms_norm: rows [T, D] of type Stored, gain [D] and gate [D] (or undefined) of type T.
 struct Inputs {
   Tensor rows, gain, gate;
   double epsilon;
@@ -37,7 +37,7 @@ struct Inputs {
   }
 };
 
-/// Calls f(kernels, args of the inputs).
+/// Calls f(kernels, arguments of the inputs).
 template <class F>
 void with_kernels(const Inputs& inputs, F f) {
   if (inputs.rows.scalar_type() == at::kBFloat16) return f(row_kernels<float>().rounded_gated_rms, inputs.args<float, uint16_t>());
@@ -114,8 +114,8 @@ Tensor gated_rms_norm(const Tensor& context, const Tensor& gain, const Tensor& g
     return GatedRmsFunction::apply(context.contiguous(), gain, optional_of(gate), epsilon);
   }
   const Tensor rows = context.to(gain.scalar_type());  // no mean of squares in bf16
-  const Tensor normalised = rows * (rows.square().mean(-1, /*keepdim=*/true) + epsilon).rsqrt() * gain;
-  return gate.defined() ? normalised * at::sigmoid(gate * rows) : normalised;
+  const Tensor normalized = rows * (rows.square().mean(-1, /*keepdim=*/true) + epsilon).rsqrt() * gain;
+  return gate.defined() ? normalized * at::sigmoid(gate * rows) : normalized;
 }
 
 }  // namespace lacuna::norms

@@ -3,12 +3,13 @@
 #include "attention/patterns/pattern.h"
 #include "config/describe.h"
 
-/// Atrous ("with holes") self-attention: every `stride`-th key, counted from the query's own position, before it and after it.
+/// Atrous ("with holes") self-attention: every `stride`-th key, counted from the query's own position, before it and
+/// after it.
 ///
 ///   query i sees key j      if (i - j) mod stride = 0
 ///
-/// The strided half of Child et al. 2019, arXiv:1904.10509, section 4.3, on its own. The sentence falls into `stride` shorter ones that do
-/// not see each other: n²/stride products in place of n².
+/// The strided half of Child et al. 2019, arXiv:1904.10509, section 4.3, on its own. The sentence falls into `stride`
+/// shorter ones that do not see each other: n²/stride products in place of n².
 namespace lacuna::patterns::atrous {
 
 /// Query and key stand in the same sentence: without meaning on cross attention.

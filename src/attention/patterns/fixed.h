@@ -7,11 +7,13 @@
 #include "config/config_node.h"
 #include "config/describe.h"
 
-/// Fixed self-attention: the query's own block of the sentence, and the last few positions of every block, which sum the others up.
+/// Fixed self-attention: the query's own block of the sentence, and the last few positions of every block, which sum
+/// the others up.
 ///
 ///   query i sees key j      if floor(i / block) = floor(j / block)  or  j mod block >= block - summary
 ///
-/// Child et al. 2019, arXiv:1904.10509, section 4.3, both halves in one query. n (block + summary n / block) products in place of n².
+/// Child et al. 2019, arXiv:1904.10509, section 4.3, both halves in one query. n (block + summary n / block) products
+/// in place of n².
 namespace lacuna::patterns::fixed {
 
 /// Query and key stand in the same sentence: without meaning on cross attention.

@@ -14,25 +14,28 @@ struct KeySegment {
   int32_t begin, count, stride;
 };
 
-/// Which keys a query may see. One file each in patterns/; listed in CMakeLists.txt.
+/// A pattern decides which keys a query may see. Each has a file in patterns/ and is listed in
+/// attention/CMakeLists.txt.
 class AttentionPattern {
  public:
   virtual ~AttentionPattern() = default;
-  /// Appends the keys that the query at position `query` sees among the first `num_keys`: disjoint segments with count > 0. (A causal call
-  /// passes num_keys = query + 1.) A smaller num_keys leaves keys out and changes nothing else.
+  /// Appends the keys that the query at position `query` sees among the first `num_keys`: disjoint segments with count
+  /// > 0. (A causal call passes num_keys = query + 1.) A smaller num_keys leaves keys out and changes nothing else.
   virtual void append_visible(int32_t query, int32_t num_keys, std::vector<KeySegment>& segments) const = 0;
-  /// Queries of one group see the same keys, as far as num_keys lets each: the core works on such together. At first each is alone.
+  /// Returns the group of a query. Queries of one group see the same keys, as far as num_keys lets each, so that the
+  /// core can work on them together. By default each query is its own group.
   virtual int64_t group(int32_t query) const { return query; }
 };
 
-/// What a query sees, worked out by hand: every pattern's file holds some.
+/// The keys that a query sees, found by hand: every pattern's file holds some.
 struct PatternExample {
   int32_t query = 0, num_keys = 0;
   std::vector<int32_t> keys = {};
   std::string options = {};  ///< as in YAML's flow style, "{window: 2}"; empty = the defaults
 };
 
-/// An option that counts positions, or the largest position if that is less: more means the same, and sums of a few do not overflow.
+/// Returns an option that counts positions, at most the largest position: more means the same, and sums of a few do not
+/// overflow.
 inline int64_t bounded_positions(int64_t option) {
   return std::min<int64_t>(option, std::numeric_limits<int32_t>::max());
 }
@@ -44,7 +47,7 @@ inline void append_segment(int64_t begin, int64_t end, int64_t stride, std::vect
   segments.push_back({static_cast<int32_t>(begin), static_cast<int32_t>(count), count > 1 ? static_cast<int32_t>(stride) : 1});
 }
 
-/// True if the segments of a query are one run of keys side by side, or none.
+/// Returns true if the segments of a query are one run of neighboring keys, or none.
 inline bool is_one_run(std::span<const KeySegment> segments) {
   return segments.empty() || (segments.size() == 1 && segments[0].stride == 1);
 }

@@ -9,9 +9,9 @@
 ///
 ///   query i sees key j      if |i - j| <= window  or  (i - j) mod stride = 0
 ///
-/// Child et al. 2019, arXiv:1904.10509, section 4.3; there the two halves are heads or layers of their own, here (as in their merged heads)
-/// one query sees both. With window and stride near sqrt(n), any position reaches any other in two layers at the price of n sqrt(n)
-/// products.
+/// Child et al. 2019, arXiv:1904.10509, section 4.3; there the two halves are heads or layers of their own, here (as in
+/// their merged heads) one query sees both. With window and stride near sqrt(n), any position reaches any other in two
+/// layers at the price of n sqrt(n) products.
 namespace lacuna::patterns::strided {
 
 /// Query and key stand in the same sentence: without meaning on cross attention.

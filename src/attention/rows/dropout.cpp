@@ -7,7 +7,7 @@ AttentionDropout::AttentionDropout(double rate, uint64_t call_key, int64_t head,
 
 namespace {
 
-/// position_of(j) for j < count: the keys' positions.
+/// Sets factors [count]; position_of(j) is the position of key j.
 template <class S, class PositionOf>
 void draw(const DropoutRule& rule, S scale, int32_t query, int32_t count, PositionOf position_of, S* factors) {
   PhiloxBlock block{};

@@ -6,11 +6,11 @@
 
 #include <cstdint>
 
-#include "attention/rows/dropout_rule.h"
+#include "attention/rows/dropout.h"
 #include "kernels/philox_words.h"
 
-/// Code compiled for different processors has different names, or the linker takes one of it for all. A source that is compiled for more
-/// than Highway's target names it itself.
+/// The namespace of code that is compiled for several instruction sets: with one name for all, the linker would take
+/// one of them for all. A source that is compiled for more than Highway's target defines its own name.
 #ifndef LACUNA_SIMD_NAMESPACE
 #define LACUNA_SIMD_NAMESPACE HWY_NAMESPACE
 #endif
@@ -20,7 +20,7 @@ namespace LACUNA_SIMD_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// What PlainMachine::draw_factors says, as many queries at a time as a vector has lanes.
+/// Does what PlainMachine::draw_factors says, for as many queries at a time as a vector has lanes.
 HWY_INLINE void draw_dropout_factors(const DropoutRule& rule, float scale, int rows, int width, int32_t query, int32_t query_step,
                                      int32_t key, float* factors, int64_t row) {
   const hn::ScalableTag<float> floats;

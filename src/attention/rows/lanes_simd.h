@@ -1,7 +1,7 @@
 #pragma once
 
-// Vectors of floats as row maps calculate with them. Included only by files that are compiled once per instruction set, by compiler flags:
-// Highway's static target puts everything here in a namespace of its own for each.
+// Vectors of floats with the operators and functions of row maps. Included only by files that are compiled once per
+// instruction set, by compiler flags: Highway's static target puts everything here in a namespace of its own for each.
 
 #include <hwy/highway.h>
 
@@ -41,7 +41,7 @@ HWY_INLINE Lanes operator-(Lanes a) {
   return hn::Neg(a.v);
 }
 
-/// What is true of each lane.
+/// A truth value for each lane.
 struct LanesMask {
   hn::Mask<Tag> m;
 };
@@ -103,8 +103,8 @@ HWY_INLINE Lanes middle_in_order(Lanes low, Lanes high) {
   return {hn::BitCast(Tag(), bits_in_order(hn::BitCast(IntTag(), middle)))};
 }
 
-// Powers and exponentials without the care for infinite, denormal and, in logarithms, negative numbers that Highway's own take, for which
-// row maps have no use: in half the time.
+// Powers and exponentials that do not handle infinite, denormal and, in logarithms, negative numbers, as Highway's own
+// do: row maps have no use for these, and the functions take half the time.
 
 /// x = whole + rest, with the nearest integer, which stands in the lowest bits of `shifted`.
 struct RoundedLanes {
@@ -112,15 +112,15 @@ struct RoundedLanes {
   Lanes shifted;
   Lanes whole() const { return shifted - kRounds; }
 };
-/// 2^(whole + rest), the rest within a half; 0 unless `wanted`.
-HWY_INLINE Lanes scaled_power(RoundedLanes whole, Lanes rest, hn::Mask<Tag> wanted) {
+/// Returns 2^(whole + rest), the rest within a half, where `mask` is set, else 0.
+HWY_INLINE Lanes scaled_power(RoundedLanes whole, Lanes rest, hn::Mask<Tag> mask) {
   const Lanes r = rest, r2 = r * r;
   const Lanes power = 1.f + r * ((r * 0.2402264792f + 0.6931472028f) + (r * 0.009618436384f + 0.05550332546f) * r2 +
                                  (r * 0.0001535359947f + 0.001339885198f) * (r2 * r2));
   const IntVector exponent = hn::ShiftLeft<23>(hn::BitCast(IntTag(), whole.shifted.v));
-  return {hn::IfThenElseZero(wanted, hn::BitCast(Tag(), hn::Add(hn::BitCast(IntTag(), power.v), exponent)))};
+  return {hn::IfThenElseZero(mask, hn::BitCast(Tag(), hn::Add(hn::BitCast(IntTag(), power.v), exponent)))};
 }
-/// 0 where it would be denormal; x < 88.
+/// Returns e^x, 0 where it would be denormal; x < 88.
 HWY_INLINE Lanes exponential(Lanes x) {
   constexpr float kBinary = 1.44269502f, kBeyondFloat = 1.92596303e-8f;  // their sum is 1 / ln 2
   const RoundedLanes whole = {{hn::MulAdd(x.v, hn::Set(Tag(), kBinary), hn::Set(Tag(), RoundedLanes::kRounds))}};
@@ -134,7 +134,7 @@ HWY_INLINE Lanes root(Lanes x) {
 HWY_INLINE Lanes normal_density(Lanes x) {
   return exponential(x * x * -0.5f) * 0.39894228f;
 }
-/// Abramowitz & Stegun 7.1.26: within 3e-7.
+/// Returns the normal distribution function within 3e-7 (Abramowitz & Stegun 7.1.26).
 HWY_INLINE Lanes normal_cdf(Lanes x) {
   const Lanes size = Lanes{hn::Abs(x.v)} * 0.70710678f, t = 1.f / (size * 0.3275911f + 1.f);
   const Lanes polynomial = t * (t * (t * (t * (t * 1.061405429f - 1.453152027f) + 1.421413741f) - 0.284496736f) + 0.254829592f);
@@ -155,17 +155,17 @@ HWY_INLINE SplitLanes split(Lanes x) {
   const Lanes fraction = {hn::BitCast(Tag(), hn::Sub(bits, hn::ShiftLeft<kMantissa>(exponent)))};
   return {x, fraction, exponent};
 }
-/// Binary logarithm of (1 + f) * 2^whole, within 2.2e-7 of its size (the polynomial alone is within 3e-8).
+/// Returns the binary logarithm of (1 + f) * 2^whole, within 2.2e-7 of its size (the polynomial alone is within 3e-8).
 HWY_INLINE Lanes binary_logarithm(Lanes f, Lanes whole) {
   const Lanes f2 = f * f, f4 = f2 * f2;
   const Lanes low = (f * -0.7213473468f + 1.442695004f) + (f * -0.3607036831f + 0.480910643f) * f2;
   const Lanes high = (f * -0.238944813f + 0.2879162463f) + (f * -0.2072698138f + 0.2157156175f) * f2 + f4 * 0.1258370713f;
   return whole + f * (low + high * f4);
 }
-/// 2^x where `wanted` and x >= -126, else 0; x < 128.
-HWY_INLINE Lanes power_of_two(Lanes x, hn::Mask<Tag> wanted) {
+/// Returns 2^x where `mask` is set and x >= -126, else 0; x < 128.
+HWY_INLINE Lanes power_of_two(Lanes x, hn::Mask<Tag> mask) {
   const RoundedLanes whole = {x + RoundedLanes::kRounds};
-  return scaled_power(whole, x - whole.whole(), hn::AndNot(hn::Lt(x.v, hn::Set(Tag(), -126.f)), wanted));
+  return scaled_power(whole, x - whole.whole(), hn::AndNot(hn::Lt(x.v, hn::Set(Tag(), -126.f)), mask));
 }
 HWY_INLINE Lanes logarithm(Lanes x) {
   const SplitLanes parts = split(x);

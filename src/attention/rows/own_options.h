@@ -2,17 +2,19 @@
 
 #include <string>
 #include <type_traits>
+#include <vector>
 
-#include "config/help_writer.h"
+#include "config/option_help.h"
 
 namespace lacuna {
 
+/// Stands for a struct without options in read_options().
 struct NoOptions {
   template <class Self, class Visitor>
   static void describe(Self& /*self*/, Visitor&& /*visit*/) {}
 };
 
-/// Options of a type, pattern or norm: an empty struct has none and needs no describe().
+/// Reads the options of a type, pattern or norm from its map; an empty struct has none and needs no describe().
 template <class Options>
 Options read_own_options(const ConfigNode& node) {
   if constexpr (std::is_empty_v<Options>) {
@@ -24,10 +26,11 @@ Options read_own_options(const ConfigNode& node) {
 }
 
 template <class Options>
-std::string own_options_help() {
-  HelpWriter help("    ");
-  if constexpr (!std::is_empty_v<Options>) help.add("", Options());
-  return help.text();
+std::vector<OptionHelp> own_options_help() {
+  if constexpr (std::is_empty_v<Options>)
+    return {};
+  else
+    return option_help<Options>();
 }
 
 template <class Options>

@@ -7,7 +7,7 @@
 #include "attention/rows/own_options.h"
 #include "attention/rows/row_plain.h"
 
-/// How a type's or a pattern's file becomes an entry of the registry. Used by the small files that CMake writes.
+/// Turns a type's, pattern's or norm's file into an entry of the registry. Used by the small files that CMake writes.
 namespace lacuna::types {
 
 template <class Options>
@@ -82,21 +82,6 @@ constexpr ReachFunction reach_of() {
   }
 }
 
-template <class Options>
-void check_base([[maybe_unused]] const void* options, [[maybe_unused]] const ConfigNode& node, [[maybe_unused]] const Info& base) {
-  if constexpr (requires(const Options typed) { typed.check_base(node, base); })
-    static_cast<const Options*>(options)->check_base(node, base);
-}
-
-template <class Options>
-MaskTraining mask_training([[maybe_unused]] const void* options) {
-  if constexpr (requires(const Options typed) { typed.mask_training(); }) {
-    return static_cast<const Options*>(options)->mask_training();
-  } else {
-    return {};
-  }
-}
-
 template <class Map, class Options, const Info& kInfo>
 constexpr TypeEntry type_entry(const char* name, std::vector<Example> (*examples)(), RowFunctions<float> (*avx2)(),
                                RowFunctions<float> (*avx512)()) {
@@ -115,10 +100,7 @@ constexpr TypeEntry type_entry(const char* name, std::vector<Example> (*examples
           .examples = examples,
           .plain = RowFunctionsOf<Map, Options, PlainRow<double>>::get(),
           .avx2 = avx2,
-          .avx512 = avx512,
-          .takes_mask = TakesMask<Map, PlainRow<double>>,
-          .check_base = check_base<Options>,
-          .mask_training = mask_training<Options>};
+          .avx512 = avx512};
 }
 
 }  // namespace lacuna::types

@@ -8,23 +8,26 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/host_device.h"
+#include "base/macros.h"
 #include "config/describe.h"
 
-/// What an attention type is written with. A *row* is the scores (later the weights) of one query over the keys it sees: a few primitives,
-/// so that a type's maths is written once and runs on vectors of floats (row_simd.h), on a plain row of double (row_plain.h), and on a
-/// warp of a GPU. A forward pass without branches on a row's numbers (row::select and row::search stand for them) may also run on many
-/// short rows, one in each lane of a vector (rows_simd.h), where a row's numbers are vectors too: RowMap::goes_side_by_side says so.
+/// The primitives that an attention type is written with. A *row* is the scores (later the weights) of one query over
+/// the keys it sees. A type's maths is written once, on rows, and runs on vectors of floats (row_simd.h), on a plain
+/// row of double (row_plain.h), and on a warp of a GPU. A forward pass without branches on a row's numbers (row::select
+/// and row::search stand for them) may also run on many short rows, one in each lane of a vector (many_rows_simd.h),
+/// where a row's numbers are vectors too: such a RowMap declares one_row_per_lane.
 ///
-/// A row holds visible keys only and is never empty: no type has to think of masks.
+/// A row holds visible keys only and is never empty: no type has to think of keys that are hidden.
 
-// What of a type's file is not about rows (its options' checks, its learned parameters, its examples) stands between #if LACUNA_HOST and
-// #endif. nvcc and the files compiled once for each instruction set (type_simd.cpp.in) read the rest alone.
+// The parts of a type's file that are not about rows (its options' checks, its learned parameters, its examples) stand
+// between #if LACUNA_HOST and #endif. nvcc and the files compiled once for each instruction set (type_simd.cpp.in) read
+// the rest alone.
 #ifdef __CUDACC__
 #define LACUNA_HD LACUNA_HOST_DEVICE inline
 #define LACUNA_ROWS_ONLY
 #else
-// Always inlined: the same function is compiled for several instruction sets, and the linker must never pick one of them for the others.
+// Always inlined: the same function is compiled for several instruction sets, and the linker must never pick one of
+// them for the others.
 #define LACUNA_HD [[gnu::always_inline]] inline
 #endif
 
@@ -36,58 +39,55 @@
 
 namespace lacuna::types {
 
-/// What is true of every row of weights that a type gives.
+/// Properties of every row of weights that a type gives.
 struct Info {
   const char* paper = "";
   bool rows_sum_to_one = false;
-  bool sparse =
-      false;  ///< a key of weight zero gets no gradient, and such are many: the core skips its work. RowMap::is_sparse(), if any, decides
-  bool uses_positions = false;  ///< map_indexed or sum_indexed is used: the core fills in the keys' positions
-  bool needs_distance = false;  ///< has no meaning between two sentences
-  const char* default_norm = "none";
+  /// True if a key of weight zero gets no gradient and such keys are many: the core skips their work.
+  /// RowMap::is_sparse(), if any, decides.
+  bool sparse = false;
+  bool uses_positions = false;        ///< map_indexed or sum_indexed is used, so the core fills in the keys' positions
+  bool needs_distance = false;        ///< keys are weighed by their distance: without meaning on cross attention
+  const char* default_norm = "none";  ///< norm over the concatenated heads, unless the configuration names one
 };
 
-/// Scores of n keys and the weights that they must become: every type's file holds some. To a type that looks at positions, the keys stand
-/// at 0, 1, ... and the query at n / 2.
+/// Scores of n keys and the weights that they must become: every type's file holds some. To a type that looks at
+/// positions, the keys stand at 0, 1, ... and the query at n / 2.
 struct Example {
   std::vector<double> scores = {}, weights = {};
   std::string options = {};  ///< as in YAML's flow style, "{k: 2}"; empty = the defaults
-  // Types with a mask only.
-  std::vector<double> mask_scores = {}, numbers = {};
-  int64_t step = 0;
-  bool is_mask_pass = false;
 };
 
 namespace row {
 
-// Functions of one number. Each row's header has the same for its own kind of number.
+// Functions of one number. Each row's header has the same functions for its own kind of number.
 template <std::floating_point T>
 LACUNA_HD T relu(T x) {
   return x <= 0 ? T(0) : x;  // NaN stays, here and below: a loop must see it
 }
-/// 1 where x > 0, else 0.
+/// Returns 1 where x > 0, else 0.
 template <std::floating_point T>
 LACUNA_HD T is_positive(T x) {
   return x > 0 ? T(1) : T(0);
 }
-/// 1 where x >= bound, else 0.
+/// Returns 1 where x >= bound, else 0.
 template <std::floating_point T>
 LACUNA_HD T is_at_least(T x, T bound) {
   return x >= bound ? T(1) : T(0);
 }
-/// x where x < bound, else `otherwise`.
+/// Returns x where x < bound, else `otherwise`.
 template <std::floating_point T>
 LACUNA_HD T if_below(T x, T bound, T otherwise) {
   return x < bound ? x : otherwise;
 }
-/// A number's bits -> its place among all numbers of its kind in order, and back.
+/// Maps a number's bits to its place among all numbers of its kind in order, and back.
 template <std::signed_integral I>
 LACUNA_HD I bits_in_order(I bits) {
   constexpr I kAllButSign = std::numeric_limits<I>::max();
   return bits < 0 ? bits ^ kAllButSign : bits;
 }
-/// Of all numbers that T can hold, in order, the one in the middle between low and high; low <= high. Halved so, any range comes down to
-/// neighbours in as many steps as T has bits.
+/// Returns the number in the middle between low and high in the order of all numbers that T can hold; low <= high.
+/// Halved in this way, any range comes down to neighbors in as many steps as T has bits.
 template <std::floating_point T>
 LACUNA_HD T middle_in_order(T low, T high) {
   using Place = std::conditional_t<sizeof(T) == sizeof(int32_t), int32_t, int64_t>;
@@ -100,7 +100,7 @@ template <std::floating_point T>
 LACUNA_HD T exponential(T x) {
   return std::exp(x);
 }
-/// Natural logarithm; x > 0.
+/// Returns the natural logarithm; x > 0.
 template <std::floating_point T>
 LACUNA_HD T logarithm(T x) {
   return std::log(x);
@@ -109,17 +109,17 @@ template <std::floating_point T>
 LACUNA_HD T root(T x) {
   return std::sqrt(x);
 }
-/// x^power where x > 0, else 0.
+/// Returns x^power where x > 0, else 0.
 template <std::floating_point T>
 LACUNA_HD T positive_power(T x, T power) {
   return x <= 0 ? T(0) : std::exp(std::log(x) * power);
 }
-/// (1 + x)^power where x > -1, else 0; exact to rounding for small x too.
+/// Returns (1 + x)^power where x > -1, else 0; exact to rounding for small x too.
 template <std::floating_point T>
 LACUNA_HD T power_of_one_plus(T x, T power) {
   return x <= -1 ? T(0) : std::exp(std::log1p(x) * power);
 }
-// In place of branches on numbers of a row, which are those of many rows where they go side by side.
+// These replace branches on numbers of a row, which are vectors where each lane has its own row.
 template <std::floating_point T>
 LACUNA_HD T select(bool condition, T yes, T no) {
   return condition ? yes : no;
@@ -127,12 +127,13 @@ LACUNA_HD T select(bool condition, T yes, T no) {
 LACUNA_HD bool any(bool condition) {
   return condition;
 }
-/// What comparisons of such numbers give where they hold.
+/// Returns what a comparison of such numbers gives where it holds for all rows.
 template <std::floating_point T>
 LACUNA_HD bool all_true(T /*x*/) {
   return true;
 }
-/// x <- next as long as step(x, next) holds; the last `next` counts. Of rows side by side, each until its own end.
+/// Repeats x <- next as long as step(x, next) holds, and returns the last `next`. With a row in each lane, each row
+/// stops at its own end.
 template <class T, class F>
 LACUNA_HD T search(T x, F step) {
   auto goes_on = all_true(x);
@@ -144,12 +145,12 @@ LACUNA_HD T search(T x, F step) {
   } while (any(goes_on));
   return x;
 }
-/// Density of the standard normal distribution.
+/// Returns the density of the standard normal distribution.
 template <std::floating_point T>
 LACUNA_HD T normal_density(T x) {
   return T(0.3989422804014326779) * std::exp(x * x * T(-0.5));
 }
-/// Probability that a standard normal variable is at most x.
+/// Returns the probability that a standard normal variable is at most x.
 template <std::floating_point T>
 LACUNA_HD T normal_cdf(T x) {
   return T(0.5) * std::erfc(-x * T(0.7071067811865475244));
@@ -157,8 +158,8 @@ LACUNA_HD T normal_cdf(T x) {
 
 }  // namespace row
 
-/// What a row map may want to know beside the row: the moment, the query's position, and the learned numbers of this row in the order in
-/// which the type names them. `backward` adds what flows to them.
+/// The input of a row map beside the row: whether the model is in training, the query's position, and the learned
+/// numbers of this row in the order in which the type names them. The backward pass adds to their gradients.
 template <class S>
 struct RowContext {
   bool training = false;
@@ -166,26 +167,22 @@ struct RowContext {
   int num_numbers = 0;
   const S* numbers = nullptr;
   double* number_gradients = nullptr;
-  // Types with a mask only: the moment, and what a row gives beside its weights (types/calibrated.h says what), where it is wanted.
-  bool is_mask_pass = false;
-  int64_t step = 0;
-  S* results = nullptr;
-  const S* result_gradients = nullptr;
-  // A number of the row that takes passes over it: the forward pass writes it down (null = nowhere), and where the backward pass works
-  // the weights out again it is there.
-  S* kept = nullptr;
-  bool is_again = false;
+  // A number of the row that is found by passes over it (such as a threshold): the forward pass keeps it (null = does
+  // not), so that it is known where the backward pass computes the weights again.
+  S* kept_number = nullptr;
+  bool is_recomputed = false;
 
   LACUNA_HD S number(int i) const { return numbers[i]; }
   LACUNA_HD void add_gradient(int i, S gradient) const { number_gradients[i] += gradient; }
-  /// True if the forward pass found the number.
-  LACUNA_HD bool has_found() const { return is_again && kept != nullptr; }
-  /// What search() gives, or gave in the forward pass. For types with `keeps_number` in their RowMap, once in a row.
+  /// Returns true if the number is known from the forward pass.
+  LACUNA_HD bool has_kept_number() const { return is_recomputed && kept_number != nullptr; }
+  /// Returns the number that the forward pass kept, or else that of search(), which is kept. For types with
+  /// `keeps_number` in their RowMap, once in a row.
   template <class F>
-  LACUNA_HD S found(F search) const {
-    if (has_found()) return *kept;
+  LACUNA_HD S kept_or(F search) const {
+    if (has_kept_number()) return *kept_number;
     const S number = search();
-    if (kept != nullptr) *kept = number;
+    if (kept_number != nullptr) *kept_number = number;
     return number;
   }
 };
@@ -198,7 +195,8 @@ struct AnyOf {
   }
 };
 
-/// size; max() and max(f); sum(f) and sums(f, first, second, ...), many sums in one pass; map(f), in place; map_and_sum(f), both at once.
+/// A row, or many rows with one in each lane. It has size(); max() and max(f); sum(f) and sums(f, first, second, ...),
+/// many sums in one pass; map(f), in place; map_and_sum(f), both at once.
 template <class R>
 concept Row = requires(R r, AnyOf f, typename R::scalar s) {
   { r.size() } -> std::convertible_to<int>;
@@ -211,9 +209,9 @@ concept Row = requires(R r, AnyOf f, typename R::scalar s) {
   { R::tolerance } -> std::convertible_to<typename R::scalar>;
 };
 
-/// A row on its own, and not many side by side, has more. Over two rows: sum(other, f), sums(other, f, first, second, ...), map(other, f).
-/// map_indexed(f) and sum_indexed(f) hand f each element and its key's position; pack(f) gives the shorter row of the elements where f is
-/// not 0, in scratch memory, where it can be packed again.
+/// A single row. It has, beyond Row, functions over two rows: sum(other, f), sums(other, f, first, second, ...),
+/// map(other, f); map_indexed(f) and sum_indexed(f), which hand f each element and its key's position; pack(f), which
+/// returns the shorter row of the elements where f is not 0, in scratch memory, where it can be packed again.
 template <class R>
 concept SingleRow = Row<R> && requires(R r, AnyOf f, typename R::scalar s) {
   { r.sum(r, f) } -> std::convertible_to<typename R::scalar>;
@@ -224,7 +222,7 @@ concept SingleRow = Row<R> && requires(R r, AnyOf f, typename R::scalar s) {
   { r.pack(f) } -> std::same_as<R>;
 };
 
-/// f(the row's size): of rows side by side, that of each.
+/// Returns f(the row's size); with a row in each lane, of each row's size.
 template <Row R, class F>
 LACUNA_HD typename R::scalar of_size(R row, F f) {
   if constexpr (requires { row.of_sizes(f); }) {
@@ -234,19 +232,21 @@ LACUNA_HD typename R::scalar of_size(R row, F f) {
   }
 }
 
-/// The row's elements that are not at or below `bound`, in scratch memory: worth a pass where the row is long. At least one must be there.
+/// Returns the elements of a long row that are not at or below `bound`, in scratch memory; a short row as it is. At
+/// least one must be above.
 template <Row R>
 LACUNA_HD R above(R scores, typename R::scalar bound) {
   using row::is_at_least;
   if constexpr (SingleRow<R>) {
-    constexpr int kLong = 64;
+    constexpr int kWorthPacking = 64;  // in shorter rows, packing costs what it saves
     const auto is_above = [=](auto x) { return typename R::scalar(1) - is_at_least(-x, -bound); };  // NaN too
-    if (scores.size() >= kLong) return scores.pack(is_above);
+    if (scores.size() >= kWorthPacking) return scores.pack(is_above);
   }
   return scores;
 }
 
-/// gradient <- s (gradient - its mean on s) with s = weigh(weights): the backward pass of every map onto the simplex.
+/// Computes gradient <- s (gradient - its mean on s) with s = weigh(weights): the backward pass of every map onto the
+/// simplex.
 template <Row R, class F>
 LACUNA_HD void center_on(R weights, R gradient, F weigh) {
   typename R::scalar total, weighted;

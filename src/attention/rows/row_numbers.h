@@ -15,24 +15,26 @@ namespace lacuna {
 using at::Tensor;
 class AttentionType;
 
-/// One of them: [H], the same for all queries, or [Tq, H].
+/// A learned number that rows take: values [H], the same for all queries, or [Tq, H].
 struct RowNumber {
   std::string name;  ///< as the log calls it
   Tensor values;
-  double penalty = 0;  ///< times the mean over heads (and over queries, where each has its own) is added to the loss of each token
+  double penalty = 0;  ///< this times the mean over heads (and queries, where each has its own value) is added to the loss of each token
 };
 
-/// Makes them from parameters: a type that learns holds one of these in its own file and gives it out by Options::make_numbers.
+/// The module that computes a layer's RowNumber values from parameters. A type that learns has one in its own file,
+/// made by Options::make_numbers.
 class RowNumbers : public torch::nn::Module {
  public:
-  /// x [Tq, D]: the layer's input, of which queries are made, in any type of number. In the order in which the type's row map reads them;
-  /// with gradients. Without gradients, a row of the result has the same bits whatever else is in the batch.
+  /// Returns the numbers in the order in which the type's row map reads them, with gradients, from x [Tq, D], the
+  /// layer's input of any type of number. Without gradients, a row of the result has the same bits whatever else is in
+  /// the batch.
   virtual std::vector<RowNumber> forward(const Tensor& x) = 0;
-  /// Of parameters that updates must not lead out of their range.
+  /// Returns the ranges of parameters that an update clamps.
   virtual std::vector<ParameterRange> ranges() const { return {}; }
 };
 
-/// The module of a type with its options, or null if rows of this type take no numbers.
+/// Returns the module of a type with its options, or null if rows of this type take no numbers.
 std::shared_ptr<RowNumbers> make_row_numbers(const AttentionType& type, int64_t num_heads, int64_t d_model);
 
 }  // namespace lacuna

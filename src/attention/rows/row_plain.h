@@ -8,7 +8,7 @@
 
 namespace lacuna::types {
 
-/// A row as a plain loop: the row of double that gradient checks and the reference use.
+/// A row in plain loops: with double, the row of gradient checks and of the reference.
 template <std::floating_point T>
 struct PlainRow {
   using scalar = T;

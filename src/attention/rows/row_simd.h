@@ -1,6 +1,6 @@
 #pragma once
 
-// A row in cache, in vectors of floats. Included only by files that are compiled once per instruction set.
+// A row in vectors of floats. Included only by files that are compiled once per instruction set.
 
 #include <hwy/highway.h>
 
@@ -9,16 +9,29 @@
 #include <utility>
 
 #include "attention/rows/lanes_simd.h"
-#include "attention/rows/rows_simd.h"
-#include "attention/rows/store_wanted.h"
+#include "attention/rows/many_rows_simd.h"
 
 namespace lacuna::types {
 namespace HWY_NAMESPACE {
 
-/// Elements from `length` on, up to a whole vector, may be read and overwritten but never count.
+/// Writes the lanes of `values` where `mask` is set, one after the other from `to` on, and returns how many they are.
+/// hwy::CompressStore may become an instruction that is slow where it writes to memory; compressed in a register and
+/// then stored is fast everywhere.
+HWY_INLINE int compress_store(Vector values, hn::Mask<Tag> mask, float* to) {
+#if HWY_TARGET <= HWY_AVX3
+  const size_t count = hn::CountTrue(Tag(), mask);
+  hn::BlendedStore(hn::Compress(values, mask), hn::FirstN(Tag(), count), Tag(), to);
+  return static_cast<int>(count);
+#else
+  return static_cast<int>(hn::CompressStore(values, mask, Tag(), to));
+#endif
+}
+
+/// A row of floats in cache. Elements from `length` on, up to a whole vector, may be read and overwritten but never
+/// count.
 struct SimdRow {
   using scalar = float;
-  using Moved = MovedRows;  ///< how short rows go side by side
+  using Transposed = TransposedRows;  ///< many short rows, one in each lane
   static constexpr float tolerance = 2e-7f;
 
   float* data;
@@ -34,7 +47,7 @@ struct SimdRow {
   HWY_INLINE float max(F f) const {
     const Vector lowest = hn::Set(Tag(), -std::numeric_limits<float>::infinity());
     const int whole = whole_vectors(), step = 4 * width();
-    Vector w = lowest, x = lowest, y = lowest, z = lowest;  // in one, each vector would wait for the one before
+    Vector w = lowest, x = lowest, y = lowest, z = lowest;  // a single maximum would wait for itself at each vector
     int i = 0;
     for (; i + step <= whole; i += step) {
       w = hn::Max(w, f(at(i)).v);
@@ -103,8 +116,8 @@ struct SimdRow {
   HWY_INLINE SimdRow pack(F keep) const {
     int kept = 0;
     for (int i = 0; i < length; i += width()) {
-      const auto wanted = hn::And(hn::Ne(keep(at(i)).v, hn::Zero(Tag())), hn::FirstN(Tag(), static_cast<size_t>(length - i)));
-      kept += lacuna::HWY_NAMESPACE::store_wanted(Tag(), at(i).v, wanted, scratch + kept);
+      const auto mask = hn::And(hn::Ne(keep(at(i)).v, hn::Zero(Tag())), hn::FirstN(Tag(), static_cast<size_t>(length - i)));
+      kept += compress_store(at(i).v, mask, scratch + kept);
     }
     return {scratch, kept, nullptr, scratch};
   }
@@ -116,7 +129,8 @@ struct SimdRow {
   HWY_INLINE Lanes at(int i) const { return load(data + i); }
   HWY_INLINE hn::Mask<Tag> rest() const { return hn::FirstN(Tag(), static_cast<size_t>(length & (width() - 1))); }
 
-  /// Sums what f(i, terms...) gives for the vector at i. In blocks: thousands of equal terms would round the same way each time.
+  /// Sums the terms that f(i, terms...) sets for the vector at i, in blocks: thousands of equal terms would round the
+  /// same way each time.
   template <class F, size_t... I, class... Totals>
   HWY_INLINE void sum_terms(F f, std::index_sequence<I...>, Totals&... totals) const {
     Lanes total[] = {((void)I, Lanes(0))...}, term[sizeof...(I)];

@@ -4,11 +4,12 @@
 
 #include <cstdint>
 
-// Included only by files that are compiled once per instruction set. Always inline: no code of it has a name that two of them could share.
+// Included only by files that are compiled once per instruction set. Always inline: no code of it has a name that two
+// of them could share.
 namespace lacuna {
 namespace HWY_NAMESPACE {
 
-/// Four numbers that begin at from(first), from(first + step), ... side by side, as many of them as D has room for.
+/// Returns a vector of blocks of four numbers, which begin at from(first), from(first + step), ...
 template <class D, class From>
 HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> load_blocks(D d, From from, int first, int step) {
   namespace hn = hwy::HWY_NAMESPACE;
@@ -21,7 +22,8 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> load_blocks(D d, From from, int first, int
   }
 }
 
-/// Four columns of as many rows as D has lanes: of row i the four numbers from from(i) on. to(c, column) gets each column.
+/// Transposes four columns of as many rows as D has lanes: of row i, the four numbers from from(i) on. Calls to(c,
+/// column) for each.
 template <class D, class From, class To>
 HWY_INLINE void transpose_four(D d, From from, To to) {
   namespace hn = hwy::HWY_NAMESPACE;

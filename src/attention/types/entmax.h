@@ -14,14 +14,16 @@
 ///
 ///   p_j = max((alpha - 1) z_j - tau, 0)^(1 / (alpha - 1))      with  sum p = 1
 ///
-/// Peters, Niculae & Martins 2019, arXiv:1905.05702; learned alphas and their gradient: Correia, Niculae & Martins 2019, arXiv:1909.00015.
-/// The norm of order 1 / (alpha - 1) of max((alpha - 1) z - tau, 0) is convex and decreasing in tau, so Newton's steps towards norm 1 are
-/// monotone from the left; no sort and no bisection. For smaller alphas, Halley's steps, which are longer.
+/// Peters, Niculae & Martins 2019, arXiv:1905.05702; learned alphas and their gradient: Correia, Niculae & Martins
+/// 2019, arXiv:1909.00015. The norm of order 1 / (alpha - 1) of max((alpha - 1) z - tau, 0) is convex and decreasing in
+/// tau, so Newton's steps towards norm 1 are monotone from the left; no sort and no bisection. For smaller alphas,
+/// Halley's steps, which are longer.
 namespace lacuna::types::entmax {
 
 inline constexpr Info kInfo = {.paper = "arXiv:1905.05702", .rows_sum_to_one = true, .sparse = true};
 
-/// The least alpha above 1, and what lies between it and the greatest: outside of it the gradient for alpha is unbounded or all rounding.
+/// The least alpha above 1, and what lies between it and the greatest: outside of it the gradient for alpha is
+/// unbounded or all rounding.
 inline constexpr double kLeastAlpha = 1.01, kAlphaRange = 0.99;
 
 struct Options {
@@ -43,7 +45,7 @@ struct Options {
     if (alpha_init <= kLeastAlpha || alpha_init >= 2)
       init->fail("expected a number between 1.01 and 2, without these two: a learned alpha comes near them and never reaches them");
   }
-  /// Leaves out of the written options what plays no part, so that they can be read again.
+  /// Removes from the written options those that have no effect, so that they can be read again.
   void shorten(ConfigNode& written) const {
     if (!alpha.is_learned) written.erase("alpha_init");
   }
@@ -52,13 +54,13 @@ struct Options {
 };
 
 struct RowMap {
-  static constexpr bool keeps_number = true, goes_side_by_side = true;
+  static constexpr bool keeps_number = true, one_row_per_lane = true;
   Options options;
 
   LACUNA_HD int num_numbers() const { return options.alpha.is_learned ? 1 : 0; }
   LACUNA_HD bool is_sparse() const { return options.alpha.is_learned || options.alpha.value > 1; }
 
-  /// scores -> weights, in place. A learned alpha is the row's number.
+  /// Turns scores into weights, in place. A learned alpha is the row's number.
   template <Row R>
   LACUNA_HD void forward(R scores, const RowContext<typename R::scalar>& context) const {
     const bool is_fixed = !options.alpha.is_learned;
@@ -68,7 +70,7 @@ struct RowMap {
     forward_any(scores, alpha_of(context), context);
   }
 
-  /// d loss / d weights -> d loss / d scores, in place; adds d loss / d alpha.
+  /// Turns d loss / d weights into d loss / d scores, in place; adds d loss / d alpha.
   template <Row R>
   LACUNA_HD void backward(R weights, R gradient, const RowContext<typename R::scalar>& context) const {
     using S = typename R::scalar;
@@ -92,7 +94,7 @@ struct RowMap {
         },
         curved, curved_gradient);
     gradient.map(weights, [=](auto g, auto p) { return steepness(p) * (g - mean); });
-    // The mean is a number of few digits, and long even rows have much curvature: what it lacks is what is left of the sum of gradients.
+    // The mean is rounded, and long even rows have much curvature: what it lacks shows in the sum of the gradients.
     const S lacks = gradient.sum([](auto g) { return g; }) / steep;
     context.add_gradient(0, curved * lacks - curved_gradient);
   }
@@ -109,8 +111,8 @@ struct RowMap {
     const S top = scores.max();
     scores.map([=](auto z) { return (z - top) * (alpha - 1); });
     const S power = 1 / (alpha - 1);
-    const S to_share = context.found([&] { return 1 / threshold(above(scores, S(-1)), alpha); });  // tau >= -1: no other key has weight
-    // z * to_share: of the way from the top to the threshold. A small share keeps all its digits.
+    const S to_share = context.kept_or([&] { return 1 / threshold(above(scores, S(-1)), alpha); });  // tau >= -1: no other key has weight
+    // z * to_share is the share of the way from the top to the threshold. A small share keeps all its digits.
     const auto weigh = [=](auto z, auto& weight, auto& slope) {
       const auto share = z * to_share;
       weight = row::power_of_one_plus(-share, power);
@@ -118,9 +120,10 @@ struct RowMap {
     };
     S total, steep;
     scores.sums(weigh, total, steep);
-    // The threshold is a number of few digits, by whose last one every weight is off alike: many small ones by much, together. What they
-    // lack or have too much is shared out by slope, as another threshold would. So they sum to `whole`, but for rounding, and are divided
-    // by their sum: by its inverse, which may be off by one more rounding, the same for all, and saves each weight a division.
+    // The threshold is a number of few digits, by whose last one every weight is off alike: many small ones by much,
+    // together. What they lack or have too much is shared out by slope, as another threshold would. So they sum to
+    // `whole`, but for rounding, and are divided by their sum: by its inverse, which may be off by one more rounding,
+    // the same for all, and saves each weight a division.
     const S whole = row::positive_power(-to_share, power), excess = (total - whole) / steep, scale = 1 / whole;
     scores.map([=](auto z) {
       decltype(z) weight = z, slope = z;
@@ -129,12 +132,12 @@ struct RowMap {
     });
   }
 
-  /// tau, as near as a number of its digits can be.
+  /// Returns tau, to the precision of the number.
   template <Row R>
   LACUNA_HD static typename R::scalar threshold(R candidates, typename R::scalar alpha) {
     using row::relu, row::positive_power, row::select;
     using S = typename R::scalar;
-    constexpr int kMostCurved = 8;  // of steps; two or three do, and should they ever go round in circles, Newton's come to an end
+    constexpr int kMostCurved = 8;  // steps; two or three suffice, and should they ever cycle, Newton's converge
     const S order = alpha - 1, power = 1 / order, cubic = (2 + order) / 3;
     const auto is_bent = power > S(1.8);
     int steps = 0;
@@ -150,23 +153,25 @@ struct RowMap {
           },
           mass, slope, bend);
       const S excess = mass - 1;
-      // The part of the norm that is above 1, 1 - mass^-order, is part / whole: exact to x^4 and, for x > 0, too small beyond. Newton's
-      // step is that times mass / slope, Halley's is bent by the second derivative. All over one divisor: short rows wait for each
-      // division.
+      // The part of the norm that is above 1, 1 - mass^-order, is part / whole: exact to x^4 and, for x > 0, too small
+      // beyond. Newton's step is that times mass / slope, Halley's is bent by the second derivative. All over one
+      // divisor: short rows wait for each division.
       const S part = 2 * order * excess * (2 + excess), whole = 4 + 2 * excess + (1 + order) * excess * (2 + cubic * excess);
       const S steep = slope * slope, straight = whole * steep;
       const S bent = select(is_curved, straight - (power - 1) * (bend * mass - steep) * part / 2, straight);
       const S least = (straight + part * steep) / 2;  // a step over less than this would pass the top
       tau = before + part * mass * slope / select(bent > least, bent, least);
-      // By how much any weight may still be wrong after that step: bounds found by trying many rows at every alpha, which a test repeats.
+      // By how much any weight may still be wrong after that step: bounds found by trying many rows at every alpha,
+      // which a test repeats.
       const S square = excess * excess, size = select(excess < S(0), -excess, excess);
       const S left = select(order <= S(1) / 3, size * square / 100, select(is_bent, square / 30, 100 * square));
       return tau != before && left > S(R::tolerance) && (is_bent || excess > S(0));
     });
   }
 
-  /// (p^(2 - alpha) - p + (alpha - 1) p ln p) / (alpha - 1)², and 0 where p is 0. With m the mean of g on p^(2 - alpha), the gradient for
-  /// alpha is -sum_j curvature(p_j) (g_j - m): the cited formula with its terms gathered, so that none is divided by alpha - 1 to cancel.
+  /// (p^(2 - alpha) - p + (alpha - 1) p ln p) / (alpha - 1)², and 0 where p is 0. With m the mean of g on p^(2 -
+  /// alpha), the gradient for alpha is -sum_j curvature(p_j) (g_j - m): the cited formula with its terms gathered, so
+  /// that none is divided by alpha - 1 to cancel.
   template <class X, class S>
   LACUNA_HD static X curvature(X p, S alpha) {
     using row::exponential, row::logarithm, row::is_at_least;
@@ -196,7 +201,7 @@ class Numbers : public RowNumbers {
   }
 
  private:
-  /// Without LibTorch's operations, which for so few numbers take a hundredth of the time of translating.
+  /// Computes the alphas without LibTorch's operations, whose overhead for so few numbers shows when translating.
   Tensor one_by_one() const {
     Tensor alphas = at::empty_like(alpha_logit_);
     const float* logits = alpha_logit_.const_data_ptr<float>();

@@ -6,8 +6,8 @@
 ///
 ///   p = argmax p.z + H(p)  over the simplex, H Tsallis's entropy of order 1.5      so      p_j = max(z_j / 2 - tau, 0)²  with  sum p = 1
 ///
-/// Peters, Niculae & Martins 2019, arXiv:1905.05702. The 2-norm of max(z / 2 - tau, 0) is convex and decreasing in tau, so Newton's steps
-/// towards norm 1 are monotone from the left (and a single one where all scores are equal); no sort.
+/// Peters, Niculae & Martins 2019, arXiv:1905.05702. The 2-norm of max(z / 2 - tau, 0) is convex and decreasing in tau,
+/// so Newton's steps towards norm 1 are monotone from the left (and a single one where all scores are equal); no sort.
 namespace lacuna::types::entmax15 {
 
 inline constexpr Info kInfo = {.paper = "arXiv:1905.05702", .rows_sum_to_one = true, .sparse = true};
@@ -15,16 +15,17 @@ inline constexpr Info kInfo = {.paper = "arXiv:1905.05702", .rows_sum_to_one = t
 struct Options {};
 
 struct RowMap {
-  static constexpr bool keeps_number = true, goes_side_by_side = true;
+  static constexpr bool keeps_number = true, one_row_per_lane = true;
 
-  /// scores -> weights, in place.
+  /// Turns scores into weights, in place.
   template <Row R>
   LACUNA_HD void forward(R scores, const RowContext<typename R::scalar>& context) const {
     using S = typename R::scalar;
     const S top = scores.max();
     scores.map([=](auto z) { return (z - top) * S(0.5); });
-    const S tau = context.found([=] { return threshold(scores); });
-    // Of many small weights, the last digit of tau is much of their sum: what they have too much together goes from all, by one more step.
+    const S tau = context.kept_or([=] { return threshold(scores); });
+    // With many small weights, the last digit of tau is much of their sum: their common excess is removed by one more
+    // step.
     S mass, length;
     sum_above(scores, tau, mass, length);
     const S excess = (mass - 1) / (length * 2);
@@ -34,14 +35,14 @@ struct RowMap {
     });
   }
 
-  /// d loss / d weights -> d loss / d scores, in place.
+  /// Turns d loss / d weights into d loss / d scores, in place.
   template <Row R>
   LACUNA_HD void backward(R weights, R gradient) const {
     center_on(weights, gradient, [](auto p) { return row::root(p); });
   }
 
  private:
-  /// The squares of what is above tau in all, and what is above it.
+  /// Sums the squares of the scores above tau, less tau, and the scores themselves, less tau.
   template <Row R>
   LACUNA_HD static void sum_above(R scores, typename R::scalar tau, typename R::scalar& mass, typename R::scalar& length) {
     scores.sums(

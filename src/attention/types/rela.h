@@ -3,12 +3,13 @@
 #include "attention/rows/row.h"
 #include "config/config_node.h"
 
-/// Rectified linear attention: no normalisation over the keys, so a head may attend to nothing (a null row, whose context is 0).
+/// Rectified linear attention: no normalization over the keys, so a head may attend to nothing (a null row, whose
+/// context is 0).
 ///
 ///   p_j = max(z_j, 0)
 ///
-/// Zhang, Titov & Sennrich 2021, arXiv:2104.07012, eq. 3; the other activations are its ablations. What keeps training stable is the norm
-/// over the concatenated heads (norms/gated_rms.h, norms/rms.h).
+/// Zhang, Titov & Sennrich 2021, arXiv:2104.07012, eq. 3; the other activations are its ablations. What keeps training
+/// stable is the norm over the concatenated heads (norms/gated_rms.h, norms/rms.h).
 namespace lacuna::types::rela {
 
 inline constexpr Info kInfo = {.paper = "arXiv:2104.07012", .sparse = true, .default_norm = "gated_rms"};
@@ -35,7 +36,7 @@ struct Options {
     if (activation == Activation::kLeakyRelu || slope == Options().slope) return;
     node.find("slope")->fail("has a meaning with `activation: leaky_relu` only");
   }
-  /// Leaves out of the written options what plays no part.
+  /// Removes from the written options those that have no effect.
   void shorten(ConfigNode& written) const {
     if (activation != Activation::kLeakyRelu) written.erase("slope");
   }
@@ -46,9 +47,9 @@ struct RowMap {
   Options options;
 
   LACUNA_HD bool is_sparse() const { return options.activation == Activation::kRelu; }
-  LACUNA_HD bool needs_scores() const { return options.activation == Activation::kGelu; }  // of the others, weights have the sign
+  LACUNA_HD bool needs_scores() const { return options.activation == Activation::kGelu; }  // the others see the sign in the weights
 
-  /// scores -> weights, in place. No shift: the scores' zero has a meaning.
+  /// Turns scores into weights, in place. No shift: the scores' zero has a meaning.
   template <Row R>
   LACUNA_HD void forward(R scores) const {
     using row::relu, row::normal_cdf;
@@ -66,7 +67,7 @@ struct RowMap {
     }
   }
 
-  /// d loss / d weights -> d loss / d scores, in place: times the activation's derivative.
+  /// Turns d loss / d weights into d loss / d scores, in place: times the activation's derivative.
   template <Row R>
   LACUNA_HD void backward(R scores, R weights, R gradient, const RowContext<typename R::scalar>& /*context*/) const {
     using row::is_positive, row::normal_cdf, row::normal_density;

@@ -13,19 +13,19 @@ struct Options {};
 
 struct RowMap {
   static constexpr bool keeps_number = true;  // 1 / sum_i exp(z_i - max z)
-  static constexpr bool goes_side_by_side = true;
+  static constexpr bool one_row_per_lane = true;
 
-  /// scores -> weights, in place.
+  /// Turns scores into weights, in place.
   template <Row R>
   LACUNA_HD void forward(R scores, const RowContext<typename R::scalar>& context) const {
     using row::exponential;
     const auto top = scores.max();  // huge scores lose nothing
-    const bool is_scale_known = context.has_found();
-    const auto scale = context.found([=] { return 1 / scores.map_and_sum([=](auto z) { return exponential(z - top); }); });
+    const bool is_scale_known = context.has_kept_number();
+    const auto scale = context.kept_or([=] { return 1 / scores.map_and_sum([=](auto z) { return exponential(z - top); }); });
     is_scale_known ? scores.map([=](auto z) { return exponential(z - top) * scale; }) : scores.map([=](auto p) { return p * scale; });
   }
 
-  /// d loss / d weights -> d loss / d scores, in place: p (g - p.g).
+  /// Turns d loss / d weights into d loss / d scores, in place: p (g - p.g).
   template <Row R>
   LACUNA_HD void backward(R weights, R gradient) const {
     const auto mean = weights.sum(gradient, [](auto p, auto g) { return p * g; });

@@ -14,9 +14,10 @@
 ///
 ///   p_j = m(d_j) exp(z_j) / sum_i m(d_i) exp(z_i)      m(d) = min(max((R + s - d) / R, 0), 1)
 ///
-/// d_j is the distance between query and key, s the span, R the ramp over which a key's weight falls from its softmax's to 0. Sukhbaatar et
-/// al. 2019, arXiv:1905.07799, eq. 2 to 5: a penalty on spans lets them grow only where that pays. Keys from s + R on have weight exactly
-/// 0: the core leaves them out. A row without any nearer key, as it can be between two sentences only, is 0.
+/// d_j is the distance between query and key, s the span, R the ramp over which a key's weight falls from its softmax's
+/// to 0. Sukhbaatar et al. 2019, arXiv:1905.07799, eq. 2 to 5: a penalty on spans lets them grow only where that pays.
+/// Keys from s + R on have weight exactly 0: the core leaves them out. A row without any nearer key, as it can be
+/// between two sentences only, is 0.
 namespace lacuna::types::span {
 
 inline constexpr Info kInfo = {.paper = "arXiv:1905.07799", .rows_sum_to_one = true, .uses_positions = true, .needs_distance = true};
@@ -49,12 +50,12 @@ struct Options {
 #endif
 };
 
-/// m, for the keys of one row.
+/// The mask m for the keys of one row.
 template <class S>
 struct Mask {
   S query, ramp, span;
 
-  /// Positions from the key to where m ends: R + s - d.
+  /// Returns the positions from the key to where m ends: R + s - d.
   template <class X>
   LACUNA_HD X left(X key) const {
     using row::relu;
@@ -72,14 +73,14 @@ struct RowMap {
   Options options;
 
   LACUNA_HD int num_numbers() const { return 1; }
-  /// R + s in whole positions, with room for what a row of floats makes of it. Of a span that is no number: every position.
+  /// Returns R + s in whole positions, with room for rounding to float; every position for a span that is not a number.
   LACUNA_HD int reach(const double* numbers) const {
     constexpr int kFarthest = 1 << 20;
     const double reach = (options.ramp + numbers[0]) * (1 + 1e-6);
     return reach < kFarthest ? static_cast<int>(std::floor(reach)) : kFarthest;
   }
 
-  /// scores -> weights, in place. The span is the row's number.
+  /// Turns scores into weights, in place. The span is the row's number.
   template <Row R>
   LACUNA_HD void forward(R scores, const RowContext<typename R::scalar>& context) const {
     using row::exponential, row::select;
@@ -98,8 +99,8 @@ struct RowMap {
     scores.map([=](auto p) { return p * scale; });
   }
 
-  /// d loss / d weights -> d loss / d scores, in place: softmax's. Adds d loss / d span: a key on the ramp gains 1 / (R + s - d) of its
-  /// weight for each position of s, as its score would give it.
+  /// Turns d loss / d weights into d loss / d scores, in place: softmax's. Adds d loss / d span: a key on the ramp
+  /// gains 1 / (R + s - d) of its weight for each position of s, as its score would give it.
   template <Row R>
   LACUNA_HD void backward(R weights, R gradient, const RowContext<typename R::scalar>& context) const {
     using row::is_positive, row::relu;
@@ -147,8 +148,8 @@ class PerHeadSpans : public RowNumbers {
   Tensor ratio_;
 };
 
-/// A span for each head and query: max_span sigmoid(v.x + b), of the layer's input x and the parameters `span_weight` v [H, D] and
-/// `span_bias` b [H].
+/// A span for each head and query: max_span sigmoid(v.x + b), of the layer's input x and the parameters `span_weight` v
+/// [H, D] and `span_bias` b [H].
 class DynamicSpans : public RowNumbers {
  public:
   DynamicSpans(const Options& options, int64_t num_heads, int64_t d_model)
@@ -165,7 +166,8 @@ class DynamicSpans : public RowNumbers {
   }
 
  private:
-  /// With the same bits wherever an element stands: ATen's has others in whole vectors than in what is left over.
+  /// Returns the sigmoid, with the same bits wherever an element stands: ATen's differs between whole vectors and the
+  /// rest.
   static Tensor sigmoid_of_each(const Tensor& x) {
     if (!x.is_cpu()) return x.sigmoid();
     const Tensor result = x.to(at::kDouble, /*non_blocking=*/false, /*copy=*/true).contiguous();

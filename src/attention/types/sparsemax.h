@@ -6,8 +6,9 @@
 ///
 ///   p = argmin ||p - z||²  with p >= 0, sum p = 1      so      p_j = max(z_j - tau, 0)
 ///
-/// Martins & Astudillo 2016, arXiv:1602.02068, eq. 2 and prop. 1. tau by Newton's method from the left: the mass is convex and decreasing
-/// in tau, so the steps are monotone and end exactly; no sort. Backward: Peters et al. 2019, arXiv:1905.05702.
+/// Martins & Astudillo 2016, arXiv:1602.02068, eq. 2 and prop. 1. tau by Newton's method from the left: the mass is
+/// convex and decreasing in tau, so the steps are monotone and end exactly; no sort. Backward: Peters et al. 2019,
+/// arXiv:1905.05702.
 namespace lacuna::types::sparsemax {
 
 inline constexpr Info kInfo = {.paper = "arXiv:1602.02068", .rows_sum_to_one = true, .sparse = true};
@@ -15,29 +16,29 @@ inline constexpr Info kInfo = {.paper = "arXiv:1602.02068", .rows_sum_to_one = t
 struct Options {};
 
 struct RowMap {
-  static constexpr bool keeps_number = true, goes_side_by_side = true;
+  static constexpr bool keeps_number = true, one_row_per_lane = true;
 
-  /// scores -> weights, in place.
+  /// Turns scores into weights, in place.
   template <Row R>
   LACUNA_HD void forward(R scores, const RowContext<typename R::scalar>& context) const {
     const auto top = scores.max();
     scores.map([=](auto z) { return z - top; });  // huge scores lose nothing
-    const auto tau = context.found([=] { return threshold(scores); });
-    // Of many small weights, the last digit of tau is much of their sum: what they have too much together goes from each.
+    const auto tau = context.kept_or([=] { return threshold(scores); });
+    // With many small weights, the last digit of tau is much of their sum: their common excess is subtracted from each.
     typename R::scalar mass, support;
     sum_above(scores, tau, mass, support);
     const auto excess = (mass - 1) / support;
     scores.map([=](auto z) { return row::relu(z - tau - excess); });
   }
 
-  /// d loss / d weights -> d loss / d scores, in place: the gradient on the support, centred there.
+  /// Turns d loss / d weights into d loss / d scores, in place: the gradient on the support, centred there.
   template <Row R>
   LACUNA_HD void backward(R weights, R gradient) const {
     center_on(weights, gradient, [](auto p) { return row::is_positive(p); });
   }
 
  private:
-  /// What is above tau in all, and the number of keys that it comes from.
+  /// Sums the scores above tau, less tau, and counts them.
   template <Row R>
   LACUNA_HD static void sum_above(R scores, typename R::scalar tau, typename R::scalar& mass, typename R::scalar& support) {
     scores.sums(

@@ -9,10 +9,10 @@
 ///
 ///   p = softmax over { j : z_j >= t },  t the k-th largest score; ties at t stay, and n <= k keeps all
 ///
-/// Zhao et al. 2019, arXiv:1912.11637, eq. 7 to 9. t by halving the range in which it must lie until k scores are above, or so few left in
-/// it that it is worth stepping down from one to the next; no sort. Scores much closer together than their range is wide need more than 24
-/// halvings; each further one halves how many floats lie in the range, so at most 32 follow. Backward: softmax's on the survivors, t being
-/// a constant.
+/// Zhao et al. 2019, arXiv:1912.11637, eq. 7 to 9. t by halving the range in which it must lie until k scores are
+/// above, or so few left in it that it is worth stepping down from one to the next; no sort. Scores much closer
+/// together than their range is wide need more than 24 halvings; each further one halves how many floats lie in the
+/// range, so at most 32 follow. Backward: softmax's on the survivors, t being a constant.
 namespace lacuna::types::topk {
 
 inline constexpr Info kInfo = {.paper = "arXiv:1912.11637", .rows_sum_to_one = true, .sparse = true};
@@ -41,7 +41,7 @@ struct Options {
     if (ratio > 0 && node.find("k") != nullptr) node.find("k")->fail("expected k, or ratio and floor, not both");
     if (ratio == 0 && node.find("floor") != nullptr) node.find("floor")->fail("has a meaning with `ratio` only; use k, or add ratio");
   }
-  /// Leaves out of the written options what plays no part, so that they can be read again.
+  /// Removes from the written options those that have no effect, so that they can be read again.
   void shorten(ConfigNode& written) const {
     if (ratio > 0) return written.erase("k");
     written.erase("ratio");
@@ -51,10 +51,10 @@ struct Options {
 };
 
 struct RowMap {
-  static constexpr bool keeps_number = true, goes_side_by_side = true;
+  static constexpr bool keeps_number = true, one_row_per_lane = true;
   Options options;
 
-  /// scores -> weights, in place.
+  /// Turns scores into weights, in place.
   template <Row R>
   LACUNA_HD void forward(R scores, const RowContext<typename R::scalar>& context) const {
     using row::exponential, row::is_at_least;
@@ -64,28 +64,28 @@ struct RowMap {
     if (options.sparsify == Sparsify::kTrain && !context.training) {
       total = scores.map_and_sum([=](auto z) { return exponential(z - top); });
     } else {
-      const S threshold = context.found([&] { return kth_largest(scores, of_size(scores, [&](int n) { return kept(n); }), top); });
+      const S threshold = context.kept_or([&] { return kth_largest(scores, of_size(scores, [&](int n) { return num_kept(n); }), top); });
       total = scores.map_and_sum([=](auto z) { return is_at_least(z, threshold) * exponential(z - top); });
     }
     const S scale = 1 / total;
     scores.map([=](auto p) { return p * scale; });
   }
 
-  /// d loss / d weights -> d loss / d scores, in place: softmax's.
+  /// Turns d loss / d weights into d loss / d scores, in place: softmax's.
   template <Row R>
   LACUNA_HD void backward(R weights, R gradient) const {
     softmax::RowMap{}.backward(weights, gradient);
   }
 
  private:
-  LACUNA_HD int kept(int n) const {
+  LACUNA_HD int num_kept(int n) const {
     if (options.ratio == 0) return options.k < n ? static_cast<int>(options.k) : n;
     const int share = static_cast<int>(std::ceil(n / options.ratio));
     return options.floor > share ? static_cast<int>(options.floor < n ? options.floor : n) : share;
   }
 
-  /// Some t such that the scores >= t are the k largest and those equal to the k-th; all, if there are k or fewer. But scores too far below
-  /// the top to have weight are less than t in any case.
+  /// Returns some t such that the scores >= t are the k largest and those equal to the k-th; all, if there are k or
+  /// fewer. Scores too far below the top to have weight may be less than t in any case.
   template <Row R>
   LACUNA_HD static typename R::scalar kth_largest(R scores, typename R::scalar k, typename R::scalar top) {
     using row::any, row::if_below, row::is_at_least, row::middle_in_order, row::select;
@@ -109,14 +109,15 @@ struct RowMap {
       found = select(is_sought && from_low <= k, low, found);
       is_sought = is_sought && k < from_low;
     }
-    // Every kFew halvings, what a long row has outside of the range is left out. After kHalvings, few scores should lie between low and
-    // high. Where more do, as with one score far from the others, halving goes on as long as there is a number between the two.
-    constexpr int kHalvings = 16, kHalvingsOfRange = 24, kFew = 3, kLong = 64, kFewLeft = 8;
+    // Every kHalvingsPerPack halvings, a long row is packed to the scores within the range. After kHalvings, few scores
+    // should lie between low and high. Where more do, as with one score far from the others, halving goes on as long as
+    // there is a number between the two.
+    constexpr int kHalvings = 16, kHalvingsOfRange = 24, kHalvingsPerPack = 3, kWorthPacking = 64, kFewLeft = 8;
     const auto middle_at = [&](int i) { return i < kHalvingsOfRange ? low + (high - low) / 2 : middle_in_order(low, high); };
     const auto goes_on = [&](S middle) { return is_sought && from_low > from_high + S(kFewLeft) && low < middle && middle < high; };
     for (int i = 0; any(is_sought) && (i < kHalvings || any(goes_on(middle_at(i)))); ++i) {
       if constexpr (SingleRow<R>) {
-        if (i > 0 && i % kFew == 0 && candidates.size() >= kLong) {
+        if (i > 0 && i % kHalvingsPerPack == 0 && candidates.size() >= kWorthPacking) {
           candidates = candidates.pack([=](auto z) { return is_at_least(z, low) * (S(1) - is_at_least(z, high)); });
           beyond = from_high;
         }

@@ -12,7 +12,7 @@ inline constexpr Info kInfo = {.paper = "none: a sample"};
 struct Options {};
 
 struct RowMap {
-  /// scores -> weights, in place.
+  /// Turns scores into weights, in place.
   template <Row R>
   LACUNA_HD void forward(R scores) const {
     using row::exponential, row::is_positive, row::relu;
@@ -22,7 +22,7 @@ struct RowMap {
     });
   }
 
-  /// d loss / d weights -> d loss / d scores, in place: g p (1 - p).
+  /// Turns d loss / d weights into d loss / d scores, in place: g p (1 - p).
   template <Row R>
   LACUNA_HD void backward(R weights, R gradient) const {
     gradient.map(weights, [](auto g, auto p) { return g * p * (1 - p); });

@@ -1,0 +1,337 @@
+#include "attention/cpu/run.h"
+
+#include <algorithm>
+
+#include "attention/cpu/target.h"
+#include "attention/cpu/task_builder.h"
+#include "attention/cpu/thread_memory.h"
+#include "attention/registry.h"
+#include "kernels/parallel.h"
+
+namespace lacuna {
+namespace {
+
+// Which form of the core and of a type's rows a call uses, by the numbers in its tensors.
+
+core::EntryPoints<float> core_for(float /*stored*/) {
+  return attention_target() == CpuTarget::kAvx2 ? core::core_avx2() : core::core_avx512();
+}
+core::EntryPoints<float> core_for(at::BFloat16 /*stored*/) {
+  switch (attention_target()) {
+    case CpuTarget::kAmx:
+      return core::core_amx();
+    case CpuTarget::kAvx512Bf16:
+      return core::core_avx512_bf16();
+    default:
+      return core_for(float());
+  }
+}
+core::EntryPoints<double> core_for(double /*stored*/) {
+  return core::core_plain();
+}
+types::RowFunctions<float> rows_for(const types::TypeEntry& entry, float /*number*/) {
+  return attention_target() == CpuTarget::kAvx2 ? entry.avx2() : entry.avx512();
+}
+types::RowFunctions<double> rows_for(const types::TypeEntry& entry, double /*number*/) {
+  return entry.plain;
+}
+
+/// A probe, and the sentence and head whose rows of weights it is shown.
+struct ProbedTask {
+  const AttentionCall& call;
+  AttentionProbe& probe;
+  int64_t sentence, head;
+  const AttentionPart* part;  // null = the whole sentence
+};
+
+/// Shows a row of weights to a ProbedTask (core::Task::show).
+template <class S>
+void show(const void* probed, int query, const S* weights, const KeySegment* segments, int num_segments) {
+  const auto& [call, probe, sentence, head, part] = *static_cast<const ProbedTask*>(probed);
+  std::vector<int32_t> positions;
+  append_positions({segments, static_cast<size_t>(num_segments)}, positions);
+  if (part != nullptr) {
+    for (int32_t& position : positions) position = part->keys[static_cast<size_t>(position)];
+    query = part->first_query + query * part->query_step;
+  }
+  const std::vector<float> seen(weights, weights + positions.size());
+  probe.see(call.layer, call.site, static_cast<int>(head), sentence, query_position(call, sentence, query), seen, positions);
+}
+
+/// Allocates the gradients of a call's q, k and v. Those of k and v are sums: zeros, or `uncleared` memory.
+AttentionGradients allocate_gradients(const AttentionCall& call, bool uncleared) {
+  AttentionGradients gradients;
+  const auto sums = [&](const Tensor& like) {
+    return uncleared ? at::empty(like.sizes(), like.options()) : at::zeros(like.sizes(), like.options());
+  };
+  if (call.packed.defined()) {
+    gradients.packed = sums(call.packed);
+    const std::vector<Tensor> parts = gradients.packed.unbind(1);
+    if (parts.size() == 3) gradients.q = parts.front();
+    gradients.k = parts[parts.size() - 2];
+    gradients.v = parts.back();
+  }
+  if (!gradients.q.defined()) gradients.q = at::empty(call.q.sizes(), call.q.options());
+  if (!gradients.k.defined()) gradients.k = sums(call.k);
+  if (!gradients.v.defined()) gradients.v = sums(call.v);
+  return gradients;
+}
+
+/// One pass over a call: cuts it into tasks of a sentence and head each, or joins those of few queries, and runs them
+/// in parallel. Calculates with numbers of type S; in the tensors they are `Stored`.
+template <class S, class Stored = S>
+class Run {
+  using Builder = TaskBuilder<S, Stored>;
+
+ public:
+  Run(const AttentionCall& call, const ForwardContext& context) : call_(call), context_(context), pass_(call) {
+    const types::TypeEntry& entry = call.type->entry();
+    constants_ = {.d_head = static_cast<int>(call.q.size(2)),
+                  .scale = static_cast<S>(call.scale),
+                  .rows = rows_for(entry, S()),
+                  .options = call.type->options(),
+                  .sparse = entry.is_sparse(call.type->options()),
+                  .needs_scores = entry.needs_scores(call.type->options()),
+                  .uses_positions = entry.info.uses_positions,
+                  .training = context.training,
+                  .num_numbers = call.type->num_numbers()};
+    if (entry.reach != nullptr) numbers_of_reach_ = pass_.numbers.values().to(at::kDouble).contiguous();
+    for (const int32_t count : call.keys->count) max_keys_ = std::max<int64_t>(max_keys_, count);
+  }
+
+  Tensor forward(CoreResults* results) {
+    pass_.context = at::empty({call_.q.size(0), num_heads(), call_.v.size(2)}, call_.q.options());
+    is_probed_ = is_probed(call_, context_);
+    if (results != nullptr && call_.type->entry().keeps_number)
+      pass_.kept_number = at::empty({call_.q.size(0), num_heads()}, c10::CppTypeToScalarType<S>::value);
+    if (results != nullptr && !constants_.needs_scores && !is_probed_) pass_.kept_weights = KeptWeights<S>(call_, core_.rounds, {});
+    run_tasks();
+    if (results != nullptr) *results = {.kept_number = pass_.kept_number, .weights = pass_.kept_weights.memory()};
+    return pass_.context;
+  }
+
+  AttentionGradients backward(const Tensor& context_gradient, const CoreResults& kept) {
+    pass_.is_backward = true;
+    pass_.context = context_gradient.contiguous();
+    pass_.kept_number = kept.kept_number;
+    if (kept.weights.defined()) pass_.kept_weights = KeptWeights<S>(call_, core_.rounds, kept.weights);
+    pass_.has_uncleared_sums = covers_in_order(*call_.keys, call_.k.size(0));
+    pass_.gradients = allocate_gradients(call_, pass_.has_uncleared_sums);
+    pass_.numbers.make_gradients();
+    run_tasks();
+    pass_.gradients.numbers = pass_.numbers.gradients();
+    return pass_.gradients;
+  }
+
+ private:
+  int64_t num_heads() const { return call_.q.size(1); }
+  int64_t num_sentences() const { return call_.queries->num_sentences(); }
+
+  void run_tasks() {
+    if (heads_are_queries()) return run_steps();
+    if (tasks_run_together()) return run_few_queries();
+    run_sentences();
+  }
+
+  // --- sentence by sentence ---
+
+  /// Runs sentences and heads in parallel. Each owns its rows of every gradient, so the bits do not depend on threads;
+  /// where sentences share keys, heads alone run in parallel.
+  void run_sentences() {
+    if (pass_.is_backward && !pass_.has_uncleared_sums && shares_keys(*call_.keys)) {
+      for_each_group(num_heads(), 1, 1, [&](int64_t head, int64_t /*end*/, ThreadMemory<S>& memory) {
+        for (int64_t b = 0; b < num_sentences(); ++b) run_sentence(b, head, memory);
+      });
+    } else {
+      for_each_group(num_sentences() * num_heads(), 1, 1,
+                     [&](int64_t i, int64_t /*end*/, ThreadMemory<S>& memory) { run_sentence(i / num_heads(), i % num_heads(), memory); });
+    }
+  }
+  void run_sentence(int64_t b, int64_t head, ThreadMemory<S>& memory) {
+    if (call_.queries->length(b) == 0) return builder_.clear_sums(b, head);
+    find_segments(b, head, memory);
+    const core::Task<S> task = builder_.task(b, head, memory);
+    if constexpr (!Builder::kIsConverted) builder_.clear_sums(b, head);  // copies are stored whole
+    if (memory.parts.empty()) run_task(task, b, head, nullptr, memory);
+    for (const AttentionPart& part : memory.parts) {
+      run_task(memory.gathered_part.task(task, part, constants_.d_head), b, head, &part, memory);
+      if (pass_.is_backward) memory.gathered_part.add_gradients(task, part, constants_.d_head);
+    }
+    builder_.store_results(task, b, head);
+  }
+  /// part: of sentence b, if the task is not the whole of it.
+  void run_task(core::Task<S> task, int64_t b, int64_t head, const AttentionPart* part, ThreadMemory<S>& memory) {
+    memory.workspace.row = core::row_elements(task.keys);
+    const auto run = pass_.is_backward ? core_.backward : core_.forward;
+    if (!is_probed_) return run(constants_, task, memory.workspace);
+    const ProbedTask probed = {call_, *context_.probe, b, head, part};
+    task.probe = &probed;
+    task.show = show<S>;
+    run(constants_, task, memory.workspace);
+  }
+
+  // --- a decoder's step ---
+
+  /// Returns true for a decoder's step with one query a sentence, whose keys are named by slots: all heads of some
+  /// sentences are then queries of one task, so that their rows become weights together.
+  bool heads_are_queries() const {
+    if (pass_.is_backward || is_probed_ || Builder::kIsConverted || call_.keys->slots.empty() || context_.training) return false;
+    return call_.queries->num_tokens() == num_sentences() && call_.queries->max_length() == 1;
+  }
+  void run_steps() {
+    constexpr int64_t kRows = core::KeptRows<S>::kRows;  // of the lowest tile
+    const int64_t together = constants_.uses_positions ? 1 : std::max<int64_t>(1, kRows / num_heads());
+    for_each_group(num_sentences(), together, 1,
+                   [&](int64_t first, int64_t end, ThreadMemory<S>& memory) { run_step(first, end, memory); });
+  }
+  /// Runs all heads of sentences first to end - 1 as one task.
+  void run_step(int64_t first, int64_t end, ThreadMemory<S>& memory) {
+    memory.clear_segments();
+    const auto first_key = [&](int64_t b) { return call_.keys->begin[static_cast<size_t>(b)]; };
+    for (int64_t b = first; b < end; ++b)
+      for (int64_t head = 0; head < num_heads(); ++head) {
+        find_reach(b, head, memory);
+        add_segments(b, head, first_key(b) - first_key(first), memory);
+      }
+    core::Task<S> task = builder_.task(first, 0, memory);
+    task.heads.count = static_cast<int>(num_heads());
+    task.heads.q = call_.q.stride(1);
+    task.heads.k = call_.k.stride(1);
+    task.heads.v = call_.v.stride(1);
+    task.queries = static_cast<int>(end - first) * task.heads.count;
+    task.keys = static_cast<int>(max_keys_);
+    task.position_step = 0;
+    task.context.stride = pass_.context.stride(1);
+    task.kept_number.stride = 1;
+    run_task(task, first, 0, nullptr, memory);
+  }
+
+  // --- few queries a sentence ---
+
+  /// Returns true for the cross attention of a decoder's step, or another call of few queries: the rows of several
+  /// sentences and heads then become weights together. Longer rows fill vectors alone, and would take much memory.
+  bool tasks_run_together() const {
+    constexpr int64_t kFewQueries = 16, kShortKeys = 64;
+    if (pass_.is_backward || is_probed_ || Builder::kIsConverted || !call_.rows_alike || !call_.keys->slots.empty()) return false;
+    if (context_.training || numbers_of_reach_.defined() || !call_.type->has_one_pattern()) return false;
+    return call_.queries->max_length() < kFewQueries && max_keys_ <= kShortKeys && core_.forward_together != nullptr;
+  }
+  void run_few_queries() {
+    constexpr int64_t kMostTogether = 8;  // each task has memory of its own
+    const int64_t fitting = core::kMaxRowsTogether / std::max<int64_t>(1, call_.queries->max_length());
+    const int64_t together = std::clamp<int64_t>(fitting, 1, kMostTogether);
+    for_each_group(num_sentences() * num_heads(), together, together,
+                   [&](int64_t first, int64_t end, ThreadMemory<S>& memory) { run_together(first, end, memory); });
+  }
+  /// Runs tasks first to end - 1: the heads of the first sentence, then of the second, and so on.
+  void run_together(int64_t first, int64_t end, ThreadMemory<S>& memory) {
+    memory.clear_segments();
+    memory.tasks.clear();
+    const int64_t first_sentence = first / num_heads(), first_query = call_.queries->begin(first_sentence);
+    for (int64_t b = first_sentence; b <= (end - 1) / num_heads(); ++b) add_segments(b, 0, 0, memory);
+    for (int64_t i = first; i < end; ++i) {
+      const int64_t b = i / num_heads();
+      if (call_.queries->length(b) == 0) continue;
+      memory.tasks.push_back(builder_.task(b, i % num_heads(), memory));
+      memory.tasks.back().first_segment += call_.queries->begin(b) - first_query;
+    }
+    if (memory.tasks.empty()) return;
+    memory.workspace.row = core::row_elements(max_keys_);
+    core_.forward_together(constants_, memory.tasks.data(), static_cast<int>(memory.tasks.size()), memory.workspace);
+  }
+
+  /// Calls f(first, end, memory) for `together` of `tasks` at a time, in parallel; `at_once` tasks have memory at the
+  /// same time.
+  template <class F>
+  void for_each_group(int64_t tasks, int64_t together, int64_t at_once, F f) {
+    constexpr int64_t kMostChunks = 64;  // each allocates its own memory
+    const int64_t groups = (tasks + together - 1) / together;
+    const int64_t max_queries = std::max<int64_t>(call_.queries->max_length(), num_heads());  // KeptRows::kRows have room in any case
+    for_parts(groups, std::max<int64_t>(1, (groups + kMostChunks - 1) / kMostChunks), [&](int64_t begin, int64_t end) {
+      ThreadMemory<S> memory(core_, max_keys_, max_queries, call_.q.size(2), at_once);
+      for (int64_t first = begin * together; first < std::min(end * together, tasks); first += together)
+        f(first, std::min(first + together, tasks), memory);
+    });
+  }
+
+  // --- which keys queries see ---
+
+  /// Sets memory.reach. A probe sees everything that the pattern shows.
+  void find_reach(int64_t b, int64_t head, ThreadMemory<S>& memory) const {
+    memory.reach.clear();
+    if (!numbers_of_reach_.defined() || is_probed_) return;
+    const int64_t count = constants_.num_numbers, stride = num_heads() * count;
+    const double* numbers = numbers_of_reach_.template const_data_ptr<double>() + call_.queries->begin(b) * stride + head * count;
+    for (int64_t i = 0; i < call_.queries->length(b); ++i)
+      memory.reach.push_back(call_.type->entry().reach(call_.type->options(), numbers + i * stride));
+  }
+  /// Sets the segments and parts in `memory` to those of a sentence and head, unless they are.
+  void find_segments(int64_t b, int64_t head, ThreadMemory<S>& memory) const {
+    const AttentionPattern* pattern = &call_.type->pattern(head);
+    find_reach(b, head, memory);
+    if (memory.reach.empty() && memory.sentence == b && memory.pattern == pattern) return;
+    memory.sentence = b;
+    memory.pattern = pattern;
+    memory.clear_segments();
+    add_segments(b, head, 0, memory);
+    memory.parts.clear();
+    memory.has_runs = memory.sees_runs();
+    if (call_.keys->slots.empty() && !memory.has_runs && !call_.rows_alike) memory.parts = attention_parts(call_, b, head, memory.reach);
+  }
+  /// Appends the segments of all queries of a sentence, with `shift` added to the keys' positions.
+  void add_segments(int64_t b, int64_t head, int32_t shift, ThreadMemory<S>& memory) const {
+    for (int32_t i = 0; i < call_.queries->length(b); ++i) {
+      const int32_t position = query_position(call_, b, i);
+      visible_keys(call_, b, head, position, memory.of_query);
+      if (!memory.reach.empty()) keep_near(position, memory.reach[static_cast<size_t>(i)], memory.of_query);
+      for (KeySegment& segment : memory.of_query) segment.begin += shift;
+      memory.segments.insert(memory.segments.end(), memory.of_query.begin(), memory.of_query.end());
+      memory.first_segment.push_back(static_cast<int32_t>(memory.segments.size()));
+    }
+  }
+
+  const AttentionCall& call_;
+  const ForwardContext& context_;
+  const core::EntryPoints<S> core_ = core_for(Stored());
+  core::CallConstants<S> constants_;
+  PassTensors<S> pass_;
+  const Builder builder_{call_, context_, pass_, core_.rounds};
+  int64_t max_keys_ = 0;
+  bool is_probed_ = false;
+  Tensor numbers_of_reach_;  // in double, if they say how far a query looks
+};
+
+/// Calls work(run) with the run for the numbers in the call's tensors.
+template <class Work>
+auto with_run(const AttentionCall& call, const ForwardContext& context, Work work) {
+  switch (call.q.scalar_type()) {
+    case at::kDouble:
+      return work(Run<double>(call, context));
+    case at::kBFloat16:
+      return work(Run<float, at::BFloat16>(call, context));
+    default:
+      return work(Run<float>(call, context));
+  }
+}
+
+}  // namespace
+
+bool core_takes(const AttentionCall& call) {
+  const auto all_are = [&](at::ScalarType type) {
+    return call.q.scalar_type() == type && call.k.scalar_type() == type && call.v.scalar_type() == type;
+  };
+  if (!call.q.is_cpu() || call.v.size(2) != call.q.size(2)) return false;
+  if (all_are(at::kFloat) || all_are(at::kDouble)) return true;
+  return all_are(at::kBFloat16) && !shares_keys(*call.keys);
+}
+
+Tensor run_core(const AttentionCall& call, const ForwardContext& context, CoreResults* results) {
+  return with_run(call, context, [&](auto&& run) { return run.forward(results); });
+}
+
+AttentionGradients run_core_backward(const AttentionCall& call, const ForwardContext& context, const Tensor& context_gradient,
+                                     const CoreResults& kept) {
+  return with_run(call, context, [&](auto&& run) { return run.backward(context_gradient, kept); });
+}
+
+}  // namespace lacuna

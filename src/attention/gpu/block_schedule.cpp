@@ -1,0 +1,236 @@
+#include "attention/gpu/block_schedule.h"
+
+#include <algorithm>
+
+#include "attention/cpu/parts.h"
+#include "attention/gpu/shared_memory.h"
+#include "attention/registry.h"
+
+namespace lacuna::cuda {
+namespace {
+
+/// The most chunks of a task, and the fewest tiles of a chunk: they bound the blocks that work on a sentence, and the partial rows of a key
+/// that are added up.
+constexpr size_t kMostChunks = 8, kFewestTiles = 2;
+
+/// The keys of each query of a task: query i sees segments[first[i]] to segments[first[i + 1]].
+struct Visible {
+  std::vector<KeySegment> segments;
+  std::vector<int32_t> first;
+
+  bool has_gaps() const {
+    for (size_t i = 0; i + 1 < first.size(); ++i)
+      if (first[i + 1] - first[i] > 1) return true;
+    return std::any_of(segments.begin(), segments.end(), [](const KeySegment& segment) { return segment.stride != 1; });
+  }
+};
+
+Visible visible_in(const AttentionCall& call, int64_t b, int64_t head) {
+  Visible visible = {.segments = {}, .first = {0}};
+  std::vector<KeySegment> of_query;
+  for (int32_t i = 0; i < call.queries->length(b); ++i) {
+    visible_keys(call, b, head, query_position(call, b, i), of_query);
+    visible.segments.insert(visible.segments.end(), of_query.begin(), of_query.end());
+    visible.first.push_back(static_cast<int32_t>(visible.segments.size()));
+  }
+  return visible;
+}
+
+template <class T>
+int64_t shared_bytes(const MemoryRules& rules, const SentenceTask& task, int warps, bool is_backward) {
+  KernelCall<T> call = {};
+  call.width = whole_tiles(rules.d_head);
+  call.needs_scores = rules.needs_scores;
+  call.uses_positions = rules.uses_positions;
+  return SharedMemory<T>(nullptr, call, task, 0, warps, is_backward).bytes;
+}
+
+int64_t shared_bytes(const MemoryRules& rules, const SentenceTask& task, int warps, bool is_backward) {
+  return rules.in_bf16 ? shared_bytes<Bf16>(rules, task, warps, is_backward) : shared_bytes<float>(rules, task, warps, is_backward);
+}
+
+/// The most warps of a block: so many that rows of some length fit beside the warps' own parts, with gaps or without. It depends on the
+/// rules alone: the number decides in which order sums are added up, which must not depend on the rest of the batch.
+int most_warps(const MemoryRules& rules) {
+  constexpr int kUsefulKeys = 256;
+  SentenceTask task = {};
+  task.tile_rows = 1;
+  task.has_gaps = 1;
+  task.stride = kUsefulKeys + kStridePadding;
+  int warps = kWarps;
+  while (warps > 1 && shared_bytes(rules, task, warps, rules.wants_gradients) > rules.limit) warps /= 2;
+  return warps;
+}
+
+/// The warps that have keys to work on, kTile each. (More would add zeros to the sums, which changes nothing.)
+int warps_for(const AttentionCall& call) {
+  int32_t longest = 0;
+  for (const int32_t count : call.keys->count) longest = std::max(longest, count);
+  return longest <= kTile ? 1 : longest <= 2 * kTile ? 2 : kWarps;
+}
+
+class Scheduler {
+ public:
+  Scheduler(const AttentionCall& call, const MemoryRules& rules, std::vector<int32_t> heads)
+      : call_(call), rules_(rules), head_(heads.front()), most_warps_(most_warps(rules)) {
+    lists_.heads = std::move(heads);
+    lists_.warps = std::min(most_warps_, warps_for(call));
+  }
+
+  ScheduleLists make() {
+    for (int64_t b = 0; b < call_.queries->num_sentences(); ++b)
+      if (call_.queries->length(b) > 0) add_sentence(b);
+    return std::move(lists_);
+  }
+
+ private:
+  void add_sentence(int64_t b) {
+    SentenceTask task = {};
+    task.sentence_id = call_.queries->id(b);
+    task.first_query = call_.queries->begin(b);
+    task.query_step = 1;
+    task.first_position = query_position(call_, b, 0);
+    task.keys = sentence_keys_ = call_.keys->count[static_cast<size_t>(b)];
+    task.first_key = call_.keys->begin[static_cast<size_t>(b)];
+    task.key_positions = -1;
+    const Visible visible = visible_in(call_, b, head_);
+    const bool may_part = visible.has_gaps() && call_.keys->slots.empty() && !call_.rows_alike;
+    const auto parts = may_part ? attention_parts(call_, b, head_) : std::vector<AttentionPart>();
+    if (parts.empty()) return add_task(task, visible);
+    for (const AttentionPart& part : parts) add_part(task, part);
+  }
+
+  void add_part(SentenceTask task, const AttentionPart& part) {
+    task.first_query += part.first_query;
+    task.first_position += part.first_query;
+    task.query_step = part.query_step;
+    task.keys = static_cast<int32_t>(part.keys.size());
+    task.key_positions = static_cast<int32_t>(lists_.key_positions.size());
+    lists_.key_positions.insert(lists_.key_positions.end(), part.keys.begin(), part.keys.end());
+    add_task(task, {part.segments, part.first_segment});
+  }
+
+  void add_task(SentenceTask task, const Visible& visible) {
+    task.has_gaps = visible.has_gaps() ? 1 : 0;
+    task.first_segment = static_cast<int32_t>(lists_.first_segment.size());
+    for (const int32_t first : visible.first) lists_.first_segment.push_back(first + static_cast<int32_t>(lists_.segments.size()));
+    lists_.segments.insert(lists_.segments.end(), visible.segments.begin(), visible.segments.end());
+
+    const std::vector<QueryTile> tiles = fitting_tiles(task, visible);
+    lists_.forward_bytes = std::max(lists_.forward_bytes, shared_bytes(rules_, task, lists_.warps, false));
+    lists_.backward_bytes = std::max(lists_.backward_bytes, shared_bytes(rules_, task, lists_.warps, true));
+    add_chunks(tiles, std::max(kFewestTiles, (tiles.size() + kMostChunks - 1) / kMostChunks));
+    lists_.tiles.insert(lists_.tiles.end(), tiles.begin(), tiles.end());
+    lists_.tasks.push_back(task);
+  }
+
+  /// The task's tiles, of as many rows as fit into shared memory; notes these in the task.
+  std::vector<QueryTile> fitting_tiles(SentenceTask& task, const Visible& visible) {
+    for (task.tile_rows = kTile;; task.tile_rows /= 2) {
+      std::vector<QueryTile> tiles = tiles_of(task, visible);
+      task.stride = kTile;
+      for (const QueryTile& tile : tiles) task.stride = std::max(task.stride, tile.width);
+      task.stride += kStridePadding;
+      const bool fits = shared_bytes(rules_, task, most_warps_, rules_.wants_gradients) <= rules_.limit;
+      if (!fits && task.tile_rows > 1) continue;
+      if (!fits) note_that_a_row_is_too_long();
+      return tiles;
+    }
+  }
+
+  void note_that_a_row_is_too_long() {
+    lists_.fits = false;
+    if (rules_.wants_gradients)
+      throw MachineError("attention: a sentence of " + std::to_string(sentence_keys_) +
+                         " tokens is too long for this GPU's shared memory (" + std::to_string(rules_.limit) +
+                         " bytes a block), where its gradients are wanted; take shorter sentences (training: data.max_length), or the CPU "
+                         "(device: cpu)");
+  }
+
+  std::vector<QueryTile> tiles_of(const SentenceTask& task, const Visible& visible) const {
+    std::vector<QueryTile> tiles;
+    const auto queries = static_cast<int32_t>(visible.first.size()) - 1;
+    for (int32_t first = 0; first < queries; first += task.tile_rows) {
+      const int32_t rows = std::min(task.tile_rows, queries - first);
+      const auto seen = visible.first.begin() + first;  // the first row's segments, then the next's
+      int32_t begin = task.keys, end = 0;
+      for (int32_t s = seen[0]; s < seen[rows]; ++s) {
+        const KeySegment& keys = visible.segments[static_cast<size_t>(s)];
+        begin = std::min(begin, keys.begin);
+        end = std::max(end, keys.begin + (keys.count - 1) * keys.stride + 1);
+      }
+      begin = begin < end ? begin / kTile * kTile : 0;
+      tiles.push_back({static_cast<int32_t>(lists_.tasks.size()), first, rows, begin, whole_tiles(std::max(end - begin, 0))});
+    }
+    return tiles;
+  }
+
+  void add_chunks(const std::vector<QueryTile>& tiles, size_t tiles_of_chunk) {
+    for (size_t first = 0; first < tiles.size(); first += tiles_of_chunk) {
+      const size_t last = std::min(tiles.size(), first + tiles_of_chunk);
+      Chunk chunk = {.first_tile = static_cast<int32_t>(lists_.tiles.size() + first),
+                     .num_tiles = static_cast<int32_t>(last - first),
+                     .begin = 0,
+                     .end = 0,
+                     .first_partial = lists_.num_partials};
+      for (size_t i = first; i < last; ++i) {
+        if (tiles[i].width == 0) continue;
+        chunk.begin = chunk.end == 0 ? tiles[i].begin : std::min(chunk.begin, tiles[i].begin);
+        chunk.end = std::max(chunk.end, tiles[i].begin + tiles[i].width);
+      }
+      lists_.num_partials += chunk.end - chunk.begin;
+      lists_.chunks.push_back(chunk);
+    }
+  }
+
+  const AttentionCall& call_;
+  const MemoryRules& rules_;
+  const int64_t head_;
+  const int most_warps_;       // what fits is judged with: whatever else is in the batch
+  int32_t sentence_keys_ = 0;  // of the sentence that is being added
+  ScheduleLists lists_;
+};
+
+}  // namespace
+
+std::vector<ScheduleLists> make_schedules(const AttentionCall& call, const MemoryRules& rules) {
+  std::vector<const AttentionPattern*> patterns;
+  std::vector<std::vector<int32_t>> heads;
+  for (int32_t head = 0; head < call.q.size(1); ++head) {
+    const AttentionPattern* pattern = &call.type->pattern(head);
+    const auto known = static_cast<size_t>(std::find(patterns.begin(), patterns.end(), pattern) - patterns.begin());
+    if (known == patterns.size()) {
+      patterns.push_back(pattern);
+      heads.emplace_back();
+    }
+    heads[known].push_back(head);
+  }
+  std::vector<ScheduleLists> schedules;
+  schedules.reserve(heads.size());
+  for (std::vector<int32_t>& some : heads) schedules.push_back(Scheduler(call, rules, std::move(some)).make());
+  return schedules;
+}
+
+Sources find_sources(const ScheduleLists& schedule, const KeyRange& keys, int64_t num_key_rows) {
+  const auto for_each = [&](auto use) {  // use(row of k, partial row)
+    for (const Chunk& chunk : schedule.chunks) {
+      const SentenceTask& task = schedule.tasks[static_cast<size_t>(schedule.tiles[static_cast<size_t>(chunk.first_tile)].task)];
+      for (int32_t e = chunk.begin; e < std::min(chunk.end, task.keys); ++e) {
+        const int32_t position = task.key_positions < 0 ? e : schedule.key_positions.begin()[task.key_positions + e];
+        const int32_t place = task.first_key + position;
+        const int32_t row = keys.slots.empty() ? place : keys.slots.begin()[place];
+        use(static_cast<size_t>(row), chunk.first_partial + e - chunk.begin);
+      }
+    }
+  };
+  Sources sources;
+  sources.first.assign(static_cast<size_t>(num_key_rows) + 1, 0);
+  for_each([&](size_t row, int32_t) { ++sources.first[row + 1]; });
+  for (size_t row = 0; row < static_cast<size_t>(num_key_rows); ++row) sources.first[row + 1] += sources.first[row];
+  sources.rows.resize(static_cast<size_t>(sources.first.back()));
+  std::vector<int32_t> next = sources.first;
+  for_each([&](size_t row, int32_t partial) { sources.rows[static_cast<size_t>(next[row]++)] = partial; });
+  return sources;
+}
+
+}  // namespace lacuna::cuda

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <vector>
+
+#include "attention/call.h"
+#include "attention/gpu/kernels.h"
+
+namespace lacuna::cuda {
+
+/// Returns `elements` rounded up to a multiple of kTile.
+inline int32_t whole_tiles(int64_t elements) {
+  return static_cast<int32_t>((elements + kTile - 1) / kTile * kTile);
+}
+
+/// A BlockSchedule in host memory, for the heads of a call that share one pattern. It depends on shapes, pattern and options alone, and its
+/// entries for a sentence on that sentence alone.
+struct ScheduleLists {
+  std::vector<SentenceTask> tasks;
+  std::vector<QueryTile> tiles;
+  std::vector<Chunk> chunks;
+  std::vector<KeySegment> segments;
+  std::vector<int32_t> first_segment, key_positions, heads;
+  int num_partials = 0;
+  int warps = kWarps;                             ///< of a block
+  int64_t forward_bytes = 0, backward_bytes = 0;  ///< of shared memory that a block needs
+  bool fits = true;                               ///< every row fits into the shared memory of a block
+};
+
+/// The facts that decide, beside its size, how much shared memory a task needs.
+struct MemoryRules {
+  int d_head;
+  bool needs_scores, uses_positions;
+  bool in_bf16;
+  bool wants_gradients;  ///< there will be a backward pass, which needs more
+  int64_t limit;         ///< bytes
+
+  bool operator==(const MemoryRules&) const = default;
+};
+
+/// Makes a schedule for each pattern of the call. If a row is too long for the shared memory, throws MachineError where the rules want
+/// gradients; otherwise the schedule's `fits` is false.
+std::vector<ScheduleLists> make_schedules(const AttentionCall& call, const MemoryRules& rules);
+
+/// The partial rows that belong to each row of k: BlockSchedule::first_source and BlockSchedule::sources.
+struct Sources {
+  std::vector<int32_t> first, rows;
+};
+Sources find_sources(const ScheduleLists& schedule, const KeyRange& keys, int64_t num_key_rows);
+
+}  // namespace lacuna::cuda
