@@ -1,4 +1,5 @@
-// Products in tiles (AMX): 16 rows of 16 words each, multiplied in one instruction. Compiled for processors that have them.
+// Products in tiles (AMX): 16 rows of 16 words each, multiplied in one instruction. Compiled for processors that have
+// them.
 
 #include "kernels/amx_tiles.h"
 #include "kernels/packed_loops.h"
@@ -9,8 +10,8 @@ namespace {
 
 constexpr int kTile = 16, kRows = 2 * kTile;
 
-// Tiles 0 to 3 hold the sums of two by two tiles of the result, 4 and 5 rows of x, 6 and 7 columns of the panel. Every sum is one chain in
-// the order of `words`: a row's bits do not depend on how many rows there are.
+// Tiles 0 to 3 hold the sums of two by two tiles of the result, 4 and 5 rows of x, 6 and 7 columns of the panel. Every
+// sum is one chain in the order of `words`: a row's bits do not depend on how many rows there are.
 
 struct OfBf16 {
   using Sum = float;
@@ -38,8 +39,8 @@ struct OfBytes {
   }
 };
 
-/// Sums [kRows, kPanel] of 32 rows, or of 16. With `next`, the panel that will come next is fetched on the way: with few rows, waiting for
-/// weights is all there is.
+/// Computes the sums [kRows, kPanel] of 32 or 16 rows. With `next`, prefetches the panel that comes next: with few
+/// rows, memory is the bottleneck.
 template <class Kind, bool kBoth>
 LACUNA_INLINE void multiply_tiles(const PackedProduct& a, const uint8_t* packed, int64_t row, const uint8_t* next,
                                   typename Kind::Sum* sums) {
@@ -93,8 +94,8 @@ void multiply(const PackedProduct& a, int64_t panel, int64_t begin, int64_t end)
 }  // namespace
 
 extern const PackedKernel kBf16Kernel, kBytesKernel;
-constinit const PackedKernel kBf16Kernel = {"amx", kPanel, kAllRowLevels, multiply<OfBf16>, to_words<kAllRowLevels>, nullptr, nullptr};
-constinit const PackedKernel kBytesKernel = {"amx", kPanel, kAllRowLevels, multiply<OfBytes>, to_words<kAllRowLevels>, nullptr, nullptr};
+constinit const PackedKernel kBf16Kernel = {kTarget, kPanel, kAllRowLevels, multiply<OfBf16>, to_words<kAllRowLevels>, nullptr, nullptr};
+constinit const PackedKernel kBytesKernel = {kTarget, kPanel, kAllRowLevels, multiply<OfBytes>, to_words<kAllRowLevels>, nullptr, nullptr};
 
 }  // namespace LACUNA_TARGET
 }  // namespace lacuna

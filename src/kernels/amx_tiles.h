@@ -1,6 +1,6 @@
 #pragma once
 
-// The tiles' registers. Included only by sources that are compiled for processors that have them.
+// The tile registers of AMX. Included only by sources that are compiled for it.
 
 #include <immintrin.h>
 
@@ -8,7 +8,7 @@
 
 namespace lacuna {
 
-/// What LDTILECFG reads: eight tiles of 16 rows of 64 bytes.
+/// The configuration that LDTILECFG loads: eight tiles of 16 rows of 64 bytes.
 struct alignas(64) TileShapes {
   uint8_t palette = 1, start_row = 0, unused[14] = {};
   uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
@@ -16,11 +16,11 @@ struct alignas(64) TileShapes {
 };
 inline constexpr TileShapes kTileShapes;
 
-/// Tiles have these shapes while it lives.
+/// Configures the tiles with these shapes while an instance lives.
 class TilesInUse {
  public:
   [[gnu::always_inline]] TilesInUse() {
-    asm volatile("ldtilecfg %0" ::"m"(kTileShapes));  // the compiler's own function says that it reads the first bytes only
+    asm volatile("ldtilecfg %0" ::"m"(kTileShapes));  // the intrinsic's declaration covers the first bytes only
   }
   [[gnu::always_inline]] ~TilesInUse() { _tile_release(); }
   TilesInUse(const TilesInUse&) = delete;

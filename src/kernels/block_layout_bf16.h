@@ -1,13 +1,14 @@
 #pragma once
 
-// How numbers of bf16 become tiles, two to a word. Included by sources that are compiled for AVX-512 and more.
+// Packing of bf16 factors into tiles, two numbers to a word. Included by sources that are compiled for AVX-512 and
+// more.
 
 #include "kernels/block_loops.h"
 
 namespace lacuna::LACUNA_TARGET {
 namespace {
 
-/// Words of the first 16 numbers of two rows: x0 y0, x1 y1, ...
+/// Interleaves the first 16 numbers of two rows into words: x0 y0, x1 y1, ...
 inline __m512i woven_low(__m512i x, __m512i y) {
   const __m512i first = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(x)), second = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(y));
   return _mm512_or_si512(first, _mm512_slli_epi32(second, 16));
@@ -16,7 +17,8 @@ inline __m512i woven_high(__m512i x, __m512i y) {
   return woven_low(_mm512_shuffle_i64x2(x, x, 0xEE), _mm512_shuffle_i64x2(y, y, 0xEE));
 }
 
-/// Words of two lines each: word i is of lines 2 i and 2 i + 1. The numbers of each line, up to 32, fill the columns of two tiles.
+/// Interleaves pairs of lines: word i holds lines 2 i and 2 i + 1. The numbers of each line, up to 32, fill the columns
+/// of two tiles.
 inline void weave_lines(const Lines<uint16_t>& lines, __m512i (&first)[kTileRows], __m512i (&second)[kTileRows]) {
   for (int64_t i = 0; i < kTileRows; ++i) {
     const __m512i x = lines.load_line(2 * i), y = lines.load_line(2 * i + 1);

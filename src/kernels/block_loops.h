@@ -1,26 +1,23 @@
 #pragma once
 
-// How products in blocks lay out their factors and go through them. Included by sources that are compiled once for each instruction set,
-// AVX2 at least, and say how a block of rows meets a panel.
+// Packing of factors and the loops over blocks for products in blocks. Included by sources that are compiled once for
+// each instruction set, AVX2 at least, and define how a block of rows is multiplied by a panel.
 
 #include "kernels/block_product.h"
+#include "kernels/block_words.h"
 #include "kernels/vector_sums.h"
-#ifdef __AVX512F__
-#include "kernels/block_words_avx512.h"
-#else
-#include "kernels/block_words_avx2.h"
-#endif
 
 namespace lacuna::LACUNA_TARGET {
 namespace {
 
-// Words of a step lie in two tiles, each of 16 lines of 16 words. Of a block of rows, a line of the tile is a row; of a panel, a line of
-// the tile is a word of depth and its columns are b's: in the second tile from row or column 16 on.
+// The words of a step fill two tiles of 16 lines of 16 words each. In a block of rows, a line is a row of a; in a
+// panel, a line is one word of depth, and its columns are columns of b. The second tile starts at row or column 16.
 
 constexpr int kTileRows = 16, kTileWords = kTileRows * kTileRows;
 constexpr int64_t kStepWords = 2 * kTileWords;  // of a block of rows, or of a panel: one part of their numbers
 
-/// Words from one step's first tile to the next's, from the first tile of a step to the second, and from one line of a tile to the next.
+/// Strides in words: from one step to the next, from the first tile of a step to the second, and from one line of a
+/// tile to the next.
 struct TilePlaces {
   int64_t step, second, line;
 };
@@ -31,7 +28,8 @@ int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-/// Where a step's numbers lie: `count` lines, `stride` apart, each with `numbers` from `data` on. What a tile needs beyond them is 0.
+/// The numbers of a step in memory: `count` lines, `stride` apart, each with `numbers` from `data` on. Tiles are padded
+/// with 0 beyond them.
 template <class Number>
 struct Lines {
   const Number* data;
@@ -39,7 +37,7 @@ struct Lines {
 
   Lines from_line(int64_t line) const { return {data + line * stride, stride, count - line, numbers}; }
   Lines from_number(int64_t number) const { return {data + number, stride, count, numbers - number}; }
-  /// A line's first 16 words.
+  /// Loads a line's first 16 words.
   auto load_line(int64_t line) const { return load(data + line * stride, line < count ? numbers : 0); }
 
   /// Calls f(line, its first 16 words) for 16 lines.
@@ -54,7 +52,7 @@ struct Lines {
   static constexpr int64_t kWhole = kWordsInStep * 4 / sizeof(Number);  ///< numbers in 16 words
 };
 
-/// 16 lines as lines or as columns of a tile, whose lines are `line` words apart.
+/// Copy 16 lines to the lines, or to the columns, of a tile whose lines are `line` words apart.
 template <class Number>
 inline void copy_lines(const Lines<Number>& lines, uint32_t* tile, int64_t line) {
   lines.for_lines([=](int64_t i, TileLine words) { store(words, tile + i * line); });
@@ -66,7 +64,7 @@ inline void transpose_lines(const Lines<Number>& lines, uint32_t* tile, int64_t 
   store_transposed(row, tile, line);
 }
 
-/// Steps of 32 lines as the lines of two tiles each; line by line, as they lie in memory.
+/// Copies steps of 32 lines to the lines of two tiles each, line by line in memory order.
 template <class Number>
 inline void copy_rows(const Lines<Number>& lines, int64_t steps, uint32_t* tiles, const TilePlaces& places) {
   constexpr int64_t kWhole = Lines<Number>::kWhole;
@@ -79,8 +77,8 @@ inline void copy_rows(const Lines<Number>& lines, int64_t steps, uint32_t* tiles
   }
 }
 
-// How a step becomes two tiles (rows_in_depth: how all steps do). From lines in depth come rows of a and columns of b; from lines across
-// it, columns of a and rows of b.
+// A LayOut packs a step into two tiles (rows_in_depth packs all steps). The lines of memory run along the depth (rows
+// of a, columns of b) or across it (columns of a, rows of b).
 
 template <class Factor>
 struct LayOut;
@@ -108,7 +106,7 @@ struct LayOut<FloatFactor> : LayOutInDepth<float> {
   }
 };
 
-/// `steps` steps of the block of rows that begins at `row`, from `step` on.
+/// Packs `steps` steps of the block of rows that begins at `row`, from `step` on.
 template <class Factor>
 void pack_rows(const BlockProduct<Factor>& p, int64_t row, int64_t step, int64_t steps, uint32_t* tiles, const TilePlaces& places) {
   using Number = typename Factor::Number;
@@ -124,7 +122,7 @@ void pack_rows(const BlockProduct<Factor>& p, int64_t row, int64_t step, int64_t
   }
 }
 
-/// A step of the panel that begins at `column`, from `depth` on.
+/// Packs a step of the panel that begins at `column`, from `depth` on.
 template <class Factor>
 inline void pack_columns(const BlockProduct<Factor>& p, int64_t depth, int64_t column, uint32_t* tiles, const TilePlaces& places) {
   using Number = typename Factor::Number;
@@ -137,16 +135,17 @@ inline void pack_columns(const BlockProduct<Factor>& p, int64_t depth, int64_t c
   }
 }
 
-// A Multiplier<Factor> lives while blocks are multiplied, and has
+// A Multiplier<Factor> exists while blocks are multiplied, and has
 //
 //   static TilePlaces places_of_rows(int64_t steps), places_of_panel(int64_t steps);
 //   static constexpr int64_t kBlocksTogether;
 //   void multiply(const uint32_t* rows, const uint32_t* columns, int64_t steps, FirstSums, float* c, int64_t c_row, int64_t count) const;
 //
-// which say where a block of rows and a panel of so many steps are laid out, and how many blocks of rows meet a panel one after the other,
-// while it is in a cache near by; `multiply` makes the block of `count` rows (at most 32) and 32 columns of c of the two.
+// which give the layout of a block of rows and of a panel of so many steps, and how many blocks of rows are multiplied
+// by a panel in turn while it is in the L1 cache; `multiply` computes a block of `count` rows (at most 32) and 32
+// columns of c.
 
-/// What was written before is in memory when tiles are loaded: of which the compiler knows nothing.
+/// Makes earlier writes visible to tile loads, which the compiler does not see as reads of memory.
 inline void finish_writing() {
   asm volatile("" ::: "memory");
 }
@@ -155,7 +154,7 @@ void copy(const float* from, int64_t count, float* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
-/// A block of fewer than 32 rows or columns, by way of a whole one.
+/// Computes a block of fewer than 32 rows or columns through a buffer of a whole one.
 template <class Multiplier>
 void multiply_edge(const Multiplier& multiplier, const uint32_t* rows, const uint32_t* columns, int64_t steps, FirstSums start, float* c,
                    int64_t c_row, int64_t count, int64_t width) {
@@ -180,7 +179,7 @@ void for_depths(const BlockProduct<Factor>& p, F f) {
   for (int64_t step = 0; step < all; step += kSteps) f(step, least(kSteps, all - step));
 }
 
-/// Panels begin to end - 1 of a block of depths, side by side.
+/// Packs panels begin to end - 1 of a block of depths.
 template <class Multiplier, class Factor>
 void pack_block(const BlockProduct<Factor>& p, int64_t step, int64_t steps, int64_t begin, int64_t end, uint32_t* panels) {
   const TilePlaces places = Multiplier::places_of_panel(steps);
@@ -190,11 +189,11 @@ void pack_block(const BlockProduct<Factor>& p, int64_t step, int64_t steps, int6
   }
 }
 
-/// A part of a matrix on its way to the second cache, a share of it at a time while other numbers are multiplied.
+/// Prefetches a part of a matrix into the L2 cache, a share at a time while other numbers are multiplied.
 template <class Number>
 class Fetch {
  public:
-  /// `rows` x `columns` of the matrix from there on, in `times` shares.
+  /// Prefetches `rows` x `columns` of the matrix from (row, column) on, in `times` shares.
   Fetch(const StridedMatrix<Number>& matrix, int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t times) {
     if (rows <= 0 || columns <= 0) return;
     const bool by_rows = matrix.column == 1;
@@ -217,12 +216,12 @@ class Fetch {
 
  private:
   static constexpr int64_t kSize = sizeof(Number), kCacheLine = 64;
-  const char* at_ = nullptr;  ///< a row or a column, whichever lies side by side
+  const char* at_ = nullptr;  ///< a row or a column, whichever is contiguous
   int64_t offset_ = 0, stride_ = 0, width_ = 0, left_ = 0, share_ = 0;
 };
 
-/// Blocks begin to end - 1 of the rows, over one block of depths: its panels are there. `to` is where the first row belongs. `after_each`
-/// is called whenever a block of rows has met a panel.
+/// Multiplies blocks begin to end - 1 of the rows by the packed panels of one block of depths. The first row of the
+/// result is at `to`. `after_each` is called after each product of a block of rows and a panel.
 template <class Multiplier, class Factor, class F>
 void multiply_depths(const Multiplier& multiplier, const BlockProduct<Factor>& p, int64_t step, int64_t steps, const uint32_t* panels,
                      int64_t begin, int64_t end, float* to, F after_each) {
@@ -258,7 +257,7 @@ void multiply_depths(const Multiplier& multiplier, const BlockProduct<Factor>& p
   }
 }
 
-/// Where the panels of the block of depths that begins at `step` stand among all.
+/// Returns the offset in words of the panels of the block of depths that begins at `step`.
 template <class Factor>
 uint32_t* panels_of(const BlockProduct<Factor>& p, int64_t step) {
   return p.panels + step * blocks_in(p.columns) * Factor::kParts * kStepWords;
@@ -273,7 +272,7 @@ template <template <class> class Multiplier, class Factor>
 void multiply_rows(const BlockProduct<Factor>& p, int64_t begin, int64_t end, float* to) {
   constexpr int64_t kTogether = Multiplier<Factor>::kBlocksTogether;
   const Multiplier<Factor> multiplier;
-  for (int64_t first = begin; first < end; first += kTogether) {  // through all depths while these rows of c are near by
+  for (int64_t first = begin; first < end; first += kTogether) {  // through all depths while these rows of c are cached
     const int64_t last = least(first + kTogether, end), next = last * kBlock;
     Fetch<typename Factor::Number> rows_to_come(p.a, next, least(kTogether * kBlock, p.rows - next), 0, p.depth,
                                                 (last - first) * blocks_in(p.columns) * depth_blocks(p));

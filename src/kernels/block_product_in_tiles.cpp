@@ -1,4 +1,5 @@
-// Blocks multiplied in tiles (AMX): 16 rows of 16 words each, multiplied in one instruction. Compiled for processors that have them.
+// Blocks multiplied in tiles (AMX): 16 rows of 16 words each, multiplied in one instruction. Compiled for processors
+// that have them.
 
 #include "kernels/amx_tiles.h"
 #include "kernels/block_layout_bf16.h"
@@ -6,7 +7,7 @@
 namespace lacuna::LACUNA_TARGET {
 namespace {
 
-/// The first 16 numbers of bf16, or those after them, as float.
+/// Widens the first 16 numbers of bf16, or the 16 after them, to float.
 inline __m512 widened_low(__m512i x) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(x)), 16));
 }
@@ -18,7 +19,7 @@ inline __m512i rounded(__m512 first, __m512 second) {
   return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(second, first));
 }
 
-/// Lines of float as the sum of two numbers of bf16 each, both laid out as those of bf16 are.
+/// Packs float as the sum of two bf16 numbers, each packed as bf16 is.
 template <>
 struct LayOut<Bf16x3Factor> {
   static void rows_in_depth(Lines<float> lines, int64_t steps, uint32_t* tiles, const TilePlaces& places) {
@@ -73,7 +74,8 @@ inline void multiply_tiles() {
   _tile_dpbf16ps(3, 5, 7);
 }
 
-/// Tiles 0 to 3 hold the sums of 32 rows and 32 columns, 4 and 5 rows, 6 and 7 columns. The block's memory has all 32 rows.
+/// Tiles 0 to 3 hold the sums of 32 rows and 32 columns, 4 and 5 rows, 6 and 7 columns. The block's memory has all 32
+/// rows.
 template <class Factor>
 class Tiles {
  public:

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "base/recent.h"
-#include "base/tensor_of.h"
+#include "base/device.h"
+#include "base/recent_values.h"
 #include "kernels/dropout_factors.h"
 #include "kernels/row_tensors.h"
 
@@ -17,9 +17,9 @@ struct ListsOnGpu {
   Tensor offsets, ids;
 };
 
-/// Those of the last few shapes stay there: a model asks for the same ones at every site.
+/// The offsets of the last few shapes are cached on the GPU: a model asks for the same ones at every site.
 const ListsOnGpu& lists_on_gpu(const RaggedShapePtr& shape, at::Device device) {
-  thread_local Recent<ListsOnGpu> recent;
+  thread_local RecentValues<ListsOnGpu> recent;
   return recent.get([&](const ListsOnGpu& lists) { return lists.shape == shape && lists.device == device; },
                     [&] {
                       return ListsOnGpu{shape, device, tensor_of(shape->offsets(), device), tensor_of(shape->ids(), device)};

@@ -1,12 +1,14 @@
 #pragma once
 
-#include "base/host_device.h"
+#include "base/macros.h"
 #include "base/random.h"
 #include "kernels/row_kernels.h"
 
-/// The rule of DropoutRows (kernels/row_kernels.h), for a few features at a time and on every device. Row loops apply it to whole rows.
+/// The rule of DropoutRows (kernels/row_kernels.h), for a few features at a time and on every device. Row loops apply
+/// it to whole rows.
 ///
-/// Feature f of a row takes 16 bits of Philox block 16 (f / 128) + f % 16 at the row's position in its sentence: half-word f % 128 / 16.
+/// Feature f of a row takes 16 bits of Philox block 16 (f / 128) + f % 16 at the row's position in its sentence:
+/// half-word f % 128 / 16.
 namespace lacuna {
 
 /// The features of a row, by the blocks that decide about them.
@@ -17,7 +19,7 @@ struct FeatureBlocks {
 
   LACUNA_HOST_DEVICE int64_t count() const { return (columns + kGroup - 1) / kGroup * kLanes; }
 
-  /// f(feature, half-word) for each feature of a block.
+  /// Calls f(feature, half-word) for each feature of a block.
   template <class F>
   LACUNA_HOST_DEVICE void for_each(int64_t block, F f) const {
     const int64_t first = block / kLanes * kGroup + block % kLanes;
@@ -25,7 +27,7 @@ struct FeatureBlocks {
   }
 };
 
-/// What is dropped of one row.
+/// The dropout of one row.
 class DroppedRow {
  public:
   LACUNA_HOST_DEVICE DroppedRow(const DropoutRows& dropout, int64_t row)
@@ -36,7 +38,7 @@ class DroppedRow {
     id_ = static_cast<uint64_t>(dropout.ids[sentence]);
   }
 
-  /// The bits that decide about a block's features.
+  /// Returns the bits that decide about a block's features.
   LACUNA_HOST_DEVICE PhiloxBlock draw(int64_t block) const {
     return threshold_ == 0 ? PhiloxBlock{} : philox(key_, position_ << 32 | static_cast<uint64_t>(block), id_);
   }
@@ -47,7 +49,7 @@ class DroppedRow {
   }
 
  private:
-  /// The sentence of a row. Of several sentences that begin at one row, all but the last are empty.
+  /// Returns the sentence of a row. Of several sentences that begin at one row, all but the last are empty.
   LACUNA_HOST_DEVICE static int64_t sentence_of(const DropoutRows& dropout, int64_t row) {
     int64_t first = 0, end = dropout.sentences;
     while (end - first > 1) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/profile.h"
+#include "kernels/profile.h"
 #include "kernels/reference.h"
 #include "kernels/row_tensors.h"
 
@@ -32,8 +32,8 @@ Tensor forward_pass(const Tensor& table, const Tensor& ids, double scale, const 
   return result;
 }
 
-/// The rows of `gradient` that belong to each of `keys` [T], summed into a table of `size` rows. Rows are summed in order, keys in
-/// parallel.
+/// Sums the rows of `gradient` that share a key of `keys` [T] into a table of `size` rows. Rows are summed in order,
+/// keys in parallel.
 Tensor sum_by_key(const Tensor& gradient, const std::vector<int64_t>& keys, int64_t size, double scale) {
   std::vector<int64_t> rows(keys.size()), starts, ids;
   std::iota(rows.begin(), rows.end(), 0);

@@ -1,16 +1,76 @@
 #include "kernels/feed_forward.h"
 
-#include "base/profile.h"
-#include "kernels/activation.h"
 #include "kernels/layer_products.h"
+#include "kernels/linear.h"
+#include "kernels/profile.h"
+#include "kernels/reference.h"
 #include "kernels/residual_norm_rows.h"
-#include "kernels/rows_to_keep.h"
 
 namespace lacuna {
 namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
+
+Tensor activation_forward(const Tensor& x, bool is_gelu, const Dropout& dropout) {
+  Tensor result = at::empty_like(x);
+  with_scalar_of(x, [&](auto t) {
+    using T = decltype(t);
+    const ActivationRows<T> args = {x.size(1), is_gelu, dropout.rows(x.device()), data_of<T>(x), nullptr, mutable_data_of<T>(result),
+                                    nullptr};
+    if constexpr (gpu::kAreBuilt && std::is_same_v<T, float>) {
+      if (has_gpu_rows(x)) return on_gpu(x.device(), [&](void* stream) { return gpu::activation_forward(args, x.size(0), stream); });
+    }
+    for_rows(row_kernels<T>().activation_forward, args, x.size(0));
+  });
+  return result;
+}
+
+class ActivationFunction : public torch::autograd::Function<ActivationFunction> {
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, bool is_gelu, const Dropout& dropout) {
+    Tensor result = activation_forward(x, is_gelu, dropout);
+    context->save_for_backward({is_gelu ? x : result});
+    context->saved_data["is_gelu"] = is_gelu;
+    keep_dropout(*context, dropout);
+    return result;
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const TimedPart timed(ProfilePart::kActivation);
+    const Tensor kept = context->get_saved_variables()[0], gradient = gradients[0].contiguous(), to = at::empty_like(kept);
+    const bool is_gelu = context->saved_data["is_gelu"].toBool();
+    const Dropout dropout = kept_dropout(*context);
+    with_scalar_of(kept, [&](auto t) {
+      using T = decltype(t);
+      const ActivationRows<T> args = {kept.size(1),
+                                      is_gelu,
+                                      dropout.rows(kept.device()),
+                                      data_of<T>(kept),
+                                      data_of<T>(gradient),
+                                      const_cast<T*>(data_of<T>(kept)),  // read only
+                                      mutable_data_of<T>(to)};
+      if constexpr (gpu::kAreBuilt && std::is_same_v<T, float>) {
+        if (has_gpu_rows(kept))
+          return on_gpu(kept.device(), [&](void* stream) { return gpu::activation_backward(args, kept.size(0), stream); });
+      }
+      for_rows(row_kernels<T>().activation_backward, args, kept.size(0));
+    });
+    return {to, Tensor(), Tensor()};
+  }
+};
+
+/// A ResidualEnd without the tensors that have gradients: autograd functions take these one by one.
+struct EndSettings {
+  Dropout dropout;
+  bool is_rms;
+  Precision readers;
+
+  explicit EndSettings(const ResidualEnd& end) : dropout(end.dropout), is_rms(end.norm.is_rms), readers(end.readers) {}
+  ResidualEnd with(const Tensor& residual, const Tensor& gain, const std::optional<Tensor>& bias) const {
+    return {residual, dropout, {gain, bias.value_or(Tensor()), is_rms}, readers};
+  }
+};
 
 /// The residual connection and the norm that a function ends in.
 class End {
@@ -48,26 +108,34 @@ class LinearToResidualFunction : public torch::autograd::Function<LinearToResidu
 
  public:
   static variable_list forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& residual,
-                               const Tensor& gain, const std::optional<Tensor>& norm_bias, const Dropout& dropout, bool is_rms,
-                               FactorPrecision readers, FactorPrecision precision) {
+                               const Tensor& gain, const std::optional<Tensor>& norm_bias, const EndSettings& end, Precision precision) {
     const Tensor factor = Products::factor(x), weight_factor = Products::factor(weight);
     context->saved_data["x_type"] = x.scalar_type();
     context->saved_data["precision"] = static_cast<int64_t>(precision);
-    return End::forward(*context, Products(precision), factor, weight_factor, bias,
-                        {residual, dropout, {gain, norm_bias.value_or(Tensor()), is_rms}, readers}, {factor, weight_factor});
+    return End::forward(*context, Products(precision), factor, weight_factor, bias, end.with(residual, gain, norm_bias),
+                        {factor, weight_factor});
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const TimedPart timed(ProfilePart::kLinear);
-    const Products products(static_cast<FactorPrecision>(context->saved_data["precision"].toInt()));
+    const Products products(static_cast<Precision>(context->saved_data["precision"].toInt()));
     const variable_list kept = context->get_saved_variables();
     const Tensor &x = kept[ResidualNormRows::kKept], &weight = kept[ResidualNormRows::kKept + 1];
     const ResidualNormGradients of_norm = End::backward<Stored>(*context, kept, gradients);
     Tensor dx, dw;
     if (context->needs_input_grad(0)) dx = products.multiply_into(context->saved_data["x_type"].toScalarType(), of_norm.output, weight);
     if (context->needs_input_grad(1)) dw = products.multiply(of_norm.output.t(), x);
-    return {dx, dw, of_norm.output_sums, of_norm.residual, of_norm.gain, of_norm.bias, Tensor(), Tensor(), Tensor(), Tensor()};
+    return {dx, dw, of_norm.output_sums, of_norm.residual, of_norm.gain, of_norm.bias, Tensor(), Tensor()};
   }
+};
+
+/// What FeedForwardFunction takes beside tensors.
+struct FeedForwardSettings {
+  bool is_gelu;
+  Dropout dropout;  // between the matrices
+  EndSettings end;
+  Precision precision;
+  const NormSource* source;
 };
 
 template <class Stored>
@@ -79,25 +147,23 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
  public:
   static variable_list forward(AutogradContext* context, const Tensor& x, const Tensor& inner_weight, const Tensor& inner_bias,
                                const Tensor& outer_weight, const Tensor& outer_bias, const Tensor& residual, const Tensor& gain,
-                               const std::optional<Tensor>& norm_bias, bool is_gelu, const Dropout& dropout, const Dropout& end_dropout,
-                               bool is_rms, FactorPrecision readers, FactorPrecision precision, const NormSource* source) {
-    const Products products(precision);
+                               const std::optional<Tensor>& norm_bias, const FeedForwardSettings& settings) {
+    const Products products(settings.precision);
     const Tensor input = Products::factor(x), inner = Products::factor(inner_weight), outer = Products::factor(outer_weight);
-    const Tensor before = is_gelu ? products.multiply(input, inner.t()) : Tensor();  // (T, D) x (D, F), needed again
-    const Tensor hidden = activated(products, input, inner, inner_bias, before, dropout);
+    const Tensor before = settings.is_gelu ? products.multiply(input, inner.t()) : Tensor();  // (T, D) x (D, F), needed again
+    const Tensor hidden = activated(products, input, inner, inner_bias, before, settings.dropout);
     context->saved_data["x_type"] = x.scalar_type();
-    context->saved_data["precision"] = static_cast<int64_t>(precision);
-    keep_dropout(*context, dropout);
+    context->saved_data["precision"] = static_cast<int64_t>(settings.precision);
+    keep_dropout(*context, settings.dropout);
     variable_list kept = {inner, inner_bias, outer, hidden, before};
-    const variable_list of_input = RowsToKeep::of(*context, input, source);
+    const variable_list of_input = RowsToKeep::of(*context, input, settings.source);
     kept.insert(kept.end(), of_input.begin(), of_input.end());
-    return End::forward(*context, products, hidden, outer, outer_bias,
-                        {residual, end_dropout, {gain, norm_bias.value_or(Tensor()), is_rms}, readers}, kept);
+    return End::forward(*context, products, hidden, outer, outer_bias, settings.end.with(residual, gain, norm_bias), kept);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const TimedPart timed(ProfilePart::kLinear);
-    const Products products(static_cast<FactorPrecision>(context->saved_data["precision"].toInt()));
+    const Products products(static_cast<Precision>(context->saved_data["precision"].toInt()));
     const variable_list all = context->get_saved_variables(), kept(all.begin() + ResidualNormRows::kKept, all.end());
     const ResidualNormGradients of_norm = End::backward<Stored>(*context, all, gradients);
     const Tensor& gradient = of_norm.output;
@@ -107,10 +173,8 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
       dx = products.multiply_into(context->saved_data["x_type"].toScalarType(), inner_gradient, kept[kInner]);
     if (context->needs_input_grad(1)) d_inner = products.multiply(inner_gradient.t(), RowsToKeep::rows(*context, kept, kInput));
     if (context->needs_input_grad(3)) d_outer = products.multiply(gradient.t(), kept[kHidden]);
-    variable_list all_gradients = {dx,           d_inner,     inner_bias_gradient, d_outer, of_norm.output_sums, of_norm.residual,
-                                   of_norm.gain, of_norm.bias};
-    all_gradients.resize(15);  // the other arguments have none
-    return all_gradients;
+    const Tensor of_settings;
+    return {dx, d_inner, inner_bias_gradient, d_outer, of_norm.output_sums, of_norm.residual, of_norm.gain, of_norm.bias, of_settings};
   }
 
  private:
@@ -183,35 +247,42 @@ bool has_row_blocks(const ResidualEnd& end) {
 
 /// Calls f with a number of what the products' factors are stored in.
 template <class F>
-ResidualNorm with_stored(FactorPrecision precision, const F& f) {
+ResidualNorm with_stored(Precision precision, const F& f) {
   const TimedPart timed(ProfilePart::kLinear);
   const auto named = [](const variable_list& results) { return ResidualNorm{results[0], results[1]}; };
-  if (precision == FactorPrecision::kBf16) return named(f(uint16_t()));
+  if (precision == Precision::kBf16) return named(f(uint16_t()));
   return named(f(float()));
 }
 
 }  // namespace
 
-ResidualNorm linear_to_residual(const Tensor& x, const LinearWeights& weights, const ResidualEnd& end, FactorPrecision precision) {
+Tensor activation_dropout(const Tensor& x, bool is_gelu, const Dropout& dropout) {
+  const TimedPart timed(ProfilePart::kActivation);
+  if (!has_row_kernels(x)) return reference::activation_dropout(x, is_gelu, dropout);
+  if (!at::GradMode::is_enabled()) return activation_forward(x.contiguous(), is_gelu, dropout);
+  return ActivationFunction::apply(x.contiguous(), is_gelu, dropout);
+}
+
+ResidualNorm linear_to_residual(const Tensor& x, const LinearWeights& weights, const ResidualEnd& end, Precision precision) {
   if (!has_row_blocks(end)) return residual_norm(end, linear(x, weights.weight, weights.bias, precision));
   return with_stored(precision, [&](auto stored) {
     return LinearToResidualFunction<decltype(stored)>::apply(x.contiguous(), weights.weight, weights.bias, end.residual.contiguous(),
-                                                             end.norm.gain, optional_of(end.norm.bias), end.dropout, end.norm.is_rms,
-                                                             end.readers, precision);
+                                                             end.norm.gain, optional_of(end.norm.bias), EndSettings(end), precision);
   });
 }
 
-ResidualNorm feed_forward(const Tensor& x, const LinearWeights& inner, const LinearWeights& outer, bool is_gelu, const Dropout& dropout,
-                          const ResidualEnd& end, FactorPrecision precision, const NormSource* source) {
+ResidualNorm feed_forward(const Tensor& x, const FeedForwardLayer& layer, const ResidualEnd& end, Precision precision,
+                          const NormSource* source) {
+  const auto& [inner, outer, is_gelu, dropout] = layer;
   if (!has_row_blocks(end)) {
-    const Tensor hidden = activation_dropout(linear(x, inner.weight, inner.bias, precision, /*is_rounded=*/false, source), is_gelu,
-                                             dropout);  // (T, D) -> (T, F)
-    return linear_to_residual(hidden, outer, end, precision);
+    const Tensor products = linear(x, inner.weight, inner.bias, precision, /*is_rounded=*/false, source);  // (T, D) -> (T, F)
+    return linear_to_residual(activation_dropout(products, is_gelu, dropout), outer, end, precision);
   }
+  const FeedForwardSettings settings = {is_gelu, dropout, EndSettings(end), precision, source};
+  const Tensor rows = x.contiguous(), residual = end.residual.contiguous();
   return with_stored(precision, [&](auto stored) {
-    return FeedForwardFunction<decltype(stored)>::apply(x.contiguous(), inner.weight, inner.bias, outer.weight, outer.bias,
-                                                        end.residual.contiguous(), end.norm.gain, optional_of(end.norm.bias), is_gelu,
-                                                        dropout, end.dropout, end.norm.is_rms, end.readers, precision, source);
+    return FeedForwardFunction<decltype(stored)>::apply(rows, layer.inner.weight, layer.inner.bias, layer.outer.weight, layer.outer.bias,
+                                                        residual, end.norm.gain, optional_of(end.norm.bias), settings);
   });
 }
 

@@ -9,19 +9,29 @@ struct LinearWeights {
   Tensor weight, bias;
 };
 
-// Sub-layers that end in a linear layer, with gradients: the residual connection and the norm are applied to each block of rows of its
-// product while the block is in the cache. `precision` is that of the factors of all products, if x is float. With kBf16, x may be bf16
-// already; then so is its gradient.
+/// Returns dropout(max(x, 0)), or with `is_gelu` dropout(x Phi(x)), where Phi is the normal distribution function
+/// (Hendrycks & Gimpel 2016, arXiv:1606.08415). x [T, F].
+Tensor activation_dropout(const Tensor& x, bool is_gelu, const Dropout& dropout);
 
-/// residual_norm of x weight^T + bias.
+// Sub-layers that end in a linear layer, with gradients: the residual connection and the norm are applied to each block
+// of rows of its product while the block is in the cache. `precision` is that of the factors of all products, if x is
+// float. With kBf16, x may be bf16 already; then so is its gradient.
+
+/// Returns residual_norm(end, x weight^T + bias).
 ResidualNorm linear_to_residual(const Tensor& x, const LinearWeights& weights, const ResidualEnd& end,
-                                FactorPrecision precision = FactorPrecision::kFp32);
+                                Precision precision = Precision::kFp32);
 
-/// residual_norm of outer(dropout(f(inner(x)))). f = max(x, 0), or with `is_gelu` x Phi(x).
-///
-/// `source`: what x was normalised from, null = not known. The activation and its gradient are computed on blocks of rows of the products,
-/// and with kBf16 rounded there.
-ResidualNorm feed_forward(const Tensor& x, const LinearWeights& inner, const LinearWeights& outer, bool is_gelu, const Dropout& dropout,
-                          const ResidualEnd& end, FactorPrecision precision = FactorPrecision::kFp32, const NormSource* source = nullptr);
+/// A feed-forward network outer(dropout(f(inner(x)))), with f(x) = max(x, 0), or x Phi(x) if `is_gelu`.
+struct FeedForwardLayer {
+  LinearWeights inner, outer;
+  bool is_gelu = false;
+  Dropout dropout;
+};
+
+/// Returns residual_norm(end, layer(x)). The activation and its gradient are computed on blocks of rows of the
+/// products, and with kBf16 rounded there. `source`: what a norm computed x from, so that the backward pass can compute
+/// x again; null = x is kept.
+ResidualNorm feed_forward(const Tensor& x, const FeedForwardLayer& layer, const ResidualEnd& end, Precision precision = Precision::kFp32,
+                          const NormSource* source = nullptr);
 
 }  // namespace lacuna

@@ -18,7 +18,7 @@ __device__ float warp_sum(float x) {
   return x;
 }
 
-/// As it is, or rounded to bf16.
+/// Returns a number as it is stored: unchanged, or rounded to bf16.
 template <class Stored>
 __device__ Stored stored(float x) {
   if constexpr (std::is_same_v<Stored, float>) {
@@ -34,7 +34,7 @@ __device__ float loaded(uint16_t x) {
   return __bfloat162float(__ushort_as_bfloat16(x));
 }
 
-/// Starts a kernel of so many blocks.
+/// Launches a kernel of `blocks` blocks.
 template <class... Parameters, class... Arguments>
 const char* start(void (*kernel)(Parameters...), dim3 blocks, dim3 threads, void* stream, const Arguments&... arguments) {
   if (blocks.x == 0 || blocks.y == 0) return nullptr;
@@ -65,7 +65,7 @@ struct WarpRow {
   __device__ void for_each(F f) const {
     for (int64_t block = lane; block < features.count(); block += kLanes) features.for_each(block, [&](int64_t i, int64_t) { f(i); });
   }
-  /// f(i, 0 or what a kept element is multiplied with)
+  /// Calls f(i, factor) for each element: 0, or the factor of a kept element.
   template <class F>
   __device__ void for_each_dropped(const DropoutRows& dropout, F f) const {
     const DroppedRow dropped(dropout, row);
@@ -82,7 +82,7 @@ const char* start_for_rows(void (*kernel)(Args, int64_t), const Args& args, int6
 }
 
 template <class Normed>
-__global__ void __launch_bounds__(kLanes* kWarps) normalise(const ResidualNormForward<float, Normed> a, int64_t rows) {
+__global__ void __launch_bounds__(kLanes* kWarps) normalize(const ResidualNormForward<float, Normed> a, int64_t rows) {
   const WarpRow warp(a.columns);
   if (warp.row >= rows) return;
   const int64_t at = warp.row * a.columns;
@@ -112,9 +112,9 @@ __global__ void __launch_bounds__(kLanes* kWarps) normalise(const ResidualNormFo
   if (a.inverse_deviation != nullptr) a.inverse_deviation[warp.row] = inverse;
 }
 
-/// What residual_norm_backward of row_kernels.cpp does but for the sums over rows.
+/// Does what residual_norm_backward of row_kernels.cpp does, except for the sums over rows.
 template <class Normed, class Output>
-__global__ void __launch_bounds__(kLanes* kWarps) denormalise(const ResidualNormBackward<float, Normed, Output> a, int64_t rows) {
+__global__ void __launch_bounds__(kLanes* kWarps) denormalize(const ResidualNormBackward<float, Normed, Output> a, int64_t rows) {
   const WarpRow warp(a.columns);
   if (warp.row >= rows) return;
   const int64_t at = warp.row * a.columns;
@@ -154,7 +154,7 @@ __device__ GatedElement gated_element(const GatedRmsRows<float, Stored>& a, int6
 }
 
 template <class Stored>
-__global__ void __launch_bounds__(kLanes* kWarps) normalise_gated(const GatedRmsRows<float, Stored> a, int64_t rows) {
+__global__ void __launch_bounds__(kLanes* kWarps) normalize_gated(const GatedRmsRows<float, Stored> a, int64_t rows) {
   const WarpRow warp(a.columns);
   if (warp.row >= rows) return;
   const int64_t at = warp.row * a.columns;
@@ -167,9 +167,9 @@ __global__ void __launch_bounds__(kLanes* kWarps) normalise_gated(const GatedRms
   });
 }
 
-/// What gated_rms_backward of row_kernels.cpp does but for the sums over rows, which need a.inverse_rms.
+/// Does what gated_rms_backward of row_kernels.cpp does, except for the sums over rows, which need a.inverse_rms.
 template <class Stored>
-__global__ void __launch_bounds__(kLanes* kWarps) denormalise_gated(const GatedRmsRows<float, Stored> a, int64_t rows) {
+__global__ void __launch_bounds__(kLanes* kWarps) denormalize_gated(const GatedRmsRows<float, Stored> a, int64_t rows) {
   const WarpRow warp(a.columns);
   if (warp.row >= rows) return;
   const int64_t at = warp.row * a.columns;
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(kLanes* kWarps) denormalise_gated(const GatedR
 
 constexpr int kThreads = 128;
 
-/// f(i, 0 or what a kept element is multiplied with) for the elements [T, columns] that a thread has.
+/// Calls f(i, factor) for the elements [T, columns] of this thread: 0, or the factor of a kept element.
 template <class F>
 __device__ void for_own_elements(const DropoutRows& dropout, int64_t columns, int64_t rows, F f) {
   const FeatureBlocks features{columns};
@@ -250,8 +250,9 @@ __global__ void __launch_bounds__(kThreads) drop_all(const DropRows<float> a, in
 
 constexpr int kSummers = 8;
 
-/// sums[i] = the sums over kRowsPerSum rows of what value(row, column, parts) adds to parts[i]: a block of threads for these rows and
-/// kLanes columns. Each of kSummers sums some of the rows; then these sums are added up in order. Sums that are null are not wanted.
+/// Sets sums[i] to the sums over kRowsPerSum rows of what value(row, column, parts) adds to parts[i]: a block of
+/// threads for these rows and kLanes columns. Each of kSummers sums some of the rows; then these sums are added up in
+/// order. Sums that are null are not wanted.
 template <int kSums, class F>
 __device__ void sum_rows(int64_t rows, int64_t columns, float* const (&sums)[kSums], F value) {
   __shared__ float shared[kSums][kSummers][kLanes];
@@ -307,7 +308,8 @@ __global__ void __launch_bounds__(kLanes* kSummers) round_and_sum(const RoundedR
 
 constexpr int kThreadsOfRow = 256;
 
-/// join(a, b) over all threads of a block, in the same order always; the result is on every thread. `shared` [warps] is free afterwards.
+/// Reduces by join(a, b) over all threads of a block, always in the same order; the result is on every thread. `shared`
+/// [warps] is free afterwards.
 template <class X, class Join>
 __device__ X joined(X x, X* shared, Join join) {
   for (int distance = kLanes / 2; distance > 0; distance /= 2) x = join(x, X::shuffled(x, distance));
@@ -376,23 +378,23 @@ __global__ void __launch_bounds__(kThreadsOfRow) loss_of_row(const LossRows<floa
 
 template <class Normed>
 const char* residual_norm_forward(const ResidualNormForward<float, Normed>& args, int64_t rows, void* stream) {
-  return start_for_rows(normalise<Normed>, args, rows, stream);
+  return start_for_rows(normalize<Normed>, args, rows, stream);
 }
 
 template <class Normed, class Output>
 const char* residual_norm_backward(const ResidualNormBackward<float, Normed, Output>& args, int64_t rows, void* stream) {
-  if (const char* const error = start_for_rows(denormalise<Normed, Output>, args, rows, stream)) return error;
+  if (const char* const error = start_for_rows(denormalize<Normed, Output>, args, rows, stream)) return error;
   return start_for_sums(sum_norm_gradients<Normed, Output>, args, rows, stream);
 }
 
 template <class Stored>
 const char* gated_rms_forward(const GatedRmsRows<float, Stored>& args, int64_t rows, void* stream) {
-  return start_for_rows(normalise_gated<Stored>, args, rows, stream);
+  return start_for_rows(normalize_gated<Stored>, args, rows, stream);
 }
 
 template <class Stored>
 const char* gated_rms_backward(const GatedRmsRows<float, Stored>& args, int64_t rows, void* stream) {
-  if (const char* const error = start_for_rows(denormalise_gated<Stored>, args, rows, stream)) return error;
+  if (const char* const error = start_for_rows(denormalize_gated<Stored>, args, rows, stream)) return error;
   return start_for_sums(sum_gated_gradients<Stored>, args, rows, stream);
 }
 

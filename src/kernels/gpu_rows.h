@@ -2,10 +2,12 @@
 
 #include "kernels/row_kernels.h"
 
-/// The row kernels of training for GPUs (gpu_rows.cu). Their arguments are those of the CPU's loops (row_kernels.h), with pointers into a
-/// GPU's memory. Numbers are float. Sums are always added up in the same order, and a row's result depends on that row alone.
+/// The row kernels of training for GPUs (gpu_rows.cu). Their arguments are those of the CPU's loops (row_kernels.h),
+/// with pointers into a GPU's memory. Numbers are float. Sums are always added up in the same order, and a row's result
+/// depends on that row alone.
 ///
-/// Each processes all rows, on the current GPU and on `stream`, and returns null or an error message. They exist in builds with CUDA only.
+/// Each processes all rows, on the current GPU and on `stream`, and returns null or an error message. They exist in
+/// builds with CUDA only.
 namespace lacuna::gpu {
 
 #if LACUNA_CUDA

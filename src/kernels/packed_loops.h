@@ -1,6 +1,7 @@
 #pragma once
 
-// What the packed products of all instruction sets share. Included by sources that are compiled once for each of them.
+// Code that the packed products of all instruction sets share. Included by sources that are compiled once for each of
+// them.
 
 #include <cstring>
 #include <type_traits>
@@ -13,24 +14,10 @@ namespace LACUNA_TARGET {
 
 // ---- rows of floats to words ----
 
-/// to [numbers] of a word's numbers: x rounded, then zeros.
+/// Writes x rounded to bf16, then zeros, to `to` [numbers].
 LACUNA_INLINE void round_row(const float* x, int64_t depth, uint16_t* to, int64_t numbers) {
   for (int64_t i = 0; i < depth; ++i) to[i] = rounded_to_bf16(x[i]);
   for (int64_t i = depth; i < numbers; ++i) to[i] = 0;
-}
-
-/// What rounding left behind, rounded.
-LACUNA_INLINE void round_rest_of_row(const float* x, int64_t depth, uint16_t* to, int64_t numbers) {
-  for (int64_t i = 0; i < depth; ++i) to[i] = rounded_to_bf16(x[i] - widened(rounded_to_bf16(x[i])));
-  for (int64_t i = depth; i < numbers; ++i) to[i] = 0;
-}
-
-/// Rows are high, low, high and weights high, high, low: side by side the three products of kBf16x3.
-LACUNA_INLINE void split_row(const float* x, int64_t depth, uint16_t* to, int64_t numbers, bool is_weight) {
-  const int64_t third = numbers / 3;
-  round_row(x, depth, to, third);
-  std::memcpy(to + (is_weight ? 1 : 2) * third, to, static_cast<size_t>(third) * sizeof *to);
-  round_rest_of_row(x, depth, to + (is_weight ? 2 : 1) * third, third);
 }
 
 inline constexpr int32_t kAllRowLevels = 255;  ///< of a row's bytes, where their products are summed in 32 bits
@@ -41,8 +28,8 @@ struct RowRange {
   float magnitude;  // the larger of both
 };
 
-/// What is not finite stays so: numbers above zero are in the order of their bits, and so are magnitudes of those below, with infinity and
-/// what is not a number at the end.
+/// Finds a row's range. Numbers that are not finite stay so: numbers above zero are in the order of their bits, and so
+/// are magnitudes of those below, with infinity and what is not a number at the end.
 LACUNA_INLINE RowRange range_of_row(const float* x, int64_t depth) {
   constexpr uint32_t kMinus = 0x80000000;
   int32_t above = 0;
@@ -58,7 +45,7 @@ LACUNA_INLINE RowRange range_of_row(const float* x, int64_t depth) {
   return {std::bit_cast<float>(above), std::bit_cast<float>(below), std::bit_cast<float>(above > below ? above : below)};
 }
 
-/// Numbers as whole multiples of a step, so many from end to end.
+/// Steps of equal size that divide an extent.
 struct Steps {
   float step;     // not a number, if the extent isn't finite
   float inverse;  // 0 then, and where all numbers are 0: there is nothing to multiply
@@ -71,7 +58,7 @@ struct Steps {
   LACUNA_INLINE int32_t of(float x) const { return static_cast<int32_t>(__builtin_rintf(x * inverse)); }
 };
 
-/// to [numbers] = f(x), then zeros; all zeros, if there are no steps.
+/// Writes f(x), then zeros, to `to` [numbers]; all zeros if there are no steps.
 template <class Byte, class F>
 LACUNA_INLINE void write_bytes(const float* x, int64_t depth, const Steps& steps, Byte* to, int64_t numbers, F f) {
   const int64_t count = steps.inverse > 0 ? depth : 0;
@@ -79,14 +66,14 @@ LACUNA_INLINE void write_bytes(const float* x, int64_t depth, const Steps& steps
   std::memset(to + count, 0, static_cast<size_t>(numbers - count));
 }
 
-/// to [numbers] = x in steps, the largest 127 or -127. Returns the step.
+/// Writes x in steps to `to` [numbers], the largest as 127 or -127. Returns the step.
 LACUNA_INLINE float quantize_weight(const float* x, int64_t depth, int8_t* to, int64_t numbers) {
   const Steps steps(range_of_row(x, depth).magnitude, kWeightLevels);
   write_bytes(x, depth, steps, to, numbers, [=](float number) { return steps.of(number); });
   return steps.step;
 }
 
-/// to [numbers] = x in steps + zero, from 0 to `levels`. Returns the step.
+/// Writes x in steps + zero to `to` [numbers], from 0 to `levels`. Returns the step.
 LACUNA_INLINE float quantize_row(const float* x, int64_t depth, uint8_t* to, int64_t numbers, int32_t levels, int32_t& zero) {
   const RowRange range = range_of_row(x, depth);
   const Steps steps(range.above + range.below, levels);
@@ -104,20 +91,13 @@ void to_words(const RowsToWords& a, int64_t begin, int64_t end) {
   for (int64_t row = begin; row < end; ++row) {
     const float* x = a.x + row * a.depth;
     void* to = static_cast<uint8_t*>(a.to) + row * a.words * 4;
-    switch (a.format) {
-      case WeightFormat::kFloat:
-        std::memcpy(to, x, static_cast<size_t>(a.depth) * sizeof *x);
-        break;
-      case WeightFormat::kBf16x3:
-        split_row(x, a.depth, static_cast<uint16_t*>(to), 2 * a.words, a.is_weight);
-        break;
-      case WeightFormat::kBf16:
-        round_row(x, a.depth, static_cast<uint16_t*>(to), 2 * a.words);
-        break;
-      case WeightFormat::kInt8:
-        a.scales[row] = a.is_weight ? quantize_weight(x, a.depth, static_cast<int8_t*>(to), 4 * a.words)
-                                    : quantize_row(x, a.depth, static_cast<uint8_t*>(to), 4 * a.words, kRowLevels, a.zeros[row]);
-        break;
+    if (a.precision == Precision::kInt8) {
+      a.scales[row] = a.is_weight ? quantize_weight(x, a.depth, static_cast<int8_t*>(to), 4 * a.words)
+                                  : quantize_row(x, a.depth, static_cast<uint8_t*>(to), 4 * a.words, kRowLevels, a.zeros[row]);
+    } else if (a.precision == Precision::kBf16) {
+      round_row(x, a.depth, static_cast<uint16_t*>(to), 2 * a.words);
+    } else {
+      std::memcpy(to, x, static_cast<size_t>(a.depth) * sizeof *x);
     }
   }
 }
@@ -166,7 +146,7 @@ LACUNA_INLINE Floats multiply_add(Floats a, Floats b, Floats sum) {
 typedef int32_t Integers __attribute__((vector_size(sizeof(WordVector))));
 constexpr int kWidth = sizeof(WordVector) / sizeof(int32_t), kPanel = 2 * kWidth;
 
-/// Takes the sums of a panel's columns, tile by tile, to where the results belong.
+/// Writes the sums of a panel's columns, tile by tile, to the results.
 ///
 ///   begin(row); write(half, rows, sums) of both halves of the panel's columns; end(rows)
 class PanelResults {

@@ -33,18 +33,18 @@ LACUNA_INLINE WordVector repeated_word(const uint8_t* from) {
   return all_words(word);
 }
 
-/// A word of the panel's that comes kAhead words after this one.
+/// Prefetches the panel's word kAhead words after this one.
 LACUNA_INLINE void fetch_ahead(const uint8_t* panel) {
   constexpr int kAhead = 8;
   for (int line = 0; line < kPanel * 4; line += 64) _mm_prefetch(panel + kAhead * kPanel * 4 + line, _MM_HINT_T0);
 }
 
-// A Kind says what numbers are in words, and writes the sums of kRows rows by a panel. Every sum is one chain of additions in the order of
-// `words`, however many rows there are: a row's bits do not depend on it. Sums have the type that PanelResults takes: GCC 12 keeps them in
-// memory if it changes after the loop.
+// A Kind defines the numbers in a word, and writes the sums of kRows rows by a panel. Every sum is one chain of
+// additions in the order of `words`, however many rows there are: a row's bits do not depend on it. Sums have the type
+// that PanelResults takes: GCC 12 keeps them in memory if it changes after the loop.
 
-/// Kind::add adds the products of two words to a sum. Twelve rows and two vectors of columns are 24 sums in registers, with two vectors of
-/// the panel and a word of a row 27 of 32 (on AVX2 half as many rows, 15 of 16).
+/// Kind::add adds the products of two words to a sum. Twelve rows and two vectors of columns are 24 sums in registers,
+/// with two vectors of the panel and a word of a row 27 of 32 (on AVX2 half as many rows, 15 of 16).
 template <class Kind>
 struct OfWords {
   static constexpr int kRowsAtOnce = kWidth == 16 ? 12 : 6;
@@ -75,7 +75,8 @@ struct OfFloats : OfWords<OfFloats> {
   using Sums = Floats;
   LACUNA_INLINE static Sums add(Sums sums, WordVector x, WordVector panel) { return multiply_add((Floats)x, (Floats)panel, sums); }
 
-  /// The same sums of a group of rows with many zeros, by its `count` words that are not 0: the others would add 0.
+  /// Computes these sums for a group of rows with many zeros from its `count` words that are not 0; the others would
+  /// add 0.
   template <int kRows>
   LACUNA_INLINE static void multiply_nonzeros(const float* x, const float* panel, int64_t words, const int32_t* nonzeros, int32_t count,
                                               const PanelResults& results) {
@@ -144,9 +145,10 @@ LACUNA_INLINE Integers add_pairs(WordVector pairs, Integers sums) {
 }
 #endif
 
-/// Without instructions for it: products are summed in 16 bits over kWordsOfShortSum words, then in 32. Eight rows' sums, the panel's
-/// words, ones and a short sum on its way take 13 of AVX2's 16 registers. With so many levels rows and weights lose about as much as each
-/// other; four words are hardly faster, and weights then lose more.
+/// Sums products of bytes without instructions for it: they are summed in 16 bits over kWordsOfShortSum words, then in
+/// 32. Eight rows' sums, the panel's words, ones and a short sum on its way take 13 of AVX2's 16 registers. With so
+/// many levels rows and weights lose about as much as each other; four words are hardly faster, and weights then lose
+/// more.
 struct OfBytes {
   static constexpr int kRowsAtOnce = 8;
   static constexpr int32_t kRowLevels = 180, kWordsOfShortSum = 2, kLargestShortSum = 32767 / kRowLevels;
@@ -213,7 +215,7 @@ struct OfBytes {
 };
 #endif
 
-/// Of the `rows` rows from `row` on, at most kRows.
+/// Multiplies the `rows` rows from `row` on, at most kRows.
 template <class Kind, int kRows>
 LACUNA_INLINE void multiply_tile(const PackedProduct& a, const uint8_t* packed, int64_t row, int64_t rows, PanelResults& results) {
   if constexpr (kRows > 1)
@@ -223,7 +225,8 @@ LACUNA_INLINE void multiply_tile(const PackedProduct& a, const uint8_t* packed, 
   results.end(kRows);
 }
 
-/// Rows that lie a multiple of so many bytes apart share the lines of a way of the first cache; it keeps kRowsPerWay of them.
+/// Rows that lie a multiple of so many bytes apart share the lines of a way of the L1 cache; it holds kRowsPerWay of
+/// them.
 constexpr int64_t kBytesPerWay = 4096, kRowsPerWay = 8;
 
 template <class Kind>
@@ -235,7 +238,7 @@ void multiply(const PackedProduct& a, int64_t panel, int64_t begin, int64_t end)
     multiply_tile<Kind, Kind::kRowsAtOnce>(a, packed, row, end - row < at_once ? end - row : at_once, results);
 }
 
-/// Of the rows of a group, at most kRows.
+/// Multiplies the rows of a group, at most kRows.
 template <int kRows>
 LACUNA_INLINE void multiply_group(const PackedProduct& a, const float* packed, int64_t row, int64_t rows, PanelResults& results) {
   if constexpr (kRows > 1)
@@ -278,7 +281,7 @@ void find_nonzeros(const NonzeroWords& a, int64_t first_group, int64_t last_grou
 template <class Kind>
 constexpr PackedKernel kernel_of() {
   constexpr bool kIsFloats = std::is_same_v<Kind, OfFloats>;
-  return {kTargetName,
+  return {kTarget,
           kPanel,
           Kind::kRowLevels,
           kIsFloats ? multiply_floats : multiply<Kind>,

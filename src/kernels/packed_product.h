@@ -3,25 +3,22 @@
 #include <cstdint>
 #include <vector>
 
-/// Products of rows with a packed weight: plain data between packed_weight.cpp and loops that are compiled once for each instruction set.
-///
-/// Rows and weights are made of words of 32 bits: one float, two bf16 or four bytes. A panel of the weight holds `panel_columns` outputs,
-/// word by word [words, panel_columns], so one word of a row meets a vector of words. A row of the result has the same bits whatever the
-/// number of rows; of bytes it has them by all kernels whose rows have as many levels.
-namespace lacuna {
+#include "base/precision.h"
+#include "kernels/cpu_target.h"
 
-/// What the factors of a product are rounded to. Sums are taken in float; those of bytes are exact.
-enum class WeightFormat {
-  kFloat,
-  kBf16x3,  ///< a factor is high + low, both bf16; the product is high high + low high + high low: some 16 bits of float's 24
-  kBf16,
-  kInt8,  ///< weights from -127 to 127 by a scale for each output, rows from their smallest to their largest number (or 0) by a scale each
-};
+/// Products of rows with a packed weight. This header is the interface of plain data between packed_weight.cpp and
+/// loops that are compiled once for each instruction set.
+///
+/// Rows and weights are made of words of 32 bits: one float, two bf16 or four bytes. A panel of the weight holds
+/// `panel_columns` outputs, word by word [words, panel_columns], so one word of a row meets a vector of words. A row of
+/// the result has the same bits whatever the number of rows; int8 has them in all kernels with as many row levels.
+namespace lacuna {
 
 /// The activation that is applied to a product's results.
 enum class ProductEnd { kNone, kRelu, kGelu };
 
-/// Whether few or many numbers of the rows are 0. With many, as after relu, float kernels skip words that are 0 in a whole group of rows.
+/// A hint whether few or many numbers of the rows are 0. With many, as after relu, float kernels skip words that are 0
+/// in a whole group of rows.
 enum class RowZeros { kFew, kMany };
 
 struct PackedProduct {
@@ -35,7 +32,8 @@ struct PackedProduct {
   float* y;                                  ///< [rows, columns]
 };
 
-/// The words that are multiplied where rows have many zeros (floats only): those that are not 0 in every row of a group.
+/// The words that are multiplied where rows have many zeros (floats only): those that are not 0 in every row of a
+/// group.
 struct NonzeroWords {
   int64_t rows, words;
   const float* x;
@@ -47,7 +45,7 @@ inline constexpr int32_t kWeightLevels = 127;  ///< a weight's largest byte, and
 
 /// The conversion of rows of floats to words.
 struct RowsToWords {
-  WeightFormat format;
+  Precision precision;  ///< fp32, bf16 or int8
   bool is_weight;
   int64_t depth, words;
   const float* x;
@@ -58,17 +56,17 @@ struct RowsToWords {
 
 /// One implementation of the product.
 struct PackedKernel {
-  const char* target;  ///< of the instruction set
+  CpuTarget target;
   int64_t panel_columns;
   int32_t row_levels;  ///< bytes only: those of a row are from 0 to row_levels
-  /// Multiplies one panel with rows [begin, end); `begin` is a multiple of kRowBlock. x is padded to a multiple of kRowsRead rows, unless
-  /// float.
+  /// Multiplies one panel with rows [begin, end); `begin` is a multiple of kRowBlock. x is padded to a multiple of
+  /// kRowsRead rows, unless float.
   void (*multiply)(const PackedProduct&, int64_t panel, int64_t begin, int64_t end);
   void (*to_words)(const RowsToWords&, int64_t begin, int64_t end);
   void (*find_nonzeros)(const NonzeroWords&, int64_t first_group, int64_t last_group);  ///< null = all words are multiplied
-  /// Bytes only; null = not needed. Processors that cannot sum products of bytes in 32 bits first sum a few in 16 bits. For these sums not
-  /// to overflow, rows have fewer than 255 levels, and this function requantises a weight's row [4 * words] that could still overflow to
-  /// fewer than 127 levels with a larger scale.
+  /// Bytes only; null = not needed. Processors that cannot sum products of bytes in 32 bits first sum a few in 16 bits.
+  /// For these sums not to overflow, rows have fewer than 255 levels, and this function requantizes a weight's row [4 *
+  /// words] that could still overflow to fewer than 127 levels with a larger scale.
   void (*fit_short_sums)(int8_t* row, int64_t words, float& scale);
 };
 
@@ -78,13 +76,8 @@ static_assert(kRowBlock % kRowsPerGroup == 0);
 inline constexpr int64_t kRowsRead = 16;   ///< rows that are read at a time
 inline constexpr int64_t kWordsRead = 16;  ///< words that are read at a time: a row's number of words is a multiple of it, unless float
 
-/// The kernels that this machine can run, best first; the last one needs AVX2 and FMA only, as the whole program does.
-std::vector<PackedKernel> packed_kernels(WeightFormat format);
-/// True if this machine has instructions for the format.
-bool has_instructions_for(WeightFormat format);
-/// True if this machine has AMX (products of bf16 and bytes in tiles) and the operating system allows its use.
-bool has_amx();
-/// `fp32`, `bf16x3`, `bf16` or `int8`.
-const char* name_of(WeightFormat format);
+/// Returns the kernels for products in fp32, bf16 or int8 that this machine can run, the fastest first; the last one
+/// needs AVX2 only.
+std::vector<PackedKernel> packed_kernels(Precision precision);
 
 }  // namespace lacuna

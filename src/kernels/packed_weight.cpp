@@ -8,28 +8,20 @@
 namespace lacuna {
 namespace {
 
-/// Products of two words that a thread should have to do, or waking it costs more.
+/// The least number of products of two words for which waking a thread pays.
 constexpr int64_t kProductsPerTask = 1 << 17;
 
-/// Products of bytes, 0 to 255 by -127 to 127, whose sum is exact in 32 bits.
+/// The number of products of bytes, 0 to 255 by -127 to 127, whose sum is exact in 32 bits.
 constexpr int64_t kMostBytesInSum = INT32_MAX / (255 * 127);
 
 int64_t rounded_up(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-/// Words that a row of so many numbers takes.
-int64_t words_of_row(WeightFormat format, int64_t depth) {
-  switch (format) {
-    case WeightFormat::kFloat:
-      break;
-    case WeightFormat::kBf16x3:
-      return 3 * rounded_up((depth + 1) / 2, kWordsRead);
-    case WeightFormat::kBf16:
-      return rounded_up((depth + 1) / 2, kWordsRead);
-    case WeightFormat::kInt8:
-      return rounded_up((depth + 3) / 4, kWordsRead);
-  }
+/// Returns the number of words of a row.
+int64_t words_of_row(Precision precision, int64_t depth) {
+  if (precision == Precision::kInt8) return rounded_up((depth + 3) / 4, kWordsRead);
+  if (precision == Precision::kBf16) return rounded_up((depth + 1) / 2, kWordsRead);
   return depth;
 }
 
@@ -48,18 +40,18 @@ Tensor plain_product(const Tensor& x, const Tensor& weight, const Tensor& bias, 
 
 }  // namespace
 
-PackedWeight::PackedWeight(const Tensor& weight, WeightFormat format, const PackedKernel* kernel)
-    : format_(format), columns_(weight.size(0)), depth_(weight.size(1)) {
+PackedWeight::PackedWeight(const Tensor& weight, Precision precision, const PackedKernel* kernel)
+    : precision_(precision), columns_(weight.size(0)), depth_(weight.size(1)) {
   if (!weight.is_cpu() || weight.scalar_type() != at::kFloat) {
     weight_ = weight.detach();
     return;
   }
-  if (format == WeightFormat::kInt8 && depth_ > kMostBytesInSum)
+  if (precision == Precision::kInt8 && depth_ > kMostBytesInSum)
     throw ConfigError("a weight of the model has " + std::to_string(depth_) + " inputs, and sums of int8 hold those of " +
                       std::to_string(kMostBytesInSum) + "; translate with --precision bf16 or fp32");
-  kernel_ = kernel != nullptr ? *kernel : packed_kernels(format).front();
+  kernel_ = kernel != nullptr ? *kernel : packed_kernels(precision).front();
   const auto [words, scales, zeros] = words_of(weight.detach().contiguous(), true);
-  if (format == WeightFormat::kInt8 && kernel_.fit_short_sums != nullptr) {
+  if (precision == Precision::kInt8 && kernel_.fit_short_sums != nullptr) {
     auto* const bytes = static_cast<int8_t*>(words.mutable_data_ptr());
     auto* const scale = scales.mutable_data_ptr<float>();
     at::parallel_for(0, columns_, kRowsPerTask, [&, count = words.size(1)](int64_t begin, int64_t end) {
@@ -67,7 +59,7 @@ PackedWeight::PackedWeight(const Tensor& weight, WeightFormat format, const Pack
     });
   }
   lay_out(words);
-  if (format != WeightFormat::kInt8) return;
+  if (precision != Precision::kInt8) return;
   const int64_t added = panels_.size(0) * panels_.size(2) - columns_;
   scales_ = at::constant_pad_nd(scales, {0, added});
   sums_ = at::constant_pad_nd(words.narrow(0, 0, columns_).view(at::kChar).sum(1, false, at::kInt), {0, added});
@@ -90,14 +82,14 @@ void PackedWeight::lay_out(const Tensor& words) {
 }
 
 PackedWeight::Words PackedWeight::words_of(const Tensor& rows, bool is_weight) const {
-  if (format_ == WeightFormat::kFloat) return {rows.view(at::kInt), {}, {}};
-  const int64_t count = rows.size(0), words = words_of_row(format_, depth_), room = rounded_up(count, kRowsRead);
+  if (precision_ == Precision::kFp32) return {rows.view(at::kInt), {}, {}};
+  const int64_t count = rows.size(0), words = words_of_row(precision_, depth_), room = rounded_up(count, kRowsRead);
   Words result;
   result.values = at::empty({room, words}, at::kInt);
   if (room > count) result.values.narrow(0, count, room - count).zero_();
-  if (format_ == WeightFormat::kInt8) result.scales = at::empty({count}, at::kFloat);
-  if (format_ == WeightFormat::kInt8 && !is_weight) result.zeros = at::empty({count}, at::kInt);
-  const RowsToWords args = {format_,
+  if (precision_ == Precision::kInt8) result.scales = at::empty({count}, at::kFloat);
+  if (precision_ == Precision::kInt8 && !is_weight) result.zeros = at::empty({count}, at::kInt);
+  const RowsToWords args = {precision_,
                             is_weight,
                             depth_,
                             words,
@@ -123,7 +115,8 @@ std::pair<Tensor, Tensor> PackedWeight::nonzeros_of(const Tensor& rows) const {
 void PackedWeight::run(const PackedProduct& product, int64_t rows) const {
   const int64_t panels = panels_.size(0), blocks = (rows + kRowBlock - 1) / kRowBlock;
   const int64_t products_of_task = std::max<int64_t>(1, std::min(rows, kRowBlock) * product.words * kernel_.panel_columns);
-  // A thread takes some panels through all blocks, of which the last may be small; a block's rows pass all of them while they are in cache.
+  // A thread takes some panels through all blocks, of which the last may be small; a block's rows pass all of them
+  // while they are in cache.
   at::parallel_for(0, panels * blocks, 1 + kProductsPerTask / products_of_task, [&](int64_t first, int64_t last) {
     for (int64_t i = 0; i < blocks; ++i) {
       const int64_t block = (first + i) % blocks, begin = block * kRowBlock;

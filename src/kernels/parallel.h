@@ -9,10 +9,11 @@
 
 namespace lacuna {
 
-/// Calls f(begin, end) for parts of [0, count) of at least `least` each, or of all there is, on all threads. Each thread begins with a
-/// share of its own, the same in every call of this size, so that what it wrote in one it finds in its own caches in the next; when that is
-/// done it takes parts of the others' shares: where one is held up, by another program say, the others do more, and as large parts come
-/// first nobody waits long at the end. In a parallel region, or where there is one part only, the calling thread does all of it at once.
+/// Calls f(begin, end) for parts of [0, count), of at least `least` each (or all), on all threads. Each thread begins
+/// with its own share, the same in every call of this size, so that its caches still hold what it wrote in the last
+/// one. Then it steals parts of the others' shares: a thread that another program holds up does less, and as large
+/// parts come first, none waits long at the end. In a parallel region, or where there is one part only, the calling
+/// thread does all of it at once.
 template <class F>
 void for_parts(int64_t count, int64_t least, const F& f) {
   const int64_t threads = at::in_parallel_region() ? 1 : std::min<int64_t>(at::get_num_threads(), count / least);
@@ -20,7 +21,7 @@ void for_parts(int64_t count, int64_t least, const F& f) {
     if (count > 0) f(0, count);
     return;
   }
-  struct alignas(64) Share {  // a cache line each: others look at it only when they are done with theirs
+  struct alignas(64) Share {  // a cache line each: other threads read it only when they have finished theirs
     std::atomic<int64_t> next;
     int64_t end;
   };
@@ -35,7 +36,7 @@ void for_parts(int64_t count, int64_t least, const F& f) {
       Share& share = shares[(thread + i) % used];
       for (int64_t begin = share.next; begin < share.end;) {
         const int64_t left = share.end - begin, end = left < 2 * least ? share.end : begin + std::max(least, left / 2);
-        if (!share.next.compare_exchange_weak(begin, end)) continue;  // `begin` is where the others are
+        if (!share.next.compare_exchange_weak(begin, end)) continue;  // the exchange has updated `begin`
         f(begin, end);
         begin = share.next;
       }

@@ -1,7 +1,7 @@
 #pragma once
 
-// philox() of base/random.h for many counters side by side. For sources that are compiled once for each instruction set: all is inlined
-// there.
+// philox() of base/random.h for many counters side by side. Included by sources that are compiled once for each
+// instruction set: everything is inlined there.
 
 #include <cstdint>
 
@@ -10,7 +10,7 @@
 
 namespace lacuna {
 
-/// Words of 32 bits, and what is done with them, in a namespace for each width.
+/// Vectors of 32-bit words and their operations, in a namespace for each width.
 #ifdef __AVX512F__
 inline namespace words_of_512_bits {
 
@@ -40,7 +40,7 @@ using WordVector = __m256i;
 }
 #endif
 
-/// Counters -> random bits, in place: word i of as many blocks as WordVector has words.
+/// Turns counters into random bits in place: word i of as many blocks as WordVector has words.
 [[gnu::always_inline]] inline void make_philox(uint64_t key, WordVector (&word)[4]) {
   uint32_t k0 = static_cast<uint32_t>(key), k1 = static_cast<uint32_t>(key >> 32);
   const WordVector factor0 = all_words(kPhiloxFactor0), factor2 = all_words(kPhiloxFactor2);

@@ -1,7 +1,7 @@
 #include "kernels/product_in_blocks.h"
 
 #include "base/error.h"
-#include "kernels/cpu_features.h"
+#include "kernels/cpu_target.h"
 #include "kernels/parallel.h"
 #include "kernels/row_tensors.h"
 
@@ -15,7 +15,7 @@ StridedMatrix<Number> strided_matrix(const Tensor& matrix) {
   return layout.by_rows ? StridedMatrix<Number>{data, layout.leading, 1} : StridedMatrix<Number>{data, 1, layout.leading};
 }
 
-/// Without memory for panels. Rows of the result lie `row` apart; `bias` may be undefined.
+/// Describes a product, without memory for panels. Rows of the result lie `row` apart; `bias` may be undefined.
 template <class Factor>
 BlockProduct<Factor> block_product(const Tensor& a, const Tensor& b, int64_t row, bool add, const Tensor& bias) {
   return {.rows = a.size(0),
@@ -32,7 +32,7 @@ BlockProduct<Factor> block_product(const Tensor& a, const Tensor& b, int64_t row
 void check_sizes(const Tensor& a, const Tensor& b, const Tensor& bias) {
   if (a.dim() != 2 || b.dim() != 2 || a.size(1) != b.size(0)) throw ShapeError("factors of a matrix product do not fit each other");
   if (bias.defined() && !(bias.is_contiguous() && bias.numel() == b.size(1)))
-    throw ShapeError("the bias of a matrix product has not a number for each column");
+    throw ShapeError("the bias of a matrix product does not have one number for each column");
 }
 
 /// The matrix, or a copy if its lines are not contiguous or overlap, as those of an expanded one do.
@@ -109,7 +109,8 @@ void multiply_deep_part(const BlockKernel<Factor>& kernel, BlockProduct<Factor> 
   kernel.multiply_deep(part, result);
 }
 
-/// Each thread takes a share of the rows, or of the columns if there are more of these, and lays out for itself what it needs.
+/// Each thread takes a share of the rows, or of the columns if there are more of these, and lays out for itself what it
+/// needs.
 template <class Factor>
 void multiply_deep(const BlockKernel<Factor>& kernel, const BlockProduct<Factor>& product, float* result) {
   const bool by_rows = product.rows >= product.columns;
@@ -130,12 +131,12 @@ MatrixLayout::MatrixLayout(const Tensor& matrix) : by_rows(matrix.stride(1) == 1
 
 std::vector<FloatBlockKernel> float_block_kernels() {
   std::vector<FloatBlockKernel> kernels;
-  if (cpu_features().avx512) kernels.push_back({"avx512", avx512::kFloatBlocks});
-  kernels.push_back({"avx2", avx2::kFloatBlocks});
+  if (cpu_has(CpuTarget::kAvx512)) kernels.push_back({CpuTarget::kAvx512, avx512::kFloatBlocks});
+  kernels.push_back({CpuTarget::kAvx2, avx2::kFloatBlocks});
   return kernels;
 }
 
-ProductShape product_shape(const Tensor& a, const Tensor& b, FactorPrecision precision, bool add) {
+ProductShape product_shape(const Tensor& a, const Tensor& b, Precision precision, bool add) {
   const auto is_transposed = [](const Tensor& matrix) { return matrix.stride(1) != 1 && matrix.size(1) != 1; };
   return {a.size(0), a.size(1), b.size(1), is_transposed(a), is_transposed(b), precision, add};
 }
@@ -146,7 +147,7 @@ void product_in_blocks(const BlockKernel<Factor>& kernel, const Tensor& result, 
   check_sizes(left, right, bias);
   if (result.dim() != 2 || result.size(0) != left.size(0) || result.size(1) != right.size(1) ||
       (result.stride(1) != 1 && result.size(1) != 1))
-    throw ShapeError("the result of a matrix product has not the sizes of its factors, or no contiguous rows");
+    throw ShapeError("the result of a matrix product does not have the sizes of its factors, or contiguous rows");
   constexpr int64_t kDeep = 512;
   const Tensor a = with_lines(left), b = with_lines(right);
   const BlockProduct<Factor> product = block_product<Factor>(a, b, result.stride(0), add, bias);

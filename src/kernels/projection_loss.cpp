@@ -2,9 +2,9 @@
 
 #include <type_traits>
 
-#include "base/profile.h"
 #include "kernels/layer_products.h"
 #include "kernels/parallel.h"
+#include "kernels/profile.h"
 #include "kernels/reference.h"
 #include "kernels/row_tensors.h"
 
@@ -14,13 +14,13 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// What the rows of the loss come to, and the gradients of its sum.
+/// The loss of each row, and the gradients of its sum.
 struct Pass {
   Tensor loss, nll, correct;  // [T]
   Tensor hidden_gradient, weight_gradient;
 };
 
-/// Room for it.
+/// Allocates a pass.
 Pass new_pass(const Tensor& hidden, const Tensor& weight, bool wants_gradient) {
   const auto numbers = [&](at::ScalarType type) { return at::empty({hidden.size(0)}, hidden.options().dtype(type)); };
   Pass pass;
@@ -34,13 +34,14 @@ Pass new_pass(const Tensor& hidden, const Tensor& weight, bool wants_gradient) {
   return pass;
 }
 
-/// The three products of a chunk of rows: logits, and what their gradient does to hidden rows and weight. Chunks share the buffers.
+/// The three products of a chunk of rows: logits, and what their gradient does to hidden rows and weight. Chunks share
+/// the buffers.
 template <class T>
 class ChunkProducts {
  public:
-  ChunkProducts(const Tensor& hidden, const Tensor& weight, FactorPrecision precision)
+  ChunkProducts(const Tensor& hidden, const Tensor& weight, Precision precision)
       : precision_(precision),
-        in_bf16_(precision == FactorPrecision::kBf16 && std::is_same_v<T, float>),
+        in_bf16_(precision == Precision::kBf16 && std::is_same_v<T, float>),
         hidden_(in_bf16_ ? rounded_to_bf16(hidden) : hidden),
         weight_(in_bf16_ ? rounded_to_bf16(weight) : weight) {
     if (in_bf16_) rounded_gradient_ = at::empty({std::min(chunk_rows(), hidden.size(0)), weight.size(0)}, at::kBFloat16);
@@ -48,47 +49,44 @@ class ChunkProducts {
 
   int64_t chunk_rows() const { return in_bf16_ ? kRoundedLossRows : kLossRows; }
 
-  /// Calls f(logits, first, count) for some rows at a time, `count` from the chunk's `first` on, until all have come; on all threads.
+  /// Calls f(logits, first, count) for some rows at a time, `count` from the chunk's `first` on, until all have come;
+  /// on all threads.
   template <class F>
   void for_logits(int64_t begin, int64_t rows, F f) {
     const Tensor chunk = hidden_.narrow(0, begin, rows);
     if constexpr (std::is_same_v<T, float>) {
       constexpr int64_t kBlock = 32;  // of logits that stay in the cache
       if (in_bf16_)
-        return bf16_product_by_row_blocks(chunk, weight_.t(), {}, kBlock,
-                                          [&](float* logits, int64_t first, int64_t end) { f(logits, first, end - first); });
+        return matmul_by_row_blocks(
+            chunk, weight_.t(), {}, kBlock, [&](float* logits, int64_t first, int64_t end) { f(logits, first, end - first); }, precision_);
     }
-    logits_ = product_with_transposed(chunk, weight_, {}, precision_);
+    logits_ = matmul(chunk, weight_.t(), {}, precision_);
     T* const logits = mutable_data_of<T>(logits_);
     for_parts(rows, kRowsPerTask, [&](int64_t first, int64_t end) { f(logits + first * weight_.size(0), first, end - first); });
   }
 
-  /// Where the gradient of the logits of the chunk's row is to be written in bf16; null = over the logits.
+  /// Returns where the gradient of the logits of the chunk's row is written in bf16; null = over the logits.
   uint16_t* rounded_gradient(int64_t row) { return in_bf16_ ? bf16_bits_of(rounded_gradient_) + row * weight_.size(0) : nullptr; }
 
-  /// hidden_gradient (rows, D) = gradient (rows, V) x (V, D); weight_gradient (V, D) += gradient^T x (rows, D), unless it is undefined.
-  /// For the chunk whose logits came last; where they were not rounded, they have become their gradient.
-  void propagate(int64_t begin, int64_t rows, const Tensor& hidden_gradient, Tensor& weight_gradient) const {
+  /// Sets hidden_gradient (rows, D) = gradient (rows, V) x (V, D) and adds to weight_gradient (V, D), unless that is
+  /// undefined, gradient^T x (rows, D), for the chunk of the last for_logits. Where the gradient was not rounded, it
+  /// has taken the logits' place.
+  void propagate(int64_t begin, int64_t rows, const Tensor& hidden_gradient, const Tensor& weight_gradient) const {
     const Tensor chunk = hidden_.narrow(0, begin, rows);
-    if (in_bf16_) {
-      const Tensor gradient = rounded_gradient_.narrow(0, 0, rows);
-      bf16_product(hidden_gradient, gradient, weight_);
-      if (weight_gradient.defined()) bf16_product(weight_gradient, gradient.t(), chunk, /*add=*/true);
-    } else {
-      hidden_gradient.copy_(product(logits_, weight_, precision_));
-      if (weight_gradient.defined()) add_product_of_transposed(weight_gradient, logits_, chunk, precision_);
-    }
+    const Tensor gradient = in_bf16_ ? rounded_gradient_.narrow(0, 0, rows) : logits_;
+    matmul_into(hidden_gradient, gradient, weight_, /*add=*/false, precision_);
+    if (weight_gradient.defined()) matmul_into(weight_gradient, gradient.t(), chunk, /*add=*/true, precision_);
   }
 
  private:
-  FactorPrecision precision_;
+  Precision precision_;
   bool in_bf16_;
   Tensor hidden_, weight_;            // as the products take them
   Tensor logits_, rounded_gradient_;  // the one without bf16, the other with it
 };
 
 template <class T>
-Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, FactorPrecision precision,
+Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, Precision precision,
                 bool wants_gradient) {
   const int64_t tokens = hidden.size(0);
   Pass pass = new_pass(hidden, weight, wants_gradient);
@@ -112,20 +110,20 @@ Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& target
   return pass;
 }
 
-Pass fused_pass(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, FactorPrecision precision,
+Pass fused_pass(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, Precision precision,
                 bool wants_gradient) {
   return with_scalar_of(hidden,
                         [&](auto t) { return whole_pass<decltype(t)>(hidden, weight, targets, smoothing, precision, wants_gradient); });
 }
 
-/// Some rows of a pass.
+/// A few rows of a pass.
 struct ChunkOfLoss {
   Tensor targets, loss, nll, correct;
   double smoothing;
   bool wants_gradient, is_rounded;  ///< the gradient of the logits, to bf16
 };
 
-/// From logits (rows, V): fills the chunk in and gives the gradient of the logits, if it is wanted.
+/// Computes the chunk's results from logits (rows, V), and returns the gradient of the logits, if it is wanted.
 using ChunkLoss = Tensor (*)(const Tensor& logits, const ChunkOfLoss& chunk);
 
 Tensor chunk_loss_by_aten(const Tensor& logits, const ChunkOfLoss& chunk) {
@@ -156,10 +154,10 @@ Tensor chunk_loss_on_gpu(const Tensor& logits, const ChunkOfLoss& chunk) {
   return rounds ? rounded : logits;
 }
 
-/// The same as whole_pass on any device. Stored: as LayerProducts has it.
+/// Does what whole_pass does on any device. Stored: see LayerProducts.
 template <class Stored>
 Pass whole_pass_by(ChunkLoss chunk_loss, const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,
-                   FactorPrecision precision, bool wants_gradient) {
+                   Precision precision, bool wants_gradient) {
   using Products = LayerProducts<Stored>;
   const Products products(precision);
   const Tensor all_rows = Products::factor(hidden), table = Products::factor(weight);
@@ -185,20 +183,20 @@ Pass whole_pass_by(ChunkLoss chunk_loss, const Tensor& hidden, const Tensor& wei
 }
 
 template <ChunkLoss kChunkLoss>
-Pass pass_by(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, FactorPrecision precision,
+Pass pass_by(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, Precision precision,
              bool wants_gradient) {
-  if (precision == FactorPrecision::kBf16 && hidden.scalar_type() == at::kFloat)
+  if (precision == Precision::kBf16 && hidden.scalar_type() == at::kFloat)
     return whole_pass_by<uint16_t>(kChunkLoss, hidden, weight, targets, smoothing, precision, wants_gradient);
   return whole_pass_by<float>(kChunkLoss, hidden, weight, targets, smoothing, precision, wants_gradient);
 }
 
-using PassMaker = Pass (*)(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, FactorPrecision precision,
+using PassMaker = Pass (*)(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, Precision precision,
                            bool wants_gradient);
 
 class ProjectionLossFunction : public torch::autograd::Function<ProjectionLossFunction> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& hidden, const Tensor& weight, const Tensor& targets,
-                               double smoothing, FactorPrecision precision, PassMaker make_pass) {
+                               double smoothing, Precision precision, PassMaker make_pass) {
     const Pass pass = make_pass(hidden, weight, targets, smoothing, precision, true);
     context->saved_data["hidden"] = pass.hidden_gradient;
     context->saved_data["weight"] = pass.weight_gradient;
@@ -222,7 +220,7 @@ class ProjectionLossFunction : public torch::autograd::Function<ProjectionLossFu
 };
 
 ProjectionLoss loss_by(PassMaker make_pass, const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,
-                       FactorPrecision precision) {
+                       Precision precision) {
   if (!at::GradMode::is_enabled()) {
     const Pass pass = make_pass(hidden, weight, targets, smoothing, precision, false);
     return {pass.loss.sum(), pass.nll.sum(), pass.correct.sum()};
@@ -233,8 +231,7 @@ ProjectionLoss loss_by(PassMaker make_pass, const Tensor& hidden, const Tensor& 
 
 }  // namespace
 
-ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,
-                               FactorPrecision precision) {
+ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, Precision precision) {
   const TimedPart timed(ProfilePart::kLoss);
   if (!has_row_kernels(hidden)) return reference::projection_loss(hidden, weight, targets, smoothing, precision);
   const Tensor y = targets.contiguous();
@@ -244,7 +241,7 @@ ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const
 }
 
 ProjectionLoss reference::projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,
-                                          FactorPrecision precision) {
+                                          Precision precision) {
   return loss_by(pass_by<chunk_loss_by_aten>, hidden, weight, targets, smoothing, precision);
 }
 

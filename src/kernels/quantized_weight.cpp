@@ -32,7 +32,7 @@ QuantizedWeight quantized(const Tensor& weight) {
   const int64_t words = (depth + 4 * kWordsRead - 1) / (4 * kWordsRead) * kWordsRead;
   const Tensor values = at::empty({count, words}, at::kInt);
   QuantizedWeight result = {{}, at::empty({count}, at::kFloat)};
-  const RowsToWords args = {WeightFormat::kInt8,
+  const RowsToWords args = {Precision::kInt8,
                             /*is_weight=*/true,
                             depth,
                             words,
@@ -40,7 +40,7 @@ QuantizedWeight quantized(const Tensor& weight) {
                             values.mutable_data_ptr<int32_t>(),
                             result.scales.mutable_data_ptr<float>(),
                             nullptr};
-  packed_kernels(WeightFormat::kInt8).front().to_words(args, 0, count);
+  packed_kernels(Precision::kInt8).front().to_words(args, 0, count);
   result.bytes = values.view(at::kChar).narrow(1, 0, depth).contiguous();
   return result;
 }
@@ -58,16 +58,9 @@ Tensor dequantized(const QuantizedWeight& weight) {
   return result;
 }
 
-Tensor rounded(const Tensor& weight, WeightFormat format) {
-  switch (format) {
-    case WeightFormat::kFloat:
-    case WeightFormat::kBf16x3:
-      break;
-    case WeightFormat::kBf16:
-      return weight.detach().to(at::kBFloat16).to(at::kFloat);
-    case WeightFormat::kInt8:
-      return dequantized(quantized(weight));
-  }
+Tensor rounded(const Tensor& weight, Precision precision) {
+  if (precision == Precision::kInt8) return dequantized(quantized(weight));
+  if (precision == Precision::kBf16) return weight.detach().to(at::kBFloat16).to(at::kFloat);
   return weight.detach();
 }
 

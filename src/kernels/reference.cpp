@@ -1,6 +1,6 @@
 #include "kernels/reference.h"
 
-#include "base/tensor_of.h"
+#include "base/device.h"
 
 namespace lacuna::reference {
 namespace {
@@ -9,7 +9,7 @@ Tensor drop(const Tensor& x, const Dropout& dropout) {
   return dropout.rows().threshold == 0 ? x : x * dropout_factors(dropout, x.size(1), x.options().requires_grad(false));
 }
 
-Tensor normalise(const Tensor& z, const NormWeights& norm) {
+Tensor normalize(const Tensor& z, const NormWeights& norm) {
   if (!norm.is_rms) return at::layer_norm(z, {z.size(1)}, norm.gain, norm.bias, kLayerNormEpsilon, /*cudnn_enable=*/false);
   return z * at::rsqrt(z.square().mean(1, /*keepdim=*/true) + kRmsNormEpsilon) * norm.gain;
 }
@@ -18,7 +18,7 @@ Tensor normalise(const Tensor& z, const NormWeights& norm) {
 
 ResidualNorm residual_norm(const ResidualEnd& end, const Tensor& output) {
   const Tensor sum = output.defined() ? end.residual + drop(output, end.dropout) : end.residual;
-  return {sum, normalise(sum, end.norm)};
+  return {sum, normalize(sum, end.norm)};
 }
 
 Tensor activation_dropout(const Tensor& x, bool is_gelu, const Dropout& dropout) {

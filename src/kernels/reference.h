@@ -5,16 +5,16 @@
 #include "kernels/projection_loss.h"
 #include "kernels/residual_norm.h"
 
-/// The kernels as plain ATen operations: the fused ones are tested against them, and they run where there is no fused one (for other number
-/// types, and for embeddings on a GPU).
+/// The kernels as plain ATen operations. Fused kernels are tested against them, and they run where there is no fused
+/// kernel: for other number types, and for embeddings on a GPU.
 namespace lacuna::reference {
 
 ResidualNorm residual_norm(const ResidualEnd& end, const Tensor& output);
 Tensor activation_dropout(const Tensor& x, bool is_gelu, const Dropout& dropout);
 Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const std::vector<int32_t>& positions,
              const Dropout& dropout);
-/// Also works chunk by chunk and computes the gradients along with the loss; defined in projection_loss.cpp.
+/// Works chunk by chunk, too, and computes the gradients along with the loss; defined in projection_loss.cpp.
 ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,
-                               FactorPrecision precision = FactorPrecision::kFp32);
+                               Precision precision = Precision::kFp32);
 
 }  // namespace lacuna::reference

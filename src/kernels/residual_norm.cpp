@@ -1,6 +1,6 @@
 #include "kernels/residual_norm.h"
 
-#include "base/profile.h"
+#include "kernels/profile.h"
 #include "kernels/reference.h"
 #include "kernels/residual_norm_rows.h"
 
@@ -10,7 +10,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// All rows at once.
+/// Processes all rows.
 ResidualNorm forward_pass(const ResidualNormRows& rows, const Tensor& residual, const Tensor& output) {
   if (has_gpu_rows(residual)) {
     rows.take_on_gpu(output);
@@ -25,7 +25,7 @@ ResidualNorm forward_pass(const ResidualNormRows& rows, const Tensor& residual, 
   return rows.result();
 }
 
-/// All rows at once; `sum` is one of their tensors.
+/// Processes all rows; `sum` is one of their tensors.
 template <class T, class Normed, class Output>
 void backward_pass(void (*loop)(const ResidualNormBackward<T, Normed, Output>&, int64_t, int64_t),
                    const ResidualNormBackward<T, Normed, Output>& args, const Tensor& sum) {
@@ -41,7 +41,7 @@ class ResidualNormFunction : public torch::autograd::Function<ResidualNormFuncti
  public:
   static variable_list forward(AutogradContext* context, const Tensor& residual, const std::optional<Tensor>& maybe_output,
                                const Tensor& gain, const std::optional<Tensor>& bias, const Dropout& dropout, bool is_rms,
-                               FactorPrecision readers) {
+                               Precision readers) {
     const ResidualEnd end = {residual, dropout, {gain, bias.value_or(Tensor()), is_rms}, readers};
     const Tensor output = maybe_output.value_or(Tensor());
     const ResidualNormRows rows(end, output.defined(), /*for_backward=*/true);
@@ -71,7 +71,7 @@ class ResidualNormFunction : public torch::autograd::Function<ResidualNormFuncti
 
 ResidualNormRows::ResidualNormRows(const ResidualEnd& end, bool has_output, bool for_backward)
     : end_(end), dropout_(end.dropout.rows(end.residual.device())), sum_(has_output ? at::empty_like(end.residual) : end.residual) {
-  const bool is_rounded = for_backward && end.readers == FactorPrecision::kBf16 && end.residual.scalar_type() == at::kFloat;
+  const bool is_rounded = for_backward && end.readers == Precision::kBf16 && end.residual.scalar_type() == at::kFloat;
   normed_ = is_rounded ? at::empty_like(end.residual, at::kBFloat16) : at::empty_like(end.residual);
   if (!for_backward) return;
   mean_ = at::empty({end.residual.size(0)}, end.residual.options());

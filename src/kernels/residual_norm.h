@@ -1,21 +1,22 @@
 #pragma once
 
-#include "base/factor_precision.h"
+#include "base/precision.h"
 #include "kernels/dropout.h"
 
 namespace lacuna {
 
 inline constexpr double kLayerNormEpsilon = 1e-5, kRmsNormEpsilon = 1e-6;
 
-/// What a norm of rows is: LayerNorm gain * (z - mean) / sqrt(variance + 1e-5) + bias (Ba et al. 2016, arXiv:1607.06450), or
-/// RMSNorm gain * z / sqrt(mean(z^2) + 1e-6) (Zhang & Sennrich 2019, arXiv:1910.07467).
+/// The parameters of a norm of rows: LayerNorm gain * (z - mean) / sqrt(variance + 1e-5) + bias (Ba et al. 2016,
+/// arXiv:1607.06450), or RMSNorm gain * z / sqrt(mean(z^2) + 1e-6) (Zhang & Sennrich 2019, arXiv:1910.07467).
 struct NormWeights {
   Tensor gain;  ///< [D]
   Tensor bias;  ///< [D]; undefined for RMSNorm
   bool is_rms = false;
 };
 
-/// What normed rows [T, D] were computed from: a layer that reads them can compute them again and need not keep them for its backward pass.
+/// The input of a norm. A layer that reads the normed rows can compute them from it again, and need not keep them for
+/// its backward pass.
 struct NormSource {
   Tensor sum;  ///< [T, D]
   NormWeights norm;
@@ -26,17 +27,19 @@ struct ResidualNorm {
   Tensor normed;  ///< norm(sum)
 };
 
-/// Where the output of a sub-layer goes: into the residual stream, and through the norm that comes next.
+/// The destination of a sub-layer's output: the residual stream that it is added to, and the norm that comes next.
 struct ResidualEnd {
   Tensor residual;  ///< [T, D]
   Dropout dropout;  ///< of the sub-layer's output
   NormWeights norm;
-  /// The precision of the products that read the normed rows; other than kFp32 only if nothing else reads them. With kBf16 and gradients,
-  /// normed rows of float are returned in bf16 where there are kernels (on the CPU, on a GPU), and so is their gradient.
-  FactorPrecision readers = FactorPrecision::kFp32;
+  /// The precision of the products that read the normed rows; other than kFp32 only if nothing else reads them. With
+  /// kBf16 and gradients, normed rows of float are returned in bf16 where there are kernels (on the CPU, on a GPU), and
+  /// so is their gradient.
+  Precision readers = Precision::kFp32;
 };
 
-/// The residual connection and the norm after it, in one pass. `output` [T, D]; undefined = only the norm of the residual.
+/// Applies the residual connection and the norm after it in one pass over memory. `output` [T, D]; undefined = only the
+/// norm of the residual.
 ResidualNorm residual_norm(const ResidualEnd& end, const Tensor& output);
 
 }  // namespace lacuna

@@ -1,14 +1,15 @@
 #pragma once
 
-// Residual and norm for autograd functions that end in them, whose outputs come a block of rows at a time. Included by sources that have
-// base/libtorch.h precompiled.
+// Residual connection and norm for autograd functions that end in them and compute their output a block of rows at a
+// time. Included by sources that have base/libtorch.h precompiled.
 
 #include "kernels/residual_norm.h"
 #include "kernels/row_tensors.h"
 
 namespace lacuna {
 
-/// Calls f(kernels, a number of the normed rows' type, one of the type of the output's gradient); each type is T or, if rounded, bf16 bits.
+/// Calls f(kernels, a number of the normed rows' type, one of the type of the output's gradient); each type is T or, if
+/// rounded, bf16 bits.
 template <class T, class F>
 auto with_residual_norm_kernels(bool normed_is_rounded, bool output_is_rounded, const F& f) {
   const RowKernels<T>& kernels = row_kernels<T>();
@@ -23,7 +24,8 @@ class ResidualNormRows {
   /// `has_output`: false = only the norm of the residual. `for_backward`: what the backward pass reads is kept.
   ResidualNormRows(const ResidualEnd& end, bool has_output, bool for_backward);
 
-  /// Processes rows [begin, end) of the output, the first of which is at `output` (null = there is no output). T is the residual's type.
+  /// Processes rows [begin, end) of the output, the first of which is at `output` (null = there is no output). T is the
+  /// residual's type.
   template <class T>
   void take(const T* output, int64_t begin, int64_t end) const {
     with_residual_norm_kernels<T>(is_rounded(), false, [&](const auto& kernels, auto normed, auto) {
@@ -35,7 +37,7 @@ class ResidualNormRows {
 
   /// The sum is the residual itself where there is no output.
   ResidualNorm result() const { return {sum_, normed_}; }
-  /// What the backward pass reads: kKept tensors.
+  /// Returns the kKept tensors that the backward pass reads.
   torch::autograd::variable_list kept() const { return {sum_, mean_, inverse_deviation_, end_.norm.gain}; }
   static constexpr size_t kKept = 4;
 
@@ -64,7 +66,7 @@ class ResidualNormRows {
   Tensor sum_, normed_, mean_, inverse_deviation_;
 };
 
-/// What a backward pass starts from.
+/// The input of a backward pass.
 struct ResidualNormBackwardInputs {
   torch::autograd::variable_list kept;   ///< ResidualNormRows::kept()
   Tensor sum_gradient, normed_gradient;  ///< may be undefined: zero
@@ -72,7 +74,7 @@ struct ResidualNormBackwardInputs {
   bool is_rms;
 };
 
-/// What is wanted of the output's gradient.
+/// The wanted form of the output's gradient.
 struct OutputGradient {
   bool is_wanted = true;
   bool is_rounded = false;  ///< to bf16
@@ -86,7 +88,7 @@ struct ResidualNormGradients {
   Tensor gain, bias;   ///< [D]; the bias's undefined for RMSNorm
 };
 
-/// A whole backward pass.
+/// Computes all gradients.
 ResidualNormGradients residual_norm_gradients(const ResidualNormBackwardInputs& inputs, const OutputGradient& output);
 
 }  // namespace lacuna

@@ -13,7 +13,7 @@ LACUNA_INLINE uint16_t rounded(T x) {
   return rounded_to_bf16(static_cast<float>(x));
 }
 
-/// As it is, or rounded to bf16.
+/// Returns a number as it is stored: unchanged, or rounded to bf16.
 template <class Stored, class T>
 LACUNA_INLINE Stored stored(T x) {
   if constexpr (std::is_same_v<Stored, T>) {
@@ -23,7 +23,7 @@ LACUNA_INLINE Stored stored(T x) {
   }
 }
 
-/// What was stored.
+/// Returns the number that was stored.
 template <class T, class Stored>
 LACUNA_INLINE T loaded(Stored x) {
   if constexpr (std::is_same_v<Stored, T>) {
@@ -62,8 +62,8 @@ void residual_norm_forward(const ResidualNormForward<T, Normed>& a, int64_t begi
   }
 }
 
-// With h = (z - mean) / deviation and g = gain * gradient of the normed row: dz = (g - mean(g) - h mean(g h)) / deviation; RMSNorm has no
-// mean(g) term.
+// With h = (z - mean) / deviation and g = gain * gradient of the normed row: dz = (g - mean(g) - h mean(g h)) /
+// deviation; RMSNorm has no mean(g) term.
 template <class T, class Normed, class Output>
 void residual_norm_backward(const ResidualNormBackward<T, Normed, Output>& a, int64_t begin, int64_t end) {
   DropoutCursor<T> cursor(a.dropout, begin);
@@ -128,7 +128,8 @@ void gated_rms_forward(const GatedRmsRows<T, Stored>& a, int64_t begin, int64_t 
   }
 }
 
-// With h = x / rms, s = sigmoid(gate x) and g = gain s * gradient of the result: dx = (g - h mean(g h)) / rms + g h (1 - s) gate.
+// With h = x / rms, s = sigmoid(gate x) and g = gain s * gradient of the result: dx = (g - h mean(g h)) / rms + g h (1
+// - s) gate.
 template <class T, class Stored>
 void gated_rms_backward(const GatedRmsRows<T, Stored>& a, int64_t begin, int64_t end) {
   const int64_t n = a.columns;
@@ -367,23 +368,23 @@ T log_sum_exp(const T* row, int64_t count, T* maxima) {
 }
 
 template <class T>
-uint64_t at_least(const T* row, int64_t count, T taken_off, T bound) {
+uint64_t at_least(const T* row, int64_t count, T subtracted, T bound) {
   uint64_t bits = 0;
   int64_t i = 0;
   if constexpr (std::is_same_v<T, float>) {
 #ifdef __AVX512F__
     for (; i + 16 <= count; i += 16) {
-      const __m512 x = _mm512_sub_ps(_mm512_loadu_ps(row + i), _mm512_set1_ps(taken_off));
+      const __m512 x = _mm512_sub_ps(_mm512_loadu_ps(row + i), _mm512_set1_ps(subtracted));
       bits |= uint64_t{_mm512_cmp_ps_mask(x, _mm512_set1_ps(bound), _CMP_GE_OQ)} << i;
     }
 #else
     for (; i + 8 <= count; i += 8) {
-      const __m256 x = _mm256_sub_ps(_mm256_loadu_ps(row + i), _mm256_set1_ps(taken_off));
+      const __m256 x = _mm256_sub_ps(_mm256_loadu_ps(row + i), _mm256_set1_ps(subtracted));
       bits |= static_cast<uint64_t>(_mm256_movemask_ps(_mm256_cmp_ps(x, _mm256_set1_ps(bound), _CMP_GE_OQ))) << i;
     }
 #endif
   }
-  for (; i < count; ++i) bits |= uint64_t{row[i] - taken_off >= bound} << i;
+  for (; i < count; ++i) bits |= uint64_t{row[i] - subtracted >= bound} << i;
   return bits;
 }
 
@@ -394,7 +395,7 @@ constexpr ResidualNormKernels<T, Normed, Output> residual_norm() {
 
 template <class T>
 constexpr RowKernels<T> table() {
-  return {kTargetName,
+  return {kTarget,
           residual_norm<T, T, T>(),
           residual_norm<T, T, uint16_t>(),
           residual_norm<T, uint16_t, T>(),

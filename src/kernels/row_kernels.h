@@ -3,23 +3,27 @@
 #include <cstdint>
 #include <vector>
 
-/// The inner loops of the fused kernels over rows of float or double, compiled once for each instruction set. Every function works on rows
-/// [begin, end), and a row's result depends on that row alone, so its bits depend on neither threads nor batch.
+#include "kernels/cpu_target.h"
+
+/// The inner loops of the fused kernels over rows of float or double, compiled once for each instruction set. Every
+/// function works on rows [begin, end), and a row's result depends on that row alone, so its bits depend on neither
+/// threads nor batch.
 namespace lacuna {
 
-/// Rows in each partial sum over columns: a fixed number, so that sums over all rows do not depend on threads either.
+/// The number of rows in each partial sum over rows. It is fixed, so that sums over all rows do not depend on the
+/// number of threads.
 inline constexpr int64_t kRowsPerSum = 128;
 
-/// Consecutive elements of a row of which log_sum_exp gives one maximum.
+/// The number of consecutive elements of a row for which log_sum_exp returns one maximum.
 inline constexpr int64_t kMaximumOf = 64;
 
-/// Which elements of ragged rows are dropped (kernels/dropout.h). threshold 0 = none.
+/// The dropout of ragged rows (kernels/dropout.h). threshold 0 = nothing is dropped.
 struct DropoutRows {
   uint64_t key = 0;
   uint32_t threshold = 0;            ///< an element is dropped if its 16 random bits are below
-  double scale = 1;                  ///< what a kept element is multiplied with
+  double scale = 1;                  ///< the factor of a kept element
   const int32_t* offsets = nullptr;  ///< [sentences + 1]: the first row of each sentence, and behind them the number of rows
-  const int64_t* ids = nullptr;      ///< [sentences]: what names each sentence's random numbers
+  const int64_t* ids = nullptr;      ///< [sentences]: the keys of the sentences' random numbers
   int64_t sentences = 0;
 };
 
@@ -62,7 +66,8 @@ struct ResidualNormKernels {
   void (*backward)(const ResidualNormBackward<T, Normed, Output>&, int64_t begin, int64_t end);
 };
 
-/// result = gain * input / sqrt(mean(input²) + epsilon), times sigmoid(gate * input) where there is a gate. All [T, columns].
+/// result = gain * input / sqrt(mean(input²) + epsilon), times sigmoid(gate * input) where there is a gate. All [T,
+/// columns].
 template <class T, class Stored>
 struct GatedRmsRows {
   int64_t columns;
@@ -152,7 +157,8 @@ struct DropRows {
   T* result;
 };
 
-/// result[id of group] = scale * the sum of the group's rows, in order. Group g owns rows[starts[g]] to rows[starts[g + 1]].
+/// result[id of group] = scale * the sum of the group's rows, in order. Group g owns rows[starts[g]] to rows[starts[g +
+/// 1]].
 template <class T>
 struct GatherSums {
   int64_t columns;
@@ -177,7 +183,7 @@ struct LossRows {
 
 template <class T>
 struct RowKernels {
-  const char* target;  ///< of the instruction set: avx512, avx2
+  CpuTarget target;  ///< kAvx2 or kAvx512
   ResidualNormKernels<T, T, T> residual_norm;
   ResidualNormKernels<T, T, uint16_t> residual_norm_of_bf16;
   ResidualNormKernels<T, uint16_t, T> residual_norm_to_bf16;
@@ -190,21 +196,22 @@ struct RowKernels {
   void (*drop)(const DropRows<T>&, int64_t begin, int64_t end);
   void (*gather_sums)(const GatherSums<T>&, int64_t first_group, int64_t last_group);
   void (*smoothed_loss)(const LossRows<T>&, int64_t begin, int64_t end);
-  /// log of the sum of exp(row[0 .. count)). Sets maxima [ceil(count / kMaximumOf)] to the largest of each kMaximumOf elements; NaN is
-  /// ignored there.
+  /// Returns the log of the sum of exp(row[0 .. count)). Sets maxima [ceil(count / kMaximumOf)] to the largest of each
+  /// kMaximumOf elements; NaN is ignored there.
   T (*log_sum_exp)(const T* row, int64_t count, T* maxima);
-  /// Bit i is set if row[i] - taken_off >= bound; count is at most 64.
-  uint64_t (*at_least)(const T* row, int64_t count, T taken_off, T bound);
+  /// Returns bits: bit i is set if row[i] - subtracted >= bound; count is at most 64.
+  uint64_t (*at_least)(const T* row, int64_t count, T subtracted, T bound);
   BiasedActivation<T, T> biased_activation;
   BiasedActivation<T, uint16_t> rounded_activation;
   void (*round_rows)(const RoundedRows<T>&, int64_t begin, int64_t end);
   void (*sum_rows)(const SummedRows<T>&, int64_t begin, int64_t end);
-  /// widen_rows: bf16 rows, `from_row` elements apart, to contiguous rows of T. narrow_rows: the reverse, rounded, to rows `to_row` apart.
+  /// widen_rows converts bf16 rows, `from_row` elements apart, to contiguous rows of T; narrow_rows rounds such rows to
+  /// bf16 rows `to_row` apart.
   void (*widen_rows)(int64_t rows, int64_t columns, const uint16_t* from, int64_t from_row, T* to);
   void (*narrow_rows)(int64_t rows, int64_t columns, const T* from, uint16_t* to, int64_t to_row);
 };
 
-/// The implementations that this machine can run, best first.
+/// Returns the implementations that this machine can run, the fastest first.
 template <class T>
 std::vector<const RowKernels<T>*> all_row_kernels();
 template <>
@@ -212,7 +219,7 @@ std::vector<const RowKernels<float>*> all_row_kernels();
 template <>
 std::vector<const RowKernels<double>*> all_row_kernels();
 
-/// The implementation in use: the best, unless another was set.
+/// Returns the implementation in use: the fastest, unless another was set.
 template <class T>
 const RowKernels<T>& row_kernels();
 template <>
@@ -220,7 +227,7 @@ const RowKernels<float>& row_kernels<float>();
 template <>
 const RowKernels<double>& row_kernels<double>();
 
-/// For tests: `kernels` are what row_kernels() gives from now on.
+/// Makes row_kernels() return `kernels` from now on; for tests.
 void set_row_kernels(const RowKernels<float>& kernels);
 void set_row_kernels(const RowKernels<double>& kernels);
 

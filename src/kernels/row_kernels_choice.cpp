@@ -1,6 +1,6 @@
 #include <atomic>
 
-#include "kernels/cpu_features.h"
+#include "kernels/cpu_target.h"
 #include "kernels/row_kernels.h"
 
 namespace lacuna {
@@ -18,7 +18,7 @@ namespace {
 
 template <class T>
 std::vector<const RowKernels<T>*> those_that_run(const RowKernels<T>& of_avx512, const RowKernels<T>& of_avx2) {
-  if (cpu_features().avx512) return {&of_avx512, &of_avx2};
+  if (cpu_has(CpuTarget::kAvx512)) return {&of_avx512, &of_avx2};
   return {&of_avx2};
 }
 

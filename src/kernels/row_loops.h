@@ -1,13 +1,14 @@
 #pragma once
 
-// Loops over one row. Included by sources that are compiled once for each instruction set: everything here is inlined there.
+// Loops over one row. Included by sources that are compiled once for each instruction set: everything here is inlined
+// there.
 
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 
-#include "base/no_overlap.h"
+#include "base/macros.h"
 #include "base/random.h"
 #include "kernels/intrinsics.h"
 #include "kernels/philox_words.h"
@@ -20,12 +21,12 @@ namespace LACUNA_TARGET {
 
 #define LACUNA_TEXT_OF(name) #name
 #define LACUNA_TEXT(name) LACUNA_TEXT_OF(name)
-constexpr const char* kTargetName = LACUNA_TEXT(LACUNA_TARGET);
+constexpr CpuTarget kTarget = cpu_target(LACUNA_TEXT(LACUNA_TARGET));
 #undef LACUNA_TEXT
 #undef LACUNA_TEXT_OF
 
-/// e^x for x <= 0; relative error below 3.5e-7 for x > -3 and 7e-7 for x > -8, as x log2(e) is rounded. The polynomial is that of least
-/// relative error (2e-7) for 2^f, |f| <= 1/2, among those that are 1 at 0.
+/// Returns e^x for x <= 0; relative error below 3.5e-7 for x > -3 and 7e-7 for x > -8, as x log2(e) is rounded. The
+/// polynomial is that of least relative error (2e-7) for 2^f, |f| <= 1/2, among those that are 1 at 0.
 LACUNA_INLINE float exponential(float x) {
   const float y = x * 1.44269504f < -126.f ? -126.f : x * 1.44269504f;  // NaN stays
   constexpr float kWhole = 0x1.8p23f;  // a sum with it has no fraction, and its last bits are the whole number
@@ -52,7 +53,8 @@ LACUNA_INLINE T sigmoid(T x) {
   return (x < 0 ? e : T(1)) / (T(1) + e);
 }
 
-/// Phi(x), the normal distribution function, given bell = e^(-x^2 / 2); absolute error about 3e-7 (Abramowitz & Stegun 1964, 7.1.26).
+/// Returns Phi(x), the normal distribution function, given bell = e^(-x^2 / 2); absolute error about 3e-7 (Abramowitz &
+/// Stegun 1964, 7.1.26).
 LACUNA_INLINE float normal_distribution(float x, float bell) {
   const float t = 1.f / (1.f + .231641888f * (x < 0 ? -x : x));
   float p = 1.061405429f * t - 1.453152027f;
@@ -66,7 +68,7 @@ LACUNA_INLINE double normal_distribution(double x, double /*bell*/) {
   return .5 * __builtin_erfc(-M_SQRT1_2 * x);
 }
 
-/// x Phi(x); -0 for x = -infinity.
+/// Returns x Phi(x); -0 for x = -infinity.
 template <class T>
 LACUNA_INLINE T gelu(T x) {
   constexpr T kLowest = std::numeric_limits<T>::lowest();
@@ -81,7 +83,7 @@ LACUNA_INLINE T gelu_slope(T x) {
   return normal_distribution(x, bell) + x * bell * T(.5 * M_2_SQRTPI * M_SQRT1_2);
 }
 
-/// The bits of x rounded to bf16, half-way cases to even; NaN stays.
+/// Returns the bits of x rounded to bf16, half-way cases to even; NaN stays.
 LACUNA_INLINE uint16_t rounded_to_bf16(float x) {
   constexpr uint32_t kQuiet = 0x40, kInfinity = 0x7f800000;
   const uint32_t bits = std::bit_cast<uint32_t>(x);
@@ -92,7 +94,7 @@ LACUNA_INLINE float widened(uint16_t bf16) {
   return std::bit_cast<float>(static_cast<uint32_t>(bf16) << 16);
 }
 
-/// combine(f(0), f(1), ..., f(count - 1)), side by side in lanes and then these by halves; `none` if there are none.
+/// Returns combine(f(0), f(1), ..., f(count - 1)), combined in lanes and then by halves; `none` if count is 0.
 template <class T, class F, class Combine>
 LACUNA_INLINE T reduced(int64_t count, T none, F f, Combine combine) {
   constexpr int kLanes = 128 / sizeof(T);
@@ -111,7 +113,7 @@ LACUNA_INLINE T reduced(int64_t count, T none, F f, Combine combine) {
   return result;
 }
 
-/// The sum of f(i).
+/// Returns the sum of f(i).
 template <class T, class F>
 LACUNA_INLINE T sum_over(int64_t count, F f) {
   return reduced(count, T(0), f, [](T a, T b) { return a + b; });
@@ -122,14 +124,14 @@ LACUNA_INLINE T sum_of(const T* x, int64_t count) {
   return sum_over<T>(count, [=](int64_t i) { return x[i]; });
 }
 
-/// Never NaN.
+/// Returns the largest number; NaN is ignored.
 template <class T>
 LACUNA_INLINE T max_of(const T* x, int64_t count) {
   const auto at = [=](int64_t i) { return x[i]; };
   return reduced(count, -std::numeric_limits<T>::infinity(), at, [](T top, T value) { return value > top ? value : top; });
 }
 
-/// The sum of exp(x - top), left in `exps` where that is not null (it may be x).
+/// Returns the sum of exp(x - top), and writes the terms to `exps` unless that is null (it may be x).
 template <class T>
 LACUNA_INLINE T sum_of_exponentials(const T* x, int64_t count, T top, T* exps) {
   if (exps == nullptr) return sum_over<T>(count, [=](int64_t i) { return exponential(x[i] - top); });
@@ -152,10 +154,10 @@ LACUNA_INLINE void store_words(WordVector x, uint32_t* to) {
 }
 #endif
 
-/// Goes along ragged rows and gives the dropout factors of each, 128 features at a time.
+/// An iterator over ragged rows that returns the dropout factors of each, 128 features at a time.
 ///
-/// Feature f of a row takes 16 bits of Philox block 16 (f / 128) + f % 16 at the row's position in its sentence: half-word f % 128 / 16. So
-/// sixteen blocks side by side give the factors of 128 features in order.
+/// Feature f of a row takes 16 bits of Philox block 16 (f / 128) + f % 16 at the row's position in its sentence:
+/// half-word f % 128 / 16. So sixteen blocks side by side give the factors of 128 features in order.
 template <class T>
 class DropoutCursor {
  public:
@@ -169,7 +171,7 @@ class DropoutCursor {
     ++row_;
     while (is_active() && sentence_ + 1 < dropout_.sentences && dropout_.offsets[sentence_ + 1] <= row_) ++sentence_;
   }
-  /// factors [128] of features 128 group and on: 0 or the scale.
+  /// Sets factors [128] of the features from 128 group on: 0 or the scale.
   LACUNA_INLINE void factors(int64_t group, T* factors) const {
     alignas(64) uint32_t words[4][kLanes];
     constexpr int kBlocks = sizeof(WordVector) / sizeof(uint32_t);

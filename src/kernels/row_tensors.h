@@ -1,9 +1,9 @@
 #pragma once
 
-// How the kernels' tensors reach the row loops. Included by sources that have base/libtorch.h precompiled.
+// Glue between tensors and the row loops. Included by sources that have base/libtorch.h precompiled.
 
+#include "base/device.h"
 #include "base/error.h"
-#include "base/gpu_stream.h"
 #include "kernels/dropout.h"
 #include "kernels/gpu_rows.h"
 #include "kernels/parallel.h"
@@ -11,7 +11,7 @@
 
 namespace lacuna {
 
-/// Rows of [T, ...] that one task of a parallel loop takes.
+/// Rows of [T, ...] in one task of a parallel loop.
 inline constexpr int64_t kRowsPerTask = 16;
 
 template <class T>
@@ -23,12 +23,12 @@ T* mutable_data_of(const at::Tensor& tensor) {
   return tensor.defined() ? tensor.mutable_data_ptr<T>() : nullptr;
 }
 
-/// What operators and autograd functions take for a tensor that may be undefined.
+/// Returns nullopt for an undefined tensor, as operators and autograd functions expect it.
 inline std::optional<at::Tensor> optional_of(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
 }
 
-/// Throws ShapeError for an id that a vocabulary of so many rows lacks. `ids` are contiguous, on the CPU.
+/// Throws ShapeError if an id is not below `rows`, the size of the vocabulary. `ids` are contiguous, on the CPU.
 inline void require_ids(const at::Tensor& ids, int64_t rows) {
   const int64_t* data = ids.const_data_ptr<int64_t>();
   for (int64_t i = 0; i < ids.numel(); ++i)
@@ -42,7 +42,7 @@ void for_rows(Kernel kernel, const Args& args, int64_t rows) {
   for_parts(rows, kRowsPerTask, [&](int64_t begin, int64_t end) { kernel(args, begin, end); });
 }
 
-/// Blocks of kRowsPerSum rows.
+/// Returns the number of blocks of kRowsPerSum rows.
 inline int64_t sum_blocks(int64_t rows) {
   return (rows + kRowsPerSum - 1) / kRowsPerSum;
 }
@@ -55,7 +55,7 @@ void for_sum_blocks(Kernel kernel, const Args& args, int64_t rows) {
   });
 }
 
-/// Where numbers of bf16 are written and read as bits.
+/// Returns the data of a bf16 tensor as bits.
 inline uint16_t* bf16_bits_of(const at::Tensor& tensor) {
   return static_cast<uint16_t*>(tensor.mutable_data_ptr());
 }
@@ -67,15 +67,15 @@ auto with_scalar_of(const at::Tensor& tensor, F f) {
   return f(float());
 }
 
-/// True for what the row loops take: float or double on the CPU.
+/// Returns whether the row loops take the tensor: float or double on the CPU.
 inline bool has_row_loops(const at::Tensor& tensor) {
   return tensor.is_cpu() && (tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kDouble);
 }
-/// True for what the row kernels of GPUs take: float on a GPU.
+/// Returns whether the GPU's row kernels take the tensor: float on a GPU.
 inline bool has_gpu_rows(const at::Tensor& tensor) {
   return gpu::kAreBuilt && tensor.is_cuda() && tensor.scalar_type() == at::kFloat;
 }
-/// True for what either takes. Everything else goes to the references.
+/// Returns whether either takes the tensor. All others go to the references.
 inline bool has_row_kernels(const at::Tensor& tensor) {
   return has_row_loops(tensor) || has_gpu_rows(tensor);
 }
@@ -85,7 +85,7 @@ struct KeptDropout : torch::CustomClassHolder {
   Dropout dropout;
 };
 
-/// Keeps what dropped a forward pass for its backward pass, under a name where there are several.
+/// Saves a forward pass's dropout for its backward pass, under a name where there are several.
 inline void keep_dropout(torch::autograd::AutogradContext& context, const Dropout& dropout, const std::string& name = "dropout") {
   context.saved_data[name] = c10::IValue::make_capsule(c10::make_intrusive<KeptDropout>(dropout));
 }

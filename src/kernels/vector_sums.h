@@ -1,6 +1,7 @@
 #pragma once
 
-// Included by sources that are compiled once for each instruction set, AVX2 at least, in namespaces that none of them shares.
+// Included by sources that are compiled once for each instruction set, AVX2 at least, in namespaces that none of them
+// shares.
 
 #include <cstdint>
 
@@ -9,7 +10,8 @@
 namespace lacuna {
 namespace {
 
-// A vector of sums, and how many rows of two such vectors stay in registers with two vectors of columns and one of a word.
+// A vector of sums, and how many rows of two such vectors stay in registers with two vectors of columns and one of a
+// word.
 #ifdef __AVX512F__
 typedef __m512 Sums;
 constexpr int kLanes = 16, kMostRows = 11;
@@ -20,8 +22,8 @@ constexpr int kLanes = 16, kMostRows = 11;
 [[gnu::always_inline]] inline void store_sums(Sums x, float* to) {
   _mm512_storeu_ps(to, x);
 }
-/// Adds the products of a word and of a vector of words: a word is two numbers of bf16 where this is compiled for AVX512-BF16, else a
-/// float.
+/// Adds the products of a word and of a vector of words: a word is two numbers of bf16 where this is compiled for
+/// AVX512-BF16, else a float.
 [[gnu::always_inline]] inline Sums multiply_add(uint32_t word, const uint32_t* words, Sums sums) {
   const __m512i left = _mm512_set1_epi32(static_cast<int>(word)), right = _mm512_loadu_si512(words);
 #ifdef __AVX512BF16__
@@ -45,8 +47,8 @@ constexpr int kLanes = 8, kMostRows = 6;
 }
 #endif
 
-/// Factors whose products are summed, as words. Word w of row r is `rows[r * row + w]`, those of 32 columns are 16 each from
-/// `left[w * column]` and `right[w * column]`.
+/// Factors whose products are summed, as words. Word w of row r is `rows[r * row + w]`, those of 32 columns are 16 each
+/// from `left[w * column]` and `right[w * column]`.
 struct RowsByColumns {
   const uint32_t* rows;
   int64_t row;
@@ -54,7 +56,7 @@ struct RowsByColumns {
   int64_t column;
   int64_t words;
 
-  /// Where the words of this column, and of those beside it up to 16, begin.
+  /// Returns the first words of this column and of those beside it, up to 16.
   [[gnu::always_inline]] const uint32_t* of_column(int c) const { return c < 16 ? left + c : right + (c - 16); }
   [[gnu::always_inline]] RowsByColumns from_row(int64_t first) const {
     RowsByColumns rest = *this;
@@ -63,9 +65,10 @@ struct RowsByColumns {
   }
 };
 
-// What becomes of sums of products before they are written: finished(r, c, x) of row r and the kLanes columns from c on.
+// A Finish changes sums of products before they are written: finished(r, c, x) is for row r and the kLanes columns from
+// c on.
 
-/// Something is added: rows that lie `row` apart (0 = all are the same), or null = nothing.
+/// Adds first sums: rows that lie `row` apart (0 = all are the same); null = nothing is added.
 struct FirstSums {
   const float* sums;
   int64_t row;
@@ -75,7 +78,7 @@ struct FirstSums {
     return sums == nullptr ? x : x + load_sums(sums + r * row + c);
   }
 };
-/// They are multiplied.
+/// Multiplies the sums.
 struct SumsTimes {
   float factor;
 
@@ -83,7 +86,7 @@ struct SumsTimes {
   [[gnu::always_inline]] Sums finished(int64_t /*r*/, int64_t /*c*/, Sums x) const { return x * factor; }
 };
 
-/// Sums of kRows rows, and of two vectors of columns from `first` on.
+/// Computes the sums of kRows rows and of two vectors of columns from `first` on.
 template <int kRows, class Finish>
 [[gnu::noinline]] void sum_products_of_rows(const RowsByColumns& factors, int first, Finish finish, float* to, int64_t to_row) {
   Sums left[kRows], right[kRows];
@@ -116,7 +119,7 @@ template <int kRows, class Finish>
   }
 }
 
-/// The same of `count` rows, from 1 to kRows.
+/// Sums `count` rows, from 1 to kRows, as sum_products_of_rows does.
 template <int kRows, class Finish>
 [[gnu::always_inline]] inline void sum_up_to(int64_t count, const RowsByColumns& factors, int first, Finish finish, float* to,
                                              int64_t to_row) {
@@ -124,8 +127,8 @@ template <int kRows, class Finish>
   if constexpr (kRows > 1) sum_up_to<kRows - 1>(count, factors, first, finish, to, to_row);
 }
 
-/// Sums [count, 32] of products, finished, rows `to_row` apart. Every sum of products is one chain over words: its bits do not depend on
-/// `count`.
+/// Sums [count, 32] of products, finished, rows `to_row` apart. Every sum of products is one chain over words: its bits
+/// do not depend on `count`.
 template <class Finish>
 inline void sum_products(int64_t count, const RowsByColumns& factors, Finish finish, float* to, int64_t to_row) {
   for (int first = 0; first < 32; first += 2 * kLanes) {

@@ -7,7 +7,7 @@
 
 namespace lacuna {
 
-/// Gathers the cross-attention weights of one layer in one decoding step.
+/// Records the cross-attention weights of one layer in one decoding step.
 class AlignmentProbe : public AttentionProbe {
  public:
   /// `queries`: the hypotheses, those of a sentence side by side.
@@ -15,7 +15,7 @@ class AlignmentProbe : public AttentionProbe {
   bool wants(int layer, AttentionSite site) const override { return layer == layer_ && site == AttentionSite::kCross; }
   void see(int layer, AttentionSite site, int head, int64_t sentence, int64_t query, std::span<const float> weights,
            std::span<const int32_t> key_positions) override;
-  /// [N][source length]
+  /// Returns the weights [N][source length], averaged over heads.
   std::vector<std::vector<float>> mean_over_heads() const;
 
  private:

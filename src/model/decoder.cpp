@@ -3,6 +3,13 @@
 #include "model/residual_stream.h"
 
 namespace lacuna {
+namespace {
+
+DropoutSite site_of(int layer, DropoutPlace place) {
+  return {Stack::kDecoder, layer, place};
+}
+
+}  // namespace
 
 DecoderLayer::DecoderLayer(const ModelOptions& options, const AttentionPlan& attention, int layer, const ParameterPath& path) {
   const auto norm = [&] { return std::make_shared<Norm>(options.norm_type, options.d_model); };
@@ -35,11 +42,11 @@ Ragged Decoder::forward(const Ragged& embedded, const Ragged& memory, const Forw
   ResidualStream stream(norm_place_, norms_, embedded, dropout_, context);
   for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
     DecoderLayer& layer = *layers_[static_cast<size_t>(i)];
-    stream.add(layer.self_attention->forward(stream.values(), context), {Stack::kDecoder, i, DropoutPlace::kSelfAttention});
+    stream.take(layer.self_attention->forward(stream.values(), stream.next_end(site_of(i, DropoutPlace::kSelfAttention)), context));
     const MemoryKeys memory_keys = layer.cross_attention->read(memory, context);
-    stream.add(layer.cross_attention->forward(stream.values(), memory_keys, keys, context),
-               {Stack::kDecoder, i, DropoutPlace::kCrossAttention});
-    stream.add(layer.feed_forward->forward(stream.values(), context), {Stack::kDecoder, i, DropoutPlace::kFeedForward});
+    const ResidualEnd cross_end = stream.next_end(site_of(i, DropoutPlace::kCrossAttention));
+    stream.take(layer.cross_attention->forward(stream.values(), memory_keys, keys, cross_end, context));
+    stream.take(layer.feed_forward->forward(stream.values(), stream.next_end(site_of(i, DropoutPlace::kFeedForward)), context));
   }
   return stream.values();
 }
@@ -59,12 +66,12 @@ Tensor Decoder::step(const Tensor& embedded, SlotCache& cache, const StepKeys& k
   ResidualStream stream(norm_place_, norms_, {embedded, keys.queries}, dropout_, context);
   for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
     DecoderLayer& layer = *layers_[static_cast<size_t>(i)];
-    stream.add(layer.self_attention->step(stream.values().values, cache.buffer(i), keys, context),
-               {Stack::kDecoder, i, DropoutPlace::kSelfAttention});
-    const Ragged queries = {stream.values().values, memory_queries};
-    stream.add(layer.cross_attention->forward(queries, cache.memory(i), memory_keys, context),
-               {Stack::kDecoder, i, DropoutPlace::kCrossAttention});
-    stream.add(layer.feed_forward->forward(stream.values(), context), {Stack::kDecoder, i, DropoutPlace::kFeedForward});
+    const ResidualEnd self_end = stream.next_end(site_of(i, DropoutPlace::kSelfAttention));
+    stream.take(layer.self_attention->step(stream.values().values, cache.buffer(i), keys, self_end, context));
+    const NormedRows queries = {{stream.values().values, memory_queries}};
+    const ResidualEnd cross_end = stream.next_end(site_of(i, DropoutPlace::kCrossAttention));
+    stream.take(layer.cross_attention->forward(queries, cache.memory(i), memory_keys, cross_end, context));
+    stream.take(layer.feed_forward->forward(stream.values(), stream.next_end(site_of(i, DropoutPlace::kFeedForward)), context));
   }
   return stream.values().values;
 }

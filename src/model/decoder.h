@@ -11,7 +11,7 @@
 
 namespace lacuna {
 
-/// Self-attention, cross-attention, feed-forward; each with the norm before or after it.
+/// One decoder layer: self-attention, cross-attention and feed-forward, each with a norm before or after it.
 class DecoderLayer : public torch::nn::Module {
  public:
   DecoderLayer(const ModelOptions& options, const AttentionPlan& attention, int layer, const ParameterPath& path);
@@ -28,11 +28,12 @@ class DecoderLayer : public torch::nn::Module {
 class Decoder : public torch::nn::Module {
  public:
   Decoder(const ModelOptions& options, const AttentionPlan& attention, const ParameterPath& path);
-  /// All tokens at once: embedded (Tt, D), memory (Ts, D) -> (Tt, D).
+  /// Decodes all tokens at once: embedded (Tt, D), memory (Ts, D) -> (Tt, D).
   Ragged forward(const Ragged& embedded, const Ragged& memory, const ForwardContext& context);
-  /// An empty cache over an encoded batch.
+  /// Returns an empty cache over an encoded batch.
   std::unique_ptr<SlotCache> start(const Ragged& memory);
-  /// The newest token of each of the cache's N hypotheses: embedded (N, D) -> (N, D). `keys` are those of this step.
+  /// Decodes the newest token of each of the cache's N hypotheses: embedded (N, D) -> (N, D). `keys`:
+  /// SlotCache::append's for this step.
   Tensor step(const Tensor& embedded, SlotCache& cache, const StepKeys& keys, const ForwardContext& context);
 
  private:

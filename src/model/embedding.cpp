@@ -3,12 +3,52 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.h"
 #include "kernels/embedding.h"
 
 namespace lacuna {
 
 EmbeddingTable::EmbeddingTable(int64_t vocab_size, int64_t d_model, const ParameterPath& path)
     : weight_(register_parameter("weight", normal(vocab_size, d_model, 1 / std::sqrt(static_cast<double>(d_model)), path / "weight"))) {}
+
+Tensor sinusoidal_positions(int64_t count, int64_t d_model, PositionLayout layout) {
+  Tensor table = at::empty({count, d_model}, at::kDouble);
+  double* row = table.data_ptr<double>();
+  for (int64_t position = 0; position < count; ++position, row += d_model)
+    for (int64_t i = 0; i < d_model / 2; ++i) {
+      const double angle = static_cast<double>(position) * std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(d_model));
+      const bool interleaved = layout == PositionLayout::kInterleaved;
+      row[interleaved ? 2 * i : i] = std::sin(angle);
+      row[interleaved ? 2 * i + 1 : d_model / 2 + i] = std::cos(angle);
+    }
+  return table;
+}
+
+PositionTable::PositionTable(const ModelOptions& options, const ParameterPath& path)
+    : kind_(options.positions), layout_(options.position_layout), d_model_(options.d_model) {
+  if (kind_ == Positions::kSinusoidal && d_model_ % 2 != 0)
+    throw ConfigError("model.d_model is " + std::to_string(d_model_) +
+                      "; sinusoidal positions need an even number. Make it even, or set model.positions to learned");
+  if (kind_ == Positions::kLearned) {
+    const double deviation = 1 / std::sqrt(static_cast<double>(d_model_));
+    weight_ = register_parameter("weight", normal(options.max_positions, d_model_, deviation, path / "weight"));
+  }
+}
+
+Tensor PositionTable::table(int64_t count, const Tensor& like) {
+  if (kind_ == Positions::kNone) return {};
+  if (kind_ == Positions::kSinusoidal) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!sinusoids_.defined() || sinusoids_.size(0) < count || sinusoids_.scalar_type() != like.scalar_type() ||
+        sinusoids_.device() != like.device())
+      sinusoids_ = sinusoidal_positions(std::max<int64_t>(2 * count, 256), d_model_, layout_).to(like.options().requires_grad(false));
+    return sinusoids_;
+  }
+  if (count > weight_.size(0))
+    throw DataError("a sentence of " + std::to_string(count) + " tokens (end of sentence included) is longer than model.max_positions, " +
+                    std::to_string(weight_.size(0)) + "; shorten it, or train with a larger max_positions or sinusoidal positions");
+  return weight_;
+}
 
 Ragged Embedding::forward(const Ragged& tokens, const ForwardContext& context) {
   std::vector<int32_t> positions;

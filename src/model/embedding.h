@@ -1,22 +1,24 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <vector>
 
 #include "base/ragged.h"
+#include "config/options.h"
 #include "model/dropout_site.h"
 #include "model/linear.h"
-#include "model/positions.h"
+#include "model/parameter_path.h"
 
 namespace lacuna {
 
-/// Vectors of D features for V tokens: parameter `weight` [V, D], drawn from a normal distribution with standard deviation D^-1/2. Also the
-/// output projection.
+/// Vectors of D features for V tokens: parameter `weight` [V, D], drawn from a normal distribution with standard
+/// deviation D^-1/2. Also the output projection.
 class EmbeddingTable : public torch::nn::Module {
  public:
   EmbeddingTable(int64_t vocab_size, int64_t d_model, const ParameterPath& path);
   const Tensor& weight() const { return weight_; }
-  /// What decoder output is multiplied with to give logits, without gradients.
+  /// Returns the packed table, for logits without gradients.
   std::shared_ptr<const PackedWeight> projection() { return packed_.of(weight_); }
   PackedCache& packed() { return packed_; }
 
@@ -25,15 +27,41 @@ class EmbeddingTable : public torch::nn::Module {
   PackedCache packed_;
 };
 
-/// dropout(sqrt(D) * table[ids] + position): what a stack reads (Vaswani et al. 2017, section 3.4).
+/// A vector of D features for each position in a sentence, which is added to the embeddings of the tokens there.
+///
+///   sinusoidal   sin and cos of position / 10000^(2i/D), for i < D/2, in turn (interleaved) or all sines first (concatenated); any length
+///   learned      a parameter `weight` [max_positions, D], drawn from a normal distribution with standard deviation D^-1/2
+///   none         nothing
+class PositionTable : public torch::nn::Module {
+ public:
+  PositionTable(const ModelOptions& options, const ParameterPath& path);
+  /// Returns the vectors of the first positions: [P, D] with P >= count, in the type and on the device of `like`;
+  /// undefined for `none`. Throws DataError if a learned table has fewer positions.
+  Tensor table(int64_t count, const Tensor& like);
+  /// Returns the length of the longest sentence; 0 = no limit.
+  int64_t limit() const { return weight_.defined() ? weight_.size(0) : 0; }
+
+ private:
+  Positions kind_;
+  PositionLayout layout_;
+  int64_t d_model_;
+  Tensor weight_;
+  std::mutex mutex_;  // several translators may share a model
+  Tensor sinusoids_;  // of the positions needed so far; no parameter, not saved
+};
+
+/// Returns the sinusoids of the first positions: [count, d_model] double.
+Tensor sinusoidal_positions(int64_t count, int64_t d_model, PositionLayout layout);
+
+/// The input of a stack: dropout(sqrt(D) * table[ids] + position) (Vaswani et al. 2017, section 3.4).
 class Embedding {
  public:
   Embedding(std::shared_ptr<EmbeddingTable> table, std::shared_ptr<PositionTable> positions, double dropout, Stack stack)
       : table_(std::move(table)), positions_(std::move(positions)), dropout_(dropout), stack_(stack) {}
 
-  /// tokens [T] int64 -> [T, D], each sentence from position 0.
+  /// Embeds tokens [T] int64 -> [T, D], each sentence from position 0.
   Ragged forward(const Ragged& tokens, const ForwardContext& context);
-  /// tokens [N] int64, each at a position of its own -> [N, D].
+  /// Embeds tokens [N] int64, each at its own position -> [N, D].
   Tensor at_positions(const Tensor& tokens, const std::vector<int32_t>& positions);
 
  private:

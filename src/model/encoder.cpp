@@ -32,8 +32,9 @@ Ragged Encoder::forward(const Ragged& embedded, const ForwardContext& context) {
   ResidualStream stream(norm_place_, norms_, embedded, dropout_, context);
   for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
     EncoderLayer& layer = *layers_[static_cast<size_t>(i)];
-    stream.add(layer.self_attention->forward(stream.values(), context), {Stack::kEncoder, i, DropoutPlace::kSelfAttention});
-    stream.add(layer.feed_forward->forward(stream.values(), context), {Stack::kEncoder, i, DropoutPlace::kFeedForward});
+    stream.take(
+        layer.self_attention->forward(stream.values(), stream.next_end({Stack::kEncoder, i, DropoutPlace::kSelfAttention}), context));
+    stream.take(layer.feed_forward->forward(stream.values(), stream.next_end({Stack::kEncoder, i, DropoutPlace::kFeedForward}), context));
   }
   return stream.values();
 }

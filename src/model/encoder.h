@@ -10,7 +10,7 @@
 
 namespace lacuna {
 
-/// Self-attention, then feed-forward; each with the norm before or after it.
+/// One encoder layer: self-attention, then feed-forward, each with a norm before or after it.
 class EncoderLayer : public torch::nn::Module {
  public:
   EncoderLayer(const ModelOptions& options, const AttentionChoice& self_attention, int layer, const ParameterPath& path);
@@ -25,7 +25,7 @@ class EncoderLayer : public torch::nn::Module {
 class Encoder : public torch::nn::Module {
  public:
   Encoder(const ModelOptions& options, const AttentionPlan& attention, const ParameterPath& path);
-  /// embedded (Ts, D) -> memory (Ts, D)
+  /// Encodes embedded (Ts, D) -> memory (Ts, D).
   Ragged forward(const Ragged& embedded, const ForwardContext& context);
 
  private:

@@ -1,6 +1,6 @@
 #include "model/feed_forward.h"
 
-#include "kernels/activation.h"
+#include "kernels/feed_forward.h"
 
 namespace lacuna {
 
@@ -11,18 +11,16 @@ FeedForward::FeedForward(const ModelOptions& options, int64_t d_ff, DropoutSite 
       inner_(register_module("inner", std::make_shared<Linear>(options.d_model, d_ff, path / "inner"))),
       outer_(register_module("outer", std::make_shared<Linear>(d_ff, options.d_model, path / "outer"))) {}
 
-SubLayerOutput FeedForward::forward(const Ragged& x, const ForwardContext& context) {
-  return [&](const ResidualEnd& end) {
-    if (!at::GradMode::is_enabled() && !context.training) {
-      const Tensor active = inner_->without_gradients(x.values, is_gelu_ ? ProductEnd::kGelu : ProductEnd::kRelu);
-      return residual_norm(end, outer_->without_gradients(active, ProductEnd::kNone, is_gelu_ ? RowZeros::kFew : RowZeros::kMany));
-    }
-    const Dropout dropout = site_.dropout(dropout_, x.shape, context);
-    if (at::GradMode::is_enabled())
-      return feed_forward(x.values, inner_->weights_to_train(), outer_->weights_to_train(), is_gelu_, dropout, end, context.precision,
-                          x.source.get());
-    return outer_->forward(activation_dropout(inner_->forward(x, context), is_gelu_, dropout), end, context);
-  };
+ResidualNorm FeedForward::forward(const NormedRows& x, const ResidualEnd& end, const ForwardContext& context) {
+  if (!at::GradMode::is_enabled() && !context.training) {
+    const Tensor active = inner_->without_gradients(x.values, is_gelu_ ? ProductEnd::kGelu : ProductEnd::kRelu);
+    return residual_norm(end, outer_->without_gradients(active, ProductEnd::kNone, is_gelu_ ? RowZeros::kFew : RowZeros::kMany));
+  }
+  const Dropout dropout = site_.dropout(dropout_, x.shape, context);
+  if (at::GradMode::is_enabled())
+    return feed_forward(x.values, {inner_->weights_to_train(), outer_->weights_to_train(), is_gelu_, dropout}, end, context.precision,
+                        x.source.get());
+  return outer_->forward(activation_dropout(inner_->forward(x, context), is_gelu_, dropout), end, context);
 }
 
 }  // namespace lacuna

@@ -2,20 +2,18 @@
 
 #include <memory>
 
-#include "base/ragged.h"
 #include "config/options.h"
 #include "model/dropout_site.h"
 #include "model/linear.h"
-#include "model/residual_stream.h"
 
 namespace lacuna {
 
-/// outer(dropout(activation(inner(x)))) (Vaswani et al. 2017, section 3.3).
+/// The feed-forward sub-layer outer(dropout(activation(inner(x)))) (Vaswani et al. 2017, section 3.3).
 class FeedForward : public torch::nn::Module {
  public:
   FeedForward(const ModelOptions& options, int64_t d_ff, DropoutSite site, const ParameterPath& path);
-  /// x (T, D) -> (T, D)
-  SubLayerOutput forward(const Ragged& x, const ForwardContext& context);
+  /// x (T, D) -> (T, D), added to the residual stream at `end`.
+  ResidualNorm forward(const NormedRows& x, const ResidualEnd& end, const ForwardContext& context);
 
  private:
   bool is_gelu_;

@@ -8,7 +8,7 @@ namespace lacuna {
 std::shared_ptr<const PackedWeight> PackedCache::of(const Tensor& weight) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!packed_ || data_ != weight.const_data_ptr() || version_ != weight._version()) {
-    packed_ = std::make_shared<const PackedWeight>(weight, format_);
+    packed_ = std::make_shared<const PackedWeight>(weight, precision_);
     data_ = weight.const_data_ptr();
     version_ = static_cast<uint32_t>(weight._version());
     give_back_pages(weight);
@@ -21,15 +21,15 @@ void PackedCache::drop() {
   packed_.reset();
 }
 
-void PackedCache::set_format(WeightFormat format) {
+void PackedCache::set_precision(Precision precision) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (format != format_) packed_.reset();
-  format_ = format;
+  if (precision != precision_) packed_.reset();
+  precision_ = precision;
 }
 
-WeightFormat PackedCache::format() {
+Precision PackedCache::precision() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  return format_;
+  return precision_;
 }
 
 Linear::Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, const LinearOptions& options)

@@ -5,63 +5,66 @@
 #include <memory>
 #include <mutex>
 
-#include "base/forward_context.h"
+#include "attention/forward_context.h"
 #include "kernels/feed_forward.h"
 #include "kernels/packed_weight.h"
+#include "model/norm.h"
 #include "model/parameter_path.h"
 
 namespace lacuna {
 
-/// The packed copy of a weight [N, K] for fast products without gradients, made on first use.
+/// A cache of the packed copy of a weight [N, K], for fast products without gradients; filled on first use.
 ///
-/// The next product with gradients drops it, and it is made again when the weight's storage or version has changed (a checkpoint was
-/// loaded, an optimizer stepped through LibTorch). Code that writes weights through raw pointers without such a product in between must
-/// call `drop()`. A weight that lies in a checkpoint's file (take_weights) takes no memory beside its packed copy.
+/// The next product with gradients drops the copy, and it is packed again when the weight's storage or version has
+/// changed (a checkpoint was loaded, an optimizer stepped through LibTorch). Code that writes weights through raw
+/// pointers without such a product in between must call `drop()`. A weight that lies in a checkpoint's file
+/// (take_weights) takes no memory beside its packed copy.
 class PackedCache {
  public:
-  /// The packed copy of `weight`.
+  /// Returns the packed copy of `weight`.
   std::shared_ptr<const PackedWeight> of(const Tensor& weight);
-  /// end(x weight^T + bias), x [T, K], without gradients. A row of the result has the same bits whatever the number of rows.
+  /// Returns end(x weight^T + bias), x [T, K], without gradients. A row of the result has the same bits whatever the
+  /// number of rows.
   Tensor multiply(const Tensor& x, const Tensor& weight, const Tensor& bias, ProductEnd end = ProductEnd::kNone,
                   RowZeros zeros = RowZeros::kFew) {
     return of(weight)->multiply(x, bias, end, zeros);
   }
   void drop();
-  /// What weights and rows are rounded to in later products.
-  void set_format(WeightFormat format);
-  WeightFormat format();
+  /// Sets what weights and rows are rounded to in later products.
+  void set_precision(Precision precision);
+  Precision precision();
 
  private:
   std::mutex mutex_;  // several translators may share a model
-  WeightFormat format_ = WeightFormat::kFloat;
+  Precision precision_ = Precision::kFp32;
   std::shared_ptr<const PackedWeight> packed_;
   const void* data_ = nullptr;
   uint32_t version_ = 0;
 };
 
 struct LinearOptions {
-  int64_t blocks = 1;  ///< matrices of equal height that the weight stacks, each initialised on its own
+  int64_t blocks = 1;  ///< matrices of equal height that the weight stacks, each initialized on its own
   double gain = 1;     ///< factor of the range of the initial values
   bool has_bias = true;
 };
 
-/// x [T, K] -> x weight^T + bias [T, N]. Parameters: weight [N, K], bias [N] unless it has none.
+/// A linear layer: x [T, K] -> x weight^T + bias [T, N]. Parameters: weight [N, K], bias [N] unless it has none.
 class Linear : public torch::nn::Module {
  public:
   Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, const LinearOptions& options = {});
   Tensor forward(const Tensor& x, const ForwardContext& context) { return forward(x, context, false, nullptr); }
-  Tensor forward(const Ragged& x, const ForwardContext& context) { return forward(x.values, context, false, x.source.get()); }
-  /// The same, with the result in bf16 where training's products are in bf16.
-  Tensor rounded(const Ragged& x, const ForwardContext& context) { return forward(x.values, context, true, x.source.get()); }
-  /// The same, followed by the residual connection and norm of `end`, in one pass.
+  Tensor forward(const NormedRows& x, const ForwardContext& context) { return forward(x.values, context, false, x.source.get()); }
+  /// The forward pass, with the result in bf16 where training's products are in bf16.
+  Tensor rounded(const NormedRows& x, const ForwardContext& context) { return forward(x.values, context, true, x.source.get()); }
+  /// The forward pass, the residual connection and the norm of `end` in one pass over memory.
   ResidualNorm forward(const Tensor& x, const ResidualEnd& end, const ForwardContext& context);
-  /// The first forward without gradients, with the activation `end` applied.
+  /// Returns end(x weight^T + bias), without gradients.
   Tensor without_gradients(const Tensor& x, ProductEnd end, RowZeros zeros = RowZeros::kFew) {
     return packed_.multiply(x, weight_, bias_, end, zeros);
   }
-  /// The first forward as a constant: no gradient flows to x or to the parameters.
+  /// The forward pass as a constant: no gradient flows to x or to the parameters.
   Tensor constant(const Tensor& x, const ForwardContext& context);
-  /// The parameters for products with gradients, after which they may change: drops the packed copy.
+  /// Returns the parameters for products with gradients, and drops the packed copy: they may change then.
   LinearWeights weights_to_train();
   PackedCache& packed() { return packed_; }
 

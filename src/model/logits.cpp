@@ -6,8 +6,8 @@
 #include <functional>
 #include <limits>
 
+#include "base/device.h"
 #include "base/error.h"
-#include "base/tensor_of.h"
 #include "kernels/row_kernels.h"
 
 namespace lacuna {
@@ -16,12 +16,12 @@ namespace {
 struct Candidate {
   float log_prob;
   int32_t token;
-  bool operator<(const Candidate& other) const {  // better: "less", so that sorting puts the best first
+  bool operator<(const Candidate& other) const {  // the better candidate is less: sorting puts the best first
     return log_prob != other.log_prob ? log_prob > other.log_prob : token < other.token;
   }
 };
 
-constexpr int64_t kRowsAtATime = 2 * kRowsRead;  // whose logits, 1 MB of 8,000 tokens, stay in the second cache
+constexpr int64_t kRowsAtATime = 2 * kRowsRead;  // their logits, 1 MB for 8,000 tokens, stay in the L2 cache
 constexpr int64_t kRowsPerTask = 8;
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 constexpr int32_t kNone = std::numeric_limits<int32_t>::max();
@@ -43,7 +43,7 @@ struct Row {
   }
 };
 
-/// The k-th largest; the lowest of all numbers, if there are fewer.
+/// Returns the k-th largest number, or minus infinity if there are fewer.
 float kth_largest(const std::vector<float>& values, size_t k) {
   if (values.size() < k) return kLowest;
   std::vector<float> largest(k);
@@ -51,17 +51,18 @@ float kth_largest(const std::vector<float>& values, size_t k) {
   return largest.back();
 }
 
-/// Calls f(i) for each of `count` numbers that is at least `bound` once `taken_off` has been taken off.
+/// Calls f(i) for each of `count` numbers that is at least `bound` once `subtracted` is subtracted.
 template <class F>
-void for_those_at_least(const float* numbers, int64_t count, float taken_off, float bound, F f) {
+void for_those_at_least(const float* numbers, int64_t count, float subtracted, float bound, F f) {
   constexpr int64_t kBits = 64;
   for (int64_t begin = 0; begin < count; begin += kBits) {
-    uint64_t bits = row_kernels<float>().at_least(numbers + begin, std::min(kBits, count - begin), taken_off, bound);
+    uint64_t bits = row_kernels<float>().at_least(numbers + begin, std::min(kBits, count - begin), subtracted, bound);
     for (; bits != 0; bits &= bits - 1) f(begin + std::countr_zero(bits));
   }
 }
 
-/// The k best tokens, best first. At least k of them reach the k-th largest maximum, and most maxima say that none of theirs does.
+/// Finds the k best tokens, best first. At least k tokens reach the k-th largest block maximum, and most blocks have
+/// none that does.
 void find_best(const Row& row, int64_t k, std::vector<Candidate>& best) {
   best.clear();
   const float bound = kth_largest(row.maxima, static_cast<size_t>(k)) - row.log_sum;

@@ -10,7 +10,8 @@
 
 namespace lacuna {
 
-/// The best tokens of each row: [N * k], row by row, best first; equal log-probabilities are ordered by the lower token id.
+/// The best tokens of each row: [N * k], row by row, best first; equal log-probabilities are ordered by the lower token
+/// id.
 struct BestTokens {
   int64_t k = 0;
   std::vector<int32_t> tokens;
@@ -23,19 +24,19 @@ void require_number(float log_prob, int32_t token);
 /// Throws CheckpointError if values that a model gave (log-probabilities, or the decoder's output) contain NaN.
 void require_numbers(const Tensor& values);
 
-/// Ids of tokens, ascending.
+/// Token ids, ascending.
 using TokenSet = std::shared_ptr<const std::vector<int32_t>>;
 
-/// What one decoding step says about the next token of N hypotheses: a handle that computes no more than it is asked for. Each question
-/// works the rows out anew, a few at a time: logits [N, V] are never stored.
+/// The distribution over the next token of N hypotheses, evaluated lazily: each query below recomputes the rows, a few
+/// at a time, and logits [N, V] are never stored.
 class Logits {
  public:
-  /// rows [N, V] float, before log-softmax.
+  /// Wraps rows [N, V] of float, before log-softmax.
   explicit Logits(Tensor rows) : rows_(std::move(rows)) {}
-  /// The rows are hidden [N, D] times the projection [V, D].
+  /// Defines the rows as hidden [N, D] times the projection [V, D].
   Logits(Tensor hidden, std::shared_ptr<const PackedWeight> projection) : rows_(std::move(hidden)), projection_(std::move(projection)) {}
-  /// rows [N, columns], each over a few tokens of its own: column j of row i is token tokens[i][j], and what comes after the last is not
-  /// read. All other tokens of the vocabulary are impossible: their log-probability is -inf.
+  /// Wraps rows [N, columns], each over a few tokens of its own: column j of row i is token tokens[i][j], and later
+  /// columns are not read. All other tokens of the vocabulary are impossible: their log-probability is -inf.
   Logits(Tensor rows, std::vector<TokenSet> tokens, int64_t vocab_size)
       : rows_(std::move(rows)), tokens_(std::move(tokens)), vocab_size_(vocab_size) {}
   int64_t num_rows() const { return rows_.size(0); }
@@ -43,13 +44,14 @@ class Logits {
     if (!tokens_.empty()) return vocab_size_;
     return projection_ ? projection_->outputs() : rows_.size(1);
   }
-  /// The logits of these rows alone, in this order.
+  /// Returns the logits of these rows alone, in this order.
   Logits only(const std::vector<int32_t>& rows) const;
-  /// The k best tokens of each row, and one chosen token of each. k <= V; where fewer are possible, impossible ones end the row.
+  /// Returns the k best tokens of each row, and one chosen token of each. k <= V; where fewer are possible, impossible
+  /// ones end the row.
   BestTokens best(int64_t k, const std::vector<int32_t>& asked = {}) const;
-  /// Whole rows [N, V] of log-probabilities: ensembles and sampling.
+  /// Returns whole rows [N, V] of log-probabilities, for ensembles and sampling.
   Tensor log_probs() const;
-  /// log-probability of one chosen token of each row.
+  /// Returns the log-probability of one chosen token of each row.
   std::vector<float> of(const std::vector<int32_t>& tokens) const;
 
  private:

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "attention/registry.h"
-#include "model/regularizer.h"
+#include "attention/regularizer.h"
 
 namespace lacuna {
 
@@ -19,11 +19,7 @@ MultiHeadAttention::MultiHeadAttention(const ModelOptions& options, const Attent
                             make_attention_norm(place.choice.norm, place.choice.norm_options, options.d_model, (path / "norm").key()))),
       output_(register_module("output", std::make_shared<Linear>(options.d_model, options.d_model, path / "output"))) {
   if (numbers_) register_module("numbers", numbers_);
-  const AttentionType& type = *place.choice.type;
-  if (!type.takes_mask()) return;
-  mask_ = register_module("mask", std::make_shared<MaskModel>(d_model_, path / "mask"));
-  if (type.num_numbers() > type.of_scores().num_numbers())
-    gate_ = register_module("gate", std::make_shared<Linear>(d_model_, num_heads_, path / "gate"));
+  calibrated_ = CalibratedAttention::create(*this, place.choice.type, options, path);
 }
 
 Tensor MultiHeadAttention::heads_of(const Tensor& x) const {
@@ -64,40 +60,29 @@ void MultiHeadAttention::add_numbers(AttentionCall& call, const Ragged& x, const
 }
 
 Tensor MultiHeadAttention::mask_keys(const Tensor& x, const ForwardContext& context) {
-  return mask_ ? mask_->keys(x, context) : Tensor();
+  return calibrated_ ? heads_of(calibrated_->keys(x, context)) : Tensor();
 }
 
-void MultiHeadAttention::add_mask(AttentionCall& call, const Tensor& x, const Tensor& keys, const ForwardContext& context) {
-  if (!mask_) return;
-  call.mask_q = heads_of(mask_->queries(x, context));
-  call.mask_k = keys;
-  if (!gate_) return;
-  const Tensor q = call.q.reshape({call.q.size(0), d_model_}).contiguous();
-  const Tensor gate = context.is_mask_pass() ? gate_->constant(q, context) : gate_->forward(q, context);  // perturbed weights have no gate
-  call.numbers.push_back(gate);
-  if (context.probe == nullptr || !context.probe->wants(call.layer, call.site)) return;
-  const Tensor seen = gate.detach().to(at::kCPU, at::kDouble).sigmoid().mean(0);
-  context.probe->see_number(call.layer, call.site, "gate", {seen.const_data_ptr<double>(), static_cast<size_t>(num_heads_)});
+Tensor MultiHeadAttention::projected(Linear& projection, const NormedRows& x, const ForwardContext& context) const {
+  return calibrated_ ? projection.forward(x, context) : projection.rounded(x, context);
 }
 
-Tensor MultiHeadAttention::projected(Linear& projection, const Ragged& x, const ForwardContext& context) const {
-  return has_mask() ? projection.forward(x, context) : projection.rounded(x, context);
-}
-
-SubLayerOutput MultiHeadAttention::output_of(const AttentionCall& call, const ForwardContext& context) {
-  const Tensor heads = attention(call, context).view({call.q.size(0), d_model_});  // (Tq, H, d) -> (Tq, D)
+ResidualNorm MultiHeadAttention::output_of(const AttentionCall& call, const Tensor& x, const Tensor& mask_keys, const ResidualEnd& end,
+                                           const ForwardContext& context) {
+  const Tensor of_heads = calibrated_ ? calibrated_->forward(call, x, mask_keys, context) : attention(call, context);
+  const Tensor heads = of_heads.view({call.q.size(0), d_model_});  // (Tq, H, d) -> (Tq, D)
   if (context.probe != nullptr && context.probe->wants(call.layer, call.site)) context.probe->end_call(call.layer, call.site);
-  return [this, normed = norm_->forward(heads), &context](const ResidualEnd& end) { return output_->forward(normed, end, context); };
+  return output_->forward(norm_->forward(heads), end, context);
 }
 
 namespace {
 
-/// `count` of queries, keys and values in one product.
+/// Returns the options of a layer that projects to `count` of queries, keys and values.
 LinearOptions projections(int64_t count, const ModelOptions& options) {
   return {.blocks = count, .gain = options.attention_init_gain};
 }
 
-/// slots[new_slots[i]] = rows[i]; the elements of one row lie side by side in both.
+/// Sets slots[new_slots[i]] = rows[i]; the elements of one row are contiguous in both.
 void write_slots(const Tensor& slots, const Tensor& new_slots, const Tensor& rows) {
   if (!slots.is_cpu()) {
     slots.index_copy_(0, new_slots, rows);
@@ -120,19 +105,19 @@ SelfAttention::SelfAttention(const ModelOptions& options, const AttentionPlace& 
       is_causal_(place.site == AttentionSite::kDecoderSelf),
       qkv_(register_module("qkv", std::make_shared<Linear>(d_model_, 3 * d_model_, path / "qkv", projections(3, options)))) {}
 
-SubLayerOutput SelfAttention::forward(const Ragged& x, const ForwardContext& context) {
+ResidualNorm SelfAttention::forward(const NormedRows& x, const ResidualEnd& end, const ForwardContext& context) {
   AttentionCall call = new_call(x, context);
   take_parts(call, projected(*qkv_, x, context), 3);
   call.keys = std::make_shared<const KeyRange>(KeyRange::of(*x.shape));
   call.causal = is_causal_;
-  if (has_mask()) add_mask(call, x.values, heads_of(mask_keys(x.values, context)), context);
-  return output_of(call, context);
+  return output_of(call, x.values, mask_keys(x.values, context), end, context);
 }
 
-SubLayerOutput SelfAttention::step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const ForwardContext& context) {
+ResidualNorm SelfAttention::step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const ResidualEnd& end,
+                                 const ForwardContext& context) {
   const Tensor qkv = qkv_->forward(x, context).view({x.size(0), 3, num_heads_, d_model_ / num_heads_});
   write_slots(buffer.keys_values.narrow(1, 0, 2), keys.new_slots, qkv.narrow(1, 1, 2));
-  if (has_mask()) write_slots(buffer.keys_values.select(1, 2), keys.new_slots, heads_of(mask_keys(x, context)));
+  if (calibrated_) write_slots(buffer.keys_values.select(1, 2), keys.new_slots, mask_keys(x, context));
   AttentionCall call = new_call({x, keys.queries}, context);
   call.q = qkv.select(1, 0);
   call.k = buffer.keys_values.select(1, 0);
@@ -140,8 +125,7 @@ SubLayerOutput SelfAttention::step(const Tensor& x, SlotBuffer& buffer, const St
   call.keys = keys.keys;
   call.first_position = keys.positions;
   call.causal = is_causal_;
-  if (has_mask()) add_mask(call, x, buffer.keys_values.select(1, 2), context);
-  return output_of(call, context);
+  return output_of(call, x, calibrated_ ? buffer.keys_values.select(1, 2) : Tensor(), end, context);
 }
 
 CrossAttention::CrossAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path)
@@ -151,18 +135,17 @@ CrossAttention::CrossAttention(const ModelOptions& options, const AttentionPlace
           register_module("key_value", std::make_shared<Linear>(d_model_, 2 * d_model_, path / "key_value", projections(2, options)))) {}
 
 MemoryKeys CrossAttention::read(const Ragged& memory, const ForwardContext& context) {
-  return {projected(*key_value_, memory, context), mask_keys(memory.values, context)};
+  return {projected(*key_value_, {memory}, context), mask_keys(memory.values, context)};
 }
 
-SubLayerOutput CrossAttention::forward(const Ragged& x, const MemoryKeys& memory, const std::shared_ptr<const KeyRange>& keys,
-                                       const ForwardContext& context) {
+ResidualNorm CrossAttention::forward(const NormedRows& x, const MemoryKeys& memory, const std::shared_ptr<const KeyRange>& keys,
+                                     const ResidualEnd& end, const ForwardContext& context) {
   AttentionCall call = new_call(x, context);
   call.q = heads_of(projected(*query_, x, context));
   take_parts(call, memory.keys_values, 2);
   call.keys = keys;
   call.rows_alike = !at::GradMode::is_enabled();  // whichever hypotheses of a sentence there are
-  if (has_mask()) add_mask(call, x.values, heads_of(memory.mask_keys), context);
-  return output_of(call, context);
+  return output_of(call, x.values, memory.mask_keys, end, context);
 }
 
 }  // namespace lacuna

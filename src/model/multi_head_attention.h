@@ -8,44 +8,43 @@
 #include "attention/rows/row_numbers.h"
 #include "base/ragged.h"
 #include "config/options.h"
+#include "model/calibrated/calibrated_attention.h"
 #include "model/linear.h"
-#include "model/mask_model.h"
-#include "model/residual_stream.h"
 
 namespace lacuna {
 
-/// One attention sub-layer's place and choice.
+/// The place of an attention sub-layer and the attention chosen there.
 struct AttentionPlace {
   AttentionSite site;
   int layer;
   AttentionChoice choice;
 };
 
-/// What self- and cross-attention share (Vaswani et al. 2017, section 3.2.2): heads attend, their concatenation is normalised (if its type
-/// asks for that) and goes through `output`. Parameters: norm.*, output.*, numbers.* where the type learns numbers of its own, and mask.*
-/// (and gate.*) where it takes a mask.
+/// The common part of self- and cross-attention (Vaswani et al. 2017, section 3.2.2): heads attend, their concatenation
+/// is normalized (if its type asks for that) and goes through `output`. Parameters: norm.*, output.*, numbers.* where
+/// the type learns numbers of its own, and mask.* (and gate.*) where it is calibrated.
 class MultiHeadAttention : public torch::nn::Module {
  public:
   MultiHeadAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path);
 
  protected:
-  /// x [T, D] -> a view [T, H, d].
+  /// Returns x [T, D] as a view [T, H, d].
   Tensor heads_of(const Tensor& x) const;
-  /// Makes parts of x [T, parts * D] the call's k and v, or its q, k and v.
+  /// Sets the call's k and v, or q, k and v, to parts of x [T, parts * D].
   void take_parts(AttentionCall& call, const Tensor& x, int64_t parts) const;
-  /// A call of this place on queries made of x, with everything but q, k, v and keys.
+  /// Returns a call on queries computed from x, complete except for q, k, v and keys.
   AttentionCall new_call(const Ragged& x, const ForwardContext& context) const;
-  bool has_mask() const { return mask_ != nullptr; }
-  /// The mask's keys of x [T, D]: (T, D); undefined without a mask.
+  /// The mask model's keys of x [T, D]: (T, H, d); undefined without one.
   Tensor mask_keys(const Tensor& x, const ForwardContext& context);
-  /// Adds to a call that has its q: the mask's queries of x, its keys [Tk, H, d], and the gate. Does nothing without a mask.
-  void add_mask(AttentionCall& call, const Tensor& x, const Tensor& keys, const ForwardContext& context);
-  /// Rows of queries, keys or values: bf16 where training's products are, unless the type has a mask, which needs float.
-  Tensor projected(Linear& projection, const Ragged& x, const ForwardContext& context) const;
-  /// (Tq, D)
-  SubLayerOutput output_of(const AttentionCall& call, const ForwardContext& context);
+  /// Rows of queries, keys or values: bf16 where training's products are, but float where the layer is calibrated.
+  Tensor projected(Linear& projection, const NormedRows& x, const ForwardContext& context) const;
+  /// Computes a call whose queries were made of x [Tq, D], with the mask model's keys [Tk, H, d], if it has one, and adds
+  /// the output (Tq, D) to the residual stream at `end`.
+  ResidualNorm output_of(const AttentionCall& call, const Tensor& x, const Tensor& mask_keys, const ResidualEnd& end,
+                         const ForwardContext& context);
 
   int64_t d_model_, num_heads_;
+  std::shared_ptr<CalibratedAttention> calibrated_;  // null for all other types
 
  private:
   void add_numbers(AttentionCall& call, const Ragged& x, const ForwardContext& context) const;
@@ -55,18 +54,16 @@ class MultiHeadAttention : public torch::nn::Module {
   std::shared_ptr<RowNumbers> numbers_;  // null if the type takes none
   std::shared_ptr<AttentionNorm> norm_;
   std::shared_ptr<Linear> output_;
-  std::shared_ptr<MaskModel> mask_;  // null if the type takes no mask
-  std::shared_ptr<Linear> gate_;     // (T, D) queries -> (T, H); null if the type has no gate
 };
 
-/// Keys and values [slots, parts, H, d] of tokens decoded so far, one row for each slot; the third part is the mask's keys, where there is
-/// a mask.
+/// Keys and values [slots, parts, H, d] of tokens decoded so far, one row for each slot; the third part is the mask model's
+/// keys, where there is one.
 struct SlotBuffer {
   Tensor keys_values;
   int64_t parts = 2;
 };
 
-/// Which slots each of N hypotheses sees in one decoding step; its newest token's slot comes last.
+/// The slots that each of N hypotheses sees in one decoding step, the slot of its newest token last.
 struct StepKeys {
   RaggedShapePtr queries;                // N sentences of one query
   std::shared_ptr<const KeyRange> keys;  // N ranges of slots
@@ -74,36 +71,39 @@ struct StepKeys {
   Tensor new_slots;                      // [N] int64
 };
 
-/// Queries, keys and values from the same rows, in one product: parameters qkv.weight [3D, D] (queries, keys, values), qkv.bias.
+/// Self-attention: queries, keys and values are computed from the same rows in one product: parameters qkv.weight [3D,
+/// D] (queries, keys, values), qkv.bias.
 class SelfAttention : public MultiHeadAttention {
  public:
   SelfAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path);
-  /// x (T, D) -> (T, D); a decoder's token sees itself and those before it.
-  SubLayerOutput forward(const Ragged& x, const ForwardContext& context);
-  /// x (N, D), the newest token of each hypothesis -> (N, D). Writes their keys and values into the buffer.
-  SubLayerOutput step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const ForwardContext& context);
-  /// An empty buffer for `step`.
-  SlotBuffer new_buffer() const { return {.keys_values = {}, .parts = has_mask() ? 3 : 2}; }
+  /// x (T, D) -> (T, D), added to the residual stream at `end`; a decoder's token sees itself and those before it.
+  ResidualNorm forward(const NormedRows& x, const ResidualEnd& end, const ForwardContext& context);
+  /// Attends for x (N, D), the newest token of each hypothesis -> (N, D). Writes their keys and values into the buffer.
+  ResidualNorm step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const ResidualEnd& end, const ForwardContext& context);
+  /// Returns an empty buffer for `step`.
+  SlotBuffer new_buffer() const { return {.keys_values = {}, .parts = calibrated_ ? 3 : 2}; }
 
  private:
   bool is_causal_;
   std::shared_ptr<Linear> qkv_;
 };
 
-/// What cross-attention knows of a source: keys and values (Ts, 2D), and the mask's keys (Ts, D), undefined without a mask.
+/// What cross-attention knows of a source: keys and values (Ts, 2D), and the mask model's keys (Ts, H, d), undefined
+/// without one.
 struct MemoryKeys {
   Tensor keys_values, mask_keys;
 };
 
-/// Queries from the decoder, keys and values from the encoder's output: parameters query.* and key_value.weight [2D, D] (keys, values).
+/// Cross-attention: queries from the decoder, keys and values from the encoder's output: parameters query.* and
+/// key_value.weight [2D, D] (keys, values).
 class CrossAttention : public MultiHeadAttention {
  public:
   CrossAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path);
-  /// memory (Ts, D) -> what any number of `forward`s read.
+  /// Computes from memory (Ts, D) what any number of `forward` calls read.
   MemoryKeys read(const Ragged& memory, const ForwardContext& context);
   /// x (Tq, D) -> (Tq, D). `keys` says which rows of `memory` each sentence of x sees.
-  SubLayerOutput forward(const Ragged& x, const MemoryKeys& memory, const std::shared_ptr<const KeyRange>& keys,
-                         const ForwardContext& context);
+  ResidualNorm forward(const NormedRows& x, const MemoryKeys& memory, const std::shared_ptr<const KeyRange>& keys, const ResidualEnd& end,
+                       const ForwardContext& context);
 
  private:
   std::shared_ptr<Linear> query_, key_value_;

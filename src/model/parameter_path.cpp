@@ -10,7 +10,7 @@ namespace lacuna {
 uint64_t ParameterPath::key() const {
   uint64_t hash = 0xcbf29ce484222325ull;  // FNV-1a
   for (const char c : name_) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
-  return random_key(seed_, RandomUse::kInitialise, 0, hash);
+  return random_key(seed_, RandomUse::kInitialize, 0, hash);
 }
 
 Tensor stacked_xavier_uniform(int64_t count, int64_t rows, int64_t columns, double gain, const ParameterPath& path) {

@@ -9,13 +9,13 @@ namespace lacuna {
 
 using at::Tensor;
 
-/// The name of a module or parameter and the seed of the run: together the key of its first weights. So a parameter's first weights depend
-/// on nothing else in the model: adding a layer does not change the others.
+/// The name of a module or parameter and the seed of the run: together the key of its initial weights, which therefore
+/// depend on nothing else in the model: adding a layer does not change those of the others.
 class ParameterPath {
  public:
   explicit ParameterPath(uint64_t seed, std::string name = {}) : seed_(seed), name_(std::move(name)) {}
   ParameterPath operator/(const std::string& part) const { return ParameterPath(seed_, name_.empty() ? part : name_ + "." + part); }
-  /// The key of the random numbers for this name.
+  /// Returns the key of the random numbers for this name.
   uint64_t key() const;
 
  private:
@@ -23,7 +23,8 @@ class ParameterPath {
   std::string name_;
 };
 
-/// While one lives, weights that are created on this thread stay uninitialised: for a model whose weights are about to be loaded.
+/// Leaves weights that are created on this thread uninitialized while an instance lives: for a model whose weights are
+/// loaded next.
 class UndrawnWeights {
  public:
   UndrawnWeights() : outer_(is_alive_) { is_alive_ = true; }
@@ -37,10 +38,10 @@ class UndrawnWeights {
   bool outer_;
 };
 
-/// `count` matrices [rows, columns], stacked to [count * rows, columns] and drawn uniformly from ±gain sqrt(6 / (rows + columns)) (Glorot &
-/// Bengio 2010).
+/// Returns `count` matrices [rows, columns], stacked to [count * rows, columns] and drawn uniformly from ±gain sqrt(6 /
+/// (rows + columns)) (Glorot & Bengio 2010).
 Tensor stacked_xavier_uniform(int64_t count, int64_t rows, int64_t columns, double gain, const ParameterPath& path);
-/// A matrix [rows, columns] drawn from the normal distribution with mean 0 and this standard deviation.
+/// Returns a matrix [rows, columns] drawn from the normal distribution with mean 0 and this standard deviation.
 Tensor normal(int64_t rows, int64_t columns, double standard_deviation, const ParameterPath& path);
 
 }  // namespace lacuna

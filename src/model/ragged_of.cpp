@@ -1,6 +1,6 @@
 #include "model/ragged_of.h"
 
-#include "base/tensor_of.h"
+#include "base/device.h"
 
 namespace lacuna {
 

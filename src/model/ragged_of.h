@@ -6,9 +6,10 @@
 
 namespace lacuna {
 
-/// Token ids of the shape's sentences end to end, as a ragged tensor [T] of int64. Throws ShapeError if there are more or fewer.
+/// Returns the token ids of the shape's sentences, end to end, as a ragged tensor [T] of int64. Throws ShapeError if
+/// there are more or fewer.
 Ragged ragged_of(const std::vector<int32_t>& ids, RaggedShapePtr shape, at::Device device = at::kCPU);
-/// Sentences end to end as a ragged tensor [T] of int64; they are called 0, 1, 2, ...
+/// Returns sentences end to end as a ragged tensor [T] of int64; their ids are 0, 1, 2, ...
 Ragged ragged_of(const std::vector<std::vector<int32_t>>& sentences, at::Device device = at::kCPU);
 
 }  // namespace lacuna

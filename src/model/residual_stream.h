@@ -1,49 +1,48 @@
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <vector>
 
-#include "base/forward_context.h"
-#include "base/ragged.h"
+#include "attention/forward_context.h"
 #include "model/dropout_site.h"
 #include "model/norm.h"
 
 namespace lacuna {
-
-/// Computes the output [T, D] of a sub-layer once its destination is known, so that its last product, the sum with the residual and the
-/// next norm are one pass over memory. It may refer to the sub-layer, its input and the context, so these must still live when it is
-/// called.
-using SubLayerOutput = std::function<ResidualNorm(const ResidualEnd& end)>;
 
 /// The residual stream [T, D] on its way through a stack of sub-layers. With norms n and sub-layers f:
 ///
 ///   post-norm  x <- n(x + dropout(f(x)))                     (Vaswani et al. 2017)
 ///   pre-norm   x <- x + dropout(f(n(x))), and n once at the end
 ///
+/// A sub-layer is told where its output goes before it runs, so that its last product, the sum with the residual and
+/// the next norm are one pass over memory:
+///
+///   stream.take(layer.forward(stream.values(), stream.next_end(site), context));
+///
 /// `norms` are those of the stack in the order of use: one for each sub-layer, and for pre-norm the last one.
 class ResidualStream {
  public:
   ResidualStream(NormPlace place, std::vector<std::shared_ptr<Norm>> norms, Ragged embedded, double dropout, const ForwardContext& context);
 
-  /// What the next sub-layer reads; in the end the stack's result.
-  const Ragged& values() const { return normed_; }
-  /// Adds the sub-layer's output to the stream, with dropout, and applies the next norm.
-  void add(const SubLayerOutput& output, const DropoutSite& site);
+  /// Returns what the next sub-layer reads; in the end, the stack's result.
+  const NormedRows& values() const { return normed_; }
+  /// Returns what the next sub-layer's output is added to, with dropout by this site, and the norm that comes then.
+  ResidualEnd next_end(const DropoutSite& site) { return next_end(site.dropout(dropout_, normed_.shape, context_)); }
+  /// Continues with the sum and the normed rows that the sub-layer computed for its end.
+  void take(const ResidualNorm& result);
 
  private:
-  /// The sum with the residual, through the next norm. Its readers have the context's precision if all of them are linear layers.
   ResidualEnd next_end(const Dropout& dropout);
-  /// Makes its normed rows the values.
-  void take(const ResidualNorm& result, const NormWeights& norm);
+  bool is_pre_norm() const { return place_ == NormPlace::kPre; }
+  bool is_at_end() const { return next_ == norms_.size(); }
 
   NormPlace place_;
   std::vector<std::shared_ptr<Norm>> norms_;
-  size_t next_ = 0;
+  size_t next_ = 0;  // the next norm
   double dropout_;
   const ForwardContext& context_;
   Tensor sum_;
-  Ragged normed_;
+  NormedRows normed_;
 };
 
 }  // namespace lacuna

@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "base/tensor_of.h"
+#include "base/device.h"
 
 namespace lacuna {
 
@@ -30,7 +30,7 @@ const PackedWeight& ShortlistedProjection::weight_of(int32_t sentence, Embedding
   auto& weight = weights_[static_cast<size_t>(sentence)];
   if (!weight) {
     const Tensor ids = tensor_of(*candidates_[static_cast<size_t>(sentence)], output.weight().device());
-    weight.emplace(output.weight().detach().index_select(0, ids), output.packed().format());
+    weight.emplace(output.weight().detach().index_select(0, ids), output.packed().precision());
   }
   return *weight;
 }

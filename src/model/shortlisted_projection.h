@@ -8,15 +8,17 @@
 
 namespace lacuna {
 
-/// The projection to the vocabulary where each sentence has its own candidate tokens. The candidates' rows of the weight are packed when a
-/// sentence is first projected, and each sentence has a product of its own, so the rest of the batch does not change its logits.
+/// The projection to the vocabulary where each sentence has its own candidate tokens. The candidates' rows of the
+/// weight are packed when a sentence is first projected, and each sentence has a product of its own, so the rest of the
+/// batch does not change its logits.
 class ShortlistedProjection {
  public:
   /// candidates [B]: ascending ids, at least one for each sentence.
   explicit ShortlistedProjection(const std::vector<std::vector<int32_t>>& candidates);
   /// Keeps the sentences `kept`, renumbered 0, 1, ..., and appends those of `other`.
   void join(const std::vector<int32_t>& kept, ShortlistedProjection&& other);
-  /// hidden [N, D] -> the logits of each row's sentence. Rows of one sentence stand side by side. `output` is the same in every call.
+  /// Returns the logits of hidden [N, D], each row's over its sentence's candidates. Rows of one sentence stand side by
+  /// side. `output` is the same in every call.
   Logits logits(const Tensor& hidden, const std::vector<int32_t>& sentences, EmbeddingTable& output);
 
  private:

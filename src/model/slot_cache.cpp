@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "base/tensor_of.h"
+#include "base/device.h"
 
 namespace lacuna {
 

@@ -25,23 +25,25 @@ class SlotCache : public DecoderCache {
   void set_alignment_layer(int layer) override { alignment_layer_ = layer; }
   const std::vector<std::vector<float>>& alignment() const override { return alignment_; }
 
-  /// Gives every hypothesis one more slot. `num_heads` and `d_head` are those of the buffers.
+  /// Appends a slot to every hypothesis, and returns what the step attends to. `num_heads` and `d_head` are those of
+  /// the buffers.
   StepKeys append(int64_t num_heads, int64_t d_head);
-  /// Hypotheses of one sentence that stand side by side, as queries of one sentence: they see the same rows of `memory`.
+  /// Returns the shape that takes hypotheses of one sentence as queries of one sentence: they see the same rows of
+  /// `memory`.
   RaggedShapePtr memory_queries() const;
-  /// The rows of `memory` that each sentence of memory_queries() sees.
+  /// Returns the rows of `memory` that each sentence of memory_queries() sees.
   std::shared_ptr<const KeyRange> memory_keys() const;
   SlotBuffer& buffer(int layer) { return buffers_[static_cast<size_t>(layer)]; }
   const MemoryKeys& memory(int layer) const { return memory_[static_cast<size_t>(layer)]; }
   int alignment_layer() const { return alignment_layer_; }
   void set_alignment(std::vector<std::vector<float>> weights) { alignment_ = std::move(weights); }
-  /// The projection to the sentences' candidates; null where there are none.
+  /// Returns the projection to the sentences' candidates; null where there are none.
   ShortlistedProjection* shortlisted() const { return shortlisted_.get(); }
-  /// Slots that exist, in use or free.
+  /// Returns the number of slots, in use or free.
   int64_t capacity() const { return capacity_; }
 
  private:
-  /// Sentences with a live hypothesis, in the order of these.
+  /// Returns the sentences with a live hypothesis, in the order of these.
   std::vector<int32_t> live_sentences() const;
   void grow(int64_t num_heads, int64_t d_head);
 

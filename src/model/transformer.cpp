@@ -1,15 +1,14 @@
 #include "model/transformer.h"
 
-#include "attention/mask_pass.h"
-#include "base/tensor_of.h"
+#include "attention/regularizer.h"
+#include "base/device.h"
 #include "kernels/projection_loss.h"
 #include "kernels/quantized_weight.h"
 #include "model/alignment_probe.h"
+#include "model/calibrated/mask_loss.h"
 #include "model/decoder.h"
 #include "model/embedding.h"
 #include "model/encoder.h"
-#include "model/mask_model.h"
-#include "model/regularizer.h"
 
 namespace lacuna {
 namespace {
@@ -28,7 +27,7 @@ const ModelOptions& checked(const ModelOptions& options, const VocabularySizes& 
   return options;
 }
 
-/// What the decoder reads: bos and the sentence without its last token.
+/// Returns the decoder's input: bos and the sentence without its last token.
 Ragged shifted_right(const Ragged& tgt) {
   Tensor input = at::empty_like(tgt.values);
   const int64_t tokens = tgt.values.size(0);
@@ -52,13 +51,14 @@ void for_each_packed(const torch::nn::Module& model, F f) {
 
 void LossSums::backward() const {
   loss.backward();
-  if (has_mask_pass()) masks.objective.backward();
+  if (has_auxiliary()) auxiliary.objective.backward();
 }
 
 struct Transformer::Parts {
   ModelOptions options;
   VocabularySizes sizes;
   AttentionPlan attention;
+  std::unique_ptr<AuxiliaryLoss> auxiliary;
   std::shared_ptr<EmbeddingTable> src_table, tgt_table, output;
   std::shared_ptr<PositionTable> src_positions, tgt_positions;
   std::shared_ptr<Encoder> encoder;
@@ -97,6 +97,7 @@ Transformer::Transformer(const ModelOptions& options, const VocabularySizes& siz
   register_module("tgt_positions", parts_->tgt_positions);
   register_module("encoder", parts_->encoder);
   register_module("decoder", parts_->decoder);
+  parts_->auxiliary = make_mask_loss(parts_->attention, *this);
 }
 
 LossSums Transformer::loss(const Ragged& src, const Ragged& tgt, double label_smoothing, const ForwardContext& context) {
@@ -110,9 +111,12 @@ LossSums Transformer::loss(const Ragged& src, const Ragged& tgt, double label_sm
     sums.loss = sums.loss + penalty;
     sums.penalty = penalty.detach();
   }
-  const auto& masks = parts_->attention.masks;
-  const bool is_due = masks && context.training && at::GradMode::is_enabled() && context.step % masks->every == 0;
-  if (is_due) sums.masks = mask_pass(memory.with(memory.values.detach()), tgt, label_smoothing, context);
+  const auto& auxiliary = parts_->auxiliary;
+  if (auxiliary && context.training && at::GradMode::is_enabled() && auxiliary->is_due(context.step)) {
+    const Ragged constant = memory.with(memory.values.detach());
+    const auto loss = [&](const ForwardContext& other) { return loss_of(constant, tgt, label_smoothing, other).loss; };
+    sums.auxiliary = auxiliary->sums(loss, sums.tokens, context);
+  }
   return sums;
 }
 
@@ -120,19 +124,6 @@ LossSums Transformer::loss_of(const Ragged& memory, const Ragged& tgt, double la
   const Ragged hidden = decode(memory, tgt, context);
   const ProjectionLoss sums = projection_loss(hidden.values, parts_->output->weight(), tgt.values, label_smoothing, context.precision);
   return {sums.loss, sums.nll, sums.correct, tgt.shape->num_tokens()};
-}
-
-/// The decoder once more over the same memory with perturbed weights and the same dropout.
-MaskSums Transformer::mask_pass(const Ragged& memory, const Ragged& tgt, double label_smoothing, ForwardContext context) {
-  const MasksAlone others_are_frozen(*this);
-  MaskPass masks;
-  context.pass = 1;
-  context.masks = &masks;
-  context.probe = nullptr;
-  const LossSums sums = loss_of(memory, tgt, label_smoothing, context);
-  const double tokens = static_cast<double>(sums.tokens);
-  const Tensor harm = (sums.loss / tokens).clamp_max(parts_->attention.masks->loss_cap);
-  return {(masks.penalty() - harm) * tokens, sums.loss.detach(), masks.mean()};
 }
 
 ForwardContext Transformer::at_step(ForwardContext context) const {
@@ -187,6 +178,10 @@ Logits Transformer::step(const std::vector<int32_t>& tokens, DecoderCache& cache
   return Logits(hidden, parts_->output->projection());
 }
 
+const AuxiliaryLoss* Transformer::auxiliary_loss() const {
+  return parts_->auxiliary.get();
+}
+
 std::vector<ParameterRange> Transformer::parameter_ranges() const {
   std::vector<ParameterRange> ranges;
   for (const auto& module : named_modules("", /*include_self=*/false))
@@ -200,16 +195,16 @@ void Transformer::weights_changed() {
   for_each_packed(*this, [](PackedCache& packed) { packed.drop(); });
 }
 
-void Transformer::set_weight_format(WeightFormat format) {
-  for_each_packed(*this, [=](PackedCache& packed) { packed.set_format(format); });
+void Transformer::set_precision(Precision precision) {
+  for_each_packed(*this, [=](PackedCache& packed) { packed.set_precision(precision); });
 }
 
-void Transformer::round_to(WeightFormat format) {
+void Transformer::round_to(Precision precision) {
   const at::NoGradGuard no_gradients;
-  set_weight_format(format);
+  set_precision(precision);
   for (const auto& module : modules())
     if (auto* table = dynamic_cast<EmbeddingTable*>(module.get()); table != nullptr && table->weight().is_cpu())
-      Tensor(table->weight()).copy_(rounded(table->weight(), format));
+      Tensor(table->weight()).copy_(rounded(table->weight(), precision));
 }
 
 at::Device Transformer::device() const {

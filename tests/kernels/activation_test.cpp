@@ -1,8 +1,7 @@
-#include "kernels/activation.h"
-
 #include <limits>
 
 #include "compare.h"
+#include "kernels/feed_forward.h"
 #include "kernels/reference.h"
 
 namespace lacuna {
@@ -41,7 +40,8 @@ TEST_P(ActivationDropout, OfGeluHasItsLimitsFarAway) {
 class Gelu : public RowKernelSets {};
 INSTANTIATE_TEST_SUITE_P(, Gelu, testing::ValuesIn(row_kernel_sets()), name_of_set);
 
-/// Of double, which LibTorch works out to all its digits; from numbers whose result is lost in rounding to those where Phi is 0 or 1.
+/// Compares with LibTorch's GELU in double, on numbers from those whose result is lost in rounding to those where Phi is 0
+/// or 1.
 TEST_P(Gelu, OfFloatIsWithinItsStatedErrorOfDouble) {
   std::vector<Tensor> results, gradients;
   for (const at::ScalarType type : {at::kFloat, at::kDouble}) {

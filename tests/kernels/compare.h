@@ -81,7 +81,7 @@ class RowKernelSets : public testing::TestWithParam<size_t> {
 };
 
 inline std::string name_of_set(const testing::TestParamInfo<size_t>& info) {
-  return all_row_kernels<float>()[info.param]->target;
+  return name_of(all_row_kernels<float>()[info.param]->target);
 }
 
 /// A number type and a set of row kernels.
@@ -101,7 +101,7 @@ inline std::string name_of_type(const testing::TestParamInfo<KernelCase>& info) 
   return info.param.type == at::kDouble ? "Double" : "Float";
 }
 inline std::string name_of_case(const testing::TestParamInfo<KernelCase>& info) {
-  return name_of_type(info) + "_" + all_row_kernels<float>()[info.param.set]->target;
+  return name_of_type(info) + "_" + name_of(all_row_kernels<float>()[info.param.set]->target);
 }
 
 /// Runs for each type by each set of row kernels.

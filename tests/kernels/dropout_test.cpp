@@ -2,7 +2,7 @@
 
 #include "base/random.h"
 #include "compare.h"
-#include "kernels/activation.h"
+#include "kernels/feed_forward.h"
 #include "kernels/row_kernels.h"
 
 namespace lacuna {
@@ -49,7 +49,7 @@ TEST(Dropout, OfAllInstructionSetsIsTheSame) {
   for (const RowKernels<float>* kernels : all_row_kernels<float>()) {
     const Tensor dropped = at::empty_like(ones);
     kernels->drop({ones.size(1), ones.const_data_ptr<float>(), dropout.rows(), dropped.mutable_data_ptr<float>()}, 0, ones.size(0));
-    EXPECT_TRUE(dropped.equal(dropout_factors(dropout, ones.size(1), at::kFloat))) << kernels->target;
+    EXPECT_TRUE(dropped.equal(dropout_factors(dropout, ones.size(1), at::kFloat))) << name_of(kernels->target);
   }
 }
 

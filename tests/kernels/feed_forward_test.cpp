@@ -1,8 +1,7 @@
 #include "kernels/feed_forward.h"
 
 #include "compare.h"
-#include "kernels/activation.h"
-#include "kernels/bf16_product.h"
+#include "kernels/layer_products.h"
 #include "kernels/linear.h"
 
 namespace lacuna {
@@ -26,7 +25,7 @@ Inputs linear_inputs_of(int64_t rows, at::ScalarType type) {
 struct Options {
   bool is_gelu = false, is_rms = false;
   double rate = 0;
-  FactorPrecision precision = FactorPrecision::kFp32, readers = FactorPrecision::kFp32;
+  Precision precision = Precision::kFp32, readers = Precision::kFp32;
 };
 
 ResidualEnd end_of(const Inputs& in, const Options& options) {
@@ -43,7 +42,7 @@ Tensor sum_of(const ResidualNorm& result) {
 
 Tensor fused(const Inputs& in, const Options& options) {
   const Dropout dropout = a_dropout(options.rate, static_cast<int32_t>(in[1].size(0)));
-  return sum_of(feed_forward(in[0], {in[4], in[5]}, {in[6], in[7]}, options.is_gelu, dropout, end_of(in, options), options.precision));
+  return sum_of(feed_forward(in[0], {{in[4], in[5]}, {in[6], in[7]}, options.is_gelu, dropout}, end_of(in, options), options.precision));
 }
 
 Tensor by_parts(const Inputs& in, const Options& options) {
@@ -108,10 +107,10 @@ LayerOfNormed run_on_normed(const Inputs& values, const Options& options, bool k
 
 TEST_P(FeedForwardKernel, MakesRowsOfANormAgainInPlaceOfKeepingThem) {
   const auto of_linear = [](const Tensor& x, const NormSource* source, const Inputs& in, const ResidualEnd& /*end*/) {
-    return linear(x, in[4], in[5], FactorPrecision::kFp32, /*is_rounded=*/false, source);
+    return linear(x, in[4], in[5], Precision::kFp32, /*is_rounded=*/false, source);
   };
   const auto of_feed_forward = [](const Tensor& x, const NormSource* source, const Inputs& in, const ResidualEnd& end) {
-    return sum_of(feed_forward(x, {in[4], in[5]}, {in[6], in[7]}, /*is_gelu=*/false, {}, end, FactorPrecision::kFp32, source));
+    return sum_of(feed_forward(x, {.inner = {in[4], in[5]}, .outer = {in[6], in[7]}, .dropout = {}}, end, Precision::kFp32, source));
   };
   const auto expect_alike = [](const LayerOfNormed& keeps, const LayerOfNormed& makes) {
     EXPECT_TRUE(keeps.keeps_rows);
@@ -130,7 +129,7 @@ TEST_P(FeedForwardKernel, MakesRowsOfANormAgainInPlaceOfKeepingThem) {
 /// Results and gradients of both, the same factors rounded. A sum in another order may be rounded to the other neighbour: 2^-8 of one
 /// number among many.
 void expect_same_in_bf16(Way fused, Way by_parts, const Inputs& values, Options options) {
-  options.precision = FactorPrecision::kBf16;
+  options.precision = Precision::kBf16;
   const Tensor direction = at::randn(values[1].sizes());
   std::vector<Inputs> inputs(2);
   std::vector<Tensor> results;
@@ -175,7 +174,7 @@ TEST_P(Bf16FeedForward, TakesAndGivesRoundedRows) {
     Inputs values = way == fused ? inputs_of(300, at::kFloat) : linear_inputs_of(300, at::kFloat);
     values[0] = rounded_to_bf16(values[0]);
     const Way parts = way == fused ? by_parts : linear_by_parts;
-    expect_same_in_bf16(way, parts, values, {.rate = 0.4, .readers = FactorPrecision::kBf16});
+    expect_same_in_bf16(way, parts, values, {.rate = 0.4, .readers = Precision::kBf16});
   }
 }
 
@@ -183,10 +182,10 @@ TEST_P(Bf16FeedForward, NormedRowsAndTheirGradientAreThoseOfFloatRounded) {
   const Inputs values = linear_inputs_of(300, at::kFloat);
   std::vector<ResidualNorm> results;
   std::vector<Tensor> gradients;
-  for (const FactorPrecision readers : {FactorPrecision::kFp32, FactorPrecision::kBf16}) {
+  for (const Precision readers : {Precision::kFp32, Precision::kBf16}) {
     Inputs in;
     for (const Tensor& value : values) in.push_back(value.clone().requires_grad_(true));
-    results.push_back(linear_to_residual(in[0], {in[4], in[5]}, end_of(in, {.readers = readers}), FactorPrecision::kBf16));
+    results.push_back(linear_to_residual(in[0], {in[4], in[5]}, end_of(in, {.readers = readers}), Precision::kBf16));
     results.back().normed.sum().backward();  // of ones, which bf16 holds
     gradients.push_back(in[1].grad());
   }
@@ -198,7 +197,7 @@ TEST_P(Bf16FeedForward, NormedRowsAndTheirGradientAreThoseOfFloatRounded) {
 TEST_P(Bf16FeedForward, GivesFrozenWeightsNoGradient) {
   Inputs in = inputs_of(5, at::kFloat);
   in[0].requires_grad_(true);
-  fused(in, {.precision = FactorPrecision::kBf16}).sum().backward();
+  fused(in, {.precision = Precision::kBf16}).sum().backward();
   EXPECT_TRUE(in[0].grad().defined());
   for (size_t i = 1; i < in.size(); ++i) EXPECT_FALSE(in[i].grad().defined());
 }
@@ -211,7 +210,7 @@ TEST_P(LinearInBf16, GivesRoundedRowsARoundedGradient) {
   std::vector<Tensor> gradients;
   for (const bool is_rounded : {false, true}) {
     const Tensor rounded = rounded_to_bf16(values[0]), x = (is_rounded ? rounded : rounded.to(at::kFloat)).requires_grad_(true);
-    linear(x, values[4], values[5], FactorPrecision::kBf16).square().sum().backward();
+    linear(x, values[4], values[5], Precision::kBf16).square().sum().backward();
     gradients.push_back(x.grad());
   }
   EXPECT_TRUE(gradients[1].equal(rounded_to_bf16(gradients[0])));
@@ -222,7 +221,7 @@ TEST_P(LinearInBf16, GivesARoundedResultAndTakesItsGradient) {
   std::vector<Tensor> results, biases;
   for (const bool is_rounded : {false, true}) {
     const Tensor bias = values[5].clone().requires_grad_(true);
-    results.push_back(linear(values[0], values[4], bias, FactorPrecision::kBf16, is_rounded));
+    results.push_back(linear(values[0], values[4], bias, Precision::kBf16, is_rounded));
     results.back().backward(rounded_to_bf16(values[1]).to(results.back().scalar_type()));
     biases.push_back(bias.grad());
   }

@@ -1,8 +1,8 @@
 #include "kernels/gpu_rows.h"
 
 #include "compare.h"
-#include "kernels/activation.h"
-#include "kernels/bf16_product.h"
+#include "kernels/feed_forward.h"
+#include "kernels/layer_products.h"
 #include "kernels/projection_loss.h"
 #include "kernels/reference.h"
 #include "kernels/row_tensors.h"
@@ -41,7 +41,7 @@ Function norm_of_sum(NormOfSum kernel, bool is_rms, bool uses_sum, const Dropout
   };
 }
 
-TEST_F(RowsOnGpu, NormaliseAsTheReference) {
+TEST_F(RowsOnGpu, NormalizeAsTheReference) {
   for (const int64_t columns : {7, 72, 256, 520})
     for (const bool is_rms : {false, true})
       for (const bool uses_sum : {false, true})
@@ -55,7 +55,7 @@ TEST_F(RowsOnGpu, NormaliseAsTheReference) {
         }
 }
 
-TEST_F(RowsOnGpu, NormaliseWithoutAnOutput) {
+TEST_F(RowsOnGpu, NormalizeWithoutAnOutput) {
   const auto alone = [](NormOfSum kernel) {
     return [=](const Inputs& in) { return kernel({in[0], {}, {in[1], in[2], false}}, {}).normed; };
   };
@@ -63,11 +63,11 @@ TEST_F(RowsOnGpu, NormaliseWithoutAnOutput) {
               {spiky({kRows, 64}, at::kFloat), spiky({64}, at::kFloat), spiky({64}, at::kFloat)});
 }
 
-TEST_F(RowsOnGpu, NormaliseToBf16ForReadersOfIt) {
+TEST_F(RowsOnGpu, NormalizeToBf16ForReadersOfIt) {
   const Tensor x = spiky({kRows, 72}, at::kFloat), y = spiky({kRows, 72}, at::kFloat), gain = spiky({72}, at::kFloat);
   const auto normed = [&](NormOfSum kernel, at::Device device) {
     const Tensor leaf = x.to(device, /*dtype=*/at::kFloat, /*non_blocking=*/false, /*copy=*/true).requires_grad_();
-    const ResidualNorm result = kernel({leaf, {}, {gain.to(device), {}, true}, FactorPrecision::kBf16}, y.to(device));
+    const ResidualNorm result = kernel({leaf, {}, {gain.to(device), {}, true}, Precision::kBf16}, y.to(device));
     result.normed.sum(at::kFloat).backward();
     return std::pair(result.normed.detach().cpu(), leaf.grad().cpu());
   };
@@ -154,7 +154,7 @@ void for_gated_rms_cases(F f) {
       }
 }
 
-TEST_F(RowsOnGpu, NormaliseAndGateAsInDouble) {
+TEST_F(RowsOnGpu, NormalizeAndGateAsInDouble) {
   for_gated_rms_cases([](const GatedRmsCase& norm) {
     const std::vector<Tensor> found = gated_rms_on_gpu(norm), expected = gated_rms_in_aten(norm);
     ASSERT_EQ(found.size(), expected.size());
@@ -163,14 +163,14 @@ TEST_F(RowsOnGpu, NormaliseAndGateAsInDouble) {
   });
 }
 
-TEST_F(RowsOnGpu, NormaliseAndGateToTheSameBitsAgain) {
+TEST_F(RowsOnGpu, NormalizeAndGateToTheSameBitsAgain) {
   for_gated_rms_cases([](const GatedRmsCase& norm) {
     const std::vector<Tensor> first = gated_rms_on_gpu(norm), again = gated_rms_on_gpu(norm);
     for (size_t i = 0; i < first.size(); ++i) EXPECT_TRUE(at::equal(first[i], again[i])) << "tensor " << i;
   });
 }
 
-TEST_F(RowsOnGpu, NormaliseAndGateARowAlone) {
+TEST_F(RowsOnGpu, NormalizeAndGateARowAlone) {
   for_gated_rms_cases([](const GatedRmsCase& norm) {
     const std::vector<Tensor> together = gated_rms_on_gpu(norm);
     for (const int64_t row : {int64_t{0}, norm.context.size(0) / 2, norm.context.size(0) - 1}) {
@@ -182,7 +182,7 @@ TEST_F(RowsOnGpu, NormaliseAndGateARowAlone) {
 }
 
 /// No rows: nothing to start. Rows of 0: the result is 0, and the gradient finite.
-TEST_F(RowsOnGpu, NormaliseAndGateNothing) {
+TEST_F(RowsOnGpu, NormalizeAndGateNothing) {
   EXPECT_EQ(gated_rms_on_gpu(gated_rms_case(0, 24, at::kFloat, true)).front().numel(), 0);
   GatedRmsCase norm = gated_rms_case(3, 24, at::kFloat, true);
   norm.context.zero_();
@@ -222,7 +222,7 @@ TEST_F(RowsOnGpu, LoseInBf16AsTheReference) {
     Inputs leaves;
     for (const Tensor& input : inputs)
       leaves.push_back(input.to(device, at::kFloat, /*non_blocking=*/false, /*copy=*/true).requires_grad_());
-    const ProjectionLoss loss = kernel(leaves[0], leaves[1], targets.to(device), 0.1, FactorPrecision::kBf16);
+    const ProjectionLoss loss = kernel(leaves[0], leaves[1], targets.to(device), 0.1, Precision::kBf16);
     loss.loss.backward();
     return std::vector<Tensor>{loss.loss.detach().cpu(), loss.nll.cpu(), leaves[0].grad().cpu(), leaves[1].grad().cpu()};
   };
@@ -263,8 +263,8 @@ TEST_F(RowsOnGpu, MultiplyAsTheCpu) {
   const Tensor a = at::randn({40, 72}).to(at::kBFloat16), b = at::randn({72, 24}).to(at::kBFloat16), start = at::randn({40, 24});
   for (const bool adds : {false, true}) {
     const Tensor here = start.clone(), there = start.to(at::kCUDA);
-    bf16_product(here, a, b, adds);
-    bf16_product(there, a.to(at::kCUDA), b.to(at::kCUDA), adds);
+    matmul_into(here, a, b, adds);
+    matmul_into(there, a.to(at::kCUDA), b.to(at::kCUDA), adds);
     expect_close(there.cpu(), here, adds ? "sum" : "product");
   }
 }

@@ -1,8 +1,9 @@
 #include "kernels/linear.h"
 
-#include "base/profile.h"
 #include "compare.h"
-#include "kernels/bf16_product.h"
+#include "kernels/layer_products.h"
+#include "kernels/matmul.h"
+#include "kernels/profile.h"
 
 namespace lacuna {
 namespace {
@@ -35,13 +36,13 @@ TEST_P(LinearTest, NeedsNoBias) {
 TEST_P(LinearTest, CountsAProductOnceInAProfileWithEveryBackend) {
   const Tensor a = at::randn({70, 24}), b = at::randn({24, 40});
   for (const MatmulBackend backend : matmul_backends())
-    for (const FactorPrecision precision : {FactorPrecision::kFp32, FactorPrecision::kBf16}) {
+    for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
       SCOPED_TRACE(name_of(backend) + std::string(", ") + name_of(precision));
       set_matmul_backend(backend);
       Profile profile;
       const auto nothing = [](const float*, int64_t, int64_t) {};
-      precision == FactorPrecision::kBf16 ? bf16_product_by_row_blocks(rounded_to_bf16(a), rounded_to_bf16(b), {}, 32, nothing)
-                                          : product_by_row_blocks(a, b, {}, 32, nothing, precision);
+      const bool rounds = precision == Precision::kBf16;
+      matmul_by_row_blocks(rounds ? rounded_to_bf16(a) : a, rounds ? rounded_to_bf16(b) : b, {}, 32, nothing, precision);
       EXPECT_EQ(profile.calls(ProfilePart::kProducts, false), 1);
       ASSERT_EQ(profile.products().size(), 1U);
       EXPECT_EQ(profile.products().begin()->second, 1);

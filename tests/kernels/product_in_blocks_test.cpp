@@ -4,7 +4,6 @@
 
 #include "compare.h"
 #include "kernels/linear.h"
-#include "kernels/packed_product.h"
 #include "kernels/projection_loss.h"
 
 namespace lacuna {
@@ -14,13 +13,13 @@ namespace {
 class ProductInBlocks : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    if (in_tiles() ? !has_amx() : !vectors().has_value()) GTEST_SKIP() << "this processor has no instructions for it";
+    if (in_tiles() ? !cpu_has(CpuTarget::kAmx) : !vectors().has_value()) GTEST_SKIP() << "this processor has no instructions for it";
   }
 
   static bool in_tiles() { return GetParam() == "amx"; }
   static std::optional<BlockKernel<FloatFactor>> vectors() {
     for (const auto& [target, kernel] : float_block_kernels())
-      if (target == GetParam()) return kernel;
+      if (name_of(target) == GetParam()) return kernel;
     return std::nullopt;
   }
 
@@ -104,7 +103,7 @@ TEST(FloatBlocks, HaveTheSameBitsWithEveryInstructionSet) {
   for (const auto& [target, kernel] : float_block_kernels()) {
     const Tensor result = at::empty({70, 90});
     product_in_blocks(kernel, result, a, b, /*add=*/false, {});
-    EXPECT_TRUE(result.equal(first)) << target;
+    EXPECT_TRUE(result.equal(first)) << name_of(target);
   }
 }
 
@@ -132,7 +131,7 @@ TEST_P(ProductInBlocks, OfNumbersThatAreNotFiniteIsNotFinite) {
 class Bf16x3Product : public testing::Test {
  protected:
   void SetUp() override {
-    if (!has_amx()) GTEST_SKIP() << "this processor has no tiles";
+    if (!cpu_has(CpuTarget::kAmx)) GTEST_SKIP() << "this processor has no tiles";
   }
 };
 
@@ -151,11 +150,11 @@ Outcome outcome_of(const std::function<Tensor(const Inputs&)>& f, const Inputs& 
   return outcome;
 }
 
-/// Of training's functions: the numbers are no larger than some 2^-17 of their size together apart: errors of single products have either
-/// sign.
-void expect_near_float(const std::function<Tensor(const Inputs&, FactorPrecision)>& f, const Inputs& values, const Tensor& direction) {
-  const Outcome in_float = outcome_of([&](const Inputs& in) { return f(in, FactorPrecision::kFp32); }, values, direction);
-  const Outcome in_parts = outcome_of([&](const Inputs& in) { return f(in, FactorPrecision::kBf16x3); }, values, direction);
+/// Expects the result of f in bf16x3, and its gradients in `direction`, to be within 2^-16 of those in float, relative to
+/// their norms.
+void expect_near_float(const std::function<Tensor(const Inputs&, Precision)>& f, const Inputs& values, const Tensor& direction) {
+  const Outcome in_float = outcome_of([&](const Inputs& in) { return f(in, Precision::kFp32); }, values, direction);
+  const Outcome in_parts = outcome_of([&](const Inputs& in) { return f(in, Precision::kBf16x3); }, values, direction);
   const auto expect_near = [](const Tensor& actual, const Tensor& expected) {
     EXPECT_LE((actual - expected).norm().item<double>(), std::pow(2, -16) * expected.norm().item<double>());
   };
@@ -168,20 +167,19 @@ void expect_near_float(const std::function<Tensor(const Inputs&, FactorPrecision
 }
 
 TEST_F(Bf16x3Product, IsNearThatOfFloatInLinearLayers) {
-  expect_near_float([](const Inputs& in, FactorPrecision precision) { return lacuna::linear(in[0], in[1], in[2], precision); },
+  expect_near_float([](const Inputs& in, Precision precision) { return lacuna::linear(in[0], in[1], in[2], precision); },
                     {at::randn({33, 48}), at::randn({24, 48}), at::randn({24})}, at::randn({33, 24}));
 }
 
 TEST_F(Bf16x3Product, IsNearThatOfFloatInTheLoss) {
   const Tensor targets = at::randint(90, {kLossRows + 70}, at::kLong);
-  expect_near_float(
-      [&](const Inputs& in, FactorPrecision precision) { return projection_loss(in[0], in[1], targets, 0.1, precision).loss; },
-      {at::randn({kLossRows + 70, 32}), at::randn({90, 32})}, at::ones({}, at::kDouble));
+  expect_near_float([&](const Inputs& in, Precision precision) { return projection_loss(in[0], in[1], targets, 0.1, precision).loss; },
+                    {at::randn({kLossRows + 70, 32}), at::randn({90, 32})}, at::ones({}, at::kDouble));
 }
 
 TEST(Bf16x3Linear, LeavesDoubleAlone) {
   const Tensor x = at::randn({3, 8}, at::kDouble), w = at::randn({5, 8}, at::kDouble);
-  EXPECT_TRUE(lacuna::linear(x, w, Tensor(), FactorPrecision::kBf16x3).equal(lacuna::linear(x, w, Tensor())));
+  EXPECT_TRUE(lacuna::linear(x, w, Tensor(), Precision::kBf16x3).equal(lacuna::linear(x, w, Tensor())));
 }
 
 }  // namespace

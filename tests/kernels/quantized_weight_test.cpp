@@ -33,7 +33,7 @@ TEST_F(QuantizedWeightTest, RoundedAnewHasTheSameBits) {
 
 TEST_F(QuantizedWeightTest, MultipliesLikeTheWeightInItsFormat) {
   const Tensor x = spiky({7, 37}, at::kFloat);
-  for (const WeightFormat format : {WeightFormat::kBf16, WeightFormat::kInt8}) {
+  for (const Precision format : {Precision::kBf16, Precision::kInt8}) {
     const Tensor kept = rounded(weight_, format);
     EXPECT_FALSE(at::equal(kept, weight_)) << name_of(format);
     EXPECT_TRUE(at::equal(PackedWeight(kept, format).multiply(x, {}), PackedWeight(weight_, format).multiply(x, {}))) << name_of(format);

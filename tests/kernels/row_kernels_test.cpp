@@ -13,7 +13,7 @@ constexpr float kNotANumber = std::numeric_limits<float>::quiet_NaN(), kInfinity
 
 constexpr double kTolerance = 2e-6;  // two roundings of a float from 16 to 32, which the logarithms of the longest rows are
 
-/// Of all that this machine can run.
+/// Tests each set of row kernels that this machine can run.
 class RowKernelsTest : public testing::TestWithParam<const RowKernels<float>*> {};
 
 TEST_P(RowKernelsTest, LogOfSumOfExponentialsAndMaximaAreThoseOfDouble) {
@@ -108,7 +108,7 @@ TEST_P(RowKernelsTest, RoundsToBf16AsLibTorchDoesAndKeepsNotANumber) {
 }
 
 INSTANTIATE_TEST_SUITE_P(InstructionSets, RowKernelsTest, testing::ValuesIn(all_row_kernels<float>()),
-                         [](const auto& set) { return std::string(set.param->target); });
+                         [](const auto& set) { return std::string(name_of(set.param->target)); });
 
 }  // namespace
 }  // namespace lacuna

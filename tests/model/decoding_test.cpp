@@ -177,7 +177,7 @@ TEST_P(Decoding, GivesTheMeanOverHeadsOfTheLayersWeightsAsItsAlignment) {
 }
 
 struct FormatCase {
-  WeightFormat format;
+  Precision format;
   double tolerance;  // of log-probabilities: relative error of a factor, through two layers
 };
 
@@ -185,22 +185,20 @@ class Formats : public testing::TestWithParam<FormatCase> {
  protected:
   std::shared_ptr<Transformer> model_ = small_model(small_options());
 };
-INSTANTIATE_TEST_SUITE_P(, Formats,
-                         testing::Values(FormatCase{WeightFormat::kBf16x3, 1e-4}, FormatCase{WeightFormat::kBf16, 0.05},
-                                         FormatCase{WeightFormat::kInt8, 0.1}),
+INSTANTIATE_TEST_SUITE_P(, Formats, testing::Values(FormatCase{Precision::kBf16, 0.05}, FormatCase{Precision::kInt8, 0.1}),
                          [](const auto& test) { return std::string(name_of(test.param.format)); });
 
 TEST_P(Formats, AreNearFloat) {
   const Ragged src = ragged_of(some_sources()), tgt = ragged_of(some_targets());
   const Tensor in_float = model_->token_log_probs(src, tgt);
-  model_->set_weight_format(GetParam().format);
+  model_->set_precision(GetParam().format);
   const Tensor rounded = model_->token_log_probs(src, tgt);
   EXPECT_LT((rounded - in_float).abs().max().item<double>(), GetParam().tolerance);
   EXPECT_FALSE(rounded.equal(in_float));
 }
 
 TEST_P(Formats, StepByStepIsNearTeacherForcing) {
-  model_->set_weight_format(GetParam().format);
+  model_->set_precision(GetParam().format);
   const Tensor whole = model_->token_log_probs(ragged_of(some_sources()), ragged_of(some_targets()));
   int64_t row = 0;
   for (const auto& sentence : step_by_step(*model_, some_sources(), some_targets()))
@@ -208,7 +206,7 @@ TEST_P(Formats, StepByStepIsNearTeacherForcing) {
 }
 
 TEST_P(Formats, ASentenceHasTheSameBitsInAnyBatch) {
-  model_->set_weight_format(GetParam().format);
+  model_->set_precision(GetParam().format);
   const auto together = step_by_step(*model_, some_sources(), some_targets());
   for (size_t b = 0; b < together.size(); ++b) EXPECT_EQ(step_by_step(*model_, {some_sources()[b]}, {some_targets()[b]})[0], together[b]);
 }
@@ -216,9 +214,9 @@ TEST_P(Formats, ASentenceHasTheSameBitsInAnyBatch) {
 TEST_P(Formats, BackToFloatIsAsBefore) {
   const Ragged src = ragged_of(some_sources()), tgt = ragged_of(some_targets());
   const Tensor before = model_->token_log_probs(src, tgt);
-  model_->set_weight_format(GetParam().format);
+  model_->set_precision(GetParam().format);
   model_->token_log_probs(src, tgt);
-  model_->set_weight_format(WeightFormat::kFloat);
+  model_->set_precision(Precision::kFp32);
   EXPECT_TRUE(model_->token_log_probs(src, tgt).equal(before));
 }
 

@@ -1,7 +1,6 @@
-#include "model/positions.h"
-
 #include <cmath>
 
+#include "model/embedding.h"
 #include "small_model.h"
 
 namespace lacuna {

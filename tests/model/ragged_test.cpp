@@ -17,7 +17,7 @@ class RaggedBatch : public testing::TestWithParam<Case> {
     model_->to(at::kDouble);
   }
   /// The loss of sentences first to last, which keep their ids.
-  Tensor loss(size_t first, size_t last, FactorPrecision precision = FactorPrecision::kFp32) {
+  Tensor loss(size_t first, size_t last, Precision precision = Precision::kFp32) {
     const auto part = [&](const Sentences& all) {
       std::vector<int32_t> ids, lengths;
       std::vector<int64_t> names;
@@ -32,7 +32,7 @@ class RaggedBatch : public testing::TestWithParam<Case> {
     return model_->loss(part(some_sources()), part(some_targets()), 0.1, context).loss;
   }
   /// The gradients of all sentences' loss, end to end.
-  Tensor all_gradients(at::ScalarType type, FactorPrecision precision) {
+  Tensor all_gradients(at::ScalarType type, Precision precision) {
     model_->to(type);
     loss(0, 3, precision).backward();
     std::vector<Tensor> parts;
@@ -74,12 +74,12 @@ TEST_P(RaggedBatch, GivesTheSameBitsTwice) {
 }
 
 TEST_P(RaggedBatch, HasItsGradientsInFloatAndBf16) {
-  const Tensor exact = all_gradients(at::kDouble, FactorPrecision::kFp32);
-  const auto error_of = [&](FactorPrecision precision) {
+  const Tensor exact = all_gradients(at::kDouble, Precision::kFp32);
+  const auto error_of = [&](Precision precision) {
     return ((all_gradients(at::kFloat, precision) - exact).norm() / exact.norm()).item<double>();
   };
-  EXPECT_LT(error_of(FactorPrecision::kFp32), 1e-5);
-  const double in_bf16 = error_of(FactorPrecision::kBf16);
+  EXPECT_LT(error_of(Precision::kFp32), 1e-5);
+  const double in_bf16 = error_of(Precision::kBf16);
   EXPECT_LT(in_bf16, 0.1);   // roundings of 2^-9 each, and the ReLUs that they move across zero: 0.007 to 0.08
   EXPECT_GT(in_bf16, 1e-3);  // or nothing was rounded
 }

@@ -16,32 +16,28 @@ std::vector<std::shared_ptr<Norm>> norms(size_t count) {
 }
 
 void add_something(ResidualStream& stream) {
-  stream.add(
-      [](const ResidualEnd& end) {
-        return residual_norm(end, at::randn({5, 8}));
-      },
-      {Stack::kEncoder, 0, DropoutPlace::kFeedForward});
+  stream.take(residual_norm(stream.next_end({Stack::kEncoder, 0, DropoutPlace::kFeedForward}), at::randn({5, 8})));
 }
 
-void expect_made_of_source(const Ragged& rows) {
+void expect_source(const NormedRows& rows) {
   ASSERT_NE(rows.source, nullptr);
   EXPECT_FALSE(rows.source->sum.requires_grad());
   EXPECT_TRUE(residual_norm({rows.source->sum, {}, rows.source->norm}, {}).normed.equal(rows.values));
 }
 
-TEST(ResidualStream, KnowsWhatRowsWereMadeOfButForTheResult) {
+TEST(ResidualStream, KnowsTheSourceOfRowsOtherThanTheResult) {
   const ForwardContext context;
   for (const NormPlace place : {NormPlace::kPre, NormPlace::kPost}) {
     ResidualStream stream(place, norms(place == NormPlace::kPre ? 3 : 2), two_sentences(), 0, context);
-    if (place == NormPlace::kPre) expect_made_of_source(stream.values());
+    if (place == NormPlace::kPre) expect_source(stream.values());
     add_something(stream);
-    expect_made_of_source(stream.values());
+    expect_source(stream.values());
     add_something(stream);
     EXPECT_EQ(stream.values().source, nullptr);
   }
 }
 
-TEST(ResidualStream, WithoutGradientsDoesNotKeepWhatRowsWereMadeOf) {
+TEST(ResidualStream, KeepsNoSourceWithoutGradients) {
   const at::NoGradGuard no_gradients;
   const ForwardContext context;
   ResidualStream stream(NormPlace::kPre, norms(2), two_sentences(), 0, context);
@@ -54,7 +50,7 @@ TEST(ResidualStream, DropsFeaturesOfWhatIsAddedInTrainingOthersAtEachPlace) {
   const auto result = [&](double rate, DropoutPlace place, bool training) {
     const ForwardContext context = {.training = training};
     ResidualStream stream(NormPlace::kPost, norms(1), embedded, rate, context);
-    stream.add([&](const ResidualEnd& end) { return residual_norm(end, added); }, {Stack::kEncoder, 0, place});
+    stream.take(residual_norm(stream.next_end({Stack::kEncoder, 0, place}), added));
     return stream.values().values;
   };
   const Tensor whole = result(0, DropoutPlace::kFeedForward, true), dropped = result(0.5, DropoutPlace::kFeedForward, true);

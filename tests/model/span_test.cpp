@@ -92,7 +92,7 @@ LossSums loss_of_copying(Transformer& model) {
   return loss_of(model, some_to_copy(), some_to_copy());
 }
 
-/// That of the model once it has learned.
+/// Trains the model and returns its loss afterwards.
 LossSums loss_once_trained(Transformer& model) {
   train(model, [&] { loss_of_copying(model).loss.backward(); });
   return loss_of_copying(model);

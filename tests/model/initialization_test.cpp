@@ -11,20 +11,20 @@ std::map<std::string, Tensor> weights_of(const ModelOptions& options, uint64_t s
   return weights;
 }
 
-TEST(Initialisation, DependsOnTheSeedAlone) {
+TEST(Initialization, DependsOnTheSeedAlone) {
   const auto first = weights_of(small_options(), 1), again = weights_of(small_options(), 1), other = weights_of(small_options(), 2);
   for (const auto& [name, weight] : first) EXPECT_TRUE(weight.equal(again.at(name))) << name;
   EXPECT_FALSE(first.at("embedding.weight").equal(other.at("embedding.weight")));
 }
 
-TEST(Initialisation, OfAParameterDoesNotDependOnTheOthers) {
+TEST(Initialization, OfAParameterDoesNotDependOnTheOthers) {
   ModelOptions deeper = small_options();
   deeper.encoder_layers = 4;
   const auto less = weights_of(small_options(), 1), more = weights_of(deeper, 1);
   for (const auto& [name, weight] : less) EXPECT_TRUE(weight.equal(more.at(name))) << name;
 }
 
-TEST(Initialisation, DiffersFromLayerToLayer) {
+TEST(Initialization, DiffersFromLayerToLayer) {
   const auto weights = weights_of(small_options(), 1);
   EXPECT_FALSE(weights.at("encoder.layers.0.feed_forward.inner.weight").equal(weights.at("encoder.layers.1.feed_forward.inner.weight")));
 }
@@ -34,7 +34,7 @@ void expect_uniform(const Tensor& weight, double bound) {
   EXPECT_NEAR(weight.std().item<double>(), bound / std::sqrt(3.0), 0.02 * bound);
 }
 
-TEST(Initialisation, OfMatricesIsXavierOfEachOfThem) {
+TEST(Initialization, OfMatricesIsXavierOfEachOfThem) {
   ModelOptions options = small_options();
   options.d_model = 64;
   options.d_ff = 192;
@@ -51,7 +51,7 @@ void expect_attention_begins(const ModelOptions& options, double bound) {
   expect_uniform(weights.at("encoder.layers.0.self_attention.output.weight"), std::sqrt(6.0 / 128));
 }
 
-TEST(Initialisation, OfQueriesKeysAndValuesIsSmallerByRootTwoOrAsTheOptionSays) {
+TEST(Initialization, OfQueriesKeysAndValuesIsSmallerByRootTwoOrAsTheOptionSays) {
   ModelOptions options = small_options();
   options.d_model = 64;
   expect_attention_begins(options, std::sqrt(3.0 / 128));
@@ -59,7 +59,7 @@ TEST(Initialisation, OfQueriesKeysAndValuesIsSmallerByRootTwoOrAsTheOptionSays) 
   expect_attention_begins(options, 0.25 * std::sqrt(6.0 / 128));
 }
 
-TEST(Initialisation, OfEmbeddingsHasDeviationOneOverRootOfD) {
+TEST(Initialization, OfEmbeddingsHasDeviationOneOverRootOfD) {
   ModelOptions options = small_options();
   options.d_model = 256;
   const auto weights = weights_of(options, 1);

@@ -1,0 +1,18 @@
+#pragma once
+
+namespace lacuna {
+
+/// The precision of the factors of matrix products. Sums are taken in float; those of int8 products are exact.
+/// model/precision.h decides what kAuto is on a device.
+enum class Precision {
+  kAuto,    ///< in options: bf16 where the processor has instructions for it, else fp32
+  kFp32,    ///< all 24 bits of float
+  kBf16x3,  ///< in training: each factor is the sum of two bf16 numbers, multiplied in three products; about 16 bits
+  kBf16,    ///< 8 bits
+  kInt8,    ///< in translating: bytes, with a scale for each output of a weight and each row of activations
+};
+
+/// Returns the precision's name in configurations: `auto`, `fp32`, `bf16x3`, `bf16` or `int8`.
+const char* name_of(Precision precision);
+
+}  // namespace lacuna
