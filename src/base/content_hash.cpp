@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kBytesPerPiece = 1 << 20;
 
-/// Adds the bytes that come next, and says how many they were: all, or a piece more than `most`, as a file may grow for ever.
+/// Adds the rest of the file and returns its size in bytes. Stops soon after `most` bytes, because a file may grow for ever.
 uint64_t add_bytes(ContentHash& hash, const FileReader& file, uint64_t most) {
   std::string buffer(kBytesPerPiece, '\0');
   uint64_t done = 0;
@@ -26,7 +26,7 @@ uint64_t add_bytes(ContentHash& hash, const FileReader& file, uint64_t most) {
   return done;
 }
 
-/// What ContentHash::add makes of all its bytes.
+/// Adds a file as ContentHash::add adds a part.
 void add_file(ContentHash& hash, const std::string& path) {
   const FileReader file(path);
   const uint64_t size = file.size();

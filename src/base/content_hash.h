@@ -9,16 +9,16 @@
 
 namespace lacuna {
 
-/// XXH3-128 of bytes that come piece by piece.
+/// XXH3-128 of bytes that are added piece by piece.
 class ContentHash {
  public:
   ContentHash();
   ~ContentHash();
   ContentHash(const ContentHash&) = delete;
   ContentHash& operator=(const ContentHash&) = delete;
-  /// Wherever a text is cut, its pieces have the same hash.
+  /// Adds bytes of a text; how the text is cut into pieces does not change the hash.
   void add_piece(std::string_view bytes);
-  /// One of several parts, with its length: "ab", "c" has another hash than "a", "bc".
+  /// Adds one of several parts, with its length: "ab", "c" has another hash than "a", "bc".
   void add(std::string_view part);
   std::string text() const;  ///< 32 hexadecimal digits, as `xxh128sum` prints them
 
@@ -27,20 +27,21 @@ class ContentHash {
   std::unique_ptr<State> state_;
 };
 
+/// Returns the hash of `bytes`, 32 hexadecimal digits.
 std::string hash_of(std::string_view bytes);
 
-/// What a file holds.
+/// The size and hash of a file.
 struct FileDigest {
   uint64_t bytes = 0;
   std::string xxh3_128;  ///< 32 hexadecimal digits
   bool operator==(const FileDigest&) const = default;
 };
 
-/// Throws DataError naming the file if it cannot be read.
+/// Returns the digest of a file. Throws DataError with its name if it cannot be read.
 FileDigest digest_of(const std::filesystem::path& file);
 
-/// Of all bytes of the files, one after the other, and of each one's length. Gigabytes a second, so that nothing but the content has to be
-/// trusted. Throws DataError for a file that cannot be read, or changes meanwhile.
+/// Returns the hash of the length and the bytes of each file in turn. Fast enough (gigabytes a second) to identify a corpus by its content
+/// alone. Throws DataError for a file that cannot be read or changes meanwhile.
 std::string hash_of_files(const std::vector<std::string>& paths);
 
 }  // namespace lacuna

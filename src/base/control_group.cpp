@@ -2,36 +2,35 @@
 
 #include <algorithm>
 #include <fstream>
-#include <string>
+#include <sstream>
 #include <vector>
-
-#include "base/number_in_file.h"
 
 namespace lacuna {
 namespace {
 
 namespace fs = std::filesystem;
 
-bool is_there(const fs::path& path) {
+bool file_exists(const fs::path& path) {
   std::error_code error;
   return fs::exists(path, error);
 }
 
-/// Where version 2 stands: in its folder "unified" where version 1 has the place (the hybrid of systemd). A group may have that name, too.
-fs::path second_version_in(const fs::path& mounted) {
-  const fs::path beside_the_first = mounted / "unified";
-  return !is_there(mounted / "cgroup.controllers") && is_there(beside_the_first) ? beside_the_first : mounted;
+/// Returns where version 2 is mounted: in the folder "unified" where version 1 has the place itself (systemd's hybrid layout), unless that
+/// is a group's name.
+fs::path version_2_mount(const fs::path& mounted) {
+  const fs::path hybrid = mounted / "unified";
+  return !file_exists(mounted / "cgroup.controllers") && file_exists(hybrid) ? hybrid : mounted;
 }
 
-/// Where the hierarchy stands that limits by `controller`, from a line "NUMBER:CONTROLLERS:GROUP": version 2 has number 0 and names no
+/// Returns where the hierarchy that limits by `controller` is mounted, from a line "NUMBER:CONTROLLERS:GROUP"; version 2 names no
 /// controllers.
 std::optional<fs::path> hierarchy_of(const std::string& controller, const std::string& controllers, const fs::path& mounted) {
-  if (controllers.empty()) return second_version_in(mounted);
+  if (controllers.empty()) return version_2_mount(mounted);
   if (("," + controllers + ",").find("," + controller + ",") == std::string::npos) return {};
-  return is_there(mounted / controller) ? mounted / controller : mounted / controllers;
+  return file_exists(mounted / controller) ? mounted / controller : mounted / controllers;
 }
 
-/// The groups that may limit by `controller`: its own and those around it.
+/// Returns the groups that may limit this process by `controller`: its own and those around it.
 std::vector<fs::path> groups_with(const std::string& controller, const fs::path& groups, const fs::path& mounted) {
   std::vector<fs::path> found;
   std::ifstream lines(groups);
@@ -40,7 +39,7 @@ std::vector<fs::path> groups_with(const std::string& controller, const fs::path&
     if (first == std::string::npos || second == std::string::npos) continue;
     const auto hierarchy = hierarchy_of(controller, line.substr(first + 1, second - first - 1), mounted);
     if (!hierarchy) continue;
-    // In a container the group may be named as the machine outside sees it, while its own stands at the root.
+    // In a container the group may have the name that the host sees, while it is mounted at the root.
     for (fs::path group = fs::path(line.substr(second + 1)).relative_path();; group = group.parent_path()) {
       found.push_back(*hierarchy / group);
       if (group.empty()) break;
@@ -49,7 +48,7 @@ std::vector<fs::path> groups_with(const std::string& controller, const fs::path&
   return found;
 }
 
-/// The least that `limit_of` says of a group; nothing where it says nothing of any.
+/// Returns the least limit of the groups; empty where none has one.
 template <class Limit>
 auto least_of(const std::vector<fs::path>& groups, const Limit& limit_of) {
   decltype(limit_of(fs::path())) least;
@@ -63,22 +62,22 @@ std::optional<double> next_number(std::istream& file) {
   return file >> number ? std::optional(number) : std::nullopt;
 }
 
-/// Of one group, in version 2 ("max 100000" or "150000 100000" microseconds) or 1 (-1 = none).
+/// CPU quota of one group, in version 2 ("max 100000" or "150000 100000" microseconds) or 1 (-1 = none).
 std::optional<double> quota_of(const fs::path& group) {
   std::ifstream both(group / "cpu.max"), quota_file(group / "cpu.cfs_quota_us"), period_file(group / "cpu.cfs_period_us");
   const auto quota = next_number(both ? both : quota_file), period = next_number(both ? both : period_file);
   return quota && period && *quota > 0 && *period > 0 ? std::optional(*quota / *period) : std::nullopt;
 }
 
-/// Of one group, in version 2 (a limit may be "max") or 1 (without one it is more than any machine has). Who is above memory.high is not
-/// killed, but slowed down until it hardly moves.
+/// Memory left to one group, in version 2 (a limit may be "max") or 1 (no limit is a huge number). memory.high counts as a limit: a process
+/// above it is not killed, but slowed down until it hardly moves.
 std::optional<uint64_t> left_of(const fs::path& group) {
-  const bool is_second = is_there(group / "memory.max");
-  auto limit = number_in_file(group / (is_second ? "memory.max" : "memory.limit_in_bytes"));
+  const bool is_version_2 = file_exists(group / "memory.max");
+  auto limit = number_in_file(group / (is_version_2 ? "memory.max" : "memory.limit_in_bytes"));
   if (const auto high = number_in_file(group / "memory.high")) limit = std::min(limit.value_or(*high), *high);
-  const auto used = number_in_file(group / (is_second ? "memory.current" : "memory.usage_in_bytes"));
+  const auto used = number_in_file(group / (is_version_2 ? "memory.current" : "memory.usage_in_bytes"));
   if (!limit || !used) return {};
-  const auto idle = number_in_file(group / "memory.stat", is_second ? "inactive_file" : "total_inactive_file");
+  const auto idle = number_in_file(group / "memory.stat", is_version_2 ? "inactive_file" : "total_inactive_file");
   const uint64_t kept = *used - std::min(*used, idle.value_or(0));
   return *limit - std::min(*limit, kept);
 }
@@ -91,6 +90,18 @@ std::optional<double> cpu_quota(const fs::path& groups, const fs::path& mounted)
 
 std::optional<uint64_t> memory_left(const fs::path& groups, const fs::path& mounted) {
   return least_of(groups_with("memory", groups, mounted), left_of);
+}
+
+std::optional<uint64_t> number_in_file(const fs::path& file, const std::string& name) {
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string word;
+    if (!name.empty() && (!(words >> word) || word != name)) continue;
+    uint64_t number = 0;
+    if (words >> number) return number;
+  }
+  return {};
 }
 
 }  // namespace lacuna

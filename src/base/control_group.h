@@ -3,18 +3,24 @@
 #include <cstdint>
 #include <filesystem>
 #include <optional>
+#include <string>
 
-/// What the control groups of this process allow it, as containers and batch jobs are limited: its own group and those around it, the least
-/// of which counts. `groups` names its groups and `mounted` is where they stand, of version 1, 2 or both.
+/// Limits that Linux sets this process: by its control groups (containers, batch jobs) and in files of /proc. The group of the process and
+/// those around it count, the least limit of them holds. `groups` is the file that names the groups and `mounted` where they are mounted,
+/// of version 1, 2 or both.
 namespace lacuna {
 
-/// CPUs whose time it may take (`docker run --cpus 1.5`); nothing without a quota.
+/// CPUs whose time the process may use (`docker run --cpus 1.5`); empty without a quota.
 std::optional<double> cpu_quota(const std::filesystem::path& groups = "/proc/self/cgroup",
                                 const std::filesystem::path& mounted = "/sys/fs/cgroup");
 
-/// Bytes that it may still take (`docker run --memory 4g`) without being killed or slowed down, with those of files that nobody has used
-/// lately, which give way; nothing without a limit.
+/// Bytes that the process may still allocate (`docker run --memory 4g`) without being killed or slowed down; the page cache of files not
+/// used lately counts as free. Empty without a limit.
 std::optional<uint64_t> memory_left(const std::filesystem::path& groups = "/proc/self/cgroup",
                                     const std::filesystem::path& mounted = "/sys/fs/cgroup");
+
+/// Reads a number from a system file such as /proc/meminfo: the one behind `name`, or, if that is empty, the first one that begins a line.
+/// Empty if there is no such file or number.
+std::optional<uint64_t> number_in_file(const std::filesystem::path& file, const std::string& name = "");
 
 }  // namespace lacuna

@@ -38,7 +38,7 @@ class CheckpointError : public Error {
   using Error::Error;
 };
 
-/// One whose bytes are not those that were written.
+/// A checkpoint whose bytes are not those that were written.
 class DamagedCheckpointError : public CheckpointError {
  public:
   using CheckpointError::CheckpointError;

@@ -15,12 +15,12 @@
 namespace lacuna {
 namespace {
 
-/// Writing is asked for first, as NFS wants it of a lock.
+/// Opens the file for writing if possible, which NFS requires for a lock.
 int open_lock(const std::filesystem::path& file) {
   const int both = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (both >= 0 || errno != EACCES) return both;
   const int found = open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (found < 0) errno = EACCES;  // not that there is no lock, which is because none could be made
+  if (found < 0) errno = EACCES;  // why the file could not be created, not that it is missing
   return found;
 }
 
@@ -42,7 +42,7 @@ bool FileLock::try_take() {
 bool FileLock::take_within(std::chrono::duration<double> patience, const std::string& what) {
   constexpr auto kPause = std::chrono::milliseconds(100);
   const auto start = std::chrono::steady_clock::now();
-  while (!try_take()) {  // a wait in flock would go on when an interrupt comes
+  while (!try_take()) {  // blocking in flock would ignore an interrupt
     stop_if_interrupted(what);
     if (std::chrono::steady_clock::now() - start > patience) return false;
     std::this_thread::sleep_for(kPause);

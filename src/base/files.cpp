@@ -6,15 +6,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <utility>
 
 #include "base/error.h"
-#include "base/maker.h"
 
 namespace lacuna {
 namespace {
@@ -22,23 +19,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kBytesPerWrite = 1 << 18;
-constexpr char kTemporaryMark[] = ".lacuna-tmp.";  // then MACHINE.PROCESS.NUMBER
-constexpr int kMostLinks = 40;                     // to follow, as Linux does
+constexpr int kMostLinks = 40;  // to follow, as Linux does
 
-/// `bytes` could not be written, or (0) what was written could not be kept; errno says why.
-[[noreturn]] void fail_to_write(const fs::path& path, size_t bytes) {
-  const int cause = errno;
-  std::string message = path.string() + ": cannot be written: " + std::strerror(cause);
-  if (cause == ENOSPC || cause == EDQUOT) {
-    message += "; ";
-    if (bytes > 0) message += std::to_string(bytes) + " bytes more are needed at once: ";
-    message += "free some space";
-  }
-  if (cause == EFBIG) message += "; files may not be as large (ulimit -f, or the file system): raise the limit";
-  throw MachineError(message);
-}
-
-/// The number of the open file of this process that `path` names, through links as /dev/stdout is one: as /proc has them.
+/// Returns the number of the open file of this process that `path` names, directly or through links such as /dev/stdout.
 std::optional<int> open_file_of(fs::path path) {
   std::error_code error;
   for (int i = 0; i < kMostLinks && fs::is_symlink(path, error); ++i) {
@@ -48,33 +31,6 @@ std::optional<int> open_file_of(fs::path path) {
     path = folder / fs::read_symlink(path, error);
   }
   return {};
-}
-
-std::atomic<uint64_t> next_temporary = 0;  // of this process
-
-/// Whether a process that is no more has left it. If that had the number of this process, the name is one that this has not yet given.
-bool is_left_temporary(const fs::path& file, const std::string& prefix) {
-  const std::string name = file.filename().string();
-  const size_t dot = name.rfind('.');
-  if (!name.starts_with(prefix) || dot < prefix.size()) return false;
-  const auto maker = Maker::named(std::string_view(name).substr(prefix.size(), dot - prefix.size()));
-  uint64_t number = 0;
-  const char* const end = name.data() + name.size();
-  const auto [rest, failed] = std::from_chars(name.data() + dot + 1, end, number);
-  if (!maker || rest != end || failed != std::errc()) return false;
-  return maker->is_this_process() ? number >= next_temporary : maker->is_gone(file);
-}
-
-/// The name under which a file is written before it takes its own: beside it, and no other thread, process or machine has the same. What
-/// processes that are no more have left of the file is removed.
-fs::path temporary_beside(const fs::path& path) {
-  const std::string prefix = path.filename().string().append(kTemporaryMark);
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path.has_parent_path() ? path.parent_path() : ".", error))
-    if (is_left_temporary(entry.path(), prefix)) fs::remove(entry.path(), error);
-  fs::path temporary = path.string().append(kTemporaryMark).append(Maker().name()).append(".").append(std::to_string(next_temporary++));
-  unlink(temporary.c_str());  // left in a folder that may not be listed
-  return temporary;
 }
 
 }  // namespace
@@ -190,6 +146,18 @@ void FileWriter::finish() {
   if (close(std::exchange(file_, -1)) != 0 && errno != EINTR) fail_to_write(name_, 0);
 }
 
+void fail_to_write(const fs::path& path, size_t bytes) {
+  const int cause = errno;
+  std::string message = path.string() + ": cannot be written: " + std::strerror(cause);
+  if (cause == ENOSPC || cause == EDQUOT) {
+    message += "; ";
+    if (bytes > 0) message += std::to_string(bytes) + " bytes more are needed at once: ";
+    message += "free some space";
+  }
+  if (cause == EFBIG) message += "; files may not be as large (ulimit -f, or the file system): raise the limit";
+  throw MachineError(message);
+}
+
 bool is_replaceable(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
@@ -206,56 +174,6 @@ fs::path behind_links(const fs::path& path) {
 int open_to_write_to(const fs::path& path) {
   if (const auto number = open_file_of(path)) return fcntl(*number, F_DUPFD_CLOEXEC, 0);
   return open(path.c_str(), O_WRONLY | O_CLOEXEC);
-}
-
-FileReplacement::FileReplacement(fs::path path) : path_(std::move(path)), temporary_(temporary_beside(path_)), writer_(temporary_, path_) {}
-
-FileReplacement::~FileReplacement() {
-  if (!is_finished_) unlink(temporary_.c_str());
-}
-
-void FileReplacement::finish() {
-  writer_.finish();
-  if (rename(temporary_.c_str(), path_.c_str()) == 0) {
-    is_finished_ = true;
-  } else if (errno == EBUSY) {  // a mount point: the file keeps its place, and the destructor removes the new one
-    write_over();
-  } else {
-    fail_to_write(path_, 0);
-  }
-  sync_directory(path_.parent_path());
-}
-
-void FileReplacement::write_over() {
-  const MappedFile whole(temporary_);
-  try {
-    FileWriter over(path_);
-    over.write({whole.data(), whole.size()});
-    over.finish();
-  } catch (const MachineError& error) {
-    is_finished_ = true;  // so that it stays: the old one is no more
-    throw MachineError(std::string(error.what()).append("; all of it is in ").append(temporary_.string()));
-  }
-}
-
-void write_file_atomically(const fs::path& path, std::string_view bytes) {
-  if (is_replaceable(path)) {
-    FileReplacement file(path);
-    file.writer().write(bytes);
-    file.finish();
-  } else {
-    FileWriter file(path);
-    file.write(bytes);
-    file.finish();
-  }
-}
-
-std::error_code sync_directory(const fs::path& folder) {
-  const int file = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  int error = file < 0 || fsync(file) != 0 ? errno : 0;
-  if (file >= 0 && error == EINVAL) error = 0;  // a file system that needs no sync
-  if (file >= 0) close(file);
-  return {error, std::generic_category()};
 }
 
 uint64_t free_disk_space(fs::path path) {

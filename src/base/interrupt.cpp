@@ -36,7 +36,7 @@ void release_interrupts() {
     if (sigaction(signal, nullptr, &former) == 0 && former.sa_handler == on_signal) sigaction(signal, &by_default, nullptr);
 }
 
-void ignore_signals_of_writes() {
+void ignore_write_signals() {
   struct sigaction ignore = {};
   ignore.sa_handler = SIG_IGN;
   sigaction(SIGPIPE, &ignore, nullptr);

@@ -6,28 +6,28 @@
 
 namespace lacuna {
 
-/// Takes over SIGINT, SIGTERM and SIGHUP (the terminal was closed; not where the program was started without it, as by nohup): the first
-/// one is only remembered, so that work can end in order (a checkpoint is written); the second one ends the process at once. A SIGHUP after
-/// another of them does not count: a terminal and its shell send one each, and systemd, which ends a session, one right after SIGTERM.
+/// Handles SIGINT, SIGTERM and SIGHUP (unless SIGHUP is ignored, as under nohup): the first one is only remembered, so that work can end in
+/// order (a checkpoint is written); the second one ends the process at once. A SIGHUP after another signal is ignored: a terminal and its
+/// shell send one each, and systemd sends one right after SIGTERM.
 void handle_interrupts();
 
-/// Gives them back, in a child process that is to end by them. May be called between fork and exec.
+/// Restores the default action of these signals, for a child process. May be called between fork and exec.
 void release_interrupts();
 
-/// SIGPIPE and SIGXFSZ are ignored: a closed output, and a file larger than may be (ulimit -f), are errors of the write.
-void ignore_signals_of_writes();
+/// Ignores SIGPIPE and SIGXFSZ: a closed output and a file beyond the size limit (ulimit -f) become errors of the write.
+void ignore_write_signals();
 
-/// 0, or the one of these signals that has come. The exit code is then 128 + it.
+/// Returns the signal that was received (the exit code is then 128 + it), or 0.
 int interrupt_signal();
 
-/// Work that was given up because one of them came.
+/// Work that was given up because one of these signals was received.
 class Interrupted : public Error {
  public:
   using Error::Error;
   int exit_code() const override { return 128 + interrupt_signal(); }
 };
 
-/// Throws Interrupted if a signal has come. `what` says what was being done; it must leave nothing half done.
+/// Throws Interrupted if a signal was received. `what` says what was being done; it must leave nothing half done.
 void stop_if_interrupted(const std::string& what);
 
 }  // namespace lacuna

@@ -1,7 +1,16 @@
 #include "base/line_reader.h"
 
-#include <algorithm>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+
+#include "base/compression.h"
 #include "base/error.h"
 #include "base/files.h"
 
@@ -10,12 +19,119 @@ namespace {
 
 constexpr size_t kMaxLineBytes = size_t{1} << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+constexpr size_t kBytesPerRead = 1 << 16;
+
+/// How files of a compressed format begin. `?` stands for any byte, `%` for one of 0x50 to 0x5F.
+struct Format {
+  std::string_view name, magic;
+  std::unique_ptr<Decompressor> (*decompressor)(const std::string& file) = nullptr;  // null: such files are refused
+};
+
+constexpr Format kFormats[] = {{"gzip", "\x1F\x8B", gzip_decompressor},
+                               {"zip", "PK\x03\x04"},
+                               {"zstd", "\x28\xB5\x2F\xFD", zstd_decompressor},
+                               {"zstd", "%*M\x18", zstd_decompressor},  // a skippable frame, which pzstd writes first
+                               {"xz", "\xFD\x37zXZ"},
+                               {"bzip2", "BZh?1AY&SY"}};
+
+bool can_begin(std::string_view bytes, std::string_view magic) {
+  const auto fits = [](char byte, char wanted) { return byte == wanted || wanted == '?' || (wanted == '%' && (byte & 0xF0) == 0x50); };
+  return bytes.size() <= magic.size() && std::equal(bytes.begin(), bytes.end(), magic.begin(), fits);
+}
+
+/// The format whose files may begin with `bytes`; null if none.
+const Format* format_of(std::string_view bytes) {
+  const auto found = std::find_if(std::begin(kFormats), std::end(kFormats), [&](const Format& one) { return can_begin(bytes, one.magic); });
+  return found == std::end(kFormats) ? nullptr : found;
+}
 
 }  // namespace
 
-/// Where in the buffer the next line ends, reading on as needed; at the end of the file, the end of the buffer.
+InputStream::InputStream(const std::filesystem::path& path) : name_(path == "-" ? "stdin" : path.string()) {
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) throw DataError(name_ + ": is a folder; expected a text file");
+  file_ = path == "-" ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file_ < 0) throw DataError(name_ + ": cannot be read: " + std::strerror(errno));
+}
+
+InputStream::~InputStream() {
+  close(file_);
+}
+
+size_t InputStream::read_raw(char* bytes, size_t size) {
+  for (;;) {
+    const ssize_t count = ::read(file_, bytes, size);
+    if (count >= 0) return static_cast<size_t>(count);
+    if (!may_try_again(file_, POLLIN)) throw DataError(name_ + ": cannot be read: " + std::strerror(errno));
+  }
+}
+
+void InputStream::detect_compression() {
+  // Byte by byte up to the first that fits no format, so that somebody who types need not wait.
+  char byte = 0;
+  const Format* format = format_of(raw_);
+  while (format != nullptr && raw_.size() < format->magic.size() && read_raw(&byte, 1) == 1) {
+    raw_ += byte;
+    format = format_of(raw_);
+  }
+  compression_is_known_ = true;
+  if (format == nullptr || raw_.size() < format->magic.size()) return;
+  if (format->decompressor == nullptr)
+    throw DataError(name_ + ": is compressed with " + std::string(format->name) + "; decompress it, or use gzip or zstd");
+  decompressor_ = format->decompressor(name_);
+}
+
+bool InputStream::read(std::string& bytes) {
+  if (!compression_is_known_) detect_compression();
+  if (decompressor_) return decompress_into(bytes);
+  if (!raw_.empty()) {
+    bytes += raw_;
+    raw_.clear();
+    return true;
+  }
+  const size_t old = bytes.size();
+  bytes.resize(old + kBytesPerRead);
+  bytes.resize(old + read_raw(bytes.data() + old, kBytesPerRead));
+  return bytes.size() > old;
+}
+
+bool InputStream::fill_raw() {
+  if (!raw_.empty()) return true;
+  raw_.resize(kBytesPerRead);
+  raw_.resize(read_raw(raw_.data(), kBytesPerRead));
+  if (raw_.empty()) decompressor_->require_end();
+  return !raw_.empty();
+}
+
+bool InputStream::decompress_into(std::string& bytes) {
+  const size_t old = bytes.size();
+  while (bytes.size() == old) {
+    if (!decompressor_->has_more() && !fill_raw()) return false;
+    decompressor_->decompress(raw_, bytes);
+  }
+  return true;
+}
+
+bool InputStream::would_wait() const {
+  if (!raw_.empty() || (decompressor_ && decompressor_->has_more())) return false;
+  pollfd wait = {.fd = file_, .events = POLLIN, .revents = 0};
+  return poll(&wait, 1, 0) == 0;
+}
+
+double InputStream::share_read(size_t unused) const {
+  struct stat status = {};
+  if (fstat(file_, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0) return 0;
+  const off_t used = lseek(file_, 0, SEEK_CUR) - static_cast<off_t>(raw_.size() + unused);
+  return std::clamp(static_cast<double>(used) / static_cast<double>(status.st_size), 0.0, 1.0);
+}
+
+std::string_view InputStream::compression() const {
+  return decompressor_ ? decompressor_->format() : std::string_view();
+}
+
+/// Returns where in the buffer the next line ends, reading more as needed; at the end of the file, the end of the buffer.
 size_t LineReader::find_line_end() {
-  size_t searched = 0;  // bytes of the line known to hold no line end
+  size_t searched = 0;  // bytes of the line known to contain no line end
   for (;;) {
     const size_t end = buffer_.find('\n', position_ + searched);
     if (std::min(end, buffer_.size()) - position_ > kMaxLineBytes)
@@ -26,7 +142,7 @@ size_t LineReader::find_line_end() {
   }
 }
 
-/// Appends some bytes to the buffer, which then begins with the next line. False at the end, for which a terminal is asked only once.
+/// Appends some bytes to the buffer, which then begins with the next line. False at the end; a terminal is read from no more after it.
 bool LineReader::read_more() {
   buffer_.erase(0, position_);
   position_ = 0;
@@ -37,7 +153,7 @@ bool LineReader::read_more() {
 bool LineReader::would_wait() {
   while (buffer_.find('\n', position_) == std::string::npos) {
     if (stream_.would_wait()) return true;
-    const bool is_too_long = buffer_.size() - position_ > kMaxLineBytes;  // as `next` will say
+    const bool is_too_long = buffer_.size() - position_ > kMaxLineBytes;  // `next` will throw
     if (is_too_long || !read_more()) return false;
   }
   return false;
@@ -61,7 +177,7 @@ bool LineReader::next(std::string& line) {
 
 void LineReader::require_clean(std::string_view line) const {
   const size_t nul = line.find('\0');
-  if (const auto bad = first_invalid_utf8(line); bad && *bad < nul)  // of UTF-16, which has NULs, the mark at its start
+  if (const auto bad = first_invalid_utf8(line); bad && *bad < nul)  // UTF-16 has NULs, but its byte order mark comes first
     throw DataError(place() + ": byte " + std::to_string(*bad + 1) + " is not UTF-8; convert the file (iconv -t UTF-8) or remove the line");
   if (nul != std::string_view::npos)
     throw DataError(place() + ": byte " + std::to_string(nul + 1) + " is NUL; expected UTF-8 text. Remove it (tr -d '\\000')");

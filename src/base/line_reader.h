@@ -2,12 +2,45 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 
-#include "base/input_stream.h"
-
 namespace lacuna {
+
+class Decompressor;
+
+/// Bytes of a plain, gzip or zstd file (told apart by their first bytes) or of standard input ("-"), available as soon as they arrive.
+class InputStream {
+ public:
+  /// Throws DataError if the file cannot be read.
+  explicit InputStream(const std::filesystem::path& path);
+  ~InputStream();
+  InputStream(const InputStream&) = delete;
+  InputStream& operator=(const InputStream&) = delete;
+
+  /// Appends some bytes; false at the end. Throws DataError for a damaged compressed file, and for an unsupported format (zip, xz, bzip2).
+  bool read(std::string& bytes);
+  /// True if `read` would block.
+  bool would_wait() const;
+  /// Returns the share of a regular file that was read, but for the last `unused` bytes; 0 for anything else.
+  double share_read(size_t unused) const;
+  const std::string& name() const { return name_; }
+  /// "gzip" or "zstd"; empty for plain text. Known once something was read.
+  std::string_view compression() const;
+
+ private:
+  size_t read_raw(char* bytes, size_t size);
+  void detect_compression();
+  bool fill_raw();
+  bool decompress_into(std::string& bytes);
+
+  std::string name_;
+  int file_ = -1;
+  std::string raw_;  ///< read, but neither decompressed nor returned yet
+  bool compression_is_known_ = false;
+  std::unique_ptr<Decompressor> decompressor_;  ///< null for plain text
+};
 
 /// Lines of a plain, gzip or zstd file or of standard input ("-"). Splits at LF only; a CR before it is dropped and counted, a byte order
 /// mark at the start is dropped.
@@ -16,18 +49,20 @@ class LineReader {
   /// Throws DataError if the file cannot be read.
   explicit LineReader(const std::filesystem::path& path) : stream_(path) {}
 
-  /// False at the end. Throws DataError for a line of more than 1 MiB, for a damaged packed file, and for a file of another packer.
+  /// Reads the next line; false at the end. Throws DataError for a line of more than 1 MiB and as InputStream::read does.
   bool next(std::string& line);
-  /// True if `next` would have to wait for whoever writes, though a part of the line may be there: the moment to give what is known so far.
-  /// Reads that part, and throws as `next` does.
+  /// True if `next` would block, even if a part of the line has arrived: the moment to output the results so far. Reads that part, and
+  /// throws as `next` does.
   bool would_wait();
-  int64_t line_number() const { return line_number_; }  ///< of the line given last, from 1
+  /// Returns the share of a file's bytes that the lines given so far take; 0 for a pipe or a terminal.
+  double share_read() const { return stream_.share_read(compression().empty() ? buffer_.size() - position_ : 0); }
+  int64_t line_number() const { return line_number_; }  ///< number of the last line read, from 1
   int64_t carriage_returns() const { return carriage_returns_; }
-  bool has_byte_order_mark() const { return has_byte_order_mark_; }  ///< once the first line was given
-  std::string_view packer() const { return stream_.packer(); }       ///< likewise: "gzip" or "zstd"; empty for plain text
-  /// "file:line" of the line given last.
+  bool has_byte_order_mark() const { return has_byte_order_mark_; }       ///< known once the first line was read
+  std::string_view compression() const { return stream_.compression(); }  ///< "gzip" or "zstd"; empty for plain text; known as above
+  /// "file:line" of the last line read.
   std::string place() const { return stream_.name() + ":" + std::to_string(line_number_); }
-  /// Throws DataError with the byte if the line given last is not UTF-8 or holds a NUL.
+  /// Throws DataError with the byte's position if the last line read is not UTF-8 or contains a NUL.
   void require_clean(std::string_view line) const;
 
  private:
@@ -36,7 +71,7 @@ class LineReader {
 
   InputStream stream_;
   std::string buffer_;
-  size_t position_ = 0;  ///< in the buffer, of the next line
+  size_t position_ = 0;  ///< of the next line in the buffer
   bool is_at_end_ = false;
   int64_t line_number_ = 0;
   int64_t carriage_returns_ = 0;

@@ -28,7 +28,7 @@ spdlog::logger& logger() {
   return instance;
 }
 
-/// Null as long as there is none.
+/// The logger of log_to_file; null if none was set.
 std::unique_ptr<spdlog::logger>& file_logger() {
   static std::unique_ptr<spdlog::logger> instance;
   return instance;

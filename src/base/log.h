@@ -9,12 +9,14 @@ namespace lacuna {
 
 enum class LogLevel { kInfo, kWarning, kError, kOff };
 
-/// Log lines go to stderr, with a time and, on a terminal where NO_COLOR is not set, colour. stdout is for results alone.
+/// Sets the lowest level that is written to stderr. Lines there have a time and, on a terminal without NO_COLOR, a color. stdout is for
+/// results alone.
 void set_log_level(LogLevel level);
-/// Every line from now on is appended to this file too, whatever the level of stderr. Throws MachineError if it cannot be opened.
+/// Appends every line from now on to this file too, whatever its level. Throws MachineError if the file cannot be opened.
 void log_to_file(const std::string& path);
-/// To that file alone, if there is one: why the program ends, which stderr is told in its own way.
+/// Writes the error that ends the program to that file alone, if there is one; `main` prints it to stderr.
 void log_error_to_file(const std::string& text);
+/// Writes one line to stderr and to the log file.
 void write_log_line(LogLevel level, const std::string& text);
 
 template <class... Parts>
@@ -26,7 +28,7 @@ void log_warning(fmt::format_string<Parts...> format, Parts&&... parts) {
   write_log_line(LogLevel::kWarning, fmt::format(format, std::forward<Parts>(parts)...));
 }
 
-/// True if stderr is a terminal: then a progress bar may be drawn.
+/// True if stderr is a terminal, on which a progress bar may be drawn.
 bool stderr_is_terminal();
 
 }  // namespace lacuna

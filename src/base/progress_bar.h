@@ -6,20 +6,22 @@
 
 namespace lacuna {
 
-/// A bar on stderr with words and the time that is left behind it: drawn a few times a second, if stderr is a terminal.
+/// A bar on stderr, followed by words and the time left. It is drawn a few times a second, if stderr is a terminal, and
+/// cut to the terminal's width.
 class ProgressBar {
  public:
-  /// `done` is the share of the work that was done before: the time that is left is told from the rest. `quiet` draws nothing.
+  /// `done` is the share of the work that was done before, which the time left does not count on. Nothing is drawn if
+  /// `quiet`.
   explicit ProgressBar(double done = 0, bool quiet = false);
   ~ProgressBar() { hide(); }
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  /// True if it is time to draw it.
+  /// Returns true if it is time to draw the bar again.
   bool is_due() const;
-  /// `done` is the share of the work that is done now.
+  /// Draws the bar; `done` is the share of the work that is done now. A share of 0 draws the words alone.
   void draw(double done, const std::string& words);
-  /// Clears its line for others.
+  /// Clears the bar's line, for other output.
   void hide();
 
  private:
@@ -32,14 +34,18 @@ class ProgressBar {
   Clock::time_point begin_ = Clock::now(), last_ = {};
 };
 
-/// How far a verb is through its lines.
+/// Returns one line of at most `columns` characters: a bar of up to 30 characters if there is room for at least ten, then the
+/// text. A text that is too long loses the last of its parts, which ", " separates. There is no bar if `done`, a share, is 0.
+std::string progress_line(double done, const std::string& text, size_t columns);
+
+/// A progress bar of a verb that works through a known number of lines.
 class LineProgress {
  public:
   /// `what` is what is being done; `quiet` draws nothing.
   LineProgress(std::string what, int64_t total, bool quiet = false);
 
   void add(int64_t lines);
-  /// Clears its line for others.
+  /// Clears the bar's line, for other output.
   void hide() { bar_.hide(); }
 
  private:

@@ -13,7 +13,7 @@ namespace lacuna {
 /// Sentence borders of a ragged batch: B sentences end to end, T tokens in all, no padding. Sentence b owns rows offsets[b] to offsets[b +
 /// 1].
 ///
-/// `ids` name the sentences (their index in the corpus): they key the dropout masks, so that a mask does not depend on how sentences were
+/// `ids` name the sentences (their index in the corpus): they key dropout, so that it does not depend on how sentences were
 /// batched.
 class RaggedShape {
  public:

@@ -2,21 +2,21 @@
 
 #include <cstdint>
 
-#include "base/host_device.h"
+#include "base/macros.h"
 
 namespace lacuna {
 
-/// Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): 128 random bits for each (key, counter), nothing
-/// stored.
+/// The output of Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): 128 random bits as a function of
+/// (key, counter).
 ///
 /// Every random decision of a run is a pure function of what it decides about, so it depends neither on threads nor on batching and needs
-/// no state to resume. Plain C++: compilers vectorise the inlined rounds, and CUDA code may include this file.
+/// no state to resume. Plain C++: compilers vectorize the inlined rounds, and CUDA code may include this file.
 struct PhiloxBlock {
   uint32_t word[4];
 };
 
 constexpr int kPhiloxRounds = 10;
-constexpr uint32_t kPhiloxFactor0 = 0xD2511F53u, kPhiloxFactor2 = 0xCD9E8D57u;    ///< of words 0 and 2 of the counter
+constexpr uint32_t kPhiloxFactor0 = 0xD2511F53u, kPhiloxFactor2 = 0xCD9E8D57u;    ///< multiply words 0 and 2 of the counter
 constexpr uint32_t kPhiloxKeyStep0 = 0x9E3779B9u, kPhiloxKeyStep1 = 0xBB67AE85u;  ///< added to the two words of the key each round
 
 LACUNA_HOST_DEVICE inline PhiloxBlock philox(uint64_t key, uint64_t counter_low, uint64_t counter_high) {
@@ -36,7 +36,7 @@ LACUNA_HOST_DEVICE inline PhiloxBlock philox(uint64_t key, uint64_t counter_low,
   return {{c0, c1, c2, c3}};
 }
 
-/// Mixes two 64-bit values into one (SplitMix64's finaliser): builds keys from several parts.
+/// Mixes two 64-bit values into one (SplitMix64's finalizer): builds keys from several parts.
 LACUNA_HOST_DEVICE inline uint64_t mix(uint64_t a, uint64_t b) {
   uint64_t x = a * 0x9E3779B97F4A7C15ull + b + 0x632BE59BD9B4E019ull;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -44,20 +44,20 @@ LACUNA_HOST_DEVICE inline uint64_t mix(uint64_t a, uint64_t b) {
   return x ^ (x >> 31);
 }
 
-/// The purposes random numbers are drawn for: part of every key, so that no two uses share numbers.
-enum class RandomUse : uint64_t { kInitialise = 1, kShuffle, kSubword, kDropout, kAttentionDropout, kSample, kBootstrap };
+/// What random numbers are drawn for: a part of every key, so that no two uses share numbers.
+enum class RandomUse : uint64_t { kInitialize = 1, kShuffle, kSubword, kDropout, kAttentionDropout, kSample, kBootstrap };
 
-/// Key of the numbers for one use at one step: `site` says where (layer, place in the layer).
+/// Returns the key of the numbers for one use at one step; `site` identifies the layer and the place in it.
 LACUNA_HOST_DEVICE inline uint64_t random_key(uint64_t seed, RandomUse use, uint64_t step, uint64_t site) {
   return mix(mix(mix(seed, static_cast<uint64_t>(use)), step), site);
 }
 
-/// A uniform number in [0, 1) with 24 random bits.
+/// Converts random bits to a uniform number in [0, 1) with 24 random bits.
 LACUNA_HOST_DEVICE inline float to_unit(uint32_t bits) {
   return static_cast<float>(bits >> 8) * 0x1p-24f;
 }
 
-/// A stream of numbers for host code that draws a few (initialisation, shuffling, sampling): the counter is its only state.
+/// A stream of random numbers for host code that needs few (initialization, shuffling, sampling). The counter is its only state.
 class RandomStream {
  public:
   explicit RandomStream(uint64_t key, uint64_t stream = 0) : key_(key), stream_(stream) {}
@@ -84,7 +84,7 @@ class RandomStream {
   }
 
  private:
-  __extension__ typedef unsigned __int128 Wide;  // as nvcc reads it too
+  __extension__ typedef unsigned __int128 Wide;  // accepted by nvcc too
   uint64_t key_, stream_, counter_ = 0;
   PhiloxBlock block_{};
   int used_ = 4;

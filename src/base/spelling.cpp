@@ -14,7 +14,7 @@ std::string folded(std::string_view word) {
   return plain;
 }
 
-/// Edits (insert, delete, replace, swap neighbours) that turn a into b.
+/// The number of edits (insert, delete, replace, swap neighbors) that turn a into b.
 size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<size_t> before, previous(b.size() + 1), current(b.size() + 1);
   std::iota(previous.begin(), previous.end(), 0);
@@ -30,7 +30,7 @@ size_t edit_distance(const std::string& a, const std::string& b) {
   return previous.back();
 }
 
-/// `encoder` of `encoder_self`.
+/// The part before the first _: `encoder` for `encoder_self`.
 std::string first_part(const std::string& word) {
   return word.substr(0, word.find('_'));
 }
@@ -83,7 +83,7 @@ std::string language_of(const std::string& code) {
   return folded(code.substr(0, code.find_first_of("-_@.")));
 }
 
-std::string trouble_of_language_code(const std::string& code) {
+std::string language_code_error(const std::string& code) {
   static const std::map<std::string, std::string> kMeant = {{"cn", "zh"}, {"jp", "ja"}};
   const std::string language = language_of(code);
   if (const auto meant = kMeant.find(language); meant != kMeant.end()) return "; expected a language's code, \"" + meant->second + "\"";
@@ -93,7 +93,7 @@ std::string trouble_of_language_code(const std::string& code) {
   return "; expected a language's code of two or three letters, such as de, zh or zho_Hans";
 }
 
-std::string trouble_of_joiner(const std::string& joiner) {
+std::string joiner_error(const std::string& joiner) {
   const bool has_blank = joiner.find_first_of(" \t\r\n") != std::string::npos;
   return has_blank ? "; expected what pieces end with, without the space behind it: \"@@\"" : "";
 }

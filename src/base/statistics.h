@@ -3,28 +3,28 @@
 #include <cstdint>
 #include <vector>
 
-/// What measurements come to.
+/// Statistics of measured times and scores.
 namespace lacuna {
 
-/// The middle value; of an even number of values the mean of the middle two. At least one value.
+/// Returns the middle value, or the mean of the middle two of an even number. REQUIRES: at least one value.
 double median(std::vector<double> values);
 
-/// From `low` to `high`, both within.
+/// A closed interval.
 struct Interval {
   double low = 0, high = 0;
 };
 
-/// How sure a median is: the percentile bootstrap (Efron 1979). The values are drawn anew, with replacement, `draws` times; the medians of
-/// these samples lie in the interval with frequency `confidence`. A pure function of its arguments. At least one value.
+/// Confidence interval of a median by the percentile bootstrap (Efron 1979): the values are resampled with replacement `draws` times, and
+/// a share `confidence` of the samples' medians lies in the interval. A pure function of its arguments. REQUIRES: at least one value.
 Interval bootstrap_median(const std::vector<double>& values, double confidence = 0.95, int64_t draws = 10000, uint64_t seed = 1);
 
-/// A variant against a baseline, measured side by side: in pair i one took baseline[i] seconds and the other variant[i] for the same work.
+/// How a variant compares with a baseline for the same work, measured in pairs.
 struct PairedRatio {
-  double median = 0;  ///< of variant[i] / baseline[i]
+  double median = 0;  ///< median of variant[i] / baseline[i]
   Interval interval;  ///< 95 %, by bootstrap over the pairs
 };
 
-/// Both of one length, at least 1.
+/// Compares seconds measured in pairs. REQUIRES: both lists have the same length, at least 1.
 PairedRatio paired_ratio(const std::vector<double>& baseline, const std::vector<double>& variant);
 
 }  // namespace lacuna

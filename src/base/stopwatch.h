@@ -4,7 +4,7 @@
 
 namespace lacuna {
 
-/// Seconds since it was made, by a clock that is never set.
+/// Measures the seconds since its construction by a monotonic clock.
 class Stopwatch {
  public:
   double seconds() const { return std::chrono::duration<double>(Clock::now() - begin_).count(); }

@@ -14,9 +14,9 @@ namespace {
 
 constexpr int kMostThreads = 1024;
 
-std::atomic<int> chosen_threads = 0;  // 0: nobody has chosen
+std::atomic<int> chosen_threads = 0;  // 0 = not set
 
-/// CPUs that the scheduler may give this process.
+/// The number of CPUs that the scheduler may give this process.
 int cpus_of_affinity() {
   cpu_set_t cpus;
   if (sched_getaffinity(0, sizeof cpus, &cpus) == 0) return std::max(1, CPU_COUNT(&cpus));

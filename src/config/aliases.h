@@ -8,4 +8,8 @@ namespace lacuna {
 /// one warning each. Throws ConfigError if a key and another spelling of it are both there, or where a key of theirs means something else.
 void rename_known_aliases(ConfigNode& root);
 
+/// Replaces settings of older versions that no longer exist, in a configuration that a checkpoint or run folder keeps: translating in
+/// bf16x3 becomes fp32, with a warning. In a user's own configuration they are errors (rename_known_aliases).
+void replace_removed_settings(ConfigNode& root);
+
 }  // namespace lacuna

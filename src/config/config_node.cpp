@@ -56,6 +56,21 @@ void ConfigNode::fail(const std::string& what) const {
   throw ConfigError(where + (path_.empty() ? "the configuration" : path_) + " is " + value + "; " + what);
 }
 
+void ConfigNode::fail_as_unknown(const std::vector<std::string>& known, const std::vector<std::string>& meant) const {
+  constexpr size_t kFewKeys = 8;
+  const size_t key = path_.rfind('.') + 1;  // npos + 1 is 0
+  const std::string nearest = nearest_word(path_.substr(key), meant);
+  std::string text = place_.text() + (place_.text().empty() ? "" : ": ") + "unknown key " + path_;
+  if (!nearest.empty()) text += "; did you mean " + path_.substr(0, key) + nearest + "?";
+  if (known.empty())
+    text += "; no options are known here";
+  else if (known.size() <= kFewKeys)
+    text += (nearest.empty() ? "; known here: " : " Known here: ") + join(known);
+  else
+    text += " (lacuna train --help-options lists all keys)";
+  throw ConfigError(text);
+}
+
 namespace {
 
 void emit(YAML::Emitter& out, const ConfigNode& node) {

@@ -15,8 +15,8 @@ struct Place {
   std::string text() const { return line > 0 ? file + ":" + std::to_string(line) : file; }
 };
 
-/// One value of a configuration tree: what YAML can say, and where it said it. Files, overrides and defaults all become one of these before
-/// any option is read from it. Maps keep the order of their keys; a key is there once.
+/// One value of a configuration tree: a YAML value and its place. Files, overrides and defaults become such trees before options are read.
+/// Maps keep the order of their keys, which are unique.
 class ConfigNode {
  public:
   enum class Kind { kNull, kScalar, kList, kMap };
@@ -43,23 +43,27 @@ class ConfigNode {
   bool is_list() const { return kind_ == Kind::kList; }
   bool is_map() const { return kind_ == Kind::kMap; }
 
-  const std::string& text() const { return text_; }                                            ///< of a scalar, unquoted
-  const std::vector<ConfigNode>& items() const { return items_; }                              ///< of a list
-  const std::vector<std::pair<std::string, ConfigNode>>& entries() const { return entries_; }  ///< of a map
+  const std::string& text() const { return text_; }                                            ///< the text of a scalar, unquoted
+  const std::vector<ConfigNode>& items() const { return items_; }                              ///< the items of a list
+  const std::vector<std::pair<std::string, ConfigNode>>& entries() const { return entries_; }  ///< the entries of a map
   const ConfigNode* find(const std::string& key) const;                                        ///< null if the map has no such key
   void set(const std::string& key, ConfigNode value);  ///< adds or replaces; a null node becomes a map
   void erase(const std::string& key);
 
   const Place& place() const { return place_; }
   const std::string& path() const { return path_; }  ///< dotted key from the root: `model.attention.cross.k`
-  void set_path(const std::string& path);            ///< of this node and, extended, of everything below
+  void set_path(const std::string& path);            ///< sets the path of this node and those of all nodes below
 
-  /// ConfigError "file:line: key is "value"; <what>", with `what` saying what was expected and what to do.
+  /// Throws ConfigError "file:line: key is "value"; <what>", with `what` saying what was expected and what to do.
   [[noreturn]] void fail(const std::string& what) const;
+  /// Throws ConfigError "file:line: unknown key <path>", where only the keys `known` are allowed beside this node, with the nearest of the
+  /// keys `meant` and, if they are few, the known ones.
+  [[noreturn]] void fail_as_unknown(const std::vector<std::string>& known, const std::vector<std::string>& meant) const;
+  [[noreturn]] void fail_as_unknown(const std::vector<std::string>& known) const { fail_as_unknown(known, known); }
 
-  /// The tree as YAML text.
+  /// Returns the tree as YAML text.
   std::string to_yaml() const;
-  /// The tree on one line, for a person to read: {type: topk, k: 8}.
+  /// Returns the tree on one line: {type: topk, k: 8}.
   std::string to_line() const;
 
  private:

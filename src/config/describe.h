@@ -32,7 +32,9 @@ inline AnyValue any() {
   return {};
 }
 
-struct NumberCheck : Check<double> {};
+struct NumberCheck : Check<double> {
+  std::string brief;  ///< `expected` in signs: ">= 1", "0-1024"
+};
 NumberCheck at_least(double lowest);
 NumberCheck more_than(double bound);
 NumberCheck between(double lowest, double highest);       ///< both ends belong
@@ -51,6 +53,10 @@ Choices<E> choices(std::vector<std::pair<std::string, E>> names) {
 /// A number, or one word in its place: `batch_tokens: 4096` or `batch_tokens: auto`. No value means the word.
 struct IntOrAuto {
   std::optional<int64_t> value;
+
+  IntOrAuto() = default;
+  IntOrAuto(int64_t number) : value(number) {}  // NOLINT(google-explicit-constructor): a number is one
+  int64_t value_or(int64_t number) const { return value.value_or(number); }
 };
 /// A number or `learned`. Plain data: the maps of rows read it, on every device.
 struct DoubleOrLearned {

@@ -45,8 +45,7 @@ ConfigNode with_variables(const ConfigNode& node) {
   return result;
 }
 
-/// A file with everything it extends below it. `chain` are the files that led here, `files` counts all that are read: each of them may
-/// extend several, or one several times.
+/// Reads a file, merged over the files that it extends. `chain` lists the files that led here; `files` counts all that are read.
 ConfigNode read_with_bases(const std::string& file, std::vector<std::string> chain, int& files) {
   std::error_code error;
   const std::string self = fs::weakly_canonical(file, error).string();
@@ -88,8 +87,8 @@ ConfigNode nested(const std::string& key, ConfigNode value, const Place& place) 
   return dot == std::string::npos ? map : nested(key.substr(0, dot), std::move(map), place);
 }
 
-/// What YAML makes of a word of the command line that begins a list, a map or a quoted text, or says null; else the word itself, without
-/// the blanks around it and with whatever is in it: a path may hold " #" and ": ".
+/// Parses a word of the command line as YAML if it begins a list, a map or a quoted text, or is null. Otherwise returns the word itself,
+/// trimmed: a path may contain " #" and ": ".
 ConfigNode value_of(const std::string& word, const Place& place) {
   constexpr std::string_view kBlanks = " \t\r\n";
   const size_t begin = std::min(word.find_first_not_of(kBlanks), word.size());
@@ -119,11 +118,10 @@ ConfigNode override_tree(const std::vector<std::string>& words) {
   return tree;
 }
 
-/// Throws ConfigError for an override of anything that a trained model keeps.
+/// Throws ConfigError for an override of a key that is fixed once a model is trained.
 void require_changeable(const ConfigNode& node) {
   if (node.path() == "translate" || node.path() == "model.attention") return;
-  if (!node.is_map())
-    node.fail("a trained model keeps that; what can be changed when it is used are keys of translate and of model.attention");
+  if (!node.is_map()) node.fail("a trained model keeps that; only keys of translate and of model.attention can be changed");
   for (const auto& [key, value] : node.entries()) require_changeable(value);
 }
 
@@ -166,6 +164,7 @@ std::string to_yaml(const Options& options) {
 
 Options options_from_yaml(const std::string& yaml, const std::string& place) {
   ConfigNode tree = parse_yaml(yaml, place);
+  replace_removed_settings(tree);
   tree.set_path("");
   return options_from(tree);
 }

@@ -12,7 +12,8 @@ bool holds_choices(const ConfigNode& map) {
   });
 }
 
-/// An attention choice as it is below a map that says more: `topk` below {k: 4} is {type: topk}, below {layers: ...} it is {default: topk}.
+/// Writes an attention choice as a map that `over` can merge with: `topk` under {k: 4} is {type: topk}, under {layers: ...} {default:
+/// topk}.
 ConfigNode spelled_out(const ConfigNode& under, const ConfigNode& over) {
   if (under.is_null() || !over.is_map()) return under;
   if (holds_choices(over)) return holds_choices(under) ? under : ConfigNode::map({{"default", under}}, under.place());
@@ -20,17 +21,17 @@ ConfigNode spelled_out(const ConfigNode& under, const ConfigNode& over) {
   return under;
 }
 
-/// True for a map that says by itself what is chosen, false for one of options alone.
+/// True for a map that names a choice, false for a map of options alone.
 bool is_whole(const ConfigNode& map) {
   return map.find("type") != nullptr || map.find("heads") != nullptr;
 }
 
-/// A whole choice replaces the one below it: options of another type do not fit, and the same type is chosen anew.
+/// True if `over` names a choice, which replaces the one in `under` even if it has the same type.
 bool is_another_choice(const ConfigNode& under, const ConfigNode& over) {
   return is_whole(over) && (is_whole(under) || holds_choices(under));
 }
 
-/// Options without a type, laid over each of the choices of a map.
+/// Merges options without a type onto each choice of a map.
 ConfigNode each_with(const ConfigNode& choices, const ConfigNode& options, const std::string& path) {
   ConfigNode result = choices;
   for (const auto& [key, choice] : choices.entries()) {
@@ -40,18 +41,18 @@ ConfigNode each_with(const ConfigNode& choices, const ConfigNode& options, const
   return result;
 }
 
-/// True for a heading of other keys, not a value that null clears (such as data.valid).
+/// True for a section of other keys, false for a value that null clears (such as data.valid).
 bool is_section(const std::string& path, const ConfigNode& node) {
   return path == "model.attention" || (node.is_map() && path.find('.') == std::string::npos);
 }
 
-/// Whether `model` names a preset. One that is null or empty only takes the name below it away.
+/// True if `model` names a preset; null and empty only remove an earlier name.
 bool names_preset(const ConfigNode& model) {
   const ConfigNode* preset = model.find("preset");
   return preset != nullptr && !preset->is_null() && !(preset->is_scalar() && preset->text().empty());
 }
 
-/// `model` without the sizes that the preset above it brings.
+/// Returns `model` without the sizes that a preset sets.
 ConfigNode without_preset_sizes(ConfigNode model) {
   for (const char* size : {"d_model", "num_heads", "d_ff", "encoder_layers", "decoder_layers"}) model.erase(size);
   return model;

@@ -6,12 +6,11 @@
 
 namespace lacuna {
 
-/// `over` laid over `under`: maps merge key by key, everything else replaces; a section with nothing in it changes nothing. `path` is the
-/// dotted key of both, empty for whole trees.
+/// Merges `over` onto `under`: maps merge key by key, everything else is replaced; an empty section changes nothing. `path` is the dotted
+/// key of both, empty for whole trees.
 ///
-/// `model.preset` takes the place of the sizes below it. Under `model.attention` a map that names a type replaces the choice below it,
-/// but joins options alone (type and options come in any order); one of options alone changes the choice below it, or each of them where
-/// sites or layers have their own.
+/// `model.preset` replaces the sizes in `under`. Within `model.attention` a map that names a type replaces the choice in `under`, but
+/// merges with options that have no type; a map of options alone changes the choice in `under`, or all of its choices by site or layer.
 ConfigNode merged(const ConfigNode& under, const ConfigNode& over, const std::string& path = "");
 
 }  // namespace lacuna

@@ -2,8 +2,8 @@
 
 #include <array>
 
-#include "config/help_writer.h"
 #include "config/load.h"
+#include "config/option_help.h"
 
 namespace lacuna {
 namespace {
@@ -68,15 +68,22 @@ Options options_from(const ConfigNode& tree) {
 }
 
 std::string search_options_help() {
-  HelpWriter help;
-  help.add("translate.", TranslateOptions());
-  return help.text();
+  return help_lines(option_help<TranslateOptions>("translate."));
 }
 
 std::string options_help() {
-  HelpWriter help;
-  help.add("", Options());
-  return help.text();
+  return help_lines(option_help<Options>());
+}
+
+std::string help_lines(const std::vector<OptionHelp>& options, const std::string& indent) {
+  std::string text;
+  for (const OptionHelp& option : options) {
+    text.append(indent).append(option.key).append("  (");
+    text.append(option.default_value.empty() ? "default: none" : "default ").append(option.default_value);
+    if (!option.range.empty()) text.append("; ").append(option.range);
+    text.append(")\n").append(indent).append("    ").append(option.meaning).append("\n");
+  }
+  return text;
 }
 
 }  // namespace lacuna

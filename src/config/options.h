@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/precision.h"
 #include "config/config_node.h"
 #include "config/describe.h"
 
@@ -23,11 +24,11 @@ struct CorpusOptions {
   std::string src_prefix = {};
   double weight = 1;
 
-  /// What is read, each file with what it holds: {"train.de", "source text"}.
+  /// Returns the files with a description of each: {"train.de", "source text"}.
   std::vector<std::pair<std::string, std::string>> files() const;
-  /// The files in words: "train.de and train.en", "train.tsv".
+  /// Names the files: "train.de and train.en", "train.tsv".
   std::string files_text(const char* between = " and ") const;
-  /// Where a side's lines are, in words: "train.de", "train.tsv, column 1".
+  /// Names the place of a side's lines: "train.de", "train.tsv, column 1".
   std::string src_text() const;
   std::string tgt_text() const;
 
@@ -46,7 +47,7 @@ struct CorpusOptions {
   }
 };
 
-inline constexpr int64_t kMostLayers = 1000;  ///< of an encoder or a decoder: a file that says more is damaged, or hostile
+inline constexpr int64_t kMostLayers = 1000;  ///< limit for encoder and decoder; a file with more is damaged or hostile
 
 enum class Tokenizer { kSentencePiece, kNone };
 enum class SubwordType { kUnigram, kBpe };
@@ -72,7 +73,7 @@ struct DataOptions {
   double max_length_ratio = 0;
   std::string cache;
 
-  /// True if SentencePiece models are trained, not named.
+  /// True if SentencePiece models are to be trained, because none are named.
   bool trains_vocabularies() const { return tokenizer == Tokenizer::kSentencePiece && spm_model.empty() && src_spm_model.empty(); }
 
   template <class Self, class Visitor>
@@ -80,10 +81,10 @@ struct DataOptions {
     visit("src_lang", self.src_lang, any(), "source language code (de)");
     visit("tgt_lang", self.tgt_lang, any(), "target language code (en): chooses sacreBLEU's tokenizer");
     visit("train", self.train, any(), "training corpora, one or a list: each of two files, src and tgt, or of one, tsv");
-    visit("valid", self.valid, any(), "validation sets, likewise; the first decides early stopping and the best checkpoints");
-    visit("test", self.test, any(), "test sets, likewise: scored when training ends, never used to choose anything");
+    visit("valid", self.valid, any(), "validation sets, given as train is; the first decides early stopping and the best checkpoints");
+    visit("test", self.test, any(), "test sets, given as train is: scored when training ends, never used to choose anything");
     visit("tokenizer", self.tokenizer, choices<Tokenizer>({{"sentencepiece", Tokenizer::kSentencePiece}, {"none", Tokenizer::kNone}}),
-          "none = the text is tokenised already: split at spaces, looked up in `vocab`");
+          "none = the text is tokenized already: split at spaces, looked up in `vocab`");
     visit("spm_model", self.spm_model, any(), "SentencePiece model for both sides; empty = train one from the training corpora");
     visit("src_spm_model", self.src_spm_model, any(), "SentencePiece model of the source side, with tgt_spm_model in place of spm_model");
     visit("tgt_spm_model", self.tgt_spm_model, any(), "SentencePiece model of the target side");
@@ -159,7 +160,7 @@ struct ModelOptions {
     visit("encoder_layers", self.encoder_layers, between(1, kMostLayers), "layers of the encoder");
     visit("decoder_layers", self.decoder_layers, between(1, kMostLayers), "layers of the decoder");
     visit("norm", self.norm, choices<NormPlace>({{"pre", NormPlace::kPre}, {"post", NormPlace::kPost}}),
-          "where the residual stream is normalised: before each sub-layer (and once at the end), or after each");
+          "where the residual stream is normalized: before each sub-layer (and once at the end), or after each");
     visit("norm_type", self.norm_type, choices<NormType>({{"layer", NormType::kLayer}, {"rms", NormType::kRms}}), "LayerNorm or RMSNorm");
     visit("positions", self.positions,
           choices<Positions>({{"sinusoidal", Positions::kSinusoidal}, {"learned", Positions::kLearned}, {"none", Positions::kNone}}),
@@ -172,11 +173,11 @@ struct ModelOptions {
           choices<TieEmbeddings>({{"none", TieEmbeddings::kNone}, {"decoder", TieEmbeddings::kDecoder}, {"all", TieEmbeddings::kAll}}),
           "which matrices are one: decoder = target embedding and output, all = source embedding too");
     visit("activation", self.activation, choices<Activation>({{"relu", Activation::kRelu}, {"gelu", Activation::kGelu}}),
-          "of the feed-forward layers");
+          "activation of the feed-forward layers");
     visit("dropout", self.dropout, at_least_below(0, 1),
-          "of embeddings and of every sub-layer's output, as in fairseq and Marian (OpenNMT-py's is activation_dropout too)");
-    visit("attention_dropout", self.attention_dropout, at_least_below(0, 1), "of attention weights");
-    visit("activation_dropout", self.activation_dropout, at_least_below(0, 1), "between the two feed-forward matrices");
+          "dropout of embeddings and of every sub-layer's output, as in fairseq and Marian (OpenNMT-py's is activation_dropout too)");
+    visit("attention_dropout", self.attention_dropout, at_least_below(0, 1), "dropout of attention weights");
+    visit("activation_dropout", self.activation_dropout, at_least_below(0, 1), "dropout between the two feed-forward matrices");
     visit("attention_init_gain", self.attention_init_gain, between(0.001, 10),
           "first values of query, key and value weights, beside Xavier's (fairseq's: 1 / sqrt(2)); with smaller ones scores begin closer "
           "together, and rows of sparse attention with more of their keys");
@@ -187,7 +188,6 @@ struct ModelOptions {
 enum class OptimizerType { kAdam, kAdamW };
 enum class Schedule { kInverseSqrt, kNoam, kLinear, kCosine, kPlateau, kConstant };
 enum class ValidMetric { kLoss, kPerplexity, kBleu, kChrf };
-enum class Precision { kAuto, kFp32, kBf16x3, kBf16 };
 
 struct TrainOptions {
   IntOrAuto batch_tokens{4096};
@@ -197,7 +197,7 @@ struct TrainOptions {
   double weight_decay = 0;
   double lr = 5e-4;
   Schedule schedule = Schedule::kInverseSqrt;
-  int64_t warmup_steps = 4000;
+  IntOrAuto warmup_steps;
   double min_lr = 0;
   int64_t decay_steps = 0;
   double plateau_factor = 0.5;
@@ -212,7 +212,7 @@ struct TrainOptions {
   bool valid_translate = true;
   int64_t valid_beam_size = 5;
   ValidMetric metric = ValidMetric::kBleu;
-  int64_t patience = 0;
+  IntOrAuto patience;
   double min_improvement = 0;
   int64_t min_steps = 0;
   int64_t keep_last = 3, keep_best = 3;
@@ -222,9 +222,11 @@ struct TrainOptions {
   std::vector<std::string> reset;
   bool overwrite = false;
 
-  /// The update until which the learning rate falls; 0 if the schedule has no end.
+  /// Returns true if the schedule falls until a given update, and so needs one.
+  bool schedule_needs_end() const { return schedule == Schedule::kLinear || schedule == Schedule::kCosine; }
+  /// Returns the update at which the schedule ends; 0 if it has no end, or needs one and has none.
   int64_t schedule_end() const {
-    if (schedule != Schedule::kLinear && schedule != Schedule::kCosine) return 0;
+    if (!schedule_needs_end()) return 0;
     return decay_steps > 0 ? decay_steps : max_steps;
   }
 
@@ -248,7 +250,8 @@ struct TrainOptions {
                              {"plateau", Schedule::kPlateau},
                              {"constant", Schedule::kConstant}}),
           "how the learning rate falls after the warm-up");
-    visit("warmup_steps", self.warmup_steps, at_least(0), "updates over which the learning rate rises linearly from 0");
+    visit("warmup_steps", self.warmup_steps, at_least(0),
+          "updates over which the learning rate rises linearly from 0; auto = 4000, but at most 10 epochs and a tenth of the run");
     visit("min_lr", self.min_lr, at_least(0), "the learning rate never falls below this after the warm-up");
     visit("decay_steps", self.decay_steps, at_least(0), "linear and cosine: the update that reaches min_lr; 0 = max_steps");
     visit("plateau_factor", self.plateau_factor, between(0.01, 1), "plateau: factor at each validation that is due for one");
@@ -260,7 +263,8 @@ struct TrainOptions {
     visit("precision", self.precision,
           choices<Precision>(
               {{"auto", Precision::kAuto}, {"fp32", Precision::kFp32}, {"bf16x3", Precision::kBf16x3}, {"bf16", Precision::kBf16}}),
-          "of the factors of matrix products in training (parameters and sums are fp32); bf16x3 = the sum of two bf16 each, about five "
+          "precision of the factors of matrix products in training (parameters and sums are fp32); bf16x3 = the sum of two bf16 each, "
+          "about five "
           "digits, on processors with tiles (AMX), fp32 elsewhere; auto = bf16 on a GPU and where the processor has instructions for it, "
           "else fp32");
     visit("max_steps", self.max_steps, at_least(0), "updates after which training ends; 0 = no limit");
@@ -271,17 +275,20 @@ struct TrainOptions {
     visit("log_every", self.log_every, at_least(1),
           "updates between lines of the log; one more where max_steps, max_epochs or max_hours ends training");
     visit("valid_translate", self.valid_translate, any(), "validate by translating and sacreBLEU too, not by the loss alone");
-    visit("valid_beam_size", self.valid_beam_size, between(1, 10000), "beam of those translations");
+    visit("valid_beam_size", self.valid_beam_size, between(1, 10000), "beam size of the translations that validate");
     visit(
         "metric", self.metric,
         choices<ValidMetric>(
             {{"bleu", ValidMetric::kBleu}, {"chrf", ValidMetric::kChrf}, {"loss", ValidMetric::kLoss}, {"ppl", ValidMetric::kPerplexity}}),
         "what the best checkpoint, early stopping and the plateau schedule look at");
-    visit("patience", self.patience, at_least(0), "validations without a better score before training ends; 0 = never");
+    visit("patience", self.patience, at_least(0),
+          "validations without a better score before training ends; 0 = never; auto = 10 where there is a validation set and none of "
+          "max_steps, "
+          "max_epochs and max_hours ends training, else 0");
     visit("min_improvement", self.min_improvement, at_least(0), "a score is better only if by more than this");
     visit("min_steps", self.min_steps, at_least(0), "early stopping does not act before this update");
-    visit("keep_last", self.keep_last, at_least(1), "newest checkpoints kept");
-    visit("keep_best", self.keep_best, at_least(0), "best checkpoints kept");
+    visit("keep_last", self.keep_last, at_least(1), "newest checkpoints kept of those saved on schedule; average_last if that is more");
+    visit("keep_best", self.keep_best, at_least(0), "best checkpoints kept, by metric");
     visit("average_last", self.average_last, at_least(0),
           "when training ends, average the last so many checkpoints into `averaged`; 0 = none");
     visit("num_samples", self.num_samples, at_least(0), "translations shown in the log at each validation");
@@ -297,7 +304,6 @@ struct TrainOptions {
 
 enum class LengthPenalty { kPow, kGnmt, kNone };
 enum class Sampling { kNone, kFull, kTopK, kTopP };
-enum class TranslatePrecision { kAuto, kFp32, kBf16x3, kBf16, kInt8 };
 
 struct TranslateOptions {
   int64_t beam_size = 5;
@@ -316,7 +322,7 @@ struct TranslateOptions {
   double sample_p = 0.9;
   double temperature = 1;
   int64_t batch_tokens = 3000;
-  TranslatePrecision precision = TranslatePrecision::kFp32;
+  Precision precision = Precision::kFp32;
   std::string shortlist;
   std::string joiner;
 
@@ -346,20 +352,16 @@ struct TranslateOptions {
     visit("batch_tokens", self.batch_tokens, at_least(1),
           "source tokens translated at a time by each thread, fewer where a sentence has more than 8 hypotheses; where several threads "
           "translate, each takes 1024 at most");
-    visit(
-        "precision", self.precision,
-        choices<TranslatePrecision>({{"auto", TranslatePrecision::kAuto},
-                                     {"fp32", TranslatePrecision::kFp32},
-                                     {"bf16x3", TranslatePrecision::kBf16x3},
-                                     {"bf16", TranslatePrecision::kBf16},
-                                     {"int8", TranslatePrecision::kInt8}}),
-        "what `lacuna translate` rounds weights and activations to in matrix products on the CPU (sums are fp32): bf16x3 = two bf16 each, "
-        "about five digits; int8 = bytes with a scale for each output and each token; auto = bf16 where the processor has instructions "
-        "for it, else fp32. bf16 and int8 round embeddings too. On a GPU: fp32");
+    visit("precision", self.precision,
+          choices<Precision>(
+              {{"auto", Precision::kAuto}, {"fp32", Precision::kFp32}, {"bf16", Precision::kBf16}, {"int8", Precision::kInt8}}),
+          "what `lacuna translate` rounds weights and activations to in matrix products on the CPU (sums are fp32): "
+          "int8 = bytes with a scale for each output and each token; auto = bf16 where the processor has instructions "
+          "for it, else fp32. bf16 and int8 round embeddings too. On a GPU: fp32");
     visit("shortlist", self.shortlist, any(),
           "file of `lacuna shortlist`: `lacuna translate` weighs only what may translate a sentence; empty = the whole vocabulary");
     visit("joiner", self.joiner, any(),
-          "of text that was cut into pieces before (data.tokenizer: none): what a piece ends with that the next one belongs to, \"@@\" of "
+          "for text that was cut into pieces before (data.tokenizer: none): what a piece ends with that the next one belongs to, \"@@\" of "
           "subword-nmt. Translations have whole words then, and are scored against references with whole words; prefixes come in pieces, "
           "and `align` and `analyze` link the joined words; empty = pieces stay");
   }
@@ -381,7 +383,7 @@ struct Options {
   template <class Self, class Visitor>
   static void describe(Self& self, Visitor&& visit) {
     visit("run", self.run, any(), "run folder: everything that training writes");
-    visit("seed", self.seed, at_least(0), "of every random decision");
+    visit("seed", self.seed, at_least(0), "seed of every random decision");
     visit("device", self.device, any(), "cpu, cuda or cuda:N");
     visit("threads", self.threads, between(0, 1024), "threads of the CPU; 0 = OMP_NUM_THREADS, or all cores that the process may use");
     visit("sacrebleu", self.sacrebleu, any(), "command that starts sacreBLEU; empty = look for it");

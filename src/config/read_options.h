@@ -19,7 +19,7 @@ int64_t read_int(const ConfigNode& node);
 double read_double(const ConfigNode& node);
 std::string read_string(const ConfigNode& node);
 std::vector<std::string> read_strings(const ConfigNode& node);  ///< a list, or one scalar
-/// The shortest text that reads back as the same number.
+/// Returns the shortest text that reads back as the same number.
 std::string write_double(double value);
 
 template <class T>
@@ -80,7 +80,7 @@ inline void read_value(const ConfigNode& node, std::vector<int64_t>& values, con
   for (const ConfigNode& item : node.items()) read_number(item, values.emplace_back(), check);
 }
 
-/// Reads the number unless the word stands in its place: then true, and `value` stays.
+/// Returns true for the word, which leaves `value` as it is; otherwise reads the number.
 template <class Number>
 bool read_word_or_number(const ConfigNode& node, const std::string& word, Number& value, const NumberCheck& check) {
   if (node.is_scalar() && node.text() == word) return true;
@@ -165,7 +165,7 @@ ConfigNode write_value(const E& value, const Choices<E>& choices) {
 
 }  // namespace options_detail
 
-/// The keys of a struct of options, in the order of describe().
+/// Returns the keys of a struct of options, in the order of describe().
 template <Described O>
 std::vector<std::string> keys_of(const O& options) {
   std::vector<std::string> keys;
@@ -181,8 +181,7 @@ void read_options(const ConfigNode& node, O& options) {
   if (!node.is_map()) node.fail("expected a map of options");
   const std::vector<std::string> known = keys_of(options);
   for (const auto& [key, value] : node.entries())
-    if (std::find(known.begin(), known.end(), key) == known.end())
-      value.fail(known.empty() ? "no options are known here" : "unknown key; known here: " + join(known) + did_you_mean(key, known));
+    if (std::find(known.begin(), known.end(), key) == known.end()) value.fail_as_unknown(known);
   O::describe(options, [&](const char* key, auto& value, const auto& constraint, const char*) {
     if (const ConfigNode* given = node.find(key)) options_detail::read_value(*given, value, constraint);
   });
@@ -195,7 +194,7 @@ O read_options(const ConfigNode& node) {
   return options;
 }
 
-/// Every option with its value, in the order of describe(): reads back as the same struct.
+/// Returns every option with its value, in the order of describe(); reads back as the same struct.
 template <Described O>
 ConfigNode write_options(const O& options) {
   ConfigNode map = ConfigNode::map({});

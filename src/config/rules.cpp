@@ -5,7 +5,7 @@
 namespace lacuna {
 namespace {
 
-/// The node of a dotted key; null if nobody wrote it.
+/// Returns the node of a dotted key; null if it is not written.
 const ConfigNode* node_at(const ConfigNode& node, const std::string& key) {
   if (node.path() == key) return &node;
   for (const auto& [name, value] : node.entries())
@@ -40,7 +40,7 @@ std::string Rules::place(const std::vector<std::string>& keys) const {
   return named == nullptr ? "" : named->place().text() + ": ";
 }
 
-/// The node of a key that is not empty and has a place.
+/// Returns the node of a key; null if it is empty or has no place.
 const ConfigNode* Rules::written(const std::string& key) const {
   const ConfigNode* const node = node_at(tree_, key);
   if (node == nullptr || node->is_null() || node->place().text().empty()) return nullptr;

@@ -8,19 +8,19 @@
 
 namespace lacuna {
 
-/// What options must satisfy together. An error begins with the place of what breaks the rule, which the tree that the options were read
-/// from knows; without a tree it has none.
+/// Checks rules between options. An error begins with the place of the offending key in the tree from which the options were read; without
+/// a tree it has no place.
 class Rules {
  public:
   Rules() = default;
   explicit Rules(ConfigNode tree) : tree_(std::move(tree)) {}
 
-  /// Throws ConfigError unless `holds`: the place of `keys`, which the rule is about, the message, and where those of them stand that are
-  /// in another file.
+  /// Throws ConfigError unless `holds`. The error has the place of `keys`, which the rule is about, the message, and the places of those
+  /// keys that are in other files.
   void require(bool holds, const std::vector<std::string>& keys, const std::string& message) const;
 
-  /// "command line (--key): " of the first of `keys` that is written there, as that is above all files, or else "file:line: " of the first
-  /// that is in a file and not empty; nothing if none is written. A key is dotted: `train.lr`, `data.train[0].src`.
+  /// Returns the place of the first of `keys` on the command line, "command line (--key): ", or else of the first that is in a file and not
+  /// empty, "file:line: "; empty if none is written. Keys are dotted: `train.lr`, `data.train[0].src`.
   std::string place(const std::vector<std::string>& keys) const;
 
  private:

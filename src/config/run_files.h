@@ -1,13 +1,13 @@
 #pragma once
 
-/// Names in the folder of a run (key `run`), for all who write there or read it. `step_N` beside them: checkpoint/run_folder.h.
+/// Names of files in the folder of a run (key `run`). For the names of checkpoints see checkpoint/run_folder.h.
 namespace lacuna::run_files {
 
 inline constexpr char kConfig[] = "config.yaml";  ///< resolved; each checkpoint has one too
 inline constexpr char kLog[] = "train.log";
 inline constexpr char kMetrics[] = "metrics.jsonl";
 inline constexpr char kTensorboard[] = "tensorboard";
-inline constexpr char kCache[] = "cache";        ///< token ids, unless data.cache says where
+inline constexpr char kCache[] = "cache";        ///< token ids, unless data.cache names another folder
 inline constexpr char kValid[] = "valid";        ///< translations of the validation sets ...
 inline constexpr char kTest[] = "test";          ///< ... and of the test sets
 inline constexpr char kLock[] = ".lock";         ///< held by the process that works in the folder
@@ -15,15 +15,15 @@ inline constexpr char kAveraged[] = "averaged";  ///< a checkpoint; the next two
 inline constexpr char kBest[] = "best";
 inline constexpr char kLast[] = "last";
 
-/// Vocabularies, here and in checkpoints: that of both sides, or one of each.
+/// Vocabularies, in the run folder and in checkpoints: one for both sides, or one for each.
 inline constexpr char kSpmModel[] = "spm.model";
 inline constexpr char kSrcSpmModel[] = "spm.src.model";
 inline constexpr char kTgtSpmModel[] = "spm.tgt.model";
 inline constexpr const char* kSpmModels[] = {kSpmModel, kSrcSpmModel, kTgtSpmModel};
-/// Behind the name of such a model: the note of what it was trained on.
+/// Suffix of the note that says what such a model was trained on.
 inline constexpr char kTrainingNote[] = ".training";
 
-/// In checkpoints (checkpoint/checkpoint.h says what more is there).
+/// Files of checkpoints; checkpoint/checkpoint.h lists the others.
 inline constexpr char kWeights[] = "model.safetensors";
 inline constexpr char kTrainerJson[] = "trainer.json";
 

@@ -34,7 +34,7 @@ void validate_data(const DataOptions& data, const Rules& rules) {
                   "data.spm_alpha draws segmentations of a SentencePiece model; with data.tokenizer \"none\" it must be 0");
   } else {
     rules.require(!has_list, vocabularies,
-                  "data.vocab is the vocabulary of text that is tokenised already; set data.tokenizer: none, or give data.spm_model");
+                  "data.vocab is the vocabulary of text that is tokenized already; set data.tokenizer: none, or give data.spm_model");
   }
   rules.require(data.trains_vocabularies() || (data.spm_symbols.empty() && !data.spm_byte_fallback),
                 {data.spm_symbols.empty() ? "data.spm_byte_fallback" : "data.spm_symbols"},
@@ -50,7 +50,7 @@ bool is_line_of_text(const std::string& text) {
   return std::none_of(text.begin(), text.end(), is_control) && !first_invalid_utf8(text);
 }
 
-/// `key` is that of the list it is an item of, `item` its own: data.train[0].
+/// Checks one corpus. `key` is the key of its list, `item` its own: data.train[0].
 void validate_corpus(const CorpusOptions& corpus, const std::string& key, const std::string& item, const Rules& rules) {
   const auto require = [&](bool holds, const std::string& option, const std::string& message) {
     const std::vector<std::string> here = {item + "." + option, key + "." + option, item, key};  // one of a list, or the only one
@@ -87,7 +87,7 @@ void validate_corpora(const DataOptions& data, const Rules& rules) {
   }
 }
 
-/// The key by which each side has a vocabulary of its own, and how both get the same; nothing if they have.
+/// Returns the key that gives each side a vocabulary of its own, and advice how to share one; empty if it is shared.
 std::pair<std::string, std::string> two_vocabularies(const DataOptions& data) {
   if (!data.src_spm_model.empty()) return {"data.src_spm_model", "give data.spm_model alone"};
   if (!data.src_vocab.empty()) return {"data.src_vocab", "give data.vocab alone"};
@@ -105,27 +105,27 @@ void validate_model(const ModelOptions& model, const DataOptions& data, const Ru
                 "model.tie_embeddings is \"all\", which needs one vocabulary for both sides; set it to decoder or none, or " + way_to_one);
 }
 
-/// linear and cosine have an end, and it comes after the warm-up.
+/// Checks that a schedule that needs an end has one, after the warm-up.
 void validate_schedule_end(const TrainOptions& train, const Rules& rules) {
-  if (train.schedule != Schedule::kLinear && train.schedule != Schedule::kCosine) return;
-  const std::string schedule = train.schedule == Schedule::kLinear ? "linear" : "cosine";
+  if (!train.schedule_needs_end()) return;
+  const std::string schedule = write_options(train).find("schedule")->text();
   rules.require(train.schedule_end() > 0, {"train.schedule"},
                 "train.schedule is \"" + schedule + "\", which falls until train.decay_steps or train.max_steps; set one of them");
   const std::string key = train.decay_steps > 0 ? "train.decay_steps" : "train.max_steps";
   const int64_t end = train.schedule_end();
-  rules.require(train.warmup_steps < end, {"train.warmup_steps", key},
-                equals("train.warmup_steps", train.warmup_steps) + "; expected fewer than " + key + ", which is " + std::to_string(end) +
-                    " and ends the " + schedule + " schedule: lower the one or raise the other");
+  rules.require(train.warmup_steps.value_or(0) < end, {"train.warmup_steps", key},
+                equals("train.warmup_steps", train.warmup_steps.value_or(0)) + "; expected fewer than " + key + ", which is " +
+                    std::to_string(end) + " and ends the " + schedule + " schedule: lower the one or raise the other");
 }
 
 void validate_training(const TrainOptions& train, const DataOptions& data, const Rules& rules) {
   validate_schedule_end(train, rules);
-  rules.require(train.schedule != Schedule::kNoam || train.warmup_steps > 0, {"train.warmup_steps"},
+  rules.require(train.schedule != Schedule::kNoam || train.warmup_steps.value_or(1) > 0, {"train.warmup_steps"},
                 "train.warmup_steps is 0; the noam schedule needs a warm-up");
   rules.require(train.schedule != Schedule::kPlateau || !data.valid.empty(), {"train.schedule"},
                 "train.schedule is \"plateau\", which needs a validation set: data.valid");
-  rules.require(train.patience == 0 || !data.valid.empty(), {"train.patience"},
-                equals("train.patience", train.patience) + "; early stopping needs data.valid");
+  rules.require(train.patience.value_or(0) == 0 || !data.valid.empty(), {"train.patience"},
+                equals("train.patience", train.patience.value_or(0)) + "; early stopping needs data.valid");
   const bool by_score = train.metric == ValidMetric::kBleu || train.metric == ValidMetric::kChrf;
   rules.require(!by_score || train.valid_translate, {"train.metric", "train.valid_translate"},
                 "train.metric is a score of translations; set train.valid_translate: true, or train.metric: loss");
@@ -138,7 +138,7 @@ void validate_training(const TrainOptions& train, const DataOptions& data, const
 void validate_translation(const TranslateOptions& translate, const ModelOptions& model, const DataOptions& data, const Rules& rules) {
   rules.require(translate.joiner.empty() || data.tokenizer == Tokenizer::kNone, {"translate.joiner"},
                 "translate.joiner is \"" + translate.joiner + "\"; it joins pieces of data.tokenizer: none, SentencePiece joins its own");
-  const std::string trouble = trouble_of_joiner(translate.joiner);
+  const std::string trouble = joiner_error(translate.joiner);
   rules.require(trouble.empty(), {"translate.joiner"}, "translate.joiner is \"" + translate.joiner + "\"" + trouble);
   rules.require(translate.sampling != Sampling::kNone || translate.n_best <= translate.beam_size,
                 {"translate.n_best", "translate.beam_size"},

@@ -17,21 +17,21 @@ struct Batch {
   int64_t tgt_tokens() const { return static_cast<int64_t>(tgt.size()); }
 };
 
-/// Where in the data a batch stands: all that resuming needs. The batch at a position is a pure function of (corpora, seed, position).
+/// The position of a batch in the data, which is all that resuming needs: a batch is a pure function of (corpora, seed, position).
 struct DataPosition {
-  int64_t epoch = 0;  ///< full passes done
+  int64_t epoch = 0;  ///< full passes completed
   int64_t batch = 0;  ///< batches of this epoch already consumed
   bool operator==(const DataPosition&) const = default;
 };
 
-/// The endless stream of training batches: made by a background thread, ahead of the trainer.
+/// The endless stream of training batches, made ahead by a background thread.
 class BatchStream {
  public:
   virtual ~BatchStream() = default;
-  /// The next batch; waits for it if it is not ready. `position()` is then that of the batch after it.
+  /// Returns the next batch and waits for it if necessary. Afterwards `position()` is that of the batch after it.
   virtual std::shared_ptr<const Batch> next() = 0;
   virtual DataPosition position() const = 0;
-  /// True if the batch given last was the last of its epoch.
+  /// True if the last batch returned was the last of its epoch.
   virtual bool at_epoch_end() const = 0;
   /// Seconds that `next` has waited for data so far.
   virtual double seconds_waited() const = 0;

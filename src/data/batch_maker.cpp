@@ -52,7 +52,7 @@ Epoch::Epoch(const BatchPlan& plan, int64_t epoch)
   for (size_t c = 0; c < plan.corpora.size(); ++c) ends_.push_back(end += draws_of(plan, c));
 }
 
-/// Draws of a corpus of n sentences: the first n are each sentence once, the next n again, and what is left over is a random choice.
+/// The draws from a corpus of n sentences: every sentence once per n draws; the remaining draws are a random selection.
 Epoch::Draw Epoch::draw(uint64_t position) const {
   const uint64_t drawn = order_.at(position);
   const auto c = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), drawn) - ends_.begin());

@@ -20,7 +20,7 @@ class BackgroundStream : public BatchStream {
 
   ~BackgroundStream() override {
     {
-      const std::lock_guard lock(mutex_);  // or the request could fall between the thread's look and its sleep
+      const std::lock_guard lock(mutex_);  // otherwise the request could come between the thread's check and its wait
       maker_.request_stop();
     }
     changed_.notify_all();
@@ -61,7 +61,7 @@ class BackgroundStream : public BatchStream {
           position = made.after;
           if (!hand_over(std::move(made), stop)) return;
         }
-        if (position.batch != 0) position = {position.epoch + 1, 0};  // the start lay at or beyond the epoch's end
+        if (position.batch != 0) position = {position.epoch + 1, 0};  // the start was at or beyond the epoch's end
       }
     } catch (...) {
       const std::lock_guard lock(mutex_);

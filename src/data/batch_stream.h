@@ -7,8 +7,7 @@
 
 namespace lacuna {
 
-/// The stream of training batches from a position on. Batches are made by a background thread, a few ahead; what goes wrong there is thrown
-/// by `next`.
+/// Returns the stream of training batches from a position on. A background thread makes a few batches ahead; `next` rethrows its errors.
 std::unique_ptr<BatchStream> make_batch_stream(BatchPlan plan, DataPosition start = {});
 
 }  // namespace lacuna

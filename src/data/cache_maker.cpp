@@ -19,8 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kChunk = 1 << 13;       // pairs tokenised at a time, by all threads together ...
-constexpr size_t kChunkBytes = 1 << 25;  // ... or fewer, of so much text
+constexpr size_t kChunk = 1 << 13;       // pairs tokenized at a time by all threads together ...
+constexpr size_t kChunkBytes = 1 << 25;  // ... or fewer, if they have more bytes
 constexpr size_t kMostThreads = 16;
 constexpr auto kBetweenReports = std::chrono::seconds(10);
 
@@ -29,7 +29,7 @@ std::string_view bytes_of(const T* values, size_t count) {
   return {reinterpret_cast<const char*>(values), count * sizeof(T)};
 }
 
-/// Items of any size end to end in one file, and where each begins in another.
+/// Writes items of any size end to end to one file, and their offsets to another.
 class ItemWriter {
  public:
   ItemWriter(const fs::path& items, const fs::path& offsets) : items_(items), offsets_(offsets) { write_offset(); }
@@ -86,7 +86,7 @@ class CacheMaker {
     total_ = count_pairs(corpus_);
     CorpusReader reader(corpus_);
     for (std::vector<Pair> chunk = read_chunk(reader); !chunk.empty(); chunk = read_chunk(reader)) {
-      stop_if_interrupted("tokenising " + corpus_.files_text());
+      stop_if_interrupted("tokenizing " + corpus_.files_text());
       tokenize(chunk);
       for (Pair& pair : chunk) keep(pair);
       report(reader.line_number());
@@ -124,7 +124,7 @@ class CacheMaker {
     for (size_t t = 1; t < threads; ++t)
       others.push_back(std::async(std::launch::async, work, std::min(t * part, chunk.size()), std::min((t + 1) * part, chunk.size())));
     work(0, std::min(part, chunk.size()));
-    for (std::future<void>& other : others) other.get();  // throws what the thread did
+    for (std::future<void>& other : others) other.get();  // rethrows the thread's exception
   }
 
   void keep(Pair& pair) {
@@ -145,13 +145,13 @@ class CacheMaker {
     write(tgt_, pair.tgt_ids, pair.tgt, summary_.tgt_tokens, summary_.tgt_unk, summary_.tgt_lengths);
   }
 
-  /// True beyond data.max_length_ratio.
+  /// True if the lengths differ by more than data.max_length_ratio.
   bool is_uneven(const Pair& pair) const {
     const auto [shorter, longer] = std::minmax({pair.src_ids.size(), pair.tgt_ids.size()});
     return options_.max_length_ratio > 0 && static_cast<double>(longer) > options_.max_length_ratio * static_cast<double>(shorter);
   }
 
-  /// What data.long says of pairs beyond data.max_length. False if the pair is to be skipped.
+  /// Treats a pair longer than data.max_length as data.long says. Returns false if the pair is to be skipped.
   bool make_fit(Pair& pair) {
     const auto limit = static_cast<size_t>(options_.max_length);
     const size_t longest = std::max(pair.src_ids.size(), pair.tgt_ids.size());
@@ -179,7 +179,7 @@ class CacheMaker {
     const auto now = std::chrono::steady_clock::now();
     if (now - last_report_ < kBetweenReports) return;
     last_report_ = now;
-    log_info("tokenised {} of {} pairs", done, total_);
+    log_info("tokenized {} of {} pairs", done, total_);
   }
 
   const CorpusOptions& corpus_;

@@ -8,8 +8,8 @@
 
 namespace lacuna {
 
-/// Reads, checks, tokenises and filters a corpus, and writes the files of its cache (corpus_cache.h) into `folder`, all but summary.json,
-/// on the disk when it returns. Memory is that of a few thousand pairs. Errors as TokenizedCorpus::open.
+/// Reads, checks, tokenizes and filters a corpus, and writes all files of its cache (corpus_cache.h) but summary.json to `folder`, synced
+/// to disk. Holds a few thousand pairs in memory. Throws as TokenizedCorpus::open does.
 DataSummary write_cache_files(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, bool with_text,
                               const std::filesystem::path& folder);
 

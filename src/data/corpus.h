@@ -14,24 +14,24 @@
 
 namespace lacuna {
 
-/// What was read of a corpus, or of several together.
+/// Counts of what was read from one corpus or several.
 struct DataSummary {
   int64_t lines = 0;                                     ///< pairs in the files
-  int64_t kept = 0;                                      ///< sentence pairs that train
+  int64_t kept = 0;                                      ///< sentence pairs to train on
   int64_t empty = 0;                                     ///< skipped: one side or both are empty
   int64_t skipped = 0;                                   ///< skipped: longer than max_length
   int64_t uneven = 0;                                    ///< skipped: one side is more than max_length_ratio times as long
   int64_t cropped = 0;                                   ///< cut to max_length
   int64_t carriage_returns = 0;                          ///< line ends that were CR LF
-  int64_t other_line_ends = 0;                           ///< lines with U+2028 or the like inside, which is text here
-  int64_t src_tokens = 0, tgt_tokens = 0;                ///< of the kept pairs, eos counted
-  int64_t src_unk = 0, tgt_unk = 0;                      ///< of these, unknown tokens
+  int64_t other_line_ends = 0;                           ///< lines that contain U+2028 or another line end of other programs, kept as text
+  int64_t src_tokens = 0, tgt_tokens = 0;                ///< tokens of the kept pairs, eos included
+  int64_t src_unk = 0, tgt_unk = 0;                      ///< unknown ones among these
   std::array<int64_t, 16> src_lengths{}, tgt_lengths{};  ///< histograms of lengths in steps of 16 tokens; the last holds all longer ones
 
   DataSummary& operator+=(const DataSummary& other);
   double src_unk_rate() const { return src_tokens > 0 ? static_cast<double>(src_unk) / static_cast<double>(src_tokens) : 0; }
   double tgt_unk_rate() const { return tgt_tokens > 0 ? static_cast<double>(tgt_unk) / static_cast<double>(tgt_tokens) : 0; }
-  /// One line for the log.
+  /// Returns the counts as one line for the log.
   std::string text() const;
 };
 
@@ -43,15 +43,15 @@ class TokenizedCorpus {
   std::span<const TokenId> tgt(int64_t sentence) const { return ids(tgt_, sentence); }
   int32_t src_length(int64_t sentence) const { return static_cast<int32_t>(src(sentence).size()); }
   int32_t tgt_length(int64_t sentence) const { return static_cast<int32_t>(tgt(sentence).size()); }
-  /// The text it came from: only if it was asked for (subword sampling).
+  /// Returns the original text. REQUIRES: the corpus was opened with text (for subword sampling).
   bool has_text() const { return src_.text != nullptr; }
   std::string_view src_text(int64_t sentence) const { return text(src_, sentence); }
   std::string_view tgt_text(int64_t sentence) const { return text(tgt_, sentence); }
   const DataSummary& summary() const { return summary_; }
-  /// Hash of the files' contents and of what is read of them: what a resumed run compares.
+  /// Hash of the files' contents and of the settings by which they are read; a resumed run compares it.
   const std::string& fingerprint() const { return fingerprint_; }
 
-  /// Opens the corpus from the cache folder, making the cache first if it is not there or belongs to other files, vocabularies or options.
+  /// Opens the corpus from the cache folder. Makes the cache first if it is missing or belongs to other files, vocabularies or options.
   ///
   /// Throws DataError for files that are missing or of different line counts, for lines that lack a column, for NUL bytes and text that is
   /// not UTF-8 (file, line, byte), for a sentence that is too long if `data.long` is error, and if nothing is left to train on;

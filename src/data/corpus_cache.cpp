@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/content_hash.h"
+#include "base/durable_files.h"
 #include "base/error.h"
 #include "base/file_lock.h"
 #include "base/log.h"
@@ -27,10 +28,10 @@ using nlohmann::json;
 constexpr int kFormat = 4;
 constexpr char kHash[] = "xxh3_128";
 constexpr std::string_view kUnfinished = ".unfinished";
-constexpr size_t kHashDigits = 32;   // the name of a cache, as ContentHash::text() gives it
-constexpr size_t kRandomDigits = 8;  // behind it and kUnfinished while it is made
+constexpr size_t kHashDigits = 32;   // the length of a cache's name, ContentHash::text()
+constexpr size_t kRandomDigits = 8;  // follow the name and kUnfinished while it is made
 
-/// Taken by the process that makes something in a cache folder. Without locks two processes do the same work, each under its own name.
+/// The lock of a process that makes something in a cache folder. Without locks two processes do the same work, under different names.
 void take(FileLock& lock, const fs::path& folder) {
   if (lock.try_take()) return;
   const std::string what = "waiting for another process that is making a token cache in " + folder.string();
@@ -38,7 +39,7 @@ void take(FileLock& lock, const fs::path& folder) {
   lock.take_within(std::chrono::hours::max(), what);
 }
 
-/// Of a summary and of every file that it sums up: damage that leaves the sizes as they were would train silently.
+/// Hash of a summary and of every file it covers: otherwise training would use a damaged file of the right size.
 std::string hash_of_cache(const fs::path& folder, const DataSummary& summary, bool with_text) {
   ContentHash hash;
   hash.add(json(summary).dump());
@@ -58,21 +59,21 @@ void write_summary(const fs::path& folder, const DataSummary& summary, bool with
   write_file_atomically(folder / "summary.json", value.dump(2) + "\n");
 }
 
-/// The summary of a cache that is there and is what was written.
+/// Returns the summary of a cache that exists and is undamaged.
 std::optional<DataSummary> find_cache(const fs::path& folder, bool with_text) {
   if (!fs::exists(folder)) return {};
   try {
     const auto value = json::parse(read_file(folder / "summary.json"));
     const auto summary = value.get<DataSummary>();
     if (value.at(kHash) == hash_of_cache(folder, summary, with_text)) return summary;
-  } catch (const json::exception&) {  // said below
+  } catch (const json::exception&) {  // reported below
   } catch (const DataError&) {
   }
   log_warning("{}: the token cache is damaged; it is made anew", folder.string());
   return {};
 }
 
-/// A name that `new_unfinished` gives. The user names the cache folder: whatever else is in it is the user's.
+/// True for names that `new_unfinished` makes. The cache folder may be one of the user's, with other files in it.
 bool is_unfinished(std::string_view name) {
   if (name.size() != kHashDigits + kUnfinished.size() + kRandomDigits || name.substr(kHashDigits, kUnfinished.size()) != kUnfinished)
     return false;
@@ -80,14 +81,15 @@ bool is_unfinished(std::string_view name) {
   return are_digits(name.substr(0, kHashDigits)) && are_digits(name.substr(kHashDigits + kUnfinished.size()));
 }
 
-/// What processes that were killed left behind. Only under the lock. What another user left stays if it must.
+/// Removes what killed processes left. REQUIRES: the lock is held. Files of other users that cannot be removed stay.
 void remove_unfinished(const fs::path& cache_folder) {
   std::error_code ignored;
   for (const fs::directory_entry& entry : fs::directory_iterator(cache_folder))
     if (is_unfinished(entry.path().filename().string())) fs::remove_all(entry.path(), ignored);
 }
 
-/// A folder to make a cache in, of this process alone: on a disk that several machines share, others have the same number.
+/// Makes a folder of this process alone, in which to make a cache. Its name is random: processes of other machines may have the same
+/// number.
 fs::path new_unfinished(const fs::path& folder) {
   std::random_device random;
   for (;;) {
@@ -96,7 +98,7 @@ fs::path new_unfinished(const fs::path& folder) {
   }
 }
 
-/// Of what CorpusReader reads: of the files' contents, and of which columns and what prefix, where there are such.
+/// Hash of what CorpusReader reads: the files' contents, and columns and prefix if there are any.
 std::string fingerprint_of(const CorpusOptions& corpus) {
   std::vector<std::string> files;
   for (const auto& [file, what] : corpus.files()) files.push_back(file);
@@ -109,28 +111,28 @@ std::string fingerprint_of(const CorpusOptions& corpus) {
   return hash.text();
 }
 
-/// A text that changes between its hash and its last line would be kept under the hash of another.
+/// Throws if the text has changed since it was hashed: its cache would be kept under the hash of another text.
 void require_unchanged(const CorpusOptions& corpus, const std::string& fingerprint) {
   if (fingerprint_of(corpus) == fingerprint) return;
   throw DataError(corpus.files_text(" or ") + ": it changed while it was read; start again when nothing writes to it");
 }
 
-/// Makes the cache in `wanted.folder`, of a corpus that has `wanted.fingerprint`.
+/// Makes the cache of the corpus with `wanted.fingerprint` in `wanted.folder`.
 DataSummary make_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, const CorpusCache& wanted,
                        bool with_text) {
   const fs::path& folder = wanted.folder;
-  log_info("tokenising {}", corpus.files_text());
+  log_info("tokenizing {}", corpus.files_text());
   const fs::path unfinished = new_unfinished(folder);
   try {
     const DataSummary summary = write_cache_files(corpus, options, vocabularies, with_text, unfinished);
     write_summary(unfinished, summary, with_text);
     require_unchanged(corpus, wanted.fingerprint);
-    if (const auto found = find_cache(folder, with_text)) {  // without locks, of a process that was faster, and may be reading it
+    if (const auto found = find_cache(folder, with_text)) {  // without locks: made by a faster process, which may be reading it
       fs::remove_all(unfinished);
       return *found;
     }
     fs::rename(unfinished, folder);
-    sync_directory(folder.parent_path());
+    try_sync_folder(folder.parent_path());
     return summary;
   } catch (...) {
     std::error_code ignored;
@@ -148,7 +150,7 @@ DataSummary find_or_make(const CorpusOptions& corpus, const DataOptions& options
     FileLock lock(folder.parent_path() / "lock");
     take(lock, folder.parent_path());
     if (const auto found = find_cache(folder, with_text)) return *found;  // made by the process that held the lock
-    fs::remove_all(folder);                                               // a damaged one
+    fs::remove_all(folder);                                               // it is damaged
     if (lock.is_held()) remove_unfinished(folder.parent_path());
     return make_cache(corpus, options, vocabularies, wanted, with_text);
   } catch (const fs::filesystem_error& error) {

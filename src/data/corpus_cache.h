@@ -17,10 +17,10 @@ struct CorpusCache {
   std::string fingerprint;
 };
 
-/// Finds or makes the cache of a corpus in `cache_folder`. Its name is a hash of the files' contents, of what is read of them, the
-/// vocabularies and the options that matter, so what is found fits. It is made under a temporary name and renamed when all is on the disk,
-/// by one process at a time; one that is damaged, which a pass over all its bytes tells, is made anew. Errors as TokenizedCorpus::open, and
-/// DataError for a corpus that changes while it is read.
+/// Finds or makes the cache of a corpus in `cache_folder`. Its name is a hash of the files' contents, the way they are read, the
+/// vocabularies and the options that matter, so a cache of that name fits. One process at a time makes it, under a temporary name, and
+/// renames it when it is on the disk. All bytes of a cache are checked, and a damaged one is made again. Throws as TokenizedCorpus::open
+/// does, and DataError for a corpus that changes while it is read.
 CorpusCache open_corpus_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies,
                               const std::string& cache_folder, bool with_text);
 

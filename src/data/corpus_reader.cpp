@@ -14,14 +14,14 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kLinesBetweenLooks = 1 << 16;  // at interrupts
+constexpr int64_t kLinesBetweenLooks = 1 << 16;  // between checks for interrupts
 
 std::string checked(const std::pair<std::string, std::string>& file) {
   require_readable_file(file.first, file.second);
   return file.first;
 }
 
-/// A column of a row, counted from 1; nothing if it has fewer.
+/// Returns a column of a row, counted from 1; empty if the row has fewer.
 std::optional<std::string_view> column_of(std::string_view row, int64_t number) {
   for (; number > 1; --number) {
     const size_t tab = row.find('\t');

@@ -10,9 +10,9 @@
 
 namespace lacuna {
 
-/// Reads a corpus line by line, as pairs: two files, or the two columns of one. A source line that is not blank has the corpus's prefix
-/// before it. What is wrong with the text is an error with its place, and so is a line that lacks a column; files of different length are
-/// one at the end, with both line counts and the first byte that other programs take for a line end.
+/// Reads a corpus line by line as pairs, from two files or from two columns of one. Puts the corpus's prefix before source lines that are
+/// not blank. Throws DataError with the place for invalid text and for a line that lacks a column, and at the end for files of different
+/// length, with both line counts and the first byte that other programs take for a line end.
 class CorpusReader {
  public:
   explicit CorpusReader(CorpusOptions corpus);
@@ -21,7 +21,7 @@ class CorpusReader {
   bool next(std::string& src, std::string& tgt);
   int64_t line_number() const { return src_.line_number(); }
   int64_t carriage_returns() const { return src_.carriage_returns() + (tgt_ ? tgt_->carriage_returns() : 0); }
-  /// Lines of both sides with a byte inside that other programs take for a line end (U+2028, a lone CR, ...): text here.
+  /// Number of lines, of both sides, that contain a character other programs take for a line end (U+2028, a lone CR, ...).
   int64_t other_line_ends() const { return other_line_ends_; }
   std::string src_place() const { return src_.place(); }
   std::string tgt_place() const { return (tgt_ ? *tgt_ : src_).place(); }
@@ -34,14 +34,14 @@ class CorpusReader {
   void note_other_line_ends(const LineReader& reader, const std::string& line);
 
   CorpusOptions corpus_;
-  LineReader src_;                 // of both sides, where they are columns
-  std::optional<LineReader> tgt_;  // where they are files
-  std::string row_;                // of columns, read last
+  LineReader src_;                 // both sides, where they are columns
+  std::optional<LineReader> tgt_;  // where the sides are files
+  std::string row_;                // the last row of columns
   int64_t other_line_ends_ = 0;
-  std::string suspicious_;  // place and name of the first of them
+  std::string suspicious_;  // place and name of the first such character
 };
 
-/// The number of pairs. Reads the corpus through, so that what is wrong with it is known before long work begins.
+/// Returns the number of pairs. Reads the whole corpus, so that its errors are thrown before long work begins.
 int64_t count_pairs(const CorpusOptions& corpus);
 int64_t count_pairs(const std::string& src, const std::string& tgt);
 

@@ -11,10 +11,10 @@
 namespace lacuna {
 namespace {
 
-constexpr TokenId kEmptyWord = kBos;        // no source sentence holds bos
-constexpr float kLeastProbability = 1e-6f;  // what is less likely is left out
+constexpr TokenId kEmptyWord = kBos;        // no source sentence contains bos
+constexpr float kLeastProbability = 1e-6f;  // less probable translations are dropped
 
-/// Calls work(thread) on so many threads; the first exception of theirs is thrown here.
+/// Calls work(thread) on each of the threads and rethrows their first exception.
 void on_threads(int64_t threads, const std::function<void(int64_t)>& work) {
   std::vector<std::future<void>> running;
   running.reserve(static_cast<size_t>(threads));
@@ -32,8 +32,8 @@ void keep_likeliest(std::vector<LexiconEntry>& entries, size_t kept) {
   entries.shrink_to_fit();
 }
 
-/// Works through source tokens, each with all sentences that it occurs in: its t(f | e) lie in an array by f, so that nothing is searched.
-/// Every sum is taken in the order of the source tokens or of the pairs, whatever the number of threads.
+/// Iterates over source tokens, each with all sentences that contain it: its t(f | e) are an array indexed by f, so that nothing is
+/// searched. Sums run in the order of the source tokens or of the pairs, whatever the number of threads.
 class Model1 {
  public:
   Model1(const TokenPairs& pairs, const LexiconOptions& options) : pairs_(pairs), options_(options), masses_(pairs.tgt.size()) {
@@ -52,7 +52,7 @@ class Model1 {
   }
 
  private:
-  /// The pairs that each source token occurs in, as often as it does, in order: those of e are occurrences_[begin_[e]] to [begin_[e + 1]].
+  /// The pairs in which each source token occurs, one entry per occurrence, in order: e has occurrences_[begin_[e]] to [begin_[e + 1]].
   void find_occurrences() {
     begin_.assign(lexicon_.size() + 1, 0);
     const auto for_tokens = [&](const auto& f) {
@@ -69,7 +69,7 @@ class Model1 {
     for_tokens([&](size_t e, int64_t pair) { occurrences_[static_cast<size_t>(next[e]++)] = static_cast<uint32_t>(pair); });
   }
 
-  /// t(. | e) by target token; zeros where it is 0.
+  /// Returns t(. | e) as a dense array over target tokens.
   class Row {
    public:
     Row(int64_t size, bool is_uniform) : values_(static_cast<size_t>(size), is_uniform ? 1.f : 0.f), is_uniform_(is_uniform) {}
@@ -86,7 +86,7 @@ class Model1 {
     bool is_uniform_;
   };
 
-  /// Calls f(token, place) for each target token of the pairs that e occurs in, of [first, last).
+  /// Calls f(token, place) for each target token of those pairs in [first, last) that contain e.
   template <class F>
   void for_targets(size_t e, uint32_t first, uint32_t last, F f) const {
     const auto end = occurrences_.begin() + static_cast<std::ptrdiff_t>(begin_[e + 1]);
@@ -96,7 +96,7 @@ class Model1 {
         f(pairs_.tgt[i], i);
   }
 
-  /// masses_[place] = the sum of t(f | e) over the source tokens of the pair. Each thread takes some of the pairs.
+  /// Computes masses_[place], the sum of t(f | e) over the source tokens of the pair. Each thread takes some of the pairs.
   void add_up_masses() {
     std::fill(masses_.begin(), masses_.end(), 0.f);
     on_threads(options_.threads, [&](int64_t thread) {
@@ -111,7 +111,7 @@ class Model1 {
     });
   }
 
-  /// The next t, from the expected counts. Each thread takes one source token after another.
+  /// Computes the next t from the expected counts. Each thread takes one source token after another.
   void improve() {
     std::atomic<size_t> next = 0;
     on_threads(options_.threads, [&](int64_t) {
@@ -121,7 +121,7 @@ class Model1 {
     });
   }
 
-  /// `counts` is zeros before and after.
+  /// `counts` must be all zeros, and is so again afterwards.
   void improve_row(size_t e, Row& row, std::vector<double>& counts) {
     std::vector<LexiconEntry>& entries = lexicon_[e];
     row.load(entries);
@@ -147,10 +147,10 @@ class Model1 {
   const TokenPairs& pairs_;
   const LexiconOptions& options_;
   Lexicon lexicon_;
-  bool is_first_ = true;  // no t yet: all are equal
+  bool is_first_ = true;  // t is uniform
   std::vector<int64_t> begin_;
   std::vector<uint32_t> occurrences_;
-  std::vector<float> masses_;  // of each target token
+  std::vector<float> masses_;  // by target token
 };
 
 }  // namespace

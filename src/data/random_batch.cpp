@@ -9,7 +9,7 @@ namespace lacuna {
 namespace {
 
 std::vector<TokenId> random_sentence(int64_t length, int64_t pieces, RandomStream& random) {
-  constexpr TokenId kFirst = kEos + 1;  // of the tokens that sentences hold
+  constexpr TokenId kFirst = kEos + 1;  // the first token that sentences may contain
   std::vector<TokenId> sentence;
   for (int64_t i = 1; i < length; ++i)
     sentence.push_back(kFirst + static_cast<TokenId>(random.next_below(static_cast<uint64_t>(pieces - kFirst))));

@@ -8,11 +8,11 @@
 
 namespace lacuna {
 
-/// A set to score as two files of lines, which is what the verbs read: its own, or copies in a temporary folder of one that is a single
-/// file, or whose source has a prefix.
+/// A set to score as two files of lines, which is what the verbs read: the set's own files, or, if it is one file of columns or its source
+/// has a prefix, copies in a temporary folder.
 class SetFiles {
  public:
-  /// Throws what CorpusReader throws, and MachineError if copies cannot be written.
+  /// Throws as CorpusReader does, and MachineError if copies cannot be written.
   explicit SetFiles(const CorpusOptions& set);
   const std::string& src() const { return src_; }
   const std::string& tgt() const { return tgt_; }

@@ -23,7 +23,7 @@ void warn_of_unknown(const CorpusOptions& corpus, const DataSummary& summary) {
   warn(corpus.tgt_text(), summary.tgt_unk_rate());
 }
 
-/// Of pairs that the configuration leaves out, more than a tenth.
+/// Warns if the configuration leaves out more than a tenth of the pairs.
 void warn_of_skipped(const CorpusOptions& corpus, const DataSummary& summary) {
   const int64_t skipped = summary.skipped + summary.uneven;
   if (10 * skipped > summary.lines)

@@ -10,17 +10,17 @@
 
 namespace lacuna {
 
-/// All that a configuration says of training data, opened: vocabularies, corpora in their caches, and how batches are made of them.
+/// The training data of a configuration: vocabularies, open corpora, and the plan by which batches are made.
 struct TrainingData {
   Vocabularies vocabularies;
   BatchPlan plan;
-  DataSummary summary;      ///< of all corpora together, whatever their weights
-  std::string fingerprint;  ///< of all corpora together
+  DataSummary summary;      ///< counts of all corpora together, unweighted
+  std::string fingerprint;  ///< hash of all corpora together
 };
 
-/// `folder` holds vocabularies trained here and, where `data.cache` names no other, the token cache. Logs what was read; warns where more
-/// than 1 % of the tokens are unknown. Throws ConfigError without training corpora, and what prepare_vocabularies and TokenizedCorpus::open
-/// throw. `given` vocabularies stand in for those that prepare_vocabularies gives.
+/// Opens the training data. `folder` is for vocabularies that are trained and, unless `data.cache` names another, for the token cache.
+/// `given` vocabularies replace those of prepare_vocabularies. Logs counts; warns if more than 1 % of the tokens are unknown. Throws
+/// ConfigError without training corpora, and as prepare_vocabularies and TokenizedCorpus::open do.
 TrainingData open_training_data(const DataOptions& options, const std::string& folder, int64_t batch_tokens, uint64_t seed,
                                 const std::optional<Vocabularies>& given = {});
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "base/content_hash.h"
+#include "base/durable_files.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -20,10 +21,10 @@ namespace fs = std::filesystem;
 
 constexpr double kLeastCoverage = 0.98;
 
-/// What a model is trained on: sides of corpora.
+/// The text that a model is trained on: sides of corpora.
 struct TrainingText {
-  std::vector<std::string> files;  ///< that of each side
-  std::vector<SpmText> sides;      ///< their names say what is read of the files
+  std::vector<std::string> files;  ///< the file of each side
+  std::vector<SpmText> sides;      ///< the names say which part of the files is read
 
   void add(const std::string& file, SpmText side) {
     files.push_back(file);
@@ -36,9 +37,9 @@ struct TrainingText {
   }
 };
 
-/// Of two files, each is read for its side alone: that they fit together is known before.
+/// Reads one side alone. If the sides are two files, they are known to have the same length.
 SpmText src_of(const CorpusOptions& corpus) {
-  if (corpus.tsv.empty() && corpus.src_prefix.empty()) return spm_text_of(corpus.src);
+  if (corpus.tsv.empty() && corpus.src_prefix.empty()) return text_file(corpus.src);
   const std::string prefix = corpus.src_prefix.empty() ? "" : fmt::format(" behind \"{}\"", corpus.src_prefix);
   const auto read = [corpus](const auto& use) {
     std::string src, tgt;
@@ -48,7 +49,7 @@ SpmText src_of(const CorpusOptions& corpus) {
 }
 
 SpmText tgt_of(const CorpusOptions& corpus) {
-  if (corpus.tsv.empty()) return spm_text_of(corpus.tgt);
+  if (corpus.tsv.empty()) return text_file(corpus.tgt);
   const auto read = [corpus](const auto& use) {
     std::string src, tgt;
     for (CorpusReader reader(corpus); reader.next(src, tgt);) use(tgt);
@@ -80,8 +81,8 @@ std::string note_text(const std::string& settings, const std::string& model) {
   return "model " + hash.text() + "\n" + settings;
 }
 
-/// Whether the model at `path` may be used: not if a start with other settings or texts, given up since, has trained it, as the note beside
-/// it says. A model that the note is not about, or that has none, was put there on purpose (a run goes on with that of its checkpoint).
+/// True if the model at `path` may be used. False if, by the note beside it, an abandoned start with other settings or texts trained it. A
+/// model without a note, or that is not the note's, was put there on purpose (a resumed run has the model of its checkpoint).
 bool is_ours(const fs::path& path, const fs::path& note, const std::string& settings) {
   if (!fs::exists(path)) return false;
   if (!fs::exists(note)) return true;
@@ -89,7 +90,7 @@ bool is_ours(const fs::path& path, const fs::path& note, const std::string& sett
   return noted == note_text(settings, model) || !noted.starts_with(note_text("", model));
 }
 
-/// The model at `path`, trained now unless it is there already.
+/// Returns the model at `path`; trains it first if it is missing.
 VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, const TrainingText& text, uint64_t seed) {
   const SpmTraining training(options, seed);
   const fs::path note = path.string() + run_files::kTrainingNote;
@@ -103,7 +104,7 @@ VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, co
     std::error_code error;
     fs::create_directories(path.parent_path(), error);
     const std::string model = train_sentencepiece(text.sides, training);
-    fs::remove(path, error);  // beside a note about the next one it would seem put there on purpose, were this killed in between
+    fs::remove(path, error);  // beside the note about the next model it would seem put there on purpose, if this process were killed now
     write_file_atomically(note, note_text(settings, model));
     write_file_atomically(path, model);
   }

@@ -7,7 +7,7 @@ namespace lacuna {
 std::vector<std::string> bpe_with_dropout(std::vector<std::string> symbols,
                                           const std::function<std::optional<float>(const std::string&)>& score_of, double dropout,
                                           uint64_t random_key) {
-  std::vector<std::optional<float>> scores;  // of merging symbol i with the next
+  std::vector<std::optional<float>> scores;  // score of merging symbol i with the next
   for (size_t i = 0; i + 1 < symbols.size(); ++i) scores.push_back(score_of(symbols[i] + symbols[i + 1]));
   RandomStream random(random_key);
   for (;;) {

@@ -5,7 +5,7 @@
 namespace lacuna {
 namespace {
 
-/// Calls f(piece, does the next one belong to it).
+/// Calls f(piece, true if the next piece belongs to the same word) for each space-separated piece.
 template <class F>
 void for_each_piece(std::string_view text, std::string_view joiner, F f) {
   for (size_t begin = 0; begin <= text.size();) {
@@ -35,7 +35,7 @@ std::vector<int32_t> joined_words(std::string_view text, std::string_view joiner
   bool is_open = false;
   for_each_piece(text, joiner, [&](std::string_view piece, bool goes_on) {
     if (!piece.empty()) words.push_back(word);
-    if (piece.empty() ? is_open : !goes_on) ++word;  // what an empty piece ends has none before it
+    if (piece.empty() ? is_open : !goes_on) ++word;  // an empty piece ends an open word
     is_open = goes_on;
   });
   words.push_back(is_open ? word + 1 : word);

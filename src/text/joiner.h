@@ -7,11 +7,11 @@
 
 namespace lacuna {
 
-/// Text whose words were cut into pieces before, where a piece that the next one belongs to ends with a joiner (subword-nmt's @@), with
-/// whole words: "viel@@ leicht geht es" gives "vielleicht geht es". An empty joiner changes nothing.
+/// Restores the words of a text that was split into pieces, where every piece of a word but the last ends with a joiner
+/// (subword-nmt's @@): "viel@@ leicht geht es" becomes "vielleicht geht es". An empty joiner changes nothing.
 std::string joined(std::string_view text, std::string_view joiner);
 
-/// For each space-separated piece of `text` the index of its word there, and behind them the number of words.
+/// Returns the index of the restored word of each space-separated piece of `text`, followed by the number of words.
 std::vector<int32_t> joined_words(std::string_view text, std::string_view joiner);
 
 }  // namespace lacuna

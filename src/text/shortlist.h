@@ -9,7 +9,8 @@
 
 namespace lacuna {
 
-/// A lexical shortlist: the target tokens that may translate a sentence, so that a decoder need not weigh the whole vocabulary.
+/// A lexical shortlist: the target tokens that may translate a sentence, so that a decoder need not weigh the whole
+/// vocabulary.
 ///
 /// In a file it is text, plain, gzip or zstd:
 ///
@@ -21,12 +22,13 @@ class Shortlist {
  public:
   static constexpr int64_t kMostBest = 1000, kMostFrequent = 100'000;
 
-  /// best [source vocabulary size]: the tokens that translate each source token, likeliest first, at most kMostBest; frequent: at most
-  /// kMostFrequent tokens.
+  /// best [source vocabulary size]: the tokens that translate each source token, likeliest first, at most kMostBest;
+  /// frequent: at most kMostFrequent tokens.
   Shortlist(const Vocabularies& vocabularies, std::vector<std::vector<TokenId>> best, std::vector<TokenId> frequent);
 
-  /// What may translate a source: what its tokens may become, the frequent tokens, the prefix that is asked for, unk, bos and eos, and
-  /// where both sides share a vocabulary the source's own tokens, so that names can be copied. Ascending, each once.
+  /// What may translate a source: what its tokens may become, the frequent tokens, the prefix that is asked for, unk,
+  /// bos and eos, and where both sides share a vocabulary the source's own tokens, so that names can be copied.
+  /// Ascending, each once.
   std::vector<TokenId> candidates(std::span<const TokenId> src, std::span<const TokenId> prefix) const;
   std::string to_text() const;
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "base/child_process.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/process.h"
 #include "base/random.h"
 #include "base/spelling.h"
 #include "text/writing_system.h"
@@ -16,10 +16,10 @@
 namespace lacuna {
 namespace {
 
-constexpr size_t kLongestLine = 16384;  // bytes; SentencePiece leaves out longer ones
+constexpr size_t kLongestLine = 16384;  // bytes; SentencePiece skips longer lines
 
-/// At most `limit` lines of all texts, none that is blank or too long, each with the same chance (Vitter's reservoir), in the order of the
-/// texts.
+/// Draws at most `limit` lines, neither blank nor too long, uniformly from all texts (Vitter's reservoir sampling), in
+/// the order of the texts.
 std::vector<std::string> sampled_lines(const std::vector<SpmText>& texts, int64_t limit, uint64_t seed) {
   std::vector<std::pair<int64_t, std::string>> kept;
   RandomStream random(random_key(seed, RandomUse::kShuffle, 0, 0));
@@ -54,7 +54,7 @@ class LineIterator : public sentencepiece::SentenceIterator {
   size_t at_ = 0;
 };
 
-/// The number that follows `words` in `text`, empty if they are not there.
+/// Returns the number that follows `words` in `text`, or an empty text.
 std::string number_after(const std::string& text, const std::string& words) {
   const size_t at = text.find(words);
   if (at == std::string::npos) return {};
@@ -62,7 +62,7 @@ std::string number_after(const std::string& text, const std::string& words) {
   return text.substr(begin, text.find_first_not_of("0123456789", begin) - begin);
 }
 
-/// SentencePiece's words for what went wrong, as ours.
+/// Rewrites SentencePiece's error message in the terms of our options.
 std::string explain(const std::string& message, const SpmTraining& training) {
   const std::string size = "vocabulary size " + std::to_string(training.vocab_size) + " (data.vocab_size, --vocab-size)";
   if (const std::string most = number_after(message, "set it to a value <= "); !most.empty())
@@ -73,7 +73,7 @@ std::string explain(const std::string& message, const SpmTraining& training) {
   return size + ": SentencePiece could not be trained: " + message;
 }
 
-/// For SentencePiece, which reads a list as a line of CSV.
+/// Joins symbols by commas, as SentencePiece reads lists (a line of CSV).
 std::string comma_separated(const std::vector<std::string>& symbols) {
   std::string all;
   for (const std::string& symbol : symbols) all += (all.empty() ? "" : ",") + symbol;
@@ -115,7 +115,7 @@ std::string train_here(const std::vector<SpmText>& texts, const SpmTraining& tra
 
 }  // namespace
 
-SpmText spm_text_of(const std::string& file) {
+SpmText text_file(const std::string& file) {
   const auto read = [file](const auto& use) {
     std::string line;
     for (LineReader reader(file); reader.next(line);) {
@@ -127,7 +127,7 @@ SpmText spm_text_of(const std::string& file) {
 }
 
 std::string train_sentencepiece(const std::vector<SpmText>& texts, const SpmTraining& training) {
-  // In a process of its own: it takes gigabytes that an allocator would keep, and ends the program where it meets what it does not expect.
+  // In a child process: training takes gigabytes that the allocator would keep, and aborts the process on some errors.
   return run_in_child([&] { return train_here(texts, training); }, fmt::format("training a SentencePiece model on {}", names_of(texts)));
 }
 
@@ -135,7 +135,7 @@ std::string train_sentencepiece(const std::vector<std::string>& files, const Spm
   std::vector<SpmText> texts;
   for (const std::string& file : files) {
     require_readable_file(file, "text to train a SentencePiece model on");
-    texts.push_back(spm_text_of(file));
+    texts.push_back(text_file(file));
   }
   return train_sentencepiece(texts, training);
 }

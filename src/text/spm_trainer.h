@@ -9,7 +9,7 @@
 
 namespace lacuna {
 
-/// What a SentencePiece model is to be: what a configuration says, or its defaults.
+/// Settings of a SentencePiece model, from a configuration or its defaults.
 struct SpmTraining {
   explicit SpmTraining(const DataOptions& data = {}, uint64_t seed_of_sample = 1)
       : vocab_size(data.vocab_size),
@@ -25,25 +25,25 @@ struct SpmTraining {
   double character_coverage;
   int64_t sample_lines;
   uint64_t seed;
-  std::vector<std::string> symbols;  ///< pieces that it has whatever the text, each whole wherever it stands
-  bool byte_fallback;                ///< spell uncovered characters in bytes, which are 256 pieces
+  std::vector<std::string> symbols;  ///< user-defined symbols: always pieces, and never split
+  bool byte_fallback;                ///< spell uncovered characters by 256 byte pieces
 };
 
-/// Lines to train on.
+/// A text to train on.
 struct SpmText {
   std::string name;  ///< in messages
-  /// Gives `use` every line, in order.
+  /// Calls `use` with every line, in order.
   std::function<void(const std::function<void(const std::string& line)>& use)> read;
 };
 
-/// A file of them, plain, gzip or zstd. What is no clean text is a DataError of `read`.
-SpmText spm_text_of(const std::string& file);
+/// Returns a file, plain, gzip or zstd, as a text. `read` throws DataError for a line that is not UTF-8 or holds a NUL.
+SpmText text_file(const std::string& file);
 
-/// Trains a SentencePiece model (Kudo and Richardson 2018, arXiv:1808.06226) on lines drawn evenly from texts, in order, and returns its
-/// bytes: the same for the same lines and settings. Ids: unk 0, bos 1, eos 2, no padding. Throws DataError if the text allows no vocabulary
-/// of that size, with the size that it allows.
+/// Trains a SentencePiece model (Kudo and Richardson 2018, arXiv:1808.06226) on lines drawn uniformly from all texts,
+/// and returns its bytes, which are a function of lines and settings. Ids: unk 0, bos 1, eos 2, no padding. Throws
+/// DataError if the texts allow no vocabulary of that size, with the largest possible size.
 std::string train_sentencepiece(const std::vector<SpmText>& texts, const SpmTraining& training);
-/// The same of text files.
+/// Trains a SentencePiece model on text files.
 std::string train_sentencepiece(const std::vector<std::string>& files, const SpmTraining& training);
 
 }  // namespace lacuna

@@ -8,12 +8,11 @@
 #include "base/random.h"
 #include "text/bpe_dropout.h"
 #include "text/vocabulary.h"
-#include "text/word_index.h"
 
 #ifdef LACUNA_HAS_COMMON_FLAG
-/// SentencePiece and LibTorch each have a variable of this name, the former of 32 bytes, the latter of 4 with others behind it, and the
-/// dynamic linker gives both of them one place. This is it, with room for either: in LibTorch's place SentencePiece would write over the
-/// others, among them whether memory that can't be had is an exception or the end of the program.
+/// SentencePiece and LibTorch each define a variable of this name, of 32 and of 4 bytes, and the dynamic linker merges
+/// the two. This definition takes precedence and has room for both: in LibTorch's, SentencePiece would overwrite the
+/// variables that follow, one of which decides whether a failed allocation is an exception or an abort.
 extern "C" {
 alignas(16) char FLAGS_minloglevel[64];
 }
@@ -26,8 +25,24 @@ using sentencepiece::ImmutableNBestSentencePieceText;
 using sentencepiece::ImmutableSentencePieceText;
 using sentencepiece::SentencePieceProcessor;
 
-/// A SentencePiece model whose ids are renumbered so that unk is 0, bos 1, eos 2 and nothing is padding, whatever the model's own numbers
-/// are.
+/// Returns the index of the space-separated word of `line` that contains each byte of `starts`, padded to `size`
+/// entries with the number of words (for eos).
+std::vector<int32_t> words_at(std::string_view line, const std::vector<int32_t>& starts, size_t size) {
+  std::vector<int32_t> word_of_byte(line.size() + 1);
+  int32_t words = 0;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (line[i] != ' ' && (i == 0 || line[i - 1] == ' ')) ++words;
+    word_of_byte[i] = words > 0 ? words - 1 : 0;
+  }
+  word_of_byte[line.size()] = words > 0 ? words - 1 : 0;
+  std::vector<int32_t> result;
+  result.reserve(size);
+  for (const int32_t start : starts) result.push_back(word_of_byte[static_cast<size_t>(start)]);
+  result.resize(size, words);
+  return result;
+}
+
+/// A SentencePiece model with renumbered ids: unk is 0, bos 1, eos 2, and there is no padding.
 class SpmVocabulary : public Vocabulary {
  public:
   SpmVocabulary(std::string bytes, const std::string& name) : bytes_(std::move(bytes)) {
@@ -62,7 +77,7 @@ class SpmVocabulary : public Vocabulary {
   }
 
   TokenId id_of(std::string_view piece) const override {
-    const int theirs = processor_.PieceToId(view(piece));  // first: a model may have "</s>" as a piece of text
+    const int theirs = processor_.PieceToId(view(piece));  // looked up first: a model may have "</s>" as a piece of text
     if (!processor_.IsUnknown(theirs)) return to_ours_[static_cast<size_t>(theirs)];
     return piece == pieces_[kBos] ? kBos : piece == pieces_[kEos] ? kEos : kUnk;
   }
@@ -70,9 +85,10 @@ class SpmVocabulary : public Vocabulary {
   std::vector<int32_t> words_of(std::string_view line, std::span<const TokenId> ids) const override {
     const std::span<const TokenId> pieces = ids.first(ids.size() - (!ids.empty() && ids.back() == kEos ? 1 : 0));
     const ImmutableSentencePieceText best = processor_.EncodeAsImmutableProto(view(line));
-    if (are_of(best, pieces)) return words_at(line, starts_of(best, line), ids.size());
-    const ImmutableSentencePieceText decoded = processor_.DecodeIdsAsImmutableProto(theirs(pieces));  // search spells a line in its own way
-    if (decoded.text() == line && decoded.pieces_size() == pieces.size()) return words_at(line, starts_of(decoded, line), ids.size());
+    if (has_ids(best, pieces)) return words_at(line, piece_starts(best, line), ids.size());
+    const ImmutableSentencePieceText decoded =
+        processor_.DecodeIdsAsImmutableProto(theirs(pieces));  // search may segment a line differently
+    if (decoded.text() == line && decoded.pieces_size() == pieces.size()) return words_at(line, piece_starts(decoded, line), ids.size());
     return words_by_markers(ids);
   }
 
@@ -94,25 +110,25 @@ class SpmVocabulary : public Vocabulary {
     }
   }
 
-  /// SentencePiece does not tell which pieces are user-defined symbols; but in a vocabulary restricted to nothing, only these, special
-  /// pieces and single characters stay in use.
+  /// Finds user-defined symbols, which SentencePiece does not list: in a vocabulary restricted to nothing, only these,
+  /// special pieces and single characters stay in use.
   void find_whole_pieces() {
     SentencePieceProcessor restricted;
     restricted.LoadFromSerializedProto(bytes_).IgnoreError();
     restricted.SetVocabulary({}).IgnoreError();
     for (int id = 0; id < processor_.GetPieceSize(); ++id) is_whole_.push_back(processor_.IsByte(id) || !restricted.IsUnused(id));
-    is_whole_[static_cast<size_t>(processor_.unk_id())] = false;  // the characters of a text that are unknown
+    is_whole_[static_cast<size_t>(processor_.unk_id())] = false;  // unknown characters of a text
   }
 
-  bool are_of(const ImmutableSentencePieceText& text, std::span<const TokenId> ids) const {
+  bool has_ids(const ImmutableSentencePieceText& text, std::span<const TokenId> ids) const {
     if (text.pieces_size() != ids.size()) return false;
     for (size_t i = 0; i < ids.size(); ++i)
       if (to_ours_[text.pieces(static_cast<int>(i)).id()] != ids[i]) return false;
     return true;
   }
 
-  /// The byte of the line at which each piece begins, a leading space not counted.
-  static std::vector<int32_t> starts_of(const ImmutableSentencePieceText& text, std::string_view line) {
+  /// Returns the byte offset in the line at which each piece begins, after leading spaces.
+  static std::vector<int32_t> piece_starts(const ImmutableSentencePieceText& text, std::string_view line) {
     std::vector<int32_t> starts;
     for (const auto& piece : text.pieces()) {
       uint32_t at = piece.begin();
@@ -122,13 +138,14 @@ class SpmVocabulary : public Vocabulary {
     return starts;
   }
 
-  /// Their ids of a text, without bos and eos.
+  /// Converts ids to the model's own, without bos and eos.
   std::vector<int> theirs(std::span<const TokenId> ids) const {
     std::vector<int> theirs;
     for (const TokenId id : ids)
       if (id != kBos && id != kEos) theirs.push_back(to_theirs_.at(static_cast<size_t>(id)));
     return theirs;
   }
+  /// Converts the model's own ids to ours.
   std::vector<TokenId> ours(const std::vector<int>& theirs) const {
     std::vector<TokenId> ids;
     ids.reserve(theirs.size() + 1);
@@ -136,11 +153,12 @@ class SpmVocabulary : public Vocabulary {
     return ids;
   }
 
-  /// Unigram (Kudo 2018, arXiv:1804.10959): one of the n best segmentations, drawn with probability proportional to P(segmentation)^alpha.
+  /// Draws one of the n best segmentations of a unigram model with probability proportional to P(segmentation)^alpha
+  /// (Kudo 2018, arXiv:1804.10959).
   std::vector<TokenId> sample_segmentation(std::string_view line, double alpha, int64_t nbest, uint64_t random_key) const {
     const ImmutableNBestSentencePieceText all = processor_.NBestEncodeAsImmutableProto(view(line), static_cast<int>(nbest));
     if (all.nbests_size() == 0) return encode(line);
-    std::vector<double> ends;  // of each segmentation's part of the draw
+    std::vector<double> ends;  // cumulative weights of the segmentations
     for (size_t i = 0; i < all.nbests_size(); ++i) {
       const double weight = std::exp(alpha * (all.nbests(static_cast<int>(i)).score() - all.nbests(0).score()));
       ends.push_back((ends.empty() ? 0 : ends.back()) + weight);
@@ -152,7 +170,7 @@ class SpmVocabulary : public Vocabulary {
     return ours(ids);
   }
 
-  /// BPE: merges anew from characters. Control pieces are never made: "</s>" in a text is text.
+  /// Segments by BPE-dropout. Control pieces are never produced: "</s>" in a text is text.
   std::vector<TokenId> drop_merges(std::string_view line, double dropout, uint64_t random_key) const {
     const auto score_of = [&](const std::string& piece) -> std::optional<float> {
       const int id = processor_.PieceToId(piece);
@@ -160,16 +178,17 @@ class SpmVocabulary : public Vocabulary {
       return processor_.GetScore(id);
     };
     std::vector<TokenId> ids;
-    for (const std::string& piece : bpe_with_dropout(symbols_of(line), score_of, dropout, random_key)) {
+    for (const std::string& piece : bpe_with_dropout(initial_symbols(line), score_of, dropout, random_key)) {
       const TokenId id = id_of(piece);
-      if (id != kUnk || ids.empty() || ids.back() != kUnk) ids.push_back(id);  // unknown neighbours are one, as in `encode`
+      if (id != kUnk || ids.empty() || ids.back() != kUnk)
+        ids.push_back(id);  // adjacent unknown characters are one unknown token, as in `encode`
     }
     return ids;
   }
 
-  /// What merging starts from: the characters of the normalised line; a byte (of a model with byte fallback) is one, as is a user-defined
-  /// symbol.
-  std::vector<std::string> symbols_of(std::string_view line) const {
+  /// Returns the symbols that merging starts from: the characters of the normalized line, with byte pieces (of a model
+  /// with byte fallback) and user-defined symbols whole.
+  std::vector<std::string> initial_symbols(std::string_view line) const {
     const ImmutableSentencePieceText best = processor_.EncodeAsImmutableProto(view(line));
     std::vector<std::string> symbols;
     for (const auto& piece : best.pieces()) {
@@ -188,7 +207,7 @@ class SpmVocabulary : public Vocabulary {
     return symbols;
   }
 
-  /// Words by the markers of the pieces: for ids that are not those of the line.
+  /// Returns word indices by the pieces' word-start markers, for ids that are no segmentation of the line.
   std::vector<int32_t> words_by_markers(std::span<const TokenId> ids) const {
     std::vector<int32_t> words;
     int32_t word = -1;
@@ -202,10 +221,10 @@ class SpmVocabulary : public Vocabulary {
   std::string bytes_;
   SentencePieceProcessor processor_;
   std::vector<std::string> pieces_;  // by our ids
-  std::vector<TokenId> to_ours_;     // by their ids
+  std::vector<TokenId> to_ours_;     // by the model's ids
   std::vector<int> to_theirs_;       // by our ids
   bool is_unigram_ = true;
-  std::vector<bool> is_whole_;  // by their ids, of BPE: pieces that sampling does not break apart
+  std::vector<bool> is_whole_;  // by the model's ids, for BPE: pieces that sampling does not split
 };
 
 }  // namespace

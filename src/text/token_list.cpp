@@ -11,19 +11,19 @@
 namespace lacuna {
 namespace {
 
-/// The beginning of a token, for a message: a file that is no vocabulary may hold anything.
-std::string beginning_of(const std::string& token) {
+/// Returns the start of a token in quotes, for a message: a file that is no vocabulary may contain anything.
+std::string start_in_quotes(const std::string& token) {
   constexpr size_t kMostBytes = 40;
   const auto is_inside_character = [&](size_t at) { return (static_cast<unsigned char>(token[at]) & 0xC0U) == 0x80U; };
   size_t end = std::min(token.size(), kMostBytes);
   while (end > 0 && end < token.size() && is_inside_character(end)) --end;
   std::string text = token.substr(0, end);
-  const auto is_control = [](unsigned char byte) { return (byte < 0x20 && byte != '\t') || byte == 0x7F; };  // a terminal would obey
+  const auto is_control = [](unsigned char byte) { return (byte < 0x20 && byte != '\t') || byte == 0x7F; };  // terminals obey them
   std::replace_if(text.begin(), text.end(), is_control, '?');
   return '"' + text + (end < token.size() ? "...\"" : "\"");
 }
 
-/// Text that is tokenised already: tokens are what stands between spaces.
+/// The vocabulary of text that is already tokenized: tokens are separated by spaces.
 class TokenList : public Vocabulary {
  public:
   TokenList(std::string bytes, const std::string& name) : bytes_(std::move(bytes)) {
@@ -32,7 +32,7 @@ class TokenList : public Vocabulary {
     std::string token;
     for (int64_t line = 1; std::getline(lines, token); ++line) {
       if (!token.empty() && token.back() == '\r') token.pop_back();
-      const auto refuse = [&](const char* what) { throw DataError(fmt::format("{}:{}: {} {}", name, line, beginning_of(token), what)); };
+      const auto refuse = [&](const char* what) { throw DataError(fmt::format("{}:{}: {} {}", name, line, start_in_quotes(token), what)); };
       if (const auto bad = first_invalid_utf8(token)) throw DataError(fmt::format("{}:{}: byte {} is not UTF-8", name, line, *bad + 1));
       if (token.empty() || token.find_first_of(" \t") != std::string::npos)
         refuse("is not a token; expected one token a line, without spaces");

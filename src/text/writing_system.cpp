@@ -11,7 +11,7 @@ namespace {
 struct Range {
   uint32_t first, last;
 };
-/// Kana, and Han with its extension A: characters that three bytes of UTF-8 spell.
+/// Kana, and Han with its extension A; all have three bytes in UTF-8.
 constexpr Range kRanges[] = {{0x3041, 0x30FF}, {0x3400, 0x4DBF}, {0x4E00, 0x9FFF}};
 
 bool is_han_or_kana(uint32_t character) {
@@ -23,7 +23,7 @@ bool is_han_or_kana(uint32_t character) {
 struct Counts {
   int64_t characters = 0, han_or_kana = 0;
 
-  /// Spaces and other signs of ASCII that are no letters and no digits do not count.
+  /// Counts the characters of a line, except ASCII's that are neither letters nor digits.
   void add(const std::string& line) {
     const auto byte = [&](size_t i) { return static_cast<uint32_t>(static_cast<unsigned char>(line[i])); };
     for (size_t i = 0; i < line.size(); ++i) {

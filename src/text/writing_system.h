@@ -6,11 +6,13 @@
 
 namespace lacuna {
 
-/// True if most characters of the lines are Chinese or Japanese (Han, kana), which are written without spaces between words: what takes
-/// words to end at spaces, as BLEU's tokenizer 13a does, then takes sentences for words. Other text is UTF-8, or anything.
+/// Returns true if most characters of the lines are Han or kana: Chinese and Japanese have no spaces between words, so
+/// that tokenizers which split at spaces, such as BLEU's 13a, take sentences for words. The lines need not be valid
+/// UTF-8.
 bool has_no_spaces_between_words(const std::vector<std::string>& lines);
 
-/// True if SentencePiece finds nothing in the line: it is of spaces alone, which are ASCII's, U+00A0 and U+3000.
+/// Returns true if the line consists of spaces alone (ASCII's, U+00A0, U+3000), so that SentencePiece finds no pieces
+/// in it.
 bool is_blank(std::string_view line);
 
 }  // namespace lacuna

@@ -7,8 +7,8 @@
 #include <cerrno>
 
 #include "base/content_hash.h"
+#include "base/durable_files.h"
 #include "base/error.h"
-#include "base/maker.h"
 #include "base/random.h"
 #include "child.h"
 #include "scratch_folder.h"
@@ -104,7 +104,7 @@ std::string temporary_name(const ScratchFolder& folder, const std::string& file)
 
 TEST(WriteFileAtomically, RemovesWhatKilledProcessesLeftOfTheSameFile) {
   const ScratchFolder folder;
-  const std::string mark = ".lacuna-tmp.", here = Maker().name().substr(0, 17), elsewhere = "0123456789abcdef.";
+  const std::string mark = ".lacuna-tmp.", here = WriterProcess().name().substr(0, 17), elsewhere = "0123456789abcdef.";
   const std::string dead = std::to_string(ended_process()) + ".0", living = std::to_string(getppid()) + ".0";
   folder.write("a" + mark + here + dead, "half");
   folder.write(temporary_name(folder, "a"), "half, of one that had the number of this process");
@@ -199,21 +199,21 @@ TEST(FileReplacement, OfTheSameFileMayBeSeveralAtATime) {
   EXPECT_EQ(folder.num_entries(), 1u);
 }
 
-TEST(Maker, IsKnownByItsName) {
-  EXPECT_TRUE(Maker::named(Maker().name())->is_this_process());
-  EXPECT_EQ(Maker::named("0123456789abcdef.12")->name(), "0123456789abcdef.12");
+TEST(WriterProcess, IsKnownByItsName) {
+  EXPECT_TRUE(WriterProcess::parse(WriterProcess().name())->is_this_process());
+  EXPECT_EQ(WriterProcess::parse("0123456789abcdef.12")->name(), "0123456789abcdef.12");
   for (const char* name : {"", "12", "0123456789abcdef", "0123456789abcdef.", "0123456789abcdef12", "0123456789abcdef.0",
                            "0123456789abcdef.-1", "0123456789abcdef.12x", "0123456789abcdef.99999999999", "0123456789ABCDEF.12"})
-    EXPECT_FALSE(Maker::named(name)) << name;
+    EXPECT_FALSE(WriterProcess::parse(name)) << name;
 }
 
-TEST(Maker, IsGoneWhenItsProcessHasEndedOrElsewhereWhenNobodyHasTouchedWhatItMadeForLong) {
+TEST(WriterProcess, IsGoneWhenItsProcessHasEndedOrElsewhereWhenNobodyHasTouchedWhatItMadeForLong) {
   const ScratchFolder folder;
-  const std::string made = folder.write("made", ""), here = Maker().name().substr(0, 17);
+  const std::string made = folder.write("made", ""), here = WriterProcess().name().substr(0, 17);
   const std::string dead = std::to_string(ended_process());
-  EXPECT_FALSE(Maker().is_gone(made));
-  EXPECT_TRUE(Maker::named(here + dead)->is_gone(made));
-  const auto elsewhere = Maker::named("0123456789abcdef." + dead);
+  EXPECT_FALSE(WriterProcess().is_gone(made));
+  EXPECT_TRUE(WriterProcess::parse(here + dead)->is_gone(made));
+  const auto elsewhere = WriterProcess::parse("0123456789abcdef." + dead);
   EXPECT_FALSE(elsewhere->is_gone(made));
   EXPECT_TRUE(elsewhere->is_gone(made, std::chrono::seconds(0)));
 }

@@ -97,7 +97,7 @@ TEST(Interrupt, WorkStopsWithTheCodeOfTheSignal) {
 
 TEST(Interrupt, AClosedOutputIsAnErrorOfTheWrite) {
   EXPECT_EQ(exit_code_of_child([] {
-              ignore_signals_of_writes();
+              ignore_write_signals();
               int ends[2];
               if (pipe(ends) != 0) return 1;
               close(ends[0]);
@@ -109,7 +109,7 @@ TEST(Interrupt, AClosedOutputIsAnErrorOfTheWrite) {
 TEST(Interrupt, AFileThatMayNotGrowIsAnErrorOfTheWrite) {
   const ScratchFolder folder;
   EXPECT_EQ(exit_code_of_child([&] {
-              ignore_signals_of_writes();
+              ignore_write_signals();
               const rlimit none = {0, 0};
               const int file = open((folder / "file").c_str(), O_WRONLY | O_CREAT, 0600);
               if (file < 0 || setrlimit(RLIMIT_FSIZE, &none) != 0) return 1;

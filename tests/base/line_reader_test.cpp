@@ -65,13 +65,23 @@ TEST(LineReader, ReadsPackedTextAsPlainWhateverTheName) {
   for (const TestPacker& packer : kTestPackers) EXPECT_EQ(lines_of(folder.write("text", packer.pack(text, true))), lines) << packer.name;
 }
 
+TEST(LineReader, KnowsHowMuchOfAFileWasRead) {
+  const ScratchFolder folder;
+  LineReader reader(folder.write("text", "1234\n1234\n1234\n1234\n"));
+  std::string line;
+  for (const double share : {0.25, 0.5, 0.75, 1.0}) {
+    ASSERT_TRUE(reader.next(line));
+    EXPECT_EQ(reader.share_read(), share);
+  }
+}
+
 TEST(LineReader, KnowsThePacker) {
   const ScratchFolder folder;
   const auto packer_of = [&](const std::string& bytes) {
     std::string line;
     LineReader reader(folder.write("text", bytes));
     reader.next(line);
-    return std::string(reader.packer());
+    return std::string(reader.compression());
   };
   EXPECT_EQ(packer_of("a\n"), "");
   for (const TestPacker& packer : kTestPackers) EXPECT_EQ(packer_of(packer.pack("a\n", true)), packer.name);
@@ -159,7 +169,7 @@ TEST(LineReader, NamesAPackerThatItCannotRead) {
   for (const auto& [packer, bytes] : files) {
     const std::string file = folder.write("packed", bytes);
     EXPECT_EQ(message_of<DataError>([&] { lines_of(file); }),
-              file + ": is packed by " + packer + "; unpack it, or pack it with gzip or zstd");
+              file + ": is compressed with " + packer + "; decompress it, or use gzip or zstd");
   }
 }
 

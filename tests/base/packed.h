@@ -9,7 +9,7 @@
 
 namespace lacuna {
 
-/// One member; if it is not whole, all of the text is there and more may come.
+/// Compresses text as one gzip member; if it is not to be whole, the text is flushed and the member does not end.
 inline std::string gzip_of(const std::string& text, bool is_whole = true) {
   constexpr int kGzipFormat = 16, kDefaultMemory = 8;
   z_stream state = {};
@@ -25,7 +25,7 @@ inline std::string gzip_of(const std::string& text, bool is_whole = true) {
   return packed;
 }
 
-/// One frame, likewise.
+/// Compresses text as one zstd frame; see gzip_of.
 inline std::string zstd_of(const std::string& text, bool is_whole = true) {
   ZSTD_CCtx* const state = ZSTD_createCCtx();
   ZSTD_CCtx_setParameter(state, ZSTD_c_checksumFlag, 1);
@@ -43,7 +43,7 @@ struct TestPacker {
   std::string (*pack)(const std::string& text, bool is_whole);
 };
 
-/// Those whose files are read.
+/// The formats that are read.
 inline constexpr TestPacker kTestPackers[] = {{"gzip", gzip_of}, {"zstd", zstd_of}};
 
 }  // namespace lacuna

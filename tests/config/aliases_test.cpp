@@ -29,29 +29,36 @@ TEST(Aliases, GiveOneWarningEach) {
   testing::internal::CaptureStderr();
   load("model:\n  d_ff: 64\n  heads: 2\n");
   const std::string log = testing::internal::GetCapturedStderr();
-  EXPECT_THAT(log, HasSubstr("c.yaml:3: model.heads is taken as model.num_heads"));
+  EXPECT_THAT(log, HasSubstr("c.yaml:3: model.heads is read as model.num_heads"));
   EXPECT_EQ(std::count(log.begin(), log.end(), '\n'), 1);
 }
 
 TEST(Aliases, ThatMeanSomethingElseAreRefusedWithWhatToSay) {
   const auto message = [](const std::string& yaml) { return message_of<ConfigError>([&] { load(yaml); }); };
-  EXPECT_THAT(message("train: {exponential-smoothing: 1e-4}\n"),
-              AllOf(HasSubstr("c.yaml:1"), HasSubstr("exponential-smoothing"), HasSubstr("train.ema_decay: 1 minus that rate")));
+  EXPECT_THAT(message("train: {exponential-smoothing: 1e-4}\n"), AllOf(HasSubstr("c.yaml:1"), HasSubstr("exponential-smoothing"),
+                                                                       HasSubstr("use train.ema_decay, which is 1 minus that rate")));
   EXPECT_THAT(message("train: {average_decay: 1e-4}\n"), HasSubstr("0.9999"));
   EXPECT_THAT(message("translate: {beam_alpha: 1}\n"), HasSubstr("length_penalty_type: gnmt"));
-  EXPECT_THAT(message("data: {remove_bpe: '@@ '}\n"), HasSubstr("say translate.joiner: \"@@\""));
-  EXPECT_THAT(message("train: {initial_learning_rate: 0.06325}\n"), HasSubstr("say train.lr, which is the peak"));
+  EXPECT_THAT(message("data: {remove_bpe: '@@ '}\n"), HasSubstr("use translate.joiner: \"@@\""));
+  EXPECT_THAT(message("train: {initial_learning_rate: 0.06325}\n"), HasSubstr("use train.lr, the peak"));
   EXPECT_THAT(message("train: {checkpoint_interval: 500}\n"), HasSubstr("train.save_every and train.valid_every"));
-  EXPECT_THAT(message("train: {keep_last_epochs: 10}\n"), HasSubstr("counts epochs"));
-  EXPECT_THAT(message("model: {tied-embeddings-all: true}\n"), HasSubstr("it is not a key here; say model.tie_embeddings: none, decoder"));
-  EXPECT_THAT(message("model: {normalize_before: true}\n"), HasSubstr("say model.norm: pre or post"));
-  EXPECT_THAT(message("train: {batch_size: 64}\n"), HasSubstr("say train.batch_tokens"));
-  EXPECT_THAT(message("train: {fp16: true}\n"), HasSubstr("say train.precision"));
+  EXPECT_THAT(message("train: {keep_last_epochs: 10}\n"), HasSubstr("it counts epochs"));
+  EXPECT_THAT(message("model: {tied-embeddings-all: true}\n"), HasSubstr("is \"true\"; use model.tie_embeddings: none, decoder"));
+  EXPECT_THAT(message("model: {normalize_before: true}\n"), HasSubstr("use model.norm: pre or post"));
+  EXPECT_THAT(message("train: {batch_size: 64}\n"), HasSubstr("use train.batch_tokens"));
+  EXPECT_THAT(message("train: {fp16: true}\n"), HasSubstr("use train.precision"));
   EXPECT_THAT(message("data: {tgt_vocab_size: 4000}\n"), HasSubstr("data.tgt_spm_model"));
-  EXPECT_THAT(message("data: {tsv: true}\n"), HasSubstr("data.tsv is \"true\"; it is of a corpus; say data.train: {tsv: FILE}"));
+  EXPECT_THAT(message("data: {tsv: true}\n"), HasSubstr("data.tsv is \"true\"; it belongs to a corpus; use data.train: {tsv: FILE}"));
   for (const char* const key : {"pretrained-model", "finetune_from_model"})
     EXPECT_THAT(message(std::string("train: {") + key + ": runs/old}\n"),
-                AllOf(HasSubstr(key), HasSubstr("train.init_from plus train.reset: [optimizer, lr, data, best]")));
+                AllOf(HasSubstr(key), HasSubstr("train.init_from and train.reset: [optimizer, lr, data, best]")));
+}
+
+TEST(Aliases, ThatHaveNoSectionAreRefusedWithTheirKey) {
+  const auto message = [](const std::string& yaml) { return message_of<ConfigError>([&] { load(yaml); }); };
+  EXPECT_THAT(message("train-sets: [a, b]\n"), HasSubstr("train-sets is a list; use data.train: {src: FILE, tgt: FILE}"));
+  EXPECT_THAT(message("dim-emb: 512\n"), HasSubstr("dim-emb is \"512\"; use model.d_model"));
+  EXPECT_THAT(message("data: {corpus_1: {path_src: a, path_tgt: b}}\n"), HasSubstr("data.corpus_1 is a map; use data.train: [{src: FILE"));
 }
 
 TEST(Aliases, AreTakenOnTheCommandLine) {

@@ -12,6 +12,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
+using testing::StrEq;
 
 std::string error_of(const std::string& yaml) {
   return message_of<ConfigError>([&] { options_from_yaml(yaml, "c.yaml"); });
@@ -19,14 +20,13 @@ std::string error_of(const std::string& yaml) {
 
 TEST(Options, AnUnknownKeyIsNamedWithTheNearestOne) {
   EXPECT_THAT(error_of("model:\n  d_modle: 12\n"),
-              AllOf(StartsWith("c.yaml:2: model.d_modle is \"12\"; unknown key; known here: preset, d_model"),
-                    HasSubstr("Did you mean \"d_model\"?")));
-  EXPECT_THAT(error_of("trian: {lr: 1}\n"), AllOf(StartsWith("c.yaml:1: trian is a map"), HasSubstr("Did you mean \"train\"?")));
+              StrEq("c.yaml:2: unknown key model.d_modle; did you mean model.d_model? (lacuna train --help-options lists all keys)"));
+  EXPECT_THAT(error_of("trian: {lr: 1}\n"), StartsWith("c.yaml:1: unknown key trian; did you mean train?"));
   EXPECT_THAT(error_of("data: {train: [{source: a}]}\n"), HasSubstr("data.train[0].source"));
 }
 
 TEST(Options, AnUnknownKeyFarFromAllHasNoSuggestion) {
-  EXPECT_THAT(error_of("zzzzzzzz: 1\n"), Not(HasSubstr("Did you mean")));
+  EXPECT_THAT(error_of("zzzzzzzz: 1\n"), Not(HasSubstr("did you mean")));
 }
 
 TEST(Options, ASectionMustBeAMap) {
@@ -46,6 +46,12 @@ TEST(Options, WholeNumbersAreChecked) {
 TEST(Options, NumbersAreChecked) {
   for (const char* value : {"fast", "1.5x", "nan", "inf", "1e999", "", "[0.1]"})
     EXPECT_THAT(error_of(std::string("train: {lr: ") + value + "}\n"), HasSubstr("expected a number")) << value;
+}
+
+TEST(Options, OfOlderCheckpointsThatTranslateInBf16x3TranslateInFp32) {
+  EXPECT_EQ(options_from_yaml("translate: {precision: bf16x3, beam_size: 3}", "c").translate.precision, Precision::kFp32);
+  EXPECT_EQ(options_from_yaml("translate: {precision: bf16x3, beam_size: 3}", "c").translate.beam_size, 3);
+  EXPECT_EQ(options_from_yaml("train: {precision: bf16x3}", "c").train.precision, Precision::kBf16x3);
 }
 
 TEST(Options, NumbersHaveNoUnits) {

@@ -326,7 +326,7 @@ TEST(CorpusCache, ThatIsInterruptedLeavesNothing) {
               try {
                 small.open(corpus);
               } catch (const Interrupted& error) {
-                return std::string(error.what()) == "tokenising " + corpus.files_text() + ": interrupted" ? error.exit_code() : 1;
+                return std::string(error.what()) == "tokenizing " + corpus.files_text() + ": interrupted" ? error.exit_code() : 1;
               }
               return 0;
             }),

@@ -7,6 +7,7 @@
 
 #include "../base/system_calls.h"
 #include "../text/sample_text.h"
+#include "base/durable_files.h"
 #include "base/error.h"
 #include "data/corpus_reader.h"
 #include "small_corpus.h"

@@ -7,7 +7,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-/// What `sed -r 's/(@@ )|(@@ ?$)//g'` gives, which subword-nmt names for it.
+/// Reference: `sed -r 's/(@@ )|(@@ ?$)//g'`, the command in subword-nmt's manual.
 TEST(Joiner, JoinsThePiecesOfAWord) {
   EXPECT_EQ(joined("viel@@ leicht geht es", "@@"), "vielleicht geht es");
   EXPECT_EQ(joined("a@@ b@@ c d", "@@"), "abc d");

@@ -8,7 +8,7 @@
 
 namespace lacuna {
 
-/// All that another vocabulary is: a test overrides what it wants otherwise.
+/// Forwards to another vocabulary; tests override single functions.
 class OtherVocabulary : public Vocabulary {
  public:
   explicit OtherVocabulary(VocabularyPtr one) : one_(std::move(one)) {}

@@ -6,7 +6,7 @@
 
 namespace lacuna {
 
-/// A few hundred lines of words that share stems and endings: enough for a small vocabulary.
+/// Returns a few hundred lines of words that share stems and endings: enough to train a small vocabulary.
 inline std::string sample_text(int lines = 400, uint64_t seed = 1) {
   constexpr const char* kStems[] = {"haus", "baum", "garten", "licht", "wasser", "stein", "blume", "vogel", "straße", "tür"};
   constexpr const char* kEnds[] = {"", "e", "en", "er", "es", "chen", "lein", "ung", "ig", "lich"};

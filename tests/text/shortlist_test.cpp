@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "../base/scratch_folder.h"
+#include "base/durable_files.h"
 #include "base/error.h"
 #include "base/files.h"
 
@@ -18,7 +19,7 @@ VocabularyPtr vocabulary_of(const std::string& words) {
   return token_list_from_bytes("<unk>\n<s>\n</s>\n" + words, "vocab.txt");
 }
 
-/// Sources "the cat" are tokens 3 and 4, their translations 3 to 9.
+/// A shortlist for the source tokens 3 and 4 ("the cat"), with the target tokens 3 to 9.
 class ShortlistTest : public testing::Test {
  protected:
   const Vocabularies vocabularies_ = {vocabulary_of("the\ncat\n"), vocabulary_of("die\nder\ndas\nKatze\nKater\n.\n,\n")};
@@ -31,7 +32,7 @@ class ShortlistTest : public testing::Test {
   std::string error_of(const std::string& text) const {
     return message_of<DataError>([&] { read_shortlist(written(text), vocabularies_); });
   }
-  /// The file with one line replaced.
+  /// Writes the shortlist with one line replaced.
   std::string with_line(size_t line, const std::string& other) const {
     std::string text = shortlist_.to_text();
     size_t begin = 0;

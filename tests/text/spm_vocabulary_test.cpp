@@ -108,7 +108,7 @@ TEST(BpeVocabulary, WithNextToNoDropoutEncodesAsSentencePieceDoes) {
 
 using SpmSettings = std::unordered_map<std::string, std::string>;
 
-/// Trained by SentencePiece itself, with settings that ours has not.
+/// Trains a model by SentencePiece directly, with settings that our trainer does not offer.
 VocabularyPtr bpe_with(SpmSettings settings) {
   const ScratchFolder folder;
   settings.merge(

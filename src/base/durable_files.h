@@ -1,0 +1,120 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include "base/content_hash.h"
+#include "base/files.h"
+
+/// Files and folders that are whole on disk or not there at all, whenever the program or the machine stops. Functions throw MachineError
+/// with the file's name and the system's reason.
+namespace lacuna {
+
+/// The process that writes a temporary file or folder, named in it as "MACHINE.PROCESS": so the leftovers of killed processes are known.
+class WriterProcess {
+ public:
+  /// This process.
+  WriterProcess();
+  /// Reads what name() writes; empty if `text` is something else.
+  static std::optional<WriterProcess> parse(std::string_view text);
+
+  std::string name() const;
+  bool is_this_process() const;
+  /// True if the process has ended. Processes of other hosts and containers cannot be seen: they count as ended when nobody has touched
+  /// `written`, their file, for as long as `patience`.
+  bool is_gone(const std::filesystem::path& written, std::chrono::seconds patience = std::chrono::hours(24)) const;
+
+ private:
+  WriterProcess(std::string_view machine, pid_t process) : machine_(machine), process_(process) {}
+
+  std::string machine_;  // 16 hexadecimal digits
+  pid_t process_;
+};
+
+/// A file that replaces another one once it is whole: the old file or the new one is there at any instant. Until then it stands beside it
+/// under a temporary name that no other writer of the same file uses; leftovers of killed processes (WriterProcess) are removed. Without
+/// `finish` the old file stays and the new one is removed. A file that is a mount point of its own, as in some containers, cannot be
+/// replaced: it is overwritten once the new file is whole, and if that fails, the new file stays and the error names it.
+class FileReplacement {
+ public:
+  /// Requires is_replaceable(path). A new file takes the permissions of an old one; a link is itself replaced.
+  explicit FileReplacement(std::filesystem::path path);
+  ~FileReplacement();
+  FileReplacement(const FileReplacement&) = delete;
+  FileReplacement& operator=(const FileReplacement&) = delete;
+
+  FileWriter& writer() { return writer_; }
+  /// The file's name until `finish`.
+  const std::filesystem::path& temporary() const { return temporary_; }
+  /// Returns when the file and its name are on the disk.
+  void finish();
+
+ private:
+  void overwrite();
+
+  std::filesystem::path path_, temporary_;
+  FileWriter writer_;
+  bool is_finished_ = false;
+};
+
+/// Writes a file by FileReplacement; what is not replaceable, such as a pipe, is written to directly.
+void write_file_atomically(const std::filesystem::path& path, std::string_view bytes);
+
+/// A FileWriter that also computes the digest of what it writes.
+class HashingFileWriter {
+ public:
+  explicit HashingFileWriter(const std::filesystem::path& file) : file_(file) {}
+
+  void write(std::string_view bytes);
+  /// Returns the digest when the file is on the disk; nothing may be written afterwards.
+  FileDigest finish();
+
+ private:
+  FileWriter file_;
+  uint64_t bytes_ = 0;
+  ContentHash hash_;
+};
+
+/// Writes a file to the disk and returns its digest.
+FileDigest write_durably(const std::filesystem::path& file, std::string_view bytes);
+
+/// Makes changes of a folder's entries (files created, renamed, removed) durable. Returns the error instead of throwing: a folder need not
+/// be readable, and the change itself stands.
+std::error_code try_sync_folder(const std::filesystem::path& folder);
+/// As try_sync_folder, but throws if that fails.
+void sync_folder(const std::filesystem::path& folder);
+
+/// Makes `link` point to `target` (relative to the link's folder) in one step, whatever it pointed to before.
+void replace_link(const std::filesystem::path& link, const std::string& target);
+
+/// A folder written under a temporary name beside its final one. `commit` syncs everything and renames it in one step; without it the
+/// destructor removes the folder. A process may stage one folder at a time in each parent folder.
+class StagedFolder {
+ public:
+  explicit StagedFolder(const std::filesystem::path& place);
+  ~StagedFolder();
+  StagedFolder(const StagedFolder&) = delete;
+  StagedFolder& operator=(const StagedFolder&) = delete;
+
+  const std::filesystem::path& path() const { return temporary_; }
+  void commit();
+
+ private:
+  std::filesystem::path place_, temporary_;
+  bool committed_ = false;
+};
+
+/// Removes a folder so that a crash never leaves half of it under its own name.
+void remove_folder(const std::filesystem::path& folder);
+/// Removes folders and links that crashed processes left half-written or half-removed in `parent`. For `patience` see
+/// WriterProcess::is_gone.
+void remove_leftovers(const std::filesystem::path& parent, std::chrono::seconds patience = std::chrono::hours(24));
+
+}  // namespace lacuna

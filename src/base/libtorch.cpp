@@ -1,1 +1,0 @@
-// Nothing but the precompiled base/libtorch.h: the other libraries reuse it.

@@ -1,0 +1,105 @@
+#include "base/output.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace lacuna {
+
+void make_output_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!std::filesystem::is_directory(folder))
+    throw DataError(folder.string() + ": is not a folder, and cannot become one" + (error ? ": " + error.message() : "") +
+                    "; expected where to write to");
+}
+
+namespace {
+
+/// Names of files that a signal removes, in plain memory: a signal handler may call only few functions. A file that is gone does no harm.
+constexpr size_t kMostToRemove = 8;  // no verb writes more at once
+char files_to_remove[kMostToRemove][PATH_MAX];
+
+void remove_and_end(int signal) {
+  for (const char* const file : files_to_remove) unlink(file);
+  std::signal(signal, SIG_DFL);
+  raise(signal);
+}
+
+/// Makes Ctrl-C, SIGTERM and SIGHUP remove the file before they end the program. Signals that the verb handles, or that the program was
+/// started with ignored, stay as they are.
+void remove_if_interrupted(const std::string& file) {
+  static size_t next = 0;
+  char(&slot)[PATH_MAX] = files_to_remove[next++ % kMostToRemove];
+  slot[file.copy(slot, sizeof slot - 1)] = '\0';
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+    if (const auto former = std::signal(signal, remove_and_end); former != SIG_DFL && former != remove_and_end) std::signal(signal, former);
+}
+
+/// Throws if no file can be made at `path`, before there is anything to write.
+void require_place_for_file(const std::filesystem::path& path) {
+  if (path.empty()) throw UsageError("-o is empty; expected a file to write to, or - for standard output");
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) throw DataError(path.string() + ": is a folder; expected a file to write to");
+  const std::filesystem::path folder = path.parent_path();
+  if (!folder.empty() && !std::filesystem::is_directory(folder, error))
+    throw DataError(path.string() + ": cannot be written: there is no folder " + folder.string() + "; make it, or name another");
+}
+
+}  // namespace
+
+void require_not_read(const std::filesystem::path& output, const std::vector<std::string>& inputs) {
+  std::error_code error;
+  for (const std::string& input : inputs)
+    if (std::filesystem::equivalent(output, input, error))
+      throw UsageError(output.string() + " is read, and would be written over; name another");
+}
+
+Output::Output(const std::filesystem::path& path, const std::vector<std::string>& inputs) : path_(path) {
+  if (path == "-") return;
+  require_place_for_file(path);
+  if (is_replaceable(path)) {
+    require_not_read(path, inputs);
+    path_ = behind_links(path);
+    require_place_for_file(path_);
+    file_ = std::make_unique<FileReplacement>(path_);
+    remove_if_interrupted(file_->temporary().string());
+    packed_ = compressed_writer(path, file_->writer());
+    return;
+  }
+  stream_ = open_to_write_to(path);
+  if (stream_ < 0) throw MachineError(path_.string() + ": cannot be written: " + std::strerror(errno));
+}
+
+Output::~Output() {
+  if (stream_ != STDOUT_FILENO) close(stream_);
+}
+
+bool Output::write(std::string_view text) {
+  if (file_ != nullptr) {
+    packed_ != nullptr ? packed_->write(text) : file_->writer().write(text);
+    return true;
+  }
+  while (!text.empty()) {
+    const ssize_t count = ::write(stream_, text.data(), text.size());
+    if (count < 0 && errno == EPIPE) return false;
+    if (count < 0 && !may_try_again(stream_, POLLOUT))
+      throw MachineError((path_ == "-" ? "stdout" : path_.string()) + " cannot be written: " + std::strerror(errno));
+    if (count > 0) text.remove_prefix(static_cast<size_t>(count));
+  }
+  return true;
+}
+
+void Output::finish() {
+  if (file_ == nullptr) return;
+  if (packed_ != nullptr) packed_->finish();
+  file_->finish();
+}
+
+}  // namespace lacuna

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/compression.h"
+#include "base/durable_files.h"
+#include "base/files.h"
+
+namespace lacuna {
+
+/// The exit code of a verb whose output nobody reads any more.
+inline constexpr int kBrokenPipe = 128 + SIGPIPE;
+
+/// Lines that a verb reads, processes and writes at a time.
+inline constexpr size_t kLinesAtATime = 2048;
+
+/// Makes the folder unless it is there. Throws DataError if it cannot be made.
+void make_output_folder(const std::filesystem::path& folder);
+
+/// Throws UsageError where a file to write is one of `inputs`.
+void require_not_read(const std::filesystem::path& output, const std::vector<std::string>& inputs);
+
+/// Writes results to stdout, to a file that appears only once it is whole, compressed if its name ends in .gz or .zst, or to a device or
+/// pipe at once.
+class Output {
+ public:
+  /// `path` "-" is stdout. Throws UsageError for an empty path and for one of `inputs`, DataError for a folder and for one that lies in no
+  /// folder, MachineError if the file cannot be written.
+  explicit Output(const std::filesystem::path& path, const std::vector<std::string>& inputs = {});
+  ~Output();
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+
+  /// Returns false if nobody reads stdout, or the pipe, any more.
+  bool write(std::string_view text);
+  /// Gives the file its name.
+  void finish();
+
+ private:
+  std::filesystem::path path_;
+  std::unique_ptr<FileReplacement> file_;     // of a file
+  std::unique_ptr<CompressedWriter> packed_;  // of a file to be compressed
+  int stream_ = STDOUT_FILENO;                // of all else
+};
+
+}  // namespace lacuna
