@@ -24,11 +24,11 @@ while [ $# -gt 0 ]; do
   esac
 done
 . "$folder/bench_tools.sh"
-lacuna=$(find_lacuna "$device")
+bench=$(find_lacuna "$device" lacuna-bench)
 python=$(find_python "$python" torch entmax)
 ours=$(mktemp)
 trap 'rm -f "$ours"' EXIT
 echo "== Lacuna" >&2
-"$lacuna" bench attention --threads "$threads" --device "$device" "${options[@]}" --json > "$ours"
+"$bench" attention --threads "$threads" --device "$device" "${options[@]}" --json > "$ours"
 echo "== eager PyTorch" >&2
 "$python" "$folder/bench_attention_peers.py" --threads "$threads" --device "$device" "${options[@]}" --beside "$ours"

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The attention operation alone in eager PyTorch, with the package `entmax`: what `lacuna bench attention` is held against.
+"""The attention operation alone in eager PyTorch, with the package `entmax`: what `lacuna-bench attention` is held against.
 
     bench_attention_peers.py [--lengths 32,128,512,2048] [--dtype fp32,bf16] [--threads 2] [--device cpu]      one JSON object, as lacuna's
     bench_attention_peers.py --beside ours.json                                                               the same cells as a table of ratios, in Markdown
 
 A cell is forward and backward of 64 rows (batch x heads) of one length with heads of 64 features, from q, k, v to their gradients. Types have the
-names that `lacuna bench attention` gives them. `rela` is ReLU with an RMSNorm of each head. Needs torch and entmax.
+names that `lacuna-bench attention` gives them. `rela` is ReLU with an RMSNorm of each head. Needs torch and entmax.
 """
 import argparse
 import json
@@ -159,7 +159,7 @@ def main():
     flags.add_argument("--threads", type=int, default=2)
     flags.add_argument("--rounds", type=int, default=7)
     flags.add_argument("--budget", type=float, default=30, help="seconds after which a type is measured no more at a length")
-    flags.add_argument("--beside", help="what `lacuna bench attention --json` printed")
+    flags.add_argument("--beside", help="what `lacuna-bench attention --json` printed")
     flags = flags.parse_args()
     flags.lengths = [int(length) for length in flags.lengths.split(",")]
     flags.dtype = flags.dtype.split(",")

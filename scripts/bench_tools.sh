@@ -1,11 +1,11 @@
 # For the scripts that measure and score: where the program is, and a Python that has what is asked for. To be sourced.
 
-# find_lacuna [DEVICE]: prints the program that was built for it.
+# find_lacuna [DEVICE [lacuna-bench]]: prints the program, lacuna or lacuna-bench, that was built for it.
 find_lacuna() {
-  local preset=cpu built
+  local preset=cpu program=${2:-lacuna} built
   case "${1:-cpu}" in cuda*) preset=cuda ;; esac
-  built=$(dirname "${BASH_SOURCE[0]}")/../build/$preset/lacuna
-  [ -x "$built" ] || built=$(command -v lacuna) || { echo "lacuna is not built; run scripts/build.sh $preset" >&2; return 1; }
+  built=$(dirname "${BASH_SOURCE[0]}")/../build/$preset/$program
+  [ -x "$built" ] || built=$(command -v "$program") || { echo "$program is not built; run scripts/build.sh $preset ${program/-/_}" >&2; return 1; }
   echo "$built"
 }
 

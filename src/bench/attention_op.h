@@ -9,7 +9,7 @@
 #include "attention/norms/norm.h"
 #include "attention/rows/row_numbers.h"
 
-/// One attention by itself, as `lacuna bench attention` times it.
+/// The attention operation that `lacuna-bench attention` times.
 namespace lacuna {
 
 /// Self-attention of sentences of one length.
@@ -20,7 +20,7 @@ struct AttentionShape {
   at::Device device = at::kCPU;
 
   int64_t tokens() const { return sentences * length; }
-  /// Of the scores: scale * q.k.
+  /// Returns the factor of the scores: scale * q.k.
   double scale() const;
 };
 
@@ -29,24 +29,24 @@ struct AttentionInputs {
   Tensor q, k, v, context_gradient;
 };
 
-/// Standard normal numbers, drawn from `seed` alone, on the CPU; operations move them to the shape's device.
+/// Returns standard normal inputs on the CPU, which depend on `seed` alone; operations move them to the shape's device.
 AttentionInputs random_inputs(const AttentionShape& shape, uint64_t seed);
-/// Scores become factor * score + shift: a shift takes the place of the first feature of each head.
+/// Changes the inputs so that scores become factor * score + shift; a shift replaces the first feature of each head.
 AttentionInputs with_scores_changed(const AttentionInputs& inputs, const AttentionShape& shape, double factor, double shift);
-/// Those of the first sentence.
+/// Returns the inputs of the first sentence.
 AttentionInputs first_sentence(const AttentionInputs& inputs, const AttentionShape& shape);
 
-/// The choice of a type (and its pattern, and the norm over the heads) that `node` names, for self-attention. Throws ConfigError.
+/// Returns the type, pattern and norm that `node` names, for self-attention. Throws ConfigError.
 AttentionChoice attention_choice(const ConfigNode& node, int64_t heads);
 
-/// `attention()` with the norm that its type asks for.
+/// `attention()` followed by the norm of its type.
 class AttentionOp {
  public:
   AttentionOp(const AttentionChoice& choice, const AttentionShape& shape, const AttentionInputs& inputs);
-  /// Forward and backward. A GPU may still be at work when it returns.
+  /// Runs forward and backward; a GPU may still be working when it returns.
   void run();
   bool has_fused_core() const { return lacuna::has_fused_core(call_); }
-  /// Of the weights that can be seen, the share that is exactly zero.
+  /// Returns the share of exact zeros among the visible weights.
   double zero_share();
 
  private:
@@ -59,7 +59,7 @@ class AttentionOp {
   std::shared_ptr<AttentionNorm> norm_;
 };
 
-/// ATen's own fused softmax attention on the same numbers, laid out as it likes them: [sentences, H, length, d].
+/// ATen's own fused softmax attention on the same inputs, in its layout [sentences, H, length, d].
 class AtenSoftmaxOp {
  public:
   AtenSoftmaxOp(const AttentionShape& shape, const AttentionInputs& inputs);

@@ -1,7 +1,7 @@
 #include "bench/attention_times.h"
 
 #include "bench/sparse_scores.h"
-#include "bench/timing.h"
+#include "speed/timing.h"
 
 namespace lacuna {
 namespace {

@@ -6,11 +6,10 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "kernels/activation.h"
-#include "kernels/bf16_product.h"
 #include "kernels/embedding.h"
 #include "kernels/feed_forward.h"
 #include "kernels/linear.h"
+#include "kernels/matmul.h"
 #include "kernels/packed_product.h"
 #include "kernels/packed_weight.h"
 #include "kernels/projection_loss.h"
@@ -61,11 +60,11 @@ Tensor in_bf16(const Tensor& values) {
 }
 
 /// LibTorch has no factors between float and bf16: bf16x3 is measured against its float.
-Tensor as_factor(const Tensor& values, FactorPrecision precision) {
-  return precision == FactorPrecision::kBf16 ? in_bf16(values) : values;
+Tensor as_factor(const Tensor& values, Precision precision) {
+  return precision == Precision::kBf16 ? in_bf16(values) : values;
 }
 
-KernelCase linear_case(int64_t rows, int64_t depth, int64_t columns, FactorPrecision precision) {
+KernelCase linear_case(int64_t rows, int64_t depth, int64_t columns, Precision precision) {
   const Inputs inputs = {parameter({rows, depth}), parameter({columns, depth}, 0.05), parameter({columns})};
   const Function fused = [precision](const Inputs& in) { return linear(in[0], in[1], in[2], precision); };
   const Function plain = [precision](const Inputs& in) {
@@ -108,22 +107,19 @@ void add_products(std::vector<KernelCase>& cases, int64_t rows, int64_t depth, i
   };
   const auto of_float = [](const Tensor& result, const Tensor& a, const Tensor& b) { at::mm_out(const_cast<Tensor&>(result), a, b); };
   add_products(cases, x, weight, "fp32", in_blocks(float_block_kernels().front().kernel), of_float);
-  if (has_amx()) add_products(cases, x, weight, "bf16x3", in_blocks(amx::kBf16x3Blocks), of_float);
-  const auto by = [](Bf16Backend backend) {
-    return [=](const Tensor& result, const Tensor& a, const Tensor& b) { bf16_product_by(backend, result, a, b); };
-  };
-  const auto backends = bf16_backends();
-  const auto of_library = std::ranges::find_if(backends, [](Bf16Backend backend) { return !is_our_own(backend); });
-  add_products(cases, in_bf16(x), in_bf16(weight), "bf16", by(backends.front()), by(*of_library));
+  if (cpu_has(CpuTarget::kAmx)) add_products(cases, x, weight, "bf16x3", in_blocks(amx::kBf16x3Blocks), of_float);
+  const auto in_bf16_by_us = [](const Tensor& result, const Tensor& a, const Tensor& b) { matmul_into(result, a, b, /*add=*/false); };
+  const auto in_bf16_by_libtorch = [](const Tensor& /*result*/, const Tensor& a, const Tensor& b) { at::mm(a, b); };
+  add_products(cases, in_bf16(x), in_bf16(weight), "bf16", in_bf16_by_us, in_bf16_by_libtorch);
 }
 
-KernelCase feed_forward_case(int64_t rows, int64_t columns, int64_t inner, FactorPrecision precision) {
+KernelCase feed_forward_case(int64_t rows, int64_t columns, int64_t inner, Precision precision) {
   const Inputs inputs = {
       parameter({rows, columns}), parameter({inner, columns}, 0.05), parameter({inner}),   parameter({columns, inner}, 0.05),
       parameter({columns}),       parameter({rows, columns}),        parameter({columns}), parameter({columns})};
   const Function fused = [precision, dropout = dropout_of(rows)](const Inputs& in) {
     const ResidualEnd end = {in[5], dropout, {in[6], in[7], false}};
-    return feed_forward(in[0], {in[1], in[2]}, {in[3], in[4]}, /*is_gelu=*/false, dropout, end, precision).normed;
+    return feed_forward(in[0], {.inner = {in[1], in[2]}, .outer = {in[3], in[4]}, .dropout = dropout}, end, precision).normed;
   };
   const Function plain = [precision, columns](const Inputs& in) {
     const auto factor = [&](size_t i) { return as_factor(in[i], precision); };
@@ -190,7 +186,7 @@ KernelCase embedding_case(int64_t rows, int64_t vocab_size, int64_t columns) {
           .plain = with_backward(inputs, plain)};
 }
 
-KernelCase loss_case(int64_t rows, int64_t depth, int64_t vocab_size, FactorPrecision precision) {
+KernelCase loss_case(int64_t rows, int64_t depth, int64_t vocab_size, Precision precision) {
   const Inputs inputs = {parameter({rows, depth}), parameter({vocab_size, depth}, 0.05)};
   const Tensor targets = at::randint(vocab_size, {rows}, at::kLong);
   const Function fused = [=](const Inputs& in) { return projection_loss(in[0], in[1], targets, kSmoothing, precision).loss; };
@@ -260,8 +256,8 @@ KernelCase packed_case(int64_t rows, int64_t depth, int64_t columns, RowZeros ze
 std::vector<KernelCase> kernel_cases(const KernelSizes& s) {
   at::manual_seed(1);
   std::vector<KernelCase> cases;
-  for (const FactorPrecision precision : {FactorPrecision::kFp32, FactorPrecision::kBf16x3, FactorPrecision::kBf16}) {
-    if (precision == FactorPrecision::kBf16x3 && !has_amx()) continue;
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16x3, Precision::kBf16}) {
+    if (precision == Precision::kBf16x3 && !cpu_has(CpuTarget::kAmx)) continue;
     for (const auto& [depth, columns] :
          {std::pair(s.d_model, s.d_model), std::pair(s.d_model, 3 * s.d_model), std::pair(s.d_model, s.d_ff), std::pair(s.d_ff, s.d_model)})
       cases.push_back(linear_case(s.tokens, depth, columns, precision));

@@ -3,24 +3,24 @@
 #include <string>
 #include <vector>
 
-#include "bench/timing.h"
+#include "speed/timing.h"
 
 namespace lacuna {
 
-/// Sizes of what kernels are timed on: at first those of the small model and its usual batch.
+/// Sizes of the inputs of timed kernels; the defaults are those of the small model.
 struct KernelSizes {
   int64_t tokens = 4096, d_model = 256, d_ff = 1024, vocab_size = 8000, parameters = 7'600'000;
 };
 
-/// A fused piece beside the same from plain ATen operations.
+/// A fused kernel and the same computation in plain ATen operations.
 struct KernelCase {
   std::string name, shape, dtype;
-  double operations = 0;  ///< of its matrix products; 0 = it is measured by
-  double bytes = 0;       ///< that it must at least read and write
+  double operations = 0;  ///< floating-point operations of its matrix products; 0 = measured by bytes
+  double bytes = 0;       ///< bytes that it must at least read and write
   Timed fused, plain;
 };
 
-/// Forward and backward of everything in kernels/ that training uses, its products alone, the update, and the packed products of
+/// Returns the cases: forward and backward of all kernels that training uses, their products alone, the update, and the packed products of
 /// translating.
 std::vector<KernelCase> kernel_cases(const KernelSizes& sizes);
 

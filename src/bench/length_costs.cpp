@@ -2,11 +2,11 @@
 
 #include <ATen/core/grad_mode.h>
 
-#include "bench/bench_trainer.h"
-#include "bench/forced_length.h"
-#include "bench/timing.h"
-#include "model/weight_format.h"
+#include "model/precision.h"
 #include "search/search.h"
+#include "speed/bench_trainer.h"
+#include "speed/named_options.h"
+#include "speed/timing.h"
 
 namespace lacuna {
 namespace {
@@ -28,7 +28,7 @@ class BatchTranslator {
         step_model_(model_),
         inputs_(sources_of(batch)),
         settings_(settings_of(options, batch.src_shape->max_length())) {
-    model_->round_to(weight_format_of(options.translate.precision, at::Device(options.device)));
+    model_->round_to(translating_precision(options.translate.precision, at::Device(options.device)));
     model_->eval();
   }
 

@@ -6,20 +6,17 @@
 
 namespace lacuna {
 
-/// A number in a table: four digits that count.
+/// Formats a number with four significant digits.
 std::string short_number(double value);
-/// Cells in columns, the first row being their heads.
+/// Prints a table to stdout; the first row has the column headings.
 void print_table(const std::vector<std::vector<std::string>>& rows);
-/// A line for each entry of an object but for lists and objects, which are printed by whoever has a table of them.
+/// Prints a line for each scalar entry of an object.
 void print_facts(const nlohmann::ordered_json& report);
-/// What was measured, on stdout: one JSON object, or a line for each of its entries.
+/// Prints a report to stdout: as one JSON object, or its scalar entries line by line.
 void print_report(const nlohmann::ordered_json& report, bool as_json);
 
 /// `lacuna bench train ...` and so on.
 int bench_train(const std::vector<std::string>& arguments);
 int bench_translate(const std::vector<std::string>& arguments);
-int bench_attention(const std::vector<std::string>& arguments);
-int bench_kernels(const std::vector<std::string>& arguments);
-int bench_lengths(const std::vector<std::string>& arguments);
 
 }  // namespace lacuna

@@ -1,7 +1,7 @@
 #include <ATen/Parallel.h>
 
 #include "ablation/variant.h"
-#include "attention/cpu/core_run.h"
+#include "attention/cpu/target.h"
 #include "attention/registry.h"
 #include "base/log.h"
 #include "bench/attention_times.h"
@@ -9,6 +9,7 @@
 #include "cli/bench_report.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
+#include "cli/verb.h"
 #include "config/yaml.h"
 
 namespace lacuna {
@@ -32,25 +33,25 @@ struct AttentionBenchFlags {
   CommonFlags common;
 
   void declare(CLI::App& app) {
-    app.add_option("--types", types,
-                   "Attention types, names or maps as in YAML, such as topk,{type: entmax, alpha: learned} (default: all but calibrated; "
-                   "with --zeros " +
-                       std::string(kSparseTypes) + ")");
+    app.add_option(
+        "--types", types,
+        "Attention types, names or maps as in YAML, such as topk,{type: entmax, alpha: learned} (default: all that are row maps; "
+        "with --zeros " +
+            std::string(kSparseTypes) + ")");
     app.add_option("--patterns", patterns,
                    "Patterns that each type is timed with (default: full,{type: local, window: 32}; with --zeros full)");
-    app.add_option("--lengths", lengths, "Tokens of a sentence (default: 32,128,512,2048)")->delimiter(',')->check(whole_number_from(1));
-    app.add_option("--dtype", dtypes, "fp32, bf16 or fp32,bf16 (default: fp32)")->delimiter(',')->check(CLI::IsMember({"fp32", "bf16"}));
-    app.add_option("--sentences", shape.sentences, "Sentences; 8 of them with 8 heads are 64 rows (default: 8)")
-        ->check(whole_number_from(1));
-    app.add_option("--heads", shape.heads, "Heads (default: 8)")->check(whole_number_from(1));
-    app.add_option("--d-head", shape.d_head, "Features of a head (default: 64)")->check(whole_number_from(1));
+    app.add_option("--lengths", lengths, "Tokens of a sentence")->delimiter(',')->check(whole_number_from(1));
+    app.add_option("--dtype", dtypes, "fp32, bf16 or fp32,bf16")->delimiter(',')->check(CLI::IsMember({"fp32", "bf16"}));
+    app.add_option("--sentences", shape.sentences, "Sentences; 8 of them with 8 heads are 64 rows")->check(whole_number_from(1));
+    app.add_option("--heads", shape.heads, "Heads")->check(whole_number_from(1));
+    app.add_option("--d-head", shape.d_head, "Features of a head")->check(whole_number_from(1));
     app.add_flag("--causal", shape.is_causal, "A query sees itself and what is before it");
     app.add_option(
            "--zeros", zeros,
            "Share of weights that are zero, 0.9 say: scores are scaled (of ReLA shifted) until a type gives so many, top-k takes the k "
            "for it, and softmax is timed on the same scores. Default: scores of standard normal q and k")
         ->check(real_number_between(0.01, 0.99));
-    app.add_option("--rounds", rounds, "Times each is measured, one after the other in turn; the median counts (default: 7)")
+    app.add_option("--rounds", rounds, "Times each is measured, one after the other in turn; the median counts")
         ->check(whole_number_from(1));
     app.add_flag("--json", json, "Print one JSON object");
     common.declare_runtime(app);
@@ -81,7 +82,7 @@ std::vector<ConfigNode> patterns_of(const std::string& text) {
 
 /// Throws UsageError if the operation alone cannot be timed with this type of --types, or not with such `zeros`.
 void require_timeable(const std::string& name, const AttentionType& type, double zeros) {
-  if (type.takes_mask())
+  if (!type.is_row_map())
     throw UsageError("--types: " + name + " takes the scores of a mask model, which the operation alone does not have; leave it out, and " +
                      "time it in a model: lacuna bench train --compare '{cross: " + type.name() + "}'");
   if (zeros > 0 && !can_give_zeros(type))
@@ -138,13 +139,11 @@ void print_attention_lines(const Json& lines) {
   print_table(rows);
 }
 
-}  // namespace
-
 int bench_attention(const std::vector<std::string>& arguments) {
-  CLI::App app("The attention operation alone: every type beside softmax and LibTorch's own.", "lacuna bench attention");
+  CommandLine app("The attention operation alone: every type beside softmax and LibTorch's own.", "lacuna-bench attention");
   AttentionBenchFlags flags;
   flags.declare(app);
-  if (!parse_command_line(app, arguments)) return 0;
+  if (!app.read(arguments)) return 0;
   const std::string device = flags.common.prepared_device();
   flags.common.apply_log_level();
   flags.shape.device = at::Device(device);
@@ -161,6 +160,12 @@ int bench_attention(const std::vector<std::string>& arguments) {
   print_report(report, flags.json);
   if (!flags.json) print_attention_lines(report["lines"]);
   return 0;
+}
+
+}  // namespace
+
+Verb attention_verb() {
+  return {"attention", "the attention operation alone, each type beside softmax and LibTorch's own", bench_attention};
 }
 
 }  // namespace lacuna

@@ -1,4 +1,4 @@
-#include "bench/translating_speed.h"
+#include "speed/translating_speed.h"
 
 #include <ATen/core/grad_mode.h>
 
@@ -6,17 +6,18 @@
 
 #include "base/statistics.h"
 #include "base/stopwatch.h"
-#include "bench/forced_length.h"
-#include "bench/paired_seconds.h"
-#include "bench/product_timer.h"
-#include "model/weight_format.h"
+#include "model/precision.h"
+#include "model/transformer.h"
+#include "speed/named_options.h"
+#include "speed/product_timer.h"
+#include "speed/timing.h"
 
 namespace lacuna {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Tokens of the best translations, with their ends.
+/// Counts the tokens of the best translations, eos included.
 int64_t tokens_of(const std::vector<TranslatedLine>& translated) {
   int64_t tokens = 0;
   for (const TranslatedLine& line : translated) tokens += static_cast<int64_t>(line.translations.front().tokens.size()) + 1;
@@ -29,10 +30,10 @@ Translator translator_of(const std::shared_ptr<Transformer>& model, const Vocabu
   return {std::make_shared<TransformerStepModel>(model), vocabularies, settings};
 }
 
-/// A model with the options' attention, and the loaded model's parameters as far as it has them.
+/// A model with the attention of other options and, where names and shapes fit, the loaded model's parameters.
 struct Variation {
   std::shared_ptr<Transformer> model;
-  int64_t drawn_parameters = 0;  ///< those that it has not
+  int64_t drawn_parameters = 0;  ///< parameters that the loaded model lacks
 };
 
 Variation variation_of(const LoadedModel& loaded, const Options& options) {
@@ -47,7 +48,7 @@ Variation variation_of(const LoadedModel& loaded, const Options& options) {
     else
       variation.drawn_parameters += to.numel();
   }
-  variation.model->round_to(weight_format_of(options.translate.precision, loaded.model->device()));
+  variation.model->round_to(translating_precision(options.translate.precision, loaded.model->device()));
   variation.model->to(loaded.model->device());
   variation.model->eval();
   return variation;
@@ -57,7 +58,7 @@ Variation variation_of(const LoadedModel& loaded, const Options& options) {
 
 Json translating_speed(const LoadedModel& loaded, const std::vector<TranslationInput>& lines, int64_t rounds) {
   Translator translator = translator_of(loaded.model, loaded.vocabularies, loaded.options);
-  constexpr size_t kFirst = 8;  // lines that pack the weights, and are not timed
+  constexpr size_t kFirst = 8;  // lines of the warm-up, which packs the weights
   translator.translate({lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(std::min(kFirst, lines.size()))});
   const ProductTimer products;
   const Stopwatch whole;

@@ -1,4 +1,4 @@
-#include "bench/named_options.h"
+#include "speed/named_options.h"
 
 #include <algorithm>
 #include <vector>

@@ -4,17 +4,19 @@
 #include <algorithm>
 #include <functional>
 
-#include "ablation/curves.h"
 #include "attention/registry.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "base/spelling.h"
+#include "bench/curves.h"
 #include "bench/length_costs.h"
 #include "cli/bench_report.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
-#include "cli/output.h"
+#include "cli/verb.h"
 #include "data/random_batch.h"
-#include "model/weight_format.h"
+#include "model/precision.h"
+#include "model/transformer.h"
 #include "train/transformer_loss.h"
 
 namespace lacuna {
@@ -42,12 +44,9 @@ struct LengthBenchFlags {
                    "Attentions: types, maps of what model.attention may be, named ones (name: {...}), or configuration files; softmax is "
                    "measured in any case (default: " +
                        types + ")");
-    app.add_option("--lengths", lengths, "Tokens of a sentence on both sides, eos counted (default: 16,32,64,128,256,512,1024)")
-        ->delimiter(',')
-        ->check(whole_number_from(2));
-    app.add_option("--batch-tokens", batch_tokens, "Target tokens of a batch, of one sentence at least (default: 4096)")
-        ->check(whole_number_from(1));
-    app.add_option("--rounds", rounds, "Times each is measured, one after the other in turn; the median counts (default: 3)")
+    app.add_option("--lengths", lengths, "Tokens of a sentence on both sides, eos counted")->delimiter(',')->check(whole_number_from(2));
+    app.add_option("--batch-tokens", batch_tokens, "Target tokens of a batch, of one sentence at least")->check(whole_number_from(1));
+    app.add_option("--rounds", rounds, "Times each is measured, one after the other in turn; the median counts")
         ->check(whole_number_from(1));
     app.add_option("--svg", svg, "File for a picture of the curves");
     app.add_flag("--json", json, "Print one JSON object");
@@ -75,16 +74,16 @@ void require_lengths(const std::vector<int64_t>& lengths, const ModelOptions& mo
 /// Throws for options that need what this benchmark does without: pieces of text, or another device.
 void require_no_more(const Options& options) {
   if (!options.translate.shortlist.empty() || !options.translate.block_tokens.empty())
-    throw ConfigError("lacuna bench lengths knows no pieces of text; leave translate.shortlist and translate.block_tokens empty");
+    throw ConfigError("lacuna-bench lengths knows no pieces of text; leave translate.shortlist and translate.block_tokens empty");
   if (options.device != "cpu")
-    throw ConfigError("device is \"" + options.device + "\"; lacuna bench lengths measures the CPU: --device cpu");
+    throw ConfigError("device is \"" + options.device + "\"; lacuna-bench lengths measures the CPU: --device cpu");
 }
 
 /// `attention`, if it is a choice for the whole model that looks at distances, with another one for cross attention, where there are none.
 ConfigNode with_cross_of_its_own(const ConfigNode& attention, int64_t num_heads) {
   if (!attention.is_scalar() && attention.find("type") == nullptr) return attention;
   const auto type = make_attention_type(attention, num_heads);
-  const bool by_type = type->of_scores().entry().info.needs_distance;
+  const bool by_type = type->entry().info.needs_distance;
   if (!by_type && !type->needs_distance()) return attention;
   const ConfigNode cross =
       by_type ? ConfigNode::scalar(kBaseline) : ConfigNode::map({{"pattern", ConfigNode::scalar("full")}}, attention.place());
@@ -134,8 +133,8 @@ void add_lines(const std::vector<NamedOptions>& systems, const LengthBenchFlags&
 
 Json measure(const std::vector<NamedOptions>& systems, const LengthBenchFlags& flags) {
   const Options& options = systems.front().options;
-  Json report = {{"precision", name_of(factor_precision(options.train, options.device))},
-                 {"translate_precision", name_of(weight_format_of(options.translate.precision, at::Device(options.device)))},
+  Json report = {{"precision", name_of(factor_precision(options.train.precision, options.device))},
+                 {"translate_precision", name_of(translating_precision(options.translate.precision, at::Device(options.device)))},
                  {"threads", at::get_num_threads()},
                  {"beam_size", options.translate.beam_size},
                  {"batch_tokens", flags.batch_tokens},
@@ -183,13 +182,11 @@ void print_length_lines(const Json& lines) {
   print_table(rows);
 }
 
-}  // namespace
-
 int bench_lengths(const std::vector<std::string>& arguments) {
-  CLI::App app("What a token costs to train and to translate as sentences grow, with each attention type.", "lacuna bench lengths");
+  CommandLine app("What a token costs to train and to translate as sentences grow, with each attention type.", "lacuna-bench lengths");
   LengthBenchFlags flags;
   flags.declare(app);
-  if (!parse_command_line(app, arguments)) return 0;
+  if (!app.read(arguments)) return 0;
   std::vector<Variant> defined;
   const std::optional<Configuration> configuration = flags.common.configuration(app, &defined);
   if (!configuration) return 0;
@@ -207,6 +204,12 @@ int bench_lengths(const std::vector<std::string>& arguments) {
   print_report(report, flags.json);
   if (!flags.json) print_length_lines(report["lines"]);
   return 0;
+}
+
+}  // namespace
+
+Verb lengths_verb() {
+  return {"lengths", "what a token costs to train and to translate as sentences grow", bench_lengths};
 }
 
 }  // namespace lacuna

@@ -1,24 +1,25 @@
-#include "bench/training_speed.h"
+#include "speed/training_speed.h"
 
 #include <ATen/Parallel.h>
 
-#include "base/peak_memory.h"
-#include "base/profile.h"
+#include "base/device.h"
 #include "base/statistics.h"
 #include "base/stopwatch.h"
-#include "bench/bench_trainer.h"
-#include "bench/paired_seconds.h"
-#include "bench/products_alone.h"
 #include "checkpoint/checkpoint.h"
 #include "data/batch_stream.h"
 #include "data/training_data.h"
+#include "kernels/profile.h"
+#include "model/precision.h"
+#include "speed/bench_trainer.h"
+#include "speed/product_timer.h"
+#include "speed/timing.h"
 
 namespace lacuna {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Training data, an update's batches at a time.
+/// Reads training data, the batches of one update at a time.
 class Batches {
  public:
   Batches(const Options& options, const std::string& folder)
@@ -41,9 +42,9 @@ class Batches {
   std::unique_ptr<BatchStream> stream_;
 };
 
-/// What any number of these benchmarks belongs to.
+/// The settings that every report names.
 Json setting_of(const Options& options) {
-  return {{"precision", name_of(factor_precision(options.train, options.device))},
+  return {{"precision", name_of(factor_precision(options.train.precision, options.device))},
           {"device", options.device},
           {"threads", at::get_num_threads()}};
 }
@@ -58,7 +59,7 @@ double seconds_of_products(const Profile& profile) {
   return profile.seconds(ProfilePart::kProducts, false) + profile.seconds(ProfilePart::kProducts, true);
 }
 
-/// Milliseconds of an update by part, and the speed of its products, there and alone. The profile has ended.
+/// Returns the milliseconds of an update by part, and the speed of its products there and alone. REQUIRES: the profile has ended.
 Json profile_report(const Profile& profile, int64_t updates) {
   const auto per_update = [&](double amount) { return amount / static_cast<double>(updates); };
   Json parts = Json::array();

@@ -1,12 +1,10 @@
-#include "bench/timing.h"
+#include "speed/timing.h"
 
 #include <gmock/gmock.h>
 
 #include <chrono>
 #include <string>
 #include <thread>
-
-#include "bench/paired_seconds.h"
 
 namespace lacuna {
 namespace {

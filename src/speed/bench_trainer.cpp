@@ -1,7 +1,6 @@
-#include "bench/bench_trainer.h"
+#include "speed/bench_trainer.h"
 
 #include "base/log.h"
-#include "model/mask_model.h"
 
 namespace lacuna {
 namespace {
@@ -14,7 +13,7 @@ TrainerHooks warnings_only() {
 
 std::shared_ptr<Transformer> model_on_device(const Options& options, const VocabularySizes& sizes) {
   auto model = std::make_shared<Transformer>(options.model, sizes, options.seed_value());
-  move_to(*model, options.device);
+  model->to(at::Device(options.device));
   return model;
 }
 

@@ -7,15 +7,15 @@
 
 namespace lacuna {
 
-/// A model of its own that makes updates as `lacuna train` does, on batches that it is given.
+/// A new model with its optimizer, which makes updates as `lacuna train` does on given batches.
 class BenchTrainer {
  public:
   BenchTrainer(const Options& options, const VocabularySizes& sizes);
-  /// One update on `train.update_freq` batches.
+  /// Makes one update on `train.update_freq` batches.
   void update(const std::vector<BatchPtr>& batches);
 
  private:
-  /// Gives the batches of one update.
+  /// A stream of the batches of one update.
   class GivenBatches : public BatchStream {
    public:
     void give(const std::vector<BatchPtr>& batches) {
@@ -38,7 +38,7 @@ class BenchTrainer {
   Trainer trainer_;
 };
 
-/// Tokens of some batches, eos counted.
+/// Counts of some batches; tokens include eos.
 struct BatchTokens {
   int64_t sentences = 0, src = 0, tgt = 0;
   void add(const std::vector<BatchPtr>& batches);

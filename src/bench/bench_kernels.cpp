@@ -4,7 +4,8 @@
 #include "cli/bench_report.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
-#include "kernels/linear.h"
+#include "cli/verb.h"
+#include "kernels/matmul.h"
 #include "kernels/row_kernels.h"
 
 namespace lacuna {
@@ -20,7 +21,7 @@ struct KernelBenchFlags {
 
   void declare(CLI::App& app) {
     const auto size = [&](const char* flag, int64_t& value, const std::string& meaning) {
-      app.add_option(flag, value, meaning + " (default: " + std::to_string(value) + ")")->check(whole_number_from(1));
+      app.add_option(flag, value, meaning)->check(whole_number_from(1));
     };
     size("--tokens", sizes.tokens, "Tokens of a batch");
     size("--d-model", sizes.d_model, "Width of the residual stream");
@@ -29,7 +30,7 @@ struct KernelBenchFlags {
     size("--parameters", sizes.parameters, "Parameters that Adam updates");
     size("--rounds", rounds, "Times each is measured, in turn with the plain one; the median counts");
     app.add_option("--only", only, "Only the kernels whose name holds this: linear, norm, dropout, loss, Adam, ...");
-    app.add_option("--threads", threads, "Threads of the CPU; 0 = OMP_NUM_THREADS, or all cores that the process may use (the default)")
+    app.add_option("--threads", threads, "Threads of the CPU; 0 = OMP_NUM_THREADS, or all cores that the process may use")
         ->check(whole_number_from(0, kMostThreads));
     app.add_flag("--json", json, "Print one JSON object");
     app.footer(
@@ -75,23 +76,27 @@ void print_kernel_lines(const Json& lines) {
   print_table(rows);
 }
 
-}  // namespace
-
 int bench_kernels(const std::vector<std::string>& arguments) {
-  CLI::App app("The fused pieces of training and translating, each beside the same from LibTorch's plain operations.",
-               "lacuna bench kernels");
+  CommandLine app("The fused pieces of training and translating, each beside the same from LibTorch's plain operations.",
+                  "lacuna-bench kernels");
   KernelBenchFlags flags;
   flags.declare(app);
-  if (!parse_command_line(app, arguments)) return 0;
+  if (!app.read(arguments)) return 0;
   use_threads(flags.threads);
   Json report = {{"threads", at::get_num_threads()},
-                 {"instruction_set", row_kernels<float>().target},
+                 {"instruction_set", name_of(row_kernels<float>().target)},
                  {"matmul_backend", name_of(matmul_backend())},
                  {"rounds", flags.rounds}};
   report["lines"] = measure(flags);
   print_report(report, flags.json);
   if (!flags.json) print_kernel_lines(report["lines"]);
   return 0;
+}
+
+}  // namespace
+
+Verb kernels_verb() {
+  return {"kernels", "each fused kernel beside plain LibTorch operations", bench_kernels};
 }
 
 }  // namespace lacuna
