@@ -4,12 +4,12 @@
 #include <optional>
 #include <vector>
 
-#include "analysis/pharaoh.h"
+#include "analysis/links.h"
 #include "base/statistics.h"
 
 namespace lacuna {
 
-/// What an alignment error rate is made of (Och & Ney 2000): AER = 1 - (|A∩S| + |A∩P|) / (|A| + |S|), A the links, S ⊆ P the gold ones.
+/// The counts behind an alignment error rate (Och & Ney 2000): AER = 1 - (|A∩S| + |A∩P|) / (|A| + |S|), A the links, S ⊆ P the gold ones.
 struct LinkCounts {
   int64_t links = 0, sure = 0;           ///< |A|, |S|
   int64_t in_sure = 0, in_possible = 0;  ///< |A∩S|, |A∩P|

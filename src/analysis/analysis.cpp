@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "analysis/links.h"
 #include "analysis/missing_measures.h"
-#include "analysis/symmetrise.h"
 #include "attention/registry.h"
 #include "base/error.h"
 #include "base/random.h"
@@ -21,8 +21,8 @@ std::vector<PlaceAnalysis> places_of(const ModelOptions& options) {
   const auto add = [&](AttentionSite site, const std::vector<AttentionChoice>& layers) {
     for (const AttentionChoice& choice : layers) {
       const int layer = static_cast<int>(&choice - layers.data());
-      const bool is_rectified = !choice.type->of_scores().entry().info.rows_sum_to_one;
-      places.push_back({site, layer, choice.type->name(), is_rectified, choice.type->takes_mask(), {}, {}, {}, {}});
+      const bool is_rectified = !choice.type->entry().info.rows_sum_to_one;
+      places.push_back({site, layer, choice.type->name(), is_rectified, !choice.type->is_row_map(), {}, {}, {}, {}});
     }
   };
   add(AttentionSite::kEncoderSelf, plan.encoder_self);
@@ -31,7 +31,7 @@ std::vector<PlaceAnalysis> places_of(const ModelOptions& options) {
   return places;
 }
 
-/// Targets change places so that no pair keeps its own, the same way for the same seed.
+/// Shuffles targets so that no pair keeps its own, deterministically for a seed.
 std::vector<SentencePair> with_shuffled_targets(const std::vector<SentencePair>& pairs, uint64_t seed) {
   std::vector<SentencePair> shuffled;
   for (const SentencePair& pair : pairs)
@@ -62,7 +62,7 @@ class Pass {
     result_.max_tokens = longest_to_look_at(model_.max_positions());
     result_.places = places_of(options);
     for (const MissingMeasure& one : missing_measures(options, settings)) result_.notes.push_back(one.note());
-    for (const PlaceAnalysis& place : result_.places) is_calibrated_ = is_calibrated_ || place.is_calibrated;
+    for (const PlaceAnalysis& place : result_.places) shows_mask_ = shows_mask_ || place.shows_mask;
     measures_rows_ = wants_any({"sparsity", "null_rate", "entropy", "support"});
     result_.importance.resize(static_cast<size_t>(options.decoder_layers));
     const auto systems = static_cast<size_t>(options.decoder_layers * (options.num_heads + 1) * 2);
@@ -111,10 +111,10 @@ class Pass {
 
   const GoldLinks& gold_of(const SentencePair& pair) const { return gold_[static_cast<size_t>(pair.line - first_line_)]; }
 
-  /// Forced decoding, with `observe` told of every attention call.
+  /// Decodes the pairs with forced targets; calls `observe` for every attention call.
   void show(const BatchPairs& pairs, const WeightGatherer::Observer& observe, bool is_shuffled) {
     const RaggedPairs batch = ragged_pairs(pairs, model_.device());
-    WeightGatherer gatherer(*batch.src.shape, *batch.tgt.shape, result_.num_heads, is_calibrated_ && !is_shuffled, observe);
+    WeightGatherer gatherer(*batch.src.shape, *batch.tgt.shape, result_.num_heads, shows_mask_ && !is_shuffled, observe);
     force_decode(model_, batch, gatherer);
     if (is_shuffled) return;
     result_.src_tokens += batch.src.shape->num_tokens();
@@ -137,15 +137,18 @@ class Pass {
       PlaceAnalysis& seen = place(call.layer, call.site);
       if (measures_rows_ || settings_.wants("diversity"))
         for (const PlaceSums& sums : measure_sentences(call, {settings_.wants("diversity"), seen.is_rectified})) seen.sums.add(sums);
-      if (call.original != nullptr && settings_.wants("calibration"))
-        for (int64_t b = 0; b < call.num_sentences; ++b) seen.calibration.add(calibration_of(call, b));
+      if (call.original != nullptr && settings_.wants(kMaskEffect))
+        for (int64_t b = 0; b < call.num_sentences; ++b) seen.mask_effect.add(mask_effect_of(call, b));
       if (result_.alignment && call.site == AttentionSite::kCross) align(call, pairs, units, counts);
       explore(call, maps);
       save(call, pairs);
     };
     show(pairs, observe, /*is_shuffled=*/false);
     for (size_t b = 0; b < counts.size(); ++b) result_.alignment->add(pairs[b]->line, counts[b]);
-    for (size_t b = 0; b < maps.size(); ++b) result_.explored.add(*pairs[b], vocabularies_, joiner_, maps[b]);
+    for (size_t b = 0; b < maps.size(); ++b) {
+      const std::optional<GoldLinks> gold = result_.alignment ? std::optional(gold_of(*pairs[b])) : std::nullopt;
+      result_.explored.add(*pairs[b], vocabularies_, joiner_, maps[b], gold);
+    }
     result_.pairs += static_cast<int64_t>(pairs.size());
   }
 
@@ -172,7 +175,7 @@ class Pass {
     return weights;
   }
 
-  /// Room for the maps of the pairs of this batch that are to be explored: of its first, or of none. A pair that is too large has none.
+  /// Allocates maps for the first pairs of this batch, as far as more sentences are to be explored. A pair that is too large gets none.
   std::vector<std::vector<RoundedMap>> room_for_maps(const BatchPairs& pairs) const {
     const size_t count = std::min(static_cast<size_t>(settings_.explored) - result_.explored.size(), pairs.size());
     std::vector<std::vector<RoundedMap>> maps(count);
@@ -217,7 +220,8 @@ class Pass {
 
   int64_t wanted_importance() const { return std::min(settings_.importance_sentences, settings_.num_pairs); }
 
-  /// Of pairs that are spread evenly. In place of one that is left out comes the next that is not, at the end of the corpus the one before.
+  /// Measures importance on pairs that are spread evenly. The next usable pair replaces one that is left out; at the end of the corpus, the
+  /// previous one does.
   void measure_importance(const std::vector<SentencePair>& pairs) {
     const int64_t wanted = wanted_importance();
     if (wanted == 0) return;
@@ -232,7 +236,7 @@ class Pass {
   }
 
   void add_importance_of(const SentencePair& pair) {
-    correlate_importance(model_, pair, settings_.batch_tokens, is_calibrated_, result_.importance);
+    correlate_importance(model_, pair, settings_.batch_tokens, shows_mask_, result_.importance);
     --owed_importance_;
     ++result_.importance_pairs;
     progress_(0);
@@ -240,7 +244,7 @@ class Pass {
 
   PlaceAnalysis& place(int layer, AttentionSite site) { return result_.places[result_.place_of(site, layer)]; }
 
-  /// Says what the corpus has not.
+  /// Notes which measures the corpus was too small for. Throws DataError if it has no pair at all.
   void check_result() {
     if (result_.pairs == 0)
       throw DataError(settings_.src + " and " + settings_.tgt +
@@ -260,10 +264,10 @@ class Pass {
   const AnalysisSettings& settings_;
   const std::function<void(int64_t)>& progress_;
   ModelAnalysis result_;
-  bool is_calibrated_ = false, measures_rows_ = false;
+  bool shows_mask_ = false, measures_rows_ = false;
   std::vector<GoldLinks> gold_;  // of the pairs read last
   int64_t first_line_ = 0;
-  int64_t lonely_pairs_ = 0;           // that found no other to change references with
+  int64_t lonely_pairs_ = 0;           // pairs that found no other to swap references with
   int64_t owed_importance_ = 0;        // pairs drawn so far in whose place none was measured
   std::optional<SentencePair> spare_;  // the last that was not drawn
 };

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "analysis/alignment_error.h"
-#include "analysis/calibration.h"
 #include "analysis/explored_sentence.h"
 #include "analysis/importance.h"
+#include "analysis/mask_effect.h"
 #include "analysis/place_measures.h"
 #include "analysis/word_weights.h"
 
@@ -20,8 +20,8 @@
 namespace lacuna {
 
 /// The names that --only takes.
-inline constexpr const char* kMeasures[] = {"sparsity", "null_rate", "entropy",   "support",     "alpha",     "span",
-                                            "gate",     "diversity", "alignment", "calibration", "importance"};
+inline constexpr const char* kMeasures[] = {"sparsity", "null_rate", "entropy",   "support",   "alpha",     "span",
+                                            "gate",     "diversity", "alignment", kMaskEffect, "importance"};
 
 struct AnalysisSettings {
   std::string src, tgt;
@@ -31,7 +31,7 @@ struct AnalysisSettings {
   int64_t num_pairs = 0;            ///< lines of src
   std::set<std::string> only = {};  ///< of kMeasures; empty = all
   int64_t batch_tokens = 3000;
-  int64_t importance_sentences = 0;  ///< spread evenly over the corpus; of those that are left out others take the place
+  int64_t importance_sentences = 0;  ///< spread evenly over the corpus; others replace pairs that are left out
   bool shuffle_references = false;   ///< measure rows on shuffled references too
   int64_t bootstrap_samples = 1000;
   uint64_t seed = 1;
@@ -43,7 +43,7 @@ struct AnalysisSettings {
   bool wants(const std::string& measure) const { return only.empty() || only.contains(measure); }
 };
 
-/// A learned number of each head, averaged over what it was seen on.
+/// A learned number of each head, averaged over the queries that it was seen on.
 struct NumberMean {
   std::vector<double> sums;
   double weight = 0;
@@ -51,19 +51,19 @@ struct NumberMean {
   std::vector<double> mean() const;
 };
 
-/// What was found at one place, as README.md and analysis.json call a layer at a site.
+/// The measures of one place, as README.md and analysis.json call a layer at a site.
 struct PlaceAnalysis {
   AttentionSite site;
   int layer;
   std::string type;
-  bool is_rectified = false;  ///< rows, of a calibrated type its base's, need not sum to one
-  bool is_calibrated = false;
+  bool is_rectified = false;  ///< rows need not sum to one; where there is a mask, those of the base
+  bool shows_mask = false;
   PlaceSums sums, shuffled;
   std::map<std::string, NumberMean> numbers;
-  CalibrationSums calibration;
+  MaskEffect mask_effect;
 };
 
-/// What was found in one model.
+/// The measures of one model.
 struct ModelAnalysis {
   std::string name;
   int64_t num_heads = 0, decoder_layers = 0;
@@ -77,7 +77,7 @@ struct ModelAnalysis {
   ExploredSentences explored;
   std::map<std::string, at::Tensor> saved;  ///< "line.12.cross.0" [heads, queries, keys], line from 1, NaN where a key is not visible
   std::map<int64_t, std::pair<std::vector<std::string>, std::vector<std::string>>> saved_pieces;  ///< source and target, by line from 1
-  std::vector<std::string> notes;                                                                 ///< what was not measured, and why
+  std::vector<std::string> notes;                                                                 ///< measures that are missing, and why
 
   size_t place_of(AttentionSite site, int layer) const;
   /// The layer's heads from 0, then their average.
@@ -93,7 +93,7 @@ struct AnalyzedModel {
 };
 
 /// Pairs with an empty side and those longer than the model can read are left out and counted. Throws DataError if no pair is left, and
-/// CheckpointError if what the model gives are no numbers. `progress` is told how many pairs are done after each batch.
+/// CheckpointError if the model's outputs are not finite numbers. Calls `progress` with the number of pairs done after each batch.
 ModelAnalysis analyze_model(const AnalyzedModel& model, const AnalysisSettings& settings, const std::function<void(int64_t)>& progress);
 
 }  // namespace lacuna

@@ -45,17 +45,17 @@ ordered_json diversity(const PlaceAnalysis& place) {
   return json;
 }
 
-ordered_json calibration(const CalibrationSums& sums) {
+ordered_json mask_effect(const MaskEffect& sums) {
   const auto rows = static_cast<double>(sums.rows);
   ordered_json json = {{"rows", sums.rows}};
   json["divergence"] = sums.divergence / rows;
   json["entropy_change"] = sums.entropy_change / rows;
   json["mask"] = sums.mask / rows;
   json["by_entropy"] = ordered_json::array();
-  for (size_t i = 0; i < CalibrationSums::kBins; ++i) {
+  for (size_t i = 0; i < MaskEffect::kBins; ++i) {
     const auto& bin = sums.bins[i];
     if (bin.rows == 0) continue;
-    json["by_entropy"].push_back({{"from", static_cast<double>(i) * CalibrationSums::kBinWidth},
+    json["by_entropy"].push_back({{"from", static_cast<double>(i) * MaskEffect::kBinWidth},
                                   {"rows", bin.rows},
                                   {"divergence", bin.divergence / static_cast<double>(bin.rows)}});
   }
@@ -68,7 +68,7 @@ ordered_json place_json(const PlaceAnalysis& place, const AnalysisSettings& sett
   if (settings.wants("diversity") && place.sums.queries > 0) json["diversity"] = diversity(place);
   for (const auto& [name, number] : place.numbers)
     if (settings.wants(name)) json["numbers"][name] = number.mean();
-  if (place.calibration.rows > 0) json["calibration"] = calibration(place.calibration);
+  if (place.mask_effect.rows > 0) json[kMaskEffect] = mask_effect(place.mask_effect);
   if (const ordered_json shuffled = row_measures(place.shuffled, settings); !shuffled.empty()) json["shuffled"] = shuffled;
   return json;
 }

@@ -44,7 +44,7 @@ class MeasuresTable {
       const std::vector<double> means = values.mean();
       for (size_t h = 0; h < means.size() && settings_.wants(name); ++h) add_line(std::to_string(h), name, means[h]);
     }
-    if (place.calibration.rows > 0) add_calibration(place.calibration);
+    if (place.mask_effect.rows > 0) add_mask_effect(place.mask_effect);
   }
 
   const std::string& text() const { return text_; }
@@ -63,18 +63,19 @@ class MeasuresTable {
     if (settings_.wants("support")) add_line(head, prefix + "support", sums.support());
   }
 
-  void add_calibration(const CalibrationSums& sums) {
+  void add_mask_effect(const MaskEffect& sums) {
+    const std::string name = kMaskEffect;
     const auto rows = static_cast<double>(sums.rows);
-    add_text("all", "calibration_rows", std::to_string(sums.rows));
-    add_line("all", "calibration_divergence", sums.divergence / rows);
-    add_line("all", "calibration_entropy_change", sums.entropy_change / rows);
-    add_line("all", "calibration_mask", sums.mask / rows);
-    for (size_t i = 0; i < CalibrationSums::kBins; ++i) {
-      const CalibrationSums::Bin& bin = sums.bins[i];
+    add_text("all", name + "_rows", std::to_string(sums.rows));
+    add_line("all", name + "_divergence", sums.divergence / rows);
+    add_line("all", name + "_entropy_change", sums.entropy_change / rows);
+    add_line("all", name + "_mask", sums.mask / rows);
+    for (size_t i = 0; i < MaskEffect::kBins; ++i) {
+      const MaskEffect::Bin& bin = sums.bins[i];
       if (bin.rows == 0) continue;
-      const std::string from = "_from_" + number(static_cast<double>(i) * CalibrationSums::kBinWidth);
-      add_text("all", "calibration_rows" + from, std::to_string(bin.rows));
-      add_line("all", "calibration_divergence" + from, bin.divergence / static_cast<double>(bin.rows));
+      const std::string from = "_from_" + number(static_cast<double>(i) * MaskEffect::kBinWidth);
+      add_text("all", name + "_rows" + from, std::to_string(bin.rows));
+      add_line("all", name + "_divergence" + from, bin.divergence / static_cast<double>(bin.rows));
     }
   }
 

@@ -6,10 +6,10 @@
 
 #include "analysis/analysis.h"
 
-/// What was found, for programs: README.md beside this file describes both.
+/// The findings of an analysis for programs, as JSON and CSV: README.md beside this file describes both.
 namespace lacuna {
 
-/// What analysis.json holds.
+/// Returns the content of analysis.json.
 nlohmann::ordered_json analysis_json(const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings);
 
 /// Error rate, interval, precision, recall and links of one system, as analysis.json and `lacuna aer` give them; null is what is not

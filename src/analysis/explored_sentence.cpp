@@ -18,7 +18,7 @@ uint8_t level_of(float weight, float scale) {
   return static_cast<uint8_t>(std::clamp<long>(level, 1, RoundedMap::kLevels) + (weight < 0 ? RoundedMap::kNegative : 0));
 }
 
-/// Nothing if it would take more than so many bytes: then it stops there.
+/// Deflates bytes. Null if the result would take more than `most` bytes.
 std::optional<std::string> deflated(const std::vector<uint8_t>& bytes, size_t most) {
   constexpr int kLevel = 6;  // the highest takes several times as long and saves a few percent
   uLongf size = std::min<uLongf>(compressBound(bytes.size()), most);
@@ -31,11 +31,12 @@ std::optional<std::string> deflated(const std::vector<uint8_t>& bytes, size_t mo
   return packed;
 }
 
-/// Of a pair without its weights, or nearly so.
+/// The approximate memory of a pair without its weights.
 size_t bytes_of(const ExploredSentence& sentence) {
   size_t bytes = sizeof(ExploredSentence) + sentence.src_text.size() + sentence.tgt_text.size();
   for (const auto* pieces : {&sentence.src, &sentence.tgt})
     for (const std::string& piece : *pieces) bytes += sizeof(std::string) + piece.size() + sizeof(int32_t);
+  if (sentence.gold) bytes += sizeof(Link) * (sentence.gold->sure.size() + sentence.gold->possible.size());
   return bytes;
 }
 
@@ -57,7 +58,7 @@ RoundedMap rounded_map(const CallWeights& call, int64_t sentence) {
 }
 
 void ExploredSentences::add(const SentencePair& pair, const Vocabularies& vocabularies, const std::string& joiner,
-                            const std::vector<RoundedMap>& maps) {
+                            const std::vector<RoundedMap>& maps, const std::optional<GoldLinks>& gold) {
   ExploredSentence sentence;
   std::vector<uint8_t> levels;
   for (const RoundedMap& map : maps) {
@@ -78,6 +79,7 @@ void ExploredSentences::add(const SentencePair& pair, const Vocabularies& vocabu
   sentence.src_words = words_of_tokens(*vocabularies.src, pair.src_text, pair.src, joiner);
   sentence.tgt_words = words_of_tokens(*vocabularies.tgt, pair.tgt_text, pair.tgt, joiner);
   sentence.joiner = joiner;
+  sentence.gold = gold;
   sentence.levels = std::move(*packed);
   bytes_ += bytes_of(sentence) + sentence.levels.size();
   is_full_ = bytes_ > most_bytes_;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/links.h"
 #include "analysis/sentence_pairs.h"
 #include "analysis/weight_gatherer.h"
 
@@ -27,13 +28,14 @@ struct ExploredSentence {
   std::string src_text, tgt_text;
   std::vector<std::string> src, tgt;          ///< pieces, eos last
   std::vector<int32_t> src_words, tgt_words;  ///< the word of each piece; eos is one by itself
-  std::string joiner;                         ///< that pieces of a word end with, if they do
+  std::string joiner;                         ///< the mark at the end of pieces whose word goes on; empty = none
+  std::optional<GoldLinks> gold;              ///< between words, where gold links are given
   std::vector<float> scales;                  ///< of its maps, by place
   std::string levels;                         ///< of its maps, one behind the other, deflated (zlib)
 };
 
-/// Sentences kept for the report, the weights packed as the page holds them: as many as it could have room for, and a few times that, as
-/// beside another model's some of them won't fit.
+/// Sentences kept for the report, the weights packed as the page holds them: a few times as many as it could have room for, as beside
+/// another model's some of them will not fit.
 class ExploredSentences {
  public:
   /// The most weights of a pair, over all places, that are rounded: the report would have no room for more.
@@ -42,12 +44,13 @@ class ExploredSentences {
   static constexpr size_t kMostPackedBytes = 2025000, kMostBytes = 8 * kMostPackedBytes;
 
   explicit ExploredSentences(size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
-  /// Keeps the pair, or its line alone: if there is no room for it, and if `maps` is empty. From the first on that is one too many for all
-  /// that is kept, nothing more is. Lines ascend.
-  void add(const SentencePair& pair, const Vocabularies& vocabularies, const std::string& joiner, const std::vector<RoundedMap>& maps);
+  /// Keeps the pair; only its line if there is no room for it or `maps` is empty. After the first pair that exceeds the room for all,
+  /// nothing more is kept. REQUIRES: lines ascend.
+  void add(const SentencePair& pair, const Vocabularies& vocabularies, const std::string& joiner, const std::vector<RoundedMap>& maps,
+           const std::optional<GoldLinks>& gold = {});
   /// True if nothing more is kept.
   bool is_full() const { return is_full_; }
-  /// How many were added.
+  /// Returns the number of pairs added.
   size_t size() const { return kept.size() + omitted.size(); }
 
   std::vector<ExploredSentence> kept;
@@ -58,7 +61,7 @@ class ExploredSentences {
   bool is_full_ = false;
 };
 
-/// The piece of each token.
+/// Returns the piece of each token.
 std::vector<std::string> pieces_of(const Vocabulary& vocabulary, const std::vector<TokenId>& ids);
 
 }  // namespace lacuna

@@ -3,19 +3,20 @@
 #include <algorithm>
 
 #include "analysis/row_measures.h"
+#include "analysis/weight_gatherer.h"
 #include "model/ragged_of.h"
 
 namespace lacuna {
 namespace {
 
-/// Targets y_1..y_t for t from begin + 1 to end: p(y_t) needs no more.
+/// Returns the targets y_1..y_t for t from begin + 1 to end, all that p(y_t) depends on.
 std::vector<std::vector<TokenId>> prefixes_of(const std::vector<TokenId>& tgt, size_t begin, size_t end) {
   std::vector<std::vector<TokenId>> prefixes;
   for (size_t t = begin; t < end; ++t) prefixes.emplace_back(tgt.begin(), tgt.begin() + static_cast<ptrdiff_t>(t) + 1);
   return prefixes;
 }
 
-/// How many prefixes from `begin` on fit beside each other.
+/// Returns the number of prefixes from `begin` on that fit into a batch.
 size_t end_of_chunk(size_t begin, size_t targets, size_t sources, int64_t batch_tokens) {
   size_t end = begin, tokens = 0;
   do {
@@ -79,7 +80,7 @@ Tensor gradient_importance(Transformer& model, const SentencePair& pair, int64_t
   return at::cat(chunks, 0).to(at::kCPU, at::kFloat);
 }
 
-void correlate_importance(Transformer& model, const SentencePair& pair, int64_t batch_tokens, bool with_calibration,
+void correlate_importance(Transformer& model, const SentencePair& pair, int64_t batch_tokens, bool with_mask,
                           std::vector<ImportanceCorrelation>& layers) {
   const Tensor importance = gradient_importance(model, pair, batch_tokens);
   std::vector<std::vector<double>> rows;
@@ -95,9 +96,23 @@ void correlate_importance(Transformer& model, const SentencePair& pair, int64_t 
     if (call.mask != nullptr) correlate(*call.mask, call.num_heads, layer.mask);
   };
   const RaggedPairs batch = ragged_pairs({&pair}, model.device());
-  WeightGatherer gatherer(*batch.src.shape, *batch.tgt.shape, model.options().num_heads, with_calibration, observe,
+  WeightGatherer gatherer(*batch.src.shape, *batch.tgt.shape, model.options().num_heads, with_mask, observe,
                           [](int, AttentionSite site) { return site == AttentionSite::kCross; });
   force_decode(model, batch, gatherer);
+}
+
+void RankCorrelation::add(std::optional<double> tau) {
+  if (!tau) {
+    ++undefined;
+    return;
+  }
+  sum += *tau;
+  ++rows;
+}
+
+std::optional<double> RankCorrelation::mean() const {
+  if (rows == 0) return {};
+  return sum / static_cast<double>(rows);
 }
 
 }  // namespace lacuna

@@ -12,10 +12,10 @@
 namespace lacuna {
 namespace {
 
-/// What a model with these options has that others lack.
+/// The parts of a model with these options that not every model has.
 struct Peculiarities {
   std::set<std::string> numbers;  ///< that heads learn, by the names that their types have for them
-  bool is_calibrated = false;
+  bool shows_mask = false;
 };
 
 Peculiarities peculiarities_of(const ModelOptions& options) {
@@ -27,8 +27,8 @@ Peculiarities peculiarities_of(const ModelOptions& options) {
       const AttentionType& type = *choice.type;
       if (const auto numbers = make_row_numbers(type, options.num_heads, options.d_model))
         for (const RowNumber& number : numbers->forward(at::zeros({1, options.d_model}))) found.numbers.insert(number.name);
-      found.is_calibrated = found.is_calibrated || type.takes_mask();
-      if (type.takes_mask() && type.num_numbers() > type.of_scores().num_numbers()) found.numbers.insert("gate");
+      found.shows_mask = found.shows_mask || !type.is_row_map();
+      if (type.has_gate()) found.numbers.insert("gate");
     }
   }
   return found;
@@ -43,7 +43,7 @@ std::vector<MissingMeasure> missing_measures(const ModelOptions& options, const 
     if (!holds && settings.wants(measure)) missing.push_back({measure, why});
   };
   for (const char* number : {"alpha", "span", "gate"}) require(has.numbers.contains(number), number, "no head learns one");
-  require(has.is_calibrated, "calibration", "no layer is calibrated");
+  require(has.shows_mask, kMaskEffect, kNoMaskEffect);
   require(!settings.gold.empty(), "alignment", "no gold links were given");
   require(settings.importance_sentences > 0, "importance", "no sentence was sampled");
   return missing;

@@ -6,16 +6,16 @@
 #include "analysis/analysis.h"
 #include "config/options.h"
 
-/// What would not be measured, as far as options say so: known before a model is loaded.
+/// Measures that a model does not have, known from its options before it is loaded.
 namespace lacuna {
 
 struct MissingMeasure {
   std::string measure, why;
-  /// "alpha: no head learns one".
+  /// Returns a sentence such as "alpha: no head learns one".
   std::string note() const { return measure + ": " + why; }
 };
 
-/// Of the measures that are wanted, those that an analysis of a model with these options would leave out.
+/// Returns the wanted measures that an analysis of a model with these options would leave out.
 std::vector<MissingMeasure> missing_measures(const ModelOptions& options, const AnalysisSettings& settings);
 
 /// Throws ConfigError where `settings.only` names nothing that any of these models has.

@@ -1,6 +1,9 @@
 #include "analysis/pair_scores.h"
 
+#include <ATen/Functions.h>
+
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "analysis/place_measures.h"
@@ -27,7 +30,7 @@ std::vector<std::vector<float>> token_log_probs(Transformer& model, const std::v
 
 namespace {
 
-/// What forced decoding shows of one pair.
+/// The measures of one pair under forced decoding.
 struct ObservedPair {
   double log_prob = 0;            ///< of a token, mean
   HeadSums cross;                 ///< of all layers and heads
@@ -98,9 +101,90 @@ NullContrast null_contrast_of(Transformer& model, const std::vector<SentencePair
 bool has_null_rows(const ModelOptions& options) {
   const AttentionPlan plan = resolve_attention(options);
   return std::any_of(plan.cross.begin(), plan.cross.end(), [](const AttentionChoice& choice) {
-    const AttentionType& scores = choice.type->of_scores();  // calibrating makes no row null, and leaves null rows as they are
+    const AttentionType& scores = *choice.type;
     return !scores.entry().info.rows_sum_to_one && scores.entry().is_sparse(scores.options());
   });
+}
+
+// --- null contrast ---
+
+namespace {
+
+at::Tensor matrix_of(const std::vector<std::vector<float>>& rows) {
+  if (rows.size() < 2) throw ShapeError("NullContrast: one row of null rates; expected at least two");
+  std::vector<at::Tensor> all;
+  all.reserve(rows.size());
+  for (const std::vector<float>& row : rows) all.push_back(at::tensor(at::ArrayRef<float>(row), at::kDouble));
+  return at::stack(all);
+}
+
+at::Tensor covariance_of(const at::Tensor& rows) {
+  const at::Tensor centered = rows - rows.mean(0);
+  return centered.t().mm(centered) / (rows.size(0) - 1);
+}
+
+std::vector<double> numbers_of(const at::Tensor& row) {
+  const at::Tensor numbers = row.contiguous();
+  return {numbers.const_data_ptr<double>(), numbers.const_data_ptr<double>() + numbers.numel()};
+}
+
+}  // namespace
+
+NullContrast NullContrast::fit(const std::vector<std::vector<float>>& given, const std::vector<std::vector<float>>& shuffled) {
+  constexpr double kRidge = 1e-4;  // heads that are never null, or null at once, don't make C singular
+  const at::Tensor one = matrix_of(given), other = matrix_of(shuffled);
+  const at::Tensor covariance = (covariance_of(one) + covariance_of(other)) / 2 + kRidge * at::eye(one.size(1), at::kDouble);
+  NullContrast contrast;
+  contrast.weights_ = numbers_of(at::linalg_solve(covariance, other.mean(0) - one.mean(0)));
+  contrast.middle_ = numbers_of((one.mean(0) + other.mean(0)) / 2);
+  return contrast;
+}
+
+double NullContrast::of(const std::vector<float>& null_rates) const {
+  double sum = 0;
+  for (size_t i = 0; i < weights_.size(); ++i) sum += weights_[i] * (static_cast<double>(null_rates[i]) - middle_[i]);
+  return sum;
+}
+
+// --- ranking ---
+
+namespace {
+
+using BadnessOf = std::function<double(size_t)>;  ///< of a pair, larger for worse
+
+std::vector<size_t> sorted_by(const std::vector<PairScore>& scores, const BadnessOf& badness) {
+  std::vector<size_t> order(scores.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    if (scores[a].is_scored != scores[b].is_scored) return scores[a].is_scored;
+    return scores[a].is_scored && badness(a) < badness(b);
+  });
+  return order;
+}
+
+/// The rank of each pair; equals share the mean of theirs. Pairs with and without scores are no equals.
+std::vector<double> ranks_by(const std::vector<PairScore>& scores, const BadnessOf& badness) {
+  const std::vector<size_t> order = sorted_by(scores, badness);
+  std::vector<double> ranks(scores.size());
+  const auto are_equal = [&](size_t a, size_t b) { return scores[a].is_scored == scores[b].is_scored && badness(a) == badness(b); };
+  for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    do ++end;
+    while (end < order.size() && are_equal(order[end], order[begin]));
+    for (size_t i = begin; i < end; ++i) ranks[order[i]] = static_cast<double>(begin + end - 1) / 2;
+  }
+  return ranks;
+}
+
+}  // namespace
+
+std::vector<size_t> ranked(const std::vector<PairScore>& scores, FilterBy by) {
+  const BadnessOf by_null_rate = [&](size_t i) { return static_cast<double>(scores[i].null_rate); };
+  const BadnessOf by_log_prob = [&](size_t i) { return -static_cast<double>(scores[i].log_prob); };
+  if (by == FilterBy::kNullRate) return sorted_by(scores, by_null_rate);
+  if (by == FilterBy::kNullContrast) return sorted_by(scores, [&](size_t i) { return static_cast<double>(scores[i].null_contrast); });
+  if (by == FilterBy::kLogProb) return sorted_by(scores, by_log_prob);
+  const std::vector<double> first = ranks_by(scores, by_null_rate), second = ranks_by(scores, by_log_prob);
+  return sorted_by(scores, [&](size_t i) { return first[i] + second[i]; });
 }
 
 }  // namespace lacuna

@@ -34,7 +34,7 @@ struct PlaceSums {
   HeadSums pooled() const;
 };
 
-/// What is to be measured of a call.
+/// The measures to take of a call.
 struct PlaceChoice {
   bool divergence = true;
   bool is_rectified = false;  ///< rows need not sum to one: heads are compared by softmax(T * row), T each of kTemperatures

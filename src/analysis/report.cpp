@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Of the page, sentences and their weights, four digits for three bytes: its charts and scripts take less than the rest of 3 MB.
+/// The most bytes of sentences and their weights in base64; charts and scripts take less than the rest of 3 MB.
 constexpr size_t kMostWeightBytes = ExploredSentences::kMostPackedBytes / 3 * 4;
 
 std::string base64(const std::string& bytes) {
@@ -25,7 +25,7 @@ std::string base64(const std::string& bytes) {
   return text;
 }
 
-/// As the page holds it: JSON that can't end a script element.
+/// Returns JSON text that cannot end a script element.
 std::string dumped(const ordered_json& json) {
   std::string text;
   for (const char c : json_text(json)) {
@@ -48,16 +48,24 @@ ordered_json tokens_and_weights(const ExploredSentence& sentence) {
   return json;
 }
 
-/// One sentence as every model has kept it.
+/// Links by how sure they are: {"sure": [[source word, target word], ...], "possible": those that are not sure}.
+ordered_json gold_json(const GoldLinks& gold) {
+  Links possible;
+  std::set_difference(gold.possible.begin(), gold.possible.end(), gold.sure.begin(), gold.sure.end(), std::back_inserter(possible));
+  return {{"sure", gold.sure}, {"possible", possible}};
+}
+
+/// A sentence with the weights of each model.
 ordered_json explored_json(const std::vector<const ExploredSentence*>& kept) {
   const ExploredSentence& first = *kept.front();
   ordered_json one = {{"line", first.line}, {"src_text", first.src_text}, {"tgt_text", first.tgt_text}};
+  if (first.gold) one["gold"] = gold_json(*first.gold);
   one["models"] = ordered_json::array();
   for (const ExploredSentence* own : kept) one["models"].push_back(tokens_and_weights(*own));
   return one;
 }
 
-/// What a model has kept of a line; null if nothing.
+/// Returns the sentence that a model has kept of a line; null if it has kept none.
 const ExploredSentence* kept_of(const ModelAnalysis& model, int64_t line) {
   const std::vector<ExploredSentence>& kept = model.explored.kept;
   const auto at = std::lower_bound(kept.begin(), kept.end(), line, [](const auto& one, int64_t wanted) { return one.line < wanted; });
@@ -68,7 +76,7 @@ bool has_omitted(const ModelAnalysis& model, int64_t line) {
   return std::binary_search(model.explored.omitted.begin(), model.explored.omitted.end(), line);
 }
 
-/// The lines that a model was to show.
+/// Returns the lines that a model was to show.
 std::vector<int64_t> lines_of(const ModelAnalysis& model) {
   std::vector<int64_t> lines = model.explored.omitted;
   for (const ExploredSentence& one : model.explored.kept) lines.push_back(one.line);
@@ -76,8 +84,8 @@ std::vector<int64_t> lines_of(const ModelAnalysis& model) {
   return lines;
 }
 
-/// What each model has kept of a line, null where it had no room; nothing if the line is none to some model, whose vocabulary finds nothing
-/// in it, or too much.
+/// Returns the sentence that each model has kept of a line, null where it had no room. Empty if some model leaves the line out, because its
+/// vocabulary finds no token in it or too many.
 std::vector<const ExploredSentence*> kept_by_all(const std::vector<ModelAnalysis>& models, int64_t line) {
   std::vector<const ExploredSentence*> kept;
   for (const ModelAnalysis& model : models) {
@@ -87,7 +95,7 @@ std::vector<const ExploredSentence*> kept_by_all(const std::vector<ModelAnalysis
   return kept;
 }
 
-/// Sentences that every model was to show, with the weights of each, as far as they fit into the page; `omitted` are those that do not.
+/// Returns the sentences that every model was to show, as far as they fit into the page; adds the number of others to `omitted`.
 ordered_json explored_sentences(const std::vector<ModelAnalysis>& models, size_t& omitted) {
   ordered_json sentences = ordered_json::array();
   size_t room = kMostWeightBytes;

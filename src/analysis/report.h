@@ -8,12 +8,12 @@
 
 namespace lacuna {
 
-/// One HTML page that needs nothing beside it: charts of all models side by side, and the weights of the sentences kept for it, but for
-/// those that a page of 3 MB has no room for. The page is report.html, .css and report_*.js, compiled in.
-/// `analysis`: of the same models, as analysis_json() gives it.
+/// Returns an HTML page that needs no other file: charts of all models side by side, and the weights of the sentences kept for it, as far
+/// as they fit into 3 MB. The page is made of report.html, .css and report_*.js, which are compiled in. `analysis` is the models'
+/// analysis_json().
 std::string report_html(const std::vector<ModelAnalysis>& models, const nlohmann::ordered_json& analysis);
 
-/// The page's parts, by the word between {{ and }} that they stand for; PAGE is the page.
+/// Returns a part of the page by its placeholder, the word between {{ and }}; PAGE is the page itself.
 std::string report_part(const std::string& name);
 
 }  // namespace lacuna

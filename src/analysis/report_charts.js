@@ -1,11 +1,11 @@
 "use strict";
-// Charts as inline SVG. Series differ in marker and dash as well as in colour; every chart has its numbers in a table under it.
+// Charts as inline SVG. Series differ in marker and dash as well as in color; every chart can be read as a table, and saved.
 
 const SVG = "http://www.w3.org/2000/svg";
 
 /** An element with attributes and children; a string child is text. */
 function make(name, attributes = {}, ...children) {
-  const isSvg = ["svg", "line", "path", "rect", "text", "title", "defs", "pattern"].includes(name);
+  const isSvg = ["svg", "g", "line", "path", "rect", "text", "title"].includes(name);
   const element = isSvg ? document.createElementNS(SVG, name) : document.createElement(name);
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
   element.append(...children);
@@ -13,7 +13,8 @@ function make(name, attributes = {}, ...children) {
 }
 
 const isNumber = (value) => typeof value === "number" && isFinite(value);
-const shown = (value) => (isNumber(value) ? String(Number(value.toPrecision(4))) : "–");
+/** A number as text: four digits, or percent with one decimal. */
+const shown = (value, isPercent) => (!isNumber(value) ? "–" : isPercent ? `${(100 * value).toFixed(1)}\u00a0%` : String(Number(value.toPrecision(4))));
 const mean = (values) => {
   const known = values.filter(isNumber);
   return known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
@@ -26,15 +27,15 @@ const MARKERS = [
   "M0 -5L5 0L0 5L-5 0Z", // diamond
   "M-5 -1H-1V-5H1V-1H5V1H1V5H-1V1H-5Z", // plus
 ];
-const colour = (series) => `var(--series-${series % 5})`;
-const shape = (series) => MARKERS[(series + Math.floor(series / 5)) % 5]; // the sixth has the first one's colour, and another marker
+const color = (series) => `var(--series-${series % 5})`;
+const shape = (series) => MARKERS[(series + Math.floor(series / 5)) % 5]; // the sixth has the first one's color, and another marker
 
 function marker(series, x, y, isHollow, label) {
   const path = make("path", {
     d: shape(series),
     transform: `translate(${x} ${y})`,
-    fill: isHollow ? "var(--page)" : colour(series),
-    stroke: colour(series),
+    fill: isHollow ? "var(--page)" : color(series),
+    stroke: color(series),
   });
   if (label) path.append(make("title", {}, label));
   return path;
@@ -58,12 +59,14 @@ function niceRange(values, floor, ceiling) {
 
 const BOX = { width: 360, height: 234, left: 48, right: 350, top: 10, bottom: 195 };
 
-function axes(svg, range, xNames, xLabel, xOf, yOf) {
+const tickName = (y, isPercent) => (isPercent ? `${Number((100 * y).toPrecision(6))}\u00a0%` : String(Number(y.toPrecision(6)))).replace("-", "−");
+
+function axes(svg, { range, xNames, xLabel, isPercent }, xOf, yOf) {
   const first = Math.round(range.low / range.step), last = Math.round(range.high / range.step);
   for (let tick = first; tick <= last; ++tick) {  // whole numbers, for 0 to be 0
     const y = tick * range.step;
     svg.append(make("line", { class: tick === 0 ? "axis" : "grid", x1: BOX.left, x2: BOX.right, y1: yOf(y), y2: yOf(y) }));
-    svg.append(make("text", { x: BOX.left - 6, y: yOf(y) + 4, "text-anchor": "end" }, String(Number(y.toPrecision(6))).replace("-", "−")));
+    svg.append(make("text", { x: BOX.left - 6, y: yOf(y) + 4, "text-anchor": "end" }, tickName(y, isPercent)));
   }
   const every = Math.ceil(xNames.length / 8);
   xNames.forEach((name, i) => {
@@ -73,103 +76,146 @@ function axes(svg, range, xNames, xLabel, xOf, yOf) {
   svg.append(make("text", { x: (BOX.left + BOX.right) / 2, y: BOX.height - 7, "text-anchor": "middle" }, xLabel));
 }
 
-function tableOf(header, rows) {
-  const row = (cells, name) => make("tr", {}, ...cells.map((cell) => make(name, {}, isNumber(cell) ? shown(cell) : cell ?? "–")));
+function tableOf(header, rows, isPercent) {
+  const row = (cells, name) => make("tr", {}, ...cells.map((cell) => make(name, {}, isNumber(cell) ? shown(cell, isPercent) : cell ?? "–")));
   return make("div", { class: "scroll", tabindex: "0" }, make("table", {}, row(header, "th"), ...rows.map((cells) => row(cells, "td"))));
-}
-
-function figure(title, svg, header, rows) {
-  svg.setAttribute("role", "img");
-  svg.setAttribute("aria-label", `${title}; the numbers are in the table below`);
-  return make("figure", {}, make("figcaption", {}, title), svg,
-    make("details", {}, make("summary", {}, "Numbers"), tableOf(header, rows)));
 }
 
 const dashOf = ({ isDashed, isDotted }) => (isDashed ? "6 4" : isDotted ? "2 3" : "none");
 
 /** The smaller mark of a single head. */
-const dot = (series, x, y) => make("path", { d: shape(series), transform: `translate(${x} ${y}) scale(.5)`, fill: colour(series), opacity: .6 });
+const dot = (series, x, y) => make("path", { d: shape(series), transform: `translate(${x} ${y}) scale(.5)`, fill: color(series), opacity: .6 });
 
 const valuesOf = (series) => series.flatMap((one) => [...one.values, ...(one.dots ?? []).flat(), ...(one.spread ?? []).flat()]);
 
-/** What a marker tells when it is pointed at. */
-function labelOf(one, xNames, i) {
+/** The text that a marker shows when it is pointed at. */
+function labelOf(one, xNames, i, isPercent) {
   const ends = one.spread?.[i];
-  return `${one.name}, ${xNames[i]}: ${shown(one.values[i])}` + (ends ? ` (${shown(ends[0])} to ${shown(ends[1])})` : "");
-}
-
-/** Charts that stand in a row and share their vertical axis; null for one without values. */
-function lineCharts(charts, { floor, ceiling } = {}) {
-  const range = niceRange(charts.flatMap((chart) => valuesOf(chart.series)), floor, ceiling);
-  return charts.map((chart) => lineChart({ ...chart, range }));
+  return `${one.name}, ${xNames[i]}: ${shown(one.values[i], isPercent)}` + (ends ? ` (${shown(ends[0], isPercent)} to ${shown(ends[1], isPercent)})` : "");
 }
 
 /**
- * series: {name, style: which model, isDashed, isDotted, values: one a layer, spread: [[low, high], ...], dots: [[head values], ...]}.
+ * Appends charts that stand in a row and share their vertical axis, under a heading. Charts without values are left out; where `ifZero` is given, a sentence
+ * that ends with it stands for those that are 0 everywhere. Returns false if there was nothing to write.
  */
-function lineChart({ title, xNames, xLabel = "layer", series, range }) {
-  if (!valuesOf(series).some(isNumber)) return null;
+function writeCharts(into, heading, charts, { floor, ceiling, isPercent, ifZero } = {}) {
+  const known = charts.filter((chart) => valuesOf(chart.series).some(isNumber));
+  if (!known.length) return false;
+  const zero = ifZero ? known.filter((chart) => valuesOf(chart.series).every((value) => !isNumber(value) || value === 0)) : [];
+  const drawn = known.filter((chart) => !zero.includes(chart));
+  if (heading) into.append(make("h3", {}, heading));
+  if (zero.length) into.append(make("p", {}, `${capitalized(listed(zero.map((chart) => chart.title)))} attention: ${ifZero}.`));
+  const range = niceRange(drawn.flatMap((chart) => valuesOf(chart.series)), floor, ceiling);
+  if (drawn.length) into.append(make("div", { class: "charts" }, ...drawn.map((chart) => lineChart({ xLabel: "layer", heading, range, isPercent, ...chart }))));
+  return true;
+}
+
+const listed = (names) => (names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : names[0]);
+const capitalized = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** series: {name, style: which model, isDashed, isDotted, values: one a layer, spread: [[low, high], ...], dots: [[head values], ...]}. */
+function lineChart(chart) {
+  const { heading, title, xNames, xLabel, series, range, isPercent } = chart;
   const step = (BOX.right - BOX.left) / xNames.length;
   const xOf = (i) => BOX.left + step * (i + .5);
   const yOf = (y) => BOX.bottom - ((y - range.low) / (range.high - range.low)) * (BOX.bottom - BOX.top);
   const svg = make("svg", { viewBox: `0 0 ${BOX.width} ${BOX.height}` });
-  axes(svg, range, xNames, xLabel, xOf, yOf);
+  axes(svg, chart, xOf, yOf);
   series.forEach((one, s) => {
     const shift = (s - (series.length - 1) / 2) * Math.min(12, step / (series.length + 1));
     const at = one.values.map((y, i) => ({ x: xOf(i) + shift, y, i })).filter(({ y }) => isNumber(y));
     (one.dots ?? []).forEach((heads, i) => heads.filter(isNumber).forEach((y) => svg.append(dot(one.style, xOf(i) + shift, yOf(y)))));
     (one.spread ?? []).forEach((ends, i) => ends && svg.append(make("path", {
-      d: `M${xOf(i) + shift - 5} ${yOf(ends[0])}h10m-5 0V${yOf(ends[1])}m-5 0h10`, fill: "none", stroke: colour(one.style) })));
+      d: `M${xOf(i) + shift - 5} ${yOf(ends[0])}h10m-5 0V${yOf(ends[1])}m-5 0h10`, fill: "none", stroke: color(one.style) })));
     svg.append(make("path", {
       d: at.map(({ x, y }, i) => `${i ? "L" : "M"}${x} ${yOf(y)}`).join(""),
-      fill: "none", stroke: colour(one.style), "stroke-width": 2, "stroke-dasharray": dashOf(one),
+      fill: "none", stroke: color(one.style), "stroke-width": 2, "stroke-dasharray": dashOf(one),
     }));
-    at.forEach(({ x, y, i }) => svg.append(marker(one.style, x, yOf(y), one.isDashed, labelOf(one, xNames, i))));
+    at.forEach(({ x, y, i }) => svg.append(marker(one.style, x, yOf(y), one.isDashed, labelOf(one, xNames, i, isPercent))));
   });
-  return figure(title, svg, [xLabel, ...series.map((one) => one.name)], xNames.map((name, i) => [String(name), ...series.map((one) => one.values[i])]));
+  const table = tableOf([xLabel, ...series.map((one) => one.name)], xNames.map((name, i) => [String(name), ...series.map((one) => one.values[i])]), isPercent);
+  const name = heading ? `${heading}: ${title}` : title;
+  svg.setAttribute("role", "img");
+  svg.setAttribute("aria-label", `${name}; the numbers are in the table below`);
+  return make("figure", {}, make("figcaption", {}, title), svg,
+    make("div", { class: "tools" }, make("details", {}, make("summary", {}, "Numbers"), table),
+      ...saveButtons(name, () => standalone(svg, name, series), () => csvRows(chart))));
 }
 
-const HATCHES = ["M0 0H8V8H0Z", "M0 8L8 0", "M4 0V8", "M0 4H8", "M0 0L8 8"];
-
-/** Groups of bars, one group a layer, told apart by hatching. bars: {name, values: one a layer}. */
-function barChart({ title, xNames, bars, style, id, range }) {
-  const step = (BOX.right - BOX.left) / xNames.length, width = Math.min((step * .8) / bars.length, 36);
-  const xOf = (i) => BOX.left + step * (i + .5);
-  const yOf = (y) => BOX.bottom - ((y - range.low) / (range.high - range.low)) * (BOX.bottom - BOX.top);
-  const svg = make("svg", { viewBox: `0 0 ${BOX.width} ${BOX.height}` });
-  svg.append(hatchPatterns(bars.length, style, id));
-  axes(svg, range, xNames, "layer", xOf, yOf);
-  bars.forEach((bar, b) => bar.values.forEach((y, i) => {
-    if (!isNumber(y)) return;
-    svg.append(make("rect", {
-      x: xOf(i) + (b - bars.length / 2) * width, y: yOf(y), width: Math.max(1, width - 1), height: Math.max(0, BOX.bottom - yOf(y)),
-      fill: `url(#${id}-${b})`, stroke: colour(style),
-    }, make("title", {}, `${bar.name}, layer ${xNames[i]}: ${shown(y)}`)));
-  }));
-  return figure(title, svg, ["layer", ...bars.map((bar) => bar.name)], xNames.map((name, i) => [String(name), ...bars.map((bar) => bar.values[i])]));
+/** The numbers of a chart, those of intervals and single heads among them. */
+function csvRows({ xNames, xLabel, series, isPercent }) {
+  const number = (value) => (isNumber(value) ? Number((isPercent ? 100 * value : value).toPrecision(6)) : "");
+  const header = [xLabel], rows = xNames.map((name) => [name]);
+  const add = (name, valueOf) => {
+    header.push(isPercent ? `${name} (%)` : name);
+    rows.forEach((row, i) => row.push(number(valueOf(i))));
+  };
+  for (const one of series) {
+    add(one.name, (i) => one.values[i]);
+    if (one.spread) ["low", "high"].forEach((end, e) => add(`${one.name}, ${end}`, (i) => one.spread[i]?.[e]));
+    const heads = Math.max(0, ...(one.dots ?? []).map((dots) => dots.length));
+    for (let head = 0; head < heads; ++head) add(`${one.name}, head ${head}`, (i) => one.dots[i]?.[head]);
+  }
+  return [header, ...rows];
 }
 
-function hatchPatterns(count, style, id) {
-  const patterns = Array.from({ length: count }, (_, b) => make("pattern",
-    { id: `${id}-${b}`, width: 8, height: 8, patternUnits: "userSpaceOnUse" },
-    make("path", { d: HATCHES[b % HATCHES.length], fill: b === 0 ? colour(style) : "none", stroke: colour(style), "stroke-width": 2 })));
-  return make("defs", {}, ...patterns);
-}
-
-function barLegend(names, style, id) {
-  return make("div", { class: "legend" }, ...names.map((name, b) => {
-    const svg = make("svg", { viewBox: "0 0 34 14", "aria-hidden": "true" });
-    svg.append(hatchPatterns(names.length, style, id), make("rect", { x: 1, y: 1, width: 32, height: 12, fill: `url(#${id}-${b})`, stroke: colour(style) }));
-    return make("span", {}, svg, name);
-  }));
-}
+const legendMark = (entry) => [
+  make("line", { x1: 0, x2: 34, y1: 7, y2: 7, stroke: color(entry.style), "stroke-width": 2, "stroke-dasharray": dashOf(entry) }),
+  marker(entry.style, 17, 7, entry.isDashed),
+];
 
 /** entries: {name, style, isDashed, isDotted}. */
 function legend(entries) {
-  return make("div", { class: "legend" }, ...entries.map((entry) => {
-    const svg = make("svg", { viewBox: "0 0 34 14", "aria-hidden": "true" });
-    svg.append(make("line", { x1: 0, x2: 34, y1: 7, y2: 7, stroke: colour(entry.style), "stroke-width": 2, "stroke-dasharray": dashOf(entry) }),
-      marker(entry.style, 17, 7, entry.isDashed));
-    return make("span", {}, svg, entry.name);
-  }));
+  return make("div", { class: "legend" }, ...entries.map((entry) =>
+    make("span", {}, make("svg", { viewBox: "0 0 34 14", "aria-hidden": "true" }, ...legendMark(entry)), entry.name)));
+}
+
+// --- saving ---
+
+const pen = document.createElement("canvas").getContext("2d"); // measures text
+const widthOf = (text, font) => {
+  pen.font = font;
+  return pen.measureText(text).width;
+};
+
+const SAVED_STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "visibility", "font-family", "font-size", "font-weight", "text-anchor"];
+
+/** The text of an SVG file: the picture with its title above and a legend of `entries` below, in the colors and letters that the page has now. */
+function standalone(svg, title, entries) {
+  const { width, height } = svg.viewBox.baseVal, titleHeight = 26, rowHeight = 20;
+  const widest = Math.max(width, 16 + widthOf(title, "700 12px system-ui, sans-serif"), ...entries.map((entry) => 60 + widthOf(entry.name, "12px system-ui, sans-serif")));
+  const size = { width: Math.ceil(widest), height: titleHeight + height + rowHeight * entries.length + 8 };
+  const heading = make("text", { x: 8, y: 18, class: "near" }, title);
+  const legends = entries.map((entry, i) => make("g", { transform: `translate(8 ${titleHeight + height + i * rowHeight})` },
+    ...legendMark(entry), make("text", { x: 42, y: 11 }, entry.name)));
+  const picture = make("svg", { ...size, viewBox: `0 0 ${size.width} ${size.height}` },
+    make("rect", { class: "paper", width: "100%", height: "100%" }), heading,
+    make("g", { transform: `translate(0 ${titleHeight})` }, ...[...svg.childNodes].map((child) => child.cloneNode(true))), ...legends);
+  svg.parentNode.append(picture); // styles are known of what is on the page
+  const styles = [...picture.querySelectorAll("*")].map((element) => [element, getComputedStyle(element)]);
+  for (const [element, style] of styles) for (const name of SAVED_STYLES) element.style.setProperty(name, style.getPropertyValue(name));
+  picture.remove();
+  return new XMLSerializer().serializeToString(picture);
+}
+
+function csvText(rows) {
+  const cell = (value) => (/[",\n]/.test(value) ? `"${String(value).replaceAll('"', '""')}"` : String(value));
+  return rows.map((row) => row.map(cell).join(",")).join("\n") + "\n";
+}
+
+function download(file, type, text) {
+  const link = make("a", { href: URL.createObjectURL(new Blob([text], { type })), download: file });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+/** Buttons that save a chart's picture and its numbers under a name made from `title`. */
+function saveButtons(title, svgText, rowsOf) {
+  const file = title.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "_").replace(/^_|_$/g, "").slice(0, 80);
+  const button = (kind, save) => {
+    const element = make("button", { type: "button", title: `Save as ${kind}`, "aria-label": `Save ${title} as ${kind}` }, kind);
+    element.addEventListener("click", save);
+    return element;
+  };
+  return [button("SVG", () => download(`${file}.svg`, "image/svg+xml", svgText())), button("CSV", () => download(`${file}.csv`, "text/csv", csvText(rowsOf())))];
 }

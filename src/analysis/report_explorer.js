@@ -1,188 +1,4 @@
-// The explorer: weights of one sentence, layer and head as a map of squares, their area the weight. Sentences are unpacked when chosen.
-
-const LEVELS = 63, NOT_VISIBLE = 64, NEGATIVE = 128, SMALLEST_CELL = 15, LARGEST_CELL = 26;
-const unpacked = new Map();
-
-async function unpack(sentence, m) {
-  const key = `${sentence}/${m}`;
-  if (!unpacked.has(key)) {
-    const bytes = Uint8Array.from(atob(data.sentences[sentence].models[m].weights), (c) => c.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-    unpacked.set(key, new Uint8Array(await new Response(stream).arrayBuffer()));
-  }
-  return unpacked.get(key);
-}
-
-/** Tokens and words on both axes of a map. Decoder rows are named by the token they predict, or by the one they read. */
-function axesOf(tokens, site, byInput) {
-  const src = { pieces: tokens.src, words: tokens.src_words };
-  const predicted = { pieces: tokens.tgt, words: tokens.tgt_words };
-  const read = { pieces: ["⟨s⟩", ...tokens.tgt.slice(0, -1)], words: [-1, ...tokens.tgt_words.slice(0, -1)] };
-  if (site === "encoder_self") return { rows: src, columns: src };
-  if (site === "decoder_self") return { rows: byInput ? read : predicted, columns: read };
-  return { rows: byInput ? read : predicted, columns: src };
-}
-
-/** The weight of a level, relative to the largest magnitude. */
-const shareOf = (level) => (level & NEGATIVE ? -1 : 1) * ((level & ~NEGATIVE) / LEVELS) ** 2;
-
-/** [rows][columns] weights of one head, or of the mean over heads; NaN where a key is not visible. */
-function weightsOf(bytes, tokens, model, placeIndex, head, rows, columns) {
-  let begin = 0;
-  for (let p = 0; p < placeIndex; ++p) begin += mapSize(tokens, model, p);
-  const scale = tokens.scales[placeIndex], heads = head === "mean" ? layerNames(model.num_heads) : [Number(head)];
-  const weights = Float64Array.from({ length: 256 }, (_, level) => (level === NOT_VISIBLE ? 0 : scale * shareOf(level)));
-  return Array.from({ length: rows }, (_, r) => Array.from({ length: columns }, (_, c) => {
-    let sum = 0, isVisible = false;
-    for (const h of heads) {
-      const level = bytes[begin + (h * rows + r) * columns + c];
-      isVisible ||= level !== NOT_VISIBLE;
-      sum += weights[level];
-    }
-    return isVisible ? sum / heads.length : NaN;
-  }));
-}
-
-function mapSize(tokens, model, p) {
-  const site = model.places[p].site;
-  const rows = site === "encoder_self" ? tokens.src.length : tokens.tgt.length, columns = site === "decoder_self" ? tokens.tgt.length : tokens.src.length;
-  return model.num_heads * rows * columns;
-}
-
-/** The pieces of a word as text; all but the last may end with the joiner. */
-function joinedPieces(pieces, joiner) {
-  const bare = pieces.map((piece, i) => (joiner && i + 1 < pieces.length && piece.endsWith(joiner) ? piece.slice(0, -joiner.length) : piece));
-  return bare.join("").replaceAll("▁", "");
-}
-
-/** Pieces of a word put together: columns are summed, rows averaged. */
-function byWords(matrix, rows, columns, joiner) {
-  const groups = (axis) => {
-    const found = [];
-    axis.words.forEach((word, i) => {
-      if (i > 0 && word === axis.words[i - 1]) found.at(-1).push(i);
-      else found.push([i]);
-    });
-    return found;
-  };
-  const rowGroups = groups(rows), columnGroups = groups(columns);
-  const known = (values) => values.filter((value) => !isNaN(value));
-  const merged = rowGroups.map((group) => columnGroups.map((keys) => {
-    const sums = group.map((r) => known(keys.map((c) => matrix[r][c]))).filter((values) => values.length);
-    if (!sums.length) return NaN;
-    return sums.reduce((total, values) => total + values.reduce((sum, value) => sum + value, 0), 0) / group.length;
-  }));
-  const names = (axis, found) => found.map((group) => joinedPieces(group.map((i) => axis.pieces[i]), joiner));
-  return { matrix: merged, rowNames: names(rows, rowGroups), columnNames: names(columns, columnGroups) };
-}
-
-function cut(text, most = 14) {
-  const letters = [...text]; // which a text's length and slice may count as two, and split
-  return letters.length > most ? letters.slice(0, most - 1).join("") + "…" : text;
-}
-
-// Text of either direction does not turn what stands around it: as an element, and where only characters can stand (FSI, PDI).
-const isolated = (text) => make("bdi", {}, text);
-const isolatedText = (text) => `\u2068${text}\u2069`;
-const pen = document.createElement("canvas").getContext("2d");
-pen.font = "700 12px system-ui, sans-serif"; // as labels are while the cursor is on their row or column
-
-/** Pixels that the names need beside the map. */
-const room = (names) => 12 + Math.max(20, ...names.map((name) => pen.measureText(cut(name)).width));
-
-/**
- * Draws a map into `pane`, as large as fits, and lets pointer and arrow keys read it. `told` hears of the cell that they are at; what comes back goes to
- * the cell that another map's `told` heard of, if it is of the same tokens.
- */
-function drawMap(pane, { matrix, rowNames, columnNames, isSum }, rowWord, columnWord, told) {
-  const left = room(rowNames), top = room(columnNames), into = pane.querySelector(".map");
-  const fitting = Math.floor((into.clientWidth - left - 8) / columnNames.length), cell = Math.min(LARGEST_CELL, Math.max(SMALLEST_CELL, fitting));
-  const width = left + columnNames.length * cell + 8, height = top + rowNames.length * cell + 8;
-  const svg = make("svg", { width, height, tabindex: "0", role: "application", "aria-label": "Weights; arrow keys move, the value is read out below" });
-  let most = -Infinity, least = 0;
-  for (const row of matrix) for (const value of row) if (!isNaN(value)) [most, least] = [Math.max(most, value), Math.min(least, value)];
-  const scale = Math.max(most, -least) || 1, zero = least < 0 && isSum ? "≈ 0" : "exactly 0"; // rounded weights of both signs may cancel
-  const rowTexts = rowNames.map((name, r) => make("text", { x: left - 4, y: top + r * cell + cell / 2 + 4, "text-anchor": "end" }, cut(name)));
-  const columnTexts = columnNames.map((name, c) => make("text", { transform: `translate(${left + c * cell + cell / 2 + 4} ${top - 4}) rotate(-90)` }, cut(name)));
-  svg.append(...rowTexts, ...columnTexts, gridOf(left, top, rowNames.length, columnNames.length, cell));
-  matrix.forEach((row, r) => svg.append(...rowShapes(row, scale, left, top + r * cell, cell)));
-  const cursor = make("rect", { class: "cursor", width: cell, height: cell, visibility: "hidden" });
-  svg.append(cursor);
-  let at = { r: 0, c: 0 };
-  const move = (r, c) => {
-    if (r < 0 || c < 0 || r >= rowNames.length || c >= columnNames.length) return;
-    rowTexts[at.r].classList.remove("near");
-    columnTexts[at.c].classList.remove("near");
-    at = { r, c };
-    rowTexts[r].classList.add("near");
-    columnTexts[c].classList.add("near");
-    cursor.setAttribute("x", left + c * cell);
-    cursor.setAttribute("y", top + r * cell);
-    cursor.setAttribute("visibility", "visible");
-    const value = matrix[r][c];
-    const said = isNaN(value) ? "not visible" : value === 0 ? zero : `≈ ${shown(value)}`;
-    pane.querySelector(".value").replaceChildren(`${rowWord} “`, isolated(rowNames[r]), `” → ${columnWord} “`, isolated(columnNames[c]), `”: ${said}`);
-  };
-  const moveAndTell = (r, c) => {
-    move(r, c);
-    told({ row: at.r, column: at.c, rowName: rowNames[at.r], columnName: columnNames[at.c] });
-  };
-  for (const kind of ["pointermove", "pointerdown"]) svg.addEventListener(kind, (event) => {
-    const box = svg.getBoundingClientRect();
-    moveAndTell(Math.floor((event.clientY - box.top - top) / cell), Math.floor((event.clientX - box.left - left) / cell));
-  });
-  svg.addEventListener("keydown", (event) => {
-    const by = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
-    if (!by) return;
-    event.preventDefault();
-    moveAndTell(at.r + by[0], at.c + by[1]);
-    cursor.scrollIntoView({ block: "nearest", inline: "nearest" });
-  });
-  svg.addEventListener("focus", () => moveAndTell(at.r, at.c));
-  into.replaceChildren(svg);
-  pane.querySelector(".value").textContent = `Largest weight: ${shown(most)}` + (least < 0 ? `; hollow squares are weights below 0, down to ${shown(least)}` : "");
-  return ({ row, column, rowName, columnName }) => {
-    if (rowNames[row] === rowName && columnNames[column] === columnName) move(row, column);
-  };
-}
-
-/** The lines between cells: one shape, however many there are. */
-function gridOf(left, top, rows, columns, cell) {
-  const across = Array.from({ length: rows + 1 }, (_, r) => `M${left} ${top + r * cell}h${columns * cell}`);
-  const down = Array.from({ length: columns + 1 }, (_, c) => `M${left + c * cell} ${top}v${rows * cell}`);
-  return make("path", { class: "lines", d: across.join("") + down.join("") });
-}
-
-/**
- * A row of a map: the keys that are not visible, weights above 0 and below, as far as it has them. A shape each, as one for every cell would be slow to draw
- * for long sentences, and one for all rows to draw again where the cursor was. A weight is a square whose area is its share of `scale`, the largest
- * magnitude; it is hollow and in another colour below 0.
- */
-function rowShapes(row, scale, left, y, cell) {
-  let hidden = "", above = "", below = "";
-  for (let c = 0; c < row.length; ++c) {
-    const x = left + c * cell;
-    if (isNaN(row[c])) {
-      const begin = c;
-      while (c + 1 < row.length && isNaN(row[c + 1])) ++c;
-      hidden += rectangle(x, y, (c + 1 - begin) * cell, cell);
-    } else if (row[c] !== 0) {
-      const side = Math.max(1.5, Math.sqrt(Math.abs(row[c] / scale)) * (cell - 2)), from = (cell - side) / 2;
-      if (row[c] > 0) above += rectangle(x + from, y + from, side, side);
-      else below += hollowSquare(x + from, y + from, side, Math.min(2, side / 2));
-    }
-  }
-  const shapes = [["hidden", hidden], ["weight", above], ["weight negative", below]];
-  return shapes.filter(([, d]) => d).map(([name, d]) => make("path", { class: name, d }));
-}
-
-const rounded = (pixels) => String(Math.round(pixels * 100) / 100);
-const rectangle = (x, y, width, height) => `M${rounded(x)} ${rounded(y)}h${rounded(width)}v${rounded(height)}h${rounded(-width)}z`;
-/** Lines so thick along the inside of a square's sides: the hole is drawn the other way round. */
-const hollowSquare = (x, y, side, line) => {
-  const hole = side - 2 * line;
-  return rectangle(x, y, side, side) + (hole > 0 ? `M${rounded(x + line)} ${rounded(y + line)}v${rounded(hole)}h${rounded(hole)}v${rounded(-hole)}z` : "");
-};
+// The explorer: a sentence's weights, one map beside another, small maps of all heads, and a link to what is shown.
 
 function chooser(label, options) {
   const select = make("select", {}, ...options.map(([value, name]) => make("option", { value }, name)));
@@ -206,18 +22,32 @@ function makePane(number, changed) {
   const model = chooser("Model", models.map((one, m) => [m, one.name]));
   const layer = chooser("Layer", []), head = chooser("Head", []);
   const element = make("div", { class: "pane" }, make("div", { class: "controls" }, model.element, layer.element, head.element),
-    make("p", { class: "value", "aria-live": "polite" }), make("div", { class: "map" }));
+    make("div", { class: "heads scroll", tabindex: "0" }), make("p", { class: "value", "aria-live": "polite" }), make("div", { class: "map" }), make("div", { class: "tools" }));
   model.element.className = "wide";
   model.select.value = String(Math.min(number, models.length - 1));
   for (const { select } of [model, layer, head]) select.addEventListener("change", changed);
-  return { element, model: model.select, layer: layer.select, head: head.select };
+  return { element, changed, model: model.select, layer: layer.select, head: head.select };
 }
 
-/** What drawMap gives is left as pane.follow. */
-async function drawPane(pane, sentence, site, useWords, byInput, told) {
-  const m = Number(pane.model.value), model = models[m], tokens = data.sentences[sentence].models[m];
+/** Offers the layers and heads of the pane's model. */
+function refillPane(pane, site) {
+  const model = models[Number(pane.model.value)];
   refill(pane.layer, placesOf(model, site).map((place) => [place.layer, `${place.layer}: ${place.type}`]));
   refill(pane.head, [...layerNames(model.num_heads).map((h) => [h, h]), ["mean", "average of all"]]);
+}
+
+/** The titles of a map's axes, and the words for a row and a column when a cell is read out. */
+function axisNames(site, byInput) {
+  const read = "target, read", rows = site === "encoder_self" ? "source" : byInput ? read : "target, predicted";
+  const columns = site === "decoder_self" ? read : "source";
+  const rowWord = site === "encoder_self" ? "source" : byInput ? "reading" : "predicting";
+  return { rows, columns, rowWord, columnWord: site === "decoder_self" ? "target read" : "source" };
+}
+
+/** Draws what the pane's selects say; leaves drawMap()'s function as pane.follow. */
+async function drawPane(pane, sentence, site, useWords, byInput, told) {
+  const m = Number(pane.model.value), model = models[m], { gold, line, models: all } = data.sentences[sentence], tokens = all[m];
+  refillPane(pane, site);
   const placeIndex = model.places.findIndex((place) => place.site === site && place.layer === Number(pane.layer.value));
   const turn = (pane.turn = (pane.turn ?? 0) + 1);
   const bytes = await unpack(sentence, m);
@@ -226,7 +56,104 @@ async function drawPane(pane, sentence, site, useWords, byInput, told) {
   const matrix = weightsOf(bytes, tokens, model, placeIndex, pane.head.value, rows.pieces.length, columns.pieces.length);
   const map = useWords ? byWords(matrix, rows, columns, tokens.joiner) : { matrix, rowNames: rows.pieces, columnNames: columns.pieces };
   map.isSum = useWords || pane.head.value === "mean";
-  pane.follow = drawMap(pane.element, map, site === "encoder_self" ? "source" : byInput ? "reading" : "predicting", site === "decoder_self" ? "target read" : "source", told);
+  map.gold = site === "cross" ? goldBoxes(gold, rows, columns, useWords) : [];
+  pane.follow = drawMap(pane.element, map, axisNames(site, byInput), told);
+  drawHeads(pane, `${sentence} ${m} ${site}`, bytes, tokens, model, site);
+  const title = `${model.name}, sentence ${line + 1}, ${SITE_NAMES[site]}, layer ${pane.layer.value}, head ${pane.head.value}`;
+  const csv = () => [["", ...map.columnNames], ...map.matrix.map((row, r) => [map.rowNames[r], ...row.map((value) => (isNaN(value) ? "" : Number(value.toPrecision(4))))])];
+  pane.element.querySelector(".tools").replaceChildren(...saveButtons(title, () => standalone(pane.element.querySelector(".map svg"), title, []), csv));
+}
+
+const HEAD_PIXELS = 64; // the most on a side of a small map
+
+/** Small maps of all heads, a row a layer; each chooses its head. `key`: of what they show; they are drawn anew where it changes. */
+function drawHeads(pane, key, bytes, tokens, model, site) {
+  const into = pane.element.querySelector(".heads");
+  if (into.dataset.key !== key) {
+    into.dataset.key = key;
+    const names = layerNames(model.num_heads).map((head) => make("span", {}, `head ${head}`));
+    const grid = make("div", { class: "grid", style: `--heads: ${model.num_heads}` }, make("span", {}), ...names);
+    model.places.forEach((place, p) => {
+      if (place.site !== site) return;
+      grid.append(make("span", {}, `layer ${place.layer}`));
+      for (let head = 0; head < model.num_heads; ++head) grid.append(headButton(pane, place, head, smallMap(bytes, tokens, model, p, head)));
+    });
+    into.replaceChildren(grid);
+  }
+  for (const button of into.querySelectorAll("button"))
+    button.setAttribute("aria-pressed", String(button.dataset.layer === pane.layer.value && button.dataset.head === pane.head.value));
+}
+
+function headButton(pane, place, head, canvas) {
+  const name = `Layer ${place.layer}, head ${head}: ${place.type}`;
+  const button = make("button", { type: "button", title: name, "aria-label": name, "data-layer": place.layer, "data-head": head }, canvas);
+  button.addEventListener("click", () => {
+    [pane.layer.value, pane.head.value] = [String(place.layer), String(head)];
+    pane.changed();
+  });
+  return button;
+}
+
+/** A head's weights as shades of ink; of a long sentence, the largest weight that falls on a pixel. */
+function smallMap(bytes, tokens, model, p, head) {
+  const site = model.places[p].site, columns = site === "decoder_self" ? tokens.tgt.length : tokens.src.length;
+  const rows = mapSize(tokens, model, p) / model.num_heads / columns, begin = offsetOf(tokens, model, p) + head * rows * columns;
+  const height = Math.min(rows, HEAD_PIXELS), width = Math.min(columns, HEAD_PIXELS), largest = new Uint8Array(height * width);
+  for (let r = 0; r < rows; ++r) for (let c = 0; c < columns; ++c) {
+    const level = bytes[begin + r * columns + c], at = Math.floor((r * height) / rows) * width + Math.floor((c * width) / columns);
+    if (level !== NOT_VISIBLE) largest[at] = Math.max(largest[at], level & ~NEGATIVE);
+  }
+  const canvas = make("canvas", { width, height }), context = canvas.getContext("2d"), image = context.createImageData(width, height);
+  const ink = getComputedStyle(document.documentElement).getPropertyValue("--ink").trim();
+  const parts = [1, 3, 5].map((i) => parseInt(ink.slice(i, i + 2), 16));
+  largest.forEach((level, i) => image.data.set([...parts, (255 * level) / LEVELS], 4 * i));
+  context.putImageData(image, 0, 0);
+  return canvas;
+}
+
+// --- the link to a view ---
+
+/** The choices of a view, by the names they have in the page's address; `panes` are those that are open. */
+function viewHash(sentence, site, useWords, byInput, panes) {
+  const view = new URLSearchParams({ line: data.sentences[sentence].line + 1, site });
+  if (useWords) view.set("words", 1);
+  if (byInput) view.set("shifted", 1);
+  panes.forEach((pane, p) => {
+    const number = p ? String(p + 1) : "";
+    view.set(`model${number}`, models[Number(pane.model.value)].name);
+    view.set(`layer${number}`, pane.layer.value);
+    view.set(`head${number}`, pane.head.value);
+  });
+  return `#${view}`;
+}
+
+/** Sets the controls as the address says. False if it names no view; what it names and is not here stays as it was. */
+function readView({ sentence, site, words, byInput, second }, panes) {
+  const view = new URLSearchParams(location.hash.slice(1));
+  if (!view.has("line")) return false;
+  const choose = (select, value) => {
+    if ([...select.options].some((option) => option.value === String(value))) select.value = String(value);
+  };
+  choose(sentence.select, data.sentences.findIndex((one) => one.line + 1 === Number(view.get("line"))));
+  choose(site.select, view.get("site"));
+  words.input.checked = view.has("words");
+  byInput.input.checked = view.has("shifted");
+  second.input.checked = view.has("model2");
+  panes.forEach((pane, p) => {
+    const number = p ? String(p + 1) : "";
+    choose(pane.model, models.findIndex((model) => model.name === view.get(`model${number}`)));
+    refillPane(pane, site.select.value);
+    choose(pane.layer, view.get(`layer${number}`));
+    choose(pane.head, view.get(`head${number}`));
+  });
+  return true;
+}
+
+function explanation(hasGold) {
+  return "A square's area is the weight, relative to the largest of the map; an empty cell is exactly 0, a grey one a key that the query does not see. "
+    + (hasGold ? "Outlines are gold links between words, dashed where they are only possible. " : "")
+    + "Point at a cell, or focus the map and use the arrow keys, for its value; where two maps have the same tokens, both tell theirs. The small maps show all heads and choose one."
+    + (data.omitted ? ` ${data.omitted} more sentences would have made this file too large.` : "");
 }
 
 function startExplorer() {
@@ -237,12 +164,16 @@ function startExplorer() {
       : "No sentences were kept for it (--explore 0)."));
     return;
   }
-  const sentence = chooser("Sentence", data.sentences.map((one, i) => [i, `${one.line + 1}: ${isolatedText(cut(one.src_text, 60))}`]));
-  const site = chooser("Attention", SITES.map((one) => [one, SITE_NAMES[one]]));
+  const controls = {
+    sentence: chooser("Sentence", data.sentences.map((one, i) => [i, `${one.line + 1}: ${isolatedText(cut(one.src_text, 60))}`])),
+    site: chooser("Attention", SITES.map((one) => [one, SITE_NAMES[one]])),
+    words: check("words on the axes", false), byInput: check("rows are tokens read (shifted)", false), second: check("two side by side", models.length > 1),
+  };
+  const { sentence, site, words, byInput, second } = controls;
   site.select.value = "cross";
-  const words = check("words on the axes", false), byInput = check("rows are tokens read (shifted)", false), second = check("two side by side", models.length > 1);
-  const texts = make("p", { class: "soft" });
-  const changed = () => draw().catch((error) => { texts.textContent = `The weights could not be shown: ${error}`; });
+  const texts = make("p", { class: "soft" }), link = make("a", { class: "link", title: "Copy it, or the page's address, to come back to these maps" }, "Link to this view");
+  const redraw = () => draw().catch((error) => { texts.textContent = `The weights could not be shown: ${error}`; });
+  const changed = () => redraw().then(() => history.replaceState(null, "", link.getAttribute("href")));
   const panes = [makePane(0, changed), makePane(1, changed)];
   async function draw() {
     const chosen = Number(sentence.select.value);
@@ -251,11 +182,17 @@ function startExplorer() {
     const open = panes.filter((pane) => !pane.element.hidden);
     await Promise.all(open.map((pane) => drawPane(pane, chosen, site.select.value, words.input.checked, byInput.input.checked,
       (cell) => open.forEach((other) => other === pane || other.follow?.(cell)))));
+    link.setAttribute("href", viewHash(chosen, site.select.value, words.input.checked, byInput.input.checked, open));
   }
   for (const one of [sentence.select, site.select, words.input, byInput.input, second.input]) one.addEventListener("change", changed);
-  into.append(make("p", { class: "soft" }, "A square's area is the weight, relative to the largest of the map; an empty cell is exactly 0, a grey one a key that the query does not see. "
-    + "Point at a cell, or focus the map and use the arrow keys, for its value; where two maps have the same tokens, both tell theirs." + (data.omitted ? ` ${data.omitted} more sentences would have made this file too large.` : "")),
-    make("div", { class: "controls" }, sentence.element, site.element, words.element, byInput.element, second.element), texts,
+  into.append(make("p", { class: "soft" }, explanation(data.sentences.some((one) => one.gold))),
+    make("div", { class: "controls" }, sentence.element, site.element, words.element, byInput.element, second.element, link), texts,
     make("div", { class: "panes" }, ...panes.map((pane) => pane.element)));
-  changed();
+  const showView = () => readView(controls, panes) && redraw().then(() => into.scrollIntoView());
+  window.addEventListener("hashchange", showView);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    for (const heads of into.querySelectorAll(".heads")) heads.dataset.key = "";  // whose ink is that of the other scheme
+    redraw();
+  });
+  if (!showView()) redraw();
 }

@@ -5,11 +5,12 @@ const shorter = shortNames(data.analysis.models.map((model) => model.name));
 const models = data.analysis.models.map((model, m) => ({ ...model, name: shorter[m], path: model.name }));
 const SITES = ["encoder_self", "decoder_self", "cross"];
 const SITE_NAMES = { encoder_self: "encoder", decoder_self: "decoder", cross: "cross" };
+/** The measures of rows. `ifZero`: what a value of 0 everywhere means; shares are shown in percent. */
 const MEASURES = {
-  sparsity: "Sparsity: share of visible weights that are exactly 0",
-  null_rate: "Null rate: share of queries that attend to nothing",
-  entropy: "Entropy in nats of rows that are not null",
-  support: "Support: keys with a weight, per query",
+  sparsity: { title: "Sparsity: share of visible weights that are exactly 0", isPercent: true, ceiling: 1, ifZero: "no weight is exactly 0" },
+  null_rate: { title: "Null rate: share of queries that attend to nothing", isPercent: true, ifZero: "every query attends to something (null rate 0\u00a0%)" },
+  entropy: { title: "Entropy in nats of rows that are not null" },
+  support: { title: "Support: keys with a weight, per query" },
 };
 
 const placesOf = (model, site) => model.places.filter((place) => place.site === site);
@@ -54,18 +55,18 @@ function bestAlignment(model, step) {
 
 function writeOverview() {
   const into = section("overview"), rows = [];
-  for (const key of Object.keys(MEASURES)) {
+  for (const [key, { isPercent }] of Object.entries(MEASURES)) {
     for (const site of SITES) {
       const values = models.map((model) => mean(placesOf(model, site).map((place) => place[key])));
-      if (values.some(isNumber)) rows.push([`${key.replace("_", " ")}, ${SITE_NAMES[site]}`, ...values]);
+      if (values.some(isNumber)) rows.push([`${key.replace("_", " ")}, ${SITE_NAMES[site]}`, ...values.map((value) => shown(value, isPercent))]);
     }
   }
   const hasAlignment = models.some((model) => model.alignment);
   for (const step of hasAlignment ? ["normal", "shifted"] : []) {
     const best = models.map((model) => bestAlignment(model, step));
-    rows.push([`best AER, ${step}`, ...best.map((one) => one && `${(100 * one.aer).toFixed(1)} (${one.layer}/${one.head})`)]);
+    rows.push([`best AER, ${step}`, ...best.map((one) => one && `${shown(one.aer, true)} (${one.layer}/${one.head})`)]);
   }
-  const caption = "Means over layers" + (hasAlignment ? "; AER in percent, of the best single head (layer/head)." : ".");
+  const caption = "Means over layers" + (hasAlignment ? "; alignment error rate (AER) of the best single head (layer/head)." : ".");
   if (rows.length) into.append(make("p", { class: "soft" }, caption), tableOf(["", ...models.map((model) => model.name)], rows));
   const notes = models.map((model) => `${model.name} is ${model.path}.` + (model.notes.length ? ` Not measured: ${model.notes.join("; ")}.` : ""));
   into.append(make("details", {}, make("summary", {}, "Checkpoints, and what was not measured"),
@@ -85,22 +86,15 @@ function measureSeries(key, site) {
   return series;
 }
 
-function writeRow(into, title, charts) {
-  const drawn = charts.filter(Boolean);
-  if (drawn.length && title) into.append(make("h3", {}, title));
-  if (drawn.length) into.append(make("div", { class: "charts" }, ...drawn));
-  return drawn.length > 0;
-}
-
 function writeLayers() {
   const into = section("layers");
   const shuffled = models.some((model) => model.places.some((place) => place.shuffled));
   into.append(make("p", { class: "soft" }, "Lines: all heads of a layer; dots: single heads." + (shuffled ? " Dashed: the same sources with references shuffled." : "")), modelLegend());
   let isFull = false;
-  for (const [key, title] of Object.entries(MEASURES)) {
-    isFull = writeRow(into, title, lineCharts(SITES.map((site) => ({
+  for (const [key, { title, ...scale }] of Object.entries(MEASURES)) {
+    isFull = writeCharts(into, title, SITES.map((site) => ({
       title: SITE_NAMES[site], xNames: layerNames(mostLayers(site)), series: measureSeries(key, site),
-    })), { floor: 0, ceiling: key === "sparsity" ? 1 : undefined })) || isFull;
+    })), { floor: 0, ...scale }) || isFull;
   }
   const names = new Set(models.flatMap((model) => model.places.flatMap((place) => Object.keys(place.numbers ?? {}))));
   for (const name of names) isFull = writeNumbers(into, name) || isFull;
@@ -108,58 +102,55 @@ function writeLayers() {
 }
 
 function writeNumbers(into, name) {
-  return writeRow(into, `Learned ${name}`, lineCharts(SITES.map((site) => ({
+  return writeCharts(into, `Learned ${name}`, SITES.map((site) => ({
     title: SITE_NAMES[site], xNames: layerNames(mostLayers(site)),
     series: models.map((model, m) => {
       const heads = placesOf(model, site).map((place) => place.numbers?.[name] ?? []);
       return { name: model.name, style: m, values: heads.map(mean), dots: heads };
     }),
-  }))));
+  })), { isPercent: name === "gate" });
 }
 
 // --- alignment ---
 
+const STEPS = { normal: "the step that predicts a word", shifted: "the step that reads it" };
+
 function writeAlignment() {
   const aligned = models.map((model, m) => ({ model, m })).filter(({ model }) => model.alignment);
   if (!aligned.length) return hide("alignment");
-  const percent = (value) => (isNumber(value) ? 100 * value : null);
-  const ends = (system) => (system.interval ? system.interval.map(percent) : null);
   const into = section("alignment");
-  into.append(make("p", { class: "soft" }, `Alignment error rate in percent, lower is better, on ${aligned[0].model.alignment.sentences} sentences, with bootstrap 95 % intervals. `
-    + "Solid: best head of a layer (AoH). Dashed: average of its heads (AoL)."));
-  into.append(legend(aligned.flatMap(({ model, m }) => [{ name: `${model.name}, AoH`, style: m }, { name: `${model.name}, AoL`, style: m, isDashed: true }])));
-  writeRow(into, "Weights of the step that predicts a word (normal), or that has it as input (shifted)", lineCharts(["normal", "shifted"].map((step) => ({
-    title: step, xNames: layerNames(mostLayers("cross")),
+  into.append(make("p", { class: "soft" }, `Alignment error rate of cross attention's weights, lower is better, on ${aligned[0].model.alignment.sentences} sentences, with bootstrap 95 % intervals. `
+    + "Solid: the best head of a layer. Dashed: the average of its heads."));
+  const both = (m, name) => [{ name: `${name}, best head`, style: m }, { name: `${name}, average of heads`, style: m, isDashed: true }];
+  into.append(legend(aligned.flatMap(({ model, m }) => both(m, model.name))));
+  writeCharts(into, "", Object.entries(STEPS).map(([step, title]) => ({
+    title: `${step}: ${title}`, xNames: layerNames(mostLayers("cross")),
     series: aligned.flatMap(({ model, m }) => {
-      const layers = model.alignment.layers.map((layer) => layer[step]), best = layers.map((layer) => layer.heads[layer.best_head]);
-      return [
-        { name: `${model.name}, AoH`, style: m, values: best.map((one) => percent(one.aer)), spread: best.map(ends) },
-        { name: `${model.name}, AoL`, style: m, isDashed: true, values: layers.map((layer) => percent(layer.average.aer)), spread: layers.map((layer) => ends(layer.average)) },
-      ];
+      const layers = model.alignment.layers.map((layer) => layer[step]), [best, average] = both(m, model.name);
+      const of = (line, systems) => ({ ...line, values: systems.map((one) => one.aer), spread: systems.map((one) => one.interval) });
+      return [of(best, layers.map((layer) => layer.heads[layer.best_head])), of(average, layers.map((layer) => layer.average))];
     }),
-  }))));
+  })), { isPercent: true });
 }
 
 // --- diversity ---
 
+/** Charts of all models for each temperature at which rectified rows are compared; rows that sum to one are in each of them, as they are. */
 function writeDiversity() {
-  const into = section("diversity");
-  const range = niceRange(models.flatMap((model) => model.places.flatMap((place) => Object.values(place.diversity ?? {}))), 0);
-  let isFull = false;
-  models.forEach((model, m) => {
-    const places = model.places.filter((place) => place.diversity);
-    if (!places.length) return;
-    const keys = [...new Set(places.flatMap((place) => Object.keys(place.diversity)))];
-    const names = keys.map((key) => (key === "as_is" ? "as it is" : `T = ${Number(key)}`));
-    const charts = SITES.filter((site) => placesOf(model, site).some((place) => place.diversity)).map((site) => barChart({
-      title: SITE_NAMES[site], xNames: layerNames(placesOf(model, site).length), style: m, id: `bars-${m}-${site}`, range,
-      bars: keys.map((key, k) => ({ name: names[k], values: placesOf(model, site).map((place) => place.diversity?.[key]) })),
-    }));
-    into.append(make("h3", {}, model.name), barLegend(names, m, `legend-${m}`), make("div", { class: "charts" }, ...charts));
-    isFull = true;
-  });
-  if (!isFull) return hide("diversity");
-  into.querySelector("h2").after(make("p", { class: "soft" }, "Generalised Jensen-Shannon divergence between a layer's heads, in nats: 0 if all attend alike. Rectified rows p are compared as softmax(T p)."));
+  const found = models.flatMap((model) => model.places.flatMap((place) => Object.keys(place.diversity ?? {})));
+  if (!found.length) return hide("diversity");
+  const into = section("diversity"), temperatures = [...new Set(found)].filter((key) => key !== "as_is").sort((a, b) => b - a);
+  into.append(make("p", { class: "soft" }, "Generalized Jensen-Shannon divergence between a layer's heads, in nats: 0 if all attend alike."
+    + (temperatures.length ? " Rectified rows p are compared as softmax(T p), rows that sum to one as they are." : "")), modelLegend());
+  const write = (target, key) => writeCharts(target, key ? `T = ${Number(key)}` : "", SITES.map((site) => ({
+    title: SITE_NAMES[site], xNames: layerNames(mostLayers(site)),
+    series: models.map((model, m) => ({ name: model.name, style: m, values: placesOf(model, site).map((place) => place.diversity?.as_is ?? place.diversity?.[key]) })),
+  })), { floor: 0 });
+  write(into, temperatures[0]);
+  if (temperatures.length < 2) return;
+  const others = make("details", {}, make("summary", {}, `Other temperatures: T = ${listed(temperatures.slice(1).map(Number))}`));
+  temperatures.slice(1).forEach((key) => write(others, key));
+  into.append(others);
 }
 
 // --- calibration and importance ---
@@ -189,15 +180,13 @@ function writeCalibration() {
   if (!series.length) return hide("calibration");
   const bins = [...new Set(models.flatMap((model) => model.places.flatMap((place) => (place.calibration?.by_entropy ?? []).map((bin) => bin.from))))].sort((a, b) => a - b);
   const xNames = layerNames(Math.max(mostLayers("cross"), mostLayers("decoder_self")));
-  into.append(legend(series));
-  writeRow(into, "How far calibration moves attention", [
-    ...lineCharts([
-      { title: "Jensen-Shannon divergence, nats", xNames, series },
-      { title: "The same by entropy of the original", xNames: bins, xLabel: "entropy from, nats", series: entropySeries(bins) },
-    ], { floor: 0 }),
-    ...lineCharts([{ title: "Change of entropy, nats (+ disperses)", xNames, series: calibrationSeries((one) => one.entropy_change) }], { floor: 0 }),
-    ...lineCharts([{ title: "Mean mask", xNames, series: calibrationSeries((one) => one.mask) }], { floor: 0, ceiling: 1 }),
-  ]);
+  into.append(make("p", { class: "soft" }, "How far calibration moves attention."), legend(series));
+  writeCharts(into, "Jensen-Shannon divergence, nats", [
+    { title: "by layer", xNames, series },
+    { title: "by entropy of the original", xNames: bins, xLabel: "entropy from, nats", series: entropySeries(bins) },
+  ], { floor: 0 });
+  writeCharts(into, "Change of entropy, nats (+ disperses)", [{ title: "by layer", xNames, series: calibrationSeries((one) => one.entropy_change) }], { floor: 0 });
+  writeCharts(into, "Mean mask", [{ title: "by layer", xNames, series: calibrationSeries((one) => one.mask) }], { floor: 0, ceiling: 1 });
 }
 
 function writeImportance() {
@@ -216,7 +205,7 @@ function writeImportance() {
   const into = section("importance");
   into.append(make("p", { class: "soft" }, "Does cross attention point at what matters? Kendall's τ-b of attention averaged over heads with the norm of the gradient of a target token's probability by each source state."
     + (models.some((model) => model.importance?.layers.some((layer) => layer.mask)) ? " The masks of calibrated attention are constants of that gradient." : "")), legend(series));
-  writeRow(into, "", lineCharts([{ title: "Kendall's τ-b", xNames: layerNames(mostLayers("cross")), series }], { floor: 0 }));
+  writeCharts(into, "", [{ title: "Kendall's τ-b", xNames: layerNames(mostLayers("cross")), series }], { floor: 0 });
 }
 
 writeHeader();
@@ -227,4 +216,3 @@ writeDiversity();
 writeCalibration();
 writeImportance();
 for (const link of document.querySelectorAll("nav a")) if (!document.querySelector(link.getAttribute("href"))) link.remove();
-startExplorer();

@@ -39,7 +39,7 @@ int64_t pairs_of(int64_t count) {
   return count * (count - 1) / 2;
 }
 
-/// How many pairs of `sorted` have the same key.
+/// Counts pairs of `sorted` with the same key.
 template <class T, class Key>
 int64_t tied_pairs(const std::vector<T>& sorted, Key key) {
   int64_t pairs = 0;
@@ -51,7 +51,7 @@ int64_t tied_pairs(const std::vector<T>& sorted, Key key) {
   return pairs;
 }
 
-/// By merging halves; how many pairs of values stood with the larger one first. `room` is for the halves.
+/// Sorts by merging halves, and returns the number of pairs that stood with the larger value first. `room` is the buffer for merging.
 int64_t sort_and_count_inversions(std::span<double> values, std::vector<double>& room) {
   if (values.size() < 2) return 0;
   const size_t half = values.size() / 2;
@@ -139,7 +139,7 @@ double js_divergence(std::span<const double> p, std::span<const double> q) {
   return std::max(0.0, divergence);
 }
 
-/// By Knight's algorithm (1966), in O(n log n): once the positions are sorted by x and, among equals, by y, those that y ranks the other
+/// Knight's algorithm (1966), O(n log n): once the positions are sorted by x and, among equals, by y, those that y ranks the other
 /// way round are the inversions of y.
 std::optional<double> kendall_tau_b(std::span<const double> x, std::span<const double> y) {
   std::vector<std::pair<double, double>> points;

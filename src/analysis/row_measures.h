@@ -5,11 +5,11 @@
 #include <span>
 #include <vector>
 
-/// What is measured of single rows of attention weights. In all of them NaN stands at a key that the query does not see, and logarithms are
+/// Measures of single rows of attention weights. In all of them NaN marks a key that the query does not see, and logarithms are
 /// natural.
 namespace lacuna {
 
-/// What one row adds to its head's measures.
+/// The contribution of one row to its head's measures.
 struct RowMeasures {
   int64_t visible = 0, zeros = 0;  ///< keys, and those of weight exactly 0
   double entropy = 0;              ///< -Σ p ln p, p the weights' magnitudes divided by their sum; 0 for a null row

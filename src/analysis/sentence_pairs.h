@@ -38,11 +38,11 @@ struct LongPairCount {
   std::string message(const std::string& fate, int64_t pairs, int64_t max_tokens) const;
 };
 
-/// Reads two files as tokenised pairs.
+/// Reads two files as tokenized pairs.
 class PairReader {
  public:
   /// A pair with a side of more than `max_tokens` makes next() throw DataError or, with LongPairs::kMark, is marked as is_long; so is then
-  /// one with more than kMostToLookAt words, which may outnumber tokens, as normalisation leaves nothing of some.
+  /// one with more than kMostToLookAt words, which may outnumber tokens, as normalization leaves nothing of some.
   PairReader(const std::string& src, const std::string& tgt, Vocabularies vocabularies, int64_t max_tokens,
              LongPairs long_pairs = LongPairs::kRefuse);
   /// The next pairs, at most `count`; empty at the end. Of every `step` of the files only the first, the others being passed over.
@@ -50,7 +50,7 @@ class PairReader {
 
  private:
   std::vector<TokenId> ids_of(const Vocabulary& vocabulary, const std::string& line, const std::string& place, bool& is_long) const;
-  /// Of these lines. Of a side that is too long, and of the other one, neither text nor ids are kept.
+  /// Makes a pair of two lines. If a side is too long, neither text nor ids of either side are kept.
   SentencePair pair_of(const std::string& src, const std::string& tgt) const;
 
   CorpusReader reader_;

@@ -35,21 +35,16 @@ void SiteWeights::clear() {
   std::fill(values_.begin(), values_.end(), kNotVisible);
 }
 
-WeightGatherer::WeightGatherer(const RaggedShape& src, const RaggedShape& tgt, int64_t num_heads, bool with_calibration, Observer observer,
+WeightGatherer::WeightGatherer(const RaggedShape& src, const RaggedShape& tgt, int64_t num_heads, bool with_mask, Observer observer,
                                Filter wanted)
-    : src_(src),
-      tgt_(tgt),
-      num_heads_(num_heads),
-      with_calibration_(with_calibration),
-      observer_(std::move(observer)),
-      wanted_(std::move(wanted)) {}
+    : src_(src), tgt_(tgt), num_heads_(num_heads), with_mask_(with_mask), observer_(std::move(observer)), wanted_(std::move(wanted)) {}
 
 WeightGatherer::Site& WeightGatherer::at(AttentionSite site) {
   Site& found = sites_[static_cast<size_t>(site)];
   std::call_once(found.has_room, [&] {
     found.weights =
         SiteWeights(site == AttentionSite::kEncoderSelf ? src_ : tgt_, site == AttentionSite::kDecoderSelf ? tgt_ : src_, num_heads_);
-    if (with_calibration_ && site != AttentionSite::kEncoderSelf) found.original = found.mask = found.weights;  // as empty
+    if (with_mask_ && site != AttentionSite::kEncoderSelf) found.original = found.mask = found.weights;  // as empty
   });
   return found;
 }
@@ -59,13 +54,13 @@ void WeightGatherer::see(int /*layer*/, AttentionSite site, int head, int64_t se
   at(site).weights.set_row(sentence, head, query, weights, key_positions);
 }
 
-void WeightGatherer::see_calibration(int /*layer*/, AttentionSite site, int head, int64_t sentence, int64_t query,
-                                     std::span<const float> original, std::span<const float> mask, std::span<const int32_t> key_positions) {
+void WeightGatherer::see_original(int /*layer*/, AttentionSite site, int head, int64_t sentence, int64_t query,
+                                  std::span<const float> original, std::span<const float> mask, std::span<const int32_t> key_positions) {
   Site& seen = at(site);
   if (seen.original.is_empty()) return;
   seen.original.set_row(sentence, head, query, original, key_positions);
   seen.mask.set_row(sentence, head, query, mask, key_positions);
-  seen.is_calibrated = true;
+  seen.has_original = true;
 }
 
 void WeightGatherer::see_number(int layer, AttentionSite site, const std::string& name, std::span<const double> values) {
@@ -74,11 +69,11 @@ void WeightGatherer::see_number(int layer, AttentionSite site, const std::string
 
 void WeightGatherer::end_call(int layer, AttentionSite site) {
   Site& seen = at(site);
-  const bool is_calibrated = seen.is_calibrated.exchange(false);
-  observer_({layer, site, src_.num_sentences(), num_heads_, seen.weights, is_calibrated ? &seen.original : nullptr,
-             is_calibrated ? &seen.mask : nullptr});
+  const bool has_original = seen.has_original.exchange(false);
+  observer_({layer, site, src_.num_sentences(), num_heads_, seen.weights, has_original ? &seen.original : nullptr,
+             has_original ? &seen.mask : nullptr});
   seen.weights.clear();
-  if (!is_calibrated) return;
+  if (!has_original) return;
   seen.original.clear();
   seen.mask.clear();
 }

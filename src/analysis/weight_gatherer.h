@@ -43,7 +43,7 @@ struct CallWeights {
   AttentionSite site;
   int64_t num_sentences, num_heads;
   const SiteWeights& weights;
-  const SiteWeights* original;  ///< calibrated attention: its weights before calibration, and its mask; null for others
+  const SiteWeights* original;  ///< the weights before a mask changed them, and this mask; null where there is none
   const SiteWeights* mask;
 };
 
@@ -54,15 +54,14 @@ class WeightGatherer : public AttentionProbe {
   using Observer = std::function<void(const CallWeights&)>;
   using Filter = std::function<bool(int layer, AttentionSite site)>;
 
-  /// `wanted` says which calls are observed; empty = all. `with_calibration` makes room for what calibrated attention shows.
-  WeightGatherer(const RaggedShape& src, const RaggedShape& tgt, int64_t num_heads, bool with_calibration, Observer observer,
-                 Filter wanted = {});
+  /// `wanted` says which calls are observed; empty = all. `with_mask` makes room for what layers with a mask show.
+  WeightGatherer(const RaggedShape& src, const RaggedShape& tgt, int64_t num_heads, bool with_mask, Observer observer, Filter wanted = {});
 
   bool wants(int layer, AttentionSite site) const override { return !wanted_ || wanted_(layer, site); }
   void see(int layer, AttentionSite site, int head, int64_t sentence, int64_t query, std::span<const float> weights,
            std::span<const int32_t> key_positions) override;
-  void see_calibration(int layer, AttentionSite site, int head, int64_t sentence, int64_t query, std::span<const float> original,
-                       std::span<const float> mask, std::span<const int32_t> key_positions) override;
+  void see_original(int layer, AttentionSite site, int head, int64_t sentence, int64_t query, std::span<const float> original,
+                    std::span<const float> mask, std::span<const int32_t> key_positions) override;
   void see_number(int layer, AttentionSite site, const std::string& name, std::span<const double> values) override;
   void end_call(int layer, AttentionSite site) override;
 
@@ -78,15 +77,15 @@ class WeightGatherer : public AttentionProbe {
  private:
   struct Site {
     SiteWeights weights, original, mask;
-    std::atomic<bool> is_calibrated = false;
+    std::atomic<bool> has_original = false;
     std::once_flag has_room;
   };
-  /// With room for its weights, which is made when the first of them comes.
+  /// The call in progress, with memory for its weights, which is allocated when the first of them comes.
   Site& at(AttentionSite site);
 
   RaggedShape src_, tgt_;
   int64_t num_heads_;
-  bool with_calibration_;
+  bool with_mask_;
   Observer observer_;
   Filter wanted_;
   Site sites_[std::size(kAttentionSites)];

@@ -2,28 +2,28 @@
 
 #include <vector>
 
-#include "analysis/pharaoh.h"
+#include "analysis/links.h"
 #include "analysis/sentence_pairs.h"
 #include "analysis/weight_gatherer.h"
 
 namespace lacuna {
 
-/// Which weights say what target piece t is aligned to: those of the step that predicts it, or of the next one, which has it as input.
+/// The step whose weights align target piece t: the one that predicts it, or the next one, which has it as input.
 enum class AlignmentStep { kNormal, kShifted };
 inline constexpr AlignmentStep kAlignmentSteps[] = {AlignmentStep::kNormal, AlignmentStep::kShifted};
-/// `normal` or `shifted`.
+/// Returns `normal` or `shifted`.
 const char* name_of(AlignmentStep step);
 
-/// The index of the word that each token of a line belongs to once pieces are joined; eos gets the number of words.
+/// Returns the index of the word that each token of a line belongs to once pieces are joined; eos gets the number of words.
 std::vector<int32_t> words_of_tokens(const Vocabulary& vocabulary, const std::string& line, const std::vector<TokenId>& ids,
                                      const std::string& joiner);
 
-/// The units that links are between, words or pieces, and which of them each piece belongs to; without eos.
+/// The units that links connect, words or pieces: the unit of each piece, without eos.
 struct AlignmentUnits {
   std::vector<int32_t> src, tgt;
   int32_t src_count = 0, tgt_count = 0;
 };
-/// `joiner`: of the model's `translate` (text/joiner.h); pieces that it joins are one word.
+/// Units that are words. Pieces that `joiner` joins are one word (the model's `translate.joiner`, text/joiner.h).
 AlignmentUnits word_units(const SentencePair& pair, const Vocabularies& vocabularies, const std::string& joiner);
 AlignmentUnits piece_units(const SentencePair& pair);
 

@@ -2,15 +2,15 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/process.h"
 #include "metrics/sacrebleu.h"
-#include "metrics/subprocess.h"
 
 namespace lacuna {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// What the user named: the path of a program, spaces and all, or a program and its first arguments.
+/// Reads a configured command: the path of a program, which may have spaces, or a program and its first arguments.
 Scorer configured_scorer(const std::string& configured) {
   if (find_program(configured)) return {{configured}};
   std::vector<std::string> words;

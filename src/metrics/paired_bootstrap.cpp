@@ -38,7 +38,7 @@ std::vector<Row> table_rows(const std::string& report) {
   return rows;
 }
 
-/// What ScoreOptions::metrics calls a metric: `BLEU (μ ± 95% CI)` is bleu, `chrF2++` is chrf.
+/// The name of a metric in ScoreOptions::metrics: `BLEU (μ ± 95% CI)` is bleu, `chrF2++` is chrf.
 std::string metric_key(const std::string& heading) {
   std::string key;
   for (const char c : heading.substr(0, heading.find(" (")))

@@ -3,9 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "base/process.h"
 #include "metrics/sacrebleu.h"
 #include "metrics/scored_files.h"
-#include "metrics/subprocess.h"
 
 namespace lacuna {
 

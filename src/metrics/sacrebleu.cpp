@@ -26,7 +26,7 @@ std::string language_code(const std::string& tgt_lang) {
   return known == kTwoLetters.end() ? code : known->second;
 }
 
-/// What each metric needs beside its name.
+/// The arguments of each metric beside its name.
 std::vector<std::string> metric_arguments(const ScoreOptions& options) {
   std::vector<std::string> arguments = {"-m"};
   arguments.insert(arguments.end(), options.metrics.begin(), options.metrics.end());
@@ -113,7 +113,7 @@ ProcessResult run_sacrebleu(const Scorer& scorer, const ScoredFiles& files, cons
   for (const auto& part : {files.references(), {"-i"}, files.systems(), metric_arguments(options), extra})
     command.insert(command.end(), part.begin(), part.end());
   // SACREBLEU_FORMAT would win over -f; the table has signs that need UTF-8.
-  ProcessResult result = run_process(command, {{"SACREBLEU_FORMAT", {}}, {"PYTHONUTF8", "1"}});
+  ProcessResult result = run_process(command, {.environment = {{"SACREBLEU_FORMAT", {}}, {"PYTHONUTF8", "1"}}});
   if (result.exit_code == 0) return result;
   if (const std::string install = missing_packages(scorer, result.errors); !install.empty())
     throw MachineError("sacreBLEU (" + in_one_line(scorer.command) + ") lacks packages that its tokenizer " + bleu_tokenizer(options) +

@@ -9,14 +9,14 @@
 
 namespace lacuna {
 
-/// How sacreBLEU is started: a program and its first arguments.
+/// The command that starts sacreBLEU: a program and its first arguments.
 struct Scorer {
   std::vector<std::string> command;
 };
 
-/// The configured command if there is one, else `sacrebleu` on PATH, else the package in the project's own virtual environment (when
-/// `executable`, this program, lies in the project's build folder), else `python3 -m sacrebleu`. Throws ConfigError if the configured one
-/// does not exist, MachineError that says how to get sacreBLEU if none is found.
+/// Finds sacreBLEU: the configured command if there is one, else `sacrebleu` on PATH, else the package in the project's own virtual
+/// environment (when `executable`, this program, lies in the project's build folder), else `python3 -m sacrebleu`. Throws ConfigError if
+/// the configured one does not exist, MachineError that says how to get sacreBLEU if none is found.
 Scorer find_sacrebleu(const std::string& configured = "", const std::filesystem::path& executable = "/proc/self/exe");
 
 struct ScoreOptions {
@@ -44,24 +44,24 @@ struct CorpusScores {
   std::optional<MetricScore> bleu, chrf, ter;  ///< those that were asked for
   std::string tokenizer;                       ///< of BLEU
   int64_t num_lines = 0;
-  std::string notes;  ///< what sacreBLEU said on stderr, such as a warning of text that is not detokenised
+  std::string notes;  ///< what sacreBLEU said on stderr, such as a warning of text that is not detokenized
 
   /// The scores that are there, under the names that ScoreOptions::metrics uses.
   std::vector<std::pair<std::string, MetricScore>> all() const;
 };
 
-/// Scores detokenised translations, one a line, against one or more references. Files may be gzip or zstd, and "-" is stdin.
+/// Scores detokenized translations, one a line, against one or more references. Files may be gzip or zstd, and "-" is stdin.
 /// Throws DataError for files that are missing, empty, not UTF-8 or of different line counts; UsageError for options that sacreBLEU
 /// refuses; MachineError with the last lines of its stderr if it fails, or with what to install where its tokenizer needs packages.
 CorpusScores score_files(const Scorer& scorer, const std::filesystem::path& hypotheses,
                          const std::vector<std::filesystem::path>& references, const ScoreOptions& options);
 
-/// The same for lines in memory. No line may hold a line break.
+/// score_files() for lines in memory. No line may hold a line break.
 CorpusScores score_lines(const Scorer& scorer, const std::vector<std::string>& hypotheses,
                          const std::vector<std::vector<std::string>>& references, const ScoreOptions& options);
 
-/// Throws what scoring would throw, where BLEU's tokenizer for the language needs packages that sacreBLEU does not bring (Japanese,
-/// Korean): to be called before hours of training. Else it does nothing.
+/// Throws the error of scoring if BLEU's tokenizer for the language needs packages that sacreBLEU does not bring (Japanese, Korean): to be
+/// called before hours of training.
 void require_tokenizer(const Scorer& scorer, const std::string& tgt_lang);
 
 struct PairedScore {
@@ -81,8 +81,8 @@ struct PairedComparison {
   std::string report;                                           ///< sacreBLEU's own table, what it means, and the signatures
 };
 
-/// Paired bootstrap resampling (Koehn 2004): is each system's difference to the first more than chance? Two systems or more; throws as
-/// score_files does.
+/// Tests whether each system's difference to the first is more than chance by paired bootstrap resampling (Koehn 2004). Two systems or
+/// more; throws as score_files does.
 PairedComparison paired_bootstrap(const Scorer& scorer, const std::vector<std::filesystem::path>& systems,
                                   const std::vector<std::filesystem::path>& references, int64_t num_samples, const ScoreOptions& options);
 

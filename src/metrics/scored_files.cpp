@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 /// Can sacreBLEU read this file itself, of which the first line was read?
 bool is_readable_as_named(const fs::path& file, const LineReader& reader) {
   std::error_code ignored;
-  return file != "-" && fs::is_regular_file(file, ignored) && reader.packer() == (file.extension() == ".gz" ? "gzip" : "") &&
+  return file != "-" && fs::is_regular_file(file, ignored) && reader.compression() == (file.extension() == ".gz" ? "gzip" : "") &&
          !reader.has_byte_order_mark();
 }
 

@@ -9,10 +9,10 @@
 
 namespace lacuna {
 
-/// Translations and references that were looked at before sacreBLEU is, and are known to fit together.
+/// Translations and references that were checked before sacreBLEU runs: readable, UTF-8, and of equal line counts.
 ///
-/// sacreBLEU reads plain files and gzip files that are named *.gz. What it could not read itself (stdin, a pipe, zstd, gzip under another
-/// name) is copied, and so is what begins with a byte order mark, without it, and text in pieces, with whole words (text/joiner.h).
+/// sacreBLEU reads plain files and gzip files that are named *.gz. Other input (stdin, a pipe, zstd, gzip under another name) is copied to
+/// a temporary file; so are texts with a byte order mark, without it, and texts in pieces, with whole words (text/joiner.h).
 class ScoredFiles {
  public:
   /// Throws DataError if a file is missing, unreadable, empty or not UTF-8, or if two differ in their number of lines.

@@ -69,8 +69,8 @@ TEST(Analysis, ComparesHeadsBySoftmaxWhereWhatMakesTheirWeightsIsRectified) {
   const ModelAnalysis found = corpus.analyze(*small_model_with("{decoder_self: calibrated, cross: {type: calibrated, base: rela}}"));
   const PlaceAnalysis &of_rela = found.places[found.place_of(AttentionSite::kCross, 0)],
                       &of_softmax = found.places[found.place_of(AttentionSite::kDecoderSelf, 0)];
-  EXPECT_TRUE(of_rela.is_rectified && of_rela.is_calibrated);
-  EXPECT_TRUE(!of_softmax.is_rectified && of_softmax.is_calibrated);
+  EXPECT_TRUE(of_rela.is_rectified && of_rela.shows_mask);
+  EXPECT_TRUE(!of_softmax.is_rectified && of_softmax.shows_mask);
   EXPECT_GT(of_rela.sums.divergence[3], 0);
   EXPECT_EQ(of_softmax.sums.divergence[3], 0);
 }
@@ -268,7 +268,7 @@ TEST(PairReader, PassesOverAllButTheFirstOfEveryFew) {
   EXPECT_EQ(rest[1].src_text, "k");
 }
 
-/// One token, however many words a line has: as of words that normalisation leaves nothing of.
+/// One token, however many words a line has: as of words that normalization leaves nothing of.
 class FewTokens : public Vocabulary {
  public:
   int64_t size() const override { return kSmallVocabulary; }

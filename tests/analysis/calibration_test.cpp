@@ -1,12 +1,11 @@
-#include "analysis/calibration.h"
-
+#include "analysis/mask_effect.h"
 #include "golden.h"
 
 namespace lacuna {
 namespace {
 
 TEST(Calibration, IsWorkedOutByHand) {
-  CalibrationSums sums;
+  MaskEffect sums;
   sums.add_row(std::vector<float>{.5f, .5f, NAN}, std::vector<float>{1, 0, NAN});
   const double p = 1 / (1 + std::exp(1)), q = 1 - p;  // (.5, .5 e) divided by its sum
   const double after = -p * std::log(p) - q * std::log(q), a = (.5 + p) / 2, b = (.5 + q) / 2;
@@ -18,7 +17,7 @@ TEST(Calibration, IsWorkedOutByHand) {
 }
 
 TEST(Calibration, LeavesNullRowsOut) {
-  CalibrationSums sums;
+  MaskEffect sums;
   sums.add_row(std::vector<float>{0, 0}, std::vector<float>{1, 0});
   EXPECT_EQ(sums.rows, 0);
 }
@@ -40,13 +39,13 @@ TEST(Calibration, IsGatheredWhereAttentionShowsIt) {
   WeightGatherer gatherer(src, tgt, 1, true, [&](const CallWeights& call) {
     ASSERT_EQ(call.original != nullptr, calls++ == 0);
     if (call.original == nullptr) return;
-    EXPECT_EQ(calibration_of(call, 0).rows, 1);
+    EXPECT_EQ(mask_effect_of(call, 0).rows, 1);
     EXPECT_EQ(call.mask->matrix(0, 0).row(0)[1], .25f);
   });
   const std::vector<int32_t> keys = {0, 1};
   const std::vector<float> row = {.5f, .5f}, mask = {.75f, .25f};
   gatherer.see(0, AttentionSite::kCross, 0, 0, 0, row, keys);
-  gatherer.see_calibration(0, AttentionSite::kCross, 0, 0, 0, row, mask, keys);
+  gatherer.see_original(0, AttentionSite::kCross, 0, 0, 0, row, mask, keys);
   gatherer.end_call(0, AttentionSite::kCross);
   gatherer.see(1, AttentionSite::kCross, 0, 0, 0, row, keys);  // a layer that is not calibrated
   gatherer.end_call(1, AttentionSite::kCross);

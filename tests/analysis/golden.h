@@ -15,7 +15,7 @@ namespace lacuna {
 
 using nlohmann::json;
 
-/// What tests/golden/make_analysis_golden.py worked out with NumPy.
+/// The expected values, computed with NumPy by tests/golden/make_analysis_golden.py.
 inline const json& analysis_golden() {
   static const json golden = [] {
     std::ifstream file(LACUNA_SOURCE_DIR "/tests/golden/analysis.json");

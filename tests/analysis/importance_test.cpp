@@ -1,7 +1,7 @@
 #include "analysis/importance.h"
 
 #include "golden.h"
-#include "model/mask_model.h"
+#include "model/calibrated/mask_loss.h"
 #include "small_analysis.h"
 
 namespace lacuna {
@@ -104,7 +104,7 @@ TEST(ImportanceCorrelation, HasARowForEachTargetToken) {
   }
 }
 
-/// Of calibrated attention with the parameters of its mask model times `factor`.
+/// A model of calibrated attention with the parameters of its mask model times `factor`.
 std::vector<ImportanceCorrelation> correlations_of_calibrated(double factor) {
   const auto model = small_model_with("{cross: {type: calibrated, combine: anneal, anneal_steps: 1}}");
   model->set_step(100);  // nothing is left of the plain weights

@@ -3,9 +3,9 @@
 #include "../base/scratch_folder.h"
 #include "analysis/alignment_error.h"
 #include "analysis/analysis.h"
-#include "analysis/calibration.h"
+#include "analysis/links.h"
+#include "analysis/mask_effect.h"
 #include "analysis/place_measures.h"
-#include "analysis/symmetrise.h"
 #include "analysis/word_weights.h"
 #include "golden.h"
 
@@ -72,14 +72,14 @@ TEST(AnalysisGolden, LinksAndErrorRatesAreNumPys) {
 
 TEST(AnalysisGolden, CalibrationIsNumPys) {
   for (const json& golden : analysis_golden().at("calibration")) {
-    CalibrationSums sums;
+    MaskEffect sums;
     for (size_t i = 0; i < golden.at("original").size(); ++i) sums.add_row(row_of(golden.at("original")[i]), row_of(golden.at("masks")[i]));
     const auto rows = static_cast<double>(sums.rows);
     EXPECT_EQ(sums.rows, golden.at("rows").get<int64_t>());
     EXPECT_NEAR(sums.divergence / rows, golden.at("divergence"), kTolerance);
     EXPECT_NEAR(sums.entropy_change / rows, golden.at("entropy_change"), kTolerance);
     EXPECT_NEAR(sums.mask / rows, golden.at("mask"), kTolerance);
-    for (size_t i = 0; i < CalibrationSums::kBins; ++i) {
+    for (size_t i = 0; i < MaskEffect::kBins; ++i) {
       const json expected = golden.at("bins").value(std::to_string(i), json::array({0, 0.0}));
       EXPECT_EQ(sums.bins[i].rows, expected[0].get<int64_t>()) << "bin " << i;
       if (sums.bins[i].rows > 0) {
@@ -121,13 +121,13 @@ TEST(AnalysisGolden, IntervalsAreThoseOfNumPysBootstrap) {
   EXPECT_NEAR(found.high, golden.at("interval")[1].get<double>(), kByChance);
 }
 
-TEST(AnalysisGolden, SymmetrisedLinksAreThoseOfThePseudoCode) {
-  const std::map<std::string, Symmetrisation> kinds = {{"intersection", Symmetrisation::kIntersection},
-                                                       {"union", Symmetrisation::kUnion},
-                                                       {"grow-diag-final-and", Symmetrisation::kGrowDiagFinalAnd}};
-  for (const json& golden : analysis_golden().at("symmetrise"))
+TEST(AnalysisGolden, SymmetrizedLinksAreThoseOfThePseudoCode) {
+  const std::map<std::string, Symmetrization> kinds = {{"intersection", Symmetrization::kIntersection},
+                                                       {"union", Symmetrization::kUnion},
+                                                       {"grow-diag-final-and", Symmetrization::kGrowDiagFinalAnd}};
+  for (const json& golden : analysis_golden().at("symmetrize"))
     for (const auto& [name, kind] : kinds)
-      EXPECT_EQ(json(symmetrise(golden.at("forward").get<Links>(), golden.at("backward").get<Links>(), kind)), golden.at(name)) << name;
+      EXPECT_EQ(json(symmetrize(golden.at("forward").get<Links>(), golden.at("backward").get<Links>(), kind)), golden.at(name)) << name;
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ std::string html_of(const std::vector<ModelAnalysis>& models, const SmallCorpus&
   return report_html(models, analysis_json(models, corpus.settings));
 }
 
-/// What stands between two texts.
+/// Returns the text between two others.
 std::string between(const std::string& text, const std::string& before, const std::string& after) {
   const size_t begin = text.find(before) + before.size();
   return text.substr(begin, text.find(after, begin) - begin);
@@ -43,6 +43,17 @@ TEST(Report, HoldsTheAnalysisAndTheWeightsOfItsSentences) {
   EXPECT_EQ(data.at("sentences").size(), 4u);
   EXPECT_EQ(data.at("sentences")[2].at("models").size(), 2u);
   EXPECT_EQ(data.at("sentences")[2].at("models")[1].at("scales").size(), 6u);
+}
+
+TEST(Report, HoldsGoldLinksAndSaysWhichArePossible) {
+  SmallCorpus corpus;
+  corpus.settings.gold = corpus.folder.write("gold", "0-1 1?0\n0-1\n\n4-0\n0-0\n");
+  const std::vector<ModelAnalysis> models = {corpus.analyze(*small_model_with("softmax"))};
+  const auto data = nlohmann::json::parse(between(html_of(models, corpus), "id=\"data\">", "</script>"));
+  EXPECT_EQ(data.at("sentences")[0].at("gold"), nlohmann::json::parse(R"({"sure": [[0, 1]], "possible": [[1, 0]]})"));
+  corpus.settings.gold = "";
+  const std::vector<ModelAnalysis> without = {corpus.analyze(*small_model_with("softmax"))};
+  EXPECT_EQ(html_of(without, corpus).find("\"gold\""), std::string::npos);
 }
 
 TEST(Report, LeavesOutSentencesThatWouldMakeItHeavierThanThreeMegabytes) {

@@ -68,7 +68,7 @@ TEST(KendallTau, CorrectsForTies) {
   EXPECT_FALSE(kendall_tau_b(std::vector<double>{1, 1}, std::vector<double>{1, 2}).has_value());
 }
 
-/// As defined: over all pairs of positions.
+/// The definition, over all pairs of positions.
 std::optional<double> tau_b_of_pairs(const std::vector<double>& x, const std::vector<double>& y) {
   int64_t agreement = 0, untied_x = 0, untied_y = 0;
   const auto sign = [](double value) { return (value > 0) - (value < 0); };

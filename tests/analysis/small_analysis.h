@@ -26,7 +26,7 @@ inline std::shared_ptr<Transformer> small_model_with(const std::string& attentio
   return small_model(options);
 }
 
-/// One whose weights are no numbers, as of a training that diverged.
+/// A small model whose weights are NaN, as after a training that diverged.
 inline std::shared_ptr<Transformer> small_model_of_nans() {
   const auto model = small_model_with("softmax");
   const at::NoGradGuard no_gradients;
@@ -34,7 +34,7 @@ inline std::shared_ptr<Transformer> small_model_of_nans() {
   return model;
 }
 
-/// Texts to analyse: five pairs, one of them with an empty side.
+/// Texts to analyze: five pairs, one of them with an empty side.
 struct SmallCorpus {
   ScratchFolder folder;
   AnalysisSettings settings;

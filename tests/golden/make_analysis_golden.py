@@ -21,7 +21,7 @@ def entropy(p):
 
 
 def single(values):
-    """As the program sees them: float."""
+    """Rounds weights to float, as the program sees them."""
     return np.float32(values).astype(np.float64)
 
 
@@ -63,7 +63,7 @@ def head_measures(head):
 
 
 def distribution(row, temperature):
-    """Over the keys and one more for rows that attend to nothing."""
+    """Rows as distributions over the keys and one more key, which takes the mass of null rows."""
     visible = ~np.isnan(row)
     p = np.zeros(len(row) + 1)
     if not row[visible].any():
@@ -113,12 +113,12 @@ def place_cases():
 
 
 def random_words(pieces):
-    """The word of each piece."""
+    """Returns the word of each piece."""
     return np.cumsum(np.concatenate([[0], random.random(pieces - 1) < 0.7])).astype(int).tolist()
 
 
 def word_weights(weights, src_words, tgt_words, step):
-    """By matrices: (tgt pieces -> words, averaged) x weights x (src pieces -> words, summed)."""
+    """Weights between words as a product of matrices: (tgt pieces -> words, averaged) x weights x (src pieces -> words, summed)."""
     rows = weights[1:] if step == "shifted" else weights[:-1]
     columns = np.eye(max(src_words) + 1)[src_words]
     averaging = np.eye(max(tgt_words) + 1)[tgt_words]
@@ -247,7 +247,7 @@ class NumpyTransformer:
         return x
 
     def probabilities(self, memory, tgt):
-        """p(y_t) of each target token."""
+        """Returns p(y_t) of each target token."""
         x = self.embed([1, *tgt[:-1]])
         for i in range(self.o["decoder_layers"]):
             name = f"decoder.layers.{i}."
@@ -287,7 +287,7 @@ def importance_cases():
 
 
 def numbers_case():
-    """A number for each head, over batches of so many queries."""
+    """Numbers of each head, averaged over batches with different numbers of queries."""
     queries, values = random.integers(1, 50, 6), random.random((6, 3))
     return {"queries": queries.tolist(), "values": values.tolist(), "mean": np.average(values, axis=0, weights=queries).tolist()}
 
@@ -300,7 +300,7 @@ def interval_case():
     return {"sentences": sentences, "interval": np.quantile(rates, [0.025, 0.975]).tolist()}
 
 
-# --- symmetrisation ---
+# --- symmetrization ---
 
 
 NEIGHBOURS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
@@ -332,7 +332,7 @@ def grow_diag_final_and(forward, backward, sources, targets):
     return links
 
 
-def symmetrise_cases():
+def symmetrize_cases():
     cases = []
     for _ in range(20):
         sources, targets = int(random.integers(2, 9)), int(random.integers(2, 9))
@@ -352,7 +352,7 @@ def main():
         "alignment": alignment_case(),
         "calibration": [calibration_case(softmax_rows((12, 7)), masks), calibration_case(rectified_rows((12, 7), 1.2), masks)],
         "ranks": rank_cases(),
-        "symmetrise": symmetrise_cases(),
+        "symmetrize": symmetrize_cases(),
         "importance": importance_cases(),
         "numbers": numbers_case(),
         "interval": interval_case(),

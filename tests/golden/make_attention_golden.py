@@ -53,7 +53,7 @@ def span(scores, learned, ramp):
 
 
 def rows(generator):
-    """Rows of several lengths and spreads: spiky on purpose, or every map looks like softmax."""
+    """Makes rows of several lengths and spreads: spiky on purpose, or every map looks like softmax."""
     for length, spread in [(1, 1), (2, 1), (5, 0.1), (15, 1.5), (17, 4), (40, 1), (70, 2)]:
         yield torch.randn(length, generator=generator, dtype=torch.float64) * spread
 

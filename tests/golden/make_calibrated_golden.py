@@ -16,7 +16,7 @@ from make_transformer_golden import BASE, SMOOTHING, SOURCES, TARGETS, VOCABULAR
 
 CAP = 10
 TGT_REAL = torch.tensor([[i < len(s) for i in range(max(map(len, TARGETS)))] for s in TARGETS])
-# What each attention is, by its name; the same in YAML.
+# The attention of each golden file, by name: its options here and in YAML.
 VARIANTS = {
     "calibrated_gate": {
         "norm": "pre", "step": 0,
@@ -33,7 +33,7 @@ VARIANTS = {
 
 
 class Calibrated(Layered):
-    """`perturbs`: the mask pass. It leaves penalties and means of the masks of each attention."""
+    """Runs the model; `perturbs` selects the mask pass, which stores penalties and mask means of each attention."""
 
     def __init__(self, o, types, step):
         super().__init__(o)

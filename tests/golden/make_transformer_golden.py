@@ -36,7 +36,7 @@ VOCABULARY, SMOOTHING = 11, 0.1
 
 
 class Layered(nn.Module):
-    """Modules called like the checkpoint's names: everything is created by name on first use."""
+    """A model whose parameters are created on first use, by the checkpoint's names."""
 
     def __init__(self, o):
         super().__init__()
@@ -69,7 +69,7 @@ class Layered(nn.Module):
         return centred / torch.sqrt((centred * centred).mean(-1, keepdim=True) + 1e-5) * gain + self.get(name + ".bias", x.shape[-1])
 
     def attention_norm(self, name, kind, x):
-        """Over the heads side by side (Zhang, Titov & Sennrich 2021, arXiv:2104.07012, section 3.2)."""
+        """Normalizes the concatenated heads (Zhang, Titov & Sennrich 2021, arXiv:2104.07012, section 3.2)."""
         if kind == "rms":
             return self.rms_norm(name, x, 1e-8)
         if kind == "gated_rms":
@@ -77,7 +77,7 @@ class Layered(nn.Module):
         return self.layer_norm(name, x) if kind == "layer" else x
 
     def attend(self, name, q, k, v, visible):
-        """Scaled dot-product attention in heads; visible [B, 1 or Tq, Tk]."""
+        """Scaled dot-product attention with several heads; visible [B, 1 or Tq, Tk]."""
         heads, out = self.o["num_heads"], []
         site = "cross" if name.endswith("cross_attention") else name.split(".")[0] + "_self"
         choice = self.o.get("attention", {}).get(site, {"type": "softmax", "norm": "none"})

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/process.h"
 #include "cli/verb.h"
-#include "metrics/subprocess.h"
 #include "scratch.h"
 
 namespace lacuna {
@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// What `lacuna evaluate` prints, with the tests' own sacreBLEU.
+/// Returns the output of `lacuna evaluate` with the tests' own sacreBLEU.
 std::string evaluate(std::vector<std::string> arguments) {
   arguments.insert(arguments.end(), {"--sacrebleu", test_python() + " -m sacrebleu"});
   testing::internal::CaptureStdout();

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "metrics/subprocess.h"
+#include "base/process.h"
 #include "scratch.h"
 
 namespace lacuna {

@@ -4,7 +4,7 @@
 
 #include "../base/packed.h"
 #include "base/error.h"
-#include "metrics/subprocess.h"
+#include "base/process.h"
 #include "scratch.h"
 
 namespace lacuna {
@@ -43,7 +43,7 @@ TEST(ScoredFiles, FilesOfOtherPackersAreNamedAsSuch) {
                                         "\xFD"
                                         "7zXZ and more")},
                          {}),
-              HasSubstr("hyp: is packed by xz; unpack it"));
+              HasSubstr("hyp: is compressed with xz; decompress it"));
 }
 
 TEST(ScoredFiles, EmptyLinesCount) {

@@ -1,4 +1,4 @@
-#include "analysis/calibration.h"
+#include "analysis/mask_effect.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,13 +8,13 @@
 
 namespace lacuna {
 
-void CalibrationSums::add_row(std::span<const float> original, std::span<const float> masks) {
+void MaskEffect::add_row(std::span<const float> original, std::span<const float> row_mask) {
   std::vector<double> before, after;
   double mask_sum = 0;
   bool is_null = true;
   for (size_t j = 0; j < original.size(); ++j) {
     if (std::isnan(original[j])) continue;
-    const double a = std::abs(static_cast<double>(original[j])), m = static_cast<double>(masks[j]);
+    const double a = std::abs(static_cast<double>(original[j])), m = static_cast<double>(row_mask[j]);
     before.push_back(a);
     after.push_back(a * std::exp(1 - m));
     mask_sum += m;
@@ -31,7 +31,7 @@ void CalibrationSums::add_row(std::span<const float> original, std::span<const f
   bin.divergence += moved;
 }
 
-void CalibrationSums::add(const CalibrationSums& other) {
+void MaskEffect::add(const MaskEffect& other) {
   rows += other.rows;
   divergence += other.divergence;
   entropy_change += other.entropy_change;
@@ -42,27 +42,13 @@ void CalibrationSums::add(const CalibrationSums& other) {
   }
 }
 
-CalibrationSums calibration_of(const CallWeights& call, int64_t sentence) {
-  CalibrationSums sums;
+MaskEffect mask_effect_of(const CallWeights& call, int64_t sentence) {
+  MaskEffect effect;
   for (int64_t head = 0; head < call.num_heads; ++head) {
     const WeightMatrix original = call.original->matrix(sentence, head), mask = call.mask->matrix(sentence, head);
-    for (int64_t query = 0; query < original.queries; ++query) sums.add_row(original.row(query), mask.row(query));
+    for (int64_t query = 0; query < original.queries; ++query) effect.add_row(original.row(query), mask.row(query));
   }
-  return sums;
-}
-
-void RankCorrelation::add(std::optional<double> tau) {
-  if (!tau) {
-    ++undefined;
-    return;
-  }
-  sum += *tau;
-  ++rows;
-}
-
-std::optional<double> RankCorrelation::mean() const {
-  if (rows == 0) return {};
-  return sum / static_cast<double>(rows);
+  return effect;
 }
 
 }  // namespace lacuna

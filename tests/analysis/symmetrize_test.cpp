@@ -1,10 +1,9 @@
-#include "analysis/symmetrise.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
+#include "analysis/links.h"
 #include "base/random.h"
 
 namespace lacuna {
@@ -58,7 +57,7 @@ TEST(Symmetrise, GrowsAsWholeRoundsDo) {
       forward.push_back(draw());
       backward.push_back(i % 3 == 0 ? forward.back() : draw());
     }
-    EXPECT_EQ(symmetrise(forward, backward, Symmetrisation::kGrowDiagFinalAnd), grown_in_whole_rounds(forward, backward)) << line;
+    EXPECT_EQ(symmetrize(forward, backward, Symmetrization::kGrowDiagFinalAnd), grown_in_whole_rounds(forward, backward)) << line;
   }
 }
 
@@ -67,7 +66,7 @@ TEST(Symmetrise, OfALongLineIsSoonDone) {
   constexpr int32_t kWords = 50000;
   Links diagonal;
   for (int32_t word = 0; word < kWords; ++word) diagonal.emplace_back(word, word);
-  EXPECT_EQ(symmetrise(diagonal, {diagonal.back()}, Symmetrisation::kGrowDiagFinalAnd), diagonal);
+  EXPECT_EQ(symmetrize(diagonal, {diagonal.back()}, Symmetrization::kGrowDiagFinalAnd), diagonal);
 }
 
 }  // namespace

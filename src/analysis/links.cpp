@@ -1,4 +1,4 @@
-#include "analysis/pharaoh.h"
+#include "analysis/links.h"
 
 #include <algorithm>
 #include <charconv>
@@ -22,7 +22,7 @@ struct ParsedLink {
   bool is_sure = true;
 };
 
-/// Null for what is no link, and for words that no line of text could have.
+/// Parses a link. Null if the text is none, or names words that no line of text could have.
 std::optional<ParsedLink> parse_link(std::string_view word) {
   constexpr int32_t kMostWords = 1 << 20;  // bytes of the longest line
   ParsedLink parsed;
@@ -37,7 +37,7 @@ std::optional<ParsedLink> parse_link(std::string_view word) {
   return parsed;
 }
 
-/// The beginning of what is no link, for a message: in quotes, and what is no plain ASCII escaped, as a terminal might obey it.
+/// The beginning of a text for an error message, in quotes. All but plain ASCII is escaped: a terminal might obey it.
 std::string quoted_beginning(const std::string& word) {
   using nlohmann::json;
   constexpr size_t kMostBytes = 40;
@@ -71,7 +71,7 @@ struct RangeCheck {
   }
 };
 
-/// What is read off a file of links and the texts beside it.
+/// Facts about a file of links and the texts beside it.
 struct Observed {
   RangeCheck from_zero{0}, from_one{1};
   int64_t lines = 0, text_lines = 0;
@@ -104,7 +104,7 @@ Observed observe(const std::string& path, const std::string& src, const std::str
   return seen;
 }
 
-/// What such a file counts words from, as checked_base has it.
+/// The base of a file, as checked_base() defines it.
 int base_of(const Observed& seen, const std::string& links, std::optional<int> given, const std::string& src, const std::string& flag) {
   if (!src.empty() && seen.lines != seen.text_lines)
     throw DataError(links + " has " + counted(seen.lines, "line") + " and " + src + " has " + std::to_string(seen.text_lines) +

@@ -1,4 +1,4 @@
-#include "analysis/corpus_filter.h"
+#include "analysis/pair_scores.h"
 
 #include "small_analysis.h"
 

@@ -1,12 +1,12 @@
-#include "analysis/symmetrise.h"
-
 #include <algorithm>
 #include <set>
+
+#include "analysis/links.h"
 
 namespace lacuna {
 namespace {
 
-/// Links as they are added, and the words that have one.
+/// The growing set of links, and the words that have one.
 struct Growing {
   std::set<Link> links;
   std::set<int32_t> src, tgt;
@@ -20,21 +20,21 @@ struct Growing {
   bool has_tgt(const Link& link) const { return tgt.contains(link.second); }
 };
 
-/// By target word, then source word: the order of the published algorithm, on which its result depends.
+/// Orders links by target word, then source word, as the published algorithm does; its result depends on the order.
 struct ByTarget {
   bool operator()(const Link& a, const Link& b) const { return std::pair(a.second, a.first) < std::pair(b.second, b.first); }
 };
 using LinksByTarget = std::set<Link, ByTarget>;
 
-/// Rounds over the links that are there when their turn comes, until one adds nothing. A link needs one turn: what it does not add then
-/// has both words linked, and keeps them. So each round takes only those that came after their turn in the one before.
+/// Adds neighbors of links in rounds, until a round adds nothing. Each link is visited once: neighbors that it does not add then have both
+/// words linked already. So a round visits only links that were added behind its predecessor's position.
 void grow(Growing& growing, const std::set<Link>& all) {
-  constexpr Link kNeighbours[] = {{0, -1}, {-1, 0}, {0, 1}, {1, 0}, {-1, -1}, {1, -1}, {-1, 1}, {1, 1}};
+  constexpr Link kNeighbors[] = {{0, -1}, {-1, 0}, {0, 1}, {1, 0}, {-1, -1}, {1, -1}, {-1, 1}, {1, 1}};
   LinksByTarget waiting(growing.links.begin(), growing.links.end());
   for (auto turn = waiting.begin(); turn != waiting.end();) {
     const Link link = *turn;
     waiting.erase(turn);
-    for (const auto& [by_src, by_tgt] : kNeighbours) {
+    for (const auto& [by_src, by_tgt] : kNeighbors) {
       const Link next = {link.first + by_src, link.second + by_tgt};
       if (!all.contains(next) || (growing.has_src(next) && growing.has_tgt(next))) continue;
       growing.add(next);
@@ -59,15 +59,15 @@ Links turned(const Links& links) {
   return other;
 }
 
-Links symmetrise(const Links& forward, const Links& backward, Symmetrisation kind) {
+Links symmetrize(const Links& forward, const Links& backward, Symmetrization kind) {
   const std::set<Link> first(forward.begin(), forward.end()), second(backward.begin(), backward.end());
   std::set<Link> all = first;
   all.insert(second.begin(), second.end());
-  if (kind == Symmetrisation::kUnion) return {all.begin(), all.end()};
+  if (kind == Symmetrization::kUnion) return {all.begin(), all.end()};
   Growing growing;
   for (const Link& link : first)
     if (second.contains(link)) growing.add(link);
-  if (kind == Symmetrisation::kGrowDiagFinalAnd) {
+  if (kind == Symmetrization::kGrowDiagFinalAnd) {
     grow(growing, all);
     add_final_and(growing, first);
     add_final_and(growing, second);

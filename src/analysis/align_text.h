@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace lacuna {
+
+/// What `lacuna align` is asked for, of models.
+struct AlignRequest {
+  std::string model, reverse_model;  ///< checkpoints or run folders; reverse_model, of the other direction, may be empty
+  std::string src, tgt;              ///< files of the text to align
+  std::string output = "-";
+  std::string level = "word";              ///< word or subword
+  std::optional<int> layer;                ///< of the decoder; none = the last but one
+  std::optional<int64_t> head;             ///< none = the average of all
+  std::string step;                        ///< normal (or empty) or shifted
+  std::string symmetrize;                  ///< intersection, union or grow-diag-final-and; empty with one model
+  std::string dev_src, dev_tgt, dev_gold;  ///< a development set, which chooses layer, head and step; or empty
+  std::optional<int> gold_base;
+  int64_t batch_tokens = 3000;
+  std::string device = "cpu";
+  std::vector<std::string> overrides = {};  ///< of the models' configurations
+  bool shows_progress = false;
+
+  /// The files that are read, beside models.
+  std::vector<std::string> texts_to_read() const;
+};
+
+/// Aligns the text with the models and writes the links, a line a pair. Returns false if nobody reads the output any more. Throws
+/// UsageError for a layer or head that a model does not have, DataError for what is wrong in a text.
+bool align_text(const AlignRequest& asked);
+
+/// Makes one set of links of those in two files, of which `backward` has target-source, and writes it. Returns false if nobody reads the
+/// output any more.
+bool symmetrize_files(const std::string& forward, const std::string& backward, const std::string& symmetrization, const std::string& file);
+
+}  // namespace lacuna
