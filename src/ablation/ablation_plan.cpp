@@ -28,14 +28,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Keys that decide where a run ends, and which of its checkpoints is the best: what has been trained cannot change either afterwards.
+/// Keys that decide where a run ends, and which of its checkpoints is the best: a trained run cannot change either afterwards.
 constexpr const char* kDecideOnTheEnd[] = {"train.min_improvement", "train.min_steps",       "train.patience",
                                            "train.save_every",      "train.valid_beam_size", "train.valid_every"};
 
 /// Hashes of what files hold, each read once for a whole plan: training texts may have gigabytes.
 class FileHashes {
  public:
-  /// Empty for what is no file: that is said before training.
+  /// Returns the hash of a file; empty if it is none, which is an error before training.
   const std::string& of(const std::string& file) {
     const auto [entry, is_new] = hashes_.try_emplace(file);
     if (is_new && fs::is_regular_file(file)) entry->second = hash_of_files({file});
@@ -46,12 +46,12 @@ class FileHashes {
   std::map<std::string, std::string> hashes_;
 };
 
-/// The same sources with their files read once, so that what they say is said once.
+/// Reads the files of `sources` once, so that their warnings are logged once.
 ConfigSources with_files_read(const ConfigSources& sources) {
   return {.files = {}, .overrides = sources.overrides, .overlays = {load_config_tree({sources.files, {}})}};
 }
 
-/// Options of the configuration with one more tree over its files.
+/// Returns the options of the configuration with one more tree over its files.
 Options options_with(ConfigSources sources, const ConfigNode& overlay) {
   sources.overlays.push_back(overlay);
   ConfigNode tree = load_config_tree(sources);
@@ -69,7 +69,7 @@ Options options_of(const ConfigSources& sources, const Variant& variant) {
   }
 }
 
-/// The section `variants` of the configuration, and what the file of more holds.
+/// Returns the variants of the configuration and of the file of variants.
 std::vector<Variant> defined_variants(const AblationRequest& request) {
   ConfigNode tree = load_config_tree(request.sources);
   std::vector<Variant> variants = take_variants(tree);
@@ -94,7 +94,7 @@ std::vector<Variant> wanted_variants(const AblationRequest& request, const std::
   return wanted;
 }
 
-/// Names in the order of the table: those that files define, those that have rows already, those that the command line adds.
+/// Returns names in the order of the table: variants of files, variants that have rows, variants that the command line adds.
 std::vector<std::string> table_order(const std::vector<Variant>& defined, const ResultsFile& results, const std::vector<Variant>& wanted) {
   std::vector<std::string> names;
   const auto add = [&](const std::string& name) {
@@ -106,7 +106,7 @@ std::vector<std::string> table_order(const std::vector<Variant>& defined, const 
   return names;
 }
 
-/// Of each variant that has a row with these shared options, the options of the last one.
+/// Returns, for each variant with a row of these shared options, the options of its last row.
 TableScope scope_of(const ResultsFile& results, const std::string& shared_fingerprint) {
   TableScope scope;
   for (const RunResult& row : results.rows())
@@ -114,7 +114,7 @@ TableScope scope_of(const ResultsFile& results, const std::string& shared_finger
   return scope;
 }
 
-/// The variant that others are compared with: the first of the table that is wanted or has run.
+/// Returns the variant that others are compared with: the first of the table that is wanted or has run.
 std::string baseline_of(const AblationPlan& plan, const ResultsFile& results, const std::vector<Variant>& wanted) {
   for (const std::string& name : plan.variants) {
     const bool is_wanted = std::any_of(wanted.begin(), wanted.end(), [&](const Variant& variant) { return variant.name == name; });
@@ -134,7 +134,7 @@ CorpusOptions choose_test_set(const DataOptions& data) {
   return data.valid.front();
 }
 
-/// The files whose contents decide on a run's row: what it is trained on, what it is scored on, and its first validation set.
+/// Returns the files that a run's result depends on: training corpora, test set, and first validation set.
 std::vector<std::string> deciding_files(const DataOptions& data, const CorpusOptions& test_set) {
   std::vector<CorpusOptions> corpora = data.train;
   corpora.push_back(test_set);
@@ -145,7 +145,7 @@ std::vector<std::string> deciding_files(const DataOptions& data, const CorpusOpt
   return files;
 }
 
-/// Of what decides on a run's row, but for the seed: its options, without those that change no number, and its texts.
+/// Hashes what a run's result depends on, but for the seed: its options, without those that change no number, and its texts.
 std::string fingerprint_of(Options options, const CorpusOptions& test_set, FileHashes& hashes) {
   options.run = options.sacrebleu = options.data.cache = "";
   options.seed = options.threads = 0;
@@ -160,7 +160,7 @@ std::string fingerprint_of(Options options, const CorpusOptions& test_set, FileH
   return hash.text();
 }
 
-/// Of what the rows of one table have in common: all but attention, which each variant has its own of.
+/// Hashes what the rows of one table have in common: everything but attention.
 std::string shared_fingerprint_of(Options shared, const CorpusOptions& test_set, FileHashes& hashes) {
   shared.model.attention = ConfigNode();
   return fingerprint_of(std::move(shared), test_set, hashes);
@@ -169,7 +169,7 @@ std::string shared_fingerprint_of(Options shared, const CorpusOptions& test_set,
 /// A limit to the length of a run; 0 = none.
 struct LengthLimit {
   const char* key;
-  std::optional<double> trained;  ///< what the run has of it
+  std::optional<double> trained;  ///< how far the run has come
   double had, now;
 
   /// A run that has ended at its limit may be a little past it: hours end with an update.
@@ -198,14 +198,16 @@ void require_same_end(const std::string& run, const Options& had, const Options&
       refuse_trained_run(run, "otherwise", difference.key + " is " + difference.second + " now, and it has " + difference.first);
 }
 
-/// A run goes on where it stopped: it cannot become shorter, or one that was to end by another rule. Its row would stand among those of
-/// such runs as if it were one.
+/// Throws ConfigError if the run in the folder was trained for longer, or was to end by another rule: it would resume, and stand in the
+/// table among runs of the new length.
 void require_run_of_same_end(const Options& options) {
   const fs::path config = fs::path(options.run) / run_files::kLast / run_files::kConfig;
   if (replaces_run(options) || !fs::exists(config)) return;  // it begins anew, or nothing is trained
   const Options had = options_from_yaml(read_file(config), config.string());
-  require_no_longer_run(options.run, had.train, options.train);
-  require_same_end(options.run, had, options);
+  Options now = options;
+  if (!now.train.patience.value) now.train.patience = had.train.patience;
+  require_no_longer_run(now.run, had.train, now.train);
+  require_same_end(now.run, had, now);
 }
 
 PlannedRun plan_run(const AblationPlan& plan, const Variant& variant, int64_t seed, const std::string& baseline, Options options,

@@ -36,16 +36,16 @@ struct AblationPlan {
   CorpusOptions test_set;             ///< what is translated and scored
   std::vector<std::string> variants;  ///< all that are known, in the order of the table
   std::string shared_fingerprint;     ///< of `shared` and the test set
-  TableScope scope;                   ///< rows that its runs make a table with: theirs, and those of others with the same shared options
+  TableScope scope;                   ///< rows of the table: of these runs, and of others with the same shared options
   std::vector<PlannedRun> runs;       ///< seed by seed: every variant has run once before one runs twice
 };
 
-/// The file in an ablation's folder that holds a row for each run.
+/// Returns the file in an ablation's folder that holds a row for each run.
 std::string results_file(const std::string& folder);
-/// `run` of a plan that has no row with a result, or one of other options.
+/// Returns true if `run` has no result yet, or one of other options.
 bool is_to_be_made(const PlannedRun& run, const ResultsFile& results);
 
-/// The configuration without variants, checked.
+/// Returns the configuration without variants, checked.
 Options shared_options(const ConfigSources& sources);
 
 /// Reads all variants and checks every run's configuration, before anything is written. Throws UsageError and ConfigError.

@@ -12,15 +12,15 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "ablation/plot.h"
 #include "ablation/run_record.h"
 #include "ablation/tables.h"
+#include "base/durable_files.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/process.h"
 #include "base/spelling.h"
-#include "base/supervised_program.h"
 #include "checkpoint/run_folder.h"
 #include "config/read_options.h"
 #include "config/run_files.h"
@@ -36,13 +36,13 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kBootstrapSamples = 1000;
 
-/// Waits until no process trains in the run folder: one that was left alone by a killed `lacuna ablate` needs a moment to save and end.
+/// Waits until no process trains in the run folder: after `lacuna ablate` was killed, its child needs a moment to save and end.
 void wait_until_free(const std::string& run) {
   const RunLock lock(run, std::chrono::minutes(1));
 }
 
-std::string why_it_failed(const ProgramEnd& end, const std::string& verb) {
-  if (std::string message = error_message(end.last_errors); !message.empty()) return message;
+std::string why_it_failed(const ProcessResult& end, const std::string& verb) {
+  if (std::string message = error_message(end.errors); !message.empty()) return message;
   if (end.signal == 0) return fmt::format("lacuna {} ended with exit code {}", verb, end.exit_code);
   return fmt::format("lacuna {} was ended by signal {} ({}){}", verb, end.signal, strsignal(end.signal),
                      end.signal == SIGKILL ? "; was memory short?" : "");
@@ -52,7 +52,7 @@ std::string weights_of(const PlannedRun& run) {
   return checkpoint_to_score(run.options);
 }
 
-/// Where runs look for sacreBLEU: they are started as /proc/self/exe, and the program's file may be replaced while they run.
+/// Returns the command by which runs find sacreBLEU. They are started as /proc/self/exe, so they cannot look beside the program's file.
 std::string command_of(const Scorer& scorer) {
   std::string command;
   for (const std::string& word : scorer.command) {
@@ -82,12 +82,12 @@ int AblationRunner::run_all() {
   return say_how_it_ended();
 }
 
-/// Once for all runs, in the ablation's folder. (Their token cache is there too, made by the first run that trains.)
+/// Trains the vocabularies once for all runs, in the ablation's folder. The token cache is there too, made by the first run that trains.
 void AblationRunner::make_vocabularies() const {
   if (plan_.shared.data.trains_vocabularies()) prepare_vocabularies(plan_.shared.data, plan_.folder, plan_.shared.seed_value());
 }
 
-/// In rows that stay as they are though shared options have changed: their variants have values of their own for these.
+/// Updates the shared fingerprint in rows that stay valid though shared options changed, as their variants have own values for these.
 void AblationRunner::note_shared_options() {
   for (const PlannedRun& run : plan_.runs) {
     if (is_to_be_made(run, results_)) continue;
@@ -98,7 +98,7 @@ void AblationRunner::note_shared_options() {
   }
 }
 
-/// One that only says whose it is.
+/// Returns a row with the names of a run and no results.
 RunResult AblationRunner::row_for(const PlannedRun& run) const {
   return {.variant = run.variant,
           .seed = run.seed,
@@ -134,7 +134,7 @@ RunResult AblationRunner::result_of(const PlannedRun& run) const {
   return result;
 }
 
-/// The run's configuration beside its folder, as it can be given to `lacuna train` by hand, and the vocabularies in it.
+/// Writes the run's configuration beside its folder, where `lacuna train` can be given it by hand, and the vocabularies into the folder.
 void AblationRunner::prepare_folder(const PlannedRun& run) const {
   const fs::path folder(run.options.run);
   wait_until_free(run.options.run);
@@ -176,8 +176,8 @@ void AblationRunner::measure_speed(const PlannedRun& run, RunResult& result) con
     result.translate_speed = report["output_tokens_per_second"].get<double>();
 }
 
-/// On the validation set, of the weights that translate: the average, where there is one. It stays unknown where they cannot score the set,
-/// of which training cuts long lines: a table of learned positions may be shorter. All else of the run is known by then.
+/// Measures the loss on the validation set of the weights that translate: the average, if there is one. The loss stays unknown if they
+/// cannot score the set: training cuts its long lines, and a table of learned positions may be too short for them.
 void AblationRunner::measure_loss(const PlannedRun& run, RunResult& result) const {
   const DataOptions& data = run.options.data;
   if (data.valid.empty()) return;
@@ -190,19 +190,19 @@ void AblationRunner::measure_loss(const PlannedRun& run, RunResult& result) cons
   }
 }
 
-/// What a verb of this program prints. Throws unless it ends well: DataError if what it was given is wrong, else MachineError.
+/// Runs a verb of this program and returns what it prints. If it fails, throws DataError for wrong input, else MachineError.
 std::string AblationRunner::start(const std::vector<std::string>& words) const {
   std::vector<std::string> command = {"/proc/self/exe"};
   command.insert(command.end(), words.begin(), words.end());
   command.insert(command.end(), settings_.log_flags.begin(), settings_.log_flags.end());
-  const ProgramEnd end = run_supervised(command, /*shows_errors=*/true);
+  const ProcessResult end = run_process(command, {.is_supervised = true});
   constexpr int kWrongInput = 2;
   if (end.exit_code == kWrongInput) throw DataError(why_it_failed(end, words.front()));
   if (end.exit_code != 0) throw MachineError(why_it_failed(end, words.front()));
   return end.output;
 }
 
-/// Words that translate as the run's options say, whatever its checkpoints have noted.
+/// Appends flags that translate as the run's options say, whatever its checkpoints have noted.
 std::vector<std::string> AblationRunner::with_search_of(const PlannedRun& run, std::vector<std::string> words) const {
   words.insert(words.end(), {"--threads", std::to_string(run.options.threads), "--device", run.options.device});
   TranslateOptions search = run.options.translate;
@@ -212,7 +212,7 @@ std::vector<std::string> AblationRunner::with_search_of(const PlannedRun& run, s
   return words;
 }
 
-/// Every run that has ended with the one that it is to be compared with, unless that is known.
+/// Compares every finished run with its baseline, unless the comparison is known.
 void AblationRunner::compare_all() {
   for (const PlannedRun& run : plan_.runs) {
     const RunResult* baseline = baseline_of(run);
@@ -230,7 +230,7 @@ void AblationRunner::compare_all() {
   }
 }
 
-/// Of rows that this start does not make again too: what they were compared with is no longer there. A run that failed has no score.
+/// Removes comparisons with a run that has been made again, from all rows.
 void AblationRunner::forget_comparisons_with(const RunResult& made) {
   const std::vector<RunResult> rows = results_.rows();
   for (RunResult row : rows) {
@@ -256,7 +256,7 @@ void AblationRunner::compare(const PlannedRun& run, const RunResult& baseline) {
   results_.put(result);
 }
 
-/// The run of `against` with the same seed, or else its first that has ended. Null unless one stands in the table, scored on the same set.
+/// Returns the run of `against` with the same seed, or else its first that finished; null if none is in the table.
 const RunResult* AblationRunner::baseline_of(const PlannedRun& run) const {
   if (run.against.empty()) return nullptr;
   const RunResult* same_seed = results_.find(run.against, run.seed);
@@ -274,14 +274,14 @@ std::string AblationRunner::hypotheses_of(const std::string& variant, int64_t se
 void AblationRunner::write_reports() const {
   const AblationReport report = summarize(results_.rows(), plan_.variants, plan_.scope);
   const fs::path folder(plan_.folder);
-  write_file_atomically(folder / "table.md", markdown_table(report));
-  write_file_atomically(folder / "table.tex", latex_table(report));
+  write_file_atomically(folder / "table.md", markdown_table(report, settings_.columns));
+  write_file_atomically(folder / "table.tex", latex_table(report, settings_.columns));
   write_file_atomically(folder / "table.json", json_report(report));
   write_file_atomically(folder / "plot.svg", svg_plot(report));
 }
 
 int AblationRunner::say_how_it_ended() const {
-  std::cout << markdown_table(summarize(results_.rows(), plan_.variants, plan_.scope));
+  std::cout << markdown_table(summarize(results_.rows(), plan_.variants, plan_.scope), settings_.columns);
   if (interrupt_signal() != 0) {
     log_info("stopped; the same command goes on where this one stopped. Tables: {}/table.md", plan_.folder);
     return 128 + interrupt_signal();

@@ -12,6 +12,7 @@ namespace lacuna {
 struct AblationSettings {
   int64_t rounds = 3;                  ///< times the test set is translated to measure the speed; 0 = it is not measured
   std::vector<std::string> log_flags;  ///< --quiet or --log-level of the runs
+  std::vector<std::string> columns;    ///< of the tables; empty = markdown_table()'s and latex_table()'s own
 };
 
 /// Makes the runs of a plan, one after the other, and keeps the folder's tables.

@@ -1,11 +1,10 @@
-#include "ablation/plot.h"
-
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "ablation/svg.h"
+#include "ablation/tables.h"
 
 namespace lacuna {
 namespace {
@@ -26,7 +25,7 @@ constexpr svg::Style kStyle = {.light = R"(  .bleu { stroke: #0072b2; fill: #007
     .cross { stroke: #50d0a8; }
 )"};
 
-/// Values from `low` to `high` on pixels from `left` on.
+/// A linear axis: values from `low` to `high` on pixels from `left` on.
 struct Axis {
   double low = 0, high = 1, step = 1, left = 0, width = 1;
 
@@ -111,7 +110,7 @@ std::string legend(const Axis& bleu, const Axis& sparsity) {
 
 double label_width(const AblationReport& report) {
   size_t letters = 8;
-  for (const VariantSummary& variant : report.variants) letters = std::max(letters, variant.name.size());
+  for (const VariantSummary& variant : report.variants) letters = std::max(letters, display_name(variant.name).size());
   return svg::kLetterWidth * static_cast<double>(letters);
 }
 
@@ -129,7 +128,7 @@ std::string svg_plot(const AblationReport& report) {
   for (size_t i = 0; i < report.variants.size(); ++i) {
     const double y = kTop + kRowHeight * (static_cast<double>(i) + 0.5);
     const VariantSummary& variant = report.variants[i];
-    body += text_at(left - 8, y + 4, variant.name, "end") + draw_bleu(variant, bleu, y) + draw_sparsity(variant, sparsity, y);
+    body += text_at(left - 8, y + 4, display_name(variant.name), "end") + draw_bleu(variant, bleu, y) + draw_sparsity(variant, sparsity, y);
   }
   return svg::picture(width, height, "BLEU and sparsity of attention variants", kStyle, body);
 }

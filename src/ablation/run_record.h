@@ -7,18 +7,18 @@
 
 namespace lacuna {
 
-/// Fills in what a run folder tells of its training: speed (the median over the log's lines), peak memory, sparsity at the last validation,
-/// epochs, updates and hours. What the files do not tell stays unknown.
+/// Reads facts about a run's training from its folder: speed (the median over the log's lines), peak memory, sparsity at the last
+/// validation, epochs, updates and hours. Facts that the files lack stay unknown.
 void read_training(const std::filesystem::path& run, RunResult& result);
 
-/// Numbers in the weights of a checkpoint.
+/// Returns the number of weights of a checkpoint.
 int64_t count_parameters(const std::filesystem::path& checkpoint);
 
-/// Mean loss in nats per target token, from what `lacuna score --tokens` prints: a line a sentence, its log-probability, a tab, and those
-/// of its tokens. Throws MachineError for anything else.
+/// Returns the mean loss in nats per target token, from what `lacuna score --tokens` prints: a line a sentence, its log-probability, a tab,
+/// and those of its tokens. Throws MachineError for anything else.
 double nll_per_token(const std::string& scores);
 
-/// What a program of ours said last before it ended with an error: the text behind `lacuna VERB: error: `. Empty if there is none.
+/// Returns the error message that a verb ended with: the text after `lacuna VERB: error: `. Empty if there is none.
 std::string error_message(const std::string& last_errors);
 
 }  // namespace lacuna

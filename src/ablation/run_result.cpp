@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/durable_files.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_text.h"

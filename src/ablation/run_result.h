@@ -18,13 +18,14 @@ struct Comparison {
   double p_value = 1;
 };
 
-/// What one run of an ablation gave: a row of results.jsonl.
+/// The result of one run of an ablation: a row of results.jsonl.
 struct RunResult {
   std::string variant = {};
   int64_t seed = 1;
-  std::string error = {};               ///< why it failed; empty = it ended well
-  std::string fingerprint = {};         ///< of what the result depends on, but for the seed: options, and the files that are scored
-  std::string shared_fingerprint = {};  ///< of what all variants of the command had in common; empty = of a Lacuna that did not note it
+  std::string error = {};        ///< why it failed; empty = it ended well
+  std::string fingerprint = {};  ///< of what the result depends on, but for the seed: options, and the files that are scored
+  std::string shared_fingerprint =
+      {};  ///< of what all variants of the command had in common; empty in rows of versions that did not note it
 
   std::string test_set = {}, signature = {};  ///< what was scored, and sacreBLEU's signature of BLEU
   std::optional<double> bleu = {}, chrf = {};
@@ -49,7 +50,7 @@ class ResultsFile {
   /// Adds a row, or replaces that of the same variant and seed, and writes the file.
   void put(const RunResult& result);
   const RunResult* find(const std::string& variant, int64_t seed) const;
-  /// Those that are there, in the order in which they first came.
+  /// Returns the rows in the order in which they were first added.
   const std::vector<RunResult>& rows() const { return rows_; }
 
  private:

@@ -40,7 +40,8 @@ std::vector<const Comparison*> comparisons_within(const Rows& rows, const std::v
   return found;
 }
 
-/// Those with the variant of the last one: a mean of differences to several variants would be one to none of them.
+/// Adds the comparisons with the variant that the last one compares with; a mean of differences to several variants would
+/// mean nothing.
 void add_comparisons(const std::vector<const Comparison*>& comparisons, VariantSummary& summary) {
   std::vector<double> differences;
   for (const Comparison* made : comparisons) {

@@ -17,7 +17,7 @@ struct Mean {
   int64_t count = 0;
 };
 
-/// None if there are no values.
+/// Returns mean and deviation; none if there are no values.
 std::optional<Mean> mean_of(const std::vector<double>& values);
 
 /// The runs of one variant together: a row of the table.
@@ -36,7 +36,7 @@ struct VariantSummary {
   std::map<std::string, double> sparsity = {};
 };
 
-/// Which rows make one table: of each variant, those with the same options and test set.
+/// The rows that make one table: of each variant, those with the same options and test set.
 struct TableScope {
   std::map<std::string, std::string> fingerprints = {};  ///< by variant
 
@@ -51,7 +51,7 @@ struct AblationReport {
   std::vector<RunResult> left_out = {};  ///< rows that the scope does not hold
 };
 
-/// The variants of the rows that `scope` holds: first those of `order`, then others as they come.
+/// Summarizes the rows that `scope` holds by variant: first those of `order`, then others as they come.
 AblationReport summarize(const std::vector<RunResult>& rows, const std::vector<std::string>& order, const TableScope& scope);
 
 }  // namespace lacuna

@@ -17,7 +17,7 @@ constexpr const char* kDark = R"(    text { fill: #e6e6e6; }
     .paper { fill: #1a1a1a; }
 )";
 
-/// Strokes from (x, y) on, in SVG's words for paths.
+/// Draws a path that starts at (x, y); `strokes` is in SVG's path syntax.
 std::string path(const std::string& kind, double x, double y, const char* strokes, const std::string& says) {
   return fmt::format("<path class=\"{}\" d=\"M{:.1f} {:.1f}{}\"><title>{}</title></path>\n", kind, x, y, strokes, escaped(says));
 }

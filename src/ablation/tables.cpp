@@ -2,11 +2,13 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/json_text.h"
+#include "base/spelling.h"
 
 namespace lacuna {
 namespace {
@@ -17,16 +19,6 @@ constexpr const char* kNothing = "–";
 constexpr const char* kSites[] = {"encoder_self", "decoder_self", "cross"};
 
 using Row = std::vector<std::string>;
-
-const Row& headings() {
-  static const Row row = {"attention",          "BLEU",
-                          "difference (p)",     "chrF",
-                          "validation loss",    "zero weights, %: encoder, decoder, cross",
-                          "training, tokens/s", "translation, tokens/s",
-                          "parameters",         "memory, MiB",
-                          "epochs (updates)",   "seeds"};
-  return row;
-}
 
 std::string with_deviation(const std::optional<Mean>& value, int decimals) {
   if (!value) return kNothing;
@@ -42,11 +34,11 @@ std::string whole(const std::optional<Mean>& value) {
   return digits;
 }
 
-/// "−0.31 (0.012, 0.200)"; the variant it is compared with stands there if it is not the first.
+/// "−0.31 (0.012, 0.200)": BLEU less that of the other variant, which is named if it is not the first, and p for each seed.
 std::string difference_text(const VariantSummary& variant, const std::string& first) {
   if (!variant.difference) return kNothing;
   std::string text = fmt::format("{}{:.2f}", *variant.difference < 0 ? "−" : "+", std::abs(*variant.difference));
-  if (variant.against != first) text += " to " + variant.against;
+  if (variant.against != first) text += " to " + display_name(variant.against);
   std::string chances;
   for (const double p : variant.p_values) chances += fmt::format("{}{:.3f}", chances.empty() ? "" : ", ", p);
   return text + " (" + chances + ")";
@@ -67,36 +59,93 @@ std::string seeds_text(const VariantSummary& variant) {
   return text.empty() ? kNothing : text;
 }
 
-Row row_of(const VariantSummary& variant, const std::string& first) {
-  const bool has_failed = variant.seeds.empty();
-  const std::string epochs = variant.epochs ? fmt::format("{:.0f} ({})", variant.epochs->mean, whole(variant.updates)) : kNothing;
-  return {variant.name,
-          has_failed ? "failed" : with_deviation(variant.bleu, 2),
-          difference_text(variant, first),
-          with_deviation(variant.chrf, 2),
-          with_deviation(variant.valid_loss, 3),
-          sparsity_text(variant),
-          whole(variant.train_speed),
-          whole(variant.translate_speed),
-          whole(variant.parameters),
-          whole(variant.peak_mebibytes),
-          epochs,
-          seeds_text(variant)};
+/// "0.7 (300)": a decimal only where the epochs are few and not whole.
+std::string epochs_text(const VariantSummary& variant) {
+  if (!variant.epochs) return kNothing;
+  const double epochs = variant.epochs->mean;
+  const bool has_decimal = epochs < 9.95 && std::abs(epochs - std::round(epochs)) >= 0.05;
+  return fmt::format("{:.{}f} ({})", epochs, has_decimal ? 1 : 0, whole(variant.updates));
 }
 
-std::vector<Row> rows_of(const AblationReport& report) {
+std::string bleu_text(const VariantSummary& variant) {
+  return variant.seeds.empty() ? "failed" : with_deviation(variant.bleu, 2);
+}
+
+enum class Best { kNone, kHighest, kLowest };
+
+/// A column of the tables. `best`: which of its values is in bold, by the mean that `number` points to.
+struct Column {
+  const char* key;
+  const char* heading;
+  const char* short_heading;  ///< in LaTeX
+  std::string (*text)(const VariantSummary&, const std::string& first);
+  Best best = Best::kNone;
+  std::optional<Mean> VariantSummary::*number = nullptr;
+};
+
+using V = VariantSummary;
+using Text = const std::string&;
+const std::vector<Column>& columns() {
+  static const std::vector<Column> all = {
+      {"bleu", "BLEU", "BLEU", [](const V& v, Text) { return bleu_text(v); }, Best::kHighest, &V::bleu},
+      {"difference", "difference (p)", "$\\Delta$ (p)", difference_text},
+      {"chrf", "chrF", "chrF", [](const V& v, Text) { return with_deviation(v.chrf, 2); }, Best::kHighest, &V::chrf},
+      {"loss", "validation loss", "loss", [](const V& v, Text) { return with_deviation(v.valid_loss, 3); }, Best::kLowest, &V::valid_loss},
+      {"zeros", "zero weights, %: encoder, decoder, cross", "zeros, \\%", [](const V& v, Text) { return sparsity_text(v); }},
+      {"train_speed", "training, tokens/s", "training, tokens/s", [](const V& v, Text) { return whole(v.train_speed); }, Best::kHighest,
+       &V::train_speed},
+      {"translate_speed", "translation, tokens/s", "translation, tokens/s", [](const V& v, Text) { return whole(v.translate_speed); },
+       Best::kHighest, &V::translate_speed},
+      {"parameters", "parameters", "parameters", [](const V& v, Text) { return whole(v.parameters); }},
+      {"memory", "memory, MiB", "memory, MiB", [](const V& v, Text) { return whole(v.peak_mebibytes); }, Best::kLowest, &V::peak_mebibytes},
+      {"epochs", "epochs (updates)", "epochs (updates)", [](const V& v, Text) { return epochs_text(v); }},
+      {"seeds", "seeds", "seeds", [](const V& v, Text) { return seeds_text(v); }}};
+  return all;
+}
+
+/// The columns of these keys, in their order.
+std::vector<Column> chosen(const std::vector<std::string>& keys) {
+  std::vector<Column> found;
+  for (const std::string& key : keys)
+    found.push_back(*std::ranges::find_if(columns(), [&](const Column& column) { return column.key == key; }));
+  return found;
+}
+
+/// The best value of a column; none where all variants that have one have the same.
+std::optional<double> best_of(const Column& column, const std::vector<VariantSummary>& variants) {
+  std::vector<double> values;
+  for (const VariantSummary& variant : variants)
+    if (column.best != Best::kNone && variant.*column.number) values.push_back((variant.*column.number)->mean);
+  if (values.empty()) return {};
+  const auto [lowest, highest] = std::ranges::minmax(values);
+  if (lowest == highest) return {};
+  return column.best == Best::kHighest ? highest : lowest;
+}
+
+/// A row a variant: its display name and a cell for each column, the best of which `bold` wraps; `escape` makes text of the format.
+template <class Escape, class Bold>
+std::vector<Row> rows_of(const AblationReport& report, const std::vector<Column>& columns, Escape escape, Bold bold) {
   std::vector<Row> rows;
-  for (const VariantSummary& variant : report.variants) rows.push_back(row_of(variant, report.variants.front().name));
+  for (const VariantSummary& variant : report.variants) rows.push_back({escape(display_name(variant.name))});
+  for (const Column& column : columns) {
+    const std::optional<double> best = best_of(column, report.variants);
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const VariantSummary& variant = report.variants[i];
+      const std::string cell = escape(column.text(variant, report.variants.front().name));
+      const bool is_best = best && variant.*column.number && (variant.*column.number)->mean == *best;
+      rows[i].push_back(is_best ? bold(cell) : cell);
+    }
+  }
   return rows;
 }
 
 std::string explanation(const AblationReport& report) {
   return "BLEU and chrF by sacreBLEU on " + report.test_set + " (" + report.signature +
-         "), ± the standard deviation over seeds. difference: BLEU less that of " + report.variants.front().name +
-         " with the same seed (or with its first seed, where that has not run), and for each seed p of a paired bootstrap. validation "
-         "loss: nats per target token. zero weights: at the "
-         "last "
-         "validation. training: target tokens, without validations; translation: output tokens. memory: the most that training had.";
+         "), ± the standard deviation over seeds; the best value of a column is in bold. Difference: BLEU less that of " +
+         display_name(report.variants.front().name) +
+         " with the same seed (or with its first seed, where that has not run), and p of a paired bootstrap for each seed. Validation "
+         "loss: nats per target token. Zero weights: at the last validation. Training: target tokens, without validations; translation: "
+         "output tokens. Memory: the peak of training.";
 }
 
 std::string on_one_line(std::string text) {
@@ -105,21 +154,21 @@ std::string on_one_line(std::string text) {
   return text;
 }
 
+std::string in_markdown(const std::string& text) {
+  std::string escaped;
+  for (const char c : text) escaped += c == '|' ? std::string("\\|") : std::string(1, c);
+  return escaped;
+}
+
 std::string markdown_line(const Row& row) {
-  std::string line = "|";
-  for (const std::string& cell : row) {
-    line += " ";
-    for (const char c : cell) line += c == '|' ? std::string("\\|") : std::string(1, c);
-    line += " |";
-  }
-  return line + "\n";
+  return "| " + join(row, " | ") + " |\n";
 }
 
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
   for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) text.replace(at, from.size(), to);
 }
 
-std::string latex_text(const std::string& text) {
+std::string in_latex(const std::string& text) {
   std::string escaped;
   for (const char c : text) {
     if (c == '\\')
@@ -138,9 +187,7 @@ std::string latex_text(const std::string& text) {
 }
 
 std::string latex_line(const Row& row) {
-  std::string line;
-  for (const std::string& cell : row) line += (line.empty() ? "" : " & ") + latex_text(cell);
-  return line + " \\\\\n";
+  return join(row, " & ") + " \\\\\n";
 }
 
 ordered_json as_json(const std::optional<Mean>& value) {
@@ -196,27 +243,63 @@ std::string left_out_text(const AblationReport& report) {
   return "\nLeft out, as they are not of this command's options and test set, or were made by an older Lacuna:\n\n" + lines;
 }
 
-/// The table and what its numbers are.
-std::string markdown_rows(const AblationReport& report) {
+/// The table, and below it the definitions of its numbers.
+std::string markdown_rows(const AblationReport& report, const std::vector<Column>& columns) {
   if (report.variants.empty()) return "No run has ended yet.\n";
-  std::string text = markdown_line(headings());
-  for (size_t i = 0; i < headings().size(); ++i) text += "| --- ";
-  text += "|\n";
-  for (const Row& row : rows_of(report)) text += markdown_line(row);
+  Row headings = {"attention"};
+  for (const Column& column : columns) headings.emplace_back(column.heading);
+  std::string text = markdown_line(headings) + markdown_line(Row(headings.size(), "---"));
+  for (const Row& row : rows_of(report, columns, in_markdown, [](const std::string& cell) { return "**" + cell + "**"; }))
+    text += markdown_line(row);
   if (!report.test_set.empty()) text.append("\n").append(explanation(report)).append("\n");
   return text;
 }
 
-}  // namespace
-
-std::string markdown_table(const AblationReport& report) {
-  return markdown_rows(report) + failures_text(report) + left_out_text(report);
+const std::map<std::string, std::string>& display_names_of_types() {
+  static const std::map<std::string, std::string> names = {
+      {"calibrated", "calibrated"}, {"entmax", "entmax"},      {"entmax15", "1.5-entmax"}, {"rela", "ReLA"},
+      {"softmax", "softmax"},       {"span", "adaptive span"}, {"sparsemax", "sparsemax"}, {"topk", "top-k"}};
+  return names;
 }
 
-std::string latex_table(const AblationReport& report) {
-  std::string text = "% Written by lacuna ablate. Needs \\usepackage{booktabs}.\n\\begin{tabular}{l" +
-                     std::string(headings().size() - 1, 'r') + "}\n\\toprule\n" + latex_line(headings()) + "\\midrule\n";
-  for (const Row& row : rows_of(report)) text += latex_line(row);
+}  // namespace
+
+std::vector<std::string> table_columns() {
+  std::vector<std::string> keys;
+  for (const Column& column : columns()) keys.emplace_back(column.key);
+  return keys;
+}
+
+std::string display_name(const std::string& variant) {
+  const auto& types = display_names_of_types();
+  std::string text;
+  for (size_t begin = 0, end = 0; begin <= variant.size(); begin = end + 1) {
+    end = std::min(variant.find('-', begin), variant.size());
+    const std::string part = variant.substr(begin, end - begin);
+    const size_t equals = part.find('=');
+    const std::string word = equals == std::string::npos ? part : part.substr(equals + 1);
+    const auto type = types.find(word);
+    if (equals == std::string::npos ? begin > 0 || type == types.end() : word.empty()) return variant;
+    const std::string value = type == types.end() ? word : type->second;
+    text += (text.empty() ? "" : ", ") + (equals == std::string::npos ? value : part.substr(0, equals) + " = " + value);
+  }
+  return text;
+}
+
+std::string markdown_table(const AblationReport& report, const std::vector<std::string>& keys) {
+  return markdown_rows(report, keys.empty() ? columns() : chosen(keys)) + failures_text(report) + left_out_text(report);
+}
+
+std::string latex_table(const AblationReport& report, const std::vector<std::string>& keys) {
+  const std::vector<Column> columns =
+      chosen(keys.empty() ? std::vector<std::string>{"bleu", "difference", "chrf", "zeros", "train_speed"} : keys);
+  Row headings = {"attention"};
+  for (const Column& column : columns) headings.emplace_back(column.short_heading);
+  std::string text =
+      "% Written by lacuna ablate. Needs \\usepackage{booktabs}. Zeros: encoder, decoder, cross attention.\n\\begin{tabular}{l" +
+      std::string(columns.size(), 'r') + "}\n\\toprule\n" + latex_line(headings) + "\\midrule\n";
+  for (const Row& row : rows_of(report, columns, in_latex, [](const std::string& cell) { return "\\textbf{" + cell + "}"; }))
+    text += latex_line(row);
   return text + "\\bottomrule\n\\end{tabular}\n";
 }
 

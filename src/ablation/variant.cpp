@@ -25,7 +25,7 @@ const std::vector<std::string>& sections() {
   return words;
 }
 
-/// What tells the long form of a variant from an attention choice.
+/// Keys that tell the long form of a variant from an attention choice.
 const std::vector<std::string>& long_form_keys() {
   static const std::vector<std::string> words = {"attention", "model", "train", "translate", "extends", "seeds", "against"};
   return words;
@@ -35,7 +35,7 @@ bool has_key_of(const ConfigNode& map, const std::vector<std::string>& keys) {
   return std::any_of(map.entries().begin(), map.entries().end(), [&](const auto& entry) { return is_one_of(entry.first, keys); });
 }
 
-/// What stands under model.attention: a type, a choice with its options, or choices by site.
+/// Returns true for what may stand under model.attention: a type, a choice with its options, or choices by site.
 bool is_choice(const ConfigNode& node) {
   static const std::vector<std::string> keys = {"type", "default", "encoder_self", "decoder_self", "cross"};
   return node.is_scalar() || (node.is_map() && has_key_of(node, keys));
@@ -87,8 +87,7 @@ Variant read_long_form(const std::string& name, const ConfigNode& map) {
   Variant variant = {.name = name, .overlay = ConfigNode::map({}, map.place())};
   ConfigNode pieces = ConfigNode::map({}, map.place());
   for (const auto& [key, value] : map.entries()) {
-    if (!is_one_of(key, long_form_keys()))
-      value.fail("unknown key; known here: " + join(long_form_keys()) + did_you_mean(key, long_form_keys()));
+    if (!is_one_of(key, long_form_keys())) value.fail_as_unknown(long_form_keys());
     if (is_one_of(key, sections())) pieces.set(key, value);
     if (key == "extends") variant.overlay = overlay_of_file(value);
     if (key == "seeds") variant.seeds = read_seeds(value);

@@ -16,7 +16,7 @@ struct Variant {
   std::string against = {};         ///< the variant it is compared with; empty = the first
 };
 
-/// The variants of a map from names to what each changes, in its order:
+/// Reads variants from a map of names to what each changes, in its order:
 ///
 ///   softmax: softmax                                   # what stands under model.attention: a type,
 ///   top-8: {type: topk, k: 8}                          # a choice with options,
@@ -26,12 +26,12 @@ struct Variant {
 ///
 /// Throws ConfigError for names that make no folder, unknown keys, keys that variants may not change, and an `against` that is not above.
 std::vector<Variant> read_variants(const ConfigNode& map);
-/// The section of a configuration that defines variants.
+/// Name of the section of a configuration that defines variants.
 inline constexpr char kVariantsKey[] = "variants";
-/// Takes the section `variants` out of a configuration, and reads it. Empty if there is none.
+/// Removes the section `variants` from a configuration and reads it. Empty if there is none.
 std::vector<Variant> take_variants(ConfigNode& configuration);
 
-/// The variants that a flag of the command line asks for, in its order:
+/// Reads the variants that a flag of the command line asks for, in its order:
 ///
 ///   softmax,{type: topk, k: 4},topk: {k: 4},mine: {cross: rela},rela/leaky.yaml
 ///
@@ -40,10 +40,10 @@ std::vector<Variant> take_variants(ConfigNode& configuration);
 std::vector<Variant> parse_variants(const std::string& text, const std::string& flag, const std::vector<Variant>& defined,
                                     const std::vector<std::string>& known_types);
 
-/// What stands under model.attention of a variant that changes nothing else. Throws UsageError, which names the flag, for any other.
+/// Returns what stands under model.attention of a variant. Throws UsageError, which names the flag, if the variant changes anything else.
 ConfigNode attention_of(const Variant& variant, const std::string& flag);
 
-/// A name for an attention choice, fit for a folder: "topk-k=4" of {type: topk, k: 4}.
+/// Returns a name for an attention choice that a folder can have: "topk-k=4" for {type: topk, k: 4}.
 std::string name_of_choice(const ConfigNode& choice);
 
 }  // namespace lacuna

@@ -6,13 +6,14 @@
 #include <set>
 
 #include "ablation/ablation_runner.h"
+#include "ablation/tables.h"
 #include "attention/registry.h"
 #include "base/interrupt.h"
 #include "checkpoint/run_folder.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/verb.h"
-#include "run/training_start.h"
+#include "run/requirements.h"
 
 namespace lacuna {
 namespace {
@@ -37,8 +38,8 @@ Every key of the configuration is a flag too, for all variants: --train.max_epoc
 
 struct AblateFlags {
   std::string variants_file, folder;
-  std::vector<std::string> attention;
-  std::vector<int64_t> seeds;
+  std::vector<std::string> attention, columns;
+  std::vector<std::string> seeds;
   double max_seconds = 0;
   int64_t rounds = 3;
   bool list = false, dry_run = false;
@@ -52,14 +53,20 @@ struct AblateFlags {
                    "those that have run, then those named here")
         ->allow_extra_args(false);
     app.add_option("--variants", variants_file, "File of variants: {name: what stands under model.attention, ...}");
-    app.add_option("--seeds", seeds, "Seeds between commas, each a run of every variant (default: the configuration's)")
-        ->delimiter(',')
-        ->check(whole_number_from(0));
-    app.add_option("-o,--output", folder, "Folder of all runs and tables (default: the key `run` with _ablation behind it)");
+    app.add_option("--seeds", seeds,
+                   "Seeds and ranges of seeds between commas, 1-3,7: each is a run of every variant; the configuration's unless given")
+        ->delimiter(',');
+    app.add_option("-o,--output", folder, "Folder of all runs and tables; the key `run` with _ablation behind it unless given");
     app.add_option("--max-seconds", max_seconds, "Seconds of training, at most, of each run: train.max_hours")
-        ->check(real_number_between(0, 1e9));
-    app.add_option("--rounds", rounds, "Times the test set is translated to measure the speed; 0 = not measured (default: 3)")
+        ->check(real_number_between(0, 1e9))
+        ->default_str("train.max_hours of the configuration");
+    app.add_option("--rounds", rounds, "Times the test set is translated to measure the speed; 0 = not measured")
         ->check(whole_number_from(0));
+    app.add_option("--columns", columns,
+                   "Columns of table.md and table.tex, between commas: " + join(table_columns()) +
+                       " (default: all in table.md, and in table.tex those that fit a page)")
+        ->delimiter(',')
+        ->check(CLI::IsMember(table_columns()));
     app.add_flag("--list", list, "Print the runs and how far each is, and end");
     app.add_flag("--dry-run", dry_run, "Check everything, print what would be done, and end");
     common.declare_runtime(app);
@@ -68,10 +75,13 @@ struct AblateFlags {
 
   AblationRequest request(const CLI::App& app) const {
     AblationRequest request = {
-        .sources = common.sources(app), .variants_file = variants_file, .attention = "", .seeds = seeds, .folder = folder};
+        .sources = common.sources(app), .variants_file = variants_file, .attention = "", .seeds = {}, .folder = folder};
+    for (const std::string& text : seeds)
+      for (const int64_t seed : number_ranges(text, "--seeds", 0)) request.seeds.push_back(seed);
     for (const std::string& text : attention) request.attention += (request.attention.empty() ? "" : ",") + text;
     if (max_seconds > 0) request.sources.overrides.push_back(fmt::format("--train.max_hours={}", max_seconds / 3600));
-    if (std::set<int64_t>(seeds.begin(), seeds.end()).size() != seeds.size()) throw UsageError("--seeds: a seed is there twice");
+    if (std::set<int64_t>(request.seeds.begin(), request.seeds.end()).size() != request.seeds.size())
+      throw UsageError("--seeds: a seed is there twice");
     return request;
   }
 
@@ -98,9 +108,9 @@ void print_states(const AblationPlan& plan, const ResultsFile& results) {
 
 void print_intentions(const AblationPlan& plan, const ResultsFile& results) {
   for (const PlannedRun& run : plan.runs) {
-    const std::string against = run.against.empty() ? "" : ", compared with " + run.against;
+    const std::string against = run.against.empty() ? "" : " against " + run.against;
     if (is_to_be_made(run, results))
-      std::cout << fmt::format("{}, seed {}: {} is trained, {} translated and scored{}\n", run.variant, run.seed, run.options.run,
+      std::cout << fmt::format("{}, seed {}: would train {}, translate {} and score it{}\n", run.variant, run.seed, run.options.run,
                                plan.test_set.files().front().first, against);
     else
       std::cout << fmt::format("{}, seed {}: has ended\n", run.variant, run.seed);
@@ -118,10 +128,10 @@ void require_texts(const AblationPlan& plan) {
 }
 
 int run_ablate(const std::vector<std::string>& arguments) {
-  CLI::App app(kSummary, "lacuna ablate");
+  CommandLine app(kSummary, "lacuna ablate");
   AblateFlags flags;
   flags.declare(app);
-  if (!parse_command_line(app, arguments)) return 0;
+  if (!app.read(arguments)) return 0;
   flags.common.apply_log_level();
   if (flags.common.help_options || flags.common.dump_config) {
     std::cout << (flags.common.help_options ? options_help() + attention_help() : to_yaml(shared_options(flags.common.sources(app))));
@@ -135,8 +145,9 @@ int run_ablate(const std::vector<std::string>& arguments) {
     flags.list ? print_states(plan, results) : print_intentions(plan, results);
     return 0;
   }
+  require_single_process();
   handle_interrupts();
-  return AblationRunner(plan, {.rounds = flags.rounds, .log_flags = flags.log_flags()}).run_all();
+  return AblationRunner(plan, {.rounds = flags.rounds, .log_flags = flags.log_flags(), .columns = flags.columns}).run_all();
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "base/spelling.h"
 #include "checkpoint/run_folder.h"
 #include "cli/command_line.h"
-#include "cli/output.h"
+#include "cli/shared_flags.h"
 #include "cli/verb.h"
 #include "train/training_state.h"
 
@@ -24,9 +24,11 @@ void declare(CLI::App& app, AverageOptions& options) {
   app.add_option("checkpoints", options.inputs, "A run folder with --last or --best, or the checkpoints themselves")->required();
   auto* last = app.add_option("--last", options.last,
                               "Average the last so many checkpoints that a run saved on schedule, not for an interruption or a validation")
-                   ->check(whole_number_from(1));
+                   ->check(whole_number_from(1))
+                   ->default_str("");  // none
   app.add_option("--best", options.best, "Average the so many best checkpoints of a run, by its train.metric")
       ->check(whole_number_from(1))
+      ->default_str("")
       ->excludes(last);
 }
 
@@ -55,16 +57,16 @@ std::vector<std::string> chosen(const AverageOptions& options) {
 }
 
 int run_average(const std::vector<std::string>& arguments) {
-  CLI::App app("Averages the weights of checkpoints, which translates better than any one of them.", "lacuna average");
+  CommandLine app("Averages the weights of checkpoints, which translates better than any one of them.", "lacuna average");
   AverageOptions options;
   declare(app, options);
-  if (!parse_command_line(app, arguments)) return 0;
+  if (!app.read(arguments)) return 0;
   const std::vector<std::string> paths = chosen(options);
   const int64_t wanted = std::max(options.last, options.best);
   if (static_cast<int64_t>(paths.size()) < wanted) log_warning("{} checkpoints were asked for, and the run has {}", wanted, paths.size());
   std::vector<std::string> read = options.inputs;
   read.insert(read.end(), paths.begin(), paths.end());
-  require_new_or_checkpoint(options.output, read);
+  flags::require_new_or_checkpoint(options.output, read);
   save_checkpoint(options.output, average_checkpoints(paths));
   log_info("averaged {} into {}", join(paths), options.output);
   return 0;

@@ -3,11 +3,11 @@
 
 #include <iostream>
 
-#include "bench/training_speed.h"
 #include "cli/bench_report.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/compare_flag.h"
+#include "speed/training_speed.h"
 
 namespace lacuna {
 namespace {
@@ -23,17 +23,17 @@ struct TrainBenchFlags {
   void declare(CLI::App& app) {
     common.declare_configuration(app);
     common.declare_runtime(app);
-    auto* timed = app.add_option("--steps", steps, "Updates that are timed (default: 30)")->check(whole_number_from(1));
-    app.add_option("--warmup", warmup, "Updates before them, and before the pairs of --compare (default: 5)")->check(whole_number_from(0));
+    auto* timed = app.add_option("--steps", steps, "Updates that are timed")->check(whole_number_from(1));
+    app.add_option("--warmup", warmup, "Updates before them, and before the pairs of --compare")->check(whole_number_from(0));
     app.add_flag("--profile", profile, "Say where each millisecond of an update goes, forward and backward; CPU only");
     auto* compares = app.add_option("--compare", compare,
                                     std::string(kCompareHelp) +
                                         ". A pair is one update with each, on the same batches; softmax against itself is the control")
                          ->excludes(timed);
-    app.add_option("--pairs", pairs, "Pairs of updates with --compare, at least 9 (default: 21)")
+    app.add_option("--pairs", pairs, "Pairs of updates with --compare, at least 9")
         ->check(whole_number_from(kFewestPairs))
         ->needs(compares);
-    app.add_option("--folder", folder, "Where vocabulary and token cache are kept (default: runs/bench)");
+    app.add_option("--folder", folder, "Where vocabulary and token cache are kept");
     app.add_flag("--json", json, "Print one JSON object");
   }
 };
@@ -57,13 +57,13 @@ void print_profile(const Json& profile) {
 }  // namespace
 
 int bench_train(const std::vector<std::string>& arguments) {
-  CLI::App app(
+  CommandLine app(
       "Target tokens per second of training, data wait, peak memory, and on the CPU the share of matrix products; or, with --compare, "
       "the time of an update with other attention types over softmax's.",
       "lacuna bench train");
   TrainBenchFlags flags;
   flags.declare(app);
-  if (!parse_command_line(app, arguments)) return 0;
+  if (!app.read(arguments)) return 0;
   if (flags.profile && !flags.compare.empty()) throw UsageError("--profile is of one attention; leave --compare out, or --profile");
   std::vector<Variant> defined;
   const std::optional<Configuration> configuration = flags.common.configuration(app, &defined);

@@ -3,16 +3,18 @@
 
 #include <cmath>
 
+#include "base/device.h"
 #include "base/line_reader.h"
-#include "base/peak_memory.h"
 #include "base/stopwatch.h"
-#include "bench/translating_speed.h"
 #include "cli/bench_report.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/compare_flag.h"
-#include "cli/load_models.h"
-#include "model/weight_format.h"
+#include "cli/shared_flags.h"
+#include "model/precision.h"
+#include "model/transformer.h"
+#include "run/load_models.h"
+#include "speed/translating_speed.h"
 
 namespace lacuna {
 namespace {
@@ -26,19 +28,17 @@ struct TranslateBenchFlags {
   CommonFlags common;
 
   void declare(CLI::App& app) {
-    app.add_option("-m,--model", model, "Checkpoint or run folder")->required();
+    flags::add_model(app, model)->required();
     app.add_option("-i,--input", input, "Text to translate, plain, gzip or zstd")->required();
-    app.add_option("--limit", limit, "Only the first so many lines; 0 = all (the default)")->check(whole_number_from(0));
+    app.add_option("--limit", limit, "Only the first so many lines; 0 = all")->check(whole_number_from(0));
     auto* compares = app.add_option(
         "--compare", compare,
         std::string(kCompareHelp) + ". A pair is the whole text translated with each; softmax against itself is the control");
-    app.add_option("--rounds", rounds, "Times the whole text is translated; the median counts (default: 3)")
+    app.add_option("--rounds", rounds, "Times the whole text is translated; the median counts")
         ->check(whole_number_from(1))
         ->excludes(compares);
-    app.add_option("--pairs", pairs, "Pairs with --compare, at least 9 (default: 9)")
-        ->check(whole_number_from(kFewestPairs))
-        ->needs(compares);
-    app.add_option("--length", length, "Tokens of each translation with --compare; 0 = the mean length of the sources (the default)")
+    app.add_option("--pairs", pairs, "Pairs with --compare, at least 9")->check(whole_number_from(kFewestPairs))->needs(compares);
+    app.add_option("--length", length, "Tokens of each translation with --compare; 0 = the mean length of the sources")
         ->check(whole_number_from(0))
         ->needs(compares);
     app.add_flag("--json", json, "Print one JSON object");
@@ -72,13 +72,13 @@ Json compare(const LoadedModel& loaded, const std::vector<TranslationInput>& lin
 }  // namespace
 
 int bench_translate(const std::vector<std::string>& arguments) {
-  CLI::App app(
+  CommandLine app(
       "Output tokens and sentences per second of translating, peak memory, and on the CPU the share of matrix products; or, with "
       "--compare, the time of translating with other attention types over softmax's.",
       "lacuna bench translate");
   TranslateBenchFlags flags;
   flags.declare(app);
-  if (!parse_command_line(app, arguments)) return 0;
+  if (!app.read(arguments)) return 0;
   flags.common.apply_log_level();
   const std::string device = flags.common.prepared_device();
   const std::vector<TranslationInput> lines = lines_of(flags.input, flags.limit);
@@ -88,7 +88,7 @@ int bench_translate(const std::vector<std::string>& arguments) {
   require_precision(loaded.options.translate.precision, device, words);
   const double load_seconds = loading.seconds();
   const Options& options = loaded.options;
-  const WeightFormat format = weight_format_of(options.translate.precision, at::Device(device));
+  const Precision format = translating_precision(options.translate.precision, at::Device(device));
   loaded.model->round_to(format);
   const at::NoGradGuard no_gradients;
   Json report = flags.compare.empty() ? translating_speed(loaded, lines, flags.rounds) : compare(loaded, lines, flags);

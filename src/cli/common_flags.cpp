@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 
+#include <cstdlib>
 #include <iostream>
 
 #include "attention/attention.h"
@@ -12,6 +13,7 @@
 #include "base/thread_count.h"
 #include "cli/command_line.h"
 #include "config/read_options.h"
+#include "kernels/barrier_waits.h"
 #include "kernels/vector_functions.h"
 
 #ifdef LACUNA_CUDA
@@ -31,8 +33,9 @@ void CommonFlags::declare_configuration(CLI::App& app) {
 
 void CommonFlags::declare_threads_and_log(CLI::App& app) {
   app.add_option("--threads", threads, "Threads of the CPU; 0 = OMP_NUM_THREADS, or all cores that the process may use")
-      ->check(whole_number_from(0, kMostThreads));
-  app.add_flag("--quiet", quiet, "No log but warnings");
+      ->check(whole_number_from(0, kMostThreads))
+      ->default_str("threads of the configuration, or 0");
+  app.add_flag("--quiet", quiet, "Print warnings only");
   app.add_option("--log-level", log_level, "info, warning, error or off")->check(CLI::IsMember({"info", "warning", "error", "off"}));
 }
 
@@ -104,8 +107,8 @@ void CommonFlags::apply_log_level() const {
 
 namespace {
 
-/// The key that a flag without a section may mean: train.max_epochs for --max-epochs; of search alone where the verb reads no
-/// configuration. Empty = none.
+/// Returns the key that a flag without a section may mean: train.max_epochs for --max-epochs. If the verb reads no configuration, only keys
+/// of search count. Empty = none.
 std::string key_meant_by(const CLI::App& app, std::string flag) {
   const bool reads_configuration = app.get_option_no_throw("--config") != nullptr;
   std::replace(flag.begin(), flag.end(), '-', '_');
@@ -125,7 +128,7 @@ std::vector<std::string> overrides_of(const CLI::App& app) {
     if (!flag.starts_with("--") || flag.find('.') != std::string::npos) continue;
     if (std::find(keys.begin(), keys.end(), flag.substr(2)) != keys.end()) continue;
     const std::string key = key_meant_by(app, flag);
-    throw UsageError(key.empty() ? trouble_of_flag(app, flag) : flag + " is not a flag; the key is --" + key);
+    throw UsageError(key.empty() ? unknown_flag_message(app, flag) : flag + " is not a flag; the key is --" + key);
   }
   return app.remaining();
 }
@@ -137,10 +140,22 @@ std::vector<std::string> overrides_without_search(const CLI::App& app, const std
   return words;
 }
 
+void require_single_process() {
+  for (const char* const name : {"WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    const char* const value = std::getenv(name);
+    if (value == nullptr || std::atoll(value) <= 1) continue;
+    throw UsageError(std::string("the environment says ") + name + "=" + value +
+                     ": a launcher (torchrun, srun, mpirun) has started several processes, and one process trains here, on one device; "
+                     "several are not supported yet. Start lacuna without the launcher, or with one task, or unset " +
+                     name);
+  }
+}
+
 void use_threads(int64_t threads) {
   const int number = threads > 0 ? static_cast<int>(threads) : num_cores();
   at::set_num_threads(number);
   set_thread_count(number);
+  if (number > 1) watch_barrier_waits();
   settle_vector_functions();
 }
 

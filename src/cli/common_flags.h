@@ -28,15 +28,15 @@ struct CommonFlags {
   void declare_configuration(CLI::App& app);
   /// Declares --threads, --quiet and --log-level.
   void declare_threads_and_log(CLI::App& app);
-  /// Those, and --device.
+  /// Declares --threads, --quiet, --log-level and --device.
   void declare_runtime(CLI::App& app);
-  /// The configuration of -c, overrides and the flags above, with log level, device and threads put to use. None if --help-options or
-  /// --dump-config was given: then it has been printed, and the verb is to return 0. Throws, before anything is written, for whatever is
-  /// wrong in a configuration by itself. `variants` gets what the key of this name defines; where it is null, the key is an error.
+  /// Reads the configuration of -c, overrides and the flags above, and applies log level, device and threads. None if --help-options or
+  /// --dump-config was given: the answer has been printed, and the verb returns 0. Throws, before anything is written, for whatever is
+  /// wrong in a configuration by itself. `variants` gets what the section of this name defines; if it is null, the section is an error.
   std::optional<Configuration> configuration(const CLI::App& app, std::vector<Variant>* variants = nullptr) const;
-  /// Where that configuration comes from. Throws UsageError without -c where it is needed.
+  /// Returns the files and overrides of the configuration. Throws UsageError if -c is needed and missing.
   ConfigSources sources(const CLI::App& app) const;
-  /// For verbs without a configuration: the device, which is there, with the threads put to use. Throws as require_device() does.
+  /// Returns the device, for verbs without a configuration, and applies the threads. Throws what require_device() throws.
   std::string prepared_device() const;
   /// Sets the log's level.
   void apply_log_level() const;
@@ -45,17 +45,20 @@ struct CommonFlags {
   void refuse_variants(const ConfigNode& tree) const;
 };
 
-/// The words that a verb's flags left over: keys of the configuration as flags, with their values. Throws UsageError for a flag that is no
-/// key: no section's, which has a dot, and none that stands alone.
+/// Returns the words that the verb's flags left over: keys of the configuration as flags, with their values. Throws UsageError for a flag
+/// that is no key.
 std::vector<std::string> overrides_of(const CLI::App& app);
-/// The same for `verb`, which searches for nothing: UsageError for a key of search, too.
+/// Returns what overrides_of() returns, for a verb that does not search. Throws UsageError for a key of search, too.
 std::vector<std::string> overrides_without_search(const CLI::App& app, const std::string& verb);
+
+/// Throws UsageError if a launcher (torchrun, srun, mpirun) has started several processes: each would do the whole work.
+void require_single_process();
 
 /// Sets the number of threads, of LibTorch and of thread_count(); 0 or less = num_cores().
 void use_threads(int64_t threads);
 
-/// Throws ConfigError for a device that has no meaning, or that this program was built without; MachineError for one that is not there, and
-/// for a GPU too old for the kernels.
+/// Throws ConfigError for a name that is no device, and for a device that this program was built without; MachineError for a device that
+/// this machine lacks, and for a GPU too old for the kernels.
 void require_device(const std::string& device);
 
 }  // namespace lacuna

@@ -1,3 +1,5 @@
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -32,18 +34,17 @@ struct EvaluateOptions {
 
 void declare(CLI::App& app, EvaluateOptions& options) {
   app.add_option("--hyp", options.hypotheses,
-                 "Translations, one a line, detokenised, plain, gzip or zstd; - is standard input (the default). Several files: each is "
+                 "Translations, one a line, detokenized, plain, gzip or zstd; - is standard input. Several files: each is "
                  "compared to the first by a paired bootstrap");
   app.add_option("--ref", options.references, "References, plain, gzip or zstd; several files: several references for each sentence")
       ->required();
   app.add_option("--tgt-lang", options.scoring.tgt_lang, "Code of the target language (de, zh, zho_Hans, ...): chooses BLEU's tokenizer");
-  app.add_option("--metrics", options.scoring.metrics, "Comma-separated: bleu, chrf, ter (default: all)")
+  app.add_option("--metrics", options.scoring.metrics, "Comma-separated: bleu, chrf, ter")
       ->delimiter(',')
       ->check(CLI::IsMember({"bleu", "chrf", "ter"}));
-  app.add_flag("--lowercase", options.scoring.lowercase, "BLEU and chrF do not see case");
+  app.add_flag("--lowercase", options.scoring.lowercase, "BLEU and chrF ignore case");
   app.add_option("--tokenize", options.scoring.tokenizer, "BLEU's tokenizer, by sacreBLEU's name for it, in place of the language's own");
-  app.add_option("--chrf-word-order", options.scoring.chrf_word_order,
-                 "chrF looks at n-grams of words up to this length; 2 = chrF++ (default: 0)")
+  app.add_option("--chrf-word-order", options.scoring.chrf_word_order, "chrF looks at n-grams of words up to this length; 2 = chrF++")
       ->check(whole_number_from(0, 16));
   app.add_option(
       "--joiner", options.scoring.joiner,
@@ -51,11 +52,10 @@ void declare(CLI::App& app, EvaluateOptions& options) {
       "Whole words are scored then");
   app.add_flag("--confidence", options.confidence,
                "95 % intervals by a bootstrap; where several files are compared, they are there anyway");
-  app.add_option("--paired-bootstrap", options.num_samples,
-                 "Resamples of the bootstrap (default: 1000); of a single file, for --confidence")
+  app.add_option("--paired-bootstrap", options.num_samples, "Resamples of the bootstrap; of a single file, for --confidence")
       ->check(whole_number_from(2));
   app.add_flag("--json", options.json, "Print one JSON object");
-  app.add_option("--sacrebleu", options.sacrebleu, "Command that starts sacreBLEU (default: it is looked for)");
+  app.add_option("--sacrebleu", options.sacrebleu, "Command that starts sacreBLEU; it is looked for unless given");
 }
 
 /// A metric counts once, however often it is named.
@@ -135,14 +135,14 @@ void require_language(const EvaluateOptions& options) {
 }
 
 int run_evaluate(const std::vector<std::string>& arguments) {
-  CLI::App app("Scores translations against references: BLEU, chrF and TER by sacreBLEU, with their signatures.", "lacuna evaluate");
+  CommandLine app("Scores translations against references: BLEU, chrF and TER by sacreBLEU, with their signatures.", "lacuna evaluate");
   EvaluateOptions options;
   declare(app, options);
-  if (!parse_command_line(app, arguments)) return 0;
+  if (!app.read(arguments)) return 0;
   drop_repeated(options.scoring.metrics);
-  if (const std::string trouble = trouble_of_joiner(options.scoring.joiner); !trouble.empty())
+  if (const std::string trouble = joiner_error(options.scoring.joiner); !trouble.empty())
     throw UsageError("--joiner is \"" + options.scoring.joiner + "\"" + trouble);
-  if (const std::string trouble = trouble_of_language_code(options.scoring.tgt_lang); !trouble.empty())
+  if (const std::string trouble = language_code_error(options.scoring.tgt_lang); !trouble.empty())
     throw UsageError("--tgt-lang is \"" + options.scoring.tgt_lang + "\"" + trouble);
   if (app.count("--paired-bootstrap") > 0 && options.hypotheses.size() == 1 && !options.confidence)
     throw UsageError("--paired-bootstrap changes nothing for a single --hyp: add another to compare with, or --confidence for intervals");

@@ -8,6 +8,7 @@
 #include "checkpoint/run_folder.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
+#include "cli/shared_flags.h"
 #include "cli/verb.h"
 #include "cli/version.h"
 #include "config/load.h"
@@ -15,7 +16,7 @@
 namespace lacuna {
 namespace {
 
-/// "encoder.layers.0" of "encoder.layers.0.self_attention.q.weight": the part of the model that a parameter belongs to.
+/// Returns the part of the model that a parameter belongs to: "encoder.layers.0" for "encoder.layers.0.self_attention.qkv.weight".
 std::string part_of(const std::string& parameter) {
   size_t dots = parameter.find(".layers.") == std::string::npos ? 1 : 3, at = 0;
   while (dots > 0 && (at = parameter.find('.', at)) != std::string::npos && --dots > 0) ++at;
@@ -46,10 +47,10 @@ void print_model(const std::string& path) {
 }
 
 int run_info(const std::vector<std::string>& arguments) {
-  CLI::App app("What was built and what it runs on; with -m, what a model is.", "lacuna info");
+  CommandLine app("What was built and what it runs on; with -m, what a model is.", "lacuna info");
   std::string model;
-  app.add_option("-m,--model", model, "Checkpoint or run folder: its parameters by part, steps, scores and configuration");
-  if (!parse_command_line(app, arguments)) return 0;
+  flags::add_model(app, model, ". Its parameters by part, steps, scores and configuration are printed");
+  if (!app.read(arguments)) return 0;
   if (model.empty())
     std::cout << build_text() << "\n";
   else

@@ -7,14 +7,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <map>
 #include <new>
 
+#include "base/device.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/log.h"
-#include "base/out_of_memory.h"
+#include "base/output.h"
 #include "base/spelling.h"
-#include "cli/output.h"
 #include "cli/verb.h"
 #include "cli/version.h"
 
@@ -22,22 +23,63 @@ namespace lacuna {
 namespace {
 
 void print_help() {
-  std::cout << "lacuna: trains neural machine translation models and translates with them\n\nlacuna VERB [FLAG ...]\n\n";
-  for (const Verb& verb : all_verbs()) std::cout << "  " << verb.name << std::string(12 - verb.name.size(), ' ') << verb.summary << "\n";
-  std::cout << "\nlacuna VERB --help says what a verb takes; lacuna --version what was built.\n";
+  const auto [name, summary] = program();
+  std::cout << name << ": " << summary << "\n\n" << name << " VERB [FLAG ...]\n\n";
+  for (const Verb& verb : all_verbs())
+    if (!verb.is_hidden()) std::cout << "  " << verb.name << std::string(12 - verb.name.size(), ' ') << verb.summary << "\n";
+  std::cout << "\n" << name << " VERB --help lists the flags of a verb, " << name << " --version prints the version.\n";
+}
+
+/// What to use in place of a verb that other translation programs have; empty if `name` is none.
+std::string hint_for_foreign_verb(const std::string& name) {
+  static const std::map<std::string, std::string> hints = {
+      {"decode", "use lacuna translate"},
+      {"predict", "use lacuna translate"},
+      {"generate", "use lacuna translate"},
+      {"interactive", "use lacuna translate"},
+      {"infer", "use lacuna translate"},
+      {"inference", "use lacuna translate"},
+      {"fit", "use lacuna train"},
+      {"finetune", "use lacuna train with train.init_from, the checkpoint to start from"},
+      {"resume", "use lacuna train: the same command goes on where it stopped"},
+      {"validate", "use lacuna evaluate for translations, lacuna score for a loss"},
+      {"test", "use lacuna evaluate for translations, lacuna score for a loss"},
+      {"bleu", "use lacuna evaluate"},
+      {"rescore", "use lacuna score"},
+      {"build-vocab", "use lacuna vocab, or none: lacuna train makes the vocabulary"},
+      {"tokenize", "no such step is needed: lacuna train and translate take plain text"},
+      {"preprocess", "no such step is needed: lacuna train takes plain text"},
+      {"prepare", "no such step is needed: lacuna train takes plain text"},
+      {"serve", "there is no server; lacuna translate --json answers lines of JSON as they come"},
+      {"server", "there is no server; lacuna translate --json answers lines of JSON as they come"},
+      {"convert", "models of other programs cannot be read, nor written; lacuna quantize makes a model smaller"},
+      {"import", "models of other programs cannot be read"},
+      {"export", "models cannot be written for other programs; lacuna quantize makes a model smaller"}};
+  std::string plain = name;
+  std::replace(plain.begin(), plain.end(), '_', '-');
+  const auto found = hints.find(plain);
+  return found == hints.end() ? "" : found->second;
+}
+
+[[noreturn]] void refuse_verb(const std::string& name, const std::vector<std::string>& known) {
+  const std::string message = "\"" + name + "\" is not a verb", list = "lacuna --help lists them";
+  if (const std::string hint = hint_for_foreign_verb(name); !hint.empty()) throw UsageError(message + ": " + hint + " (" + list + ")");
+  const std::string nearest = nearest_word(name, known);
+  throw UsageError(message + (nearest.empty() ? "" : "; did you mean \"" + nearest + "\"?") + (nearest.empty() ? "; " : " (") + list +
+                   (nearest.empty() ? "" : ")"));
 }
 
 int run_verb(const std::string& name, const std::vector<std::string>& arguments) {
   std::vector<std::string> names;
   for (const Verb& verb : all_verbs()) {
     if (verb.name == name) return verb.run(arguments);
-    names.push_back(verb.name);
+    if (!verb.is_hidden()) names.push_back(verb.name);
   }
-  throw UsageError("\"" + name + "\" is not a verb; known verbs: " + join(names) + did_you_mean(name, names));
+  refuse_verb(name, names);
 }
 
 int run_words(const std::vector<std::string>& words) {
-  if (words.empty()) throw UsageError("a verb is missing: lacuna --help lists them");
+  if (words.empty()) throw UsageError("a verb is missing: " + program().name + " --help lists them");
   if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     if (words.size() > 1 && !words[1].starts_with('-')) return run_verb(words[1], {"--help"});
     print_help();
@@ -50,44 +92,44 @@ int run_words(const std::vector<std::string>& words) {
   return run_verb(words[0], {words.begin() + 1, words.end()});
 }
 
-/// Where the program was started without stdin, stdout or stderr, the first files that it opens would have their numbers, and what is meant
-/// for these would go there, log lines into translations. /dev/null takes the numbers, opened so that their use fails as it would without.
-void take_missing_streams() {
+/// Opens /dev/null for each of stdin, stdout and stderr that the program was started without. Otherwise the first files that it opens would
+/// get these numbers, and log lines would end up among translations. It is opened so that reading or writing still fails.
+void reopen_closed_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(stream, F_GETFD) < 0)
       open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);  // gives the lowest number that is free
 }
 
-/// True if nobody reads stdout any more, as after `| head`.
+/// Returns true if nobody reads stdout any more, as after `| head`.
 bool is_stdout_abandoned() {
   pollfd output = {STDOUT_FILENO, POLLOUT, 0};
   return poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP)) != 0;
 }
 
-/// The exit code of a verb that ended well, once all it printed is out. An abandoned stdout is the user's wish, so nothing is said about
-/// it.
-int with_output_written(int code) {
+/// Flushes stdout and returns the exit code: `code`, or kBrokenPipe if stdout is abandoned, which the user wished and is no error.
+int flush_stdout(int code) {
   std::cout.flush();
   if (std::cout.good()) return code;
   if (is_stdout_abandoned()) return kBrokenPipe;
   throw MachineError("stdout cannot be written: its disk is full, or it is closed");
 }
 
-/// Who speaks in an error message: "lacuna train", or "lacuna" where there is no such verb.
-std::string speaker(const std::vector<std::string>& words) {
+/// Returns the command that an error message begins with: "lacuna train", or "lacuna" if there is no such verb.
+std::string command_name(const std::vector<std::string>& words) {
   const std::vector<Verb> verbs = all_verbs();
   const bool is_verb = !words.empty() && std::any_of(verbs.begin(), verbs.end(), [&](const Verb& verb) { return verb.name == words[0]; });
-  return is_verb ? "lacuna " + words[0] : "lacuna";
+  return is_verb ? program().name + " " + words[0] : program().name;
 }
 
-int guarded(const std::vector<std::string>& words) {
+/// Runs the verb, prints its error, if any, and returns the exit code.
+int run_and_report(const std::vector<std::string>& words) {
   const auto report = [&](const std::string& message, int exit_code) {
-    std::cerr << speaker(words) << ": error: " << message << std::endl;
+    std::cerr << command_name(words) << ": error: " << message << std::endl;
     log_error_to_file(message);
     return exit_code;
   };
   try {
-    return with_output_written(run_words(words));
+    return flush_stdout(run_words(words));
   } catch (const Error& error) {
     return report(error.what(), error.exit_code());
   } catch (const c10::Error& error) {
@@ -99,9 +141,9 @@ int guarded(const std::vector<std::string>& words) {
   }
 }
 
-/// Ends the program. At once, for when it ends LibTorch forgets its operators one by one, which takes as long as some verbs do; only a
-/// search for leaks waits for that.
-int ended_with(int code) {
+/// Ends the program without running destructors: LibTorch unregisters its operators one by one, which takes as long as some verbs do.
+/// Builds with sanitizers return instead, so that leaks are found.
+int exit_at_once(int code) {
 #ifdef LACUNA_SANITIZE
   return code;
 #else
@@ -115,7 +157,7 @@ int ended_with(int code) {
 }  // namespace lacuna
 
 int main(int argc, char** argv) {
-  lacuna::take_missing_streams();
-  lacuna::ignore_signals_of_writes();
-  return lacuna::ended_with(lacuna::guarded({argv + 1, argv + argc}));
+  lacuna::reopen_closed_streams();
+  lacuna::ignore_write_signals();
+  return lacuna::exit_at_once(lacuna::run_and_report({argv + 1, argv + argc}));
 }

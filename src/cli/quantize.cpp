@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "checkpoint/run_folder.h"
 #include "cli/command_line.h"
-#include "cli/output.h"
+#include "cli/shared_flags.h"
 #include "cli/verb.h"
 
 namespace lacuna {
@@ -16,20 +16,20 @@ double mebibytes(uint64_t bytes) {
 }
 
 int run_quantize(const std::vector<std::string>& arguments) {
-  CLI::App app("A model with weights in a byte or two each, for translating: the same translations as with --precision.",
-               "lacuna quantize");
+  CommandLine app("A model with weights in a byte or two each, for translating: the same translations as with --precision.",
+                  "lacuna quantize");
   std::string model, output, precision = "int8";
-  app.add_option("-m,--model", model, "Checkpoint or run folder")->required();
+  flags::add_model(app, model)->required();
   app.add_option("-o,--output", output, "Folder of the rounded model; an old one is replaced")->required();
-  app.add_option("--precision", precision, "int8 (the default): bytes with a scale for each row, a quarter of the size; or bf16: half")
+  app.add_option("--precision", precision, "int8: bytes with a scale for each row, a quarter of the size; bf16: half the size")
       ->check(CLI::IsMember({"int8", "bf16"}));
   app.footer(
       "Weights of linear layers and embeddings are rounded; biases, norms and positions are not. The folder is a checkpoint for every verb "
       "that loads a model; training and averaging need the weights it was made of.");
-  if (!parse_command_line(app, arguments)) return 0;
+  if (!app.read(arguments)) return 0;
   const std::string input = resolve_checkpoint(model);
-  require_new_or_checkpoint(output, {model, input});
-  save_checkpoint(output, quantized_checkpoint(input, precision == "int8" ? WeightFormat::kInt8 : WeightFormat::kBf16));
+  flags::require_new_or_checkpoint(output, {model, input});
+  save_checkpoint(output, quantized_checkpoint(input, precision == "int8" ? Precision::kInt8 : Precision::kBf16));
   const uint64_t before = bytes_of_weights(input), after = bytes_of_weights(output);
   log_info("rounded {} to {} in {}: weights of {:.1f} MiB, {:.1f} % of {:.1f}", input, precision, output, mebibytes(after),
            100 * static_cast<double>(after) / static_cast<double>(before), mebibytes(before));

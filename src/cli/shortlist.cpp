@@ -6,14 +6,14 @@
 #include <algorithm>
 #include <optional>
 
-#include "analysis/pharaoh.h"
+#include "analysis/links.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "base/spelling.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_folder.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
-#include "cli/output.h"
 #include "cli/verb.h"
 #include "data/corpus_reader.h"
 #include "data/lexicon.h"
@@ -33,16 +33,14 @@ struct ShortlistFlags {
     app.add_option("--src", src, "Source side of the training data, plain, gzip or zstd")->required();
     app.add_option("--tgt", tgt, "Its target side, line by line")->required();
     app.add_option("-o,--output", output, "File of the shortlist")->required();
-    app.add_option("--best", best, "Candidates that a source token brings, the likeliest (default: 100)")
+    app.add_option("--best", best, "Candidates that a source token brings, the likeliest")
         ->check(whole_number_from(1, Shortlist::kMostBest));
-    app.add_option("--frequent", frequent, "Most frequent target tokens, candidates of every sentence (default: 100)")
+    app.add_option("--frequent", frequent, "Most frequent target tokens, candidates of every sentence")
         ->check(whole_number_from(0, Shortlist::kMostFrequent));
     auto* links = app.add_option("--alignments", alignments, "Links of the pairs (0-0 1-2), as of lacuna align, in place of IBM model 1");
-    app.add_option("--level", level, "What they link: word (the default) or subword")
-        ->check(CLI::IsMember({"word", "subword"}))
-        ->needs(links);
-    app.add_option("--iterations", iterations, "Of IBM model 1 (default: 5)")->check(whole_number_from(1))->excludes(links);
-    app.add_option("--max-pairs", max_pairs, "Only the first so many pairs; 0 = all (the default)")->check(whole_number_from(0));
+    app.add_option("--level", level, "What they link")->check(CLI::IsMember({"word", "subword"}))->needs(links);
+    app.add_option("--iterations", iterations, "Iterations of IBM model 1")->check(whole_number_from(1))->excludes(links);
+    app.add_option("--max-pairs", max_pairs, "Only the first so many pairs; 0 = all")->check(whole_number_from(0));
     common.declare_threads_and_log(app);
     app.footer("Memory: some 16 bytes for each pair of tokens, and 8 for each of at most 1,000 translations of a source token.");
   }
@@ -54,7 +52,7 @@ struct Pair {
   std::vector<TokenId> src, tgt;
 };
 
-/// The next pairs, none at the end; tokenised on all threads.
+/// The next pairs, none at the end; tokenized on all threads.
 std::vector<Pair> next_pairs(CorpusReader& reader, const Vocabularies& vocabularies, size_t count) {
   std::vector<Pair> pairs;
   for (Pair pair; pairs.size() < count && reader.next(pair.src_text, pair.tgt_text);) {
@@ -174,13 +172,13 @@ class Gatherer {
 };
 
 int run_shortlist(const std::vector<std::string>& arguments) {
-  CLI::App app(
+  CommandLine app(
       "A lexical shortlist: which target tokens may translate which source tokens, so that translating need not weigh the whole "
       "vocabulary (lacuna translate --shortlist).",
       "lacuna shortlist");
   ShortlistFlags flags;
   flags.declare(app);
-  if (!parse_command_line(app, arguments)) return 0;
+  if (!app.read(arguments)) return 0;
   flags.common.apply_log_level();
   use_threads(flags.common.threads);
   const Vocabularies vocabularies = load_checkpoint(resolve_checkpoint(flags.model)).vocabularies;

@@ -8,15 +8,16 @@ namespace lacuna {
 namespace {
 
 int run_train(const std::vector<std::string>& arguments) {
-  CLI::App app("Trains a translation model from text. The same command again goes on where it stopped.", "lacuna train");
+  CommandLine app("Trains a translation model from text. The same command again goes on where it stopped.", "lacuna train");
   CommonFlags flags;
   flags.declare_configuration(app);
   flags.declare_runtime(app);
-  if (!parse_command_line(app, arguments)) return 0;
+  if (!app.read(arguments)) return 0;
   const std::optional<Configuration> configuration = flags.configuration(app);
   if (!configuration) return 0;
+  require_single_process();
   handle_interrupts();
-  return TrainingRun(*configuration).execute();
+  return TrainingRun(set_up_run(*configuration)).execute();
 }
 
 }  // namespace

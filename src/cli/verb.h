@@ -5,16 +5,25 @@
 
 namespace lacuna {
 
-/// One verb of the command line (`lacuna train ...`). `run` takes the words after the verb, returns the exit code and throws Error for what
-/// goes wrong: `main` alone prints errors and maps them to exit codes. Each verb is one file, `src/cli/<verb>.cpp`, that defines
+/// One verb of the command line (`lacuna train ...`). `run` takes the words after the verb, returns the exit code and throws Error if the
+/// verb fails: `main` alone prints errors and maps them to exit codes. Each verb is one file, `src/cli/<verb>.cpp`, that defines
 /// `<verb>_verb()`.
 struct Verb {
   std::string name;
-  std::string summary;  ///< one line for `lacuna --help`
+  std::string summary;  ///< one line for `lacuna --help`; empty = the verb is not listed there
   int (*run)(const std::vector<std::string>& arguments);
+
+  bool is_hidden() const { return summary.empty(); }
 };
 
-/// All of them.
+/// The program that the verbs belong to: `lacuna` or `lacuna-bench`, which share `main`.
+struct Program {
+  std::string name, summary;
+};
+
+// Each program has one source that defines both.
+Program program();
+/// All verbs of the program, in the order of its --help.
 std::vector<Verb> all_verbs();
 
 Verb train_verb();
@@ -32,5 +41,6 @@ Verb check_verb();
 Verb info_verb();
 Verb bench_verb();
 Verb ablate_verb();
+Verb reference_verb();
 
 }  // namespace lacuna

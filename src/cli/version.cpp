@@ -6,11 +6,11 @@
 #include <spdlog/fmt/fmt.h>
 #include <torch/version.h>
 
-#include "attention/cpu/core_run.h"
+#include "attention/cpu/target.h"
 #include "base/thread_count.h"
-#include "kernels/bf16_product.h"
-#include "kernels/linear.h"
-#include "model/weight_format.h"
+#include "kernels/matmul.h"
+#include "kernels/packed_product.h"
+#include "model/precision.h"
 
 namespace lacuna {
 namespace {
@@ -24,9 +24,9 @@ std::string libtorch_path() {
 /// The instruction set that each of translate.precision's products is done with, and which of them is `auto`.
 std::string precisions_text() {
   std::string text;
-  for (const WeightFormat format : {WeightFormat::kFloat, WeightFormat::kBf16x3, WeightFormat::kBf16, WeightFormat::kInt8})
-    text += fmt::format("{} {}, ", name_of(format), packed_kernels(format).front().target);
-  return text + fmt::format("auto = {}", name_of(weight_format_of(TranslatePrecision::kAuto, at::kCPU)));
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16, Precision::kInt8})
+    text += fmt::format("{} {}, ", name_of(precision), name_of(packed_kernels(precision).front().target));
+  return text + fmt::format("auto = {}", name_of(translating_precision(Precision::kAuto, at::kCPU)));
 }
 
 }  // namespace
@@ -47,7 +47,7 @@ std::string build_text() {
       "(LibTorch)\nfp32 products    {}\nbf16 products    {}\ntranslating      {}\n"
       "threads          {}\nSentencePiece    {}",
       version_text(), LACUNA_BUILD_TYPE, LACUNA_COMPILER, __VERSION__, TORCH_VERSION, libtorch_path(), devices, name_of(attention_target()),
-      at::get_cpu_capability(), name_of(matmul_backend()), has_bf16_instructions() ? "yes" : "no", precisions_text(), num_cores(),
+      at::get_cpu_capability(), name_of(matmul_backend()), cpu_has(CpuTarget::kAvx512Bf16) ? "yes" : "no", precisions_text(), num_cores(),
       LACUNA_SENTENCEPIECE_VERSION);
 }
 

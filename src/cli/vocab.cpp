@@ -1,9 +1,7 @@
-#include <spdlog/fmt/fmt.h>
-
 #include "base/files.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "cli/command_line.h"
-#include "cli/output.h"
 #include "cli/verb.h"
 #include "config/load.h"
 #include "text/spm_trainer.h"
@@ -13,27 +11,23 @@ namespace lacuna {
 namespace {
 
 int run_vocab(const std::vector<std::string>& arguments) {
-  CLI::App app("Trains a SentencePiece model on text. `lacuna train` does it by itself where a configuration names no model.",
-               "lacuna vocab");
+  CommandLine app("Trains a SentencePiece model on text. `lacuna train` does it by itself where a configuration names no model.",
+                  "lacuna vocab");
   std::vector<std::string> inputs;
   std::string output, type = "unigram";
   SpmTraining training;
   app.add_option("-i,--input", inputs, "Text, one sentence a line, plain, gzip or zstd; several files: one model for all")->required();
   app.add_option("-o,--output", output, "File to write, such as spm.model")->required();
-  app.add_option("--vocab-size", training.vocab_size, fmt::format("Pieces of the model (default: {})", training.vocab_size))
-      ->check(whole_number_from(16, 1 << 20));
-  app.add_option("--type", type, "unigram (default) or bpe")->check(CLI::IsMember({"unigram", "bpe"}));
+  app.add_option("--vocab-size", training.vocab_size, "Pieces of the model")->check(whole_number_from(16, 1 << 20));
+  app.add_option("--type", type, "Kind of model")->check(CLI::IsMember({"unigram", "bpe"}));
   app.add_option("--symbols", training.symbols, "Comma-separated: pieces that the model has whatever the text, such as <bt>,<2de>")
       ->delimiter(',');
   app.add_flag("--byte-fallback", training.byte_fallback, "Spell characters that the model does not cover in bytes, which take 256 pieces");
-  app.add_option("--character-coverage", training.character_coverage,
-                 fmt::format("Share of characters the model covers (default: {})", training.character_coverage))
+  app.add_option("--character-coverage", training.character_coverage, "Share of characters the model covers")
       ->check(real_number_between(0.98, 1));
-  app.add_option("--sample-lines", training.sample_lines,
-                 fmt::format("Lines to train on, drawn evenly (default: {})", training.sample_lines))
-      ->check(whole_number_from(1));
-  app.add_option("--seed", training.seed, fmt::format("Of that draw (default: {})", training.seed))->check(whole_number_from(0));
-  if (!parse_command_line(app, arguments)) return 0;
+  app.add_option("--sample-lines", training.sample_lines, "Lines to train on, drawn evenly")->check(whole_number_from(1));
+  app.add_option("--seed", training.seed, "Seed of that draw")->check(whole_number_from(0));
+  if (!app.read(arguments)) return 0;
   validate_symbols(training.symbols, "--symbols");
   training.type = type == "bpe" ? SubwordType::kBpe : SubwordType::kUnigram;
   for (const std::string& input : inputs) require_readable_file(input, "text, one sentence a line");

@@ -1,14 +1,16 @@
 #include "run/training_log.h"
 
+#include <spdlog/fmt/chrono.h>
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/device.h"
 #include "base/log.h"
-#include "base/peak_memory.h"
 #include "config/run_files.h"
 #include "text/joiner.h"
 
@@ -29,17 +31,52 @@ std::string listed(const Scores& scores) {
   return text;
 }
 
+double share_done(int64_t step, const RunLength& length) {
+  const int64_t updates = length.updates();
+  return updates > 0 ? std::min(1.0, static_cast<double>(step) / static_cast<double>(updates)) : 0;
+}
+
+/// "47/452", or "47" without a limit.
+std::string count_of(int64_t number, int64_t limit) {
+  return limit > 0 ? fmt::format("{}/{}", number, std::max(number, limit)) : std::to_string(number);
+}
+
+/// The present time, as in "2025-12-31T23:59:59Z".
+std::string utc_time() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
+
+/// Values by name, with spaces in the names: "mask 0.513, mask loss -4.1021".
+std::string described(const std::map<std::string, double>& values) {
+  std::string text;
+  for (const auto& [name, value] : values) text += fmt::format("{}{} {:.4f}", text.empty() ? "" : ", ", name, value);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
 }  // namespace
+
+int64_t RunLength::updates() const {
+  const auto of_epochs = static_cast<int64_t>(std::ceil(static_cast<double>(max_epochs) * updates_per_epoch));
+  if (max_steps == 0 || max_epochs == 0) return std::max(max_steps, of_epochs);
+  return std::min(max_steps, of_epochs);
+}
+
+void RecentUpdates::add(const UpdateProgress& update) {
+  constexpr double kKept = 0.95;
+  tokens_ = kKept * tokens_ + static_cast<double>(update.tokens);
+  seconds_ = kKept * seconds_ + update.seconds;
+  loss_ = kKept * loss_ + update.loss;
+}
 
 TrainingLog::TrainingLog(const std::string& run, const TrainingState& state, const RunLength& length, at::Device device)
     : metrics_(fs::path(run) / run_files::kMetrics, resumed_step(state), state.validation_is_due),
       tensorboard_(fs::path(run) / run_files::kTensorboard, state.step),
       length_(length),
-      bar_(share_done(state)),
+      bar_(share_done(state.step, length)),
       device_(device) {}
 
 void TrainingLog::progress(const TrainingProgress& line) {
-  last_ = line;
   bar_.hide();
   log_info(
       "step {}, epoch {}, loss {:.4f}, ppl {:.2f}, accuracy {:.3f}, gradient norm {:.3f}, lr {:.3e}, {:.0f} tokens/s, data wait {:.1f} %",
@@ -58,18 +95,9 @@ void TrainingLog::progress(const TrainingProgress& line) {
                                           {"peak_mebibytes", peak_mebibytes(device_)},
                                           {"skipped_updates", static_cast<double>(line.skipped_updates)}};
   if (line.penalty_per_token != 0) values["penalty"] = line.penalty_per_token;
-  if (line.masks) mask_progress(*line.masks, values);
+  if (!line.auxiliary.empty()) log_info("  {}", described(line.auxiliary));
+  values.insert(line.auxiliary.begin(), line.auxiliary.end());
   record("train", line.step, values);
-}
-
-/// A second line of the log, and its values beside the others.
-void TrainingLog::mask_progress(const MaskProgress& masks, std::map<std::string, double>& values) {
-  log_info("  mask {:.3f}, mask loss {:.4f}, translation loss under the mask {:.4f}, gradient norm {:.3f}", masks.mean,
-           masks.loss_per_token, masks.perturbed_loss, masks.gradient_norm);
-  values["mask"] = masks.mean;
-  values["mask_loss"] = masks.loss_per_token;
-  values["mask_perturbed_loss"] = masks.perturbed_loss;
-  values["mask_gradient_norm"] = masks.gradient_norm;
 }
 
 void TrainingLog::validation(int64_t step, const Evaluation& evaluation, const EvaluationSet& set, int64_t num_samples,
@@ -107,10 +135,13 @@ void TrainingLog::test(int64_t step, const Evaluation& evaluation, const std::st
   record("test", step, evaluation.scores, evaluation.name, {{"weights", weights}, {"fingerprint", fingerprint}});
 }
 
-void TrainingLog::update(const TrainingState& state) {
+void TrainingLog::update(const TrainingState& state, const UpdateProgress& update) {
+  recent_.add(update);
   if (!bar_.is_due()) return;
-  bar_.draw(share_done(state), fmt::format("step {}, {:.0f} tokens/s, loss {:.3f}, lr {:.2e}", state.step, last_.tokens_per_second,
-                                           last_.loss_per_token, last_.lr));
+  const int64_t epoch = state.position.batch > 0 ? state.position.epoch + 1 : std::max<int64_t>(1, state.position.epoch);
+  bar_.draw(share_done(state.step, length_),
+            fmt::format("step {}, epoch {}, {:.0f} tokens/s, loss {:.3f}, lr {:.2e}", count_of(state.step, length_.updates()),
+                        count_of(epoch, length_.max_epochs), recent_.tokens_per_second(), recent_.loss_per_token(), update.lr));
 }
 
 void TrainingLog::warn(const std::string& text) {
@@ -125,7 +156,7 @@ void TrainingLog::say(const std::string& text) {
 
 void TrainingLog::record(const std::string& kind, int64_t step, const std::map<std::string, double>& values, const std::string& set,
                          const std::map<std::string, std::string>& words) {
-  nlohmann::ordered_json line = {{"step", step}, {"kind", kind}};
+  nlohmann::ordered_json line = {{"step", step}, {"kind", kind}, {"time", utc_time()}};
   if (!set.empty()) line["set"] = set;
   for (const auto& [name, word] : words) line[name] = word;
   const std::string group = kind + "/" + (set.empty() ? "" : set + "/");
@@ -135,16 +166,6 @@ void TrainingLog::record(const std::string& kind, int64_t step, const std::map<s
   }
   metrics_.write(line);
   tensorboard_.flush();
-}
-
-double TrainingLog::share_done(const TrainingState& state) const {
-  double share = 0;
-  if (length_.max_steps > 0) share = static_cast<double>(state.step) / static_cast<double>(length_.max_steps);
-  if (length_.max_epochs > 0) {
-    const double of_epoch = std::min(static_cast<double>(state.position.batch) / length_.batches_per_epoch, 1.0);
-    share = std::max(share, (static_cast<double>(state.position.epoch) + of_epoch) / static_cast<double>(length_.max_epochs));
-  }
-  return std::min(share, 1.0);
 }
 
 }  // namespace lacuna

@@ -14,39 +14,51 @@ namespace lacuna {
 /// How far a run is to go, for the progress bar; 0 = no limit.
 struct RunLength {
   int64_t max_steps = 0, max_epochs = 0;
-  double batches_per_epoch = 0;
+  double updates_per_epoch = 0;
+
+  /// Returns the number of updates after which a limit is reached; 0 if there is none.
+  int64_t updates() const;
 };
 
-/// All that a run says while it trains: lines on stderr and in train.log, records in metrics.jsonl, curves for TensorBoard, and on a
-/// terminal a progress bar.
+/// Speed and loss of the last updates: means in which the weight of an update falls by a twentieth with each that follows.
+class RecentUpdates {
+ public:
+  void add(const UpdateProgress& update);
+  double tokens_per_second() const { return seconds_ > 0 ? tokens_ / seconds_ : 0; }
+  double loss_per_token() const { return tokens_ > 0 ? loss_ / tokens_ : 0; }
+
+ private:
+  double tokens_ = 0, seconds_ = 0, loss_ = 0;
+};
+
+/// Reports of a run while it trains: lines on stderr and in train.log, records in metrics.jsonl, curves for TensorBoard, and on a terminal
+/// a progress bar.
 class TrainingLog {
  public:
-  /// `state`: where the run stands now; what the files say of later steps is forgotten. `device`: whose memory is told of.
+  /// Records of steps after `state`, where the run stands now, are dropped from the files. `device` is the one whose memory is reported.
   TrainingLog(const std::string& run, const TrainingState& state, const RunLength& length, at::Device device);
 
   void progress(const TrainingProgress& progress);
-  /// `joiner`: of references in pieces (text/joiner.h).
+  /// Logs a validation with `num_samples` translations beside their references, whose pieces `joiner` joins (text/joiner.h).
   void validation(int64_t step, const Evaluation& evaluation, const EvaluationSet& set, int64_t num_samples, const std::string& joiner);
   void attention(int64_t step, const AttentionSummary& summary);
-  /// `fingerprint`: of all that decides on the scores, by which a later start knows that they are there.
+  /// Logs the scores of a test set. By `fingerprint`, a hash of all that they depend on, a later start knows that they are there.
   void test(int64_t step, const Evaluation& evaluation, const std::string& weights, const std::string& fingerprint);
-  /// A moment to draw the progress bar.
-  void update(const TrainingState& state);
+  /// Draws the progress bar if it is due. To be called after each update.
+  void update(const TrainingState& state, const UpdateProgress& update);
   void warn(const std::string& text);
   void say(const std::string& text);
 
  private:
-  static void mask_progress(const MaskProgress& masks, std::map<std::string, double>& values);
   void record(const std::string& kind, int64_t step, const std::map<std::string, double>& values, const std::string& set = "",
               const std::map<std::string, std::string>& words = {});
-  double share_done(const TrainingState& state) const;
 
   MetricsLog metrics_;
   TensorBoardWriter tensorboard_;
   RunLength length_;
   ProgressBar bar_;
   at::Device device_;
-  TrainingProgress last_;
+  RecentUpdates recent_;
 };
 
 }  // namespace lacuna

@@ -7,15 +7,17 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/log.h"
 #include "search/translator.h"
+#include "text/writing_system.h"
 #include "train/transformer_loss.h"
 
 namespace lacuna {
 namespace {
 
-constexpr int64_t kTokensLookedAt = 16384;  ///< so many target tokens, or a batch more, tell how a model attends
+constexpr int64_t kProbedTokens = 16384;  ///< target tokens whose attention is summarized, or a batch more
 
-/// Evaluation mode for as long as it lives.
+/// Keeps a model in evaluation mode, without gradients, for as long as it lives.
 class Evaluating {
  public:
   explicit Evaluating(Transformer& model) : model_(model), was_training_(model.is_training()) { model_.eval(); }
@@ -28,6 +30,29 @@ class Evaluating {
 };
 
 }  // namespace
+
+std::vector<EvaluationSet> load_evaluation_sets(const std::vector<CorpusOptions>& corpora, const DataOptions& options,
+                                                const TrainingData& data) {
+  std::vector<EvaluationSet> sets;
+  sets.reserve(corpora.size());
+  for (const CorpusOptions& corpus : corpora)
+    sets.push_back(load_evaluation_set(corpus, options, data.vocabularies, data.plan.batch_tokens));
+  for (const EvaluationSet& set : sets)
+    if (options.tgt_lang.empty() && has_no_spaces_between_words(set.tgt_lines))
+      log_warning(
+          "{}: its target side is Chinese or Japanese, without spaces between words, and BLEU takes words to end at spaces, as "
+          "data.tgt_lang is empty: set it to zh or ja",
+          set.name);
+  return sets;
+}
+
+std::optional<Scorer> find_scorer(const Options& options) {
+  const bool validates_translations = !options.data.valid.empty() && options.train.valid_translate;
+  if (!validates_translations && options.data.test.empty()) return {};
+  Scorer scorer = find_sacrebleu(options.sacrebleu);
+  require_tokenizer(scorer, options.data.tgt_lang);
+  return scorer;
+}
 
 Validator::Validator(std::shared_ptr<Transformer> model, Vocabularies vocabularies, const Options& options, std::optional<Scorer> scorer)
     : model_(std::move(model)),
@@ -42,19 +67,19 @@ std::optional<Evaluation> Validator::evaluate(const EvaluationSet& set, const Tr
   if (!scores) return {};
   Evaluation evaluation{.name = set.name, .scores = std::move(*scores), .hypotheses = {}, .signature = ""};
   if (!translates) return evaluation;
-  if (const double loss = evaluation.scores.at("loss"); !std::isfinite(loss))  // search would say it of a checkpoint
+  if (const double loss = evaluation.scores.at("loss"); !std::isfinite(loss))
     throw MachineError("training has diverged: the loss on " + set.name + " is not finite. " + kWayOutOfDivergence);
   std::optional<std::vector<std::string>> hypotheses = translate(set.src_lines, search);
   if (!hypotheses) return {};
   evaluation.hypotheses = std::move(*hypotheses);
   const ScoreOptions scoring = {.metrics = {"bleu", "chrf"}, .tgt_lang = options_.data.tgt_lang, .joiner = search.joiner};
-  const CorpusScores of_lines = score_lines(*scorer_, evaluation.hypotheses, {set.tgt_lines}, scoring);
-  for (const auto& [name, score] : of_lines.all()) evaluation.scores[name] = score.score;
-  evaluation.signature = of_lines.bleu->signature;
+  const CorpusScores corpus_scores = score_lines(*scorer_, evaluation.hypotheses, {set.tgt_lines}, scoring);
+  for (const auto& [name, score] : corpus_scores.all()) evaluation.scores[name] = score.score;
+  evaluation.signature = corpus_scores.bleu->signature;
   return evaluation;
 }
 
-/// Those of the references under forced decoding.
+/// Returns the scores of the references under forced decoding.
 std::optional<Scores> Validator::forced_scores(const EvaluationSet& set) const {
   double nll = 0, correct = 0;
   int64_t tokens = 0;
@@ -83,7 +108,7 @@ AttentionSummary Validator::attention_summary(const EvaluationSet& set) const {
   AttentionStatistics statistics(std::max(options_.model.encoder_layers, options_.model.decoder_layers));
   int64_t tokens = 0;
   for (const BatchPtr& batch : set.batches) {
-    if (tokens >= kTokensLookedAt) break;
+    if (tokens >= kProbedTokens) break;
     statistics.begin_batch(batch->src_tokens(), batch->tgt_tokens());
     loss_(*batch, {.probe = &statistics});
     tokens += batch->tgt_tokens();

@@ -5,17 +5,25 @@
 #include <string>
 #include <vector>
 
+#include "analysis/attention_statistics.h"
 #include "config/options.h"
 #include "data/evaluation_set.h"
+#include "data/training_data.h"
 #include "metrics/sacrebleu.h"
 #include "model/transformer.h"
-#include "run/attention_statistics.h"
 #include "search/step_model.h"
 #include "train/trainer.h"
 
 namespace lacuna {
 
-/// What evaluating a set found.
+/// Loads sets to score. Throws what load_evaluation_set throws; warns of a target side that BLEU would not find words in.
+std::vector<EvaluationSet> load_evaluation_sets(const std::vector<CorpusOptions>& corpora, const DataOptions& options,
+                                                const TrainingData& data);
+
+/// Returns sacreBLEU, if validation or test sets are translated. Throws what find_sacrebleu and require_tokenizer throw.
+std::optional<Scorer> find_scorer(const Options& options);
+
+/// The scores of a model on one set.
 struct Evaluation {
   std::string name;
   Scores scores;  ///< "loss" (unsmoothed nats per target token), "ppl", "accuracy" (of the best guess at each token), "bleu", "chrf"
@@ -23,8 +31,7 @@ struct Evaluation {
   std::string signature;                ///< of BLEU, if it was translated
 };
 
-/// Scores a model on sets of sentences: by its loss, and by beam search and sacreBLEU. An interruption ends any of it early: then there is
-/// no result.
+/// Scores a model on sets of sentences: by its loss, and by beam search and sacreBLEU. If an interruption comes, there is no result.
 class Validator {
  public:
   /// `scorer` is needed only where sets are translated.
@@ -32,8 +39,8 @@ class Validator {
 
   /// Throws MachineError if a set is to be translated and its loss is not finite.
   std::optional<Evaluation> evaluate(const EvaluationSet& set, const TranslateOptions& search, bool translates) const;
-  /// Of the attention of every layer and site: sparsity, entropy and null rate on the set's first 16,384 target tokens or so,
-  /// and learned numbers.
+  /// Summarizes the attention of every layer and site: sparsity, entropy and null rate on the set's first 16,384 target tokens or so, and
+  /// learned numbers.
   AttentionSummary attention_summary(const EvaluationSet& set) const;
 
  private:

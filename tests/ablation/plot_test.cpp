@@ -1,7 +1,6 @@
-#include "ablation/plot.h"
-
 #include <gmock/gmock.h>
 
+#include "ablation/tables.h"
 #include "count_text.h"
 #include "report.h"
 

@@ -47,7 +47,7 @@ TEST(Results, ReadBackAsTheyWereWritten) {
 }
 
 TEST(Results, OfAnOlderLacunaHaveNoSharedFingerprint) {
-  const ResultsFile results(LACUNA_SOURCE_DIR "/docs/multi30k_ablation.jsonl");
+  const ResultsFile results(LACUNA_SOURCE_DIR "/docs/results/multi30k.jsonl");
   ASSERT_FALSE(results.rows().empty());
   for (const RunResult& row : results.rows()) EXPECT_EQ(row.shared_fingerprint, "") << row.variant;
 }

@@ -17,7 +17,7 @@ TEST(MarkdownTable, HasARowForEachVariant) {
   const std::string table = markdown_table(sample_report());
   EXPECT_THAT(
       table,
-      HasSubstr("| softmax | 41.00 ± 1.41 | – | 60.00 ± 0.00 | 1.250 ± 0.000 | – | 12,346 | – | 7,654,321 | – | 6 (1,200) | 1, 2 |\n"));
+      HasSubstr("| softmax | **41.00 ± 1.41** | – | 60.00 ± 0.00 | 1.250 ± 0.000 | – | 12,346 | – | 7,654,321 | – | 6 (1,200) | 1, 2 |\n"));
   EXPECT_THAT(table, HasSubstr("| rela_g | 40.25 ± 1.77 | −0.75 (0.040, 0.250) | 60.00 ± 0.00 | 1.250 ± 0.000 | 50, –, 75 | "));
   EXPECT_THAT(table, AllOf(HasSubstr("on test2016 (nrefs:1)"), HasSubstr("BLEU less that of softmax")));
 }
@@ -56,9 +56,50 @@ TEST(MarkdownTable, OfNothingSaysSo) {
 
 TEST(LatexTable, EscapesWhatLatexWouldRead) {
   const std::string table = latex_table(sample_report());
-  EXPECT_THAT(table,
-              AllOf(HasSubstr("rela\\_g & 40.25 $\\pm$ 1.77 & $-$0.75"), HasSubstr("zero weights, \\%"), HasSubstr(" \\\\\n\\bottomrule")));
+  EXPECT_THAT(table, AllOf(HasSubstr("rela\\_g & 40.25 $\\pm$ 1.77 & $-$0.75"), HasSubstr("zeros, \\%"), HasSubstr(" \\\\\n\\bottomrule")));
   EXPECT_THAT(latex_table({}), HasSubstr("\\end{tabular}"));
+}
+
+TEST(LatexTable, FitsAPageUnlessColumnsAreNamed) {
+  EXPECT_THAT(latex_table(sample_report()), HasSubstr("{lrrrrr}"));
+  const std::string two = latex_table(sample_report(), {"loss", "bleu"});
+  EXPECT_THAT(two,
+              AllOf(HasSubstr("{lrr}"), HasSubstr("attention & loss & BLEU "), HasSubstr("softmax & 1.250 $\\pm$ 0.000 & \\textbf{41.00")));
+}
+
+TEST(Tables, HaveTheColumnsThatAreNamed) {
+  const std::string table = markdown_table(sample_report(), {"seeds", "bleu"});
+  EXPECT_THAT(
+      table, AllOf(HasSubstr("| attention | seeds | BLEU |\n| --- | --- | --- |\n"), HasSubstr("| softmax | 1, 2 | **41.00 ± 1.41** |\n")));
+  for (const std::string& column : table_columns())
+    EXPECT_THAT(markdown_table(sample_report(), {column}), HasSubstr("| softmax | ")) << column;
+}
+
+TEST(Tables, HaveTheBestValuesInBoldUnlessAllAreTheSame) {
+  AblationReport report = sample_report();
+  report.variants[0].valid_loss->mean = 1.5;
+  const std::string table = markdown_table(report, {"bleu", "loss", "chrf"});
+  EXPECT_THAT(table, HasSubstr("| **41.00 ± 1.41** | 1.500 ± 0.000 | 60.00 ± 0.00 |\n"));
+  EXPECT_THAT(table, HasSubstr("| 40.25 ± 1.77 | **1.250 ± 0.000** | 60.00 ± 0.00 |\n"));
+}
+
+TEST(Tables, ShowNamesAsReadersKnowThem) {
+  for (const auto& [name, shown] : {std::pair("topk-k=4", "top-k, k = 4"),
+                                    {"softmax", "softmax"},
+                                    {"entmax15", "1.5-entmax"},
+                                    {"rela-norm=gated_rms", "ReLA, norm = gated_rms"},
+                                    {"cross=rela", "cross = ReLA"},
+                                    {"top-8", "top-8"},
+                                    {"mine", "mine"},
+                                    {"leaky-rela", "leaky-rela"},
+                                    {"topk-", "topk-"}})
+    EXPECT_EQ(display_name(name), shown);
+}
+
+TEST(Tables, ShowEpochsOfAShortRunWithADecimal) {
+  AblationReport report = sample_report();
+  report.variants[0].epochs->mean = 0.69;
+  EXPECT_THAT(markdown_table(report, {"epochs"}), AllOf(HasSubstr("| 0.7 (1,200) |"), HasSubstr("| 6 (1,200) |")));
 }
 
 TEST(JsonReport, HasSummariesAndRuns) {
@@ -81,8 +122,8 @@ TEST(JsonReport, KeepsRowsThatAreLeftOut) {
 TEST(Tables, ShowThatALossIsUnknown) {
   AblationReport report = sample_report();
   report.variants[0].valid_loss.reset();
-  EXPECT_THAT(markdown_table(report), HasSubstr("| softmax | 41.00 ± 1.41 | – | 60.00 ± 0.00 | – | "));
-  EXPECT_THAT(latex_table(report), HasSubstr("60.00 $\\pm$ 0.00 & -- & "));
+  EXPECT_THAT(markdown_table(report), HasSubstr("| softmax | **41.00 ± 1.41** | – | 60.00 ± 0.00 | – | "));
+  EXPECT_THAT(latex_table(report, {"chrf", "loss", "seeds"}), HasSubstr("60.00 $\\pm$ 0.00 & -- & 1, 2"));
   EXPECT_TRUE(nlohmann::json::parse(json_report(report))["variants"][0]["valid_loss"].is_null());
 }
 

@@ -98,6 +98,10 @@ class Interrupted(Ablate):
         before = os.stat(log).st_mtime_ns, read("whole", "results.jsonl")
         self.ablates("whole", *flags)
         self.assertEqual((os.stat(log).st_mtime_ns, read("whole", "results.jsonl")), before)
+        columns = self.ablates("whole", *flags, "--columns", "bleu,zeros").stdout
+        self.assertTrue(columns.startswith("| attention | BLEU | zero weights, %: encoder, decoder, cross |\n"), columns)
+        self.assertIn("attention & BLEU & zeros, \\% \\\\", read("whole", "table.tex"))
+        self.assertIn("--columns", self.ablates("whole", *flags, "--columns", "blue", code=2).stderr)
         self.assertRegex(self.ablates("whole", *flags, "--list").stdout, r"(?m)^rela +seed 2 +ended: [\d.]+ BLEU$")
         self.assertIn("rela, seed 2: has ended", self.ablates("whole", *flags, "--dry-run").stdout)
         message = self.ablates("whole", *flags, "--train.lr", "0.1", code=2).stderr
@@ -252,8 +256,8 @@ class Looking(Ablate):
     def test_takes_variants_of_the_configuration(self):
         self.base = write("with.yaml", "extends: base.yaml\nvariants:\n  a: softmax\n  b: {attention: rela, seeds: [4, 5], against: a}\n")
         out = self.ablates("none", "--dry-run").stdout
-        self.assertRegex(out, r"(?m)^a, seed 1: .* translated and scored$")
-        self.assertRegex(out, r"(?m)^b, seed 5: .*, compared with a$")
+        self.assertRegex(out, r"(?m)^a, seed 1: would train .* and score it$")
+        self.assertRegex(out, r"(?m)^b, seed 5: .* against a$")
         self.assertNotIn("a, seed", self.ablates("none", "--attention", "b", "--dry-run").stdout)
 
     def test_finds_our_configurations_in_order(self):

@@ -53,7 +53,7 @@ class Align(Program):
 
     def test_by_another_attention_than_the_checkpoints(self):
         other = ("--model.attention.cross", "entmax15")
-        ended = self.ends("align", "-m", SOFTMAX, "--reverse-model", SOFTMAX, "--symmetrise", "union", "--src", TEXT, "--tgt", TEXT, *other)
+        ended = self.ends("align", "-m", SOFTMAX, "--reverse-model", SOFTMAX, "--symmetrize", "union", "--src", TEXT, "--tgt", TEXT, *other)
         self.assertEqual(ended.stderr.count("used here: cross: entmax15"), 2)
         lowest = ("--layer", "0", "--step", "shifted")
         self.assertNotEqual(self.aligned(*lowest, "--model.attention.cross", "{type: topk, k: 1}"), self.aligned(*lowest))
@@ -68,7 +68,7 @@ class Align(Program):
     def test_a_line_that_is_too_long_gets_an_empty_one(self):
         source, target = write("long.src", "1 2\n3\n4 5\n"), write("long.tgt", "1 2\n" + "3 " * 5000 + "\n4 5\n")
         said = "1 of 3 pairs get an empty line: a side has more than 4096 tokens"
-        for models, count in ((("-m", SOFTMAX), 1), (("-m", SOFTMAX, "--reverse-model", RELA, "--symmetrise", "union"), 2)):
+        for models, count in ((("-m", SOFTMAX), 1), (("-m", SOFTMAX, "--reverse-model", RELA, "--symmetrize", "union"), 2)):
             ended = self.ends("align", *models, "--src", source, "--tgt", target)
             first, second, third, end = ended.stdout.split("\n")
             self.assertTrue(first and third)
@@ -93,23 +93,24 @@ class Align(Program):
             flags = ("--gold", beyond, "-o", path("refused")) if verb == "analyze" else ("--dev-src", text, "--dev-tgt", text, "--dev-gold", beyond)
             self.assertIn("the sentences have 2 and 2 words", self.refuses(verb, *pair, *flags))
 
-    def test_symmetrises_files(self):
+    def test_symmetrizes_files(self):
         """Line 1: 0-0 and 2-1 are in both files, and the others touch them. Line 3: 2-0 has no free target word, 4-3 only free words."""
         forward, backward = write("forward", "0-0 1-1 2-1\n\n0-0 2-0\n"), write("backward", "0-0 1-2 2-1\n\n0-0 3-4\n")
         for kind, first, third in (("intersection", "0-0 2-1", "0-0"), ("union", "0-0 1-1 1-2 2-1", "0-0 2-0 4-3"),
                                    ("grow-diag-final-and", "0-0 1-1 1-2 2-1", "0-0 4-3")):
-            links = self.prints("align", "--forward", forward, "--backward", backward, "--symmetrise", kind)
-            self.assertEqual(links, f"{first}\n\n{third}\n", kind)
+            for flag in ("--symmetrize", "--symmetrise"):
+                links = self.prints("align", "--forward", forward, "--backward", backward, flag, kind)
+                self.assertEqual(links, f"{first}\n\n{third}\n", kind)
 
-    def test_symmetrises_models_as_their_files(self):
+    def test_symmetrizes_models_as_their_files(self):
         small_run.write_digits(path("other.src"), 30, 7)
         small_run.write_digits(path("other.tgt"), 30, 8)
         src, tgt, results = path("other.src"), path("other.tgt"), set()
         forward = write("forward", self.prints("align", "-m", SOFTMAX, "--src", src, "--tgt", tgt))
         backward = write("backward", self.prints("align", "-m", RELA, "--src", tgt, "--tgt", src))
         for kind in ("intersection", "union", "grow-diag-final-and"):
-            links = self.prints("align", "-m", SOFTMAX, "--reverse-model", RELA, "--src", src, "--tgt", tgt, "--symmetrise", kind)
-            self.assertEqual(links, self.prints("align", "--forward", forward, "--backward", backward, "--symmetrise", kind), kind)
+            links = self.prints("align", "-m", SOFTMAX, "--reverse-model", RELA, "--src", src, "--tgt", tgt, "--symmetrize", kind)
+            self.assertEqual(links, self.prints("align", "--forward", forward, "--backward", backward, "--symmetrize", kind), kind)
             results.add(links)
         self.assertEqual(len(results), 3)
 
@@ -126,10 +127,10 @@ class Align(Program):
 
         forward, first = aligns(TEXT, longer, gold("dev.gold", "{}-{}"), SOFTMAX)
         backward, second = aligns(longer, TEXT, gold("dev.turned", "{1}-{0}"), RELA)
-        both, choices = aligns(TEXT, longer, path("dev.gold"), SOFTMAX, "--reverse-model", RELA, "--symmetrise", "union")
+        both, choices = aligns(TEXT, longer, path("dev.gold"), SOFTMAX, "--reverse-model", RELA, "--symmetrize", "union")
         self.assertEqual((choices, len(choices)), (first + second, 2))
         files = ("--forward", write("forward", forward), "--backward", write("backward", backward))
-        self.assertEqual(both, self.prints("align", *files, "--symmetrise", "union"))
+        self.assertEqual(both, self.prints("align", *files, "--symmetrize", "union"))
 
     def test_does_not_write_over_the_development_set(self):
         names = ("dev.own.src", "dev.own.tgt", "dev.own.gold")
@@ -163,7 +164,7 @@ class Align(Program):
             (("-m", SOFTMAX), "--src and --tgt are missing"),
             (("-m", SOFTMAX, *pair, "--layer", "2"), "the decoder's layers are 0 to 1"),
             (("-m", SOFTMAX, *pair, "--head", "64"), "the heads are 0 to"),
-            (("-m", SOFTMAX, *pair, "--symmetrise", "union"), "--reverse-model and --symmetrise go together"),
+            (("-m", SOFTMAX, *pair, "--symmetrize", "union"), "--reverse-model and --symmetrize go together"),
             (("-m", SOFTMAX, *pair, "--dev-src", TEXT), "--dev-src, --dev-tgt and --dev-gold go together"),
             (("-m", SOFTMAX, *pair, "--dev-src", TEXT, "--dev-tgt", TEXT, "--dev-gold", ""), "--dev-gold is empty"),
             (("-m", SOFTMAX, *pair, "--dev-gold", ""), "--dev-gold is empty"),
@@ -172,9 +173,9 @@ class Align(Program):
             (("-m", SOFTMAX, *pair, "--model.d_ff", "7"), "a trained model keeps that"),
             (("-m", SOFTMAX, *pair, "--heads", "1"), "--heads is not a flag"),
             (("--forward", GOLD), "--forward and --backward go together"),
-            (("--forward", GOLD, "--backward", GOLD, "--symmetrise", "union", "--model.attention", "softmax"), "no meaning with files of links"),
-            (("--forward", GOLD, "--backward", GOLD), "need --symmetrise"),
-            (("--forward", GOLD, "--backward", write("one", "0-0\n"), "--symmetrise", "union"), "expected as many lines"),
+            (("--forward", GOLD, "--backward", GOLD, "--symmetrize", "union", "--model.attention", "softmax"), "no meaning with files of links"),
+            (("--forward", GOLD, "--backward", GOLD), "need --symmetrize"),
+            (("--forward", GOLD, "--backward", write("one", "0-0\n"), "--symmetrize", "union"), "expected as many lines"),
         ):
             self.assertIn(message, self.refuses("align", *flags, "-o", path("refused.links")))
         self.assertEqual([name for name in os.listdir(FOLDER) if name.startswith("refused.links")], [])

@@ -13,7 +13,6 @@ import struct
 import subprocess
 import sys
 import unittest
-import xml.etree.ElementTree as ElementTree
 
 import digit_models
 import small_run
@@ -66,17 +65,6 @@ class Analyze(Program):
         for place in analysis["models"][0]["places"]:
             self.assertAlmostEqual(pooled[place["site"], place["layer"], "entropy"], place["entropy"], delta=1e-4)
         self.assertEqual({row["step"] for row in csv.DictReader(read("out/alignment.csv").splitlines())}, {"normal", "shifted"})
-
-    def test_pictures_are_drawn_of_it(self):
-        self.analyzes("--gold", GOLD, "--shuffle-references", models=[SOFTMAX, RELA])
-        script = [sys.executable, os.path.join(SOURCE, "scripts/attention_pictures.py"), "--out", path("pictures"), "--title", "Digits"]
-        subprocess.run([*script, f"softmax,rela={path('out/analysis.json')}"], check=True, capture_output=True)
-        drawn = [name for name in os.listdir(path("pictures")) if name.endswith(".svg")]
-        self.assertEqual(len(drawn), 5)
-        for name in drawn:
-            texts = " ".join(element.text or "" for element in ElementTree.fromstring(read(f"pictures/{name}")).iter())
-            self.assertIn("softmax", texts)
-            self.assertIn("rela", texts)
 
     def test_only_leaves_the_rest_out_and_says_what_is_missing(self):
         model = self.analyzes("--only", "sparsity,alpha")["models"][0]
@@ -214,7 +202,7 @@ class Analyze(Program):
             self.assertFalse(os.path.exists(path("not_made")))
         for model, flags, message in ((path("none"), ("--dev-src", TEXT, "--dev-tgt", TEXT, "--dev-gold", GOLD), "does not exist"),
                                       (flat, ("--layer", "1"), f"the decoder's layers are 0 to 0 in {flat}")):
-            said = self.refuses("align", "-m", SOFTMAX, "--reverse-model", model, "--symmetrise", "union", "--src", TEXT, "--tgt", TEXT, *flags)
+            said = self.refuses("align", "-m", SOFTMAX, "--reverse-model", model, "--symmetrize", "union", "--src", TEXT, "--tgt", TEXT, *flags)
             self.assertIn(message, said)
             self.assertNotIn("aligns best", said)
 

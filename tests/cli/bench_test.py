@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`lacuna bench`, at sizes that take no time: what it reports and refuses, never how fast it was: bench_test.py PROGRAM"""
+"""`lacuna bench` and `lacuna-bench`, at sizes that take no time: what they report and refuse, never how fast it was: bench_test.py PROGRAM BENCH_PROGRAM"""
 import json
 import os
 import subprocess
@@ -10,19 +10,22 @@ import xml.etree.ElementTree
 import small_run
 from program import FOLDER, PROGRAM, Program, path, write
 
+BENCH_PROGRAM = os.path.abspath(sys.argv.pop(1))
 LEARNED = "{type: entmax, alpha: learned}"
 LEARNED_NAME = "entmax-alpha=learned"
 
 
 class Bench(Program):
+    VERB = ("bench",)
+
     def prints(self, *arguments):
-        return super().prints("bench", *arguments)
+        return super().prints(*self.VERB, *arguments)
 
     def reports(self, *arguments):
         return json.loads(self.prints(*arguments, "--json"))
 
     def refuses(self, *arguments):
-        return super().refuses("bench", *arguments)
+        return super().refuses(*self.VERB, *arguments)
 
     def expect_comparisons(self, report, names, pairs):
         self.assertEqual([line["attention"] for line in report["comparisons"]], ["softmax (control)", *names])
@@ -33,7 +36,12 @@ class Bench(Program):
             self.assertEqual(line["pairs"], pairs)
 
 
-class Attention(Bench):
+class Parts(Bench):
+    """The program for contributors, whose verbs stand alone."""
+    PROGRAM, NAME, VERB = BENCH_PROGRAM, "lacuna-bench", ()
+
+
+class Attention(Parts):
     SMALL = ("attention", "--sentences", "2", "--heads", "2", "--d-head", "8", "--rounds", "1", "--threads", "2")
 
     def test_times_every_type_with_every_pattern_at_every_length(self):
@@ -73,7 +81,7 @@ class Attention(Bench):
         self.assertRegex(text, r"(?m)^5 +fp32 +topk +full +[\d.e-]+ ")
 
     def test_measures_bf16_or_says_that_it_cannot(self):
-        ended = self.ends("bench", *self.SMALL, "--types", "rela", "--patterns", "full", "--lengths", "4", "--dtype", "bf16", "--json")
+        ended = self.ends(*self.SMALL, "--types", "rela", "--patterns", "full", "--lengths", "4", "--dtype", "bf16", "--json")
         lines = json.loads(ended.stdout)["lines"]
         if not lines:
             self.assertIn("takes no bf16 tensors", ended.stderr)
@@ -81,7 +89,7 @@ class Attention(Bench):
 
     def test_says_that_there_is_not_so_much_memory(self):
         """An exception of LibTorch's, and not the end of the program (text/spm_vocabulary.cpp)."""
-        ended = self.ends("bench", "attention", "--types", "softmax", "--patterns", "full", "--sentences", "1", "--lengths", "1000000000",
+        ended = self.ends("attention", "--types", "softmax", "--patterns", "full", "--sentences", "1", "--lengths", "1000000000",
                           "--heads", "1024", "--d-head", "1024", code=1)
         self.assertIn("allocate memory", ended.stderr)
 
@@ -197,7 +205,7 @@ class Translate(Bench):
         self.assertIn("ended with 2", ended.stderr)
 
 
-class Kernels(Bench):
+class Kernels(Parts):
     SMALL = ("kernels", "--tokens", "40", "--d-model", "16", "--d-ff", "24", "--vocab-size", "50", "--parameters", "100", "--rounds", "1")
 
     def test_times_every_kernel_beside_plain_operations(self):
@@ -219,7 +227,7 @@ class Kernels(Bench):
         self.assertIn('no kernel\'s name holds "adm"', self.refuses("kernels", "--only", "adm"))
 
 
-class Lengths(Bench):
+class Lengths(Parts):
     SMALL = ("lengths", "--model.preset", "tiny", "--model.d_model", "32", "--model.num_heads", "2", "--model.d_ff", "64",
              "--data.vocab_size", "50", "--batch-tokens", "16", "--rounds", "1", "--threads", "2", "--quiet")
 

@@ -17,7 +17,7 @@ CORPUS = "{{src: {0}, tgt: {0}}}"
 class Check(Program):
     def check(self, *overrides, run="checked"):
         text = self.prints("check", "-c", small_run.configuration(FOLDER, run), *overrides)
-        self.assertIn("nothing stands in the way", text)
+        self.assertRegex(text, r"(?m)^(ready for lacuna train|finished: there is nothing left to train)")
         return text
 
     def refuses_check(self, *overrides, run="checked"):
@@ -26,7 +26,7 @@ class Check(Program):
     def refuses_after_data(self, *overrides):
         """The error behind what it has printed of the data."""
         ended = self.ends("check", "-c", small_run.configuration(FOLDER, "checked"), *overrides, code=2)
-        self.assertNotIn("nothing stands in the way", ended.stdout)
+        self.assertNotIn("ready for lacuna train", ended.stdout)
         self.assertIn("lacuna check: error: ", ended.stderr)
         return ended.stderr
 
@@ -41,7 +41,7 @@ class Check(Program):
         self.assertEqual(sorted(os.listdir(RUN)), before)
 
     def test_says_that_nothing_is_validated(self):
-        self.assertRegex(self.check(), r"(?m)^validation +data.valid is empty: nothing is validated, ")
+        self.assertRegex(self.check(), r"(?m)^validation +warning: data.valid is empty: nothing is validated, ")
         valid = ["--data.valid", CORPUS.format(path("train.txt")), "--train.valid_translate", "false", "--train.metric", "loss"]
         self.assertNotIn("nothing is validated", self.check(*valid))
 
@@ -79,7 +79,7 @@ class Check(Program):
         self.assertIn(f"train.init_from: {path('nowhere')} does not exist; expected a run folder, or the folder of a checkpoint",
                       self.refuses_check("--train.init_from", path("nowhere")))
         self.assertIn("holds weights only", self.refuses_check("--train.init_from", AVERAGED))
-        self.assertIn(f"(--train.init_from): train.init_from: {last} stands where training ends: step 240", self.refuses_check("--train.init_from", last))
+        self.assertIn(f"(--train.init_from): train.init_from: {last} stands where training ends: 240 of 240 updates", self.refuses_check("--train.init_from", last))
         self.assertIn("weights do not fit the model", self.refuses_after_data("--train.init_from", last, "--model.d_ff", "48", *longer))
         small_run.write_digits(path("others.txt"), 100, 2)
         others = ["--data.train", f"[{CORPUS.format(path('others.txt'))}]"]
@@ -130,8 +130,30 @@ class Check(Program):
             self.assertNotIn("SentencePiece", message)
 
     def test_says_that_the_warm_up_is_longer_than_the_run(self):
-        self.assertRegex(self.check("--train.max_steps", "50"), r"(?m)^warm-up +train.warmup_steps is 60 and the run ends at about step 50")
-        self.assertNotRegex(self.check("--train.max_steps", "60"), r"(?m)^warm-up ")
+        self.assertRegex(self.check("--train.max_steps", "50"), r"(?m)^warm-up +warning: train.warmup_steps is 60 and the run ends at about step 50")
+        self.assertNotRegex(self.check("--train.max_steps", "60"), r"(?m)^warm-up +warning")
+
+    def test_chooses_a_warm_up_that_fits_the_run_and_an_end(self):
+        text = self.check("--train.warmup_steps", "auto", "--train.max_steps", "50")
+        self.assertRegex(text, r"(?m)^warm-up +5 updates$")
+        valid = ["--data.valid", CORPUS.format(path("train.txt")), "--train.valid_translate", "false", "--train.metric", "loss"]
+        text = self.check(*valid, "--train.max_steps", "0")
+        self.assertRegex(text, r"(?m)^end +after 10 validations without a better loss \(train.patience\), if not before$")
+        self.assertIn("ready for lacuna train: no warnings\n", text)
+        self.assertIn("ready for lacuna train: 2 warnings above\n", self.check("--train.max_steps", "0"))
+
+    def test_shows_the_sentence_and_its_translation(self):
+        self.assertRegex(self.check(run="run"), r"(?m)^one sentence +([\d ]+)\ntranslated +[\d ]+$")
+
+    def test_says_that_a_run_has_finished(self):
+        text = self.check(run="run")
+        self.assertRegex(text, r"(?m)^finished +240 of 240 updates \(train.max_steps\)$")
+        self.assertRegex(text, r"finished: there is nothing left to train \(1 warning above\)\n$")
+        self.assertNotRegex(text, "(?m)^time ")
+
+    def test_is_one_process(self):
+        ended = self.ends("check", "-c", small_run.configuration(FOLDER, "checked"), env={**os.environ, "WORLD_SIZE": "2"}, code=2)
+        self.assertIn("the environment says WORLD_SIZE=2: a launcher (torchrun, srun, mpirun) has started several processes", ended.stderr)
 
     def test_that_is_interrupted_leaves_nothing_behind(self):
         temporary = path("temporary")
@@ -148,7 +170,7 @@ class Check(Program):
     def test_says_what_its_numbers_leave_open(self):
         text = self.check("--train.batch_tokens", "auto", "--train.max_steps", "0")
         self.assertRegex(text, r"(?m)^batch_tokens +auto: these numbers are of 4096")
-        self.assertRegex(text, r"(?m)^end +none of train.max_steps, .* is set: training goes on until it is stopped")
+        self.assertRegex(text, r"(?m)^end +warning: none of train.max_steps, .* is set: training goes on until it is stopped")
         self.assertNotRegex(text, r"(?m)^time ")
 
     def test_of_a_run_that_goes_on_counts_with_the_batches_that_it_has_chosen(self):

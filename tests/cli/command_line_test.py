@@ -41,7 +41,7 @@ class Help(CommandLine):
     def test_of_each_verb_is_there(self):
         for verb in VERBS:
             self.assertIn(f"lacuna {verb}", self.prints(verb, "--help"))
-        for what in ("train", "translate", "attention", "kernels", "lengths"):
+        for what in ("train", "translate"):
             self.assertIn(f"lacuna bench {what}", self.prints("bench", what, "--help"))
             self.assertIn(f"  {what} ", self.prints("bench", "--help"))
 
@@ -49,7 +49,7 @@ class Help(CommandLine):
         self.assertEqual(self.prints("help", "align"), self.prints("align", "--help"))
 
     def test_of_options_is_there_wherever_a_configuration_is_read(self):
-        for words in (["train"], ["check"], ["ablate"], ["bench", "train"], ["bench", "lengths"]):
+        for words in (["train"], ["check"], ["ablate"], ["bench", "train"]):
             self.assertIn("model.d_model  (default 256; at least 1)", self.prints(*words, "--help-options"))
 
     def test_of_options_names_those_of_every_attention(self):
@@ -59,6 +59,40 @@ class Help(CommandLine):
                      "  activation  (default relu; one of relu, gelu, leaky_relu, identity)", "local", "  window  (default 8; at least 0)",
                      "rms", "  gain_init  (default xavier_uniform; one of xavier_uniform, ones)"):
             self.assertRegex(text, rf"(?m)^  {re.escape(line)}$")
+
+
+    def test_shows_values_ranges_and_defaults(self):
+        text = self.prints("translate", "--help")
+        for line in (r"  -b, --beam-size N \(1-10000\)\s+Hypotheses kept at each step", r"--sampling \{none,full,top_k,top_p\}\s",
+                     r"--max-length N \(>= 1\)\s", r"  -m, --model PATH\s.*required", r"  --seed N \(>= 0\) .*default: 1\)"):
+            self.assertRegex(text, rf"(?ms)^ *{line}" if not line.startswith(" ") else rf"(?ms)^{line}")
+        self.assertIn("N (0-1024)", self.prints("train", "--help"))
+        self.assertLessEqual(max(map(len, text.splitlines())), 140)
+
+
+class Reference(CommandLine):
+    def test_of_the_configuration_has_every_key(self):
+        text = self.prints("reference", "configuration")
+        for line in ("| `d_model` | integer, at least 1 | `256` | width of the residual stream |", "## `train`", "### `topk`", "### `gated_rms`",
+                     "### `local`", "| `k` | integer, at least 1 | `8` | "):
+            self.assertIn(line, text)
+        options = re.findall(r"(?m)^([a-z_]+\.)*([a-z_]+)  \(", self.prints("train", "--help-options"))
+        self.assertGreater(len(options), 90)
+        for _, key in options:
+            self.assertIn(f"| `{key}` |", text)
+
+    def test_of_commands_has_every_verb_and_flag(self):
+        text = self.prints("reference", "commands")
+        self.assertEqual(re.findall(r"(?m)^## lacuna (\w+)$", text), [verb for verb in VERBS if verb != "bench"])
+        self.assertIn("## lacuna bench train", text)
+        for flag in re.findall(r"(?m)^  (-[^ ]+)", self.prints("score", "--help")):
+            self.assertIn(f"`{flag}", text)
+        for line in text.splitlines():
+            if line.startswith("|"):
+                self.assertEqual(len(re.findall(r"(?<!\\)\|", line)) in (3, 4), True, line)
+
+    def test_knows_two_pages(self):
+        self.assertIn("{configuration,commands}", self.refuses("reference", "other"))
 
 
 class Version(CommandLine):
@@ -90,8 +124,19 @@ class WrongWords(CommandLine):
 
     def test_an_unknown_verb_names_the_nearest(self):
         message = self.refuses("trian", speaker="lacuna")
-        self.assertIn('"trian" is not a verb; known verbs: train, average', message)
-        self.assertIn('Did you mean "train"?', message)
+        self.assertIn('"trian" is not a verb; did you mean "train"? (lacuna --help lists them)', message)
+        self.assertIn('"xylophone" is not a verb; lacuna --help lists them', self.refuses("xylophone", speaker="lacuna"))
+
+    def test_a_verb_of_other_programs_names_ours(self):
+        for verb, hint in (("decode", "use lacuna translate"), ("build_vocab", "use lacuna vocab"), ("serve", "there is no server"),
+                           ("convert", "models of other programs cannot be read")):
+            self.assertIn(f'"{verb}" is not a verb: {hint}', self.refuses(verb, speaker="lacuna"))
+
+    def test_several_processes(self):
+        for name in ("WORLD_SIZE", "SLURM_STEP_NUM_TASKS"):
+            ended = self.ends("train", "-c", self.config(""), env={**os.environ, name: "2"}, code=2)
+            self.assertIn(f"the environment says {name}=2: a launcher", ended.stderr)
+        self.assertNotIn("launcher", self.ends("train", "-c", self.config(""), env={**os.environ, "WORLD_SIZE": "1"}, code=2).stderr)
 
     def test_a_missing_flag_is_named_with_the_help(self):
         required = {"translate": "--model", "score": "--model", "average": "--output", "evaluate": "--ref", "vocab": "--input"}
@@ -106,14 +151,14 @@ class WrongWords(CommandLine):
     def test_a_number_that_is_none_names_what_was_expected(self):
         for value in ("x", "-1", "1.5"):
             message = self.refuses("train", f"--threads={value}")
-            self.assertIn(f'"{value}" is not a whole number of at least 0', message)
-        for flag, value, expected in (("--seed", "-5", "at least 0"), ("--seed", "9" * 23, "at least 0"),
-                                      ("--vocab-size", "0400", "at least 16, at most 1048576"),
-                                      ("--vocab-size", "0x140", "at least 16, at most 1048576")):
-            self.assertIn(f'"{value}" is not a whole number of {expected}', self.refuses("vocab", "-i", "text", "-o", "model", f"{flag}={value}"))
-        for words in (["train"], ["bench", "attention"], ["bench", "kernels"]):
+            self.assertIn(f'"{value}" is not a whole number from 0 to 1024', message)
+        for flag, value, expected in (("--seed", "-5", "of at least 0"), ("--seed", "9" * 23, "of at least 0"),
+                                      ("--vocab-size", "0400", "from 16 to 1048576"),
+                                      ("--vocab-size", "0x140", "from 16 to 1048576")):
+            self.assertIn(f'"{value}" is not a whole number {expected}', self.refuses("vocab", "-i", "text", "-o", "model", f"{flag}={value}"))
+        for words in (["train"], ["bench", "train"]):
             message = self.refuses(*words, "--threads=4294967297")
-            self.assertIn('"4294967297" is not a whole number of at least 0, at most 1024', message)
+            self.assertIn('"4294967297" is not a whole number from 0 to 1024', message)
 
     def test_a_word_that_belongs_to_nothing(self):
         self.assertIn('"word" is not understood', self.refuses_config("", "word"))
@@ -124,8 +169,8 @@ class WrongWords(CommandLine):
         self.assertIn('--beam is not a flag; see lacuna translate --help. Did you mean "--beam-size"?', message)
         self.assertIn("--verbose is not a flag; see lacuna train --help", self.refuses_config("", "--verbose"))
         self.assertIn("--max-epochs is not a flag; the key is --train.max_epochs", self.refuses_config("", "--max-epochs", "3"))
-        message = self.refuses("align", "--forward", "a", "--backward", "b", "--symmetrize", "union")
-        self.assertIn('--symmetrize is not a flag; see lacuna align --help. Did you mean "--symmetrise"?', message)
+        message = self.refuses("align", "--forward", "a", "--backward", "b", "--symetrize", "union")
+        self.assertIn('--symetrize is not a flag; see lacuna align --help. Did you mean "--symmetrize"?', message)
         self.assertIn("--train.overwrite: the value is missing", self.refuses_config("", "--train.overwrite", "--train.lr", "1e-3"))
 
     def test_a_flag_that_is_given_twice(self):
@@ -147,7 +192,7 @@ class WrongWords(CommandLine):
         self.assertIn("--filter ranks a corpus by one model; 2 are given with -m", message)
 
     def test_flags_of_models_beside_files_of_links(self):
-        files = ("align", "--forward", "a", "--backward", "b", "--symmetrise", "union")
+        files = ("align", "--forward", "a", "--backward", "b", "--symmetrize", "union")
         for flag, value in (("--src", "a"), ("--level", "word"), ("--layer", "99"), ("--dev-src", "a"), ("--batch-tokens", "9")):
             self.assertIn(f"{flag} has no meaning with files of links", self.refuses(*files, flag, value))
         for flag in ("-m", "--reverse-model"):
@@ -155,6 +200,7 @@ class WrongWords(CommandLine):
 
     def test_an_unknown_thing_to_measure(self):
         self.assertIn('"tarin" is not something to measure', self.refuses("bench", "tarin"))
+        self.assertIn("build/cpu/lacuna-bench attention runs it", self.refuses("bench", "attention", "--threads", "2"))
 
     def test_a_model_that_is_not_there(self):
         for verb in ("translate", "info"):
@@ -174,8 +220,7 @@ class WrongConfiguration(CommandLine):
 
     def test_an_unknown_key_has_its_line_and_the_nearest_key(self):
         message = self.refuses_config("model:\n  d_mode: 64\n")
-        self.assertIn("c.yaml:3: model.d_mode", message)
-        self.assertIn('Did you mean "d_model"?', message)
+        self.assertIn("c.yaml:3: unknown key model.d_mode; did you mean model.d_model?", message)
 
     def test_variants_are_for_ablate(self):
         for verb in ("train", "check"):
@@ -276,7 +321,7 @@ class Output(CommandLine):
 
     def test_that_can_be_no_file_is_refused(self):
         links = write("links", "0-0\n")
-        for words in (("align", "--forward", links, "--backward", links, "--symmetrise", "union"), ("vocab", "-i", links)):
+        for words in (("align", "--forward", links, "--backward", links, "--symmetrize", "union"), ("vocab", "-i", links)):
             self.assertIn("-o is empty", self.refuses(*words, "-o", ""))
             message = self.refuses(*words, "-o", path("none/x"))
             self.assertIn(f"{path('none/x')}: cannot be written: there is no folder {path('none')}", message)
@@ -284,7 +329,7 @@ class Output(CommandLine):
 
     def test_that_cannot_take_its_name_leaves_nothing(self):
         out, links = path("out"), write("links", "0-0\n")
-        words = ["align", "--forward", "/dev/stdin", "--backward", links, "--symmetrise", "union", "-o", out]
+        words = ["align", "--forward", "/dev/stdin", "--backward", links, "--symmetrize", "union", "-o", out]
         with subprocess.Popen([PROGRAM, *words], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as program:
             while not temporaries(out, program) and program.poll() is None:
                 time.sleep(0.01)

@@ -41,10 +41,15 @@ class Install(unittest.TestCase):
             with renamed(os.path.join(SOURCE, ".venv")):
                 translated = subprocess.run([lacuna, "translate", "-m", model], input="1 2\n\n", capture_output=True, text=True, timeout=60,
                                             check=False)
-                info = subprocess.run([lacuna, "info"], capture_output=True, text=True, timeout=60, check=False)
+                info = subprocess.run([lacuna, "info"], env={}, capture_output=True, text=True, timeout=60, check=False)
             self.assertEqual(translated.returncode, 0, translated.stderr)
             self.assertEqual(translated.stdout.count("\n"), 2)
             self.assertEqual(os.listdir(os.path.join(folder, "second/lib")), ["lacuna"])  # no library that other programs would find
+            self.assertEqual(sorted(os.listdir(os.path.join(folder, "second/bin"))), ["lacuna"])
+            self.assertEqual(sorted(os.listdir(os.path.join(folder, "second/share/doc/lacuna"))), ["LICENSE", "README.md"])
+            sections = subprocess.run(["readelf", "-SW", os.path.join(folder, "second/lib/lacuna/libtorch_cpu.so")], capture_output=True, text=True,
+                                      check=True)
+            self.assertNotIn(".symtab", sections.stdout)
             self.assertIn(os.path.join(folder, "second/lib/lacuna/libtorch_cpu.so"), info.stdout.replace("bin/../", ""))
 
 

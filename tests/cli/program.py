@@ -39,9 +39,11 @@ def temporaries(out, process):
 
 
 class Program(unittest.TestCase):
+    PROGRAM, NAME = PROGRAM, "lacuna"
+
     def start(self, *arguments, text="", **settings):
         settings = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "timeout": 600, **settings}
-        return subprocess.run([PROGRAM, *arguments], input=text, text=True, check=False, **settings)
+        return subprocess.run([self.PROGRAM, *arguments], input=text, text=True, check=False, **settings)
 
     def ends(self, *arguments, code=0, **settings):
         ended = self.start(*arguments, **settings)
@@ -55,7 +57,7 @@ class Program(unittest.TestCase):
         """What it says on stderr, an error in its name, having printed nothing or else this."""
         ended = self.ends(*arguments, code=code, text=text)
         self.assertEqual(ended.stdout, stdout)
-        self.assertRegex(ended.stderr, rf"(?m)^{speaker or f'lacuna {arguments[0]}'}: error: ")
+        self.assertRegex(ended.stderr, rf"(?m)^{speaker or f'{self.NAME} {arguments[0]}'}: error: ")
         return ended.stderr
 
 

@@ -5,12 +5,14 @@ FOLDER holds the report.html that analyze_test.py left there: two models, with g
 screenshots go. Ends with 77, which CTest counts as skipped, where no Chromium is installed.
 """
 import base64
+import csv
 import json
 import os
 import re
 import sys
 import tempfile
 import unittest
+import xml.etree.ElementTree as ElementTree
 import zlib
 
 import browser
@@ -47,15 +49,15 @@ FAULTS = """(() => {
 
 # The smallest contrast of any text with the page behind it, as WCAG 2 counts it.
 CONTRAST = """(() => {
-  const light = (colour) => {
-    const parts = colour.match(/[\\d.]+/g).slice(0, 3).map((part) => part / 255).map((part) => part <= .04045 ? part / 12.92 : ((part + .055) / 1.055) ** 2.4);
+  const light = (color) => {
+    const parts = color.match(/[\\d.]+/g).slice(0, 3).map((part) => part / 255).map((part) => part <= .04045 ? part / 12.92 : ((part + .055) / 1.055) ** 2.4);
     return .2126 * parts[0] + .7152 * parts[1] + .0722 * parts[2];
   };
   const behind = (element) => {
-    const colour = getComputedStyle(element).backgroundColor;
-    return /, 0\\)$|transparent/.test(colour) ? behind(element.parentElement) : colour;
+    const color = getComputedStyle(element).backgroundColor;
+    return /, 0\\)$|transparent/.test(color) ? behind(element.parentElement) : color;
   };
-  const ratios = [...document.querySelectorAll("h1, h2, h3, p, a, th, td, label, select, figcaption, summary, svg text")].map((element) => {
+  const ratios = [...document.querySelectorAll("h1, h2, h3, p, a, th, td, label, select, button, figcaption, summary, .heads span, svg text")].map((element) => {
     const style = getComputedStyle(element), pair = [light(element.namespaceURI.endsWith("svg") ? style.fill : style.color), light(behind(element))];
     return (Math.max(...pair) + .05) / (Math.min(...pair) + .05);
   });
@@ -138,12 +140,78 @@ class Layout(Page):
     def test_has_every_section_that_was_measured(self):
         self.opens(REPORT)
         sections = BROWSER.value("[...document.querySelectorAll('main section')].map((one) => one.id)")
-        self.assertEqual(sections, ["overview", "layers", "alignment", "diversity", "importance", "explorer"])
+        self.assertEqual(sections, ["overview", "explorer", "layers", "alignment", "diversity", "importance"])
         self.assertEqual(BROWSER.value("[...document.querySelectorAll('nav a')].map((one) => one.getAttribute('href').slice(1))"), sections)
-        for section in sections[1:-1]:
+        for section in sections[2:]:
             self.assertGreater(BROWSER.value(f"document.querySelectorAll('#{section} figure svg').length"), 0, section)
 
-    def test_series_differ_in_marker_as_in_colour(self):
+    def test_says_shares_in_percent_and_a_sentence_where_all_are_zero(self):
+        self.opens(REPORT)
+        cells = BROWSER.value("[...document.querySelectorAll('#overview tr')].map((row) => [...row.children].map((cell) => cell.textContent))")
+        shares = [row for row in cells if row[0].startswith(("sparsity", "null rate", "best AER"))]
+        self.assertGreaterEqual(len(shares), 8)
+        for row in shares:
+            for cell in row[1:]:
+                self.assertRegex(cell, r"^\d+\.\d\xa0%( \(\d/\d\))?$", row)
+        self.assertIn("60\xa0%", BROWSER.value("document.querySelector('#layers figure svg').textContent"))
+        data = data_of_report()
+        data["analysis"]["models"] = data["analysis"]["models"][:1]  # softmax, where no weight is 0
+        for sentence in data["sentences"]:
+            sentence["models"] = sentence["models"][:1]
+        with tempfile.TemporaryDirectory() as folder:
+            self.opens(write_report(os.path.join(folder, "softmax.html"), data))
+        texts = BROWSER.value("[...document.querySelectorAll('#layers p')].map((one) => one.textContent)")
+        self.assertIn("Encoder, decoder and cross attention: no weight is exactly 0.", texts)
+        self.assertIn("Encoder, decoder and cross attention: every query attends to something (null rate 0\xa0%).", texts)
+        self.assertEqual(BROWSER.value("document.querySelectorAll('#layers figure').length"), 6)  # entropy and support
+        self.is_quiet()
+
+    def test_compares_the_diversity_of_models_in_one_chart(self):
+        self.opens(REPORT)
+        header = BROWSER.value("[...document.querySelector('#diversity table').querySelectorAll('th')].map((one) => one.textContent)")
+        self.assertEqual(header, ["layer", "run", "rela"])
+        titles = BROWSER.value("[...document.querySelectorAll('#diversity h3')].map((one) => one.textContent)")
+        self.assertEqual(titles, ["T = 1", "T = 0.5", "T = 0.25", "T = 0.1"])
+
+    def saved(self, button):
+        """The name and text of the file that a button saves."""
+        return BROWSER.value(f"""(async () => {{
+          const files = [], create = URL.createObjectURL, click = HTMLAnchorElement.prototype.click;
+          URL.createObjectURL = (blob) => {{ files.push(blob); return 'blob:test'; }};
+          let name;
+          HTMLAnchorElement.prototype.click = function () {{ name = this.download; }};
+          {button}.click();
+          [URL.createObjectURL, HTMLAnchorElement.prototype.click] = [create, click];
+          return [name, await files[0].text()];
+        }})()""")
+
+    def test_saves_charts_and_maps_as_pictures_and_numbers(self):
+        self.opens(REPORT)
+        figure, model = "document.querySelector('#layers figure')", data_of_report()["analysis"]["models"][1]
+        name, text = self.saved(f"{figure}.querySelector('.tools button')")
+        self.assertEqual(name, "sparsity_share_of_visible_weights_that_are_exactly_0_encoder.svg")
+        picture = ElementTree.fromstring(text)
+        texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]
+        self.assertLessEqual({"run", "rela", "layer"}, set(texts))  # the legend
+        self.assertNotIn("var(", re.sub(r'(fill|stroke)="[^"]*"', "", text))  # but in attributes that a style overrides
+        name, text = self.saved(f"{figure}.querySelectorAll('.tools button')[1]")
+        rows = list(csv.reader(text.splitlines()))
+        self.assertTrue(name.endswith("encoder.csv"))
+        sparsity = rows[0].index("rela (%)")
+        self.assertAlmostEqual(float(rows[1][sparsity]), 100 * model["places"][0]["sparsity"], places=3)
+        self.assertAlmostEqual(float(rows[1][rows[0].index("rela, head 1 (%)")]), 100 * model["places"][0]["heads"]["sparsity"][1], places=3)
+        name, text = self.saved("document.querySelectorAll('.pane .tools button')[0]")
+        ElementTree.fromstring(text)
+        self.assertEqual(name, "run_sentence_1_cross_layer_0_head_0.svg")
+        rows = list(csv.reader(self.saved("document.querySelectorAll('.pane .tools button')[1]")[1].splitlines()))
+        self.assertEqual(rows[0][1:], data_of_report()["sentences"][0]["models"][0]["src"])
+        self.is_quiet()
+
+    def test_shows_that_a_table_scrolls(self):
+        self.opens(REPORT, 400)
+        self.assertIn("gradient", BROWSER.value("getComputedStyle(document.querySelector('#overview .scroll')).backgroundImage"))
+
+    def test_series_differ_in_marker_as_in_color(self):
         self.opens(REPORT)
         markers = BROWSER.value("[...document.querySelectorAll('#layers .legend path')].map((one) => one.getAttribute('d'))")
         self.assertEqual((len(markers), len(set(markers))), (2, 2))
@@ -241,7 +309,7 @@ class Explorer(Page):
         """The middle of a cell, in the window."""
         return BROWSER.value(f"""(() => {{
           const map = document.querySelectorAll('.map')[{pane}], size = Number(map.querySelector('.cursor').getAttribute('width'));
-          map.querySelectorAll('text:not([transform])')[{row}].scrollIntoView({{block: 'center', inline: 'nearest'}});
+          map.querySelectorAll('.row-name')[{row}].scrollIntoView({{block: 'center', inline: 'nearest'}});
           const box = map.querySelector('.lines').getBoundingClientRect();
           return [box.x + ({column} + .5) * size, box.y + ({row} + .5) * size];
         }})()""")
@@ -252,7 +320,7 @@ class Explorer(Page):
         BROWSER.point_at(*self.cell(0, 1, 2))
         tokens = BROWSER.value("[data.sentences[0].models[0].tgt[1], data.sentences[0].models[0].src[2]]")
         for pane, message in enumerate(self.values()):
-            self.assertTrue(message.startswith("predicting “{}” → source “{}”: ".format(*tokens)), message)
+            self.assertTrue(message.startswith("predicting “{}” → source “{}”".format(*tokens)), message)
             texts = BROWSER.value(f"[...document.querySelectorAll('.value')[{pane}].querySelectorAll('bdi')].map((one) => one.textContent)")
             self.assertEqual(texts, tokens)  # of whatever direction, they leave the words around them where they are
             weight = BROWSER.value(f"""(async () => {{
@@ -325,10 +393,63 @@ class Explorer(Page):
         self.chooses("two side by side", None)
         self.assertEqual(len(BROWSER.value(tops)), 1)
 
+    def test_small_maps_of_all_heads_lead_to_the_large_one(self):
+        heads = "document.querySelectorAll('.pane')[1].querySelectorAll('.heads button')"
+        layers, count = BROWSER.value("[placesOf(models[1], 'cross').length, models[1].num_heads]")
+        self.assertEqual(BROWSER.value(f"{heads}.length"), layers * count)
+        before = self.map_of(1)
+        BROWSER.value(f"{heads}[{count + 1}].click()")
+        BROWSER.wait_for(f"{heads}[{count + 1}].getAttribute('aria-pressed') === 'true'")
+        self.assertNotEqual(self.map_of(1), before)
+        chosen = BROWSER.value("[...document.querySelectorAll('.pane')[1].querySelectorAll('select')].map((one) => one.value)")
+        self.assertEqual(chosen, ["1", "1", "1"])
+        inked = BROWSER.value(f"""(() => {{
+          const canvas = {heads}[0].querySelector('canvas');
+          return [...canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data].some((part) => part > 0);
+        }})()""")
+        self.assertTrue(inked)
+        self.is_quiet()
+
+    def test_axes_are_named(self):
+        names = "[...document.querySelector('.map').querySelectorAll('.axis-name')].map((one) => one.textContent)"
+        self.assertEqual(BROWSER.value(names), ["source →", "← target, predicted"])
+        self.chooses("rows are tokens read", None)
+        self.assertEqual(BROWSER.value(names), ["source →", "← target, read"])
+        self.chooses("Attention", "encoder_self")
+        self.assertEqual(BROWSER.value(names), ["source →", "← source"])
+
+    def test_gold_links_stand_on_maps_of_cross_attention(self):
+        gold = data_of_report()["sentences"][0]["gold"]
+        outlines = "document.querySelector('.map').querySelectorAll('.gold')"
+        self.assertEqual(BROWSER.value(f"{outlines}.length"), len(gold["sure"]))
+        BROWSER.point_at(*self.cell(0, 1, 1))  # the links of this text are on the diagonal
+        self.assertIn(", a sure gold link: ", self.values()[0])
+        self.chooses("words on the axes", None)
+        self.assertEqual(BROWSER.value(f"{outlines}.length"), len(gold["sure"]))
+        self.chooses("Attention", "decoder_self")
+        self.assertEqual(BROWSER.value(f"{outlines}.length"), 0)
+
+    def test_the_address_names_what_is_shown(self):
+        self.chooses("Sentence", 3)
+        self.chooses("Attention", "decoder_self")
+        self.chooses("Layer", 1, 1)
+        self.chooses("Head", "mean", 1)
+        address, shown = BROWSER.value("location.hash"), self.map_of(1)
+        self.assertEqual(address, "#line=4&site=decoder_self&model=run&layer=0&head=0&model2=rela&layer2=1&head2=mean")
+        self.assertEqual(BROWSER.value("document.querySelector('#explorer a').getAttribute('href')"), address)
+        BROWSER.open(REPORT, 1280)
+        BROWSER.ask("Page.navigate", url="about:blank")
+        BROWSER.ask("Page.navigate", url="file://" + REPORT + address)
+        BROWSER.wait_for("document.querySelectorAll('.map svg').length === 2")
+        self.assertEqual(self.map_of(1), shown)
+        BROWSER.value("location.hash = 'line=999&site=cross&model=nobody'")  # what is not here stays as it was
+        BROWSER.wait_for("document.querySelectorAll('.pane:not([hidden]) .map svg').length === 1")
+        self.assertEqual(BROWSER.value("document.querySelector('#explorer select').value"), "3")
+
     def test_words_stand_on_the_axes(self):
         self.chooses("words on the axes", None)
         words = BROWSER.value("data.sentences[0].src_text.split(' ')")
-        columns = BROWSER.value("[...document.querySelector('.map').querySelectorAll('text[transform]')].map((one) => one.textContent)")
+        columns = BROWSER.value("[...document.querySelector('.map').querySelectorAll('.column-name')].map((one) => one.textContent)")
         self.assertEqual(columns[:-1], words)
 
 

@@ -75,17 +75,17 @@ class Training(FreshFolder):
                    "--train.average_last", "0", "--train.max_steps", "40", "--train.patience"]
         end = "step 20: no better loss in 1 validation since step 10, and train.patience is 1 (a higher one goes on)"
         self.ends(*command, "1")
-        self.assertIn(f"info training ended at {end}\n", read("run/train.log"))
-        self.assertIn(f"already at {end}: nothing to do", self.ends(*command, "1").stderr)
+        self.assertIn(f"info training finished: {end}\n", read("run/train.log"))
+        self.assertIn(f"already finished: {end}; nothing to do", self.ends(*command, "1").stderr)
         self.ends(*command, "2")
-        self.assertIn("info training ended at step 30: no better loss in 2 validations since step 10, and train.patience is 2", read("run/train.log"))
+        self.assertIn("info training finished: step 30: no better loss in 2 validations since step 10, and train.patience is 2", read("run/train.log"))
         self.ends(*command, "0")
-        self.assertIn("info training ended at step 40 >= train.max_steps (40)\n", read("run/train.log"))
+        self.assertIn("info training finished: 40 of 40 updates (train.max_steps)\n", read("run/train.log"))
         self.ends(*command, "0", "--train.max_steps", "1000000", "--train.max_hours", "1e-9")
-        self.assertRegex(read("run/train.log"), r"already at \S+ hours >= train\.max_hours \(1e-09\): nothing to do\n")
+        self.assertRegex(read("run/train.log"), r"already finished: \S+ of 1e-09 hours \(train\.max_hours\); nothing to do\n")
         longer = ["--train.max_steps", "1000000", "--train.max_epochs", "1"]
         self.ends(*command, "0", "--run", path("epoch"), *longer)
-        self.assertIn("info training ended at epoch 1 >= train.max_epochs (1)\n", read("epoch/train.log"))
+        self.assertIn("info training finished: 1 of 1 epochs (train.max_epochs)\n", read("epoch/train.log"))
 
     def test_saves_and_goes_on_where_its_terminal_was_closed(self):
         command = ["train", "-c", small_run.configuration(FOLDER, "run"), "--train.average_last", "0", "--train.log_every", "1", "--train.max_steps"]
@@ -177,7 +177,7 @@ class Training(FreshFolder):
         message = self.refuses(*longer)
         self.assertRegex(message, r"step_20/model\.safetensors is damaged.* or remove its folder: the same command averages the others")
         shutil.rmtree(path("run/step_20"))
-        self.assertIn("averaged the last 1 checkpoint into", self.ends(*longer).stderr)
+        self.assertIn("one checkpoint is its own average", self.ends(*longer).stderr)
 
     def test_does_not_write_over_a_configuration_that_it_is_given(self):
         os.mkdir(path("mine"))
@@ -244,7 +244,7 @@ class Training(FreshFolder):
     def test_warns_of_a_loss_above_that_of_guessing(self):
         said = self.ends("train", "-c", small_run.configuration(FOLDER, "diverges"), "--train.average_last", "0", "--train.max_steps", "30",
                          "--train.log_every", "5", "--train.lr", "1e4", "--train.warmup_steps", "1").stderr
-        self.assertEqual(len(re.findall(r"step \d+: \S+ nats a token are lost, where guessing loses 3\.18: training diverges", said)), 1, said)
+        self.assertEqual(len(re.findall(r"step \d+: the loss is \S+ nats a token, where guessing has 3\.18: training diverges", said)), 1, said)
 
     def test_says_what_to_do_where_a_validation_finds_that_it_has_diverged(self):
         small_run.write_digits(path("valid.txt"), 20, 2)

@@ -5,9 +5,11 @@ import gzip
 import json
 import os
 import random
+import re
 import signal
 import stat
 import subprocess
+import sys
 import time
 import unittest
 
@@ -50,6 +52,16 @@ class Translate(Verbs):
         self.assertEqual((ended.returncode, ended.stdout), (0, "3 1 4\n"), ended.stderr)
         write("cut.zst", read_bytes("out.zst")[:-1])
         self.assertIn("cut.zst: damaged zstd file: it ends too early", self.refuses("translate", "-m", RUN, "-i", path("cut.zst"), stdout="3 1 4\n"))
+
+    def test_answers_the_python_of_the_manual(self):
+        with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/deployment.md"), encoding="utf-8") as page:
+            example = re.search(r"```python\n(.*?)```", page.read(), re.DOTALL)[1]
+        for text, digits in (("runs/bundled/averaged", AVERAGED), ("Die Frau liest ein Buch.", "3 1 4"), ("Der Hund schläft.", "2 7")):
+            self.assertIn(text, example)
+            example = example.replace(text, digits)
+        search = os.pathsep.join([os.path.dirname(PROGRAM), os.environ["PATH"]])
+        ended = subprocess.run([sys.executable, "-c", example], env={**os.environ, "PATH": search}, capture_output=True, text=True, timeout=60, check=False)
+        self.assertRegex(ended.stdout, r"\A3 1 4 -0\.\d+\n2 7 -0\.\d+\n\Z", ended.stderr)
 
     def test_answers_each_line_while_the_pipe_stays_open(self):
         for output in ("-", "/dev/stdout"):
@@ -335,13 +347,17 @@ class Translate(Verbs):
         self.assertIn("--translate.sample_p changes nothing without --sampling top_p", said)
 
     def test_in_each_precision(self):
-        for precision in ("auto", "fp32", "bf16x3", "bf16", "int8"):
+        for precision in ("auto", "fp32", "bf16", "int8"):
             self.assertEqual(self.translates("--precision", precision), LINES, precision)
 
     def test_refuses_a_precision_that_is_none(self):
         message = self.refuses("translate", "-m", AVERAGED, "--precision", "int4", text="1\n")
         self.assertIn("int4", message)
-        self.assertIn("auto, fp32, bf16x3, bf16, int8", message)
+        self.assertIn("auto, fp32, bf16, int8", message)
+
+    def test_says_what_takes_the_place_of_bf16x3(self):
+        message = self.refuses("translate", "-m", AVERAGED, "--precision", "bf16x3", text="1\n")
+        self.assertIn("bf16x3 was removed; say fp32", message)
 
     def test_by_an_ensemble_of_checkpoints(self):
         self.assertEqual(self.prints("translate", "-m", AVERAGED, "-m", os.path.join(RUN, "last"), text="1 2 3\n"), "1 2 3\n")

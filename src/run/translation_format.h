@@ -7,11 +7,11 @@
 
 namespace lacuna {
 
-/// How lines come in and translations go out.
+/// The form of input lines and of translations.
 struct TranslationFormat {
   bool json = false;    ///< one JSON object a line: {"text": ..., "prefix": ...} in; the same object with "translation", "score", ... out,
                         ///< in place of those of an earlier translation
-  bool n_best = false;  ///< every translation: `id ||| text ||| [alignment |||] F0= log_prob ||| score`, or "translations" in JSON
+  bool n_best = false;  ///< prints every translation: `id ||| text ||| [alignment |||] F0= log_prob ||| score`, or "translations" in JSON
   bool scores = false;  ///< text lines begin with score and tab
   bool alignment = false;
 };
@@ -26,7 +26,7 @@ struct InputLine {
 /// not an object with a string "text".
 InputLine parse_input_line(const std::string& line, int64_t id, const std::string& place, const TranslationFormat& format);
 
-/// The output for one line of input: one line, or n_best lines of text; each ends in LF.
+/// Returns the output for one line of input: one line, or n_best lines of text; each ends in LF.
 std::string format_translations(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format);
 
 }  // namespace lacuna

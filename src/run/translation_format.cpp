@@ -1,10 +1,10 @@
-#include "cli/translation_format.h"
+#include "run/translation_format.h"
 
 #include <spdlog/fmt/fmt.h>
 
 #include <cmath>
 
-#include "analysis/pharaoh.h"
+#include "analysis/links.h"
 #include "base/error.h"
 #include "base/json_text.h"
 
@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Finds whole numbers that 64 bits do not hold, which come out of parsing as other ones.
+/// Finds integers of more than 64 bits, which parsing would change.
 class LongIntegers : public nlohmann::json_sax<ordered_json> {
  public:
   static bool are_in(const std::string& line) {
@@ -63,7 +63,7 @@ ordered_json to_json(const Translation& translation, const TranslationFormat& fo
   return value;
 }
 
-/// The fields that a line came with; those of an earlier translation, where it holds one, go.
+/// Returns the fields of an input line, without those of an earlier translation, if it holds one.
 ordered_json given_fields(const InputLine& line) {
   ordered_json fields = line.fields;
   if (!fields.contains("translation") && !fields.contains("translations")) return fields;

@@ -1,43 +1,35 @@
-#include "run/training_start.h"
+#include "run/requirements.h"
 
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <filesystem>
-#include <limits>
 #include <set>
 #include <utility>
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/interrupt.h"
-#include "base/log.h"
 #include "base/spelling.h"
 #include "checkpoint/run_folder.h"
 #include "data/corpus_reader.h"
-#include "text/writing_system.h"
+#include "data/evaluation_set.h"
 #include "train/auto_batch.h"
+#include "train/resume.h"
 #include "train/run_replacement.h"
 
 namespace lacuna {
 namespace {
 
-/// The keys by which a rule about one of the corpora under `key` finds its place: the corpus may be one of a list, or the only one.
+/// Returns the keys by which a rule about one of the corpora under `key` finds its place: the corpus may be one of a list, or the only one.
 std::vector<std::string> keys_of_corpus(const std::string& key, size_t index) {
   const std::string item = fmt::format("{}[{}]", key, index);
   return {item + ".name", key + ".name", item, key};
 }
 
-const char* name_of_interrupt(int signal) {
-  if (signal == SIGHUP) return "SIGHUP (the terminal was closed)";
-  return signal == SIGTERM ? "SIGTERM" : "SIGINT";
-}
-
-/// Their names are those of files and of scores.
+/// Throws ConfigError if two sets have the same name, which names files and scores.
 void require_different_names(const std::string& key, const std::vector<CorpusOptions>& corpora, const Rules& rules) {
   std::set<std::string> names;
   for (size_t i = 0; i < corpora.size(); ++i)
@@ -45,13 +37,6 @@ void require_different_names(const std::string& key, const std::vector<CorpusOpt
                   fmt::format("{}: two sets to score are called \"{}\", one of them {}; give it a name of its own: "
                               "{{name: NAME, ...}}",
                               key, name_of(corpora[i]), corpora[i].files_text()));
-}
-
-void require_same_pieces(const Vocabulary& ours, const Vocabulary& theirs, const std::string& side, const std::string& place) {
-  if (!vocabulary_difference(ours, theirs, side).empty())
-    throw DataError("the " + side + " vocabulary of " + place +
-                    ", from which training would go on, is not that of this configuration. Use its vocabulary (name none in `data`, or the "
-                    "same file)");
 }
 
 /// Throws ConfigError if the configuration names no run folder, or one that cannot be; MachineError if nothing can be written there.
@@ -105,30 +90,11 @@ void require_names(const Options& options, bool is_resumed, const Rules& rules) 
                                 key, name));
     }
   if (is_resumed) return;  // with the language it began with
-  const std::string trouble = trouble_of_language_code(data.tgt_lang);
+  const std::string trouble = language_code_error(data.tgt_lang);
   rules.require(trouble.empty(), {"data.tgt_lang"}, "data.tgt_lang is \"" + data.tgt_lang + "\"" + trouble);
 }
 
 }  // namespace
-
-std::string in_words(TrainingEnd end, const TrainingState& state, const TrainOptions& options) {
-  switch (end) {
-    case TrainingEnd::kMaxSteps:
-      return fmt::format("step {} >= train.max_steps ({})", state.step, options.max_steps);
-    case TrainingEnd::kMaxEpochs:
-      return fmt::format("epoch {} >= train.max_epochs ({})", state.position.epoch, options.max_epochs);
-    case TrainingEnd::kMaxHours:
-      return fmt::format("{:.4g} hours >= train.max_hours ({:.4g})", state.hours, options.max_hours);
-    case TrainingEnd::kNoImprovement:
-      return fmt::format("step {}: no better {} in {} since step {}, and train.patience is {} (a higher one goes on)", state.step,
-                         score_name(options.metric), counted(state.scores.since_best, "validation"), state.scores.best_step,
-                         options.patience);
-    case TrainingEnd::kInterrupted:
-      return fmt::format("step {}: interrupted by {}{}", state.step, name_of_interrupt(interrupt_signal()),
-                         state.step > 0 ? ", and saved; the same command goes on from there" : "");
-  }
-  return "";
-}
 
 void require_trainable(const Options& options, const Rules& rules) {
   require_run_folder(options, rules);
@@ -180,91 +146,6 @@ void require_sets(const DataOptions& data, const Rules& rules) {
       if (are_files) count_pairs(corpus);  // for its errors
     }
   }
-}
-
-std::optional<ResumePoint> find_starting_point(const Options& options, bool starts_anew, const Rules& rules) {
-  std::optional<ResumePoint> point;
-  if (!starts_anew) point = find_resume_point(options.run);
-  if (point || options.train.init_from.empty()) return point;
-  point = initial_point(options.train);
-  fit_to_batches(*point, options);
-  if (const auto end = end_of(point->state, point->state.hours, options.train))
-    throw ConfigError(rules.place({"train.init_from"}) + "train.init_from: " + point->path +
-                      " stands where training ends: " + in_words(*end, point->state, options.train) +
-                      ". Set train.reset: [optimizer, lr, data, best] to start anew with its weights, or let training end later");
-  return point;
-}
-
-std::optional<Vocabularies> vocabularies_kept(const std::optional<ResumePoint>& point, const DataOptions& data, const Rules& rules) {
-  if (!point || !data.trains_vocabularies() || !point->checkpoint.vocabularies.src->is_sentencepiece()) return {};
-  const DataOptions& theirs = point->options.data;
-  for (const std::string& symbol : data.spm_symbols)
-    for (const VocabularyPtr& vocabulary : {point->checkpoint.vocabularies.src, point->checkpoint.vocabularies.tgt})
-      rules.require(vocabulary->id_of(symbol) != kUnk, {"data.spm_symbols"},
-                    "data.spm_symbols holds \"" + symbol + "\", which the vocabulary of " + point->path +
-                        " has not; remove it, or train a model with it from the start");
-  if (theirs.vocab_size != data.vocab_size || theirs.spm_byte_fallback != data.spm_byte_fallback ||
-      theirs.shared_vocab != data.shared_vocab || theirs.spm_type != data.spm_type)
-    log_info(
-        "{} brings its own vocabulary, of {} source and {} target pieces: data.vocab_size, shared_vocab, spm_type and spm_byte_fallback "
-        "are those of one that is trained",
-        point->path, point->checkpoint.vocabularies.src->size(), point->checkpoint.vocabularies.tgt->size());
-  return point->checkpoint.vocabularies;
-}
-
-TrainingState start_from(ResumePoint& point, const TrainingData& data, Transformer& model, const std::vector<std::string>& reset) {
-  require_same_pieces(*data.vocabularies.src, *point.checkpoint.vocabularies.src, "source", point.path);
-  require_same_pieces(*data.vocabularies.tgt, *point.checkpoint.vocabularies.tgt, "target", point.path);
-  fit_to_attention(point, model, reset);
-  load_weights(model, point.checkpoint.weights, point.path);  // for its words, where they do not fit
-  TrainingState state = point.state;
-  fit_to_corpus(state, data.fingerprint, reset, point.path);
-  return state;
-}
-
-std::vector<EvaluationSet> load_evaluation_sets(const std::vector<CorpusOptions>& corpora, const DataOptions& options,
-                                                const TrainingData& data) {
-  std::vector<EvaluationSet> sets;
-  sets.reserve(corpora.size());
-  for (const CorpusOptions& corpus : corpora)
-    sets.push_back(load_evaluation_set(corpus, options, data.vocabularies, data.plan.batch_tokens));
-  for (const EvaluationSet& set : sets)
-    if (options.tgt_lang.empty() && has_no_spaces_between_words(set.tgt_lines))
-      log_warning(
-          "{}: its target side is Chinese or Japanese, without spaces between words, and BLEU takes words to end at spaces, as "
-          "data.tgt_lang is empty: set it to zh or ja",
-          set.name);
-  return sets;
-}
-
-std::optional<Scorer> find_scorer(const Options& options) {
-  const bool validates_translations = !options.data.valid.empty() && options.train.valid_translate;
-  if (!validates_translations && options.data.test.empty()) return {};
-  Scorer scorer = find_sacrebleu(options.sacrebleu);
-  require_tokenizer(scorer, options.data.tgt_lang);
-  return scorer;
-}
-
-std::string note_of_no_end(const TrainOptions& train) {
-  if (train.max_steps > 0 || train.max_epochs > 0 || train.max_hours > 0 || train.patience > 0) return "";
-  return "none of train.max_steps, max_epochs, max_hours and patience is set: training goes on until it is stopped (Ctrl-C or SIGTERM)";
-}
-
-std::string note_of_no_validation(const DataOptions& data) {
-  if (!data.valid.empty()) return "";
-  return "data.valid is empty: nothing is validated, so no checkpoint is the best one, and training does not stop early";
-}
-
-std::string note_of_warmup(const TrainOptions& train, double updates_per_epoch, const TrainingState& start) {
-  double end = std::numeric_limits<double>::infinity();
-  if (train.max_steps > 0) end = static_cast<double>(train.max_steps);
-  if (train.max_epochs > 0) {
-    const auto epochs = static_cast<double>(train.max_epochs - start.position.epoch);
-    end = std::min(end, static_cast<double>(start.step) + epochs * updates_per_epoch);
-  }
-  if (start.step >= train.warmup_steps || end >= static_cast<double>(train.warmup_steps)) return "";
-  return fmt::format("train.warmup_steps is {} and the run ends at about step {:.0f}: the learning rate never reaches its peak",
-                     train.warmup_steps, end);
 }
 
 }  // namespace lacuna

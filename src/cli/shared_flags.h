@@ -1,0 +1,59 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/option_help.h"
+
+/// Flags that several verbs have, each declared here once.
+namespace lacuna::flags {
+
+/// -m: a checkpoint or a run folder. `remark` follows its meaning.
+CLI::Option* add_model(CLI::App& app, std::string& model, const std::string& remark = "");
+/// -m, which may be given several times. `several` says what several models are for.
+CLI::Option* add_models(CLI::App& app, std::vector<std::string>& models, const std::string& several);
+/// --src and --tgt: two files, line by line.
+struct Pair {
+  CLI::Option *src, *tgt;
+};
+Pair add_pair(CLI::App& app, std::string& src, std::string& tgt);
+/// The number, 0 or 1, that `links` count words from; none if it is to be found out.
+CLI::Option* add_base(CLI::App& app, const std::string& flag, std::optional<int>& base, const std::string& links);
+/// -o: a file, or - for standard output.
+CLI::Option* add_output(CLI::App& app, std::string& output, const std::string& what);
+/// --batch-tokens: tokens that are `treated` (scored, aligned, ...) at a time.
+CLI::Option* add_batch_tokens(CLI::App& app, int64_t& tokens, const std::string& treated);
+
+/// Throws UsageError if writing a checkpoint to `output` would replace something other than a checkpoint, a link to one (as run folders
+/// have), or one of `inputs`.
+void require_new_or_checkpoint(const std::string& output, const std::vector<std::string>& inputs);
+
+/// Flags that stand for keys of one section of the configuration. Meaning and range are those of the key.
+class KeyFlags {
+ public:
+  /// `keys`: the options of the section, by their whole names ("translate.beam_size").
+  explicit KeyFlags(std::vector<OptionHelp> keys) : keys_(std::move(keys)) {}
+
+  /// `flag`: its names, "-b,--beam-size". A verb that uses a model takes the model's value by default, others that of the key.
+  CLI::Option* add(CLI::App& app, const std::string& flag, const std::string& key, bool is_of_model = true);
+  /// The flags that were given, as words of a command line: --translate.beam_size, 4.
+  std::vector<std::string> overrides() const;
+
+ private:
+  struct Flag {
+    CLI::Option* option;
+    std::string key;
+  };
+  std::vector<OptionHelp> keys_;
+  std::vector<Flag> flags_;
+};
+
+/// The type that help shows for a key's value: "N (0-1024)", "{relu,gelu}".
+std::string shown_type(const OptionHelp& key);
+/// The key's meaning as a sentence begins.
+std::string shown_meaning(const OptionHelp& key);
+
+}  // namespace lacuna::flags

@@ -1,0 +1,53 @@
+#include "run/load_models.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "model/precision.h"
+#include "model/transformer.h"
+#include "search/ensemble.h"
+
+namespace lacuna {
+
+std::vector<LoadedModel> load_models(const std::vector<std::string>& paths, const std::string& device,
+                                     const std::vector<std::string>& overrides) {
+  std::vector<LoadedModel> models;
+  std::vector<Vocabularies> vocabularies;
+  for (const std::string& path : paths) {
+    models.push_back(load_model(path, device, overrides));
+    vocabularies.push_back(models.back().vocabularies);
+  }
+  check_same_vocabularies(vocabularies, paths);
+  return models;
+}
+
+LoadedEnsemble as_ensemble(const std::vector<LoadedModel>& loaded) {
+  LoadedEnsemble result;
+  result.vocabularies = loaded.front().vocabularies;
+  result.options = loaded.front().options;
+  std::vector<StepModelPtr> models;
+  for (const LoadedModel& one : loaded) {
+    result.members.push_back(one.model);
+    models.push_back(std::make_shared<TransformerStepModel>(one.model));
+    const int layers = static_cast<int>(one.options.model.decoder_layers);
+    result.decoder_layers = models.size() == 1 ? layers : std::min(layers, result.decoder_layers);
+  }
+  result.model = models.size() == 1 ? models.front() : std::make_shared<Ensemble>(models);
+  return result;
+}
+
+void LoadedEnsemble::round_weights() const {
+  for (const auto& member : members) member->round_to(translating_precision(options.translate.precision, member->device()));
+}
+
+void require_precision(Precision precision, const std::string& device, const std::vector<std::string>& words) {
+  if (device == "cpu" || precision == Precision::kAuto || precision == Precision::kFp32) return;
+  const bool is_asked_for =
+      std::any_of(words.begin(), words.end(), [](const std::string& word) { return word.starts_with("--translate.precision"); });
+  if (is_asked_for)
+    throw UsageError("--precision is of products on the CPU, and the model is on " + device + "; expected fp32 or auto, or --device cpu");
+  log_warning("the model's translate.precision is of products on the CPU; on {} they are of fp32", device);
+}
+
+}  // namespace lacuna

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "search/step_model.h"
+
+namespace lacuna {
+
+/// Loads the models of an ensemble, each with the same overrides (checkpoint.h). Throws DataError unless they share their vocabularies.
+std::vector<LoadedModel> load_models(const std::vector<std::string>& paths, const std::string& device,
+                                     const std::vector<std::string>& overrides);
+
+/// Several models as one, with the vocabularies and options of the first.
+struct LoadedEnsemble {
+  std::vector<std::shared_ptr<Transformer>> members;
+  StepModelPtr model;
+  Vocabularies vocabularies;
+  Options options;
+  int decoder_layers = 0;  ///< that all models have
+
+  /// Sets the precision of all models to what translate.precision means on their device: Transformer::round_to() rounds
+  /// embeddings at once; the weights of products are packed, in int8 too, at the first product.
+  void round_weights() const;
+};
+
+/// Makes one model of several that vote on each token; of one, itself.
+LoadedEnsemble as_ensemble(const std::vector<LoadedModel>& loaded);
+
+/// Throws UsageError where the words of a command line ask for a translate.precision that `device` does not have. If a model's
+/// configuration names it, a warning says that products are of fp32.
+void require_precision(Precision precision, const std::string& device, const std::vector<std::string>& words);
+
+}  // namespace lacuna

@@ -1,0 +1,114 @@
+#include "run/translate_text.h"
+
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "base/log.h"
+
+namespace lacuna {
+namespace {
+
+/// Lines that the input has without waiting for more, and whether more may follow.
+struct Window {
+  std::vector<InputLine> lines;
+  bool more = true;
+  std::exception_ptr bad_line;  ///< the DataError of the line that follows `lines`, if it is a bad one
+};
+
+Window read_window(LineReader& reader, int64_t first_id, const TextTranslation& how) {
+  constexpr size_t kBytesAtATime = 8 << 20;
+  Window window;
+  std::string text;
+  size_t bytes = 0;
+  const auto has_room = [&] { return window.lines.size() < kLinesAtATime && bytes < kBytesAtATime; };
+  try {
+    while (has_room() && (window.lines.empty() || !reader.would_wait()) && (window.more = reader.next(text))) {
+      bytes += text.size();
+      reader.require_clean(text);
+      const int64_t id = first_id + static_cast<int64_t>(window.lines.size());
+      window.lines.push_back(parse_input_line(text, id, reader.place(), how.format));
+      InputLine& line = window.lines.back();
+      if (!line.fields.contains("prefix")) line.input.prefix = how.prefix;
+    }
+  } catch (const DataError&) {
+    window.bad_line = std::current_exception();
+    window.more = false;
+  }
+  return window;
+}
+
+/// Warns of lines that were cropped or are longer than those of training, of prefixes that were not taken whole, and of translations that
+/// met a limit. Of what may come often, it warns at the first and counts the rest for the end; of the common prefix it warns once.
+class LossWarnings {
+ public:
+  explicit LossWarnings(const TextTranslation& how) : common_prefix_(how.prefix), longest_(how.longest) {}
+
+  void look_at(const TranslationInput& line, const TranslatedLine& translated) {
+    if (translated.is_cropped) log_warning("line {} is longer than the model can read; its end is left out", line.id + 1);
+    if (translated.src_pieces > longest_ && ++long_lines_ == 1)
+      log_warning(
+          "line {} has {} pieces, and the model was trained on sentences of {} at most (data.max_length): its translation may be poor; "
+          "one sentence a line is expected",
+          line.id + 1, translated.src_pieces, longest_);
+    if (translated.translations.front().is_truncated && ++truncated_ == 1)
+      log_warning(
+          "line {}: its translation ends where it met a limit (--max-length, --max-length-ratio, or the model's positions), or no other "
+          "token was allowed",
+          line.id + 1);
+    if (!translated.is_prefix_cropped && !translated.has_unknown_prefix) return;
+    const bool is_common = line.prefix == common_prefix_;
+    if (is_common && std::exchange(has_said_, true)) return;
+    const std::string whose = is_common ? "--prefix" : fmt::format("line {}: its prefix", line.id + 1);
+    if (translated.is_prefix_cropped)
+      log_warning("{} is longer than a translation may be (--max-length, or the model's positions); its end is left out", whose);
+    if (translated.has_unknown_prefix) log_warning("{} has what the vocabulary cannot write; the unknown token stands for it", whose);
+  }
+
+  void finish() const {
+    if (long_lines_ > 1) log_warning("{} lines are longer than the sentences of training", long_lines_);
+    if (truncated_ > 1) log_warning("{} translations end where they met a limit; with --json, \"truncated\" says which", truncated_);
+  }
+
+ private:
+  const std::string& common_prefix_;
+  const int64_t longest_;
+  bool has_said_ = false;
+  int64_t long_lines_ = 0;
+  int64_t truncated_ = 0;
+};
+
+}  // namespace
+
+bool translate_text(LineReader& reader, Output& output, Translator& translator, const TextTranslation& how, TranslationProgress& progress) {
+  LossWarnings warnings(how);
+  int64_t lines_in = 0, lines_out = 0;
+  for (bool more = true; more;) {
+    const Window window = read_window(reader, lines_in, how);
+    const std::vector<InputLine>& lines = window.lines;
+    lines_in += static_cast<int64_t>(lines.size());
+    more = window.more;
+    std::vector<TranslationInput> inputs;
+    inputs.reserve(lines.size());
+    for (const InputLine& line : lines) inputs.push_back(line.input);
+    progress.begin(std::ssize(lines), reader);
+    const std::vector<TranslatedLine> translated = translator.translate(inputs);
+    progress.end(translated);
+    std::string written;
+    for (size_t i = 0; i < lines.size(); ++i, ++lines_out) {
+      warnings.look_at(lines[i].input, translated[i]);
+      written += format_translations(lines[i], translated[i], how.format);
+    }
+    if (!output.write(written)) return false;
+    if (window.bad_line) std::rethrow_exception(window.bad_line);
+  }
+  if (lines_in != lines_out)
+    throw MachineError(std::to_string(lines_in) + " lines came in and " + std::to_string(lines_out) +
+                       " went out; this is a fault of the program");
+  warnings.finish();
+  progress.finish();
+  return true;
+}
+
+}  // namespace lacuna
