@@ -7,12 +7,12 @@
 
 namespace lacuna {
 
-/// The mean of the weights of several checkpoints (those that translate: moving averages where a run keeps them), summed in double
-/// precision. Configuration and vocabularies are the last one's; the step, which an annealed calibration goes by, is the
-/// largest; `info.averaged_from` names them all.
+/// Returns a checkpoint whose weights are the mean of those that translate in several checkpoints (their moving
+/// averages where the run keeps them), summed in double precision. Configuration and vocabularies are those of the last
+/// path; the step, which an annealed share depends on, is the largest; `info.averaged_from` lists the paths.
 ///
-/// Throws CheckpointError naming two checkpoints and their first difference if they do not fit together: other vocabularies, another
-/// `model` section, other names or shapes of weights.
+/// Throws CheckpointError naming two checkpoints and their first difference if their vocabularies, their `model`
+/// sections, or the names or shapes of their weights differ.
 CheckpointContents average_checkpoints(const std::vector<std::string>& paths);
 
 }  // namespace lacuna

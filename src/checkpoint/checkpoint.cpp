@@ -5,11 +5,11 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/durable_files.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_text.h"
 #include "base/spelling.h"
-#include "checkpoint/durable_files.h"
 #include "checkpoint/manifest.h"
 #include "checkpoint/quantize.h"
 #include "config/load.h"
@@ -26,7 +26,7 @@ constexpr char kEmaWeights[] = "ema.safetensors";
 constexpr char kInfo[] = "checkpoint.json";
 constexpr char kTrainerTensors[] = "trainer.safetensors";
 
-/// The names that a vocabulary's file may have.
+/// The file names of a vocabulary.
 struct VocabularyFile {
   const char *pieces, *tokens;  ///< with SentencePiece, without
 };
@@ -37,12 +37,12 @@ constexpr VocabularyFile kTgtVocabulary = {run_files::kTgtSpmModel, "vocab.tgt.t
 std::string info_to_json(const CheckpointInfo& info, const Vocabularies& vocabularies) {
   ordered_json value = {{"step", info.step}, {"scores", info.scores}, {"uses_ema", info.uses_ema}, {"is_scheduled", info.is_scheduled}};
   value["averaged_from"] = info.averaged_from;
-  if (!info.quantized_to.empty()) value["quantised_to"] = info.quantized_to;
+  if (!info.quantized_to.empty()) value["quantized_to"] = info.quantized_to;
   value["vocabulary_sizes"] = {{"src", vocabularies.src->size()}, {"tgt", vocabularies.tgt->size()}, {"shared", vocabularies.shared()}};
   return json_text(value, 2) + "\n";
 }
 
-/// Writes the files of one checkpoint into a folder, and the manifest of them at the end.
+/// Writes the files of a checkpoint into a folder, the manifest last.
 class Writer {
  public:
   explicit Writer(const fs::path& folder) : folder_(folder) {}
@@ -68,8 +68,8 @@ class Writer {
   Manifest manifest_;
 };
 
-/// Reads the files of one checkpoint, each checked against the manifest. A link is followed once: `best` and `last` of a run that trains
-/// may point elsewhere at any moment, and files of two checkpoints do not go together.
+/// Reads the files of one checkpoint, checking each against the manifest. A link is resolved only once: training may
+/// redirect `best` and `last` at any moment, and files of two checkpoints must not be mixed.
 class Reader {
  public:
   explicit Reader(const fs::path& folder) : folder_(behind_links(folder)), manifest_(Manifest::read(folder_)) {}
@@ -96,7 +96,7 @@ class Reader {
       info.uses_ema = value.at("uses_ema").get<bool>();
       info.is_scheduled = value.at("is_scheduled").get<bool>();
       info.averaged_from = value.at("averaged_from").get<std::vector<std::string>>();
-      info.quantized_to = value.value("quantised_to", "");
+      info.quantized_to = value.value("quantized_to", value.value("quantised_to", ""));
     });
     info.program_version = manifest_.program_version;
     require_ema(info);
@@ -125,13 +125,14 @@ class Reader {
   }
 
  private:
-  /// Other weights than those that its scores are of would translate without a word.
+  /// Throws if the moving average that its scores were computed with is missing: the other weights would translate
+  /// silently.
   void require_ema(const CheckpointInfo& info) const {
     if (!info.uses_ema || has(kEmaWeights)) return;
     throw CheckpointError((folder_ / kInfo).string() + " says that the moving average in " + kEmaWeights + " translates, but " +
                           Manifest::kFileName + " does not list that file. Use another checkpoint, or copy this one again");
   }
-  /// Hands what checkpoint.json says to `read`. The manifest vouches for its bytes, not for who wrote them.
+  /// Passes the parsed checkpoint.json to `read`. The manifest guarantees its bytes, not that Lacuna wrote them.
   template <class Read>
   void read_info(const Read& read) const {
     try {
@@ -181,7 +182,7 @@ void write_contents(const fs::path& folder, const CheckpointContents& contents) 
   writer.manifest();
 }
 
-/// Of the file with the weights that translate.
+/// Returns the digest of the file with the weights that translate.
 FileDigest digest_of_weights(const std::string& path) {
   const Manifest manifest = Manifest::read(path);
   const auto found = manifest.files.find(read_checkpoint_info(path).uses_ema ? kEmaWeights : kWeights);
@@ -197,7 +198,7 @@ std::string first_few(const std::string& what, const std::vector<std::string>& n
 }  // namespace
 
 void save_checkpoint(const std::string& path, const CheckpointContents& contents) {
-  FolderInTheMaking folder{fs::path(path)};
+  StagedFolder folder{fs::path(path)};
   try {
     write_contents(folder.path(), contents);
     folder.commit();

@@ -16,7 +16,7 @@
 
 /// A checkpoint is a folder that explains itself:
 ///
-///   model.safetensors     weights; names: src/model/README.md; of `lacuna quantize`: quantize.h
+///   model.safetensors     weights; names: src/model/README.md; quantized ones: quantize.h
 ///   ema.safetensors       their moving average, if the run keeps one
 ///   config.yaml           the resolved configuration
 ///   spm.model             the vocabulary, or spm.src.model and spm.tgt.model; without SentencePiece vocab.txt, or vocab.src.txt and
@@ -28,18 +28,19 @@
 /// Written under a temporary name, synced, renamed: a crash at any instant leaves the previous one whole.
 namespace lacuna {
 
-/// What a checkpoint says of itself (checkpoint.json).
+/// The contents of checkpoint.json.
 struct CheckpointInfo {
   int64_t step = 0;
-  std::map<std::string, double> scores = {};  ///< of the validation at this step: "bleu", "chrf", "loss", ...
-  bool uses_ema = false;                      ///< ema.safetensors is what validates, averages and translates
-  bool is_scheduled = true;  ///< one of those that `keep_last` and averages count; not of an interruption or a validation alone
+  std::map<std::string, double> scores = {};  ///< by name ("bleu", "chrf", "loss", ...), from the validation at this step
+  bool uses_ema = false;                      ///< validation, averaging and translating use ema.safetensors
+  bool is_scheduled = true;  ///< counted by `keep_last` and averages; false if saved only for an interruption or a validation
   std::vector<std::string> averaged_from = {};
-  std::string quantized_to = {};  ///< "int8" or "bf16" of `lacuna quantize`; such a checkpoint translates, but neither trains nor averages
+  std::string quantized_to =
+      {};  ///< "int8" or "bf16" after `lacuna quantize`: such a checkpoint can translate, but not train or be averaged
   std::string program_version = {};
 };
 
-/// Everything `save_checkpoint` writes. `trainer_tensors` and `trainer_json` are left out of weights-only checkpoints.
+/// Everything that `save_checkpoint` writes. Weights-only checkpoints have no `trainer_tensors` and no `trainer_json`.
 struct CheckpointContents {
   NamedTensors weights;
   std::optional<NamedTensors> ema_weights;
@@ -49,54 +50,58 @@ struct CheckpointContents {
   std::optional<NamedTensors> trainer_tensors;
   std::string trainer_json;
 
-  /// The weights that validate, average and translate.
+  /// Returns the weights that validation, averaging and translating use.
   const NamedTensors& translating_weights() const { return info.uses_ema && ema_weights ? *ema_weights : weights; }
 
-  /// What `config_yaml` says. Throws ConfigError, which names the file of the checkpoint at `path`.
+  /// Parses `config_yaml`. Throws ConfigError naming the configuration file of the checkpoint at `path`.
   Options options(const std::string& path) const;
 };
 
-/// Writes the folder `path` as said above; an existing one is replaced. Throws MachineError (disk full, with the bytes needed; nothing
-/// half-written is left).
+/// Writes a checkpoint folder, atomically replacing an existing one. Throws MachineError, with the bytes needed if the
+/// disk is full; nothing half-written is left.
 void save_checkpoint(const std::string& path, const CheckpointContents& contents);
 
-/// Reads a folder and checks it against its manifest. Throws CheckpointError naming folder, file, what is wrong and what to do.
+/// Reads a checkpoint folder and checks it against its manifest. Throws CheckpointError naming folder, file, fault and
+/// remedy.
 CheckpointContents load_checkpoint(const std::string& path, bool with_trainer_state = false);
 
-/// Whether it is one: it has a manifest. Of what that says, read_checkpoint_info complains.
+/// Returns true if the folder has a manifest. Does not read it: read_checkpoint_info throws for a damaged one.
 bool is_checkpoint(const std::string& path);
-/// What a checkpoint says of itself, without reading its weights. Throws as load_checkpoint does.
+/// Reads a checkpoint's checkpoint.json, not its weights. Throws as load_checkpoint does.
 CheckpointInfo read_checkpoint_info(const std::string& path);
-/// Bytes of the file with the weights that translate, and their XXH3-128.
+/// Returns the size in bytes of the file with the weights that translate.
 uint64_t bytes_of_weights(const std::string& path);
+/// Returns the XXH3-128 of the file with the weights that translate.
 std::string hash_of_weights(const std::string& path);
-/// Whether it holds what a run needs to go on.
+/// Returns true if the checkpoint holds the trainer state, which a run needs to resume.
 bool has_trainer_state(const std::string& path);
-/// Turns it into a weights-only checkpoint; a crash at any instant leaves one or the other. Of one that is weights-only, removes what such
-/// a crash has left of the state.
+/// Makes the checkpoint weights-only; a crash at any instant leaves it with all of the trainer state or with none that
+/// is listed. For a weights-only checkpoint, removes files that such a crash has left.
 void drop_trainer_state(const std::string& path);
 
-/// A translator ready to use: the model with the weights that translate, its vocabularies and its configuration.
+/// A model with the weights that translate, its vocabularies and its configuration.
 struct LoadedModel {
   std::shared_ptr<Transformer> model;
   Vocabularies vocabularies;
   Options options;
   CheckpointInfo info;
 };
-/// Accepts a checkpoint folder or a run folder (then its `averaged`, else `best`, else `last`). The model is in evaluation mode on
-/// `device`. `overrides`, as on the command line, may change options of `translate` and `model.attention`; what then attends in another way
-/// than in training is logged. Throws CheckpointError if the checkpoint has not all parameters that the attention asked for needs.
+/// Loads a checkpoint folder or a run folder (its `averaged`, else `best`, else `last`); the model is in evaluation
+/// mode on `device`. `overrides`, as on the command line, may change options of `translate` and `model.attention`; an
+/// attention that differs from training's is logged. Throws CheckpointError if the checkpoint lacks a parameter that
+/// the requested attention needs.
 LoadedModel load_model(const std::string& path, const std::string& device = "cpu", const std::vector<std::string>& overrides = {});
 
-/// What a model must know of its vocabularies.
+/// Returns the sizes of both vocabularies, which a model is built with.
 VocabularySizes sizes_of(const Vocabularies& vocabularies);
 
-/// Copies weights into the model's parameters by name; throws CheckpointError listing missing, superfluous and misshapen names (the first
-/// few of each).
+/// Copies weights into the model's parameters by name. Throws CheckpointError listing the first missing, superfluous
+/// and misshapen names.
 void load_weights(Transformer& model, const NamedTensors& weights, const std::string& place);
-/// The same without a copy: the parameters are the weights, which lie in the file's pages as long as nobody writes to them.
+/// Makes the weights the model's parameters without copying them: they stay in the file's pages until written to.
+/// Throws as load_weights.
 void take_weights(Transformer& model, const NamedTensors& weights, const std::string& place);
-/// The parameters by name: detached, sharing the model's memory.
+/// Returns the parameters by name: detached, sharing the model's memory.
 NamedTensors weights_of(const Transformer& model);
 
 }  // namespace lacuna

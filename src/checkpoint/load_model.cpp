@@ -7,13 +7,12 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
-#include "model/mask_model.h"
 #include "model/parameter_path.h"
 
 namespace lacuna {
 namespace {
 
-/// Gives the weights to a model that attends as `used` says.
+/// Loads the weights into a model whose attention is that of `used`.
 void load_into(Transformer& model, const CheckpointContents& contents, const ModelOptions& trained, const ModelOptions& used,
                const std::string& folder) {
   require_same_units(trained, used, folder);
@@ -37,11 +36,11 @@ LoadedModel load_model(const std::string& path, const std::string& device, const
   loaded.options = overrides.empty() ? trained : with_overrides(trained, overrides);
   loaded.vocabularies = contents.vocabularies;
   loaded.info = contents.info;
-  const UndrawnWeights about_to_be_loaded;
+  const UndrawnWeights no_initialization;
   loaded.model = std::make_shared<Transformer>(loaded.options.model, sizes_of(contents.vocabularies), loaded.options.seed_value());
   load_into(*loaded.model, contents, trained.model, loaded.options.model, folder);
   loaded.model->set_step(contents.info.step);
-  move_to(*loaded.model, device);
+  loaded.model->to(at::Device(device));
   loaded.model->eval();
   return loaded;
 }

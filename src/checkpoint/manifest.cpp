@@ -17,7 +17,7 @@ constexpr char kWhatToDo[] = ". Use another checkpoint, or copy this one again";
   throw DamagedCheckpointError(file.string() + " is damaged: " + what + kWhatToDo);
 }
 
-/// Names are taken from a file: none may lead out of the checkpoint's folder.
+/// Returns true if the name, which was read from a file, cannot lead out of the checkpoint's folder.
 bool is_plain_name(const std::string& name) {
   return !name.empty() && name.find('/') == std::string::npos && name != "." && name != "..";
 }

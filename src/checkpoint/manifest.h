@@ -4,14 +4,14 @@
 #include <map>
 #include <string>
 
-#include "checkpoint/durable_files.h"
+#include "base/durable_files.h"
 
 namespace lacuna {
 
-/// manifest.json of a checkpoint: the format it is in, size and XXH3-128 of every other file, and last the XXH3-128 of all that, so that
-/// no bit of a checkpoint can change unnoticed.
+/// A checkpoint's manifest.json: the format version, the size and XXH3-128 of every other file, and finally the
+/// XXH3-128 of the manifest itself, so that no bit of a checkpoint can change unnoticed.
 struct Manifest {
-  static constexpr int kFormatVersion = 1;  ///< this program writes it, and reads it and all before
+  static constexpr int kFormatVersion = 1;  ///< written by this program, which reads all earlier versions too
   static constexpr const char* kFileName = "manifest.json";
 
   std::string program_version;
@@ -20,10 +20,10 @@ struct Manifest {
   bool lists(const std::string& file) const { return files.contains(file); }
   std::string to_json() const;
 
-  /// Reads the manifest of `folder`. Throws CheckpointError if there is none (then it is no checkpoint), if it is damaged, or if the format
-  /// is newer than this program.
+  /// Reads the manifest of `folder`. Throws CheckpointError if it is missing (the folder is no checkpoint), damaged, or
+  /// of a newer format.
   static Manifest read(const std::filesystem::path& folder);
-  /// Throws CheckpointError unless `file` is listed, is there, and holds the bytes it should.
+  /// Throws CheckpointError unless `file` is listed, exists, and has the listed size and hash.
   void check(const std::filesystem::path& folder, const std::string& file) const;
 };
 

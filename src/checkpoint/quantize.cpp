@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kScaleSuffix[] = "_scale";
 
-/// Names of the weights that products without gradients round.
+/// Returns the names of the weights that are quantized when products need no gradients.
 std::vector<std::string> rounded_weights_of(const Transformer& model) {
   std::vector<std::string> names;
   for (const auto& module : model.named_modules("", /*include_self=*/false)) {
@@ -24,10 +24,10 @@ std::vector<std::string> rounded_weights_of(const Transformer& model) {
   return names;
 }
 
-/// Replaces one weight by what the format keeps of it.
-void round_weight(NamedTensors& weights, const std::string& name, WeightFormat format) {
+/// Replaces one weight by its quantized form.
+void round_weight(NamedTensors& weights, const std::string& name, Precision format) {
   Tensor& weight = weights.at(name);
-  if (format == WeightFormat::kBf16) {
+  if (format == Precision::kBf16) {
     weight = weight.to(at::kBFloat16);
     return;
   }
@@ -40,7 +40,7 @@ void require_numbers(const NamedTensors& weights, const std::string& path) {
   for (const auto& [name, tensor] : weights)
     if (!at::isfinite(tensor).all().item<bool>())
       throw CheckpointError(path + ": its weight " + name +
-                            " holds what is no number: it is damaged or its training diverged; use an earlier checkpoint");
+                            " is not finite: the checkpoint is damaged, or its training diverged; use an earlier checkpoint");
 }
 
 Tensor floats_of(const std::string& name, const Tensor& bytes, const NamedTensors& tensors, const std::string& file) {
@@ -57,16 +57,16 @@ Tensor floats_of(const std::string& name, const Tensor& bytes, const NamedTensor
 
 }  // namespace
 
-CheckpointContents quantized_checkpoint(const std::string& path, WeightFormat format) {
+CheckpointContents quantized_checkpoint(const std::string& path, Precision format) {
   CheckpointContents contents = load_checkpoint(path);
   require_unrounded(path, contents.info, "round");
   Options options = contents.options(path);
   Transformer model(options.model, sizes_of(contents.vocabularies), options.seed_value());
-  load_weights(model, contents.translating_weights(), path);  // for its words, where they do not fit
+  load_weights(model, contents.translating_weights(), path);  // throws if the weights do not fit the configuration
   contents.weights = contents.translating_weights();
   require_numbers(contents.weights, path);
   for (const std::string& name : rounded_weights_of(model)) round_weight(contents.weights, name, format);
-  options.translate.precision = format == WeightFormat::kInt8 ? TranslatePrecision::kInt8 : TranslatePrecision::kBf16;
+  options.translate.precision = format == Precision::kInt8 ? Precision::kInt8 : Precision::kBf16;
   contents.config_yaml = to_yaml(options);
   contents.ema_weights.reset();
   contents.info.uses_ema = false;

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/durable_files.h"
 #include "base/error.h"
 #include "base/spelling.h"
-#include "checkpoint/durable_files.h"
 #include "config/run_files.h"
 
 namespace lacuna {
@@ -38,7 +38,7 @@ std::vector<int64_t> steps_of(const std::string& run) {
   return steps;
 }
 
-/// Nothing if it is damaged, which is told.
+/// Returns nothing if the checkpoint is damaged, which is reported to `on_damage`.
 std::optional<CheckpointInfo> info_of(const std::string& path, const DamageHandler& on_damage) {
   try {
     return read_checkpoint_info(path);
@@ -49,7 +49,7 @@ std::optional<CheckpointInfo> info_of(const std::string& path, const DamageHandl
   }
 }
 
-/// Whether a folder holds what a `step_N` of the run holds too.
+/// Returns true if a folder is a copy of a `step_N` of the run.
 bool is_copy_of_another(const std::string& folder, const std::string& run) {
   if (!is_checkpoint(folder)) return false;
   const std::string other = checkpoint_path(run, read_checkpoint_info(folder).step);

@@ -11,50 +11,54 @@
 /// The checkpoints of a run folder: `step_N/`, the links `best` and `last`, and `averaged/`.
 namespace lacuna {
 
+/// A `step_N` of a run.
 struct RunCheckpoint {
   int64_t step = 0;
   std::string path;
   CheckpointInfo info;
 };
 
-/// Is told what the error of a damaged checkpoint says.
+/// Receives the error message of a damaged checkpoint.
 using DamageHandler = std::function<void(const std::string&)>;
 
-/// The `step_N` folders of a run, by rising step. Empty if the folder is not there. Throws CheckpointError if one is damaged, unless there
-/// is somebody to tell: then the others are given.
+/// Returns the `step_N` folders of a run in ascending order of steps; none if the run folder does not exist. A damaged
+/// checkpoint is a CheckpointError; with `on_damage`, it is reported there and left out.
 std::vector<RunCheckpoint> checkpoints_of(const std::string& run, const DamageHandler& on_damage = {});
 
-/// Their paths by rising step, by name alone: none is opened.
+/// Returns the paths of all `step_N` in ascending order of steps, without opening any.
 std::vector<std::string> checkpoint_paths_of(const std::string& run);
-/// The newest `step_N`, by name alone; empty if there is none.
+/// Returns the path of the `step_N` with the highest step without opening it; empty if there is none.
 std::string newest_checkpoint_of(const std::string& run);
 
-/// Bytes of all `step_N`.
+/// Returns the size in bytes of all `step_N` together.
 uint64_t bytes_of_checkpoints(const std::string& run);
 
-/// RUN/step_N
+/// Returns the path RUN/step_N.
 std::string checkpoint_path(const std::string& run, int64_t step);
-/// RUN/averaged
+/// Returns the path RUN/averaged.
 std::string averaged_path(const std::string& run);
 
-/// Makes RUN/`name` ("best", "last") a link to `step_N`. A copy of the run in which links were followed has a folder there: it goes if it
-/// is one of the checkpoints once more, and is a CheckpointError if it is anything else.
+/// Makes RUN/`name` ("best", "last") a link to `step_N`. Where a run was copied with links followed, a folder stands
+/// there: it is removed if it is a copy of one of the checkpoints; anything else is a CheckpointError.
 void link_checkpoint(const std::string& run, const std::string& name, int64_t step);
 
-/// `path` itself if it is a checkpoint; of a run folder its `averaged`, else `best`, else `last`. Throws CheckpointError if it is neither,
-/// or not there.
+/// Returns `path` itself if it is a checkpoint; for a run folder, its `averaged`, else `best`, else `last`. Throws
+/// CheckpointError if `path` is neither, or does not exist.
 std::string resolve_checkpoint(const std::string& path);
-/// What translates the test sets of a run of these options: its `averaged` if it averages, else `best`, else `last`, whatever an earlier
-/// start with others has left.
+/// Returns the checkpoint that translates the test sets of a run with these options: `averaged` if the run averages,
+/// else `best`, else `last`, regardless of what an earlier start with other options has left in the folder.
 std::string checkpoint_to_score(const Options& options);
 
-/// Those that have the score, the best first, of equals the earlier; `lower_is_better` for losses. `checkpoints` are by rising step.
+/// Returns the checkpoints that have the score, best first and earlier first among equals; `lower_is_better` for
+/// losses. `checkpoints` must be in ascending order of steps.
 std::vector<RunCheckpoint> by_score(const std::vector<RunCheckpoint>& checkpoints, const std::string& score, bool lower_is_better);
 
-/// Of the run's scheduled checkpoints, by rising step, the last `count`. Throws CheckpointError if there are none, naming another that
-/// is there, or if one of them is damaged, unless there is somebody to tell: then it does not count.
+/// Returns the last `count` scheduled checkpoints of a run in ascending order of steps. Throws CheckpointError if there
+/// are none (naming an unscheduled one if the run has any), or if one is damaged; with `on_damage`, it is reported
+/// there and not counted.
 std::vector<std::string> last_checkpoints(const std::string& run, int64_t count, const DamageHandler& on_damage = {});
-/// The `count` best by one of their scores, the best first. Throws CheckpointError if none has that score.
+/// Returns the `count` best checkpoints of a run by one of their scores, best first. Throws CheckpointError if none has
+/// that score.
 std::vector<std::string> best_checkpoints(const std::string& run, int64_t count, const std::string& score, bool lower_is_better);
 
 }  // namespace lacuna

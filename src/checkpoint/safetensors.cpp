@@ -48,7 +48,7 @@ std::optional<at::ScalarType> dtype_of(const std::string& name) {
   return {};
 }
 
-/// A file in memory, copied on write: kept alive by the tensors that lie in it.
+/// A copy-on-write memory map of a file, kept alive by the tensors that view it.
 class WritableMap {
  public:
   explicit WritableMap(const fs::path& file) {
@@ -76,7 +76,7 @@ class WritableMap {
   uint64_t size_ = 0;
 };
 
-/// Watches a header go by for a key that an object repeats, which JSON itself allows: the keys of each open object.
+/// A SAX handler that finds a key which an object repeats. JSON allows that.
 class RepeatedKey : public nlohmann::json_sax<nlohmann::json> {
  public:
   const std::string& text() const { return repeated_; }  ///< empty if there is none
@@ -116,7 +116,7 @@ struct Entry {
   uint64_t begin = 0, end = 0;
 };
 
-/// Reads one file; every claim it makes of itself is checked.
+/// Reads one file, checking every number in it before use.
 class Reader {
  public:
   explicit Reader(const fs::path& file) : file_(file), map_(std::make_shared<WritableMap>(file)) {}
@@ -150,7 +150,7 @@ class Reader {
 
   std::vector<Entry> parse_header(std::string_view text) const {
     require(!text.empty() && text.front() == '{', "its header is not a JSON object");
-    RepeatedKey repeated;  // on its own way through the text: the parser with a callback takes the square of the number of tensors
+    RepeatedKey repeated;  // a pass of its own: the parser with a callback takes quadratic time
     require(nlohmann::json::sax_parse(text, &repeated), "its header is not a JSON object");
     require(repeated.text().empty(), "its header names \"" + repeated.text() + "\" twice");
     const nlohmann::json header = nlohmann::json::parse(text);
@@ -237,7 +237,7 @@ FileDigest write_safetensors(const fs::path& file, const NamedTensors& tensors) 
   std::string text = header.dump();
   text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');  // so that the data is aligned
   const uint64_t length = text.size();
-  DurableFile writer(file);
+  HashingFileWriter writer(file);
   writer.write({reinterpret_cast<const char*>(&length), sizeof(length)});
   writer.write(text);
   for (const auto& [name, tensor] : ordered) {

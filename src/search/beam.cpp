@@ -11,8 +11,8 @@
 namespace lacuna {
 namespace {
 
-constexpr size_t kRowsToDivide = 64;       // fewer are looked at together: the projection is read once
-constexpr double kLargestRounding = 1e-4;  // by which a log-probability may come out above 0
+constexpr size_t kRowsToDivide = 64;       // fewer are projected together, so that the projection is read once
+constexpr double kLargestRounding = 1e-4;  // by which rounding may raise a log-probability above 0
 
 bool is_better(const Candidate& a, const Candidate& b) {
   if (a.log_prob != b.log_prob) return a.log_prob > b.log_prob;
@@ -66,12 +66,13 @@ TokenId Beams::forced_token(int32_t row) const {
   return forced_after(live_[static_cast<size_t>(row)], *sentence.input, sentence.limit);
 }
 
-/// Allowed tokens of one row with the repetition penalty (Keskar et al. 2019, arXiv:1909.05858, section 4.1, on log-probabilities): tokens
-/// that are there already cost `repetition_penalty` as much. Where nothing is allowed, or nothing has a probability, eos is forced.
+/// Applies the constraints and the repetition penalty (Keskar et al. 2019, arXiv:1909.05858, section 4.1):
+/// log-probabilities of tokens that the hypothesis contains are multiplied by `repetition_penalty`. Where no token is
+/// allowed, or none has a probability, eos is forced.
 std::vector<Candidate> Beams::best_of_row(int32_t row, size_t i, const BestTokens& best) const {
   const Hypothesis& hypothesis = live_[static_cast<size_t>(row)];
   const std::vector<TokenId> blocked = settings_.constraints.blocked_after(hypothesis);
-  const bool is_penalised = settings_.options.repetition_penalty != 1;
+  const bool is_penalized = settings_.options.repetition_penalty != 1;
   std::vector<Candidate> candidates;
   float eos_log_prob = kImpossible;
   const auto k = static_cast<size_t>(best.k);
@@ -81,16 +82,16 @@ std::vector<Candidate> Beams::best_of_row(int32_t row, size_t i, const BestToken
     require_number(log_prob, token);
     if (token == kEos) eos_log_prob = log_prob;
     if (log_prob == kImpossible || contains(blocked, token)) continue;
-    const double penalty = is_penalised && contains(hypothesis.tokens, token) ? settings_.options.repetition_penalty : 1;
+    const double penalty = is_penalized && contains(hypothesis.tokens, token) ? settings_.options.repetition_penalty : 1;
     candidates.push_back({row, token, log_prob, hypothesis.log_prob + penalty * log_prob, false});
   }
   if (candidates.empty()) candidates.push_back({row, kEos, eos_log_prob, hypothesis.log_prob + eos_log_prob, true});
   return candidates;
 }
 
-/// So many tokens of each row that the `wanted` best that are allowed are among them: blocked ones may stand before them, and repeated ones
-/// may fall behind them.
-int64_t Beams::tokens_to_ask(int64_t wanted, int64_t vocab_size) const {
+/// Returns how many of the best tokens of a row are needed for the `wanted` best allowed ones to be among them: blocked
+/// tokens may precede these, and penalized ones may fall behind them.
+int64_t Beams::tokens_needed(int64_t wanted, int64_t vocab_size) const {
   const double penalty = settings_.options.repetition_penalty;
   if (penalty < 1) return vocab_size;  // repeated tokens may rise from anywhere
   int64_t longest = 0;
@@ -98,7 +99,7 @@ int64_t Beams::tokens_to_ask(int64_t wanted, int64_t vocab_size) const {
   return std::min(vocab_size, wanted + settings_.constraints.max_blocked(longest) + (penalty > 1 ? longest : 0));
 }
 
-/// The only way to go on from a row.
+/// Returns the only possible continuation of a row.
 Candidate Beams::forced_candidate(int32_t row, TokenId token, float log_prob) const {
   require_number(log_prob, token);
   return {row, token, log_prob, live_[static_cast<size_t>(row)].log_prob + log_prob, token == kEos};
@@ -111,7 +112,7 @@ std::vector<size_t> Beams::borders(const std::vector<int32_t>& rows) const {
   return borders;
 }
 
-void Beams::look_at(const std::vector<int32_t>& rows, const Logits& logits, SentenceCandidates& all) const {
+void Beams::add_candidates(const std::vector<int32_t>& rows, const Logits& logits, SentenceCandidates& all) const {
   if (rows.empty()) return;
   const int64_t wanted = 2 * settings_.options.beam_size;  // half of them may end in eos
   std::vector<TokenId> forced;
@@ -119,7 +120,7 @@ void Beams::look_at(const std::vector<int32_t>& rows, const Logits& logits, Sent
   for (const int32_t row : rows) forced.push_back(forced_token(row));
   std::vector<TokenId> asked = forced;
   std::replace(asked.begin(), asked.end(), kNotForced, kEos);
-  const BestTokens best = logits.only(rows).best(tokens_to_ask(wanted, logits.vocab_size()), asked);
+  const BestTokens best = logits.only(rows).best(tokens_needed(wanted, logits.vocab_size()), asked);
   const std::vector<size_t> first = borders(rows);
   for_sentences([&](size_t s) {
     for (size_t i = first[s]; i < first[s + 1]; ++i) {
@@ -134,8 +135,8 @@ void Beams::look_at(const std::vector<int32_t>& rows, const Logits& logits, Sent
   });
 }
 
-/// Log-probabilities only fall, whatever the repetition penalty: a hypothesis can't come among so many candidates that are better than it
-/// is now.
+/// Log-probabilities only fall, whatever the repetition penalty: a hypothesis cannot stay in the beam if `beam_size`
+/// candidates are better than it is now.
 bool Beams::may_matter(const Hypothesis& hypothesis, const std::vector<Candidate>& candidates) const {
   const double bound = hypothesis.log_prob + kLargestRounding;
   const auto better = std::count_if(candidates.begin(), candidates.end(),
@@ -143,7 +144,8 @@ bool Beams::may_matter(const Hypothesis& hypothesis, const std::vector<Candidate
   return better < settings_.options.beam_size;
 }
 
-/// The better three fifths of each beam first (that leaves the fewest rows), and then those of the others that still may matter.
+/// Projects the better three fifths of each beam first, and then those of the other hypotheses that may still matter.
+/// That share leaves the fewest rows to project.
 Beams::SentenceCandidates Beams::candidates(const Logits& logits) const {
   const int64_t beam_size = settings_.options.beam_size;
   const int64_t at_first = live_.size() < kRowsToDivide ? beam_size : (3 * beam_size + 4) / 5;
@@ -157,7 +159,7 @@ Beams::SentenceCandidates Beams::candidates(const Logits& logits) const {
       if (rank >= begin && rank < end && may_matter(live_[row], all[static_cast<size_t>(sentence)]))
         rows.push_back(static_cast<int32_t>(row));
     }
-    look_at(rows, logits, all);
+    add_candidates(rows, logits, all);
   }
   return all;
 }
@@ -207,7 +209,7 @@ std::vector<int32_t> Beams::extend(const SentenceCandidates& candidates, const s
   std::vector<Beam> beams(sentences_.size());
   for_sentences([&](size_t s) { beams[s] = extended(sentences_[s], candidates[s], rows); });
   std::vector<int32_t> parents;
-  std::vector<Sentence> under_way;
+  std::vector<Sentence> unfinished;
   live_.clear();
   sentence_of_row_.clear();
   for (size_t s = 0; s < beams.size(); ++s) {
@@ -218,10 +220,10 @@ std::vector<int32_t> Beams::extend(const SentenceCandidates& candidates, const s
     }
     std::move(beams[s].live.begin(), beams[s].live.end(), std::back_inserter(live_));
     parents.insert(parents.end(), beams[s].parents.begin(), beams[s].parents.end());
-    sentence_of_row_.resize(live_.size(), static_cast<int32_t>(under_way.size()));
-    under_way.push_back(std::move(sentences_[s]));
+    sentence_of_row_.resize(live_.size(), static_cast<int32_t>(unfinished.size()));
+    unfinished.push_back(std::move(sentences_[s]));
   }
-  sentences_ = std::move(under_way);
+  sentences_ = std::move(unfinished);
   return parents;
 }
 

@@ -7,35 +7,35 @@
 
 namespace lacuna {
 
-/// One continuation of a live hypothesis by a token.
+/// A continuation of a live hypothesis by one token.
 struct Candidate {
-  int32_t row = 0;  ///< the live hypothesis, by its row in the decoder cache
+  int32_t row = 0;  ///< the live hypothesis: its row in the decoder cache
   TokenId token = 0;
   float token_log_prob = 0;  ///< as the model gave it
-  double log_prob = 0;       ///< of the whole hypothesis, after the repetition penalty
-  bool is_forced = false;    ///< eos, because the length limit is met or nothing else is allowed
+  double log_prob = 0;       ///< the whole hypothesis', after the repetition penalty
+  bool is_forced = false;    ///< eos, at the length limit or because nothing else is allowed
 };
 
-/// The live and finished hypotheses of the sentences that are being translated. Live ones are in the order of the decoder cache's rows:
-/// sentence by sentence, best first.
+/// The live and finished hypotheses of the sentences in the batch. Live ones are in the order of the decoder cache's
+/// rows: sentence by sentence, best first.
 class Beams {
  public:
-  /// Sentences are read from the queue, and their translations are written to it.
+  /// Reads sentences from the queue and stores their translations in it.
   Beams(SearchQueue& queue, const SearchSettings& settings, int64_t max_positions)
       : queue_(queue), settings_(settings), max_positions_(max_positions) {}
 
-  /// Starts these sentences of the queue; their rows come behind those of the current ones.
+  /// Adds sentences of the queue; their rows follow the current ones.
   void add(const std::vector<size_t>& places);
   bool all_finished() const { return live_.empty(); }
-  /// Source tokens of the sentences that are being translated.
+  /// Returns the number of source tokens of the sentences in the batch.
   int64_t src_tokens() const;
   std::vector<TokenId> last_tokens() const;
-  /// The candidates of each sentence, best first: as many as a step may need.
+  /// The candidates of each sentence, best first, as many as a step may need.
   using SentenceCandidates = std::vector<std::vector<Candidate>>;
-  /// The candidates that the model gives the live hypotheses. Hypotheses too bad for any of their candidates to be taken are skipped.
+  /// Returns the best continuations of the live hypotheses. Skips hypotheses none of whose candidates can be taken.
   SentenceCandidates candidates(const Logits& logits) const;
-  /// Extends hypotheses by the best candidates; returns the row that each new live hypothesis continues. The translations of finished
-  /// sentences go to the queue, and the sentences are removed. `alignment` [rows] may be empty.
+  /// Extends hypotheses by the best candidates; returns the row that each new live hypothesis continues. Moves the
+  /// translations of finished sentences to the queue. `alignment` [rows] may be empty.
   std::vector<int32_t> extend(const SentenceCandidates& candidates, const std::vector<std::vector<float>>& alignment);
 
  private:
@@ -52,25 +52,29 @@ class Beams {
     std::vector<int32_t> parents;
   };
 
-  /// [sentences + 1]: the index in `rows` (ascending) of each sentence's first one, and behind them the number of rows.
+  /// Returns [sentences + 1]: the index in `rows` (ascending) of each sentence's first row, and finally the number of
+  /// rows.
   std::vector<size_t> borders(const std::vector<int32_t>& rows) const;
   /// Adds the candidates of these rows to those of their sentences.
-  void look_at(const std::vector<int32_t>& rows, const Logits& logits, SentenceCandidates& all) const;
-  /// False if no candidate of the hypothesis can be taken, given these other candidates of its sentence.
+  void add_candidates(const std::vector<int32_t>& rows, const Logits& logits, SentenceCandidates& all) const;
+  /// Returns false if no candidate of the hypothesis can be taken, given these other candidates of its sentence.
   bool may_matter(const Hypothesis& hypothesis, const std::vector<Candidate>& candidates) const;
-  /// Finishes some of the candidates of a sentence and keeps others; none if the sentence is done.
+  /// Turns the candidates of a sentence into finished and live hypotheses; returns an empty beam if the sentence is
+  /// finished.
   Beam extended(Sentence& sentence, const std::vector<Candidate>& candidates, const std::vector<AlignmentRow>& alignment);
   /// Calls f(s) for each sentence, on all threads.
   template <class F>
   void for_sentences(F f) const;
-  /// The n_best finished hypotheses of a sentence, best first.
+  /// Returns the n_best finished hypotheses of a sentence, best first.
   std::vector<Hypothesis> best_finished(Sentence sentence) const;
+  /// Returns true if no live hypothesis may still enter the n_best: by the bound at the length limit, or, once
+  /// `beam_size` hypotheses are finished, by the score that it would have at its length now.
   bool is_done(const Sentence& sentence, const std::vector<Hypothesis>& live) const;
-  /// The candidates of a row, which is the i-th in `best`.
+  /// Returns the candidates of a row, whose index in `best` is i.
   std::vector<Candidate> best_of_row(int32_t row, size_t i, const BestTokens& best) const;
   TokenId forced_token(int32_t row) const;
   Candidate forced_candidate(int32_t row, TokenId token, float log_prob) const;
-  int64_t tokens_to_ask(int64_t wanted, int64_t vocab_size) const;
+  int64_t tokens_needed(int64_t wanted, int64_t vocab_size) const;
   Hypothesis continued(const Candidate& candidate, const std::vector<AlignmentRow>& alignment) const;
 
   SearchQueue& queue_;

@@ -10,7 +10,7 @@
 namespace lacuna {
 namespace {
 
-/// One cache for each model, always in step with each other.
+/// The caches of all models, which advance together.
 class EnsembleCache : public DecoderCache {
  public:
   explicit EnsembleCache(std::vector<std::unique_ptr<DecoderCache>> members) : members_(std::move(members)) {}
@@ -33,7 +33,7 @@ class EnsembleCache : public DecoderCache {
   }
   const std::vector<std::vector<float>>& alignment() const override { return alignment_; }
 
-  /// Called after each step: the mean of the members' alignments.
+  /// Averages the members' alignments. To be called after each step.
   void average_alignments() {
     alignment_ = members_.front()->alignment();
     for (size_t row = 0; row < alignment_.size(); ++row)
@@ -51,7 +51,7 @@ class EnsembleCache : public DecoderCache {
 
 }  // namespace
 
-/// A plain loop: its bits do not depend on how many rows there are.
+/// Unlike at::logsumexp, this loop gives the same bits for a row whatever the number of rows.
 Tensor log_mean_exp(const std::vector<Tensor>& members) {
   std::vector<const float*> inputs;
   inputs.reserve(members.size());

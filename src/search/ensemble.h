@@ -7,10 +7,11 @@
 
 namespace lacuna {
 
-/// Several models that vote on each token: the probability of a token is the mean of the models' probabilities. Alignments are means too.
+/// An ensemble of models: the probability of a token is the mean of the models' probabilities, and alignments are means
+/// too.
 class Ensemble : public StepModel {
  public:
-  /// At least one model; all read and write the same token ids (`check_same_vocabularies`).
+  /// Takes at least one model; all must share their token ids (`check_same_vocabularies`).
   explicit Ensemble(std::vector<StepModelPtr> models);
   std::unique_ptr<DecoderCache> start(const std::vector<std::vector<TokenId>>& sources) override;
   Logits step(const std::vector<TokenId>& tokens, DecoderCache& cache) override;
@@ -22,11 +23,11 @@ class Ensemble : public StepModel {
   std::vector<StepModelPtr> models_;
 };
 
-/// log of the mean of exp over tensors of the same shape, floats side by side: what several models together give.
+/// Returns log(mean(exp)) over contiguous float tensors of the same shape.
 Tensor log_mean_exp(const std::vector<Tensor>& members);
 
-/// Throws DataError naming both if models of an ensemble do not share their source and target vocabularies; `names` say where each came
-/// from.
+/// Throws DataError naming two models of an ensemble whose source or target vocabularies differ; `names` are the
+/// models' paths.
 void check_same_vocabularies(const std::vector<Vocabularies>& vocabularies, const std::vector<std::string>& names);
 
 }  // namespace lacuna

@@ -13,7 +13,7 @@
 namespace lacuna {
 namespace {
 
-/// The tokens a draw chooses from, with weights in proportion to their probability^(1 / temperature).
+/// The tokens that a draw chooses from, with weights proportional to probability^(1 / temperature).
 struct Urn {
   struct Ball {
     TokenId token;
@@ -36,8 +36,8 @@ void keep_best(Urn& urn, size_t count) {
   urn.balls.resize(count);
 }
 
-/// The fewest balls that hold `share` of the weight. Those lighter than (1 - share) of the mean hold less than 1 - share together: none of
-/// them is needed, so that few are left to sort.
+/// Keeps the fewest balls that hold `share` of the weight. Balls lighter than (1 - share) of the mean together hold
+/// less than 1 - share, so they are dropped before sorting.
 void keep_share(Urn& urn, double share) {
   const double total = urn.weight(), lightest = (1 - share) * total / static_cast<double>(urn.balls.size());
   std::erase_if(urn.balls, [=](const Urn::Ball& ball) { return ball.weight < lightest; });
@@ -47,9 +47,10 @@ void keep_share(Urn& urn, double share) {
   urn.balls.resize(kept);
 }
 
-/// After a hypothesis, of which every token costs `repetition_penalty` as much.
-Urn urn_of(const float* log_probs, int64_t vocab_size, const std::vector<TokenId>& before, const std::vector<TokenId>& blocked,
-           const TranslateOptions& options) {
+/// Returns the urn for the next token of a hypothesis with the tokens `before`, to which the repetition penalty
+/// applies.
+Urn make_urn(const float* log_probs, int64_t vocab_size, const std::vector<TokenId>& before, const std::vector<TokenId>& blocked,
+             const TranslateOptions& options) {
   std::vector<float> allowed(log_probs, log_probs + vocab_size);
   if (options.repetition_penalty != 1)
     for (const TokenId token : std::set<TokenId>(before.begin(), before.end()))
@@ -73,7 +74,7 @@ TokenId draw(const Urn& urn, RandomStream random) {
   return urn.balls[chosen].token;
 }
 
-/// Draws the translations of a batch; live ones stand in the order of the cache's rows.
+/// Draws the translations of a batch. Live hypotheses are in the order of the cache's rows.
 class Sampler {
  public:
   Sampler(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings)
@@ -113,7 +114,7 @@ class Sampler {
     is_forced = forced == kEos;
     if (forced != kNotForced) return forced;
     const std::vector<TokenId> blocked = settings_.constraints.blocked_after(hypothesis);
-    const Urn urn = urn_of(log_probs, model_.vocab_size(), hypothesis.tokens, blocked, settings_.options);
+    const Urn urn = make_urn(log_probs, model_.vocab_size(), hypothesis.tokens, blocked, settings_.options);
     is_forced = urn.balls.empty();
     if (is_forced) return kEos;
     const uint64_t key =
@@ -121,7 +122,8 @@ class Sampler {
     return draw(urn, RandomStream(key, static_cast<uint64_t>(input.id)));
   }
 
-  /// Log-probabilities of the rows from `first` on, as many as are looked at together: all of them would be gigabytes where many are drawn.
+  /// Returns the log-probabilities of up to kRowsAtATime rows from `first` on. With many draws, those of all rows would
+  /// take gigabytes.
   static Tensor log_probs_from(const Logits& logits, size_t first) {
     std::vector<int32_t> rows(std::min(kRowsAtATime, static_cast<size_t>(logits.num_rows()) - first));
     std::iota(rows.begin(), rows.end(), static_cast<int32_t>(first));

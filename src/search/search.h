@@ -16,35 +16,37 @@ namespace lacuna {
 struct SearchSettings {
   TranslateOptions options;
   Constraints constraints;
-  int alignment_layer = -1;                         ///< decoder layer whose cross attention is kept as alignment; -1 = none
-  uint64_t seed = 1;                                ///< of sampling
-  std::shared_ptr<const Shortlist> shortlist = {};  ///< of the tokens that may translate a sentence; null = all
+  int alignment_layer = -1;                         ///< decoder layer whose cross attention gives the alignment; -1 = none
+  uint64_t seed = 1;                                ///< seed of sampling
+  std::shared_ptr<const Shortlist> shortlist = {};  ///< tokens that may translate a sentence; null = all
 };
 
-/// The log-probability of a token that is not allowed.
+/// Log-probability of a token that is not allowed.
 inline constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 
-/// Encodes the inputs; the cache has the settings' alignment layer and, with a shortlist, each input's candidate tokens.
+/// Encodes the inputs and returns their decoder cache, with the settings' alignment layer and, with a shortlist, the
+/// candidate tokens of each input.
 std::unique_ptr<DecoderCache> start(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings);
 
-/// Beam search (beam_size 1 is greedy search), or sampling if the options say so, until the queue is empty. Throws Interrupted between two
-/// tokens, where signals are taken over (base/interrupt.h).
+/// Runs beam search (greedy search if beam_size is 1), or sampling if the options ask for it, until the queue is empty.
+/// Throws Interrupted between two tokens if signals are handled (base/interrupt.h) and one has arrived.
 void search(StepModel& model, SearchQueue& queue, const SearchSettings& settings);
-/// The same for these inputs, all in one batch.
+/// Searches for the translations of `inputs` in a single batch.
 SearchResults search(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings);
 
-/// Sentences leave the batch when they are done, and new ones enter it. Keeps the `beam_size` best unfinished hypotheses of each sentence.
-/// Candidates are taken best first (equal ones: the lower token, then the older beam): one that ends in eos is finished, others stay until
-/// the beam is full.
+/// Beam search over a batch that finished sentences leave and new ones enter. Keeps the `beam_size` best live
+/// hypotheses of each sentence. Candidates are taken best first (ties: the lower token id, then the earlier
+/// hypothesis): one that ends in eos is finished, the others become live until the beam is full.
 ///
-/// A sentence is done when no live hypothesis can still come among its n_best: log-probabilities only fall, so log_prob / penalty(limit)
-/// bounds what one can reach. Once as many are finished as the beam is wide, a live one counts by its score so far, log_prob /
-/// penalty(length): unlikely early ends do not stop the search, and hopeful long ones go on.
+/// A sentence is finished when no live hypothesis can enter its n_best. Log-probabilities only fall, so log_prob /
+/// penalty(limit) bounds the score of a live hypothesis. Once `beam_size` hypotheses are finished, log_prob /
+/// penalty(length), the score so far, is used in place of that bound.
 void beam_search(StepModel& model, SearchQueue& queue, const SearchSettings& settings);
 
-/// Batch by batch, draws n_best translations of each sentence token by token: from all tokens, the k best, or the fewest that hold
-/// probability p; logits divided by the temperature. The repetition penalty and the temperature change what is drawn; log_prob stays the
-/// model's. The draws are a function of (seed, sentence id, position, which draw).
+/// Draws n_best translations of each sentence, batch by batch and token by token: from all tokens, from the k best
+/// (top-k), or from the smallest set with probability p (top-p, nucleus). The temperature and the repetition penalty
+/// change the distribution, but not log_prob, which is the model's. Draws are a pure function of (seed, sentence id,
+/// position, index of the draw).
 void sample(StepModel& model, SearchQueue& queue, const SearchSettings& settings);
 
 }  // namespace lacuna

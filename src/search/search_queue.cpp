@@ -4,8 +4,8 @@
 
 namespace lacuna {
 
-SearchQueue::SearchQueue(std::vector<SearchInput> inputs, int64_t batch_tokens)
-    : inputs_(std::move(inputs)), batch_tokens_(batch_tokens), results_(inputs_.size()) {}
+SearchQueue::SearchQueue(std::vector<SearchInput> inputs, int64_t batch_tokens, std::function<void()> on_finish)
+    : inputs_(std::move(inputs)), batch_tokens_(batch_tokens), on_finish_(std::move(on_finish)), results_(inputs_.size()) {}
 
 std::vector<size_t> SearchQueue::take(int64_t tokens) {
   std::vector<size_t> places;

@@ -1,44 +1,70 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <mutex>
 #include <vector>
 
-#include "search/hypothesis.h"
+#include "text/vocabulary.h"
 
 namespace lacuna {
+
+/// The cross-attention weights of one target token [source length], averaged over heads. Shared by hypotheses with a
+/// common prefix.
+using AlignmentRow = std::shared_ptr<const std::vector<float>>;
+
+/// A translation in target tokens, live or finished.
+struct Hypothesis {
+  std::vector<TokenId> tokens;          ///< [n] without bos; a finished one ends in eos
+  std::vector<float> token_log_probs;   ///< [n] as the model gave them
+  double log_prob = 0;                  ///< sum of token_log_probs; in beam search after the repetition penalty
+  double score = 0;                     ///< log_prob / length penalty, once finished
+  std::vector<AlignmentRow> alignment;  ///< [n], or empty if not asked for
+  bool is_truncated = false;            ///< its eos was forced: at the length limit, or because no other token was allowed
+  int32_t draw = 0;                     ///< sampling: index among the sentence's draws
+
+  int64_t length() const { return static_cast<int64_t>(tokens.size()); }
+  TokenId last_token() const { return tokens.empty() ? kBos : tokens.back(); }
+  bool is_finished() const { return last_token() == kEos; }
+};
 
 /// One sentence to translate.
 struct SearchInput {
   std::vector<TokenId> src;     ///< ends in eos
-  std::vector<TokenId> prefix;  ///< target tokens that the translation must begin with
-  int64_t id = 0;               ///< names the sentence's random numbers
+  std::vector<TokenId> prefix;  ///< the target tokens that the translation must begin with
+  int64_t id = 0;               ///< selects the sentence's random numbers
 };
 
-/// Translations of each input, `n_best` of them, best first. What else is in the batch does not change them.
+/// The `n_best` translations of each input, best first.
 using SearchResults = std::vector<std::vector<Hypothesis>>;
 
-/// Sentences that wait for their translation, in the order in which they are taken. Searches on several threads may share one: each fills
-/// up its batch as sentences of it are done.
+/// A queue of sentences to translate. Searches on several threads may share it: each refills its batch as sentences
+/// finish.
 class SearchQueue {
  public:
-  /// A search works on at most `batch_tokens` source tokens at a time, or on one sentence.
-  SearchQueue(std::vector<SearchInput> inputs, int64_t batch_tokens);
-  /// Places (in `inputs`) of sentences for a search that is at work on `tokens` source tokens: none while that is more than half a batch
-  /// (reading few sentences at a time is slow), or if nothing is left.
+  /// The batch of a search holds at most `batch_tokens` source tokens, or one sentence.
+  /// `on_finish` is called by the searching thread for each sentence that is finished.
+  SearchQueue(std::vector<SearchInput> inputs, int64_t batch_tokens, std::function<void()> on_finish = {});
+  /// Takes sentences for a search whose batch holds `tokens` source tokens; returns their indices in `inputs`. None if
+  /// the queue is empty, or while the batch is more than half full, because encoding few sentences at a time is slow.
   std::vector<size_t> take(int64_t tokens);
   const SearchInput& input(size_t place) const { return inputs_[place]; }
   std::vector<SearchInput> inputs(const std::vector<size_t>& places) const;
-  /// To be called once for each place that was taken.
-  void finish(size_t place, std::vector<Hypothesis> translations) { results_[place] = std::move(translations); }
-  /// The translations of all inputs, once all searches have ended.
+  /// Stores the translations of a sentence. To be called once for each index that was taken.
+  void finish(size_t place, std::vector<Hypothesis> translations) {
+    results_[place] = std::move(translations);
+    if (on_finish_) on_finish_();
+  }
+  /// Returns the translations of all inputs. To be called after all searches have ended.
   SearchResults results() && { return std::move(results_); }
 
  private:
   const std::vector<SearchInput> inputs_;
   const int64_t batch_tokens_;
+  const std::function<void()> on_finish_;
   SearchResults results_;
-  std::mutex mutex_;  // of next_
+  std::mutex mutex_;  // guards next_
   size_t next_ = 0;
 };
 

@@ -6,38 +6,42 @@
 
 #include "model/decoder_cache.h"
 #include "model/logits.h"
+#include "model/ragged_of.h"
 #include "model/transformer.h"
 #include "text/vocabulary.h"
 
 namespace lacuna {
 
-/// What search knows of a translation model: sentences in, then one token a step.
+/// The interface of a translation model for search: reads sentences, then predicts one token per step.
 class StepModel {
  public:
   virtual ~StepModel() = default;
-  /// Reads the sources (each ends in eos) and gives a cache with one live hypothesis for each, in order.
+  /// Encodes the sources (each ends in eos) and returns a cache with one live hypothesis for each, in order.
   virtual std::unique_ptr<DecoderCache> start(const std::vector<std::vector<TokenId>>& sources) = 0;
-  /// What may follow each of the cache's N live hypotheses, after `tokens` [N] (bos at first).
+  /// Appends `tokens` [N] (bos at first) to the cache's N live hypotheses; returns the logits of the next tokens.
   virtual Logits step(const std::vector<TokenId>& tokens, DecoderCache& cache) = 0;
-  /// Size of the target vocabulary.
+  /// Returns the size of the target vocabulary.
   virtual int64_t vocab_size() const = 0;
-  /// Longest sentence (tokens with eos) that can be read or written; 0 = no limit.
+  /// Returns the longest sentence, in tokens with eos, that can be read or written; 0 = no limit.
   virtual int64_t max_positions() const = 0;
-  /// True if several threads may call it at once, each with a cache of its own.
+  /// Returns true if several threads may call the model at once, each with its own cache.
   virtual bool is_thread_safe() const { return false; }
 };
 
 using StepModelPtr = std::shared_ptr<StepModel>;
 
-/// One Transformer.
+/// A single Transformer as a StepModel.
 class TransformerStepModel : public StepModel {
  public:
   explicit TransformerStepModel(std::shared_ptr<Transformer> model) : model_(std::move(model)) {}
-  std::unique_ptr<DecoderCache> start(const std::vector<std::vector<TokenId>>& sources) override;
-  Logits step(const std::vector<TokenId>& tokens, DecoderCache& cache) override;
+  std::unique_ptr<DecoderCache> start(const std::vector<std::vector<TokenId>>& sources) override {
+    return model_->start(ragged_of(sources, model_->device()));
+  }
+  Logits step(const std::vector<TokenId>& tokens, DecoderCache& cache) override { return model_->step(tokens, cache); }
   int64_t vocab_size() const override { return model_->sizes().tgt; }
   int64_t max_positions() const override { return model_->max_positions(); }
-  /// Not on a GPU, where products may depend on what else is in the batch: threads would share out the sentences differently each time.
+  /// False on a GPU, where products may depend on the rest of the batch: threads would divide the sentences differently
+  /// in each run.
   bool is_thread_safe() const override { return model_->device().is_cpu(); }
 
  private:

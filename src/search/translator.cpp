@@ -12,9 +12,9 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kLinesPerTask = 32;  // of what is done line by line
+constexpr int64_t kLinesPerTask = 32;  // of work done line by line
 
-/// A translation is one line: a line break, which pieces of bytes may spell, becomes a space.
+/// Replaces line breaks, which byte pieces may spell, by spaces: a translation is one line.
 std::string one_line(std::string text) {
   std::replace_if(
       text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
@@ -30,7 +30,7 @@ Translator::Translator(StepModelPtr model, Vocabularies vocabularies, Translator
       search_{settings_.options, Constraints(settings_.options, *vocabularies_.tgt),
               settings_.alignment == AlignmentLevel::kNone ? -1 : settings_.alignment_layer, settings_.seed, settings_.shortlist} {}
 
-/// Notes in `result` what has to be cut.
+/// Tokenizes a line and its prefix; sets the flags of `result` for what is cut or unknown.
 SearchInput Translator::tokenized(const TranslationInput& line, TranslatedLine& result) const {
   SearchInput input{vocabularies_.src->encode(line.text), {}, line.id};
   const int64_t positions = model_->max_positions(), limit = positions > 0 ? std::min(positions, kMostSourceTokens) : kMostSourceTokens;
@@ -71,11 +71,12 @@ std::vector<TranslatedLine> Translator::translate(const std::vector<TranslationI
   return results;
 }
 
-/// Translations of these inputs, in this order. Each thread searches for itself, and takes sentences as it has room for them: they need not
-/// wait for each other. What is enough for one thread only is worked on by all.
+/// Returns the translations of `inputs` at the indices `order`, in that order. Each thread has its own batch and
+/// refills it from a common queue, so that threads do not wait for each other. Where there is only enough for one
+/// batch, all threads share its work.
 SearchResults Translator::searched(const std::vector<size_t>& order, const std::vector<SearchInput>& inputs) const {
-  constexpr int64_t kEnough = 1024;  // tokens that keep a thread's products fast
-  constexpr int64_t kUsualRows = 8;  // hypotheses of a sentence: of more, fewer sentences go together, as memory is taken by hypotheses
+  constexpr int64_t kEnough = 1024;  // tokens of a batch that keep a thread's products fast
+  constexpr int64_t kUsualRows = 8;  // hypotheses of a sentence; with more, a batch has fewer sentences, to bound its memory
   std::vector<SearchInput> in_order;
   in_order.reserve(order.size());
   int64_t tokens = 0;
@@ -89,7 +90,7 @@ SearchResults Translator::searched(const std::vector<size_t>& order, const std::
   const int64_t rows = options.sampling == Sampling::kNone ? options.beam_size : options.n_best;
   if (rows > kUsualRows) batch_tokens = std::max<int64_t>(1, batch_tokens / rows * kUsualRows + batch_tokens % rows * kUsualRows / rows);
   workers = std::min({workers, (tokens - 1) / batch_tokens + 1, std::ssize(order)});  // a sentence is one worker's
-  SearchQueue queue(std::move(in_order), batch_tokens);
+  SearchQueue queue(std::move(in_order), batch_tokens, settings_.on_sentence);
   if (workers < 2) {
     search(*model_, queue, search_);
   } else {
@@ -118,8 +119,8 @@ Translation Translator::finished(const Hypothesis& hypothesis, const Translation
   return translation;
 }
 
-/// Each target word (or piece) is linked to the source word (or piece) with the largest weight: weights of the pieces of a source word are
-/// summed, those of the pieces of a target word averaged. eos is left out on both sides.
+/// Links each target word (or piece) to the source word (or piece) with the largest weight, where weights are summed
+/// over the pieces of a source word and averaged over those of a target word. eos is left out on both sides.
 std::vector<std::pair<int32_t, int32_t>> Translator::links(const Hypothesis& hypothesis, const std::string& text,
                                                            const TranslationInput& line, const SearchInput& input) const {
   const bool by_words = settings_.alignment == AlignmentLevel::kWord;
@@ -142,7 +143,7 @@ std::vector<std::pair<int32_t, int32_t>> Translator::links(const Hypothesis& hyp
   return links;
 }
 
-/// Of each token of a text, the word once pieces are joined.
+/// Returns, for each token of a text, the index of its word after pieces are joined.
 std::vector<int32_t> Translator::words_of(const Vocabulary& vocabulary, const std::string& text, std::span<const TokenId> tokens) const {
   std::vector<int32_t> words = vocabulary.words_of(text, tokens);
   if (settings_.options.joiner.empty()) return words;

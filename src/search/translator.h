@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -11,31 +12,31 @@
 
 namespace lacuna {
 
-/// One line to translate. `id` names its random numbers (its place in the input).
+/// One line to translate. `id`, its position in the input, selects its random numbers.
 struct TranslationInput {
   std::string text;
-  std::string prefix;  ///< the translation must begin with this text
+  std::string prefix;  ///< the text that the translation must begin with
   int64_t id = 0;
 };
 
 /// One translation of a line.
 struct Translation {
   std::string text;
-  double score = 0;                                    ///< what translations are ranked by
-  double log_prob = 0;                                 ///< in nats, of all tokens with eos
+  double score = 0;                                    ///< the ranking criterion: log_prob over the length penalty
+  double log_prob = 0;                                 ///< in nats, summed over all tokens and eos
   std::vector<TokenId> tokens;                         ///< without eos
-  std::vector<float> token_log_probs;                  ///< with that of eos
-  std::vector<std::pair<int32_t, int32_t>> alignment;  ///< links (source, target), from 0: of words or of pieces
-  bool is_truncated = false;                           ///< it met the length limit, or no other token was allowed
+  std::vector<float> token_log_probs;                  ///< eos included
+  std::vector<std::pair<int32_t, int32_t>> alignment;  ///< links (source, target), counted from 0, between words or pieces
+  bool is_truncated = false;                           ///< cut at the length limit, or where no other token was allowed
 };
 
-/// A line's translations, best first. An empty line has one empty translation.
+/// The translations of a line, best first. An empty line has one empty translation.
 struct TranslatedLine {
   std::vector<Translation> translations;
-  int64_t src_pieces = 0;           ///< of the line, as far as it is translated
-  bool is_cropped = false;          ///< the line is longer than the model can read, and was cut
-  bool has_unknown_prefix = false;  ///< the vocabulary lacks a part of the prefix, for which the unknown token stands
-  bool is_prefix_cropped = false;   ///< the prefix is longer than a translation may be, and was cut
+  int64_t src_pieces = 0;           ///< source pieces that were translated
+  bool is_cropped = false;          ///< the line was cut to the longest that the model can read
+  bool has_unknown_prefix = false;  ///< a part of the prefix is not in the vocabulary and became the unknown token
+  bool is_prefix_cropped = false;   ///< the prefix was cut to the longest allowed translation
 };
 
 enum class AlignmentLevel { kNone, kWord, kPiece };
@@ -43,27 +44,30 @@ enum class AlignmentLevel { kNone, kWord, kPiece };
 struct TranslatorSettings {
   TranslateOptions options;
   AlignmentLevel alignment = AlignmentLevel::kNone;
-  int alignment_layer = -1;                         ///< decoder layer whose cross attention aligns
-  uint64_t seed = 1;                                ///< of sampling
-  std::shared_ptr<const Shortlist> shortlist = {};  ///< of the tokens that may translate a line; null = all
+  int alignment_layer = -1;                         ///< decoder layer whose cross attention gives the alignment
+  uint64_t seed = 1;                                ///< seed of sampling
+  std::shared_ptr<const Shortlist> shortlist = {};  ///< tokens that may translate a line; null = all
+  std::function<void()> on_sentence = {};           ///< called for each sentence that is translated, by any of the threads
 };
 
-/// A line of more is no sentence: a megabyte of it would take gigabytes of memory, and hours. `lacuna score` goes by it too, on both sides.
+/// The longest source that is translated: attention over a megabyte of text would take gigabytes and hours. `lacuna
+/// score` has the same limit on both sides.
 inline constexpr int64_t kMostSourceTokens = 16384;
 
-/// Lines of text to translations: tokenises, batches, searches, detokenises.
+/// Translates lines of text: tokenizes, batches, searches, detokenizes.
 ///
-/// Within what it is given at once it takes long lines first, and gives results in the order of the input. Each thread works on a batch of
-/// its own, where the model allows that and there is enough for several; lines leave the batch when they are done, and new ones enter it.
-/// What a line was batched with does not change its translation. A source longer than the model's table of positions, or than
-/// kMostSourceTokens, is cut to it (`is_cropped`): its end is lost, its start is translated. So is a prefix that length_limit leaves no
-/// room for (`is_prefix_cropped`).
+/// Lines of one call are processed longest first; results are in the order of the input. Each thread has its own batch,
+/// if the model allows that and there are enough lines; a finished line leaves the batch and makes room for another.
+/// The rest of the batch does not change a line's translation. A source longer than the model's positions, or than
+/// kMostSourceTokens, loses its end (`is_cropped`), and so does a prefix longer than length_limit allows
+/// (`is_prefix_cropped`).
 class Translator {
  public:
   Translator(StepModelPtr model, Vocabularies vocabularies, TranslatorSettings settings);
 
+  /// Returns the translations of each line, in order. Throws Interrupted, as search() does.
   std::vector<TranslatedLine> translate(const std::vector<TranslationInput>& lines);
-  /// Threads that work on a batch of their own each, if there is enough for them.
+  /// Returns the number of threads that search at once, given enough lines.
   int64_t num_workers() const;
 
  private:
@@ -80,7 +84,8 @@ class Translator {
   SearchSettings search_;
 };
 
-/// The best translation of each line: what validation needs. Sampling draws by the line's place. Throws Interrupted, as search() does.
+/// Returns the best translation of each line, for validation. With sampling, a line's position selects its random
+/// numbers. Throws Interrupted, as search() does.
 std::vector<std::string> translate_lines(StepModel& model, const Vocabularies& vocabularies, const std::vector<std::string>& lines,
                                          const TranslateOptions& options);
 

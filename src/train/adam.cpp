@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/no_overlap.h"
+#include "base/macros.h"
 #include "kernels/parallel.h"
 #include "kernels/row_tensors.h"
 

@@ -9,26 +9,28 @@
 
 namespace lacuna {
 
-/// The gradient of one parameter, whose values stand in the buffers from `begin` on: contiguous, of any shape.
+/// The gradient of one parameter, contiguous and of any shape, whose values are elements `begin` to `begin + count` of
+/// the buffers.
 struct PlacedGradient {
   int64_t begin = 0, count = 0;
   at::Tensor gradient;  ///< undefined = zeros
 };
 using PlacedGradients = std::vector<PlacedGradient>;
 
-/// Flat buffers [n] of one type and device.
+/// Adam's state: flat buffers [n] of one type on one device.
 struct AdamBuffers {
   at::Tensor values, first_moment, second_moment;
   at::Tensor average;  ///< undefined = none
 };
 
-/// Sum of squares, in double precision and a fixed order whatever the number of threads.
+/// Returns the sum of the squared elements, in double precision and in an order that does not depend on the number of
+/// threads.
 double sum_of_squares(const PlacedGradients& gradients);
 
-/// One update of the parameters that have a place in `gradients`, in one pass over memory. (On a GPU the gradients are first put side by
-/// side, with zeros between.)
+/// Updates the parameters that `gradients` names in one pass over memory. On a GPU the gradients are first copied into
+/// one buffer, with zeros between them.
 void adam_update(const AdamBuffers& buffers, const PlacedGradients& gradients, const AdamStep& step);
-/// The same by ATen's operations on any device: the reference of the tests.
+/// Does what adam_update does in ATen operations, on any device: the reference of the tests.
 void adam_update_reference(const AdamBuffers& buffers, const PlacedGradients& gradients, const AdamStep& step);
 
 }  // namespace lacuna

@@ -3,23 +3,23 @@
 #include <cmath>
 #include <cstdint>
 
-#include "base/host_device.h"
+#include "base/macros.h"
 
 /// Adam's arithmetic, for one element at a time, on every device.
 namespace lacuna {
 
-/// The numbers of one update, all powers and scales worked out.
+/// The scalars of one update, with powers and scales computed.
 struct AdamStep {
   double lr = 0;
-  double gradient_scale = 1;  ///< of the stored gradient: 1 / tokens, and clipping
+  double gradient_scale = 1;  ///< factor of the stored gradient: 1 / tokens, and clipping
   double beta1 = 0, beta2 = 0, epsilon = 0;
   double bias1 = 1, bias2 = 1;  ///< 1 - beta^t
-  double l2 = 0;                ///< weight_decay of adam
-  double shrink = 1;            ///< 1 - lr * weight_decay of adamw
-  double average_rate = 0;      ///< of the moving average
+  double l2 = 0;                ///< weight_decay, if the optimizer is adam
+  double shrink = 1;            ///< 1 - lr * weight_decay, if it is adamw
+  double average_rate = 0;      ///< step of the moving average towards the weights
 };
 
-/// The same in the type that they are used in.
+/// The scalars of an AdamStep, converted to the type of the elements.
 template <class T>
 struct AdamNumbers {
   T scale, l2, shrink, beta1, beta2, rest1, rest2, epsilon, rate, root2, average_rate;
@@ -38,7 +38,7 @@ struct AdamNumbers {
         average_rate(static_cast<T>(step.average_rate)) {}
 };
 
-/// Buffers of one type and device, and gradients in the same places.
+/// First elements of the buffers and of the gradient that belongs to them.
 template <class T>
 struct AdamPointers {
   T *value, *first, *second;
@@ -59,7 +59,7 @@ LACUNA_HOST_DEVICE inline void update_element(const AdamPointers<T>& p, const Ad
   if constexpr (kAverages) p.average[i] += n.average_rate * (next - p.average[i]);
 }
 
-/// All of so many elements on the current GPU: gives null, or what went wrong. There in builds with CUDA.
+/// Updates `count` elements on the current GPU. Returns null or an error message. Exists in builds with CUDA only.
 const char* adam_update_on_gpu(const AdamPointers<float>& pointers, const AdamStep& step, int64_t count, void* stream);
 
 }  // namespace lacuna

@@ -7,22 +7,22 @@
 
 #include "base/control_group.h"
 #include "base/error.h"
-#include "base/number_in_file.h"
 #include "data/random_batch.h"
+#include "model/transformer.h"
 
 namespace lacuna {
 namespace {
 
 constexpr int64_t kSmallProbe = 1024, kLargeProbe = 4096;  ///< tokens
 constexpr int64_t kLeastTokens = 256, kMostTokens = 32768;
-constexpr double kUsedShare = 0.7;  ///< of the free memory; the rest is for validation, the system and others
+constexpr double kUsedShare = 0.7;  ///< share of the free memory to use; the rest is for validation, the system and other processes
 
 [[noreturn]] void refuse_to_measure(const std::string& why) {
   throw ConfigError("train.batch_tokens is auto, but memory cannot be measured here: " + why + "; say a number of tokens, such as 4096");
 }
 
-/// The most memory this process has taken so far, once a step on `batch` is done. Rising batches give rising peaks, whatever the allocator
-/// keeps for itself.
+/// Runs forward and backward on `batch` and returns the peak memory of the process so far, in bytes. Growing batches
+/// give growing peaks, whatever the allocator keeps for itself.
 uint64_t peak_after_step(const LossFunction& loss, const Batch& batch) {
   loss(batch, {.training = true}).backward();
   const std::optional<uint64_t> kibibytes = number_in_file("/proc/self/status", "VmHWM:");
@@ -30,7 +30,7 @@ uint64_t peak_after_step(const LossFunction& loss, const Batch& batch) {
   return *kibibytes * 1024;
 }
 
-void begin_peak_anew() {
+void reset_peak() {
   std::ofstream file("/proc/self/clear_refs");
   if (!(file << "5" << std::flush)) refuse_to_measure("/proc/self/clear_refs cannot be written");
 }
@@ -38,8 +38,7 @@ void begin_peak_anew() {
 }  // namespace
 
 std::vector<int64_t> costly_lengths(int64_t longest) {
-  constexpr int64_t kMiddle = 128;  // attention keeps all weights of sentences up to here for the backward pass (kKeptKeys)
-  return longest > kMiddle ? std::vector{longest, kMiddle} : std::vector{longest};
+  return longest > kLongestWithKeptWeights ? std::vector{longest, kLongestWithKeptWeights} : std::vector{longest};
 }
 
 uint64_t available_memory() {
@@ -55,7 +54,7 @@ MemoryFit fit_batch_to_memory(const LossFunction& loss, Optimizer& optimizer, in
   MemoryFit fit;
   fit.available = available_memory();
   peak_of(kSmallProbe, sentence_length);  // makes the gradients, which stay while the others are measured
-  begin_peak_anew();
+  reset_peak();
   const uint64_t small = peak_of(kSmallProbe, sentence_length);
   uint64_t large = 0;
   for (const int64_t length : costly_lengths(sentence_length)) large = peak_of(kLargeProbe, length);  // the highest so far

@@ -7,22 +7,24 @@
 
 namespace lacuna {
 
-/// What the measurement of `train.batch_tokens: auto` found.
+/// Result of the measurement for `train.batch_tokens: auto`.
 struct MemoryFit {
   int64_t batch_tokens = 0;
-  uint64_t bytes_per_token = 0;  ///< of activations and their gradients
-  uint64_t available = 0;        ///< bytes that were free
+  uint64_t bytes_per_token = 0;  ///< memory of activations and their gradients
+  uint64_t available = 0;        ///< free memory, bytes
 };
 
-/// `train.batch_tokens: auto`: as many tokens as fit the memory that is free, with a reserve, at most 32,768. Two batches of random tokens,
-/// as long as sentences may be, are trained (and forgotten): the difference of their peaks is what a token costs.
+/// Chooses `train.batch_tokens: auto`: as many tokens as fit the free memory, with a reserve, at most 32,768. Measures
+/// the memory of a token by forward and backward passes over random batches of two sizes, with sentences as long as the
+/// configuration allows; the weights stay as they are. Throws ConfigError if the system does not report memory.
 MemoryFit fit_batch_to_memory(const LossFunction& loss, Optimizer& optimizer, int64_t sentence_length, const VocabularySizes& vocabulary);
 
-/// Lengths of sentences, up to `longest`, one of which takes the most memory for its tokens: attention keeps the weights of the middle
-/// ones.
+/// Returns sentence lengths up to `longest`, one of which takes the most memory a token: attention keeps the weights of
+/// sentences up to a middle length.
 std::vector<int64_t> costly_lengths(int64_t longest);
 
-/// Bytes that this process may still take: of the machine, or of its control groups if that is less.
+/// Returns the bytes that this process may still allocate: what the machine has free or what its control groups allow,
+/// whichever is less.
 uint64_t available_memory();
 
 }  // namespace lacuna

@@ -4,10 +4,10 @@
 #include <chrono>
 #include <filesystem>
 
+#include "base/durable_files.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
-#include "checkpoint/durable_files.h"
 #include "config/run_files.h"
 
 namespace lacuna {
@@ -15,18 +15,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Those that have the score that decides, the best first.
+/// Returns the checkpoints that have the score of `metric`, the best first.
 std::vector<RunCheckpoint> by_deciding_score(const std::vector<RunCheckpoint>& checkpoints, const TrainOptions& options) {
   return by_score(checkpoints, score_name(options.metric), lower_is_better(options.metric));
 }
 
-/// On the CPU, and not what training goes on with.
+/// Returns copies on the CPU, which share no memory with the originals.
 NamedTensors copied(NamedTensors tensors) {
   for (auto& [name, tensor] : tensors) tensor = tensor.to(at::kCPU, tensor.scalar_type(), /*non_blocking=*/false, /*copy=*/true);
   return tensors;
 }
 
-/// How many of the scheduled checkpoints stay, whatever their scores.
+/// Returns how many scheduled checkpoints are kept whatever their scores.
 int64_t num_last(const TrainOptions& options) {
   return std::max(options.keep_last, options.average_last);
 }
@@ -68,7 +68,7 @@ CheckpointKeeper::~CheckpointKeeper() {
 void CheckpointKeeper::save(const TrainingState& state, const Scores& scores, bool is_scheduled) {
   wait();
   const std::string path = checkpoint_path(run_, state.step);
-  const bool keeps_scores = scores.empty() && is_checkpoint(path);  // of a run that goes on and ends where it stopped
+  const bool keeps_scores = scores.empty() && is_checkpoint(path);  // a resumed run that ends at the step where it stopped
   CheckpointContents contents;
   contents.weights = copied(optimizer_.weights());
   if (optimizer_.has_ema()) contents.ema_weights = copied(optimizer_.ema_weights());
@@ -82,7 +82,7 @@ void CheckpointKeeper::save(const TrainingState& state, const Scores& scores, bo
   contents.trainer_json = state.to_json();
   writing_ = std::async(std::launch::async, [this, path, contents = std::move(contents)] {
     save_checkpoint(path, contents);
-    bring_in_order();
+    update_folder();
   });
 }
 
@@ -96,10 +96,10 @@ void CheckpointKeeper::wait() {
 
 void CheckpointKeeper::tidy() {
   wait();
-  bring_in_order();
+  update_folder();
 }
 
-void CheckpointKeeper::bring_in_order() const {
+void CheckpointKeeper::update_folder() const {
   remove_leftovers(run_);
   const std::vector<RunCheckpoint> checkpoints = checkpoints_of(run_, [](const std::string& damage) {
     write_log_line(LogLevel::kWarning, damage + ". It is left as it is, and counts neither among the last nor among the best");
@@ -108,7 +108,8 @@ void CheckpointKeeper::bring_in_order() const {
   const std::set<int64_t> kept = steps_to_keep(checkpoints, options_);
   link_checkpoint(run_, run_files::kLast, checkpoints.back().step);
   std::vector<RunCheckpoint> best = by_deciding_score(checkpoints, options_);
-  std::erase_if(best, [&](const RunCheckpoint& checkpoint) { return !kept.contains(checkpoint.step); });  // those go, keep_best being 0
+  std::erase_if(best,
+                [&](const RunCheckpoint& checkpoint) { return !kept.contains(checkpoint.step); });  // these are deleted, as keep_best is 0
   if (!best.empty())
     link_checkpoint(run_, run_files::kBest, best.front().step);
   else if (const fs::path link = fs::path(run_) / run_files::kBest; fs::is_symlink(link))

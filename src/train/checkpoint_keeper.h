@@ -14,40 +14,43 @@
 
 namespace lacuna {
 
-/// Which of a run's checkpoints (by rising step) stay: the newest, the last `keep_last` (or `average_last`) of the scheduled ones, and the
-/// `keep_best` best by `metric`.
+/// Returns the steps of a run's checkpoints (sorted by step) that are not to be deleted: the newest, the last
+/// `keep_last` (or `average_last`) of the scheduled ones, and the `keep_best` best by `metric`.
 std::set<int64_t> steps_to_keep(const std::vector<RunCheckpoint>& checkpoints, const TrainOptions& options);
 
-/// Writes a run's checkpoints, and keeps its folder in order: links `last` and `best` (of those that stay), superfluous checkpoints
-/// removed, trainer state in the newest only.
+/// Writes a run's checkpoints in the background and maintains its folder: updates the links `last` and `best`, deletes
+/// checkpoints that the options do not keep, and removes trainer state from all but the newest.
 class CheckpointKeeper {
  public:
   CheckpointKeeper(std::string run, const TrainOptions& options, std::string config_yaml, Vocabularies vocabularies,
                    const Optimizer& optimizer);
-  /// Waits; what could not be written is logged.
+  /// Waits for the checkpoint being written; logs an error if that fails.
   ~CheckpointKeeper();
   CheckpointKeeper(const CheckpointKeeper&) = delete;
   CheckpointKeeper& operator=(const CheckpointKeeper&) = delete;
 
-  /// Copies everything and returns; a thread of its own writes it. Until it has, the copy needs the memory of a checkpoint. Waits first
-  /// until the checkpoint before is written.
+  /// Copies weights and state and returns; a background thread writes the copy, which needs the memory of a checkpoint
+  /// until then. Waits first for the previous checkpoint.
   void save(const TrainingState& state, const Scores& scores, bool is_scheduled);
-  /// Throws what the writing of a checkpoint threw, if it has come to an end.
+  /// Rethrows an error of the background thread, if it has finished.
   void check();
-  /// The same, once it has: then all that was saved is on the disk.
+  /// Waits for the background thread and rethrows its error: afterwards all that was saved is on the disk.
   void wait();
-  /// Brings the folder in order after a crash: half-written folders, links. Damaged checkpoints are logged and left alone. Waits first.
+  /// Waits, then repairs the folder after a crash: deletes half-written folders and restores links. Damaged checkpoints
+  /// are logged and left alone.
   void tidy();
-  /// Bytes of a checkpoint with trainer state.
+  /// Returns the size of a checkpoint with trainer state, in bytes.
   uint64_t checkpoint_bytes() const;
-  /// Bytes of all that stays of a run that is long enough: with `averaged`, and trainer state in one.
+  /// Returns the size of all that a finished run keeps, in bytes: with `averaged`, and trainer state in one checkpoint.
   uint64_t run_bytes() const;
-  /// Throws MachineError unless the disk has room for two checkpoints beside those that are there, of which `to_be_freed` bytes go first.
-  /// The folder need not be there yet.
+  /// Throws MachineError unless the disk has room for two more checkpoints once `to_be_freed` bytes are deleted. The
+  /// folder need not exist.
   void require_disk_room(uint64_t to_be_freed = 0) const;
 
  private:
-  void bring_in_order() const;
+  /// Deletes half-written folders and checkpoints that are not kept, updates the links `last` and `best`, and removes
+  /// trainer state from all but the newest checkpoint. Called after every save.
+  void update_folder() const;
   uint64_t weight_bytes() const;
 
   std::string run_;

@@ -5,7 +5,6 @@
 #include <set>
 
 #include "base/error.h"
-#include "model/mask_model.h"
 
 namespace lacuna {
 namespace {
@@ -18,17 +17,18 @@ Tensor view_of(const Tensor& buffer, int64_t begin, const Tensor& like) {
 
 }  // namespace
 
-FlatParameters::FlatParameters(const std::vector<std::pair<std::string, Tensor>>& parameters) {
+FlatParameters::FlatParameters(const std::vector<ParameterGroup>& groups) {
   std::set<const void*> seen;
   int64_t size = 0;
-  for (const bool of_masks : {false, true}) {
-    if (of_masks) masks_begin_ = size;
-    for (const auto& [name, parameter] : parameters) {
-      if (is_mask_parameter(name) != of_masks || !seen.insert(parameter.unsafeGetTensorImpl()).second) continue;
+  for (const ParameterGroup& group : groups) {
+    const int64_t begin = size;
+    for (const auto& [name, parameter] : group.parameters) {
+      if (!seen.insert(parameter.unsafeGetTensorImpl()).second) continue;
       slots_.push_back({name, parameter, size});
       num_parameters_ += parameter.numel();
       size += (parameter.numel() + kAlignment - 1) / kAlignment * kAlignment;
     }
+    groups_.push_back({group.name, begin, size});
   }
   if (slots_.empty()) throw ShapeError("a model without parameters cannot be trained");
   const at::NoGradGuard no_grad;
@@ -40,19 +40,19 @@ FlatParameters::FlatParameters(const std::vector<std::pair<std::string, Tensor>>
   }
 }
 
-PlacedGradients FlatParameters::gradients(int64_t begin, int64_t end) const {
+PlacedGradients FlatParameters::gradients(const Range& group) const {
   PlacedGradients placed;
   for (const Slot& slot : slots_) {
-    if (slot.begin < begin || slot.begin >= end) continue;
+    if (slot.begin < group.begin || slot.begin >= group.end) continue;
     const Tensor& gradient = slot.parameter.grad();
     placed.push_back({slot.begin, slot.parameter.numel(), gradient.defined() ? gradient.contiguous() : gradient});
   }
   return placed;
 }
 
-void FlatParameters::clear_gradients(int64_t begin, int64_t end) {
+void FlatParameters::clear_gradients(const Range& group) {
   for (const Slot& slot : slots_)
-    if (slot.begin >= begin && slot.begin < end) slot.parameter.mutable_grad() = Tensor();
+    if (slot.begin >= group.begin && slot.begin < group.end) slot.parameter.mutable_grad() = Tensor();
 }
 
 Tensor FlatParameters::new_buffer() const {

@@ -12,33 +12,49 @@
 
 namespace lacuna {
 
-/// A model's parameters moved into one buffer, so that one pass over memory updates them all. Those of mask models (attention type
-/// calibrated), which have an objective of their own, stand at the end.
+/// Parameters by name.
+using NamedParameters = std::vector<std::pair<std::string, Tensor>>;
+
+/// Parameters that are updated together: with a norm, clipping and a count of updates of their own.
+struct ParameterGroup {
+  std::string name;
+  NamedParameters parameters;
+};
+
+/// A model's parameters moved into one buffer, group after group, so that one pass over memory updates a whole group.
 ///
-/// The tensors that the model holds become views of the buffer: nothing else about the model changes. Gradients stay where the backward
-/// pass makes them, in memory that the forward pass has held until then.
+/// The tensors that the model holds become views of the buffer: nothing else about the model changes. Gradients stay
+/// where the backward pass allocates them, in memory that the forward pass has held until then.
 class FlatParameters {
  public:
-  /// The parameters by name, as the model has them; one that stands under several names counts once. All of one type and device.
-  explicit FlatParameters(const std::vector<std::pair<std::string, Tensor>>& parameters);
+  /// The part of the buffer that a group has.
+  struct Range {
+    std::string name;
+    int64_t begin, end;
+  };
 
-  /// Values of all parameters [n]; between parameters there may be a few zeros, for alignment.
+  /// The parameters as the model has them; one that stands under several names counts once, in its first group. All of
+  /// one type and device.
+  explicit FlatParameters(const std::vector<ParameterGroup>& groups);
+  /// Puts all parameters into a single group, `main`.
+  explicit FlatParameters(const NamedParameters& parameters) : FlatParameters(std::vector<ParameterGroup>{{"main", parameters}}) {}
+
+  /// Values of all parameters [n]; between parameters there may be zeros, for alignment.
   const Tensor& values() const { return values_; }
-  /// Of the parameters from `begin` to `end` of the buffer, in its order.
-  PlacedGradients gradients(int64_t begin, int64_t end) const;
-  /// Undefines these.
-  void clear_gradients(int64_t begin, int64_t end);
+  const std::vector<Range>& groups() const { return groups_; }
+  /// The gradients of a group's parameters, in the order of the buffer.
+  PlacedGradients gradients(const Range& group) const;
+  /// Undefines the gradients of a group.
+  void clear_gradients(const Range& group);
   int64_t num_parameters() const { return num_parameters_; }
-  /// Where in the buffer the mask models begin; their size if there are none.
-  int64_t masks_begin() const { return masks_begin_; }
 
-  /// A buffer of zeros beside the values: an optimizer's state.
+  /// Returns a buffer of zeros laid out like the values: an optimizer's state.
   Tensor new_buffer() const;
-  /// Views of a buffer, one for each parameter, under prefix + name.
+  /// Returns views of a buffer, one for each parameter, under prefix + name.
   NamedTensors views(const Tensor& buffer, const std::string& prefix = "") const;
   /// Copies named tensors into a buffer. Throws CheckpointError with `place` if one is missing or of another shape.
   void load(const Tensor& buffer, const NamedTensors& tensors, const std::string& prefix, const std::string& place) const;
-  /// Tells autograd that the values were changed behind its back.
+  /// Tells autograd that the values have changed.
   void mark_changed() const;
 
  private:
@@ -49,8 +65,9 @@ class FlatParameters {
   };
 
   std::vector<Slot> slots_;
+  std::vector<Range> groups_;
   Tensor values_;
-  int64_t num_parameters_ = 0, masks_begin_ = 0;
+  int64_t num_parameters_ = 0;
 };
 
 }  // namespace lacuna

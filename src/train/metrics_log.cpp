@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/durable_files.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_text.h"

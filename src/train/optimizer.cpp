@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/profile.h"
+#include "kernels/profile.h"
 #include "train/adam.h"
 
 namespace lacuna {
@@ -25,36 +25,33 @@ Optimizer::Optimizer(FlatParameters parameters, const TrainOptions& options, std
   if (has_ema()) average_ = parameters_.values().clone();
 }
 
-UpdateResult Optimizer::update(double lr, double gradient_scale, bool with_masks) {
+UpdateResult Optimizer::update(double lr, double gradient_scale, bool with_auxiliary) {
   const TimedPart timed(ProfilePart::kOptimizer);
-  const Range main = range(0, parameters_.masks_begin(), num_updates_ + 1);
-  const Range masks = range(main.end, parameters_.values().numel(), num_mask_updates_ + 1);
-  UpdateResult result;
-  result.gradient_norm = gradient_scale * std::sqrt(sum_of_squares(main.gradients));
-  if (with_masks) result.mask_gradient_norm = gradient_scale * std::sqrt(sum_of_squares(masks.gradients));
-  result.is_finite = std::isfinite(result.gradient_norm) && std::isfinite(result.mask_gradient_norm);
+  const auto norm_of = [&](const PlacedGradients& gradients) { return gradient_scale * std::sqrt(sum_of_squares(gradients)); };
+  const Group &main = parameters_.groups().front(), &auxiliary = parameters_.groups().back();
+  const PlacedGradients gradients = parameters_.gradients(main);
+  const PlacedGradients of_auxiliary = with_auxiliary ? parameters_.gradients(auxiliary) : PlacedGradients();
+  UpdateResult result = {.gradient_norm = norm_of(gradients), .auxiliary_gradient_norm = norm_of(of_auxiliary)};
+  result.is_finite = std::isfinite(result.gradient_norm) && std::isfinite(result.auxiliary_gradient_norm);
   if (!result.is_finite) {
     clear_gradients();
     return result;
   }
-  ++num_updates_;
-  update_range(main, lr, gradient_scale, result.gradient_norm);
-  if (with_masks) {
-    ++num_mask_updates_;
-    update_range(masks, lr, gradient_scale, result.mask_gradient_norm);
-  }
-  bring_into_ranges(parameters_.values());
-  if (has_ema()) bring_into_ranges(average_);
+  update_group(main, gradients, ++num_updates_, lr, gradient_scale, result.gradient_norm);
+  if (with_auxiliary) update_group(auxiliary, of_auxiliary, ++num_auxiliary_updates_, lr, gradient_scale, result.auxiliary_gradient_norm);
+  clamp_to_ranges(parameters_.values());
+  if (has_ema()) clamp_to_ranges(average_);
   parameters_.mark_changed();
   return result;
 }
 
 void Optimizer::clear_gradients() {
-  parameters_.clear_gradients(0, parameters_.values().numel());
+  for (const Group& group : parameters_.groups()) parameters_.clear_gradients(group);
 }
 
-void Optimizer::update_range(const Range& range, double lr, double gradient_scale, double norm) {
-  const double t = static_cast<double>(range.t);
+void Optimizer::update_group(const Group& group, const PlacedGradients& gradients, int64_t number, double lr, double gradient_scale,
+                             double norm) {
+  const double t = static_cast<double>(number);
   const bool clips = options_.clip_norm > 0 && norm > options_.clip_norm;
   const bool decouples = options_.optimizer == OptimizerType::kAdamW;
   const AdamStep step = {.lr = lr,
@@ -67,11 +64,11 @@ void Optimizer::update_range(const Range& range, double lr, double gradient_scal
                          .l2 = decouples ? 0 : options_.weight_decay,
                          .shrink = decouples ? 1 - lr * options_.weight_decay : 1,
                          .average_rate = std::max(1 - options_.ema_decay, 9 / (t + 9))};
-  adam_update({parameters_.values(), first_moment_, second_moment_, average_}, range.gradients, step);
-  parameters_.clear_gradients(range.begin, range.end);
+  adam_update({parameters_.values(), first_moment_, second_moment_, average_}, gradients, step);
+  parameters_.clear_gradients(group);
 }
 
-void Optimizer::bring_into_ranges(const Tensor& buffer) const {
+void Optimizer::clamp_to_ranges(const Tensor& buffer) const {
   if (ranges_.empty()) return;
   const NamedTensors views = parameters_.views(buffer);
   for (const auto& [name, lowest, highest] : ranges_) views.at(name).clamp_(lowest, highest);
@@ -107,11 +104,11 @@ NamedTensors Optimizer::state() const {
   return state;
 }
 
-void Optimizer::load_state(const NamedTensors& state, int64_t num_updates, const std::string& place, int64_t num_mask_updates) {
+void Optimizer::load_state(const NamedTensors& state, int64_t num_updates, const std::string& place, int64_t num_auxiliary_updates) {
   parameters_.load(first_moment_, state, kFirstMoment, place);
   parameters_.load(second_moment_, state, kSecondMoment, place);
   num_updates_ = num_updates;
-  num_mask_updates_ = num_mask_updates;
+  num_auxiliary_updates_ = num_auxiliary_updates;
 }
 
 }  // namespace lacuna

@@ -4,20 +4,21 @@
 
 namespace lacuna {
 
-/// What multiplies in a training run on the CPU. Others round otherwise: a run that must go on bit for bit goes on with these.
+/// The loops that multiply matrices in a training run on the CPU. Others round differently, so a run that must resume
+/// bit for bit keeps its own.
 struct Products {
-  std::string fp32;             ///< as `lacuna info` names it; empty = not known (of a GPU, or a run from before this was noted)
+  std::string fp32;             ///< `default` or `blocks`, as `lacuna info` prints it; empty = unknown (a run on a GPU, or an old one)
   std::string instruction_set;  ///< of attention and of the other kernels
-  std::string bf16;             ///< what multiplies rounded factors; empty = not known (a run from before this was noted)
+  std::string bf16;             ///< `tiles`, `vectors` or `widened`; empty = unknown, or nothing is rounded
 
   bool operator==(const Products&) const = default;
 };
 
-/// Those in use.
+/// Returns the products that this process uses.
 Products products_in_use();
 
-/// Takes up a run's products of fp32, if this machine has them. Returns a sentence for the log if anything that multiplies is another than
-/// the run's all the same, else nothing.
+/// Makes this process use the run's fp32 products, if this machine has them. Returns a sentence for the log if any of
+/// its products still differ from the run's, else nothing.
 std::string resume_with(const Products& of_run);
 
 }  // namespace lacuna

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/durable_files.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/spelling.h"
 #include "checkpoint/attention_fit.h"
-#include "checkpoint/durable_files.h"
 #include "checkpoint/quantize.h"
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
@@ -55,7 +55,8 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// `data.train.3.src`, and the like: files may move; what they hold, and what is read of it, is compared by fingerprint.
+/// True for `data.train.3.src` and the like: files may move; their contents, and what is read of them, are compared by
+/// fingerprint.
 bool is_corpus_text(const std::string& key) {
   const std::string prefix = "data.train.";
   if (!key.starts_with(prefix)) return false;
@@ -74,7 +75,7 @@ bool may_differ(const std::string& key, const Options& stored, const Options& no
   return is_corpus_text(key) || (key.starts_with("data.train.") && begins_anew);
 }
 
-/// Which sentences are in which batch, beside what the corpora and vocabularies hold.
+/// True for keys that decide which sentences are in which batch, beside the contents of corpora and vocabularies.
 bool decides_on_batches(const std::string& key) {
   const bool is_weight = key.starts_with("data.train.") && key.ends_with(".weight");
   return is_weight || key == "seed" || key == "train.batch_tokens" || key.starts_with("data.max_length") || key == "data.long";
@@ -95,14 +96,18 @@ Options stored_options(const fs::path& config) {
   return options_from_yaml(read_file(config), config.string());
 }
 
-/// What forbids that the run of a stored configuration goes on as `now`, in which `auto` becomes what was chosen there.
+/// Returns what forbids resuming the run of a stored configuration as `now`, in which `auto` becomes what was chosen
+/// there.
 std::vector<ConfigDifference> differences_from_stored(const Options& stored, Options& now) {
   if (!now.train.batch_tokens.value) now.train.batch_tokens = stored.train.batch_tokens;
   if (now.train.precision == Precision::kAuto) now.train.precision = stored.train.precision;
+  if (!now.train.warmup_steps.value) now.train.warmup_steps = stored.train.warmup_steps;
+  if (!now.train.patience.value) now.train.patience = stored.train.patience;
   return forbidden_differences(stored, now);
 }
 
-/// replaces_run for a folder with this configuration. `now` gets what was chosen there if that run goes on.
+/// Returns what replaces_run does for a folder with this configuration. `now` takes over what was chosen there if that
+/// run resumes.
 bool is_to_be_replaced(const Options& stored, Options& now) {
   Options chosen = now;
   const std::vector<ConfigDifference> found = differences_from_stored(stored, chosen);
@@ -115,7 +120,8 @@ bool is_to_be_replaced(const Options& stored, Options& now) {
   return true;
 }
 
-/// Of a run that is there: its own, or where that is gone its newest checkpoint's. Empty if there is no run.
+/// Returns the path of the configuration of a run, or that of its newest checkpoint where the run's own is gone. Empty
+/// if there is no run.
 fs::path config_of(const std::string& run) {
   fs::path config = fs::path(run) / run_files::kConfig;
   const std::string newest = newest_checkpoint_of(run);
@@ -127,7 +133,7 @@ fs::path config_of(const std::string& run) {
   return config;
 }
 
-/// The checkpoint that train.init_from names, itself or by its run.
+/// Returns the checkpoint that train.init_from names, directly or by its run.
 std::string checkpoint_to_start_from(const TrainOptions& options) {
   try {
     return resolve_checkpoint(options.init_from);
@@ -136,7 +142,7 @@ std::string checkpoint_to_start_from(const TrainOptions& options) {
   }
 }
 
-/// Whether the scores of a run to start from are of the metric that counts now. If not, says so.
+/// Returns true if the scores of a run to start from are of the metric that counts now, else logs a warning.
 bool compares_scores(const ResumePoint& point, const TrainingState& before, const TrainOptions& options) {
   if (before.scores.validations == 0) return true;
   const ValidMetric theirs = point.options.train.metric;
@@ -146,7 +152,8 @@ bool compares_scores(const ResumePoint& point, const TrainingState& before, cons
   return false;
 }
 
-/// What decides on the translations that validation scores; the joiner is a part of the validation set's fingerprint.
+/// Returns the options that decide on the translations that validation scores; the joiner is in the validation set's
+/// fingerprint.
 TranslateOptions validation_search(const Options& options) {
   const TranslateOptions usual;
   TranslateOptions search = options.translate;
@@ -159,15 +166,16 @@ TranslateOptions validation_search(const Options& options) {
   return search;
 }
 
-/// Weights for a model that attends in another way: its own where the checkpoint has none, as it drew them.
+/// Returns the checkpoint's weights for a model with another attention, and the model's own initial ones where the
+/// checkpoint has none.
 NamedTensors with_drawn_attention(const Transformer& model, AttentionFit fit) {
   const NamedTensors drawn = weights_of(model);
   for (const std::string& name : fit.missing) fit.weights.emplace(name, drawn.at(name).clone());
   return std::move(fit.weights);
 }
 
-/// What is left to do where a run's newest checkpoint, the one that holds what training needs to go on, cannot be read.
-std::string way_past(const std::string& run, const std::string& damaged) {
+/// Returns advice for a run whose newest checkpoint, the only one with trainer state, cannot be read.
+std::string advice_without(const std::string& run, const std::string& damaged) {
   std::vector<std::string> paths = checkpoint_paths_of(run);
   std::erase(paths, damaged);
   if (paths.empty()) return "";
@@ -209,7 +217,7 @@ std::optional<ResumePoint> find_resume_point(const std::string& run) {
   try {
     point.checkpoint = load_checkpoint(point.path, /*with_trainer_state=*/true);
   } catch (const DamagedCheckpointError& error) {
-    throw DamagedCheckpointError(error.what() + way_past(run, point.path));
+    throw DamagedCheckpointError(error.what() + advice_without(run, point.path));
   }
   point.state = TrainingState::from_json(point.checkpoint.trainer_json, point.path);
   point.options = point.checkpoint.options(point.path);
@@ -233,7 +241,7 @@ ResumePoint initial_point(const TrainOptions& options) {
   point.options = point.checkpoint.options(point.path);
   if (!has(options.reset, "optimizer")) {
     point.state.optimizer_updates = before.optimizer_updates;
-    point.state.mask_updates = before.mask_updates;
+    point.state.auxiliary_updates = before.auxiliary_updates;
   }
   if (!has(options.reset, "lr")) {
     point.state.step = before.step;
@@ -296,7 +304,7 @@ void restore(Optimizer& optimizer, const ResumePoint& point, const std::vector<s
   else
     optimizer.reset_ema();
   if (keeps_optimizer && point.checkpoint.trainer_tensors)
-    optimizer.load_state(*point.checkpoint.trainer_tensors, point.state.optimizer_updates, point.path, point.state.mask_updates);
+    optimizer.load_state(*point.checkpoint.trainer_tensors, point.state.optimizer_updates, point.path, point.state.auxiliary_updates);
 }
 
 void fit_to_corpus(TrainingState& state, const std::string& fingerprint, const std::vector<std::string>& reset, const std::string& place) {

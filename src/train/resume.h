@@ -12,63 +12,63 @@
 
 namespace lacuna {
 
-/// Where training goes on: a checkpoint with all it holds.
+/// A checkpoint from which training resumes, with all that it holds.
 struct ResumePoint {
   std::string path;
   CheckpointContents checkpoint;
-  Options options;  ///< of the checkpoint
+  Options options;  ///< the checkpoint's configuration
   TrainingState state;
 };
 
-/// What differs between the configuration that a run folder holds and this one, but for what may differ when a run goes on: its length
-/// where the learning rate does not depend on it, the frequency of validations, checkpoints and log lines, what is kept, threads, which
-/// GPU, paths, data.src_lang, another spelling of the same attention, everything about translating, and, where train.reset holds "data",
-/// how many corpora there are.
+/// Returns the differences between a run folder's configuration and this one that forbid resuming. These may differ:
+/// the run's length where the learning rate does not depend on it, the frequency of validations, checkpoints and log
+/// lines, what is kept, threads, which GPU, paths, data.src_lang, another spelling of the same attention, everything
+/// about translating, and, where train.reset holds "data", how many corpora there are.
 std::vector<ConfigDifference> forbidden_differences(const Options& stored, const Options& now);
 
-/// Whether the run folder holds a run of another configuration, whose place this one is to take (RunReplacement): train.overwrite says so.
-/// Throws ConfigError naming the keys that differ if it does not, and what require_start_outside throws. Writes nothing.
+/// Returns true if the run folder holds a run of another configuration that train.overwrite allows to replace
+/// (RunReplacement). Throws ConfigError naming the keys that differ if it does not, and what require_start_outside
+/// throws. Writes nothing.
 bool replaces_run(const Options& options);
 
-/// The same; where the run that is there goes on, `options.train.batch_tokens` and `precision` that are `auto` become what was chosen when
-/// it was new.
+/// Returns and throws what replaces_run does. If the run resumes, keys of `options.train` that are `auto` (batch_tokens,
+/// precision, warmup_steps, patience) become what was chosen when it was new.
 bool adopt_choices(Options& options);
 
-/// Makes the run folder ready: a new one is made; in one of a run that goes on, `options.train.batch_tokens` and `precision` that are
-/// `auto` become what was chosen when the run was new; one whose run is to be replaced stays as it is, until the new one is known to start.
-/// Returns and throws what replaces_run does.
+/// Creates the run folder, or deletes half-written files in it, and then does what adopt_choices does. Throws
+/// MachineError if the folder cannot be created.
 bool prepare_run_folder(Options& options);
 
-/// The newest checkpoint of a run, to go on from; nothing if it has none. Throws CheckpointError if it is damaged.
+/// Returns the newest checkpoint of a run; nothing if it has none. Throws CheckpointError if it is damaged.
 std::optional<ResumePoint> find_resume_point(const std::string& run);
 
-/// The checkpoint that `train.init_from` names, with its state as `train.reset` leaves it. Throws CheckpointError if parts that are not
-/// reset are not there.
+/// Returns the checkpoint that `train.init_from` names, with the parts of its state that `train.reset` does not reset.
+/// Throws CheckpointError if one of these is missing.
 ResumePoint initial_point(const TrainOptions& options);
 
-/// Begins the epoch of such a point anew, and the log says so, where its batches are not those of this configuration: another seed,
-/// train.batch_tokens, data.max_length, data.long or weight of a corpus than in the checkpoint's own.
+/// Restarts the epoch of an initial point, with a warning, where its batches are not those of this configuration:
+/// another seed, train.batch_tokens, data.max_length, data.long or weight of a corpus.
 void fit_to_batches(ResumePoint& point, const Options& now);
 
-/// Gives the point's weights to a model that may attend in another way than they were trained for: what its attention learns beside is
-/// drawn, what the other learned is left out, and the log says so. Throws CheckpointError where the optimizer would go on with other
-/// parameters, and what require_same_units throws. `reset` is train.reset.
+/// Fits the point's weights to a model whose attention may be of another type than they were trained with: draws
+/// missing parameters of attention, drops superfluous ones, and logs both. Throws CheckpointError where the optimizer's
+/// state would not fit, and what require_same_units throws. `reset` is train.reset.
 void fit_to_attention(ResumePoint& point, const Transformer& model, const std::vector<std::string>& reset);
 
-/// Puts weights, moving average and optimizer state in place. `reset` as in train.reset: where it holds "optimizer", the weights are those
-/// that translate, and the moving average starts from them.
+/// Loads weights, moving average and optimizer state. `reset` is train.reset: where it holds "optimizer", the weights
+/// are those that translate, and the moving average starts from them.
 void restore(Optimizer& optimizer, const ResumePoint& point, const std::vector<std::string>& reset = {});
 
-/// Notes the training corpora. Throws DataError if they are not those that `state` was trained on, unless `reset` holds "data": then its
-/// position is the beginning of the new ones, and the log says so.
+/// Records the fingerprint of the training corpora. Throws DataError if `state` was trained on others, unless `reset`
+/// holds "data": then its position becomes the beginning of the new ones, with a warning.
 void fit_to_corpus(TrainingState& state, const std::string& fingerprint, const std::vector<std::string>& reset, const std::string& place);
 
-/// Notes the first validation set, which decides. Where the scores of `state` are of another, their history begins anew, but for the
-/// decreases of the learning rate, and the log says so.
+/// Records the fingerprint of the first validation set, whose scores decide. Where the scores of `state` are of another
+/// set, restarts their history, all but the decreases of the learning rate, with a warning.
 void fit_to_validation_set(TrainingState& state, const std::string& fingerprint);
 
-/// A sentence to say of scores that are kept, of translations that validation searches for otherwise from here on than the configuration of
-/// `point` said; else empty.
+/// Returns a sentence for the log if scores are kept, but validation searches for translations otherwise than the
+/// configuration of `point` did; else an empty string.
 std::string note_of_other_search(const ResumePoint& point, const Options& now);
 
 }  // namespace lacuna

@@ -7,11 +7,11 @@
 
 namespace lacuna {
 
-/// Keeps a run folder, or an ablation's, for this process as long as it lives: two would overwrite each other's checkpoints.
+/// Locks a run folder, or an ablation's, against other processes for as long as the object lives.
 class RunLock {
  public:
-  /// Makes the folder if it is not there, and waits for another process that works in it. Throws MachineError if the folder cannot be made,
-  /// ConfigError if the other process takes longer than `patience`, Interrupted.
+  /// Creates the folder if it does not exist, and waits for another process that holds the lock. Throws MachineError if
+  /// the folder cannot be created, ConfigError if the other process takes longer than `patience`, and Interrupted.
   explicit RunLock(const std::string& run, std::chrono::duration<double> patience = {});
 
  private:

@@ -15,11 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What training gives, beside the checkpoints.
+/// Files and folders of results that training writes beside the checkpoints.
 constexpr const char* kResults[] = {run_files::kAveraged, run_files::kBest,        run_files::kLast,   run_files::kValid,
                                     run_files::kTest,     run_files::kTensorboard, run_files::kMetrics};
 
-/// What a run writes to its folder, the configuration and the log last: a folder that holds both holds a run.
+/// Returns the paths that a run writes in its folder, the configuration and the log last: a folder that holds both
+/// holds a run.
 std::vector<fs::path> parts_of_run(const fs::path& run) {
   std::vector<fs::path> parts;
   for (const std::string& path : checkpoint_paths_of(run.string())) parts.emplace_back(path);
@@ -35,15 +36,15 @@ std::vector<fs::path> parts_of_run(const fs::path& run) {
   return parts;
 }
 
-/// Whether `path` is `folder` or lies in it, links followed.
+/// True if `path` is `folder` or lies in it, links followed.
 bool is_within(const fs::path& path, const fs::path& folder) {
   const auto real = [](const fs::path& place) { return fs::weakly_canonical(fs::absolute(place)); };
   const fs::path relative = real(path).lexically_relative(real(folder));
   return !relative.empty() && *relative.begin() != "..";
 }
 
-/// Whether it is a part of the run, or the run itself, which stands for its best checkpoint.
-bool goes_with(const fs::path& run, const fs::path& path) {
+/// True if `path` is a part of the run, or the run itself, which stands for its best checkpoint.
+bool belongs_to_run(const fs::path& run, const fs::path& path) {
   const std::vector<fs::path> parts = parts_of_run(run);
   const bool is_run = is_within(run, path) && is_within(path, run);
   return is_run || std::any_of(parts.begin(), parts.end(), [&](const fs::path& part) { return is_within(path, part); });
@@ -78,13 +79,13 @@ void require_start_outside(const Options& options) {
   add("data.valid", data.valid);
   add("data.test", data.test);
   for (const auto& [key, path] : starts)
-    if (!path.empty() && goes_with(options.run, path))
+    if (!path.empty() && belongs_to_run(options.run, path))
       throw ConfigError(key + " is " + path + ", a part of the run in " + options.run +
                         " that train.overwrite is to remove. Set `run` to another folder, or name a copy");
 }
 
 RunReplacement::RunReplacement(const Options& options)
-    : run_(options.run), cache_(options.data.cache), making_(fs::path(options.run) / "new") {}
+    : run_(options.run), cache_(options.data.cache), staged_(fs::path(options.run) / "new") {}
 
 void RunReplacement::take_place() const {
   try {
@@ -92,7 +93,7 @@ void RunReplacement::take_place() const {
     for (const fs::path& part : parts_of_run(run_))
       if (cache_.empty() || !is_within(cache_, part)) fs::remove_all(part);
     std::vector<fs::path> written;
-    for (const fs::directory_entry& entry : fs::directory_iterator(making_.path())) written.push_back(entry.path());
+    for (const fs::directory_entry& entry : fs::directory_iterator(staged_.path())) written.push_back(entry.path());
     std::sort(written.begin(), written.end(), std::greater<>());  // the log first, and the note of a vocabulary before the vocabulary
     for (const fs::path& path : written) fs::rename(path, fs::path(run_) / path.filename());
   } catch (const fs::filesystem_error& error) {

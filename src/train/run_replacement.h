@@ -2,33 +2,34 @@
 
 #include <string>
 
-#include "checkpoint/durable_files.h"
+#include "base/durable_files.h"
 #include "config/options.h"
 
 namespace lacuna {
 
-/// Throws ConfigError if the folder holds no run, but something under a name that training writes to, or removes.
+/// Throws ConfigError if the folder holds no run, but a file under a name that training writes to or deletes.
 void require_room_for_run(const std::string& run);
 
-/// Throws ConfigError naming the key if a run that is to take the place of the one in its folder would start from what goes with that one:
-/// a checkpoint, a SentencePiece model or a vocabulary.
+/// Throws ConfigError naming the key if a run that replaces the one in its folder would read a file that is deleted
+/// with that one: a checkpoint, a SentencePiece model, a vocabulary or a corpus.
 void require_start_outside(const Options& options);
 
-/// A run that takes the place of the one in its folder. Until then that one stays whole, and this one writes to a folder of its own in
-/// there, which goes with the object.
+/// Replaces the run in a folder. Until take_place() the old run stays whole, and the new one writes to a subfolder,
+/// which is deleted with the object.
 class RunReplacement {
  public:
-  /// Makes the folder. Throws MachineError if that fails.
+  /// Creates the subfolder. Throws MachineError if that fails.
   explicit RunReplacement(const Options& options);
 
-  /// Where vocabularies, token cache and log are until then.
-  std::string folder() const { return making_.path().string(); }
-  /// Removes what the other run has written, and nothing else, and gives what this one has written its place. Throws MachineError.
+  /// Returns the subfolder, for vocabularies, token cache and log.
+  std::string folder() const { return staged_.path().string(); }
+  /// Deletes what the old run has written, and nothing else, and moves the subfolder's files into its place. Throws
+  /// MachineError.
   void take_place() const;
 
  private:
-  std::string run_, cache_;   ///< cache_: as named; it stays, being this run's too
-  FolderInTheMaking making_;  ///< never committed: what is in it moves one by one
+  std::string run_, cache_;  ///< cache_: data.cache; it is kept, as the new run uses it too
+  StagedFolder staged_;      ///< never committed: its files are moved one by one
 };
 
 }  // namespace lacuna

@@ -9,8 +9,8 @@ namespace lacuna {
 
 using BatchPtr = std::shared_ptr<const Batch>;
 
-/// A batch in two at the sentence border nearest to half of its target tokens: sentences keep their ids, and so their dropout. At least two
-/// sentences.
+/// Splits a batch of at least two sentences at the sentence border nearest to half of its target tokens. Sentences keep
+/// their ids, and so their dropout. Throws ShapeError for a batch of one sentence.
 std::pair<BatchPtr, BatchPtr> split_batch(const Batch& batch);
 
 }  // namespace lacuna

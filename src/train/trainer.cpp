@@ -6,17 +6,17 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/device.h"
 #include "base/error.h"
-#include "base/out_of_memory.h"
-#include "base/profile.h"
+#include "kernels/profile.h"
 
 namespace lacuna {
 namespace {
 
 constexpr int64_t kMostSkippedInARow = 20;
 
-/// On its way to the CPU: there once the optimizer has waited for the gradient's norm.
-Tensor on_its_way(const Tensor& x) {
+/// Returns an asynchronous copy on the CPU, complete once the optimizer has waited for the gradient's norm.
+Tensor copied_to_cpu(const Tensor& x) {
   return x.defined() ? x.detach().to(x.options().device(at::kCPU), /*non_blocking=*/true) : x;
 }
 
@@ -31,8 +31,9 @@ std::optional<TrainingEnd> end_of(const TrainingState& state, double hours, cons
   if (options.max_steps > 0 && state.step >= options.max_steps) return TrainingEnd::kMaxSteps;
   if (options.max_epochs > 0 && state.position.epoch >= options.max_epochs) return TrainingEnd::kMaxEpochs;
   if (options.max_hours > 0 && hours >= options.max_hours) return TrainingEnd::kMaxHours;
-  const bool may_stop = options.patience > 0 && state.step >= options.min_steps;
-  if (may_stop && state.scores.since_best >= options.patience) return TrainingEnd::kNoImprovement;
+  const int64_t patience = options.patience.value_or(0);
+  const bool may_stop = patience > 0 && state.step >= options.min_steps;
+  if (may_stop && state.scores.since_best >= patience) return TrainingEnd::kNoImprovement;
   return {};
 }
 
@@ -54,12 +55,13 @@ Trainer::Trainer(const TrainOptions& options, uint64_t seed, LossFunction loss, 
 TrainingEnd Trainer::run() {
   start_seconds_ = seconds_now();
   seconds_waited_before_ = data_.seconds_waited();
-  run_due_hooks();  // those an interruption had left
+  run_due_hooks();  // left over from an interruption
   while (!end() && !was_interrupted()) {
     const double begin = seconds_now();
     const bool ended_epoch = update();
-    update_seconds_ += seconds_now() - begin;
-    hooks_.on_update(state_);
+    last_update_.seconds = seconds_now() - begin;
+    update_seconds_ += last_update_.seconds;
+    hooks_.on_update(state_, last_update_);
     note_due(ended_epoch);
     run_due_hooks();
   }
@@ -70,13 +72,14 @@ TrainingEnd Trainer::run() {
 bool Trainer::update() {
   UpdateSums sums = accumulate_gradients();
   const double lr = learning_rate_.at(state_.step + 1, state_.scores.decreases);
-  const UpdateResult result = optimizer_.update(lr, 1.0 / static_cast<double>(sums.tokens), sums.masks.tokens > 0);
-  read(sums);  // only now: before, a GPU would have been waited for
+  const UpdateResult result = optimizer_.update(lr, 1.0 / static_cast<double>(sums.tokens), sums.auxiliary.tokens > 0);
+  read(sums);  // not earlier, which would wait for the GPU
+  last_update_ = {.loss = result.is_finite ? sums.loss : 0, .tokens = sums.tokens, .lr = lr};
   count(sums, result);
   return sums.ended_epoch;
 }
 
-/// The gradients of one update's batches, summed; a batch that does not fit the memory is split, and the update begun anew.
+/// Sums the gradients of one update's batches; a batch that does not fit the memory is split, and the update restarted.
 Trainer::UpdateSums Trainer::accumulate_gradients() {
   UpdateSums sums;
   std::vector<BatchPtr> batches = next_batches(sums);
@@ -113,10 +116,10 @@ void Trainer::add_gradients(const Batch& batch, UpdateSums& sums) {
     losses.backward();
   }
   sums.tokens += losses.tokens;
-  if (losses.has_mask_pass()) sums.masks.tokens += losses.tokens;
-  for (Tensor* sum :
-       {&losses.loss, &losses.nll, &losses.correct, &losses.penalty, &losses.masks.objective, &losses.masks.loss, &losses.masks.mean})
-    *sum = on_its_way(*sum);
+  if (losses.has_auxiliary()) sums.auxiliary.tokens += losses.tokens;
+  for (Tensor* sum : {&losses.loss, &losses.nll, &losses.correct, &losses.penalty}) *sum = copied_to_cpu(*sum);
+  for (auto& [name, sum] : losses.auxiliary.values) sum = copied_to_cpu(sum);
+  losses.auxiliary.objective = Tensor();
   sums.unread.push_back(std::move(losses));
 }
 
@@ -126,17 +129,14 @@ void Trainer::read(UpdateSums& sums) {
     sums.nll += losses.nll.item<double>();
     if (losses.penalty.defined()) sums.penalty += losses.penalty.item<double>();
     sums.correct += losses.correct.item<int64_t>();
-    if (!losses.has_mask_pass()) continue;
-    sums.masks.objective += losses.masks.objective.item<double>();
-    sums.masks.loss += losses.masks.loss.item<double>();
-    sums.masks.mean += losses.masks.mean.item<double>() * static_cast<double>(losses.tokens);
+    for (const auto& [name, sum] : losses.auxiliary.values) sums.auxiliary.values[name] += sum.item<double>();
   }
   sums.unread.clear();
 }
 
 void Trainer::make_room(std::vector<BatchPtr>& batches, size_t failed) {
   optimizer_.clear_gradients();
-  if (const at::Device device = optimizer_.device(); !device.is_cpu())  // libraries that a GPU's products need take memory of their own
+  if (const at::Device device = optimizer_.device(); !device.is_cpu())  // libraries for products on a GPU allocate memory of their own
     c10::getDeviceAllocator(device.type())->emptyCache();
   const Batch& batch = *batches[failed];
   const std::string size = std::to_string(batch.src_tokens()) + " source and " + std::to_string(batch.tgt_tokens()) + " target tokens";
@@ -145,7 +145,7 @@ void Trainer::make_room(std::vector<BatchPtr>& batches, size_t failed) {
                        ": lower data.max_length or use a smaller model");
   }
   hooks_.warn("out of memory at step " + std::to_string(state_.step + 1) + ": a batch of " + size +
-              " is split in two and done again. If this comes often, lower train.batch_tokens and raise train.update_freq");
+              " is split in two and repeated. If this comes often, lower train.batch_tokens and raise train.update_freq");
   auto [first, second] = split_batch(batch);
   batches[failed] = std::move(first);
   batches.insert(batches.begin() + static_cast<std::ptrdiff_t>(failed) + 1, std::move(second));
@@ -156,7 +156,7 @@ void Trainer::count(const UpdateSums& sums, const UpdateResult& update) {
   is_saved_ = false;
   scores_.clear();
   state_.optimizer_updates = optimizer_.num_updates();
-  state_.mask_updates = optimizer_.num_mask_updates();
+  state_.auxiliary_updates = optimizer_.num_auxiliary_updates();
   state_.tgt_tokens += sums.tokens;
   timed_tokens_ += sums.tokens;
   if (update.is_finite) {
@@ -169,7 +169,7 @@ void Trainer::count(const UpdateSums& sums, const UpdateResult& update) {
     window.tokens += sums.tokens;
     window.updates += 1;
     window.gradient_norm += update.gradient_norm;
-    if (sums.masks.tokens > 0) count_masks(sums.masks, update);
+    if (sums.auxiliary.tokens > 0) count_auxiliary(sums.auxiliary, update);
     return;
   }
   ++state_.skipped_updates;
@@ -181,14 +181,12 @@ void Trainer::count(const UpdateSums& sums, const UpdateResult& update) {
                      " updates, up to step " + std::to_string(state_.step) + ". " + kWayOutOfDivergence);
 }
 
-void Trainer::count_masks(const MaskWindow& sums, const UpdateResult& update) {
-  MaskWindow& window = state_.window.masks;
-  window.objective += sums.objective;
-  window.loss += sums.loss;
-  window.mean += sums.mean;
+void Trainer::count_auxiliary(const AuxiliaryWindow& sums, const UpdateResult& update) {
+  AuxiliaryWindow& window = state_.window.auxiliary;
+  for (const auto& [name, sum] : sums.values) window.values[name] += sum;
   window.tokens += sums.tokens;
   window.updates += 1;
-  window.gradient_norm += update.mask_gradient_norm;
+  window.gradient_norm += update.auxiliary_gradient_norm;
 }
 
 void Trainer::note_due(bool ended_epoch) {
@@ -208,7 +206,7 @@ void Trainer::run_due_hooks() {
 
 void Trainer::log_progress() {
   LogWindow& window = state_.window;
-  if (window.updates == 0) return;  // all were left out, each with a warning: the next line is of this time too
+  if (window.updates == 0) return;  // all were left out, each with a warning: the next line covers this time too
   const double tokens = static_cast<double>(window.tokens), updates = static_cast<double>(window.updates);
   const double waited = data_.seconds_waited() - seconds_waited_before_;
   TrainingProgress progress;
@@ -224,12 +222,9 @@ void Trainer::log_progress() {
   progress.data_wait = waited / update_seconds_;
   progress.tokens_per_update = tokens / updates;
   progress.skipped_updates = state_.skipped_updates;
-  if (window.masks.updates > 0) {
-    const double mask_tokens = static_cast<double>(window.masks.tokens);
-    progress.masks = {.loss_per_token = window.masks.objective / mask_tokens,
-                      .perturbed_loss = window.masks.loss / mask_tokens,
-                      .mean = window.masks.mean / mask_tokens,
-                      .gradient_norm = window.masks.gradient_norm / static_cast<double>(window.masks.updates)};
+  if (const AuxiliaryWindow& auxiliary = window.auxiliary; auxiliary.updates > 0) {
+    for (const auto& [name, sum] : auxiliary.values) progress.auxiliary[name] = sum / static_cast<double>(auxiliary.tokens);
+    progress.auxiliary[kAuxiliaryNorm] = auxiliary.gradient_norm / static_cast<double>(auxiliary.updates);
   }
   hooks_.log(progress);
   window = {};
@@ -238,7 +233,7 @@ void Trainer::log_progress() {
   seconds_waited_before_ = data_.seconds_waited();
 }
 
-/// False if an interruption came first: then the validation stays due.
+/// Returns false if it was interrupted: then the validation stays due.
 bool Trainer::validate() {
   const std::optional<Scores> scores = scores_of_average();
   if (!scores) return false;
@@ -252,7 +247,8 @@ bool Trainer::validate() {
   return true;
 }
 
-/// Of the moving average of the weights, if there is one. An error costs no updates: they are saved before it ends the run.
+/// Returns the scores of the moving average of the weights, if there is one. After an error the updates are saved
+/// before it ends the run.
 std::optional<Scores> Trainer::scores_of_average() {
   std::optional<Scores> scores;
   std::exception_ptr failure;
@@ -278,7 +274,8 @@ void Trainer::save(bool is_scheduled) {
   is_saved_ = true;
 }
 
-/// A checkpoint beside the schedule. If it fails too, that is a warning: the error of the validation is the one to report.
+/// Saves a checkpoint beside the schedule. A failure is a warning only: the error of the validation is the one to
+/// report.
 void Trainer::save_unvalidated() {
   if (is_saved_) return;
   try {
@@ -288,7 +285,8 @@ void Trainer::save_unvalidated() {
   }
 }
 
-/// At an end: nothing is left to do, validation and checkpoint having been due. At an interruption: a checkpoint beside the schedule.
+/// Saves at the end of training what run_due_hooks() has not, and after an interruption a checkpoint beside the
+/// schedule.
 void Trainer::finish() {
   const bool ends_by_itself = end().has_value();
   if (ends_by_itself && state_.last_saved_step != state_.step) return save(true);

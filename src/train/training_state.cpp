@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-/// Visits every field by name: writing and reading are the same list.
+/// Visits every field by name, for writing and for reading.
 template <class Self, class Visitor>
 void describe_scores(Self& scores, Visitor&& visit) {
   visit("best", scores.best);
@@ -33,7 +33,7 @@ void describe_window(Self& window, Visitor&& visit) {
   visit("gradient_norm", window.gradient_norm);
 }
 
-/// Left out where they are not known.
+/// Visits the products; left out of the file where they are unknown.
 template <class Self, class Visitor>
 void describe_products(Self& products, Visitor&& visit) {
   visit("fp32", products.fp32);
@@ -41,17 +41,22 @@ void describe_products(Self& products, Visitor&& visit) {
   visit("bf16", products.bf16);
 }
 
-/// Left out where no mask model was ever updated.
+constexpr char kAuxiliary[] = "masks";
+
+/// Visits the fields of the auxiliary loss, under the names of the one such loss that there is, that of calibrated
+/// attention; left out of the file where it was never due.
 template <class Self, class Visitor>
-void describe_masks(Self& state, Visitor&& visit) {
-  visit("updates", state.mask_updates);
-  auto& window = state.window.masks;
-  visit("window_objective", window.objective);
-  visit("window_loss", window.loss);
-  visit("window_mean", window.mean);
+void describe_auxiliary(Self& state, Visitor&& visit) {
+  visit("updates", state.auxiliary_updates);
+  auto& window = state.window.auxiliary;
+  auto values = window.values;
+  visit("window_objective", values["mask_loss"]);
+  visit("window_loss", values["mask_perturbed_loss"]);
+  visit("window_mean", values["mask"]);
   visit("window_tokens", window.tokens);
   visit("window_updates", window.updates);
   visit("window_gradient_norm", window.gradient_norm);
+  if constexpr (!std::is_const_v<Self>) window.values = window.updates > 0 ? values : decltype(values)();
 }
 
 template <class Self, class Visitor>
@@ -73,7 +78,7 @@ void describe_state(Self& state, Visitor&& visit) {
 void read_field(const nlohmann::json& value, auto& field) {
   value.get_to(field);
 }
-/// JSON has no word for numbers that are not finite: they are written as null.
+/// Reads a number that may be null, as JSON writes those that are not finite.
 void read_field(const nlohmann::json& value, double& field) {
   field = value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
 }
@@ -121,7 +126,7 @@ std::string TrainingState::to_json() const {
   describe_window(window, [&](const char* name, const auto& field) { json["window"][name] = field; });
   if (!valid_fingerprint.empty()) json["valid_fingerprint"] = valid_fingerprint;
   if (!products.fp32.empty()) describe_products(products, [&](const char* name, const auto& field) { json["products"][name] = field; });
-  if (mask_updates > 0) describe_masks(*this, [&](const char* name, const auto& field) { json["masks"][name] = field; });
+  if (auxiliary_updates > 0) describe_auxiliary(*this, [&](const char* name, const auto& field) { json[kAuxiliary][name] = field; });
   return json.dump(2) + "\n";
 }
 
@@ -129,7 +134,7 @@ TrainingState TrainingState::from_json(const std::string& text, const std::strin
   TrainingState state;
   try {
     nlohmann::json json = nlohmann::json::parse(text);
-    json.at("window").emplace("penalty", 0.0);  // not there before layers could add to the loss
+    json.at("window").emplace("penalty", 0.0);  // missing in files of early versions
     const auto read = [](const nlohmann::json& from) {
       return [&from](const char* name, auto& field) { read_field(from.at(name), field); };
     };
@@ -137,9 +142,9 @@ TrainingState TrainingState::from_json(const std::string& text, const std::strin
     describe_scores(state.scores, read(json.at("scores")));
     describe_window(state.window, read(json.at("window")));
     if (json.contains("valid_fingerprint")) json["valid_fingerprint"].get_to(state.valid_fingerprint);
-    if (json.contains("products")) json["products"].emplace("bf16", "");  // not there before it was noted
+    if (json.contains("products")) json["products"].emplace("bf16", "");  // missing in files of early versions
     if (json.contains("products")) describe_products(state.products, read(json.at("products")));
-    if (json.contains("masks")) describe_masks(state, read(json.at("masks")));
+    if (json.contains(kAuxiliary)) describe_auxiliary(state, read(json.at(kAuxiliary)));
   } catch (const nlohmann::json::exception& error) {
     throw CheckpointError(place + ": trainer.json is not one that this version writes: " + error.what());
   }

@@ -11,7 +11,7 @@
 
 #include "../base/child.h"
 #include "../base/system_calls.h"
-#include "checkpoint/durable_files.h"
+#include "base/durable_files.h"
 #include "checkpoint/manifest.h"
 #include "scratch.h"
 
@@ -34,7 +34,7 @@ class CheckpointTest : public testing::Test {
   }
 
   int64_t entries_beside() const { return std::distance(fs::directory_iterator(folder_.path()), {}); }
-  /// That the checkpoint is small_checkpoint of its step.
+  /// Expects that the checkpoint is small_checkpoint of its step.
   void expect_whole() const {
     const CheckpointContents loaded = load_checkpoint(path_, true);
     const auto seed = static_cast<uint64_t>(loaded.info.step);
@@ -186,13 +186,6 @@ TEST_F(CheckpointTest, AManifestCannotNameFilesElsewhere) {
   EXPECT_THAT(load_error(), HasSubstr("which is no file name"));
 }
 
-/// Takes the place of a file of a checkpoint, in its manifest too.
-void replace_listed(const fs::path& folder, const std::string& name, const std::string& bytes) {
-  Manifest manifest = Manifest::read(folder);
-  manifest.files[name] = write_durably(folder / name, bytes);
-  write_bytes(folder / Manifest::kFileName, manifest.to_json());
-}
-
 TEST_F(CheckpointTest, AnInfoThatSaysSomethingElseIsNamed) {
   save_checkpoint(path_, small_checkpoint());
   const std::string name = "checkpoint.json", whole = bytes_of(fs::path(path_) / name);
@@ -262,7 +255,7 @@ TEST_F(CheckpointTest, ADroppedTrainerStateLeavesTheWeights) {
   EXPECT_THAT(load_error(), HasSubstr("holds weights only"));
 }
 
-/// What a save says that may write no file longer than `bytes`.
+/// Returns the error message of a save that may write no file longer than `bytes`.
 std::string error_of_limited_save(const std::string& path, uint64_t bytes) {
   signal(SIGXFSZ, SIG_IGN);
   const rlimit limit = {bytes, bytes};
@@ -285,7 +278,7 @@ TEST_F(CheckpointTest, ADiskThatIsFullLeavesThePreviousOneAndNothingElse) {
   EXPECT_EQ(entries_beside(), 1);
 }
 
-/// A child saves checkpoints 2, 3, ... over each other and is killed after `delay`.
+/// Runs a child that saves checkpoints 2, 3, ... over each other, and kills it after `delay`.
 void kill_while_saving(const std::string& path, std::chrono::microseconds delay) {
   const CheckpointContents even = small_checkpoint(2), odd = small_checkpoint(3);
   const pid_t child = start_child([&]() -> int {
@@ -305,7 +298,7 @@ TEST_F(CheckpointTest, AKillInTheMiddleOfSavingLeavesAWholeCheckpoint) {
   EXPECT_EQ(entries_beside(), 1) << "leftovers are gone";
 }
 
-/// One save after another is killed, each before one system call more.
+/// Kills one save after another, each one system call later.
 TEST_F(CheckpointTest, AKillBeforeAnyStepOfSavingLeavesAWholeCheckpoint) {
   for (const bool can_exchange : {true, false}) {
     save_checkpoint(path_, small_checkpoint(1));
@@ -336,13 +329,13 @@ TEST_F(CheckpointTest, AKillBeforeAnyStepOfSavingLeavesAWholeCheckpoint) {
 TEST_F(CheckpointTest, EachFileIsSyncedBeforeTheirFolder) {
   const WatchedCalls watched(folder_.path());
   save_checkpoint(path_, small_checkpoint());
-  const std::string temporary = FolderInTheMaking(path_).path().filename().string();
+  const std::string temporary = StagedFolder(path_).path().filename().string();
   std::vector<std::string> of_files;
   for (const std::string& file : files()) of_files.push_back("fsync " + temporary + "/" + file);
   ASSERT_GT(watched.calls.size(), of_files.size());
   const auto next = watched.calls.begin() + std::ssize(of_files);
   EXPECT_THAT(std::vector(watched.calls.begin(), next), testing::UnorderedElementsAreArray(of_files));
-  EXPECT_EQ(*next, "fsync " + temporary);  // what follows is in durable_files_test.cpp
+  EXPECT_EQ(*next, "fsync " + temporary);  // what follows is in tests/base/durable_files_test.cpp
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ class LoadModel : public testing::Test {
   }
   LoadedModel load(const std::vector<std::string>& overrides) const { return load_model(path_, "cpu", overrides); }
 
-  /// How each layer attends, by site.
+  /// Returns the attention of each layer, by site.
   static std::vector<std::string> types_of(const LoadedModel& loaded) {
     const ModelOptions& model = loaded.options.model;
     const AttentionPlan plan = resolve_attention(model);
@@ -30,7 +30,7 @@ class LoadModel : public testing::Test {
       for (const AttentionChoice& choice : *site) types.push_back(choice.type->description().to_line());
     return types;
   }
-  /// What the model says of a pair of sentences.
+  /// Returns the model's log-probabilities of a sentence pair.
   static Tensor log_probs(const LoadedModel& loaded) {
     const std::vector<std::vector<int32_t>> src = {{3, 4, 5, 4, 2}}, tgt = {{5, 3, 2}};
     const at::NoGradGuard no_gradients;

@@ -12,7 +12,7 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-/// A checkpoint of a small model and what `lacuna quantize` makes of it.
+/// A checkpoint of a small model, and its quantized form.
 class Quantize : public testing::Test {
  protected:
   Quantize() {
@@ -23,10 +23,10 @@ class Quantize : public testing::Test {
     options.model.max_positions = 8;
     save_checkpoint(path_, small_checkpoint(1, options));
   }
-  void quantize(WeightFormat format) const { save_checkpoint(rounded_, quantized_checkpoint(path_, format)); }
+  void quantize(Precision format) const { save_checkpoint(rounded_, quantized_checkpoint(path_, format)); }
 
-  /// What a model says of a pair of sentences, rounded for translating.
-  static Tensor log_probs(const std::string& path, WeightFormat format) {
+  /// Returns a model's log-probabilities of a sentence pair, with weights rounded to `format`.
+  static Tensor log_probs(const std::string& path, Precision format) {
     const std::vector<std::vector<int32_t>> src = {{3, 4, 5, 4, 2}}, tgt = {{5, 3, 2}};
     const at::NoGradGuard no_gradients;
     const LoadedModel loaded = load_model(path);
@@ -39,16 +39,16 @@ class Quantize : public testing::Test {
 };
 
 TEST_F(Quantize, GivesTheBitsOfRoundingAtLoad) {
-  for (const WeightFormat format : {WeightFormat::kInt8, WeightFormat::kBf16}) {
+  for (const Precision format : {Precision::kInt8, Precision::kBf16}) {
     quantize(format);
     const Tensor expected = log_probs(path_, format);
     EXPECT_TRUE(at::equal(log_probs(rounded_, format), expected)) << name_of(format);
-    EXPECT_FALSE(at::equal(log_probs(path_, WeightFormat::kFloat), expected)) << name_of(format);
+    EXPECT_FALSE(at::equal(log_probs(path_, Precision::kFp32), expected)) << name_of(format);
   }
 }
 
 TEST_F(Quantize, HoldsBytesAndAScaleForEachRow) {
-  quantize(WeightFormat::kInt8);
+  quantize(Precision::kInt8);
   const NamedTensors tensors = read_safetensors(rounded_ + "/model.safetensors");
   for (const std::string name :
        {"embedding.weight", "encoder.layers.0.self_attention.qkv.weight", "decoder.layers.0.feed_forward.outer.weight"}) {
@@ -62,24 +62,28 @@ TEST_F(Quantize, HoldsBytesAndAScaleForEachRow) {
 
 TEST_F(Quantize, IsAQuarterOrHalfOfTheSize) {
   const auto share = [&] { return static_cast<double>(bytes_of_weights(rounded_)) / static_cast<double>(bytes_of_weights(path_)); };
-  quantize(WeightFormat::kInt8);
+  quantize(Precision::kInt8);
   EXPECT_LT(share(), 0.33);  // 0.26 for a model of a useful size: scales, biases and norms count for less
-  quantize(WeightFormat::kBf16);
+  quantize(Precision::kBf16);
   EXPECT_LT(share(), 0.55);
 }
 
 TEST_F(Quantize, TranslatesInItsPrecision) {
-  quantize(WeightFormat::kInt8);
-  EXPECT_EQ(load_model(rounded_).options.translate.precision, TranslatePrecision::kInt8);
+  quantize(Precision::kInt8);
+  EXPECT_EQ(load_model(rounded_).options.translate.precision, Precision::kInt8);
   EXPECT_EQ(read_checkpoint_info(rounded_).quantized_to, "int8");
   EXPECT_EQ(read_checkpoint_info(path_).quantized_to, "");
-  quantize(WeightFormat::kBf16);
-  EXPECT_EQ(load_model(rounded_).options.translate.precision, TranslatePrecision::kBf16);
+  quantize(Precision::kBf16);
+  EXPECT_EQ(load_model(rounded_).options.translate.precision, Precision::kBf16);
 }
 
-TEST_F(Quantize, IsNotedByTheKeyOfEarlierBuilds) {
-  quantize(WeightFormat::kInt8);
-  EXPECT_THAT(bytes_of(rounded_ + "/checkpoint.json"), HasSubstr("\"quantised_to\": \"int8\""));
+TEST_F(Quantize, IsReadByTheKeyOfVersion01Too) {
+  quantize(Precision::kInt8);
+  std::string json = bytes_of(rounded_ + "/checkpoint.json");
+  const size_t key = json.find("\"quantized_to\": \"int8\"");
+  ASSERT_NE(key, std::string::npos);
+  replace_listed(rounded_, "checkpoint.json", json.replace(key, 14, "\"quantised_to\""));
+  EXPECT_EQ(read_checkpoint_info(rounded_).quantized_to, "int8");
 }
 
 TEST_F(Quantize, TakesTheMovingAverageWhereItTranslates) {
@@ -88,26 +92,26 @@ TEST_F(Quantize, TakesTheMovingAverageWhereItTranslates) {
   contents.ema_weights->at("embedding.weight") = at::ones_like(contents.weights.at("embedding.weight"));
   contents.info.uses_ema = true;
   save_checkpoint(path_, contents);
-  quantize(WeightFormat::kBf16);
+  quantize(Precision::kBf16);
   const CheckpointContents rounded = load_checkpoint(rounded_);
   EXPECT_FALSE(rounded.info.uses_ema || rounded.ema_weights);
   EXPECT_TRUE(at::equal(rounded.weights.at("embedding.weight").to(at::kFloat), contents.ema_weights->at("embedding.weight")));
 }
 
 TEST_F(Quantize, RefusesToAverageOrToRoundAgain) {
-  quantize(WeightFormat::kInt8);
+  quantize(Precision::kInt8);
   EXPECT_THAT(checkpoint_error_of([&] {
                 average_checkpoints({path_, rounded_});
               }),
               AllOf(HasSubstr("cannot average " + rounded_), HasSubstr("rounded to int8"), HasSubstr("Use the checkpoint it was made of")));
-  EXPECT_THAT(checkpoint_error_of([&] { quantized_checkpoint(rounded_, WeightFormat::kBf16); }), HasSubstr("cannot round " + rounded_));
+  EXPECT_THAT(checkpoint_error_of([&] { quantized_checkpoint(rounded_, Precision::kBf16); }), HasSubstr("cannot round " + rounded_));
 }
 
 TEST_F(Quantize, NamesAWeightThatHoldsNoNumber) {
   CheckpointContents contents = load_checkpoint(path_);
   contents.weights.at("encoder.norm.gain")[0] = std::numeric_limits<float>::quiet_NaN();
   save_checkpoint(path_, contents);
-  EXPECT_THAT(checkpoint_error_of([&] { quantized_checkpoint(path_, WeightFormat::kInt8); }),
+  EXPECT_THAT(checkpoint_error_of([&] { quantized_checkpoint(path_, Precision::kInt8); }),
               AllOf(HasSubstr(path_), HasSubstr("encoder.norm.gain")));
 }
 

@@ -184,7 +184,7 @@ TEST_F(Safetensors, RefusesANameThatComesTwice) {
               HasSubstr("names \"shape\" twice"));
 }
 
-/// Whatever bytes a file has, reading gives tensors or a CheckpointError.
+/// Expects that reading a file gives tensors or a CheckpointError, whatever its bytes.
 TEST_F(Safetensors, SurvivesRandomDamage) {
   write_safetensors(file_, {{"first", at::linspace(0, 1, 6).view({2, 3})}, {"second", at::arange(4)}, {"third", at::ones({}, at::kByte)}});
   const std::string whole = bytes_of(file_);

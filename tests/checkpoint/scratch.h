@@ -4,18 +4,22 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
-#include <fstream>
 #include <string>
 
 #include "../base/scratch_folder.h"
+#include "base/durable_files.h"
 #include "base/error.h"
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/manifest.h"
 #include "config/load.h"
 
 namespace lacuna {
 
-inline void write_bytes(const std::filesystem::path& file, const std::string& bytes) {
-  std::ofstream(file, std::ios::binary) << bytes;
+/// Replaces a file of a checkpoint, and its entry in the manifest.
+inline void replace_listed(const std::filesystem::path& folder, const std::string& name, const std::string& bytes) {
+  Manifest manifest = Manifest::read(folder);
+  manifest.files[name] = write_durably(folder / name, bytes);
+  write_bytes(folder / Manifest::kFileName, manifest.to_json());
 }
 
 template <class Action>

@@ -32,7 +32,7 @@ class Resume : public DigitsTest {
       std::vector<nlohmann::json> ours = records(run, kind), theirs = records("whole", kind);
       for (auto* const all : {&ours, &theirs})
         for (nlohmann::json& record : *all)
-          for (const char* const measured : {"tokens_per_second", "data_wait", "peak_mebibytes"}) record.erase(measured);
+          for (const char* const measured : {"time", "tokens_per_second", "data_wait", "peak_mebibytes"}) record.erase(measured);
       EXPECT_EQ(ours, theirs);
       EXPECT_FALSE(ours.empty());
     }
@@ -128,7 +128,7 @@ TEST_F(Resume, AFinishedRunSaysThatThereIsNothingToDo) {
   const std::string weights = bytes_of(path("run") / "last/model.safetensors"), metrics = bytes_of(path("run") / "metrics.jsonl");
   std::ofstream(path("run") / "metrics.jsonl", std::ios::app) << "{\"step\": 60";  // a line cut short, which an open log would drop
   EXPECT_EQ(exit_code(train("run")), 0);
-  EXPECT_THAT(log(), HasSubstr("already at step 60 >= train.max_steps (60): nothing to do"));
+  EXPECT_THAT(log(), HasSubstr("already finished: 60 of 60 updates (train.max_steps); nothing to do"));
   EXPECT_EQ(bytes_of(path("run") / "last/model.safetensors"), weights);
   EXPECT_EQ(bytes_of(path("run") / "metrics.jsonl"), metrics + "{\"step\": 60");
   EXPECT_EQ(event_files(), 1);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kVocabulary = 12;
 
-/// Greedy search written apart: the likeliest allowed token, one after the other.
+/// Reference: greedy search, which takes the likeliest allowed token at each step.
 Tokens greedy(const ToyTable& table, const Tokens& src, int64_t longest) {
   Tokens tokens;
   while (tokens.empty() || tokens.back() != kEos) {
@@ -48,7 +48,7 @@ TEST(BeamSearch, BatchDoesNotChangeResults) {
   expect_no_trace_of_the_batch(model, inputs_of(some_sources()), settings_with(beam_of(4, 3)));
 }
 
-/// Random, and so much surer of itself.
+/// Pseudo-random logits, multiplied by a factor.
 ToyTable sure_table(float factor) {
   return [=, table = random_table(kVocabulary, 7)](const Tokens& src, const Tokens& tokens) {
     std::vector<float> logits = table(src, tokens);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr int64_t kVocabulary = 9;
 
-/// Likes 3, then 4, then 5, then eos, whatever came before.
+/// A table that prefers 3, then 4, 5 and eos after any history.
 ToyModel repeater() {
   return ToyModel(kVocabulary, constant_table({4.5F, 0, 1, 4, 3, 2, 0, 0, 0}));
 }

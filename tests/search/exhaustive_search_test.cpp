@@ -15,7 +15,7 @@ struct Sentence {
   double score = 0;
 };
 
-/// Every sentence of up to kLongest tokens with its score: the search space written out.
+/// The whole search space: every sentence of up to kLongest tokens with its score.
 void write_out(const ToyTable& table, const Tokens& src, const TranslateOptions& options, Sentence so_far, std::vector<Sentence>& all) {
   const std::vector<double> log_probs = log_softmax(table(src, so_far.tokens));
   const auto length = static_cast<int64_t>(so_far.tokens.size()) + 1;

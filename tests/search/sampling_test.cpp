@@ -15,7 +15,7 @@ TranslateOptions drawing(Sampling sampling, int64_t draws) {
   return options;
 }
 
-/// How often each token is drawn as the first of `draws` translations.
+/// Returns how often each token is the first one of `draws` translations.
 std::map<TokenId, int> first_tokens(const std::vector<float>& logits, const TranslateOptions& options) {
   ToyModel model(kVocabulary, constant_table(logits));
   std::map<TokenId, int> counts;
@@ -23,7 +23,7 @@ std::map<TokenId, int> first_tokens(const std::vector<float>& logits, const Tran
   return counts;
 }
 
-/// Pearson's statistic of counts against the probabilities of logits^(1 / temperature) over tokens 2 and up.
+/// Returns Pearson's chi-squared statistic of counts against softmax(logits / temperature) over the tokens from 2 on.
 double chi_square(const std::map<TokenId, int>& counts, const std::vector<float>& logits, double temperature, int draws) {
   double sum = 0, statistic = 0;
   for (size_t v = kEos; v < logits.size(); ++v) sum += std::exp(logits[v] / temperature);

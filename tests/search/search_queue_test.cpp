@@ -34,6 +34,16 @@ TEST(SearchQueue, GivesASentenceThatFillsMoreThanABatchByItself) {
   EXPECT_EQ(queue.take(0), (Places{1}));
 }
 
+TEST(SearchQueue, TellsOfEachSentenceThatIsFinished) {
+  int finished = 0;
+  SearchQueue queue(of_lengths({1, 1}), 8, [&] { ++finished; });
+  queue.take(0);
+  queue.finish(1, {});
+  EXPECT_EQ(finished, 1);
+  queue.finish(0, {});
+  EXPECT_EQ(finished, 2);
+}
+
 TEST(BeamSearch, TakesSentencesInAsOthersAreDone) {
   const ToyTable repeats = [](const Tokens& src, const Tokens& tokens) { return says(Tokens(src.size() - 1, 5), 7)(src, tokens); };
   ToyModel model(7, repeats);

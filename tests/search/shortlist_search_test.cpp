@@ -20,14 +20,14 @@ std::shared_ptr<Transformer> small_model(uint64_t seed = 1) {
   return model;
 }
 
-/// Tokens w0 to w36 are 3 to 39.
+/// A vocabulary in which the tokens w0 to w36 have the ids 3 to 39.
 Vocabularies word_vocabularies() {
   std::string words = "<unk>\n<s>\n</s>\n";
   for (int64_t i = 3; i < kSize; ++i) words.append("w").append(std::to_string(i - 3)).append("\n");
   return {token_list_from_bytes(words, "src"), token_list_from_bytes(words, "tgt")};
 }
 
-/// Source token i may become a few tokens after i.
+/// A shortlist in which source token i may become one of the few tokens after i.
 std::shared_ptr<const Shortlist> small_shortlist(int per_token) {
   std::vector<Tokens> best(kSize);
   for (TokenId id = 3; id < kSize; ++id)
@@ -74,10 +74,10 @@ TEST_F(ShortlistSearch, SaysOnlyWhatIsListed) {
 }
 
 TEST_F(ShortlistSearch, DoesNotDependOnTheBatch) {
-  for (const WeightFormat format : {WeightFormat::kFloat, WeightFormat::kInt8}) {
+  for (const Precision format : {Precision::kFp32, Precision::kInt8}) {
     SCOPED_TRACE(name_of(format));
     const auto transformer = small_model();
-    transformer->set_weight_format(format);
+    transformer->set_precision(format);
     TransformerStepModel model(transformer);
     expect_no_trace_of_the_batch(model, inputs_, settings_of_shortlist(options_, small_shortlist(3)));
   }

@@ -14,12 +14,13 @@
 namespace lacuna {
 
 using Tokens = std::vector<TokenId>;
-/// What a toy model says after a source and the tokens so far: a logit for each token.
+/// Returns a toy model's logits, one for each token, given the source and the target tokens so far.
 using ToyTable = std::function<std::vector<float>(const Tokens& src, const Tokens& tokens)>;
 
 inline constexpr float kNever = -std::numeric_limits<float>::infinity();
 
-/// A cache that remembers every hypothesis' tokens; its alignment looks at the source token of the same position.
+/// A cache that stores the tokens of every hypothesis; its alignment has all weight on the source token of the same
+/// position.
 class ToyCache : public DecoderCache {
  public:
   explicit ToyCache(const std::vector<Tokens>& sources) : sources_(sources), histories_(sources.size()) {
@@ -48,7 +49,7 @@ class ToyCache : public DecoderCache {
   void set_alignment_layer(int layer) override { is_aligned_ = layer >= 0; }
   const std::vector<std::vector<float>>& alignment() const override { return alignment_; }
 
-  /// Takes the last tokens; the logits [N * V] of the next.
+  /// Appends the last tokens; returns the logits [N * V] of the next.
   std::vector<float> step(const Tokens& tokens, const ToyTable& table) {
     std::vector<float> logits;
     alignment_.clear();
@@ -70,7 +71,7 @@ class ToyCache : public DecoderCache {
   bool is_aligned_ = false;
 };
 
-/// A model that is a table.
+/// A model that is given by a table.
 class ToyModel : public StepModel {
  public:
   ToyModel(int64_t vocab_size, ToyTable table, int64_t max_positions = 0)
@@ -85,7 +86,7 @@ class ToyModel : public StepModel {
   int64_t vocab_size() const override { return vocab_size_; }
   int64_t max_positions() const override { return max_positions_; }
 
-  int64_t steps = 0, rows = 0;  ///< that it was asked for
+  int64_t steps = 0, rows = 0;  ///< number of steps, and of rows in them
 
  private:
   int64_t vocab_size_;
@@ -93,7 +94,8 @@ class ToyModel : public StepModel {
   int64_t max_positions_;
 };
 
-/// Logits that look random and depend on the source and every token so far; eos grows likelier with the length.
+/// A table of pseudo-random logits that depend on the source and all tokens so far; eos becomes likelier with the
+/// length.
 inline ToyTable random_table(int64_t vocab_size, uint64_t seed = 1) {
   return [=](const Tokens& src, const Tokens& tokens) {
     uint64_t key = seed;
@@ -107,12 +109,12 @@ inline ToyTable random_table(int64_t vocab_size, uint64_t seed = 1) {
   };
 }
 
-/// The same logits after every history.
+/// A table with the same logits after every history.
 inline ToyTable constant_table(std::vector<float> logits) {
   return [=](const Tokens&, const Tokens&) { return logits; };
 }
 
-/// After the tokens so far of `text`, its next token with probability near 1; all others alike.
+/// A table that continues `text` with probability near 1; all other tokens have the same logit.
 inline ToyTable says(const Tokens& text, int64_t vocab_size) {
   return [=](const Tokens&, const Tokens& tokens) {
     std::vector<float> logits(static_cast<size_t>(vocab_size), 0);
@@ -138,12 +140,12 @@ inline std::vector<SearchInput> inputs_of(const std::vector<Tokens>& sources) {
   return inputs;
 }
 
-/// The translations of one source.
+/// Returns the translations of one source.
 inline std::vector<Hypothesis> search_one(StepModel& model, const Tokens& src, const SearchSettings& settings) {
   return search(model, inputs_of({src}), settings).front();
 }
 
-/// With room for so many source tokens: sentences leave and enter the batch.
+/// Searches with room for so many source tokens, so that sentences leave and enter the batch.
 inline SearchResults search_with_room(int64_t batch_tokens, StepModel& model, const std::vector<SearchInput>& inputs,
                                       const SearchSettings& settings) {
   SearchQueue queue(inputs, batch_tokens);
@@ -151,7 +153,8 @@ inline SearchResults search_with_room(int64_t batch_tokens, StepModel& model, co
   return std::move(queue).results();
 }
 
-/// Each sentence by itself, all together, and those that leave and enter a batch give the same, bit for bit.
+/// Expects the same results, bit for bit, from sentences searched alone, in one batch, and in a batch that they leave
+/// and enter.
 inline void expect_no_trace_of_the_batch(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings) {
   const SearchResults together = search(model, inputs, settings);
   ASSERT_EQ(together.size(), inputs.size());
@@ -171,12 +174,12 @@ inline void expect_no_trace_of_the_batch(StepModel& model, const std::vector<Sea
   }
 }
 
-/// The tokens of the best translation of one source.
+/// Returns the tokens of the best translation of one source.
 inline Tokens best_of(StepModel& model, const TranslateOptions& options, const Tokens& src = {5, 6, kEos}, Tokens blocked = {}) {
   return search(model, inputs_of({src}), settings_with(options, std::move(blocked))).front().front().tokens;
 }
 
-/// log-softmax of one row, in double.
+/// Returns the log-softmax of one row, in double precision.
 inline std::vector<double> log_softmax(const std::vector<float>& logits) {
   double sum = 0;
   for (const float logit : logits) sum += std::exp(static_cast<double>(logit));

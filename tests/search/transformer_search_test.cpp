@@ -32,7 +32,7 @@ std::vector<Tokens> sources_of_many_lengths(int count) {
   return sources;
 }
 
-/// Decodes anew from the first token at every step: what the cache must equal.
+/// Reference for the cache: decodes all tokens from the first one at every step.
 class WithoutCache : public StepModel {
  public:
   explicit WithoutCache(std::shared_ptr<Transformer> model) : model_(std::move(model)) {}
@@ -70,10 +70,10 @@ TEST(TransformerSearch, TheBatchLeavesNoTraceInAnyFormat) {
   const at::NoGradGuard no_gradients;
   TranslateOptions options = beam_of(4);
   options.max_length = 16;
-  for (const WeightFormat format : {WeightFormat::kBf16x3, WeightFormat::kBf16, WeightFormat::kInt8}) {
+  for (const Precision format : {Precision::kBf16, Precision::kInt8}) {
     SCOPED_TRACE(name_of(format));
     const auto transformer = small_transformer();
-    transformer->set_weight_format(format);
+    transformer->set_precision(format);
     TransformerStepModel model(transformer);
     expect_no_trace_of_the_batch(model, inputs_of(sources_of_many_lengths(20)), settings_with(options));
   }

@@ -10,14 +10,14 @@
 namespace lacuna {
 namespace {
 
-/// Letters a to j are tokens 3 to 12.
+/// A vocabulary in which the letters a to j have the ids 3 to 12.
 Vocabularies letters() {
   const VocabularyPtr vocabulary = token_list_from_bytes("a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n", "letters");
   return {vocabulary, vocabulary};
 }
 constexpr int64_t kVocabulary = 13;
 
-/// Copies its source.
+/// A table that copies its source.
 std::shared_ptr<ToyModel> copier(int64_t max_positions = 0) {
   return std::make_shared<ToyModel>(
       kVocabulary,
@@ -73,7 +73,7 @@ TEST(Translator, BatchSizeDoesNotChangeTranslations) {
   }
 }
 
-/// A toy that may be asked by several threads at once.
+/// A toy model that several threads may call at once.
 class SharedToy : public ToyModel {
  public:
   using ToyModel::ToyModel;
@@ -169,7 +169,7 @@ TEST(Translator, LogProbIsTheSumOverTokensWithEos) {
   EXPECT_NEAR(best.score, best.log_prob / 3, 1e-6);
 }
 
-/// Its b and d are line breaks, as pieces of bytes may spell them.
+/// A vocabulary whose b and d are line breaks, as byte pieces may spell them.
 class WithLineBreaks : public OtherVocabulary {
  public:
   using OtherVocabulary::OtherVocabulary;

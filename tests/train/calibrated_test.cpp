@@ -1,7 +1,6 @@
 #include <gmock/gmock.h>
 
 #include "config/yaml.h"
-#include "model/mask_model.h"
 #include "model/ragged_of.h"
 #include "toy.h"
 #include "train/transformer_loss.h"
@@ -10,34 +9,38 @@
 namespace lacuna {
 namespace {
 
-using Parameters = std::vector<std::pair<std::string, at::Tensor>>;
+NamedParameters auxiliary_and_main() {
+  return {{"mask.weight", at::ones({3, 2}).requires_grad_()}, {"z", at::ones({5}).requires_grad_()}};
+}
 
-Parameters plain_and_mask() {
-  return {{"decoder.layers.0.cross_attention.mask.key.weight", at::ones({3, 2}).requires_grad_()}, {"z", at::ones({5}).requires_grad_()}};
+std::vector<ParameterGroup> groups_of(const NamedParameters& parameters) {
+  return {{"main", {parameters[1]}}, {"auxiliary", {parameters[0]}}};
 }
 
 void fill_gradient(const at::Tensor& parameter, double value) {
   parameter.mutable_grad() = at::full_like(parameter, value);
 }
 
-TEST(MaskUpdates, StandApartFromTheOthers) {
-  const Parameters parameters = plain_and_mask();
-  const FlatParameters flat(parameters);
-  EXPECT_EQ(flat.masks_begin(), 16);
+TEST(AuxiliaryUpdates, StandApartFromTheOthers) {
+  const NamedParameters parameters = auxiliary_and_main();
+  const FlatParameters flat(groups_of(parameters));
+  ASSERT_EQ(flat.groups().size(), 2U);
+  EXPECT_EQ(flat.groups()[1].name, "auxiliary");
+  EXPECT_EQ(flat.groups()[1].begin, 16);
   EXPECT_EQ(flat.num_parameters(), 11);
   fill_gradient(parameters[0].second, 7);
-  const PlacedGradients of_masks = flat.gradients(flat.masks_begin(), flat.values().numel());
-  ASSERT_EQ(of_masks.size(), 1U);
-  EXPECT_EQ(sum_of_squares(of_masks), 6 * 49);
-  EXPECT_EQ(sum_of_squares(flat.gradients(0, flat.masks_begin())), 0);
+  const PlacedGradients of_auxiliary = flat.gradients(flat.groups()[1]);
+  ASSERT_EQ(of_auxiliary.size(), 1U);
+  EXPECT_EQ(sum_of_squares(of_auxiliary), 6 * 49);
+  EXPECT_EQ(sum_of_squares(flat.gradients(flat.groups()[0])), 0);
 }
 
-TEST(MaskUpdates, ComeWithAMaskPassOnly) {
-  const Parameters parameters = plain_and_mask();
-  Optimizer optimizer(FlatParameters{parameters}, TrainOptions());
-  const auto update = [&](bool with_masks) {
-    for (const auto& [name, parameter] : parameters) fill_gradient(parameter, with_masks || name == "z" ? 1 : 0);
-    optimizer.update(0.1, 1, with_masks);
+TEST(AuxiliaryUpdates, ComeWithTheAuxiliaryLossOnly) {
+  const NamedParameters parameters = auxiliary_and_main();
+  Optimizer optimizer(FlatParameters{groups_of(parameters)}, TrainOptions());
+  const auto update = [&](bool with_auxiliary) {
+    for (const auto& [name, parameter] : parameters) fill_gradient(parameter, with_auxiliary || name == "z" ? 1 : 0);
+    optimizer.update(0.1, 1, with_auxiliary);
     return parameters[0].second.detach().clone();
   };
   const at::Tensor once = update(true);
@@ -46,32 +49,32 @@ TEST(MaskUpdates, ComeWithAMaskPassOnly) {
   EXPECT_TRUE(at::equal(update(false), once));  // not even by what Adam remembers
   EXPECT_FALSE(at::equal(parameters[1].second, plain));
   EXPECT_EQ(optimizer.num_updates(), 2);
-  EXPECT_EQ(optimizer.num_mask_updates(), 1);
+  EXPECT_EQ(optimizer.num_auxiliary_updates(), 1);
 }
 
-TEST(MaskUpdates, AreClippedOnTheirOwn) {
-  const Parameters parameters = plain_and_mask();
+TEST(AuxiliaryUpdates, AreClippedOnTheirOwn) {
+  const NamedParameters parameters = auxiliary_and_main();
   TrainOptions options;
   options.clip_norm = 1;
-  Optimizer optimizer(FlatParameters{parameters}, options);
+  Optimizer optimizer(FlatParameters{groups_of(parameters)}, options);
   fill_gradient(parameters[0].second, 100);
   fill_gradient(parameters[1].second, 0.1);
-  const UpdateResult result = optimizer.update(0.1, 1, /*with_masks=*/true);
+  const UpdateResult result = optimizer.update(0.1, 1, /*with_auxiliary=*/true);
   EXPECT_NEAR(result.gradient_norm, 0.1 * std::sqrt(5), 1e-6);
-  EXPECT_NEAR(result.mask_gradient_norm, 100 * std::sqrt(6), 1e-3);
+  EXPECT_NEAR(result.auxiliary_gradient_norm, 100 * std::sqrt(6), 1e-3);
   const NamedTensors state = optimizer.state();
   EXPECT_NEAR(state.at("adam.first_moment.z")[0].item<double>(), 0.1 * 0.1, 1e-6);  // left alone
   EXPECT_NEAR(state.at("adam.first_moment." + parameters[0].first)[0][0].item<double>(), 0.1 / std::sqrt(6), 1e-6);
 }
 
-TEST(MaskUpdates, ThatAreNotFiniteLeaveOutTheWholeUpdate) {
-  const Parameters parameters = plain_and_mask();
-  Optimizer optimizer(FlatParameters{parameters}, TrainOptions());
+TEST(AuxiliaryUpdates, ThatAreNotFiniteLeaveOutTheWholeUpdate) {
+  const NamedParameters parameters = auxiliary_and_main();
+  Optimizer optimizer(FlatParameters{groups_of(parameters)}, TrainOptions());
   fill_gradient(parameters[0].second, NAN);
   fill_gradient(parameters[1].second, 1);
-  EXPECT_FALSE(optimizer.update(0.1, 1, /*with_masks=*/true).is_finite);
+  EXPECT_FALSE(optimizer.update(0.1, 1, /*with_auxiliary=*/true).is_finite);
   EXPECT_TRUE(at::equal(parameters[1].second, at::ones({5})));
-  EXPECT_EQ(optimizer.num_mask_updates(), 0);
+  EXPECT_EQ(optimizer.num_auxiliary_updates(), 0);
 }
 
 ModelOptions calibrated_options() {
@@ -119,7 +122,7 @@ struct CalibratedRun {
     at::set_num_threads(1);
     if (!resumed) return;
     optimizer.load_weights(resumed->weights, "toy");
-    optimizer.load_state(resumed->optimizer, resumed->state.optimizer_updates, "toy", resumed->state.mask_updates);
+    optimizer.load_state(resumed->optimizer, resumed->state.optimizer_updates, "toy", resumed->state.auxiliary_updates);
   }
 
   TrainerHooks hooks() {
@@ -138,7 +141,7 @@ TEST(CalibratedTrainer, GoesOnBitForBitWhereverItStopped) {
   CalibratedRun whole(100);
   whole.trainer.run();
   EXPECT_EQ(whole.optimizer.num_updates(), 12);
-  EXPECT_EQ(whole.optimizer.num_mask_updates(), 6);
+  EXPECT_EQ(whole.optimizer.num_auxiliary_updates(), 6);
   for (const int64_t stop : {1, 5, 6}) {
     SCOPED_TRACE("stopped at " + std::to_string(stop));
     CalibratedRun first(stop);
@@ -148,9 +151,9 @@ TEST(CalibratedTrainer, GoesOnBitForBitWhereverItStopped) {
     EXPECT_TRUE(same(second.optimizer.weights(), whole.optimizer.weights()));
     EXPECT_TRUE(same(second.optimizer.state(), whole.optimizer.state()));
     ASSERT_FALSE(second.lines.empty());
-    ASSERT_TRUE(second.lines.back().masks.has_value());
-    EXPECT_EQ(second.lines.front().masks->mean, whole.lines[whole.lines.size() - second.lines.size()].masks->mean);
-    EXPECT_EQ(second.lines.back().masks->loss_per_token, whole.lines.back().masks->loss_per_token);
+    ASSERT_FALSE(second.lines.back().auxiliary.empty());
+    EXPECT_EQ(second.lines.front().auxiliary, whole.lines[whole.lines.size() - second.lines.size()].auxiliary);
+    EXPECT_EQ(second.lines.back().auxiliary, whole.lines.back().auxiliary);
   }
 }
 
@@ -159,12 +162,13 @@ TEST(CalibratedTrainer, LogsTheMask) {
   run.trainer.run();
   ASSERT_EQ(run.lines.size(), 4u);
   for (const TrainingProgress& line : run.lines) {
-    ASSERT_TRUE(line.masks.has_value());
-    EXPECT_GT(line.masks->mean, 0);
-    EXPECT_LT(line.masks->mean, 1);
-    EXPECT_GT(line.masks->perturbed_loss, 0);
-    EXPECT_GT(line.masks->gradient_norm, 0);
-    EXPECT_LT(line.masks->loss_per_token, 1);
+    const auto& values = line.auxiliary;
+    ASSERT_EQ(values.size(), 4u);
+    EXPECT_GT(values.at("mask"), 0);
+    EXPECT_LT(values.at("mask"), 1);
+    EXPECT_GT(values.at("mask_perturbed_loss"), 0);
+    EXPECT_GT(values.at("mask_gradient_norm"), 0);
+    EXPECT_LT(values.at("mask_loss"), 1);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "../base/scratch_folder.h"
+#include "base/durable_files.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "toy.h"

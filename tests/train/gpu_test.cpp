@@ -69,7 +69,7 @@ Batch short_and_long_ones() {
   return batch;
 }
 
-/// Of two updates: losses, and the gradients of the first.
+/// The losses of two updates, and the gradients of the first.
 struct TwoUpdates {
   std::vector<double> losses;
   NamedTensors gradients;
@@ -88,11 +88,11 @@ TwoUpdates two_updates_on(const std::string& device, const std::string& attentio
     const LossSums sums = loss_of(batch, context);
     sums.backward();
     done.losses.push_back(sums.loss.item<double>());
-    if (sums.has_mask_pass()) done.losses.push_back(sums.masks.objective.item<double>());
+    if (sums.has_auxiliary()) done.losses.push_back(sums.auxiliary.objective.item<double>());
     if (step == 1)
-      for (const auto& [name, parameter] : trained_parameters(*model))
+      for (const auto& [name, parameter] : model->named_parameters().pairs())
         if (parameter.grad().defined()) done.gradients[name] = parameter.grad().to(at::kCPU, at::kDouble);
-    optimizer.update(/*lr=*/1e-3, 1 / static_cast<double>(sums.tokens), sums.has_mask_pass());
+    optimizer.update(/*lr=*/1e-3, 1 / static_cast<double>(sums.tokens), sums.has_auxiliary());
   }
   return done;
 }

@@ -10,8 +10,8 @@
 
 #include "../base/child.h"
 #include "../base/scratch_folder.h"
+#include "base/durable_files.h"
 #include "base/error.h"
-#include "base/maker.h"
 
 namespace lacuna {
 namespace {
@@ -73,7 +73,7 @@ TEST_F(MetricsLogTest, ALastLineCutShortByACrashIsDropped) {
 
 TEST_F(MetricsLogTest, WhatAStartThatWasKilledHasLeftBesideItGoes) {
   set_content("{\"step\":1}\n{\"step\":2}\n");
-  const std::string machine = Maker().name().substr(0, 17);
+  const std::string machine = WriterProcess().name().substr(0, 17);
   const std::filesystem::path left = file_.string() + ".lacuna-tmp." + machine + "99999999.0";  // no process has that number
   std::ofstream(left) << "{";
   const MetricsLog log(file_, 1);

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "kernels/linear.h"
+#include "kernels/matmul.h"
 
 namespace lacuna {
 namespace {
@@ -31,6 +31,13 @@ TEST_F(ResumeWith, SaysWhatThisMachineHasNot) {
   EXPECT_EQ(matmul_backend(), before_);
   EXPECT_THAT(resume_with({here_.fp32, "slide rule", here_.bf16}), HasSubstr("slide rule for the rest"));
   EXPECT_THAT(resume_with({here_.fp32, here_.instruction_set, "counting frame"}), HasSubstr("counting frame for bf16"));
+}
+
+TEST_F(ResumeWith, UsesOurOwnLoopsInPlaceOfOneDnn) {
+  const std::string note = resume_with({"onednn", here_.instruction_set, "mkl"});
+  EXPECT_EQ(matmul_backend(), MatmulBackend::kBlocks);
+  EXPECT_THAT(note, HasSubstr("by onednn for fp32, mkl for bf16"));
+  EXPECT_THAT(note, HasSubstr("from here on by blocks for fp32"));
 }
 
 TEST_F(ResumeWith, LeavesARunAloneOfWhichNothingIsKnown) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "../base/scratch_folder.h"
+#include "base/durable_files.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "config/load.h"
@@ -247,7 +248,7 @@ class InitFrom : public testing::Test {
     TrainingState state;
     state.step = 40;
     state.optimizer_updates = 39;
-    state.mask_updates = 38;
+    state.auxiliary_updates = 38;
     state.position = {2, 3};
     state.scores = {.best = 12, .best_step = 30, .validations = 7, .since_best = 4, .since_decrease = 1, .decreases = 2};
     state.corpus_fingerprint = "corpus";
@@ -279,7 +280,7 @@ TEST_F(InitFrom, KeepsEverythingWithoutReset) {
 
 TEST_F(InitFrom, ResetsWhatItIsTold) {
   TrainingState expected = state_;
-  expected.optimizer_updates = expected.mask_updates = 0;
+  expected.optimizer_updates = expected.auxiliary_updates = 0;
   EXPECT_EQ(state_after({"optimizer"}), expected);
   expected = state_;
   expected.step = expected.scores.decreases = 0;
@@ -377,7 +378,7 @@ TEST_F(InitFrom, RestoresWeightsAndOptimizer) {
   EXPECT_FALSE(same(optimizer_.state(), moved));
   EXPECT_TRUE(same(optimizer_.weights(), load_checkpoint(options.init_from).weights));
   EXPECT_EQ(optimizer_.num_updates(), 39);
-  EXPECT_EQ(optimizer_.num_mask_updates(), 38);
+  EXPECT_EQ(optimizer_.num_auxiliary_updates(), 38);
 }
 
 TEST_F(InitFrom, KeepsTheMovingAverageUnlessTheOptimizerStartsAnew) {

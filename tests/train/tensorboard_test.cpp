@@ -8,8 +8,8 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/process.h"
 #include "metrics/scored_files.h"
-#include "metrics/subprocess.h"
 
 namespace lacuna {
 namespace {

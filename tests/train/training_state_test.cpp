@@ -27,25 +27,32 @@ TEST(ScoreHistory, AFiniteScoreIsBetterThanOneThatIsNot) {
 }
 
 TEST(TrainingState, SurvivesItsJson) {
-  const MaskWindow masks = {.objective = -0.1, .loss = 0.2, .mean = 0.3, .tokens = 31, .updates = 32, .gradient_norm = 0.4};
-  TrainingState state = {
-      .step = 1,
-      .optimizer_updates = 2,
-      .mask_updates = 3,
-      .position = {.epoch = 4, .batch = 5},
-      .tgt_tokens = 6,
-      .hours = 0.7,
-      .skipped_updates = 8,
-      .skipped_in_a_row = 9,
-      .last_saved_step = 10,
-      .validation_is_due = true,
-      .save_is_due = true,
-      .scores = {.best = 1.0 / 3, .best_step = 11, .validations = 12, .since_best = 13, .since_decrease = 14, .decreases = 15},
-      .window =
-          {.loss = 2.0 / 7, .nll = 1.6, .penalty = 1.7, .correct = 18, .tokens = 19, .updates = 20, .gradient_norm = 2.1, .masks = masks},
-      .corpus_fingerprint = "abc",
-      .valid_fingerprint = "def",
-      .products = {"onednn", "avx512", "vectors"}};
+  const AuxiliaryWindow auxiliary = {
+      .values = {{"mask_loss", -0.1}, {"mask_perturbed_loss", 0.2}, {"mask", 0.3}}, .tokens = 31, .updates = 32, .gradient_norm = 0.4};
+  TrainingState state;
+  state.step = 1;
+  state.optimizer_updates = 2;
+  state.auxiliary_updates = 3;
+  state.position = {.epoch = 4, .batch = 5};
+  state.tgt_tokens = 6;
+  state.hours = 0.7;
+  state.skipped_updates = 8;
+  state.skipped_in_a_row = 9;
+  state.last_saved_step = 10;
+  state.validation_is_due = true;
+  state.save_is_due = true;
+  state.scores = {.best = 1.0 / 3, .best_step = 11, .validations = 12, .since_best = 13, .since_decrease = 14, .decreases = 15};
+  state.corpus_fingerprint = "abc";
+  state.valid_fingerprint = "def";
+  state.products = {"onednn", "avx512", "vectors"};
+  state.window.loss = 2.0 / 7;
+  state.window.nll = 1.6;
+  state.window.penalty = 1.7;
+  state.window.correct = 18;
+  state.window.tokens = 19;
+  state.window.updates = 20;
+  state.window.gradient_norm = 2.1;
+  state.window.auxiliary = auxiliary;
   EXPECT_EQ(TrainingState::from_json(state.to_json(), "x"), state);
   for (const double best : {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     state.scores.best = best;

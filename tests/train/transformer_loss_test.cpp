@@ -2,19 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/bf16_product.h"
 #include "model/ragged_of.h"
 #include "toy.h"
 
 namespace lacuna {
 namespace {
-
-TEST(DecidedPrecision, IsBf16OnAGpuUnlessSaidOtherwise) {
-  EXPECT_EQ(decided_precision(Precision::kAuto, "cuda"), Precision::kBf16);
-  EXPECT_EQ(decided_precision(Precision::kAuto, "cuda:1"), Precision::kBf16);
-  EXPECT_EQ(decided_precision(Precision::kFp32, "cuda"), Precision::kFp32);
-  EXPECT_EQ(decided_precision(Precision::kAuto, "cpu"), has_bf16_instructions() ? Precision::kBf16 : Precision::kFp32);
-}
 
 TEST(TransformerLoss, TakesSmoothingAndPrecisionOfTheOptions) {
   ModelOptions small;
@@ -35,7 +27,7 @@ TEST(TransformerLoss, TakesSmoothingAndPrecisionOfTheOptions) {
   };
   const ForwardContext context = {.training = true, .seed = 1, .step = 1};
   ForwardContext rounding = context;
-  rounding.precision = FactorPrecision::kBf16;
+  rounding.precision = Precision::kBf16;
   for (const double smoothing : {0.0, 0.1}) {
     EXPECT_EQ(loss_of(smoothing, Precision::kFp32, true), own_loss(smoothing, context));
     EXPECT_EQ(loss_of(smoothing, Precision::kBf16, true), own_loss(smoothing, rounding));
