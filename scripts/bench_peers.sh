@@ -7,7 +7,7 @@
 # PYTHON is one that has torch and sentencepiece, and of the peers transformers (MarianMT) and ctranslate2: those it lacks are left out, and said so.
 # Training needs the corpus alone (scripts/get_multi30k.sh), and --precision none leaves it out; translating needs a trained model with softmax attention,
 # whose weights both engines get.
-# fp32 is measured of Lacuna in bf16x3 too, on the CPU. --device is that of training: cpu, cuda or cuda:N.
+# On the CPU, Lacuna trains in bf16x3 beside the peers' fp32, too. --device is that of training: cpu, cuda or cuda:N.
 # Nothing else should run beside it: one more busy process halves what two threads do.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)

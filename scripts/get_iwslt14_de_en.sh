@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # IWSLT14 German-English, for configs/iwslt14_de_en/, in data/iwslt14_de_en. Published scores are on text prepared by fairseq's prepare-iwslt14.sh
-# (Moses tokenisation, lower case, joint BPE): this takes its output. Not yet run.
+# (Moses tokenization, lower case, joint BPE): this takes its output. Not yet run.
 #
 #   scripts/get_iwslt14_de_en.sh --from FOLDER   links {train,valid,test}.{de,en}[.gz] of FOLDER and makes vocab.txt, most frequent token first
 set -euo pipefail

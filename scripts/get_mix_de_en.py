@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A mid-size German-English corpus (246,000 pairs) for configs/mix_de_en/, in data/mix_de_en: image captions, everyday sentences, manual
-pages and news, lowercased and tokenised as gold word alignments are, which come along.
+pages and news, lowercased and tokenized as gold word alignments are, which come along.
 
-  .venv/bin/python scripts/get_mix_de_en.py --from FOLDER    (it needs sacreBLEU's tokeniser)
+  .venv/bin/python scripts/get_mix_de_en.py --from FOLDER    (it needs sacreBLEU's tokenizer)
                                             reads FOLDER/multi30k, tatoeba-deen, manpages-deen: train.{de,en}.gz; wmt-news:
                                             newstest2008 to 2013.{de,en}.gz; goldalign-deen: dev.{de,en,align}.gz
 

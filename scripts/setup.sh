@@ -2,8 +2,8 @@
 # Installs what Lacuna is built from: Debian packages, and LibTorch and sacreBLEU in a virtual environment inside the project (.venv).
 #
 #   scripts/setup.sh            what the program needs, and GoogleTest; CPU only
-#   scripts/setup.sh --tests    also what the tests and checks need (clang-format, clang-tidy, TensorBoard, and a headless
-#                               Chromium, 98 MB to fetch and 306 MB on disk, that opens the report)
+#   scripts/setup.sh --tests    also what the tests and checks need (clang-format, clang-tidy, TensorBoard, MkDocs for the
+#                               manual, and a headless Chromium, 98 MB to fetch and 306 MB on disk, that opens the report)
 #   scripts/setup.sh --cuda     LibTorch with its CUDA libraries (4.6 GB) in place of the slim CPU set (1.3 GB)
 #
 # Does nothing, in under 2 seconds, when all is there.
@@ -68,7 +68,7 @@ is_whole() {
 wanted_stamp() {
   echo "cuda=$cuda"
   cat requirements.txt requirements-torch.txt
-  [ "$tests" = no ] || cat requirements-test.txt
+  [ "$tests" = no ] || cat requirements-test.txt requirements-docs.txt
 }
 
 install_environment() {
@@ -92,7 +92,7 @@ install_environment() {
     "${pip[@]}" --no-deps -r requirements-torch.txt
   fi
   "${pip[@]}" -r requirements.txt
-  [ "$tests" = no ] || "${pip[@]}" -r requirements-test.txt
+  [ "$tests" = no ] || "${pip[@]}" -r requirements-test.txt -r requirements-docs.txt
   wanted_stamp > .venv/lacuna-setup
 }
 

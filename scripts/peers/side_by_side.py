@@ -12,7 +12,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 CONFIG = HERE.parent.parent / "configs/multi30k_de_en/small.yaml"
 DROPOUT = [word for name in ("dropout", "attention_dropout", "activation_dropout") for word in (f"--model.{name}", "0.1")]
-OUR_PRECISIONS = ["fp32", "bf16x3", "bf16", "int8"]  # of translating
+OUR_PRECISIONS = ["fp32", "bf16", "int8"]  # of translating
 LATENCY_LINES = 60
 
 
