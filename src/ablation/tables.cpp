@@ -106,6 +106,7 @@ const std::vector<Column>& columns() {
 /// The columns of these keys, in their order.
 std::vector<Column> chosen(const std::vector<std::string>& keys) {
   std::vector<Column> found;
+  found.reserve(keys.size());
   for (const std::string& key : keys)
     found.push_back(*std::ranges::find_if(columns(), [&](const Column& column) { return column.key == key; }));
   return found;

@@ -69,15 +69,18 @@ std::vector<std::string> option_names(const types::TypeEntry& entry) {
   return names;
 }
 
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 /// Throws for an option that another type has, and names that type.
 void refuse_options_of_other_types(const types::TypeEntry& entry, const ConfigNode& options) {
   const std::vector<std::string> own = option_names(entry);
   for (const auto& [key, value] : options.entries()) {
-    const auto has_key = [&](const std::vector<std::string>& names) { return std::find(names.begin(), names.end(), key) != names.end(); };
-    if (has_key(own)) continue;
+    if (contains(own, key)) continue;
     std::vector<std::string> owners;
     for (const types::TypeEntry* other : types::all_types())
-      if (has_key(option_names(*other))) owners.emplace_back(other->name);
+      if (contains(option_names(*other), key)) owners.emplace_back(other->name);
     if (owners.empty()) continue;
     value.fail(std::string(entry.name) + (own.empty() ? " has no options" : " has no option " + key) + "; for " + key +
                " set type: " + join(owners, " or "));

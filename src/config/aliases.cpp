@@ -140,7 +140,7 @@ void refuse_foreign_layout(const ConfigNode& root) {
 }
 
 std::string our_name(const std::string& section, const std::string& key) {
-  const std::string theirs = snake_case(key);
+  std::string theirs = snake_case(key);
   for (const Alias& alias : kAliases)
     if (alias.section == section && contains(alias.theirs, theirs)) return std::string(alias.ours);
   return theirs;

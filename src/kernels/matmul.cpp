@@ -42,17 +42,15 @@ template <class F>
 bool with_block_kernel(const Tensor& a, const Tensor& b, Precision precision, const F& f) {
   static const CpuTarget bf16_target = bf16_targets().front();
   if (!a.is_cpu() || a.numel() == 0 || b.numel() == 0) return false;
-  if (is_bf16(a)) {
+  const bool in_tiles = precision == Precision::kBf16x3 && bf16_target == CpuTarget::kAmx;
+  const bool in_blocks = in_tiles || matmul_backend() == MatmulBackend::kBlocks;
+  if (!is_bf16(a) && (a.scalar_type() != at::kFloat || !in_blocks)) return false;
+  if (is_bf16(a))
     with_bf16_kernel(bf16_target, a, b, f);
-  } else if (a.scalar_type() != at::kFloat) {
-    return false;
-  } else if (precision == Precision::kBf16x3 && bf16_target == CpuTarget::kAmx) {
+  else if (in_tiles)
     f(amx::kBf16x3Blocks, a, b);
-  } else if (matmul_backend() == MatmulBackend::kBlocks) {
+  else
     f(best_float_kernel(), a, b);
-  } else {
-    return false;
-  }
   return true;
 }
 
