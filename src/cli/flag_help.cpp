@@ -41,6 +41,7 @@ std::string default_of(const CLI::Option& option) {
 
 std::string names_of(const std::set<CLI::Option*>& options) {
   std::vector<std::string> names;
+  names.reserve(options.size());
   for (const CLI::Option* option : options) names.push_back(option->get_name());
   std::sort(names.begin(), names.end());  // a set of pointers has another order each time
   return join(names);
