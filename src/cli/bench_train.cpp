@@ -7,6 +7,7 @@
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/compare_flag.h"
+#include "kernels/barrier_waits.h"
 #include "speed/training_speed.h"
 
 namespace lacuna {
@@ -68,6 +69,7 @@ int bench_train(const std::vector<std::string>& arguments) {
   std::vector<Variant> defined;
   const std::optional<Configuration> configuration = flags.common.configuration(app, &defined);
   if (!configuration) return 0;
+  watch_barrier_waits();
   const Options& options = configuration->options;
   if (flags.profile && !at::Device(options.device).is_cpu())
     throw UsageError("--profile is of the CPU, and device is \"" + options.device + "\"; leave --profile out, or use --device cpu");

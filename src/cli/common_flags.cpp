@@ -13,7 +13,6 @@
 #include "base/thread_count.h"
 #include "cli/command_line.h"
 #include "config/read_options.h"
-#include "kernels/barrier_waits.h"
 #include "kernels/vector_functions.h"
 
 #ifdef LACUNA_CUDA
@@ -155,7 +154,6 @@ void use_threads(int64_t threads) {
   const int number = threads > 0 ? static_cast<int>(threads) : num_cores();
   at::set_num_threads(number);
   set_thread_count(number);
-  if (number > 1) watch_barrier_waits();
   settle_vector_functions();
 }
 

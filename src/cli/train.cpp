@@ -2,6 +2,7 @@
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/verb.h"
+#include "kernels/barrier_waits.h"
 #include "run/training_run.h"
 
 namespace lacuna {
@@ -17,6 +18,7 @@ int run_train(const std::vector<std::string>& arguments) {
   if (!configuration) return 0;
   require_single_process();
   handle_interrupts();
+  watch_barrier_waits();
   return TrainingRun(set_up_run(*configuration)).execute();
 }
 

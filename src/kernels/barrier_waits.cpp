@@ -38,19 +38,18 @@ class SleepingTeam {
   std::thread leader_;
 };
 
-/// Creates the team at once, and again at the first sign of competition; removes it after a time without one. That time is long after
-/// competition, for a process whose threads sleep early is hardly delayed by others.
+/// Creates the team at the first sign of competition, and removes it after a time without one. That time is long, for a process whose
+/// threads sleep early is hardly delayed by others. Alone, no team is made: sleeping early makes short regions several times slower.
 void watch() {
   using std::chrono::milliseconds;
-  constexpr milliseconds kInterval(50), kCalmAtFirst(1000), kCalm(10'000);
+  constexpr milliseconds kInterval(50), kCalm(10'000);
   Competition competition;
   competition.observe(scheduler_times());
-  auto team = std::make_unique<SleepingTeam>();
-  for (milliseconds calm_needed = kCalmAtFirst, calm(0);; std::this_thread::sleep_for(kInterval)) {
+  std::unique_ptr<SleepingTeam> team;
+  for (milliseconds calm(0);; std::this_thread::sleep_for(kInterval)) {
     const bool is_met = competition.observe(scheduler_times());
     calm = is_met ? milliseconds(0) : calm + kInterval;
-    if (is_met) calm_needed = kCalm;
-    if (calm > calm_needed) team.reset();
+    if (calm > kCalm) team.reset();
     if (is_met && team == nullptr) team = std::make_unique<SleepingTeam>();
   }
 }
@@ -81,7 +80,7 @@ SchedulerTimes scheduler_times() {
 
 bool Competition::observe(const SchedulerTimes& now) {
   constexpr int64_t kEnough = 20'000'000;  // nanoseconds from which a share can be told
-  constexpr double kSmallShare = 0.02;
+  constexpr double kSmallShare = 0.1;
   const int64_t ran = now.ran - last_.ran, delayed = now.delayed - last_.delayed;
   const bool has_lost_threads = ran < 0 || delayed < 0;  // their times are gone from the sums
   if (has_lost_threads || ran + delayed >= kEnough) last_ = now;

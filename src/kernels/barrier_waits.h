@@ -30,7 +30,8 @@ class Competition {
 /// At the end of a parallel region libgomp lets a thread spin for some 20 ms, by default, before it sleeps until the others arrive. That is
 /// fastest while each thread has a CPU; where another program has taken one, the spinning thread keeps the one that it waits for from
 /// running. libgomp cuts the spinning to microseconds while there are more OpenMP threads than CPUs (GOMP_SPINCOUNT in its manual). So
-/// during competition this creates a team of further threads, which sleep.
+/// during competition this creates a team of further threads, which sleep. It is for training: in regions as short as those of a
+/// sentence that is translated alone, threads that sleep early take several times as long.
 bool watch_barrier_waits();
 
 }  // namespace lacuna
