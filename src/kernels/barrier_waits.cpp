@@ -79,7 +79,7 @@ SchedulerTimes scheduler_times() {
 }
 
 bool Competition::observe(const SchedulerTimes& now) {
-  constexpr int64_t kEnough = 20'000'000;  // nanoseconds from which a share can be told
+  constexpr int64_t kEnough = 1'000'000'000;  // nanoseconds; in less, the process's own threads may have met each other
   constexpr double kSmallShare = 0.1;
   const int64_t ran = now.ran - last_.ran, delayed = now.delayed - last_.delayed;
   const bool has_lost_threads = ran < 0 || delayed < 0;  // their times are gone from the sums

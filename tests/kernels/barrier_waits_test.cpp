@@ -8,28 +8,28 @@
 namespace lacuna {
 namespace {
 
-constexpr int64_t kMs = 1'000'000;
+constexpr int64_t kMs = 1'000'000, kWindow = 50 * kMs;  // 20 windows are enough for a decision
 
 TEST(Competition, IsMetWhereThreadsWaitForCpus) {
   Competition competition;
-  EXPECT_FALSE(competition.observe({.ran = 100 * kMs, .delayed = 1 * kMs}));
-  EXPECT_TRUE(competition.observe({.ran = 150 * kMs, .delayed = 51 * kMs}));
-  EXPECT_FALSE(competition.observe({.ran = 250 * kMs, .delayed = 52 * kMs}));
+  EXPECT_FALSE(competition.observe({.ran = 100 * kWindow, .delayed = 1 * kWindow}));
+  EXPECT_TRUE(competition.observe({.ran = 150 * kWindow, .delayed = 51 * kWindow}));
+  EXPECT_FALSE(competition.observe({.ran = 250 * kWindow, .delayed = 52 * kWindow}));
 }
 
 TEST(Competition, IsDecidedAnewOnlyAfterTheProcessHasRun) {
   Competition competition;
-  EXPECT_TRUE(competition.observe({.ran = 50 * kMs, .delayed = 50 * kMs}));
-  EXPECT_TRUE(competition.observe({.ran = 55 * kMs, .delayed = 50 * kMs}));
-  EXPECT_TRUE(competition.observe({.ran = 60 * kMs, .delayed = 50 * kMs}));
-  EXPECT_FALSE(competition.observe({.ran = 75 * kMs, .delayed = 50 * kMs}));
+  EXPECT_TRUE(competition.observe({.ran = 50 * kWindow, .delayed = 50 * kWindow}));
+  EXPECT_TRUE(competition.observe({.ran = 55 * kWindow, .delayed = 50 * kWindow}));
+  EXPECT_TRUE(competition.observe({.ran = 60 * kWindow, .delayed = 50 * kWindow}));
+  EXPECT_FALSE(competition.observe({.ran = 75 * kWindow, .delayed = 50 * kWindow}));
 }
 
 TEST(Competition, IsNotDecidedByTimesOfThreadsThatHaveEnded) {
   Competition competition;
-  EXPECT_TRUE(competition.observe({.ran = 50 * kMs, .delayed = 50 * kMs}));
-  EXPECT_TRUE(competition.observe({.ran = 10 * kMs, .delayed = 50 * kMs}));
-  EXPECT_FALSE(competition.observe({.ran = 60 * kMs, .delayed = 50 * kMs}));
+  EXPECT_TRUE(competition.observe({.ran = 50 * kWindow, .delayed = 50 * kWindow}));
+  EXPECT_TRUE(competition.observe({.ran = 10 * kWindow, .delayed = 50 * kWindow}));
+  EXPECT_FALSE(competition.observe({.ran = 60 * kWindow, .delayed = 50 * kWindow}));
 }
 
 TEST(SchedulerTimes, GrowAsThisThreadRuns) {
