@@ -166,6 +166,7 @@ Scores TrainingRun::log_validation(const std::vector<Evaluation>& evaluations) {
 /// Logs whether the score that decides is a new best one.
 void TrainingRun::log_best(const Scores& scores) const {
   const std::string metric = score_name(options_.train.metric);
+  if (!scores.contains(metric)) return;  // the trainer says what is missing
   ScoreHistory history = trainer_->state().scores;
   const ScoreHistory before = history;
   history.add(scores.at(metric), trainer_->state().step, options_.train);
