@@ -9,7 +9,7 @@
 #include "attention/norms/norm.h"
 #include "attention/rows/row_numbers.h"
 
-/// The attention operation that `lacuna-bench attention` times.
+/// The attention operation that `lacuna-bench attention` times, and its inputs.
 namespace lacuna {
 
 /// Self-attention of sentences of one length.
@@ -31,10 +31,6 @@ struct AttentionInputs {
 
 /// Returns standard normal inputs on the CPU, which depend on `seed` alone; operations move them to the shape's device.
 AttentionInputs random_inputs(const AttentionShape& shape, uint64_t seed);
-/// Changes the inputs so that scores become factor * score + shift; a shift replaces the first feature of each head.
-AttentionInputs with_scores_changed(const AttentionInputs& inputs, const AttentionShape& shape, double factor, double shift);
-/// Returns the inputs of the first sentence.
-AttentionInputs first_sentence(const AttentionInputs& inputs, const AttentionShape& shape);
 
 /// Returns the type, pattern and norm that `node` names, for self-attention. Throws ConfigError.
 AttentionChoice attention_choice(const ConfigNode& node, int64_t heads);
@@ -69,5 +65,18 @@ class AtenSoftmaxOp {
   bool is_causal_;
   Tensor q_, k_, v_, context_gradient_;
 };
+
+/// Scores for which a type gives a required share of zero weights.
+struct SparseScores {
+  ConfigNode attention;    ///< the type; top-k with its k
+  AttentionInputs inputs;  ///< with scaled scores; for ReLA, whose zero has a meaning, shifted ones
+  double zero_share = 0;   ///< the share reached, on the first sentence
+};
+
+/// True for types that can give zero weights.
+bool can_give_zeros(const AttentionType& type);
+
+/// Finds scores with a share of zeros as near to `zeros` as scaling, shifting or the choice of k allows. REQUIRES: can_give_zeros().
+SparseScores sparse_scores(const ConfigNode& attention, const AttentionShape& shape, const AttentionInputs& inputs, double zeros);
 
 }  // namespace lacuna
