@@ -57,7 +57,7 @@ Options options_with(ConfigSources sources, const ConfigNode& overlay) {
   ConfigNode tree = load_config_tree(sources);
   tree.erase(kVariantsKey);
   Options options = options_from(tree);
-  require_attention(options.model);
+  resolve_attention(options.model);  // for its errors
   return options;
 }
 

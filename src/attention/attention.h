@@ -17,9 +17,8 @@
 /// Attention: one function for every type, pattern, site, device and precision. README.md walks the road of a call.
 namespace lacuna {
 
-/// Which rows of k and v the queries of each sentence may look at: sentence b sees `count[b]` keys, key j of it
-/// (position j) is row `begin[b] + j`, or, where `slots` is not empty, row `slots[begin[b] + j]` (how beam search names
-/// keys without copying them).
+/// Which rows of k and v the queries of each sentence may look at: sentence b sees `count[b]` keys; that at position j
+/// is row `begin[b] + j` or, unless `slots` is empty, `slots[begin[b] + j]`: so beam search need not copy keys.
 struct KeyRange {
   std::vector<int32_t> begin, count;  // [B]
   std::vector<int32_t> slots;
@@ -48,14 +47,13 @@ struct AttentionCall {
   AttentionSite site = AttentionSite::kEncoderSelf;
 };
 
-/// On the CPU, sentences with at most so many keys keep their weights for the backward pass (cpu/kept_weights.h). At this
-/// length they need the most memory for each token.
+/// On the CPU, sentences with at most so many keys keep their weights for the backward pass (cpu/pass_tensors.h). At
+/// this length they need the most memory for each token.
 inline constexpr int64_t kKeptKeys = 128;
 
 /// Returns sum_j p_j v_j for every query and head, with gradients for q, k, v and numbers. On the CPU, the fused core
-/// (float; bf16, with products of bf16 factors where the processor has instructions for them; double runs the same code
-/// on plain rows), on a GPU its kernels (float and bf16, gpu/run.h). Deterministic: the bits do not depend on the
-/// number of threads.
+/// (float; bf16, with products of bf16 factors where the processor has instructions for them; double, on plain rows),
+/// on a GPU its kernels (float and bf16, gpu/run.h). The bits do not depend on the number of threads.
 Tensor attention(const AttentionCall& call, const ForwardContext& context);
 
 /// Returns true if attention() has a fused core for q, k and v of this type on this device (which may compute bf16 on
@@ -73,8 +71,7 @@ struct AttentionChoice {
   ConfigNode norm_options;
 };
 
-/// How every layer of the model attends, from `model.attention`: a default, sites that override it, layers that
-/// override their site.
+/// How every layer attends, from `model.attention`: a default, sites that override it, layers that override their site.
 struct AttentionPlan {
   std::vector<AttentionChoice> encoder_self, decoder_self, cross;  // [layers]
 };
@@ -83,8 +80,6 @@ struct AttentionPlan {
 /// type, pattern, norm or option, or for a combination that has no meaning (a distance pattern on cross attention).
 AttentionPlan resolve_attention(const ConfigNode& attention, int64_t encoder_layers, int64_t decoder_layers, int64_t num_heads);
 AttentionPlan resolve_attention(const ModelOptions& model);
-/// Throws what resolve_attention throws.
-void require_attention(const ModelOptions& model);
 
 /// The sites at which two plans differ, in YAML: "cross: {type: topk, k: 8}" and "cross: softmax".
 struct PlanDifference {

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "attention/rows/own_options.h"
 #include "attention/rows/row.h"
 #include "config/config_node.h"
 #include "config/describe.h"
+#include "config/option_help.h"
 
 namespace lacuna {
 
@@ -34,7 +34,7 @@ struct CalibratedOptions {
 
   /// Reads the keys of `node`, without type, base, pattern and norm. Throws ConfigError.
   static CalibratedOptions read(const ConfigNode& node) {
-    const auto options = read_own_options<CalibratedOptions>(node);
+    const auto options = read_options<CalibratedOptions>(node);
     const ConfigNode *lambda = node.find("lambda"), *steps = node.find("anneal_steps");
     if (lambda != nullptr && options.combine != Combine::kFixed) lambda->fail("has a meaning with `combine: fixed` only");
     if (steps != nullptr && options.combine != Combine::kAnneal) steps->fail("has a meaning with `combine: anneal` only");
@@ -49,7 +49,7 @@ struct CalibratedOptions {
   }
   /// The options as a map, defaults included, without those that `combine` does not use.
   ConfigNode write() const {
-    ConfigNode written = write_own_options(*this);
+    ConfigNode written = write_options(*this);
     if (combine != Combine::kFixed) written.erase("lambda");
     if (combine != Combine::kAnneal) written.erase("anneal_steps");
     return written;

@@ -12,8 +12,7 @@ int64_t dense_keys(const AttentionCall& call);
 
 /// The weights before dropout of call.type, [Tq, H, K]: element j is that of the key at position j, 0 where the query
 /// does not see it. With gradients for q, k and numbers; v and dropout are not read, and a probe is not shown anything.
-/// If sentences share rows of k, each row must be at one position in all of them (as the slots of beam search are);
-/// throws ShapeError otherwise.
+/// Throws ShapeError if sentences share a row of k at different positions (the slots of beam search do not).
 Tensor dense_weights(const AttentionCall& call, const ForwardContext& context);
 
 /// The context [Tq, H, d] with dropout: sum_j w_j v_j over the keys that call.type's pattern shows, w [Tq, H, K] laid

@@ -95,8 +95,7 @@ struct FirstCalibrated {
             "; expected the same: a single mask pass trains all masks (mask_penalty may differ)");
 }
 
-/// Throws ConfigError if two calibrated layers do not agree on the training of their masks: one mask pass trains them
-/// all.
+/// Throws ConfigError if two calibrated layers do not train their masks alike: one mask pass trains them all.
 void require_one_training(const ConfigNode& choice, const AttentionType& type, FirstCalibrated& first) {
   if (type.calibrated() == nullptr) return;
   const CalibratedOptions& own = *type.calibrated();
@@ -173,10 +172,6 @@ AttentionPlan resolve_attention(const ConfigNode& attention, int64_t encoder_lay
 
 AttentionPlan resolve_attention(const ModelOptions& model) {
   return resolve_attention(model.attention, model.encoder_layers, model.decoder_layers, model.num_heads);
-}
-
-void require_attention(const ModelOptions& model) {
-  resolve_attention(model);
 }
 
 namespace {

@@ -3,9 +3,8 @@
 #include "attention/call.h"
 #include "attention/registry.h"
 
-// The core in ATen operations, sentence by sentence and head by head. Only the row map itself is not ATen's: it is the
-// type's own, on plain rows of double, so that a type stays one file. The types' maths is held against other algorithms
-// in tests/contract.
+// The core in ATen operations, sentence by sentence and head by head. Only the row map is not ATen's but the type's,
+// on plain rows of double. The types' maths is held against other algorithms in tests/contract.
 namespace lacuna {
 namespace {
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "attention/calibrated_options.h"
+#include "attention/norms/norm.h"
 #include "attention/probe.h"
 #include "attention/rows/row_numbers.h"
 #include "base/spelling.h"
@@ -28,8 +29,7 @@ std::vector<std::string> names_of(std::span<const Entry* const> entries) {
   return names;
 }
 
-/// Returns the node of the name in a choice, which is a bare name or a map with `type`; the rest of the map are
-/// options.
+/// Returns the node of the name in a choice: a bare name, or a map with `type`, of which the rest are options.
 const ConfigNode& type_node(const ConfigNode& node, const std::string& what) {
   if (node.is_scalar()) return node;
   const ConfigNode* type = node.is_map() ? node.find("type") : nullptr;
@@ -149,6 +149,10 @@ AttentionType make_row_type(const ConfigNode& node, int64_t num_heads) {
   return {entry, std::move(options), std::move(patterns), std::move(description), needs_distance};
 }
 
+const norms::NormEntry& named_norm(const ConfigNode& name) {
+  return named(norms::all_norms(), name, "norm", names_of(norms::all_norms()));
+}
+
 bool is_calibrated(const ConfigNode& node) {
   return type_node(node, "an attention type").text() == CalibratedOptions::kName;
 }
@@ -210,7 +214,7 @@ bool AttentionType::has_gate() const {
 
 LayeredTypeHelp layered_type_help() {
   return {CalibratedOptions::kName, CalibratedOptions::kPaper,
-          "`base` is the type, with its options, whose weights are calibrated; default `softmax`", own_options_help<CalibratedOptions>()};
+          "`base` is the type, with its options, whose weights are calibrated; default `softmax`", option_help<CalibratedOptions>()};
 }
 
 std::vector<std::string> types::known_types() {
@@ -224,8 +228,55 @@ std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node,
   return std::make_shared<AttentionType>(make_row_type(node, num_heads));
 }
 
+std::shared_ptr<AttentionNorm> make_attention_norm(const std::string& name, const ConfigNode& options, int64_t d_model, uint64_t key) {
+  return named_norm(ConfigNode::scalar(name)).make(options, d_model, key);
+}
+
+void check_attention_norm(const ConfigNode& node) {
+  named_norm(type_node(node, "a norm")).make(options_of(node, {"type"}), /*d_model=*/1, /*key=*/0);
+}
+
 std::shared_ptr<RowNumbers> make_row_numbers(const AttentionType& type, int64_t num_heads, int64_t d_model) {
   return type.entry().make_numbers(type.options(), num_heads, d_model);
+}
+
+namespace {
+
+/// Returns a heading, and below it each entry's name, a remark on it, and its options.
+template <class Entries, class Remark>
+std::string section(const std::string& heading, const Entries& entries, Remark remark) {
+  std::string text = heading + "\n";
+  for (const auto* entry : entries) {
+    text.append("  ").append(entry->name).append(remark(*entry)).append("\n");
+    text += help_lines(entry->help(), "    ");
+  }
+  return text;
+}
+
+std::string remark_on_type(const types::TypeEntry& type) {
+  const std::string paper = std::string(type.info.paper).empty() ? "" : std::string("  ") + type.info.paper, norm = type.info.default_norm;
+  return norm == "none" ? paper : paper + "  (norm " + norm + ", unless another is named)";
+}
+
+std::string layered_section() {
+  const LayeredTypeHelp help = layered_type_help();
+  std::string remark = help.remark;
+  std::erase(remark, '`');
+  return "  " + help.name + "  " + help.paper + "  (" + remark + ")\n" + help_lines(help.options, "    ");
+}
+
+}  // namespace
+
+std::string attention_help() {
+  const auto nothing = [](const auto& /*entry*/) { return ""; };
+  return section(
+             "Under model.attention, for all or for each of default, encoder_self, decoder_self, cross (and there for each of default,\n"
+             "layers.0, layers.1, ...), a type's name or {type, its options, pattern, norm}. Types:",
+             types::all_types(), remark_on_type) +
+         layered_section() +
+         section("Patterns, one for all heads or {heads: [one for each]}; a name or {type, its options}:", patterns::all_patterns(),
+                 nothing) +
+         section("Norms over the concatenated heads; a name or {type, its options}:", norms::all_norms(), nothing);
 }
 
 }  // namespace lacuna

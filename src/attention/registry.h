@@ -11,8 +11,7 @@
 #include "config/config_node.h"
 #include "config/option_help.h"
 
-/// The types, patterns and norms by name: the lists of CMakeLists.txt as tables. CMake writes a small source around
-/// each name.
+/// The types, patterns and norms by name: the lists of CMakeLists.txt as tables, for which CMake writes small sources.
 namespace lacuna {
 
 class RowNumbers;
@@ -20,8 +19,7 @@ struct CalibratedOptions;
 
 namespace types {
 
-/// A type as the core sees it. `options` points to the type's own options struct, which only the type's own functions
-/// read.
+/// A type as the core sees it. `options` points to the type's own struct, which only the type's own functions read.
 struct TypeEntry {
   const char* name;
   Info info;
@@ -39,8 +37,7 @@ struct TypeEntry {
   /// Returns the option that is the unit of its parameters, as "max_span 64": with another they would mean something
   /// else. Empty = none.
   std::string (*unit_of_numbers)(const void* options);
-  /// Returns the distance in positions beyond which keys have weight 0 in a row with these numbers: the core skips
-  /// them. Null = no limit.
+  /// Returns the distance beyond which keys have weight 0 in a row with these numbers, and are skipped. Null = none.
   int32_t (*reach)(const void* options, const double* numbers);
   std::vector<Example> (*examples)();
   RowFunctions<double> plain;
@@ -59,8 +56,7 @@ namespace patterns {
 struct PatternEntry {
   const char* name;
   bool needs_distance;  ///< has no meaning between two sentences
-  /// Reads the keys of `node` that the pattern owns (all but type) and sets `description` to all its options. Throws
-  /// ConfigError.
+  /// Reads the keys that the pattern owns (all but type); sets `description` to all its options. Throws ConfigError.
   std::shared_ptr<const AttentionPattern> (*read)(const ConfigNode& node, ConfigNode& description);
   std::vector<OptionHelp> (*help)();
   std::vector<PatternExample> (*examples)();
@@ -109,8 +105,7 @@ class AttentionType {
   std::shared_ptr<const CalibratedOptions> calibrated_;
 };
 
-/// Reads {type: name, pattern: ..., base: ... (calibrated), options of the type} or a bare name. Throws ConfigError for
-/// what is unknown or wrong.
+/// Reads a bare name or {type: name, pattern: ..., base: ... (calibrated), the type's options}. Throws ConfigError.
 std::shared_ptr<const AttentionType> make_attention_type(const ConfigNode& node, int64_t num_heads);
 
 /// Help on `calibrated`, which is no row map but a layer over another type, its base.

@@ -7,15 +7,13 @@
 
 namespace lacuna {
 
-/// Gathers the penalties that attention layers add to the cross-entropy of a batch. Attach one to
-/// ForwardContext::regularizer.
+/// Gathers the penalties that layers add to a batch's cross-entropy. Attach one to ForwardContext::regularizer.
 class Regularizer {
  public:
   /// Adds the number's penalty, if it has one. `queries`: the tokens that a number [Tq, H] belongs to.
   void add(const RowNumber& number, const RaggedShapePtr& queries);
   /// Returns the penalties summed over the target tokens, or an undefined tensor if there are none. A number of each
-  /// query enters by its mean over the sentence, so that the sum over sentences does not depend on how they are
-  /// batched.
+  /// query enters by its mean over the sentence: sums over sentences do not depend on how they are batched.
   Tensor sum(const RaggedShape& tgt) const;
 
  private:

@@ -1,7 +1,7 @@
 #include <ATen/Parallel.h>
 
 #include "ablation/variant.h"
-#include "attention/cpu/target.h"
+#include "attention/cpu/run.h"
 #include "attention/registry.h"
 #include "base/log.h"
 #include "bench/attention_op.h"

@@ -80,7 +80,7 @@ std::optional<Configuration> CommonFlags::configuration(const CLI::App& app, std
     refuse_variants(tree);
   Options options = options_from(tree);
   refuse_oversights(options, tree);
-  require_attention(options.model);
+  resolve_attention(options.model);  // for its errors
   if (dump_config) {
     std::cout << to_yaml(options);
     return {};

@@ -6,7 +6,7 @@
 #include <spdlog/fmt/fmt.h>
 #include <torch/version.h>
 
-#include "attention/cpu/target.h"
+#include "attention/cpu/run.h"
 #include "base/thread_count.h"
 #include "kernels/matmul.h"
 #include "kernels/packed_product.h"

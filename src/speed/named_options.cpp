@@ -12,7 +12,7 @@ namespace lacuna {
 Options with_attention(const Options& options, const ConfigNode& attention) {
   Options changed = options;
   changed.model.attention = attention;
-  require_attention(changed.model);
+  resolve_attention(changed.model);  // for its errors
   return changed;
 }
 

@@ -6,7 +6,6 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "attention/gpu/kernel_list.h"
 #include "attention/gpu/run.h"
 #include "attention/rows/row_numbers.h"
 #include "base/random.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "attention/cpu/target.h"
+#include "attention/cpu/run.h"
 #include "attention/registry.h"
 
 /// Helpers of the attention contract's tests: every type with every option that its examples use, and every way to

@@ -2,7 +2,6 @@
 #include <limits>
 
 #include "attention/gpu/block_schedule.h"
-#include "attention/gpu/kernel_list.h"
 #include "attention/gpu/run.h"
 #include "attention_calls.h"
 

@@ -25,8 +25,8 @@ endmacro()
 
 # What does not depend on the lists, compiled once.
 function(attention_core)
-  set(sources attention.cpp call.cpp dense_weights.cpp help.cpp plan.cpp reference.cpp registry.cpp regularizer.cpp rows/dropout.cpp norms/norm.cpp
-    norms/rms_function.cpp cpu/core_bf16.cpp cpu/core_plain.cpp cpu/run.cpp cpu/target.cpp cpu/parts.cpp gpu/block_schedule.cpp gpu/run.cpp)
+  set(sources attention.cpp call.cpp dense_weights.cpp plan.cpp reference.cpp registry.cpp regularizer.cpp rows/dropout.cpp norms/rms.cpp
+    cpu/core_bf16.cpp cpu/core_plain.cpp cpu/run.cpp cpu/parts.cpp gpu/block_schedule.cpp gpu/run.cpp)
   list(TRANSFORM sources PREPEND ${ATTENTION_FOLDER}/)
   set_source_files_properties(${ATTENTION_FOLDER}/cpu/core_bf16.cpp PROPERTIES COMPILE_OPTIONS "-march=cooperlake;-mamx-tile;-mamx-bf16" SKIP_PRECOMPILE_HEADERS ON)
   attention_simd_sources(core_simd.cpp.in ${CMAKE_CURRENT_BINARY_DIR}/core/core)
@@ -35,14 +35,15 @@ function(attention_core)
   target_precompile_headers(lacuna_attention_core REUSE_FROM lacuna_torch)
 endfunction()
 
-# Writes the kernels of one kind (attention/gpu/kernel_list.h) for the types of the library that have them and gives the files.
-macro(attention_kernels kind extension block files)
+# Writes the kernels of one kind (attention/gpu/kernels.h) for the types of the library and gives the files.
+macro(attention_kernels kind extension launch block files)
   set(KIND ${kind})
+  set(LAUNCH ${launch})
   set(BLOCK "${block}")
   set(KERNEL_DECLARATIONS)
   set(KERNEL_NAMES)
   set(${files})
-  foreach(TYPE IN LISTS kernel_types)
+  foreach(TYPE IN LISTS arg_TYPES)
     set(TYPE_HEADER ${TYPE_HEADER_${TYPE}})
     configure_file(${ATTENTION_FOLDER}/cmake/type_kernels.cpp.in ${folder}/${kind}_${TYPE}.${extension} @ONLY)
     list(APPEND ${files} ${folder}/${kind}_${TYPE}.${extension})
@@ -65,10 +66,6 @@ function(attention_library name)
       set(TYPE_HEADER ${TYPE_FILE})
     endif()
     set(TYPE_HEADER_${TYPE} ${TYPE_HEADER})
-    file(STRINGS ${TYPE_FILE} masked REGEX "attention/mask_training\\.h")
-    if(NOT masked) # the kernels for GPUs know one row of scores
-      list(APPEND kernel_types ${TYPE})
-    endif()
     attention_source(type.cpp.in ${folder}/${TYPE}.cpp)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${TYPE_FILE})
     file(STRINGS ${TYPE_FILE} learns REGEX "attention/rows/row_numbers\\.h")
@@ -95,7 +92,7 @@ function(attention_library name)
   endforeach()
   configure_file(${ATTENTION_FOLDER}/cmake/lists.cpp.in ${folder}/lists.cpp @ONLY)
 
-  attention_kernels(gpu cu Block files)
+  attention_kernels(gpu cu attention/gpu/launch.h Block files)
   gpu_sources(${name} sources ${files} ${ATTENTION_FOLDER}/gpu/gpu.cu)
   if(LACUNA_CUDA)
     list(APPEND sources ${folder}/gpu_kernels.cpp)
@@ -105,10 +102,10 @@ function(attention_library name)
     LINKS lacuna_base lacuna_config lacuna_kernels PkgConfig::highway $<$<BOOL:${LACUNA_CUDA}>:CUDA::cudart_static>)
 
   # lacuna_NAME_emulated: the same kernels for the CPU, for tests.
-  attention_kernels(emulated cpp "EmulatedBlock<1, 1>" emulated)
-  attention_kernels(threaded cpp "EmulatedBlock<4, 2>" threaded)
+  attention_kernels(emulated cpp emulated_launch.h "EmulatedBlock<1, 1>" emulated)
+  attention_kernels(threaded cpp emulated_launch.h "EmulatedBlock<4, 2>" threaded)
   add_library(lacuna_${name}_emulated STATIC EXCLUDE_FROM_ALL
     ${emulated} ${threaded} ${folder}/emulated_kernels.cpp ${folder}/threaded_kernels.cpp)
   target_link_libraries(lacuna_${name}_emulated PUBLIC lacuna::options Threads::Threads)
-  target_include_directories(lacuna_${name}_emulated PRIVATE ${PROJECT_SOURCE_DIR}/tests/contract) # emulated_block.h
+  target_include_directories(lacuna_${name}_emulated PRIVATE ${PROJECT_SOURCE_DIR}/tests/contract) # emulated_block.h, emulated_launch.h
 endfunction()

@@ -13,11 +13,10 @@
 // are computed again: that costs no more than writing and reading them, and memory stays proportional to the number of
 // tokens.
 //
-// Compiled for several instruction sets: nothing here may call an inline function that is not a template on `M` or
-// always inlined.
+// Compiled for several instruction sets: may call only inline functions that are templates on `M` or always inlined.
 namespace lacuna::core {
 
-/// The attention of one task. `M` is a machine: row type and small products (machine_simd.h, machine_plain.h). `P` are
+/// The attention of one task. `M` is a machine: row type and small products (machine_simd.h, core_plain.cpp). `P` are
 /// a tile's products (products.h).
 template <class M, class P = DirectProducts<M>>
 class Core {
@@ -198,16 +197,14 @@ class Core {
     }
   }
 
-  /// Sets weights_ to the tile's weights before dropout, 0 at keys that a row does not see, and scores_ to the scores
-  /// if they will be needed.
+  /// Sets weights_ to the tile's weights before dropout, 0 at hidden keys, and, if they will be needed, scores_.
   void compute_weights(const Tile& tile) {
     PendingRows rows;
     compute_scores(tile, rows);
     weigh(rows);
     spread_weights(tile);
   }
-  /// The first step of compute_weights: the scores of a tile (or, below, of a list), which wait in `rows` to become
-  /// weights.
+  /// The first step of compute_weights: a tile's (or, below, a list's) scores, which wait in `rows` to become weights.
   void compute_scores(const Tile& tile, PendingRows& rows) {
     products_.write_scores(tile, weights_);
     for (int r = 0; r < tile.rows; ++r) {
@@ -239,8 +236,7 @@ class Core {
   }
   S* kept_row(const Tile& tile, int r) const { return task_.kept_rows.weights.row(tile.first + r); }
 
-  /// Returns the elements of `rows` that row r sees, contiguous: where they are if that is one run, else a copy in
-  /// `list`.
+  /// Returns the elements of `rows` that row r sees, contiguous: in place if that is one run, else a copy in `list`.
   S* contiguous(const Tile& tile, int r, S* rows, S* list) const {
     S* row = rows + r * stride_;
     if (!tile.row_has_gaps[r]) return row + tile.row_begin[r];
@@ -331,8 +327,7 @@ class Core {
     }
   }
 
-  /// Shortens the list to keys with weight. positions_ follow if they are this list's, that is, if no other list was
-  /// made since.
+  /// Shortens the list to keys with weight. positions_ follow if no other list was made since this one.
   void remove_zeros(List& list) {
     int kept = 0;
     for (int j = 0; j < list.count; ++j) {

@@ -23,18 +23,10 @@ struct Mixed {
   using Packed = Core<SimdMachine, Bf16Products<Multiplier>>;
 
   static void forward(const CallConstants<float>& call, const Task<float>& task, const Workspace<float>& workspace) {
-    if (is_worth_packing(task)) {
-      Packed::forward(call, task, workspace);
-    } else {
-      Direct::forward(call, task, workspace);
-    }
+    (is_worth_packing(task) ? Packed::forward : Direct::forward)(call, task, workspace);
   }
   static void backward(const CallConstants<float>& call, const Task<float>& task, const Workspace<float>& workspace) {
-    if (is_worth_packing(task)) {
-      Packed::backward(call, task, workspace);
-    } else {
-      Direct::backward(call, task, workspace);
-    }
+    (is_worth_packing(task) ? Packed::backward : Direct::backward)(call, task, workspace);
   }
   static int64_t memory_elements(int64_t row, int64_t rows, int64_t d_head) {
     const int64_t direct = Direct::memory_elements(row, rows, d_head), packed = Packed::memory_elements(row, rows, d_head);

@@ -42,4 +42,14 @@ class CoreTogether : private Core<M> {
   }
 };
 
+/// Returns the core of a machine with its own products.
+template <class M>
+EntryPoints<typename M::scalar> entry_points() {
+  using One = Core<M>;
+  return {.forward = One::forward,
+          .backward = One::backward,
+          .memory_elements = One::memory_elements,
+          .forward_together = CoreTogether<M>::forward};
+}
+
 }  // namespace lacuna::core

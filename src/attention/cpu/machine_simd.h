@@ -7,15 +7,22 @@
 #include <cstdint>
 
 #include "attention/cpu/task.h"
-#include "attention/rows/dropout_simd.h"
+#include "attention/rows/dropout.h"
 #include "attention/rows/transpose_simd.h"
+#include "kernels/philox_words.h"
+
+/// The namespace of code that is compiled for several instruction sets: with one name for all, the linker would take
+/// one of them for all. A source that is compiled for more than Highway's target defines its own name.
+#ifndef LACUNA_SIMD_NAMESPACE
+#define LACUNA_SIMD_NAMESPACE HWY_NAMESPACE
+#endif
 
 namespace lacuna::core {
 namespace LACUNA_SIMD_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// The small products that the core is made of, in vectors of float. PlainMachine says what each function does.
+/// The small products that the core is made of, in vectors of float. core_plain.cpp says what each function does.
 struct SimdMachine {
   using scalar = float;
   using Tag = hn::ScalableTag<float>;
@@ -27,8 +34,7 @@ struct SimdMachine {
     int64_t row, column;
   };
 
-  /// Each element is summed over `depth` in the same order whatever rows and width are: a row's bits do not depend on
-  /// its neighbors.
+  /// Sums each element over `depth` in one order whatever rows and width are: a row's bits do not depend on others.
   static void multiply(int rows, int depth, int width, Strided a, const float* b, int64_t b_row, float* out, int64_t out_row,
                        bool accumulate) {
     constexpr int kDepth = hn::MaxLanes(Tag()) >= 16 ? 128 : 64, kWidth = 64;  // so much of b stays in the L1 cache while all rows pass
@@ -125,7 +131,28 @@ struct SimdMachine {
   }
   static void draw_factors(const DropoutRule& rule, float scale, int rows, int width, int32_t query, int32_t query_step, int32_t key,
                            float* factors, int64_t row) {
-    draw_dropout_factors(rule, scale, rows, width, query, query_step, key, factors, row);
+    const hn::RebindToSigned<Tag> integers;
+    const hn::RebindToUnsigned<Tag> counters;
+    using Counters = hn::Vec<decltype(counters)>;
+    const auto factor_of = [&](auto word) HWY_ATTR {
+      const auto is_dropped =
+          hn::Lt(hn::BitCast(integers, hn::ShiftRight<8>(word)), hn::Set(integers, static_cast<int32_t>(rule.threshold)));
+      return hn::IfThenZeroElse(hn::RebindMask(Tag(), is_dropped), hn::Set(Tag(), scale));
+    };
+    auto queries = hn::BitCast(counters, hn::Add(hn::Set(integers, query), hn::Mul(hn::Iota(integers, 0), hn::Set(integers, query_step))));
+    const auto next = hn::Set(counters, static_cast<uint32_t>(lanes() * query_step));
+    alignas(64) float drawn[4 * hn::MaxLanes(Tag())];  // for four keys of each query
+    for (int r = 0; r < rows; r += lanes(), queries = hn::Add(queries, next)) {
+      const int count = rows - r < lanes() ? rows - r : lanes();
+      for (int j = 0; j < width; j += 4) {
+        WordVector bits[4] = {hn::Set(counters, static_cast<uint32_t>(key + j) / 4).raw, queries.raw, all_words(0), all_words(0)};
+        make_philox(rule.key, bits);
+        hn::StoreInterleaved4(factor_of(Counters{bits[0]}), factor_of(Counters{bits[1]}), factor_of(Counters{bits[2]}),
+                              factor_of(Counters{bits[3]}), Tag(), drawn);
+        const hn::Full128<float> four;
+        for (int i = 0; i < count; ++i) hn::StoreU(hn::Load(four, drawn + 4 * i), four, factors + (r + i) * row + j);
+      }
+    }
   }
   static int find_rows(int rows, int columns, const float* x, int64_t x_row, const RowsOfKeys& rows_of) {
     const hn::RebindToSigned<Tag> integers;

@@ -30,8 +30,7 @@ void append_query(AttentionPart& part, int32_t query) {
   ++part.num_queries;
 }
 
-/// Sets the part's keys and segments. The keys of its last query are those of all: others see fewer in a causal call
-/// only, and then the first few.
+/// Sets the part's keys and segments. The keys are its last query's: in a causal call others see only the first few.
 void find_keys(const AttentionCall& call, int64_t b, int64_t head, std::span<const int32_t> reach, AttentionPart& part) {
   const auto position = [&](int32_t i) { return query_position(call, b, part.first_query + i * part.query_step); };
   std::vector<KeySegment> visible;

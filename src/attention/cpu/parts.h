@@ -8,9 +8,8 @@
 
 namespace lacuna {
 
-/// Queries of one sentence and head that see the same keys (AttentionPattern::group), as an attention of their own: the
-/// keys can be gathered, and each query sees a run of them. (Every fourth query, if it sees every fourth key, has full
-/// attention in a sentence a quarter as long.)
+/// Queries of one sentence and head that see the same keys (AttentionPattern::group), as an attention of their own: of
+/// the gathered keys, each query sees a run. (Every fourth key is all keys of a sentence a quarter as long.)
 struct AttentionPart {
   int32_t first_query, query_step, num_queries;  // of the sentence's queries
   std::vector<int32_t> keys;                     // positions, ascending
@@ -18,9 +17,8 @@ struct AttentionPart {
   std::vector<int32_t> first_segment;
 };
 
-/// Returns the parts of sentence b; each of its queries is in one of them. Empty if the parts would hold few queries
-/// each: gathering their keys would cost more than it saves. reach [queries]: how far each query may look at most;
-/// empty = as far as the pattern lets it.
+/// Returns the parts of sentence b; each of its queries is in one. Empty if they would hold few queries each: gathering
+/// keys would cost more than it saves. reach [queries]: how far each may look; empty = as far as the pattern lets it.
 std::vector<AttentionPart> attention_parts(const AttentionCall& call, int64_t b, int64_t head, std::span<const int32_t> reach = {});
 
 }  // namespace lacuna

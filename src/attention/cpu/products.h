@@ -2,8 +2,7 @@
 
 #include "attention/cpu/task.h"
 
-// The products of a tile of queries: between a sentence's q, k, v, their gradients, and rows of weights that the core
-// holds.
+// The products of a tile of queries: between a sentence's q, k, v, their gradients, and the core's rows of weights.
 namespace lacuna::core {
 
 /// Rows first to first + rows of a task, over keys from `begin`, `width` of them in all.
@@ -20,8 +19,7 @@ class DirectProducts {
   static constexpr int kLowTile = 16;     ///< rows of a tile at most where rows see different keys
   static constexpr int kFirstKeys = 1;    ///< a tile's keys begin at a multiple of it
   static constexpr int kSparseShare = 3;  ///< where fewer than one weight in so many is not zero, SparseProducts are less work; 0 = never
-  /// True if write_gradients takes the gradient of scores as write_scores gives them, and not that of scores before
-  /// scaling.
+  /// True if write_gradients takes the gradient of scores as write_scores gives them, not of those before scaling.
   static constexpr bool kScalesGradients = false;
   static constexpr bool kRounds = false;  ///< they can keep weights as KeptRows::rounded: by keep_rounded and restore_rounded
 

@@ -1,15 +1,21 @@
 #include "attention/cpu/run.h"
 
 #include <algorithm>
+#include <atomic>
 
-#include "attention/cpu/target.h"
 #include "attention/cpu/task_builder.h"
 #include "attention/cpu/thread_memory.h"
 #include "attention/registry.h"
+#include "base/error.h"
 #include "kernels/parallel.h"
 
 namespace lacuna {
 namespace {
+
+std::atomic<CpuTarget>& current_target() {
+  static std::atomic<CpuTarget> target = attention_targets().back();
+  return target;
+}
 
 // Which form of the core and of a type's rows a call uses, by the numbers in its tensors.
 
@@ -240,8 +246,7 @@ class Run {
     core_.forward_together(constants_, memory.tasks.data(), static_cast<int>(memory.tasks.size()), memory.workspace);
   }
 
-  /// Calls f(first, end, memory) for `together` of `tasks` at a time, in parallel; `at_once` tasks have memory at the
-  /// same time.
+  /// Calls f(first, end, memory) for `together` of `tasks` at a time, in parallel; memory is for `at_once` of them.
   template <class F>
   void for_each_group(int64_t tasks, int64_t together, int64_t at_once, F f) {
     constexpr int64_t kMostChunks = 64;  // each allocates its own memory
@@ -315,6 +320,21 @@ auto with_run(const AttentionCall& call, const ForwardContext& context, Work wor
 }
 
 }  // namespace
+
+std::vector<CpuTarget> attention_targets() {
+  std::vector<CpuTarget> targets = {CpuTarget::kAvx2, CpuTarget::kAvx512, CpuTarget::kAvx512Bf16, CpuTarget::kAmx};
+  std::erase_if(targets, [](CpuTarget target) { return !cpu_has(target); });
+  return targets;
+}
+
+CpuTarget attention_target() {
+  return current_target();
+}
+
+void use_attention_target(CpuTarget target) {
+  if (!cpu_has(target)) throw MachineError(std::string("this processor has no ") + name_of(target));
+  current_target() = target;
+}
 
 bool core_takes(const AttentionCall& call) {
   const auto all_are = [&](at::ScalarType type) {

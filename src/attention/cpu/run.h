@@ -1,14 +1,17 @@
 #pragma once
 
-#include "attention/call.h"
+#include <vector>
 
-/// The CPU core on whole calls.
+#include "attention/call.h"
+#include "kernels/cpu_target.h"
+
+/// The CPU core on whole calls, and the instruction set that it runs with.
 namespace lacuna {
 
 /// Results that the forward pass keeps for the backward pass.
 struct CoreResults {
   Tensor kept_number = {};  ///< [Tq, H]: a number that each row's search found (such as sparsemax's threshold), for types that keep it
-  Tensor weights = {};      ///< weights that need not be computed again (kept_weights.h says which)
+  Tensor weights = {};      ///< weights that need not be computed again (pass_tensors.h says which)
 };
 
 /// Returns true if the CPU core can run the call: q, k and v are equally wide, on the CPU, and float, double or bf16.
@@ -21,5 +24,14 @@ Tensor run_core(const AttentionCall& call, const ForwardContext& context, CoreRe
 /// Returns the gradients of the call's inputs, from that of the context [Tq, H, d].
 AttentionGradients run_core_backward(const AttentionCall& call, const ForwardContext& context, const Tensor& context_gradient,
                                      const CoreResults& kept = {});
+
+/// Returns the targets that attention has kernels for and this machine runs, the best last: kAvx2, kAvx512, kAvx512Bf16
+/// (bf16 products in vectors), kAmx (in tiles).
+std::vector<CpuTarget> attention_targets();
+
+/// Returns the target in use: the best that this machine has, unless a test asked for another.
+CpuTarget attention_target();
+/// For tests: uses this target from now on. Throws MachineError if this machine does not have it.
+void use_attention_target(CpuTarget target);
 
 }  // namespace lacuna

@@ -28,8 +28,7 @@ struct CallConstants {
   int num_numbers;  ///< learned numbers that each row reads
 };
 
-/// Rows of numbers, `stride` elements from the beginning of one to the beginning of the next. Null data = there are
-/// none.
+/// Rows of numbers, `stride` elements from one's beginning to the next one's. Null data = there are none.
 template <class T>
 struct Rows {
   T* data = nullptr;
@@ -40,8 +39,7 @@ struct Rows {
   [[gnu::always_inline]] Rows from(int64_t i) const { return {row(i), stride}; }
 };
 
-/// The rows of a task in bf16 tensors, as bits, for products that read and write bf16. A task that has these has no
-/// rows of type S.
+/// The rows of a task in bf16 tensors, as bits, for products that read and write bf16: then it has no rows of type S.
 struct StoredTask {
   Rows<const uint16_t> q, k, v;
   Rows<uint16_t> context;                             ///< forward
@@ -65,8 +63,7 @@ struct HeadSteps {
   int64_t q = 0, k = 0, v = 0, numbers = 0;  ///< elements from one head to the next
 };
 
-/// The attention of one sentence and head, or of all heads of some queries of a decoder's step: one pass, forward or
-/// backward.
+/// The attention of one sentence and head, or of all heads of some queries of a decoder's step: one pass, either way.
 template <class S>
 struct Task {
   int queries = 0, keys = 0;
@@ -124,8 +121,7 @@ inline constexpr int64_t kMaxTileRows = 64;
 /// stay in the L1 cache.
 inline constexpr int64_t kMaxRowsTogether = 32;
 
-/// Scratch memory of one thread. For tasks that run together, `memory` holds the first task's and then that of each
-/// other one.
+/// Scratch memory of one thread. `memory` holds that of the first of the tasks that run together, and then the others'.
 template <class S>
 struct Workspace {
   S* memory;
@@ -153,9 +149,8 @@ struct EntryPoints {
   void (*backward)(const CallConstants<S>& call, const Task<S>& task, const Workspace<S>& workspace);
   /// Returns the size of Workspace::memory for one task.
   int64_t (*memory_elements)(int64_t row, int64_t rows, int64_t d_head);
-  /// Returns true if the products of a task with so many queries and keys round their operands to bf16. Such a task
-  /// reads bf16 rows as they are stored (StoredTask) if each query sees one run of keys, and keeps its weights rounded.
-  /// Null = products never round.
+  /// Returns true if the products of such a task round their operands to bf16. It then reads bf16 rows as stored
+  /// (StoredTask) if each query sees one run of keys, and keeps its weights rounded. Null = products never round.
   bool (*rounds)(int64_t queries, int64_t keys, bool rows_alike) = nullptr;
   /// The forward pass of several tasks of one tile each, with Task::rows_alike and at most kMaxRowsTogether rows in
   /// all: their rows of scores become weights in one go. Null = not available.

@@ -5,27 +5,11 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "attention/cpu/kept_weights.h"
-#include "attention/cpu/learned_numbers.h"
-#include "attention/cpu/run.h"
+#include "attention/cpu/pass_tensors.h"
 #include "attention/cpu/thread_memory.h"
 #include "kernels/row_kernels.h"
 
 namespace lacuna {
-
-/// The tensors that a pass over a call reads and writes beside those of the call.
-template <class S>
-struct PassTensors {
-  explicit PassTensors(const AttentionCall& call) : numbers(call) {}
-
-  bool is_backward = false;
-  Tensor context;      ///< [Tq, H, d], forward: the result; backward: its gradient
-  Tensor kept_number;  ///< [Tq, H], a number that each row's search found; undefined = rows keep none
-  KeptWeights<S> kept_weights;
-  LearnedNumbers<S> numbers;
-  AttentionGradients gradients;     ///< backward
-  bool has_uncleared_sums = false;  ///< backward: the gradients of k and v, which are sums, were not set to 0
-};
 
 /// Makes the tasks of a call. Tasks work on numbers of type S; in the tensors they are `Stored`.
 template <class S, class Stored>
@@ -35,8 +19,7 @@ class TaskBuilder {
   TaskBuilder(const AttentionCall& call, const ForwardContext& context, const PassTensors<S>& pass, bool (*rounds)(int64_t, int64_t, bool))
       : call_(call), context_(context), pass_(pass), rounds_(rounds) {}
 
-  /// Returns the task of a sentence and head, over the segments in `memory`. It points to the call's tensors and to
-  /// `memory`.
+  /// Returns the task of a sentence and head, over the segments in `memory`. It points there and to the call's tensors.
   core::Task<S> task(int64_t b, int64_t head, ThreadMemory<S>& memory) const {
     const Place place = place_of(b, head);
     core::Task<S> task;

@@ -37,8 +37,7 @@ struct Copies {
 template <class S>
 class GatheredPart {
  public:
-  /// Returns the part of a sentence's task: every query_step-th query, over the gathered keys. Valid until the next
-  /// call.
+  /// Returns the part of a sentence's task, each query_step-th query over the gathered keys. Valid until the next call.
   core::Task<S> task(const core::Task<S>& sentence, const AttentionPart& part, int d_head) {
     core::Task<S> task = sentence;
     task.queries = part.num_queries;

@@ -49,8 +49,7 @@ template <int kRows>
   return seen;
 }
 
-/// Returns true if the tile's products are worth their work: its rows see runs of keys, or a good part of the keys that
-/// any of them sees.
+/// Returns true if the tile's products are worth their work: its rows see runs of keys, or a good part of all its keys.
 template <class S, int kRows>
 [[gnu::always_inline]] inline bool is_dense(const Task<S>& task, const QueryTile<kRows>& tile) {
   constexpr int kLeastShare = 3;  // one key in so many must be seen
@@ -62,8 +61,7 @@ template <class S, int kRows>
   return !has_gaps || keys_seen(tile) * kLeastShare >= tile.rows * tile.width;
 }
 
-/// Returns the tile of `most_rows` from query `first` on, or of those that are left; its keys begin at a multiple of
-/// `first_keys`.
+/// Returns the tile of `most_rows` from query `first` on, or of the rest; its keys begin at a multiple of `first_keys`.
 template <int kRows, class S>
 [[gnu::always_inline]] inline QueryTile<kRows> tile_from(const Task<S>& task, int first, int most_rows, int first_keys) {
   QueryTile<kRows> tile;

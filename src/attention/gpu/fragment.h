@@ -1,6 +1,5 @@
 #pragma once
 
-#include "attention/gpu/bf16.h"
 #include "attention/gpu/block.h"
 #include "attention/gpu/kernels.h"
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "attention/gpu/kernel_list.h"
+#include "attention/gpu/kernels.h"
 #include "base/error.h"
 
 namespace lacuna::cuda {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "attention/gpu/async_copies.h"
+#include "attention/gpu/block.h"
 #include "attention/gpu/fragment.h"
 #include "attention/gpu/row_keys.h"
 #include "attention/gpu/row_warp.h"

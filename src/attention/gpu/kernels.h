@@ -1,14 +1,31 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
+#include <span>
 
-#include "attention/gpu/bf16.h"
 #include "attention/patterns/pattern.h"
 #include "attention/rows/row_functions.h"
 
 /// The border between tensors (run.cpp) and the kernels of each type (kernel.h): plain data and plain functions, so that neither side reads
 /// the other's headers.
 namespace lacuna::cuda {
+
+/// A bfloat16, the upper half of a float, laid out as LibTorch's and CUDA's own types.
+struct Bf16 {
+  uint16_t bits;
+
+  Bf16() = default;
+  /// Rounds to the nearest, ties to even.
+  LACUNA_HD explicit Bf16(float x) : bits(rounded(std::bit_cast<uint32_t>(x))) {}
+  LACUNA_HD operator float() const { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
+
+ private:
+  LACUNA_HD static uint16_t rounded(uint32_t word) {
+    const bool is_nan = (word & 0x7fffffffu) > 0x7f800000u;
+    return static_cast<uint16_t>(is_nan ? (word >> 16) | 0x40u : (word + 0x7fffu + ((word >> 16) & 1u)) >> 16);
+  }
+};
 
 /// Queries and keys of a tile: the size of a tensor core's matrices.
 inline constexpr int kTile = 16;
@@ -111,5 +128,13 @@ struct TypeKernels {
   KernelFunctions<Bf16> for_bf16;
   types::RowFunctions<float> rows;  ///< emulated kernels only: a single row, for tests
 };
+
+/// The kernels of every type in the list of CMakeLists.txt, compiled for the GPU.
+std::span<const TypeKernels> all_gpu_kernels();
+std::span<const TypeKernels> all_emulated_kernels();  ///< the same code for the CPU, one thread a block, for tests
+std::span<const TypeKernels> all_threaded_kernels();  ///< the same with two warps of four threads a block
+
+/// Returns the bytes of shared memory that a block may use on the current GPU. Throws MachineError in CUDA's words.
+int gpu_shared_bytes();
 
 }  // namespace lacuna::cuda

@@ -1,10 +1,8 @@
 #pragma once
 
 #include <concepts>
-#include <type_traits>
 
 #include "attention/gpu/kernel.h"
-#include "attention/gpu/kernel_list.h"
 #ifdef __CUDACC__
 #include "base/cuda_message.h"
 #endif
@@ -44,15 +42,6 @@ LACUNA_DEVICE void sum_partials(const KernelCall<T>& call, int row, int place, i
   const int head = schedule.heads[place];
   call.k_gradient.data[row * call.k_gradient.row + head * call.k_gradient.head + c] = static_cast<T>(of_k);
   call.v_gradient.data[row * call.v_gradient.row + head * call.v_gradient.head + c] = static_cast<T>(of_v);
-}
-
-template <class Map, class Options>
-Map map_of([[maybe_unused]] const void* options) {
-  if constexpr (std::is_empty_v<Options>) {
-    return Map{};
-  } else {
-    return Map{*static_cast<const Options*>(options)};
-  }
 }
 
 #ifdef __CUDACC__
@@ -98,12 +87,12 @@ KernelFunctions<T> functions_for() {
   return {.forward =
               [](const void* options, const KernelCall<T>& call, const Launch& launch) {
                 return start(forward_kernel<Map, T>, call.schedule.num_tiles, call.schedule.num_heads, launch,
-                             map_of<Map, Options>(options), call);
+                             types::map_of<Map, Options>(options), call);
               },
           .backward =
               [](const void* options, const KernelCall<T>& call, const Launch& launch) {
                 const char* const error = start(backward_kernel<Map, T>, call.schedule.num_chunks, call.schedule.num_heads, launch,
-                                                map_of<Map, Options>(options), call);
+                                                types::map_of<Map, Options>(options), call);
                 if (error != nullptr) return error;
                 const int64_t sums = int64_t{call.schedule.num_key_rows} * call.d_head;
                 const auto blocks = static_cast<int>((sums + kThreads - 1) / kThreads);
@@ -114,54 +103,6 @@ KernelFunctions<T> functions_for() {
 template <class Map, class Options, std::same_as<Block>>
 TypeKernels kernels_for(const char* type) {
   return {.type = type, .for_float = functions_for<Map, Options, float>(), .for_bf16 = functions_for<Map, Options, Bf16>(), .rows = {}};
-}
-
-#else
-
-/// work(block, index, place, memory) for every block of the grid, by each of its threads.
-template <class Block, class Work>
-void emulate(int blocks, int heads, int shared_bytes, Work work) {
-  std::vector<unsigned char> memory(static_cast<size_t>(shared_bytes) * Block::kWarps + 128);  // it may have more warps than asked for
-  unsigned char* const aligned = memory.data() + (128 - reinterpret_cast<uintptr_t>(memory.data()) % 128);
-  typename Block::Meeting meeting;
-  meeting.turns.run([&](int thread) {
-    const Block block(meeting, thread);
-    for (int i = 0; i < blocks * heads; ++i) {
-      work(block, i / heads, i % heads, aligned);
-      block.sync();
-    }
-  });
-}
-
-template <class Map, class Options, class T, class Block>
-KernelFunctions<T> emulated_functions_for() {
-  return {.forward = [](const void* options, const KernelCall<T>& call, const Launch& launch) -> const char* {
-            const Map map = map_of<Map, Options>(options);
-            emulate<Block>(call.schedule.num_tiles, call.schedule.num_heads, launch.shared_bytes,
-                           [&](const Block& block, int index, int place, unsigned char* memory) {
-                             forward_block(map, call, block, index, place, memory);
-                           });
-            return nullptr;
-          },
-          .backward = [](const void* options, const KernelCall<T>& call, const Launch& launch) -> const char* {
-            const Map map = map_of<Map, Options>(options);
-            emulate<Block>(call.schedule.num_chunks, call.schedule.num_heads, launch.shared_bytes,
-                           [&](const Block& block, int index, int place, unsigned char* memory) {
-                             backward_block(map, call, block, index, place, memory);
-                           });
-            for (int row = 0; row < call.schedule.num_key_rows; ++row)
-              for (int place = 0; place < call.schedule.num_heads; ++place)
-                for (int c = 0; c < call.d_head; ++c) sum_partials(call, row, place, c);
-            return nullptr;
-          }};
-}
-
-template <class Map, class Options, class Block>
-TypeKernels kernels_for(const char* type) {
-  return {.type = type,
-          .for_float = emulated_functions_for<Map, Options, float, Block>(),
-          .for_bf16 = emulated_functions_for<Map, Options, Bf16, Block>(),
-          .rows = types::RowFunctionsOf<Map, Options, WarpRow<EmulatedBlock<1, 1>>>::get()};
 }
 
 #endif

@@ -1,11 +1,11 @@
 #include "attention/gpu/run.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 
 #include "attention/cpu/run.h"
 #include "attention/gpu/block_schedule.h"
-#include "attention/gpu/kernel_list.h"
 #include "attention/registry.h"
 #include "base/device.h"
 #include "base/recent_values.h"
@@ -34,63 +34,50 @@ const TypeKernels* kernels_for(const AttentionCall& call) {
 /// Lists that are copied to the device as one block of memory.
 class Upload {
  public:
+  /// Copies a list; send() sets `there` to its address on the device.
   template <class X>
-  void add(const std::vector<X>& list) {
-    offsets_.push_back(bytes_.size());
+  void add(const std::vector<X>& list, const X*& there) {
+    places_.push_back([&there, offset = bytes_.size()](const uint8_t* begin) { there = reinterpret_cast<const X*>(begin + offset); });
     const auto* first = reinterpret_cast<const uint8_t*>(list.data());
     bytes_.insert(bytes_.end(), first, first + list.size() * sizeof(X));
     bytes_.resize((bytes_.size() + 15) / 16 * 16);
   }
-  void send(at::Device device) {
-    there_ = tensor_of(bytes_, device);
-    bytes_ = {};
-  }
-  /// Sets `list` to the next list's address on the device, in the order in which they were added.
-  template <class X>
-  void take(const X*& list) {
-    list = reinterpret_cast<const X*>(there_.data_ptr<uint8_t>() + offsets_[taken_++]);
+  /// Returns the block on the device. To be called once.
+  Tensor send(at::Device device) {
+    Tensor block = tensor_of(bytes_, device);
+    for (const auto& place : places_) place(block.data_ptr<uint8_t>());
+    return block;
   }
 
  private:
   std::vector<uint8_t> bytes_;
-  std::vector<size_t> offsets_;
-  size_t taken_ = 0;
-  Tensor there_;
+  std::vector<std::function<void(const uint8_t*)>> places_;
 };
 
 struct UploadedSchedule {
   ScheduleLists lists;
-  Upload upload;
   BlockSchedule schedule;
+  Tensor memory;  ///< that the schedule points to
 };
 
 void send(UploadedSchedule& one, const AttentionCall& call, bool wants_gradients) {
-  auto& [lists, upload, schedule] = one;
+  auto& [lists, schedule, memory] = one;
   const std::vector<int32_t>& slots = call.keys->slots;
   const int64_t key_rows = call.k.size(0);
   const Sources sources = wants_gradients ? find_sources(lists, *call.keys, key_rows) : Sources();
-  upload.add(lists.tasks);
-  upload.add(lists.tiles);
-  upload.add(lists.chunks);
-  upload.add(lists.segments);
-  upload.add(lists.first_segment);
-  upload.add(lists.key_positions);
-  upload.add(lists.heads);
-  upload.add(slots);
-  upload.add(sources.first);
-  upload.add(sources.rows);
-  upload.send(call.q.device());
   schedule = {};
-  upload.take(schedule.tasks);
-  upload.take(schedule.tiles);
-  upload.take(schedule.chunks);
-  upload.take(schedule.segments);
-  upload.take(schedule.first_segment);
-  upload.take(schedule.key_positions);
-  upload.take(schedule.heads);
-  upload.take(schedule.slots);
-  upload.take(schedule.first_source);
-  upload.take(schedule.sources);
+  Upload upload;
+  upload.add(lists.tasks, schedule.tasks);
+  upload.add(lists.tiles, schedule.tiles);
+  upload.add(lists.chunks, schedule.chunks);
+  upload.add(lists.segments, schedule.segments);
+  upload.add(lists.first_segment, schedule.first_segment);
+  upload.add(lists.key_positions, schedule.key_positions);
+  upload.add(lists.heads, schedule.heads);
+  upload.add(slots, schedule.slots);
+  upload.add(sources.first, schedule.first_source);
+  upload.add(sources.rows, schedule.sources);
+  memory = upload.send(call.q.device());
   if (slots.empty()) schedule.slots = nullptr;
   schedule.num_tiles = static_cast<int>(lists.tiles.size());
   schedule.num_chunks = static_cast<int>(lists.chunks.size());

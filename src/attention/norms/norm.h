@@ -19,8 +19,7 @@ using at::Tensor;
 /// A norm over the concatenated heads. Each has a file in norms/ and is listed in attention/CMakeLists.txt.
 class AttentionNorm : public torch::nn::Module {
  public:
-  /// Normalizes context [T, D] row by row and returns [T, D]. The context may be bf16, whatever the type of the
-  /// parameters.
+  /// Normalizes context [T, D] row by row and returns [T, D]. The context may be bf16, whatever the parameters are.
   virtual Tensor forward(const Tensor& context) = 0;
 };
 
@@ -40,9 +39,6 @@ struct NormEntry {
 };
 
 std::span<const NormEntry* const> all_norms();
-
-/// Returns a vector [size] drawn uniformly from ±sqrt(3 / size): Xavier's initialization.
-Tensor xavier_uniform_vector(int64_t size, uint64_t key);
 
 }  // namespace norms
 }  // namespace lacuna

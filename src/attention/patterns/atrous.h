@@ -12,7 +12,6 @@
 /// shorter ones that do not see each other: n²/stride products in place of n².
 namespace lacuna::patterns::atrous {
 
-/// Query and key stand in the same sentence: without meaning on cross attention.
 inline constexpr bool kNeedsDistance = true;
 
 struct Options {

@@ -16,7 +16,6 @@
 /// in place of n².
 namespace lacuna::patterns::fixed {
 
-/// Query and key stand in the same sentence: without meaning on cross attention.
 inline constexpr bool kNeedsDistance = true;
 
 struct Options {

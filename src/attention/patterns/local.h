@@ -8,7 +8,6 @@
 /// Restricted self-attention (Vaswani et al. 2017, arXiv:1706.03762, section 4): keys at most `window` positions away.
 namespace lacuna::patterns::local {
 
-/// Query and key stand in the same sentence: without meaning on cross attention.
 inline constexpr bool kNeedsDistance = true;
 
 struct Options {

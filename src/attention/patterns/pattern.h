@@ -14,8 +14,8 @@ struct KeySegment {
   int32_t begin, count, stride;
 };
 
-/// A pattern decides which keys a query may see. Each has a file in patterns/ and is listed in
-/// attention/CMakeLists.txt.
+/// A pattern decides which keys a query may see. Each has a file in patterns/, listed in attention/CMakeLists.txt, where
+/// kNeedsDistance says that query and key must stand in the same sentence: without meaning on cross attention.
 class AttentionPattern {
  public:
   virtual ~AttentionPattern() = default;
@@ -34,8 +34,7 @@ struct PatternExample {
   std::string options = {};  ///< as in YAML's flow style, "{window: 2}"; empty = the defaults
 };
 
-/// Returns an option that counts positions, at most the largest position: more means the same, and sums of a few do not
-/// overflow.
+/// Returns an option that counts positions, at most the largest position: more means the same, and sums of a few fit.
 inline int64_t bounded_positions(int64_t option) {
   return std::min<int64_t>(option, std::numeric_limits<int32_t>::max());
 }

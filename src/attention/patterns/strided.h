@@ -14,7 +14,6 @@
 /// layers at the price of n sqrt(n) products.
 namespace lacuna::patterns::strided {
 
-/// Query and key stand in the same sentence: without meaning on cross attention.
 inline constexpr bool kNeedsDistance = true;
 
 struct Options {

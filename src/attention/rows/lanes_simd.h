@@ -16,6 +16,15 @@ namespace hn = hwy::HWY_NAMESPACE;
 using Tag = hn::ScalableTag<float>;
 using Vector = hn::Vec<Tag>;
 
+/// A truth value for each lane.
+struct LanesMask {
+  hn::Mask<Tag> m;
+
+  friend HWY_INLINE LanesMask operator&&(LanesMask a, LanesMask b) { return {hn::And(a.m, b.m)}; }
+  friend HWY_INLINE LanesMask operator&&(LanesMask a, bool b) { return {b ? a.m : hn::FirstN(Tag(), 0)}; }
+  friend HWY_INLINE LanesMask operator||(LanesMask a, LanesMask b) { return {hn::Or(a.m, b.m)}; }
+};
+
 /// A vector of floats with the operators that row maps are written with. A number stands for a vector of it.
 struct Lanes {
   Vector v;
@@ -24,48 +33,17 @@ struct Lanes {
   HWY_INLINE Lanes(Vector x) : v(x) {}
   template <class T>
   requires std::is_arithmetic_v<T> HWY_INLINE Lanes(T x) : v(hn::Set(Tag(), static_cast<float>(x))) {}
-};
-HWY_INLINE Lanes operator+(Lanes a, Lanes b) {
-  return hn::Add(a.v, b.v);
-}
-HWY_INLINE Lanes operator-(Lanes a, Lanes b) {
-  return hn::Sub(a.v, b.v);
-}
-HWY_INLINE Lanes operator*(Lanes a, Lanes b) {
-  return hn::Mul(a.v, b.v);
-}
-HWY_INLINE Lanes operator/(Lanes a, Lanes b) {
-  return hn::Div(a.v, b.v);
-}
-HWY_INLINE Lanes operator-(Lanes a) {
-  return hn::Neg(a.v);
-}
 
-/// A truth value for each lane.
-struct LanesMask {
-  hn::Mask<Tag> m;
+  friend HWY_INLINE Lanes operator+(Lanes a, Lanes b) { return hn::Add(a.v, b.v); }
+  friend HWY_INLINE Lanes operator-(Lanes a, Lanes b) { return hn::Sub(a.v, b.v); }
+  friend HWY_INLINE Lanes operator*(Lanes a, Lanes b) { return hn::Mul(a.v, b.v); }
+  friend HWY_INLINE Lanes operator/(Lanes a, Lanes b) { return hn::Div(a.v, b.v); }
+  friend HWY_INLINE Lanes operator-(Lanes a) { return hn::Neg(a.v); }
+  friend HWY_INLINE LanesMask operator<(Lanes a, Lanes b) { return {hn::Lt(a.v, b.v)}; }
+  friend HWY_INLINE LanesMask operator<=(Lanes a, Lanes b) { return {hn::Le(a.v, b.v)}; }
+  friend HWY_INLINE LanesMask operator>(Lanes a, Lanes b) { return {hn::Gt(a.v, b.v)}; }
+  friend HWY_INLINE LanesMask operator!=(Lanes a, Lanes b) { return {hn::Ne(a.v, b.v)}; }
 };
-HWY_INLINE LanesMask operator&&(LanesMask a, LanesMask b) {
-  return {hn::And(a.m, b.m)};
-}
-HWY_INLINE LanesMask operator&&(LanesMask a, bool b) {
-  return {b ? a.m : hn::FirstN(Tag(), 0)};
-}
-HWY_INLINE LanesMask operator||(LanesMask a, LanesMask b) {
-  return {hn::Or(a.m, b.m)};
-}
-HWY_INLINE LanesMask operator<(Lanes a, Lanes b) {
-  return {hn::Lt(a.v, b.v)};
-}
-HWY_INLINE LanesMask operator<=(Lanes a, Lanes b) {
-  return {hn::Le(a.v, b.v)};
-}
-HWY_INLINE LanesMask operator>(Lanes a, Lanes b) {
-  return {hn::Gt(a.v, b.v)};
-}
-HWY_INLINE LanesMask operator!=(Lanes a, Lanes b) {
-  return {hn::Ne(a.v, b.v)};
-}
 HWY_INLINE Lanes select(LanesMask condition, Lanes yes, Lanes no) {
   return hn::IfThenElse(condition.m, yes.v, no.v);
 }

@@ -4,11 +4,48 @@
 #include <memory>
 
 #include "attention/registry.h"
-#include "attention/rows/own_options.h"
 #include "attention/rows/row_plain.h"
+#include "config/option_help.h"
 
 /// Turns a type's, pattern's or norm's file into an entry of the registry. Used by the small files that CMake writes.
-namespace lacuna::types {
+namespace lacuna {
+
+/// Stands for a struct without options in read_options().
+struct NoOptions {
+  template <class Self, class Visitor>
+  static void describe(Self& /*self*/, Visitor&& /*visit*/) {}
+};
+
+/// Reads the options of a type, pattern or norm from its map; an empty struct has none and needs no describe().
+template <class Options>
+Options read_own_options(const ConfigNode& node) {
+  if constexpr (std::is_empty_v<Options>) {
+    read_options<NoOptions>(node);
+    return {};
+  } else {
+    return read_options<Options>(node);
+  }
+}
+
+template <class Options>
+std::vector<OptionHelp> own_options_help() {
+  if constexpr (std::is_empty_v<Options>) {
+    return {};
+  } else {
+    return option_help<Options>();
+  }
+}
+
+template <class Options>
+ConfigNode write_own_options(const Options& options) {
+  if constexpr (std::is_empty_v<Options>) {
+    return ConfigNode::map({});
+  } else {
+    return write_options(options);
+  }
+}
+
+namespace types {
 
 template <class Options>
 std::shared_ptr<const void> read_type_options(const ConfigNode& node) {
@@ -28,7 +65,7 @@ ConfigNode write_type_options(const void* options) {
 template <class Map, class Options, const Info& kInfo>
 bool is_sparse([[maybe_unused]] const void* options) {
   if constexpr (requires(const Map map) { map.is_sparse(); }) {
-    return Map{*static_cast<const Options*>(options)}.is_sparse();
+    return map_of<Map, Options>(options).is_sparse();
   } else {
     return kInfo.sparse;
   }
@@ -37,7 +74,7 @@ bool is_sparse([[maybe_unused]] const void* options) {
 template <class Map, class Options>
 bool needs_scores([[maybe_unused]] const void* options) {
   if constexpr (requires(const Map map) { map.needs_scores(); }) {
-    return Map{*static_cast<const Options*>(options)}.needs_scores();
+    return map_of<Map, Options>(options).needs_scores();
   } else {
     return BackwardNeedsScores<Map, PlainRow<double>>;
   }
@@ -46,7 +83,7 @@ bool needs_scores([[maybe_unused]] const void* options) {
 template <class Map, class Options>
 int num_numbers([[maybe_unused]] const void* options) {
   if constexpr (requires(const Map map) { map.num_numbers(); }) {
-    return Map{*static_cast<const Options*>(options)}.num_numbers();
+    return map_of<Map, Options>(options).num_numbers();
   } else {
     return 0;
   }
@@ -76,7 +113,7 @@ using ReachFunction = int32_t (*)(const void* options, const double* numbers);
 template <class Map, class Options>
 constexpr ReachFunction reach_of() {
   if constexpr (requires(const Map map, const double* numbers) { map.reach(numbers); }) {
-    return [](const void* options, const double* numbers) -> int32_t { return Map{*static_cast<const Options*>(options)}.reach(numbers); };
+    return [](const void* options, const double* numbers) -> int32_t { return map_of<Map, Options>(options).reach(numbers); };
   } else {
     return nullptr;
   }
@@ -103,9 +140,9 @@ constexpr TypeEntry type_entry(const char* name, std::vector<Example> (*examples
           .avx512 = avx512};
 }
 
-}  // namespace lacuna::types
+}  // namespace types
 
-namespace lacuna::patterns {
+namespace patterns {
 
 template <std::derived_from<AttentionPattern> Pattern, class Options>
 std::shared_ptr<const AttentionPattern> read_pattern(const ConfigNode& node, ConfigNode& description) {
@@ -128,4 +165,5 @@ constexpr PatternEntry pattern_entry(const char* name, bool needs_distance, std:
           .examples = examples};
 }
 
-}  // namespace lacuna::patterns
+}  // namespace patterns
+}  // namespace lacuna

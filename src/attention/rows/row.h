@@ -14,20 +14,18 @@
 /// The primitives that an attention type is written with. A *row* is the scores (later the weights) of one query over
 /// the keys it sees. A type's maths is written once, on rows, and runs on vectors of floats (row_simd.h), on a plain
 /// row of double (row_plain.h), and on a warp of a GPU. A forward pass without branches on a row's numbers (row::select
-/// and row::search stand for them) may also run on many short rows, one in each lane of a vector (many_rows_simd.h),
+/// and row::search stand for them) may also run on many short rows, one in each lane of a vector (row_simd.h),
 /// where a row's numbers are vectors too: such a RowMap declares one_row_per_lane.
 ///
 /// A row holds visible keys only and is never empty: no type has to think of keys that are hidden.
 
-// The parts of a type's file that are not about rows (its options' checks, its learned parameters, its examples) stand
-// between #if LACUNA_HOST and #endif. nvcc and the files compiled once for each instruction set (type_simd.cpp.in) read
-// the rest alone.
+// What is not about rows in a type's file (its options' checks, its learned parameters, its examples) stands between
+// #if LACUNA_HOST and #endif, hidden from nvcc and from files compiled for each instruction set (type_simd.cpp.in).
 #ifdef __CUDACC__
 #define LACUNA_HD LACUNA_HOST_DEVICE inline
 #define LACUNA_ROWS_ONLY
 #else
-// Always inlined: the same function is compiled for several instruction sets, and the linker must never pick one of
-// them for the others.
+// Always inlined: compiled for several instruction sets, of which the linker must never pick one for the others.
 #define LACUNA_HD [[gnu::always_inline]] inline
 #endif
 
@@ -232,8 +230,7 @@ LACUNA_HD typename R::scalar of_size(R row, F f) {
   }
 }
 
-/// Returns the elements of a long row that are not at or below `bound`, in scratch memory; a short row as it is. At
-/// least one must be above.
+/// Returns the elements of a long row above `bound`, at least one, in scratch memory; a short row as it is.
 template <Row R>
 LACUNA_HD R above(R scores, typename R::scalar bound) {
   using row::is_at_least;
@@ -245,8 +242,7 @@ LACUNA_HD R above(R scores, typename R::scalar bound) {
   return scores;
 }
 
-/// Computes gradient <- s (gradient - its mean on s) with s = weigh(weights): the backward pass of every map onto the
-/// simplex.
+/// Computes gradient <- s (gradient - its mean on s), s = weigh(weights): the backward pass of maps onto the simplex.
 template <Row R, class F>
 LACUNA_HD void center_on(R weights, R gradient, F weigh) {
   typename R::scalar total, weighted;

@@ -100,7 +100,17 @@ LACUNA_HD void run_backward(const Map& map, [[maybe_unused]] R scores, R weights
   }
 }
 
-/// The RowFunctions of a type on rows of kind R. A RowMap with options holds them as its only member.
+/// Returns the map with these options, which it holds as its only member, if it has any.
+template <class Map, class Options>
+LACUNA_HD Map map_of([[maybe_unused]] const void* options) {
+  if constexpr (std::is_empty_v<Options>) {
+    return Map{};
+  } else {
+    return Map{*static_cast<const Options*>(options)};
+  }
+}
+
+/// The RowFunctions of a type on rows of kind R.
 template <class Map, class Options, SingleRow R>
 struct RowFunctionsOf {
   using S = typename R::scalar;
@@ -109,21 +119,13 @@ struct RowFunctionsOf {
                 "RowMap needs backward(weights, gradient), backward(weights, gradient, context) or backward(scores, weights, gradient, "
                 "context): d loss / d weights -> d loss / d scores, in place");
 
-  static Map map_of([[maybe_unused]] const void* options) {
-    if constexpr (std::is_empty_v<Options>) {
-      return Map{};
-    } else {
-      return Map{*static_cast<const Options*>(options)};
-    }
-  }
-
   static void forward(const void* options, const RowCall<S>& call) {
-    const Map map = map_of(options);
+    const Map map = map_of<Map, Options>(options);
     run_forward(map, R{call.weights, call.length, call.positions, call.scratch}, call.context);
   }
 
   static void backward(const void* options, const RowCall<S>& call) {
-    const Map map = map_of(options);
+    const Map map = map_of<Map, Options>(options);
     const R scores{call.scores, call.length, call.positions, call.scratch};
     const R weights{call.weights, call.length, call.positions, call.scratch};
     const R gradient{call.gradient, call.length, call.positions, call.scratch};
@@ -138,7 +140,7 @@ struct RowFunctionsOf {
         const bool is_short = places[i].length <= R::Transposed::kLongest && call.context.num_numbers <= R::Transposed::kMostNumbers;
         if (is_short) together[found++] = places + i;
         if (found == R::Transposed::kMostRows || (found > 0 && i == count - 1)) {
-          forward_in_lanes(map_of(options), call, together, found);
+          forward_in_lanes(map_of<Map, Options>(options), call, together, found);
           found = 0;
         }
         if (!is_short) forward_at(options, call, places[i]);

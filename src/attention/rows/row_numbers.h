@@ -27,8 +27,7 @@ struct RowNumber {
 class RowNumbers : public torch::nn::Module {
  public:
   /// Returns the numbers in the order in which the type's row map reads them, with gradients, from x [Tq, D], the
-  /// layer's input of any type of number. Without gradients, a row of the result has the same bits whatever else is in
-  /// the batch.
+  /// layer's input of any number type. Without gradients, a row's bits do not depend on what else is in the batch.
   virtual std::vector<RowNumber> forward(const Tensor& x) = 0;
   /// Returns the ranges of parameters that an update clamps.
   virtual std::vector<ParameterRange> ranges() const { return {}; }

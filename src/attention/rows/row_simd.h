@@ -1,6 +1,6 @@
 #pragma once
 
-// A row in vectors of floats. Included only by files that are compiled once per instruction set.
+// Rows in vectors of floats: one, or many, one in each lane. Included only by files compiled once per instruction set.
 
 #include <hwy/highway.h>
 
@@ -9,14 +9,166 @@
 #include <utility>
 
 #include "attention/rows/lanes_simd.h"
-#include "attention/rows/many_rows_simd.h"
+#include "attention/rows/row_functions.h"
+#include "attention/rows/transpose_simd.h"
 
 namespace lacuna::types {
 namespace HWY_NAMESPACE {
 
+/// A set of rows, one in each lane of a vector: element i of all is a vector, and so is every sum over them. What is
+/// sequential in a short row (a sum's lanes, a search's steps) is done for all. A row's bits do not depend on others.
+struct SimdRows {
+  using scalar = Lanes;
+  static constexpr float tolerance = 2e-7f;
+  static constexpr int kMost = hn::MaxLanes(Tag());  ///< rows
+
+  float* data;       ///< [length, rows]
+  int length;        ///< of the longest
+  Lanes row_length;  ///< of each row: elements behind it never count
+
+  HWY_INLINE int size() const { return length; }
+  template <class F>
+  HWY_INLINE Lanes of_sizes(F f) const {
+    alignas(64) float sizes[kMost];
+    hn::Store(row_length.v, Tag(), sizes);
+    for (float& size : sizes) size = static_cast<float>(f(static_cast<int>(size)));
+    return hn::Load(Tag(), sizes);
+  }
+  HWY_INLINE Lanes max() const {
+    return max([](Lanes x) { return x; });
+  }
+  template <class F>
+  HWY_INLINE Lanes max(F f) const {
+    const Lanes lowest = -std::numeric_limits<float>::infinity();
+    Lanes top = lowest;
+    for_each(0, length, [&](int i, LanesMask is_there) { top = hn::Max(top.v, select(is_there, f(at(i)), lowest).v); });
+    return top;
+  }
+  template <class F>
+  HWY_INLINE Lanes sum(F f) const {
+    Lanes total;
+    sums([=](Lanes x, Lanes& term) { term = f(x); }, total);
+    return total;
+  }
+  template <class F, std::same_as<Lanes>... Totals>
+  HWY_INLINE void sums(F f, Totals&... totals) const {
+    sum_terms([=, this](int i, auto&... term) { f(at(i), term...); }, std::make_index_sequence<sizeof...(Totals)>(), totals...);
+  }
+  template <class F>
+  HWY_INLINE void map(F f) const {
+    for (int i = 0; i < length; ++i) put(i, f(at(i)));
+  }
+  template <class F>
+  HWY_INLINE Lanes map_and_sum(F f) const {
+    Lanes total;
+    sum_terms([=, this](int i, Lanes& term) { put(i, term = f(at(i))); }, std::index_sequence<0>(), total);
+    return total;
+  }
+
+ private:
+  HWY_INLINE Lanes at(int i) const { return hn::Load(Tag(), data + i * kMost); }
+  HWY_INLINE void put(int i, Lanes x) const { hn::Store(x.v, Tag(), data + i * kMost); }
+
+  /// Calls f(i, mask of the rows that have an element i) for i from begin to end - 1.
+  template <class F>
+  HWY_INLINE void for_each(int begin, int end, F f) const {
+    Lanes number = static_cast<float>(begin);
+    for (int i = begin; i < end; ++i, number = number + 1) f(i, number < row_length);
+  }
+  template <class F, size_t... I, class... Totals>
+  HWY_INLINE void sum_terms(F f, std::index_sequence<I...>, Totals&... totals) const {
+    constexpr int kPart = 8;  // a single chain of sums would lose precision
+    Lanes total[] = {((void)I, Lanes(0))...}, term[sizeof...(I)];
+    for (int begin = 0; begin < length; begin += kPart) {
+      Lanes part[] = {((void)I, Lanes(0))...};
+      for_each(begin, begin + kPart < length ? begin + kPart : length, [&](int i, LanesMask is_there) {
+        f(i, term[I]...);
+        ((part[I].v = hn::Add(part[I].v, hn::IfThenElseZero(is_there.m, term[I].v))), ...);
+      });
+      ((total[I] = total[I] + part[I]), ...);
+    }
+    ((totals = total[I]), ...);
+  }
+};
+
+/// Copies of rows that lie apart, transposed for a forward pass with a row in each lane.
+class TransposedRows {
+ public:
+  static constexpr int kMostRows = SimdRows::kMost;
+  static constexpr int kLongest = 64;     ///< longer rows fill vectors alone
+  static constexpr int kMostNumbers = 2;  ///< learned numbers of a row
+
+  /// Copies `count` rows, up to kMostRows; the lanes that are left over hold the first row again.
+  HWY_INLINE TransposedRows(const RowPlace<float>* const* places, int count) : count_(count) {
+    int shortest = places[0]->length;
+    for (int r = 0; r < kMostRows; ++r) {
+      places_[r] = places[r < count ? r : 0];
+      weights_[r] = places_[r]->weights;
+      const int length = places_[r]->length;
+      length_ = length > length_ ? length : length_;
+      shortest = length < shortest ? length : shortest;
+    }
+    int i = 0;
+    for (; i < shortest; i += kMostRows)  // a whole vector of each may be read
+      for (int j = i; j < i + kMostRows; j += 4) load_columns(j, [&](int r) { return weights_[r] + j; });
+    for (; i < length_; i += 4) load_columns(i, [&](int r) { return weights_[r] + (i < places_[r]->length ? i : 0); });
+  }
+  HWY_INLINE SimdRows rows() {
+    return {elements_, length_, of_each([](const RowPlace<float>& place) { return static_cast<float>(place.length); })};
+  }
+  /// Returns the context of all rows; `shared` holds what they have in common. To be called once.
+  HWY_INLINE RowContext<Lanes> context(const RowContext<float>& shared) {
+    RowContext<Lanes> context;
+    context.training = shared.training;
+    context.position = of_each([](const RowPlace<float>& place) { return place.position; });
+    context.num_numbers = shared.num_numbers;
+    for (int n = 0; n < shared.num_numbers; ++n) numbers_[n] = of_each([=](const RowPlace<float>& place) { return place.numbers[n]; });
+    context.numbers = numbers_;
+    context.is_recomputed = shared.is_recomputed;
+    if (places_[0]->kept_number == nullptr) return context;
+    is_kept_ = !shared.is_recomputed;
+    if (!is_kept_) kept_ = of_each([](const RowPlace<float>& place) { return *place.kept_number; });
+    context.kept_number = &kept_;
+    return context;
+  }
+  /// Writes the rows, and the numbers to be kept, back to where they come from.
+  HWY_INLINE void store_rows() {
+    for (int r = 0; r < count_; r += 4)
+      for (int i = 0; i < length_; i += kMostRows)
+        lacuna::HWY_NAMESPACE::transpose_four(
+            Tag(), [&](int j) { return elements_ + (i + j) * kMostRows + r; },
+            [&](int c, Vector x) {
+              if (r + c < count_ && i < places_[r + c]->length) hn::StoreU(x, Tag(), weights_[r + c] + i);
+            });
+    if (!is_kept_) return;
+    alignas(64) float kept[kMostRows];
+    hn::Store(kept_.v, Tag(), kept);
+    for (int r = 0; r < count_; ++r) *places_[r]->kept_number = kept[r];
+  }
+
+ private:
+  /// Transposes elements i to i + 3 of all rows.
+  template <class From>
+  HWY_INLINE void load_columns(int i, From from) {
+    lacuna::HWY_NAMESPACE::transpose_four(Tag(), from, [&](int c, Vector x) { hn::Store(x, Tag(), elements_ + (i + c) * kMostRows); });
+  }
+  template <class F>
+  HWY_INLINE Lanes of_each(F f) const {
+    alignas(64) float values[kMostRows];
+    for (int r = 0; r < kMostRows; ++r) values[r] = f(*places_[r]);
+    return hn::Load(Tag(), values);
+  }
+
+  const RowPlace<float>* places_[kMostRows];
+  float* weights_[kMostRows];
+  int count_, length_ = 0;
+  bool is_kept_ = false;
+  Lanes numbers_[kMostNumbers], kept_ = 0;
+  alignas(64) float elements_[(kLongest + kMostRows) * kMostRows];
+};
+
 /// Writes the lanes of `values` where `mask` is set, one after the other from `to` on, and returns how many they are.
-/// hwy::CompressStore may become an instruction that is slow where it writes to memory; compressed in a register and
-/// then stored is fast everywhere.
+/// hwy::CompressStore may be an instruction that is slow in memory; compressed in a register, then stored is fast.
 HWY_INLINE int compress_store(Vector values, hn::Mask<Tag> mask, float* to) {
 #if HWY_TARGET <= HWY_AVX3
   const size_t count = hn::CountTrue(Tag(), mask);

@@ -4,8 +4,7 @@
 
 #include <cstdint>
 
-// Included only by files that are compiled once per instruction set. Always inline: no code of it has a name that two
-// of them could share.
+// For files compiled once per instruction set. Always inline: no code of it has a name that two of them could share.
 namespace lacuna {
 namespace HWY_NAMESPACE {
 
@@ -22,8 +21,7 @@ HWY_INLINE hwy::HWY_NAMESPACE::Vec<D> load_blocks(D d, From from, int first, int
   }
 }
 
-/// Transposes four columns of as many rows as D has lanes: of row i, the four numbers from from(i) on. Calls to(c,
-/// column) for each.
+/// Transposes four columns of as many rows as D has lanes: row i's are at from(i). Calls to(c, column) for each.
 template <class D, class From, class To>
 HWY_INLINE void transpose_four(D d, From from, To to) {
   namespace hn = hwy::HWY_NAMESPACE;

@@ -22,8 +22,7 @@ namespace lacuna::types::entmax {
 
 inline constexpr Info kInfo = {.paper = "arXiv:1905.05702", .rows_sum_to_one = true, .sparse = true};
 
-/// The least alpha above 1, and what lies between it and the greatest: outside of it the gradient for alpha is
-/// unbounded or all rounding.
+/// The least alpha above 1, and the range of alphas: outside of it the gradient for alpha is unbounded or all rounding.
 inline constexpr double kLeastAlpha = 1.01, kAlphaRange = 0.99;
 
 struct Options {

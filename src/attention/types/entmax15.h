@@ -24,8 +24,7 @@ struct RowMap {
     const S top = scores.max();
     scores.map([=](auto z) { return (z - top) * S(0.5); });
     const S tau = context.kept_or([=] { return threshold(scores); });
-    // With many small weights, the last digit of tau is much of their sum: their common excess is removed by one more
-    // step.
+    // With many small weights, the last digit of tau is much of their sum: one more step removes their common excess.
     S mass, length;
     sum_above(scores, tau, mass, length);
     const S excess = (mass - 1) / (length * 2);

@@ -109,9 +109,8 @@ struct RowMap {
       found = select(is_sought && from_low <= k, low, found);
       is_sought = is_sought && k < from_low;
     }
-    // Every kHalvingsPerPack halvings, a long row is packed to the scores within the range. After kHalvings, few scores
-    // should lie between low and high. Where more do, as with one score far from the others, halving goes on as long as
-    // there is a number between the two.
+    // Every kHalvingsPerPack halvings, a long row is packed to the scores in the range. After kHalvings, few should lie
+    // there. Where more do (one score far from others), halving goes on while there is a number between low and high.
     constexpr int kHalvings = 16, kHalvingsOfRange = 24, kHalvingsPerPack = 3, kWorthPacking = 64, kFewLeft = 8;
     const auto middle_at = [&](int i) { return i < kHalvingsOfRange ? low + (high - low) / 2 : middle_in_order(low, high); };
     const auto goes_on = [&](S middle) { return is_sought && from_low > from_high + S(kFewLeft) && low < middle && middle < high; };

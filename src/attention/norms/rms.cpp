@@ -1,8 +1,10 @@
-#include "attention/norms/rms_function.h"
+#include "attention/norms/rms.h"
 
+#include <cmath>
 #include <optional>
 #include <type_traits>
 
+#include "base/random.h"
 #include "kernels/profile.h"
 #include "kernels/row_tensors.h"
 
@@ -106,6 +108,14 @@ bool has_kernels(const Tensor& rows, const Tensor& gain) {
 }
 
 }  // namespace
+
+Tensor xavier_uniform_vector(int64_t size, uint64_t key) {
+  Tensor vector = at::empty({size}, at::kFloat);
+  const double bound = std::sqrt(3.0 / static_cast<double>(size));
+  RandomStream random(key);
+  for (int64_t i = 0; i < size; ++i) vector.data_ptr<float>()[i] = static_cast<float>(bound * (2 * random.next_unit() - 1));
+  return vector;
+}
 
 Tensor gated_rms_norm(const Tensor& context, const Tensor& gain, const Tensor& gate, double epsilon) {
   const TimedPart timed(ProfilePart::kNorm);

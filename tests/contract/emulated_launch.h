@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "attention/gpu/launch.h"
+#include "attention/rows/row_functions.h"
+#include "emulated_block.h"
+
+/// From a type's row map to kernels that run on the CPU, in an EmulatedBlock.
+namespace lacuna::cuda {
+
+/// work(block, index, place, memory) for every block of the grid, by each of its threads.
+template <class Block, class Work>
+void emulate(int blocks, int heads, int shared_bytes, Work work) {
+  std::vector<unsigned char> memory(static_cast<size_t>(shared_bytes) * Block::kWarps + 128);  // it may have more warps than asked for
+  unsigned char* const aligned = memory.data() + (128 - reinterpret_cast<uintptr_t>(memory.data()) % 128);
+  typename Block::Meeting meeting;
+  meeting.turns.run([&](int thread) {
+    const Block block(meeting, thread);
+    for (int i = 0; i < blocks * heads; ++i) {
+      work(block, i / heads, i % heads, aligned);
+      block.sync();
+    }
+  });
+}
+
+template <class Map, class Options, class T, class Block>
+KernelFunctions<T> emulated_functions_for() {
+  return {.forward = [](const void* options, const KernelCall<T>& call, const Launch& launch) -> const char* {
+            const Map map = types::map_of<Map, Options>(options);
+            emulate<Block>(call.schedule.num_tiles, call.schedule.num_heads, launch.shared_bytes,
+                           [&](const Block& block, int index, int place, unsigned char* memory) {
+                             forward_block(map, call, block, index, place, memory);
+                           });
+            return nullptr;
+          },
+          .backward = [](const void* options, const KernelCall<T>& call, const Launch& launch) -> const char* {
+            const Map map = types::map_of<Map, Options>(options);
+            emulate<Block>(call.schedule.num_chunks, call.schedule.num_heads, launch.shared_bytes,
+                           [&](const Block& block, int index, int place, unsigned char* memory) {
+                             backward_block(map, call, block, index, place, memory);
+                           });
+            for (int row = 0; row < call.schedule.num_key_rows; ++row)
+              for (int place = 0; place < call.schedule.num_heads; ++place)
+                for (int c = 0; c < call.d_head; ++c) sum_partials(call, row, place, c);
+            return nullptr;
+          }};
+}
+
+template <class Map, class Options, class Block>
+TypeKernels kernels_for(const char* type) {
+  return {.type = type,
+          .for_float = emulated_functions_for<Map, Options, float, Block>(),
+          .for_bf16 = emulated_functions_for<Map, Options, Bf16, Block>(),
+          .rows = types::RowFunctionsOf<Map, Options, WarpRow<EmulatedBlock<1, 1>>>::get()};
+}
+
+}  // namespace lacuna::cuda
