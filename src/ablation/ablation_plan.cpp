@@ -1,5 +1,3 @@
-#include "ablation/ablation_plan.h"
-
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -9,7 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "ablation/run_record.h"
+#include "ablation/ablation.h"
+#include "ablation/run_result.h"
 #include "attention/attention.h"
 #include "attention/registry.h"
 #include "base/content_hash.h"

@@ -1,5 +1,3 @@
-#include "ablation/ablation_runner.h"
-
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -12,7 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "ablation/run_record.h"
+#include "ablation/ablation.h"
+#include "ablation/run_result.h"
 #include "ablation/tables.h"
 #include "base/durable_files.h"
 #include "base/error.h"

@@ -256,12 +256,9 @@ std::string markdown_rows(const AblationReport& report, const std::vector<Column
   return text;
 }
 
-const std::map<std::string, std::string>& display_names_of_types() {
-  static const std::map<std::string, std::string> names = {
-      {"calibrated", "calibrated"}, {"entmax", "entmax"},      {"entmax15", "1.5-entmax"}, {"rela", "ReLA"},
-      {"softmax", "softmax"},       {"span", "adaptive span"}, {"sparsemax", "sparsemax"}, {"topk", "top-k"}};
-  return names;
-}
+const std::map<std::string, std::string> kNamesOfTypes = {
+    {"calibrated", "calibrated"}, {"entmax", "entmax"},      {"entmax15", "1.5-entmax"}, {"rela", "ReLA"},
+    {"softmax", "softmax"},       {"span", "adaptive span"}, {"sparsemax", "sparsemax"}, {"topk", "top-k"}};
 
 }  // namespace
 
@@ -272,16 +269,15 @@ std::vector<std::string> table_columns() {
 }
 
 std::string display_name(const std::string& variant) {
-  const auto& types = display_names_of_types();
   std::string text;
   for (size_t begin = 0, end = 0; begin <= variant.size(); begin = end + 1) {
     end = std::min(variant.find('-', begin), variant.size());
     const std::string part = variant.substr(begin, end - begin);
     const size_t equals = part.find('=');
     const std::string word = equals == std::string::npos ? part : part.substr(equals + 1);
-    const auto type = types.find(word);
-    if (equals == std::string::npos ? begin > 0 || type == types.end() : word.empty()) return variant;
-    const std::string value = type == types.end() ? word : type->second;
+    const auto type = kNamesOfTypes.find(word);
+    if (equals == std::string::npos ? begin > 0 || type == kNamesOfTypes.end() : word.empty()) return variant;
+    const std::string value = type == kNamesOfTypes.end() ? word : type->second;
     text += (text.empty() ? "" : ", ") + (equals == std::string::npos ? value : part.substr(0, equals) + " = " + value);
   }
   return text;

@@ -5,7 +5,24 @@
 #include <string>
 #include <vector>
 
+#include "analysis/analysis.h"
+
+/// Word alignments read off cross attention, and `lacuna align`.
 namespace lacuna {
+
+/// The choice of weights that links are read off: one head of a decoder layer, or the average of all.
+struct AlignmentChoice {
+  int layer = 0;
+  std::optional<int64_t> head = {};  ///< none = average
+  AlignmentStep step = AlignmentStep::kNormal;
+};
+
+enum class LinkUnit { kWord, kPiece };
+
+/// Returns the links of each pair; none for a pair with an empty side, and for one that is too long. Throws CheckpointError if the model's
+/// outputs are not finite numbers.
+std::vector<Links> align_pairs(const AnalyzedModel& model, const std::vector<SentencePair>& pairs, const AlignmentChoice& choice,
+                               LinkUnit unit, int64_t batch_tokens);
 
 /// What `lacuna align` is asked for, of models.
 struct AlignRequest {

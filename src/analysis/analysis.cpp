@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "analysis/links.h"
-#include "analysis/missing_measures.h"
 #include "attention/registry.h"
 #include "base/error.h"
 #include "base/random.h"

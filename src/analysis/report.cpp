@@ -1,8 +1,7 @@
-#include "analysis/report.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analysis/analysis_folder.h"
 #include "base/json_text.h"
 
 namespace lacuna {

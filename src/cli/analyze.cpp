@@ -2,8 +2,8 @@
 #include <set>
 #include <system_error>
 
+#include "analysis/analysis.h"
 #include "analysis/analysis_folder.h"
-#include "analysis/missing_measures.h"
 #include "base/durable_files.h"
 #include "base/files.h"
 #include "base/log.h"

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ablation/variant.h"
-#include "config/configuration.h"
 #include "config/load.h"
+#include "config/rules.h"
 
 namespace lacuna {
 

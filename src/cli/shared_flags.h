@@ -51,9 +51,4 @@ class KeyFlags {
   std::vector<Flag> flags_;
 };
 
-/// The type that help shows for a key's value: "N (0-1024)", "{relu,gelu}".
-std::string shown_type(const OptionHelp& key);
-/// The key's meaning as a sentence begins.
-std::string shown_meaning(const OptionHelp& key);
-
 }  // namespace lacuna::flags

@@ -21,6 +21,11 @@ struct Program {
   std::string name, summary;
 };
 
+/// "lacuna 0.1.0 (git hash)"; without the parentheses if it was built outside of a checkout.
+std::string version_text();
+/// Version, build, LibTorch, device, instruction set, threads: one fact a line.
+std::string build_text();
+
 // Each program has one source that defines both.
 Program program();
 /// All verbs of the program, in the order of its --help.

@@ -6,8 +6,6 @@
 #include <string_view>
 
 #include "base/files.h"
-#include "config/aliases.h"
-#include "config/merge.h"
 #include "config/read_options.h"
 #include "config/yaml.h"
 
@@ -73,11 +71,6 @@ ConfigNode read_with_bases(const std::string& file, std::vector<std::string> cha
   return merged(base, tree);
 }
 
-ConfigNode read_with_bases(const std::string& file) {
-  int files = 0;
-  return read_with_bases(file, {}, files);
-}
-
 /// {model: {attention: {cross: {k: 16}}}} from "model.attention.cross.k" and its value.
 ConfigNode nested(const std::string& key, ConfigNode value, const Place& place) {
   const size_t dot = key.rfind('.');
@@ -129,7 +122,7 @@ void require_changeable(const ConfigNode& node) {
 
 ConfigNode load_config_tree(const ConfigSources& sources) {
   ConfigNode tree = ConfigNode::map({});
-  for (const std::string& file : sources.files) tree = merged(tree, read_with_bases(file));
+  for (const std::string& file : sources.files) tree = merged(tree, read_config_file(file));
   for (const ConfigNode& overlay : sources.overlays) tree = merged(tree, overlay);
   tree = with_variables(merged(tree, override_tree(sources.overrides)));
   tree.set_path("");
@@ -137,15 +130,8 @@ ConfigNode load_config_tree(const ConfigSources& sources) {
 }
 
 ConfigNode read_config_file(const std::string& file) {
-  return read_with_bases(file);
-}
-
-ConfigNode merge_trees(const ConfigNode& under, const ConfigNode& over) {
-  return merged(under, over);
-}
-
-Options load_options(const ConfigSources& sources) {
-  return options_from(load_config_tree(sources));
+  int files = 0;
+  return read_with_bases(file, {}, files);
 }
 
 Options with_overrides(const Options& options, const std::vector<std::string>& overrides) {

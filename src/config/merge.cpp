@@ -1,6 +1,6 @@
-#include "config/merge.h"
-
 #include <algorithm>
+
+#include "config/load.h"
 
 namespace lacuna {
 namespace {

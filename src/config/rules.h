@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "config/config_node.h"
+#include "config/options.h"
 
 namespace lacuna {
 
@@ -28,6 +29,12 @@ class Rules {
   const ConfigNode* first_written(const std::vector<std::string>& keys) const;
 
   ConfigNode tree_;
+};
+
+/// A configuration as the user gave it: its options, and the place (file and line) of each key, for messages.
+struct Configuration {
+  Options options;
+  Rules rules;
 };
 
 }  // namespace lacuna

@@ -1,5 +1,3 @@
-#include "run/finish.h"
-
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -18,6 +16,7 @@
 #include "checkpoint/run_folder.h"
 #include "config/read_options.h"
 #include "config/run_files.h"
+#include "run/training_run.h"
 
 namespace lacuna {
 namespace {

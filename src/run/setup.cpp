@@ -1,5 +1,3 @@
-#include "run/setup.h"
-
 #include <ATen/Parallel.h>
 #include <spdlog/fmt/fmt.h>
 
@@ -16,6 +14,7 @@
 #include "run/remarks.h"
 #include "run/requirements.h"
 #include "run/starting_point.h"
+#include "run/training_run.h"
 #include "train/auto_batch.h"
 #include "train/products.h"
 #include "train/resume.h"

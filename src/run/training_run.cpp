@@ -17,8 +17,8 @@
 #include "config/load.h"
 #include "config/run_files.h"
 #include "data/batch_stream.h"
-#include "run/finish.h"
 #include "run/remarks.h"
+#include "run/starting_point.h"
 #include "train/transformer_loss.h"
 
 namespace lacuna {
@@ -97,8 +97,7 @@ void TrainingRun::write_configuration() const {
 }
 
 void TrainingRun::open_log() {
-  const double updates_per_epoch = batches_of_epoch(run_.data.plan) / static_cast<double>(options_.train.update_freq);
-  const RunLength length = {options_.train.max_steps, options_.train.max_epochs, updates_per_epoch};
+  const RunLength length = {options_.train.max_steps, options_.train.max_epochs, updates_per_epoch(options_.train, run_.data)};
   log_ = std::make_unique<TrainingLog>(options_.run, run_.state, length, at::Device(options_.device));
 }
 
