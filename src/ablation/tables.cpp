@@ -1,6 +1,7 @@
 #include "ablation/tables.h"
 
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -39,9 +40,7 @@ std::string difference_text(const VariantSummary& variant, const std::string& fi
   if (!variant.difference) return kNothing;
   std::string text = fmt::format("{}{:.2f}", *variant.difference < 0 ? "−" : "+", std::abs(*variant.difference));
   if (variant.against != first) text += " to " + display_name(variant.against);
-  std::string chances;
-  for (const double p : variant.p_values) chances += fmt::format("{}{:.3f}", chances.empty() ? "" : ", ", p);
-  return text + " (" + chances + ")";
+  return text + fmt::format(" ({:.3f})", fmt::join(variant.p_values, ", "));
 }
 
 std::string sparsity_text(const VariantSummary& variant) {
@@ -54,9 +53,7 @@ std::string sparsity_text(const VariantSummary& variant) {
 }
 
 std::string seeds_text(const VariantSummary& variant) {
-  std::string text;
-  for (const int64_t seed : variant.seeds) text.append(text.empty() ? "" : ", ").append(std::to_string(seed));
-  return text.empty() ? kNothing : text;
+  return variant.seeds.empty() ? kNothing : fmt::format("{}", fmt::join(variant.seeds, ", "));
 }
 
 /// "0.7 (300)": a decimal only where the epochs are few and not whole.

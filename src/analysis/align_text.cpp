@@ -69,8 +69,7 @@ struct Direction {
   }
 };
 
-/// Returns the first number of a word in the development set's gold links. Words are joined as the model joins them; `known` keeps the
-/// numbers by joiner.
+/// Returns the first number of a word in the development set's gold links, by the model's joiner; `known` keeps those found.
 int base_of_development_set(const AlignRequest& asked, const Options& options, std::map<std::string, int>& known) {
   const std::string& joiner = options.translate.joiner;
   if (!known.contains(joiner)) {

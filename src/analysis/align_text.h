@@ -19,8 +19,7 @@ struct AlignmentChoice {
 
 enum class LinkUnit { kWord, kPiece };
 
-/// Returns the links of each pair; none for a pair with an empty side, and for one that is too long. Throws CheckpointError if the model's
-/// outputs are not finite numbers.
+/// Returns the links of each pair; none where a side is empty or too long. Throws CheckpointError if the model gives no finite numbers.
 std::vector<Links> align_pairs(const AnalyzedModel& model, const std::vector<SentencePair>& pairs, const AlignmentChoice& choice,
                                LinkUnit unit, int64_t batch_tokens);
 
@@ -49,8 +48,7 @@ struct AlignRequest {
 /// UsageError for a layer or head that a model does not have, DataError for what is wrong in a text.
 bool align_text(const AlignRequest& asked);
 
-/// Makes one set of links of those in two files, of which `backward` has target-source, and writes it. Returns false if nobody reads the
-/// output any more.
+/// Writes one set of links of those in two files, `backward` target-source. Returns false if nobody reads the output any more.
 bool symmetrize_files(const std::string& forward, const std::string& backward, const std::string& symmetrization, const std::string& file);
 
 }  // namespace lacuna

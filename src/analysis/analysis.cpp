@@ -219,8 +219,7 @@ class Pass {
 
   int64_t wanted_importance() const { return std::min(settings_.importance_sentences, settings_.num_pairs); }
 
-  /// Measures importance on pairs that are spread evenly. The next usable pair replaces one that is left out; at the end of the corpus, the
-  /// previous one does.
+  /// Measures importance on pairs spread evenly. The next usable pair stands for one left out; at the end of the corpus, the previous one.
   void measure_importance(const std::vector<SentencePair>& pairs) {
     const int64_t wanted = wanted_importance();
     if (wanted == 0) return;

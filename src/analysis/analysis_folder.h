@@ -7,15 +7,13 @@
 
 #include "analysis/analysis.h"
 
-/// What `lacuna analyze` writes to its folder: report.html, analysis.json and CSV tables (README.md beside this file describes both), and
-/// weights if they are asked for.
+/// What `lacuna analyze` writes: report.html, analysis.json, CSV tables (README.md beside this file describes them), and weights.
 namespace lacuna {
 
 /// Returns the content of analysis.json.
 nlohmann::ordered_json analysis_json(const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings);
 
-/// Error rate, interval, precision, recall and links of one system, as analysis.json and `lacuna aer` give them; null is what is not
-/// defined.
+/// The measures of one system, as analysis.json and `lacuna aer` give them; null is what is not defined.
 nlohmann::ordered_json alignment_error_json(const AlignmentErrors& errors, size_t system);
 
 /// One CSV table, its first line naming the columns.

@@ -83,8 +83,7 @@ std::vector<int64_t> lines_of(const ModelAnalysis& model) {
   return lines;
 }
 
-/// Returns the sentence that each model has kept of a line, null where it had no room. Empty if some model leaves the line out, because its
-/// vocabulary finds no token in it or too many.
+/// Returns the sentence that each model has kept of a line, null where it had no room. Empty if some model leaves the line out.
 std::vector<const ExploredSentence*> kept_by_all(const std::vector<ModelAnalysis>& models, int64_t line) {
   std::vector<const ExploredSentence*> kept;
   for (const ModelAnalysis& model : models) {

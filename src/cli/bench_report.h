@@ -7,8 +7,7 @@
 #include "ablation/variant.h"
 #include "speed/named_options.h"
 
-/// What the verbs of `lacuna bench` and of lacuna-bench share: printing reports, and --compare, attention types against softmax in one
-/// process, in pairs.
+/// What the verbs of `lacuna bench` and lacuna-bench share: reports, and --compare, attention types against softmax in one process.
 namespace lacuna {
 
 /// Formats a number with four significant digits.

@@ -15,9 +15,8 @@ class CommandLine : public CLI::App {
   /// `name` is the command: "lacuna train".
   CommandLine(const std::string& description, const std::string& name);
 
-  /// Reads the words after the verb. False if --help, or another flag that prints and ends, was given: it has been printed, and the verb
-  /// returns 0. Throws UsageError for whatever CLI11 does not accept, in place of CLI11's own exit codes. `long_help` is what the app's
-  /// help-all flag prints, if it has one.
+  /// Reads the words after the verb. False if a flag that prints and ends was given (--help): it has been printed, and the verb returns 0.
+  /// Throws UsageError for whatever CLI11 does not accept. `long_help` is what the app's help-all flag prints, if it has one.
   bool read(std::vector<std::string> arguments, const std::string& long_help = "");
 
  private:

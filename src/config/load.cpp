@@ -80,8 +80,7 @@ ConfigNode nested(const std::string& key, ConfigNode value, const Place& place) 
   return dot == std::string::npos ? map : nested(key.substr(0, dot), std::move(map), place);
 }
 
-/// Parses a word of the command line as YAML if it begins a list, a map or a quoted text, or is null. Otherwise returns the word itself,
-/// trimmed: a path may contain " #" and ": ".
+/// Parses a word of the command line as YAML if it begins a list, a map or a quoted text, or is null; else trims it: " #" may be in a path.
 ConfigNode value_of(const std::string& word, const Place& place) {
   constexpr std::string_view kBlanks = " \t\r\n";
   const size_t begin = std::min(word.find_first_not_of(kBlanks), word.size());

@@ -37,8 +37,7 @@ void rename_known_aliases(ConfigNode& root);
 /// bf16x3 becomes fp32, with a warning. In a user's own configuration they are errors (rename_known_aliases).
 void replace_removed_settings(ConfigNode& root);
 
-/// Returns the typed options of a tree, checked against each other (n_best <= beam_size, num_heads divides d_model, ...). Throws
-/// ConfigError.
+/// Returns the typed options of a tree, checked against each other (n_best <= beam_size, ...). Throws ConfigError.
 Options options_from(const ConfigNode& tree);
 
 /// Applies overrides to the options of a checkpoint. Throws ConfigError for any but those of `translate` and `model.attention`.

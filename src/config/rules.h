@@ -9,15 +9,13 @@
 
 namespace lacuna {
 
-/// Checks rules between options. An error begins with the place of the offending key in the tree from which the options were read; without
-/// a tree it has no place.
+/// Checks rules between options. An error begins with the place of the offending key in the tree that the options come from, if any.
 class Rules {
  public:
   Rules() = default;
   explicit Rules(ConfigNode tree) : tree_(std::move(tree)) {}
 
-  /// Throws ConfigError unless `holds`. The error has the place of `keys`, which the rule is about, the message, and the places of those
-  /// keys that are in other files.
+  /// Throws ConfigError unless `holds`: the place of `keys`, which the rule is about, the message, and where keys in other files stand.
   void require(bool holds, const std::vector<std::string>& keys, const std::string& message) const;
 
   /// Returns the place of the first of `keys` on the command line, "command line (--key): ", or else of the first that is in a file and not

@@ -67,8 +67,7 @@ void choose_batch_tokens(RunSetup& run, const Rules& rules) {
   run.data.plan.batch_tokens = *train.batch_tokens.value;
 }
 
-/// Loads the newest checkpoint of the run, or train.init_from, or begins. Returns what to say of validation scores that are kept, if their
-/// translations were searched for otherwise.
+/// Loads the newest checkpoint of the run, or train.init_from, or begins. Returns a note if kept validation scores are of another search.
 std::string find_start(RunSetup& run, const Rules& rules) {
   Options& options = run.options;
   run.is_resumed = !run.replacement && !newest_checkpoint_of(options.run).empty();

@@ -89,8 +89,7 @@ void TrainingRun::replace_old_run() {
   log_info("{}: the run of another configuration is removed, as train.overwrite says", options_.run);
 }
 
-/// Writes the resolved configuration, and the vocabularies if they are a checkpoint's. A start that fails writes none of them, which the
-/// next would take for its own.
+/// Writes the resolved configuration, and the vocabularies if they are a checkpoint's. Not before a start is known not to fail.
 void TrainingRun::write_configuration() const {
   if (run_.kept_vocabularies) write_vocabularies(*run_.kept_vocabularies, options_.run);
   write_file_atomically(fs::path(options_.run) / run_files::kConfig, to_yaml(options_));

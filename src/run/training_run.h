@@ -40,15 +40,13 @@ struct RunSetup {
   std::string folder() const { return replacement ? replacement->folder() : options.run; }
 };
 
-/// Locks the run folder, reads the data, makes the model, and finds where to go on. Throws what any of it finds wrong, before anything is
-/// trained.
+/// Locks the run folder, reads the data, makes the model, and finds where to go on. Throws, before any training, what is wrong.
 RunSetup set_up_run(const Configuration& given);
 
 /// Logs what is going to be trained: sizes, device, batches, an epoch, and what a person should know of its length.
 void log_setup(const RunSetup& run);
 
-/// What follows a run's last update: the average of its last checkpoints, and the scores of its test sets. Each is done once; a start that
-/// finds it done does not repeat it.
+/// What follows a run's last update, once, whatever the number of starts: the average of its last checkpoints, scores of its test sets.
 class RunFinish {
  public:
   /// `run` must live as long.
@@ -100,9 +98,8 @@ class TrainingRun {
   bool has_diverged_ = false;
 };
 
-/// `lacuna check`: a dry run of a configuration. Reads the data, trains a few batches, translates a sentence, and prints to `out` what a
-/// run would take, with its number of warnings in the last line. Writes nothing but data.cache, where it is set. Throws what would keep
-/// training from starting.
+/// `lacuna check`: reads the data, trains a few batches, translates a sentence, and prints to `out` what a run would take, with its number
+/// of warnings in the last line. Writes nothing but data.cache, where it is set. Throws what would keep training from starting.
 void check_configuration(const Configuration& given, std::ostream& out);
 
 }  // namespace lacuna

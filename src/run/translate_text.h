@@ -35,12 +35,10 @@ InputLine parse_input_line(const std::string& line, int64_t id, const std::strin
 /// Returns the output for one line of input: one line, or n_best lines of text; each ends in LF.
 std::string format_translations(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format);
 
-/// What `lacuna translate` tells a person at a terminal: that it waits for sentences to be typed, a progress bar, and a
-/// closing line.
+/// What `lacuna translate` tells a person at a terminal: that it waits for sentences to be typed, a progress bar, a closing line.
 class TranslationProgress {
  public:
-  /// `input` and `output` are the paths that the verb was given. Nothing is told if `quiet`, or if stderr is no
-  /// terminal.
+  /// `input` and `output` are the paths that the verb was given. Nothing is told if `quiet`, or if stderr is no terminal.
   TranslationProgress(const std::string& input, const std::string& output, bool quiet);
 
   /// Begins a window of lines that were read; the bar goes by the share of the input's bytes.
@@ -73,8 +71,7 @@ struct TextTranslation {
   int64_t longest = 0;  ///< pieces of the longest sentence of training: longer ones are warned of
 };
 
-/// Translates all lines of the reader, as they come. Returns false if nobody reads the output any more. Throws DataError for a bad line;
-/// those before it are translated.
+/// Translates all lines as they come. Returns false if nobody reads the output any more. Throws DataError after the lines before a bad one.
 bool translate_text(LineReader& reader, Output& output, Translator& translator, const TextTranslation& how, TranslationProgress& progress);
 
 }  // namespace lacuna
