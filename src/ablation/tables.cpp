@@ -147,8 +147,7 @@ std::string explanation(const AblationReport& report) {
 }
 
 std::string on_one_line(std::string text) {
-  for (char& c : text)
-    if (c == '\n') c = ' ';
+  std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
 }
 

@@ -41,6 +41,8 @@ struct AnalysisSettings {
   std::set<int64_t> saved_layers = {}, saved_heads = {};  ///< empty = all
 
   bool wants(const std::string& measure) const { return only.empty() || only.contains(measure); }
+  /// Returns true if a measure of single rows is wanted.
+  bool wants_rows() const { return wants("sparsity") || wants("null_rate") || wants("entropy") || wants("support"); }
 };
 
 /// A learned number of each head, averaged over the queries that it was seen on.

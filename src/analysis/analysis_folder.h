@@ -23,8 +23,7 @@ struct CsvTable {
 std::vector<CsvTable> analysis_tables(const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings);
 
 /// Returns an HTML page that needs no other file: charts of all models side by side, and the weights of the sentences kept for it, as far
-/// as they fit into 3 MB. The page is made of report.html, .css and report_*.js, which are compiled in. `analysis` is the models'
-/// analysis_json().
+/// as they fit into 3 MB. It is made of report.html, .css and report_*.js, which are compiled in. `analysis`: the models' analysis_json().
 std::string report_html(const std::vector<ModelAnalysis>& models, const nlohmann::ordered_json& analysis);
 
 /// Returns a part of the page by its placeholder, the word between {{ and }}; PAGE is the page itself.

@@ -27,12 +27,7 @@ std::string base64(const std::string& bytes) {
 /// Returns JSON text that cannot end a script element.
 std::string dumped(const ordered_json& json) {
   std::string text;
-  for (const char c : json_text(json)) {
-    if (c == '<')
-      text += "\\u003c";
-    else
-      text += c;
-  }
+  for (const char c : json_text(json)) text += c == '<' ? std::string("\\u003c") : std::string(1, c);
   return text;
 }
 
