@@ -1,5 +1,3 @@
-#include "ablation/ablation_plan.h"
-
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -9,7 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "ablation/run_record.h"
+#include "ablation/ablation.h"
+#include "ablation/run_result.h"
 #include "attention/attention.h"
 #include "attention/registry.h"
 #include "base/content_hash.h"
@@ -198,8 +197,7 @@ void require_same_end(const std::string& run, const Options& had, const Options&
       refuse_trained_run(run, "otherwise", difference.key + " is " + difference.second + " now, and it has " + difference.first);
 }
 
-/// Throws ConfigError if the run in the folder was trained for longer, or was to end by another rule: it would resume, and stand in the
-/// table among runs of the new length.
+/// Throws ConfigError if the run in the folder was trained for longer or ends by another rule: it would resume, among runs of the new one.
 void require_run_of_same_end(const Options& options) {
   const fs::path config = fs::path(options.run) / run_files::kLast / run_files::kConfig;
   if (replaces_run(options) || !fs::exists(config)) return;  // it begins anew, or nothing is trained

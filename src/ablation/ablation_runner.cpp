@@ -1,5 +1,3 @@
-#include "ablation/ablation_runner.h"
-
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -12,7 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "ablation/run_record.h"
+#include "ablation/ablation.h"
+#include "ablation/run_result.h"
 #include "ablation/tables.h"
 #include "base/durable_files.h"
 #include "base/error.h"
@@ -46,10 +45,6 @@ std::string why_it_failed(const ProcessResult& end, const std::string& verb) {
   if (end.signal == 0) return fmt::format("lacuna {} ended with exit code {}", verb, end.exit_code);
   return fmt::format("lacuna {} was ended by signal {} ({}){}", verb, end.signal, strsignal(end.signal),
                      end.signal == SIGKILL ? "; was memory short?" : "");
-}
-
-std::string weights_of(const PlannedRun& run) {
-  return checkpoint_to_score(run.options);
 }
 
 /// Returns the command by which runs find sacreBLEU. They are started as /proc/self/exe, so they cannot look beside the program's file.
@@ -127,7 +122,7 @@ RunResult AblationRunner::result_of(const PlannedRun& run) const {
   start({"train", "-c", run.options.run + ".yaml"});
   RunResult result = row_for(run);
   read_training(run.options.run, result);
-  result.parameters = static_cast<double>(count_parameters(weights_of(run)));
+  result.parameters = static_cast<double>(count_parameters(checkpoint_to_score(run.options)));
   translate_and_score(run, result);
   measure_speed(run, result);
   measure_loss(run, result);
@@ -157,7 +152,7 @@ void AblationRunner::translate_and_score(const PlannedRun& run, RunResult& resul
   const std::string hypotheses = hypotheses_of(run.variant, run.seed);
   fs::create_directories(fs::path(hypotheses).parent_path());
   const SetFiles test(plan_.test_set);
-  start(with_search_of(run, {"translate", "-m", weights_of(run), "-i", test.src(), "-o", hypotheses}));
+  start(with_search_of(run, {"translate", "-m", checkpoint_to_score(run.options), "-i", test.src(), "-o", hypotheses}));
   const CorpusScores scores = score_files(scorer_, hypotheses, {test.tgt()}, scoring_by({"bleu", "chrf"}));
   result.test_set = name_of(plan_.test_set);
   result.signature = scores.bleu->signature;
@@ -169,8 +164,8 @@ void AblationRunner::measure_speed(const PlannedRun& run, RunResult& result) con
   if (settings_.rounds == 0) return;
   const SetFiles test(plan_.test_set);
   const std::string rounds = std::to_string(settings_.rounds);
-  const std::string printed =
-      start(with_search_of(run, {"bench", "translate", "-m", weights_of(run), "-i", test.src(), "--rounds", rounds, "--json"}));
+  const std::string printed = start(
+      with_search_of(run, {"bench", "translate", "-m", checkpoint_to_score(run.options), "-i", test.src(), "--rounds", rounds, "--json"}));
   const nlohmann::json report = nlohmann::json::parse(printed, nullptr, /*allow_exceptions=*/false);
   if (report.is_object() && report.contains("output_tokens_per_second"))
     result.translate_speed = report["output_tokens_per_second"].get<double>();
@@ -183,8 +178,9 @@ void AblationRunner::measure_loss(const PlannedRun& run, RunResult& result) cons
   if (data.valid.empty()) return;
   try {
     const SetFiles valid(data.valid.front());
-    result.valid_loss = nll_per_token(start({"score", "-m", weights_of(run), "--src", valid.src(), "--tgt", valid.tgt(), "--tokens",
-                                             "--threads", std::to_string(run.options.threads), "--device", run.options.device}));
+    result.valid_loss =
+        nll_per_token(start({"score", "-m", checkpoint_to_score(run.options), "--src", valid.src(), "--tgt", valid.tgt(), "--tokens",
+                             "--threads", std::to_string(run.options.threads), "--device", run.options.device}));
   } catch (const DataError& error) {
     log_warning("{}, seed {} has no validation loss: {}", run.variant, run.seed, error.what());
   }

@@ -22,10 +22,9 @@ struct Comparison {
 struct RunResult {
   std::string variant = {};
   int64_t seed = 1;
-  std::string error = {};        ///< why it failed; empty = it ended well
-  std::string fingerprint = {};  ///< of what the result depends on, but for the seed: options, and the files that are scored
-  std::string shared_fingerprint =
-      {};  ///< of what all variants of the command had in common; empty in rows of versions that did not note it
+  std::string error = {};               ///< why it failed; empty = it ended well
+  std::string fingerprint = {};         ///< of what the result depends on, but for the seed: options, and the files that are scored
+  std::string shared_fingerprint = {};  ///< of what all variants of the command had in common; empty in rows of older versions
 
   std::string test_set = {}, signature = {};  ///< what was scored, and sacreBLEU's signature of BLEU
   std::optional<double> bleu = {}, chrf = {};
@@ -59,5 +58,19 @@ class ResultsFile {
 };
 
 nlohmann::ordered_json to_json(const RunResult& result);
+
+/// Reads facts about a run's training from its folder: speed (the median over the log's lines), peak memory, sparsity at the last
+/// validation, epochs, updates and hours. Facts that the files lack stay unknown.
+void read_training(const std::filesystem::path& run, RunResult& result);
+
+/// Returns the number of weights of a checkpoint. Throws what read_safetensors throws.
+int64_t count_parameters(const std::filesystem::path& checkpoint);
+
+/// Returns the mean loss in nats per target token, from what `lacuna score --tokens` prints: a line a sentence, its log-probability, a tab,
+/// and those of its tokens. Throws MachineError for anything else.
+double nll_per_token(const std::string& scores);
+
+/// Returns the error message that a verb ended with: the text after `lacuna VERB: error: `. Empty if there is none.
+std::string error_message(const std::string& last_errors);
 
 }  // namespace lacuna

@@ -40,8 +40,7 @@ std::vector<const Comparison*> comparisons_within(const Rows& rows, const std::v
   return found;
 }
 
-/// Adds the comparisons with the variant that the last one compares with; a mean of differences to several variants would
-/// mean nothing.
+/// Adds the comparisons with the variant that the last one compares with: a mean over several variants would mean nothing.
 void add_comparisons(const std::vector<const Comparison*>& comparisons, VariantSummary& summary) {
   std::vector<double> differences;
   for (const Comparison* made : comparisons) {

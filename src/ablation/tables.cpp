@@ -1,6 +1,7 @@
 #include "ablation/tables.h"
 
 #include <spdlog/fmt/fmt.h>
+#include <spdlog/fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -39,9 +40,7 @@ std::string difference_text(const VariantSummary& variant, const std::string& fi
   if (!variant.difference) return kNothing;
   std::string text = fmt::format("{}{:.2f}", *variant.difference < 0 ? "−" : "+", std::abs(*variant.difference));
   if (variant.against != first) text += " to " + display_name(variant.against);
-  std::string chances;
-  for (const double p : variant.p_values) chances += fmt::format("{}{:.3f}", chances.empty() ? "" : ", ", p);
-  return text + " (" + chances + ")";
+  return text + fmt::format(" ({:.3f})", fmt::join(variant.p_values, ", "));
 }
 
 std::string sparsity_text(const VariantSummary& variant) {
@@ -54,9 +53,7 @@ std::string sparsity_text(const VariantSummary& variant) {
 }
 
 std::string seeds_text(const VariantSummary& variant) {
-  std::string text;
-  for (const int64_t seed : variant.seeds) text.append(text.empty() ? "" : ", ").append(std::to_string(seed));
-  return text.empty() ? kNothing : text;
+  return variant.seeds.empty() ? kNothing : fmt::format("{}", fmt::join(variant.seeds, ", "));
 }
 
 /// "0.7 (300)": a decimal only where the epochs are few and not whole.
@@ -150,8 +147,7 @@ std::string explanation(const AblationReport& report) {
 }
 
 std::string on_one_line(std::string text) {
-  for (char& c : text)
-    if (c == '\n') c = ' ';
+  std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
 }
 
@@ -256,12 +252,9 @@ std::string markdown_rows(const AblationReport& report, const std::vector<Column
   return text;
 }
 
-const std::map<std::string, std::string>& display_names_of_types() {
-  static const std::map<std::string, std::string> names = {
-      {"calibrated", "calibrated"}, {"entmax", "entmax"},      {"entmax15", "1.5-entmax"}, {"rela", "ReLA"},
-      {"softmax", "softmax"},       {"span", "adaptive span"}, {"sparsemax", "sparsemax"}, {"topk", "top-k"}};
-  return names;
-}
+const std::map<std::string, std::string> kNamesOfTypes = {
+    {"calibrated", "calibrated"}, {"entmax", "entmax"},      {"entmax15", "1.5-entmax"}, {"rela", "ReLA"},
+    {"softmax", "softmax"},       {"span", "adaptive span"}, {"sparsemax", "sparsemax"}, {"topk", "top-k"}};
 
 }  // namespace
 
@@ -272,16 +265,15 @@ std::vector<std::string> table_columns() {
 }
 
 std::string display_name(const std::string& variant) {
-  const auto& types = display_names_of_types();
   std::string text;
   for (size_t begin = 0, end = 0; begin <= variant.size(); begin = end + 1) {
     end = std::min(variant.find('-', begin), variant.size());
     const std::string part = variant.substr(begin, end - begin);
     const size_t equals = part.find('=');
     const std::string word = equals == std::string::npos ? part : part.substr(equals + 1);
-    const auto type = types.find(word);
-    if (equals == std::string::npos ? begin > 0 || type == types.end() : word.empty()) return variant;
-    const std::string value = type == types.end() ? word : type->second;
+    const auto type = kNamesOfTypes.find(word);
+    if (equals == std::string::npos ? begin > 0 || type == kNamesOfTypes.end() : word.empty()) return variant;
+    const std::string value = type == kNamesOfTypes.end() ? word : type->second;
     text += (text.empty() ? "" : ", ") + (equals == std::string::npos ? value : part.substr(0, equals) + " = " + value);
   }
   return text;

@@ -14,8 +14,7 @@ std::vector<std::string> table_columns();
 /// A variant's name as tables show it: "top-k, k = 4" for topk-k=4. A name of the user's own stays as it is.
 std::string display_name(const std::string& variant);
 
-/// A Markdown table; below it definitions of its numbers, failed runs, and runs that are left out. `columns` are of table_columns();
-/// empty = all.
+/// A Markdown table; below it definitions, failed runs and runs left out. `columns` are of table_columns(); empty = all.
 std::string markdown_table(const AblationReport& report, const std::vector<std::string>& columns = {});
 
 /// A LaTeX `tabular` (package booktabs), to be \input. `columns` are of table_columns(); empty = those that fit the width of a page.

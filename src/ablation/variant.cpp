@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/spelling.h"
-#include "config/aliases.h"
 #include "config/load.h"
 #include "config/read_options.h"
 #include "config/yaml.h"
@@ -20,16 +19,10 @@ bool is_one_of(const std::string& word, const std::vector<std::string>& words) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-const std::vector<std::string>& sections() {
-  static const std::vector<std::string> words = {"model", "train", "translate"};
-  return words;
-}
+const std::vector<std::string> kSections = {"model", "train", "translate"};
 
 /// Keys that tell the long form of a variant from an attention choice.
-const std::vector<std::string>& long_form_keys() {
-  static const std::vector<std::string> words = {"attention", "model", "train", "translate", "extends", "seeds", "against"};
-  return words;
-}
+const std::vector<std::string> kLongFormKeys = {"attention", "model", "train", "translate", "extends", "seeds", "against"};
 
 bool has_key_of(const ConfigNode& map, const std::vector<std::string>& keys) {
   return std::any_of(map.entries().begin(), map.entries().end(), [&](const auto& entry) { return is_one_of(entry.first, keys); });
@@ -66,8 +59,8 @@ ConfigNode overlay_of_file(const ConfigNode& node) {
   if (!fs::exists(path, error)) node.fail("there is no file " + path.string() + " (relative to the file that says it)");
   ConfigNode tree = read_config_file(path.string());
   for (const auto& [key, value] : tree.entries())
-    if (!is_one_of(key, sections()))
-      throw ConfigError(value.place().text() + ": a variant changes " + join(sections()) + " only, and this file has `" + key +
+    if (!is_one_of(key, kSections))
+      throw ConfigError(value.place().text() + ": a variant changes " + join(kSections) + " only, and this file has `" + key +
                         "`: data, run and seed are those of the whole ablation");
   return tree;
 }
@@ -87,24 +80,23 @@ Variant read_long_form(const std::string& name, const ConfigNode& map) {
   Variant variant = {.name = name, .overlay = ConfigNode::map({}, map.place())};
   ConfigNode pieces = ConfigNode::map({}, map.place());
   for (const auto& [key, value] : map.entries()) {
-    if (!is_one_of(key, long_form_keys())) value.fail_as_unknown(long_form_keys());
-    if (is_one_of(key, sections())) pieces.set(key, value);
+    if (!is_one_of(key, kLongFormKeys)) value.fail_as_unknown(kLongFormKeys);
+    if (is_one_of(key, kSections)) pieces.set(key, value);
     if (key == "extends") variant.overlay = overlay_of_file(value);
     if (key == "seeds") variant.seeds = read_seeds(value);
     if (key == "against") variant.against = read_string(value);
   }
   rename_known_aliases(pieces);
-  variant.overlay = merge_trees(variant.overlay, pieces);
-  if (const ConfigNode* choice = map.find("attention")) variant.overlay = merge_trees(variant.overlay, under_attention(*choice));
+  variant.overlay = merged(variant.overlay, pieces);
+  if (const ConfigNode* choice = map.find("attention")) variant.overlay = merged(variant.overlay, under_attention(*choice));
   return variant;
 }
 
 Variant read_variant(const std::string& name, const ConfigNode& value) {
   require_name(name, value);
   if (names_a_file(value)) return {.name = name, .overlay = overlay_of_file(value)};
-  if (value.is_map() && has_key_of(value, long_form_keys())) return read_long_form(name, value);
-  if (!is_choice(value))
-    value.fail("expected what stands under model.attention, a configuration file, or a map of " + join(long_form_keys()));
+  if (value.is_map() && has_key_of(value, kLongFormKeys)) return read_long_form(name, value);
+  if (!is_choice(value)) value.fail("expected what stands under model.attention, a configuration file, or a map of " + join(kLongFormKeys));
   return {.name = name, .overlay = under_attention(value)};
 }
 
@@ -153,8 +145,7 @@ Variant variant_of_word(const ConfigNode& word, const std::vector<Variant>& defi
 
 /// `topk: {k: 4}` is a type with its options, `mine: {type: topk, k: 4}` a name and what it stands for.
 Variant variant_of_entry(const std::string& key, const ConfigNode& value, const std::vector<std::string>& known_types) {
-  const bool is_type = is_one_of(key, known_types),
-             is_options = value.is_map() && !is_choice(value) && !has_key_of(value, long_form_keys());
+  const bool is_type = is_one_of(key, known_types), is_options = value.is_map() && !is_choice(value) && !has_key_of(value, kLongFormKeys);
   if (!is_type || !is_options) return read_variant(key, value);
   ConfigNode choice = ConfigNode::map({{"type", ConfigNode::scalar(key, value.place())}}, value.place());
   for (const auto& [option, set] : value.entries()) choice.set(option, set);

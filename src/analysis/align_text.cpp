@@ -4,7 +4,6 @@
 #include <map>
 #include <memory>
 
-#include "analysis/aligner.h"
 #include "analysis/links.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -19,6 +18,29 @@ namespace {
 Symmetrization symmetrization_of(const std::string& name) {
   if (name == "intersection") return Symmetrization::kIntersection;
   return name == "union" ? Symmetrization::kUnion : Symmetrization::kGrowDiagFinalAnd;
+}
+
+/// "layer 2, head 1, shifted".
+std::string choice_text(const AlignmentChoice& choice) {
+  return "layer " + std::to_string(choice.layer) + ", " + (choice.head ? "head " + std::to_string(*choice.head) : "average of heads") +
+         ", " + name_of(choice.step);
+}
+
+/// Returns the choice with the lowest error rate in an analysis with alignment, and sets `error_rate` to that rate.
+AlignmentChoice best_choice(const ModelAnalysis& analysis, double& error_rate) {
+  AlignmentChoice best;
+  error_rate = 2;
+  for (int layer = 0; layer < analysis.decoder_layers; ++layer) {
+    for (int64_t head = 0; head <= analysis.num_heads; ++head) {
+      for (const AlignmentStep step : kAlignmentSteps) {
+        const double rate = analysis.alignment->total(analysis.system_of(layer, head, step)).error_rate().value_or(1);
+        if (rate >= error_rate) continue;
+        error_rate = rate;
+        best = {layer, head == analysis.num_heads ? std::nullopt : std::optional(head), step};
+      }
+    }
+  }
+  return best;
 }
 
 /// One model, and which of its weights align.
@@ -47,8 +69,7 @@ struct Direction {
   }
 };
 
-/// Returns the first number of a word in the development set's gold links. Words are joined as the model joins them; `known` keeps the
-/// numbers by joiner.
+/// Returns the first number of a word in the development set's gold links, by the model's joiner; `known` keeps those found.
 int base_of_development_set(const AlignRequest& asked, const Options& options, std::map<std::string, int>& known) {
   const std::string& joiner = options.translate.joiner;
   if (!known.contains(joiner)) {
@@ -75,7 +96,7 @@ AlignmentChoice choice_on_development_set(const AnalyzedModel& model, const Alig
     throw DataError(asked.dev_gold + ": no head of " + model.name + " finds any of these links between " + asked.dev_src + " and " +
                     asked.dev_tgt +
                     ", so none aligns best; expected gold links of this text. Are they of another, or of the other direction?");
-  log_info("{}: {} aligns best, error rate {:.2f} % on the development set", model.name, text_of(best), 100 * error_rate);
+  log_info("{}: {} aligns best, error rate {:.2f} % on the development set", model.name, choice_text(best), 100 * error_rate);
   if (const LongPairCount& left_out = analysis.long_pairs; left_out.count > 0)
     log_warning("{}: development set: {}", model.name,
                 left_out.message("are left out", analysis.pairs + analysis.empty_pairs + left_out.count, analysis.max_tokens));
@@ -97,7 +118,7 @@ AlignmentChoice choice_by_flags(const ModelOptions& options, const AlignRequest&
   const AlignmentChoice choice = {asked.layer.value_or(std::max(0, layers - 2)), asked.head,
                                   asked.step == "shifted" ? AlignmentStep::kShifted : AlignmentStep::kNormal};
   if (!asked.layer && !asked.head && asked.step.empty())
-    log_info("aligning by {}, as translate does; another may align better: --dev-gold finds it", text_of(choice));
+    log_info("aligning by {}, as translate does; another may align better: --dev-gold finds it", choice_text(choice));
   return choice;
 }
 
@@ -182,6 +203,28 @@ bool symmetrize_files(const std::string& forward, const std::string& backward, c
   }
   output.finish();
   return true;
+}
+
+std::vector<Links> align_pairs(const AnalyzedModel& analyzed, const std::vector<SentencePair>& pairs, const AlignmentChoice& choice,
+                               LinkUnit unit, int64_t batch_tokens) {
+  Transformer& model = analyzed.model;
+  std::vector<Links> links(pairs.size());
+  const auto wanted = [&](int layer, AttentionSite site) { return layer == choice.layer && site == AttentionSite::kCross; };
+  for (const auto& batch : batches_of(pairs, batch_tokens)) {
+    const auto observe = [&](const CallWeights& call) {
+      for (size_t b = 0; b < batch.size(); ++b) {
+        const AlignmentUnits units =
+            unit == LinkUnit::kWord ? word_units(*batch[b], analyzed.vocabularies, analyzed.joiner) : piece_units(*batch[b]);
+        const std::vector<UnitWeights> weights = unit_weights_of_heads(call, static_cast<int64_t>(b), units, choice.step);
+        const auto chosen = static_cast<size_t>(choice.head.value_or(call.num_heads));
+        links[static_cast<size_t>(batch[b] - pairs.data())] = weights[chosen].links();
+      }
+    };
+    const RaggedPairs ragged = ragged_pairs(batch, model.device());
+    WeightGatherer gatherer(*ragged.src.shape, *ragged.tgt.shape, model.options().num_heads, false, observe, wanted);
+    force_decode(model, ragged, gatherer);
+  }
+  return links;
 }
 
 }  // namespace lacuna

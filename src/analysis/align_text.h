@@ -5,7 +5,23 @@
 #include <string>
 #include <vector>
 
+#include "analysis/analysis.h"
+
+/// Word alignments read off cross attention, and `lacuna align`.
 namespace lacuna {
+
+/// The choice of weights that links are read off: one head of a decoder layer, or the average of all.
+struct AlignmentChoice {
+  int layer = 0;
+  std::optional<int64_t> head = {};  ///< none = average
+  AlignmentStep step = AlignmentStep::kNormal;
+};
+
+enum class LinkUnit { kWord, kPiece };
+
+/// Returns the links of each pair; none where a side is empty or too long. Throws CheckpointError if the model gives no finite numbers.
+std::vector<Links> align_pairs(const AnalyzedModel& model, const std::vector<SentencePair>& pairs, const AlignmentChoice& choice,
+                               LinkUnit unit, int64_t batch_tokens);
 
 /// What `lacuna align` is asked for, of models.
 struct AlignRequest {
@@ -32,8 +48,7 @@ struct AlignRequest {
 /// UsageError for a layer or head that a model does not have, DataError for what is wrong in a text.
 bool align_text(const AlignRequest& asked);
 
-/// Makes one set of links of those in two files, of which `backward` has target-source, and writes it. Returns false if nobody reads the
-/// output any more.
+/// Writes one set of links of those in two files, `backward` target-source. Returns false if nobody reads the output any more.
 bool symmetrize_files(const std::string& forward, const std::string& backward, const std::string& symmetrization, const std::string& file);
 
 }  // namespace lacuna

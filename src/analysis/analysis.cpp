@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "analysis/links.h"
-#include "analysis/missing_measures.h"
 #include "attention/registry.h"
 #include "base/error.h"
 #include "base/random.h"
@@ -63,7 +62,6 @@ class Pass {
     result_.places = places_of(options);
     for (const MissingMeasure& one : missing_measures(options, settings)) result_.notes.push_back(one.note());
     for (const PlaceAnalysis& place : result_.places) shows_mask_ = shows_mask_ || place.shows_mask;
-    measures_rows_ = wants_any({"sparsity", "null_rate", "entropy", "support"});
     result_.importance.resize(static_cast<size_t>(options.decoder_layers));
     const auto systems = static_cast<size_t>(options.decoder_layers * (options.num_heads + 1) * 2);
     if (!settings.gold.empty() && settings.wants("alignment"))
@@ -94,10 +92,6 @@ class Pass {
 
  private:
   using BatchPairs = std::vector<const SentencePair*>;
-
-  bool wants_any(const std::vector<std::string>& measures) const {
-    return std::any_of(measures.begin(), measures.end(), [&](const std::string& measure) { return settings_.wants(measure); });
-  }
 
   void read_gold(std::optional<LinkReader>& reader, const std::vector<SentencePair>& pairs) {
     if (!reader) return;
@@ -135,7 +129,7 @@ class Pass {
     }
     const auto observe = [&](const CallWeights& call) {
       PlaceAnalysis& seen = place(call.layer, call.site);
-      if (measures_rows_ || settings_.wants("diversity"))
+      if (settings_.wants_rows() || settings_.wants("diversity"))
         for (const PlaceSums& sums : measure_sentences(call, {settings_.wants("diversity"), seen.is_rectified})) seen.sums.add(sums);
       if (call.original != nullptr && settings_.wants(kMaskEffect))
         for (int64_t b = 0; b < call.num_sentences; ++b) seen.mask_effect.add(mask_effect_of(call, b));
@@ -220,8 +214,7 @@ class Pass {
 
   int64_t wanted_importance() const { return std::min(settings_.importance_sentences, settings_.num_pairs); }
 
-  /// Measures importance on pairs that are spread evenly. The next usable pair replaces one that is left out; at the end of the corpus, the
-  /// previous one does.
+  /// Measures importance on pairs spread evenly. The next usable pair stands for one left out; at the end of the corpus, the previous one.
   void measure_importance(const std::vector<SentencePair>& pairs) {
     const int64_t wanted = wanted_importance();
     if (wanted == 0) return;
@@ -264,7 +257,7 @@ class Pass {
   const AnalysisSettings& settings_;
   const std::function<void(int64_t)>& progress_;
   ModelAnalysis result_;
-  bool shows_mask_ = false, measures_rows_ = false;
+  bool shows_mask_ = false;
   std::vector<GoldLinks> gold_;  // of the pairs read last
   int64_t first_line_ = 0;
   int64_t lonely_pairs_ = 0;           // pairs that found no other to swap references with

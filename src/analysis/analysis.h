@@ -12,9 +12,9 @@
 #include "analysis/alignment_error.h"
 #include "analysis/explored_sentence.h"
 #include "analysis/importance.h"
-#include "analysis/mask_effect.h"
 #include "analysis/place_measures.h"
 #include "analysis/word_weights.h"
+#include "config/options.h"
 
 /// `lacuna analyze`: every measure in one pass of forced decoding over given pairs. Definitions: README.md beside this file.
 namespace lacuna {
@@ -41,6 +41,8 @@ struct AnalysisSettings {
   std::set<int64_t> saved_layers = {}, saved_heads = {};  ///< empty = all
 
   bool wants(const std::string& measure) const { return only.empty() || only.contains(measure); }
+  /// Returns true if a measure of single rows is wanted.
+  bool wants_rows() const { return wants("sparsity") || wants("null_rate") || wants("entropy") || wants("support"); }
 };
 
 /// A learned number of each head, averaged over the queries that it was seen on.
@@ -95,5 +97,17 @@ struct AnalyzedModel {
 /// Pairs with an empty side and those longer than the model can read are left out and counted. Throws DataError if no pair is left, and
 /// CheckpointError if the model's outputs are not finite numbers. Calls `progress` with the number of pairs done after each batch.
 ModelAnalysis analyze_model(const AnalyzedModel& model, const AnalysisSettings& settings, const std::function<void(int64_t)>& progress);
+
+struct MissingMeasure {
+  std::string measure, why;
+  /// Returns a sentence such as "alpha: no head learns one".
+  std::string note() const { return measure + ": " + why; }
+};
+
+/// Returns the wanted measures that an analysis of a model with these options would leave out.
+std::vector<MissingMeasure> missing_measures(const ModelOptions& options, const AnalysisSettings& settings);
+
+/// Throws ConfigError where `settings.only` names nothing that any of these models has.
+void require_measures(const std::vector<std::string>& names, const std::vector<Options>& models, const AnalysisSettings& settings);
 
 }  // namespace lacuna

@@ -7,8 +7,6 @@
 #include <system_error>
 #include <utility>
 
-#include "analysis/analysis_tables.h"
-#include "analysis/report.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_text.h"

@@ -1,6 +1,6 @@
 #include <nlohmann/json.hpp>
 
-#include "analysis/analysis_tables.h"
+#include "analysis/analysis_folder.h"
 
 namespace lacuna {
 namespace {

@@ -1,6 +1,6 @@
-#include "analysis/analysis_tables.h"
-
 #include <cstdio>
+
+#include "analysis/analysis_folder.h"
 
 namespace lacuna {
 namespace {

@@ -13,9 +13,8 @@ namespace lacuna {
 
 /// Statistics of a model's attention on a validation set. Names start with site and layer: `encoder_self.0.`.
 struct AttentionSummary {
-  /// `encoder_self.0.sparsity`: share of weights that are exactly 0; `encoder_self.0.entropy`: mean of -Σ p ln p in nats, p the
-  /// weights' magnitudes made to sum to 1, over rows that are not all zeros; `encoder_self.0.null_rate`: share of rows that are. Sites
-  /// without rows are left out.
+  /// `.sparsity`: share of weights that are exactly 0; `.entropy`: mean of -Σ p ln p in nats, p the magnitudes divided by their sum, over
+  /// rows that are not all zeros; `.null_rate`: share of rows that are. Sites without rows are left out.
   std::map<std::string, double> rows;
   /// `encoder_self.0.alpha`: what each head has learned; of numbers that each query has, the mean.
   std::map<std::string, std::vector<double>> numbers;

@@ -34,8 +34,7 @@ struct ExploredSentence {
   std::string levels;                         ///< of its maps, one behind the other, deflated (zlib)
 };
 
-/// Sentences kept for the report, the weights packed as the page holds them: a few times as many as it could have room for, as beside
-/// another model's some of them will not fit.
+/// Sentences kept for the report, weights packed as the page holds them: more than it may have room for beside another model's.
 class ExploredSentences {
  public:
   /// The most weights of a pair, over all places, that are rounded: the report would have no room for more.

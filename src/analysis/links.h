@@ -50,8 +50,7 @@ bool next_of_both(LinkReader& a, GoldLinks& of_a, LinkReader& b, GoldLinks& of_b
 int checked_base(const std::string& links, std::optional<int> given, const std::string& src, const std::string& tgt,
                  const std::string& flag, const std::string& joiner = "");
 
-/// checked_base() for gold links, whose flag is --gold-base. Throws DataError too where the file has no link at all: error rates could not
-/// be measured against it.
+/// checked_base() for gold links, whose flag is --gold-base. Throws DataError too where the file, which error rates need, has no link.
 int checked_base_of_gold(const std::string& gold, std::optional<int> given, const std::string& src, const std::string& tgt,
                          const std::string& joiner = "");
 

@@ -1,9 +1,8 @@
-#include "analysis/missing_measures.h"
-
 #include <ATen/Functions.h>
 
 #include <set>
 
+#include "analysis/analysis.h"
 #include "attention/registry.h"
 #include "attention/rows/row_numbers.h"
 #include "base/error.h"

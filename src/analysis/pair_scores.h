@@ -9,8 +9,7 @@
 
 namespace lacuna {
 
-/// Returns the log-probability of every target token of each pair of a batch, in nats. `probe`, if any, sees the attention. Throws
-/// CheckpointError if some are not numbers.
+/// Returns every target token's log-probability, in nats, by pair. `probe` may see the attention. Throws CheckpointError for NaN.
 std::vector<std::vector<float>> token_log_probs(Transformer& model, const std::vector<const SentencePair*>& pairs,
                                                 AttentionProbe* probe = nullptr);
 
@@ -45,15 +44,13 @@ struct PairScore {
 std::vector<PairScore> score_pairs(Transformer& model, const std::vector<SentencePair>& pairs, int64_t batch_tokens,
                                    const NullContrast* contrast = nullptr);
 
-/// Fits a NullContrast to these pairs and the same sources with the targets of other pairs. Throws DataError if fewer than two can be
-/// scored.
+/// Fits a NullContrast to these pairs and their sources beside other targets. Throws DataError if fewer than two can be scored.
 NullContrast null_contrast_of(Transformer& model, const std::vector<SentencePair>& pairs, int64_t batch_tokens);
 
 /// Returns true if some cross attention of the model can attend to nothing.
 bool has_null_rows(const ModelOptions& options);
 
-/// A ranking of pairs: by low null rate, by low null contrast, by high log-probability, or by the mean of a pair's ranks by null rate and
-/// log-probability.
+/// A ranking of pairs: by low null rate, low null contrast, high log-probability, or mean rank by null rate and log-probability.
 enum class FilterBy { kNullRate, kNullContrast, kLogProb, kBoth };
 
 /// Returns the indices of the pairs, the best first; those without scores come last. Equals stay in order.

@@ -1,8 +1,7 @@
-#include "analysis/report.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "analysis/analysis_folder.h"
 #include "base/json_text.h"
 
 namespace lacuna {
@@ -28,12 +27,7 @@ std::string base64(const std::string& bytes) {
 /// Returns JSON text that cannot end a script element.
 std::string dumped(const ordered_json& json) {
   std::string text;
-  for (const char c : json_text(json)) {
-    if (c == '<')
-      text += "\\u003c";
-    else
-      text += c;
-  }
+  for (const char c : json_text(json)) text += c == '<' ? std::string("\\u003c") : std::string(1, c);
   return text;
 }
 
@@ -84,8 +78,7 @@ std::vector<int64_t> lines_of(const ModelAnalysis& model) {
   return lines;
 }
 
-/// Returns the sentence that each model has kept of a line, null where it had no room. Empty if some model leaves the line out, because its
-/// vocabulary finds no token in it or too many.
+/// Returns the sentence that each model has kept of a line, null where it had no room. Empty if some model leaves the line out.
 std::vector<const ExploredSentence*> kept_by_all(const std::vector<ModelAnalysis>& models, int64_t line) {
   std::vector<const ExploredSentence*> kept;
   for (const ModelAnalysis& model : models) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 namespace lacuna {
@@ -15,12 +16,6 @@ double entropy_of_distribution(std::span<const double> p) {
   double entropy = 0;
   for (const double one : p) entropy += minus_p_log_p(one);
   return entropy;
-}
-
-double sum_of(std::span<const double> values) {
-  double sum = 0;
-  for (const double value : values) sum += value;
-  return sum;
 }
 
 template <class T>
@@ -130,7 +125,7 @@ double HeadDivergence::add_softmax(std::span<const float> row, double temperatur
 }
 
 double js_divergence(std::span<const double> p, std::span<const double> q) {
-  const double sum_p = sum_of(p), sum_q = sum_of(q);
+  const double sum_p = std::accumulate(p.begin(), p.end(), 0.0), sum_q = std::accumulate(q.begin(), q.end(), 0.0);
   double divergence = 0;
   for (size_t j = 0; j < p.size(); ++j) {
     const double a = p[j] / sum_p, b = q[j] / sum_q;
@@ -139,8 +134,7 @@ double js_divergence(std::span<const double> p, std::span<const double> q) {
   return std::max(0.0, divergence);
 }
 
-/// Knight's algorithm (1966), O(n log n): once the positions are sorted by x and, among equals, by y, those that y ranks the other
-/// way round are the inversions of y.
+/// Knight's algorithm (1966), O(n log n): of positions sorted by x, then y, the inversions of y are those that y ranks the other way round.
 std::optional<double> kendall_tau_b(std::span<const double> x, std::span<const double> y) {
   std::vector<std::pair<double, double>> points;
   points.reserve(x.size());

@@ -5,8 +5,7 @@
 #include <span>
 #include <vector>
 
-/// Measures of single rows of attention weights. In all of them NaN marks a key that the query does not see, and logarithms are
-/// natural.
+/// Measures of single rows of attention weights; NaN marks a key that the query does not see, and logarithms are natural.
 namespace lacuna {
 
 /// The contribution of one row to its head's measures.

@@ -68,8 +68,7 @@ struct RaggedPairs {
 };
 RaggedPairs ragged_pairs(const std::vector<const SentencePair*>& pairs, at::Device device);
 
-/// Makes the decoder say the targets, without gradients: `probe` sees the attention. Throws CheckpointError if what the model gives are no
-/// numbers.
+/// Makes the decoder say the targets, without gradients; `probe` sees the attention. Throws CheckpointError for outputs that are NaN.
 void force_decode(Transformer& model, const RaggedPairs& batch, AttentionProbe& probe);
 
 }  // namespace lacuna

@@ -7,7 +7,7 @@
 #include "attention/norms/norm.h"
 #include "attention/registry.h"
 #include "base/spelling.h"
-#include "config/merge.h"
+#include "config/load.h"
 #include "config/read_options.h"
 
 namespace lacuna {

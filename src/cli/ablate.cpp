@@ -5,7 +5,7 @@
 #include <iostream>
 #include <set>
 
-#include "ablation/ablation_runner.h"
+#include "ablation/ablation.h"
 #include "ablation/tables.h"
 #include "attention/registry.h"
 #include "base/interrupt.h"

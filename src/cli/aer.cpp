@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/alignment_error.h"
-#include "analysis/analysis_tables.h"
+#include "analysis/analysis_folder.h"
 #include "base/error.h"
 #include "base/spelling.h"
 #include "cli/command_line.h"

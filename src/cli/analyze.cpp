@@ -2,8 +2,8 @@
 #include <set>
 #include <system_error>
 
+#include "analysis/analysis.h"
 #include "analysis/analysis_folder.h"
-#include "analysis/missing_measures.h"
 #include "base/durable_files.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -97,8 +97,7 @@ void refuse_contradictions(const AnalyzeFlags& flags) {
   if (settings.gold.empty() && settings.only.count("alignment") > 0) throw UsageError("--only alignment needs gold links: --gold FILE");
   if (flags.importance_sentences.value_or(0) > 0 && !settings.wants("importance"))
     throw UsageError("--importance-sentences is given, and --only leaves importance out; drop one of them");
-  const bool has_rows = settings.wants("sparsity") || settings.wants("null_rate") || settings.wants("entropy") || settings.wants("support");
-  if (settings.shuffle_references && !has_rows)
+  if (settings.shuffle_references && !settings.wants_rows())
     throw UsageError("--shuffle-references is given, and --only leaves sparsity, null_rate, entropy and support out; drop one of them");
 }
 

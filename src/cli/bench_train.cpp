@@ -6,7 +6,6 @@
 #include "cli/bench_report.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
-#include "cli/compare_flag.h"
 #include "kernels/barrier_waits.h"
 #include "speed/training_speed.h"
 

@@ -9,7 +9,6 @@
 #include "cli/bench_report.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
-#include "cli/compare_flag.h"
 #include "cli/shared_flags.h"
 #include "model/precision.h"
 #include "model/transformer.h"

@@ -1,11 +1,10 @@
-#include "run/check.h"
-
 #include <iostream>
 
 #include "base/interrupt.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/verb.h"
+#include "run/training_run.h"
 
 namespace lacuna {
 namespace {

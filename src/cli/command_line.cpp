@@ -7,7 +7,6 @@
 #include <iostream>
 
 #include "base/spelling.h"
-#include "cli/flag_help.h"
 
 namespace lacuna {
 

@@ -15,9 +15,8 @@ class CommandLine : public CLI::App {
   /// `name` is the command: "lacuna train".
   CommandLine(const std::string& description, const std::string& name);
 
-  /// Reads the words after the verb. False if --help, or another flag that prints and ends, was given: it has been printed, and the verb
-  /// returns 0. Throws UsageError for whatever CLI11 does not accept, in place of CLI11's own exit codes. `long_help` is what the app's
-  /// help-all flag prints, if it has one.
+  /// Reads the words after the verb. False if a flag that prints and ends was given (--help): it has been printed, and the verb returns 0.
+  /// Throws UsageError for whatever CLI11 does not accept. `long_help` is what the app's help-all flag prints, if it has one.
   bool read(std::vector<std::string> arguments, const std::string& long_help = "");
 
  private:
@@ -40,5 +39,13 @@ std::vector<int64_t> number_ranges(const std::string& text, const std::string& f
 
 /// An error message for a flag that the verb does not have.
 std::string unknown_flag_message(const CLI::App& app, const std::string& flag);
+
+/// What --help prints: the description, each flag with its value, range, meaning and default, and the footer.
+std::string help_text(const CLI::App& app);
+/// The same as a section of a Markdown page, under a heading of the second level.
+std::string help_markdown(const CLI::App& app);
+
+/// Text as part of a Markdown table's cell or paragraph: signs with a meaning there, outside of `code`, are escaped.
+std::string escaped_markdown(const std::string& text);
 
 }  // namespace lacuna

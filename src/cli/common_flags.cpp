@@ -106,8 +106,7 @@ void CommonFlags::apply_log_level() const {
 
 namespace {
 
-/// Returns the key that a flag without a section may mean: train.max_epochs for --max-epochs. If the verb reads no configuration, only keys
-/// of search count. Empty = none.
+/// Returns the key that a flag without a section may mean: train.max_epochs for --max-epochs; only keys of search without -c. Empty = none.
 std::string key_meant_by(const CLI::App& app, std::string flag) {
   const bool reads_configuration = app.get_option_no_throw("--config") != nullptr;
   std::replace(flag.begin(), flag.end(), '-', '_');

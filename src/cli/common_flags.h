@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "ablation/variant.h"
-#include "config/configuration.h"
 #include "config/load.h"
+#include "config/rules.h"
 
 namespace lacuna {
 
@@ -45,8 +45,7 @@ struct CommonFlags {
   void refuse_variants(const ConfigNode& tree) const;
 };
 
-/// Returns the words that the verb's flags left over: keys of the configuration as flags, with their values. Throws UsageError for a flag
-/// that is no key.
+/// Returns the words that the verb's flags left over: keys as flags, with their values. Throws UsageError for a flag that is no key.
 std::vector<std::string> overrides_of(const CLI::App& app);
 /// Returns what overrides_of() returns, for a verb that does not search. Throws UsageError for a key of search, too.
 std::vector<std::string> overrides_without_search(const CLI::App& app, const std::string& verb);

@@ -1,9 +1,8 @@
-#include "cli/flag_help.h"
-
 #include <sstream>
 #include <vector>
 
 #include "base/spelling.h"
+#include "cli/command_line.h"
 
 namespace lacuna {
 namespace {

@@ -10,7 +10,6 @@
 #include "cli/common_flags.h"
 #include "cli/shared_flags.h"
 #include "cli/verb.h"
-#include "cli/version.h"
 #include "config/load.h"
 
 namespace lacuna {

@@ -1,5 +1,6 @@
 #include <c10/util/Exception.h>
 #include <fcntl.h>
+#include <jemalloc/jemalloc.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -17,7 +18,12 @@
 #include "base/output.h"
 #include "base/spelling.h"
 #include "cli/verb.h"
-#include "cli/version.h"
+
+/// How jemalloc, which stands in for malloc, is set; MALLOC_CONF goes before. Freed memory is kept for what is allocated next, and taken in
+/// huge pages where there are any: updates allocate the same again and again. One arena, of large tensors too, and any freed range may
+/// be split: few threads allocate, and what one frees serves another, whatever its size.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): the library's name for it, and its type
+const char* malloc_conf = "thp:always,dirty_decay_ms:-1,muzzy_decay_ms:-1,narenas:1,oversize_threshold:0,lg_extent_max_active_fit:20";
 
 namespace lacuna {
 namespace {

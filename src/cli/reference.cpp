@@ -3,7 +3,6 @@
 #include "attention/norms/norm.h"
 #include "attention/registry.h"
 #include "cli/command_line.h"
-#include "cli/flag_help.h"
 #include "cli/verb.h"
 #include "config/options.h"
 

@@ -9,6 +9,23 @@
 #include "cli/command_line.h"
 
 namespace lacuna::flags {
+namespace {
+
+/// The type that help shows for a key's value: "N (0-1024)", "{relu,gelu}".
+std::string shown_type(const OptionHelp& key) {
+  if (key.short_range.starts_with('{')) return "NAME:" + key.short_range;
+  const std::string type = key.type == "integer" ? "N" : key.type == "number" ? "X" : "TEXT";
+  return key.short_range.empty() ? type : type + ":" + key.short_range;
+}
+
+/// The key's meaning as a sentence begins.
+std::string shown_meaning(const OptionHelp& key) {
+  std::string meaning = key.meaning;
+  if (!meaning.empty()) meaning[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(meaning[0])));
+  return meaning;
+}
+
+}  // namespace
 
 CLI::Option* add_model(CLI::App& app, std::string& model, const std::string& remark) {
   return app
@@ -67,18 +84,6 @@ std::vector<std::string> KeyFlags::overrides() const {
   for (const auto& [option, key] : flags_)
     if (option->count() > 0) words.insert(words.end(), {"--" + key, option->as<std::string>()});  // an empty value, too
   return words;
-}
-
-std::string shown_type(const OptionHelp& key) {
-  if (key.short_range.starts_with('{')) return "NAME:" + key.short_range;
-  const std::string type = key.type == "integer" ? "N" : key.type == "number" ? "X" : "TEXT";
-  return key.short_range.empty() ? type : type + ":" + key.short_range;
-}
-
-std::string shown_meaning(const OptionHelp& key) {
-  std::string meaning = key.meaning;
-  if (!meaning.empty()) meaning[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(meaning[0])));
-  return meaning;
 }
 
 }  // namespace lacuna::flags

@@ -27,8 +27,7 @@ CLI::Option* add_output(CLI::App& app, std::string& output, const std::string& w
 /// --batch-tokens: tokens that are `treated` (scored, aligned, ...) at a time.
 CLI::Option* add_batch_tokens(CLI::App& app, int64_t& tokens, const std::string& treated);
 
-/// Throws UsageError if writing a checkpoint to `output` would replace something other than a checkpoint, a link to one (as run folders
-/// have), or one of `inputs`.
+/// Throws UsageError if a checkpoint at `output` would replace what is none, a link to one (as run folders have), or one of `inputs`.
 void require_new_or_checkpoint(const std::string& output, const std::vector<std::string>& inputs);
 
 /// Flags that stand for keys of one section of the configuration. Meaning and range are those of the key.
@@ -50,10 +49,5 @@ class KeyFlags {
   std::vector<OptionHelp> keys_;
   std::vector<Flag> flags_;
 };
-
-/// The type that help shows for a key's value: "N (0-1024)", "{relu,gelu}".
-std::string shown_type(const OptionHelp& key);
-/// The key's meaning as a sentence begins.
-std::string shown_meaning(const OptionHelp& key);
 
 }  // namespace lacuna::flags

@@ -5,9 +5,8 @@
 
 namespace lacuna {
 
-/// One verb of the command line (`lacuna train ...`). `run` takes the words after the verb, returns the exit code and throws Error if the
-/// verb fails: `main` alone prints errors and maps them to exit codes. Each verb is one file, `src/cli/<verb>.cpp`, that defines
-/// `<verb>_verb()`.
+/// One verb of the command line. `run` takes the words after it, returns the exit code and throws Error if the verb fails: `main` alone
+/// prints errors and maps them to exit codes. Each verb is one file, `src/cli/<verb>.cpp`, that defines `<verb>_verb()`.
 struct Verb {
   std::string name;
   std::string summary;  ///< one line for `lacuna --help`; empty = the verb is not listed there
@@ -20,6 +19,11 @@ struct Verb {
 struct Program {
   std::string name, summary;
 };
+
+/// "lacuna 0.1.0 (git hash)"; without the parentheses if it was built outside of a checkout.
+std::string version_text();
+/// Version, build, LibTorch, device, instruction set, threads: one fact a line.
+std::string build_text();
 
 // Each program has one source that defines both.
 Program program();

@@ -1,5 +1,3 @@
-#include "cli/version.h"
-
 #include <ATen/Config.h>
 #include <ATen/Parallel.h>
 #include <dlfcn.h>
@@ -8,6 +6,7 @@
 
 #include "attention/cpu/run.h"
 #include "base/thread_count.h"
+#include "cli/verb.h"
 #include "kernels/matmul.h"
 #include "kernels/packed_product.h"
 #include "model/precision.h"

@@ -1,9 +1,8 @@
-#include "config/aliases.h"
-
 #include <algorithm>
 #include <string_view>
 
 #include "base/log.h"
+#include "config/load.h"
 
 namespace lacuna {
 namespace {

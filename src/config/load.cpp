@@ -6,8 +6,6 @@
 #include <string_view>
 
 #include "base/files.h"
-#include "config/aliases.h"
-#include "config/merge.h"
 #include "config/read_options.h"
 #include "config/yaml.h"
 
@@ -73,11 +71,6 @@ ConfigNode read_with_bases(const std::string& file, std::vector<std::string> cha
   return merged(base, tree);
 }
 
-ConfigNode read_with_bases(const std::string& file) {
-  int files = 0;
-  return read_with_bases(file, {}, files);
-}
-
 /// {model: {attention: {cross: {k: 16}}}} from "model.attention.cross.k" and its value.
 ConfigNode nested(const std::string& key, ConfigNode value, const Place& place) {
   const size_t dot = key.rfind('.');
@@ -87,8 +80,7 @@ ConfigNode nested(const std::string& key, ConfigNode value, const Place& place) 
   return dot == std::string::npos ? map : nested(key.substr(0, dot), std::move(map), place);
 }
 
-/// Parses a word of the command line as YAML if it begins a list, a map or a quoted text, or is null. Otherwise returns the word itself,
-/// trimmed: a path may contain " #" and ": ".
+/// Parses a word of the command line as YAML if it begins a list, a map or a quoted text, or is null; else trims it: " #" may be in a path.
 ConfigNode value_of(const std::string& word, const Place& place) {
   constexpr std::string_view kBlanks = " \t\r\n";
   const size_t begin = std::min(word.find_first_not_of(kBlanks), word.size());
@@ -129,7 +121,7 @@ void require_changeable(const ConfigNode& node) {
 
 ConfigNode load_config_tree(const ConfigSources& sources) {
   ConfigNode tree = ConfigNode::map({});
-  for (const std::string& file : sources.files) tree = merged(tree, read_with_bases(file));
+  for (const std::string& file : sources.files) tree = merged(tree, read_config_file(file));
   for (const ConfigNode& overlay : sources.overlays) tree = merged(tree, overlay);
   tree = with_variables(merged(tree, override_tree(sources.overrides)));
   tree.set_path("");
@@ -137,15 +129,8 @@ ConfigNode load_config_tree(const ConfigSources& sources) {
 }
 
 ConfigNode read_config_file(const std::string& file) {
-  return read_with_bases(file);
-}
-
-ConfigNode merge_trees(const ConfigNode& under, const ConfigNode& over) {
-  return merged(under, over);
-}
-
-Options load_options(const ConfigSources& sources) {
-  return options_from(load_config_tree(sources));
+  int files = 0;
+  return read_with_bases(file, {}, files);
 }
 
 Options with_overrides(const Options& options, const std::vector<std::string>& overrides) {

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "config/config_node.h"
 #include "config/options.h"
 
 namespace lacuna {
@@ -20,14 +21,24 @@ ConfigNode load_config_tree(const ConfigSources& sources);
 
 /// Returns the tree of one file, merged over the files that it extends.
 ConfigNode read_config_file(const std::string& file);
-/// Merges `over` onto `under`, as a later -c onto an earlier one: maps merge key by key, everything else is replaced, and so is an
-/// attention choice of another type.
-ConfigNode merge_trees(const ConfigNode& under, const ConfigNode& over);
 
-/// Returns the typed options of a tree, checked against each other (n_best <= beam_size, num_heads divides d_model, ...). Throws
-/// ConfigError.
+/// Merges `over` onto `under`, as a later -c onto an earlier one: maps merge key by key, everything else is replaced; an empty section
+/// changes nothing. `path` is the dotted key of both, empty for whole trees.
+///
+/// `model.preset` replaces the sizes in `under`. Within `model.attention` a map that names a type replaces the choice in `under`, but
+/// merges with options that have no type; a map of options alone changes the choice in `under`, or all of its choices by site or layer.
+ConfigNode merged(const ConfigNode& under, const ConfigNode& over, const std::string& path = "");
+
+/// Renames the keys of other toolkits (Marian, OpenNMT, Eole, Joey NMT, fairseq, Sockeye), kebab and snake case alike, to Lacuna's, with
+/// one warning each. Throws ConfigError if a key and another spelling of it are both there, or where a key of theirs means something else.
+void rename_known_aliases(ConfigNode& root);
+
+/// Replaces settings of older versions that no longer exist, in a configuration that a checkpoint or run folder keeps: translating in
+/// bf16x3 becomes fp32, with a warning. In a user's own configuration they are errors (rename_known_aliases).
+void replace_removed_settings(ConfigNode& root);
+
+/// Returns the typed options of a tree, checked against each other (n_best <= beam_size, ...). Throws ConfigError.
 Options options_from(const ConfigNode& tree);
-Options load_options(const ConfigSources& sources);
 
 /// Applies overrides to the options of a checkpoint. Throws ConfigError for any but those of `translate` and `model.attention`.
 Options with_overrides(const Options& options, const std::vector<std::string>& overrides);

@@ -1,6 +1,6 @@
-#include "config/merge.h"
-
 #include <algorithm>
+
+#include "config/load.h"
 
 namespace lacuna {
 namespace {
@@ -12,8 +12,7 @@ bool holds_choices(const ConfigNode& map) {
   });
 }
 
-/// Writes an attention choice as a map that `over` can merge with: `topk` under {k: 4} is {type: topk}, under {layers: ...} {default:
-/// topk}.
+/// Writes a choice as a map that `over` can merge with: `topk` under {k: 4} is {type: topk}, under {layers: ...} {default: topk}.
 ConfigNode spelled_out(const ConfigNode& under, const ConfigNode& over) {
   if (under.is_null() || !over.is_map()) return under;
   if (holds_choices(over)) return holds_choices(under) ? under : ConfigNode::map({{"default", under}}, under.place());

@@ -31,6 +31,14 @@ bool has_unit(const std::string& text) {
   node.fail("expected " + expected + (has_unit(node.text()) ? " without a unit (`lacuna train --help-options` says what it counts)" : ""));
 }
 
+NumberCheck check(std::string expected, std::string brief, std::function<bool(const double&)> holds) {
+  NumberCheck made;
+  made.expected = std::move(expected);
+  made.brief = std::move(brief);
+  made.holds = std::move(holds);
+  return made;
+}
+
 }  // namespace
 
 bool read_bool(const ConfigNode& node) {
@@ -74,6 +82,21 @@ std::string write_double(double value) {
   char text[32];
   const auto [end, error] = std::to_chars(text, text + sizeof text, value);
   return std::string(text, end);
+}
+
+NumberCheck at_least(double lowest) {
+  return check("at least " + write_double(lowest), ">= " + write_double(lowest), [=](const double& x) { return x >= lowest; });
+}
+NumberCheck more_than(double bound) {
+  return check("more than " + write_double(bound), "> " + write_double(bound), [=](const double& x) { return x > bound; });
+}
+NumberCheck between(double lowest, double highest) {
+  return check("from " + write_double(lowest) + " to " + write_double(highest), write_double(lowest) + "-" + write_double(highest),
+               [=](const double& x) { return x >= lowest && x <= highest; });
+}
+NumberCheck at_least_below(double lowest, double bound) {
+  return check("at least " + write_double(lowest) + " and below " + write_double(bound),
+               ">= " + write_double(lowest) + ", < " + write_double(bound), [=](const double& x) { return x >= lowest && x < bound; });
 }
 
 }  // namespace lacuna

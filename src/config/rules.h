@@ -5,18 +5,17 @@
 #include <vector>
 
 #include "config/config_node.h"
+#include "config/options.h"
 
 namespace lacuna {
 
-/// Checks rules between options. An error begins with the place of the offending key in the tree from which the options were read; without
-/// a tree it has no place.
+/// Checks rules between options. An error begins with the place of the offending key in the tree that the options come from, if any.
 class Rules {
  public:
   Rules() = default;
   explicit Rules(ConfigNode tree) : tree_(std::move(tree)) {}
 
-  /// Throws ConfigError unless `holds`. The error has the place of `keys`, which the rule is about, the message, and the places of those
-  /// keys that are in other files.
+  /// Throws ConfigError unless `holds`: the place of `keys`, which the rule is about, the message, and where keys in other files stand.
   void require(bool holds, const std::vector<std::string>& keys, const std::string& message) const;
 
   /// Returns the place of the first of `keys` on the command line, "command line (--key): ", or else of the first that is in a file and not
@@ -28,6 +27,12 @@ class Rules {
   const ConfigNode* first_written(const std::vector<std::string>& keys) const;
 
   ConfigNode tree_;
+};
+
+/// A configuration as the user gave it: its options, and the place (file and line) of each key, for messages.
+struct Configuration {
+  Options options;
+  Rules rules;
 };
 
 }  // namespace lacuna

@@ -89,11 +89,6 @@ class DocumentStart : public YAML::EventHandler {
   void OnMapEnd() override {}
 };
 
-/// yaml-cpp notices that a text ends inside quotes unless it ends in a line break: then a comment is put behind it.
-std::string with_noticeable_end(const std::string& text) {
-  return text.ends_with('\n') ? text + "#" : text;
-}
-
 /// Where a second document begins, of which YAML::Load would say nothing: behind `---`, and behind a first one that has ended early, as
 /// when later keys are indented less than the first. (YAML::LoadAll does not end on some damaged input.)
 std::optional<YAML::Mark> second_document(const std::string& text) {
@@ -160,7 +155,8 @@ std::string explained(const YAML::Exception& error, const std::string& text, int
 ConfigNode parse(const std::string& text, const std::string& file, bool has_lines) {
   require_utf8(text, {file, has_lines ? 1 : 0});
   try {
-    const std::string whole = with_noticeable_end(text);
+    // yaml-cpp notices that a text ends inside quotes unless it ends in a line break: then a comment is put behind it.
+    const std::string whole = text.ends_with('\n') ? text + "#" : text;
     ConfigNode tree = Converter(file, has_lines).convert(YAML::Load(whole));
     if (const auto second = second_document(whole)) fail_for_second_document(*second, file, has_lines);
     return tree;

@@ -1,5 +1,3 @@
-#include "run/check.h"
-
 #include <ATen/core/grad_mode.h>
 #include <spdlog/fmt/fmt.h>
 
@@ -25,6 +23,7 @@
 #include "run/remarks.h"
 #include "run/requirements.h"
 #include "run/starting_point.h"
+#include "run/training_run.h"
 #include "run/validation.h"
 #include "search/step_model.h"
 #include "search/translator.h"

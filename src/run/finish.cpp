@@ -1,5 +1,3 @@
-#include "run/finish.h"
-
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
@@ -18,6 +16,7 @@
 #include "checkpoint/run_folder.h"
 #include "config/read_options.h"
 #include "config/run_files.h"
+#include "run/training_run.h"
 
 namespace lacuna {
 namespace {
@@ -33,8 +32,7 @@ std::string text_of(const std::vector<std::string>& lines) {
   return text;
 }
 
-/// Hashes what decides on the scores of a test set: both sides, the weights' hash, and the search, without what `lacuna translate` alone
-/// goes by.
+/// Hashes what decides on the scores of a test set: both sides, the weights' hash, and the search, as far as it matters here.
 std::string score_fingerprint(const EvaluationSet& set, const std::string& weights, TranslateOptions search) {
   const TranslateOptions usual;
   search.n_best = usual.n_best;

@@ -78,8 +78,7 @@ void require_learning_rates(const Options& options, bool is_resumed, const Rules
       fmt::format("train.min_lr is {}; expected at most train.lr, which is {}: lower the one or raise the other", train.min_lr, train.lr));
 }
 
-/// Throws ConfigError for a name of a corpus that leads out of the run folder, and for a target language that is no code; the latter
-/// not for a run that goes on.
+/// Throws ConfigError for a corpus' name that leads out of the run folder and, unless a run goes on, a target language that is no code.
 void require_names(const Options& options, bool is_resumed, const Rules& rules) {
   const DataOptions& data = options.data;
   for (const auto& [key, corpora] : {std::pair("data.train", &data.train), {"data.valid", &data.valid}, {"data.test", &data.test}})

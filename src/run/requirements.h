@@ -9,10 +9,9 @@
 /// stand: a ConfigError begins with the place of the key that it is about.
 namespace lacuna {
 
-/// Checks everything that shows before anything is made, by configuration and files alone. Throws ConfigError for a run folder that is not
-/// named or cannot be made, learned positions that end before the longest sentence, learning rates that no training wants, names of corpora
-/// that lead out of the run folder and a target language that is no code; MachineError if nothing can be written to the run folder; and
-/// what replaces_run and require_sets throw.
+/// Checks everything that shows before anything is made, by configuration and files alone. Throws ConfigError for a bad run folder, learned
+/// positions that end before the longest sentence, learning rates that no training wants, bad names of corpora and a target language that
+/// is no code; MachineError if nothing can be written to the run folder; and what replaces_run and require_sets throw.
 void require_trainable(const Options& options, const Rules& rules);
 
 /// Throws ConfigError if `train.batch_tokens` is `auto` and the memory is not the CPU's.

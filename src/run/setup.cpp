@@ -1,5 +1,3 @@
-#include "run/setup.h"
-
 #include <ATen/Parallel.h>
 #include <spdlog/fmt/fmt.h>
 
@@ -16,6 +14,7 @@
 #include "run/remarks.h"
 #include "run/requirements.h"
 #include "run/starting_point.h"
+#include "run/training_run.h"
 #include "train/auto_batch.h"
 #include "train/products.h"
 #include "train/resume.h"
@@ -68,8 +67,7 @@ void choose_batch_tokens(RunSetup& run, const Rules& rules) {
   run.data.plan.batch_tokens = *train.batch_tokens.value;
 }
 
-/// Loads the newest checkpoint of the run, or train.init_from, or begins. Returns what to say of validation scores that are kept, if their
-/// translations were searched for otherwise.
+/// Loads the newest checkpoint of the run, or train.init_from, or begins. Returns a note if kept validation scores are of another search.
 std::string find_start(RunSetup& run, const Rules& rules) {
   Options& options = run.options;
   run.is_resumed = !run.replacement && !newest_checkpoint_of(options.run).empty();

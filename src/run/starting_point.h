@@ -12,9 +12,8 @@
 
 namespace lacuna {
 
-/// Finds what training starts from: the newest checkpoint of the run, unless the run is to be replaced (`starts_anew`), else the checkpoint
-/// that `train.init_from` names; nothing if training starts from the beginning. Throws what find_resume_point, initial_point and
-/// fit_to_batches throw, and ConfigError if training would end where init_from stands.
+/// Finds what training starts from: the newest checkpoint of the run, unless it `starts_anew`, else train.init_from; nothing for the
+/// beginning. Throws what find_resume_point, initial_point and fit_to_batches throw, and ConfigError if training would end there.
 std::optional<ResumePoint> find_starting_point(const Options& options, bool starts_anew, const Rules& rules);
 
 /// Returns the SentencePiece models of that point, with which training goes on whatever texts come now; nothing where the configuration
@@ -25,8 +24,7 @@ std::optional<Vocabularies> kept_vocabularies(const std::optional<ResumePoint>& 
 /// with. Throws DataError or CheckpointError if the point's vocabularies, weights or corpora are not these; `reset` as in fit_to_corpus.
 TrainingState start_from(ResumePoint& point, const TrainingData& data, Transformer& model, const std::vector<std::string>& reset);
 
-/// Sets `train.warmup_steps` and `train.patience` where they are `auto`. Training that goes on from a point with its learning rate keeps
-/// the point's warm-up.
+/// Sets `train.warmup_steps` and `train.patience` where they are `auto`; a point whose learning rate goes on keeps its warm-up.
 void choose_schedule(Options& options, const TrainingData& data, const std::optional<ResumePoint>& point);
 
 /// Updates of an epoch, on average: a batch may be split over epochs.

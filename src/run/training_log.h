@@ -31,8 +31,7 @@ class RecentUpdates {
   double tokens_ = 0, seconds_ = 0, loss_ = 0;
 };
 
-/// Reports of a run while it trains: lines on stderr and in train.log, records in metrics.jsonl, curves for TensorBoard, and on a terminal
-/// a progress bar.
+/// Reports of a run: lines on stderr and in train.log, records in metrics.jsonl, curves for TensorBoard, a progress bar on a terminal.
 class TrainingLog {
  public:
   /// Records of steps after `state`, where the run stands now, are dropped from the files. `device` is the one whose memory is reported.

@@ -17,8 +17,8 @@
 #include "config/load.h"
 #include "config/run_files.h"
 #include "data/batch_stream.h"
-#include "run/finish.h"
 #include "run/remarks.h"
+#include "run/starting_point.h"
 #include "train/transformer_loss.h"
 
 namespace lacuna {
@@ -89,16 +89,14 @@ void TrainingRun::replace_old_run() {
   log_info("{}: the run of another configuration is removed, as train.overwrite says", options_.run);
 }
 
-/// Writes the resolved configuration, and the vocabularies if they are a checkpoint's. A start that fails writes none of them, which the
-/// next would take for its own.
+/// Writes the resolved configuration, and the vocabularies if they are a checkpoint's. Not before a start is known not to fail.
 void TrainingRun::write_configuration() const {
   if (run_.kept_vocabularies) write_vocabularies(*run_.kept_vocabularies, options_.run);
   write_file_atomically(fs::path(options_.run) / run_files::kConfig, to_yaml(options_));
 }
 
 void TrainingRun::open_log() {
-  const double updates_per_epoch = batches_of_epoch(run_.data.plan) / static_cast<double>(options_.train.update_freq);
-  const RunLength length = {options_.train.max_steps, options_.train.max_epochs, updates_per_epoch};
+  const RunLength length = {options_.train.max_steps, options_.train.max_epochs, updates_per_epoch(options_.train, run_.data)};
   log_ = std::make_unique<TrainingLog>(options_.run, run_.state, length, at::Device(options_.device));
 }
 

@@ -1,15 +1,76 @@
 #pragma once
 
+#include <iosfwd>
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
-#include "run/setup.h"
+#include "config/rules.h"
+#include "data/evaluation_set.h"
+#include "data/training_data.h"
+#include "model/transformer.h"
 #include "run/training_log.h"
+#include "run/validation.h"
 #include "train/checkpoint_keeper.h"
+#include "train/optimizer.h"
+#include "train/run_lock.h"
+#include "train/run_replacement.h"
 #include "train/trainer.h"
+#include "train/training_state.h"
 
 namespace lacuna {
+
+/// Everything that a configuration of `lacuna train` names, put together, and standing where its run folder stands.
+struct RunSetup {
+  Options options;  ///< with what was chosen for each `auto`
+  std::unique_ptr<RunLock> lock;
+  std::unique_ptr<RunReplacement> replacement;    ///< of the run in the folder, until it has taken its place; else null
+  std::optional<Vocabularies> kept_vocabularies;  ///< of the checkpoint that training starts from
+  TrainingData data;
+  std::shared_ptr<Transformer> model;
+  std::unique_ptr<Optimizer> optimizer;
+  TrainingState state;  ///< where training starts
+  bool is_resumed = false;
+  std::vector<EvaluationSet> validation_sets, test_sets;
+  std::unique_ptr<Validator> validator;
+
+  /// The folder that files are written to: the run folder, once no other run is in it.
+  std::string folder() const { return replacement ? replacement->folder() : options.run; }
+};
+
+/// Locks the run folder, reads the data, makes the model, and finds where to go on. Throws, before any training, what is wrong.
+RunSetup set_up_run(const Configuration& given);
+
+/// Logs what is going to be trained: sizes, device, batches, an epoch, and what a person should know of its length.
+void log_setup(const RunSetup& run);
+
+/// What follows a run's last update, once, whatever the number of starts: the average of its last checkpoints, scores of its test sets.
+class RunFinish {
+ public:
+  /// `run` must live as long.
+  explicit RunFinish(const RunSetup& run) : run_(run), options_(run.options) {}
+
+  /// Returns true if a run that stands at `step` has its average and all its scores.
+  bool is_done(int64_t step) const { return is_averaged(step) && unscored_test_sets().empty(); }
+
+  /// Averages, scores the test sets with the weights that translate, and logs where the models are. Ends early if an interruption comes.
+  void complete(const TrainingState& state, TrainingLog& log);
+
+ private:
+  bool is_averaged(int64_t step) const;
+  void average_last(TrainingLog& log) const;
+  std::vector<const EvaluationSet*> unscored_test_sets() const;
+  void score_test_sets(TrainingLog& log) const;
+  void log_models(const TrainingState& state, TrainingLog& log) const;
+
+  const RunSetup& run_;
+  const Options& options_;
+};
+
+/// Writes the translations of a set, one a line, and makes the file's folder.
+void write_hypotheses(const std::string& file, const Evaluation& evaluation);
 
 /// A run of `lacuna train` from its first update of this start to its end.
 class TrainingRun {
@@ -36,5 +97,9 @@ class TrainingRun {
   const Trainer* trainer_ = nullptr;  ///< while `execute` runs
   bool has_diverged_ = false;
 };
+
+/// `lacuna check`: reads the data, trains a few batches, translates a sentence, and prints to `out` what a run would take, with its number
+/// of warnings in the last line. Writes nothing but data.cache, where it is set. Throws what would keep training from starting.
+void check_configuration(const Configuration& given, std::ostream& out);
 
 }  // namespace lacuna

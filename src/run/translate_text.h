@@ -1,15 +1,68 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <mutex>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/line_reader.h"
 #include "base/output.h"
-#include "run/translation_format.h"
-#include "run/translation_progress.h"
+#include "base/progress_bar.h"
 #include "search/translator.h"
 
 namespace lacuna {
+
+/// The form of input lines and of translations.
+struct TranslationFormat {
+  bool json = false;    ///< one JSON object a line: {"text": ..., "prefix": ...} in; the same object with "translation", "score", ... out,
+                        ///< in place of those of an earlier translation
+  bool n_best = false;  ///< prints every translation: `id ||| text ||| [alignment |||] F0= log_prob ||| score`, or "translations" in JSON
+  bool scores = false;  ///< text lines begin with score and tab
+  bool alignment = false;
+};
+
+/// One line of input: the text to translate, and in JSON the object it came in.
+struct InputLine {
+  TranslationInput input;
+  nlohmann::ordered_json fields;
+};
+
+/// Reads a line that came from `place`; where JSON is expected, an empty line is an empty text. Throws DataError if it is to be JSON and is
+/// not an object with a string "text".
+InputLine parse_input_line(const std::string& line, int64_t id, const std::string& place, const TranslationFormat& format);
+
+/// Returns the output for one line of input: one line, or n_best lines of text; each ends in LF.
+std::string format_translations(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format);
+
+/// What `lacuna translate` tells a person at a terminal: that it waits for sentences to be typed, a progress bar, a closing line.
+class TranslationProgress {
+ public:
+  /// `input` and `output` are the paths that the verb was given. Nothing is told if `quiet`, or if stderr is no terminal.
+  TranslationProgress(const std::string& input, const std::string& output, bool quiet);
+
+  /// Begins a window of lines that were read; the bar goes by the share of the input's bytes.
+  void begin(int64_t lines, const LineReader& reader);
+  /// Counts a sentence of the window as translated. Any thread may call it.
+  void add_sentence();
+  /// Ends the window, and clears the bar's line for other output.
+  void end(const std::vector<TranslatedLine>& translated);
+  /// Prints how many lines and tokens were translated, and how fast, without the time in which sentences were waited for.
+  void finish() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  double seconds() const { return seconds_ + std::chrono::duration<double>(Clock::now() - window_begin_).count(); }
+
+  bool is_told_;
+  std::mutex mutex_;
+  int64_t lines_ = 0, window_lines_ = 0, window_done_ = 0, tokens_ = 0;
+  double share_ = 0, window_share_ = 0;  ///< shares of the input before the window, and with it
+  double seconds_ = 0;                   ///< spent on the windows before
+  Clock::time_point window_begin_;
+  ProgressBar bar_;
+};
 
 /// How `lacuna translate` takes a text.
 struct TextTranslation {
@@ -18,8 +71,7 @@ struct TextTranslation {
   int64_t longest = 0;  ///< pieces of the longest sentence of training: longer ones are warned of
 };
 
-/// Translates all lines of the reader, as they come. Returns false if nobody reads the output any more. Throws DataError for a bad line;
-/// those before it are translated.
+/// Translates all lines as they come. Returns false if nobody reads the output any more. Throws DataError after the lines before a bad one.
 bool translate_text(LineReader& reader, Output& output, Translator& translator, const TextTranslation& how, TranslationProgress& progress);
 
 }  // namespace lacuna

@@ -1,5 +1,3 @@
-#include "run/translation_format.h"
-
 #include <spdlog/fmt/fmt.h>
 
 #include <cmath>
@@ -7,6 +5,7 @@
 #include "analysis/links.h"
 #include "base/error.h"
 #include "base/json_text.h"
+#include "run/translate_text.h"
 
 namespace lacuna {
 namespace {

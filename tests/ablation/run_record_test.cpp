@@ -1,21 +1,15 @@
-#include "ablation/run_record.h"
-
+#include <ATen/Functions.h>
 #include <gmock/gmock.h>
 
 #include "../base/scratch_folder.h"
+#include "ablation/run_result.h"
 #include "base/error.h"
+#include "checkpoint/safetensors.h"
 
 namespace lacuna {
 namespace {
 
 using testing::HasSubstr;
-
-/// A file of the safetensors format with this header and no data.
-std::string safetensors(const std::string& header) {
-  std::string bytes(8, '\0');
-  bytes[0] = static_cast<char>(header.size());
-  return bytes + header;
-}
 
 TEST(RunRecord, TakesSpeedMemoryAndSparsityFromTheMetrics) {
   const ScratchFolder folder;
@@ -47,10 +41,9 @@ TEST(RunRecord, TakesUpdatesAndEpochsFromTheNewestCheckpoint) {
   EXPECT_FALSE(result.train_speed);
 }
 
-TEST(RunRecord, CountsParametersWithoutReadingThem) {
+TEST(RunRecord, CountsParameters) {
   const ScratchFolder folder;
-  folder.write("model.safetensors",
-               safetensors(R"({"a":{"dtype":"F32","shape":[2,3]},"b":{"shape":[4]},"c":{"shape":[]},"__metadata__":{"x":"y"}})"));
+  write_safetensors(folder.path() / "model.safetensors", {{"a", at::zeros({2, 3})}, {"b", at::zeros({4})}, {"c", at::zeros({})}});
   EXPECT_EQ(count_parameters(folder.path()), 11);
 }
 

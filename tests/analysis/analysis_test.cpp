@@ -2,8 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "analysis/aligner.h"
-#include "analysis/missing_measures.h"
+#include "analysis/align_text.h"
 #include "small_analysis.h"
 
 namespace lacuna {

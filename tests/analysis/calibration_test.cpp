@@ -1,4 +1,4 @@
-#include "analysis/mask_effect.h"
+#include "analysis/place_measures.h"
 #include "golden.h"
 
 namespace lacuna {

@@ -4,7 +4,6 @@
 #include "analysis/alignment_error.h"
 #include "analysis/analysis.h"
 #include "analysis/links.h"
-#include "analysis/mask_effect.h"
 #include "analysis/place_measures.h"
 #include "analysis/word_weights.h"
 #include "golden.h"

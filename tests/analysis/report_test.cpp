@@ -1,11 +1,10 @@
-#include "analysis/report.h"
 
 #include <gmock/gmock.h>
 
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "analysis/analysis_tables.h"
+#include "analysis/analysis_folder.h"
 #include "small_analysis.h"
 
 namespace lacuna {

@@ -1,5 +1,3 @@
-#include "config/aliases.h"
-
 #include <gmock/gmock.h>
 
 #include "../base/scratch_folder.h"
@@ -13,7 +11,7 @@ using testing::HasSubstr;
 
 Options load(const std::string& yaml) {
   const ScratchFolder folder;
-  return load_options({{folder.write("c.yaml", yaml)}, {}});
+  return options_from(load_config_tree({{folder.write("c.yaml", yaml)}, {}}));
 }
 
 TEST(Aliases, OfOtherToolkitsAreTakenInKebabAndSnakeCase) {
@@ -62,13 +60,15 @@ TEST(Aliases, ThatHaveNoSectionAreRefusedWithTheirKey) {
 }
 
 TEST(Aliases, AreTakenOnTheCommandLine) {
-  EXPECT_EQ(load_options({{}, {"--train.max-tokens", "77"}}).train.batch_tokens.value, 77);
+  EXPECT_EQ(options_from(load_config_tree({{}, {"--train.max-tokens", "77"}})).train.batch_tokens.value, 77);
 }
 
 TEST(Aliases, OfABaseAreOverriddenByOurName) {
   const ScratchFolder folder;
   folder.write("base.yaml", "train: {max_tokens: 10}\n");
-  EXPECT_EQ(load_options({{folder.write("c.yaml", "extends: base.yaml\ntrain: {batch_tokens: 20}\n")}, {}}).train.batch_tokens.value, 20);
+  EXPECT_EQ(options_from(load_config_tree({{folder.write("c.yaml", "extends: base.yaml\ntrain: {batch_tokens: 20}\n")}, {}}))
+                .train.batch_tokens.value,
+            20);
 }
 
 TEST(Aliases, BesideOurNameAreAnError) {

@@ -14,7 +14,7 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 Options load(const std::vector<std::string>& files, const std::vector<std::string>& overrides = {}) {
-  return load_options({files, overrides});
+  return options_from(load_config_tree({files, overrides}));
 }
 
 /// The attention section of one file and overrides, as YAML.
@@ -175,7 +175,7 @@ TEST(Overlays, WinOverFilesAndLoseToOverrides) {
   const ScratchFolder folder;
   const std::string file = folder.write("a.yaml", "train: {lr: 0.1, warmup_steps: 7, max_steps: 1}\n");
   const ConfigNode overlay = read_config_file(folder.write("b.yaml", "train: {lr: 0.2, warmup_steps: 8}\n"));
-  const Options options = load_options({.files = {file}, .overrides = {"--train.lr", "0.3"}, .overlays = {overlay}});
+  const Options options = options_from(load_config_tree({.files = {file}, .overrides = {"--train.lr", "0.3"}, .overlays = {overlay}}));
   EXPECT_EQ(options.train.lr, 0.3);
   EXPECT_EQ(options.train.warmup_steps.value, 8);
   EXPECT_EQ(options.train.max_steps, 1);

@@ -130,7 +130,7 @@ TEST(Validate, SaysWhereAValueWasWritten) {
         std::pair("translate:\n\n  n_best: 9", "c.yaml:3: translate.n_best is 9")})
     EXPECT_THAT(message_of<ConfigError>([&yaml = yaml] { options_from_yaml(yaml, "c.yaml"); }), StartsWith(message)) << yaml;
   EXPECT_THAT(message_of<ConfigError>([] {
-                load_options({.files = {}, .overrides = {"--train.patience", "3"}});
+                options_from(load_config_tree({.files = {}, .overrides = {"--train.patience", "3"}}));
               }),
               StartsWith("command line (--train.patience): train.patience is 3"));
 }
@@ -139,7 +139,7 @@ TEST(Validate, SaysWhichFlagDoesNotFitAFile) {
   const ScratchFolder folder;
   const std::string file = folder.write("c.yaml", "model:\n  d_model: 96\n  num_heads: 3\ntranslate: {n_best: 4}\n");
   const auto error_with = [&](const std::string& flag, const std::string& value) {
-    return message_of<ConfigError>([&] { load_options({.files = {file}, .overrides = {flag, value}}); });
+    return message_of<ConfigError>([&] { options_from(load_config_tree({.files = {file}, .overrides = {flag, value}})); });
   };
   EXPECT_THAT(error_with("--model.d_model", "100"), StartsWith("command line (--model.d_model): model.num_heads is 3; it must divide"));
   EXPECT_THAT(error_with("--translate.beam_size", "2"), StartsWith("command line (--translate.beam_size): translate.n_best is 4"));
