@@ -5,7 +5,6 @@
 #include "model/precision.h"
 #include "search/search.h"
 #include "speed/bench_trainer.h"
-#include "speed/named_options.h"
 #include "speed/timing.h"
 
 namespace lacuna {

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "data/batch.h"
 #include "model/transformer.h"
-#include "speed/named_options.h"
-#include "train/split_batch.h"
+#include "speed/timing.h"
 
 /// Costs per token by sentence length, which `lacuna-bench lengths` measures.
 namespace lacuna {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ablation/variant.h"
-#include "speed/named_options.h"
+#include "speed/timing.h"
 
 /// `--compare` of `lacuna bench train` and `translate`: attention types against softmax in one process, in pairs.
 namespace lacuna {

@@ -7,7 +7,7 @@
 #include <torch/version.h>
 
 #include "attention/cpu/target.h"
-#include "base/thread_count.h"
+#include "base/resources.h"
 #include "kernels/matmul.h"
 #include "kernels/packed_product.h"
 #include "model/precision.h"

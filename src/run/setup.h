@@ -11,8 +11,7 @@
 #include "model/transformer.h"
 #include "run/validation.h"
 #include "train/optimizer.h"
-#include "train/run_lock.h"
-#include "train/run_replacement.h"
+#include "train/run_takeover.h"
 #include "train/training_state.h"
 
 namespace lacuna {
