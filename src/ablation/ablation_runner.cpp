@@ -24,9 +24,8 @@
 #include "config/read_options.h"
 #include "config/run_files.h"
 #include "data/evaluation_set.h"
-#include "data/set_files.h"
-#include "data/vocabularies.h"
-#include "train/run_lock.h"
+#include "data/training_data.h"
+#include "train/run_takeover.h"
 
 namespace lacuna {
 namespace {

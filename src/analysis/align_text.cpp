@@ -177,7 +177,7 @@ std::vector<std::string> AlignRequest::texts_to_read() const {
 }
 
 bool align_text(const AlignRequest& asked) {
-  const int64_t total = count_pairs(asked.src, asked.tgt);
+  const int64_t total = count_pairs({.src = asked.src, .tgt = asked.tgt});
   Output output(asked.output, asked.texts_to_read());  // before the work that a development set takes
   std::vector<Direction> directions = directions_of(asked);
   LineProgress bar("aligning", total, !asked.shows_progress);

@@ -54,7 +54,7 @@ NullContrast contrast_of(const LoadedModel& loaded, const FilterCorpus& corpus, 
 }
 
 std::vector<PairScore> score_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, FilterBy by) {
-  const int64_t num_pairs = count_pairs(corpus.src, corpus.tgt);
+  const int64_t num_pairs = count_pairs({.src = corpus.src, .tgt = corpus.tgt});
   std::optional<NullContrast> contrast;
   if (by == FilterBy::kNullContrast) contrast = contrast_of(loaded, corpus, num_pairs);
   std::vector<PairScore> scores;

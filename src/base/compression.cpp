@@ -8,7 +8,6 @@
 #include <array>
 #include <limits>
 #include <new>
-#include <string>
 
 #include "base/error.h"
 
@@ -24,8 +23,6 @@ class GzipDecompressor : public Decompressor {
   explicit GzipDecompressor(const std::string& file) : Decompressor("gzip", file) {
     if (inflateInit2(&state_, MAX_WBITS + kGzipFormat) != Z_OK) throw std::bad_alloc();
   }
-  GzipDecompressor(const GzipDecompressor&) = delete;
-  GzipDecompressor& operator=(const GzipDecompressor&) = delete;
   ~GzipDecompressor() override { inflateEnd(&state_); }
 
  private:
@@ -171,10 +168,6 @@ void Decompressor::decompress(std::string& packed, std::string& text) {
   was_filled_ = room.empty();
   packed.erase(0, packed.size() - left.size());
   text.resize(text.size() - room.size());
-}
-
-void Decompressor::require_end() const {
-  if (is_within_part_) refuse_as_damaged("it ends too early");
 }
 
 void Decompressor::refuse_as_damaged(const std::string& why) const {

@@ -12,8 +12,7 @@
 /// gzip and zstd streams.
 namespace lacuna {
 
-/// Decompresses a file as its bytes arrive, in bounded memory. A compressed file is one part or several, end to end (gzip's members, zstd's
-/// frames).
+/// Decompresses a file as its bytes arrive, in bounded memory. A file is one compressed part or several, end to end.
 class Decompressor {
  public:
   virtual ~Decompressor() = default;
@@ -27,7 +26,9 @@ class Decompressor {
   /// True if the bytes taken so far may hold more text than was returned: call `decompress` again, with nothing new in `packed`.
   bool has_more() const { return is_within_part_ && was_filled_; }
   /// Throws DataError if a whole file does not end here.
-  void require_end() const;
+  void require_end() const {
+    if (is_within_part_) refuse_as_damaged("it ends too early");
+  }
 
  protected:
   /// `file` is the file's name, for errors.

@@ -36,32 +36,27 @@ void add_file(ContentHash& hash, const std::string& path) {
 
 }  // namespace
 
-struct ContentHash::State {
-  XXH3_state_t* xxh = XXH3_createState();
-  State() {
-    if (xxh == nullptr) throw std::bad_alloc();
-    XXH3_128bits_reset(xxh);
-  }
-  State(const State&) = delete;
-  State& operator=(const State&) = delete;
-  ~State() { XXH3_freeState(xxh); }
-};
+void ContentHash::Free::operator()(XXH3_state_s* state) const {
+  XXH3_freeState(state);
+}
 
-ContentHash::ContentHash() : state_(std::make_unique<State>()) {}
-ContentHash::~ContentHash() = default;
+ContentHash::ContentHash() : state_(XXH3_createState()) {
+  if (state_ == nullptr) throw std::bad_alloc();
+  XXH3_128bits_reset(state_.get());
+}
 
 void ContentHash::add_piece(std::string_view bytes) {
-  XXH3_128bits_update(state_->xxh, bytes.data(), bytes.size());
+  XXH3_128bits_update(state_.get(), bytes.data(), bytes.size());
 }
 
 void ContentHash::add(std::string_view part) {
   const uint64_t size = part.size();
-  XXH3_128bits_update(state_->xxh, &size, sizeof size);
+  XXH3_128bits_update(state_.get(), &size, sizeof size);
   add_piece(part);
 }
 
 std::string ContentHash::text() const {
-  const XXH128_hash_t hash = XXH3_128bits_digest(state_->xxh);
+  const XXH128_hash_t hash = XXH3_128bits_digest(state_.get());
   return fmt::format("{:016x}{:016x}", hash.high64, hash.low64);
 }
 

@@ -7,15 +7,14 @@
 #include <string_view>
 #include <vector>
 
+struct XXH3_state_s;  // of xxhash.h
+
 namespace lacuna {
 
 /// XXH3-128 of bytes that are added piece by piece.
 class ContentHash {
  public:
   ContentHash();
-  ~ContentHash();
-  ContentHash(const ContentHash&) = delete;
-  ContentHash& operator=(const ContentHash&) = delete;
   /// Adds bytes of a text; how the text is cut into pieces does not change the hash.
   void add_piece(std::string_view bytes);
   /// Adds one of several parts, with its length: "ab", "c" has another hash than "a", "bc".
@@ -23,8 +22,10 @@ class ContentHash {
   std::string text() const;  ///< 32 hexadecimal digits, as `xxh128sum` prints them
 
  private:
-  struct State;
-  std::unique_ptr<State> state_;
+  struct Free {
+    void operator()(XXH3_state_s* state) const;
+  };
+  std::unique_ptr<XXH3_state_s, Free> state_;
 };
 
 /// Returns the hash of `bytes`, 32 hexadecimal digits.

@@ -124,10 +124,6 @@ std::optional<WriterProcess> WriterProcess::parse(std::string_view text) {
   return WriterProcess(machine, process);
 }
 
-std::string WriterProcess::name() const {
-  return machine_ + "." + std::to_string(process_);
-}
-
 bool WriterProcess::is_this_process() const {
   return process_ == getpid() && machine_ == this_machine();
 }

@@ -25,7 +25,7 @@ class WriterProcess {
   /// Reads what name() writes; empty if `text` is something else.
   static std::optional<WriterProcess> parse(std::string_view text);
 
-  std::string name() const;
+  std::string name() const { return machine_ + "." + std::to_string(process_); }
   bool is_this_process() const;
   /// True if the process has ended. Processes of other hosts and containers cannot be seen: they count as ended when nobody has touched
   /// `written`, their file, for as long as `patience`.
@@ -38,17 +38,14 @@ class WriterProcess {
   pid_t process_;
 };
 
-/// A file that replaces another one once it is whole: the old file or the new one is there at any instant. Until then it stands beside it
-/// under a temporary name that no other writer of the same file uses; leftovers of killed processes (WriterProcess) are removed. Without
-/// `finish` the old file stays and the new one is removed. A file that is a mount point of its own, as in some containers, cannot be
-/// replaced: it is overwritten once the new file is whole, and if that fails, the new file stays and the error names it.
+/// A file that replaces another one in one step, once it is whole. Until then it stands beside it under a temporary
+/// name of its own; leftovers of killed processes are removed. Without `finish` the old file stays. A mount point, as
+/// in some containers, is overwritten once the new file is whole, which stays and is named by the error if that fails.
 class FileReplacement {
  public:
   /// Requires is_replaceable(path). A new file takes the permissions of an old one; a link is itself replaced.
   explicit FileReplacement(std::filesystem::path path);
   ~FileReplacement();
-  FileReplacement(const FileReplacement&) = delete;
-  FileReplacement& operator=(const FileReplacement&) = delete;
 
   FileWriter& writer() { return writer_; }
   /// The file's name until `finish`.
@@ -85,8 +82,7 @@ class HashingFileWriter {
 /// Writes a file to the disk and returns its digest.
 FileDigest write_durably(const std::filesystem::path& file, std::string_view bytes);
 
-/// Makes changes of a folder's entries (files created, renamed, removed) durable. Returns the error instead of throwing: a folder need not
-/// be readable, and the change itself stands.
+/// Makes changes of a folder's entries durable. Returns the error instead of throwing: the change itself stands.
 std::error_code try_sync_folder(const std::filesystem::path& folder);
 /// As try_sync_folder, but throws if that fails.
 void sync_folder(const std::filesystem::path& folder);

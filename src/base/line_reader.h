@@ -16,8 +16,6 @@ class InputStream {
   /// Throws DataError if the file cannot be read.
   explicit InputStream(const std::filesystem::path& path);
   ~InputStream();
-  InputStream(const InputStream&) = delete;
-  InputStream& operator=(const InputStream&) = delete;
 
   /// Appends some bytes; false at the end. Throws DataError for a damaged compressed file, and for an unsupported format (zip, xz, bzip2).
   bool read(std::string& bytes);

@@ -9,8 +9,7 @@ namespace lacuna {
 
 enum class LogLevel { kInfo, kWarning, kError, kOff };
 
-/// Sets the lowest level that is written to stderr. Lines there have a time and, on a terminal without NO_COLOR, a color. stdout is for
-/// results alone.
+/// Sets the lowest level that is written to stderr, with a time and, on a terminal without NO_COLOR, a color.
 void set_log_level(LogLevel level);
 /// Appends every line from now on to this file too, whatever its level. Throws MachineError if the file cannot be opened.
 void log_to_file(const std::string& path);

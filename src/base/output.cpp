@@ -1,11 +1,9 @@
 #include "base/output.h"
 
 #include <poll.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <climits>
-#include <csignal>
 #include <cstring>
 
 #include "base/error.h"

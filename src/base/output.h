@@ -35,8 +35,6 @@ class Output {
   /// folder, MachineError if the file cannot be written.
   explicit Output(const std::filesystem::path& path, const std::vector<std::string>& inputs = {});
   ~Output();
-  Output(const Output&) = delete;
-  Output& operator=(const Output&) = delete;
 
   /// Returns false if nobody reads stdout, or the pipe, any more.
   bool write(std::string_view text);

@@ -12,7 +12,21 @@ enum class Precision {
   kInt8,    ///< in translating: bytes, with a scale for each output of a weight and each row of activations
 };
 
-/// Returns the precision's name in configurations: `auto`, `fp32`, `bf16x3`, `bf16` or `int8`.
-const char* name_of(Precision precision);
+/// Returns the precision's name in configurations.
+inline const char* name_of(Precision precision) {
+  switch (precision) {
+    case Precision::kAuto:
+      break;
+    case Precision::kFp32:
+      return "fp32";
+    case Precision::kBf16x3:
+      return "bf16x3";
+    case Precision::kBf16:
+      return "bf16";
+    case Precision::kInt8:
+      return "int8";
+  }
+  return "auto";
+}
 
 }  // namespace lacuna

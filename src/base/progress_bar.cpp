@@ -21,10 +21,6 @@ size_t terminal_columns() {
 
 ProgressBar::ProgressBar(double done, bool quiet) : done_at_begin_(done), is_drawn_(!quiet && stderr_is_terminal()) {}
 
-bool ProgressBar::is_due() const {
-  return is_drawn_ && Clock::now() - last_ >= std::chrono::milliseconds(200);
-}
-
 void ProgressBar::draw(double done, const std::string& words) {
   if (!is_drawn_) return;
   last_ = Clock::now();

@@ -6,19 +6,17 @@
 
 namespace lacuna {
 
-/// A bar on stderr, followed by words and the time left. It is drawn a few times a second, if stderr is a terminal, and
-/// cut to the terminal's width.
+/// A bar on stderr, followed by words and the time left, cut to the terminal's width. Drawn if stderr is a terminal.
 class ProgressBar {
  public:
-  /// `done` is the share of the work that was done before, which the time left does not count on. Nothing is drawn if
-  /// `quiet`.
+  /// `done` is the share that was done before, on which the time left does not count. Nothing is drawn if `quiet`.
   explicit ProgressBar(double done = 0, bool quiet = false);
   ~ProgressBar() { hide(); }
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
   /// Returns true if it is time to draw the bar again.
-  bool is_due() const;
+  bool is_due() const { return is_drawn_ && Clock::now() - last_ >= std::chrono::milliseconds(200); }
   /// Draws the bar; `done` is the share of the work that is done now. A share of 0 draws the words alone.
   void draw(double done, const std::string& words);
   /// Clears the bar's line, for other output.

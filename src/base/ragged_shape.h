@@ -10,11 +10,8 @@
 
 namespace lacuna {
 
-/// Sentence borders of a ragged batch: B sentences end to end, T tokens in all, no padding. Sentence b owns rows offsets[b] to offsets[b +
-/// 1].
-///
-/// `ids` name the sentences (their index in the corpus): they key dropout, so that it does not depend on how sentences were
-/// batched.
+/// Sentence borders of a ragged batch: B sentences end to end, T tokens in all; sentence b owns rows offsets[b] to
+/// offsets[b + 1]. `ids`, the sentences' indices in the corpus, key dropout, so that it does not depend on batching.
 class RaggedShape {
  public:
   /// offsets [B + 1] start at 0 and do not decrease; ids [B], or empty for 0 .. B-1. Throws ShapeError otherwise.

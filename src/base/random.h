@@ -6,11 +6,9 @@
 
 namespace lacuna {
 
-/// The output of Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): 128 random bits as a function of
-/// (key, counter).
-///
-/// Every random decision of a run is a pure function of what it decides about, so it depends neither on threads nor on batching and needs
-/// no state to resume. Plain C++: compilers vectorize the inlined rounds, and CUDA code may include this file.
+/// The output of Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"): 128 random bits as
+/// a function of (key, counter). Every random decision of a run is a function of what it decides about: of neither
+/// threads nor batching, and without state to resume.
 struct PhiloxBlock {
   uint32_t word[4];
 };
@@ -52,11 +50,6 @@ LACUNA_HOST_DEVICE inline uint64_t random_key(uint64_t seed, RandomUse use, uint
   return mix(mix(mix(seed, static_cast<uint64_t>(use)), step), site);
 }
 
-/// Converts random bits to a uniform number in [0, 1) with 24 random bits.
-LACUNA_HOST_DEVICE inline float to_unit(uint32_t bits) {
-  return static_cast<float>(bits >> 8) * 0x1p-24f;
-}
-
 /// A stream of random numbers for host code that needs few (initialization, shuffling, sampling). The counter is its only state.
 class RandomStream {
  public:
@@ -88,6 +81,40 @@ class RandomStream {
   uint64_t key_, stream_, counter_ = 0;
   PhiloxBlock block_{};
   int used_ = 4;
+};
+
+/// A keyed random order of 0 .. size-1 that needs no memory: a Feistel network on the next even power of two, walked until the
+/// result is in range (Black and Rogaway 2002, "Ciphers with arbitrary finite domains").
+class Permutation {
+ public:
+  Permutation(uint64_t size, uint64_t key) : size_(size), key_(key) {
+    while ((uint64_t{1} << (2 * half_bits_)) < size) ++half_bits_;
+  }
+
+  /// The element at a position; position < size.
+  uint64_t at(uint64_t position) const {
+    do {
+      position = scramble(position);
+    } while (position >= size_);
+    return position;
+  }
+
+ private:
+  static constexpr uint64_t kRounds = 10;  // with four, orders of ten elements are visibly uneven
+
+  uint64_t scramble(uint64_t x) const {
+    const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
+    uint64_t left = x >> half_bits_, right = x & mask;
+    for (uint64_t round = 0; round < kRounds; ++round) {
+      const uint64_t next = left ^ (mix(key_ + round, right) & mask);
+      left = right;
+      right = next;
+    }
+    return (left << half_bits_) | right;
+  }
+
+  uint64_t size_, key_;
+  unsigned half_bits_ = 1;
 };
 
 }  // namespace lacuna

@@ -30,11 +30,6 @@ size_t edit_distance(const std::string& a, const std::string& b) {
   return previous.back();
 }
 
-/// The part before the first _: `encoder` for `encoder_self`.
-std::string first_part(const std::string& word) {
-  return word.substr(0, word.find('_'));
-}
-
 }  // namespace
 
 std::string join(const std::vector<std::string>& words, std::string_view separator) {
@@ -73,7 +68,8 @@ std::string nearest_word(const std::string& word, const std::vector<std::string>
   const auto longer = std::find_if(known.begin(), known.end(), [&](const std::string& name) { return name.starts_with(word); });
   if (longer != known.end()) return *longer;
   const auto begins_alike = [&](const std::string& name) {
-    return word.size() >= kSomeLetters && edit_distance(folded(word), first_part(folded(name))) <= 1;
+    const std::string plain = folded(name);  // of which the part before the first _ counts
+    return word.size() >= kSomeLetters && edit_distance(folded(word), plain.substr(0, plain.find('_'))) <= 1;
   };
   const auto alike = std::find_if(known.begin(), known.end(), begins_alike);
   return alike == known.end() ? "" : *alike;

@@ -14,14 +14,13 @@
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/verb.h"
-#include "data/random_batch.h"
+#include "data/batch.h"
 #include "model/precision.h"
 #include "model/transformer.h"
 #include "search/search.h"
 #include "speed/bench_trainer.h"
-#include "speed/named_options.h"
 #include "speed/timing.h"
-#include "train/transformer_loss.h"
+#include "train/trainer.h"
 
 namespace lacuna {
 namespace {

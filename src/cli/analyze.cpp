@@ -104,7 +104,7 @@ void refuse_contradictions(const AnalyzeFlags& flags) {
 /// Reads all files through, so that what is wrong with them is known before a model is loaded. `models` are the options of each.
 void check_files(AnalyzeFlags& flags, const std::vector<Options>& models) {
   AnalysisSettings& settings = flags.settings;
-  settings.num_pairs = count_pairs(settings.src, settings.tgt);
+  settings.num_pairs = count_pairs({.src = settings.src, .tgt = settings.tgt});
   if (!flags.saved_lines.empty())
     for (const int64_t line : numbers_of(flags.saved_lines, "--save-weights", 1, settings.num_pairs)) settings.saved_lines.insert(line - 1);
   if (settings.gold.empty()) return;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ablation/variant.h"
-#include "speed/named_options.h"
+#include "speed/timing.h"
 
 /// What the verbs of `lacuna bench` and lacuna-bench share: reports, and --compare, attention types against softmax in one process.
 namespace lacuna {

@@ -5,7 +5,7 @@
 #include <torch/version.h>
 
 #include "attention/cpu/run.h"
-#include "base/thread_count.h"
+#include "base/resources.h"
 #include "cli/verb.h"
 #include "kernels/matmul.h"
 #include "kernels/packed_product.h"

@@ -15,24 +15,26 @@ int run_vocab(const std::vector<std::string>& arguments) {
                   "lacuna vocab");
   std::vector<std::string> inputs;
   std::string output, type = "unigram";
-  SpmTraining training;
+  DataOptions options;
+  uint64_t seed = 1;
   app.add_option("-i,--input", inputs, "Text, one sentence a line, plain, gzip or zstd; several files: one model for all")->required();
   app.add_option("-o,--output", output, "File to write, such as spm.model")->required();
-  app.add_option("--vocab-size", training.vocab_size, "Pieces of the model")->check(whole_number_from(16, 1 << 20));
+  app.add_option("--vocab-size", options.vocab_size, "Pieces of the model")->check(whole_number_from(16, 1 << 20));
   app.add_option("--type", type, "Kind of model")->check(CLI::IsMember({"unigram", "bpe"}));
-  app.add_option("--symbols", training.symbols, "Comma-separated: pieces that the model has whatever the text, such as <bt>,<2de>")
+  app.add_option("--symbols", options.spm_symbols, "Comma-separated: pieces that the model has whatever the text, such as <bt>,<2de>")
       ->delimiter(',');
-  app.add_flag("--byte-fallback", training.byte_fallback, "Spell characters that the model does not cover in bytes, which take 256 pieces");
-  app.add_option("--character-coverage", training.character_coverage, "Share of characters the model covers")
+  app.add_flag("--byte-fallback", options.spm_byte_fallback,
+               "Spell characters that the model does not cover in bytes, which take 256 pieces");
+  app.add_option("--character-coverage", options.character_coverage, "Share of characters the model covers")
       ->check(real_number_between(0.98, 1));
-  app.add_option("--sample-lines", training.sample_lines, "Lines to train on, drawn evenly")->check(whole_number_from(1));
-  app.add_option("--seed", training.seed, "Seed of that draw")->check(whole_number_from(0));
+  app.add_option("--sample-lines", options.spm_sample_lines, "Lines to train on, drawn evenly")->check(whole_number_from(1));
+  app.add_option("--seed", seed, "Seed of that draw")->check(whole_number_from(0));
   if (!app.read(arguments)) return 0;
-  validate_symbols(training.symbols, "--symbols");
-  training.type = type == "bpe" ? SubwordType::kBpe : SubwordType::kUnigram;
+  validate_symbols(options.spm_symbols, "--symbols");
+  options.spm_type = type == "bpe" ? SubwordType::kBpe : SubwordType::kUnigram;
   for (const std::string& input : inputs) require_readable_file(input, "text, one sentence a line");
   Output file(output, inputs);  // for its errors, before long work
-  const std::string model = train_sentencepiece(inputs, training);
+  const std::string model = train_sentencepiece(inputs, options, seed);
   if (!file.write(model)) return kBrokenPipe;
   file.finish();
   log_info("{}: {} pieces", output, sentencepiece_from_bytes(model, output)->size());

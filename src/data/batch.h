@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "base/ragged_shape.h"
@@ -16,6 +18,39 @@ struct Batch {
   int64_t src_tokens() const { return static_cast<int64_t>(src.size()); }
   int64_t tgt_tokens() const { return static_cast<int64_t>(tgt.size()); }
 };
+
+using BatchPtr = std::shared_ptr<const Batch>;
+
+/// Collects sentence pairs, which end in eos already, into one batch.
+class BatchBuilder {
+ public:
+  void add(std::span<const TokenId> src, std::span<const TokenId> tgt, int64_t id);
+  bool is_empty() const { return ids_.empty(); }
+  /// Returns true if the pair fits into the batch. The rule of evaluation sets; Epoch composes training batches.
+  bool fits(int64_t src_length, int64_t tgt_length, int64_t batch_tokens) const {
+    return is_empty() || (static_cast<int64_t>(src_.size()) + src_length <= batch_tokens &&
+                          static_cast<int64_t>(tgt_.size()) + tgt_length <= batch_tokens);
+  }
+  std::shared_ptr<const Batch> take();
+
+ private:
+  std::vector<TokenId> src_, tgt_;
+  std::vector<int32_t> src_offsets_ = {0}, tgt_offsets_ = {0};
+  std::vector<int64_t> ids_;
+};
+
+/// Settings of sentence pairs of random tokens, equally long on both sides. Tokens and lengths include eos.
+struct RandomBatch {
+  int64_t tokens = 0;                      ///< tokens of each side; the last sentence is shorter if they do not divide evenly
+  int64_t sentence_length = 0;             ///< at least 1
+  int64_t src_pieces = 0, tgt_pieces = 0;  ///< vocabulary sizes, more than unk, bos and eos
+  uint64_t seed = 1;
+};
+std::shared_ptr<const Batch> random_batch(const RandomBatch& wanted);
+
+/// Splits a batch of at least two sentences at the sentence border nearest to half of its target tokens. Sentences keep
+/// their ids, and so their dropout. Throws ShapeError for a batch of one sentence.
+std::pair<BatchPtr, BatchPtr> split_batch(const Batch& batch);
 
 /// The position of a batch in the data, which is all that resuming needs: a batch is a pure function of (corpora, seed, position).
 struct DataPosition {

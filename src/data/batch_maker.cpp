@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/random.h"
-
 namespace lacuna {
 namespace {
 
@@ -76,10 +74,6 @@ std::vector<Epoch::Draw> Epoch::next_draws() {
   return draws;
 }
 
-void Epoch::skip(int64_t batches) {
-  for (int64_t i = 0; i < batches && !is_over(); ++i) next_draws();  // a file may say any number
-}
-
 std::vector<TokenId> Epoch::ids(const Draw& draw, bool is_src) const {
   const auto fixed = is_src ? draw.corpus->src(draw.sentence) : draw.corpus->tgt(draw.sentence);
   const bool may_be_cropped = std::ssize(fixed) > plan_.max_length;  // with eos: its text may be of any length
@@ -105,24 +99,6 @@ std::shared_ptr<const Batch> Epoch::next() {
   BatchBuilder builder;
   for (const Draw& one : next_draws()) builder.add(ids(one, true), ids(one, false), static_cast<int64_t>(one.number));
   return builder.take();
-}
-
-void BatchBuilder::add(std::span<const TokenId> src, std::span<const TokenId> tgt, int64_t id) {
-  src_.insert(src_.end(), src.begin(), src.end());
-  tgt_.insert(tgt_.end(), tgt.begin(), tgt.end());
-  src_offsets_.push_back(static_cast<int32_t>(src_.size()));
-  tgt_offsets_.push_back(static_cast<int32_t>(tgt_.size()));
-  ids_.push_back(id);
-}
-
-std::shared_ptr<const Batch> BatchBuilder::take() {
-  auto batch = std::make_shared<Batch>();
-  batch->src_shape = std::make_shared<RaggedShape>(std::move(src_offsets_), ids_);
-  batch->tgt_shape = std::make_shared<RaggedShape>(std::move(tgt_offsets_), std::move(ids_));
-  batch->src = std::move(src_);
-  batch->tgt = std::move(tgt_);
-  *this = {};
-  return batch;
 }
 
 }  // namespace lacuna

@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
+#include "base/random.h"
 #include "config/options.h"
 #include "data/batch.h"
 #include "data/corpus.h"
-#include "data/permutation.h"
 
 namespace lacuna {
 
@@ -41,8 +41,10 @@ class Epoch {
 
   /// Returns the next batch; null at the end of the epoch.
   std::shared_ptr<const Batch> next();
-  /// Skips a number of batches, reading lengths only.
-  void skip(int64_t batches);
+  /// Skips a number of batches, which may be any that a file says, reading lengths only.
+  void skip(int64_t batches) {
+    for (int64_t i = 0; i < batches && !is_over(); ++i) next_draws();
+  }
   bool is_over() const { return position_ >= draws_; }
   /// Sentence pairs of the batches so far, returned or skipped.
   int64_t pairs_done() const { return static_cast<int64_t>(position_); }
@@ -67,23 +69,7 @@ class Epoch {
   uint64_t position_ = 0;
 };
 
-/// Collects sentence pairs, which end in eos already, into one batch.
-class BatchBuilder {
- public:
-  void add(std::span<const TokenId> src, std::span<const TokenId> tgt, int64_t id);
-  bool is_empty() const { return ids_.empty(); }
-  /// Returns true if the pair fits into the batch. The rule of evaluation sets; training batches are composed by
-  /// Epoch::next_draws().
-  bool fits(int64_t src_length, int64_t tgt_length, int64_t batch_tokens) const {
-    return is_empty() || (static_cast<int64_t>(src_.size()) + src_length <= batch_tokens &&
-                          static_cast<int64_t>(tgt_.size()) + tgt_length <= batch_tokens);
-  }
-  std::shared_ptr<const Batch> take();
-
- private:
-  std::vector<TokenId> src_, tgt_;
-  std::vector<int32_t> src_offsets_ = {0}, tgt_offsets_ = {0};
-  std::vector<int64_t> ids_;
-};
+/// Returns the stream of training batches from a position on. A background thread makes a few batches ahead; `next` rethrows its errors.
+std::unique_ptr<BatchStream> make_batch_stream(BatchPlan plan, DataPosition start = {});
 
 }  // namespace lacuna

@@ -1,5 +1,3 @@
-#include "data/batch_stream.h"
-
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -7,6 +5,7 @@
 #include <thread>
 
 #include "base/stopwatch.h"
+#include "data/batch_maker.h"
 
 namespace lacuna {
 namespace {

@@ -1,5 +1,3 @@
-#include "data/cache_maker.h"
-
 #include <algorithm>
 #include <chrono>
 #include <future>
@@ -11,7 +9,8 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/log.h"
-#include "base/thread_count.h"
+#include "base/resources.h"
+#include "data/corpus_cache.h"
 #include "data/corpus_reader.h"
 
 namespace lacuna {

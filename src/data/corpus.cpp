@@ -12,18 +12,10 @@ namespace lacuna {
 namespace fs = std::filesystem;
 
 DataSummary& DataSummary::operator+=(const DataSummary& other) {
-  lines += other.lines;
-  kept += other.kept;
-  empty += other.empty;
-  skipped += other.skipped;
-  uneven += other.uneven;
-  cropped += other.cropped;
-  carriage_returns += other.carriage_returns;
-  other_line_ends += other.other_line_ends;
-  src_tokens += other.src_tokens;
-  tgt_tokens += other.tgt_tokens;
-  src_unk += other.src_unk;
-  tgt_unk += other.tgt_unk;
+  using S = DataSummary;
+  for (const auto count : {&S::lines, &S::kept, &S::empty, &S::skipped, &S::uneven, &S::cropped, &S::carriage_returns, &S::other_line_ends,
+                           &S::src_tokens, &S::tgt_tokens, &S::src_unk, &S::tgt_unk})
+    this->*count += other.*count;
   for (size_t i = 0; i < tgt_lengths.size(); ++i) {
     src_lengths[i] += other.src_lengths[i];
     tgt_lengths[i] += other.tgt_lengths[i];

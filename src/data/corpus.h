@@ -6,7 +6,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "base/files.h"
 #include "config/options.h"
@@ -51,11 +50,10 @@ class TokenizedCorpus {
   /// Hash of the files' contents and of the settings by which they are read; a resumed run compares it.
   const std::string& fingerprint() const { return fingerprint_; }
 
-  /// Opens the corpus from the cache folder. Makes the cache first if it is missing or belongs to other files, vocabularies or options.
-  ///
-  /// Throws DataError for files that are missing or of different line counts, for lines that lack a column, for NUL bytes and text that is
-  /// not UTF-8 (file, line, byte), for a sentence that is too long if `data.long` is error, and if nothing is left to train on;
-  /// MachineError if the cache cannot be written.
+  /// Opens the corpus from the cache folder, and first makes the cache if it is missing or of other files, vocabularies
+  /// or options. Throws DataError for files that are missing or of different line counts, lines that lack a column, NUL
+  /// bytes, text that is not UTF-8, a sentence that is too long if `data.long` is error, and if nothing is left to
+  /// train on; MachineError if the cache cannot be written.
   static std::shared_ptr<const TokenizedCorpus> open(const CorpusOptions& corpus, const DataOptions& options,
                                                      const Vocabularies& vocabularies, const std::string& cache_folder);
 

@@ -13,7 +13,6 @@
 #include "base/error.h"
 #include "base/file_lock.h"
 #include "base/log.h"
-#include "data/cache_maker.h"
 
 namespace lacuna {
 
@@ -53,12 +52,6 @@ std::string hash_of_cache(const fs::path& folder, const DataSummary& summary, bo
   return hash.text();
 }
 
-void write_summary(const fs::path& folder, const DataSummary& summary, bool with_text) {
-  json value = summary;
-  value[kHash] = hash_of_cache(folder, summary, with_text);
-  write_file_atomically(folder / "summary.json", value.dump(2) + "\n");
-}
-
 /// Returns the summary of a cache that exists and is undamaged.
 std::optional<DataSummary> find_cache(const fs::path& folder, bool with_text) {
   if (!fs::exists(folder)) return {};
@@ -88,8 +81,7 @@ void remove_unfinished(const fs::path& cache_folder) {
     if (is_unfinished(entry.path().filename().string())) fs::remove_all(entry.path(), ignored);
 }
 
-/// Makes a folder of this process alone, in which to make a cache. Its name is random: processes of other machines may have the same
-/// number.
+/// Makes a folder of this process alone, with a random name: processes of other machines may have the same number.
 fs::path new_unfinished(const fs::path& folder) {
   std::random_device random;
   for (;;) {
@@ -111,12 +103,6 @@ std::string fingerprint_of(const CorpusOptions& corpus) {
   return hash.text();
 }
 
-/// Throws if the text has changed since it was hashed: its cache would be kept under the hash of another text.
-void require_unchanged(const CorpusOptions& corpus, const std::string& fingerprint) {
-  if (fingerprint_of(corpus) == fingerprint) return;
-  throw DataError(corpus.files_text(" or ") + ": it changed while it was read; start again when nothing writes to it");
-}
-
 /// Makes the cache of the corpus with `wanted.fingerprint` in `wanted.folder`.
 DataSummary make_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, const CorpusCache& wanted,
                        bool with_text) {
@@ -125,8 +111,11 @@ DataSummary make_cache(const CorpusOptions& corpus, const DataOptions& options, 
   const fs::path unfinished = new_unfinished(folder);
   try {
     const DataSummary summary = write_cache_files(corpus, options, vocabularies, with_text, unfinished);
-    write_summary(unfinished, summary, with_text);
-    require_unchanged(corpus, wanted.fingerprint);
+    json value = summary;
+    value[kHash] = hash_of_cache(unfinished, summary, with_text);
+    write_file_atomically(unfinished / "summary.json", value.dump(2) + "\n");
+    if (fingerprint_of(corpus) != wanted.fingerprint)  // its cache would be kept under the hash of another text
+      throw DataError(corpus.files_text(" or ") + ": it changed while it was read; start again when nothing writes to it");
     if (const auto found = find_cache(folder, with_text)) {  // without locks: made by a faster process, which may be reading it
       fs::remove_all(unfinished);
       return *found;

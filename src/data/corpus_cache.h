@@ -17,11 +17,15 @@ struct CorpusCache {
   std::string fingerprint;
 };
 
-/// Finds or makes the cache of a corpus in `cache_folder`. Its name is a hash of the files' contents, the way they are read, the
-/// vocabularies and the options that matter, so a cache of that name fits. One process at a time makes it, under a temporary name, and
-/// renames it when it is on the disk. All bytes of a cache are checked, and a damaged one is made again. Throws as TokenizedCorpus::open
-/// does, and DataError for a corpus that changes while it is read.
+/// Finds or makes the cache of a corpus in `cache_folder`, named by a hash of all that it depends on. One process at a
+/// time makes it, under a temporary name. All bytes are checked; a damaged cache is made again. Throws as
+/// TokenizedCorpus::open does, and DataError for a corpus that changes while it is read.
 CorpusCache open_corpus_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies,
                               const std::string& cache_folder, bool with_text);
+
+/// Reads, checks, tokenizes and filters a corpus, and writes all files of its CorpusCache but summary.json to `folder`, synced
+/// to disk. Holds a few thousand pairs in memory. Throws as TokenizedCorpus::open does.
+DataSummary write_cache_files(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, bool with_text,
+                              const std::filesystem::path& folder);
 
 }  // namespace lacuna

@@ -110,8 +110,4 @@ int64_t count_pairs(const CorpusOptions& corpus) {
   return reader.line_number();
 }
 
-int64_t count_pairs(const std::string& src, const std::string& tgt) {
-  return count_pairs({.src = src, .tgt = tgt});
-}
-
 }  // namespace lacuna

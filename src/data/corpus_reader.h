@@ -43,6 +43,5 @@ class CorpusReader {
 
 /// Returns the number of pairs. Reads the whole corpus, so that its errors are thrown before long work begins.
 int64_t count_pairs(const CorpusOptions& corpus);
-int64_t count_pairs(const std::string& src, const std::string& tgt);
 
 }  // namespace lacuna

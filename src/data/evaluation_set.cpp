@@ -1,12 +1,10 @@
 #include "data/evaluation_set.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include "base/error.h"
 #include "base/log.h"
 #include "base/spelling.h"
-#include "data/batch_maker.h"
 #include "data/corpus_reader.h"
 
 namespace lacuna {
@@ -55,6 +53,21 @@ EvaluationSet load_evaluation_set(const CorpusOptions& corpus, const DataOptions
   if (set.batches.empty()) throw DataError(corpus.files_text() + ": every pair has an empty side; expected sentences");
   if (set.cropped > 0) log_warning("{}: {} longer than data.max_length, cut for the loss", set.name, counted(set.cropped, "pair"));
   return set;
+}
+
+SetFiles::SetFiles(const CorpusOptions& set) : src_(set.src), tgt_(set.tgt) {
+  if (set.tsv.empty() && set.src_prefix.empty()) return;
+  copies_.emplace();
+  src_ = (copies_->path() / "src").string();
+  tgt_ = (copies_->path() / "tgt").string();
+  FileWriter src_copy(src_), tgt_copy(tgt_);
+  std::string src, tgt;
+  for (CorpusReader reader(set); reader.next(src, tgt);) {
+    src_copy.write(src + "\n");
+    tgt_copy.write(tgt + "\n");
+  }
+  src_copy.finish();
+  tgt_copy.finish();
 }
 
 }  // namespace lacuna

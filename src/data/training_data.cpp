@@ -7,7 +7,6 @@
 #include "base/log.h"
 #include "config/run_files.h"
 #include "data/evaluation_set.h"
-#include "data/vocabularies.h"
 
 namespace lacuna {
 namespace {

@@ -10,6 +10,10 @@
 
 namespace lacuna {
 
+/// Returns the vocabularies that a configuration names. If it names none, trains SentencePiece models on the training corpora and writes
+/// them to `folder` (spm.model, or spm.src.model and spm.tgt.model), or reuses those of an earlier start with the same settings and texts.
+Vocabularies prepare_vocabularies(const DataOptions& options, const std::string& folder, uint64_t seed);
+
 /// The training data of a configuration: vocabularies, open corpora, and the plan by which batches are made.
 struct TrainingData {
   Vocabularies vocabularies;

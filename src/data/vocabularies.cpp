@@ -1,5 +1,3 @@
-#include "data/vocabularies.h"
-
 #include <spdlog/fmt/fmt.h>
 
 #include <filesystem>
@@ -12,6 +10,7 @@
 #include "base/spelling.h"
 #include "config/run_files.h"
 #include "data/corpus_reader.h"
+#include "data/training_data.h"
 #include "text/spm_trainer.h"
 
 namespace lacuna {
@@ -68,11 +67,12 @@ TrainingText text_of(const DataOptions& options, bool src, bool tgt) {
   return text;
 }
 
-std::string settings_text(const SpmTraining& training, const TrainingText& text) {
-  return fmt::format("vocab_size {}\ntype {}\ncharacter_coverage {}\nsample_lines {}\nseed {}\nfiles {}\ncontents {}\n",
-                     training.vocab_size, training.type == SubwordType::kBpe ? "bpe" : "unigram", training.character_coverage,
-                     training.sample_lines, training.seed, text.names(), hash_of_files(text.files)) +
-         (training.symbols.empty() ? "" : "symbols " + join(training.symbols) + "\n") + (training.byte_fallback ? "byte_fallback\n" : "");
+std::string settings_text(const DataOptions& options, uint64_t seed, const TrainingText& text) {
+  return fmt::format("vocab_size {}\ntype {}\ncharacter_coverage {}\nsample_lines {}\nseed {}\nfiles {}\ncontents {}\n", options.vocab_size,
+                     options.spm_type == SubwordType::kBpe ? "bpe" : "unigram", options.character_coverage, options.spm_sample_lines, seed,
+                     text.names(), hash_of_files(text.files)) +
+         (options.spm_symbols.empty() ? "" : "symbols " + join(options.spm_symbols) + "\n") +
+         (options.spm_byte_fallback ? "byte_fallback\n" : "");
 }
 
 std::string note_text(const std::string& settings, const std::string& model) {
@@ -92,9 +92,8 @@ bool is_ours(const fs::path& path, const fs::path& note, const std::string& sett
 
 /// Returns the model at `path`; trains it first if it is missing.
 VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, const TrainingText& text, uint64_t seed) {
-  const SpmTraining training(options, seed);
   const fs::path note = path.string() + run_files::kTrainingNote;
-  const std::string settings = settings_text(training, text);
+  const std::string settings = settings_text(options, seed, text);
   if (!is_ours(path, note, settings)) {
     if (options.character_coverage < kLeastCoverage)
       throw ConfigError(fmt::format("data.character_coverage is {}; expected {} to 1, with which SentencePiece trains",
@@ -103,7 +102,7 @@ VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, co
     log_info("training a SentencePiece model of {} pieces: {}", options.vocab_size, path.string());
     std::error_code error;
     fs::create_directories(path.parent_path(), error);
-    const std::string model = train_sentencepiece(text.sides, training);
+    const std::string model = train_sentencepiece(text.sides, options, seed);
     fs::remove(path, error);  // beside the note about the next model it would seem put there on purpose, if this process were killed now
     write_file_atomically(note, note_text(settings, model));
     write_file_atomically(path, model);

@@ -121,9 +121,8 @@ bool any_seems_alike(const std::vector<PairedSystem>& systems, int64_t num_sampl
   return false;
 }
 
-/// sacreBLEU counts resamples whose difference is larger than the one found: where there is none in any, as between texts that differ only
-/// in what a metric does not see, it finds none, gives the least p there is, and calls that significant. `exact` are the systems with more
-/// digits than the table has.
+/// sacreBLEU counts resamples whose difference is larger than the one found: where texts differ only in what a metric
+/// does not see, it finds none and calls that significant. `exact` are the systems with more digits than the table has.
 void correct_where_nothing_differs(PairedComparison& comparison, const std::vector<PairedSystem>& exact, size_t i, int64_t num_samples) {
   PairedSystem& system = comparison.systems[i];
   std::string alike;

@@ -1,17 +1,45 @@
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "base/process.h"
 #include "metrics/sacrebleu.h"
-#include "metrics/scored_files.h"
 
 namespace lacuna {
 
-/// Runs sacreBLEU over files with the options of every metric and `extra` behind them, and returns what it wrote.
-/// Throws UsageError if it refuses its arguments, MachineError if it fails; both with the last lines of its stderr, or in one line what to
-/// install where it lacks packages of a tokenizer.
+/// Translations and references, checked before sacreBLEU runs: readable, UTF-8, of equal line counts. What it cannot
+/// read (stdin, a pipe, zstd, gzip under another name), a text with a byte order mark or in pieces is copied to a
+/// temporary file.
+class ScoredFiles {
+ public:
+  /// Throws DataError if a file is missing, unreadable, empty or not UTF-8, or if two differ in their number of lines.
+  ScoredFiles(const std::vector<std::filesystem::path>& systems, const std::vector<std::filesystem::path>& references,
+              std::string joiner = {});
+
+  const std::vector<std::string>& systems() const { return systems_; }        ///< paths for sacreBLEU
+  const std::vector<std::string>& references() const { return references_; }  ///< paths for sacreBLEU
+  int64_t num_lines() const { return num_lines_; }
+
+ private:
+  std::string add(const std::filesystem::path& file);
+
+  TemporaryFolder copies_;
+  std::string joiner_;  // empty = text is scored as it is
+  std::vector<std::string> systems_, references_;
+  std::string first_file_;  // as messages name it
+  int64_t num_lines_ = -1;
+  int num_copies_ = 0;
+};
+
+/// Writes lines to a file. Throws DataError if one holds a line break, MachineError if the disk refuses.
+void write_lines(const std::filesystem::path& file, const std::vector<std::string>& lines);
+
+/// Runs sacreBLEU with the options of every metric and `extra`, and returns what it wrote. Throws UsageError if it
+/// refuses its arguments, MachineError if it fails; both with its last errors, or with what to install.
 ProcessResult run_sacrebleu(const Scorer& scorer, const ScoredFiles& files, const ScoreOptions& options,
                             const std::vector<std::string>& extra);
 

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string_view>
 
 #include "base/error.h"
@@ -14,6 +15,33 @@ namespace lacuna {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Reads a configured command: the path of a program, which may have spaces, or a program and its first arguments.
+Scorer configured_scorer(const std::string& configured) {
+  if (find_program(configured)) return {{configured}};
+  std::vector<std::string> words;
+  std::istringstream stream(configured);
+  for (std::string word; stream >> word;) words.push_back(word);
+  if (words.empty() || !find_program(words.front())) {
+    throw ConfigError("sacrebleu is \"" + configured +
+                      "\", but there is no such program; expected a command that starts sacreBLEU, such as sacrebleu or "
+                      "python3 -m sacrebleu. Leave it out to have it looked for");
+  }
+  return {words};
+}
+
+bool has_sacrebleu(const fs::path& python) {
+  return run_process({python.string(), "-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('sacrebleu') is None)"})
+             .exit_code == 0;
+}
+
+/// The Python of the project's virtual environment, if the program lies in the project's build folder (PROJECT/build/...).
+std::optional<fs::path> project_python(const fs::path& executable) {
+  std::error_code ignored;
+  for (fs::path folder = fs::canonical(executable, ignored).parent_path(); folder.has_relative_path(); folder = folder.parent_path())
+    if (folder.filename() == "build") return find_program(folder.parent_path() / ".venv/bin/python");
+  return std::nullopt;
+}
 
 /// Codes of three letters (ISO 639-3, as in FLORES and NLLB; `chi` of 639-2) of the languages that scoring knows.
 const std::map<std::string, std::string> kTwoLetters = {{"zho", "zh"}, {"cmn", "zh"}, {"yue", "zh"},
@@ -37,12 +65,6 @@ std::vector<std::string> metric_arguments(const ScoreOptions& options) {
   if (const std::string code = language_code(options.tgt_lang); code == "zh" || code == "ja")
     arguments.insert(arguments.end(), {"--ter-normalized", "--ter-asian-support"});
   return arguments;
-}
-
-std::string in_one_line(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
 }
 
 /// The end of a message on packages that a tokenizer needs, which sacreBLEU names below a traceback; empty if it names none.
@@ -84,11 +106,19 @@ CorpusScores read_scores(const nlohmann::json& answer, bool with_intervals) {
   return scores;
 }
 
-bool has_all(const CorpusScores& scores, const std::vector<std::string>& metrics) {
-  return scores.all().size() == metrics.size();
-}
-
 }  // namespace
+
+Scorer find_sacrebleu(const std::string& configured, const fs::path& executable) {
+  if (!configured.empty()) return configured_scorer(configured);
+  if (const auto program = find_program("sacrebleu")) return {{program->string()}};
+  for (const auto& python : {project_python(executable), find_program("python3")})
+    if (python && has_sacrebleu(*python)) return {{python->string(), "-m", "sacrebleu"}};
+  throw MachineError(
+      "sacreBLEU was not found: neither the program sacrebleu on PATH, nor the package in the project's .venv or of python3. Run "
+      "scripts/setup.sh where the program was built and put its .venv/bin on PATH, or install it (pip install sacrebleu==2.6.0), or name "
+      "the "
+      "command with --sacrebleu or the key sacrebleu");
+}
 
 std::vector<std::pair<std::string, MetricScore>> CorpusScores::all() const {
   std::vector<std::pair<std::string, MetricScore>> scores;
@@ -116,9 +146,9 @@ ProcessResult run_sacrebleu(const Scorer& scorer, const ScoredFiles& files, cons
   ProcessResult result = run_process(command, {.environment = {{"SACREBLEU_FORMAT", {}}, {"PYTHONUTF8", "1"}}});
   if (result.exit_code == 0) return result;
   if (const std::string install = missing_packages(scorer, result.errors); !install.empty())
-    throw MachineError("sacreBLEU (" + in_one_line(scorer.command) + ") lacks packages that its tokenizer " + bleu_tokenizer(options) +
+    throw MachineError("sacreBLEU (" + join(scorer.command, " ") + ") lacks packages that its tokenizer " + bleu_tokenizer(options) +
                        " needs; install them where it is: " + install);
-  const std::string message = "sacreBLEU (" + in_one_line(scorer.command) + ") failed with exit code " + std::to_string(result.exit_code) +
+  const std::string message = "sacreBLEU (" + join(scorer.command, " ") + ") failed with exit code " + std::to_string(result.exit_code) +
                               (result.errors.empty() ? " and said nothing" : ":\n" + result.last_errors(6));
   if (result.exit_code == 2) throw UsageError(message);  // argparse's code for arguments that are not accepted
   throw MachineError(message);
@@ -126,7 +156,7 @@ ProcessResult run_sacrebleu(const Scorer& scorer, const ScoredFiles& files, cons
 
 void refuse_answer(const Scorer& scorer, const std::string& answer) {
   const std::string start = answer.substr(0, std::min<size_t>(answer.find('\n'), 200));
-  throw MachineError("sacreBLEU (" + in_one_line(scorer.command) + ") answered with \"" + start +
+  throw MachineError("sacreBLEU (" + join(scorer.command, " ") + ") answered with \"" + start +
                      "\", which is not what sacreBLEU 2 writes. Run scripts/setup.sh, or install it (pip install sacrebleu==2.6.0)");
 }
 
@@ -143,7 +173,7 @@ CorpusScores score_files(const Scorer& scorer, const fs::path& hypotheses, const
   } catch (const nlohmann::json::exception&) {
     refuse_answer(scorer, result.output);
   }
-  if (!has_all(scores, options.metrics)) refuse_answer(scorer, result.output);
+  if (scores.all().size() != options.metrics.size()) refuse_answer(scorer, result.output);
   scores.tokenizer = bleu_tokenizer(options);
   scores.num_lines = files.num_lines();
   scores.notes = result.errors;

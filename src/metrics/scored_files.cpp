@@ -1,11 +1,10 @@
-#include "metrics/scored_files.h"
-
 #include <fstream>
 #include <utility>
 
 #include "base/error.h"
 #include "base/line_reader.h"
 #include "base/spelling.h"
+#include "metrics/run_sacrebleu.h"
 #include "text/joiner.h"
 
 namespace lacuna {

@@ -18,8 +18,8 @@
 #include "base/spelling.h"
 #include "base/stopwatch.h"
 #include "checkpoint/run_folder.h"
-#include "data/batch_stream.h"
-#include "data/random_batch.h"
+#include "data/batch.h"
+#include "data/batch_maker.h"
 #include "run/remarks.h"
 #include "run/requirements.h"
 #include "run/starting_point.h"
@@ -29,7 +29,7 @@
 #include "search/translator.h"
 #include "train/auto_batch.h"
 #include "train/checkpoint_keeper.h"
-#include "train/transformer_loss.h"
+#include "train/trainer.h"
 
 namespace lacuna {
 namespace {

@@ -18,7 +18,7 @@
 #include "data/evaluation_set.h"
 #include "train/auto_batch.h"
 #include "train/resume.h"
-#include "train/run_replacement.h"
+#include "train/run_takeover.h"
 
 namespace lacuna {
 namespace {

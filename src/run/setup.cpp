@@ -8,7 +8,7 @@
 #include "base/spelling.h"
 #include "checkpoint/run_folder.h"
 #include "config/run_files.h"
-#include "data/batch_stream.h"
+#include "data/batch_maker.h"
 #include "kernels/cpu_target.h"
 #include "model/precision.h"
 #include "run/remarks.h"
@@ -18,7 +18,7 @@
 #include "train/auto_batch.h"
 #include "train/products.h"
 #include "train/resume.h"
-#include "train/transformer_loss.h"
+#include "train/trainer.h"
 
 namespace lacuna {
 namespace {

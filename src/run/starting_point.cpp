@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
-#include "data/batch_stream.h"
+#include "data/batch_maker.h"
 #include "run/remarks.h"
 #include "train/learning_rate.h"
 

@@ -16,10 +16,10 @@
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
 #include "config/run_files.h"
-#include "data/batch_stream.h"
+#include "data/batch_maker.h"
 #include "run/remarks.h"
 #include "run/starting_point.h"
-#include "train/transformer_loss.h"
+#include "train/trainer.h"
 
 namespace lacuna {
 namespace {

@@ -15,8 +15,7 @@
 #include "run/validation.h"
 #include "train/checkpoint_keeper.h"
 #include "train/optimizer.h"
-#include "train/run_lock.h"
-#include "train/run_replacement.h"
+#include "train/run_takeover.h"
 #include "train/trainer.h"
 #include "train/training_state.h"
 

@@ -10,7 +10,7 @@
 #include "base/log.h"
 #include "search/translator.h"
 #include "text/writing_system.h"
-#include "train/transformer_loss.h"
+#include "train/trainer.h"
 
 namespace lacuna {
 namespace {

@@ -1,10 +1,297 @@
+#include <ATen/Parallel.h>
+
+#include <algorithm>
 #include <limits>
+#include <numeric>
+#include <utility>
 
 #include "base/interrupt.h"
-#include "search/beam.h"
+#include "search/length_penalty.h"
 #include "search/search.h"
 
 namespace lacuna {
+namespace {
+
+constexpr size_t kRowsToDivide = 64;       // fewer are projected together, so that the projection is read once
+constexpr double kLargestRounding = 1e-4;  // by which rounding may raise a log-probability above 0
+
+/// A continuation of a live hypothesis by one token.
+struct Candidate {
+  int32_t row = 0;  ///< the live hypothesis: its row in the decoder cache
+  TokenId token = 0;
+  float token_log_prob = 0;  ///< as the model gave it
+  double log_prob = 0;       ///< the whole hypothesis', after the repetition penalty
+  bool is_forced = false;    ///< eos, at the length limit or because nothing else is allowed
+};
+
+bool is_better(const Candidate& a, const Candidate& b) {
+  if (a.log_prob != b.log_prob) return a.log_prob > b.log_prob;
+  if (a.token != b.token) return a.token < b.token;
+  return a.row < b.row;
+}
+
+bool contains(const std::vector<TokenId>& tokens, TokenId token) {
+  return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
+}
+
+void sort_and_cut(std::vector<Candidate>& candidates, size_t count) {
+  const size_t kept = std::min(count, candidates.size());
+  std::partial_sort(candidates.begin(), candidates.begin() + static_cast<std::ptrdiff_t>(kept), candidates.end(), is_better);
+  candidates.resize(kept);
+}
+
+/// The live and finished hypotheses of the sentences in the batch. Live ones are in the order of the decoder cache's
+/// rows: sentence by sentence, best first.
+class Beams {
+ public:
+  using SentenceCandidates = std::vector<std::vector<Candidate>>;
+
+  /// Reads sentences from the queue and stores their translations in it.
+  Beams(SearchQueue& queue, const SearchSettings& settings, int64_t max_positions)
+      : queue_(queue), settings_(settings), max_positions_(max_positions) {}
+
+  /// Adds sentences of the queue; their rows follow the current ones.
+  void add(const std::vector<size_t>& places) {
+    for (const size_t place : places) {
+      const SearchInput& input = queue_.input(place);
+      sentence_of_row_.push_back(static_cast<int32_t>(sentences_.size()));
+      sentences_.push_back(
+          {.place = place, .input = &input, .finished = {}, .limit = length_limit(settings_.options, input, max_positions_)});
+      live_.emplace_back();
+    }
+  }
+
+  bool all_finished() const { return live_.empty(); }
+
+  /// Returns the number of source tokens of the sentences in the batch.
+  int64_t src_tokens() const {
+    return std::accumulate(sentences_.begin(), sentences_.end(), int64_t{0},
+                           [](int64_t sum, const Sentence& sentence) { return sum + static_cast<int64_t>(sentence.input->src.size()); });
+  }
+
+  std::vector<TokenId> last_tokens() const {
+    std::vector<TokenId> tokens;
+    for (const Hypothesis& hypothesis : live_) tokens.push_back(hypothesis.last_token());
+    return tokens;
+  }
+
+  /// Returns the best continuations of the live hypotheses, of each sentence as many as a step may need, best first.
+  /// Projects the better three fifths of each beam first, and then those of the other hypotheses that may still matter.
+  /// That share leaves the fewest rows to project.
+  SentenceCandidates candidates(const Logits& logits) const {
+    const int64_t beam_size = settings_.options.beam_size;
+    const int64_t at_first = live_.size() < kRowsToDivide ? beam_size : (3 * beam_size + 4) / 5;
+    SentenceCandidates all(sentences_.size());
+    for (const auto& [begin, end] : {std::pair<int64_t, int64_t>(0, at_first), {at_first, beam_size}}) {
+      std::vector<int32_t> rows;
+      int64_t rank = 0;
+      for (size_t row = 0; row < live_.size(); ++row) {
+        const int32_t sentence = sentence_of_row_[row];
+        rank = row > 0 && sentence == sentence_of_row_[row - 1] ? rank + 1 : 0;
+        if (rank >= begin && rank < end && may_matter(live_[row], all[static_cast<size_t>(sentence)]))
+          rows.push_back(static_cast<int32_t>(row));
+      }
+      add_candidates(rows, logits, all);
+    }
+    return all;
+  }
+
+  /// Extends hypotheses by the best candidates; returns the row that each new live hypothesis continues. Moves the
+  /// translations of finished sentences to the queue. `alignment` [rows] may be empty.
+  std::vector<int32_t> extend(const SentenceCandidates& candidates, const std::vector<std::vector<float>>& alignment) {
+    std::vector<AlignmentRow> rows;
+    rows.reserve(alignment.size());
+    for (const auto& weights : alignment) rows.push_back(std::make_shared<const std::vector<float>>(weights));
+    std::vector<Beam> beams(sentences_.size());
+    for_sentences([&](size_t s) { beams[s] = extended(sentences_[s], candidates[s], rows); });
+    std::vector<int32_t> parents;
+    std::vector<Sentence> unfinished;
+    live_.clear();
+    sentence_of_row_.clear();
+    for (size_t s = 0; s < beams.size(); ++s) {
+      if (beams[s].live.empty()) {
+        const size_t place = sentences_[s].place;
+        queue_.finish(place, best_finished(std::move(sentences_[s])));
+        continue;
+      }
+      std::move(beams[s].live.begin(), beams[s].live.end(), std::back_inserter(live_));
+      parents.insert(parents.end(), beams[s].parents.begin(), beams[s].parents.end());
+      sentence_of_row_.resize(live_.size(), static_cast<int32_t>(unfinished.size()));
+      unfinished.push_back(std::move(sentences_[s]));
+    }
+    sentences_ = std::move(unfinished);
+    return parents;
+  }
+
+ private:
+  struct Sentence {
+    size_t place = 0;  // in the queue
+    const SearchInput* input = nullptr;
+    std::vector<Hypothesis> finished;
+    int64_t limit = 0;
+  };
+
+  /// The live hypotheses of one sentence after a step, and the row that each continues.
+  struct Beam {
+    std::vector<Hypothesis> live;
+    std::vector<int32_t> parents;
+  };
+
+  /// Calls f(s) for each sentence, on all threads.
+  template <class F>
+  void for_sentences(F f) const {
+    constexpr int64_t kSentencesPerTask = 16;
+    at::parallel_for(0, static_cast<int64_t>(sentences_.size()), kSentencesPerTask, [&](int64_t begin, int64_t end) {
+      for (int64_t s = begin; s < end; ++s) f(static_cast<size_t>(s));
+    });
+  }
+
+  TokenId forced_token(int32_t row) const {
+    const Sentence& sentence = sentences_[static_cast<size_t>(sentence_of_row_[static_cast<size_t>(row)])];
+    return forced_after(live_[static_cast<size_t>(row)], *sentence.input, sentence.limit);
+  }
+
+  /// Returns the candidates of a row, whose index in `best` is i. Applies the constraints and the repetition penalty
+  /// (Keskar et al. 2019, arXiv:1909.05858, section 4.1): log-probabilities of tokens that the hypothesis contains are
+  /// multiplied by `repetition_penalty`. Where no token is allowed, or none has a probability, eos is forced.
+  std::vector<Candidate> best_of_row(int32_t row, size_t i, const BestTokens& best) const {
+    const Hypothesis& hypothesis = live_[static_cast<size_t>(row)];
+    const std::vector<TokenId> blocked = settings_.constraints.blocked_after(hypothesis);
+    const bool is_penalized = settings_.options.repetition_penalty != 1;
+    std::vector<Candidate> candidates;
+    float eos_log_prob = kImpossible;
+    const auto k = static_cast<size_t>(best.k);
+    for (size_t j = i * k; j < (i + 1) * k; ++j) {
+      const TokenId token = best.tokens[j];
+      const float log_prob = best.log_probs[j];
+      require_number(log_prob, token);
+      if (token == kEos) eos_log_prob = log_prob;
+      if (log_prob == kImpossible || contains(blocked, token)) continue;
+      const double penalty = is_penalized && contains(hypothesis.tokens, token) ? settings_.options.repetition_penalty : 1;
+      candidates.push_back({row, token, log_prob, hypothesis.log_prob + penalty * log_prob, false});
+    }
+    if (candidates.empty()) candidates.push_back({row, kEos, eos_log_prob, hypothesis.log_prob + eos_log_prob, true});
+    return candidates;
+  }
+
+  /// Returns how many of the best tokens of a row are needed for the `wanted` best allowed ones to be among them: blocked
+  /// tokens may precede these, and penalized ones may fall behind them.
+  int64_t tokens_needed(int64_t wanted, int64_t vocab_size) const {
+    const double penalty = settings_.options.repetition_penalty;
+    if (penalty < 1) return vocab_size;  // repeated tokens may rise from anywhere
+    int64_t longest = 0;
+    for (const Hypothesis& hypothesis : live_) longest = std::max(longest, hypothesis.length());
+    return std::min(vocab_size, wanted + settings_.constraints.max_blocked(longest) + (penalty > 1 ? longest : 0));
+  }
+
+  /// Returns the only possible continuation of a row.
+  Candidate forced_candidate(int32_t row, TokenId token, float log_prob) const {
+    require_number(log_prob, token);
+    return {row, token, log_prob, live_[static_cast<size_t>(row)].log_prob + log_prob, token == kEos};
+  }
+
+  /// Returns [sentences + 1]: the index in `rows` (ascending) of each sentence's first row, and finally the number of
+  /// rows.
+  std::vector<size_t> borders(const std::vector<int32_t>& rows) const {
+    std::vector<size_t> borders(sentences_.size() + 1, 0);
+    for (const int32_t row : rows) ++borders[static_cast<size_t>(sentence_of_row_[static_cast<size_t>(row)]) + 1];
+    std::partial_sum(borders.begin(), borders.end(), borders.begin());
+    return borders;
+  }
+
+  /// Adds the candidates of these rows to those of their sentences.
+  void add_candidates(const std::vector<int32_t>& rows, const Logits& logits, SentenceCandidates& all) const {
+    if (rows.empty()) return;
+    const int64_t wanted = 2 * settings_.options.beam_size;  // half of them may end in eos
+    std::vector<TokenId> forced;
+    forced.reserve(rows.size());
+    for (const int32_t row : rows) forced.push_back(forced_token(row));
+    std::vector<TokenId> asked = forced;
+    std::replace(asked.begin(), asked.end(), kNotForced, kEos);
+    const BestTokens best = logits.only(rows).best(tokens_needed(wanted, logits.vocab_size()), asked);
+    const std::vector<size_t> first = borders(rows);
+    for_sentences([&](size_t s) {
+      for (size_t i = first[s]; i < first[s + 1]; ++i) {
+        if (forced[i] != kNotForced) {
+          all[s].push_back(forced_candidate(rows[i], forced[i], best.asked[i]));
+        } else {
+          const std::vector<Candidate> found = best_of_row(rows[i], i, best);
+          all[s].insert(all[s].end(), found.begin(), found.end());
+        }
+      }
+      sort_and_cut(all[s], static_cast<size_t>(wanted));
+    });
+  }
+
+  /// Returns false if no candidate of the hypothesis can be taken, given these other candidates of its sentence.
+  /// Log-probabilities only fall, whatever the repetition penalty: a hypothesis cannot stay in the beam if `beam_size`
+  /// candidates are better than it is now.
+  bool may_matter(const Hypothesis& hypothesis, const std::vector<Candidate>& candidates) const {
+    const double bound = hypothesis.log_prob + kLargestRounding;
+    const auto better = std::count_if(candidates.begin(), candidates.end(),
+                                      [=](const Candidate& candidate) { return candidate.token != kEos && candidate.log_prob > bound; });
+    return better < settings_.options.beam_size;
+  }
+
+  Hypothesis continued(const Candidate& candidate, const std::vector<AlignmentRow>& alignment) const {
+    Hypothesis next = live_[static_cast<size_t>(candidate.row)];
+    next.tokens.push_back(candidate.token);
+    next.token_log_probs.push_back(candidate.token_log_prob);
+    next.log_prob = candidate.log_prob;
+    next.is_truncated = candidate.is_forced;
+    if (!alignment.empty()) next.alignment.push_back(alignment[static_cast<size_t>(candidate.row)]);
+    if (next.is_finished()) next.score = next.log_prob / length_penalty(settings_.options, next.length());
+    return next;
+  }
+
+  /// Returns true if no live hypothesis may still enter the n_best: by the bound at the length limit, or, once
+  /// `beam_size` hypotheses are finished, by the score that it would have at its length now.
+  bool is_done(const Sentence& sentence, const std::vector<Hypothesis>& live) const {
+    if (live.empty()) return true;
+    const auto n_best = static_cast<size_t>(settings_.options.n_best);
+    if (sentence.finished.size() < n_best) return false;
+    std::vector<double> scores;
+    for (const Hypothesis& hypothesis : sentence.finished) scores.push_back(hypothesis.score);
+    std::nth_element(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(n_best - 1), scores.end(), std::greater<>());
+    const bool is_full = static_cast<int64_t>(sentence.finished.size()) >= settings_.options.beam_size;
+    const int64_t length = is_full ? live.front().length() : sentence.limit;
+    return live.front().log_prob / length_penalty(settings_.options, length) <= scores[n_best - 1];
+  }
+
+  /// Turns the candidates of a sentence into finished and live hypotheses; returns an empty beam if the sentence is
+  /// finished.
+  Beam extended(Sentence& sentence, const std::vector<Candidate>& candidates, const std::vector<AlignmentRow>& alignment) {
+    Beam beam;
+    for (const Candidate& candidate : candidates) {
+      if (static_cast<int64_t>(beam.live.size()) >= settings_.options.beam_size) break;
+      Hypothesis next = continued(candidate, alignment);
+      if (next.is_finished()) {
+        sentence.finished.push_back(std::move(next));
+      } else {
+        beam.live.push_back(std::move(next));
+        beam.parents.push_back(candidate.row);
+      }
+    }
+    return is_done(sentence, beam.live) ? Beam() : beam;
+  }
+
+  /// Returns the n_best finished hypotheses of a sentence, best first.
+  std::vector<Hypothesis> best_finished(Sentence sentence) const {
+    auto& finished = sentence.finished;
+    std::stable_sort(finished.begin(), finished.end(), [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
+    finished.resize(std::min(finished.size(), static_cast<size_t>(settings_.options.n_best)));
+    return std::move(finished);
+  }
+
+  SearchQueue& queue_;
+  const SearchSettings& settings_;
+  const int64_t max_positions_;
+  std::vector<Sentence> sentences_;
+  std::vector<Hypothesis> live_;
+  std::vector<int32_t> sentence_of_row_;
+};
+
+}  // namespace
 
 std::unique_ptr<DecoderCache> start(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings) {
   std::vector<std::vector<TokenId>> sources, candidates;

@@ -33,8 +33,7 @@ class Constraints {
 int64_t length_limit(const TranslateOptions& options, const SearchInput& input, int64_t max_positions);
 
 inline constexpr TokenId kNotForced = -1;
-/// Returns the only token that may follow: eos at the length limit, the next token of the prefix before that; else
-/// kNotForced.
+/// Returns the only token that may follow: eos at the length limit, the prefix's before that; else kNotForced.
 TokenId forced_after(const Hypothesis& hypothesis, const SearchInput& input, int64_t limit);
 
 }  // namespace lacuna

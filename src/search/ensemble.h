@@ -7,8 +7,7 @@
 
 namespace lacuna {
 
-/// An ensemble of models: the probability of a token is the mean of the models' probabilities, and alignments are means
-/// too.
+/// An ensemble of models: probabilities and alignments are means over the models.
 class Ensemble : public StepModel {
  public:
   /// Takes at least one model; all must share their token ids (`check_same_vocabularies`).
@@ -26,8 +25,7 @@ class Ensemble : public StepModel {
 /// Returns log(mean(exp)) over contiguous float tensors of the same shape.
 Tensor log_mean_exp(const std::vector<Tensor>& members);
 
-/// Throws DataError naming two models of an ensemble whose source or target vocabularies differ; `names` are the
-/// models' paths.
+/// Throws DataError naming two models of an ensemble, of the paths `names`, whose vocabularies differ.
 void check_same_vocabularies(const std::vector<Vocabularies>& vocabularies, const std::vector<std::string>& names);
 
 }  // namespace lacuna

@@ -7,14 +7,12 @@
 
 namespace lacuna {
 
-/// Finished hypotheses of different lengths are compared by log_prob / length_penalty(n), where n counts the tokens
-/// with eos:
+/// Finished hypotheses are compared by log_prob / length_penalty(n), where n counts the tokens with eos:
 ///   pow   n^a              (Marian, fairseq, CTranslate2, Sockeye)
 ///   gnmt  ((5 + n) / 6)^a  (Wu et al. 2016, arXiv:1609.08144, eq. 14; JoeyNMT, THUMT)
 ///   none  1
-/// The penalty never falls as n grows. Since log-probabilities only fall, no continuation of a hypothesis scores more
-/// than its log_prob / length_penalty(length limit). Beam search stops by this bound, and once `beam_size` hypotheses are
-/// finished by log_prob / length_penalty(its length) already (Beams::is_done).
+/// The penalty never falls as n grows, and log-probabilities only fall: no continuation of a hypothesis scores more
+/// than its log_prob / length_penalty(length limit), the bound by which beam search stops.
 inline double length_penalty(const TranslateOptions& options, int64_t n) {
   const double length = static_cast<double>(n);
   switch (options.length_penalty_type) {

@@ -47,8 +47,7 @@ void keep_share(Urn& urn, double share) {
   urn.balls.resize(kept);
 }
 
-/// Returns the urn for the next token of a hypothesis with the tokens `before`, to which the repetition penalty
-/// applies.
+/// Returns the urn for the token after those of `before`, to which the repetition penalty applies.
 Urn make_urn(const float* log_probs, int64_t vocab_size, const std::vector<TokenId>& before, const std::vector<TokenId>& blocked,
              const TranslateOptions& options) {
   std::vector<float> allowed(log_probs, log_probs + vocab_size);
@@ -122,8 +121,7 @@ class Sampler {
     return draw(urn, RandomStream(key, static_cast<uint64_t>(input.id)));
   }
 
-  /// Returns the log-probabilities of up to kRowsAtATime rows from `first` on. With many draws, those of all rows would
-  /// take gigabytes.
+  /// Returns the log-probabilities of up to kRowsAtATime rows from `first` on; those of all could take gigabytes.
   static Tensor log_probs_from(const Logits& logits, size_t first) {
     std::vector<int32_t> rows(std::min(kRowsAtATime, static_cast<size_t>(logits.num_rows()) - first));
     std::iota(rows.begin(), rows.end(), static_cast<int32_t>(first));

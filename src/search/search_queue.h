@@ -4,14 +4,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "text/vocabulary.h"
 
 namespace lacuna {
 
-/// The cross-attention weights of one target token [source length], averaged over heads. Shared by hypotheses with a
-/// common prefix.
+/// The cross-attention weights of one target token [source length], averaged over heads; shared by hypotheses.
 using AlignmentRow = std::shared_ptr<const std::vector<float>>;
 
 /// A translation in target tokens, live or finished.
@@ -39,18 +39,34 @@ struct SearchInput {
 /// The `n_best` translations of each input, best first.
 using SearchResults = std::vector<std::vector<Hypothesis>>;
 
-/// A queue of sentences to translate. Searches on several threads may share it: each refills its batch as sentences
-/// finish.
+/// A queue of sentences to translate, which searches on several threads may share: each refills its batch from it.
 class SearchQueue {
  public:
   /// The batch of a search holds at most `batch_tokens` source tokens, or one sentence.
   /// `on_finish` is called by the searching thread for each sentence that is finished.
-  SearchQueue(std::vector<SearchInput> inputs, int64_t batch_tokens, std::function<void()> on_finish = {});
+  SearchQueue(std::vector<SearchInput> inputs, int64_t batch_tokens, std::function<void()> on_finish = {})
+      : inputs_(std::move(inputs)), batch_tokens_(batch_tokens), on_finish_(std::move(on_finish)), results_(inputs_.size()) {}
   /// Takes sentences for a search whose batch holds `tokens` source tokens; returns their indices in `inputs`. None if
   /// the queue is empty, or while the batch is more than half full, because encoding few sentences at a time is slow.
-  std::vector<size_t> take(int64_t tokens);
+  std::vector<size_t> take(int64_t tokens) {
+    std::vector<size_t> places;
+    if (tokens > batch_tokens_ / 2) return places;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (; next_ < inputs_.size(); ++next_) {
+      const auto length = static_cast<int64_t>(inputs_[next_].src.size());
+      if (tokens > 0 && tokens + length > batch_tokens_) break;
+      tokens += length;
+      places.push_back(next_);
+    }
+    return places;
+  }
   const SearchInput& input(size_t place) const { return inputs_[place]; }
-  std::vector<SearchInput> inputs(const std::vector<size_t>& places) const;
+  std::vector<SearchInput> inputs(const std::vector<size_t>& places) const {
+    std::vector<SearchInput> inputs;
+    inputs.reserve(places.size());
+    for (const size_t place : places) inputs.push_back(inputs_[place]);
+    return inputs;
+  }
   /// Stores the translations of a sentence. To be called once for each index that was taken.
   void finish(size_t place, std::vector<Hypothesis> translations) {
     results_[place] = std::move(translations);

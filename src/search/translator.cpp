@@ -71,9 +71,8 @@ std::vector<TranslatedLine> Translator::translate(const std::vector<TranslationI
   return results;
 }
 
-/// Returns the translations of `inputs` at the indices `order`, in that order. Each thread has its own batch and
-/// refills it from a common queue, so that threads do not wait for each other. Where there is only enough for one
-/// batch, all threads share its work.
+/// Returns the translations of `inputs` at the indices `order`. Each thread has its own batch and refills it from a
+/// common queue; where there is only enough for one batch, all threads share its work.
 SearchResults Translator::searched(const std::vector<size_t>& order, const std::vector<SearchInput>& inputs) const {
   constexpr int64_t kEnough = 1024;  // tokens of a batch that keep a thread's products fast
   constexpr int64_t kUsualRows = 8;  // hypotheses of a sentence; with more, a batch has fewer sentences, to bound its memory

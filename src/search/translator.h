@@ -50,17 +50,13 @@ struct TranslatorSettings {
   std::function<void()> on_sentence = {};           ///< called for each sentence that is translated, by any of the threads
 };
 
-/// The longest source that is translated: attention over a megabyte of text would take gigabytes and hours. `lacuna
-/// score` has the same limit on both sides.
+/// The longest source that is translated, also on both sides by `lacuna score`: memory and time grow with its square.
 inline constexpr int64_t kMostSourceTokens = 16384;
 
-/// Translates lines of text: tokenizes, batches, searches, detokenizes.
-///
-/// Lines of one call are processed longest first; results are in the order of the input. Each thread has its own batch,
-/// if the model allows that and there are enough lines; a finished line leaves the batch and makes room for another.
-/// The rest of the batch does not change a line's translation. A source longer than the model's positions, or than
-/// kMostSourceTokens, loses its end (`is_cropped`), and so does a prefix longer than length_limit allows
-/// (`is_prefix_cropped`).
+/// Translates lines of text: tokenizes, batches, searches, detokenizes. Lines are processed longest first; results are
+/// in the order of the input. Each thread has its own batch, if the model allows that and there are enough lines. The
+/// rest of the batch does not change a translation. A source longer than the positions or kMostSourceTokens loses its
+/// end (`is_cropped`), and so does a prefix longer than length_limit allows (`is_prefix_cropped`).
 class Translator {
  public:
   Translator(StepModelPtr model, Vocabularies vocabularies, TranslatorSettings settings);
@@ -84,8 +80,7 @@ class Translator {
   SearchSettings search_;
 };
 
-/// Returns the best translation of each line, for validation. With sampling, a line's position selects its random
-/// numbers. Throws Interrupted, as search() does.
+/// Returns the best translation of each line, whose position selects its random numbers. Throws Interrupted.
 std::vector<std::string> translate_lines(StepModel& model, const Vocabularies& vocabularies, const std::vector<std::string>& lines,
                                          const TranslateOptions& options);
 

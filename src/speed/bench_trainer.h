@@ -3,7 +3,7 @@
 #include <memory>
 #include <vector>
 
-#include "train/transformer_loss.h"
+#include "train/trainer.h"
 
 namespace lacuna {
 

@@ -5,15 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "attention/attention.h"
+#include "attention/registry.h"
 #include "base/log.h"
-#include "base/statistics.h"
+#include "base/spelling.h"
 #include "base/stopwatch.h"
 
 namespace lacuna {
-
-double Timed::median_ms() const {
-  return 1e3 * median(seconds);
-}
 
 void time_in_turn(std::vector<Timed>& all, int64_t rounds) {
   constexpr double kLeastSeconds = 0.02, kMostRepeats = 200, kLong = 1;
@@ -42,6 +40,26 @@ void wait_for(c10::Device device) {
   if (device.is_cpu()) return;
   const c10::DeviceIndex index = device.has_index() ? device.index() : c10::DeviceIndex{0};
   c10::impl::VirtualGuardImpl(device.type()).synchronizeDevice(index);
+}
+
+Options with_attention(const Options& options, const ConfigNode& attention) {
+  Options changed = options;
+  changed.model.attention = attention;
+  resolve_attention(changed.model);  // for its errors
+  return changed;
+}
+
+std::string attention_in_full(const Options& options) {
+  const AttentionPlan plan = resolve_attention(options.model);
+  std::vector<std::string> texts;
+  for (const auto* site : {&plan.encoder_self, &plan.decoder_self, &plan.cross})
+    for (const AttentionChoice& choice : *site) {
+      ConfigNode node = choice.type->description();
+      node.set("norm", ConfigNode::scalar(choice.norm));
+      const std::string text = node.to_line();
+      if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
+    }
+  return join(texts, " and ");
 }
 
 void PairedSeconds::measure(const std::function<void()>& with_softmax, const std::function<void()>& with_other) {

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
-#include "speed/named_options.h"
+#include "base/statistics.h"
+#include "config/options.h"
 
 namespace lacuna {
 
@@ -15,7 +17,7 @@ namespace lacuna {
 struct Timed {
   std::function<void()> run;
   std::vector<double> seconds = {};
-  double median_ms() const;
+  double median_ms() const { return 1e3 * median(seconds); }
 };
 
 /// Measures each function in turn, `rounds` times (A B A B ...), after a warm-up run. A short function is repeated within a measurement;
@@ -25,6 +27,26 @@ void time_in_turn(std::vector<Timed>& all, int64_t rounds);
 /// Waits until a GPU has finished its work; returns at once on the CPU.
 void wait_for(c10::Device device);
 
+/// A configuration with the name of its attention.
+struct NamedOptions {
+  std::string name;
+  Options options;
+};
+
+/// Returns `options` with this model.attention. Throws ConfigError if the model cannot have it.
+Options with_attention(const Options& options, const ConfigNode& attention);
+
+/// Returns options that make every translation exactly `length` tokens long, eos included: the same steps for all.
+inline Options with_forced_length(Options options, int64_t length) {
+  options.translate.min_length = options.translate.max_length = length;
+  options.translate.n_best = 1;
+  options.translate.sampling = Sampling::kNone;
+  return options;
+}
+
+/// Lists the attention types, options and norms of all layers and sites, each once.
+std::string attention_in_full(const Options& options);
+
 /// Seconds of the same work with softmax and with another attention, measured in pairs.
 struct PairedSeconds {
   std::vector<double> softmax, other;
@@ -32,8 +54,7 @@ struct PairedSeconds {
   void measure(const std::function<void()>& with_softmax, const std::function<void()>& with_other);
 };
 
-/// Returns an entry of a report's "comparisons": name, type with every option, median of the paired ratios, its 95 % interval, medians.
-/// Logs the ratio.
+/// Returns an entry of a report's "comparisons", with median ratio and 95 % interval; logs the ratio.
 nlohmann::ordered_json comparison(const NamedOptions& other, const PairedSeconds& seconds);
 
 }  // namespace lacuna

@@ -6,13 +6,12 @@
 #include "base/statistics.h"
 #include "base/stopwatch.h"
 #include "checkpoint/checkpoint.h"
-#include "data/batch_stream.h"
+#include "data/batch_maker.h"
 #include "data/training_data.h"
 #include "kernels/profile.h"
 #include "model/precision.h"
 #include "speed/bench_trainer.h"
 #include "speed/product_timer.h"
-#include "speed/timing.h"
 
 namespace lacuna {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "speed/named_options.h"
+#include "speed/timing.h"
 
 /// Timing of updates on a corpus.
 namespace lacuna {

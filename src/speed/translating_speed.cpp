@@ -8,9 +8,7 @@
 #include "base/stopwatch.h"
 #include "model/precision.h"
 #include "model/transformer.h"
-#include "speed/named_options.h"
 #include "speed/product_timer.h"
-#include "speed/timing.h"
 
 namespace lacuna {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "search/translator.h"
-#include "speed/named_options.h"
+#include "speed/timing.h"
 
 /// Timing of translating a text.
 namespace lacuna {

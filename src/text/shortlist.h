@@ -10,14 +10,11 @@
 namespace lacuna {
 
 /// A lexical shortlist: the target tokens that may translate a sentence, so that a decoder need not weigh the whole
-/// vocabulary.
-///
-/// In a file it is text, plain, gzip or zstd:
+/// vocabulary. In a file it is text, plain, gzip or zstd:
 ///
 ///   lacuna-shortlist 1 <32 hexadecimal digits: XXH3-128 of the vocabularies> <best> <frequent>
 ///   the ids of at most <frequent> target tokens, candidates of every sentence
-///   the ids of at most <best> target tokens that translate source token 0, likeliest first
-///   likewise a line for each source token
+///   for each source token, the ids of at most <best> target tokens that translate it, likeliest first
 class Shortlist {
  public:
   static constexpr int64_t kMostBest = 1000, kMostFrequent = 100'000;
@@ -26,9 +23,8 @@ class Shortlist {
   /// frequent: at most kMostFrequent tokens.
   Shortlist(const Vocabularies& vocabularies, std::vector<std::vector<TokenId>> best, std::vector<TokenId> frequent);
 
-  /// What may translate a source: what its tokens may become, the frequent tokens, the prefix that is asked for, unk,
-  /// bos and eos, and where both sides share a vocabulary the source's own tokens, so that names can be copied.
-  /// Ascending, each once.
+  /// What may translate a source: what its tokens may become, the frequent tokens, the prefix, unk, bos and eos, and,
+  /// with a shared vocabulary, the source's own tokens, for names. Ascending, each once.
   std::vector<TokenId> candidates(std::span<const TokenId> src, std::span<const TokenId> prefix) const;
   std::string to_text() const;
 

@@ -63,21 +63,14 @@ std::string number_after(const std::string& text, const std::string& words) {
 }
 
 /// Rewrites SentencePiece's error message in the terms of our options.
-std::string explain(const std::string& message, const SpmTraining& training) {
-  const std::string size = "vocabulary size " + std::to_string(training.vocab_size) + " (data.vocab_size, --vocab-size)";
+std::string explain(const std::string& message, const DataOptions& options) {
+  const std::string size = "vocabulary size " + std::to_string(options.vocab_size) + " (data.vocab_size, --vocab-size)";
   if (const std::string most = number_after(message, "set it to a value <= "); !most.empty())
     return size + ": this text allows at most " + most + " pieces; set it lower, or give more text";
-  if (const std::string least = number_after(message, "required_chars. " + std::to_string(training.vocab_size) + " vs "); !least.empty())
+  if (const std::string least = number_after(message, "required_chars. " + std::to_string(options.vocab_size) + " vs "); !least.empty())
     return size + ": the characters of this text alone take " + least + "; set it higher, or the character coverage below " +
-           fmt::format("{}", training.character_coverage);
+           fmt::format("{}", options.character_coverage);
   return size + ": SentencePiece could not be trained: " + message;
-}
-
-/// Joins symbols by commas, as SentencePiece reads lists (a line of CSV).
-std::string comma_separated(const std::vector<std::string>& symbols) {
-  std::string all;
-  for (const std::string& symbol : symbols) all += (all.empty() ? "" : ",") + symbol;
-  return all;
 }
 
 std::string names_of(const std::vector<SpmText>& texts) {
@@ -87,21 +80,21 @@ std::string names_of(const std::vector<SpmText>& texts) {
   return join(names);
 }
 
-std::string train_here(const std::vector<SpmText>& texts, const SpmTraining& training) {
-  const std::vector<std::string> lines = sampled_lines(texts, training.sample_lines, training.seed);
+std::string train_here(const std::vector<SpmText>& texts, const DataOptions& options, uint64_t seed) {
+  const std::vector<std::string> lines = sampled_lines(texts, options.spm_sample_lines, seed);
   if (lines.empty())
     throw DataError(names_of(texts) + ": no line to train a SentencePiece model on: all are empty or blank, or longer than " +
                     std::to_string(kLongestLine) + " bytes");
   const std::unordered_map<std::string, std::string> settings = {
-      {"model_type", training.type == SubwordType::kBpe ? "bpe" : "unigram"},
-      {"vocab_size", std::to_string(training.vocab_size)},
-      {"character_coverage", std::to_string(training.character_coverage)},
+      {"model_type", options.spm_type == SubwordType::kBpe ? "bpe" : "unigram"},
+      {"vocab_size", std::to_string(options.vocab_size)},
+      {"character_coverage", std::to_string(options.character_coverage)},
       {"unk_id", "0"},
       {"bos_id", "1"},
       {"eos_id", "2"},
       {"pad_id", "-1"},
-      {"user_defined_symbols", comma_separated(training.symbols)},
-      {"byte_fallback", training.byte_fallback ? "true" : "false"},
+      {"user_defined_symbols", join(options.spm_symbols, ",")},
+      {"byte_fallback", options.spm_byte_fallback ? "true" : "false"},
       {"num_threads", "2"},  // fixed: the model's bytes depend on it
       {"max_sentence_length", std::to_string(kLongestLine)},
       {"minloglevel", "2"},
@@ -109,7 +102,7 @@ std::string train_here(const std::vector<SpmText>& texts, const SpmTraining& tra
   LineIterator iterator(lines);
   std::string bytes;
   const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &iterator, &bytes);
-  if (!status.ok()) throw DataError(explain(status.ToString(), training));
+  if (!status.ok()) throw DataError(explain(status.ToString(), options));
   return bytes;
 }
 
@@ -126,18 +119,19 @@ SpmText text_file(const std::string& file) {
   return {file, read};
 }
 
-std::string train_sentencepiece(const std::vector<SpmText>& texts, const SpmTraining& training) {
+std::string train_sentencepiece(const std::vector<SpmText>& texts, const DataOptions& options, uint64_t seed) {
   // In a child process: training takes gigabytes that the allocator would keep, and aborts the process on some errors.
-  return run_in_child([&] { return train_here(texts, training); }, fmt::format("training a SentencePiece model on {}", names_of(texts)));
+  return run_in_child([&] { return train_here(texts, options, seed); },
+                      fmt::format("training a SentencePiece model on {}", names_of(texts)));
 }
 
-std::string train_sentencepiece(const std::vector<std::string>& files, const SpmTraining& training) {
+std::string train_sentencepiece(const std::vector<std::string>& files, const DataOptions& options, uint64_t seed) {
   std::vector<SpmText> texts;
   for (const std::string& file : files) {
     require_readable_file(file, "text to train a SentencePiece model on");
     texts.push_back(text_file(file));
   }
-  return train_sentencepiece(texts, training);
+  return train_sentencepiece(texts, options, seed);
 }
 
 }  // namespace lacuna

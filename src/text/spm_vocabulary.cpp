@@ -10,9 +10,8 @@
 #include "text/vocabulary.h"
 
 #ifdef LACUNA_HAS_COMMON_FLAG
-/// SentencePiece and LibTorch each define a variable of this name, of 32 and of 4 bytes, and the dynamic linker merges
-/// the two. This definition takes precedence and has room for both: in LibTorch's, SentencePiece would overwrite the
-/// variables that follow, one of which decides whether a failed allocation is an exception or an abort.
+/// SentencePiece and LibTorch each define a variable of this name, of 32 and 4 bytes, which the dynamic linker merges.
+/// This one takes precedence and has room for both: in LibTorch's, SentencePiece would overwrite what follows.
 extern "C" {
 alignas(16) char FLAGS_minloglevel[64];
 }
@@ -153,8 +152,7 @@ class SpmVocabulary : public Vocabulary {
     return ids;
   }
 
-  /// Draws one of the n best segmentations of a unigram model with probability proportional to P(segmentation)^alpha
-  /// (Kudo 2018, arXiv:1804.10959).
+  /// Draws one of the n best segmentations with probability proportional to P^alpha (Kudo 2018, arXiv:1804.10959).
   std::vector<TokenId> sample_segmentation(std::string_view line, double alpha, int64_t nbest, uint64_t random_key) const {
     const ImmutableNBestSentencePieceText all = processor_.NBestEncodeAsImmutableProto(view(line), static_cast<int>(nbest));
     if (all.nbests_size() == 0) return encode(line);

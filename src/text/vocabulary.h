@@ -14,8 +14,7 @@ using TokenId = int32_t;
 /// Ids of the special tokens, the same in every vocabulary. There is no padding.
 inline constexpr TokenId kUnk = 0, kBos = 1, kEos = 2;
 
-/// Converts between text and token ids for one language side, by a SentencePiece model or by a token list that splits
-/// at spaces. Immutable and safe to share by threads.
+/// Converts between text and ids of one side, by a SentencePiece model or a token list. Immutable and safe for threads.
 class Vocabulary {
  public:
   virtual ~Vocabulary() = default;
@@ -24,8 +23,7 @@ class Vocabulary {
   /// Returns the best segmentation of a line, without eos. The line must be valid UTF-8.
   virtual std::vector<TokenId> encode(std::string_view line) const = 0;
   /// Draws a segmentation for subword regularization: `alpha` smooths the distribution over the `nbest` segmentations
-  /// (unigram), or is the probability to drop a merge (bpe). A pure function of the line and `random_key`
-  /// (base/random.h), so that a resumed run draws the same.
+  /// (unigram), or is the probability to drop a merge (bpe). A pure function of the line and `random_key`.
   virtual std::vector<TokenId> sample(std::string_view line, double alpha, int64_t nbest, uint64_t random_key) const = 0;
   /// Returns the plain text of the ids; bos and eos are skipped.
   virtual std::string decode(std::span<const TokenId> ids) const = 0;
@@ -47,17 +45,23 @@ struct Vocabularies {
   bool shared() const { return src == tgt; }
 };
 
-/// Returns the first difference between the pieces of two vocabularies: "their source vocabularies have 8 and 9
-/// pieces", or "piece 4 of their source vocabularies is "a" and "b"", where `side` is "source" or "target". Empty if
-/// the same ids stand for the same pieces; the two may still segment a line differently.
-std::string vocabulary_difference(const Vocabulary& first, const Vocabulary& second, const std::string& side);
+/// Returns the first difference between the pieces of two vocabularies, with `side` ("source" or "target") in words;
+/// empty if the same ids stand for the same pieces. The two may still segment a line differently.
+inline std::string vocabulary_difference(const Vocabulary& first, const Vocabulary& second, const std::string& side) {
+  const std::string both = "their " + side + " vocabularies";
+  if (first.size() != second.size())
+    return both + " have " + std::to_string(first.size()) + " and " + std::to_string(second.size()) + " pieces";
+  for (TokenId id = 0; id < first.size(); ++id)
+    if (first.piece(id) != second.piece(id))
+      return "piece " + std::to_string(id) + " of " + both + " is \"" + first.piece(id) + "\" and \"" + second.piece(id) + "\"";
+  return "";
+}
 
 /// Reads a SentencePiece model and renumbers its pieces: unk 0, bos 1, eos 2, then the others in the model's order,
 /// without padding. Throws DataError if the file is not a model.
 VocabularyPtr load_sentencepiece(const std::string& path);
 VocabularyPtr sentencepiece_from_bytes(std::string bytes, const std::string& name_for_errors);
-/// Reads a token list for `tokenizer: none`: one token per line; <unk>, <s> and </s> are prepended if missing. Throws
-/// DataError for a line that is not a token, or one that occurs twice.
+/// Reads a token list, one token a line; <unk>, <s> and </s> are prepended if missing. Throws DataError with the line.
 VocabularyPtr load_token_list(const std::string& path);
 VocabularyPtr token_list_from_bytes(std::string bytes, const std::string& name_for_errors);
 

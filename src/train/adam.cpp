@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "base/macros.h"
 #include "kernels/parallel.h"

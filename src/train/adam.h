@@ -9,8 +9,7 @@
 
 namespace lacuna {
 
-/// The gradient of one parameter, contiguous and of any shape, whose values are elements `begin` to `begin + count` of
-/// the buffers.
+/// The gradient of one parameter, contiguous, whose values are elements `begin` to `begin + count` of the buffers.
 struct PlacedGradient {
   int64_t begin = 0, count = 0;
   at::Tensor gradient;  ///< undefined = zeros
@@ -23,12 +22,10 @@ struct AdamBuffers {
   at::Tensor average;  ///< undefined = none
 };
 
-/// Returns the sum of the squared elements, in double precision and in an order that does not depend on the number of
-/// threads.
+/// Returns the sum of the squared elements, in double and in an order that does not depend on the number of threads.
 double sum_of_squares(const PlacedGradients& gradients);
 
-/// Updates the parameters that `gradients` names in one pass over memory. On a GPU the gradients are first copied into
-/// one buffer, with zeros between them.
+/// Updates the parameters that `gradients` names in one pass. On a GPU, gradients are first copied into one buffer.
 void adam_update(const AdamBuffers& buffers, const PlacedGradients& gradients, const AdamStep& step);
 /// Does what adam_update does in ATen operations, on any device: the reference of the tests.
 void adam_update_reference(const AdamBuffers& buffers, const PlacedGradients& gradients, const AdamStep& step);

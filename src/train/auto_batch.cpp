@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <fstream>
 
-#include "base/control_group.h"
 #include "base/error.h"
-#include "data/random_batch.h"
+#include "base/resources.h"
+#include "data/batch.h"
 #include "model/transformer.h"
 
 namespace lacuna {
@@ -21,8 +21,7 @@ constexpr double kUsedShare = 0.7;  ///< share of the free memory to use; the re
   throw ConfigError("train.batch_tokens is auto, but memory cannot be measured here: " + why + "; say a number of tokens, such as 4096");
 }
 
-/// Runs forward and backward on `batch` and returns the peak memory of the process so far, in bytes. Growing batches
-/// give growing peaks, whatever the allocator keeps for itself.
+/// Runs forward and backward on `batch` and returns the process's peak memory so far, which grows with the batches.
 uint64_t peak_after_step(const LossFunction& loss, const Batch& batch) {
   loss(batch, {.training = true}).backward();
   const std::optional<uint64_t> kibibytes = number_in_file("/proc/self/status", "VmHWM:");

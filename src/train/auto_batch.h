@@ -23,8 +23,7 @@ MemoryFit fit_batch_to_memory(const LossFunction& loss, Optimizer& optimizer, in
 /// sentences up to a middle length.
 std::vector<int64_t> costly_lengths(int64_t longest);
 
-/// Returns the bytes that this process may still allocate: what the machine has free or what its control groups allow,
-/// whichever is less.
+/// Returns the bytes that this process may still allocate: the least of what is free and what its control groups allow.
 uint64_t available_memory();
 
 }  // namespace lacuna

@@ -90,10 +90,6 @@ void CheckpointKeeper::check() {
   if (writing_.valid() && writing_.wait_for(std::chrono::seconds(0)) == std::future_status::ready) writing_.get();
 }
 
-void CheckpointKeeper::wait() {
-  if (writing_.valid()) writing_.get();
-}
-
 void CheckpointKeeper::tidy() {
   wait();
   update_folder();
@@ -126,10 +122,6 @@ uint64_t CheckpointKeeper::weight_bytes() const {
   uint64_t bytes = 0;
   for (const auto& [name, tensor] : optimizer_.weights()) bytes += tensor.nbytes();
   return bytes;
-}
-
-uint64_t CheckpointKeeper::checkpoint_bytes() const {
-  return (optimizer_.has_ema() ? 4 : 3) * weight_bytes();
 }
 
 uint64_t CheckpointKeeper::run_bytes() const {

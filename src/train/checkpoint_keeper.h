@@ -18,33 +18,29 @@ namespace lacuna {
 /// `keep_last` (or `average_last`) of the scheduled ones, and the `keep_best` best by `metric`.
 std::set<int64_t> steps_to_keep(const std::vector<RunCheckpoint>& checkpoints, const TrainOptions& options);
 
-/// Writes a run's checkpoints in the background and maintains its folder: updates the links `last` and `best`, deletes
-/// checkpoints that the options do not keep, and removes trainer state from all but the newest.
+/// Writes a run's checkpoints in the background and maintains its folder: links, and what the options do not keep.
 class CheckpointKeeper {
  public:
   CheckpointKeeper(std::string run, const TrainOptions& options, std::string config_yaml, Vocabularies vocabularies,
                    const Optimizer& optimizer);
   /// Waits for the checkpoint being written; logs an error if that fails.
   ~CheckpointKeeper();
-  CheckpointKeeper(const CheckpointKeeper&) = delete;
-  CheckpointKeeper& operator=(const CheckpointKeeper&) = delete;
 
-  /// Copies weights and state and returns; a background thread writes the copy, which needs the memory of a checkpoint
-  /// until then. Waits first for the previous checkpoint.
+  /// Copies weights and state and returns; a background thread, after any earlier one, writes the copy.
   void save(const TrainingState& state, const Scores& scores, bool is_scheduled);
   /// Rethrows an error of the background thread, if it has finished.
   void check();
   /// Waits for the background thread and rethrows its error: afterwards all that was saved is on the disk.
-  void wait();
-  /// Waits, then repairs the folder after a crash: deletes half-written folders and restores links. Damaged checkpoints
-  /// are logged and left alone.
+  void wait() {
+    if (writing_.valid()) writing_.get();
+  }
+  /// Waits, then repairs the folder after a crash. Damaged checkpoints are logged and left alone.
   void tidy();
   /// Returns the size of a checkpoint with trainer state, in bytes.
-  uint64_t checkpoint_bytes() const;
+  uint64_t checkpoint_bytes() const { return (optimizer_.has_ema() ? 4 : 3) * weight_bytes(); }
   /// Returns the size of all that a finished run keeps, in bytes: with `averaged`, and trainer state in one checkpoint.
   uint64_t run_bytes() const;
-  /// Throws MachineError unless the disk has room for two more checkpoints once `to_be_freed` bytes are deleted. The
-  /// folder need not exist.
+  /// Throws MachineError unless the disk has room for two more checkpoints once `to_be_freed` bytes are deleted.
   void require_disk_room(uint64_t to_be_freed = 0) const;
 
  private:

@@ -21,10 +21,9 @@ struct ParameterGroup {
   NamedParameters parameters;
 };
 
-/// A model's parameters moved into one buffer, group after group, so that one pass over memory updates a whole group.
-///
-/// The tensors that the model holds become views of the buffer: nothing else about the model changes. Gradients stay
-/// where the backward pass allocates them, in memory that the forward pass has held until then.
+/// A model's parameters moved into one buffer, group after group, so that one pass over memory updates a group. The
+/// model's tensors become views of it. Gradients stay where the backward pass allocates them, in memory that the
+/// forward pass has held until then.
 class FlatParameters {
  public:
   /// The part of the buffer that a group has.
@@ -33,8 +32,7 @@ class FlatParameters {
     int64_t begin, end;
   };
 
-  /// The parameters as the model has them; one that stands under several names counts once, in its first group. All of
-  /// one type and device.
+  /// The parameters, of one type and device; one that stands under several names counts once, in its first group.
   explicit FlatParameters(const std::vector<ParameterGroup>& groups);
   /// Puts all parameters into a single group, `main`.
   explicit FlatParameters(const NamedParameters& parameters) : FlatParameters(std::vector<ParameterGroup>{{"main", parameters}}) {}

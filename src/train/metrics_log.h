@@ -11,11 +11,10 @@ namespace lacuna {
 /// The run's `metrics.jsonl`: one JSON object a line, each with the integer `step` it belongs to.
 class MetricsLog {
  public:
-  /// Opens the log of a new run, overwriting the file, or of one that resumes after `resumed_step`. In the latter case
-  /// it drops lines of later steps, which the run will write again, a last line that a crash cut short and, if
-  /// `validation_is_due`, the validation of that step: the file of an interrupted run ends up like that of an
-  /// uninterrupted one. Throws DataError "file:line: ..." if a line is not a record, MachineError if the file cannot be
-  /// written.
+  /// Opens the log of a new run, overwriting the file, or of one that resumes after `resumed_step`: then drops what the
+  /// run will write again (lines of later steps, a last line cut short and, if `validation_is_due`, that step's
+  /// validation), so that the file ends up as without the interruption. Throws DataError "file:line: ..." if a line is
+  /// not a record, MachineError if the file cannot be written.
   explicit MetricsLog(std::filesystem::path file, std::optional<int64_t> resumed_step = {}, bool validation_is_due = false);
 
   /// Appends one line and flushes it. `record` is an object with the integer `step`. Not-a-number and infinities, which

@@ -74,18 +74,6 @@ void Optimizer::clamp_to_ranges(const Tensor& buffer) const {
   for (const auto& [name, lowest, highest] : ranges_) views.at(name).clamp_(lowest, highest);
 }
 
-NamedTensors Optimizer::ema_weights() const {
-  return has_ema() ? parameters_.views(average_) : NamedTensors();
-}
-
-void Optimizer::load_weights(const NamedTensors& weights, const std::string& place) {
-  parameters_.load(parameters_.values(), weights, "", place);
-}
-
-void Optimizer::load_ema_weights(const NamedTensors& weights, const std::string& place) {
-  parameters_.load(average_, weights, "", place);
-}
-
 void Optimizer::reset_ema() {
   if (has_ema()) average_.copy_(parameters_.values());
 }

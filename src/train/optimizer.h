@@ -19,22 +19,16 @@ struct UpdateResult {
   bool is_finite = true;               ///< false = a gradient was infinite or not a number, and the update was left out
 };
 
-/// Adam (Kingma & Ba 2015, arXiv:1412.6980) or AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101) over all parameters
-/// at once, with clipping by the global norm and an exponential moving average of the weights.
-///
-/// With g the gradient, t the update's number:
+/// Adam (Kingma & Ba 2015, arXiv:1412.6980) or AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101) over all parameters,
+/// with clipping by the global norm and a moving average of the weights. With g the gradient, t the update's number:
 ///   m = beta1 m + (1 - beta1) g        v = beta2 v + (1 - beta2) g²
 ///   w = w - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)
-/// adam adds weight_decay * w to g; adamw multiplies w by 1 - lr * weight_decay instead.
+/// adam adds weight_decay * w to g; adamw multiplies w by 1 - lr * weight_decay instead. The moving average follows w
+/// with the rate max(1 - ema_decay, 9 / (t + 9)), so that it soon forgets the first updates.
 ///
-/// The moving average follows w with the rate max(1 - ema_decay, 9 / (t + 9)), so that it soon forgets the first
-/// updates.
-///
-/// The first group of the parameters, the main one, is updated each time. The second, if there is one, holds what an
-/// auxiliary loss trains (model/auxiliary_loss.h): it is updated when that loss was due, with a norm, clipping and t of
-/// its own. After each update, parameters with a range, and their moving averages, are clamped to it.
-///
-/// Deterministic: the order of sums does not depend on the number of threads.
+/// The first group, the main one, is updated each time; the second, if any, when its auxiliary loss
+/// (model/auxiliary_loss.h) was due, with a norm, clipping and t of its own. Then parameters with a range, and their
+/// averages, are clamped to it. Deterministic: the order of sums does not depend on the number of threads.
 class Optimizer {
  public:
   Optimizer(FlatParameters parameters, const TrainOptions& options, std::vector<ParameterRange> ranges = {});
@@ -51,10 +45,10 @@ class Optimizer {
 
   /// The parameters by name, and their moving average (empty if there is none): views, not copies.
   NamedTensors weights() const { return parameters_.views(parameters_.values()); }
-  NamedTensors ema_weights() const;
+  NamedTensors ema_weights() const { return has_ema() ? parameters_.views(average_) : NamedTensors(); }
   bool has_ema() const { return options_.ema_decay > 0; }
-  void load_weights(const NamedTensors& weights, const std::string& place);
-  void load_ema_weights(const NamedTensors& weights, const std::string& place);
+  void load_weights(const NamedTensors& weights, const std::string& place) { parameters_.load(parameters_.values(), weights, "", place); }
+  void load_ema_weights(const NamedTensors& weights, const std::string& place) { parameters_.load(average_, weights, "", place); }
   /// Restarts the moving average at the present weights.
   void reset_ema();
   /// Swaps the weights with their moving average: called before validation and again after it.
@@ -62,8 +56,7 @@ class Optimizer {
 
   /// Both moments by name, as trainer.safetensors holds them: views, not copies.
   NamedTensors state() const;
-  /// Copies both moments and the groups' numbers of updates. Throws CheckpointError with `place` if they belong to
-  /// another model.
+  /// Copies both moments and numbers of updates. Throws CheckpointError with `place` if they belong to another model.
   void load_state(const NamedTensors& state, int64_t num_updates, const std::string& place, int64_t num_auxiliary_updates = 0);
 
  private:

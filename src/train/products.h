@@ -4,8 +4,7 @@
 
 namespace lacuna {
 
-/// The loops that multiply matrices in a training run on the CPU. Others round differently, so a run that must resume
-/// bit for bit keeps its own.
+/// The loops that multiply matrices on the CPU. Others round differently: a run that resumes bit for bit keeps its own.
 struct Products {
   std::string fp32;             ///< `default` or `blocks`, as `lacuna info` prints it; empty = unknown (a run on a GPU, or an old one)
   std::string instruction_set;  ///< of attention and of the other kernels

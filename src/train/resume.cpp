@@ -14,7 +14,7 @@
 #include "config/load.h"
 #include "config/read_options.h"
 #include "config/run_files.h"
-#include "train/run_replacement.h"
+#include "train/run_takeover.h"
 
 namespace lacuna {
 namespace {
@@ -55,8 +55,7 @@ bool has(const std::vector<std::string>& words, const std::string& word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// True for `data.train.3.src` and the like: files may move; their contents, and what is read of them, are compared by
-/// fingerprint.
+/// True for `data.train.3.src` and the like: files may move; what is read of them is compared by fingerprint.
 bool is_corpus_text(const std::string& key) {
   const std::string prefix = "data.train.";
   if (!key.starts_with(prefix)) return false;
@@ -92,12 +91,7 @@ bool decides_on_batches(const std::string& key) {
   throw ConfigError(text + "\nSet `run` to another folder, or train.overwrite: true to remove that run and start anew");
 }
 
-Options stored_options(const fs::path& config) {
-  return options_from_yaml(read_file(config), config.string());
-}
-
-/// Returns what forbids resuming the run of a stored configuration as `now`, in which `auto` becomes what was chosen
-/// there.
+/// Returns what forbids resuming a stored configuration's run as `now`, in which `auto` becomes what was chosen there.
 std::vector<ConfigDifference> differences_from_stored(const Options& stored, Options& now) {
   if (!now.train.batch_tokens.value) now.train.batch_tokens = stored.train.batch_tokens;
   if (now.train.precision == Precision::kAuto) now.train.precision = stored.train.precision;
@@ -106,8 +100,7 @@ std::vector<ConfigDifference> differences_from_stored(const Options& stored, Opt
   return forbidden_differences(stored, now);
 }
 
-/// Returns what replaces_run does for a folder with this configuration. `now` takes over what was chosen there if that
-/// run resumes.
+/// Returns what replaces_run does. `now` takes over what was chosen there if that run resumes.
 bool is_to_be_replaced(const Options& stored, Options& now) {
   Options chosen = now;
   const std::vector<ConfigDifference> found = differences_from_stored(stored, chosen);
@@ -120,8 +113,7 @@ bool is_to_be_replaced(const Options& stored, Options& now) {
   return true;
 }
 
-/// Returns the path of the configuration of a run, or that of its newest checkpoint where the run's own is gone. Empty
-/// if there is no run.
+/// Returns the configuration of a run, or else that of its newest checkpoint; empty if there is no run.
 fs::path config_of(const std::string& run) {
   fs::path config = fs::path(run) / run_files::kConfig;
   const std::string newest = newest_checkpoint_of(run);
@@ -152,8 +144,7 @@ bool compares_scores(const ResumePoint& point, const TrainingState& before, cons
   return false;
 }
 
-/// Returns the options that decide on the translations that validation scores; the joiner is in the validation set's
-/// fingerprint.
+/// Returns the options that decide on validation's translations; its fingerprint covers the joiner.
 TranslateOptions validation_search(const Options& options) {
   const TranslateOptions usual;
   TranslateOptions search = options.translate;
@@ -166,8 +157,7 @@ TranslateOptions validation_search(const Options& options) {
   return search;
 }
 
-/// Returns the checkpoint's weights for a model with another attention, and the model's own initial ones where the
-/// checkpoint has none.
+/// Returns the checkpoint's weights, and the model's own initial ones where the checkpoint has none.
 NamedTensors with_drawn_attention(const Transformer& model, AttentionFit fit) {
   const NamedTensors drawn = weights_of(model);
   for (const std::string& name : fit.missing) fit.weights.emplace(name, drawn.at(name).clone());
@@ -198,7 +188,7 @@ bool replaces_run(const Options& options) {
 
 bool adopt_choices(Options& options) {
   const fs::path config = config_of(options.run);
-  return fs::exists(config) && is_to_be_replaced(stored_options(config), options);
+  return fs::exists(config) && is_to_be_replaced(options_from_yaml(read_file(config), config.string()), options);
 }
 
 bool prepare_run_folder(Options& options) {

@@ -20,23 +20,19 @@ struct ResumePoint {
   TrainingState state;
 };
 
-/// Returns the differences between a run folder's configuration and this one that forbid resuming. These may differ:
-/// the run's length where the learning rate does not depend on it, the frequency of validations, checkpoints and log
-/// lines, what is kept, threads, which GPU, paths, data.src_lang, another spelling of the same attention, everything
-/// about translating, and, where train.reset holds "data", how many corpora there are.
+/// Returns the differences between a run's configuration and this one that forbid resuming. The run's length may differ
+/// where the learning rate does not depend on it, and so may validations, checkpoints, logs, threads, paths,
+/// translating, another spelling of the same attention and, where train.reset holds "data", the number of corpora.
 std::vector<ConfigDifference> forbidden_differences(const Options& stored, const Options& now);
 
-/// Returns true if the run folder holds a run of another configuration that train.overwrite allows to replace
-/// (RunReplacement). Throws ConfigError naming the keys that differ if it does not, and what require_start_outside
-/// throws. Writes nothing.
+/// Returns true if the folder holds a run of another configuration that train.overwrite allows to replace. Throws
+/// ConfigError naming the keys that differ if it does not, and what require_start_outside throws. Writes nothing.
 bool replaces_run(const Options& options);
 
-/// Returns and throws what replaces_run does. If the run resumes, keys of `options.train` that are `auto` (batch_tokens,
-/// precision, warmup_steps, patience) become what was chosen when it was new.
+/// Returns and throws what replaces_run does. If the run resumes, `auto` in `options.train` becomes what was chosen.
 bool adopt_choices(Options& options);
 
-/// Creates the run folder, or deletes half-written files in it, and then does what adopt_choices does. Throws
-/// MachineError if the folder cannot be created.
+/// Creates the run folder or removes leftovers in it, then does what adopt_choices does. Throws MachineError.
 bool prepare_run_folder(Options& options);
 
 /// Returns the newest checkpoint of a run; nothing if it has none. Throws CheckpointError if it is damaged.
@@ -46,8 +42,7 @@ std::optional<ResumePoint> find_resume_point(const std::string& run);
 /// Throws CheckpointError if one of these is missing.
 ResumePoint initial_point(const TrainOptions& options);
 
-/// Restarts the epoch of an initial point, with a warning, where its batches are not those of this configuration:
-/// another seed, train.batch_tokens, data.max_length, data.long or weight of a corpus.
+/// Restarts the epoch of an initial point, with a warning, where its batches are not those of this configuration.
 void fit_to_batches(ResumePoint& point, const Options& now);
 
 /// Fits the point's weights to a model whose attention may be of another type than they were trained with: draws
@@ -67,8 +62,7 @@ void fit_to_corpus(TrainingState& state, const std::string& fingerprint, const s
 /// set, restarts their history, all but the decreases of the learning rate, with a warning.
 void fit_to_validation_set(TrainingState& state, const std::string& fingerprint);
 
-/// Returns a sentence for the log if scores are kept, but validation searches for translations otherwise than the
-/// configuration of `point` did; else an empty string.
+/// Returns a sentence for the log if scores are kept, but validation now searches otherwise; else an empty string.
 std::string note_of_other_search(const ResumePoint& point, const Options& now);
 
 }  // namespace lacuna

@@ -15,8 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The protocol buffers used here (tensorflow/core/util/event.proto, tensorflow/core/framework/summary.proto), with
-// their field numbers:
+// The protocol buffers (tensorflow/core/util/event.proto, framework/summary.proto), with their field numbers:
 //
 //   Event      { double wall_time = 1; int64 step = 2; string file_version = 3; Summary summary = 5; SessionLog session_log = 7; }
 //   Summary    { repeated Value value = 1; }      Value { string tag = 1; float simple_value = 2; }

@@ -4,11 +4,12 @@
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "base/device.h"
 #include "base/error.h"
 #include "kernels/profile.h"
+#include "model/precision.h"
+#include "model/ragged_of.h"
 
 namespace lacuna {
 namespace {
@@ -18,10 +19,6 @@ constexpr int64_t kMostSkippedInARow = 20;
 /// Returns an asynchronous copy on the CPU, complete once the optimizer has waited for the gradient's norm.
 Tensor copied_to_cpu(const Tensor& x) {
   return x.defined() ? x.detach().to(x.options().device(at::kCPU), /*non_blocking=*/true) : x;
-}
-
-double seconds_now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
 }  // namespace
@@ -35,6 +32,25 @@ std::optional<TrainingEnd> end_of(const TrainingState& state, double hours, cons
   const bool may_stop = patience > 0 && state.step >= options.min_steps;
   if (may_stop && state.scores.since_best >= patience) return TrainingEnd::kNoImprovement;
   return {};
+}
+
+LossFunction transformer_loss(std::shared_ptr<Transformer> model, const TrainOptions& options, const std::string& device) {
+  return [model = std::move(model), smoothing = options.label_smoothing, precision = factor_precision(options.precision, device),
+          where = at::Device(device)](const Batch& batch, ForwardContext context) {
+    if (context.training) context.precision = precision;
+    return model->loss(ragged_of(batch.src, batch.src_shape, where), ragged_of(batch.tgt, batch.tgt_shape, where), smoothing, context);
+  };
+}
+
+std::vector<ParameterGroup> trained_parameters(const Transformer& model) {
+  const AuxiliaryLoss* const auxiliary = model.auxiliary_loss();
+  std::vector<ParameterGroup> groups = {{"main", {}}};
+  if (auxiliary != nullptr) groups.push_back({"auxiliary", {}});
+  for (const auto& parameter : model.named_parameters()) {
+    const bool is_auxiliary = auxiliary != nullptr && auxiliary->trains(parameter.key());
+    groups[is_auxiliary ? 1 : 0].parameters.emplace_back(parameter.key(), parameter.value());
+  }
+  return groups;
 }
 
 Trainer::Trainer(const TrainOptions& options, uint64_t seed, LossFunction loss, BatchStream& data, Optimizer& optimizer,
@@ -53,13 +69,13 @@ Trainer::Trainer(const TrainOptions& options, uint64_t seed, LossFunction loss, 
 }
 
 TrainingEnd Trainer::run() {
-  start_seconds_ = seconds_now();
+  since_start_.emplace();
   seconds_waited_before_ = data_.seconds_waited();
   run_due_hooks();  // left over from an interruption
   while (!end() && !was_interrupted()) {
-    const double begin = seconds_now();
+    const Stopwatch one;
     const bool ended_epoch = update();
-    last_update_.seconds = seconds_now() - begin;
+    last_update_.seconds = one.seconds();
     update_seconds_ += last_update_.seconds;
     hooks_.on_update(state_, last_update_);
     note_due(ended_epoch);
@@ -274,8 +290,7 @@ void Trainer::save(bool is_scheduled) {
   is_saved_ = true;
 }
 
-/// Saves a checkpoint beside the schedule. A failure is a warning only: the error of the validation is the one to
-/// report.
+/// Saves a checkpoint beside the schedule. A failure is a warning: the validation's error is the one to report.
 void Trainer::save_unvalidated() {
   if (is_saved_) return;
   try {
@@ -285,8 +300,7 @@ void Trainer::save_unvalidated() {
   }
 }
 
-/// Saves at the end of training what run_due_hooks() has not, and after an interruption a checkpoint beside the
-/// schedule.
+/// Saves what run_due_hooks() has not and, after an interruption, a checkpoint beside the schedule.
 void Trainer::finish() {
   const bool ends_by_itself = end().has_value();
   if (ends_by_itself && state_.last_saved_step != state_.step) return save(true);
@@ -294,7 +308,7 @@ void Trainer::finish() {
 }
 
 double Trainer::hours() const {
-  return start_seconds_ == 0 ? hours_before_ : hours_before_ + (seconds_now() - start_seconds_) / 3600;
+  return hours_before_ + (since_start_ ? since_start_->seconds() / 3600 : 0);
 }
 
 }  // namespace lacuna

@@ -3,16 +3,17 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/stopwatch.h"
 #include "config/options.h"
 #include "data/batch.h"
 #include "model/transformer.h"
 #include "train/learning_rate.h"
 #include "train/optimizer.h"
-#include "train/split_batch.h"
 #include "train/training_state.h"
 
 namespace lacuna {
@@ -78,6 +79,13 @@ std::optional<TrainingEnd> end_of(const TrainingState& state, double hours, cons
 /// The loss of a batch, with its autograd graph.
 using LossFunction = std::function<LossSums(const Batch&, const ForwardContext&)>;
 
+/// Returns the loss function of a Transformer, which copies a batch to `device`. Label smoothing and precision
+/// (model/precision.h) are those of `options`; validation is in fp32 always.
+LossFunction transformer_loss(std::shared_ptr<Transformer> model, const TrainOptions& options, const std::string& device);
+
+/// Returns the parameters: the group `main`, and `auxiliary` of those that an auxiliary loss trains, if there is one.
+std::vector<ParameterGroup> trained_parameters(const Transformer& model);
+
 /// The training loop. Every update is a pure function of weights, optimizer state and TrainingState, so that a run
 /// which stopped at any update resumes bit for bit.
 class Trainer {
@@ -86,8 +94,7 @@ class Trainer {
   Trainer(const TrainOptions& options, uint64_t seed, LossFunction loss, BatchStream& data, Optimizer& optimizer,
           LearningRate learning_rate, TrainerHooks hooks, TrainingState state);
 
-  /// Trains until an end is reached. Throws MachineError if one sentence does not fit the memory, or if the gradient
-  /// has not been finite for many updates in a row.
+  /// Trains until an end. Throws MachineError if one sentence does not fit the memory, or if training has diverged.
   TrainingEnd run();
   /// Makes one update, without what is due after it: no hook but `warn` is called. Returns true if it ended an epoch.
   bool update();
@@ -132,14 +139,14 @@ class Trainer {
   TrainingState state_;
 
   UpdateProgress last_update_;
-  Scores scores_;                     ///< of the validation after the current step
-  double hours_before_ = 0;           ///< hours of earlier starts
-  double hours_at_update_ = 0;        ///< hours of all starts at the last update, for max_hours
-  double start_seconds_ = 0;          ///< when run() began
-  double update_seconds_ = 0;         ///< time spent in updates since the last line of the log
-  int64_t timed_tokens_ = 0;          ///< target tokens of these updates
-  double seconds_waited_before_ = 0;  ///< time spent waiting for data until the last line of the log
-  bool is_saved_ = true;              ///< true if the current step is saved
+  Scores scores_;                         ///< of the validation after the current step
+  double hours_before_ = 0;               ///< hours of earlier starts
+  double hours_at_update_ = 0;            ///< hours of all starts at the last update, for max_hours
+  std::optional<Stopwatch> since_start_;  ///< since run() began
+  double update_seconds_ = 0;             ///< time spent in updates since the last line of the log
+  int64_t timed_tokens_ = 0;              ///< target tokens of these updates
+  double seconds_waited_before_ = 0;      ///< time spent waiting for data until the last line of the log
+  bool is_saved_ = true;                  ///< true if the current step is saved
 };
 
 }  // namespace lacuna

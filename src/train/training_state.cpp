@@ -43,8 +43,7 @@ void describe_products(Self& products, Visitor&& visit) {
 
 constexpr char kAuxiliary[] = "masks";
 
-/// Visits the fields of the auxiliary loss, under the names of the one such loss that there is, that of calibrated
-/// attention; left out of the file where it was never due.
+/// Visits the fields of the auxiliary loss, that of calibrated attention; left out of the file where it was never due.
 template <class Self, class Visitor>
 void describe_auxiliary(Self& state, Visitor&& visit) {
   visit("updates", state.auxiliary_updates);

@@ -40,8 +40,7 @@ struct AuxiliaryWindow {
   bool operator==(const AuxiliaryWindow&) const = default;
 };
 
-/// Sums over the updates since the last line of the log. Checkpoints store them, so that a resumed run writes the same
-/// lines.
+/// Sums over the updates since the last line of the log, stored so that a resumed run writes the same lines.
 struct LogWindow {
   double loss = 0;           ///< label-smoothed loss and penalty, nats
   double nll = 0;            ///< unsmoothed loss, nats

@@ -1,5 +1,3 @@
-#include "data/batch_stream.h"
-
 #include <gmock/gmock.h>
 
 #include <limits>
@@ -8,6 +6,7 @@
 
 #include "../text/sample_text.h"
 #include "base/error.h"
+#include "data/batch_maker.h"
 #include "small_corpus.h"
 #include "text/spm_trainer.h"
 
@@ -260,9 +259,9 @@ struct SampledPlan : SmallCorpus {
     options.spm_alpha = plan.spm_alpha = type == SubwordType::kBpe ? 0.3 : 0.2;
     options.max_length = plan.max_length = 40;
     const std::string src = sample_text(100, 1), tgt = sample_text(100, 2);
-    SpmTraining training;
+    DataOptions training;
     training.vocab_size = 80;
-    training.type = type;
+    training.spm_type = type;
     const std::string model = train_sentencepiece({folder.write("text", sample_text())}, training);
     vocabularies.src = vocabularies.tgt = sentencepiece_from_bytes(model, "model");
     plan.corpora = {open(src, tgt)};

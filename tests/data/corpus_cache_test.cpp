@@ -296,7 +296,7 @@ TEST(CorpusCache, OfALongTextCanBeInterruptedWhileItsLinesAreCounted) {
   EXPECT_EQ(exit_code_of_child([&] {
               handle_interrupts();
               raise(SIGINT);
-              return message_of<Interrupted>([&] { count_pairs(corpus.src, corpus.tgt); }) ==
+              return message_of<Interrupted>([&] { count_pairs(corpus); }) ==
                              "reading " + corpus.src + " and " + corpus.tgt + ": interrupted"
                          ? 0
                          : 1;

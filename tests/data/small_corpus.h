@@ -9,7 +9,7 @@
 #include "../base/scratch_folder.h"
 #include "base/random.h"
 #include "config/options.h"
-#include "data/batch_stream.h"
+#include "data/batch_maker.h"
 #include "data/corpus.h"
 #include "text/vocabulary.h"
 

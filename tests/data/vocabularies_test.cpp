@@ -1,5 +1,3 @@
-#include "data/vocabularies.h"
-
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -10,6 +8,7 @@
 #include "base/durable_files.h"
 #include "base/error.h"
 #include "data/corpus_reader.h"
+#include "data/training_data.h"
 #include "small_corpus.h"
 
 namespace lacuna {

@@ -1,10 +1,9 @@
-#include "metrics/scored_files.h"
-
 #include <gmock/gmock.h>
 
 #include "../base/packed.h"
 #include "base/error.h"
 #include "base/process.h"
+#include "metrics/run_sacrebleu.h"
 #include "scratch.h"
 
 namespace lacuna {

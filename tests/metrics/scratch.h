@@ -7,8 +7,8 @@
 #include <string>
 
 #include "../base/scratch_folder.h"
+#include "metrics/run_sacrebleu.h"
 #include "metrics/sacrebleu.h"
-#include "metrics/scored_files.h"
 
 namespace lacuna {
 

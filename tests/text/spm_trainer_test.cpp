@@ -17,10 +17,10 @@ using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
-SpmTraining small(SubwordType type) {
-  SpmTraining training;
+DataOptions small(SubwordType type) {
+  DataOptions training;
   training.vocab_size = 70;
-  training.type = type;
+  training.spm_type = type;
   return training;
 }
 
@@ -53,8 +53,8 @@ TEST_P(SpmTrainer, MakesTheSameBytesFromTheSameLines) {
 }
 
 TEST_P(SpmTrainer, HasTheSymbolsAskedForWholeWhereverTheyStand) {
-  SpmTraining training = small(GetParam());
-  training.symbols = {"<bt>", "<2de>"};
+  DataOptions training = small(GetParam());
+  training.spm_symbols = {"<bt>", "<2de>"};
   const VocabularyPtr vocabulary = sentencepiece_from_bytes(train_sentencepiece({text_}, training), "model");
   EXPECT_EQ(vocabulary->size(), 70);
   const TokenId bt = vocabulary->id_of("<bt>"), to_german = vocabulary->id_of("<2de>");
@@ -70,9 +70,9 @@ TEST_P(SpmTrainer, HasTheSymbolsAskedForWholeWhereverTheyStand) {
 }
 
 TEST_P(SpmTrainer, SpellsWhatItDoesNotCoverInBytes) {
-  SpmTraining training = small(GetParam());
+  DataOptions training = small(GetParam());
   training.vocab_size = 330;
-  training.byte_fallback = true;
+  training.spm_byte_fallback = true;
   const VocabularyPtr vocabulary = sentencepiece_from_bytes(train_sentencepiece({text_}, training), "model");
   const std::vector<TokenId> ids = vocabulary->encode("\u732B a");
   EXPECT_EQ(std::count(ids.begin(), ids.end(), kUnk), 0);
@@ -83,7 +83,7 @@ TEST_P(SpmTrainer, SpellsWhatItDoesNotCoverInBytes) {
 }
 
 TEST_P(SpmTrainer, SaysHowLargeAVocabularyMayBe) {
-  SpmTraining training = small(GetParam());
+  DataOptions training = small(GetParam());
   training.vocab_size = 100000;
   const std::string message = message_of<DataError>([&] { train_sentencepiece({text_}, training); });
   EXPECT_THAT(message, AllOf(HasSubstr("100000"), ContainsRegex("at most [0-9]+ pieces")));
@@ -92,7 +92,7 @@ TEST_P(SpmTrainer, SaysHowLargeAVocabularyMayBe) {
 }
 
 TEST_P(SpmTrainer, SaysThatTheVocabularyCannotHoldTheCharacters) {
-  SpmTraining training = small(GetParam());
+  DataOptions training = small(GetParam());
   training.vocab_size = 16;
   EXPECT_THAT(message_of<DataError>([&] { train_sentencepiece({text_}, training); }), ContainsRegex("alone take [0-9]+"));
 }
@@ -105,12 +105,11 @@ TEST_P(SpmTrainer, SaysThatBlanksAreNoText) {
 TEST(SpmTrainerInput, IsDrawnEvenlyAndBySeed) {
   const ScratchFolder folder;
   const std::string text = folder.write("text", sample_text(2000));
-  SpmTraining training = small(SubwordType::kUnigram);
-  training.sample_lines = 500;
+  DataOptions training = small(SubwordType::kUnigram);
+  training.spm_sample_lines = 500;
   const std::string first = train_sentencepiece({text}, training);
   EXPECT_EQ(first, train_sentencepiece({text}, training));
-  training.seed = 2;
-  EXPECT_NE(first, train_sentencepiece({text}, training));
+  EXPECT_NE(first, train_sentencepiece({text}, training, 2));
 }
 
 TEST(SpmTrainerInput, MayBeSeveralFiles) {
@@ -122,7 +121,7 @@ TEST(SpmTrainerInput, MayBeSeveralFiles) {
 
 TEST(SpmTrainerInput, ThatIsMissingEmptyOrNotUtf8IsAnError) {
   const ScratchFolder folder;
-  const SpmTraining training = small(SubwordType::kUnigram);
+  const DataOptions training = small(SubwordType::kUnigram);
   EXPECT_THAT(message_of<DataError>([&] { train_sentencepiece({folder / "none"}, training); }), HasSubstr("no such file"));
   const std::string lines = folder.write("lines", "\n\n"), bad = folder.write("bad", "fine\nb\xFF\n");
   EXPECT_THAT(message_of<DataError>([&] { train_sentencepiece({lines}, training); }), HasSubstr("no line"));

@@ -27,9 +27,9 @@ VocabularyPtr trained(SubwordType type) {
   VocabularyPtr& model = models[type];
   if (!model) {
     const ScratchFolder folder;
-    SpmTraining training;
+    DataOptions training;
     training.vocab_size = 80;
-    training.type = type;
+    training.spm_type = type;
     model = sentencepiece_from_bytes(train_sentencepiece({folder.write("text", sample_text())}, training), "model");
   }
   return model;

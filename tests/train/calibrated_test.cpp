@@ -3,7 +3,7 @@
 #include "config/yaml.h"
 #include "model/ragged_of.h"
 #include "toy.h"
-#include "train/transformer_loss.h"
+#include "train/trainer.h"
 
 // Training with mask models (attention type calibrated): their own gradient, clipping and schedule, and an exact resume.
 namespace lacuna {

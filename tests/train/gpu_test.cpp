@@ -12,7 +12,7 @@
 #include "toy.h"
 #include "train/adam.h"
 #include "train/optimizer.h"
-#include "train/transformer_loss.h"
+#include "train/trainer.h"
 
 // Models on a GPU against the same models on the CPU: losses, gradients, updates, decoding. Nothing of it runs where there is no GPU.
 namespace lacuna {

@@ -11,8 +11,7 @@
 #include "config/load.h"
 #include "toy.h"
 #include "train/checkpoint_keeper.h"
-#include "train/run_lock.h"
-#include "train/run_replacement.h"
+#include "train/run_takeover.h"
 
 namespace lacuna {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/process.h"
-#include "metrics/scored_files.h"
+#include "metrics/run_sacrebleu.h"
 
 namespace lacuna {
 namespace {

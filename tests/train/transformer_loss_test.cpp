@@ -1,9 +1,8 @@
-#include "train/transformer_loss.h"
-
 #include <gtest/gtest.h>
 
 #include "model/ragged_of.h"
 #include "toy.h"
+#include "train/trainer.h"
 
 namespace lacuna {
 namespace {

@@ -5,12 +5,21 @@
 #include <optional>
 #include <string>
 
-/// Limits that Linux sets this process: by its control groups (containers, batch jobs) and in files of /proc. The group of the process and
-/// those around it count, the least limit of them holds. `groups` is the file that names the groups and `mounted` where they are mounted,
-/// of version 1, 2 or both.
+/// The CPUs and the memory that this process may use. Limits are those of Linux: control groups (containers, batch jobs), of version 1, 2
+/// or both, and files of /proc. The process's group and those around it count; the least limit holds.
 namespace lacuna {
 
-/// CPUs whose time the process may use (`docker run --cpus 1.5`); empty without a quota.
+/// Returns OMP_NUM_THREADS if it is set, else the number of CPUs that this process may run on (its affinity: taskset, cpusets), at most the
+/// whole CPUs of its quota.
+int num_cores();
+
+/// Returns the number of threads that code without LibTorch may use: num_cores() unless set_thread_count was called. LibTorch keeps a
+/// number of its own for tensor operations; cli/common_flags.h sets both.
+int thread_count();
+void set_thread_count(int threads);
+
+/// CPUs whose time the process may use (`docker run --cpus 1.5`); empty without a quota. `groups` is the file that names the groups and
+/// `mounted` where they are mounted.
 std::optional<double> cpu_quota(const std::filesystem::path& groups = "/proc/self/cgroup",
                                 const std::filesystem::path& mounted = "/sys/fs/cgroup");
 

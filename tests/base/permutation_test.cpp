@@ -1,9 +1,9 @@
-#include "data/permutation.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
+
+#include "base/random.h"
 
 namespace lacuna {
 namespace {

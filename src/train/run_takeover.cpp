@@ -1,4 +1,4 @@
-#include "train/run_replacement.h"
+#include "train/run_takeover.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -15,12 +15,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
+fs::path lock_of(const std::string& run) {
+  std::error_code error;
+  fs::create_directories(run, error);
+  if (error) throw MachineError("cannot make the run folder " + run + ": " + error.message());
+  return fs::path(run) / run_files::kLock;
+}
+
 /// Files and folders of results that training writes beside the checkpoints.
 constexpr const char* kResults[] = {run_files::kAveraged, run_files::kBest,        run_files::kLast,   run_files::kValid,
                                     run_files::kTest,     run_files::kTensorboard, run_files::kMetrics};
 
-/// Returns the paths that a run writes in its folder, the configuration and the log last: a folder that holds both
-/// holds a run.
+/// Returns the paths that a run writes in its folder; the configuration and the log, which make it one, come last.
 std::vector<fs::path> parts_of_run(const fs::path& run) {
   std::vector<fs::path> parts;
   for (const std::string& path : checkpoint_paths_of(run.string())) parts.emplace_back(path);
@@ -51,6 +57,11 @@ bool belongs_to_run(const fs::path& run, const fs::path& path) {
 }
 
 }  // namespace
+
+RunLock::RunLock(const std::string& run, std::chrono::duration<double> patience) : lock_(lock_of(run)) {
+  if (!lock_.take_within(patience, "waiting for another process that works in " + run))
+    throw ConfigError(run + " is in use: another process trains in it, or makes an ablation. Wait for it, or set `run` to another folder");
+}
 
 void require_room_for_run(const std::string& run) {
   const fs::path folder(run);

@@ -1,17 +1,30 @@
 #pragma once
 
+#include <chrono>
 #include <string>
 
 #include "base/durable_files.h"
+#include "base/file_lock.h"
 #include "config/options.h"
 
+/// Taking a run's folder: its lock, and the replacement of a run that is in it.
 namespace lacuna {
+
+/// Locks a run folder, or an ablation's, against other processes for as long as the object lives.
+class RunLock {
+ public:
+  /// Creates the folder if it does not exist, and waits for another process that holds the lock. Throws MachineError if
+  /// the folder cannot be created, ConfigError if the other process takes longer than `patience`, and Interrupted.
+  explicit RunLock(const std::string& run, std::chrono::duration<double> patience = {});
+
+ private:
+  FileLock lock_;
+};
 
 /// Throws ConfigError if the folder holds no run, but a file under a name that training writes to or deletes.
 void require_room_for_run(const std::string& run);
 
-/// Throws ConfigError naming the key if a run that replaces the one in its folder would read a file that is deleted
-/// with that one: a checkpoint, a SentencePiece model, a vocabulary or a corpus.
+/// Throws ConfigError naming the key if a replacing run would read a file that is deleted with the run in its folder.
 void require_start_outside(const Options& options);
 
 /// Replaces the run in a folder. Until take_place() the old run stays whole, and the new one writes to a subfolder,

@@ -1,12 +1,22 @@
-#include "train/split_batch.h"
+#include "data/batch.h"
 
 #include <algorithm>
 #include <cstdlib>
 
 #include "base/error.h"
+#include "base/random.h"
 
 namespace lacuna {
 namespace {
+
+std::vector<TokenId> random_sentence(int64_t length, int64_t pieces, RandomStream& random) {
+  constexpr TokenId kFirst = kEos + 1;  // the first token that sentences may contain
+  std::vector<TokenId> sentence;
+  for (int64_t i = 1; i < length; ++i)
+    sentence.push_back(kFirst + static_cast<TokenId>(random.next_below(static_cast<uint64_t>(pieces - kFirst))));
+  sentence.push_back(kEos);
+  return sentence;
+}
 
 RaggedShapePtr sub_shape(const RaggedShape& shape, int64_t first, int64_t last) {
   std::vector<int32_t> lengths;
@@ -33,6 +43,36 @@ BatchPtr sentences(const Batch& batch, int64_t first, int64_t last) {
 }
 
 }  // namespace
+
+void BatchBuilder::add(std::span<const TokenId> src, std::span<const TokenId> tgt, int64_t id) {
+  src_.insert(src_.end(), src.begin(), src.end());
+  tgt_.insert(tgt_.end(), tgt.begin(), tgt.end());
+  src_offsets_.push_back(static_cast<int32_t>(src_.size()));
+  tgt_offsets_.push_back(static_cast<int32_t>(tgt_.size()));
+  ids_.push_back(id);
+}
+
+std::shared_ptr<const Batch> BatchBuilder::take() {
+  auto batch = std::make_shared<Batch>();
+  batch->src_shape = std::make_shared<RaggedShape>(std::move(src_offsets_), ids_);
+  batch->tgt_shape = std::make_shared<RaggedShape>(std::move(tgt_offsets_), std::move(ids_));
+  batch->src = std::move(src_);
+  batch->tgt = std::move(tgt_);
+  *this = {};
+  return batch;
+}
+
+std::shared_ptr<const Batch> random_batch(const RandomBatch& wanted) {
+  RandomStream random(random_key(wanted.seed, RandomUse::kSample, 0, static_cast<uint64_t>(wanted.sentence_length)));
+  BatchBuilder builder;
+  int64_t id = 0;
+  for (int64_t left = wanted.tokens; left > 0; left -= wanted.sentence_length) {
+    const int64_t length = std::min(left, wanted.sentence_length);
+    const std::vector<TokenId> src = random_sentence(length, wanted.src_pieces, random);
+    builder.add(src, random_sentence(length, wanted.tgt_pieces, random), id++);
+  }
+  return builder.take();
+}
 
 std::pair<BatchPtr, BatchPtr> split_batch(const Batch& batch) {
   const int64_t count = batch.tgt_shape->num_sentences();

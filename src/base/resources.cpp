@@ -1,8 +1,13 @@
-#include "base/control_group.h"
+#include "base/resources.h"
+
+#include <sched.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <thread>
 #include <vector>
 
 namespace lacuna {
@@ -22,8 +27,7 @@ fs::path version_2_mount(const fs::path& mounted) {
   return !file_exists(mounted / "cgroup.controllers") && file_exists(hybrid) ? hybrid : mounted;
 }
 
-/// Returns where the hierarchy that limits by `controller` is mounted, from a line "NUMBER:CONTROLLERS:GROUP"; version 2 names no
-/// controllers.
+/// Returns where `controller` is mounted, from a line "NUMBER:CONTROLLERS:GROUP"; version 2 names no controllers.
 std::optional<fs::path> hierarchy_of(const std::string& controller, const std::string& controllers, const fs::path& mounted) {
   if (controllers.empty()) return version_2_mount(mounted);
   if (("," + controllers + ",").find("," + controller + ",") == std::string::npos) return {};
@@ -82,6 +86,23 @@ std::optional<uint64_t> left_of(const fs::path& group) {
   return *limit - std::min(*limit, kept);
 }
 
+constexpr int kMostThreads = 1024;
+
+std::atomic<int> chosen_threads = 0;  // 0 = not set
+
+/// The number of CPUs that the scheduler may give this process.
+int cpus_of_affinity() {
+  cpu_set_t cpus;
+  if (sched_getaffinity(0, sizeof cpus, &cpus) == 0) return std::max(1, CPU_COUNT(&cpus));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // more CPUs than the set holds
+}
+
+int cores_of_process() {
+  const auto quota = cpu_quota();
+  const int cpus = cpus_of_affinity();
+  return quota ? std::clamp(static_cast<int>(std::min<double>(*quota, kMostThreads)), 1, cpus) : cpus;
+}
+
 }  // namespace
 
 std::optional<double> cpu_quota(const fs::path& groups, const fs::path& mounted) {
@@ -102,6 +123,22 @@ std::optional<uint64_t> number_in_file(const fs::path& file, const std::string& 
     if (words >> number) return number;
   }
   return {};
+}
+
+int num_cores() {
+  const char* const asked = std::getenv("OMP_NUM_THREADS");
+  const int number = asked != nullptr ? std::atoi(asked) : 0;
+  if (number > 0) return std::min(number, kMostThreads);
+  return cores_of_process();
+}
+
+int thread_count() {
+  const int chosen = chosen_threads;
+  return chosen > 0 ? chosen : num_cores();
+}
+
+void set_thread_count(int threads) {
+  chosen_threads = threads;
 }
 
 }  // namespace lacuna
