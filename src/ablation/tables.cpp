@@ -6,7 +6,9 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "attention/registry.h"
 #include "base/json_text.h"
 #include "base/spelling.h"
 
@@ -256,11 +258,13 @@ std::string markdown_rows(const AblationReport& report, const std::vector<Column
   return text;
 }
 
-const std::map<std::string, std::string>& display_names_of_types() {
-  static const std::map<std::string, std::string> names = {
-      {"calibrated", "calibrated"}, {"entmax", "entmax"},      {"entmax15", "1.5-entmax"}, {"rela", "ReLA"},
-      {"softmax", "softmax"},       {"span", "adaptive span"}, {"sparsemax", "sparsemax"}, {"topk", "top-k"}};
-  return names;
+/// The name of an attention type in prose; nothing for other words.
+std::optional<std::string> type_in_prose(const std::string& word) {
+  static const std::map<std::string, std::string> others = {
+      {"entmax15", "1.5-entmax"}, {"rela", "ReLA"}, {"span", "adaptive span"}, {"topk", "top-k"}};
+  if (const auto other = others.find(word); other != others.end()) return other->second;
+  const std::vector<std::string> known = types::known_types();
+  return std::ranges::find(known, word) == known.end() ? std::nullopt : std::optional(word);
 }
 
 }  // namespace
@@ -272,16 +276,15 @@ std::vector<std::string> table_columns() {
 }
 
 std::string display_name(const std::string& variant) {
-  const auto& types = display_names_of_types();
   std::string text;
   for (size_t begin = 0, end = 0; begin <= variant.size(); begin = end + 1) {
     end = std::min(variant.find('-', begin), variant.size());
     const std::string part = variant.substr(begin, end - begin);
     const size_t equals = part.find('=');
     const std::string word = equals == std::string::npos ? part : part.substr(equals + 1);
-    const auto type = types.find(word);
-    if (equals == std::string::npos ? begin > 0 || type == types.end() : word.empty()) return variant;
-    const std::string value = type == types.end() ? word : type->second;
+    const std::optional<std::string> type = type_in_prose(word);
+    if (equals == std::string::npos ? begin > 0 || !type : word.empty()) return variant;
+    const std::string value = type.value_or(word);
     text += (text.empty() ? "" : ", ") + (equals == std::string::npos ? value : part.substr(0, equals) + " = " + value);
   }
   return text;

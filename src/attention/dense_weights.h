@@ -7,13 +7,10 @@
 /// device and with every type and pattern that it does. A row costs memory and time for every key, seen or not.
 namespace lacuna {
 
-/// The width K of dense weights: the most keys of a sentence, rounded up to a multiple of d_head.
-int64_t dense_keys(const AttentionCall& call);
-
-/// The weights before dropout of call.type, [Tq, H, K]: element j is that of the key at position j, 0 where the query
-/// does not see it. With gradients for q, k and numbers; v and dropout are not read, and a probe is not shown anything.
-/// If sentences share rows of k, each row must be at one position in all of them (as the slots of beam search are);
-/// throws ShapeError otherwise.
+/// The weights before dropout of call.type, [Tq, H, K], K at least the most keys of a sentence: element j is that of the
+/// key at position j, 0 where the query does not see it. With gradients for q, k and numbers; v and dropout are not
+/// read, and a probe is not shown anything. If sentences share rows of k, each row must be at one position in all of
+/// them (as the slots of beam search are); throws ShapeError otherwise.
 Tensor dense_weights(const AttentionCall& call, const ForwardContext& context);
 
 /// The context [Tq, H, d] with dropout: sum_j w_j v_j over the keys that call.type's pattern shows, w [Tq, H, K] laid

@@ -7,8 +7,7 @@
 
 #include "base/random.h"
 #include "kernels/embedding.h"
-#include "kernels/feed_forward.h"
-#include "kernels/linear.h"
+#include "kernels/layers.h"
 #include "kernels/matmul.h"
 #include "kernels/packed_product.h"
 #include "kernels/packed_weight.h"

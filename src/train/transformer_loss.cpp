@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "base/ragged.h"
 #include "model/precision.h"
-#include "model/ragged_of.h"
 
 namespace lacuna {
 

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "model/ragged_of.h"
+#include "base/ragged.h"
 #include "toy.h"
 
 namespace lacuna {
