@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "kernels/vector_functions.h"
+#include "kernels/parallel.h"
 
 // Compiled into every test program that uses LibTorch.
 namespace {

@@ -15,7 +15,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
-#include "checkpoint/config_differences.h"
+#include "config/config_node.h"
 #include "config/read_options.h"
 #include "config/run_files.h"
 #include "config/yaml.h"

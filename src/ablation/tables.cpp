@@ -7,7 +7,9 @@
 #include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "attention/registry.h"
 #include "base/json_text.h"
 #include "base/spelling.h"
 
@@ -252,9 +254,14 @@ std::string markdown_rows(const AblationReport& report, const std::vector<Column
   return text;
 }
 
-const std::map<std::string, std::string> kNamesOfTypes = {
-    {"calibrated", "calibrated"}, {"entmax", "entmax"},      {"entmax15", "1.5-entmax"}, {"rela", "ReLA"},
-    {"softmax", "softmax"},       {"span", "adaptive span"}, {"sparsemax", "sparsemax"}, {"topk", "top-k"}};
+/// Returns the name of an attention type in prose; nothing for other words.
+std::optional<std::string> type_in_prose(const std::string& word) {
+  static const std::map<std::string, std::string> others = {
+      {"entmax15", "1.5-entmax"}, {"rela", "ReLA"}, {"span", "adaptive span"}, {"topk", "top-k"}};
+  if (const auto other = others.find(word); other != others.end()) return other->second;
+  const std::vector<std::string> known = types::known_types();
+  return std::ranges::find(known, word) == known.end() ? std::nullopt : std::optional(word);
+}
 
 }  // namespace
 
@@ -271,9 +278,9 @@ std::string display_name(const std::string& variant) {
     const std::string part = variant.substr(begin, end - begin);
     const size_t equals = part.find('=');
     const std::string word = equals == std::string::npos ? part : part.substr(equals + 1);
-    const auto type = kNamesOfTypes.find(word);
-    if (equals == std::string::npos ? begin > 0 || type == kNamesOfTypes.end() : word.empty()) return variant;
-    const std::string value = type == kNamesOfTypes.end() ? word : type->second;
+    const std::optional<std::string> type = type_in_prose(word);
+    if (equals == std::string::npos ? begin > 0 || !type : word.empty()) return variant;
+    const std::string value = type.value_or(word);
     text += (text.empty() ? "" : ", ") + (equals == std::string::npos ? value : part.substr(0, equals) + " = " + value);
   }
   return text;

@@ -10,7 +10,6 @@
 #include "base/output.h"
 #include "base/progress_bar.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/checkpoint_options.h"
 
 namespace lacuna {
 namespace {

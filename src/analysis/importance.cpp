@@ -4,7 +4,7 @@
 
 #include "analysis/row_measures.h"
 #include "analysis/weight_gatherer.h"
-#include "model/ragged_of.h"
+#include "base/ragged.h"
 
 namespace lacuna {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/ragged.h"
 #include "model/logits.h"
-#include "model/ragged_of.h"
 #include "text/joiner.h"
 
 namespace lacuna {

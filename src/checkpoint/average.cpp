@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "checkpoint/config_differences.h"
 #include "checkpoint/quantize.h"
+#include "config/config_node.h"
 #include "config/read_options.h"
 
 namespace lacuna {

@@ -42,32 +42,6 @@ std::string info_to_json(const CheckpointInfo& info, const Vocabularies& vocabul
   return json_text(value, 2) + "\n";
 }
 
-/// Writes the files of a checkpoint into a folder, the manifest last.
-class Writer {
- public:
-  explicit Writer(const fs::path& folder) : folder_(folder) {}
-
-  void text(const std::string& name, const std::string& bytes) { manifest_.files[name] = write_durably(folder_ / name, bytes); }
-  void tensors(const std::string& name, const NamedTensors& values) { manifest_.files[name] = write_safetensors(folder_ / name, values); }
-  void vocabularies(const Vocabularies& both) {
-    if (both.shared()) return vocabulary(*both.src, kSharedVocabulary);
-    vocabulary(*both.src, kSrcVocabulary);
-    vocabulary(*both.tgt, kTgtVocabulary);
-  }
-  void manifest() {
-    manifest_.program_version = LACUNA_VERSION;
-    write_durably(folder_ / Manifest::kFileName, manifest_.to_json());
-  }
-
- private:
-  void vocabulary(const Vocabulary& one, const VocabularyFile& file) {
-    text(one.is_sentencepiece() ? file.pieces : file.tokens, one.serialized());
-  }
-
-  fs::path folder_;
-  Manifest manifest_;
-};
-
 /// Reads the files of one checkpoint, checking each against the manifest. A link is resolved only once: training may
 /// redirect `best` and `last` at any moment, and files of two checkpoints must not be mixed.
 class Reader {
@@ -168,18 +142,29 @@ uint64_t bytes_of(const CheckpointContents& contents) {
   return bytes;
 }
 
+/// Writes the files of a checkpoint into a folder, the manifest last.
 void write_contents(const fs::path& folder, const CheckpointContents& contents) {
-  Writer writer(folder);
-  writer.tensors(kWeights, contents.weights);
-  if (contents.ema_weights) writer.tensors(kEmaWeights, *contents.ema_weights);
-  writer.text(kConfig, contents.config_yaml);
-  writer.vocabularies(contents.vocabularies);
-  writer.text(kInfo, info_to_json(contents.info, contents.vocabularies));
+  Manifest manifest;
+  const auto text = [&](const std::string& name, const std::string& bytes) { manifest.files[name] = write_durably(folder / name, bytes); };
+  const auto tensors = [&](const std::string& name, const NamedTensors& values) {
+    manifest.files[name] = write_safetensors(folder / name, values);
+  };
+  const auto vocabulary = [&](const Vocabulary& one, const VocabularyFile& file) {
+    text(one.is_sentencepiece() ? file.pieces : file.tokens, one.serialized());
+  };
+  const Vocabularies& both = contents.vocabularies;
+  tensors(kWeights, contents.weights);
+  if (contents.ema_weights) tensors(kEmaWeights, *contents.ema_weights);
+  text(kConfig, contents.config_yaml);
+  vocabulary(*both.src, both.shared() ? kSharedVocabulary : kSrcVocabulary);
+  if (!both.shared()) vocabulary(*both.tgt, kTgtVocabulary);
+  text(kInfo, info_to_json(contents.info, both));
   if (contents.trainer_tensors) {
-    writer.tensors(kTrainerTensors, *contents.trainer_tensors);
-    writer.text(kTrainerJson, contents.trainer_json);
+    tensors(kTrainerTensors, *contents.trainer_tensors);
+    text(kTrainerJson, contents.trainer_json);
   }
-  writer.manifest();
+  manifest.program_version = LACUNA_VERSION;
+  write_durably(folder / Manifest::kFileName, manifest.to_json());
 }
 
 /// Returns the digest of the file with the weights that translate.

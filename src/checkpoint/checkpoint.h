@@ -92,6 +92,10 @@ struct LoadedModel {
 /// the requested attention needs.
 LoadedModel load_model(const std::string& path, const std::string& device = "cpu", const std::vector<std::string>& overrides = {});
 
+/// The options that load_model() would give, without the weights: what is wrong with the last of several models is known before work on
+/// the first begins. Throws as load_model() does, but for what only the weights can tell.
+Options options_of_checkpoint(const std::string& path, const std::vector<std::string>& overrides);
+
 /// Returns the sizes of both vocabularies, which a model is built with.
 VocabularySizes sizes_of(const Vocabularies& vocabularies);
 
@@ -103,5 +107,22 @@ void load_weights(Transformer& model, const NamedTensors& weights, const std::st
 void take_weights(Transformer& model, const NamedTensors& weights, const std::string& place);
 /// Returns the parameters by name: detached, sharing the model's memory.
 NamedTensors weights_of(const Transformer& model);
+
+/// The weights of a checkpoint, matched to a model that may have other attention types than the checkpoint's.
+struct AttentionFit {
+  NamedTensors weights;               ///< weights of the checkpoint that the model has a place for
+  std::vector<std::string> missing;   ///< attention parameters of the model that the checkpoint lacks
+  std::vector<std::string> left_out;  ///< attention weights of the checkpoint that the model lacks
+};
+/// Matches a checkpoint's weights to the model's attention parameters; other weights are passed through unchecked.
+AttentionFit fit_attention(const Transformer& model, const NamedTensors& weights);
+
+/// Returns a text such as "attention of the checkpoint: cross: softmax; used here: cross: {type: topk, k: 8}", or an
+/// empty one if both models attend alike. Both must have the same number of layers.
+std::string change_of_attention(const ModelOptions& trained, const ModelOptions& used);
+
+/// Throws CheckpointError, naming `place`, if the numbers that a checkpoint's attention has learned are in other units
+/// than those of the attention that is to use them.
+void require_same_units(const ModelOptions& trained, const ModelOptions& used, const std::string& place);
 
 }  // namespace lacuna

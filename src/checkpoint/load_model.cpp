@@ -1,16 +1,21 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/spelling.h"
-#include "checkpoint/attention_fit.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
+#include "config/run_files.h"
 #include "model/parameter_path.h"
 
 namespace lacuna {
 namespace {
+
+bool is_in_attention(const std::string& parameter) {
+  return parameter.find("_attention.") != std::string::npos;  // self_attention.*, cross_attention.*
+}
 
 /// Loads the weights into a model whose attention is that of `used`.
 void load_into(Transformer& model, const CheckpointContents& contents, const ModelOptions& trained, const ModelOptions& used,
@@ -47,6 +52,42 @@ LoadedModel load_model(const std::string& path, const std::string& device, const
 
 VocabularySizes sizes_of(const Vocabularies& vocabularies) {
   return {.src = vocabularies.src->size(), .tgt = vocabularies.tgt->size(), .shared = vocabularies.shared()};
+}
+
+Options options_of_checkpoint(const std::string& path, const std::vector<std::string>& overrides) {
+  const std::string folder = resolve_checkpoint(path);
+  read_checkpoint_info(folder);  // for its errors
+  const std::string config = folder + "/" + run_files::kConfig;
+  const Options trained = options_from_yaml(read_file(config), config);
+  Options options = overrides.empty() ? trained : with_overrides(trained, overrides);
+  require_same_units(trained.model, options.model, folder);
+  return options;
+}
+
+AttentionFit fit_attention(const Transformer& model, const NamedTensors& weights) {
+  AttentionFit fit;
+  const NamedTensors parameters = weights_of(model);
+  for (const auto& [name, tensor] : weights) {
+    if (is_in_attention(name) && !parameters.contains(name))
+      fit.left_out.push_back(name);
+    else
+      fit.weights.emplace(name, tensor);
+  }
+  for (const auto& [name, parameter] : parameters)
+    if (is_in_attention(name) && !weights.contains(name)) fit.missing.push_back(name);
+  return fit;
+}
+
+std::string change_of_attention(const ModelOptions& trained, const ModelOptions& used) {
+  const PlanDifference changed = difference(resolve_attention(trained), resolve_attention(used));
+  return changed.first.empty() ? "" : "attention of the checkpoint: " + changed.first + "; used here: " + changed.second;
+}
+
+void require_same_units(const ModelOptions& trained, const ModelOptions& used, const std::string& place) {
+  const std::string units = difference_in_units(resolve_attention(trained), resolve_attention(used));
+  if (!units.empty())
+    throw CheckpointError(place + ": its attention has learned numbers in other units (there and here): " + units +
+                          "; expected the same: keep the checkpoint's");
 }
 
 }  // namespace lacuna

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "config/load.h"
-#include "kernels/quantized_weight.h"
+#include "kernels/packed_weight.h"
 #include "model/embedding.h"
 #include "model/linear.h"
 

@@ -11,7 +11,6 @@
 #include "base/progress_bar.h"
 #include "base/spelling.h"
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/checkpoint_options.h"
 #include "checkpoint/manifest.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"

@@ -13,7 +13,7 @@
 #include "base/spelling.h"
 #include "cli/command_line.h"
 #include "config/read_options.h"
-#include "kernels/vector_functions.h"
+#include "kernels/parallel.h"
 
 #ifdef LACUNA_CUDA
 #include <ATen/cuda/CUDAContext.h>

@@ -25,13 +25,12 @@ class Competition {
 };
 
 /// Keeps OpenMP's threads from spinning while other programs compete for the CPUs, by a thread in the background. Further calls do nothing.
-/// Returns false, and does nothing, if the user has decided by OMP_WAIT_POLICY or GOMP_SPINCOUNT.
+/// Returns false, and does nothing, if the user has decided by OMP_WAIT_POLICY or GOMP_SPINCOUNT. For training: threads that sleep early
+/// make regions as short as those of a sentence that is translated alone take several times as long.
 ///
-/// At the end of a parallel region libgomp lets a thread spin for some 20 ms, by default, before it sleeps until the others arrive. That is
-/// fastest while each thread has a CPU; where another program has taken one, the spinning thread keeps the one that it waits for from
-/// running. libgomp cuts the spinning to microseconds while there are more OpenMP threads than CPUs (GOMP_SPINCOUNT in its manual). So
-/// during competition this creates a team of further threads, which sleep. It is for training: in regions as short as those of a
-/// sentence that is translated alone, threads that sleep early take several times as long.
+/// At the end of a parallel region a thread of libgomp spins for some 20 ms before it sleeps until the others arrive: where another program
+/// has taken a CPU, it keeps the thread that it waits for from running. With more OpenMP threads than CPUs it spins for microseconds
+/// (GOMP_SPINCOUNT in libgomp's manual), so during competition this creates a team of further threads, which sleep.
 bool watch_barrier_waits();
 
 }  // namespace lacuna

@@ -1,110 +1,17 @@
 #pragma once
 
-// Packing of factors and the loops over blocks for products in blocks. Included by sources that are compiled once for
-// each instruction set, AVX2 at least, and define how a block of rows is multiplied by a panel.
+// The loops over blocks. Included by sources that are compiled once for each instruction set, AVX2 at least, and define
+// how a block of rows is multiplied by a panel.
 
-#include "kernels/block_product.h"
-#include "kernels/block_words.h"
+#include "kernels/block_layout.h"
 #include "kernels/vector_sums.h"
 
 namespace lacuna::LACUNA_TARGET {
 namespace {
 
-// The words of a step fill two tiles of 16 lines of 16 words each. In a block of rows, a line is a row of a; in a
-// panel, a line is one word of depth, and its columns are columns of b. The second tile starts at row or column 16.
-
-constexpr int kTileRows = 16, kTileWords = kTileRows * kTileRows;
-constexpr int64_t kStepWords = 2 * kTileWords;  // of a block of rows, or of a panel: one part of their numbers
-
-/// Strides in words: from one step to the next, from the first tile of a step to the second, and from one line of a
-/// tile to the next.
-struct TilePlaces {
-  int64_t step, second, line;
-};
-template <class Factor>
-constexpr int64_t kStep = kWordsInStep* Factor::kNumbersInWord;  // numbers deep
-
 int64_t least(int64_t a, int64_t b) {
   return a < b ? a : b;
 }
-
-/// The numbers of a step in memory: `count` lines, `stride` apart, each with `numbers` from `data` on. Tiles are padded
-/// with 0 beyond them.
-template <class Number>
-struct Lines {
-  const Number* data;
-  int64_t stride, count, numbers;
-
-  Lines from_line(int64_t line) const { return {data + line * stride, stride, count - line, numbers}; }
-  Lines from_number(int64_t number) const { return {data + number, stride, count, numbers - number}; }
-  /// Loads a line's first 16 words.
-  auto load_line(int64_t line) const { return load(data + line * stride, line < count ? numbers : 0); }
-
-  /// Calls f(line, its first 16 words) for 16 lines.
-  template <class F>
-  [[gnu::always_inline]] void for_lines(F f) const {
-    if (count >= kTileRows && numbers >= kWhole) {
-      for (int64_t i = 0; i < kTileRows; ++i) f(i, as_words(load(data + i * stride, kWhole)));
-    } else {
-      for (int64_t i = 0; i < kTileRows; ++i) f(i, as_words(load_line(i)));
-    }
-  }
-  static constexpr int64_t kWhole = kWordsInStep * 4 / sizeof(Number);  ///< numbers in 16 words
-};
-
-/// Copy 16 lines to the lines, or to the columns, of a tile whose lines are `line` words apart.
-template <class Number>
-inline void copy_lines(const Lines<Number>& lines, uint32_t* tile, int64_t line) {
-  lines.for_lines([=](int64_t i, TileLine words) { store(words, tile + i * line); });
-}
-template <class Number>
-inline void transpose_lines(const Lines<Number>& lines, uint32_t* tile, int64_t line) {
-  TileLine row[kTileRows];
-  lines.for_lines([&](int64_t i, TileLine words) { row[i] = words; });
-  store_transposed(row, tile, line);
-}
-
-/// Copies steps of 32 lines to the lines of two tiles each, line by line in memory order.
-template <class Number>
-inline void copy_rows(const Lines<Number>& lines, int64_t steps, uint32_t* tiles, const TilePlaces& places) {
-  constexpr int64_t kWhole = Lines<Number>::kWhole;
-  for (int64_t i = 0; i < kBlock; ++i) {
-    uint32_t* to = tiles + i / kTileRows * places.second + i % kTileRows * places.line;
-    const Number* from = lines.data + i * lines.stride;
-    int64_t left = i < lines.count ? lines.numbers : 0;
-    for (int64_t s = 0; s < steps; ++s, from += kWhole, left -= kWhole, to += places.step)
-      store(as_words(left >= kWhole ? load(from, kWhole) : load(from, left)), to);
-  }
-}
-
-// A LayOut packs a step into two tiles (rows_in_depth packs all steps). The lines of memory run along the depth (rows
-// of a, columns of b) or across it (columns of a, rows of b).
-
-template <class Factor>
-struct LayOut;
-
-template <class Number>
-struct LayOutInDepth {
-  static void rows_in_depth(const Lines<Number>& lines, int64_t steps, uint32_t* tiles, const TilePlaces& places) {
-    copy_rows(lines, steps, tiles, places);
-  }
-  static void columns_in_depth(const Lines<Number>& lines, uint32_t* tiles, const TilePlaces& places) {
-    transpose_lines(lines, tiles, places.line);
-    transpose_lines(lines.from_line(kTileRows), tiles + places.second, places.line);
-  }
-};
-
-template <>
-struct LayOut<FloatFactor> : LayOutInDepth<float> {
-  static void rows_across(const Lines<float>& lines, uint32_t* tiles, const TilePlaces& places) {
-    transpose_lines(lines, tiles, places.line);
-    transpose_lines(lines.from_number(kTileRows), tiles + places.second, places.line);
-  }
-  static void columns_across(const Lines<float>& lines, uint32_t* tiles, const TilePlaces& places) {
-    copy_lines(lines, tiles, places.line);
-    copy_lines(lines.from_number(kTileRows), tiles + places.second, places.line);
-  }
-};
 
 /// Packs `steps` steps of the block of rows that begins at `row`, from `step` on.
 template <class Factor>

@@ -2,7 +2,7 @@
 // that have them.
 
 #include "kernels/amx_tiles.h"
-#include "kernels/block_layout_bf16.h"
+#include "kernels/block_loops.h"
 
 namespace lacuna::LACUNA_TARGET {
 namespace {

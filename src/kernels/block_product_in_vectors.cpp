@@ -1,11 +1,7 @@
 // Blocks multiplied in vectors. Compiled for AVX2 and AVX-512, where factors are float, and for AVX512-BF16, where they
 // are of bf16.
 
-#ifdef __AVX512BF16__
-#include "kernels/block_layout_bf16.h"
-#else
 #include "kernels/block_loops.h"
-#endif
 
 namespace lacuna::LACUNA_TARGET {
 namespace {

@@ -4,7 +4,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdint>
+#include <iterator>
 
 namespace lacuna {
 namespace {
@@ -42,23 +44,18 @@ bool request_tiles() {
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
 
-/// The features that tell targets apart.
-struct Features {
-  bool avx_vnni, avx512, avx512_vnni, avx512_bf16, amx;
-};
-
-Features read_features() {
+/// Whether this machine runs each target's code, in the order of CpuTarget.
+std::array<bool, std::size(kCpuTargetNames)> read_targets() {
   const uint32_t kept = kept_registers();
   const bool keeps_avx = has_bits(kept, 1, 2), keeps_avx512 = keeps_avx && has_bits(kept, 5, 6, 7), keeps_tiles = has_bits(kept, 17, 18);
   const CpuId first = cpuid(7);
   const CpuId second = first.eax >= 1 ? cpuid(7, 1) : CpuId();
-  Features features = {};
-  features.avx_vnni = keeps_avx && has_bits(second.eax, 4);
-  features.avx512 = keeps_avx512 && has_bits(first.ebx, 16, 17, 28, 30, 31);  // F, DQ, CD, BW, VL
-  features.avx512_vnni = features.avx512 && has_bits(first.ecx, 11);
-  features.avx512_bf16 = features.avx512_vnni && has_bits(second.eax, 5);
-  features.amx = features.avx512_bf16 && keeps_tiles && has_bits(first.edx, 22, 24, 25) && request_tiles();  // bf16, tiles, bytes
-  return features;
+  const bool avx_vnni = keeps_avx && has_bits(second.eax, 4);
+  const bool avx512 = keeps_avx512 && has_bits(first.ebx, 16, 17, 28, 30, 31);  // F, DQ, CD, BW, VL
+  const bool avx512_vnni = avx512 && has_bits(first.ecx, 11);
+  const bool avx512_bf16 = avx512_vnni && has_bits(second.eax, 5);
+  const bool amx = avx512_bf16 && keeps_tiles && has_bits(first.edx, 22, 24, 25) && request_tiles();  // bf16, tiles, bytes
+  return {true, avx_vnni, avx512, avx512_vnni, avx512_bf16, amx};
 }
 
 }  // namespace
@@ -68,22 +65,8 @@ const char* name_of(CpuTarget target) {
 }
 
 bool cpu_has(CpuTarget target) {
-  static const Features features = read_features();
-  switch (target) {
-    case CpuTarget::kAvx2:
-      break;
-    case CpuTarget::kAvxVnni:
-      return features.avx_vnni;
-    case CpuTarget::kAvx512:
-      return features.avx512;
-    case CpuTarget::kAvx512Vnni:
-      return features.avx512_vnni;
-    case CpuTarget::kAvx512Bf16:
-      return features.avx512_bf16;
-    case CpuTarget::kAmx:
-      return features.amx;
-  }
-  return true;
+  static const auto targets = read_targets();
+  return targets[static_cast<size_t>(target)];
 }
 
 }  // namespace lacuna

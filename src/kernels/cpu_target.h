@@ -9,9 +9,8 @@ namespace lacuna {
 /// every server since Skylake has; the sets below it include it.
 enum class CpuTarget { kAvx2, kAvxVnni, kAvx512, kAvx512Vnni, kAvx512Bf16, kAmx };
 
-/// The targets' names, in the order of CpuTarget: as `lacuna info` prints them, and as src/kernels/CMakeLists.txt
-/// passes LACUNA_TARGET, a macro of the compiler's command line (no setting of a run: kernels take the best set that the
-/// machine has).
+/// The targets' names, in the order of CpuTarget, as `lacuna info` prints them and CMakeLists.txt defines LACUNA_TARGET,
+/// a macro for sources (no setting of a run: kernels take the best set that the machine has).
 inline constexpr const char* kCpuTargetNames[] = {"avx2", "avxvnni", "avx512", "avx512_vnni", "avx512_bf16", "amx"};
 
 /// Returns the target with this name.

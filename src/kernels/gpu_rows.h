@@ -2,12 +2,9 @@
 
 #include "kernels/row_kernels.h"
 
-/// The row kernels of training for GPUs (gpu_rows.cu). Their arguments are those of the CPU's loops (row_kernels.h),
-/// with pointers into a GPU's memory. Numbers are float. Sums are always added up in the same order, and a row's result
-/// depends on that row alone.
-///
-/// Each processes all rows, on the current GPU and on `stream`, and returns null or an error message. They exist in
-/// builds with CUDA only.
+/// The row kernels of training for GPUs, in builds with CUDA. Arguments are those of the CPU's loops (row_kernels.h), with
+/// pointers into a GPU's memory; numbers are float. Each processes all rows, on the current GPU and on `stream`, and
+/// returns null or an error message. Sums are always added up in the same order; a row's result depends on it alone.
 namespace lacuna::gpu {
 
 #if LACUNA_CUDA

@@ -24,18 +24,6 @@ bool is_bf16(const Tensor& factor) {
   return factor.scalar_type() == at::kBFloat16;
 }
 
-/// Calls f(kernel, a, b) with the target's kernel, and with factors that it takes.
-template <class F>
-void with_bf16_kernel(CpuTarget target, const Tensor& a, const Tensor& b, const F& f) {
-  if (target == CpuTarget::kAmx) {
-    f(amx::kBf16Blocks, a, b);
-  } else if (target == CpuTarget::kAvx512Bf16) {
-    f(avx512_bf16::kBf16Blocks, a, b);
-  } else {
-    f(best_float_kernel(), a.to(at::kFloat), b.to(at::kFloat));
-  }
-}
-
 /// Calls f(kernel, a, b) with the kernel of our own loops for such a product, and with factors that it takes. Returns
 /// false where LibTorch multiplies.
 template <class F>
@@ -45,12 +33,14 @@ bool with_block_kernel(const Tensor& a, const Tensor& b, Precision precision, co
   const bool in_tiles = precision == Precision::kBf16x3 && bf16_target == CpuTarget::kAmx;
   const bool in_blocks = in_tiles || matmul_backend() == MatmulBackend::kBlocks;
   if (!is_bf16(a) && (a.scalar_type() != at::kFloat || !in_blocks)) return false;
-  if (is_bf16(a))
-    with_bf16_kernel(bf16_target, a, b, f);
-  else if (in_tiles)
+  if (is_bf16(a) && bf16_target == CpuTarget::kAmx)
+    f(amx::kBf16Blocks, a, b);
+  else if (is_bf16(a) && bf16_target == CpuTarget::kAvx512Bf16)
+    f(avx512_bf16::kBf16Blocks, a, b);
+  else if (in_tiles && !is_bf16(a))
     f(amx::kBf16x3Blocks, a, b);
   else
-    f(best_float_kernel(), a, b);
+    f(best_float_kernel(), a.to(at::kFloat), b.to(at::kFloat));
   return true;
 }
 
@@ -150,12 +140,6 @@ void matmul_by_row_blocks(const Tensor& a, const Tensor& b, const Tensor& bias, 
     product_by_row_blocks(kernel, left, right, bias, block, use);
   };
   if (!with_block_kernel(a, b, precision, in_blocks)) use_row_blocks(matmul(a, b, bias, precision), block, use);
-}
-
-void matmul_bf16_into_by(CpuTarget target, const Tensor& result, const Tensor& a, const Tensor& b, bool add) {
-  with_bf16_kernel(target, a, b, [&](const auto& kernel, const Tensor& left, const Tensor& right) {
-    product_in_blocks(kernel, result, left, right, add, {});
-  });
 }
 
 }  // namespace lacuna

@@ -50,7 +50,4 @@ Tensor matmul_to_bf16(const Tensor& a, const Tensor& b, const Tensor& bias);
 void matmul_by_row_blocks(const Tensor& a, const Tensor& b, const Tensor& bias, int64_t block, const RowBlockUser& use,
                           Precision precision);
 
-/// Does what matmul_into does with bf16 factors on the CPU, by one of bf16_targets(): for tests.
-void matmul_bf16_into_by(CpuTarget target, const Tensor& result, const Tensor& a, const Tensor& b, bool add);
-
 }  // namespace lacuna

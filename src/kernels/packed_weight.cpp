@@ -2,10 +2,26 @@
 
 #include <ATen/record_function.h>
 
+#include <cmath>
+#include <limits>
+
 #include "base/error.h"
 #include "kernels/row_tensors.h"
 
 namespace lacuna {
+
+#define LACUNA_DECLARE(target)                                       \
+  namespace target {                                                 \
+  extern const PackedKernel kFloatKernel, kBf16Kernel, kBytesKernel; \
+  }
+LACUNA_DECLARE(avx2)
+LACUNA_DECLARE(avxvnni)
+LACUNA_DECLARE(avx512)
+LACUNA_DECLARE(avx512_vnni)
+LACUNA_DECLARE(avx512_bf16)
+LACUNA_DECLARE(amx)
+#undef LACUNA_DECLARE
+
 namespace {
 
 /// The least number of products of two words for which waking a thread pays.
@@ -38,7 +54,46 @@ Tensor plain_product(const Tensor& x, const Tensor& weight, const Tensor& bias, 
   return result;
 }
 
+/// The largest float that is `scale` when divided by 127; it is less than two steps above 127 * scale.
+float largest_of_scale(float scale) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  float largest = std::nextafter(std::nextafter(scale * kWeightLevels, kInfinity), kInfinity);
+  while (largest / kWeightLevels > scale) largest = std::nextafter(largest, 0.f);
+  return largest;
+}
+
+void dequantize_row(const int8_t* bytes, float scale, int64_t depth, float* to) {
+  const float largest = largest_of_scale(scale);
+  for (int64_t i = 0; i < depth; ++i) {
+    const float product = static_cast<float>(bytes[i]) * scale;
+    to[i] = std::abs(bytes[i]) == kWeightLevels ? std::copysign(largest, product) : product;
+  }
+}
+
 }  // namespace
+
+std::vector<PackedKernel> packed_kernels(Precision precision) {
+  std::vector<PackedKernel> kernels;
+  const auto add = [&](const PackedKernel& kernel) {
+    if (cpu_has(kernel.target)) kernels.push_back(kernel);
+  };
+  if (precision == Precision::kInt8) {
+    add(amx::kBytesKernel);
+    add(avx512_vnni::kBytesKernel);
+    add(avxvnni::kBytesKernel);
+    add(avx512::kBytesKernel);
+    add(avx2::kBytesKernel);
+  } else if (precision == Precision::kBf16) {
+    add(amx::kBf16Kernel);
+    add(avx512_bf16::kBf16Kernel);
+    add(avx512::kBf16Kernel);
+    add(avx2::kBf16Kernel);
+  } else {
+    add(avx512::kFloatKernel);
+    add(avx2::kFloatKernel);
+  }
+  return kernels;
+}
 
 PackedWeight::PackedWeight(const Tensor& weight, Precision precision, const PackedKernel* kernel)
     : precision_(precision), columns_(weight.size(0)), depth_(weight.size(1)) {
@@ -151,6 +206,43 @@ Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias, ProductEnd en
                                  .y = result.mutable_data_ptr<float>()};
   run(product, x.size(0));
   return result;
+}
+
+QuantizedWeight quantized(const Tensor& weight) {
+  const Tensor rows = weight.detach().contiguous();
+  const int64_t count = rows.size(0), depth = rows.size(1), words = words_of_row(Precision::kInt8, depth);
+  const Tensor values = at::empty({count, words}, at::kInt);
+  QuantizedWeight result = {{}, at::empty({count}, at::kFloat)};
+  const RowsToWords args = {Precision::kInt8,
+                            /*is_weight=*/true,
+                            depth,
+                            words,
+                            rows.const_data_ptr<float>(),
+                            values.mutable_data_ptr<int32_t>(),
+                            result.scales.mutable_data_ptr<float>(),
+                            nullptr};
+  packed_kernels(Precision::kInt8).front().to_words(args, 0, count);
+  result.bytes = values.view(at::kChar).narrow(1, 0, depth).contiguous();
+  return result;
+}
+
+Tensor dequantized(const QuantizedWeight& weight) {
+  const int64_t count = weight.bytes.size(0), depth = weight.bytes.size(1);
+  const Tensor bytes = weight.bytes.contiguous(), scales = weight.scales.contiguous();
+  Tensor result = at::empty({count, depth}, at::kFloat);
+  const auto* from = bytes.const_data_ptr<int8_t>();
+  auto* to = result.mutable_data_ptr<float>();
+  at::parallel_for(0, count, kRowsPerTask, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row)
+      dequantize_row(from + row * depth, scales.const_data_ptr<float>()[row], depth, to + row * depth);
+  });
+  return result;
+}
+
+Tensor rounded(const Tensor& weight, Precision precision) {
+  if (precision == Precision::kInt8) return dequantized(quantized(weight));
+  if (precision == Precision::kBf16) return weight.detach().to(at::kBFloat16).to(at::kFloat);
+  return weight.detach();
 }
 
 }  // namespace lacuna

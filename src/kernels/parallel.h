@@ -44,4 +44,9 @@ void for_parts(int64_t count, int64_t least, const F& f) {
   });
 }
 
+/// Calls once, on this thread, those of LibTorch's functions of a tensor (exp, sqrt, ...) that Lacuna uses. Call it
+/// before they run on several threads: where two make the first call of a function, in which MKL chooses its loops, one
+/// may compute its share with an error of a thousand units (https://github.com/pytorch/pytorch/issues/188792).
+void settle_vector_functions();
+
 }  // namespace lacuna

@@ -32,10 +32,9 @@ std::vector<FloatBlockKernel> float_block_kernels();
 /// Returns the shape under which a profile lists the product a x b.
 ProductShape product_shape(const Tensor& a, const Tensor& b, Precision precision, bool add = false);
 
-/// Sets result [M, N] (float) to a [M, K] x b [K, N] + bias [N], or with `add` adds a x b to it, by a kernel that this
-/// processor has. `bias` may be undefined, and is with `add`. Factors hold what the kernel takes: bf16, or float. No
-/// factor is empty; the result's rows are contiguous. ShapeError where sizes do not fit. Bits depend on neither threads
-/// nor other rows and columns.
+/// Sets result [M, N] (float, rows contiguous) to a [M, K] x b [K, N] + bias [N], or with `add` adds a x b to it. `bias`
+/// may be undefined, and is with `add`. Factors hold what the kernel takes, bf16 or float, and are not empty. Throws
+/// ShapeError where sizes do not fit. Bits depend on neither threads nor other rows and columns.
 template <class Factor>
 void product_in_blocks(const BlockKernel<Factor>& kernel, const Tensor& result, const Tensor& a, const Tensor& b, bool add,
                        const Tensor& bias);

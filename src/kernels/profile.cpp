@@ -3,29 +3,10 @@
 namespace lacuna {
 
 const char* name_of(ProfilePart part) {
-  switch (part) {
-    case ProfilePart::kProducts:
-      return "products";
-    case ProfilePart::kLinear:
-      return "rounding and biases";
-    case ProfilePart::kAttention:
-      return "attention";
-    case ProfilePart::kNorm:
-      return "norms";
-    case ProfilePart::kActivation:
-      return "activations";
-    case ProfilePart::kEmbedding:
-      return "embeddings";
-    case ProfilePart::kLoss:
-      return "loss";
-    case ProfilePart::kOptimizer:
-      return "optimizer";
-    case ProfilePart::kDataWait:
-      return "data wait";
-    case ProfilePart::kRest:
-      break;
-  }
-  return "rest";
+  static constexpr const char* kNames[] = {"rest",       "products", "rounding and biases", "attention", "norms", "activations",
+                                           "embeddings", "loss",     "optimizer",           "data wait"};
+  static_assert(std::size(kNames) == std::size(kProfileParts));
+  return kNames[static_cast<size_t>(part)];
 }
 
 Profile::Profile() : since_(Clock::now()) {

@@ -211,24 +211,16 @@ struct RowKernels {
   void (*narrow_rows)(int64_t rows, int64_t columns, const T* from, uint16_t* to, int64_t to_row);
 };
 
-/// Returns the implementations that this machine can run, the fastest first.
+/// Returns the implementations that this machine can run, the fastest first. T: float or double.
 template <class T>
 std::vector<const RowKernels<T>*> all_row_kernels();
-template <>
-std::vector<const RowKernels<float>*> all_row_kernels();
-template <>
-std::vector<const RowKernels<double>*> all_row_kernels();
 
 /// Returns the implementation in use: the fastest, unless another was set.
 template <class T>
 const RowKernels<T>& row_kernels();
-template <>
-const RowKernels<float>& row_kernels<float>();
-template <>
-const RowKernels<double>& row_kernels<double>();
 
 /// Makes row_kernels() return `kernels` from now on; for tests.
-void set_row_kernels(const RowKernels<float>& kernels);
-void set_row_kernels(const RowKernels<double>& kernels);
+template <class T>
+void set_row_kernels(const RowKernels<T>& kernels);
 
 }  // namespace lacuna

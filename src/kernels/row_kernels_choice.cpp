@@ -1,4 +1,5 @@
 #include <atomic>
+#include <type_traits>
 
 #include "kernels/cpu_target.h"
 #include "kernels/row_kernels.h"
@@ -17,25 +18,6 @@ LACUNA_DECLARE(avx512)
 namespace {
 
 template <class T>
-std::vector<const RowKernels<T>*> those_that_run(const RowKernels<T>& of_avx512, const RowKernels<T>& of_avx2) {
-  if (cpu_has(CpuTarget::kAvx512)) return {&of_avx512, &of_avx2};
-  return {&of_avx2};
-}
-
-}  // namespace
-
-template <>
-std::vector<const RowKernels<float>*> all_row_kernels() {
-  return those_that_run(avx512::kFloat, avx2::kFloat);
-}
-template <>
-std::vector<const RowKernels<double>*> all_row_kernels() {
-  return those_that_run(avx512::kDouble, avx2::kDouble);
-}
-
-namespace {
-
-template <class T>
 std::atomic<const RowKernels<T>*>& chosen_row_kernels() {
   static std::atomic<const RowKernels<T>*> chosen = all_row_kernels<T>().front();
   return chosen;
@@ -43,20 +25,33 @@ std::atomic<const RowKernels<T>*>& chosen_row_kernels() {
 
 }  // namespace
 
-template <>
-const RowKernels<float>& row_kernels<float>() {
-  return *chosen_row_kernels<float>();
-}
-template <>
-const RowKernels<double>& row_kernels<double>() {
-  return *chosen_row_kernels<double>();
+template <class T>
+std::vector<const RowKernels<T>*> all_row_kernels() {
+  std::vector<const RowKernels<T>*> kernels;
+  if constexpr (std::is_same_v<T, float>) {
+    kernels = {&avx512::kFloat, &avx2::kFloat};
+  } else {
+    kernels = {&avx512::kDouble, &avx2::kDouble};
+  }
+  if (!cpu_has(CpuTarget::kAvx512)) kernels.erase(kernels.begin());
+  return kernels;
 }
 
-void set_row_kernels(const RowKernels<float>& kernels) {
-  chosen_row_kernels<float>() = &kernels;
+template <class T>
+const RowKernels<T>& row_kernels() {
+  return *chosen_row_kernels<T>();
 }
-void set_row_kernels(const RowKernels<double>& kernels) {
-  chosen_row_kernels<double>() = &kernels;
+
+template <class T>
+void set_row_kernels(const RowKernels<T>& kernels) {
+  chosen_row_kernels<T>() = &kernels;
 }
+
+template std::vector<const RowKernels<float>*> all_row_kernels<float>();
+template std::vector<const RowKernels<double>*> all_row_kernels<double>();
+template const RowKernels<float>& row_kernels<float>();
+template const RowKernels<double>& row_kernels<double>();
+template void set_row_kernels(const RowKernels<float>&);
+template void set_row_kernels(const RowKernels<double>&);
 
 }  // namespace lacuna

@@ -154,10 +154,8 @@ LACUNA_INLINE void store_words(WordVector x, uint32_t* to) {
 }
 #endif
 
-/// An iterator over ragged rows that returns the dropout factors of each, 128 features at a time.
-///
-/// Feature f of a row takes 16 bits of Philox block 16 (f / 128) + f % 16 at the row's position in its sentence:
-/// half-word f % 128 / 16. So sixteen blocks side by side give the factors of 128 features in order.
+/// An iterator over ragged rows that returns the dropout factors of each, 128 features at a time: those of sixteen
+/// Philox blocks side by side, by the rule of dropout_factors.h.
 template <class T>
 class DropoutCursor {
  public:

@@ -1,6 +1,6 @@
 #include "model/feed_forward.h"
 
-#include "kernels/feed_forward.h"
+#include "kernels/layers.h"
 
 namespace lacuna {
 

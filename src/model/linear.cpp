@@ -1,6 +1,6 @@
 #include "model/linear.h"
 
-#include "kernels/linear.h"
+#include "kernels/layers.h"
 #include "kernels/mapped_tensor.h"
 
 namespace lacuna {
@@ -55,7 +55,7 @@ LinearWeights Linear::weights_to_train() {
 }
 
 Tensor Linear::constant(const Tensor& x, const ForwardContext& context) {
-  if (!at::GradMode::is_enabled()) return packed_.multiply(x, weight_, bias_);
+  if (!at::GradMode::is_enabled()) return without_gradients(x, ProductEnd::kNone);
   packed_.drop();
   return lacuna::linear(x.detach(), weight_.detach(), bias_.defined() ? bias_.detach() : bias_, context.precision);
 }

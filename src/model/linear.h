@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "attention/forward_context.h"
-#include "kernels/feed_forward.h"
+#include "kernels/layers.h"
 #include "kernels/packed_weight.h"
 #include "model/norm.h"
 #include "model/parameter_path.h"
@@ -23,12 +23,6 @@ class PackedCache {
  public:
   /// Returns the packed copy of `weight`.
   std::shared_ptr<const PackedWeight> of(const Tensor& weight);
-  /// Returns end(x weight^T + bias), x [T, K], without gradients. A row of the result has the same bits whatever the
-  /// number of rows.
-  Tensor multiply(const Tensor& x, const Tensor& weight, const Tensor& bias, ProductEnd end = ProductEnd::kNone,
-                  RowZeros zeros = RowZeros::kFew) {
-    return of(weight)->multiply(x, bias, end, zeros);
-  }
   void drop();
   /// Sets what weights and rows are rounded to in later products.
   void set_precision(Precision precision);
@@ -58,9 +52,10 @@ class Linear : public torch::nn::Module {
   Tensor rounded(const NormedRows& x, const ForwardContext& context) { return forward(x.values, context, true, x.source.get()); }
   /// The forward pass, the residual connection and the norm of `end` in one pass over memory.
   ResidualNorm forward(const Tensor& x, const ResidualEnd& end, const ForwardContext& context);
-  /// Returns end(x weight^T + bias), without gradients.
+  /// Returns end(x weight^T + bias), without gradients. A row of the result has the same bits whatever the number of
+  /// rows.
   Tensor without_gradients(const Tensor& x, ProductEnd end, RowZeros zeros = RowZeros::kFew) {
-    return packed_.multiply(x, weight_, bias_, end, zeros);
+    return packed_.of(weight_)->multiply(x, bias_, end, zeros);
   }
   /// The forward pass as a constant: no gradient flows to x or to the parameters.
   Tensor constant(const Tensor& x, const ForwardContext& context);

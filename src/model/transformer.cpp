@@ -1,14 +1,15 @@
 #include "model/transformer.h"
 
+#include <algorithm>
+
+#include "attention/probe.h"
 #include "attention/regularizer.h"
 #include "base/device.h"
+#include "kernels/packed_weight.h"
 #include "kernels/projection_loss.h"
-#include "kernels/quantized_weight.h"
-#include "model/alignment_probe.h"
-#include "model/calibrated/mask_loss.h"
-#include "model/decoder.h"
+#include "model/calibrated/calibrated_attention.h"
 #include "model/embedding.h"
-#include "model/encoder.h"
+#include "model/encoder_decoder.h"
 
 namespace lacuna {
 namespace {
@@ -38,6 +39,45 @@ Ragged shifted_right(const Ragged& tgt) {
   input.index_fill_(0, tensor_of(first, input.device()), kBos);
   return tgt.with(input);
 }
+
+/// Records the cross-attention weights of one layer in one decoding step. `queries`: the hypotheses, those of a sentence
+/// side by side.
+class AlignmentProbe : public AttentionProbe {
+ public:
+  AlignmentProbe(int layer, int64_t num_heads, RaggedShapePtr queries)
+      : layer_(layer),
+        num_heads_(num_heads),
+        queries_(std::move(queries)),
+        weights_(layer < 0 ? 0 : static_cast<size_t>(num_heads * queries_->num_tokens())) {}
+
+  bool wants(int layer, AttentionSite site) const override { return layer == layer_ && site == AttentionSite::kCross; }
+  void see(int /*layer*/, AttentionSite /*site*/, int head, int64_t sentence, int64_t query, std::span<const float> weights,
+           std::span<const int32_t> key_positions) override {
+    std::vector<float>& row = weights_[static_cast<size_t>((queries_->begin(sentence) + query) * num_heads_ + head)];
+    for (size_t j = 0; j < weights.size(); ++j) {
+      const auto position = static_cast<size_t>(key_positions[j]);
+      if (row.size() <= position) row.resize(position + 1, 0);
+      row[position] = weights[j];
+    }
+  }
+  /// Returns the weights [N][source length], averaged over heads.
+  std::vector<std::vector<float>> mean_over_heads() const {
+    const auto heads = static_cast<size_t>(num_heads_);
+    std::vector<std::vector<float>> means(weights_.size() / heads);
+    for (size_t i = 0; i < weights_.size(); ++i) {
+      std::vector<float>& mean = means[i / heads];
+      mean.resize(std::max(mean.size(), weights_[i].size()), 0);
+      for (size_t j = 0; j < weights_[i].size(); ++j) mean[j] += weights_[i][j] / static_cast<float>(num_heads_);
+    }
+    return means;
+  }
+
+ private:
+  int layer_;
+  int64_t num_heads_;
+  RaggedShapePtr queries_;
+  std::vector<std::vector<float>> weights_;  // [N * heads], each written by one thread
+};
 
 template <class F>
 void for_each_packed(const torch::nn::Module& model, F f) {

@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
+#include "base/ragged.h"
 #include "model/decoder_cache.h"
 #include "model/logits.h"
-#include "model/ragged_of.h"
 #include "model/transformer.h"
 #include "text/vocabulary.h"
 

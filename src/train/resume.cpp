@@ -8,7 +8,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/spelling.h"
-#include "checkpoint/attention_fit.h"
+#include "checkpoint/checkpoint.h"
 #include "checkpoint/quantize.h"
 #include "checkpoint/run_folder.h"
 #include "config/load.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "checkpoint/config_differences.h"
+#include "config/config_node.h"
 #include "config/options.h"
 #include "train/optimizer.h"
 #include "train/training_state.h"

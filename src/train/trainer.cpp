@@ -7,9 +7,9 @@
 
 #include "base/device.h"
 #include "base/error.h"
+#include "base/ragged.h"
 #include "kernels/profile.h"
 #include "model/precision.h"
-#include "model/ragged_of.h"
 
 namespace lacuna {
 namespace {

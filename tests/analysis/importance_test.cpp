@@ -1,7 +1,7 @@
 #include "analysis/importance.h"
 
 #include "golden.h"
-#include "model/calibrated/mask_loss.h"
+#include "model/calibrated/calibrated_attention.h"
 #include "small_analysis.h"
 
 namespace lacuna {

@@ -1,6 +1,6 @@
 #include "attention/registry.h"
+#include "base/ragged.h"
 #include "config/yaml.h"
-#include "model/ragged_of.h"
 #include "scratch.h"
 
 namespace lacuna {

@@ -2,8 +2,8 @@
 
 #include <limits>
 
+#include "base/ragged.h"
 #include "checkpoint/average.h"
-#include "model/ragged_of.h"
 #include "scratch.h"
 
 namespace lacuna {

@@ -1,7 +1,7 @@
 #include <limits>
 
 #include "compare.h"
-#include "kernels/feed_forward.h"
+#include "kernels/layers.h"
 #include "kernels/reference.h"
 
 namespace lacuna {

@@ -2,7 +2,7 @@
 
 #include "base/random.h"
 #include "compare.h"
-#include "kernels/feed_forward.h"
+#include "kernels/layers.h"
 #include "kernels/row_kernels.h"
 
 namespace lacuna {

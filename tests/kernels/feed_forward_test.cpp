@@ -1,8 +1,7 @@
-#include "kernels/feed_forward.h"
 
 #include "compare.h"
 #include "kernels/layer_products.h"
-#include "kernels/linear.h"
+#include "kernels/layers.h"
 
 namespace lacuna {
 namespace {

@@ -1,8 +1,8 @@
 #include "kernels/gpu_rows.h"
 
 #include "compare.h"
-#include "kernels/feed_forward.h"
 #include "kernels/layer_products.h"
+#include "kernels/layers.h"
 #include "kernels/projection_loss.h"
 #include "kernels/reference.h"
 #include "kernels/row_tensors.h"

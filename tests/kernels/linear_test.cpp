@@ -1,7 +1,6 @@
-#include "kernels/linear.h"
-
 #include "compare.h"
 #include "kernels/layer_products.h"
+#include "kernels/layers.h"
 #include "kernels/matmul.h"
 #include "kernels/profile.h"
 

@@ -2,7 +2,7 @@
 
 #include "compare.h"
 #include "kernels/layer_products.h"
-#include "kernels/linear.h"
+#include "kernels/layers.h"
 #include "kernels/profile.h"
 #include "kernels/projection_loss.h"
 #include "kernels/reference.h"
@@ -27,6 +27,13 @@ Tensor laid_out(const Tensor& matrix, bool by_rows) {
   const Tensor rounded = rounded_to_bf16(by_rows ? matrix : matrix.t().contiguous());
   const Tensor part = at::constant_pad_nd(rounded, {0, 3}, 9).narrow(1, 0, rounded.size(1));
   return by_rows ? part : part.t();
+}
+
+/// Does what matmul_into does with bf16 factors on the CPU, by one of bf16_targets().
+void matmul_bf16_into_by(CpuTarget target, const Tensor& result, const Tensor& a, const Tensor& b, bool add) {
+  if (target == CpuTarget::kAmx) return product_in_blocks(amx::kBf16Blocks, result, a, b, add, {});
+  if (target == CpuTarget::kAvx512Bf16) return product_in_blocks(avx512_bf16::kBf16Blocks, result, a, b, add, {});
+  product_in_blocks(float_block_kernels().front().kernel, result, a.to(at::kFloat), b.to(at::kFloat), add, {});
 }
 
 TEST(MatmulOfBf16, EqualsThatOfFloatForEveryTargetShapeAndLayout) {

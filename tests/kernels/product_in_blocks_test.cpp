@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "compare.h"
-#include "kernels/linear.h"
+#include "kernels/layers.h"
 #include "kernels/projection_loss.h"
 
 namespace lacuna {

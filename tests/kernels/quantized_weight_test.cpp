@@ -1,5 +1,3 @@
-#include "kernels/quantized_weight.h"
-
 #include "compare.h"
 #include "kernels/packed_weight.h"
 

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "config/yaml.h"
-#include "model/calibrated/mask_loss.h"
+#include "model/calibrated/calibrated_attention.h"
 #include "small_model.h"
 
 namespace lacuna {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "attention/probe.h"
-#include "model/ragged_of.h"
+#include "base/ragged.h"
 #include "model/transformer.h"
 
 namespace lacuna {

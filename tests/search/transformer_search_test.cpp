@@ -1,6 +1,6 @@
 #include <numeric>
 
-#include "model/ragged_of.h"
+#include "base/ragged.h"
 #include "search/ensemble.h"
 #include "toy_model.h"
 

@@ -1,7 +1,7 @@
 #include <gmock/gmock.h>
 
+#include "base/ragged.h"
 #include "config/yaml.h"
-#include "model/ragged_of.h"
 #include "toy.h"
 #include "train/trainer.h"
 

@@ -4,11 +4,11 @@
 #include <cmath>
 
 #include "../base/scratch_folder.h"
+#include "base/ragged.h"
 #include "base/random.h"
 #include "checkpoint/checkpoint.h"
 #include "config/yaml.h"
 #include "kernels/dropout.h"
-#include "model/ragged_of.h"
 #include "toy.h"
 #include "train/adam.h"
 #include "train/optimizer.h"

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "model/ragged_of.h"
+#include "base/ragged.h"
 #include "toy.h"
 #include "train/trainer.h"
 

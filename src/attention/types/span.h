@@ -6,7 +6,7 @@
 #include "config/config_node.h"
 #if LACUNA_HOST
 #include "attention/rows/row_numbers.h"
-#include "kernels/linear.h"
+#include "kernels/layers.h"
 #include "kernels/packed_weight.h"
 #endif
 

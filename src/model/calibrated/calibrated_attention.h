@@ -8,6 +8,7 @@
 #include "attention/attention.h"
 #include "attention/calibrated_options.h"
 #include "config/options.h"
+#include "model/auxiliary_loss.h"
 #include "model/linear.h"
 
 namespace lacuna {
@@ -57,5 +58,12 @@ class CalibratedAttention : public torch::nn::Module {
   std::shared_ptr<Linear> query_, key_, gate_;  // gate_: (T, D) queries -> (T, H); null if `combine` needs none
   MaskPass* pass_ = nullptr;
 };
+
+/// The training of all mask models of `model`, whose attention is `plan`; null if it has none. The model must outlive
+/// it.
+std::unique_ptr<AuxiliaryLoss> make_mask_loss(const AttentionPlan& plan, torch::nn::Module& model);
+
+/// True for the parameters of mask models, by their names.
+bool is_mask_parameter(const std::string& name);
 
 }  // namespace lacuna

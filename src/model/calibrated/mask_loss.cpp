@@ -1,5 +1,3 @@
-#include "model/calibrated/mask_loss.h"
-
 #include "attention/registry.h"
 #include "model/calibrated/calibrated_attention.h"
 

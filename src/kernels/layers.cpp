@@ -1,7 +1,6 @@
-#include "kernels/feed_forward.h"
+#include "kernels/layers.h"
 
 #include "kernels/layer_products.h"
-#include "kernels/linear.h"
 #include "kernels/profile.h"
 #include "kernels/reference.h"
 #include "kernels/residual_norm_rows.h"
@@ -11,6 +10,37 @@ namespace {
 
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
+
+template <class Stored>
+class LinearFunction : public torch::autograd::Function<LinearFunction<Stored>> {
+  using Products = LayerProducts<Stored>;
+
+ public:
+  static Tensor forward(AutogradContext* context, const Tensor& x, const Tensor& weight, const std::optional<Tensor>& bias,
+                        Precision precision, at::ScalarType result, const NormSource* source) {
+    const Tensor factor = Products::factor(x), weight_factor = Products::factor(weight);
+    variable_list kept = RowsToKeep::of(*context, factor, source);
+    kept.push_back(weight_factor);
+    context->save_for_backward(kept);
+    context->saved_data["has_bias"] = bias.has_value();
+    context->saved_data["x_type"] = x.scalar_type();
+    context->saved_data["precision"] = static_cast<int64_t>(precision);
+    return Products(precision).multiply_into(result, factor, weight_factor.t(), bias.value_or(Tensor()));
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const TimedPart timed(ProfilePart::kLinear);
+    const Products products(static_cast<Precision>(context->saved_data["precision"].toInt()));
+    const variable_list kept = context->get_saved_variables();
+    const bool wants_sums = context->saved_data["has_bias"].toBool() && context->needs_input_grad(2);
+    const auto [gradient, sums] = Products::factor_with_sums(gradients[0].contiguous(), wants_sums);
+    Tensor dx, dw;
+    if (context->needs_input_grad(0))
+      dx = products.multiply_into(context->saved_data["x_type"].toScalarType(), gradient, kept[RowsToKeep::kSize]);
+    if (context->needs_input_grad(1)) dw = products.multiply(gradient.t(), RowsToKeep::rows(*context, kept, 0));
+    return {dx, dw, sums, Tensor(), Tensor(), Tensor()};
+  }
+};
 
 Tensor activation_forward(const Tensor& x, bool is_gelu, const Dropout& dropout) {
   Tensor result = at::empty_like(x);
@@ -186,20 +216,25 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
     }
   }
 
+  /// The activation's rows: where they come from, and where they are. `before`: gelu's products.
+  static Rows rows_of(const Tensor& hidden, const Tensor& bias, const Tensor& before, const Dropout& dropout) {
+    return {.columns = hidden.size(1),
+            .is_gelu = before.defined(),
+            .dropout = dropout.rows(),
+            .first_row = 0,
+            .input = data_of<float>(before),
+            .bias = data_of<float>(bias),
+            .result = Products::data(hidden),
+            .gradient = nullptr,
+            .input_gradient = nullptr,
+            .bias_sums = nullptr};
+  }
+
   /// dropout(f(x inner^T + bias)) [T, F]. gelu's products are made already.
   static Tensor activated(const Products& products, const Tensor& x, const Tensor& inner, const Tensor& bias, const Tensor& before,
                           const Dropout& dropout) {
     Tensor result = Products::empty({x.size(0), inner.size(0)});
-    const Rows args = {.columns = inner.size(0),
-                       .is_gelu = before.defined(),
-                       .dropout = dropout.rows(),
-                       .first_row = 0,
-                       .input = data_of<float>(before),
-                       .bias = data_of<float>(bias),
-                       .result = Products::data(result),
-                       .gradient = nullptr,
-                       .input_gradient = nullptr,
-                       .bias_sums = nullptr};
+    const Rows args = rows_of(result, bias, before, dropout);
     const auto activate = activation().forward;
     if (before.defined()) {
       const TimedPart timed(ProfilePart::kActivation);
@@ -221,16 +256,9 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
     const Tensor &bias = kept[kInnerBias], &outer = kept[kOuter], &hidden = kept[kHidden], &before = kept[kBefore];
     const Tensor result = at::empty_like(hidden);
     const Tensor sums = at::empty({sum_blocks(hidden.size(0)), hidden.size(1)}, at::kFloat);
-    const Rows args = {.columns = hidden.size(1),
-                       .is_gelu = before.defined(),
-                       .dropout = dropout.rows(),
-                       .first_row = 0,
-                       .input = data_of<float>(before),
-                       .bias = data_of<float>(bias),
-                       .result = Products::data(hidden),
-                       .gradient = nullptr,
-                       .input_gradient = Products::data(result),
-                       .bias_sums = mutable_data_of<float>(sums)};
+    Rows args = rows_of(hidden, bias, before, dropout);
+    args.input_gradient = Products::data(result);
+    args.bias_sums = mutable_data_of<float>(sums);
     products.multiply_rows(gradient, outer, {}, [&](float* rows, int64_t begin, int64_t end) {  // (T, D) x (D, F)
       Rows of_block = args;
       of_block.first_row = begin;
@@ -255,6 +283,14 @@ ResidualNorm with_stored(Precision precision, const F& f) {
 }
 
 }  // namespace
+
+Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Precision precision, bool is_rounded, const NormSource* source) {
+  const TimedPart timed(ProfilePart::kLinear);
+  if (precision == Precision::kBf16 && weight.scalar_type() == at::kFloat)
+    return LinearFunction<uint16_t>::apply(x, weight, optional_of(bias), precision, is_rounded ? at::kBFloat16 : at::kFloat, source);
+  if (!at::GradMode::is_enabled()) return matmul(x, weight.t(), bias, precision);
+  return LinearFunction<float>::apply(x, weight, optional_of(bias), precision, at::kFloat, source);
+}
 
 Tensor activation_dropout(const Tensor& x, bool is_gelu, const Dropout& dropout) {
   const TimedPart timed(ProfilePart::kActivation);

@@ -1,4 +1,4 @@
-#include "kernels/vector_functions.h"
+#include "kernels/parallel.h"
 
 namespace lacuna {
 

@@ -1,0 +1,89 @@
+#include "model/encoder_decoder.h"
+
+namespace lacuna {
+
+TransformerLayer::TransformerLayer(const ModelOptions& options, const AttentionPlan& attention, Stack stack, int index,
+                                   const ParameterPath& path) {
+  const bool is_decoder = stack == Stack::kDecoder;
+  const auto place = static_cast<size_t>(index);
+  const auto add_norm = [&](const char* name) {
+    norms.push_back(register_module(name, std::make_shared<Norm>(options.norm_type, options.d_model)));
+  };
+  const AttentionPlace self = is_decoder ? AttentionPlace{AttentionSite::kDecoderSelf, index, attention.decoder_self[place]}
+                                         : AttentionPlace{AttentionSite::kEncoderSelf, index, attention.encoder_self[place]};
+  self_attention = register_module("self_attention", std::make_shared<SelfAttention>(options, self, path / "self_attention"));
+  add_norm("self_attention_norm");
+  if (is_decoder) {
+    const AttentionPlace cross = {AttentionSite::kCross, index, attention.cross[place]};
+    cross_attention = register_module("cross_attention", std::make_shared<CrossAttention>(options, cross, path / "cross_attention"));
+    add_norm("cross_attention_norm");
+  }
+  const DropoutSite activation = {stack, index, DropoutPlace::kActivation};
+  const int64_t d_ff = is_decoder ? options.decoder_ff() : options.encoder_ff();
+  feed_forward = register_module("feed_forward", std::make_shared<FeedForward>(options, d_ff, activation, path / "feed_forward"));
+  add_norm("feed_forward_norm");
+}
+
+LayerStack::LayerStack(const ModelOptions& options, const AttentionPlan& attention, Stack stack, const ParameterPath& path)
+    : stack_(stack), norm_place_(options.norm), dropout_(options.dropout) {
+  const auto list = register_module("layers", std::make_shared<torch::nn::Module>());
+  const int64_t count = stack == Stack::kDecoder ? options.decoder_layers : options.encoder_layers;
+  for (int i = 0; i < count; ++i) {
+    const std::string name = std::to_string(i);
+    layers_.push_back(
+        list->register_module(name, std::make_shared<TransformerLayer>(options, attention, stack, i, path / "layers" / name)));
+    norms_.insert(norms_.end(), layers_.back()->norms.begin(), layers_.back()->norms.end());
+  }
+  if (norm_place_ == NormPlace::kPre) norms_.push_back(register_module("norm", std::make_shared<Norm>(options.norm_type, options.d_model)));
+}
+
+Ragged Encoder::forward(const Ragged& embedded, const ForwardContext& context) {
+  ResidualStream stream = stream_of(embedded, context);
+  for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
+    TransformerLayer& layer = *layers_[static_cast<size_t>(i)];
+    stream.take(layer.self_attention->forward(stream.values(), stream.next_end(site(i, DropoutPlace::kSelfAttention)), context));
+    stream.take(layer.feed_forward->forward(stream.values(), stream.next_end(site(i, DropoutPlace::kFeedForward)), context));
+  }
+  return stream.values();
+}
+
+Ragged Decoder::forward(const Ragged& embedded, const Ragged& memory, const ForwardContext& context) {
+  const auto keys = std::make_shared<const KeyRange>(KeyRange::of(*memory.shape));
+  ResidualStream stream = stream_of(embedded, context);
+  for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
+    TransformerLayer& layer = *layers_[static_cast<size_t>(i)];
+    stream.take(layer.self_attention->forward(stream.values(), stream.next_end(site(i, DropoutPlace::kSelfAttention)), context));
+    const MemoryKeys memory_keys = layer.cross_attention->read(memory, context);
+    const ResidualEnd cross_end = stream.next_end(site(i, DropoutPlace::kCrossAttention));
+    stream.take(layer.cross_attention->forward(stream.values(), memory_keys, keys, cross_end, context));
+    stream.take(layer.feed_forward->forward(stream.values(), stream.next_end(site(i, DropoutPlace::kFeedForward)), context));
+  }
+  return stream.values();
+}
+
+std::unique_ptr<SlotCache> Decoder::start(const Ragged& memory) {
+  std::vector<MemoryKeys> memory_keys;
+  for (const auto& layer : layers_) memory_keys.push_back(layer->cross_attention->read(memory, {}));
+  auto cache = std::make_unique<SlotCache>(memory.shape, std::move(memory_keys));
+  for (int i = 0; i < static_cast<int>(layers_.size()); ++i)
+    cache->buffer(i) = layers_[static_cast<size_t>(i)]->self_attention->new_buffer();
+  return cache;
+}
+
+Tensor Decoder::step(const Tensor& embedded, SlotCache& cache, const StepKeys& keys, const ForwardContext& context) {
+  const auto memory_queries = cache.memory_queries();
+  const auto memory_keys = cache.memory_keys();
+  ResidualStream stream = stream_of({embedded, keys.queries}, context);
+  for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
+    TransformerLayer& layer = *layers_[static_cast<size_t>(i)];
+    const ResidualEnd self_end = stream.next_end(site(i, DropoutPlace::kSelfAttention));
+    stream.take(layer.self_attention->step(stream.values().values, cache.buffer(i), keys, self_end, context));
+    const NormedRows queries = {{stream.values().values, memory_queries}};
+    const ResidualEnd cross_end = stream.next_end(site(i, DropoutPlace::kCrossAttention));
+    stream.take(layer.cross_attention->forward(queries, cache.memory(i), memory_keys, cross_end, context));
+    stream.take(layer.feed_forward->forward(stream.values(), stream.next_end(site(i, DropoutPlace::kFeedForward)), context));
+  }
+  return stream.values().values;
+}
+
+}  // namespace lacuna
