@@ -5,7 +5,7 @@ namespace lacuna {
 /// The precision of the factors of matrix products. Sums are taken in float; those of int8 products are exact.
 /// model/precision.h decides what kAuto is on a device.
 enum class Precision {
-  kAuto,    ///< in options: bf16 where the processor has instructions for it, else fp32
+  kAuto,    ///< in options: bf16 where the device multiplies it faster, else fp32
   kFp32,    ///< all 24 bits of float
   kBf16x3,  ///< in training: each factor is the sum of two bf16 numbers, multiplied in three products; about 16 bits
   kBf16,    ///< 8 bits

@@ -264,9 +264,8 @@ struct TrainOptions {
           choices<Precision>(
               {{"auto", Precision::kAuto}, {"fp32", Precision::kFp32}, {"bf16x3", Precision::kBf16x3}, {"bf16", Precision::kBf16}}),
           "precision of the factors of matrix products in training (parameters and sums are fp32); bf16x3 = the sum of two bf16 each, "
-          "about five "
-          "digits, on processors with tiles (AMX), fp32 elsewhere; auto = bf16 on a GPU and where the processor has instructions for it, "
-          "else fp32");
+          "about five digits, on processors with tiles (AMX), fp32 elsewhere; auto = bf16 on a GPU and on processors that multiply it "
+          "faster (with AMX, and with AVX512-BF16 on AMD's), else fp32");
     visit("max_steps", self.max_steps, at_least(0), "updates after which training ends; 0 = no limit");
     visit("max_epochs", self.max_epochs, at_least(0), "passes over the data after which training ends; 0 = no limit");
     visit("max_hours", self.max_hours, at_least(0), "hours of training after which it ends; 0 = no limit");
@@ -356,8 +355,8 @@ struct TranslateOptions {
           choices<Precision>(
               {{"auto", Precision::kAuto}, {"fp32", Precision::kFp32}, {"bf16", Precision::kBf16}, {"int8", Precision::kInt8}}),
           "what `lacuna translate` rounds weights and activations to in matrix products on the CPU (sums are fp32): "
-          "int8 = bytes with a scale for each output and each token; auto = bf16 where the processor has instructions "
-          "for it, else fp32. bf16 and int8 round embeddings too. On a GPU: fp32");
+          "int8 = bytes with a scale for each output and each token; auto = bf16 where the processor multiplies it "
+          "faster, else fp32. bf16 and int8 round embeddings too. On a GPU: fp32");
     visit("shortlist", self.shortlist, any(),
           "file of `lacuna shortlist`: `lacuna translate` weighs only what may translate a sentence; empty = the whole vocabulary");
     visit("joiner", self.joiner, any(),

@@ -69,4 +69,11 @@ bool cpu_has(CpuTarget target) {
   return targets[static_cast<size_t>(target)];
 }
 
+bool bf16_is_faster() {
+  constexpr uint32_t kGenuineIntel[] = {0x756e6547, 0x49656e69, 0x6c65746e};
+  const CpuId vendor = cpuid(0);
+  const bool is_intel = vendor.ebx == kGenuineIntel[0] && vendor.edx == kGenuineIntel[1] && vendor.ecx == kGenuineIntel[2];
+  return cpu_has(CpuTarget::kAmx) || (cpu_has(CpuTarget::kAvx512Bf16) && !is_intel);
+}
+
 }  // namespace lacuna

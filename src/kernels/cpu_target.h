@@ -23,6 +23,11 @@ consteval CpuTarget cpu_target(std::string_view name) {
 /// Returns the target's name.
 const char* name_of(CpuTarget target);
 
+/// Returns whether this machine multiplies matrices faster in bf16 than in fp32: with tiles, and with AVX512-BF16 on
+/// processors that are not Intel's. Intel's cores start one product of bf16 vectors a cycle and two of fp32, so that
+/// without tiles bf16 gains nothing in the products and loses in the conversions.
+bool bf16_is_faster();
+
 /// Returns whether this machine runs the target's code: the processor has the instructions, the operating system keeps
 /// their registers and, for AMX, grants this process their use. AVX2 is always there: the whole program needs it.
 bool cpu_has(CpuTarget target);

@@ -5,9 +5,9 @@
 namespace lacuna {
 namespace {
 
-/// Returns what kAuto stands for where products in bf16 pay if the processor has instructions for them.
+/// Returns what kAuto stands for where the device may multiply in bf16.
 Precision auto_precision(at::Device device) {
-  return !device.is_cpu() || cpu_has(CpuTarget::kAvx512Bf16) ? Precision::kBf16 : Precision::kFp32;
+  return !device.is_cpu() || bf16_is_faster() ? Precision::kBf16 : Precision::kFp32;
 }
 
 }  // namespace

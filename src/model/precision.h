@@ -7,7 +7,7 @@
 /// What the options train.precision and translate.precision mean on a device. `auto` is decided here and nowhere else.
 namespace lacuna {
 
-/// Returns `wanted` for training, with kAuto decided: bf16 on a GPU and on a CPU with bf16 instructions, else fp32.
+/// Returns `wanted` for training, with kAuto decided: bf16 on a GPU and on a CPU that multiplies it faster, else fp32.
 Precision training_precision(Precision wanted, at::Device device);
 
 /// Returns what `train.precision` makes of the factors of matrix products in training: fp32 in place of bf16x3 on
@@ -15,7 +15,7 @@ Precision training_precision(Precision wanted, at::Device device);
 Precision factor_precision(Precision wanted, at::Device device);
 
 /// Returns what `translate.precision` makes of weights and activations without gradients, with kAuto decided: bf16 on a
-/// CPU with bf16 instructions, else fp32. A GPU multiplies in fp32, whatever is wanted.
+/// CPU that multiplies it faster, else fp32. A GPU multiplies in fp32, whatever is wanted.
 Precision translating_precision(Precision wanted, at::Device device);
 
 }  // namespace lacuna

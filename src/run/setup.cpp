@@ -106,8 +106,8 @@ void open_evaluation_sets(RunSetup& run, std::optional<Scorer> scorer, const std
 }
 
 void warn_of_precision(const TrainOptions& train, const std::string& device) {
-  if (train.precision == Precision::kBf16 && device == "cpu" && !cpu_has(CpuTarget::kAvx512Bf16))
-    log_warning("train.precision is bf16, and this processor has no instructions for it: fp32 is faster here");
+  if (train.precision == Precision::kBf16 && device == "cpu" && !bf16_is_faster())
+    log_warning("train.precision is bf16, and this processor multiplies fp32 faster; auto takes the faster one");
   if (train.precision == Precision::kBf16x3 && factor_precision(train.precision, device) == Precision::kFp32)
     log_warning("train.precision is bf16x3, and only processors with tiles (AMX) have products for it: fp32 is used");
 }

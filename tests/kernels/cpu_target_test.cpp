@@ -20,6 +20,15 @@ TEST(CpuHas, WhatTheCompilerSees) {
 #endif
 }
 
+TEST(Bf16IsFaster, NeedsInstructionsAndFollowsFromTiles) {
+  if (bf16_is_faster()) EXPECT_TRUE(cpu_has(CpuTarget::kAvx512Bf16));
+  if (cpu_has(CpuTarget::kAmx)) EXPECT_TRUE(bf16_is_faster());
+#ifndef __clang__
+  const bool is_intel = __builtin_cpu_is("intel") != 0;
+  EXPECT_EQ(bf16_is_faster(), cpu_has(CpuTarget::kAmx) || (cpu_has(CpuTarget::kAvx512Bf16) && !is_intel));
+#endif
+}
+
 TEST(CpuTarget, IsFoundByItsName) {
   EXPECT_EQ(cpu_target("avx2"), CpuTarget::kAvx2);
   EXPECT_EQ(cpu_target("amx"), CpuTarget::kAmx);
