@@ -1,0 +1,165 @@
+"""The program under faults: one run in a folder, what it did there, and what the folder holds afterwards."""
+import dataclasses
+import hashlib
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import time
+
+LONGEST_SECONDS = 120
+# What clocks and the machine say, in metrics.jsonl, trainer.json and the rows of ablations.
+VOLATILE = {"time", "hours", "tokens_per_second", "data_wait", "peak_mebibytes", "train_tokens_per_second", "translate_tokens_per_second"}
+TEMPORARY = re.compile(r"\.lacuna-tmp\.|(^|/)\.[^/]+\.(tmp|old)\.[0-9a-f]{16}\.|\.unfinished[0-9a-f]+|^tmp/")
+
+
+@dataclasses.dataclass
+class Operation:
+    number: int
+    name: str
+    path: str
+
+
+@dataclasses.dataclass
+class Ended:
+    """How a run ended: the exit code, negative for a signal; what it said on stderr; its operations on files, if they were counted; the
+    new names of what it has renamed."""
+    code: int
+    said: str
+    operations: list[Operation]
+    renamed: list[str]
+
+    def message(self):
+        """The error with which it ended, or "", on one line."""
+        found = re.search(r"^lacuna [a-z]+: error: (.*)", self.said, re.MULTILINE | re.DOTALL)
+        return " ".join(found.group(1).split()) if found else ""
+
+
+class Workshop:
+    """The program, the library of faults, and a folder for the folders of cases."""
+
+    def __init__(self, program, library, folder):
+        self.program, self.library, self.folder = os.path.realpath(program), os.path.realpath(library), os.path.realpath(folder)
+
+    def place(self, name):
+        return os.path.join(self.folder, name)
+
+    def copy(self, template, name):
+        """A copy of a folder, as the folder of a case."""
+        shutil.copytree(template, self.place(name), symlinks=True)
+        return self.place(name)
+
+    def remove(self, name):
+        for end in ("", ".operations", ".counter", ".said"):
+            place = self.place(name + end)
+            shutil.rmtree(place, ignore_errors=True) if os.path.isdir(place) else os.path.exists(place) and os.remove(place)
+
+    def start(self, command, folder, at=0, kind="", counts=True):
+        """The program, started in the folder; finish() waits for it. The operation `at`, if any, fails in the way `kind`."""
+        os.makedirs(os.path.join(folder, "tmp"), exist_ok=True)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("FAULTS_")}
+        environment.update(TMPDIR=os.path.join(folder, "tmp"), OMP_NUM_THREADS="1", NO_COLOR="1", LC_ALL="C.UTF-8")
+        if counts:
+            with open(folder + ".counter", "wb") as counter:
+                counter.write(bytes(8))
+            if os.path.exists(folder + ".operations"):
+                os.remove(folder + ".operations")
+            environment.update(LD_PRELOAD=self.library, FAULTS_PROGRAM=self.program, FAULTS_FOLDER=folder, FAULTS_AT=str(at),
+                               FAULTS_KIND=kind, FAULTS_LOG=folder + ".operations", FAULTS_COUNTER=folder + ".counter")
+        with open(folder + ".said", "wb") as said:
+            return subprocess.Popen([self.program, *shlex.split(command)], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
+                                    stdout=subprocess.DEVNULL, stderr=said, start_new_session=True)
+
+    def finish(self, process, folder):
+        """How a started program ended. One that hangs is killed, and counts as ended by SIGALRM."""
+        try:
+            code = process.wait(timeout=LONGEST_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            code = -signal.SIGALRM
+        with open(folder + ".said", encoding="utf-8", errors="replace") as said:
+            return Ended(code, said.read(), *read_operations(folder + ".operations"))
+
+    def run(self, command, folder, at=0, kind="", counts=False):
+        return self.finish(self.start(command, folder, at, kind, counts or at > 0), folder)
+
+    def stopped(self, process):
+        """True once the process has stopped itself, false if it ended before."""
+        for _ in range(LONGEST_SECONDS * 1000):
+            with open(f"/proc/{process.pid}/stat", encoding="utf-8") as stat:
+                state = stat.read().rsplit(")", 1)[1].split()[0]
+            if state in "TZ":
+                return state == "T"
+            time.sleep(0.001)
+        return False
+
+
+def read_operations(log):
+    """The operations of a log in their order, and what was renamed."""
+    if not os.path.exists(log):
+        return [], []
+    with open(log, encoding="utf-8", errors="replace") as lines:
+        rows = [line.rstrip("\n").split("\t") for line in lines]
+    found = sorted((Operation(int(row[0]), row[1], row[2]) for row in rows if len(row) == 3), key=lambda operation: operation.number)
+    return [operation for operation in found if operation.number > 0], [operation.path for operation in found if operation.number == 0]
+
+
+def without_volatile(value):
+    if isinstance(value, dict):
+        return {key: without_volatile(inner) for key, inner in value.items() if key not in VOLATILE}
+    return [without_volatile(inner) for inner in value] if isinstance(value, list) else value
+
+
+def content(path):
+    """What has to be the same in two runs: the bytes, but for what clocks say."""
+    name = os.path.basename(path)
+    if name == "train.log":
+        return "a log"
+    with open(path, "rb") as file:
+        data = file.read()
+    try:
+        if name.endswith(".jsonl"):
+            return json.dumps([without_volatile(json.loads(line)) for line in data.decode().splitlines()])
+        if name.endswith(".json"):
+            value = without_volatile(json.loads(data))
+            if name == "manifest.json" and "trainer.json" in value.get("files", {}):
+                value["files"]["trainer.json"] = value["xxh3_128"] = "of a file that says hours"
+            return json.dumps(value, sort_keys=True)
+    except ValueError as error:
+        return f"no JSON: {error}"
+    return hashlib.sha256(data).hexdigest()
+
+
+def snapshot(folder):
+    """What a folder holds, by path: bytes, links, folders. Files of TensorBoard, named after the time, count as one."""
+    found = {}
+    for parent, folders, files in os.walk(folder):
+        for name in folders + files:
+            path = os.path.join(parent, name)
+            short = os.path.relpath(path, folder)
+            if os.path.basename(parent) == "tensorboard":
+                found[os.path.dirname(short) + "/events"] = "some"
+            elif os.path.islink(path):
+                found[short] = "-> " + os.readlink(path)
+            elif os.path.isdir(path):
+                found[short] = "a folder"
+            else:
+                found[short] = content(path)
+    return found
+
+
+def temporaries(found):
+    """The files and folders of a snapshot that the program should have removed."""
+    return [path for path in found if TEMPORARY.search(path)]
+
+
+def differences(found, wanted, ignored=()):
+    """In words, how one snapshot differs from another; nothing where they are the same."""
+    words = [f"{path} is missing" for path in wanted if path not in found]
+    words += [f"{path} is left" for path in found if path not in wanted and path not in ignored]
+    words += [f"{path} is another" for path in wanted if path in found and found[path] != wanted[path]]
+    return words
