@@ -10,7 +10,7 @@ namespace {
 const at::Device kCpu("cpu"), kGpu("cuda:1");
 
 Precision best_of_cpu() {
-  return cpu_has(CpuTarget::kAvx512Bf16) ? Precision::kBf16 : Precision::kFp32;
+  return bf16_is_faster() ? Precision::kBf16 : Precision::kFp32;
 }
 
 TEST(TrainingPrecision, IsBf16OnAGpuUnlessSaidOtherwise) {
