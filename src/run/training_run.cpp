@@ -31,7 +31,7 @@ void write_vocabulary(const fs::path& run, const std::string& name, const Vocabu
   const bool is_there = fs::exists(file), is_other = is_there && read_file(file) != vocabulary.serialized();
   if (is_other)
     log_warning("{}: is another vocabulary than that of the checkpoint this run goes on from, which takes its place", file.string());
-  if (is_there && !is_other && !fs::exists(note)) return;
+  if (is_there && !is_other) return;
   write_file_atomically(file, vocabulary.serialized());
   fs::remove(note);  // it says what the vocabulary was trained on, and this one was given
 }

@@ -22,6 +22,7 @@ class Training(FreshFolder):
         ended = self.ends(*brief, "25", "--data.train", corpus)
         self.assertIn("going on after step 20", ended.stderr)
         self.assertNotIn("training a SentencePiece model", ended.stderr)
+        self.assertTrue(os.path.exists(path("renamed/spm.model.training")))
 
     def test_does_not_go_on_with_other_columns_or_another_prefix(self):
         configuration = small_run.configuration(FOLDER, "columns")
