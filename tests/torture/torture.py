@@ -32,10 +32,10 @@ class Row:
         return [case for case in self.cases if case.problems]
 
 
-def walk(workshop, scenario, is_whole, pool):
+def walk(workshop, scenario, options, pool):
     start = time.monotonic()
     one = Walk(workshop, scenario)
-    cases = one.all_cases() if is_whole else one.some_cases(MOST_IN_SHORT_FORM)
+    cases = one.all_cases(options.kinds) if options.all else one.some_cases(options.kinds, MOST_IN_SHORT_FORM)
     return Row(scenario.name, len(one.operations), list(pool.map(one.judge, cases)), time.monotonic() - start)
 
 
@@ -85,6 +85,7 @@ def parse():
     parser.add_argument("library", help="what faults.cpp becomes")
     parser.add_argument("--all", action="store_true", help="every operation and every fault: hours; without it, a part of each scenario")
     parser.add_argument("--scenario", action="append", default=[], metavar="NAME", help="only this; may be given more than once")
+    parser.add_argument("--kinds", type=lambda names: names.split(","), help="only these faults, between commas: kill,torn")
     parser.add_argument("--case", metavar="NUMBER:KIND", help="only this fault, of one scenario; its folder stays")
     parser.add_argument("--kills", type=int, default=0, metavar="N",
                         help="in place of scenarios: SIGKILL at random moments of N runs, and other signals in a fifth as many each")
@@ -114,7 +115,7 @@ def main():
                     rows.append(Row(*found))
                     show(rows[-1])
             for scenario in [] if options.kills else scenarios:
-                rows.append(walk(workshop, scenario, options.all, pool))
+                rows.append(walk(workshop, scenario, options, pool))
                 show(rows[-1])
     finally:
         shutil.rmtree(workshop.folder, ignore_errors=True)
