@@ -20,7 +20,7 @@ find_python() {
   command -v "$python" >/dev/null || { echo "there is no $python; give one with --python" >&2; return 1; }
   local package
   for package in "$@"; do
-    "$python" -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$package') is None)" || missing+=("$package")
+    "$python" -c "import sys; sys.path[:] = [p for p in sys.path if p]; import importlib.util; sys.exit(importlib.util.find_spec('$package') is None)" || missing+=("$package")
   done
   if [ ${#missing[@]} -gt 0 ]; then
     echo "$python lacks the packages: ${missing[*]}; give a Python that has them with --python" >&2

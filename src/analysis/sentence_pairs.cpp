@@ -4,6 +4,7 @@
 
 #include "base/ragged.h"
 #include "model/logits.h"
+#include "text/invisible_characters.h"
 #include "text/joiner.h"
 
 namespace lacuna {
@@ -43,7 +44,8 @@ std::vector<SentencePair> PairReader::next(size_t count, int64_t step) {
   return pairs;
 }
 
-SentencePair PairReader::pair_of(const std::string& src, const std::string& tgt) const {
+SentencePair PairReader::pair_of(const std::string& src_line, const std::string& tgt) const {
+  const std::string src = source_text(*vocabularies_.src, src_line);
   SentencePair pair;
   pair.line = reader_.line_number() - 1;
   bool is_long = false;

@@ -51,7 +51,7 @@ class PairReader {
  private:
   std::vector<TokenId> ids_of(const Vocabulary& vocabulary, const std::string& line, const std::string& place, bool& is_long) const;
   /// Makes a pair of two lines. If a side is too long, neither text nor ids of either side are kept.
-  SentencePair pair_of(const std::string& src, const std::string& tgt) const;
+  SentencePair pair_of(const std::string& src_line, const std::string& tgt) const;
 
   CorpusReader reader_;
   Vocabularies vocabularies_;

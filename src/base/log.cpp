@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <memory>
 
@@ -27,6 +28,8 @@ spdlog::logger& logger() {
   }();
   return instance;
 }
+
+std::atomic<int64_t> warnings = 0;
 
 /// The logger of log_to_file; null if none was set.
 std::unique_ptr<spdlog::logger>& file_logger() {
@@ -56,7 +59,12 @@ void log_to_file(const std::string& path) {
   }
 }
 
+int64_t warnings_logged() {
+  return warnings;
+}
+
 void write_log_line(LogLevel level, const std::string& text) {
+  if (level == LogLevel::kWarning) ++warnings;
   logger().log(spdlog_level(level), "{}", text);
   if (file_logger()) file_logger()->log(spdlog_level(level), "{}", text);
 }

@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -15,6 +16,8 @@ void set_log_level(LogLevel level);
 void log_to_file(const std::string& path);
 /// Writes the error that ends the program to that file alone, if there is one; `main` prints it to stderr.
 void log_error_to_file(const std::string& text);
+/// Returns the number of warnings so far, whatever the level of the log.
+int64_t warnings_logged();
 /// Writes one line to stderr and to the log file.
 void write_log_line(LogLevel level, const std::string& text);
 

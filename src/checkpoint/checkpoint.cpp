@@ -87,12 +87,10 @@ class Reader {
       tgt_size = sizes.at("tgt").get<int64_t>();
     });
     Vocabularies both;
-    if (are_shared) {
-      both.src = both.tgt = vocabulary(kSharedVocabulary);
-    } else {
-      both.src = vocabulary(kSrcVocabulary);
-      both.tgt = vocabulary(kTgtVocabulary);
-    }
+    if (are_shared)
+      both = for_both_sides(vocabulary(kSharedVocabulary, Side::kSrc));
+    else
+      both = {vocabulary(kSrcVocabulary, Side::kSrc), vocabulary(kTgtVocabulary, Side::kTgt)};
     check_size("source", *both.src, src_size);
     check_size("target", *both.tgt, tgt_size);
     return both;
@@ -116,9 +114,9 @@ class Reader {
                             ". Use another checkpoint, or copy this one again");
     }
   }
-  VocabularyPtr vocabulary(const VocabularyFile& file) const {
+  VocabularyPtr vocabulary(const VocabularyFile& file, Side side) const {
     if (has(file.tokens)) return token_list_from_bytes(text(file.tokens), (folder_ / file.tokens).string());
-    return sentencepiece_from_bytes(text(file.pieces), (folder_ / file.pieces).string());
+    return sentencepiece_from_bytes(text(file.pieces), (folder_ / file.pieces).string(), side);
   }
   void check_size(const std::string& side, const Vocabulary& vocabulary, int64_t expected) const {
     if (vocabulary.size() == expected) return;

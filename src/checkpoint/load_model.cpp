@@ -34,8 +34,8 @@ void load_into(Transformer& model, const CheckpointContents& contents, const Mod
 }  // namespace
 
 LoadedModel load_model(const std::string& path, const std::string& device, const std::vector<std::string>& overrides) {
-  const std::string folder = resolve_checkpoint(path);
-  const CheckpointContents contents = load_checkpoint(folder);
+  std::string folder;
+  const CheckpointContents contents = read_while_replaced(path, [&] { return load_checkpoint(folder = resolve_checkpoint(path)); });
   const Options trained = contents.options(folder);
   LoadedModel loaded;
   loaded.options = overrides.empty() ? trained : with_overrides(trained, overrides);
@@ -55,10 +55,13 @@ VocabularySizes sizes_of(const Vocabularies& vocabularies) {
 }
 
 Options options_of_checkpoint(const std::string& path, const std::vector<std::string>& overrides) {
-  const std::string folder = resolve_checkpoint(path);
-  read_checkpoint_info(folder);  // for its errors
-  const std::string config = folder + "/" + run_files::kConfig;
-  const Options trained = options_from_yaml(read_file(config), config);
+  std::string folder;
+  const Options trained = read_while_replaced(path, [&] {
+    folder = resolve_checkpoint(path);
+    read_checkpoint_info(folder);  // for its errors
+    const std::string config = folder + "/" + run_files::kConfig;
+    return options_from_yaml(read_file(config), config);
+  });
   Options options = overrides.empty() ? trained : with_overrides(trained, overrides);
   require_same_units(trained.model, options.model, folder);
   return options;

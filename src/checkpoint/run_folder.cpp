@@ -1,5 +1,8 @@
 #include "checkpoint/run_folder.h"
 
+#include <spdlog/fmt/fmt.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -32,7 +35,7 @@ std::vector<int64_t> steps_of(const std::string& run) {
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(run, error)) {
     const std::optional<int64_t> step = step_of(entry.path().filename().string());
-    if (step && entry.is_directory()) steps.push_back(*step);
+    if (step && entry.is_directory(error)) steps.push_back(*step);
   }
   std::sort(steps.begin(), steps.end());
   return steps;
@@ -43,6 +46,7 @@ std::optional<CheckpointInfo> info_of(const std::string& path, const DamageHandl
   try {
     return read_checkpoint_info(path);
   } catch (const CheckpointError& error) {
+    if (!fs::exists(path)) return {};  // a run that trains has removed it since it was listed
     if (!on_damage) throw;
     on_damage(error.what());
     return {};
@@ -124,6 +128,21 @@ std::string resolve_checkpoint(const std::string& path) {
   throw CheckpointError(path +
                         " is neither a checkpoint (it has no manifest.json) nor a run folder with one (averaged, best or last). "
                         "Has the run saved its first checkpoint?");
+}
+
+std::string standing_of(const std::string& path) {
+  std::string text;
+  const auto add = [&text](const fs::path& folder) {
+    struct stat status = {};
+    std::error_code error;
+    if (stat(folder.c_str(), &status) != 0) return;
+    text += fmt::format("{} {} {} {}.{}\n", fs::canonical(folder, error).string(), status.st_dev, status.st_ino, status.st_ctim.tv_sec,
+                        status.st_ctim.tv_nsec);
+  };
+  add(path);
+  for (const char* const name : {run_files::kAveraged, run_files::kBest, run_files::kLast}) add(fs::path(path) / name);
+  for (const std::string& step : checkpoint_paths_of(path)) add(step);
+  return text;
 }
 
 std::string checkpoint_to_score(const Options& options) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
@@ -45,6 +46,24 @@ void link_checkpoint(const std::string& run, const std::string& name, int64_t st
 /// Returns `path` itself if it is a checkpoint; for a run folder, its `averaged`, else `best`, else `last`. Throws
 /// CheckpointError if `path` is neither, or does not exist.
 std::string resolve_checkpoint(const std::string& path);
+/// Returns a text that changes when another checkpoint stands at `path` or a run there has other checkpoints.
+std::string standing_of(const std::string& path);
+
+/// Returns read(), which reads the checkpoint or run at `path`. A run that trains removes and replaces its checkpoints: where that
+/// has happened since, an error of reading does not count, and what stands there now is read.
+template <class Read>
+auto read_while_replaced(const std::string& path, const Read& read) {
+  constexpr int kMostTries = 100;
+  for (int tries = 1;; ++tries) {
+    const std::string before = standing_of(path);
+    try {
+      return read();
+    } catch (const std::exception&) {
+      if (tries == kMostTries || standing_of(path) == before) throw;
+    }
+  }
+}
+
 /// Returns the checkpoint that translates the test sets of a run with these options: `averaged` if the run averages,
 /// else `best`, else `last`, regardless of what an earlier start with other options has left in the folder.
 std::string checkpoint_to_score(const Options& options);

@@ -61,13 +61,17 @@ int run_average(const std::vector<std::string>& arguments) {
   AverageOptions options;
   declare(app, options);
   if (!app.read(arguments)) return 0;
-  const std::vector<std::string> paths = chosen(options);
+  std::vector<std::string> paths;
+  const CheckpointContents mean = read_while_replaced(options.inputs.front(), [&] {
+    paths = chosen(options);
+    std::vector<std::string> read = options.inputs;
+    read.insert(read.end(), paths.begin(), paths.end());
+    flags::require_new_or_checkpoint(options.output, read);
+    return average_checkpoints(paths);
+  });
   const int64_t wanted = std::max(options.last, options.best);
   if (static_cast<int64_t>(paths.size()) < wanted) log_warning("{} checkpoints were asked for, and the run has {}", wanted, paths.size());
-  std::vector<std::string> read = options.inputs;
-  read.insert(read.end(), paths.begin(), paths.end());
-  flags::require_new_or_checkpoint(options.output, read);
-  save_checkpoint(options.output, average_checkpoints(paths));
+  save_checkpoint(options.output, mean);
   log_info("averaged {} into {}", join(paths), options.output);
   return 0;
 }

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/json_text.h"
 #include "base/line_reader.h"
+#include "base/log.h"
 #include "base/spelling.h"
 #include "cli/command_line.h"
 #include "cli/verb.h"
@@ -127,11 +128,17 @@ void require_language(const EvaluateOptions& options) {
     LineReader reader(reference);
     std::vector<std::string> lines;
     for (std::string line; lines.size() < kLinesToSee && reader.next(line);) lines.push_back(line);
-    if (has_no_spaces_between_words(lines))
-      throw UsageError("--ref is " + reference +
-                       ", which is Chinese or Japanese, without spaces between words; expected --tgt-lang zh or ja "
-                       "for BLEU's tokenizer, or --tokenize with the name of one (13a for words between spaces)");
+    if (const std::string languages = languages_without_spaces(lines); !languages.empty())
+      throw UsageError("--ref is " + reference + ", which has no spaces between words; expected --tgt-lang " + languages +
+                       " for BLEU's tokenizer, or --tokenize with the name of one (13a for words between spaces)");
   }
+}
+
+/// Warns of TER where it takes sentences for words.
+void warn_of_ter(const ScoreOptions& scoring) {
+  if (std::ranges::find(scoring.metrics, "ter") != scoring.metrics.end() && bleu_tokenizer({.tgt_lang = scoring.tgt_lang}) == "char")
+    log_warning("TER counts words between spaces, which {} does not have: look at BLEU, which counts characters, or chrF",
+                scoring.tgt_lang);
 }
 
 int run_evaluate(const std::vector<std::string>& arguments) {
@@ -147,6 +154,7 @@ int run_evaluate(const std::vector<std::string>& arguments) {
   if (app.count("--paired-bootstrap") > 0 && options.hypotheses.size() == 1 && !options.confidence)
     throw UsageError("--paired-bootstrap changes nothing for a single --hyp: add another to compare with, or --confidence for intervals");
   require_language(options);
+  warn_of_ter(options.scoring);
   const Scorer scorer = find_sacrebleu(options.sacrebleu);
   if (options.hypotheses.size() == 1)
     score_one(options, scorer);

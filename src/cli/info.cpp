@@ -36,8 +36,9 @@ void print_model(const std::string& path) {
     std::cout << fmt::format("averaged from    {}\n", counted(std::ssize(loaded.info.averaged_from), "checkpoint"));
   const std::string& rounded = loaded.info.quantized_to;
   const std::string kind = !rounded.empty() ? "rounded to " + rounded : loaded.info.uses_ema ? "moving average" : "as trained";
-  std::cout << fmt::format("weights          {}, {:.1f} MiB\n", kind,
-                           static_cast<double>(bytes_of_weights(resolve_checkpoint(path))) / (1 << 20));
+  std::cout << fmt::format(
+      "weights          {}, {:.1f} MiB\n", kind,
+      static_cast<double>(read_while_replaced(path, [&] { return bytes_of_weights(resolve_checkpoint(path)); })) / (1 << 20));
   std::cout << fmt::format("vocabulary       {} source, {} target pieces{}\n", loaded.vocabularies.src->size(),
                            loaded.vocabularies.tgt->size(), loaded.vocabularies.shared() ? ", shared" : "");
   std::cout << fmt::format("parameters       {}\n", total);

@@ -27,10 +27,16 @@ int run_quantize(const std::vector<std::string>& arguments) {
       "Weights of linear layers and embeddings are rounded; biases, norms and positions are not. The folder is a checkpoint for every verb "
       "that loads a model; training and averaging need the weights it was made of.");
   if (!app.read(arguments)) return 0;
-  const std::string input = resolve_checkpoint(model);
-  flags::require_new_or_checkpoint(output, {model, input});
-  save_checkpoint(output, quantized_checkpoint(input, precision == "int8" ? Precision::kInt8 : Precision::kBf16));
-  const uint64_t before = bytes_of_weights(input), after = bytes_of_weights(output);
+  std::string input;
+  uint64_t before = 0;
+  const CheckpointContents rounded = read_while_replaced(model, [&] {
+    input = resolve_checkpoint(model);
+    flags::require_new_or_checkpoint(output, {model, input});
+    before = bytes_of_weights(input);
+    return quantized_checkpoint(input, precision == "int8" ? Precision::kInt8 : Precision::kBf16);
+  });
+  save_checkpoint(output, rounded);
+  const uint64_t after = bytes_of_weights(output);
   log_info("rounded {} to {} in {}: weights of {:.1f} MiB, {:.1f} % of {:.1f}", input, precision, output, mebibytes(after),
            100 * static_cast<double>(after) / static_cast<double>(before), mebibytes(before));
   return 0;

@@ -17,6 +17,7 @@
 #include "cli/verb.h"
 #include "data/corpus_reader.h"
 #include "data/lexicon.h"
+#include "text/invisible_characters.h"
 
 namespace lacuna {
 namespace {
@@ -61,6 +62,7 @@ std::vector<Pair> next_pairs(CorpusReader& reader, const Vocabularies& vocabular
   }
   at::parallel_for(0, static_cast<int64_t>(pairs.size()), 64, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      pairs[i].src_text = source_text(*vocabularies.src, pairs[i].src_text);
       pairs[i].src = vocabularies.src->encode(pairs[i].src_text);
       pairs[i].tgt = vocabularies.tgt->encode(pairs[i].tgt_text);
     }
@@ -181,7 +183,8 @@ int run_shortlist(const std::vector<std::string>& arguments) {
   if (!app.read(arguments)) return 0;
   flags.common.apply_log_level();
   use_threads(flags.common.threads);
-  const Vocabularies vocabularies = load_checkpoint(resolve_checkpoint(flags.model)).vocabularies;
+  const Vocabularies vocabularies =
+      read_while_replaced(flags.model, [&] { return load_checkpoint(resolve_checkpoint(flags.model)).vocabularies; });
   CorpusReader reader(flags.src, flags.tgt);
   Gatherer gatherer(flags, vocabularies);
   Output output(flags.output, {flags.src, flags.tgt});  // for its errors, before long work

@@ -72,6 +72,7 @@ constexpr Replacement kReplacements[] = {
     {"data", "tgt_vocab_size",
      "both sides have data.vocab_size pieces; for other sizes name models by data.src_spm_model and data.tgt_spm_model"},
     {"data", "remove_bpe post_process", "use translate.joiner: \"@@\" for subword-nmt; SentencePiece joins pieces by itself"},
+    {"data", "normalization_rule_name", "use data.src_normalization and data.tgt_normalization"},
     {"model",
      "tied_embeddings tied_embeddings_all tied_softmax share_embeddings share_all_embeddings share_decoder_embeddings "
      "share_decoder_input_output_embed weight_tying_type",

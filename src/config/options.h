@@ -53,6 +53,13 @@ enum class Tokenizer { kSentencePiece, kNone };
 enum class SubwordType { kUnigram, kBpe };
 enum class LongLines { kSkip, kCrop, kError };
 
+/// SentencePiece's rules of normalization, by their names.
+inline Choices<std::string> normalizations() {
+  Choices<std::string> rules;
+  for (const char* const name : {"nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"}) rules.names.emplace_back(name, name);
+  return rules;
+}
+
 struct DataOptions {
   std::string src_lang, tgt_lang;
   std::vector<CorpusOptions> train, valid, test;
@@ -66,6 +73,7 @@ struct DataOptions {
   int64_t spm_sample_lines = 2000000;
   std::vector<std::string> spm_symbols;
   bool spm_byte_fallback = false;
+  std::string src_normalization = "nmt_nfkc", tgt_normalization = "identity";
   double spm_alpha = 0;
   int64_t spm_nbest = 64;
   int64_t max_length = 256;
@@ -103,6 +111,12 @@ struct DataOptions {
           "pieces that a SentencePiece model trained here has whatever the text, each always whole: tags such as <bt>, <2de>");
     visit("spm_byte_fallback", self.spm_byte_fallback, any(),
           "characters that a SentencePiece model trained here does not cover are spelled in bytes, which take 256 of its pieces");
+    visit("src_normalization", self.src_normalization, normalizations(),
+          "how a SentencePiece model that is trained here changes source text before it reads it, by SentencePiece's names: nfkc = one "
+          "form for characters that mean the same (wide letters, ligatures, fractions), nmt_nfkc = spaces and control characters too, "
+          "..._cf = lower case too, identity = not at all");
+    visit("tgt_normalization", self.tgt_normalization, normalizations(),
+          "the same for target text, prefixes and texts to score; what is not identity changes what the model learns to write");
     visit("spm_alpha", self.spm_alpha, between(0, 1),
           "subword sampling in training: smoothing of the n-best draw (unigram) or merge dropout (bpe); 0 = always the best segmentation");
     visit("spm_nbest", self.spm_nbest, between(2, 1024), "segmentations a draw chooses from (unigram); SentencePiece knows 1024 at most");

@@ -40,6 +40,12 @@ void validate_data(const DataOptions& data, const Rules& rules) {
                 {data.spm_symbols.empty() ? "data.spm_byte_fallback" : "data.spm_symbols"},
                 "data.spm_symbols and data.spm_byte_fallback are of a SentencePiece model that is trained here; remove them, or "
                 "data.spm_model, data.src_spm_model, or data.tokenizer: none");
+  const DataOptions usual;
+  const bool has_usual_rules = data.src_normalization == usual.src_normalization && data.tgt_normalization == usual.tgt_normalization;
+  rules.require(
+      data.trains_vocabularies() || has_usual_rules, {"data.src_normalization", "data.tgt_normalization"},
+      "data.src_normalization and data.tgt_normalization are of a SentencePiece model that is trained here, and one that is named "
+      "has rules of its own; remove them, or the model (lacuna vocab --normalization)");
   rules.require(
       data.max_length_ratio == 0 || data.max_length_ratio >= 1, {"data.max_length_ratio"},
       fmt::format("data.max_length_ratio is {}, which no pair is within; at least 1, say 4, or 0 for no bound", data.max_length_ratio));

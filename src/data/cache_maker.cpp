@@ -12,6 +12,7 @@
 #include "base/resources.h"
 #include "data/corpus_cache.h"
 #include "data/corpus_reader.h"
+#include "text/invisible_characters.h"
 
 namespace lacuna {
 namespace {
@@ -114,6 +115,7 @@ class CacheMaker {
   void tokenize(std::vector<Pair>& chunk) const {
     const auto work = [&](size_t begin, size_t end) {
       for (size_t i = begin; i < end; ++i) {
+        chunk[i].src = source_text(*vocabularies_.src, chunk[i].src);
         chunk[i].src_ids = vocabularies_.src->encode(chunk[i].src);
         chunk[i].tgt_ids = vocabularies_.tgt->encode(chunk[i].tgt);
       }

@@ -24,7 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int kFormat = 4;
+constexpr int kFormat = 5;
 constexpr char kHash[] = "xxh3_128";
 constexpr std::string_view kUnfinished = ".unfinished";
 constexpr size_t kHashDigits = 32;   // the length of a cache's name, ContentHash::text()

@@ -23,6 +23,9 @@ struct EvaluationSet {
 EvaluationSet load_evaluation_set(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies,
                                   int64_t batch_tokens);
 
+/// Warns if more than 1 % of a text's tokens are unknown.
+void warn_of_unknown(const std::string& text, int64_t unknown, int64_t tokens);
+
 /// Returns the corpus's name, or its source file's name without the language, .gz and .zst.
 std::string name_of(const CorpusOptions& corpus);
 

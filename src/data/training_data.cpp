@@ -11,23 +11,21 @@
 namespace lacuna {
 namespace {
 
-constexpr double kManyUnknown = 0.01;
-
-void warn_of_unknown(const CorpusOptions& corpus, const DataSummary& summary) {
-  const auto warn = [](const std::string& side, double rate) {
-    if (rate > kManyUnknown)
-      log_warning("{}: {:.1f} % of the tokens are unknown to the vocabulary; is it the right one for this text?", side, 100 * rate);
-  };
-  warn(corpus.src_text(), summary.src_unk_rate());
-  warn(corpus.tgt_text(), summary.tgt_unk_rate());
-}
-
 /// Warns if the configuration leaves out more than a tenth of the pairs.
 void warn_of_skipped(const CorpusOptions& corpus, const DataSummary& summary) {
   const int64_t skipped = summary.skipped + summary.uneven;
   if (10 * skipped > summary.lines)
     log_warning("{}: {:.0f} % of its pairs do not train, as they are longer than data.max_length or beyond data.max_length_ratio",
                 name_of(corpus), 100 * static_cast<double>(skipped) / static_cast<double>(summary.lines));
+}
+
+/// Says that a vocabulary which was not made for this configuration has another rule than its keys.
+void log_normalization(const std::string& side, const Vocabulary& vocabulary, const std::string& rule) {
+  if (vocabulary.normalization() != rule)
+    log_info(
+        "{} text is normalized by {}, as the vocabulary says: data.src_normalization and data.tgt_normalization are of one that is "
+        "trained here",
+        side, vocabulary.normalization());
 }
 
 }  // namespace
@@ -37,12 +35,18 @@ TrainingData open_training_data(const DataOptions& options, const std::string& f
   if (options.train.empty()) throw ConfigError(fmt::format("data.train is empty; expected training corpora: {}", CorpusOptions::kForm));
   TrainingData data;
   data.vocabularies = given ? *given : prepare_vocabularies(options, folder, seed);
+  if (options.tokenizer == Tokenizer::kSentencePiece) {
+    log_normalization("source", *data.vocabularies.src, options.src_normalization);
+    log_normalization("target", *data.vocabularies.tgt, options.tgt_normalization);
+  }
   const std::string cache = options.cache.empty() ? folder + "/" + run_files::kCache : options.cache;
   ContentHash fingerprint;
   for (const CorpusOptions& corpus : options.train) {
     const auto opened = TokenizedCorpus::open(corpus, options, data.vocabularies, cache);
     log_info("{}: {}", name_of(corpus), opened->summary().text());
-    warn_of_unknown(corpus, opened->summary());
+    const DataSummary& counts = opened->summary();
+    warn_of_unknown(corpus.src_text(), counts.src_unk, counts.src_tokens);
+    warn_of_unknown(corpus.tgt_text(), counts.tgt_unk, counts.tgt_tokens);
     warn_of_skipped(corpus, opened->summary());
     data.plan.corpora.push_back(opened);
     data.plan.weights.push_back(corpus.weight);

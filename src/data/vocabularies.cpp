@@ -11,6 +11,7 @@
 #include "config/run_files.h"
 #include "data/corpus_reader.h"
 #include "data/training_data.h"
+#include "text/invisible_characters.h"
 #include "text/spm_trainer.h"
 
 namespace lacuna {
@@ -36,24 +37,30 @@ struct TrainingText {
   }
 };
 
-/// Reads one side alone. If the sides are two files, they are known to have the same length.
+/// Reads one side alone, without the characters that sources lose. If the sides are two files, they are known to have the
+/// same length.
 SpmText src_of(const CorpusOptions& corpus) {
-  if (corpus.tsv.empty() && corpus.src_prefix.empty()) return text_file(corpus.src);
+  if (corpus.tsv.empty() && corpus.src_prefix.empty()) {
+    const auto read = [file = text_file(corpus.src)](const auto& use) {
+      file.read([&](const std::string& line) { use(without_invisible_characters(line)); });
+    };
+    return {.name = corpus.src, .read = read};
+  }
   const std::string prefix = corpus.src_prefix.empty() ? "" : fmt::format(" behind \"{}\"", corpus.src_prefix);
   const auto read = [corpus](const auto& use) {
     std::string src, tgt;
-    for (CorpusReader reader(corpus); reader.next(src, tgt);) use(src);
+    for (CorpusReader reader(corpus); reader.next(src, tgt);) use(without_invisible_characters(src));
   };
-  return {corpus.src_text() + prefix, read};
+  return {.name = corpus.src_text() + prefix, .read = read};
 }
 
 SpmText tgt_of(const CorpusOptions& corpus) {
-  if (corpus.tsv.empty()) return text_file(corpus.tgt);
+  if (corpus.tsv.empty()) return {.name = corpus.tgt, .read = text_file(corpus.tgt).read, .is_target = true};
   const auto read = [corpus](const auto& use) {
     std::string src, tgt;
     for (CorpusReader reader(corpus); reader.next(src, tgt);) use(tgt);
   };
-  return {corpus.tgt_text(), read};
+  return {.name = corpus.tgt_text(), .read = read, .is_target = true};
 }
 
 TrainingText text_of(const DataOptions& options, bool src, bool tgt) {
@@ -72,7 +79,8 @@ std::string settings_text(const DataOptions& options, uint64_t seed, const Train
                      options.spm_type == SubwordType::kBpe ? "bpe" : "unigram", options.character_coverage, options.spm_sample_lines, seed,
                      text.names(), hash_of_files(text.files)) +
          (options.spm_symbols.empty() ? "" : "symbols " + join(options.spm_symbols) + "\n") +
-         (options.spm_byte_fallback ? "byte_fallback\n" : "");
+         (options.spm_byte_fallback ? "byte_fallback\n" : "") +
+         fmt::format("normalization {} {}\n", options.src_normalization, options.tgt_normalization);
 }
 
 std::string note_text(const std::string& settings, const std::string& model) {
@@ -91,7 +99,7 @@ bool is_ours(const fs::path& path, const fs::path& note, const std::string& sett
 }
 
 /// Returns the model at `path`; trains it first if it is missing.
-VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, const TrainingText& text, uint64_t seed) {
+VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, const TrainingText& text, uint64_t seed, Side side) {
   const fs::path note = path.string() + run_files::kTrainingNote;
   const std::string settings = settings_text(options, seed, text);
   if (!is_ours(path, note, settings)) {
@@ -107,32 +115,33 @@ VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, co
     write_file_atomically(note, note_text(settings, model));
     write_file_atomically(path, model);
   }
-  VocabularyPtr vocabulary = load_sentencepiece(path.string());
+  VocabularyPtr vocabulary = load_sentencepiece(path.string(), side);
   const bool is_as_wanted = fs::exists(note) && read_file(note) == note_text(settings, read_file(path));
   if (!is_as_wanted && vocabulary->size() != options.vocab_size)
     log_info("{}, which no training of this configuration has made, is taken as it is: {} pieces, whatever data.vocab_size says",
              path.string(), vocabulary->size());
+  if (is_as_wanted && vocabulary->size() < options.vocab_size)
+    log_warning("{}: data.vocab_size is {}, and {} gives {} pieces: the vocabulary has as many", path.string(), options.vocab_size,
+                text.names(), vocabulary->size());
   return vocabulary;
-}
-
-Vocabularies same(const VocabularyPtr& vocabulary) {
-  return {vocabulary, vocabulary};
 }
 
 }  // namespace
 
 Vocabularies prepare_vocabularies(const DataOptions& options, const std::string& folder, uint64_t seed) {
   if (options.tokenizer == Tokenizer::kNone) {
-    if (!options.vocab.empty()) return same(load_token_list(options.vocab));
+    if (!options.vocab.empty()) return for_both_sides(load_token_list(options.vocab));
     return {load_token_list(options.src_vocab), load_token_list(options.tgt_vocab)};
   }
-  if (!options.spm_model.empty()) return same(load_sentencepiece(options.spm_model));
-  if (!options.src_spm_model.empty()) return {load_sentencepiece(options.src_spm_model), load_sentencepiece(options.tgt_spm_model)};
+  if (!options.spm_model.empty()) return for_both_sides(load_sentencepiece(options.spm_model));
+  if (!options.src_spm_model.empty())
+    return {load_sentencepiece(options.src_spm_model, Side::kSrc), load_sentencepiece(options.tgt_spm_model, Side::kTgt)};
   if (options.train.empty()) throw ConfigError(fmt::format("data.train is empty; expected training corpora: {}", CorpusOptions::kForm));
-  if (options.shared_vocab)
-    return same(load_or_train(options, fs::path(folder) / run_files::kSpmModel, text_of(options, true, true), seed));
-  return {load_or_train(options, fs::path(folder) / run_files::kSrcSpmModel, text_of(options, true, false), seed),
-          load_or_train(options, fs::path(folder) / run_files::kTgtSpmModel, text_of(options, false, true), seed)};
+  const auto made = [&](const char* file, bool src, bool tgt) {
+    return load_or_train(options, fs::path(folder) / file, text_of(options, src, tgt), seed, src ? Side::kSrc : Side::kTgt);
+  };
+  if (options.shared_vocab) return for_both_sides(made(run_files::kSpmModel, true, true));
+  return {made(run_files::kSrcSpmModel, true, false), made(run_files::kTgtSpmModel, false, true)};
 }
 
 }  // namespace lacuna

@@ -30,9 +30,24 @@ Scorer configured_scorer(const std::string& configured) {
   return {words};
 }
 
+/// The begin of Python code that is given by `-c`: modules are not imported from the current folder, where a random.py of
+/// the user's would take the place of the library's own. Python before 3.11 has no flag for that.
+const std::string kLeaveOutCurrentFolder = "import sys; sys.path[:] = [path for path in sys.path if path]; ";
+
 bool has_sacrebleu(const fs::path& python) {
-  return run_process({python.string(), "-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('sacrebleu') is None)"})
-             .exit_code == 0;
+  const std::string look = "import importlib.util; sys.exit(importlib.util.find_spec('sacrebleu') is None)";
+  return run_process({python.string(), "-c", kLeaveOutCurrentFolder + look}).exit_code == 0;
+}
+
+/// Returns the command that starts sacreBLEU, with `python -m`, which imports from the current folder, replaced.
+std::vector<std::string> without_current_folder(std::vector<std::string> command) {
+  const std::string program = fs::path(command.front()).filename().string();
+  const auto module = std::ranges::find(command, "-m");
+  if (module == command.end() || !(program.starts_with("python") || program.starts_with("pypy"))) return command;
+  *module = "-c";
+  const std::string run = "del sys.argv[0]; import runpy; runpy.run_module(sys.argv[0], run_name='__main__', alter_sys=True)";
+  command.insert(module + 1, kLeaveOutCurrentFolder + run);
+  return command;
 }
 
 /// The Python of the project's virtual environment, if the program lies in the project's build folder (PROJECT/build/...).
@@ -43,9 +58,10 @@ std::optional<fs::path> project_python(const fs::path& executable) {
   return std::nullopt;
 }
 
-/// Codes of three letters (ISO 639-3, as in FLORES and NLLB; `chi` of 639-2) of the languages that scoring knows.
-const std::map<std::string, std::string> kTwoLetters = {{"zho", "zh"}, {"cmn", "zh"}, {"yue", "zh"},
-                                                        {"chi", "zh"}, {"jpn", "ja"}, {"kor", "ko"}};
+/// Codes of three letters (ISO 639-3, as in FLORES and NLLB; `chi`, `bur`, `tib` of 639-2) of the languages that scoring knows.
+const std::map<std::string, std::string> kTwoLetters = {{"zho", "zh"}, {"cmn", "zh"}, {"yue", "zh"}, {"chi", "zh"}, {"jpn", "ja"},
+                                                        {"kor", "ko"}, {"tha", "th"}, {"lao", "lo"}, {"khm", "km"}, {"mya", "my"},
+                                                        {"bur", "my"}, {"bod", "bo"}, {"tib", "bo"}, {"dzo", "dz"}};
 
 /// `zh-Hans`, `zh_CN`, `ZH` and `zho_Hans` are all `zh`.
 std::string language_code(const std::string& tgt_lang) {
@@ -134,12 +150,13 @@ std::string bleu_tokenizer(const ScoreOptions& options) {
   if (code == "zh") return "zh";
   if (code == "ja") return "ja-mecab";
   if (code == "ko") return "ko-mecab";
-  return "13a";
+  constexpr std::string_view kWithoutSpaces[] = {"th", "lo", "km", "my", "bo", "dz"};
+  return std::ranges::find(kWithoutSpaces, code) == std::end(kWithoutSpaces) ? "13a" : "char";
 }
 
 ProcessResult run_sacrebleu(const Scorer& scorer, const ScoredFiles& files, const ScoreOptions& options,
                             const std::vector<std::string>& extra) {
-  std::vector<std::string> command = scorer.command;
+  std::vector<std::string> command = without_current_folder(scorer.command);
   for (const auto& part : {files.references(), {"-i"}, files.systems(), metric_arguments(options), extra})
     command.insert(command.end(), part.begin(), part.end());
   // SACREBLEU_FORMAT would win over -f; the table has signs that need UTF-8.

@@ -29,7 +29,8 @@ struct ScoreOptions {
   int64_t confidence_samples = 0;                              ///< bootstrap samples for each score's interval; 0 = no interval
 };
 
-/// BLEU's tokenizer under these options: the named one, else zh, ja-mecab or ko-mecab for these three languages and 13a for all others.
+/// BLEU's tokenizer under these options: the named one, else zh, ja-mecab or ko-mecab for these three languages, char for others that put
+/// no spaces between words (Thai, Lao, Khmer, Burmese, Tibetan, Dzongkha), and 13a for all others.
 std::string bleu_tokenizer(const ScoreOptions& options);
 
 struct MetricScore {

@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/log.h"
 #include "base/spelling.h"
 #include "base/stopwatch.h"
 #include "checkpoint/run_folder.h"
@@ -79,7 +80,8 @@ class DryRun {
     check_training();
     check_translation();
     stop_if_interrupted("checking");
-    const std::string warnings = warnings_ == 0 ? "no warnings" : counted(warnings_, "warning") + " above";
+    const int64_t all = warnings_ + warnings_logged();
+    const std::string warnings = all == 0 ? "no warnings" : counted(all, "warning") + " above";
     if (end_)
       out_ << "finished: there is nothing left to train (" << warnings << ")" << std::endl;
     else
@@ -248,7 +250,7 @@ class DryRun {
   std::ostream& out_;
   TemporaryFolder folder_;
   bool replaces_run_ = false;  ///< the one in the run folder
-  int64_t warnings_ = 0;
+  int64_t warnings_ = 0;       ///< beside those of the log
   std::optional<Scorer> scorer_;
   std::optional<ResumePoint> start_;
   std::optional<TrainingEnd> end_;  ///< of a run that has finished

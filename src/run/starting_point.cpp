@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "checkpoint/run_folder.h"
 #include "data/batch_maker.h"
 #include "run/remarks.h"
 #include "train/learning_rate.h"
@@ -27,7 +28,7 @@ std::optional<ResumePoint> find_starting_point(const Options& options, bool star
   std::optional<ResumePoint> point;
   if (!starts_anew) point = find_resume_point(options.run);
   if (point || options.train.init_from.empty()) return point;
-  point = initial_point(options.train);
+  point = read_while_replaced(options.train.init_from, [&] { return initial_point(options.train); });
   fit_to_batches(*point, options);
   if (const auto end = end_of(point->state, point->state.hours, options.train))
     throw ConfigError(rules.place({"train.init_from"}) + "train.init_from: " + point->path +

@@ -47,6 +47,8 @@ Window read_window(LineReader& reader, int64_t first_id, const TextTranslation& 
 /// met a limit. Of what may come often, it warns at the first and counts the rest for the end; of the common prefix it warns once.
 class LossWarnings {
  public:
+  static constexpr double kMuchUnknown = 0.5;
+
   explicit LossWarnings(const TextTranslation& how) : common_prefix_(how.prefix), longest_(how.longest) {}
 
   void look_at(const TranslationInput& line, const TranslatedLine& translated) {
@@ -56,6 +58,11 @@ class LossWarnings {
           "line {} has {} pieces, and the model was trained on sentences of {} at most (data.max_length): its translation may be poor; "
           "one sentence a line is expected",
           line.id + 1, translated.src_pieces, longest_);
+    if (translated.unknown_ratio >= kMuchUnknown && ++unknown_ == 1)
+      log_warning(
+          "line {}: {:.0f} % of its source is unknown to the vocabulary, and its translation may have nothing to do with it; is it in the "
+          "language, and in the pieces, that the model was trained on?",
+          line.id + 1, 100 * translated.unknown_ratio);
     if (translated.translations.front().is_truncated && ++truncated_ == 1)
       log_warning(
           "line {}: its translation ends where it met a limit (--max-length, --max-length-ratio, or the model's positions), or no other "
@@ -72,6 +79,8 @@ class LossWarnings {
 
   void finish() const {
     if (long_lines_ > 1) log_warning("{} lines are longer than the sentences of training", long_lines_);
+    if (unknown_ > 1)
+      log_warning("{} lines are for the most part unknown to the vocabulary; with --json, \"unknown_ratio\" says which", unknown_);
     if (truncated_ > 1) log_warning("{} translations end where they met a limit; with --json, \"truncated\" says which", truncated_);
   }
 
@@ -80,6 +89,7 @@ class LossWarnings {
   const int64_t longest_;
   bool has_said_ = false;
   int64_t long_lines_ = 0;
+  int64_t unknown_ = 0;
   int64_t truncated_ = 0;
 };
 

@@ -72,6 +72,8 @@ ordered_json given_fields(const InputLine& line) {
 
 std::string json_line(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format) {
   ordered_json out = given_fields(line);
+  out.erase("unknown_ratio");
+  if (translated.unknown_ratio > 0) out["unknown_ratio"] = translated.unknown_ratio;
   if (format.n_best) {
     out["translations"] = ordered_json::array();
     for (const Translation& translation : translated.translations) out["translations"].push_back(to_json(translation, format));

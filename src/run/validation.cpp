@@ -38,11 +38,11 @@ std::vector<EvaluationSet> load_evaluation_sets(const std::vector<CorpusOptions>
   for (const CorpusOptions& corpus : corpora)
     sets.push_back(load_evaluation_set(corpus, options, data.vocabularies, data.plan.batch_tokens));
   for (const EvaluationSet& set : sets)
-    if (options.tgt_lang.empty() && has_no_spaces_between_words(set.tgt_lines))
+    if (const std::string languages = languages_without_spaces(set.tgt_lines); options.tgt_lang.empty() && !languages.empty())
       log_warning(
-          "{}: its target side is Chinese or Japanese, without spaces between words, and BLEU takes words to end at spaces, as "
-          "data.tgt_lang is empty: set it to zh or ja",
-          set.name);
+          "{}: its target side has no spaces between words, and BLEU takes words to end at spaces, as data.tgt_lang is empty: set it to "
+          "{}",
+          set.name, languages);
   return sets;
 }
 

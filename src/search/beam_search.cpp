@@ -56,7 +56,7 @@ class Beams {
       const SearchInput& input = queue_.input(place);
       sentence_of_row_.push_back(static_cast<int32_t>(sentences_.size()));
       sentences_.push_back(
-          {.place = place, .input = &input, .finished = {}, .limit = length_limit(settings_.options, input, max_positions_)});
+          {.place = place, .input = &input, .finished = {}, .texts = {}, .limit = length_limit(settings_.options, input, max_positions_)});
       live_.emplace_back();
     }
   }
@@ -128,6 +128,7 @@ class Beams {
     size_t place = 0;  // in the queue
     const SearchInput* input = nullptr;
     std::vector<Hypothesis> finished;
+    std::vector<std::string> texts;  // of `finished`, if they are to differ
     int64_t limit = 0;
   };
 
@@ -258,6 +259,20 @@ class Beams {
     return live.front().log_prob / length_penalty(settings_.options, length) <= scores[n_best - 1];
   }
 
+  /// Adds a finished hypothesis; where texts are to differ, only the better one of each text stays.
+  void add_finished(Sentence& sentence, Hypothesis hypothesis) const {
+    if (settings_.text_of) {
+      std::string text = settings_.text_of(hypothesis);
+      if (const auto same = std::ranges::find(sentence.texts, text); same != sentence.texts.end()) {
+        Hypothesis& other = sentence.finished[static_cast<size_t>(same - sentence.texts.begin())];
+        if (hypothesis.score > other.score) other = std::move(hypothesis);
+        return;
+      }
+      sentence.texts.push_back(std::move(text));
+    }
+    sentence.finished.push_back(std::move(hypothesis));
+  }
+
   /// Turns the candidates of a sentence into finished and live hypotheses; returns an empty beam if the sentence is
   /// finished.
   Beam extended(Sentence& sentence, const std::vector<Candidate>& candidates, const std::vector<AlignmentRow>& alignment) {
@@ -266,7 +281,7 @@ class Beams {
       if (static_cast<int64_t>(beam.live.size()) >= settings_.options.beam_size) break;
       Hypothesis next = continued(candidate, alignment);
       if (next.is_finished()) {
-        sentence.finished.push_back(std::move(next));
+        add_finished(sentence, std::move(next));
       } else {
         beam.live.push_back(std::move(next));
         beam.parents.push_back(candidate.row);

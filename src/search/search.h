@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "config/options.h"
@@ -19,6 +21,9 @@ struct SearchSettings {
   int alignment_layer = -1;                         ///< decoder layer whose cross attention gives the alignment; -1 = none
   uint64_t seed = 1;                                ///< seed of sampling
   std::shared_ptr<const Shortlist> shortlist = {};  ///< tokens that may translate a sentence; null = all
+  /// Beam search: the text of a finished hypothesis. With it, the translations of a sentence differ in their texts, and
+  /// the best tokens of each text are kept. Called by any of the threads.
+  std::function<std::string(const Hypothesis&)> text_of = {};
 };
 
 /// Log-probability of a token that is not allowed.
@@ -36,7 +41,8 @@ SearchResults search(StepModel& model, const std::vector<SearchInput>& inputs, c
 /// sentence. Candidates are taken best first (ties: the lower token id, then the earlier hypothesis): one that ends in
 /// eos is finished, the others become live until the beam is full. A sentence is finished when no live hypothesis can
 /// enter its n_best: log_prob / penalty(limit) bounds its score; once `beam_size` are finished, log_prob /
-/// penalty(length) is used instead.
+/// penalty(length) is used instead. With `text_of`, hypotheses of one text count once; the length limit may leave fewer
+/// than n_best.
 void beam_search(StepModel& model, SearchQueue& queue, const SearchSettings& settings);
 
 /// Draws n_best translations of each sentence token by token: from all tokens, the k best (top-k), or the smallest set

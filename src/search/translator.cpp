@@ -7,6 +7,7 @@
 #include <map>
 #include <numeric>
 
+#include "text/invisible_characters.h"
 #include "text/joiner.h"
 
 namespace lacuna {
@@ -21,6 +22,19 @@ std::string one_line(std::string text) {
   return text;
 }
 
+/// Returns the share of unknown tokens among those that are not spaces.
+double unknown_ratio(const Vocabulary& vocabulary, const std::vector<TokenId>& ids) {
+  constexpr std::string_view kSpace = "\xE2\x96\x81";
+  const auto unknown = std::ranges::count(ids, kUnk);
+  const auto all = std::ranges::count_if(ids, [&](TokenId id) { return vocabulary.piece(id) != kSpace; });
+  return all > 0 ? static_cast<double>(unknown) / static_cast<double>(all) : 0;
+}
+
+/// Returns the text of a finished hypothesis, as its tokens spell it.
+std::string decoded(const Vocabulary& tgt, const Hypothesis& hypothesis) {
+  return one_line(tgt.decode(std::span(hypothesis.tokens).first(hypothesis.tokens.size() - 1)));
+}
+
 }  // namespace
 
 Translator::Translator(StepModelPtr model, Vocabularies vocabularies, TranslatorSettings settings)
@@ -28,17 +42,23 @@ Translator::Translator(StepModelPtr model, Vocabularies vocabularies, Translator
       vocabularies_(std::move(vocabularies)),
       settings_(std::move(settings)),
       search_{settings_.options, Constraints(settings_.options, *vocabularies_.tgt),
-              settings_.alignment == AlignmentLevel::kNone ? -1 : settings_.alignment_layer, settings_.seed, settings_.shortlist} {}
+              settings_.alignment == AlignmentLevel::kNone ? -1 : settings_.alignment_layer, settings_.seed, settings_.shortlist} {
+  if (settings_.options.n_best > 1 && settings_.options.sampling == Sampling::kNone)
+    search_.text_of = [tgt = vocabularies_.tgt, joiner = settings_.options.joiner](const Hypothesis& hypothesis) {
+      return joined(decoded(*tgt, hypothesis), joiner);
+    };
+}
 
 /// Tokenizes a line and its prefix; sets the flags of `result` for what is cut or unknown.
 SearchInput Translator::tokenized(const TranslationInput& line, TranslatedLine& result) const {
-  SearchInput input{vocabularies_.src->encode(line.text), {}, line.id};
+  SearchInput input{vocabularies_.src->encode(source_text(*vocabularies_.src, line.text)), {}, line.id};
   const int64_t positions = model_->max_positions(), limit = positions > 0 ? std::min(positions, kMostSourceTokens) : kMostSourceTokens;
   if (static_cast<int64_t>(input.src.size()) >= limit) {
     input.src.resize(static_cast<size_t>(limit - 1));
     result.is_cropped = true;
   }
   result.src_pieces = std::ssize(input.src);
+  result.unknown_ratio = unknown_ratio(*vocabularies_.src, input.src);
   if (input.src.empty()) return input;
   input.src.push_back(kEos);
   if (line.prefix.empty()) return input;
@@ -108,7 +128,7 @@ int64_t Translator::num_workers() const {
 Translation Translator::finished(const Hypothesis& hypothesis, const TranslationInput& line, const SearchInput& input) const {
   Translation translation;
   translation.tokens.assign(hypothesis.tokens.begin(), hypothesis.tokens.end() - 1);
-  const std::string pieces = one_line(vocabularies_.tgt->decode(translation.tokens));
+  const std::string pieces = decoded(*vocabularies_.tgt, hypothesis);
   translation.text = joined(pieces, settings_.options.joiner);
   translation.score = hypothesis.score;
   translation.token_log_probs = hypothesis.token_log_probs;
@@ -128,7 +148,7 @@ std::vector<std::pair<int32_t, int32_t>> Translator::links(const Hypothesis& hyp
   std::iota(src_units.begin(), src_units.end(), 0);
   std::iota(tgt_units.begin(), tgt_units.end(), 0);
   if (by_words) {
-    src_units = words_of(*vocabularies_.src, line.text, std::span(input.src).first(src_pieces));
+    src_units = words_of(*vocabularies_.src, source_text(*vocabularies_.src, line.text), std::span(input.src).first(src_pieces));
     tgt_units = words_of(*vocabularies_.tgt, text, std::span(hypothesis.tokens).first(tgt_pieces));
   }
   std::map<int32_t, std::map<int32_t, double>> weights;  // target unit, source unit; a mean's divisor would not move its maximum

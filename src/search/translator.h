@@ -34,6 +34,7 @@ struct Translation {
 struct TranslatedLine {
   std::vector<Translation> translations;
   int64_t src_pieces = 0;           ///< source pieces that were translated
+  double unknown_ratio = 0;         ///< share of unknown tokens among the source's that are not spaces
   bool is_cropped = false;          ///< the line was cut to the longest that the model can read
   bool has_unknown_prefix = false;  ///< a part of the prefix is not in the vocabulary and became the unknown token
   bool is_prefix_cropped = false;   ///< the prefix was cut to the longest allowed translation

@@ -11,6 +11,7 @@
 #include "base/process.h"
 #include "base/random.h"
 #include "base/spelling.h"
+#include "text/normalization.h"
 #include "text/writing_system.h"
 
 namespace lacuna {
@@ -18,39 +19,43 @@ namespace {
 
 constexpr size_t kLongestLine = 16384;  // bytes; SentencePiece skips longer lines
 
+/// A line to train on; `index` is its place among all lines.
+struct SampledLine {
+  int64_t index = 0;
+  std::string text;
+  bool is_target = false;
+};
+
 /// Draws at most `limit` lines, neither blank nor too long, uniformly from all texts (Vitter's reservoir sampling), in
 /// the order of the texts.
-std::vector<std::string> sampled_lines(const std::vector<SpmText>& texts, int64_t limit, uint64_t seed) {
-  std::vector<std::pair<int64_t, std::string>> kept;
+std::vector<SampledLine> sampled_lines(const std::vector<SpmText>& texts, int64_t limit, uint64_t seed) {
+  std::vector<SampledLine> kept;
   RandomStream random(random_key(seed, RandomUse::kShuffle, 0, 0));
   int64_t seen = 0;
-  const auto draw = [&](const std::string& line) {
+  const auto draw = [&](const std::string& line, bool is_target) {
     if (is_blank(line) || line.size() > kLongestLine) return;
     if (seen < limit) {
-      kept.emplace_back(seen, line);
+      kept.push_back({seen, line, is_target});
     } else if (const uint64_t slot = random.next_below(static_cast<uint64_t>(seen) + 1); slot < static_cast<uint64_t>(limit)) {
-      kept[slot] = {seen, line};
+      kept[slot] = {seen, line, is_target};
     }
     ++seen;
   };
-  for (const SpmText& text : texts) text.read(draw);
-  std::sort(kept.begin(), kept.end());
-  std::vector<std::string> lines;
-  lines.reserve(kept.size());
-  for (auto& [index, text] : kept) lines.push_back(std::move(text));
-  return lines;
+  for (const SpmText& text : texts) text.read([&](const std::string& line) { draw(line, text.is_target); });
+  std::ranges::sort(kept, {}, &SampledLine::index);
+  return kept;
 }
 
 class LineIterator : public sentencepiece::SentenceIterator {
  public:
-  explicit LineIterator(const std::vector<std::string>& lines) : lines_(lines) {}
+  explicit LineIterator(const std::vector<SampledLine>& lines) : lines_(lines) {}
   bool done() const override { return at_ >= lines_.size(); }
   void Next() override { ++at_; }
-  const std::string& value() const override { return lines_[at_]; }
+  const std::string& value() const override { return lines_[at_].text; }
   sentencepiece::util::Status status() const override { return {}; }
 
  private:
-  const std::vector<std::string>& lines_;
+  const std::vector<SampledLine>& lines_;
   size_t at_ = 0;
 };
 
@@ -65,8 +70,6 @@ std::string number_after(const std::string& text, const std::string& words) {
 /// Rewrites SentencePiece's error message in the terms of our options.
 std::string explain(const std::string& message, const DataOptions& options) {
   const std::string size = "vocabulary size " + std::to_string(options.vocab_size) + " (data.vocab_size, --vocab-size)";
-  if (const std::string most = number_after(message, "set it to a value <= "); !most.empty())
-    return size + ": this text allows at most " + most + " pieces; set it lower, or give more text";
   if (const std::string least = number_after(message, "required_chars. " + std::to_string(options.vocab_size) + " vs "); !least.empty())
     return size + ": the characters of this text alone take " + least + "; set it higher, or the character coverage below " +
            fmt::format("{}", options.character_coverage);
@@ -80,12 +83,8 @@ std::string names_of(const std::vector<SpmText>& texts) {
   return join(names);
 }
 
-std::string train_here(const std::vector<SpmText>& texts, const DataOptions& options, uint64_t seed) {
-  const std::vector<std::string> lines = sampled_lines(texts, options.spm_sample_lines, seed);
-  if (lines.empty())
-    throw DataError(names_of(texts) + ": no line to train a SentencePiece model on: all are empty or blank, or longer than " +
-                    std::to_string(kLongestLine) + " bytes");
-  const std::unordered_map<std::string, std::string> settings = {
+std::string train_on(const std::vector<SampledLine>& lines, const std::string& rule, const DataOptions& options) {
+  std::unordered_map<std::string, std::string> settings = {
       {"model_type", options.spm_type == SubwordType::kBpe ? "bpe" : "unigram"},
       {"vocab_size", std::to_string(options.vocab_size)},
       {"character_coverage", std::to_string(options.character_coverage)},
@@ -95,15 +94,37 @@ std::string train_here(const std::vector<SpmText>& texts, const DataOptions& opt
       {"pad_id", "-1"},
       {"user_defined_symbols", join(options.spm_symbols, ",")},
       {"byte_fallback", options.spm_byte_fallback ? "true" : "false"},
+      {"normalization_rule_name", rule},
       {"num_threads", "2"},  // fixed: the model's bytes depend on it
       {"max_sentence_length", std::to_string(kLongestLine)},
       {"minloglevel", "2"},
   };
-  LineIterator iterator(lines);
   std::string bytes;
-  const auto status = sentencepiece::SentencePieceTrainer::Train(settings, &iterator, &bytes);
+  const auto train = [&] {
+    LineIterator iterator(lines);
+    return sentencepiece::SentencePieceTrainer::Train(settings, &iterator, &bytes);
+  };
+  auto status = train();
+  if (status.ToString().find("set it to a value <= ") != std::string::npos) {  // a bound that need not hold for other sizes
+    settings["hard_vocab_limit"] = "false";
+    status = train();
+  }
   if (!status.ok()) throw DataError(explain(status.ToString(), options));
   return bytes;
+}
+
+std::string train_here(const std::vector<SpmText>& texts, const DataOptions& options, uint64_t seed) {
+  std::vector<SampledLine> lines = sampled_lines(texts, options.spm_sample_lines, seed);
+  if (lines.empty())
+    throw DataError(names_of(texts) + ": no line to train a SentencePiece model on: all are empty or blank, or longer than " +
+                    std::to_string(kLongestLine) + " bytes");
+  const auto is_target = [](const auto& text) { return text.is_target; };
+  const bool has_targets = std::ranges::any_of(texts, is_target), has_sources = !std::ranges::all_of(texts, is_target);
+  if (!has_targets || !has_sources || options.src_normalization == options.tgt_normalization)
+    return train_on(lines, has_sources ? options.src_normalization : options.tgt_normalization, options);
+  const Normalizer src(options.src_normalization), tgt(options.tgt_normalization);
+  for (SampledLine& line : lines) line.text = (line.is_target ? tgt : src)(line.text);
+  return with_rules(train_on(lines, "identity", options), src, tgt);
 }
 
 }  // namespace
@@ -116,7 +137,7 @@ SpmText text_file(const std::string& file) {
       use(line);
     }
   };
-  return {file, read};
+  return {.name = file, .read = read};
 }
 
 std::string train_sentencepiece(const std::vector<SpmText>& texts, const DataOptions& options, uint64_t seed) {

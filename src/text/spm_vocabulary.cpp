@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/random.h"
 #include "text/bpe_dropout.h"
+#include "text/normalization.h"
 #include "text/vocabulary.h"
 
 #ifdef LACUNA_HAS_COMMON_FLAG
@@ -44,17 +45,20 @@ std::vector<int32_t> words_at(std::string_view line, const std::vector<int32_t>&
 /// A SentencePiece model with renumbered ids: unk is 0, bos 1, eos 2, and there is no padding.
 class SpmVocabulary : public Vocabulary {
  public:
-  SpmVocabulary(std::string bytes, const std::string& name) : bytes_(std::move(bytes)) {
-    const auto status = processor_.LoadFromSerializedProto(bytes_);
+  SpmVocabulary(std::string bytes, const std::string& name, Side side) : bytes_(std::move(bytes)) {
+    const std::optional<std::string> for_targets = side == Side::kTgt ? model_for_targets(bytes_) : std::nullopt;
+    const auto status = processor_.LoadFromSerializedProto(for_targets.value_or(bytes_));
     if (!status.ok() || processor_.GetPieceSize() == 0) throw DataError(name + ": is not a SentencePiece model; expected a .model file");
     renumber();
     std::vector<std::vector<int>> segmentations;
     is_unigram_ = processor_.NBestEncode("a", 2, &segmentations).ok();
     if (!is_unigram_) find_whole_pieces();
+    normalization_ = rule_of(for_targets.value_or(bytes_));
   }
 
   int64_t size() const override { return static_cast<int64_t>(pieces_.size()); }
   bool is_sentencepiece() const override { return true; }
+  std::string normalization() const override { return normalization_; }
   const std::string& piece(TokenId id) const override { return pieces_.at(static_cast<size_t>(id)); }
   const std::string& serialized() const override { return bytes_; }
 
@@ -216,7 +220,7 @@ class SpmVocabulary : public Vocabulary {
     return words;
   }
 
-  std::string bytes_;
+  std::string bytes_, normalization_;
   SentencePieceProcessor processor_;
   std::vector<std::string> pieces_;  // by our ids
   std::vector<TokenId> to_ours_;     // by the model's ids
@@ -227,13 +231,18 @@ class SpmVocabulary : public Vocabulary {
 
 }  // namespace
 
-VocabularyPtr sentencepiece_from_bytes(std::string bytes, const std::string& name_for_errors) {
-  return std::make_shared<SpmVocabulary>(std::move(bytes), name_for_errors);
+VocabularyPtr sentencepiece_from_bytes(std::string bytes, const std::string& name_for_errors, Side side) {
+  return std::make_shared<SpmVocabulary>(std::move(bytes), name_for_errors, side);
 }
 
-VocabularyPtr load_sentencepiece(const std::string& path) {
+VocabularyPtr load_sentencepiece(const std::string& path, Side side) {
   require_readable_file(path, "a SentencePiece model");
-  return sentencepiece_from_bytes(read_file(path), path);
+  return sentencepiece_from_bytes(read_file(path), path, side);
+}
+
+Vocabularies for_both_sides(const VocabularyPtr& vocabulary) {
+  if (!vocabulary->is_sentencepiece() || !model_for_targets(vocabulary->serialized())) return {vocabulary, vocabulary};
+  return {vocabulary, sentencepiece_from_bytes(vocabulary->serialized(), "the vocabulary", Side::kTgt), true};
 }
 
 }  // namespace lacuna

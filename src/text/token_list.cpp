@@ -44,6 +44,7 @@ class TokenList : public Vocabulary {
 
   int64_t size() const override { return static_cast<int64_t>(tokens_.size()); }
   bool is_sentencepiece() const override { return false; }
+  std::string normalization() const override { return "identity"; }
   const std::string& piece(TokenId id) const override { return tokens_.at(static_cast<size_t>(id)); }
   const std::string& serialized() const override { return bytes_; }
 

@@ -35,14 +35,18 @@ class Vocabulary {
   /// Returns the bytes of the vocabulary's file, which checkpoints store.
   virtual const std::string& serialized() const = 0;
   virtual bool is_sentencepiece() const = 0;
+  /// Returns the rule by which lines are normalized, by SentencePiece's name for it; "identity" for a token list.
+  virtual std::string normalization() const = 0;
 };
 
 using VocabularyPtr = std::shared_ptr<const Vocabulary>;
 
-/// The vocabularies of both sides; the same object if they share one.
+/// The vocabularies of both sides. If they share one it is the same object, or one for each where they normalize text by
+/// different rules.
 struct Vocabularies {
   VocabularyPtr src, tgt;
-  bool shared() const { return src == tgt; }
+  bool have_one_file = false;
+  bool shared() const { return have_one_file || src == tgt; }
 };
 
 /// Returns the first difference between the pieces of two vocabularies, with `side` ("source" or "target") in words;
@@ -57,10 +61,15 @@ inline std::string vocabulary_difference(const Vocabulary& first, const Vocabula
   return "";
 }
 
+enum class Side { kSrc, kTgt };
+
 /// Reads a SentencePiece model and renumbers its pieces: unk 0, bos 1, eos 2, then the others in the model's order,
-/// without padding. Throws DataError if the file is not a model.
-VocabularyPtr load_sentencepiece(const std::string& path);
-VocabularyPtr sentencepiece_from_bytes(std::string bytes, const std::string& name_for_errors);
+/// without padding. The side matters for a file with a rule of normalization for each. Throws DataError if the file is
+/// not a model.
+VocabularyPtr load_sentencepiece(const std::string& path, Side side = Side::kSrc);
+VocabularyPtr sentencepiece_from_bytes(std::string bytes, const std::string& name_for_errors, Side side = Side::kSrc);
+/// Makes one vocabulary, read for the source, that of both sides.
+Vocabularies for_both_sides(const VocabularyPtr& vocabulary);
 /// Reads a token list, one token a line; <unk>, <s> and </s> are prepended if missing. Throws DataError with the line.
 VocabularyPtr load_token_list(const std::string& path);
 VocabularyPtr token_list_from_bytes(std::string bytes, const std::string& name_for_errors);

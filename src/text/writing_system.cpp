@@ -4,24 +4,24 @@
 #include <cctype>
 #include <cstdint>
 #include <iterator>
+#include <map>
 
 namespace lacuna {
 namespace {
 
-struct Range {
+/// Letters of languages that put no spaces between words; all have three bytes in UTF-8.
+struct Script {
   uint32_t first, last;
+  const char* languages;  ///< their codes
 };
-/// Kana, and Han with its extension A; all have three bytes in UTF-8.
-constexpr Range kRanges[] = {{0x3041, 0x30FF}, {0x3400, 0x4DBF}, {0x4E00, 0x9FFF}};
-
-bool is_han_or_kana(uint32_t character) {
-  for (const Range& range : kRanges)
-    if (character >= range.first && character <= range.last) return true;
-  return false;
-}
+constexpr const char* kHanOrKana = "zh or ja";
+constexpr Script kScripts[] = {{0x3041, 0x30FF, kHanOrKana}, {0x3400, 0x4DBF, kHanOrKana}, {0x4E00, 0x9FFF, kHanOrKana},
+                               {0x0E00, 0x0E7F, "th"},       {0x0E80, 0x0EFF, "lo"},       {0x0F00, 0x0FFF, "bo or dz"},
+                               {0x1000, 0x109F, "my"},       {0x1780, 0x17FF, "km"}};
 
 struct Counts {
-  int64_t characters = 0, han_or_kana = 0;
+  int64_t characters = 0;
+  std::map<std::string, int64_t> of_languages;
 
   /// Counts the characters of a line, except ASCII's that are neither letters nor digits.
   void add(const std::string& line) {
@@ -29,18 +29,25 @@ struct Counts {
     for (size_t i = 0; i < line.size(); ++i) {
       const bool is_letter = std::isalnum(static_cast<int>(byte(i))) != 0 && byte(i) < 0x80, begins_character = byte(i) >= 0xC0;
       characters += is_letter || begins_character ? 1 : 0;
-      if (byte(i) >> 4 == 0xE && i + 2 < line.size())
-        han_or_kana += is_han_or_kana((byte(i) & 0xF) << 12 | (byte(i + 1) & 0x3F) << 6 | (byte(i + 2) & 0x3F)) ? 1 : 0;
+      if (byte(i) >> 4 == 0xE && i + 2 < line.size()) count((byte(i) & 0xF) << 12 | (byte(i + 1) & 0x3F) << 6 | (byte(i + 2) & 0x3F));
     }
+  }
+
+ private:
+  void count(uint32_t character) {
+    for (const Script& script : kScripts)
+      if (character >= script.first && character <= script.last) ++of_languages[script.languages];
   }
 };
 
 }  // namespace
 
-bool has_no_spaces_between_words(const std::vector<std::string>& lines) {
+std::string languages_without_spaces(const std::vector<std::string>& lines) {
   Counts counts;
   for (const std::string& line : lines) counts.add(line);
-  return 2 * counts.han_or_kana > counts.characters;
+  for (const auto& [languages, count] : counts.of_languages)
+    if (2 * count > counts.characters) return languages;
+  return "";
 }
 
 bool is_blank(std::string_view line) {

@@ -6,9 +6,10 @@
 
 namespace lacuna {
 
-/// Returns true if most characters are Han or kana: such lines have no spaces between words, and tokenizers like BLEU's
-/// 13a would take sentences for words. They need not be valid UTF-8.
-bool has_no_spaces_between_words(const std::vector<std::string>& lines);
+/// Returns the codes of the languages that most characters belong to if these put no spaces between words, so that
+/// tokenizers like BLEU's 13a would take sentences for words: "zh or ja", "th", "lo", "my", "km", "bo or dz"; else an
+/// empty text. The lines need not be valid UTF-8.
+std::string languages_without_spaces(const std::vector<std::string>& lines);
 
 /// Returns true if the line is all spaces (ASCII's, U+00A0, U+3000), in which SentencePiece finds no pieces.
 bool is_blank(std::string_view line);

@@ -48,6 +48,25 @@ TEST_F(RunFolder, TranslatesWithAveragedElseBestElseLast) {
   EXPECT_EQ(resolve_checkpoint(at("step_1")), at("step_1"));
 }
 
+TEST_F(RunFolder, ThatTrainsIsReadAgainWhereACheckpointHasGone) {
+  save(1);
+  fs::create_symlink("step_1", folder_ / "last");
+  int reads = 0;
+  const auto read = [&] {
+    const std::string folder = fs::canonical(resolve_checkpoint(run_));
+    if (++reads == 1) {
+      save(2);
+      link_checkpoint(run_, "last", 2);
+      fs::remove_all(at("step_1"));
+    }
+    return read_checkpoint_info(folder).step;
+  };
+  EXPECT_EQ(read_while_replaced(run_, read), 2);
+  fs::remove(at("step_2/checkpoint.json"));
+  EXPECT_THAT(checkpoint_error_of([&] { read_while_replaced(run_, read); }), HasSubstr("checkpoint.json is missing"));
+  EXPECT_EQ(reads, 3);
+}
+
 TEST_F(RunFolder, AFolderWithoutCheckpointIsSaidSo) {
   EXPECT_THAT(checkpoint_error_of([&] { resolve_checkpoint(run_); }), HasSubstr("neither a checkpoint"));
 }

@@ -124,6 +124,20 @@ class Translate(Verbs):
             self.assertGreaterEqual(float(first[3]), float(second[3]))
         self.assertRegex(fields[0][2], r"^F0= -[\d.e-]+$")
 
+    def test_writes_each_text_of_an_n_best_list_once(self):
+        texts = [line.split(" ||| ")[1] for line in self.translates("--n-best", "10", "--beam-size", "10", lines=["1 2 3 4 5"])]
+        self.assertEqual(len(set(texts)), len(texts))
+
+    def test_says_that_the_vocabulary_cannot_read_a_line(self):
+        ended = self.ends("translate", "-m", AVERAGED, text="1 2\nПривет мир\n3\n你好\n")
+        self.assertRegex(ended.stderr, "line 2: 100 % of its source is unknown to the vocabulary")
+        self.assertIn("2 lines are for the most part unknown", ended.stderr)
+        fields = [json.loads(line) for line in self.translates("--json", lines=['{"text": "1 x", "unknown_ratio": 1}', '{"text": "1 2", "unknown_ratio": 1}'])]
+        self.assertEqual([line.get("unknown_ratio") for line in fields], [0.5, None])
+
+    def test_does_not_see_what_nobody_sees(self):
+        self.assertEqual(self.translates(lines=["1\u00ad 2\u2060", "\u200e1\u00852", "\ufeff1 2"]), ["1 2"] * 3)
+
     def test_writes_an_n_best_list_of_one(self):
         self.assertRegex(self.translates("--n-best", "1", lines=["1 2"])[0], r"^0 \|\|\| 1 2 \|\|\| F0= -[\d.e-]+ \|\|\| -[\d.e-]+$")
         self.assertEqual(self.translates("--translate.n_best", "1", lines=["1 2"]), ["1 2"])

@@ -125,10 +125,18 @@ class Evaluate(Verbs):
     def test_does_not_take_chinese_sentences_for_words(self):
         reference = write("zh.ref", "两个男人在街上走路。\n一只狗在跑。\n")
         words = ("evaluate", "--hyp", reference, "--ref", reference, "--metrics", "bleu")
-        self.assertIn(f"--ref is {reference}, which is Chinese or Japanese", self.refuses(*words))
+        self.assertIn(f"--ref is {reference}, which has no spaces between words; expected --tgt-lang zh or ja", self.refuses(*words))
         self.assertIn("tok:zh", self.prints(*words, "--tgt-lang", "zh"))
         self.assertIn("tok:13a", self.prints(*words, "--tokenize", "13a"))
         self.assertIn("chrF2", self.prints(*words[:-1], "chrf"))  # which looks at characters
+
+    def test_does_not_take_thai_sentences_for_words(self):
+        hypotheses, reference = write("th.hyp", "แมวนั่งอยู่บนเสื่อ\n"), write("th.ref", "แมวนอนอยู่บนเสื่อ\n")
+        words = ("evaluate", "--hyp", hypotheses, "--ref", reference)
+        self.assertIn("which has no spaces between words; expected --tgt-lang th", self.refuses(*words))
+        ended = self.ends(*words, "--tgt-lang", "tha_Thai")
+        self.assertIn("tok:char", ended.stdout)
+        self.assertIn("TER counts words between spaces, which tha_Thai does not have", ended.stderr)
 
     def test_does_not_score_a_byte_order_mark(self):
         self.assertEqual(self.evaluates(hypotheses="\ufeffThe Cats sat on 3 mats\n"), self.evaluates())
@@ -489,6 +497,14 @@ class Vocab(Verbs):
         text = write("vocab.txt", "aaa bbb ccc aab bba cca abcd dcba\n" * 400 + "aé\n" + "".join(f"{number:b}\n" for number in range(99)))
         self.prints("vocab", "-i", text, "-o", path("of_text.model"), "--type", "bpe", *(flags if "--vocab-size" in flags else ("--vocab-size", "24", *flags)))
         return read_bytes("of_text.model")
+
+    def test_keeps_text_that_is_not_to_be_normalized(self):
+        for rule, pieces in (("identity", "½"), ("nmt_nfkc", "1⁄2")):
+            text = write("odd.txt", "½ Liter\n" * 20 + "Liter\n" * 20)
+            ended = self.ends("vocab", "-i", text, "-o", path("odd.model"), "--vocab-size", "40", "--normalization", rule)
+            self.assertRegex(ended.stderr, "--vocab-size is 40, and this text gives [0-9]+ pieces")
+            for piece in pieces:
+                self.assertIn(piece.encode(), read_bytes("odd.model"))
 
     def test_samples_lines(self):
         whole = self.trains()

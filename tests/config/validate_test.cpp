@@ -79,6 +79,7 @@ INSTANTIATE_TEST_SUITE_P(
         Rule{"SymbolThatIsThereAnyway", "data: {spm_symbols: [</s>]}", "data.spm_symbols holds \"</s>\", which the vocabulary has anyway"},
         Rule{"SymbolWithoutALetter", "data: {spm_symbols: ['']}", "which is empty"},
         Rule{"SymbolThatIsAByte", "data: {spm_symbols: [<0x41>]}", "which may be the name of a byte"},
+        Rule{"RulesOfAModelThatIsThere", "data: {spm_model: m, src_normalization: nfkc}", "has rules of its own"},
         Rule{"SymbolsOfAModelThatIsThere", "data: {spm_model: m, spm_symbols: [<bt>]}", "of a SentencePiece model that is trained here"},
         Rule{"JoinerOfPiecesThatJoinThemselves", "translate: {joiner: '@@'}",
              "translate.joiner is \"@@\"; it joins pieces of data.tokenizer: none"},

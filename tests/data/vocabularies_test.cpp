@@ -39,6 +39,28 @@ TEST(Vocabularies, AreTrainedIntoTheRunFolderAndShared) {
   EXPECT_EQ(bytes_of(prepared.run() + "/spm.model"), vocabularies.src->serialized());
 }
 
+TEST(Vocabularies, KeepTargetsAsTheyAre) {
+  Prepared prepared;
+  prepared.folder.write("train.en", sample_text(400, 2) + "5 m²…\n");
+  for (const bool is_shared : {true, false}) {
+    prepared.options.shared_vocab = is_shared;
+    const Vocabularies vocabularies = prepared.prepare();
+    EXPECT_EQ(vocabularies.tgt->decode(vocabularies.tgt->encode("5 m²…")), "5 m²…");
+  }
+  prepared.options.tgt_normalization = "nfkc";
+  const Vocabularies vocabularies = prepared.prepare();
+  EXPECT_EQ(vocabularies.tgt->decode(vocabularies.tgt->encode("5 m²…")), "5 m2...");
+}
+
+TEST(Vocabularies, OfSourcesHaveNoInvisibleCharacters) {
+  Prepared prepared;
+  prepared.options.shared_vocab = false;
+  prepared.folder.write("train.de", sample_text(400, 1) + "ha\u00ADus\u2060\n");
+  const Vocabularies vocabularies = prepared.prepare();
+  EXPECT_EQ(vocabularies.src->id_of("\u00AD"), kUnk);
+  EXPECT_EQ(vocabularies.src->id_of("\u2060"), kUnk);
+}
+
 TEST(Vocabularies, MayBeOneForEachSide) {
   Prepared prepared;
   prepared.options.shared_vocab = false;
@@ -108,7 +130,7 @@ TEST(Vocabularies, OfAnEarlierStartWithOtherSettingsAreNot) {
   prepared.options.spm_byte_fallback = true;
   EXPECT_NE(prepared.prepare().src->id_of("<0x41>"), kUnk);
   prepared.options.spm_byte_fallback = false;
-  EXPECT_THROW(prepared.prepare(), DataError) << "the text has not so many pieces without bytes";
+  EXPECT_LT(prepared.prepare().src->size(), 330) << "the text has not so many pieces without bytes";
 }
 
 TEST(Vocabularies, OfAnEarlierStartOnOtherTextAreNot) {

@@ -78,6 +78,17 @@ TEST(Sacrebleu, ChineseIsCutIntoCharacters) {
   }
 }
 
+TEST(Sacrebleu, ImportsNothingFromTheCurrentFolder) {
+  const Scratch scratch;
+  for (const char* const name : {"random.py", "json.py", "sacrebleu.py"})
+    scratch.write(name, "raise SystemExit('a file of the user ran')\n");
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(scratch.path());
+  const CorpusScores scores = score_lines(real_scorer(), kHypotheses, {kHypotheses}, {.metrics = {"bleu"}});
+  std::filesystem::current_path(before);
+  EXPECT_EQ(scores.bleu->score, 100);
+}
+
 TEST(Sacrebleu, TheTokenizerFollowsTheTargetLanguage) {
   EXPECT_EQ(bleu_tokenizer({.tgt_lang = "zh"}), "zh");
   EXPECT_EQ(bleu_tokenizer({.tgt_lang = "zh_CN"}), "zh");
@@ -86,6 +97,8 @@ TEST(Sacrebleu, TheTokenizerFollowsTheTargetLanguage) {
   for (const char* chinese : {"zho_Hans", "cmn", "yue_Hant", "chi", "ZHO"}) EXPECT_EQ(bleu_tokenizer({.tgt_lang = chinese}), "zh");
   EXPECT_EQ(bleu_tokenizer({.tgt_lang = "jpn_Jpan"}), "ja-mecab");
   EXPECT_EQ(bleu_tokenizer({.tgt_lang = "kor_Hang"}), "ko-mecab");
+  for (const char* spaceless : {"th", "tha_Thai", "lo", "lao_Laoo", "km", "khm_Khmr", "my", "mya_Mymr", "bur", "bo", "dzo_Tibt"})
+    EXPECT_EQ(bleu_tokenizer({.tgt_lang = spaceless}), "char") << spaceless;
   EXPECT_EQ(bleu_tokenizer({.tgt_lang = "de"}), "13a");
   EXPECT_EQ(bleu_tokenizer({.tgt_lang = "deu_Latn"}), "13a");
   EXPECT_EQ(bleu_tokenizer({}), "13a");

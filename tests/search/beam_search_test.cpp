@@ -2,6 +2,8 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "../base/child.h"
 #include "base/error.h"
@@ -81,6 +83,33 @@ TEST(BeamSearch, NBestComeBestFirstAndDiffer) {
       for (size_t m = 0; m < n; ++m) EXPECT_NE(found[m].tokens, found[n].tokens);
     }
   }
+}
+
+TEST(BeamSearch, OfTextsThatAreToDifferKeepsTheBestOfEach) {
+  ToyModel model(kVocabulary, random_table(kVocabulary));
+  SearchSettings settings = settings_with(beam_of(6, 6));
+  const std::vector<SearchInput> inputs = inputs_of(some_sources());
+  const auto text_of = [](const Hypothesis& hypothesis) {  // tokens 3 and 4 are written alike
+    std::string text;
+    for (const TokenId token : hypothesis.tokens) text += static_cast<char>('a' + (token == 3 ? 4 : token));
+    return text;
+  };
+  const SearchResults plain = search(model, inputs, settings);
+  settings.text_of = text_of;
+  const SearchResults found = search(model, inputs, settings);
+  int repeated = 0;
+  for (size_t s = 0; s < inputs.size(); ++s) {
+    std::map<std::string, double> best;
+    for (const Hypothesis& one : plain[s]) repeated += best.emplace(text_of(one), one.score).second ? 0 : 1;
+    std::set<std::string> texts;
+    for (const Hypothesis& one : found[s]) {
+      EXPECT_TRUE(texts.insert(text_of(one)).second);
+      const auto known = best.find(text_of(one));
+      EXPECT_TRUE(known == best.end() || one.score >= known->second);
+    }
+    EXPECT_EQ(found[s].size(), plain[s].size());
+  }
+  EXPECT_GT(repeated, 0);
 }
 
 TEST(BeamSearch, EqualTokensGoToTheLowerId) {

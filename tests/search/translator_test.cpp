@@ -124,6 +124,13 @@ TEST(Translator, ALineThatIsNoSentenceIsCutWhateverThePositions) {
   EXPECT_TRUE(Translator(copier(), letters(), {options}).translate(lines_of({line}))[0].is_cropped);
 }
 
+TEST(Translator, SaysHowMuchOfALineIsUnknown) {
+  const auto lines = Translator(copier(), letters(), {beam_of(3)}).translate(lines_of({"a b", "a x b y", "x y", ""}));
+  std::vector<double> ratios;
+  for (const TranslatedLine& line : lines) ratios.push_back(line.unknown_ratio);
+  EXPECT_EQ(ratios, (std::vector<double>{0, 0.5, 1, 0}));
+}
+
 TEST(Translator, BeginsWithThePrefix) {
   std::vector<TranslationInput> lines = lines_of({"a b c"});
   lines[0].prefix = "j i";

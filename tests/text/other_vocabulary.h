@@ -24,6 +24,7 @@ class OtherVocabulary : public Vocabulary {
   std::vector<int32_t> words_of(std::string_view line, std::span<const TokenId> ids) const override { return one_->words_of(line, ids); }
   const std::string& serialized() const override { return one_->serialized(); }
   bool is_sentencepiece() const override { return one_->is_sentencepiece(); }
+  std::string normalization() const override { return one_->normalization(); }
 
  private:
   VocabularyPtr one_;
