@@ -50,6 +50,7 @@ struct Direction {
   std::unique_ptr<PairReader> reader;
   bool is_reverse;
   LongPairCount long_pairs = {};
+  int64_t bad_pairs = 0;
 
   AnalyzedModel model() const { return {path, *loaded.model, loaded.vocabularies, loaded.options.translate.joiner}; }
   int64_t max_tokens() const { return longest_to_look_at(loaded.model->max_positions()); }
@@ -62,6 +63,7 @@ struct Direction {
     std::vector<std::optional<Links>> found(pairs.size());
     for (size_t i = 0; i < pairs.size(); ++i) {
       long_pairs.see(pairs[i]);
+      bad_pairs += pairs[i].error.empty() ? 0 : 1;
       if (!pairs[i].is_long) found[i] = is_reverse ? turned(links[i]) : links[i];
     }
     return found;
@@ -141,7 +143,7 @@ Direction direction_of(const PlannedDirection& plan, const AlignRequest& asked) 
   direction.choice = asked.dev_gold.empty() ? choice_by_flags(direction.loaded.options.model, asked)
                                             : choice_on_development_set(direction.model(), asked, plan.gold_base, plan.is_reverse);
   direction.reader = std::make_unique<PairReader>(plan.is_reverse ? asked.tgt : asked.src, plan.is_reverse ? asked.src : asked.tgt,
-                                                  direction.loaded.vocabularies, direction.max_tokens(), LongPairs::kMark);
+                                                  direction.loaded.vocabularies, direction.max_tokens(), LongPairs::kMark, asked.bad_lines);
   return direction;
 }
 
@@ -175,21 +177,21 @@ std::vector<std::string> AlignRequest::texts_to_read() const {
   return files;
 }
 
-bool align_text(const AlignRequest& asked) {
-  const int64_t total = count_pairs({.src = asked.src, .tgt = asked.tgt});
+AlignedText align_text(const AlignRequest& asked) {
+  const int64_t total = count_pairs({.src = asked.src, .tgt = asked.tgt}, asked.bad_lines, kHowToSkip);
   Output output(asked.output, asked.texts_to_read());  // before the work that a development set takes
   std::vector<Direction> directions = directions_of(asked);
   LineProgress bar("aligning", total, !asked.shows_progress);
   for (std::vector<std::optional<Links>> links, other; !(links = directions[0].next(asked)).empty();) {
     if (directions.size() > 1) other = directions[1].next(asked);
-    if (!output.write(written(links, other, asked.symmetrize))) return false;
+    if (!output.write(written(links, other, asked.symmetrize))) return {.is_read = false};
     bar.add(static_cast<int64_t>(links.size()));
   }
   output.finish();
   for (const Direction& direction : directions)
     if (direction.long_pairs.count > 0)
       log_warning("{}: {}", direction.path, direction.long_pairs.message("get an empty line", total, direction.max_tokens()));
-  return true;
+  return {.pairs = total, .bad_pairs = directions[0].bad_pairs};
 }
 
 bool symmetrize_files(const std::string& forward, const std::string& backward, const std::string& symmetrization, const std::string& file) {

@@ -35,6 +35,7 @@ struct AlignRequest {
   std::string symmetrize;                  ///< intersection, union or grow-diag-final-and; empty with one model
   std::string dev_src, dev_tgt, dev_gold;  ///< a development set, which chooses layer, head and step; or empty
   std::optional<int> gold_base;
+  OnBadLine bad_lines = OnBadLine::kStop;
   int64_t batch_tokens = 3000;
   std::string device = "cpu";
   std::vector<std::string> overrides = {};  ///< of the models' configurations
@@ -44,9 +45,15 @@ struct AlignRequest {
   std::vector<std::string> texts_to_read() const;
 };
 
-/// Aligns the text with the models and writes the links, a line a pair. Returns false if nobody reads the output any more. Throws
-/// UsageError for a layer or head that a model does not have, DataError for what is wrong in a text.
-bool align_text(const AlignRequest& asked);
+/// How much of a text was aligned.
+struct AlignedText {
+  int64_t pairs = 0, bad_pairs = 0;  ///< all of them, and those that were passed over
+  bool is_read = true;               ///< false if nobody reads the output any more
+};
+
+/// Aligns the text with the models and writes the links, a line a pair; one that is passed over has an empty one. Throws UsageError for a
+/// layer or head that a model does not have, DataError for what is wrong in a text.
+AlignedText align_text(const AlignRequest& asked);
 
 /// Writes one set of links of those in two files, `backward` target-source. Returns false if nobody reads the output any more.
 bool symmetrize_files(const std::string& forward, const std::string& backward, const std::string& symmetrization, const std::string& file);

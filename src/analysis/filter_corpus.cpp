@@ -38,7 +38,8 @@ std::string ranking_of(const LoadedModel& loaded, const FilterFlags& flags) {
 }
 
 PairReader reader_of(const LoadedModel& loaded, const FilterCorpus& corpus) {
-  return PairReader(corpus.src, corpus.tgt, loaded.vocabularies, longest_to_look_at(loaded.model->max_positions()), LongPairs::kMark);
+  return PairReader(corpus.src, corpus.tgt, loaded.vocabularies, longest_to_look_at(loaded.model->max_positions()), LongPairs::kMark,
+                    corpus.bad_lines);
 }
 
 /// Learns the null contrast from a sample spread evenly over the corpus.
@@ -53,8 +54,8 @@ NullContrast contrast_of(const LoadedModel& loaded, const FilterCorpus& corpus, 
   }
 }
 
-std::vector<PairScore> score_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, FilterBy by) {
-  const int64_t num_pairs = count_pairs({.src = corpus.src, .tgt = corpus.tgt});
+std::vector<PairScore> score_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, FilterBy by, int64_t& bad_pairs) {
+  const int64_t num_pairs = count_pairs({.src = corpus.src, .tgt = corpus.tgt}, corpus.bad_lines, kHowToSkip);
   std::optional<NullContrast> contrast;
   if (by == FilterBy::kNullContrast) contrast = contrast_of(loaded, corpus, num_pairs);
   std::vector<PairScore> scores;
@@ -63,6 +64,7 @@ std::vector<PairScore> score_corpus(const LoadedModel& loaded, const FilterCorpu
   for (std::vector<SentencePair> pairs; !(pairs = reader.next(kLinesAtATime)).empty();) {
     const std::vector<PairScore> more = score_pairs(*loaded.model, pairs, corpus.batch_tokens, contrast ? &*contrast : nullptr);
     scores.insert(scores.end(), more.begin(), more.end());
+    bad_pairs += std::ranges::count_if(pairs, [](const SentencePair& pair) { return !pair.error.empty(); });
     bar.add(static_cast<int64_t>(pairs.size()));
   }
   return scores;
@@ -127,7 +129,13 @@ void write_pairs(const FilterCorpus& corpus, const fs::path& folder, const std::
   table.write("line\tnull_rate\tnull_contrast\tlog_prob\tkept\n");
   CorpusReader reader(corpus.src, corpus.tgt);
   std::string src, tgt;
-  for (size_t i = 0; i < scores.size() && reader.next(src, tgt); ++i) {
+  for (size_t i = 0; i < scores.size(); ++i) {
+    try {
+      if (!reader.next(src, tgt)) break;
+    } catch (const LineError&) {  // of a pair that was passed over
+      src.clear();
+      tgt.clear();
+    }
     (is_kept[i] ? kept_src : dropped_src).write(src + "\n");
     (is_kept[i] ? kept_tgt : dropped_tgt).write(tgt + "\n");
     table.write(table_line(i + 1, scores[i], by == FilterBy::kNullContrast, is_kept[i]));
@@ -156,14 +164,15 @@ std::string described(const char* name, const std::vector<PairScore>& scores, co
 
 }  // namespace
 
-void filter_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, const FilterFlags& flags) {
+std::pair<int64_t, int64_t> filter_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, const FilterFlags& flags) {
   const std::string by = ranking_of(loaded, flags);
   const fs::path folder = flags.folder;
   make_output_folder(folder);
   for (const char* const name : {"kept.src", "kept.tgt", "dropped.src", "dropped.tgt", "scores.tsv", "report.txt"})
     require_not_read(folder / name, {corpus.src, corpus.tgt});
   const FilterBy ranking = kRankings.at(by);
-  const std::vector<PairScore> scores = score_corpus(loaded, corpus, ranking);
+  int64_t bad_pairs = 0;
+  const std::vector<PairScore> scores = score_corpus(loaded, corpus, ranking, bad_pairs);
   const auto scored = static_cast<size_t>(std::count_if(scores.begin(), scores.end(), [](const PairScore& one) { return one.is_scored; }));
   if (scored == 0)
     throw DataError(corpus.src + " and " + corpus.tgt +
@@ -174,12 +183,14 @@ void filter_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, const 
   write_pairs(corpus, folder, scores, ranking, is_kept, examples);
   std::string summary = fmt::format("{} ranked by {}", counted(std::ssize(scores), "pair"), by);
   if (scored < scores.size())
-    summary += fmt::format("; {} have an empty side or are too long for the model, and are dropped", scores.size() - scored);
+    summary +=
+        fmt::format("; {} have an empty side, are too long for the model, or cannot be taken, and are dropped", scores.size() - scored);
   summary.append("\n").append(described("kept", scores, is_kept, true)).append(described("dropped", scores, is_kept, false));
   Output report(folder / "report.txt");
   report.write(summary + "\n" + examples.text(scores));
   report.finish();
   log_info("{}: {} of {} pairs kept, ranked by {}", folder.string(), std::count(is_kept.begin(), is_kept.end(), true), scores.size(), by);
+  return {std::ssize(scores), bad_pairs};
 }
 
 }  // namespace lacuna

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.h"
+#include "base/log.h"
 #include "base/ragged.h"
 #include "model/logits.h"
 #include "text/invisible_characters.h"
@@ -33,14 +35,25 @@ std::string LongPairCount::message(const std::string& fate, int64_t pairs, int64
          std::to_string(kMostToLookAt) + " words; the first is line " + std::to_string(first_line + 1);
 }
 
-PairReader::PairReader(const std::string& src, const std::string& tgt, Vocabularies vocabularies, int64_t max_tokens, LongPairs long_pairs)
-    : reader_(src, tgt), vocabularies_(std::move(vocabularies)), max_tokens_(max_tokens), long_pairs_(long_pairs) {}
+PairReader::PairReader(const std::string& src, const std::string& tgt, Vocabularies vocabularies, int64_t max_tokens, LongPairs long_pairs,
+                       OnBadLine bad_lines)
+    : reader_(src, tgt), vocabularies_(std::move(vocabularies)), max_tokens_(max_tokens), long_pairs_(long_pairs), bad_lines_(bad_lines) {}
 
 std::vector<SentencePair> PairReader::next(size_t count, int64_t step) {
   std::vector<SentencePair> pairs;
   std::string src, tgt;
-  while (pairs.size() < count && reader_.next(src, tgt))
-    if ((reader_.line_number() - 1) % step == 0) pairs.push_back(pair_of(src, tgt));
+  while (pairs.size() < count) {
+    try {
+      if (!reader_.next(src, tgt)) break;
+      if ((reader_.line_number() - 1) % step == 0) pairs.push_back(pair_of(src, tgt));
+    } catch (const LineError& error) {
+      if (bad_lines_ == OnBadLine::kStop) throw LineError(error.kind(), error.what() + std::string(kHowToSkip));
+      log_warning("{} (passed over)", error.what());
+      SentencePair& pair = pairs.emplace_back();
+      pair.line = reader_.line_number() - 1;
+      pair.error = error.what();
+    }
+  }
   return pairs;
 }
 
@@ -68,8 +81,9 @@ std::vector<TokenId> PairReader::ids_of(const Vocabulary& vocabulary, const std:
   if (!ids.empty()) ids.push_back(kEos);
   const bool fits = static_cast<int64_t>(ids.size()) <= max_tokens_;
   if (!fits && long_pairs_ == LongPairs::kRefuse)
-    throw DataError(place + ": has " + std::to_string(ids.size()) + " tokens; expected at most " + std::to_string(max_tokens_) +
-                    " (the model's table of positions, or what can be scored or looked at): split the line or leave it out");
+    throw LineError("too long for the model",
+                    place + ": has " + std::to_string(ids.size()) + " tokens; expected at most " + std::to_string(max_tokens_) +
+                        " (the model's table of positions, or what can be scored or looked at): split the line or leave it out");
   is_long = is_long || !fits || (long_pairs_ == LongPairs::kMark && has_many_words(line));
   return ids;
 }

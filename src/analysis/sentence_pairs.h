@@ -19,8 +19,9 @@ struct SentencePair {
   std::string src_text, tgt_text;
   std::vector<TokenId> src, tgt;
   bool is_long = false;  ///< a side has more tokens or words than its reader takes, and none is empty
-  bool is_empty() const { return !is_long && (src.empty() || tgt.empty()); }
-  bool is_left_out() const { return is_empty() || is_long; }
+  std::string error;     ///< why a pair that is passed over cannot be taken
+  bool is_empty() const { return !is_long && error.empty() && (src.empty() || tgt.empty()); }
+  bool is_left_out() const { return is_empty() || is_long || !error.empty(); }
 };
 
 enum class LongPairs { kRefuse, kMark };
@@ -41,10 +42,11 @@ struct LongPairCount {
 /// Reads two files as tokenized pairs.
 class PairReader {
  public:
-  /// A pair with a side of more than `max_tokens` makes next() throw DataError or, with LongPairs::kMark, is marked as is_long; so is then
-  /// one with more than kMostToLookAt words, which may outnumber tokens, as normalization leaves nothing of some.
+  /// A pair with a side of more than `max_tokens` is a bad one or, with LongPairs::kMark, is marked as is_long; so is then one with more
+  /// than kMostToLookAt words, which may outnumber tokens, as normalization leaves nothing of some. A bad pair makes next() throw LineError
+  /// or, under OnBadLine::kSkip, has its error alone, which is warned of.
   PairReader(const std::string& src, const std::string& tgt, Vocabularies vocabularies, int64_t max_tokens,
-             LongPairs long_pairs = LongPairs::kRefuse);
+             LongPairs long_pairs = LongPairs::kRefuse, OnBadLine bad_lines = OnBadLine::kStop);
   /// The next pairs, at most `count`; empty at the end. Of every `step` of the files only the first, the others being passed over.
   std::vector<SentencePair> next(size_t count, int64_t step = 1);
 
@@ -57,6 +59,7 @@ class PairReader {
   Vocabularies vocabularies_;
   int64_t max_tokens_;
   LongPairs long_pairs_;
+  OnBadLine bad_lines_;
 };
 
 /// Pairs that have both sides and fit the model, in order, in batches of at most so many tokens of the longer side each.

@@ -151,6 +151,13 @@ void FileReplacement::finish() {
   try_sync_folder(path_.parent_path());
 }
 
+void FileReplacement::finish_as(const fs::path& name) {
+  writer_.finish();
+  if (rename(temporary_.c_str(), name.c_str()) != 0) fail_to_write(name, 0);
+  is_finished_ = true;
+  try_sync_folder(name.parent_path());
+}
+
 void FileReplacement::overwrite() {
   const MappedFile whole(temporary_);
   try {

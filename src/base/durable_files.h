@@ -52,6 +52,8 @@ class FileReplacement {
   const std::filesystem::path& temporary() const { return temporary_; }
   /// Returns when the file and its name are on the disk.
   void finish();
+  /// Gives the file another name, in the same folder, and leaves the old file alone.
+  void finish_as(const std::filesystem::path& name);
 
  private:
   void overwrite();

@@ -1,7 +1,15 @@
 #include "base/interrupt.h"
 
+#include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <iterator>
+
+#include "base/output.h"
 
 namespace lacuna {
 namespace {
@@ -9,11 +17,19 @@ namespace {
 constexpr int kInterrupts[] = {SIGINT, SIGTERM, SIGHUP};
 
 volatile sig_atomic_t received = 0;
+int wake_up = -1;  // becomes readable with a signal; -1 = SIGTERM ends more than reading
 
 void on_signal(int signal) {
   if (signal == SIGHUP && received != 0) return;
-  if (received != 0) _exit(128 + signal);
+  if (received != 0) {
+    remove_unfinished_outputs();
+    _exit(128 + signal);
+  }
   received = signal;
+  const int kept_errno = errno;
+  const uint64_t one = 1;
+  if (wake_up >= 0 && write(wake_up, &one, sizeof one) < 0) _exit(128 + signal);
+  errno = kept_errno;
 }
 
 }  // namespace
@@ -27,6 +43,19 @@ void handle_interrupts() {
     sigaction(signal, &action, &former);
     if (signal == SIGHUP && former.sa_handler == SIG_IGN) sigaction(signal, &former, nullptr);
   }
+}
+
+void let_sigterm_end_reading() {
+  wake_up = eventfd(0, EFD_CLOEXEC);
+  if (wake_up < 0) throw MachineError(std::string("signals cannot be waited for: ") + std::strerror(errno));
+}
+
+void wait_to_read(int file, const std::string& name) {
+  if (wake_up < 0) return;
+  pollfd waits[] = {{.fd = file, .events = POLLIN, .revents = 0}, {.fd = wake_up, .events = POLLIN, .revents = 0}};
+  while (received == 0 && poll(waits, std::size(waits), -1) < 0 && errno == EINTR) {
+  }
+  if (received != 0) throw Interrupted(name + ": interrupted; what was read before is answered");
 }
 
 void release_interrupts() {
@@ -48,7 +77,8 @@ int interrupt_signal() {
 }
 
 void stop_if_interrupted(const std::string& what) {
-  if (received != 0) throw Interrupted(what + ": interrupted");
+  const bool ends_reading_alone = received == SIGTERM && wake_up >= 0;
+  if (received != 0 && !ends_reading_alone) throw Interrupted(what + ": interrupted");
 }
 
 }  // namespace lacuna

@@ -11,6 +11,14 @@ namespace lacuna {
 /// shell send one each, and systemd sends one right after SIGTERM.
 void handle_interrupts();
 
+/// Makes SIGTERM, if it comes first, end nothing but reading: what was read is answered. Any of the signals then wakes up who waits for
+/// input. REQUIRES: handle_interrupts() was called.
+void let_sigterm_end_reading();
+
+/// Waits until `file`, which errors call `name`, can be read. Throws Interrupted if a signal has ended reading. Does nothing where
+/// let_sigterm_end_reading() was not called.
+void wait_to_read(int file, const std::string& name);
+
 /// Restores the default action of these signals, for a child process. May be called between fork and exec.
 void release_interrupts();
 
@@ -27,7 +35,8 @@ class Interrupted : public Error {
   int exit_code() const override { return 128 + interrupt_signal(); }
 };
 
-/// Throws Interrupted if a signal was received. `what` says what was being done; it must leave nothing half done.
+/// Throws Interrupted if a signal was received, and not one that only ends reading. `what` says what was being done; it must leave nothing
+/// half done.
 void stop_if_interrupted(const std::string& what);
 
 }  // namespace lacuna

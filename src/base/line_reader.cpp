@@ -13,6 +13,7 @@
 #include "base/compression.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/interrupt.h"
 
 namespace lacuna {
 namespace {
@@ -60,6 +61,7 @@ InputStream::~InputStream() {
 
 size_t InputStream::read_raw(char* bytes, size_t size) {
   for (;;) {
+    wait_to_read(file_, name_);
     const ssize_t count = ::read(file_, bytes, size);
     if (count >= 0) return static_cast<size_t>(count);
     if (!may_try_again(file_, POLLIN)) throw DataError(name_ + ": cannot be read: " + std::strerror(errno));
@@ -129,14 +131,14 @@ std::string_view InputStream::compression() const {
   return decompressor_ ? decompressor_->format() : std::string_view();
 }
 
-/// Returns where in the buffer the next line ends, reading more as needed; at the end of the file, the end of the buffer.
+/// Returns where in the buffer the next line ends, reading more as needed. At the end of the file, or once the line is too long, it is the
+/// end of the buffer.
 size_t LineReader::find_line_end() {
   size_t searched = 0;  // bytes of the line known to contain no line end
   for (;;) {
     const size_t end = buffer_.find('\n', position_ + searched);
-    if (std::min(end, buffer_.size()) - position_ > kMaxLineBytes)
-      throw DataError(stream_.name() + ":" + std::to_string(line_number_ + 1) + ": the line is longer than 1 MiB; is this a text file?");
     if (end != std::string::npos) return end;
+    if (buffer_.size() - position_ > kMaxLineBytes) return buffer_.size();
     searched = buffer_.size() - position_;
     if (!read_more()) return buffer_.size();
   }
@@ -150,7 +152,19 @@ bool LineReader::read_more() {
   return !is_at_end_;
 }
 
+/// Drops what is left of a line that was too long; unless it may wait, only as much of it as is there.
+void LineReader::drop_long_line(bool may_wait) {
+  while (is_in_long_line_) {
+    const size_t end = buffer_.find('\n', position_);
+    is_in_long_line_ = end == std::string::npos;
+    position_ = is_in_long_line_ ? buffer_.size() : end + 1;
+    if (is_in_long_line_ && ((!may_wait && stream_.would_wait()) || !read_more())) return;
+  }
+}
+
 bool LineReader::would_wait() {
+  drop_long_line(/*may_wait=*/false);
+  if (is_in_long_line_) return !is_at_end_;
   while (buffer_.find('\n', position_) == std::string::npos) {
     if (stream_.would_wait()) return true;
     const bool is_too_long = buffer_.size() - position_ > kMaxLineBytes;  // `next` will throw
@@ -160,11 +174,15 @@ bool LineReader::would_wait() {
 }
 
 bool LineReader::next(std::string& line) {
-  const size_t end = find_line_end();
+  drop_long_line(/*may_wait=*/true);
+  const size_t end = find_line_end(), length = end - position_;
   if (position_ == buffer_.size()) return false;
-  line.assign(buffer_, position_, end - position_);
+  line.assign(buffer_, position_, std::min(length, kMaxLineBytes));
+  ++line_number_;
+  is_in_long_line_ = length > kMaxLineBytes;
+  if (is_in_long_line_) throw LineError("longer than 1 MiB", place() + ": the line is longer than 1 MiB; is this a text file?");
   position_ = std::min(end + 1, buffer_.size());
-  if (++line_number_ == 1 && line.starts_with(kByteOrderMark)) {
+  if (line_number_ == 1 && line.starts_with(kByteOrderMark)) {
     line.erase(0, kByteOrderMark.size());
     has_byte_order_mark_ = true;
   }
@@ -178,9 +196,11 @@ bool LineReader::next(std::string& line) {
 void LineReader::require_clean(std::string_view line) const {
   const size_t nul = line.find('\0');
   if (const auto bad = first_invalid_utf8(line); bad && *bad < nul)  // UTF-16 has NULs, but its byte order mark comes first
-    throw DataError(place() + ": byte " + std::to_string(*bad + 1) + " is not UTF-8; convert the file (iconv -t UTF-8) or remove the line");
+    throw LineError("not UTF-8",
+                    place() + ": byte " + std::to_string(*bad + 1) + " is not UTF-8; convert the file (iconv -t UTF-8) or remove the line");
   if (nul != std::string_view::npos)
-    throw DataError(place() + ": byte " + std::to_string(nul + 1) + " is NUL; expected UTF-8 text. Remove it (tr -d '\\000')");
+    throw LineError("with NUL bytes",
+                    place() + ": byte " + std::to_string(nul + 1) + " is NUL; expected UTF-8 text. Remove it (tr -d '\\000')");
 }
 
 }  // namespace lacuna

@@ -5,8 +5,32 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
+
+#include "base/error.h"
 
 namespace lacuna {
+
+/// A line of text that cannot be taken. Those behind it can: whoever read it goes on with them.
+class LineError : public DataError {
+ public:
+  /// `kind` says in a few words what is wrong with all such lines: "not UTF-8".
+  LineError(std::string kind, const std::string& message) : DataError(message), kind_(std::move(kind)) {}
+  const std::string& kind() const { return kind_; }
+
+ private:
+  std::string kind_;
+};
+
+/// What the message of a LineError ends with where --on-error may be given.
+inline constexpr char kHowToSkip[] = " (--on-error skip passes over such lines)";
+
+/// Lines that were passed over, as was asked for, in a text of which all else is done.
+class PassedOverError : public DataError {
+ public:
+  using DataError::DataError;
+  int exit_code() const override { return 1; }
+};
 
 class Decompressor;
 
@@ -47,7 +71,8 @@ class LineReader {
   /// Throws DataError if the file cannot be read.
   explicit LineReader(const std::filesystem::path& path) : stream_(path) {}
 
-  /// Reads the next line; false at the end. Throws DataError for a line of more than 1 MiB and as InputStream::read does.
+  /// Reads the next line; false at the end. Throws LineError for a line of more than 1 MiB, whose beginning `line` then holds, and as
+  /// InputStream::read does.
   bool next(std::string& line);
   /// True if `next` would block, even if a part of the line has arrived: the moment to output the results so far. Reads that part, and
   /// throws as `next` does.
@@ -60,17 +85,19 @@ class LineReader {
   std::string_view compression() const { return stream_.compression(); }  ///< "gzip" or "zstd"; empty for plain text; known as above
   /// "file:line" of the last line read.
   std::string place() const { return stream_.name() + ":" + std::to_string(line_number_); }
-  /// Throws DataError with the byte's position if the last line read is not UTF-8 or contains a NUL.
+  /// Throws LineError with the byte's position if the last line read is not UTF-8 or contains a NUL.
   void require_clean(std::string_view line) const;
 
  private:
   size_t find_line_end();
+  void drop_long_line(bool may_wait);
   bool read_more();
 
   InputStream stream_;
   std::string buffer_;
   size_t position_ = 0;  ///< of the next line in the buffer
   bool is_at_end_ = false;
+  bool is_in_long_line_ = false;  ///< the line at `position_`, or its rest, is to be dropped
   int64_t line_number_ = 0;
   int64_t carriage_returns_ = 0;
   bool has_byte_order_mark_ = false;

@@ -7,6 +7,8 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/spelling.h"
 
 namespace lacuna {
 
@@ -25,7 +27,7 @@ constexpr size_t kMostToRemove = 8;  // no verb writes more at once
 char files_to_remove[kMostToRemove][PATH_MAX];
 
 void remove_and_end(int signal) {
-  for (const char* const file : files_to_remove) unlink(file);
+  remove_unfinished_outputs();
   std::signal(signal, SIG_DFL);
   raise(signal);
 }
@@ -51,6 +53,10 @@ void require_place_for_file(const std::filesystem::path& path) {
 }
 
 }  // namespace
+
+void remove_unfinished_outputs() {
+  for (const char* const file : files_to_remove) unlink(file);
+}
 
 void require_not_read(const std::filesystem::path& output, const std::vector<std::string>& inputs) {
   std::error_code error;
@@ -98,6 +104,17 @@ void Output::finish() {
   if (file_ == nullptr) return;
   if (packed_ != nullptr) packed_->finish();
   file_->finish();
+}
+
+void Output::keep_partial_of(int64_t lines) {
+  if (file_ == nullptr || lines == 0) return;
+  const std::filesystem::path partial = path_.string() + ".partial";
+  try {
+    if (packed_ != nullptr) packed_->finish();
+    file_->finish_as(partial);
+    log_warning("{} has what was made of the first {}", partial.string(), counted(lines, "line"));
+  } catch (const MachineError&) {  // why the verb ends is worth more to know
+  }
 }
 
 }  // namespace lacuna

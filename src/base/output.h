@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -24,6 +25,9 @@ inline constexpr size_t kLinesAtATime = 2048;
 /// Makes the folder unless it is there. Throws DataError if it cannot be made.
 void make_output_folder(const std::filesystem::path& folder);
 
+/// Removes the files of all outputs that are not finished. May be called by a signal handler that ends the process.
+void remove_unfinished_outputs();
+
 /// Throws UsageError where a file to write is one of `inputs`.
 void require_not_read(const std::filesystem::path& output, const std::vector<std::string>& inputs);
 
@@ -40,6 +44,9 @@ class Output {
   bool write(std::string_view text);
   /// Gives the file its name.
   void finish();
+  /// Keeps a file that will not be finished beside its place, as `path`.partial, and logs that it has the results of `lines` lines of
+  /// input. Does nothing if that is none, for stdout, pipes and devices, which have them, and where the disk refuses.
+  void keep_partial_of(int64_t lines);
 
  private:
   std::filesystem::path path_;

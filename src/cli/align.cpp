@@ -33,6 +33,7 @@ struct AlignFlags : AlignRequest {
     app.add_option("--forward", forward, "Links to symmetrize, source-target, in place of models");
     app.add_option("--backward", backward, "Links of the other direction, target-source");
     flags::add_batch_tokens(app, batch_tokens, "aligned");
+    flags::add_on_error(app, bad_lines);
     common.declare_runtime(app);
     app.footer(
         "Every key under `model.attention` is a flag too, for both models, as far as they have the parameters:\n"
@@ -42,8 +43,8 @@ struct AlignFlags : AlignRequest {
 };
 
 /// Flags that say how models align.
-constexpr const char* kOfModels[] = {"--src",     "--tgt",     "--level",    "--layer",     "--head",         "--step",
-                                     "--dev-src", "--dev-tgt", "--dev-gold", "--gold-base", "--batch-tokens", "--device"};
+constexpr const char* kOfModels[] = {"--src",     "--tgt",      "--level",     "--layer",        "--head",     "--step",  "--dev-src",
+                                     "--dev-tgt", "--dev-gold", "--gold-base", "--batch-tokens", "--on-error", "--device"};
 
 /// Throws UsageError for flags that do not fit together.
 void check(const AlignFlags& flags, const std::vector<std::string>& overrides, const CLI::App& app) {
@@ -89,7 +90,9 @@ int run_align(const std::vector<std::string>& arguments) {
   } else {
     flags.device = flags.common.prepared_device();
     flags.shows_progress = !flags.common.quiet && flags.output != "-";
-    is_read = align_text(flags);
+    const AlignedText done = align_text(flags);
+    is_read = done.is_read;
+    if (is_read) flags::require_none_passed_over(done.bad_pairs, done.pairs);
   }
   return is_read ? 0 : kBrokenPipe;
 }

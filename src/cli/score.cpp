@@ -29,6 +29,7 @@ struct ScoreFlags : ScoreRequest {
     auto* as_json = app.add_flag("--json", json, "One JSON object a line, with the tokens and their pieces")->excludes(by_token);
     flags::add_batch_tokens(app, batch_tokens, "scored");
     keys.add(app, "--precision", "translate.precision")->default_str("fp32");
+    flags::add_on_error(app, bad_lines);
     declare_filter(app, {file, mean, by_token, as_json});
     common.declare_runtime(app);
     app.footer(
@@ -78,8 +79,15 @@ int run_score(const std::vector<std::string>& arguments) {
     for (const LoadedModel& loaded : models)
       loaded.model->round_to(translating_precision(models.front().options.translate.precision, loaded.model->device()));
   }
-  if (flags.filter.folder.empty()) return score_text(models, flags) ? 0 : kBrokenPipe;
-  filter_corpus(models.front(), {flags.src, flags.tgt, flags.batch_tokens, flags.common.quiet}, flags.filter);
+  if (flags.filter.folder.empty()) {
+    const ScoredText done = score_text(models, flags);
+    if (!done.is_read) return kBrokenPipe;
+    flags::require_none_passed_over(done.bad_pairs, done.pairs);
+    return 0;
+  }
+  const auto [pairs, bad_pairs] =
+      filter_corpus(models.front(), {flags.src, flags.tgt, flags.batch_tokens, flags.common.quiet, flags.bad_lines}, flags.filter);
+  flags::require_none_passed_over(bad_pairs, pairs);
   return 0;
 }
 

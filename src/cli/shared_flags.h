@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "config/option_help.h"
+#include "config/options.h"
 
 /// Flags that several verbs have, each declared here once.
 namespace lacuna::flags {
@@ -24,6 +25,10 @@ Pair add_pair(CLI::App& app, std::string& src, std::string& tgt);
 CLI::Option* add_base(CLI::App& app, const std::string& flag, std::optional<int>& base, const std::string& links);
 /// -o: a file, or - for standard output.
 CLI::Option* add_output(CLI::App& app, std::string& output, const std::string& what);
+/// --on-error, stop or skip: what to do with a line of input that cannot be taken.
+CLI::Option* add_on_error(CLI::App& app, OnBadLine& on_error);
+/// Throws PassedOverError, for its message and exit code, if lines were passed over.
+void require_none_passed_over(int64_t bad_lines, int64_t lines);
 /// --batch-tokens: tokens that are `treated` (scored, aligned, ...) at a time.
 CLI::Option* add_batch_tokens(CLI::App& app, int64_t& tokens, const std::string& treated);
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "attention/registry.h"
+#include "base/interrupt.h"
 #include "base/line_reader.h"
 #include "base/log.h"
 #include "base/output.h"
@@ -24,6 +25,7 @@ struct TranslateFlags {
   std::optional<int> alignment_layer;
   uint64_t seed = 1;
   TranslationFormat format;
+  OnBadLine on_error = OnBadLine::kStop;
   flags::KeyFlags keys{option_help<TranslateOptions>("translate.")};
   CommonFlags common;
 
@@ -62,6 +64,7 @@ struct TranslateFlags {
     app.add_flag("--scores", format.scores, "Begin each line with its score and a tab; in JSON and n-best lists it is there anyway")
         ->excludes(json)
         ->excludes("--n-best");
+    flags::add_on_error(app, on_error);
     app.add_option("--seed", seed, "Seed of sampling")->check(whole_number_from(0));
     app.set_help_all_flag("--help-options",
                           "Print every key under `translate` and `model.attention` with its default, range and meaning, and end");
@@ -123,6 +126,8 @@ int run_translate(const std::vector<std::string>& arguments) {
   if (flags.input.empty()) throw UsageError("-i is empty; expected a file to read, or - for standard input");
   LineReader reader(flags.input);
   Output output(flags.output, {flags.input});
+  handle_interrupts();
+  let_sigterm_end_reading();
   const std::vector<std::string> words = flags.overrides(app);
   const LoadedEnsemble loaded = as_ensemble(load_models(flags.models, device, words));
   require_precision(loaded.options.translate.precision, device, words);
@@ -135,9 +140,12 @@ int run_translate(const std::vector<std::string>& arguments) {
   settings.on_sentence = [&progress] { progress.add_sentence(); };
   Translator translator(loaded.model, loaded.vocabularies, std::move(settings));
   const at::NoGradGuard no_gradients;
-  const TextTranslation how = {.prefix = flags.prefix, .format = flags.format, .longest = loaded.options.data.max_length};
-  if (!translate_text(reader, output, translator, how, progress)) return kBrokenPipe;
+  const TextTranslation how = {
+      .prefix = flags.prefix, .format = flags.format, .longest = loaded.options.data.max_length, .bad_lines = flags.on_error};
+  const TranslatedText done = translate_text(reader, output, translator, how, progress);
+  if (!done.is_read) return kBrokenPipe;
   output.finish();
+  flags::require_none_passed_over(done.bad_lines, done.lines);
   return 0;
 }
 

@@ -52,6 +52,7 @@ inline constexpr int64_t kMostLayers = 1000;  ///< limit for encoder and decoder
 enum class Tokenizer { kSentencePiece, kNone };
 enum class SubwordType { kUnigram, kBpe };
 enum class LongLines { kSkip, kCrop, kError };
+enum class OnBadLine { kStop, kSkip };
 
 /// SentencePiece's rules of normalization, by their names.
 inline Choices<std::string> normalizations() {
@@ -79,6 +80,7 @@ struct DataOptions {
   int64_t max_length = 256;
   LongLines long_lines = LongLines::kSkip;
   double max_length_ratio = 0;
+  OnBadLine bad_lines = OnBadLine::kStop;
   std::string cache;
 
   /// True if SentencePiece models are to be trained, because none are named.
@@ -126,6 +128,10 @@ struct DataOptions {
           "what to do with longer sentences in training");
     visit("max_length_ratio", self.max_length_ratio, at_least(0),
           "pairs of which one side has more than this many times the other's pieces do not train, as those of wrong lines; 0 = any do");
+    visit(
+        "bad_lines", self.bad_lines, choices<OnBadLine>({{"stop", OnBadLine::kStop}, {"skip", OnBadLine::kSkip}}),
+        "lines of training corpora that are not UTF-8, have NUL bytes, more than 1 MiB or another number of columns: an error, or left out "
+        "with their partner, counted, and listed in rejects.tsv of the run folder");
     visit("cache", self.cache, any(), "folder for token ids; empty = `cache` in the run folder");
   }
 };

@@ -7,11 +7,12 @@ inline constexpr char kConfig[] = "config.yaml";  ///< resolved; each checkpoint
 inline constexpr char kLog[] = "train.log";
 inline constexpr char kMetrics[] = "metrics.jsonl";
 inline constexpr char kTensorboard[] = "tensorboard";
-inline constexpr char kCache[] = "cache";        ///< token ids, unless data.cache names another folder
-inline constexpr char kValid[] = "valid";        ///< translations of the validation sets ...
-inline constexpr char kTest[] = "test";          ///< ... and of the test sets
-inline constexpr char kLock[] = ".lock";         ///< held by the process that works in the folder
-inline constexpr char kAveraged[] = "averaged";  ///< a checkpoint; the next two are links to one
+inline constexpr char kCache[] = "cache";          ///< token ids, unless data.cache names another folder
+inline constexpr char kRejects[] = "rejects.tsv";  ///< lines of the corpora that do not train (data.bad_lines)
+inline constexpr char kValid[] = "valid";          ///< translations of the validation sets ...
+inline constexpr char kTest[] = "test";            ///< ... and of the test sets
+inline constexpr char kLock[] = ".lock";           ///< held by the process that works in the folder
+inline constexpr char kAveraged[] = "averaged";    ///< a checkpoint; the next two are links to one
 inline constexpr char kBest[] = "best";
 inline constexpr char kLast[] = "last";
 

@@ -80,11 +80,16 @@ class CacheMaker {
  public:
   CacheMaker(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, bool with_text,
              const fs::path& folder)
-      : corpus_(corpus), options_(options), vocabularies_(vocabularies), src_(folder, "src", with_text), tgt_(folder, "tgt", with_text) {}
+      : corpus_(corpus),
+        options_(options),
+        vocabularies_(vocabularies),
+        rejects_name_(folder / kRejectsOfCache),
+        src_(folder, "src", with_text),
+        tgt_(folder, "tgt", with_text) {}
 
   DataSummary make() {
-    total_ = count_pairs(corpus_);
-    CorpusReader reader(corpus_);
+    total_ = count_pairs(corpus_, options_.bad_lines, kSkipInTraining);
+    CorpusReader reader(corpus_, [this](const LineError& error, std::string_view line) { reject(error, line); });
     for (std::vector<Pair> chunk = read_chunk(reader); !chunk.empty(); chunk = read_chunk(reader)) {
       stop_if_interrupted("tokenizing " + corpus_.files_text());
       tokenize(chunk);
@@ -96,6 +101,7 @@ class CacheMaker {
     summary_.other_line_ends = reader.other_line_ends();
     src_.finish();
     tgt_.finish();
+    if (rejects_) rejects_->finish();
     return summary_;
   }
 
@@ -110,6 +116,13 @@ class CacheMaker {
       chunk.push_back(std::move(pair));
     }
     return chunk;
+  }
+
+  void reject(const LineError& error, std::string_view line) {
+    if (options_.bad_lines == OnBadLine::kStop) throw LineError(error);  // the text has changed since it was looked through
+    if (!rejects_) rejects_.emplace(rejects_name_);
+    rejects_->write(reject_line(error, line));
+    summary_.bad.add(error);
   }
 
   void tokenize(std::vector<Pair>& chunk) const {
@@ -186,7 +199,9 @@ class CacheMaker {
   const CorpusOptions& corpus_;
   const DataOptions& options_;
   const Vocabularies& vocabularies_;
+  const fs::path rejects_name_;
   SideWriter src_, tgt_;
+  std::optional<FileWriter> rejects_;
   DataSummary summary_;
   int64_t total_ = 0;
   std::chrono::steady_clock::time_point last_report_ = std::chrono::steady_clock::now();

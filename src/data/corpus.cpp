@@ -16,6 +16,7 @@ DataSummary& DataSummary::operator+=(const DataSummary& other) {
   for (const auto count : {&S::lines, &S::kept, &S::empty, &S::skipped, &S::uneven, &S::cropped, &S::carriage_returns, &S::other_line_ends,
                            &S::src_tokens, &S::tgt_tokens, &S::src_unk, &S::tgt_unk})
     this->*count += other.*count;
+  bad += other.bad;
   for (size_t i = 0; i < tgt_lengths.size(); ++i) {
     src_lengths[i] += other.src_lengths[i];
     tgt_lengths[i] += other.tgt_lengths[i];
@@ -30,6 +31,7 @@ std::string DataSummary::text() const {
   if (skipped > 0) text += fmt::format("; {} too long, skipped", skipped);
   if (uneven > 0) text += fmt::format("; {} of too different lengths, skipped", uneven);
   if (cropped > 0) text += fmt::format("; {} too long, cropped", cropped);
+  if (bad.count() > 0) text += fmt::format("; {} that cannot be taken, skipped", counted(bad.count(), "line"));
   if (carriage_returns > 0) text.append("; ").append(counted(carriage_returns, "line")).append(" ended in CR LF");
   if (other_line_ends > 0)
     text.append("; ").append(counted(other_line_ends, "line")).append(" with U+2028 or another line end of other programs: text here");
@@ -57,6 +59,7 @@ std::shared_ptr<const TokenizedCorpus> TokenizedCorpus::open(const CorpusOptions
   opened->summary_ = cache.summary;
   opened->size_ = cache.summary.kept;
   opened->fingerprint_ = cache.fingerprint;
+  if (cache.summary.bad.count() > 0) opened->rejects_ = cache.folder / kRejectsOfCache;
   return opened;
 }
 

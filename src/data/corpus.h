@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "base/files.h"
 #include "config/options.h"
+#include "data/bad_lines.h"
 #include "text/vocabulary.h"
 
 namespace lacuna {
@@ -21,6 +23,7 @@ struct DataSummary {
   int64_t skipped = 0;                                   ///< skipped: longer than max_length
   int64_t uneven = 0;                                    ///< skipped: one side is more than max_length_ratio times as long
   int64_t cropped = 0;                                   ///< cut to max_length
+  BadLines bad;                                          ///< skipped: they cannot be taken
   int64_t carriage_returns = 0;                          ///< line ends that were CR LF
   int64_t other_line_ends = 0;                           ///< lines that contain U+2028 or another line end of other programs, kept as text
   int64_t src_tokens = 0, tgt_tokens = 0;                ///< tokens of the kept pairs, eos included
@@ -47,6 +50,8 @@ class TokenizedCorpus {
   std::string_view src_text(int64_t sentence) const { return text(src_, sentence); }
   std::string_view tgt_text(int64_t sentence) const { return text(tgt_, sentence); }
   const DataSummary& summary() const { return summary_; }
+  /// The file that lists the bad lines that were skipped, by reject_line(); empty if there are none.
+  const std::filesystem::path& rejects() const { return rejects_; }
   /// Hash of the files' contents and of the settings by which they are read; a resumed run compares it.
   const std::string& fingerprint() const { return fingerprint_; }
 
@@ -76,6 +81,7 @@ class TokenizedCorpus {
   int64_t size_ = 0;
   DataSummary summary_;
   std::string fingerprint_;
+  std::filesystem::path rejects_;
 };
 
 }  // namespace lacuna

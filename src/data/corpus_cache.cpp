@@ -16,8 +16,10 @@
 
 namespace lacuna {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DataSummary, lines, kept, empty, skipped, uneven, cropped, carriage_returns, other_line_ends, src_tokens,
-                                   tgt_tokens, src_unk, tgt_unk, src_lengths, tgt_lengths)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BadLines::Kind, lines, first)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BadLines, kinds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DataSummary, lines, kept, empty, skipped, uneven, cropped, bad, carriage_returns, other_line_ends,
+                                   src_tokens, tgt_tokens, src_unk, tgt_unk, src_lengths, tgt_lengths)
 
 namespace {
 
@@ -49,6 +51,7 @@ std::string hash_of_cache(const fs::path& folder, const DataSummary& summary, bo
       hash.add({file.data(), file.size()});
     }
   }
+  if (summary.bad.count() > 0) hash.add(hash_of_files({(folder / kRejectsOfCache).string()}));
   return hash.text();
 }
 
@@ -150,8 +153,8 @@ DataSummary find_or_make(const CorpusOptions& corpus, const DataOptions& options
 
 std::string hash_of_inputs(const std::string& fingerprint, const DataOptions& options, const Vocabularies& vocabularies, bool with_text) {
   ContentHash hash;
-  hash.add(fmt::format("{} {} {} {} {} {}", kFormat, fingerprint, options.max_length, static_cast<int>(options.long_lines),
-                       options.max_length_ratio, with_text));
+  hash.add(fmt::format("{} {} {} {} {} {} {}", kFormat, fingerprint, options.max_length, static_cast<int>(options.long_lines),
+                       options.max_length_ratio, with_text, static_cast<int>(options.bad_lines)));
   hash.add(vocabularies.src->serialized());
   hash.add(vocabularies.tgt->serialized());
   return hash.text();

@@ -9,8 +9,11 @@
 
 namespace lacuna {
 
+inline constexpr char kRejectsOfCache[] = "rejects.tsv";
+
 /// A folder of files that TokenizedCorpus maps: src.ids and tgt.ids (int32), src.offsets and tgt.offsets (uint64, one more than sentences),
-/// with text also src.text, src.text_offsets and so on, and summary.json with the XXH3-128 of all that.
+/// with text also src.text, src.text_offsets and so on, kRejectsOfCache if there are bad lines, and summary.json with the XXH3-128 of all
+/// that.
 struct CorpusCache {
   std::filesystem::path folder;
   DataSummary summary;

@@ -3,17 +3,21 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
 #include <string_view>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/spelling.h"
+#include "data/bad_lines.h"
 #include "text/writing_system.h"
 
 namespace lacuna {
 namespace {
 
+constexpr char kOtherColumns[] = "with another number of columns";
 constexpr int64_t kLinesBetweenLooks = 1 << 16;  // between checks for interrupts
 
 std::string checked(const std::pair<std::string, std::string>& file) {
@@ -21,41 +25,78 @@ std::string checked(const std::pair<std::string, std::string>& file) {
   return file.first;
 }
 
-/// Returns a column of a row, counted from 1; empty if the row has fewer.
-std::optional<std::string_view> column_of(std::string_view row, int64_t number) {
-  for (; number > 1; --number) {
-    const size_t tab = row.find('\t');
-    if (tab == std::string_view::npos) return {};
-    row.remove_prefix(tab + 1);
-  }
+/// Returns a column of a row that has as many, counted from 1.
+std::string_view column_of(std::string_view row, int64_t number) {
+  for (; number > 1; --number) row.remove_prefix(row.find('\t') + 1);
   return row.substr(0, row.find('\t'));
+}
+
+int64_t columns_of(std::string_view row) {
+  return std::count(row.begin(), row.end(), '\t') + 1;
+}
+
+/// Reads a line, whatever is wrong with it: the first such error is kept. Returns false at the end.
+bool read_line(LineReader& reader, std::string& line, std::optional<LineError>& error) {
+  try {
+    if (!reader.next(line)) return false;
+    reader.require_clean(line);
+  } catch (const LineError& wrong) {
+    if (!error) error.emplace(wrong);
+  }
+  return true;
 }
 
 int64_t count_rest(LineReader& reader) {
   std::string line;
-  while (reader.next(line)) {
+  for (std::optional<LineError> ignored; read_line(reader, line, ignored);) {
   }
   return reader.line_number();
 }
 
+/// Returns the number of columns that most of a file's first lines have, of those with at least `least`; without any, `least`. What can be
+/// read only once is not looked at: 0.
+int64_t usual_columns(const std::string& file, int64_t least) {
+  constexpr int64_t kLinesToSee = 1000;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(file, error)) return 0;
+  LineReader reader(file);
+  std::map<int64_t, int64_t> lines_with = {{least, 0}};
+  std::string row;
+  for (std::optional<LineError> bad; reader.line_number() < kLinesToSee && read_line(reader, row, bad); bad.reset())
+    if (const int64_t columns = columns_of(row); !bad && columns >= least) ++lines_with[columns];
+  return std::ranges::max_element(lines_with, {}, [](const auto& entry) { return entry.second; })->first;
+}
+
 }  // namespace
 
-CorpusReader::CorpusReader(CorpusOptions corpus) : corpus_(std::move(corpus)), src_(checked(corpus_.files().front())) {
-  if (corpus_.tsv.empty()) tgt_.emplace(checked(corpus_.files().back()));
+CorpusReader::CorpusReader(CorpusOptions corpus, BadLineHandler on_bad_line)
+    : corpus_(std::move(corpus)), on_bad_line_(std::move(on_bad_line)), src_(checked(corpus_.files().front())) {
+  if (corpus_.tsv.empty())
+    tgt_.emplace(checked(corpus_.files().back()));
+  else
+    num_columns_ = usual_columns(corpus_.tsv, std::ranges::max(corpus_.columns));
 }
 
 bool CorpusReader::next(std::string& src, std::string& tgt) {
-  if (!(tgt_ ? next_of_files(src, tgt) : next_of_columns(src, tgt))) return false;
+  for (bool is_taken = false; !is_taken;) {
+    try {
+      if (!(tgt_ ? next_of_files(src, tgt) : next_of_columns(src, tgt))) return false;
+      is_taken = true;
+    } catch (const LineError& error) {
+      if (!on_bad_line_) throw;
+      on_bad_line_(error, tgt_ ? src + "\t" + tgt : row_);
+    }
+  }
   if (!corpus_.src_prefix.empty() && !is_blank(src)) src.insert(0, corpus_.src_prefix + " ");
   return true;
 }
 
 bool CorpusReader::next_of_files(std::string& src, std::string& tgt) {
-  const bool has_src = src_.next(src), has_tgt = tgt_->next(tgt);
+  std::optional<LineError> error;
+  const bool has_src = read_line(src_, src, error), has_tgt = read_line(*tgt_, tgt, error);
   if (has_src != has_tgt) fail_lengths();
   if (!has_src) return false;
-  src_.require_clean(src);
-  tgt_->require_clean(tgt);
+  if (error) throw LineError(*error);
   note_other_line_ends(src_, src);
   note_other_line_ends(*tgt_, tgt);
   return true;
@@ -64,10 +105,16 @@ bool CorpusReader::next_of_files(std::string& src, std::string& tgt) {
 bool CorpusReader::next_of_columns(std::string& src, std::string& tgt) {
   if (!src_.next(row_)) return false;
   src_.require_clean(row_);
-  const auto src_column = column_of(row_, corpus_.columns.at(0)), tgt_column = column_of(row_, corpus_.columns.at(1));
-  if (!src_column || !tgt_column) fail_columns();
-  src = *src_column;
-  tgt = *tgt_column;
+  const int64_t columns = columns_of(row_), least = std::ranges::max(corpus_.columns);
+  if (num_columns_ == 0 && columns >= least) num_columns_ = columns;
+  if (columns != num_columns_) {
+    if (!is_blank(row_)) fail_columns(columns);
+    src.clear();
+    tgt.clear();
+    return true;
+  }
+  src = column_of(row_, corpus_.columns.at(0));
+  tgt = column_of(row_, corpus_.columns.at(1));
   note_other_line_ends(src_, src);
   note_other_line_ends(src_, tgt);
   return true;
@@ -93,21 +140,33 @@ void CorpusReader::fail_lengths() {
                   "; expected as many in both" + hint);
 }
 
-void CorpusReader::fail_columns() const {
-  const auto found = std::count(row_.begin(), row_.end(), '\t') + 1;
-  throw DataError(
-      fmt::format("{}: the line has {}; expected the source in column {} and the target in column {}, with a tab between columns. "
-                  "Mend the line or remove it, or set the corpus's `columns`",
-                  src_.place(), counted(found, "column"), corpus_.columns[0], corpus_.columns[1]));
+void CorpusReader::fail_columns(int64_t found) const {
+  const std::string has = fmt::format("{}: the line has {}", src_.place(), counted(found, "column"));
+  if (found < std::ranges::max(corpus_.columns))
+    throw LineError(kOtherColumns,
+                    fmt::format("{}; expected the source in column {} and the target in column {}, with a tab between columns. "
+                                "Mend the line or remove it, or set the corpus's `columns`",
+                                has, corpus_.columns[0], corpus_.columns[1]));
+  throw LineError(kOtherColumns, fmt::format("{}, and most have {}; expected as many in all, as a tab too many or too few moves texts to "
+                                             "other columns. Mend the line or remove it",
+                                             has, num_columns_));
 }
 
-int64_t count_pairs(const CorpusOptions& corpus) {
+int64_t count_pairs(const CorpusOptions& corpus, OnBadLine bad_lines, const std::string& remedy) {
   for (const auto& [file, what] : corpus.files()) require_rereadable_file(file);
-  CorpusReader reader(corpus);
+  BadLines bad;
+  std::optional<LineError> only;
+  CorpusReader reader(corpus, [&](const LineError& error, std::string_view /*line*/) {
+    bad.add(error);
+    if (!only) only.emplace(error);
+  });
   std::string src, tgt;
   while (reader.next(src, tgt))
     if (reader.line_number() % kLinesBetweenLooks == 0) stop_if_interrupted("reading " + corpus.files_text());
-  return reader.line_number();
+  if (bad_lines == OnBadLine::kSkip || bad.count() == 0) return reader.line_number();
+  if (bad.count() == 1) throw LineError(only->kind(), only->what() + remedy);
+  throw DataError(fmt::format("{}: {} of {} cannot be taken: {}{}", corpus.files_text(), bad.count(), counted(reader.line_number(), "line"),
+                              bad.text(), remedy));
 }
 
 }  // namespace lacuna

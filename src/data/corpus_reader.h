@@ -1,21 +1,29 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
+#include "base/error.h"
 #include "base/line_reader.h"
 #include "config/options.h"
 
 namespace lacuna {
 
 /// Reads a corpus line by line as pairs, from two files or from two columns of one. Puts the corpus's prefix before source lines that are
-/// not blank. Throws DataError with the place for invalid text and for a line that lacks a column, and at the end for files of different
-/// length, with both line counts and the first byte that other programs take for a line end.
+/// not blank. A blank line of columns is a pair of empty sentences. Throws LineError with the place for invalid text and for a line with
+/// another number of columns than most, and at the end DataError for files of different length, with both line counts and the first byte
+/// that other programs take for a line end.
 class CorpusReader {
  public:
-  explicit CorpusReader(CorpusOptions corpus);
+  /// Gets what is wrong with a line, and its text (both sides with a tab between, where these are files).
+  using BadLineHandler = std::function<void(const LineError& error, std::string_view line)>;
+
+  /// Lines that are handed to `on_bad_line` are passed over, with their partner; without it `next` throws, and goes on behind them.
+  explicit CorpusReader(CorpusOptions corpus, BadLineHandler on_bad_line = {});
   CorpusReader(std::string src, std::string tgt) : CorpusReader(CorpusOptions{.src = std::move(src), .tgt = std::move(tgt)}) {}
   /// False at the end of the corpus.
   bool next(std::string& src, std::string& tgt);
@@ -30,18 +38,23 @@ class CorpusReader {
   bool next_of_files(std::string& src, std::string& tgt);
   bool next_of_columns(std::string& src, std::string& tgt);
   [[noreturn]] void fail_lengths();
-  [[noreturn]] void fail_columns() const;
+  [[noreturn]] void fail_columns(int64_t found) const;
   void note_other_line_ends(const LineReader& reader, const std::string& line);
 
   CorpusOptions corpus_;
+  BadLineHandler on_bad_line_;
   LineReader src_;                 // both sides, where they are columns
   std::optional<LineReader> tgt_;  // where the sides are files
   std::string row_;                // the last row of columns
+  int64_t num_columns_ = 0;        // of a row; 0 = as the first will have
   int64_t other_line_ends_ = 0;
   std::string suspicious_;  // place and name of the first such character
 };
 
-/// Returns the number of pairs. Reads the whole corpus, so that its errors are thrown before long work begins.
-int64_t count_pairs(const CorpusOptions& corpus);
+/// Returns the number of pairs, bad lines among them. Reads the whole corpus, so that its errors are thrown before long work begins: all
+/// kinds of bad lines at once, with `remedy` behind them, unless these are to be skipped.
+int64_t count_pairs(const CorpusOptions& corpus, OnBadLine bad_lines = OnBadLine::kStop, const std::string& remedy = "");
+/// The remedy for a training corpus.
+inline constexpr char kSkipInTraining[] = ". data.bad_lines: skip leaves such lines out";
 
 }  // namespace lacuna

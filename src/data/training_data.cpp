@@ -5,6 +5,7 @@
 #include "base/content_hash.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/spelling.h"
 #include "config/run_files.h"
 #include "data/evaluation_set.h"
 
@@ -28,6 +29,12 @@ void log_normalization(const std::string& side, const Vocabulary& vocabulary, co
         side, vocabulary.normalization());
 }
 
+/// Warns of the lines that are left out, of each kind.
+void warn_of_bad_lines(const CorpusOptions& corpus, const BadLines& bad) {
+  for (const auto& [name, kind] : bad.kinds)
+    log_warning("{}: {} left out, {}; the first: {}", name_of(corpus), counted(kind.lines, "line"), name, kind.first);
+}
+
 }  // namespace
 
 TrainingData open_training_data(const DataOptions& options, const std::string& folder, int64_t batch_tokens, uint64_t seed,
@@ -48,6 +55,7 @@ TrainingData open_training_data(const DataOptions& options, const std::string& f
     warn_of_unknown(corpus.src_text(), counts.src_unk, counts.src_tokens);
     warn_of_unknown(corpus.tgt_text(), counts.tgt_unk, counts.tgt_tokens);
     warn_of_skipped(corpus, opened->summary());
+    warn_of_bad_lines(corpus, opened->summary().bad);
     data.plan.corpora.push_back(opened);
     data.plan.weights.push_back(corpus.weight);
     data.summary += opened->summary();

@@ -37,10 +37,12 @@ struct TrainingText {
   }
 };
 
+void pass_over(const LineError& /*error*/, std::string_view /*line*/) {}
+
 /// Reads one side alone, without the characters that sources lose. If the sides are two files, they are known to have the
-/// same length.
-SpmText src_of(const CorpusOptions& corpus) {
-  if (corpus.tsv.empty() && corpus.src_prefix.empty()) {
+/// same length, and no bad lines unless these are skipped.
+SpmText src_of(const CorpusOptions& corpus, OnBadLine bad_lines) {
+  if (corpus.tsv.empty() && corpus.src_prefix.empty() && bad_lines == OnBadLine::kStop) {
     const auto read = [file = text_file(corpus.src)](const auto& use) {
       file.read([&](const std::string& line) { use(without_invisible_characters(line)); });
     };
@@ -49,16 +51,17 @@ SpmText src_of(const CorpusOptions& corpus) {
   const std::string prefix = corpus.src_prefix.empty() ? "" : fmt::format(" behind \"{}\"", corpus.src_prefix);
   const auto read = [corpus](const auto& use) {
     std::string src, tgt;
-    for (CorpusReader reader(corpus); reader.next(src, tgt);) use(without_invisible_characters(src));
+    for (CorpusReader reader(corpus, pass_over); reader.next(src, tgt);) use(without_invisible_characters(src));
   };
   return {.name = corpus.src_text() + prefix, .read = read};
 }
 
-SpmText tgt_of(const CorpusOptions& corpus) {
-  if (corpus.tsv.empty()) return {.name = corpus.tgt, .read = text_file(corpus.tgt).read, .is_target = true};
+SpmText tgt_of(const CorpusOptions& corpus, OnBadLine bad_lines) {
+  if (corpus.tsv.empty() && bad_lines == OnBadLine::kStop)
+    return {.name = corpus.tgt, .read = text_file(corpus.tgt).read, .is_target = true};
   const auto read = [corpus](const auto& use) {
     std::string src, tgt;
-    for (CorpusReader reader(corpus); reader.next(src, tgt);) use(tgt);
+    for (CorpusReader reader(corpus, pass_over); reader.next(src, tgt);) use(tgt);
   };
   return {.name = corpus.tgt_text(), .read = read, .is_target = true};
 }
@@ -68,8 +71,8 @@ TrainingText text_of(const DataOptions& options, bool src, bool tgt) {
   for (const CorpusOptions& corpus : options.train) {
     const auto files = corpus.files();
     for (const auto& [file, what] : files) require_corpus_file(file, "training text");
-    if (src) text.add(files.front().first, src_of(corpus));
-    if (tgt) text.add(files.back().first, tgt_of(corpus));
+    if (src) text.add(files.front().first, src_of(corpus, options.bad_lines));
+    if (tgt) text.add(files.back().first, tgt_of(corpus, options.bad_lines));
   }
   return text;
 }
@@ -106,7 +109,8 @@ VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, co
     if (options.character_coverage < kLeastCoverage)
       throw ConfigError(fmt::format("data.character_coverage is {}; expected {} to 1, with which SentencePiece trains",
                                     options.character_coverage, kLeastCoverage));
-    for (const CorpusOptions& corpus : options.train) count_pairs(corpus);  // for its errors, before long work
+    for (const CorpusOptions& corpus : options.train)
+      count_pairs(corpus, options.bad_lines, kSkipInTraining);  // for its errors, before long work
     log_info("training a SentencePiece model of {} pieces: {}", options.vocab_size, path.string());
     std::error_code error;
     fs::create_directories(path.parent_path(), error);

@@ -10,6 +10,8 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/device.h"
 #include "base/error.h"
@@ -21,6 +23,7 @@
 #include "checkpoint/run_folder.h"
 #include "data/batch.h"
 #include "data/batch_maker.h"
+#include "data/corpus_reader.h"
 #include "run/remarks.h"
 #include "run/requirements.h"
 #include "run/starting_point.h"
@@ -74,9 +77,14 @@ class DryRun {
   DryRun(const Configuration& given, std::ostream& out) : options_(given.options), rules_(given.rules), out_(out) {}
 
   void run() {
-    check_start();
-    check_data();
-    check_evaluation_sets();
+    try {
+      check_start();
+      check_data();
+      check_evaluation_sets();
+    } catch (const DataError&) {
+      list_bad_texts();
+      throw;
+    }
     check_training();
     check_translation();
     stop_if_interrupted("checking");
@@ -96,6 +104,24 @@ class DryRun {
     if (warning.empty()) return;
     ++warnings_;
     say(what, "warning: " + warning);
+  }
+
+  /// If more than one text is bad, says what is wrong with each and throws: so that all can be mended before the next start.
+  void list_bad_texts() {
+    std::vector<std::pair<std::string, std::string>> bad;  // name and error
+    for (const auto* corpora : {&options_.data.train, &options_.data.valid, &options_.data.test}) {
+      for (const CorpusOptions& corpus : *corpora) {
+        try {
+          for (const auto& [file, what] : corpus.files()) require_corpus_file(file, what);
+          corpora == &options_.data.train ? count_pairs(corpus, options_.data.bad_lines, kSkipInTraining) : count_pairs(corpus);
+        } catch (const DataError& error) {
+          bad.emplace_back(name_of(corpus), error.what());
+        }
+      }
+    }
+    if (bad.size() < 2) return;
+    for (const auto& [name, error] : bad) say(name, "error: " + error);
+    throw DataError(fmt::format("{} texts of this configuration cannot be taken as they are; all are listed above", bad.size()));
   }
 
   void check_start() {
@@ -125,6 +151,8 @@ class DryRun {
   void check_data() {
     open_data();
     say("training data", data_.summary.text());
+    for (const auto& [name, kind] : data_.summary.bad.kinds)
+      warn("bad lines", fmt::format("{} left out, {}; the first: {}", counted(kind.lines, "line"), name, kind.first));
     if (!options_.data.cache.empty()) say("token cache", "written to " + options_.data.cache + " (data.cache), for training too");
     say("source lengths", histogram(data_.summary.src_lengths));
     say("target lengths", histogram(data_.summary.tgt_lengths));

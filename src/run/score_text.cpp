@@ -3,11 +3,14 @@
 #include <spdlog/fmt/fmt.h>
 #include <spdlog/fmt/ranges.h>
 
+#include <algorithm>
+#include <exception>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "analysis/pair_scores.h"
+#include "base/error.h"
 #include "base/json_text.h"
 #include "base/output.h"
 #include "search/ensemble.h"
@@ -58,26 +61,70 @@ int64_t most_tokens_of(const std::vector<LoadedModel>& models) {
   return most;
 }
 
+/// The next pairs to score, and what ends reading behind them.
+struct PairWindow {
+  std::vector<SentencePair> pairs;
+  bool more = true;
+  std::exception_ptr end;
+};
+
+PairWindow next_window(PairReader& reader) {
+  PairWindow window;
+  try {
+    while (window.more && window.pairs.size() < kLinesAtATime) {
+      std::vector<SentencePair> next = reader.next(1);
+      window.more = !next.empty();
+      if (window.more) window.pairs.push_back(std::move(next.front()));
+    }
+  } catch (const Error&) {
+    window.end = std::current_exception();
+    window.more = false;
+  }
+  for (SentencePair& pair : window.pairs)
+    if (!pair.src.empty() && pair.tgt.empty()) pair.tgt = {kEos};  // an empty translation of a sentence is one, too
+  return window;
+}
+
+/// Returns the lines for the pairs of a window; one for a pair that was passed over is empty, or in JSON its error.
+std::string scored(const PairWindow& window, const std::vector<LoadedModel>& models, const ScoreRequest& asked) {
+  LogProbs log_probs(window.pairs.size());
+  for (const auto& batch : batches_of(window.pairs, asked.batch_tokens)) {
+    LogProbs of_batch = log_probs_of(models, batch);
+    for (size_t b = 0; b < batch.size(); ++b) log_probs[static_cast<size_t>(batch[b] - window.pairs.data())] = std::move(of_batch[b]);
+  }
+  std::string written;
+  for (size_t i = 0; i < window.pairs.size(); ++i) {
+    const SentencePair& pair = window.pairs[i];
+    if (pair.error.empty())
+      written += format(pair, log_probs[i], *models.front().vocabularies.tgt, asked);
+    else
+      written += (asked.json ? json_text({{"error", pair.error}}) : "") + "\n";
+  }
+  return written;
+}
+
 }  // namespace
 
-bool score_text(const std::vector<LoadedModel>& models, const ScoreRequest& asked) {
-  const Vocabularies& vocabularies = models.front().vocabularies;
-  PairReader reader(asked.src, asked.tgt, vocabularies, most_tokens_of(models));
+ScoredText score_text(const std::vector<LoadedModel>& models, const ScoreRequest& asked) {
+  PairReader reader(asked.src, asked.tgt, models.front().vocabularies, most_tokens_of(models), LongPairs::kRefuse, asked.bad_lines);
   Output output(asked.output, {asked.src, asked.tgt});
-  for (std::vector<SentencePair> pairs; !(pairs = reader.next(kLinesAtATime)).empty();) {
-    for (SentencePair& pair : pairs)
-      if (!pair.src.empty() && pair.tgt.empty()) pair.tgt = {kEos};  // an empty translation of a sentence is one, too
-    LogProbs log_probs(pairs.size());
-    for (const auto& batch : batches_of(pairs, asked.batch_tokens)) {
-      LogProbs of_batch = log_probs_of(models, batch);
-      for (size_t b = 0; b < batch.size(); ++b) log_probs[static_cast<size_t>(batch[b] - pairs.data())] = std::move(of_batch[b]);
+  ScoredText done;
+  try {
+    for (bool more = true; more;) {
+      const PairWindow window = next_window(reader);
+      more = window.more;
+      done.is_read = output.write(scored(window, models, asked));
+      if (!done.is_read) return done;
+      done.pairs += std::ssize(window.pairs);
+      done.bad_pairs += std::ranges::count_if(window.pairs, [](const SentencePair& pair) { return !pair.error.empty(); });
+      if (window.end) std::rethrow_exception(window.end);
     }
-    std::string written;
-    for (size_t i = 0; i < pairs.size(); ++i) written += format(pairs[i], log_probs[i], *vocabularies.tgt, asked);
-    if (!output.write(written)) return false;
+  } catch (...) {
+    output.keep_partial_of(done.pairs);
+    throw;
   }
   output.finish();
-  return true;
+  return done;
 }
 
 }  // namespace lacuna

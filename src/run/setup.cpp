@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "base/content_hash.h"
+#include "base/durable_files.h"
 #include "base/log.h"
 #include "base/spelling.h"
 #include "checkpoint/run_folder.h"
@@ -37,10 +38,25 @@ std::string validation_fingerprint(const EvaluationSet& set, const std::string& 
   return hash.text();
 }
 
+/// Puts the lists of bad lines that do not train, corpus by corpus, into one file of the run folder.
+void list_rejects(const RunSetup& run) {
+  if (run.data.summary.bad.count() == 0) return;
+  FileReplacement all(fs::path(run.folder()) / run_files::kRejects);
+  for (const auto& corpus : run.data.plan.corpora) {
+    if (corpus->rejects().empty()) continue;
+    const FileReader list(corpus->rejects());
+    std::string bytes(size_t{1} << 20, '\0');
+    while (const size_t count = list.read(bytes.data(), bytes.size())) all.writer().write({bytes.data(), count});
+  }
+  all.finish();
+  log_info("{} lists the lines that are left out", (fs::path(run.options.run) / run_files::kRejects).string());
+}
+
 void open_data(RunSetup& run) {
   run.data = open_training_data(run.options.data, run.folder(), run.options.train.batch_tokens.value_or(0), run.options.seed_value(),
                                 run.kept_vocabularies);
   run.state.corpus_fingerprint = run.data.fingerprint;
+  list_rejects(run);
 }
 
 void make_model(RunSetup& run) {

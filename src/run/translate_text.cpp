@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/log.h"
 #include "base/spelling.h"
 
@@ -18,8 +19,23 @@ namespace {
 struct Window {
   std::vector<InputLine> lines;
   bool more = true;
-  std::exception_ptr bad_line;  ///< the DataError of the line that follows `lines`, if it is a bad one
+  std::exception_ptr end;  ///< what ends reading behind `lines`, before the input does: a bad line, a signal
 };
+
+/// Reads the next line. One that is passed over has its error and no text. Returns false at the end.
+bool read_line(LineReader& reader, const TextTranslation& how, std::string& text, InputLine& line) {
+  try {
+    if (!reader.next(text)) return false;
+    reader.require_clean(text);
+    parse_input_line(text, reader.place(), how.format, line);
+    if (!line.fields.contains("prefix")) line.input.prefix = how.prefix;
+  } catch (const LineError& error) {
+    if (how.bad_lines == OnBadLine::kStop) throw LineError(error.kind(), std::string(error.what()) + kHowToSkip);
+    line.error = error.what();
+    log_warning("{} ({} stands for it)", line.error, how.format.json ? "\"error\"" : "an empty line");
+  }
+  return true;
+}
 
 Window read_window(LineReader& reader, int64_t first_id, const TextTranslation& how) {
   constexpr size_t kBytesAtATime = 8 << 20;
@@ -28,16 +44,17 @@ Window read_window(LineReader& reader, int64_t first_id, const TextTranslation& 
   size_t bytes = 0;
   const auto has_room = [&] { return window.lines.size() < kLinesAtATime && bytes < kBytesAtATime; };
   try {
-    while (has_room() && (window.lines.empty() || !reader.would_wait()) && (window.more = reader.next(text))) {
+    while (has_room() && (window.lines.empty() || !reader.would_wait())) {
+      if (interrupt_signal() != 0) throw Interrupted("interrupted; what was read before is answered");
+      InputLine line;
+      line.input.id = first_id + static_cast<int64_t>(window.lines.size());
+      window.more = read_line(reader, how, text, line);
+      if (!window.more) break;
       bytes += text.size();
-      reader.require_clean(text);
-      const int64_t id = first_id + static_cast<int64_t>(window.lines.size());
-      window.lines.push_back(parse_input_line(text, id, reader.place(), how.format));
-      InputLine& line = window.lines.back();
-      if (!line.fields.contains("prefix")) line.input.prefix = how.prefix;
+      window.lines.push_back(std::move(line));
     }
-  } catch (const DataError&) {
-    window.bad_line = std::current_exception();
+  } catch (const Error&) {
+    window.end = std::current_exception();
     window.more = false;
   }
   return window;
@@ -101,34 +118,43 @@ bool output_may_be_seen(const std::string& output) {
 
 }  // namespace
 
-bool translate_text(LineReader& reader, Output& output, Translator& translator, const TextTranslation& how, TranslationProgress& progress) {
+TranslatedText translate_text(LineReader& reader, Output& output, Translator& translator, const TextTranslation& how,
+                              TranslationProgress& progress) {
   LossWarnings warnings(how);
-  int64_t lines_in = 0, lines_out = 0;
-  for (bool more = true; more;) {
-    const Window window = read_window(reader, lines_in, how);
-    const std::vector<InputLine>& lines = window.lines;
-    lines_in += static_cast<int64_t>(lines.size());
-    more = window.more;
-    std::vector<TranslationInput> inputs;
-    inputs.reserve(lines.size());
-    for (const InputLine& line : lines) inputs.push_back(line.input);
-    progress.begin(std::ssize(lines), reader);
-    const std::vector<TranslatedLine> translated = translator.translate(inputs);
-    progress.end(translated);
-    std::string written;
-    for (size_t i = 0; i < lines.size(); ++i, ++lines_out) {
-      warnings.look_at(lines[i].input, translated[i]);
-      written += format_translations(lines[i], translated[i], how.format);
+  TranslatedText done;
+  try {
+    for (bool more = true; more;) {
+      const Window window = read_window(reader, done.lines, how);
+      const std::vector<InputLine>& lines = window.lines;
+      more = window.more;
+      std::vector<TranslationInput> inputs;
+      inputs.reserve(lines.size());
+      for (const InputLine& line : lines) inputs.push_back(line.input);
+      progress.begin(std::ssize(lines), reader);
+      const std::vector<TranslatedLine> translated = translator.translate(inputs);
+      progress.end(translated);
+      std::string written;
+      for (size_t i = 0; i < lines.size(); ++i) {
+        warnings.look_at(lines[i].input, translated[i]);
+        written += format_translations(lines[i], translated[i], how.format);
+        done.bad_lines += lines[i].error.empty() ? 0 : 1;
+      }
+      done.is_read = output.write(written);
+      if (!done.is_read) return done;
+      done.lines += std::ssize(lines);
+      if (window.end) std::rethrow_exception(window.end);
     }
-    if (!output.write(written)) return false;
-    if (window.bad_line) std::rethrow_exception(window.bad_line);
+  } catch (...) {
+    progress.hide();
+    output.keep_partial_of(done.lines);
+    throw;
   }
-  if (lines_in != lines_out)
-    throw MachineError(std::to_string(lines_in) + " lines came in and " + std::to_string(lines_out) +
+  if (done.lines != reader.line_number())
+    throw MachineError(std::to_string(reader.line_number()) + " lines came in and " + std::to_string(done.lines) +
                        " went out; this is a fault of the program");
   warnings.finish();
   progress.finish();
-  return true;
+  return done;
 }
 
 TranslationProgress::TranslationProgress(const std::string& input, const std::string& output, bool quiet)

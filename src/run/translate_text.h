@@ -26,13 +26,15 @@ struct TranslationFormat {
 struct InputLine {
   TranslationInput input;
   nlohmann::ordered_json fields;
+  std::string error = {};  ///< why a line that is passed over cannot be taken; its text is empty
 };
 
-/// Reads a line that came from `place`; where JSON is expected, an empty line is an empty text. Throws DataError if it is to be JSON and is
-/// not an object with a string "text".
-InputLine parse_input_line(const std::string& line, int64_t id, const std::string& place, const TranslationFormat& format);
+/// Reads the text of a line that came from `place` into `line`; where JSON is expected, an empty line is an empty text. Throws LineError if
+/// it is to be JSON and is not an object with a string "text"; `line` then has the fields of the object, if it is one.
+void parse_input_line(const std::string& text, const std::string& place, const TranslationFormat& format, InputLine& line);
 
-/// Returns the output for one line of input: one line, or n_best lines of text; each ends in LF.
+/// Returns the output for one line of input: one line, or n_best lines of text; each ends in LF. A line that is passed over has that of an
+/// empty one, in JSON its own fields and "error".
 std::string format_translations(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format);
 
 /// What `lacuna translate` tells a person at a terminal: that it waits for sentences to be typed, a progress bar, a closing line.
@@ -47,6 +49,8 @@ class TranslationProgress {
   void add_sentence();
   /// Ends the window, and clears the bar's line for other output.
   void end(const std::vector<TranslatedLine>& translated);
+  /// Clears the bar's line.
+  void hide() { bar_.hide(); }
   /// Prints how many lines and tokens were translated, and how fast, without the time in which sentences were waited for.
   void finish() const;
 
@@ -69,9 +73,18 @@ struct TextTranslation {
   std::string prefix;  ///< for lines that bring none of their own
   TranslationFormat format;
   int64_t longest = 0;  ///< pieces of the longest sentence of training: longer ones are warned of
+  OnBadLine bad_lines = OnBadLine::kStop;
 };
 
-/// Translates all lines as they come. Returns false if nobody reads the output any more. Throws DataError after the lines before a bad one.
-bool translate_text(LineReader& reader, Output& output, Translator& translator, const TextTranslation& how, TranslationProgress& progress);
+/// How much of a text was translated.
+struct TranslatedText {
+  int64_t lines = 0, bad_lines = 0;  ///< all of them, and those that were passed over
+  bool is_read = true;               ///< false if nobody reads the output any more
+};
+
+/// Translates all lines as they come, and warns of each bad one that is passed over. Whatever ends it early, such as a bad line that is not
+/// (LineError) or a signal (Interrupted), is thrown after what was read before it is written; a file is then kept as a partial one.
+TranslatedText translate_text(LineReader& reader, Output& output, Translator& translator, const TextTranslation& how,
+                              TranslationProgress& progress);
 
 }  // namespace lacuna

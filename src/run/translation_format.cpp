@@ -44,13 +44,18 @@ class LongIntegers : public nlohmann::json_sax<ordered_json> {
   bool found_ = false;
 };
 
+/// The error of a line that is to be JSON.
+LineError not_as_expected(const std::string& place, const std::string& what) {
+  return {"with wrong JSON", place + ": " + what};
+}
+
 std::string string_field(const ordered_json& fields, const char* key, const std::string& place) {
   const auto found = fields.find(key);
   if (found == fields.end()) return "";
   if (!found->is_string()) {
     constexpr size_t kShown = 100;
-    throw DataError(place + ": \"" + key + "\" is " + found->dump(-1, ' ', /*ensure_ascii=*/true).substr(0, kShown) +
-                    "; expected a string");
+    const std::string value = found->dump(-1, ' ', /*ensure_ascii=*/true).substr(0, kShown);
+    throw not_as_expected(place, fmt::format("\"{}\" is {}; expected a string", key, value));
   }
   return found->get<std::string>();
 }
@@ -64,7 +69,8 @@ ordered_json to_json(const Translation& translation, const TranslationFormat& fo
 
 /// Returns the fields of an input line, without those of an earlier translation, if it holds one.
 ordered_json given_fields(const InputLine& line) {
-  ordered_json fields = line.fields;
+  ordered_json fields = line.fields.is_object() ? line.fields : ordered_json::object();  // a line that cannot be parsed has none
+  fields.erase("error");
   if (!fields.contains("translation") && !fields.contains("translations")) return fields;
   for (const char* key : {"translation", "score", "log_prob", "alignment", "truncated", "translations"}) fields.erase(key);
   return fields;
@@ -74,7 +80,9 @@ std::string json_line(const InputLine& line, const TranslatedLine& translated, c
   ordered_json out = given_fields(line);
   out.erase("unknown_ratio");
   if (translated.unknown_ratio > 0) out["unknown_ratio"] = translated.unknown_ratio;
-  if (format.n_best) {
+  if (!line.error.empty()) {
+    out["error"] = line.error;
+  } else if (format.n_best) {
     out["translations"] = ordered_json::array();
     for (const Translation& translation : translated.translations) out["translations"].push_back(to_json(translation, format));
   } else {
@@ -96,9 +104,12 @@ std::string n_best_lines(const InputLine& line, const TranslatedLine& translated
 
 }  // namespace
 
-InputLine parse_input_line(const std::string& line, int64_t id, const std::string& place, const TranslationFormat& format) {
-  if (!format.json) return {{line, "", id}, {}};
-  const bool is_empty = line.find_first_not_of(" \t\r") == std::string::npos;
+void parse_input_line(const std::string& text, const std::string& place, const TranslationFormat& format, InputLine& line) {
+  if (!format.json) {
+    line.input.text = text;
+    return;
+  }
+  const bool is_empty = text.find_first_not_of(" \t\r") == std::string::npos;
   constexpr int kDeepest = 100;  // what writes them again goes as deep into the stack
   bool is_deep = false, has_large = false;
   const auto look = [&](int level, ordered_json::parse_event_t event, ordered_json& value) {
@@ -107,17 +118,20 @@ InputLine parse_input_line(const std::string& line, int64_t id, const std::strin
         has_large || (event == ordered_json::parse_event_t::value && value.is_number_float() && std::abs(value.get<double>()) >= 0x1p63);
     return !is_deep;
   };
-  ordered_json fields = is_empty ? ordered_json::object({{"text", ""}}) : ordered_json::parse(line, look, false);
-  if (is_deep) throw DataError(place + ": its JSON is nested more than " + std::to_string(kDeepest) + " deep; expected {\"text\": ...}");
+  ordered_json fields = is_empty ? ordered_json::object({{"text", ""}}) : ordered_json::parse(text, look, false);
+  if (is_deep) throw not_as_expected(place, fmt::format("its JSON is nested more than {} deep; expected {{\"text\": ...}}", kDeepest));
   if (fields.is_discarded())
-    throw DataError(place + ": is not a JSON object, or holds a number beyond all range; expected {\"text\": ...} a line");
-  if (has_large && LongIntegers::are_in(line))
-    throw DataError(place + ": holds a whole number of more than 64 bits, which would come out as another one; expected it in quotes");
-  if (!fields.is_object() || !fields.contains("text"))
-    throw DataError(place + ": is not a JSON object with \"text\"; expected one {\"text\": ...} a line");
-  const std::string text = string_field(fields, "text", place), prefix = string_field(fields, "prefix", place);
-  if (text.find('\n') != std::string::npos) throw DataError(place + ": \"text\" holds a line break; expected one sentence");
-  return {{text, prefix, id}, std::move(fields)};
+    throw not_as_expected(place, "is not a JSON object, or holds a number beyond all range; expected {\"text\": ...} a line");
+  if (has_large && LongIntegers::are_in(text))
+    throw not_as_expected(place, "holds a whole number of more than 64 bits, which would come out as another one; expected it in quotes");
+  if (fields.is_object()) line.fields = std::move(fields);
+  if (!line.fields.contains("text"))
+    throw not_as_expected(place, "is not a JSON object with \"text\"; expected one {\"text\": ...} a line");
+  const std::string src = string_field(line.fields, "text", place), prefix = string_field(line.fields, "prefix", place);
+  if (src.find('\n') != std::string::npos) throw not_as_expected(place, "\"text\" holds a line break; expected one sentence");
+  if ((src + prefix).find('\0') != std::string::npos) throw not_as_expected(place, "holds a NUL character (\\u0000); expected text");
+  line.input.text = src;
+  line.input.prefix = prefix;
 }
 
 std::string format_translations(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format) {

@@ -30,6 +30,7 @@ constexpr const char* kMayDiffer[] = {
     "data.src_lang",
     "data.valid.",
     "data.test.",
+    "data.bad_lines",  // without bad lines both are the same, and stop refuses them
     "data.cache",
     "model.preset",  // its sizes are keys of their own
     "train.reset",

@@ -33,6 +33,7 @@ std::vector<fs::path> parts_of_run(const fs::path& run) {
   const auto add = [&](const std::string& name) { parts.push_back(run / name); };
   for (const char* const name : kResults) add(name);
   add(run_files::kCache);
+  add(run_files::kRejects);
   for (const std::string model : run_files::kSpmModels) {
     add(model);
     add(model + run_files::kTrainingNote);

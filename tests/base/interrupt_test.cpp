@@ -95,6 +95,57 @@ TEST(Interrupt, WorkStopsWithTheCodeOfTheSignal) {
             130);
 }
 
+/// The code that a child ends with which answers before SIGTERM and gets this signal while it waits for input.
+int code_after_waiting(int signal) {
+  return exit_code_of_child([=] {
+    take_over_interrupts();
+    let_sigterm_end_reading();
+    int ends[2];
+    if (pipe(ends) != 0) return 1;
+    raise(signal);
+    try {
+      wait_to_read(ends[0], "stdin");
+    } catch (const Interrupted& error) {
+      return error.exit_code();
+    }
+    return 0;
+  });
+}
+
+TEST(Interrupt, ASignalEndsWaitingForInput) {
+  EXPECT_EQ(code_after_waiting(SIGTERM), 143);
+  EXPECT_EQ(code_after_waiting(SIGINT), 130);
+}
+
+TEST(Interrupt, SigtermMayLeaveWorkAlone) {
+  EXPECT_EQ(exit_code_of_child([] {
+              handle_interrupts();
+              let_sigterm_end_reading();
+              raise(SIGTERM);
+              stop_if_interrupted("translating");
+              return interrupt_signal();
+            }),
+            SIGTERM);
+  EXPECT_EQ(exit_code_of_child([] {
+              handle_interrupts();
+              let_sigterm_end_reading();
+              raise(SIGTERM);
+              raise(SIGTERM);
+              return 0;
+            }),
+            143);
+}
+
+TEST(Interrupt, ReadingGoesOnWhereSignalsEndAllWork) {
+  EXPECT_EQ(exit_code_of_child([] {
+              handle_interrupts();
+              raise(SIGTERM);
+              wait_to_read(0, "stdin");
+              return 7;
+            }),
+            7);
+}
+
 TEST(Interrupt, AClosedOutputIsAnErrorOfTheWrite) {
   EXPECT_EQ(exit_code_of_child([] {
               ignore_write_signals();

@@ -186,6 +186,49 @@ TEST(LineReader, RefusesALineThatIsNoLine) {
   EXPECT_THAT(message_of<DataError>([&] { lines_of(file); }), AllOf(HasSubstr(file + ":2"), HasSubstr("1 MiB")));
 }
 
+TEST(LineReader, GoesOnBehindALineThatIsTooLong) {
+  const ScratchFolder folder;
+  const std::string longest(3 << 20, 'x');
+  for (const std::string& text :
+       {"one\n" + longest + "\nthree\n", "one\n" + longest + "\r\nthree", gzip_of("one\n" + longest + "\nthree\n")}) {
+    LineReader reader(folder.write("a", text));
+    std::string line;
+    ASSERT_TRUE(reader.next(line));
+    EXPECT_THAT(message_of<LineError>([&] { reader.next(line); }), HasSubstr("a:2: the line is longer than 1 MiB"));
+    EXPECT_EQ(line.size(), size_t{1} << 20) << "its beginning";
+    ASSERT_TRUE(reader.next(line));
+    EXPECT_EQ(line, "three");
+    EXPECT_EQ(reader.line_number(), 3);
+    EXPECT_FALSE(reader.next(line));
+  }
+  LineReader reader(folder.write("a", longest));
+  std::string line;
+  EXPECT_THROW(reader.next(line), LineError);
+  EXPECT_FALSE(reader.next(line));
+}
+
+TEST(LineReader, WouldWaitForTheRestOfALineThatIsTooLong) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  LineReader reader("/dev/fd/" + std::to_string(ends[0]));
+  const pid_t writer = start_child([&] {
+    const std::string longest((1 << 20) + 1, 'x');
+    return write(ends[1], longest.data(), longest.size()) == static_cast<ssize_t>(longest.size()) ? 0 : 1;
+  });
+  std::string line;
+  EXPECT_THROW(reader.next(line), LineError);
+  EXPECT_EQ(exit_code_of(writer), 0);
+  EXPECT_TRUE(reader.would_wait());
+  ASSERT_EQ(write(ends[1], "xx\ntwo", 6), 6);
+  EXPECT_TRUE(reader.would_wait());
+  ASSERT_EQ(write(ends[1], "\n", 1), 1);
+  EXPECT_FALSE(reader.would_wait());
+  ASSERT_TRUE(reader.next(line));
+  EXPECT_EQ(line, "two");
+  close(ends[0]);
+  close(ends[1]);
+}
+
 TEST(LineReader, TakesALineOfAMebibyteAndNoByteMore) {
   const ScratchFolder folder;
   const std::string longest(1 << 20, 'x');

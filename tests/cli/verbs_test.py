@@ -85,7 +85,7 @@ class Score(Verbs):
     def test_refuses_a_line_that_is_no_sentence(self):
         long, short = write("long", "1\n" + "1 " * 20000 + "\n"), write("short", "1\n1\n")
         for src, tgt in ((long, short), (short, long)):
-            message = self.refuses("score", "-m", AVERAGED, "--src", src, "--tgt", tgt)
+            message = self.ends("score", "-m", AVERAGED, "--src", src, "--tgt", tgt, code=2).stderr
             self.assertRegex(message, r"long:2: has \d+ tokens; expected at most 16384 .*split the line")
 
     def test_refuses_sides_of_other_lengths(self):
