@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "config/load.h"
 #include "config/rules.h"
 #include "metrics/sacrebleu.h"
+#include "train/run_takeover.h"
 
 namespace lacuna {
 
@@ -95,6 +97,7 @@ class AblationRunner {
   AblationSettings settings_;
   Scorer scorer_;
   ResultsFile results_;
+  std::unique_ptr<RunLock> lock_;  ///< of the folder, while `run_all` runs
 };
 
 }  // namespace lacuna

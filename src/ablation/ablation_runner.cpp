@@ -18,6 +18,7 @@
 #include "base/files.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/output.h"
 #include "base/process.h"
 #include "base/spelling.h"
 #include "checkpoint/run_folder.h"
@@ -25,7 +26,6 @@
 #include "config/run_files.h"
 #include "data/evaluation_set.h"
 #include "data/training_data.h"
-#include "train/run_takeover.h"
 
 namespace lacuna {
 namespace {
@@ -62,7 +62,7 @@ AblationRunner::AblationRunner(const AblationPlan& plan, AblationSettings settin
     : plan_(plan), settings_(std::move(settings)), scorer_(find_sacrebleu(plan.shared.sacrebleu)), results_(results_file(plan.folder)) {}
 
 int AblationRunner::run_all() {
-  const RunLock lock(plan_.folder);
+  lock_ = std::make_unique<RunLock>(plan_.folder);
   make_vocabularies();
   note_shared_options();
   for (size_t i = 0; i < plan_.runs.size() && interrupt_signal() == 0; ++i) {
@@ -102,6 +102,7 @@ RunResult AblationRunner::row_for(const PlannedRun& run) const {
 }
 
 void AblationRunner::make(const PlannedRun& run) {
+  lock_->require_in_place();
   RunResult made = row_for(run);
   try {
     made = result_of(run);
@@ -110,6 +111,7 @@ void AblationRunner::make(const PlannedRun& run) {
     log_warning("{}, seed {} failed: {}", run.variant, run.seed, failure.what());
     made.error = failure.what();
   }
+  lock_->require_in_place();
   results_.put(made);
   forget_comparisons_with(made);
   compare_all();
@@ -269,10 +271,12 @@ std::string AblationRunner::hypotheses_of(const std::string& variant, int64_t se
 void AblationRunner::write_reports() const {
   const AblationReport report = summarize(results_.rows(), plan_.variants, plan_.scope);
   const fs::path folder(plan_.folder);
-  write_file_atomically(folder / "table.md", markdown_table(report, settings_.columns));
-  write_file_atomically(folder / "table.tex", latex_table(report, settings_.columns));
-  write_file_atomically(folder / "table.json", json_report(report));
-  write_file_atomically(folder / "plot.svg", svg_plot(report));
+  Output markdown(folder / "table.md"), latex(folder / "table.tex"), json(folder / "table.json"), plot(folder / "plot.svg");
+  markdown.write(markdown_table(report, settings_.columns));
+  latex.write(latex_table(report, settings_.columns));
+  json.write(json_report(report));
+  plot.write(svg_plot(report));
+  finish_together({&markdown, &latex, &json, &plot});
 }
 
 int AblationRunner::say_how_it_ended() const {

@@ -1,16 +1,15 @@
 #include "analysis/analysis_folder.h"
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <set>
 #include <string>
-#include <system_error>
+#include <string_view>
 #include <utility>
 
-#include "base/error.h"
 #include "base/files.h"
 #include "base/json_text.h"
-#include "base/log.h"
 #include "base/output.h"
 #include "checkpoint/safetensors.h"
 
@@ -25,30 +24,49 @@ std::pair<std::string, std::string> weight_files(size_t number, size_t models) {
   return {name + ".safetensors", name + ".json"};
 }
 
-/// Writes the weights and pieces of one model. Returns the names of the files.
-std::set<std::string> write_weights(const fs::path& folder, const std::pair<std::string, std::string>& files, const ModelAnalysis& model) {
-  nlohmann::ordered_json pieces = nlohmann::ordered_json::object();
-  for (const auto& [line, sides] : model.saved_pieces) pieces[std::to_string(line)] = {{"src", sides.first}, {"tgt", sides.second}};
-  write_safetensors(folder / files.first, model.saved);
-  write_file_atomically(folder / files.second, json_text(pieces, 1) + "\n");
-  return {files.first, files.second};
-}
-
-/// Removes optional files of an earlier analysis that this one has not written: they would look like this one's.
-void remove_others(const fs::path& folder, const std::set<std::string>& written) {
-  static const std::regex optional(R"((alignment|importance)\.csv|attention(\.\d+)?\.(safetensors|json))");
+/// Files that an earlier analysis may have written and this one does not write: they would look like this one's.
+std::vector<fs::path> outdated_files(const fs::path& folder, const std::set<std::string>& written) {
+  static const std::regex kOptional(R"((alignment|importance)\.csv|attention(\.\d+)?\.(safetensors|json))");
   std::vector<fs::path> found;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename().string();
-    if (entry.is_regular_file() && std::regex_match(name, optional) && !written.contains(name)) found.push_back(entry.path());
+    if (entry.is_regular_file() && std::regex_match(name, kOptional) && !written.contains(name)) found.push_back(entry.path());
   }
-  for (const fs::path& path : found) {
-    std::error_code error;
-    fs::remove(path, error);
-    if (error) throw MachineError(path.string() + ": cannot be removed: " + error.message());
-    log_info("{} is removed: it belonged to an earlier analysis", path.string());
-  }
+  return found;
 }
+
+/// The files of an analysis, written to the folder together.
+class AnalysisFiles {
+ public:
+  explicit AnalysisFiles(fs::path folder) : folder_(std::move(folder)) {}
+
+  Output& add(const std::string& name) {
+    written_.insert(name);
+    outputs_.push_back(std::make_unique<Output>(folder_ / name));
+    return *outputs_.back();
+  }
+  void add(const std::string& name, const std::string& text) { add(name).write(text); }
+  /// Adds the weights and pieces of one model.
+  void add_weights(const std::pair<std::string, std::string>& files, const ModelAnalysis& model) {
+    Output& weights = add(files.first);
+    write_safetensors([&](std::string_view bytes) { weights.write(bytes); }, model.saved);
+    nlohmann::ordered_json pieces = nlohmann::ordered_json::object();
+    for (const auto& [line, sides] : model.saved_pieces) pieces[std::to_string(line)] = {{"src", sides.first}, {"tgt", sides.second}};
+    add(files.second, json_text(pieces, 1) + "\n");
+  }
+  void finish() const {
+    const bool has_earlier = fs::exists(folder_ / "analysis.json");
+    std::vector<Output*> outputs;
+    outputs.reserve(outputs_.size());
+    for (const auto& output : outputs_) outputs.push_back(output.get());
+    finish_together(outputs, has_earlier ? outdated_files(folder_, written_) : std::vector<fs::path>());
+  }
+
+ private:
+  fs::path folder_;
+  std::vector<std::unique_ptr<Output>> outputs_;
+  std::set<std::string> written_;
+};
 
 }  // namespace
 
@@ -67,18 +85,13 @@ void require_places_for_files(const fs::path& folder, const AnalysisSettings& se
 }
 
 void write_analysis(const fs::path& folder, const std::vector<ModelAnalysis>& models, const AnalysisSettings& settings) {
-  const bool has_earlier = fs::exists(folder / "analysis.json");
-  std::set<std::string> written;
+  AnalysisFiles files(folder);
   const nlohmann::ordered_json analysis = analysis_json(models, settings);
-  write_file_atomically(folder / "analysis.json", json_text(analysis, 1) + "\n");
-  for (const CsvTable& table : analysis_tables(models, settings)) {
-    write_file_atomically(folder / table.file, table.text);
-    written.insert(table.file);
-  }
-  write_file_atomically(folder / "report.html", report_html(models, analysis));
-  for (size_t i = 0; i < models.size() && !settings.saved_lines.empty(); ++i)
-    written.merge(write_weights(folder, weight_files(i, models.size()), models[i]));
-  if (has_earlier) remove_others(folder, written);
+  files.add("analysis.json", json_text(analysis, 1) + "\n");
+  for (const CsvTable& table : analysis_tables(models, settings)) files.add(table.file, table.text);
+  files.add("report.html", report_html(models, analysis));
+  for (size_t i = 0; i < models.size() && !settings.saved_lines.empty(); ++i) files.add_weights(weight_files(i, models.size()), models[i]);
+  files.finish();
 }
 
 }  // namespace lacuna

@@ -120,12 +120,11 @@ std::string table_line(size_t line, const PairScore& score, bool has_contrast, b
   return fmt::format("{}\t{:.6f}\t{}\t{:.6f}\t{}\n", line, score.null_rate, contrast, score.log_prob, is_kept ? 1 : 0);
 }
 
-/// Copies the pairs to the files of kept and dropped ones, and writes their scores.
-void write_pairs(const FilterCorpus& corpus, const fs::path& folder, const std::vector<PairScore>& scores, FilterBy by,
-                 const std::vector<bool>& is_kept, Examples& examples) {
+/// Copies the pairs to the files of kept and dropped ones, and writes their scores and a report that begins with `summary`.
+void write_files(const FilterCorpus& corpus, const fs::path& folder, const std::vector<PairScore>& scores, FilterBy by,
+                 const std::vector<bool>& is_kept, Examples& examples, const std::string& summary) {
   Output kept_src(folder / "kept.src"), kept_tgt(folder / "kept.tgt"), dropped_src(folder / "dropped.src"),
-      dropped_tgt(folder / "dropped.tgt");
-  Output table(folder / "scores.tsv");
+      dropped_tgt(folder / "dropped.tgt"), table(folder / "scores.tsv"), report(folder / "report.txt");
   table.write("line\tnull_rate\tnull_contrast\tlog_prob\tkept\n");
   CorpusReader reader(corpus.src, corpus.tgt);
   std::string src, tgt;
@@ -141,7 +140,8 @@ void write_pairs(const FilterCorpus& corpus, const fs::path& folder, const std::
     table.write(table_line(i + 1, scores[i], by == FilterBy::kNullContrast, is_kept[i]));
     examples.see(i, src, tgt);
   }
-  for (Output* output : {&kept_src, &kept_tgt, &dropped_src, &dropped_tgt, &table}) output->finish();
+  report.write(summary + "\n" + examples.text(scores));
+  finish_together({&kept_src, &kept_tgt, &dropped_src, &dropped_tgt, &table, &report});
 }
 
 /// Returns the mean scores of the kept or of the dropped pairs as a line.
@@ -180,15 +180,12 @@ std::pair<int64_t, int64_t> filter_corpus(const LoadedModel& loaded, const Filte
   const std::vector<size_t> order = ranked(scores, ranking);
   const std::vector<bool> is_kept = choose(scores, order, flags.keep);
   Examples examples(order, scored);
-  write_pairs(corpus, folder, scores, ranking, is_kept, examples);
   std::string summary = fmt::format("{} ranked by {}", counted(std::ssize(scores), "pair"), by);
   if (scored < scores.size())
     summary +=
         fmt::format("; {} have an empty side, are too long for the model, or cannot be taken, and are dropped", scores.size() - scored);
   summary.append("\n").append(described("kept", scores, is_kept, true)).append(described("dropped", scores, is_kept, false));
-  Output report(folder / "report.txt");
-  report.write(summary + "\n" + examples.text(scores));
-  report.finish();
+  write_files(corpus, folder, scores, ranking, is_kept, examples, summary);
   log_info("{}: {} of {} pairs kept, ranked by {}", folder.string(), std::count(is_kept.begin(), is_kept.end(), true), scores.size(), by);
   return {std::ssize(scores), bad_pairs};
 }

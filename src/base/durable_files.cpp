@@ -15,6 +15,8 @@
 #include <regex>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/system_error.h"
 
 namespace lacuna {
 namespace {
@@ -47,7 +49,7 @@ bool is_untouched_for(const fs::path& place, std::chrono::seconds time) {
 constexpr char kTemporaryMark[] = ".lacuna-tmp.";  // of a file; MACHINE.PROCESS.NUMBER follows
 std::atomic<uint64_t> next_temporary = 0;          // counts within this process
 
-/// True if an ended process left the file. That process may have had the number of this one: then this one has not used the name yet.
+/// True if an ended process left the file or folder. It may have had the number of this one: then this one has not used the name yet.
 bool is_left_temporary(const fs::path& file, const std::string& prefix) {
   const std::string name = file.filename().string();
   const size_t dot = name.rfind('.');
@@ -60,16 +62,26 @@ bool is_left_temporary(const fs::path& file, const std::string& prefix) {
   return writer->is_this_process() ? number >= next_temporary : writer->is_gone(file);
 }
 
-/// Returns a temporary name beside `path` that no other thread, process or machine uses, and removes what ended processes left there.
-fs::path temporary_beside(const fs::path& path) {
+bool is_mine(const fs::path& place) {
+  struct stat status = {};
+  return lstat(place.c_str(), &status) == 0 && status.st_uid == geteuid();
+}
+
+/// Returns a temporary name beside `path` that no other thread, process or machine uses, and removes what ended processes left there: of a
+/// folder that all users share, what those of this user left.
+fs::path temporary_beside(const fs::path& path, bool is_shared = false) {
   const std::string prefix = path.filename().string().append(kTemporaryMark);
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(path.has_parent_path() ? path.parent_path() : ".", error))
-    if (is_left_temporary(entry.path(), prefix)) fs::remove(entry.path(), error);
+    if (is_left_temporary(entry.path(), prefix) && (!is_shared || is_mine(entry.path()))) fs::remove_all(entry.path(), error);
   fs::path temporary =
       path.string().append(kTemporaryMark).append(WriterProcess().name()).append(".").append(std::to_string(next_temporary++));
   unlink(temporary.c_str());  // a leftover in a folder that cannot be listed
   return temporary;
+}
+
+int rename_to(const fs::path& from, const fs::path& to) {
+  return uninterrupted([&] { return rename(from.c_str(), to.c_str()); });
 }
 
 // Temporary names of folders and links are .<final name>.<mark>.<writer process>, beside the final one.
@@ -133,22 +145,46 @@ bool WriterProcess::is_gone(const fs::path& made, std::chrono::seconds patience)
   return kill(process_, 0) != 0 && errno == ESRCH;
 }
 
+TemporaryFolder::TemporaryFolder() {
+  const fs::path folder = folder_for_temporary_files();
+  constexpr mode_t kMine = 0700;
+  int failed = 0;
+  do {
+    path_ = temporary_beside(folder / "lacuna", /*is_shared=*/true);
+    failed = mkdir(path_.c_str(), kMine);
+  } while (failed != 0 && errno == EEXIST);
+  if (failed != 0) fail("cannot make the temporary folder", path_, errno);
+}
+
+TemporaryFolder::~TemporaryFolder() {
+  remove_temporary(path_);
+}
+
 FileReplacement::FileReplacement(fs::path path) : path_(std::move(path)), temporary_(temporary_beside(path_)), writer_(temporary_, path_) {}
 
 FileReplacement::~FileReplacement() {
   if (!is_finished_) unlink(temporary_.c_str());
 }
 
+void FileReplacement::sync() {
+  if (!is_synced_) writer_.finish();
+  is_synced_ = true;
+}
+
+void FileReplacement::remove_former() const {
+  if (unlink(path_.c_str()) != 0 && errno != ENOENT && errno != EBUSY) fail_to_write(path_, 0);  // EBUSY: a mount point
+}
+
 void FileReplacement::finish() {
-  writer_.finish();
-  if (rename(temporary_.c_str(), path_.c_str()) == 0) {
+  sync();
+  if (rename_to(temporary_, path_) == 0) {
     is_finished_ = true;
   } else if (errno == EBUSY) {  // a mount point; the destructor removes the new file
     overwrite();
   } else {
     fail_to_write(path_, 0);
   }
-  try_sync_folder(path_.parent_path());
+  sync_folder_or_warn(path_.parent_path());
 }
 
 void FileReplacement::finish_as(const fs::path& name) {
@@ -183,8 +219,8 @@ void write_file_atomically(const fs::path& path, std::string_view bytes) {
 }
 
 std::error_code try_sync_folder(const fs::path& folder) {
-  const int file = open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  int error = file < 0 || fsync(file) != 0 ? errno : 0;
+  const int file = uninterrupted([&] { return open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+  int error = file < 0 || uninterrupted([&] { return fsync(file); }) != 0 ? errno : 0;
   if (file >= 0 && error == EINVAL) error = 0;  // a file system that needs no sync
   if (file >= 0) close(file);
   return {error, std::generic_category()};
@@ -211,11 +247,35 @@ void sync_folder(const fs::path& folder) {
   if (const std::error_code error = try_sync_folder(folder)) fail("cannot sync the folder", folder, error.value());
 }
 
+void sync_folder_or_warn(const fs::path& folder) {
+  if (const std::error_code error = try_sync_folder(folder))
+    log_warning("cannot sync the folder {}: {}. What was written there is whole, and may be gone after a loss of power",
+                folder.empty() ? "." : folder.string(), error.message());
+}
+
+void sync_file(const fs::path& path) {
+  const int file = uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC); });
+  const bool is_synced = file >= 0 && (uninterrupted([&] { return fsync(file); }) == 0 || errno == EINVAL || errno == EROFS);
+  const int error = errno;
+  if (file >= 0) close(file);
+  if (!is_synced) fail("cannot sync the file", path, error);
+}
+
+uint64_t drop_zeros_at_end(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) return 0;
+  const std::string text = read_file(path);
+  const size_t end = text.find_last_not_of('\0') + 1;
+  if (end == text.size()) return 0;
+  if (uninterrupted([&] { return truncate(path.c_str(), static_cast<off_t>(end)); }) != 0) fail("cannot cut the end of", path, errno);
+  return text.size() - end;
+}
+
 void replace_link(const fs::path& link, const std::string& target) {
   const fs::path place = normal(link), temporary = beside(place, kTemporary);
   unlink(temporary.c_str());
   if (symlink(target.c_str(), temporary.c_str()) != 0) fail("cannot make the link", temporary, errno);
-  if (rename(temporary.c_str(), place.c_str()) != 0) {
+  if (rename_to(temporary, place) != 0) {
     const int error = errno;
     unlink(temporary.c_str());
     fail("cannot replace the link", place, error);
@@ -238,7 +298,7 @@ StagedFolder::~StagedFolder() {
 void StagedFolder::commit() {
   sync_folder(temporary_);
   const fs::path parent = place_.parent_path();
-  if (renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE) == 0) {
+  if (uninterrupted([&] { return renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, place_.c_str(), RENAME_EXCHANGE); }) == 0) {
     committed_ = true;  // the former folder now has the temporary name
     sync_folder(parent);
     remove_temporary(temporary_);
@@ -247,11 +307,11 @@ void StagedFolder::commit() {
   // Nothing stood there, or the file system cannot exchange names: then the former folder steps aside for a moment, and `remove_leftovers`
   // brings it back should this process die in that moment.
   const fs::path former = beside(place_, kReplaced);
-  const bool replaces = rename(place_.c_str(), former.c_str()) == 0;
+  const bool replaces = rename_to(place_, former) == 0;
   if (!replaces && errno != ENOENT) fail("cannot replace", place_, errno);
-  if (rename(temporary_.c_str(), place_.c_str()) != 0) {
+  if (rename_to(temporary_, place_) != 0) {
     const int error = errno;
-    if (replaces) rename(former.c_str(), place_.c_str());
+    if (replaces) rename_to(former, place_);
     fail("cannot rename a folder to", place_, error);
   }
   committed_ = true;
@@ -261,7 +321,7 @@ void StagedFolder::commit() {
 
 void remove_folder(const fs::path& folder) {
   const fs::path place = normal(folder), temporary = beside(place, kTemporary);
-  if (rename(place.c_str(), temporary.c_str()) != 0) fail("cannot remove", place, errno);
+  if (rename_to(place, temporary) != 0) fail("cannot remove", place, errno);
   remove_temporary(temporary);
 }
 

@@ -38,6 +38,20 @@ class WriterProcess {
   pid_t process_;
 };
 
+/// A new folder under TMPDIR or /tmp, removed with its contents by the destructor; what killed processes of this user left there is removed
+/// when the next one is made. Throws MachineError if it cannot be made.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
 /// A file that replaces another one in one step, once it is whole. Until then it stands beside it under a temporary
 /// name of its own; leftovers of killed processes are removed. Without `finish` the old file stays. A mount point, as
 /// in some containers, is overwritten once the new file is whole, which stays and is named by the error if that fails.
@@ -50,7 +64,11 @@ class FileReplacement {
   FileWriter& writer() { return writer_; }
   /// The file's name until `finish`.
   const std::filesystem::path& temporary() const { return temporary_; }
-  /// Returns when the file and its name are on the disk.
+  /// Returns when the file is on the disk, under its temporary name; nothing may be written afterwards.
+  void sync();
+  /// Removes the old file, between `sync` and `finish`: for files that are replaced together.
+  void remove_former() const;
+  /// Returns when the file and its name are on the disk. A folder that cannot be synced is logged.
   void finish();
   /// Gives the file another name, in the same folder, and leaves the old file alone.
   void finish_as(const std::filesystem::path& name);
@@ -60,7 +78,7 @@ class FileReplacement {
 
   std::filesystem::path path_, temporary_;
   FileWriter writer_;
-  bool is_finished_ = false;
+  bool is_synced_ = false, is_finished_ = false;
 };
 
 /// Writes a file by FileReplacement; what is not replaceable, such as a pipe, is written to directly.
@@ -88,6 +106,12 @@ FileDigest write_durably(const std::filesystem::path& file, std::string_view byt
 std::error_code try_sync_folder(const std::filesystem::path& folder);
 /// As try_sync_folder, but throws if that fails.
 void sync_folder(const std::filesystem::path& folder);
+/// As try_sync_folder, but logs a warning if that fails.
+void sync_folder_or_warn(const std::filesystem::path& folder);
+/// Returns when all that was written to the file, by whomever, is on the disk. Throws MachineError.
+void sync_file(const std::filesystem::path& file);
+/// Cuts zeros off the end of a text file, where a loss of power may leave them, and returns how many there were.
+uint64_t drop_zeros_at_end(const std::filesystem::path& file);
 
 /// Makes `link` point to `target` (relative to the link's folder) in one step, whatever it pointed to before.
 void replace_link(const std::filesystem::path& link, const std::string& target);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,15 +12,16 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/system_error.h"
 
 namespace lacuna {
 namespace {
 
 /// Opens the file for writing if possible, which NFS requires for a lock.
 int open_lock(const std::filesystem::path& file) {
-  const int both = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  const int both = uninterrupted([&] { return open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666); });
   if (both >= 0 || errno != EACCES) return both;
-  const int found = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  const int found = uninterrupted([&] { return open(file.c_str(), O_RDONLY | O_CLOEXEC); });
   if (found < 0) errno = EACCES;  // why the file could not be created, not that it is missing
   return found;
 }
@@ -35,8 +37,13 @@ FileLock::~FileLock() {
 }
 
 bool FileLock::try_take() {
-  is_held_ = flock(file_, LOCK_EX | LOCK_NB) == 0;
-  return is_held_ || (errno != EWOULDBLOCK && errno != EINTR);
+  is_held_ = uninterrupted([&] { return flock(file_, LOCK_EX | LOCK_NB); }) == 0;
+  return is_held_ || errno != EWOULDBLOCK;
+}
+
+bool FileLock::is_in_place() const {
+  struct stat held = {}, found = {};
+  return fstat(file_, &held) == 0 && stat(path_.c_str(), &found) == 0 && held.st_dev == found.st_dev && held.st_ino == found.st_ino;
 }
 
 bool FileLock::take_within(std::chrono::duration<double> patience, const std::string& what) {

@@ -21,6 +21,8 @@ class FileLock {
   bool take_within(std::chrono::duration<double> patience, const std::string& what);
   /// True if this object holds the lock; always false on a file system without locks.
   bool is_held() const { return is_held_; }
+  /// Returns false once the path leads to another file, or none: the file was removed or renamed, or its folder was.
+  bool is_in_place() const;
 
  private:
   std::filesystem::path path_;

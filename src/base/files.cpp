@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/system_error.h"
 
 namespace lacuna {
 namespace {
@@ -39,10 +40,10 @@ void require_readable_file(const fs::path& path, const std::string& what) {
   std::error_code error;
   const auto status = fs::status(path, error);
   if (path.empty()) throw DataError(what + ": no file is named");
-  if (status.type() == fs::file_type::none) throw DataError(path.string() + ": cannot be read (" + error.message() + "); expected " + what);
+  if (status.type() == fs::file_type::none) fail_by(error.value(), path.string() + ": cannot be read (", "); expected " + what);
   if (!fs::exists(status)) throw DataError(path.string() + ": there is no such file; expected " + what);
   if (fs::is_directory(status)) throw DataError(path.string() + ": is a folder; expected " + what);
-  if (access(path.c_str(), R_OK) != 0) throw DataError(path.string() + ": cannot be read (" + std::strerror(errno) + "); expected " + what);
+  if (access(path.c_str(), R_OK) != 0) fail_by(errno, path.string() + ": cannot be read (", "); expected " + what);
   if (fs::is_regular_file(status) && fs::file_size(path, error) == 0) throw DataError(path.string() + ": is empty; expected " + what);
 }
 
@@ -58,7 +59,8 @@ void require_corpus_file(const fs::path& path, const std::string& what) {
   require_rereadable_file(path);
 }
 
-FileReader::FileReader(fs::path path) : path_(std::move(path)), file_(open(path_.c_str(), O_RDONLY | O_CLOEXEC)) {
+FileReader::FileReader(fs::path path)
+    : path_(std::move(path)), file_(uninterrupted([&] { return open(path_.c_str(), O_RDONLY | O_CLOEXEC); })) {
   if (file_ < 0) fail();
 }
 
@@ -81,7 +83,7 @@ size_t FileReader::read(char* bytes, size_t most) const {
 }
 
 void FileReader::fail() const {
-  throw DataError(path_.string() + ": cannot be read: " + std::strerror(errno));
+  fail_by(errno, path_.string() + ": cannot be read: ");
 }
 
 std::string read_file(const fs::path& path) {
@@ -112,7 +114,8 @@ FileWriter::FileWriter(const fs::path& path, const fs::path& former) : name_(for
   const bool has_former = !former.empty() && stat(former.c_str(), &status) == 0;
   const mode_t mode = has_former ? status.st_mode & 07777U : 0666;
   const int new_or_empty = former.empty() ? O_TRUNC : O_EXCL;  // in a folder that others write to, a name may have become a link of theirs
-  file_ = is_replaceable(path) ? open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | new_or_empty, mode) : open_to_write_to(path);
+  const int flags = O_WRONLY | O_CREAT | O_CLOEXEC | new_or_empty;
+  file_ = is_replaceable(path) ? uninterrupted([&] { return open(path.c_str(), flags, mode); }) : open_to_write_to(path);
   if (file_ < 0) fail_to_write(name_, 0);
   if (has_former) fchmod(file_, mode);  // whatever the umask is, where the file system knows permissions
 }
@@ -142,7 +145,8 @@ void FileWriter::put(std::string_view bytes) {
 
 void FileWriter::finish() {
   put(buffer_);
-  if (fsync(file_) != 0 && errno != EINVAL && errno != EROFS) fail_to_write(name_, 0);  // devices and pipes have nothing to sync
+  const int synced = uninterrupted([&] { return fsync(file_); });
+  if (synced != 0 && errno != EINVAL && errno != EROFS) fail_to_write(name_, 0);  // devices and pipes have nothing to sync
   if (close(std::exchange(file_, -1)) != 0 && errno != EINTR) fail_to_write(name_, 0);
 }
 
@@ -155,6 +159,7 @@ void fail_to_write(const fs::path& path, size_t bytes) {
     message += "free some space";
   }
   if (cause == EFBIG) message += "; files may not be as large (ulimit -f, or the file system): raise the limit";
+  if (cause == ELOOP || cause == ENAMETOOLONG) throw DataError(message);
   throw MachineError(message);
 }
 
@@ -173,7 +178,7 @@ fs::path behind_links(const fs::path& path) {
 
 int open_to_write_to(const fs::path& path) {
   if (const auto number = open_file_of(path)) return fcntl(*number, F_DUPFD_CLOEXEC, 0);
-  return open(path.c_str(), O_WRONLY | O_CLOEXEC);
+  return uninterrupted([&] { return open(path.c_str(), O_WRONLY | O_CLOEXEC); });
 }
 
 uint64_t free_disk_space(fs::path path) {
@@ -208,14 +213,14 @@ std::optional<size_t> first_invalid_utf8(std::string_view text) {
 }
 
 MappedFile::MappedFile(const fs::path& path) {
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int file = uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC); });
   struct stat status = {};
   const bool is_open = file >= 0 && fstat(file, &status) == 0;
   size_ = static_cast<size_t>(status.st_size);
   void* const mapped = size_ > 0 ? mmap(nullptr, size_, PROT_READ, MAP_SHARED, file, 0) : nullptr;
   const int cause = errno;
   if (file >= 0) close(file);
-  if (!is_open) throw DataError(path.string() + ": cannot be read: " + std::strerror(cause));
+  if (!is_open) fail_by(cause, path.string() + ": cannot be read: ");
   if (mapped == MAP_FAILED) throw MachineError(path.string() + ": cannot be mapped: " + std::strerror(cause));
   data_ = static_cast<const char*>(mapped);
 }
@@ -224,17 +229,24 @@ MappedFile::~MappedFile() {
   if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
 }
 
-TemporaryFolder::TemporaryFolder() {
+fs::path folder_for_temporary_files() {
   std::error_code error;
-  std::string name = (fs::temp_directory_path(error) / "lacuna_XXXXXX").string();
+  fs::path folder = fs::temp_directory_path(error);
   if (error) throw MachineError("there is no folder for temporary files (TMPDIR or /tmp): " + error.message());
-  if (mkdtemp(name.data()) == nullptr) throw MachineError("cannot make a temporary folder " + name + ": " + std::strerror(errno));
-  path_ = name;
+  return folder;
 }
 
-TemporaryFolder::~TemporaryFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
+UnnamedFile::UnnamedFile() {
+  const fs::path folder = folder_for_temporary_files();
+  constexpr mode_t kMine = 0600;
+  file_ = uninterrupted([&] { return open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, kMine); });
+  if (file_ < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) file_ = memfd_create("lacuna", MFD_CLOEXEC);
+  if (file_ < 0) throw MachineError("cannot make a temporary file in " + folder.string() + ": " + std::strerror(errno));
+  path_ = fs::path("/proc") / std::to_string(getpid()) / "fd" / std::to_string(file_);
+}
+
+UnnamedFile::~UnnamedFile() {
+  close(file_);
 }
 
 }  // namespace lacuna

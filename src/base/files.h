@@ -10,16 +10,16 @@
 
 namespace lacuna {
 
-/// Throws DataError if `path` cannot be read as a file: missing, a folder, not readable, empty. `what` says what it should be ("training
-/// corpus").
+/// Throws DataError (MachineError where the machine is at fault) if `path` cannot be read as a file: missing, a folder, not readable,
+/// empty. `what` says what it should be ("training corpus").
 void require_readable_file(const std::filesystem::path& path, const std::string& what);
 /// Throws DataError for a pipe or a device, whose bytes can be read only once.
 void require_rereadable_file(const std::filesystem::path& path);
 /// require_readable_file and require_rereadable_file: for a file that is read several times.
 void require_corpus_file(const std::filesystem::path& path, const std::string& what);
 
-/// A file read piece by piece. It is not mapped: a mapped file that becomes shorter would end the program with a signal. Throws DataError
-/// if it cannot be read.
+/// A file read piece by piece. It is not mapped: a mapped file that becomes shorter would end the program with a signal. Throws
+/// if it cannot be read (see fail_by).
 class FileReader {
  public:
   explicit FileReader(std::filesystem::path path);
@@ -39,7 +39,7 @@ class FileReader {
   int file_;
 };
 
-/// Returns all bytes of a file. Throws DataError if it cannot be read.
+/// Returns all bytes of a file. Throws if it cannot be read (see fail_by).
 std::string read_file(const std::filesystem::path& path);
 
 /// Says whether to repeat a read or write that failed: true after a signal, and for a file in non-blocking mode (whoever started the
@@ -68,8 +68,8 @@ class FileWriter {
   std::string buffer_;
 };
 
-/// Throws the MachineError for a write to `path` that failed, by errno. `bytes` is how many could not be written; 0 = those written could
-/// not be synced, or the file not be renamed.
+/// Throws the MachineError (for a loop of links or too long a name, DataError) for a write to `path` that failed, by errno. `bytes` is how
+/// many could not be written; 0 = those written could not be synced, or the file not be renamed.
 [[noreturn]] void fail_to_write(const std::filesystem::path& path, size_t bytes);
 
 /// False for an existing thing that is not a regular file, such as a pipe, and for an open file named by its number (/dev/stdout,
@@ -104,17 +104,23 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-/// A new folder under TMPDIR or /tmp, removed with its contents by the destructor. Throws MachineError if it cannot be made.
-class TemporaryFolder {
+/// Returns TMPDIR or /tmp. Throws MachineError if that is no folder.
+std::filesystem::path folder_for_temporary_files();
+
+/// A temporary file for other programs to read, which has no name (on a file system without such files it is in memory): the system removes
+/// it however this process ends. Throws MachineError if it cannot be made.
+class UnnamedFile {
  public:
-  TemporaryFolder();
-  ~TemporaryFolder();
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  UnnamedFile();
+  ~UnnamedFile();
+  UnnamedFile(const UnnamedFile&) = delete;
+  UnnamedFile& operator=(const UnnamedFile&) = delete;
+  /// Where this process, and those that it starts, open it for as long as this object lives.
   const std::filesystem::path& path() const { return path_; }
 
  private:
   std::filesystem::path path_;
+  int file_;
 };
 
 }  // namespace lacuna

@@ -7,13 +7,13 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <iterator>
 
 #include "base/compression.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"
+#include "base/system_error.h"
 
 namespace lacuna {
 namespace {
@@ -51,8 +51,8 @@ const Format* format_of(std::string_view bytes) {
 InputStream::InputStream(const std::filesystem::path& path) : name_(path == "-" ? "stdin" : path.string()) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) throw DataError(name_ + ": is a folder; expected a text file");
-  file_ = path == "-" ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file_ < 0) throw DataError(name_ + ": cannot be read: " + std::strerror(errno));
+  file_ = path == "-" ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC); });
+  if (file_ < 0) fail_by(errno, name_ + ": cannot be read: ");
 }
 
 InputStream::~InputStream() {
@@ -64,7 +64,7 @@ size_t InputStream::read_raw(char* bytes, size_t size) {
     wait_to_read(file_, name_);
     const ssize_t count = ::read(file_, bytes, size);
     if (count >= 0) return static_cast<size_t>(count);
-    if (!may_try_again(file_, POLLIN)) throw DataError(name_ + ": cannot be read: " + std::strerror(errno));
+    if (!may_try_again(file_, POLLIN)) fail_by(errno, name_ + ": cannot be read: ");
   }
 }
 

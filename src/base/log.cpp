@@ -1,15 +1,20 @@
 #include "base/log.h"
 
+#include <fcntl.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 
+#include "base/durable_files.h"
 #include "base/error.h"
+#include "base/system_error.h"
 
 namespace lacuna {
 namespace {
@@ -37,6 +42,12 @@ std::unique_ptr<spdlog::logger>& file_logger() {
   return instance;
 }
 
+/// The file of log_to_file, opened to be synced: it may be renamed meanwhile. -1 if none was set.
+int& log_file() {
+  static int file = -1;
+  return file;
+}
+
 spdlog::level::level_enum spdlog_level(LogLevel level) {
   constexpr spdlog::level::level_enum kLevels[] = {spdlog::level::info, spdlog::level::warn, spdlog::level::err, spdlog::level::off};
   return kLevels[static_cast<size_t>(level)];
@@ -49,6 +60,7 @@ void set_log_level(LogLevel level) {
 }
 
 void log_to_file(const std::string& path) {
+  const uint64_t zeros = drop_zeros_at_end(path);
   try {
     auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
     file_logger() = std::make_unique<spdlog::logger>("file", std::move(sink));
@@ -57,6 +69,14 @@ void log_to_file(const std::string& path) {
   } catch (const spdlog::spdlog_ex& error) {
     throw MachineError(path + ": the log cannot be written: " + error.what());
   }
+  if (log_file() >= 0) close(log_file());
+  log_file() = uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC); });
+  if (zeros > 0) log_warning("{}: {} zeros at its end, as a loss of power leaves them, are cut off", path, zeros);
+}
+
+void sync_log_file() {
+  if (log_file() < 0 || uninterrupted([] { return fsync(log_file()); }) == 0 || errno == EINVAL || errno == EROFS) return;
+  throw MachineError(std::string("the log cannot be brought to the disk: ") + std::strerror(errno));
 }
 
 int64_t warnings_logged() {

@@ -12,8 +12,11 @@ enum class LogLevel { kInfo, kWarning, kError, kOff };
 
 /// Sets the lowest level that is written to stderr, with a time and, on a terminal without NO_COLOR, a color.
 void set_log_level(LogLevel level);
-/// Appends every line from now on to this file too, whatever its level. Throws MachineError if the file cannot be opened.
+/// Appends every line from now on to this file too, whatever its level. Zeros at its end, as of a loss of power, are cut off. Throws
+/// MachineError if the file cannot be opened.
 void log_to_file(const std::string& path);
+/// Returns when all lines of that file, if there is one, are on the disk. Throws MachineError.
+void sync_log_file();
 /// Writes the error that ends the program to that file alone, if there is one; `main` prints it to stderr.
 void log_error_to_file(const std::string& text);
 /// Returns the number of warnings so far, whatever the level of the log.

@@ -9,21 +9,24 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/spelling.h"
+#include "base/system_error.h"
 
 namespace lacuna {
 
 void make_output_folder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
-  if (!std::filesystem::is_directory(folder))
-    throw DataError(folder.string() + ": is not a folder, and cannot become one" + (error ? ": " + error.message() : "") +
-                    "; expected where to write to");
+  std::error_code is_unknown;
+  if (std::filesystem::is_directory(folder, is_unknown)) return;
+  const std::string what = folder.string() + ": is not a folder, and cannot become one", expected = "; expected where to write to";
+  if (error) fail_by(error.value(), what + ": ", expected);
+  throw DataError(what + expected);
 }
 
 namespace {
 
 /// Names of files that a signal removes, in plain memory: a signal handler may call only few functions. A file that is gone does no harm.
-constexpr size_t kMostToRemove = 8;  // no verb writes more at once
+constexpr size_t kMostToRemove = 24;  // of more files, those written first stay until the next start
 char files_to_remove[kMostToRemove][PATH_MAX];
 
 void remove_and_end(int signal) {
@@ -38,8 +41,10 @@ void remove_if_interrupted(const std::string& file) {
   static size_t next = 0;
   char(&slot)[PATH_MAX] = files_to_remove[next++ % kMostToRemove];
   slot[file.copy(slot, sizeof slot - 1)] = '\0';
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP})
-    if (const auto former = std::signal(signal, remove_and_end); former != SIG_DFL && former != remove_and_end) std::signal(signal, former);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction former = {};
+    if (sigaction(signal, nullptr, &former) == 0 && former.sa_handler == SIG_DFL) std::signal(signal, remove_and_end);
+  }
 }
 
 /// Throws if no file can be made at `path`, before there is anything to write.
@@ -78,7 +83,7 @@ Output::Output(const std::filesystem::path& path, const std::vector<std::string>
     return;
   }
   stream_ = open_to_write_to(path);
-  if (stream_ < 0) throw MachineError(path_.string() + ": cannot be written: " + std::strerror(errno));
+  if (stream_ < 0) fail_to_write(path_, 0);
 }
 
 Output::~Output() {
@@ -100,10 +105,31 @@ bool Output::write(std::string_view text) {
   return true;
 }
 
-void Output::finish() {
+void Output::sync() {
   if (file_ == nullptr) return;
   if (packed_ != nullptr) packed_->finish();
-  file_->finish();
+  packed_.reset();
+  file_->sync();
+}
+
+void Output::finish() {
+  sync();
+  if (file_ != nullptr) file_->finish();
+}
+
+void finish_together(const std::vector<Output*>& outputs, const std::vector<std::filesystem::path>& outdated) {
+  for (Output* const output : outputs) output->sync();
+  for (const Output* const output : outputs)
+    if (output->file_ != nullptr) output->file_->remove_former();
+  for (const std::filesystem::path& path : outdated) {
+    if (unlink(path.c_str()) == 0)
+      log_info("{} is removed: it is not among the files that are written there now", path.string());
+    else if (errno != ENOENT)
+      fail_to_write(path, 0);
+  }
+  for (const Output* const output : outputs)  // removed on the disk, too, before one of the new ones may be there
+    if (output->file_ != nullptr) try_sync_folder(output->path_.parent_path());
+  for (Output* const output : outputs) output->finish();
 }
 
 void Output::keep_partial_of(int64_t lines) {

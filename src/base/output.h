@@ -22,7 +22,7 @@ inline constexpr int kBrokenPipe = 128 + SIGPIPE;
 /// Lines that a verb reads, processes and writes at a time.
 inline constexpr size_t kLinesAtATime = 2048;
 
-/// Makes the folder unless it is there. Throws DataError if it cannot be made.
+/// Makes the folder unless it is there. Throws if it cannot be made (see fail_by).
 void make_output_folder(const std::filesystem::path& folder);
 
 /// Removes the files of all outputs that are not finished. May be called by a signal handler that ends the process.
@@ -49,10 +49,18 @@ class Output {
   void keep_partial_of(int64_t lines);
 
  private:
+  friend void finish_together(const std::vector<Output*>& outputs, const std::vector<std::filesystem::path>& outdated);
+  void sync();
+
   std::filesystem::path path_;
   std::unique_ptr<FileReplacement> file_;     // of a file
   std::unique_ptr<CompressedWriter> packed_;  // of a file to be compressed
   int stream_ = STDOUT_FILENO;                // of all else
 };
+
+/// Gives files that belong together, such as the two sides of a corpus, their names, so that nobody ever finds one of them beside another's
+/// former version: once all are on the disk, their former versions and the `outdated` files are removed, and then each is renamed. If the
+/// process ends in between, some are missing. Throws MachineError.
+void finish_together(const std::vector<Output*>& outputs, const std::vector<std::filesystem::path>& outdated = {});
 
 }  // namespace lacuna

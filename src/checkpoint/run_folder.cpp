@@ -11,6 +11,7 @@
 #include "base/durable_files.h"
 #include "base/error.h"
 #include "base/spelling.h"
+#include "base/system_error.h"
 #include "config/run_files.h"
 
 namespace lacuna {
@@ -30,13 +31,15 @@ std::optional<int64_t> step_of(const std::string& name) {
   return step;
 }
 
-std::vector<int64_t> steps_of(const std::string& run) {
+/// Returns the steps of the `step_N` that hold something, or of those that are empty.
+std::vector<int64_t> steps_of(const std::string& run, bool are_empty = false) {
   std::vector<int64_t> steps;
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(run, error)) {
     const std::optional<int64_t> step = step_of(entry.path().filename().string());
-    if (step && entry.is_directory(error)) steps.push_back(*step);
+    if (step && entry.is_directory(error) && fs::is_empty(entry.path(), error) == are_empty) steps.push_back(*step);
   }
+  if (error && !is_users_mistake(error.value())) throw MachineError(run + ": cannot be read: " + error.message());
   std::sort(steps.begin(), steps.end());
   return steps;
 }
@@ -105,6 +108,12 @@ std::vector<std::string> checkpoint_paths_of(const std::string& run) {
   return paths;
 }
 
+std::vector<std::string> empty_checkpoints_of(const std::string& run) {
+  std::vector<std::string> paths;
+  for (const int64_t step : steps_of(run, /*are_empty=*/true)) paths.push_back(checkpoint_path(run, step));
+  return paths;
+}
+
 std::string newest_checkpoint_of(const std::string& run) {
   const std::vector<std::string> paths = checkpoint_paths_of(run);
   return paths.empty() ? "" : paths.back();
@@ -119,12 +128,15 @@ uint64_t bytes_of_checkpoints(const std::string& run) {
 }
 
 std::string resolve_checkpoint(const std::string& path) {
-  if (is_checkpoint(path)) return path;
+  constexpr int kTries = 3;  // what a link led to may go while it is followed, and then it leads elsewhere
+  for (int tries = 0; tries < kTries; ++tries) {
+    if (is_checkpoint(path)) return path;
+    for (const char* const name : {run_files::kAveraged, run_files::kBest, run_files::kLast})
+      if (std::string checkpoint = (fs::path(path) / name).string(); is_checkpoint(checkpoint)) return checkpoint;
+  }
   if (!fs::is_directory(path))
     throw CheckpointError(path + (fs::exists(path) ? " is a file" : " does not exist") +
                           "; expected a run folder, or the folder of a checkpoint such as RUN/best");
-  for (const char* const name : {run_files::kAveraged, run_files::kBest, run_files::kLast})
-    if (std::string checkpoint = (fs::path(path) / name).string(); is_checkpoint(checkpoint)) return checkpoint;
   throw CheckpointError(path +
                         " is neither a checkpoint (it has no manifest.json) nor a run folder with one (averaged, best or last). "
                         "Has the run saved its first checkpoint?");

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/files.h"
 #include "checkpoint/checkpoint.h"
 #include "config/options.h"
 
@@ -28,6 +29,8 @@ std::vector<RunCheckpoint> checkpoints_of(const std::string& run, const DamageHa
 
 /// Returns the paths of all `step_N` in ascending order of steps, without opening any.
 std::vector<std::string> checkpoint_paths_of(const std::string& run);
+/// Returns the paths of folders `step_N` that are empty, and are no checkpoints for all other functions.
+std::vector<std::string> empty_checkpoints_of(const std::string& run);
 /// Returns the path of the `step_N` with the highest step without opening it; empty if there is none.
 std::string newest_checkpoint_of(const std::string& run);
 

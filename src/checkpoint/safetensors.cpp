@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/system_error.h"
 #include "kernels/mapped_tensor.h"
 
 namespace lacuna {
@@ -52,13 +53,14 @@ std::optional<at::ScalarType> dtype_of(const std::string& name) {
 class WritableMap {
  public:
   explicit WritableMap(const fs::path& file) {
-    const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+    const int descriptor = uninterrupted([&] { return open(file.c_str(), O_RDONLY | O_CLOEXEC); });
     struct stat status {};
     const bool is_open = descriptor >= 0 && fstat(descriptor, &status) == 0;
     size_ = static_cast<uint64_t>(status.st_size);
     if (S_ISREG(status.st_mode) && size_ > 0) data_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptor, 0);
     const int error = errno;
     if (descriptor >= 0) close(descriptor);
+    if (!is_open && !is_users_mistake(error)) throw MachineError("cannot read " + file.string() + ": " + std::strerror(error));
     if (!is_open) throw CheckpointError("cannot read " + file.string() + ": " + std::strerror(error));
     if (data_ == MAP_FAILED) throw MachineError("cannot map " + file.string() + ": " + std::strerror(error));
   }
@@ -222,7 +224,7 @@ struct Outgoing {
 
 }  // namespace
 
-FileDigest write_safetensors(const fs::path& file, const NamedTensors& tensors) {
+void write_safetensors(const std::function<void(std::string_view)>& write, const NamedTensors& tensors) {
   std::vector<Outgoing> ordered;
   for (const auto& [name, tensor] : tensors) ordered.push_back({name, tensor});
   std::stable_sort(ordered.begin(), ordered.end(),
@@ -237,13 +239,17 @@ FileDigest write_safetensors(const fs::path& file, const NamedTensors& tensors) 
   std::string text = header.dump();
   text.resize((text.size() + kLengthBytes - 1) / kLengthBytes * kLengthBytes, ' ');  // so that the data is aligned
   const uint64_t length = text.size();
-  HashingFileWriter writer(file);
-  writer.write({reinterpret_cast<const char*>(&length), sizeof(length)});
-  writer.write(text);
+  write({reinterpret_cast<const char*>(&length), sizeof(length)});
+  write(text);
   for (const auto& [name, tensor] : ordered) {
     const Tensor bytes = tensor.detach().cpu().contiguous();
-    writer.write({static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes()});
+    write({static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes()});
   }
+}
+
+FileDigest write_safetensors(const fs::path& file, const NamedTensors& tensors) {
+  HashingFileWriter writer(file);
+  write_safetensors([&](std::string_view bytes) { writer.write(bytes); }, tensors);
   return writer.finish();
 }
 

@@ -3,8 +3,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "base/durable_files.h"
 
@@ -19,6 +21,8 @@ using NamedTensors = std::map<std::string, Tensor>;
 /// Writes tensors (on any device, with any strides; F64, F32, F16, BF16, I64, I32, I8 or U8) and syncs the file.
 /// Tensors of wide types come first, so that every tensor is aligned.
 FileDigest write_safetensors(const std::filesystem::path& file, const NamedTensors& tensors);
+/// Passes the bytes of such a file to `write`, piece by piece.
+void write_safetensors(const std::function<void(std::string_view)>& write, const NamedTensors& tensors);
 
 /// Reads a file without copying: the tensors are views of its memory map (kernels/mapped_tensor.h), which is private to
 /// this process, so that writing to a tensor does not change the file. Nothing in the file is trusted: throws

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <new>
@@ -17,6 +18,7 @@
 #include "base/log.h"
 #include "base/output.h"
 #include "base/spelling.h"
+#include "base/system_error.h"
 #include "cli/verb.h"
 
 /// How jemalloc, which stands in for malloc, is set; MALLOC_CONF goes before. Freed memory is kept for what is allocated next, and taken in
@@ -142,6 +144,9 @@ int run_and_report(const std::vector<std::string>& words) {
     return report((is_out_of_memory(error) ? "out of memory: " : "LibTorch: ") + std::string(error.what_without_backtrace()), 1);
   } catch (const std::bad_alloc&) {
     return report("out of memory", 1);
+  } catch (const std::filesystem::filesystem_error& error) {
+    const int code = error.code().value();
+    return report(error.path1().string() + ": " + error.code().message(), is_users_mistake(code) ? 2 : 1);
   } catch (const std::exception& error) {
     return report(error.what(), 1);
   }

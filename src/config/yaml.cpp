@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
 
 #include "base/files.h"
+#include "base/system_error.h"
 
 namespace lacuna {
 namespace {
@@ -189,18 +191,17 @@ ConfigNode parse_yaml_value(const std::string& text, const std::string& place) {
 ConfigNode read_yaml_file(const std::string& path) {
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
-  if (status.type() == std::filesystem::file_type::none)
-    throw ConfigError(path + ": the configuration file cannot be read: " + error.message());
+  if (status.type() == std::filesystem::file_type::none) fail_by(error.value(), path + ": the configuration file cannot be read: ");
   if (!std::filesystem::exists(status)) throw ConfigError(path + ": there is no such configuration file");
   if (std::filesystem::is_directory(status)) throw ConfigError(path + ": is a folder; expected a configuration file");
   std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw ConfigError(path + ": cannot be read");
+  if (!stream) fail_by(errno, path + ": cannot be read: ");
   std::string text;
   for (std::array<char, 1 << 16> block; stream.read(block.data(), block.size()), stream.gcount() > 0;) {
     text.append(block.data(), static_cast<size_t>(stream.gcount()));
     if (text.size() > kMaxBytes) throw ConfigError(path + ": larger than 16 MB; expected a configuration file");  // a device may be endless
   }
-  if (stream.bad()) throw ConfigError(path + ": cannot be read to its end");
+  if (stream.bad()) fail_by(errno, path + ": cannot be read to its end: ");
   return parse_yaml(text, path);
 }
 

@@ -124,7 +124,7 @@ DataSummary make_cache(const CorpusOptions& corpus, const DataOptions& options, 
       return *found;
     }
     fs::rename(unfinished, folder);
-    try_sync_folder(folder.parent_path());
+    sync_folder_or_warn(folder.parent_path());
     return summary;
   } catch (...) {
     std::error_code ignored;

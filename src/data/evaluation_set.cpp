@@ -71,8 +71,8 @@ EvaluationSet load_evaluation_set(const CorpusOptions& corpus, const DataOptions
 SetFiles::SetFiles(const CorpusOptions& set) : src_(set.src), tgt_(set.tgt) {
   if (set.tsv.empty() && set.src_prefix.empty()) return;
   copies_.emplace();
-  src_ = (copies_->path() / "src").string();
-  tgt_ = (copies_->path() / "tgt").string();
+  src_ = copies_->first.path().string();
+  tgt_ = copies_->second.path().string();
   FileWriter src_copy(src_), tgt_copy(tgt_);
   std::string src, tgt;
   for (CorpusReader reader(set); reader.next(src, tgt);) {

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/files.h"
@@ -30,7 +31,7 @@ void warn_of_unknown(const std::string& text, int64_t unknown, int64_t tokens);
 std::string name_of(const CorpusOptions& corpus);
 
 /// A set to score as two files of lines, which is what the verbs read: the set's own files, or, if it is one file of columns or its source
-/// has a prefix, copies in a temporary folder.
+/// has a prefix, copies in temporary files.
 class SetFiles {
  public:
   /// Throws as CorpusReader does, and MachineError if copies cannot be written.
@@ -39,7 +40,7 @@ class SetFiles {
   const std::string& tgt() const { return tgt_; }
 
  private:
-  std::optional<TemporaryFolder> copies_;
+  std::optional<std::pair<UnnamedFile, UnnamedFile>> copies_;
   std::string src_, tgt_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <list>
 #include <string>
 #include <vector>
 
@@ -27,12 +28,11 @@ class ScoredFiles {
  private:
   std::string add(const std::filesystem::path& file);
 
-  TemporaryFolder copies_;
+  std::list<UnnamedFile> copies_;
   std::string joiner_;  // empty = text is scored as it is
   std::vector<std::string> systems_, references_;
   std::string first_file_;  // as messages name it
   int64_t num_lines_ = -1;
-  int num_copies_ = 0;
 };
 
 /// Writes lines to a file. Throws DataError if one holds a line break, MachineError if the disk refuses.

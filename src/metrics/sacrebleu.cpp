@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <list>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -204,14 +205,16 @@ void require_tokenizer(const Scorer& scorer, const std::string& tgt_lang) {
 
 CorpusScores score_lines(const Scorer& scorer, const std::vector<std::string>& hypotheses,
                          const std::vector<std::vector<std::string>>& references, const ScoreOptions& options) {
-  const TemporaryFolder folder;
-  write_lines(folder.path() / "hypotheses", hypotheses);
+  const UnnamedFile hypothesis_file;
+  write_lines(hypothesis_file.path(), hypotheses);
+  std::list<UnnamedFile> copies;
   std::vector<fs::path> reference_files;
-  for (size_t i = 0; i < references.size(); ++i) {
-    reference_files.push_back(folder.path() / ("references_" + std::to_string(i + 1)));
-    write_lines(reference_files.back(), references[i]);
+  reference_files.reserve(references.size());
+  for (const std::vector<std::string>& lines : references) {
+    reference_files.push_back(copies.emplace_back().path());
+    write_lines(reference_files.back(), lines);
   }
-  return score_files(scorer, folder.path() / "hypotheses", reference_files, options);
+  return score_files(scorer, hypothesis_file.path(), reference_files, options);
 }
 
 }  // namespace lacuna

@@ -38,7 +38,7 @@ std::string ScoredFiles::add(const fs::path& file) {
     reader.require_clean(line);
     if (!joiner_.empty()) line = joined(line, joiner_);
     if (reader.line_number() == 1 && (!joiner_.empty() || !is_readable_as_named(file, reader))) {
-      readable = copies_.path() / std::to_string(num_copies_++);
+      readable = copies_.emplace_back().path();
       copy.open(readable, std::ios::binary);
     }
     if (copy.is_open()) copy << line << '\n';

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/device.h"
+#include "base/durable_files.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/interrupt.h"

@@ -137,6 +137,7 @@ void RunFinish::score_test_sets(TrainingLog& log) const {
   for (const EvaluationSet* const set : sets) {
     const std::optional<Evaluation> evaluation = run_.validator->evaluate(*set, options_.translate, /*translates=*/true);
     if (!evaluation) return;
+    run_.lock->require_in_place();
     write_hypotheses((fs::path(options_.run) / run_files::kTest / (set->name + ".hyp")).string(), *evaluation);
     // Last: it says that the set is done.
     log.test(contents.info.step, *evaluation, place, score_fingerprint(*set, weights, options_.translate));

@@ -88,6 +88,7 @@ std::string find_start(RunSetup& run, const Rules& rules) {
   Options& options = run.options;
   run.is_resumed = !run.replacement && !newest_checkpoint_of(options.run).empty();
   std::optional<ResumePoint> point = find_starting_point(options, run.replacement != nullptr, rules);
+  if (point) run.damaged = point->damaged;
   run.kept_vocabularies = kept_vocabularies(point, options.data, rules);
   open_data(run);
   make_model(run);

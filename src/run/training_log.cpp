@@ -154,6 +154,11 @@ void TrainingLog::say(const std::string& text) {
   log_info("{}", text);
 }
 
+void TrainingLog::sync() const {
+  metrics_.sync();
+  sync_log_file();
+}
+
 void TrainingLog::record(const std::string& kind, int64_t step, const std::map<std::string, double>& values, const std::string& set,
                          const std::map<std::string, std::string>& words) {
   nlohmann::ordered_json line = {{"step", step}, {"kind", kind}, {"time", utc_time()}};

@@ -47,6 +47,8 @@ class TrainingLog {
   void update(const TrainingState& state, const UpdateProgress& update);
   void warn(const std::string& text);
   void say(const std::string& text);
+  /// Returns when all records and lines are on the disk.
+  void sync() const;
 
  private:
   void record(const std::string& kind, int64_t step, const std::map<std::string, double>& values, const std::string& set = "",

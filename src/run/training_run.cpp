@@ -56,7 +56,8 @@ void remove_outdated_average(const std::string& run) {
 TrainingRun::TrainingRun(RunSetup setup)
     : run_(std::move(setup)),
       options_(run_.options),
-      keeper_(options_.run, options_.train, to_yaml(options_), run_.data.vocabularies, *run_.optimizer) {}
+      keeper_(options_.run, options_.train, to_yaml(options_), run_.data.vocabularies, *run_.optimizer,
+              [this] { run_.lock->require_in_place(); }) {}
 
 int TrainingRun::execute() {
   const std::unique_ptr<BatchStream> stream = make_batch_stream(run_.data.plan, run_.state.position);
@@ -64,6 +65,7 @@ int TrainingRun::execute() {
                   *run_.optimizer, LearningRate(options_.train, options_.model.d_model), hooks(), run_.state);
   trainer_ = &trainer;
   if (run_.replacement) replace_old_run();
+  for (const std::string& damaged : run_.damaged) log_warning("{} is damaged, and set aside as {}", damaged, set_aside(damaged));
   keeper_.tidy();
   RunFinish finish(run_);
   if (const auto end = trainer.end(); end && finish.is_done(trainer.state().step)) {
@@ -77,7 +79,9 @@ int TrainingRun::execute() {
   const TrainingEnd end = trainer.run();
   keeper_.wait();
   log_->say((end == TrainingEnd::kInterrupted ? "stopped at " : "training finished: ") + end_text(end, trainer.state(), options_.train));
+  run_.lock->require_in_place();
   if (trainer.end()) finish.complete(trainer.state(), *log_);
+  log_->sync();
   return interrupt_signal() == 0 ? 0 : 128 + interrupt_signal();
 }
 
@@ -103,12 +107,15 @@ void TrainingRun::open_log() {
 TrainerHooks TrainingRun::hooks() {
   TrainerHooks hooks;
   hooks.log = [this](const TrainingProgress& progress) {
+    run_.lock->require_in_place();
     log_->progress(progress);
     warn_of_divergence(progress);
   };
   if (!run_.validation_sets.empty()) hooks.validate = [this] { return validate(); };
   hooks.save = [this](const TrainingState& state, const Scores& scores, bool is_scheduled) {
+    run_.lock->require_in_place();
     if (state.step > run_.state.step) remove_outdated_average(options_.run);
+    log_->sync();  // a checkpoint is never there without the records up to it
     keeper_.save(state, scores, is_scheduled);
   };
   hooks.is_interrupted = [] { return interrupt_signal() != 0; };
@@ -147,6 +154,7 @@ std::optional<Scores> TrainingRun::validate() {
 
 /// Returns the scores by name: those of the first set, which decides, as they are, those of the others after their set, "newstest.bleu".
 Scores TrainingRun::log_validation(const std::vector<Evaluation>& evaluations) {
+  run_.lock->require_in_place();
   const int64_t step = trainer_->state().step;
   Scores scores;
   for (size_t i = 0; i < evaluations.size(); ++i) {

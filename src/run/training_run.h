@@ -32,6 +32,7 @@ struct RunSetup {
   std::unique_ptr<Optimizer> optimizer;
   TrainingState state;  ///< where training starts
   bool is_resumed = false;
+  std::vector<std::string> damaged;  ///< checkpoints newer than the one that training goes on from
   std::vector<EvaluationSet> validation_sets, test_sets;
   std::unique_ptr<Validator> validator;
 

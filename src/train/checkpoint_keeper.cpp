@@ -50,12 +50,13 @@ std::set<int64_t> steps_to_keep(const std::vector<RunCheckpoint>& checkpoints, c
 }
 
 CheckpointKeeper::CheckpointKeeper(std::string run, const TrainOptions& options, std::string config_yaml, Vocabularies vocabularies,
-                                   const Optimizer& optimizer)
+                                   const Optimizer& optimizer, std::function<void()> require_place)
     : run_(std::move(run)),
       options_(options),
       config_yaml_(std::move(config_yaml)),
       vocabularies_(std::move(vocabularies)),
-      optimizer_(optimizer) {}
+      optimizer_(optimizer),
+      require_place_(std::move(require_place)) {}
 
 CheckpointKeeper::~CheckpointKeeper() {
   try {
@@ -81,6 +82,7 @@ void CheckpointKeeper::save(const TrainingState& state, const Scores& scores, bo
   contents.trainer_tensors = copied(optimizer_.state());
   contents.trainer_json = state.to_json();
   writing_ = std::async(std::launch::async, [this, path, contents = std::move(contents)] {
+    require_place_();
     save_checkpoint(path, contents);
     update_folder();
   });

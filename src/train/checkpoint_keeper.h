@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <set>
 #include <string>
@@ -21,8 +22,10 @@ std::set<int64_t> steps_to_keep(const std::vector<RunCheckpoint>& checkpoints, c
 /// Writes a run's checkpoints in the background and maintains its folder: links, and what the options do not keep.
 class CheckpointKeeper {
  public:
-  CheckpointKeeper(std::string run, const TrainOptions& options, std::string config_yaml, Vocabularies vocabularies,
-                   const Optimizer& optimizer);
+  /// `require_place` is called before a checkpoint is written and throws if the run folder is not there any more.
+  CheckpointKeeper(
+      std::string run, const TrainOptions& options, std::string config_yaml, Vocabularies vocabularies, const Optimizer& optimizer,
+      std::function<void()> require_place = [] {});
   /// Waits for the checkpoint being written; logs an error if that fails.
   ~CheckpointKeeper();
 
@@ -54,6 +57,7 @@ class CheckpointKeeper {
   std::string config_yaml_;
   Vocabularies vocabularies_;
   const Optimizer& optimizer_;
+  std::function<void()> require_place_;
   std::future<void> writing_;
 };
 

@@ -1,5 +1,6 @@
 #include "train/metrics_log.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -9,6 +10,8 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_text.h"
+#include "base/log.h"
+#include "base/spelling.h"
 
 namespace lacuna {
 namespace {
@@ -38,6 +41,11 @@ MetricsLog::MetricsLog(fs::path file, std::optional<int64_t> resumed_step, bool 
   if (resumed_step && fs::exists(file_)) drop_lines_after(*resumed_step, validation_is_due);
   stream_.open(file_, std::ios::binary | (resumed_step ? std::ios::app : std::ios::trunc));
   require_good(stream_, file_);
+  sync_folder_or_warn(file_.parent_path());
+}
+
+void MetricsLog::sync() const {
+  sync_file(file_);
 }
 
 void MetricsLog::write(const nlohmann::ordered_json& record) {
@@ -46,11 +54,16 @@ void MetricsLog::write(const nlohmann::ordered_json& record) {
 }
 
 void MetricsLog::drop_lines_after(int64_t step, bool validation_is_due) const {
-  std::istringstream old(read_file(file_));
+  const std::string text = read_file(file_);
+  std::istringstream old(text);
   std::string kept;
-  int64_t number = 0;
+  int64_t number = 0, with_zeros = std::count(text.end() - std::min<ptrdiff_t>(1, std::ssize(text)), text.end(), '\0');
   for (std::string line; std::getline(old, line) && !old.eof();) {  // at the end of the file: a line without a line break is cut short
     ++number;
+    if (line.find('\0') != std::string::npos) {
+      ++with_zeros;
+      continue;
+    }
     const std::optional<Record> record = record_of(line);
     if (!record) {
       throw DataError(file_.string() + ":" + std::to_string(number) +
@@ -59,6 +72,8 @@ void MetricsLog::drop_lines_after(int64_t step, bool validation_is_due) const {
     const bool comes_again = record->step > step || (validation_is_due && record->step == step && record->is_of_validation);
     if (!comes_again) kept += line + '\n';
   }
+  if (with_zeros > 0)
+    log_warning("{}: {} with zeros in place of text, as a loss of power leaves them: dropped", file_.string(), counted(with_zeros, "line"));
   write_file_atomically(file_, kept);
 }
 

@@ -165,13 +165,11 @@ NamedTensors with_drawn_attention(const Transformer& model, AttentionFit fit) {
   return std::move(fit.weights);
 }
 
-/// Returns advice for a run whose newest checkpoint, the only one with trainer state, cannot be read.
-std::string advice_without(const std::string& run, const std::string& damaged) {
-  std::vector<std::string> paths = checkpoint_paths_of(run);
-  std::erase(paths, damaged);
-  if (paths.empty()) return "";
+/// Returns advice for a run whose newest checkpoint, the only one with trainer state, cannot be read. `others`: the whole ones.
+std::string advice_without(const std::string& run, const std::vector<std::string>& others) {
+  if (others.empty()) return ", or remove its folder: the run then begins anew";
   return ". Without it this run cannot go on as if nothing had been; another can start from the weights of the one before: --run " + run +
-         "_2 --train.init_from " + paths.back() + " --train.reset '[optimizer, lr, data, best]'";
+         "_2 --train.init_from " + others.back() + " --train.reset '[optimizer, lr, data, best]'";
 }
 
 }  // namespace
@@ -202,17 +200,36 @@ bool prepare_run_folder(Options& options) {
 }
 
 std::optional<ResumePoint> find_resume_point(const std::string& run) {
-  ResumePoint point;
-  point.path = newest_checkpoint_of(run);
-  if (point.path.empty()) return {};
-  try {
-    point.checkpoint = load_checkpoint(point.path, /*with_trainer_state=*/true);
-  } catch (const DamagedCheckpointError& error) {
-    throw DamagedCheckpointError(error.what() + advice_without(run, point.path));
+  for (const std::string& empty : empty_checkpoints_of(run))
+    log_warning("{} is an empty folder, and no checkpoint: it is left as it is", empty);
+  std::vector<std::string> paths = checkpoint_paths_of(run), damaged;
+  std::string newest_damage;
+  for (; !paths.empty(); paths.pop_back()) {
+    ResumePoint point;
+    point.path = paths.back();
+    try {
+      if (!is_checkpoint(point.path)) throw DamagedCheckpointError(point.path + " is damaged: it has no manifest.json");
+      if (!damaged.empty() && !has_trainer_state(point.path)) break;
+      point.checkpoint = load_checkpoint(point.path, /*with_trainer_state=*/true);
+      point.state = TrainingState::from_json(point.checkpoint.trainer_json, point.path);
+      point.options = point.checkpoint.options(point.path);
+      if (!damaged.empty()) log_warning("{}. Training goes on from {}, the newest that is whole", newest_damage, point.path);
+      point.damaged = damaged;
+      return point;
+    } catch (const DamagedCheckpointError& error) {
+      if (damaged.empty()) newest_damage = error.what();
+      damaged.push_back(point.path);
+    }
   }
-  point.state = TrainingState::from_json(point.checkpoint.trainer_json, point.path);
-  point.options = point.checkpoint.options(point.path);
-  return point;
+  if (damaged.empty()) return {};
+  throw DamagedCheckpointError(newest_damage + advice_without(run, paths));
+}
+
+std::string set_aside(const std::string& checkpoint) {
+  std::string name = checkpoint + ".damaged";
+  for (int number = 2; fs::exists(fs::symlink_status(name)); ++number) name = checkpoint + ".damaged_" + std::to_string(number);
+  fs::rename(checkpoint, name);
+  return name;
 }
 
 ResumePoint initial_point(const TrainOptions& options) {

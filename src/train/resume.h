@@ -18,6 +18,7 @@ struct ResumePoint {
   CheckpointContents checkpoint;
   Options options;  ///< the checkpoint's configuration
   TrainingState state;
+  std::vector<std::string> damaged;  ///< newer checkpoints of the run, which are damaged
 };
 
 /// Returns the differences between a run's configuration and this one that forbid resuming. The run's length may differ
@@ -35,8 +36,12 @@ bool adopt_choices(Options& options);
 /// Creates the run folder or removes leftovers in it, then does what adopt_choices does. Throws MachineError.
 bool prepare_run_folder(Options& options);
 
-/// Returns the newest checkpoint of a run; nothing if it has none. Throws CheckpointError if it is damaged.
+/// Returns the newest whole checkpoint of a run; nothing if it has none. Newer ones that are damaged are logged. Throws
+/// CheckpointError if the newest is damaged and no other holds what training needs to go on.
 std::optional<ResumePoint> find_resume_point(const std::string& run);
+
+/// Renames a checkpoint that is damaged, so that it counts no more, and returns its new path.
+std::string set_aside(const std::string& checkpoint);
 
 /// Returns the checkpoint that `train.init_from` names, with the parts of its state that `train.reset` does not reset.
 /// Throws CheckpointError if one of these is missing.

@@ -59,9 +59,17 @@ bool belongs_to_run(const fs::path& run, const fs::path& path) {
 
 }  // namespace
 
-RunLock::RunLock(const std::string& run, std::chrono::duration<double> patience) : lock_(lock_of(run)) {
+RunLock::RunLock(const std::string& run, std::chrono::duration<double> patience) : run_(run), lock_(lock_of(run)) {
   if (!lock_.take_within(patience, "waiting for another process that works in " + run))
     throw ConfigError(run + " is in use: another process trains in it, or makes an ablation. Wait for it, or set `run` to another folder");
+  require_in_place();
+}
+
+void RunLock::require_in_place() const {
+  if (lock_.is_in_place()) return;
+  throw MachineError(run_ + " is not the folder any more that this process works in: it, or its file " + run_files::kLock +
+                     ", was removed, renamed or replaced. The work ends here, and nothing is written; the same command goes on where "
+                     "the folder now there stands, or begins anew");
 }
 
 void require_room_for_run(const std::string& run) {

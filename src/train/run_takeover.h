@@ -17,7 +17,12 @@ class RunLock {
   /// the folder cannot be created, ConfigError if the other process takes longer than `patience`, and Interrupted.
   explicit RunLock(const std::string& run, std::chrono::duration<double> patience = {});
 
+  /// Throws MachineError once the folder is not there any more, or is another: to be called before anything is written,
+  /// which would else make the folder anew, without its lock.
+  void require_in_place() const;
+
  private:
+  std::string run_;
   FileLock lock_;
 };
 

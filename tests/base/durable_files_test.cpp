@@ -247,6 +247,83 @@ TEST(Leftovers, OtherFilesAreLeftAlone) {
   for (const std::string& name : names) EXPECT_TRUE(fs::exists(folder / name)) << name;
 }
 
+/// The path that a process gives its first temporary folder.
+fs::path temporary_folder_of(const std::string& writer) {
+  return fs::path(std::getenv("TMPDIR")) / ("lacuna.lacuna-tmp." + writer + ".0");
+}
+
+TEST(TemporaryFolder, OfAKilledProcessGoesWithTheNextThatIsMade) {
+  const ScratchFolder folder;
+  const ScopedVariable place("TMPDIR", folder.path());
+  const int code = exit_code_of_child([] {
+    const TemporaryFolder temporary;
+    write_bytes(temporary.path() / "a", "x");
+    return kill(getpid(), SIGKILL);
+  });
+  EXPECT_EQ(code, kKilled);
+  EXPECT_EQ(folder.num_entries(), 2u);
+  {
+    const TemporaryFolder next;
+    EXPECT_EQ(folder.num_entries(), 1u);
+    EXPECT_EQ(fs::status(next.path()).permissions(), fs::perms::owner_all);
+  }
+  EXPECT_EQ(folder.num_entries(), 0u);
+}
+
+TEST(TemporaryFolder, OfALivingProcessAnotherUserOrAnotherMachineStays) {
+  const ScratchFolder folder;
+  const ScopedVariable place("TMPDIR", folder.path());
+  const std::string machine = WriterProcess().name().substr(0, 17);
+  fs::create_directory(temporary_folder_of(machine + std::to_string(getppid())));
+  fs::create_directory(temporary_folder_of("0123456789abcdef." + std::to_string(ended_process())));
+  const fs::path of_other = temporary_folder_of(machine + std::to_string(ended_process()));
+  fs::create_directory(of_other);
+  const bool is_root = chown(of_other.c_str(), 65534, 65534) == 0;
+  { const TemporaryFolder next; }
+  EXPECT_EQ(folder.num_entries(), is_root ? 3u : 2u);
+}
+
+TEST(SyncFile, IsTriedAgainAfterASignalAndFailsWithTheReason) {
+  const ScratchFolder folder;
+  const std::string file = folder.write("a", "x");
+  WatchedCalls watched(folder.path());
+  watched.error = [&](const std::string&) { return watched.calls.size() < 3 ? EINTR : 0; };
+  sync_file(file);
+  EXPECT_EQ(watched.calls.size(), 3u);
+  watched.error = [](const std::string&) { return EIO; };
+  EXPECT_THAT(message_of<MachineError>([&] { sync_file(file); }), HasSubstr("a: Input/output error"));
+}
+
+TEST(FileReplacement, IsMadeThoughSignalsInterruptEveryCall) {
+  const ScratchFolder folder;
+  WatchedCalls watched(folder.path());
+  std::map<std::string, int> tries;
+  watched.error = [&](const std::string& call) { return ++tries[call] == 1 ? EINTR : 0; };
+  write_file_atomically(folder / "a", "x");
+  EXPECT_EQ(bytes_of(folder / "a"), "x");
+  EXPECT_EQ(folder.num_entries(), 1u);
+}
+
+TEST(FileReplacement, SaysThatItsFolderCannotBeSynced) {
+  const ScratchFolder folder;
+  WatchedCalls watched(folder.path());
+  watched.error = [](const std::string& call) { return call == "fsync ." ? EIO : 0; };
+  testing::internal::CaptureStderr();
+  write_file_atomically(folder / "a", "x");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("cannot sync the folder " + folder.path().string() + ": Input/output"));
+  EXPECT_EQ(bytes_of(folder / "a"), "x");
+}
+
+TEST(DropZerosAtEnd, LeavesTheText) {
+  const ScratchFolder folder;
+  const std::string file = folder.write("log", std::string("one\n\0two\0\0\0", 11));
+  EXPECT_EQ(drop_zeros_at_end(file), 3u);
+  EXPECT_EQ(bytes_of(file), std::string("one\n\0two", 8));
+  EXPECT_EQ(drop_zeros_at_end(file), 0u);
+  EXPECT_EQ(drop_zeros_at_end(folder.write("zeros", std::string(9, '\0'))), 9u);
+  EXPECT_EQ(drop_zeros_at_end(folder / "nothing"), 0u);
+}
+
 TEST(ReplaceLink, PointsElsewhereInOneStep) {
   const ScratchFolder folder;
   replace_link(folder / "last", "step_1");

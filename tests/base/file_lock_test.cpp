@@ -43,6 +43,24 @@ TEST(FileLock, IsWaitedForUntilAProcessThatIsKilledLetsGoOfIt) {
   EXPECT_TRUE(lock.take_within(std::chrono::minutes(1), "waiting"));
 }
 
+TEST(FileLock, IsInPlaceUntilItsFileOrFolderIsRemovedOrReplaced) {
+  namespace fs = std::filesystem;
+  const ScratchFolder folder;
+  fs::create_directory(folder / "run");
+  const FileLock lock(folder / "run/lock");
+  EXPECT_TRUE(lock.is_in_place());
+  fs::rename(folder / "run", folder / "moved");
+  EXPECT_FALSE(lock.is_in_place());
+  fs::create_directory(folder / "run");
+  folder.write("run/lock", "");
+  EXPECT_FALSE(lock.is_in_place());
+  fs::remove_all(folder / "run");
+  fs::rename(folder / "moved", folder / "run");
+  EXPECT_TRUE(lock.is_in_place());
+  fs::remove(folder / "run/lock");
+  EXPECT_FALSE(lock.is_in_place());
+}
+
 TEST(FileLock, ThatCannotBeMadeNamesTheFolder) {
   const ScratchFolder folder;
   EXPECT_THAT(message_of<MachineError>([&] { const FileLock lock(folder / "no folder/lock"); }),

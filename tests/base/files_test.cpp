@@ -9,6 +9,7 @@
 #include "base/content_hash.h"
 #include "base/durable_files.h"
 #include "base/error.h"
+#include "base/process.h"
 #include "base/random.h"
 #include "child.h"
 #include "scratch_folder.h"
@@ -59,6 +60,21 @@ TEST(RequireReadableFile, SaysThatAFileMayNotBeRead) {
               return message == file + ": cannot be read (Permission denied); expected source text" ? 0 : 2;
             }),
             0);
+}
+
+TEST(UnnamedFile, IsReadByOtherProgramsAndLeavesNoName) {
+  const ScratchFolder folder;
+  const ScopedVariable place("TMPDIR", folder.path());
+  const UnnamedFile file, other;
+  EXPECT_NE(file.path(), other.path());
+  write_bytes(file.path(), "some text");
+  EXPECT_EQ(run_process({"cat", file.path().string(), file.path().string()}).output, "some textsome text");
+  EXPECT_EQ(folder.num_entries(), 0u);
+}
+
+TEST(UnnamedFile, AMissingPlaceForItIsReported) {
+  const ScopedVariable place("TMPDIR", "/no/such/folder");
+  EXPECT_THAT(message_of<MachineError>([] { UnnamedFile(); }), HasSubstr("TMPDIR"));
 }
 
 TEST(ReadFile, GivesEveryByte) {

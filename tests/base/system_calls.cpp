@@ -45,6 +45,7 @@ extern "C" {
 
 int __real_fsync(int file);
 int __real_rename(const char* from, const char* to);
+int __real_unlink(const char* file);
 int __real_renameat2(int from_folder, const char* from, int to_folder, const char* to, unsigned flags);
 
 int __wrap_fsync(int file) {
@@ -55,6 +56,11 @@ int __wrap_fsync(int file) {
 
 int __wrap_rename(const char* from, const char* to) {
   return lacuna::may_go_on("rename", from, to) ? __real_rename(from, to) : -1;
+}
+
+int __wrap_unlink(const char* file) {
+  if (std::filesystem::exists(std::filesystem::symlink_status(file))) lacuna::may_go_on("unlink", file);  // noted, and never fails
+  return __real_unlink(file);
 }
 
 int __wrap_renameat2(int from_folder, const char* from, int to_folder, const char* to, unsigned flags) {

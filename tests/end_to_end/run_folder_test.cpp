@@ -144,6 +144,35 @@ TEST_F(RunFolderOfTraining, ADamagedCheckpointIsNamed) {
   EXPECT_THAT(log(), AllOf(HasSubstr("step_20/trainer.safetensors is damaged"), HasSubstr("cut short")));
 }
 
+TEST_F(RunFolderOfTraining, AnEmptyCheckpointIsSaidAndLeft) {
+  fs::create_directory(path("run") / "step_99");
+  EXPECT_EQ(exit_code(train("run", {"--train.max_steps", "30"})), 0) << log();
+  EXPECT_THAT(log(), AllOf(HasSubstr("step_99 is an empty folder"), HasSubstr("going on after step 20")));
+}
+
+TEST_F(RunFolderOfTraining, ADamagedCheckpointIsSetAside) {
+  fs::copy(path("run") / "step_20", path("run") / "step_25");
+  fs::resize_file(path("run") / "step_25/model.safetensors", 100);
+  EXPECT_EQ(exit_code(train("run", {"--train.max_steps", "30"})), 0) << log();
+  EXPECT_THAT(log(), AllOf(HasSubstr("step_25/model.safetensors is damaged"), HasSubstr("goes on from " + path("run/step_20").string()),
+                           HasSubstr("set aside as " + path("run/step_25.damaged").string()), HasSubstr("going on after step 20")));
+  EXPECT_TRUE(fs::exists(path("run") / "step_25.damaged/manifest.json"));
+}
+
+TEST_F(RunFolderOfTraining, ThatIsRemovedOrRenamedEndsTraining) {
+  for (const bool is_removed : {true, false}) {
+    Program program(train("gone", {"--train.max_steps", "100000"}), path("log"));
+    wait_for_step(program, "gone", 15);
+    fs::rename(path("gone"), path("moved"));
+    EXPECT_EQ(program.wait(), 1);
+    EXPECT_THAT(log(), HasSubstr("gone is not the folder any more that this process works in"));
+    EXPECT_FALSE(fs::exists(path("gone")));
+    if (is_removed) fs::remove_all(path("moved"));
+  }
+  fs::rename(path("moved"), path("gone"));
+  EXPECT_EQ(exit_code(train("gone", {"--train.max_steps", "40"})), 0) << log();
+}
+
 TEST_F(RunFolderOfTraining, ANewRunStartsFromAnother) {
   const std::string from = path("run/last").string();
   EXPECT_EQ(exit_code(train("tuned", {"--train.init_from", from, "--train.reset", "[optimizer,lr,data,best]", "--train.max_steps", "5"})),

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "../base/packed.h"
+#include "base/durable_files.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "metrics/run_sacrebleu.h"

@@ -189,6 +189,14 @@ TEST_F(CheckpointKeeperTest, SaysLaterThatACheckpointCouldNotBeWritten) {
   checkpoints.save(at_step(40), {}, true);  // an error that nobody asks for is logged
 }
 
+TEST_F(CheckpointKeeperTest, WritesNothingWhereTheRunFolderIsGone) {
+  const auto refuse = [] { throw MachineError("gone"); };
+  CheckpointKeeper checkpoints(folder_ / "run", keeping(1, 0), "run: x\n", vocabularies_, optimizer_, refuse);
+  checkpoints.save(at_step(10), {}, true);
+  EXPECT_THAT(message_of<MachineError>([&] { checkpoints.wait(); }), HasSubstr("gone"));
+  EXPECT_FALSE(fs::exists(folder_ / "run"));
+}
+
 TEST_F(CheckpointKeeperTest, AnInterruptionsCheckpointGoesWithTheNext) {
   CheckpointKeeper checkpoints = keeper(keeping(2, 0));
   checkpoints.save(at_step(10), {}, true);

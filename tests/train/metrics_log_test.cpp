@@ -71,6 +71,24 @@ TEST_F(MetricsLogTest, ALastLineCutShortByACrashIsDropped) {
   EXPECT_EQ(content(), "{\"step\":1}\n");
 }
 
+TEST_F(MetricsLogTest, ZerosThatALossOfPowerLeftAreDroppedAndSaid) {
+  for (const std::string end : {std::string("\0\0\0", 3), std::string("\0\0{\n", 4)}) {
+    set_content("{\"step\":1}\n" + end);
+    testing::internal::CaptureStderr();
+    const MetricsLog log(file_, 7);
+    EXPECT_EQ(content(), "{\"step\":1}\n");
+    EXPECT_THAT(testing::internal::GetCapturedStderr(), testing::HasSubstr("metrics.jsonl: 1 line with zeros"));
+  }
+}
+
+TEST_F(MetricsLogTest, RecordsOfAFileThatIsGoneCannotBeSynced) {
+  MetricsLog log(file_);
+  log.write({{"step", 1}});
+  log.sync();
+  std::filesystem::remove(file_);
+  EXPECT_THAT(message_of<MachineError>([&] { log.sync(); }), testing::HasSubstr("metrics.jsonl: No such file"));
+}
+
 TEST_F(MetricsLogTest, WhatAStartThatWasKilledHasLeftBesideItGoes) {
   set_content("{\"step\":1}\n{\"step\":2}\n");
   const std::string machine = WriterProcess().name().substr(0, 17);

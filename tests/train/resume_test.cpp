@@ -8,6 +8,7 @@
 #include "base/durable_files.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "checkpoint/run_folder.h"
 #include "config/load.h"
 #include "toy.h"
 #include "train/checkpoint_keeper.h"
@@ -402,6 +403,46 @@ TEST_F(InitFrom, KeepsTheMovingAverageUnlessTheOptimizerStartsAnew) {
   restore(after, initial_point(options), options.reset);
   EXPECT_TRUE(same(after.weights(), before.ema_weights()));
   EXPECT_TRUE(same(after.ema_weights(), before.ema_weights()));
+}
+
+TEST_F(InitFrom, ADamagedCheckpointIsPassedOverForTheNewestWholeOne) {
+  const std::string run = run_.path().string();
+  fs::copy(run_ / "step_40", run_ / "step_50");  // with its trainer state, as where a loss of power came before it was dropped
+  fs::resize_file(run_ / "step_50/model.safetensors", 10);
+  fs::create_directory(run_ / "step_60");
+  fs::create_directory(run_ / "step_70");
+  run_.write("step_70/config.yaml", "");
+  testing::internal::CaptureStderr();
+  const std::optional<ResumePoint> point = find_resume_point(run);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              AllOf(HasSubstr("step_60 is an empty folder, and no checkpoint: it is left as it is"),
+                    HasSubstr("step_70 is damaged: it has no manifest.json. Training goes on from " + run_ / "step_40")));
+  ASSERT_TRUE(point);
+  EXPECT_EQ(point->state, state_);
+  EXPECT_EQ(point->damaged, (std::vector<std::string>{run_ / "step_70", run_ / "step_50"}));
+  EXPECT_EQ(set_aside(run_ / "step_50"), run_ / "step_50.damaged");
+  fs::create_directory(run_ / "step_50");
+  run_.write("step_50/a", "");
+  EXPECT_EQ(set_aside(run_ / "step_50"), run_ / "step_50.damaged_2");
+  set_aside(run_ / "step_70");
+  EXPECT_EQ(newest_checkpoint_of(run), run_ / "step_40");
+}
+
+TEST_F(InitFrom, ADamagedCheckpointIsAnErrorWhereNoOtherHoldsWhatTrainingNeeds) {
+  const std::string run = run_.path().string();
+  fs::resize_file(run_ / "step_40/model.safetensors", 10);
+  EXPECT_THAT(message_of<DamagedCheckpointError>([&] { find_resume_point(run); }),
+              AllOf(HasSubstr("step_40/model.safetensors is damaged"), HasSubstr("or remove its folder: the run then begins anew")));
+}
+
+TEST(RunLock, SaysThatItsFolderIsGone) {
+  const ScratchFolder folder;
+  const RunLock lock(folder / "run");
+  lock.require_in_place();
+  fs::rename(folder / "run", folder / "moved");
+  const RunLock other(folder / "run");
+  EXPECT_THAT(message_of<MachineError>([&] { lock.require_in_place(); }),
+              AllOf(HasSubstr(folder / "run is not the folder any more"), HasSubstr("was removed, renamed or replaced")));
 }
 
 TEST(RunLock, TwoTrainingsInOneFolderAreRefused) {

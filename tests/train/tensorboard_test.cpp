@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/durable_files.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "metrics/run_sacrebleu.h"
