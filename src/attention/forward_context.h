@@ -6,6 +6,7 @@
 
 namespace lacuna {
 
+class ActivationWatch;
 class AttentionProbe;
 class Regularizer;
 
@@ -17,6 +18,7 @@ struct ForwardContext {
   Precision precision = Precision::kFp32;  ///< of the factors of matrix products, in training
   AttentionProbe* probe = nullptr;         ///< sees every attention weight; null = none
   Regularizer* regularizer = nullptr;      ///< gathers what layers add to the loss; null = they add nothing
+  ActivationWatch* watch = nullptr;        ///< sees what layers compute (model/activation_watch.h); null = none
 };
 
 }  // namespace lacuna

@@ -11,6 +11,7 @@
 #include "base/json_text.h"
 #include "base/spelling.h"
 #include "checkpoint/manifest.h"
+#include "checkpoint/not_finite.h"
 #include "checkpoint/quantize.h"
 #include "config/load.h"
 #include "config/run_files.h"
@@ -55,7 +56,10 @@ class Reader {
   }
   NamedTensors tensors(const std::string& name) const {
     manifest_.check(folder_, name);
-    return with_floats(read_safetensors(folder_ / name), (folder_ / name).string());
+    const std::string file = (folder_ / name).string();
+    NamedTensors read = with_floats(read_safetensors(folder_ / name), file);
+    require_finite(read, file);
+    return read;
   }
   std::optional<NamedTensors> tensors_if_there(const std::string& name) const {
     return has(name) ? std::optional(tensors(name)) : std::nullopt;

@@ -36,13 +36,6 @@ void round_weight(NamedTensors& weights, const std::string& name, Precision form
   weights[name + kScaleSuffix] = quantized.scales;
 }
 
-void require_numbers(const NamedTensors& weights, const std::string& path) {
-  for (const auto& [name, tensor] : weights)
-    if (!at::isfinite(tensor).all().item<bool>())
-      throw CheckpointError(path + ": its weight " + name +
-                            " is not finite: the checkpoint is damaged, or its training diverged; use an earlier checkpoint");
-}
-
 Tensor floats_of(const std::string& name, const Tensor& bytes, const NamedTensors& tensors, const std::string& file) {
   const std::string place = file + ": tensor \"" + name + "\" holds bytes (I8), ", scale_name = name + kScaleSuffix;
   const auto found = tensors.find(scale_name);
@@ -64,7 +57,6 @@ CheckpointContents quantized_checkpoint(const std::string& path, Precision forma
   Transformer model(options.model, sizes_of(contents.vocabularies), options.seed_value());
   load_weights(model, contents.translating_weights(), path);  // throws if the weights do not fit the configuration
   contents.weights = contents.translating_weights();
-  require_numbers(contents.weights, path);
   for (const std::string& name : rounded_weights_of(model)) round_weight(contents.weights, name, format);
   options.translate.precision = format == Precision::kInt8 ? Precision::kInt8 : Precision::kBf16;
   contents.config_yaml = to_yaml(options);

@@ -15,14 +15,20 @@ int run_check(const std::vector<std::string>& arguments) {
       "it is set.",
       "lacuna check");
   CommonFlags flags;
+  std::string update;
   flags.declare_configuration(app);
+  app.add_option("--replay", update,
+                 "Only repeat the update in this file, the bad_batch.json of a run that diverged, and say what is not finite.");
   flags.declare_runtime(app);
   if (!app.read(arguments)) return 0;
   const std::optional<Configuration> configuration = flags.configuration(app);
   if (!configuration) return 0;
   require_single_process();
   handle_interrupts();
-  check_configuration(*configuration, std::cout);
+  if (update.empty())
+    check_configuration(*configuration, std::cout);
+  else
+    replay_update(*configuration, update, std::cout);
   return 0;
 }
 

@@ -225,6 +225,7 @@ struct TrainOptions {
   double label_smoothing = 0.1;
   double clip_norm = 1;
   double ema_decay = 0;
+  int64_t max_bad_updates = 20;
   Precision precision = Precision::kAuto;
   int64_t max_steps = 0, max_epochs = 0;
   double max_hours = 0;
@@ -280,6 +281,9 @@ struct TrainOptions {
     visit("clip_norm", self.clip_norm, at_least(0), "gradients are scaled down to this norm; 0 = never");
     visit("ema_decay", self.ema_decay, at_least_below(0, 1),
           "exponential moving average of the weights, used to validate, average and translate; 0 = off");
+    visit("max_bad_updates", self.max_bad_updates, at_least(1),
+          "updates in a row left out because loss or gradient is not finite, after which training goes back to the newest good checkpoint "
+          "with half the learning rate, or ends if it has done so before");
     visit("precision", self.precision,
           choices<Precision>(
               {{"auto", Precision::kAuto}, {"fp32", Precision::kFp32}, {"bf16x3", Precision::kBf16x3}, {"bf16", Precision::kBf16}}),

@@ -6,6 +6,7 @@
 
 #include "attention/registry.h"
 #include "attention/regularizer.h"
+#include "model/activation_watch.h"
 
 namespace lacuna {
 
@@ -67,10 +68,27 @@ Tensor MultiHeadAttention::projected(Linear& projection, const NormedRows& x, co
   return calibrated_ ? projection.forward(x, context) : projection.rounded(x, context);
 }
 
+namespace {
+
+/// Shows what one attention reads or gives.
+void show(const char* what, const Tensor& values, const AttentionPlace& place, const ForwardContext& context) {
+  const std::string stack = place.site == AttentionSite::kEncoderSelf ? "encoder" : "decoder";
+  const std::string module = place.site == AttentionSite::kCross ? ".cross_attention: " : ".self_attention: ";
+  context.watch->see(stack + ".layers." + std::to_string(place.layer) + module + what, values);
+}
+
+}  // namespace
+
 ResidualNorm MultiHeadAttention::output_of(const AttentionCall& call, const Tensor& x, const Tensor& mask_keys, const ResidualEnd& end,
                                            const ForwardContext& context) {
+  if (context.watch != nullptr) {
+    show("queries", call.q, place_, context);
+    show("keys", call.k, place_, context);
+    show("values", call.v, place_, context);
+  }
   const Tensor of_heads = calibrated_ ? calibrated_->forward(call, x, mask_keys, context) : attention(call, context);
   const Tensor heads = of_heads.view({call.q.size(0), d_model_});  // (Tq, H, d) -> (Tq, D)
+  if (context.watch != nullptr) show("output of the heads", heads, place_, context);
   if (context.probe != nullptr && context.probe->wants(call.layer, call.site)) context.probe->end_call(call.layer, call.site);
   return output_->forward(norm_->forward(heads), end, context);
 }

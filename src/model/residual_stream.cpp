@@ -1,6 +1,18 @@
 #include "model/residual_stream.h"
 
+#include "model/activation_watch.h"
+
 namespace lacuna {
+namespace {
+
+/// Returns the name of the sub-layer whose output is dropped there: "encoder.layers.0.feed_forward".
+std::string sub_layer_name(const DropoutSite& site) {
+  const std::string layer = (site.stack == Stack::kEncoder ? "encoder.layers." : "decoder.layers.") + std::to_string(site.layer);
+  if (site.place == DropoutPlace::kSelfAttention) return layer + ".self_attention";
+  return layer + (site.place == DropoutPlace::kCrossAttention ? ".cross_attention" : ".feed_forward");
+}
+
+}  // namespace
 
 ResidualStream::ResidualStream(NormPlace place, std::vector<std::shared_ptr<Norm>> norms, Ragged embedded, double dropout,
                                const ForwardContext& context)
@@ -14,7 +26,14 @@ ResidualEnd ResidualStream::next_end(const Dropout& dropout) {
   return {sum_, dropout, norm.weights(), only_linear_layers_read ? context_.precision : Precision::kFp32};
 }
 
+void ResidualStream::show(const ResidualNorm& result) const {
+  if (context_.watch == nullptr || !site_) return;
+  context_.watch->see(sub_layer_name(*site_) + ": sum of its output and the residual", result.sum);
+  context_.watch->see(sub_layer_name(*site_) + ": norm of that sum", result.normed);
+}
+
 void ResidualStream::take(const ResidualNorm& result) {
+  show(result);
   sum_ = is_pre_norm() ? result.sum : result.normed;
   normed_.values = result.normed;
   normed_.source = nullptr;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "attention/forward_context.h"
@@ -27,18 +28,23 @@ class ResidualStream {
   /// Returns what the next sub-layer reads; in the end, the stack's result.
   const NormedRows& values() const { return normed_; }
   /// Returns what the next sub-layer's output is added to, with dropout by this site, and the norm that comes then.
-  ResidualEnd next_end(const DropoutSite& site) { return next_end(site.dropout(dropout_, normed_.shape, context_)); }
+  ResidualEnd next_end(const DropoutSite& site) {
+    site_ = site;
+    return next_end(site.dropout(dropout_, normed_.shape, context_));
+  }
   /// Continues with the sum and the normed rows that the sub-layer computed for its end.
   void take(const ResidualNorm& result);
 
  private:
   ResidualEnd next_end(const Dropout& dropout);
+  void show(const ResidualNorm& result) const;
   bool is_pre_norm() const { return place_ == NormPlace::kPre; }
   bool is_at_end() const { return next_ == norms_.size(); }
 
   NormPlace place_;
   std::vector<std::shared_ptr<Norm>> norms_;
   size_t next_ = 0;  // the next norm
+  std::optional<DropoutSite> site_;
   double dropout_;
   const ForwardContext& context_;
   Tensor sum_;

@@ -7,6 +7,7 @@
 #include "base/device.h"
 #include "kernels/packed_weight.h"
 #include "kernels/projection_loss.h"
+#include "model/activation_watch.h"
 #include "model/calibrated/calibrated_attention.h"
 #include "model/embedding.h"
 #include "model/encoder_decoder.h"
@@ -176,12 +177,16 @@ void Transformer::set_step(int64_t step) {
 }
 
 Ragged Transformer::encode(const Ragged& src, const ForwardContext& context) {
-  return parts_->encoder->forward(parts_->src_embedding().forward(src, context), context);
+  const Ragged embedded = parts_->src_embedding().forward(src, context);
+  if (context.watch != nullptr) context.watch->see("encoder: embedded source tokens", embedded.values);
+  return parts_->encoder->forward(embedded, context);
 }
 
 Ragged Transformer::decode(const Ragged& memory, const Ragged& tgt, const ForwardContext& given) {
   const ForwardContext context = at_step(given);
-  return parts_->decoder->forward(parts_->tgt_embedding().forward(shifted_right(tgt), context), memory, context);
+  const Ragged embedded = parts_->tgt_embedding().forward(shifted_right(tgt), context);
+  if (context.watch != nullptr) context.watch->see("decoder: embedded target tokens", embedded.values);
+  return parts_->decoder->forward(embedded, memory, context);
 }
 
 const Tensor& Transformer::output_weight() const {

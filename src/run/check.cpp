@@ -34,6 +34,7 @@
 #include "search/translator.h"
 #include "train/auto_batch.h"
 #include "train/checkpoint_keeper.h"
+#include "train/diagnosis.h"
 #include "train/trainer.h"
 
 namespace lacuna {
@@ -76,6 +77,25 @@ double left_to(double limit, double done) {
 class DryRun {
  public:
   DryRun(const Configuration& given, std::ostream& out) : options_(given.options), rules_(given.rules), out_(out) {}
+
+  void replay(const std::string& file) {
+    require_trainable(options_, rules_);
+    start_ = find_starting_point(options_, adopt_choices(options_), rules_);
+    if (!start_) open_data();
+    const Vocabularies vocabularies = start_ ? start_->checkpoint.vocabularies : data_.vocabularies;
+    const SavedUpdate update = SavedUpdate::read(file, vocabularies);
+    build_model(vocabularies);
+    if (start_) load_weights(*model_, start_->checkpoint.weights, start_->path);
+    say("weights", start_ ? start_->path : "as initialized: there is no checkpoint");
+    int64_t pairs = 0;
+    for (const BatchPtr& batch : update.batches) pairs += batch->src_shape->num_sentences();
+    say("update", fmt::format("step {}, {}", update.step, counted(pairs, "sentence pair")));
+    const std::string found = first_not_finite(update, loss_, options_.seed_value(), *optimizer_);
+    say("found", found.empty() ? "all values are finite" : found);
+    say("try", found.empty()
+                   ? "a lower train.lr, a longer train.warmup_steps or a lower train.clip_norm: with these weights the pairs are sound"
+                   : "train.precision: fp32, or a corpus without these pairs: they give such numbers with sound weights");
+  }
 
   void run() {
     try {
@@ -185,13 +205,17 @@ class DryRun {
     describe_disk();
   }
 
-  /// Makes the model as training has it at its start.
-  void make_model() {
-    choose_schedule(options_, data_, start_);
-    model_ = std::make_shared<Transformer>(options_.model, sizes_of(data_.vocabularies), options_.seed_value());
+  void build_model(const Vocabularies& vocabularies) {
+    model_ = std::make_shared<Transformer>(options_.model, sizes_of(vocabularies), options_.seed_value());
     model_->to(at::Device(options_.device));
     optimizer_ = std::make_unique<Optimizer>(FlatParameters(trained_parameters(*model_)), options_.train, model_->parameter_ranges());
     loss_ = transformer_loss(model_, options_.train, options_.device);
+  }
+
+  /// Makes the model as training has it at its start.
+  void make_model() {
+    choose_schedule(options_, data_, start_);
+    build_model(data_.vocabularies);
     if (start_) state_ = start_from(*start_, data_, *model_, options_.train.reset);
     start_.reset();
   }
@@ -294,6 +318,10 @@ class DryRun {
 
 void check_configuration(const Configuration& given, std::ostream& out) {
   DryRun(given, out).run();
+}
+
+void replay_update(const Configuration& given, const std::string& file, std::ostream& out) {
+  DryRun(given, out).replay(file);
 }
 
 }  // namespace lacuna

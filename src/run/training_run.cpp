@@ -19,6 +19,8 @@
 #include "data/batch_maker.h"
 #include "run/remarks.h"
 #include "run/starting_point.h"
+#include "train/diagnosis.h"
+#include "train/resume.h"
 #include "train/trainer.h"
 
 namespace lacuna {
@@ -60,29 +62,96 @@ TrainingRun::TrainingRun(RunSetup setup)
               [this] { run_.lock->require_in_place(); }) {}
 
 int TrainingRun::execute() {
-  const std::unique_ptr<BatchStream> stream = make_batch_stream(run_.data.plan, run_.state.position);
-  Trainer trainer(options_.train, options_.seed_value(), transformer_loss(run_.model, options_.train, options_.device), *stream,
-                  *run_.optimizer, LearningRate(options_.train, options_.model.d_model), hooks(), run_.state);
-  trainer_ = &trainer;
+  begin_at(run_.state);
   if (run_.replacement) replace_old_run();
   for (const std::string& damaged : run_.damaged) log_warning("{} is damaged, and set aside as {}", damaged, set_aside(damaged));
   keeper_.tidy();
   RunFinish finish(run_);
-  if (const auto end = trainer.end(); end && finish.is_done(trainer.state().step)) {
-    log_info("already finished: {}; nothing to do", end_text(*end, trainer.state(), options_.train));
+  if (const auto end = trainer_->end(); end && finish.is_done(trainer_->state().step)) {
+    log_info("already finished: {}; nothing to do", end_text(*end, trainer_->state(), options_.train));
     return 0;
   }
   keeper_.require_disk_room();
   open_log();
   write_configuration();
   log_setup(run_);
-  const TrainingEnd end = trainer.run();
+  const TrainingEnd end = train();
   keeper_.wait();
-  log_->say((end == TrainingEnd::kInterrupted ? "stopped at " : "training finished: ") + end_text(end, trainer.state(), options_.train));
+  const TrainingState& state = trainer_->state();
+  log_->say((end == TrainingEnd::kInterrupted ? "stopped at " : "training finished: ") + end_text(end, state, options_.train));
   run_.lock->require_in_place();
-  if (trainer.end()) finish.complete(trainer.state(), *log_);
+  if (trainer_->end()) finish.complete(state, *log_);
   log_->sync();
   return interrupt_signal() == 0 ? 0 : 128 + interrupt_signal();
+}
+
+void TrainingRun::begin_at(const TrainingState& state) {
+  stream_ = make_batch_stream(run_.data.plan, state.position);
+  trainer_ = std::make_unique<Trainer>(options_.train, options_.seed_value(), transformer_loss(run_.model, options_.train, options_.device),
+                                       *stream_, *run_.optimizer, LearningRate(options_.train, options_.model.d_model), hooks(), state);
+}
+
+/// Trains to the end; goes back once if training diverges.
+TrainingEnd TrainingRun::train() {
+  while (true) {
+    try {
+      return trainer_->run();
+    } catch (const DivergedError& error) {
+      keeper_.drop_unproved();
+      log_->warn(error.what());
+      diagnose();
+      if (!go_back()) throw;
+    }
+  }
+}
+
+/// Takes up the newest good checkpoint with a lower learning rate, as a new start would: whatever ends this process, the next goes on in
+/// the same way. Returns false if there is none, or training has gone back before.
+bool TrainingRun::go_back() {
+  constexpr double kFactor = 0.5;
+  const TrainingState& now = trainer_->state();
+  keeper_.wait();
+  if (now.went_back_from > 0) {
+    log_->warn(fmt::format("training has gone back once before, from step {}: it ends here", now.went_back_from));
+    return false;
+  }
+  const std::optional<ResumePoint> point = find_point_to_go_back_to(options_.run, now.optimizer_updates);
+  if (!point) {
+    log_->warn("there is no earlier checkpoint of this run to go back to: it ends here");
+    return false;
+  }
+  for (const RunCheckpoint& checkpoint : checkpoints_of(options_.run, [](const std::string&) {}))
+    if (checkpoint.step > point->state.step) remove_folder(checkpoint.path);
+  TrainingState state = point->state.step == run_.state.step ? run_.state : point->state;
+  state.went_back_from = now.step;
+  state.lr_factor *= kFactor;
+  restore(*run_.optimizer, *point);
+  run_.model->weights_changed();
+  run_.state = state;
+  has_diverged_ = false;
+  begin_at(state);
+  keeper_.tidy();
+  log_.reset();
+  open_log();
+  log_->warn(fmt::format("going back to {} with {:g} times the learning rate; if training diverges again, it ends", point->path, kFactor));
+  return true;
+}
+
+/// Logs which numbers are none, and saves the sentence pairs of the last update.
+void TrainingRun::diagnose() {
+  if (const std::string found = run_.optimizer->not_finite(); !found.empty()) log_->warn("diagnosis: " + found);
+  if (trainer_->last_batches().empty()) return;
+  const SavedUpdate update = {trainer_->state().step, trainer_->last_batches()};
+  log_->warn(diagnosis_of(update, transformer_loss(run_.model, options_.train, options_.device), options_.seed_value(), *run_.optimizer));
+  const std::string file = (fs::path(options_.run) / run_files::kBadBatch).string();
+  try {
+    update.write(file, run_.data.vocabularies);
+  } catch (const MachineError& error) {
+    log_->warn(error.what());
+    return;
+  }
+  log_->warn(fmt::format("its sentence pairs are in {0}; to repeat them with the newest checkpoint: lacuna check -c {1} --replay {0}", file,
+                         (fs::path(options_.run) / run_files::kConfig).string()));
 }
 
 /// Removes the run that stands in the folder, now that this one is known to start.
@@ -114,13 +183,14 @@ TrainerHooks TrainingRun::hooks() {
   if (!run_.validation_sets.empty()) hooks.validate = [this] { return validate(); };
   hooks.save = [this](const TrainingState& state, const Scores& scores, bool is_scheduled) {
     run_.lock->require_in_place();
-    if (state.step > run_.state.step) remove_outdated_average(options_.run);
     log_->sync();  // a checkpoint is never there without the records up to it
-    keeper_.save(state, scores, is_scheduled);
+    keeper_.save(state, scores, is_scheduled);  // which is not written yet
+    if (state.step > run_.state.step) remove_outdated_average(options_.run);
   };
   hooks.is_interrupted = [] { return interrupt_signal() != 0; };
   hooks.on_update = [this](const TrainingState& state, const UpdateProgress& update) {
     log_->update(state, update);
+    if (state.skipped_in_a_row == 0) keeper_.confirm();
     keeper_.check();
   };
   hooks.warn = [this](const std::string& text) { log_->warn(text); };

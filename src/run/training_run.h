@@ -81,6 +81,10 @@ class TrainingRun {
   int execute();
 
  private:
+  void begin_at(const TrainingState& state);
+  TrainingEnd train();
+  bool go_back();
+  void diagnose();
   void replace_old_run();
   void write_configuration() const;
   void open_log();
@@ -94,12 +98,17 @@ class TrainingRun {
   const Options& options_;
   CheckpointKeeper keeper_;
   std::unique_ptr<TrainingLog> log_;
-  const Trainer* trainer_ = nullptr;  ///< while `execute` runs
+  std::unique_ptr<BatchStream> stream_;
+  std::unique_ptr<Trainer> trainer_;
   bool has_diverged_ = false;
 };
 
 /// `lacuna check`: reads the data, trains a few batches, translates a sentence, and prints to `out` what a run would take, with its number
 /// of warnings in the last line. Writes nothing but data.cache, where it is set. Throws what would keep training from starting.
 void check_configuration(const Configuration& given, std::ostream& out);
+
+/// `lacuna check --replay`: repeats the update that training saved in `file` (train/diagnosis.h) with the weights that it would start from,
+/// and prints to `out` which numbers are not finite. Writes nothing.
+void replay_update(const Configuration& given, const std::string& file, std::ostream& out);
 
 }  // namespace lacuna

@@ -68,7 +68,7 @@ std::optional<Evaluation> Validator::evaluate(const EvaluationSet& set, const Tr
   Evaluation evaluation{.name = set.name, .scores = std::move(*scores), .hypotheses = {}, .signature = ""};
   if (!translates) return evaluation;
   if (const double loss = evaluation.scores.at("loss"); !std::isfinite(loss))
-    throw MachineError("training has diverged: the loss on " + set.name + " is not finite. " + kWayOutOfDivergence);
+    throw DivergedError("training has diverged: the loss on " + set.name + " is not finite. " + kWayOutOfDivergence);
   std::optional<std::vector<std::string>> hypotheses = translate(set.src_lines, search);
   if (!hypotheses) return {};
   evaluation.hypotheses = std::move(*hypotheses);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <utility>
 
 #include "base/durable_files.h"
 #include "base/error.h"
@@ -67,6 +68,12 @@ CheckpointKeeper::~CheckpointKeeper() {
 }
 
 void CheckpointKeeper::save(const TrainingState& state, const Scores& scores, bool is_scheduled) {
+  if (const std::string found = optimizer_.not_finite(); !found.empty())
+    throw DivergedError("training has diverged: after step " + std::to_string(state.step) + ", " + found + ". " + kWayOutOfDivergence);
+  if (unproved_ && state.skipped_in_a_row > 0) {  // the same weights
+    if (!is_scheduled && scores.empty()) return;
+    if (unproved_->contents.info.scores.empty()) unproved_.reset();
+  }
   wait();
   const std::string path = checkpoint_path(run_, state.step);
   const bool keeps_scores = scores.empty() && is_checkpoint(path);  // a resumed run that ends at the step where it stopped
@@ -81,9 +88,15 @@ void CheckpointKeeper::save(const TrainingState& state, const Scores& scores, bo
                    .is_scheduled = is_scheduled};
   contents.trainer_tensors = copied(optimizer_.state());
   contents.trainer_json = state.to_json();
-  writing_ = std::async(std::launch::async, [this, path, contents = std::move(contents)] {
+  unproved_ = {path, std::move(contents)};
+}
+
+void CheckpointKeeper::confirm() {
+  if (!unproved_) return;
+  if (writing_.valid()) writing_.get();
+  writing_ = std::async(std::launch::async, [this, saved = *std::exchange(unproved_, {})] {
     require_place_();
-    save_checkpoint(path, contents);
+    save_checkpoint(saved.path, saved.contents);
     update_folder();
   });
 }
@@ -112,10 +125,12 @@ void CheckpointKeeper::update_folder() const {
     link_checkpoint(run_, run_files::kBest, best.front().step);
   else if (const fs::path link = fs::path(run_) / run_files::kBest; fs::is_symlink(link))
     fs::remove(link);
+  const auto scheduled = std::find_if(checkpoints.rbegin(), checkpoints.rend(), [](const auto& one) { return one.info.is_scheduled; });
+  const int64_t to_go_back_to = scheduled == checkpoints.rend() ? 0 : scheduled->step;
   for (const RunCheckpoint& checkpoint : checkpoints) {
     if (!kept.contains(checkpoint.step))
       remove_folder(checkpoint.path);
-    else if (checkpoint.step != checkpoints.back().step)
+    else if (checkpoint.step != checkpoints.back().step && checkpoint.step != to_go_back_to)
       drop_trainer_state(checkpoint.path);
   }
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <future>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -20,6 +21,9 @@ namespace lacuna {
 std::set<int64_t> steps_to_keep(const std::vector<RunCheckpoint>& checkpoints, const TrainOptions& options);
 
 /// Writes a run's checkpoints in the background and maintains its folder: links, and what the options do not keep.
+///
+/// A checkpoint is written once its weights have proved good: after the next update that was not left out, or at the end.
+/// So nothing that training may have to go back from takes the place of a good one.
 class CheckpointKeeper {
  public:
   /// `require_place` is called before a checkpoint is written and throws if the run folder is not there any more.
@@ -29,12 +33,18 @@ class CheckpointKeeper {
   /// Waits for the checkpoint being written; logs an error if that fails.
   ~CheckpointKeeper();
 
-  /// Copies weights and state and returns; a background thread, after any earlier one, writes the copy.
+  /// Copies weights and state and returns; a background thread, after any earlier one, writes the copy once it has
+  /// proved good. Throws DivergedError if they hold values that are not finite.
   void save(const TrainingState& state, const Scores& scores, bool is_scheduled);
+  /// Says that the weights saved last have proved good.
+  void confirm();
+  /// Drops what was saved and has not proved good.
+  void drop_unproved() { unproved_.reset(); }
   /// Rethrows an error of the background thread, if it has finished.
   void check();
   /// Waits for the background thread and rethrows its error: afterwards all that was saved is on the disk.
   void wait() {
+    confirm();
     if (writing_.valid()) writing_.get();
   }
   /// Waits, then repairs the folder after a crash. Damaged checkpoints are logged and left alone.
@@ -48,7 +58,7 @@ class CheckpointKeeper {
 
  private:
   /// Deletes half-written folders and checkpoints that are not kept, updates the links `last` and `best`, and removes
-  /// trainer state from all but the newest checkpoint. Called after every save.
+  /// trainer state from all but the newest checkpoint and the newest scheduled one, to which training can go back.
   void update_folder() const;
   uint64_t weight_bytes() const;
 
@@ -58,6 +68,11 @@ class CheckpointKeeper {
   Vocabularies vocabularies_;
   const Optimizer& optimizer_;
   std::function<void()> require_place_;
+  struct Saved {
+    std::string path;
+    CheckpointContents contents;
+  };
+  std::optional<Saved> unproved_;
   std::future<void> writing_;
 };
 

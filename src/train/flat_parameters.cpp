@@ -50,6 +50,13 @@ PlacedGradients FlatParameters::gradients(const Range& group) const {
   return placed;
 }
 
+NamedParameters FlatParameters::named_gradients() const {
+  NamedParameters named;
+  named.reserve(slots_.size());
+  for (const Slot& slot : slots_) named.emplace_back(slot.name, slot.parameter.grad());
+  return named;
+}
+
 void FlatParameters::clear_gradients(const Range& group) {
   for (const Slot& slot : slots_)
     if (slot.begin >= group.begin && slot.begin < group.end) slot.parameter.mutable_grad() = Tensor();

@@ -42,6 +42,8 @@ class FlatParameters {
   const std::vector<Range>& groups() const { return groups_; }
   /// The gradients of a group's parameters, in the order of the buffer.
   PlacedGradients gradients(const Range& group) const;
+  /// The gradients of all parameters by name, in the order of the buffer; undefined ones are of parameters that no loss has reached.
+  NamedParameters named_gradients() const;
   /// Undefines the gradients of a group.
   void clear_gradients(const Range& group);
   int64_t num_parameters() const { return num_parameters_; }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "checkpoint/not_finite.h"
 #include "kernels/profile.h"
 #include "train/adam.h"
 
@@ -25,14 +26,15 @@ Optimizer::Optimizer(FlatParameters parameters, const TrainOptions& options, std
   if (has_ema()) average_ = parameters_.values().clone();
 }
 
-UpdateResult Optimizer::update(double lr, double gradient_scale, bool with_auxiliary) {
+UpdateResult Optimizer::update(double lr, double gradient_scale, bool with_auxiliary, const std::function<bool()>& is_loss_finite) {
   const TimedPart timed(ProfilePart::kOptimizer);
   const auto norm_of = [&](const PlacedGradients& gradients) { return gradient_scale * std::sqrt(sum_of_squares(gradients)); };
   const Group &main = parameters_.groups().front(), &auxiliary = parameters_.groups().back();
   const PlacedGradients gradients = parameters_.gradients(main);
   const PlacedGradients of_auxiliary = with_auxiliary ? parameters_.gradients(auxiliary) : PlacedGradients();
   UpdateResult result = {.gradient_norm = norm_of(gradients), .auxiliary_gradient_norm = norm_of(of_auxiliary)};
-  result.is_finite = std::isfinite(result.gradient_norm) && std::isfinite(result.auxiliary_gradient_norm);
+  result.is_finite =
+      std::isfinite(result.gradient_norm) && std::isfinite(result.auxiliary_gradient_norm) && (!is_loss_finite || is_loss_finite());
   if (!result.is_finite) {
     clear_gradients();
     return result;
@@ -84,6 +86,14 @@ void Optimizer::swap_ema() {
   parameters_.values().copy_(average_);
   average_.copy_(weights);
   parameters_.mark_changed();
+}
+
+std::string Optimizer::not_finite() const {
+  const std::pair<const char*, Tensor> buffers[] = {
+      {"", parameters_.values()}, {"the moving average of ", average_}, {kFirstMoment, first_moment_}, {kSecondMoment, second_moment_}};
+  for (const auto& [prefix, buffer] : buffers)
+    if (buffer.defined() && count_not_finite(buffer) > 0) return find_not_finite(parameters_.views(buffer, prefix))->text();
+  return "";
 }
 
 NamedTensors Optimizer::state() const {

@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@ namespace lacuna {
 struct UpdateResult {
   double gradient_norm = 0;            ///< L2 norm of the main group's gradient before clipping
   double auxiliary_gradient_norm = 0;  ///< L2 norm of the auxiliary group's gradient before clipping
-  bool is_finite = true;               ///< false = a gradient was infinite or not a number, and the update was left out
+  bool is_finite = true;               ///< false = loss or gradient was infinite or not a number, and the update was left out
 };
 
 /// Adam (Kingma & Ba 2015, arXiv:1412.6980) or AdamW (Loshchilov & Hutter 2019, arXiv:1711.05101) over all parameters,
@@ -35,7 +36,8 @@ class Optimizer {
 
   /// Updates the parameters with `gradient_scale` times the accumulated gradients, and clears these. The auxiliary
   /// group is updated only `with_auxiliary`.
-  UpdateResult update(double lr, double gradient_scale, bool with_auxiliary = false);
+  /// `is_loss_finite`, if given, is asked once the gradients are known to be finite.
+  UpdateResult update(double lr, double gradient_scale, bool with_auxiliary = false, const std::function<bool()>& is_loss_finite = {});
   void clear_gradients();
 
   int64_t num_updates() const { return num_updates_; }
@@ -53,6 +55,11 @@ class Optimizer {
   void reset_ema();
   /// Swaps the weights with their moving average: called before validation and again after it.
   void swap_ema();
+
+  /// The accumulated gradients by name, in the model's order.
+  NamedParameters gradients() const { return parameters_.named_gradients(); }
+  /// Says which tensor of weights, moving average or moments holds values that are not finite; empty if none does.
+  std::string not_finite() const;
 
   /// Both moments by name, as trainer.safetensors holds them: views, not copies.
   NamedTensors state() const;

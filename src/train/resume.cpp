@@ -44,6 +44,7 @@ constexpr const char* kMayDiffer[] = {
     "train.save_every",
     "train.log_every",
     "train.keep_last",
+    "train.max_bad_updates",
     "train.keep_best",
     "train.average_last",
     "train.num_samples",
@@ -165,6 +166,15 @@ NamedTensors with_drawn_attention(const Transformer& model, AttentionFit fit) {
   return std::move(fit.weights);
 }
 
+ResumePoint point_at(const std::string& path) {
+  ResumePoint point;
+  point.path = path;
+  point.checkpoint = load_checkpoint(path, /*with_trainer_state=*/true);
+  point.state = TrainingState::from_json(point.checkpoint.trainer_json, path);
+  point.options = point.checkpoint.options(path);
+  return point;
+}
+
 /// Returns advice for a run whose newest checkpoint, the only one with trainer state, cannot be read. `others`: the whole ones.
 std::string advice_without(const std::string& run, const std::vector<std::string>& others) {
   if (others.empty()) return ", or remove its folder: the run then begins anew";
@@ -205,20 +215,17 @@ std::optional<ResumePoint> find_resume_point(const std::string& run) {
   std::vector<std::string> paths = checkpoint_paths_of(run), damaged;
   std::string newest_damage;
   for (; !paths.empty(); paths.pop_back()) {
-    ResumePoint point;
-    point.path = paths.back();
+    const std::string& path = paths.back();
     try {
-      if (!is_checkpoint(point.path)) throw DamagedCheckpointError(point.path + " is damaged: it has no manifest.json");
-      if (!damaged.empty() && !has_trainer_state(point.path)) break;
-      point.checkpoint = load_checkpoint(point.path, /*with_trainer_state=*/true);
-      point.state = TrainingState::from_json(point.checkpoint.trainer_json, point.path);
-      point.options = point.checkpoint.options(point.path);
-      if (!damaged.empty()) log_warning("{}. Training goes on from {}, the newest that is whole", newest_damage, point.path);
+      if (!is_checkpoint(path)) throw DamagedCheckpointError(path + " is damaged: it has no manifest.json");
+      if (!damaged.empty() && !has_trainer_state(path)) break;
+      ResumePoint point = point_at(path);
+      if (!damaged.empty()) log_warning("{}. Training goes on from {}, the newest that is whole", newest_damage, path);
       point.damaged = damaged;
       return point;
     } catch (const DamagedCheckpointError& error) {
       if (damaged.empty()) newest_damage = error.what();
-      damaged.push_back(point.path);
+      damaged.push_back(path);
     }
   }
   if (damaged.empty()) return {};
@@ -230,6 +237,21 @@ std::string set_aside(const std::string& checkpoint) {
   for (int number = 2; fs::exists(fs::symlink_status(name)); ++number) name = checkpoint + ".damaged_" + std::to_string(number);
   fs::rename(checkpoint, name);
   return name;
+}
+
+std::optional<ResumePoint> find_point_to_go_back_to(const std::string& run, int64_t optimizer_updates) {
+  std::vector<RunCheckpoint> checkpoints = checkpoints_of(run, [](const std::string&) {});  // CheckpointKeeper logs what is damaged
+  std::erase_if(checkpoints, [](const RunCheckpoint& one) { return !one.info.is_scheduled; });
+  for (auto one = checkpoints.rbegin(); one != checkpoints.rend(); ++one) {
+    try {
+      if (!has_trainer_state(one->path)) continue;
+      ResumePoint point = point_at(one->path);
+      if (point.state.optimizer_updates < optimizer_updates) return point;
+    } catch (const DamagedCheckpointError& error) {
+      write_log_line(LogLevel::kWarning, error.what());
+    }
+  }
+  return {};
 }
 
 ResumePoint initial_point(const TrainOptions& options) {
@@ -254,6 +276,7 @@ ResumePoint initial_point(const TrainOptions& options) {
   if (!has(options.reset, "lr")) {
     point.state.step = before.step;
     point.state.scores.decreases = before.scores.decreases;
+    point.state.lr_factor = before.lr_factor;
   }
   if (!has(options.reset, "data")) {
     point.state.position = before.position;

@@ -43,6 +43,10 @@ std::optional<ResumePoint> find_resume_point(const std::string& run);
 /// Renames a checkpoint that is damaged, so that it counts no more, and returns its new path.
 std::string set_aside(const std::string& checkpoint);
 
+/// Returns the newest scheduled checkpoint of a run with trainer state and fewer updates of the optimizer than
+/// `optimizer_updates`: there its gradients were finite. Damaged ones are logged and passed over.
+std::optional<ResumePoint> find_point_to_go_back_to(const std::string& run, int64_t optimizer_updates);
+
 /// Returns the checkpoint that `train.init_from` names, with the parts of its state that `train.reset` does not reset.
 /// Throws CheckpointError if one of these is missing.
 ResumePoint initial_point(const TrainOptions& options);

@@ -23,8 +23,8 @@ fs::path lock_of(const std::string& run) {
 }
 
 /// Files and folders of results that training writes beside the checkpoints.
-constexpr const char* kResults[] = {run_files::kAveraged, run_files::kBest,        run_files::kLast,   run_files::kValid,
-                                    run_files::kTest,     run_files::kTensorboard, run_files::kMetrics};
+constexpr const char* kResults[] = {run_files::kAveraged, run_files::kBest,        run_files::kLast,    run_files::kValid,
+                                    run_files::kTest,     run_files::kTensorboard, run_files::kMetrics, run_files::kBadBatch};
 
 /// Returns the paths that a run writes in its folder; the configuration and the log, which make it one, come last.
 std::vector<fs::path> parts_of_run(const fs::path& run) {

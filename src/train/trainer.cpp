@@ -4,17 +4,17 @@
 #include <c10/core/CachingDeviceAllocator.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/device.h"
 #include "base/error.h"
 #include "base/ragged.h"
+#include "base/spelling.h"
 #include "kernels/profile.h"
 #include "model/precision.h"
 
 namespace lacuna {
 namespace {
-
-constexpr int64_t kMostSkippedInARow = 20;
 
 /// Returns an asynchronous copy on the CPU, complete once the optimizer has waited for the gradient's norm.
 Tensor copied_to_cpu(const Tensor& x) {
@@ -87,9 +87,13 @@ TrainingEnd Trainer::run() {
 
 bool Trainer::update() {
   UpdateSums sums = accumulate_gradients();
-  const double lr = learning_rate_.at(state_.step + 1, state_.scores.decreases);
-  const UpdateResult result = optimizer_.update(lr, 1.0 / static_cast<double>(sums.tokens), sums.auxiliary.tokens > 0);
-  read(sums);  // not earlier, which would wait for the GPU
+  const double lr = lr_of(state_.step + 1);
+  const auto is_loss_finite = [&] {
+    read(sums);  // not earlier, which would wait for the GPU
+    return std::isfinite(sums.loss);
+  };
+  const UpdateResult result = optimizer_.update(lr, 1.0 / static_cast<double>(sums.tokens), sums.auxiliary.tokens > 0, is_loss_finite);
+  read(sums);
   last_update_ = {.loss = result.is_finite ? sums.loss : 0, .tokens = sums.tokens, .lr = lr};
   count(sums, result);
   return sums.ended_epoch;
@@ -98,7 +102,7 @@ bool Trainer::update() {
 /// Sums the gradients of one update's batches; a batch that does not fit the memory is split, and the update restarted.
 Trainer::UpdateSums Trainer::accumulate_gradients() {
   UpdateSums sums;
-  std::vector<BatchPtr> batches = next_batches(sums);
+  std::vector<BatchPtr> batches = last_batches_ = next_batches(sums);
   const UpdateSums none = sums;
   for (size_t i = 0; i < batches.size();) {
     try {
@@ -190,11 +194,13 @@ void Trainer::count(const UpdateSums& sums, const UpdateResult& update) {
   }
   ++state_.skipped_updates;
   ++state_.skipped_in_a_row;
-  hooks_.warn("the gradient of step " + std::to_string(state_.step) + " is not finite: this update is left out (" +
+  const bool is_of_loss = std::isfinite(update.gradient_norm) && std::isfinite(update.auxiliary_gradient_norm);
+  const std::string what = is_of_loss ? "the loss" : "the gradient";
+  hooks_.warn(what + " of step " + std::to_string(state_.step) + " is not finite: this update is left out (" +
               std::to_string(state_.skipped_updates) + " so far)");
-  if (state_.skipped_in_a_row < kMostSkippedInARow) return;
-  throw MachineError("training has diverged: the gradient was not finite in the last " + std::to_string(kMostSkippedInARow) +
-                     " updates, up to step " + std::to_string(state_.step) + ". " + kWayOutOfDivergence);
+  if (state_.skipped_in_a_row < options_.max_bad_updates) return;
+  throw DivergedError("training has diverged: " + what + " was not finite in the last " + counted(options_.max_bad_updates, "update") +
+                      ", up to step " + std::to_string(state_.step) + ". " + kWayOutOfDivergence);
 }
 
 void Trainer::count_auxiliary(const AuxiliaryWindow& sums, const UpdateResult& update) {
@@ -233,7 +239,7 @@ void Trainer::log_progress() {
   progress.penalty_per_token = window.penalty / tokens;
   progress.accuracy = static_cast<double>(window.correct) / tokens;
   progress.gradient_norm = window.gradient_norm / updates;
-  progress.lr = learning_rate_.at(state_.step, state_.scores.decreases);
+  progress.lr = lr_of(state_.step);
   progress.tokens_per_second = static_cast<double>(timed_tokens_) / update_seconds_;
   progress.data_wait = waited / update_seconds_;
   progress.tokens_per_update = tokens / updates;
@@ -263,20 +269,24 @@ bool Trainer::validate() {
   return true;
 }
 
-/// Returns the scores of the moving average of the weights, if there is one. After an error the updates are saved
-/// before it ends the run.
+/// Returns the scores of the moving average of the weights, if there is one. After an error that says
+/// nothing against them, the updates are saved before it ends the run.
 std::optional<Scores> Trainer::scores_of_average() {
   std::optional<Scores> scores;
   std::exception_ptr failure;
   optimizer_.swap_ema();
+  bool is_sound = true;
   try {
     scores = hooks_.validate();
+  } catch (const DivergedError&) {
+    failure = std::current_exception();
+    is_sound = false;
   } catch (...) {
     failure = std::current_exception();
   }
   optimizer_.swap_ema();
   if (!failure) return scores;
-  save_unvalidated();
+  if (is_sound) save_unvalidated();
   std::rethrow_exception(failure);
 }
 

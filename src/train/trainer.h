@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "base/stopwatch.h"
 #include "config/options.h"
 #include "data/batch.h"
@@ -71,6 +72,12 @@ inline constexpr char kWayOutOfDivergence[] =
     "Lower train.lr, raise train.warmup_steps or clip gradients more (train.clip_norm), and start anew or from an earlier checkpoint "
     "(train.init_from)";
 
+/// Training came to numbers that are none: weights, loss or gradients that stay NaN or infinite.
+class DivergedError : public MachineError {
+ public:
+  using MachineError::MachineError;
+};
+
 enum class TrainingEnd { kMaxSteps, kMaxEpochs, kMaxHours, kNoImprovement, kInterrupted };
 
 /// Returns why a run at `state` has ended after `hours` of training; nothing if it has not.
@@ -94,13 +101,16 @@ class Trainer {
   Trainer(const TrainOptions& options, uint64_t seed, LossFunction loss, BatchStream& data, Optimizer& optimizer,
           LearningRate learning_rate, TrainerHooks hooks, TrainingState state);
 
-  /// Trains until an end. Throws MachineError if one sentence does not fit the memory, or if training has diverged.
+  /// Trains until an end. Throws MachineError if one sentence does not fit the memory, DivergedError
+  /// after train.max_bad_updates in a row.
   TrainingEnd run();
   /// Makes one update, without what is due after it: no hook but `warn` is called. Returns true if it ended an epoch.
   bool update();
   /// Returns why training has ended; nothing if it has not.
   std::optional<TrainingEnd> end() const { return end_of(state_, hours_at_update_, options_); }
   const TrainingState& state() const { return state_; }
+  /// Returns the batches of the last update.
+  const std::vector<BatchPtr>& last_batches() const { return last_batches_; }
 
  private:
   struct UpdateSums {
@@ -126,6 +136,7 @@ class Trainer {
   void save(bool is_scheduled);
   void save_unvalidated();
   void finish();
+  double lr_of(int64_t step) const { return state_.lr_factor * learning_rate_.at(step, state_.scores.decreases); }
   bool was_interrupted() const { return hooks_.is_interrupted(); }
   double hours() const;
 
@@ -139,6 +150,7 @@ class Trainer {
   TrainingState state_;
 
   UpdateProgress last_update_;
+  std::vector<BatchPtr> last_batches_;
   Scores scores_;                         ///< of the validation after the current step
   double hours_before_ = 0;               ///< hours of earlier starts
   double hours_at_update_ = 0;            ///< hours of all starts at the last update, for max_hours

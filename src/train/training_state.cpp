@@ -41,7 +41,7 @@ void describe_products(Self& products, Visitor&& visit) {
   visit("bf16", products.bf16);
 }
 
-constexpr char kAuxiliary[] = "masks";
+constexpr char kAuxiliary[] = "masks", kReturn[] = "went_back";
 
 /// Visits the fields of the auxiliary loss, that of calibrated attention; left out of the file where it was never due.
 template <class Self, class Visitor>
@@ -72,6 +72,13 @@ void describe_state(Self& state, Visitor&& visit) {
   visit("validation_is_due", state.validation_is_due);
   visit("save_is_due", state.save_is_due);
   visit("corpus_fingerprint", state.corpus_fingerprint);
+}
+
+/// Visits what a run that has gone back knows of it; left out of the file of others.
+template <class Self, class Visitor>
+void describe_return(Self& state, Visitor&& visit) {
+  visit("from_step", state.went_back_from);
+  visit("lr_factor", state.lr_factor);
 }
 
 void read_field(const nlohmann::json& value, auto& field) {
@@ -125,6 +132,7 @@ std::string TrainingState::to_json() const {
   describe_window(window, [&](const char* name, const auto& field) { json["window"][name] = field; });
   if (!valid_fingerprint.empty()) json["valid_fingerprint"] = valid_fingerprint;
   if (!products.fp32.empty()) describe_products(products, [&](const char* name, const auto& field) { json["products"][name] = field; });
+  if (lr_factor != 1) describe_return(*this, [&](const char* name, const auto& field) { json[kReturn][name] = field; });
   if (auxiliary_updates > 0) describe_auxiliary(*this, [&](const char* name, const auto& field) { json[kAuxiliary][name] = field; });
   return json.dump(2) + "\n";
 }
@@ -143,6 +151,7 @@ TrainingState TrainingState::from_json(const std::string& text, const std::strin
     if (json.contains("valid_fingerprint")) json["valid_fingerprint"].get_to(state.valid_fingerprint);
     if (json.contains("products")) json["products"].emplace("bf16", "");  // missing in files of early versions
     if (json.contains("products")) describe_products(state.products, read(json.at("products")));
+    if (json.contains(kReturn)) describe_return(state, read(json.at(kReturn)));
     if (json.contains(kAuxiliary)) describe_auxiliary(state, read(json.at(kAuxiliary)));
   } catch (const nlohmann::json::exception& error) {
     throw CheckpointError(place + ": trainer.json is not one that this version writes: " + error.what());

@@ -64,6 +64,8 @@ struct TrainingState {
   double hours = 0;               ///< hours of training, over all starts
   int64_t skipped_updates = 0;    ///< updates left out because their gradient was not finite
   int64_t skipped_in_a_row = 0;
+  double lr_factor = 1;            ///< of the learning rate: less after training has gone back from where it diverged
+  int64_t went_back_from = 0;      ///< the step from which it went back; 0 = it never did
   int64_t last_saved_step = 0;     ///< step of the last scheduled checkpoint
   bool validation_is_due = false;  ///< the validation after `step` was interrupted or failed
   bool save_is_due = false;        ///< the checkpoint of `step` was not written yet

@@ -1,5 +1,7 @@
 #include "checkpoint/average.h"
 
+#include <limits>
+
 #include "scratch.h"
 
 namespace lacuna {
@@ -50,6 +52,12 @@ TEST_F(Average, TakesTheMovingAverages) {
   const CheckpointContents mean = average_checkpoints({save("a", contents)});
   EXPECT_FALSE(mean.ema_weights);
   for (const auto& [name, tensor] : mean.weights) EXPECT_TRUE(at::equal(tensor, contents.ema_weights->at(name))) << name;
+}
+
+TEST_F(Average, RefusesWeightsThatAreNoNumbers) {
+  CheckpointContents spoilt = small_checkpoint(2);
+  spoilt.weights.at("decoder.norm.gain")[0] = -std::numeric_limits<float>::infinity();
+  EXPECT_THAT(error_with(spoilt), HasSubstr("b/model.safetensors: the tensor decoder.norm.gain has 1 of 8 values that are not finite"));
 }
 
 TEST_F(Average, RefusesAnotherModelSection) {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <chrono>
 #include <functional>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -51,6 +52,29 @@ TEST_F(CheckpointTest, OfAveragedOnesWhosePathsAreNotUtf8IsSaved) {
   saved.info.averaged_from = {"caf\xE9/step_1"};
   save_checkpoint(path_, saved);
   EXPECT_EQ(load_checkpoint(path_, true).info.averaged_from, std::vector<std::string>{"caf\uFFFD/step_1"});
+}
+
+TEST_F(CheckpointTest, NamesTheFileAndTheTensorThatHoldNoNumbers) {
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  const auto error = [&](auto&& spoil) {
+    CheckpointContents contents = small_checkpoint(1);
+    contents.ema_weights = small_checkpoint(2).weights;
+    spoil(contents);
+    save_checkpoint(path_, contents);
+    return message_of<DamagedCheckpointError>([&] { load_checkpoint(path_, true); });
+  };
+  EXPECT_THAT(
+      error([&](CheckpointContents& contents) { contents.weights.at("encoder.norm.gain")[3] = nan; }),
+      HasSubstr("step_1/model.safetensors: the tensor encoder.norm.gain has 1 of 8 values that are not finite (NaN or infinity): "));
+  EXPECT_THAT(
+      error([&](CheckpointContents& contents) {
+        contents.ema_weights->at("decoder.norm.gain").fill_(-infinity);
+        contents.ema_weights->at("encoder.norm.bias")[0] = nan;
+      }),
+      HasSubstr("ema.safetensors: the tensor decoder.norm.gain has 8 of 8 values that are not finite (NaN or infinity), and 1 other "
+                "tensor has such"));
+  EXPECT_THAT(error([&](CheckpointContents& contents) { contents.trainer_tensors->begin()->second[1] = infinity; }),
+              HasSubstr("trainer.safetensors: the tensor adam.first_moment.x has 1 of 3 values"));
 }
 
 TEST_F(CheckpointTest, LoadsWhatWasSaved) {

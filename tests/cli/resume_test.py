@@ -6,10 +6,59 @@ import pty
 import re
 import shutil
 import signal
+import subprocess
 import unittest
 
 import small_run
 from program import FOLDER, PROGRAM, FreshFolder, path, read, read_bytes, write
+
+
+class Diverging(FreshFolder):
+    def command(self, run, *words):
+        return ["train", "-c", small_run.configuration(FOLDER, run), "--train.average_last", "0", *words]
+
+    def grows(self, run):
+        """Training whose rate grows by 1e17 each update: its numbers overflow after a few."""
+        return self.command(run, "--train.lr", "1e23", "--train.warmup_steps", "1000000", "--train.schedule", "constant", "--train.save_every",
+                            "1", "--train.keep_last", "1", "--train.max_bad_updates", "3")
+
+    def test_saves_no_weights_that_are_no_numbers(self):
+        said = self.refuses(*self.command("run", "--train.lr", "1e300", "--train.save_every", "4"), code=1)
+        self.assertRegex(said, r"error: training has diverged: after step 4, \S+ has \d+ of \d+ values that are not finite \(NaN or infinity\)")
+        self.assertIn("there is no earlier checkpoint of this run to go back to", said)
+        self.assertRegex(said, r"diagnosis of step 4: in the forward pass, first \S.*: \d+ of \d+ values are not finite")
+        self.assertFalse([name for name in os.listdir(path("run")) if name.startswith("step_")])
+        replayed = self.prints("check", "-c", path("run/config.yaml"), "--replay", path("run/bad_batch.json"))
+        self.assertRegex(replayed, r"(?m)^weights +as initialized")
+        self.assertRegex(replayed, r"(?m)^update +step 4, \d+ sentence pairs$")
+        self.assertRegex(replayed, r"(?m)^found +all values are finite$")
+
+    def test_goes_back_once_and_then_ends_with_a_good_checkpoint(self):
+        said = self.refuses(*self.grows("run"), code=1)
+        self.assertEqual(len(re.findall(r"going back to \S+/run/step_\d+ with 0\.5 times the learning rate", said)), 1, said)
+        self.assertIn("training has gone back once before, from step ", said)
+        self.assertRegex(said, r"diagnosis of step \d+: in the (forward|backward) pass, first ")
+        with open(path("run/last/trainer.json"), encoding="utf-8") as file:
+            self.assertEqual(json.load(file)["went_back"]["lr_factor"], 0.5)
+        self.ends("average", "-o", path("good"), path("run/last"))
+        replayed = self.prints("check", "-c", path("run/config.yaml"), "--replay", path("run/bad_batch.json"))
+        self.assertRegex(replayed, r"(?m)^weights +\S+/run/step_\d+$")
+
+    def test_that_is_killed_as_it_goes_back_goes_on_in_the_same_way(self):
+        self.ends(*self.grows("whole"), code=1)
+        with subprocess.Popen([PROGRAM, *self.grows("killed")], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as training:
+            for line in training.stderr:
+                if "going back to" in line:
+                    training.kill()
+        self.ends(*self.grows("killed"), code=1)
+        for file in ("model.safetensors", "trainer.safetensors"):
+            self.assertEqual(read_bytes("killed/last", file), read_bytes("whole/last", file))
+        self.assertEqual(os.readlink(path("killed/last")), os.readlink(path("whole/last")))
+
+    def test_refuses_to_repeat_what_is_no_saved_update(self):
+        self.ends(*self.command("run", "--train.max_steps", "20"))
+        message = self.refuses("check", "-c", path("run/config.yaml"), "--replay", write("batch.json", "{}"))
+        self.assertIn("batch.json is not what lacuna train writes", message)
 
 
 class Training(FreshFolder):

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <limits>
 #include <thread>
 
 #include "../base/scratch_folder.h"
@@ -129,6 +130,61 @@ TEST_F(CheckpointKeeperTest, OnlyTheNewestHoldsTrainerState) {
   EXPECT_THROW(load_checkpoint((run_ / "step_10").string(), true), CheckpointError);
 }
 
+TEST_F(CheckpointKeeperTest, BesideAnInterruptionsTheNewestScheduledOneHoldsTrainerStateToo) {
+  CheckpointKeeper checkpoints = keeper(keeping(3, 0));
+  checkpoints.save(at_step(10), {}, true);
+  checkpoints.save(at_step(20), {}, true);
+  checkpoints.save(at_step(23), {}, false);
+  checkpoints.wait();
+  EXPECT_FALSE(has_trainer_state((run_ / "step_10").string()));
+  EXPECT_TRUE(has_trainer_state((run_ / "step_20").string()));
+  EXPECT_TRUE(has_trainer_state((run_ / "step_23").string()));
+}
+
+TEST_F(CheckpointKeeperTest, WritesWhatHasProvedGood) {
+  CheckpointKeeper checkpoints = keeper(keeping(1, 0));
+  checkpoints.save(at_step(10), {}, true);
+  checkpoints.drop_unproved();
+  checkpoints.wait();
+  EXPECT_FALSE(fs::exists(run_ / "step_10"));
+  checkpoints.save(at_step(20), {}, true);
+  checkpoints.confirm();
+  checkpoints.drop_unproved();
+  checkpoints.wait();
+  EXPECT_TRUE(fs::exists(run_ / "step_20"));
+}
+
+TEST_F(CheckpointKeeperTest, OfOneAndTheSameWeightsTheLastIsWritten) {
+  CheckpointKeeper checkpoints = keeper(keeping(5, 0));
+  TrainingState skipping = at_step(12);
+  skipping.skipped_in_a_row = 2;
+  checkpoints.save(at_step(10), {}, true);
+  checkpoints.save(skipping, {}, true);
+  checkpoints.save(at_step(14), {}, true);
+  checkpoints.wait();
+  EXPECT_THAT(entries(), ElementsAre("last", "step_12", "step_14"));
+}
+
+TEST_F(CheckpointKeeperTest, NumbersThatAreNoneAreNotSavedAndPushNothingOut) {
+  TrainOptions options = keeping(1, 0);
+  options.ema_decay = 0.9;
+  Optimizer optimizer(FlatParameters(model_.parameters()), options);
+  CheckpointKeeper checkpoints(run_.string(), options, "run: x\n", vocabularies_, optimizer);
+  checkpoints.save(at_step(10), {}, true);
+  for (const auto& [tensors, name] : {std::pair(optimizer.state(), "adam.second_moment.projection"),
+                                      {optimizer.ema_weights(), "projection"},
+                                      {optimizer.weights(), "projection"}}) {
+    const Tensor value = tensors.at(name)[1][2];
+    const double before = value.item<double>();
+    value.fill_(std::numeric_limits<double>::quiet_NaN());
+    EXPECT_THAT(message_of<DivergedError>([&] { checkpoints.save(at_step(20), {}, true); }),
+                HasSubstr(std::string(name) + " has 1 of 40 values that are not finite"));
+    value.fill_(before);
+  }
+  checkpoints.wait();
+  EXPECT_THAT(entries(), ElementsAre("last", "step_10"));
+}
+
 TEST_F(CheckpointKeeperTest, WhatACrashHasLeftOfADroppedTrainerStateGoes) {
   CheckpointKeeper checkpoints = keeper(keeping(3, 0));
   checkpoints.save(at_step(10), {}, true);
@@ -181,6 +237,7 @@ TEST_F(CheckpointKeeperTest, SaysLaterThatACheckpointCouldNotBeWritten) {
   checkpoints.save(at_step(20), {}, true);
   EXPECT_THROW(checkpoints.wait(), MachineError);
   checkpoints.save(at_step(30), {}, true);
+  checkpoints.confirm();
   const auto check_for_ten_seconds = [&] {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     for (; std::chrono::steady_clock::now() < deadline; std::this_thread::sleep_for(std::chrono::milliseconds(1))) checkpoints.check();

@@ -251,6 +251,7 @@ class InitFrom : public testing::Test {
     state.auxiliary_updates = 38;
     state.position = {2, 3};
     state.scores = {.best = 12, .best_step = 30, .validations = 7, .since_best = 4, .since_decrease = 1, .decreases = 2};
+    state.lr_factor = 0.25;
     state.corpus_fingerprint = "corpus";
     state.valid_fingerprint = "validation set";
     return state;
@@ -274,6 +275,23 @@ class InitFrom : public testing::Test {
   const TrainingState state_ = kept_state();
 };
 
+TEST(FindPointToGoBackTo, IsTheNewestScheduledOneBeforeTheWeightsThatDiverge) {
+  const ScratchFolder run;
+  const ToyModel model;
+  const Optimizer optimizer(FlatParameters(model.parameters()), TrainOptions());
+  EXPECT_FALSE(find_point_to_go_back_to(run.path().string(), 5));
+  {
+    CheckpointKeeper keeper(run.path().string(), TrainOptions(), to_yaml(Options()), toy_vocabularies(), optimizer);
+    for (const int64_t step : {10, 20, 23}) {
+      TrainingState state;
+      state.step = state.optimizer_updates = step;
+      keeper.save(state, {}, step != 23);
+    }
+  }
+  EXPECT_EQ(find_point_to_go_back_to(run.path().string(), 24)->state.step, 20);
+  EXPECT_FALSE(find_point_to_go_back_to(run.path().string(), 20)) << "the same weights, and those before are without the optimizer's state";
+}
+
 TEST_F(InitFrom, KeepsEverythingWithoutReset) {
   EXPECT_EQ(state_after({}), state_);
 }
@@ -284,6 +302,7 @@ TEST_F(InitFrom, ResetsWhatItIsTold) {
   EXPECT_EQ(state_after({"optimizer"}), expected);
   expected = state_;
   expected.step = expected.scores.decreases = 0;
+  expected.lr_factor = 1;
   EXPECT_EQ(state_after({"lr"}), expected);
   expected = state_;
   expected.position = {};

@@ -358,6 +358,50 @@ TEST(Trainer, ManyUpdatesInARowThatAreNotFiniteEndTheRun) {
               AllOf(HasSubstr("training has diverged"), HasSubstr("up to step 22. Lower train.lr")));
 }
 
+TEST(Trainer, HowManyInARowIsAnOption) {
+  TrainOptions options = small_run();
+  options.max_bad_updates = 3;
+  ToyRun run(options, {}, broken_when([](int64_t step) { return step > 2; }));
+  EXPECT_THAT(message_of<DivergedError>([&] { run.trainer.run(); }), HasSubstr("in the last 3 updates, up to step 5. Lower"));
+  EXPECT_EQ(run.trainer.last_batches().size(), 1u);
+  EXPECT_EQ(run.trainer.last_batches().front()->src, toy_batch(0, 4)->src);
+}
+
+TEST(Trainer, AnInfiniteLossWithFiniteGradientsIsLeftOutToo) {
+  ToyRun run(small_run(), {}, [](const ToyModel& model, const Batch& batch, const ForwardContext& context) {
+    LossSums sums = model.loss(batch, context);
+    if (context.step == 3) sums.loss = sums.loss + INFINITY;
+    return sums;
+  });
+  run.trainer.run();
+  EXPECT_EQ(run.optimizer.num_updates(), 22);
+  EXPECT_THAT(run.warnings, ElementsAre(HasSubstr("the loss of step 3 is not finite")));
+}
+
+TEST(Trainer, ARunThatHasGoneBackTrainsWithItsFactorOfTheLearningRate) {
+  ToyRun whole(small_run());
+  ToyRun::Saved start;
+  start.weights = ToyRun::copy_of(whole.optimizer.weights());
+  start.optimizer = ToyRun::copy_of(whole.optimizer.state());
+  start.state.lr_factor = 0.5;
+  ToyRun run(small_run(), start);
+  whole.trainer.run();
+  run.trainer.run();
+  ASSERT_FALSE(run.lines.empty());
+  for (size_t i = 0; i < run.lines.size(); ++i) EXPECT_EQ(run.lines[i].lr, 0.5 * whole.lines[i].lr);
+  EXPECT_FALSE(same(run.optimizer.weights(), whole.optimizer.weights()));
+  EXPECT_EQ(run.saved.back().state.lr_factor, 0.5);
+}
+
+TEST(Trainer, AValidationThatFindsThatItHasDivergedSavesNothing) {
+  TrainOptions options = small_run();
+  options.save_every = 100;
+  ToyRun run(options);
+  run.score = [](const ToyRun&) -> double { throw DivergedError("training has diverged"); };
+  EXPECT_THROW(run.trainer.run(), DivergedError);
+  EXPECT_TRUE(run.saved.empty());
+}
+
 TEST(Trainer, UpdatesInARowAreCountedAnewAfterAFiniteOne) {
   TrainOptions options = small_run();
   options.max_steps = 60;

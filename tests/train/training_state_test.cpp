@@ -38,6 +38,8 @@ TEST(TrainingState, SurvivesItsJson) {
   state.hours = 0.7;
   state.skipped_updates = 8;
   state.skipped_in_a_row = 9;
+  state.lr_factor = 0.5;
+  state.went_back_from = 22;
   state.last_saved_step = 10;
   state.validation_is_due = true;
   state.save_is_due = true;
