@@ -290,6 +290,13 @@ def filters():
     return table(["ranked by", "AUC: mismatched", "AUC: truncated", "AUC: untranslated", "BLEU after training on the best 80 %"], rows)
 
 
+def guard():
+    measures = ("length_ratio", "loop", "unattended", "token_log_prob", "risk")
+    rows = [[record["pairs"], *(ratio(record.get("auc", {}).get(measure)) for measure in measures), f"{record['flagged_percent']:.1f}"]
+            for record in records("analysis", task="guard")]
+    return table(["pairs", *(f"AUC: {measure.replace('_', ' ')}" for measure in measures), "flagged, %"], rows)
+
+
 def filled(text):
     """The page with every table made anew."""
     return REGION.sub(lambda match: match[1] + globals()[match[2]]() + match[3], text)

@@ -62,6 +62,7 @@ void print_configuration() {
   print_section("model.", "`model`", "The Transformer.");
   print_section("train.", "`train`", "Training.");
   print_section("translate.", "`translate`", "Search. `lacuna translate` takes these from the model's configuration.");
+  print_section("translate.guard_limits.", "`translate.guard_limits`", "Limits of `translate.guard`; tokens are pieces, eos counted.");
   std::cout
       << "## `model.attention`\n\n"
          "One choice for all attention, or one for each of `default`, `encoder_self`, `decoder_self` and `cross`, and there one for each "

@@ -27,6 +27,8 @@ struct ScoreFlags : ScoreRequest {
     auto* mean = app.add_flag("--normalize", normalize, "Divide a sentence's log-probability by its number of tokens (with eos)");
     auto* by_token = app.add_flag("--tokens", tokens, "After each score, a tab and the log-probabilities of the tokens (with eos)");
     auto* as_json = app.add_flag("--json", json, "One JSON object a line, with the tokens and their pieces")->excludes(by_token);
+    app.add_flag("--guard", guard, "In JSON, \"guard\": measures of hallucination, and which exceed the model's translate.guard_limits")
+        ->needs(as_json);
     flags::add_batch_tokens(app, batch_tokens, "scored");
     keys.add(app, "--precision", "translate.precision")->default_str("fp32");
     flags::add_on_error(app, bad_lines);

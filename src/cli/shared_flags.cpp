@@ -89,19 +89,23 @@ void require_new_or_checkpoint(const std::string& output, const std::vector<std:
   if (!is_checkpoint(output)) throw UsageError("-o is " + output + ", which is there and is no checkpoint; name a folder to be made");
 }
 
-CLI::Option* KeyFlags::add(CLI::App& app, const std::string& flag, const std::string& key, bool is_of_model) {
+CLI::Option* KeyFlags::add(CLI::App& app, const std::string& flag, const std::string& key, bool is_of_model, const std::string& implied) {
   const auto found = std::find_if(keys_.begin(), keys_.end(), [&](const OptionHelp& one) { return one.key == key; });
   if (found == keys_.end()) throw std::logic_error("there is no key " + key);
   CLI::Option* const option = app.add_option(flag)->description(shown_meaning(*found))->type_name(shown_type(*found));
   option->default_str(is_of_model ? "the model's " + key : found->default_value);
-  flags_.push_back({option, key});
+  if (!implied.empty()) option->expected(0, 1)->description(option->get_description() + "; the flag alone: " + implied);
+  flags_.push_back({option, key, implied});
   return option;
 }
 
 std::vector<std::string> KeyFlags::overrides() const {
   std::vector<std::string> words;
-  for (const auto& [option, key] : flags_)
-    if (option->count() > 0) words.insert(words.end(), {"--" + key, option->as<std::string>()});  // an empty value, too
+  for (const auto& [option, key, implied] : flags_) {
+    if (option->count() == 0) continue;
+    const auto value = option->as<std::string>();  // an empty one, too; without one it is default_str
+    words.insert(words.end(), {"--" + key, !implied.empty() && value == option->get_default_str() ? implied : value});
+  }
   return words;
 }
 

@@ -42,14 +42,16 @@ class KeyFlags {
   explicit KeyFlags(std::vector<OptionHelp> keys) : keys_(std::move(keys)) {}
 
   /// `flag`: its names, "-b,--beam-size". A verb that uses a model takes the model's value by default, others that of the key.
-  CLI::Option* add(CLI::App& app, const std::string& flag, const std::string& key, bool is_of_model = true);
+  /// `implied`: what the flag alone stands for; empty = it needs a value.
+  CLI::Option* add(CLI::App& app, const std::string& flag, const std::string& key, bool is_of_model = true,
+                   const std::string& implied = "");
   /// The flags that were given, as words of a command line: --translate.beam_size, 4.
   std::vector<std::string> overrides() const;
 
  private:
   struct Flag {
     CLI::Option* option;
-    std::string key;
+    std::string key, implied;
   };
   std::vector<OptionHelp> keys_;
   std::vector<Flag> flags_;

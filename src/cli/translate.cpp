@@ -48,6 +48,7 @@ struct TranslateFlags {
                                     {"--precision", "precision"},
                                     {"--shortlist", "shortlist"}})
       keys.add(app, flag, std::string("translate.") + key);
+    keys.add(app, "--guard", "translate.guard", /*is_of_model=*/true, "flag");
     app.add_option(
         "--prefix", prefix,
         "Text that every translation begins with, but for the empty one of an empty line; in JSON, \"prefix\" of a line comes first");

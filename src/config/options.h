@@ -327,6 +327,31 @@ struct TrainOptions {
 
 enum class LengthPenalty { kPow, kGnmt, kNone };
 enum class Sampling { kNone, kFull, kTopK, kTopP };
+enum class Guard { kNone, kFlag, kRetry };
+
+/// What a translation's measures (search/guard.h) may be before it is flagged.
+struct GuardLimits {
+  double min_length_ratio = 0.4;
+  double max_length_ratio = 2.5;
+  double max_loop = 0.25;
+  double max_unattended = 0.75;
+  double max_null_rate = 0.5;
+  double min_token_log_prob = -2.5;
+
+  template <class Self, class Visitor>
+  static void describe(Self& self, Visitor&& visit) {
+    visit("min_length_ratio", self.min_length_ratio, between(0.001, 0.999),
+          "tokens of the translation for each token of its source, at least");
+    visit("max_length_ratio", self.max_length_ratio, at_least(1.001), "the same, at most");
+    visit("max_loop", self.max_loop, between(0.001, 1),
+          "share of tokens that repeat what stands directly before them, less that of the source, at most; 1 = any");
+    visit("max_unattended", self.max_unattended, between(0.001, 1),
+          "share of source tokens that cross attention leaves nearly unseen, at most; 1 = any");
+    visit("max_null_rate", self.max_null_rate, between(0.001, 1),
+          "share of tokens at which cross attention attends to nothing, at most; 1 = any");
+    visit("min_token_log_prob", self.min_token_log_prob, between(-1000, -0.001), "mean log-probability of a token in nats, at least");
+  }
+};
 
 struct TranslateOptions {
   int64_t beam_size = 5;
@@ -348,6 +373,8 @@ struct TranslateOptions {
   Precision precision = Precision::kFp32;
   std::string shortlist;
   std::string joiner;
+  Guard guard = Guard::kNone;
+  GuardLimits guard_limits;
 
   template <class Self, class Visitor>
   static void describe(Self& self, Visitor&& visit) {
@@ -387,6 +414,10 @@ struct TranslateOptions {
           "for text that was cut into pieces before (data.tokenizer: none): what a piece ends with that the next one belongs to, \"@@\" of "
           "subword-nmt. Translations have whole words then, and are scored against references with whole words; prefixes come in pieces, "
           "and `align` and `analyze` link the joined words; empty = pieces stay");
+    visit("guard", self.guard, choices<Guard>({{"none", Guard::kNone}, {"flag", Guard::kFlag}, {"retry", Guard::kRetry}}),
+          "against hallucinations of `lacuna translate`: flag = measure each translation and say where one exceeds a limit; retry = search "
+          "again, without repetitions, where a flagged one repeats itself, and keep the better");
+    visit("guard_limits", self.guard_limits, any(), "what a translation may be before it is flagged");
   }
 };
 

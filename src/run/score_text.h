@@ -12,7 +12,7 @@ namespace lacuna {
 /// What `lacuna score` prints of a text.
 struct ScoreRequest {
   std::string src, tgt, output = "-";
-  bool tokens = false, json = false, normalize = false;
+  bool tokens = false, json = false, normalize = false, guard = false;
   OnBadLine bad_lines = OnBadLine::kStop;
   int64_t batch_tokens = 3000;
 };

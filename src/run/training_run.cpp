@@ -183,7 +183,7 @@ TrainerHooks TrainingRun::hooks() {
   if (!run_.validation_sets.empty()) hooks.validate = [this] { return validate(); };
   hooks.save = [this](const TrainingState& state, const Scores& scores, bool is_scheduled) {
     run_.lock->require_in_place();
-    log_->sync();  // a checkpoint is never there without the records up to it
+    log_->sync();                               // a checkpoint is never there without the records up to it
     keeper_.save(state, scores, is_scheduled);  // which is not written yet
     if (state.step > run_.state.step) remove_outdated_average(options_.run);
   };

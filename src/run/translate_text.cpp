@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <exception>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -110,6 +111,37 @@ class LossWarnings {
   int64_t truncated_ = 0;
 };
 
+/// Warns of translations that the guard flags, of each by its line unless JSON says which they are, and counts them.
+class GuardWarnings {
+ public:
+  explicit GuardWarnings(bool names_lines) : names_lines_(names_lines) {}
+
+  void look_at(int64_t line, const TranslatedLine& translated) {
+    const std::optional<GuardVerdict>& verdict = translated.translations.front().guard;
+    if (!verdict) return;
+    ++lines_;
+    second_searches_ += translated.is_second_search ? 1 : 0;
+    if (verdict->flags.empty()) return;
+    ++flagged_;
+    if (!names_lines_) return;
+    std::vector<std::string> reasons;
+    for (const GuardFlag& flag : verdict->flags)
+      reasons.push_back(fmt::format("{} {:.2f} (at {} {:g})", flag.measure, flag.value, flag.is_at_most ? "most" : "least", flag.limit));
+    log_warning("line {}: its translation may not be one: {}", line, join(reasons));
+  }
+
+  void finish() const {
+    if (flagged_ > 0) log_warning("the guard flags {} of {}", flagged_, counted(lines_, "translation"));
+    if (second_searches_ > 0)
+      log_warning("{} found by a second search, without repetitions",
+                  second_searches_ == 1 ? "1 translation was" : fmt::format("{} translations were", second_searches_));
+  }
+
+ private:
+  const bool names_lines_;
+  int64_t lines_ = 0, flagged_ = 0, second_searches_ = 0;
+};
+
 /// True if translations may appear on the terminal, where a bar would stand among them.
 bool output_may_be_seen(const std::string& output) {
   struct stat status = {};
@@ -121,6 +153,7 @@ bool output_may_be_seen(const std::string& output) {
 TranslatedText translate_text(LineReader& reader, Output& output, Translator& translator, const TextTranslation& how,
                               TranslationProgress& progress) {
   LossWarnings warnings(how);
+  GuardWarnings guard(!how.format.json);
   TranslatedText done;
   try {
     for (bool more = true; more;) {
@@ -136,6 +169,7 @@ TranslatedText translate_text(LineReader& reader, Output& output, Translator& tr
       std::string written;
       for (size_t i = 0; i < lines.size(); ++i) {
         warnings.look_at(lines[i].input, translated[i]);
+        guard.look_at(done.lines + static_cast<int64_t>(i) + 1, translated[i]);
         written += format_translations(lines[i], translated[i], how.format);
         done.bad_lines += lines[i].error.empty() ? 0 : 1;
       }
@@ -153,6 +187,7 @@ TranslatedText translate_text(LineReader& reader, Output& output, Translator& tr
     throw MachineError(std::to_string(reader.line_number()) + " lines came in and " + std::to_string(done.lines) +
                        " went out; this is a fault of the program");
   warnings.finish();
+  guard.finish();
   progress.finish();
   return done;
 }

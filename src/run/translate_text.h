@@ -37,6 +37,9 @@ void parse_input_line(const std::string& text, const std::string& place, const T
 /// empty one, in JSON its own fields and "error".
 std::string format_translations(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format);
 
+/// Returns what the guard says of a translation as a JSON object: each measure, "risk", and in "flags" the names of those beyond limits.
+nlohmann::ordered_json guard_json(const GuardVerdict& verdict);
+
 /// What `lacuna translate` tells a person at a terminal: that it waits for sentences to be typed, a progress bar, a closing line.
 class TranslationProgress {
  public:

@@ -60,10 +60,16 @@ std::string string_field(const ordered_json& fields, const char* key, const std:
   return found->get<std::string>();
 }
 
+template <class Value>
+ordered_json or_null(const std::optional<Value>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
+}
+
 ordered_json to_json(const Translation& translation, const TranslationFormat& format) {
   ordered_json value = {{"translation", translation.text}, {"score", translation.score}, {"log_prob", translation.log_prob}};
   if (format.alignment) value["alignment"] = pharaoh(translation.alignment);
   if (translation.is_truncated) value["truncated"] = true;
+  if (translation.guard) value["guard"] = guard_json(*translation.guard);
   return value;
 }
 
@@ -72,7 +78,8 @@ ordered_json given_fields(const InputLine& line) {
   ordered_json fields = line.fields.is_object() ? line.fields : ordered_json::object();  // a line that cannot be parsed has none
   fields.erase("error");
   if (!fields.contains("translation") && !fields.contains("translations")) return fields;
-  for (const char* key : {"translation", "score", "log_prob", "alignment", "truncated", "translations"}) fields.erase(key);
+  for (const char* key : {"translation", "score", "log_prob", "alignment", "truncated", "translations", "guard", "second_search"})
+    fields.erase(key);
   return fields;
 }
 
@@ -86,9 +93,10 @@ std::string json_line(const InputLine& line, const TranslatedLine& translated, c
     out["translations"] = ordered_json::array();
     for (const Translation& translation : translated.translations) out["translations"].push_back(to_json(translation, format));
   } else {
-    for (const char* key : {"alignment", "truncated"}) out.erase(key);  // the result may have none
+    for (const char* key : {"alignment", "truncated", "guard", "second_search"}) out.erase(key);  // the result may have none
     out.update(to_json(translated.translations.front(), format));
   }
+  if (translated.is_second_search) out["second_search"] = true;
   return json_text(out) + "\n";
 }
 
@@ -103,6 +111,18 @@ std::string n_best_lines(const InputLine& line, const TranslatedLine& translated
 }
 
 }  // namespace
+
+ordered_json guard_json(const GuardVerdict& verdict) {
+  ordered_json flags = ordered_json::array();
+  for (const GuardFlag& flag : verdict.flags) flags.push_back(flag.measure);
+  return {{"length_ratio", verdict.length_ratio},
+          {"loop", verdict.loop},
+          {"unattended", or_null(verdict.unattended)},
+          {"null_rate", or_null(verdict.null_rate)},
+          {"token_log_prob", verdict.token_log_prob},
+          {"risk", verdict.risk},
+          {"flags", flags}};
+}
 
 void parse_input_line(const std::string& text, const std::string& place, const TranslationFormat& format, InputLine& line) {
   if (!format.json) {

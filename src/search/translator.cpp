@@ -42,7 +42,8 @@ Translator::Translator(StepModelPtr model, Vocabularies vocabularies, Translator
       vocabularies_(std::move(vocabularies)),
       settings_(std::move(settings)),
       search_{settings_.options, Constraints(settings_.options, *vocabularies_.tgt),
-              settings_.alignment == AlignmentLevel::kNone ? -1 : settings_.alignment_layer, settings_.seed, settings_.shortlist} {
+              settings_.alignment == AlignmentLevel::kNone && settings_.options.guard == Guard::kNone ? -1 : settings_.alignment_layer,
+              settings_.seed, settings_.shortlist} {
   if (settings_.options.n_best > 1 && settings_.options.sampling == Sampling::kNone)
     search_.text_of = [tgt = vocabularies_.tgt, joiner = settings_.options.joiner](const Hypothesis& hypothesis) {
       return joined(decoded(*tgt, hypothesis), joiner);
@@ -74,48 +75,79 @@ std::vector<TranslatedLine> Translator::translate(const std::vector<TranslationI
   at::parallel_for(0, static_cast<int64_t>(lines.size()), kLinesPerTask, [&](int64_t begin, int64_t end) {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) inputs[i] = tokenized(lines[i], results[i]);
   });
+  const bool is_guarded = settings_.options.guard != Guard::kNone;
   std::vector<size_t> order;  // lines with something in them, long ones first
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (inputs[i].src.empty())
-      results[i].translations.resize(1);
-    else
+    if (!inputs[i].src.empty()) {
       order.push_back(i);
+    } else if (results[i].translations.emplace_back(); is_guarded) {
+      results[i].translations.front().guard = GuardVerdict();
+    }
   }
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return inputs[a].src.size() > inputs[b].src.size(); });
-  const SearchResults found = searched(order, inputs);
-  at::parallel_for(0, static_cast<int64_t>(order.size()), kLinesPerTask, [&](int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
-      for (const Hypothesis& hypothesis : found[i])
-        results[order[i]].translations.push_back(finished(hypothesis, lines[order[i]], inputs[order[i]]));
-  });
+  std::vector<std::vector<Translation>> found = translations({lines, inputs, order}, search_, settings_.on_sentence);
+  for (size_t i = 0; i < order.size(); ++i) results[order[i]].translations = std::move(found[i]);
+  if (settings_.options.guard == Guard::kRetry) search_again({lines, inputs, order}, results);
   return results;
 }
 
-/// Returns the translations of `inputs` at the indices `order`. Each thread has its own batch and refills it from a
+/// Returns the translations of each line of `order`.
+std::vector<std::vector<Translation>> Translator::translations(const Lines& lines, const SearchSettings& how,
+                                                               const std::function<void()>& on_sentence) const {
+  const SearchResults found = searched(lines, how, on_sentence);
+  std::vector<std::vector<Translation>> all(found.size());
+  at::parallel_for(0, static_cast<int64_t>(found.size()), kLinesPerTask, [&](int64_t begin, int64_t end) {
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i)
+      for (const Hypothesis& hypothesis : found[i])
+        all[i].push_back(finished(hypothesis, lines.lines[lines.order[i]], lines.inputs[lines.order[i]]));
+  });
+  return all;
+}
+
+/// Searches again, without repeated n-grams, for lines whose translation is flagged and repeats itself; keeps what has the lower risk.
+void Translator::search_again(const Lines& lines, std::vector<TranslatedLine>& results) const {
+  Lines again{lines.lines, lines.inputs, {}};
+  for (const size_t i : lines.order)
+    if (const Translation& best = results[i].translations.front(); !best.guard->flags.empty() && repeats_itself(best.tokens))
+      again.order.push_back(i);
+  if (again.order.empty()) return;
+  SearchSettings how = search_;
+  how.options.no_repeat_ngram_size = kRetryNgramSize;
+  how.constraints = Constraints(how.options, *vocabularies_.tgt);
+  std::vector<std::vector<Translation>> found = translations(again, how, {});
+  for (size_t i = 0; i < again.order.size(); ++i) {
+    TranslatedLine& line = results[again.order[i]];
+    if (found[i].front().guard->risk >= line.translations.front().guard->risk) continue;
+    line.translations = std::move(found[i]);
+    line.is_second_search = true;
+  }
+}
+
+/// Searches for the translations of the lines of `order`. Each thread has its own batch and refills it from a
 /// common queue; where there is only enough for one batch, all threads share its work.
-SearchResults Translator::searched(const std::vector<size_t>& order, const std::vector<SearchInput>& inputs) const {
+SearchResults Translator::searched(const Lines& lines, const SearchSettings& how, const std::function<void()>& on_sentence) const {
   constexpr int64_t kEnough = 1024;  // tokens of a batch that keep a thread's products fast
   constexpr int64_t kUsualRows = 8;  // hypotheses of a sentence; with more, a batch has fewer sentences, to bound its memory
   std::vector<SearchInput> in_order;
-  in_order.reserve(order.size());
+  in_order.reserve(lines.order.size());
   int64_t tokens = 0;
-  for (const size_t i : order) {
-    in_order.push_back(inputs[i]);
-    tokens += static_cast<int64_t>(inputs[i].src.size());
+  for (const size_t i : lines.order) {
+    in_order.push_back(lines.inputs[i]);
+    tokens += static_cast<int64_t>(lines.inputs[i].src.size());
   }
   int64_t workers = num_workers(), batch_tokens = settings_.options.batch_tokens;
   if (workers > 1) batch_tokens = std::min(batch_tokens, kEnough);
   const TranslateOptions& options = settings_.options;
   const int64_t rows = options.sampling == Sampling::kNone ? options.beam_size : options.n_best;
   if (rows > kUsualRows) batch_tokens = std::max<int64_t>(1, batch_tokens / rows * kUsualRows + batch_tokens % rows * kUsualRows / rows);
-  workers = std::min({workers, (tokens - 1) / batch_tokens + 1, std::ssize(order)});  // a sentence is one worker's
-  SearchQueue queue(std::move(in_order), batch_tokens, settings_.on_sentence);
+  workers = std::min({workers, (tokens - 1) / batch_tokens + 1, std::ssize(lines.order)});  // a sentence is one worker's
+  SearchQueue queue(std::move(in_order), batch_tokens, on_sentence);
   if (workers < 2) {
-    search(*model_, queue, search_);
+    search(*model_, queue, how);
   } else {
     at::parallel_for(0, workers, 1, [&](int64_t, int64_t) {
       const at::NoGradGuard no_gradients;
-      search(*model_, queue, search_);
+      search(*model_, queue, how);
     });
   }
   return std::move(queue).results();
@@ -134,7 +166,11 @@ Translation Translator::finished(const Hypothesis& hypothesis, const Translation
   translation.token_log_probs = hypothesis.token_log_probs;
   for (const float log_prob : hypothesis.token_log_probs) translation.log_prob += log_prob;
   translation.is_truncated = hypothesis.is_truncated;
-  if (!hypothesis.alignment.empty()) translation.alignment = links(hypothesis, pieces, line, input);
+  if (settings_.alignment != AlignmentLevel::kNone && !hypothesis.alignment.empty())
+    translation.alignment = links(hypothesis, pieces, line, input);
+  if (settings_.options.guard != Guard::kNone)
+    translation.guard =
+        judge({input.src, hypothesis.tokens, hypothesis.token_log_probs, hypothesis.alignment}, settings_.options.guard_limits);
   return translation;
 }
 
@@ -177,6 +213,7 @@ std::vector<std::string> translate_lines(StepModel& model, const Vocabularies& v
   for (size_t i = 0; i < lines.size(); ++i) inputs.push_back({lines[i], "", static_cast<int64_t>(i)});
   TranslateOptions one_best = options;
   one_best.n_best = 1;
+  one_best.guard = Guard::kNone;
   Translator translator(StepModelPtr(&model, [](StepModel*) {}), vocabularies, {one_best});
   std::vector<std::string> texts;
   for (const TranslatedLine& line : translator.translate(inputs)) texts.push_back(line.translations.front().text);

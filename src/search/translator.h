@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "search/guard.h"
 #include "search/search.h"
 #include "text/vocabulary.h"
 
@@ -28,6 +29,7 @@ struct Translation {
   std::vector<float> token_log_probs;                  ///< eos included
   std::vector<std::pair<int32_t, int32_t>> alignment;  ///< links (source, target), counted from 0, between words or pieces
   bool is_truncated = false;                           ///< cut at the length limit, or where no other token was allowed
+  std::optional<GuardVerdict> guard;                   ///< if asked for
 };
 
 /// The translations of a line, best first. An empty line has one empty translation.
@@ -38,6 +40,7 @@ struct TranslatedLine {
   bool is_cropped = false;          ///< the line was cut to the longest that the model can read
   bool has_unknown_prefix = false;  ///< a part of the prefix is not in the vocabulary and became the unknown token
   bool is_prefix_cropped = false;   ///< the prefix was cut to the longest allowed translation
+  bool is_second_search = false;    ///< the guard preferred what was found without repetitions
 };
 
 enum class AlignmentLevel { kNone, kWord, kPiece };
@@ -45,7 +48,7 @@ enum class AlignmentLevel { kNone, kWord, kPiece };
 struct TranslatorSettings {
   TranslateOptions options;
   AlignmentLevel alignment = AlignmentLevel::kNone;
-  int alignment_layer = -1;                         ///< decoder layer whose cross attention gives the alignment
+  int alignment_layer = -1;                         ///< decoder layer whose cross attention aligns and is guarded; -1 = none
   uint64_t seed = 1;                                ///< seed of sampling
   std::shared_ptr<const Shortlist> shortlist = {};  ///< tokens that may translate a line; null = all
   std::function<void()> on_sentence = {};           ///< called for each sentence that is translated, by any of the threads
@@ -57,7 +60,8 @@ inline constexpr int64_t kMostSourceTokens = 16384;
 /// Translates lines of text: tokenizes, batches, searches, detokenizes. Lines are processed longest first; results are
 /// in the order of the input. Each thread has its own batch, if the model allows that and there are enough lines. The
 /// rest of the batch does not change a translation. A source longer than the positions or kMostSourceTokens loses its
-/// end (`is_cropped`), and so does a prefix longer than length_limit allows (`is_prefix_cropped`).
+/// end (`is_cropped`), and so does a prefix longer than length_limit allows (`is_prefix_cropped`). With translate.guard,
+/// translations are judged by search/guard.h.
 class Translator {
  public:
   Translator(StepModelPtr model, Vocabularies vocabularies, TranslatorSettings settings);
@@ -68,7 +72,17 @@ class Translator {
   int64_t num_workers() const;
 
  private:
-  SearchResults searched(const std::vector<size_t>& order, const std::vector<SearchInput>& inputs) const;
+  /// Lines that are searched together, by their places in the input.
+  struct Lines {
+    const std::vector<TranslationInput>& lines;
+    const std::vector<SearchInput>& inputs;
+    std::vector<size_t> order;
+  };
+
+  std::vector<std::vector<Translation>> translations(const Lines& lines, const SearchSettings& how,
+                                                     const std::function<void()>& on_sentence) const;
+  SearchResults searched(const Lines& lines, const SearchSettings& how, const std::function<void()>& on_sentence) const;
+  void search_again(const Lines& lines, std::vector<TranslatedLine>& results) const;
   SearchInput tokenized(const TranslationInput& line, TranslatedLine& result) const;
   Translation finished(const Hypothesis& hypothesis, const TranslationInput& line, const SearchInput& input) const;
   std::vector<std::pair<int32_t, int32_t>> links(const Hypothesis& hypothesis, const std::string& text, const TranslationInput& line,

@@ -342,6 +342,43 @@ class Translate(Verbs):
         self.assertEqual(empty, " ||| ")
         self.assertIn(" ||| 0-", self.translates("--alignment", "subword", lines=["1 2 3"])[0])
 
+    def test_guards_what_it_translates(self):
+        lines = [json.dumps({"text": text, "guard": "of an earlier one"}) for text in LINES]
+        found = [json.loads(line) for line in self.translates("--json", "--guard", lines=lines)]
+        self.assertEqual([one["translation"] for one in found], LINES)
+        for one in found:
+            self.assertEqual(list(one["guard"]), ["length_ratio", "loop", "unattended", "null_rate", "token_log_prob", "risk", "flags"])
+            self.assertEqual((one["guard"]["length_ratio"], one["guard"]["loop"], one["guard"]["flags"]), (1, 0, []))
+            self.assertLess(one["guard"]["risk"], 1)
+        tokens = found[0]["log_prob"] / found[0]["guard"]["token_log_prob"]
+        self.assertAlmostEqual(tokens, round(tokens), delta=1e-3)
+        self.assertGreater(tokens, 3)  # with eos
+        self.assertNotIn("guard", json.loads(self.translates("--json", lines=lines[:1])[0]))
+        self.assertIn("guard", json.loads(self.translates("--json", "--guard", "--n-best", "2", lines=lines[:1])[0])["translations"][1])
+        self.assertIn('translate.guard is "often"; expected one of none, flag, retry', self.refuses("translate", "-m", AVERAGED, "--guard", "often"))
+
+    def test_names_the_lines_that_the_guard_flags(self):
+        strict = ("translate", "-m", AVERAGED, "--translate.guard_limits.min_token_log_prob", "-0.001", "--guard")
+        ended = self.ends(*strict, text="1 2 3\n\n4 5\n")
+        self.assertEqual((ended.returncode, ended.stdout), (0, "1 2 3\n\n4 5\n"))
+        self.assertRegex(ended.stderr, r"warning line 1: its translation may not be one: token_log_prob -0\.\d\d \(at least -0\.001\)\n")
+        self.assertIn("warning line 3: ", ended.stderr)
+        self.assertTrue(ended.stderr.endswith("warning the guard flags 2 of 3 translations\n"), ended.stderr)
+        ended = self.ends(*strict, "--json", text='{"text": "1 2 3"}\n')
+        self.assertEqual(json.loads(ended.stdout)["guard"]["flags"], ["token_log_prob"])
+        self.assertTrue(ended.stderr.endswith("warning the guard flags 1 of 1 translation\n"), ended.stderr)
+        self.assertNotIn("line 1", ended.stderr)
+
+    def test_searches_again_for_what_the_guard_flags(self):
+        endless = ("--json", "--translate.repetition_penalty", "0.05", "--translate.guard_limits.min_token_log_prob", "-1000")
+        lines = [json.dumps({"text": "1 2 3 4 5 6 7"})]
+        first, second = (json.loads(self.translates(*endless, "--guard", guard, lines=lines)[0]) for guard in ("flag", "retry"))
+        self.assertIn("loop", first["guard"]["flags"])
+        self.assertNotIn("second_search", first)
+        self.assertTrue(second["second_search"])
+        self.assertLess(second["guard"]["risk"], first["guard"]["risk"])
+        self.assertLess(second["guard"]["loop"], first["guard"]["loop"])
+
     def test_draws_the_same_for_the_same_seed(self):
         draws = [self.translates("--sampling", "full", "--temperature", "3", "--seed", seed) for seed in ("1", "1", "2")]
         self.assertEqual(draws[0], draws[1])

@@ -82,6 +82,25 @@ class Score(Verbs):
         for together, first, second in zip(tokens(AVERAGED, last), tokens(AVERAGED), tokens(last)):
             self.assertAlmostEqual(together, (first + second) / 2, delta=1e-5)
 
+    def test_guards_as_translating_does(self):
+        source, target = write("score.src", "1 2 3\n\n7 7 1 0 3 2\n"), write("score.tgt", "1 2 3\n\n7 7 1 0 3 2\n")
+        for models in ((AVERAGED,), (AVERAGED, os.path.join(RUN, "last"))):
+            flags = [word for model in models for word in ("-m", model)]
+            scored = [json.loads(line)["guard"] for line in self.prints("score", *flags, "--src", source, "--tgt", target, "--json", "--guard").splitlines()]
+            text = "".join(json.dumps({"text": line}) + "\n" for line in ("1 2 3", "7 7 1 0 3 2"))
+            found = [json.loads(line)["guard"] for line in self.prints("translate", *flags, "--json", "--guard", text=text).splitlines()]
+            self.assertIsNone(scored.pop(1))
+            for one, other in zip(scored, found):
+                self.assertEqual((one["flags"], one["loop"]), (other["flags"], other["loop"]))
+                for measure in ("length_ratio", "unattended", "null_rate", "token_log_prob", "risk"):
+                    self.assertAlmostEqual(one[measure], other[measure], delta=1e-3, msg=measure)
+        loop = write("loop.tgt", "1 2 3 1 2 3 1 2 3 1 2 3\n\n1\n")
+        first, _, third = (json.loads(line)["guard"]["flags"] if json.loads(line)["guard"] else None
+                           for line in self.prints("score", "-m", AVERAGED, "--src", source, "--tgt", loop, "--json", "--guard").splitlines())
+        self.assertTrue({"loop", "length_ratio"} <= set(first), first)
+        self.assertIn("length_ratio", third)
+        self.assertIn("--guard requires --json", self.refuses("score", "-m", AVERAGED, "--src", source, "--tgt", source, "--guard"))
+
     def test_refuses_a_line_that_is_no_sentence(self):
         long, short = write("long", "1\n" + "1 " * 20000 + "\n"), write("short", "1\n1\n")
         for src, tgt in ((long, short), (short, long)):
