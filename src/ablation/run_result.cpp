@@ -62,13 +62,16 @@ template <class T>
 void read(const json& from, T& value) {
   from.get_to(value);
 }
+void read(const json& from, int64_t& value) {
+  value = natural_number(from);
+}
 void read(const json& from, std::optional<double>& value) {
   value = from.is_null() ? std::nullopt : std::optional(from.get<double>());
 }
 void read(const json& from, std::optional<Comparison>& value) {
   value.reset();
   if (from.is_null()) return;
-  value = Comparison{from.at("against").get<std::string>(), from.at("seed").get<int64_t>(), from.at("difference").get<double>(),
+  value = Comparison{from.at("against").get<std::string>(), natural_number(from.at("seed")), from.at("difference").get<double>(),
                      from.at("p_value").get<double>()};
 }
 
@@ -170,7 +173,7 @@ void read_training(const fs::path& run, RunResult& result) {
 
 int64_t count_parameters(const fs::path& checkpoint) {
   int64_t count = 0;
-  for (const auto& [name, tensor] : read_safetensors(checkpoint / run_files::kWeights)) count += tensor.numel();
+  for (const auto& [name, tensor] : read_safetensors(FileReader(checkpoint / run_files::kWeights))) count += tensor.numel();
   return count;
 }
 

@@ -65,10 +65,11 @@ inline double peak_mebibytes(c10::Device device) {
 inline bool is_out_of_memory(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
   if (dynamic_cast<const c10::OutOfMemoryError*>(&error) != nullptr) return true;
-  if (dynamic_cast<const c10::Error*>(&error) == nullptr) return false;
+  const auto* const of_torch = dynamic_cast<const c10::Error*>(&error);
+  if (of_torch == nullptr) return false;
   constexpr std::string_view kWords[] = {"can't allocate memory", "not enough memory", "out of memory", "CUBLAS_STATUS_ALLOC_FAILED"};
-  return std::ranges::any_of(kWords,
-                             [text = std::string_view(error.what())](std::string_view words) { return text.find(words) != text.npos; });
+  const std::string_view text = of_torch->what_without_backtrace();  // what() makes a backtrace, which takes memory
+  return std::ranges::any_of(kWords, [text](std::string_view words) { return text.find(words) != text.npos; });
 }
 
 }  // namespace lacuna

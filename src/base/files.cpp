@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,13 +58,28 @@ void require_corpus_file(const fs::path& path, const std::string& what) {
   require_rereadable_file(path);
 }
 
-FileReader::FileReader(fs::path path)
-    : path_(std::move(path)), file_(uninterrupted([&] { return open(path_.c_str(), O_RDONLY | O_CLOEXEC); })) {
-  if (file_ < 0) fail();
+FileReader::FileReader(fs::path path) : FileReader(std::move(path), 0) {}
+
+FileReader::FileReader(fs::path path, int flags)
+    : path_(std::move(path)), file_(uninterrupted([&] { return open(path_.c_str(), O_RDONLY | O_CLOEXEC | flags); })) {
+  if (file_ >= 0 && flags == 0) return;
+  struct stat status = {};
+  const bool is_link = file_ < 0 && errno == ELOOP, is_other = file_ >= 0 && fstat(file_, &status) == 0 && !S_ISREG(status.st_mode);
+  if (!is_link && !is_other && file_ >= 0) return;
+  if (!is_link && !is_other) fail();
+  if (file_ >= 0) close(file_);
+  throw DataError(path_.string() + (is_link ? ": is a link" : ": is no file") +
+                  "; expected a regular file, for its folder may be a stranger's (cp -L copies what links lead to)");
 }
 
+FileReader FileReader::in_untrusted_folder(fs::path path) {
+  return FileReader(std::move(path), O_NOFOLLOW | O_NONBLOCK);
+}
+
+FileReader::FileReader(FileReader&& other) noexcept : path_(std::move(other.path_)), file_(std::exchange(other.file_, -1)) {}
+
 FileReader::~FileReader() {
-  close(file_);
+  if (file_ >= 0) close(file_);
 }
 
 uint64_t FileReader::size() const {
@@ -80,6 +94,18 @@ size_t FileReader::read(char* bytes, size_t most) const {
     if (count >= 0) return static_cast<size_t>(count);
     if (!may_try_again(file_, POLLIN)) fail();
   }
+}
+
+std::string FileReader::whole(uint64_t most) const {
+  const uint64_t bytes = size();
+  if (bytes > most) throw DataError(path_.string() + ": has " + std::to_string(bytes) + " bytes; expected at most " + std::to_string(most));
+  std::string text(bytes, '\0');
+  for (size_t done = 0; done < bytes;) {
+    const size_t now = read(text.data() + done, bytes - done);
+    if (now == 0) throw DataError(path_.string() + ": it became shorter while it was read; start again when nothing writes to it");
+    done += now;
+  }
+  return text;
 }
 
 void FileReader::fail() const {
@@ -210,23 +236,6 @@ std::optional<size_t> first_invalid_utf8(std::string_view text) {
     }
   }
   return std::nullopt;
-}
-
-MappedFile::MappedFile(const fs::path& path) {
-  const int file = uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC); });
-  struct stat status = {};
-  const bool is_open = file >= 0 && fstat(file, &status) == 0;
-  size_ = static_cast<size_t>(status.st_size);
-  void* const mapped = size_ > 0 ? mmap(nullptr, size_, PROT_READ, MAP_SHARED, file, 0) : nullptr;
-  const int cause = errno;
-  if (file >= 0) close(file);
-  if (!is_open) fail_by(cause, path.string() + ": cannot be read: ");
-  if (mapped == MAP_FAILED) throw MachineError(path.string() + ": cannot be mapped: " + std::strerror(cause));
-  data_ = static_cast<const char*>(mapped);
-}
-
-MappedFile::~MappedFile() {
-  if (data_ != nullptr) munmap(const_cast<char*>(data_), size_);
 }
 
 fs::path folder_for_temporary_files() {

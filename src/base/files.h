@@ -18,12 +18,15 @@ void require_rereadable_file(const std::filesystem::path& path);
 /// require_readable_file and require_rereadable_file: for a file that is read several times.
 void require_corpus_file(const std::filesystem::path& path, const std::string& what);
 
-/// A file read piece by piece. It is not mapped: a mapped file that becomes shorter would end the program with a signal. Throws
-/// if it cannot be read (see fail_by).
+/// A file read piece by piece. Throws if it cannot be read (see fail_by).
 class FileReader {
  public:
   explicit FileReader(std::filesystem::path path);
+  /// Opens a file of a folder that anybody may have made. Throws DataError, without waiting, for what is no regular file of that folder: a
+  /// link, a pipe, a device.
+  static FileReader in_untrusted_folder(std::filesystem::path path);
   ~FileReader();
+  FileReader(FileReader&& other) noexcept;
   FileReader(const FileReader&) = delete;
   FileReader& operator=(const FileReader&) = delete;
 
@@ -31,8 +34,12 @@ class FileReader {
   uint64_t size() const;
   /// Reads up to `most` bytes and returns how many; 0 at the end.
   size_t read(char* bytes, size_t most) const;
+  /// Returns all bytes of a regular file. Throws DataError if it has more than `most`, or becomes shorter meanwhile.
+  std::string whole(uint64_t most) const;
+  const std::filesystem::path& path() const { return path_; }
 
  private:
+  FileReader(std::filesystem::path path, int flags);
   [[noreturn]] void fail() const;
 
   std::filesystem::path path_;
@@ -88,21 +95,6 @@ uint64_t free_disk_space(std::filesystem::path path);
 
 /// Position of the first byte that is not UTF-8 (overlong forms, surrogates and values beyond U+10FFFF included); empty if all is UTF-8.
 std::optional<size_t> first_invalid_utf8(std::string_view text);
-
-/// A file's bytes, mapped read-only.
-class MappedFile {
- public:
-  explicit MappedFile(const std::filesystem::path& path);
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  const char* data() const { return data_; }
-  size_t size() const { return size_; }
-
- private:
-  const char* data_ = nullptr;
-  size_t size_ = 0;
-};
 
 /// Returns TMPDIR or /tmp. Throws MachineError if that is no folder.
 std::filesystem::path folder_for_temporary_files();

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -14,6 +15,7 @@
 
 #include "base/durable_files.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/system_error.h"
 
 namespace lacuna {
@@ -83,14 +85,30 @@ int64_t warnings_logged() {
   return warnings;
 }
 
+std::string printable(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (size_t count = 0; !text.empty(); text.remove_prefix(count)) {
+    const auto byte = static_cast<unsigned char>(text[0]), next = static_cast<unsigned char>(text.size() > 1 ? text[1] : 0);
+    const bool is_text = first_invalid_utf8(text.substr(0, 4)) != 0, is_late_control = byte == 0xC2 && next < 0xA0;  // U+0080 to U+009F
+    count = !is_text || byte < 0x80 ? 1 : static_cast<size_t>(std::countl_one(byte));
+    if (is_text && !is_late_control && (byte >= 0x20 || byte == '\n' || byte == '\t') && byte != 0x7F)
+      result += text.substr(0, count);
+    else
+      for (const char one : text.substr(0, count)) result += fmt::format("\\x{:02x}", static_cast<unsigned char>(one));
+  }
+  return result;
+}
+
 void write_log_line(LogLevel level, const std::string& text) {
   if (level == LogLevel::kWarning) ++warnings;
-  logger().log(spdlog_level(level), "{}", text);
-  if (file_logger()) file_logger()->log(spdlog_level(level), "{}", text);
+  const std::string line = printable(text);
+  logger().log(spdlog_level(level), "{}", line);
+  if (file_logger()) file_logger()->log(spdlog_level(level), "{}", line);
 }
 
 void log_error_to_file(const std::string& text) {
-  if (file_logger()) file_logger()->error("{}", text);
+  if (file_logger()) file_logger()->error("{}", printable(text));
 }
 
 bool stderr_is_terminal() {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace lacuna {
@@ -21,7 +22,10 @@ void sync_log_file();
 void log_error_to_file(const std::string& text);
 /// Returns the number of warnings so far, whatever the level of the log.
 int64_t warnings_logged();
-/// Writes one line to stderr and to the log file.
+/// Returns the text with control characters (but for line breaks and tabs) and bytes that are not UTF-8 as \x1b: terminals obey them, and
+/// what a message quotes may come from anywhere.
+std::string printable(std::string_view text);
+/// Writes one line, made printable, to stderr and to the log file.
 void write_log_line(LogLevel level, const std::string& text);
 
 template <class... Parts>

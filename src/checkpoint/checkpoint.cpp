@@ -23,6 +23,7 @@ namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
 using run_files::kConfig, run_files::kTrainerJson, run_files::kWeights;
+constexpr uint64_t kMostText = 16 << 20, kMostVocabulary = 64 << 20;  // bytes of such a file
 constexpr char kEmaWeights[] = "ema.safetensors";
 constexpr char kInfo[] = "checkpoint.json";
 constexpr char kTrainerTensors[] = "trainer.safetensors";
@@ -50,16 +51,20 @@ class Reader {
   explicit Reader(const fs::path& folder) : folder_(behind_links(folder)), manifest_(Manifest::read(folder_)) {}
 
   bool has(const std::string& name) const { return manifest_.lists(name); }
-  std::string text(const std::string& name) const {
-    manifest_.check(folder_, name);
-    return read_file(folder_ / name);
-  }
+  std::string text(const std::string& name, uint64_t most = kMostText) const { return manifest_.read_file(folder_, name, most); }
   NamedTensors tensors(const std::string& name) const {
-    manifest_.check(folder_, name);
-    const std::string file = (folder_ / name).string();
-    NamedTensors read = with_floats(read_safetensors(folder_ / name), file);
-    require_finite(read, file);
-    return read;
+    const FileReader file = manifest_.open(folder_, name);
+    FileDigest digest;
+    try {
+      NamedTensors tensors = read_safetensors(file, &digest);
+      manifest_.require(folder_, name, digest);
+      tensors = with_floats(std::move(tensors), file.path().string());
+      require_finite(tensors, file.path().string());
+      return tensors;
+    } catch (const CheckpointError&) {
+      manifest_.require(folder_, name, digest_of(file.path()));  // other bytes than were written are damage, whatever they say
+      throw;
+    }
   }
   std::optional<NamedTensors> tensors_if_there(const std::string& name) const {
     return has(name) ? std::optional(tensors(name)) : std::nullopt;
@@ -68,7 +73,7 @@ class Reader {
   CheckpointInfo info() const {
     CheckpointInfo info;
     read_info([&](const nlohmann::json& value) {
-      info.step = value.at("step").get<int64_t>();
+      info.step = natural_number(value.at("step"));
       for (const auto& [name, score] : value.at("scores").get_ref<const nlohmann::json::object_t&>())
         if (score.is_number()) info.scores[name] = score.get<double>();
       info.uses_ema = value.at("uses_ema").get<bool>();
@@ -87,8 +92,8 @@ class Reader {
     read_info([&](const nlohmann::json& value) {
       const nlohmann::json& sizes = value.at("vocabulary_sizes");
       are_shared = sizes.at("shared").get<bool>();
-      src_size = sizes.at("src").get<int64_t>();
-      tgt_size = sizes.at("tgt").get<int64_t>();
+      src_size = natural_number(sizes.at("src"));
+      tgt_size = natural_number(sizes.at("tgt"));
     });
     Vocabularies both;
     if (are_shared)
@@ -119,8 +124,8 @@ class Reader {
     }
   }
   VocabularyPtr vocabulary(const VocabularyFile& file, Side side) const {
-    if (has(file.tokens)) return token_list_from_bytes(text(file.tokens), (folder_ / file.tokens).string());
-    return sentencepiece_from_bytes(text(file.pieces), (folder_ / file.pieces).string(), side);
+    if (has(file.tokens)) return token_list_from_bytes(text(file.tokens, kMostVocabulary), (folder_ / file.tokens).string());
+    return sentencepiece_from_bytes(text(file.pieces, kMostVocabulary), (folder_ / file.pieces).string(), side);
   }
   void check_size(const std::string& side, const Vocabulary& vocabulary, int64_t expected) const {
     if (vocabulary.size() == expected) return;
@@ -132,6 +137,14 @@ class Reader {
   fs::path folder_;
   Manifest manifest_;
 };
+
+CheckpointContents contents_without_weights(const Reader& reader) {
+  CheckpointContents contents;
+  contents.info = reader.info();
+  contents.config_yaml = reader.text(kConfig);
+  contents.vocabularies = reader.vocabularies();
+  return contents;
+}
 
 uint64_t bytes_of(const CheckpointContents& contents) {
   uint64_t bytes = contents.config_yaml.size() + contents.trainer_json.size();
@@ -201,10 +214,7 @@ void save_checkpoint(const std::string& path, const CheckpointContents& contents
 
 CheckpointContents load_checkpoint(const std::string& path, bool with_trainer_state) {
   const Reader reader{fs::path(path)};
-  CheckpointContents contents;
-  contents.info = reader.info();
-  contents.config_yaml = reader.text(kConfig);
-  contents.vocabularies = reader.vocabularies();
+  CheckpointContents contents = contents_without_weights(reader);
   contents.weights = reader.tensors(kWeights);
   contents.ema_weights = reader.tensors_if_there(kEmaWeights);
   if (with_trainer_state) {
@@ -220,6 +230,17 @@ CheckpointContents load_checkpoint(const std::string& path, bool with_trainer_st
   return contents;
 }
 
+CheckpointContents load_checkpoint_to_translate(const std::string& path) {
+  const Reader reader{fs::path(path)};
+  CheckpointContents contents = contents_without_weights(reader);
+  NamedTensors weights = reader.tensors(contents.info.uses_ema ? kEmaWeights : kWeights);
+  if (contents.info.uses_ema)
+    contents.ema_weights = std::move(weights);
+  else
+    contents.weights = std::move(weights);
+  return contents;
+}
+
 Options CheckpointContents::options(const std::string& path) const {
   return options_from_yaml(config_yaml, path + "/" + kConfig);
 }
@@ -230,6 +251,10 @@ bool is_checkpoint(const std::string& path) {
 
 CheckpointInfo read_checkpoint_info(const std::string& path) {
   return Reader{fs::path(path)}.info();
+}
+
+std::string read_checkpoint_config(const std::string& path) {
+  return Reader{fs::path(path)}.text(kConfig);
 }
 
 uint64_t bytes_of_weights(const std::string& path) {

@@ -64,11 +64,15 @@ void save_checkpoint(const std::string& path, const CheckpointContents& contents
 /// Reads a checkpoint folder and checks it against its manifest. Throws CheckpointError naming folder, file, fault and
 /// remedy.
 CheckpointContents load_checkpoint(const std::string& path, bool with_trainer_state = false);
+/// As load_checkpoint, of weights only those that translate.
+CheckpointContents load_checkpoint_to_translate(const std::string& path);
 
 /// Returns true if the folder has a manifest. Does not read it: read_checkpoint_info throws for a damaged one.
 bool is_checkpoint(const std::string& path);
 /// Reads a checkpoint's checkpoint.json, not its weights. Throws as load_checkpoint does.
 CheckpointInfo read_checkpoint_info(const std::string& path);
+/// Reads a checkpoint's configuration. Throws as load_checkpoint does.
+std::string read_checkpoint_config(const std::string& path);
 /// Returns the size in bytes of the file with the weights that translate.
 uint64_t bytes_of_weights(const std::string& path);
 /// Returns the XXH3-128 of the file with the weights that translate.
@@ -95,6 +99,16 @@ LoadedModel load_model(const std::string& path, const std::string& device = "cpu
 /// The options that load_model() would give, without the weights: what is wrong with the last of several models is known before work on
 /// the first begins. Throws as load_model() does, but for what only the weights can tell.
 Options options_of_checkpoint(const std::string& path, const std::vector<std::string>& overrides);
+/// Returns the options for translating: those of the checkpoint in `folder` with `overrides`. Throws CheckpointError where the checkpoint
+/// itself asks for a search beyond all use, such as a beam of 10,000.
+Options options_to_translate(const Options& trained, const std::string& folder, const std::vector<std::string>& overrides);
+/// Throws CheckpointError where a model of these sizes is many times as large as the weights of the checkpoint in `folder`: it would take
+/// memory before the two are compared.
+void require_room_for(const ModelOptions& model, const VocabularySizes& sizes, const NamedTensors& weights, const std::string& folder);
+
+/// Returns the shortlist to translate with, empty for none: what the command line names or, of what the checkpoint's configuration names, a
+/// file of its own folder. Another path there is a path of whoever made the model: it is left out with a warning.
+std::string shortlist_to_read(const std::string& path, const TranslateOptions& options, const std::vector<std::string>& overrides);
 
 /// Returns the sizes of both vocabularies, which a model is built with.
 VocabularySizes sizes_of(const Vocabularies& vocabularies);
@@ -102,8 +116,7 @@ VocabularySizes sizes_of(const Vocabularies& vocabularies);
 /// Copies weights into the model's parameters by name. Throws CheckpointError listing the first missing, superfluous
 /// and misshapen names.
 void load_weights(Transformer& model, const NamedTensors& weights, const std::string& place);
-/// Makes the weights the model's parameters without copying them: they stay in the file's pages until written to.
-/// Throws as load_weights.
+/// Makes the weights the model's parameters without copying them. Throws as load_weights.
 void take_weights(Transformer& model, const NamedTensors& weights, const std::string& place);
 /// Returns the parameters by name: detached, sharing the model's memory.
 NamedTensors weights_of(const Transformer& model);

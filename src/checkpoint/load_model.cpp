@@ -1,4 +1,8 @@
 #include <ATen/ATen.h>
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <filesystem>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -16,6 +20,55 @@ namespace {
 bool is_in_attention(const std::string& parameter) {
   return parameter.find("_attention.") != std::string::npos;  // self_attention.*, cross_attention.*
 }
+
+/// Returns how many parameters a model has at least: matrices alone, whatever its attention.
+double least_parameters(const ModelOptions& model, const VocabularySizes& sizes) {
+  const auto number = [](int64_t size) { return static_cast<double>(size); };
+  const double d = number(model.d_model);
+  const double encoder = number(model.encoder_layers) * (4 * d + 2 * number(model.encoder_ff()));
+  const double decoder = number(model.decoder_layers) * (8 * d + 2 * number(model.decoder_ff()));
+  const double positions = model.positions == Positions::kLearned ? number(model.max_positions) : 0;
+  return d * (encoder + decoder + number(sizes.tgt) + positions);
+}
+
+/// Searches longer than any use of them, which the configuration of a stranger's model may ask for.
+struct SearchBound {
+  const char* key;
+  int64_t TranslateOptions::*value;
+  int64_t most;
+};
+constexpr SearchBound kSearchBounds[] = {{"beam_size", &TranslateOptions::beam_size, 100},
+                                         {"n_best", &TranslateOptions::n_best, 100},
+                                         {"max_length", &TranslateOptions::max_length, 4096},
+                                         {"batch_tokens", &TranslateOptions::batch_tokens, 1 << 16}};
+
+}  // namespace
+
+Options options_to_translate(const Options& trained, const std::string& folder, const std::vector<std::string>& overrides) {
+  Options bounded = trained;
+  for (const auto& [key, value, most] : kSearchBounds) bounded.translate.*value = std::min(trained.translate.*value, most);
+  const auto overridden = [&](const Options& options) { return overrides.empty() ? options : with_overrides(options, overrides); };
+  const Options used = overridden(trained), if_bounded = overridden(bounded);
+  for (const auto& [key, value, most] : kSearchBounds) {
+    if (used.translate.*value == if_bounded.translate.*value) continue;
+    throw CheckpointError(folder + "/" + run_files::kConfig + ": translate." + key + " is " + std::to_string(trained.translate.*value) +
+                          "; a model's own configuration may ask for " + std::to_string(most) + " at most: give --translate." + key);
+  }
+  return used;
+}
+
+void require_room_for(const ModelOptions& model, const VocabularySizes& sizes, const NamedTensors& weights, const std::string& folder) {
+  int64_t numbers = 0;
+  for (const auto& [name, tensor] : weights) numbers += tensor.numel();
+  const double least = least_parameters(model, sizes);
+  if (least <= 2 * static_cast<double>(numbers) + 1e6) return;  // the model is built then, and says what does not fit
+  throw CheckpointError(folder + "/" + run_files::kConfig + ": its model has " + fmt::format("{:.0f}", least) +
+                        " parameters at least, and the checkpoint's weights are " + std::to_string(numbers) +
+                        " numbers: its sizes (model.d_model, d_ff, ...) are not those it was trained with. Use another checkpoint, or copy "
+                        "this one again");
+}
+
+namespace {
 
 /// Loads the weights into a model whose attention is that of `used`.
 void load_into(Transformer& model, const CheckpointContents& contents, const ModelOptions& trained, const ModelOptions& used,
@@ -35,12 +88,14 @@ void load_into(Transformer& model, const CheckpointContents& contents, const Mod
 
 LoadedModel load_model(const std::string& path, const std::string& device, const std::vector<std::string>& overrides) {
   std::string folder;
-  const CheckpointContents contents = read_while_replaced(path, [&] { return load_checkpoint(folder = resolve_checkpoint(path)); });
+  const CheckpointContents contents =
+      read_while_replaced(path, [&] { return load_checkpoint_to_translate(folder = resolve_checkpoint(path)); });
   const Options trained = contents.options(folder);
   LoadedModel loaded;
-  loaded.options = overrides.empty() ? trained : with_overrides(trained, overrides);
+  loaded.options = options_to_translate(trained, folder, overrides);
   loaded.vocabularies = contents.vocabularies;
   loaded.info = contents.info;
+  require_room_for(loaded.options.model, sizes_of(contents.vocabularies), contents.translating_weights(), folder);
   const UndrawnWeights no_initialization;
   loaded.model = std::make_shared<Transformer>(loaded.options.model, sizes_of(contents.vocabularies), loaded.options.seed_value());
   load_into(*loaded.model, contents, trained.model, loaded.options.model, folder);
@@ -60,11 +115,27 @@ Options options_of_checkpoint(const std::string& path, const std::vector<std::st
     folder = resolve_checkpoint(path);
     read_checkpoint_info(folder);  // for its errors
     const std::string config = folder + "/" + run_files::kConfig;
-    return options_from_yaml(read_file(config), config);
+    return options_from_yaml(read_checkpoint_config(folder), config);
   });
-  Options options = overrides.empty() ? trained : with_overrides(trained, overrides);
+  Options options = options_to_translate(trained, folder, overrides);
   require_same_units(trained.model, options.model, folder);
   return options;
+}
+
+std::string shortlist_to_read(const std::string& path, const TranslateOptions& options, const std::vector<std::string>& overrides) {
+  const auto names_it = [](const std::string& word) { return word.starts_with("--translate.shortlist"); };
+  if (options.shortlist.empty() || std::any_of(overrides.begin(), overrides.end(), names_it)) return options.shortlist;
+  namespace fs = std::filesystem;
+  const fs::path file = behind_links(resolve_checkpoint(path)) / options.shortlist;
+  if (fs::path(options.shortlist).filename() == options.shortlist && fs::exists(file)) {
+    FileReader::in_untrusted_folder(file);  // for its errors
+    return file.string();
+  }
+  log_warning(
+      "{}: the shortlist that the model's configuration names, {}, is no file of the model's folder, and is left out; --shortlist "
+      "names one",
+      path, options.shortlist);
+  return "";
 }
 
 AttentionFit fit_attention(const Transformer& model, const NamedTensors& weights) {

@@ -23,8 +23,13 @@ struct Manifest {
   /// Reads the manifest of `folder`. Throws CheckpointError if it is missing (the folder is no checkpoint), damaged, or
   /// of a newer format.
   static Manifest read(const std::filesystem::path& folder);
-  /// Throws CheckpointError unless `file` is listed, exists, and has the listed size and hash.
-  void check(const std::filesystem::path& folder, const std::string& file) const;
+  /// Opens a file. Throws CheckpointError unless it is listed, is a regular file of the folder (no link), and has the
+  /// listed size.
+  FileReader open(const std::filesystem::path& folder, const std::string& file) const;
+  /// Throws CheckpointError unless `actual`, of the bytes that were read, is what is listed.
+  void require(const std::filesystem::path& folder, const std::string& file, const FileDigest& actual) const;
+  /// Reads a file of at most `most` bytes, and checks what was read.
+  std::string read_file(const std::filesystem::path& folder, const std::string& file, uint64_t most) const;
 };
 
 }  // namespace lacuna

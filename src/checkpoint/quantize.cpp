@@ -51,9 +51,10 @@ Tensor floats_of(const std::string& name, const Tensor& bytes, const NamedTensor
 }  // namespace
 
 CheckpointContents quantized_checkpoint(const std::string& path, Precision format) {
-  CheckpointContents contents = load_checkpoint(path);
+  CheckpointContents contents = load_checkpoint_to_translate(path);
   require_unrounded(path, contents.info, "round");
   Options options = contents.options(path);
+  require_room_for(options.model, sizes_of(contents.vocabularies), contents.translating_weights(), path);
   Transformer model(options.model, sizes_of(contents.vocabularies), options.seed_value());
   load_weights(model, contents.translating_weights(), path);  // throws if the weights do not fit the configuration
   contents.weights = contents.translating_weights();

@@ -1,16 +1,9 @@
 #include "checkpoint/safetensors.h"
 
 #include <ATen/ATen.h>
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
-#include <cstring>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -18,8 +11,6 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/system_error.h"
-#include "kernels/mapped_tensor.h"
 
 namespace lacuna {
 namespace {
@@ -28,6 +19,7 @@ namespace fs = std::filesystem;
 static_assert(std::endian::native == std::endian::little);
 
 constexpr uint64_t kLengthBytes = 8;
+constexpr uint64_t kBytesAtATime = 1 << 20;
 constexpr uint64_t kLongestHeader = 16 << 20;  // of over 100,000 tensors
 
 struct DtypeName {
@@ -48,35 +40,6 @@ std::optional<at::ScalarType> dtype_of(const std::string& name) {
     if (name == known.name) return known.dtype;
   return {};
 }
-
-/// A copy-on-write memory map of a file, kept alive by the tensors that view it.
-class WritableMap {
- public:
-  explicit WritableMap(const fs::path& file) {
-    const int descriptor = uninterrupted([&] { return open(file.c_str(), O_RDONLY | O_CLOEXEC); });
-    struct stat status {};
-    const bool is_open = descriptor >= 0 && fstat(descriptor, &status) == 0;
-    size_ = static_cast<uint64_t>(status.st_size);
-    if (S_ISREG(status.st_mode) && size_ > 0) data_ = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE, descriptor, 0);
-    const int error = errno;
-    if (descriptor >= 0) close(descriptor);
-    if (!is_open && !is_users_mistake(error)) throw MachineError("cannot read " + file.string() + ": " + std::strerror(error));
-    if (!is_open) throw CheckpointError("cannot read " + file.string() + ": " + std::strerror(error));
-    if (data_ == MAP_FAILED) throw MachineError("cannot map " + file.string() + ": " + std::strerror(error));
-  }
-  ~WritableMap() {
-    if (data_ != nullptr && data_ != MAP_FAILED) munmap(data_, size_);
-  }
-  WritableMap(const WritableMap&) = delete;
-  WritableMap& operator=(const WritableMap&) = delete;
-
-  char* data() const { return static_cast<char*>(data_); }
-  uint64_t size() const { return data_ == nullptr ? 0 : size_; }
-
- private:
-  void* data_ = nullptr;
-  uint64_t size_ = 0;
-};
 
 /// A SAX handler that finds a key which an object repeats. JSON allows that.
 class RepeatedKey : public nlohmann::json_sax<nlohmann::json> {
@@ -121,30 +84,44 @@ struct Entry {
 /// Reads one file, checking every number in it before use.
 class Reader {
  public:
-  explicit Reader(const fs::path& file) : file_(file), map_(std::make_shared<WritableMap>(file)) {}
+  explicit Reader(const FileReader& file) : file_(file), size_(file.size()) {}
 
   NamedTensors read() {
-    const uint64_t header_bytes = header_length();
-    std::vector<Entry> entries = parse_header({map_->data() + kLengthBytes, header_bytes});
-    const uint64_t data_begin = kLengthBytes + header_bytes;
-    check_no_gaps(entries, map_->size() - data_begin);
+    std::string header(header_length(), '\0');
+    take(header.data(), header.size());
+    std::vector<Entry> entries = parse_header(header);
+    check_no_gaps(entries, size_ - kLengthBytes - header.size());
     NamedTensors tensors;
-    for (const Entry& entry : entries) tensors.emplace(entry.name, view(entry, map_->data() + data_begin + entry.begin));
+    for (const Entry& entry : entries) tensors.emplace(entry.name, next_tensor(entry));
     return tensors;
   }
+  FileDigest digest() const { return {size_, hash_.text()}; }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw CheckpointError(file_.string() + " is not a safetensors file: " + what); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw CheckpointError(file_.path().string() + " is not a safetensors file: " + what);
+  }
   void require(bool condition, const std::string& what) const {
     if (!condition) fail(what);
   }
 
-  uint64_t header_length() const {
-    require(map_->size() >= kLengthBytes, "it has " + std::to_string(map_->size()) + " bytes, too few for a header; is it cut short?");
+  /// Reads and hashes the next bytes.
+  void take(char* bytes, uint64_t count) {
+    while (count > 0) {
+      const size_t now = file_.read(bytes, std::min(count, kBytesAtATime));
+      require(now > 0, "it became shorter while it was read");
+      hash_.add_piece({bytes, now});
+      bytes += now;
+      count -= now;
+    }
+  }
+
+  uint64_t header_length() {
+    require(size_ >= kLengthBytes, "it has " + std::to_string(size_) + " bytes, too few for a header; is it cut short?");
     uint64_t length = 0;
-    std::memcpy(&length, map_->data(), kLengthBytes);
-    require(length <= map_->size() - kLengthBytes,
-            "its header would have " + std::to_string(length) + " bytes, the file has " + std::to_string(map_->size()));
+    take(reinterpret_cast<char*>(&length), kLengthBytes);
+    require(length <= size_ - kLengthBytes,
+            "its header would have " + std::to_string(length) + " bytes, the file has " + std::to_string(size_));
     require(length <= kLongestHeader,
             "its header has " + std::to_string(length) + " bytes; expected at most " + std::to_string(kLongestHeader));
     return length;
@@ -203,18 +180,15 @@ class Reader {
                                         (expected > data_bytes ? "; is it cut short?" : ""));
   }
 
-  Tensor view(const Entry& entry, char* data) const {
-    const auto options = at::TensorOptions().dtype(entry.dtype);
-    if (entry.begin == entry.end) return at::empty(entry.shape, options);
-    const bool aligned = reinterpret_cast<uintptr_t>(data) % c10::elementSize(entry.dtype) == 0;
-    if (aligned) return mapped_tensor(data, entry.shape, entry.dtype, map_);
-    Tensor copy = at::empty(entry.shape, options);
-    std::memcpy(copy.data_ptr(), data, entry.end - entry.begin);
-    return copy;
+  Tensor next_tensor(const Entry& entry) {
+    Tensor tensor = at::empty(entry.shape, at::TensorOptions().dtype(entry.dtype));
+    if (entry.end > entry.begin) take(static_cast<char*>(tensor.mutable_data_ptr()), entry.end - entry.begin);
+    return tensor;
   }
 
-  fs::path file_;
-  std::shared_ptr<WritableMap> map_;
+  const FileReader& file_;
+  const uint64_t size_;
+  ContentHash hash_;
 };
 
 struct Outgoing {
@@ -253,8 +227,11 @@ FileDigest write_safetensors(const fs::path& file, const NamedTensors& tensors) 
   return writer.finish();
 }
 
-NamedTensors read_safetensors(const fs::path& file) {
-  return Reader(file).read();
+NamedTensors read_safetensors(const FileReader& file, FileDigest* digest) {
+  Reader reader(file);
+  NamedTensors tensors = reader.read();
+  if (digest != nullptr) *digest = reader.digest();
+  return tensors;
 }
 
 }  // namespace lacuna

@@ -24,9 +24,8 @@ FileDigest write_safetensors(const std::filesystem::path& file, const NamedTenso
 /// Passes the bytes of such a file to `write`, piece by piece.
 void write_safetensors(const std::function<void(std::string_view)>& write, const NamedTensors& tensors);
 
-/// Reads a file without copying: the tensors are views of its memory map (kernels/mapped_tensor.h), which is private to
-/// this process, so that writing to a tensor does not change the file. Nothing in the file is trusted: throws
-/// CheckpointError naming the file and the fault.
-NamedTensors read_safetensors(const std::filesystem::path& file);
+/// Reads a file, from its beginning, into memory, where what others write to it does not show; `digest` is that of the bytes that were
+/// read. Nothing in the file is trusted: throws CheckpointError naming the file and the fault.
+NamedTensors read_safetensors(const FileReader& file, FileDigest* digest = nullptr);
 
 }  // namespace lacuna

@@ -6,6 +6,7 @@
 #include "base/device.h"
 #include "base/line_reader.h"
 #include "base/stopwatch.h"
+#include "checkpoint/checkpoint.h"
 #include "cli/bench_report.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
@@ -83,7 +84,8 @@ int bench_translate(const std::vector<std::string>& arguments) {
   const std::vector<TranslationInput> lines = lines_of(flags.input, flags.limit);
   const Stopwatch loading;
   const std::vector<std::string> words = overrides_of(app);
-  const LoadedModel loaded = load_model(flags.model, device, words);
+  LoadedModel loaded = load_model(flags.model, device, words);
+  loaded.options.translate.shortlist = shortlist_to_read(flags.model, loaded.options.translate, words);
   require_precision(loaded.options.translate.precision, device, words);
   const double load_seconds = loading.seconds();
   const Options& options = loaded.options;

@@ -102,7 +102,7 @@ void print_json(const EvaluateOptions& options, const PairedComparison& comparis
 void score_one(EvaluateOptions options, const Scorer& scorer) {
   if (options.confidence) options.scoring.confidence_samples = options.num_samples;
   const CorpusScores scores = score_files(scorer, options.hypotheses.front(), options.reference_files(), options.scoring);
-  std::cerr << scores.notes;
+  std::cerr << printable(scores.notes);
   if (options.json)
     print_json(options, scores);
   else

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <map>
 
+#include "base/log.h"
 #include "base/spelling.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_folder.h"
@@ -31,7 +32,7 @@ void print_model(const std::string& path) {
     total += parameter.value().numel();
   }
   std::cout << fmt::format("step             {}\n", loaded.info.step);
-  for (const auto& [name, score] : loaded.info.scores) std::cout << fmt::format("{:<16} {:.4f}\n", name, score);
+  for (const auto& [name, score] : loaded.info.scores) std::cout << fmt::format("{:<16} {:.4f}\n", printable(name), score);
   if (!loaded.info.averaged_from.empty())
     std::cout << fmt::format("averaged from    {}\n", counted(std::ssize(loaded.info.averaged_from), "checkpoint"));
   const std::string& rounded = loaded.info.quantized_to;

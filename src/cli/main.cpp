@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/mapped_file.h"
 #include "base/output.h"
 #include "base/spelling.h"
 #include "base/system_error.h"
@@ -129,10 +130,17 @@ std::string command_name(const std::vector<std::string>& words) {
   return is_verb ? program().name + " " + words[0] : program().name;
 }
 
+/// Says that memory ran out, without taking any.
+int report_out_of_memory() {
+  constexpr std::string_view kText = "lacuna: error: out of memory\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kText.data(), kText.size());
+  return 1;
+}
+
 /// Runs the verb, prints its error, if any, and returns the exit code.
-int run_and_report(const std::vector<std::string>& words) {
+int run_and_report(const std::vector<std::string>& words) try {
   const auto report = [&](const std::string& message, int exit_code) {
-    std::cerr << command_name(words) << ": error: " << message << std::endl;
+    std::cerr << printable(command_name(words) + ": error: " + message) << std::endl;
     log_error_to_file(message);
     return exit_code;
   };
@@ -150,6 +158,8 @@ int run_and_report(const std::vector<std::string>& words) {
   } catch (const std::exception& error) {
     return report(error.what(), 1);
   }
+} catch (const std::bad_alloc&) {
+  return report_out_of_memory();
 }
 
 /// Ends the program without running destructors: LibTorch unregisters its operators one by one, which takes as long as some verbs do.
@@ -170,5 +180,6 @@ int exit_at_once(int code) {
 int main(int argc, char** argv) {
   lacuna::reopen_closed_streams();
   lacuna::ignore_write_signals();
+  lacuna::report_cut_files();
   return lacuna::exit_at_once(lacuna::run_and_report({argv + 1, argv + argc}));
 }

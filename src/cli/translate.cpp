@@ -8,6 +8,7 @@
 #include "base/line_reader.h"
 #include "base/log.h"
 #include "base/output.h"
+#include "checkpoint/checkpoint.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/shared_flags.h"
@@ -130,7 +131,8 @@ int run_translate(const std::vector<std::string>& arguments) {
   handle_interrupts();
   let_sigterm_end_reading();
   const std::vector<std::string> words = flags.overrides(app);
-  const LoadedEnsemble loaded = as_ensemble(load_models(flags.models, device, words));
+  LoadedEnsemble loaded = as_ensemble(load_models(flags.models, device, words));
+  loaded.options.translate.shortlist = shortlist_to_read(flags.models.front(), loaded.options.translate, words);
   require_precision(loaded.options.translate.precision, device, words);
   warn_of_unused_flags(loaded.options.translate, app, words);
   flags.format.n_best = loaded.options.translate.n_best > 1 || app.count("--n-best") > 0;

@@ -98,6 +98,7 @@ std::shared_ptr<const Batch> Epoch::next() {
   if (is_over()) return nullptr;
   BatchBuilder builder;
   for (const Draw& one : next_draws()) builder.add(ids(one, true), ids(one, false), static_cast<int64_t>(one.number));
+  for (const auto& corpus : plan_.corpora) corpus->require_unchanged();  // what was just copied is what was opened
   return builder.take();
 }
 

@@ -2,14 +2,12 @@
 
 #include <spdlog/fmt/fmt.h>
 
-#include <filesystem>
+#include <utility>
 
 #include "base/spelling.h"
 #include "data/corpus_cache.h"
 
 namespace lacuna {
-
-namespace fs = std::filesystem;
 
 DataSummary& DataSummary::operator+=(const DataSummary& other) {
   using S = DataSummary;
@@ -38,24 +36,20 @@ std::string DataSummary::text() const {
   return text;
 }
 
-TokenizedCorpus::Side TokenizedCorpus::open_side(const fs::path& folder, const std::string& name, bool with_text) {
-  Side side;
-  side.ids = std::make_unique<MappedFile>(folder / (name + ".ids"));
-  side.offsets = std::make_unique<MappedFile>(folder / (name + ".offsets"));
-  if (with_text) {
-    side.text = std::make_unique<MappedFile>(folder / (name + ".text"));
-    side.text_offsets = std::make_unique<MappedFile>(folder / (name + ".text_offsets"));
+void TokenizedCorpus::require_unchanged() const {
+  for (const auto* side : {&src_, &tgt_}) {
+    (*side)->ids.require_unchanged();
+    if ((*side)->text) (*side)->text->require_unchanged();
   }
-  return side;
 }
 
 std::shared_ptr<const TokenizedCorpus> TokenizedCorpus::open(const CorpusOptions& corpus, const DataOptions& options,
                                                              const Vocabularies& vocabularies, const std::string& cache_folder) {
   const bool with_text = options.spm_alpha > 0;
-  const CorpusCache cache = open_corpus_cache(corpus, options, vocabularies, cache_folder, with_text);
+  CorpusCache cache = open_corpus_cache(corpus, options, vocabularies, cache_folder, with_text);
   auto opened = std::make_shared<TokenizedCorpus>();
-  opened->src_ = open_side(cache.folder, "src", with_text);
-  opened->tgt_ = open_side(cache.folder, "tgt", with_text);
+  opened->src_ = std::move(cache.src);
+  opened->tgt_ = std::move(cache.tgt);
   opened->summary_ = cache.summary;
   opened->size_ = cache.summary.kept;
   opened->fingerprint_ = cache.fingerprint;

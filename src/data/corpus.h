@@ -1,14 +1,17 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
-#include "base/files.h"
+#include "base/content_hash.h"
+#include "base/mapped_file.h"
 #include "config/options.h"
 #include "data/bad_lines.h"
 #include "text/vocabulary.h"
@@ -37,18 +40,66 @@ struct DataSummary {
   std::string text() const;
 };
 
-/// A parallel corpus as token ids in memory-mapped files: constant memory whatever its size. Every sentence ends in eos.
+/// Items of any size, end to end in one file; in another, where each of them begins and the last one ends (uint64).
+template <class Unit>
+class MappedItems {
+ public:
+  MappedItems(const std::filesystem::path& units, const std::filesystem::path& offsets)
+      : units_(std::make_unique<MappedFile>(units)), offsets_(std::make_unique<MappedFile>(offsets)) {}
+
+  /// Returns true if there are `count` items, all within the file. REQUIRES of the functions below: it was asked, and was true.
+  bool holds(int64_t count) const {
+    if (units_->size() % sizeof(Unit) != 0 || offsets_->size() % sizeof(uint64_t) != 0) return false;
+    const std::span offsets = all_offsets();
+    return count >= 0 && offsets.size() == static_cast<uint64_t>(count) + 1 && offsets.front() == 0 && offsets.back() == all().size() &&
+           std::ranges::is_sorted(offsets);
+  }
+  std::span<const Unit> all() const { return {reinterpret_cast<const Unit*>(units_->data()), units_->size() / sizeof(Unit)}; }
+  std::span<const Unit> at(int64_t item) const {
+    const uint64_t begin = all_offsets()[static_cast<size_t>(item)], end = all_offsets()[static_cast<size_t>(item) + 1];
+    if (begin > end || end > all().size()) offsets_->fail_as_changed();
+    return all().subspan(begin, end - begin);
+  }
+  /// Throws MachineError if a file was changed since it was opened (MappedFile).
+  void require_unchanged() const {
+    units_->require_unchanged();
+    offsets_->require_unchanged();
+  }
+  /// Adds the bytes of both files to a hash.
+  void add_to(ContentHash& hash) const {
+    hash.add({units_->data(), units_->size()});
+    hash.add({offsets_->data(), offsets_->size()});
+  }
+
+ private:
+  std::span<const uint64_t> all_offsets() const {
+    return {reinterpret_cast<const uint64_t*>(offsets_->data()), offsets_->size() / sizeof(uint64_t)};
+  }
+
+  std::unique_ptr<MappedFile> units_, offsets_;
+};
+
+/// A side of a corpus in the folder of its cache: the ids of each sentence and, if it is kept, its text.
+struct CorpusSide {
+  MappedItems<TokenId> ids;
+  std::optional<MappedItems<char>> text;
+};
+
+/// A parallel corpus as token ids in files that are mapped unless they are small: constant memory whatever its size. Every sentence ends in
+/// eos.
 class TokenizedCorpus {
  public:
   int64_t size() const { return size_; }
-  std::span<const TokenId> src(int64_t sentence) const { return ids(src_, sentence); }
-  std::span<const TokenId> tgt(int64_t sentence) const { return ids(tgt_, sentence); }
+  std::span<const TokenId> src(int64_t sentence) const { return src_->ids.at(sentence); }
+  std::span<const TokenId> tgt(int64_t sentence) const { return tgt_->ids.at(sentence); }
   int32_t src_length(int64_t sentence) const { return static_cast<int32_t>(src(sentence).size()); }
   int32_t tgt_length(int64_t sentence) const { return static_cast<int32_t>(tgt(sentence).size()); }
   /// Returns the original text. REQUIRES: the corpus was opened with text (for subword sampling).
-  bool has_text() const { return src_.text != nullptr; }
-  std::string_view src_text(int64_t sentence) const { return text(src_, sentence); }
-  std::string_view tgt_text(int64_t sentence) const { return text(tgt_, sentence); }
+  bool has_text() const { return src_->text.has_value(); }
+  std::string_view src_text(int64_t sentence) const { return text(*src_, sentence); }
+  std::string_view tgt_text(int64_t sentence) const { return text(*tgt_, sentence); }
+  /// Throws MachineError if a file of the cache was changed while it was in use: what was read before the call is sound.
+  void require_unchanged() const;
   const DataSummary& summary() const { return summary_; }
   /// The file that lists the bad lines that were skipped, by reject_line(); empty if there are none.
   const std::filesystem::path& rejects() const { return rejects_; }
@@ -63,21 +114,12 @@ class TokenizedCorpus {
                                                      const Vocabularies& vocabularies, const std::string& cache_folder);
 
  private:
-  struct Side {
-    std::unique_ptr<MappedFile> ids, offsets, text, text_offsets;
-  };
-  static Side open_side(const std::filesystem::path& folder, const std::string& name, bool with_text);
-  static std::span<const TokenId> ids(const Side& side, int64_t sentence) {
-    const auto* offsets = reinterpret_cast<const uint64_t*>(side.offsets->data());
-    const auto* ids = reinterpret_cast<const TokenId*>(side.ids->data());
-    return {ids + offsets[sentence], ids + offsets[sentence + 1]};
-  }
-  static std::string_view text(const Side& side, int64_t sentence) {
-    const auto* offsets = reinterpret_cast<const uint64_t*>(side.text_offsets->data());
-    return {side.text->data() + offsets[sentence], offsets[sentence + 1] - offsets[sentence]};
+  static std::string_view text(const CorpusSide& side, int64_t sentence) {
+    const auto text = side.text->at(sentence);
+    return {text.data(), text.size()};
   }
 
-  Side src_, tgt_;
+  std::optional<CorpusSide> src_, tgt_;
   int64_t size_ = 0;
   DataSummary summary_;
   std::string fingerprint_;

@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -40,28 +41,45 @@ void take(FileLock& lock, const fs::path& folder) {
   lock.take_within(std::chrono::hours::max(), what);
 }
 
+CorpusSide open_side(const fs::path& folder, const std::string& side, bool with_text) {
+  CorpusSide opened = {{folder / (side + ".ids"), folder / (side + ".offsets")}, {}};
+  if (with_text) opened.text.emplace(folder / (side + ".text"), folder / (side + ".text_offsets"));
+  return opened;
+}
+
 /// Hash of a summary and of every file it covers: otherwise training would use a damaged file of the right size.
-std::string hash_of_cache(const fs::path& folder, const DataSummary& summary, bool with_text) {
+std::string hash_of_cache(const fs::path& folder, const DataSummary& summary, const CorpusSide& src, const CorpusSide& tgt) {
   ContentHash hash;
   hash.add(json(summary).dump());
-  for (const std::string side : {"src", "tgt"}) {
-    for (const char* kind : {".ids", ".offsets", ".text", ".text_offsets"}) {
-      if (!with_text && std::string_view(kind).starts_with(".text")) continue;
-      const MappedFile file(folder / (side + kind));
-      hash.add({file.data(), file.size()});
-    }
+  for (const CorpusSide* side : {&src, &tgt}) {
+    side->ids.add_to(hash);
+    if (side->text) side->text->add_to(hash);
   }
   if (summary.bad.count() > 0) hash.add(hash_of_files({(folder / kRejectsOfCache).string()}));
   return hash.text();
 }
 
-/// Returns the summary of a cache that exists and is undamaged.
-std::optional<DataSummary> find_cache(const fs::path& folder, bool with_text) {
+void write_summary(const fs::path& folder, const DataSummary& summary, bool with_text) {
+  json value = summary;
+  value[kHash] = hash_of_cache(folder, summary, open_side(folder, "src", with_text), open_side(folder, "tgt", with_text));
+  write_file_atomically(folder / "summary.json", value.dump(2) + "\n");
+}
+
+/// A hash that fits does not tell who wrote the files: true if each sentence lies in them, and each id in the vocabulary.
+bool is_sound(const CorpusSide& side, int64_t sentences, const Vocabulary& vocabulary) {
+  if (!side.ids.holds(sentences) || (side.text && !side.text->holds(sentences))) return false;
+  return std::ranges::all_of(side.ids.all(), [size = vocabulary.size()](TokenId id) { return id >= 0 && id < size; });
+}
+
+/// Opens a cache that exists and is undamaged.
+std::optional<CorpusCache> find_cache(const fs::path& folder, const Vocabularies& vocabularies, bool with_text) {
   if (!fs::exists(folder)) return {};
   try {
     const auto value = json::parse(read_file(folder / "summary.json"));
-    const auto summary = value.get<DataSummary>();
-    if (value.at(kHash) == hash_of_cache(folder, summary, with_text)) return summary;
+    CorpusCache cache = {folder, value.get<DataSummary>(), open_side(folder, "src", with_text), open_side(folder, "tgt", with_text), {}};
+    if (value.at(kHash) == hash_of_cache(folder, cache.summary, cache.src, cache.tgt) &&
+        is_sound(cache.src, cache.summary.kept, *vocabularies.src) && is_sound(cache.tgt, cache.summary.kept, *vocabularies.tgt))
+      return cache;
   } catch (const json::exception&) {  // reported below
   } catch (const DataError&) {
   }
@@ -106,26 +124,27 @@ std::string fingerprint_of(const CorpusOptions& corpus) {
   return hash.text();
 }
 
-/// Makes the cache of the corpus with `wanted.fingerprint` in `wanted.folder`.
-DataSummary make_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, const CorpusCache& wanted,
-                       bool with_text) {
-  const fs::path& folder = wanted.folder;
+/// Throws if the text has changed since it was hashed: its cache would be kept under the hash of another text.
+void require_unchanged(const CorpusOptions& corpus, const std::string& fingerprint) {
+  if (fingerprint_of(corpus) == fingerprint) return;
+  throw DataError(corpus.files_text(" or ") + ": it changed while it was read; start again when nothing writes to it");
+}
+
+/// Makes the cache of the corpus with this fingerprint in `folder`.
+void make_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, const std::string& fingerprint,
+                const fs::path& folder, bool with_text) {
   log_info("tokenizing {}", corpus.files_text());
   const fs::path unfinished = new_unfinished(folder);
   try {
     const DataSummary summary = write_cache_files(corpus, options, vocabularies, with_text, unfinished);
-    json value = summary;
-    value[kHash] = hash_of_cache(unfinished, summary, with_text);
-    write_file_atomically(unfinished / "summary.json", value.dump(2) + "\n");
-    if (fingerprint_of(corpus) != wanted.fingerprint)  // its cache would be kept under the hash of another text
-      throw DataError(corpus.files_text(" or ") + ": it changed while it was read; start again when nothing writes to it");
-    if (const auto found = find_cache(folder, with_text)) {  // without locks: made by a faster process, which may be reading it
+    write_summary(unfinished, summary, with_text);
+    require_unchanged(corpus, fingerprint);
+    if (find_cache(folder, vocabularies, with_text)) {  // without locks: made by a faster process, which may be reading it
       fs::remove_all(unfinished);
-      return *found;
+      return;
     }
     fs::rename(unfinished, folder);
     sync_folder_or_warn(folder.parent_path());
-    return summary;
   } catch (...) {
     std::error_code ignored;
     fs::remove_all(unfinished, ignored);
@@ -133,18 +152,19 @@ DataSummary make_cache(const CorpusOptions& corpus, const DataOptions& options, 
   }
 }
 
-DataSummary find_or_make(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies,
-                         const CorpusCache& wanted, bool with_text) {
-  const fs::path& folder = wanted.folder;
+CorpusCache find_or_make(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies,
+                         const std::string& fingerprint, const fs::path& folder, bool with_text) {
   try {
-    if (const auto found = find_cache(folder, with_text)) return *found;
+    if (auto found = find_cache(folder, vocabularies, with_text)) return std::move(*found);
     fs::create_directories(folder.parent_path());
     FileLock lock(folder.parent_path() / "lock");
     take(lock, folder.parent_path());
-    if (const auto found = find_cache(folder, with_text)) return *found;  // made by the process that held the lock
-    fs::remove_all(folder);                                               // it is damaged
+    if (auto found = find_cache(folder, vocabularies, with_text)) return std::move(*found);  // made by the process that held the lock
+    fs::remove_all(folder);                                                                  // it is damaged
     if (lock.is_held()) remove_unfinished(folder.parent_path());
-    return make_cache(corpus, options, vocabularies, wanted, with_text);
+    make_cache(corpus, options, vocabularies, fingerprint, folder, with_text);
+    if (auto made = find_cache(folder, vocabularies, with_text)) return std::move(*made);
+    throw MachineError(folder.string() + ": the token cache changed as soon as it was made; start again when nothing writes to it");
   } catch (const fs::filesystem_error& error) {
     throw MachineError(folder.string() + ": the token cache cannot be made: " + error.code().message() +
                        "; data.cache may name another folder");
@@ -165,10 +185,10 @@ std::string hash_of_inputs(const std::string& fingerprint, const DataOptions& op
 CorpusCache open_corpus_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies,
                               const std::string& cache_folder, bool with_text) {
   for (const auto& [file, what] : corpus.files()) require_corpus_file(file, what);
-  CorpusCache cache;
-  cache.fingerprint = fingerprint_of(corpus);
-  cache.folder = fs::absolute(cache_folder) / hash_of_inputs(cache.fingerprint, options, vocabularies, with_text);
-  cache.summary = find_or_make(corpus, options, vocabularies, cache, with_text);
+  const std::string fingerprint = fingerprint_of(corpus);
+  const fs::path folder = fs::absolute(cache_folder) / hash_of_inputs(fingerprint, options, vocabularies, with_text);
+  CorpusCache cache = find_or_make(corpus, options, vocabularies, fingerprint, folder, with_text);
+  cache.fingerprint = fingerprint;
   if (cache.summary.kept == 0)
     throw DataError(corpus.files_text() + ": no sentence pair is left to train on (" + cache.summary.text() + ")" +
                     (cache.summary.skipped > 0 ? "; data.max_length is " + std::to_string(options.max_length) : ""));

@@ -11,17 +11,18 @@ namespace lacuna {
 
 inline constexpr char kRejectsOfCache[] = "rejects.tsv";
 
-/// A folder of files that TokenizedCorpus maps: src.ids and tgt.ids (int32), src.offsets and tgt.offsets (uint64, one more than sentences),
-/// with text also src.text, src.text_offsets and so on, kRejectsOfCache if there are bad lines, and summary.json with the XXH3-128 of all
-/// that.
+/// A folder of files that TokenizedCorpus reads: src.ids and tgt.ids (int32), src.offsets and tgt.offsets (uint64, one more than
+/// sentences), with text also src.text, src.text_offsets and so on, kRejectsOfCache if there are bad lines, and summary.json with the
+/// XXH3-128 of all that.
 struct CorpusCache {
   std::filesystem::path folder;
   DataSummary summary;
+  CorpusSide src, tgt;
   std::string fingerprint;
 };
 
 /// Finds or makes the cache of a corpus in `cache_folder`, named by a hash of all that it depends on. One process at a
-/// time makes it, under a temporary name. All bytes are checked; a damaged cache is made again. Throws as
+/// time makes it, under a temporary name. All bytes are checked as they are opened; a damaged cache is made again. Throws as
 /// TokenizedCorpus::open does, and DataError for a corpus that changes while it is read.
 CorpusCache open_corpus_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies,
                               const std::string& cache_folder, bool with_text);

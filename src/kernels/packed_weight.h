@@ -21,6 +21,8 @@ class PackedWeight {
   Tensor multiply(const Tensor& x, const Tensor& bias, ProductEnd end = ProductEnd::kNone, RowZeros zeros = RowZeros::kFew) const;
   /// Returns the number of outputs, N.
   int64_t outputs() const { return columns_; }
+  /// Returns false where the weight itself is kept.
+  bool is_copy() const { return !weight_.defined(); }
 
  private:
   /// Rows in the kernel's format.

@@ -1,17 +1,27 @@
 #include "model/linear.h"
 
 #include "kernels/layers.h"
-#include "kernels/mapped_tensor.h"
 
 namespace lacuna {
+namespace {
+
+void give_memory_back(const Tensor& weight) {
+  c10::StorageImpl& memory = *weight.storage().unsafeGetStorageImpl();
+  memory.set_data_ptr_noswap(at::DataPtr(nullptr, weight.device()));
+  memory.release_data_and_set_meta_custom_data_ptr_error_msg_("the weight is packed, and its memory given back: the model only translates");
+}
+
+}  // namespace
 
 std::shared_ptr<const PackedWeight> PackedCache::of(const Tensor& weight) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (packed_ && is_given_back_) return packed_;
   if (!packed_ || data_ != weight.const_data_ptr() || version_ != weight._version()) {
     packed_ = std::make_shared<const PackedWeight>(weight, precision_);
     data_ = weight.const_data_ptr();
     version_ = static_cast<uint32_t>(weight._version());
-    give_back_pages(weight);
+    is_given_back_ = keeps_copy_alone_ && packed_->is_copy();
+    if (is_given_back_) give_memory_back(weight);
   }
   return packed_;
 }
@@ -30,6 +40,11 @@ void PackedCache::set_precision(Precision precision) {
 Precision PackedCache::precision() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return precision_;
+}
+
+void PackedCache::keep_copy_alone() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  keeps_copy_alone_ = true;
 }
 
 Linear::Linear(int64_t inputs, int64_t outputs, const ParameterPath& path, const LinearOptions& options)

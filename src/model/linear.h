@@ -17,8 +17,7 @@ namespace lacuna {
 ///
 /// The next product with gradients drops the copy, and it is packed again when the weight's storage or version has
 /// changed (a checkpoint was loaded, an optimizer stepped through LibTorch). Code that writes weights through raw
-/// pointers without such a product in between must call `drop()`. A weight that lies in a checkpoint's file
-/// (take_weights) takes no memory beside its packed copy.
+/// pointers without such a product in between must call `drop()`.
 class PackedCache {
  public:
   /// Returns the packed copy of `weight`.
@@ -27,9 +26,12 @@ class PackedCache {
   /// Sets what weights and rows are rounded to in later products.
   void set_precision(Precision precision);
   Precision precision();
+  /// From now on, gives the weight's memory back once its copy is packed. Reading the weight is an error of LibTorch then.
+  void keep_copy_alone();
 
  private:
   std::mutex mutex_;  // several translators may share a model
+  bool keeps_copy_alone_ = false, is_given_back_ = false;
   Precision precision_ = Precision::kFp32;
   std::shared_ptr<const PackedWeight> packed_;
   const void* data_ = nullptr;

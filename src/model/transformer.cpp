@@ -252,6 +252,11 @@ void Transformer::round_to(Precision precision) {
       Tensor(table->weight()).copy_(rounded(table->weight(), precision));
 }
 
+void Transformer::keep_packed_weights_alone() {
+  for (const auto& module : modules())
+    if (auto* linear = dynamic_cast<Linear*>(module.get())) linear->packed().keep_copy_alone();
+}
+
 at::Device Transformer::device() const {
   return parts_->output->weight().device();
 }

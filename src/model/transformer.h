@@ -90,6 +90,8 @@ class Transformer : public torch::nn::Module {
   /// Does what set_precision does, and rounds the embeddings themselves on the CPU, for a model that only translates:
   /// it is then as if loaded from a checkpoint that was quantized to this precision. Embeddings stay tensors of float.
   void round_to(Precision precision);
+  /// Makes the weights of linear layers go once they are packed, for a model that only translates: it is then not twice in memory.
+  void keep_packed_weights_alone();
 
   at::Device device() const;
   const ModelOptions& options() const;

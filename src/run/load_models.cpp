@@ -38,7 +38,10 @@ LoadedEnsemble as_ensemble(const std::vector<LoadedModel>& loaded) {
 }
 
 void LoadedEnsemble::round_weights() const {
-  for (const auto& member : members) member->round_to(translating_precision(options.translate.precision, member->device()));
+  for (const auto& member : members) {
+    member->round_to(translating_precision(options.translate.precision, member->device()));
+    member->keep_packed_weights_alone();
+  }
 }
 
 void require_precision(Precision precision, const std::string& device, const std::vector<std::string>& words) {

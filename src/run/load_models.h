@@ -22,7 +22,7 @@ struct LoadedEnsemble {
   int decoder_layers = 0;  ///< that all models have
 
   /// Sets the precision of all models to what translate.precision means on their device: Transformer::round_to() rounds
-  /// embeddings at once; the weights of products are packed, in int8 too, at the first product.
+  /// embeddings at once; the weights of products are packed, in int8 too, at the first product, and go then.
   void round_weights() const;
 };
 

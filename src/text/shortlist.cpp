@@ -14,6 +14,7 @@ namespace {
 
 constexpr char kMagic[] = "lacuna-shortlist";
 constexpr char kVersion[] = "1";
+constexpr int64_t kMostIds = int64_t{1} << 26;  // 256 MiB
 
 std::string hash_of_vocabularies(const Vocabularies& vocabularies) {
   const std::string& src = vocabularies.src->serialized();
@@ -85,6 +86,7 @@ class ShortlistReader {
       const size_t end = std::min(line.find(' ', begin), line.size());
       if (static_cast<int64_t>(ids.size()) == most) fail("has more than the " + std::to_string(most) + " tokens that line 1 promises");
       const auto word = std::string_view(line).substr(begin, end - begin);
+      if (++num_ids_ > kMostIds) fail("has more than " + std::to_string(kMostIds) + " tokens up to here");
       ids.push_back(static_cast<TokenId>(number(word, vocabularies_.tgt->size() - 1, "target token")));
       begin = end + 1;
     }
@@ -93,7 +95,7 @@ class ShortlistReader {
 
   LineReader reader_;
   const Vocabularies& vocabularies_;
-  int64_t most_best_ = 0, most_frequent_ = 0;
+  int64_t most_best_ = 0, most_frequent_ = 0, num_ids_ = 0;
 };
 
 void add_line(std::string& text, const std::vector<TokenId>& ids) {

@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "text/bpe_dropout.h"
 #include "text/normalization.h"
+#include "text/spm_file.h"
 #include "text/vocabulary.h"
 
 #ifdef LACUNA_HAS_COMMON_FLAG
@@ -45,8 +46,9 @@ std::vector<int32_t> words_at(std::string_view line, const std::vector<int32_t>&
 /// A SentencePiece model with renumbered ids: unk is 0, bos 1, eos 2, and there is no padding.
 class SpmVocabulary : public Vocabulary {
  public:
-  SpmVocabulary(std::string bytes, const std::string& name, Side side) : bytes_(std::move(bytes)) {
+  SpmVocabulary(std::string bytes, const std::string& name, Side side) : file_(bytes, name), bytes_(std::move(bytes)) {
     const std::optional<std::string> for_targets = side == Side::kTgt ? model_for_targets(bytes_) : std::nullopt;
+    if (for_targets) file_ = SpmFile(*for_targets, name);
     const auto status = processor_.LoadFromSerializedProto(for_targets.value_or(bytes_));
     if (!status.ok() || processor_.GetPieceSize() == 0) throw DataError(name + ": is not a SentencePiece model; expected a .model file");
     renumber();
@@ -64,13 +66,14 @@ class SpmVocabulary : public Vocabulary {
 
   std::vector<TokenId> encode(std::string_view line) const override {
     std::vector<int> ids;
-    processor_.Encode(view(line), &ids).IgnoreError();
+    processor_.Encode(file_.shortened(line).text, &ids).IgnoreError();
     return ours(ids);
   }
 
   std::vector<TokenId> sample(std::string_view line, double alpha, int64_t nbest, uint64_t random_key) const override {
     if (alpha <= 0) return encode(line);
-    return is_unigram_ ? sample_segmentation(line, alpha, nbest, random_key) : drop_merges(line, alpha, random_key);
+    const std::string text = file_.shortened(line).text;
+    return is_unigram_ ? sample_segmentation(text, alpha, nbest, random_key) : drop_merges(text, alpha, random_key);
   }
 
   std::string decode(std::span<const TokenId> ids) const override {
@@ -87,8 +90,13 @@ class SpmVocabulary : public Vocabulary {
 
   std::vector<int32_t> words_of(std::string_view line, std::span<const TokenId> ids) const override {
     const std::span<const TokenId> pieces = ids.first(ids.size() - (!ids.empty() && ids.back() == kEos ? 1 : 0));
-    const ImmutableSentencePieceText best = processor_.EncodeAsImmutableProto(view(line));
-    if (has_ids(best, pieces)) return words_at(line, piece_starts(best, line), ids.size());
+    const ShortenedLine shortened = file_.shortened(line);
+    const ImmutableSentencePieceText best = processor_.EncodeAsImmutableProto(shortened.text);
+    if (has_ids(best, pieces)) {
+      std::vector<int32_t> starts = piece_starts(best, shortened.text);
+      for (int32_t& start : starts) start = static_cast<int32_t>(shortened.place_in_line(static_cast<size_t>(start)));
+      return words_at(line, starts, ids.size());
+    }
     const ImmutableSentencePieceText decoded =
         processor_.DecodeIdsAsImmutableProto(theirs(pieces));  // search may segment a line differently
     if (decoded.text() == line && decoded.pieces_size() == pieces.size()) return words_at(line, piece_starts(decoded, line), ids.size());
@@ -220,6 +228,7 @@ class SpmVocabulary : public Vocabulary {
     return words;
   }
 
+  SpmFile file_;  // first: it checks the bytes before the library reads them
   std::string bytes_, normalization_;
   SentencePieceProcessor processor_;
   std::vector<std::string> pieces_;  // by our ids

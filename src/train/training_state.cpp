@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/json_text.h"
 
 namespace lacuna {
 namespace {
@@ -83,6 +84,9 @@ void describe_return(Self& state, Visitor&& visit) {
 
 void read_field(const nlohmann::json& value, auto& field) {
   value.get_to(field);
+}
+void read_field(const nlohmann::json& value, int64_t& field) {
+  field = natural_number(value);
 }
 /// Reads a number that may be null, as JSON writes those that are not finite.
 void read_field(const nlohmann::json& value, double& field) {

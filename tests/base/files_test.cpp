@@ -309,12 +309,21 @@ TEST(FreeDiskSpace, IsThatOfTheNearestFolderThatIsThere) {
   EXPECT_GT(free_disk_space(folder / "not/there/yet"), 0u);
 }
 
-TEST(MappedFile, HoldsTheBytesOfTheFile) {
+TEST(FileReader, OfAnUntrustedFolderReadsFilesOfThatFolderAlone) {
   const ScratchFolder folder;
-  const MappedFile mapped(folder.write("file", "bytes")), nothing(folder.write("nothing", ""));
-  EXPECT_EQ(std::string(mapped.data(), mapped.size()), "bytes");
-  EXPECT_EQ(nothing.size(), 0u);
-  EXPECT_THROW(MappedFile(folder / "none"), DataError);
+  const std::string file = folder.write("file", "bytes");
+  EXPECT_EQ(FileReader::in_untrusted_folder(file).whole(5), "bytes");
+  EXPECT_THAT(message_of<DataError>([&] { FileReader::in_untrusted_folder(file).whole(4); }),
+              HasSubstr("/file: has 5 bytes; expected at most 4"));
+  std::filesystem::create_symlink("file", folder / "link");
+  std::filesystem::create_symlink("/dev/zero", folder / "zero");
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  std::filesystem::create_directory(folder / "folder");
+  for (const std::string name : {"link", "zero", "pipe", "folder"})
+    EXPECT_THAT(message_of<DataError>([&] { FileReader::in_untrusted_folder(folder / name); }),
+                AllOf(HasSubstr("/" + name + ": is "), HasSubstr("expected a regular file")))
+        << name;
+  EXPECT_THAT(message_of<DataError>([&] { FileReader::in_untrusted_folder(folder / "none"); }), HasSubstr("No such file"));
 }
 
 TEST(DigestOf, IsTheLengthAndTheHashOfTheBytes) {

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <chrono>
@@ -231,6 +232,59 @@ TEST_F(CheckpointTest, AnInfoThatSaysSomethingElseIsNamed) {
   }
   replace_listed(path_, name, whole);
   expect_whole();
+}
+
+TEST_F(CheckpointTest, CountsThatAreNoWholeNumbersAreNamed) {
+  save_checkpoint(path_, small_checkpoint());
+  nlohmann::json info = nlohmann::json::parse(bytes_of(fs::path(path_) / "checkpoint.json"));
+  for (const nlohmann::json& wrong : {nlohmann::json(1e308), nlohmann::json(0.5), nlohmann::json(-1), nlohmann::json(true)}) {
+    info["step"] = wrong;
+    replace_listed(path_, "checkpoint.json", info.dump());
+    EXPECT_THAT(load_error(), HasSubstr("expected a whole number of 0 or more, found " + wrong.dump()));
+  }
+}
+
+TEST_F(CheckpointTest, NoFileMayBeALinkAPipeOrADevice) {
+  for (const std::string name : {"manifest.json", "model.safetensors", "config.yaml", "checkpoint.json", "vocab.txt", "trainer.json"}) {
+    save_checkpoint(path_, small_checkpoint());
+    const fs::path file = fs::path(path_) / name, elsewhere = folder_ / name;
+    fs::rename(file, elsewhere);
+    for (const fs::path& target : {elsewhere, fs::path("/dev/zero")}) {
+      fs::create_symlink(target, file);
+      EXPECT_THAT(load_error(), AllOf(HasSubstr(file.string() + ": is a link; expected a regular file"), HasSubstr("cp -L"))) << name;
+      fs::remove(file);
+    }
+    ASSERT_EQ(mkfifo(file.c_str(), 0600), 0);
+    EXPECT_THAT(load_error(), HasSubstr(file.string() + ": is no file; expected a regular file"));
+    fs::remove_all(path_);
+    fs::remove(elsewhere);
+  }
+}
+
+TEST_F(CheckpointTest, AManifestThatIsLargeIsNotRead) {
+  save_checkpoint(path_, small_checkpoint());
+  fs::resize_file(fs::path(path_) / Manifest::kFileName, uint64_t{1} << 40);
+  EXPECT_THAT(load_error(), HasSubstr("has 1099511627776 bytes; expected at most"));
+}
+
+TEST_F(CheckpointTest, WeightsAreNotChangedByWhatIsWrittenToTheirFileLater) {
+  save_checkpoint(path_, small_checkpoint());
+  const LoadedModel loaded = load_model(path_);
+  const auto sum = [&] { return loaded.model->parameters().back().sum().item<double>(); };
+  const double before = sum();
+  fs::resize_file(fs::path(path_) / "model.safetensors", 0);
+  EXPECT_EQ(sum(), before);
+}
+
+TEST_F(CheckpointTest, OfTwoSetsOfWeightsThoseThatTranslateAreRead) {
+  CheckpointContents contents = small_checkpoint();
+  contents.ema_weights = small_checkpoint(2).weights;
+  contents.info.uses_ema = true;
+  save_checkpoint(path_, contents);
+  const CheckpointContents read = load_checkpoint_to_translate(path_);
+  EXPECT_TRUE(read.weights.empty());
+  EXPECT_EQ(read.translating_weights().size(), contents.weights.size());
+  EXPECT_NO_THROW(load_model(path_));
 }
 
 TEST_F(CheckpointTest, WithoutTheMovingAverageThatTranslatesIsNamed) {

@@ -6,6 +6,7 @@
 namespace lacuna {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -142,6 +143,51 @@ TEST_F(LoadModel, StillRefusesWeightsThatBelongToNothing) {
   saved_.weights["surplus"] = at::ones({1});
   save_checkpoint(path_, saved_);
   EXPECT_THAT(checkpoint_error_of([&] { load({"--model.attention.default", "sparsemax"}); }), HasSubstr("not in this model: surplus"));
+}
+
+TEST_F(LoadModel, SizesBeyondTheWeightsTakeNoMemory) {
+  for (const std::string change : {"d_ff: 1000000000", "d_model: 100000000", "encoder_layers: 1000\n  d_ff: 10000000"}) {
+    save("x: softmax");
+    std::string config = saved_.config_yaml;
+    const std::string key = change.substr(0, change.find(':') + 1);
+    const size_t begin = config.find(key), end = config.find('\n', begin);
+    config.replace(begin, end - begin, change.substr(0, change.find('\n')));
+    if (change.find('\n') != change.npos) config.replace(config.find("d_ff: 16"), 8, "d_ff: 10000000");
+    replace_listed(path_, "config.yaml", config);
+    EXPECT_THAT(checkpoint_error_of([&] { load({}); }), AllOf(HasSubstr(path_ + "/config.yaml: its model has "),
+                                                              HasSubstr(" parameters at least, and the checkpoint's weights are ")))
+        << change;
+  }
+}
+
+TEST_F(LoadModel, ASearchBeyondAllUseMustBeAskedForOnTheCommandLine) {
+  Options options = small_options();
+  options.translate.beam_size = 10000;
+  options.translate.max_length = 1'000'000'000;
+  save_checkpoint(path_, small_checkpoint(1, options));
+  EXPECT_THAT(checkpoint_error_of([&] {
+                load({"--translate.max_length", "100"});
+              }),
+              HasSubstr(path_ + "/config.yaml: translate.beam_size is 10000; a model's own configuration may ask for 100 at most: give "
+                                "--translate.beam_size"));
+  EXPECT_THAT(checkpoint_error_of([&] { load({"--translate.beam_size=5"}); }), HasSubstr("translate.max_length is 1000000000"));
+  EXPECT_EQ(load({"--translate.beam_size", "10000", "--translate.max_length", "100"}).options.translate.beam_size, 10000);
+}
+
+TEST_F(LoadModel, ItsConfigurationNamesAShortlistOfItsFolderAlone) {
+  Options options = small_options();
+  save_checkpoint(path_, small_checkpoint(1, options));
+  const auto read = [&](const std::string& shortlist, const std::vector<std::string>& overrides) {
+    options.translate.shortlist = shortlist;
+    return shortlist_to_read(path_, options.translate, overrides);
+  };
+  write_bytes(path_ + "/own", "");
+  fs::create_symlink("/dev/zero", path_ + "/link");
+  EXPECT_EQ(read("", {}), "");
+  EXPECT_EQ(read("own", {}), path_ + "/own");
+  EXPECT_EQ(read("/etc/passwd", {"--translate.shortlist", "/etc/passwd"}), "/etc/passwd");
+  for (const std::string elsewhere : {"/etc/passwd", "../own", "none", "step_1/own"}) EXPECT_EQ(read(elsewhere, {}), "") << elsewhere;
+  EXPECT_THAT(message_of<DataError>([&] { read("link", {}); }), HasSubstr("/link: is a link"));
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ TEST_F(Quantize, GivesTheBitsOfRoundingAtLoad) {
 
 TEST_F(Quantize, HoldsBytesAndAScaleForEachRow) {
   quantize(Precision::kInt8);
-  const NamedTensors tensors = read_safetensors(rounded_ + "/model.safetensors");
+  const NamedTensors tensors = read_safetensors(FileReader(rounded_ + "/model.safetensors"));
   for (const std::string name :
        {"embedding.weight", "encoder.layers.0.self_attention.qkv.weight", "decoder.layers.0.feed_forward.outer.weight"}) {
     EXPECT_EQ(tensors.at(name).scalar_type(), at::kChar) << name;

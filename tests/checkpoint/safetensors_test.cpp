@@ -22,7 +22,7 @@ class Safetensors : public testing::Test {
  protected:
   std::string error_of(const std::string& bytes) const {
     write_bytes(file_, bytes);
-    return checkpoint_error_of([&] { read_safetensors(file_); });
+    return checkpoint_error_of([&] { read_safetensors(FileReader(file_)); });
   }
 
   ScratchFolder folder_;
@@ -40,7 +40,7 @@ TEST_F(Safetensors, ReadsWhatItWrote) {
                                 {"scalar", at::scalar_tensor(2.5)},
                                 {"empty", at::empty({0, 4})}};
   write_safetensors(file_, written);
-  const NamedTensors read = read_safetensors(file_);
+  const NamedTensors read = read_safetensors(FileReader(file_));
   ASSERT_EQ(read.size(), written.size());
   for (const auto& [name, tensor] : written) {
     EXPECT_EQ(read.at(name).scalar_type(), tensor.scalar_type()) << name;
@@ -50,15 +50,15 @@ TEST_F(Safetensors, ReadsWhatItWrote) {
 
 TEST_F(Safetensors, TensorsOutliveTheFile) {
   write_safetensors(file_, {{"a", at::ones({1000})}});
-  const at::Tensor tensor = read_safetensors(file_).at("a");
+  const at::Tensor tensor = read_safetensors(FileReader(file_)).at("a");
   std::filesystem::remove(file_);
   EXPECT_EQ(tensor.sum().item<double>(), 1000);
 }
 
 TEST_F(Safetensors, WritingToATensorDoesNotChangeTheFile) {
   write_safetensors(file_, {{"a", at::ones({4})}});
-  read_safetensors(file_).at("a").zero_();
-  EXPECT_EQ(read_safetensors(file_).at("a").sum().item<double>(), 4);
+  read_safetensors(FileReader(file_)).at("a").zero_();
+  EXPECT_EQ(read_safetensors(FileReader(file_)).at("a").sum().item<double>(), 4);
 }
 
 TEST_F(Safetensors, HasTheBytesOfTheFormat) {
@@ -72,12 +72,12 @@ TEST_F(Safetensors, ReadsATensorThatIsNotAligned) {
   write_bytes(file_,
               with_header(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F32","shape":[1],"data_offsets":[1,5]}})",
                           std::string("\x07\0\0\x80\x3f", 5)));
-  EXPECT_EQ(read_safetensors(file_).at("b").item<float>(), 1);
+  EXPECT_EQ(read_safetensors(FileReader(file_)).at("b").item<float>(), 1);
 }
 
 TEST_F(Safetensors, IgnoresMetadata) {
   write_bytes(file_, with_header(R"({"__metadata__":{"format":"pt"}})", ""));
-  EXPECT_TRUE(read_safetensors(file_).empty());
+  EXPECT_TRUE(read_safetensors(FileReader(file_)).empty());
 }
 
 TEST_F(Safetensors, RefusesFilesTooShortForAHeader) {
@@ -92,7 +92,7 @@ TEST_F(Safetensors, RefusesAHeaderLongerThanTheFile) {
 
 TEST_F(Safetensors, RefusesAHeaderLongerThanAnyModelNeeds) {
   write_bytes(file_, with_header("{}" + std::string((16 << 20) - 2, ' '), ""));
-  EXPECT_TRUE(read_safetensors(file_).empty());
+  EXPECT_TRUE(read_safetensors(FileReader(file_)).empty());
   EXPECT_THAT(error_of(with_header("{}" + std::string((16 << 20) - 1, ' '), "")),
               HasSubstr("its header has 16777217 bytes; expected at most 16777216"));
 }
@@ -107,7 +107,7 @@ TEST_F(Safetensors, ReadsManyTensorsInATimeThatGrowsAsTheyDo) {
   }
   write_bytes(file_, with_header(header + "}", std::string(kTensors, 'x')));
   const auto begin = std::chrono::steady_clock::now();
-  EXPECT_EQ(read_safetensors(file_).size(), static_cast<size_t>(kTensors));
+  EXPECT_EQ(read_safetensors(FileReader(file_)).size(), static_cast<size_t>(kTensors));
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(30)) << "a square of their number takes minutes";
 }
 
@@ -138,7 +138,7 @@ TEST_F(Safetensors, RefusesAShapeThatIsNoListOfSixteen) {
   for (int i = 1; i < 16; ++i) ones += ",1";
   EXPECT_THAT(error("[" + ones + ",1]"), HasSubstr("no list of at most 16 sizes"));
   write_bytes(file_, with_header(R"({"a":{"dtype":"U8","shape":[)" + ones + R"(],"data_offsets":[0,1]}})", "x"));
-  EXPECT_EQ(read_safetensors(file_).at("a").dim(), 16);
+  EXPECT_EQ(read_safetensors(FileReader(file_)).at("a").dim(), 16);
 }
 
 TEST_F(Safetensors, RefusesAnUnknownType) {
@@ -198,7 +198,7 @@ TEST_F(Safetensors, SurvivesRandomDamage) {
     if (trial % 5 == 0) bytes.resize(random.next_below(bytes.size()));
     write_bytes(file_, bytes);
     try {
-      for (const auto& [name, tensor] : read_safetensors(file_)) EXPECT_LE(tensor.nbytes(), bytes.size());
+      for (const auto& [name, tensor] : read_safetensors(FileReader(file_))) EXPECT_LE(tensor.nbytes(), bytes.size());
     } catch (const CheckpointError&) {
       continue;
     }

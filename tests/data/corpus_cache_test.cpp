@@ -8,12 +8,16 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "../base/child.h"
 #include "../text/other_vocabulary.h"
 #include "base/content_hash.h"
 #include "base/error.h"
+#include "base/files.h"
 #include "base/interrupt.h"
+#include "data/batch_maker.h"
 #include "data/corpus_reader.h"
 #include "small_corpus.h"
 
@@ -159,6 +163,68 @@ TEST(CorpusCache, WhoseSummaryCountsWhatCannotBeIsMadeAnew) {
     for (const char* side : {"src", "tgt"}) fs::resize_file(cache / (side + std::string(".offsets")), 0);
     EXPECT_EQ(contents(*small.open(corpus)), tokens) << kept;
   }
+}
+
+/// Writes numbers into a file of the cache, and the hash that fits into its summary.
+template <class T>
+void forge(const fs::path& cache, const std::string& file, const std::vector<T>& numbers) {
+  write_bytes(cache / file, {reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(T)});
+  nlohmann::json summary = nlohmann::json::parse(read_file(cache / "summary.json"));
+  summary.erase("xxh3_128");
+  ContentHash hash;
+  hash.add(summary.dump());
+  for (const char* part : {"src.ids", "src.offsets", "tgt.ids", "tgt.offsets"}) hash.add(read_file(cache / part));
+  summary["xxh3_128"] = hash.text();
+  write_bytes(cache / "summary.json", summary.dump());
+}
+
+TEST(CorpusCache, WithAHashThatFitsIsStillHeldAgainstItself) {
+  const SmallCorpus small;
+  const CorpusOptions corpus = small.write("w0\nw1\n", "w1\nw0\n");
+  const std::vector<TokenId> tokens = contents(*small.open(corpus));
+  const fs::path cache = only_cache(small);
+  const auto expect_made_anew = [&](const std::string& file) {
+    EXPECT_EQ(contents(*small.open(corpus)), tokens) << file;
+    EXPECT_EQ(fs::file_size(cache / "src.ids"), 16u);
+  };
+  using Offsets = std::vector<uint64_t>;
+  for (const Offsets& wrong : {Offsets{0, 2}, {0, 2, 1000}, {0, 5, 4}, {1, 2, 4}, {0, UINT64_MAX, 4}, {0, 2, 3, 4}}) {
+    forge(cache, "src.offsets", wrong);
+    expect_made_anew("src.offsets");
+  }
+  for (const TokenId wrong : {-1, 53, INT32_MAX}) {
+    forge<TokenId>(cache, "tgt.ids", {3, wrong, 3, 2});
+    expect_made_anew("tgt.ids");
+  }
+  forge<TokenId>(cache, "tgt.ids", {4, 2, 4, 2});
+  EXPECT_NE(contents(*small.open(corpus)), tokens) << "what fits is taken";
+}
+
+TEST(CorpusCache, ThatIsCutShortOrReplacedInPlaceWhileItIsUsedChangesNothingThatWasRead) {
+  const SmallCorpus small;
+  const auto corpus = small.open("w0\nw1\n", "w1\nw0\n");
+  const std::vector<TokenId> tokens = contents(*corpus);
+  for (const char* file : {"src.ids", "src.offsets"}) fs::resize_file(only_cache(small) / file, 0);
+  EXPECT_EQ(contents(*corpus), tokens);
+  EXPECT_NO_THROW(corpus->require_unchanged());
+}
+
+TEST(CorpusCache, ThatIsLargeIsMappedAndABatchOfAChangedOneIsRefused) {
+  SmallCorpus small;
+  small.options.max_length = 5000;
+  std::string line;
+  for (int i = 0; i < 4499; ++i) line += "w1 ";
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += line + "w2\n";
+  BatchPlan plan;
+  plan.corpora = {small.open(text, text)};  // 18 MB of ids on each side
+  plan.weights = {1};
+  plan.batch_tokens = 10'000;
+  Epoch epoch(plan, 0);
+  EXPECT_NE(epoch.next(), nullptr);
+  std::fstream ids(only_cache(small) / "src.ids", std::ios::binary | std::ios::in | std::ios::out);
+  ids << "other ids" << std::flush;
+  EXPECT_THAT(message_of<MachineError>([&] { epoch.next(); }), HasSubstr("/src.ids: it was written to while it was in use"));
 }
 
 TEST(CorpusCache, WithDamagedTextIsMadeAnew) {

@@ -156,7 +156,7 @@ TEST_F(OnGpu, WritesWeightsThatTheCpuReads) {
     for (const auto& [name, weight] : weights) Tensor(weight).mul_(2);
   }
   write_safetensors(folder / "model.safetensors", weights);
-  load_weights(*reader, read_safetensors(folder / "model.safetensors"), "test");
+  load_weights(*reader, read_safetensors(FileReader(folder / "model.safetensors")), "test");
   for (const auto& [name, weight] : weights_of(*reader)) EXPECT_TRUE(at::equal(weight, weights.at(name).cpu())) << name;
 }
 

@@ -1,6 +1,6 @@
 #include "train/training_state.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <cmath>
 #include <limits>
@@ -10,6 +10,9 @@
 
 namespace lacuna {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 TEST(ScoreHistory, AFiniteScoreIsBetterThanOneThatIsNot) {
   const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
@@ -97,6 +100,16 @@ TEST(TrainingState, FromBeforeThereWerePenaltiesCanBeRead) {
 TEST(TrainingState, DamageIsACheckpointError) {
   EXPECT_THROW(TrainingState::from_json("{\"step\": 1}", "runs/x/last"), CheckpointError);
   EXPECT_THROW(TrainingState::from_json("", "runs/x/last"), CheckpointError);
+}
+
+TEST(TrainingState, RefusesCountsThatAreNoWholeNumbers) {
+  for (const std::string wrong : {"1e308", "-1", "0.5", "true"}) {
+    std::string json = TrainingState().to_json();
+    json.replace(json.find("\"step\": 0"), 9, "\"step\": " + wrong);
+    EXPECT_THAT(message_of<CheckpointError>([&] { TrainingState::from_json(json, "run/last"); }),
+                AllOf(HasSubstr("run/last: trainer.json"), HasSubstr("expected a whole number of 0 or more")))
+        << wrong;
+  }
 }
 
 }  // namespace
