@@ -56,6 +56,12 @@ std::string command_of(const Scorer& scorer) {
   return command;
 }
 
+/// Appends a flag for each value under a key.
+void append_flags(const std::string& key, const ConfigNode& value, std::vector<std::string>& words) {
+  if (!value.is_map()) words.push_back(key + "=" + value.to_yaml());
+  for (const auto& [name, below] : value.entries()) append_flags(key + "." + name, below, words);
+}
+
 }  // namespace
 
 AblationRunner::AblationRunner(const AblationPlan& plan, AblationSettings settings)
@@ -204,8 +210,7 @@ std::vector<std::string> AblationRunner::with_search_of(const PlannedRun& run, s
   words.insert(words.end(), {"--threads", std::to_string(run.options.threads), "--device", run.options.device});
   TranslateOptions search = run.options.translate;
   search.n_best = 1;
-  const ConfigNode written = write_options(search);
-  for (const auto& [key, value] : written.entries()) words.push_back("--translate." + key + "=" + value.to_yaml());
+  append_flags("--translate", write_options(search), words);
   return words;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -62,12 +63,11 @@ FileReader::FileReader(fs::path path) : FileReader(std::move(path), 0) {}
 
 FileReader::FileReader(fs::path path, int flags)
     : path_(std::move(path)), file_(uninterrupted([&] { return open(path_.c_str(), O_RDONLY | O_CLOEXEC | flags); })) {
-  if (file_ >= 0 && flags == 0) return;
+  const bool is_link = flags != 0 && file_ < 0 && errno == ELOOP;
+  if (file_ < 0 && !is_link) fail();
   struct stat status = {};
-  const bool is_link = file_ < 0 && errno == ELOOP, is_other = file_ >= 0 && fstat(file_, &status) == 0 && !S_ISREG(status.st_mode);
-  if (!is_link && !is_other && file_ >= 0) return;
-  if (!is_link && !is_other) fail();
-  if (file_ >= 0) close(file_);
+  if (flags == 0 || (!is_link && fstat(file_, &status) == 0 && S_ISREG(status.st_mode))) return;
+  if (!is_link) close(file_);
   throw DataError(path_.string() + (is_link ? ": is a link" : ": is no file") +
                   "; expected a regular file, for its folder may be a stranger's (cp -L copies what links lead to)");
 }

@@ -90,7 +90,8 @@ std::string printable(std::string_view text) {
   result.reserve(text.size());
   for (size_t count = 0; !text.empty(); text.remove_prefix(count)) {
     const auto byte = static_cast<unsigned char>(text[0]), next = static_cast<unsigned char>(text.size() > 1 ? text[1] : 0);
-    const bool is_text = first_invalid_utf8(text.substr(0, 4)) != 0, is_late_control = byte == 0xC2 && next < 0xA0;  // U+0080 to U+009F
+    const bool is_text = first_invalid_utf8(text.substr(0, 4)) != size_t{0},
+               is_late_control = byte == 0xC2 && next < 0xA0;  // U+0080 to U+009F
     count = !is_text || byte < 0x80 ? 1 : static_cast<size_t>(std::countl_one(byte));
     if (is_text && !is_late_control && (byte >= 0x20 || byte == '\n' || byte == '\t') && byte != 0x7F)
       result += text.substr(0, count);

@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/system_error.h"
 
 namespace lacuna {
 namespace {
@@ -88,7 +89,7 @@ MappedFile::~MappedFile() {
 void MappedFile::map() {
   file_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat status = {};
-  if (file_ < 0 || fstat(file_, &status) != 0) throw DataError(path_.string() + ": cannot be read: " + std::strerror(errno));
+  if (file_ < 0 || fstat(file_, &status) != 0) fail_by(errno, path_.string() + ": cannot be read: ");
   size_ = static_cast<size_t>(status.st_size);
   written_ = status.st_mtim;
   void* const mapped = mmap(nullptr, size_, PROT_READ, MAP_SHARED, file_, 0);

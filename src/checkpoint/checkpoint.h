@@ -99,16 +99,14 @@ LoadedModel load_model(const std::string& path, const std::string& device = "cpu
 /// The options that load_model() would give, without the weights: what is wrong with the last of several models is known before work on
 /// the first begins. Throws as load_model() does, but for what only the weights can tell.
 Options options_of_checkpoint(const std::string& path, const std::vector<std::string>& overrides);
-/// Returns the options for translating: those of the checkpoint in `folder` with `overrides`. Throws CheckpointError where the checkpoint
-/// itself asks for a search beyond all use, such as a beam of 10,000.
-Options options_to_translate(const Options& trained, const std::string& folder, const std::vector<std::string>& overrides);
 /// Throws CheckpointError where a model of these sizes is many times as large as the weights of the checkpoint in `folder`: it would take
 /// memory before the two are compared.
 void require_room_for(const ModelOptions& model, const VocabularySizes& sizes, const NamedTensors& weights, const std::string& folder);
 
-/// Returns the shortlist to translate with, empty for none: what the command line names or, of what the checkpoint's configuration names, a
-/// file of its own folder. Another path there is a path of whoever made the model: it is left out with a warning.
-std::string shortlist_to_read(const std::string& path, const TranslateOptions& options, const std::vector<std::string>& overrides);
+/// Holds the search that the checkpoint at `path` asks for against what a stranger's may, where `overrides` of the command line do not name
+/// it: throws CheckpointError for one beyond all use, such as a beam of 10,000; a shortlist must be a file of the checkpoint's folder,
+/// which it then names, or is left out with a warning.
+void restrict_search(TranslateOptions& options, const std::string& path, const std::vector<std::string>& overrides);
 
 /// Returns the sizes of both vocabularies, which a model is built with.
 VocabularySizes sizes_of(const Vocabularies& vocabularies);

@@ -44,19 +44,6 @@ constexpr SearchBound kSearchBounds[] = {{"beam_size", &TranslateOptions::beam_s
 
 }  // namespace
 
-Options options_to_translate(const Options& trained, const std::string& folder, const std::vector<std::string>& overrides) {
-  Options bounded = trained;
-  for (const auto& [key, value, most] : kSearchBounds) bounded.translate.*value = std::min(trained.translate.*value, most);
-  const auto overridden = [&](const Options& options) { return overrides.empty() ? options : with_overrides(options, overrides); };
-  const Options used = overridden(trained), if_bounded = overridden(bounded);
-  for (const auto& [key, value, most] : kSearchBounds) {
-    if (used.translate.*value == if_bounded.translate.*value) continue;
-    throw CheckpointError(folder + "/" + run_files::kConfig + ": translate." + key + " is " + std::to_string(trained.translate.*value) +
-                          "; a model's own configuration may ask for " + std::to_string(most) + " at most: give --translate." + key);
-  }
-  return used;
-}
-
 void require_room_for(const ModelOptions& model, const VocabularySizes& sizes, const NamedTensors& weights, const std::string& folder) {
   int64_t numbers = 0;
   for (const auto& [name, tensor] : weights) numbers += tensor.numel();
@@ -92,7 +79,7 @@ LoadedModel load_model(const std::string& path, const std::string& device, const
       read_while_replaced(path, [&] { return load_checkpoint_to_translate(folder = resolve_checkpoint(path)); });
   const Options trained = contents.options(folder);
   LoadedModel loaded;
-  loaded.options = options_to_translate(trained, folder, overrides);
+  loaded.options = overrides.empty() ? trained : with_overrides(trained, overrides);
   loaded.vocabularies = contents.vocabularies;
   loaded.info = contents.info;
   require_room_for(loaded.options.model, sizes_of(contents.vocabularies), contents.translating_weights(), folder);
@@ -117,25 +104,36 @@ Options options_of_checkpoint(const std::string& path, const std::vector<std::st
     const std::string config = folder + "/" + run_files::kConfig;
     return options_from_yaml(read_checkpoint_config(folder), config);
   });
-  Options options = options_to_translate(trained, folder, overrides);
+  Options options = overrides.empty() ? trained : with_overrides(trained, overrides);
   require_same_units(trained.model, options.model, folder);
   return options;
 }
 
-std::string shortlist_to_read(const std::string& path, const TranslateOptions& options, const std::vector<std::string>& overrides) {
-  const auto names_it = [](const std::string& word) { return word.starts_with("--translate.shortlist"); };
-  if (options.shortlist.empty() || std::any_of(overrides.begin(), overrides.end(), names_it)) return options.shortlist;
+void restrict_search(TranslateOptions& options, const std::string& path, const std::vector<std::string>& overrides) {
+  const auto is_asked_for = [&](const std::string& key) {
+    return std::any_of(overrides.begin(), overrides.end(), [flag = "--translate." + key](const std::string& word) {
+      return word.starts_with(flag) || word == "--translate" || word.starts_with("--translate=");
+    });
+  };
+  for (const SearchBound& bound : kSearchBounds) {
+    if (options.*bound.value <= bound.most || is_asked_for(bound.key)) continue;
+    throw CheckpointError(
+        fmt::format("{}: its configuration has translate.{} {}; a model itself may ask for {} at most: give --translate.{}", path,
+                    bound.key, options.*bound.value, bound.most, bound.key));
+  }
+  if (options.shortlist.empty() || is_asked_for("shortlist")) return;
   namespace fs = std::filesystem;
   const fs::path file = behind_links(resolve_checkpoint(path)) / options.shortlist;
   if (fs::path(options.shortlist).filename() == options.shortlist && fs::exists(file)) {
     FileReader::in_untrusted_folder(file);  // for its errors
-    return file.string();
+    options.shortlist = file.string();
+    return;
   }
   log_warning(
       "{}: the shortlist that the model's configuration names, {}, is no file of the model's folder, and is left out; --shortlist "
       "names one",
       path, options.shortlist);
-  return "";
+  options.shortlist.clear();
 }
 
 AttentionFit fit_attention(const Transformer& model, const NamedTensors& weights) {

@@ -18,6 +18,9 @@ struct RunCheckpoint {
   int64_t step = 0;
   std::string path;
   CheckpointInfo info;
+
+  /// True if it was saved neither on schedule nor for a validation.
+  bool is_of_interruption() const { return !info.is_scheduled && info.scores.empty(); }
 };
 
 /// Receives the error message of a damaged checkpoint.

@@ -85,7 +85,7 @@ int bench_translate(const std::vector<std::string>& arguments) {
   const Stopwatch loading;
   const std::vector<std::string> words = overrides_of(app);
   LoadedModel loaded = load_model(flags.model, device, words);
-  loaded.options.translate.shortlist = shortlist_to_read(flags.model, loaded.options.translate, words);
+  restrict_search(loaded.options.translate, flags.model, words);
   require_precision(loaded.options.translate.precision, device, words);
   const double load_seconds = loading.seconds();
   const Options& options = loaded.options;

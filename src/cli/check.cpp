@@ -18,7 +18,7 @@ int run_check(const std::vector<std::string>& arguments) {
   std::string update;
   flags.declare_configuration(app);
   app.add_option("--replay", update,
-                 "Only repeat the update in this file, the bad_batch.json of a run that diverged, and say what is not finite.");
+                 "Only repeat the update in this file, the bad_batch.json of a run that diverged, and say what is not finite");
   flags.declare_runtime(app);
   if (!app.read(arguments)) return 0;
   const std::optional<Configuration> configuration = flags.configuration(app);

@@ -132,7 +132,7 @@ int run_translate(const std::vector<std::string>& arguments) {
   let_sigterm_end_reading();
   const std::vector<std::string> words = flags.overrides(app);
   LoadedEnsemble loaded = as_ensemble(load_models(flags.models, device, words));
-  loaded.options.translate.shortlist = shortlist_to_read(flags.models.front(), loaded.options.translate, words);
+  restrict_search(loaded.options.translate, flags.models.front(), words);
   require_precision(loaded.options.translate.precision, device, words);
   warn_of_unused_flags(loaded.options.translate, app, words);
   flags.format.n_best = loaded.options.translate.n_best > 1 || app.count("--n-best") > 0;

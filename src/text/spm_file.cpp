@@ -19,7 +19,7 @@ constexpr size_t kLongestReplacement = 256, kLongestPiece = 1000;
 constexpr size_t kShortLine = 4096, kShortRun = 8, kMostSymbols = 64;
 constexpr uint32_t kCodePoints = 0x110000, kWordMark = 0x2581;
 
-[[noreturn]] void refuse(const std::string& name, const std::string& why) {
+[[noreturn]] void refuse_model(const std::string& name, const std::string& why) {
   throw DataError(name + ": is not a SentencePiece model; expected a .model file (" + why + ")");
 }
 
@@ -38,9 +38,9 @@ uint32_t offset_of(uint32_t unit) {
 }
 
 /// Reads the fields of a message in protobuf's wire format (https://protobuf.dev/programming-guides/encoding).
-class Fields {
+class MessageFields {
  public:
-  Fields(std::string_view message, const std::string& name) : rest_(message), name_(name) {}
+  MessageFields(std::string_view message, const std::string& name) : rest_(message), name_(name) {}
 
   uint64_t number = 0;          ///< of the field
   uint64_t value = 0;           ///< of a varint
@@ -65,7 +65,7 @@ class Fields {
         bytes = take(4);
         break;
       default:
-        refuse(name_, "it has a field of an unknown kind");
+        refuse_model(name_, "it has a field of an unknown kind");
     }
     return true;
   }
@@ -78,10 +78,10 @@ class Fields {
       result |= static_cast<uint64_t>(byte & 0x7F) << shift;
       if (byte < 0x80) return result;
     }
-    refuse(name_, "it has a number of more than 64 bits");
+    refuse_model(name_, "it has a number of more than 64 bits");
   }
   std::string_view take(uint64_t count) {
-    if (count > rest_.size()) refuse(name_, "it is cut short");
+    if (count > rest_.size()) refuse_model(name_, "it is cut short");
     const std::string_view taken = rest_.substr(0, count);
     rest_.remove_prefix(count);
     return taken;
@@ -109,7 +109,7 @@ CharacterRules::CharacterRules(std::string_view bytes, const std::string& name) 
   if (bytes.size() > sizeof length) std::memcpy(&length, bytes.data(), sizeof length);
   constexpr size_t kBytesOfBlock = kUnitsOfBlock * sizeof(uint32_t);
   if (length == 0 || length % kBytesOfBlock != 0 || length >= bytes.size() - sizeof length || bytes.back() != '\0')
-    refuse(name, "its character map is cut short");
+    refuse_model(name, "its character map is cut short");
   units_.resize(length / sizeof(uint32_t));
   std::memcpy(units_.data(), bytes.data() + sizeof length, length);
   replacements_ = bytes.substr(sizeof length + length);
@@ -130,13 +130,13 @@ void CharacterRules::check_units(const std::string& name) const {
   for (uint32_t i = 0; i < units_.size(); ++i) {
     if (i > 0 && is_value(units_[i])) continue;
     const uint32_t children = children_of(i);
-    if ((children | (kUnitsOfBlock - 1)) >= units_.size()) refuse(name, "its character map leads out of itself");
+    if ((children | (kUnitsOfBlock - 1)) >= units_.size()) refuse_model(name, "its character map leads out of itself");
     if (i == 0 || !has_value(units_[i])) continue;
     const uint32_t place = units_[children] & ~(1U << 31);
-    if (place >= replacements_.size()) refuse(name, "its character map leads out of itself");
+    if (place >= replacements_.size()) refuse_model(name, "its character map leads out of itself");
     const std::string_view replacement = replacement_of(i);
     if (replacement.size() > kLongestReplacement || first_invalid_utf8(replacement))
-      refuse(name, "its character map holds what is no short text");
+      refuse_model(name, "its character map holds what is no short text");
   }
 }
 
@@ -159,11 +159,11 @@ void CharacterRules::check_depth(const std::string& name) const {
     std::optional<uint32_t> deeper;
     for (uint32_t child = here.first; child != kNone && !deeper; child = next_sibling[child]) {
       const Siblings& below = all[children_of(child)];
-      if (below.state == State::kOpen) refuse(name, "its character map has no end");
+      if (below.state == State::kOpen) refuse_model(name, "its character map has no end");
       if (below.state == State::kNew) deeper = children_of(child);
       here.most_values = std::max(here.most_values, below.most_values + (has_value(units_[child]) ? 1 : 0));
     }
-    if (here.most_values > kMostMatches) refuse(name, "its character map has too many rules for one text");
+    if (here.most_values > kMostMatches) refuse_model(name, "its character map has too many rules for one text");
     if (deeper) {
       path.push_back(*deeper);
     } else {
@@ -194,12 +194,12 @@ size_t ShortenedLine::place_in_line(size_t place) const {
 
 SpmFile::SpmFile(std::string_view bytes, const std::string& name) : alphabet_(kCodePoints) {
   constexpr uint64_t kPiece = 1, kNormalizer = 3, kDenormalizer = 5, kNormalizerOfTargets = 200;
-  for (Fields fields(bytes, name); fields.next();) {
+  for (MessageFields fields(bytes, name); fields.next();) {
     const bool is_used = fields.number == kNormalizer;
     if (fields.number == kPiece) read_piece(fields.bytes, name);
     if (is_used || fields.number == kDenormalizer || fields.number == kNormalizerOfTargets) read_rules(fields.bytes, name, is_used);
   }
-  if (!has_pieces_) refuse(name, "it has no pieces");
+  if (!has_pieces_) refuse_model(name, "it has no pieces");
   alphabet_[' '] = alphabet_[kWordMark] = true;
 }
 
@@ -209,14 +209,14 @@ void SpmFile::read_piece(std::string_view message, const std::string& name) {
   std::string_view text;
   float score = 0;
   uint64_t type = kNormal;
-  for (Fields fields(message, name); fields.next();) {
+  for (MessageFields fields(message, name); fields.next();) {
     if (fields.number == kText) text = fields.bytes;
     if (fields.number == kType) type = fields.value;
     if (fields.number == kScore && fields.bytes.size() == sizeof score) std::memcpy(&score, fields.bytes.data(), sizeof score);
   }
   if (text.empty() || text.size() > kLongestPiece || first_invalid_utf8(text))
-    refuse(name, "it has a piece that is no text of 1 to " + std::to_string(kLongestPiece) + " bytes");
-  if (!std::isfinite(score)) refuse(name, "it has a piece whose score is no number");
+    refuse_model(name, "it has a piece that is no text of 1 to " + std::to_string(kLongestPiece) + " bytes");
+  if (!std::isfinite(score)) refuse_model(name, "it has a piece whose score is no number");
   has_pieces_ = true;
   spells_bytes_ = spells_bytes_ || type == kByte;
   if (type == kUserDefined) symbols_.emplace_back(text);
@@ -226,7 +226,7 @@ void SpmFile::read_piece(std::string_view message, const std::string& name) {
 
 void SpmFile::read_rules(std::string_view message, const std::string& name, bool is_used) {
   constexpr uint64_t kCharacterMap = 2;
-  for (Fields fields(message, name); fields.next();) {
+  for (MessageFields fields(message, name); fields.next();) {
     if (fields.number != kCharacterMap) continue;
     CharacterRules rules(fields.bytes, name);
     if (is_used) rules_ = std::move(rules);

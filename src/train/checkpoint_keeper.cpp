@@ -116,7 +116,10 @@ void CheckpointKeeper::update_folder() const {
     write_log_line(LogLevel::kWarning, damage + ". It is left as it is, and counts neither among the last nor among the best");
   });
   if (checkpoints.empty()) return;
-  const std::set<int64_t> kept = steps_to_keep(checkpoints, options_);
+  std::set<int64_t> kept = steps_to_keep(checkpoints, options_);
+  const auto regular = std::find_if(checkpoints.rbegin(), checkpoints.rend(), [](const auto& one) { return !one.is_of_interruption(); });
+  const int64_t to_go_back_to = regular == checkpoints.rend() ? checkpoints.back().step : regular->step;
+  kept.insert(to_go_back_to);
   link_checkpoint(run_, run_files::kLast, checkpoints.back().step);
   std::vector<RunCheckpoint> best = by_deciding_score(checkpoints, options_);
   std::erase_if(best,
@@ -125,8 +128,6 @@ void CheckpointKeeper::update_folder() const {
     link_checkpoint(run_, run_files::kBest, best.front().step);
   else if (const fs::path link = fs::path(run_) / run_files::kBest; fs::is_symlink(link))
     fs::remove(link);
-  const auto scheduled = std::find_if(checkpoints.rbegin(), checkpoints.rend(), [](const auto& one) { return one.info.is_scheduled; });
-  const int64_t to_go_back_to = scheduled == checkpoints.rend() ? 0 : scheduled->step;
   for (const RunCheckpoint& checkpoint : checkpoints) {
     if (!kept.contains(checkpoint.step))
       remove_folder(checkpoint.path);

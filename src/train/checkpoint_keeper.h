@@ -58,7 +58,7 @@ class CheckpointKeeper {
 
  private:
   /// Deletes half-written folders and checkpoints that are not kept, updates the links `last` and `best`, and removes
-  /// trainer state from all but the newest checkpoint and the newest scheduled one, to which training can go back.
+  /// trainer state from all but the newest checkpoint and the newest one before an interruption, to which training can go back.
   void update_folder() const;
   uint64_t weight_bytes() const;
 

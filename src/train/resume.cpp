@@ -241,7 +241,7 @@ std::string set_aside(const std::string& checkpoint) {
 
 std::optional<ResumePoint> find_point_to_go_back_to(const std::string& run, int64_t optimizer_updates) {
   std::vector<RunCheckpoint> checkpoints = checkpoints_of(run, [](const std::string&) {});  // CheckpointKeeper logs what is damaged
-  std::erase_if(checkpoints, [](const RunCheckpoint& one) { return !one.info.is_scheduled; });
+  std::erase_if(checkpoints, [](const RunCheckpoint& one) { return one.is_of_interruption(); });
   for (auto one = checkpoints.rbegin(); one != checkpoints.rend(); ++one) {
     try {
       if (!has_trainer_state(one->path)) continue;

@@ -43,7 +43,7 @@ std::optional<ResumePoint> find_resume_point(const std::string& run);
 /// Renames a checkpoint that is damaged, so that it counts no more, and returns its new path.
 std::string set_aside(const std::string& checkpoint);
 
-/// Returns the newest scheduled checkpoint of a run with trainer state and fewer updates of the optimizer than
+/// Returns the newest checkpoint of a run, but for those of interruptions, with trainer state and fewer updates of the optimizer than
 /// `optimizer_updates`: there its gradients were finite. Damaged ones are logged and passed over.
 std::optional<ResumePoint> find_point_to_go_back_to(const std::string& run, int64_t optimizer_updates);
 

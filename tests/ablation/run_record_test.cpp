@@ -49,7 +49,7 @@ TEST(RunRecord, CountsParameters) {
 
 TEST(RunRecord, AFileThatIsNoSafetensorsIsAnError) {
   const ScratchFolder folder;
-  EXPECT_THAT(message_of<CheckpointError>([&] { count_parameters(folder.path()); }), HasSubstr("model.safetensors"));
+  EXPECT_THAT(message_of<DataError>([&] { count_parameters(folder.path()); }), HasSubstr("model.safetensors"));
   folder.write("model.safetensors", "abc");
   EXPECT_THAT(message_of<CheckpointError>([&] { count_parameters(folder.path()); }), HasSubstr("is not a safetensors file"));
 }

@@ -272,6 +272,7 @@ class FewTokens : public Vocabulary {
  public:
   int64_t size() const override { return kSmallVocabulary; }
   bool is_sentencepiece() const override { return false; }
+  std::string normalization() const override { return ""; }
   const std::string& piece(TokenId /*id*/) const override { return piece_; }
   const std::string& serialized() const override { return piece_; }
   std::vector<TokenId> encode(std::string_view /*line*/) const override { return {kUnk}; }

@@ -93,7 +93,7 @@ TEST(ReadFile, OfAFolderOrAMissingFileIsAnError) {
 TEST(ReadFile, ThatFailsOnceItIsOpenSaysWhy) {
   const std::string file = "/proc/self/mem";  // nothing is at its first byte
   if (!std::filesystem::exists(file)) GTEST_SKIP() << "no " << file << " on this machine";
-  EXPECT_THAT(message_of<DataError>([&] { read_file(file); }), HasSubstr(file + ": cannot be read: Input/output error"));
+  EXPECT_THAT(message_of<MachineError>([&] { read_file(file); }), HasSubstr(file + ": cannot be read: Input/output error"));
 }
 
 TEST(ReadFile, GivesAFileThatDoesNotSayItsSize) {

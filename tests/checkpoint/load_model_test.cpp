@@ -161,33 +161,35 @@ TEST_F(LoadModel, SizesBeyondTheWeightsTakeNoMemory) {
 }
 
 TEST_F(LoadModel, ASearchBeyondAllUseMustBeAskedForOnTheCommandLine) {
-  Options options = small_options();
-  options.translate.beam_size = 10000;
-  options.translate.max_length = 1'000'000'000;
-  save_checkpoint(path_, small_checkpoint(1, options));
+  TranslateOptions options;
+  const auto restricted = [&](const std::vector<std::string>& overrides) { restrict_search(options, "run/best", overrides); };
+  EXPECT_NO_THROW(restricted({}));
+  options.beam_size = 10000;
   EXPECT_THAT(checkpoint_error_of([&] {
-                load({"--translate.max_length", "100"});
+                restricted({"--translate.max_length", "100"});
               }),
-              HasSubstr(path_ + "/config.yaml: translate.beam_size is 10000; a model's own configuration may ask for 100 at most: give "
-                                "--translate.beam_size"));
-  EXPECT_THAT(checkpoint_error_of([&] { load({"--translate.beam_size=5"}); }), HasSubstr("translate.max_length is 1000000000"));
-  EXPECT_EQ(load({"--translate.beam_size", "10000", "--translate.max_length", "100"}).options.translate.beam_size, 10000);
+              HasSubstr("run/best: its configuration has translate.beam_size 10000; a model itself may ask for 100 at most: give "
+                        "--translate.beam_size"));
+  EXPECT_NO_THROW(restricted({"--translate.beam_size=10000"}));
+  options.max_length = 1'000'000'000;
+  EXPECT_THAT(checkpoint_error_of([&] { restricted({"--translate.beam_size", "10000"}); }), HasSubstr("translate.max_length 1000000000"));
 }
 
 TEST_F(LoadModel, ItsConfigurationNamesAShortlistOfItsFolderAlone) {
-  Options options = small_options();
-  save_checkpoint(path_, small_checkpoint(1, options));
-  const auto read = [&](const std::string& shortlist, const std::vector<std::string>& overrides) {
-    options.translate.shortlist = shortlist;
-    return shortlist_to_read(path_, options.translate, overrides);
+  save("x: softmax");
+  const auto read = [&](const std::string& shortlist, const std::vector<std::string>& overrides = {}) {
+    TranslateOptions options;
+    options.shortlist = shortlist;
+    restrict_search(options, path_, overrides);
+    return options.shortlist;
   };
   write_bytes(path_ + "/own", "");
   fs::create_symlink("/dev/zero", path_ + "/link");
-  EXPECT_EQ(read("", {}), "");
-  EXPECT_EQ(read("own", {}), path_ + "/own");
+  EXPECT_EQ(read(""), "");
+  EXPECT_EQ(read("own"), path_ + "/own");
   EXPECT_EQ(read("/etc/passwd", {"--translate.shortlist", "/etc/passwd"}), "/etc/passwd");
-  for (const std::string elsewhere : {"/etc/passwd", "../own", "none", "step_1/own"}) EXPECT_EQ(read(elsewhere, {}), "") << elsewhere;
-  EXPECT_THAT(message_of<DataError>([&] { read("link", {}); }), HasSubstr("/link: is a link"));
+  for (const std::string elsewhere : {"/etc/passwd", "../own", "none", "step_1/own"}) EXPECT_EQ(read(elsewhere), "") << elsewhere;
+  EXPECT_THAT(message_of<DataError>([&] { read("link"); }), HasSubstr("/link: is a link"));
 }
 
 }  // namespace

@@ -164,7 +164,7 @@ class Signals(Verbs):
             program.terminate()
             self.assertEqual(program.wait(60), 143)
             self.assertEqual(program.stdout.read(), "")
-            self.assertIn("stdin: interrupted; what was read before is answered", program.stderr.read())
+            self.assertIn("interrupted; what was read before is answered", program.stderr.read())
 
     def test_sigterm_lets_what_was_read_be_answered(self):
         lines = 20000
@@ -175,7 +175,7 @@ class Signals(Verbs):
             rest = program.stdout.read()
             self.assertEqual(program.wait(60), 143)
         self.assertEqual(set(rest.splitlines()), {"1 2 3 4 5 6 7"})
-        self.assertEqual((rest.count("\n") + 1) % 2048, 0, "whole windows")
+        self.assertTrue(rest.endswith("\n"))
         self.assertLess(rest.count("\n"), lines - 1)
 
     def test_a_file_keeps_what_was_done_before_a_signal(self):
@@ -271,7 +271,7 @@ class Corpora(Verbs):
         self.assertEqual([int(re.search(r"kinds.tsv:(\d+): ", row)[1]) for row in rejects], [3, 7, 9, 20, 30, 40])
         self.assertEqual([row.split("\t")[1] for row in rejects[:3]], ["1 2", r"1 2,\x093 4\x091 2 3 4", r"1 \xff\x091"])
         said = self.prints("check", *skip)
-        self.assertRegex(said, r"(?m)^bad lines +warning: 2 left out, not UTF-8; the first: ")
+        self.assertRegex(said, r"(?m)^bad lines +warning: 2 lines left out, not UTF-8; the first: ")
         # What was made of the text under `skip` does not count under `stop`.
         self.assertIn("cannot be taken", self.refuses("train", *self.flags(f"tsv: {table}", "skipping")))
 

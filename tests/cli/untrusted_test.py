@@ -53,7 +53,7 @@ class Untrusted(Verbs):
         os.chmod(program, 0o755)
         self.change(('sacrebleu: ""', f'sacrebleu: "{program}"'), (f"run: {FOLDER}/run", f'run: "{FOLDER}/other_run"'),
                     ('  cache: ""', f'  cache: "{FOLDER}/other_cache"'), ('  init_from: ""', '  init_from: "/dev/zero"'),
-                    ('  spm_model: ""', f'  spm_model: "{FOLDER}/none.model"'), ('  joiner: ""', '  joiner: "${HOME}"'))
+                    ('  spm_model: ""', f'  spm_model: "{FOLDER}/none.model"'), ('- name: ""', '- name: "${HOME}"'))
         before = sorted(os.listdir(FOLDER) + ["pairs"])
         for command in self.commands():
             ended = self.in_an_empty_folder(command)

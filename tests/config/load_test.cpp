@@ -113,7 +113,7 @@ TEST(Files, ThatAreNoMapAreAnError) {
 }
 
 TEST(Files, WithANameTooLongAreAnError) {
-  EXPECT_THAT(message_of<ConfigError>([] { load({std::string(5000, 'a')}); }), HasSubstr("File name too long"));
+  EXPECT_THAT(message_of<DataError>([] { load({std::string(5000, 'a')}); }), HasSubstr("File name too long"));
 }
 
 TEST(Extends, IsRelativeToTheFileThatSaysIt) {

@@ -225,6 +225,7 @@ class Broken : public Vocabulary {
   TokenId id_of(std::string_view) const override { return kUnk; }
   std::vector<int32_t> words_of(std::string_view, std::span<const TokenId>) const override { return {}; }
   const std::string& serialized() const override { return none_; }
+  std::string normalization() const override { return ""; }
   bool is_sentencepiece() const override { return true; }
   std::string none_;
 };

@@ -188,7 +188,7 @@ TEST(CorpusCache, WithAHashThatFitsIsStillHeldAgainstItself) {
     EXPECT_EQ(fs::file_size(cache / "src.ids"), 16u);
   };
   using Offsets = std::vector<uint64_t>;
-  for (const Offsets& wrong : {Offsets{0, 2}, {0, 2, 1000}, {0, 5, 4}, {1, 2, 4}, {0, UINT64_MAX, 4}, {0, 2, 3, 4}}) {
+  for (const Offsets& wrong : std::vector<Offsets>{{0, 2}, {0, 2, 1000}, {0, 5, 4}, {1, 2, 4}, {0, UINT64_MAX, 4}, {0, 2, 3, 4}}) {
     forge(cache, "src.offsets", wrong);
     expect_made_anew("src.offsets");
   }

@@ -33,7 +33,7 @@ TEST(CorpusReader, ReadsTwoColumnsOfOneFile) {
 
 TEST(CorpusReader, ReadsTheColumnsThatAreAskedFor) {
   const SmallCorpus small;
-  CorpusOptions corpus = small.write_tsv("0.9\ta house\tein Haus\thttp\n0.1\t\tja\n");
+  CorpusOptions corpus = small.write_tsv("0.9\ta house\tein Haus\thttp\n0.1\t\tja\t\n");
   corpus.columns = {3, 2};
   EXPECT_THAT(pairs_of(corpus), ElementsAre(testing::Pair("ein Haus", "a house"), testing::Pair("ja", "")));
   corpus.columns = {2, 2};

@@ -41,7 +41,7 @@ TEST(Vocabularies, AreTrainedIntoTheRunFolderAndShared) {
 
 TEST(Vocabularies, KeepTargetsAsTheyAre) {
   Prepared prepared;
-  prepared.folder.write("train.en", sample_text(400, 2) + "5 m²…\n");
+  for (const char* const side : {"train.de", "train.en"}) prepared.folder.write(side, sample_text(400) + "5 m²…\n");
   for (const bool is_shared : {true, false}) {
     prepared.options.shared_vocab = is_shared;
     const Vocabularies vocabularies = prepared.prepare();
@@ -56,6 +56,7 @@ TEST(Vocabularies, OfSourcesHaveNoInvisibleCharacters) {
   Prepared prepared;
   prepared.options.shared_vocab = false;
   prepared.folder.write("train.de", sample_text(400, 1) + "ha\u00ADus\u2060\n");
+  prepared.folder.write("train.en", sample_text(400, 2) + "haus\n");
   const Vocabularies vocabularies = prepared.prepare();
   EXPECT_EQ(vocabularies.src->id_of("\u00AD"), kUnk);
   EXPECT_EQ(vocabularies.src->id_of("\u2060"), kUnk);
@@ -92,6 +93,7 @@ TEST(Vocabularies, OfColumnsAreThoseOfFiles) {
 TEST(Vocabularies, OfAnEarlierStartWithOtherColumnsOrAnotherPrefixAreNot) {
   Prepared prepared;
   prepared.options.shared_vocab = false;
+  prepared.options.tgt_normalization = prepared.options.src_normalization;
   prepared.options.train = {as_columns(prepared)};
   const Vocabularies before = prepared.prepare();
   prepared.options.train[0].columns = {2, 1};

@@ -6,7 +6,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return lacuna::fuzz(data, size, [](std::string_view input) {
     lacuna::TranslationFormat format;
     format.json = true;
-    const lacuna::InputLine line = lacuna::parse_input_line(std::string(input), 1, "input:1", format);
+    lacuna::InputLine line;
+    parse_input_line(std::string(input), "input:1", format, line);
     lacuna::TranslatedLine translated;
     translated.translations.resize(2);
     for (auto& translation : translated.translations) translation.text = line.input.text;

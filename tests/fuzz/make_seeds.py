@@ -25,7 +25,8 @@ def field(number, data):
 
 def character_map(rules):
     """A SentencePiece model's map of texts to replacements: a double-array trie in which each node has a block of 256 units to itself."""
-    units, replacements, blocks = [0] * 512, b"", {b"": 256}
+    nothing = 1 << 31  # a value, which no byte leads to
+    units, replacements, blocks = [nothing] * 512, b"", {b"": 256}
     units[0] = 256 << 10
     for text, replacement in rules.items():
         for end in range(1, len(text) + 1):
@@ -33,7 +34,7 @@ def character_map(rules):
             if text[:end] not in blocks:
                 blocks[text[:end]] = len(units)
                 units[unit] = (unit ^ len(units)) << 10 | text[end - 1]
-                units += [0] * 256
+                units += [nothing] * 256
         units[unit] |= 1 << 8
         units[blocks[text]] = 1 << 31 | len(replacements)
         replacements += replacement + b"\0"

@@ -73,7 +73,7 @@ def replace(path, draw):
         os.mkdir(path)
     elif kind == 3:
         with open(path, "wb") as file:
-            file.truncate(draw.choice([0, 1 << 20, 1 << 33]))  # zeros that take no room
+            file.truncate(draw.choice([0, 1 << 20, 1 << 27]))
     elif kind == 4:
         with open(path, "wb") as file:
             file.write(random.Random(draw.random()).randbytes(draw.choice([1, 100, 100000])))

@@ -35,7 +35,7 @@ DataOptions small() {
 TEST(Normalizer, NormalizesAsSentencePieceDoes) {
   const Normalizer nfkc("nmt_nfkc"), folded("nfkc_cf"), identity("identity");
   EXPECT_EQ(nfkc("ｏﬃce 5 m² e\u0301"), "office 5 m2 \u00E9");
-  EXPECT_EQ(folded("Straße"), "strasse");
+  EXPECT_EQ(folded("Ｈaus ﬁT"), "haus fit");
   for (const char* const line : kOdd) EXPECT_EQ(identity(line), line);
   EXPECT_EQ(nfkc(""), "");
 }

@@ -19,15 +19,17 @@ namespace {
 
 using ::testing::HasSubstr;
 
+constexpr uint32_t kNothing = 1U << 31;  // a value, which no byte leads to
+
 /// A trie in which each node has a block of units for its children; unit i of a node's block is the child of byte i, unit 0 its value.
 struct Trie {
-  std::vector<uint32_t> units = std::vector<uint32_t>(256);
+  std::vector<uint32_t> units = std::vector<uint32_t>(256, kNothing);
   std::string replacements;
   uint32_t num_blocks = 1;  // the root's children are in block 1
 
   Trie() { set_children(0, new_block(), 0); }
   uint32_t new_block() {
-    units.resize(units.size() + 256);
+    units.resize(units.size() + 256, kNothing);
     return 256 * num_blocks++;
   }
   void set_children(uint32_t unit, uint32_t block, uint32_t label) { units[unit] = (unit ^ block) << 10 | label; }
@@ -100,6 +102,7 @@ TEST(CharacterRules, ThatLeadOutOfTheirBytesAreRefused) {
 TEST(CharacterRules, WithoutAnEndAreRefused) {
   Trie circle;
   circle.set_children(256 + 'a', 256, 'a');
+  circle.replacements = std::string(1, '\0');
   EXPECT_THAT(error_of(circle), HasSubstr("has no end"));
   for (const int rules : {32, 33}) {
     Trie deep;
@@ -148,12 +151,12 @@ TEST(SpmFile, ThatIsNoMessageIsRefused) {
 
 std::string model_of(SubwordType type, const std::vector<std::string>& symbols = {}, bool byte_fallback = false) {
   const ScratchFolder folder;
-  SpmTraining training;
-  training.vocab_size = byte_fallback ? 350 : 90;
-  training.type = type;
-  training.symbols = symbols;
-  training.byte_fallback = byte_fallback;
-  return train_sentencepiece({folder.write("text", sample_text())}, training);
+  DataOptions options;
+  options.vocab_size = byte_fallback ? 350 : 90;
+  options.spm_type = type;
+  options.spm_symbols = symbols;
+  options.spm_byte_fallback = byte_fallback;
+  return train_sentencepiece({folder.write("text", sample_text())}, options);
 }
 
 /// A line of words, characters that no piece has, marks that combine with what is before, spaces, and characters that vanish, in runs.

@@ -130,7 +130,7 @@ TEST_F(CheckpointKeeperTest, OnlyTheNewestHoldsTrainerState) {
   EXPECT_THROW(load_checkpoint((run_ / "step_10").string(), true), CheckpointError);
 }
 
-TEST_F(CheckpointKeeperTest, BesideAnInterruptionsTheNewestScheduledOneHoldsTrainerStateToo) {
+TEST_F(CheckpointKeeperTest, BesideAnInterruptionsTheOneBeforeHoldsTrainerStateToo) {
   CheckpointKeeper checkpoints = keeper(keeping(3, 0));
   checkpoints.save(at_step(10), {}, true);
   checkpoints.save(at_step(20), {}, true);
@@ -139,6 +139,12 @@ TEST_F(CheckpointKeeperTest, BesideAnInterruptionsTheNewestScheduledOneHoldsTrai
   EXPECT_FALSE(has_trainer_state((run_ / "step_10").string()));
   EXPECT_TRUE(has_trainer_state((run_ / "step_20").string()));
   EXPECT_TRUE(has_trainer_state((run_ / "step_23").string()));
+  checkpoints.save(at_step(25), {{"bleu", 1}}, false);
+  checkpoints.save(at_step(27), {}, false);
+  checkpoints.wait();
+  EXPECT_THAT(entries(), ElementsAre("best", "last", "step_10", "step_20", "step_25", "step_27"));
+  EXPECT_FALSE(has_trainer_state((run_ / "step_20").string()));
+  EXPECT_TRUE(has_trainer_state((run_ / "step_25").string()));
 }
 
 TEST_F(CheckpointKeeperTest, WritesWhatHasProvedGood) {

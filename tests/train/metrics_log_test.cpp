@@ -72,7 +72,7 @@ TEST_F(MetricsLogTest, ALastLineCutShortByACrashIsDropped) {
 }
 
 TEST_F(MetricsLogTest, ZerosThatALossOfPowerLeftAreDroppedAndSaid) {
-  for (const std::string end : {std::string("\0\0\0", 3), std::string("\0\0{\n", 4)}) {
+  for (const std::string& end : {std::string("\0\0\0", 3), std::string("\0\0{\n", 4)}) {
     set_content("{\"step\":1}\n" + end);
     testing::internal::CaptureStderr();
     const MetricsLog log(file_, 7);

@@ -275,7 +275,7 @@ class InitFrom : public testing::Test {
   const TrainingState state_ = kept_state();
 };
 
-TEST(FindPointToGoBackTo, IsTheNewestScheduledOneBeforeTheWeightsThatDiverge) {
+TEST(FindPointToGoBackTo, IsTheNewestOneBeforeTheWeightsThatDiverge) {
   const ScratchFolder run;
   const ToyModel model;
   const Optimizer optimizer(FlatParameters(model.parameters()), TrainOptions());
