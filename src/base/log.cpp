@@ -63,16 +63,19 @@ void set_log_level(LogLevel level) {
 
 void log_to_file(const std::string& path) {
   const uint64_t zeros = drop_zeros_at_end(path);
-  try {
-    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>(path);
+  constexpr mode_t kAsTheUmaskSays = 0666;
+  const int file = uninterrupted([&] { return open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kAsTheUmaskSays); });
+  if (file < 0) throw MachineError(path + ": the log cannot be written: " + std::strerror(errno));
+  if (log_file() >= 0) close(log_file());
+  log_file() = file;
+  try {  // spdlog, given the path, would make a folder that is gone anew
+    auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>("/proc/self/fd/" + std::to_string(file));
     file_logger() = std::make_unique<spdlog::logger>("file", std::move(sink));
     file_logger()->set_pattern("[%Y-%m-%d %H:%M:%S] %l %v");
     file_logger()->flush_on(spdlog::level::info);
   } catch (const spdlog::spdlog_ex& error) {
     throw MachineError(path + ": the log cannot be written: " + error.what());
   }
-  if (log_file() >= 0) close(log_file());
-  log_file() = uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_CLOEXEC); });
   if (zeros > 0) log_warning("{}: {} zeros at its end, as a loss of power leaves them, are cut off", path, zeros);
 }
 

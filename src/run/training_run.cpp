@@ -170,7 +170,9 @@ void TrainingRun::write_configuration() const {
 
 void TrainingRun::open_log() {
   const RunLength length = {options_.train.max_steps, options_.train.max_epochs, updates_per_epoch(options_.train, run_.data)};
+  run_.lock->require_in_place();
   log_ = std::make_unique<TrainingLog>(options_.run, run_.state, length, at::Device(options_.device));
+  run_.lock->require_in_place();
 }
 
 TrainerHooks TrainingRun::hooks() {
