@@ -16,7 +16,7 @@ struct SavedUpdate;
 /// Repeats the passes of one update over its batches, and says which tensor first has values that are not finite: of the forward pass,
 /// from input to loss, or else of the gradients, from the loss to the input. Empty if all are finite. Leaves no gradients.
 std::string first_not_finite(const SavedUpdate& update, const LossFunction& loss, uint64_t seed, Optimizer& optimizer);
-/// Returns the same as a line of the log.
+/// Returns what first_not_finite finds as a line of the log.
 std::string diagnosis_of(const SavedUpdate& update, const LossFunction& loss, uint64_t seed, Optimizer& optimizer);
 
 /// The batches of one update and its number, as bad_batch.json of a run folder holds them.
