@@ -13,20 +13,21 @@ import sys
 ALLOWED = {
     "base": set(),
     "config": set(),
+    "ranks": set(),
     "text": set(),
     "data": {"text"},
     "kernels": set(),
     "attention": {"kernels"},
     "model": {"attention", "kernels"},
     "checkpoint": {"model", "text", "kernels"},
-    "train": {"checkpoint", "model", "data", "kernels"},
+    "train": {"checkpoint", "model", "data", "kernels", "ranks"},
     "search": {"model", "text", "kernels"},
     "metrics": {"text"},
     "analysis": {"attention", "checkpoint", "model", "data", "text"},
-    "run": {"analysis", "attention", "checkpoint", "data", "kernels", "metrics", "model", "search", "text", "train"},
+    "run": {"analysis", "attention", "checkpoint", "data", "kernels", "metrics", "model", "ranks", "search", "text", "train"},
     "ablation": {"attention", "checkpoint", "data", "metrics", "train"},
-    "speed": {"attention", "checkpoint", "data", "kernels", "model", "search", "train"},
-    "cli": {"ablation", "analysis", "attention", "checkpoint", "data", "kernels", "metrics", "model", "run", "search", "speed", "text", "train"},
+    "speed": {"attention", "checkpoint", "data", "kernels", "model", "ranks", "search", "train"},
+    "cli": {"ablation", "analysis", "attention", "checkpoint", "data", "kernels", "metrics", "model", "ranks", "run", "search", "speed", "text", "train"},
     "bench": None,  # everything
 }
 OPEN = {"base", "config"}

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+
+namespace lacuna {
+
+/// Another process of the run is gone, or does not answer. The same command goes on from the newest checkpoint.
+class LostRankError : public Error {
+ public:
+  using Error::Error;
+  int exit_code() const override { return 75; }  // EX_TEMPFAIL: to be tried again
+};
+
+/// A message on its way. Its tensor must live, and a sent one keep its values, until it has arrived.
+class Transfer {
+ public:
+  virtual ~Transfer() = default;
+  /// Returns once the message is sent, or received. Throws LostRankError if the other rank is gone.
+  virtual void wait() = 0;
+};
+
+/// The processes that serve one run, its ranks, as each of them sees them. The functions on bytes are collective: all ranks
+/// call the same ones in the same order, and each returns when what it needs of the others is there.
+class Group {
+ public:
+  Group(int rank, int size) : rank_(rank), size_(size) {}
+  virtual ~Group() = default;
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+
+  /// The number of this process, from 0.
+  int rank() const { return rank_; }
+  int size() const { return size_; }
+  bool is_alone() const { return size_ == 1; }
+  /// Rank 0 alone writes files.
+  bool is_first() const { return rank_ == 0; }
+
+  /// Returns the bytes of all ranks, in the order of ranks; at ranks other than 0 nothing.
+  virtual std::vector<std::string> gather(const std::string& bytes) = 0;
+  /// Returns the bytes of rank 0; what other ranks give is not read.
+  virtual std::string broadcast(const std::string& bytes) = 0;
+  /// Returns the bytes of all ranks, in the order of ranks, at every rank: for a few bytes, as their number grows with its square.
+  virtual std::vector<std::string> gather_to_all(const std::string& bytes) = 0;
+
+  /// Starts to send a contiguous tensor to another rank, which receives it under the same tag (0 to 2^31 - 1) into a tensor of as many
+  /// bytes. Several messages may be on their way at once.
+  virtual std::unique_ptr<Transfer> send(const at::Tensor& values, int to, int tag) = 0;
+  virtual std::unique_ptr<Transfer> receive(const at::Tensor& values, int from, int tag) = 0;
+
+ private:
+  int rank_, size_;
+};
+
+/// The group of a run that one process serves: it says nothing to anybody, so that callers need no `if`.
+class AloneGroup : public Group {
+ public:
+  AloneGroup() : Group(0, 1) {}
+  std::vector<std::string> gather(const std::string& bytes) override { return {bytes}; }
+  std::string broadcast(const std::string& bytes) override { return bytes; }
+  std::vector<std::string> gather_to_all(const std::string& bytes) override { return {bytes}; }
+  std::unique_ptr<Transfer> send(const at::Tensor& values, int to, int tag) override;
+  std::unique_ptr<Transfer> receive(const at::Tensor& values, int from, int tag) override;
+};
+
+}  // namespace lacuna
