@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <new>
@@ -10,6 +11,14 @@
 #include <vector>
 
 namespace lacuna {
+namespace {
+
+std::string host_name() {
+  std::array<char, 256> host = {};
+  return gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "";
+}
+
+}  // namespace
 
 Failure::Failure(const std::exception_ptr& exception) {
   try {
@@ -32,52 +41,76 @@ Failure Failure::of_bytes(const std::string& bytes) {
   return {bytes.substr(space + 1), std::atoi(bytes.c_str())};
 }
 
-std::string name_of_rank(int rank) {
-  std::array<char, 256> host = {};
-  const bool is_known = gethostname(host.data(), host.size() - 1) == 0 && host[0] != 0;
-  return "rank " + std::to_string(rank) + (is_known ? " (" + std::string(host.data()) + ")" : "");
+std::string packed(const std::vector<std::string>& texts) {
+  std::string bytes;
+  for (const std::string& text : texts) bytes.append(std::to_string(text.size())).append(" ").append(text);
+  return bytes;
+}
+
+std::vector<std::string> unpacked(const std::string& bytes) {
+  std::vector<std::string> texts;
+  for (size_t position = 0; position < bytes.size();) {
+    const size_t space = bytes.find(' ', position);
+    const size_t size = space == std::string::npos ? 0 : std::stoull(bytes.substr(position, space - position));
+    if (space == std::string::npos || bytes.size() - space - 1 < size) throw std::logic_error("these are no packed texts");
+    texts.push_back(bytes.substr(space + 1, size));
+    position = space + 1 + size;
+  }
+  return texts;
+}
+
+std::string name_of_rank(const Group& group) {
+  const std::string host = host_name();
+  return "rank " + std::to_string(group.rank()) + (host.empty() ? "" : " (" + host + ")");
+}
+
+int first_rank_of_machine(Group& group) {
+  const std::vector<std::string> hosts = group.gather_to_all(host_name());
+  return static_cast<int>(std::ranges::find(hosts, host_name()) - hosts.begin());
+}
+
+std::string told_of(const Group& group, const std::exception_ptr& failure) {
+  std::vector<std::string> told = {host_name()};
+  if (failure) {
+    const Failure own(failure);
+    told.push_back(Failure(name_of_rank(group) + ": " + own.text, own.exit_code).bytes());
+  }
+  return packed(told);
+}
+
+void throw_first(const Group& group, const std::vector<std::string>& told, const std::exception_ptr& own) {
+  std::vector<std::vector<std::string>> all;
+  all.reserve(told.size());
+  for (const std::string& one : told) all.push_back(unpacked(one));
+  const auto failed = std::ranges::find_if(all, [](const auto& one) { return one.size() > 1; });
+  if (failed == all.end()) return;
+  const auto rank = static_cast<size_t>(group.rank());
+  const auto teller = std::ranges::find_if(all, [&](const auto& one) { return one.front() == all[rank].front(); });
+  const bool tells = teller == all.begin() + group.rank(), is_own = failed == all.begin() + group.rank();
+  if (tells && is_own) std::rethrow_exception(own);
+  const Failure first = Failure::of_bytes(failed->at(1));
+  throw OtherRankError(tells ? first.text : "", first.exit_code);
 }
 
 void end_together(Group& group, const std::exception_ptr& failure) {
-  if (group.is_alone()) {
-    if (failure) std::rethrow_exception(failure);
-    return;
-  }
-  std::string status;
-  if (failure) {
-    const Failure own(failure);
-    status = Failure(name_of_rank(group.rank()) + ": " + own.text, own.exit_code).bytes();
-  }
-  const std::vector<std::string> all = group.gather_to_all(status);
+  if (!group.is_alone()) return throw_first(group, group.gather_to_all(told_of(group, failure)), failure);
   if (failure) std::rethrow_exception(failure);
-  for (const std::string& one : all)
-    if (!one.empty()) {
-      const Failure other = Failure::of_bytes(one);
-      throw OtherRankError(other.text, other.exit_code);
-    }
 }
 
 std::string from_first(Group& group, const std::function<std::string()>& work) {
   if (group.is_alone()) return work();
-  constexpr char kDone = 'd', kFailed = 'f';
   std::string bytes;
   std::exception_ptr failure;
   if (group.is_first()) {
     try {
-      bytes = kDone + work();
+      bytes = packed({work()});
     } catch (...) {
       failure = std::current_exception();
-      const Failure own(failure);
-      bytes = kFailed + Failure(name_of_rank(0) + ": " + own.text, own.exit_code).bytes();
     }
   }
   bytes = group.broadcast(bytes);
-  if (failure) std::rethrow_exception(failure);
-  const char outcome = bytes.empty() ? kFailed : bytes.front();
-  bytes.erase(0, 1);
-  if (outcome == kDone) return bytes;
-  const Failure other = Failure::of_bytes(bytes);
-  throw OtherRankError(other.text, other.exit_code);
+  if (bytes.empty()) end_together(group, failure);
+  return unpacked(bytes).at(0);
 }
 
 void at_first(Group& group, const std::function<void()>& work) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "ranks/group.h"
@@ -13,7 +14,8 @@
 /// Work in which a rank may fail while others wait for it: all end with one message.
 namespace lacuna {
 
-/// An error of another rank, which ends this one too. The text begins with that rank: "rank 2 (node7): ".
+/// An error that ends all ranks, at one of them that has not met it: "rank 2 (node7): " and its message. The text is empty where the first
+/// rank of the same machine tells it.
 class OtherRankError : public Error {
  public:
   OtherRankError(const std::string& text, int exit_code) : Error(text), exit_code_(exit_code) {}
@@ -34,11 +36,23 @@ struct Failure {
   static Failure of_bytes(const std::string& bytes);
 };
 
-/// Returns "rank 2 (node7)" for this process: its number and the name of its machine.
-std::string name_of_rank(int rank);
+/// Puts texts of any bytes into one.
+std::string packed(const std::vector<std::string>& texts);
+/// Returns what packed() was given.
+std::vector<std::string> unpacked(const std::string& bytes);
 
-/// Does nothing unless a rank gives an exception: then throws on all of them, this rank's own one or else the OtherRankError of the lowest
-/// rank that has failed. Collective.
+/// Returns "rank 2 (node7)" for this process: its number and the name of its machine.
+std::string name_of_rank(const Group& group);
+/// Returns the number of the lowest rank on this machine. Collective.
+int first_rank_of_machine(Group& group);
+
+/// Returns what a rank tells the others of its exception, or that it has none.
+std::string told_of(const Group& group, const std::exception_ptr& failure);
+/// Throws as end_together does, by what told_of gave on all ranks; `own` is this rank's exception.
+void throw_first(const Group& group, const std::vector<std::string>& told, const std::exception_ptr& own);
+
+/// Does nothing unless a rank gives an exception: then all of them throw the error of the lowest rank that has failed, itself there and an
+/// OtherRankError elsewhere, so that each machine tells it once. Collective.
 void end_together(Group& group, const std::exception_ptr& failure);
 
 /// Does `work` on each rank, and returns its result when it has succeeded on all; else throws as end_together does. `work` itself must not
