@@ -7,6 +7,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <thread>
 #include <utility>
 
@@ -44,6 +46,19 @@ bool FileLock::try_take() {
 bool FileLock::is_in_place() const {
   struct stat held = {}, found = {};
   return fstat(file_, &held) == 0 && stat(path_.c_str(), &found) == 0 && held.st_dev == found.st_dev && held.st_ino == found.st_ino;
+}
+
+void FileLock::write(const std::string& text) const {
+  const bool is_writable = (fcntl(file_, F_GETFL) & O_ACCMODE) == O_RDWR;
+  if (!is_writable) return;
+  const ssize_t written = uninterrupted([&] { return pwrite(file_, text.data(), text.size(), 0); });
+  if (written != std::ssize(text) || uninterrupted([&] { return ftruncate(file_, written); }) != 0)
+    throw MachineError(path_.string() + ": cannot be written: " + std::strerror(errno));
+}
+
+std::string FileLock::read() const {
+  std::ifstream file(path_, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 bool FileLock::take_within(std::chrono::duration<double> patience, const std::string& what) {

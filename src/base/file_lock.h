@@ -6,7 +6,7 @@
 
 namespace lacuna {
 
-/// A lock between processes, on an empty file that stays. The system releases it however the process ends.
+/// A lock between processes, on a file that stays. The system releases it however the process ends.
 class FileLock {
  public:
   /// Creates the file if it is missing. A file that belongs to another user and is only readable can be locked too. Throws MachineError.
@@ -23,6 +23,10 @@ class FileLock {
   bool is_held() const { return is_held_; }
   /// Returns false once the path leads to another file, or none: the file was removed or renamed, or its folder was.
   bool is_in_place() const;
+  /// Writes who holds the lock into the file, for others to read, as far as it is writable. Throws MachineError.
+  void write(const std::string& text) const;
+  /// Returns what the file holds, by its path: what was written last, by whomever; empty if it cannot be read.
+  std::string read() const;
 
  private:
   std::filesystem::path path_;

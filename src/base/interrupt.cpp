@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <iterator>
 
 #include "base/output.h"
@@ -17,14 +18,26 @@ namespace {
 constexpr int kInterrupts[] = {SIGINT, SIGTERM, SIGHUP};
 
 volatile sig_atomic_t received = 0;
-int wake_up = -1;  // becomes readable with a signal; -1 = SIGTERM ends more than reading
+volatile sig_atomic_t takes_repeated_as_one = 0;
+timespec time_received = {};  // by the monotonic clock
+int wake_up = -1;             // becomes readable with a signal; -1 = SIGTERM ends more than reading
+
+/// True if the first signal came less than 3 s ago.
+bool is_repeated() {
+  constexpr time_t kSeconds = 3;
+  timespec now = {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return takes_repeated_as_one != 0 && now.tv_sec - time_received.tv_sec < kSeconds;
+}
 
 void on_signal(int signal) {
   if (signal == SIGHUP && received != 0) return;
   if (received != 0) {
+    if (is_repeated()) return;
     remove_unfinished_outputs();
     _exit(128 + signal);
   }
+  clock_gettime(CLOCK_MONOTONIC, &time_received);
   received = signal;
   const int kept_errno = errno;
   const uint64_t one = 1;
@@ -43,6 +56,16 @@ void handle_interrupts() {
     sigaction(signal, &action, &former);
     if (signal == SIGHUP && former.sa_handler == SIG_IGN) sigaction(signal, &former, nullptr);
   }
+}
+
+void take_repeated_signals_as_one() {
+  takes_repeated_as_one = 1;
+}
+
+void adopt_interrupt(int signal) {
+  if (signal == 0 || received != 0) return;
+  clock_gettime(CLOCK_MONOTONIC, &time_received);
+  received = signal;
 }
 
 void let_sigterm_end_reading() {

@@ -11,6 +11,13 @@ namespace lacuna {
 /// shell send one each, and systemd sends one right after SIGTERM.
 void handle_interrupts();
 
+/// Makes a second signal within 3 s of the first count as the same one: where several processes serve one run, their launcher and the
+/// shell both send it to each.
+void take_repeated_signals_as_one();
+
+/// Makes this process go on as though it had received the signal, if it has received none: another process of its run has.
+void adopt_interrupt(int signal);
+
 /// Makes SIGTERM, if it comes first, end nothing but reading: what was read is answered. Any of the signals then wakes up who waits for
 /// input. REQUIRES: handle_interrupts() was called.
 void let_sigterm_end_reading();

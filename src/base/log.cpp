@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cerrno>
@@ -37,6 +38,12 @@ spdlog::logger& logger() {
 }
 
 std::atomic<int64_t> warnings = 0;
+LogLevel asked_level = LogLevel::kInfo, least_level = LogLevel::kInfo;
+
+std::string& prefix() {
+  static std::string text;
+  return text;
+}
 
 /// The logger of log_to_file; null if none was set.
 std::unique_ptr<spdlog::logger>& file_logger() {
@@ -58,7 +65,21 @@ spdlog::level::level_enum spdlog_level(LogLevel level) {
 }  // namespace
 
 void set_log_level(LogLevel level) {
-  logger().set_level(spdlog_level(level));
+  asked_level = level;
+  logger().set_level(spdlog_level(std::max(asked_level, least_level)));
+}
+
+void set_least_log_level(LogLevel level) {
+  least_level = level;
+  set_log_level(asked_level);
+}
+
+void set_log_name(const std::string& name) {
+  prefix() = "[" + name + "] ";
+}
+
+const std::string& log_prefix() {
+  return prefix();
 }
 
 void log_to_file(const std::string& path) {
@@ -107,7 +128,7 @@ std::string printable(std::string_view text) {
 void write_log_line(LogLevel level, const std::string& text) {
   if (level == LogLevel::kWarning) ++warnings;
   const std::string line = printable(text);
-  logger().log(spdlog_level(level), "{}", line);
+  logger().log(spdlog_level(level), "{}{}", log_prefix(), line);
   if (file_logger()) file_logger()->log(spdlog_level(level), "{}", line);
 }
 

@@ -13,6 +13,13 @@ enum class LogLevel { kInfo, kWarning, kError, kOff };
 
 /// Sets the lowest level that is written to stderr, with a time and, on a terminal without NO_COLOR, a color.
 void set_log_level(LogLevel level);
+/// Raises the lowest level that is written to stderr, whatever set_log_level says, earlier or later: for one of several processes that
+/// would all say the same.
+void set_least_log_level(LogLevel level);
+/// Puts "[NAME] " before each message on stderr, that of the error which ends the program included.
+void set_log_name(const std::string& name);
+/// Returns "[NAME] ", or nothing where set_log_name() was not called.
+const std::string& log_prefix();
 /// Appends every line from now on to this file too, whatever its level. Zeros at its end, as of a loss of power, are cut off. Throws
 /// MachineError if the file cannot be opened.
 void log_to_file(const std::string& path);

@@ -1,8 +1,10 @@
 #include "base/resources.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <fstream>
@@ -97,12 +99,6 @@ int cpus_of_affinity() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));  // more CPUs than the set holds
 }
 
-int cores_of_process() {
-  const auto quota = cpu_quota();
-  const int cpus = cpus_of_affinity();
-  return quota ? std::clamp(static_cast<int>(std::min<double>(*quota, kMostThreads)), 1, cpus) : cpus;
-}
-
 }  // namespace
 
 std::optional<double> cpu_quota(const fs::path& groups, const fs::path& mounted) {
@@ -125,11 +121,23 @@ std::optional<uint64_t> number_in_file(const fs::path& file, const std::string& 
   return {};
 }
 
+std::string host_name() {
+  constexpr size_t kLongestName = 256;
+  std::array<char, kLongestName> name = {};
+  return gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0' ? name.data() : "localhost";
+}
+
+int num_cpus() {
+  const auto quota = cpu_quota();
+  const int cpus = cpus_of_affinity();
+  return quota ? std::clamp(static_cast<int>(std::min<double>(*quota, kMostThreads)), 1, cpus) : cpus;
+}
+
 int num_cores() {
   const char* const asked = std::getenv("OMP_NUM_THREADS");
   const int number = asked != nullptr ? std::atoi(asked) : 0;
   if (number > 0) return std::min(number, kMostThreads);
-  return cores_of_process();
+  return num_cpus();
 }
 
 int thread_count() {

@@ -5,13 +5,19 @@
 #include <optional>
 #include <string>
 
-/// The CPUs and the memory that this process may use. Limits are those of Linux: control groups (containers, batch jobs), of version 1, 2
-/// or both, and files of /proc. The process's group and those around it count; the least limit holds.
+/// The CPUs and the memory that this process may use, and the host that has them. Limits are those of Linux: control groups (containers,
+/// batch jobs), of version 1, 2 or both, and files of /proc. The process's group and those around it count; the least limit holds.
 namespace lacuna {
 
 /// Returns OMP_NUM_THREADS if it is set, else the number of CPUs that this process may run on (its affinity: taskset, cpusets), at most the
 /// whole CPUs of its quota.
 int num_cores();
+
+/// Returns what num_cores() does where OMP_NUM_THREADS is not set.
+int num_cpus();
+
+/// Returns the host's name; "localhost" if it has none.
+std::string host_name();
 
 /// Returns the number of threads that code without LibTorch may use: num_cores() unless set_thread_count was called. LibTorch keeps a
 /// number of its own for tensor operations; cli/common_flags.h sets both.

@@ -140,7 +140,8 @@ int report_out_of_memory() {
 /// Runs the verb, prints its error, if any, and returns the exit code.
 int run_and_report(const std::vector<std::string>& words) try {
   const auto report = [&](const std::string& message, int exit_code) {
-    std::cerr << printable(command_name(words) + ": error: " + message) << std::endl;
+    if (message.empty()) return exit_code;  // another process of the run tells what it was
+    std::cerr << printable(log_prefix() + command_name(words) + ": error: " + message) << std::endl;
     log_error_to_file(message);
     return exit_code;
   };

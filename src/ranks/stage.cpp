@@ -1,24 +1,16 @@
 #include "ranks/stage.h"
 
 #include <c10/util/Exception.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <new>
 #include <stdexcept>
 #include <vector>
 
+#include "base/resources.h"
+
 namespace lacuna {
-namespace {
-
-std::string host_name() {
-  std::array<char, 256> host = {};
-  return gethostname(host.data(), host.size() - 1) == 0 ? host.data() : "";
-}
-
-}  // namespace
 
 Failure::Failure(const std::exception_ptr& exception) {
   try {
@@ -60,8 +52,7 @@ std::vector<std::string> unpacked(const std::string& bytes) {
 }
 
 std::string name_of_rank(const Group& group) {
-  const std::string host = host_name();
-  return "rank " + std::to_string(group.rank()) + (host.empty() ? "" : " (" + host + ")");
+  return "rank " + std::to_string(group.rank()) + " (" + host_name() + ")";
 }
 
 int first_rank_of_machine(Group& group) {

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <fstream>
 #include <functional>
+#include <iterator>
+#include <random>
 #include <utility>
 #include <vector>
 
@@ -20,6 +23,12 @@ fs::path lock_of(const std::string& run) {
   fs::create_directories(run, error);
   if (error) throw MachineError("cannot make the run folder " + run + ": " + error.message());
   return fs::path(run) / run_files::kLock;
+}
+
+/// Returns a text that no other start has: the process, and random digits.
+std::string new_start() {
+  std::random_device random;
+  return WriterProcess().name() + "." + std::to_string(random()) + "\n";
 }
 
 /// Files and folders of results that training writes beside the checkpoints.
@@ -59,17 +68,29 @@ bool belongs_to_run(const fs::path& run, const fs::path& path) {
 
 }  // namespace
 
-RunLock::RunLock(const std::string& run, std::chrono::duration<double> patience) : run_(run), lock_(lock_of(run)) {
+RunLock::RunLock(const std::string& run, std::chrono::duration<double> patience) : run_(run), start_(new_start()), lock_(lock_of(run)) {
   if (!lock_.take_within(patience, "waiting for another process that works in " + run))
     throw ConfigError(run + " is in use: another process trains in it, or makes an ablation. Wait for it, or set `run` to another folder");
+  lock_.write(start_);
+  is_written_ = lock_.read() == start_;
   require_in_place();
 }
 
 void RunLock::require_in_place() const {
-  if (lock_.is_in_place()) return;
+  const bool is_in_place = lock_.is_in_place();
+  if (is_in_place && is_written_ && lock_.read() != start_)
+    throw MachineError(run_ +
+                       ": another start of this run works there, and took this process for dead (it was stopped, or its machine cut off "
+                       "from the disk). The work ends here, and nothing is written");
+  if (is_in_place) return;
   throw MachineError(run_ + " is not the folder any more that this process works in: it, or its file " + run_files::kLock +
                      ", was removed, renamed or replaced. The work ends here, and nothing is written; the same command goes on where "
                      "the folder now there stands, or begins anew");
+}
+
+bool is_folder_of(const std::string& start, const std::string& run) {
+  std::ifstream file(fs::path(run) / run_files::kLock, std::ios::binary);
+  return std::string(std::istreambuf_iterator<char>(file), {}) == start;
 }
 
 void require_room_for_run(const std::string& run) {

@@ -17,14 +17,20 @@ class RunLock {
   /// the folder cannot be created, ConfigError if the other process takes longer than `patience`, and Interrupted.
   explicit RunLock(const std::string& run, std::chrono::duration<double> patience = {});
 
-  /// Throws MachineError once the folder is not there any more, or is another: to be called before anything is written,
-  /// which would else make the folder anew, without its lock.
+  /// Throws MachineError once the folder is not there any more, or is another, or another start works in it, though this process has not
+  /// ended: to be called before anything is written, which would else make the folder anew, without its lock, or undo the other's work.
   void require_in_place() const;
+  /// Returns what the lock's file holds for as long as this process has the folder: a text of no other start.
+  const std::string& start() const { return start_; }
 
  private:
-  std::string run_;
+  std::string run_, start_;
   FileLock lock_;
+  bool is_written_ = false;  ///< false where the file belongs to another user
 };
+
+/// Returns true if the lock's file in the folder `run` holds `start`: the folder is the one that the process of that RunLock works in.
+bool is_folder_of(const std::string& start, const std::string& run);
 
 /// Throws ConfigError if the folder holds no run, but a file under a name that training writes to or deletes.
 void require_room_for_run(const std::string& run);

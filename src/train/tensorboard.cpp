@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "base/error.h"
+#include "base/resources.h"
 
 namespace lacuna {
 namespace {
@@ -85,11 +86,6 @@ std::string record(std::string_view bytes) {
 
 double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return gethostname(name.data(), name.size() - 1) == 0 && name[0] != '\0' ? name.data() : "localhost";
 }
 
 /// A name that no earlier start has taken; names in the order of time, as TensorBoard reads them.
