@@ -29,6 +29,7 @@ KINDS = {
 HARMLESS = ("short", "eintr")  # the system may do so at any time: nothing is to be seen of it
 KILLS = ("kill", "torn", "power")
 MOST_SHOWN = 4  # differences of a case
+MOST_TRIES = 5  # starts of a case until its number comes to an operation that can fail so
 
 
 @dataclasses.dataclass
@@ -167,9 +168,22 @@ class Walk:
             self.workshop.remove(os.path.basename(folder))
         return dataclasses.replace(case, problems=tuple(problems))
 
+    def run_with_fault(self, folder, case):
+        """The command with the fault of the case. Threads take turns in another order each time: where the number came to an operation that
+        cannot fail so, the command starts anew in the folder as it was."""
+        for _ in range(MOST_TRIES):
+            ended = self.workshop.run(self.scenario.command, folder, case.number, case.kind)
+            met = [operation.name for operation in ended.operations if operation.number == case.number]
+            if not met or case.kind in KINDS[met[0]]:
+                break
+            name = os.path.basename(folder)
+            self.workshop.remove(name)
+            self.workshop.copy(self.template, name)
+        return ended
+
     def fail(self, folder, case):
         """What is wrong after the operation of the case has failed."""
-        ended = self.workshop.run(self.scenario.command, folder, case.number, case.kind)
+        ended = self.run_with_fault(folder, case)
         problems = self.problems_of_end(ended, case)
         if self.scenario.save_every > 0:
             problems += self.problems_of_loss(folder, ended)
