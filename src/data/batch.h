@@ -63,10 +63,11 @@ struct DataPosition {
 class BatchStream {
  public:
   virtual ~BatchStream() = default;
-  /// Returns the next batch and waits for it if necessary. Afterwards `position()` is that of the batch after it.
+  /// Returns the next batch and waits for it if necessary; null for one that is another rank's. Afterwards `position()` is that of the
+  /// batch after it.
   virtual std::shared_ptr<const Batch> next() = 0;
   virtual DataPosition position() const = 0;
-  /// True if the last batch returned was the last of its epoch.
+  /// True if the last batch was the last of its epoch, whosesoever it was.
   virtual bool at_epoch_end() const = 0;
   /// Seconds that `next` has waited for data so far.
   virtual double seconds_waited() const = 0;

@@ -69,7 +69,15 @@ class Epoch {
   uint64_t position_ = 0;
 };
 
-/// Returns the stream of training batches from a position on. A background thread makes a few batches ahead; `next` rethrows its errors.
-std::unique_ptr<BatchStream> make_batch_stream(BatchPlan plan, DataPosition start = {});
+/// Which batches of the one stream a rank makes: of every `per_update` batches, counted from where the stream starts, those of which the
+/// number leaves `rank` when divided by `size`.
+struct BatchShare {
+  int64_t rank = 0, size = 1;
+  int64_t per_update = 1;
+};
+
+/// Returns the stream of training batches from a position on. Others' batches are passed over, reading lengths only. A background thread
+/// makes a few batches ahead; `next` rethrows its errors.
+std::unique_ptr<BatchStream> make_batch_stream(BatchPlan plan, DataPosition start = {}, BatchShare share = {});
 
 }  // namespace lacuna

@@ -14,8 +14,12 @@ constexpr size_t kBatchesAhead = 8;
 
 class BackgroundStream : public BatchStream {
  public:
-  BackgroundStream(BatchPlan plan, DataPosition start)
-      : plan_(std::move(plan)), position_(start), maker_([this, start](const std::stop_token& stop) { make(stop, start); }) {}
+  BackgroundStream(BatchPlan plan, DataPosition start, BatchShare share)
+      : plan_(std::move(plan)),
+        share_(share),
+        most_ready_(kBatchesAhead * static_cast<size_t>(share.size)),
+        position_(start),
+        maker_([this, start](const std::stop_token& stop) { make(stop, start); }) {}
 
   ~BackgroundStream() override {
     {
@@ -50,12 +54,18 @@ class BackgroundStream : public BatchStream {
   };
 
   void make(const std::stop_token& stop, DataPosition position) {
+    int64_t number = 0;  // of the batch in its update
     try {
       while (!stop.stop_requested()) {
         Epoch epoch(plan_, position.epoch);
         epoch.skip(position.batch);
         while (!epoch.is_over() && !stop.stop_requested()) {
-          Made made{epoch.next(), {position.epoch, position.batch + 1}};
+          Made made{nullptr, {position.epoch, position.batch + 1}};
+          if (number % share_.size == share_.rank)
+            made.batch = epoch.next();
+          else
+            epoch.skip(1);
+          number = (number + 1) % share_.per_update;
           if (epoch.is_over()) made.after = {position.epoch + 1, 0};
           position = made.after;
           if (!hand_over(std::move(made), stop)) return;
@@ -71,7 +81,7 @@ class BackgroundStream : public BatchStream {
 
   bool hand_over(Made made, const std::stop_token& stop) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return ready_.size() < kBatchesAhead || stop.stop_requested(); });
+    changed_.wait(lock, [&] { return ready_.size() < most_ready_ || stop.stop_requested(); });
     if (stop.stop_requested()) return false;
     ready_.push_back(std::move(made));
     changed_.notify_all();
@@ -79,6 +89,8 @@ class BackgroundStream : public BatchStream {
   }
 
   const BatchPlan plan_;
+  const BatchShare share_;
+  const size_t most_ready_;  ///< with others' batches, which hold nothing
   DataPosition position_;
   bool at_epoch_end_ = false;
   double waited_ = 0;
@@ -91,8 +103,8 @@ class BackgroundStream : public BatchStream {
 
 }  // namespace
 
-std::unique_ptr<BatchStream> make_batch_stream(BatchPlan plan, DataPosition start) {
-  return std::make_unique<BackgroundStream>(std::move(plan), start);
+std::unique_ptr<BatchStream> make_batch_stream(BatchPlan plan, DataPosition start, BatchShare share) {
+  return std::make_unique<BackgroundStream>(std::move(plan), start, share);
 }
 
 }  // namespace lacuna

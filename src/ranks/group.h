@@ -68,4 +68,7 @@ class AloneGroup : public Group {
   std::unique_ptr<Transfer> receive(const at::Tensor& values, int from, int tag) override;
 };
 
+/// Returns the group of a process that works alone.
+Group& no_group();
+
 }  // namespace lacuna

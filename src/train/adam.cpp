@@ -11,9 +11,6 @@
 namespace lacuna {
 namespace {
 
-/// Elements that one sum runs over: fixed, so that results do not depend on threads.
-constexpr int64_t kChunk = 16384;
-
 /// At most kChunk elements of one parameter: from `begin` of the buffers and `offset` of the gradient on.
 struct Chunk {
   const at::Tensor* gradient;
@@ -132,8 +129,8 @@ void update_on_gpu(const AdamBuffers& buffers, const PlacedGradients& gradients,
 
 }  // namespace
 
-double sum_of_squares(const PlacedGradients& gradients) {
-  if (!are_on_cpu(gradients)) return sum_of_squares_by_aten(gradients);
+std::vector<double> squares_of_chunks(const PlacedGradients& gradients) {
+  if (!are_on_cpu(gradients)) return {sum_of_squares_by_aten(gradients)};
   const std::vector<Chunk> chunks = chunks_of(gradients);
   std::vector<double> partial(chunks.size());
   for_parts(static_cast<int64_t>(chunks.size()), 1, [&](int64_t begin, int64_t end) {
@@ -145,8 +142,12 @@ double sum_of_squares(const PlacedGradients& gradients) {
                                             : chunk_sum_of_squares(gradient_of<float>(chunk), chunk.count);
     }
   });
+  return partial;
+}
+
+double sum_of_squares(const PlacedGradients& gradients) {
   double sum = 0;
-  for (const double part : partial) sum += part;
+  for (const double squares : squares_of_chunks(gradients)) sum += squares;
   return sum;
 }
 

@@ -22,7 +22,12 @@ struct AdamBuffers {
   at::Tensor average;  ///< undefined = none
 };
 
-/// Returns the sum of the squared elements, in double and in an order that does not depend on the number of threads.
+/// Elements of a parameter that one sum runs over, less at its end: a chunk. Fixed, so that results do not depend on threads.
+inline constexpr int64_t kChunk = 16384;
+
+/// Returns the sums of the squared elements of each chunk, in double; on a GPU one for all chunks.
+std::vector<double> squares_of_chunks(const PlacedGradients& gradients);
+/// Returns the sum of the squared elements, chunk by chunk.
 double sum_of_squares(const PlacedGradients& gradients);
 
 /// Updates the parameters that `gradients` names in one pass. On a GPU, gradients are first copied into one buffer.

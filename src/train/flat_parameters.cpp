@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <set>
 
 #include "base/error.h"
@@ -55,6 +56,43 @@ NamedParameters FlatParameters::named_gradients() const {
   named.reserve(slots_.size());
   for (const Slot& slot : slots_) named.emplace_back(slot.name, slot.parameter.grad());
   return named;
+}
+
+void FlatParameters::take_gradients(const Tensor& buffer) const {
+  const at::NoGradGuard no_grad;
+  for (const Slot& slot : slots_) {
+    const Tensor view = view_of(buffer, slot.begin, slot.parameter);
+    Tensor& gradient = slot.parameter.mutable_grad();
+    if (gradient.defined())
+      view.copy_(gradient);
+    else
+      view.fill_(-0.0);
+    gradient = Tensor();
+  }
+}
+
+PlacedGradients FlatParameters::placed(const Tensor& gradients, int64_t begin, int64_t end) const {
+  PlacedGradients placed;
+  for (const Slot& slot : slots_) {
+    const int64_t first = std::max(begin, slot.begin), last = std::min(end, slot.begin + slot.parameter.numel());
+    if (first < last) placed.push_back({first - begin, last - first, gradients.slice(0, first, last)});
+  }
+  return placed;
+}
+
+std::vector<int64_t> FlatParameters::chunks(const Range& group) const {
+  std::vector<int64_t> begins;
+  for (const Slot& slot : slots_)
+    if (slot.begin >= group.begin && slot.begin < group.end)
+      for (int64_t offset = 0; offset < slot.parameter.numel(); offset += kChunk) begins.push_back(slot.begin + offset);
+  begins.push_back(group.end);
+  return begins;
+}
+
+Slice FlatParameters::place_of(const std::string& name) const {
+  const auto slot = std::find_if(slots_.begin(), slots_.end(), [&](const Slot& one) { return one.name == name; });
+  if (slot == slots_.end()) throw ShapeError("the model has no parameter " + name + " to be trained");
+  return {slot->begin, slot->begin + slot->parameter.numel()};
 }
 
 void FlatParameters::clear_gradients(const Range& group) {

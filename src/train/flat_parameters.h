@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "checkpoint/safetensors.h"
+#include "ranks/slices.h"
 #include "train/adam.h"
 
 namespace lacuna {
@@ -44,10 +45,18 @@ class FlatParameters {
   PlacedGradients gradients(const Range& group) const;
   /// The gradients of all parameters by name, in the order of the buffer; undefined ones are of parameters that no loss has reached.
   NamedParameters named_gradients() const;
+  /// Moves the gradients of all parameters into a buffer. Where one is undefined it gets -0, which changes no value that it is added to.
+  void take_gradients(const Tensor& buffer) const;
+  /// Returns the parts of the parameters that lie in elements `begin` to `end` of a buffer of gradients, placed from `begin` on.
+  PlacedGradients placed(const Tensor& gradients, int64_t begin, int64_t end) const;
+  /// Returns the first element of each chunk of a group (train/adam.h), and the group's end.
+  std::vector<int64_t> chunks(const Range& group) const;
   /// Undefines the gradients of a group.
   void clear_gradients(const Range& group);
   int64_t num_parameters() const { return num_parameters_; }
 
+  /// Returns the place of a parameter in the buffer. Throws ShapeError if there is none of that name.
+  Slice place_of(const std::string& name) const;
   /// Returns a buffer of zeros laid out like the values: an optimizer's state.
   Tensor new_buffer() const;
   /// Returns views of a buffer, one for each parameter, under prefix + name.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "checkpoint/not_finite.h"
 #include "kernels/profile.h"
@@ -14,99 +15,239 @@ namespace {
 
 constexpr char kFirstMoment[] = "adam.first_moment.";
 constexpr char kSecondMoment[] = "adam.second_moment.";
+constexpr size_t kMain = 0, kAuxiliary = 1;
+
+template <class T>
+std::string bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+template <class T>
+std::vector<T> values_of(const std::string& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
 
 }  // namespace
 
-Optimizer::Optimizer(FlatParameters parameters, const TrainOptions& options, std::vector<ParameterRange> ranges)
-    : parameters_(std::move(parameters)),
-      options_(options),
-      ranges_(std::move(ranges)),
-      first_moment_(parameters_.new_buffer()),
-      second_moment_(parameters_.new_buffer()) {
-  if (has_ema()) average_ = parameters_.values().clone();
+Optimizer::Optimizer(FlatParameters parameters, const TrainOptions& options, std::vector<ParameterRange> ranges, Group& group)
+    : parameters_(std::move(parameters)), options_(options), group_(group) {
+  if (!is_alone()) {
+    shard_ = std::make_unique<Shard>(parameters_, group_);
+    exchange_ = std::make_unique<GradientExchange>(parameters_, *shard_);
+  }
+  bounds_ = bounds_of(ranges);
+  const int64_t size = is_alone() ? parameters_.values().numel() : shard_->own_size();
+  first_moment_ = at::zeros({size}, parameters_.values().options());
+  second_moment_ = at::zeros({size}, parameters_.values().options());
+  if (has_ema()) average_ = own_of(parameters_.values());
 }
 
-UpdateResult Optimizer::update(double lr, double gradient_scale, bool with_auxiliary, const std::function<bool()>& is_loss_finite) {
-  const TimedPart timed(ProfilePart::kOptimizer);
-  const auto norm_of = [&](const PlacedGradients& gradients) { return gradient_scale * std::sqrt(sum_of_squares(gradients)); };
-  const Group &main = parameters_.groups().front(), &auxiliary = parameters_.groups().back();
-  const PlacedGradients gradients = parameters_.gradients(main);
-  const PlacedGradients of_auxiliary = with_auxiliary ? parameters_.gradients(auxiliary) : PlacedGradients();
-  UpdateResult result = {.gradient_norm = norm_of(gradients), .auxiliary_gradient_norm = norm_of(of_auxiliary)};
-  result.is_finite =
-      std::isfinite(result.gradient_norm) && std::isfinite(result.auxiliary_gradient_norm) && (!is_loss_finite || is_loss_finite());
-  if (!result.is_finite) {
-    clear_gradients();
-    return result;
+/// Returns a copy of what this rank owns of a whole buffer.
+Tensor Optimizer::own_of(const Tensor& whole) const {
+  return is_alone() ? whole.clone() : shard_->own_of(whole);
+}
+
+std::vector<Optimizer::Bounds> Optimizer::bounds_of(const std::vector<ParameterRange>& ranges) const {
+  std::vector<Bounds> bounds;
+  for (const auto& [name, lowest, highest] : ranges) {
+    const Slice place = parameters_.place_of(name);
+    if (is_alone()) bounds.push_back({place, place.begin, lowest, highest});
+    for (size_t g = 0; !is_alone() && g < parameters_.groups().size(); ++g)
+      for (const Shard::Part& part : shard_->parts(g)) {
+        const Slice both = {std::max(place.begin, part.slice.begin), std::min(place.end, part.slice.end)};
+        if (both.begin < both.end) bounds.push_back({both, part.own_begin + both.begin - part.slice.begin, lowest, highest});
+      }
   }
-  update_group(main, gradients, ++num_updates_, lr, gradient_scale, result.gradient_norm);
-  if (with_auxiliary) update_group(auxiliary, of_auxiliary, ++num_auxiliary_updates_, lr, gradient_scale, result.auxiliary_gradient_norm);
-  clamp_to_ranges(parameters_.values());
-  if (has_ema()) clamp_to_ranges(average_);
-  parameters_.mark_changed();
+  return bounds;
+}
+
+UpdateResult Optimizer::update(double lr, double gradient_scale, bool with_auxiliary) {
+  const GradientSquares own = sum_gradients(with_auxiliary);
+  std::vector<GradientSquares> all = {own};
+  if (!is_alone()) {
+    const std::vector<std::string> of_main = group_.gather_to_all(bytes_of(own[kMain])),
+                                   of_auxiliary = group_.gather_to_all(bytes_of(own[kAuxiliary]));
+    all.clear();
+    for (size_t rank = 0; rank < of_main.size(); ++rank)
+      all.push_back({values_of<double>(of_main[rank]), values_of<double>(of_auxiliary[rank])});
+  }
+  return apply(lr, gradient_scale, with_auxiliary, all);
+}
+
+GradientSquares Optimizer::sum_gradients(bool with_auxiliary) {
+  const TimedPart timed(ProfilePart::kOptimizer);
+  GradientSquares squares;
+  if (is_alone()) {
+    for (size_t g = 0; g < (with_auxiliary ? 2 : 1); ++g) {
+      gradients_[g] = parameters_.gradients(parameters_.groups().at(g));
+      squares[g] = squares_of_chunks(gradients_[g]);
+    }
+    return squares;
+  }
+  exchange_->sum();
+  for (size_t g = 0; g < parameters_.groups().size(); ++g)
+    for (const Shard::Part& part : shard_->parts(g)) {
+      const std::vector<double> of_part = squares_of_chunks(exchange_->sums(part));
+      squares[g].insert(squares[g].end(), of_part.begin(), of_part.end());
+    }
+  return squares;
+}
+
+UpdateResult Optimizer::apply(double lr, double gradient_scale, bool with_auxiliary, const std::vector<GradientSquares>& squares,
+                              bool is_loss_finite) {
+  const TimedPart timed(ProfilePart::kOptimizer);
+  UpdateResult result = {.gradient_norm = gradient_scale * norm_of(kMain, squares)};
+  if (with_auxiliary) result.auxiliary_gradient_norm = gradient_scale * norm_of(kAuxiliary, squares);
+  result.is_finite = std::isfinite(result.gradient_norm) && std::isfinite(result.auxiliary_gradient_norm) && is_loss_finite;
+  if (result.is_finite) {
+    update_group(kMain, step_of(++num_updates_, lr, gradient_scale, result.gradient_norm));
+    if (with_auxiliary) update_group(kAuxiliary, step_of(++num_auxiliary_updates_, lr, gradient_scale, result.auxiliary_gradient_norm));
+    parameters_.mark_changed();
+  }
+  clear_gradients();
   return result;
 }
 
 void Optimizer::clear_gradients() {
-  for (const Group& group : parameters_.groups()) parameters_.clear_gradients(group);
+  gradients_ = {};
+  for (const FlatParameters::Range& group : parameters_.groups()) parameters_.clear_gradients(group);
 }
 
-void Optimizer::update_group(const Group& group, const PlacedGradients& gradients, int64_t number, double lr, double gradient_scale,
-                             double norm) {
+/// Adds the squares in the order of the buffer, so that the norm does not depend on the number of ranks.
+double Optimizer::norm_of(size_t parameter_group, const std::vector<GradientSquares>& squares) const {
+  double sum = 0;
+  if (is_alone()) {
+    for (const double part : squares.front()[parameter_group]) sum += part;
+    return std::sqrt(sum);
+  }
+  const Slices& slices = shard_->slices();
+  std::vector<size_t> next(squares.size());
+  for (size_t bucket = slices.first_bucket(parameter_group); bucket < slices.first_bucket(parameter_group + 1); ++bucket)
+    for (int rank = 0; rank < group_.size(); ++rank) {
+      const auto r = static_cast<size_t>(rank);
+      const int64_t chunks = slices.num_chunks(bucket, rank), sums = device().is_cpu() ? chunks : std::min<int64_t>(chunks, 1);
+      for (int64_t i = 0; i < sums; ++i) sum += squares[r][parameter_group].at(next[r]++);
+    }
+  return std::sqrt(sum);
+}
+
+AdamStep Optimizer::step_of(int64_t number, double lr, double gradient_scale, double norm) const {
   const double t = static_cast<double>(number);
   const bool clips = options_.clip_norm > 0 && norm > options_.clip_norm;
   const bool decouples = options_.optimizer == OptimizerType::kAdamW;
-  const AdamStep step = {.lr = lr,
-                         .gradient_scale = clips ? gradient_scale * options_.clip_norm / norm : gradient_scale,
-                         .beta1 = options_.beta1,
-                         .beta2 = options_.beta2,
-                         .epsilon = options_.epsilon,
-                         .bias1 = 1 - std::pow(options_.beta1, t),
-                         .bias2 = 1 - std::pow(options_.beta2, t),
-                         .l2 = decouples ? 0 : options_.weight_decay,
-                         .shrink = decouples ? 1 - lr * options_.weight_decay : 1,
-                         .average_rate = std::max(1 - options_.ema_decay, 9 / (t + 9))};
-  adam_update({parameters_.values(), first_moment_, second_moment_, average_}, gradients, step);
-  parameters_.clear_gradients(group);
+  return {.lr = lr,
+          .gradient_scale = clips ? gradient_scale * options_.clip_norm / norm : gradient_scale,
+          .beta1 = options_.beta1,
+          .beta2 = options_.beta2,
+          .epsilon = options_.epsilon,
+          .bias1 = 1 - std::pow(options_.beta1, t),
+          .bias2 = 1 - std::pow(options_.beta2, t),
+          .l2 = decouples ? 0 : options_.weight_decay,
+          .shrink = decouples ? 1 - lr * options_.weight_decay : 1,
+          .average_rate = std::max(1 - options_.ema_decay, 9 / (t + 9))};
 }
 
-void Optimizer::clamp_to_ranges(const Tensor& buffer) const {
-  if (ranges_.empty()) return;
-  const NamedTensors views = parameters_.views(buffer);
-  for (const auto& [name, lowest, highest] : ranges_) views.at(name).clamp_(lowest, highest);
+void Optimizer::update_group(size_t parameter_group, const AdamStep& step) {
+  const Tensor& values = parameters_.values();
+  const FlatParameters::Range& range = parameters_.groups()[parameter_group];
+  if (is_alone()) {
+    adam_update({values, first_moment_, second_moment_, average_}, gradients_[parameter_group], step);
+    return clamp({range.begin, range.end});
+  }
+  shard_->share(values, parameter_group, [&](const Shard::Part& part) {
+    const auto own = [&](const Tensor& buffer) { return buffer.defined() ? buffer.slice(0, part.own_begin, part.own_end()) : buffer; };
+    adam_update({values.slice(0, part.slice.begin, part.slice.end), own(first_moment_), own(second_moment_), own(average_)},
+                exchange_->sums(part), step);
+    clamp(part.slice);
+  });
+}
+
+/// Brings elements that were updated back into their ranges, and their average too.
+void Optimizer::clamp(const Slice& updated) {
+  for (const auto& [slice, own_begin, lowest, highest] : bounds_) {
+    if (slice.begin < updated.begin || slice.begin >= updated.end) continue;
+    parameters_.values().narrow(0, slice.begin, slice.size()).clamp_(lowest, highest);
+    if (has_ema()) average_.narrow(0, own_begin, slice.size()).clamp_(lowest, highest);
+  }
 }
 
 void Optimizer::reset_ema() {
-  if (has_ema()) average_.copy_(parameters_.values());
+  if (has_ema()) average_.copy_(is_alone() ? parameters_.values() : shard_->own_of(parameters_.values()));
 }
 
 void Optimizer::swap_ema() {
   if (!has_ema()) return;
-  const Tensor weights = parameters_.values().clone();
-  parameters_.values().copy_(average_);
-  average_.copy_(weights);
+  const Tensor& values = parameters_.values();
+  if (is_alone()) {
+    const Tensor weights = values.clone();
+    values.copy_(average_);
+    average_.copy_(weights);
+  } else if (kept_weights_.defined()) {
+    values.copy_(kept_weights_);
+    kept_weights_ = Tensor();
+  } else {
+    kept_weights_ = values.clone();
+    shard_->copy_own(average_, values);
+    shard_->share(values);
+  }
   parameters_.mark_changed();
 }
 
 std::string Optimizer::not_finite() const {
   const std::pair<const char*, Tensor> buffers[] = {
       {"", parameters_.values()}, {"the moving average of ", average_}, {kFirstMoment, first_moment_}, {kSecondMoment, second_moment_}};
-  for (const auto& [prefix, buffer] : buffers)
-    if (buffer.defined() && count_not_finite(buffer) > 0) return find_not_finite(parameters_.views(buffer, prefix))->text();
+  for (const auto& [prefix, buffer] : buffers) {
+    if (!buffer.defined()) continue;
+    const bool is_found = count_not_finite(buffer) > 0;
+    if (is_alone()) {
+      if (is_found) return find_not_finite(parameters_.views(buffer, prefix))->text();
+      continue;
+    }
+    const std::vector<std::string> found = group_.gather_to_all(is_found ? "1" : "");
+    if (std::all_of(found.begin(), found.end(), [](const std::string& one) { return one.empty(); })) continue;
+    const NamedTensors whole = buffer.is_same(parameters_.values()) ? parameters_.views(buffer) : named(buffer, prefix);
+    const auto first = group_.is_first() ? find_not_finite(whole) : std::nullopt;
+    return group_.broadcast(first ? first->text() : "");
+  }
   return "";
 }
 
+/// Returns the whole tensors of a buffer of which this rank has its elements: with several ranks at rank 0 alone.
+NamedTensors Optimizer::named(const Tensor& own, const std::string& prefix) const {
+  const Tensor whole = is_alone() ? own : shard_->gather_at_first(own);
+  return whole.defined() ? parameters_.views(whole, prefix) : NamedTensors();
+}
+
+NamedTensors Optimizer::ema_weights() const {
+  return has_ema() ? named(average_, "") : NamedTensors();
+}
+
 NamedTensors Optimizer::state() const {
-  NamedTensors state = parameters_.views(first_moment_, kFirstMoment);
-  state.merge(parameters_.views(second_moment_, kSecondMoment));
+  NamedTensors state = named(first_moment_, kFirstMoment);
+  state.merge(named(second_moment_, kSecondMoment));
   return state;
 }
 
+void Optimizer::load(const Tensor& own, const NamedTensors& tensors, const std::string& prefix, const std::string& place) const {
+  if (is_alone()) return parameters_.load(own, tensors, prefix, place);
+  const Tensor whole = parameters_.new_buffer();
+  parameters_.load(whole, tensors, prefix, place);
+  own.copy_(shard_->own_of(whole));
+}
+
 void Optimizer::load_state(const NamedTensors& state, int64_t num_updates, const std::string& place, int64_t num_auxiliary_updates) {
-  parameters_.load(first_moment_, state, kFirstMoment, place);
-  parameters_.load(second_moment_, state, kSecondMoment, place);
+  load(first_moment_, state, kFirstMoment, place);
+  load(second_moment_, state, kSecondMoment, place);
   num_updates_ = num_updates;
   num_auxiliary_updates_ = num_auxiliary_updates;
+}
+
+void Optimizer::share_weights() {
+  if (is_alone()) return;
+  shard_->spread(parameters_.values());
+  parameters_.mark_changed();
 }
 
 }  // namespace lacuna

@@ -12,6 +12,7 @@
 #include "base/spelling.h"
 #include "kernels/profile.h"
 #include "model/precision.h"
+#include "ranks/stage.h"
 
 namespace lacuna {
 namespace {
@@ -19,6 +20,18 @@ namespace {
 /// Returns an asynchronous copy on the CPU, complete once the optimizer has waited for the gradient's norm.
 Tensor copied_to_cpu(const Tensor& x) {
   return x.defined() ? x.detach().to(x.options().device(at::kCPU), /*non_blocking=*/true) : x;
+}
+
+BatchSums read(int64_t batch, const LossSums& losses) {
+  BatchSums sums = {.batch = batch,
+                    .loss = losses.loss.item<double>(),
+                    .nll = losses.nll.item<double>(),
+                    .penalty = losses.penalty.defined() ? losses.penalty.item<double>() : 0,
+                    .correct = losses.correct.item<int64_t>(),
+                    .tokens = losses.tokens,
+                    .has_auxiliary = losses.has_auxiliary()};
+  for (const auto& [name, sum] : losses.auxiliary.values) sums.auxiliary[name] = sum.item<double>();
+  return sums;
 }
 
 }  // namespace
@@ -63,112 +76,198 @@ Trainer::Trainer(const TrainOptions& options, uint64_t seed, LossFunction loss, 
       learning_rate_(std::move(learning_rate)),
       hooks_(std::move(hooks)),
       state_(std::move(state)),
+      group_(optimizer.group()),
       hours_before_(state_.hours),
       hours_at_update_(state_.hours) {
   if (!hooks_.validate) state_.validation_is_due = false;  // a run may go on without
+  if (state_.batches_per_update == 0) state_.batches_per_update = options_.update_freq * group_.size();
 }
 
 TrainingEnd Trainer::run() {
   since_start_.emplace();
   seconds_waited_before_ = data_.seconds_waited();
   run_due_hooks();  // left over from an interruption
-  while (!end() && !was_interrupted()) {
+  while (!end()) {
     const Stopwatch one;
-    const bool ended_epoch = update();
+    const std::optional<bool> ended_epoch = update();
+    if (!ended_epoch) break;
     last_update_.seconds = one.seconds();
     update_seconds_ += last_update_.seconds;
-    hooks_.on_update(state_, last_update_);
-    note_due(ended_epoch);
+    show_progress();
+    note_due(*ended_epoch);
     run_due_hooks();
   }
+  end_together(group_, std::exchange(failure_, {}));
   finish();
   return end().value_or(TrainingEnd::kInterrupted);
 }
 
-bool Trainer::update() {
-  UpdateSums sums = accumulate_gradients();
-  const double lr = lr_of(state_.step + 1);
-  const auto is_loss_finite = [&] {
-    read(sums);  // not earlier, which would wait for the GPU
-    return std::isfinite(sums.loss);
-  };
-  const UpdateResult result = optimizer_.update(lr, 1.0 / static_cast<double>(sums.tokens), sums.auxiliary.tokens > 0, is_loss_finite);
-  read(sums);
-  last_update_ = {.loss = result.is_finite ? sums.loss : 0, .tokens = sums.tokens, .lr = lr};
-  count(sums, result);
-  return sums.ended_epoch;
+/// Calls on_update. What it throws on one of several ranks is kept for the next report, as others would wait for this rank.
+void Trainer::show_progress() {
+  try {
+    hooks_.on_update(state_, last_update_);
+  } catch (const LostRankError&) {
+    throw;
+  } catch (...) {
+    if (group_.is_alone()) throw;
+    failure_ = std::current_exception();
+  }
 }
 
-/// Sums the gradients of one update's batches; a batch that does not fit the memory is split, and the update restarted.
-Trainer::UpdateSums Trainer::accumulate_gradients() {
-  UpdateSums sums;
-  std::vector<BatchPtr> batches = last_batches_ = next_batches(sums);
-  const UpdateSums none = sums;
-  for (size_t i = 0; i < batches.size();) {
-    try {
-      add_gradients(*batches[i], sums);
-      ++i;
-    } catch (const std::exception& error) {
-      if (!is_out_of_memory(error)) throw;
-      make_room(batches, i);
-      sums = none;
-      i = 0;
+std::optional<bool> Trainer::update() {
+  OwnBatches own;
+  const std::vector<UpdateReport> reports = agree(compute_own(own));
+  if (std::any_of(reports.begin(), reports.end(), [](const UpdateReport& report) { return report.is_interrupted; })) {
+    optimizer_.clear_gradients();
+    return {};
+  }
+  hours_at_update_ = reports.front().hours;
+  note_waits(reports);
+  const UpdateSums sums = sum_of(reports);
+  std::vector<GradientSquares> squares;
+  squares.reserve(reports.size());
+  for (const UpdateReport& report : reports) squares.push_back(report.squares);
+  const double lr = lr_of(state_.step + 1);
+  const UpdateResult result =
+      optimizer_.apply(lr, 1.0 / static_cast<double>(sums.tokens), sums.auxiliary.tokens > 0, squares, std::isfinite(sums.loss));
+  state_.position = own.after;
+  last_update_ = {.loss = result.is_finite ? sums.loss : 0, .tokens = sums.tokens, .lr = lr};
+  count(sums, result);
+  return own.ends_epoch;
+}
+
+/// Computes this rank's batches of an update. With several ranks it sends its gradients in any case, as others wait for them: what went
+/// wrong is in the report.
+UpdateReport Trainer::compute_own(OwnBatches& own) {
+  const Stopwatch busy;
+  UpdateReport report;
+  std::vector<UnreadSums> sums;
+  try {
+    if (failure_) std::rethrow_exception(failure_);
+    report.is_interrupted = hooks_.is_interrupted();
+    if (!report.is_interrupted) {
+      own = next_batches();
+      report.is_interrupted = !accumulate_gradients(own, sums);
     }
+  } catch (const LostRankError&) {
+    throw;
+  } catch (...) {
+    if (group_.is_alone()) throw;
+    failure_ = std::current_exception();
+  }
+  if (!group_.is_alone()) report.failure = told_of(group_, failure_);
+  report.busy_seconds = busy.seconds();
+  if (!group_.is_alone() || !report.is_interrupted)
+    report.squares =
+        optimizer_.sum_gradients(std::any_of(sums.begin(), sums.end(), [](const auto& one) { return one.losses.has_auxiliary(); }));
+  for (const UnreadSums& one : sums) report.batches.push_back(read(one.batch, one.losses));  // not earlier, which would wait for the GPU
+  report.hours = hours();
+  return report;
+}
+
+/// Returns the reports of all ranks. Throws what any of them has thrown.
+std::vector<UpdateReport> Trainer::agree(UpdateReport own) {
+  std::vector<UpdateReport> reports;
+  if (group_.is_alone()) {
+    reports.push_back(std::move(own));
+    return reports;
+  }
+  std::vector<std::string> failures;
+  for (const std::string& bytes : group_.gather_to_all(own.bytes())) {
+    reports.push_back(UpdateReport::of_bytes(bytes));
+    failures.push_back(reports.back().failure);
+  }
+  throw_first(group_, failures, std::exchange(failure_, {}));
+  return reports;
+}
+
+/// Adds up the batches in their order, which is that of one process.
+Trainer::UpdateSums Trainer::sum_of(const std::vector<UpdateReport>& reports) {
+  std::vector<BatchSums> batches;
+  for (const UpdateReport& report : reports) batches.insert(batches.end(), report.batches.begin(), report.batches.end());
+  std::stable_sort(batches.begin(), batches.end(), [](const BatchSums& a, const BatchSums& b) { return a.batch < b.batch; });
+  UpdateSums sums;
+  for (const BatchSums& batch : batches) {
+    sums.loss += batch.loss;
+    sums.nll += batch.nll;
+    sums.penalty += batch.penalty;
+    sums.correct += batch.correct;
+    sums.tokens += batch.tokens;
+    if (batch.has_auxiliary) sums.auxiliary.tokens += batch.tokens;
+    for (const auto& [name, sum] : batch.auxiliary) sums.auxiliary.values[name] += sum;
   }
   return sums;
 }
 
-std::vector<BatchPtr> Trainer::next_batches(UpdateSums& sums) {
-  std::vector<BatchPtr> batches;
-  for (int64_t i = 0; i < options_.update_freq; ++i) {
-    batches.push_back(data_.next());
-    sums.ended_epoch |= data_.at_epoch_end();
-  }
-  state_.position = data_.position();
-  return batches;
+void Trainer::note_waits(const std::vector<UpdateReport>& reports) {
+  const auto [fastest, slowest] = std::minmax_element(
+      reports.begin(), reports.end(), [](const UpdateReport& a, const UpdateReport& b) { return a.busy_seconds < b.busy_seconds; });
+  rank_wait_seconds_ += slowest->busy_seconds - fastest->busy_seconds;
 }
 
-void Trainer::add_gradients(const Batch& batch, UpdateSums& sums) {
+Trainer::OwnBatches Trainer::next_batches() {
+  OwnBatches own;
+  last_batches_.clear();
+  for (int64_t i = 0; i < state_.batches_per_update; ++i) {
+    if (BatchPtr batch = data_.next()) {
+      last_batches_.push_back(batch);
+      own.batches.emplace_back(i, std::move(batch));
+    }
+    own.ends_epoch |= data_.at_epoch_end();
+  }
+  own.after = data_.position();
+  return own;
+}
+
+/// Sums the gradients of this rank's batches; where one does not fit the memory, it is split, and all begin anew. Returns false if it was
+/// interrupted.
+bool Trainer::accumulate_gradients(const OwnBatches& own, std::vector<UnreadSums>& sums) {
+  std::vector<std::pair<int64_t, BatchPtr>> batches = own.batches;
+  for (size_t i = 0; i < batches.size();) {
+    if (i > 0 && hooks_.is_interrupted()) return false;
+    try {
+      sums.push_back(add_gradients(batches[i].first, *batches[i].second));
+      ++i;
+    } catch (const std::exception& error) {
+      if (!is_out_of_memory(error)) throw;
+      make_room(batches, i);
+      sums.clear();
+      i = 0;
+    }
+  }
+  return true;
+}
+
+Trainer::UnreadSums Trainer::add_gradients(int64_t number, const Batch& batch) {
   const ForwardContext context{.training = true, .seed = seed_, .step = state_.step + 1};
   LossSums losses = loss_(batch, context);
   {
     const TimedBackward timed;
     losses.backward();
   }
-  sums.tokens += losses.tokens;
-  if (losses.has_auxiliary()) sums.auxiliary.tokens += losses.tokens;
   for (Tensor* sum : {&losses.loss, &losses.nll, &losses.correct, &losses.penalty}) *sum = copied_to_cpu(*sum);
   for (auto& [name, sum] : losses.auxiliary.values) sum = copied_to_cpu(sum);
-  losses.auxiliary.objective = Tensor();
-  sums.unread.push_back(std::move(losses));
+  if (losses.has_auxiliary()) losses.auxiliary.objective = losses.auxiliary.objective.detach();
+  return {number, std::move(losses)};
 }
 
-void Trainer::read(UpdateSums& sums) {
-  for (const LossSums& losses : sums.unread) {
-    sums.loss += losses.loss.item<double>();
-    sums.nll += losses.nll.item<double>();
-    if (losses.penalty.defined()) sums.penalty += losses.penalty.item<double>();
-    sums.correct += losses.correct.item<int64_t>();
-    for (const auto& [name, sum] : losses.auxiliary.values) sums.auxiliary.values[name] += sum.item<double>();
-  }
-  sums.unread.clear();
-}
-
-void Trainer::make_room(std::vector<BatchPtr>& batches, size_t failed) {
+void Trainer::make_room(std::vector<std::pair<int64_t, BatchPtr>>& batches, size_t failed) {
   optimizer_.clear_gradients();
   if (const at::Device device = optimizer_.device(); !device.is_cpu())  // libraries for products on a GPU allocate memory of their own
     c10::getDeviceAllocator(device.type())->emptyCache();
-  const Batch& batch = *batches[failed];
+  const auto [number, whole] = batches[failed];
+  const Batch& batch = *whole;
   const std::string size = std::to_string(batch.src_tokens()) + " source and " + std::to_string(batch.tgt_tokens()) + " target tokens";
+  const std::string begin = "out of memory at step " + std::to_string(state_.step + 1);
   if (batch.tgt_shape->num_sentences() < 2) {
-    throw MachineError("out of memory at step " + std::to_string(state_.step + 1) + " with a single sentence of " + size +
-                       ": lower data.max_length or use a smaller model");
+    throw MachineError(begin + " with a single sentence of " + size + ": lower data.max_length or use a smaller model");
   }
-  hooks_.warn("out of memory at step " + std::to_string(state_.step + 1) + ": a batch of " + size +
+  const std::string where = group_.is_alone() ? "" : " on " + name_of_rank(group_);
+  hooks_.warn(begin + where + ": a batch of " + size +
               " is split in two and repeated. If this comes often, lower train.batch_tokens and raise train.update_freq");
   auto [first, second] = split_batch(batch);
-  batches[failed] = std::move(first);
-  batches.insert(batches.begin() + static_cast<std::ptrdiff_t>(failed) + 1, std::move(second));
+  batches[failed] = {number, std::move(first)};
+  batches.insert(batches.begin() + static_cast<std::ptrdiff_t>(failed) + 1, {number, std::move(second)});
 }
 
 void Trainer::count(const UpdateSums& sums, const UpdateResult& update) {
@@ -196,8 +295,8 @@ void Trainer::count(const UpdateSums& sums, const UpdateResult& update) {
   ++state_.skipped_in_a_row;
   const bool is_of_loss = std::isfinite(update.gradient_norm) && std::isfinite(update.auxiliary_gradient_norm);
   const std::string what = is_of_loss ? "the loss" : "the gradient";
-  hooks_.warn(what + " of step " + std::to_string(state_.step) + " is not finite: this update is left out (" +
-              std::to_string(state_.skipped_updates) + " so far)");
+  warn_once(what + " of step " + std::to_string(state_.step) + " is not finite: this update is left out (" +
+            std::to_string(state_.skipped_updates) + " so far)");
   if (state_.skipped_in_a_row < options_.max_bad_updates) return;
   throw DivergedError("training has diverged: " + what + " was not finite in the last " + counted(options_.max_bad_updates, "update") +
                       ", up to step " + std::to_string(state_.step) + ". " + kWayOutOfDivergence);
@@ -212,7 +311,6 @@ void Trainer::count_auxiliary(const AuxiliaryWindow& sums, const UpdateResult& u
 }
 
 void Trainer::note_due(bool ended_epoch) {
-  hours_at_update_ = hours();
   const auto is_due = [&](int64_t every) { return every > 0 ? state_.step % every == 0 : ended_epoch; };
   const bool ends = end().has_value();
   state_.validation_is_due = hooks_.validate && (is_due(options_.valid_every) || ends);
@@ -242,6 +340,7 @@ void Trainer::log_progress() {
   progress.lr = lr_of(state_.step);
   progress.tokens_per_second = static_cast<double>(timed_tokens_) / update_seconds_;
   progress.data_wait = waited / update_seconds_;
+  progress.rank_wait = rank_wait_seconds_ / update_seconds_;
   progress.tokens_per_update = tokens / updates;
   progress.skipped_updates = state_.skipped_updates;
   if (const AuxiliaryWindow& auxiliary = window.auxiliary; auxiliary.updates > 0) {
@@ -252,6 +351,7 @@ void Trainer::log_progress() {
   window = {};
   update_seconds_ = 0;
   timed_tokens_ = 0;
+  rank_wait_seconds_ = 0;
   seconds_waited_before_ = data_.seconds_waited();
 }
 
@@ -278,6 +378,8 @@ std::optional<Scores> Trainer::scores_of_average() {
   bool is_sound = true;
   try {
     scores = hooks_.validate();
+  } catch (const LostRankError&) {
+    throw;
   } catch (const DivergedError&) {
     failure = std::current_exception();
     is_sound = false;
@@ -306,7 +408,7 @@ void Trainer::save_unvalidated() {
   try {
     save(false);
   } catch (const std::exception& error) {
-    hooks_.warn("the validation after step " + std::to_string(state_.step) + " failed, and so did saving: " + error.what());
+    warn_once("the validation after step " + std::to_string(state_.step) + " failed, and so did saving: " + error.what());
   }
 }
 
@@ -315,6 +417,11 @@ void Trainer::finish() {
   const bool ends_by_itself = end().has_value();
   if (ends_by_itself && state_.last_saved_step != state_.step) return save(true);
   if (!is_saved_) save(false);
+}
+
+/// Warns of what all ranks know.
+void Trainer::warn_once(const std::string& text) const {
+  if (group_.is_first()) hooks_.warn(text);
 }
 
 double Trainer::hours() const {

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -16,6 +18,7 @@
 #include "train/learning_rate.h"
 #include "train/optimizer.h"
 #include "train/training_state.h"
+#include "train/update_report.h"
 
 namespace lacuna {
 
@@ -33,7 +36,8 @@ struct TrainingProgress {
   double gradient_norm = 0;      ///< of the main group, before clipping
   double lr = 0;                 ///< learning rate of the last update
   double tokens_per_second = 0;  ///< target tokens a second, without validation and saving
-  double data_wait = 0;          ///< share of the time spent waiting for batches
+  double data_wait = 0;          ///< share of the time that this rank has spent waiting for batches
+  double rank_wait = 0;  ///< share of the time by which the slowest rank's batches took longer than the fastest one's; 0 with one rank
   double tokens_per_update = 0;  ///< target tokens an update
   int64_t skipped_updates = 0;   ///< updates left out in the whole run
   /// The auxiliary loss's values a target token, and the norm of its gradient before clipping, by their names in
@@ -51,7 +55,8 @@ struct UpdateProgress {
   double lr = 0;
 };
 
-/// Callbacks of the trainer, which itself knows nothing of files, search or scoring.
+/// Callbacks of the trainer, which itself knows nothing of files, search or scoring. All ranks call `log`, `validate`, `save` and
+/// `on_update` after the same updates, with the same numbers but for times; the first three must succeed or throw on all ranks alike.
 struct TrainerHooks {
   std::function<void(const TrainingProgress&)> log;
   /// Returns the scores of the current weights, "loss", "bleu", ...; nothing if it was interrupted. Not set = there is
@@ -59,11 +64,11 @@ struct TrainerHooks {
   std::function<std::optional<Scores>()> validate;
   /// Saves the current weights and state.
   std::function<void(const TrainingState&, const Scores&, bool is_scheduled)> save;
-  /// Returns true once the user or the system has asked the program to end.
+  /// Returns true once the user or the system has asked the program to end. Asked between batches; one rank is enough.
   std::function<bool()> is_interrupted = [] { return false; };
-  /// Called after each update, for a progress bar.
+  /// Called after each update, for a progress bar. Where it throws on one rank, all ranks end with the next update.
   std::function<void(const TrainingState&, const UpdateProgress&)> on_update = [](const TrainingState&, const UpdateProgress&) {};
-  /// Called with a warning for the user.
+  /// Called with a warning for the user: on the rank that it is about, or if it is about all, on rank 0.
   std::function<void(const std::string&)> warn = [](const std::string&) {};
 };
 
@@ -95,37 +100,57 @@ std::vector<ParameterGroup> trained_parameters(const Transformer& model);
 
 /// The training loop. Every update is a pure function of weights, optimizer state and TrainingState, so that a run
 /// which stopped at any update resumes bit for bit.
+///
+/// An update is `state.batches_per_update` consecutive batches of the one stream. Batch i of it goes to rank i modulo the number of ranks
+/// (the optimizer's group), and every sum is in the order of batches or of ranks: n ranks with a batch each get the bits of one process
+/// with n batches. After its batches each rank tells all others what it has (UpdateReport), and whatever is decided then follows from these
+/// reports, so that all ranks decide alike.
 class Trainer {
  public:
-  /// `data` must be at `state.position`. References must outlive the trainer.
+  /// `data` must be at `state.position`, and give the batches of this rank. References must outlive the trainer. Where
+  /// `state.batches_per_update` is unknown, it becomes the number of ranks times train.update_freq.
   Trainer(const TrainOptions& options, uint64_t seed, LossFunction loss, BatchStream& data, Optimizer& optimizer,
           LearningRate learning_rate, TrainerHooks hooks, TrainingState state);
 
-  /// Trains until an end. Throws MachineError if one sentence does not fit the memory, DivergedError
-  /// after train.max_bad_updates in a row.
+  /// Trains until an end. Throws MachineError if one sentence does not fit the memory, DivergedError after train.max_bad_updates in a row,
+  /// OtherRankError for whatever another rank throws.
   TrainingEnd run();
-  /// Makes one update, without what is due after it: no hook but `warn` is called. Returns true if it ended an epoch.
-  bool update();
+  /// Makes one update, without what is due after it: no hook but `warn` and `is_interrupted` is called. Returns true if it ended an epoch;
+  /// nothing if it was interrupted, and so has changed nothing.
+  std::optional<bool> update();
   /// Returns why training has ended; nothing if it has not.
   std::optional<TrainingEnd> end() const { return end_of(state_, hours_at_update_, options_); }
   const TrainingState& state() const { return state_; }
-  /// Returns the batches of the last update.
+  /// Returns this rank's batches of the last update.
   const std::vector<BatchPtr>& last_batches() const { return last_batches_; }
 
  private:
+  /// The batches of an update that are this rank's, by their numbers in it, and where the stream stands after the update.
+  struct OwnBatches {
+    std::vector<std::pair<int64_t, BatchPtr>> batches;
+    DataPosition after;
+    bool ends_epoch = false;
+  };
+  struct UnreadSums {
+    int64_t batch;    ///< its number in the update
+    LossSums losses;  ///< of which tensors are being copied from a GPU
+  };
+  /// Sums of all ranks' batches.
   struct UpdateSums {
     double loss = 0, nll = 0, penalty = 0;
     int64_t correct = 0, tokens = 0;
     AuxiliaryWindow auxiliary;
-    bool ended_epoch = false;
-    std::vector<LossSums> unread;  ///< of batches whose tokens are counted; being copied from a GPU
   };
 
-  UpdateSums accumulate_gradients();
-  std::vector<BatchPtr> next_batches(UpdateSums& sums);
-  void add_gradients(const Batch& batch, UpdateSums& sums);
-  static void read(UpdateSums& sums);
-  void make_room(std::vector<BatchPtr>& batches, size_t failed);
+  UpdateReport compute_own(OwnBatches& own);
+  OwnBatches next_batches();
+  bool accumulate_gradients(const OwnBatches& own, std::vector<UnreadSums>& sums);
+  UnreadSums add_gradients(int64_t number, const Batch& batch);
+  void make_room(std::vector<std::pair<int64_t, BatchPtr>>& batches, size_t failed);
+  std::vector<UpdateReport> agree(UpdateReport own);
+  static UpdateSums sum_of(const std::vector<UpdateReport>& reports);
+  void note_waits(const std::vector<UpdateReport>& reports);
+  void show_progress();
   void count(const UpdateSums& sums, const UpdateResult& update);
   void count_auxiliary(const AuxiliaryWindow& sums, const UpdateResult& update);
   void note_due(bool ended_epoch);
@@ -137,7 +162,7 @@ class Trainer {
   void save_unvalidated();
   void finish();
   double lr_of(int64_t step) const { return state_.lr_factor * learning_rate_.at(step, state_.scores.decreases); }
-  bool was_interrupted() const { return hooks_.is_interrupted(); }
+  void warn_once(const std::string& text) const;
   double hours() const;
 
   TrainOptions options_;
@@ -148,15 +173,18 @@ class Trainer {
   LearningRate learning_rate_;
   TrainerHooks hooks_;
   TrainingState state_;
+  Group& group_;
 
   UpdateProgress last_update_;
   std::vector<BatchPtr> last_batches_;
+  std::exception_ptr failure_;            ///< of this rank after its last update, which others do not know yet
   Scores scores_;                         ///< of the validation after the current step
   double hours_before_ = 0;               ///< hours of earlier starts
   double hours_at_update_ = 0;            ///< hours of all starts at the last update, for max_hours
   std::optional<Stopwatch> since_start_;  ///< since run() began
   double update_seconds_ = 0;             ///< time spent in updates since the last line of the log
   int64_t timed_tokens_ = 0;              ///< target tokens of these updates
+  double rank_wait_seconds_ = 0;          ///< how much longer the slowest rank's batches took than the fastest one's, in these updates
   double seconds_waited_before_ = 0;      ///< time spent waiting for data until the last line of the log
   bool is_saved_ = true;                  ///< true if the current step is saved
 };

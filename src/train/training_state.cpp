@@ -63,6 +63,7 @@ template <class Self, class Visitor>
 void describe_state(Self& state, Visitor&& visit) {
   visit("step", state.step);
   visit("optimizer_updates", state.optimizer_updates);
+  visit("batches_per_update", state.batches_per_update);
   visit("epoch", state.position.epoch);
   visit("batch", state.position.batch);
   visit("tgt_tokens", state.tgt_tokens);
@@ -146,6 +147,7 @@ TrainingState TrainingState::from_json(const std::string& text, const std::strin
   try {
     nlohmann::json json = nlohmann::json::parse(text);
     json.at("window").emplace("penalty", 0.0);  // missing in files of early versions
+    json.emplace("batches_per_update", 0);
     const auto read = [](const nlohmann::json& from) {
       return [&from](const char* name, auto& field) { read_field(from.at(name), field); };
     };

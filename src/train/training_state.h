@@ -56,13 +56,14 @@ struct LogWindow {
 
 /// All that a run needs to resume as if it had never stopped, beside weights and optimizer state (trainer.json).
 struct TrainingState {
-  int64_t step = 0;               ///< updates so far, including those left out
-  int64_t optimizer_updates = 0;  ///< updates so far, without those left out
-  int64_t auxiliary_updates = 0;  ///< updates of the parameters that the auxiliary loss trains
-  DataPosition position;          ///< position of the next batch
-  int64_t tgt_tokens = 0;         ///< target tokens trained on so far
-  double hours = 0;               ///< hours of training, over all starts
-  int64_t skipped_updates = 0;    ///< updates left out because their gradient was not finite
+  int64_t step = 0;                ///< updates so far, including those left out
+  int64_t optimizer_updates = 0;   ///< updates so far, without those left out
+  int64_t auxiliary_updates = 0;   ///< updates of the parameters that the auxiliary loss trains
+  int64_t batches_per_update = 0;  ///< batches whose gradients make an update, on all ranks together; 0 = unknown
+  DataPosition position;           ///< position of the next batch
+  int64_t tgt_tokens = 0;          ///< target tokens trained on so far
+  double hours = 0;                ///< hours of training, over all starts
+  int64_t skipped_updates = 0;     ///< updates left out because their gradient was not finite
   int64_t skipped_in_a_row = 0;
   double lr_factor = 1;            ///< of the learning rate: less after training has gone back from where it diverged
   int64_t went_back_from = 0;      ///< the step from which it went back; 0 = it never did
