@@ -157,7 +157,7 @@ ScoreOptions AblationRunner::scoring_by(std::vector<std::string> metrics) const 
 
 void AblationRunner::translate_and_score(const PlannedRun& run, RunResult& result) const {
   const std::string hypotheses = hypotheses_of(run.variant, run.seed);
-  fs::create_directories(fs::path(hypotheses).parent_path());
+  fs::create_directory(fs::path(hypotheses).parent_path());
   const SetFiles test(plan_.test_set);
   start(with_search_of(run, {"translate", "-m", checkpoint_to_score(run.options), "-i", test.src(), "-o", hypotheses}));
   const CorpusScores scores = score_files(scorer_, hypotheses, {test.tgt()}, scoring_by({"bleu", "chrf"}));

@@ -284,11 +284,16 @@ void replace_link(const fs::path& link, const std::string& target) {
   sync_folder(place.parent_path());
 }
 
-StagedFolder::StagedFolder(const fs::path& place) : place_(normal(place)), temporary_(beside(place_, kTemporary)) {
+void make_parent_of(const fs::path& place) {
+  const fs::path parent = normal(place).parent_path();
   std::error_code error;
-  fs::create_directories(place_.parent_path(), error);
-  if (error) fail("cannot make the folder", place_.parent_path(), error.value());
+  fs::create_directories(parent, error);
+  if (error) fail("cannot make the folder", parent, error.value());
+}
+
+StagedFolder::StagedFolder(const fs::path& place) : place_(normal(place)), temporary_(beside(place_, kTemporary)) {
   remove_leftovers(place_.parent_path());
+  std::error_code error;
   if (!fs::create_directory(temporary_, error)) fail("cannot make the folder", temporary_, error ? error.value() : EEXIST);
 }
 

@@ -116,7 +116,11 @@ uint64_t drop_zeros_at_end(const std::filesystem::path& file);
 /// Makes `link` point to `target` (relative to the link's folder) in one step, whatever it pointed to before.
 void replace_link(const std::filesystem::path& link, const std::string& target);
 
-/// A folder written under a temporary name beside its final one. `commit` syncs everything and renames it in one step; without it the
+/// Makes the folder in which `place` is to lie, and those around it, unless they are there.
+void make_parent_of(const std::filesystem::path& place);
+
+/// A folder written under a temporary name beside its final one, in a folder that is there: one that was removed, as a run's may be, does
+/// not come again. `commit` syncs everything and renames it in one step; without it the
 /// destructor removes the folder. A process may stage one folder at a time in each parent folder.
 class StagedFolder {
  public:

@@ -57,8 +57,8 @@ struct CheckpointContents {
   Options options(const std::string& path) const;
 };
 
-/// Writes a checkpoint folder, atomically replacing an existing one. Throws MachineError, with the bytes needed if the
-/// disk is full; nothing half-written is left.
+/// Writes a checkpoint folder, atomically replacing an existing one, into a folder that is there. Throws MachineError, with
+/// the bytes needed if the disk is full; nothing half-written is left.
 void save_checkpoint(const std::string& path, const CheckpointContents& contents);
 
 /// Reads a checkpoint folder and checks it against its manifest. Throws CheckpointError naming folder, file, fault and

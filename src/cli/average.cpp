@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "base/durable_files.h"
 #include "base/log.h"
 #include "base/spelling.h"
 #include "checkpoint/run_folder.h"
@@ -71,6 +72,7 @@ int run_average(const std::vector<std::string>& arguments) {
   });
   const int64_t wanted = std::max(options.last, options.best);
   if (static_cast<int64_t>(paths.size()) < wanted) log_warning("{} checkpoints were asked for, and the run has {}", wanted, paths.size());
+  make_parent_of(options.output);
   save_checkpoint(options.output, mean);
   log_info("averaged {} into {}", join(paths), options.output);
   return 0;

@@ -2,6 +2,7 @@
 
 #include <spdlog/fmt/fmt.h>
 
+#include "base/durable_files.h"
 #include "base/log.h"
 #include "checkpoint/run_folder.h"
 #include "cli/command_line.h"
@@ -35,6 +36,7 @@ int run_quantize(const std::vector<std::string>& arguments) {
     before = bytes_of_weights(input);
     return quantized_checkpoint(input, precision == "int8" ? Precision::kInt8 : Precision::kBf16);
   });
+  make_parent_of(output);
   save_checkpoint(output, rounded);
   const uint64_t after = bytes_of_weights(output);
   log_info("rounded {} to {} in {}: weights of {:.1f} MiB, {:.1f} % of {:.1f}", input, precision, output, mebibytes(after),

@@ -156,7 +156,7 @@ CorpusCache find_or_make(const CorpusOptions& corpus, const DataOptions& options
                          const std::string& fingerprint, const fs::path& folder, bool with_text) {
   try {
     if (auto found = find_cache(folder, vocabularies, with_text)) return std::move(*found);
-    fs::create_directories(folder.parent_path());
+    fs::create_directory(folder.parent_path());
     FileLock lock(folder.parent_path() / "lock");
     take(lock, folder.parent_path());
     if (auto found = find_cache(folder, vocabularies, with_text)) return std::move(*found);  // made by the process that held the lock

@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include "base/content_hash.h"
+#include "base/durable_files.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/spelling.h"
@@ -46,6 +47,7 @@ TrainingData open_training_data(const DataOptions& options, const std::string& f
     log_normalization("source", *data.vocabularies.src, options.src_normalization);
     log_normalization("target", *data.vocabularies.tgt, options.tgt_normalization);
   }
+  if (!options.cache.empty()) make_parent_of(options.cache);
   const std::string cache = options.cache.empty() ? folder + "/" + run_files::kCache : options.cache;
   ContentHash fingerprint;
   for (const CorpusOptions& corpus : options.train) {

@@ -112,9 +112,8 @@ VocabularyPtr load_or_train(const DataOptions& options, const fs::path& path, co
     for (const CorpusOptions& corpus : options.train)
       count_pairs(corpus, options.bad_lines, kSkipInTraining);  // for its errors, before long work
     log_info("training a SentencePiece model of {} pieces: {}", options.vocab_size, path.string());
-    std::error_code error;
-    fs::create_directories(path.parent_path(), error);
     const std::string model = train_sentencepiece(text.sides, options, seed);
+    std::error_code error;
     fs::remove(path, error);  // beside the note about the next model it would seem put there on purpose, if this process were killed now
     write_file_atomically(note, note_text(settings, model));
     write_file_atomically(path, model);

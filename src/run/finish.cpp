@@ -63,7 +63,7 @@ std::map<std::string, std::string> scored_fingerprints(const fs::path& metrics) 
 }  // namespace
 
 void write_hypotheses(const std::string& file, const Evaluation& evaluation) {
-  fs::create_directories(fs::path(file).parent_path());
+  fs::create_directory(fs::path(file).parent_path());
   write_file_atomically(file, text_of(evaluation.hypotheses));
 }
 

@@ -201,11 +201,7 @@ bool adopt_choices(Options& options) {
 }
 
 bool prepare_run_folder(Options& options) {
-  const fs::path run(options.run);
-  std::error_code error;
-  fs::create_directories(run, error);
-  if (error || !fs::is_directory(run)) throw MachineError("cannot make the run folder " + options.run + ": " + error.message());
-  remove_leftovers(run);
+  remove_leftovers(options.run);
   return adopt_choices(options);
 }
 

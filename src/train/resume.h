@@ -33,7 +33,7 @@ bool replaces_run(const Options& options);
 /// Returns and throws what replaces_run does. If the run resumes, `auto` in `options.train` becomes what was chosen.
 bool adopt_choices(Options& options);
 
-/// Creates the run folder or removes leftovers in it, then does what adopt_choices does. Throws MachineError.
+/// Removes leftovers in the run folder, which is there and locked, then does what adopt_choices does.
 bool prepare_run_folder(Options& options);
 
 /// Returns the newest whole checkpoint of a run; nothing if it has none. Newer ones that are damaged are logged. Throws

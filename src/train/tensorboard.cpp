@@ -100,7 +100,7 @@ fs::path new_event_file(const fs::path& folder) {
 
 TensorBoardWriter::TensorBoardWriter(const fs::path& folder, int64_t step) {
   std::error_code error;
-  fs::create_directories(folder, error);
+  fs::create_directory(folder, error);
   if (error) throw MachineError("cannot make the folder " + folder.string() + ": " + error.message());
   file_ = new_event_file(folder);
   stream_.open(file_, std::ios::binary);

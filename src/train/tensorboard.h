@@ -12,7 +12,7 @@ namespace lacuna {
 /// `Event`, which this class encodes itself.
 class TensorBoardWriter {
  public:
-  /// Creates the folder and in it `events.out.tfevents.<time>.<host>.<process>`, which says after which step the run
+  /// Creates the folder in one that is there, and in it `events.out.tfevents.<time>.<host>.<process>`, which says after which step the run
   /// resumes (0 = new): TensorBoard then ignores later steps in earlier files. Throws MachineError.
   explicit TensorBoardWriter(const std::filesystem::path& folder, int64_t step = 0);
 

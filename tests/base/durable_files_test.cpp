@@ -183,6 +183,16 @@ TEST(StagedFolder, LeavesNothingWithoutCommit) {
   EXPECT_TRUE(fs::is_empty(folder.path()));
 }
 
+TEST(StagedFolder, MakesNoFolderAnewThatIsGone) {
+  const ScratchFolder folder;
+  const std::string place = folder / "run/step_1";
+  EXPECT_THROW(StagedFolder{place}, MachineError);
+  EXPECT_FALSE(fs::exists(folder / "run"));
+  make_parent_of(place);
+  StagedFolder(place).commit();
+  EXPECT_TRUE(fs::is_directory(place));
+}
+
 TEST(StagedFolder, ThatReplacesWhatCannotBeRemovedNowLeavesItForLater) {
   const ScratchFolder folder;
   fs::create_directories(folder / "step_1/a/b");

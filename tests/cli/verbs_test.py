@@ -187,9 +187,9 @@ class Average(Verbs):
         steps = sorted((name for name in os.listdir(RUN) if name.startswith("step_")), key=lambda name: int(name[5:]))
         self.assertGreaterEqual(len(steps), 2)
         named = [os.path.join(RUN, name) for name in steps[-2:]]
-        self.prints("average", "-o", path("named"), *named)
+        self.prints("average", "-o", path("new", "named"), *named)  # in a folder that is not there yet
         self.prints("average", "-o", path("last_2"), "--last", "2", RUN)
-        for file in ("named", "last_2"):
+        for file in (os.path.join("new", "named"), "last_2"):
             self.assertEqual(read_bytes(file, "model.safetensors"), read_bytes(AVERAGED, "model.safetensors"), file)
 
     def test_of_the_last_says_which_it_leaves_out(self):
@@ -211,7 +211,7 @@ class Average(Verbs):
 
 class Quantize(Verbs):
     def quantized(self, precision):
-        folder = path("rounded_to_" + precision)
+        folder = path("rounded", precision)
         self.prints("quantize", "-m", RUN, "-o", folder, "--precision", precision)
         return folder
 

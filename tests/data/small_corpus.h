@@ -27,6 +27,7 @@ struct SmallCorpus {
     vocabularies.src = vocabularies.tgt = token_list_from_bytes(words, "words");
     options.tokenizer = Tokenizer::kNone;
     options.max_length = 20;
+    std::filesystem::create_directory(folder / "run");
   }
 
   std::string cache() const { return folder / "cache"; }

@@ -183,6 +183,8 @@ def of_model(name, about, act):
 SCENARIOS += [
     changed("run_deleted", "training while its run folder is removed", "cached", f"{TRAIN} {CACHED}", act=delete, names="run",
             may_go="run"),
+    changed("run_deleted_early", "the same, from texts alone", "texts", f"{TRAIN} --train.max_steps 2", act=delete, names="run",
+            may_go="run"),
     changed("run_moved", "training while its run folder is renamed", "cached", f"{TRAIN} {CACHED}", act=move, names="run",
             may_go="run"),
     changed("run_shared", "a second process with the same run folder", "vocabulary", FROM_TEXTS, act=start_again),

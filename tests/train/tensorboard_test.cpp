@@ -32,12 +32,12 @@ nlohmann::json points(std::initializer_list<std::pair<int, double>> expected) {
 
 TEST(TensorBoard, ItsOwnReaderFindsEveryPoint) {
   const TemporaryFolder folder;
-  TensorBoardWriter writer(folder.path() / "run" / "tensorboard");
+  TensorBoardWriter writer(folder.path() / "tensorboard");
   writer.scalar("train/loss", 4.5, 0);
   writer.scalar("train/loss", -0.25, 300);
   writer.scalar("valid/bleu", 36.5, int64_t{1} << 40);
   writer.flush();
-  const nlohmann::json events = read_events(folder.path() / "run" / "tensorboard");
+  const nlohmann::json events = read_events(folder.path() / "tensorboard");
   EXPECT_EQ(events.size(), 2u);
   EXPECT_EQ(events["train/loss"], points({{0, 4.5}, {300, -0.25}}));
   EXPECT_EQ(events["valid/bleu"][0][0], int64_t{1} << 40);
