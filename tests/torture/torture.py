@@ -17,7 +17,7 @@ from runs import Workshop
 from scenarios import SCENARIOS
 from walk import Case, Walk, template
 
-MOST_IN_SHORT_FORM = 4  # cases of a scenario
+MOST_IN_SHORT_FORM = 2  # cases of a scenario
 
 
 @dataclasses.dataclass
