@@ -169,21 +169,23 @@ class Walk:
         return dataclasses.replace(case, problems=tuple(problems))
 
     def run_with_fault(self, folder, case):
-        """The command with the fault of the case. Threads take turns in another order each time: where the number came to an operation that
-        cannot fail so, the command starts anew in the folder as it was."""
+        """How the command ended with the fault of the case. Threads take turns in another order each time: where the number came to an
+        operation that cannot fail so, the command starts anew in the folder as it was. None if it never came to one that can."""
         for _ in range(MOST_TRIES):
             ended = self.workshop.run(self.scenario.command, folder, case.number, case.kind)
             met = [operation.name for operation in ended.operations if operation.number == case.number]
             if not met or case.kind in KINDS[met[0]]:
-                break
+                return ended
             name = os.path.basename(folder)
             self.workshop.remove(name)
             self.workshop.copy(self.template, name)
-        return ended
+        return None
 
     def fail(self, folder, case):
         """What is wrong after the operation of the case has failed."""
         ended = self.run_with_fault(folder, case)
+        if ended is None:
+            return []
         problems = self.problems_of_end(ended, case)
         if self.scenario.save_every > 0:
             problems += self.problems_of_loss(folder, ended)
