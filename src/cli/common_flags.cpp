@@ -2,7 +2,6 @@
 
 #include <ATen/Parallel.h>
 
-#include <cstdlib>
 #include <iostream>
 
 #include "attention/attention.h"
@@ -14,6 +13,7 @@
 #include "cli/command_line.h"
 #include "config/read_options.h"
 #include "kernels/parallel.h"
+#include "ranks/place.h"
 
 #ifdef LACUNA_CUDA
 #include <ATen/cuda/CUDAContext.h>
@@ -139,14 +139,13 @@ std::vector<std::string> overrides_without_search(const CLI::App& app, const std
 }
 
 void require_single_process() {
-  for (const char* const name : {"WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-    const char* const value = std::getenv(name);
-    if (value == nullptr || std::atoll(value) <= 1) continue;
-    throw UsageError(std::string("the environment says ") + name + "=" + value +
-                     ": a launcher (torchrun, srun, mpirun) has started several processes, and one process trains here, on one device; "
-                     "several are not supported yet. Start lacuna without the launcher, or with one task, or unset " +
-                     name);
-  }
+  const Place place = place_from_environment();
+  if (place.is_alone()) return;
+  throw UsageError(
+      fmt::format("the environment says ({}) that this is process {} of {}: a launcher (torchrun, srun, mpirun, lacuna launch) "
+                  "has started several, and each would do the whole work. Start lacuna without the launcher, or with one "
+                  "task, or unset {}",
+                  place.told_by, place.rank, place.size, place.told_by));
 }
 
 void use_threads(int64_t threads) {

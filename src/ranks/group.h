@@ -2,8 +2,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -25,11 +27,27 @@ class Transfer {
   virtual void wait() = 0;
 };
 
+/// A process that serves a run.
+struct Member {
+  std::string host;
+  int64_t pid = 0;
+};
+
+/// Returns what this process is.
+Member this_member();
+/// Returns a text that no other start of a run has.
+std::string new_start_id();
+
+/// The tags that callers of Group may use are below this one.
+inline constexpr int kTagsEnd = 1 << 30;
+
 /// The processes that serve one run, its ranks, as each of them sees them. The functions on bytes are collective: all ranks
 /// call the same ones in the same order, and each returns when what it needs of the others is there.
 class Group {
  public:
-  Group(int rank, int size) : rank_(rank), size_(size) {}
+  /// `members` are those of all ranks; without them, messages name ranks alone.
+  Group(int rank, int size, std::vector<Member> members = {}, std::string start_id = "")
+      : rank_(rank), size_(size), members_(std::move(members)), start_id_(std::move(start_id)) {}
   virtual ~Group() = default;
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
@@ -40,27 +58,33 @@ class Group {
   bool is_alone() const { return size_ == 1; }
   /// Rank 0 alone writes files.
   bool is_first() const { return rank_ == 0; }
+  /// Returns "rank 2 (node7, pid 4711)", for messages.
+  std::string name_of(int rank) const;
+  /// Returns what all ranks of this start of the run have in common, and no other start.
+  const std::string& start_id() const { return start_id_; }
 
   /// Returns the bytes of all ranks, in the order of ranks; at ranks other than 0 nothing.
   virtual std::vector<std::string> gather(const std::string& bytes) = 0;
   /// Returns the bytes of rank 0; what other ranks give is not read.
   virtual std::string broadcast(const std::string& bytes) = 0;
-  /// Returns the bytes of all ranks, in the order of ranks, at every rank: for a few bytes, as their number grows with its square.
+  /// Returns the bytes of all ranks, in the order of ranks, at every rank: for a few bytes, as all pass through rank 0.
   virtual std::vector<std::string> gather_to_all(const std::string& bytes) = 0;
 
-  /// Starts to send a contiguous tensor to another rank, which receives it under the same tag (0 to 2^31 - 1) into a tensor of as many
-  /// bytes. Several messages may be on their way at once.
+  /// Starts to send a contiguous tensor to another rank, which receives it under the same tag (0 to kTagsEnd - 1) into a tensor of as
+  /// many bytes, on the CPU. Several messages may be on their way at once; those under one tag arrive in the order of their sending.
   virtual std::unique_ptr<Transfer> send(const at::Tensor& values, int to, int tag) = 0;
   virtual std::unique_ptr<Transfer> receive(const at::Tensor& values, int from, int tag) = 0;
 
  private:
   int rank_, size_;
+  std::vector<Member> members_;
+  std::string start_id_;
 };
 
 /// The group of a run that one process serves: it says nothing to anybody, so that callers need no `if`.
 class AloneGroup : public Group {
  public:
-  AloneGroup() : Group(0, 1) {}
+  AloneGroup();
   std::vector<std::string> gather(const std::string& bytes) override { return {bytes}; }
   std::string broadcast(const std::string& bytes) override { return bytes; }
   std::vector<std::string> gather_to_all(const std::string& bytes) override { return {bytes}; }

@@ -152,8 +152,9 @@ class Check(Program):
         self.assertNotRegex(text, "(?m)^time ")
 
     def test_is_one_process(self):
-        ended = self.ends("check", "-c", small_run.configuration(FOLDER, "checked"), env={**os.environ, "WORLD_SIZE": "2"}, code=2)
-        self.assertIn("the environment says WORLD_SIZE=2: a launcher (torchrun, srun, mpirun) has started several processes", ended.stderr)
+        ended = self.ends("check", "-c", small_run.configuration(FOLDER, "checked"),
+                          env={**os.environ, "OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, code=2)
+        self.assertIn("that this is process 1 of 2: a launcher (torchrun, srun, mpirun, lacuna launch) has started several", ended.stderr)
 
     def test_that_is_interrupted_leaves_nothing_behind(self):
         temporary = path("temporary")

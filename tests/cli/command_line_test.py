@@ -133,9 +133,12 @@ class WrongWords(CommandLine):
             self.assertIn(f'"{verb}" is not a verb: {hint}', self.refuses(verb, speaker="lacuna"))
 
     def test_several_processes(self):
-        for name in ("WORLD_SIZE", "SLURM_STEP_NUM_TASKS"):
+        for name in ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"):
             ended = self.ends("train", "-c", self.config(""), env={**os.environ, name: "2"}, code=2)
-            self.assertIn(f"the environment says {name}=2: a launcher", ended.stderr)
+            self.assertRegex(ended.stderr, f"the environment says {name}=2, and [A-Z_]*RANK is not set")
+        step = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "1", "SLURM_STEP_NODELIST": "node[1-2]"}
+        ended = self.ends("check", "-c", self.config(""), env={**os.environ, **step}, code=2)
+        self.assertIn("the environment says (SLURM_PROCID and SLURM_STEP_NUM_TASKS) that this is process 1 of 2: a launcher", ended.stderr)
         self.assertNotIn("launcher", self.ends("train", "-c", self.config(""), env={**os.environ, "WORLD_SIZE": "1"}, code=2).stderr)
 
     def test_a_missing_flag_is_named_with_the_help(self):

@@ -1,0 +1,228 @@
+#include "ranks/gloo_group.h"
+
+#include <ATen/ATen.h>
+#include <c10/util/Logging.h>
+#include <spdlog/fmt/fmt.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+
+#include "base/resources.h"
+#include "ranks/rendezvous.h"
+#include "ranks/stage.h"
+
+namespace lacuna {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A message of bytes is a frame: its length, and as much of it as fits. The rest follows by itself.
+constexpr int64_t kFrameBytes = 1024;
+constexpr size_t kBytesInFrame = kFrameBytes - sizeof(uint64_t);
+constexpr int kFrameTag = kTagsEnd, kRestTag = kTagsEnd + 1;
+
+/// Stops the lines that LibTorch writes to stderr about connections: what they tell is in our errors, with the name of the rank.
+void silence_libtorch() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    setenv("TORCH_CPP_LOG_LEVEL", "FATAL", 0);
+    c10::initLogging();
+  });
+}
+
+/// Raises the limit of open files where connections to all ranks need more.
+void allow_connections(int ranks) {
+  const rlim_t wanted = 1024 + 4 * static_cast<rlim_t>(ranks);
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted) return;
+  limit.rlim_cur = std::min(wanted, limit.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+[[noreturn]] void fail_with(const std::string& other, const std::exception& error) {
+  const std::string text = plain_message(error);
+  const bool is_silent = text.find("imed out") != std::string::npos;
+  throw LostRankError(fmt::format("{} {} ({}). The same command goes on from the newest checkpoint", other,
+                                  is_silent ? "does not answer" : "is gone", text));
+}
+
+/// A message by Gloo.
+class GlooTransfer : public Transfer {
+ public:
+  GlooTransfer(c10::intrusive_ptr<c10d::Work> work, std::string other) : work_(std::move(work)), other_(std::move(other)) {}
+  void wait() override {
+    try {
+      work_->wait();
+    } catch (const std::exception& error) {
+      fail_with(other_, error);
+    }
+  }
+
+ private:
+  c10::intrusive_ptr<c10d::Work> work_;
+  std::string other_;
+};
+
+/// A message of no bytes, which nobody sends.
+class EmptyTransfer : public Transfer {
+ public:
+  void wait() override {}
+};
+
+class GlooGroup : public Group {
+ public:
+  /// Connects to all others, which have `connecting` to answer.
+  GlooGroup(const Place& place, const Rendezvous& all, milliseconds connecting, milliseconds operation)
+      : Group(place.rank, place.size, all.members, all.start_id) {
+    const auto gloo_options = c10d::ProcessGroupGloo::Options::create(connecting);
+    try {
+      gloo_options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(all.own_address));
+      gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(all.store, place.rank, place.size, gloo_options);
+      gloo_->setTimeout(operation);
+    } catch (const std::exception& error) {
+      throw LostRankError(
+          fmt::format("rank {} ({}, address {}) cannot be connected with all other ranks: {}. Has one of them ended? Is a "
+                      "firewall between?",
+                      place.rank, host_name(), all.own_address, plain_message(error)));
+    }
+  }
+
+  std::unique_ptr<Transfer> send(const at::Tensor& values, int to, int tag) override {
+    require_plain(values, tag);
+    return start_send(values, to, tag);
+  }
+
+  std::unique_ptr<Transfer> receive(const at::Tensor& values, int from, int tag) override {
+    require_plain(values, tag);
+    return start_receive(values, from, tag);
+  }
+
+  std::vector<std::string> gather(const std::string& bytes) override {
+    if (!is_first()) {
+      send_bytes(bytes, {0});
+      return {};
+    }
+    std::vector<int> others;
+    others.reserve(static_cast<size_t>(size()));
+    for (int rank = 1; rank < size(); ++rank) others.push_back(rank);
+    std::vector<std::string> all = receive_bytes(others);
+    all.insert(all.begin(), bytes);
+    return all;
+  }
+
+  /// Along a tree: rank r has it from r without its highest bit, and passes it on to r with a higher one.
+  std::string broadcast(const std::string& bytes) override {
+    int bit = 1;
+    while (bit <= rank()) bit *= 2;
+    const std::string received = is_first() ? bytes : receive_bytes({rank() - bit / 2}).front();
+    std::vector<int> children;
+    for (; rank() + bit < size(); bit *= 2) children.push_back(rank() + bit);
+    send_bytes(received, children);
+    return received;
+  }
+
+  std::vector<std::string> gather_to_all(const std::string& bytes) override { return unpacked(broadcast(packed(gather(bytes)))); }
+
+ private:
+  static void require_plain(const at::Tensor& values, int tag) {
+    if (!values.is_contiguous() || !values.device().is_cpu()) throw std::logic_error("ranks send contiguous tensors of the CPU");
+    if (tag < 0 || tag >= kTagsEnd) throw std::logic_error("a tag is out of range");
+  }
+
+  std::unique_ptr<Transfer> start_send(const at::Tensor& values, int to, int tag) {
+    if (values.numel() == 0) return std::make_unique<EmptyTransfer>();
+    std::vector<at::Tensor> tensors = {values};
+    try {
+      return std::make_unique<GlooTransfer>(gloo_->send(tensors, to, tag), name_of(to));
+    } catch (const std::exception& error) {
+      fail_with(name_of(to), error);
+    }
+  }
+
+  std::unique_ptr<Transfer> start_receive(const at::Tensor& values, int from, int tag) {
+    if (values.numel() == 0) return std::make_unique<EmptyTransfer>();
+    std::vector<at::Tensor> tensors = {values};
+    try {
+      return std::make_unique<GlooTransfer>(gloo_->recv(tensors, from, tag), name_of(from));
+    } catch (const std::exception& error) {
+      fail_with(name_of(from), error);
+    }
+  }
+
+  /// Returns the bytes as a tensor that shares them.
+  static at::Tensor shared(const char* bytes, size_t count) {
+    return at::from_blob(const_cast<char*>(bytes), {static_cast<int64_t>(count)}, at::kByte);
+  }
+
+  void send_bytes(const std::string& bytes, const std::vector<int>& receivers) {
+    const at::Tensor frame = at::zeros({kFrameBytes}, at::kByte);
+    const uint64_t length = bytes.size();
+    auto* const data = frame.data_ptr<uint8_t>();
+    std::memcpy(data, &length, sizeof length);
+    std::memcpy(data + sizeof length, bytes.data(), std::min(bytes.size(), kBytesInFrame));
+    std::vector<std::unique_ptr<Transfer>> sent;
+    for (const int rank : receivers) sent.push_back(start_send(frame, rank, kFrameTag));
+    if (bytes.size() > kBytesInFrame)
+      for (const int rank : receivers)
+        sent.push_back(start_send(shared(bytes.data() + kBytesInFrame, bytes.size() - kBytesInFrame), rank, kRestTag));
+    for (const auto& transfer : sent) transfer->wait();
+  }
+
+  std::vector<std::string> receive_bytes(const std::vector<int>& senders) {
+    std::vector<at::Tensor> frames;
+    std::vector<std::unique_ptr<Transfer>> received, rests;
+    for (const int rank : senders) {
+      frames.push_back(at::empty({kFrameBytes}, at::kByte));
+      received.push_back(start_receive(frames.back(), rank, kFrameTag));
+    }
+    std::vector<std::string> all(senders.size());
+    for (size_t i = 0; i < senders.size(); ++i) {
+      received[i]->wait();
+      uint64_t length = 0;
+      const auto* const data = frames[i].const_data_ptr<uint8_t>();
+      std::memcpy(&length, data, sizeof length);
+      all[i].resize(length);
+      const size_t in_frame = std::min<size_t>(length, kBytesInFrame);
+      std::memcpy(all[i].data(), data + sizeof length, in_frame);
+      if (length > in_frame) rests.push_back(start_receive(shared(all[i].data() + in_frame, length - in_frame), senders[i], kRestTag));
+    }
+    for (const auto& transfer : rests) transfer->wait();
+    return all;
+  }
+
+  c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
+};
+
+/// Returns what `work` returns, in a thread of its own. Throws LostRankError, and leaves the thread behind, if it takes longer: LibTorch
+/// waits without end for a store whose machine was stopped.
+std::unique_ptr<Group> within(milliseconds limit, const Place& place, const std::function<std::unique_ptr<Group>()>& work) {
+  auto task = std::make_shared<std::packaged_task<std::unique_ptr<Group>()>>(work);
+  std::future<std::unique_ptr<Group>> result = task->get_future();
+  std::thread thread([task] { (*task)(); });
+  const bool has_ended = result.wait_for(limit) == std::future_status::ready;
+  has_ended ? thread.join() : thread.detach();
+  if (has_ended) return result.get();
+  throw LostRankError(fmt::format("what listens at {}, port {}, does not answer for {} s. Is rank 0 stopped, or is it another program?",
+                                  place.address, place.port, std::chrono::duration_cast<std::chrono::seconds>(limit).count()));
+}
+
+}  // namespace
+
+std::unique_ptr<Group> join(const Place& place, const JoinOptions& options) {
+  if (place.is_alone()) return std::make_unique<AloneGroup>();
+  silence_libtorch();
+  allow_connections(place.size);
+  const milliseconds connecting = std::min<milliseconds>(options.joining, std::chrono::minutes(1));
+  return within(options.joining + connecting + std::chrono::seconds(1), place,
+                [=] { return std::make_unique<GlooGroup>(place, meet(place, options.joining), connecting, options.operation); });
+}
+
+}  // namespace lacuna

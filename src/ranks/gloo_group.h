@@ -1,0 +1,22 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+
+#include "ranks/group.h"
+#include "ranks/place.h"
+
+namespace lacuna {
+
+/// How long ranks wait for each other.
+struct JoinOptions {
+  std::chrono::milliseconds joining = std::chrono::minutes(5);     ///< for all to have started
+  std::chrono::milliseconds operation = std::chrono::minutes(30);  ///< for a message
+};
+
+/// Returns the group of all ranks, once all are there: connections between each two of them, by Gloo, from the address by which this
+/// machine reaches rank 0's. A single process gets an AloneGroup, which opens no socket. Throws LostRankError, which names who is
+/// missing, UsageError where ranks contradict each other, MachineError where rank 0 cannot listen.
+std::unique_ptr<Group> join(const Place& place, const JoinOptions& options = {});
+
+}  // namespace lacuna

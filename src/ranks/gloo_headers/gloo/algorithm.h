@@ -1,0 +1,3 @@
+#pragma once
+
+// LibTorch's header includes this file and uses nothing of it.

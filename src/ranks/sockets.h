@@ -1,0 +1,53 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// TCP connections between ranks.
+namespace lacuna {
+
+/// A descriptor that is closed in the destructor; -1 is none.
+class Socket {
+ public:
+  explicit Socket(int descriptor = -1) : descriptor_(descriptor) {}
+  Socket(Socket&& other) noexcept : descriptor_(other.release()) {}
+  Socket& operator=(Socket&& other) noexcept;
+  ~Socket() { close(); }
+
+  int get() const { return descriptor_; }
+  explicit operator bool() const { return descriptor_ >= 0; }
+  /// Returns the descriptor, which the caller closes.
+  int release();
+  void close();
+
+ private:
+  int descriptor_;
+};
+
+/// Returns the numeric addresses of a machine, IPv4 and IPv6, in the system's order. If it has none, `problem` says why.
+std::vector<std::string> addresses_of(const std::string& host, std::string& problem);
+
+/// Returns true for 127.0.0.1 and its like.
+bool is_loopback(const std::string& address);
+
+/// Returns the address of this machine from which packets to a numeric address leave; empty if there is no way to it.
+std::string own_address_towards(const std::string& address);
+
+/// Listens at a numeric address; "" = at all of this machine. Port 0 = one that the system chooses. Throws MachineError, which says what
+/// takes the port if it is taken.
+Socket listen_at(const std::string& address, uint16_t port);
+
+/// Returns true where a numeric address is one of this machine.
+bool is_own_address(const std::string& address);
+
+/// Returns the port that a socket is bound to.
+uint16_t port_of(const Socket& socket);
+/// Returns the numeric address by which this machine reaches a socket that listens: its own, or 127.0.0.1 if it listens at all.
+std::string own_address_of(const Socket& listening);
+
+/// Connects to a numeric address. If nobody answers in this time, the socket is empty, and `problem` says why.
+Socket connect_to(const std::string& address, uint16_t port, std::chrono::milliseconds timeout, std::string& problem);
+
+}  // namespace lacuna
