@@ -1,9 +1,12 @@
 #include "base/process.h"
 
 #include <fcntl.h>
+#include <linux/mempolicy.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +18,7 @@
 #include <exception>
 #include <sstream>
 #include <string_view>
+#include <thread>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -89,10 +93,22 @@ std::vector<std::string> changed_environment(const std::vector<EnvironmentChange
 struct ChildSetup {
   char* const* arguments;
   char* const* environment;
-  int output, errors;  // write ends of pipes
+  int output, errors;  // write ends of pipes; -1 = as this process has them
   pid_t parent;
+  int passed_file = -1;
+  const cpu_set_t* cpus = nullptr;
+  int memory_node = -1;
   volatile int error_number = 0;  // set by the child, whose memory is ours: why exec failed
 };
+
+/// Takes memory of this NUMA node first.
+void prefer_memory_of(size_t node) {
+  constexpr size_t kMostNodes = 1024, kBits = 8 * sizeof(unsigned long);
+  std::array<unsigned long, kMostNodes / kBits> mask = {};
+  if (node >= kMostNodes) return;
+  mask[node / kBits] |= 1UL << (node % kBits);
+  syscall(SYS_set_mempolicy, MPOL_PREFERRED, mask.data(), kMostNodes);
+}
 
 /// Runs in the child with the parent's memory: makes system calls and nothing else. All signals are blocked on entry.
 [[noreturn]] void exec_program(ChildSetup& setup) {
@@ -103,8 +119,11 @@ struct ChildSetup {
   signal(SIGPIPE, SIG_DFL);
   signal(SIGXFSZ, SIG_DFL);
   dup2(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
-  dup2(setup.output, STDOUT_FILENO);
-  dup2(setup.errors, STDERR_FILENO);
+  if (setup.output >= 0) dup2(setup.output, STDOUT_FILENO);
+  if (setup.errors >= 0) dup2(setup.errors, STDERR_FILENO);
+  if (setup.passed_file >= 0) fcntl(setup.passed_file, F_SETFD, 0);
+  if (setup.cpus != nullptr) sched_setaffinity(0, sizeof *setup.cpus, setup.cpus);
+  if (setup.memory_node >= 0) prefer_memory_of(static_cast<size_t>(setup.memory_node));
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -127,11 +146,23 @@ pid_t start_child_of(ChildSetup& setup) {
   return child;
 }
 
+/// Starts the program of `setup`, which is named by its first argument, and returns its id.
+pid_t started(ChildSetup& setup) {
+  const pid_t child = start_child_of(setup);
+  if (child < 0) fail_to_start(setup.arguments[0], errno);
+  return child;
+}
+
 int wait_for(pid_t child) {
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   return status;
+}
+
+EndedProcess end_of(pid_t child, int status) {
+  const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+  return {.id = child, .exit_code = signal != 0 ? 128 + signal : WEXITSTATUS(status), .signal = signal};
 }
 
 void write_all(int file, std::string_view bytes) {
@@ -224,18 +255,52 @@ ProcessResult run_process(const std::vector<std::string>& command, const Process
   const std::string& program = command.front();
   Pipe output(program), errors(program);
   const PointerArray arguments(command), environment(changed_environment(options.environment));
-  ChildSetup setup = {arguments.data(), environment.data(), output.write_end(), errors.write_end(), getpid()};
-  const pid_t child = start_child_of(setup);
-  if (child < 0) fail_to_start(program, errno);
+  ChildSetup setup = {.arguments = arguments.data(),
+                      .environment = environment.data(),
+                      .output = output.write_end(),
+                      .errors = errors.write_end(),
+                      .parent = getpid()};
+  const pid_t child = started(setup);
   output.close_write_end();
   errors.close_write_end();
   ProcessResult result;
   read_both(child, output.read_end(), errors.read_end(), options.is_supervised, result);
   const int status = wait_for(child);
   if (setup.error_number != 0) fail_to_start(program, setup.error_number);
-  result.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-  result.exit_code = result.signal != 0 ? 128 + result.signal : WEXITSTATUS(status);
+  const EndedProcess end = end_of(child, status);
+  result.signal = end.signal;
+  result.exit_code = end.exit_code;
   return result;
+}
+
+pid_t start_process(const std::vector<std::string>& command, const StartOptions& options) {
+  const PointerArray arguments(command), environment(changed_environment(options.environment));
+  cpu_set_t cpus;
+  CPU_ZERO(&cpus);
+  for (const int cpu : options.cpus) CPU_SET(static_cast<size_t>(cpu), &cpus);
+  ChildSetup setup = {.arguments = arguments.data(),
+                      .environment = environment.data(),
+                      .output = -1,
+                      .errors = -1,
+                      .parent = getpid(),
+                      .passed_file = options.passed_file,
+                      .cpus = options.cpus.empty() ? nullptr : &cpus,
+                      .memory_node = options.memory_node};
+  const pid_t child = started(setup);
+  if (setup.error_number == 0) return child;
+  wait_for(child);
+  fail_to_start(command.front(), setup.error_number);
+}
+
+std::optional<EndedProcess> wait_for_end(std::chrono::milliseconds timeout) {
+  constexpr std::chrono::milliseconds kPause{20};
+  const auto end = std::chrono::steady_clock::now() + timeout;
+  for (;;) {
+    int status = 0;
+    if (const pid_t child = waitpid(-1, &status, WNOHANG); child > 0) return end_of(child, status);
+    if (std::chrono::steady_clock::now() >= end) return {};
+    std::this_thread::sleep_for(std::min(kPause, timeout));
+  }
 }
 
 std::optional<fs::path> find_program(const std::string& name) {

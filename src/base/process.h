@@ -1,5 +1,8 @@
 #pragma once
 
+#include <sys/types.h>
+
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -38,6 +41,28 @@ struct ProcessOptions {
 /// contains a slash. The program's stdin is empty. It has a process group of its own, so that Ctrl-C reaches this process only, and gets
 /// SIGTERM if this process dies. Throws MachineError if it cannot be started.
 ProcessResult run_process(const std::vector<std::string>& command, const ProcessOptions& options = {});
+
+/// How a program is started that runs beside this process.
+struct StartOptions {
+  std::vector<EnvironmentChange> environment = {};
+  int passed_file = -1;        ///< a descriptor that the program gets under the same number
+  std::vector<int> cpus = {};  ///< where it may run; empty = where this process may
+  int memory_node = -1;        ///< NUMA node whose memory it takes first; -1 = any
+};
+
+/// Starts a program as run_process does, but with the stdout and stderr of this process, and returns its id at once. Who starts several
+/// asks wait_for_end() for their ends. Throws MachineError if it cannot be started.
+pid_t start_process(const std::vector<std::string>& command, const StartOptions& options = {});
+
+/// The end of a program that start_process() started.
+struct EndedProcess {
+  pid_t id = 0;
+  int exit_code = 0;  ///< 128 + n if signal n ended it
+  int signal = 0;     ///< that n; 0 if it ended by itself
+};
+
+/// Waits for the end of one of the programs that start_process() started, at most this time.
+std::optional<EndedProcess> wait_for_end(std::chrono::milliseconds timeout);
 
 /// Returns where a shell would find the program: on PATH, or `name` itself if it contains a slash. Empty if there is no such executable.
 std::optional<std::filesystem::path> find_program(const std::string& name);

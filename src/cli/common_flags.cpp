@@ -139,7 +139,7 @@ std::vector<std::string> overrides_without_search(const CLI::App& app, const std
 }
 
 void require_single_process() {
-  const Place place = place_from_environment();
+  const RankPlace place = place_from_environment();
   if (place.is_alone()) return;
   throw UsageError(
       fmt::format("the environment says ({}) that this is process {} of {}: a launcher (torchrun, srun, mpirun, lacuna launch) "

@@ -31,6 +31,7 @@ Program program();
 std::vector<Verb> all_verbs();
 
 Verb train_verb();
+Verb launch_verb();
 Verb translate_verb();
 Verb score_verb();
 Verb evaluate_verb();

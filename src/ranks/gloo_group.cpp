@@ -80,18 +80,19 @@ class EmptyTransfer : public Transfer {
 class GlooGroup : public Group {
  public:
   /// Connects to all others, which have `connecting` to answer.
-  GlooGroup(const Place& place, const Rendezvous& all, milliseconds connecting, milliseconds operation)
+  GlooGroup(const RankPlace& place, const Rendezvous& all, milliseconds connecting, milliseconds operation)
       : Group(place.rank, place.size, all.members, all.start_id) {
+    const std::string own_address = members()[static_cast<size_t>(place.rank)].address;
     const auto gloo_options = c10d::ProcessGroupGloo::Options::create(connecting);
     try {
-      gloo_options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(all.own_address));
+      gloo_options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own_address));
       gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(all.store, place.rank, place.size, gloo_options);
       gloo_->setTimeout(operation);
     } catch (const std::exception& error) {
       throw LostRankError(
           fmt::format("rank {} ({}, address {}) cannot be connected with all other ranks: {}. Has one of them ended? Is a "
                       "firewall between?",
-                      place.rank, host_name(), all.own_address, plain_message(error)));
+                      place.rank, host_name(), own_address, plain_message(error)));
     }
   }
 
@@ -203,7 +204,7 @@ class GlooGroup : public Group {
 
 /// Returns what `work` returns, in a thread of its own. Throws LostRankError, and leaves the thread behind, if it takes longer: LibTorch
 /// waits without end for a store whose machine was stopped.
-std::unique_ptr<Group> within(milliseconds limit, const Place& place, const std::function<std::unique_ptr<Group>()>& work) {
+std::unique_ptr<Group> within(milliseconds limit, const RankPlace& place, const std::function<std::unique_ptr<Group>()>& work) {
   auto task = std::make_shared<std::packaged_task<std::unique_ptr<Group>()>>(work);
   std::future<std::unique_ptr<Group>> result = task->get_future();
   std::thread thread([task] { (*task)(); });
@@ -216,7 +217,7 @@ std::unique_ptr<Group> within(milliseconds limit, const Place& place, const std:
 
 }  // namespace
 
-std::unique_ptr<Group> join(const Place& place, const JoinOptions& options) {
+std::unique_ptr<Group> join(const RankPlace& place, const JoinOptions& options) {
   if (place.is_alone()) return std::make_unique<AloneGroup>();
   silence_libtorch();
   allow_connections(place.size);

@@ -12,11 +12,14 @@
 
 namespace lacuna {
 
+/// The exit code of a process that has lost another one: EX_TEMPFAIL, to be tried again.
+inline constexpr int kLostRankCode = 75;
+
 /// Another process of the run is gone, or does not answer. The same command goes on from the newest checkpoint.
 class LostRankError : public Error {
  public:
   using Error::Error;
-  int exit_code() const override { return 75; }  // EX_TEMPFAIL: to be tried again
+  int exit_code() const override { return kLostRankCode; }
 };
 
 /// A message on its way. Its tensor must live, and a sent one keep its values, until it has arrived.
@@ -31,6 +34,7 @@ class Transfer {
 struct Member {
   std::string host;
   int64_t pid = 0;
+  std::string address = {};  ///< numeric, at which the others reach it; empty for a single process
 };
 
 /// Returns what this process is.
@@ -58,6 +62,8 @@ class Group {
   bool is_alone() const { return size_ == 1; }
   /// Rank 0 alone writes files.
   bool is_first() const { return rank_ == 0; }
+  /// Returns what is known of all ranks, in their order; empty if nothing is.
+  const std::vector<Member>& members() const { return members_; }
   /// Returns "rank 2 (node7, pid 4711)", for messages.
   std::string name_of(int rank) const;
   /// Returns what all ranks of this start of the run have in common, and no other start.

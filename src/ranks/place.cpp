@@ -55,7 +55,7 @@ bool is_this_machine(const std::string& address) {
 }
 
 /// Reads rank and size, which belong together: one without the other is an error, but for a size of 1.
-void read_rank_and_size(const Variables& variables, const Names& names, Place& place) {
+void read_rank_and_size(const Variables& variables, const Names& names, RankPlace& place) {
   const bool has_rank = variables.has(names.rank), has_size = variables.has(names.size);
   place.size = static_cast<int>(variables.number(names.size, 1, kMostRanks, 1));
   if (has_rank != has_size && (has_rank || place.size > 1))
@@ -73,7 +73,7 @@ void read_rank_and_size(const Variables& variables, const Names& names, Place& p
 
 /// Reads the place on the machine. Where nobody says it, all ranks are on one machine if rank 0's address is that of "this machine", and
 /// else each has one of its own.
-void read_local(const Variables& variables, const Names& names, Place& place) {
+void read_local(const Variables& variables, const Names& names, RankPlace& place) {
   const bool has_rank = variables.has(names.local_rank), has_size = variables.has(names.local_size);
   if (has_rank != has_size)
     throw UsageError(
@@ -90,13 +90,13 @@ void read_local(const Variables& variables, const Names& names, Place& place) {
 }
 
 /// Reads MASTER_ADDR and MASTER_PORT.
-void read_address(const Variables& variables, Place& place) {
+void read_address(const Variables& variables, RankPlace& place) {
   place.address = variables.text("MASTER_ADDR");
   place.port = static_cast<uint16_t>(variables.number("MASTER_PORT", 1, std::numeric_limits<uint16_t>::max(), place.port));
 }
 
-Place torch_place(const Variables& variables) {
-  Place place;
+RankPlace torch_place(const Variables& variables) {
+  RankPlace place;
   read_rank_and_size(variables, kTorch, place);
   read_address(variables, place);
   if (place.size == 1) return place;
@@ -113,8 +113,8 @@ Place torch_place(const Variables& variables) {
   return place;
 }
 
-Place mpi_place(const Variables& variables, const Names& names, const char* launcher) {
-  Place place = {.port = kUsualPort};
+RankPlace mpi_place(const Variables& variables, const Names& names, const char* launcher) {
+  RankPlace place = {.port = kUsualPort};
   read_rank_and_size(variables, names, place);
   read_address(variables, place);
   if (place.size == 1) return place;
@@ -152,9 +152,9 @@ uint16_t port_of_job(int64_t job, int64_t step) {
   return static_cast<uint16_t>(kFirst + (job * 10 + step) % kCount);
 }
 
-Place slurm_place(const Variables& variables) {
+RankPlace slurm_place(const Variables& variables) {
   constexpr int64_t kMost = std::numeric_limits<uint32_t>::max();
-  Place place;
+  RankPlace place;
   read_rank_and_size(variables, {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", nullptr, nullptr}, place);
   place.port = port_of_job(variables.number("SLURM_JOB_ID", 0, kMost, 0), variables.number("SLURM_STEP_ID", 0, kMost, 0));
   read_address(variables, place);
@@ -189,7 +189,7 @@ std::string first_host(const std::string& slurm_list) {
          first_host(slurm_list.substr(close + 1, rest == std::string::npos ? rest : rest - close - 1));
 }
 
-Place place_from(const std::function<const char*(const char*)>& variable) {
+RankPlace place_from(const std::function<const char*(const char*)>& variable) {
   const Variables variables(variable);
   if (variables.has(kTorch.rank) || variables.has(kTorch.size)) return torch_place(variables);
   if (variables.has(kOpenMpi.rank) || variables.has(kOpenMpi.size)) return mpi_place(variables, kOpenMpi, "mpirun (Open MPI)");
@@ -198,7 +198,7 @@ Place place_from(const std::function<const char*(const char*)>& variable) {
   return {};
 }
 
-Place place_from_environment() {
+RankPlace place_from_environment() {
   return place_from([](const char* name) -> const char* { return std::getenv(name); });
 }
 

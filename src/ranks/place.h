@@ -8,7 +8,7 @@
 namespace lacuna {
 
 /// Where this process stands among those that serve one run, as whoever started it says.
-struct Place {
+struct RankPlace {
   int rank = 0, size = 1;
   int local_rank = 0, local_size = 1;  ///< among the processes on this machine
   std::string address = {};            ///< of the machine of rank 0, by name or number; empty for a single process
@@ -26,10 +26,10 @@ struct Place {
 /// (OMPI_COMM_WORLD_*), MPICH and Intel MPI (PMI_*), Slurm inside of a step of several tasks (SLURM_*). MASTER_ADDR and MASTER_PORT go
 /// before what is derived from theirs. Throws UsageError, which names the variables, for an environment that is half set or contradicts
 /// itself.
-Place place_from_environment();
+RankPlace place_from_environment();
 
 /// Reads variables by `variable`, which returns null for one that is not set, instead of the environment.
-Place place_from(const std::function<const char*(const char*)>& variable);
+RankPlace place_from(const std::function<const char*(const char*)>& variable);
 
 /// Returns the first name of a Slurm list of hosts: "node07" of "node[07-09,12],gpu1".
 std::string first_host(const std::string& slurm_list);

@@ -24,7 +24,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr milliseconds kPause{100};
+constexpr milliseconds kRetryPause{100};
 constexpr seconds kNotice{10};       // after which, and every which, who waits says so
 constexpr seconds kGracePeriod{20};  // for ranks of a former start, which end soon, to have gone
 
@@ -87,7 +87,7 @@ class Patience {
 /// One attempt to meet: a connection to the store, and what this rank does there.
 class Meeting {
  public:
-  Meeting(const Place& place, Patience& patience) : place_(place), patience_(patience) {}
+  Meeting(const RankPlace& place, Patience& patience) : place_(place), patience_(patience) {}
 
   Rendezvous run() {
     const StorePtr store = place_.rank == 0 && !place_.has_agent ? serve() : connect();
@@ -102,7 +102,8 @@ class Meeting {
  private:
   /// Opens the store of rank 0.
   StorePtr serve() {
-    Socket listening = place_.listening_socket >= 0 ? Socket(place_.listening_socket) : listen_as_named();
+    Socket listening =
+        place_.listening_socket >= 0 ? Socket(place_.listening_socket) : listen_as(place_.address, place_.port, "MASTER_ADDR");
     fcntl(listening.get(), F_SETFD, FD_CLOEXEC);
     c10d::TCPStoreOptions options;
     options.port = port_of(listening);
@@ -112,21 +113,6 @@ class Meeting {
     destination_ = own_address_of(listening);
     options.masterListenFd = listening.release();
     return c10::make_intrusive<c10d::TCPStore>(destination_, options);
-  }
-
-  /// Listens at the address that MASTER_ADDR names, if it is one of this machine's and others may reach it, else at all.
-  Socket listen_as_named() const {
-    std::string problem;
-    const std::vector<std::string> addresses = addresses_of(place_.address, problem);
-    if (addresses.empty()) throw UsageError(fmt::format("MASTER_ADDR is {}, which names no machine: {}", place_.address, problem));
-    const bool is_named_by_number = addresses.front() == place_.address || place_.address == "localhost";
-    const auto fits = [&](const std::string& address) { return is_own_address(address) && (is_named_by_number || !is_loopback(address)); };
-    if (const auto fitting = std::find_if(addresses.begin(), addresses.end(), fits); fitting != addresses.end())
-      return listen_at(*fitting, place_.port);
-    if (!std::any_of(addresses.begin(), addresses.end(), is_own_address))
-      log_warning("MASTER_ADDR is {}, which is no address of this machine ({}), where rank 0 runs; it listens at all of them",
-                  place_.address, host_name());
-    return listen_at("", place_.port);
   }
 
   /// Connects to the store, as soon as it is there.
@@ -149,7 +135,7 @@ class Meeting {
                         place_.address, place_.port, patience_.waited().count(), problem));
       if (patience_.is_noticeable())
         log_info("waiting for rank 0 at {}, port {}, for {} s: {}", place_.address, place_.port, patience_.waited().count(), problem);
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kRetryPause);
     }
   }
 
@@ -179,7 +165,7 @@ class Meeting {
     milliseconds pause{10};
     while (store_->add("present", 0) < place_.size) {
       std::this_thread::sleep_for(pause);
-      pause = std::min(2 * pause, 2 * kPause);
+      pause = std::min(2 * pause, 2 * kRetryPause);
       if (patience_.is_over()) {
         require_same_size();
         throw LostRankError(fmt::format("{} did not come to {}, port {}, within {} s; {} of {} are there", missing(), place_.address,
@@ -227,9 +213,11 @@ class Meeting {
     cards.reserve(static_cast<size_t>(place_.size));
     for (int rank = 0; rank < place_.size; ++rank) cards.push_back(card_of(store_->get_to_str(key_of(rank))));
     require_places(cards);
-    Rendezvous all = {.store = store_, .members = {}, .start_id = store_->get_to_str("start"), .own_address = ""};
-    for (const Card& card : cards) all.members.push_back(card.member);
-    all.own_address = address_for_others(cards);
+    Rendezvous all = {.store = store_, .members = {}, .start_id = store_->get_to_str("start")};
+    for (const Card& card : cards) {
+      all.members.push_back(card.member);
+      all.members.back().address = address_for_others(card, cards);
+    }
     return all;
   }
 
@@ -246,17 +234,16 @@ class Meeting {
     }
   }
 
-  /// Returns the address by which this rank reaches rank 0. On rank 0's own machine that may be 127.0.0.1, or 127.0.1.1 by its name: then
-  /// what the others reach it by.
-  std::string address_for_others(const std::vector<Card>& cards) const {
-    const std::string own = cards[static_cast<size_t>(place_.rank)].address;
-    if (!own.empty() && !is_loopback(own)) return own;
+  /// Returns the address by which a rank reaches rank 0. On rank 0's own machine that may be 127.0.0.1, or 127.0.1.1 by its name: then what
+  /// the others reach it by.
+  static std::string address_for_others(const Card& one, const std::vector<Card>& cards) {
+    if (!one.address.empty() && !is_loopback(one.address)) return one.address;
     for (const Card& card : cards)
       if (!card.address.empty() && !is_loopback(card.address)) return card.destination;
-    return own.empty() ? "127.0.0.1" : own;
+    return one.address.empty() ? "127.0.0.1" : one.address;
   }
 
-  const Place& place_;
+  const RankPlace& place_;
   Patience& patience_;
   StorePtr store_;
   std::string destination_;  // the numeric address of the store
@@ -273,7 +260,7 @@ std::string plain_message(const std::exception& error) {
   return text;
 }
 
-Rendezvous meet(const Place& place, milliseconds timeout) {
+Rendezvous meet(const RankPlace& place, milliseconds timeout) {
   Patience patience(timeout);
   for (;;) {
     try {
@@ -284,7 +271,7 @@ Rendezvous meet(const Place& place, milliseconds timeout) {
       const bool is_own_store = place.rank == 0 && !place.has_agent;
       if (is_own_store || patience.is_over())
         throw LostRankError(fmt::format("the ranks do not meet at {}, port {}: {}", place.address, place.port, plain_message(error)));
-      std::this_thread::sleep_for(kPause);
+      std::this_thread::sleep_for(kRetryPause);
     }
   }
 }

@@ -18,12 +18,11 @@ struct Rendezvous {
   c10::intrusive_ptr<c10d::Store> store;
   std::vector<Member> members;  ///< of all ranks
   std::string start_id;         ///< chosen by rank 0
-  std::string own_address;      ///< numeric, at which the others reach this rank
 };
 
 /// Returns when all ranks have come to the store. Throws LostRankError, which names who is missing, after `timeout`; UsageError where ranks
 /// contradict each other; MachineError where rank 0 cannot listen.
-Rendezvous meet(const Place& place, std::chrono::milliseconds timeout);
+Rendezvous meet(const RankPlace& place, std::chrono::milliseconds timeout);
 
 /// Returns the message of an error of LibTorch without its traces and file names.
 std::string plain_message(const std::exception& error);

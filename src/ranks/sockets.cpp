@@ -15,6 +15,8 @@
 #include <utility>
 
 #include "base/error.h"
+#include "base/log.h"
+#include "base/resources.h"
 #include "base/system_error.h"
 
 namespace lacuna {
@@ -37,6 +39,15 @@ std::string numeric(const sockaddr* address, socklen_t size) {
   std::array<char, NI_MAXHOST> text = {};
   const int error = getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
   return error == 0 ? text.data() : "";
+}
+
+/// Returns true where a numeric address is one of this machine.
+bool is_own_address(const std::string& address) {
+  std::string ignored;
+  const AddressList own = look_up(address.c_str(), 0, AI_NUMERICHOST, ignored);
+  if (!own) return false;
+  const Socket probe(socket(own->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return probe && bind(probe.get(), own->ai_addr, own->ai_addrlen) == 0;
 }
 
 /// Returns the address that a socket is bound to, and its size.
@@ -116,12 +127,19 @@ Socket listen_at(const std::string& address, uint16_t port) {
   return listening;
 }
 
-bool is_own_address(const std::string& address) {
-  std::string ignored;
-  const AddressList own = look_up(address.c_str(), 0, AI_NUMERICHOST, ignored);
-  if (!own) return false;
-  const Socket probe(socket(own->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  return probe && bind(probe.get(), own->ai_addr, own->ai_addrlen) == 0;
+Socket listen_as(const std::string& host, uint16_t port, const std::string& what) {
+  std::string problem;
+  const std::vector<std::string> addresses = addresses_of(host, problem);
+  if (addresses.empty()) throw UsageError(what + " is " + host + ", which names no machine: " + problem);
+  const bool is_the_same_everywhere = addresses.front() == host || host == "localhost";
+  const auto fits = [&](const std::string& address) {
+    return is_own_address(address) && (is_the_same_everywhere || !is_loopback(address));
+  };
+  if (const auto fitting = std::ranges::find_if(addresses, fits); fitting != addresses.end()) return listen_at(*fitting, port);
+  if (std::ranges::none_of(addresses, is_own_address))
+    log_warning("{} is {}, which is no address of this machine ({}), where rank 0 runs; it listens at all of them", what, host,
+                host_name());
+  return listen_at("", port);
 }
 
 uint16_t port_of(const Socket& socket) {

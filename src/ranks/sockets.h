@@ -39,8 +39,10 @@ std::string own_address_towards(const std::string& address);
 /// takes the port if it is taken.
 Socket listen_at(const std::string& address, uint16_t port);
 
-/// Returns true where a numeric address is one of this machine.
-bool is_own_address(const std::string& address);
+/// Listens where others look for `host`, a name or number that `what` ("MASTER_ADDR") gives them: at the address of this machine that it
+/// means, or at all of them if it means 127.0.0.1 here and something else elsewhere, or an address that this machine does not know as its
+/// own (a warning says so). Throws UsageError if it means nothing, MachineError as listen_at() does.
+Socket listen_as(const std::string& host, uint16_t port, const std::string& what);
 
 /// Returns the port that a socket is bound to.
 uint16_t port_of(const Socket& socket);

@@ -6,8 +6,8 @@
 
 #include "../base/child.h"
 #include "../base/scratch_folder.h"
+#include "local_places.h"
 #include "ranks/gloo_group.h"
-#include "ranks/sockets.h"
 
 namespace lacuna {
 namespace {
@@ -17,27 +17,16 @@ using testing::AnyOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// Returns the places of ranks on this machine, of which rank 0 has a socket that listens.
-std::vector<Place> local_places(int size) {
-  Socket listening = listen_at("127.0.0.1", 0);
-  std::vector<Place> places;
-  for (int rank = 0; rank < size; ++rank)
-    places.push_back(
-        {.rank = rank, .size = size, .local_rank = rank, .local_size = size, .address = "127.0.0.1", .port = port_of(listening)});
-  places[0].listening_socket = listening.release();
-  return places;
-}
-
 /// Calls `work` in a thread for each place.
-void in_threads(const std::vector<Place>& places, const std::function<void(const Place&)>& work) {
+void in_threads(const std::vector<RankPlace>& places, const std::function<void(const RankPlace&)>& work) {
   std::vector<std::thread> threads;
   threads.reserve(places.size());
-  for (const Place& place : places) threads.emplace_back([&work, &place] { work(place); });
+  for (const RankPlace& place : places) threads.emplace_back([&work, &place] { work(place); });
   for (std::thread& thread : threads) thread.join();
 }
 
 void in_groups(int size, const std::function<void(Group&)>& work) {
-  in_threads(local_places(size), [&](const Place& place) {
+  in_threads(local_places(size), [&](const RankPlace& place) {
     const std::unique_ptr<Group> group = join(place);
     work(*group);
     group->gather_to_all("end");
@@ -105,15 +94,15 @@ TEST(Group, LeavesNothingOpen) {
 }
 
 TEST(Group, SaysWhoIsMissing) {
-  const std::vector<Place> places = local_places(4);
-  in_threads({places[0], places[2]}, [](const Place& place) {
+  const std::vector<RankPlace> places = local_places(4);
+  in_threads({places[0], places[2]}, [](const RankPlace& place) {
     EXPECT_THAT(message_of<LostRankError>([&] { join(place, {.joining = std::chrono::milliseconds(300)}); }),
                 AnyOf(AllOf(HasSubstr("ranks 1, 3 did not come to 127.0.0.1"), HasSubstr("2 of 4 are there")), HasSubstr("do not meet")));
   });
 }
 
 TEST(Group, SaysThatRankZeroDoesNotAnswer) {
-  Place place = {.rank = 1, .size = 2, .address = "127.0.0.1", .port = port_of(listen_at("127.0.0.1", 0))};
+  RankPlace place = {.rank = 1, .size = 2, .address = "127.0.0.1", .port = port_of(listen_at("127.0.0.1", 0))};
   EXPECT_THAT(message_of<LostRankError>([&] { join(place, {.joining = std::chrono::milliseconds(300)}); }),
               AllOf(HasSubstr("rank 0 does not answer at 127.0.0.1, port " + std::to_string(place.port)), HasSubstr("Connection refused")));
   place.address = "no-such-host.invalid";
@@ -123,31 +112,31 @@ TEST(Group, SaysThatRankZeroDoesNotAnswer) {
 
 TEST(Group, GivesUpWhereWhatListensNeverAnswers) {
   const Socket silent = listen_at("127.0.0.1", 0);
-  const Place place = {.rank = 1, .size = 2, .address = "127.0.0.1", .port = port_of(silent)};
+  const RankPlace place = {.rank = 1, .size = 2, .address = "127.0.0.1", .port = port_of(silent)};
   EXPECT_THAT(message_of<LostRankError>([&] { join(place, {.joining = std::chrono::milliseconds(100)}); }),
               HasSubstr("what listens at 127.0.0.1, port " + std::to_string(place.port) + ", does not answer"));
 }
 
 TEST(Group, RefusesAnotherNumberOfRanks) {
-  std::vector<Place> places = local_places(2);
+  std::vector<RankPlace> places = local_places(2);
   places[1].size = 3;
-  in_threads(places, [](const Place& place) {
+  in_threads(places, [](const RankPlace& place) {
     EXPECT_THAT(message_of<UsageError>([&] { join(place, {.joining = std::chrono::seconds(2)}); }),
                 AllOf(HasSubstr("is one of 2"), HasSubstr("is one of 3")));
   });
 }
 
 TEST(Group, RefusesOnePlaceForTwoRanks) {
-  std::vector<Place> places = local_places(2);
+  std::vector<RankPlace> places = local_places(2);
   places[1].local_rank = 0;
-  in_threads(places, [](const Place& place) {
+  in_threads(places, [](const RankPlace& place) {
     EXPECT_THAT(message_of<UsageError>([&] { join(place); }),
                 AllOf(HasSubstr("ranks 0 and 1 are on one machine"), HasSubstr("LOCAL_RANK")));
   });
 }
 
 TEST(Group, NamesARankThatIsGone) {
-  const std::vector<Place> places = local_places(2);
+  const std::vector<RankPlace> places = local_places(2);
   const pid_t child = start_child([&] {
     const std::unique_ptr<Group> group = join(places[1]);
     group->gather_to_all("here");
@@ -161,8 +150,8 @@ TEST(Group, NamesARankThatIsGone) {
 }
 
 TEST(Group, NamesARankThatIsSilent) {
-  const std::vector<Place> places = local_places(2);
-  in_threads(places, [](const Place& place) {
+  const std::vector<RankPlace> places = local_places(2);
+  in_threads(places, [](const RankPlace& place) {
     const std::unique_ptr<Group> group = join(place, {.operation = std::chrono::milliseconds(500)});
     group->gather_to_all("here");
     if (group->is_first())
@@ -174,7 +163,7 @@ TEST(Group, NamesARankThatIsSilent) {
 
 TEST(Group, APortThatIsTakenIsNamed) {
   const Socket taken = listen_at("127.0.0.1", 0);
-  const Place place = {.size = 2, .address = "127.0.0.1", .port = port_of(taken)};
+  const RankPlace place = {.size = 2, .address = "127.0.0.1", .port = port_of(taken)};
   EXPECT_THAT(message_of<MachineError>([&] { join(place); }), AllOf(HasSubstr("127.0.0.1, port " + std::to_string(place.port)),
                                                                     HasSubstr("Address already in use"), HasSubstr("MASTER_PORT")));
 }

@@ -15,7 +15,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 using Variables = std::map<std::string, std::string>;
 
-Place place_of(const Variables& variables) {
+RankPlace place_of(const Variables& variables) {
   return place_from([&](const char* name) {
     const auto found = variables.find(name);
     return found == variables.end() ? nullptr : found->second.c_str();
@@ -42,24 +42,24 @@ const Variables kStep = {{"SLURM_STEP_ID", "0"},
                          {"SLURM_JOB_ID", "4711"},
                          {"SLURM_STEP_NUM_NODES", "3"}};
 
-TEST(Place, IsASingleProcessWithoutVariables) {
-  const Place place = place_of({});
+TEST(RankPlace, IsASingleProcessWithoutVariables) {
+  const RankPlace place = place_of({});
   EXPECT_TRUE(place.is_alone());
   EXPECT_EQ(place.rank, 0);
   EXPECT_EQ(place.told_by, "");
 }
 
-TEST(Place, EmptyVariablesCountAsNotSet) {
+TEST(RankPlace, EmptyVariablesCountAsNotSet) {
   EXPECT_TRUE(place_of({{"RANK", ""}, {"WORLD_SIZE", ""}}).is_alone());
 }
 
-TEST(Place, AWorldOfOneNeedsNoMore) {
+TEST(RankPlace, AWorldOfOneNeedsNoMore) {
   EXPECT_TRUE(place_of({{"WORLD_SIZE", "1"}}).is_alone());
   EXPECT_TRUE(place_of({{"RANK", "0"}, {"WORLD_SIZE", "1"}}).is_alone());
 }
 
-TEST(Place, OfAShellScriptHasAMachineOfItsOwn) {
-  const Place place = place_of(kTwo);
+TEST(RankPlace, OfAShellScriptHasAMachineOfItsOwn) {
+  const RankPlace place = place_of(kTwo);
   EXPECT_EQ(place.rank, 1);
   EXPECT_EQ(place.size, 2);
   EXPECT_EQ(place.local_rank, 0);
@@ -70,44 +70,44 @@ TEST(Place, OfAShellScriptHasAMachineOfItsOwn) {
   EXPECT_EQ(place.told_by, "RANK and WORLD_SIZE");
 }
 
-TEST(Place, OfAShellScriptForOneMachineSharesIt) {
-  const Place place = place_of(with(kTwo, {{"MASTER_ADDR", "127.0.0.1"}}));
+TEST(RankPlace, OfAShellScriptForOneMachineSharesIt) {
+  const RankPlace place = place_of(with(kTwo, {{"MASTER_ADDR", "127.0.0.1"}}));
   EXPECT_EQ(place.local_rank, 1);
   EXPECT_EQ(place.local_size, 2);
 }
 
-TEST(Place, OfTorchrunKnowsItsAgent) {
-  const Place place = place_of(with(kTwo, {{"LOCAL_RANK", "1"},
-                                           {"LOCAL_WORLD_SIZE", "2"},
-                                           {"GROUP_WORLD_SIZE", "1"},
-                                           {"TORCHELASTIC_USE_AGENT_STORE", "True"},
-                                           {"TORCHELASTIC_RESTART_COUNT", "3"}}));
+TEST(RankPlace, OfTorchrunKnowsItsAgent) {
+  const RankPlace place = place_of(with(kTwo, {{"LOCAL_RANK", "1"},
+                                               {"LOCAL_WORLD_SIZE", "2"},
+                                               {"GROUP_WORLD_SIZE", "1"},
+                                               {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+                                               {"TORCHELASTIC_RESTART_COUNT", "3"}}));
   EXPECT_TRUE(place.has_agent);
   EXPECT_EQ(place.restart, 3);
   EXPECT_EQ(place.local_rank, 1);
   EXPECT_EQ(place.nodes, 1);
 }
 
-TEST(Place, OfOpenMpiOnOneMachineNeedsNoAddress) {
-  const Place place = place_of({{"OMPI_COMM_WORLD_RANK", "2"},
-                                {"OMPI_COMM_WORLD_SIZE", "3"},
-                                {"OMPI_COMM_WORLD_LOCAL_RANK", "2"},
-                                {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"},
-                                {"SLURM_STEP_ID", "0"},
-                                {"SLURM_STEP_NUM_TASKS", "2"}});
+TEST(RankPlace, OfOpenMpiOnOneMachineNeedsNoAddress) {
+  const RankPlace place = place_of({{"OMPI_COMM_WORLD_RANK", "2"},
+                                    {"OMPI_COMM_WORLD_SIZE", "3"},
+                                    {"OMPI_COMM_WORLD_LOCAL_RANK", "2"},
+                                    {"OMPI_COMM_WORLD_LOCAL_SIZE", "3"},
+                                    {"SLURM_STEP_ID", "0"},
+                                    {"SLURM_STEP_NUM_TASKS", "2"}});
   EXPECT_EQ(place.rank, 2);
   EXPECT_EQ(place.address, "127.0.0.1");
   EXPECT_EQ(place.port, 29500);
 }
 
-TEST(Place, OfMpiOnSeveralMachinesNeedsAnAddress) {
+TEST(RankPlace, OfMpiOnSeveralMachinesNeedsAnAddress) {
   const Variables variables = {{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "2"}};
   EXPECT_THAT(error_of(variables), AllOf(HasSubstr("mpirun (MPICH)"), HasSubstr("MASTER_ADDR is not set")));
   EXPECT_EQ(place_of(with(variables, {{"MASTER_ADDR", "node1"}})).local_size, 2);
 }
 
-TEST(Place, OfASlurmStepIsDerivedFromIt) {
-  const Place place = place_of(kStep);
+TEST(RankPlace, OfASlurmStepIsDerivedFromIt) {
+  const RankPlace place = place_of(kStep);
   EXPECT_EQ(place.rank, 4);
   EXPECT_EQ(place.size, 5);
   EXPECT_EQ(place.local_size, 1);
@@ -116,15 +116,15 @@ TEST(Place, OfASlurmStepIsDerivedFromIt) {
   EXPECT_EQ(place.nodes, 3);
 }
 
-TEST(Place, TheScriptOfASlurmJobIsASingleProcess) {
+TEST(RankPlace, TheScriptOfASlurmJobIsASingleProcess) {
   EXPECT_TRUE(place_of({{"SLURM_JOB_ID", "4711"}, {"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}}).is_alone());
 }
 
-TEST(Place, ASlurmStepOfOneTaskIsASingleProcess) {
+TEST(RankPlace, ASlurmStepOfOneTaskIsASingleProcess) {
   EXPECT_TRUE(place_of({{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "1"}, {"SLURM_PROCID", "0"}}).is_alone());
 }
 
-TEST(Place, FirstHostOfSlurmLists) {
+TEST(RankPlace, FirstHostOfSlurmLists) {
   EXPECT_EQ(first_host("node1"), "node1");
   EXPECT_EQ(first_host("node1,node2"), "node1");
   EXPECT_EQ(first_host("node[07-09,12],gpu1"), "node07");
@@ -134,7 +134,7 @@ TEST(Place, FirstHostOfSlurmLists) {
   EXPECT_EQ(first_host(""), "");
 }
 
-TEST(Place, HalfSetIsRefusedByName) {
+TEST(RankPlace, HalfSetIsRefusedByName) {
   EXPECT_THAT(error_of({{"RANK", "1"}}), AllOf(HasSubstr("RANK=1"), HasSubstr("WORLD_SIZE is not set")));
   EXPECT_THAT(error_of({{"WORLD_SIZE", "4"}}), AllOf(HasSubstr("WORLD_SIZE=4"), HasSubstr("RANK is not set")));
   EXPECT_THAT(error_of({{"PMI_SIZE", "4"}}), HasSubstr("PMI_RANK is not set"));
@@ -144,7 +144,7 @@ TEST(Place, HalfSetIsRefusedByName) {
   EXPECT_THAT(error_of(with(kStep, {{"SLURM_STEP_NODELIST", ""}})), HasSubstr("SLURM_STEP_NODELIST"));
 }
 
-TEST(Place, ContradictionsAreRefusedByName) {
+TEST(RankPlace, ContradictionsAreRefusedByName) {
   EXPECT_THAT(error_of(with(kTwo, {{"RANK", "2"}})), AllOf(HasSubstr("RANK=2"), HasSubstr("WORLD_SIZE=2"), HasSubstr("from 0 to 1")));
   EXPECT_THAT(error_of(with(kTwo, {{"RANK", "one"}})), HasSubstr("RANK=one; expected a whole number from 0"));
   EXPECT_THAT(error_of(with(kTwo, {{"RANK", "-1"}})), HasSubstr("RANK=-1"));
