@@ -51,9 +51,15 @@ bool FileLock::is_in_place() const {
 void FileLock::write(const std::string& text) const {
   const bool is_writable = (fcntl(file_, F_GETFL) & O_ACCMODE) == O_RDWR;
   if (!is_writable) return;
-  const ssize_t written = uninterrupted([&] { return pwrite(file_, text.data(), text.size(), 0); });
-  if (written != std::ssize(text) || uninterrupted([&] { return ftruncate(file_, written); }) != 0)
-    throw MachineError(path_.string() + ": cannot be written: " + std::strerror(errno));
+  const auto require = [&](bool succeeds) {
+    if (!succeeds) throw MachineError(path_.string() + ": cannot be written: " + std::strerror(errno));
+  };
+  for (size_t done = 0; done < text.size();) {
+    const ssize_t written = uninterrupted([&] { return pwrite(file_, text.data() + done, text.size() - done, static_cast<off_t>(done)); });
+    require(written > 0);
+    done += static_cast<size_t>(written);
+  }
+  require(uninterrupted([&] { return ftruncate(file_, static_cast<off_t>(text.size())); }) == 0);
 }
 
 std::string FileLock::read() const {
