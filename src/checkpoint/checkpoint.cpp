@@ -2,8 +2,10 @@
 
 #include <c10/util/StringUtil.h>
 
+#include <atomic>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "base/durable_files.h"
 #include "base/error.h"
@@ -195,14 +197,28 @@ std::string first_few(const std::string& what, const std::vector<std::string>& n
   return names.empty() ? "" : "; " + what + ": " + join_first(names);
 }
 
+std::atomic<int> saving_threads = 0;
+
+/// A thread in save_checkpoint().
+struct Saving {
+  Saving() { ++saving_threads; }
+  ~Saving() { --saving_threads; }
+};
+
 }  // namespace
 
-void save_checkpoint(const std::string& path, const CheckpointContents& contents) {
+void save_checkpoint(const std::string& path, const CheckpointContents& contents, const std::function<void()>& before_commit) {
+  const Saving saving;
   StagedFolder folder{fs::path(path)};
+  bool is_refused = false;
   try {
     write_contents(folder.path(), contents);
+    is_refused = true;
+    if (before_commit) before_commit();
+    is_refused = false;
     folder.commit();
   } catch (const MachineError& error) {
+    if (is_refused) throw;
     std::error_code is_unknown;
     const fs::space_info space = fs::space(folder.path().parent_path(), is_unknown);
     std::string message =
@@ -210,6 +226,11 @@ void save_checkpoint(const std::string& path, const CheckpointContents& contents
     if (!is_unknown) message.append(", ").append(std::to_string(space.available)).append(" are free");
     throw MachineError(message);
   }
+}
+
+void wait_for_saving(std::chrono::milliseconds limit) {
+  constexpr auto kPause = std::chrono::milliseconds(10);
+  for (auto waited = kPause; saving_threads > 0 && waited <= limit; waited += kPause) std::this_thread::sleep_for(kPause);
 }
 
 CheckpointContents load_checkpoint(const std::string& path, bool with_trainer_state) {

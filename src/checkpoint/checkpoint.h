@@ -2,7 +2,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -58,8 +60,12 @@ struct CheckpointContents {
 };
 
 /// Writes a checkpoint folder, atomically replacing an existing one, into a folder that is there. Throws MachineError, with
-/// the bytes needed if the disk is full; nothing half-written is left.
-void save_checkpoint(const std::string& path, const CheckpointContents& contents);
+/// the bytes needed if the disk is full; nothing half-written is left. `before_commit` is called once all is written and does not stand there yet: what it throws
+/// keeps the folder as it was.
+void save_checkpoint(const std::string& path, const CheckpointContents& contents, const std::function<void()>& before_commit = {});
+
+/// Returns once no thread of this process is in save_checkpoint(), at the latest after `limit`.
+void wait_for_saving(std::chrono::milliseconds limit);
 
 /// Reads a checkpoint folder and checks it against its manifest. Throws CheckpointError naming folder, file, fault and
 /// remedy.

@@ -1,12 +1,52 @@
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <optional>
+
 #include "base/interrupt.h"
+#include "base/log.h"
+#include "checkpoint/checkpoint.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
 #include "cli/verb.h"
 #include "kernels/barrier_waits.h"
+#include "ranks/gloo_group.h"
+#include "ranks/place.h"
+#include "ranks/stage.h"
+#include "ranks/watch.h"
+#include "run/joint_start.h"
 #include "run/training_run.h"
 
 namespace lacuna {
 namespace {
+
+/// Lets a rank beside the first only say what ends it, until training begins.
+void speak_as_rank(const Group& group) {
+  if (group.is_first()) return;
+  set_log_name(name_of_rank(group));
+  set_least_log_level(LogLevel::kError);
+}
+
+/// Returns how long a start waits for the run folder: where several ranks served the run, the old rank 0 may still be ending; a file server
+/// holds the lock of a dead machine for a while.
+std::chrono::seconds patience_of(const RankPlace& place) {
+  if (place.size == 1) return {};
+  return std::chrono::seconds(place.restart > 0 ? 120 : 35);
+}
+
+/// Trains as one of the ranks of `group`. Returns the exit code.
+int serve(const CommandLine& app, const CommonFlags& flags, const RankPlace& place, Group& group, Watch& watch) {
+  std::optional<Configuration> configuration = on_all_ranks(group, [&] { return flags.configuration(app); });
+  if (!configuration) return 0;
+  const std::string idle = share_threads(group, configuration->options.threads);
+  if (!idle.empty() && group.is_first()) log_warning("{}", idle);
+  if (configuration->options.device == "cuda" && place.local_size > 1)
+    configuration->options.device += ":" + std::to_string(place.local_rank);
+  handle_interrupts();
+  if (!group.is_alone()) take_repeated_signals_as_one();
+  watch_barrier_waits();
+  return TrainingRun(set_up_run(*configuration, group, patience_of(place)), watch).execute();
+}
 
 int run_train(const std::vector<std::string>& arguments) {
   CommandLine app("Trains a translation model from text. The same command again goes on where it stopped.", "lacuna train");
@@ -14,12 +54,20 @@ int run_train(const std::vector<std::string>& arguments) {
   flags.declare_configuration(app);
   flags.declare_runtime(app);
   if (!app.read(arguments)) return 0;
-  const std::optional<Configuration> configuration = flags.configuration(app);
-  if (!configuration) return 0;
-  require_single_process();
-  handle_interrupts();
-  watch_barrier_waits();
-  return TrainingRun(set_up_run(*configuration)).execute();
+  const RankPlace place = place_from_environment();
+  const bool only_prints = flags.dump_config || flags.help_options;
+  if (only_prints && place.rank > 0) return 0;
+  const std::unique_ptr<Group> group = only_prints ? std::make_unique<AloneGroup>() : join(place);
+  if (!group->is_alone()) speak_as_rank(*group);
+  Watch watch(*group, {.before_end = [] { wait_for_saving(std::chrono::seconds(30)); }});
+  try {
+    return serve(app, flags, place, *group, watch);
+  } catch (const LostRankError& error) {
+    watch.end(error);
+  } catch (...) {
+    if (!has_ended_together()) watch.say_why_we_leave(Failure(std::current_exception()).text);
+    throw;
+  }
 }
 
 }  // namespace

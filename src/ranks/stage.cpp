@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <new>
 #include <stdexcept>
@@ -11,6 +12,11 @@
 #include "base/resources.h"
 
 namespace lacuna {
+namespace {
+
+std::atomic<bool> ended_together = false;
+
+}  // namespace
 
 Failure::Failure(const std::exception_ptr& exception) {
   try {
@@ -75,6 +81,7 @@ void throw_first(const Group& group, const std::vector<std::string>& told, const
   for (const std::string& one : told) all.push_back(unpacked(one));
   const auto failed = std::ranges::find_if(all, [](const auto& one) { return one.size() > 1; });
   if (failed == all.end()) return;
+  ended_together = true;
   const auto rank = static_cast<size_t>(group.rank());
   const auto teller = std::ranges::find_if(all, [&](const auto& one) { return one.front() == all[rank].front(); });
   const bool tells = teller == all.begin() + group.rank(), is_own = failed == all.begin() + group.rank();
@@ -86,6 +93,10 @@ void throw_first(const Group& group, const std::vector<std::string>& told, const
 void end_together(Group& group, const std::exception_ptr& failure) {
   if (!group.is_alone()) return throw_first(group, group.gather_to_all(told_of(group, failure)), failure);
   if (failure) std::rethrow_exception(failure);
+}
+
+bool has_ended_together() {
+  return ended_together;
 }
 
 std::string from_first(Group& group, const std::function<std::string()>& work) {

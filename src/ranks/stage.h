@@ -55,6 +55,9 @@ void throw_first(const Group& group, const std::vector<std::string>& told, const
 /// OtherRankError elsewhere, so that each machine tells it once. Collective.
 void end_together(Group& group, const std::exception_ptr& failure);
 
+/// Returns true if the functions here have thrown: then all other ranks end, too, and know why.
+bool has_ended_together();
+
 /// Does `work` on each rank, and returns its result when it has succeeded on all; else throws as end_together does. `work` itself must not
 /// be collective.
 template <class Work>

@@ -212,9 +212,15 @@ class DryRun {
     loss_ = transformer_loss(model_, options_.train, options_.device);
   }
 
+  /// Batches of an update: those of the run that goes on, or of a new one that a single process serves.
+  int64_t batches_per_update() const {
+    const int64_t of_run = start_ ? start_->state.batches_per_update : state_.batches_per_update;
+    return of_run > 0 ? of_run : options_.train.update_freq;
+  }
+
   /// Makes the model as training has it at its start.
   void make_model() {
-    choose_schedule(options_, data_, start_);
+    choose_schedule(options_, data_, batches_per_update(), start_);
     build_model(data_.vocabularies);
     if (start_) state_ = start_from(*start_, data_, *model_, options_.train.reset);
     start_.reset();
@@ -254,7 +260,7 @@ class DryRun {
   void describe_length(double rate) {
     const TrainOptions& train = options_.train;
     const double epoch = static_cast<double>(epoch_size(data_.plan).tgt_tokens);
-    const double updates = updates_per_epoch(train, data_), per_update = epoch / updates;
+    const double updates = updates_per_epoch(batches_per_update(), data_), per_update = epoch / updates;
     say("effective batch", fmt::format("about {:.0f} target tokens an update, {:.0f} updates an epoch", per_update, updates));
     if (!train.batch_tokens.value)
       say("batch_tokens", fmt::format("auto: these numbers are of {}; a new run measures how many fit the memory", kAutoTokens));

@@ -16,6 +16,8 @@
 #include "checkpoint/run_folder.h"
 #include "config/read_options.h"
 #include "config/run_files.h"
+#include "ranks/stage.h"
+#include "run/joint_start.h"
 #include "run/training_run.h"
 
 namespace lacuna {
@@ -100,13 +102,16 @@ std::vector<const EvaluationSet*> RunFinish::unscored_test_sets() const {
   return unscored;
 }
 
-void RunFinish::complete(const TrainingState& state, TrainingLog& log) {
-  average_last(log);
-  if (interrupt_signal() == 0) score_test_sets(log);
-  if (interrupt_signal() != 0 && !unscored_test_sets().empty())
-    log.say("stopped before all sets of data.test were scored; the same command scores the rest");
-  else
-    log_models(state, log);
+void RunFinish::complete(const TrainingState& state, TrainingLog* log) {
+  at_first(run_.group, [&] { average_last(*log); });
+  if (agreed_interrupt(run_.group) == 0) score_test_sets(log);
+  const bool is_interrupted = agreed_interrupt(run_.group) != 0;
+  at_first(run_.group, [&] {
+    if (is_interrupted && !unscored_test_sets().empty())
+      log->say("stopped before all sets of data.test were scored; the same command scores the rest");
+    else
+      log_models(state, *log);
+  });
 }
 
 void RunFinish::average_last(TrainingLog& log) const {
@@ -127,20 +132,36 @@ void RunFinish::average_last(TrainingLog& log) const {
                      : fmt::format("averaged the last {} into {}", counted(there, "checkpoint"), averaged));
 }
 
-void RunFinish::score_test_sets(TrainingLog& log) const {
-  const std::vector<const EvaluationSet*> sets = unscored_test_sets();
-  if (sets.empty()) return;
-  const std::string place = checkpoint_to_score(options_), weights = hash_of_weights(place);
-  const CheckpointContents contents = load_checkpoint(place);
-  load_weights(*run_.model, contents.translating_weights(), place);
-  run_.model->set_step(contents.info.step);
-  for (const EvaluationSet* const set : sets) {
-    const std::optional<Evaluation> evaluation = run_.validator->evaluate(*set, options_.translate, /*translates=*/true);
+void RunFinish::score_test_sets(TrainingLog* log) const {
+  std::string place, hash;
+  CheckpointContents contents;
+  const std::string read = from_first(run_.group, [&] {
+    std::vector<std::string> names;
+    for (const EvaluationSet* const set : unscored_test_sets()) names.push_back(set->name);
+    if (names.empty()) return std::string();
+    place = checkpoint_to_score(options_);
+    hash = hash_of_weights(place);
+    contents = load_checkpoint(place);
+    names.push_back(std::to_string(contents.info.step));
+    return packed(names);
+  });
+  if (read.empty()) return;
+  std::vector<std::string> names = unpacked(read);
+  const int64_t step = std::stoll(names.back());
+  names.pop_back();
+  const NamedTensors weights = shared_tensors(run_.group, contents.translating_weights());
+  on_all_ranks(run_.group, [&] { load_weights(*run_.model, weights, place); });
+  run_.model->set_step(step);
+  for (const EvaluationSet& set : run_.test_sets) {
+    if (std::ranges::find(names, set.name) == names.end()) continue;
+    const std::optional<Evaluation> evaluation = run_.validator->evaluate(set, options_.translate, /*translates=*/true);
     if (!evaluation) return;
-    run_.lock->require_in_place();
-    write_hypotheses((fs::path(options_.run) / run_files::kTest / (set->name + ".hyp")).string(), *evaluation);
-    // Last: it says that the set is done.
-    log.test(contents.info.step, *evaluation, place, score_fingerprint(*set, weights, options_.translate));
+    at_first(run_.group, [&] {
+      run_.lock->require_in_place();
+      write_hypotheses((fs::path(options_.run) / run_files::kTest / (set.name + ".hyp")).string(), *evaluation);
+      // Last: it says that the set is done.
+      log->test(step, *evaluation, place, score_fingerprint(set, hash, options_.translate));
+    });
   }
 }
 

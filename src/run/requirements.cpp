@@ -110,7 +110,7 @@ void require_measurable_memory(const Options& options, const Rules& rules) {
                 "train.batch_tokens is auto, which measures the CPU's memory; give a number for " + options.device);
 }
 
-void require_memory_for_model(const Options& options, const VocabularySizes& sizes) {
+void require_memory_for_model(const Options& options, const VocabularySizes& sizes, int64_t processes) {
   if (options.device != "cpu") return;
   constexpr double kBytesOfParameter = 16;
   const ModelOptions& model = options.model;
@@ -121,13 +121,15 @@ void require_memory_for_model(const Options& options, const VocabularySizes& siz
                       (model.positions == Positions::kLearned ? 2 * number(model.max_positions) : 0);
   const double parameters = rows * width + number(model.encoder_layers) * (4 * square + 2 * width * number(model.encoder_ff())) +
                             number(model.decoder_layers) * (8 * square + 2 * width * number(model.decoder_ff()));
-  const auto available = static_cast<double>(available_memory());
+  const double available = static_cast<double>(available_memory()) / static_cast<double>(processes);
   const auto mebibytes = [](double bytes) { return bytes / 1024 / 1024; };
   if (parameters * kBytesOfParameter > available)
-    throw MachineError(fmt::format(
-        "the model has about {:.0f} million parameters, which take {:.0f} MiB in training without any batch; {:.0f} MiB are free. Make it "
-        "smaller (model.d_model, d_ff, encoder_layers, decoder_layers, max_positions, data.vocab_size), or free some memory",
-        parameters / 1e6, mebibytes(parameters * kBytesOfParameter), mebibytes(available)));
+    throw MachineError(
+        fmt::format("the model has about {:.0f} million parameters, which take {:.0f} MiB in training without any batch; {:.0f} MiB are "
+                    "free{}. Make it "
+                    "smaller (model.d_model, d_ff, encoder_layers, decoder_layers, max_positions, data.vocab_size), or free some memory",
+                    parameters / 1e6, mebibytes(parameters * kBytesOfParameter), mebibytes(available),
+                    processes > 1 ? fmt::format(" for each of the {} ranks here", processes) : ""));
 }
 
 void require_sets(const DataOptions& data, const Rules& rules) {

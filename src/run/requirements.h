@@ -18,8 +18,9 @@ void require_trainable(const Options& options, const Rules& rules);
 void require_measurable_memory(const Options& options, const Rules& rules);
 
 /// Throws MachineError if the CPU's free memory does not hold what a model of these sizes takes without any batch: weights, their gradients
-/// and Adam's two means. To be called before the model is made. Attention's own parameters and biases are not counted.
-void require_memory_for_model(const Options& options, const VocabularySizes& sizes);
+/// and Adam's two means. To be called before the model is made. Attention's own parameters and biases are not counted. `processes` share
+/// the memory.
+void require_memory_for_model(const Options& options, const VocabularySizes& sizes, int64_t processes = 1);
 
 /// Throws DataError if a file of data.train, valid or test cannot be read, or if a set to score has a fault, and ConfigError if two sets to
 /// score have the same name: both before long work on the first of them.

@@ -64,19 +64,19 @@ TrainingState start_from(ResumePoint& point, const TrainingData& data, Transform
   return state;
 }
 
-void choose_schedule(Options& options, const TrainingData& data, const std::optional<ResumePoint>& point) {
+void choose_schedule(Options& options, const TrainingData& data, int64_t batches_per_update, const std::optional<ResumePoint>& point) {
   TrainOptions& train = options.train;
   const bool keeps_rate = point && std::ranges::find(train.reset, "lr") == train.reset.end();
   if (!train.warmup_steps.value && keeps_rate) train.warmup_steps = point->options.train.warmup_steps;
-  if (!train.warmup_steps.value) train.warmup_steps = fitting_warmup(train, updates_per_epoch(train, data));
+  if (!train.warmup_steps.value) train.warmup_steps = fitting_warmup(train, updates_per_epoch(batches_per_update, data));
   if (train.patience.value) return;
   constexpr int64_t kPatience = 10;
   const bool has_end = train.max_steps > 0 || train.max_epochs > 0 || train.max_hours > 0;
   train.patience = has_end || options.data.valid.empty() ? 0 : kPatience;
 }
 
-double updates_per_epoch(const TrainOptions& options, const TrainingData& data) {
-  return batches_of_epoch(data.plan) / static_cast<double>(options.update_freq);
+double updates_per_epoch(int64_t batches_per_update, const TrainingData& data) {
+  return batches_of_epoch(data.plan) / static_cast<double>(batches_per_update);
 }
 
 }  // namespace lacuna

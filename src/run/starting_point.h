@@ -24,10 +24,11 @@ std::optional<Vocabularies> kept_vocabularies(const std::optional<ResumePoint>& 
 /// with. Throws DataError or CheckpointError if the point's vocabularies, weights or corpora are not these; `reset` as in fit_to_corpus.
 TrainingState start_from(ResumePoint& point, const TrainingData& data, Transformer& model, const std::vector<std::string>& reset);
 
-/// Sets `train.warmup_steps` and `train.patience` where they are `auto`; a point whose learning rate goes on keeps its warm-up.
-void choose_schedule(Options& options, const TrainingData& data, const std::optional<ResumePoint>& point);
+/// Sets `train.warmup_steps` and `train.patience` where they are `auto`, for updates of `batches_per_update` batches; a point whose
+/// learning rate goes on keeps its warm-up.
+void choose_schedule(Options& options, const TrainingData& data, int64_t batches_per_update, const std::optional<ResumePoint>& point);
 
 /// Updates of an epoch, on average: a batch may be split over epochs.
-double updates_per_epoch(const TrainOptions& options, const TrainingData& data);
+double updates_per_epoch(int64_t batches_per_update, const TrainingData& data);
 
 }  // namespace lacuna

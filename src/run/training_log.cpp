@@ -69,19 +69,20 @@ void RecentUpdates::add(const UpdateProgress& update) {
   loss_ = kKept * loss_ + update.loss;
 }
 
-TrainingLog::TrainingLog(const std::string& run, const TrainingState& state, const RunLength& length, at::Device device)
+TrainingLog::TrainingLog(const std::string& run, const TrainingState& state, const RunLength& length, at::Device device, bool shows_ranks)
     : metrics_(fs::path(run) / run_files::kMetrics, resumed_step(state), state.validation_is_due),
       tensorboard_(fs::path(run) / run_files::kTensorboard, state.step),
       length_(length),
       bar_(share_done(state.step, length)),
-      device_(device) {}
+      device_(device),
+      shows_ranks_(shows_ranks) {}
 
 void TrainingLog::progress(const TrainingProgress& line) {
   bar_.hide();
   log_info(
-      "step {}, epoch {}, loss {:.4f}, ppl {:.2f}, accuracy {:.3f}, gradient norm {:.3f}, lr {:.3e}, {:.0f} tokens/s, data wait {:.1f} %",
+      "step {}, epoch {}, loss {:.4f}, ppl {:.2f}, accuracy {:.3f}, gradient norm {:.3f}, lr {:.3e}, {:.0f} tokens/s, data wait {:.1f} %{}",
       line.step, line.epoch, line.loss_per_token, std::exp(line.nll_per_token), line.accuracy, line.gradient_norm, line.lr,
-      line.tokens_per_second, 100 * line.data_wait);
+      line.tokens_per_second, 100 * line.data_wait, shows_ranks_ ? fmt::format(", rank wait {:.1f} %", 100 * line.rank_wait) : "");
   std::map<std::string, double> values = {{"epoch", static_cast<double>(line.epoch)},
                                           {"loss", line.loss_per_token},
                                           {"nll", line.nll_per_token},
@@ -94,6 +95,7 @@ void TrainingLog::progress(const TrainingProgress& line) {
                                           {"data_wait", line.data_wait},
                                           {"peak_mebibytes", peak_mebibytes(device_)},
                                           {"skipped_updates", static_cast<double>(line.skipped_updates)}};
+  if (shows_ranks_) values["rank_wait"] = line.rank_wait;
   if (line.penalty_per_token != 0) values["penalty"] = line.penalty_per_token;
   if (!line.auxiliary.empty()) log_info("  {}", described(line.auxiliary));
   values.insert(line.auxiliary.begin(), line.auxiliary.end());

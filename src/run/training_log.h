@@ -35,7 +35,8 @@ class RecentUpdates {
 class TrainingLog {
  public:
   /// Records of steps after `state`, where the run stands now, are dropped from the files. `device` is the one whose memory is reported.
-  TrainingLog(const std::string& run, const TrainingState& state, const RunLength& length, at::Device device);
+  /// `shows_ranks` where several ranks serve the run: how long they wait for the slowest of them.
+  TrainingLog(const std::string& run, const TrainingState& state, const RunLength& length, at::Device device, bool shows_ranks = false);
 
   void progress(const TrainingProgress& progress);
   /// Logs a validation with `num_samples` translations beside their references, whose pieces `joiner` joins (text/joiner.h).
@@ -59,6 +60,7 @@ class TrainingLog {
   RunLength length_;
   ProgressBar bar_;
   at::Device device_;
+  bool shows_ranks_;
   RecentUpdates recent_;
 };
 

@@ -17,6 +17,8 @@
 #include "config/load.h"
 #include "config/run_files.h"
 #include "data/batch_maker.h"
+#include "ranks/stage.h"
+#include "run/joint_start.h"
 #include "run/remarks.h"
 #include "run/starting_point.h"
 #include "train/diagnosis.h"
@@ -27,6 +29,8 @@ namespace lacuna {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr char kUpdating[] = "update";
 
 void write_vocabulary(const fs::path& run, const std::string& name, const Vocabulary& vocabulary) {
   const fs::path file = run / name, note = run / (name + run_files::kTrainingNote);
@@ -44,6 +48,12 @@ void write_vocabularies(const Vocabularies& vocabularies, const fs::path& run) {
   write_vocabulary(run, run_files::kTgtSpmModel, *vocabularies.tgt);
 }
 
+/// Returns what `is_so` says at rank 0.
+template <class Question>
+bool is_so_at_first(Group& group, const Question& is_so) {
+  return from_first(group, [&] { return std::string(is_so() ? "yes" : ""); }) == "yes";
+}
+
 /// Removes the average of a run that trains on: `-m RUN` would translate with it. It goes before the checkpoint that training has come to
 /// is saved: a crash must not leave both.
 void remove_outdated_average(const std::string& run) {
@@ -55,38 +65,53 @@ void remove_outdated_average(const std::string& run) {
 
 }  // namespace
 
-TrainingRun::TrainingRun(RunSetup setup)
+TrainingRun::TrainingRun(RunSetup setup, Watch& watch)
     : run_(std::move(setup)),
       options_(run_.options),
-      keeper_(options_.run, options_.train, to_yaml(options_), run_.data.vocabularies, *run_.optimizer,
-              [this] { run_.lock->require_in_place(); }) {}
+      group_(run_.group),
+      watch_(watch),
+      keeper_(
+          options_.run, options_.train, to_yaml(options_), run_.data.vocabularies, *run_.optimizer,
+          [this] { run_.lock->require_in_place(); }, group_) {}
 
 int TrainingRun::execute() {
   begin_at(run_.state);
-  if (run_.replacement) replace_old_run();
-  for (const std::string& damaged : run_.damaged) log_warning("{} is damaged, and set aside as {}", damaged, set_aside(damaged));
-  keeper_.tidy();
+  at_first(group_, [&] {
+    if (run_.replacement) replace_old_run();
+    for (const std::string& damaged : run_.damaged) log_warning("{} is damaged, and set aside as {}", damaged, set_aside(damaged));
+    keeper_.tidy();
+  });
   RunFinish finish(run_);
-  if (const auto end = trainer_->end(); end && finish.is_done(trainer_->state().step)) {
+  if (const auto end = trainer_->end(); end && is_so_at_first(group_, [&] { return finish.is_done(trainer_->state().step); })) {
     log_info("already finished: {}; nothing to do", end_text(*end, trainer_->state(), options_.train));
     return 0;
   }
-  keeper_.require_disk_room();
-  open_log();
-  write_configuration();
-  log_setup(run_);
+  at_first(group_, [&] {
+    keeper_.require_disk_room();
+    open_log();
+    write_configuration();
+    log_setup(run_);
+  });
+  if (!group_.is_first()) set_least_log_level(LogLevel::kWarning);
+  watch_.at(trainer_->state().step + 1, kUpdating);
   const TrainingEnd end = train();
   keeper_.wait();
+  agreed_interrupt(group_);
   const TrainingState& state = trainer_->state();
-  log_->say((end == TrainingEnd::kInterrupted ? "stopped at " : "training finished: ") + end_text(end, state, options_.train));
-  run_.lock->require_in_place();
-  if (trainer_->end()) finish.complete(state, *log_);
-  log_->sync();
-  return interrupt_signal() == 0 ? 0 : 128 + interrupt_signal();
+  at_first(group_, [&] {
+    log_->say((end == TrainingEnd::kInterrupted ? "stopped at " : "training finished: ") + end_text(end, state, options_.train));
+    run_.lock->require_in_place();
+  });
+  watch_.at(state.step, "the end: average and test sets");
+  if (trainer_->end()) finish.complete(state, log_.get());
+  at_first(group_, [&] { log_->sync(); });
+  const int signal = agreed_interrupt(group_);
+  return signal == 0 ? 0 : 128 + signal;
 }
 
 void TrainingRun::begin_at(const TrainingState& state) {
-  stream_ = make_batch_stream(run_.data.plan, state.position);
+  stream_ = make_batch_stream(run_.data.plan, state.position,
+                              {.rank = group_.rank(), .size = group_.size(), .per_update = state.batches_per_update});
   trainer_ = std::make_unique<Trainer>(options_.train, options_.seed_value(), transformer_loss(run_.model, options_.train, options_.device),
                                        *stream_, *run_.optimizer, LearningRate(options_.train, options_.model.d_model), hooks(), state);
 }
@@ -98,11 +123,16 @@ TrainingEnd TrainingRun::train() {
       return trainer_->run();
     } catch (const DivergedError& error) {
       keeper_.drop_unproved();
-      log_->warn(error.what());
+      warn(error.what());
       diagnose();
-      if (!go_back()) throw;
+      if (!go_back()) end_together(group_, std::current_exception());
     }
   }
+}
+
+/// Logs what all ranks know, once.
+void TrainingRun::warn(const std::string& text) {
+  at_first(group_, [&] { log_->warn(text); });
 }
 
 /// Takes up the newest good checkpoint with a lower learning rate, as a new start would: whatever ends this process, the next goes on in
@@ -112,36 +142,49 @@ bool TrainingRun::go_back() {
   const TrainingState& now = trainer_->state();
   keeper_.wait();
   if (now.went_back_from > 0) {
-    log_->warn(fmt::format("training has gone back once before, from step {}: it ends here", now.went_back_from));
+    warn(fmt::format("training has gone back once before, from step {}: it ends here", now.went_back_from));
     return false;
   }
-  const std::optional<ResumePoint> point = find_point_to_go_back_to(options_.run, now.optimizer_updates);
+  std::optional<ResumePoint> point;
+  at_first(group_, [&] { point = find_point_to_go_back_to(options_.run, now.optimizer_updates); });
+  point = shared_point(group_, std::move(point));
   if (!point) {
-    log_->warn("there is no earlier checkpoint of this run to go back to: it ends here");
+    warn("there is no earlier checkpoint of this run to go back to: it ends here");
     return false;
   }
-  for (const RunCheckpoint& checkpoint : checkpoints_of(options_.run, [](const std::string&) {}))
-    if (checkpoint.step > point->state.step) remove_folder(checkpoint.path);
+  at_first(group_, [&] {
+    for (const RunCheckpoint& checkpoint : checkpoints_of(options_.run, [](const std::string&) {}))
+      if (checkpoint.step > point->state.step) remove_folder(checkpoint.path);
+  });
   TrainingState state = point->state.step == run_.state.step ? run_.state : point->state;
+  state.batches_per_update = run_.state.batches_per_update;
   state.went_back_from = now.step;
   state.lr_factor *= kFactor;
-  restore(*run_.optimizer, *point);
+  on_all_ranks(group_, [&] { restore(*run_.optimizer, *point); });
   run_.model->weights_changed();
   run_.state = state;
   has_diverged_ = false;
   begin_at(state);
-  keeper_.tidy();
-  log_.reset();
-  open_log();
-  log_->warn(fmt::format("going back to {} with {:g} times the learning rate; if training diverges again, it ends", point->path, kFactor));
+  at_first(group_, [&] {
+    keeper_.tidy();
+    log_.reset();
+    open_log();
+    log_->warn(
+        fmt::format("going back to {} with {:g} times the learning rate; if training diverges again, it ends", point->path, kFactor));
+  });
   return true;
 }
 
 /// Logs which numbers are none, and saves the sentence pairs of the last update.
 void TrainingRun::diagnose() {
-  if (const std::string found = run_.optimizer->not_finite(); !found.empty()) log_->warn("diagnosis: " + found);
-  if (trainer_->last_batches().empty()) return;
-  const SavedUpdate update = {trainer_->state().step, trainer_->last_batches()};
+  if (const std::string found = run_.optimizer->not_finite(); !found.empty()) warn("diagnosis: " + found);
+  const SavedUpdate update = {trainer_->state().step, gathered_batches(group_, trainer_->last_batches())};
+  at_first(group_, [&] {
+    if (!update.batches.empty()) diagnose(update);
+  });
+}
+
+void TrainingRun::diagnose(const SavedUpdate& update) {
   log_->warn(diagnosis_of(update, transformer_loss(run_.model, options_.train, options_.device), options_.seed_value(), *run_.optimizer));
   const std::string file = (fs::path(options_.run) / run_files::kBadBatch).string();
   try {
@@ -169,33 +212,41 @@ void TrainingRun::write_configuration() const {
 }
 
 void TrainingRun::open_log() {
-  const RunLength length = {options_.train.max_steps, options_.train.max_epochs, updates_per_epoch(options_.train, run_.data)};
+  const RunLength length = {options_.train.max_steps, options_.train.max_epochs,
+                            updates_per_epoch(run_.state.batches_per_update, run_.data)};
   run_.lock->require_in_place();
-  log_ = std::make_unique<TrainingLog>(options_.run, run_.state, length, at::Device(options_.device));
+  log_ = std::make_unique<TrainingLog>(options_.run, run_.state, length, at::Device(options_.device), !group_.is_alone());
   run_.lock->require_in_place();
 }
 
 TrainerHooks TrainingRun::hooks() {
   TrainerHooks hooks;
   hooks.log = [this](const TrainingProgress& progress) {
-    run_.lock->require_in_place();
-    log_->progress(progress);
-    warn_of_divergence(progress);
+    at_first(group_, [&] {
+      run_.lock->require_in_place();
+      log_->progress(progress);
+      warn_of_divergence(progress);
+    });
   };
   if (!run_.validation_sets.empty()) hooks.validate = [this] { return validate(); };
   hooks.save = [this](const TrainingState& state, const Scores& scores, bool is_scheduled) {
-    run_.lock->require_in_place();
-    log_->sync();                               // a checkpoint is never there without the records up to it
+    watch_.at(state.step, "saving");
+    at_first(group_, [&] {
+      run_.lock->require_in_place();
+      log_->sync();  // a checkpoint is never there without the records up to it
+    });
     keeper_.save(state, scores, is_scheduled);  // which is not written yet
-    if (state.step > run_.state.step) remove_outdated_average(options_.run);
+    if (state.step > run_.state.step) at_first(group_, [&] { remove_outdated_average(options_.run); });
+    watch_.at(state.step + 1, kUpdating);
   };
   hooks.is_interrupted = [] { return interrupt_signal() != 0; };
   hooks.on_update = [this](const TrainingState& state, const UpdateProgress& update) {
-    log_->update(state, update);
+    watch_.at(state.step + 1, kUpdating);
+    if (log_) log_->update(state, update);
     if (state.skipped_in_a_row == 0) keeper_.confirm();
     keeper_.check();
   };
-  hooks.warn = [this](const std::string& text) { log_->warn(text); };
+  hooks.warn = [this](const std::string& text) { log_ ? log_->warn(text) : log_warning("{}", text); };
   return hooks;
 }
 
@@ -211,6 +262,7 @@ void TrainingRun::warn_of_divergence(const TrainingProgress& progress) {
 }
 
 std::optional<Scores> TrainingRun::validate() {
+  watch_.at(trainer_->state().step, "validation");
   run_.model->set_step(trainer_->state().step);
   TranslateOptions search = options_.translate;
   search.beam_size = options_.train.valid_beam_size;
@@ -221,24 +273,30 @@ std::optional<Scores> TrainingRun::validate() {
     if (!evaluation) return {};
     evaluations.push_back(std::move(*evaluation));
   }
-  return log_validation(evaluations);
+  at_first(group_, [&] { log_validation(evaluations); });
+  watch_.at(trainer_->state().step + 1, kUpdating);
+  return scores_of(evaluations);
 }
 
 /// Returns the scores by name: those of the first set, which decides, as they are, those of the others after their set, "newstest.bleu".
-Scores TrainingRun::log_validation(const std::vector<Evaluation>& evaluations) {
+Scores TrainingRun::scores_of(const std::vector<Evaluation>& evaluations) {
+  Scores scores;
+  for (size_t i = 0; i < evaluations.size(); ++i)
+    for (const auto& [name, score] : evaluations[i].scores) scores[i == 0 ? name : evaluations[i].name + "." + name] = score;
+  return scores;
+}
+
+void TrainingRun::log_validation(const std::vector<Evaluation>& evaluations) {
   run_.lock->require_in_place();
   const int64_t step = trainer_->state().step;
-  Scores scores;
   for (size_t i = 0; i < evaluations.size(); ++i) {
     const Evaluation& evaluation = evaluations[i];
     log_->validation(step, evaluation, run_.validation_sets[i], i == 0 ? options_.train.num_samples : 0, options_.translate.joiner);
-    for (const auto& [name, score] : evaluation.scores) scores[i == 0 ? name : evaluation.name + "." + name] = score;
     const std::string file = fmt::format("{}step_{}.hyp", i == 0 ? "" : evaluation.name + ".", step);
     if (options_.train.valid_translate) write_hypotheses((fs::path(options_.run) / run_files::kValid / file).string(), evaluation);
   }
-  log_best(scores);
+  log_best(scores_of(evaluations));
   log_->attention(step, run_.validator->attention_summary(run_.validation_sets.front()));
-  return scores;
 }
 
 /// Logs whether the score that decides is a new best one.

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <stdexcept>
 
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "ranks/stage.h"
 #include "search/translator.h"
 #include "text/writing_system.h"
 #include "train/trainer.h"
@@ -28,6 +31,20 @@ class Evaluating {
   bool was_training_;
   at::NoGradGuard no_gradients_;
 };
+
+std::string bytes_of(double number) {
+  std::string bytes(sizeof number, '\0');
+  std::memcpy(bytes.data(), &number, sizeof number);
+  return bytes;
+}
+
+/// Returns the number at a place among those that bytes_of() gave.
+double number_of(const std::string& bytes, size_t place = 0) {
+  double number = 0;
+  if (bytes.size() < (place + 1) * sizeof number) throw std::logic_error("a rank has sent too few numbers");
+  std::memcpy(&number, bytes.data() + place * sizeof number, sizeof number);
+  return number;
+}
 
 }  // namespace
 
@@ -54,12 +71,14 @@ std::optional<Scorer> find_scorer(const Options& options) {
   return scorer;
 }
 
-Validator::Validator(std::shared_ptr<Transformer> model, Vocabularies vocabularies, const Options& options, std::optional<Scorer> scorer)
+Validator::Validator(std::shared_ptr<Transformer> model, Vocabularies vocabularies, const Options& options, std::optional<Scorer> scorer,
+                     Group& group)
     : model_(std::move(model)),
       vocabularies_(std::move(vocabularies)),
       options_(options),
       scorer_(std::move(scorer)),
-      loss_(transformer_loss(model_, options.train, options.device)) {}
+      loss_(transformer_loss(model_, options.train, options.device)),
+      group_(group) {}
 
 std::optional<Evaluation> Validator::evaluate(const EvaluationSet& set, const TranslateOptions& search, bool translates) const {
   const Evaluating mode(*model_);
@@ -72,35 +91,81 @@ std::optional<Evaluation> Validator::evaluate(const EvaluationSet& set, const Tr
   std::optional<std::vector<std::string>> hypotheses = translate(set.src_lines, search);
   if (!hypotheses) return {};
   evaluation.hypotheses = std::move(*hypotheses);
-  const ScoreOptions scoring = {.metrics = {"bleu", "chrf"}, .tgt_lang = options_.data.tgt_lang, .joiner = search.joiner};
-  const CorpusScores corpus_scores = score_lines(*scorer_, evaluation.hypotheses, {set.tgt_lines}, scoring);
-  for (const auto& [name, score] : corpus_scores.all()) evaluation.scores[name] = score.score;
-  evaluation.signature = corpus_scores.bleu->signature;
+  score(set, search.joiner, evaluation);
   return evaluation;
+}
+
+/// Adds the scores of sacreBLEU, which rank 0 calls.
+void Validator::score(const EvaluationSet& set, const std::string& joiner, Evaluation& evaluation) const {
+  const std::string bytes = from_first(group_, [&] {
+    const ScoreOptions scoring = {.metrics = {"bleu", "chrf"}, .tgt_lang = options_.data.tgt_lang, .joiner = joiner};
+    const CorpusScores scores = score_lines(*scorer_, evaluation.hypotheses, {set.tgt_lines}, scoring);
+    std::vector<std::string> found = {scores.bleu->signature};
+    for (const auto& [name, score] : scores.all()) found.insert(found.end(), {name, bytes_of(score.score)});
+    return packed(found);
+  });
+  const std::vector<std::string> found = unpacked(bytes);
+  evaluation.signature = found.at(0);
+  for (size_t i = 1; i < found.size(); i += 2) evaluation.scores[found[i]] = number_of(found[i + 1]);
+}
+
+/// Returns what all ranks have found, each for its part of `count` items, in the order of the items; nothing if one was interrupted. The
+/// first rank alone has what they are.
+std::optional<std::vector<std::string>> Validator::in_order(const std::optional<std::vector<std::string>>& own, size_t count) const {
+  if (group_.is_alone()) return own;
+  const std::vector<std::string> interrupted = group_.gather_to_all(own ? "" : "interrupted");
+  if (!std::ranges::all_of(interrupted, &std::string::empty)) return {};
+  std::vector<std::vector<std::string>> parts;
+  for (const std::string& part : group_.gather(packed(*own))) parts.push_back(unpacked(part));
+  std::vector<std::string> items;
+  for (size_t i = 0; i < count && !parts.empty(); ++i) items.push_back(parts[i % parts.size()].at(i / parts.size()));
+  return items;
 }
 
 /// Returns the scores of the references under forced decoding.
 std::optional<Scores> Validator::forced_scores(const EvaluationSet& set) const {
-  double nll = 0, correct = 0;
-  int64_t tokens = 0;
-  for (const BatchPtr& batch : set.batches) {
-    if (interrupt_signal() != 0) return {};
-    const LossSums sums = loss_(*batch, {});
-    nll += sums.nll.item<double>();
-    correct += sums.correct.item<double>();
-    tokens += sums.tokens;
+  const auto rank = static_cast<size_t>(group_.rank()), ranks = static_cast<size_t>(group_.size());
+  std::optional<std::vector<std::string>> own = on_all_ranks(group_, [&] {
+    std::optional<std::vector<std::string>> sums(std::in_place);
+    for (size_t i = rank; i < set.batches.size() && sums; i += ranks) {
+      if (interrupt_signal() != 0) {
+        sums.reset();
+        break;
+      }
+      const LossSums loss = loss_(*set.batches[i], {});
+      sums->push_back(bytes_of(loss.nll.item<double>()) + bytes_of(loss.correct.item<double>()) +
+                      bytes_of(static_cast<double>(loss.tokens)));
+    }
+    return sums;
+  });
+  const std::optional<std::vector<std::string>> all = in_order(own, set.batches.size());
+  if (!all) return {};
+  double nll = 0, correct = 0, tokens = 0;
+  for (const std::string& sums : *all) {
+    nll += number_of(sums, 0);
+    correct += number_of(sums, 1);
+    tokens += number_of(sums, 2);
   }
-  const auto count = static_cast<double>(std::max<int64_t>(tokens, 1));
-  return Scores{{"loss", nll / count}, {"ppl", std::exp(nll / count)}, {"accuracy", correct / count}};
+  const std::string shared = group_.broadcast(bytes_of(nll) + bytes_of(correct) + bytes_of(std::max(tokens, 1.0)));
+  const double count = number_of(shared, 2), loss = number_of(shared, 0) / count;
+  return Scores{{"loss", loss}, {"ppl", std::exp(loss)}, {"accuracy", number_of(shared, 1) / count}};
 }
 
+/// Returns the translations, at rank 0 of all lines, elsewhere of none; nothing if one rank was interrupted.
 std::optional<std::vector<std::string>> Validator::translate(const std::vector<std::string>& lines, const TranslateOptions& search) const {
-  TransformerStepModel step_model(model_);
-  try {
-    return translate_lines(step_model, vocabularies_, lines, search);
-  } catch (const Interrupted&) {
-    return {};
-  }
+  const auto rank = static_cast<size_t>(group_.rank()), ranks = static_cast<size_t>(group_.size());
+  std::vector<TranslationInput> own;
+  for (size_t i = rank; i < lines.size(); i += ranks) own.push_back({.text = lines[i], .prefix = "", .id = static_cast<int64_t>(i)});
+  return in_order(on_all_ranks(group_,
+                               [&]() -> std::optional<std::vector<std::string>> {
+                                 TransformerStepModel step_model(model_);
+                                 try {
+                                   return translate_lines(step_model, vocabularies_, own, search);
+                                 } catch (const Interrupted&) {
+                                   return {};
+                                 }
+                               }),
+                  lines.size());
 }
 
 AttentionSummary Validator::attention_summary(const EvaluationSet& set) const {

@@ -211,12 +211,17 @@ std::vector<std::string> translate_lines(StepModel& model, const Vocabularies& v
                                          const TranslateOptions& options) {
   std::vector<TranslationInput> inputs;
   for (size_t i = 0; i < lines.size(); ++i) inputs.push_back({lines[i], "", static_cast<int64_t>(i)});
+  return translate_lines(model, vocabularies, inputs, options);
+}
+
+std::vector<std::string> translate_lines(StepModel& model, const Vocabularies& vocabularies, const std::vector<TranslationInput>& lines,
+                                         const TranslateOptions& options) {
   TranslateOptions one_best = options;
   one_best.n_best = 1;
   one_best.guard = Guard::kNone;
   Translator translator(StepModelPtr(&model, [](StepModel*) {}), vocabularies, {one_best});
   std::vector<std::string> texts;
-  for (const TranslatedLine& line : translator.translate(inputs)) texts.push_back(line.translations.front().text);
+  for (const TranslatedLine& line : translator.translate(lines)) texts.push_back(line.translations.front().text);
   return texts;
 }
 

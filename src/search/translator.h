@@ -98,5 +98,8 @@ class Translator {
 /// Returns the best translation of each line, whose position selects its random numbers. Throws Interrupted.
 std::vector<std::string> translate_lines(StepModel& model, const Vocabularies& vocabularies, const std::vector<std::string>& lines,
                                          const TranslateOptions& options);
+/// Does that for lines with ids and prefixes of their own.
+std::vector<std::string> translate_lines(StepModel& model, const Vocabularies& vocabularies, const std::vector<TranslationInput>& lines,
+                                         const TranslateOptions& options);
 
 }  // namespace lacuna

@@ -45,13 +45,14 @@ uint64_t available_memory() {
   return std::min(available, memory_left().value_or(available));
 }
 
-MemoryFit fit_batch_to_memory(const LossFunction& loss, Optimizer& optimizer, int64_t sentence_length, const VocabularySizes& vocabulary) {
+MemoryFit fit_batch_to_memory(const LossFunction& loss, Optimizer& optimizer, int64_t sentence_length, const VocabularySizes& vocabulary,
+                              uint64_t available) {
   const auto peak_of = [&](int64_t tokens, int64_t length) {
     return peak_after_step(
         loss, *random_batch({.tokens = tokens, .sentence_length = length, .src_pieces = vocabulary.src, .tgt_pieces = vocabulary.tgt}));
   };
   MemoryFit fit;
-  fit.available = available_memory();
+  fit.available = available;
   peak_of(kSmallProbe, sentence_length);  // makes the gradients, which stay while the others are measured
   reset_peak();
   const uint64_t small = peak_of(kSmallProbe, sentence_length);

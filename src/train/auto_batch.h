@@ -16,8 +16,10 @@ struct MemoryFit {
 
 /// Chooses `train.batch_tokens: auto`: as many tokens as fit the free memory, with a reserve, at most 32,768. Measures
 /// the memory of a token by forward and backward passes over random batches of two sizes, with sentences as long as the
-/// configuration allows; the weights stay as they are. Throws ConfigError if the system does not report memory.
-MemoryFit fit_batch_to_memory(const LossFunction& loss, Optimizer& optimizer, int64_t sentence_length, const VocabularySizes& vocabulary);
+/// configuration allows; the weights stay as they are. Throws ConfigError if the system does not report memory. `available` are the bytes
+/// that this process may take.
+MemoryFit fit_batch_to_memory(const LossFunction& loss, Optimizer& optimizer, int64_t sentence_length, const VocabularySizes& vocabulary,
+                              uint64_t available);
 
 /// Returns sentence lengths up to `longest`, one of which takes the most memory a token: attention keeps the weights of
 /// sentences up to a middle length.

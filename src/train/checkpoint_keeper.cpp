@@ -10,6 +10,7 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "config/run_files.h"
+#include "ranks/stage.h"
 
 namespace lacuna {
 namespace {
@@ -51,17 +52,18 @@ std::set<int64_t> steps_to_keep(const std::vector<RunCheckpoint>& checkpoints, c
 }
 
 CheckpointKeeper::CheckpointKeeper(std::string run, const TrainOptions& options, std::string config_yaml, Vocabularies vocabularies,
-                                   const Optimizer& optimizer, std::function<void()> require_place)
+                                   const Optimizer& optimizer, std::function<void()> require_place, Group& group)
     : run_(std::move(run)),
       options_(options),
       config_yaml_(std::move(config_yaml)),
       vocabularies_(std::move(vocabularies)),
       optimizer_(optimizer),
-      require_place_(std::move(require_place)) {}
+      require_place_(std::move(require_place)),
+      group_(group) {}
 
 CheckpointKeeper::~CheckpointKeeper() {
   try {
-    wait();
+    finish_writing();
   } catch (const std::exception& error) {
     write_log_line(LogLevel::kError, error.what());
   }
@@ -75,30 +77,50 @@ void CheckpointKeeper::save(const TrainingState& state, const Scores& scores, bo
     if (unproved_->contents.info.scores.empty()) unproved_.reset();
   }
   wait();
+  const NamedTensors average = optimizer_.ema_weights(), moments = optimizer_.state();
+  at_first(group_, [&] { keep(state, scores, is_scheduled, average, moments); });
+  if (group_.is_first()) return;
+  unproved_.emplace();
+  unproved_->contents.info.scores = scores;
+}
+
+/// Copies what a checkpoint of `state` holds.
+void CheckpointKeeper::keep(const TrainingState& state, const Scores& scores, bool is_scheduled, const NamedTensors& average,
+                            const NamedTensors& moments) {
   const std::string path = checkpoint_path(run_, state.step);
   const bool keeps_scores = scores.empty() && is_checkpoint(path);  // a resumed run that ends at the step where it stopped
   CheckpointContents contents;
   contents.weights = copied(optimizer_.weights());
-  if (optimizer_.has_ema()) contents.ema_weights = copied(optimizer_.ema_weights());
+  if (optimizer_.has_ema()) contents.ema_weights = copied(average);
   contents.config_yaml = config_yaml_;
   contents.vocabularies = vocabularies_;
   contents.info = {.step = state.step,
                    .scores = keeps_scores ? read_checkpoint_info(path).scores : scores,
                    .uses_ema = optimizer_.has_ema(),
                    .is_scheduled = is_scheduled};
-  contents.trainer_tensors = copied(optimizer_.state());
+  contents.trainer_tensors = copied(moments);
   contents.trainer_json = state.to_json();
   unproved_ = {path, std::move(contents)};
 }
 
 void CheckpointKeeper::confirm() {
   if (!unproved_) return;
+  if (!group_.is_first()) return unproved_.reset();
   if (writing_.valid()) writing_.get();
   writing_ = std::async(std::launch::async, [this, saved = *std::exchange(unproved_, {})] {
     require_place_();
-    save_checkpoint(saved.path, saved.contents);
+    save_checkpoint(saved.path, saved.contents, require_place_);
     update_folder();
   });
+}
+
+void CheckpointKeeper::wait() {
+  on_all_ranks(group_, [this] { finish_writing(); });
+}
+
+void CheckpointKeeper::finish_writing() {
+  confirm();
+  if (writing_.valid()) writing_.get();
 }
 
 void CheckpointKeeper::check() {
@@ -106,7 +128,7 @@ void CheckpointKeeper::check() {
 }
 
 void CheckpointKeeper::tidy() {
-  wait();
+  finish_writing();
   update_folder();
 }
 

@@ -11,6 +11,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/run_folder.h"
 #include "config/options.h"
+#include "ranks/group.h"
 #include "train/optimizer.h"
 #include "train/trainer.h"
 
@@ -20,16 +21,18 @@ namespace lacuna {
 /// `keep_last` (or `average_last`) of the scheduled ones, and the `keep_best` best by `metric`.
 std::set<int64_t> steps_to_keep(const std::vector<RunCheckpoint>& checkpoints, const TrainOptions& options);
 
-/// Writes a run's checkpoints in the background and maintains its folder: links, and what the options do not keep.
+/// Writes a run's checkpoints in the background and maintains its folder: links, and what the options do not keep. Rank 0 writes; save()
+/// and wait() are collective, and throw at all ranks what keeps it from writing.
 ///
 /// A checkpoint is written once its weights have proved good: after the next update that was not left out, or at the end.
 /// So nothing that training may have to go back from takes the place of a good one.
 class CheckpointKeeper {
  public:
-  /// `require_place` is called before a checkpoint is written and throws if the run folder is not there any more.
+  /// `require_place` is called before a checkpoint is written, and before it takes its name: it throws if the run folder is not there any
+  /// more, or another start's.
   CheckpointKeeper(
       std::string run, const TrainOptions& options, std::string config_yaml, Vocabularies vocabularies, const Optimizer& optimizer,
-      std::function<void()> require_place = [] {});
+      std::function<void()> require_place = [] {}, Group& group = no_group());
   /// Waits for the checkpoint being written; logs an error if that fails.
   ~CheckpointKeeper();
 
@@ -43,11 +46,8 @@ class CheckpointKeeper {
   /// Rethrows an error of the background thread, if it has finished.
   void check();
   /// Waits for the background thread and rethrows its error: afterwards all that was saved is on the disk.
-  void wait() {
-    confirm();
-    if (writing_.valid()) writing_.get();
-  }
-  /// Waits, then repairs the folder after a crash. Damaged checkpoints are logged and left alone.
+  void wait();
+  /// Waits, then repairs the folder after a crash. Damaged checkpoints are logged and left alone. For rank 0 alone.
   void tidy();
   /// Returns the size of a checkpoint with trainer state, in bytes.
   uint64_t checkpoint_bytes() const { return (optimizer_.has_ema() ? 4 : 3) * weight_bytes(); }
@@ -61,6 +61,8 @@ class CheckpointKeeper {
   /// trainer state from all but the newest checkpoint and the newest one before an interruption, to which training can go back.
   void update_folder() const;
   uint64_t weight_bytes() const;
+  void keep(const TrainingState& state, const Scores& scores, bool is_scheduled, const NamedTensors& average, const NamedTensors& moments);
+  void finish_writing();
 
   std::string run_;
   TrainOptions options_;
@@ -68,11 +70,12 @@ class CheckpointKeeper {
   Vocabularies vocabularies_;
   const Optimizer& optimizer_;
   std::function<void()> require_place_;
+  Group& group_;
   struct Saved {
     std::string path;
     CheckpointContents contents;
   };
-  std::optional<Saved> unproved_;
+  std::optional<Saved> unproved_;  ///< its contents at rank 0 alone, but for `info`
   std::future<void> writing_;
 };
 
