@@ -60,8 +60,8 @@ struct CheckpointContents {
 };
 
 /// Writes a checkpoint folder, atomically replacing an existing one, into a folder that is there. Throws MachineError, with
-/// the bytes needed if the disk is full; nothing half-written is left. `before_commit` is called once all is written and does not stand there yet: what it throws
-/// keeps the folder as it was.
+/// the bytes needed if the disk is full; nothing half-written is left. `before_commit` is called once all is written and does not stand
+/// there yet: what it throws keeps the folder as it was.
 void save_checkpoint(const std::string& path, const CheckpointContents& contents, const std::function<void()>& before_commit = {});
 
 /// Returns once no thread of this process is in save_checkpoint(), at the latest after `limit`.
