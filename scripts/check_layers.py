@@ -13,6 +13,7 @@ import sys
 ALLOWED = {
     "base": set(),
     "config": set(),
+    "parts": set(),
     "ranks": set(),
     "text": set(),
     "data": {"text"},
@@ -24,10 +25,10 @@ ALLOWED = {
     "search": {"model", "text", "kernels"},
     "metrics": {"text"},
     "analysis": {"attention", "checkpoint", "model", "data", "text"},
-    "run": {"analysis", "attention", "checkpoint", "data", "kernels", "metrics", "model", "ranks", "search", "text", "train"},
+    "run": {"analysis", "attention", "checkpoint", "data", "kernels", "metrics", "model", "parts", "ranks", "search", "text", "train"},
     "ablation": {"attention", "checkpoint", "data", "metrics", "train"},
     "speed": {"attention", "checkpoint", "data", "kernels", "model", "ranks", "search", "train"},
-    "cli": {"ablation", "analysis", "attention", "checkpoint", "data", "kernels", "metrics", "model", "ranks", "run", "search", "speed", "text", "train"},
+    "cli": {"ablation", "analysis", "attention", "checkpoint", "data", "kernels", "metrics", "model", "parts", "ranks", "run", "search", "speed", "text", "train"},
     "bench": None,  # everything
 }
 OPEN = {"base", "config"}

@@ -49,6 +49,14 @@ class PairReader {
              LongPairs long_pairs = LongPairs::kRefuse, OnBadLine bad_lines = OnBadLine::kStop);
   /// The next pairs, at most `count`; empty at the end. Of every `step` of the files only the first, the others being passed over.
   std::vector<SentencePair> next(size_t count, int64_t step = 1);
+  /// Passes over pairs, whatever they hold. Returns false if the files end before.
+  bool skip(int64_t pairs) { return reader_.skip(pairs); }
+  /// True if no pair follows.
+  bool is_at_end() { return reader_.is_at_end(); }
+  /// Returns the share of the source's bytes that were read.
+  double share_read() const { return reader_.share_read(); }
+  /// Returns the number of pairs that were read or passed over.
+  int64_t line_number() const { return reader_.line_number(); }
 
  private:
   std::vector<TokenId> ids_of(const Vocabulary& vocabulary, const std::string& line, const std::string& place, bool& is_long) const;

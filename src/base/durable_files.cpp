@@ -142,8 +142,11 @@ bool WriterProcess::is_this_process() const {
 }
 
 bool WriterProcess::is_gone(const fs::path& made, std::chrono::seconds patience) const {
-  if (machine_ != this_machine()) return is_untouched_for(made, patience);
-  return kill(process_, 0) != 0 && errno == ESRCH;
+  return machine_ == this_machine() ? has_ended_here() : is_untouched_for(made, patience);
+}
+
+bool WriterProcess::has_ended_here() const {
+  return machine_ == this_machine() && kill(process_, 0) != 0 && errno == ESRCH;
 }
 
 TemporaryFolder::TemporaryFolder() {

@@ -27,6 +27,8 @@ class WriterProcess {
 
   std::string name() const { return machine_ + "." + std::to_string(process_); }
   bool is_this_process() const;
+  /// True if the process ran on this host, in this container, and has ended.
+  bool has_ended_here() const;
   /// True if the process has ended. Processes of other hosts and containers cannot be seen: they count as ended when nobody has touched
   /// `written`, their file, for as long as `patience`.
   bool is_gone(const std::filesystem::path& written, std::chrono::seconds patience = std::chrono::hours(24)) const;

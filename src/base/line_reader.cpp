@@ -21,6 +21,7 @@ namespace {
 constexpr size_t kMaxLineBytes = size_t{1} << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 constexpr size_t kBytesPerRead = 1 << 16;
+constexpr int64_t kLinesBetweenLooks = 1 << 12;  // between checks for interrupts
 
 /// How files of a compressed format begin. `?` stands for any byte, `%` for one of 0x50 to 0x5F.
 struct Format {
@@ -173,6 +174,23 @@ bool LineReader::would_wait() {
   return false;
 }
 
+bool LineReader::is_at_end() {
+  drop_long_line(/*may_wait=*/true);
+  return position_ == buffer_.size() && !read_more();
+}
+
+bool LineReader::skip(int64_t lines) {
+  std::string line;
+  for (; lines > 0; --lines) {
+    if (lines % kLinesBetweenLooks == 0) stop_if_interrupted("reading " + stream_.name());
+    try {
+      if (!next(line)) return false;
+    } catch (const LineError&) {  // a long line is one, too
+    }
+  }
+  return true;
+}
+
 bool LineReader::next(std::string& line) {
   drop_long_line(/*may_wait=*/true);
   const size_t end = find_line_end(), length = end - position_;
@@ -182,7 +200,7 @@ bool LineReader::next(std::string& line) {
   is_in_long_line_ = length > kMaxLineBytes;
   if (is_in_long_line_) throw LineError("longer than 1 MiB", place() + ": the line is longer than 1 MiB; is this a text file?");
   position_ = std::min(end + 1, buffer_.size());
-  if (line_number_ == 1 && line.starts_with(kByteOrderMark)) {
+  if (line_number_ == first_line_ && line.starts_with(kByteOrderMark)) {
     line.erase(0, kByteOrderMark.size());
     has_byte_order_mark_ = true;
   }

@@ -68,8 +68,9 @@ class InputStream {
 /// mark at the start is dropped.
 class LineReader {
  public:
-  /// Throws DataError if the file cannot be read.
-  explicit LineReader(const std::filesystem::path& path) : stream_(path) {}
+  /// `first_line` is the number of the file's first line, for a piece of a longer text. Throws DataError if the file cannot be read.
+  explicit LineReader(const std::filesystem::path& path, int64_t first_line = 1)
+      : stream_(path), first_line_(first_line), line_number_(first_line - 1) {}
 
   /// Reads the next line; false at the end. Throws LineError for a line of more than 1 MiB, whose beginning `line` then holds, and as
   /// InputStream::read does.
@@ -77,9 +78,13 @@ class LineReader {
   /// True if `next` would block, even if a part of the line has arrived: the moment to output the results so far. Reads that part, and
   /// throws as `next` does.
   bool would_wait();
+  /// True if no line follows. Waits for the next byte, and throws as `next` does.
+  bool is_at_end();
+  /// Passes over lines, whatever they hold. Returns false if the text ends before.
+  bool skip(int64_t lines);
   /// Returns the share of a file's bytes that the lines given so far take; 0 for a pipe or a terminal.
   double share_read() const { return stream_.share_read(compression().empty() ? buffer_.size() - position_ : 0); }
-  int64_t line_number() const { return line_number_; }  ///< number of the last line read, from 1
+  int64_t line_number() const { return line_number_; }  ///< number of the last line read; the first is `first_line`
   int64_t carriage_returns() const { return carriage_returns_; }
   bool has_byte_order_mark() const { return has_byte_order_mark_; }       ///< known once the first line was read
   std::string_view compression() const { return stream_.compression(); }  ///< "gzip" or "zstd"; empty for plain text; known as above
@@ -98,7 +103,7 @@ class LineReader {
   size_t position_ = 0;  ///< of the next line in the buffer
   bool is_at_end_ = false;
   bool is_in_long_line_ = false;  ///< the line at `position_`, or its rest, is to be dropped
-  int64_t line_number_ = 0;
+  int64_t first_line_, line_number_;
   int64_t carriage_returns_ = 0;
   bool has_byte_order_mark_ = false;
 };

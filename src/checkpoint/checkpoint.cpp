@@ -286,6 +286,17 @@ std::string hash_of_weights(const std::string& path) {
   return digest_of_weights(path).xxh3_128;
 }
 
+std::string hash_of_translating_files(const std::string& path) {
+  ContentHash hash;
+  hash.add(hash_of_weights(path));
+  for (const auto& [name, digest] : Manifest::read(path).files) {
+    if (name.ends_with(".safetensors") || name == kInfo || name == kTrainerJson) continue;
+    hash.add(name);
+    hash.add(digest.xxh3_128);
+  }
+  return hash.text();
+}
+
 bool has_trainer_state(const std::string& path) {
   return Manifest::read(path).lists(kTrainerTensors);
 }

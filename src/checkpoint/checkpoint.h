@@ -83,6 +83,8 @@ std::string read_checkpoint_config(const std::string& path);
 uint64_t bytes_of_weights(const std::string& path);
 /// Returns the XXH3-128 of the file with the weights that translate.
 std::string hash_of_weights(const std::string& path);
+/// Returns a hash of all that a checkpoint translates with: weights, vocabularies, configuration.
+std::string hash_of_translating_files(const std::string& path);
 /// Returns true if the checkpoint holds the trainer state, which a run needs to resume.
 bool has_trainer_state(const std::string& path);
 /// Makes the checkpoint weights-only; a crash at any instant leaves it with all of the trainer state or with none that
@@ -95,6 +97,7 @@ struct LoadedModel {
   Vocabularies vocabularies;
   Options options;
   CheckpointInfo info;
+  std::string hash;  ///< hash_of_translating_files()
 };
 /// Loads a checkpoint folder or a run folder (its `averaged`, else `best`, else `last`); the model is in evaluation
 /// mode on `device`. `overrides`, as on the command line, may change options of `translate` and `model.attention`; an

@@ -75,10 +75,13 @@ void load_into(Transformer& model, const CheckpointContents& contents, const Mod
 
 LoadedModel load_model(const std::string& path, const std::string& device, const std::vector<std::string>& overrides) {
   std::string folder;
-  const CheckpointContents contents =
-      read_while_replaced(path, [&] { return load_checkpoint_to_translate(folder = resolve_checkpoint(path)); });
-  const Options trained = contents.options(folder);
   LoadedModel loaded;
+  const CheckpointContents contents = read_while_replaced(path, [&] {
+    folder = resolve_checkpoint(path);
+    loaded.hash = hash_of_translating_files(folder);
+    return load_checkpoint_to_translate(folder);
+  });
+  const Options trained = contents.options(folder);
   loaded.options = overrides.empty() ? trained : with_overrides(trained, overrides);
   loaded.vocabularies = contents.vocabularies;
   loaded.info = contents.info;

@@ -1,13 +1,17 @@
 #include "analysis/filter_corpus.h"
+#include "base/interrupt.h"
 #include "base/output.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
+#include "cli/part_flags.h"
 #include "cli/shared_flags.h"
 #include "cli/verb.h"
 #include "model/precision.h"
 #include "model/transformer.h"
 #include "run/load_models.h"
+#include "run/part_terms.h"
 #include "run/score_text.h"
+#include "run/text_parts.h"
 
 namespace lacuna {
 namespace {
@@ -15,11 +19,12 @@ namespace {
 struct ScoreFlags : ScoreRequest {
   std::vector<std::string> models;
   FilterFlags filter;
+  PartFlags parts;
   flags::KeyFlags keys{option_help<TranslateOptions>("translate.")};
   CommonFlags common;
 
   void declare(CLI::App& app) {
-    flags::add_models(app, models, ": an ensemble");
+    auto* model = flags::add_models(app, models, ": an ensemble");
     const auto [source, target] = flags::add_pair(app, src, tgt);
     source->required();
     target->required();
@@ -32,14 +37,15 @@ struct ScoreFlags : ScoreRequest {
     flags::add_batch_tokens(app, batch_tokens, "scored");
     keys.add(app, "--precision", "translate.precision")->default_str("fp32");
     flags::add_on_error(app, bad_lines);
-    declare_filter(app, {file, mean, by_token, as_json});
+    auto* folder = declare_filter(app, {file, mean, by_token, as_json});
+    parts.declare(app, {model, source, target}, {folder});
     common.declare_runtime(app);
     app.footer(
         "Empty target: log-probability of </s>. Empty source: nan (0 if the target is empty too).\n\n"
         "Every key under `model.attention` is a flag too, as far as the checkpoint has the parameters: --model.attention.cross softmax");
     app.allow_extras();
   }
-  void declare_filter(CLI::App& app, const std::vector<CLI::Option*>& others) {
+  CLI::Option* declare_filter(CLI::App& app, const std::vector<CLI::Option*>& others) {
     auto* folder = app.add_option("--filter", filter.folder,
                                   "Rank the pairs and write the best and the others to this folder, with their scores and a report");
     for (auto* other : others) folder->excludes(other);
@@ -52,6 +58,7 @@ struct ScoreFlags : ScoreRequest {
            "log_prob. Unless given: null_rate where cross attention can attend to nothing, else log_prob")
         ->check(CLI::IsMember({"null_rate", "null_contrast", "log_prob", "both"}))
         ->needs(folder);
+    return folder;
   }
   std::vector<std::string> overrides(const CLI::App& app) const {
     std::vector<std::string> words = overrides_without_search(app, "score");
@@ -61,13 +68,29 @@ struct ScoreFlags : ScoreRequest {
   }
 };
 
+int score_whole(const std::vector<LoadedModel>& models, const ScoreRequest& asked) {
+  std::optional<PairReader> reader;
+  open_pairs(reader, models, asked);
+  Output output(asked.output, {asked.src, asked.tgt});
+  const ScoredText done = score_text(*reader, output, models, asked);
+  if (!done.is_read) return kBrokenPipe;
+  output.finish();
+  flags::require_none_passed_over(done.bad_pairs, done.pairs);
+  return 0;
+}
+
 int run_score(const std::vector<std::string>& arguments) {
   CommandLine app("Log-probabilities, in nats, that models give to translations.", "lacuna score");
   ScoreFlags flags;
   flags.declare(app);
   if (!app.read(arguments)) return 0;
   flags.common.apply_log_level();
+  if (flags.parts.is_status) {
+    PartFlags::print_status(flags.output, flags.json);
+    return 0;
+  }
   const std::string device = flags.common.prepared_device();
+  if (flags.parts.are_given()) flags.parts.require_files(flags.output, {flags.src, flags.tgt});
   for (const auto& [file, what] : {std::pair(flags.src, "source text"), std::pair(flags.tgt, "target text")})
     require_readable_file(file, what);
   if (app.count("--filter") > 0 && flags.filter.folder.empty())
@@ -81,12 +104,15 @@ int run_score(const std::vector<std::string>& arguments) {
     for (const LoadedModel& loaded : models)
       loaded.model->round_to(translating_precision(models.front().options.translate.precision, loaded.model->device()));
   }
-  if (flags.filter.folder.empty()) {
-    const ScoredText done = score_text(models, flags);
-    if (!done.is_read) return kBrokenPipe;
-    flags::require_none_passed_over(done.bad_pairs, done.pairs);
+  if (flags.parts.are_given()) {
+    const Precision precision = app.count("--precision") > 0 ? models.front().options.translate.precision : Precision::kFp32;
+    JobFolder job =
+        JobFolder::make_or_join(flags.output, flags.parts.cut, scoring_terms(models, flags, precision), job_inputs({flags.src, flags.tgt}));
+    handle_interrupts();
+    work_on_parts(job, *scoring_parts(models, flags));
     return 0;
   }
+  if (flags.filter.folder.empty()) return score_whole(models, flags);
   const auto [pairs, bad_pairs] =
       filter_corpus(models.front(), {flags.src, flags.tgt, flags.batch_tokens, flags.common.quiet, flags.bad_lines}, flags.filter);
   flags::require_none_passed_over(bad_pairs, pairs);

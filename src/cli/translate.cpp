@@ -11,27 +11,34 @@
 #include "checkpoint/checkpoint.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
+#include "cli/part_flags.h"
 #include "cli/shared_flags.h"
 #include "cli/verb.h"
 #include "run/load_models.h"
+#include "run/part_terms.h"
+#include "run/text_parts.h"
 #include "run/translate_text.h"
 #include "search/translator.h"
 
 namespace lacuna {
 namespace {
 
+constexpr int64_t kLargestFirstLine = 1'000'000'000'000;
+
 struct TranslateFlags {
   std::vector<std::string> models;
   std::string input = "-", output = "-", prefix, alignment;
   std::optional<int> alignment_layer;
   uint64_t seed = 1;
+  int64_t first_line = 1;
+  PartFlags parts;
   TranslationFormat format;
   OnBadLine on_error = OnBadLine::kStop;
   flags::KeyFlags keys{option_help<TranslateOptions>("translate.")};
   CommonFlags common;
 
   void declare(CLI::App& app) {
-    flags::add_models(app, models, ": an ensemble");
+    auto* model = flags::add_models(app, models, ": an ensemble");
     app.add_option("-i,--input", input, "Text, one sentence a line, plain, gzip or zstd; - is standard input")->type_name("FILE");
     flags::add_output(app, output, "File for the translations, packed if its name ends in .gz or .zst");
     for (const auto& [flag, key] : {std::pair("-b,--beam-size", "beam_size"),
@@ -70,6 +77,12 @@ struct TranslateFlags {
     app.add_option("--seed", seed, "Seed of sampling")->check(whole_number_from(0));
     app.set_help_all_flag("--help-options",
                           "Print every key under `translate` and `model.attention` with its default, range and meaning, and end");
+    auto* first =
+        app.add_option("--first-line", first_line,
+                       "Number of the input's first line, where it is a piece of a longer text: messages, n-best lists and the random "
+                       "numbers of sampling go by it, so that pieces are translated as the whole would be")
+            ->check(whole_number_from(1, kLargestFirstLine));
+    parts.declare(app, {model}, {first});
     common.declare_runtime(app);
     app.footer(
         "Every key under `translate` is a flag too: --translate.allow_unk true. So is every key under `model.attention`, as far as the\n"
@@ -116,39 +129,67 @@ void warn_of_unused_flags(const TranslateOptions& options, const CLI::App& app, 
     warn("--translate.sample_p", "top_p");
 }
 
-int run_translate(const std::vector<std::string>& arguments) {
-  CommandLine app("Translates text, line by line.", "lacuna translate");
-  TranslateFlags flags;
+/// Translates the input, or the lines of it that are left, to one output.
+int translate_whole(LineReader& reader, Output& output, Translator& translator, const TextTranslation& how, TranslationProgress& progress) {
+  const TranslatedText done = translate_text(reader, output, translator, how, progress);
+  progress.finish();
+  if (!done.is_read) return kBrokenPipe;
+  output.finish();
+  flags::require_none_passed_over(done.bad_lines, done.lines);
+  return 0;
+}
+
+/// Reads the command line. Returns false if it asked for nothing more than was printed.
+bool read_flags(CommandLine& app, TranslateFlags& flags, const std::vector<std::string>& arguments) {
   flags.declare(app);
-  if (!app.read(arguments, search_options_help() + attention_help())) return 0;
+  if (!app.read(arguments, search_options_help() + attention_help())) return false;
   flags.common.apply_log_level();
-  const std::string device = flags.common.prepared_device();
+  if (flags.parts.is_status) {
+    PartFlags::print_status(flags.output, flags.format.json);
+    return false;
+  }
   if (const auto bad = first_invalid_utf8(flags.prefix))
     throw UsageError("--prefix: byte " + std::to_string(*bad + 1) + " is not UTF-8; expected text");
   if (flags.input.empty()) throw UsageError("-i is empty; expected a file to read, or - for standard input");
-  LineReader reader(flags.input);
-  Output output(flags.output, {flags.input});
+  if (flags.parts.are_given()) flags.parts.require_files(flags.output, {flags.input});
+  return true;
+}
+
+int run_translate(const std::vector<std::string>& arguments) {
+  CommandLine app("Translates text, line by line.", "lacuna translate");
+  TranslateFlags flags;
+  if (!read_flags(app, flags, arguments)) return 0;
+  const std::string device = flags.common.prepared_device();
+  std::optional<LineReader> reader;  // both: unless the text is translated in parts
+  std::optional<Output> output;
+  if (!flags.parts.are_given()) {
+    reader.emplace(flags.input, flags.first_line);
+    output.emplace(flags.output, std::vector{flags.input});
+  }
   handle_interrupts();
-  let_sigterm_end_reading();
+  if (output) let_sigterm_end_reading();
   const std::vector<std::string> words = flags.overrides(app);
-  LoadedEnsemble loaded = as_ensemble(load_models(flags.models, device, words));
+  const std::vector<LoadedModel> models = load_models(flags.models, device, words);
+  LoadedEnsemble loaded = as_ensemble(models);
   restrict_search(loaded.options.translate, flags.models.front(), words);
   require_precision(loaded.options.translate.precision, device, words);
   warn_of_unused_flags(loaded.options.translate, app, words);
   flags.format.n_best = loaded.options.translate.n_best > 1 || app.count("--n-best") > 0;
   flags.format.alignment = !flags.alignment.empty();
-  loaded.round_weights();
   TranslationProgress progress(flags.input, flags.output, flags.common.quiet);
   TranslatorSettings settings = settings_of(flags, loaded.options.translate, loaded.vocabularies, loaded.decoder_layers);
   settings.on_sentence = [&progress] { progress.add_sentence(); };
-  Translator translator(loaded.model, loaded.vocabularies, std::move(settings));
-  const at::NoGradGuard no_gradients;
   const TextTranslation how = {
       .prefix = flags.prefix, .format = flags.format, .longest = loaded.options.data.max_length, .bad_lines = flags.on_error};
-  const TranslatedText done = translate_text(reader, output, translator, how, progress);
-  if (!done.is_read) return kBrokenPipe;
-  output.finish();
-  flags::require_none_passed_over(done.bad_lines, done.lines);
+  std::optional<JobFolder> job;
+  if (!output)
+    job = JobFolder::make_or_join(flags.output, flags.parts.cut, translation_terms(models, settings, how, flags.input),
+                                  job_inputs({flags.input}));
+  loaded.round_weights();
+  Translator translator(loaded.model, loaded.vocabularies, std::move(settings));
+  const at::NoGradGuard no_gradients;
+  if (output) return translate_whole(*reader, *output, translator, how, progress);
+  work_on_parts(*job, *translating_parts(flags.input, translator, how, progress));
   return 0;
 }
 

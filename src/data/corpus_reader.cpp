@@ -91,6 +91,16 @@ bool CorpusReader::next(std::string& src, std::string& tgt) {
   return true;
 }
 
+bool CorpusReader::skip(int64_t lines) {
+  const bool has_src = src_.skip(lines);
+  if (tgt_ && tgt_->skip(lines) != has_src) fail_lengths();
+  return has_src;
+}
+
+bool CorpusReader::is_at_end() {
+  return src_.is_at_end() && (!tgt_ || tgt_->is_at_end());
+}
+
 bool CorpusReader::next_of_files(std::string& src, std::string& tgt) {
   std::optional<LineError> error;
   const bool has_src = read_line(src_, src, error), has_tgt = read_line(*tgt_, tgt, error);

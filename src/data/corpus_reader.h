@@ -27,6 +27,12 @@ class CorpusReader {
   CorpusReader(std::string src, std::string tgt) : CorpusReader(CorpusOptions{.src = std::move(src), .tgt = std::move(tgt)}) {}
   /// False at the end of the corpus.
   bool next(std::string& src, std::string& tgt);
+  /// Passes over pairs of lines, whatever they hold. Returns false if the corpus ends before.
+  bool skip(int64_t lines);
+  /// True if no pair follows.
+  bool is_at_end();
+  /// Returns the share of the source's bytes that were read.
+  double share_read() const { return src_.share_read(); }
   int64_t line_number() const { return src_.line_number(); }
   int64_t carriage_returns() const { return src_.carriage_returns() + (tgt_ ? tgt_->carriage_returns() : 0); }
   /// Number of lines, of both sides, that contain a character other programs take for a line end (U+2028, a lone CR, ...).

@@ -13,8 +13,8 @@
 #include "analysis/pair_scores.h"
 #include "analysis/weight_gatherer.h"
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "base/json_text.h"
-#include "base/output.h"
 #include "run/translate_text.h"
 #include "search/ensemble.h"
 #include "search/guard.h"
@@ -146,10 +146,10 @@ struct PairWindow {
   std::exception_ptr end;
 };
 
-PairWindow next_window(PairReader& reader) {
+PairWindow next_window(PairReader& reader, size_t most_pairs) {
   PairWindow window;
   try {
-    while (window.more && window.pairs.size() < kLinesAtATime) {
+    while (window.more && window.pairs.size() < most_pairs) {
       std::vector<SentencePair> next = reader.next(1);
       window.more = !next.empty();
       if (window.more) window.pairs.push_back(std::move(next.front()));
@@ -168,6 +168,7 @@ PairWindow next_window(PairReader& reader) {
 std::string scored(const PairWindow& window, const std::vector<LoadedModel>& models, const ScoreRequest& asked, int layer) {
   ScoredPairs scores(window.pairs.size());
   for (const auto& batch : batches_of(window.pairs, asked.batch_tokens)) {
+    stop_if_interrupted("scoring");
     ScoredPairs of_batch = scores_of(models, batch, can_be_looked_at(batch) ? layer : -1);
     for (size_t b = 0; b < batch.size(); ++b) scores[static_cast<size_t>(batch[b] - window.pairs.data())] = std::move(of_batch[b]);
   }
@@ -184,14 +185,18 @@ std::string scored(const PairWindow& window, const std::vector<LoadedModel>& mod
 
 }  // namespace
 
-ScoredText score_text(const std::vector<LoadedModel>& models, const ScoreRequest& asked) {
-  PairReader reader(asked.src, asked.tgt, models.front().vocabularies, most_tokens_of(models), LongPairs::kRefuse, asked.bad_lines);
-  Output output(asked.output, {asked.src, asked.tgt});
+void open_pairs(std::optional<PairReader>& reader, const std::vector<LoadedModel>& models, const ScoreRequest& asked) {
+  reader.emplace(asked.src, asked.tgt, models.front().vocabularies, most_tokens_of(models), LongPairs::kRefuse, asked.bad_lines);
+}
+
+ScoredText score_text(PairReader& reader, Output& output, const std::vector<LoadedModel>& models, const ScoreRequest& asked) {
   ScoredText done;
   const int layer = asked.guard ? alignment_layer_of(models) : -1;
+  const auto pairs_left = [&] { return asked.most_pairs.value_or(std::numeric_limits<int64_t>::max()) - done.pairs; };
   try {
-    for (bool more = true; more;) {
-      const PairWindow window = next_window(reader);
+    for (bool more = true; more && pairs_left() > 0;) {
+      if (asked.look) asked.look();
+      const PairWindow window = next_window(reader, static_cast<size_t>(std::min<int64_t>(kLinesAtATime, pairs_left())));
       more = window.more;
       done.is_read = output.write(scored(window, models, asked, layer));
       if (!done.is_read) return done;
@@ -200,10 +205,9 @@ ScoredText score_text(const std::vector<LoadedModel>& models, const ScoreRequest
       if (window.end) std::rethrow_exception(window.end);
     }
   } catch (...) {
-    output.keep_partial_of(done.pairs);
+    if (!asked.most_pairs) output.keep_partial_of(done.pairs);
     throw;
   }
-  output.finish();
   return done;
 }
 

@@ -3,7 +3,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <exception>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -38,17 +40,17 @@ bool read_line(LineReader& reader, const TextTranslation& how, std::string& text
   return true;
 }
 
-Window read_window(LineReader& reader, int64_t first_id, const TextTranslation& how) {
+Window read_window(LineReader& reader, size_t most_lines, const TextTranslation& how) {
   constexpr size_t kBytesAtATime = 8 << 20;
   Window window;
   std::string text;
   size_t bytes = 0;
-  const auto has_room = [&] { return window.lines.size() < kLinesAtATime && bytes < kBytesAtATime; };
+  const auto has_room = [&] { return window.lines.size() < most_lines && bytes < kBytesAtATime; };
   try {
     while (has_room() && (window.lines.empty() || !reader.would_wait())) {
       if (interrupt_signal() != 0) throw Interrupted("interrupted; what was read before is answered");
       InputLine line;
-      line.input.id = first_id + static_cast<int64_t>(window.lines.size());
+      line.input.id = reader.line_number();  // of the next line, from 0
       window.more = read_line(reader, how, text, line);
       if (!window.more) break;
       bytes += text.size();
@@ -155,9 +157,12 @@ TranslatedText translate_text(LineReader& reader, Output& output, Translator& tr
   LossWarnings warnings(how);
   GuardWarnings guard(!how.format.json);
   TranslatedText done;
+  const int64_t lines_before = reader.line_number();
+  const auto lines_left = [&] { return how.most_lines.value_or(std::numeric_limits<int64_t>::max()) - done.lines; };
   try {
-    for (bool more = true; more;) {
-      const Window window = read_window(reader, done.lines, how);
+    for (bool more = true; more && lines_left() > 0;) {
+      if (how.look) how.look();
+      const Window window = read_window(reader, static_cast<size_t>(std::min<int64_t>(kLinesAtATime, lines_left())), how);
       const std::vector<InputLine>& lines = window.lines;
       more = window.more;
       std::vector<TranslationInput> inputs;
@@ -169,7 +174,7 @@ TranslatedText translate_text(LineReader& reader, Output& output, Translator& tr
       std::string written;
       for (size_t i = 0; i < lines.size(); ++i) {
         warnings.look_at(lines[i].input, translated[i]);
-        guard.look_at(done.lines + static_cast<int64_t>(i) + 1, translated[i]);
+        guard.look_at(lines[i].input.id + 1, translated[i]);
         written += format_translations(lines[i], translated[i], how.format);
         done.bad_lines += lines[i].error.empty() ? 0 : 1;
       }
@@ -180,15 +185,14 @@ TranslatedText translate_text(LineReader& reader, Output& output, Translator& tr
     }
   } catch (...) {
     progress.hide();
-    output.keep_partial_of(done.lines);
+    if (!how.most_lines) output.keep_partial_of(done.lines);
     throw;
   }
-  if (done.lines != reader.line_number())
-    throw MachineError(std::to_string(reader.line_number()) + " lines came in and " + std::to_string(done.lines) +
+  if (done.lines != reader.line_number() - lines_before)
+    throw MachineError(std::to_string(reader.line_number() - lines_before) + " lines came in and " + std::to_string(done.lines) +
                        " went out; this is a fault of the program");
   warnings.finish();
   guard.finish();
-  progress.finish();
   return done;
 }
 

@@ -2,8 +2,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "base/line_reader.h"
@@ -77,6 +79,8 @@ struct TextTranslation {
   TranslationFormat format;
   int64_t longest = 0;  ///< pieces of the longest sentence of training: longer ones are warned of
   OnBadLine bad_lines = OnBadLine::kStop;
+  std::optional<int64_t> most_lines = {};  ///< of a text in parts: translates so many, if there are, and keeps no partial output
+  std::function<void()> look = {};         ///< called before lines are read; it may throw to end the work
 };
 
 /// How much of a text was translated.
@@ -85,8 +89,9 @@ struct TranslatedText {
   bool is_read = true;               ///< false if nobody reads the output any more
 };
 
-/// Translates all lines as they come, and warns of each bad one that is passed over. Whatever ends it early, such as a bad line that is not
-/// (LineError) or a signal (Interrupted), is thrown after what was read before it is written; a file is then kept as a partial one.
+/// Translates the lines that are left as they come, by the reader's numbers, and warns of each bad one that is passed over. Whatever ends
+/// it early, such as a bad line that is not (LineError) or a signal (Interrupted), is thrown after what was read before it is written; a
+/// file is then kept as a partial one.
 TranslatedText translate_text(LineReader& reader, Output& output, Translator& translator, const TextTranslation& how,
                               TranslationProgress& progress);
 

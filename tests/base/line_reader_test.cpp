@@ -43,6 +43,39 @@ TEST(LineReader, GivesLinesWithAndWithoutALastLineEnd) {
   EXPECT_THAT(lines_of(folder.write("e", "")), ElementsAre());
 }
 
+TEST(LineReader, CountsFromTheNumberOfItsFirstLine) {
+  const ScratchFolder folder;
+  LineReader reader(folder.write("a", "\xEF\xBB\xBFone\n\xEF\xBB\xBFtwo\n"), 1000);
+  std::string line;
+  EXPECT_EQ(reader.line_number(), 999);
+  reader.next(line);
+  EXPECT_EQ(line, "one");
+  EXPECT_THAT(reader.place(), HasSubstr("a:1000"));
+  reader.next(line);
+  EXPECT_EQ(line, "\xEF\xBB\xBFtwo");
+  EXPECT_EQ(reader.line_number(), 1001);
+}
+
+TEST(LineReader, PassesOverLinesWhateverTheyHold) {
+  const ScratchFolder folder;
+  LineReader reader(folder.write("a", "one\n" + std::string(3 << 20, 'x') + "\n\xff\nfour\nfive"));
+  std::string line;
+  EXPECT_TRUE(reader.skip(3));
+  EXPECT_FALSE(reader.is_at_end());
+  reader.next(line);
+  EXPECT_EQ(line, "four");
+  EXPECT_EQ(reader.line_number(), 4);
+  EXPECT_TRUE(reader.skip(1));
+  EXPECT_TRUE(reader.is_at_end());
+  EXPECT_TRUE(reader.skip(0));
+  EXPECT_FALSE(reader.skip(1));
+  EXPECT_EQ(reader.line_number(), 5);
+  EXPECT_TRUE(LineReader(folder.write("empty", "")).is_at_end());
+  LineReader long_line(folder.write("b", std::string(3 << 20, 'x')));
+  EXPECT_TRUE(long_line.skip(1));
+  EXPECT_TRUE(long_line.is_at_end());
+}
+
 TEST(LineReader, SplitsAtLineFeedsOnly) {
   const ScratchFolder folder;
   EXPECT_THAT(lines_of(folder.write("a", "a\u2028b\rc\u0085d\fe\n")), ElementsAre("a\u2028b\rc\u0085d\fe"));

@@ -1,0 +1,33 @@
+#include "parts/folder_clock.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "base/durable_files.h"
+#include "base/files.h"
+#include "base/system_error.h"
+
+namespace lacuna {
+
+FolderClock::FolderClock(const std::filesystem::path& folder) : folder_(folder) {
+  const std::filesystem::path name = folder / (".now." + WriterProcess().name());
+  unlink(name.c_str());  // a former process with this one's number was killed before it could
+  file_ = uninterrupted([&] { return open(name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600); });
+  if (file_ < 0) fail_to_write(folder_, 0);
+  unlink(name.c_str());
+}
+
+FolderClock::~FolderClock() {
+  close(file_);
+}
+
+double FolderClock::now() const {
+  struct stat status = {};
+  if (futimens(file_, nullptr) != 0 || fstat(file_, &status) != 0) fail_to_write(folder_, 0);
+  return static_cast<double>(status.st_mtim.tv_sec) + static_cast<double>(status.st_mtim.tv_nsec) * 1e-9;
+}
+
+}  // namespace lacuna
