@@ -106,8 +106,10 @@ def main():
     parser.add_argument("--kill-every", type=float, default=20, help="seconds")
     parser.add_argument("--lease", type=float, default=15, help="seconds")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("flags", nargs="*", help="of lacuna translate, behind --")
-    arguments = parser.parse_args()
+    words = sys.argv[1:]
+    end = words.index("--") if "--" in words else len(words)
+    arguments = parser.parse_args(words[:end])
+    arguments.flags = words[end + 1:]  # of lacuna translate
     with tempfile.TemporaryDirectory() as folder:
         text, whole, job = (os.path.join(folder, name) for name in ("text", "whole", "job"))
         write_text(arguments.input, arguments.lines, text)

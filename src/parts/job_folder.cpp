@@ -66,7 +66,7 @@ std::optional<std::pair<int64_t, std::string>> number_and_end(const std::string&
 JobFolder JobFolder::make_or_join(const fs::path& folder, const PartTerms& cut, const ordered_json& terms, std::vector<JobInput> inputs) {
   JobFolder job(folder, std::move(inputs));
   ordered_json mine = {{kLines, cut.lines}, {kPacking, cut.packing}, {kLease, cut.lease}};
-  mine.update(terms);
+  for (const auto& entry : terms.items()) mine[entry.key()] = entry.value();
   for (const auto& input : job.inputs_) {
     const std::string key = job.inputs_.size() == 1 ? "input" : fmt::format("input_{}", &input - job.inputs_.data() + 1);
     mine[key] = fmt::format("{} bytes, sampled XXH3-128 {}", input.digest.bytes, input.digest.xxh3_128);
