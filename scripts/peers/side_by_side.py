@@ -162,7 +162,7 @@ def main():
         return say(f"translating is left out: {flags.python} lacks the package ctranslate2")
     with tempfile.TemporaryDirectory() as folder:
         model = pathlib.Path(folder) / "ct2"
-        if subprocess.run([flags.python, HERE / "lacuna_to_ct2.py", "--checkpoint", flags.checkpoint, "--out", model], check=False).returncode != 0:
+        if subprocess.run([flags.lacuna, "export", "-m", flags.checkpoint, "--to", "ctranslate2", "-o", model, "--quiet"], check=False).returncode != 0:
             sys.exit(1)  # it has said why
         compare_translating(flags, model, preload)
         compare_latency(flags, model, preload)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""CTranslate2's speed at translating a text, from a model that lacuna_to_ct2.py wrote; prints one JSON line.
+"""CTranslate2's speed at translating a text, from a folder of `lacuna export --to ctranslate2`; prints one JSON line.
 
     translate_ct2.py --model small.ct2 --spm spm.model --src test2016.de.gz --compute int8 --workers 2 --threads 1 [--one-by-one --limit 60]
 """

@@ -40,6 +40,7 @@ Verb align_verb();
 Verb aer_verb();
 Verb average_verb();
 Verb quantize_verb();
+Verb export_verb();
 Verb shortlist_verb();
 Verb vocab_verb();
 Verb check_verb();
