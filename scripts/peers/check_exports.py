@@ -95,7 +95,7 @@ class Ctranslate2:
 
     def translate(self, src, beam, most):
         pieces = self.source.encode(src, out_type=str)
-        results = self.translator.translate_batch(pieces, beam_size=beam, length_penalty=1, disable_unk=True, max_decoding_length=most)
+        results = self.translator.translate_batch(pieces, beam_size=beam, length_penalty=1, disable_unk=True, max_decoding_length=most - 1)  # it does not count eos
         return [self.target.decode(result.hypotheses[0]) for result in results]
 
     def scores(self, src, tgt):
@@ -140,7 +140,7 @@ def loaded(kind, folder):
 
 
 def equal(ours, theirs):
-    return f"{sum(a == b.strip() for a, b in zip(ours, theirs))} of {len(ours)}"
+    return f"{sum(a.strip() == b.strip() for a, b in zip(ours, theirs))} of {len(ours)}"
 
 
 def try_format(kind, place, src, tgt, most):

@@ -61,9 +61,8 @@ std::string hint_for_foreign_verb(const std::string& name) {
       {"prepare", "no such step is needed: lacuna train takes plain text"},
       {"serve", "there is no server; lacuna translate --json answers lines of JSON as they come"},
       {"server", "there is no server; lacuna translate --json answers lines of JSON as they come"},
-      {"convert", "models of other programs cannot be read, nor written; lacuna quantize makes a model smaller"},
-      {"import", "models of other programs cannot be read"},
-      {"export", "models cannot be written for other programs; lacuna quantize makes a model smaller"}};
+      {"convert", "use lacuna export for other programs, lacuna quantize for a smaller model; models of other programs cannot be read"},
+      {"import", "models of other programs cannot be read"}};
   std::string plain = name;
   std::replace(plain.begin(), plain.end(), '_', '-');
   const auto found = hints.find(plain);

@@ -186,8 +186,8 @@ void write_ctranslate2(FileSink& files, const OutgoingModel& model, Precision pr
     files.add("target_vocabulary.json", json_text(tgt, 1) + "\n");
   }
   Variables variables(model, precision);
-  variables.add_encoder();
   variables.add_decoder();
+  variables.add_encoder();
   files.add("model.bin", [&](const PieceWriter& put) { variables.write(put); });
 }
 

@@ -23,7 +23,7 @@ struct Tokens {
   std::vector<std::string> src;                      ///< vocab.json: pieces by ids
   std::vector<std::pair<std::string, int64_t>> tgt;  ///< target_vocab.json; empty = as the source's
   std::vector<int64_t> banned;                       ///< that never come in a translation
-  int64_t tgt_unk = kUnk, first_tgt = 0, size = 0;   ///< ids of target pieces begin `first_tgt` later; tokens of the shared table
+  int64_t tgt_unk = kUnk, first_tgt = 0, size = 0;   ///< ids of target pieces begin `first_tgt` later; rows of a table
 };
 
 /// Collects tensors under the names of transformers.
@@ -91,6 +91,8 @@ Tokens tokens_of(const OutgoingModel& model) {
     tokens.tgt_unk = tokens.size;
     tokens.first_tgt = tokens.size - kEos;  // of the first piece after eos: one after unk
     tokens.size += std::ssize(tgt) - kEos;
+  } else {
+    tokens.size = std::max(tokens.size, std::ssize(tgt));
   }
   if (tokens.first_tgt != 0 || !model.vocabularies.shared())
     for (int64_t id = 0; id < std::ssize(tgt); ++id)
@@ -124,7 +126,14 @@ void add_joint_table(Weights& weights, const OutgoingModel& model) {
   weights.add("final_logits_bias", bias);
 }
 
-NamedTensors weights_for(const OutgoingModel& model) {
+/// Returns a table with rows of zeros at its end.
+Tensor padded(const Tensor& table, int64_t size) {
+  return at::cat({table, at::zeros({size - table.size(0), table.size(1)}, at::kFloat)});
+}
+
+/// The tensors of a model whose tables have `size` rows. Before its version 5, transformers has Marian models with vocabularies of one size
+/// alone: the smaller one is filled up with tokens that never come.
+NamedTensors weights_for(const OutgoingModel& model, int64_t size) {
   Weights weights(model);
   weights.add_stack("encoder", model.options.model.encoder_layers);
   weights.add_stack("decoder", model.options.model.decoder_layers);
@@ -132,14 +141,15 @@ NamedTensors weights_for(const OutgoingModel& model) {
     add_joint_table(weights, model);
     return weights.tensors();
   }
+  const int64_t missing = size - model.output().size(0);
   if (model.has_shared_embeddings()) {
     weights.add("model.shared.weight", model.src_embedding());
   } else {
-    weights.add("model.encoder.embed_tokens.weight", model.src_embedding());
-    weights.add("model.decoder.embed_tokens.weight", model.tgt_embedding());
+    weights.add("model.encoder.embed_tokens.weight", padded(model.src_embedding(), size));
+    weights.add("model.decoder.embed_tokens.weight", padded(model.tgt_embedding(), size));
   }
-  if (model.options.model.tie_embeddings == TieEmbeddings::kNone) weights.add("lm_head.weight", model.output());
-  weights.add("final_logits_bias", at::zeros({1, model.output().size(0)}, at::kFloat));
+  if (model.options.model.tie_embeddings == TieEmbeddings::kNone) weights.add("lm_head.weight", padded(model.output(), size));
+  weights.add("final_logits_bias", at::cat({at::zeros({1, size - missing}), at::full({1, missing}, kNever)}, 1));
   return weights.tensors();
 }
 
@@ -152,7 +162,7 @@ std::string config_json(const OutgoingModel& model, const Tokens& tokens) {
   json["vocab_size"] = tokens.size;
   json["tie_word_embeddings"] = ours.tie_embeddings != TieEmbeddings::kNone && !has_joint_table(model);
   if (!is_pegasus(model)) {
-    json["decoder_vocab_size"] = model.vocabularies.tgt->size();
+    json["decoder_vocab_size"] = tokens.size;
     json["share_encoder_decoder_embeddings"] = model.has_shared_embeddings();
   }
   json["d_model"] = ours.d_model;
@@ -270,7 +280,7 @@ void write_huggingface(FileSink& files, OutgoingModel model, const ModelTerms& t
   files.add("tokenizer_config.json", tokenizer_json(model, tokens));
   add_vocabularies(files, tokens);
   add_sentencepiece_models(files, model.vocabularies);
-  const NamedTensors weights = weights_for(model);
+  const NamedTensors weights = weights_for(model, tokens.size);
   files.add("model.safetensors", [&](const PieceWriter& put) { write_safetensors(put, weights); });
 }
 
