@@ -27,9 +27,10 @@ ALLOWED = {
     "analysis": {"attention", "checkpoint", "model", "data", "text"},
     "run": {"analysis", "attention", "checkpoint", "data", "kernels", "metrics", "model", "parts", "ranks", "search", "text", "train"},
     "exchange": {"attention", "checkpoint", "kernels", "model", "text"},
+    "serve": {"checkpoint", "run", "search", "text"},
     "ablation": {"attention", "checkpoint", "data", "metrics", "train"},
     "speed": {"attention", "checkpoint", "data", "kernels", "model", "ranks", "search", "train"},
-    "cli": {"ablation", "analysis", "attention", "checkpoint", "data", "exchange", "kernels", "metrics", "model", "parts", "ranks", "run", "search", "speed", "text", "train"},
+    "cli": {"ablation", "analysis", "attention", "checkpoint", "data", "exchange", "kernels", "metrics", "model", "parts", "ranks", "run", "search", "serve", "speed", "text", "train"},
     "bench": None,  # everything
 }
 OPEN = {"base", "config"}

@@ -59,8 +59,7 @@ std::string hint_for_foreign_verb(const std::string& name) {
       {"tokenize", "no such step is needed: lacuna train and translate take plain text"},
       {"preprocess", "no such step is needed: lacuna train takes plain text"},
       {"prepare", "no such step is needed: lacuna train takes plain text"},
-      {"serve", "there is no server; lacuna translate --json answers lines of JSON as they come"},
-      {"server", "there is no server; lacuna translate --json answers lines of JSON as they come"},
+      {"server", "use lacuna serve"},
       {"convert", "use lacuna export for other programs, lacuna quantize for a smaller model; models of other programs cannot be read"},
       {"import", "models of other programs cannot be read"}};
   std::string plain = name;

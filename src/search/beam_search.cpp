@@ -69,6 +69,11 @@ class Beams {
                            [](int64_t sum, const Sentence& sentence) { return sum + static_cast<int64_t>(sentence.input->src.size()); });
   }
 
+  /// Returns true if the alignment of a sentence is asked for.
+  bool are_aligned() const {
+    return std::ranges::any_of(sentences_, [](const Sentence& sentence) { return sentence.input->is_aligned; });
+  }
+
   std::vector<TokenId> last_tokens() const {
     std::vector<TokenId> tokens;
     for (const Hypothesis& hypothesis : live_) tokens.push_back(hypothesis.last_token());
@@ -103,7 +108,11 @@ class Beams {
     rows.reserve(alignment.size());
     for (const auto& weights : alignment) rows.push_back(std::make_shared<const std::vector<float>>(weights));
     std::vector<Beam> beams(sentences_.size());
-    for_sentences([&](size_t s) { beams[s] = extended(sentences_[s], candidates[s], rows); });
+    const std::vector<AlignmentRow> none;
+    for_sentences([&](size_t s) {
+      Sentence& sentence = sentences_[s];
+      if (queue_.is_wanted(sentence.place)) beams[s] = extended(sentence, candidates[s], sentence.input->is_aligned ? rows : none);
+    });
     std::vector<int32_t> parents;
     std::vector<Sentence> unfinished;
     live_.clear();
@@ -245,11 +254,16 @@ class Beams {
     return next;
   }
 
+  /// Returns how many translations of a sentence are wanted.
+  size_t n_best_of(const Sentence& sentence) const {
+    return static_cast<size_t>(sentence.input->n_best > 0 ? sentence.input->n_best : settings_.options.n_best);
+  }
+
   /// Returns true if no live hypothesis may still enter the n_best: by the bound at the length limit, or, once
   /// `beam_size` hypotheses are finished, by the score that it would have at its length now.
   bool is_done(const Sentence& sentence, const std::vector<Hypothesis>& live) const {
     if (live.empty()) return true;
-    const auto n_best = static_cast<size_t>(settings_.options.n_best);
+    const size_t n_best = n_best_of(sentence);
     if (sentence.finished.size() < n_best) return false;
     std::vector<double> scores;
     for (const Hypothesis& hypothesis : sentence.finished) scores.push_back(hypothesis.score);
@@ -261,7 +275,7 @@ class Beams {
 
   /// Adds a finished hypothesis; where texts are to differ, only the better one of each text stays.
   void add_finished(Sentence& sentence, Hypothesis hypothesis) const {
-    if (settings_.text_of) {
+    if (settings_.text_of && n_best_of(sentence) > 1) {
       std::string text = settings_.text_of(hypothesis);
       if (const auto same = std::ranges::find(sentence.texts, text); same != sentence.texts.end()) {
         Hypothesis& other = sentence.finished[static_cast<size_t>(same - sentence.texts.begin())];
@@ -294,7 +308,7 @@ class Beams {
   std::vector<Hypothesis> best_finished(Sentence sentence) const {
     auto& finished = sentence.finished;
     std::stable_sort(finished.begin(), finished.end(), [](const Hypothesis& a, const Hypothesis& b) { return a.score > b.score; });
-    finished.resize(std::min(finished.size(), static_cast<size_t>(settings_.options.n_best)));
+    finished.resize(std::min(finished.size(), n_best_of(sentence)));
     return std::move(finished);
   }
 
@@ -324,6 +338,7 @@ std::unique_ptr<DecoderCache> start(StepModel& model, const std::vector<SearchIn
 void beam_search(StepModel& model, SearchQueue& queue, const SearchSettings& settings) {
   Beams beams(queue, settings, model.max_positions());
   std::unique_ptr<DecoderCache> cache;
+  const std::vector<std::vector<float>> no_alignment;
   while (true) {
     if (const std::vector<size_t> added = queue.take(beams.src_tokens()); !added.empty()) {
       auto fresh = start(model, queue.inputs(added), settings);
@@ -336,8 +351,10 @@ void beam_search(StepModel& model, SearchQueue& queue, const SearchSettings& set
     }
     if (beams.all_finished()) return;
     stop_if_interrupted("translating");
+    const bool is_aligned = settings.alignment_layer >= 0 && beams.are_aligned();
+    cache->set_alignment_layer(is_aligned ? settings.alignment_layer : -1);
     const Logits logits = model.step(beams.last_tokens(), *cache);
-    cache->select(beams.extend(beams.candidates(logits), cache->alignment()));
+    cache->select(beams.extend(beams.candidates(logits), is_aligned ? cache->alignment() : no_alignment));
   }
 }
 
@@ -346,7 +363,7 @@ void search(StepModel& model, SearchQueue& queue, const SearchSettings& settings
 }
 
 SearchResults search(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings) {
-  SearchQueue queue(inputs, std::numeric_limits<int64_t>::max());
+  FixedSearchQueue queue(inputs, std::numeric_limits<int64_t>::max());
   search(model, queue, settings);
   return std::move(queue).results();
 }

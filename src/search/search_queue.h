@@ -34,21 +34,43 @@ struct SearchInput {
   std::vector<TokenId> src;     ///< ends in eos
   std::vector<TokenId> prefix;  ///< the target tokens that the translation must begin with
   int64_t id = 0;               ///< selects the sentence's random numbers
+  int64_t n_best = 0;           ///< beam search: translations wanted, at most the size of the beam; 0 = those of the settings
+  bool is_aligned = true;       ///< beam search: false if nobody asks for its alignment, although the settings have a layer for it
 };
 
 /// The `n_best` translations of each input, best first.
 using SearchResults = std::vector<std::vector<Hypothesis>>;
 
-/// A queue of sentences to translate, which searches on several threads may share: each refills its batch from it.
+/// A queue of sentences to translate: a search refills its batch from it. A place is the number of a sentence in the queue.
 class SearchQueue {
+ public:
+  virtual ~SearchQueue() = default;
+  /// Takes sentences for a search whose batch holds `tokens` source tokens; returns their places. None if the queue is empty, or while the
+  /// batch is more than half full, because encoding few sentences at a time is slow.
+  virtual std::vector<size_t> take(int64_t tokens) = 0;
+  /// Returns a sentence that was taken and is not finished.
+  virtual const SearchInput& input(size_t place) const = 0;
+  /// Returns false if nobody waits for the translations of a sentence any more: beam search finishes it, without any, at its next step.
+  virtual bool is_wanted(size_t /*place*/) const { return true; }
+  /// Stores the translations of a sentence. To be called once for each place that was taken, by the searching thread.
+  virtual void finish(size_t place, std::vector<Hypothesis> translations) = 0;
+
+  std::vector<SearchInput> inputs(const std::vector<size_t>& places) const {
+    std::vector<SearchInput> inputs;
+    inputs.reserve(places.size());
+    for (const size_t place : places) inputs.push_back(input(place));
+    return inputs;
+  }
+};
+
+/// The sentences of a text, which searches on several threads may share.
+class FixedSearchQueue : public SearchQueue {
  public:
   /// The batch of a search holds at most `batch_tokens` source tokens, or one sentence.
   /// `on_finish` is called by the searching thread for each sentence that is finished.
-  SearchQueue(std::vector<SearchInput> inputs, int64_t batch_tokens, std::function<void()> on_finish = {})
+  FixedSearchQueue(std::vector<SearchInput> inputs, int64_t batch_tokens, std::function<void()> on_finish = {})
       : inputs_(std::move(inputs)), batch_tokens_(batch_tokens), on_finish_(std::move(on_finish)), results_(inputs_.size()) {}
-  /// Takes sentences for a search whose batch holds `tokens` source tokens; returns their indices in `inputs`. None if
-  /// the queue is empty, or while the batch is more than half full, because encoding few sentences at a time is slow.
-  std::vector<size_t> take(int64_t tokens) {
+  std::vector<size_t> take(int64_t tokens) override {
     std::vector<size_t> places;
     if (tokens > batch_tokens_ / 2) return places;
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -60,15 +82,8 @@ class SearchQueue {
     }
     return places;
   }
-  const SearchInput& input(size_t place) const { return inputs_[place]; }
-  std::vector<SearchInput> inputs(const std::vector<size_t>& places) const {
-    std::vector<SearchInput> inputs;
-    inputs.reserve(places.size());
-    for (const size_t place : places) inputs.push_back(inputs_[place]);
-    return inputs;
-  }
-  /// Stores the translations of a sentence. To be called once for each index that was taken.
-  void finish(size_t place, std::vector<Hypothesis> translations) {
+  const SearchInput& input(size_t place) const override { return inputs_[place]; }
+  void finish(size_t place, std::vector<Hypothesis> translations) override {
     results_[place] = std::move(translations);
     if (on_finish_) on_finish_();
   }

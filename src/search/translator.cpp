@@ -22,6 +22,19 @@ std::string one_line(std::string text) {
   return text;
 }
 
+/// Returns true if the translation of a line is flagged and repeats itself.
+bool is_to_be_searched_again(const TranslatedLine& line) {
+  const Translation& best = line.translations.front();
+  return !best.guard->flags.empty() && repeats_itself(best.tokens);
+}
+
+/// Replaces the translations of a line by those of a second search if these have the lower risk.
+void keep_less_risky(TranslatedLine& line, std::vector<Translation> found) {
+  if (found.front().guard->risk >= line.translations.front().guard->risk) return;
+  line.translations = std::move(found);
+  line.is_second_search = true;
+}
+
 /// Returns the share of unknown tokens among those that are not spaces.
 double unknown_ratio(const Vocabulary& vocabulary, const std::vector<TokenId>& ids) {
   constexpr std::string_view kSpace = "\xE2\x96\x81";
@@ -44,14 +57,13 @@ Translator::Translator(StepModelPtr model, Vocabularies vocabularies, Translator
       search_{settings_.options, Constraints(settings_.options, *vocabularies_.tgt),
               settings_.alignment == AlignmentLevel::kNone && settings_.options.guard == Guard::kNone ? -1 : settings_.alignment_layer,
               settings_.seed, settings_.shortlist} {
-  if (settings_.options.n_best > 1 && settings_.options.sampling == Sampling::kNone)
+  if (settings_.options.sampling == Sampling::kNone)
     search_.text_of = [tgt = vocabularies_.tgt, joiner = settings_.options.joiner](const Hypothesis& hypothesis) {
       return joined(decoded(*tgt, hypothesis), joiner);
     };
 }
 
-/// Tokenizes a line and its prefix; sets the flags of `result` for what is cut or unknown.
-SearchInput Translator::tokenized(const TranslationInput& line, TranslatedLine& result) const {
+SearchInput Translator::prepared(const TranslationInput& line, TranslatedLine& result) const {
   SearchInput input{vocabularies_.src->encode(source_text(*vocabularies_.src, line.text)), {}, line.id};
   const int64_t positions = model_->max_positions(), limit = positions > 0 ? std::min(positions, kMostSourceTokens) : kMostSourceTokens;
   if (static_cast<int64_t>(input.src.size()) >= limit) {
@@ -73,15 +85,14 @@ std::vector<TranslatedLine> Translator::translate(const std::vector<TranslationI
   std::vector<TranslatedLine> results(lines.size());
   std::vector<SearchInput> inputs(lines.size());
   at::parallel_for(0, static_cast<int64_t>(lines.size()), kLinesPerTask, [&](int64_t begin, int64_t end) {
-    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) inputs[i] = tokenized(lines[i], results[i]);
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) inputs[i] = prepared(lines[i], results[i]);
   });
-  const bool is_guarded = settings_.options.guard != Guard::kNone;
   std::vector<size_t> order;  // lines with something in them, long ones first
   for (size_t i = 0; i < lines.size(); ++i) {
     if (!inputs[i].src.empty()) {
       order.push_back(i);
-    } else if (results[i].translations.emplace_back(); is_guarded) {
-      results[i].translations.front().guard = GuardVerdict();
+    } else {
+      complete(lines[i], inputs[i], {}, results[i]);
     }
   }
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return inputs[a].src.size() > inputs[b].src.size(); });
@@ -108,26 +119,41 @@ std::vector<std::vector<Translation>> Translator::translations(const Lines& line
 void Translator::search_again(const Lines& lines, std::vector<TranslatedLine>& results) const {
   Lines again{lines.lines, lines.inputs, {}};
   for (const size_t i : lines.order)
-    if (const Translation& best = results[i].translations.front(); !best.guard->flags.empty() && repeats_itself(best.tokens))
-      again.order.push_back(i);
+    if (is_to_be_searched_again(results[i])) again.order.push_back(i);
   if (again.order.empty()) return;
+  std::vector<std::vector<Translation>> found = translations(again, without_repetitions(), {});
+  for (size_t i = 0; i < again.order.size(); ++i) keep_less_risky(results[again.order[i]], std::move(found[i]));
+}
+
+/// Returns the settings of the search, with n-grams that come once each.
+SearchSettings Translator::without_repetitions() const {
   SearchSettings how = search_;
   how.options.no_repeat_ngram_size = kRetryNgramSize;
   how.constraints = Constraints(how.options, *vocabularies_.tgt);
-  std::vector<std::vector<Translation>> found = translations(again, how, {});
-  for (size_t i = 0; i < again.order.size(); ++i) {
-    TranslatedLine& line = results[again.order[i]];
-    if (found[i].front().guard->risk >= line.translations.front().guard->risk) continue;
-    line.translations = std::move(found[i]);
-    line.is_second_search = true;
+  return how;
+}
+
+void Translator::complete(const TranslationInput& line, const SearchInput& input, const std::vector<Hypothesis>& found,
+                          TranslatedLine& result) const {
+  const bool is_guarded = settings_.options.guard != Guard::kNone;
+  if (input.src.empty()) {
+    if (result.translations.emplace_back(); is_guarded) result.translations.front().guard = GuardVerdict();
+    return;
   }
+  const auto add_to = [&](std::vector<Translation>& translations, const std::vector<Hypothesis>& hypotheses) {
+    translations.reserve(hypotheses.size());
+    for (const Hypothesis& hypothesis : hypotheses) translations.push_back(finished(hypothesis, line, input));
+  };
+  add_to(result.translations, found);
+  if (settings_.options.guard != Guard::kRetry || !is_to_be_searched_again(result)) return;
+  std::vector<Translation> others;
+  add_to(others, search(*model_, {input}, without_repetitions()).front());
+  keep_less_risky(result, std::move(others));
 }
 
 /// Searches for the translations of the lines of `order`. Each thread has its own batch and refills it from a
 /// common queue; where there is only enough for one batch, all threads share its work.
 SearchResults Translator::searched(const Lines& lines, const SearchSettings& how, const std::function<void()>& on_sentence) const {
-  constexpr int64_t kEnough = 1024;  // tokens of a batch that keep a thread's products fast
-  constexpr int64_t kUsualRows = 8;  // hypotheses of a sentence; with more, a batch has fewer sentences, to bound its memory
   std::vector<SearchInput> in_order;
   in_order.reserve(lines.order.size());
   int64_t tokens = 0;
@@ -135,13 +161,10 @@ SearchResults Translator::searched(const Lines& lines, const SearchSettings& how
     in_order.push_back(lines.inputs[i]);
     tokens += static_cast<int64_t>(lines.inputs[i].src.size());
   }
-  int64_t workers = num_workers(), batch_tokens = settings_.options.batch_tokens;
-  if (workers > 1) batch_tokens = std::min(batch_tokens, kEnough);
-  const TranslateOptions& options = settings_.options;
-  const int64_t rows = options.sampling == Sampling::kNone ? options.beam_size : options.n_best;
-  if (rows > kUsualRows) batch_tokens = std::max<int64_t>(1, batch_tokens / rows * kUsualRows + batch_tokens % rows * kUsualRows / rows);
-  workers = std::min({workers, (tokens - 1) / batch_tokens + 1, std::ssize(lines.order)});  // a sentence is one worker's
-  SearchQueue queue(std::move(in_order), batch_tokens, on_sentence);
+  int64_t workers = num_workers();
+  const int64_t room = batch_tokens(workers);
+  workers = std::min({workers, (tokens - 1) / room + 1, std::ssize(lines.order)});  // a sentence is one worker's
+  FixedSearchQueue queue(std::move(in_order), room, on_sentence);
   if (workers < 2) {
     search(*model_, queue, how);
   } else {
@@ -151,6 +174,15 @@ SearchResults Translator::searched(const Lines& lines, const SearchSettings& how
     });
   }
   return std::move(queue).results();
+}
+
+int64_t Translator::batch_tokens(int64_t workers) const {
+  constexpr int64_t kEnough = 1024;  // tokens of a batch that keep a thread's products fast
+  constexpr int64_t kUsualRows = 8;  // hypotheses of a sentence; with more, a batch has fewer sentences, to bound its memory
+  const TranslateOptions& options = settings_.options;
+  const int64_t tokens = workers > 1 ? std::min(options.batch_tokens, kEnough) : options.batch_tokens;
+  const int64_t rows = options.sampling == Sampling::kNone ? options.beam_size : options.n_best;
+  return rows > kUsualRows ? std::max<int64_t>(1, tokens / rows * kUsualRows + tokens % rows * kUsualRows / rows) : tokens;
 }
 
 int64_t Translator::num_workers() const {

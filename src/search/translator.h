@@ -71,6 +71,18 @@ class Translator {
   /// Returns the number of threads that search at once, given enough lines.
   int64_t num_workers() const;
 
+  // For a search whose queue is somebody else's (live_translator.h): how a line becomes its input, and what is found its translation.
+
+  /// Tokenizes a line and its prefix; sets the flags of `result` for what is cut or unknown. An empty source is not searched for.
+  SearchInput prepared(const TranslationInput& line, TranslatedLine& result) const;
+  /// Adds to `result` the translations that were found for a line that was prepared, and searches again where translate.guard says so. An
+  /// empty source has one empty translation, whatever was found.
+  void complete(const TranslationInput& line, const SearchInput& input, const std::vector<Hypothesis>& found, TranslatedLine& result) const;
+  /// Searches on the calling thread until the queue is empty. Throws Interrupted, as search() does.
+  void search_for(SearchQueue& queue) const { search(*model_, queue, search_); }
+  /// Returns the source tokens that the batch of each of `workers` threads may hold.
+  int64_t batch_tokens(int64_t workers) const;
+
  private:
   /// Lines that are searched together, by their places in the input.
   struct Lines {
@@ -83,7 +95,7 @@ class Translator {
                                                      const std::function<void()>& on_sentence) const;
   SearchResults searched(const Lines& lines, const SearchSettings& how, const std::function<void()>& on_sentence) const;
   void search_again(const Lines& lines, std::vector<TranslatedLine>& results) const;
-  SearchInput tokenized(const TranslationInput& line, TranslatedLine& result) const;
+  SearchSettings without_repetitions() const;
   Translation finished(const Hypothesis& hypothesis, const TranslationInput& line, const SearchInput& input) const;
   std::vector<std::pair<int32_t, int32_t>> links(const Hypothesis& hypothesis, const std::string& text, const TranslationInput& line,
                                                  const SearchInput& input) const;

@@ -14,7 +14,7 @@ std::vector<SearchInput> of_lengths(const std::vector<size_t>& lengths) {
 }
 
 TEST(SearchQueue, GivesAsManyAsThereIsRoomFor) {
-  SearchQueue queue(of_lengths({4, 4, 3, 2, 1}), 8);
+  FixedSearchQueue queue(of_lengths({4, 4, 3, 2, 1}), 8);
   EXPECT_EQ(queue.take(0), (Places{0, 1}));
   EXPECT_EQ(queue.take(4), (Places{2}));  // a further one would be 9
   EXPECT_EQ(queue.take(0), (Places{3, 4}));
@@ -22,13 +22,13 @@ TEST(SearchQueue, GivesAsManyAsThereIsRoomFor) {
 }
 
 TEST(SearchQueue, GivesNothingWhileMostOfTheBatchIsAtWork) {
-  SearchQueue queue(of_lengths({1, 1}), 8);
+  FixedSearchQueue queue(of_lengths({1, 1}), 8);
   EXPECT_EQ(queue.take(5), Places());
   EXPECT_EQ(queue.take(4), (Places{0, 1}));
 }
 
 TEST(SearchQueue, GivesASentenceThatFillsMoreThanABatchByItself) {
-  SearchQueue queue(of_lengths({9, 1}), 8);
+  FixedSearchQueue queue(of_lengths({9, 1}), 8);
   EXPECT_EQ(queue.take(1), Places());
   EXPECT_EQ(queue.take(0), (Places{0}));
   EXPECT_EQ(queue.take(0), (Places{1}));
@@ -36,7 +36,7 @@ TEST(SearchQueue, GivesASentenceThatFillsMoreThanABatchByItself) {
 
 TEST(SearchQueue, TellsOfEachSentenceThatIsFinished) {
   int finished = 0;
-  SearchQueue queue(of_lengths({1, 1}), 8, [&] { ++finished; });
+  FixedSearchQueue queue(of_lengths({1, 1}), 8, [&] { ++finished; });
   queue.take(0);
   queue.finish(1, {});
   EXPECT_EQ(finished, 1);

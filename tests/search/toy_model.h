@@ -148,7 +148,7 @@ inline std::vector<Hypothesis> search_one(StepModel& model, const Tokens& src, c
 /// Searches with room for so many source tokens, so that sentences leave and enter the batch.
 inline SearchResults search_with_room(int64_t batch_tokens, StepModel& model, const std::vector<SearchInput>& inputs,
                                       const SearchSettings& settings) {
-  SearchQueue queue(inputs, batch_tokens);
+  FixedSearchQueue queue(inputs, batch_tokens);
   search(model, queue, settings);
   return std::move(queue).results();
 }

@@ -1,0 +1,50 @@
+#include "serve/api.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json_text.h"
+
+namespace lacuna::serve {
+namespace {
+
+int64_t characters_of(const std::string& text) {
+  return std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+}
+
+}  // namespace
+
+void Api::translate(Exchange& exchange, const ServedModelPtr& model, const Wanted& wanted, TranslationJob::OnLine on_line,
+                    TranslationJob::OnEnd on_end) const {
+  exchange.lines = std::ssize(wanted.lines);
+  for (const TranslationInput& line : wanted.lines) exchange.characters += characters_of(line.text) + characters_of(line.prefix);
+  if (exchange.characters > most_characters)
+    throw RequestError(413, "the request has " + std::to_string(exchange.characters) + " characters; expected at most " +
+                                std::to_string(most_characters) + " at a time");
+  clients.charge(wanted.client, exchange.characters);
+  try {
+    TranslationJob::start(model, cache, exchange, wanted, std::move(on_line), std::move(on_end));
+  } catch (const RequestError&) {
+    clients.charge(wanted.client, -exchange.characters);
+    throw;
+  }
+}
+
+Response error_response(int status, const std::string& message, int retry_after) {
+  Response response{status, "application/json", json_text(nlohmann::ordered_json::object({{"error", message}})) + "\n"};
+  if (retry_after > 0) response.headers.emplace_back("Retry-After", std::to_string(retry_after));
+  return response;
+}
+
+Response failure_response() {
+  return error_response(500, "the translation has failed; the log of the service says why");
+}
+
+void require_n_best(const ServedModel& model, int64_t wanted, const std::string& name) {
+  if (wanted <= model.options.beam_size) return;
+  throw RequestError(400, name + ": " + std::to_string(wanted) + " translations are wanted, and this model's beam has " +
+                              std::to_string(model.options.beam_size));
+}
+
+}  // namespace lacuna::serve

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "serve/catalog.h"
+#include "serve/clients.h"
+#include "serve/exchange.h"
+#include "serve/sentence_cache.h"
+#include "serve/translation_job.h"
+
+namespace lacuna::serve {
+
+using ExchangePtr = std::shared_ptr<Exchange>;
+
+/// What every API of the service translates with. Its functions are called by the thread of the connections alone.
+struct Api {
+  Catalog& catalog;
+  Clients& clients;
+  SentenceCache& cache;
+  int64_t most_characters;  ///< of one request
+
+  /// Translates the lines of a request, once the client is known and neither the request nor what it may send is too large: see
+  /// TranslationJob. Throws RequestError.
+  void translate(Exchange& exchange, const ServedModelPtr& model, const Wanted& wanted, TranslationJob::OnLine on_line,
+                 TranslationJob::OnEnd on_end) const;
+};
+
+/// Returns a response of the status with {"error": message}.
+Response error_response(int status, const std::string& message, int retry_after = 0);
+
+/// Returns the response to a request whose translation has failed.
+Response failure_response();
+
+/// Returns the most translations that may be asked of a model. Throws RequestError, which calls it `name`, if `wanted` is more.
+void require_n_best(const ServedModel& model, int64_t wanted, const std::string& name);
+
+// LibreTranslate's API (libretranslate.cpp).
+
+/// Returns each language with those it can be translated to.
+Response languages_response(const Api& api);
+/// Returns what LibreTranslate's web page asks before it shows itself.
+Response settings_response(const Api& api);
+/// Answers POST /translate: JSON or a form, a text or a list of texts. Throws RequestError.
+void answer_libretranslate(const Api& api, const ExchangePtr& exchange);
+
+// Lacuna's own API (json_lines.cpp).
+
+/// Answers POST /v1/translate: JSON lines in and out, as `lacuna translate --json` has them; each goes out as it is done. Throws
+/// RequestError.
+void answer_json_lines(const Api& api, const ExchangePtr& exchange);
+
+// The page (page.cpp).
+
+/// Returns the page, with these texts and this message in it.
+struct PageContents {
+  std::string pair, text = {}, translation = {}, message = {};
+};
+Response page_response(const Api& api, const PageContents& contents);
+/// Answers the page's form where there is no JavaScript.
+void answer_page_form(const Api& api, const ExchangePtr& exchange);
+
+}  // namespace lacuna::serve

@@ -1,0 +1,68 @@
+#include "serve/clients.h"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+#include "base/line_reader.h"
+
+namespace lacuna::serve {
+namespace {
+
+constexpr size_t kMostAllowances = 10000;  // addresses that are remembered
+
+}  // namespace
+
+Clients::Clients(const std::string& key_file, int64_t rate) : file_(key_file), rate_(rate) {
+  if (!file_.empty()) reload();
+}
+
+void Clients::reload() {
+  std::map<std::string, std::optional<int64_t>> keys;
+  LineReader reader(file_);
+  for (std::string text; reader.next(text);) {
+    std::istringstream words(text.substr(0, text.find('#')));
+    std::string key, rest;
+    if (!(words >> key)) continue;
+    std::optional<int64_t> rate;
+    if (int64_t number = 0; words >> number) rate = number;
+    words.clear();
+    if (words >> rest || rate.value_or(1) < 1)
+      throw DataError(reader.place() + ": expected a key, and behind it at most one whole number: characters a minute, 1 or more");
+    if (!keys.emplace(key, rate).second) throw DataError(reader.place() + ": this key stands in an earlier line, too");
+  }
+  if (keys.empty()) throw DataError(file_ + ": there is no key in it; expected one a line");
+  keys_ = std::move(keys);
+}
+
+std::string Clients::client_of(const Request& request, const std::string& key_in_body) const {
+  if (!need_keys()) return request.address;
+  constexpr std::string_view kBearer = "Bearer ";
+  std::string key = key_in_body;
+  if (key.empty() && request.authorization.starts_with(kBearer)) key = request.authorization.substr(kBearer.size());
+  if (key.empty()) throw RequestError(403, "an API key is missing: send it as api_key, or as the header Authorization: Bearer KEY");
+  if (!keys_.contains(key)) throw RequestError(403, "the API key is not known");
+  return key;
+}
+
+void Clients::charge(const std::string& client, int64_t characters) {
+  const auto key = keys_.find(client);
+  const int64_t of_key = key == keys_.end() ? rate_ : key->second.value_or(rate_);
+  if (of_key == 0) return;
+  const auto rate = static_cast<double>(of_key);
+  const Clock::time_point now = Clock::now();
+  if (allowances_.size() >= kMostAllowances && !allowances_.contains(client))
+    std::erase_if(allowances_, [&](const auto& one) { return now - one.second.at > std::chrono::minutes(1); });
+  if (allowances_.size() >= kMostAllowances && !allowances_.contains(client))
+    throw RequestError(429, "too many clients ask at once; ask again later", 60);
+  Allowance& left = allowances_.try_emplace(client, Allowance{rate, now}).first->second;
+  left.characters = std::min(rate, left.characters + rate / 60 * std::chrono::duration<double>(now - left.at).count());
+  left.at = now;
+  const double needed = std::min(rate, static_cast<double>(characters));
+  if (left.characters < needed)
+    throw RequestError(429, "more than " + std::to_string(of_key) + " characters a minute; ask again later",
+                       static_cast<int>(std::ceil((needed - left.characters) / rate * 60)));
+  left.characters -= static_cast<double>(characters);
+}
+
+}  // namespace lacuna::serve

@@ -1,0 +1,187 @@
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "base/json_text.h"
+#include "serve/api.h"
+#include "serve/form.h"
+#include "serve/languages.h"
+#include "serve/text_lines.h"
+
+namespace lacuna::serve {
+namespace {
+
+using nlohmann::ordered_json;
+
+constexpr int64_t kMostAlternatives = 100;
+
+/// What a client of LibreTranslate sends.
+struct Asked {
+  std::vector<std::string> texts;
+  bool is_list = false;
+  std::string source, target, format = "text", key;
+  int64_t alternatives = 0;
+};
+
+std::string string_of(const ordered_json& value, const std::string& name) {
+  if (!value.is_string()) throw RequestError(400, name + " is " + std::string(value.type_name()) + "; expected a string");
+  auto text = value.get<std::string>();
+  require_text(text, name);
+  return text;
+}
+
+int64_t alternatives_of(const ordered_json& value) {
+  if (value.is_string()) return number_of(value.get<std::string>(), "alternatives", kMostAlternatives);
+  if (!value.is_number_unsigned() || value.get<uint64_t>() > kMostAlternatives)
+    throw RequestError(400, "alternatives is not a whole number from 0 to " + std::to_string(kMostAlternatives));
+  return value.get<int64_t>();
+}
+
+ordered_json parsed_object(const std::string& body) {
+  constexpr int kDeepest = 8;
+  bool is_deep = false;
+  const auto look = [&](int level, ordered_json::parse_event_t /*event*/, ordered_json& /*value*/) {
+    is_deep = is_deep || level > kDeepest;
+    return !is_deep;
+  };
+  ordered_json object = ordered_json::parse(body, look, false);
+  if (is_deep || !object.is_object())
+    throw RequestError(400, "the body is not a JSON object; expected {\"q\": ..., \"source\": ..., \"target\": ...}");
+  return object;
+}
+
+Asked asked_by_json(const std::string& body) {
+  Asked asked;
+  const ordered_json object = parsed_object(body);
+  for (const auto& [name, value] : object.items()) {
+    if (name == "q") {
+      asked.is_list = value.is_array();
+      if (!asked.is_list) asked.texts.push_back(string_of(value, "q"));
+      if (asked.is_list)
+        for (const ordered_json& one : value) asked.texts.push_back(string_of(one, "an item of q"));
+    } else if (name == "alternatives") {
+      asked.alternatives = alternatives_of(value);
+    } else {
+      for (const auto& [known, field] :
+           {std::pair("source", &asked.source), {"target", &asked.target}, {"format", &asked.format}, {"api_key", &asked.key}})
+        if (name == known && !value.is_null()) *field = string_of(value, name);
+    }
+  }
+  if (!object.contains("q")) throw RequestError(400, "q, the text to translate, is missing");
+  return asked;
+}
+
+Asked asked_by_form(const Form& form) {
+  const auto text = form.find("q");
+  if (text == form.end()) throw RequestError(400, "q, the text to translate, is missing");
+  const std::string alternatives = value_of(form, "alternatives");
+  return {{text->second},
+          false,
+          value_of(form, "source"),
+          value_of(form, "target"),
+          value_of(form, "format", "text"),
+          value_of(form, "api_key"),
+          alternatives.empty() ? 0 : number_of(alternatives, "alternatives", kMostAlternatives)};
+}
+
+Asked asked_by(const Request& request) {
+  if (request.content_type == "application/json") return asked_by_json(request.body);
+  if (request.content_type == "application/x-www-form-urlencoded" || request.content_type.empty())
+    return asked_by_form(parse_form(request.body));
+  throw RequestError(415, "expected the Content-Type application/json or application/x-www-form-urlencoded");
+}
+
+void require_complete(const Asked& asked) {
+  if (asked.source.empty() || asked.target.empty())
+    throw RequestError(400, std::string(asked.source.empty() ? "source" : "target") + ", the code of a language, is missing");
+  if (asked.format == "html") throw RequestError(400, "format is html, which is not supported; send plain text, and format text or none");
+  if (asked.format != "text") throw RequestError(400, "format is not known; expected text");
+}
+
+/// The texts of a request while their lines are translated.
+struct Progress {
+  Asked asked;
+  std::vector<TextLines> texts;
+  std::vector<TranslatedLine> translated;
+  std::string src_lang;
+
+  /// Returns the alternatives of a text, whose first line is number `first` of all lines.
+  ordered_json alternatives(const TextLines& text, size_t first) const {
+    size_t most = 1;
+    for (size_t line = first; line < first + text.size(); ++line) most = std::max(most, translated[line].translations.size());
+    ordered_json list = ordered_json::array();
+    for (size_t rank = 1; rank < most; ++rank) list.push_back(text.joined(translated, first, rank));
+    return list;
+  }
+
+  Response response() const {
+    ordered_json best = ordered_json::array(), others = ordered_json::array(), languages = ordered_json::array();
+    size_t first = 0;
+    for (const TextLines& text : texts) {
+      best.push_back(text.joined(translated, first, 0));
+      others.push_back(alternatives(text, first));
+      languages.push_back({{"confidence", 0}, {"language", src_lang}});
+      first += text.size();
+    }
+    ordered_json answer = {{"translatedText", asked.is_list ? best : best.front()}};
+    if (asked.alternatives > 0) answer["alternatives"] = asked.is_list ? others : others.front();
+    if (asked.source == "auto") answer["detectedLanguage"] = asked.is_list ? languages : languages.front();
+    return {200, "application/json", json_text(answer) + "\n"};
+  }
+};
+
+ordered_json language_json(const std::string& code) {
+  return {{"code", code}, {"name", language_name(code)}};
+}
+
+}  // namespace
+
+Response languages_response(const Api& api) {
+  std::map<std::string, std::set<std::string>> targets;
+  for (const ServedModelPtr& model : api.catalog.models()) {
+    targets[model->src_lang].insert(model->tgt_lang);
+    targets[model->tgt_lang];
+  }
+  ordered_json list = ordered_json::array();
+  for (const auto& [code, to] : targets) {
+    ordered_json one = language_json(code);
+    one["targets"] = to;
+    list.push_back(std::move(one));
+  }
+  return {200, "application/json", json_text(list) + "\n"};
+}
+
+Response settings_response(const Api& api) {
+  const ServedModelPtr first = api.catalog.models().front();
+  const ordered_json settings = {{"apiKeys", api.clients.need_keys()},
+                                 {"charLimit", api.most_characters},
+                                 {"filesTranslation", false},
+                                 {"frontendTimeout", 500},
+                                 {"keyRequired", api.clients.need_keys()},
+                                 {"language", {{"source", language_json(first->src_lang)}, {"target", language_json(first->tgt_lang)}}},
+                                 {"suggestions", false},
+                                 {"supportedFilesFormat", ordered_json::array()}};
+  return {200, "application/json", json_text(settings) + "\n"};
+}
+
+void answer_libretranslate(const Api& api, const ExchangePtr& exchange) {
+  const auto progress = std::make_shared<Progress>();
+  progress->asked = asked_by(exchange->request);
+  const Asked& asked = progress->asked;
+  Wanted wanted;
+  wanted.client = api.clients.client_of(exchange->request, asked.key);
+  require_complete(asked);
+  const ServedModelPtr model = api.catalog.find(asked.source, asked.target);
+  progress->src_lang = model->src_lang;
+  wanted.n_best = asked.alternatives + 1;
+  require_n_best(*model, wanted.n_best, "alternatives");
+  progress->texts.reserve(asked.texts.size());
+  for (const std::string& text : asked.texts) progress->texts.emplace_back(text).append_to(wanted.lines);
+  api.translate(
+      *exchange, model, wanted, [progress](size_t, const TranslatedLine& line) { progress->translated.push_back(line); },
+      [progress, exchange](const std::string& error) { exchange->answer(error.empty() ? progress->response() : failure_response()); });
+}
+
+}  // namespace lacuna::serve
