@@ -10,7 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>  // before Beast, which needs it and does not say so
+#include <utility>
 
 #include "base/stopwatch.h"
 #include "serve/http_server.h"

@@ -71,7 +71,13 @@ class HttpServer::Implementation {
     wait_for_signal();
     look_after_models();
     accept();
-    io_.run();
+    while (!io_.stopped()) {
+      try {
+        io_.run();
+      } catch (const std::exception& error) {
+        log_event("error", {{"error", error.what()}});  // of one connection, such as too little memory
+      }
+    }
     const std::vector<HttpConnection*> open(shared_.open.begin(), shared_.open.end());
     for (HttpConnection* const connection : open) connection->give_up_if_busy();
     return is_drained_;

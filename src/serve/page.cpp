@@ -70,11 +70,11 @@ Response page_response(const Api& api, const PageContents& contents) {
   values["MOST"] = std::to_string(api.most_characters);
   values["NO_KEY"] = api.clients.need_keys() ? "" : "hidden";
   Response response{200, "text/html; charset=utf-8", filled_in(values.at("PAGE"), values)};
-  response.headers = {
-      {"Content-Security-Policy", fmt::format("default-src 'none'; script-src 'nonce-{0}'; style-src 'nonce-{0}'; connect-src "
-                                              "'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-                                              nonce)},
-      {"Referrer-Policy", "no-referrer"}};
+  response.headers = {{"Content-Security-Policy",
+                       fmt::format("default-src 'none'; script-src 'nonce-{0}'; style-src 'nonce-{0}'; img-src data:; connect-src "
+                                   "'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+                                   nonce)},
+                      {"Referrer-Policy", "no-referrer"}};
   return response;
 }
 

@@ -19,7 +19,7 @@ def program():
 
 
 class Browser:
-    """One page of a browser that can't reach the network. Collects what the page says on its console and what it asks for."""
+    """One page of a browser that can't reach the network, but for 127.0.0.1. Collects what the page says on its console and what it asks for."""
 
     def __init__(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -32,7 +32,7 @@ class Browser:
             os.dup2(ends[1], 4)
 
         arguments = [program(), "--headless", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-                     "--no-first-run", "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={self.folder.name}", "about:blank"]
+                     "--no-first-run", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", f"--user-data-dir={self.folder.name}", "about:blank"]
         self.process = subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                         pass_fds=(3, 4), preexec_fn=place_ends)
         for end in (to_browser, from_browser, *ends):
@@ -92,13 +92,13 @@ class Browser:
         elif method == "Network.requestWillBeSent":
             self.requests.append(parameters["request"]["url"])
 
-    def open(self, path, width, scheme="light"):
-        """Shows a file in a window of that width."""
+    def open(self, place, width, scheme="light"):
+        """Shows a file, or what is behind an http address, in a window of that width."""
         self.complaints, self.requests = [], []
         is_phone = width < 600
         self.ask("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=is_phone)
         self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-        self.ask("Page.navigate", url="file://" + os.path.abspath(path))
+        self.ask("Page.navigate", url=place if place.startswith("http:") else "file://" + os.path.abspath(place))
         self.wait_for("document.readyState === 'complete'")
 
     def value(self, expression):
