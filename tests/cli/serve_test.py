@@ -28,7 +28,8 @@ class Answers(Verbs):
 
     @classmethod
     def setUpClass(cls):
-        cls.service = Service("-m", PAIR, "--max-characters", "20000", "--max-body-kib", "64", "--idle-seconds", "3", "--cache-mib", "1")
+        cls.service = Service("-m", PAIR, "--max-characters", "20000", "--max-body-kib", "64", "--idle-seconds", "3", "--cache-mib", "1",
+                              "--threads", "2")
 
     @classmethod
     def tearDownClass(cls):
