@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "attention/registry.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
@@ -11,6 +9,7 @@ namespace lacuna {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
+constexpr int64_t kMost = 1'000'000'000;  // of any of the limits
 
 struct ServeFlags {
   std::vector<std::string> models;
@@ -34,7 +33,7 @@ struct ServeFlags {
            "File of the API keys that are served, one a line; behind a key, characters a minute if they are to be others than --rate")
         ->type_name("FILE");
     const auto add = [&app](const char* flag, int64_t& value, int64_t least, const char* meaning) {
-      app.add_option(flag, value, meaning)->check(whole_number_from(least));
+      app.add_option(flag, value, meaning)->check(whole_number_from(least, kMost));
     };
     add("--rate", settings.options.rate, 0,
         "Characters a minute for each key, or without --keys for each address; 0: as many as they like");
