@@ -141,6 +141,23 @@ class WrongWords(CommandLine):
         self.assertIn("the environment says (SLURM_PROCID and SLURM_STEP_NUM_TASKS) that this is process 1 of 2: a launcher", ended.stderr)
         self.assertNotIn("launcher", self.ends("train", "-c", self.config(""), env={**os.environ, "WORLD_SIZE": "1"}, code=2).stderr)
 
+    def test_launch_says_what_it_expects(self):
+        for words, message in (((), "-- is missing before the verb that is started: lacuna launch -n 4 -- train -c base.yaml"),
+                               (("-n", "2", "train"), "-- is missing"), (("--", "train"), "-n is required"),
+                               (("-n", "0", "--", "train"), '"0" is not a whole number from 1 to 4096'), (("-n", "2", "--"), "no verb is behind --"),
+                               (("-n", "2", "--", "translate"), '"translate" is behind --; expected train'),
+                               (("-n", "2", "--", "lacuna", "train"), 'without "lacuna"'), (("-n", "2", "--bind", "x", "--", "train"), "--bind"),
+                               (("-n", "1", "--nodes", "2", "--", "train"), "--address is not given"),
+                               (("-n", "1", "--nodes", "2", "--node-rank", "2", "--address", "a", "--", "train"), "--node-rank is 2; expected 0 to 1"),
+                               (("-n", "1", "--address", "a:x", "--", "train"), '--address is "a:x"; expected HOST or HOST:PORT'),
+                               (("-n", "1", "--address", "no-such-host.invalid", "--", "train"), "--address is no-such-host.invalid, which names")):
+            self.assertIn(message, self.refuses("launch", *words))
+
+    def test_launch_ends_as_its_processes_do(self):
+        ended = self.ends("launch", "-n", "2", "--bind", "numa", "--", "train", "-c", path("none.yaml"), code=2)
+        self.assertIn("none.yaml", ended.stderr)
+        self.assertIn("ended with exit code 2", ended.stderr)
+
     def test_a_missing_flag_is_named_with_the_help(self):
         required = {"translate": "--model", "score": "--model", "average": "--output", "evaluate": "--ref", "vocab": "--input"}
         for verb, flag in required.items():
