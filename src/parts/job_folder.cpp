@@ -16,6 +16,7 @@
 #include "base/json_text.h"
 #include "base/output.h"
 #include "base/spelling.h"
+#include "base/system_error.h"
 #include "parts/input_digest.h"
 
 namespace lacuna {
