@@ -44,7 +44,7 @@ void require_free_file(const ExportRequest& request) {
 
 void write_package(const ExportRequest& request, const OutgoingModel& model) {
   require_argos_has(model);
-  if (const fs::path parent = fs::path(request.output).parent_path(); !parent.empty()) fs::create_directories(parent);
+  make_parent_of(request.output);
   FileReplacement file(request.output);
   ZipSink archive(file.writer());
   write_argos(archive, model, request.precision, request.terms);
@@ -54,6 +54,7 @@ void write_package(const ExportRequest& request, const OutgoingModel& model) {
 
 void write_folder(const ExportRequest& request, OutgoingModel model) {
   if (request.format == ExchangeFormat::kHuggingFace) require_huggingface_has(model);
+  make_parent_of(request.output);
   StagedFolder folder{fs::path(request.output)};
   FolderSink files(folder.path());
   if (request.format == ExchangeFormat::kHuggingFace) {

@@ -208,8 +208,8 @@ class Export(FreshFolder):
 
     def test_int8_is_bytes_by_rows(self):
         model = trained("run")
-        self.export(model, "ctranslate2", "ct2", "--precision", "int8")
-        _, variables, _ = read_model_bin(read_bytes("ct2", "model.bin"))
+        self.export(model, "ctranslate2", "new/ct2", "--precision", "int8")
+        _, variables, _ = read_model_bin(read_bytes("new", "ct2", "model.bin"))
         ours = weights_of(model)["decoder.layers.0.feed_forward.inner.weight"].rows
         shape, kind, data = variables["decoder/layer_0/ffn/linear_0/weight"]
         scales = floats(variables["decoder/layer_0/ffn/linear_0/weight_scale"][2])
