@@ -92,8 +92,8 @@ class LiveTranslator::Batch : public SearchQueue {
   }
 
   void answer(Sentence& sentence, const std::string& error, int64_t Load::*outcome) {
-    sentence.line.on_done(std::move(sentence.result), error);
     live_.count(outcome, 1);
+    sentence.line.on_done(std::move(sentence.result), error);
     live_.count(&Load::searched_lines, -1);
   }
 
