@@ -207,11 +207,14 @@ struct ModelOptions {
 
 enum class OptimizerType { kAdam, kAdamW };
 enum class Schedule { kInverseSqrt, kNoam, kLinear, kCosine, kPlateau, kConstant };
+enum class ExchangeType { kFp32, kBf16 };
 enum class ValidMetric { kLoss, kPerplexity, kBleu, kChrf };
 
 struct TrainOptions {
   IntOrAuto batch_tokens{4096};
   int64_t update_freq = 1;
+  ExchangeType exchange = ExchangeType::kFp32;
+  int64_t rank_timeout = 60;
   OptimizerType optimizer = OptimizerType::kAdam;
   double beta1 = 0.9, beta2 = 0.98, epsilon = 1e-9;
   double weight_decay = 0;
@@ -255,7 +258,10 @@ struct TrainOptions {
   static void describe(Self& self, Visitor&& visit) {
     visit("batch_tokens", self.batch_tokens, at_least(1),
           "tokens of a batch on either side, at most, but one sentence at least; auto = as many as the memory holds");
-    visit("update_freq", self.update_freq, at_least(1), "batches whose gradients are summed before an update");
+    visit("update_freq", self.update_freq, at_least(1), "batches of each rank whose gradients are summed before an update");
+    visit("exchange", self.exchange, choices<ExchangeType>({{"fp32", ExchangeType::kFp32}, {"bf16", ExchangeType::kBf16}}),
+          "what gradients are sent as between ranks; bf16 takes half the time on a slow network, and rounds");
+    visit("rank_timeout", self.rank_timeout, between(1, 86400), "seconds without a sign of life after which a rank counts as lost");
     visit("optimizer", self.optimizer, choices<OptimizerType>({{"adam", OptimizerType::kAdam}, {"adamw", OptimizerType::kAdamW}}),
           "update rule");
     visit("beta1", self.beta1, at_least_below(0, 1), "Adam's decay of the gradient's mean");

@@ -58,17 +58,16 @@ NamedParameters FlatParameters::named_gradients() const {
   return named;
 }
 
-void FlatParameters::take_gradients(const Tensor& buffer) const {
+void FlatParameters::take_gradient(size_t parameter, const Tensor& buffer) const {
   const at::NoGradGuard no_grad;
-  for (const Slot& slot : slots_) {
-    const Tensor view = view_of(buffer, slot.begin, slot.parameter);
-    Tensor& gradient = slot.parameter.mutable_grad();
-    if (gradient.defined())
-      view.copy_(gradient);
-    else
-      view.fill_(-0.0);
-    gradient = Tensor();
-  }
+  const Slot& slot = slots_[parameter];
+  const Tensor view = view_of(buffer, slot.begin, slot.parameter);
+  Tensor& gradient = slot.parameter.mutable_grad();
+  if (gradient.defined())
+    view.copy_(gradient);
+  else
+    view.fill_(-0.0);
+  gradient = Tensor();
 }
 
 PlacedGradients FlatParameters::placed(const Tensor& gradients, int64_t begin, int64_t end) const {

@@ -45,15 +45,20 @@ class FlatParameters {
   PlacedGradients gradients(const Range& group) const;
   /// The gradients of all parameters by name, in the order of the buffer; undefined ones are of parameters that no loss has reached.
   NamedParameters named_gradients() const;
-  /// Moves the gradients of all parameters into a buffer. Where one is undefined it gets -0, which changes no value that it is added to.
-  void take_gradients(const Tensor& buffer) const;
+  /// Moves a parameter's gradient into a buffer. Where it is undefined the buffer gets -0, which changes no value that it is added to.
+  void take_gradient(size_t parameter, const Tensor& buffer) const;
   /// Returns the parts of the parameters that lie in elements `begin` to `end` of a buffer of gradients, placed from `begin` on.
   PlacedGradients placed(const Tensor& gradients, int64_t begin, int64_t end) const;
   /// Returns the first element of each chunk of a group (train/adam.h), and the group's end.
   std::vector<int64_t> chunks(const Range& group) const;
   /// Undefines the gradients of a group.
   void clear_gradients(const Range& group);
+  /// Number of elements of all parameters.
   int64_t num_parameters() const { return num_parameters_; }
+  /// Number of tensors: of parameters in the order of the buffer.
+  size_t num_tensors() const { return slots_.size(); }
+  const Tensor& tensor(size_t parameter) const { return slots_[parameter].parameter; }
+  Slice place(size_t parameter) const { return {slots_[parameter].begin, slots_[parameter].begin + slots_[parameter].parameter.numel()}; }
 
   /// Returns the place of a parameter in the buffer. Throws ShapeError if there is none of that name.
   Slice place_of(const std::string& name) const;

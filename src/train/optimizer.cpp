@@ -29,13 +29,17 @@ std::vector<T> values_of(const std::string& bytes) {
   return values;
 }
 
+at::ScalarType wire_type(const FlatParameters& parameters, const TrainOptions& options) {
+  return options.exchange == ExchangeType::kBf16 ? at::kBFloat16 : parameters.values().scalar_type();
+}
+
 }  // namespace
 
 Optimizer::Optimizer(FlatParameters parameters, const TrainOptions& options, std::vector<ParameterRange> ranges, Group& group)
     : parameters_(std::move(parameters)), options_(options), group_(group) {
   if (!is_alone()) {
     shard_ = std::make_unique<Shard>(parameters_, group_);
-    exchange_ = std::make_unique<GradientExchange>(parameters_, *shard_);
+    exchange_ = std::make_unique<GradientExchange>(parameters_, *shard_, wire_type(parameters_, options_));
   }
   bounds_ = bounds_of(ranges);
   const int64_t size = is_alone() ? parameters_.values().numel() : shard_->own_size();
@@ -76,6 +80,10 @@ UpdateResult Optimizer::update(double lr, double gradient_scale, bool with_auxil
   return apply(lr, gradient_scale, with_auxiliary, all);
 }
 
+void Optimizer::expect_last_backward(bool is_last) {
+  if (exchange_) exchange_->expect_last(is_last);
+}
+
 GradientSquares Optimizer::sum_gradients(bool with_auxiliary) {
   const TimedPart timed(ProfilePart::kOptimizer);
   GradientSquares squares;
@@ -86,7 +94,7 @@ GradientSquares Optimizer::sum_gradients(bool with_auxiliary) {
     }
     return squares;
   }
-  exchange_->sum();
+  exchange_->finish();
   for (size_t g = 0; g < parameters_.groups().size(); ++g)
     for (const Shard::Part& part : shard_->parts(g)) {
       const std::vector<double> of_part = squares_of_chunks(exchange_->sums(part));

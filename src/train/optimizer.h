@@ -49,6 +49,10 @@ class Optimizer {
 
   /// Does both halves of an update. Collective.
   UpdateResult update(double lr, double gradient_scale, bool with_auxiliary = false);
+  /// Says before a backward pass whether it is this rank's last one of the update: its gradients are then sent while it runs.
+  void expect_last_backward(bool is_last);
+  /// Returns true if a backward pass has begun to send gradients: what came before it must not be repeated, and is not to be cleared.
+  bool has_sent_gradients() const { return exchange_ && exchange_->has_begun(); }
   /// The first half: adds up the accumulated gradients of all ranks, and returns the squares of this rank's elements. Those of the
   /// auxiliary group may be left out where a single rank trains and it is not `with_auxiliary`. Collective.
   GradientSquares sum_gradients(bool with_auxiliary);

@@ -48,6 +48,8 @@ constexpr const char* kMayDiffer[] = {
     "train.keep_best",
     "train.average_last",
     "train.num_samples",
+    "train.exchange",
+    "train.rank_timeout",
     "train.overwrite",
     "train.valid_beam_size",
 };

@@ -219,18 +219,22 @@ Trainer::OwnBatches Trainer::next_batches() {
   return own;
 }
 
-/// Sums the gradients of this rank's batches; where one does not fit the memory, it is split, and all begin anew. Returns false if it was
-/// interrupted.
+/// Sums the gradients of this rank's batches; where one does not fit the memory, it is split, and all begin anew, unless gradients have
+/// left already. Returns false if it was interrupted.
 bool Trainer::accumulate_gradients(const OwnBatches& own, std::vector<UnreadSums>& sums) {
   std::vector<std::pair<int64_t, BatchPtr>> batches = own.batches;
   for (size_t i = 0; i < batches.size();) {
     if (i > 0 && hooks_.is_interrupted()) return false;
     try {
+      optimizer_.expect_last_backward(i + 1 == batches.size());
       sums.push_back(add_gradients(batches[i].first, *batches[i].second));
       ++i;
     } catch (const std::exception& error) {
       if (!is_out_of_memory(error)) throw;
-      make_room(batches, i);
+      const bool begins_anew = !optimizer_.has_sent_gradients();  // else the halves of this last batch count for what has not left
+      if (begins_anew) optimizer_.clear_gradients();
+      split(batches, i);
+      if (!begins_anew) continue;
       sums.clear();
       i = 0;
     }
@@ -251,8 +255,7 @@ Trainer::UnreadSums Trainer::add_gradients(int64_t number, const Batch& batch) {
   return {number, std::move(losses)};
 }
 
-void Trainer::make_room(std::vector<std::pair<int64_t, BatchPtr>>& batches, size_t failed) {
-  optimizer_.clear_gradients();
+void Trainer::split(std::vector<std::pair<int64_t, BatchPtr>>& batches, size_t failed) {
   if (const at::Device device = optimizer_.device(); !device.is_cpu())  // libraries for products on a GPU allocate memory of their own
     c10::getDeviceAllocator(device.type())->emptyCache();
   const auto [number, whole] = batches[failed];

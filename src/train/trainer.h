@@ -146,7 +146,7 @@ class Trainer {
   OwnBatches next_batches();
   bool accumulate_gradients(const OwnBatches& own, std::vector<UnreadSums>& sums);
   UnreadSums add_gradients(int64_t number, const Batch& batch);
-  void make_room(std::vector<std::pair<int64_t, BatchPtr>>& batches, size_t failed);
+  void split(std::vector<std::pair<int64_t, BatchPtr>>& batches, size_t failed);
   std::vector<UpdateReport> agree(UpdateReport own);
   static UpdateSums sum_of(const std::vector<UpdateReport>& reports);
   void note_waits(const std::vector<UpdateReport>& reports);
