@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "base/random.h"
+#include "data/batch_maker.h"
+#include "ranks/group.h"
 #include "text/vocabulary.h"
 #include "train/adam_step.h"
 #include "train/trainer.h"
@@ -41,9 +43,10 @@ class ToyStream : public BatchStream {
  public:
   static constexpr int64_t kBatches = 7;
 
-  explicit ToyStream(DataPosition position = {}) : position_(position) {}
+  explicit ToyStream(DataPosition position = {}, BatchShare share = {}) : position_(position), share_(share) {}
   BatchPtr next() override {
-    BatchPtr batch = toy_batch(position_.epoch, position_.batch);
+    BatchPtr batch = number_ % share_.size == share_.rank ? toy_batch(position_.epoch, position_.batch) : nullptr;
+    number_ = (number_ + 1) % share_.per_update;
     at_end_ = ++position_.batch == kBatches;
     if (at_end_) position_ = {position_.epoch + 1, 0};
     return batch;
@@ -54,8 +57,16 @@ class ToyStream : public BatchStream {
 
  private:
   DataPosition position_;
+  BatchShare share_;
+  int64_t number_ = 0;
   bool at_end_ = false;
 };
+
+/// The share of a rank, in a run that has given its updates their batches or begins.
+inline BatchShare share_of(const Group& group, const TrainOptions& options, const TrainingState& state) {
+  const int64_t per_update = state.batches_per_update > 0 ? state.batches_per_update : options.update_freq * group.size();
+  return {group.rank(), group.size(), per_update};
+}
 
 /// One for both sides.
 inline Vocabularies toy_vocabularies() {
@@ -149,10 +160,10 @@ struct ToyRun {
   }
 
   explicit ToyRun(const TrainOptions& options, std::optional<Saved> resumed = {}, Loss loss = &ToyModel::loss,
-                  at::ScalarType dtype = at::kFloat)
+                  at::ScalarType dtype = at::kFloat, Group& group = no_group())
       : model(dtype),
-        optimizer(FlatParameters(model.parameters()), options),
-        stream(resumed ? resumed->state.position : DataPosition{}),
+        optimizer(FlatParameters(model.parameters()), options, {}, group),
+        stream(resumed ? resumed->state.position : DataPosition{}, share_of(group, options, resumed ? resumed->state : TrainingState{})),
         trainer(
             options, 1,
             [this, loss = std::move(loss)](const Batch& batch, const ForwardContext& context) { return loss(model, batch, context); },
@@ -167,6 +178,7 @@ struct ToyRun {
   std::function<bool(const ToyRun&)> interrupts = [](const ToyRun&) { return false; };
   std::function<void()> on_log = [] {};
   std::function<void()> on_save = [] {};
+  std::function<void(const TrainingState&)> on_update = [](const TrainingState&) {};
   std::function<double(const ToyRun&)> score = [](const ToyRun& run) {
     return run.model.loss(*toy_batch(99, 0), {}).loss.item<double>() / static_cast<double>(toy_batch(99, 0)->tgt_tokens());
   };
@@ -189,6 +201,7 @@ struct ToyRun {
                        copy_of(optimizer.ema_weights()), copy_of(optimizer.state())});
     };
     own.is_interrupted = [this] { return interrupts(*this); };
+    own.on_update = [this](const TrainingState& state, const UpdateProgress&) { on_update(state); };
     own.warn = [this](const std::string& text) { warnings.push_back(text); };
     return own;
   }
