@@ -118,7 +118,7 @@ Socket listen_at(const std::string& address, uint16_t port) {
   std::string problem;
   const AddressList own = look_up(address.empty() ? "0.0.0.0" : address.c_str(), port, AI_NUMERICHOST | AI_PASSIVE, problem);
   if (!own) throw MachineError(place + ": no address to listen at: " + problem);
-  Socket listening(socket(own->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Socket listening(socket(own->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int yes = 1;
   if (!listening || setsockopt(listening.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
       bind(listening.get(), own->ai_addr, own->ai_addrlen) != 0 || listen(listening.get(), SOMAXCONN) != 0)

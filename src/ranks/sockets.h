@@ -35,8 +35,8 @@ bool is_loopback(const std::string& address);
 /// Returns the address of this machine from which packets to a numeric address leave; empty if there is no way to it.
 std::string own_address_towards(const std::string& address);
 
-/// Listens at a numeric address; "" = at all of this machine. Port 0 = one that the system chooses. Throws MachineError, which says what
-/// takes the port if it is taken.
+/// Listens, without blocking in accept(), at a numeric address; "" = at all of this machine. Port 0 = one that the system chooses. Throws
+/// MachineError, which says what takes the port if it is taken.
 Socket listen_at(const std::string& address, uint16_t port);
 
 /// Listens where others look for `host`, a name or number that `what` ("MASTER_ADDR") gives them: at the address of this machine that it
