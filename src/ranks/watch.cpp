@@ -87,7 +87,7 @@ class Watch::Thread {
   Thread(Group& group, WatchOptions options)
       : group_(group),
         options_(std::move(options)),
-        beat_(std::min(kBeat, options_.timeout / 4)),
+        timeout_(options_.timeout),
         wake_up_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         heard_(static_cast<size_t>(group.size())) {
     if (!wake_up_) throw MachineError("the ranks cannot be watched: no descriptor is left");
@@ -101,6 +101,8 @@ class Watch::Thread {
     order([this] { is_leaving_ = true; });
     thread_.join();
   }
+
+  void set_timeout(milliseconds timeout) { timeout_ = timeout; }
 
   void at(int64_t step, const char* phase) {
     phase_ = phase;
@@ -162,7 +164,7 @@ class Watch::Thread {
       if (take_orders()) break;
       if (now >= next_beat) {
         send_beats();
-        next_beat = now + beat_;
+        next_beat = now + beat();
       }
       find_silent(now);
       if (loss_ && now >= loss_->ends_at) end_process();
@@ -172,6 +174,9 @@ class Watch::Thread {
     is_stopped_ = true;
     has_stopped_.notify_all();
   }
+
+  /// Returns how often this rank is heard: every second, or more often where that is a good part of the time that silence may last.
+  milliseconds beat() const { return std::min(kBeat, timeout_.load() / 4); }
 
   void wait_until(Clock::time_point next_beat) {
     std::vector<pollfd> files = {{.fd = wake_up_.get(), .events = POLLIN, .revents = 0}};
@@ -188,7 +193,7 @@ class Watch::Thread {
 
   /// A process that was stopped must not take its own pause for the silence of others.
   void forgive_pause(Clock::duration round) {
-    if (round < 3 * beat_) return;
+    if (round < 3 * beat()) return;
     for (Heard& other : heard_) other.last += round;
   }
 
@@ -302,7 +307,7 @@ class Watch::Thread {
     for (int rank = 0; rank < group_.size(); ++rank) {
       const Heard& other = heard_[static_cast<size_t>(rank)];
       const bool is_watched = rank != group_.rank() && (group_.is_first() || rank == 0) && !other.has_left;
-      if (is_watched && now - other.last > options_.timeout) lose(rank, "", milliseconds(0));
+      if (is_watched && now - other.last > timeout_.load()) lose(rank, "", milliseconds(0));
     }
   }
 
@@ -353,7 +358,7 @@ class Watch::Thread {
 
   Group& group_;
   WatchOptions options_;
-  milliseconds beat_;
+  std::atomic<milliseconds> timeout_;
   Socket wake_up_;
   Socket listening_;  // at rank 0
   std::vector<Stranger> strangers_;
@@ -374,6 +379,10 @@ Watch::Watch(Group& group, WatchOptions options)
     : thread_(group.is_alone() ? nullptr : std::make_unique<Thread>(group, std::move(options))) {}
 
 Watch::~Watch() = default;
+
+void Watch::set_timeout(milliseconds timeout) {
+  if (thread_) thread_->set_timeout(timeout);
+}
 
 void Watch::at(int64_t step, const char* phase) {
   if (thread_) thread_->at(step, phase);

@@ -30,6 +30,8 @@ class Watch {
   Watch(const Watch&) = delete;
   Watch& operator=(const Watch&) = delete;
 
+  /// Changes how long a rank may be silent.
+  void set_timeout(std::chrono::milliseconds timeout);
   /// Says where this rank is: `phase` is a literal, such as "backward".
   void at(int64_t step, const char* phase);
   /// Tells the others why this process is about to end; they end, too, with this message.
