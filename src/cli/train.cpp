@@ -38,6 +38,7 @@ std::chrono::seconds patience_of(const RankPlace& place) {
 int serve(const CommandLine& app, const CommonFlags& flags, const RankPlace& place, Group& group, Watch& watch) {
   std::optional<Configuration> configuration = on_all_ranks(group, [&] { return flags.configuration(app); });
   if (!configuration) return 0;
+  watch.set_timeout(std::chrono::seconds(configuration->options.train.rank_timeout));
   const std::string idle = share_threads(group, configuration->options.threads);
   if (!idle.empty() && group.is_first()) log_warning("{}", idle);
   if (configuration->options.device == "cuda" && place.local_size > 1)
