@@ -73,23 +73,24 @@ train: {{{keys}}}
     def equality(self):
         for kind, model in KINDS.items():
             name = kind.replace(" ", "_")
-            self.serve(f"{name}_1", model, 1, update_freq=12)
             for size in (2, 3, 4):
+                alone = f"{name}_1_{size}"
+                self.serve(alone, model, 1, update_freq=size)
                 for again in ("", " again"):
                     run = f"{name}_{size}{again.strip()}"
-                    self.serve(run, model, size, update_freq=12 // size)
-                    self.report(f"{kind}, {size} ranks{again}", ranks.different(self.results(run), self.results(f"{name}_1")))
+                    self.serve(run, model, size)
+                    self.report(f"{kind}, {size} ranks{again}", ranks.different(self.results(run), self.results(alone)))
 
     def kills(self, count):
         """Kills a random rank at a random moment, again and again, on 2 and 4 ranks in turn."""
         more = {"max_steps": 400, "valid_every": 100, "save_every": 20}
         model = KINDS["softmax"]
-        self.serve("whole", model, 1, update_freq=4, **more)
         done, slowest = 0, 0.0
         for size in (2, 4):
             run, left = f"killed_{size}", count // 2
+            self.serve(f"whole_{size}", model, 1, update_freq=size, **more)
             while True:
-                with self.start(run, model, size, update_freq=4 // size, **more) as together:
+                with self.start(run, model, size, **more) as together:
                     if left == 0:
                         assert together.wait(600) == [0] * size, together.texts()
                         break
@@ -109,7 +110,7 @@ train: {{{keys}}}
                     if codes != expected:
                         self.failures += 1
                         print(f"{run}: rank {victim} killed: exit codes {codes}\n{together.texts()}", flush=True)
-            self.report(f"{size} ranks, {count // 2} kills", ranks.different(self.results(run), self.results("whole")))
+            self.report(f"{size} ranks, {count // 2} kills", ranks.different(self.results(run), self.results(f"whole_{size}")))
         print(f"{done} ranks killed; the others had ended after {slowest:.1f} s at most", flush=True)
 
     def in_turn(self):
@@ -117,10 +118,10 @@ train: {{{keys}}}
         model = KINDS["softmax"]
         for again in ("a", "b"):
             for size, steps in ((4, 50), (2, 100), (3, 150), (1, 200)):
-                said = self.serve(f"turns_{again}", model, size, update_freq=1, max_steps=steps, schedule="constant", valid_every=50)
+                said = self.serve(f"turns_{again}", model, size, max_steps=steps, schedule="constant", valid_every=50)
                 if size > 1:
                     print("  " + next(line for line in said.splitlines() if "serve the run" in line), flush=True)
-        self.serve("four", model, 4, update_freq=1, max_steps=200, schedule="constant", valid_every=50)
+        self.serve("four", model, 4, max_steps=200, schedule="constant", valid_every=50)
         self.report("4, 2, 3 and 1 ranks in turn, twice", ranks.different(self.results("turns_a"), self.results("turns_b")))
         losses = [[one["loss"] for one in self.results(run)["metrics"] if one["kind"] == "valid"][-1] for run in ("turns_a", "four")]
         states = [self.results(run)["trainer.json"] for run in ("turns_a", "four")]

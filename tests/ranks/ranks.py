@@ -83,12 +83,15 @@ TIMES = {"time", "tokens_per_second", "data_wait", "rank_wait", "peak_mebibytes"
 
 
 def records(run):
-    """What metrics.jsonl says, but for times and memory."""
+    """What metrics.jsonl says, but for times, memory and the name of the run."""
     try:
         with open(os.path.join(run, "metrics.jsonl"), encoding="utf-8") as file:
             lines = [json.loads(line) for line in file if line.endswith("\n")]
     except FileNotFoundError:
         return []
+    for line in lines:
+        if "weights" in line:
+            line["weights"] = os.path.basename(line["weights"])
     return [{key: value for key, value in line.items() if key not in TIMES} for line in lines]
 
 
