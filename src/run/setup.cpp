@@ -118,6 +118,10 @@ void choose_batch_tokens(RunSetup& run) {
   run.data.plan.batch_tokens = *train.batch_tokens.value;
 }
 
+std::string batches_text(int64_t batches) {
+  return batches == 1 ? "1 batch" : fmt::format("{} batches", batches);
+}
+
 /// Keeps the number of batches that the updates of a run have, or counts those of a new one: what its ranks do at once, train.update_freq
 /// times. Throws ConfigError if there are more ranks than batches.
 void choose_batches_per_update(RunSetup& run) {
@@ -129,7 +133,7 @@ void choose_batches_per_update(RunSetup& run) {
     throw ConfigError(
         fmt::format("{} ranks are to go on with {}, whose updates have {}: start at most {}, or set `run` to another folder to begin "
                     "anew with more batches an update",
-                    ranks, run.options.run, counted(batches, "batch"), counted(batches, "rank")));
+                    ranks, run.options.run, batches_text(batches), counted(batches, "rank")));
 }
 
 /// Loads the newest checkpoint of the run, or train.init_from, or begins. Returns a note if kept validation scores are of another search.
@@ -230,11 +234,10 @@ void log_setup(const RunSetup& run) {
            options.device, name_of(factor_precision(train.precision, options.device)));
   warn_of_precision(train, options.device);
   const int64_t batches = run.state.batches_per_update;
-  log_info("effective batch: {} tokens ({} a batch x {} an update)", *train.batch_tokens.value * batches, *train.batch_tokens.value,
-           batches == 1 ? "1 batch" : fmt::format("{} batches", batches));
+  const std::string of_update = batches_text(batches) + " an update";
+  log_info("effective batch: {} tokens ({} a batch x {})", *train.batch_tokens.value * batches, *train.batch_tokens.value, of_update);
   if (!run.group.is_alone())
-    log_info("{} serve the run: {} an update: {}", counted(run.group.size(), "rank"), counted(batches, "batch"),
-             shares_text(batches, run.group.size()));
+    log_info("{} ranks serve the run: {}: {}", run.group.size(), of_update, shares_text(batches, run.group.size()));
   const EpochSize epoch = epoch_size(run.data.plan);
   const double updates = updates_per_epoch(batches, run.data);
   log_info("an epoch: {} sentence pairs, {} source and {} target tokens, about {:.0f} updates", epoch.pairs, epoch.src_tokens,
