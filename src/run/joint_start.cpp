@@ -54,7 +54,12 @@ Options common_part(Options options) {
 /// Adds the hash of a file's contents under the key that names it. A pipe is read once, and not for this.
 void add_file(Facts& facts, const std::string& key, const std::string& file) {
   std::error_code error;
-  if (!file.empty() && fs::is_regular_file(file, error)) facts[key + " (contents)"] = hash_of_files({file});
+  if (file.empty()) return;
+  std::string& value = facts[key + " (contents)"];
+  if (fs::is_regular_file(file, error))
+    value = hash_of_files({file});
+  else
+    value = fs::exists(file, error) ? "no regular file" : "there is no " + file;
 }
 
 Facts facts_of(const Options& options) {
