@@ -61,6 +61,11 @@ std::string this_machine() {
   return host_name() + " " + boot;
 }
 
+/// True for rank 0, in whose process the store is, unless an agent such as torchrun has it.
+bool owns_store(const RankPlace& place) {
+  return place.rank == 0 && !place.has_agent;
+}
+
 /// Says every ten seconds what is waited for, and knows when to give up.
 class Patience {
  public:
@@ -90,13 +95,18 @@ class Meeting {
   Meeting(const RankPlace& place, Patience& patience) : place_(place), patience_(patience) {}
 
   Rendezvous run() {
-    const StorePtr store = place_.rank == 0 && !place_.has_agent ? serve() : connect();
+    const StorePtr store = owns_store(place_) ? serve() : connect();
     // An agent's store outlives the processes; that of rank 0 is new with each of them.
     store_ = c10::make_intrusive<c10d::PrefixStore>(
         place_.has_agent ? fmt::format("lacuna/{}/{}", place_.restart, place_.size) : std::string("lacuna"), store);
-    announce();
-    wait_for_all();
-    return result();
+    try {
+      announce();
+      wait_for_all();
+      return result();
+    } catch (const UsageError&) {
+      let_others_read();
+      throw;
+    }
   }
 
  private:
@@ -164,6 +174,7 @@ class Meeting {
   void wait_for_all() {
     milliseconds pause{10};
     while (store_->add("present", 0) < place_.size) {
+      if (store_->check({"refused"})) require_same_size();
       std::this_thread::sleep_for(pause);
       pause = std::min(2 * pause, 2 * kRetryPause);
       if (patience_.is_over()) {
@@ -176,6 +187,18 @@ class Meeting {
       log_info("waiting for {} of {}, for {} s", missing(), place_.size, patience_.waited().count());
     }
     require_same_size();
+  }
+
+  /// Tells the others that the start is refused. Rank 0 keeps its store until they have read why there, for two seconds at most.
+  void let_others_read() {
+    try {
+      store_->set("refused", "yes");
+      store_->add("left", 1);
+      const Clock::time_point end = Clock::now() + seconds(2);
+      while (owns_store(place_) && store_->add("left", 0) < store_->add("present", 0) && Clock::now() < end)
+        std::this_thread::sleep_for(milliseconds(10));
+    } catch (const c10::Error&) {  // the store is gone, and with it who would read
+    }
   }
 
   static std::string key_of(int rank) { return fmt::format("rank/{}", rank); }
@@ -268,8 +291,7 @@ Rendezvous meet(const RankPlace& place, milliseconds timeout) {
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {  // of the store: rank 0 of a former start ends, for one
-      const bool is_own_store = place.rank == 0 && !place.has_agent;
-      if (is_own_store || patience.is_over())
+      if (owns_store(place) || patience.is_over())
         throw LostRankError(fmt::format("the ranks do not meet at {}, port {}: {}", place.address, place.port, plain_message(error)));
       std::this_thread::sleep_for(kRetryPause);
     }
