@@ -57,10 +57,11 @@ void allow_connections(int ranks) {
 /// A message by Gloo.
 class GlooTransfer : public Transfer {
  public:
-  GlooTransfer(c10::intrusive_ptr<c10d::Work> work, std::string other) : work_(std::move(work)), other_(std::move(other)) {}
+  GlooTransfer(c10::intrusive_ptr<c10d::Work> work, milliseconds limit, std::string other)
+      : work_(std::move(work)), limit_(limit), other_(std::move(other)) {}
   void wait() override {
     try {
-      work_->wait();
+      work_->wait(limit_);
     } catch (const std::exception& error) {
       fail_with(other_, error);
     }
@@ -68,6 +69,7 @@ class GlooTransfer : public Transfer {
 
  private:
   c10::intrusive_ptr<c10d::Work> work_;
+  milliseconds limit_;
   std::string other_;
 };
 
@@ -81,13 +83,12 @@ class GlooGroup : public Group {
  public:
   /// Connects to all others, which have `connecting` to answer.
   GlooGroup(const RankPlace& place, const Rendezvous& all, milliseconds connecting, milliseconds operation)
-      : Group(place.rank, place.size, all.members, all.start_id) {
+      : Group(place.rank, place.size, all.members, all.start_id), operation_(operation) {
     const std::string own_address = members()[static_cast<size_t>(place.rank)].address;
     const auto gloo_options = c10d::ProcessGroupGloo::Options::create(connecting);
     try {
       gloo_options->devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(own_address));
       gloo_ = c10::make_intrusive<c10d::ProcessGroupGloo>(all.store, place.rank, place.size, gloo_options);
-      gloo_->setTimeout(operation);
     } catch (const std::exception& error) {
       throw LostRankError(
           fmt::format("rank {} ({}, address {}) cannot be connected with all other ranks: {}. Has one of them ended? Is a "
@@ -142,7 +143,7 @@ class GlooGroup : public Group {
     if (values.numel() == 0) return std::make_unique<EmptyTransfer>();
     std::vector<at::Tensor> tensors = {values};
     try {
-      return std::make_unique<GlooTransfer>(gloo_->send(tensors, to, tag), name_of(to));
+      return std::make_unique<GlooTransfer>(gloo_->send(tensors, to, tag), operation_, name_of(to));
     } catch (const std::exception& error) {
       fail_with(name_of(to), error);
     }
@@ -152,7 +153,7 @@ class GlooGroup : public Group {
     if (values.numel() == 0) return std::make_unique<EmptyTransfer>();
     std::vector<at::Tensor> tensors = {values};
     try {
-      return std::make_unique<GlooTransfer>(gloo_->recv(tensors, from, tag), name_of(from));
+      return std::make_unique<GlooTransfer>(gloo_->recv(tensors, from, tag), operation_, name_of(from));
     } catch (const std::exception& error) {
       fail_with(name_of(from), error);
     }
@@ -199,6 +200,7 @@ class GlooGroup : public Group {
     return all;
   }
 
+  milliseconds operation_;  // Gloo's own limit is that of connecting
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
 };
 
