@@ -95,7 +95,8 @@ train: {{{keys}}}
                         assert together.wait(600) == [0] * size, together.texts()
                         break
                     victim = self.draw.randrange(size)
-                    time.sleep(self.draw.uniform(0.2, 6))
+                    ranks.wait_for(lambda one=together: one.text(0) or one.processes[0].poll() is not None)  # until then, others wait for it
+                    time.sleep(self.draw.uniform(0, 4))
                     if together.processes[victim].poll() is not None:
                         codes = together.wait(60)
                         assert codes == [0] * size, f"{codes}\n{together.texts()}"
