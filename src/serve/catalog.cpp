@@ -148,7 +148,8 @@ void Catalog::free_replaced() {
   std::vector<ServedModelPtr> unused;
   {
     const std::lock_guard lock(mutex_);
-    const auto first = std::ranges::partition(replaced_, [](const ServedModelPtr& model) { return model.use_count() > 1; }).begin();
+    const auto first =
+        std::partition(replaced_.begin(), replaced_.end(), [](const ServedModelPtr& model) { return model.use_count() > 1; });
     std::move(first, replaced_.end(), std::back_inserter(unused));
     replaced_.erase(first, replaced_.end());
     for (const ServedModelPtr& model : unused) add(freed_, model->translator->load());

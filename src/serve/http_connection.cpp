@@ -255,7 +255,7 @@ std::string HttpConnection::header_of(const Response& response, bool is_streamed
   return header;
 }
 
-void HttpConnection::write_whole(Response response) {
+void HttpConnection::write_whole(const Response& response) {
   if (is_whole_) return;
   is_kept_ = is_kept_ && !shared_.service.is_draining;
   is_whole_ = true;

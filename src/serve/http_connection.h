@@ -66,7 +66,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void on_too_late();
 
   void give_up(int status);
-  void write_whole(Response response);
+  void write_whole(const Response& response);
   void begin_stream(const Response& head);
   void add_to_stream(const std::string& text);
   void end_stream(bool is_whole);
