@@ -1,8 +1,10 @@
 #include <c10/core/Device.h>
 #include <spdlog/fmt/fmt.h>
 
+#include <filesystem>
 #include <iostream>
 
+#include "base/durable_files.h"
 #include "cli/bench_report.h"
 #include "cli/command_line.h"
 #include "cli/common_flags.h"
@@ -72,6 +74,7 @@ int bench_train(const std::vector<std::string>& arguments) {
   const Options& options = configuration->options;
   if (flags.profile && !at::Device(options.device).is_cpu())
     throw UsageError("--profile is of the CPU, and device is \"" + options.device + "\"; leave --profile out, or use --device cpu");
+  make_parent_of(std::filesystem::path(flags.folder) / "cache");
   if (!flags.compare.empty()) {
     const TimedUpdates pairs = {.folder = flags.folder, .warmup = flags.warmup, .timed = flags.pairs};
     print_comparisons(training_comparisons(compared_options(flags.compare, defined, options), pairs), flags.json);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kFirstMoment[] = "adam.first_moment.";
 constexpr char kSecondMoment[] = "adam.second_moment.";
-constexpr size_t kMain = 0, kAuxiliary = 1;
+constexpr size_t kMainGroup = 0, kAuxiliaryGroup = 1;
 
 template <class T>
 std::string bytes_of(const std::vector<T>& values) {
@@ -35,7 +35,7 @@ at::ScalarType wire_type(const FlatParameters& parameters, const TrainOptions& o
 
 }  // namespace
 
-Optimizer::Optimizer(FlatParameters parameters, const TrainOptions& options, std::vector<ParameterRange> ranges, Group& group)
+Optimizer::Optimizer(FlatParameters parameters, const TrainOptions& options, const std::vector<ParameterRange>& ranges, Group& group)
     : parameters_(std::move(parameters)), options_(options), group_(group) {
   if (!is_alone()) {
     shard_ = std::make_unique<Shard>(parameters_, group_);
@@ -71,8 +71,8 @@ UpdateResult Optimizer::update(double lr, double gradient_scale, bool with_auxil
   const GradientSquares own = sum_gradients(with_auxiliary);
   std::vector<GradientSquares> all = {own};
   if (!is_alone()) {
-    const std::vector<std::string> of_main = group_.gather_to_all(bytes_of(own[kMain])),
-                                   of_auxiliary = group_.gather_to_all(bytes_of(own[kAuxiliary]));
+    const std::vector<std::string> of_main = group_.gather_to_all(bytes_of(own[kMainGroup])),
+                                   of_auxiliary = group_.gather_to_all(bytes_of(own[kAuxiliaryGroup]));
     all.clear();
     for (size_t rank = 0; rank < of_main.size(); ++rank)
       all.push_back({values_of<double>(of_main[rank]), values_of<double>(of_auxiliary[rank])});
@@ -106,12 +106,13 @@ GradientSquares Optimizer::sum_gradients(bool with_auxiliary) {
 UpdateResult Optimizer::apply(double lr, double gradient_scale, bool with_auxiliary, const std::vector<GradientSquares>& squares,
                               bool is_loss_finite) {
   const TimedPart timed(ProfilePart::kOptimizer);
-  UpdateResult result = {.gradient_norm = gradient_scale * norm_of(kMain, squares)};
-  if (with_auxiliary) result.auxiliary_gradient_norm = gradient_scale * norm_of(kAuxiliary, squares);
+  UpdateResult result = {.gradient_norm = gradient_scale * norm_of(kMainGroup, squares)};
+  if (with_auxiliary) result.auxiliary_gradient_norm = gradient_scale * norm_of(kAuxiliaryGroup, squares);
   result.is_finite = std::isfinite(result.gradient_norm) && std::isfinite(result.auxiliary_gradient_norm) && is_loss_finite;
   if (result.is_finite) {
-    update_group(kMain, step_of(++num_updates_, lr, gradient_scale, result.gradient_norm));
-    if (with_auxiliary) update_group(kAuxiliary, step_of(++num_auxiliary_updates_, lr, gradient_scale, result.auxiliary_gradient_norm));
+    update_group(kMainGroup, step_of(++num_updates_, lr, gradient_scale, result.gradient_norm));
+    if (with_auxiliary)
+      update_group(kAuxiliaryGroup, step_of(++num_auxiliary_updates_, lr, gradient_scale, result.auxiliary_gradient_norm));
     parameters_.mark_changed();
   }
   clear_gradients();

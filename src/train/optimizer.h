@@ -43,7 +43,8 @@ using GradientSquares = std::array<std::vector<double>, 2>;
 class Optimizer {
  public:
   /// `group` must outlive the optimizer.
-  Optimizer(FlatParameters parameters, const TrainOptions& options, std::vector<ParameterRange> ranges = {}, Group& group = no_group());
+  Optimizer(FlatParameters parameters, const TrainOptions& options, const std::vector<ParameterRange>& ranges = {},
+            Group& group = no_group());
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 

@@ -42,7 +42,7 @@ Tensor Shard::slice_of(const Tensor& whole, size_t bucket, int rank) const {
 }
 
 Tensor Shard::own_of(const Tensor& whole) const {
-  const Tensor own = at::empty({own_size_}, whole.options());
+  Tensor own = at::empty({own_size_}, whole.options());
   for (const auto& parts : parts_)
     for (const Part& part : parts) own.slice(0, part.own_begin, part.own_end()).copy_(whole.slice(0, part.slice.begin, part.slice.end));
   return own;
