@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "text/model_fields.h"
 
 namespace lacuna {
 namespace {
@@ -19,6 +18,10 @@ constexpr int kMostMatches = 32;  // that the library has room for
 constexpr size_t kLongestReplacement = 256, kLongestPiece = 1000;
 constexpr size_t kShortLine = 4096, kShortRun = 8, kMostSymbols = 64;
 constexpr uint32_t kCodePoints = 0x110000, kWordMark = 0x2581;
+
+[[noreturn]] void refuse_model(const std::string& name, const std::string& why) {
+  throw DataError(name + ": is not a SentencePiece model; expected a .model file (" + why + ")");
+}
 
 // A unit of the trie is a node: the byte that leads to it, and where its children are. Where bit 31 is set it is a value.
 bool is_value(uint32_t unit) {
@@ -33,6 +36,60 @@ uint32_t label_of(uint32_t unit) {
 uint32_t offset_of(uint32_t unit) {
   return (unit >> 10) << ((unit & (1U << 9)) >> 6);
 }
+
+/// Reads the fields of a message in protobuf's wire format (https://protobuf.dev/programming-guides/encoding).
+class MessageFields {
+ public:
+  MessageFields(std::string_view message, const std::string& name) : rest_(message), name_(name) {}
+
+  uint64_t number = 0;          ///< of the field
+  uint64_t value = 0;           ///< of a varint
+  std::string_view bytes = {};  ///< of all other types
+
+  bool next() {
+    if (rest_.empty()) return false;
+    const uint64_t tag = varint();
+    number = tag >> 3;
+    bytes = {};
+    switch (tag & 7) {
+      case 0:
+        value = varint();
+        break;
+      case 1:
+        bytes = take(8);
+        break;
+      case 2:
+        bytes = take(varint());
+        break;
+      case 5:
+        bytes = take(4);
+        break;
+      default:
+        refuse_model(name_, "it has a field of an unknown kind");
+    }
+    return true;
+  }
+
+ private:
+  uint64_t varint() {
+    uint64_t result = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      const auto byte = static_cast<unsigned char>(take(1)[0]);
+      result |= static_cast<uint64_t>(byte & 0x7F) << shift;
+      if (byte < 0x80) return result;
+    }
+    refuse_model(name_, "it has a number of more than 64 bits");
+  }
+  std::string_view take(uint64_t count) {
+    if (count > rest_.size()) refuse_model(name_, "it is cut short");
+    const std::string_view taken = rest_.substr(0, count);
+    rest_.remove_prefix(count);
+    return taken;
+  }
+
+  std::string_view rest_;
+  const std::string& name_;
+};
 
 /// Takes the first character of a text that is UTF-8.
 uint32_t take_character(std::string_view& text) {
@@ -137,7 +194,7 @@ size_t ShortenedLine::place_in_line(size_t place) const {
 
 SpmFile::SpmFile(std::string_view bytes, const std::string& name) : alphabet_(kCodePoints) {
   constexpr uint64_t kPiece = 1, kNormalizer = 3, kDenormalizer = 5, kNormalizerOfTargets = 200;
-  for (ModelFields fields(bytes, name); fields.next();) {
+  for (MessageFields fields(bytes, name); fields.next();) {
     const bool is_used = fields.number == kNormalizer;
     if (fields.number == kPiece) read_piece(fields.bytes, name);
     if (is_used || fields.number == kDenormalizer || fields.number == kNormalizerOfTargets) read_rules(fields.bytes, name, is_used);
@@ -152,7 +209,7 @@ void SpmFile::read_piece(std::string_view message, const std::string& name) {
   std::string_view text;
   float score = 0;
   uint64_t type = kNormal;
-  for (ModelFields fields(message, name); fields.next();) {
+  for (MessageFields fields(message, name); fields.next();) {
     if (fields.number == kText) text = fields.bytes;
     if (fields.number == kType) type = fields.value;
     if (fields.number == kScore && fields.bytes.size() == sizeof score) std::memcpy(&score, fields.bytes.data(), sizeof score);
@@ -169,7 +226,7 @@ void SpmFile::read_piece(std::string_view message, const std::string& name) {
 
 void SpmFile::read_rules(std::string_view message, const std::string& name, bool is_used) {
   constexpr uint64_t kCharacterMap = 2;
-  for (ModelFields fields(message, name); fields.next();) {
+  for (MessageFields fields(message, name); fields.next();) {
     if (fields.number != kCharacterMap) continue;
     CharacterRules rules(fields.bytes, name);
     if (is_used) rules_ = std::move(rules);
