@@ -147,7 +147,7 @@ TrainingState TrainingState::from_json(const std::string& text, const std::strin
   try {
     nlohmann::json json = nlohmann::json::parse(text);
     json.at("window").emplace("penalty", 0.0);  // missing in files of early versions
-    json.emplace("batches_per_update", 0);
+    json.emplace("batches_per_update", uint64_t{0});
     const auto read = [](const nlohmann::json& from) {
       return [&from](const char* name, auto& field) { read_field(from.at(name), field); };
     };
