@@ -109,7 +109,12 @@ void CheckpointKeeper::confirm() {
   if (writing_.valid()) writing_.get();
   writing_ = std::async(std::launch::async, [this, saved = *std::exchange(unproved_, {})] {
     require_place_();
-    save_checkpoint(saved.path, saved.contents, require_place_);
+    try {
+      save_checkpoint(saved.path, saved.contents, require_place_);
+    } catch (const MachineError&) {
+      require_place_();  // a folder that is gone is named as such
+      throw;
+    }
     update_folder();
   });
 }
