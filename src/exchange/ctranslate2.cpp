@@ -148,7 +148,17 @@ std::string special_tokens_json(const Vocabulary& tgt) {
 }  // namespace
 
 std::string use_of_ctranslate2(const OutgoingModel& model) {
-  const std::string use = model.vocabularies.src->is_sentencepiece() ? R"(```python
+  if (!model.vocabularies.src->is_sentencepiece())
+    return R"(```python
+import ctranslate2
+
+translator = ctranslate2.Translator("FOLDER")
+print(translator.translate_batch(["tokens of a sentence".split()])[0].hypotheses[0])
+```
+
+Needs the package ctranslate2.
+)";
+  return R"(```python
 import ctranslate2, sentencepiece
 
 source = sentencepiece.SentencePieceProcessor(model_file="FOLDER/source.spm")
@@ -159,17 +169,7 @@ print(target.decode(results[0].hypotheses[0]))
 ```
 
 Needs the packages ctranslate2 and sentencepiece.
-)"
-                                                                     : R"(```python
-import ctranslate2
-
-translator = ctranslate2.Translator("FOLDER")
-print(translator.translate_batch(["tokens of a sentence".split()])[0].hypotheses[0])
-```
-
-Needs the package ctranslate2.
 )";
-  return use;
 }
 
 void write_ctranslate2(FileSink& files, const OutgoingModel& model, Precision precision) {

@@ -124,7 +124,7 @@ class GlooGroup : public Group {
   std::string broadcast(const std::string& bytes) override {
     int bit = 1;
     while (bit <= rank()) bit *= 2;
-    const std::string received = is_first() ? bytes : receive_bytes({rank() - bit / 2}).front();
+    std::string received = is_first() ? bytes : receive_bytes({rank() - bit / 2}).front();
     std::vector<int> children;
     for (; rank() + bit < size(); bit *= 2) children.push_back(rank() + bit);
     send_bytes(received, children);
@@ -167,10 +167,11 @@ class GlooGroup : public Group {
   void send_bytes(const std::string& bytes, const std::vector<int>& receivers) {
     const at::Tensor frame = at::zeros({kFrameBytes}, at::kByte);
     const uint64_t length = bytes.size();
-    auto* const data = frame.data_ptr<uint8_t>();
+    auto* const data = reinterpret_cast<char*>(frame.data_ptr<uint8_t>());
     std::memcpy(data, &length, sizeof length);
-    std::memcpy(data + sizeof length, bytes.data(), std::min(bytes.size(), kBytesInFrame));
+    bytes.copy(data + sizeof length, kBytesInFrame);
     std::vector<std::unique_ptr<Transfer>> sent;
+    sent.reserve(2 * receivers.size());
     for (const int rank : receivers) sent.push_back(start_send(frame, rank, kFrameTag));
     if (bytes.size() > kBytesInFrame)
       for (const int rank : receivers)
@@ -181,6 +182,8 @@ class GlooGroup : public Group {
   std::vector<std::string> receive_bytes(const std::vector<int>& senders) {
     std::vector<at::Tensor> frames;
     std::vector<std::unique_ptr<Transfer>> received, rests;
+    frames.reserve(senders.size());
+    received.reserve(senders.size());
     for (const int rank : senders) {
       frames.push_back(at::empty({kFrameBytes}, at::kByte));
       received.push_back(start_receive(frames.back(), rank, kFrameTag));
