@@ -2,6 +2,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "base/interrupt.h"
 #include "base/log.h"
@@ -34,15 +35,25 @@ std::chrono::seconds patience_of(const RankPlace& place) {
   return std::chrono::seconds(place.restart > 0 ? 120 : 35);
 }
 
+/// Throws ConfigError where several ranks are to train on GPUs.
+void require_cpu(const Options& options, const Group& group) {
+  if (group.is_alone() || options.device == "cpu") return;
+  throw ConfigError("device is " + options.device + ", and several processes train on CPUs alone; here are " +
+                    std::to_string(group.size()) +
+                    ". Set device: cpu, or start one process; train.update_freq sums the gradients of several batches");
+}
+
 /// Trains as one of the ranks of `group`. Returns the exit code.
 int serve(const CommandLine& app, const CommonFlags& flags, const RankPlace& place, Group& group, Watch& watch) {
-  std::optional<Configuration> configuration = on_all_ranks(group, [&] { return flags.configuration(app); });
+  const std::optional<Configuration> configuration = on_all_ranks(group, [&] {
+    std::optional<Configuration> read = flags.configuration(app);
+    if (read) require_cpu(read->options, group);
+    return read;
+  });
   if (!configuration) return 0;
   watch.set_timeout(std::chrono::seconds(configuration->options.train.rank_timeout));
   const std::string idle = share_threads(group, configuration->options.threads);
   if (!idle.empty() && group.is_first()) log_warning("{}", idle);
-  if (configuration->options.device == "cuda" && place.local_size > 1)
-    configuration->options.device += ":" + std::to_string(place.local_rank);
   handle_interrupts();
   if (!group.is_alone()) take_repeated_signals_as_one();
   watch_barrier_waits();
