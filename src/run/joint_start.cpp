@@ -123,7 +123,7 @@ std::string tensor_bytes(const at::Tensor& tensor) {
 }
 
 std::optional<NamedTensors> shared_if_any(Group& group, const std::optional<NamedTensors>& tensors) {
-  if (group.broadcast(tensors ? "1" : "") == "") return {};
+  if (group.broadcast(tensors ? "1" : "").empty()) return {};
   return shared_tensors(group, tensors ? *tensors : NamedTensors());
 }
 
@@ -256,7 +256,7 @@ Vocabularies shared_vocabularies(Group& group, const Vocabularies& vocabularies)
 
 OwnCache::OwnCache(Group& group, bool sees_run) {
   const std::vector<std::string> needing = group.gather_to_all(sees_run ? "" : host_name());
-  const std::string own = needing.at(static_cast<size_t>(group.rank()));
+  const std::string& own = needing.at(static_cast<size_t>(group.rank()));
   const bool makes = !own.empty() && std::ranges::find(needing, own) - needing.begin() == group.rank();
   on_all_ranks(group, [&] {
     if (makes) made_ = std::make_unique<TemporaryFolder>();
