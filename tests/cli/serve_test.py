@@ -333,7 +333,7 @@ class Services(Verbs):
     def test_finish_what_was_taken_and_end_well(self):
         service = self.serves("-m", PAIR, "--threads", "1", "-b", "50")
         found = []
-        client = threading.Thread(target=lambda: found.append(self.asks(service, "\n".join([LONG] * 5))))
+        client = threading.Thread(target=lambda: found.append(self.asks(service, "\n".join([LONG] * 100))))
         client.start()
         service.wait_for_metric("searched_lines", lambda lines: lines > 0)
         service.signal(signal.SIGTERM)
