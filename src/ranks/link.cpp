@@ -1,15 +1,25 @@
 #include "ranks/link.h"
 
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "base/system_error.h"
 
 namespace lacuna {
+
+Link::Link(Socket socket) : socket_(std::move(socket)) {
+  const int yes = 1;
+  setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);  // no line waits for the answer to the one before
+}
 
 short Link::events() const {
   return static_cast<short>(POLLIN | (outgoing_.empty() ? 0 : POLLOUT));
@@ -48,6 +58,12 @@ void Link::flush() {
     if (count <= 0) return;  // full, or closed, which reading tells
     outgoing_.erase(0, static_cast<size_t>(count));
   }
+}
+
+bool Link::has_delivered_all() const {
+  int unconfirmed = 0;
+  const bool is_known = ioctl(socket_.get(), SIOCOUTQ, &unconfirmed) == 0;
+  return outgoing_.empty() && (!is_known || unconfirmed == 0);
 }
 
 }  // namespace lacuna

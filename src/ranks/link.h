@@ -10,7 +10,7 @@ namespace lacuna {
 /// A connection on which both sides send lines of text, and on which nothing blocks.
 class Link {
  public:
-  explicit Link(Socket socket) : socket_(std::move(socket)) {}
+  explicit Link(Socket socket);
 
   int descriptor() const { return socket_.get(); }
   bool is_open() const { return static_cast<bool>(socket_); }
@@ -25,6 +25,8 @@ class Link {
   /// Sends what has waited.
   void flush();
   bool has_sent_all() const { return outgoing_.empty(); }
+  /// True once the other side's machine has confirmed all that was sent. A process that ends before may take its last lines with it.
+  bool has_delivered_all() const;
 
  private:
   Socket socket_;

@@ -311,10 +311,10 @@ class Watch::Thread {
     }
   }
 
-  /// Waits until what was said is on its way, but not long.
+  /// Waits until what was said has arrived, but not long.
   void send_rest() {
     const Clock::time_point end = Clock::now() + seconds(1);
-    const auto has_rest = [](const Heard& other) { return other.link && !other.link->has_sent_all(); };
+    const auto has_rest = [](const Heard& other) { return other.link && !other.link->has_delivered_all(); };
     while (std::ranges::any_of(heard_, has_rest) && Clock::now() < end) {
       for (Heard& other : heard_)
         if (other.link) other.link->flush();
