@@ -36,9 +36,10 @@ Tensor importance_of_last(Transformer& model, const Tensor& memory, const std::v
   std::vector<int64_t> last;
   for (int64_t b = 0; b < count; ++b) last.push_back(tgt.shape->begin(b) + tgt.shape->length(b) - 1);
   const Tensor rows = at::tensor(last, at::kLong).to(model.device());
-  const Tensor logits = hidden.values.index_select(0, rows).matmul(model.output_weight().t()).to(at::kFloat);  // (prefixes, V)
+  Tensor logits = hidden.values.index_select(0, rows).matmul(model.output_weight().t());  // (prefixes, V)
+  if (model.output_bias().defined()) logits = logits + model.output_bias();
   const Tensor targets = tgt.values.index_select(0, rows).unsqueeze(1);
-  at::log_softmax(logits, 1).gather(1, targets).exp().sum().backward();
+  at::log_softmax(logits.to(at::kFloat), 1).gather(1, targets).exp().sum().backward();
   return copies.grad().view({count, sources, memory.size(1)}).norm(2, {2});
 }
 

@@ -171,9 +171,12 @@ KernelCase norm_case(int64_t rows, int64_t columns) {
           .plain = with_backward(inputs, plain)};
 }
 
-KernelCase activation_case(int64_t rows, int64_t columns, bool is_gelu) {
+KernelCase activation_case(int64_t rows, int64_t columns, Activation activation) {
   const Inputs inputs = {parameter({rows, columns})};
-  const Function fused = [is_gelu, dropout = dropout_of(rows)](const Inputs& in) { return activation_dropout(in[0], is_gelu, dropout); };
+  const bool is_gelu = activation == Activation::kGelu;
+  const Function fused = [activation, dropout = dropout_of(rows)](const Inputs& in) {
+    return activation_dropout(in[0], activation, dropout);
+  };
   const Function plain = [is_gelu](const Inputs& in) { return at::dropout(is_gelu ? at::gelu(in[0]) : at::relu(in[0]), kDropout, true); };
   constexpr double kPasses = 5;  // read one and write one; read two and write one
   return {.name = is_gelu ? "gelu + dropout" : "relu + dropout",
@@ -287,8 +290,8 @@ std::vector<KernelCase> kernel_cases(const KernelSizes& s) {
   add_products(cases, s.tokens, s.d_ff, s.d_model);
   add_products(cases, kLossRows, s.d_model, s.vocab_size);
   cases.push_back(norm_case(s.tokens, s.d_model));
-  cases.push_back(activation_case(s.tokens, s.d_ff, false));
-  cases.push_back(activation_case(s.tokens, s.d_ff, true));
+  cases.push_back(activation_case(s.tokens, s.d_ff, Activation::kRelu));
+  cases.push_back(activation_case(s.tokens, s.d_ff, Activation::kGelu));
   cases.push_back(embedding_case(s.tokens, s.vocab_size, s.d_model));
   cases.push_back(adam_case(s.parameters));
   for (const int64_t rows : {5, 20, 320}) {

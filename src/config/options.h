@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/activation.h"
 #include "base/precision.h"
 #include "config/config_node.h"
 #include "config/describe.h"
@@ -140,8 +141,9 @@ enum class NormPlace { kPre, kPost };
 enum class NormType { kLayer, kRms };
 enum class Positions { kSinusoidal, kLearned, kNone };
 enum class PositionLayout { kInterleaved, kConcatenated };
+enum class PositionSpacing { kPaper, kTensor2Tensor };
+enum class DecoderStart { kToken, kZero };
 enum class TieEmbeddings { kNone, kDecoder, kAll };
-enum class Activation { kRelu, kGelu };
 
 struct ModelOptions {
   std::string preset;
@@ -153,10 +155,15 @@ struct ModelOptions {
   int64_t decoder_layers = 3;
   NormPlace norm = NormPlace::kPre;
   NormType norm_type = NormType::kLayer;
+  double norm_epsilon = 0;
   Positions positions = Positions::kSinusoidal;
   PositionLayout position_layout = PositionLayout::kInterleaved;
+  PositionSpacing position_spacing = PositionSpacing::kPaper;
+  int64_t position_start = 0;
   int64_t max_positions = 1024;
+  DecoderStart decoder_start = DecoderStart::kToken;
   TieEmbeddings tie_embeddings = TieEmbeddings::kAll;
+  bool output_bias = false;
   Activation activation = Activation::kRelu;
   double dropout = 0.1;
   double attention_dropout = 0;
@@ -182,18 +189,30 @@ struct ModelOptions {
     visit("norm", self.norm, choices<NormPlace>({{"pre", NormPlace::kPre}, {"post", NormPlace::kPost}}),
           "where the residual stream is normalized: before each sub-layer (and once at the end), or after each");
     visit("norm_type", self.norm_type, choices<NormType>({{"layer", NormType::kLayer}, {"rms", NormType::kRms}}), "LayerNorm or RMSNorm");
+    visit("norm_epsilon", self.norm_epsilon, between(0, 0.1),
+          "what a norm adds to the variance, or to the mean square, before it takes the root; 0 = 1e-5 for LayerNorm, 1e-6 for RMSNorm. "
+          "Marian's is 1e-6");
     visit("positions", self.positions,
           choices<Positions>({{"sinusoidal", Positions::kSinusoidal}, {"learned", Positions::kLearned}, {"none", Positions::kNone}}),
           "how a token's position is told to the model");
     visit("position_layout", self.position_layout,
           choices<PositionLayout>({{"interleaved", PositionLayout::kInterleaved}, {"concatenated", PositionLayout::kConcatenated}}),
           "sinusoidal only: sin and cos in turn as in the paper, or all sines first");
+    visit("position_spacing", self.position_spacing,
+          choices<PositionSpacing>({{"paper", PositionSpacing::kPaper}, {"tensor2tensor", PositionSpacing::kTensor2Tensor}}),
+          "sinusoidal only: frequency i of D/2 is 10000^(-i / (D/2)) as in the paper, or 10000^(-i / (D/2 - 1)) as in Tensor2Tensor, "
+          "Marian and M2M100");
+    visit("position_start", self.position_start, between(0, 1024), "sinusoidal only: position of a sentence's first token; M2M100's is 2");
     visit("max_positions", self.max_positions, at_least(1), "learned positions only: size of the table");
+    visit("decoder_start", self.decoder_start, choices<DecoderStart>({{"token", DecoderStart::kToken}, {"zero", DecoderStart::kZero}}),
+          "what stands before the first target token: the embedding of bos, or as in Marian zeros, to which the position is added");
     visit("tie_embeddings", self.tie_embeddings,
           choices<TieEmbeddings>({{"none", TieEmbeddings::kNone}, {"decoder", TieEmbeddings::kDecoder}, {"all", TieEmbeddings::kAll}}),
           "which matrices are one: decoder = target embedding and output, all = source embedding too");
-    visit("activation", self.activation, choices<Activation>({{"relu", Activation::kRelu}, {"gelu", Activation::kGelu}}),
-          "activation of the feed-forward layers");
+    visit("output_bias", self.output_bias, any(), "whether the output projection has a bias, a learned number for each target token");
+    visit("activation", self.activation,
+          choices<Activation>({{"relu", Activation::kRelu}, {"gelu", Activation::kGelu}, {"swish", Activation::kSwish}}),
+          "activation of the feed-forward layers: max(x, 0), x Phi(x), or x sigmoid(x)");
     visit("dropout", self.dropout, at_least_below(0, 1),
           "dropout of embeddings and of every sub-layer's output, as in fairseq and Marian (OpenNMT-py's is activation_dropout too)");
     visit("attention_dropout", self.attention_dropout, at_least_below(0, 1), "dropout of attention weights");

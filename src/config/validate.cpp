@@ -101,11 +101,25 @@ std::pair<std::string, std::string> two_vocabularies(const DataOptions& data) {
   return {"data.shared_vocab", "data.shared_vocab: true"};
 }
 
+void validate_positions(const ModelOptions& model, const Rules& rules) {
+  const bool is_sinusoidal = model.positions == Positions::kSinusoidal, is_paper = model.position_spacing == PositionSpacing::kPaper;
+  rules.require(!is_sinusoidal || model.d_model % 2 == 0, {"model.d_model"},
+                equals("model.d_model", model.d_model) + "; sinusoidal positions need an even one");
+  rules.require(is_sinusoidal || is_paper, {"model.position_spacing", "model.positions"},
+                "model.position_spacing is \"tensor2tensor\", and only sinusoidal positions have a spacing; remove it, or set "
+                "model.positions: sinusoidal");
+  rules.require(is_sinusoidal || model.position_start == 0, {"model.position_start", "model.positions"},
+                equals("model.position_start", model.position_start) +
+                    ", and only sinusoidal positions start elsewhere than at 0; remove it, or set model.positions: sinusoidal");
+  rules.require(is_paper || model.d_model >= 4, {"model.position_spacing", "model.d_model"},
+                "model.position_spacing is \"tensor2tensor\", which divides by model.d_model / 2 - 1; " +
+                    equals("model.d_model", model.d_model) + ", expected at least 4");
+}
+
 void validate_model(const ModelOptions& model, const DataOptions& data, const Rules& rules) {
   rules.require(model.d_model % model.num_heads == 0, {"model.num_heads", "model.d_model"},
                 equals("model.num_heads", model.num_heads) + "; it must divide model.d_model, which is " + std::to_string(model.d_model));
-  rules.require(model.positions != Positions::kSinusoidal || model.d_model % 2 == 0, {"model.d_model"},
-                equals("model.d_model", model.d_model) + "; sinusoidal positions need an even one");
+  validate_positions(model, rules);
   const auto [key, way_to_one] = two_vocabularies(data);
   rules.require(model.tie_embeddings != TieEmbeddings::kAll || key.empty(), {"model.tie_embeddings", key},
                 "model.tie_embeddings is \"all\", which needs one vocabulary for both sides; set it to decoder or none, or " + way_to_one);

@@ -14,7 +14,19 @@ namespace {
 
 constexpr uint32_t kFormatVersion = 6, kSpecRevision = 7;
 constexpr char kSpecName[] = "TransformerSpec";
-constexpr int64_t kRelu = 0, kGelu = 3;  // include/ctranslate2/ops/activation.h
+
+/// Returns the number of an activation in include/ctranslate2/ops/activation.h.
+int64_t number_of(Activation activation) {
+  switch (activation) {
+    case Activation::kRelu:
+      break;
+    case Activation::kGelu:
+      return 3;
+    case Activation::kSwish:
+      return 2;
+  }
+  return 0;
+}
 
 /// The variables of model.bin.
 class Variables {
@@ -33,12 +45,13 @@ class Variables {
   void add_decoder() {
     const ModelOptions& options = model_.options.model;
     add_stack_settings("decoder", "tgt");
-    for (const char* const name : {"alibi", "alibi_use_positive_positions", "scale_alibi", "start_from_zero_embedding"})
-      flag(std::string("decoder/") + name, 0);
+    for (const char* const name : {"alibi", "alibi_use_positive_positions", "scale_alibi"}) flag(std::string("decoder/") + name, 0);
+    flag("decoder/start_from_zero_embedding", options.decoder_start == DecoderStart::kZero ? 1 : 0);
     number("decoder/alignment_layer", std::max<int64_t>(0, options.decoder_layers - 2));  // as `translate --alignment`
     number("decoder/alignment_heads", options.num_heads);
     weight("decoder/embeddings/weight", model_.tgt_embedding());
     weight("decoder/projection/weight", model_.output());
+    if (options.output_bias) tensors_["decoder/projection/bias"] = model_.output_bias();
     for (int64_t i = 0; i < options.decoder_layers; ++i) add_layer("decoder", i);
   }
 
@@ -101,7 +114,7 @@ class Variables {
 
   void add_stack_settings(const std::string& stack, const std::string& side) {
     const ModelOptions& options = model_.options.model;
-    flag(stack + "/activation", options.activation == Activation::kGelu ? kGelu : kRelu);
+    flag(stack + "/activation", number_of(options.activation));
     flag(stack + "/pre_norm", options.norm == NormPlace::kPre ? 1 : 0);
     flag(stack + "/scale_embeddings", 1);
     number(stack + "/num_heads", options.num_heads);
@@ -135,13 +148,15 @@ class Variables {
   std::map<const void*, std::string> names_;  // of the matrices, by their memory
 };
 
-std::string special_tokens_json(const Vocabulary& tgt) {
+std::string config_of(const OutgoingModel& model) {
+  const Vocabulary& tgt = *model.vocabularies.tgt;
   nlohmann::ordered_json json;
   json["add_source_bos"] = false;
   json["add_source_eos"] = true;
   json["bos_token"] = json["decoder_start_token"] = tgt.piece(kBos);
   json["eos_token"] = tgt.piece(kEos);
   json["unk_token"] = tgt.piece(kUnk);
+  if (model.options.model.norm_epsilon > 0) json["layer_norm_epsilon"] = model.options.model.norm_epsilon;
   return json_text(json, 2) + "\n";
 }
 
@@ -178,7 +193,7 @@ void write_ctranslate2(FileSink& files, const OutgoingModel& model, Precision pr
     if (src[static_cast<size_t>(id)] != tgt[static_cast<size_t>(id)])
       refuse_key("the vocabulary", "two, whose special tokens have different names", "CTranslate2",
                  "train with the same names on both sides");
-  files.add("config.json", special_tokens_json(*model.vocabularies.tgt));
+  files.add("config.json", config_of(model));
   if (src == tgt) {
     files.add("shared_vocabulary.json", json_text(src, 1) + "\n");
   } else {

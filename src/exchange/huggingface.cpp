@@ -9,6 +9,8 @@
 #include "base/json_text.h"
 #include "base/log.h"
 #include "base/spelling.h"
+#include "config/read_options.h"
+#include "kernels/residual_norm.h"
 
 namespace lacuna {
 namespace {
@@ -105,7 +107,7 @@ Tokens tokens_of(const OutgoingModel& model) {
   return tokens;
 }
 
-/// Returns rows of a target table in the order of a joint one: those of unk and of the pieces after eos.
+/// Returns rows of a target table or bias in the order of a joint one: those of unk and of the pieces after eos.
 Tensor rows_after_source(const Tensor& tgt) {
   return at::cat({tgt.narrow(0, kUnk, 1), tgt.narrow(0, kEos + 1, tgt.size(0) - kEos - 1)});
 }
@@ -116,14 +118,14 @@ void add_joint_table(Weights& weights, const OutgoingModel& model) {
   const Tensor table = at::cat({of_source, rows_after_source(model.tgt_embedding())});
   for (const char* const name : {"model.shared.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"})
     weights.add(name, table);
-  Tensor output = at::zeros_like(of_source), bias = at::full({1, table.size(0)}, kNever);
+  Tensor output = at::zeros_like(of_source), bias = at::full({of_source.size(0)}, kNever);
+  const Tensor of_target = model.output_bias();
   for (const TokenId id : {kBos, kEos}) {
     output[id].copy_(model.output()[id]);
-    bias[0][id].zero_();
+    bias[id].copy_(of_target[id]);
   }
-  bias.narrow(1, of_source.size(0), bias.size(1) - of_source.size(0)).zero_();
   weights.add("lm_head.weight", at::cat({output, rows_after_source(model.output())}));
-  weights.add("final_logits_bias", bias);
+  weights.add("final_logits_bias", at::cat({bias, rows_after_source(of_target)}).unsqueeze(0));
 }
 
 /// Returns a table with rows of zeros at its end.
@@ -149,7 +151,7 @@ NamedTensors weights_for(const OutgoingModel& model, int64_t size) {
     weights.add("model.decoder.embed_tokens.weight", padded(model.tgt_embedding(), size));
   }
   if (model.options.model.tie_embeddings == TieEmbeddings::kNone) weights.add("lm_head.weight", padded(model.output(), size));
-  weights.add("final_logits_bias", at::cat({at::zeros({1, size - missing}), at::full({1, missing}, kNever)}, 1));
+  weights.add("final_logits_bias", at::cat({model.output_bias(), at::full({missing}, kNever)}).unsqueeze(0));
   return weights.tensors();
 }
 
@@ -171,7 +173,7 @@ std::string config_json(const OutgoingModel& model, const Tokens& tokens) {
   json["encoder_attention_heads"] = json["decoder_attention_heads"] = ours.num_heads;
   json["encoder_ffn_dim"] = ours.encoder_ff();
   json["decoder_ffn_dim"] = ours.decoder_ff();
-  json["activation_function"] = ours.activation == Activation::kGelu ? "gelu" : "relu";
+  json["activation_function"] = write_options(ours).find("activation")->text();  // their names are ours
   json["max_position_embeddings"] = kOutgoingPositions;
   json["scale_embedding"] = true;
   json["dropout"] = ours.dropout;
@@ -262,11 +264,19 @@ Needs the packages transformers, torch, sentencepiece and sacremoses.
 
 void require_huggingface_has(const OutgoingModel& model) {
   const ModelOptions& ours = model.options.model;
+  const char* const use_ctranslate2 = "--to ctranslate2 can";
   if (ours.norm_type == NormType::kRms)
     refuse_key("model.norm_type", "rms", kTransformers, "--to ctranslate2 can, or train with norm_type: layer");
   if (ours.positions != Positions::kSinusoidal)
     refuse_key("model.positions", ours.positions == Positions::kLearned ? "learned" : "none", kTransformers,
                "it would put sinusoids in their place when it saves the model. --to ctranslate2 can, or train with positions: sinusoidal");
+  if (ours.position_spacing != PositionSpacing::kPaper)
+    refuse_key("model.position_spacing", "tensor2tensor", kTransformers, use_ctranslate2);
+  if (ours.position_start != 0) refuse_key("model.position_start", std::to_string(ours.position_start), kTransformers, use_ctranslate2);
+  if (ours.norm_epsilon != 0 && ours.norm_epsilon != kLayerNormEpsilon)
+    refuse_key("model.norm_epsilon", fmt::format("{}", ours.norm_epsilon), kTransformers, use_ctranslate2);
+  if (ours.decoder_start == DecoderStart::kZero && model.tgt_embedding()[kBos].count_nonzero().item<int64_t>() != 0)
+    refuse_key("model.decoder_start", "zero, but the embedding of bos is not", kTransformers, use_ctranslate2);
   require_sentencepiece(model, kTransformers);
 }
 

@@ -24,6 +24,7 @@ void require_softmax(const ModelOptions& model) {
 
 /// Returns the dimensions of a parameter that run over the features of the residual stream: 0, 1, or none.
 std::vector<int64_t> residual_dimensions(const std::string& name) {
+  if (name == "output.bias") return {};
   const auto ends_with = [&](const char* end) { return name.ends_with(end); };
   if (name.find(".layers.") == std::string::npos) return {name.ends_with("norm.gain") || name.ends_with("norm.bias") ? 0 : 1};
   if (ends_with("_norm.gain") || ends_with("_norm.bias")) return {0};
@@ -38,11 +39,15 @@ const Tensor& OutgoingModel::output() const {
   return options.model.tie_embeddings == TieEmbeddings::kNone ? weights.at("output.weight") : tgt_embedding();
 }
 
+Tensor OutgoingModel::output_bias() const {
+  return options.model.output_bias ? weights.at("output.bias") : at::zeros({output().size(0)}, at::kFloat);
+}
+
 Tensor OutgoingModel::positions(const std::string& side) const {
   const ModelOptions& model = options.model;
   if (model.positions == Positions::kLearned) return weights.at(side + "_positions.weight");
   if (model.positions == Positions::kNone) return at::zeros({kOutgoingPositions, model.d_model}, at::kFloat);
-  return sinusoidal_positions(kOutgoingPositions, model.d_model, model.position_layout).to(at::kFloat);
+  return sinusoidal_positions(kOutgoingPositions, model).to(at::kFloat);
 }
 
 OutgoingModel load_outgoing(const std::string& path, const std::vector<std::string>& overrides) {

@@ -25,6 +25,8 @@ struct OutgoingModel {
   const Tensor& tgt_embedding() const { return weights.at(has_shared_embeddings() ? "embedding.weight" : "tgt_embedding.weight"); }
   /// Returns the matrix [V, D] that makes logits.
   const Tensor& output() const;
+  /// Returns what is added to logits, [V]: zeros where the model has no bias.
+  Tensor output_bias() const;
   /// Returns what is added to the embeddings of a side ("src", "tgt"): [P, D], zeros where the model has no positions.
   Tensor positions(const std::string& side) const;
 };

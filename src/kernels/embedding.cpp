@@ -14,7 +14,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 Tensor forward_pass(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table,
-                    const std::vector<int32_t>& positions, const Dropout& dropout) {
+                    const std::vector<int32_t>& positions, const Dropout& dropout, int64_t zero_id) {
   require_ids(ids, table.size(0));
   Tensor result = at::empty({ids.size(0), table.size(1)}, table.options().requires_grad(false));
   with_scalar_of(table, [&](auto t) {
@@ -25,6 +25,7 @@ Tensor forward_pass(const Tensor& table, const Tensor& ids, double scale, const 
                                .table = data_of<T>(table),
                                .position_table = data_of<T>(position_table),
                                .scale = static_cast<T>(scale),
+                               .zero_id = zero_id,
                                .dropout = dropout.rows(),
                                .result = mutable_data_of<T>(result)};
     for_rows(row_kernels<T>().embed, args, ids.size(0));
@@ -69,15 +70,17 @@ Tensor drop(const Tensor& x, const Dropout& dropout) {
 class EmbedFunction : public torch::autograd::Function<EmbedFunction> {
  public:
   static Tensor forward(AutogradContext* context, const Tensor& table, const Tensor& ids, double scale,
-                        const std::optional<Tensor>& maybe_position_table, const std::vector<int32_t>& positions, const Dropout& dropout) {
+                        const std::optional<Tensor>& maybe_position_table, const std::vector<int32_t>& positions, const Dropout& dropout,
+                        int64_t zero_id) {
     const Tensor position_table = maybe_position_table.value_or(Tensor());
     context->saved_data["ids"] = ids;
     context->saved_data["positions"] = std::vector<int64_t>(positions.begin(), positions.end());
     context->saved_data["scale"] = scale;
     context->saved_data["table_rows"] = table.size(0);
+    context->saved_data["zero_id"] = zero_id;
     context->saved_data["position_rows"] = position_table.defined() && position_table.requires_grad() ? position_table.size(0) : 0;
     keep_dropout(*context, dropout);
-    return forward_pass(table, ids, scale, position_table, positions, dropout);
+    return forward_pass(table, ids, scale, position_table, positions, dropout, zero_id);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -86,20 +89,21 @@ class EmbedFunction : public torch::autograd::Function<EmbedFunction> {
     const Tensor gradient = drop(gradients[0].contiguous(), kept_dropout(*context)), ids = kept["ids"].toTensor();
     const std::vector<int64_t> keys(ids.const_data_ptr<int64_t>(), ids.const_data_ptr<int64_t>() + ids.numel());
     const Tensor table_gradient = sum_by_key(gradient, keys, kept["table_rows"].toInt(), kept["scale"].toDouble());
+    if (const int64_t zero_id = kept["zero_id"].toInt(); zero_id != kNoId) table_gradient[zero_id].zero_();
     const int64_t position_rows = kept["position_rows"].toInt();
     const Tensor position_gradient = position_rows > 0 ? sum_by_key(gradient, kept["positions"].toIntVector(), position_rows, 1) : Tensor();
-    return {table_gradient, Tensor(), Tensor(), position_gradient, Tensor(), Tensor()};
+    return {table_gradient, Tensor(), Tensor(), position_gradient, Tensor(), Tensor(), Tensor()};
   }
 };
 
 }  // namespace
 
 Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const std::vector<int32_t>& positions,
-             const Dropout& dropout) {
+             const Dropout& dropout, int64_t zero_id) {
   const TimedPart timed(ProfilePart::kEmbedding);
-  if (!has_row_loops(table)) return reference::embed(table, ids, scale, position_table, positions, dropout);
-  if (!at::GradMode::is_enabled()) return forward_pass(table, ids.contiguous(), scale, position_table, positions, dropout);
-  return EmbedFunction::apply(table, ids.contiguous(), scale, optional_of(position_table), positions, dropout);
+  if (!has_row_loops(table)) return reference::embed(table, ids, scale, position_table, positions, dropout, zero_id);
+  if (!at::GradMode::is_enabled()) return forward_pass(table, ids.contiguous(), scale, position_table, positions, dropout, zero_id);
+  return EmbedFunction::apply(table, ids.contiguous(), scale, optional_of(position_table), positions, dropout, zero_id);
 }
 
 }  // namespace lacuna

@@ -225,19 +225,35 @@ __device__ float gelu_slope(float x) {
 __device__ float relu(float x) {
   return x < 0 ? 0.f : x;  // NaN stays
 }
+__device__ float swish(float x) {
+  constexpr float kFar = 87;
+  x = x < -kFar ? -kFar : x;  // -infinity times 0 would be NaN; NaN stays
+  return x / (1 + expf(-x));
+}
+__device__ float swish_slope(float x) {
+  constexpr float kFar = 40;  // from there on 0 and 1, to rounding
+  x = x < -kFar ? -kFar : x > kFar ? kFar : x;
+  return (1 + x / (1 + expf(x))) / (1 + expf(-x));
+}
+
+__device__ float activated(Activation activation, float x) {
+  return activation == Activation::kRelu ? relu(x) : activation == Activation::kGelu ? gelu(x) : swish(x);
+}
 
 __global__ void __launch_bounds__(kThreads) activate(const ActivationRows<float> a, int64_t rows) {
   for_own_elements(a.dropout, a.columns, rows,
-                   [&](int64_t i, float factor) { a.result[i] = factor * (a.is_gelu ? gelu(a.input[i]) : relu(a.input[i])); });
+                   [&](int64_t i, float factor) { a.result[i] = factor * activated(a.activation, a.input[i]); });
 }
 
 __global__ void __launch_bounds__(kThreads) deactivate(const ActivationRows<float> a, int64_t rows) {
   const float scale = a.dropout.threshold > 0 ? static_cast<float>(a.dropout.scale) : 1.f;
-  for_own_elements(a.is_gelu ? a.dropout : DropoutRows(), a.columns, rows, [&](int64_t i, float factor) {
-    if (a.is_gelu) {
-      a.input_gradient[i] = a.gradient[i] * factor * gelu_slope(a.input[i]);
-    } else {  // the result is 0 or -0 where the unit was inactive or dropped, only there; NaN lets the gradient pass
+  const bool is_relu = a.activation == Activation::kRelu, is_gelu = a.activation == Activation::kGelu;
+  for_own_elements(is_relu ? DropoutRows() : a.dropout, a.columns, rows, [&](int64_t i, float factor) {
+    if (is_relu) {  // the result is 0 or -0 where the unit was inactive or dropped, only there; NaN lets the gradient pass
       a.input_gradient[i] = a.result[i] <= 0 ? 0.f : a.gradient[i] * scale;
+    } else {
+      const float slope = is_gelu ? gelu_slope(a.input[i]) : swish_slope(a.input[i]);
+      a.input_gradient[i] = a.gradient[i] * factor * slope;
     }
   });
 }

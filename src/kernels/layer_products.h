@@ -69,6 +69,7 @@ class RowsToKeep {
   static torch::autograd::variable_list of(torch::autograd::AutogradContext& context, const Tensor& rows, const NormSource* source) {
     if (source == nullptr || !rows.is_cpu() || rows.scalar_type() != source->sum.scalar_type()) return {rows, Tensor(), Tensor(), Tensor()};
     context.saved_data[kIsRms] = source->norm.is_rms;
+    context.saved_data[kEpsilon] = source->norm.given_epsilon;
     return {Tensor(), source->sum, source->norm.gain, source->norm.bias};
   }
   /// Returns the rows, bit for bit, from a list of saved tensors that holds these from index `first` on.
@@ -76,11 +77,12 @@ class RowsToKeep {
     if (kept[first].defined()) return kept[first];
     const at::NoGradGuard no_gradients;
     const Tensor &sum = kept[first + 1], &gain = kept[first + 2], &bias = kept[first + 3];
-    return residual_norm({sum, {}, {gain, bias, context.saved_data[kIsRms].toBool()}}, {}).normed;
+    const NormWeights norm = {gain, bias, context.saved_data[kIsRms].toBool(), context.saved_data[kEpsilon].toDouble()};
+    return residual_norm({sum, {}, norm}, {}).normed;
   }
 
  private:
-  static constexpr const char* kIsRms = "rows_are_of_rms";
+  static constexpr const char *kIsRms = "rows_are_of_rms", *kEpsilon = "epsilon_of_rows";
 };
 
 }  // namespace lacuna

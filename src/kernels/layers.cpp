@@ -42,11 +42,11 @@ class LinearFunction : public torch::autograd::Function<LinearFunction<Stored>> 
   }
 };
 
-Tensor activation_forward(const Tensor& x, bool is_gelu, const Dropout& dropout) {
+Tensor activation_forward(const Tensor& x, Activation activation, const Dropout& dropout) {
   Tensor result = at::empty_like(x);
   with_scalar_of(x, [&](auto t) {
     using T = decltype(t);
-    const ActivationRows<T> args = {x.size(1), is_gelu, dropout.rows(x.device()), data_of<T>(x), nullptr, mutable_data_of<T>(result),
+    const ActivationRows<T> args = {x.size(1), activation, dropout.rows(x.device()), data_of<T>(x), nullptr, mutable_data_of<T>(result),
                                     nullptr};
     if constexpr (gpu::kAreBuilt && std::is_same_v<T, float>) {
       if (has_gpu_rows(x)) return on_gpu(x.device(), [&](void* stream) { return gpu::activation_forward(args, x.size(0), stream); });
@@ -58,10 +58,10 @@ Tensor activation_forward(const Tensor& x, bool is_gelu, const Dropout& dropout)
 
 class ActivationFunction : public torch::autograd::Function<ActivationFunction> {
  public:
-  static Tensor forward(AutogradContext* context, const Tensor& x, bool is_gelu, const Dropout& dropout) {
-    Tensor result = activation_forward(x, is_gelu, dropout);
-    context->save_for_backward({is_gelu ? x : result});
-    context->saved_data["is_gelu"] = is_gelu;
+  static Tensor forward(AutogradContext* context, const Tensor& x, Activation activation, const Dropout& dropout) {
+    Tensor result = activation_forward(x, activation, dropout);
+    context->save_for_backward({activation == Activation::kRelu ? result : x});
+    context->saved_data["activation"] = static_cast<int64_t>(activation);
     keep_dropout(*context, dropout);
     return result;
   }
@@ -69,12 +69,12 @@ class ActivationFunction : public torch::autograd::Function<ActivationFunction> 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const TimedPart timed(ProfilePart::kActivation);
     const Tensor kept = context->get_saved_variables()[0], gradient = gradients[0].contiguous(), to = at::empty_like(kept);
-    const bool is_gelu = context->saved_data["is_gelu"].toBool();
+    const auto activation = static_cast<Activation>(context->saved_data["activation"].toInt());
     const Dropout dropout = kept_dropout(*context);
     with_scalar_of(kept, [&](auto t) {
       using T = decltype(t);
       const ActivationRows<T> args = {kept.size(1),
-                                      is_gelu,
+                                      activation,
                                       dropout.rows(kept.device()),
                                       data_of<T>(kept),
                                       data_of<T>(gradient),
@@ -94,11 +94,13 @@ class ActivationFunction : public torch::autograd::Function<ActivationFunction> 
 struct EndSettings {
   Dropout dropout;
   bool is_rms;
+  double epsilon;
   Precision readers;
 
-  explicit EndSettings(const ResidualEnd& end) : dropout(end.dropout), is_rms(end.norm.is_rms), readers(end.readers) {}
+  explicit EndSettings(const ResidualEnd& end)
+      : dropout(end.dropout), is_rms(end.norm.is_rms), epsilon(end.norm.given_epsilon), readers(end.readers) {}
   ResidualEnd with(const Tensor& residual, const Tensor& gain, const std::optional<Tensor>& bias) const {
-    return {residual, dropout, {gain, bias.value_or(Tensor()), is_rms}, readers};
+    return {residual, dropout, {gain, bias.value_or(Tensor()), is_rms, epsilon}, readers};
   }
 };
 
@@ -161,7 +163,7 @@ class LinearToResidualFunction : public torch::autograd::Function<LinearToResidu
 
 /// What FeedForwardFunction takes beside tensors.
 struct FeedForwardSettings {
-  bool is_gelu;
+  Activation activation;
   Dropout dropout;  // between the matrices
   EndSettings end;
   Precision precision;
@@ -180,8 +182,10 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
                                const std::optional<Tensor>& norm_bias, const FeedForwardSettings& settings) {
     const Products products(settings.precision);
     const Tensor input = Products::factor(x), inner = Products::factor(inner_weight), outer = Products::factor(outer_weight);
-    const Tensor before = settings.is_gelu ? products.multiply(input, inner.t()) : Tensor();  // (T, D) x (D, F), needed again
-    const Tensor hidden = activated(products, input, inner, inner_bias, before, settings.dropout);
+    const bool needs_input = settings.activation != Activation::kRelu;                   // in the backward pass
+    const Tensor before = needs_input ? products.multiply(input, inner.t()) : Tensor();  // (T, D) x (D, F)
+    const Tensor hidden = activated(products, input, inner, inner_bias, before, settings);
+    context->saved_data["activation"] = static_cast<int64_t>(settings.activation);
     context->saved_data["x_type"] = x.scalar_type();
     context->saved_data["precision"] = static_cast<int64_t>(settings.precision);
     keep_dropout(*context, settings.dropout);
@@ -197,7 +201,7 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
     const variable_list all = context->get_saved_variables(), kept(all.begin() + ResidualNormRows::kKept, all.end());
     const ResidualNormGradients of_norm = End::backward<Stored>(*context, all, gradients);
     const Tensor& gradient = of_norm.output;
-    const auto [inner_gradient, inner_bias_gradient] = through_activation(products, gradient, kept, kept_dropout(*context));
+    const auto [inner_gradient, inner_bias_gradient] = through_activation(products, gradient, kept, *context);
     Tensor dx, d_inner, d_outer;
     if (context->needs_input_grad(0))
       dx = products.multiply_into(context->saved_data["x_type"].toScalarType(), inner_gradient, kept[kInner]);
@@ -216,10 +220,10 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
     }
   }
 
-  /// The activation's rows: where they come from, and where they are. `before`: gelu's products.
-  static Rows rows_of(const Tensor& hidden, const Tensor& bias, const Tensor& before, const Dropout& dropout) {
+  /// The activation's rows: where they come from, and where they are. `before`: the inner products, if they are kept.
+  static Rows rows_of(const Tensor& hidden, const Tensor& bias, const Tensor& before, Activation activation, const Dropout& dropout) {
     return {.columns = hidden.size(1),
-            .is_gelu = before.defined(),
+            .activation = activation,
             .dropout = dropout.rows(),
             .first_row = 0,
             .input = data_of<float>(before),
@@ -230,11 +234,11 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
             .bias_sums = nullptr};
   }
 
-  /// dropout(f(x inner^T + bias)) [T, F]. gelu's products are made already.
+  /// dropout(f(x inner^T + bias)) [T, F]. Products that are kept are made already.
   static Tensor activated(const Products& products, const Tensor& x, const Tensor& inner, const Tensor& bias, const Tensor& before,
-                          const Dropout& dropout) {
+                          const FeedForwardSettings& settings) {
     Tensor result = Products::empty({x.size(0), inner.size(0)});
-    const Rows args = rows_of(result, bias, before, dropout);
+    const Rows args = rows_of(result, bias, before, settings.activation, settings.dropout);
     const auto activate = activation().forward;
     if (before.defined()) {
       const TimedPart timed(ProfilePart::kActivation);
@@ -252,11 +256,12 @@ class FeedForwardFunction : public torch::autograd::Function<FeedForwardFunction
 
   /// The gradient of the inner products [T, F], and its column sums, from that of the result.
   static RoundedWithSums through_activation(const Products& products, const Tensor& gradient, const variable_list& kept,
-                                            const Dropout& dropout) {
+                                            AutogradContext& context) {
+    const Dropout dropout = kept_dropout(context);
     const Tensor &bias = kept[kInnerBias], &outer = kept[kOuter], &hidden = kept[kHidden], &before = kept[kBefore];
     const Tensor result = at::empty_like(hidden);
     const Tensor sums = at::empty({sum_blocks(hidden.size(0)), hidden.size(1)}, at::kFloat);
-    Rows args = rows_of(hidden, bias, before, dropout);
+    Rows args = rows_of(hidden, bias, before, static_cast<Activation>(context.saved_data["activation"].toInt()), dropout);
     args.input_gradient = Products::data(result);
     args.bias_sums = mutable_data_of<float>(sums);
     products.multiply_rows(gradient, outer, {}, [&](float* rows, int64_t begin, int64_t end) {  // (T, D) x (D, F)
@@ -292,11 +297,11 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Precisi
   return LinearFunction<float>::apply(x, weight, optional_of(bias), precision, at::kFloat, source);
 }
 
-Tensor activation_dropout(const Tensor& x, bool is_gelu, const Dropout& dropout) {
+Tensor activation_dropout(const Tensor& x, Activation activation, const Dropout& dropout) {
   const TimedPart timed(ProfilePart::kActivation);
-  if (!has_row_kernels(x)) return reference::activation_dropout(x, is_gelu, dropout);
-  if (!at::GradMode::is_enabled()) return activation_forward(x.contiguous(), is_gelu, dropout);
-  return ActivationFunction::apply(x.contiguous(), is_gelu, dropout);
+  if (!has_row_kernels(x)) return reference::activation_dropout(x, activation, dropout);
+  if (!at::GradMode::is_enabled()) return activation_forward(x.contiguous(), activation, dropout);
+  return ActivationFunction::apply(x.contiguous(), activation, dropout);
 }
 
 ResidualNorm linear_to_residual(const Tensor& x, const LinearWeights& weights, const ResidualEnd& end, Precision precision) {
@@ -309,12 +314,12 @@ ResidualNorm linear_to_residual(const Tensor& x, const LinearWeights& weights, c
 
 ResidualNorm feed_forward(const Tensor& x, const FeedForwardLayer& layer, const ResidualEnd& end, Precision precision,
                           const NormSource* source) {
-  const auto& [inner, outer, is_gelu, dropout] = layer;
+  const auto& [inner, outer, activation, dropout] = layer;
   if (!has_row_blocks(end)) {
     const Tensor products = linear(x, inner.weight, inner.bias, precision, /*is_rounded=*/false, source);  // (T, D) -> (T, F)
-    return linear_to_residual(activation_dropout(products, is_gelu, dropout), outer, end, precision);
+    return linear_to_residual(activation_dropout(products, activation, dropout), outer, end, precision);
   }
-  const FeedForwardSettings settings = {is_gelu, dropout, EndSettings(end), precision, source};
+  const FeedForwardSettings settings = {activation, dropout, EndSettings(end), precision, source};
   const Tensor rows = x.contiguous(), residual = end.residual.contiguous();
   return with_stored(precision, [&](auto stored) {
     return FeedForwardFunction<decltype(stored)>::apply(rows, layer.inner.weight, layer.inner.bias, layer.outer.weight, layer.outer.bias,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/activation.h"
 #include "base/precision.h"
 #include "kernels/residual_norm.h"
 
@@ -19,9 +20,8 @@ struct LinearWeights {
   Tensor weight, bias;
 };
 
-/// Returns dropout(max(x, 0)), or with `is_gelu` dropout(x Phi(x)), where Phi is the normal distribution function
-/// (Hendrycks & Gimpel 2016, arXiv:1606.08415). x [T, F].
-Tensor activation_dropout(const Tensor& x, bool is_gelu, const Dropout& dropout);
+/// Returns dropout(f(x)), where f is the activation. x [T, F].
+Tensor activation_dropout(const Tensor& x, Activation activation, const Dropout& dropout);
 
 // Sub-layers that end in a linear layer, with gradients: the residual connection and the norm are applied to each block
 // of rows of its product while the block is in the cache. `precision` is that of the factors of all products, if x is
@@ -31,10 +31,10 @@ Tensor activation_dropout(const Tensor& x, bool is_gelu, const Dropout& dropout)
 ResidualNorm linear_to_residual(const Tensor& x, const LinearWeights& weights, const ResidualEnd& end,
                                 Precision precision = Precision::kFp32);
 
-/// A feed-forward network outer(dropout(f(inner(x)))), with f(x) = max(x, 0), or x Phi(x) if `is_gelu`.
+/// A feed-forward network outer(dropout(f(inner(x)))), where f is the activation.
 struct FeedForwardLayer {
   LinearWeights inner, outer;
-  bool is_gelu = false;
+  Activation activation = Activation::kRelu;
   Dropout dropout;
 };
 

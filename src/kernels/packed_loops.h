@@ -189,9 +189,8 @@ class PanelResults {
     }
   }
   LACUNA_INLINE void end(int rows) const {
-    if (a_.end == ProductEnd::kGelu)
-      for (int r = 0; r < rows; ++r)
-        for (int i = 0; i < kPanel; ++i) to_[r * stride_ + i] = gelu(to_[r * stride_ + i]);
+    if (a_.end == ProductEnd::kGelu) change(rows, [](float x) { return gelu(x); });
+    if (a_.end == ProductEnd::kSwish) change(rows, [](float x) { return swish(x); });
     if (is_whole()) return;
     for (int r = 0; r < rows; ++r)
       for (int64_t i = 0; i < columns_; ++i) y_[(row_ + r) * a_.columns + i] = edge_[r * kPanel + i];
@@ -202,6 +201,11 @@ class PanelResults {
 
   LACUNA_INLINE bool is_whole() const {
     return columns_ == kPanel;
+  }
+  template <class F>
+  LACUNA_INLINE void change(int rows, F f) const {
+    for (int r = 0; r < rows; ++r)
+      for (int i = 0; i < kPanel; ++i) to_[r * stride_ + i] = f(to_[r * stride_ + i]);
   }
 
   const PackedProduct& a_;

@@ -15,7 +15,7 @@
 namespace lacuna {
 
 /// The activation that is applied to a product's results.
-enum class ProductEnd { kNone, kRelu, kGelu };
+enum class ProductEnd { kNone, kRelu, kGelu, kSwish };
 
 /// A hint whether few or many numbers of the rows are 0. With many, as after relu, float kernels skip words that are 0
 /// in a whole group of rows.

@@ -50,6 +50,8 @@ Tensor plain_product(const Tensor& x, const Tensor& weight, const Tensor& bias, 
       return at::relu(result);
     case ProductEnd::kGelu:
       return at::gelu(result);
+    case ProductEnd::kSwish:
+      return at::silu(result);
   }
   return result;
 }

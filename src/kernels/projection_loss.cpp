@@ -14,14 +14,22 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+/// The matrix and the bias that make logits of hidden rows.
+struct Projection {
+  Tensor weight;  // [V, D]
+  Tensor bias;    // [V]; undefined = none
+
+  int64_t outputs() const { return weight.size(0); }
+};
+
 /// The loss of each row, and the gradients of its sum.
 struct Pass {
   Tensor loss, nll, correct;  // [T]
-  Tensor hidden_gradient, weight_gradient;
+  Tensor hidden_gradient, weight_gradient, bias_gradient;
 };
 
 /// Allocates a pass.
-Pass new_pass(const Tensor& hidden, const Tensor& weight, bool wants_gradient) {
+Pass new_pass(const Tensor& hidden, const Projection& projection, bool wants_gradient) {
   const auto numbers = [&](at::ScalarType type) { return at::empty({hidden.size(0)}, hidden.options().dtype(type)); };
   Pass pass;
   pass.loss = numbers(at::kDouble);
@@ -29,22 +37,35 @@ Pass new_pass(const Tensor& hidden, const Tensor& weight, bool wants_gradient) {
   pass.correct = numbers(at::kLong);
   if (wants_gradient) {
     pass.hidden_gradient = at::empty_like(hidden);
-    if (weight.requires_grad()) pass.weight_gradient = at::zeros(weight.sizes(), weight.options());
+    const auto zeros_like = [](const Tensor& parameter) {
+      const bool has_gradient = parameter.defined() && parameter.requires_grad();
+      return has_gradient ? at::zeros(parameter.sizes(), parameter.options()) : Tensor();
+    };
+    pass.weight_gradient = zeros_like(projection.weight);
+    pass.bias_gradient = zeros_like(projection.bias);
   }
   return pass;
 }
 
-/// The three products of a chunk of rows: logits, and what their gradient does to hidden rows and weight. Chunks share
-/// the buffers.
+/// Adds the column sums of a chunk's gradient of logits [rows, V], in their order, to `bias_gradient`, unless that is undefined.
+void add_bias_gradient(const Tensor& bias_gradient, const Tensor& gradient) {
+  if (!bias_gradient.defined()) return;
+  const bool is_rounded = gradient.scalar_type() == at::kBFloat16;
+  bias_gradient.add_(is_rounded ? rounded_with_sums(gradient).sums : gradient.sum(0));
+}
+
+/// The three products of a chunk of rows: logits, and what their gradient does to hidden rows and the projection.
+/// Chunks share the buffers.
 template <class T>
 class ChunkProducts {
  public:
-  ChunkProducts(const Tensor& hidden, const Tensor& weight, Precision precision)
+  ChunkProducts(const Tensor& hidden, const Projection& projection, Precision precision)
       : precision_(precision),
         in_bf16_(precision == Precision::kBf16 && std::is_same_v<T, float>),
         hidden_(in_bf16_ ? rounded_to_bf16(hidden) : hidden),
-        weight_(in_bf16_ ? rounded_to_bf16(weight) : weight) {
-    if (in_bf16_) rounded_gradient_ = at::empty({std::min(chunk_rows(), hidden.size(0)), weight.size(0)}, at::kBFloat16);
+        weight_(in_bf16_ ? rounded_to_bf16(projection.weight) : projection.weight),
+        bias_(projection.bias) {
+    if (in_bf16_) rounded_gradient_ = at::empty({std::min(chunk_rows(), hidden.size(0)), projection.outputs()}, at::kBFloat16);
   }
 
   int64_t chunk_rows() const { return in_bf16_ ? kRoundedLossRows : kLossRows; }
@@ -58,9 +79,10 @@ class ChunkProducts {
       constexpr int64_t kBlock = 32;  // of logits that stay in the cache
       if (in_bf16_)
         return matmul_by_row_blocks(
-            chunk, weight_.t(), {}, kBlock, [&](float* logits, int64_t first, int64_t end) { f(logits, first, end - first); }, precision_);
+            chunk, weight_.t(), bias_, kBlock, [&](float* logits, int64_t first, int64_t end) { f(logits, first, end - first); },
+            precision_);
     }
-    logits_ = matmul(chunk, weight_.t(), {}, precision_);
+    logits_ = matmul(chunk, weight_.t(), bias_, precision_);
     T* const logits = mutable_data_of<T>(logits_);
     for_parts(rows, kRowsPerTask, [&](int64_t first, int64_t end) { f(logits + first * weight_.size(0), first, end - first); });
   }
@@ -68,33 +90,34 @@ class ChunkProducts {
   /// Returns where the gradient of the logits of the chunk's row is written in bf16; null = over the logits.
   uint16_t* rounded_gradient(int64_t row) { return in_bf16_ ? bf16_bits_of(rounded_gradient_) + row * weight_.size(0) : nullptr; }
 
-  /// Sets hidden_gradient (rows, D) = gradient (rows, V) x (V, D) and adds to weight_gradient (V, D), unless that is
-  /// undefined, gradient^T x (rows, D), for the chunk of the last for_logits. Where the gradient was not rounded, it
-  /// has taken the logits' place.
-  void propagate(int64_t begin, int64_t rows, const Tensor& hidden_gradient, const Tensor& weight_gradient) const {
+  /// Sets the chunk's rows of the hidden gradient (rows, D) = gradient (rows, V) x (V, D) and adds to the weight's
+  /// (V, D), unless that is undefined, gradient^T x (rows, D), and to the bias's the column sums, for the chunk of the
+  /// last for_logits. Where the gradient was not rounded, it has taken the logits' place.
+  void propagate(int64_t begin, int64_t rows, const Pass& pass) const {
     const Tensor chunk = hidden_.narrow(0, begin, rows);
     const Tensor gradient = in_bf16_ ? rounded_gradient_.narrow(0, 0, rows) : logits_;
-    matmul_into(hidden_gradient, gradient, weight_, /*add=*/false, precision_);
-    if (weight_gradient.defined()) matmul_into(weight_gradient, gradient.t(), chunk, /*add=*/true, precision_);
+    matmul_into(pass.hidden_gradient.narrow(0, begin, rows), gradient, weight_, /*add=*/false, precision_);
+    if (pass.weight_gradient.defined()) matmul_into(pass.weight_gradient, gradient.t(), chunk, /*add=*/true, precision_);
+    add_bias_gradient(pass.bias_gradient, gradient);
   }
 
  private:
   Precision precision_;
   bool in_bf16_;
-  Tensor hidden_, weight_;            // as the products take them
+  Tensor hidden_, weight_, bias_;     // as the products take them
   Tensor logits_, rounded_gradient_;  // the one without bf16, the other with it
 };
 
 template <class T>
-Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, Precision precision,
+Pass whole_pass(const Tensor& hidden, const Projection& projection, const Tensor& targets, double smoothing, Precision precision,
                 bool wants_gradient) {
   const int64_t tokens = hidden.size(0);
-  Pass pass = new_pass(hidden, weight, wants_gradient);
-  ChunkProducts<T> products(hidden, weight, precision);
+  Pass pass = new_pass(hidden, projection, wants_gradient);
+  ChunkProducts<T> products(hidden, projection, precision);
   for (int64_t begin = 0; begin < tokens; begin += products.chunk_rows()) {
     const int64_t rows = std::min(products.chunk_rows(), tokens - begin);
     products.for_logits(begin, rows, [&](T* logits, int64_t first, int64_t count) {
-      const LossRows<T> args = {.vocab_size = weight.size(0),
+      const LossRows<T> args = {.vocab_size = projection.outputs(),
                                 .logits = logits,
                                 .targets = data_of<int64_t>(targets) + begin + first,
                                 .smoothing = smoothing,
@@ -105,15 +128,15 @@ Pass whole_pass(const Tensor& hidden, const Tensor& weight, const Tensor& target
                                 .correct = mutable_data_of<int64_t>(pass.correct) + begin + first};
       row_kernels<T>().smoothed_loss(args, 0, count);
     });
-    if (wants_gradient) products.propagate(begin, rows, pass.hidden_gradient.narrow(0, begin, rows), pass.weight_gradient);
+    if (wants_gradient) products.propagate(begin, rows, pass);
   }
   return pass;
 }
 
-Pass fused_pass(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, Precision precision,
+Pass fused_pass(const Tensor& hidden, const Projection& projection, const Tensor& targets, double smoothing, Precision precision,
                 bool wants_gradient) {
   return with_scalar_of(hidden,
-                        [&](auto t) { return whole_pass<decltype(t)>(hidden, weight, targets, smoothing, precision, wants_gradient); });
+                        [&](auto t) { return whole_pass<decltype(t)>(hidden, projection, targets, smoothing, precision, wants_gradient); });
 }
 
 /// A few rows of a pass.
@@ -156,17 +179,18 @@ Tensor chunk_loss_on_gpu(const Tensor& logits, const ChunkOfLoss& chunk) {
 
 /// Does what whole_pass does on any device. Stored: see LayerProducts.
 template <class Stored>
-Pass whole_pass_by(ChunkLoss chunk_loss, const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,
+Pass whole_pass_by(ChunkLoss chunk_loss, const Tensor& hidden, const Projection& projection, const Tensor& targets, double smoothing,
                    Precision precision, bool wants_gradient) {
   using Products = LayerProducts<Stored>;
   const Products products(precision);
-  const Tensor all_rows = Products::factor(hidden), table = Products::factor(weight);
+  const Tensor all_rows = Products::factor(hidden), table = Products::factor(projection.weight);
   const int64_t tokens = hidden.size(0), chunk_rows = Products::kIsRounded ? kRoundedLossRows : kLossRows;
-  Pass pass = new_pass(hidden, weight, wants_gradient);
+  Pass pass = new_pass(hidden, projection, wants_gradient);
   for (int64_t begin = 0; begin < tokens; begin += chunk_rows) {
     const int64_t count = std::min(chunk_rows, tokens - begin);
     const auto of_chunk = [&](const Tensor& all) { return all.narrow(0, begin, count); };
-    const Tensor rows = of_chunk(all_rows), logits = products.multiply(rows, table.t());  // (rows, D) x (D, V)
+    const Tensor rows = of_chunk(all_rows);
+    const Tensor logits = matmul(rows, table.t(), projection.bias, precision);  // (rows, D) x (D, V)
     const Tensor gradient = chunk_loss(logits, {.targets = of_chunk(targets),
                                                 .loss = of_chunk(pass.loss),
                                                 .nll = of_chunk(pass.nll),
@@ -178,28 +202,30 @@ Pass whole_pass_by(ChunkLoss chunk_loss, const Tensor& hidden, const Tensor& wei
     products.multiply_to(of_chunk(pass.hidden_gradient), gradient, table, /*add=*/false);  // (rows, V) x (V, D)
     if (pass.weight_gradient.defined())
       products.multiply_to(pass.weight_gradient, gradient.t(), rows, /*add=*/true);  // (V, rows) x (rows, D)
+    add_bias_gradient(pass.bias_gradient, gradient);
   }
   return pass;
 }
 
 template <ChunkLoss kChunkLoss>
-Pass pass_by(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, Precision precision,
+Pass pass_by(const Tensor& hidden, const Projection& projection, const Tensor& targets, double smoothing, Precision precision,
              bool wants_gradient) {
   if (precision == Precision::kBf16 && hidden.scalar_type() == at::kFloat)
-    return whole_pass_by<uint16_t>(kChunkLoss, hidden, weight, targets, smoothing, precision, wants_gradient);
-  return whole_pass_by<float>(kChunkLoss, hidden, weight, targets, smoothing, precision, wants_gradient);
+    return whole_pass_by<uint16_t>(kChunkLoss, hidden, projection, targets, smoothing, precision, wants_gradient);
+  return whole_pass_by<float>(kChunkLoss, hidden, projection, targets, smoothing, precision, wants_gradient);
 }
 
-using PassMaker = Pass (*)(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, Precision precision,
+using PassMaker = Pass (*)(const Tensor& hidden, const Projection& projection, const Tensor& targets, double smoothing, Precision precision,
                            bool wants_gradient);
 
 class ProjectionLossFunction : public torch::autograd::Function<ProjectionLossFunction> {
  public:
-  static variable_list forward(AutogradContext* context, const Tensor& hidden, const Tensor& weight, const Tensor& targets,
-                               double smoothing, Precision precision, PassMaker make_pass) {
-    const Pass pass = make_pass(hidden, weight, targets, smoothing, precision, true);
+  static variable_list forward(AutogradContext* context, const Tensor& hidden, const Tensor& weight, const std::optional<Tensor>& bias,
+                               const Tensor& targets, double smoothing, Precision precision, PassMaker make_pass) {
+    const Pass pass = make_pass(hidden, {weight, bias.value_or(Tensor())}, targets, smoothing, precision, true);
     context->saved_data["hidden"] = pass.hidden_gradient;
     context->saved_data["weight"] = pass.weight_gradient;
+    context->saved_data["bias"] = pass.bias_gradient;
     const Tensor nll = pass.nll.sum(), correct = pass.correct.sum();
     context->mark_non_differentiable({nll, correct});
     return {pass.loss.sum(), nll, correct};
@@ -215,34 +241,36 @@ class ProjectionLossFunction : public torch::autograd::Function<ProjectionLossFu
       if (!gradient.defined() || known == 1) return gradient;
       return is_known ? gradient * known : gradient * factor;
     };
-    return {scaled("hidden"), scaled("weight"), Tensor(), Tensor(), Tensor(), Tensor()};
+    return {scaled("hidden"), scaled("weight"), scaled("bias"), Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };
 
-ProjectionLoss loss_by(PassMaker make_pass, const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,
+ProjectionLoss loss_by(PassMaker make_pass, const Tensor& hidden, const Projection& projection, const Tensor& targets, double smoothing,
                        Precision precision) {
   if (!at::GradMode::is_enabled()) {
-    const Pass pass = make_pass(hidden, weight, targets, smoothing, precision, false);
+    const Pass pass = make_pass(hidden, projection, targets, smoothing, precision, false);
     return {pass.loss.sum(), pass.nll.sum(), pass.correct.sum()};
   }
-  const variable_list sums = ProjectionLossFunction::apply(hidden, weight, targets, smoothing, precision, make_pass);
+  const variable_list sums =
+      ProjectionLossFunction::apply(hidden, projection.weight, optional_of(projection.bias), targets, smoothing, precision, make_pass);
   return {sums[0], sums[1], sums[2]};
 }
 
 }  // namespace
 
-ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, Precision precision) {
+ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing, Precision precision,
+                               const Tensor& bias) {
   const TimedPart timed(ProfilePart::kLoss);
-  if (!has_row_kernels(hidden)) return reference::projection_loss(hidden, weight, targets, smoothing, precision);
+  if (!has_row_kernels(hidden)) return reference::projection_loss(hidden, weight, targets, smoothing, precision, bias);
   const Tensor y = targets.contiguous();
-  if (has_gpu_rows(hidden)) return loss_by(pass_by<chunk_loss_on_gpu>, hidden, weight, y, smoothing, precision);
+  if (has_gpu_rows(hidden)) return loss_by(pass_by<chunk_loss_on_gpu>, hidden, {weight, bias}, y, smoothing, precision);
   require_ids(y, weight.size(0));
-  return loss_by(fused_pass, hidden.contiguous(), weight, y, smoothing, precision);
+  return loss_by(fused_pass, hidden.contiguous(), {weight, bias}, y, smoothing, precision);
 }
 
 ProjectionLoss reference::projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,
-                                          Precision precision) {
-  return loss_by(pass_by<chunk_loss_by_aten>, hidden, weight, targets, smoothing, precision);
+                                          Precision precision, const Tensor& bias) {
+  return loss_by(pass_by<chunk_loss_by_aten>, hidden, {weight, bias}, targets, smoothing, precision);
 }
 
 }  // namespace lacuna

@@ -14,8 +14,8 @@ struct ProjectionLoss {
   Tensor loss, nll, correct;
 };
 
-/// Returns the label-smoothed cross-entropy of the logits hidden [T, D] x weight [V, D]^T against targets [T] int64,
-/// summed over the rows in nats:
+/// Returns the label-smoothed cross-entropy of the logits hidden [T, D] x weight [V, D]^T + bias [V] against targets
+/// [T] int64, summed over the rows in nats. `bias` may be undefined:
 ///
 ///   loss_t = -(1 - s) log p(y_t) - s/V sum_v log p(v)        s = smoothing, spread evenly over all V tokens (Szegedy et al. 2016)
 ///   nll_t  = -log p(y_t)                                     correct_t = 1 if y_t has the highest logit (the lowest id of equals)
@@ -24,6 +24,6 @@ struct ProjectionLoss {
 /// logits [T, V] are never in memory as a whole. `precision` is that of the products' factors, if they are float;
 /// logits are float.
 ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,
-                               Precision precision = Precision::kFp32);
+                               Precision precision = Precision::kFp32, const Tensor& bias = {});
 
 }  // namespace lacuna

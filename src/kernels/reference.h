@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/activation.h"
 #include "kernels/projection_loss.h"
 #include "kernels/residual_norm.h"
 
@@ -10,11 +11,11 @@
 namespace lacuna::reference {
 
 ResidualNorm residual_norm(const ResidualEnd& end, const Tensor& output);
-Tensor activation_dropout(const Tensor& x, bool is_gelu, const Dropout& dropout);
+Tensor activation_dropout(const Tensor& x, Activation activation, const Dropout& dropout);
 Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const std::vector<int32_t>& positions,
-             const Dropout& dropout);
+             const Dropout& dropout, int64_t zero_id = -1);
 /// Works chunk by chunk, too, and computes the gradients along with the loss; defined in projection_loss.cpp.
 ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,
-                               Precision precision = Precision::kFp32);
+                               Precision precision = Precision::kFp32, const Tensor& bias = {});
 
 }  // namespace lacuna::reference

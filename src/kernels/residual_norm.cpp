@@ -40,9 +40,9 @@ void backward_pass(void (*loop)(const ResidualNormBackward<T, Normed, Output>&, 
 class ResidualNormFunction : public torch::autograd::Function<ResidualNormFunction> {
  public:
   static variable_list forward(AutogradContext* context, const Tensor& residual, const std::optional<Tensor>& maybe_output,
-                               const Tensor& gain, const std::optional<Tensor>& bias, const Dropout& dropout, bool is_rms,
+                               const Tensor& gain, const std::optional<Tensor>& bias, const Dropout& dropout, bool is_rms, double epsilon,
                                Precision readers) {
-    const ResidualEnd end = {residual, dropout, {gain, bias.value_or(Tensor()), is_rms}, readers};
+    const ResidualEnd end = {residual, dropout, {gain, bias.value_or(Tensor()), is_rms, epsilon}, readers};
     const Tensor output = maybe_output.value_or(Tensor());
     const ResidualNormRows rows(end, output.defined(), /*for_backward=*/true);
     const ResidualNorm result = forward_pass(rows, residual, output);
@@ -63,7 +63,7 @@ class ResidualNormFunction : public torch::autograd::Function<ResidualNormFuncti
                                                               .dropout = kept_dropout(*context),
                                                               .is_rms = context->saved_data["is_rms"].toBool()},
                                                              {.is_wanted = has_output});
-    return {to.residual, to.output, to.gain, to.bias, Tensor(), Tensor(), Tensor()};
+    return {to.residual, to.output, to.gain, to.bias, Tensor(), Tensor(), Tensor(), Tensor()};
   }
 };
 
@@ -146,7 +146,7 @@ ResidualNorm residual_norm(const ResidualEnd& given, const Tensor& given_output)
   if (!at::GradMode::is_enabled())
     return forward_pass(ResidualNormRows(end, output.defined(), /*for_backward=*/false), end.residual, output);
   const variable_list results = ResidualNormFunction::apply(end.residual, optional_of(output), end.norm.gain, optional_of(end.norm.bias),
-                                                            end.dropout, end.norm.is_rms, end.readers);
+                                                            end.dropout, end.norm.is_rms, end.norm.given_epsilon, end.readers);
   return {output.defined() ? results.front() : end.residual, results.back()};
 }
 

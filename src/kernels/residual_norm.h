@@ -7,12 +7,18 @@ namespace lacuna {
 
 inline constexpr double kLayerNormEpsilon = 1e-5, kRmsNormEpsilon = 1e-6;
 
-/// The parameters of a norm of rows: LayerNorm gain * (z - mean) / sqrt(variance + 1e-5) + bias (Ba et al. 2016,
-/// arXiv:1607.06450), or RMSNorm gain * z / sqrt(mean(z^2) + 1e-6) (Zhang & Sennrich 2019, arXiv:1910.07467).
+/// The parameters of a norm of rows: LayerNorm gain * (z - mean) / sqrt(variance + epsilon) + bias (Ba et al. 2016,
+/// arXiv:1607.06450), or RMSNorm gain * z / sqrt(mean(z^2) + epsilon) (Zhang & Sennrich 2019, arXiv:1910.07467).
 struct NormWeights {
   Tensor gain;  ///< [D]
   Tensor bias;  ///< [D]; undefined for RMSNorm
   bool is_rms = false;
+  double given_epsilon = 0;  ///< 0 = kLayerNormEpsilon or kRmsNormEpsilon
+
+  double epsilon() const {
+    if (given_epsilon > 0) return given_epsilon;
+    return is_rms ? kRmsNormEpsilon : kLayerNormEpsilon;
+  }
 };
 
 /// The input of a norm. A layer that reads the normed rows can compute them from it again, and need not keep them for

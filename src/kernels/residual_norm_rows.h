@@ -54,7 +54,7 @@ class ResidualNormRows {
             .is_rms = end_.norm.is_rms,
             .gain = data_of<T>(end_.norm.gain),
             .bias = data_of<T>(end_.norm.bias),
-            .epsilon = static_cast<T>(end_.norm.is_rms ? kRmsNormEpsilon : kLayerNormEpsilon),
+            .epsilon = static_cast<T>(end_.norm.epsilon()),
             .sum = output == nullptr ? nullptr : mutable_data_of<T>(sum_),
             .normed = static_cast<Normed*>(normed_.mutable_data_ptr()),
             .mean = mutable_data_of<T>(mean_),

@@ -173,17 +173,60 @@ void gated_rms_backward(const GatedRmsRows<T, Stored>& a, int64_t begin, int64_t
   }
 }
 
+struct Relu {
+  template <class T>
+  LACUNA_INLINE static T value(T x) {
+    return relu(x);
+  }
+};
+struct Gelu {
+  template <class T>
+  LACUNA_INLINE static T value(T x) {
+    return gelu(x);
+  }
+  template <class T>
+  LACUNA_INLINE static T slope(T x) {
+    return gelu_slope(x);
+  }
+};
+struct Swish {
+  template <class T>
+  LACUNA_INLINE static T value(T x) {
+    return swish(x);
+  }
+  template <class T>
+  LACUNA_INLINE static T slope(T x) {
+    return swish_slope(x);
+  }
+};
+
+/// Calls use(f) with an activation that has a slope everywhere. Its loops are compiled for each.
+template <class Use>
+LACUNA_INLINE void with_smooth_activation(Activation activation, const Use& use) {
+  if (activation == Activation::kGelu) {
+    use(Gelu());
+  } else {
+    use(Swish());
+  }
+}
+
+template <class Use>
+LACUNA_INLINE void with_activation(Activation activation, const Use& use) {
+  if (activation == Activation::kRelu) {
+    use(Relu());
+  } else {
+    with_smooth_activation(activation, use);
+  }
+}
+
 template <class T>
 void activation_forward(const ActivationRows<T>& a, int64_t begin, int64_t end) {
   DropoutCursor<T> cursor(a.dropout, begin);
   for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
     const T* x = a.input + row * a.columns;
     T* y = a.result + row * a.columns;
-    if (a.is_gelu) {
-      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = factor * gelu(x[i]); });
-    } else {
-      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = factor * relu(x[i]); });
-    }
+    with_activation(a.activation,
+                    [&](auto f) { for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = factor * f.value(x[i]); }); });
   }
 }
 
@@ -195,11 +238,14 @@ void activation_backward(const ActivationRows<T>& a, int64_t begin, int64_t end)
     const int64_t at = row * a.columns;
     const T *dy = a.gradient + at, *y = a.result + at, *x = a.input + at;
     T* dx = a.input_gradient + at;
-    if (a.is_gelu) {
-      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { dx[i] = dy[i] * factor * gelu_slope(x[i]); });
-    } else {  // y is 0 or -0 where the unit was inactive or dropped, only there: no random numbers are needed. NaN lets the gradient pass
+    if (a.activation == Activation::kRelu) {
+      // y is 0 or -0 where the unit was inactive or dropped, only there: no random numbers are needed. NaN lets the gradient pass
 #pragma omp simd
       for (int64_t i = 0; i < a.columns; ++i) dx[i] = y[i] <= 0 ? T(0) : dy[i] * scale;
+    } else {
+      with_smooth_activation(a.activation, [&](auto f) {
+        for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { dx[i] = dy[i] * factor * f.slope(x[i]); });
+      });
     }
   }
 }
@@ -210,11 +256,9 @@ void biased_activation_forward(const BiasedActivationRows<T, Stored>& a, int64_t
   for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
     const T *x = a.input + (row - a.first_row) * a.columns, *bias = a.bias;
     Stored* y = a.result + row * a.columns;
-    if (a.is_gelu) {
-      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = stored<Stored>(factor * gelu(x[i] + bias[i])); });
-    } else {
-      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = stored<Stored>(factor * relu(x[i] + bias[i])); });
-    }
+    with_activation(a.activation, [&](auto f) {
+      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = stored<Stored>(factor * f.value(x[i] + bias[i])); });
+    });
   }
 }
 
@@ -229,20 +273,22 @@ void biased_activation_backward(const BiasedActivationRows<T, Stored>& a, int64_
     const T* dy = a.gradient + (row - a.first_row) * a.columns;
     const Stored* y = a.result + at;
     Stored* dx = a.input_gradient + at;
-    if (a.is_gelu) {
-      const T *x = a.input + at, *bias = a.bias;
-      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) {
-        const T gradient = dy[i] * factor * gelu_slope(x[i] + bias[i]);
-        sums[i] += gradient;
-        dx[i] = stored<Stored>(gradient);
-      });
-    } else {  // as above
+    if (a.activation == Activation::kRelu) {  // as above
 #pragma omp simd
       for (int64_t i = 0; i < a.columns; ++i) {
         const T gradient = loaded<T>(y[i]) <= 0 ? T(0) : dy[i] * scale;
         sums[i] += gradient;
         dx[i] = stored<Stored>(gradient);
       }
+    } else {
+      const T *x = a.input + at, *bias = a.bias;
+      with_smooth_activation(a.activation, [&](auto f) {
+        for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) {
+          const T gradient = dy[i] * factor * f.slope(x[i] + bias[i]);
+          sums[i] += gradient;
+          dx[i] = stored<Stored>(gradient);
+        });
+      });
     }
   }
 }
@@ -294,7 +340,7 @@ void embed(const EmbedRows<T>& a, int64_t begin, int64_t end) {
   DropoutCursor<T> cursor(a.dropout, begin);
   for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
     const T* x = a.table + a.ids[row] * a.columns;
-    T *y = a.result + row * a.columns, scale = a.scale;
+    T *y = a.result + row * a.columns, scale = a.ids[row] == a.zero_id ? T(0) : a.scale;
     if (a.position_table) {
       const T* position = a.position_table + a.positions[row] * a.columns;
       for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = factor * (scale * x[i] + position[i]); });

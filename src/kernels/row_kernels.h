@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/activation.h"
 #include "kernels/cpu_target.h"
 
 /// The inner loops of the fused kernels over rows of float or double, compiled once for each instruction set. Every
@@ -87,13 +88,13 @@ struct GatedRms {
   void (*backward)(const GatedRmsRows<T, Stored>&, int64_t begin, int64_t end);
 };
 
-/// result = dropout(f(input)), f = max(x, 0) or x Phi(x).
+/// result = dropout(f(input)), where f is the activation.
 template <class T>
 struct ActivationRows {
   int64_t columns;
-  bool is_gelu;
+  Activation activation;
   DropoutRows dropout;
-  const T* input;     ///< backward: needed by gelu only
+  const T* input;     ///< backward: not read by relu
   const T* gradient;  ///< backward only
   T* result;          ///< forward: written; backward: read
   T* input_gradient;  ///< backward only
@@ -103,10 +104,10 @@ struct ActivationRows {
 template <class T, class Stored>
 struct BiasedActivationRows {
   int64_t columns;
-  bool is_gelu;
+  Activation activation;
   DropoutRows dropout;
   int64_t first_row;      ///< input (forward) or gradient (backward) begins at this row
-  const T *input, *bias;  ///< backward: needed by gelu only, and input whole
+  const T *input, *bias;  ///< backward: not read by relu, and input whole
   Stored* result;         ///< forward: written; backward: read
   const T* gradient;      ///< this and what follows: backward only
   Stored* input_gradient;
@@ -136,7 +137,7 @@ struct SummedRows {
   T* sums;  ///< [blocks of kRowsPerSum, columns]; a call covers one block
 };
 
-/// result = dropout(scale * table[ids] + position_table[positions]).
+/// result = dropout(scale * table[ids] + position_table[positions]), where the row of zero_id is taken to be zero.
 template <class T>
 struct EmbedRows {
   int64_t columns;
@@ -144,6 +145,7 @@ struct EmbedRows {
   const int32_t* positions;
   const T *table, *position_table;  ///< position_table null = none
   T scale;
+  int64_t zero_id;  ///< -1 = none
   DropoutRows dropout;
   T* result;
 };

@@ -83,6 +83,20 @@ LACUNA_INLINE T gelu_slope(T x) {
   return normal_distribution(x, bell) + x * bell * T(.5 * M_2_SQRTPI * M_SQRT1_2);
 }
 
+/// Returns x sigmoid(x). Far below 0 it is 0, to rounding, for -infinity too.
+template <class T>
+LACUNA_INLINE T swish(T x) {
+  constexpr T kFar = sizeof(T) == sizeof(float) ? T(87) : T(708);  // e^kFar is still a number
+  const T y = x < -kFar ? -kFar : x;                               // -infinity times 0 would be NaN; NaN stays
+  return y * sigmoid(y);
+}
+template <class T>
+LACUNA_INLINE T swish_slope(T x) {
+  constexpr T kFar = 40;  // from there on 0 and 1, to rounding
+  x = x < -kFar ? -kFar : x > kFar ? kFar : x;
+  return sigmoid(x) * (T(1) + x * sigmoid(-x));
+}
+
 /// Returns the bits of x rounded to bf16, half-way cases to even; NaN stays.
 LACUNA_INLINE uint16_t rounded_to_bf16(float x) {
   constexpr uint32_t kQuiet = 0x40, kInfinity = 0x7f800000;

@@ -4,44 +4,45 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "kernels/embedding.h"
 
 namespace lacuna {
 
 EmbeddingTable::EmbeddingTable(int64_t vocab_size, int64_t d_model, const ParameterPath& path)
     : weight_(register_parameter("weight", normal(vocab_size, d_model, 1 / std::sqrt(static_cast<double>(d_model)), path / "weight"))) {}
 
-Tensor sinusoidal_positions(int64_t count, int64_t d_model, PositionLayout layout) {
+Tensor sinusoidal_positions(int64_t count, const ModelOptions& options) {
+  const int64_t d_model = options.d_model;
+  const bool interleaved = options.position_layout == PositionLayout::kInterleaved;
+  const int64_t steps = options.position_spacing == PositionSpacing::kPaper ? d_model : d_model - 2;  // of half an exponent
   Tensor table = at::empty({count, d_model}, at::kDouble);
   double* row = table.data_ptr<double>();
-  for (int64_t position = 0; position < count; ++position, row += d_model)
+  for (int64_t position = options.position_start; position < options.position_start + count; ++position, row += d_model)
     for (int64_t i = 0; i < d_model / 2; ++i) {
-      const double angle = static_cast<double>(position) * std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(d_model));
-      const bool interleaved = layout == PositionLayout::kInterleaved;
+      const double angle = static_cast<double>(position) * std::pow(10000.0, -2.0 * static_cast<double>(i) / static_cast<double>(steps));
       row[interleaved ? 2 * i : i] = std::sin(angle);
       row[interleaved ? 2 * i + 1 : d_model / 2 + i] = std::cos(angle);
     }
   return table;
 }
 
-PositionTable::PositionTable(const ModelOptions& options, const ParameterPath& path)
-    : kind_(options.positions), layout_(options.position_layout), d_model_(options.d_model) {
-  if (kind_ == Positions::kSinusoidal && d_model_ % 2 != 0)
-    throw ConfigError("model.d_model is " + std::to_string(d_model_) +
+PositionTable::PositionTable(const ModelOptions& options, const ParameterPath& path) : options_(options) {
+  const int64_t d_model = options.d_model;
+  if (options.positions == Positions::kSinusoidal && d_model % 2 != 0)
+    throw ConfigError("model.d_model is " + std::to_string(d_model) +
                       "; sinusoidal positions need an even number. Make it even, or set model.positions to learned");
-  if (kind_ == Positions::kLearned) {
-    const double deviation = 1 / std::sqrt(static_cast<double>(d_model_));
-    weight_ = register_parameter("weight", normal(options.max_positions, d_model_, deviation, path / "weight"));
+  if (options.positions == Positions::kLearned) {
+    const double deviation = 1 / std::sqrt(static_cast<double>(d_model));
+    weight_ = register_parameter("weight", normal(options.max_positions, d_model, deviation, path / "weight"));
   }
 }
 
 Tensor PositionTable::table(int64_t count, const Tensor& like) {
-  if (kind_ == Positions::kNone) return {};
-  if (kind_ == Positions::kSinusoidal) {
+  if (options_.positions == Positions::kNone) return {};
+  if (options_.positions == Positions::kSinusoidal) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!sinusoids_.defined() || sinusoids_.size(0) < count || sinusoids_.scalar_type() != like.scalar_type() ||
         sinusoids_.device() != like.device())
-      sinusoids_ = sinusoidal_positions(std::max<int64_t>(2 * count, 256), d_model_, layout_).to(like.options().requires_grad(false));
+      sinusoids_ = sinusoidal_positions(std::max<int64_t>(2 * count, 256), options_).to(like.options().requires_grad(false));
     return sinusoids_;
   }
   if (count > weight_.size(0))
@@ -67,7 +68,8 @@ Tensor Embedding::look_up(const Tensor& tokens, const std::vector<int32_t>& posi
   const Tensor& weight = table_->weight();
   const int32_t last = positions.empty() ? 0 : *std::max_element(positions.begin(), positions.end());
   if (at::GradMode::is_enabled()) table_->packed().drop();
-  return embed(weight, tokens, std::sqrt(static_cast<double>(weight.size(1))), positions_->table(last + 1, weight), positions, dropout);
+  return embed(weight, tokens, std::sqrt(static_cast<double>(weight.size(1))), positions_->table(last + 1, weight), positions, dropout,
+               zero_id_);
 }
 
 }  // namespace lacuna

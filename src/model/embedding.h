@@ -6,6 +6,7 @@
 
 #include "base/ragged.h"
 #include "config/options.h"
+#include "kernels/embedding.h"
 #include "model/dropout_site.h"
 #include "model/linear.h"
 #include "model/parameter_path.h"
@@ -27,9 +28,16 @@ class EmbeddingTable : public torch::nn::Module {
   PackedCache packed_;
 };
 
+/// The output projection: logits of hidden [T, D] are hidden x weight^T + bias [T, V], with a table's weight.
+struct OutputProjection {
+  std::shared_ptr<EmbeddingTable> table;
+  Tensor bias;  ///< [V]; undefined = none
+};
+
 /// A vector of D features for each position in a sentence, which is added to the embeddings of the tokens there.
 ///
-///   sinusoidal   sin and cos of position / 10000^(2i/D), for i < D/2, in turn (interleaved) or all sines first (concatenated); any length
+///   sinusoidal   sin and cos of position / 10000^(i/s), for i < D/2, in turn (interleaved) or all sines first (concatenated); s is D/2
+///                (paper) or D/2 - 1 (tensor2tensor), and a sentence's first token is at position_start; any length
 ///   learned      a parameter `weight` [max_positions, D], drawn from a normal distribution with standard deviation D^-1/2
 ///   none         nothing
 class PositionTable : public torch::nn::Module {
@@ -42,22 +50,22 @@ class PositionTable : public torch::nn::Module {
   int64_t limit() const { return weight_.defined() ? weight_.size(0) : 0; }
 
  private:
-  Positions kind_;
-  PositionLayout layout_;
-  int64_t d_model_;
+  ModelOptions options_;
   Tensor weight_;
   std::mutex mutex_;  // several translators may share a model
   Tensor sinusoids_;  // of the positions needed so far; no parameter, not saved
 };
 
-/// Returns the sinusoids of the first positions: [count, d_model] double.
-Tensor sinusoidal_positions(int64_t count, int64_t d_model, PositionLayout layout);
+/// Returns the sinusoids of a sentence's first positions: [count, d_model] double.
+Tensor sinusoidal_positions(int64_t count, const ModelOptions& options);
 
 /// The input of a stack: dropout(sqrt(D) * table[ids] + position) (Vaswani et al. 2017, section 3.4).
 class Embedding {
  public:
-  Embedding(std::shared_ptr<EmbeddingTable> table, std::shared_ptr<PositionTable> positions, double dropout, Stack stack)
-      : table_(std::move(table)), positions_(std::move(positions)), dropout_(dropout), stack_(stack) {}
+  /// `zero_id`: an id whose vector is zero, whatever the table has; kNoId = none.
+  Embedding(std::shared_ptr<EmbeddingTable> table, std::shared_ptr<PositionTable> positions, double dropout, Stack stack,
+            int64_t zero_id = kNoId)
+      : table_(std::move(table)), positions_(std::move(positions)), dropout_(dropout), stack_(stack), zero_id_(zero_id) {}
 
   /// Embeds tokens [T] int64 -> [T, D], each sentence from position 0.
   Ragged forward(const Ragged& tokens, const ForwardContext& context);
@@ -71,6 +79,7 @@ class Embedding {
   std::shared_ptr<PositionTable> positions_;
   double dropout_;
   Stack stack_;
+  int64_t zero_id_;
 };
 
 }  // namespace lacuna

@@ -6,9 +6,7 @@ TransformerLayer::TransformerLayer(const ModelOptions& options, const AttentionP
                                    const ParameterPath& path) {
   const bool is_decoder = stack == Stack::kDecoder;
   const auto place = static_cast<size_t>(index);
-  const auto add_norm = [&](const char* name) {
-    norms.push_back(register_module(name, std::make_shared<Norm>(options.norm_type, options.d_model)));
-  };
+  const auto add_norm = [&](const char* name) { norms.push_back(register_module(name, std::make_shared<Norm>(options))); };
   const AttentionPlace self = is_decoder ? AttentionPlace{AttentionSite::kDecoderSelf, index, attention.decoder_self[place]}
                                          : AttentionPlace{AttentionSite::kEncoderSelf, index, attention.encoder_self[place]};
   self_attention = register_module("self_attention", std::make_shared<SelfAttention>(options, self, path / "self_attention"));
@@ -34,7 +32,7 @@ LayerStack::LayerStack(const ModelOptions& options, const AttentionPlan& attenti
         list->register_module(name, std::make_shared<TransformerLayer>(options, attention, stack, i, path / "layers" / name)));
     norms_.insert(norms_.end(), layers_.back()->norms.begin(), layers_.back()->norms.end());
   }
-  if (norm_place_ == NormPlace::kPre) norms_.push_back(register_module("norm", std::make_shared<Norm>(options.norm_type, options.d_model)));
+  if (norm_place_ == NormPlace::kPre) norms_.push_back(register_module("norm", std::make_shared<Norm>(options)));
 }
 
 Ragged Encoder::forward(const Ragged& embedded, const ForwardContext& context) {

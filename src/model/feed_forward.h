@@ -16,7 +16,7 @@ class FeedForward : public torch::nn::Module {
   ResidualNorm forward(const NormedRows& x, const ResidualEnd& end, const ForwardContext& context);
 
  private:
-  bool is_gelu_;
+  Activation activation_;
   double dropout_;
   DropoutSite site_;
   std::shared_ptr<Linear> inner_, outer_;

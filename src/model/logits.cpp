@@ -101,7 +101,7 @@ void Logits::for_rows(F f) const {
   const int64_t at_a_time = projection_ && rows_.is_cpu() ? kRowsAtATime : std::max<int64_t>(1, num_rows());
   for (int64_t first = 0; first < num_rows(); first += at_a_time) {
     const Tensor given = rows_.narrow(0, first, std::min(at_a_time, num_rows() - first));
-    const Tensor logits = (projection_ ? projection_->multiply(given, {}) : given).to(at::kCPU, at::kFloat).contiguous();
+    const Tensor logits = (projection_ ? projection_->multiply(given, bias_) : given).to(at::kCPU, at::kFloat).contiguous();
     at::parallel_for(0, logits.size(0), kRowsPerTask, [&](int64_t begin, int64_t end) {
       std::vector<float> maxima;
       for (int64_t i = begin; i < end; ++i) {
@@ -116,7 +116,7 @@ void Logits::for_rows(F f) const {
 }
 
 Logits Logits::only(const std::vector<int32_t>& rows) const {
-  Logits chosen(rows_.index_select(0, tensor_of(rows, rows_.device())), projection_);
+  Logits chosen(rows_.index_select(0, tensor_of(rows, rows_.device())), projection_, bias_);
   chosen.vocab_size_ = vocab_size_;
   if (!tokens_.empty())
     for (const int32_t row : rows) chosen.tokens_.push_back(tokens_[static_cast<size_t>(row)]);

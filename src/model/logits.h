@@ -33,8 +33,9 @@ class Logits {
  public:
   /// Wraps rows [N, V] of float, before log-softmax.
   explicit Logits(Tensor rows) : rows_(std::move(rows)) {}
-  /// Defines the rows as hidden [N, D] times the projection [V, D].
-  Logits(Tensor hidden, std::shared_ptr<const PackedWeight> projection) : rows_(std::move(hidden)), projection_(std::move(projection)) {}
+  /// Defines the rows as hidden [N, D] times the projection [V, D], plus the bias [V], which may be undefined.
+  Logits(Tensor hidden, std::shared_ptr<const PackedWeight> projection, const Tensor& bias = {})
+      : rows_(std::move(hidden)), projection_(std::move(projection)), bias_(bias.defined() ? bias.detach() : bias) {}
   /// Wraps rows [N, columns], each over a few tokens of its own: column j of row i is token tokens[i][j], and later
   /// columns are not read. All other tokens of the vocabulary are impossible: their log-probability is -inf.
   Logits(Tensor rows, std::vector<TokenSet> tokens, int64_t vocab_size)
@@ -60,6 +61,7 @@ class Logits {
 
   Tensor rows_;
   std::shared_ptr<const PackedWeight> projection_;  // null = the rows are there
+  Tensor bias_;                                     // of the projection; undefined = none
   std::vector<TokenSet> tokens_;                    // [N], or none: all
   int64_t vocab_size_ = 0;
 };

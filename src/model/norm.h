@@ -14,13 +14,17 @@ namespace lacuna {
 /// 0.
 class Norm : public torch::nn::Module {
  public:
-  Norm(NormType type, int64_t d_model) : type_(type), gain_(register_parameter("gain", at::ones({d_model}, at::kFloat))) {
-    if (type == NormType::kLayer) bias_ = register_parameter("bias", at::zeros({d_model}, at::kFloat));
+  explicit Norm(const ModelOptions& options)
+      : type_(options.norm_type),
+        epsilon_(options.norm_epsilon),
+        gain_(register_parameter("gain", at::ones({options.d_model}, at::kFloat))) {
+    if (type_ == NormType::kLayer) bias_ = register_parameter("bias", at::zeros({options.d_model}, at::kFloat));
   }
-  NormWeights weights() const { return {gain_, bias_, type_ == NormType::kRms}; }
+  NormWeights weights() const { return {gain_, bias_, type_ == NormType::kRms, epsilon_}; }
 
  private:
   NormType type_;
+  double epsilon_;  // 0 = the type's
   Tensor gain_, bias_;
 };
 

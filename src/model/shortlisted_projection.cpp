@@ -9,7 +9,7 @@
 
 namespace lacuna {
 
-ShortlistedProjection::ShortlistedProjection(const std::vector<std::vector<int32_t>>& candidates) : weights_(candidates.size()) {
+ShortlistedProjection::ShortlistedProjection(const std::vector<std::vector<int32_t>>& candidates) : rows_(candidates.size()) {
   candidates_.reserve(candidates.size());
   for (const auto& one : candidates) candidates_.push_back(std::make_shared<const std::vector<int32_t>>(one));
 }
@@ -23,19 +23,21 @@ void ShortlistedProjection::join(const std::vector<int32_t>& kept, ShortlistedPr
     here = std::move(joined);
   };
   join(candidates_, other.candidates_);
-  join(weights_, other.weights_);
+  join(rows_, other.rows_);
 }
 
-const PackedWeight& ShortlistedProjection::weight_of(int32_t sentence, EmbeddingTable& output) {
-  auto& weight = weights_[static_cast<size_t>(sentence)];
-  if (!weight) {
-    const Tensor ids = tensor_of(*candidates_[static_cast<size_t>(sentence)], output.weight().device());
-    weight.emplace(output.weight().detach().index_select(0, ids), output.packed().precision());
+const ShortlistedProjection::Rows& ShortlistedProjection::rows_of(int32_t sentence, const OutputProjection& output) {
+  auto& rows = rows_[static_cast<size_t>(sentence)];
+  if (!rows) {
+    EmbeddingTable& table = *output.table;
+    const Tensor ids = tensor_of(*candidates_[static_cast<size_t>(sentence)], table.weight().device());
+    rows.emplace(Rows{PackedWeight(table.weight().detach().index_select(0, ids), table.packed().precision()),
+                      output.bias.defined() ? output.bias.detach().index_select(0, ids) : Tensor()});
   }
-  return *weight;
+  return *rows;
 }
 
-Logits ShortlistedProjection::logits(const Tensor& hidden, const std::vector<int32_t>& sentences, EmbeddingTable& output) {
+Logits ShortlistedProjection::logits(const Tensor& hidden, const std::vector<int32_t>& sentences, const OutputProjection& output) {
   constexpr int64_t kSentencesPerTask = 4;
   const auto rows = static_cast<int64_t>(sentences.size());
   std::vector<TokenSet> tokens;
@@ -54,11 +56,12 @@ Logits ShortlistedProjection::logits(const Tensor& hidden, const std::vector<int
     const at::NoGradGuard no_gradients;
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = borders[static_cast<size_t>(i)], count = borders[static_cast<size_t>(i + 1)] - first;
-      const Tensor product = weight_of(sentences[static_cast<size_t>(first)], output).multiply(hidden.narrow(0, first, count), {});
+      const Rows& projection = rows_of(sentences[static_cast<size_t>(first)], output);
+      const Tensor product = projection.weight.multiply(hidden.narrow(0, first, count), projection.bias);
       logits.narrow(0, first, count).narrow(1, 0, product.size(1)).copy_(product);
     }
   });
-  return Logits(logits, std::move(tokens), output.weight().size(0));
+  return Logits(logits, std::move(tokens), output.table->weight().size(0));
 }
 
 }  // namespace lacuna

@@ -19,13 +19,18 @@ class ShortlistedProjection {
   void join(const std::vector<int32_t>& kept, ShortlistedProjection&& other);
   /// Returns the logits of hidden [N, D], each row's over its sentence's candidates. Rows of one sentence stand side by
   /// side. `output` is the same in every call.
-  Logits logits(const Tensor& hidden, const std::vector<int32_t>& sentences, EmbeddingTable& output);
+  Logits logits(const Tensor& hidden, const std::vector<int32_t>& sentences, const OutputProjection& output);
 
  private:
-  const PackedWeight& weight_of(int32_t sentence, EmbeddingTable& output);
+  /// The candidates' rows of the output projection.
+  struct Rows {
+    PackedWeight weight;
+    Tensor bias;
+  };
+  const Rows& rows_of(int32_t sentence, const OutputProjection& output);
 
   std::vector<TokenSet> candidates_;
-  std::vector<std::optional<PackedWeight>> weights_;
+  std::vector<std::optional<Rows>> rows_;
 };
 
 }  // namespace lacuna

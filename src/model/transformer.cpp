@@ -100,7 +100,8 @@ struct Transformer::Parts {
   VocabularySizes sizes;
   AttentionPlan attention;
   std::unique_ptr<AuxiliaryLoss> auxiliary;
-  std::shared_ptr<EmbeddingTable> src_table, tgt_table, output;
+  std::shared_ptr<EmbeddingTable> src_table, tgt_table;
+  OutputProjection output;
   std::shared_ptr<PositionTable> src_positions, tgt_positions;
   std::shared_ptr<Encoder> encoder;
   std::shared_ptr<Decoder> decoder;
@@ -118,11 +119,14 @@ struct Transformer::Parts {
     const bool all = options.tie_embeddings == TieEmbeddings::kAll;
     src_table = table(sizes.src, all ? "embedding" : "src_embedding");
     tgt_table = all ? src_table : table(sizes.tgt, "tgt_embedding");
-    output = options.tie_embeddings == TieEmbeddings::kNone ? table(sizes.tgt, "output") : tgt_table;
+    output.table = options.tie_embeddings == TieEmbeddings::kNone ? table(sizes.tgt, "output") : tgt_table;
   }
 
   Embedding src_embedding() const { return {src_table, src_positions, options.dropout, Stack::kEncoder}; }
-  Embedding tgt_embedding() const { return {tgt_table, tgt_positions, options.dropout, Stack::kDecoder}; }
+  Embedding tgt_embedding() const {
+    const int64_t zero_id = options.decoder_start == DecoderStart::kZero ? kBos : kNoId;
+    return {tgt_table, tgt_positions, options.dropout, Stack::kDecoder, zero_id};
+  }
 };
 
 Transformer::Transformer(const ModelOptions& options, const VocabularySizes& sizes, uint64_t seed)
@@ -133,7 +137,10 @@ Transformer::Transformer(const ModelOptions& options, const VocabularySizes& siz
     register_module("src_embedding", parts_->src_table);
     register_module("tgt_embedding", parts_->tgt_table);
   }
-  if (parts_->output != parts_->tgt_table) register_module("output", parts_->output);
+  std::shared_ptr<torch::nn::Module> output = parts_->output.table;
+  if (output == parts_->tgt_table) output = options.output_bias ? std::make_shared<torch::nn::Module>() : nullptr;
+  if (output) register_module("output", output);
+  if (options.output_bias) parts_->output.bias = output->register_parameter("bias", at::zeros({sizes.tgt}, at::kFloat));
   register_module("src_positions", parts_->src_positions);
   register_module("tgt_positions", parts_->tgt_positions);
   register_module("encoder", parts_->encoder);
@@ -142,7 +149,7 @@ Transformer::Transformer(const ModelOptions& options, const VocabularySizes& siz
 }
 
 LossSums Transformer::loss(const Ragged& src, const Ragged& tgt, double label_smoothing, const ForwardContext& context) {
-  if (at::GradMode::is_enabled()) parts_->output->packed().drop();  // it may be about to change
+  if (at::GradMode::is_enabled()) parts_->output.table->packed().drop();  // it may be about to change
   Regularizer regularizer;
   ForwardContext gathering = context;
   if (context.training) gathering.regularizer = &regularizer;
@@ -163,7 +170,8 @@ LossSums Transformer::loss(const Ragged& src, const Ragged& tgt, double label_sm
 
 LossSums Transformer::loss_of(const Ragged& memory, const Ragged& tgt, double label_smoothing, const ForwardContext& context) {
   const Ragged hidden = decode(memory, tgt, context);
-  const ProjectionLoss sums = projection_loss(hidden.values, parts_->output->weight(), tgt.values, label_smoothing, context.precision);
+  const ProjectionLoss sums =
+      projection_loss(hidden.values, output_weight(), tgt.values, label_smoothing, context.precision, output_bias());
   return {sums.loss, sums.nll, sums.correct, tgt.shape->num_tokens()};
 }
 
@@ -190,7 +198,11 @@ Ragged Transformer::decode(const Ragged& memory, const Ragged& tgt, const Forwar
 }
 
 const Tensor& Transformer::output_weight() const {
-  return parts_->output->weight();
+  return parts_->output.table->weight();
+}
+
+const Tensor& Transformer::output_bias() const {
+  return parts_->output.bias;
 }
 
 Tensor Transformer::token_log_probs(const Ragged& src, const Ragged& tgt, const ForwardContext& context) {
@@ -198,7 +210,7 @@ Tensor Transformer::token_log_probs(const Ragged& src, const Ragged& tgt, const 
   const Tensor hidden = decode(encode(src, context), tgt, context).values;
   const Tensor targets = tgt.values.to(at::kCPU).to(at::kInt).contiguous();
   const int32_t* const first = targets.const_data_ptr<int32_t>();
-  return at::tensor(Logits(hidden, parts_->output->projection()).of({first, first + targets.numel()}), at::kFloat);
+  return at::tensor(Logits(hidden, parts_->output.table->projection(), output_bias()).of({first, first + targets.numel()}), at::kFloat);
 }
 
 std::unique_ptr<DecoderCache> Transformer::start(const Ragged& src) {
@@ -219,8 +231,8 @@ Logits Transformer::step(const std::vector<int32_t>& tokens, DecoderCache& cache
   const Tensor embedded = parts_->tgt_embedding().at_positions(ids, keys.positions);
   const Tensor hidden = parts_->decoder->step(embedded, slots, keys, context);
   if (slots.alignment_layer() >= 0) slots.set_alignment(probe.mean_over_heads());
-  if (auto* const shortlisted = slots.shortlisted()) return shortlisted->logits(hidden, slots.sentences(), *parts_->output);
-  return Logits(hidden, parts_->output->projection());
+  if (auto* const shortlisted = slots.shortlisted()) return shortlisted->logits(hidden, slots.sentences(), parts_->output);
+  return Logits(hidden, parts_->output.table->projection(), output_bias());
 }
 
 const AuxiliaryLoss* Transformer::auxiliary_loss() const {
@@ -258,7 +270,7 @@ void Transformer::keep_packed_weights_alone() {
 }
 
 at::Device Transformer::device() const {
-  return parts_->output->weight().device();
+  return output_weight().device();
 }
 
 const ModelOptions& Transformer::options() const {

@@ -62,8 +62,9 @@ class Transformer : public torch::nn::Module {
   Ragged decode(const Ragged& memory, const Ragged& tgt, const ForwardContext& context);
   /// Returns the log-probability of each token of tgt: [Tt] float. No gradients.
   Tensor token_log_probs(const Ragged& src, const Ragged& tgt, const ForwardContext& context = {});
-  /// Returns the output projection [V, D].
+  /// Returns the weight [V, D] of the output projection, and its bias [V]; the bias is undefined if the model has none.
   const Tensor& output_weight() const;
+  const Tensor& output_bias() const;
 
   /// Encodes src and returns an empty cache for decoding its B sentences step by step. No gradients, no dropout.
   std::unique_ptr<DecoderCache> start(const Ragged& src);

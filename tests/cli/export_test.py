@@ -206,6 +206,38 @@ class Export(FreshFolder):
                           "eos_token": "</s>", "unk_token": "<unk>"})
         self.assertEqual(len(json.loads(read("ct2", "shared_vocabulary.json"))), 24)
 
+    def test_a_bias_of_logits_leaves_and_swish(self):
+        one = trained("one", "--model.norm", "post", "--model.activation", "swish", "--model.output_bias", "true")
+        self.export(one, "hf", "hf")
+        self.assertEqual(json.loads(read("hf", "config.json"))["activation_function"], "swish")
+        bias = weights_of(one)["output.bias"].rows
+        self.assertNotEqual(bias, [[0] * 24])
+        self.assertEqual(read_safetensors("hf/model.safetensors")["final_logits_bias"].rows, bias)
+        two = trained("two", "--model.tie_embeddings", "decoder", "--model.output_bias", "true")
+        self.export(two, "hf", "joint")
+        (ours,), never = weights_of(two)["output.bias"].rows, floats(array.array("f", [-1e9]))[0]
+        self.assertEqual(read_safetensors("joint/model.safetensors")["final_logits_bias"].rows,
+                         [[never, *ours[1:3], *[never] * 21, ours[0], *ours[3:]]])
+
+    def test_what_marian_has_in_another_way_leaves_for_ctranslate2_alone(self):
+        model = trained("run", "--model.activation", "swish", "--model.output_bias", "true", "--model.norm_epsilon", "0.001",
+                        "--model.position_spacing", "tensor2tensor", "--model.position_start", "2", "--model.decoder_start", "zero")
+        self.export(model, "ctranslate2", "ct2")
+        _, variables, _ = read_model_bin(read_bytes("ct2", "model.bin"))
+        shape, _, data = variables["decoder/projection/bias"]
+        self.assertEqual((shape, Matrix(shape, data).rows), ([24], weights_of(model)["output.bias"].rows))
+        self.assertEqual((variables["decoder/activation"][2], variables["decoder/start_from_zero_embedding"][2]), (b"\2", b"\1"))
+        shape, _, data = variables["decoder/position_encodings/encodings"]
+        expected = [f(9 / 10000 ** (i / 3)) for i in range(4) for f in (math.sin, math.cos)]
+        for value, ours in zip(expected, Matrix(shape, data).rows[7]):
+            self.assertAlmostEqual(value, ours, delta=1e-6)
+        self.assertEqual(json.loads(read("ct2", "config.json"))["layer_norm_epsilon"], 0.001)
+        for key, value, said in (("position_spacing", "tensor2tensor", "tensor2tensor"), ("position_start", "2", "2"),
+                                 ("norm_epsilon", "0.001", "0.001"), ("decoder_start", "zero", "zero, but the embedding of bos is not")):
+            other = trained(key, f"--model.{key}", value)
+            refused = self.refuses("export", "-m", other, "--to", "hf", "-o", path("hf"))
+            self.assertIn(f"model.{key} of the model is {said}, which transformers cannot hold; --to ctranslate2 can", refused)
+
     def test_int8_is_bytes_by_rows(self):
         model = trained("run")
         self.export(model, "ctranslate2", "new/ct2", "--precision", "int8")

@@ -29,6 +29,10 @@ VARIANTS = {
     "post_rela": {"norm": "post", "tie_embeddings": "all",
                   "attention": {"encoder_self": {"type": "rela", "norm": "gated_rms"}, "decoder_self": {"type": "rela", "norm": "rms"},
                                 "cross": {"type": "softmax", "norm": "layer"}}},
+    "marian": {"norm": "post", "tie_embeddings": "all", "position_layout": "concatenated", "position_spacing": "tensor2tensor",
+               "activation": "swish", "norm_epsilon": 0.01, "output_bias": True, "decoder_start": "zero"},
+    "m2m100": {"norm": "pre", "tie_embeddings": "none", "position_layout": "concatenated", "position_spacing": "tensor2tensor",
+               "position_start": 2, "norm_type": "rms", "norm_epsilon": 0.02, "output_bias": True},
 }
 BASE = {"d_model": 8, "num_heads": 2, "d_ff": 12, "encoder_layers": 2, "decoder_layers": 2, "norm_type": "layer", "positions": "sinusoidal",
         "position_layout": "interleaved", "activation": "relu", "dropout": 0}
@@ -57,16 +61,16 @@ class Layered(nn.Module):
 
     def norm(self, name, x):
         if self.o["norm_type"] == "rms":
-            return self.rms_norm(name, x, 1e-6)
-        return self.layer_norm(name, x)
+            return self.rms_norm(name, x, self.o.get("norm_epsilon", 1e-6))
+        return self.layer_norm(name, x, self.o.get("norm_epsilon", 1e-5))
 
     def rms_norm(self, name, x, epsilon):  # Zhang & Sennrich 2019, eq. 4
         return x / torch.sqrt((x * x).mean(-1, keepdim=True) + epsilon) * self.get(name + ".gain", x.shape[-1])
 
-    def layer_norm(self, name, x):
+    def layer_norm(self, name, x, epsilon=1e-5):
         gain = self.get(name + ".gain", x.shape[-1])
         centred = x - x.mean(-1, keepdim=True)
-        return centred / torch.sqrt((centred * centred).mean(-1, keepdim=True) + 1e-5) * gain + self.get(name + ".bias", x.shape[-1])
+        return centred / torch.sqrt((centred * centred).mean(-1, keepdim=True) + epsilon) * gain + self.get(name + ".bias", x.shape[-1])
 
     def attention_norm(self, name, kind, x):
         """Normalizes the concatenated heads (Zhang, Titov & Sennrich 2021, arXiv:2104.07012, section 3.2)."""
@@ -104,7 +108,10 @@ class Layered(nn.Module):
 
     def feed_forward(self, name, x, width):
         inner = self.affine(name + ".inner", x, width)
-        inner = torch.relu(inner) if self.o["activation"] == "relu" else nn.functional.gelu(inner)
+        if self.o["activation"] == "swish":
+            inner = inner / (1 + torch.exp(-inner))
+        else:
+            inner = torch.relu(inner) if self.o["activation"] == "relu" else nn.functional.gelu(inner)
         return self.affine(name + ".outer", inner, x.shape[-1])
 
     def residual(self, norm_name, x, sublayer):
@@ -116,10 +123,11 @@ class Layered(nn.Module):
         d = self.o["d_model"]
         if self.o["positions"] == "learned":
             return self.get(name + ".weight", self.o["max_positions"], d)[:length]
-        table = torch.zeros(length, d)
+        table, start = torch.zeros(length, d), self.o.get("position_start", 0)
+        frequencies = d // 2 - 1 if self.o.get("position_spacing") == "tensor2tensor" else d // 2
         for position in range(length):
             for i in range(d // 2):
-                angle = position / 10000 ** (2 * i / d)
+                angle = (start + position) / 10000 ** (i / frequencies)
                 interleaved = self.o["position_layout"] == "interleaved"
                 table[position, 2 * i if interleaved else i] = math.sin(angle)
                 table[position, 2 * i + 1 if interleaved else d // 2 + i] = math.cos(angle)
@@ -129,7 +137,10 @@ class Layered(nn.Module):
         name = "embedding" if self.o["tie_embeddings"] == "all" else side + "_embedding"
         d = self.o["d_model"]
         table = self.get(name + ".weight", VOCABULARY, d, scale=d**-0.5)
-        return table[ids] * math.sqrt(d) + self.positions(side + "_positions", ids.shape[1])
+        x = table[ids] * math.sqrt(d)
+        if side == "tgt" and self.o.get("decoder_start") == "zero":
+            x = x * (ids != BOS)[..., None]
+        return x + self.positions(side + "_positions", ids.shape[1])
 
     def encode(self, ids, visible):
         x = self.embed("src", ids)
@@ -156,6 +167,10 @@ class Layered(nn.Module):
         name = {"all": "embedding", "decoder": "tgt_embedding", "none": "output"}[self.o["tie_embeddings"]]
         return self.get(name + ".weight", VOCABULARY, self.o["d_model"], scale=0.3)
 
+    def logits(self, hidden):
+        products = hidden @ self.output_weight().T
+        return products + self.get("output.bias", VOCABULARY) if self.o.get("output_bias") else products
+
 
 def padded(sentences):
     length = max(len(s) for s in sentences)
@@ -168,7 +183,7 @@ def losses(model):
     tgt_real = torch.tensor([[i < len(s) for i in range(tgt.shape[1])] for s in TARGETS])
     shifted = torch.cat([torch.full((len(TARGETS), 1), BOS), tgt[:, :-1]], 1)
     hidden = model.decode(shifted, model.encode(src, src_real[:, None, :]), src_real[:, None, :])
-    log_probs = torch.log_softmax(hidden @ model.output_weight().T, -1)
+    log_probs = torch.log_softmax(model.logits(hidden), -1)
     wanted = (1 - SMOOTHING) * nn.functional.one_hot(tgt, VOCABULARY) + SMOOTHING / VOCABULARY
     loss = -(wanted * log_probs).sum(-1)[tgt_real].sum()
     nll = -log_probs.gather(-1, tgt[..., None])[..., 0][tgt_real].sum()

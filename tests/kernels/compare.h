@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/activation.h"
 #include "kernels/dropout.h"
 #include "kernels/row_kernels.h"
 
@@ -60,6 +61,8 @@ inline RaggedShapePtr three_sentences(int32_t tokens) {
 inline Dropout a_dropout(double rate, int32_t tokens) {
   return {rate, 0x123456789abcdefull, three_sentences(tokens)};
 }
+
+inline constexpr Activation kActivations[] = {Activation::kRelu, Activation::kGelu, Activation::kSwish};
 
 inline std::vector<size_t> row_kernel_sets() {
   std::vector<size_t> sets(all_row_kernels<float>().size());

@@ -9,7 +9,7 @@ namespace lacuna {
 namespace {
 
 Tensor drop_ones(const Dropout& dropout, int64_t columns) {
-  return activation_dropout(at::ones({dropout.shape->num_tokens(), columns}, at::kDouble), false, dropout);
+  return activation_dropout(at::ones({dropout.shape->num_tokens(), columns}, at::kDouble), Activation::kRelu, dropout);
 }
 
 /// A draw for each feature, and sentence after sentence.

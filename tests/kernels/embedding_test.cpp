@@ -15,7 +15,9 @@ TEST_P(Embed, EqualsItsReference) {
   for (int32_t i = 0; i < 60; ++i) positions.push_back(i % 20);
   for (const double rate : {0.0, 0.3}) {
     const Dropout dropout = a_dropout(rate, 60);
-    const auto with = [&](auto kernel) { return [=](const Inputs& in) { return kernel(in[0], ids, 8.0, in[1], positions, dropout); }; };
+    const auto with = [&](auto kernel) {
+      return [=](const Inputs& in) { return kernel(in[0], ids, 8.0, in[1], positions, dropout, kNoId); };
+    };
     expect_same(with(embed), with(reference::embed), {spiky({13, 64}, type()), spiky({25, 64}, type())});
   }
 }
@@ -23,9 +25,28 @@ TEST_P(Embed, EqualsItsReference) {
 TEST_P(Embed, NeedsNoPositions) {
   const Tensor ids = at::randint(11, {9}, at::kLong);
   const auto with = [&](auto kernel) {
-    return [=](const Inputs& in) { return kernel(in[0], ids, 8.0, Tensor(), std::vector<int32_t>(), Dropout()); };
+    return [=](const Inputs& in) { return kernel(in[0], ids, 8.0, Tensor(), std::vector<int32_t>(), Dropout(), kNoId); };
   };
   expect_same(with(embed), with(reference::embed), {spiky({13, 64}, type())});
+}
+
+TEST_P(Embed, OfTheZeroIdIsThePositionAlone) {
+  constexpr int64_t kZeroId = 3;
+  const Tensor ids = at::randint(7, {60}, at::kLong);
+  std::vector<int32_t> positions;
+  for (int32_t i = 0; i < 60; ++i) positions.push_back(i % 20);
+  const Dropout dropout = a_dropout(0.3, 60);
+  const auto with = [&](auto kernel) {
+    return [=](const Inputs& in) { return kernel(in[0], ids, 8.0, in[1], positions, dropout, kZeroId); };
+  };
+  const Tensor table = spiky({13, 64}, type()), of_positions = spiky({25, 64}, type());
+  expect_same(with(embed), with(reference::embed), {table, of_positions});
+  const Tensor plain = embed(table.index_fill(0, at::tensor({kZeroId}), 0), ids, 8.0, of_positions, positions, dropout);
+  EXPECT_TRUE(with(embed)({table, of_positions}).equal(plain));
+  const Tensor learned = table.clone().requires_grad_(true);
+  with(embed)({learned, of_positions}).sum().backward();
+  EXPECT_EQ(learned.grad()[kZeroId].abs().max().item<double>(), 0);
+  EXPECT_GT(learned.grad()[kZeroId + 1].abs().max().item<double>(), 0);
 }
 
 TEST(EmbedIds, OutsideOfTheTableAreRefused) {

@@ -22,7 +22,8 @@ Inputs linear_inputs_of(int64_t rows, at::ScalarType type) {
 }
 
 struct Options {
-  bool is_gelu = false, is_rms = false;
+  Activation activation = Activation::kRelu;
+  bool is_rms = false;
   double rate = 0;
   Precision precision = Precision::kFp32, readers = Precision::kFp32;
 };
@@ -41,12 +42,12 @@ Tensor sum_of(const ResidualNorm& result) {
 
 Tensor fused(const Inputs& in, const Options& options) {
   const Dropout dropout = a_dropout(options.rate, static_cast<int32_t>(in[1].size(0)));
-  return sum_of(feed_forward(in[0], {{in[4], in[5]}, {in[6], in[7]}, options.is_gelu, dropout}, end_of(in, options), options.precision));
+  return sum_of(feed_forward(in[0], {{in[4], in[5]}, {in[6], in[7]}, options.activation, dropout}, end_of(in, options), options.precision));
 }
 
 Tensor by_parts(const Inputs& in, const Options& options) {
   const Dropout dropout = a_dropout(options.rate, static_cast<int32_t>(in[1].size(0)));
-  const Tensor hidden = activation_dropout(linear(in[0], in[4], in[5], options.precision), options.is_gelu, dropout);
+  const Tensor hidden = activation_dropout(linear(in[0], in[4], in[5], options.precision), options.activation, dropout);
   return sum_of(residual_norm(end_of(in, options), linear(hidden, in[6], in[7], options.precision)));
 }
 
@@ -64,9 +65,9 @@ class FeedForwardKernel : public KernelTest {};
 INSTANTIATE_TEST_SUITE_P(, FeedForwardKernel, testing::ValuesIn(kernel_cases()), name_of_case);
 
 TEST_P(FeedForwardKernel, EqualsItsParts) {
-  for (const bool is_gelu : {false, true})
+  for (const Activation activation : kActivations)
     for (const bool is_rms : {false, true}) {
-      const Options options = {.is_gelu = is_gelu, .is_rms = is_rms, .rate = 0.4};
+      const Options options = {.activation = activation, .is_rms = is_rms, .rate = 0.4};
       expect_same([&](const Inputs& in) { return fused(in, options); }, [&](const Inputs& in) { return by_parts(in, options); },
                   inputs_of(50, type()));
     }
@@ -153,14 +154,14 @@ class Bf16FeedForward : public RowKernelSets {};
 INSTANTIATE_TEST_SUITE_P(, Bf16FeedForward, testing::ValuesIn(row_kernel_sets()), name_of_set);
 
 TEST_P(Bf16FeedForward, EqualsItsParts) {
-  for (const bool is_gelu : {false, true})
+  for (const Activation activation : kActivations)
     for (const double rate : {0.0, 0.4})
-      expect_same_in_bf16(fused, by_parts, inputs_of(50, at::kFloat), {.is_gelu = is_gelu, .rate = rate});
+      expect_same_in_bf16(fused, by_parts, inputs_of(50, at::kFloat), {.activation = activation, .rate = rate});
 }
 
 TEST_P(Bf16FeedForward, EqualsItsPartsInSeveralBlocks) {
-  for (const bool is_gelu : {false, true})
-    expect_same_in_bf16(fused, by_parts, inputs_of(1100, at::kFloat), {.is_gelu = is_gelu, .rate = 0.4});
+  for (const Activation activation : kActivations)
+    expect_same_in_bf16(fused, by_parts, inputs_of(1100, at::kFloat), {.activation = activation, .rate = 0.4});
 }
 
 TEST_P(Bf16FeedForward, LinearToResidualEqualsItsParts) {

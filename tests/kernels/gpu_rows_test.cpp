@@ -192,11 +192,11 @@ TEST_F(RowsOnGpu, NormalizeAndGateNothing) {
 }
 
 TEST_F(RowsOnGpu, ActivateAsTheReference) {
-  for (const bool is_gelu : {false, true})
+  for (const Activation activation : kActivations)
     for (const double rate : {0.0, 0.25}) {
-      SCOPED_TRACE(testing::Message() << "gelu " << is_gelu << ", dropout " << rate);
+      SCOPED_TRACE(testing::Message() << "activation " << static_cast<int>(activation) << ", dropout " << rate);
       const Dropout dropout = a_dropout(rate, kRows);
-      const auto with = [&](auto kernel) { return [=](const Inputs& in) { return kernel(in[0], is_gelu, dropout); }; };
+      const auto with = [&](auto kernel) { return [=](const Inputs& in) { return kernel(in[0], activation, dropout); }; };
       expect_same(on_gpu(with(activation_dropout)), with(reference::activation_dropout), {spiky({kRows, 130}, at::kFloat)});
     }
 }
@@ -206,25 +206,28 @@ TEST_F(RowsOnGpu, LoseAsTheReference) {
   const Tensor targets = at::randint(kVocabulary, {kTokens}, at::kLong);
   for (const double smoothing : {0.0, 0.1}) {
     const auto with = [&](auto kernel, at::Device device) {
-      return [=](const Inputs& in) { return kernel(in[0], in[1], targets.to(device), smoothing).loss.to(in[0].scalar_type()); };
+      return [=](const Inputs& in) {
+        return kernel(in[0], in[1], targets.to(device), smoothing, Precision::kFp32, in[2]).loss.to(in[0].scalar_type());
+      };
     };
     const auto ours = [](const auto&... arguments) { return projection_loss(arguments...); };
     const auto in_aten = [](const auto&... arguments) { return reference::projection_loss(arguments...); };
     expect_same(on_gpu(with(ours, at::kCUDA)), with(in_aten, at::kCPU),
-                {at::randn({kTokens, 32}, at::kFloat), at::randn({kVocabulary, 32}, at::kFloat)});
+                {at::randn({kTokens, 32}, at::kFloat), at::randn({kVocabulary, 32}, at::kFloat), at::randn({kVocabulary}, at::kFloat)});
   }
 }
 
 TEST_F(RowsOnGpu, LoseInBf16AsTheReference) {
   const Tensor targets = at::randint(300, {100}, at::kLong);
-  const Inputs inputs = {at::randn({100, 32}, at::kFloat), at::randn({300, 32}, at::kFloat)};
+  const Inputs inputs = {at::randn({100, 32}, at::kFloat), at::randn({300, 32}, at::kFloat), at::randn({300}, at::kFloat)};
   const auto gradients = [&](auto kernel, at::Device device) {
     Inputs leaves;
     for (const Tensor& input : inputs)
       leaves.push_back(input.to(device, at::kFloat, /*non_blocking=*/false, /*copy=*/true).requires_grad_());
-    const ProjectionLoss loss = kernel(leaves[0], leaves[1], targets.to(device), 0.1, Precision::kBf16);
+    const ProjectionLoss loss = kernel(leaves[0], leaves[1], targets.to(device), 0.1, Precision::kBf16, leaves[2]);
     loss.loss.backward();
-    return std::vector<Tensor>{loss.loss.detach().cpu(), loss.nll.cpu(), leaves[0].grad().cpu(), leaves[1].grad().cpu()};
+    return std::vector<Tensor>{loss.loss.detach().cpu(), loss.nll.cpu(), leaves[0].grad().cpu(), leaves[1].grad().cpu(),
+                               leaves[2].grad().cpu()};
   };
   const std::vector<Tensor> found = gradients(projection_loss, at::kCUDA), expected = gradients(reference::projection_loss, at::kCPU);
   for (size_t i = 0; i < found.size(); ++i)  // gradients of logits are rounded to 8 bits

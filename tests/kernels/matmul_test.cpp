@@ -139,16 +139,17 @@ TEST_P(Bf16ProjectionLoss, IsThatOfFloatWithRoundedGradients) {
 /// What other devices run.
 TEST_P(Bf16ProjectionLoss, IsTheSameInOperationsOfAten) {
   const Tensor targets = at::randint(90, {kRoundedLossRows + 70}, at::kLong);
-  const Tensor numbers = at::randn({kRoundedLossRows + 70, 32}), table = at::randn({90, 32});
+  const Tensor numbers = at::randn({kRoundedLossRows + 70, 32}), table = at::randn({90, 32}), biases = at::randn({90});
   const auto run = [&](const auto& loss_of) {
-    const Tensor hidden = numbers.clone().requires_grad_(true), weight = table.clone().requires_grad_(true);
-    const Tensor loss = loss_of(hidden, weight, targets, 0.1, Precision::kBf16).loss;
+    const Tensor hidden = numbers.clone().requires_grad_(true), weight = table.clone().requires_grad_(true),
+                 bias = biases.clone().requires_grad_(true);
+    const Tensor loss = loss_of(hidden, weight, targets, 0.1, Precision::kBf16, bias).loss;
     loss.backward();
-    return std::vector<Tensor>{loss.detach(), hidden.grad(), weight.grad()};
+    return std::vector<Tensor>{loss.detach(), hidden.grad(), weight.grad(), bias.grad()};
   };
   const std::vector<Tensor> found = run(reference::projection_loss), expected = run(projection_loss);
   EXPECT_NEAR(found[0].item<double>() / expected[0].item<double>(), 1, kTolerance);
-  for (const size_t i : {1, 2}) expect_near(found[i], expected[i], 1.0 / 256);
+  for (const size_t i : {1, 2, 3}) expect_near(found[i], expected[i], 1.0 / 256);
 }
 
 TEST_P(Bf16ProjectionLoss, RoundsFactorsInOperationsOfAten) {

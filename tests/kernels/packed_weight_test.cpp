@@ -26,6 +26,7 @@ TEST_P(PackedWeightTest, EndsInAnActivation) {
   const Tensor plain = at::linear(x, weight, bias);
   expect_close(PackedWeight(weight).multiply(x, bias, ProductEnd::kRelu), at::relu(plain));
   expect_close(PackedWeight(weight).multiply(x, bias, ProductEnd::kGelu), at::gelu(plain));
+  expect_close(PackedWeight(weight).multiply(x, bias, ProductEnd::kSwish), at::silu(plain));
 }
 
 constexpr Precision kPrecisions[] = {Precision::kFp32, Precision::kBf16, Precision::kInt8};
@@ -119,7 +120,7 @@ TEST(PackedWeight, KeepsWhatIsNotANumber) {
     for (const Precision precision : kPrecisions) {
       const Tensor x = at::ones({3, 20}), weight = at::ones({5, 20});
       x[1][7] = bad;
-      for (const ProductEnd end : {ProductEnd::kNone, ProductEnd::kRelu, ProductEnd::kGelu}) {
+      for (const ProductEnd end : {ProductEnd::kNone, ProductEnd::kRelu, ProductEnd::kGelu, ProductEnd::kSwish}) {
         const Tensor result = PackedWeight(weight, precision).multiply(x, {}, end);
         EXPECT_FALSE(std::isfinite(result[1][0].item<float>())) << name_of(precision);
         EXPECT_NEAR(result[2][0].item<float>(), 20, 1e-4) << name_of(precision);

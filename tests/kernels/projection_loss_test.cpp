@@ -12,8 +12,10 @@ INSTANTIATE_TEST_SUITE_P(, ProjectionLossTest, testing::ValuesIn(kernel_cases())
 constexpr int64_t kTokens = kLossRows + 70, kVocabulary = 90;  // two chunks
 
 /// All logits at once, and autograd.
-ProjectionLoss plain_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing) {
-  const Tensor log_probs = at::log_softmax(hidden.matmul(weight.t()), 1);  // (T, D) x (D, V)
+ProjectionLoss plain_loss(const Tensor& hidden, const Tensor& weight, const Tensor& targets, double smoothing,
+                          Precision /*precision*/ = Precision::kFp32, const Tensor& bias = {}) {
+  const Tensor products = hidden.matmul(weight.t());  // (T, D) x (D, V)
+  const Tensor log_probs = at::log_softmax(bias.defined() ? products + bias : products, 1);
   const Tensor of_target = log_probs.gather(1, targets.unsqueeze(1)).squeeze(1);
   const Tensor loss = -(1 - smoothing) * of_target - smoothing * log_probs.mean(1);
   const Tensor nll = -of_target.detach(), best = log_probs.argmax(1);
@@ -22,16 +24,40 @@ ProjectionLoss plain_loss(const Tensor& hidden, const Tensor& weight, const Tens
 
 TEST_P(ProjectionLossTest, EqualsItsReference) {
   const Tensor targets = at::randint(kVocabulary, {kTokens}, at::kLong);
-  for (const double smoothing : {0.0, 0.1}) {
-    const auto with = [&](auto kernel) {
-      return [=](const Inputs& in) { return kernel(in[0], in[1], targets, smoothing).loss.to(in[0].scalar_type()); };
-    };
-    const auto fused = [](const auto&... arguments) { return projection_loss(arguments...); };
-    const auto in_aten = [](const auto&... arguments) { return reference::projection_loss(arguments...); };
-    const Inputs inputs = {at::randn({kTokens, 32}).to(type()), at::randn({kVocabulary, 32}).to(type())};
-    expect_same(with(fused), with(plain_loss), inputs);
-    expect_same(with(in_aten), with(plain_loss), inputs);
+  const auto fused = [](const auto&... arguments) { return projection_loss(arguments...); };
+  const auto in_aten = [](const auto&... arguments) { return reference::projection_loss(arguments...); };
+  for (const bool has_bias : {false, true})
+    for (const double smoothing : {0.0, 0.1}) {
+      const auto with = [&](auto kernel) {
+        return [=](const Inputs& in) {
+          const Tensor bias = has_bias ? in[2] : Tensor();
+          return kernel(in[0], in[1], targets, smoothing, Precision::kFp32, bias).loss.to(in[0].scalar_type());
+        };
+      };
+      const Inputs inputs = {at::randn({kTokens, 32}).to(type()), at::randn({kVocabulary, 32}).to(type()), spiky({kVocabulary}, type())};
+      expect_same(with(fused), with(plain_loss), inputs);
+      expect_same(with(in_aten), with(plain_loss), inputs);
+    }
+}
+
+TEST(ProjectionLoss, InBf16SumsTheBiasGradientOverAllRows) {
+  at::manual_seed(3);
+  const Tensor hidden = at::randn({kRoundedLossRows + 70, 32}), weight = at::randn({kVocabulary, 32});  // two chunks
+  const Tensor targets = at::randint(kVocabulary, {hidden.size(0)}, at::kLong);
+  std::vector<Tensor> gradients;
+  for (const Precision precision : {Precision::kFp32, Precision::kBf16}) {
+    const Tensor bias = at::zeros({kVocabulary}).requires_grad_(true);
+    projection_loss(hidden, weight, targets, 0.1, precision, bias).loss.backward();
+    gradients.push_back(bias.grad());
   }
+  EXPECT_LE((gradients[1] - gradients[0]).norm().item<double>(), 0x1p-7 * gradients[0].norm().item<double>());  // factors have 8 bits
+}
+
+TEST_P(ProjectionLossTest, GivesNoGradientToAFrozenBias) {
+  const Tensor weight = at::randn({5, 3}).to(type()).requires_grad_(true), bias = at::ones({5}, type());
+  projection_loss(at::ones({2, 3}, type()), weight, at::zeros({2}, at::kLong), 0, Precision::kFp32, bias).loss.backward();
+  EXPECT_TRUE(weight.grad().defined());
+  EXPECT_FALSE(bias.grad().defined());
 }
 
 TEST_P(ProjectionLossTest, CountsLikeItsReference) {

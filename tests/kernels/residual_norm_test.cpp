@@ -39,6 +39,20 @@ TEST_P(ResidualNormTest, WithoutOutputIsTheNormAlone) {
   expect_same(alone(residual_norm), alone(reference::residual_norm), some_inputs(40, 64, type()));
 }
 
+TEST_P(ResidualNormTest, AddsTheEpsilonThatIsGiven) {
+  constexpr double kEpsilon = 0.5;
+  const Inputs in = some_inputs(40, 64, type());
+  for (const bool is_rms : {false, true}) {
+    const auto with = [&](Kernel kernel) {
+      return [=](const Inputs& x) { return kernel({x[0], {}, {x[2], is_rms ? Tensor() : x[3], is_rms, kEpsilon}}, x[1]).normed; };
+    };
+    expect_same(with(residual_norm), with(reference::residual_norm), in);
+    const Tensor sum = in[0] + in[1], z = is_rms ? sum : sum - sum.mean(1, true);
+    const Tensor plain = z / (z.square().mean(1, true) + kEpsilon).sqrt() * in[2];
+    expect_close(with(residual_norm)(in), is_rms ? plain : plain + in[3]);
+  }
+}
+
 TEST_P(ResidualNormTest, IsTheSameWithoutGradients) {
   const Inputs in = some_inputs(40, 64, type());
   const ResidualNorm with = residual_norm({in[0], {}, {in[2], in[3], false}}, in[1]);

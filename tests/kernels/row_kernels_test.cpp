@@ -70,7 +70,7 @@ std::vector<Stored> gradients_through_relu(const BiasedActivation<float, Stored>
   std::vector<Stored> found(results.size());
   std::vector<float> sums(results.size());
   const BiasedActivationRows<float, Stored> args = {.columns = static_cast<int64_t>(results.size()),
-                                                    .is_gelu = false,
+                                                    .activation = Activation::kRelu,
                                                     .dropout = {},
                                                     .first_row = 0,
                                                     .input = nullptr,

@@ -1,5 +1,6 @@
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -17,7 +18,20 @@ struct Case {
   NormPlace norm;
   Positions positions;
   const char* attention = "softmax";
+  bool is_as_marian = false;
 };
+
+/// What models of other programs have in another way than ours.
+ModelOptions as_marian(ModelOptions options) {
+  options.activation = Activation::kSwish;
+  options.norm_epsilon = 1e-3;
+  options.position_layout = PositionLayout::kConcatenated;
+  options.position_spacing = PositionSpacing::kTensor2Tensor;
+  options.position_start = 2;
+  options.decoder_start = DecoderStart::kZero;
+  options.output_bias = true;
+  return options;
+}
 
 constexpr const char* kPatterns =
     "{encoder_self: {type: softmax, pattern: {heads: [{type: atrous, stride: 2}, {type: fixed, block: 2}]}}, "
@@ -36,12 +50,13 @@ class Decoding : public testing::TestWithParam<Case> {
   void SetUp() override {
     ModelOptions options = small_options(GetParam().norm);
     options.positions = GetParam().positions;
+    if (GetParam().is_as_marian) options = as_marian(options);
     options.attention = parse_yaml("attention: " + std::string(GetParam().attention), "test").entries()[0].second;
     model_ = small_model(options);
     const at::NoGradGuard guard;
     at::manual_seed(2);
     for (auto& item : model_->named_parameters())
-      if (item.key().ends_with(".span_weight")) item.value().normal_(0, 0.2);  // 0 at first
+      if (item.key().ends_with(".span_weight") || item.key() == "output.bias") item.value().normal_(0, 0.2);  // 0 at first
   }
   std::shared_ptr<Transformer> model_;
 };
@@ -50,6 +65,7 @@ INSTANTIATE_TEST_SUITE_P(, Decoding,
                                          Case{"PostNorm", NormPlace::kPost, Positions::kSinusoidal},
                                          Case{"LearnedPositions", NormPlace::kPre, Positions::kLearned},
                                          Case{"NoPositions", NormPlace::kPre, Positions::kNone},
+                                         Case{"AsMarian", NormPlace::kPost, Positions::kSinusoidal, "softmax", true},
                                          Case{"Patterns", NormPlace::kPre, Positions::kSinusoidal, kPatterns},
                                          Case{"Spans", NormPlace::kPre, Positions::kSinusoidal, kSpans},
                                          Case{"Calibrated", NormPlace::kPre, Positions::kSinusoidal, kCalibrated}),
@@ -176,17 +192,35 @@ TEST_P(Decoding, GivesTheMeanOverHeadsOfTheLayersWeightsAsItsAlignment) {
   }
 }
 
+TEST_P(Decoding, OfAllTokensAsCandidatesEqualsDecodingWithoutAny) {
+  std::vector<int32_t> all(kSmallVocabulary);
+  std::iota(all.begin(), all.end(), 0);
+  const auto plain = model_->start(ragged_of(some_sources())), listed = model_->start(ragged_of(some_sources()));
+  listed->set_candidates({all, {2, 5, 9}, all});
+  const Tensor expected = model_->step({kBos, kBos, kBos}, *plain).log_probs();
+  const Tensor found = model_->step({kBos, kBos, kBos}, *listed).log_probs();
+  EXPECT_TRUE(found[0].equal(expected[0]));
+  EXPECT_TRUE(found[2].equal(expected[2]));
+  const Tensor few = at::tensor({2, 5, 9}, at::kLong), of_few = expected[1].index_select(0, few);
+  EXPECT_LT((found[1].index_select(0, few) - (of_few - of_few.logsumexp(0))).abs().max().item<double>(), 1e-5);
+}
+
 struct FormatCase {
   Precision format;
   double tolerance;  // of log-probabilities: relative error of a factor, through two layers
+  bool is_as_marian = false;
 };
 
 class Formats : public testing::TestWithParam<FormatCase> {
  protected:
-  std::shared_ptr<Transformer> model_ = small_model(small_options());
+  std::shared_ptr<Transformer> model_ = small_model(GetParam().is_as_marian ? as_marian(small_options()) : small_options());
 };
-INSTANTIATE_TEST_SUITE_P(, Formats, testing::Values(FormatCase{Precision::kBf16, 0.05}, FormatCase{Precision::kInt8, 0.1}),
-                         [](const auto& test) { return std::string(name_of(test.param.format)); });
+INSTANTIATE_TEST_SUITE_P(, Formats,
+                         testing::Values(FormatCase{Precision::kBf16, 0.05}, FormatCase{Precision::kInt8, 0.1},
+                                         FormatCase{Precision::kBf16, 0.05, true}, FormatCase{Precision::kInt8, 0.1, true}),
+                         [](const auto& test) {
+                           return std::string(name_of(test.param.format)) + (test.param.is_as_marian ? "AsMarian" : "");
+                         });
 
 TEST_P(Formats, AreNearFloat) {
   const Ragged src = ragged_of(some_sources()), tgt = ragged_of(some_targets());

@@ -26,7 +26,14 @@ ModelOptions options_of(const json& from) {
   options.positions = from["positions"] == "learned" ? Positions::kLearned : Positions::kSinusoidal;
   options.max_positions = from.value("max_positions", 1024);
   options.position_layout = from["position_layout"] == "interleaved" ? PositionLayout::kInterleaved : PositionLayout::kConcatenated;
-  options.activation = from["activation"] == "gelu" ? Activation::kGelu : Activation::kRelu;
+  const std::map<std::string, Activation> activations = {
+      {"relu", Activation::kRelu}, {"gelu", Activation::kGelu}, {"swish", Activation::kSwish}};
+  options.activation = activations.at(from["activation"]);
+  options.norm_epsilon = from.value("norm_epsilon", 0.0);
+  options.position_start = from.value("position_start", 0);
+  if (from.contains("position_spacing")) options.position_spacing = PositionSpacing::kTensor2Tensor;
+  if (from.contains("decoder_start")) options.decoder_start = DecoderStart::kZero;
+  options.output_bias = from.value("output_bias", false);
   options.tie_embeddings = from["tie_embeddings"] == "all"       ? TieEmbeddings::kAll
                            : from["tie_embeddings"] == "decoder" ? TieEmbeddings::kDecoder
                                                                  : TieEmbeddings::kNone;
@@ -58,8 +65,8 @@ class GoldenTransformer : public testing::TestWithParam<std::string> {
   std::shared_ptr<Transformer> model_;
 };
 INSTANTIATE_TEST_SUITE_P(, GoldenTransformer,
-                         testing::Values("post_norm", "pre_norm", "pre_rms_learned", "post_concatenated_untied", "post_rela",
-                                         "calibrated_gate", "calibrated_mixed"),
+                         testing::Values("post_norm", "pre_norm", "pre_rms_learned", "post_concatenated_untied", "post_rela", "marian",
+                                         "m2m100", "calibrated_gate", "calibrated_mixed"),
                          [](const auto& test) { return test.param; });
 
 // Two ways to add up some hundred products of double: 1e-8 leaves six digits.

@@ -10,8 +10,10 @@ Ragged two_sentences() {
 }
 
 std::vector<std::shared_ptr<Norm>> norms(size_t count) {
+  ModelOptions options;
+  options.d_model = 8;
   std::vector<std::shared_ptr<Norm>> all;
-  for (size_t i = 0; i < count; ++i) all.push_back(std::make_shared<Norm>(NormType::kLayer, 8));
+  for (size_t i = 0; i < count; ++i) all.push_back(std::make_shared<Norm>(options));
   return all;
 }
 

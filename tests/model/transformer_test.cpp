@@ -45,6 +45,41 @@ TEST(Transformer, HasAsManyEmbeddingsAsTheTyingSays) {
   EXPECT_EQ(count(TieEmbeddings::kNone), 3);
 }
 
+TEST(Transformer, HasABiasOfLogitsWhateverTheTying) {
+  for (const TieEmbeddings tie : {TieEmbeddings::kAll, TieEmbeddings::kDecoder, TieEmbeddings::kNone}) {
+    ModelOptions options = small_options();
+    options.tie_embeddings = tie;
+    const size_t without = small_model(options)->parameters().size();
+    options.output_bias = true;
+    const auto model = small_model(options);
+    EXPECT_EQ(model->parameters().size(), without + 1);
+    EXPECT_TRUE(model->named_parameters()["output.bias"].equal(at::zeros({kSmallVocabulary})));
+  }
+}
+
+TEST(Transformer, WithABiasOfZeroStartsAsTheOneWithout) {
+  ModelOptions options = small_options();
+  const Tensor without = small_model(options)->token_log_probs(ragged_of(some_sources()), ragged_of(some_targets()));
+  options.output_bias = true;
+  EXPECT_TRUE(small_model(options)->token_log_probs(ragged_of(some_sources()), ragged_of(some_targets())).equal(without));
+}
+
+TEST(Transformer, ThatStartsFromZeroDoesNotReadTheEmbeddingOfBos) {
+  for (const DecoderStart start : {DecoderStart::kToken, DecoderStart::kZero}) {
+    ModelOptions options = small_options();
+    options.tie_embeddings = TieEmbeddings::kNone;
+    options.decoder_start = start;
+    const auto model = small_model(options);
+    const auto log_probs = [&] { return model->token_log_probs(ragged_of(some_sources()), ragged_of(some_targets())); };
+    const Tensor before = log_probs();
+    {
+      const at::NoGradGuard guard;
+      model->named_parameters()["tgt_embedding.weight"][1].fill_(3);
+    }
+    EXPECT_EQ(log_probs().equal(before), start == DecoderStart::kZero);
+  }
+}
+
 TEST(Transformer, HasWidthsOfItsOwnOnEachSide) {
   ModelOptions options = small_options();
   options.encoder_d_ff = 40;
