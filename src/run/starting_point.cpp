@@ -59,6 +59,7 @@ TrainingState start_from(ResumePoint& point, const TrainingData& data, Transform
   require_same_pieces(*data.vocabularies.tgt, *point.checkpoint.vocabularies.tgt, "target", point.path);
   fit_to_attention(point, model, reset);
   load_weights(model, point.checkpoint.weights, point.path);  // for its words, where they do not fit
+  if (const std::string note = note_of_other_model(point, model.options()); !note.empty()) log_warning("train.init_from: {}", note);
   TrainingState state = point.state;
   fit_to_corpus(state, data.fingerprint, reset, point.path);
   return state;

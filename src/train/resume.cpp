@@ -364,6 +364,21 @@ void fit_to_validation_set(TrainingState& state, const std::string& fingerprint)
   state.scores = {.decreases = state.scores.decreases};
 }
 
+std::string note_of_other_model(const ResumePoint& point, const ModelOptions& now) {
+  const std::vector<std::string> without_weights = {"activation",      "decoder_start",    "norm",
+                                                    "norm_epsilon",    "num_heads",        "positions",
+                                                    "position_layout", "position_spacing", "position_start"};
+  std::vector<std::string> found;
+  for (ConfigDifference& difference : differences(write_options(point.options.model), write_options(now))) {
+    if (!has(without_weights, difference.key)) continue;
+    difference.key = "model." + difference.key;
+    found.push_back(difference.text());
+  }
+  if (found.empty()) return "";
+  return "the model is another one than that of " + point.path + ", whose weights it takes (there and now): " + join(found) +
+         ". Keep the values from there, unless it shall learn anew with these";
+}
+
 std::string note_of_other_search(const ResumePoint& point, const Options& now) {
   if (lower_is_better(now.train.metric)) return "";
   std::vector<std::string> found;

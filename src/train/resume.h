@@ -71,6 +71,10 @@ void fit_to_corpus(TrainingState& state, const std::string& fingerprint, const s
 /// set, restarts their history, all but the decreases of the learning rate, with a warning.
 void fit_to_validation_set(TrainingState& state, const std::string& fingerprint);
 
+/// Returns a sentence for the log if a model of these options computes something else of the point's weights than it did there, as its
+/// activation, norms, positions or heads are others; else an empty string.
+std::string note_of_other_model(const ResumePoint& point, const ModelOptions& now);
+
 /// Returns a sentence for the log if scores are kept, but validation now searches otherwise; else an empty string.
 std::string note_of_other_search(const ResumePoint& point, const Options& now);
 

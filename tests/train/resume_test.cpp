@@ -370,6 +370,19 @@ TEST_F(InitFrom, ValidationsThatTranslateOtherwiseAreNamed) {
   EXPECT_EQ(note_of_other_search(point, now), "");
 }
 
+TEST_F(InitFrom, AModelThatComputesOtherwiseWithTheSameWeightsIsNamed) {
+  TrainOptions train;
+  train.init_from = run_ / "last";
+  const ResumePoint point = initial_point(train);
+  ModelOptions now = point.options.model;
+  now.dropout = 0.3;
+  EXPECT_EQ(note_of_other_model(point, now), "");
+  now.activation = Activation::kSwish;
+  now.norm_epsilon = 1e-6;
+  EXPECT_THAT(note_of_other_model(point, now), AllOf(HasSubstr("that of " + (run_ / "last")), HasSubstr("model.activation: relu and swish"),
+                                                     HasSubstr("model.norm_epsilon: 0 and ")));
+}
+
 TEST_F(InitFrom, WeightsAloneNeedAFullReset) {
   drop_trainer_state(run_ / "last");
   EXPECT_THROW(state_after({"optimizer"}), CheckpointError);
