@@ -1,7 +1,8 @@
 # Defines the imported target `lacuna::libtorch`: headers and libraries of LibTorch (torch_cpu and c10, and with LACUNA_CUDA torch_cuda and c10_cuda).
 #
 # LibTorch's own package file asks for a CUDA toolkit whenever the wheel was built with CUDA, even for programs that use the CPU only. So the
-# libraries are named here directly. Looked for in LACUNA_LIBTORCH, then in CMAKE_PREFIX_PATH, then in the project's virtual environment.
+# libraries are named here directly. Looked for in LACUNA_LIBTORCH, then in CMAKE_PREFIX_PATH, with LACUNA_PYTHON in the interpreter's
+# packages, then in the project's virtual environment.
 
 set(LACUNA_LIBTORCH "" CACHE PATH "Folder of LibTorch (the one that holds include/ and lib/); empty = search")
 
@@ -10,6 +11,10 @@ if(NOT LACUNA_LIBTORCH)
   foreach(prefix IN LISTS CMAKE_PREFIX_PATH)
     list(APPEND candidates ${prefix} ${prefix}/../..) # LibTorch's folder, or its share/cmake
   endforeach()
+  if(LACUNA_PYTHON)
+    execute_process(COMMAND ${Python_EXECUTABLE} -c "import sysconfig; print(sysconfig.get_path('purelib'))" OUTPUT_VARIABLE packages OUTPUT_STRIP_TRAILING_WHITESPACE)
+    list(APPEND candidates ${packages}/torch)
+  endif()
   file(GLOB in_environment ${PROJECT_SOURCE_DIR}/.venv/lib/python3*/site-packages/torch)
   list(APPEND candidates ${in_environment})
 endif()

@@ -19,4 +19,4 @@ if [ -z "$program" ]; then
   echo "scripts/format.sh: needs clang-format 14, which is not installed; Debian 12 and Ubuntu 24.04 have it: sudo apt-get install clang-format-14" >&2
   exit 77
 fi
-find src tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' | xargs "$program" "${mode[@]}"
+find src python tests -name '*.h' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' | xargs "$program" "${mode[@]}"

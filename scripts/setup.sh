@@ -3,7 +3,8 @@
 #
 #   scripts/setup.sh            what the program needs, and GoogleTest; CPU only
 #   scripts/setup.sh --tests    also what the tests and checks need (clang-format, clang-tidy, TensorBoard, MkDocs for the
-#                               manual, and a headless Chromium, 98 MB to fetch and 306 MB on disk, that opens the report)
+#                               manual, nanobind for the Python package, and a headless Chromium, 98 MB to fetch and
+#                               306 MB on disk, that opens the report)
 #   scripts/setup.sh --cuda     LibTorch with its CUDA libraries (4.6 GB) in place of the slim CPU set (1.3 GB)
 #
 # Does nothing, in under 2 seconds, when all is there.
@@ -14,7 +15,7 @@ for argument in "$@"; do
   case "$argument" in
     --tests) tests=yes ;;
     --cuda) cuda=yes ;;
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "scripts/setup.sh: unknown argument \"$argument\"; known: --tests --cuda" >&2; exit 2 ;;
   esac
 done
@@ -28,7 +29,7 @@ fi
 packages=(g++ cmake ninja-build pkg-config git ca-certificates python3 python3-venv
   libsentencepiece-dev libyaml-cpp-dev libcli11-dev libspdlog-dev libhwy-dev nlohmann-json3-dev zlib1g-dev libzstd-dev libxxhash-dev
   libjemalloc-dev libboost-dev libgtest-dev libgmock-dev)
-[ "$tests" = no ] || packages+=(clang-format clang-tidy libomp-dev)
+[ "$tests" = no ] || packages+=(clang-format clang-tidy libomp-dev python3-dev)
 # Ubuntu has no such package; the test that opens the report is skipped there.
 [ "$tests" = no ] || grep -qsE '^ID(_LIKE)?=.*ubuntu' /etc/os-release || packages+=(chromium-headless-shell)
 
@@ -68,7 +69,7 @@ is_whole() {
 wanted_stamp() {
   echo "cuda=$cuda"
   cat requirements.txt requirements-torch.txt
-  [ "$tests" = no ] || cat requirements-test.txt requirements-docs.txt
+  [ "$tests" = no ] || cat requirements-test.txt requirements-docs.txt requirements-python.txt
 }
 
 install_environment() {
@@ -92,7 +93,7 @@ install_environment() {
     "${pip[@]}" --no-deps -r requirements-torch.txt
   fi
   "${pip[@]}" -r requirements.txt
-  [ "$tests" = no ] || "${pip[@]}" -r requirements-test.txt -r requirements-docs.txt
+  [ "$tests" = no ] || "${pip[@]}" -r requirements-test.txt -r requirements-docs.txt -r requirements-python.txt
   wanted_stamp > .venv/lacuna-setup
 }
 

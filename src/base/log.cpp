@@ -17,6 +17,7 @@
 #include "base/durable_files.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/log_sink.h"
 #include "base/system_error.h"
 
 namespace lacuna {
@@ -43,6 +44,11 @@ LogLevel asked_level = LogLevel::kInfo, least_level = LogLevel::kInfo;
 std::string& prefix() {
   static std::string text;
   return text;
+}
+
+LogSink& log_sink() {
+  static LogSink sink;
+  return sink;
 }
 
 /// The logger of log_to_file; null if none was set.
@@ -125,9 +131,14 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+void send_log_to(LogSink sink) {
+  log_sink() = std::move(sink);
+}
+
 void write_log_line(LogLevel level, const std::string& text) {
   if (level == LogLevel::kWarning) ++warnings;
   const std::string line = printable(text);
+  if (log_sink()) return log_sink()(level, line);
   logger().log(spdlog_level(level), "{}{}", log_prefix(), line);
   if (file_logger()) file_logger()->log(spdlog_level(level), "{}", line);
 }

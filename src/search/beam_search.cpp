@@ -351,6 +351,7 @@ void beam_search(StepModel& model, SearchQueue& queue, const SearchSettings& set
     }
     if (beams.all_finished()) return;
     stop_if_interrupted("translating");
+    if (settings.look) settings.look();
     const bool is_aligned = settings.alignment_layer >= 0 && beams.are_aligned();
     cache->set_alignment_layer(is_aligned ? settings.alignment_layer : -1);
     const Logits logits = model.step(beams.last_tokens(), *cache);

@@ -84,6 +84,7 @@ class Sampler {
     cache->select(first_rows());
     while (!live_.empty()) {
       stop_if_interrupted("translating");
+      if (settings_.look) settings_.look();
       std::vector<TokenId> last;
       for (const Hypothesis& hypothesis : live_) last.push_back(hypothesis.last_token());
       const Logits logits = model_.step(last, *cache);

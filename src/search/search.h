@@ -24,6 +24,7 @@ struct SearchSettings {
   /// Beam search: the text of a finished hypothesis. With it, the translations of a sentence differ in their texts, and
   /// the best tokens of each text are kept. Called by any of the threads.
   std::function<std::string(const Hypothesis&)> text_of = {};
+  std::function<void()> look = {};  ///< called before each token, by any of the threads; it may throw to end the search
 };
 
 /// Log-probability of a token that is not allowed.

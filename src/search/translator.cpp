@@ -57,6 +57,7 @@ Translator::Translator(StepModelPtr model, Vocabularies vocabularies, Translator
       search_{settings_.options, Constraints(settings_.options, *vocabularies_.tgt),
               settings_.alignment == AlignmentLevel::kNone && settings_.options.guard == Guard::kNone ? -1 : settings_.alignment_layer,
               settings_.seed, settings_.shortlist} {
+  search_.look = settings_.look;
   if (settings_.options.sampling == Sampling::kNone)
     search_.text_of = [tgt = vocabularies_.tgt, joiner = settings_.options.joiner](const Hypothesis& hypothesis) {
       return joined(decoded(*tgt, hypothesis), joiner);

@@ -52,6 +52,7 @@ struct TranslatorSettings {
   uint64_t seed = 1;                                ///< seed of sampling
   std::shared_ptr<const Shortlist> shortlist = {};  ///< tokens that may translate a line; null = all
   std::function<void()> on_sentence = {};           ///< called for each sentence that is translated, by any of the threads
+  std::function<void()> look = {};                  ///< called before each token, by any of the threads; it may throw to end the search
 };
 
 /// The longest source that is translated, also on both sides by `lacuna score`: memory and time grow with its square.

@@ -1,0 +1,3 @@
+LIBTORCH: str
+HAS_CUDA: bool
+VERSION: str
