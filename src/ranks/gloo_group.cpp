@@ -16,6 +16,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "base/resources.h"
+#include "ranks/lobby.h"
 #include "ranks/rendezvous.h"
 #include "ranks/stage.h"
 
@@ -207,13 +208,33 @@ class GlooGroup : public Group {
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
 };
 
-/// Returns what `work` returns, in a thread of its own. Throws LostRankError, and leaves the thread behind, if it takes longer: LibTorch
-/// waits without end for a store whose machine was stopped.
-std::unique_ptr<Group> within(milliseconds limit, const RankPlace& place, const std::function<std::unique_ptr<Group>()>& work) {
-  auto task = std::make_shared<std::packaged_task<std::unique_ptr<Group>()>>(work);
-  std::future<std::unique_ptr<Group>> result = task->get_future();
+using GroupPtr = std::unique_ptr<Group>;
+
+/// Waits for what another thread makes, and watches over the lobby meanwhile; false if it takes longer. Throws LostRankError as the lobby
+/// does.
+bool comes_within(milliseconds limit, const std::future<GroupPtr>& result, Lobby& lobby) {
+  constexpr milliseconds kGlance{20};
+  const auto end = std::chrono::steady_clock::now() + limit;
+  while (result.wait_for(kGlance) != std::future_status::ready) {
+    lobby.look();
+    if (std::chrono::steady_clock::now() > end) return false;
+  }
+  return true;
+}
+
+/// Returns what `work` returns, in a thread of its own. Throws LostRankError, and leaves the thread behind, if a rank in the lobby ends, or
+/// it takes longer: LibTorch waits without end for a store whose machine was stopped.
+GroupPtr within(milliseconds limit, const RankPlace& place, Lobby& lobby, const std::function<GroupPtr()>& work) {
+  auto task = std::make_shared<std::packaged_task<GroupPtr()>>(work);
+  std::future<GroupPtr> result = task->get_future();
   std::thread thread([task] { (*task)(); });
-  const bool has_ended = result.wait_for(limit) == std::future_status::ready;
+  bool has_ended = false;
+  try {
+    has_ended = comes_within(limit, result, lobby);
+  } catch (const LostRankError&) {
+    thread.detach();
+    throw;
+  }
   has_ended ? thread.join() : thread.detach();
   if (has_ended) return result.get();
   throw LostRankError(fmt::format("what listens at {}, port {}, does not answer for {} s. Is rank 0 stopped, or is it another program?",
@@ -227,8 +248,20 @@ std::unique_ptr<Group> join(const RankPlace& place, const JoinOptions& options) 
   silence_libtorch();
   allow_connections(place.size);
   const milliseconds connecting = std::min<milliseconds>(options.joining, std::chrono::minutes(1));
-  return within(options.joining + connecting + std::chrono::seconds(1), place,
-                [=] { return std::make_unique<GlooGroup>(place, meet(place, options.joining), connecting, options.operation); });
+  const auto lobby = std::make_shared<Lobby>(place.rank, place.size);  // the thread that is left behind has it, too
+  try {
+    GroupPtr group = within(options.joining + connecting + std::chrono::seconds(1), place, *lobby, [=] {
+      return std::make_unique<GlooGroup>(place, meet(place, options.joining, *lobby), connecting, options.operation);
+    });
+    lobby->join(connecting);
+    return group;
+  } catch (const UsageError&) {  // the store tells it to all
+    lobby->leave();
+    throw;
+  } catch (const Error& error) {
+    lobby->leave(error.what());
+    throw;
+  }
 }
 
 }  // namespace lacuna

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <utility>
 
 #include "base/interrupt.h"
 #include "base/log.h"
@@ -20,6 +21,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPause{100};  // how soon a signal to this process is noticed
+constexpr int kAskAfter = 10;                     // after this part of the patience, SIGTERM asks those to end that wait for a failed one
 
 /// A process that serves the run.
 struct RankProcess {
@@ -66,7 +68,8 @@ class Start {
     while (is_any_running()) {
       forward_interrupt();
       if (const std::optional<EndedProcess> end = wait_for_end(kPause)) note(*end);
-      if (first_failure_ && Clock::now() - *first_failure_ > launch_.patience) kill_late();
+      if (first_failure_ && Clock::now() - *first_failure_ > launch_.patience / kAskAfter) ask_to_end();
+      if (first_end_ && Clock::now() - *first_end_ > launch_.patience) kill_late();
     }
   }
 
@@ -134,14 +137,20 @@ class Start {
     process->is_running = false;
     process->end = end;
     ended_.push_back(&*process);
+    if (!first_end_) first_end_ = Clock::now();
     const bool is_as_told = was_forwarded_ && end.exit_code == 128 + interrupt_signal();
     if (end.exit_code != 0 && !is_as_told && !first_failure_) first_failure_ = Clock::now();
+  }
+
+  /// Ends those that have not come so far that they notice a failure by themselves. A second signal would end one that is saving.
+  void ask_to_end() {
+    if (!was_forwarded_ && !std::exchange(were_asked_, true)) signal_all(SIGTERM);
   }
 
   void kill_late() {
     for (RankProcess& process : processes_) {
       if (!process.is_running || process.was_killed) continue;
-      log_warning("{} has not ended {} s after another one has failed, and is killed", name_of(process), launch_.patience.count());
+      log_warning("{} has not ended {} s after another one, and is killed", name_of(process), launch_.patience.count());
       process.was_killed = true;
       kill(process.id, SIGKILL);
     }
@@ -157,8 +166,8 @@ class Start {
   int restart_;
   std::vector<RankProcess> processes_;
   std::vector<const RankProcess*> ended_;  // in the order of their ends
-  std::optional<Clock::time_point> first_failure_;
-  bool was_forwarded_ = false;
+  std::optional<Clock::time_point> first_end_, first_failure_;
+  bool was_forwarded_ = false, were_asked_ = false;
 };
 
 void say_what_is_bound(const Launch& launch) {

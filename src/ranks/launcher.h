@@ -16,7 +16,7 @@ struct Launch {
   uint16_t port = 0;                      ///< there; 0 = one that the system chooses, for a single machine
   int restarts = 0;                       ///< how often all are started again after one was lost
   bool binds = false;                     ///< to NUMA nodes, in equal shares
-  std::chrono::seconds patience{30};      ///< for the others to end after the first has failed; then they are killed
+  std::chrono::seconds patience{30};      ///< for the others to end after the first one; then they are killed
 };
 
 /// Starts the processes, tells each its place (place.h), forwards SIGINT, SIGTERM or SIGHUP to them once, and returns, when all have ended,

@@ -92,7 +92,7 @@ class Patience {
 /// One attempt to meet: a connection to the store, and what this rank does there.
 class Meeting {
  public:
-  Meeting(const RankPlace& place, Patience& patience) : place_(place), patience_(patience) {}
+  Meeting(const RankPlace& place, Patience& patience, Lobby& lobby) : place_(place), patience_(patience), lobby_(lobby) {}
 
   Rendezvous run() {
     const StorePtr store = owns_store(place_) ? serve() : connect();
@@ -121,6 +121,7 @@ class Meeting {
     options.waitWorkers = false;
     options.timeout = patience_.left();
     destination_ = own_address_of(listening);
+    is_at_all_addresses_ = is_at_all_addresses(listening);
     options.masterListenFd = listening.release();
     return c10::make_intrusive<c10d::TCPStore>(destination_, options);
   }
@@ -151,15 +152,38 @@ class Meeting {
 
   void announce() {
     if (store_->add(fmt::format("taken/{}", place_.rank), 1) > 1) refuse_second();
-    const Card card = {.member = this_member(),
+    own_ = this_member();
+    const Card card = {.member = own_,
                        .machine = this_machine(),
                        .address = own_address_towards(destination_),
                        .destination = destination_,
                        .size = place_.size,
                        .local_rank = place_.local_rank};
-    if (place_.rank == 0) store_->set("start", new_start_id());
+    if (place_.rank == 0) {
+      store_->set("start", new_start_id());
+      open_lobby();
+    }
     store_->set(key_of(place_.rank), text_of(card));
     store_->add("present", 1);
+  }
+
+  std::string own_name() const { return fmt::format("rank {} ({}, pid {})", place_.rank, own_.host, own_.pid); }
+
+  /// Opens rank 0's lobby at the address by which others reach it; at all where that is not known.
+  void open_lobby() {
+    const bool is_local = place_.address == "localhost" || is_loopback(place_.address);
+    std::string own = is_at_all_addresses_ ? "" : own_address_towards(destination_);
+    if (is_loopback(own) && !is_local) own.clear();
+    store_->set("lobby/address", own);
+    store_->set("lobby", lobby_.open(own, own_name()));
+  }
+
+  /// Enters the lobby once rank 0 has opened it.
+  void enter_lobby() {
+    if (lobby_.is_closed()) throw LostRankError("the ranks do not meet: one of them has ended");
+    if (lobby_.is_entered() || !store_->check({"lobby"})) return;
+    const std::string address = store_->get_to_str("lobby/address");
+    lobby_.enter(store_->get_to_str("lobby"), address.empty() || is_loopback(address) ? destination_ : address, own_name());
   }
 
   /// Another process has this rank: perhaps one of a former start, which ends soon, and with it the store.
@@ -174,6 +198,7 @@ class Meeting {
   void wait_for_all() {
     milliseconds pause{10};
     while (store_->add("present", 0) < place_.size) {
+      enter_lobby();
       if (store_->check({"refused"})) require_same_size();
       std::this_thread::sleep_for(pause);
       pause = std::min(2 * pause, 2 * kRetryPause);
@@ -187,6 +212,7 @@ class Meeting {
       log_info("waiting for {} of {}, for {} s", missing(), place_.size, patience_.waited().count());
     }
     require_same_size();
+    enter_lobby();
   }
 
   /// Tells the others that the start is refused. Rank 0 keeps its store until they have read why there, for two seconds at most.
@@ -268,8 +294,11 @@ class Meeting {
 
   const RankPlace& place_;
   Patience& patience_;
+  Lobby& lobby_;
   StorePtr store_;
-  std::string destination_;  // the numeric address of the store
+  Member own_;
+  std::string destination_;           // the numeric address of the store
+  bool is_at_all_addresses_ = false;  // the store of this process
 };
 
 }  // namespace
@@ -283,15 +312,15 @@ std::string plain_message(const std::exception& error) {
   return text;
 }
 
-Rendezvous meet(const RankPlace& place, milliseconds timeout) {
+Rendezvous meet(const RankPlace& place, milliseconds timeout, Lobby& lobby) {
   Patience patience(timeout);
   for (;;) {
     try {
-      return Meeting(place, patience).run();
+      return Meeting(place, patience, lobby).run();
     } catch (const Error&) {
       throw;
     } catch (const std::exception& error) {  // of the store: rank 0 of a former start ends, for one
-      if (owns_store(place) || patience.is_over())
+      if (owns_store(place) || patience.is_over() || lobby.is_entered())
         throw LostRankError(fmt::format("the ranks do not meet at {}, port {}: {}", place.address, place.port, plain_message(error)));
       std::this_thread::sleep_for(kRetryPause);
     }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ranks/group.h"
+#include "ranks/lobby.h"
 #include "ranks/place.h"
 
 /// How ranks find each other: by the store of rank 0, or of torchrun's agent.
@@ -20,9 +21,9 @@ struct Rendezvous {
   std::string start_id;         ///< chosen by rank 0
 };
 
-/// Returns when all ranks have come to the store. Throws LostRankError, which names who is missing, after `timeout`; UsageError where ranks
-/// contradict each other; MachineError where rank 0 cannot listen.
-Rendezvous meet(const RankPlace& place, std::chrono::milliseconds timeout);
+/// Returns when all ranks have come to the store and into the lobby. Throws LostRankError, which names who is missing, after `timeout`, or
+/// once the lobby is closed; UsageError where ranks contradict each other; MachineError where rank 0 cannot listen.
+Rendezvous meet(const RankPlace& place, std::chrono::milliseconds timeout, Lobby& lobby);
 
 /// Returns the message of an error of LibTorch without its traces and file names.
 std::string plain_message(const std::exception& error);

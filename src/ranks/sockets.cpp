@@ -22,6 +22,8 @@
 namespace lacuna {
 namespace {
 
+constexpr char kAllAddresses[] = "0.0.0.0";
+
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
 /// Returns what getaddrinfo() knows; null, and why in `problem`, if it knows nothing.
@@ -116,7 +118,7 @@ std::string own_address_towards(const std::string& address) {
 Socket listen_at(const std::string& address, uint16_t port) {
   const std::string place = (address.empty() ? "all addresses" : address) + ", port " + std::to_string(port);
   std::string problem;
-  const AddressList own = look_up(address.empty() ? "0.0.0.0" : address.c_str(), port, AI_NUMERICHOST | AI_PASSIVE, problem);
+  const AddressList own = look_up(address.empty() ? kAllAddresses : address.c_str(), port, AI_NUMERICHOST | AI_PASSIVE, problem);
   if (!own) throw MachineError(place + ": no address to listen at: " + problem);
   Socket listening(socket(own->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const int yes = 1;
@@ -151,7 +153,12 @@ uint16_t port_of(const Socket& socket) {
 std::string own_address_of(const Socket& listening) {
   const auto [own, size] = name_of_socket(listening.get());
   const std::string address = numeric(reinterpret_cast<const sockaddr*>(&own), size);
-  return address == "0.0.0.0" ? "127.0.0.1" : address;
+  return address == kAllAddresses ? "127.0.0.1" : address;
+}
+
+bool is_at_all_addresses(const Socket& listening) {
+  const auto [own, size] = name_of_socket(listening.get());
+  return numeric(reinterpret_cast<const sockaddr*>(&own), size) == kAllAddresses;
 }
 
 Socket connect_to(const std::string& address, uint16_t port, std::chrono::milliseconds timeout, std::string& problem) {

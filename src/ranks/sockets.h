@@ -48,6 +48,8 @@ Socket listen_as(const std::string& host, uint16_t port, const std::string& what
 uint16_t port_of(const Socket& socket);
 /// Returns the numeric address by which this machine reaches a socket that listens: its own, or 127.0.0.1 if it listens at all.
 std::string own_address_of(const Socket& listening);
+/// Returns true if a socket listens at all addresses of this machine.
+bool is_at_all_addresses(const Socket& listening);
 
 /// Connects to a numeric address. If nobody answers in this time, the socket is empty, and `problem` says why.
 Socket connect_to(const std::string& address, uint16_t port, std::chrono::milliseconds timeout, std::string& problem);

@@ -16,6 +16,7 @@ using std::chrono::seconds;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 /// A launcher of shell scripts, in a folder, as a process of its own.
 struct Launcher {
@@ -70,6 +71,18 @@ TEST(Launch, KillsWhatDoesNotEnd) {
   EXPECT_EQ(launcher.run("trap '' TERM; test $RANK = 1 && exit 2; sleep 30 & wait", {.ranks = 2, .patience = seconds(1)}), 2);
   EXPECT_THAT(launcher.log(), HasSubstr("rank 0 (pid "));
   EXPECT_THAT(launcher.log(), HasSubstr("is killed"));
+}
+
+TEST(Launch, KillsWhatHangsBehindTheOthers) {
+  const Launcher launcher;
+  EXPECT_EQ(launcher.run("trap '' TERM; test $RANK = 1 && exit 0; sleep 30 & wait", {.ranks = 2, .patience = seconds(1)}), 137);
+  EXPECT_THAT(launcher.log(), HasSubstr("has not ended 1 s after another one, and is killed"));
+}
+
+TEST(Launch, AsksThoseToEndThatWaitForAFailedOne) {
+  const Launcher launcher;
+  EXPECT_EQ(launcher.run("test $RANK = 1 && exit 3; sleep 30 & wait", {.ranks = 2, .patience = seconds(5)}), 3);
+  EXPECT_THAT(launcher.log(), Not(HasSubstr("is killed")));
 }
 
 TEST(Launch, StartsAllAgainAfterALoss) {
