@@ -11,6 +11,7 @@ namespace {
 constexpr char kHelp[] =
     "How fast it is: lacuna bench WHAT [OPTIONS]; lacuna bench WHAT --help says more.\n\n"
     "  train      updates on a corpus; --profile: where each millisecond goes; --compare: attention types side by side\n"
+    "  ranks      training by several processes: what an update takes with the others and without, and an estimate for more of them\n"
     "  translate  a model on a text; --compare: the same model with other attention\n\n"
     "The attention operation alone, kernels, and costs by sentence length are measured by lacuna-bench, which is built from the\n"
     "sources: scripts/build.sh cpu lacuna_bench\n";
@@ -22,16 +23,17 @@ int run_bench(const std::vector<std::string>& arguments) {
     return 0;
   }
   if (what == kMarkdownHelp) {
-    for (const auto bench : {bench_train, bench_translate}) bench(arguments);
+    for (const auto bench : {bench_train, bench_ranks, bench_translate}) bench(arguments);
     return 0;
   }
   const std::vector<std::string> rest(arguments.begin() + (arguments.empty() ? 0 : 1), arguments.end());
   if (what == "train") return bench_train(rest);
+  if (what == "ranks") return bench_ranks(rest);
   if (what == "translate") return bench_translate(rest);
   if (what == "attention" || what == "kernels" || what == "lengths")
     throw UsageError(what + " is measured by another program: scripts/build.sh cpu lacuna_bench builds it, and build/cpu/lacuna-bench " +
                      what + " runs it");
-  throw UsageError("\"" + what + "\" is not something to measure; expected train or translate");
+  throw UsageError("\"" + what + "\" is not something to measure; expected train, ranks or translate");
 }
 
 }  // namespace

@@ -19,6 +19,7 @@ void print_report(const nlohmann::ordered_json& report, bool as_json);
 
 /// `lacuna bench train ...` and so on.
 int bench_train(const std::vector<std::string>& arguments);
+int bench_ranks(const std::vector<std::string>& arguments);
 int bench_translate(const std::vector<std::string>& arguments);
 
 /// The text of --compare for --help.

@@ -29,7 +29,8 @@ struct LaunchFlags {
     app.add_option("--restarts", restarts, "Times that all processes are started again after one of them was lost")
         ->check(whole_number_from(0, 1'000'000));
     app.footer(
-        "The words behind -- are a verb of lacuna with its flags; train runs on several processes. Each has --threads, or its share of the "
+        "The words behind -- are a verb of lacuna with its flags; train and bench ranks run on several processes. Each has --threads, or "
+        "its share of the "
         "cores. Ctrl-C and SIGTERM reach all of them. The exit code is that of the process at fault.");
   }
 
@@ -71,9 +72,11 @@ struct LaunchFlags {
 /// Throws UsageError unless several processes may serve the command.
 void require_verb_of_ranks(const std::vector<std::string>& words) {
   if (words.empty()) throw UsageError(std::string("no verb is behind --; expected, for example, ") + kUsage);
-  if (words[0] != "train")
-    throw UsageError("\"" + words[0] +
-                     "\" is behind --; expected train, the verb that several processes may serve, without \"lacuna\": " + kUsage);
+  const bool measures = words.size() > 1 && words[0] == "bench" && words[1] == "ranks";
+  if (words[0] != "train" && !measures)
+    throw UsageError(
+        "\"" + words[0] +
+        "\" is behind --; expected train, the verb that several processes may serve, or bench ranks, without \"lacuna\": " + kUsage);
 }
 
 int run_launch(const std::vector<std::string>& arguments) {

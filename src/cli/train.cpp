@@ -21,26 +21,11 @@
 namespace lacuna {
 namespace {
 
-/// Lets a rank beside the first only say what ends it, until training begins.
-void speak_as_rank(const Group& group) {
-  if (group.is_first()) return;
-  set_log_name(name_of_rank(group));
-  set_least_log_level(LogLevel::kError);
-}
-
 /// Returns how long a start waits for the run folder: where several ranks served the run, the old rank 0 may still be ending; a file server
 /// holds the lock of a dead machine for a while.
 std::chrono::seconds patience_of(const RankPlace& place) {
   if (place.size == 1) return {};
   return std::chrono::seconds(place.restart > 0 ? 120 : 35);
-}
-
-/// Throws ConfigError where several ranks are to train on GPUs.
-void require_cpu(const Options& options, const Group& group) {
-  if (group.is_alone() || options.device == "cpu") return;
-  throw ConfigError("device is " + options.device + ", and several processes train on CPUs alone; here are " +
-                    std::to_string(group.size()) +
-                    ". Set device: cpu, or start one process; train.update_freq sums the gradients of several batches");
 }
 
 /// Trains as one of the ranks of `group`. Returns the exit code.
@@ -70,7 +55,7 @@ int run_train(const std::vector<std::string>& arguments) {
   const bool only_prints = flags.dump_config || flags.help_options;
   if (only_prints && place.rank > 0) return 0;
   const std::unique_ptr<Group> group = only_prints ? std::make_unique<AloneGroup>() : join(place);
-  if (!group->is_alone()) speak_as_rank(*group);
+  speak_as_rank(*group);
   Watch watch(*group, {.before_end = [] { wait_for_saving(std::chrono::seconds(30)); }});
   try {
     return serve(app, flags, place, *group, watch);

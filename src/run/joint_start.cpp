@@ -17,6 +17,7 @@
 #include "base/content_hash.h"
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "base/log.h"
 #include "base/resources.h"
 #include "base/spelling.h"
 #include "config/load.h"
@@ -153,6 +154,19 @@ std::string cpu_mask() {
 }
 
 }  // namespace
+
+void speak_as_rank(const Group& group) {
+  if (group.is_first()) return;
+  set_log_name(name_of_rank(group));
+  set_least_log_level(LogLevel::kError);
+}
+
+void require_cpu(const Options& options, const Group& group) {
+  if (group.is_alone() || options.device == "cpu") return;
+  throw ConfigError("device is " + options.device + ", and several processes train on CPUs alone; here are " +
+                    std::to_string(group.size()) +
+                    ". Set device: cpu, or start one process; train.update_freq sums the gradients of several batches");
+}
 
 void require_same_start(Group& group, const Options& options) {
   if (group.is_alone()) return;

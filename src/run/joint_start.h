@@ -15,8 +15,14 @@
 #include "train/products.h"
 #include "train/resume.h"
 
-/// What the ranks of a run need of each other, beside the updates themselves. All functions are collective.
+/// What the ranks of a run need of each other, beside the updates themselves. Functions on a Group that is not const are collective.
 namespace lacuna {
+
+/// Lets a rank beside the first only say what ends it, until training begins.
+void speak_as_rank(const Group& group);
+
+/// Throws ConfigError where several ranks are to train on GPUs.
+void require_cpu(const Options& options, const Group& group);
 
 /// Throws ConfigError unless all ranks have the same program, the same configuration and the same contents in the files that it names: the
 /// error says which rank differs, in what, and both values. Where files lie, threads, devices and data.cache are each machine's own.

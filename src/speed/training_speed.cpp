@@ -1,15 +1,9 @@
 #include "speed/training_speed.h"
 
-#include <ATen/Parallel.h>
-
 #include "base/device.h"
 #include "base/statistics.h"
 #include "base/stopwatch.h"
-#include "checkpoint/checkpoint.h"
-#include "data/batch_maker.h"
-#include "data/training_data.h"
 #include "kernels/profile.h"
-#include "model/precision.h"
 #include "speed/bench_trainer.h"
 #include "speed/product_timer.h"
 
@@ -17,36 +11,6 @@ namespace lacuna {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-/// Reads training data, the batches of one update at a time.
-class Batches {
- public:
-  Batches(const Options& options, const std::string& folder)
-      : data_(open_training_data(options.data, folder, options.train.batch_tokens.value.value_or(4096), options.seed_value())),
-        per_update_(options.train.update_freq),
-        stream_(make_batch_stream(data_.plan)) {}
-
-  std::vector<BatchPtr> next() {
-    const TimedPart timed(ProfilePart::kDataWait);
-    std::vector<BatchPtr> batches;
-    for (int64_t i = 0; i < per_update_; ++i) batches.push_back(stream_->next());
-    return batches;
-  }
-  double seconds_waited() const { return stream_->seconds_waited(); }
-  VocabularySizes sizes() const { return sizes_of(data_.vocabularies); }
-
- private:
-  TrainingData data_;
-  int64_t per_update_;
-  std::unique_ptr<BatchStream> stream_;
-};
-
-/// The settings that every report names.
-Json setting_of(const Options& options) {
-  return {{"precision", name_of(factor_precision(options.train.precision, options.device))},
-          {"device", options.device},
-          {"threads", at::get_num_threads()}};
-}
 
 Json lengths_of(const BatchTokens& tokens, int64_t updates) {
   return {{"tgt_tokens_per_update", static_cast<double>(tokens.tgt) / static_cast<double>(updates)},
@@ -77,7 +41,7 @@ Json profile_report(const Profile& profile, int64_t updates) {
 }  // namespace
 
 Json training_speed(const Options& options, const TimedUpdates& updates, bool has_profile) {
-  Batches batches(options, updates.folder);
+  BenchBatches batches(options, updates.folder);
   BenchTrainer trainer(options, batches.sizes());
   for (int64_t i = 0; i < updates.warmup; ++i) trainer.update(batches.next());
 
@@ -113,7 +77,7 @@ Json training_speed(const Options& options, const TimedUpdates& updates, bool ha
 Json training_comparisons(const std::vector<NamedOptions>& compared, const TimedUpdates& updates) {
   const Options& baseline = compared.front().options;
   const int64_t all_updates = updates.warmup + updates.timed;
-  Batches batches(baseline, updates.folder);
+  BenchBatches batches(baseline, updates.folder);
   BatchTokens tokens;
   Json comparisons = Json::array();
   for (const NamedOptions& other : compared) {

@@ -49,7 +49,7 @@ GradientExchange::~GradientExchange() {
 }
 
 void GradientExchange::expect_last(bool is_last) {
-  is_last_ = is_last;
+  is_last_ = is_last && overlaps_;
   if (is_last_) receive_all();
 }
 

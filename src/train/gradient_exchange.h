@@ -20,6 +20,8 @@ class GradientExchange {
   GradientExchange(const GradientExchange&) = delete;
   GradientExchange& operator=(const GradientExchange&) = delete;
 
+  /// Says whether gradients leave while the backward pass goes on, as they do unless this is called, or after it.
+  void set_overlap(bool overlaps) { overlaps_ = overlaps; }
   /// Says whether the backward pass that follows is the update's last one, whose gradients are final.
   void expect_last(bool is_last);
   /// Returns true if gradients of the present update are taken: they must not be computed anew.
@@ -46,6 +48,7 @@ class GradientExchange {
   std::vector<std::vector<size_t>> buckets_of_;  ///< by parameter
   std::vector<size_t> num_parameters_;           ///< by bucket
 
+  bool overlaps_ = true;
   bool is_last_ = false;  ///< gradients that come are final
   bool receives_ = false;
   size_t num_taken_ = 0;

@@ -80,6 +80,10 @@ UpdateResult Optimizer::update(double lr, double gradient_scale, bool with_auxil
   return apply(lr, gradient_scale, with_auxiliary, all);
 }
 
+void Optimizer::set_exchange_overlap(bool overlaps) {
+  if (exchange_) exchange_->set_overlap(overlaps);
+}
+
 void Optimizer::expect_last_backward(bool is_last) {
   if (exchange_) exchange_->expect_last(is_last);
 }

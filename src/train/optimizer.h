@@ -50,6 +50,8 @@ class Optimizer {
 
   /// Does both halves of an update. Collective.
   UpdateResult update(double lr, double gradient_scale, bool with_auxiliary = false);
+  /// Says whether gradients are sent while the last backward pass of an update runs, as they are unless this is called, or after it.
+  void set_exchange_overlap(bool overlaps);
   /// Says before a backward pass whether it is this rank's last one of the update: its gradients are then sent while it runs.
   void expect_last_backward(bool is_last);
   /// Returns true if a backward pass has begun to send gradients: what came before it must not be repeated, and is not to be cleared.

@@ -13,10 +13,14 @@ constexpr int64_t kLeastSlice = 4 * kChunk;  ///< elements: with many ranks buck
 Slices slices_of(const FlatParameters& parameters, int num_ranks) {
   std::vector<std::vector<int64_t>> chunks;
   for (const FlatParameters::Range& group : parameters.groups()) chunks.push_back(parameters.chunks(group));
-  return {chunks, num_ranks, std::max(kBucketSize, num_ranks * kLeastSlice)};
+  return {chunks, num_ranks, least_bucket(num_ranks)};
 }
 
 }  // namespace
+
+int64_t least_bucket(int num_ranks) {
+  return std::max(kBucketSize, num_ranks * kLeastSlice);
+}
 
 void wait_for(const Transfers& transfers) {
   for (const auto& transfer : transfers) transfer->wait();

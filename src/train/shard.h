@@ -12,6 +12,9 @@
 
 namespace lacuna {
 
+/// Returns the least number of elements of a bucket that so many ranks exchange, but for the last one.
+int64_t least_bucket(int num_ranks);
+
 /// What each rank owns of buffers laid out like a model's parameters: it alone updates these elements, and keeps the optimizer's state of
 /// them (ZeRO-1: Rajbhandari et al. 2020, arXiv:1910.02054). Functions that send are collective.
 class Shard {

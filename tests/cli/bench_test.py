@@ -127,6 +127,23 @@ class Train(Bench):
         self.assertRegex(text, r"(?m)^part +forward ms +backward ms +share$")
         self.assertRegex(text, r"(?m)^attention +\d+\.\d+ +\d+\.\d+ +\d+\.\d %$")
 
+    def test_measures_two_ranks_and_estimates_more(self):
+        words = ("ranks", *self.train("--steps", "2", "--threads", "1")[1:])
+        report = self.reports(*words)
+        self.assertEqual((report["ranks"], report["threads"], report["updates"]), (2, 1, 2))
+        self.assertAlmostEqual(report["megabytes_sent_per_update"], 4e-6 * report["parameters"])
+        for key in ("ms_alone", "ms_update", "ms_update_without_overlap", "gigabits_per_second", "us_per_message", "us_agreement"):
+            self.assertGreater(report[key], 0, key)
+        self.assertAlmostEqual(report["efficiency"], report["ms_alone"] / report["ms_update"])
+        self.assertEqual([line["network"] for line in report["estimates"]], ["this one", "1 Gbit/s", "10 Gbit/s", "25 Gbit/s", "100 Gbit/s"])
+        for line in report["estimates"]:
+            self.assertEqual(list(line["efficiency"]), ["8", "64", "512"])
+            for ranks, share in line["efficiency"].items():
+                self.assertTrue(0 < share < line["efficiency_of_4_times_the_batches"][ranks] <= 1, line)
+        text = super(Bench, self).prints("launch", "-n", "2", "--", "bench", *words)
+        self.assertRegex(text, r"(?m)^efficiency, estimated +8 ranks +64 ranks +512 ranks +8 ranks, 4 x the batches ")
+        self.assertRegex(text, r"(?m)^10 Gbit/s +\d+ %")
+
     def test_measures_training_in_the_wanted_precision(self):
         for precision, names in (("fp32", ("fp32",)), ("bf16x3", ("bf16x3", "fp32")), ("bf16", ("bf16",))):  # fp32 without tiles
             report = self.reports(*self.train("--steps", "2", "--train.precision", precision))
