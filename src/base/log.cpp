@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "base/durable_files.h"
 #include "base/error.h"
@@ -57,6 +58,11 @@ std::unique_ptr<spdlog::logger>& file_logger() {
   return instance;
 }
 
+std::function<bool()>& may_write_file() {
+  static std::function<bool()> question;
+  return question;
+}
+
 /// The file of log_to_file, opened to be synced: it may be renamed meanwhile. -1 if none was set.
 int& log_file() {
   static int file = -1;
@@ -88,13 +94,14 @@ const std::string& log_prefix() {
   return prefix();
 }
 
-void log_to_file(const std::string& path) {
+void log_to_file(const std::string& path, std::function<bool()> may_write) {
   const uint64_t zeros = drop_zeros_at_end(path);
   constexpr mode_t kAsTheUmaskSays = 0666;
   const int file = uninterrupted([&] { return open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kAsTheUmaskSays); });
   if (file < 0) throw MachineError(path + ": the log cannot be written: " + std::strerror(errno));
   if (log_file() >= 0) close(log_file());
   log_file() = file;
+  may_write_file() = std::move(may_write);
   try {  // spdlog, given the path, would make a folder that is gone anew
     auto sink = std::make_shared<spdlog::sinks::basic_file_sink_mt>("/proc/self/fd/" + std::to_string(file));
     file_logger() = std::make_unique<spdlog::logger>("file", std::move(sink));
@@ -140,11 +147,11 @@ void write_log_line(LogLevel level, const std::string& text) {
   const std::string line = printable(text);
   if (log_sink()) return log_sink()(level, line);
   logger().log(spdlog_level(level), "{}{}", log_prefix(), line);
-  if (file_logger()) file_logger()->log(spdlog_level(level), "{}", line);
+  if (file_logger() && may_write_file()()) file_logger()->log(spdlog_level(level), "{}", line);
 }
 
 void log_error_to_file(const std::string& text) {
-  if (file_logger()) file_logger()->error("{}", printable(text));
+  if (file_logger() && may_write_file()()) file_logger()->error("{}", printable(text));
 }
 
 bool stderr_is_terminal() {

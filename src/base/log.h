@@ -3,6 +3,7 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,9 +21,10 @@ void set_least_log_level(LogLevel level);
 void set_log_name(const std::string& name);
 /// Returns "[NAME] ", or nothing where set_log_name() was not called.
 const std::string& log_prefix();
-/// Appends every line from now on to this file too, whatever its level. Zeros at its end, as of a loss of power, are cut off. Throws
-/// MachineError if the file cannot be opened.
-void log_to_file(const std::string& path);
+/// Appends every line from now on to this file too, whatever its level, as long as `may_write` says yes. Zeros at its end, as of a loss of
+/// power, are cut off. Throws MachineError if the file cannot be opened.
+void log_to_file(
+    const std::string& path, std::function<bool()> may_write = [] { return true; });
 /// Returns when all lines of that file, if there is one, are on the disk. Throws MachineError.
 void sync_log_file();
 /// Writes the error that ends the program to that file alone, if there is one; `main` prints it to stderr.

@@ -217,7 +217,7 @@ RunSetup set_up_run(const Configuration& given, Group& group, std::chrono::secon
     run.lock = std::make_unique<RunLock>(options.run, patience);
     if (prepare_run_folder(options)) run.replacement = std::make_unique<RunReplacement>(options);
     options.train.precision = training_precision(options.train.precision, options.device);  // `auto` counts for new runs only
-    log_to_file((fs::path(run.folder()) / run_files::kLog).string());
+    log_to_file((fs::path(run.folder()) / run_files::kLog).string(), run.lock->is_alone_there());
     return to_yaml(options);
   });
   if (!group.is_first()) options.train = options_from_yaml(chosen, "the configuration of rank 0").train;

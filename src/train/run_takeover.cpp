@@ -25,6 +25,12 @@ fs::path lock_of(const std::string& run) {
   return fs::path(run) / run_files::kLock;
 }
 
+/// Returns what the start that works in a run folder has written into the lock's file; empty if there is none.
+std::string holder_of(const std::string& run) {
+  std::ifstream file(fs::path(run) / run_files::kLock, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 /// Returns a text that no other start has: the process, and random digits.
 std::string new_start() {
   std::random_device random;
@@ -88,9 +94,16 @@ void RunLock::require_in_place() const {
                      "the folder now there stands, or begins anew");
 }
 
+std::function<bool()> RunLock::is_alone_there() const {
+  if (!is_written_) return [] { return true; };
+  return [run = run_, start = start_] {
+    const std::string holder = holder_of(run);
+    return holder.empty() || holder == start;
+  };
+}
+
 bool is_folder_of(const std::string& start, const std::string& run) {
-  std::ifstream file(fs::path(run) / run_files::kLock, std::ios::binary);
-  return std::string(std::istreambuf_iterator<char>(file), {}) == start;
+  return holder_of(run) == start;
 }
 
 void require_room_for_run(const std::string& run) {

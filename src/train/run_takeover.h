@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 
 #include "base/durable_files.h"
@@ -20,6 +21,8 @@ class RunLock {
   /// Throws MachineError once the folder is not there any more, or is another, or another start works in it, though this process has not
   /// ended: to be called before anything is written, which would else make the folder anew, without its lock, or undo the other's work.
   void require_in_place() const;
+  /// Returns a function that says whether no other start works in the folder. It may outlive the lock.
+  std::function<bool()> is_alone_there() const;
   /// Returns what the lock's file holds for as long as this process has the folder: a text of no other start.
   const std::string& start() const { return start_; }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <filesystem>
+#include <functional>
 
 #include "../base/scratch_folder.h"
 #include "base/durable_files.h"
@@ -10,6 +11,7 @@
 #include "base/files.h"
 #include "checkpoint/run_folder.h"
 #include "config/load.h"
+#include "config/run_files.h"
 #include "toy.h"
 #include "train/checkpoint_keeper.h"
 #include "train/run_takeover.h"
@@ -475,6 +477,18 @@ TEST(RunLock, SaysThatItsFolderIsGone) {
   const RunLock other(folder / "run");
   EXPECT_THAT(message_of<MachineError>([&] { lock.require_in_place(); }),
               AllOf(HasSubstr(folder / "run is not the folder any more"), HasSubstr("was removed, renamed or replaced")));
+}
+
+TEST(RunLock, KnowsThatAnotherStartWorksInItsFolder) {
+  const ScratchFolder folder;
+  const RunLock lock(folder / "run");
+  const std::function<bool()> is_alone = lock.is_alone_there();
+  EXPECT_TRUE(is_alone());
+  folder.write(std::string("run/") + run_files::kLock, "another start\n");
+  EXPECT_FALSE(is_alone());
+  EXPECT_THAT(message_of<MachineError>([&] { lock.require_in_place(); }), HasSubstr("another start of this run works there"));
+  fs::remove_all(folder / "run");
+  EXPECT_TRUE(is_alone());
 }
 
 TEST(RunLock, TwoTrainingsInOneFolderAreRefused) {
