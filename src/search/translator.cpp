@@ -75,6 +75,7 @@ SearchInput Translator::prepared(const TranslationInput& line, TranslatedLine& r
   result.unknown_ratio = unknown_ratio(*vocabularies_.src, input.src);
   if (input.src.empty()) return input;
   input.src.push_back(kEos);
+  if (const TokenId start = vocabularies_.tgt->start(); line.prefix.empty() && start != kUnk) input.prefix = {start};
   if (line.prefix.empty()) return input;
   input.prefix = vocabularies_.tgt->encode(line.prefix);
   result.has_unknown_prefix = std::find(input.prefix.begin(), input.prefix.end(), kUnk) != input.prefix.end();

@@ -30,7 +30,7 @@ class Normalizer {
 
 /// Returns the model file with these rules for what each side reads.
 std::string with_rules(const std::string& model, const Normalizer& src, const Normalizer& tgt);
-/// Returns the model file that reads targets, if this one has a rule of its own for them.
+/// Returns the model file that reads targets, if this one has a rule, or a whole model (piece_list.h), of its own for them.
 std::optional<std::string> model_for_targets(const std::string& model);
 /// Returns the name of a model file's rule for what it reads.
 std::string rule_of(const std::string& model);

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/random.h"
 #include "text/bpe_dropout.h"
 #include "text/normalization.h"
+#include "text/piece_list.h"
 #include "text/spm_file.h"
 #include "text/vocabulary.h"
 
@@ -43,7 +45,7 @@ std::vector<int32_t> words_at(std::string_view line, const std::vector<int32_t>&
   return result;
 }
 
-/// A SentencePiece model with renumbered ids: unk is 0, bos 1, eos 2, and there is no padding.
+/// A SentencePiece model with renumbered ids: unk is 0, bos 1, eos 2, and there is no padding; or with the ids of a list (piece_list.h).
 class SpmVocabulary : public Vocabulary {
  public:
   SpmVocabulary(std::string bytes, const std::string& name, Side side) : file_(bytes, name), bytes_(std::move(bytes)) {
@@ -51,7 +53,10 @@ class SpmVocabulary : public Vocabulary {
     if (for_targets) file_ = SpmFile(*for_targets, name);
     const auto status = processor_.LoadFromSerializedProto(for_targets.value_or(bytes_));
     if (!status.ok() || processor_.GetPieceSize() == 0) throw DataError(name + ": is not a SentencePiece model; expected a .model file");
-    renumber();
+    if (const std::optional<PieceList> list = piece_list_of(for_targets.value_or(bytes_), name))
+      number_by(*list);
+    else
+      renumber();
     std::vector<std::vector<int>> segmentations;
     is_unigram_ = processor_.NBestEncode("a", 2, &segmentations).ok();
     if (!is_unigram_) find_whole_pieces();
@@ -64,7 +69,11 @@ class SpmVocabulary : public Vocabulary {
   const std::string& piece(TokenId id) const override { return pieces_.at(static_cast<size_t>(id)); }
   const std::string& serialized() const override { return bytes_; }
 
+  TokenId start() const override { return start_; }
+
   std::vector<TokenId> encode(std::string_view line) const override {
+    if (has_list())
+      return with_tag(line, [this](std::string_view text) { return ours(processor_.EncodeAsImmutableProto(file_.shortened(text).text)); });
     std::vector<int> ids;
     processor_.Encode(file_.shortened(line).text, &ids).IgnoreError();
     return ours(ids);
@@ -72,34 +81,49 @@ class SpmVocabulary : public Vocabulary {
 
   std::vector<TokenId> sample(std::string_view line, double alpha, int64_t nbest, uint64_t random_key) const override {
     if (alpha <= 0) return encode(line);
-    const std::string text = file_.shortened(line).text;
-    return is_unigram_ ? sample_segmentation(text, alpha, nbest, random_key) : drop_merges(text, alpha, random_key);
+    return with_tag(line, [&](std::string_view rest) {
+      const std::string text = file_.shortened(rest).text;
+      return is_unigram_ ? sample_segmentation(text, alpha, nbest, random_key) : drop_merges(text, alpha, random_key);
+    });
   }
 
   std::string decode(std::span<const TokenId> ids) const override {
     std::string text;
+    if (has_list()) {
+      processor_.Decode(shown(ids), &text).IgnoreError();
+      return with_spaces(std::move(text));
+    }
     processor_.Decode(theirs(ids), &text).IgnoreError();
     return text;
   }
 
   TokenId id_of(std::string_view piece) const override {
+    if (has_list()) return listed(piece);
     const int theirs = processor_.PieceToId(view(piece));  // looked up first: a model may have "</s>" as a piece of text
     if (!processor_.IsUnknown(theirs)) return to_ours_[static_cast<size_t>(theirs)];
     return piece == pieces_[kBos] ? kBos : piece == pieces_[kEos] ? kEos : kUnk;
   }
 
   std::vector<int32_t> words_of(std::string_view line, std::span<const TokenId> ids) const override {
-    const std::span<const TokenId> pieces = ids.first(ids.size() - (!ids.empty() && ids.back() == kEos ? 1 : 0));
-    const ShortenedLine shortened = file_.shortened(line);
-    const ImmutableSentencePieceText best = processor_.EncodeAsImmutableProto(shortened.text);
-    if (has_ids(best, pieces)) {
-      std::vector<int32_t> starts = piece_starts(best, shortened.text);
-      for (int32_t& start : starts) start = static_cast<int32_t>(shortened.place_in_line(static_cast<size_t>(start)));
+    const std::span<const TokenId> tokens = ids.first(ids.size() - (!ids.empty() && ids.back() == kEos ? 1 : 0));
+    const Tag tag = tag_of(line);
+    const bool has_tag = tag.id && !tokens.empty() && tokens.front() == *tag.id;  // it belongs to the first word
+    const std::span<const TokenId> pieces = tokens.subspan(has_tag ? 1 : 0);
+    const std::string_view text = line.substr(has_tag ? tag.length : 0);
+    std::vector<int32_t> starts(has_tag ? 1 : 0);
+    const auto add_starts = [&](const ImmutableSentencePieceText& cut, std::string_view cut_text, auto place) {
+      for (const int32_t start : piece_starts(cut, cut_text))
+        starts.push_back(static_cast<int32_t>(line.size() - text.size() + place(static_cast<size_t>(start))));
       return words_at(line, starts, ids.size());
-    }
+    };
+    const ShortenedLine shortened = file_.shortened(text);
+    const ImmutableSentencePieceText best = processor_.EncodeAsImmutableProto(shortened.text);
+    if (has_ids(best, pieces)) return add_starts(best, shortened.text, [&](size_t start) { return shortened.place_in_line(start); });
     const ImmutableSentencePieceText decoded =
-        processor_.DecodeIdsAsImmutableProto(theirs(pieces));  // search may segment a line differently
-    if (decoded.text() == line && decoded.pieces_size() == pieces.size()) return words_at(line, piece_starts(decoded, line), ids.size());
+        has_list() ? processor_.DecodePiecesAsImmutableProto(shown(pieces))
+                   : processor_.DecodeIdsAsImmutableProto(theirs(pieces));  // search may segment differently
+    if (decoded.text() == text && decoded.pieces_size() == pieces.size())
+      return add_starts(decoded, text, [](size_t start) { return start; });
     return words_by_markers(ids);
   }
 
@@ -121,6 +145,71 @@ class SpmVocabulary : public Vocabulary {
     }
   }
 
+  bool has_list() const { return !ids_of_listed_.empty(); }
+
+  void number_by(const PieceList& list) {
+    pieces_ = list.pieces;
+    for (const std::string& piece : pieces_) ids_of_listed_.emplace(piece, static_cast<TokenId>(ids_of_listed_.size()));
+    to_ours_.assign(static_cast<size_t>(processor_.GetPieceSize()), kUnk);
+    std::vector<bool> is_cut(pieces_.size());  // SentencePiece makes it of text
+    for (int id = 0; id < processor_.GetPieceSize(); ++id) {
+      if (processor_.IsControl(id) || processor_.IsUnknown(id)) continue;  // never made of text
+      to_ours_[static_cast<size_t>(id)] = of_text(processor_.IdToPiece(id));
+      is_cut[static_cast<size_t>(to_ours_[static_cast<size_t>(id)])] = true;
+    }
+    is_code_.resize(pieces_.size());
+    for (size_t id = kEos + 1; id < pieces_.size(); ++id) is_code_[id] = !is_cut[id] && is_language_code(pieces_[id]);
+    if (!list.start.empty()) start_ = listed(list.start);
+  }
+
+  TokenId listed(std::string_view piece) const {
+    const auto found = ids_of_listed_.find(std::string(piece));
+    return found == ids_of_listed_.end() ? kUnk : found->second;
+  }
+  /// Returns the listed id of a piece that SentencePiece has made of text, in which "</s>" ends nothing.
+  TokenId of_text(std::string_view piece) const {
+    const TokenId id = listed(piece);
+    return id > kEos ? id : kUnk;
+  }
+
+  /// The tag that a line of a model with a list begins with.
+  struct Tag {
+    std::optional<TokenId> id;
+    size_t length = 0;  ///< of the line's bytes; 0 = it is not in the line
+  };
+  Tag tag_of(std::string_view line) const {
+    if (!has_list()) return {};
+    if (const size_t length = length_of_bracketed_tag(line); length > 0) return {of_text(line.substr(0, length)), length};
+    const std::string_view word = line.substr(0, line.find(' '));
+    if (const TokenId id = is_language_code(word) ? listed(word) : kUnk; id != kUnk && is_code_[static_cast<size_t>(id)])
+      return {id, word.size()};
+    return {start_ == kUnk ? std::nullopt : std::optional(start_), 0};
+  }
+
+  /// Returns the ids of a line, whose text after its tag `cut` makes pieces of. A line without text gets no tag.
+  template <class Cut>
+  std::vector<TokenId> with_tag(std::string_view line, const Cut& cut) const {
+    const Tag tag = tag_of(line);
+    std::vector<TokenId> ids = cut(line.substr(tag.length));
+    if (tag.id && (tag.length > 0 || !ids.empty())) ids.insert(ids.begin(), *tag.id);
+    return ids;
+  }
+
+  /// Replaces word marks, which SentencePiece leaves in pieces of the list alone.
+  static std::string with_spaces(std::string text) {
+    constexpr std::string_view kMark = "\xE2\x96\x81";
+    for (size_t at = text.find(kMark); at != std::string::npos; at = text.find(kMark, at)) text.replace(at, kMark.size(), " ");
+    return text.starts_with(' ') ? text.substr(1) : text;
+  }
+
+  /// Returns the pieces that a text is made of again, by their names: those of the list alone are no pieces of the model.
+  std::vector<std::string> shown(std::span<const TokenId> ids) const {
+    std::vector<std::string> pieces;
+    for (const TokenId id : ids)
+      if (id != kBos && id != kEos && !is_code_.at(static_cast<size_t>(id))) pieces.push_back(piece(id));
+    return pieces;
+  }
+
   /// Finds user-defined symbols, which SentencePiece does not list: in a vocabulary restricted to nothing, only these,
   /// special pieces and single characters stay in use.
   void find_whole_pieces() {
@@ -133,9 +222,7 @@ class SpmVocabulary : public Vocabulary {
 
   bool has_ids(const ImmutableSentencePieceText& text, std::span<const TokenId> ids) const {
     if (text.pieces_size() != ids.size()) return false;
-    for (size_t i = 0; i < ids.size(); ++i)
-      if (to_ours_[text.pieces(static_cast<int>(i)).id()] != ids[i]) return false;
-    return true;
+    return std::ranges::equal(ours(text), ids);
   }
 
   /// Returns the byte offset in the line at which each piece begins, after leading spaces.
@@ -163,6 +250,16 @@ class SpmVocabulary : public Vocabulary {
     for (const int id : theirs) ids.push_back(to_ours_[static_cast<size_t>(id)]);
     return ids;
   }
+  /// Converts the pieces of a text. What the model does not know may be a piece of the list, as one of the other side's.
+  template <class Text>
+  std::vector<TokenId> ours(const Text& text) const {
+    std::vector<TokenId> ids;
+    for (const auto& piece : text.pieces()) {
+      const TokenId id = to_ours_[piece.id()];
+      ids.push_back(id == kUnk && has_list() ? of_text(piece.piece()) : id);
+    }
+    return ids;
+  }
 
   /// Draws one of the n best segmentations with probability proportional to P^alpha (Kudo 2018, arXiv:1804.10959).
   std::vector<TokenId> sample_segmentation(std::string_view line, double alpha, int64_t nbest, uint64_t random_key) const {
@@ -175,9 +272,7 @@ class SpmVocabulary : public Vocabulary {
     }
     const double draw = RandomStream(random_key).next_unit() * ends.back();
     const auto chosen = std::min<ptrdiff_t>(std::upper_bound(ends.begin(), ends.end(), draw) - ends.begin(), std::ssize(ends) - 1);
-    std::vector<int> ids;
-    for (const auto& piece : all.nbests(static_cast<int>(chosen)).pieces()) ids.push_back(static_cast<int>(piece.id()));
-    return ours(ids);
+    return ours(all.nbests(static_cast<int>(chosen)));
   }
 
   /// Segments by BPE-dropout. Control pieces are never produced: "</s>" in a text is text.
@@ -233,7 +328,10 @@ class SpmVocabulary : public Vocabulary {
   SentencePieceProcessor processor_;
   std::vector<std::string> pieces_;  // by our ids
   std::vector<TokenId> to_ours_;     // by the model's ids
-  std::vector<int> to_theirs_;       // by our ids
+  std::vector<int> to_theirs_;       // by our ids; not where there is a list
+  std::unordered_map<std::string, TokenId> ids_of_listed_;
+  std::vector<bool> is_code_;  // by our ids, where there is a list: a language code
+  TokenId start_ = kUnk;
   bool is_unigram_ = true;
   std::vector<bool> is_whole_;  // by the model's ids, for BPE: pieces that sampling does not split
 };

@@ -35,6 +35,8 @@ class Vocabulary {
   /// Returns the bytes of the vocabulary's file, which checkpoints store.
   virtual const std::string& serialized() const = 0;
   virtual bool is_sentencepiece() const = 0;
+  /// Returns the token that `encode` puts before a line without a tag (piece_list.h); kUnk if there is none. Translations begin with it.
+  virtual TokenId start() const { return kUnk; }
   /// Returns the rule by which lines are normalized, by SentencePiece's name for it; "identity" for a token list.
   virtual std::string normalization() const = 0;
 };

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+/// Fields of a SentencePiece model's file, a protocol buffer (https://protobuf.dev/programming-guides/encoding). Those from 200 on are free
+/// for others: SentencePiece passes over them.
+namespace lacuna {
+
+inline constexpr uint64_t kRuleForTargets = 200;   ///< normalization.h
+inline constexpr uint64_t kListedPiece = 201;      ///< piece_list.h, for each piece
+inline constexpr uint64_t kModelForTargets = 202;  ///< piece_list.h
+inline constexpr uint64_t kStartTag = 203;         ///< piece_list.h
+
+/// Reads a serialized protocol buffer from the front, as far as its fields are whole.
+class SpmFields {
+ public:
+  explicit SpmFields(std::string_view message) : rest_(message) {}
+
+  struct Field {
+    uint64_t number = 0;
+    std::string_view value, whole;  ///< the value, if it is one with a length; the field's bytes
+  };
+  std::optional<Field> next();
+
+ private:
+  std::optional<uint64_t> varint();
+
+  std::string_view rest_;
+};
+
+/// Returns the last field of this number that has a length.
+std::optional<std::string_view> field_of(std::string_view message, uint64_t number);
+/// Returns the message without the fields of this number.
+std::string without_field(std::string_view message, uint64_t number);
+/// Adds a field that has a length to a message.
+void add_field(std::string& message, uint64_t number, std::string_view value);
+/// Returns the message with one field of this number, which has a length.
+std::string with_field(std::string_view message, uint64_t number, std::string_view value);
+
+}  // namespace lacuna
