@@ -42,6 +42,8 @@ std::string info_to_json(const CheckpointInfo& info, const Vocabularies& vocabul
   ordered_json value = {{"step", info.step}, {"scores", info.scores}, {"uses_ema", info.uses_ema}, {"is_scheduled", info.is_scheduled}};
   value["averaged_from"] = info.averaged_from;
   if (!info.quantized_to.empty()) value["quantized_to"] = info.quantized_to;
+  if (const ModelOrigin& origin = info.origin; !origin.kind.empty())
+    value["origin"] = {{"place", origin.place}, {"kind", origin.kind}, {"license", origin.license}, {"sha256", origin.sha256}};
   value["vocabulary_sizes"] = {{"src", vocabularies.src->size()}, {"tgt", vocabularies.tgt->size()}, {"shared", vocabularies.shared()}};
   return json_text(value, 2) + "\n";
 }
@@ -81,6 +83,11 @@ class Reader {
       info.uses_ema = value.at("uses_ema").get<bool>();
       info.is_scheduled = value.at("is_scheduled").get<bool>();
       info.averaged_from = value.at("averaged_from").get<std::vector<std::string>>();
+      if (value.contains("origin")) {
+        const nlohmann::json& origin = value.at("origin");
+        info.origin = {origin.at("place").get<std::string>(), origin.at("kind").get<std::string>(), origin.at("license").get<std::string>(),
+                       origin.at("sha256").get<std::map<std::string, std::string>>()};
+      }
       info.quantized_to = value.value("quantized_to", value.value("quantised_to", ""));
     });
     info.program_version = manifest_.program_version;

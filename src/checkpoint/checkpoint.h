@@ -30,6 +30,13 @@
 /// Written under a temporary name, synced, renamed: a crash at any instant leaves the previous one whole.
 namespace lacuna {
 
+/// Where a model that was not trained here comes from.
+struct ModelOrigin {
+  std::string place, kind;                         ///< folder or file, and what it was; empty = trained here
+  std::string license = {};                        ///< an identifier; empty = not said
+  std::map<std::string, std::string> sha256 = {};  ///< of the files that were read, by their names
+};
+
 /// The contents of checkpoint.json.
 struct CheckpointInfo {
   int64_t step = 0;
@@ -38,7 +45,8 @@ struct CheckpointInfo {
   bool is_scheduled = true;  ///< counted by `keep_last` and averages; false if saved only for an interruption or a validation
   std::vector<std::string> averaged_from = {};
   std::string quantized_to =
-      {};  ///< "int8" or "bf16" after `lacuna quantize`: such a checkpoint can translate, but not train or be averaged
+      {};                   ///< "int8" or "bf16" after `lacuna quantize`: such a checkpoint can translate, but not train or be averaged
+  ModelOrigin origin = {};  ///< of an imported model, and of what is made of it without training
   std::string program_version = {};
 };
 

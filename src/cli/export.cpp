@@ -41,7 +41,7 @@ int run_export(const std::vector<std::string>& arguments) {
   app.footer(
       "Every key under `translate` is a flag too, for the search that transformers does by default: --translate.beam_size 4.\n"
       "Other programs have softmax attention alone: --model.attention softmax exports another model as if it had it. What a format\n"
-      "cannot hold is refused by its key; the manual's page \"Models out\" has a table.");
+      "cannot hold is refused by its key; the manual's page \"Models out and in\" has a table.");
   app.allow_extras();
   if (!app.read(arguments, search_options_help() + attention_help())) return 0;
   common.apply_log_level();

@@ -35,6 +35,10 @@ void print_model(const std::string& path) {
   for (const auto& [name, score] : loaded.info.scores) std::cout << fmt::format("{:<16} {:.4f}\n", printable(name), score);
   if (!loaded.info.averaged_from.empty())
     std::cout << fmt::format("averaged from    {}\n", counted(std::ssize(loaded.info.averaged_from), "checkpoint"));
+  if (const ModelOrigin& origin = loaded.info.origin; !origin.kind.empty()) {
+    std::cout << fmt::format("imported from    {} ({})\n", printable(origin.place), printable(origin.kind));
+    std::cout << fmt::format("license          {}\n", origin.license.empty() ? "not stated" : printable(origin.license));
+  }
   const std::string& rounded = loaded.info.quantized_to;
   const std::string kind = !rounded.empty() ? "rounded to " + rounded : loaded.info.uses_ema ? "moving average" : "as trained";
   std::cout << fmt::format(

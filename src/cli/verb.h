@@ -42,6 +42,7 @@ Verb aer_verb();
 Verb average_verb();
 Verb quantize_verb();
 Verb export_verb();
+Verb import_verb();
 Verb shortlist_verb();
 Verb vocab_verb();
 Verb check_verb();

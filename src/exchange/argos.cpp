@@ -7,6 +7,7 @@
 #include "base/json_text.h"
 #include "base/spelling.h"
 #include "exchange/ctranslate2.h"
+#include "text/piece_list.h"
 
 namespace lacuna {
 namespace {
@@ -58,8 +59,9 @@ LibreTranslate finds packages that are installed so when it starts.
 
 void require_argos_has(const OutgoingModel& model) {
   require_sentencepiece(model, kArgosTranslate);
-  if (!model.vocabularies.shared())
-    refuse_key("data.shared_vocab", "false", kArgosTranslate, "its packages have one vocabulary. Train with data.shared_vocab: true");
+  if (!model.vocabularies.shared() || has_model_for_targets(model.vocabularies.src->serialized()))
+    refuse_key("data.shared_vocab", "false", kArgosTranslate,
+               "its packages have one vocabulary, cut by one SentencePiece model. Train with data.shared_vocab: true");
   for (const auto& [key, code] :
        {std::pair("data.src_lang", &model.options.data.src_lang), {"data.tgt_lang", &model.options.data.tgt_lang}})
     if (code->empty())
@@ -71,7 +73,7 @@ void write_argos(FileSink& files, const OutgoingModel& model, Precision precisio
       files, fmt::format("translate-{}_{}-1_0", language_of(model.options.data.src_lang), language_of(model.options.data.tgt_lang)));
   package.add("metadata.json", metadata_json(model));
   package.add("README.md", model_card(model, terms, kUseWithArgos));
-  package.add("sentencepiece.model", model.vocabularies.src->serialized());
+  package.add("sentencepiece.model", without_piece_list(model.vocabularies.src->serialized()));
   SubfolderSink weights(package, "model");
   write_ctranslate2(weights, model, precision);
 }

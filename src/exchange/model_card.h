@@ -12,6 +12,9 @@ struct ModelTerms {
   std::string attribution;  ///< who made it of what; empty = not said
 };
 
+/// True for what may be the identifier of a license.
+bool is_license_identifier(const std::string& text);
+
 /// Throws UsageError, naming the flag, for a license that is no identifier and an attribution that is no text.
 void require_terms(const ModelTerms& terms);
 

@@ -6,8 +6,10 @@
 
 #include "attention/attention.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "model/embedding.h"
 #include "text/normalization.h"
+#include "text/piece_list.h"
 
 namespace lacuna {
 namespace {
@@ -90,9 +92,12 @@ std::vector<std::string> pieces_of(const Vocabulary& vocabulary) {
 }
 
 void add_sentencepiece_models(FileSink& files, const Vocabularies& vocabularies) {
-  const std::string& tgt = vocabularies.tgt->serialized();
-  files.add("source.spm", vocabularies.src->serialized());
-  files.add("target.spm", model_for_targets(tgt).value_or(tgt));
+  const std::string &src = vocabularies.src->serialized(), &tgt = vocabularies.tgt->serialized();
+  files.add("source.spm", without_piece_list(src));
+  files.add("target.spm", without_piece_list(model_for_targets(tgt).value_or(tgt)));
+  for (const Vocabulary* const side : {vocabularies.src.get(), vocabularies.tgt.get()})
+    if (side->start() != kUnk)
+      log_warning("lines begin with {} by themselves here; for other programs it must be in the text", side->piece(side->start()));
 }
 
 }  // namespace lacuna

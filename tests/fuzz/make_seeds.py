@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Writes the first inputs of the fuzz targets, a folder for each: make_seeds.py FOLDER"""
 import gzip
+import io
 import json
 import os
 import struct
 import sys
+import zipfile
 
 import checkpoints
 
@@ -50,6 +52,21 @@ def spm_model(model_type, rules):
     return text + field(3, field(1, b"own") + (field(2, character_map(rules)) if rules else b"") + field(3, 1) + field(4, 1) + field(5, 1))
 
 
+def listed(model, pieces, start=b""):
+    """A SentencePiece model with a list of pieces."""
+    return model + b"".join(field(201, piece.encode()) for piece in pieces) + (field(203, start) if start else b"")
+
+
+def npz():
+    """A zip archive of two arrays."""
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, descr, shape, data in (("special:model.yml", "|i1", "(4,)", b"a: 1"), ("Wemb", "<f4", "(2, 1)", bytes(8))):
+            header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n".encode()
+            archive.writestr(zipfile.ZipInfo(name + ".npy"), b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header + data)
+    return file.getvalue()
+
+
 def safetensors(tensors):
     """A file of float tensors."""
     header, data = {}, b""
@@ -93,7 +110,10 @@ SEEDS = {
     "lines": [LINES, gzip.compress(LINES, mtime=0), zstd(LINES), gzip.compress(b"a\tb\n", mtime=0) + gzip.compress(b"c\td\n", mtime=0)],
     "alignments": [b"0-0 1-2 3?3\n\n2p1\n", b"1-1 2-2\n"],
     "shortlist": [shortlist(), gzip.compress(shortlist(), mtime=0)],
-    "spm_model": [spm_model(kind, rules) for kind in (1, 2, 3, 4) for rules in (RULES, {})],
+    "spm_model": [spm_model(kind, rules) for kind in (1, 2, 3, 4) for rules in (RULES, {})]
+    + [listed(spm_model(kind, {}), ["<unk>", "<pad>", "</s>", "__de__", "ab", "c", ">>a<<"], b"__de__") for kind in (1, 2)],
+    "npz": [npz()],
+    "yaml_ids": [b'"a": 0\n"\\"": 1\n\u00e9: 2\n', b"{a: 0, b: 1}\n"],
     "token_cache": [b"\0" + struct.pack("<5i", 3, 4, 2, 5, 2), b"\1" + struct.pack("<3Q", 0, 3, 5), b"\2" + struct.pack("<5i", 4, 2, 5, 3, 2),
                     b"\3" + struct.pack("<3Q", 0, 2, 5), b'\4{"kept": 2}'],
     "manifest": [manifest()],
