@@ -44,8 +44,8 @@ class Training(Program):
             self.ends("train", "-c", configure(run, update_freq=size, **more), env=ranks.environment())
         return ranks.results(path(run))
 
-    def together(self, run, size, own=None, **more):
-        return ranks.Ranks(PROGRAM, ["train", "-c", more.pop("config", None) or configure(run, **more)], size, own)
+    def together(self, run, size, own=None, before=None, **more):
+        return ranks.Ranks(PROGRAM, ["train", "-c", more.pop("config", None) or configure(run, **more)], size, own, before=before)
 
     def serves(self, run, size, **more):
         """Trains to the end; what rank 0 said."""
@@ -95,9 +95,9 @@ class Training(Program):
             self.assertEqual(together.wait(60), [2, 2, 2], together.texts())
             self.assertIn(f"3 ranks are to go on with {FOLDER}/few, whose updates have 2 batches: start at most 2 ranks", together.text(0))
 
-    def refused(self, run, own, size=2):
+    def refused(self, run, own=None, size=2, before=None):
         """What rank 0 says where others have these words of their own; all end with code 2, and nothing but rank 0 tells why."""
-        with self.together(run, size, own) as together:
+        with self.together(run, size, own, before) as together:
             self.assertEqual(together.wait(60), [2] * size, together.texts())
             self.assertEqual(together.texts().count(SERVED), 1, together.texts())
             return together.text(0)
@@ -113,6 +113,25 @@ class Training(Program):
         said = self.refused("differs", {1: ["-c", path("none.yaml")]})
         self.assertRegex(said, r"error: rank 1 \(\S+\): .*none\.yaml")
         self.assertFalse(os.path.exists(path("differs")))
+
+    @staticmethod
+    def instead(old, new):
+        """Words that start, in place of the program, a copy in which one text is another."""
+        with open(PROGRAM, "rb") as file:
+            program = file.read()
+        assert len(old) == len(new) and old.encode() + b"\0" in program
+        changed = write("changed", program.replace(old.encode() + b"\0", new.encode() + b"\0"))
+        os.chmod(changed, 0o755)
+        return ["sh", "-c", 'shift; exec "$0" "$@"', changed]
+
+    def test_ranks_of_other_programs_and_processors_are_refused(self):
+        version = self.prints("--version").split()[1]
+        other = version[:-1] + ("1" if version[-1] == "0" else "0")
+        said = self.refused("unlike", before={1: self.instead(version, other)})
+        self.assertIn(f"\n  the program: {other} and {version}\n", said)
+        processor = self.alone("alone2", 2)["trainer.json"]["products"]["instruction_set"]
+        said = self.refused("unlike", size=3, before={2: self.instead(processor, "x" * len(processor))})
+        self.assertRegex(said, rf"rank 2 \(.*\n  instruction set: x+ and {processor}\nTheir processors multiply in other ways")
 
     def test_a_mistake_of_all_is_told_once(self):
         said = self.refused("mistaken", {0: ["--train.valid_every", "x"], 1: ["--train.valid_every", "x"]})
