@@ -4,18 +4,13 @@
 Trains models of several kinds on 2, 3 and 4 ranks, each twice, and compares every byte with one process; kills ranks at random moments and
 starts the same command again; lets 4, 2, 3 and 1 ranks serve one run in turn. Takes some minutes.
 """
-import argparse
 import os
-import random
 import shutil
 import signal
-import sys
-import tempfile
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
-import ranks  # noqa: E402
-import small_run  # noqa: E402
+import ranks
+from trials import Trials, carry_out, parser
 
 KINDS = {
     "softmax": "{}",
@@ -24,51 +19,8 @@ KINDS = {
 }
 
 
-class Trials:
-    def __init__(self, program, folder, seed):
-        self.program, self.folder, self.draw = os.path.abspath(program), folder, random.Random(seed)
-        small_run.write_digits(os.path.join(folder, "train.txt"), 900, 1)
-        small_run.write_digits(os.path.join(folder, "valid.txt"), 60, 2)
-        self.failures = 0
-
-    def configure(self, run, model, **more):
-        train = {"batch_tokens": 96, "lr": 0.004, "warmup_steps": 10, "clip_norm": 0.5, "ema_decay": 0.9, "label_smoothing": 0.1,
-                 "max_steps": 50, "log_every": 2, "valid_every": 25, "save_every": 10, **more}
-        keys = ", ".join(f"{key}: {value}" for key, value in train.items())
-        path = os.path.join(self.folder, f"{run}.yaml")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(f"""run: {self.folder}/{run}
-threads: 1
-data:
-  train: [{{src: {self.folder}/train.txt, tgt: {self.folder}/train.txt}}]
-  valid: [{{src: {self.folder}/valid.txt, tgt: {self.folder}/valid.txt}}]
-  vocab_size: 24
-  spm_alpha: 0.3
-model: {{preset: tiny, d_model: 32, d_ff: 64, num_heads: 2, encoder_layers: 1, decoder_layers: 2, dropout: 0.1}}
-translate: {{beam_size: 2, max_length: 12}}
-train: {{{keys}}}
-""")
-        overlay = os.path.join(self.folder, f"{run}.model.yaml")
-        with open(overlay, "w", encoding="utf-8") as file:
-            file.write(f"model: {model}\n")
-        return ["train", "-c", path, "-c", overlay]
-
-    def start(self, run, model, size, **more):
-        return ranks.Ranks(self.program, self.configure(run, model, **more), size)
-
-    def serve(self, run, model, size, **more):
-        with self.start(run, model, size, **more) as together:
-            codes = together.wait(600)
-            if codes != [0] * size:
-                raise AssertionError(f"{run}: {codes}\n{together.texts()}")
-            return together.text(0)
-
-    def results(self, run):
-        return ranks.results(os.path.join(self.folder, run))
-
-    def report(self, what, differences):
-        self.failures += bool(differences)
-        print(f"{what}: {'differs in ' + ', '.join(differences) if differences else 'the same bytes'}", flush=True)
+class Endurance(Trials):
+    COUNT = 20  # of kills
 
     def equality(self):
         for kind, model in KINDS.items():
@@ -81,10 +33,10 @@ train: {{{keys}}}
                     self.serve(run, model, size)
                     self.report(f"{kind}, {size} ranks{again}", ranks.different(self.results(run), self.results(alone)))
 
-    def kills(self, count):
+    def kills(self):
         """Kills a random rank at a random moment, again and again, on 2 and 4 ranks in turn."""
         more = {"max_steps": 400, "valid_every": 100, "save_every": 20}
-        model = KINDS["softmax"]
+        model, count = KINDS["softmax"], self.COUNT
         done, slowest = 0, 0.0
         for size in (2, 4):
             run, left = f"killed_{size}", count // 2
@@ -132,21 +84,12 @@ train: {{{keys}}}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("program")
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=["equality", "kills", "turns"])
-    arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        trials = Trials(arguments.program, folder, arguments.seed)
-        if arguments.only in (None, "equality"):
-            trials.equality()
-        if arguments.only in (None, "turns"):
-            trials.in_turn()
-        if arguments.only in (None, "kills"):
-            trials.kills(arguments.kills)
-    sys.exit(1 if trials.failures else 0)
+    parsed = parser(__doc__)
+    parsed.add_argument("--kills", type=int, default=20)
+    parsed.add_argument("--only", choices=["equality", "in_turn", "kills"])
+    arguments = parsed.parse_args()
+    Endurance.COUNT = arguments.kills
+    carry_out(Endurance, arguments, [arguments.only] if arguments.only else ["equality", "in_turn", "kills"])
 
 
 if __name__ == "__main__":

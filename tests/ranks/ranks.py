@@ -22,17 +22,20 @@ def environment(**changes):
 
 
 class Ranks:
-    """Processes `program words...`, one a rank. `own` gives ranks words of their own."""
+    """Processes `program words...`, one a rank. `own` gives ranks words of their own, `before` a command that starts the program; `absent`
+    ranks are not started."""
 
-    def __init__(self, program, words, size, own=None, folders=None):
+    def __init__(self, program, words, size, own=None, folders=None, before=None, absent=(), address="127.0.0.1", variables=None):
         port = free_port()
         self.said = [tempfile.TemporaryFile() for _ in range(size)]  # pylint: disable=consider-using-with
         self.processes = []
         for rank in range(size):
-            place = {"RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+            if rank in absent:
+                continue
+            place = {"RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": address, "MASTER_PORT": port, **(variables or {})}
             self.processes.append(subprocess.Popen(  # pylint: disable=consider-using-with
-                [program, *words, *(own or {}).get(rank, [])], stdin=subprocess.DEVNULL, stdout=self.said[rank], stderr=subprocess.STDOUT,
-                env=environment(**{name: str(value) for name, value in place.items()}), cwd=(folders or {}).get(rank)))
+                [*(before or {}).get(rank, []), program, *words, *(own or {}).get(rank, [])], stdin=subprocess.DEVNULL, stdout=self.said[rank],
+                stderr=subprocess.STDOUT, env=environment(**{name: str(value) for name, value in place.items()}), cwd=(folders or {}).get(rank)))
 
     def __enter__(self):
         return self
