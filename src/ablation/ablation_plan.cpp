@@ -20,6 +20,7 @@
 #include "config/run_files.h"
 #include "config/yaml.h"
 #include "data/evaluation_set.h"
+#include "data/training_data.h"
 #include "train/resume.h"
 
 namespace lacuna {
@@ -125,6 +126,7 @@ std::string baseline_of(const AblationPlan& plan, const ResultsFile& results, co
 }
 
 CorpusOptions choose_test_set(const DataOptions& data) {
+  refuse_stream(data, "lacuna ablate");
   if (!data.test.empty()) return data.test.front();
   if (data.valid.empty())
     throw ConfigError(

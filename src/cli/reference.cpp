@@ -59,6 +59,7 @@ void print_configuration() {
   print_section("data.", "`data`", "Corpora and vocabularies.");
   print_section("data.train[].", "Corpora: items of `data.train`, `data.valid`, `data.test`",
                 "Each item is a map; one map stands for a list of one.");
+  print_section("data.train[].min_score.", "`min_score` of a corpus", "Which rows of a `tsv` train, by a score.");
   print_section("model.", "`model`", "The Transformer.");
   print_section("train.", "`train`", "Training.");
   print_section("translate.", "`translate`", "Search. `lacuna translate` takes these from the model's configuration.");

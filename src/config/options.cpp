@@ -42,6 +42,12 @@ void apply_preset(const ConfigNode& tree, ModelOptions& model) {
 
 }  // namespace
 
+const CorpusOptions* DataOptions::stream() const {
+  for (const CorpusOptions& corpus : train)
+    if (corpus.stream) return &corpus;
+  return nullptr;
+}
+
 std::vector<std::pair<std::string, std::string>> CorpusOptions::files() const {
   if (!tsv.empty()) return {{tsv, "text of both sides"}};
   return {{src, "source text"}, {tgt, "target text"}};

@@ -14,6 +14,18 @@
 namespace lacuna {
 
 /// One parallel corpus: two files, line by line, or one, `tsv`, with a column for each side. Plain text, gzip or zstd.
+/// A score of each pair in a column of a corpus, and the lowest with which a pair trains.
+struct ScoreColumn {
+  int64_t column = 0;
+  double at_least = 0;
+
+  template <class Self, class Visitor>
+  static void describe(Self& self, Visitor&& visit) {
+    visit("column", self.column, lacuna::at_least(0), "column of the score, counted from 1; 0 = none");
+    visit("at_least", self.at_least, any(), "pairs with a lower score are left out");
+  }
+};
+
 struct CorpusOptions {
   static constexpr const char* kForm = "{src: FILE, tgt: FILE} or {tsv: FILE}";
 
@@ -22,6 +34,10 @@ struct CorpusOptions {
   std::string tgt = {};
   std::string tsv = {};
   std::vector<int64_t> columns = {1, 2};
+  ScoreColumn min_score = {};
+  bool stream = false;
+  int64_t shuffle_lines = 100'000;
+  bool skip_consumed = true;
   std::string src_prefix = {};
   double weight = 1;
 
@@ -41,6 +57,16 @@ struct CorpusOptions {
     visit("tsv", self.tsv, any(),
           "one file in place of src and tgt, plain or packed: columns with a tab between them, a pair in each line");
     visit("columns", self.columns, at_least(1), "which columns of tsv are source and target, counted from 1; others are ignored");
+    visit("min_score", self.min_score, any(), "leave pairs with a low score in a column of tsv out: {column: 3, at_least: 0.5}");
+    visit("stream", self.stream, any(),
+          "tsv is a pipe, \"-\" for standard input, that is read once, as it comes, and ends training with its end; the only training "
+          "corpus");
+    visit("shuffle_lines", self.shuffle_lines, between(1, 100'000'000),
+          "stream: lines that are read and shuffled at a time; each such block counts as an epoch");
+    visit(
+        "skip_consumed", self.skip_consumed, any(),
+        "stream: a run that goes on passes over the lines that it has trained on, as they come again; false = what feeds the pipe goes on "
+        "by itself");
     visit("src_prefix", self.src_prefix, any(),
           "text before every source line of this corpus that is not blank, with a space between, such as <bt> or <2de>; a SentencePiece "
           "model cuts it as any text: data.spm_symbols keeps a tag whole");
@@ -84,6 +110,8 @@ struct DataOptions {
   OnBadLine bad_lines = OnBadLine::kStop;
   std::string cache;
 
+  /// Returns the training corpus that is a stream; null if there is none.
+  const CorpusOptions* stream() const;
   /// True if SentencePiece models are to be trained, because none are named.
   bool trains_vocabularies() const { return tokenizer == Tokenizer::kSentencePiece && spm_model.empty() && src_spm_model.empty(); }
 

@@ -75,6 +75,15 @@ void validate_corpus(const CorpusOptions& corpus, const std::string& key, const 
     require(corpus.columns.size() == 2, "columns",
             fmt::format("the columns of {} are {} numbers; expected two, source and target: [1, 2]", corpus.tsv, corpus.columns.size()));
   }
+  require(corpus.min_score.column == 0 || (!corpus.tsv.empty() && key == "data.train"), "min_score",
+          fmt::format("the min_score of {} is of a column of a tsv that trains; remove it", corpus.files_text()));
+  require(corpus.tsv != "-" || corpus.stream, "tsv",
+          "tsv is \"-\", standard input, which is read once; training alone can take it so, by stream: true");
+  require(
+      !corpus.stream || (!corpus.tsv.empty() && key == "data.train"), "stream",
+      fmt::format("{} is to be a stream, which is read once, as it comes; expected a training corpus in one pipe, {{tsv: \"-\", stream: "
+                  "true}}",
+                  corpus.files_text()));
   require(is_line_of_text(corpus.src_prefix), "src_prefix",
           fmt::format("the src_prefix of {} is \"{}\"; expected UTF-8 without tabs and line ends, such as <bt>", corpus.files_text(),
                       corpus.src_prefix));
@@ -91,6 +100,22 @@ void validate_corpora(const DataOptions& data, const Rules& rules) {
                     fmt::format("data.train: the weight of {} is {:g}; at most a million", corpus.files_text(), corpus.weight));
     }
   }
+}
+
+/// Checks what a stream needs beside itself.
+void validate_stream(const DataOptions& data, const Rules& rules) {
+  const CorpusOptions* const stream = data.stream();
+  if (stream == nullptr) return;
+  rules.require(
+      data.train.size() == 1, {"data.train"},
+      fmt::format("data.train: {} is a stream, which ends training when it ends; expected no other corpus beside it: mix them in what "
+                  "writes to the pipe",
+                  stream->tsv));
+  rules.require(
+      !data.trains_vocabularies(), {"data.train"},
+      fmt::format("data.train: {} is a stream, which is read once, and a vocabulary is made of the whole text; name one: data.spm_model "
+                  "(lacuna vocab makes it)",
+                  stream->tsv));
 }
 
 /// Returns the key that gives each side a vocabulary of its own, and advice how to share one; empty if it is shared.
@@ -218,6 +243,7 @@ void validate(const Options& options, const ConfigNode& tree) {
   validate_symbols(options.data.spm_symbols, rules.place({"data.spm_symbols"}) + "data.spm_symbols");
   validate_data(options.data, rules);
   validate_corpora(options.data, rules);
+  validate_stream(options.data, rules);
   validate_model(options.model, options.data, rules);
   validate_training(options.train, options.data, rules);
   validate_translation(options.translate, options.model, options.data, rules);

@@ -59,14 +59,18 @@ struct DataPosition {
   bool operator==(const DataPosition&) const = default;
 };
 
-/// The endless stream of training batches, made ahead by a background thread.
+/// The stream of training batches, made ahead by a background thread; endless, but for text that is read once.
 class BatchStream {
  public:
   virtual ~BatchStream() = default;
-  /// Returns the next batch and waits for it if necessary; null for one that is another rank's. Afterwards `position()` is that of the
-  /// batch after it.
+  /// Returns the next batch and waits for it if necessary; null for one that is another rank's, and where there is no other. Afterwards
+  /// `position()` is that of the batch after it.
   virtual std::shared_ptr<const Batch> next() = 0;
   virtual DataPosition position() const = 0;
+  /// True if no batch follows, because the text has ended.
+  virtual bool is_over() const { return false; }
+  /// True if no batch follows, because a signal has ended reading.
+  virtual bool is_interrupted() const { return false; }
   /// True if the last batch was the last of its epoch, whosesoever it was.
   virtual bool at_epoch_end() const = 0;
   /// Seconds that `next` has waited for data so far.

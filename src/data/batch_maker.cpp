@@ -38,6 +38,7 @@ EpochSize epoch_size(const BatchPlan& plan) {
 
 double batches_of_epoch(const BatchPlan& plan) {
   constexpr int64_t kPairsToCount = 100000;
+  if (plan.stream) return 0;
   Epoch epoch(plan, 0);
   double batches = 0;
   for (; !epoch.is_over() && epoch.pairs_done() < kPairsToCount; ++batches) epoch.skip(1);

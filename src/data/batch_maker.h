@@ -8,6 +8,7 @@
 #include "config/options.h"
 #include "data/batch.h"
 #include "data/corpus.h"
+#include "data/streamed_corpus.h"
 
 namespace lacuna {
 
@@ -15,7 +16,8 @@ namespace lacuna {
 struct BatchPlan {
   std::vector<std::shared_ptr<const TokenizedCorpus>> corpora;
   std::vector<double> weights;  ///< for each corpus, how often an epoch draws each of its sentences; a fraction selects some of them
-  int64_t batch_tokens = 0;     ///< limit for source and for target tokens; a longer pair is a batch of its own
+  std::shared_ptr<StreamedCorpus> stream = {};  ///< in place of corpora, of which each block is then one
+  int64_t batch_tokens = 0;                     ///< limit for source and for target tokens; a longer pair is a batch of its own
   uint64_t seed = 1;
   double spm_alpha = DataOptions().spm_alpha;  ///< subword sampling in training; > 0 needs corpora with text
   int64_t spm_nbest = DataOptions().spm_nbest;
@@ -23,12 +25,13 @@ struct BatchPlan {
   Vocabularies vocabularies;  ///< for sampling only
 };
 
-/// Sums up what an epoch draws from all corpora by their weights. Where a fraction selects sentences, tokens are expected values.
+/// Sums up what an epoch draws from all corpora by their weights; of a stream, nothing is known: 0. Where a fraction selects sentences,
+/// tokens are expected values.
 struct EpochSize {
   int64_t pairs = 0, src_tokens = 0, tgt_tokens = 0;
 };
 EpochSize epoch_size(const BatchPlan& plan);
-/// Estimates the batches of an epoch: counts those of its first 100,000 sentence pairs and extrapolates.
+/// Estimates the batches of an epoch, 0 for a stream: counts those of its first 100,000 sentence pairs and extrapolates.
 double batches_of_epoch(const BatchPlan& plan);
 
 /// Makes the batches of one epoch in an order that depends on (seed, epoch). With subword sampling, batches are composed by the lengths of
@@ -77,7 +80,8 @@ struct BatchShare {
 };
 
 /// Returns the stream of training batches from a position on. Others' batches are passed over, reading lengths only. A background thread
-/// makes a few batches ahead; `next` rethrows its errors.
+/// makes a few batches ahead; `next` rethrows its errors. A stream can be read from its beginning alone, once, by one rank: each of its
+/// blocks counts as an epoch.
 std::unique_ptr<BatchStream> make_batch_stream(BatchPlan plan, DataPosition start = {}, BatchShare share = {});
 
 }  // namespace lacuna

@@ -78,27 +78,35 @@ struct Pair {
 
 class CacheMaker {
  public:
-  CacheMaker(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, bool with_text,
-             const fs::path& folder)
-      : corpus_(corpus),
-        options_(options),
+  CacheMaker(const DataOptions& options, const Vocabularies& vocabularies, bool with_text, const fs::path& folder)
+      : options_(options),
         vocabularies_(vocabularies),
         rejects_name_(folder / kRejectsOfCache),
         src_(folder, "src", with_text),
         tgt_(folder, "tgt", with_text) {}
 
-  DataSummary make() {
-    total_ = count_pairs(corpus_, options_.bad_lines, kSkipInTraining);
-    CorpusReader reader(corpus_, [this](const LineError& error, std::string_view line) { reject(error, line); });
-    for (std::vector<Pair> chunk = read_chunk(reader); !chunk.empty(); chunk = read_chunk(reader)) {
-      stop_if_interrupted("tokenizing " + corpus_.files_text());
-      tokenize(chunk);
-      for (Pair& pair : chunk) keep(pair);
+  DataSummary make_of(const CorpusOptions& corpus) {
+    total_ = count_pairs(corpus, options_.bad_lines, kSkipInTraining);
+    CorpusReader reader(corpus, [this](const LineError& error, std::string_view line) { reject(error, line); });
+    make_of(reader_of(reader), [&] {
+      stop_if_interrupted("tokenizing " + corpus.files_text());
       report(reader.line_number());
-    }
+    });
     summary_.lines = reader.line_number();
+    summary_.low_scores = reader.low_scores();
     summary_.carriage_returns = reader.carriage_returns();
     summary_.other_line_ends = reader.other_line_ends();
+    return summary_;
+  }
+
+  /// Calls `look` after each chunk.
+  template <class Look>
+  DataSummary make_of(const PairSource& next, const Look& look) {
+    for (std::vector<Pair> chunk = read_chunk(next); !chunk.empty(); chunk = read_chunk(next)) {
+      tokenize(chunk);
+      for (Pair& pair : chunk) keep(pair);
+      look();
+    }
     src_.finish();
     tgt_.finish();
     if (rejects_) rejects_->finish();
@@ -106,13 +114,20 @@ class CacheMaker {
   }
 
  private:
-  static std::vector<Pair> read_chunk(CorpusReader& reader) {
+  static PairSource reader_of(CorpusReader& reader) {
+    return [&reader](std::string& src, std::string& tgt, std::string& place) {
+      if (!reader.next(src, tgt)) return false;
+      place = reader.src_place();
+      return true;
+    };
+  }
+
+  static std::vector<Pair> read_chunk(const PairSource& next) {
     std::vector<Pair> chunk;
     for (size_t bytes = 0; chunk.size() < kChunk && bytes < kChunkBytes;) {
       Pair pair;
-      if (!reader.next(pair.src, pair.tgt)) break;
+      if (!next(pair.src, pair.tgt, pair.place)) break;
       bytes += pair.src.size() + pair.tgt.size();
-      pair.place = reader.src_place();
       chunk.push_back(std::move(pair));
     }
     return chunk;
@@ -196,7 +211,6 @@ class CacheMaker {
     log_info("tokenized {} of {} pairs", done, total_);
   }
 
-  const CorpusOptions& corpus_;
   const DataOptions& options_;
   const Vocabularies& vocabularies_;
   const fs::path rejects_name_;
@@ -211,7 +225,12 @@ class CacheMaker {
 
 DataSummary write_cache_files(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, bool with_text,
                               const fs::path& folder) {
-  return CacheMaker(corpus, options, vocabularies, with_text, folder).make();
+  return CacheMaker(options, vocabularies, with_text, folder).make_of(corpus);
+}
+
+DataSummary write_cache_files(const PairSource& next, const DataOptions& options, const Vocabularies& vocabularies, bool with_text,
+                              const std::filesystem::path& folder) {
+  return CacheMaker(options, vocabularies, with_text, folder).make_of(next, [] {});
 }
 
 }  // namespace lacuna

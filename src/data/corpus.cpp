@@ -11,8 +11,8 @@ namespace lacuna {
 
 DataSummary& DataSummary::operator+=(const DataSummary& other) {
   using S = DataSummary;
-  for (const auto count : {&S::lines, &S::kept, &S::empty, &S::skipped, &S::uneven, &S::cropped, &S::carriage_returns, &S::other_line_ends,
-                           &S::src_tokens, &S::tgt_tokens, &S::src_unk, &S::tgt_unk})
+  for (const auto count : {&S::lines, &S::kept, &S::empty, &S::skipped, &S::uneven, &S::low_scores, &S::cropped, &S::carriage_returns,
+                           &S::other_line_ends, &S::src_tokens, &S::tgt_tokens, &S::src_unk, &S::tgt_unk})
     this->*count += other.*count;
   bad += other.bad;
   for (size_t i = 0; i < tgt_lengths.size(); ++i) {
@@ -28,6 +28,7 @@ std::string DataSummary::text() const {
   if (empty > 0) text += fmt::format("; {} with an empty side skipped", empty);
   if (skipped > 0) text += fmt::format("; {} too long, skipped", skipped);
   if (uneven > 0) text += fmt::format("; {} of too different lengths, skipped", uneven);
+  if (low_scores > 0) text += fmt::format("; {} with a low score, skipped", low_scores);
   if (cropped > 0) text += fmt::format("; {} too long, cropped", cropped);
   if (bad.count() > 0) text += fmt::format("; {} that cannot be taken, skipped", counted(bad.count(), "line"));
   if (carriage_returns > 0) text.append("; ").append(counted(carriage_returns, "line")).append(" ended in CR LF");
@@ -46,7 +47,10 @@ void TokenizedCorpus::require_unchanged() const {
 std::shared_ptr<const TokenizedCorpus> TokenizedCorpus::open(const CorpusOptions& corpus, const DataOptions& options,
                                                              const Vocabularies& vocabularies, const std::string& cache_folder) {
   const bool with_text = options.spm_alpha > 0;
-  CorpusCache cache = open_corpus_cache(corpus, options, vocabularies, cache_folder, with_text);
+  return of(open_corpus_cache(corpus, options, vocabularies, cache_folder, with_text));
+}
+
+std::shared_ptr<const TokenizedCorpus> TokenizedCorpus::of(CorpusCache cache) {
   auto opened = std::make_shared<TokenizedCorpus>();
   opened->src_ = std::move(cache.src);
   opened->tgt_ = std::move(cache.tgt);

@@ -25,6 +25,7 @@ struct DataSummary {
   int64_t empty = 0;                                     ///< skipped: one side or both are empty
   int64_t skipped = 0;                                   ///< skipped: longer than max_length
   int64_t uneven = 0;                                    ///< skipped: one side is more than max_length_ratio times as long
+  int64_t low_scores = 0;                                ///< passed over: their score is below min_score
   int64_t cropped = 0;                                   ///< cut to max_length
   BadLines bad;                                          ///< skipped: they cannot be taken
   int64_t carriage_returns = 0;                          ///< line ends that were CR LF
@@ -85,6 +86,8 @@ struct CorpusSide {
   std::optional<MappedItems<char>> text;
 };
 
+struct CorpusCache;
+
 /// A parallel corpus as token ids in files that are mapped unless they are small: constant memory whatever its size. Every sentence ends in
 /// eos.
 class TokenizedCorpus {
@@ -112,6 +115,8 @@ class TokenizedCorpus {
   /// train on; MachineError if the cache cannot be written.
   static std::shared_ptr<const TokenizedCorpus> open(const CorpusOptions& corpus, const DataOptions& options,
                                                      const Vocabularies& vocabularies, const std::string& cache_folder);
+  /// Makes the corpus of the files of a cache.
+  static std::shared_ptr<const TokenizedCorpus> of(CorpusCache cache);
 
  private:
   static std::string_view text(const CorpusSide& side, int64_t sentence) {

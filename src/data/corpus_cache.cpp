@@ -19,15 +19,15 @@ namespace lacuna {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BadLines::Kind, lines, first)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BadLines, kinds)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DataSummary, lines, kept, empty, skipped, uneven, cropped, bad, carriage_returns, other_line_ends,
-                                   src_tokens, tgt_tokens, src_unk, tgt_unk, src_lengths, tgt_lengths)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DataSummary, lines, kept, empty, skipped, uneven, low_scores, cropped, bad, carriage_returns,
+                                   other_line_ends, src_tokens, tgt_tokens, src_unk, tgt_unk, src_lengths, tgt_lengths)
 
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr int kFormat = 5;
+constexpr int kFormat = 6;
 constexpr char kHash[] = "xxh3_128";
 constexpr std::string_view kUnfinished = ".unfinished";
 constexpr size_t kHashDigits = 32;   // the length of a cache's name, ContentHash::text()
@@ -121,6 +121,7 @@ std::string fingerprint_of(const CorpusOptions& corpus) {
   hash.add(contents);
   hash.add(corpus.tsv.empty() ? "" : fmt::format("columns {} {}", corpus.columns.at(0), corpus.columns.at(1)));
   hash.add(corpus.src_prefix);
+  if (corpus.min_score.column > 0) hash.add(fmt::format("score {} {}", corpus.min_score.column, corpus.min_score.at_least));
   return hash.text();
 }
 
@@ -181,6 +182,10 @@ std::string hash_of_inputs(const std::string& fingerprint, const DataOptions& op
 }
 
 }  // namespace
+
+CorpusCache opened_cache_files(const fs::path& folder, const DataSummary& summary, bool with_text) {
+  return {folder, summary, open_side(folder, "src", with_text), open_side(folder, "tgt", with_text), {}};
+}
 
 CorpusCache open_corpus_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies,
                               const std::string& cache_folder, bool with_text) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "config/options.h"
@@ -31,5 +32,15 @@ CorpusCache open_corpus_cache(const CorpusOptions& corpus, const DataOptions& op
 /// to disk. Holds a few thousand pairs in memory. Throws as TokenizedCorpus::open does.
 DataSummary write_cache_files(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, bool with_text,
                               const std::filesystem::path& folder);
+
+/// Gives the next pair and its place, for errors; false at the end.
+using PairSource = std::function<bool(std::string& src, std::string& tgt, std::string& place)>;
+
+/// Does that for pairs that are read already: of the summary, only what tokenizing and filtering count. Throws DataError for a sentence
+/// that is too long if `data.long` is error.
+DataSummary write_cache_files(const PairSource& next, const DataOptions& options, const Vocabularies& vocabularies, bool with_text,
+                              const std::filesystem::path& folder);
+/// Opens the files that this wrote to `folder`.
+CorpusCache opened_cache_files(const std::filesystem::path& folder, const DataSummary& summary, bool with_text);
 
 }  // namespace lacuna

@@ -3,6 +3,8 @@
 #include <spdlog/fmt/fmt.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <string_view>
@@ -70,11 +72,18 @@ int64_t usual_columns(const std::string& file, int64_t least) {
 }  // namespace
 
 CorpusReader::CorpusReader(CorpusOptions corpus, BadLineHandler on_bad_line)
-    : corpus_(std::move(corpus)), on_bad_line_(std::move(on_bad_line)), src_(checked(corpus_.files().front())) {
+    : corpus_(std::move(corpus)),
+      on_bad_line_(std::move(on_bad_line)),
+      src_(corpus_.stream ? corpus_.tsv : checked(corpus_.files().front())) {
   if (corpus_.tsv.empty())
     tgt_.emplace(checked(corpus_.files().back()));
   else
-    num_columns_ = usual_columns(corpus_.tsv, std::ranges::max(corpus_.columns));
+    num_columns_ = usual_columns(corpus_.tsv, least_columns());
+}
+
+/// Returns the number of columns that a row needs for all that is read of it.
+int64_t CorpusReader::least_columns() const {
+  return std::max(std::ranges::max(corpus_.columns), corpus_.min_score.column);
 }
 
 bool CorpusReader::next(std::string& src, std::string& tgt) {
@@ -113,20 +122,36 @@ bool CorpusReader::next_of_files(std::string& src, std::string& tgt) {
 }
 
 bool CorpusReader::next_of_columns(std::string& src, std::string& tgt) {
-  if (!src_.next(row_)) return false;
-  src_.require_clean(row_);
-  const int64_t columns = columns_of(row_), least = std::ranges::max(corpus_.columns);
-  if (num_columns_ == 0 && columns >= least) num_columns_ = columns;
-  if (columns != num_columns_) {
+  do {
+    if (!src_.next(row_)) return false;
+    src_.require_clean(row_);
+    const int64_t columns = columns_of(row_);
+    if (num_columns_ == 0 && columns >= least_columns()) num_columns_ = columns;
+    if (columns == num_columns_) continue;
     if (!is_blank(row_)) fail_columns(columns);
     src.clear();
     tgt.clear();
     return true;
-  }
+  } while (has_low_score());
   src = column_of(row_, corpus_.columns.at(0));
   tgt = column_of(row_, corpus_.columns.at(1));
   note_other_line_ends(src_, src);
   note_other_line_ends(src_, tgt);
+  return true;
+}
+
+/// True, and counted, if the row's score is below min_score. Throws LineError for one that is no number.
+bool CorpusReader::has_low_score() {
+  const auto& [column, at_least] = corpus_.min_score;
+  if (column == 0) return false;
+  const std::string_view text = column_of(row_, column);
+  double score = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), score);
+  if (error != std::errc() || end != text.data() + text.size() || std::isnan(score))
+    throw LineError("with a score that is no number",
+                    fmt::format("{}: column {} is \"{}\"; expected a score, a number, as min_score reads it", src_.place(), column, text));
+  if (score >= at_least) return false;
+  ++low_scores_;
   return true;
 }
 
@@ -152,11 +177,12 @@ void CorpusReader::fail_lengths() {
 
 void CorpusReader::fail_columns(int64_t found) const {
   const std::string has = fmt::format("{}: the line has {}", src_.place(), counted(found, "column"));
-  if (found < std::ranges::max(corpus_.columns))
+  if (found < least_columns())
     throw LineError(kOtherColumns,
-                    fmt::format("{}; expected the source in column {} and the target in column {}, with a tab between columns. "
+                    fmt::format("{}; expected the source in column {} and the target in column {}{}, with a tab between columns. "
                                 "Mend the line or remove it, or set the corpus's `columns`",
-                                has, corpus_.columns[0], corpus_.columns[1]));
+                                has, corpus_.columns[0], corpus_.columns[1],
+                                corpus_.min_score.column > 0 ? fmt::format(" and a score in column {}", corpus_.min_score.column) : ""));
   throw LineError(kOtherColumns, fmt::format("{}, and most have {}; expected as many in all, as a tab too many or too few moves texts to "
                                              "other columns. Mend the line or remove it",
                                              has, num_columns_));

@@ -14,9 +14,9 @@
 namespace lacuna {
 
 /// Reads a corpus line by line as pairs, from two files or from two columns of one. Puts the corpus's prefix before source lines that are
-/// not blank. A blank line of columns is a pair of empty sentences. Throws LineError with the place for invalid text and for a line with
-/// another number of columns than most, and at the end DataError for files of different length, with both line counts and the first byte
-/// that other programs take for a line end.
+/// not blank. A blank line of columns is a pair of empty sentences; one with a score below min_score is passed over. Throws LineError with
+/// the place for invalid text and for a line with another number of columns than most, and at the end DataError for files of different
+/// length, with both line counts and the first byte that other programs take for a line end.
 class CorpusReader {
  public:
   /// Gets what is wrong with a line, and its text (both sides with a tab between, where these are files).
@@ -29,6 +29,10 @@ class CorpusReader {
   bool next(std::string& src, std::string& tgt);
   /// Passes over pairs of lines, whatever they hold. Returns false if the corpus ends before.
   bool skip(int64_t lines);
+  /// True if `next` would block, for columns of a pipe.
+  bool would_wait() { return src_.would_wait(); }
+  /// Number of pairs that were passed over because of their score (CorpusOptions::min_score).
+  int64_t low_scores() const { return low_scores_; }
   /// True if no pair follows.
   bool is_at_end();
   /// Returns the share of the source's bytes that were read.
@@ -43,6 +47,8 @@ class CorpusReader {
  private:
   bool next_of_files(std::string& src, std::string& tgt);
   bool next_of_columns(std::string& src, std::string& tgt);
+  bool has_low_score();
+  int64_t least_columns() const;
   [[noreturn]] void fail_lengths();
   [[noreturn]] void fail_columns(int64_t found) const;
   void note_other_line_ends(const LineReader& reader, const std::string& line);
@@ -53,6 +59,7 @@ class CorpusReader {
   std::optional<LineReader> tgt_;  // where the sides are files
   std::string row_;                // the last row of columns
   int64_t num_columns_ = 0;        // of a row; 0 = as the first will have
+  int64_t low_scores_ = 0;
   int64_t other_line_ends_ = 0;
   std::string suspicious_;  // place and name of the first such character
 };

@@ -38,6 +38,12 @@ void warn_of_bad_lines(const CorpusOptions& corpus, const BadLines& bad) {
 
 }  // namespace
 
+void refuse_stream(const DataOptions& options, const std::string& who) {
+  if (const CorpusOptions* const stream = options.stream())
+    throw ConfigError(fmt::format("data.train: {} is a stream, which is read once, and {} reads training text several times; name files",
+                                  stream->tsv, who));
+}
+
 TrainingData open_training_data(const DataOptions& options, const std::string& folder, int64_t batch_tokens, uint64_t seed,
                                 const std::optional<Vocabularies>& given) {
   if (options.train.empty()) throw ConfigError(fmt::format("data.train is empty; expected training corpora: {}", CorpusOptions::kForm));
@@ -47,8 +53,19 @@ TrainingData open_training_data(const DataOptions& options, const std::string& f
     log_normalization("source", *data.vocabularies.src, options.src_normalization);
     log_normalization("target", *data.vocabularies.tgt, options.tgt_normalization);
   }
+  data.plan.batch_tokens = batch_tokens;
+  data.plan.seed = seed;
+  data.plan.spm_alpha = options.spm_alpha;
+  data.plan.spm_nbest = options.spm_nbest;
+  data.plan.max_length = options.max_length;
+  data.plan.vocabularies = data.vocabularies;
   if (!options.cache.empty()) make_parent_of(options.cache);
   const std::string cache = options.cache.empty() ? folder + "/" + run_files::kCache : options.cache;
+  if (const CorpusOptions* const stream = options.stream()) {
+    data.plan.stream = std::make_shared<StreamedCorpus>(*stream, options, data.vocabularies, std::filesystem::path(cache) / "stream");
+    data.fingerprint = data.plan.stream->fingerprint();
+    return data;
+  }
   ContentHash fingerprint;
   for (const CorpusOptions& corpus : options.train) {
     const auto opened = TokenizedCorpus::open(corpus, options, data.vocabularies, cache);
@@ -64,12 +81,6 @@ TrainingData open_training_data(const DataOptions& options, const std::string& f
     fingerprint.add(opened->fingerprint());
   }
   data.fingerprint = fingerprint.text();
-  data.plan.batch_tokens = batch_tokens;
-  data.plan.seed = seed;
-  data.plan.spm_alpha = options.spm_alpha;
-  data.plan.spm_nbest = options.spm_nbest;
-  data.plan.max_length = options.max_length;
-  data.plan.vocabularies = data.vocabularies;
   return data;
 }
 

@@ -132,6 +132,7 @@ class DryRun {
     std::vector<std::pair<std::string, std::string>> bad;  // name and error
     for (const auto* corpora : {&options_.data.train, &options_.data.valid, &options_.data.test}) {
       for (const CorpusOptions& corpus : *corpora) {
+        if (corpus.stream) continue;
         try {
           for (const auto& [file, what] : corpus.files()) require_corpus_file(file, what);
           corpora == &options_.data.train ? count_pairs(corpus, options_.data.bad_lines, kSkipInTraining) : count_pairs(corpus);
@@ -171,12 +172,17 @@ class DryRun {
 
   void check_data() {
     open_data();
-    say("training data", data_.summary.text());
+    if (data_.plan.stream)
+      say("training data", data_.plan.stream->name() + ", as it comes (stream): none of it is looked at here");
+    else
+      say("training data", data_.summary.text());
     for (const auto& [name, kind] : data_.summary.bad.kinds)
       warn("bad lines", fmt::format("{} left out, {}; the first: {}", counted(kind.lines, "line"), name, kind.first));
     if (!options_.data.cache.empty()) say("token cache", "written to " + options_.data.cache + " (data.cache), for training too");
-    say("source lengths", histogram(data_.summary.src_lengths));
-    say("target lengths", histogram(data_.summary.tgt_lengths));
+    if (!data_.plan.stream) {
+      say("source lengths", histogram(data_.summary.src_lengths));
+      say("target lengths", histogram(data_.summary.tgt_lengths));
+    }
     say("vocabulary", fmt::format("{} source, {} target pieces{}", data_.vocabularies.src->size(), data_.vocabularies.tgt->size(),
                                   data_.vocabularies.shared() ? ", shared" : ""));
     if (data_.summary.carriage_returns > 0)
@@ -228,12 +234,12 @@ class DryRun {
 
   /// Returns the target tokens a second of a few updates. The first, which fills caches, does not count.
   double measured_rate() {
-    const auto stream = make_batch_stream(data_.plan);
+    const auto stream = data_.plan.stream ? nullptr : make_batch_stream(data_.plan);
     int64_t tokens = 0;
     double seconds = 0;
     for (int i = 0; i <= kTimedUpdates; ++i) {
       stop_if_interrupted("training some batches");
-      const auto batch = stream->next();
+      const auto batch = stream ? stream->next() : random_batch(usual_batch());
       const Stopwatch one;
       const LossSums losses = loss_(*batch, {.training = true, .seed = options_.seed_value(), .step = i});
       losses.backward();
@@ -243,6 +249,16 @@ class DryRun {
       tokens += batch->tgt_tokens();
     }
     return static_cast<double>(tokens) / seconds;
+  }
+
+  /// Describes a batch of sentences of a usual length, for texts that cannot be looked at.
+  RandomBatch usual_batch() const {
+    constexpr int64_t kUsualLength = 30;
+    const VocabularySizes sizes = sizes_of(data_.vocabularies);
+    return {.tokens = options_.train.batch_tokens.value_or(kAutoTokens),
+            .sentence_length = std::min(kUsualLength, options_.data.max_length),
+            .src_pieces = sizes.src,
+            .tgt_pieces = sizes.tgt};
   }
 
   /// Trains on full batches of the lengths that may take most.
@@ -259,6 +275,7 @@ class DryRun {
   /// Says how many updates an epoch has, and how long it and the rest of the run take at `rate` target tokens a second.
   void describe_length(double rate) {
     const TrainOptions& train = options_.train;
+    if (data_.plan.stream) return say("speed", fmt::format("about {:.0f} target tokens a second, of sentences of a usual length", rate));
     const double epoch = static_cast<double>(epoch_size(data_.plan).tgt_tokens);
     const double updates = updates_per_epoch(batches_per_update(), data_), per_update = epoch / updates;
     say("effective batch", fmt::format("about {:.0f} target tokens an update, {:.0f} updates an epoch", per_update, updates));
@@ -292,6 +309,7 @@ class DryRun {
   }
 
   void check_translation() {
+    if (data_.plan.stream) return;
     model_->eval();
     const at::NoGradGuard no_gradients;
     const auto ids = data_.plan.corpora.front()->src(0);

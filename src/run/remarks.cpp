@@ -21,6 +21,8 @@ const char* signal_text(int signal) {
 
 std::string end_text(TrainingEnd end, const TrainingState& state, const TrainOptions& options) {
   switch (end) {
+    case TrainingEnd::kDataOver:
+      return fmt::format("step {}: the text that is read once (stream) has ended", state.step);
     case TrainingEnd::kMaxSteps:
       return fmt::format("{} of {} updates (train.max_steps)", state.step, options.max_steps);
     case TrainingEnd::kMaxEpochs:
@@ -51,7 +53,7 @@ std::string warning_of_no_validation(const DataOptions& data) {
 std::string warning_of_warmup(const TrainOptions& train, double updates_per_epoch, const TrainingState& start) {
   double end = std::numeric_limits<double>::infinity();
   if (train.max_steps > 0) end = static_cast<double>(train.max_steps);
-  if (train.max_epochs > 0) {
+  if (train.max_epochs > 0 && updates_per_epoch > 0) {
     const auto epochs = static_cast<double>(train.max_epochs - start.position.epoch);
     end = std::min(end, static_cast<double>(start.step) + epochs * updates_per_epoch);
   }

@@ -133,8 +133,10 @@ void require_memory_for_model(const Options& options, const VocabularySizes& siz
 }
 
 void require_sets(const DataOptions& data, const Rules& rules) {
-  for (const CorpusOptions& corpus : data.train)
+  for (const CorpusOptions& corpus : data.train) {
+    if (corpus.stream) continue;
     for (const auto& [file, what] : corpus.files()) require_corpus_file(file, what + " of data.train");
+  }
   for (const auto& [key, sets] : {std::pair("data.valid", &data.valid), std::pair("data.test", &data.test)}) {
     require_different_names(key, *sets, rules);
     for (const CorpusOptions& corpus : *sets) {

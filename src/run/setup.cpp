@@ -205,6 +205,11 @@ RunSetup set_up_run(const Configuration& given, Group& group, std::chrono::secon
   RunSetup run(group);
   run.options = given.options;
   run.ranks_here = ranks_on_machine(group);
+  if (const CorpusOptions* const stream = given.options.data.stream(); stream != nullptr && !group.is_alone())
+    throw ConfigError(given.rules.place({"data.train"}) +
+                      fmt::format("data.train: {} is a stream, which one process reads, and {} ranks serve this run; start one, with more "
+                                  "threads, or name files",
+                                  stream->tsv, group.size()));
   Options& options = run.options;
   require_same_start(group, options);
   on_all_ranks(group, [&] {
@@ -238,11 +243,16 @@ void log_setup(const RunSetup& run) {
   log_info("effective batch: {} tokens ({} a batch x {})", *train.batch_tokens.value * batches, *train.batch_tokens.value, of_update);
   if (!run.group.is_alone())
     log_info("{} ranks serve the run: {}: {}", run.group.size(), of_update, shares_text(batches, run.group.size()));
-  const EpochSize epoch = epoch_size(run.data.plan);
   const double updates = updates_per_epoch(batches, run.data);
-  log_info("an epoch: {} sentence pairs, {} source and {} target tokens, about {:.0f} updates", epoch.pairs, epoch.src_tokens,
-           epoch.tgt_tokens, updates);
-  for (const std::string& warning : {warning_of_no_end(train), warning_of_no_validation(options.data)})
+  if (run.data.plan.stream) {
+    log_info("{} is read as it comes, to its end; an epoch is a block of {} lines, which are shuffled", run.data.plan.stream->name(),
+             run.data.plan.stream->block_lines());
+  } else {
+    const EpochSize epoch = epoch_size(run.data.plan);
+    log_info("an epoch: {} sentence pairs, {} source and {} target tokens, about {:.0f} updates", epoch.pairs, epoch.src_tokens,
+             epoch.tgt_tokens, updates);
+  }
+  for (const std::string& warning : {run.data.plan.stream ? "" : warning_of_no_end(train), warning_of_no_validation(options.data)})
     if (!warning.empty()) log_info("{}", warning);
   if (const std::string warning = warning_of_warmup(train, updates, run.state); !warning.empty()) log_warning("{}", warning);
   if (run.is_resumed)

@@ -61,6 +61,7 @@ TrainingState start_from(ResumePoint& point, const TrainingData& data, Transform
   load_weights(model, point.checkpoint.weights, point.path);  // for its words, where they do not fit
   if (const std::string note = note_of_other_model(point, model.options()); !note.empty()) log_warning("train.init_from: {}", note);
   TrainingState state = point.state;
+  if (data.plan.stream && !data.plan.stream->skips_consumed()) state.data_is_over = false;  // more of it may come
   fit_to_corpus(state, data.fingerprint, reset, point.path);
   return state;
 }
@@ -72,7 +73,7 @@ void choose_schedule(Options& options, const TrainingData& data, int64_t batches
   if (!train.warmup_steps.value) train.warmup_steps = fitting_warmup(train, updates_per_epoch(batches_per_update, data));
   if (train.patience.value) return;
   constexpr int64_t kPatience = 10;
-  const bool has_end = train.max_steps > 0 || train.max_epochs > 0 || train.max_hours > 0;
+  const bool has_end = train.max_steps > 0 || train.max_epochs > 0 || train.max_hours > 0 || data.plan.stream;
   train.patience = has_end || options.data.valid.empty() ? 0 : kPatience;
 }
 

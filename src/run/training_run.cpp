@@ -145,6 +145,10 @@ bool TrainingRun::go_back() {
     warn(fmt::format("training has gone back once before, from step {}: it ends here", now.went_back_from));
     return false;
   }
+  if (run_.data.plan.stream) {
+    warn("the text of earlier updates is a stream, which cannot be read again: it ends here. Start it with a lower train.lr");
+    return false;
+  }
   std::optional<ResumePoint> point;
   at_first(group_, [&] { point = find_point_to_go_back_to(options_.run, now.optimizer_updates); });
   point = shared_point(group_, std::move(point));

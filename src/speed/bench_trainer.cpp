@@ -23,6 +23,11 @@ std::shared_ptr<Transformer> model_on_device(const Options& options, const Vocab
   return model;
 }
 
+TrainingData opened_data(const Options& options, const std::string& folder) {
+  refuse_stream(options.data, "lacuna bench");
+  return open_training_data(options.data, folder, options.train.batch_tokens.value.value_or(4096), options.seed_value());
+}
+
 }  // namespace
 
 BenchTrainer::BenchTrainer(const Options& options, const VocabularySizes& sizes, Group& group)
@@ -37,9 +42,7 @@ void BenchTrainer::update(const std::vector<BatchPtr>& batches) {
 }
 
 BenchBatches::BenchBatches(const Options& options, const std::string& folder)
-    : data_(open_training_data(options.data, folder, options.train.batch_tokens.value.value_or(4096), options.seed_value())),
-      per_update_(options.train.update_freq),
-      stream_(make_batch_stream(data_.plan)) {}
+    : data_(opened_data(options, folder)), per_update_(options.train.update_freq), stream_(make_batch_stream(data_.plan)) {}
 
 std::vector<BatchPtr> BenchBatches::next() {
   const TimedPart timed(ProfilePart::kDataWait);

@@ -64,7 +64,7 @@ bool is_corpus_text(const std::string& key) {
   const std::string prefix = "data.train.";
   if (!key.starts_with(prefix)) return false;
   const std::string of_corpus = key.substr(key.find('.', prefix.size()) + 1);
-  return has({"name", "src", "tgt", "tsv", "src_prefix"}, of_corpus) || of_corpus.starts_with("columns.");
+  return has({"name", "src", "tgt", "tsv", "src_prefix", "skip_consumed"}, of_corpus) || of_corpus.starts_with("columns.");
 }
 
 bool may_differ(const std::string& key, const Options& stored, const Options& now) {

@@ -38,6 +38,7 @@ BatchSums read(int64_t batch, const LossSums& losses) {
 
 std::optional<TrainingEnd> end_of(const TrainingState& state, double hours, const TrainOptions& options) {
   if (state.validation_is_due || state.save_is_due) return {};
+  if (state.data_is_over) return TrainingEnd::kDataOver;
   if (options.max_steps > 0 && state.step >= options.max_steps) return TrainingEnd::kMaxSteps;
   if (options.max_epochs > 0 && state.position.epoch >= options.max_epochs) return TrainingEnd::kMaxEpochs;
   if (options.max_hours > 0 && hours >= options.max_hours) return TrainingEnd::kMaxHours;
@@ -131,6 +132,7 @@ std::optional<bool> Trainer::update() {
   const UpdateResult result =
       optimizer_.apply(lr, 1.0 / static_cast<double>(sums.tokens), sums.auxiliary.tokens > 0, squares, std::isfinite(sums.loss));
   state_.position = own.after;
+  state_.data_is_over = own.ends_data;
   last_update_ = {.loss = result.is_finite ? sums.loss : 0, .tokens = sums.tokens, .lr = lr};
   count(sums, result);
   return own.ends_epoch;
@@ -147,7 +149,9 @@ UpdateReport Trainer::compute_own(OwnBatches& own) {
     report.is_interrupted = hooks_.is_interrupted();
     if (!report.is_interrupted) {
       own = next_batches();
-      report.is_interrupted = !accumulate_gradients(own, sums);
+      if (own.batches.empty() && data_.is_over()) state_.data_is_over = true;  // there is nothing to do
+      const bool is_whole = !data_.is_interrupted() && (!own.batches.empty() || !group_.is_alone());
+      report.is_interrupted = !is_whole || !accumulate_gradients(own, sums);
     }
   } catch (const LostRankError&) {
     throw;
@@ -208,7 +212,7 @@ void Trainer::note_waits(const std::vector<UpdateReport>& reports) {
 Trainer::OwnBatches Trainer::next_batches() {
   OwnBatches own;
   last_batches_.clear();
-  for (int64_t i = 0; i < state_.batches_per_update; ++i) {
+  for (int64_t i = 0; i < state_.batches_per_update && !data_.is_over(); ++i) {
     if (BatchPtr batch = data_.next()) {
       last_batches_.push_back(batch);
       own.batches.emplace_back(i, std::move(batch));
@@ -216,6 +220,7 @@ Trainer::OwnBatches Trainer::next_batches() {
     own.ends_epoch |= data_.at_epoch_end();
   }
   own.after = data_.position();
+  own.ends_data = data_.is_over();
   return own;
 }
 

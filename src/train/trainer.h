@@ -83,7 +83,7 @@ class DivergedError : public MachineError {
   using MachineError::MachineError;
 };
 
-enum class TrainingEnd { kMaxSteps, kMaxEpochs, kMaxHours, kNoImprovement, kInterrupted };
+enum class TrainingEnd { kDataOver, kMaxSteps, kMaxEpochs, kMaxHours, kNoImprovement, kInterrupted };
 
 /// Returns why a run at `state` has ended after `hours` of training; nothing if it has not.
 std::optional<TrainingEnd> end_of(const TrainingState& state, double hours, const TrainOptions& options);
@@ -129,7 +129,7 @@ class Trainer {
   struct OwnBatches {
     std::vector<std::pair<int64_t, BatchPtr>> batches;
     DataPosition after;
-    bool ends_epoch = false;
+    bool ends_epoch = false, ends_data = false;
   };
   struct UnreadSums {
     int64_t batch;    ///< its number in the update

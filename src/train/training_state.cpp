@@ -135,6 +135,7 @@ std::string TrainingState::to_json() const {
   describe_state(*this, [&](const char* name, const auto& field) { json[name] = field; });
   describe_scores(scores, [&](const char* name, const auto& field) { json["scores"][name] = field; });
   describe_window(window, [&](const char* name, const auto& field) { json["window"][name] = field; });
+  if (data_is_over) json["data_is_over"] = true;
   if (!valid_fingerprint.empty()) json["valid_fingerprint"] = valid_fingerprint;
   if (!products.fp32.empty()) describe_products(products, [&](const char* name, const auto& field) { json["products"][name] = field; });
   if (lr_factor != 1) describe_return(*this, [&](const char* name, const auto& field) { json[kReturn][name] = field; });
@@ -154,6 +155,7 @@ TrainingState TrainingState::from_json(const std::string& text, const std::strin
     describe_state(state, read(json));
     describe_scores(state.scores, read(json.at("scores")));
     describe_window(state.window, read(json.at("window")));
+    if (json.contains("data_is_over")) read_field(json["data_is_over"], state.data_is_over);
     if (json.contains("valid_fingerprint")) json["valid_fingerprint"].get_to(state.valid_fingerprint);
     if (json.contains("products")) json["products"].emplace("bf16", "");  // missing in files of early versions
     if (json.contains("products")) describe_products(state.products, read(json.at("products")));

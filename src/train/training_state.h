@@ -61,6 +61,7 @@ struct TrainingState {
   int64_t auxiliary_updates = 0;   ///< updates of the parameters that the auxiliary loss trains
   int64_t batches_per_update = 0;  ///< batches whose gradients make an update, on all ranks together; 0 = unknown
   DataPosition position;           ///< position of the next batch
+  bool data_is_over = false;       ///< the text, which is read once, has ended
   int64_t tgt_tokens = 0;          ///< target tokens trained on so far
   double hours = 0;                ///< hours of training, over all starts
   int64_t skipped_updates = 0;     ///< updates left out because their gradient was not finite
