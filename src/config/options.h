@@ -167,7 +167,7 @@ struct DataOptions {
 
 enum class NormPlace { kPre, kPost };
 enum class NormType { kLayer, kRms };
-enum class Positions { kSinusoidal, kLearned, kNone };
+enum class Positions { kSinusoidal, kLearned, kRope, kNone };
 enum class PositionLayout { kInterleaved, kConcatenated };
 enum class PositionSpacing { kPaper, kTensor2Tensor };
 enum class DecoderStart { kToken, kZero };
@@ -221,11 +221,16 @@ struct ModelOptions {
           "what a norm adds to the variance, or to the mean square, before it takes the root; 0 = 1e-5 for LayerNorm, 1e-6 for RMSNorm. "
           "Marian's is 1e-6");
     visit("positions", self.positions,
-          choices<Positions>({{"sinusoidal", Positions::kSinusoidal}, {"learned", Positions::kLearned}, {"none", Positions::kNone}}),
-          "how a token's position is told to the model");
+          choices<Positions>({{"sinusoidal", Positions::kSinusoidal},
+                              {"learned", Positions::kLearned},
+                              {"rope", Positions::kRope},
+                              {"none", Positions::kNone}}),
+          "how a token's position is told to the model: added to its embedding, sinusoids or learned vectors, or by rope, which turns "
+          "queries and keys of self-attention (Su et al. 2021)");
     visit("position_layout", self.position_layout,
           choices<PositionLayout>({{"interleaved", PositionLayout::kInterleaved}, {"concatenated", PositionLayout::kConcatenated}}),
-          "sinusoidal only: sin and cos in turn as in the paper, or all sines first");
+          "sinusoidal: sin and cos in turn as in the paper, or all sines first; rope: neighbouring features are turned together as in the "
+          "paper, or those half a head apart");
     visit("position_spacing", self.position_spacing,
           choices<PositionSpacing>({{"paper", PositionSpacing::kPaper}, {"tensor2tensor", PositionSpacing::kTensor2Tensor}}),
           "sinusoidal only: frequency i of D/2 is 10000^(-i / (D/2)) as in the paper, or 10000^(-i / (D/2 - 1)) as in Tensor2Tensor, "
@@ -239,8 +244,9 @@ struct ModelOptions {
           "which matrices are one: decoder = target embedding and output, all = source embedding too");
     visit("output_bias", self.output_bias, any(), "whether the output projection has a bias, a learned number for each target token");
     visit("activation", self.activation,
-          choices<Activation>({{"relu", Activation::kRelu}, {"gelu", Activation::kGelu}, {"swish", Activation::kSwish}}),
-          "activation of the feed-forward layers: max(x, 0), x Phi(x), or x sigmoid(x)");
+          choices<Activation>(
+              {{"relu", Activation::kRelu}, {"gelu", Activation::kGelu}, {"swish", Activation::kSwish}, {"swiglu", Activation::kSwiglu}}),
+          "activation of the feed-forward layers: max(x, 0), x Phi(x), x sigmoid(x), or swish(x) y with two products of d_ff each");
     visit("dropout", self.dropout, at_least_below(0, 1),
           "dropout of embeddings and of every sub-layer's output, as in fairseq and Marian (OpenNMT-py's is activation_dropout too)");
     visit("attention_dropout", self.attention_dropout, at_least_below(0, 1), "dropout of attention weights");

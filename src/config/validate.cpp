@@ -136,6 +136,10 @@ void validate_positions(const ModelOptions& model, const Rules& rules) {
   rules.require(is_sinusoidal || model.position_start == 0, {"model.position_start", "model.positions"},
                 equals("model.position_start", model.position_start) +
                     ", and only sinusoidal positions start elsewhere than at 0; remove it, or set model.positions: sinusoidal");
+  const int64_t d_head = model.d_model / model.num_heads;
+  rules.require(model.positions != Positions::kRope || d_head % 2 == 0, {"model.num_heads", "model.d_model"},
+                "model.positions is \"rope\", which turns pairs of a head's features, and a head has model.d_model / model.num_heads = " +
+                    std::to_string(d_head) + "; choose an even number");
   rules.require(is_paper || model.d_model >= 4, {"model.position_spacing", "model.d_model"},
                 "model.position_spacing is \"tensor2tensor\", which divides by model.d_model / 2 - 1; " +
                     equals("model.d_model", model.d_model) + ", expected at least 4");

@@ -23,6 +23,7 @@ int64_t number_of(Activation activation) {
     case Activation::kGelu:
       return 3;
     case Activation::kSwish:
+    case Activation::kSwiglu:  // of the gate
       return 2;
   }
   return 0;
@@ -103,9 +104,11 @@ class Variables {
     tensors_[name] = rounded.bytes;
     tensors_[name + "_scale"] = at::where(rounded.scales > 0, rounded.scales.reciprocal(), 1);  // what weights are multiplied by
   }
-  void linear(const std::string& theirs, const std::string& ours) {
-    weight(theirs + "/weight", model_.weights.at(ours + ".weight"));
-    tensors_[theirs + "/bias"] = model_.weights.at(ours + ".bias");
+  /// Adds a linear layer: one of `parts`, whose outputs follow one another in ours.
+  void linear(const std::string& theirs, const std::string& ours, int64_t part = 0, int64_t parts = 1) {
+    const auto place = static_cast<size_t>(part);
+    weight(theirs + "/weight", model_.weights.at(ours + ".weight").chunk(parts)[place]);
+    tensors_[theirs + "/bias"] = model_.weights.at(ours + ".bias").chunk(parts)[place];
   }
   void norm(const std::string& theirs, const std::string& ours) {
     tensors_[theirs + "/gamma"] = model_.weights.at(ours + ".gain");
@@ -137,7 +140,12 @@ class Variables {
       linear(theirs + "attention/linear_2", ours + "cross_attention.output");
     }
     norm(theirs + "ffn/layer_norm", ours + "feed_forward_norm");
-    linear(theirs + "ffn/linear_0", ours + "feed_forward.inner");
+    if (model_.options.model.activation == Activation::kSwiglu) {
+      linear(theirs + "ffn/linear_0", ours + "feed_forward.inner", 0, 2);
+      linear(theirs + "ffn/linear_0_noact", ours + "feed_forward.inner", 1, 2);
+    } else {
+      linear(theirs + "ffn/linear_0", ours + "feed_forward.inner");
+    }
     linear(theirs + "ffn/linear_1", ours + "feed_forward.outer");
   }
 
@@ -161,6 +169,11 @@ std::string config_of(const OutgoingModel& model) {
 }
 
 }  // namespace
+
+void require_ctranslate2_has(const OutgoingModel& model) {
+  if (model.options.model.positions == Positions::kRope)
+    refuse_key("model.positions", "rope", "CTranslate2", "its encoders add positions to embeddings: train with sinusoidal or learned ones");
+}
 
 std::string use_of_ctranslate2(const OutgoingModel& model) {
   if (!model.vocabularies.src->is_sentencepiece())

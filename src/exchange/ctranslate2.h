@@ -17,6 +17,8 @@
 /// the size of each; a byte, its type (float 0, int8 1, int16 2); four for its bytes; these. An alias is its name and that of a variable.
 namespace lacuna {
 
+/// Throws CheckpointError, naming the key and what to do, if the model has what the format cannot hold.
+void require_ctranslate2_has(const OutgoingModel& model);
 /// Weights of linear layers and embeddings are kFp32, or kInt8 with a scale for each row.
 void write_ctranslate2(FileSink& files, const OutgoingModel& model, Precision precision);
 /// Returns how such a folder is used, in Markdown.

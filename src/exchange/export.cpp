@@ -43,6 +43,7 @@ void require_free_file(const ExportRequest& request) {
 }
 
 void write_package(const ExportRequest& request, const OutgoingModel& model) {
+  require_ctranslate2_has(model);
   require_argos_has(model);
   make_parent_of(request.output);
   FileReplacement file(request.output);
@@ -53,7 +54,7 @@ void write_package(const ExportRequest& request, const OutgoingModel& model) {
 }
 
 void write_folder(const ExportRequest& request, OutgoingModel model) {
-  if (request.format == ExchangeFormat::kHuggingFace) require_huggingface_has(model);
+  request.format == ExchangeFormat::kHuggingFace ? require_huggingface_has(model) : require_ctranslate2_has(model);
   make_parent_of(request.output);
   StagedFolder folder{fs::path(request.output)};
   FolderSink files(folder.path());

@@ -268,8 +268,9 @@ void require_huggingface_has(const OutgoingModel& model) {
   if (ours.norm_type == NormType::kRms)
     refuse_key("model.norm_type", "rms", kTransformers, "--to ctranslate2 can, or train with norm_type: layer");
   if (ours.positions != Positions::kSinusoidal)
-    refuse_key("model.positions", ours.positions == Positions::kLearned ? "learned" : "none", kTransformers,
+    refuse_key("model.positions", write_options(ours).find("positions")->text(), kTransformers,
                "it would put sinusoids in their place when it saves the model. --to ctranslate2 can, or train with positions: sinusoidal");
+  if (ours.activation == Activation::kSwiglu) refuse_key("model.activation", "swiglu", kTransformers, "train with swish");
   if (ours.position_spacing != PositionSpacing::kPaper)
     refuse_key("model.position_spacing", "tensor2tensor", kTransformers, use_ctranslate2);
   if (ours.position_start != 0) refuse_key("model.position_start", std::to_string(ours.position_start), kTransformers, use_ctranslate2);

@@ -1,5 +1,7 @@
 #include "kernels/reference.h"
 
+#include <stdexcept>
+
 #include "base/device.h"
 
 namespace lacuna::reference {
@@ -29,8 +31,27 @@ Tensor activation_dropout(const Tensor& x, Activation activation, const Dropout&
       return drop(at::gelu(x), dropout);
     case Activation::kSwish:
       return drop(at::silu(x), dropout);
+    case Activation::kSwiglu:
+      throw std::logic_error("swiglu has inner products of its own: swiglu_dropout");
   }
   return drop(at::relu(x), dropout);
+}
+
+Tensor swiglu_dropout(const Tensor& x, const Dropout& dropout) {
+  const std::vector<Tensor> parts = x.chunk(2, 1);
+  return drop(at::silu(parts[0]) * parts[1], dropout);
+}
+
+Tensor turned(const Tensor& x, const Rotation& rotation) {
+  const int64_t tokens = x.size(0), parts = x.size(1), heads = x.size(2), pairs = x.size(3) / 2;
+  const Tensor positions = tensor_of(rotation.positions, x.device()).to(at::kLong);
+  const auto of_rows = [&](const Tensor& table) { return table.index_select(0, positions).view({tokens, 1, 1, pairs}); };
+  const Tensor c = of_rows(rotation.cosines), s = of_rows(rotation.sines), both = x.narrow(1, 0, 2).to(c.scalar_type());
+  const int64_t place = rotation.is_interleaved ? 4 : 3;
+  const std::vector<Tensor> pair =
+      (rotation.is_interleaved ? both.reshape({tokens, 2, heads, pairs, 2}) : both.reshape({tokens, 2, heads, 2, pairs})).unbind(place);
+  const Tensor result = at::stack({pair[0] * c - pair[1] * s, pair[0] * s + pair[1] * c}, place).reshape(both.sizes());
+  return at::cat({result.to(x.scalar_type()), x.narrow(1, 2, parts - 2)}, 1);
 }
 
 Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table, const std::vector<int32_t>& positions,

@@ -2,36 +2,11 @@
 
 #include <type_traits>
 
-#include "kernels/row_loops.h"
+#include "kernels/activation_loops.h"
 
 namespace lacuna {
 namespace LACUNA_TARGET {
 namespace {
-
-template <class T>
-LACUNA_INLINE uint16_t rounded(T x) {
-  return rounded_to_bf16(static_cast<float>(x));
-}
-
-/// Returns a number as it is stored: unchanged, or rounded to bf16.
-template <class Stored, class T>
-LACUNA_INLINE Stored stored(T x) {
-  if constexpr (std::is_same_v<Stored, T>) {
-    return x;
-  } else {
-    return rounded(x);
-  }
-}
-
-/// Returns the number that was stored.
-template <class T, class Stored>
-LACUNA_INLINE T loaded(Stored x) {
-  if constexpr (std::is_same_v<Stored, T>) {
-    return x;
-  } else {
-    return static_cast<T>(widened(x));
-  }
-}
 
 template <class T, class Normed>
 void residual_norm_forward(const ResidualNormForward<T, Normed>& a, int64_t begin, int64_t end) {
@@ -169,126 +144,6 @@ void gated_rms_backward(const GatedRmsRows<T, Stored>& a, int64_t begin, int64_t
     } else {
 #pragma omp simd
       for (int64_t i = 0; i < n; ++i) dx[i] = stored<Stored>((loaded<T>(dy[i]) * gain[i] - loaded<T>(x[i]) * inverse * mean_gh) * inverse);
-    }
-  }
-}
-
-struct Relu {
-  template <class T>
-  LACUNA_INLINE static T value(T x) {
-    return relu(x);
-  }
-};
-struct Gelu {
-  template <class T>
-  LACUNA_INLINE static T value(T x) {
-    return gelu(x);
-  }
-  template <class T>
-  LACUNA_INLINE static T slope(T x) {
-    return gelu_slope(x);
-  }
-};
-struct Swish {
-  template <class T>
-  LACUNA_INLINE static T value(T x) {
-    return swish(x);
-  }
-  template <class T>
-  LACUNA_INLINE static T slope(T x) {
-    return swish_slope(x);
-  }
-};
-
-/// Calls use(f) with an activation that has a slope everywhere. Its loops are compiled for each.
-template <class Use>
-LACUNA_INLINE void with_smooth_activation(Activation activation, const Use& use) {
-  if (activation == Activation::kGelu) {
-    use(Gelu());
-  } else {
-    use(Swish());
-  }
-}
-
-template <class Use>
-LACUNA_INLINE void with_activation(Activation activation, const Use& use) {
-  if (activation == Activation::kRelu) {
-    use(Relu());
-  } else {
-    with_smooth_activation(activation, use);
-  }
-}
-
-template <class T>
-void activation_forward(const ActivationRows<T>& a, int64_t begin, int64_t end) {
-  DropoutCursor<T> cursor(a.dropout, begin);
-  for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
-    const T* x = a.input + row * a.columns;
-    T* y = a.result + row * a.columns;
-    with_activation(a.activation,
-                    [&](auto f) { for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = factor * f.value(x[i]); }); });
-  }
-}
-
-template <class T>
-void activation_backward(const ActivationRows<T>& a, int64_t begin, int64_t end) {
-  DropoutCursor<T> cursor(a.dropout, begin);
-  const T scale = a.dropout.threshold > 0 ? static_cast<T>(a.dropout.scale) : T(1);
-  for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
-    const int64_t at = row * a.columns;
-    const T *dy = a.gradient + at, *y = a.result + at, *x = a.input + at;
-    T* dx = a.input_gradient + at;
-    if (a.activation == Activation::kRelu) {
-      // y is 0 or -0 where the unit was inactive or dropped, only there: no random numbers are needed. NaN lets the gradient pass
-#pragma omp simd
-      for (int64_t i = 0; i < a.columns; ++i) dx[i] = y[i] <= 0 ? T(0) : dy[i] * scale;
-    } else {
-      with_smooth_activation(a.activation, [&](auto f) {
-        for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { dx[i] = dy[i] * factor * f.slope(x[i]); });
-      });
-    }
-  }
-}
-
-template <class T, class Stored>
-void biased_activation_forward(const BiasedActivationRows<T, Stored>& a, int64_t begin, int64_t end) {
-  DropoutCursor<T> cursor(a.dropout, begin);
-  for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
-    const T *x = a.input + (row - a.first_row) * a.columns, *bias = a.bias;
-    Stored* y = a.result + row * a.columns;
-    with_activation(a.activation, [&](auto f) {
-      for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) { y[i] = stored<Stored>(factor * f.value(x[i] + bias[i])); });
-    });
-  }
-}
-
-template <class T, class Stored>
-void biased_activation_backward(const BiasedActivationRows<T, Stored>& a, int64_t begin, int64_t end) {
-  DropoutCursor<T> cursor(a.dropout, begin);
-  const T scale = a.dropout.threshold > 0 ? static_cast<T>(a.dropout.scale) : T(1);
-  T* sums = a.bias_sums + begin / kRowsPerSum * a.columns;
-  for (int64_t i = 0; i < a.columns; ++i) sums[i] = 0;
-  for (int64_t row = begin; row < end; ++row, cursor.next_row()) {
-    const int64_t at = row * a.columns;
-    const T* dy = a.gradient + (row - a.first_row) * a.columns;
-    const Stored* y = a.result + at;
-    Stored* dx = a.input_gradient + at;
-    if (a.activation == Activation::kRelu) {  // as above
-#pragma omp simd
-      for (int64_t i = 0; i < a.columns; ++i) {
-        const T gradient = loaded<T>(y[i]) <= 0 ? T(0) : dy[i] * scale;
-        sums[i] += gradient;
-        dx[i] = stored<Stored>(gradient);
-      }
-    } else {
-      const T *x = a.input + at, *bias = a.bias;
-      with_smooth_activation(a.activation, [&](auto f) {
-        for_each_dropped(cursor, a.columns, [=](int64_t i, T factor) {
-          const T gradient = dy[i] * factor * f.slope(x[i] + bias[i]);
-          sums[i] += gradient;
-          dx[i] = stored<Stored>(gradient);
-        });
-      });
     }
   }
 }
@@ -461,7 +316,9 @@ constexpr RowKernels<T> table() {
           round_rows<T>,
           sum_rows<T>,
           widen_rows<T>,
-          narrow_rows<T>};
+          narrow_rows<T>,
+          swiglu_forward<T>,
+          swiglu_backward<T>};
 }
 
 }  // namespace

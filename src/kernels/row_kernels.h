@@ -120,6 +120,17 @@ struct BiasedActivation {
   void (*backward)(const BiasedActivationRows<T, Stored>&, int64_t begin, int64_t end);
 };
 
+/// result = dropout(swish(gate) * value), where a row of the input [T, 2 columns] is the gate and then the value.
+template <class T>
+struct SwigluRows {
+  int64_t columns;
+  DropoutRows dropout;
+  const T* input;
+  T* result;          ///< forward only
+  const T* gradient;  ///< this and what follows: backward only
+  T* input_gradient;
+};
+
 /// rounded = input in bf16, and the column sums of the input.
 template <class T>
 struct RoundedRows {
@@ -211,6 +222,8 @@ struct RowKernels {
   /// bf16 rows `to_row` apart.
   void (*widen_rows)(int64_t rows, int64_t columns, const uint16_t* from, int64_t from_row, T* to);
   void (*narrow_rows)(int64_t rows, int64_t columns, const T* from, uint16_t* to, int64_t to_row);
+  void (*swiglu_forward)(const SwigluRows<T>&, int64_t begin, int64_t end);
+  void (*swiglu_backward)(const SwigluRows<T>&, int64_t begin, int64_t end);
 };
 
 /// Returns the implementations that this machine can run, the fastest first. T: float or double.

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #include "base/macros.h"
 #include "base/random.h"
@@ -106,6 +107,31 @@ LACUNA_INLINE uint16_t rounded_to_bf16(float x) {
 }
 LACUNA_INLINE float widened(uint16_t bf16) {
   return std::bit_cast<float>(static_cast<uint32_t>(bf16) << 16);
+}
+
+template <class T>
+LACUNA_INLINE uint16_t rounded(T x) {
+  return rounded_to_bf16(static_cast<float>(x));
+}
+
+/// Returns a number as it is stored: unchanged, or rounded to bf16.
+template <class Stored, class T>
+LACUNA_INLINE Stored stored(T x) {
+  if constexpr (std::is_same_v<Stored, T>) {
+    return x;
+  } else {
+    return rounded(x);
+  }
+}
+
+/// Returns the number that was stored.
+template <class T, class Stored>
+LACUNA_INLINE T loaded(Stored x) {
+  if constexpr (std::is_same_v<Stored, T>) {
+    return x;
+  } else {
+    return static_cast<T>(widened(x));
+  }
 }
 
 /// Returns combine(f(0), f(1), ..., f(count - 1)), combined in lanes and then by halves; `none` if count is 0.

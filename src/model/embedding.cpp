@@ -37,7 +37,7 @@ PositionTable::PositionTable(const ModelOptions& options, const ParameterPath& p
 }
 
 Tensor PositionTable::table(int64_t count, const Tensor& like) {
-  if (options_.positions == Positions::kNone) return {};
+  if (options_.positions == Positions::kNone || options_.positions == Positions::kRope) return {};
   if (options_.positions == Positions::kSinusoidal) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!sinusoids_.defined() || sinusoids_.size(0) < count || sinusoids_.scalar_type() != like.scalar_type() ||
@@ -51,13 +51,17 @@ Tensor PositionTable::table(int64_t count, const Tensor& like) {
   return weight_;
 }
 
-Ragged Embedding::forward(const Ragged& tokens, const ForwardContext& context) {
+std::vector<int32_t> positions_of(const RaggedShape& shape) {
   std::vector<int32_t> positions;
-  positions.reserve(static_cast<size_t>(tokens.shape->num_tokens()));
-  for (int64_t b = 0; b < tokens.shape->num_sentences(); ++b)
-    for (int32_t i = 0; i < tokens.shape->length(b); ++i) positions.push_back(i);
+  positions.reserve(static_cast<size_t>(shape.num_tokens()));
+  for (int64_t b = 0; b < shape.num_sentences(); ++b)
+    for (int32_t i = 0; i < shape.length(b); ++i) positions.push_back(i);
+  return positions;
+}
+
+Ragged Embedding::forward(const Ragged& tokens, const ForwardContext& context) {
   const Dropout dropout = DropoutSite{stack_, 0, DropoutPlace::kEmbedding}.dropout(dropout_, tokens.shape, context);
-  return tokens.with(look_up(tokens.values, positions, dropout));
+  return tokens.with(look_up(tokens.values, positions_of(*tokens.shape), dropout));
 }
 
 Tensor Embedding::at_positions(const Tensor& tokens, const std::vector<int32_t>& positions) {

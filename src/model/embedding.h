@@ -39,7 +39,7 @@ struct OutputProjection {
 ///   sinusoidal   sin and cos of position / 10000^(i/s), for i < D/2, in turn (interleaved) or all sines first (concatenated); s is D/2
 ///                (paper) or D/2 - 1 (tensor2tensor), and a sentence's first token is at position_start; any length
 ///   learned      a parameter `weight` [max_positions, D], drawn from a normal distribution with standard deviation D^-1/2
-///   none         nothing
+///   rope, none   nothing
 class PositionTable : public torch::nn::Module {
  public:
   PositionTable(const ModelOptions& options, const ParameterPath& path);
@@ -55,6 +55,9 @@ class PositionTable : public torch::nn::Module {
   std::mutex mutex_;  // several translators may share a model
   Tensor sinusoids_;  // of the positions needed so far; no parameter, not saved
 };
+
+/// Returns the position of each token in its sentence: [T].
+std::vector<int32_t> positions_of(const RaggedShape& shape);
 
 /// Returns the sinusoids of a sentence's first positions: [count, d_model] double.
 Tensor sinusoidal_positions(int64_t count, const ModelOptions& options);

@@ -1,5 +1,6 @@
 #include "model/feed_forward.h"
 
+#include "kernels/gated_activation.h"
 #include "kernels/layers.h"
 
 namespace lacuna {
@@ -13,8 +14,15 @@ ProductEnd end_of(Activation activation) {
       return ProductEnd::kGelu;
     case Activation::kSwish:
       return ProductEnd::kSwish;
+    case Activation::kSwiglu:
+      return ProductEnd::kNone;
   }
   return ProductEnd::kRelu;
+}
+
+/// Returns the number of products of d_ff features that the inner matrix makes.
+int64_t inner_blocks(Activation activation) {
+  return activation == Activation::kSwiglu ? 2 : 1;
 }
 
 }  // namespace
@@ -23,10 +31,17 @@ FeedForward::FeedForward(const ModelOptions& options, int64_t d_ff, DropoutSite 
     : activation_(options.activation),
       dropout_(options.activation_dropout),
       site_(site),
-      inner_(register_module("inner", std::make_shared<Linear>(options.d_model, d_ff, path / "inner"))),
+      inner_(register_module("inner", std::make_shared<Linear>(options.d_model, inner_blocks(activation_) * d_ff, path / "inner",
+                                                               LinearOptions{.blocks = inner_blocks(activation_)}))),
       outer_(register_module("outer", std::make_shared<Linear>(d_ff, options.d_model, path / "outer"))) {}
 
+ResidualNorm FeedForward::gated(const NormedRows& x, const ResidualEnd& end, const ForwardContext& context) {
+  const Tensor active = swiglu_dropout(inner_->forward(x, context), site_.dropout(dropout_, x.shape, context));  // (T, 2F) -> (T, F)
+  return outer_->forward(active, end, context);
+}
+
 ResidualNorm FeedForward::forward(const NormedRows& x, const ResidualEnd& end, const ForwardContext& context) {
+  if (activation_ == Activation::kSwiglu) return gated(x, end, context);
   if (!at::GradMode::is_enabled() && !context.training) {
     const Tensor active = inner_->without_gradients(x.values, end_of(activation_));
     const RowZeros zeros = activation_ == Activation::kRelu ? RowZeros::kMany : RowZeros::kFew;

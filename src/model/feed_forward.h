@@ -8,7 +8,8 @@
 
 namespace lacuna {
 
-/// The feed-forward sub-layer outer(dropout(activation(inner(x)))) (Vaswani et al. 2017, section 3.3).
+/// The feed-forward sub-layer outer(dropout(activation(inner(x)))) (Vaswani et al. 2017, section 3.3). With swiglu, inner
+/// makes a gate and a value of d_ff features each: inner.weight [2F, D], gate first.
 class FeedForward : public torch::nn::Module {
  public:
   FeedForward(const ModelOptions& options, int64_t d_ff, DropoutSite site, const ParameterPath& path);
@@ -16,6 +17,8 @@ class FeedForward : public torch::nn::Module {
   ResidualNorm forward(const NormedRows& x, const ResidualEnd& end, const ForwardContext& context);
 
  private:
+  ResidualNorm gated(const NormedRows& x, const ResidualEnd& end, const ForwardContext& context);
+
   Activation activation_;
   double dropout_;
   DropoutSite site_;

@@ -7,6 +7,7 @@
 #include "attention/registry.h"
 #include "attention/regularizer.h"
 #include "model/activation_watch.h"
+#include "model/embedding.h"
 
 namespace lacuna {
 
@@ -121,11 +122,13 @@ void write_slots(const Tensor& slots, const Tensor& new_slots, const Tensor& row
 SelfAttention::SelfAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path)
     : MultiHeadAttention(options, place, path),
       is_causal_(place.site == AttentionSite::kDecoderSelf),
-      qkv_(register_module("qkv", std::make_shared<Linear>(d_model_, 3 * d_model_, path / "qkv", projections(3, options)))) {}
+      qkv_(register_module("qkv", std::make_shared<Linear>(d_model_, 3 * d_model_, path / "qkv", projections(3, options)))),
+      rotary_(options.positions == Positions::kRope ? std::make_unique<RotaryPositions>(options) : nullptr) {}
 
 ResidualNorm SelfAttention::forward(const NormedRows& x, const ResidualEnd& end, const ForwardContext& context) {
   AttentionCall call = new_call(x, context);
-  take_parts(call, projected(*qkv_, x, context), 3);
+  const Tensor qkv = projected(*qkv_, x, context);
+  take_parts(call, rotary_ ? rotary_->turned(qkv, positions_of(*x.shape)) : qkv, 3);
   call.keys = std::make_shared<const KeyRange>(KeyRange::of(*x.shape));
   call.causal = is_causal_;
   return output_of(call, x.values, mask_keys(x.values, context), end, context);
@@ -133,7 +136,8 @@ ResidualNorm SelfAttention::forward(const NormedRows& x, const ResidualEnd& end,
 
 ResidualNorm SelfAttention::step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const ResidualEnd& end,
                                  const ForwardContext& context) {
-  const Tensor qkv = qkv_->forward(x, context).view({x.size(0), 3, num_heads_, d_model_ / num_heads_});
+  const Tensor rows = qkv_->forward(x, context);
+  const Tensor qkv = (rotary_ ? rotary_->turned(rows, keys.positions) : rows).view({x.size(0), 3, num_heads_, d_model_ / num_heads_});
   write_slots(buffer.keys_values.narrow(1, 0, 2), keys.new_slots, qkv.narrow(1, 1, 2));
   if (calibrated_) write_slots(buffer.keys_values.select(1, 2), keys.new_slots, mask_keys(x, context));
   AttentionCall call = new_call({x, keys.queries}, context);

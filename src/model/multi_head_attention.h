@@ -10,6 +10,7 @@
 #include "config/options.h"
 #include "model/calibrated/calibrated_attention.h"
 #include "model/linear.h"
+#include "model/rotary_positions.h"
 
 namespace lacuna {
 
@@ -86,6 +87,7 @@ class SelfAttention : public MultiHeadAttention {
  private:
   bool is_causal_;
   std::shared_ptr<Linear> qkv_;
+  std::unique_ptr<RotaryPositions> rotary_;  // null = positions are in the embeddings, or nowhere
 };
 
 /// What cross-attention knows of a source: keys and values (Ts, 2D), and the mask model's keys (Ts, H, d), undefined

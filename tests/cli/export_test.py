@@ -278,6 +278,16 @@ class Export(FreshFolder):
         self.export(sparse, "hf", "dense", "--model.attention", "softmax")
         self.assertIn("model.norm_type of the model is rms", refused(trained("rms", "--model.norm_type", "rms"), "hf"))
         self.assertIn("model.positions of the model is learned", refused(trained("learned", "--model.positions", "learned"), "hf"))
+        rope = trained("rope", "--model.positions", "rope")
+        for kind in ("hf", "ctranslate2"):
+            self.assertIn("model.positions of the model is rope", refused(rope, kind))
+        self.assertIn("model.activation of the model is swiglu", refused(trained("swiglu", "--model.activation", "swiglu"), "hf"))
+        self.export(path("swiglu"), "ctranslate2", "gated")
+        _, variables, _ = read_model_bin(read_bytes("gated", "model.bin"))
+        inner = weights_of(path("swiglu"))["encoder.layers.0.feed_forward.inner.weight"].rows
+        for name, rows in (("linear_0", inner[:12]), ("linear_0_noact", inner[12:])):
+            shape, _, data = variables[f"encoder/layer_0/ffn/{name}/weight"]
+            self.assertEqual((shape, Matrix(shape, data).rows), ([12, 8], rows))
         self.assertIn("model.positions of the model is none", refused(trained("none", "--model.positions", "none"), "hf"))
         two = trained("two", "--data.shared_vocab", "false", "--model.tie_embeddings", "decoder")
         self.assertIn("data.shared_vocab of the model is false", refused(two, "argos", "a.argosmodel"))

@@ -33,6 +33,8 @@ VARIANTS = {
                "activation": "swish", "norm_epsilon": 0.01, "output_bias": True, "decoder_start": "zero"},
     "m2m100": {"norm": "pre", "tie_embeddings": "none", "position_layout": "concatenated", "position_spacing": "tensor2tensor",
                "position_start": 2, "norm_type": "rms", "norm_epsilon": 0.02, "output_bias": True},
+    "rope_swiglu": {"norm": "pre", "tie_embeddings": "all", "norm_type": "rms", "positions": "rope", "activation": "swiglu"},
+    "rope_of_halves": {"norm": "post", "tie_embeddings": "decoder", "positions": "rope", "position_layout": "concatenated"},
 }
 BASE = {"d_model": 8, "num_heads": 2, "d_ff": 12, "encoder_layers": 2, "decoder_layers": 2, "norm_type": "layer", "positions": "sinusoidal",
         "position_layout": "interleaved", "activation": "relu", "dropout": 0}
@@ -99,7 +101,23 @@ class Layered(nn.Module):
 
     def self_attention(self, name, x, visible):
         q, k, v = self.affine(name + ".qkv", x, 3 * x.shape[-1]).chunk(3, -1)
+        if self.o["positions"] == "rope":
+            q, k = self.turned(q), self.turned(k)
         return self.attend(name, q, k, v, visible)
+
+    def turned(self, x):
+        """Rotary positions (Su et al. 2021, arXiv:2104.09864, section 3.2.1): pairs of a head's features as complex numbers."""
+        length, width = x.shape[1], x.shape[-1] // self.o["num_heads"]
+        angles = torch.arange(length)[:, None] / 10000 ** (2 * torch.arange(width // 2) / width)
+        heads = x.view(*x.shape[:2], -1, width)
+        if self.o["position_layout"] == "interleaved":
+            real, imaginary = heads[..., 0::2], heads[..., 1::2]
+        else:
+            real, imaginary = heads.chunk(2, -1)
+        pairs = torch.complex(real, imaginary) * torch.exp(1j * angles)[:, None]
+        if self.o["position_layout"] == "interleaved":
+            return torch.view_as_real(pairs).reshape(x.shape)
+        return torch.cat([pairs.real, pairs.imag], -1).reshape(x.shape)
 
     def cross_attention(self, name, x, memory, visible):
         q = self.affine(name + ".query", x, x.shape[-1])
@@ -107,6 +125,9 @@ class Layered(nn.Module):
         return self.attend(name, q, k, v, visible)
 
     def feed_forward(self, name, x, width):
+        if self.o["activation"] == "swiglu":
+            gate, value = self.affine(name + ".inner", x, 2 * width).chunk(2, -1)
+            return self.affine(name + ".outer", gate * torch.sigmoid(gate) * value, x.shape[-1])
         inner = self.affine(name + ".inner", x, width)
         if self.o["activation"] == "swish":
             inner = inner / (1 + torch.exp(-inner))
@@ -121,6 +142,8 @@ class Layered(nn.Module):
 
     def positions(self, name, length):
         d = self.o["d_model"]
+        if self.o["positions"] == "rope":
+            return 0
         if self.o["positions"] == "learned":
             return self.get(name + ".weight", self.o["max_positions"], d)[:length]
         table, start = torch.zeros(length, d), self.o.get("position_start", 0)

@@ -1,6 +1,7 @@
 #include <limits>
 
 #include "compare.h"
+#include "kernels/gated_activation.h"
 #include "kernels/layers.h"
 #include "kernels/reference.h"
 
@@ -66,6 +67,20 @@ void expect_stated_error(Activation activation, Tensor (*of_double)(const Tensor
 TEST_P(SmoothActivation, OfFloatIsWithinItsStatedErrorOfDouble) {
   expect_stated_error(Activation::kGelu, [](const Tensor& x) { return at::gelu(x); });
   expect_stated_error(Activation::kSwish, [](const Tensor& x) { return at::silu(x); });
+}
+
+TEST_P(ActivationDropout, OfSwigluEqualsItsReference) {
+  for (const double rate : {0.0, 0.4}) {
+    const Dropout dropout = a_dropout(rate, 50);
+    expect_same([&](const Inputs& in) { return swiglu_dropout(in[0], dropout); },
+                [&](const Inputs& in) { return reference::swiglu_dropout(in[0], dropout); }, {spiky({50, 144}, type())});
+  }
+}
+
+TEST_P(ActivationDropout, OfSwigluIsTheFormula) {
+  const Tensor x = at::tensor({1.0, -2.0, 3.0, 0.5}, at::kDouble).to(type()).unsqueeze(0);  // two gates, two values
+  const at::NoGradGuard no_gradients;
+  expect_close(swiglu_dropout(x, {}), at::tensor({2.1931757358900147, -0.11920292202211757}, at::kDouble).unsqueeze(0));
 }
 
 TEST_P(ActivationDropout, OfSwishIsTheFormula) {

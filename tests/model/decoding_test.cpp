@@ -18,8 +18,13 @@ struct Case {
   NormPlace norm;
   Positions positions;
   const char* attention = "softmax";
-  bool is_as_marian = false;
+  ModelOptions (*change)(ModelOptions) = nullptr;
 };
+
+ModelOptions with_swiglu(ModelOptions options) {
+  options.activation = Activation::kSwiglu;
+  return options;
+}
 
 /// What models of other programs have in another way than ours.
 ModelOptions as_marian(ModelOptions options) {
@@ -50,7 +55,7 @@ class Decoding : public testing::TestWithParam<Case> {
   void SetUp() override {
     ModelOptions options = small_options(GetParam().norm);
     options.positions = GetParam().positions;
-    if (GetParam().is_as_marian) options = as_marian(options);
+    if (GetParam().change != nullptr) options = GetParam().change(options);
     options.attention = parse_yaml("attention: " + std::string(GetParam().attention), "test").entries()[0].second;
     model_ = small_model(options);
     const at::NoGradGuard guard;
@@ -65,7 +70,9 @@ INSTANTIATE_TEST_SUITE_P(, Decoding,
                                          Case{"PostNorm", NormPlace::kPost, Positions::kSinusoidal},
                                          Case{"LearnedPositions", NormPlace::kPre, Positions::kLearned},
                                          Case{"NoPositions", NormPlace::kPre, Positions::kNone},
-                                         Case{"AsMarian", NormPlace::kPost, Positions::kSinusoidal, "softmax", true},
+                                         Case{"AsMarian", NormPlace::kPost, Positions::kSinusoidal, "softmax", as_marian},
+                                         Case{"RopeAndSwiglu", NormPlace::kPre, Positions::kRope, "softmax", with_swiglu},
+                                         Case{"RopeCalibrated", NormPlace::kPre, Positions::kRope, kCalibrated},
                                          Case{"Patterns", NormPlace::kPre, Positions::kSinusoidal, kPatterns},
                                          Case{"Spans", NormPlace::kPre, Positions::kSinusoidal, kSpans},
                                          Case{"Calibrated", NormPlace::kPre, Positions::kSinusoidal, kCalibrated}),
@@ -208,19 +215,21 @@ TEST_P(Decoding, OfAllTokensAsCandidatesEqualsDecodingWithoutAny) {
 struct FormatCase {
   Precision format;
   double tolerance;  // of log-probabilities: relative error of a factor, through two layers
-  bool is_as_marian = false;
+  ModelOptions (*change)(ModelOptions) = nullptr;
+  const char* name = "";
 };
 
 class Formats : public testing::TestWithParam<FormatCase> {
  protected:
-  std::shared_ptr<Transformer> model_ = small_model(GetParam().is_as_marian ? as_marian(small_options()) : small_options());
+  std::shared_ptr<Transformer> model_ = small_model(GetParam().change != nullptr ? GetParam().change(small_options()) : small_options());
 };
 INSTANTIATE_TEST_SUITE_P(, Formats,
                          testing::Values(FormatCase{Precision::kBf16, 0.05}, FormatCase{Precision::kInt8, 0.1},
-                                         FormatCase{Precision::kBf16, 0.05, true}, FormatCase{Precision::kInt8, 0.1, true}),
-                         [](const auto& test) {
-                           return std::string(name_of(test.param.format)) + (test.param.is_as_marian ? "AsMarian" : "");
-                         });
+                                         FormatCase{Precision::kBf16, 0.05, as_marian, "AsMarian"},
+                                         FormatCase{Precision::kInt8, 0.1, as_marian, "AsMarian"},
+                                         FormatCase{Precision::kBf16, 0.05, with_swiglu, "WithSwiglu"},
+                                         FormatCase{Precision::kInt8, 0.1, with_swiglu, "WithSwiglu"}),
+                         [](const auto& test) { return std::string(name_of(test.param.format)) + test.param.name; });
 
 TEST_P(Formats, AreNearFloat) {
   const Ragged src = ragged_of(some_sources()), tgt = ragged_of(some_targets());

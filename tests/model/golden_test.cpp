@@ -23,11 +23,13 @@ ModelOptions options_of(const json& from) {
   options.encoder_layers = from["encoder_layers"];
   options.decoder_layers = from["decoder_layers"];
   options.norm_type = from["norm_type"] == "rms" ? NormType::kRms : NormType::kLayer;
-  options.positions = from["positions"] == "learned" ? Positions::kLearned : Positions::kSinusoidal;
+  options.positions = from["positions"] == "learned" ? Positions::kLearned
+                      : from["positions"] == "rope"  ? Positions::kRope
+                                                     : Positions::kSinusoidal;
   options.max_positions = from.value("max_positions", 1024);
   options.position_layout = from["position_layout"] == "interleaved" ? PositionLayout::kInterleaved : PositionLayout::kConcatenated;
   const std::map<std::string, Activation> activations = {
-      {"relu", Activation::kRelu}, {"gelu", Activation::kGelu}, {"swish", Activation::kSwish}};
+      {"relu", Activation::kRelu}, {"gelu", Activation::kGelu}, {"swish", Activation::kSwish}, {"swiglu", Activation::kSwiglu}};
   options.activation = activations.at(from["activation"]);
   options.norm_epsilon = from.value("norm_epsilon", 0.0);
   options.position_start = from.value("position_start", 0);
@@ -66,7 +68,7 @@ class GoldenTransformer : public testing::TestWithParam<std::string> {
 };
 INSTANTIATE_TEST_SUITE_P(, GoldenTransformer,
                          testing::Values("post_norm", "pre_norm", "pre_rms_learned", "post_concatenated_untied", "post_rela", "marian",
-                                         "m2m100", "calibrated_gate", "calibrated_mixed"),
+                                         "m2m100", "rope_swiglu", "rope_of_halves", "calibrated_gate", "calibrated_mixed"),
                          [](const auto& test) { return test.param; });
 
 // Two ways to add up some hundred products of double: 1e-8 leaves six digits.

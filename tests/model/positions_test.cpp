@@ -61,10 +61,11 @@ TEST(LearnedPositions, RefuseASentenceThatIsTooLong) {
 }
 
 TEST(Positions, OfOtherKindsHaveNoLimit) {
-  ModelOptions options = small_options();
-  EXPECT_EQ(small_model(options)->max_positions(), 0);
-  options.positions = Positions::kNone;
-  EXPECT_EQ(small_model(options)->max_positions(), 0);
+  for (const Positions positions : {Positions::kSinusoidal, Positions::kRope, Positions::kNone}) {
+    ModelOptions options = small_options();
+    options.positions = positions;
+    EXPECT_EQ(small_model(options)->max_positions(), 0);
+  }
 }
 
 TEST(Positions, ChangeWhatTheModelSays) {
@@ -75,6 +76,8 @@ TEST(Positions, ChangeWhatTheModelSays) {
     return small_model(options)->token_log_probs(ragged_of(some_sources()), ragged_of(some_targets()));
   };
   EXPECT_FALSE(log_probs(Positions::kNone).equal(log_probs(Positions::kSinusoidal)));
+  EXPECT_FALSE(log_probs(Positions::kNone).equal(log_probs(Positions::kRope)));
+  EXPECT_FALSE(log_probs(Positions::kRope).equal(log_probs(Positions::kRope, PositionLayout::kConcatenated)));
   EXPECT_FALSE(log_probs(Positions::kSinusoidal).equal(log_probs(Positions::kSinusoidal, PositionLayout::kConcatenated)));
 }
 

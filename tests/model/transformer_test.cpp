@@ -104,6 +104,13 @@ TEST(Transformer, LearnsToCopyInAFewSteps) {
   expect_to_learn_to_copy(*small_model(small_options()));
 }
 
+TEST(Transformer, LearnsToCopyWithRopeAndSwiglu) {
+  ModelOptions options = small_options();
+  options.positions = Positions::kRope;
+  options.activation = Activation::kSwiglu;
+  expect_to_learn_to_copy(*small_model(options));
+}
+
 ModelOptions options_with_learned_alphas() {
   ModelOptions options = small_options();
   options.attention =
