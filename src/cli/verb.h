@@ -33,6 +33,7 @@ std::vector<Verb> all_verbs();
 Verb train_verb();
 Verb launch_verb();
 Verb translate_verb();
+Verb distill_verb();
 Verb serve_verb();
 Verb score_verb();
 Verb evaluate_verb();
