@@ -16,6 +16,7 @@ ALLOWED = {
     "parts": set(),
     "ranks": set(),
     "text": set(),
+    "document": set(),
     "data": {"text"},
     "kernels": set(),
     "attention": {"kernels"},
@@ -25,12 +26,12 @@ ALLOWED = {
     "search": {"model", "text", "kernels"},
     "metrics": {"text"},
     "analysis": {"attention", "checkpoint", "model", "data", "text"},
-    "run": {"analysis", "attention", "checkpoint", "data", "kernels", "metrics", "model", "parts", "ranks", "search", "text", "train"},
+    "run": {"analysis", "attention", "checkpoint", "data", "document", "kernels", "metrics", "model", "parts", "ranks", "search", "text", "train"},
     "exchange": {"attention", "checkpoint", "kernels", "model", "text"},
-    "serve": {"checkpoint", "run", "search", "text"},
+    "serve": {"checkpoint", "document", "run", "search", "text"},
     "ablation": {"attention", "checkpoint", "data", "metrics", "train"},
     "speed": {"attention", "checkpoint", "data", "kernels", "model", "ranks", "search", "train"},
-    "cli": {"ablation", "analysis", "attention", "checkpoint", "data", "exchange", "kernels", "metrics", "model", "parts", "ranks", "run", "search", "serve", "speed", "text", "train"},
+    "cli": {"ablation", "analysis", "attention", "checkpoint", "data", "document", "exchange", "kernels", "metrics", "model", "parts", "ranks", "run", "search", "serve", "speed", "text", "train"},
     "bench": None,  # everything
 }
 OPEN = {"base", "config"}

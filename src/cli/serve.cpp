@@ -15,7 +15,7 @@ struct ServeFlags {
   std::vector<std::string> models;
   serve::ServiceSettings settings;
   int64_t cache_mib = 0, most_waiting_kib = 4096, most_body_kib = 1024;
-  bool has_no_page = false;
+  bool has_no_page = false, splits_not = false;
   flags::KeyFlags keys{option_help<TranslateOptions>("translate.")};
   CommonFlags common;
 
@@ -46,6 +46,7 @@ struct ServeFlags {
     add("--cache-mib", cache_mib, 0, "MiB of translations that are kept, to be given again for the same line; 0: none");
     add("--drain-seconds", settings.drain_seconds, 0, "Seconds after SIGTERM in which requests that were taken are answered");
     add("--watch-seconds", settings.watch_seconds, 0, "Seconds between looks whether a model was replaced, to load the new one; 0: never");
+    app.add_flag("--no-split", splits_not, "Take each line for a sentence, unless a request asks otherwise (\"split\": true)");
     app.add_flag("--no-page", has_no_page, "Leave the web page out");
     for (const auto& [flag, key] : {std::pair("-b,--beam-size", "beam_size"),
                                     {"--length-penalty", "length_penalty"},
@@ -81,6 +82,7 @@ int run_serve(const std::vector<std::string>& arguments) {
   settings.loading = {flags.common.prepared_device(), flags.overrides(app), flags.most_waiting_kib * 1024};
   settings.limits.body_bytes = flags.most_body_kib * 1024;
   settings.options.cache_bytes = flags.cache_mib * kMiB;
+  settings.options.splits = !flags.splits_not;
   settings.options.has_page = !flags.has_no_page;
   settings.options.logs_requests = !flags.common.quiet;
   serve::run_service(settings);

@@ -16,7 +16,9 @@
 #include "cli/verb.h"
 #include "run/load_models.h"
 #include "run/part_terms.h"
+#include "run/split_text.h"
 #include "run/text_parts.h"
+#include "run/translate_document.h"
 #include "run/translate_text.h"
 #include "search/translator.h"
 
@@ -27,13 +29,15 @@ constexpr int64_t kLargestFirstLine = 1'000'000'000'000;
 
 struct TranslateFlags {
   std::vector<std::string> models;
-  std::string input = "-", output = "-", prefix, alignment;
+  std::string input = "-", output = "-", prefix, alignment, language;
   std::optional<int> alignment_layer;
   uint64_t seed = 1;
   int64_t first_line = 1;
   PartFlags parts;
   TranslationFormat format;
   OnBadLine on_error = OnBadLine::kStop;
+  bool splits = false;
+  DocumentFormat document = DocumentFormat::kText;
   flags::KeyFlags keys{option_help<TranslateOptions>("translate.")};
   CommonFlags common;
 
@@ -66,6 +70,20 @@ struct TranslateFlags {
                    "Decoder layer whose cross attention aligns, 0 the lowest; the last but one unless given")
         ->check(whole_number_from(0))
         ->needs(aligns);
+    auto* split = app.add_flag("--split", splits,
+                               "A line may hold any text: its sentences are found and translated each for itself, those too long for the "
+                               "model in parts; white space stays. In JSON, \"text\" may hold line breaks");
+    app.add_option("--language", language,
+                   "Code of the text's language (de), for the rules of --split and --format; the model's data.src_lang unless given")
+        ->type_name("CODE");
+    auto* format_flag =
+        app.add_option_function<std::string>(
+               "--format", [this](const std::string& name) { document = format_named(name); },
+               "text: lines; html: one document, or a part of one, of which the texts are translated and the tags stay; srt, vtt: "
+               "subtitles, whose times stay")
+            ->default_str("text")
+            ->check(CLI::IsMember({"text", "html", "srt", "vtt"}))
+            ->excludes(split);
     auto* json =
         app.add_flag("--json", format.json,
                      "One JSON object a line, in and out: {\"text\": ...}; other fields are passed through, and those that a result "
@@ -83,6 +101,9 @@ struct TranslateFlags {
                        "numbers of sampling go by it, so that pieces are translated as the whole would be")
             ->check(whole_number_from(1, kLargestFirstLine));
     parts.declare(app, {model}, {first});
+    for (const char* const other :
+         {"--json", "--scores", "--n-best", "--alignment", "--prefix", "--first-line", "--on-error", "--part-lines"})
+      format_flag->excludes(other);
     common.declare_runtime(app);
     app.footer(
         "Every key under `translate` is a flag too: --translate.allow_unk true. So is every key under `model.attention`, as far as the\n"
@@ -100,8 +121,8 @@ struct TranslateFlags {
 TranslatorSettings settings_of(const TranslateFlags& flags, const TranslateOptions& options, const Vocabularies& vocabularies, int layers) {
   TranslatorSettings settings{options, AlignmentLevel::kNone, flags.alignment_layer.value_or(std::max(0, layers - 2)), flags.seed};
   if (!options.shortlist.empty()) settings.shortlist = read_shortlist(options.shortlist, vocabularies);
-  if (flags.alignment.empty()) return settings;
-  settings.alignment = flags.alignment == "word" ? AlignmentLevel::kWord : AlignmentLevel::kPiece;
+  if (flags.alignment.empty() && !flags.splits && flags.document == DocumentFormat::kText) return settings;
+  settings.alignment = flags.alignment.empty() || flags.alignment == "word" ? AlignmentLevel::kWord : AlignmentLevel::kPiece;
   if (settings.alignment_layer >= layers)
     throw UsageError("--alignment-layer is " + std::to_string(settings.alignment_layer) + "; the decoder's layers are 0 to " +
                      std::to_string(layers - 1));
@@ -151,6 +172,10 @@ bool read_flags(CommandLine& app, TranslateFlags& flags, const std::vector<std::
   if (const auto bad = first_invalid_utf8(flags.prefix))
     throw UsageError("--prefix: byte " + std::to_string(*bad + 1) + " is not UTF-8; expected text");
   if (flags.input.empty()) throw UsageError("-i is empty; expected a file to read, or - for standard input");
+  if (!flags.language.empty() && !flags.splits && flags.document == DocumentFormat::kText)
+    throw UsageError("--language changes nothing without --split or --format html, srt or vtt");
+  if (flags.splits && flags.alignment == "subword")
+    throw UsageError("--alignment subword does not go with --split, whose texts are no lists of pieces; expected --alignment word");
   if (flags.parts.are_given()) flags.parts.require_files(flags.output, {flags.input});
   return true;
 }
@@ -163,7 +188,7 @@ int run_translate(const std::vector<std::string>& arguments) {
   std::optional<LineReader> reader;  // both: unless the text is translated in parts
   std::optional<Output> output;
   if (!flags.parts.are_given()) {
-    reader.emplace(flags.input, flags.first_line);
+    if (flags.document == DocumentFormat::kText) reader.emplace(flags.input, flags.first_line);
     output.emplace(flags.output, std::vector{flags.input});
   }
   handle_interrupts();
@@ -179,8 +204,11 @@ int run_translate(const std::vector<std::string>& arguments) {
   TranslationProgress progress(flags.input, flags.output, flags.common.quiet);
   TranslatorSettings settings = settings_of(flags, loaded.options.translate, loaded.vocabularies, loaded.decoder_layers);
   settings.on_sentence = [&progress] { progress.add_sentence(); };
-  const TextTranslation how = {
+  flags.format.paragraphs = flags.splits;
+  TextTranslation how = {
       .prefix = flags.prefix, .format = flags.format, .longest = loaded.options.data.max_length, .bad_lines = flags.on_error};
+  const bool is_document = flags.document != DocumentFormat::kText;
+  if (flags.splits || is_document) how.splitting = splitting_for(loaded, flags.language, "--language");
   std::optional<JobFolder> job;
   if (!output)
     job = JobFolder::make_or_join(flags.output, flags.parts.cut, translation_terms(models, settings, how, flags.input),
@@ -188,6 +216,11 @@ int run_translate(const std::vector<std::string>& arguments) {
   loaded.round_weights();
   Translator translator(loaded.model, loaded.vocabularies, std::move(settings));
   const at::NoGradGuard no_gradients;
+  if (is_document) {
+    if (!translate_document(flags.input, *output, translator, flags.document, *how.splitting)) return kBrokenPipe;
+    output->finish();
+    return 0;
+  }
   if (output) return translate_whole(*reader, *output, translator, how, progress);
   work_on_parts(*job, *translating_parts(flags.input, translator, how, progress));
   return 0;

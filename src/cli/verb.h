@@ -34,6 +34,7 @@ Verb train_verb();
 Verb launch_verb();
 Verb translate_verb();
 Verb distill_verb();
+Verb split_verb();
 Verb serve_verb();
 Verb score_verb();
 Verb evaluate_verb();

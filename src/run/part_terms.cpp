@@ -44,6 +44,7 @@ ordered_json translation_terms(const std::vector<LoadedModel>& models, const Tra
   terms["translate.shortlist"] = shortlist.empty() ? "" : digest_of(shortlist).xxh3_128;
   if (settings.options.sampling != Sampling::kNone) terms["seed"] = settings.seed;
   terms["prefix"] = how.prefix;
+  if (how.splitting) terms["split"] = how.splitting->splitter.language();
   terms["alignment"] = name_of_level(settings.alignment);
   terms["alignment_layer"] = settings.alignment_layer;
   terms["json"] = how.format.json;

@@ -14,6 +14,7 @@
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "base/spelling.h"
+#include "run/split_text.h"
 
 namespace lacuna {
 namespace {
@@ -152,6 +153,41 @@ bool output_may_be_seen(const std::string& output) {
 
 }  // namespace
 
+namespace {
+
+/// Translates lines, or the sentences of each.
+std::vector<TranslatedLine> translated_lines(const std::vector<InputLine>& lines, const LineReader& reader, Translator& translator,
+                                             const TextTranslation& how, TranslationProgress& progress) {
+  std::vector<TranslationInput> inputs;
+  inputs.reserve(lines.size());
+  std::vector<SplitText> texts;
+  texts.reserve(lines.size());
+  for (const InputLine& line : lines) {
+    if (how.splitting) {
+      texts.emplace_back(document::plain_document(line.input.text, how.splitting.get()), line.input);
+      texts.back().append_to(inputs);
+    } else {
+      inputs.push_back(line.input);
+    }
+  }
+  progress.begin(std::ssize(lines), std::ssize(inputs), reader);
+  std::vector<TranslatedLine> translated = translator.translate(inputs);
+  if (how.splitting) {
+    std::vector<TranslatedLine> whole;
+    whole.reserve(texts.size());
+    std::span<const TranslatedLine> left = translated;
+    for (const SplitText& text : texts) {
+      whole.push_back(text.joined(left.first(text.size())));
+      left = left.subspan(text.size());
+    }
+    translated = std::move(whole);
+  }
+  progress.end(translated);
+  return translated;
+}
+
+}  // namespace
+
 TranslatedText translate_text(LineReader& reader, Output& output, Translator& translator, const TextTranslation& how,
                               TranslationProgress& progress) {
   LossWarnings warnings(how);
@@ -165,12 +201,7 @@ TranslatedText translate_text(LineReader& reader, Output& output, Translator& tr
       const Window window = read_window(reader, static_cast<size_t>(std::min<int64_t>(kLinesAtATime, lines_left())), how);
       const std::vector<InputLine>& lines = window.lines;
       more = window.more;
-      std::vector<TranslationInput> inputs;
-      inputs.reserve(lines.size());
-      for (const InputLine& line : lines) inputs.push_back(line.input);
-      progress.begin(std::ssize(lines), reader);
-      const std::vector<TranslatedLine> translated = translator.translate(inputs);
-      progress.end(translated);
+      const std::vector<TranslatedLine> translated = translated_lines(lines, reader, translator, how, progress);
       std::string written;
       for (size_t i = 0; i < lines.size(); ++i) {
         warnings.look_at(lines[i].input, translated[i]);
@@ -201,8 +232,9 @@ TranslationProgress::TranslationProgress(const std::string& input, const std::st
   if (is_told_ && input == "-" && isatty(STDIN_FILENO) == 1) log_info("ready: one sentence a line; Ctrl-D ends");
 }
 
-void TranslationProgress::begin(int64_t lines, const LineReader& reader) {
+void TranslationProgress::begin(int64_t lines, int64_t sentences, const LineReader& reader) {
   window_lines_ = lines;
+  window_sentences_ = sentences;
   window_done_ = 0;
   window_share_ = reader.share_read();
   window_begin_ = Clock::now();
@@ -212,8 +244,8 @@ void TranslationProgress::add_sentence() {
   const std::lock_guard lock(mutex_);
   ++window_done_;
   if (!bar_.is_due()) return;
-  const double of_window = static_cast<double>(window_done_) / static_cast<double>(window_lines_);
-  const int64_t lines = lines_ + window_done_;
+  const double of_window = static_cast<double>(window_done_) / static_cast<double>(window_sentences_);
+  const int64_t lines = lines_ + static_cast<int64_t>(of_window * static_cast<double>(window_lines_));
   bar_.draw(share_ + of_window * (window_share_ - share_),
             fmt::format("{}, {:.1f} lines/s", counted(lines, "line"), static_cast<double>(lines) / seconds()));
 }

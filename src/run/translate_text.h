@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "base/line_reader.h"
 #include "base/output.h"
 #include "base/progress_bar.h"
+#include "document/paragraph.h"
 #include "search/translator.h"
 
 namespace lacuna {
@@ -22,6 +24,7 @@ struct TranslationFormat {
   bool n_best = false;  ///< prints every translation: `id ||| text ||| [alignment |||] F0= log_prob ||| score`, or "translations" in JSON
   bool scores = false;  ///< text lines begin with score and tab
   bool alignment = false;
+  bool paragraphs = false;  ///< a text may have several sentences, and in JSON line breaks
 };
 
 /// One line of input: the text to translate, and in JSON the object it came in.
@@ -48,8 +51,8 @@ class TranslationProgress {
   /// `input` and `output` are the paths that the verb was given. Nothing is told if `quiet`, or if stderr is no terminal.
   TranslationProgress(const std::string& input, const std::string& output, bool quiet);
 
-  /// Begins a window of lines that were read; the bar goes by the share of the input's bytes.
-  void begin(int64_t lines, const LineReader& reader);
+  /// Begins a window of lines that were read, with all their sentences; the bar goes by the share of the input's bytes.
+  void begin(int64_t lines, int64_t sentences, const LineReader& reader);
   /// Counts a sentence of the window as translated. Any thread may call it.
   void add_sentence();
   /// Ends the window, and clears the bar's line for other output.
@@ -66,7 +69,7 @@ class TranslationProgress {
 
   bool is_told_;
   std::mutex mutex_;
-  int64_t lines_ = 0, window_lines_ = 0, window_done_ = 0, tokens_ = 0;
+  int64_t lines_ = 0, window_lines_ = 0, window_sentences_ = 0, window_done_ = 0, tokens_ = 0;
   double share_ = 0, window_share_ = 0;  ///< shares of the input before the window, and with it
   double seconds_ = 0;                   ///< spent on the windows before
   Clock::time_point window_begin_;
@@ -79,6 +82,7 @@ struct TextTranslation {
   TranslationFormat format;
   int64_t longest = 0;  ///< pieces of the longest sentence of training: longer ones are warned of
   OnBadLine bad_lines = OnBadLine::kStop;
+  std::shared_ptr<const document::Splitting> splitting = {};  ///< null: a line is a sentence
   std::optional<int64_t> most_lines = {};  ///< of a text in parts: translates so many, if there are, and keeps no partial output
   std::function<void()> look = {};         ///< called before lines are read; it may throw to end the work
 };

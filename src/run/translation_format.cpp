@@ -148,7 +148,8 @@ void parse_input_line(const std::string& text, const std::string& place, const T
   if (!line.fields.contains("text"))
     throw not_as_expected(place, "is not a JSON object with \"text\"; expected one {\"text\": ...} a line");
   const std::string src = string_field(line.fields, "text", place), prefix = string_field(line.fields, "prefix", place);
-  if (src.find('\n') != std::string::npos) throw not_as_expected(place, "\"text\" holds a line break; expected one sentence");
+  if (!format.paragraphs && src.find('\n') != std::string::npos)
+    throw not_as_expected(place, "\"text\" holds a line break; expected one sentence");
   if ((src + prefix).find('\0') != std::string::npos) throw not_as_expected(place, "holds a NUL character (\\u0000); expected text");
   line.input.text = src;
   line.input.prefix = prefix;

@@ -15,13 +15,16 @@ int64_t characters_of(const std::string& text) {
 
 }  // namespace
 
-void Api::translate(Exchange& exchange, const ServedModelPtr& model, const Wanted& wanted, TranslationJob::OnLine on_line,
-                    TranslationJob::OnEnd on_end) const {
-  exchange.lines = std::ssize(wanted.lines);
-  for (const TranslationInput& line : wanted.lines) exchange.characters += characters_of(line.text) + characters_of(line.prefix);
+void Api::count_characters(Exchange& exchange, const std::vector<std::string>& texts) const {
+  for (const std::string& text : texts) exchange.characters += characters_of(text);
   if (exchange.characters > most_characters)
     throw RequestError(413, "the request has " + std::to_string(exchange.characters) + " characters; expected at most " +
                                 std::to_string(most_characters) + " at a time");
+}
+
+void Api::translate(Exchange& exchange, const ServedModelPtr& model, const Wanted& wanted, TranslationJob::OnLine on_line,
+                    TranslationJob::OnEnd on_end) const {
+  exchange.lines = std::ssize(wanted.lines);
   clients.charge(wanted.client, exchange.characters);
   try {
     TranslationJob::start(model, cache, exchange, wanted, std::move(on_line), std::move(on_end));
@@ -29,6 +32,25 @@ void Api::translate(Exchange& exchange, const ServedModelPtr& model, const Wante
     clients.charge(wanted.client, -exchange.characters);
     throw;
   }
+}
+
+SplitText add_text(const ServedModel& model, const std::string& text, const TextKind& kind, Wanted& wanted, TranslationInput line) {
+  const bool is_split = kind.splits || kind.format != DocumentFormat::kText;
+  SplitText added(is_split ? make_document(kind.format, text, *model.splitting) : document::plain_document(text, nullptr), std::move(line));
+  added.append_to(wanted.lines);
+  wanted.is_aligned = wanted.is_aligned || added.needs_links();
+  return added;
+}
+
+DocumentFormat asked_format(const std::string& name) {
+  if (name != "text" && name != "html") throw RequestError(400, "format is not known; expected text or html");
+  return format_named(name);
+}
+
+bool switch_of(const std::string& text, const std::string& name) {
+  if (text == "true" || text == "1") return true;
+  if (text == "false" || text == "0") return false;
+  throw RequestError(400, name + " is not known; expected true or false");
 }
 
 Response error_response(int status, const std::string& message, int retry_after) {

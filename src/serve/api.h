@@ -4,6 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "run/split_text.h"
+#include "run/translate_document.h"
 #include "serve/catalog.h"
 #include "serve/clients.h"
 #include "serve/exchange.h"
@@ -20,12 +22,31 @@ struct Api {
   Clients& clients;
   SentenceCache& cache;
   int64_t most_characters;  ///< of one request
+  bool splits;              ///< texts are split into sentences unless a request says otherwise
 
-  /// Translates the lines of a request, once the client is known and neither the request nor what it may send is too large: see
+  /// Counts the characters of what a request wants translated. To be called before the texts are looked at. Throws RequestError 413 if
+  /// they are too many.
+  void count_characters(Exchange& exchange, const std::vector<std::string>& texts) const;
+  /// Translates the lines of a request whose characters are counted, if they are not more than the client may send now: see
   /// TranslationJob. Throws RequestError.
   void translate(Exchange& exchange, const ServedModelPtr& model, const Wanted& wanted, TranslationJob::OnLine on_line,
                  TranslationJob::OnEnd on_end) const;
 };
+
+/// How the texts of a request are to be taken.
+struct TextKind {
+  DocumentFormat format = DocumentFormat::kText;
+  bool splits = true;  ///< of plain text: false = each line is a sentence
+};
+
+/// Adds a text to what a request wants translated. `line` has its prefix.
+SplitText add_text(const ServedModel& model, const std::string& text, const TextKind& kind, Wanted& wanted, TranslationInput line = {});
+
+/// Reads the name of a format. Throws RequestError.
+DocumentFormat asked_format(const std::string& name);
+
+/// Reads "true" or "1", "false" or "0". Throws RequestError, which calls it `name`, for anything else.
+bool switch_of(const std::string& text, const std::string& name);
 
 /// Returns a response of the status with {"error": message}.
 Response error_response(int status, const std::string& message, int retry_after = 0);

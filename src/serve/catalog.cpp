@@ -9,6 +9,7 @@
 #include "base/spelling.h"
 #include "checkpoint/run_folder.h"
 #include "run/load_models.h"
+#include "run/split_text.h"
 #include "serve/exchange.h"
 
 namespace lacuna::serve {
@@ -63,6 +64,7 @@ ServedModel::ServedModel(const ModelPlace& place, const ModelLoading& loading) :
   if (src_lang.empty() || tgt_lang.empty())
     throw UsageError(place.path + ": its configuration does not name its languages (data.src_lang, data.tgt_lang); write -m de-en=" +
                      place.path + " with the codes of source and target");
+  splitting = splitting_for(loaded, src_lang, place.path + ": data.src_lang");
   loaded.round_weights();
   TranslatorSettings settings{options, AlignmentLevel::kWord, std::max(0, loaded.decoder_layers - 2)};
   if (!options.shortlist.empty()) settings.shortlist = read_shortlist(options.shortlist, loaded.vocabularies);

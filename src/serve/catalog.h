@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "document/paragraph.h"
 #include "search/live_translator.h"
 
 namespace lacuna::serve {
@@ -40,6 +41,7 @@ struct ServedModel {
   std::string standing;  ///< standing_at() its place, before it was loaded
   int64_t number;        ///< no two models of a process have the same
   TranslateOptions options;
+  std::shared_ptr<const document::Splitting> splitting;
   std::unique_ptr<LiveTranslator> translator;
 };
 using ServedModelPtr = std::shared_ptr<ServedModel>;

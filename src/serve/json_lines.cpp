@@ -20,14 +20,74 @@ std::vector<std::string> lines_of(const std::string& body) {
   return lines;
 }
 
-TranslationFormat format_of(const Form& query) {
+TranslationFormat format_of(const Form& query, bool splits) {
   for (const auto& [name, value] : query)
-    if (name != "source" && name != "target" && name != "n_best" && name != "alignment")
-      throw RequestError(400, "the query has a name that is not known; expected source, target, n_best, alignment");
+    if (name != "source" && name != "target" && name != "n_best" && name != "alignment" && name != "split" && name != "format")
+      throw RequestError(400, "the query has a name that is not known; expected source, target, n_best, alignment, split, format");
   if (const std::string alignment = value_of(query, "alignment", "word"); alignment != "word")
     throw RequestError(400, "alignment is not known; expected word");
-  return {.json = true, .n_best = query.contains("n_best"), .alignment = query.contains("alignment")};
+  if (query.contains("split")) splits = switch_of(query.at("split"), "split");
+  if (value_of(query, "format") == "html") splits = true;
+  return {.json = true, .n_best = query.contains("n_best"), .alignment = query.contains("alignment"), .paragraphs = splits};
 }
+
+/// The lines of a request while their sentences are translated; each is answered as soon as all of its sentences are there.
+class Answer {
+ public:
+  Answer(ExchangePtr exchange, const TranslationFormat& format) : exchange_(std::move(exchange)), format_(format) {}
+
+  /// Reads the body. Throws RequestError for a line that is wrong.
+  void read(const std::string& body) {
+    for (const std::string& text : lines_of(body)) {
+      InputLine& line = lines_.emplace_back();
+      line.input.id = std::ssize(lines_) - 1;
+      try {
+        parse_input_line(text, "line " + std::to_string(lines_.size()), format_, line);
+      } catch (const LineError& error) {
+        throw RequestError(400, error.what());
+      }
+    }
+  }
+  std::vector<std::string> texts() const {
+    std::vector<std::string> texts;
+    texts.reserve(2 * lines_.size());
+    for (const InputLine& line : lines_) texts.insert(texts.end(), {line.input.text, line.input.prefix});
+    return texts;
+  }
+  /// Appends what is to be translated.
+  void append_to(Wanted& wanted, const ServedModel& model, DocumentFormat format) {
+    texts_.reserve(lines_.size());
+    for (const InputLine& line : lines_)
+      texts_.push_back(add_text(model, line.input.text, {format, format_.paragraphs}, wanted, line.input));
+  }
+
+  void add(const TranslatedLine& sentence) {
+    sentences_.push_back(sentence);
+    if (sentences_.size() < texts_[next_].size()) return;
+    begin_once();
+    exchange_->send(format_translations(lines_[next_], texts_[next_].joined(sentences_), format_));
+    sentences_.clear();
+    ++next_;
+  }
+  void end(const std::string& error) {
+    begin_once();
+    if (!error.empty()) exchange_->send(failure_response().body);
+    exchange_->end(error.empty());
+  }
+
+ private:
+  void begin_once() {
+    if (!std::exchange(has_begun_, true)) exchange_->begin({200, "application/x-ndjson", ""});
+  }
+
+  const ExchangePtr exchange_;
+  const TranslationFormat format_;
+  std::vector<InputLine> lines_;
+  std::vector<SplitText> texts_;           // of each line
+  std::vector<TranslatedLine> sentences_;  // of the line that is answered next, as far as they are there
+  size_t next_ = 0;
+  bool has_begun_ = false;
+};
 
 }  // namespace
 
@@ -35,39 +95,20 @@ void answer_json_lines(const Api& api, const ExchangePtr& exchange) {
   const Request& request = exchange->request;
   Wanted wanted;
   wanted.client = api.clients.client_of(request, "");
-  const TranslationFormat format = format_of(request.query);
+  const TranslationFormat format = format_of(request.query, api.splits);
   const ServedModelPtr model = api.catalog.find(value_of(request.query, "source", "auto"), value_of(request.query, "target"));
   wanted.n_best = number_of(value_of(request.query, "n_best", "1"), "n_best", kMostTranslations);
   if (wanted.n_best == 0) throw RequestError(400, "n_best is 0; expected 1 or more");
   require_n_best(*model, wanted.n_best, "n_best");
   wanted.is_aligned = format.alignment;
   require_text(request.body, "the body");
-  const auto lines = std::make_shared<std::vector<InputLine>>();
-  for (const std::string& text : lines_of(request.body)) {
-    InputLine& line = lines->emplace_back();
-    line.input.id = std::ssize(*lines) - 1;
-    try {
-      parse_input_line(text, "line " + std::to_string(lines->size()), format, line);
-    } catch (const LineError& error) {
-      throw RequestError(400, error.what());
-    }
-    wanted.lines.push_back(line.input);
-  }
-  const auto begin = [exchange, has_begun = false]() mutable {
-    if (!std::exchange(has_begun, true)) exchange->begin({200, "application/x-ndjson", ""});
-  };
-  const auto begin_once = std::make_shared<std::function<void()>>(begin);
+  const auto answer = std::make_shared<Answer>(exchange, format);
+  answer->read(request.body);
+  api.count_characters(*exchange, answer->texts());
+  answer->append_to(wanted, *model, asked_format(value_of(request.query, "format", "text")));
   api.translate(
-      *exchange, model, wanted,
-      [exchange, lines, format, begin_once](size_t i, const TranslatedLine& line) {
-        (*begin_once)();
-        exchange->send(format_translations((*lines)[i], line, format));
-      },
-      [exchange, begin_once](const std::string& error) {
-        (*begin_once)();
-        if (!error.empty()) exchange->send(failure_response().body);
-        exchange->end(error.empty());
-      });
+      *exchange, model, wanted, [answer](size_t, const TranslatedLine& sentence) { answer->add(sentence); },
+      [answer](const std::string& error) { answer->end(error); });
 }
 
 }  // namespace lacuna::serve

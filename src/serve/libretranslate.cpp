@@ -8,7 +8,6 @@
 #include "serve/api.h"
 #include "serve/form.h"
 #include "serve/languages.h"
-#include "serve/text_lines.h"
 
 namespace lacuna::serve {
 namespace {
@@ -23,6 +22,7 @@ struct Asked {
   bool is_list = false;
   std::string source, target, format = "text", key;
   int64_t alternatives = 0;
+  bool splits = true;
 };
 
 std::string string_of(const ordered_json& value, const std::string& name) {
@@ -39,6 +39,10 @@ int64_t alternatives_of(const ordered_json& value) {
   return value.get<int64_t>();
 }
 
+bool switch_in(const ordered_json& value, const std::string& name) {
+  return value.is_boolean() ? value.get<bool>() : switch_of(string_of(value, name), name);
+}
+
 ordered_json parsed_object(const std::string& body) {
   constexpr int kDeepest = 8;
   bool is_deep = false;
@@ -52,8 +56,9 @@ ordered_json parsed_object(const std::string& body) {
   return object;
 }
 
-Asked asked_by_json(const std::string& body) {
+Asked asked_by_json(const std::string& body, bool splits) {
   Asked asked;
+  asked.splits = splits;
   const ordered_json object = parsed_object(body);
   for (const auto& [name, value] : object.items()) {
     if (name == "q") {
@@ -63,6 +68,8 @@ Asked asked_by_json(const std::string& body) {
         for (const ordered_json& one : value) asked.texts.push_back(string_of(one, "an item of q"));
     } else if (name == "alternatives") {
       asked.alternatives = alternatives_of(value);
+    } else if (name == "split") {
+      asked.splits = switch_in(value, name);
     } else {
       for (const auto& [known, field] :
            {std::pair("source", &asked.source), {"target", &asked.target}, {"format", &asked.format}, {"api_key", &asked.key}})
@@ -73,57 +80,49 @@ Asked asked_by_json(const std::string& body) {
   return asked;
 }
 
-Asked asked_by_form(const Form& form) {
+Asked asked_by_form(const Form& form, bool splits) {
   const auto text = form.find("q");
   if (text == form.end()) throw RequestError(400, "q, the text to translate, is missing");
-  const std::string alternatives = value_of(form, "alternatives");
+  const std::string alternatives = value_of(form, "alternatives"), split = value_of(form, "split");
   return {{text->second},
           false,
           value_of(form, "source"),
           value_of(form, "target"),
           value_of(form, "format", "text"),
           value_of(form, "api_key"),
-          alternatives.empty() ? 0 : number_of(alternatives, "alternatives", kMostAlternatives)};
+          alternatives.empty() ? 0 : number_of(alternatives, "alternatives", kMostAlternatives),
+          split.empty() ? splits : switch_of(split, "split")};
 }
 
-Asked asked_by(const Request& request) {
-  if (request.content_type == "application/json") return asked_by_json(request.body);
+Asked asked_by(const Request& request, bool splits) {
+  if (request.content_type == "application/json") return asked_by_json(request.body, splits);
   if (request.content_type == "application/x-www-form-urlencoded" || request.content_type.empty())
-    return asked_by_form(parse_form(request.body));
+    return asked_by_form(parse_form(request.body), splits);
   throw RequestError(415, "expected the Content-Type application/json or application/x-www-form-urlencoded");
 }
 
 void require_complete(const Asked& asked) {
   if (asked.source.empty() || asked.target.empty())
     throw RequestError(400, std::string(asked.source.empty() ? "source" : "target") + ", the code of a language, is missing");
-  if (asked.format == "html") throw RequestError(400, "format is html, which is not supported; send plain text, and format text or none");
-  if (asked.format != "text") throw RequestError(400, "format is not known; expected text");
 }
 
-/// The texts of a request while their lines are translated.
+/// The texts of a request while their sentences are translated.
 struct Progress {
   Asked asked;
-  std::vector<TextLines> texts;
+  std::vector<SplitText> texts;
   std::vector<TranslatedLine> translated;
   std::string src_lang;
 
-  /// Returns the alternatives of a text, whose first line is number `first` of all lines.
-  ordered_json alternatives(const TextLines& text, size_t first) const {
-    size_t most = 1;
-    for (size_t line = first; line < first + text.size(); ++line) most = std::max(most, translated[line].translations.size());
-    ordered_json list = ordered_json::array();
-    for (size_t rank = 1; rank < most; ++rank) list.push_back(text.joined(translated, first, rank));
-    return list;
-  }
-
   Response response() const {
     ordered_json best = ordered_json::array(), others = ordered_json::array(), languages = ordered_json::array();
-    size_t first = 0;
-    for (const TextLines& text : texts) {
-      best.push_back(text.joined(translated, first, 0));
-      others.push_back(alternatives(text, first));
+    std::span<const TranslatedLine> left = translated;
+    for (const SplitText& text : texts) {
+      const TranslatedLine whole = text.joined(left.first(text.size()));
+      left = left.subspan(text.size());
+      best.push_back(whole.translations.front().text);
+      ordered_json& of_text = others.emplace_back(ordered_json::array());
+      for (size_t rank = 1; rank < whole.translations.size(); ++rank) of_text.push_back(whole.translations[rank].text);
       languages.push_back({{"confidence", 0}, {"language", src_lang}});
-      first += text.size();
     }
     ordered_json answer = {{"translatedText", asked.is_list ? best : best.front()}};
     if (asked.alternatives > 0) answer["alternatives"] = asked.is_list ? others : others.front();
@@ -168,7 +167,7 @@ Response settings_response(const Api& api) {
 
 void answer_libretranslate(const Api& api, const ExchangePtr& exchange) {
   const auto progress = std::make_shared<Progress>();
-  progress->asked = asked_by(exchange->request);
+  progress->asked = asked_by(exchange->request, api.splits);
   const Asked& asked = progress->asked;
   Wanted wanted;
   wanted.client = api.clients.client_of(exchange->request, asked.key);
@@ -177,8 +176,10 @@ void answer_libretranslate(const Api& api, const ExchangePtr& exchange) {
   progress->src_lang = model->src_lang;
   wanted.n_best = asked.alternatives + 1;
   require_n_best(*model, wanted.n_best, "alternatives");
+  api.count_characters(*exchange, asked.texts);
   progress->texts.reserve(asked.texts.size());
-  for (const std::string& text : asked.texts) progress->texts.emplace_back(text).append_to(wanted.lines);
+  const TextKind kind{asked_format(asked.format), asked.splits};
+  for (const std::string& text : asked.texts) progress->texts.push_back(add_text(*model, text, kind, wanted));
   api.translate(
       *exchange, model, wanted, [progress](size_t, const TranslatedLine& line) { progress->translated.push_back(line); },
       [progress, exchange](const std::string& error) { exchange->answer(error.empty() ? progress->response() : failure_response()); });

@@ -6,7 +6,6 @@
 #include "serve/form.h"
 #include "serve/languages.h"
 #include "serve/page_parts.h"
-#include "serve/text_lines.h"
 
 namespace lacuna::serve {
 namespace {
@@ -50,13 +49,6 @@ struct SentForm {
   PageContents contents;
 };
 
-Wanted wanted_by(const Api& api, const Exchange& exchange, const SentForm& sent, const TextLines& text) {
-  Wanted wanted;
-  wanted.client = api.clients.client_of(exchange.request, value_of(sent.form, "api_key"));
-  text.append_to(wanted.lines);
-  return wanted;
-}
-
 }  // namespace
 
 Response page_response(const Api& api, const PageContents& contents) {
@@ -90,13 +82,15 @@ void answer_page_form(const Api& api, const ExchangePtr& exchange) {
     const size_t border = std::min(contents.pair.find('|'), contents.pair.size());
     const ServedModelPtr model =
         api.catalog.find(contents.pair.substr(0, border), contents.pair.substr(std::min(border + 1, contents.pair.size())));
-    const auto text = std::make_shared<TextLines>(contents.text);
+    api.count_characters(*exchange, {contents.text});
+    Wanted wanted;
+    wanted.client = api.clients.client_of(exchange->request, value_of(sent->form, "api_key"));
+    const auto text = std::make_shared<SplitText>(add_text(*model, contents.text, {DocumentFormat::kText, api.splits}, wanted));
     const auto translated = std::make_shared<std::vector<TranslatedLine>>();
     api.translate(
-        *exchange, model, wanted_by(api, *exchange, *sent, *text),
-        [translated](size_t, const TranslatedLine& line) { translated->push_back(line); },
+        *exchange, model, wanted, [translated](size_t, const TranslatedLine& line) { translated->push_back(line); },
         [show, sent, text, translated](const std::string& error) {
-          if (error.empty()) sent->contents.translation = text->joined(*translated, 0, 0);
+          if (error.empty()) sent->contents.translation = text->joined(*translated).translations.front().text;
           if (!error.empty()) sent->contents.message = "The translation has failed.";
           show();
         });

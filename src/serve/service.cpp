@@ -58,7 +58,7 @@ Service::Service(Catalog& catalog, const ServiceOptions& options)
       options_(options),
       clients_(options.key_file, options.rate),
       cache_(options.cache_bytes),
-      api_{catalog_, clients_, cache_, options.most_characters} {}
+      api_{catalog_, clients_, cache_, options.most_characters, options.splits} {}
 
 /// Returns the route of a request. Throws RequestError 404 or 405.
 const Service::Route* Service::route_of(const Request& request) const {

@@ -14,6 +14,7 @@ struct ServiceOptions {
   int64_t rate = 0;  ///< characters a minute for each key or address; 0 = as many as they like
   int64_t most_characters = 0;
   int64_t cache_bytes = 0;
+  bool splits = true;  ///< texts are split into sentences unless a request says otherwise
   bool has_page = true;
   bool logs_requests = true;
 };

@@ -59,6 +59,44 @@ class Answers(Verbs):
         text = "\n1 2\r\n \t\n\n3 4\n"
         self.assertEqual(translation_of(self.asks(text)), text)
 
+    def test_translates_each_sentence_of_a_text(self):
+        text = " 1 2? 3 4!\n\n5 6? 7 8."
+        expected = self.prints("translate", "-m", AVERAGED, "--split", "--language", "de", text=text + "\n")
+        self.assertEqual(translation_of(self.asks(text)) + "\n", expected)
+        lines = self.service.metric("lines_total")
+        self.asks("9 8 7! 6 5!")
+        self.assertEqual(self.service.metric("lines_total"), lines + 2)
+        self.asks("9 8 7! 6 5 4!", split=False)
+        self.assertEqual(self.service.metric("lines_total"), lines + 3)
+        form = urllib.parse.urlencode({"q": "9 8! 7 6 5 4!", "source": "de", "target": "en", "split": "false"})
+        self.service.ask("POST", "/translate", form, "application/x-www-form-urlencoded")
+        self.assertEqual(self.service.metric("lines_total"), lines + 4)
+
+    def test_takes_json_lines_of_several_sentences(self):
+        text = json.dumps({"text": "1 2? 3 4!\n5"}) + "\n"
+        for query, flags in (("", []), ("&alignment=word", ["--alignment", "word"]), ("&n_best=2", ["--n-best", "2"])):
+            answer = self.service.ask("POST", f"/v1/translate?source=de&target=en{query}", text)
+            self.assertEqual((answer[0], answer[2]), (200, self.prints("translate", "-m", AVERAGED, "--json", "--split", *flags, text=text)))
+        self.refused(self.service.ask("POST", "/v1/translate?source=de&target=en&split=0", text), 400, "line break")
+        self.refused(self.service.ask("POST", "/v1/translate?source=de&target=en&format=rtf", text), 400, "format is not known")
+
+    def test_leaves_placeholders_and_addresses_as_they_are(self):
+        for text in ("1 2 {{name}} 3 4", "https://example.com/?a=1 5 6", "%s", "a@b.org: 1 2"):
+            answer = translation_of(self.asks(text))
+            for part in text.split():
+                if not part.isdigit():
+                    self.assertEqual(answer.count(part), 1, answer)
+
+    def test_translates_html(self):
+        html = '<p class="x">1 2 <b>3</b> 4<br>5 <img src=y> 6</p><script>7 < 8</script>'
+        answer = translation_of(self.asks(html, format="html"))
+        for tag in ('<p class="x">', "<b>", "</b>", "<br>", "<img src=y>", "</p>", "<script>7 < 8</script>"):
+            self.assertEqual(answer.count(tag), 1, answer)
+        self.assertEqual(answer + "\n", self.prints("translate", "-m", AVERAGED, "--format", "html", text=html) + "\n")
+        line = json.dumps({"text": html}) + "\n"
+        streamed = self.service.ask("POST", "/v1/translate?source=de&target=en&format=html", line)
+        self.assertEqual(json.loads(streamed[2])["translation"], answer)
+
     def test_takes_the_only_source_language_for_auto_and_says_that_it_has_not_detected_it(self):
         answer = json.loads(self.asks("5 6", source="auto")[2])
         self.assertEqual(answer, {"translatedText": "5 6", "detectedLanguage": {"confidence": 0, "language": "de"}})
@@ -137,7 +175,7 @@ class Answers(Verbs):
     def test_refuse_what_is_wrong_by_its_name(self):
         for fields, words in (({"q": 5}, "q is number"), ({"q": [1]}, "an item of q is number"), ({"q": {"a": 1}}, "q is object"),
                               ({"source": 1}, "source is number"), ({"target": "xx"}, "no model translates from de to xx; there is de to en"),
-                              ({"source": ""}, "source, the code of a language, is missing"), ({"format": "html"}, "not supported"),
+                              ({"source": ""}, "source, the code of a language, is missing"), ({"split": "no"}, "split is not known"), ({"split": 3}, "split is number"),
                               ({"format": "odt"}, "format is not known"), ({"alternatives": -1}, "alternatives is not a whole number"),
                               ({"alternatives": True}, "alternatives"), ({"q": "a\0b"}, "NUL")):
             with self.subTest(fields):

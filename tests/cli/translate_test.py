@@ -441,6 +441,64 @@ class Translate(Verbs):
         self.assertIn('"input.de" is not understood', self.refuses("translate", "-m", AVERAGED, "input.de", text="1\n"))
 
 
+class TextsOfSeveralSentences(Verbs):
+    def split(self, text, *flags):
+        return self.prints("translate", "-m", AVERAGED, "--split", *flags, text=text)
+
+    def test_are_translated_sentence_by_sentence(self):
+        sentences = self.translates(lines=["1 2!", "3 4?", "5 6"])
+        self.assertEqual(self.split("  1 2!  3 4? 5 6 \n\n"), f"  {sentences[0]}  {sentences[1]} {sentences[2]} \n\n")
+
+    def test_give_a_line_for_each_line(self):
+        text = "1 2!\n\n \n3 4? 5 6! 7\n"
+        self.assertEqual(self.split(text).count("\n"), 4)
+        self.assertEqual(self.split("".join(line + "\n" for line in LINES)), self.prints("translate", "-m", AVERAGED, text="".join(line + "\n" for line in LINES)))
+
+    def test_may_have_line_breaks_in_json(self):
+        answer = json.loads(self.split('{"text": "1 2!\\n\\n3 4", "id": 1}\n', "--json", "--alignment", "word"))
+        whole = self.translates(lines=["1 2!", "3 4"])
+        self.assertEqual(answer["translation"], "\n\n".join(whole))
+        targets = [int(link.split("-")[1]) for link in answer["alignment"].split()]
+        self.assertEqual(sorted(targets), list(range(len(" ".join(whole).split()))))
+        parts = [json.loads(line) for line in self.prints("translate", "-m", AVERAGED, "--json", text='{"text": "1 2!"}\n{"text": "3 4"}\n').splitlines()]
+        self.assertAlmostEqual(answer["log_prob"], sum(part["log_prob"] for part in parts), places=5)
+
+    def test_are_cut_where_they_are_too_long_for_the_model(self):
+        ended = self.ends("translate", "-m", AVERAGED, "--split", "--max-length-ratio", "3", text="1 2 3 4 5 " * 120 + "\n")
+        self.assertNotIn("longer than", ended.stderr)
+        self.assertEqual(ended.stdout.count("\n"), 1)
+
+    def test_keep_placeholders_and_addresses(self):
+        for text in ("1 2 {{name}} 3", "https://a.b/c?d=1 4 5!", "%1$s", "6 a.b@c.org 7"):
+            out = self.split(text + "\n")
+            for part in text.replace("!", "").split():
+                if not part.isdigit():
+                    self.assertEqual(out.count(part), 1, out)
+
+    def test_are_html(self):
+        html = "<ul>\n <li>1 <b>2 3</b> 4</li>\n</ul>\n<!-- 5 -->"
+        out = self.prints("translate", "-m", AVERAGED, "--format", "html", text=html)
+        self.assertRegex(out, r"^<ul>\n <li>[\d ]*<b>[\d ]+</b>[\d ]*</li>\n</ul>\n<!-- 5 -->$")
+        self.assertEqual(re.sub("<[^>]*>", "", out).split(), self.translates(lines=["1 2 3 4"])[0].split())
+
+    def test_are_subtitles(self):
+        srt = "1\n00:00:01,000 --> 00:00:02,000\n1 2\n\n2\n00:00:02,100 --> 00:00:03,000\n<i>3 4!</i>\n"
+        out = self.prints("translate", "-m", AVERAGED, "--format", "srt", text=srt)
+        self.assertRegex(out, r"^1\n00:00:01,000 --> 00:00:02,000\n\d[^\n]*\n\n2\n00:00:02,100 --> 00:00:03,000\n<i>\S[^\n]*</i>\n$")
+
+    def test_refuse_what_does_not_fit(self):
+        self.assertIn("--alignment subword does not go with --split", self.refuses("translate", "-m", AVERAGED, "--split", "--alignment", "subword", text=""))
+        self.assertIn("--language changes nothing without", self.refuses("translate", "-m", AVERAGED, "--language", "de", text=""))
+        self.assertIn('--language is "cn"; expected a language\'s code, "zh"', self.refuses("translate", "-m", AVERAGED, "--split", "--language", "cn", text=""))
+        self.assertIn("--format", self.refuses("translate", "-m", AVERAGED, "--format", "html", "--json", text=""))
+        self.assertIn("byte 2 is not UTF-8", self.refuses("translate", "-m", AVERAGED, "--format", "html", "-i", write("bad.html", b"a\xff")))
+
+    def test_are_split_without_a_model(self):
+        self.assertEqual(self.prints("split", "--language", "de", text="Am 3. Mai z. B. war es.  Oder?\n\nJa\n"), "Am 3. Mai z. B. war es.\nOder?\nJa\n")
+        self.assertIn("is not UTF-8", self.refuses("split", "-i", write("bad.txt", b"a\xff\n")))
+        self.assertIn('--language is "jp"', self.refuses("split", "--language", "jp"))
+
+
 class OtherAttention(Verbs):
     """Attention that is not the checkpoint's."""
 
