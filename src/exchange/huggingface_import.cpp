@@ -158,6 +158,8 @@ class Arranger {
  private:
   void linear(const std::string& ours, const std::vector<std::string>& theirs, int64_t outputs, int64_t inputs) {
     std::vector<Tensor> weights, biases;
+    weights.reserve(theirs.size());
+    biases.reserve(theirs.size());
     for (const std::string& name : theirs) {
       weights.push_back(theirs_.take(name + ".weight", {outputs, inputs}));
       biases.push_back(theirs_.take(name + ".bias", {outputs}));
@@ -216,8 +218,8 @@ void require_pieces(const Tables& tables, const PieceOrder& order, const std::st
       throw DataError(fmt::format("{}: has the id {}, the output matrix {} rows; use the files that belong together", place, row,
                                   tables.output.size(0)));
   Tensor is_counted = tables.bias > kNeverCounted;
-  for (const int64_t row : order.rows)
-    if (row >= 0) is_counted[row] = false;
+  const Tensor rows = at::tensor(order.rows, at::kLong);
+  is_counted.index_fill_(0, rows.masked_select(rows >= 0), false);
   const int64_t missing = is_counted.sum().item<int64_t>();
   if (missing > 0)
     throw DataError(
@@ -230,6 +232,11 @@ void require_rows(const Tensor& table, const PieceOrder& order, const std::strin
   if (*std::ranges::max_element(order.rows) >= table.size(0))
     throw DataError(fmt::format("{}: has the id {}, the embedding {} rows; use the files that belong together", place,
                                 *std::ranges::max_element(order.rows), table.size(0)));
+}
+
+bool are_equal_but_for_eos(const Tensor& one, const Tensor& other) {
+  return one.sizes() == other.sizes() && one.slice(0, 0, kEos).equal(other.slice(0, 0, kEos)) &&
+         one.slice(0, kEos + 1).equal(other.slice(0, kEos + 1));
 }
 
 /// Adds embeddings, output matrix and bias, and sets which of them are one. The decoder never reads eos: two tables that differ there alone
@@ -245,11 +252,13 @@ void add_tables(Arranger& ours, IncomingOptions& options, const Tables& tables, 
   Tensor tgt = embedding(tables.tgt, tokens.tgt), bias = tokens.tgt.arranged(tables.bias);
   if (starts_with_eos) bias[kBos].fill_(kNeverCounted);
   bool is_tied = tables.is_output_tied;
-  if (!is_tied && tgt.narrow(0, kEos + 1, tgt.size(0) - kEos - 1).equal(output.narrow(0, kEos + 1, tgt.size(0) - kEos - 1)) &&
-      tgt.narrow(0, 0, kEos).equal(output.narrow(0, 0, kEos)))
-    is_tied = tgt[kEos].copy_(output[kEos]).defined();
+  if (!is_tied && are_equal_but_for_eos(tgt, output)) {
+    tgt[kEos].copy_(output[kEos]);
+    is_tied = true;
+  }
   const bool is_all = is_tied && tokens.src.pieces == tokens.tgt.pieces && src.equal(tgt);
-  options.set("model", "tie_embeddings", is_all ? "all" : is_tied ? "decoder" : "none");
+  const char* const tied = is_tied ? "decoder" : "none";
+  options.set("model", "tie_embeddings", is_all ? "all" : tied);
   if (is_all) {
     ours.add("embedding.weight", tgt);
   } else {

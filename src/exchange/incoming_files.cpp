@@ -40,6 +40,22 @@ std::string sha256_of(const FileReader& file) {
   return hash.text();
 }
 
+/// True if brackets stand in one another beyond all use, which takes far more memory than the text.
+bool is_too_deep(std::string_view json) {
+  constexpr int kDeepest = 64;
+  bool is_in_quotes = false;
+  int depth = 0;
+  for (size_t i = 0; i < json.size(); ++i) {
+    const char c = json[i];
+    if (c == '"') is_in_quotes = !is_in_quotes;
+    if (is_in_quotes && c == '\\') ++i;
+    if (is_in_quotes) continue;
+    if ((c == '[' || c == '{') && ++depth > kDeepest) return true;
+    if (c == ']' || c == '}') --depth;
+  }
+  return false;
+}
+
 }  // namespace
 
 IncomingFiles::IncomingFiles(fs::path folder) : folder_(std::move(folder)) {
@@ -78,7 +94,9 @@ std::string IncomingFiles::text(const std::string& name, uint64_t most) {
 }
 
 nlohmann::json IncomingFiles::json(const std::string& name, uint64_t most) {
-  nlohmann::json value = nlohmann::json::parse(text(name, most), nullptr, /*allow_exceptions=*/false);
+  const std::string bytes = text(name, most);
+  if (is_too_deep(bytes)) throw DataError(path(name) + " is nested more than 64 levels deep; expected a file of a model");
+  nlohmann::json value = nlohmann::json::parse(bytes, nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded()) throw DataError(path(name) + " is not JSON; copy it again from where it comes from");
   if (!value.is_object()) throw DataError(path(name) + " holds no JSON object; expected {\"key\": value, ...}");
   return value;

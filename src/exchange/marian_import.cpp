@@ -18,7 +18,7 @@
 namespace lacuna {
 namespace {
 
-constexpr uint64_t kMostModel = uint64_t{8} << 30, kMostVocabulary = 64 << 20, kMostSettings = 1 << 20;
+constexpr uint64_t kMostModel = uint64_t{8} << 30, kMostSpm = 64 << 20, kMostList = 16 << 20, kMostSettings = 1 << 20;
 constexpr char kModelYml[] = "special:model.yml", kDecoderYml[] = "decoder.yml";
 constexpr char kMarianEos[] = "</s>", kMarianUnk[] = "<unk>";
 
@@ -33,7 +33,8 @@ class MarianSettings {
   std::optional<std::string> text(const std::string& key) const {
     const ConfigNode* const node = tree_.find(key);
     if (node == nullptr) return {};
-    return node->is_scalar() ? node->text() : node->is_null() ? "" : node->to_line();
+    if (node->is_scalar()) return node->text();
+    return node->is_null() ? "" : node->to_line();
   }
   /// The items of a list, or a single value.
   std::vector<std::string> list(const std::string& key) const {
@@ -41,6 +42,7 @@ class MarianSettings {
     if (node == nullptr) return {};
     if (node->is_scalar()) return {node->text()};
     std::vector<std::string> items;
+    items.reserve(node->items().size());
     for (const ConfigNode& item : node->items()) items.push_back(item.text());
     return items;
   }
@@ -60,12 +62,9 @@ class MarianSettings {
   const std::string& place() const { return place_; }
 
   [[noreturn]] void refuse(const std::string& key, const std::string& expected) const {
-    const std::optional<std::string> value = text(key);
-    throw DataError(place_ + ": " + key + " is " +
-                    (!value           ? "missing"
-                     : value->empty() ? "empty"
-                                      : value->substr(0, 60)) +
-                    "; expected " + expected);
+    std::string value = text(key).value_or("missing").substr(0, 60);
+    if (value.empty()) value = "empty";
+    throw DataError(place_ + ": " + key + " is " + value + "; expected " + expected);
   }
 
  private:
@@ -148,7 +147,8 @@ void set_search(IncomingOptions& options, const MarianSettings& decoder) {
   set("max_length_ratio", "max-length-factor");
   set("allow_unk", "allow-unk");
   const std::string normalize = decoder.text("normalize").value_or("0");  // as Marian has it without that line
-  options.set("translate", "length_penalty", normalize == "true" ? "1" : normalize == "false" ? "0" : normalize);
+  const std::string off_or_number = normalize == "false" ? "0" : normalize;
+  options.set("translate", "length_penalty", normalize == "true" ? "1" : off_or_number);
   const std::string penalty = decoder.text("word-penalty").value_or("0");
   if (penalty.find_first_not_of("0.") != std::string::npos)
     log_warning("{}: word-penalty is {}, which Lacuna's search has not; it is left out", decoder.place(), penalty);
@@ -170,14 +170,13 @@ std::vector<std::string> vocabulary_names(const IncomingFiles& files, const Mari
         if (name.ends_with(ending) && name != "source.spm" && name != "target.spm") names.push_back(name);
   if (names.size() == 1) names.push_back(names.front());
   if (names.size() == 2 && is_name_of_file(names[0]) && is_name_of_file(names[1])) return names;
-  throw DataError(files.folder() + " has " +
-                  (names.empty() ? "no vocabulary" : counted(std::ssize(names), "vocabulary file") + ": " + join_first(names)) +
-                  "; expected vocab.yml or vocab.spm, or a decoder.yml that names two under `vocabs`");
+  const std::string found = names.empty() ? "no vocabulary" : "other vocabularies than one for each side (" + join_first(names) + ")";
+  throw DataError(files.folder() + " has " + found + "; expected vocab.yml or vocab.spm, or a decoder.yml that names two under `vocabs`");
 }
 
 /// Reads the pieces of a side by Marian's ids.
 PieceOrder pieces_of_side(IncomingFiles& files, const std::string& name) {
-  const std::string bytes = files.text(name, kMostVocabulary);
+  const std::string bytes = files.text(name, name.ends_with(".spm") ? kMostSpm : kMostList);
   std::map<int64_t, std::string> pieces;
   int64_t unk = 1, eos = 0;
   if (name.ends_with(".spm")) {
@@ -212,7 +211,7 @@ MarianVocabularies vocabularies_of_folder(IncomingFiles& files, const MarianSett
     const std::string model = name.ends_with(".spm") ? name : spm;
     if (!tag.empty() && std::ranges::find(order.pieces, tag) == order.pieces.end())
       throw UsageError("the tag \"" + tag + "\" is no piece of " + files.path(name) + "; expected such as >>deu<<");
-    return IncomingVocabulary{files.text(model, kMostVocabulary), files.path(model), order.pieces, tag};
+    return IncomingVocabulary{files.text(model, kMostSpm), files.path(model), order.pieces, tag};
   };
   read.vocabularies =
       vocabularies_of(side(names[0], read.src, "source.spm", request.src_tag), side(names[1], read.tgt, "target.spm", request.tgt_tag));
@@ -255,7 +254,8 @@ class MarianArranger {
     };
     const Tensor src = table(ties_src ? "Wemb" : "encoder_Wemb", read.src), tgt = table(ties_src ? "Wemb" : "decoder_Wemb", read.tgt);
     const bool is_all = ties_src && ties_output && read.vocabularies.shared();
-    options.set("model", "tie_embeddings", is_all ? "all" : ties_output ? "decoder" : "none");
+    const char* const tied = ties_output ? "decoder" : "none";
+    options.set("model", "tie_embeddings", is_all ? "all" : tied);
     if (is_all) {
       ours_["embedding.weight"] = tgt;
     } else {
@@ -283,6 +283,8 @@ class MarianArranger {
 
   void linear(const std::string& ours, const std::vector<std::pair<std::string, std::string>>& theirs, int64_t outputs, int64_t inputs) {
     std::vector<Tensor> weights, biases;
+    weights.reserve(theirs.size());
+    biases.reserve(theirs.size());
     for (const auto& [weight, bias] : theirs) {
       weights.push_back(theirs_.take(weight, {inputs, outputs}).t());
       biases.push_back(theirs_.take(bias, {1, outputs}).view({-1}));

@@ -123,7 +123,8 @@ class NpzReader {
     if (!is_bytes && !is_half && type != "'<f4'")
       throw DataError(name_ + ": its member " + member + " is of type " + std::string(type.substr(0, 20)) +
                       "; expected '<f4', '<f2' or '|i1'");
-    uint64_t expected = is_bytes ? 1 : is_half ? 2 : 4;
+    const uint64_t bytes_of_float = is_half ? 2 : 4;
+    uint64_t expected = is_bytes ? 1 : bytes_of_float;
     for (const int64_t size : shape)
       if (__builtin_mul_overflow(expected, static_cast<uint64_t>(size), &expected)) fail("its member " + member + " has a shape too large");
     if (expected != data.size()) fail("its member " + member + " has another size than its shape says");

@@ -254,6 +254,7 @@ class SpmVocabulary : public Vocabulary {
   template <class Text>
   std::vector<TokenId> ours(const Text& text) const {
     std::vector<TokenId> ids;
+    ids.reserve(text.pieces_size() + 1);
     for (const auto& piece : text.pieces()) {
       const TokenId id = to_ours_[piece.id()];
       ids.push_back(id == kUnk && has_list() ? of_text(piece.piece()) : id);

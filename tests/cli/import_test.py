@@ -78,6 +78,13 @@ class Import(FreshFolder):
         pieces = len(json.loads(read(MODELS, "marian", "vocab.json")))
         self.assertIn(f"{pieces} source, {pieces} target pieces, shared", shown)
 
+    def test_positions_may_be_those_that_marian_trains_with(self):
+        expected = json.loads(read(MODELS, "marian", "expected.json"))
+        model = self.imported("marian", "--positions", "marian")
+        self.assertIn("position_spacing: tensor2tensor", read(model, "config.yaml"))
+        scores = self.scored(model, expected["src"], expected["tgt"])
+        self.assertGreater(max(abs(a - b) for a, b in zip(scores, expected["scores"])), 1e-3)
+
     def test_two_vocabularies_and_fp16_are_read(self):
         self.check("marian_two", 16)
 
@@ -162,8 +169,8 @@ train: {{init_from: {model}, reset: [optimizer, lr, data, best], batch_tokens: 4
         for file, text, expected in (
                 ("vocab.json", json.dumps({piece: i for piece, i in ids.items() if piece != some}), "no piece has the id 50"),
                 ("vocab.json", json.dumps({**ids, some: 49}), "have one id, 49"), ("vocab.json", json.dumps({**ids, some: -1}), "is none"),
-                ("vocab.json", json.dumps({**ids, "new": len(ids)}), "use the files that belong together"), ("vocab.json", "[" * 100000, "is not JSON"),
-                ("config.json", '{"a":' * 50000, "is not JSON"), ("config.json", "[]", "no JSON object"),
+                ("vocab.json", json.dumps({**ids, "new": len(ids)}), "use the files that belong together"), ("vocab.json", "[" * 100000, "64 levels deep"), ("vocab.json", '{"a": 1', "is not JSON"),
+                ("config.json", '{"a":' * 50000, "64 levels deep"), ("config.json", "[]", "no JSON object"),
                 ("source.spm", b"\x0a\xff\xff\xff\xff\x0f", "is not a SentencePiece model"), ("target.spm", "", "is not a SentencePiece model"),
                 ("model.safetensors", weights[:-10], "is it cut short"), ("model.safetensors", struct.pack("<Q", 2**62) + weights[8:], "header")):
             fresh()
