@@ -11,7 +11,7 @@ namespace {
 
 /// Titles, months, references: what stands before a name or a number. Words that often end a sentence (etc., usw., Inc., a.m.) are left
 /// out; # marks those that count before a digit alone.
-constexpr std::string_view kOfAll = "ca cf dr eds fig# mr mrs ms mt no# nos# nr prof pp# st tel vgl vol# vs";
+constexpr std::string_view kOfAll = "approx# ca cf dr eds fig# max# min# mr mrs ms mt no# nos# nr prof pp# st tel vgl vol# vs";
 
 struct OfLanguage {
   std::string_view code, words;
