@@ -4,9 +4,9 @@
     scripts/sentence_borders.py --language de FILE ...
 
 Each FILE (plain or .gz) has one sentence a line, as test sets of news have. Lines that end a sentence by a mark, which headlines do not, are
-joined by eights with a space between them, the program splits them again, and borders are compared: recall is the share of the line breaks that are found, precision the share of what is found that
-was a line break. Lines that hold several sentences themselves, as translators write them, count against precision. --show N prints some of the
-borders that are missed and of those that are none.
+joined by eights with a space between them, the program splits them again, and borders are compared: recall is the share of the line breaks that
+are found, precision the share of what is found that was a line break. Lines that hold several sentences themselves, as translators write them,
+count against precision. --show N prints some of the borders that are missed and of those that are none.
 """
 import argparse
 import gzip
