@@ -155,7 +155,7 @@ class HtmlDocument : public Document {
     const auto up_to_partner = [&] { return Span{token.place.begin, tokens[token.partner].place.end}; };
     if (token.kind == Kind::kText) {
       segment_.push_back({Item::Role::kText, token.place, i});
-    } else if (token.kind == Kind::kOther) {
+    } else if (token.kind == Kind::kOther || is_one_of(kInlineVoid, token.name)) {
       segment_.push_back({Item::Role::kPoint, token.place, i});
     } else if (token.kind == Kind::kStart && has_end && is_one_of(kObjects, token.name)) {
       segment_.push_back({Item::Role::kPoint, up_to_partner(), i});
@@ -166,8 +166,6 @@ class HtmlDocument : public Document {
       if (is_inline) segment_.push_back({Item::Role::kKept, up_to_partner(), i});
       if (!is_inline) end_segment();
       return token.partner;
-    } else if (is_one_of(kInlineVoid, token.name)) {
-      segment_.push_back({Item::Role::kPoint, token.place, i});
     } else if (is_one_of(kInline, token.name) && token.partner != HtmlToken::kNone) {
       segment_.push_back({token.kind == Kind::kStart ? Item::Role::kOpen : Item::Role::kClose, token.place, i, token.partner});
     } else {

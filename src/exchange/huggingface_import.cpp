@@ -16,7 +16,6 @@ namespace lacuna {
 namespace {
 
 constexpr uint64_t kMostConfig = 1 << 20;
-constexpr float kNeverCounted = -1e4F;  // a logit with this bias has no probability in float
 
 constexpr char kConfig[] = "config.json", kWeightsFile[] = "model.safetensors", kIndex[] = "model.safetensors.index.json";
 
@@ -47,7 +46,7 @@ void require_supported(const IncomingJson& config, Family family) {
 }
 
 std::string activation_of(const IncomingJson& config) {
-  const std::string name = config.text("activation_function").value_or("");
+  std::string name = config.text("activation_function").value_or("");
   if (name == "relu" || name == "gelu") return name;
   if (name == "swish" || name == "silu") return "swish";
   config.refuse("activation_function", "relu, gelu, swish or silu");

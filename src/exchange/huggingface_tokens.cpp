@@ -12,7 +12,7 @@
 namespace lacuna {
 namespace {
 
-constexpr uint64_t kMostList = 16 << 20, kMostSpm = 64 << 20, kMostTokenizer = 4 << 20;
+constexpr uint64_t kMostTokenizer = 4 << 20;
 
 constexpr char kIds[] = "vocab.json", kTgtIds[] = "target_vocab.json", kTokenizer[] = "tokenizer_config.json";
 

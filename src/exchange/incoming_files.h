@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -9,6 +10,9 @@
 #include "checkpoint/safetensors.h"
 
 namespace lacuna {
+
+/// Bytes that a SentencePiece model, and a list of pieces, may have.
+inline constexpr uint64_t kMostSpm = 64 << 20, kMostList = 16 << 20;
 
 /// The files of a folder that a model comes from. Nothing in them is trusted: functions throw DataError with the file's name for what is
 /// missing, no file, or larger than it can be. Links are followed, of which the Hugging Face Hub's cache consists.

@@ -11,6 +11,8 @@
 
 namespace lacuna {
 
+inline constexpr float kNeverCounted = -1e4F;  ///< a logit with this bias has no probability in float
+
 /// The options of a model that comes in, by key, as a configuration has them.
 class IncomingOptions {
  public:

@@ -18,7 +18,7 @@
 namespace lacuna {
 namespace {
 
-constexpr uint64_t kMostModel = uint64_t{8} << 30, kMostSpm = 64 << 20, kMostList = 16 << 20, kMostSettings = 1 << 20;
+constexpr uint64_t kMostModel = uint64_t{8} << 30, kMostSettings = 1 << 20;
 constexpr char kModelYml[] = "special:model.yml", kDecoderYml[] = "decoder.yml";
 constexpr char kMarianEos[] = "</s>", kMarianUnk[] = "<unk>";
 
@@ -246,7 +246,6 @@ class MarianArranger {
 
   /// Adds embeddings, the output matrix and its bias, in which bos has no probability: Marian has no such token.
   void add_tables(IncomingOptions& options, const MarianVocabularies& read) {
-    constexpr float kNeverCounted = -1e4F;
     const bool ties_all = settings_.flag("tied-embeddings-all"), ties_src = ties_all || settings_.flag("tied-embeddings-src");
     const bool ties_output = ties_all || settings_.flag("tied-embeddings");
     const auto table = [&](const std::string& name, const PieceOrder& order) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -103,7 +104,7 @@ DistilledText write_distilled(const std::filesystem::path& mono, const JobFolder
   std::vector<float> scores;
   for_fitting(mono, job, filter, [&](const Translated& pair) { scores.push_back(static_cast<float>(pair.score)); });
   float lowest = -std::numeric_limits<float>::infinity();
-  const auto wanted = static_cast<size_t>(filter.keep * static_cast<double>(scores.size()) + 0.5);
+  const auto wanted = static_cast<size_t>(std::llround(filter.keep * static_cast<double>(scores.size())));
   if (wanted < scores.size()) {
     const auto last = scores.begin() + static_cast<std::ptrdiff_t>(std::max<size_t>(wanted, 1)) - 1;
     std::nth_element(scores.begin(), last, scores.end(), std::greater<>());
