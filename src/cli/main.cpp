@@ -60,8 +60,7 @@ std::string hint_for_foreign_verb(const std::string& name) {
       {"preprocess", "no such step is needed: lacuna train takes plain text"},
       {"prepare", "no such step is needed: lacuna train takes plain text"},
       {"server", "use lacuna serve"},
-      {"convert", "use lacuna export for other programs, lacuna quantize for a smaller model; models of other programs cannot be read"},
-      {"import", "models of other programs cannot be read"}};
+      {"convert", "use lacuna export for other programs, lacuna import for models of theirs, lacuna quantize for a smaller model"}};
   std::string plain = name;
   std::replace(plain.begin(), plain.end(), '_', '-');
   const auto found = hints.find(plain);

@@ -71,6 +71,7 @@ bool is_abbreviation(std::string_view language, std::string_view word, bool is_b
     for (const OfLanguage& one : kOfLanguages) lists[one.code] = parsed_words(one.words);
     return lists;
   }();
+  if (is_before_digit && language == "de" && word.ends_with("str")) return true;  // Goethestr. 5
   const std::string small = with_small_letter(word);
   for (const std::string_view code : {std::string_view(), language}) {
     const auto list = kLists.find(code);

@@ -8,8 +8,8 @@ import unittest
 
 from program import FOLDER, PROGRAM, FreshFolder, path, temporaries, write
 
-VERBS = ["train", "launch", "average", "quantize", "export", "shortlist", "translate", "serve", "score", "evaluate", "analyze", "align", "aer",
-         "vocab", "check", "info", "ablate", "bench"]
+VERBS = ["train", "launch", "average", "quantize", "export", "import", "shortlist", "split", "translate", "serve", "score", "evaluate",
+         "analyze", "align", "aer", "vocab", "distill", "check", "info", "ablate", "bench"]
 
 
 class CommandLine(FreshFolder):
@@ -129,7 +129,7 @@ class WrongWords(CommandLine):
 
     def test_a_verb_of_other_programs_names_ours(self):
         for verb, hint in (("decode", "use lacuna translate"), ("build_vocab", "use lacuna vocab"), ("server", "use lacuna serve"),
-                           ("convert", "use lacuna export"), ("import", "models of other programs cannot be read")):
+                           ("convert", "use lacuna export")):
             self.assertIn(f'"{verb}" is not a verb: {hint}', self.refuses(verb, speaker="lacuna"))
 
     def test_several_processes(self):
