@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 
+import check_exports
 from check_exports import equal, lacuna, lines_of, scores, translations
 
 MOST_DIFFERENCE = 1e-3
@@ -25,8 +26,10 @@ MARIAN = "import sys, _pymarian; sys.exit(_pymarian.main(sys.argv[1:]))"  # what
 PROGRAMS = {"decode": "decoder", "score": "scorer"}
 
 
-class Transformers:
-    def __init__(self, folder, flags):
+class Transformers(check_exports.Transformers):
+    """A folder as transformers loads it, with tags of languages."""
+
+    def __init__(self, folder, flags):  # pylint: disable=super-init-not-called
         import torch
         from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -46,18 +49,6 @@ class Transformers:
                                       **self.start)
             results += self.tokenizer.batch_decode(ids, skip_special_tokens=True)
         return [re.sub("__[a-z]+__", "", text) for text in results]
-
-    def scores(self, src, tgt):
-        import torch
-
-        sums = []
-        for source, target in zip(src, tgt):
-            batch = self.tokenizer(source, return_tensors="pt")
-            labels = self.tokenizer(text_target=target, return_tensors="pt").input_ids
-            with torch.no_grad():
-                log_probs = self.model(**batch, labels=labels).logits.double().log_softmax(-1)
-            sums.append(log_probs.gather(2, labels.unsqueeze(2)).sum().item())
-        return sums
 
 
 class Marian:
