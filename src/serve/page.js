@@ -193,4 +193,5 @@ at("copy").addEventListener("click", async () => {
   say("copied");
 });
 count();
+source.focus();
 if (source.value.trim()) translate();
