@@ -44,6 +44,7 @@ if(LACUNA_CUDA)
   if(NOT obstacle)
     set(LACUNA_CUDA ON)
     find_package(CUDAToolkit REQUIRED)
+    find_path(LACUNA_NCCL_INCLUDE nccl.h HINTS ${LIBTORCH_DIR}/../nvidia/nccl/include REQUIRED) # beside LibTorch, whose library holds or needs NCCL
   elseif(LACUNA_CUDA STREQUAL "AUTO")
     set(LACUNA_CUDA OFF)
   else()

@@ -51,7 +51,8 @@ def beside_others(options, model):
         of_threads.append(together[-1] / threads[-1])
         print(f"  {model}: {together[-1]:.0f} tokens/s, {of_alone[-1]:.3f} of two unconnected processes, {of_threads[-1]:.3f} of two threads "
               f"({threads[-1]:.0f})", file=sys.stderr, flush=True)
-    return {"task": "two ranks", "model": model, "precision": two["precision"], "rounds": options.rounds,
+    return {"task": "two ranks", "model": model, "precision": two["precision"], "batch_tokens": options.batch_tokens,
+            "rounds": options.rounds,
             "tokens_per_second": round(statistics.median(together)), "two_threads": round(statistics.median(threads)),
             "of_unconnected": round(statistics.median(of_alone), 3), "of_two_threads": round(statistics.median(of_threads), 3)}
 
@@ -73,7 +74,8 @@ def on_network(options, model):
     updates = 2 * options.steps  # of each of the two kinds of updates with an exchange, one more for each step
     report = found[-1]
     of_ideal = (sent[1] - sent[0]) / updates / (1e6 * report["megabytes_sent_per_update"])
-    return {"task": "two ranks at 1 Gbit/s", "model": model, "precision": report["precision"], "ms_alone": round(report["ms_alone"], 1),
+    return {"task": "two ranks at 1 Gbit/s", "model": model, "precision": report["precision"],
+            "batch_tokens": options.batch_tokens, "ms_alone": round(report["ms_alone"], 1),
             "ms_update": round(report["ms_update"], 1), "ms_update_without_overlap": round(report["ms_update_without_overlap"], 1),
             "overlap_gain": round(report["overlap_gain"], 3), "bytes_of_ideal": round(of_ideal, 4),
             "gigabits_per_second": round(report["gigabits_per_second"], 3)}

@@ -273,6 +273,21 @@ def bundled():
                   "memory, MiB", "updates", "seeds"], rows)
 
 
+# ---- Several ranks
+
+def ranks_speed():
+    rows = [[record["processor"], record["model"], record["precision"], whole(record["tokens_per_second"]), ratio(record["of_unconnected"]),
+             ratio(record["of_two_threads"]), record["date"]] for record in records("training", task="two ranks")]
+    return table(["processor", "model", "precision", "tokens/s", "of two unconnected processes", "of one process with two threads", "date"], rows)
+
+
+def ranks_network():
+    names = ("ms_alone", "ms_update", "ms_update_without_overlap")
+    rows = [[record["processor"], record["model"], whole(record["batch_tokens"]), *(whole(record[name]) for name in names), ratio(record["overlap_gain"]),
+             f"{record['bytes_of_ideal']:.3f}", record["date"]] for record in records("training", task="two ranks at 1 Gbit/s")]
+    return table(["processor", "model", "tokens of a batch", "one rank alone, ms an update", "two", "two, exchange after the backward pass", "gain by overlap",
+                  "bytes sent, of the ideal", "date"], rows)
+
 # ---- Analysis
 
 def alignment():

@@ -60,14 +60,12 @@ void print_estimates(const Json& estimates) {
   print_table(rows);
 }
 
-/// Measures as one of the ranks of `group`; rank 0 prints.
-int measure(const CommandLine& app, const RanksBenchFlags& flags, Group& group, Watch& watch) {
-  const std::optional<Configuration> configuration = on_all_ranks(group, [&] {
-    std::optional<Configuration> read = flags.common.configuration(app);
-    if (read) require_cpu(read->options, group);
-    return read;
-  });
+/// Measures as one of the ranks of `joined`, which is at `place`; rank 0 prints.
+int measure(const CommandLine& app, const RanksBenchFlags& flags, const RankPlace& place, Group& joined, Watch& watch) {
+  std::optional<Configuration> configuration = on_all_ranks(joined, [&] { return flags.common.configuration(app); });
   if (!configuration) return 0;
+  const std::unique_ptr<Group> of_gpus = take_gpus(configuration->options, place, joined);
+  Group& group = of_gpus ? *of_gpus : joined;
   const Options& options = configuration->options;
   watch.set_timeout(std::chrono::seconds(options.train.rank_timeout));
   share_threads(group, options.threads);
@@ -110,7 +108,7 @@ int bench_ranks(const std::vector<std::string>& arguments) {
   speak_as_rank(*group);
   Watch watch(*group);
   try {
-    return measure(app, flags, *group, watch);
+    return measure(app, flags, place, *group, watch);
   } catch (const LostRankError& error) {
     watch.end(error);
   } catch (...) {

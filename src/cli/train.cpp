@@ -28,13 +28,9 @@ std::chrono::seconds patience_of(const RankPlace& place) {
   return std::chrono::seconds(place.restart > 0 ? 120 : 35);
 }
 
-/// Trains as one of the ranks of `group`. Returns the exit code.
+/// Trains as one of the ranks of `group`, which is at `place`. Returns the exit code.
 int serve(const CommandLine& app, const CommonFlags& flags, const RankPlace& place, Group& group, Watch& watch) {
-  const std::optional<Configuration> configuration = on_all_ranks(group, [&] {
-    std::optional<Configuration> read = flags.configuration(app);
-    if (read) require_cpu(read->options, group);
-    return read;
-  });
+  std::optional<Configuration> configuration = on_all_ranks(group, [&] { return flags.configuration(app); });
   if (!configuration) return 0;
   watch.set_timeout(std::chrono::seconds(configuration->options.train.rank_timeout));
   const std::string idle = share_threads(group, configuration->options.threads);
@@ -42,7 +38,8 @@ int serve(const CommandLine& app, const CommonFlags& flags, const RankPlace& pla
   handle_interrupts();
   if (!group.is_alone()) take_repeated_signals_as_one();
   watch_barrier_waits();
-  return TrainingRun(set_up_run(*configuration, group, patience_of(place)), watch).execute();
+  const std::unique_ptr<Group> of_gpus = take_gpus(configuration->options, place, group);
+  return TrainingRun(set_up_run(*configuration, of_gpus ? *of_gpus : group, patience_of(place)), watch).execute();
 }
 
 int run_train(const std::vector<std::string>& arguments) {

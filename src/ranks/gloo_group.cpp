@@ -55,36 +55,63 @@ void allow_connections(int ranks) {
                                   is_silent ? "does not answer" : "is gone", text));
 }
 
-/// A message by Gloo.
+/// Messages by Gloo, which knows tensors of the CPU alone: those of a GPU pass through copies. A message of no bytes is none.
 class GlooTransfer : public Transfer {
  public:
-  GlooTransfer(c10::intrusive_ptr<c10d::Work> work, milliseconds limit, std::string other)
-      : work_(std::move(work)), limit_(limit), other_(std::move(other)) {}
+  /// `limit` is how long one message may take.
+  GlooTransfer(const Group& group, c10d::ProcessGroupGloo& gloo, milliseconds limit) : group_(group), gloo_(gloo), limit_(limit) {}
+
+  void send(const Message& message, int tag) {
+    const at::Tensor values = message.values.cpu();
+    start(message.rank, values, values, [&](std::vector<at::Tensor>& tensors) { return gloo_.send(tensors, message.rank, tag); });
+  }
+
+  void receive(const Message& message, int tag) {
+    const at::Tensor& values = message.values;
+    const at::Tensor here = values.is_cpu() ? values : at::empty(values.sizes(), values.options().device(at::kCPU));
+    start(message.rank, here, values, [&](std::vector<at::Tensor>& tensors) { return gloo_.recv(tensors, message.rank, tag); });
+  }
+
   void wait() override {
-    try {
-      work_->wait(limit_);
-    } catch (const std::exception& error) {
-      fail_with(other_, error);
+    for (const Part& part : parts_) {
+      try {
+        part.work->wait(limit_);
+      } catch (const std::exception& error) {
+        fail_with(group_.name_of(part.rank), error);
+      }
+      if (!part.there.is_same(part.here)) at::Tensor(part.there).copy_(part.here);
     }
   }
 
  private:
-  c10::intrusive_ptr<c10d::Work> work_;
-  milliseconds limit_;
-  std::string other_;
-};
+  struct Part {
+    int rank;
+    at::Tensor here, there;  // what Gloo reads or writes, and where the values are to be in the end
+    c10::intrusive_ptr<c10d::Work> work;
+  };
 
-/// A message of no bytes, which nobody sends.
-class EmptyTransfer : public Transfer {
- public:
-  void wait() override {}
+  template <class Start>
+  void start(int rank, const at::Tensor& here, const at::Tensor& there, const Start& start) {
+    if (here.numel() == 0) return;
+    std::vector<at::Tensor> tensors = {here};
+    try {
+      parts_.push_back({rank, here, there, start(tensors)});
+    } catch (const std::exception& error) {
+      fail_with(group_.name_of(rank), error);
+    }
+  }
+
+  const Group& group_;
+  c10d::ProcessGroupGloo& gloo_;
+  milliseconds limit_;
+  std::vector<Part> parts_;
 };
 
 class GlooGroup : public Group {
  public:
   /// Connects to all others, which have `connecting` to answer.
   GlooGroup(const RankPlace& place, const Rendezvous& all, milliseconds connecting, milliseconds operation)
-      : Group(place.rank, place.size, all.members, all.start_id), operation_(operation) {
+      : Group(place.rank, place.size, all.members, all.start_id), operation_(operation), store_(all.store) {
     const std::string own_address = members()[static_cast<size_t>(place.rank)].address;
     const auto gloo_options = c10d::ProcessGroupGloo::Options::create(connecting);
     try {
@@ -98,14 +125,14 @@ class GlooGroup : public Group {
     }
   }
 
-  std::unique_ptr<Transfer> send(const at::Tensor& values, int to, int tag) override {
-    require_plain(values, tag);
-    return start_send(values, to, tag);
-  }
+  const c10::intrusive_ptr<c10d::Store>& store() const { return store_; }
 
-  std::unique_ptr<Transfer> receive(const at::Tensor& values, int from, int tag) override {
-    require_plain(values, tag);
-    return start_receive(values, from, tag);
+  std::unique_ptr<Transfer> exchange(const Messages& sent, const Messages& received, int tag) override {
+    if (tag < 0 || tag >= kTagsEnd) throw std::logic_error("a tag is out of range");
+    auto transfer = std::make_unique<GlooTransfer>(*this, *gloo_, operation_);
+    for (const Message& message : received) transfer->receive(message, tag);
+    for (const Message& message : sent) transfer->send(message, tag);
+    return transfer;
   }
 
   std::vector<std::string> gather(const std::string& bytes) override {
@@ -135,31 +162,6 @@ class GlooGroup : public Group {
   std::vector<std::string> gather_to_all(const std::string& bytes) override { return unpacked(broadcast(packed(gather(bytes)))); }
 
  private:
-  static void require_plain(const at::Tensor& values, int tag) {
-    if (!values.is_contiguous() || !values.device().is_cpu()) throw std::logic_error("ranks send contiguous tensors of the CPU");
-    if (tag < 0 || tag >= kTagsEnd) throw std::logic_error("a tag is out of range");
-  }
-
-  std::unique_ptr<Transfer> start_send(const at::Tensor& values, int to, int tag) {
-    if (values.numel() == 0) return std::make_unique<EmptyTransfer>();
-    std::vector<at::Tensor> tensors = {values};
-    try {
-      return std::make_unique<GlooTransfer>(gloo_->send(tensors, to, tag), operation_, name_of(to));
-    } catch (const std::exception& error) {
-      fail_with(name_of(to), error);
-    }
-  }
-
-  std::unique_ptr<Transfer> start_receive(const at::Tensor& values, int from, int tag) {
-    if (values.numel() == 0) return std::make_unique<EmptyTransfer>();
-    std::vector<at::Tensor> tensors = {values};
-    try {
-      return std::make_unique<GlooTransfer>(gloo_->recv(tensors, from, tag), operation_, name_of(from));
-    } catch (const std::exception& error) {
-      fail_with(name_of(from), error);
-    }
-  }
-
   /// Returns the bytes as a tensor that shares them.
   static at::Tensor shared(const char* bytes, size_t count) {
     return at::from_blob(const_cast<char*>(bytes), {static_cast<int64_t>(count)}, at::kByte);
@@ -171,40 +173,38 @@ class GlooGroup : public Group {
     auto* const data = reinterpret_cast<char*>(frame.data_ptr<uint8_t>());
     std::memcpy(data, &length, sizeof length);
     bytes.copy(data + sizeof length, kBytesInFrame);
-    std::vector<std::unique_ptr<Transfer>> sent;
-    sent.reserve(2 * receivers.size());
-    for (const int rank : receivers) sent.push_back(start_send(frame, rank, kFrameTag));
+    GlooTransfer transfer(*this, *gloo_, operation_);
+    for (const int rank : receivers) transfer.send({frame, rank}, kFrameTag);
     if (bytes.size() > kBytesInFrame)
-      for (const int rank : receivers)
-        sent.push_back(start_send(shared(bytes.data() + kBytesInFrame, bytes.size() - kBytesInFrame), rank, kRestTag));
-    for (const auto& transfer : sent) transfer->wait();
+      for (const int rank : receivers) transfer.send({shared(bytes.data() + kBytesInFrame, bytes.size() - kBytesInFrame), rank}, kRestTag);
+    transfer.wait();
   }
 
   std::vector<std::string> receive_bytes(const std::vector<int>& senders) {
     std::vector<at::Tensor> frames;
-    std::vector<std::unique_ptr<Transfer>> received, rests;
+    GlooTransfer received(*this, *gloo_, operation_), rests(*this, *gloo_, operation_);
     frames.reserve(senders.size());
-    received.reserve(senders.size());
     for (const int rank : senders) {
       frames.push_back(at::empty({kFrameBytes}, at::kByte));
-      received.push_back(start_receive(frames.back(), rank, kFrameTag));
+      received.receive({frames.back(), rank}, kFrameTag);
     }
+    received.wait();
     std::vector<std::string> all(senders.size());
     for (size_t i = 0; i < senders.size(); ++i) {
-      received[i]->wait();
       uint64_t length = 0;
       const auto* const data = frames[i].const_data_ptr<uint8_t>();
       std::memcpy(&length, data, sizeof length);
       all[i].resize(length);
       const size_t in_frame = std::min<size_t>(length, kBytesInFrame);
       std::memcpy(all[i].data(), data + sizeof length, in_frame);
-      if (length > in_frame) rests.push_back(start_receive(shared(all[i].data() + in_frame, length - in_frame), senders[i], kRestTag));
+      if (length > in_frame) rests.receive({shared(all[i].data() + in_frame, length - in_frame), senders[i]}, kRestTag);
     }
-    for (const auto& transfer : rests) transfer->wait();
+    rests.wait();
     return all;
   }
 
   milliseconds operation_;  // Gloo's own limit is that of connecting
+  c10::intrusive_ptr<c10d::Store> store_;
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;
 };
 
@@ -242,6 +242,12 @@ GroupPtr within(milliseconds limit, const RankPlace& place, Lobby& lobby, const 
 }
 
 }  // namespace
+
+c10::intrusive_ptr<c10d::Store> store_of(const Group& group) {
+  const auto* const joined = dynamic_cast<const GlooGroup*>(&group);
+  if (joined == nullptr) throw std::logic_error("these ranks have met without a store");
+  return joined->store();
+}
 
 std::unique_ptr<Group> join(const RankPlace& place, const JoinOptions& options) {
   if (place.is_alone()) return std::make_unique<AloneGroup>();

@@ -27,12 +27,8 @@ std::string Group::name_of(int rank) const {
 
 AloneGroup::AloneGroup() : Group(0, 1, {this_member()}, new_start_id()) {}
 
-std::unique_ptr<Transfer> AloneGroup::send(const at::Tensor& /*values*/, int /*to*/, int /*tag*/) {
-  throw std::logic_error("a single rank has nobody to send to");
-}
-
-std::unique_ptr<Transfer> AloneGroup::receive(const at::Tensor& /*values*/, int /*from*/, int /*tag*/) {
-  throw std::logic_error("a single rank has nobody to receive from");
+std::unique_ptr<Transfer> AloneGroup::exchange(const Messages& /*sent*/, const Messages& /*received*/, int /*tag*/) {
+  throw std::logic_error("a single rank has nobody to exchange messages with");
 }
 
 Group& no_group() {

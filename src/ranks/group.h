@@ -22,11 +22,19 @@ class LostRankError : public Error {
   int exit_code() const override { return kLostRankCode; }
 };
 
-/// A message on its way. Its tensor must live, and a sent one keep its values, until it has arrived.
+/// A contiguous tensor that goes to another rank, or comes from it.
+struct Message {
+  at::Tensor values;
+  int rank = 0;
+};
+using Messages = std::vector<Message>;
+
+/// Messages on their way. Their tensors must live, and sent ones keep their values, until they have arrived.
 class Transfer {
  public:
   virtual ~Transfer() = default;
-  /// Returns once the message is sent, or received. Throws LostRankError if the other rank is gone.
+  /// Returns once all messages are sent and received; where they go from GPU to GPU, what the current stream does next comes after
+  /// them. Throws LostRankError if another rank is gone.
   virtual void wait() = 0;
 };
 
@@ -76,10 +84,10 @@ class Group {
   /// Returns the bytes of all ranks, in the order of ranks, at every rank: for a few bytes, as all pass through rank 0.
   virtual std::vector<std::string> gather_to_all(const std::string& bytes) = 0;
 
-  /// Starts to send a contiguous tensor to another rank, which receives it under the same tag (0 to kTagsEnd - 1) into a tensor of as
-  /// many bytes, on the CPU. Several messages may be on their way at once; those under one tag arrive in the order of their sending.
-  virtual std::unique_ptr<Transfer> send(const at::Tensor& values, int to, int tag) = 0;
-  virtual std::unique_ptr<Transfer> receive(const at::Tensor& values, int from, int tag) = 0;
+  /// Starts to send messages to other ranks, and to receive messages from others: at most one each way between two ranks. What is sent
+  /// under a tag (0 to kTagsEnd - 1) is received under it, into a tensor of as many bytes. Several exchanges may be on their way at
+  /// once; all ranks make them in the same order, those of one tag at least.
+  virtual std::unique_ptr<Transfer> exchange(const Messages& sent, const Messages& received, int tag) = 0;
 
  private:
   int rank_, size_;
@@ -94,8 +102,7 @@ class AloneGroup : public Group {
   std::vector<std::string> gather(const std::string& bytes) override { return {bytes}; }
   std::string broadcast(const std::string& bytes) override { return bytes; }
   std::vector<std::string> gather_to_all(const std::string& bytes) override { return {bytes}; }
-  std::unique_ptr<Transfer> send(const at::Tensor& values, int to, int tag) override;
-  std::unique_ptr<Transfer> receive(const at::Tensor& values, int from, int tag) override;
+  std::unique_ptr<Transfer> exchange(const Messages& sent, const Messages& received, int tag) override;
 };
 
 /// Returns the group of a process that works alone.

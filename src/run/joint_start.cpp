@@ -22,6 +22,7 @@
 #include "base/spelling.h"
 #include "config/load.h"
 #include "config/read_options.h"
+#include "ranks/gpu_group.h"
 #include "ranks/stage.h"
 
 namespace lacuna {
@@ -161,11 +162,17 @@ void speak_as_rank(const Group& group) {
   set_least_log_level(LogLevel::kError);
 }
 
-void require_cpu(const Options& options, const Group& group) {
-  if (group.is_alone() || options.device == "cpu") return;
-  throw ConfigError("device is " + options.device + ", and several processes train on CPUs alone; here are " +
-                    std::to_string(group.size()) +
-                    ". Set device: cpu, or start one process; train.update_freq sums the gradients of several batches");
+std::unique_ptr<Group> take_gpus(Options& options, const RankPlace& place, Group& group) {
+  if (group.is_alone()) return nullptr;
+  options.device = device_of_rank(options.device, place);
+  const std::vector<std::string> devices = group.gather_to_all(host_name() + " " + options.device);
+  if (std::ranges::any_of(devices, [](const std::string& device) { return device.find(" cuda") == device.npos; })) return nullptr;
+  const std::string shared = shared_device(devices);
+  if (shared.empty()) return join_gpus(group, at::Device(options.device));
+  if (group.is_first())
+    log_warning("several ranks train on one GPU ({}), and so gradients travel through the CPU's memory; start one process for each GPU",
+                shared);
+  return nullptr;
 }
 
 void require_same_start(Group& group, const Options& options) {

@@ -11,6 +11,7 @@
 #include "config/options.h"
 #include "data/batch.h"
 #include "ranks/group.h"
+#include "ranks/place.h"
 #include "text/vocabulary.h"
 #include "train/products.h"
 #include "train/resume.h"
@@ -21,8 +22,9 @@ namespace lacuna {
 /// Lets a rank beside the first only say what ends it, until training begins.
 void speak_as_rank(const Group& group);
 
-/// Throws ConfigError where several ranks are to train on GPUs.
-void require_cpu(const Options& options, const Group& group);
+/// Gives each of several ranks its GPU where `options.device` is cuda, and returns the group in which they train; null if that is `group`:
+/// on CPUs, and where ranks share a GPU, which rank 0 warns of.
+std::unique_ptr<Group> take_gpus(Options& options, const RankPlace& place, Group& group);
 
 /// Throws ConfigError unless all ranks have the same program, the same configuration and the same contents in the files that it names: the
 /// error says which rank differs, in what, and both values. Where files lie, threads, devices and data.cache are each machine's own.

@@ -47,12 +47,11 @@ double seconds_of_messages(Group& group, int64_t messages, int64_t elements) {
   meet(group);
   const Stopwatch watch;
   Transfers transfers;
-  transfers.reserve(static_cast<size_t>(2 * messages * (group.size() - 1)));
+  transfers.reserve(static_cast<size_t>(messages * (group.size() - 1)));
   for (int64_t i = 0; i < messages; ++i)
     for (int step = 1; step < group.size(); ++step) {
       const int to = (group.rank() + step) % group.size(), from = (group.rank() + group.size() - step) % group.size();
-      transfers.push_back(group.receive(in[from][i], from, static_cast<int>(i)));
-      transfers.push_back(group.send(out[i], to, static_cast<int>(i)));
+      transfers.push_back(group.exchange({{out[i], to}}, {{in[from][i], from}}, static_cast<int>(i)));
     }
   wait_for(transfers);
   return watch.seconds();

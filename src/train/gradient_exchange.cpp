@@ -29,8 +29,7 @@ GradientExchange::GradientExchange(const FlatParameters& parameters, const Shard
       received_(at::empty({shard.group().size() - 1, shard.own_size()}, gradients_.options().dtype(wire))),
       buckets_of_(parameters.num_tensors()),
       num_parameters_(shard.slices().num_buckets()),
-      is_taken_(parameters.num_tensors()),
-      incoming_(shard.slices().num_buckets()) {
+      is_taken_(parameters.num_tensors()) {
   for (size_t p = 0; p < parameters_.num_tensors(); ++p) {
     const Slice place = parameters_.place(p);
     for (size_t bucket = 0; bucket < shard_.slices().num_buckets(); ++bucket) {
@@ -42,6 +41,8 @@ GradientExchange::GradientExchange(const FlatParameters& parameters, const Shard
     torch::autograd::impl::set_post_acc_grad_hooks(parameters_.tensor(p), std::make_unique<Hook>(*this, p));
   }
   missing_ = num_parameters_;
+  for (size_t g = 0; g < parameters_.groups().size(); ++g)
+    for (size_t bucket = shard_.slices().first_bucket(g + 1); bucket-- > shard_.slices().first_bucket(g);) order_.push_back(bucket);
 }
 
 GradientExchange::~GradientExchange() {
@@ -50,7 +51,6 @@ GradientExchange::~GradientExchange() {
 
 void GradientExchange::expect_last(bool is_last) {
   is_last_ = is_last && overlaps_;
-  if (is_last_) receive_all();
 }
 
 void GradientExchange::accumulated(size_t parameter) {
@@ -64,50 +64,42 @@ void GradientExchange::take(size_t parameter) {
   parameters_.take_gradient(parameter, gradients_);
   is_taken_[parameter] = 1;
   ++num_taken_;
-  for (const size_t bucket : buckets_of_[parameter])
-    if (--missing_[bucket] == 0) send(bucket);
+  for (const size_t bucket : buckets_of_[parameter]) --missing_[bucket];
+  while (transfers_.size() < order_.size() && missing_[order_[transfers_.size()]] == 0) start(order_[transfers_.size()]);
 }
 
-void GradientExchange::receive_all() {
-  if (std::exchange(receives_, true)) return;
+/// Sends each other rank what it owns of the bucket, and receives what this one owns.
+void GradientExchange::start(size_t bucket) {
   Group& group = shard_.group();
-  for (size_t g = 0; g < parameters_.groups().size(); ++g)
-    for (const Shard::Part& part : shard_.parts(g))
-      for (int other = 0; other < group.size(); ++other)
-        if (other != group.rank()) {
-          const Tensor row = received_[other < group.rank() ? other : other - 1].slice(0, part.own_begin, part.own_end());
-          incoming_[part.bucket].push_back(group.receive(row, other, shard_.tag(Shard::Use::kGradients, part.bucket)));
-        }
-}
-
-void GradientExchange::send(size_t bucket) {
-  Group& group = shard_.group();
+  const Shard::Part* const own = shard_.part_of(bucket);
+  Messages sent, received;
   for (int step = 1; step < group.size(); ++step) {  // each rank begins with another one
     const int other = (group.rank() + step) % group.size();
+    if (own != nullptr) {
+      const Tensor row = received_[other < group.rank() ? other : other - 1];
+      received.push_back({row.slice(0, own->own_begin, own->own_end()), other});
+    }
     if (shard_.slices().slice(bucket, other).is_empty()) continue;
     Tensor slice = shard_.slice_of(gradients_, bucket, other);
     if (wire_ != slice.scalar_type()) on_the_wire_.push_back(slice = slice.to(wire_));
-    outgoing_.push_back(group.send(slice, other, shard_.tag(Shard::Use::kGradients, bucket)));
+    sent.push_back({slice, other});
   }
+  transfers_.push_back(group.exchange(sent, received, shard_.tag(Shard::Use::kGradients, bucket)));
 }
 
 void GradientExchange::finish() {
-  receive_all();
   for (size_t p = parameters_.num_tensors(); p-- > 0;)
     if (is_taken_[p] == 0) take(p);
-  for (size_t g = 0; g < parameters_.groups().size(); ++g)
-    for (auto part = shard_.parts(g).rbegin(); part != shard_.parts(g).rend(); ++part) {  // about as they were sent
-      wait_for(incoming_[part->bucket]);
-      add(*part);
-    }
-  wait_for(outgoing_);
-  for (Transfers& transfers : incoming_) transfers.clear();
-  outgoing_.clear();
+  for (size_t i = 0; i < order_.size(); ++i) {
+    transfers_[i]->wait();
+    if (const Shard::Part* const own = shard_.part_of(order_[i])) add(*own);
+  }
+  transfers_.clear();
   on_the_wire_.clear();
   missing_ = num_parameters_;
   std::fill(is_taken_.begin(), is_taken_.end(), 0);
   num_taken_ = 0;
-  is_last_ = receives_ = false;
+  is_last_ = false;
 }
 
 /// Adds in the order of ranks, whichever of them this one is.

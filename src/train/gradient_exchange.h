@@ -10,8 +10,10 @@ namespace lacuna {
 /// Adds up the gradients of all ranks: each rank sends every other one the elements that it owns, and that one adds them in the order of
 /// ranks, as autograd adds the gradients of batches: so n ranks with a batch each get the bits of one process with n batches.
 ///
-/// A bucket leaves as soon as its gradients are final, while the last backward pass of the update goes on. Memory may end in that pass when
-/// some have left: the batch is then done again in parts, whose gradients count for the other parameters alone.
+/// Buckets leave in one order, the same at all ranks, from the last of a group of parameters to its first: about as the backward pass makes
+/// gradients. Each leaves as soon as its gradients and those of the buckets before it are final, while the last backward pass of the update
+/// goes on. Memory may end in that pass when some have left: the batch is then done again in parts, whose gradients count for the other
+/// parameters alone.
 class GradientExchange {
  public:
   /// On the wire a gradient is of the type `wire`. The references must outlive the exchange.
@@ -36,8 +38,7 @@ class GradientExchange {
 
   void accumulated(size_t parameter);
   void take(size_t parameter);
-  void receive_all();
-  void send(size_t bucket);
+  void start(size_t bucket);
   void add(const Shard::Part& part) const;
 
   const FlatParameters& parameters_;
@@ -47,15 +48,14 @@ class GradientExchange {
   Tensor received_;                              ///< [ranks - 1, own elements]: the gradients of the others, in the order of ranks
   std::vector<std::vector<size_t>> buckets_of_;  ///< by parameter
   std::vector<size_t> num_parameters_;           ///< by bucket
+  std::vector<size_t> order_;                    ///< of the buckets
 
   bool overlaps_ = true;
   bool is_last_ = false;  ///< gradients that come are final
-  bool receives_ = false;
   size_t num_taken_ = 0;
   std::vector<char> is_taken_;       ///< by parameter
   std::vector<size_t> missing_;      ///< by bucket: parameters that are not taken
-  std::vector<Transfers> incoming_;  ///< by bucket
-  Transfers outgoing_;
+  Transfers transfers_;              ///< of the buckets that have left, in their order
   std::vector<Tensor> on_the_wire_;  ///< copies of another type, until they are sent
 };
 

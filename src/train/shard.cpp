@@ -57,18 +57,26 @@ void Shard::copy_own(const Tensor& own, const Tensor& whole) const {
     for (const Part& part : parts) whole.slice(0, part.slice.begin, part.slice.end).copy_(own.slice(0, part.own_begin, part.own_end()));
 }
 
+const Shard::Part* Shard::part_of(size_t bucket) const {
+  for (const auto& parts : parts_) {
+    const auto part = std::ranges::find(parts, bucket, &Part::bucket);
+    if (part != parts.end()) return &*part;
+  }
+  return nullptr;
+}
+
 void Shard::share(const Tensor& whole, size_t parameter_group, const std::function<void(const Part&)>& make) const {
   Transfers transfers;
-  for (size_t bucket = slices_.first_bucket(parameter_group); bucket < slices_.first_bucket(parameter_group + 1); ++bucket)
-    for (int other = 0; other < group_.size(); ++other)
-      if (other != group_.rank() && !slices_.slice(bucket, other).is_empty())
-        transfers.push_back(group_.receive(slice_of(whole, bucket, other), other, tag(Use::kShare, bucket)));
-  for (const Part& part : parts_[parameter_group]) {
-    if (make) make(part);
+  for (size_t bucket = slices_.first_bucket(parameter_group); bucket < slices_.first_bucket(parameter_group + 1); ++bucket) {
+    const Part* const own = part_of(bucket);
+    if (own != nullptr && make) make(*own);
+    Messages sent, received;
     for (int step = 1; step < group_.size(); ++step) {  // each rank begins with another one
       const int other = (group_.rank() + step) % group_.size();
-      transfers.push_back(group_.send(slice_of(whole, part.bucket, group_.rank()), other, tag(Use::kShare, part.bucket)));
+      if (own != nullptr) sent.push_back({slice_of(whole, bucket, group_.rank()), other});
+      if (!slices_.slice(bucket, other).is_empty()) received.push_back({slice_of(whole, bucket, other), other});
     }
+    transfers.push_back(group_.exchange(sent, received, tag(Use::kShare, bucket)));
   }
   wait_for(transfers);
 }
@@ -78,20 +86,19 @@ void Shard::share(const Tensor& whole) const {
 }
 
 Tensor Shard::gather_at_first(const Tensor& own) const {
-  Transfers transfers;
   Tensor whole;
   if (group_.is_first()) {
-    const Slice last = slices_.bucket(slices_.num_buckets() - 1);
-    whole = at::zeros({last.end}, own.options());
+    whole = at::zeros({slices_.bucket(slices_.num_buckets() - 1).end}, own.options());
     copy_own(own, whole);
-    for (size_t bucket = 0; bucket < slices_.num_buckets(); ++bucket)
-      for (int other = 1; other < group_.size(); ++other)
-        if (!slices_.slice(bucket, other).is_empty())
-          transfers.push_back(group_.receive(slice_of(whole, bucket, other), other, tag(Use::kGather, bucket)));
-  } else {
-    for (const auto& parts : parts_)
-      for (const Part& part : parts)
-        transfers.push_back(group_.send(own.slice(0, part.own_begin, part.own_end()), 0, tag(Use::kGather, part.bucket)));
+  }
+  Transfers transfers;
+  for (size_t bucket = 0; bucket < slices_.num_buckets(); ++bucket) {
+    Messages sent, received;
+    if (const Part* const part = part_of(bucket); part != nullptr && !group_.is_first())
+      sent.push_back({own.slice(0, part->own_begin, part->own_end()), 0});
+    for (int other = 1; group_.is_first() && other < group_.size(); ++other)
+      if (!slices_.slice(bucket, other).is_empty()) received.push_back({slice_of(whole, bucket, other), other});
+    transfers.push_back(group_.exchange(sent, received, tag(Use::kGather, bucket)));
   }
   wait_for(transfers);
   return whole;
@@ -100,15 +107,12 @@ Tensor Shard::gather_at_first(const Tensor& own) const {
 /// First each rank gets the elements it owns, and then all send theirs to all, so that no rank sends the whole buffer to each other.
 void Shard::spread(const Tensor& whole) const {
   Transfers transfers;
-  if (group_.is_first()) {
-    for (size_t bucket = 0; bucket < slices_.num_buckets(); ++bucket)
-      for (int other = 1; other < group_.size(); ++other)
-        if (!slices_.slice(bucket, other).is_empty())
-          transfers.push_back(group_.send(slice_of(whole, bucket, other), other, tag(Use::kSpread, bucket)));
-  } else {
-    for (const auto& parts : parts_)
-      for (const Part& part : parts)
-        transfers.push_back(group_.receive(slice_of(whole, part.bucket, group_.rank()), 0, tag(Use::kSpread, part.bucket)));
+  for (size_t bucket = 0; bucket < slices_.num_buckets(); ++bucket) {
+    Messages sent, received;
+    if (!group_.is_first() && part_of(bucket) != nullptr) received.push_back({slice_of(whole, bucket, group_.rank()), 0});
+    for (int other = 1; group_.is_first() && other < group_.size(); ++other)
+      if (!slices_.slice(bucket, other).is_empty()) sent.push_back({slice_of(whole, bucket, other), other});
+    transfers.push_back(group_.exchange(sent, received, tag(Use::kSpread, bucket)));
   }
   wait_for(transfers);
   share(whole);

@@ -34,6 +34,8 @@ class Shard {
   const Slices& slices() const { return slices_; }
   /// The parts of a group of parameters, in the order of the buffer.
   const std::vector<Part>& parts(size_t parameter_group) const { return parts_[parameter_group]; }
+  /// Returns this rank's part of a bucket; null if it owns nothing of it.
+  const Part* part_of(size_t bucket) const;
   /// The number of elements that this rank owns.
   int64_t own_size() const { return own_size_; }
   /// Returns an own buffer with this rank's elements of a whole one.

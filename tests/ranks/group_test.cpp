@@ -8,6 +8,7 @@
 #include "../base/scratch_folder.h"
 #include "local_places.h"
 #include "ranks/gloo_group.h"
+#include "ranks/gpu_group.h"
 
 namespace lacuna {
 namespace {
@@ -65,15 +66,19 @@ TEST(Group, TensorsCrossEachOther) {
     const int next = (group.rank() + 1) % 3, last = (group.rank() + 2) % 3;
     const at::Tensor first = at::full({1000}, group.rank(), at::kFloat), second = at::full({7}, group.rank() + 10, at::kBFloat16),
                      got_first = at::empty({1000}), got_second = at::empty({7}, at::kBFloat16);
-    std::vector<std::unique_ptr<Transfer>> transfers;
-    transfers.push_back(group.receive(got_second, last, 8));
-    transfers.push_back(group.receive(got_first, last, 7));
-    transfers.push_back(group.send(first, next, 7));
-    transfers.push_back(group.send(second, next, 8));
-    for (const auto& transfer : transfers) transfer->wait();
+    const std::unique_ptr<Transfer> of_second = group.exchange({{second, next}}, {{got_second, last}}, 8),
+                                    of_first = group.exchange({{first, next}}, {{got_first, last}}, 7);
+    of_first->wait();
+    of_second->wait();
     EXPECT_TRUE(got_first.eq(last).all().item<bool>());
     EXPECT_TRUE(got_second.eq(last + 10).all().item<bool>());
   });
+}
+
+TEST(Group, KnowsTheDeviceThatTwoRanksHave) {
+  EXPECT_EQ(shared_device({"a cuda:0", "a cuda:1", "b cuda:0"}), "");
+  EXPECT_EQ(shared_device({"a cuda:0", "b cuda:1", "b cuda:1"}), "b cuda:1");
+  EXPECT_EQ(device_of_rank("cpu", {.rank = 1, .size = 2, .local_rank = 1, .local_size = 2}), "cpu");
 }
 
 TEST(Group, NamesRanksAndTheStart) {

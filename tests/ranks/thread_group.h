@@ -77,29 +77,30 @@ class ThreadGroup : public Group {
   }
   std::string broadcast(const std::string& bytes) override { return gather_to_all(bytes).front(); }
 
-  std::unique_ptr<Transfer> send(const at::Tensor& values, int to, int tag) override {
-    return start({rank(), to, tag}, values, shared_.sent, shared_.awaited, true);
-  }
-  std::unique_ptr<Transfer> receive(const at::Tensor& values, int from, int tag) override {
-    return start({from, rank(), tag}, values, shared_.awaited, shared_.sent, false);
+  std::unique_ptr<Transfer> exchange(const Messages& sent, const Messages& received, int tag) override {
+    auto transfer = std::make_unique<ThreadTransfer>(shared_);
+    for (const auto& [values, from] : received) transfer->add(start({from, rank(), tag}, values, shared_.awaited, shared_.sent, false));
+    for (const auto& [values, to] : sent) transfer->add(start({rank(), to, tag}, values, shared_.sent, shared_.awaited, true));
+    return transfer;
   }
 
  private:
   class ThreadTransfer : public Transfer {
    public:
-    ThreadTransfer(RanksOfThreads& shared, std::shared_ptr<bool> is_done) : shared_(shared), is_done_(std::move(is_done)) {}
+    explicit ThreadTransfer(RanksOfThreads& shared) : shared_(shared) {}
+    void add(std::shared_ptr<bool> is_done) { are_done_.push_back(std::move(is_done)); }
     void wait() override {
       std::unique_lock lock(shared_.mutex);
-      shared_.wait(lock, [&] { return *is_done_; });
+      for (const std::shared_ptr<bool>& is_done : are_done_) shared_.wait(lock, [&] { return *is_done; });
     }
 
    private:
     RanksOfThreads& shared_;
-    std::shared_ptr<bool> is_done_;
+    std::vector<std::shared_ptr<bool>> are_done_;
   };
   using Ends = std::map<std::tuple<int, int, int>, std::deque<RanksOfThreads::End>>;
 
-  std::unique_ptr<Transfer> start(const std::tuple<int, int, int>& key, const at::Tensor& values, Ends& own, Ends& others, bool sends) {
+  std::shared_ptr<bool> start(const std::tuple<int, int, int>& key, const at::Tensor& values, Ends& own, Ends& others, bool sends) {
     if (!values.is_contiguous()) throw std::logic_error("a message must be contiguous");
     const std::lock_guard lock(shared_.mutex);
     auto is_done = std::make_shared<bool>(false);
@@ -117,7 +118,7 @@ class ThreadGroup : public Group {
       *is_done = *other.is_done = true;
       shared_.changed.notify_all();
     }
-    return std::make_unique<ThreadTransfer>(shared_, is_done);
+    return is_done;
   }
 
   RanksOfThreads& shared_;
