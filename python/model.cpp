@@ -138,8 +138,11 @@ std::vector<Translated> Model::translate(const TranslateRequest& request, const 
       if (key == of_model) throw ConfigError(key + " is of the whole model: expected among the arguments of Translator(...)");
   const at::NoGradGuard no_gradients;
   const ThreadsOfThisCall used(threads_);
-  const int layer = std::max(0, static_cast<int>(loaded_.options.model.decoder_layers) - 2);
-  TranslatorSettings settings{changed(loaded_.options, request.options).translate, request.alignment, layer, request.seed, shortlist_};
+  const TranslateOptions options = changed(loaded_.options, request.options).translate;
+  AlignmentSource source = loaded_.options.alignment_source();
+  if (options.guard != Guard::kNone) source = {std::max(0, static_cast<int>(loaded_.options.model.decoder_layers) - 2), -1};
+  TranslatorSettings settings{options, request.alignment, source.layer, request.seed, shortlist_};
+  settings.alignment_head = source.head;
   settings.look = look;
   Translator translator(std::make_shared<TransformerStepModel>(loaded_.model), loaded_.vocabularies, std::move(settings));
   std::vector<TranslationInput> inputs;

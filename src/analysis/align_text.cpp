@@ -14,11 +14,6 @@
 namespace lacuna {
 namespace {
 
-Symmetrization symmetrization_of(const std::string& name) {
-  if (name == "intersection") return Symmetrization::kIntersection;
-  return name == "union" ? Symmetrization::kUnion : Symmetrization::kGrowDiagFinalAnd;
-}
-
 /// "layer 2, head 1, shifted".
 std::string choice_text(const AlignmentChoice& choice) {
   return "layer " + std::to_string(choice.layer) + ", " + (choice.head ? "head " + std::to_string(*choice.head) : "average of heads") +
@@ -114,12 +109,15 @@ void check_choice(const AlignRequest& asked, const std::string& path, const Mode
                      path);
 }
 
-AlignmentChoice choice_by_flags(const ModelOptions& options, const AlignRequest& asked) {
-  const auto layers = static_cast<int>(options.decoder_layers);
-  const AlignmentChoice choice = {asked.layer.value_or(std::max(0, layers - 2)), asked.head,
-                                  asked.step == "shifted" ? AlignmentStep::kShifted : AlignmentStep::kNormal};
-  if (!asked.layer && !asked.head && asked.step.empty())
-    log_info("aligning by {}, as translate does; another may align better: --dev-gold finds it", choice_text(choice));
+AlignmentChoice choice_by_flags(const Options& options, const AlignRequest& asked) {
+  const AlignmentSource usual = options.alignment_source();
+  AlignmentChoice choice = {asked.layer.value_or(usual.layer), asked.head,
+                            asked.step == "shifted" ? AlignmentStep::kShifted : AlignmentStep::kNormal};
+  if (asked.layer || asked.head) return choice;
+  if (usual.head >= 0) choice.head = usual.head;
+  if (asked.step.empty())
+    log_info("aligning by {}, as translate does{}", choice_text(choice),
+             usual.head >= 0 ? ": links guided it in training" : "; another may align better: --dev-gold finds it");
   return choice;
 }
 
@@ -140,7 +138,7 @@ PlannedDirection planned(const AlignRequest& asked, bool is_reverse, std::map<st
 
 Direction direction_of(const PlannedDirection& plan, const AlignRequest& asked) {
   Direction direction = {plan.path, load_model(plan.path, asked.device, asked.overrides), {}, {}, plan.is_reverse};
-  direction.choice = asked.dev_gold.empty() ? choice_by_flags(direction.loaded.options.model, asked)
+  direction.choice = asked.dev_gold.empty() ? choice_by_flags(direction.loaded.options, asked)
                                             : choice_on_development_set(direction.model(), asked, plan.gold_base, plan.is_reverse);
   direction.reader = std::make_unique<PairReader>(plan.is_reverse ? asked.tgt : asked.src, plan.is_reverse ? asked.src : asked.tgt,
                                                   direction.loaded.vocabularies, direction.max_tokens(), LongPairs::kMark, asked.bad_lines);

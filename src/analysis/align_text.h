@@ -55,6 +55,11 @@ struct AlignedText {
 /// layer or head that a model does not have, DataError for what is wrong in a text.
 AlignedText align_text(const AlignRequest& asked);
 
+/// Aligns the words of the text with those of its translation by how often they occur together, without a model: a hidden Markov model of
+/// each direction (data/word_aligner.h), trained on this text, and both symmetrized. Of the request only texts, output, symmetrize (empty:
+/// grow-diag-final-and) and bad_lines are read. Writes the links as align_text() does, and throws as it does.
+AlignedText align_by_counts(const AlignRequest& asked);
+
 /// Writes one set of links of those in two files, `backward` target-source. Returns false if nobody reads the output any more.
 bool symmetrize_files(const std::string& forward, const std::string& backward, const std::string& symmetrization, const std::string& file);
 

@@ -1,8 +1,6 @@
 #include "analysis/links.h"
 
 #include <algorithm>
-#include <charconv>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/error.h"
@@ -17,39 +15,6 @@ namespace {
 
 constexpr int64_t kEnoughLines = 10;  // with no word 0 in any link, so many seem to count from 1, and fewer may
 
-struct ParsedLink {
-  Link link;
-  bool is_sure = true;
-};
-
-/// Parses a link. Null if the text is none, or names words that no line of text could have.
-std::optional<ParsedLink> parse_link(std::string_view word) {
-  constexpr int32_t kMostWords = 1 << 20;  // bytes of the longest line
-  ParsedLink parsed;
-  const char *const begin = word.data(), *const end = begin + word.size();
-  const auto [after_src, src_error] = std::from_chars(begin, end, parsed.link.first);
-  if (src_error != std::errc() || after_src == end || *begin == '-') return {};
-  if (*after_src != '-' && *after_src != '?' && *after_src != 'p') return {};
-  parsed.is_sure = *after_src == '-';
-  const auto [after_tgt, tgt_error] = std::from_chars(after_src + 1, end, parsed.link.second);
-  if (tgt_error != std::errc() || after_tgt != end || after_src[1] == '-') return {};
-  if (std::max(parsed.link.first, parsed.link.second) > kMostWords) return {};
-  return parsed;
-}
-
-/// The beginning of a text for an error message, in quotes. All but plain ASCII is escaped: a terminal might obey it.
-std::string quoted_beginning(const std::string& word) {
-  using nlohmann::json;
-  constexpr size_t kMostBytes = 40;
-  const std::string quoted = json(word.substr(0, kMostBytes)).dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::ignore);
-  return quoted + (word.size() > kMostBytes ? "..." : "");
-}
-
-void sort_unique(Links& links) {
-  std::sort(links.begin(), links.end());
-  links.erase(std::unique(links.begin(), links.end()), links.end());
-}
-
 std::string text_of(const Link& link) {
   return std::to_string(link.first) + "-" + std::to_string(link.second);
 }
@@ -61,13 +26,8 @@ struct RangeCheck {
 
   void see(const Links& links, int32_t src_words, int32_t tgt_words, const std::string& at) {
     if (!problem.empty()) return;
-    const auto fits = [&](const Link& link) {
-      return link.first >= base && link.first - base < src_words && link.second >= base && link.second - base < tgt_words;
-    };
-    const auto bad = std::find_if_not(links.begin(), links.end(), fits);
-    if (bad == links.end()) return;
-    problem = at + ": link " + text_of(*bad) + " is out of range; the sentences have " + std::to_string(src_words) + " and " +
-              std::to_string(tgt_words) + " words, counted from " + std::to_string(base);
+    const std::string bad = link_out_of_range(links, base, src_words, tgt_words);
+    if (!bad.empty()) problem = at + ": " + bad;
   }
 };
 
@@ -142,27 +102,15 @@ std::string pharaoh(const Links& links) {
 LinkReader::LinkReader(const std::string& path, int base) : reader_((require_readable_file(path, "word alignments"), path)), base_(base) {}
 
 bool LinkReader::next(GoldLinks& links) {
-  links = {};
   std::string line;
   if (!reader_.next(line)) return false;
   reader_.require_clean(line);
-  for (size_t begin = 0; begin < line.size();) {
-    const size_t end = std::min(line.find_first_of(" \t", begin), line.size());
-    if (end > begin) {
-      const std::string word = line.substr(begin, end - begin);
-      auto parsed = parse_link(word);
-      if (!parsed)
-        throw DataError(place() + ": " + quoted_beginning(word) +
-                        " is not a link; expected source-target, such as 0-0 (sure), 1?2 or 1p2 (possible)");
-      parsed->link.first -= base_;
-      parsed->link.second -= base_;
-      links.possible.push_back(parsed->link);
-      if (parsed->is_sure) links.sure.push_back(parsed->link);
+  links = parse_links(line, place());
+  for (Links* const list : {&links.sure, &links.possible})
+    for (auto& [src, tgt] : *list) {
+      src -= base_;
+      tgt -= base_;
     }
-    begin = end + 1;
-  }
-  sort_unique(links.sure);
-  sort_unique(links.possible);
   return true;
 }
 

@@ -3,23 +3,18 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "base/line_reader.h"
+#include "data/word_links.h"
 
 /// Word alignments: links between the words of a sentence and of its translation, their text form, and the symmetrization of two
 /// directions. As text (the Pharaoh format), a line a sentence, "0-0 1-2 3?3" links source words with target words, both counted from 0:
 /// `-` is a sure link; `?` or `p`, in gold files, a possible one.
 namespace lacuna {
 
-using Link = std::pair<int32_t, int32_t>;  ///< source, target
-using Links = std::vector<Link>;
-
-/// The links of a gold line: both lists sorted, without repeats; `possible` holds the sure ones too.
-struct GoldLinks {
-  Links sure, possible;
-};
+using Link = WordLink;  ///< source, target
+using Links = WordLinks;
+using GoldLinks = LinksOfLine;
 
 /// The text form of links: "0-0 1-2".
 std::string pharaoh(const Links& links);
@@ -56,6 +51,8 @@ int checked_base_of_gold(const std::string& gold, std::optional<int> given, cons
 
 /// The ways to merge the alignments of two directions.
 enum class Symmetrization { kIntersection, kUnion, kGrowDiagFinalAnd };
+/// Returns the way of this name: intersection, union or grow-diag-final-and.
+Symmetrization symmetrization_of(const std::string& name);
 
 /// Symmetrizes links of two directions, each (source, target); sorted. Grow-diag-final-and (Koehn et al. 2003): from the intersection,
 /// links of the union that touch one already there, also diagonally, are added as long as one of their words has none yet; then those of

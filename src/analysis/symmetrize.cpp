@@ -52,6 +52,11 @@ void add_final_and(Growing& growing, const std::set<Link>& direction) {
 
 }  // namespace
 
+Symmetrization symmetrization_of(const std::string& name) {
+  if (name == "intersection") return Symmetrization::kIntersection;
+  return name == "union" ? Symmetrization::kUnion : Symmetrization::kGrowDiagFinalAnd;
+}
+
 Links turned(const Links& links) {
   Links other;
   for (const auto& [src, tgt] : links) other.emplace_back(tgt, src);

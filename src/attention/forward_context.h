@@ -7,6 +7,7 @@
 namespace lacuna {
 
 class ActivationWatch;
+class AlignmentGuide;
 class AttentionProbe;
 class Regularizer;
 
@@ -18,6 +19,7 @@ struct ForwardContext {
   Precision precision = Precision::kFp32;  ///< of the factors of matrix products, in training
   AttentionProbe* probe = nullptr;         ///< sees every attention weight; null = none
   Regularizer* regularizer = nullptr;      ///< gathers what layers add to the loss; null = they add nothing
+  AlignmentGuide* guide = nullptr;         ///< what teaches a head of cross attention to align; null = nothing
   ActivationWatch* watch = nullptr;        ///< sees what layers compute (model/activation_watch.h); null = none
 };
 

@@ -14,13 +14,16 @@ struct AlignFlags : AlignRequest {
   CommonFlags common;
 
   void declare(CLI::App& app) {
-    flags::add_model(app, model, ". Its cross attention aligns");
+    flags::add_model(app, model,
+                     ". Its cross attention aligns; without one, words are aligned by how often they occur together in the text");
     app.add_option("--reverse-model", reverse_model, "A model of the other direction, for --symmetrize");
     flags::add_pair(app, src, tgt);
     flags::add_output(app, output, "File for the links");
     app.add_option("--level", level, "Links of words or of pieces")->check(CLI::IsMember({"word", "subword"}));
-    app.add_option("--layer", layer, "Decoder layer, 0 the lowest; the last but one unless given")->check(whole_number_from(0));
-    app.add_option("--head", head, "Head, from 0; the average of all unless given")->check(whole_number_from(0));
+    app.add_option("--layer", layer, "Decoder layer, 0 the lowest; unless given, that of the guided head, or else the last but one")
+        ->check(whole_number_from(0));
+    app.add_option("--head", head, "Head, from 0; the guided one (train.guided_alignment) or else the average of all unless given")
+        ->check(whole_number_from(0));
     app.add_option("--step", step,
                    "Weights of the step that predicts a word, normal, or of the one that has it as input, shifted; normal unless given")
         ->check(CLI::IsMember({"normal", "shifted"}));
@@ -28,7 +31,8 @@ struct AlignFlags : AlignRequest {
     app.add_option("--dev-tgt", dev_tgt, "Target of the development set");
     auto* gold = app.add_option("--dev-gold", dev_gold, "Gold links of the development set");
     flags::add_base(app, "--gold-base", gold_base, "gold links")->needs(gold);
-    app.add_option("--symmetrize,--symmetrise", symmetrize, "Make one of two directions: intersection, union or grow-diag-final-and")
+    app.add_option("--symmetrize,--symmetrise", symmetrize,
+                   "Make one of two directions: intersection, union or grow-diag-final-and (without a model the default)")
         ->check(CLI::IsMember({"intersection", "union", "grow-diag-final-and"}));
     app.add_option("--forward", forward, "Links to symmetrize, source-target, in place of models");
     app.add_option("--backward", backward, "Links of the other direction, target-source");
@@ -45,6 +49,10 @@ struct AlignFlags : AlignRequest {
 /// Flags that say how models align.
 constexpr const char* kOfModels[] = {"--src",     "--tgt",      "--level",     "--layer",        "--head",     "--step",  "--dev-src",
                                      "--dev-tgt", "--dev-gold", "--gold-base", "--batch-tokens", "--on-error", "--device"};
+
+/// Flags that say how a model's attention aligns.
+constexpr const char* kOfAttention[] = {"--reverse-model", "--level",    "--layer",     "--head",         "--step",  "--dev-src",
+                                        "--dev-tgt",       "--dev-gold", "--gold-base", "--batch-tokens", "--device"};
 
 /// Throws UsageError for flags that do not fit together.
 void check(const AlignFlags& flags, const std::vector<std::string>& overrides, const CLI::App& app) {
@@ -64,8 +72,13 @@ void check(const AlignFlags& flags, const std::vector<std::string>& overrides, c
     require(overrides.empty(), join(overrides, " ") + " has no meaning with files of links");
     return;
   }
-  require(!flags.model.empty(), "-m MODEL is missing, or --forward and --backward with files of links");
-  require(!flags.src.empty() && !flags.tgt.empty(), "--src and --tgt are missing: the text to align");
+  require(!flags.src.empty() && !flags.tgt.empty(),
+          "--src and --tgt are missing: the text to align; or --forward and --backward with files of links");
+  if (flags.model.empty()) {
+    for (const std::string flag : kOfAttention) require(app.count(flag) == 0, flag + " has no meaning without a model: -m is missing");
+    require(overrides.empty(), join(overrides, " ") + " has no meaning without a model: -m is missing");
+    return;
+  }
   require(flags.reverse_model.empty() == flags.symmetrize.empty(), "--reverse-model and --symmetrize go together");
   require(flags.reverse_model.empty() || flags.level == "word",
           "--reverse-model aligns words: models of two directions have pieces of their own");
@@ -76,8 +89,9 @@ void check(const AlignFlags& flags, const std::vector<std::string>& overrides, c
 }
 
 int run_align(const std::vector<std::string>& arguments) {
-  CommandLine app("Word alignments (0-0 1-2, source-target, from 0) from a model's cross attention, or from two files of links.",
-                  "lacuna align");
+  CommandLine app(
+      "Word alignments (0-0 1-2, source-target, from 0) from a model's cross attention, from the text alone, or from two files of links.",
+      "lacuna align");
   AlignFlags flags;
   flags.declare(app);
   if (!app.read(arguments)) return 0;
@@ -90,7 +104,7 @@ int run_align(const std::vector<std::string>& arguments) {
   } else {
     flags.device = flags.common.prepared_device();
     flags.shows_progress = !flags.common.quiet && flags.output != "-";
-    const AlignedText done = align_text(flags);
+    const AlignedText done = flags.model.empty() ? align_by_counts(flags) : align_text(flags);
     is_read = done.is_read;
     if (is_read) flags::require_none_passed_over(done.bad_pairs, done.pairs);
   }
@@ -100,7 +114,7 @@ int run_align(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb align_verb() {
-  return {"align", "word alignments from cross attention; symmetrization of two directions", run_align};
+  return {"align", "word alignments from cross attention or from the text alone; symmetrization of two directions", run_align};
 }
 
 }  // namespace lacuna

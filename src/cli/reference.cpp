@@ -63,6 +63,8 @@ void print_configuration() {
   print_section("model.", "`model`", "The Transformer.");
   print_section("train.", "`train`", "Training.");
   print_section("translate.", "`translate`", "Search. `lacuna translate` takes these from the model's configuration.");
+  print_section("train.guided_alignment.", "`train.guided_alignment`",
+                "Training of a head of cross attention by links between words, where corpora of `data.train` have `links`.");
   print_section("translate.guard_limits.", "`translate.guard_limits`", "Limits of `translate.guard`; tokens are pieces, eos counted.");
   std::cout
       << "## `model.attention`\n\n"

@@ -29,8 +29,8 @@ constexpr int64_t kLargestFirstLine = 1'000'000'000'000;
 
 struct TranslateFlags {
   std::vector<std::string> models;
-  std::string input = "-", output = "-", prefix, alignment, language;
-  std::optional<int> alignment_layer;
+  std::string input = "-", output = "-", prefix, alignment, language, terms;
+  std::optional<int> alignment_layer, alignment_head;
   uint64_t seed = 1;
   int64_t first_line = 1;
   PartFlags parts;
@@ -67,9 +67,18 @@ struct TranslateFlags {
     auto* aligns = app.add_option("--alignment", alignment, "Add alignments (0-0 1-2) of words or of pieces")
                        ->check(CLI::IsMember({"word", "subword"}));
     app.add_option("--alignment-layer", alignment_layer,
-                   "Decoder layer whose cross attention aligns, 0 the lowest; the last but one unless given")
+                   "Decoder layer whose cross attention aligns, 0 the lowest; unless given, that of the head that links guided in training "
+                   "(train.guided_alignment), or else the last but one")
         ->check(whole_number_from(0))
         ->needs(aligns);
+    app.add_option("--alignment-head", alignment_head, "Head of that layer; the guided one or else the average of all unless given")
+        ->check(whole_number_from(0))
+        ->needs(aligns);
+    app.add_option(
+           "--terms", terms,
+           "File of terms, a source term, a tab and its translation in each line, that come out as they say; in JSON, \"terms\" of a "
+           "line come first")
+        ->type_name("FILE");
     auto* split = app.add_flag("--split", splits,
                                "A line may hold any text: its sentences are found and translated each for itself, those too long for the "
                                "model in parts; white space stays. In JSON, \"text\" may hold line breaks");
@@ -118,14 +127,29 @@ struct TranslateFlags {
   }
 };
 
-TranslatorSettings settings_of(const TranslateFlags& flags, const TranslateOptions& options, const Vocabularies& vocabularies, int layers) {
-  TranslatorSettings settings{options, AlignmentLevel::kNone, flags.alignment_layer.value_or(std::max(0, layers - 2)), flags.seed};
-  if (!options.shortlist.empty()) settings.shortlist = read_shortlist(options.shortlist, vocabularies);
-  if (flags.alignment.empty() && !flags.splits && flags.document == DocumentFormat::kText) return settings;
+/// Returns what links words: the layer and head of the flags or, without a flag, what the models say. Throws UsageError for one that they
+/// do not have.
+AlignmentSource alignment_source(const TranslateFlags& flags, const LoadedEnsemble& loaded) {
+  AlignmentSource source = loaded.alignment_with(loaded.options.translate);
+  if (flags.alignment_layer) source = {*flags.alignment_layer, -1};
+  if (flags.alignment_head) source.head = *flags.alignment_head;
+  if (source.layer >= loaded.decoder_layers)
+    throw UsageError("--alignment-layer is " + std::to_string(source.layer) + "; the decoder's layers are 0 to " +
+                     std::to_string(loaded.decoder_layers - 1));
+  if (source.head >= loaded.num_heads)
+    throw UsageError("--alignment-head is " + std::to_string(source.head) + "; the heads are 0 to " + std::to_string(loaded.num_heads - 1));
+  return source;
+}
+
+TranslatorSettings settings_of(const TranslateFlags& flags, const LoadedEnsemble& loaded) {
+  const TranslateOptions& options = loaded.options.translate;
+  const AlignmentSource source = alignment_source(flags, loaded);
+  TranslatorSettings settings{options, AlignmentLevel::kNone, source.layer, flags.seed};
+  if (!options.shortlist.empty()) settings.shortlist = read_shortlist(options.shortlist, loaded.vocabularies);
+  const bool may_have_terms = flags.format.json || !flags.terms.empty();
+  if (flags.alignment.empty() && !flags.splits && !may_have_terms && flags.document == DocumentFormat::kText) return settings;
   settings.alignment = flags.alignment.empty() || flags.alignment == "word" ? AlignmentLevel::kWord : AlignmentLevel::kPiece;
-  if (settings.alignment_layer >= layers)
-    throw UsageError("--alignment-layer is " + std::to_string(settings.alignment_layer) + "; the decoder's layers are 0 to " +
-                     std::to_string(layers - 1));
+  settings.alignment_head = source.head;
   return settings;
 }
 
@@ -176,6 +200,10 @@ bool read_flags(CommandLine& app, TranslateFlags& flags, const std::vector<std::
     throw UsageError("--language changes nothing without --split or --format html, srt or vtt");
   if (flags.splits && flags.alignment == "subword")
     throw UsageError("--alignment subword does not go with --split, whose texts are no lists of pieces; expected --alignment word");
+  if (!flags.terms.empty() && flags.document != DocumentFormat::kText)
+    throw UsageError("--terms go with plain text alone; leave out --terms or --format");
+  if (!flags.terms.empty() && flags.alignment == "subword")
+    throw UsageError("--alignment subword does not go with --terms, which are put where words are linked; expected --alignment word");
   if (flags.parts.are_given()) flags.parts.require_files(flags.output, {flags.input});
   return true;
 }
@@ -191,6 +219,8 @@ int run_translate(const std::vector<std::string>& arguments) {
     if (flags.document == DocumentFormat::kText) reader.emplace(flags.input, flags.first_line);
     output.emplace(flags.output, std::vector{flags.input});
   }
+  std::shared_ptr<const document::Terms> terms;
+  if (!flags.terms.empty()) terms = std::make_shared<document::Terms>(document::read_terms(flags.terms));
   handle_interrupts();
   if (output) let_sigterm_end_reading();
   const std::vector<std::string> words = flags.overrides(app);
@@ -201,17 +231,19 @@ int run_translate(const std::vector<std::string>& arguments) {
   warn_of_unused_flags(loaded.options.translate, app, words);
   flags.format.n_best = loaded.options.translate.n_best > 1 || app.count("--n-best") > 0;
   flags.format.alignment = !flags.alignment.empty();
+  flags.format.takes_terms = flags.alignment != "subword";
   TranslationProgress progress(flags.input, flags.output, flags.common.quiet);
-  TranslatorSettings settings = settings_of(flags, loaded.options.translate, loaded.vocabularies, loaded.decoder_layers);
+  TranslatorSettings settings = settings_of(flags, loaded);
   settings.on_sentence = [&progress] { progress.add_sentence(); };
   flags.format.paragraphs = flags.splits;
   TextTranslation how = {
       .prefix = flags.prefix, .format = flags.format, .longest = loaded.options.data.max_length, .bad_lines = flags.on_error};
   const bool is_document = flags.document != DocumentFormat::kText;
   if (flags.splits || is_document) how.splitting = splitting_for(loaded, flags.language, "--language");
+  how.terms = terms;
   std::optional<JobFolder> job;
   if (!output)
-    job = JobFolder::make_or_join(flags.output, flags.parts.cut, translation_terms(models, settings, how, flags.input),
+    job = JobFolder::make_or_join(flags.output, flags.parts.cut, translation_terms(models, settings, how, flags.input, flags.terms),
                                   job_inputs({flags.input}));
   loaded.round_weights();
   Translator translator(loaded.model, loaded.vocabularies, std::move(settings));

@@ -1,5 +1,6 @@
 #include "config/options.h"
 
+#include <algorithm>
 #include <array>
 
 #include "config/load.h"
@@ -63,6 +64,16 @@ std::string CorpusOptions::src_text() const {
 
 std::string CorpusOptions::tgt_text() const {
   return tsv.empty() ? tgt : tsv + ", column " + std::to_string(columns.at(1));
+}
+
+bool Options::is_guided() const {
+  return train.guided_alignment.weight > 0 &&
+         std::ranges::any_of(data.train, [](const CorpusOptions& corpus) { return corpus.has_links(); });
+}
+
+AlignmentSource Options::alignment_source() const {
+  if (is_guided()) return train.guided_alignment.guided(model.decoder_layers);
+  return {static_cast<int>(std::max<int64_t>(0, model.decoder_layers - 2)), -1};
 }
 
 Options options_from(const ConfigNode& tree) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -35,13 +36,17 @@ struct CorpusOptions {
   std::string tsv = {};
   std::vector<int64_t> columns = {1, 2};
   ScoreColumn min_score = {};
+  std::string links = {};
+  int64_t links_column = 0;
   bool stream = false;
   int64_t shuffle_lines = 100'000;
   bool skip_consumed = true;
   std::string src_prefix = {};
   double weight = 1;
 
-  /// Returns the files with a description of each: {"train.de", "source text"}.
+  /// True if the words of pairs are linked, for guided alignment.
+  bool has_links() const { return !links.empty() || links_column > 0; }
+  /// Returns the files of text with a description of each: {"train.de", "source text"}.
   std::vector<std::pair<std::string, std::string>> files() const;
   /// Names the files: "train.de and train.en", "train.tsv".
   std::string files_text(const char* between = " and ") const;
@@ -58,6 +63,10 @@ struct CorpusOptions {
           "one file in place of src and tgt, plain or packed: columns with a tab between them, a pair in each line");
     visit("columns", self.columns, at_least(1), "which columns of tsv are source and target, counted from 1; others are ignored");
     visit("min_score", self.min_score, any(), "leave pairs with a low score in a column of tsv out: {column: 3, at_least: 0.5}");
+    visit("links", self.links, any(),
+          "training: file of word alignments for train.guided_alignment, a line a pair, plain or packed: 0-0 1-2 links source and target "
+          "words, which spaces separate, counted from 0; `lacuna align` writes it");
+    visit("links_column", self.links_column, lacuna::at_least(0), "training: the column of tsv that has them in place of a file; 0 = none");
     visit("stream", self.stream, any(),
           "tsv is a pipe, \"-\" for standard input, that is read once, as it comes, and ends training with its end; the only training "
           "corpus");
@@ -263,6 +272,33 @@ enum class Schedule { kInverseSqrt, kNoam, kLinear, kCosine, kPlateau, kConstant
 enum class ExchangeType { kFp32, kBf16 };
 enum class ValidMetric { kLoss, kPerplexity, kBleu, kChrf };
 
+/// Cross attention of the decoder whose weights link words.
+struct AlignmentSource {
+  int layer = -1;  ///< -1 = none
+  int head = -1;   ///< -1 = the average of all
+  bool operator==(const AlignmentSource&) const = default;
+};
+
+/// Training of one head of cross attention to attend as words are linked, where training corpora have links.
+struct GuidedAlignmentOptions {
+  double weight = 0.1;
+  IntOrAuto layer;
+  int64_t head = 0;
+
+  /// Returns the head that is guided in a decoder of so many layers.
+  AlignmentSource guided(int64_t decoder_layers) const {
+    return {static_cast<int>(layer.value_or(std::max<int64_t>(0, decoder_layers - 2))), static_cast<int>(head)};
+  }
+
+  template <class Self, class Visitor>
+  static void describe(Self& self, Visitor&& visit) {
+    visit("weight", self.weight, at_least(0),
+          "times the alignment loss of a linked target token is added to the loss, where a corpus of data.train has links; 0 = never");
+    visit("layer", self.layer, at_least(0), "decoder layer whose cross attention is guided; auto = the last but one");
+    visit("head", self.head, at_least(0), "head of that layer");
+  }
+};
+
 struct TrainOptions {
   IntOrAuto batch_tokens{4096};
   int64_t update_freq = 1;
@@ -279,6 +315,7 @@ struct TrainOptions {
   double plateau_factor = 0.5;
   int64_t plateau_patience = 2;
   double label_smoothing = 0.1;
+  GuidedAlignmentOptions guided_alignment;
   double clip_norm = 1;
   double ema_decay = 0;
   int64_t max_bad_updates = 20;
@@ -337,6 +374,7 @@ struct TrainOptions {
     visit("plateau_factor", self.plateau_factor, between(0.01, 1), "plateau: factor at each validation that is due for one");
     visit("plateau_patience", self.plateau_patience, at_least(1), "plateau: validations without a better score before the factor applies");
     visit("label_smoothing", self.label_smoothing, at_least_below(0, 1), "mass taken from the right token and spread over the vocabulary");
+    visit("guided_alignment", self.guided_alignment, any(), "training of a head of cross attention by links between words");
     visit("clip_norm", self.clip_norm, at_least(0), "gradients are scaled down to this norm; 0 = never");
     visit("ema_decay", self.ema_decay, at_least_below(0, 1),
           "exponential moving average of the weights, used to validate, average and translate; 0 = off");
@@ -492,6 +530,11 @@ struct Options {
   ModelOptions model;
   TrainOptions train;
   TranslateOptions translate;
+
+  /// True if training guides a head of cross attention: a training corpus has links, and they have weight.
+  bool is_guided() const;
+  /// Returns what links words by default: the head that training guides, else the average over heads of the last layer but one.
+  AlignmentSource alignment_source() const;
 
   template <class Self, class Visitor>
   static void describe(Self& self, Visitor&& visit) {

@@ -77,6 +77,13 @@ void validate_corpus(const CorpusOptions& corpus, const std::string& key, const 
   }
   require(corpus.min_score.column == 0 || (!corpus.tsv.empty() && key == "data.train"), "min_score",
           fmt::format("the min_score of {} is of a column of a tsv that trains; remove it", corpus.files_text()));
+  require(!corpus.has_links() || key == "data.train", corpus.links.empty() ? "links_column" : "links",
+          fmt::format("links of {} are of no use, as training alone reads links; remove them", corpus.files_text()));
+  require(corpus.links_column == 0 || !corpus.tsv.empty(), "links_column",
+          fmt::format("the links_column of {} is a column of a tsv; name a file of links by `links`", corpus.files_text()));
+  require(corpus.links.empty() || (corpus.links_column == 0 && !corpus.stream), "links",
+          fmt::format("links is \"{}\"; a stream's links, and those of a tsv with links_column, are a column of it: remove one of the two",
+                      corpus.links));
   require(corpus.tsv != "-" || corpus.stream, "tsv",
           "tsv is \"-\", standard input, which is read once; training alone can take it so, by stream: true");
   require(
@@ -167,6 +174,19 @@ void validate_schedule_end(const TrainOptions& train, const Rules& rules) {
                     std::to_string(end) + " and ends the " + schedule + " schedule: lower the one or raise the other");
 }
 
+/// Checks that there is the head that links are to guide.
+void validate_guided_alignment(const Options& options, const Rules& rules) {
+  const GuidedAlignmentOptions& guided = options.train.guided_alignment;
+  const ModelOptions& model = options.model;
+  const int64_t layer = guided.layer.value_or(0);
+  rules.require(
+      layer < model.decoder_layers, {"train.guided_alignment.layer", "model.decoder_layers"},
+      equals("train.guided_alignment.layer", layer) + "; the decoder's layers are 0 to " + std::to_string(model.decoder_layers - 1));
+  rules.require(
+      guided.head < model.num_heads, {"train.guided_alignment.head", "model.num_heads"},
+      equals("train.guided_alignment.head", guided.head) + "; the heads of a layer are 0 to " + std::to_string(model.num_heads - 1));
+}
+
 void validate_training(const TrainOptions& train, const DataOptions& data, const Rules& rules) {
   validate_schedule_end(train, rules);
   rules.require(train.schedule != Schedule::kNoam || train.warmup_steps.value_or(1) > 0, {"train.warmup_steps"},
@@ -250,6 +270,7 @@ void validate(const Options& options, const ConfigNode& tree) {
   validate_stream(options.data, rules);
   validate_model(options.model, options.data, rules);
   validate_training(options.train, options.data, rules);
+  validate_guided_alignment(options, rules);
   validate_translation(options.translate, options.model, options.data, rules);
 }
 

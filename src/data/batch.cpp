@@ -39,12 +39,17 @@ BatchPtr sentences(const Batch& batch, int64_t first, int64_t last) {
   part->tgt = sub_tokens(batch.tgt, *batch.tgt_shape, first, last);
   part->src_shape = sub_shape(*batch.src_shape, first, last);
   part->tgt_shape = sub_shape(*batch.tgt_shape, first, last);
+  const int32_t src_begin = batch.src_shape->begin(first), tgt_begin = batch.tgt_shape->begin(first);
+  const int32_t tgt_end = batch.tgt_shape->offsets()[static_cast<size_t>(last)];
+  for (const auto& [src, tgt] : batch.links)
+    if (tgt >= tgt_begin && tgt < tgt_end) part->links.emplace_back(src - src_begin, tgt - tgt_begin);
   return part;
 }
 
 }  // namespace
 
-void BatchBuilder::add(std::span<const TokenId> src, std::span<const TokenId> tgt, int64_t id) {
+void BatchBuilder::add(std::span<const TokenId> src, std::span<const TokenId> tgt, int64_t id, std::span<const WordLink> links) {
+  for (const auto& [s, t] : links) links_.emplace_back(src_offsets_.back() + s, tgt_offsets_.back() + t);
   src_.insert(src_.end(), src.begin(), src.end());
   tgt_.insert(tgt_.end(), tgt.begin(), tgt.end());
   src_offsets_.push_back(static_cast<int32_t>(src_.size()));
@@ -58,6 +63,7 @@ std::shared_ptr<const Batch> BatchBuilder::take() {
   batch->tgt_shape = std::make_shared<RaggedShape>(std::move(tgt_offsets_), std::move(ids_));
   batch->src = std::move(src_);
   batch->tgt = std::move(tgt_);
+  batch->links = std::move(links_);
   *this = {};
   return batch;
 }

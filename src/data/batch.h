@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/ragged_shape.h"
+#include "data/word_links.h"
 #include "text/vocabulary.h"
 
 namespace lacuna {
@@ -15,6 +16,7 @@ namespace lacuna {
 struct Batch {
   std::vector<TokenId> src, tgt;        ///< [Ts], [Tt]
   RaggedShapePtr src_shape, tgt_shape;  ///< B sentences each, the same ids on both sides
+  WordLinks links = {};                 ///< between tokens of `src` and of `tgt`, by their places there; for guided alignment
   int64_t src_tokens() const { return static_cast<int64_t>(src.size()); }
   int64_t tgt_tokens() const { return static_cast<int64_t>(tgt.size()); }
 };
@@ -24,7 +26,8 @@ using BatchPtr = std::shared_ptr<const Batch>;
 /// Collects sentence pairs, which end in eos already, into one batch.
 class BatchBuilder {
  public:
-  void add(std::span<const TokenId> src, std::span<const TokenId> tgt, int64_t id);
+  /// `links` are between tokens of the two sentences.
+  void add(std::span<const TokenId> src, std::span<const TokenId> tgt, int64_t id, std::span<const WordLink> links = {});
   bool is_empty() const { return ids_.empty(); }
   /// Returns true if the pair fits into the batch. The rule of evaluation sets; Epoch composes training batches.
   bool fits(int64_t src_length, int64_t tgt_length, int64_t batch_tokens) const {
@@ -37,6 +40,7 @@ class BatchBuilder {
   std::vector<TokenId> src_, tgt_;
   std::vector<int32_t> src_offsets_ = {0}, tgt_offsets_ = {0};
   std::vector<int64_t> ids_;
+  WordLinks links_;
 };
 
 /// Settings of sentence pairs of random tokens, equally long on both sides. Tokens and lengths include eos.

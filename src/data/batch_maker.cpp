@@ -95,10 +95,23 @@ std::vector<TokenId> Epoch::sample(const Draw& draw, bool is_src) const {
   return vocabulary.sample(text, plan_.spm_alpha, plan_.spm_nbest, key);
 }
 
+/// Returns the links between the tokens of a pair; none to or from eos.
+WordLinks Epoch::links(const Draw& draw, std::span<const TokenId> src, std::span<const TokenId> tgt) const {
+  if (!draw.corpus->has_links()) return {};
+  const std::span<const WordLink> links = draw.corpus->links(draw.sentence);
+  if (links.empty()) return {};
+  const std::vector<int32_t> src_words = plan_.vocabularies.src->words_of(draw.corpus->src_text(draw.sentence), src.first(src.size() - 1));
+  const std::vector<int32_t> tgt_words = plan_.vocabularies.tgt->words_of(draw.corpus->tgt_text(draw.sentence), tgt.first(tgt.size() - 1));
+  return links_of_tokens(links, src_words, tgt_words);
+}
+
 std::shared_ptr<const Batch> Epoch::next() {
   if (is_over()) return nullptr;
   BatchBuilder builder;
-  for (const Draw& one : next_draws()) builder.add(ids(one, true), ids(one, false), static_cast<int64_t>(one.number));
+  for (const Draw& one : next_draws()) {
+    const std::vector<TokenId> src = ids(one, true), tgt = ids(one, false);
+    builder.add(src, tgt, static_cast<int64_t>(one.number), links(one, src, tgt));
+  }
   for (const auto& corpus : plan_.corpora) corpus->require_unchanged();  // what was just copied is what was opened
   return builder.take();
 }

@@ -22,7 +22,7 @@ struct BatchPlan {
   double spm_alpha = DataOptions().spm_alpha;  ///< subword sampling in training; > 0 needs corpora with text
   int64_t spm_nbest = DataOptions().spm_nbest;
   int64_t max_length = DataOptions().max_length;
-  Vocabularies vocabularies;  ///< for sampling only
+  Vocabularies vocabularies;  ///< for sampling, and to find the tokens of linked words
 };
 
 /// Sums up what an epoch draws from all corpora by their weights; of a stream, nothing is known: 0. Where a fraction selects sentences,
@@ -63,6 +63,7 @@ class Epoch {
   std::vector<Draw> next_draws();
   std::vector<TokenId> ids(const Draw& draw, bool is_src) const;
   std::vector<TokenId> sample(const Draw& draw, bool is_src) const;
+  WordLinks links(const Draw& draw, std::span<const TokenId> src, std::span<const TokenId> tgt) const;
 
   const BatchPlan& plan_;
   int64_t epoch_;

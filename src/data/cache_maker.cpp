@@ -13,6 +13,7 @@
 #include "data/corpus_cache.h"
 #include "data/corpus_reader.h"
 #include "text/invisible_characters.h"
+#include "text/joiner.h"
 
 namespace lacuna {
 namespace {
@@ -71,19 +72,20 @@ class SideWriter {
   std::optional<ItemWriter> text_;
 };
 
-struct Pair {
-  std::string src, tgt, place;
+struct Pair : TextPair {
   std::vector<TokenId> src_ids, tgt_ids;
 };
 
 class CacheMaker {
  public:
-  CacheMaker(const DataOptions& options, const Vocabularies& vocabularies, bool with_text, const fs::path& folder)
+  CacheMaker(const DataOptions& options, const Vocabularies& vocabularies, CacheParts parts, const fs::path& folder)
       : options_(options),
         vocabularies_(vocabularies),
         rejects_name_(folder / kRejectsOfCache),
-        src_(folder, "src", with_text),
-        tgt_(folder, "tgt", with_text) {}
+        src_(folder, "src", parts.text),
+        tgt_(folder, "tgt", parts.text) {
+    if (parts.links) links_.emplace(folder / "links", folder / "links.offsets");
+  }
 
   DataSummary make_of(const CorpusOptions& corpus) {
     total_ = count_pairs(corpus, options_.bad_lines, kSkipInTraining);
@@ -109,15 +111,17 @@ class CacheMaker {
     }
     src_.finish();
     tgt_.finish();
+    if (links_) links_->finish();
     if (rejects_) rejects_->finish();
     return summary_;
   }
 
  private:
   static PairSource reader_of(CorpusReader& reader) {
-    return [&reader](std::string& src, std::string& tgt, std::string& place) {
-      if (!reader.next(src, tgt)) return false;
-      place = reader.src_place();
+    return [&reader](TextPair& pair) {
+      if (!reader.next(pair.src, pair.tgt)) return false;
+      pair.place = reader.src_place();
+      pair.links = reader.links();
       return true;
     };
   }
@@ -126,7 +130,7 @@ class CacheMaker {
     std::vector<Pair> chunk;
     for (size_t bytes = 0; chunk.size() < kChunk && bytes < kChunkBytes;) {
       Pair pair;
-      if (!next(pair.src, pair.tgt, pair.place)) break;
+      if (!next(pair)) break;
       bytes += pair.src.size() + pair.tgt.size();
       chunk.push_back(std::move(pair));
     }
@@ -143,7 +147,7 @@ class CacheMaker {
   void tokenize(std::vector<Pair>& chunk) const {
     const auto work = [&](size_t begin, size_t end) {
       for (size_t i = begin; i < end; ++i) {
-        chunk[i].src = source_text(*vocabularies_.src, chunk[i].src);
+        change_source(chunk[i]);
         chunk[i].src_ids = vocabularies_.src->encode(chunk[i].src);
         chunk[i].tgt_ids = vocabularies_.tgt->encode(chunk[i].tgt);
       }
@@ -154,6 +158,13 @@ class CacheMaker {
       others.push_back(std::async(std::launch::async, work, std::min(t * part, chunk.size()), std::min((t + 1) * part, chunk.size())));
     work(0, std::min(part, chunk.size()));
     for (std::future<void>& other : others) other.get();  // rethrows the thread's exception
+  }
+
+  /// Takes invisible characters out of the source. Where a word consisted of them, links no longer name the right ones: it has none then.
+  void change_source(Pair& pair) const {
+    std::string text = source_text(*vocabularies_.src, pair.src);
+    if (!pair.links.empty() && joined_words(text, "").back() != joined_words(pair.src, "").back()) pair.links.clear();
+    pair.src = std::move(text);
   }
 
   void keep(Pair& pair) {
@@ -172,6 +183,7 @@ class CacheMaker {
     ++summary_.kept;
     write(src_, pair.src_ids, pair.src, summary_.src_tokens, summary_.src_unk, summary_.src_lengths);
     write(tgt_, pair.tgt_ids, pair.tgt, summary_.tgt_tokens, summary_.tgt_unk, summary_.tgt_lengths);
+    if (links_) links_->add(pair.links.data(), pair.links.size());
   }
 
   /// True if the lengths differ by more than data.max_length_ratio.
@@ -215,6 +227,7 @@ class CacheMaker {
   const Vocabularies& vocabularies_;
   const fs::path rejects_name_;
   SideWriter src_, tgt_;
+  std::optional<ItemWriter> links_;
   std::optional<FileWriter> rejects_;
   DataSummary summary_;
   int64_t total_ = 0;
@@ -223,14 +236,14 @@ class CacheMaker {
 
 }  // namespace
 
-DataSummary write_cache_files(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, bool with_text,
+DataSummary write_cache_files(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, CacheParts parts,
                               const fs::path& folder) {
-  return CacheMaker(options, vocabularies, with_text, folder).make_of(corpus);
+  return CacheMaker(options, vocabularies, parts, folder).make_of(corpus);
 }
 
-DataSummary write_cache_files(const PairSource& next, const DataOptions& options, const Vocabularies& vocabularies, bool with_text,
+DataSummary write_cache_files(const PairSource& next, const DataOptions& options, const Vocabularies& vocabularies, CacheParts parts,
                               const std::filesystem::path& folder) {
-  return CacheMaker(options, vocabularies, with_text, folder).make_of(next, [] {});
+  return CacheMaker(options, vocabularies, parts, folder).make_of(next, [] {});
 }
 
 }  // namespace lacuna

@@ -42,18 +42,19 @@ void TokenizedCorpus::require_unchanged() const {
     (*side)->ids.require_unchanged();
     if ((*side)->text) (*side)->text->require_unchanged();
   }
+  if (links_) links_->require_unchanged();
 }
 
 std::shared_ptr<const TokenizedCorpus> TokenizedCorpus::open(const CorpusOptions& corpus, const DataOptions& options,
                                                              const Vocabularies& vocabularies, const std::string& cache_folder) {
-  const bool with_text = options.spm_alpha > 0;
-  return of(open_corpus_cache(corpus, options, vocabularies, cache_folder, with_text));
+  return of(open_corpus_cache(corpus, options, vocabularies, cache_folder, parts_of_cache(corpus, options)));
 }
 
 std::shared_ptr<const TokenizedCorpus> TokenizedCorpus::of(CorpusCache cache) {
   auto opened = std::make_shared<TokenizedCorpus>();
   opened->src_ = std::move(cache.src);
   opened->tgt_ = std::move(cache.tgt);
+  opened->links_ = std::move(cache.links);
   opened->summary_ = cache.summary;
   opened->size_ = cache.summary.kept;
   opened->fingerprint_ = cache.fingerprint;

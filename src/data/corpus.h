@@ -14,6 +14,7 @@
 #include "base/mapped_file.h"
 #include "config/options.h"
 #include "data/bad_lines.h"
+#include "data/word_links.h"
 #include "text/vocabulary.h"
 
 namespace lacuna {
@@ -101,6 +102,10 @@ class TokenizedCorpus {
   bool has_text() const { return src_->text.has_value(); }
   std::string_view src_text(int64_t sentence) const { return text(*src_, sentence); }
   std::string_view tgt_text(int64_t sentence) const { return text(*tgt_, sentence); }
+  /// Returns true if the corpus has links between words; it was then opened with text.
+  bool has_links() const { return links_.has_value(); }
+  /// Returns the links between the words of the two texts. REQUIRES: has_links().
+  std::span<const WordLink> links(int64_t sentence) const { return links_->at(sentence); }
   /// Throws MachineError if a file of the cache was changed while it was in use: what was read before the call is sound.
   void require_unchanged() const;
   const DataSummary& summary() const { return summary_; }
@@ -125,6 +130,7 @@ class TokenizedCorpus {
   }
 
   std::optional<CorpusSide> src_, tgt_;
+  std::optional<MappedItems<WordLink>> links_;
   int64_t size_ = 0;
   DataSummary summary_;
   std::string fingerprint_;

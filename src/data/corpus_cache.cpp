@@ -41,27 +41,37 @@ void take(FileLock& lock, const fs::path& folder) {
   lock.take_within(std::chrono::hours::max(), what);
 }
 
-CorpusSide open_side(const fs::path& folder, const std::string& side, bool with_text) {
+CorpusSide open_side(const fs::path& folder, const std::string& side, CacheParts parts) {
   CorpusSide opened = {{folder / (side + ".ids"), folder / (side + ".offsets")}, {}};
-  if (with_text) opened.text.emplace(folder / (side + ".text"), folder / (side + ".text_offsets"));
+  if (parts.text) opened.text.emplace(folder / (side + ".text"), folder / (side + ".text_offsets"));
   return opened;
 }
 
+std::optional<MappedItems<WordLink>> open_links(const fs::path& folder, CacheParts parts) {
+  if (!parts.links) return {};
+  return MappedItems<WordLink>(folder / "links", folder / "links.offsets");
+}
+
+CorpusCache opened(const fs::path& folder, const DataSummary& summary, CacheParts parts) {
+  return {folder, summary, open_side(folder, "src", parts), open_side(folder, "tgt", parts), open_links(folder, parts), {}};
+}
+
 /// Hash of a summary and of every file it covers: otherwise training would use a damaged file of the right size.
-std::string hash_of_cache(const fs::path& folder, const DataSummary& summary, const CorpusSide& src, const CorpusSide& tgt) {
+std::string hash_of_cache(const CorpusCache& cache) {
   ContentHash hash;
-  hash.add(json(summary).dump());
-  for (const CorpusSide* side : {&src, &tgt}) {
+  hash.add(json(cache.summary).dump());
+  for (const CorpusSide* side : {&cache.src, &cache.tgt}) {
     side->ids.add_to(hash);
     if (side->text) side->text->add_to(hash);
   }
-  if (summary.bad.count() > 0) hash.add(hash_of_files({(folder / kRejectsOfCache).string()}));
+  if (cache.links) cache.links->add_to(hash);
+  if (cache.summary.bad.count() > 0) hash.add(hash_of_files({(cache.folder / kRejectsOfCache).string()}));
   return hash.text();
 }
 
-void write_summary(const fs::path& folder, const DataSummary& summary, bool with_text) {
+void write_summary(const fs::path& folder, const DataSummary& summary, CacheParts parts) {
   json value = summary;
-  value[kHash] = hash_of_cache(folder, summary, open_side(folder, "src", with_text), open_side(folder, "tgt", with_text));
+  value[kHash] = hash_of_cache(opened(folder, summary, parts));
   write_file_atomically(folder / "summary.json", value.dump(2) + "\n");
 }
 
@@ -72,13 +82,14 @@ bool is_sound(const CorpusSide& side, int64_t sentences, const Vocabulary& vocab
 }
 
 /// Opens a cache that exists and is undamaged.
-std::optional<CorpusCache> find_cache(const fs::path& folder, const Vocabularies& vocabularies, bool with_text) {
+std::optional<CorpusCache> find_cache(const fs::path& folder, const Vocabularies& vocabularies, CacheParts parts) {
   if (!fs::exists(folder)) return {};
   try {
     const auto value = json::parse(read_file(folder / "summary.json"));
-    CorpusCache cache = {folder, value.get<DataSummary>(), open_side(folder, "src", with_text), open_side(folder, "tgt", with_text), {}};
-    if (value.at(kHash) == hash_of_cache(folder, cache.summary, cache.src, cache.tgt) &&
-        is_sound(cache.src, cache.summary.kept, *vocabularies.src) && is_sound(cache.tgt, cache.summary.kept, *vocabularies.tgt))
+    CorpusCache cache = opened(folder, value.get<DataSummary>(), parts);
+    const int64_t sentences = cache.summary.kept;
+    if (value.at(kHash) == hash_of_cache(cache) && is_sound(cache.src, sentences, *vocabularies.src) &&
+        is_sound(cache.tgt, sentences, *vocabularies.tgt) && (!cache.links || cache.links->holds(sentences)))
       return cache;
   } catch (const json::exception&) {  // reported below
   } catch (const DataError&) {
@@ -115,6 +126,7 @@ fs::path new_unfinished(const fs::path& folder) {
 std::string fingerprint_of(const CorpusOptions& corpus) {
   std::vector<std::string> files;
   for (const auto& [file, what] : corpus.files()) files.push_back(file);
+  if (!corpus.links.empty()) files.push_back(corpus.links);
   std::string contents = hash_of_files(files);
   if (corpus.tsv.empty() && corpus.src_prefix.empty()) return contents;
   ContentHash hash;
@@ -122,6 +134,7 @@ std::string fingerprint_of(const CorpusOptions& corpus) {
   hash.add(corpus.tsv.empty() ? "" : fmt::format("columns {} {}", corpus.columns.at(0), corpus.columns.at(1)));
   hash.add(corpus.src_prefix);
   if (corpus.min_score.column > 0) hash.add(fmt::format("score {} {}", corpus.min_score.column, corpus.min_score.at_least));
+  if (corpus.links_column > 0) hash.add(fmt::format("links {}", corpus.links_column));
   return hash.text();
 }
 
@@ -133,14 +146,14 @@ void require_unchanged(const CorpusOptions& corpus, const std::string& fingerpri
 
 /// Makes the cache of the corpus with this fingerprint in `folder`.
 void make_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies, const std::string& fingerprint,
-                const fs::path& folder, bool with_text) {
+                const fs::path& folder, CacheParts parts) {
   log_info("tokenizing {}", corpus.files_text());
   const fs::path unfinished = new_unfinished(folder);
   try {
-    const DataSummary summary = write_cache_files(corpus, options, vocabularies, with_text, unfinished);
-    write_summary(unfinished, summary, with_text);
+    const DataSummary summary = write_cache_files(corpus, options, vocabularies, parts, unfinished);
+    write_summary(unfinished, summary, parts);
     require_unchanged(corpus, fingerprint);
-    if (find_cache(folder, vocabularies, with_text)) {  // without locks: made by a faster process, which may be reading it
+    if (find_cache(folder, vocabularies, parts)) {  // without locks: made by a faster process, which may be reading it
       fs::remove_all(unfinished);
       return;
     }
@@ -154,17 +167,17 @@ void make_cache(const CorpusOptions& corpus, const DataOptions& options, const V
 }
 
 CorpusCache find_or_make(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies,
-                         const std::string& fingerprint, const fs::path& folder, bool with_text) {
+                         const std::string& fingerprint, const fs::path& folder, CacheParts parts) {
   try {
-    if (auto found = find_cache(folder, vocabularies, with_text)) return std::move(*found);
+    if (auto found = find_cache(folder, vocabularies, parts)) return std::move(*found);
     fs::create_directory(folder.parent_path());
     FileLock lock(folder.parent_path() / "lock");
     take(lock, folder.parent_path());
-    if (auto found = find_cache(folder, vocabularies, with_text)) return std::move(*found);  // made by the process that held the lock
-    fs::remove_all(folder);                                                                  // it is damaged
+    if (auto found = find_cache(folder, vocabularies, parts)) return std::move(*found);  // made by the process that held the lock
+    fs::remove_all(folder);                                                              // it is damaged
     if (lock.is_held()) remove_unfinished(folder.parent_path());
-    make_cache(corpus, options, vocabularies, fingerprint, folder, with_text);
-    if (auto made = find_cache(folder, vocabularies, with_text)) return std::move(*made);
+    make_cache(corpus, options, vocabularies, fingerprint, folder, parts);
+    if (auto made = find_cache(folder, vocabularies, parts)) return std::move(*made);
     throw MachineError(folder.string() + ": the token cache changed as soon as it was made; start again when nothing writes to it");
   } catch (const fs::filesystem_error& error) {
     throw MachineError(folder.string() + ": the token cache cannot be made: " + error.code().message() +
@@ -172,10 +185,11 @@ CorpusCache find_or_make(const CorpusOptions& corpus, const DataOptions& options
   }
 }
 
-std::string hash_of_inputs(const std::string& fingerprint, const DataOptions& options, const Vocabularies& vocabularies, bool with_text) {
+std::string hash_of_inputs(const std::string& fingerprint, const DataOptions& options, const Vocabularies& vocabularies, CacheParts parts) {
   ContentHash hash;
   hash.add(fmt::format("{} {} {} {} {} {} {}", kFormat, fingerprint, options.max_length, static_cast<int>(options.long_lines),
-                       options.max_length_ratio, with_text, static_cast<int>(options.bad_lines)));
+                       options.max_length_ratio, parts.text, static_cast<int>(options.bad_lines)));
+  if (parts.links) hash.add("links");
   hash.add(vocabularies.src->serialized());
   hash.add(vocabularies.tgt->serialized());
   return hash.text();
@@ -183,16 +197,21 @@ std::string hash_of_inputs(const std::string& fingerprint, const DataOptions& op
 
 }  // namespace
 
-CorpusCache opened_cache_files(const fs::path& folder, const DataSummary& summary, bool with_text) {
-  return {folder, summary, open_side(folder, "src", with_text), open_side(folder, "tgt", with_text), {}};
+CacheParts parts_of_cache(const CorpusOptions& corpus, const DataOptions& options) {
+  return {.text = options.spm_alpha > 0 || corpus.has_links(), .links = corpus.has_links()};
+}
+
+CorpusCache opened_cache_files(const fs::path& folder, const DataSummary& summary, CacheParts parts) {
+  return opened(folder, summary, parts);
 }
 
 CorpusCache open_corpus_cache(const CorpusOptions& corpus, const DataOptions& options, const Vocabularies& vocabularies,
-                              const std::string& cache_folder, bool with_text) {
+                              const std::string& cache_folder, CacheParts parts) {
   for (const auto& [file, what] : corpus.files()) require_corpus_file(file, what);
+  if (!corpus.links.empty()) require_corpus_file(corpus.links, "word alignments");
   const std::string fingerprint = fingerprint_of(corpus);
-  const fs::path folder = fs::absolute(cache_folder) / hash_of_inputs(fingerprint, options, vocabularies, with_text);
-  CorpusCache cache = find_or_make(corpus, options, vocabularies, fingerprint, folder, with_text);
+  const fs::path folder = fs::absolute(cache_folder) / hash_of_inputs(fingerprint, options, vocabularies, parts);
+  CorpusCache cache = find_or_make(corpus, options, vocabularies, fingerprint, folder, parts);
   cache.fingerprint = fingerprint;
   if (cache.summary.kept == 0)
     throw DataError(corpus.files_text() + ": no sentence pair is left to train on (" + cache.summary.text() + ")" +

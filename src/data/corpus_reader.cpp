@@ -14,6 +14,7 @@
 #include "base/interrupt.h"
 #include "base/spelling.h"
 #include "data/bad_lines.h"
+#include "text/joiner.h"
 #include "text/writing_system.h"
 
 namespace lacuna {
@@ -55,6 +56,11 @@ int64_t count_rest(LineReader& reader) {
   return reader.line_number();
 }
 
+/// Returns the number of words, which spaces separate.
+int32_t words_of(std::string_view text) {
+  return joined_words(text, "").back();
+}
+
 /// Returns the number of columns that most of a file's first lines have, of those with at least `least`; without any, `least`. What can be
 /// read only once is not looked at: 0.
 int64_t usual_columns(const std::string& file, int64_t least) {
@@ -79,11 +85,12 @@ CorpusReader::CorpusReader(CorpusOptions corpus, BadLineHandler on_bad_line)
     tgt_.emplace(checked(corpus_.files().back()));
   else
     num_columns_ = usual_columns(corpus_.tsv, least_columns());
+  if (!corpus_.links.empty()) links_file_.emplace(checked({corpus_.links, "word alignments"}));
 }
 
 /// Returns the number of columns that a row needs for all that is read of it.
 int64_t CorpusReader::least_columns() const {
-  return std::max(std::ranges::max(corpus_.columns), corpus_.min_score.column);
+  return std::max({std::ranges::max(corpus_.columns), corpus_.min_score.column, corpus_.links_column});
 }
 
 bool CorpusReader::next(std::string& src, std::string& tgt) {
@@ -96,13 +103,18 @@ bool CorpusReader::next(std::string& src, std::string& tgt) {
       on_bad_line_(error, tgt_ ? src + "\t" + tgt : row_);
     }
   }
-  if (!corpus_.src_prefix.empty() && !is_blank(src)) src.insert(0, corpus_.src_prefix + " ");
+  if (!corpus_.src_prefix.empty() && !is_blank(src)) {
+    src.insert(0, corpus_.src_prefix + " ");
+    if (!links_.empty())
+      for (const int32_t words = words_of(corpus_.src_prefix); WordLink & link : links_) link.first += words;
+  }
   return true;
 }
 
 bool CorpusReader::skip(int64_t lines) {
   const bool has_src = src_.skip(lines);
   if (tgt_ && tgt_->skip(lines) != has_src) fail_lengths();
+  if (links_file_ && links_file_->skip(lines) != has_src) fail_links_length();
   return has_src;
 }
 
@@ -114,8 +126,10 @@ bool CorpusReader::next_of_files(std::string& src, std::string& tgt) {
   std::optional<LineError> error;
   const bool has_src = read_line(src_, src, error), has_tgt = read_line(*tgt_, tgt, error);
   if (has_src != has_tgt) fail_lengths();
+  read_links_line(has_src, error);
   if (!has_src) return false;
   if (error) throw LineError(*error);
+  take_links(src, tgt);
   note_other_line_ends(src_, src);
   note_other_line_ends(*tgt_, tgt);
   return true;
@@ -123,21 +137,43 @@ bool CorpusReader::next_of_files(std::string& src, std::string& tgt) {
 
 bool CorpusReader::next_of_columns(std::string& src, std::string& tgt) {
   do {
-    if (!src_.next(row_)) return false;
-    src_.require_clean(row_);
+    std::optional<LineError> error;
+    const bool has_row = read_line(src_, row_, error);
+    read_links_line(has_row, error);
+    if (!has_row) return false;
+    if (error) throw LineError(*error);
     const int64_t columns = columns_of(row_);
     if (num_columns_ == 0 && columns >= least_columns()) num_columns_ = columns;
     if (columns == num_columns_) continue;
     if (!is_blank(row_)) fail_columns(columns);
     src.clear();
     tgt.clear();
+    links_.clear();
     return true;
   } while (has_low_score());
   src = column_of(row_, corpus_.columns.at(0));
   tgt = column_of(row_, corpus_.columns.at(1));
+  if (corpus_.links_column > 0) links_line_ = column_of(row_, corpus_.links_column);
+  take_links(src, tgt);
   note_other_line_ends(src_, src);
   note_other_line_ends(src_, tgt);
   return true;
+}
+
+/// Reads the line of a pair's links, if they have a file; an error is kept unless there is one.
+void CorpusReader::read_links_line(bool has_pair, std::optional<LineError>& error) {
+  if (!links_file_) return;
+  links_line_.clear();
+  if (read_line(*links_file_, links_line_, error) != has_pair) fail_links_length();
+}
+
+/// Takes the links of a pair from their line.
+void CorpusReader::take_links(const std::string& src, const std::string& tgt) {
+  if (!corpus_.has_links()) return;
+  const std::string place = (links_file_ ? *links_file_ : src_).place();
+  links_ = parse_links(links_line_, place).possible;
+  const std::string trouble = link_out_of_range(links_, 0, words_of(src), words_of(tgt));
+  if (!trouble.empty()) throw LineError("with links to words that are not there", place + ": " + trouble);
 }
 
 /// True, and counted, if the row's score is below min_score. Throws LineError for one that is no number.
@@ -175,14 +211,21 @@ void CorpusReader::fail_lengths() {
                   "; expected as many in both" + hint);
 }
 
+void CorpusReader::fail_links_length() {
+  const int64_t links = count_rest(*links_file_), pairs = count_rest(src_);
+  throw DataError(fmt::format("{} has {} and {} has {}; expected one line of links for each pair", corpus_.links, counted(links, "line"),
+                              corpus_.files().front().first, pairs));
+}
+
 void CorpusReader::fail_columns(int64_t found) const {
   const std::string has = fmt::format("{}: the line has {}", src_.place(), counted(found, "column"));
   if (found < least_columns())
     throw LineError(kOtherColumns,
-                    fmt::format("{}; expected the source in column {} and the target in column {}{}, with a tab between columns. "
+                    fmt::format("{}; expected the source in column {} and the target in column {}{}{}, with a tab between columns. "
                                 "Mend the line or remove it, or set the corpus's `columns`",
                                 has, corpus_.columns[0], corpus_.columns[1],
-                                corpus_.min_score.column > 0 ? fmt::format(" and a score in column {}", corpus_.min_score.column) : ""));
+                                corpus_.min_score.column > 0 ? fmt::format(" and a score in column {}", corpus_.min_score.column) : "",
+                                corpus_.links_column > 0 ? fmt::format(" and links in column {}", corpus_.links_column) : ""));
   throw LineError(kOtherColumns, fmt::format("{}, and most have {}; expected as many in all, as a tab too many or too few moves texts to "
                                              "other columns. Mend the line or remove it",
                                              has, num_columns_));

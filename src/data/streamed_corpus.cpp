@@ -42,6 +42,7 @@ StreamedCorpus::StreamedCorpus(const CorpusOptions& corpus, DataOptions options,
   hash.add(fmt::format("stream {} {} {} {} {}", corpus.shuffle_lines, corpus.columns.at(0), corpus.columns.at(1), corpus.min_score.column,
                        corpus.min_score.at_least));
   hash.add(corpus.src_prefix);
+  if (corpus.links_column > 0) hash.add(fmt::format("links {}", corpus.links_column));
   fingerprint_ = hash.text();
 }
 
@@ -84,17 +85,17 @@ bool StreamedCorpus::wait_for_line() {
 }
 
 /// Reads a pair of the block.
-bool StreamedCorpus::next_pair(std::string& src, std::string& tgt, std::string& place) {
+bool StreamedCorpus::next_pair(TextPair& pair) {
+  TextPair& ahead = ahead_.pair;
   if (ahead_.line == 0) {
-    if (reader_->line_number() >= end_of_block_ || !wait_for_line() || !reader_->next(ahead_.src, ahead_.tgt)) return false;
+    if (reader_->line_number() >= end_of_block_ || !wait_for_line() || !reader_->next(ahead.src, ahead.tgt)) return false;
     ahead_.line = reader_->line_number();
-    ahead_.place = reader_->src_place();
+    ahead.place = reader_->src_place();
+    ahead.links = reader_->links();
   }
   if (ahead_.line > end_of_block_) return false;
   ahead_.line = 0;
-  src = std::move(ahead_.src);
-  tgt = std::move(ahead_.tgt);
-  place = std::move(ahead_.place);
+  pair = std::move(ahead);
   return true;
 }
 
@@ -105,13 +106,13 @@ std::shared_ptr<const TokenizedCorpus> StreamedCorpus::next() {
   const fs::path folder = folder_ / std::to_string(blocks_++);
   fs::create_directories(folder);
   auto own_folder = std::make_shared<OwnFolder>(folder);
-  const bool with_text = options_.spm_alpha > 0;
-  const PairSource source = [this](std::string& src, std::string& tgt, std::string& place) { return next_pair(src, tgt, place); };
-  DataSummary summary = write_cache_files(source, options_, vocabularies_, with_text, folder);
+  const CacheParts parts = parts_of_cache(corpus_, options_);
+  const PairSource source = [this](TextPair& pair) { return next_pair(pair); };
+  DataSummary summary = write_cache_files(source, options_, vocabularies_, parts, folder);
   if (is_interrupted_) return nullptr;
   const bool is_at_end = reader_->line_number() == lines_before && ahead_.line == 0 && reader_->line_number() <= first_line;
   if (is_at_end) return nullptr;
-  auto corpus = TokenizedCorpus::of(opened_cache_files(folder, summary, with_text));
+  auto corpus = TokenizedCorpus::of(opened_cache_files(folder, summary, parts));
   return {corpus.get(), [corpus, own_folder = std::move(own_folder)](const TokenizedCorpus*) mutable {
             corpus.reset();  // unmaps the files
             own_folder.reset();

@@ -9,6 +9,7 @@
 #include "config/options.h"
 #include "data/bad_lines.h"
 #include "data/corpus.h"
+#include "data/corpus_cache.h"
 #include "data/corpus_reader.h"
 #include "text/vocabulary.h"
 
@@ -40,7 +41,7 @@ class StreamedCorpus {
   std::string name() const { return corpus_.tsv == "-" ? "stdin" : corpus_.tsv; }
 
  private:
-  bool next_pair(std::string& src, std::string& tgt, std::string& place);
+  bool next_pair(TextPair& pair);
   bool wait_for_line();
   void open();
 
@@ -52,7 +53,7 @@ class StreamedCorpus {
   std::unique_ptr<CorpusReader> reader_;  // null = not opened yet
   int64_t end_of_block_ = 0;              // the number of its last line
   struct {
-    std::string src, tgt, place;
+    TextPair pair;
     int64_t line = 0;  // 0 = none
   } ahead_;            // a pair of a later block, read as lines before it were passed over
   BadLines bad_;

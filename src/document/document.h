@@ -8,6 +8,7 @@
 
 #include "document/linked_text.h"
 #include "document/paragraph.h"
+#include "document/terms.h"
 
 namespace lacuna::document {
 
@@ -31,8 +32,9 @@ class Document {
   std::vector<std::string> sentences_;
 };
 
-/// Returns a plain text, each of whose lines is a paragraph. Without `how` each is one sentence.
-std::unique_ptr<Document> plain_document(std::string_view text, const Splitting* how);
+/// Returns a plain text, each of whose lines is a paragraph. Without `how` each is one sentence, with nothing that is kept but terms. Those
+/// of earlier lists go first.
+std::unique_ptr<Document> plain_document(std::string_view text, const Splitting* how, std::span<const Terms* const> terms = {});
 
 /// Returns HTML, a document or a part of one: its texts are translated, with the elements within them around the words that they belong to.
 /// All tags stay what they are, and so do comments, scripts, styles, code, and what is marked by translate="no" or the class notranslate.

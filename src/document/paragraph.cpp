@@ -43,7 +43,7 @@ Paragraph::Paragraph(const std::vector<TextPart>& parts, const Splitting& how) :
     for (const Span part : cut_sentence(text, sentence, how.longest, how.pieces, stand_ins_.places())) add_sentence(part);
 }
 
-Paragraph::Paragraph(std::string text) : stand_ins_({{std::move(text), false}}) {
+Paragraph::Paragraph(const std::vector<TextPart>& parts) : stand_ins_(parts) {
   const Span all = trimmed(stand_ins_.text(), {0, stand_ins_.text().size()});
   if (all.size() > 0) add_sentence(all);
 }
@@ -64,6 +64,7 @@ void Paragraph::add_sentence(Span place) {
     end = one->end;
   }
   if (sentence.num_kept > 0) add_between({end, place.end});
+  sentence.has_terms_alone = stand_ins_.are_terms(sentence.first_kept, sentence.num_kept);
   sentences_.push_back(std::move(sentence));
 }
 
@@ -74,6 +75,7 @@ void Paragraph::append_to(std::vector<std::string>& sentences) {
     if (sentence.num_kept > 0 && sentence.between.empty()) continue;  // nothing but kept parts
     sentences.emplace_back(sentence.place.of(text));
     for (const Span between : sentence.between) sentences.emplace_back(between.of(text));
+    if (sentence.has_terms_alone) sentences.push_back(stand_ins_.with_terms(sentence.place));
   }
 }
 
@@ -96,7 +98,7 @@ void Paragraph::add(std::span<const LinkedText> translations, LinkedTextJoiner& 
     joiner.add_common({Span{end, place.begin}.of(text)});
     if (is_restored) translation = stand_ins_.restored(source, translation);
     if (end > 0 && end == place.begin && needs_space_between(joiner.text(), translation.text)) joiner.add_target(" ");
-    joiner.add(is_restored ? stand_ins_.restored(source) : source, translation);
+    joiner.add(is_restored ? stand_ins_.restored_source(source) : source, translation);
     end = place.end;
   }
   joiner.add_common(Span{end, text.size()}.of(text));
@@ -110,6 +112,13 @@ LinkedText Paragraph::marked_translation(const Sentence& sentence, std::span<con
   if (sentence.num_kept == 0) {
     used.push_back(sentence.first);
     return whole;
+  }
+  if (sentence.has_terms_alone) {
+    const size_t number = sentence.first + 1 + sentence.between.size();
+    if (auto found = stand_ins_.marked_terms(sentence.place, translations[number], sentence.first_kept, sentence.num_kept)) {
+      used.push_back(number);
+      return std::move(*found);
+    }
   }
   auto marked = stand_ins_.marked(sentence.place.of(stand_ins_.text()), whole, sentence.first_kept, sentence.num_kept);
   if (marked) {

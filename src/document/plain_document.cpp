@@ -7,11 +7,13 @@ namespace {
 
 class PlainDocument : public Document {
  public:
-  PlainDocument(std::string_view text, const Splitting* how) {
+  PlainDocument(std::string_view text, const Splitting* how, std::span<const Terms* const> terms) {
     for (size_t begin = 0; begin < text.size();) {
       const size_t end = std::min(text.find('\n', begin), text.size() - 1) + 1;  // with its line break, which is white space
       const std::string_view line = text.substr(begin, end - begin);
-      lines_.push_back(how != nullptr ? Paragraph(parts_of(line), *how) : Paragraph(std::string(line)));
+      std::vector<TextPart> parts = how != nullptr ? parts_of(line) : std::vector<TextPart>{{std::string(line)}};
+      for (const Terms* const some : terms) parts = some->cut(std::move(parts));
+      lines_.push_back(how != nullptr ? Paragraph(parts, *how) : Paragraph(parts));
       lines_.back().append_to(sentences_);
       begin = end;
     }
@@ -34,8 +36,8 @@ class PlainDocument : public Document {
 
 }  // namespace
 
-std::unique_ptr<Document> plain_document(std::string_view text, const Splitting* how) {
-  return std::make_unique<PlainDocument>(text, how);
+std::unique_ptr<Document> plain_document(std::string_view text, const Splitting* how, std::span<const Terms* const> terms) {
+  return std::make_unique<PlainDocument>(text, how, terms);
 }
 
 }  // namespace lacuna::document

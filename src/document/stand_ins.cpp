@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <numeric>
 
 #include "document/characters.h"
 #include "document/kept_parts.h"
@@ -31,15 +32,65 @@ Span core_of(std::string_view text, Span word) {
   return word;
 }
 
-/// Returns for each word of a marked text how many words stand before it once its kept parts are restored.
-std::vector<int32_t> words_before(const StandIns& stand_ins, std::string_view marked) {
+/// Returns for each word of a marked text how many words stand before it once restored(word) is in place of each.
+template <class Restored>
+std::vector<int32_t> words_before(std::string_view marked, const Restored& restored) {
   std::vector<int32_t> before;
   int32_t count = 0;
   for (const Span word : words_of(marked)) {
     before.push_back(count);
-    count += std::max<int32_t>(1, static_cast<int32_t>(words_of(stand_ins.restored(word.of(marked))).size()));
+    count += std::max<int32_t>(1, static_cast<int32_t>(words_of(restored(word.of(marked))).size()));
   }
   return before;
+}
+
+/// Returns the number of the word that each of `words` becomes where spans of a text turn into one word each, and the rest of words stays.
+std::vector<int32_t> merged_words(const std::vector<Span>& words, const std::vector<Span>& spans) {
+  std::vector<int32_t> numbers;
+  numbers.reserve(words.size());
+  int32_t next = 0;
+  size_t span = 0;
+  for (size_t i = 0; i < words.size(); ++i) {
+    while (span < spans.size() && spans[span].end <= words[i].begin) ++span;
+    const bool goes_on = i > 0 && span < spans.size() && spans[span].begin < words[i - 1].end && words[i].begin < spans[span].end;
+    if (i > 0 && !goes_on) ++next;
+    numbers.push_back(next);
+  }
+  return numbers;
+}
+
+/// Returns where a term stands in a text as whole words, behind `from`; an empty span if it does not.
+Span occurrence(std::string_view text, std::string_view term, size_t from) {
+  const auto is_apart = [text](size_t at) {
+    return at == 0 || at == text.size() || u_isalnum(character_before(text, at)) == 0 || u_isalnum(character_at(text, at)) == 0;
+  };
+  for (size_t at = from; (at = text.find(term, at)) != std::string_view::npos; at = next_character(text, at))
+    if (is_apart(at) && is_apart(at + term.size())) return {at, at + term.size()};
+  return {};
+}
+
+bool overlaps(Span a, Span b) {
+  return a.begin < b.end && b.begin < a.end;
+}
+
+/// Returns the longest run of target words that are linked with a source word in `src`; an empty span if there is none.
+Span linked_words(const std::vector<Span>& src_words, Span src, const std::vector<Span>& tgt_words, const Links& links) {
+  std::vector<bool> is_linked(tgt_words.size());
+  for (const auto& [from, to] : links)
+    if (static_cast<size_t>(from) < src_words.size() && static_cast<size_t>(to) < tgt_words.size() &&
+        overlaps(src_words[static_cast<size_t>(from)], src))
+      is_linked[static_cast<size_t>(to)] = true;
+  size_t best = 0, longest = 0;
+  for (size_t begin = 0; begin < is_linked.size(); ++begin) {
+    size_t end = begin;
+    while (end < is_linked.size() && is_linked[end]) ++end;
+    if (end - begin > longest) {
+      best = begin;
+      longest = end - begin;
+    }
+    begin = end;
+  }
+  return longest > 0 ? Span{tgt_words[best].begin, tgt_words[best + longest - 1].end} : Span{};
 }
 
 }  // namespace
@@ -72,7 +123,7 @@ StandIns::StandIns(const std::vector<TextPart>& parts) {
     }
     part_borders_.push_back(text_.size());
     places_.push_back({begin, text_.size()});
-    kept_.push_back(part.text);
+    kept_.push_back(part);
   }
 }
 
@@ -120,7 +171,9 @@ size_t StandIns::index_at(std::string_view text, size_t at, size_t& end) const {
   return error == std::errc() && index < kept_.size() && end <= text.size() ? index : kNone;
 }
 
-std::string StandIns::restored(std::string_view marked, std::string (*escape)(std::string_view)) const {
+/// Returns a text with kept(part) in place of the mark of each kept part.
+template <class Kept>
+std::string StandIns::with_kept(std::string_view marked, std::string (*escape)(std::string_view), const Kept& kept) const {
   std::string text;
   for (size_t at = 0; at < marked.size();) {
     const size_t mark = std::min(marked.find(kMark, at), marked.size());
@@ -129,20 +182,80 @@ std::string StandIns::restored(std::string_view marked, std::string (*escape)(st
     if (at == marked.size()) break;
     size_t end = at + 1;
     const size_t index = index_at(marked, at, end);
-    if (index != kNone) text += kept_[index];
+    if (index != kNone) text += kept(kept_[index]);
     at = index != kNone ? end : at + 1;
   }
   return text;
 }
 
+std::string StandIns::restored(std::string_view marked, std::string (*escape)(std::string_view)) const {
+  return with_kept(marked, escape, [](const TextPart& part) { return part.is_term() ? part.term : part.text; });
+}
+
+std::string StandIns::restored_source(std::string_view marked) const {
+  return with_kept(marked, nullptr, [](const TextPart& part) { return part.text; });
+}
+
 LinkedText StandIns::restored(const std::string& marked_source, const LinkedText& marked) const {
-  const std::vector<int32_t> src_before = words_before(*this, marked_source), tgt_before = words_before(*this, marked.text);
+  const std::vector<int32_t> src_before = words_before(marked_source, [this](std::string_view word) { return restored_source(word); });
+  const std::vector<int32_t> tgt_before = words_before(marked.text, [this](std::string_view word) { return restored(word); });
   LinkedText whole{restored(std::string_view(marked.text))};
   whole.links.reserve(marked.links.size());
   for (const auto& [from, to] : marked.links)
     if (static_cast<size_t>(from) < src_before.size() && static_cast<size_t>(to) < tgt_before.size())
       whole.links.emplace_back(src_before[static_cast<size_t>(from)], tgt_before[static_cast<size_t>(to)]);
   return whole;
+}
+
+bool StandIns::are_terms(size_t first, size_t count) const {
+  const auto begin = kept_.begin() + static_cast<std::ptrdiff_t>(first);
+  return count > 0 && std::all_of(begin, begin + static_cast<std::ptrdiff_t>(count), [](const TextPart& part) { return part.is_term(); });
+}
+
+std::string StandIns::with_terms(Span part) const {
+  return with_kept(marked(part), nullptr, [](const TextPart& kept) { return kept.text; });
+}
+
+std::optional<LinkedText> StandIns::marked_terms(Span part, const LinkedText& translation, size_t first, size_t count) const {
+  const std::string source = with_terms(part);
+  std::string text = translation.text;
+  if (text.find(kMark) != std::string::npos) return {};
+  std::vector<Span> src_spans;  // of the terms in the source
+  src_spans.reserve(count);
+  for (size_t i = 0, grown = 0; i < count; ++i) {
+    const size_t begin = places_[first + i].begin - part.begin + grown, size = kept_[first + i].text.size();
+    src_spans.push_back({begin, begin + size});
+    grown += size - places_[first + i].size();
+  }
+  const std::vector<Span> src_words = words_of(source), tgt_words = words_of(text);
+  std::vector<Span> tgt_spans(count);
+  const auto is_free = [&](Span span) { return std::ranges::none_of(tgt_spans, [&](Span taken) { return overlaps(span, taken); }); };
+  for (size_t i = 0; i < count; ++i)  // terms that are there already, in order
+    for (Span found = occurrence(text, kept_[first + i].term, 0); found.size() > 0 && tgt_spans[i].size() == 0;
+         found = occurrence(text, kept_[first + i].term, found.end))
+      if (is_free(found)) tgt_spans[i] = found;
+  for (size_t i = 0; i < count; ++i) {
+    if (tgt_spans[i].size() > 0) continue;
+    const Span words = linked_words(src_words, src_spans[i], tgt_words, translation.links);
+    const Span core = core_of(text, words);
+    if (core.size() == 0 || !is_free(core)) return {};
+    tgt_spans[i] = core;
+  }
+  std::vector<size_t> order(count);
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::ranges::sort(order, {}, [&](size_t i) { return tgt_spans[i].begin; });
+  std::vector<Span> sorted;
+  sorted.reserve(count);
+  for (const size_t i : order) sorted.push_back(tgt_spans[i]);
+  const std::vector<int32_t> src_numbers = merged_words(src_words, src_spans), tgt_numbers = merged_words(tgt_words, sorted);
+  for (size_t n = count; n-- > 0;) text.replace(sorted[n].begin, sorted[n].size(), mark(first + order[n]));
+  LinkedText marked{std::move(text)};
+  for (const auto& [from, to] : translation.links)
+    if (static_cast<size_t>(from) < src_numbers.size() && static_cast<size_t>(to) < tgt_numbers.size())
+      marked.links.emplace_back(src_numbers[static_cast<size_t>(from)], tgt_numbers[static_cast<size_t>(to)]);
+  std::ranges::sort(marked.links);
+  marked.links.erase(std::unique(marked.links.begin(), marked.links.end()), marked.links.end());
+  return marked;
 }
 
 std::string StandIns::marked(Span part) const {

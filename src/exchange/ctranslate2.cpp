@@ -48,8 +48,9 @@ class Variables {
     add_stack_settings("decoder", "tgt");
     for (const char* const name : {"alibi", "alibi_use_positive_positions", "scale_alibi"}) flag(std::string("decoder/") + name, 0);
     flag("decoder/start_from_zero_embedding", options.decoder_start == DecoderStart::kZero ? 1 : 0);
-    number("decoder/alignment_layer", std::max<int64_t>(0, options.decoder_layers - 2));  // as `translate --alignment`
-    number("decoder/alignment_heads", options.num_heads);
+    const AlignmentSource source = model_.options.alignment_source();  // as `translate --alignment`; CTranslate2 averages the first heads
+    number("decoder/alignment_layer", source.layer);
+    number("decoder/alignment_heads", source.head == 0 ? 1 : options.num_heads);
     weight("decoder/embeddings/weight", model_.tgt_embedding());
     weight("decoder/projection/weight", model_.output());
     if (options.output_bias) tensors_["decoder/projection/bias"] = model_.output_bias();

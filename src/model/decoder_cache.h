@@ -32,8 +32,10 @@ class DecoderCache {
   /// Limits the output to the tokens that may translate each source sentence: ascending ids, [sentences]. Without a
   /// call, all of the vocabulary.
   virtual void set_candidates(const std::vector<std::vector<int32_t>>& candidates) = 0;
-  /// Makes each step record the cross-attention weights of one layer, averaged over heads; -1 = none (the default).
+  /// Makes each step record the cross-attention weights of one layer; -1 = none (the default).
   virtual void set_alignment_layer(int layer) = 0;
+  /// Sets the head whose weights are recorded; -1 = their average over all heads (the default).
+  virtual void set_alignment_head(int head) = 0;
   /// Returns the weights [N][source length] of the last step, if they are recorded.
   virtual const std::vector<std::vector<float>>& alignment() const = 0;
 };

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "attention/alignment_guide.h"
 #include "attention/registry.h"
 #include "attention/regularizer.h"
 #include "model/activation_watch.h"
@@ -167,6 +168,7 @@ ResidualNorm CrossAttention::forward(const NormedRows& x, const MemoryKeys& memo
   take_parts(call, memory.keys_values, 2);
   call.keys = keys;
   call.rows_alike = !at::GradMode::is_enabled();  // whichever hypotheses of a sentence there are
+  if (context.guide != nullptr && context.guide->wants(call.layer)) context.guide->see(call, context);
   return output_of(call, x.values, memory.mask_keys, end, context);
 }
 

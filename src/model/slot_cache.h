@@ -23,6 +23,7 @@ class SlotCache : public DecoderCache {
     shortlisted_ = std::make_unique<ShortlistedProjection>(candidates);
   }
   void set_alignment_layer(int layer) override { alignment_layer_ = layer; }
+  void set_alignment_head(int head) override { alignment_head_ = head; }
   const std::vector<std::vector<float>>& alignment() const override { return alignment_; }
 
   /// Appends a slot to every hypothesis, and returns what the step attends to. `num_heads` and `d_head` are those of
@@ -36,6 +37,7 @@ class SlotCache : public DecoderCache {
   SlotBuffer& buffer(int layer) { return buffers_[static_cast<size_t>(layer)]; }
   const MemoryKeys& memory(int layer) const { return memory_[static_cast<size_t>(layer)]; }
   int alignment_layer() const { return alignment_layer_; }
+  int alignment_head() const { return alignment_head_; }
   void set_alignment(std::vector<std::vector<float>> weights) { alignment_ = std::move(weights); }
   /// Returns the projection to the sentences' candidates; null where there are none.
   ShortlistedProjection* shortlisted() const { return shortlisted_.get(); }
@@ -55,7 +57,7 @@ class SlotCache : public DecoderCache {
   std::vector<int32_t> free_;  // slots of no hypothesis
   int64_t capacity_ = 0;
   std::unique_ptr<ShortlistedProjection> shortlisted_;
-  int alignment_layer_ = -1;
+  int alignment_layer_ = -1, alignment_head_ = -1;
   std::vector<std::vector<float>> alignment_;
 };
 

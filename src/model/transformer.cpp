@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "attention/alignment_guide.h"
 #include "attention/probe.h"
 #include "attention/regularizer.h"
 #include "base/device.h"
@@ -72,6 +73,13 @@ class AlignmentProbe : public AttentionProbe {
     }
     return means;
   }
+  /// Returns the weights [N][source length] of one head.
+  std::vector<std::vector<float>> of_head(int head) const {
+    std::vector<std::vector<float>> rows;
+    rows.reserve(weights_.size() / static_cast<size_t>(num_heads_));
+    for (auto i = static_cast<size_t>(head); i < weights_.size(); i += static_cast<size_t>(num_heads_)) rows.push_back(weights_[i]);
+    return rows;
+  }
 
  private:
   int layer_;
@@ -79,6 +87,13 @@ class AlignmentProbe : public AttentionProbe {
   RaggedShapePtr queries_;
   std::vector<std::vector<float>> weights_;  // [N * heads], each written by one thread
 };
+
+/// Adds to the loss what is summed over the target tokens beside it; nothing if that is undefined.
+void add_penalty(LossSums& sums, const Tensor& penalty) {
+  if (!penalty.defined()) return;
+  sums.loss = sums.loss + penalty;
+  sums.penalty = sums.penalty.defined() ? sums.penalty + penalty.detach() : penalty.detach();
+}
 
 template <class F>
 void for_each_packed(const torch::nn::Module& model, F f) {
@@ -148,17 +163,18 @@ Transformer::Transformer(const ModelOptions& options, const VocabularySizes& siz
   parts_->auxiliary = make_mask_loss(parts_->attention, *this);
 }
 
-LossSums Transformer::loss(const Ragged& src, const Ragged& tgt, double label_smoothing, const ForwardContext& context) {
+LossSums Transformer::loss(const Ragged& src, const Ragged& tgt, double label_smoothing, const ForwardContext& context,
+                           const GuidingLinks& links) {
   if (at::GradMode::is_enabled()) parts_->output.table->packed().drop();  // it may be about to change
   Regularizer regularizer;
   ForwardContext gathering = context;
   if (context.training) gathering.regularizer = &regularizer;
+  AlignmentGuide guide(links.guided, links.weight, links.links);
+  if (context.training && links.weight > 0 && !links.links.empty()) gathering.guide = &guide;
   const Ragged memory = encode(src, gathering);
   LossSums sums = loss_of(memory, tgt, label_smoothing, gathering);
-  if (const Tensor penalty = regularizer.sum(*tgt.shape); penalty.defined()) {
-    sums.loss = sums.loss + penalty;
-    sums.penalty = penalty.detach();
-  }
+  add_penalty(sums, regularizer.sum(*tgt.shape));
+  add_penalty(sums, guide.loss());
   const auto& auxiliary = parts_->auxiliary;
   if (auxiliary && context.training && at::GradMode::is_enabled() && auxiliary->is_due(context.step)) {
     const Ragged constant = memory.with(memory.values.detach());
@@ -230,7 +246,8 @@ Logits Transformer::step(const std::vector<int32_t>& tokens, DecoderCache& cache
   const Tensor ids = tensor_of(tokens, device()).to(at::kLong);
   const Tensor embedded = parts_->tgt_embedding().at_positions(ids, keys.positions);
   const Tensor hidden = parts_->decoder->step(embedded, slots, keys, context);
-  if (slots.alignment_layer() >= 0) slots.set_alignment(probe.mean_over_heads());
+  if (slots.alignment_layer() >= 0)
+    slots.set_alignment(slots.alignment_head() < 0 ? probe.mean_over_heads() : probe.of_head(slots.alignment_head()));
   if (auto* const shortlisted = slots.shortlisted()) return shortlisted->logits(hidden, slots.sentences(), parts_->output);
   return Logits(hidden, parts_->output.table->projection(), output_bias());
 }

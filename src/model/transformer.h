@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "attention/attention.h"
@@ -28,13 +30,21 @@ struct VocabularySizes {
 /// all weights of sentences up to here for the backward pass.
 inline constexpr int64_t kLongestWithKeptWeights = kKeptKeys;
 
+/// Links between the tokens of a batch, and the head of cross attention that they guide (attention/alignment_guide.h).
+struct GuidingLinks {
+  AlignmentSource guided = {};
+  double weight = 0;                                        ///< of the alignment loss
+  std::span<const std::pair<int32_t, int32_t>> links = {};  ///< rows of src and of tgt
+};
+
 /// Sums over the target tokens of a batch, as tensors that are not synchronized until read.
 struct LossSums {
   Tensor loss;     ///< label-smoothed cross-entropy in nats, summed, and the penalty; scalar; call backward() on it (divided as wanted)
   Tensor nll;      ///< unsmoothed negative log-likelihood in nats, summed; scalar without gradient
   Tensor correct;  ///< target tokens whose most likely token is right; scalar int64
   int64_t tokens = 0;
-  Tensor penalty = {};  ///< what layers add to the loss in training, summed in the same way; scalar without gradient; undefined = nothing
+  Tensor penalty =
+      {};  ///< what layers and links add to the loss in training, summed in the same way; scalar without gradient; undefined = nothing
   AuxiliarySums auxiliary = {};  ///< of the second objective, if the model has one and it was due
 
   bool has_auxiliary() const { return auxiliary.objective.defined(); }
@@ -54,7 +64,9 @@ class Transformer : public torch::nn::Module {
 
   /// src [Ts] and tgt [Tt] int64 ids, every sentence ending in eos. The decoder reads bos and tgt without its last
   /// token of each sentence. In training the auxiliary loss is computed too, if it is due at this step.
-  LossSums loss(const Ragged& src, const Ragged& tgt, double label_smoothing, const ForwardContext& context);
+  /// `links` add their alignment loss, in training.
+  LossSums loss(const Ragged& src, const Ragged& tgt, double label_smoothing, const ForwardContext& context,
+                const GuidingLinks& links = {});
 
   /// Returns the encoder's output [Ts, D].
   Ragged encode(const Ragged& src, const ForwardContext& context);

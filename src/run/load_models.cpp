@@ -30,11 +30,19 @@ LoadedEnsemble as_ensemble(const std::vector<LoadedModel>& loaded) {
   for (const LoadedModel& one : loaded) {
     result.members.push_back(one.model);
     models.push_back(std::make_shared<TransformerStepModel>(one.model));
-    const int layers = static_cast<int>(one.options.model.decoder_layers);
+    const auto layers = static_cast<int>(one.options.model.decoder_layers), heads = static_cast<int>(one.options.model.num_heads);
     result.decoder_layers = models.size() == 1 ? layers : std::min(layers, result.decoder_layers);
+    result.num_heads = models.size() == 1 ? heads : std::min(heads, result.num_heads);
   }
+  result.alignment = result.options.alignment_source();
+  const auto differs = [&](const LoadedModel& one) { return one.options.alignment_source() != result.alignment; };
+  if (std::ranges::any_of(loaded, differs)) result.alignment = result.average();
   result.model = models.size() == 1 ? models.front() : std::make_shared<Ensemble>(models);
   return result;
+}
+
+AlignmentSource LoadedEnsemble::alignment_with(const TranslateOptions& search) const {
+  return search.guard == Guard::kNone ? alignment : average();
 }
 
 void LoadedEnsemble::round_weights() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,7 +20,14 @@ struct LoadedEnsemble {
   StepModelPtr model;
   Vocabularies vocabularies;
   Options options;
-  int decoder_layers = 0;  ///< that all models have
+  int decoder_layers = 0;          ///< that all models have
+  int num_heads = 0;               ///< likewise
+  AlignmentSource alignment = {};  ///< what links words: the head that was guided, if it is the same one in all models, else an average
+
+  /// Returns what links words in a search with these options. A guard judges by the average of heads, and then that links, too.
+  AlignmentSource alignment_with(const TranslateOptions& search) const;
+  /// Returns the average over heads of the last layer but one.
+  AlignmentSource average() const { return {std::max(0, decoder_layers - 2), -1}; }
 
   /// Sets the precision of all models to what translate.precision means on their device: Transformer::round_to() rounds
   /// embeddings at once; the weights of products are packed, in int8 too, at the first product, and go then.

@@ -35,7 +35,7 @@ const char* name_of_level(AlignmentLevel level) {
 }  // namespace
 
 ordered_json translation_terms(const std::vector<LoadedModel>& models, const TranslatorSettings& settings, const TextTranslation& how,
-                               const std::string& input) {
+                               const std::string& input, const std::string& terms_file) {
   ordered_json terms = common_terms("translate", models, settings.options.precision, how.bad_lines);
   const ConfigNode options = write_options(settings.options);
   for (const auto& [key, value] : options.entries())
@@ -44,9 +44,11 @@ ordered_json translation_terms(const std::vector<LoadedModel>& models, const Tra
   terms["translate.shortlist"] = shortlist.empty() ? "" : digest_of(shortlist).xxh3_128;
   if (settings.options.sampling != Sampling::kNone) terms["seed"] = settings.seed;
   terms["prefix"] = how.prefix;
+  terms["terms"] = terms_file.empty() ? "" : digest_of(terms_file).xxh3_128;
   if (how.splitting) terms["split"] = how.splitting->splitter.language();
   terms["alignment"] = name_of_level(settings.alignment);
   terms["alignment_layer"] = settings.alignment_layer;
+  terms["alignment_head"] = settings.alignment_head;
   terms["json"] = how.format.json;
   terms["n_best"] = how.format.n_best;
   terms["scores"] = how.format.scores;

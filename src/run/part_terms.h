@@ -14,9 +14,10 @@
 /// files, and every option that changes the output.
 namespace lacuna {
 
-/// The terms of a translation. `input` is the file's name, which the errors of JSON lines hold.
+/// The terms of a translation. `input` is the file's name, which the errors of JSON lines hold; `terms_file` that of translate --terms, if
+/// there is one.
 nlohmann::ordered_json translation_terms(const std::vector<LoadedModel>& models, const TranslatorSettings& settings,
-                                         const TextTranslation& how, const std::string& input);
+                                         const TextTranslation& how, const std::string& input, const std::string& terms_file);
 /// The terms of scores. `precision` is that of products.
 nlohmann::ordered_json scoring_terms(const std::vector<LoadedModel>& models, const ScoreRequest& asked, Precision precision);
 

@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "attention/alignment_guide.h"
 #include "base/error.h"
 #include "base/files.h"
 #include "base/spelling.h"
@@ -95,6 +96,23 @@ void require_names(const Options& options, bool is_resumed, const Rules& rules) 
 
 }  // namespace
 
+namespace {
+
+/// Throws ConfigError if links are to guide a head whose attention has no alignment loss.
+void require_guidable(const Options& options, const Rules& rules) {
+  if (!options.is_guided()) return;
+  const AlignmentSource guided = options.alignment_source();
+  const AttentionPlan plan = resolve_attention(options.model);
+  const std::string reason = reason_not_to_guide(*plan.cross.at(static_cast<size_t>(guided.layer)).type);
+  rules.require(reason.empty(), {"train.guided_alignment.layer", "model.attention.cross", "model.attention"},
+                fmt::format("train.guided_alignment is to guide cross attention of decoder layer {}, and {}. Choose another layer "
+                            "(train.guided_alignment.layer), softmax there (model.attention.cross: {{layers: {{{}: softmax}}}}), or "
+                            "train.guided_alignment.weight: 0",
+                            guided.layer, reason, guided.layer));
+}
+
+}  // namespace
+
 void require_trainable(const Options& options, const Rules& rules) {
   require_run_folder(options, rules);
   require_room_for_run(options.run);
@@ -102,6 +120,7 @@ void require_trainable(const Options& options, const Rules& rules) {
   const bool is_resumed = !newest_checkpoint_of(options.run).empty() && !replaces_run(options);
   require_learning_rates(options, is_resumed, rules);
   require_names(options, is_resumed, rules);
+  require_guidable(options, rules);
   require_sets(options.data, rules);
 }
 
@@ -136,6 +155,7 @@ void require_sets(const DataOptions& data, const Rules& rules) {
   for (const CorpusOptions& corpus : data.train) {
     if (corpus.stream) continue;
     for (const auto& [file, what] : corpus.files()) require_corpus_file(file, what + " of data.train");
+    if (!corpus.links.empty()) require_corpus_file(corpus.links, "word alignments of data.train");
   }
   for (const auto& [key, sets] : {std::pair("data.valid", &data.valid), std::pair("data.test", &data.test)}) {
     require_different_names(key, *sets, rules);

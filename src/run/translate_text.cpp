@@ -160,30 +160,33 @@ std::vector<TranslatedLine> translated_lines(const std::vector<InputLine>& lines
                                              const TextTranslation& how, TranslationProgress& progress) {
   std::vector<TranslationInput> inputs;
   inputs.reserve(lines.size());
-  std::vector<SplitText> texts;
-  texts.reserve(lines.size());
-  for (const InputLine& line : lines) {
-    if (how.splitting) {
-      texts.emplace_back(document::plain_document(line.input.text, how.splitting.get()), line.input);
-      texts.back().append_to(inputs);
-    } else {
-      inputs.push_back(line.input);
+  std::vector<std::optional<SplitText>> texts(lines.size());  // none of a line that is translated as it is
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const InputLine& line = lines[i];
+    TranslationInput input = line.input;
+    if (!how.splitting && !how.terms && line.terms.is_empty()) {
+      input.is_aligned = how.format.alignment;
+      inputs.push_back(std::move(input));
+      continue;
     }
+    std::vector<const document::Terms*> terms = {&line.terms};
+    if (how.terms) terms.push_back(how.terms.get());
+    auto document = document::plain_document(input.text, how.splitting.get(), terms);
+    input.is_aligned = how.format.alignment || document->needs_links();
+    texts[i].emplace(std::move(document), std::move(input)).append_to(inputs);
   }
   progress.begin(std::ssize(lines), std::ssize(inputs), reader);
   std::vector<TranslatedLine> translated = translator.translate(inputs);
-  if (how.splitting) {
-    std::vector<TranslatedLine> whole;
-    whole.reserve(texts.size());
-    std::span<const TranslatedLine> left = translated;
-    for (const SplitText& text : texts) {
-      whole.push_back(text.joined(left.first(text.size())));
-      left = left.subspan(text.size());
-    }
-    translated = std::move(whole);
+  std::vector<TranslatedLine> whole;
+  whole.reserve(lines.size());
+  std::span<TranslatedLine> left = translated;
+  for (const std::optional<SplitText>& text : texts) {
+    const size_t count = text ? text->size() : 1;
+    whole.push_back(text ? text->joined(left.first(count)) : std::move(left.front()));
+    left = left.subspan(count);
   }
-  progress.end(translated);
-  return translated;
+  progress.end(whole);
+  return whole;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "base/output.h"
 #include "base/progress_bar.h"
 #include "document/paragraph.h"
+#include "document/terms.h"
 #include "search/translator.h"
 
 namespace lacuna {
@@ -24,6 +25,7 @@ struct TranslationFormat {
   bool n_best = false;  ///< prints every translation: `id ||| text ||| [alignment |||] F0= log_prob ||| score`, or "translations" in JSON
   bool scores = false;  ///< text lines begin with score and tab
   bool alignment = false;
+  bool takes_terms = true;  ///< in JSON; false where links are of pieces
   bool paragraphs = false;  ///< a text may have several sentences, and in JSON line breaks
 };
 
@@ -31,11 +33,13 @@ struct TranslationFormat {
 struct InputLine {
   TranslationInput input;
   nlohmann::ordered_json fields;
-  std::string error = {};  ///< why a line that is passed over cannot be taken; its text is empty
+  document::Terms terms = {};  ///< of this line alone
+  std::string error = {};      ///< why a line that is passed over cannot be taken; its text is empty
 };
 
 /// Reads the text of a line that came from `place` into `line`; where JSON is expected, an empty line is an empty text. Throws LineError if
-/// it is to be JSON and is not an object with a string "text"; `line` then has the fields of the object, if it is one.
+/// it is to be JSON and is not an object with a string "text", or its "terms" are wrong; `line` then has the fields of the object, if it is
+/// one.
 void parse_input_line(const std::string& text, const std::string& place, const TranslationFormat& format, InputLine& line);
 
 /// Returns the output for one line of input: one line, or n_best lines of text; each ends in LF. A line that is passed over has that of an
@@ -83,6 +87,7 @@ struct TextTranslation {
   int64_t longest = 0;  ///< pieces of the longest sentence of training: longer ones are warned of
   OnBadLine bad_lines = OnBadLine::kStop;
   std::shared_ptr<const document::Splitting> splitting = {};  ///< null: a line is a sentence
+  std::shared_ptr<const document::Terms> terms = {};          ///< of all lines; null: none
   std::optional<int64_t> most_lines = {};  ///< of a text in parts: translates so many, if there are, and keeps no partial output
   std::function<void()> look = {};         ///< called before lines are read; it may throw to end the work
 };

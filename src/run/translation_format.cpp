@@ -60,6 +60,22 @@ std::string string_field(const ordered_json& fields, const char* key, const std:
   return found->get<std::string>();
 }
 
+/// Reads the terms of a line: {"source term": "its translation", ...}.
+document::Terms terms_field(const ordered_json& fields, const std::string& place) {
+  constexpr size_t kMostTerms = 1000;
+  document::Terms terms;
+  const auto found = fields.find("terms");
+  if (found == fields.end()) return terms;
+  if (!found->is_object()) throw not_as_expected(place, "\"terms\" is no object; expected {\"source term\": \"its translation\"}");
+  if (found->size() > kMostTerms)
+    throw not_as_expected(place, fmt::format("\"terms\" has {} terms; expected {} at most", found->size(), kMostTerms));
+  for (const auto& [source, target] : found->items()) {
+    if (!target.is_string()) throw not_as_expected(place, "\"terms\" holds a translation that is no string; expected one");
+    terms.add(source, target.get<std::string>(), place + ": \"terms\"");
+  }
+  return terms;
+}
+
 template <class Value>
 ordered_json or_null(const std::optional<Value>& value) {
   return value ? ordered_json(*value) : ordered_json(nullptr);
@@ -151,6 +167,9 @@ void parse_input_line(const std::string& text, const std::string& place, const T
   if (!format.paragraphs && src.find('\n') != std::string::npos)
     throw not_as_expected(place, "\"text\" holds a line break; expected one sentence");
   if ((src + prefix).find('\0') != std::string::npos) throw not_as_expected(place, "holds a NUL character (\\u0000); expected text");
+  line.terms = terms_field(line.fields, place);
+  if (!format.takes_terms && !line.terms.is_empty())
+    throw not_as_expected(place, "\"terms\" do not go with --alignment subword; expected --alignment word");
   line.input.text = src;
   line.input.prefix = prefix;
 }

@@ -331,6 +331,7 @@ std::unique_ptr<DecoderCache> start(StepModel& model, const std::vector<SearchIn
   }
   auto cache = model.start(sources);
   cache->set_alignment_layer(settings.alignment_layer);
+  cache->set_alignment_head(settings.alignment_head);
   if (settings.shortlist) cache->set_candidates(candidates);
   return cache;
 }

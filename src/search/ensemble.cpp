@@ -31,6 +31,9 @@ class EnsembleCache : public DecoderCache {
   void set_alignment_layer(int layer) override {
     for (const auto& member : members_) member->set_alignment_layer(layer);
   }
+  void set_alignment_head(int head) override {
+    for (const auto& member : members_) member->set_alignment_head(head);
+  }
   const std::vector<std::vector<float>>& alignment() const override { return alignment_; }
 
   /// Averages the members' alignments. To be called after each step.

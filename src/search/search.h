@@ -25,6 +25,7 @@ struct SearchSettings {
   /// the best tokens of each text are kept. Called by any of the threads.
   std::function<std::string(const Hypothesis&)> text_of = {};
   std::function<void()> look = {};  ///< called before each token, by any of the threads; it may throw to end the search
+  int alignment_head = -1;          ///< head of the alignment layer; -1 = the average of all
 };
 
 /// Log-probability of a token that is not allowed.

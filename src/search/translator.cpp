@@ -58,6 +58,7 @@ Translator::Translator(StepModelPtr model, Vocabularies vocabularies, Translator
               settings_.alignment == AlignmentLevel::kNone && settings_.options.guard == Guard::kNone ? -1 : settings_.alignment_layer,
               settings_.seed, settings_.shortlist} {
   search_.look = settings_.look;
+  search_.alignment_head = settings_.alignment_head;
   if (settings_.options.sampling == Sampling::kNone)
     search_.text_of = [tgt = vocabularies_.tgt, joiner = settings_.options.joiner](const Hypothesis& hypothesis) {
       return joined(decoded(*tgt, hypothesis), joiner);
@@ -66,6 +67,7 @@ Translator::Translator(StepModelPtr model, Vocabularies vocabularies, Translator
 
 SearchInput Translator::prepared(const TranslationInput& line, TranslatedLine& result) const {
   SearchInput input{vocabularies_.src->encode(source_text(*vocabularies_.src, line.text)), {}, line.id};
+  input.is_aligned = line.is_aligned || settings_.options.guard != Guard::kNone;
   const int64_t positions = model_->max_positions(), limit = positions > 0 ? std::min(positions, kMostSourceTokens) : kMostSourceTokens;
   if (static_cast<int64_t>(input.src.size()) >= limit) {
     input.src.resize(static_cast<size_t>(limit - 1));

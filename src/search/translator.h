@@ -18,6 +18,7 @@ struct TranslationInput {
   std::string text;
   std::string prefix;  ///< the text that the translation must begin with
   int64_t id = 0;
+  bool is_aligned = true;  ///< false if nobody asks for its links, although the translator's settings do
 };
 
 /// One translation of a line.
@@ -51,6 +52,7 @@ struct TranslatorSettings {
   int alignment_layer = -1;                         ///< decoder layer whose cross attention aligns and is guarded; -1 = none
   uint64_t seed = 1;                                ///< seed of sampling
   std::shared_ptr<const Shortlist> shortlist = {};  ///< tokens that may translate a line; null = all
+  int alignment_head = -1;                          ///< head of that layer that aligns; -1 = the average of all, as with a guard
   std::function<void()> on_sentence = {};           ///< called for each sentence that is translated, by any of the threads
   std::function<void()> look = {};                  ///< called before each token, by any of the threads; it may throw to end the search
 };

@@ -34,9 +34,18 @@ void Api::translate(Exchange& exchange, const ServedModelPtr& model, const Wante
   }
 }
 
-SplitText add_text(const ServedModel& model, const std::string& text, const TextKind& kind, Wanted& wanted, TranslationInput line) {
+SplitText add_text(const ServedModel& model, const std::string& text, const TextKind& kind, Wanted& wanted, TranslationInput line,
+                   const document::Terms& terms) {
   const bool is_split = kind.splits || kind.format != DocumentFormat::kText;
-  SplitText added(is_split ? make_document(kind.format, text, *model.splitting) : document::plain_document(text, nullptr), std::move(line));
+  const document::Terms* const some[] = {&terms};
+  std::unique_ptr<document::Document> document;
+  if (kind.format == DocumentFormat::kText)
+    document = document::plain_document(text, is_split ? model.splitting.get() : nullptr, some);
+  else if (terms.is_empty())
+    document = make_document(kind.format, text, *model.splitting);
+  else
+    throw RequestError(400, "terms go with plain text alone; expected format text, or no terms");
+  SplitText added(std::move(document), std::move(line));
   added.append_to(wanted.lines);
   wanted.is_aligned = wanted.is_aligned || added.needs_links();
   return added;

@@ -39,8 +39,9 @@ struct TextKind {
   bool splits = true;  ///< of plain text: false = each line is a sentence
 };
 
-/// Adds a text to what a request wants translated. `line` has its prefix.
-SplitText add_text(const ServedModel& model, const std::string& text, const TextKind& kind, Wanted& wanted, TranslationInput line = {});
+/// Adds a text to what a request wants translated. `line` has its prefix. Throws RequestError for terms of what is not plain text.
+SplitText add_text(const ServedModel& model, const std::string& text, const TextKind& kind, Wanted& wanted, TranslationInput line = {},
+                   const document::Terms& terms = {});
 
 /// Reads the name of a format. Throws RequestError.
 DocumentFormat asked_format(const std::string& name);

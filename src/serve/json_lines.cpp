@@ -58,7 +58,7 @@ class Answer {
   void append_to(Wanted& wanted, const ServedModel& model, DocumentFormat format) {
     texts_.reserve(lines_.size());
     for (const InputLine& line : lines_)
-      texts_.push_back(add_text(model, line.input.text, {format, format_.paragraphs}, wanted, line.input));
+      texts_.push_back(add_text(model, line.input.text, {format, format_.paragraphs}, wanted, line.input, line.terms));
   }
 
   void add(const TranslatedLine& sentence) {

@@ -49,10 +49,12 @@ std::optional<TrainingEnd> end_of(const TrainingState& state, double hours, cons
 }
 
 LossFunction transformer_loss(std::shared_ptr<Transformer> model, const TrainOptions& options, const std::string& device) {
+  const AlignmentSource guided = options.guided_alignment.guided(model->options().decoder_layers);
   return [model = std::move(model), smoothing = options.label_smoothing, precision = factor_precision(options.precision, device),
-          where = at::Device(device)](const Batch& batch, ForwardContext context) {
+          where = at::Device(device), guided, weight = options.guided_alignment.weight](const Batch& batch, ForwardContext context) {
     if (context.training) context.precision = precision;
-    return model->loss(ragged_of(batch.src, batch.src_shape, where), ragged_of(batch.tgt, batch.tgt_shape, where), smoothing, context);
+    return model->loss(ragged_of(batch.src, batch.src_shape, where), ragged_of(batch.tgt, batch.tgt_shape, where), smoothing, context,
+                       {guided, weight, batch.links});
   };
 }
 

@@ -91,8 +91,8 @@ std::optional<TrainingEnd> end_of(const TrainingState& state, double hours, cons
 /// The loss of a batch, with its autograd graph.
 using LossFunction = std::function<LossSums(const Batch&, const ForwardContext&)>;
 
-/// Returns the loss function of a Transformer, which copies a batch to `device`. Label smoothing and precision
-/// (model/precision.h) are those of `options`; validation is in fp32 always.
+/// Returns the loss function of a Transformer, which copies a batch to `device`. Label smoothing, precision (model/precision.h) and guided
+/// alignment are those of `options`; validation is in fp32 always, and not guided.
 LossFunction transformer_loss(std::shared_ptr<Transformer> model, const TrainOptions& options, const std::string& device);
 
 /// Returns the parameters: the group `main`, and `auxiliary` of those that an auxiliary loss trains, if there is one.

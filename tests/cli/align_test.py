@@ -160,7 +160,7 @@ class Align(Program):
     def test_refuses_what_makes_no_sense(self):
         pair = ("--src", TEXT, "--tgt", TEXT)
         for flags, message in (
-            ((), "-m MODEL is missing"),
+            ((), "--src and --tgt are missing"),
             (("-m", SOFTMAX), "--src and --tgt are missing"),
             (("-m", SOFTMAX, *pair, "--layer", "2"), "the decoder's layers are 0 to 1"),
             (("-m", SOFTMAX, *pair, "--head", "64"), "the heads are 0 to"),

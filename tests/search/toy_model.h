@@ -47,6 +47,7 @@ class ToyCache : public DecoderCache {
   const std::vector<int32_t>& sentences() const override { return sentences_; }
   void set_candidates(const std::vector<std::vector<int32_t>>&) override {}
   void set_alignment_layer(int layer) override { is_aligned_ = layer >= 0; }
+  void set_alignment_head(int) override {}
   const std::vector<std::vector<float>>& alignment() const override { return alignment_; }
 
   /// Appends the last tokens; returns the logits [N * V] of the next.
