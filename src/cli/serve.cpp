@@ -32,6 +32,11 @@ struct ServeFlags {
            "--keys", settings.options.key_file,
            "File of the API keys that are served, one a line; behind a key, characters a minute if they are to be others than --rate")
         ->type_name("FILE");
+    app.add_option(
+           "--trusted-proxy", settings.limits.trusted_proxies,
+           "Address or network (10.0.0.0/8) of a reverse proxy, whose X-Forwarded-For says who the client is; may come several times")
+        ->type_name("ADDRESS")
+        ->allow_extra_args(false);
     const auto add = [&app](const char* flag, int64_t& value, int64_t least, const char* meaning) {
       app.add_option(flag, value, meaning)->check(whole_number_from(least, kMost));
     };
@@ -92,7 +97,7 @@ int run_serve(const std::vector<std::string>& arguments) {
 }  // namespace
 
 Verb serve_verb() {
-  return {"serve", "answer over HTTP: LibreTranslate's API, JSON lines, a web page", run_serve};
+  return {"serve", "answer over HTTP: the APIs of LibreTranslate and DeepL, JSON lines, a web page", run_serve};
 }
 
 }  // namespace lacuna

@@ -95,8 +95,9 @@ struct TranslateFlags {
             ->excludes(split);
     auto* json =
         app.add_flag("--json", format.json,
-                     "One JSON object a line, in and out: {\"text\": ...}; other fields are passed through, and those that a result "
-                     "has are replaced");
+                     "One JSON object a line, in and out: {\"text\": ...}; options of a line, such as \"beam_size\": 1, hold for it "
+                     "alone; other fields are passed through, and those that a result has are replaced");
+    app.add_flag("--tokens", format.tokens, "Add the pieces of translations and the log-probability of each")->needs(json);
     app.add_flag("--scores", format.scores, "Begin each line with its score and a tab; in JSON and n-best lists it is there anyway")
         ->excludes(json)
         ->excludes("--n-best");
@@ -236,8 +237,10 @@ int run_translate(const std::vector<std::string>& arguments) {
   TranslatorSettings settings = settings_of(flags, loaded);
   settings.on_sentence = [&progress] { progress.add_sentence(); };
   flags.format.paragraphs = flags.splits;
-  TextTranslation how = {
-      .prefix = flags.prefix, .format = flags.format, .longest = loaded.options.data.max_length, .bad_lines = flags.on_error};
+  flags.format.longest = loaded.options.data.max_length;
+  flags.format.lines.common = loaded.options.translate;
+  flags.format.tgt = loaded.vocabularies.tgt;
+  TextTranslation how = {.prefix = flags.prefix, .format = flags.format, .bad_lines = flags.on_error};
   const bool is_document = flags.document != DocumentFormat::kText;
   if (flags.splits || is_document) how.splitting = splitting_for(loaded, flags.language, "--language");
   how.terms = terms;

@@ -52,6 +52,7 @@ ordered_json translation_terms(const std::vector<LoadedModel>& models, const Tra
   terms["json"] = how.format.json;
   terms["n_best"] = how.format.n_best;
   terms["scores"] = how.format.scores;
+  terms["tokens"] = how.format.tokens;
   if (how.format.json && how.bad_lines == OnBadLine::kSkip) terms["input_name"] = input;
   return terms;
 }

@@ -77,6 +77,7 @@ Translation SplitText::joined(std::span<const TranslatedLine> translated, size_t
     weights += weight;
     whole.score += weight * one.score;
     whole.log_prob += one.log_prob;
+    if (!whole.token_log_probs.empty() && !one.token_log_probs.empty()) whole.tokens.push_back(kEos);
     whole.tokens.insert(whole.tokens.end(), one.tokens.begin(), one.tokens.end());
     whole.token_log_probs.insert(whole.token_log_probs.end(), one.token_log_probs.begin(), one.token_log_probs.end());
     whole.is_truncated = whole.is_truncated || one.is_truncated;

@@ -70,7 +70,7 @@ class LossWarnings {
  public:
   static constexpr double kMuchUnknown = 0.5;
 
-  explicit LossWarnings(const TextTranslation& how) : common_prefix_(how.prefix), longest_(how.longest) {}
+  explicit LossWarnings(const TextTranslation& how) : common_prefix_(how.prefix), longest_(how.format.longest) {}
 
   void look_at(const TranslationInput& line, const TranslatedLine& translated) {
     if (translated.is_cropped) log_warning("line {} is longer than the model can read; its end is left out", line.id + 1);

@@ -14,6 +14,7 @@
 #include "base/progress_bar.h"
 #include "document/paragraph.h"
 #include "document/terms.h"
+#include "run/line_options.h"
 #include "search/translator.h"
 
 namespace lacuna {
@@ -25,8 +26,12 @@ struct TranslationFormat {
   bool n_best = false;  ///< prints every translation: `id ||| text ||| [alignment |||] F0= log_prob ||| score`, or "translations" in JSON
   bool scores = false;  ///< text lines begin with score and tab
   bool alignment = false;
-  bool takes_terms = true;  ///< in JSON; false where links are of pieces
-  bool paragraphs = false;  ///< a text may have several sentences, and in JSON line breaks
+  bool takes_terms = true;                     ///< in JSON; false where links are of pieces
+  bool paragraphs = false;                     ///< a text may have several sentences, and in JSON line breaks
+  bool tokens = false;                         ///< JSON: adds the pieces of translations and their log-probabilities
+  int64_t longest = 0;                         ///< pieces of the longest sentence of training: longer sources are told of
+  LineSettings lines = {};                     ///< JSON: what lines may ask for themselves
+  std::shared_ptr<const Vocabulary> tgt = {};  ///< JSON: has the pieces of translations
 };
 
 /// One line of input: the text to translate, and in JSON the object it came in.
@@ -34,12 +39,13 @@ struct InputLine {
   TranslationInput input;
   nlohmann::ordered_json fields;
   document::Terms terms = {};  ///< of this line alone
+  bool wants_tokens = false;   ///< it has "tokens": true
   std::string error = {};      ///< why a line that is passed over cannot be taken; its text is empty
 };
 
 /// Reads the text of a line that came from `place` into `line`; where JSON is expected, an empty line is an empty text. Throws LineError if
-/// it is to be JSON and is not an object with a string "text", or its "terms" are wrong; `line` then has the fields of the object, if it is
-/// one.
+/// it is to be JSON and is not an object with a string "text", its "terms" are wrong, or it asks for itself what it may not (line_options.h);
+/// `line` then has the fields of the object, if it is one.
 void parse_input_line(const std::string& text, const std::string& place, const TranslationFormat& format, InputLine& line);
 
 /// Returns the output for one line of input: one line, or n_best lines of text; each ends in LF. A line that is passed over has that of an
@@ -84,7 +90,6 @@ class TranslationProgress {
 struct TextTranslation {
   std::string prefix;  ///< for lines that bring none of their own
   TranslationFormat format;
-  int64_t longest = 0;  ///< pieces of the longest sentence of training: longer ones are warned of
   OnBadLine bad_lines = OnBadLine::kStop;
   std::shared_ptr<const document::Splitting> splitting = {};  ///< null: a line is a sentence
   std::shared_ptr<const document::Terms> terms = {};          ///< of all lines; null: none

@@ -76,16 +76,43 @@ document::Terms terms_field(const ordered_json& fields, const std::string& place
   return terms;
 }
 
+/// Returns true if a line has "tokens": true. Throws LineError where it asks so for what all lines share.
+bool asks_for_tokens(const ordered_json& fields, const std::string& place) {
+  if (const auto asked = fields.find("alignment"); asked != fields.end() && asked->is_boolean())
+    throw not_as_expected(place,
+                          "\"alignment\" is asked for of all lines: take it out of the line, and ask for it by --alignment word or, of "
+                          "a service, alignment=word in the query");
+  const auto found = fields.find("tokens");
+  return found != fields.end() && found->is_boolean() && found->get<bool>();
+}
+
+/// Returns true if a line says itself how many translations it wants.
+bool asks_for_several(const ordered_json& fields) {
+  const auto found = fields.find("n_best");
+  return found != fields.end() && found->is_number();
+}
+
 template <class Value>
 ordered_json or_null(const std::optional<Value>& value) {
   return value ? ordered_json(*value) : ordered_json(nullptr);
 }
 
-ordered_json to_json(const Translation& translation, const TranslationFormat& format) {
+/// Returns the pieces of a translation with their log-probabilities; none of an empty source.
+ordered_json tokens_json(const Translation& translation, const Vocabulary* tgt) {
+  ordered_json tokens = ordered_json::array();
+  for (size_t i = 0; i < translation.token_log_probs.size(); ++i) {
+    const TokenId token = i < translation.tokens.size() ? translation.tokens[i] : kEos;
+    tokens.push_back({{"piece", tgt->piece(token)}, {"log_prob", translation.token_log_probs[i]}});
+  }
+  return tokens;
+}
+
+ordered_json to_json(const InputLine& line, const Translation& translation, const TranslationFormat& format) {
   ordered_json value = {{"translation", translation.text}, {"score", translation.score}, {"log_prob", translation.log_prob}};
   if (format.alignment) value["alignment"] = pharaoh(translation.alignment);
   if (translation.is_truncated) value["truncated"] = true;
   if (translation.guard) value["guard"] = guard_json(*translation.guard);
+  if (format.tokens || line.wants_tokens) value["tokens"] = tokens_json(translation, format.tgt.get());
   return value;
 }
 
@@ -94,23 +121,27 @@ ordered_json given_fields(const InputLine& line) {
   ordered_json fields = line.fields.is_object() ? line.fields : ordered_json::object();  // a line that cannot be parsed has none
   fields.erase("error");
   if (!fields.contains("translation") && !fields.contains("translations")) return fields;
-  for (const char* key : {"translation", "score", "log_prob", "alignment", "truncated", "translations", "guard", "second_search"})
+  for (const char* key :
+       {"translation", "score", "log_prob", "alignment", "truncated", "translations", "guard", "second_search", "too_long", "cropped"})
     fields.erase(key);
+  if (const auto tokens = fields.find("tokens"); tokens != fields.end() && tokens->is_array()) fields.erase(tokens);
   return fields;
 }
 
 std::string json_line(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format) {
   ordered_json out = given_fields(line);
-  out.erase("unknown_ratio");
+  for (const char* key : {"unknown_ratio", "too_long", "cropped"}) out.erase(key);
   if (translated.unknown_ratio > 0) out["unknown_ratio"] = translated.unknown_ratio;
+  if (translated.is_cropped || (format.longest > 0 && translated.src_pieces > format.longest)) out["too_long"] = true;
+  if (translated.is_cropped) out["cropped"] = true;
   if (!line.error.empty()) {
     out["error"] = line.error;
-  } else if (format.n_best) {
+  } else if (format.n_best || asks_for_several(line.fields)) {
     out["translations"] = ordered_json::array();
-    for (const Translation& translation : translated.translations) out["translations"].push_back(to_json(translation, format));
+    for (const Translation& translation : translated.translations) out["translations"].push_back(to_json(line, translation, format));
   } else {
     for (const char* key : {"alignment", "truncated", "guard", "second_search"}) out.erase(key);  // the result may have none
-    out.update(to_json(translated.translations.front(), format));
+    out.update(to_json(line, translated.translations.front(), format));
   }
   if (translated.is_second_search) out["second_search"] = true;
   return json_text(out) + "\n";
@@ -170,6 +201,8 @@ void parse_input_line(const std::string& text, const std::string& place, const T
   line.terms = terms_field(line.fields, place);
   if (!format.takes_terms && !line.terms.is_empty())
     throw not_as_expected(place, "\"terms\" do not go with --alignment subword; expected --alignment word");
+  line.input.options = own_options(line.fields, format.lines, place);
+  line.wants_tokens = asks_for_tokens(line.fields, place);
   line.input.text = src;
   line.input.prefix = prefix;
 }

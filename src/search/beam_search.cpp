@@ -54,19 +54,25 @@ class Beams {
   void add(const std::vector<size_t>& places) {
     for (const size_t place : places) {
       const SearchInput& input = queue_.input(place);
+      const TranslateOptions& options = options_of(input, settings_);
       sentence_of_row_.push_back(static_cast<int32_t>(sentences_.size()));
-      sentences_.push_back(
-          {.place = place, .input = &input, .finished = {}, .texts = {}, .limit = length_limit(settings_.options, input, max_positions_)});
+      sentences_.push_back({.place = place,
+                            .input = &input,
+                            .options = &options,
+                            .constraints = &constraints_of(input, settings_),
+                            .finished = {},
+                            .texts = {},
+                            .limit = length_limit(options, input, max_positions_)});
       live_.emplace_back();
     }
   }
 
   bool all_finished() const { return live_.empty(); }
 
-  /// Returns the number of source tokens of the sentences in the batch.
+  /// Returns the number of source tokens that the sentences in the batch count as.
   int64_t src_tokens() const {
     return std::accumulate(sentences_.begin(), sentences_.end(), int64_t{0},
-                           [](int64_t sum, const Sentence& sentence) { return sum + static_cast<int64_t>(sentence.input->src.size()); });
+                           [](int64_t sum, const Sentence& sentence) { return sum + sentence.input->batch_tokens(); });
   }
 
   /// Returns true if the alignment of a sentence is asked for.
@@ -84,16 +90,16 @@ class Beams {
   /// Projects the better three fifths of each beam first, and then those of the other hypotheses that may still matter.
   /// That share leaves the fewest rows to project.
   SentenceCandidates candidates(const Logits& logits) const {
-    const int64_t beam_size = settings_.options.beam_size;
-    const int64_t at_first = live_.size() < kRowsToDivide ? beam_size : (3 * beam_size + 4) / 5;
     SentenceCandidates all(sentences_.size());
-    for (const auto& [begin, end] : {std::pair<int64_t, int64_t>(0, at_first), {at_first, beam_size}}) {
+    for (const bool are_better : {true, false}) {
       std::vector<int32_t> rows;
       int64_t rank = 0;
       for (size_t row = 0; row < live_.size(); ++row) {
         const int32_t sentence = sentence_of_row_[row];
+        const int64_t beam_size = sentence_of(static_cast<int32_t>(row)).options->beam_size;
+        const int64_t at_first = live_.size() < kRowsToDivide ? beam_size : (3 * beam_size + 4) / 5;
         rank = row > 0 && sentence == sentence_of_row_[row - 1] ? rank + 1 : 0;
-        if (rank >= begin && rank < end && may_matter(live_[row], all[static_cast<size_t>(sentence)]))
+        if ((rank < at_first) == are_better && may_matter(static_cast<int32_t>(row), all[static_cast<size_t>(sentence)]))
           rows.push_back(static_cast<int32_t>(row));
       }
       add_candidates(rows, logits, all);
@@ -136,6 +142,8 @@ class Beams {
   struct Sentence {
     size_t place = 0;  // in the queue
     const SearchInput* input = nullptr;
+    const TranslateOptions* options = nullptr;
+    const Constraints* constraints = nullptr;
     std::vector<Hypothesis> finished;
     std::vector<std::string> texts;  // of `finished`, if they are to differ
     int64_t limit = 0;
@@ -156,8 +164,10 @@ class Beams {
     });
   }
 
+  const Sentence& sentence_of(int32_t row) const { return sentences_[static_cast<size_t>(sentence_of_row_[static_cast<size_t>(row)])]; }
+
   TokenId forced_token(int32_t row) const {
-    const Sentence& sentence = sentences_[static_cast<size_t>(sentence_of_row_[static_cast<size_t>(row)])];
+    const Sentence& sentence = sentence_of(row);
     return forced_after(live_[static_cast<size_t>(row)], *sentence.input, sentence.limit);
   }
 
@@ -166,8 +176,10 @@ class Beams {
   /// multiplied by `repetition_penalty`. Where no token is allowed, or none has a probability, eos is forced.
   std::vector<Candidate> best_of_row(int32_t row, size_t i, const BestTokens& best) const {
     const Hypothesis& hypothesis = live_[static_cast<size_t>(row)];
-    const std::vector<TokenId> blocked = settings_.constraints.blocked_after(hypothesis);
-    const bool is_penalized = settings_.options.repetition_penalty != 1;
+    const Sentence& sentence = sentence_of(row);
+    const std::vector<TokenId> blocked = sentence.constraints->blocked_after(hypothesis);
+    const double repetition_penalty = sentence.options->repetition_penalty;
+    const bool is_penalized = repetition_penalty != 1;
     std::vector<Candidate> candidates;
     float eos_log_prob = kImpossible;
     const auto k = static_cast<size_t>(best.k);
@@ -177,21 +189,28 @@ class Beams {
       require_number(log_prob, token);
       if (token == kEos) eos_log_prob = log_prob;
       if (log_prob == kImpossible || contains(blocked, token)) continue;
-      const double penalty = is_penalized && contains(hypothesis.tokens, token) ? settings_.options.repetition_penalty : 1;
+      const double penalty = is_penalized && contains(hypothesis.tokens, token) ? repetition_penalty : 1;
       candidates.push_back({row, token, log_prob, hypothesis.log_prob + penalty * log_prob, false});
     }
     if (candidates.empty()) candidates.push_back({row, kEos, eos_log_prob, hypothesis.log_prob + eos_log_prob, true});
     return candidates;
   }
 
-  /// Returns how many of the best tokens of a row are needed for the `wanted` best allowed ones to be among them: blocked
-  /// tokens may precede these, and penalized ones may fall behind them.
-  int64_t tokens_needed(int64_t wanted, int64_t vocab_size) const {
-    const double penalty = settings_.options.repetition_penalty;
-    if (penalty < 1) return vocab_size;  // repeated tokens may rise from anywhere
-    int64_t longest = 0;
-    for (const Hypothesis& hypothesis : live_) longest = std::max(longest, hypothesis.length());
-    return std::min(vocab_size, wanted + settings_.constraints.max_blocked(longest) + (penalty > 1 ? longest : 0));
+  /// Returns how many candidates of a sentence a step may need: half of them may end in eos.
+  static int64_t candidates_needed(const Sentence& sentence) { return 2 * sentence.options->beam_size; }
+
+  /// Returns how many of the best tokens of each row are needed for the best allowed ones to be among them: blocked tokens may precede
+  /// these, and penalized ones may fall behind them.
+  int64_t tokens_needed(const std::vector<int32_t>& rows, int64_t vocab_size) const {
+    int64_t most = 1;
+    for (const int32_t row : rows) {
+      const Sentence& sentence = sentence_of(row);
+      const int64_t length = live_[static_cast<size_t>(row)].length();
+      const double penalty = sentence.options->repetition_penalty;
+      if (penalty < 1) return vocab_size;  // repeated tokens may rise from anywhere
+      most = std::max(most, candidates_needed(sentence) + sentence.constraints->max_blocked(length) + (penalty > 1 ? length : 0));
+    }
+    return std::min(vocab_size, most);
   }
 
   /// Returns the only possible continuation of a row.
@@ -212,13 +231,12 @@ class Beams {
   /// Adds the candidates of these rows to those of their sentences.
   void add_candidates(const std::vector<int32_t>& rows, const Logits& logits, SentenceCandidates& all) const {
     if (rows.empty()) return;
-    const int64_t wanted = 2 * settings_.options.beam_size;  // half of them may end in eos
     std::vector<TokenId> forced;
     forced.reserve(rows.size());
     for (const int32_t row : rows) forced.push_back(forced_token(row));
     std::vector<TokenId> asked = forced;
     std::replace(asked.begin(), asked.end(), kNotForced, kEos);
-    const BestTokens best = logits.only(rows).best(tokens_needed(wanted, logits.vocab_size()), asked);
+    const BestTokens best = logits.only(rows).best(tokens_needed(rows, logits.vocab_size()), asked);
     const std::vector<size_t> first = borders(rows);
     for_sentences([&](size_t s) {
       for (size_t i = first[s]; i < first[s + 1]; ++i) {
@@ -229,34 +247,34 @@ class Beams {
           all[s].insert(all[s].end(), found.begin(), found.end());
         }
       }
-      sort_and_cut(all[s], static_cast<size_t>(wanted));
+      sort_and_cut(all[s], static_cast<size_t>(candidates_needed(sentences_[s])));
     });
   }
 
-  /// Returns false if no candidate of the hypothesis can be taken, given these other candidates of its sentence.
+  /// Returns false if no candidate of a row's hypothesis can be taken, given these other candidates of its sentence.
   /// Log-probabilities only fall, whatever the repetition penalty: a hypothesis cannot stay in the beam if `beam_size`
   /// candidates are better than it is now.
-  bool may_matter(const Hypothesis& hypothesis, const std::vector<Candidate>& candidates) const {
-    const double bound = hypothesis.log_prob + kLargestRounding;
+  bool may_matter(int32_t row, const std::vector<Candidate>& candidates) const {
+    const double bound = live_[static_cast<size_t>(row)].log_prob + kLargestRounding;
     const auto better = std::count_if(candidates.begin(), candidates.end(),
                                       [=](const Candidate& candidate) { return candidate.token != kEos && candidate.log_prob > bound; });
-    return better < settings_.options.beam_size;
+    return better < sentence_of(row).options->beam_size;
   }
 
-  Hypothesis continued(const Candidate& candidate, const std::vector<AlignmentRow>& alignment) const {
+  Hypothesis continued(const Sentence& sentence, const Candidate& candidate, const std::vector<AlignmentRow>& alignment) const {
     Hypothesis next = live_[static_cast<size_t>(candidate.row)];
     next.tokens.push_back(candidate.token);
     next.token_log_probs.push_back(candidate.token_log_prob);
     next.log_prob = candidate.log_prob;
     next.is_truncated = candidate.is_forced;
     if (!alignment.empty()) next.alignment.push_back(alignment[static_cast<size_t>(candidate.row)]);
-    if (next.is_finished()) next.score = next.log_prob / length_penalty(settings_.options, next.length());
+    if (next.is_finished()) next.score = next.log_prob / length_penalty(*sentence.options, next.length());
     return next;
   }
 
   /// Returns how many translations of a sentence are wanted.
-  size_t n_best_of(const Sentence& sentence) const {
-    return static_cast<size_t>(sentence.input->n_best > 0 ? sentence.input->n_best : settings_.options.n_best);
+  static size_t n_best_of(const Sentence& sentence) {
+    return static_cast<size_t>(sentence.input->n_best > 0 ? sentence.input->n_best : sentence.options->n_best);
   }
 
   /// Returns true if no live hypothesis may still enter the n_best: by the bound at the length limit, or, once
@@ -268,9 +286,9 @@ class Beams {
     std::vector<double> scores;
     for (const Hypothesis& hypothesis : sentence.finished) scores.push_back(hypothesis.score);
     std::nth_element(scores.begin(), scores.begin() + static_cast<std::ptrdiff_t>(n_best - 1), scores.end(), std::greater<>());
-    const bool is_full = static_cast<int64_t>(sentence.finished.size()) >= settings_.options.beam_size;
+    const bool is_full = static_cast<int64_t>(sentence.finished.size()) >= sentence.options->beam_size;
     const int64_t length = is_full ? live.front().length() : sentence.limit;
-    return live.front().log_prob / length_penalty(settings_.options, length) <= scores[n_best - 1];
+    return live.front().log_prob / length_penalty(*sentence.options, length) <= scores[n_best - 1];
   }
 
   /// Adds a finished hypothesis; where texts are to differ, only the better one of each text stays.
@@ -292,8 +310,8 @@ class Beams {
   Beam extended(Sentence& sentence, const std::vector<Candidate>& candidates, const std::vector<AlignmentRow>& alignment) {
     Beam beam;
     for (const Candidate& candidate : candidates) {
-      if (static_cast<int64_t>(beam.live.size()) >= settings_.options.beam_size) break;
-      Hypothesis next = continued(candidate, alignment);
+      if (static_cast<int64_t>(beam.live.size()) >= sentence.options->beam_size) break;
+      Hypothesis next = continued(sentence, candidate, alignment);
       if (next.is_finished()) {
         add_finished(sentence, std::move(next));
       } else {

@@ -28,6 +28,15 @@ class Constraints {
   std::vector<TokenId> always_;
 };
 
+/// What one sentence is searched with, where it differs from the other sentences of the search.
+struct SentenceOptions {
+  /// Throws as Constraints does.
+  SentenceOptions(const TranslateOptions& of_sentence, const Vocabulary& tgt) : options(of_sentence), constraints(of_sentence, tgt) {}
+
+  TranslateOptions options;
+  Constraints constraints;
+};
+
 /// Returns the longest allowed translation of an input, in tokens with eos: the prefix and what `max_length_ratio`
 /// allows after it, at least `min_length`, at most `max_length` and `max_positions` (0 = no limit).
 int64_t length_limit(const TranslateOptions& options, const SearchInput& input, int64_t max_positions);

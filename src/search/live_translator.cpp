@@ -34,7 +34,7 @@ class LiveTranslator::Batch : public SearchQueue {
     std::vector<size_t> places;
     if (tokens > batch_tokens_ / 2) return places;
     while (next_ || prepare_next(tokens == 0)) {
-      const auto length = std::ssize(next_->input.src);
+      const int64_t length = next_->input.batch_tokens();
       if (tokens > 0 && tokens + length > batch_tokens_) break;
       const size_t place = num_taken_++;
       sentences_.emplace(place, std::move(*next_));

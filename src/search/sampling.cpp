@@ -101,7 +101,7 @@ class Sampler {
   std::vector<int32_t> first_rows() {
     std::vector<int32_t> parents;
     for (size_t s = 0; s < inputs_.size(); ++s)
-      for (int32_t d = 0; d < settings_.options.n_best; ++d) {
+      for (int32_t d = 0; d < options_of(inputs_[s], settings_).n_best; ++d) {
         live_.emplace_back().draw = d;
         sentence_of_row_.push_back(s);
         parents.push_back(static_cast<int32_t>(s));
@@ -110,11 +110,12 @@ class Sampler {
   }
 
   TokenId next_token(const Hypothesis& hypothesis, const SearchInput& input, const float* log_probs, bool& is_forced) const {
-    const TokenId forced = forced_after(hypothesis, input, length_limit(settings_.options, input, model_.max_positions()));
+    const TranslateOptions& options = options_of(input, settings_);
+    const TokenId forced = forced_after(hypothesis, input, length_limit(options, input, model_.max_positions()));
     is_forced = forced == kEos;
     if (forced != kNotForced) return forced;
-    const std::vector<TokenId> blocked = settings_.constraints.blocked_after(hypothesis);
-    const Urn urn = make_urn(log_probs, model_.vocab_size(), hypothesis.tokens, blocked, settings_.options);
+    const std::vector<TokenId> blocked = constraints_of(input, settings_).blocked_after(hypothesis);
+    const Urn urn = make_urn(log_probs, model_.vocab_size(), hypothesis.tokens, blocked, options);
     is_forced = urn.balls.empty();
     if (is_forced) return kEos;
     const uint64_t key =
@@ -146,7 +147,7 @@ class Sampler {
       next.log_prob += of_row[token];
       if (!alignment.empty()) next.alignment.push_back(std::make_shared<const std::vector<float>>(alignment[row]));
       if (next.is_finished()) {
-        next.score = next.log_prob / length_penalty(settings_.options, next.length());
+        next.score = next.log_prob / length_penalty(options_of(inputs_[s], settings_), next.length());
         results_[s].push_back(std::move(next));
         continue;
       }

@@ -28,6 +28,15 @@ struct SearchSettings {
   int alignment_head = -1;          ///< head of the alignment layer; -1 = the average of all
 };
 
+/// Returns the options of a sentence: its own, or those of the settings.
+inline const TranslateOptions& options_of(const SearchInput& input, const SearchSettings& settings) {
+  return input.own ? input.own->options : settings.options;
+}
+/// Returns the constraints of a sentence: its own, or those of the settings.
+inline const Constraints& constraints_of(const SearchInput& input, const SearchSettings& settings) {
+  return input.own ? input.own->constraints : settings.constraints;
+}
+
 /// Log-probability of a token that is not allowed.
 inline constexpr float kImpossible = -std::numeric_limits<float>::infinity();
 
@@ -40,11 +49,10 @@ void search(StepModel& model, SearchQueue& queue, const SearchSettings& settings
 SearchResults search(StepModel& model, const std::vector<SearchInput>& inputs, const SearchSettings& settings);
 
 /// Beam search over a batch that finished sentences leave and new ones enter, with `beam_size` live hypotheses a
-/// sentence. Candidates are taken best first (ties: the lower token id, then the earlier hypothesis): one that ends in
-/// eos is finished, the others become live until the beam is full. A sentence is finished when no live hypothesis can
-/// enter its n_best: log_prob / penalty(limit) bounds its score; once `beam_size` are finished, log_prob /
-/// penalty(length) is used instead. With `text_of`, hypotheses of one text count once; the length limit may leave fewer
-/// than n_best.
+/// sentence; a sentence may have options of its own. Candidates are taken best first (ties: the lower token id, then the earlier
+/// hypothesis): one that ends in eos is finished, the others become live until the beam is full. A sentence is finished when no live
+/// hypothesis can enter its n_best: log_prob / penalty(limit) bounds its score; once `beam_size` are finished, log_prob / penalty(length)
+/// is used instead. With `text_of`, hypotheses of one text count once; the length limit may leave fewer than n_best.
 void beam_search(StepModel& model, SearchQueue& queue, const SearchSettings& settings);
 
 /// Draws n_best translations of each sentence token by token: from all tokens, the k best (top-k), or the smallest set

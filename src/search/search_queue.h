@@ -29,6 +29,8 @@ struct Hypothesis {
   bool is_finished() const { return last_token() == kEos; }
 };
 
+struct SentenceOptions;
+
 /// One sentence to translate.
 struct SearchInput {
   std::vector<TokenId> src;     ///< ends in eos
@@ -36,6 +38,11 @@ struct SearchInput {
   int64_t id = 0;               ///< selects the sentence's random numbers
   int64_t n_best = 0;           ///< beam search: translations wanted, at most the size of the beam; 0 = those of the settings
   bool is_aligned = true;       ///< beam search: false if nobody asks for its alignment, although the settings have a layer for it
+  std::shared_ptr<const SentenceOptions> own = {};  ///< options and constraints of its own; null = those of the settings
+  int64_t share = 1;  ///< how many times its tokens count in a batch, because it has more hypotheses than others
+
+  /// Returns the source tokens that it counts as in a batch.
+  int64_t batch_tokens() const { return share * static_cast<int64_t>(src.size()); }
 };
 
 /// The `n_best` translations of each input, best first.
@@ -75,7 +82,7 @@ class FixedSearchQueue : public SearchQueue {
     if (tokens > batch_tokens_ / 2) return places;
     const std::lock_guard<std::mutex> lock(mutex_);
     for (; next_ < inputs_.size(); ++next_) {
-      const auto length = static_cast<int64_t>(inputs_[next_].src.size());
+      const int64_t length = inputs_[next_].batch_tokens();
       if (tokens > 0 && tokens + length > batch_tokens_) break;
       tokens += length;
       places.push_back(next_);

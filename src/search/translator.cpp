@@ -14,6 +14,12 @@ namespace lacuna {
 namespace {
 
 constexpr int64_t kLinesPerTask = 32;  // of work done line by line
+constexpr int64_t kUsualRows = 8;      // hypotheses of a sentence; with more, a batch has fewer sentences, to bound its memory
+
+/// Returns how many hypotheses of a sentence are extended at a time.
+int64_t hypotheses_of(const TranslateOptions& options) {
+  return options.sampling == Sampling::kNone ? options.beam_size : options.n_best;
+}
 
 /// Replaces line breaks, which byte pieces may spell, by spaces: a translation is one line.
 std::string one_line(std::string text) {
@@ -68,6 +74,10 @@ Translator::Translator(StepModelPtr model, Vocabularies vocabularies, Translator
 SearchInput Translator::prepared(const TranslationInput& line, TranslatedLine& result) const {
   SearchInput input{vocabularies_.src->encode(source_text(*vocabularies_.src, line.text)), {}, line.id};
   input.is_aligned = line.is_aligned || settings_.options.guard != Guard::kNone;
+  if (line.options) {
+    input.own = std::make_shared<const SentenceOptions>(*line.options, *vocabularies_.tgt);
+    input.share = (hypotheses_of(*line.options) - 1) / std::max(kUsualRows, hypotheses_of(settings_.options)) + 1;
+  }
   const int64_t positions = model_->max_positions(), limit = positions > 0 ? std::min(positions, kMostSourceTokens) : kMostSourceTokens;
   if (static_cast<int64_t>(input.src.size()) >= limit) {
     input.src.resize(static_cast<size_t>(limit - 1));
@@ -81,7 +91,7 @@ SearchInput Translator::prepared(const TranslationInput& line, TranslatedLine& r
   if (line.prefix.empty()) return input;
   input.prefix = vocabularies_.tgt->encode(line.prefix);
   result.has_unknown_prefix = std::find(input.prefix.begin(), input.prefix.end(), kUnk) != input.prefix.end();
-  result.is_prefix_cropped = std::ssize(input.prefix) >= length_limit(settings_.options, input, positions);
+  result.is_prefix_cropped = std::ssize(input.prefix) >= length_limit(options_of(input, search_), input, positions);
   return input;
 }
 
@@ -121,9 +131,13 @@ std::vector<std::vector<Translation>> Translator::translations(const Lines& line
 
 /// Searches again, without repeated n-grams, for lines whose translation is flagged and repeats itself; keeps what has the lower risk.
 void Translator::search_again(const Lines& lines, std::vector<TranslatedLine>& results) const {
-  Lines again{lines.lines, lines.inputs, {}};
-  for (const size_t i : lines.order)
-    if (is_to_be_searched_again(results[i])) again.order.push_back(i);
+  std::vector<SearchInput> inputs = lines.inputs;
+  Lines again{lines.lines, inputs, {}};
+  for (const size_t i : lines.order) {
+    if (!is_to_be_searched_again(results[i])) continue;
+    again.order.push_back(i);
+    inputs[i] = without_repetitions(inputs[i]);
+  }
   if (again.order.empty()) return;
   std::vector<std::vector<Translation>> found = translations(again, without_repetitions(), {});
   for (size_t i = 0; i < again.order.size(); ++i) keep_less_risky(results[again.order[i]], std::move(found[i]));
@@ -135,6 +149,15 @@ SearchSettings Translator::without_repetitions() const {
   how.options.no_repeat_ngram_size = kRetryNgramSize;
   how.constraints = Constraints(how.options, *vocabularies_.tgt);
   return how;
+}
+
+/// Does that for the options that a sentence has of its own.
+SearchInput Translator::without_repetitions(SearchInput input) const {
+  if (!input.own) return input;
+  TranslateOptions options = input.own->options;
+  options.no_repeat_ngram_size = kRetryNgramSize;
+  input.own = std::make_shared<const SentenceOptions>(options, *vocabularies_.tgt);
+  return input;
 }
 
 void Translator::complete(const TranslationInput& line, const SearchInput& input, const std::vector<Hypothesis>& found,
@@ -151,7 +174,7 @@ void Translator::complete(const TranslationInput& line, const SearchInput& input
   add_to(result.translations, found);
   if (settings_.options.guard != Guard::kRetry || !is_to_be_searched_again(result)) return;
   std::vector<Translation> others;
-  add_to(others, search(*model_, {input}, without_repetitions()).front());
+  add_to(others, search(*model_, {without_repetitions(input)}, without_repetitions()).front());
   keep_less_risky(result, std::move(others));
 }
 
@@ -182,10 +205,9 @@ SearchResults Translator::searched(const Lines& lines, const SearchSettings& how
 
 int64_t Translator::batch_tokens(int64_t workers) const {
   constexpr int64_t kEnough = 1024;  // tokens of a batch that keep a thread's products fast
-  constexpr int64_t kUsualRows = 8;  // hypotheses of a sentence; with more, a batch has fewer sentences, to bound its memory
   const TranslateOptions& options = settings_.options;
   const int64_t tokens = workers > 1 ? std::min(options.batch_tokens, kEnough) : options.batch_tokens;
-  const int64_t rows = options.sampling == Sampling::kNone ? options.beam_size : options.n_best;
+  const int64_t rows = hypotheses_of(options);
   return rows > kUsualRows ? std::max<int64_t>(1, tokens / rows * kUsualRows + tokens % rows * kUsualRows / rows) : tokens;
 }
 

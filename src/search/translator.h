@@ -18,6 +18,7 @@ struct TranslationInput {
   std::string text;
   std::string prefix;  ///< the text that the translation must begin with
   int64_t id = 0;
+  std::shared_ptr<const TranslateOptions> options = {};  ///< of its own, as run/line_options.h allows them; null = the translator's
   bool is_aligned = true;  ///< false if nobody asks for its links, although the translator's settings do
 };
 
@@ -26,8 +27,8 @@ struct Translation {
   std::string text;
   double score = 0;                                    ///< the ranking criterion: log_prob over the length penalty
   double log_prob = 0;                                 ///< in nats, summed over all tokens and eos
-  std::vector<TokenId> tokens;                         ///< without eos
-  std::vector<float> token_log_probs;                  ///< eos included
+  std::vector<TokenId> tokens;                         ///< without the last eos; of a text of several sentences, with those between them
+  std::vector<float> token_log_probs;                  ///< eos included; none of an empty source
   std::vector<std::pair<int32_t, int32_t>> alignment;  ///< links (source, target), counted from 0, between words or pieces
   bool is_truncated = false;                           ///< cut at the length limit, or where no other token was allowed
   std::optional<GuardVerdict> guard;                   ///< if asked for
@@ -99,6 +100,7 @@ class Translator {
   SearchResults searched(const Lines& lines, const SearchSettings& how, const std::function<void()>& on_sentence) const;
   void search_again(const Lines& lines, std::vector<TranslatedLine>& results) const;
   SearchSettings without_repetitions() const;
+  SearchInput without_repetitions(SearchInput input) const;
   Translation finished(const Hypothesis& hypothesis, const TranslationInput& line, const SearchInput& input) const;
   std::vector<std::pair<int32_t, int32_t>> links(const Hypothesis& hypothesis, const std::string& text, const TranslationInput& line,
                                                  const SearchInput& input) const;

@@ -7,13 +7,10 @@
 #include "base/json_text.h"
 
 namespace lacuna::serve {
-namespace {
 
 int64_t characters_of(const std::string& text) {
   return std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
 }
-
-}  // namespace
 
 void Api::count_characters(Exchange& exchange, const std::vector<std::string>& texts) const {
   for (const std::string& text : texts) exchange.characters += characters_of(text);
@@ -62,14 +59,15 @@ bool switch_of(const std::string& text, const std::string& name) {
   throw RequestError(400, name + " is not known; expected true or false");
 }
 
-Response error_response(int status, const std::string& message, int retry_after) {
-  Response response{status, "application/json", json_text(nlohmann::ordered_json::object({{"error", message}})) + "\n"};
+Response error_response(const Request& request, int status, const std::string& message, int retry_after) {
+  const char* const field = request.path.starts_with("/v2/") ? "message" : "error";
+  Response response{status, "application/json", json_text(nlohmann::ordered_json::object({{field, message}})) + "\n"};
   if (retry_after > 0) response.headers.emplace_back("Retry-After", std::to_string(retry_after));
   return response;
 }
 
-Response failure_response() {
-  return error_response(500, "the translation has failed; the log of the service says why");
+Response failure_response(const Request& request) {
+  return error_response(request, 500, "the translation has failed; the log of the service says why");
 }
 
 void require_n_best(const ServedModel& model, int64_t wanted, const std::string& name) {

@@ -49,11 +49,14 @@ DocumentFormat asked_format(const std::string& name);
 /// Reads "true" or "1", "false" or "0". Throws RequestError, which calls it `name`, for anything else.
 bool switch_of(const std::string& text, const std::string& name);
 
-/// Returns a response of the status with {"error": message}.
-Response error_response(int status, const std::string& message, int retry_after = 0);
+/// Returns the characters of a text.
+int64_t characters_of(const std::string& text);
+
+/// Returns a response of the status with {"error": message}, or where a client of DeepL has asked {"message": message}.
+Response error_response(const Request& request, int status, const std::string& message, int retry_after = 0);
 
 /// Returns the response to a request whose translation has failed.
-Response failure_response();
+Response failure_response(const Request& request);
 
 /// Returns the most translations that may be asked of a model. Throws RequestError, which calls it `name`, if `wanted` is more.
 void require_n_best(const ServedModel& model, int64_t wanted, const std::string& name);
@@ -72,6 +75,15 @@ void answer_libretranslate(const Api& api, const ExchangePtr& exchange);
 /// Answers POST /v1/translate: JSON lines in and out, as `lacuna translate --json` has them; each goes out as it is done. Throws
 /// RequestError.
 void answer_json_lines(const Api& api, const ExchangePtr& exchange);
+
+// DeepL's API (deepl.cpp).
+
+/// Answers POST /v2/translate: JSON or a form, a list of texts. Throws RequestError.
+void answer_deepl(const Api& api, const ExchangePtr& exchange);
+/// Returns the languages that can be translated from, or to. Throws RequestError.
+Response deepl_languages_response(const Api& api, const Request& request);
+/// Returns how many characters the client has had translated. Throws RequestError.
+Response deepl_usage_response(const Api& api, const Request& request);
 
 // The page (page.cpp).
 

@@ -66,12 +66,13 @@ ServedModel::ServedModel(const ModelPlace& place, const ModelLoading& loading) :
                      place.path + " with the codes of source and target");
   splitting = splitting_for(loaded, src_lang, place.path + ": data.src_lang");
   loaded.round_weights();
+  vocabularies = loaded.vocabularies;
+  longest = loaded.options.data.max_length;
   const AlignmentSource source = loaded.alignment_with(options);
   TranslatorSettings settings{options, AlignmentLevel::kWord, source.layer};
   settings.alignment_head = source.head;
   if (!options.shortlist.empty()) settings.shortlist = read_shortlist(options.shortlist, loaded.vocabularies);
-  translator =
-      std::make_unique<LiveTranslator>(Translator(loaded.model, loaded.vocabularies, std::move(settings)), loading.most_waiting_bytes);
+  translator = std::make_unique<LiveTranslator>(Translator(loaded.model, vocabularies, std::move(settings)), loading.most_waiting_bytes);
 }
 
 Catalog::Catalog(std::vector<ModelPlace> places, ModelLoading loading)

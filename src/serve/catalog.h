@@ -41,6 +41,8 @@ struct ServedModel {
   std::string standing;  ///< standing_at() its place, before it was loaded
   int64_t number;        ///< no two models of a process have the same
   TranslateOptions options;
+  Vocabularies vocabularies;
+  int64_t longest;  ///< pieces of the longest sentence of its training
   std::shared_ptr<const document::Splitting> splitting;
   std::unique_ptr<LiveTranslator> translator;
 };

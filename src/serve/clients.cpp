@@ -37,15 +37,26 @@ void Clients::reload() {
 
 std::string Clients::client_of(const Request& request, const std::string& key_in_body) const {
   if (!need_keys()) return request.address;
-  constexpr std::string_view kBearer = "Bearer ";
   std::string key = key_in_body;
-  if (key.empty() && request.authorization.starts_with(kBearer)) key = request.authorization.substr(kBearer.size());
+  for (const std::string_view scheme : {"Bearer ", "DeepL-Auth-Key "})
+    if (key.empty() && request.authorization.starts_with(scheme)) key = request.authorization.substr(scheme.size());
   if (key.empty()) throw RequestError(403, "an API key is missing: send it as api_key, or as the header Authorization: Bearer KEY");
   if (!keys_.contains(key)) throw RequestError(403, "the API key is not known");
   return key;
 }
 
 void Clients::charge(const std::string& client, int64_t characters) {
+  require_allowed(client, characters);
+  charged_[need_keys() ? client : ""] += characters;
+}
+
+int64_t Clients::characters_of(const std::string& client) const {
+  const auto found = charged_.find(need_keys() ? client : "");
+  return found == charged_.end() ? 0 : found->second;
+}
+
+/// Takes characters from what a client has left. Throws RequestError 429 if that is too little.
+void Clients::require_allowed(const std::string& client, int64_t characters) {
   const auto key = keys_.find(client);
   const int64_t of_key = key == keys_.end() ? rate_ : key->second.value_or(rate_);
   if (of_key == 0) return;

@@ -25,6 +25,8 @@ class Clients {
   std::string client_of(const Request& request, const std::string& key_in_body) const;
   /// Counts characters that a client wants translated. Throws RequestError 429 if they are more than its rate allows now.
   void charge(const std::string& client, int64_t characters);
+  /// Returns the characters that a key has been charged since the start; without keys, all clients together.
+  int64_t characters_of(const std::string& client) const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -38,6 +40,9 @@ class Clients {
   int64_t rate_;
   std::map<std::string, std::optional<int64_t>> keys_;  // rates, where they have one of their own
   std::map<std::string, Allowance> allowances_;
+  std::map<std::string, int64_t> charged_;  // by key; without keys, all of it by ""
+
+  void require_allowed(const std::string& client, int64_t characters);
 };
 
 }  // namespace lacuna::serve

@@ -30,14 +30,20 @@ std::string decoded(std::string_view text) {
 
 }  // namespace
 
-Form parse_form(std::string_view text) {
-  Form form;
+std::vector<std::pair<std::string, std::string>> form_fields(std::string_view text) {
+  std::vector<std::pair<std::string, std::string>> fields;
   while (!text.empty()) {
     const std::string_view field = text.substr(0, text.find('&'));
     text.remove_prefix(std::min(text.size(), field.size() + 1));
     const size_t sign = std::min(field.find('='), field.size());
-    form.emplace(decoded(field.substr(0, sign)), decoded(field.substr(std::min(field.size(), sign + 1))));
+    fields.emplace_back(decoded(field.substr(0, sign)), decoded(field.substr(std::min(field.size(), sign + 1))));
   }
+  return fields;
+}
+
+Form parse_form(std::string_view text) {
+  Form form;
+  for (auto& field : form_fields(text)) form.insert(std::move(field));
   return form;
 }
 

@@ -2,6 +2,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "serve/exchange.h"
 
@@ -10,6 +12,9 @@ namespace lacuna::serve {
 /// Reads "name=value&..." with its %XX and +. Of names that come several times the first counts. Throws RequestError for a damaged %XX, and
 /// for what is not UTF-8 then.
 Form parse_form(std::string_view text);
+
+/// Reads the same, all fields in order.
+std::vector<std::pair<std::string, std::string>> form_fields(std::string_view text);
 
 /// Returns the value of a name, or `otherwise`.
 std::string value_of(const Form& form, const std::string& name, const std::string& otherwise = "");

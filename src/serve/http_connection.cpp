@@ -37,6 +37,15 @@ std::string_view view(beast::string_view text) {
   return {text.data(), text.size()};
 }
 
+/// Returns the addresses that a request is said to come from: the headers X-Forwarded-For as one.
+template <class Message>
+std::string forwarded_of(const Message& message) {
+  std::string all;
+  const auto [begin, end] = message.equal_range("X-Forwarded-For");
+  for (auto field = begin; field != end; ++field) all.append(all.empty() ? "" : ",").append(view(field->value()));
+  return all;
+}
+
 /// Returns the status for a request that could not be read, 0 = there is nobody to tell.
 int status_of(const boost::system::error_code& error) {
   if (error == http::error::body_limit) return 413;
@@ -152,7 +161,7 @@ void HttpConnection::release_body() {
 Request HttpConnection::request_of_parser() const {
   const auto& message = parser_->get();
   Request request;
-  request.address = address_;
+  request.address = shared_.proxies.client_of(address_, forwarded_of(message));
   request.method = std::string(view(message.method_string()));
   if (is_head_) request.method = "GET";
   const std::string_view target = view(message.target());
@@ -205,7 +214,7 @@ void HttpConnection::refuse(int status, const std::string& message) {
   request.address = address_;
   current_ = std::make_shared<OwnExchange>(std::move(request), *this, ++current_number_);
   current_->route = "malformed";
-  write_whole(error_response(status, message, status == 503 ? kPatience : 0));
+  write_whole(error_response(current_->request, status, message, status == 503 ? kPatience : 0));
 }
 
 /// Gives the request up as soon as the client has closed the connection.
@@ -238,8 +247,8 @@ void HttpConnection::on_too_late() {
   abandon();
   constexpr int kPatience = 10;
   if (is_streamed_) return end_stream(false);
-  write_whole(
-      error_response(503, "the translation took more than " + std::to_string(shared_.limits.request_seconds) + " seconds", kPatience));
+  write_whole(error_response(current_->request, 503,
+                             "the translation took more than " + std::to_string(shared_.limits.request_seconds) + " seconds", kPatience));
 }
 
 std::string HttpConnection::header_of(const Response& response, bool is_streamed, size_t body_bytes) const {

@@ -14,6 +14,7 @@
 
 #include "base/stopwatch.h"
 #include "serve/http_server.h"
+#include "serve/trusted_proxies.h"
 
 namespace lacuna::serve {
 
@@ -28,6 +29,7 @@ struct SharedState {
   Service& service;
   Catalog& catalog;
   ConnectionLimits limits;
+  TrustedProxies proxies;
   std::set<HttpConnection*> open = {};
   int64_t body_bytes = 0;  ///< that requests in work hold, or have announced
 };

@@ -45,7 +45,12 @@ void allow_open_files(int64_t connections) {
 class HttpServer::Implementation {
  public:
   Implementation(const std::string& address, Service& service, Catalog& catalog, const ConnectionLimits& limits)
-      : shared_{service, catalog, limits}, acceptor_(io_), signals_(io_, SIGTERM, SIGINT, SIGHUP), drained_(io_), watch_(io_), retry_(io_) {
+      : shared_{service, catalog, limits, TrustedProxies(limits.trusted_proxies)},
+        acceptor_(io_),
+        signals_(io_, SIGTERM, SIGINT, SIGHUP),
+        drained_(io_),
+        watch_(io_),
+        retry_(io_) {
     allow_open_files(limits.connections);
     const Tcp::endpoint endpoint = endpoint_of(address);
     try {

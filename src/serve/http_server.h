@@ -2,6 +2,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "serve/service.h"
 
@@ -9,17 +11,18 @@ namespace lacuna::serve {
 
 /// Bounds on connections and what they send.
 struct ConnectionLimits {
-  int64_t connections = 0;      ///< open at a time
-  int64_t body_bytes = 0;       ///< of a request
-  int64_t request_seconds = 0;  ///< for a request's translation
-  int64_t idle_seconds = 0;     ///< between requests, for the header of one, and for its body
+  int64_t connections = 0;                        ///< open at a time
+  int64_t body_bytes = 0;                         ///< of a request
+  int64_t request_seconds = 0;                    ///< for a request's translation
+  int64_t idle_seconds = 0;                       ///< between requests, for the header of one, and for its body
+  std::vector<std::string> trusted_proxies = {};  ///< addresses and networks that are believed when they say for whom they ask
 };
 
 /// The HTTP server: takes connections and hands their requests to the service. Everything runs on the thread that calls run().
 class HttpServer {
  public:
   /// Listens at "ADDRESS:PORT"; port 0 = one that is free. Throws UsageError for what is no address, MachineError if it cannot listen
-  /// there.
+  /// there. Throws as TrustedProxies does.
   HttpServer(const std::string& address, Service& service, Catalog& catalog, const ConnectionLimits& limits);
   ~HttpServer();
 

@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <utility>
 
+#include "base/spelling.h"
 #include "run/translate_text.h"
 #include "serve/api.h"
 #include "serve/form.h"
@@ -21,14 +23,20 @@ std::vector<std::string> lines_of(const std::string& body) {
 }
 
 TranslationFormat format_of(const Form& query, bool splits) {
+  static constexpr const char* kNames[] = {"source", "target", "n_best", "alignment", "split", "format", "tokens"};
   for (const auto& [name, value] : query)
-    if (name != "source" && name != "target" && name != "n_best" && name != "alignment" && name != "split" && name != "format")
-      throw RequestError(400, "the query has a name that is not known; expected source, target, n_best, alignment, split, format");
+    if (!std::ranges::count(kNames, name))
+      throw RequestError(
+          400, "the query has a name that is not known; expected " + join(std::vector<std::string>(std::begin(kNames), std::end(kNames))));
   if (const std::string alignment = value_of(query, "alignment", "word"); alignment != "word")
     throw RequestError(400, "alignment is not known; expected word");
   if (query.contains("split")) splits = switch_of(query.at("split"), "split");
   if (value_of(query, "format") == "html") splits = true;
-  return {.json = true, .n_best = query.contains("n_best"), .alignment = query.contains("alignment"), .paragraphs = splits};
+  return {.json = true,
+          .n_best = query.contains("n_best"),
+          .alignment = query.contains("alignment"),
+          .paragraphs = splits,
+          .tokens = switch_of(value_of(query, "tokens", "false"), "tokens")};
 }
 
 /// The lines of a request while their sentences are translated; each is answered as soon as all of its sentences are there.
@@ -57,6 +65,7 @@ class Answer {
   /// Appends what is to be translated.
   void append_to(Wanted& wanted, const ServedModel& model, DocumentFormat format) {
     texts_.reserve(lines_.size());
+    wanted.has_tokens = format_.tokens || std::ranges::any_of(lines_, &InputLine::wants_tokens);
     for (const InputLine& line : lines_)
       texts_.push_back(add_text(model, line.input.text, {format, format_.paragraphs}, wanted, line.input, line.terms));
   }
@@ -71,7 +80,7 @@ class Answer {
   }
   void end(const std::string& error) {
     begin_once();
-    if (!error.empty()) exchange_->send(failure_response().body);
+    if (!error.empty()) exchange_->send(failure_response(exchange_->request).body);
     exchange_->end(error.empty());
   }
 
@@ -95,12 +104,16 @@ void answer_json_lines(const Api& api, const ExchangePtr& exchange) {
   const Request& request = exchange->request;
   Wanted wanted;
   wanted.client = api.clients.client_of(request, "");
-  const TranslationFormat format = format_of(request.query, api.splits);
+  TranslationFormat format = format_of(request.query, api.splits);
   const ServedModelPtr model = api.catalog.find(value_of(request.query, "source", "auto"), value_of(request.query, "target"));
   wanted.n_best = number_of(value_of(request.query, "n_best", "1"), "n_best", kMostTranslations);
   if (wanted.n_best == 0) throw RequestError(400, "n_best is 0; expected 1 or more");
   require_n_best(*model, wanted.n_best, "n_best");
   wanted.is_aligned = format.alignment;
+  format.longest = model->longest;
+  format.lines = {model->options, /*are_bounded=*/true};
+  format.lines.common.n_best = wanted.n_best;
+  format.tgt = model->vocabularies.tgt;
   require_text(request.body, "the body");
   const auto answer = std::make_shared<Answer>(exchange, format);
   answer->read(request.body);

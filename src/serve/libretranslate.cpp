@@ -7,6 +7,7 @@
 #include "base/json_text.h"
 #include "serve/api.h"
 #include "serve/form.h"
+#include "serve/json_body.h"
 #include "serve/languages.h"
 
 namespace lacuna::serve {
@@ -25,13 +26,6 @@ struct Asked {
   bool splits = true;
 };
 
-std::string string_of(const ordered_json& value, const std::string& name) {
-  if (!value.is_string()) throw RequestError(400, name + " is " + std::string(value.type_name()) + "; expected a string");
-  auto text = value.get<std::string>();
-  require_text(text, name);
-  return text;
-}
-
 int64_t alternatives_of(const ordered_json& value) {
   if (value.is_string()) return number_of(value.get<std::string>(), "alternatives", kMostAlternatives);
   if (!value.is_number_unsigned() || value.get<uint64_t>() > kMostAlternatives)
@@ -39,33 +33,14 @@ int64_t alternatives_of(const ordered_json& value) {
   return value.get<int64_t>();
 }
 
-bool switch_in(const ordered_json& value, const std::string& name) {
-  return value.is_boolean() ? value.get<bool>() : switch_of(string_of(value, name), name);
-}
-
-ordered_json parsed_object(const std::string& body) {
-  constexpr int kDeepest = 8;
-  bool is_deep = false;
-  const auto look = [&](int level, ordered_json::parse_event_t /*event*/, ordered_json& /*value*/) {
-    is_deep = is_deep || level > kDeepest;
-    return !is_deep;
-  };
-  ordered_json object = ordered_json::parse(body, look, false);
-  if (is_deep || !object.is_object())
-    throw RequestError(400, "the body is not a JSON object; expected {\"q\": ..., \"source\": ..., \"target\": ...}");
-  return object;
-}
-
 Asked asked_by_json(const std::string& body, bool splits) {
   Asked asked;
   asked.splits = splits;
-  const ordered_json object = parsed_object(body);
+  const ordered_json object = parsed_object(body, "{\"q\": ..., \"source\": ..., \"target\": ...}");
   for (const auto& [name, value] : object.items()) {
     if (name == "q") {
       asked.is_list = value.is_array();
-      if (!asked.is_list) asked.texts.push_back(string_of(value, "q"));
-      if (asked.is_list)
-        for (const ordered_json& one : value) asked.texts.push_back(string_of(one, "an item of q"));
+      asked.texts = asked.is_list ? strings_of(value, "q") : std::vector{string_of(value, "q")};
     } else if (name == "alternatives") {
       asked.alternatives = alternatives_of(value);
     } else if (name == "split") {
@@ -182,7 +157,9 @@ void answer_libretranslate(const Api& api, const ExchangePtr& exchange) {
   for (const std::string& text : asked.texts) progress->texts.push_back(add_text(*model, text, kind, wanted));
   api.translate(
       *exchange, model, wanted, [progress](size_t, const TranslatedLine& line) { progress->translated.push_back(line); },
-      [progress, exchange](const std::string& error) { exchange->answer(error.empty() ? progress->response() : failure_response()); });
+      [progress, exchange](const std::string& error) {
+        exchange->answer(error.empty() ? progress->response() : failure_response(exchange->request));
+      });
 }
 
 }  // namespace lacuna::serve

@@ -8,7 +8,8 @@ constexpr int64_t kBytesOfEntry = 256;  // beside what follows
 int64_t bytes_of(const std::string& key, const TranslatedLine& line) {
   int64_t bytes = kBytesOfEntry + std::ssize(key);
   for (const Translation& one : line.translations)
-    bytes += static_cast<int64_t>(sizeof(Translation) + one.text.size() + one.alignment.size() * sizeof(one.alignment.front()));
+    bytes += static_cast<int64_t>(sizeof(Translation) + one.text.size() + one.alignment.size() * sizeof(one.alignment.front()) +
+                                  one.tokens.size() * (sizeof(TokenId) + sizeof(float)));
   return bytes;
 }
 
@@ -29,10 +30,6 @@ std::optional<TranslatedLine> SentenceCache::find(const std::string& key) {
 
 void SentenceCache::put(const std::string& key, TranslatedLine line) {
   if (most_bytes_ == 0) return;
-  for (Translation& one : line.translations) {
-    one.tokens = {};
-    one.token_log_probs = {};
-  }
   const int64_t bytes = bytes_of(key, line);
   const std::lock_guard lock(mutex_);
   if (bytes > most_bytes_ || by_key_.contains(key)) return;

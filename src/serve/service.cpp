@@ -31,10 +31,21 @@ struct Service::Route {
   void (*answer)(Service& service, const ExchangePtr& exchange);
   bool is_of_page = false;
 
-  static const std::array<Route, 9>& all() {
-    static const std::array<Route, 9> routes = {{
+  static const std::array<Route, 13>& all() {
+    static const std::array<Route, 13> routes = {{
         {"POST", "/translate", [](Service& service, const ExchangePtr& exchange) { answer_libretranslate(service.api_, exchange); }},
         {"POST", "/v1/translate", [](Service& service, const ExchangePtr& exchange) { answer_json_lines(service.api_, exchange); }},
+        {"POST", "/v2/translate", [](Service& service, const ExchangePtr& exchange) { answer_deepl(service.api_, exchange); }},
+        {"GET", "/v2/languages",
+         [](Service& service, const ExchangePtr& exchange) {
+           exchange->answer(deepl_languages_response(service.api_, exchange->request));
+         }},
+        {"POST", "/v2/languages",
+         [](Service& service, const ExchangePtr& exchange) {
+           exchange->answer(deepl_languages_response(service.api_, exchange->request));
+         }},
+        {"GET", "/v2/usage",
+         [](Service& service, const ExchangePtr& exchange) { exchange->answer(deepl_usage_response(service.api_, exchange->request)); }},
         {"GET", "/languages", [](Service& service, const ExchangePtr& exchange) { exchange->answer(languages_response(service.api_)); }},
         {"GET", "/frontend/settings",
          [](Service& service, const ExchangePtr& exchange) { exchange->answer(settings_response(service.api_)); }},
@@ -68,7 +79,8 @@ const Service::Route* Service::route_of(const Request& request) const {
     if (request.method == route.method) return &route;
     methods += (methods.empty() ? "" : " or ") + std::string(route.method);
   }
-  if (methods.empty()) throw RequestError(404, "there is nothing at this path; expected /translate, /v1/translate, /languages or /health");
+  if (methods.empty())
+    throw RequestError(404, "there is nothing at this path; expected /translate, /v1/translate, /v2/translate, /languages or /health");
   throw RequestError(405, "this path takes " + methods + " alone");
 }
 
@@ -90,10 +102,10 @@ void Service::handle(const ExchangePtr& exchange) {
   try {
     route(exchange);
   } catch (const RequestError& error) {
-    exchange->answer(error_response(error.status(), error.what(), error.retry_after()));
+    exchange->answer(error_response(exchange->request, error.status(), error.what(), error.retry_after()));
   } catch (const std::exception& error) {
     log_warning("a request has failed: {}", error.what());
-    exchange->answer(error_response(500, "the service has failed; its log says why"));
+    exchange->answer(error_response(exchange->request, 500, "the service has failed; its log says why"));
   }
 }
 

@@ -2,7 +2,19 @@
 
 #include <utility>
 
+#include "config/read_options.h"
+
 namespace lacuna::serve {
+namespace {
+
+void drop_tokens(TranslatedLine& line) {
+  for (Translation& one : line.translations) {
+    one.tokens = {};
+    one.token_log_probs = {};
+  }
+}
+
+}  // namespace
 
 void TranslationJob::start(ServedModelPtr model, SentenceCache& cache, Exchange& exchange, const Wanted& wanted, OnLine on_line,
                            OnEnd on_end) {
@@ -17,12 +29,14 @@ void TranslationJob::start(ServedModelPtr model, SentenceCache& cache, Exchange&
       known.emplace_back(i, std::move(*found));
       continue;
     }
-    const auto on_done = [job, i, key](TranslatedLine translated, const std::string& error) {
+    const auto on_done = [job, i, key, has_tokens = wanted.has_tokens](TranslatedLine translated, const std::string& error) {
+      if (!has_tokens) drop_tokens(translated);
       if (error.empty()) job->cache_.put(key, translated);
       job->finish(i, std::move(translated), error);
     };
     const bool is_aligned = wanted.is_aligned || by.options.guard != Guard::kNone;
-    lines.push_back({line, wanted.n_best, is_aligned, wanted.client, exchange.is_abandoned, on_done});
+    const int64_t n_best = line.options ? line.options->n_best : wanted.n_best;
+    lines.push_back({line, n_best, is_aligned, wanted.client, exchange.is_abandoned, on_done});
   }
   constexpr int kPatience = 2;
   if (!lines.empty() && !by.translator->add(std::move(lines)))
@@ -36,7 +50,10 @@ TranslationJob::TranslationJob(ServedModelPtr model, SentenceCache& cache, const
 
 /// Returns what the cache knows a line by: all that its translation depends on.
 std::string TranslationJob::cache_key(const Wanted& wanted, const TranslationInput& line) const {
-  std::string key = std::to_string(model_->number) + " " + std::to_string(wanted.n_best) + (wanted.is_aligned ? " a " : " ") + line.prefix;
+  std::string key = std::to_string(model_->number) + " " + std::to_string(wanted.n_best);
+  key += (wanted.is_aligned ? " a" : "") + std::string(wanted.has_tokens ? " t " : " ");
+  if (line.options) key += write_options(*line.options).to_line();
+  key += line.prefix;
   key += '\0';
   return key + line.text;
 }

@@ -18,7 +18,8 @@ struct Wanted {
   std::vector<TranslationInput> lines;
   int64_t n_best = 1;
   bool is_aligned = false;
-  std::string client;  ///< whose turn it takes
+  bool has_tokens = false;  ///< the tokens of translations are wanted
+  std::string client;       ///< whose turn it takes
 };
 
 /// The lines of one request on their way through the cache and the search.

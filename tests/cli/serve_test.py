@@ -200,6 +200,60 @@ class Answers(Verbs):
         self.refused(self.service.ask("POST", "/detect", {"q": "x"}), 501, "not detected")
         self.assertEqual(self.service.ask("OPTIONS", "/translate")[0], 204)
 
+    def test_take_options_of_lines(self):
+        lines = [{"text": "1 2 3"}, {"text": "1 2 3", "beam_size": 1}, {"text": "7 7 1 0", "n_best": 2}, {"text": "1 2 3", "max_length": 2, "tokens": True},
+                 {"text": "1 2 3", "length_penalty": 0}]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        expected = self.prints("translate", "-m", AVERAGED, "--json", text=text)
+        for _ in range(2):  # the second time from the cache
+            answer = self.service.ask("POST", "/v1/translate?source=de&target=en", text)
+            self.assertEqual((answer[0], answer[2]), (200, expected))
+        tokens = self.prints("translate", "-m", AVERAGED, "--json", "--tokens", text='{"text": "1 2 3"}\n')
+        self.assertEqual(self.service.ask("POST", "/v1/translate?source=de&target=en&tokens=true", '{"text": "1 2 3"}')[2], tokens)
+
+    def test_refuse_options_of_lines_that_cost_more_than_the_service_allows(self):
+        for fields, words in (({"beam_size": 6}, "line 2: \"beam_size\" is 6; expected at most 5, the service's own (--translate.beam_size)"),
+                              ({"max_length": 257}, "expected at most 256"), ({"max_length_ratio": 1e9}, "expected at most 2"),
+                              ({"repetition_penalty": .5}, "expected at least 1"), ({"n_best": 6}, "expected at most beam_size, which is 5"),
+                              ({"precision": "fp32"}, "all lines share it"), ({"temperature": 1}, "changes nothing without --sampling")):
+            body = '{"text": "1"}\n' + json.dumps({"text": "1", **fields})
+            self.refused(self.service.ask("POST", "/v1/translate?source=de&target=en", body), 400, words)
+
+    def deepl(self, fields=None, **more):
+        return self.service.ask("POST", "/v2/translate", {"text": ["1 2"], "target_lang": "EN", **(fields or {})}, **more)
+
+    def test_answer_as_deepl_does(self):
+        status, _, body = self.deepl({"text": ["3 1 4", ""], "show_billed_characters": True, "formality": "default"})
+        expected = [{"detected_source_language": "DE", "text": "3 1 4", "billed_characters": 5}, {"detected_source_language": "DE", "text": "", "billed_characters": 0}]
+        self.assertEqual((status, json.loads(body)), (200, {"translations": expected}))
+        form = "text=1+2&text=3&target_lang=en-US&source_lang=De&split_sentences=0"
+        answer = json.loads(self.service.ask("POST", "/v2/translate", form, "application/x-www-form-urlencoded")[2])
+        self.assertEqual([one["text"] for one in answer["translations"]], ["1 2", "3"])
+        html = json.loads(self.deepl({"text": ["<p>1 <b>2</b></p>"], "tag_handling": "html"})[2])["translations"][0]["text"]
+        self.assertEqual([html.count(tag) for tag in ("<p>", "<b>", "</b>", "</p>")], [1] * 4)
+        self.assertEqual(json.loads(self.deepl({"text": ["1\n2"], "split_sentences": "nonewlines"})[2])["translations"][0]["text"], "1 2")
+        self.assertEqual(json.loads(self.service.ask("GET", "/v2/languages?type=target")[2]), [{"language": "EN", "name": "English", "supports_formality": False}])
+        self.assertEqual(json.loads(self.service.ask("GET", "/v2/languages")[2]), [{"language": "DE", "name": "German"}])
+        before = json.loads(self.service.ask("GET", "/v2/usage")[2])["character_count"]
+        self.deepl({"text": ["1 2 3"]})
+        self.assertEqual(json.loads(self.service.ask("GET", "/v2/usage")[2])["character_count"], before + 5)
+
+    def test_refuse_as_deepl_does(self):
+        for fields, status, words in (({"text": []}, 400, "text, what is to be translated, is missing"), ({"text": "1"}, 400, "text is string; expected a list"),
+                                      ({"text": [1]}, 400, "an item of text is number"), ({"target_lang": None}, 400, "target_lang, the code"),
+                                      ({"target_lang": "FR"}, 400, "no model translates"), ({"source_lang": "EN"}, 400, "no model translates"),
+                                      ({"tag_handling": "xml"}, 400, "expected html"), ({"split_sentences": "2"}, 400, "split_sentences is not known"),
+                                      ({"glossary_id": "x"}, 400, "glossary_id is not supported; leave it out"), ({"context": "y"}, 400, "context is not supported"),
+                                      ({"formality": "more"}, 400, "formality is not supported with this value"), ({"ignore_tags": ["x"]}, 400, "ignore_tags is not supported"),
+                                      ({"txt": "1"}, 400, "a name that is not known"), ({"text": ["1 " * 12000]}, 413, "characters; expected at most 20000")):
+            answer = self.deepl(fields)
+            self.assertEqual(answer[0], status, answer[2])
+            self.assertEqual(list(json.loads(answer[2])), ["message"])
+            self.assertIn(words, json.loads(answer[2])["message"])
+        self.assertIn("message", json.loads(self.service.ask("POST", "/v2/document", "{}")[2]))
+        self.assertIn("expected source or target", json.loads(self.service.ask("GET", "/v2/languages?type=x")[2])["message"])
+        self.assertEqual(self.service.ask("POST", "/v2/translate", "x", "text/plain")[0], 415)
+
     def test_refuse_too_much_text(self):
         self.refused(self.asks("1 " * 12000), 413, "characters; expected at most 20000")
         self.refused(self.asks("1" * 70000), 413, "the body is too large; expected at most 65536 bytes")
@@ -294,6 +348,7 @@ class Services(Verbs):
         self.assertIn("expected an address and a port", self.refuses("serve", "-m", PAIR, "--listen", "127.0.0.1:70000"))
         self.assertIn("translate.sampling is on", self.refuses("serve", "-m", PAIR, "--translate.sampling", "full"))
         self.assertIn("there is no key in it", self.refuses("serve", "-m", PAIR, "--keys", write("none", "# nothing\n\n")))
+        self.assertIn("expected an address or a network", self.refuses("serve", "-m", PAIR, "--trusted-proxy", "10.0.0.0/33"))
         self.assertIn("keys:2: expected a key", self.refuses("serve", "-m", PAIR, "--keys", write("keys", "a\nb c\n")))
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))
@@ -311,6 +366,10 @@ class Services(Verbs):
         answer = service.ask("POST", "/v1/translate?target=en", '{"text": "1"}', Authorization="Bearer alpha")
         self.assertEqual(answer[0], 200, answer[2])
         self.assertEqual(service.ask("POST", "/v1/translate?target=en", '{"text": "1"}')[0], 403)
+        deepl = {"text": ["1"], "target_lang": "EN"}
+        self.assertEqual(service.ask("POST", "/v2/translate", deepl, Authorization="DeepL-Auth-Key alpha")[0], 200)
+        self.assertEqual(json.loads(service.ask("POST", "/v2/translate", deepl, Authorization="DeepL-Auth-Key delta")[2]), {"message": "the API key is not known"})
+        self.assertEqual(json.loads(service.ask("GET", "/v2/usage", Authorization="DeepL-Auth-Key beta")[2])["character_count"], 0)
         self.assertEqual(self.asks(service, "1 2 3 4 5", api_key="beta")[0], 200)
         status, headers, _ = self.asks(service, "1 2 3 4 5", api_key="beta")
         self.assertEqual(status, 429)
@@ -322,6 +381,17 @@ class Services(Verbs):
         self.assertEqual(self.asks(service, "1", api_key="gamma")[0], 200)
         self.assertEqual(self.asks(service, "1", api_key="alpha")[0], 403)
         self.assertNotIn("alpha", json.dumps(service.events))
+
+    def test_charge_who_stands_behind_a_trusted_proxy(self):
+        body = {"q": "1 2 3 4 5", "source": "de", "target": "en"}
+        service = self.serves("-m", PAIR, "--rate", "10", "--trusted-proxy", "10.1.0.0/16", "--trusted-proxy", "127.0.0.1")
+        for forwarded, status in (("198.51.100.1", 200), ("198.51.100.2", 200), ("198.51.100.1", 429), ("1.1.1.1, 198.51.100.1", 429),
+                                  ("198.51.100.3, 10.1.2.3", 200), ("198.51.100.3", 429), ("[2001:db8::1]:443", 200), ("2001:DB8::1", 429),
+                                  ("::ffff:198.51.100.3", 429), ("nonsense", 200), ("10.1.9.9", 200), ("", 429)):
+            self.assertEqual(service.ask("POST", "/translate", body, **{"X-Forwarded-For": forwarded})[0], status, forwarded)
+        self.assertEqual(service.event("request", 1)["client"], "198.51.100.1")
+        plain = self.serves("-m", PAIR, "--rate", "10")
+        self.assertEqual([plain.ask("POST", "/translate", body, **{"X-Forwarded-For": str(i)})[0] for i in range(2)], [200, 429])
 
     def test_refuse_more_than_may_wait_and_serve_again_then(self):
         service = self.serves("-m", PAIR, "--max-queue-kib", "1", "--threads", "1", "-b", "50")

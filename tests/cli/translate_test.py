@@ -193,6 +193,55 @@ class Translate(Verbs):
         taken_up = json.dumps({"score": -1, "truncated": True, "alignment": "9-9", "text": "1 2"})  # the translation of another, as text
         self.assertEqual(list(json.loads(self.translates("--json", lines=[taken_up])[0])), ["score", "text", "translation", "log_prob"])
 
+    def test_takes_options_of_a_line_for_this_line_alone(self):
+        options = [{}, {"beam_size": 1}, {"n_best": 3}, {"max_length": 3, "min_length": 2}, {"length_penalty": 0, "length_penalty_type": "gnmt"},
+                   {"max_length_ratio": 0.1, "no_repeat_ngram_size": 1, "repetition_penalty": 1.5, "allow_unk": True}, {"beam_size": None}]
+        for split in ([], ["--split"]):
+            found = self.translates("--json", *split, lines=[json.dumps({"text": "7 7 1 0 7 2", **one}) for one in options])
+            for one, line in zip(options, found):
+                flags = [word for key, value in one.items() if value is not None for word in (f"--translate.{key}", json.dumps(value).strip('"'))]
+                flags += ["--n-best", "3"] if "n_best" in one else []
+                alone = json.loads(self.translates("--json", *split, *flags, lines=['{"text": "7 7 1 0 7 2"}'])[0])
+                self.assertEqual(json.loads(line), {"text": "7 7 1 0 7 2", **one, **alone})
+        self.assertEqual([len(json.loads(found[2])["translations"]), json.loads(found[3])["truncated"]], [3, True])
+        drawn = ["--json", "--sampling", "full", "--seed", "3"]
+        several = json.loads(self.translates(*drawn, lines=['{"text": "1 2", "n_best": 4, "temperature": 3}'])[0])
+        self.assertEqual(several["translations"], json.loads(self.translates(*drawn, "--n-best", "4", "--temperature", "3", lines=['{"text": "1 2"}'])[0])["translations"])
+
+    def test_refuses_options_that_a_line_may_not_have(self):
+        for fields, said in (({"beam_size": 0}, "beam_size is \"0\"; expected a number from 1 to 10000"), ({"beam_size": "4"}, "expected a number"),
+                             ({"beam_size": 1.5}, "expected a whole number"), ({"n_best": 9}, "\"n_best\" is 9; expected at most beam_size, which is 5"),
+                             ({"min_length": 300}, "expected at most max_length, which is 256"), ({"allow_unk": 1}, "expected true or false"),
+                             ({"length_penalty_type": "google"}, "expected one of pow, gnmt, none"), ({"length_penalty": True}, "expected a number"),
+                             ({"max_length": [3]}, "expected a number"), ({"precision": "int8"}, "all lines share it: take it out of the line and start"),
+                             ({"guard": "flag"}, "all lines share it"), ({"sampling": "full"}, "all lines share it"), ({"alignment": True}, "--alignment word"),
+                             ({"temperature": 2}, "it changes nothing without --sampling"), ({"beamSize": 3}, "did you mean \"beam_size\"?"),
+                             ({"n-best": 3}, "did you mean \"n_best\"?")):
+            text = '{"text": "1"}\n' + json.dumps({"text": "1", **fields}) + "\n"
+            ended = self.ends("translate", "-m", AVERAGED, "--json", text=text, code=2)
+            self.assertEqual(len(ended.stdout.splitlines()), 1, fields)
+            self.assertIn(":2: ", ended.stderr)
+            self.assertIn(said, ended.stderr)
+        self.assertIn("it changes nothing where translations are drawn",
+                      self.refuses("translate", "-m", AVERAGED, "--json", "--sampling", "full", text='{"text": "1", "beam_size": 3}\n'))
+        skipped = self.ends("translate", "-m", AVERAGED, "--json", "--on-error", "skip", text='{"text": "1", "beam_size": 0}\n', code=1)
+        self.assertIn("beam_size", json.loads(skipped.stdout)["error"])
+
+    def test_gives_the_tokens_that_are_asked_for(self):
+        lines = ['{"text": "3 1 4", "tokens": true}', '{"text": "3 1 4", "tokens": ["mine"]}', '{"text": "", "tokens": true}']
+        asked, mine, empty = (json.loads(line) for line in self.translates("--json", lines=lines))
+        self.assertEqual([asked["tokens"][-1]["piece"], "".join(one["piece"] for one in asked["tokens"][:-1])], ["</s>", "▁3▁1▁4"])
+        self.assertAlmostEqual(sum(one["log_prob"] for one in asked["tokens"]), asked["log_prob"], places=4)
+        self.assertEqual([mine["tokens"], empty["tokens"]], [["mine"], []])
+        both = json.loads(self.translates("--json", "--tokens", "--split", lines=['{"text": "3 1! 4"}'])[0])
+        self.assertEqual([one["piece"] for one in both["tokens"]].count("</s>"), 2)
+        self.assertAlmostEqual(sum(one["log_prob"] for one in both["tokens"]), both["log_prob"], places=4)
+        self.assertIn("--json", self.refuses("translate", "-m", AVERAGED, "--tokens", text=""))
+
+    def test_tells_of_lines_that_are_too_long(self):
+        long, short = (json.loads(line) for line in self.translates("--json", lines=[json.dumps({"text": "1 " * 300}), '{"text": "1", "too_long": true}']))
+        self.assertEqual([long.get("too_long"), "cropped" in long, "too_long" in short], [True, False, False])
+
     def test_takes_an_empty_line_of_json_for_an_empty_text(self):
         first, second, third = (json.loads(line) for line in self.translates("--json", lines=[json.dumps({"text": "1 2"}), "", "  "]))
         self.assertEqual([first["translation"], second["translation"], third["translation"]], ["1 2", "", ""])

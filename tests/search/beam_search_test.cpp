@@ -6,6 +6,7 @@
 #include <set>
 
 #include "../base/child.h"
+#include "../text/other_vocabulary.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "toy_model.h"
@@ -48,6 +49,48 @@ TEST(BeamSearch, WithBeamOneEqualsGreedy) {
 TEST(BeamSearch, BatchDoesNotChangeResults) {
   ToyModel model(kVocabulary, random_table(kVocabulary));
   expect_no_trace_of_the_batch(model, inputs_of(some_sources()), settings_with(beam_of(4, 3)));
+}
+
+/// Returns inputs, each third of which has options of its own, and each third others.
+std::vector<SearchInput> inputs_with_options_of_their_own() {
+  std::vector<SearchInput> inputs = inputs_of(some_sources());
+  const VocabularyPtr vocabulary = token_list_from_bytes("a\nb\nc\nd\ne\nf\ng\nh\ni\n", "letters");
+  TranslateOptions narrow = beam_of(1), wide = beam_of(9, 4);
+  narrow.max_length = 4;
+  narrow.repetition_penalty = 1.3;
+  wide.min_length = 3;
+  wide.length_penalty = .5;
+  wide.no_repeat_ngram_size = 1;
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (i % 3 > 0) inputs[i].own = std::make_shared<const SentenceOptions>(i % 3 == 1 ? narrow : wide, *vocabulary);
+  return inputs;
+}
+
+TEST(BeamSearch, SentencesMayHaveOptionsOfTheirOwn) {
+  ToyModel model(kVocabulary, random_table(kVocabulary));
+  const SearchSettings settings = settings_with(beam_of(4, 3));
+  const std::vector<SearchInput> inputs = inputs_with_options_of_their_own();
+  const SearchResults found = search(model, inputs, settings);
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    SearchSettings of_sentence = settings;
+    if (inputs[i].own) of_sentence = settings_with(inputs[i].own->options);
+    SearchInput plain = inputs[i];
+    plain.own = nullptr;
+    const std::vector<Hypothesis> expected = search(model, {plain}, of_sentence).front();
+    ASSERT_EQ(found[i].size(), expected.size());
+    for (size_t rank = 0; rank < expected.size(); ++rank) {
+      EXPECT_EQ(found[i][rank].tokens, expected[rank].tokens);
+      EXPECT_EQ(found[i][rank].score, expected[rank].score);
+    }
+  }
+}
+
+TEST(BeamSearch, ASentenceWithAWideBeamTakesTheRoomOfSeveral) {
+  std::vector<SearchInput> inputs(3, {{3, 4, 5, kEos}, {}, 0});
+  inputs[0].share = 3;
+  FixedSearchQueue queue(inputs, 16);
+  EXPECT_EQ(queue.take(0), (std::vector<size_t>{0, 1}));
+  EXPECT_EQ(inputs[0].batch_tokens(), 12);
 }
 
 /// Pseudo-random logits, multiplied by a factor.
