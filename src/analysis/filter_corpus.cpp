@@ -6,9 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <optional>
 
-#include "analysis/pair_scores.h"
 #include "base/log.h"
 #include "base/output.h"
 #include "base/progress_bar.h"
@@ -26,6 +24,8 @@ const std::map<std::string, FilterBy> kRankings = {{"null_rate", FilterBy::kNull
                                                    {"log_prob", FilterBy::kLogProb},
                                                    {"both", FilterBy::kBoth}};
 
+constexpr const char* kFiles[] = {"kept.src", "kept.tgt", "dropped.src", "dropped.tgt", "scores.tsv", "report.txt"};
+
 /// Returns the name of the ranking.
 std::string ranking_of(const LoadedModel& loaded, const FilterFlags& flags) {
   const bool has_nulls = has_null_rows(loaded.options.model);
@@ -35,39 +35,6 @@ std::string ranking_of(const LoadedModel& loaded, const FilterFlags& flags) {
                       ": no cross attention of this model can attend to nothing, so its null rate is 0 for every pair. " +
                       "Say --by log_prob, or take a model with `cross: rela`");
   return flags.by;
-}
-
-PairReader reader_of(const LoadedModel& loaded, const FilterCorpus& corpus) {
-  return PairReader(corpus.src, corpus.tgt, loaded.vocabularies, longest_to_look_at(loaded.model->max_positions()), LongPairs::kMark,
-                    corpus.bad_lines);
-}
-
-/// Learns the null contrast from a sample spread evenly over the corpus.
-NullContrast contrast_of(const LoadedModel& loaded, const FilterCorpus& corpus, int64_t num_pairs) {
-  constexpr int64_t kSample = 5000;
-  const int64_t step = std::max<int64_t>(1, (num_pairs + kSample - 1) / kSample);
-  const std::vector<SentencePair> sample = reader_of(loaded, corpus).next(kSample, step);
-  try {
-    return null_contrast_of(*loaded.model, sample, corpus.batch_tokens);
-  } catch (const DataError& error) {
-    throw DataError(corpus.src + " and " + corpus.tgt + ": " + error.what());
-  }
-}
-
-std::vector<PairScore> score_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, FilterBy by, int64_t& bad_pairs) {
-  const int64_t num_pairs = count_pairs({.src = corpus.src, .tgt = corpus.tgt}, corpus.bad_lines, kHowToSkip);
-  std::optional<NullContrast> contrast;
-  if (by == FilterBy::kNullContrast) contrast = contrast_of(loaded, corpus, num_pairs);
-  std::vector<PairScore> scores;
-  LineProgress bar("scoring", num_pairs, corpus.is_quiet);
-  PairReader reader = reader_of(loaded, corpus);
-  for (std::vector<SentencePair> pairs; !(pairs = reader.next(kLinesAtATime)).empty();) {
-    const std::vector<PairScore> more = score_pairs(*loaded.model, pairs, corpus.batch_tokens, contrast ? &*contrast : nullptr);
-    scores.insert(scores.end(), more.begin(), more.end());
-    bad_pairs += std::ranges::count_if(pairs, [](const SentencePair& pair) { return !pair.error.empty(); });
-    bar.add(static_cast<int64_t>(pairs.size()));
-  }
-  return scores;
 }
 
 /// Marks the pairs that are kept: the best `keep` of all, never one without scores.
@@ -164,15 +131,35 @@ std::string described(const char* name, const std::vector<PairScore>& scores, co
 
 }  // namespace
 
-std::pair<int64_t, int64_t> filter_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, const FilterFlags& flags) {
-  const std::string by = ranking_of(loaded, flags);
-  const fs::path folder = flags.folder;
-  make_output_folder(folder);
-  for (const char* const name : {"kept.src", "kept.tgt", "dropped.src", "dropped.tgt", "scores.tsv", "report.txt"})
-    require_not_read(folder / name, {corpus.src, corpus.tgt});
+FilterScorer::FilterScorer(const LoadedModel& loaded, const FilterCorpus& corpus, const FilterFlags& flags)
+    : loaded_(loaded), corpus_(corpus), by_(ranking_of(loaded, flags)) {
+  make_output_folder(flags.folder);
+  for (const char* const name : kFiles) require_not_read(fs::path(flags.folder) / name, {corpus.src, corpus.tgt});
+  if (kRankings.at(by_) != FilterBy::kNullContrast) return;
+  constexpr int64_t kSample = 5000;  // spread evenly over the corpus
+  const int64_t num_pairs = count_pairs({.src = corpus.src, .tgt = corpus.tgt}, corpus.bad_lines, kHowToSkip);
+  const int64_t step = std::max<int64_t>(1, (num_pairs + kSample - 1) / kSample);
+  std::optional<PairReader> reader;
+  open(reader);
+  const std::vector<SentencePair> sample = reader->next(kSample, step);
+  try {
+    contrast_ = null_contrast_of(*loaded.model, sample, corpus.batch_tokens);
+  } catch (const DataError& error) {
+    throw DataError(corpus.src + " and " + corpus.tgt + ": " + error.what());
+  }
+}
+
+void FilterScorer::open(std::optional<PairReader>& reader) const {
+  reader.emplace(corpus_.src, corpus_.tgt, loaded_.vocabularies, longest_to_look_at(loaded_.model->max_positions()), LongPairs::kMark,
+                 corpus_.bad_lines);
+}
+
+std::vector<PairScore> FilterScorer::scores_of(const std::vector<SentencePair>& pairs) const {
+  return score_pairs(*loaded_.model, pairs, corpus_.batch_tokens, contrast_ ? &*contrast_ : nullptr);
+}
+
+void write_filtered(const FilterCorpus& corpus, const FilterFlags& flags, const std::string& by, const std::vector<PairScore>& scores) {
   const FilterBy ranking = kRankings.at(by);
-  int64_t bad_pairs = 0;
-  const std::vector<PairScore> scores = score_corpus(loaded, corpus, ranking, bad_pairs);
   const auto scored = static_cast<size_t>(std::count_if(scores.begin(), scores.end(), [](const PairScore& one) { return one.is_scored; }));
   if (scored == 0)
     throw DataError(corpus.src + " and " + corpus.tgt +
@@ -185,9 +172,29 @@ std::pair<int64_t, int64_t> filter_corpus(const LoadedModel& loaded, const Filte
     summary +=
         fmt::format("; {} have an empty side, are too long for the model, or cannot be taken, and are dropped", scores.size() - scored);
   summary.append("\n").append(described("kept", scores, is_kept, true)).append(described("dropped", scores, is_kept, false));
-  write_files(corpus, folder, scores, ranking, is_kept, examples, summary);
-  log_info("{}: {} of {} pairs kept, ranked by {}", folder.string(), std::count(is_kept.begin(), is_kept.end(), true), scores.size(), by);
+  write_files(corpus, flags.folder, scores, ranking, is_kept, examples, summary);
+  log_info("{}: {} of {} pairs kept, ranked by {}", flags.folder, std::count(is_kept.begin(), is_kept.end(), true), scores.size(), by);
+}
+
+std::pair<int64_t, int64_t> filter_corpus(const LoadedModel& loaded, const FilterCorpus& corpus, const FilterFlags& flags) {
+  const FilterScorer scorer(loaded, corpus, flags);
+  LineProgress bar("scoring", count_pairs({.src = corpus.src, .tgt = corpus.tgt}, corpus.bad_lines, kHowToSkip), corpus.is_quiet);
+  std::vector<PairScore> scores;
+  int64_t bad_pairs = 0;
+  std::optional<PairReader> reader;
+  scorer.open(reader);
+  for (std::vector<SentencePair> pairs; !(pairs = reader->next(kLinesAtATime)).empty();) {
+    const std::vector<PairScore> more = scorer.scores_of(pairs);
+    scores.insert(scores.end(), more.begin(), more.end());
+    bad_pairs += count_passed_over(pairs);
+    bar.add(std::ssize(pairs));
+  }
+  write_filtered(corpus, flags, scorer.by(), scores);
   return {std::ssize(scores), bad_pairs};
+}
+
+int64_t count_passed_over(const std::vector<SentencePair>& pairs) {
+  return std::ranges::count_if(pairs, [](const SentencePair& pair) { return !pair.error.empty(); });
 }
 
 }  // namespace lacuna

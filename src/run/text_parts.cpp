@@ -1,6 +1,9 @@
 #include "run/text_parts.h"
 
+#include <algorithm>
 #include <optional>
+
+#include "run/filter_parts.h"
 
 namespace lacuna {
 namespace {
@@ -70,6 +73,27 @@ class ScoringParts : public TextParts<PairReader> {
   ScoreRequest asked_;
 };
 
+class FilteringParts : public TextParts<PairReader> {
+ public:
+  explicit FilteringParts(const FilterScorer& scorer) : scorer_(scorer) {}
+
+ private:
+  void open(std::optional<PairReader>& reader) override { scorer_.open(reader); }
+  void write(PairReader& reader, Output& output, int64_t lines, const std::function<void()>& look, PartRecord& record) override {
+    while (record.lines < lines) {
+      look();
+      const auto most = std::min<int64_t>(kLinesAtATime, lines - record.lines);
+      const std::vector<SentencePair> pairs = reader.next(static_cast<size_t>(most));
+      if (pairs.empty()) break;
+      output.write(filter_lines(scorer_.scores_of(pairs)));
+      record.lines += std::ssize(pairs);
+      record.bad_lines += count_passed_over(pairs);
+    }
+  }
+
+  const FilterScorer& scorer_;
+};
+
 }  // namespace
 
 std::unique_ptr<PartMaker> translating_parts(const std::string& input, Translator& translator, const TextTranslation& how,
@@ -79,6 +103,10 @@ std::unique_ptr<PartMaker> translating_parts(const std::string& input, Translato
 
 std::unique_ptr<PartMaker> scoring_parts(const std::vector<LoadedModel>& models, const ScoreRequest& asked) {
   return std::make_unique<ScoringParts>(models, asked);
+}
+
+std::unique_ptr<PartMaker> filtering_parts(const FilterScorer& scorer) {
+  return std::make_unique<FilteringParts>(scorer);
 }
 
 }  // namespace lacuna

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/filter_corpus.h"
 #include "checkpoint/checkpoint.h"
 #include "parts/worker.h"
 #include "run/score_text.h"
@@ -17,5 +18,7 @@ std::unique_ptr<PartMaker> translating_parts(const std::string& input, Translato
                                              TranslationProgress& progress);
 /// Returns what scores a pair of files part by part. What is given must outlive it.
 std::unique_ptr<PartMaker> scoring_parts(const std::vector<LoadedModel>& models, const ScoreRequest& asked);
+/// Returns what scores the pairs of a corpus for a filter, part by part: lines that filter_scores_of() reads. `scorer` must outlive it.
+std::unique_ptr<PartMaker> filtering_parts(const FilterScorer& scorer);
 
 }  // namespace lacuna

@@ -263,6 +263,15 @@ class Filter(Program):
             self.prints(*self.filtering(*flags, model=RELA))
         self.assertIn("62 pairs ranked by both", read("filtered/report.txt"))
 
+    def test_parts_are_ranked_as_the_whole(self):
+        for by in ("null_rate", "null_contrast"):
+            self.prints(*self.filtering("--by", by, model=RELA))
+            whole = {name: read("filtered", name) for name in os.listdir(path("filtered"))}
+            self.prints(*self.filtering("--by", by, "-o", path("parts_" + by), "--part-lines", "13", model=RELA))
+            self.assertEqual({name: read("filtered", name) for name in os.listdir(path("filtered"))}, whole)
+        message = self.refuses(*self.filtering("--by", "null_rate", "-o", path("parts_null_contrast"), "--part-lines", "13", model=RELA))
+        self.assertIn('filter is "null rates, null contrasts, log-probabilities" there, and "null rates, log-probabilities" here', message)
+
     def test_a_contrast_needs_two_pairs(self):
         source, target = write("one.src", "1 2\n\n"), write("one.tgt", "3 4\n5\n")
         flags = ("--filter", path("too_few"), "--by", "null_contrast")

@@ -274,6 +274,55 @@ class Score(Parts):
         self.assertIn("normalize is false there, and true here", self.refuses(*self.command("--normalize", verb="score")))
         self.assertIn('verb is "score" there, and "translate" here', self.refuses(*self.command()))
 
+    FILTERED = ("kept.src", "kept.tgt", "dropped.src", "dropped.tgt", "scores.tsv", "report.txt")
+
+    def filtered(self, folder):
+        return {name: read(folder, name) for name in self.FILTERED}
+
+    def whole_filter(self, *flags):
+        self.prints("score", "-m", AVERAGED, "--src", path("mono"), "--tgt", path("mono"), "--filter", path("whole"), *flags)
+        return self.filtered("whole")
+
+    def test_a_filter_ranks_by_the_parts(self):
+        expected = self.whole_filter("--keep", "0.6")
+        shutil.rmtree(path("filtered"), ignore_errors=True)
+        self.end_well(self.start_workers(2, "--filter", path("filtered"), "--keep", "0.6", verb="score"))
+        self.assertEqual(self.filtered("filtered"), expected)
+        self.assertEqual(len(self.names(".txt")), 5)
+        times = {name: os.stat(path(folder, name)).st_mtime_ns for folder in ("job", "filtered") for name in os.listdir(path(folder))}
+        self.ends(*self.command("--filter", path("filtered"), "--keep", "0.6", verb="score"))
+        self.assertEqual({name: os.stat(path(folder, name)).st_mtime_ns for folder in ("job", "filtered") for name in os.listdir(path(folder))}, times)
+        self.ends(*self.command("--filter", path("filtered"), "--keep", "0.3", verb="score"))
+        self.assertEqual(self.filtered("filtered"), self.whole_filter("--keep", "0.3"))
+        self.assertEqual(os.stat(path("job", "part-000001.txt")).st_mtime_ns, times["part-000001.txt"])
+
+    def test_a_filter_drops_bad_pairs_of_all_parts(self):
+        bad = read_bytes("mono").split(b"\n")
+        bad[10] = bad[70] = b"\xff"
+        source = write("bad", b"\n".join(bad))
+        files = ("--src", source, "--tgt", path("mono"), "--on-error", "skip", "--keep", "1")
+        self.ends("score", "-m", AVERAGED, *files, "--filter", path("whole"), code=1)
+        shutil.rmtree(path("filtered"), ignore_errors=True)
+        ended = self.ends("score", "-m", AVERAGED, *files, "--filter", path("filtered"), "-o", path("job"), "--part-lines", "50", code=1)
+        self.assertIn("2 of 230 lines could not be taken and were passed over", ended.stderr)
+        self.assertEqual(self.filtered("filtered"), self.filtered("whole"))
+
+    def test_parts_of_a_filter_that_are_damaged_are_named(self):
+        command = self.command("--filter", path("filtered"), verb="score")
+        self.ends(*command)
+        os.remove(path("job", "filter.json"))
+        write("job/part-000002.txt", read("job", "part-000002.txt").replace("\t", " ", 1))
+        self.assertRegex(self.refuses(*command), r'part-000002.txt:1: ".*" is not what lacuna writes; expected three numbers')
+        self.assertIn("is for the parts of --part-lines", self.refuses("score", "-m", AVERAGED, "--src", path("mono"), "--tgt", path("mono"), "--filter",
+                                                                       path("filtered"), "-o", path("scores")))
+        self.assertIn("filter is missing there", self.refuses_other_job(command))
+
+    def refuses_other_job(self, command):
+        """What is said where the parts of a job are plain scores."""
+        shutil.rmtree(path("job"))
+        self.ends(*self.command(verb="score"))
+        return self.refuses(*command)
+
     def test_texts_of_different_lengths_are_refused(self):
         command = self.command(verb="score")
         command[command.index("--tgt") + 1] = write("short", lines_of("mono", 0, 120))
