@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Runs of `lacuna train` that several ranks serve: training_test.py PROGRAM"""
 import os
+import re
 import signal
+import subprocess
 import sys
 import unittest
 
@@ -73,6 +75,19 @@ class Training(Program):
             self.assertRegex(together.text(0), r"stopped at step \d+: interrupted by SIGTERM, and saved")
         self.ends("train", "-c", configure("stopped", **self.LONGER), env=ranks.environment())
         self.assert_same("stopped", self.alone("longer", 2, **self.LONGER))
+
+    def test_ctrl_c_in_the_terminal_of_a_launcher_saves_once_and_ends_all(self):
+        command = [PROGRAM, "launch", "-n", "2", "--", "train", "-c", configure("launched", max_steps=1000000)]
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=ranks.environment(),
+                              start_new_session=True) as launcher:
+            ranks.wait_for(lambda: ranks.records(path("launched")))
+            os.killpg(launcher.pid, signal.SIGINT)  # to the launcher and to both ranks, to which it passes it on as well
+            said = launcher.communicate(timeout=60)[0].decode()
+        self.assertEqual(launcher.returncode, 130, said)
+        self.assertEqual(said.count("interrupted by SIGINT, and saved"), 1, said)
+        step = int(re.search(r"stopped at step (\d+)", said)[1])
+        self.assertEqual(ranks.results(path("launched"))["trainer.json"]["step"], step)
+        self.assertRaises(ProcessLookupError, os.killpg, launcher.pid, 0)
 
     def test_goes_on_after_a_rank_is_killed(self):
         with self.together("killed", 2, **self.LONGER) as together:
