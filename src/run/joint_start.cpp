@@ -45,7 +45,7 @@ Options common_part(Options options) {
   if (options.device.starts_with("cuda")) options.device = "cuda";
   for (auto* corpora : {&options.data.train, &options.data.valid, &options.data.test})
     for (CorpusOptions& corpus : *corpora)
-      for (std::string* file : {&corpus.src, &corpus.tgt, &corpus.tsv})
+      for (std::string* file : {&corpus.src, &corpus.tgt, &corpus.tsv, &corpus.links})
         if (!file->empty()) *file = "a file";
   for (std::string* file : {&options.data.spm_model, &options.data.src_spm_model, &options.data.tgt_spm_model, &options.data.vocab,
                             &options.data.src_vocab, &options.data.tgt_vocab})
@@ -76,6 +76,7 @@ Facts facts_of(const Options& options) {
       add_file(facts, place + "src", corpus.src);
       add_file(facts, place + "tgt", corpus.tgt);
       add_file(facts, place + "tsv", corpus.tsv);
+      add_file(facts, place + "links", corpus.links);
     }
   for (const auto& [key, file] : {std::pair("data.spm_model", &data.spm_model),
                                   {"data.src_spm_model", &data.src_spm_model},
