@@ -28,7 +28,7 @@ ALLOWED = {
     "analysis": {"attention", "checkpoint", "model", "data", "text"},
     "run": {"analysis", "attention", "checkpoint", "data", "document", "kernels", "metrics", "model", "parts", "ranks", "search", "text", "train"},
     "exchange": {"attention", "checkpoint", "kernels", "model", "text"},
-    "serve": {"checkpoint", "document", "run", "search", "text"},
+    "serve": {"analysis", "checkpoint", "document", "model", "run", "search", "text"},
     "ablation": {"attention", "checkpoint", "data", "metrics", "train"},
     "speed": {"attention", "checkpoint", "data", "kernels", "model", "ranks", "search", "train"},
     "cli": {"ablation", "analysis", "attention", "checkpoint", "data", "document", "exchange", "kernels", "metrics", "model", "parts", "ranks", "run", "search", "serve", "speed", "text", "train"},

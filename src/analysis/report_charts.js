@@ -1,20 +1,5 @@
-"use strict";
 // Charts as inline SVG. Series differ in marker and dash as well as in color; every chart can be read as a table, and saved.
 
-const SVG = "http://www.w3.org/2000/svg";
-
-/** An element with attributes and children; a string child is text. */
-function make(name, attributes = {}, ...children) {
-  const isSvg = ["svg", "g", "line", "path", "rect", "text", "title"].includes(name);
-  const element = isSvg ? document.createElementNS(SVG, name) : document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
-  element.append(...children);
-  return element;
-}
-
-const isNumber = (value) => typeof value === "number" && isFinite(value);
-/** A number as text: four digits, or percent with one decimal. */
-const shown = (value, isPercent) => (!isNumber(value) ? "–" : isPercent ? `${(100 * value).toFixed(1)}\u00a0%` : String(Number(value.toPrecision(4))));
 const mean = (values) => {
   const known = values.filter(isNumber);
   return known.length ? known.reduce((sum, value) => sum + value, 0) / known.length : null;
@@ -171,12 +156,6 @@ function legend(entries) {
 }
 
 // --- saving ---
-
-const pen = document.createElement("canvas").getContext("2d"); // measures text
-const widthOf = (text, font) => {
-  pen.font = font;
-  return pen.measureText(text).width;
-};
 
 const SAVED_STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "visibility", "font-family", "font-size", "font-weight", "text-anchor"];
 

@@ -48,9 +48,13 @@ struct InputLine {
 /// `line` then has the fields of the object, if it is one.
 void parse_input_line(const std::string& text, const std::string& place, const TranslationFormat& format, InputLine& line);
 
+/// Adds to the JSON of a translation, the one of that rank, what else is known of it.
+using AddToTranslation = std::function<void(size_t rank, nlohmann::ordered_json& translation)>;
+
 /// Returns the output for one line of input: one line, or n_best lines of text; each ends in LF. A line that is passed over has that of an
 /// empty one, in JSON its own fields and "error".
-std::string format_translations(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format);
+std::string format_translations(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format,
+                                const AddToTranslation& add = {});
 
 /// Returns what the guard says of a translation as a JSON object: each measure, "risk", and in "flags" the names of those beyond limits.
 nlohmann::ordered_json guard_json(const GuardVerdict& verdict);

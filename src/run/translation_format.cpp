@@ -128,7 +128,13 @@ ordered_json given_fields(const InputLine& line) {
   return fields;
 }
 
-std::string json_line(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format) {
+std::string json_line(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format,
+                      const AddToTranslation& add) {
+  const auto json_of = [&](size_t rank) {
+    ordered_json one = to_json(line, translated.translations[rank], format);
+    if (add) add(rank, one);
+    return one;
+  };
   ordered_json out = given_fields(line);
   for (const char* key : {"unknown_ratio", "too_long", "cropped"}) out.erase(key);
   if (translated.unknown_ratio > 0) out["unknown_ratio"] = translated.unknown_ratio;
@@ -138,10 +144,10 @@ std::string json_line(const InputLine& line, const TranslatedLine& translated, c
     out["error"] = line.error;
   } else if (format.n_best || asks_for_several(line.fields)) {
     out["translations"] = ordered_json::array();
-    for (const Translation& translation : translated.translations) out["translations"].push_back(to_json(line, translation, format));
+    for (size_t rank = 0; rank < translated.translations.size(); ++rank) out["translations"].push_back(json_of(rank));
   } else {
     for (const char* key : {"alignment", "truncated", "guard", "second_search"}) out.erase(key);  // the result may have none
-    out.update(to_json(line, translated.translations.front(), format));
+    out.update(json_of(0));
   }
   if (translated.is_second_search) out["second_search"] = true;
   return json_text(out) + "\n";
@@ -207,8 +213,9 @@ void parse_input_line(const std::string& text, const std::string& place, const T
   line.input.prefix = prefix;
 }
 
-std::string format_translations(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format) {
-  if (format.json) return json_line(line, translated, format);
+std::string format_translations(const InputLine& line, const TranslatedLine& translated, const TranslationFormat& format,
+                                const AddToTranslation& add) {
+  if (format.json) return json_line(line, translated, format, add);
   if (format.n_best) return n_best_lines(line, translated, format);
   const Translation& best = translated.translations.front();
   std::string text = format.scores ? fmt::format("{:.6g}\t{}", best.score, best.text) : best.text;

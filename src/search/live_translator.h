@@ -52,6 +52,7 @@ class LiveTranslator {
   /// Takes abandoned lines out of the queue. Batches notice by themselves.
   void drop_abandoned();
   Load load() const;
+  const Translator& translator() const { return translator_; }
 
  private:
   class Batch;

@@ -68,6 +68,7 @@ ServedModel::ServedModel(const ModelPlace& place, const ModelLoading& loading) :
   loaded.round_weights();
   vocabularies = loaded.vocabularies;
   longest = loaded.options.data.max_length;
+  transformer = loaded.members.front();
   const AlignmentSource source = loaded.alignment_with(options);
   TranslatorSettings settings{options, AlignmentLevel::kWord, source.layer};
   settings.alignment_head = source.head;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "document/paragraph.h"
+#include "model/transformer.h"
 #include "search/live_translator.h"
 
 namespace lacuna::serve {
@@ -44,6 +45,7 @@ struct ServedModel {
   Vocabularies vocabularies;
   int64_t longest;  ///< pieces of the longest sentence of its training
   std::shared_ptr<const document::Splitting> splitting;
+  std::shared_ptr<Transformer> transformer;
   std::unique_ptr<LiveTranslator> translator;
 };
 using ServedModelPtr = std::shared_ptr<ServedModel>;

@@ -182,7 +182,7 @@ void answer_deepl(const Api& api, const ExchangePtr& exchange) {
   progress->texts.reserve(asked.texts.size());
   for (const std::string& text : asked.texts) progress->texts.push_back(add_text(*model, text, asked.kind, wanted));
   api.translate(
-      *exchange, model, wanted, [progress](size_t, const TranslatedLine& line) { progress->translated.push_back(line); },
+      *exchange, model, wanted, [progress](size_t, const TranslatedLine& line, const Attentions&) { progress->translated.push_back(line); },
       [progress, exchange](const std::string& error) {
         exchange->answer(error.empty() ? progress->response() : failure_response(exchange->request));
       });

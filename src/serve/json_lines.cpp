@@ -9,7 +9,10 @@
 namespace lacuna::serve {
 namespace {
 
-constexpr int64_t kMostTranslations = 100;  // of a line
+using nlohmann::ordered_json;
+
+constexpr int64_t kMostTranslations = 100;   // of a line
+constexpr int64_t kMostToLookAtOnce = 2000;  // characters of a request whose attention is wanted, which takes megabytes
 
 /// Returns the lines of a body, which may lack the last line break.
 std::vector<std::string> lines_of(const std::string& body) {
@@ -23,7 +26,7 @@ std::vector<std::string> lines_of(const std::string& body) {
 }
 
 TranslationFormat format_of(const Form& query, bool splits) {
-  static constexpr const char* kNames[] = {"source", "target", "n_best", "alignment", "split", "format", "tokens"};
+  static constexpr const char* kNames[] = {"source", "target", "n_best", "alignment", "split", "format", "tokens", "attention"};
   for (const auto& [name, value] : query)
     if (!std::ranges::count(kNames, name))
       throw RequestError(
@@ -42,7 +45,8 @@ TranslationFormat format_of(const Form& query, bool splits) {
 /// The lines of a request while their sentences are translated; each is answered as soon as all of its sentences are there.
 class Answer {
  public:
-  Answer(ExchangePtr exchange, const TranslationFormat& format) : exchange_(std::move(exchange)), format_(format) {}
+  Answer(ExchangePtr exchange, const TranslationFormat& format, bool has_attention)
+      : exchange_(std::move(exchange)), format_(format), has_attention_(has_attention) {}
 
   /// Reads the body. Throws RequestError for a line that is wrong.
   void read(const std::string& body) {
@@ -70,12 +74,19 @@ class Answer {
       texts_.push_back(add_text(model, line.input.text, {format, format_.paragraphs}, wanted, line.input, line.terms));
   }
 
-  void add(const TranslatedLine& sentence) {
+  void add(const TranslatedLine& sentence, const Attentions& attention) {
     sentences_.push_back(sentence);
+    attentions_.push_back(attention);
     if (sentences_.size() < texts_[next_].size()) return;
     begin_once();
-    exchange_->send(format_translations(lines_[next_], texts_[next_].joined(sentences_), format_));
+    const auto add_attention = [this](size_t rank, ordered_json& translation) {
+      if (!has_attention_) return;
+      translation["attention"] = ordered_json::array();
+      for (const Attentions& one : attentions_) translation["attention"].push_back(attention_json(one[rank < one.size() ? rank : 0].get()));
+    };
+    exchange_->send(format_translations(lines_[next_], texts_[next_].joined(sentences_), format_, add_attention));
     sentences_.clear();
+    attentions_.clear();
     ++next_;
   }
   void end(const std::string& error) {
@@ -91,9 +102,11 @@ class Answer {
 
   const ExchangePtr exchange_;
   const TranslationFormat format_;
+  const bool has_attention_;
   std::vector<InputLine> lines_;
   std::vector<SplitText> texts_;           // of each line
   std::vector<TranslatedLine> sentences_;  // of the line that is answered next, as far as they are there
+  std::vector<Attentions> attentions_;     // of these
   size_t next_ = 0;
   bool has_begun_ = false;
 };
@@ -115,12 +128,17 @@ void answer_json_lines(const Api& api, const ExchangePtr& exchange) {
   format.lines.common.n_best = wanted.n_best;
   format.tgt = model->vocabularies.tgt;
   require_text(request.body, "the body");
-  const auto answer = std::make_shared<Answer>(exchange, format);
+  wanted.has_attention = switch_of(value_of(request.query, "attention", "false"), "attention");
+  const auto answer = std::make_shared<Answer>(exchange, format, wanted.has_attention);
   answer->read(request.body);
   api.count_characters(*exchange, answer->texts());
+  if (wanted.has_attention && exchange->characters > kMostToLookAtOnce)
+    throw RequestError(413, "the request has " + std::to_string(exchange->characters) + " characters; attention is given of " +
+                                std::to_string(kMostToLookAtOnce) + " at a time");
   answer->append_to(wanted, *model, asked_format(value_of(request.query, "format", "text")));
   api.translate(
-      *exchange, model, wanted, [answer](size_t, const TranslatedLine& sentence) { answer->add(sentence); },
+      *exchange, model, wanted,
+      [answer](size_t, const TranslatedLine& sentence, const Attentions& attention) { answer->add(sentence, attention); },
       [answer](const std::string& error) { answer->end(error); });
 }
 

@@ -156,7 +156,7 @@ void answer_libretranslate(const Api& api, const ExchangePtr& exchange) {
   const TextKind kind{asked_format(asked.format), asked.splits};
   for (const std::string& text : asked.texts) progress->texts.push_back(add_text(*model, text, kind, wanted));
   api.translate(
-      *exchange, model, wanted, [progress](size_t, const TranslatedLine& line) { progress->translated.push_back(line); },
+      *exchange, model, wanted, [progress](size_t, const TranslatedLine& line, const Attentions&) { progress->translated.push_back(line); },
       [progress, exchange](const std::string& error) {
         exchange->answer(error.empty() ? progress->response() : failure_response(exchange->request));
       });

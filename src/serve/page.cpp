@@ -88,7 +88,7 @@ void answer_page_form(const Api& api, const ExchangePtr& exchange) {
     const auto text = std::make_shared<SplitText>(add_text(*model, contents.text, {DocumentFormat::kText, api.splits}, wanted));
     const auto translated = std::make_shared<std::vector<TranslatedLine>>();
     api.translate(
-        *exchange, model, wanted, [translated](size_t, const TranslatedLine& line) { translated->push_back(line); },
+        *exchange, model, wanted, [translated](size_t, const TranslatedLine& line, const Attentions&) { translated->push_back(line); },
         [show, sent, text, translated](const std::string& error) {
           if (error.empty()) sent->contents.translation = text->joined(*translated).translations.front().text;
           if (!error.empty()) sent->contents.message = "The translation has failed.";

@@ -1,5 +1,4 @@
 
-"use strict";
 const at = id => document.getElementById(id);
 const source = at("source"), target = at("target"), mirror = at("mirror"), pair = at("pair"), state = at("status");
 const PAUSE_MS = 400;  // after the last key
@@ -83,34 +82,98 @@ function showTranslation(line, result) {
   line.tgtWords.forEach((word, i) => word.addEventListener("mouseenter", () => { line.word = i; showLinks(line, 1, i); }));
 }
 
-function closeOthers() {
-  for (const list of target.querySelectorAll(".others")) list.remove();
+function closePanels() {
+  for (const panel of target.querySelectorAll(".panel")) panel.remove();
 }
 
-/** Shows other translations of a line under it; one that is chosen takes its place. */
-async function openOthers(line) {
-  const isOpen = line.box.nextElementSibling?.className === "others";
-  closeOthers();
-  const most = Math.min(5, Number(pair.selectedOptions[0].dataset.beam));
-  if (isOpen || !line.text || most < 2) return;
-  const list = element("ul", "others");
+const mostTranslations = () => Math.min(5, Number(pair.selectedOptions[0].dataset.beam));
+
+/** Appends a button that calls `act` when it is chosen. */
+function addButton(parent, kind, text, act) {
+  const button = parent.appendChild(element("button", kind, text));
+  button.type = "button";
+  button.addEventListener("click", act);
+  return button;
+}
+
+/** Opens what there is to a line under it: other translations, of which one that is chosen takes its place, and its attention. */
+async function openPanel(line) {
+  const isOpen = line.box.nextElementSibling?.className === "panel";
+  closePanels();
+  if (isOpen || !line.text) return;
+  const panel = element("div", "panel"), list = panel.appendChild(element("ul", "others"));
   list.setAttribute("aria-label", "Other translations");
-  line.box.after(list);
+  const see = addButton(panel, "see", "Attention", () => openAttention(line, panel, see));
+  line.box.after(panel);
   try {
-    await ask([line.source], {n_best: most, alignment: "word"}, (_, result) => {
-      for (const one of result.translations) {
-        const button = element("button", "", one.translation + " ");
-        button.type = "button";
-        button.append(element("span", "score", one.score.toFixed(2)));
-        button.addEventListener("click", () => { showTranslation(line, one); closeOthers(); line.box.focus(); });
-        list.appendChild(element("li")).append(button);
-      }
-      list.querySelector("button")?.focus();
-    });
+    if (mostTranslations() > 1)
+      await ask([line.source], {n_best: mostTranslations(), alignment: "word"}, (_, result) => {
+        for (const one of result.translations) {
+          const button = addButton(list.appendChild(element("li")), "", one.translation + " ", () => { showTranslation(line, one); closePanels(); line.box.focus(); });
+          button.append(element("span", "score", one.score.toFixed(2)));
+        }
+      });
+    panel.querySelector("button").focus();
   } catch (error) {
-    list.remove();
+    panel.remove();
     say(error.message, true);
   }
+}
+
+/** The mean of matrices of one size. */
+function meanOf(matrices) {
+  return matrices[0].map((row, r) => row.map((_, c) => matrices.reduce((sum, matrix) => sum + matrix[r][c], 0) / matrices.length));
+}
+
+/** Appends a choice of [value, name], whose first is chosen. */
+function addChoice(parent, name, options, changed) {
+  const label = parent.appendChild(element("label", "", `${name} `)), select = label.appendChild(element("select"));
+  for (const [value, text] of options) select.append(new Option(text, value));
+  select.addEventListener("change", changed);
+  return select;
+}
+
+/** Shows the cross attention of a line's translation, a sentence at a time. */
+function showAttention(panel, sentences) {
+  const box = panel.appendChild(element("div", "attention")), controls = box.appendChild(element("div", "controls"));
+  box.append(element("div", "map"), element("p", "value"),
+    element("p", "soft", "A square's area is the weight, beside the largest of the map; an empty cell is exactly 0. Point at a cell, or focus the map and use the arrow keys."));
+  box.querySelector(".value").setAttribute("aria-live", "polite");
+  const {weights} = sentences[0], usual = Math.max(0, weights.length - 2);  // the layer that links are taken from
+  const numbered = (count, word) => Array.from({length: count}, (_, i) => [i, `${word}${i}`]);
+  const draw = () => {
+    const sentence = sentences[Number(of.value)], heads = sentence.weights[Number(layer.value)];
+    const matrix = head.value === "mean" ? meanOf(heads) : heads[Number(head.value)];
+    drawMap(box, {matrix, rowNames: sentence.target, columnNames: sentence.source, isSum: true, gold: []},
+      {rows: "translation", columns: "source", rowWord: "translating", columnWord: "source"}, () => {});
+  };
+  const names = sentences.map((one, i) => [i, cut(one.source.join(" "), 30)]);
+  const of = addChoice(controls, "Sentence", names, draw);
+  of.parentElement.hidden = sentences.length < 2;
+  const layer = addChoice(controls, "Layer", numbered(weights.length, ""), draw);
+  const head = addChoice(controls, "Head", [["mean", "mean of all"], ...numbered(weights[0].length, "")], draw);
+  layer.value = String(usual);
+  draw();
+  box.querySelector(".map svg").focus();
+}
+
+/** Asks for the attention of a line's translation, and shows it; a second time closes it. */
+async function openAttention(line, panel, button) {
+  const open = panel.querySelector(".attention");
+  button.setAttribute("aria-expanded", String(!open));
+  if (open) return open.remove();
+  button.disabled = true;
+  try {
+    await ask([line.source], {n_best: mostTranslations(), attention: "true"}, (_, result) => {
+      const chosen = result.translations.find(one => one.translation === line.text) || result.translations[0];
+      const sentences = chosen.attention.filter(one => one && one.target.length);
+      if (sentences.length) showAttention(panel, sentences);
+      else panel.append(element("p", "attention soft", "This line is too long for its attention to be shown."));
+    });
+  } catch (error) {
+    say(error.message, true);
+  }
+  button.disabled = false;
 }
 
 function onLineKey(event, line) {
@@ -119,7 +182,7 @@ function onLineKey(event, line) {
     line.word = Math.max(0, Math.min(line.tgtWords.length - 1, line.word + step));
     showLinks(line, 1, line.word);
   } else if (event.key === "Enter" || event.key === " ") {
-    openOthers(line);
+    openPanel(line);
   } else {
     return;
   }
@@ -131,7 +194,7 @@ function lineFor(text, begin, former) {
   line.box = target.appendChild(element("div", text.trim() ? "line waits" : "line blank", former || "\u00a0"));
   if (!text.trim()) return line;
   line.box.tabIndex = 0;
-  line.box.addEventListener("click", () => openOthers(line));
+  line.box.addEventListener("click", () => openPanel(line));
   line.box.addEventListener("keydown", event => onLineKey(event, line));
   line.box.addEventListener("mouseleave", clearLinks);
   line.box.addEventListener("blur", clearLinks);
@@ -185,7 +248,7 @@ source.addEventListener("input", () => { count(); layOut(); clearTimeout(timer);
 source.addEventListener("blur", clearLinks);
 source.addEventListener("keydown", event => { if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) translate(); });
 document.addEventListener("selectionchange", onCaret);
-document.addEventListener("keydown", event => { if (event.key === "Escape") { closeOthers(); clearLinks(); } });
+document.addEventListener("keydown", event => { if (event.key === "Escape") { closePanels(); clearLinks(); } });
 pair.addEventListener("change", translate);
 at("key").addEventListener("change", translate);
 at("copy").addEventListener("click", async () => {

@@ -86,6 +86,39 @@ class Page(Verbs):
         self.browser.press("Escape")
         self.assertEqual(self.value("document.querySelectorAll('.others').length"), 0)
 
+    def test_shows_the_attention_of_a_line(self):
+        self.open()
+        self.types("3 1 4 1 5\n7 7")
+        self.value("document.querySelector('.line').focus()")
+        self.browser.press("Enter")
+        self.browser.wait_for("document.querySelectorAll('.others button').length > 1")
+        self.value("document.querySelector('.see').click()")
+        self.browser.wait_for("document.querySelector('.attention .map svg') !== null")
+        words = self.value("document.querySelector('.line').innerText").split()
+        self.assertEqual(self.value("[...document.querySelectorAll('.map .row-name')].map(name => name.textContent)"), words)
+        self.assertEqual(self.value("[...document.querySelectorAll('.map .column-name')].map(name => name.textContent)"), "3 1 4 1 5".split())
+        self.assertIn(f"translating “{words[0]}” → source “3”: ", self.value("document.querySelector('.attention .value').innerText"))
+        self.browser.press("ArrowRight")
+        self.browser.press("ArrowDown")
+        self.assertIn(f"translating “{words[1]}” → source “1”: ", self.value("document.querySelector('.attention .value').innerText"))
+        choices = "[...document.querySelectorAll('.attention label:not([hidden]) select')].map(one => one.options.length)"
+        self.assertEqual(self.value(choices), [2, 5])  # layers, heads and their mean
+        drawn = self.value("document.querySelector('.map .weight').getAttribute('d')")
+        self.value("(head => { head.value = '3'; head.dispatchEvent(new Event('change')); })([...document.querySelectorAll('.attention select')].at(-1))")
+        self.assertNotEqual(self.value("document.querySelector('.map .weight').getAttribute('d')"), drawn)
+        self.value("document.querySelector('.see').click()")
+        self.assertEqual(self.value("document.querySelectorAll('.attention').length"), 0)
+        self.browser.press("Escape")
+        self.assertEqual(self.value("document.querySelectorAll('.panel').length"), 0)
+        self.assertEqual(self.browser.complaints, [])
+
+    def test_leaves_the_cells_of_weights_that_are_zero_empty(self):
+        self.open()
+        self.value("document.getElementById('target').append(element('div', 'panel'))")
+        self.value("""showAttention(document.querySelector('.panel'), [{source: ['a', 'b'], target: ['c', 'd'], weights: [[[[0, 1], [0, 0]]]]}])""")
+        self.assertEqual(self.value("document.querySelector('.map .weight').getAttribute('d').split('M').length - 1"), 1)
+        self.assertIn("exactly 0", self.value("document.querySelector('.attention .value').innerText"))
+
     def test_says_what_is_wrong(self):
         self.open()
         self.value(f"({TYPE})('1 '.repeat(60000))")
@@ -100,6 +133,9 @@ class Page(Verbs):
                 self.assertLessEqual(self.value("document.documentElement.scrollWidth"), width)
                 self.value("document.querySelector('.line').click()")
                 self.browser.wait_for("document.querySelectorAll('.others button').length > 1")
+                self.value("document.querySelector('.see').click()")
+                self.browser.wait_for("document.querySelector('.attention .map svg') !== null")
+                self.assertLessEqual(self.value("document.documentElement.scrollWidth"), width)
                 if PICTURES:
                     self.browser.picture(os.path.join(PICTURES, f"{width}_{scheme}.png"))
 

@@ -211,6 +211,29 @@ class Answers(Verbs):
         tokens = self.prints("translate", "-m", AVERAGED, "--json", "--tokens", text='{"text": "1 2 3"}\n')
         self.assertEqual(self.service.ask("POST", "/v1/translate?source=de&target=en&tokens=true", '{"text": "1 2 3"}')[2], tokens)
 
+    def test_show_attention_between_words(self):
+        ask = "/v1/translate?source=de&target=en&alignment=word&attention=true"
+        answer = json.loads(self.service.ask("POST", ask, '{"text": "3 1 4 1 5! 7 2"}')[2])
+        self.assertEqual([one["source"] for one in answer["attention"]], ["3 1 4 1 5!".split(), "7 2".split()])
+        self.assertEqual([word for one in answer["attention"] for word in one["target"]], answer["translation"].split())
+        links, before_src, before_tgt = [], 0, 0
+        for one in answer["attention"]:
+            of_layer = one["weights"][0]  # of two, the last but one: links are taken from it
+            self.assertEqual((len(one["weights"]), len(of_layer)), (2, 4))
+            for t in range(len(one["target"])):
+                sums = [sum(head[t][s] for head in of_layer) for s in range(len(one["source"]))]
+                self.assertTrue(all(0 <= head[t][s] <= 1 for head in of_layer for s in range(len(sums))))
+                links.append(f"{before_src + sums.index(max(sums))}-{before_tgt + t}")
+            before_src, before_tgt = before_src + len(one["source"]), before_tgt + len(one["target"])
+        self.assertEqual(" ".join(links), answer["alignment"])
+        several = json.loads(self.service.ask("POST", ask + "&n_best=3", '{"text": "3 1 4"}')[2])["translations"]
+        self.assertEqual([one["attention"][0]["target"] for one in several], [one["translation"].split() for one in several])
+        self.assertEqual(json.loads(self.service.ask("POST", ask, '{"text": ""}')[2])["attention"], [None])
+        long = json.loads(self.service.ask("POST", ask + "&split=0", json.dumps({"text": "1 " * 999, "beam_size": 1, "min_length": 200}))[2])
+        self.assertEqual(long["attention"], [None])
+        self.refused(self.service.ask("POST", ask, json.dumps({"text": "1 " * 1001})), 413, "attention is given of 2000 at a time")
+        self.refused(self.service.ask("POST", ask.replace("true", "all"), '{"text": "1"}'), 400, "attention is not known; expected true or false")
+
     def test_refuse_options_of_lines_that_cost_more_than_the_service_allows(self):
         for fields, words in (({"beam_size": 6}, "line 2: \"beam_size\" is 6; expected at most 5, the service's own (--translate.beam_size)"),
                               ({"max_length": 257}, "expected at most 256"), ({"max_length_ratio": 1e9}, "expected at most 2"),
@@ -319,7 +342,7 @@ class Answers(Verbs):
         policy = headers["Content-Security-Policy"]
         self.assertIn("default-src 'none'; script-src 'nonce-", policy)
         self.assertIn(f'<script nonce="{policy.split("nonce-")[1].split(chr(39))[0]}">', page)
-        self.assertNotRegex(page, r"https?://|\{\{")
+        self.assertNotRegex(page.replace("http://www.w3.org/2000/svg", ""), r"https?://|\{\{")  # a name, not a place
         self.assertNotEqual(policy, self.service.ask("GET", "/")[1]["Content-Security-Policy"])
 
     def test_answer_the_form_of_the_page_without_a_script(self):
