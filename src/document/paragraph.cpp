@@ -64,7 +64,7 @@ void Paragraph::add_sentence(Span place) {
     end = one->end;
   }
   if (sentence.num_kept > 0) add_between({end, place.end});
-  sentence.has_terms_alone = stand_ins_.are_terms(sentence.first_kept, sentence.num_kept);
+  sentence.has_terms = stand_ins_.has_terms(sentence.first_kept, sentence.num_kept);
   sentences_.push_back(std::move(sentence));
 }
 
@@ -73,9 +73,9 @@ void Paragraph::append_to(std::vector<std::string>& sentences) {
   for (Sentence& sentence : sentences_) {
     sentence.first = sentences.size();
     if (sentence.num_kept > 0 && sentence.between.empty()) continue;  // nothing but kept parts
-    sentences.emplace_back(sentence.place.of(text));
-    for (const Span between : sentence.between) sentences.emplace_back(between.of(text));
-    if (sentence.has_terms_alone) sentences.push_back(stand_ins_.with_terms(sentence.place));
+    sentences.push_back(stand_ins_.with_terms(sentence.place));
+    if (!stand_ins_.are_all_terms(sentence.first_kept, sentence.num_kept))
+      for (const Span between : sentence.between) sentences.emplace_back(between.of(text));
   }
 }
 
@@ -113,17 +113,11 @@ LinkedText Paragraph::marked_translation(const Sentence& sentence, std::span<con
     used.push_back(sentence.first);
     return whole;
   }
-  if (sentence.has_terms_alone) {
-    const size_t number = sentence.first + 1 + sentence.between.size();
-    if (auto found = stand_ins_.marked_terms(sentence.place, translations[number], sentence.first_kept, sentence.num_kept)) {
-      used.push_back(number);
-      return std::move(*found);
-    }
-  }
-  auto marked = stand_ins_.marked(sentence.place.of(stand_ins_.text()), whole, sentence.first_kept, sentence.num_kept);
+  auto marked = stand_ins_.marked(stand_ins_.with_terms(sentence.place), whole, sentence.first_kept, sentence.num_kept);
   if (marked) {
     used.push_back(sentence.first);
-    return std::move(*marked);
+    if (!sentence.has_terms) return std::move(*marked);
+    return stand_ins_.marked_terms(sentence.place, *marked, sentence.first_kept, sentence.num_kept);
   }
   for (size_t i = 1; i <= sentence.between.size(); ++i) used.push_back(sentence.first + i);
   return from_parts(sentence, translations.subspan(sentence.first + 1));
@@ -137,6 +131,8 @@ LinkedText Paragraph::from_parts(const Sentence& sentence, std::span<const Linke
   const auto add_kept = [&](Span kept) { joiner.add(kept.of(text), linked_with_itself(stand_ins_.marked(kept))); };
   for (size_t i = 0; i < sentence.between.size(); ++i) {
     add_kept({end, sentence.between[i].begin});
+    if (u_isalnum(character_at(translations[i].text, 0)) != 0 && needs_space_between(joiner.text(), translations[i].text))
+      joiner.add_target(" ");  // the text began with punctuation
     joiner.add(sentence.between[i].of(text), translations[i]);
     end = sentence.between[i].end;
   }

@@ -21,8 +21,8 @@ struct Splitting {
 };
 
 /// A text without line breaks of its own meaning, whose sentences are translated each for itself. Its kept parts come back once each: where
-/// the translation of a sentence loses one, those of the texts around them stand for it. A sentence with terms is translated as it was, and
-/// its terms put where their own translations are, or the words that are linked with them; where there are none, stand-ins are tried.
+/// the translation of a sentence loses one, those of the texts around them stand for it. Terms are translated as they were, and then put
+/// where their own translations are, or the words that are linked with them.
 class Paragraph {
  public:
   Paragraph(const std::vector<TextPart>& parts, const Splitting& how);
@@ -42,9 +42,9 @@ class Paragraph {
   struct Sentence {
     Span place;
     size_t first_kept = 0, num_kept = 0;
-    bool has_terms_alone = false;    // all kept parts are terms
+    bool has_terms = false;          // among its kept parts
     std::vector<Span> between = {};  // the texts between kept parts
-    size_t first = 0;  // number of its translation; those of `between` follow, and with terms alone that of the whole as it was
+    size_t first = 0;                // number of its translation; those of `between` follow, if not all kept parts are terms
   };
 
   void add_sentence(Span place);

@@ -73,24 +73,100 @@ bool overlaps(Span a, Span b) {
   return a.begin < b.end && b.begin < a.end;
 }
 
-/// Returns the longest run of target words that are linked with a source word in `src`; an empty span if there is none.
-Span linked_words(const std::vector<Span>& src_words, Span src, const std::vector<Span>& tgt_words, const Links& links) {
-  std::vector<bool> is_linked(tgt_words.size());
-  for (const auto& [from, to] : links)
-    if (static_cast<size_t>(from) < src_words.size() && static_cast<size_t>(to) < tgt_words.size() &&
-        overlaps(src_words[static_cast<size_t>(from)], src))
-      is_linked[static_cast<size_t>(to)] = true;
-  size_t best = 0, longest = 0;
-  for (size_t begin = 0; begin < is_linked.size(); ++begin) {
-    size_t end = begin;
-    while (end < is_linked.size() && is_linked[end]) ++end;
-    if (end - begin > longest) {
-      best = begin;
-      longest = end - begin;
+/// What is to stand in place of a part of a text.
+struct Edit {
+  Span place;  ///< empty: it is inserted there
+  std::string text;
+};
+
+/// The words of a sentence and of its translation, with their links.
+struct WordsOfPair {
+  const std::vector<Span>&src, &tgt;
+  const Links& links;
+
+  /// Returns the longest run of target words that are linked with a source word in `span`; an empty span if there is none.
+  Span linked_with(Span span) const {
+    std::vector<bool> is_linked(tgt.size());
+    for (const auto& [from, to] : links)
+      if (static_cast<size_t>(from) < src.size() && static_cast<size_t>(to) < tgt.size() && overlaps(src[static_cast<size_t>(from)], span))
+        is_linked[static_cast<size_t>(to)] = true;
+    size_t best = 0, longest = 0;
+    for (size_t begin = 0; begin < is_linked.size(); ++begin) {
+      size_t end = begin;
+      while (end < is_linked.size() && is_linked[end]) ++end;
+      if (end - begin > longest) {
+        best = begin;
+        longest = end - begin;
+      }
+      begin = end;
     }
-    begin = end;
+    return longest > 0 ? Span{tgt[best].begin, tgt[best + longest - 1].end} : Span{};
   }
-  return longest > 0 ? Span{tgt_words[best].begin, tgt_words[best + longest - 1].end} : Span{};
+
+  /// Returns the edit that puts a word of its own where a source word in `span` would stand: behind what the word before it is linked with,
+  /// or before what the next one is, the nearest that has links; without any at the end.
+  Edit insertion(const std::string& text, Span span, const std::string& word) const {
+    const auto is_in = [&](Span one) { return overlaps(one, span); };
+    const auto first = static_cast<size_t>(std::ranges::find_if(src, is_in) - src.begin());
+    const size_t last = first + static_cast<size_t>(std::ranges::count_if(src, is_in)) - 1;
+    size_t at = core_of(text, {0, text.size()}).end;
+    for (size_t distance = 1; distance < src.size(); ++distance) {
+      const Span before = first >= distance ? core_of(text, linked_with(src[first - distance])) : Span{};
+      const Span behind = last + distance < src.size() ? core_of(text, linked_with(src[last + distance])) : Span{};
+      if (before.size() == 0 && behind.size() == 0) continue;
+      at = before.size() > 0 ? before.end : behind.begin;
+      break;
+    }
+    const bool needs_space = at > 0 && !is_space(character_before(text, at));
+    const bool needs_another = at < text.size() && u_isalnum(character_at(text, at)) != 0;
+    return {{at, at}, (needs_space ? " " : "") + word + (needs_another ? " " : "")};
+  }
+};
+
+/// Returns a translation with edits, each of the source words in the span of the same number, which become one word. Edits do not overlap,
+/// but for insertions.
+LinkedText with_edits(const LinkedText& translation, const WordsOfPair& words, const std::vector<Span>& src_spans,
+                      std::vector<Edit> edits) {
+  std::vector<size_t> order(edits.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  for (Edit& edit : edits)  // an insertion within another edit's place comes behind that
+    for (const Edit& other : edits)
+      if (edit.place.size() == 0 && edit.place.begin > other.place.begin && edit.place.begin < other.place.end)
+        edit.place = {other.place.end, other.place.end};
+  std::ranges::stable_sort(order, {}, [&](size_t i) { return std::pair(edits[i].place.begin, edits[i].place.end); });
+  std::string text;
+  std::vector<size_t> new_begins(words.tgt.size());  // of the old words
+  std::vector<size_t> edit_begins(edits.size());
+  size_t done = 0, word = 0;
+  const auto copy_to = [&](size_t end) {
+    for (; word < words.tgt.size() && words.tgt[word].begin < end; ++word)
+      new_begins[word] = text.size() + (words.tgt[word].begin > done ? words.tgt[word].begin - done : 0);
+    if (end > done) text.append(translation.text, done, end - done);
+    done = std::max(done, end);
+  };
+  for (const size_t i : order) {
+    copy_to(edits[i].place.begin);
+    edit_begins[i] = text.size() + (edits[i].text.starts_with(' ') ? 1 : 0);
+    for (; word < words.tgt.size() && words.tgt[word].begin < edits[i].place.end; ++word) new_begins[word] = edit_begins[i];
+    text += edits[i].text;
+    done = std::max(done, edits[i].place.end);
+  }
+  copy_to(translation.text.size());
+  const std::vector<Span> now = words_of(text);
+  const auto number_at = [&](size_t place) {
+    return static_cast<int32_t>(std::ranges::find_if(now, [place](Span one) { return place < one.end; }) - now.begin());
+  };
+  const std::vector<int32_t> src_numbers = merged_words(words.src, src_spans);
+  LinkedText edited{std::move(text)};
+  for (const auto& [from, to] : words.links)
+    if (static_cast<size_t>(from) < words.src.size() && static_cast<size_t>(to) < words.tgt.size())
+      edited.links.emplace_back(src_numbers[static_cast<size_t>(from)], number_at(new_begins[static_cast<size_t>(to)]));
+  for (size_t i = 0; i < edits.size(); ++i)
+    for (size_t s = 0; s < words.src.size(); ++s)
+      if (overlaps(words.src[s], src_spans[i])) edited.links.emplace_back(src_numbers[s], number_at(edit_begins[i]));
+  std::ranges::sort(edited.links);
+  edited.links.erase(std::unique(edited.links.begin(), edited.links.end()), edited.links.end());
+  return edited;
 }
 
 }  // namespace
@@ -130,10 +206,11 @@ StandIns::StandIns(const std::vector<TextPart>& parts) {
 std::optional<LinkedText> StandIns::marked(std::string_view source, const LinkedText& translation, size_t first, size_t count) const {
   std::string given = translation.text, text;
   std::erase(given, kMark);
+  if (are_all_terms(first, count)) return LinkedText{std::move(given), translation.links};
   std::vector<bool> is_there(count);
   for (size_t at = 0; at < given.size();) {
     const auto [end, number] = given[at] == 'X' ? numbered_word(given, at) : std::pair(at, size_t{0});
-    if (end == at || number < first_number_ || number >= first_number_ + kept_.size()) {
+    if (end == at || number < first_number_ || number >= first_number_ + kept_.size() || kept_[number - first_number_].is_term()) {
       text += given[at++];
       continue;
     }
@@ -145,7 +222,7 @@ std::optional<LinkedText> StandIns::marked(std::string_view source, const Linked
   }
   const std::vector<Span> src_words = words_of(source);
   for (size_t i = 0; i < count; ++i) {
-    if (is_there[i]) continue;
+    if (is_there[i] || kept_[first + i].is_term()) continue;
     const auto src = std::ranges::find_if(src_words, [&](Span word) { return core_of(source, word).of(source) == name(first + i); });
     const std::vector<Span> tgt_words = words_of(text);
     size_t tgt = kNone;
@@ -171,7 +248,7 @@ size_t StandIns::index_at(std::string_view text, size_t at, size_t& end) const {
   return error == std::errc() && index < kept_.size() && end <= text.size() ? index : kNone;
 }
 
-/// Returns a text with kept(part) in place of the mark of each kept part.
+/// Returns a text with kept(index) in place of the mark of each kept part.
 template <class Kept>
 std::string StandIns::with_kept(std::string_view marked, std::string (*escape)(std::string_view), const Kept& kept) const {
   std::string text;
@@ -182,18 +259,18 @@ std::string StandIns::with_kept(std::string_view marked, std::string (*escape)(s
     if (at == marked.size()) break;
     size_t end = at + 1;
     const size_t index = index_at(marked, at, end);
-    if (index != kNone) text += kept(kept_[index]);
+    if (index != kNone) text += kept(index);
     at = index != kNone ? end : at + 1;
   }
   return text;
 }
 
 std::string StandIns::restored(std::string_view marked, std::string (*escape)(std::string_view)) const {
-  return with_kept(marked, escape, [](const TextPart& part) { return part.is_term() ? part.term : part.text; });
+  return with_kept(marked, escape, [this](size_t index) { return kept_[index].is_term() ? kept_[index].term : kept_[index].text; });
 }
 
 std::string StandIns::restored_source(std::string_view marked) const {
-  return with_kept(marked, nullptr, [](const TextPart& part) { return part.text; });
+  return with_kept(marked, nullptr, [this](size_t index) { return kept_[index].text; });
 }
 
 LinkedText StandIns::restored(const std::string& marked_source, const LinkedText& marked) const {
@@ -207,55 +284,47 @@ LinkedText StandIns::restored(const std::string& marked_source, const LinkedText
   return whole;
 }
 
-bool StandIns::are_terms(size_t first, size_t count) const {
+bool StandIns::has_terms(size_t first, size_t count) const {
   const auto begin = kept_.begin() + static_cast<std::ptrdiff_t>(first);
-  return count > 0 && std::all_of(begin, begin + static_cast<std::ptrdiff_t>(count), [](const TextPart& part) { return part.is_term(); });
+  return std::any_of(begin, begin + static_cast<std::ptrdiff_t>(count), [](const TextPart& part) { return part.is_term(); });
+}
+
+bool StandIns::are_all_terms(size_t first, size_t count) const {
+  const auto begin = kept_.begin() + static_cast<std::ptrdiff_t>(first);
+  return std::all_of(begin, begin + static_cast<std::ptrdiff_t>(count), [](const TextPart& part) { return part.is_term(); });
 }
 
 std::string StandIns::with_terms(Span part) const {
-  return with_kept(marked(part), nullptr, [](const TextPart& kept) { return kept.text; });
+  return with_kept(marked(part), nullptr, [this](size_t index) { return kept_[index].is_term() ? kept_[index].text : name(index); });
 }
 
-std::optional<LinkedText> StandIns::marked_terms(Span part, const LinkedText& translation, size_t first, size_t count) const {
-  const std::string source = with_terms(part);
-  std::string text = translation.text;
-  if (text.find(kMark) != std::string::npos) return {};
-  std::vector<Span> src_spans;  // of the terms in the source
-  src_spans.reserve(count);
-  for (size_t i = 0, grown = 0; i < count; ++i) {
-    const size_t begin = places_[first + i].begin - part.begin + grown, size = kept_[first + i].text.size();
-    src_spans.push_back({begin, begin + size});
-    grown += size - places_[first + i].size();
-  }
+LinkedText StandIns::marked_terms(Span part, const LinkedText& translation, size_t first, size_t count) const {
+  const std::string source = with_terms(part), &text = translation.text;
   const std::vector<Span> src_words = words_of(source), tgt_words = words_of(text);
-  std::vector<Span> tgt_spans(count);
-  const auto is_free = [&](Span span) { return std::ranges::none_of(tgt_spans, [&](Span taken) { return overlaps(span, taken); }); };
-  for (size_t i = 0; i < count; ++i)  // terms that are there already, in order
-    for (Span found = occurrence(text, kept_[first + i].term, 0); found.size() > 0 && tgt_spans[i].size() == 0;
-         found = occurrence(text, kept_[first + i].term, found.end))
-      if (is_free(found)) tgt_spans[i] = found;
-  for (size_t i = 0; i < count; ++i) {
-    if (tgt_spans[i].size() > 0) continue;
-    const Span words = linked_words(src_words, src_spans[i], tgt_words, translation.links);
-    const Span core = core_of(text, words);
-    if (core.size() == 0 || !is_free(core)) return {};
-    tgt_spans[i] = core;
+  const WordsOfPair words = {src_words, tgt_words, translation.links};
+  std::vector<Span> src_spans;
+  std::vector<Edit> edits;
+  const auto is_free = [&](Span span) { return std::ranges::none_of(edits, [&](const Edit& edit) { return overlaps(span, edit.place); }); };
+  std::vector<size_t> left;  // terms that are not there yet, of src_spans
+  for (size_t i = 0, grown = 0; i < count; ++i) {
+    const TextPart& kept = kept_[first + i];
+    const size_t begin = places_[first + i].begin - part.begin + grown;
+    if (!kept.is_term()) continue;
+    src_spans.push_back({begin, begin + kept.text.size()});
+    grown += kept.text.size() - places_[first + i].size();
+    Span found = occurrence(text, kept.term, 0);
+    while (found.size() > 0 && !is_free(found)) found = occurrence(text, kept.term, found.end);
+    edits.push_back({found, mark(first + i)});
+    if (found.size() == 0) left.push_back(src_spans.size() - 1);
   }
-  std::vector<size_t> order(count);
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::ranges::sort(order, {}, [&](size_t i) { return tgt_spans[i].begin; });
-  std::vector<Span> sorted;
-  sorted.reserve(count);
-  for (const size_t i : order) sorted.push_back(tgt_spans[i]);
-  const std::vector<int32_t> src_numbers = merged_words(src_words, src_spans), tgt_numbers = merged_words(tgt_words, sorted);
-  for (size_t n = count; n-- > 0;) text.replace(sorted[n].begin, sorted[n].size(), mark(first + order[n]));
-  LinkedText marked{std::move(text)};
-  for (const auto& [from, to] : translation.links)
-    if (static_cast<size_t>(from) < src_numbers.size() && static_cast<size_t>(to) < tgt_numbers.size())
-      marked.links.emplace_back(src_numbers[static_cast<size_t>(from)], tgt_numbers[static_cast<size_t>(to)]);
-  std::ranges::sort(marked.links);
-  marked.links.erase(std::unique(marked.links.begin(), marked.links.end()), marked.links.end());
-  return marked;
+  for (const size_t i : left) {
+    const Span core = core_of(text, words.linked_with(src_spans[i]));
+    if (core.size() > 0 && is_free(core))
+      edits[i].place = core;
+    else
+      edits[i] = words.insertion(text, src_spans[i], edits[i].text);
+  }
+  return with_edits(translation, words, src_spans, std::move(edits));
 }
 
 std::string StandIns::marked(Span part) const {

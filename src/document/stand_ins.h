@@ -35,16 +35,19 @@ class StandIns {
   const std::vector<size_t>& part_borders() const { return part_borders_; }
   /// Returns where they stand, in order.
   const std::vector<Span>& places() const { return places_; }
-  /// Returns the translation of a part of text() in which each of its stand-ins, the `first` and those behind it, is a mark: one that came
-  /// back as it was, or else the one word that is linked with it. None where one is lost, came several times, or others came.
+  /// Returns the translation of with_terms(part) in which each of its stand-ins, the `first` and those behind it, is a mark: one that came
+  /// back as it was, or else the one word that is linked with it. None where one is lost, came several times, or others came. `source` is
+  /// that text.
   std::optional<LinkedText> marked(std::string_view source, const LinkedText& translation, size_t first, size_t count) const;
-  /// Returns true if these kept parts are terms, one at least.
-  bool are_terms(size_t first, size_t count) const;
+  /// Returns true if one of these kept parts is a term.
+  bool has_terms(size_t first, size_t count) const;
+  /// Returns true if all of these kept parts are terms.
+  bool are_all_terms(size_t first, size_t count) const;
   /// Returns a part of text() with terms as they were, and no stand-ins for them.
   std::string with_terms(Span part) const;
   /// Returns the translation of with_terms(part) in which each of its terms is a mark: in place of its own translation, where that is
-  /// there, or else of the words that are linked with it. None where a term has neither. REQUIRES: are_terms() of the kept parts of `part`.
-  std::optional<LinkedText> marked_terms(Span part, const LinkedText& translation, size_t first, size_t count) const;
+  /// there, or else of the words that are linked with it; without such words it comes beside those that are linked with its neighbors.
+  LinkedText marked_terms(Span part, const LinkedText& translation, size_t first, size_t count) const;
   /// Returns the mark of a stand-in.
   std::string mark(size_t index) const { return kMark + std::to_string(index) + kMark; }
   /// Returns a translation with the kept parts in place of marks; others are as `escape` makes them, if it is given.
