@@ -87,11 +87,11 @@ TEST(Terms, ComeBesideTheirNeighborsWithoutLinkedWords) {
   EXPECT_EQ(translated(terms, "Sehr alt.", {"Old.", {{1, 0}}}).first, "very Old.");
   EXPECT_EQ(translated(terms, "Alt, sehr.", {"Old.", {{0, 0}}}).first, "Old very.");
   EXPECT_EQ(translated(terms, "Alt, sehr.", {"Old.", {}}).first, "Old very.");
-  EXPECT_EQ(translated(terms, "Alt, sehr.", {"", {}}).first, " very");
+  EXPECT_EQ(translated(terms, "Alt, sehr.", {"", {}}).first, "very");
   // Two terms whose words are linked with one word.
-  const auto [text, links] = translated(terms, "sehr Haus", {"Home now", {{0, 0}, {1, 0}}});
-  EXPECT_EQ(text, "very house now");
-  EXPECT_THAT(links, testing::IsSupersetOf({Link(0, 0), Link(1, 1)}));
+  const auto [text, links] = translated(terms, "sehr nun Haus", {"Home now", {{0, 0}, {1, 1}, {2, 0}}});
+  EXPECT_EQ(text, "very now house");
+  EXPECT_THAT(links, testing::IsSupersetOf({Link(0, 0), Link(1, 1), Link(2, 2)}));
 }
 
 TEST(Terms, AreTranslatedWithoutASentenceWhereNothingElseIsThere) {
