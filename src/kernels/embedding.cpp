@@ -13,22 +13,28 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+template <class T>
+void embed_rows(const Tensor& table, const int64_t* ids, double scale, const Tensor& position_table, const std::vector<int32_t>& positions,
+                const DropoutRows& dropout, int64_t zero_id, T* to) {
+  const EmbedRows<T> args = {.columns = table.size(1),
+                             .ids = ids,
+                             .positions = positions.data(),
+                             .table = data_of<T>(table),
+                             .position_table = data_of<T>(position_table),
+                             .scale = static_cast<T>(scale),
+                             .zero_id = zero_id,
+                             .dropout = dropout,
+                             .result = to};
+  for_rows(row_kernels<T>().embed, args, static_cast<int64_t>(positions.size()));
+}
+
 Tensor forward_pass(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table,
                     const std::vector<int32_t>& positions, const Dropout& dropout, int64_t zero_id) {
-  require_ids(ids, table.size(0));
+  require_ids(data_of<int64_t>(ids), ids.numel(), table.size(0));
   Tensor result = at::empty({ids.size(0), table.size(1)}, table.options().requires_grad(false));
   with_scalar_of(table, [&](auto t) {
     using T = decltype(t);
-    const EmbedRows<T> args = {.columns = table.size(1),
-                               .ids = data_of<int64_t>(ids),
-                               .positions = positions.data(),
-                               .table = data_of<T>(table),
-                               .position_table = data_of<T>(position_table),
-                               .scale = static_cast<T>(scale),
-                               .zero_id = zero_id,
-                               .dropout = dropout.rows(),
-                               .result = mutable_data_of<T>(result)};
-    for_rows(row_kernels<T>().embed, args, ids.size(0));
+    embed_rows<T>(table, data_of<int64_t>(ids), scale, position_table, positions, dropout.rows(), zero_id, mutable_data_of<T>(result));
   });
   return result;
 }
@@ -104,6 +110,13 @@ Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor&
   if (!has_row_loops(table)) return reference::embed(table, ids, scale, position_table, positions, dropout, zero_id);
   if (!at::GradMode::is_enabled()) return forward_pass(table, ids.contiguous(), scale, position_table, positions, dropout, zero_id);
   return EmbedFunction::apply(table, ids.contiguous(), scale, optional_of(position_table), positions, dropout, zero_id);
+}
+
+void embed(const Tensor& table, const std::vector<int64_t>& ids, double scale, const Tensor& position_table,
+           const std::vector<int32_t>& positions, int64_t zero_id, float* to) {
+  const TimedPart timed(ProfilePart::kEmbedding);
+  require_ids(ids.data(), static_cast<int64_t>(ids.size()), table.size(0));
+  embed_rows(table, ids.data(), scale, position_table, positions, {}, zero_id, to);
 }
 
 }  // namespace lacuna

@@ -10,17 +10,18 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+template <class T>
+void swiglu_rows(const T* x, int64_t rows, int64_t columns, const DropoutRows& dropout, T* to) {
+  const SwigluRows<T> args = {
+      .columns = columns, .dropout = dropout, .input = x, .result = to, .gradient = nullptr, .input_gradient = nullptr};
+  for_rows(row_kernels<T>().swiglu_forward, args, rows);
+}
+
 Tensor swiglu_forward(const Tensor& x, const Dropout& dropout) {
   Tensor result = at::empty({x.size(0), x.size(1) / 2}, x.options().requires_grad(false));
   with_scalar_of(x, [&](auto t) {
     using T = decltype(t);
-    const SwigluRows<T> args = {.columns = result.size(1),
-                                .dropout = dropout.rows(),
-                                .input = data_of<T>(x),
-                                .result = mutable_data_of<T>(result),
-                                .gradient = nullptr,
-                                .input_gradient = nullptr};
-    for_rows(row_kernels<T>().swiglu_forward, args, x.size(0));
+    swiglu_rows(data_of<T>(x), x.size(0), result.size(1), dropout.rows(), mutable_data_of<T>(result));
   });
   return result;
 }
@@ -58,6 +59,11 @@ Tensor swiglu_dropout(const Tensor& x, const Dropout& dropout) {
   if (!has_row_loops(x)) return reference::swiglu_dropout(x, dropout);
   if (!at::GradMode::is_enabled()) return swiglu_forward(x.contiguous(), dropout);
   return SwigluFunction::apply(x.contiguous(), dropout);
+}
+
+void swiglu(const float* x, int64_t rows, int64_t d_ff, float* to) {
+  const TimedPart timed(ProfilePart::kActivation);
+  swiglu_rows(x, rows, d_ff, {}, to);
 }
 
 }  // namespace lacuna

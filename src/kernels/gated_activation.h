@@ -8,4 +8,7 @@ namespace lacuna {
 /// (Shazeer 2020, arXiv:2002.05202, eq. 6).
 Tensor swiglu_dropout(const Tensor& x, const Dropout& dropout);
 
+/// Writes swish(gate) * value of x [rows, 2F] to `to` [rows, F].
+void swiglu(const float* x, int64_t rows, int64_t d_ff, float* to);
+
 }  // namespace lacuna

@@ -2,9 +2,12 @@
 
 #include <ATen/record_function.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
+#include "base/buffer.h"
 #include "base/error.h"
 #include "kernels/row_tensors.h"
 
@@ -97,8 +100,14 @@ std::vector<PackedKernel> packed_kernels(Precision precision) {
   return kernels;
 }
 
+/// The memory of a product beside its rows and its weight.
+struct PackedWeight::WordMemory {
+  Buffer<int32_t> values, zeros, nonzeros, nonzero_counts;
+  Buffer<float> scales;
+};
+
 PackedWeight::PackedWeight(const Tensor& weight, Precision precision, const PackedKernel* kernel)
-    : precision_(precision), columns_(weight.size(0)), depth_(weight.size(1)) {
+    : precision_(precision), columns_(weight.size(0)), depth_(weight.size(1)), words_(words_of_row(precision, depth_)) {
   if (!weight.is_cpu() || weight.scalar_type() != at::kFloat) {
     weight_ = weight.detach();
     return;
@@ -107,66 +116,61 @@ PackedWeight::PackedWeight(const Tensor& weight, Precision precision, const Pack
     throw ConfigError("a weight of the model has " + std::to_string(depth_) + " inputs, and sums of int8 hold those of " +
                       std::to_string(kMostBytesInSum) + "; translate with --precision bf16 or fp32");
   kernel_ = kernel != nullptr ? *kernel : packed_kernels(precision).front();
-  const auto [words, scales, zeros] = words_of(weight.detach().contiguous(), true);
-  if (precision == Precision::kInt8 && kernel_.fit_short_sums != nullptr) {
-    auto* const bytes = static_cast<int8_t*>(words.mutable_data_ptr());
-    auto* const scale = scales.mutable_data_ptr<float>();
-    at::parallel_for(0, columns_, kRowsPerTask, [&, count = words.size(1)](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) kernel_.fit_short_sums(bytes + row * count * 4, count, scale[row]);
-    });
-  }
-  lay_out(words);
-  if (precision != Precision::kInt8) return;
-  const int64_t added = panels_.size(0) * panels_.size(2) - columns_;
-  scales_ = at::constant_pad_nd(scales, {0, added});
-  sums_ = at::constant_pad_nd(words.narrow(0, 0, columns_).view(at::kChar).sum(1, false, at::kInt), {0, added});
+  const Tensor rows = weight.detach().contiguous();
+  WordMemory memory;
+  const Words words = words_of(rows.const_data_ptr<float>(), columns_, true, memory);
+  if (precision == Precision::kInt8) take_scales(reinterpret_cast<int8_t*>(memory.values.of(0)), words.scales);
+  lay_out(static_cast<const int32_t*>(words.values));
 }
 
-void PackedWeight::lay_out(const Tensor& words) {
-  const int64_t count = words.size(1), width = kernel_.panel_columns, panels = (columns_ + width - 1) / width;
-  panels_ = at::empty({panels, count, width}, at::kInt);
-  const int32_t* const from = words.const_data_ptr<int32_t>();
+/// Sets scales_ and sums_ of a weight of bytes, and fits its rows to short sums.
+void PackedWeight::take_scales(int8_t* bytes, const float* scales) {
+  const int64_t room = rounded_up(columns_, kernel_.panel_columns);
+  scales_ = at::zeros({room}, at::kFloat);
+  sums_ = at::zeros({room}, at::kInt);
+  float* const scale = std::copy_n(scales, columns_, scales_.mutable_data_ptr<float>()) - columns_;
+  int32_t* const sums = sums_.mutable_data_ptr<int32_t>();
+  at::parallel_for(0, columns_, kRowsPerTask, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      int8_t* const of_row = bytes + row * words_ * 4;
+      if (kernel_.fit_short_sums != nullptr) kernel_.fit_short_sums(of_row, words_, scale[row]);
+      sums[row] = std::accumulate(of_row, of_row + words_ * 4, int32_t{0});
+    }
+  });
+}
+
+void PackedWeight::lay_out(const int32_t* words) {
+  const int64_t width = kernel_.panel_columns, panels = (columns_ + width - 1) / width;
+  panels_ = at::empty({panels, words_, width}, at::kInt);
   int32_t* const to = panels_.mutable_data_ptr<int32_t>();
   at::parallel_for(0, panels, 1, [&](int64_t begin, int64_t end) {
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t first = panel * width, columns = std::min(width, columns_ - first);
-      for (int64_t w = 0; w < count; ++w) {
-        int32_t* const row = to + (panel * count + w) * width;
-        for (int64_t c = 0; c < width; ++c) row[c] = c < columns ? from[(first + c) * count + w] : 0;
+      for (int64_t w = 0; w < words_; ++w) {
+        int32_t* const row = to + (panel * words_ + w) * width;
+        for (int64_t c = 0; c < width; ++c) row[c] = c < columns ? words[(first + c) * words_ + w] : 0;
       }
     }
   });
 }
 
-PackedWeight::Words PackedWeight::words_of(const Tensor& rows, bool is_weight) const {
-  if (precision_ == Precision::kFp32) return {rows.view(at::kInt), {}, {}};
-  const int64_t count = rows.size(0), words = words_of_row(precision_, depth_), room = rounded_up(count, kRowsRead);
-  Words result;
-  result.values = at::empty({room, words}, at::kInt);
-  if (room > count) result.values.narrow(0, count, room - count).zero_();
-  if (precision_ == Precision::kInt8) result.scales = at::empty({count}, at::kFloat);
-  if (precision_ == Precision::kInt8 && !is_weight) result.zeros = at::empty({count}, at::kInt);
+PackedWeight::Words PackedWeight::words_of(const float* rows, int64_t count, bool is_weight, WordMemory& memory) const {
+  if (precision_ == Precision::kFp32) return {rows, nullptr, nullptr};
+  const bool are_bytes = precision_ == Precision::kInt8;
+  const int64_t room = rounded_up(count, kRowsRead);
+  int32_t* const values = memory.values.of(room * words_);
+  std::fill(values + count * words_, values + room * words_, 0);
   const RowsToWords args = {precision_,
                             is_weight,
                             depth_,
-                            words,
-                            rows.const_data_ptr<float>(),
-                            result.values.mutable_data_ptr<int32_t>(),
-                            mutable_data_of<float>(result.scales),
-                            mutable_data_of<int32_t>(result.zeros)};
-  at::parallel_for(0, count, std::max<int64_t>(kRowsPerTask, kProductsPerTask / 4 / words),
+                            words_,
+                            rows,
+                            values,
+                            are_bytes ? memory.scales.of(count) : nullptr,
+                            are_bytes && !is_weight ? memory.zeros.of(count) : nullptr};
+  at::parallel_for(0, count, std::max<int64_t>(kRowsPerTask, kProductsPerTask / 4 / words_),
                    [&](int64_t begin, int64_t end) { kernel_.to_words(args, begin, end); });
-  return result;
-}
-
-std::pair<Tensor, Tensor> PackedWeight::nonzeros_of(const Tensor& rows) const {
-  const int64_t count = rows.size(0), words = rows.size(1), groups = (count + kRowsPerGroup - 1) / kRowsPerGroup;
-  Tensor nonzeros = at::empty({groups, words}, at::kInt), counts = at::empty({groups}, at::kInt);
-  const NonzeroWords args = {count, words, rows.const_data_ptr<float>(), nonzeros.mutable_data_ptr<int32_t>(),
-                             counts.mutable_data_ptr<int32_t>()};
-  at::parallel_for(0, groups, std::max<int64_t>(1, kProductsPerTask / 4 / words),
-                   [&](int64_t first, int64_t last) { kernel_.find_nonzeros(args, first, last); });
-  return {nonzeros, counts};
+  return {values, args.scales, args.zeros};
 }
 
 void PackedWeight::run(const PackedProduct& product, int64_t rows) const {
@@ -187,27 +191,37 @@ Tensor PackedWeight::multiply(const Tensor& x, const Tensor& bias, ProductEnd en
   if (weight_.defined()) return plain_product(x, weight_, bias, end);
   if (x.size(1) != depth_)
     throw ShapeError("rows of " + std::to_string(x.size(1)) + " numbers for a weight of " + std::to_string(depth_) + " inputs");
-  RECORD_FUNCTION("lacuna::packed_product", std::vector<c10::IValue>());
   Tensor result = at::empty({x.size(0), columns_}, x.options());
-  const Tensor rows = x.contiguous();
-  const auto [words, row_scales, row_zeros] = words_of(rows, false);
-  const bool skips_zeros = zeros == RowZeros::kMany && kernel_.find_nonzeros != nullptr;
-  const auto [nonzeros, nonzero_counts] = skips_zeros ? nonzeros_of(rows) : std::pair<Tensor, Tensor>();
-  const PackedProduct product = {.words = panels_.size(1),
-                                 .columns = columns_,
-                                 .x = words.const_data_ptr(),
-                                 .panels = panels_.const_data_ptr(),
-                                 .row_scales = data_of<float>(row_scales),
-                                 .column_scales = data_of<float>(scales_),
-                                 .row_zeros = data_of<int32_t>(row_zeros),
-                                 .column_sums = data_of<int32_t>(sums_),
-                                 .bias = data_of<float>(bias),
-                                 .end = end,
-                                 .nonzeros = data_of<int32_t>(nonzeros),
-                                 .nonzero_counts = data_of<int32_t>(nonzero_counts),
-                                 .y = result.mutable_data_ptr<float>()};
-  run(product, x.size(0));
+  multiply(x.contiguous().const_data_ptr<float>(), x.size(0), data_of<float>(bias), result.mutable_data_ptr<float>(), end, zeros);
   return result;
+}
+
+void PackedWeight::multiply(const float* x, int64_t rows, const float* bias, float* y, ProductEnd end, RowZeros zeros) const {
+  RECORD_FUNCTION("lacuna::packed_product", std::vector<c10::IValue>());
+  thread_local WordMemory memory;
+  const Words words = words_of(x, rows, false, memory);
+  NonzeroWords nonzeros = {rows, words_, x, nullptr, nullptr};
+  if (zeros == RowZeros::kMany && kernel_.find_nonzeros != nullptr) {
+    const int64_t groups = (rows + kRowsPerGroup - 1) / kRowsPerGroup;
+    nonzeros.nonzeros = memory.nonzeros.of(groups * words_);
+    nonzeros.counts = memory.nonzero_counts.of(groups);
+    at::parallel_for(0, groups, std::max<int64_t>(1, kProductsPerTask / 4 / words_),
+                     [&](int64_t first, int64_t last) { kernel_.find_nonzeros(nonzeros, first, last); });
+  }
+  run({.words = words_,
+       .columns = columns_,
+       .x = words.values,
+       .panels = panels_.const_data_ptr(),
+       .row_scales = words.scales,
+       .column_scales = data_of<float>(scales_),
+       .row_zeros = words.zeros,
+       .column_sums = data_of<int32_t>(sums_),
+       .bias = bias,
+       .end = end,
+       .nonzeros = nonzeros.nonzeros,
+       .nonzero_counts = nonzeros.counts,
+       .y = y},
+      rows);
 }
 
 QuantizedWeight quantized(const Tensor& weight) {

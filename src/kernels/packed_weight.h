@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <utility>
 
 #include "base/ragged.h"
 #include "kernels/packed_product.h"
@@ -19,23 +18,28 @@ class PackedWeight {
   /// are 0; it changes the time, but not the result, unless weights are not finite (a product of these with 0 may be
   /// skipped). Throws ShapeError if x does not fit.
   Tensor multiply(const Tensor& x, const Tensor& bias, ProductEnd end = ProductEnd::kNone, RowZeros zeros = RowZeros::kFew) const;
-  /// Returns the number of outputs, N.
+  /// Writes that product of x [rows, K], contiguous, to y [rows, N]. `bias` may be null. Needs a packed copy; works in
+  /// memory that the thread keeps.
+  void multiply(const float* x, int64_t rows, const float* bias, float* y, ProductEnd end = ProductEnd::kNone,
+                RowZeros zeros = RowZeros::kFew) const;
+  /// Returns the number of inputs, K, and of outputs, N.
+  int64_t inputs() const { return depth_; }
   int64_t outputs() const { return columns_; }
   /// Returns false where the weight itself is kept.
   bool is_copy() const { return !weight_.defined(); }
 
  private:
+  struct WordMemory;
   /// Rows in the kernel's format.
   struct Words {
-    Tensor values;  // [rows rounded up, words] int32
-    Tensor scales;  // [rows]; bytes only
-    Tensor zeros;   // [rows] int32; bytes that are no weight's only
+    const void* values;    // [rows rounded up, words]
+    const float* scales;   // [rows]; bytes only
+    const int32_t* zeros;  // [rows]; bytes that are no weight's only
   };
-  Words words_of(const Tensor& rows, bool is_weight) const;
-  /// Returns the tensors of NonzeroWords, {nonzeros, counts}.
-  std::pair<Tensor, Tensor> nonzeros_of(const Tensor& rows) const;
+  Words words_of(const float* rows, int64_t count, bool is_weight, WordMemory& memory) const;
   /// Fills in panels_.
-  void lay_out(const Tensor& words);
+  void lay_out(const int32_t* words);
+  void take_scales(int8_t* bytes, const float* scales);
   void run(const PackedProduct& product, int64_t rows) const;
 
   Precision precision_;
@@ -43,7 +47,7 @@ class PackedWeight {
   Tensor weight_;         // unchanged, where nothing is packed
   Tensor panels_;         // [ceil(N / panel), words, panel] int32, the last panel filled up with zeros
   Tensor scales_, sums_;  // [N] filled up likewise; bytes only
-  int64_t columns_ = 0, depth_ = 0;
+  int64_t columns_ = 0, depth_ = 0, words_ = 0;
 };
 
 /// A weight [N, K] in int8: a row is its bytes times its scale, the largest byte being 127 or -127. It is the form of

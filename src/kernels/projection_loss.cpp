@@ -264,7 +264,7 @@ ProjectionLoss projection_loss(const Tensor& hidden, const Tensor& weight, const
   if (!has_row_kernels(hidden)) return reference::projection_loss(hidden, weight, targets, smoothing, precision, bias);
   const Tensor y = targets.contiguous();
   if (has_gpu_rows(hidden)) return loss_by(pass_by<chunk_loss_on_gpu>, hidden, {weight, bias}, y, smoothing, precision);
-  require_ids(y, weight.size(0));
+  require_ids(data_of<int64_t>(y), y.numel(), weight.size(0));
   return loss_by(fused_pass, hidden.contiguous(), {weight, bias}, y, smoothing, precision);
 }
 

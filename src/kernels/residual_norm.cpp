@@ -150,4 +150,22 @@ ResidualNorm residual_norm(const ResidualEnd& given, const Tensor& given_output)
   return {output.defined() ? results.front() : end.residual, results.back()};
 }
 
+void residual_norm(const NormWeights& norm, int64_t rows, const float* residual, const float* output, float* sum, float* normed) {
+  const TimedPart timed(ProfilePart::kNorm);
+  const ResidualNormForward<float, float> args = {.columns = norm.gain.size(0),
+                                                  .residual = residual,
+                                                  .output = output,
+                                                  .first_row = 0,
+                                                  .dropout = {},
+                                                  .is_rms = norm.is_rms,
+                                                  .gain = data_of<float>(norm.gain),
+                                                  .bias = data_of<float>(norm.bias),
+                                                  .epsilon = static_cast<float>(norm.epsilon()),
+                                                  .sum = output == nullptr ? nullptr : sum,
+                                                  .normed = normed,
+                                                  .mean = nullptr,
+                                                  .inverse_deviation = nullptr};
+  for_rows(row_kernels<float>().residual_norm.forward, args, rows);
+}
+
 }  // namespace lacuna

@@ -48,4 +48,8 @@ struct ResidualEnd {
 /// norm of the residual.
 ResidualNorm residual_norm(const ResidualEnd& end, const Tensor& output);
 
+/// Does that for rows [rows, D] of float on the CPU, without dropout and gradients: writes their sums and normed rows. `output` may be
+/// null; then nothing is written to `sum`.
+void residual_norm(const NormWeights& norm, int64_t rows, const float* residual, const float* output, float* sum, float* normed);
+
 }  // namespace lacuna

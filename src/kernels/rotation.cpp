@@ -1,7 +1,7 @@
 #include "kernels/rotation.h"
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "kernels/profile.h"
 #include "kernels/reference.h"
@@ -27,30 +27,34 @@ void turn_head(const Stored* from, Stored* to, int64_t pairs, bool is_interleave
   }
 }
 
+/// Turns rows of parts * num_heads heads; `to` may be `from`.
 template <class T, class Stored>
-void turn_rows(const Tensor& x, const Tensor& result, const Rotation& rotation, T sign) {
-  const int64_t heads = kTurnedParts * x.size(2), d = x.size(3), row_size = x.size(1) * x.size(2) * d, pairs = d / 2;
-  const auto* const from = x.const_data_ptr<Stored>();
-  auto* const to = result.mutable_data_ptr<Stored>();
+void turn_rows(const Stored* from, Stored* to, int64_t parts, int64_t num_heads, const Rotation& rotation,
+               const std::vector<int32_t>& positions, T sign) {
+  const int64_t pairs = rotation.cosines.size(1), d = 2 * pairs, heads = kTurnedParts * num_heads, row_size = parts * num_heads * d;
   const auto *const cosines = rotation.cosines.const_data_ptr<T>(), *const sines = rotation.sines.const_data_ptr<T>();
-  for_parts(x.size(0), kRowsPerTask, [&](int64_t begin, int64_t end) {
+  for_parts(static_cast<int64_t>(positions.size()), kRowsPerTask, [&](int64_t begin, int64_t end) {
     for (int64_t row = begin; row < end; ++row) {
-      const int64_t at = row * row_size, angles = rotation.positions[static_cast<size_t>(row)] * pairs;
+      const int64_t at = row * row_size, angles = positions[static_cast<size_t>(row)] * pairs;
       for (int64_t head = 0; head < heads; ++head)
         turn_head(from + at + head * d, to + at + head * d, pairs, rotation.is_interleaved, cosines + angles, sines + angles, sign);
-      std::memcpy(to + at + heads * d, from + at + heads * d, static_cast<size_t>(row_size - heads * d) * sizeof(Stored));
+      if (to != from) std::copy_n(from + at + heads * d, row_size - heads * d, to + at + heads * d);
     }
   });
 }
 
 Tensor turned_by(const Tensor& x, const Rotation& rotation, int sign) {
   Tensor result = at::empty_like(x);
+  const auto turn_as = [&]<class T, class Stored>(T factor, Stored /*stored*/) {
+    turn_rows<T, Stored>(x.const_data_ptr<Stored>(), result.mutable_data_ptr<Stored>(), x.size(1), x.size(2), rotation, rotation.positions,
+                         factor);
+  };
   if (x.scalar_type() == at::kDouble) {
-    turn_rows<double, double>(x, result, rotation, sign);
+    turn_as(static_cast<double>(sign), double());
   } else if (x.scalar_type() == at::kBFloat16) {
-    turn_rows<float, c10::BFloat16>(x, result, rotation, static_cast<float>(sign));
+    turn_as(static_cast<float>(sign), c10::BFloat16());
   } else {
-    turn_rows<float, float>(x, result, rotation, static_cast<float>(sign));
+    turn_as(static_cast<float>(sign), float());
   }
   return result;
 }
@@ -92,6 +96,11 @@ Tensor turned(const Tensor& x, const Rotation& rotation) {
   if (!x.is_cpu()) return reference::turned(x, rotation);
   if (!at::GradMode::is_enabled()) return turned_by(x.contiguous(), rotation, 1);
   return RotationFunction::apply(x.contiguous(), rotation);
+}
+
+void turn(float* x, int64_t parts, int64_t num_heads, const Rotation& rotation, const std::vector<int32_t>& positions) {
+  const TimedPart timed(ProfilePart::kEmbedding);
+  turn_rows<float, float>(x, x, parts, num_heads, rotation, positions, 1);
 }
 
 }  // namespace lacuna

@@ -22,4 +22,8 @@ Rotation rotation_table(int64_t count, int64_t d);
 /// turned by their row's position. Angles are not rounded to bf16.
 Tensor turned(const Tensor& x, const Rotation& rotation);
 
+/// Turns rows [rows, parts, H, d] of float on the CPU in place, without gradients: row i as `positions[i]` says, not
+/// `rotation.positions`.
+void turn(float* x, int64_t parts, int64_t num_heads, const Rotation& rotation, const std::vector<int32_t>& positions);
+
 }  // namespace lacuna

@@ -28,12 +28,11 @@ inline std::optional<at::Tensor> optional_of(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional<at::Tensor>(tensor) : std::nullopt;
 }
 
-/// Throws ShapeError if an id is not below `rows`, the size of the vocabulary. `ids` are contiguous, on the CPU.
-inline void require_ids(const at::Tensor& ids, int64_t rows) {
-  const int64_t* data = ids.const_data_ptr<int64_t>();
-  for (int64_t i = 0; i < ids.numel(); ++i)
-    if (data[i] < 0 || data[i] >= rows)
-      throw ShapeError("token id " + std::to_string(data[i]) + " in a vocabulary of " + std::to_string(rows));
+/// Throws ShapeError if one of the ids is not below `rows`, the size of the vocabulary.
+inline void require_ids(const int64_t* ids, int64_t count, int64_t rows) {
+  for (int64_t i = 0; i < count; ++i)
+    if (ids[i] < 0 || ids[i] >= rows)
+      throw ShapeError("token id " + std::to_string(ids[i]) + " in a vocabulary of " + std::to_string(rows));
 }
 
 /// Calls `kernel(args, begin, end)` for all rows, on all threads.

@@ -69,11 +69,17 @@ Tensor Embedding::at_positions(const Tensor& tokens, const std::vector<int32_t>&
 }
 
 Tensor Embedding::look_up(const Tensor& tokens, const std::vector<int32_t>& positions, const Dropout& dropout) {
-  const Tensor& weight = table_->weight();
-  const int32_t last = positions.empty() ? 0 : *std::max_element(positions.begin(), positions.end());
   if (at::GradMode::is_enabled()) table_->packed().drop();
-  return embed(weight, tokens, std::sqrt(static_cast<double>(weight.size(1))), positions_->table(last + 1, weight), positions, dropout,
-               zero_id_);
+  return embed(table_->weight(), tokens, scale(), vectors_of(positions), positions, dropout, zero_id_);
+}
+
+void Embedding::at_positions(const std::vector<int64_t>& tokens, const std::vector<int32_t>& positions, float* to) {
+  embed(table_->weight(), tokens, scale(), vectors_of(positions), positions, zero_id_, to);
+}
+
+Tensor Embedding::vectors_of(const std::vector<int32_t>& positions) {
+  const int32_t last = positions.empty() ? 0 : *std::max_element(positions.begin(), positions.end());
+  return positions_->table(last + 1, table_->weight());
 }
 
 }  // namespace lacuna

@@ -1,5 +1,7 @@
 #include "model/encoder_decoder.h"
 
+#include <utility>
+
 namespace lacuna {
 
 TransformerLayer::TransformerLayer(const ModelOptions& options, const AttentionPlan& attention, Stack stack, int index,
@@ -65,17 +67,47 @@ std::unique_ptr<SlotCache> Decoder::start(const Ragged& memory) {
   auto cache = std::make_unique<SlotCache>(memory.shape, std::move(memory_keys));
   for (int i = 0; i < static_cast<int>(layers_.size()); ++i)
     cache->buffer(i) = layers_[static_cast<size_t>(i)]->self_attention->new_buffer();
+  cache->set_row_steps(row_steps());
   return cache;
 }
 
+std::unique_ptr<SlotCache::RowSteps> Decoder::row_steps() const {
+  auto steps = std::make_unique<SlotCache::RowSteps>();
+  for (const auto& layer : layers_) {
+    auto self = layer->self_attention->numbers_of_steps(), cross = layer->cross_attention->numbers_of_steps();
+    if (!self || !cross) return {};
+    steps->self_numbers.push_back(std::move(*self));
+    steps->cross_numbers.push_back(std::move(*cross));
+  }
+  return steps;
+}
+
+const float* Decoder::step(SlotCache& cache, const StepKeys& keys, AttentionProbe* probe) const {
+  SlotCache::RowSteps& steps = *cache.row_steps();
+  ResidualRows stream = stream_of(steps.rows);
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    const TransformerLayer& layer = *layers_[i];
+    const int index = static_cast<int>(i);
+    layer.self_attention->step(stream.values(), cache.buffer(index), keys, steps.self_numbers[i], steps.rows);
+    stream.take();
+    layer.cross_attention->step(stream.values(), cache.memory(index), cache.memory_queries(), *cache.memory_keys(), steps.cross_numbers[i],
+                                probe, steps.rows);
+    stream.take();
+    layer.feed_forward->step(stream.values(), steps.rows);
+    stream.take();
+  }
+  return stream.values();
+}
+
 Tensor Decoder::step(const Tensor& embedded, SlotCache& cache, const StepKeys& keys, const ForwardContext& context) {
-  const auto memory_queries = cache.memory_queries();
+  const auto memory_queries = std::make_shared<const RaggedShape>(cache.memory_queries());
   const auto memory_keys = cache.memory_keys();
-  ResidualStream stream = stream_of({embedded, keys.queries}, context);
+  const StepTensors tensors = {std::make_shared<const RaggedShape>(keys.queries), tensor_of(keys.new_slots, embedded.device())};
+  ResidualStream stream = stream_of({embedded, tensors.queries}, context);
   for (int i = 0; i < static_cast<int>(layers_.size()); ++i) {
     TransformerLayer& layer = *layers_[static_cast<size_t>(i)];
     const ResidualEnd self_end = stream.next_end(site(i, DropoutPlace::kSelfAttention));
-    stream.take(layer.self_attention->step(stream.values().values, cache.buffer(i), keys, self_end, context));
+    stream.take(layer.self_attention->step(stream.values().values, cache.buffer(i), keys, tensors, self_end, context));
     const NormedRows queries = {{stream.values().values, memory_queries}};
     const ResidualEnd cross_end = stream.next_end(site(i, DropoutPlace::kCrossAttention));
     stream.take(layer.cross_attention->forward(queries, cache.memory(i), memory_keys, cross_end, context));

@@ -20,6 +20,10 @@ ProductEnd end_of(Activation activation) {
   return ProductEnd::kRelu;
 }
 
+RowZeros zeros_after(Activation activation) {
+  return activation == Activation::kRelu ? RowZeros::kMany : RowZeros::kFew;
+}
+
 /// Returns the number of products of d_ff features that the inner matrix makes.
 int64_t inner_blocks(Activation activation) {
   return activation == Activation::kSwiglu ? 2 : 1;
@@ -35,6 +39,17 @@ FeedForward::FeedForward(const ModelOptions& options, int64_t d_ff, DropoutSite 
                                                                LinearOptions{.blocks = inner_blocks(activation_)}))),
       outer_(register_module("outer", std::make_shared<Linear>(d_ff, options.d_model, path / "outer"))) {}
 
+void FeedForward::step(const float* x, StepRows& rows) const {
+  if (activation_ == Activation::kSwiglu) {
+    inner_->without_gradients(x, rows.count, rows.wide);
+    swiglu(rows.wide, rows.count, outer_->inputs(), rows.narrow);
+    outer_->without_gradients(rows.narrow, rows.count, rows.output);
+  } else {
+    inner_->without_gradients(x, rows.count, rows.wide, end_of(activation_));
+    outer_->without_gradients(rows.wide, rows.count, rows.output, ProductEnd::kNone, zeros_after(activation_));
+  }
+}
+
 ResidualNorm FeedForward::gated(const NormedRows& x, const ResidualEnd& end, const ForwardContext& context) {
   const Tensor active = swiglu_dropout(inner_->forward(x, context), site_.dropout(dropout_, x.shape, context));  // (T, 2F) -> (T, F)
   return outer_->forward(active, end, context);
@@ -44,8 +59,7 @@ ResidualNorm FeedForward::forward(const NormedRows& x, const ResidualEnd& end, c
   if (activation_ == Activation::kSwiglu) return gated(x, end, context);
   if (!at::GradMode::is_enabled() && !context.training) {
     const Tensor active = inner_->without_gradients(x.values, end_of(activation_));
-    const RowZeros zeros = activation_ == Activation::kRelu ? RowZeros::kMany : RowZeros::kFew;
-    return residual_norm(end, outer_->without_gradients(active, ProductEnd::kNone, zeros));
+    return residual_norm(end, outer_->without_gradients(active, ProductEnd::kNone, zeros_after(activation_)));
   }
   const Dropout dropout = site_.dropout(dropout_, x.shape, context);
   if (at::GradMode::is_enabled())

@@ -5,6 +5,7 @@
 #include "config/options.h"
 #include "model/dropout_site.h"
 #include "model/linear.h"
+#include "model/step_rows.h"
 
 namespace lacuna {
 
@@ -15,6 +16,12 @@ class FeedForward : public torch::nn::Module {
   FeedForward(const ModelOptions& options, int64_t d_ff, DropoutSite site, const ParameterPath& path);
   /// x (T, D) -> (T, D), added to the residual stream at `end`.
   ResidualNorm forward(const NormedRows& x, const ResidualEnd& end, const ForwardContext& context);
+  /// Writes the layer's output for x [N, D], without gradients, to rows.output.
+  void step(const float* x, StepRows& rows) const;
+  /// Returns true if `step` may be called.
+  bool takes_rows() const { return inner_->takes_rows() && outer_->takes_rows(); }
+  /// Returns the width of the first product: F, or 2F with a gate.
+  int64_t inner_width() const { return inner_->outputs(); }
 
  private:
   ResidualNorm gated(const NormedRows& x, const ResidualEnd& end, const ForwardContext& context);

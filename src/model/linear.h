@@ -59,6 +59,14 @@ class Linear : public torch::nn::Module {
   Tensor without_gradients(const Tensor& x, ProductEnd end, RowZeros zeros = RowZeros::kFew) {
     return packed_.of(weight_)->multiply(x, bias_, end, zeros);
   }
+  /// Writes that of x [rows, K] to y [rows, N], for weights that takes_rows() says yes to.
+  void without_gradients(const float* x, int64_t rows, float* y, ProductEnd end = ProductEnd::kNone, RowZeros zeros = RowZeros::kFew) {
+    packed_.of(weight_)->multiply(x, rows, bias_.defined() ? bias_.const_data_ptr<float>() : nullptr, y, end, zeros);
+  }
+  /// Returns true for weights of float on the CPU.
+  bool takes_rows() const { return weight_.is_cpu() && weight_.scalar_type() == at::kFloat; }
+  int64_t inputs() const { return weight_.size(1); }
+  int64_t outputs() const { return weight_.size(0); }
   /// The forward pass as a constant: no gradient flows to x or to the parameters.
   Tensor constant(const Tensor& x, const ForwardContext& context);
   /// Returns the parameters for products with gradients, and drops the packed copy: they may change then.

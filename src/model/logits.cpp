@@ -5,7 +5,9 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 
+#include "base/buffer.h"
 #include "base/device.h"
 #include "base/error.h"
 #include "kernels/row_kernels.h"
@@ -46,7 +48,8 @@ struct Row {
 /// Returns the k-th largest number, or minus infinity if there are fewer.
 float kth_largest(const std::vector<float>& values, size_t k) {
   if (values.size() < k) return kLowest;
-  std::vector<float> largest(k);
+  thread_local std::vector<float> largest;
+  largest.resize(k);
   std::partial_sort_copy(values.begin(), values.end(), largest.begin(), largest.end(), std::greater<>());
   return largest.back();
 }
@@ -63,7 +66,7 @@ void for_those_at_least(const float* numbers, int64_t count, float subtracted, f
 
 /// Finds the k best tokens, best first. At least k tokens reach the k-th largest block maximum, and most blocks have
 /// none that does.
-void find_best(const Row& row, int64_t k, std::vector<Candidate>& best) {
+void find_best_of(const Row& row, int64_t k, std::vector<Candidate>& best) {
   best.clear();
   const float bound = kth_largest(row.maxima, static_cast<size_t>(k)) - row.log_sum;
   for_those_at_least(row.maxima.data(), static_cast<int64_t>(row.maxima.size()), row.log_sum, bound, [&](int64_t block) {
@@ -95,47 +98,91 @@ void require_numbers(const Tensor& values) {
   require_probabilities(!values.isnan().any().item<bool>());
 }
 
-/// Calls f(i, row) for each row, on all threads.
+void Logits::find_memory() {
+  if (!rows_.is_cpu() || rows_.scalar_type() != at::kFloat) return;
+  rows_ = rows_.contiguous();
+  memory_ = rows_.const_data_ptr<float>();
+}
+
+/// Returns `count` of the chosen rows, from number `first` on, end to end.
+const float* Logits::rows_in_memory(const std::vector<int32_t>* chosen, int64_t first, int64_t count) const {
+  if (chosen == nullptr) return memory_ + first * columns_;
+  const int32_t* const rows = chosen->data() + first;
+  if (rows[count - 1] - rows[0] == count - 1 && std::is_sorted(rows, rows + count)) return memory_ + rows[0] * columns_;
+  thread_local Buffer<float> gathered;
+  float* const to = gathered.of(count * columns_);
+  for (int64_t i = 0; i < count; ++i) std::copy_n(memory_ + rows[i] * columns_, columns_, to + i * columns_);
+  return to;
+}
+
+/// Calls f(i, row) for each of the chosen rows (null = all), on all threads.
 template <class F>
-void Logits::for_rows(F f) const {
-  const int64_t at_a_time = projection_ && rows_.is_cpu() ? kRowsAtATime : std::max<int64_t>(1, num_rows());
-  for (int64_t first = 0; first < num_rows(); first += at_a_time) {
-    const Tensor given = rows_.narrow(0, first, std::min(at_a_time, num_rows() - first));
-    const Tensor logits = (projection_ ? projection_->multiply(given, bias_) : given).to(at::kCPU, at::kFloat).contiguous();
-    at::parallel_for(0, logits.size(0), kRowsPerTask, [&](int64_t begin, int64_t end) {
-      std::vector<float> maxima;
+void Logits::for_rows(const std::vector<int32_t>* chosen, F f) const {
+  const int64_t count = chosen != nullptr ? std::ssize(*chosen) : num_rows_;
+  const int64_t width = projection_ ? projection_->outputs() : columns_;
+  const auto show = [&](const float* logits, int64_t first, int64_t num_rows) {
+    at::parallel_for(0, num_rows, kRowsPerTask, [&](int64_t begin, int64_t end) {
+      thread_local std::vector<float> maxima;
       for (int64_t i = begin; i < end; ++i) {
-        const float* const row = logits.const_data_ptr<float>() + i * logits.size(1);
-        const auto* const tokens = tokens_.empty() ? nullptr : tokens_[static_cast<size_t>(first + i)].get();
-        const int64_t size = tokens == nullptr ? logits.size(1) : static_cast<int64_t>(tokens->size());
+        const int64_t row = chosen != nullptr ? (*chosen)[static_cast<size_t>(first + i)] : first + i;
+        const auto* const tokens = tokens_.empty() ? nullptr : tokens_[static_cast<size_t>(row)].get();
+        const float* const of_row = logits + i * width;
+        const int64_t size = tokens == nullptr ? width : std::ssize(*tokens);
         maxima.resize(static_cast<size_t>((size + kMaximumOf - 1) / kMaximumOf));
-        f(static_cast<size_t>(first + i), Row{row, size, tokens, row_kernels<float>().log_sum_exp(row, size, maxima.data()), maxima});
+        f(static_cast<size_t>(first + i), Row{of_row, size, tokens, row_kernels<float>().log_sum_exp(of_row, size, maxima.data()), maxima});
       }
     });
+  };
+  if (memory_ == nullptr) {
+    const Tensor given = chosen != nullptr ? rows_.index_select(0, tensor_of(*chosen, rows_.device())) : rows_;
+    const Tensor logits = (projection_ ? projection_->multiply(given, bias_) : given).to(at::kCPU, at::kFloat).contiguous();
+    return show(logits.const_data_ptr<float>(), 0, count);
+  }
+  thread_local Buffer<float> products;
+  const float* const bias = bias_.defined() ? bias_.const_data_ptr<float>() : nullptr;
+  for (int64_t first = 0; first < count; first += kRowsAtATime) {
+    const int64_t num_rows = std::min(kRowsAtATime, count - first);
+    const float* logits = rows_in_memory(chosen, first, num_rows);
+    if (projection_) {
+      float* const to = products.of(num_rows * width);
+      projection_->multiply(logits, num_rows, bias, to);
+      logits = to;
+    }
+    show(logits, first, num_rows);
   }
 }
 
-Logits Logits::only(const std::vector<int32_t>& rows) const {
-  Logits chosen(rows_.index_select(0, tensor_of(rows, rows_.device())), projection_, bias_);
-  chosen.vocab_size_ = vocab_size_;
-  if (!tokens_.empty())
-    for (const int32_t row : rows) chosen.tokens_.push_back(tokens_[static_cast<size_t>(row)]);
-  return chosen;
+Logits Logits::only(std::vector<int32_t> rows) const {
+  Logits some = *this;
+  if (chosen_)
+    for (int32_t& row : rows) row = (*chosen_)[static_cast<size_t>(row)];
+  some.chosen_ = std::move(rows);
+  return some;
 }
 
 BestTokens Logits::best(int64_t k, const std::vector<int32_t>& asked) const {
-  const auto count = static_cast<size_t>(num_rows() * k);
-  BestTokens result = {k, std::vector<int32_t>(count), std::vector<float>(count), std::vector<float>(asked.size())};
-  for_rows([&](size_t i, const Row& row) {
-    thread_local std::vector<Candidate> best;
-    find_best(row, k, best);
-    for (size_t j = 0, to = i * static_cast<size_t>(k); j < static_cast<size_t>(k); ++j, ++to) {
-      result.tokens[to] = best[j].token;
-      result.log_probs[to] = best[j].log_prob;
+  std::vector<int32_t> rows(static_cast<size_t>(num_rows()));
+  std::iota(rows.begin(), rows.end(), 0);
+  BestTokens best;
+  find_best(chosen_ ? *chosen_ : rows, k, asked, best);
+  return best;
+}
+
+void Logits::find_best(const std::vector<int32_t>& rows, int64_t k, const std::vector<int32_t>& asked, BestTokens& best) const {
+  const auto each = static_cast<size_t>(k);
+  best.k = k;
+  best.tokens.resize(rows.size() * each);
+  best.log_probs.resize(rows.size() * each);
+  best.asked.resize(asked.size());
+  for_rows(&rows, [&](size_t i, const Row& row) {
+    thread_local std::vector<Candidate> found;
+    find_best_of(row, k, found);
+    for (size_t j = 0; j < each; ++j) {
+      best.tokens[i * each + j] = found[j].token;
+      best.log_probs[i * each + j] = found[j].log_prob;
     }
-    if (!asked.empty()) result.asked[i] = row.log_prob(asked[i]);
+    if (!asked.empty()) best.asked[i] = row.log_prob(asked[i]);
   });
-  return result;
 }
 
 Tensor Logits::log_probs() const {

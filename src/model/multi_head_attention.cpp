@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "attention/alignment_guide.h"
+#include "attention/cpu/step.h"
 #include "attention/registry.h"
 #include "attention/regularizer.h"
+#include "kernels/parallel.h"
 #include "model/activation_watch.h"
 #include "model/embedding.h"
 
@@ -95,27 +96,45 @@ ResidualNorm MultiHeadAttention::output_of(const AttentionCall& call, const Tens
   return output_->forward(norm_->forward(heads), end, context);
 }
 
+std::optional<std::vector<float>> MultiHeadAttention::numbers_of_steps() const {
+  if (calibrated_ || !norm_->takes_rows() || !output_->takes_rows()) return {};
+  if (!numbers_) return std::vector<float>();
+  std::vector<Tensor> of_heads;
+  for (const RowNumber& number : numbers_->forward(at::zeros({1, d_model_}))) {
+    if (number.values.dim() != 1) return {};
+    of_heads.push_back(number.values.to(at::kFloat));
+  }
+  const Tensor numbers = at::stack(of_heads, 1).contiguous();  // [H, n]
+  return std::vector<float>(numbers.const_data_ptr<float>(), numbers.const_data_ptr<float>() + numbers.numel());
+}
+
+void MultiHeadAttention::step_output(const StepInputs& inputs, const std::vector<float>& numbers, StepRows& rows) const {
+  const int64_t d_head = d_model_ / num_heads_;
+  run_step(
+      {.type = place_.choice.type.get(),
+       .scale = 1 / std::sqrt(static_cast<double>(d_head)),
+       .causal = inputs.is_causal,
+       .d_head = d_head,
+       .heads = {.count = static_cast<int>(num_heads_), .q = d_head, .k = d_head, .v = d_head, .numbers = std::ssize(numbers) / num_heads_},
+       .q = inputs.q,
+       .k = inputs.k,
+       .v = inputs.v,
+       .numbers = {numbers.empty() ? nullptr : numbers.data(), 0},
+       .context = rows.narrow,
+       .queries = inputs.queries,
+       .first_position = inputs.first_position,
+       .keys = inputs.keys,
+       .probe = inputs.probe != nullptr && inputs.probe->wants(place_.layer, place_.site) ? inputs.probe : nullptr,
+       .layer = place_.layer,
+       .site = place_.site});
+  output_->without_gradients(norm_->of_rows(rows.narrow, rows.count, rows.wide), rows.count, rows.output);
+}
+
 namespace {
 
 /// Returns the options of a layer that projects to `count` of queries, keys and values.
 LinearOptions projections(int64_t count, const ModelOptions& options) {
   return {.blocks = count, .gain = options.attention_init_gain};
-}
-
-/// Sets slots[new_slots[i]] = rows[i]; the elements of one row are contiguous in both.
-void write_slots(const Tensor& slots, const Tensor& new_slots, const Tensor& rows) {
-  if (!slots.is_cpu()) {
-    slots.index_copy_(0, new_slots, rows);
-    return;
-  }
-  const int64_t size = rows.element_size(), bytes = rows.numel() / std::max<int64_t>(1, rows.size(0)) * size;
-  const int64_t slot_stride = slots.stride(0) * size, stride = rows.stride(0) * size;
-  char* const to = static_cast<char*>(slots.mutable_data_ptr());
-  const char* const from = static_cast<const char*>(rows.const_data_ptr());
-  const int64_t* const slot = new_slots.const_data_ptr<int64_t>();
-  at::parallel_for(0, rows.size(0), 64, [=](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) std::memcpy(to + slot[i] * slot_stride, from + i * stride, static_cast<size_t>(bytes));
-  });
 }
 
 }  // namespace
@@ -135,13 +154,13 @@ ResidualNorm SelfAttention::forward(const NormedRows& x, const ResidualEnd& end,
   return output_of(call, x.values, mask_keys(x.values, context), end, context);
 }
 
-ResidualNorm SelfAttention::step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const ResidualEnd& end,
-                                 const ForwardContext& context) {
+ResidualNorm SelfAttention::step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const StepTensors& tensors,
+                                 const ResidualEnd& end, const ForwardContext& context) {
   const Tensor rows = qkv_->forward(x, context);
   const Tensor qkv = (rotary_ ? rotary_->turned(rows, keys.positions) : rows).view({x.size(0), 3, num_heads_, d_model_ / num_heads_});
-  write_slots(buffer.keys_values.narrow(1, 0, 2), keys.new_slots, qkv.narrow(1, 1, 2));
-  if (calibrated_) write_slots(buffer.keys_values.select(1, 2), keys.new_slots, mask_keys(x, context));
-  AttentionCall call = new_call({x, keys.queries}, context);
+  buffer.keys_values.narrow(1, 0, 2).index_copy_(0, tensors.new_slots, qkv.narrow(1, 1, 2));
+  if (calibrated_) buffer.keys_values.select(1, 2).index_copy_(0, tensors.new_slots, mask_keys(x, context));
+  AttentionCall call = new_call({x, tensors.queries}, context);
   call.q = qkv.select(1, 0);
   call.k = buffer.keys_values.select(1, 0);
   call.v = buffer.keys_values.select(1, 1);
@@ -149,6 +168,20 @@ ResidualNorm SelfAttention::step(const Tensor& x, SlotBuffer& buffer, const Step
   call.first_position = keys.positions;
   call.causal = is_causal_;
   return output_of(call, x, calibrated_ ? buffer.keys_values.select(1, 2) : Tensor(), end, context);
+}
+
+void SelfAttention::step(const float* x, const SlotBuffer& buffer, const StepKeys& keys, const std::vector<float>& numbers,
+                         StepRows& rows) const {
+  constexpr int64_t kRowsToShare = 64;  // between threads
+  const int64_t row = 3 * d_model_, slot = 2 * d_model_;
+  float *const qkv = rows.wide, *const slots = buffer.keys_values.mutable_data_ptr<float>();
+  qkv_->without_gradients(x, rows.count, qkv);
+  if (rotary_) rotary_->turn(qkv, num_heads_, keys.positions);
+  for_parts(rows.count, kRowsToShare, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i)
+      std::copy_n(qkv + i * row + d_model_, slot, slots + keys.new_slots[static_cast<size_t>(i)] * slot);
+  });
+  step_output({{qkv, row}, {slots, slot}, {slots + d_model_, slot}, keys.queries, keys.positions, *keys.keys, is_causal_}, numbers, rows);
 }
 
 CrossAttention::CrossAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path)
@@ -170,6 +203,16 @@ ResidualNorm CrossAttention::forward(const NormedRows& x, const MemoryKeys& memo
   call.rows_alike = !at::GradMode::is_enabled();  // whichever hypotheses of a sentence there are
   if (context.guide != nullptr && context.guide->wants(call.layer)) context.guide->see(call, context);
   return output_of(call, x.values, memory.mask_keys, end, context);
+}
+
+void CrossAttention::step(const float* x, const MemoryKeys& memory, const std::vector<int32_t>& queries, const KeyRange& keys,
+                          const std::vector<float>& numbers, AttentionProbe* probe, StepRows& rows) const {
+  static const std::vector<int32_t> kFromZero;
+  const int64_t row = 2 * d_model_;
+  const float* const keys_values = memory.keys_values.const_data_ptr<float>();
+  query_->without_gradients(x, rows.count, rows.wide);
+  step_output({{rows.wide, d_model_}, {keys_values, row}, {keys_values + d_model_, row}, queries, kFromZero, keys, false, probe}, numbers,
+              rows);
 }
 
 }  // namespace lacuna

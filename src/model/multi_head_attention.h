@@ -1,9 +1,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "attention/attention.h"
+#include "attention/cpu/task.h"
 #include "attention/norms/norm.h"
 #include "attention/rows/row_numbers.h"
 #include "base/ragged.h"
@@ -11,6 +13,7 @@
 #include "model/calibrated/calibrated_attention.h"
 #include "model/linear.h"
 #include "model/rotary_positions.h"
+#include "model/step_rows.h"
 
 namespace lacuna {
 
@@ -28,6 +31,10 @@ class MultiHeadAttention : public torch::nn::Module {
  public:
   MultiHeadAttention(const ModelOptions& options, const AttentionPlace& place, const ParameterPath& path);
 
+  /// Returns the learned numbers [H, n] of each head if a step may run on plain memory. None on a GPU, in double, where
+  /// the layer is calibrated, and where numbers depend on the query or the norm over heads needs tensors.
+  std::optional<std::vector<float>> numbers_of_steps() const;
+
  protected:
   /// Returns x [T, D] as a view [T, H, d].
   Tensor heads_of(const Tensor& x) const;
@@ -43,6 +50,17 @@ class MultiHeadAttention : public torch::nn::Module {
   /// the output (Tq, D) to the residual stream at `end`.
   ResidualNorm output_of(const AttentionCall& call, const Tensor& x, const Tensor& mask_keys, const ResidualEnd& end,
                          const ForwardContext& context);
+  /// Attention in a step on plain memory: `q`, `k` and `v` begin with the first head.
+  struct StepInputs {
+    core::Rows<const float> q, k, v;
+    const std::vector<int32_t>& queries;  // [B + 1]: the first of each sentence, and how many there are
+    const std::vector<int32_t>& first_position;
+    const KeyRange& keys;
+    bool is_causal;
+    AttentionProbe* probe = nullptr;
+  };
+  /// Writes what output_of() adds to the residual stream to rows.output. The queries may be in rows.wide.
+  void step_output(const StepInputs& inputs, const std::vector<float>& numbers, StepRows& rows) const;
 
   int64_t d_model_, num_heads_;
   std::shared_ptr<CalibratedAttention> calibrated_;  // null for all other types
@@ -66,10 +84,16 @@ struct SlotBuffer {
 
 /// The slots that each of N hypotheses sees in one decoding step, the slot of its newest token last.
 struct StepKeys {
-  RaggedShapePtr queries;                // N sentences of one query
+  std::vector<int32_t> queries;          // [N + 1] 0, 1, ...: each hypothesis is a sentence of one query
   std::shared_ptr<const KeyRange> keys;  // N ranges of slots
   std::vector<int32_t> positions;        // [N] of the newest tokens
-  Tensor new_slots;                      // [N] int64
+  std::vector<int64_t> new_slots;        // [N]
+};
+
+/// The same as tensors.
+struct StepTensors {
+  RaggedShapePtr queries;
+  Tensor new_slots;
 };
 
 /// Self-attention: queries, keys and values are computed from the same rows in one product: parameters qkv.weight [3D,
@@ -80,7 +104,10 @@ class SelfAttention : public MultiHeadAttention {
   /// x (T, D) -> (T, D), added to the residual stream at `end`; a decoder's token sees itself and those before it.
   ResidualNorm forward(const NormedRows& x, const ResidualEnd& end, const ForwardContext& context);
   /// Attends for x (N, D), the newest token of each hypothesis -> (N, D). Writes their keys and values into the buffer.
-  ResidualNorm step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const ResidualEnd& end, const ForwardContext& context);
+  ResidualNorm step(const Tensor& x, SlotBuffer& buffer, const StepKeys& keys, const StepTensors& tensors, const ResidualEnd& end,
+                    const ForwardContext& context);
+  /// Does that on plain memory: writes to rows.output.
+  void step(const float* x, const SlotBuffer& buffer, const StepKeys& keys, const std::vector<float>& numbers, StepRows& rows) const;
   /// Returns an empty buffer for `step`.
   SlotBuffer new_buffer() const { return {.keys_values = {}, .parts = calibrated_ ? 3 : 2}; }
 
@@ -106,6 +133,10 @@ class CrossAttention : public MultiHeadAttention {
   /// x (Tq, D) -> (Tq, D). `keys` says which rows of `memory` each sentence of x sees.
   ResidualNorm forward(const NormedRows& x, const MemoryKeys& memory, const std::shared_ptr<const KeyRange>& keys, const ResidualEnd& end,
                        const ForwardContext& context);
+  /// Does that for the newest tokens x [N, D] of hypotheses on plain memory: writes to rows.output. `queries` [B + 1]:
+  /// the first hypothesis of each sentence, and how many there are. `probe`: null = none.
+  void step(const float* x, const MemoryKeys& memory, const std::vector<int32_t>& queries, const KeyRange& keys,
+            const std::vector<float>& numbers, AttentionProbe* probe, StepRows& rows) const;
 
  private:
   std::shared_ptr<Linear> query_, key_value_;

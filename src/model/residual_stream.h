@@ -2,11 +2,13 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "attention/forward_context.h"
 #include "model/dropout_site.h"
 #include "model/norm.h"
+#include "model/step_rows.h"
 
 namespace lacuna {
 
@@ -49,6 +51,37 @@ class ResidualStream {
   const ForwardContext& context_;
   Tensor sum_;
   NormedRows normed_;
+};
+
+/// The residual stream of a decoding step: on rows in plain memory, without gradients and dropout. rows.residual are the
+/// embedded tokens at first.
+///
+///   layer.step(stream.values(), rows);
+///   stream.take();
+class ResidualRows {
+ public:
+  ResidualRows(NormPlace place, const std::vector<std::shared_ptr<Norm>>& norms, StepRows& rows)
+      : is_pre_norm_(place == NormPlace::kPre), norms_(norms), rows_(rows) {
+    if (is_pre_norm_) next_norm(nullptr);
+  }
+
+  /// Returns what the next sub-layer reads; in the end, the stack's result.
+  const float* values() const { return is_pre_norm_ ? rows_.normed : rows_.residual; }
+  /// Continues with what the sub-layer wrote to rows.output.
+  void take() {
+    next_norm(rows_.output);
+    std::swap(rows_.residual, is_pre_norm_ ? rows_.sum : rows_.normed);
+  }
+
+ private:
+  void next_norm(const float* output) {
+    residual_norm(norms_[next_++]->weights(), rows_.count, rows_.residual, output, rows_.sum, rows_.normed);
+  }
+
+  const bool is_pre_norm_;
+  const std::vector<std::shared_ptr<Norm>>& norms_;
+  StepRows& rows_;
+  size_t next_ = 0;  // the next norm
 };
 
 }  // namespace lacuna

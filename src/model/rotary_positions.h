@@ -17,9 +17,11 @@ class RotaryPositions {
 
   /// Returns qkv [T, 3D] with the queries and keys of each token turned by its position.
   Tensor turned(const Tensor& qkv, std::vector<int32_t> positions);
+  /// Does that in place for rows qkv [T, 3D] of float on the CPU.
+  void turn(float* qkv, int64_t num_heads, const std::vector<int32_t>& positions);
 
  private:
-  Rotation table(int64_t count, const Tensor& like);
+  Rotation table(const std::vector<int32_t>& positions, at::ScalarType type, at::Device device);
 
   int64_t d_head_;
   bool is_interleaved_;

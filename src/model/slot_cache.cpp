@@ -13,38 +13,56 @@ SlotCache::SlotCache(RaggedShapePtr sources, std::vector<MemoryKeys> memory)
     : sources_(std::move(sources)),
       memory_(std::move(memory)),
       buffers_(memory_.size()),
-      slots_(static_cast<size_t>(sources_->num_sentences())),
-      sentences_(slots_.size()) {
+      sentences_(static_cast<size_t>(sources_->num_sentences())) {
   std::iota(sentences_.begin(), sentences_.end(), 0);
+  keys_->begin.assign(sentences_.size(), 0);
+  keys_->count.assign(sentences_.size(), 0);
+  step_.keys = keys_;
+  sentences_changed();
+}
+
+void SlotCache::sentences_changed() {
+  memory_queries_.assign(1, 0);
+  memory_keys_->begin.clear();
+  memory_keys_->count.clear();
+  for (size_t i = 0; i < sentences_.size(); ++i) {
+    if (i == 0 || sentences_[i] != sentences_[i - 1]) {
+      memory_queries_.push_back(memory_queries_.back());
+      memory_keys_->begin.push_back(sources_->begin(sentences_[i]));
+      memory_keys_->count.push_back(sources_->length(sentences_[i]));
+    }
+    ++memory_queries_.back();
+  }
 }
 
 void SlotCache::select(const std::vector<int32_t>& parents) {
-  std::vector<std::vector<int32_t>> slots;
-  std::vector<int32_t> sentences;
-  std::vector<bool> in_use(static_cast<size_t>(capacity_), false);
+  selected_.begin.clear();
+  selected_.count.clear();
+  selected_.slots.clear();
+  selected_sentences_.clear();
   for (const int32_t parent : parents) {
-    slots.push_back(slots_[static_cast<size_t>(parent)]);
-    sentences.push_back(sentences_[static_cast<size_t>(parent)]);
-    for (const int32_t slot : slots.back()) in_use[static_cast<size_t>(slot)] = true;
+    const auto i = static_cast<size_t>(parent);
+    const auto first = keys_->slots.begin() + keys_->begin[i];
+    selected_.begin.push_back(static_cast<int32_t>(selected_.slots.size()));
+    selected_.count.push_back(keys_->count[i]);
+    selected_.slots.insert(selected_.slots.end(), first, first + keys_->count[i]);
+    selected_sentences_.push_back(sentences_[i]);
   }
-  slots_ = std::move(slots);
-  sentences_ = std::move(sentences);
+  std::swap(*keys_, selected_);
+  std::swap(sentences_, selected_sentences_);
+  in_use_.assign(static_cast<size_t>(capacity_), 0);
+  for (const int32_t slot : keys_->slots) in_use_[static_cast<size_t>(slot)] = 1;
   free_.clear();
   for (int64_t slot = capacity_; slot-- > 0;)
-    if (!in_use[static_cast<size_t>(slot)]) free_.push_back(static_cast<int32_t>(slot));
-}
-
-std::vector<int32_t> SlotCache::live_sentences() const {
-  std::vector<int32_t> live;
-  for (const int32_t sentence : sentences_)
-    if (live.empty() || live.back() != sentence) live.push_back(sentence);
-  return live;
+    if (in_use_[static_cast<size_t>(slot)] == 0) free_.push_back(static_cast<int32_t>(slot));
+  sentences_changed();
 }
 
 void SlotCache::join(DecoderCache& fresh) {
   auto& other = dynamic_cast<SlotCache&>(fresh);
   if (other.capacity_ > 0) throw std::logic_error("a cache that joins another has not been stepped yet");
-  const std::vector<int32_t> kept = live_sentences();
+  std::vector<int32_t> kept = sentences_;
+  kept.erase(std::unique(kept.begin(), kept.end()), kept.end());
   std::vector<int32_t> lengths;
   std::vector<std::pair<int64_t, int64_t>> rows;  // first and how many, of sentences that stood side by side together
   for (const int32_t sentence : kept) {
@@ -78,28 +96,29 @@ void SlotCache::join(DecoderCache& fresh) {
     sentences_.push_back(static_cast<int32_t>(kept.size()) + sentence);
     lengths.push_back(other.sources_->length(sentence));
   }
-  slots_.resize(sentences_.size());
+  keys_->begin.resize(sentences_.size(), static_cast<int32_t>(keys_->slots.size()));
+  keys_->count.resize(sentences_.size(), 0);
   sources_ = std::make_shared<const RaggedShape>(RaggedShape::of_lengths(lengths));
+  sentences_changed();
 }
 
-StepKeys SlotCache::append(int64_t num_heads, int64_t d_head) {
-  while (static_cast<int64_t>(free_.size()) < num_hypotheses()) grow(num_heads, d_head);
-  StepKeys step;
-  KeyRange keys;
-  std::vector<int64_t> new_slots;
-  for (auto& slots : slots_) {
-    slots.push_back(free_.back());
-    free_.pop_back();
-    new_slots.push_back(slots.back());
-    step.positions.push_back(static_cast<int32_t>(slots.size()) - 1);
-    keys.begin.push_back(static_cast<int32_t>(keys.slots.size()));
-    keys.count.push_back(static_cast<int32_t>(slots.size()));
-    keys.slots.insert(keys.slots.end(), slots.begin(), slots.end());
+const StepKeys& SlotCache::append(int64_t num_heads, int64_t d_head) {
+  const auto count = sentences_.size();
+  while (free_.size() < count) grow(num_heads, d_head);
+  step_.queries.resize(count + 1);
+  std::iota(step_.queries.begin(), step_.queries.end(), 0);
+  step_.positions = keys_->count;
+  step_.new_slots.assign(free_.rbegin(), free_.rbegin() + static_cast<std::ptrdiff_t>(count));
+  free_.resize(free_.size() - count);
+  std::vector<int32_t>& slots = keys_->slots;
+  slots.resize(slots.size() + count);
+  for (size_t i = count; i-- > 0;) {  // the last first: each range moves behind those before it, which grow too
+    const auto first = slots.begin() + keys_->begin[i], last = first + keys_->count[i];
+    const auto moved = i == 0 ? first : std::move_backward(first, last, last + static_cast<std::ptrdiff_t>(i));
+    keys_->begin[i] = static_cast<int32_t>(moved - slots.begin());
+    moved[keys_->count[i]++] = static_cast<int32_t>(step_.new_slots[i]);
   }
-  step.queries = std::make_shared<const RaggedShape>(RaggedShape::of_lengths(std::vector<int32_t>(slots_.size(), 1)));
-  step.keys = std::make_shared<const KeyRange>(std::move(keys));
-  step.new_slots = tensor_of(new_slots, memory_[0].keys_values.device());
-  return step;
+  return step_;
 }
 
 void SlotCache::grow(int64_t num_heads, int64_t d_head) {
@@ -112,25 +131,11 @@ void SlotCache::grow(int64_t num_heads, int64_t d_head) {
   std::vector<int32_t> added(static_cast<size_t>(capacity - capacity_));
   std::iota(added.rbegin(), added.rend(), static_cast<int32_t>(capacity_));  // the lowest is taken first
   free_.insert(free_.begin(), added.begin(), added.end());
+  constexpr int64_t kNamedBy = 4;  // hypotheses that share a slot; more make the lists grow, too
+  for (KeyRange* keys : {keys_.get(), &selected_}) keys->slots.reserve(static_cast<size_t>(kNamedBy * capacity));
+  free_.reserve(static_cast<size_t>(capacity));
+  in_use_.reserve(static_cast<size_t>(capacity));
   capacity_ = capacity;
-}
-
-RaggedShapePtr SlotCache::memory_queries() const {
-  std::vector<int32_t> lengths;
-  for (size_t i = 0; i < sentences_.size(); ++i) {
-    if (i == 0 || sentences_[i] != sentences_[i - 1]) lengths.push_back(0);
-    ++lengths.back();
-  }
-  return std::make_shared<const RaggedShape>(RaggedShape::of_lengths(lengths));
-}
-
-std::shared_ptr<const KeyRange> SlotCache::memory_keys() const {
-  KeyRange keys;
-  for (const int32_t sentence : live_sentences()) {
-    keys.begin.push_back(sources_->begin(sentence));
-    keys.count.push_back(sources_->length(sentence));
-  }
-  return std::make_shared<const KeyRange>(std::move(keys));
 }
 
 }  // namespace lacuna

@@ -1,6 +1,7 @@
 #include "model/transformer.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "attention/alignment_guide.h"
 #include "attention/probe.h"
@@ -42,20 +43,17 @@ Ragged shifted_right(const Ragged& tgt) {
   return tgt.with(input);
 }
 
-/// Records the cross-attention weights of one layer in one decoding step. `queries`: the hypotheses, those of a sentence
-/// side by side.
+/// Records the cross-attention weights of one layer in one decoding step. `queries`: the borders between the hypotheses of
+/// one sentence and the next.
 class AlignmentProbe : public AttentionProbe {
  public:
-  AlignmentProbe(int layer, int64_t num_heads, RaggedShapePtr queries)
-      : layer_(layer),
-        num_heads_(num_heads),
-        queries_(std::move(queries)),
-        weights_(layer < 0 ? 0 : static_cast<size_t>(num_heads * queries_->num_tokens())) {}
+  AlignmentProbe(int layer, int64_t num_heads, std::vector<int32_t> queries)
+      : layer_(layer), num_heads_(num_heads), queries_(std::move(queries)), weights_(static_cast<size_t>(num_heads * queries_.back())) {}
 
   bool wants(int layer, AttentionSite site) const override { return layer == layer_ && site == AttentionSite::kCross; }
   void see(int /*layer*/, AttentionSite /*site*/, int head, int64_t sentence, int64_t query, std::span<const float> weights,
            std::span<const int32_t> key_positions) override {
-    std::vector<float>& row = weights_[static_cast<size_t>((queries_->begin(sentence) + query) * num_heads_ + head)];
+    std::vector<float>& row = weights_[static_cast<size_t>((queries_[static_cast<size_t>(sentence)] + query) * num_heads_ + head)];
     for (size_t j = 0; j < weights.size(); ++j) {
       const auto position = static_cast<size_t>(key_positions[j]);
       if (row.size() <= position) row.resize(position + 1, 0);
@@ -84,7 +82,7 @@ class AlignmentProbe : public AttentionProbe {
  private:
   int layer_;
   int64_t num_heads_;
-  RaggedShapePtr queries_;
+  std::vector<int32_t> queries_;             // [B + 1]
   std::vector<std::vector<float>> weights_;  // [N * heads], each written by one thread
 };
 
@@ -141,6 +139,23 @@ struct Transformer::Parts {
   Embedding tgt_embedding() const {
     const int64_t zero_id = options.decoder_start == DecoderStart::kZero ? kBos : kNoId;
     return {tgt_table, tgt_positions, options.dropout, Stack::kDecoder, zero_id};
+  }
+
+  /// A step of a cache that has row steps: everything from the embedding to the logits is in its memory.
+  Logits step_on_rows(const std::vector<int32_t>& tokens, SlotCache& cache, const StepKeys& keys, AttentionProbe* probe) const {
+    StepRows& rows = cache.row_steps()->rows;
+    rows.prepare(tokens, options.d_model, decoder->inner_width());
+    tgt_embedding().at_positions(rows.ids, keys.positions, rows.residual);
+    const float* const hidden = decoder->step(cache, keys, probe);
+    if (cache.shortlisted() == nullptr) return Logits(hidden, rows.count, output.table->projection(), output.bias);
+    return cache.shortlisted()->logits(at::from_blob(const_cast<float*>(hidden), {rows.count, options.d_model}), cache.sentences(), output);
+  }
+  /// Any other step: on a GPU, in double, or with an attention that needs tensors.
+  Logits step_on_tensors(const std::vector<int32_t>& tokens, SlotCache& cache, const StepKeys& keys, const ForwardContext& context) const {
+    const Tensor ids = tensor_of(tokens, tgt_table->weight().device()).to(at::kLong);
+    const Tensor hidden = decoder->step(tgt_embedding().at_positions(ids, keys.positions), cache, keys, context);
+    if (cache.shortlisted() == nullptr) return Logits(hidden, output.table->projection(), output.bias);
+    return cache.shortlisted()->logits(hidden, cache.sentences(), output);
   }
 };
 
@@ -239,17 +254,16 @@ Logits Transformer::step(const std::vector<int32_t>& tokens, DecoderCache& cache
   auto& slots = dynamic_cast<SlotCache&>(cache);
   if (static_cast<int64_t>(tokens.size()) != slots.num_hypotheses())
     throw ShapeError(std::to_string(tokens.size()) + " tokens for " + std::to_string(slots.num_hypotheses()) + " hypotheses");
-  AlignmentProbe probe(slots.alignment_layer(), parts_->options.num_heads, slots.memory_queries());
+  const ModelOptions& options = parts_->options;
+  std::optional<AlignmentProbe> probe;
+  if (slots.alignment_layer() >= 0) probe.emplace(slots.alignment_layer(), options.num_heads, slots.memory_queries());
   ForwardContext context = at_step({});
-  if (slots.alignment_layer() >= 0) context.probe = &probe;
-  const StepKeys keys = slots.append(parts_->options.num_heads, parts_->options.d_model / parts_->options.num_heads);
-  const Tensor ids = tensor_of(tokens, device()).to(at::kLong);
-  const Tensor embedded = parts_->tgt_embedding().at_positions(ids, keys.positions);
-  const Tensor hidden = parts_->decoder->step(embedded, slots, keys, context);
-  if (slots.alignment_layer() >= 0)
-    slots.set_alignment(slots.alignment_head() < 0 ? probe.mean_over_heads() : probe.of_head(slots.alignment_head()));
-  if (auto* const shortlisted = slots.shortlisted()) return shortlisted->logits(hidden, slots.sentences(), parts_->output);
-  return Logits(hidden, parts_->output.table->projection(), output_bias());
+  context.probe = probe ? &*probe : nullptr;
+  const StepKeys& keys = slots.append(options.num_heads, options.d_model / options.num_heads);
+  Logits logits = slots.row_steps() != nullptr ? parts_->step_on_rows(tokens, slots, keys, context.probe)
+                                               : parts_->step_on_tensors(tokens, slots, keys, context);
+  if (probe) slots.set_alignment(slots.alignment_head() < 0 ? probe->mean_over_heads() : probe->of_head(slots.alignment_head()));
+  return logits;
 }
 
 const AuxiliaryLoss* Transformer::auxiliary_loss() const {

@@ -89,7 +89,7 @@ class Beams {
   /// Returns the best continuations of the live hypotheses, of each sentence as many as a step may need, best first.
   /// Projects the better three fifths of each beam first, and then those of the other hypotheses that may still matter.
   /// That share leaves the fewest rows to project.
-  SentenceCandidates candidates(const Logits& logits) const {
+  SentenceCandidates candidates(const Logits& logits) {
     SentenceCandidates all(sentences_.size());
     for (const bool are_better : {true, false}) {
       std::vector<int32_t> rows;
@@ -229,21 +229,21 @@ class Beams {
   }
 
   /// Adds the candidates of these rows to those of their sentences.
-  void add_candidates(const std::vector<int32_t>& rows, const Logits& logits, SentenceCandidates& all) const {
+  void add_candidates(const std::vector<int32_t>& rows, const Logits& logits, SentenceCandidates& all) {
     if (rows.empty()) return;
     std::vector<TokenId> forced;
     forced.reserve(rows.size());
     for (const int32_t row : rows) forced.push_back(forced_token(row));
     std::vector<TokenId> asked = forced;
     std::replace(asked.begin(), asked.end(), kNotForced, kEos);
-    const BestTokens best = logits.only(rows).best(tokens_needed(rows, logits.vocab_size()), asked);
+    logits.find_best(rows, tokens_needed(rows, logits.vocab_size()), asked, best_);
     const std::vector<size_t> first = borders(rows);
     for_sentences([&](size_t s) {
       for (size_t i = first[s]; i < first[s + 1]; ++i) {
         if (forced[i] != kNotForced) {
-          all[s].push_back(forced_candidate(rows[i], forced[i], best.asked[i]));
+          all[s].push_back(forced_candidate(rows[i], forced[i], best_.asked[i]));
         } else {
-          const std::vector<Candidate> found = best_of_row(rows[i], i, best);
+          const std::vector<Candidate> found = best_of_row(rows[i], i, best_);
           all[s].insert(all[s].end(), found.begin(), found.end());
         }
       }
@@ -336,6 +336,7 @@ class Beams {
   std::vector<Sentence> sentences_;
   std::vector<Hypothesis> live_;
   std::vector<int32_t> sentence_of_row_;
+  BestTokens best_;  // of the last rows
 };
 
 }  // namespace

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <atomic>
 
+#include "attention/cpu/probed_task.h"
+#include "attention/cpu/step.h"
 #include "attention/cpu/task_builder.h"
 #include "attention/cpu/thread_memory.h"
 #include "attention/registry.h"
 #include "base/error.h"
-#include "kernels/parallel.h"
 
 namespace lacuna {
 namespace {
@@ -20,7 +21,7 @@ std::atomic<CpuTarget>& current_target() {
 // Which form of the core and of a type's rows a call uses, by the numbers in its tensors.
 
 core::EntryPoints<float> core_for(float /*stored*/) {
-  return attention_target() == CpuTarget::kAvx2 ? core::core_avx2() : core::core_avx512();
+  return float_core();
 }
 core::EntryPoints<float> core_for(at::BFloat16 /*stored*/) {
   switch (attention_target()) {
@@ -36,32 +37,10 @@ core::EntryPoints<double> core_for(double /*stored*/) {
   return core::core_plain();
 }
 types::RowFunctions<float> rows_for(const types::TypeEntry& entry, float /*number*/) {
-  return attention_target() == CpuTarget::kAvx2 ? entry.avx2() : entry.avx512();
+  return float_rows(entry);
 }
 types::RowFunctions<double> rows_for(const types::TypeEntry& entry, double /*number*/) {
   return entry.plain;
-}
-
-/// A probe, and the sentence and head whose rows of weights it is shown.
-struct ProbedTask {
-  const AttentionCall& call;
-  AttentionProbe& probe;
-  int64_t sentence, head;
-  const AttentionPart* part;  // null = the whole sentence
-};
-
-/// Shows a row of weights to a ProbedTask (core::Task::show).
-template <class S>
-void show(const void* probed, int query, const S* weights, const KeySegment* segments, int num_segments) {
-  const auto& [call, probe, sentence, head, part] = *static_cast<const ProbedTask*>(probed);
-  std::vector<int32_t> positions;
-  append_positions({segments, static_cast<size_t>(num_segments)}, positions);
-  if (part != nullptr) {
-    for (int32_t& position : positions) position = part->keys[static_cast<size_t>(position)];
-    query = part->first_query + query * part->query_step;
-  }
-  const std::vector<float> seen(weights, weights + positions.size());
-  probe.see(call.layer, call.site, static_cast<int>(head), sentence, query_position(call, sentence, query), seen, positions);
 }
 
 /// Allocates the gradients of a call's q, k and v. Those of k and v are sums: zeros, or `uncleared` memory.
@@ -83,8 +62,8 @@ AttentionGradients allocate_gradients(const AttentionCall& call, bool uncleared)
   return gradients;
 }
 
-/// One pass over a call: cuts it into tasks of a sentence and head each, or joins those of few queries, and runs them
-/// in parallel. Calculates with numbers of type S; in the tensors they are `Stored`.
+/// One pass over a call: cuts it into tasks of a sentence and head each and runs them in parallel. Calculates with
+/// numbers of type S; in the tensors they are `Stored`.
 template <class S, class Stored = S>
 class Run {
   using Builder = TaskBuilder<S, Stored>;
@@ -92,15 +71,7 @@ class Run {
  public:
   Run(const AttentionCall& call, const ForwardContext& context) : call_(call), context_(context), pass_(call) {
     const types::TypeEntry& entry = call.type->entry();
-    constants_ = {.d_head = static_cast<int>(call.q.size(2)),
-                  .scale = static_cast<S>(call.scale),
-                  .rows = rows_for(entry, S()),
-                  .options = call.type->options(),
-                  .sparse = entry.is_sparse(call.type->options()),
-                  .needs_scores = entry.needs_scores(call.type->options()),
-                  .uses_positions = entry.info.uses_positions,
-                  .training = context.training,
-                  .num_numbers = call.type->num_numbers()};
+    constants_ = constants_of<S>(*call.type, call.q.size(2), call.scale, context.training, rows_for(entry, S()));
     if (entry.reach != nullptr) numbers_of_reach_ = pass_.numbers.values().to(at::kDouble).contiguous();
     for (const int32_t count : call.keys->count) max_keys_ = std::max<int64_t>(max_keys_, count);
   }
@@ -108,6 +79,7 @@ class Run {
   Tensor forward(CoreResults* results) {
     pass_.context = at::empty({call_.q.size(0), num_heads(), call_.v.size(2)}, call_.q.options());
     is_probed_ = is_probed(call_, context_);
+    keeps_results_ = results != nullptr;
     if (results != nullptr && call_.type->entry().keeps_number)
       pass_.kept_number = at::empty({call_.q.size(0), num_heads()}, c10::CppTypeToScalarType<S>::value);
     if (results != nullptr && !constants_.needs_scores && !is_probed_) pass_.kept_weights = KeptWeights<S>(call_, core_.rounds, {});
@@ -134,9 +106,38 @@ class Run {
   int64_t num_sentences() const { return call_.queries->num_sentences(); }
 
   void run_tasks() {
-    if (heads_are_queries()) return run_steps();
-    if (tasks_run_together()) return run_few_queries();
+    if constexpr (std::is_same_v<Stored, float>)
+      if (is_step()) return run_step(step_call());
     run_sentences();
+  }
+
+  // --- few queries ---
+
+  bool is_step() const {
+    if (pass_.is_backward || keeps_results_ || is_probed_ || context_.training) return false;
+    if (call_.keys->slots.empty()) return call_.rows_alike;
+    return call_.queries->num_tokens() == num_sentences() && call_.queries->max_length() == 1;
+  }
+  StepCall step_call() const {
+    const auto rows = [](const Tensor& tensor) { return core::Rows<const float>{tensor.const_data_ptr<float>(), tensor.stride(0)}; };
+    const Tensor& numbers = pass_.numbers.values();
+    return {.type = call_.type,
+            .scale = call_.scale,
+            .causal = call_.causal,
+            .d_head = call_.q.size(2),
+            .heads = {.count = static_cast<int>(num_heads()),
+                      .q = call_.q.stride(1),
+                      .k = call_.k.stride(1),
+                      .v = call_.v.stride(1),
+                      .numbers = numbers.defined() ? numbers.stride(1) : 0},
+            .q = rows(call_.q),
+            .k = rows(call_.k),
+            .v = rows(call_.v),
+            .numbers = numbers.defined() ? rows(numbers) : core::Rows<const float>(),
+            .context = pass_.context.template data_ptr<float>(),
+            .queries = call_.queries->offsets(),
+            .first_position = call_.first_position,
+            .keys = *call_.keys};
   }
 
   // --- sentence by sentence ---
@@ -144,12 +145,13 @@ class Run {
   /// Runs sentences and heads in parallel. Each owns its rows of every gradient, so the bits do not depend on threads;
   /// where sentences share keys, heads alone run in parallel.
   void run_sentences() {
+    const TaskSizes sizes = {.max_keys = max_keys_, .max_queries = call_.queries->max_length(), .d_head = call_.q.size(2)};
     if (pass_.is_backward && !pass_.has_uncleared_sums && shares_keys(*call_.keys)) {
-      for_each_group(num_heads(), 1, 1, [&](int64_t head, int64_t /*end*/, ThreadMemory<S>& memory) {
+      for_each_group(core_, sizes, num_heads(), 1, [&](int64_t head, int64_t /*end*/, ThreadMemory<S>& memory) {
         for (int64_t b = 0; b < num_sentences(); ++b) run_sentence(b, head, memory);
       });
     } else {
-      for_each_group(num_sentences() * num_heads(), 1, 1,
+      for_each_group(core_, sizes, num_sentences() * num_heads(), 1,
                      [&](int64_t i, int64_t /*end*/, ThreadMemory<S>& memory) { run_sentence(i / num_heads(), i % num_heads(), memory); });
     }
   }
@@ -170,93 +172,10 @@ class Run {
     memory.workspace.row = core::row_elements(task.keys);
     const auto run = pass_.is_backward ? core_.backward : core_.forward;
     if (!is_probed_) return run(constants_, task, memory.workspace);
-    const ProbedTask probed = {call_, *context_.probe, b, head, part};
+    const ProbedTask probed = {*context_.probe, call_.layer, call_.site, b, head, query_position(call_, b, 0), part};
     task.probe = &probed;
-    task.show = show<S>;
+    task.show = ProbedTask::show<S>;
     run(constants_, task, memory.workspace);
-  }
-
-  // --- a decoder's step ---
-
-  /// Returns true for a decoder's step with one query a sentence, whose keys are named by slots: all heads of some
-  /// sentences are then queries of one task, so that their rows become weights together.
-  bool heads_are_queries() const {
-    if (pass_.is_backward || is_probed_ || Builder::kIsConverted || call_.keys->slots.empty() || context_.training) return false;
-    return call_.queries->num_tokens() == num_sentences() && call_.queries->max_length() == 1;
-  }
-  void run_steps() {
-    constexpr int64_t kRows = core::KeptRows<S>::kRows;  // of the lowest tile
-    const int64_t together = constants_.uses_positions ? 1 : std::max<int64_t>(1, kRows / num_heads());
-    for_each_group(num_sentences(), together, 1,
-                   [&](int64_t first, int64_t end, ThreadMemory<S>& memory) { run_step(first, end, memory); });
-  }
-  /// Runs all heads of sentences first to end - 1 as one task.
-  void run_step(int64_t first, int64_t end, ThreadMemory<S>& memory) {
-    memory.clear_segments();
-    const auto first_key = [&](int64_t b) { return call_.keys->begin[static_cast<size_t>(b)]; };
-    for (int64_t b = first; b < end; ++b)
-      for (int64_t head = 0; head < num_heads(); ++head) {
-        find_reach(b, head, memory);
-        add_segments(b, head, first_key(b) - first_key(first), memory);
-      }
-    core::Task<S> task = builder_.task(first, 0, memory);
-    task.heads.count = static_cast<int>(num_heads());
-    task.heads.q = call_.q.stride(1);
-    task.heads.k = call_.k.stride(1);
-    task.heads.v = call_.v.stride(1);
-    task.queries = static_cast<int>(end - first) * task.heads.count;
-    task.keys = static_cast<int>(max_keys_);
-    task.position_step = 0;
-    task.context.stride = pass_.context.stride(1);
-    task.kept_number.stride = 1;
-    run_task(task, first, 0, nullptr, memory);
-  }
-
-  // --- few queries a sentence ---
-
-  /// Returns true for the cross attention of a decoder's step, or another call of few queries: the rows of several
-  /// sentences and heads then become weights together. Longer rows fill vectors alone, and would take much memory.
-  bool tasks_run_together() const {
-    constexpr int64_t kFewQueries = 16, kShortKeys = 64;
-    if (pass_.is_backward || is_probed_ || Builder::kIsConverted || !call_.rows_alike || !call_.keys->slots.empty()) return false;
-    if (context_.training || numbers_of_reach_.defined() || !call_.type->has_one_pattern()) return false;
-    return call_.queries->max_length() < kFewQueries && max_keys_ <= kShortKeys && core_.forward_together != nullptr;
-  }
-  void run_few_queries() {
-    constexpr int64_t kMostTogether = 8;  // each task has memory of its own
-    const int64_t fitting = core::kMaxRowsTogether / std::max<int64_t>(1, call_.queries->max_length());
-    const int64_t together = std::clamp<int64_t>(fitting, 1, kMostTogether);
-    for_each_group(num_sentences() * num_heads(), together, together,
-                   [&](int64_t first, int64_t end, ThreadMemory<S>& memory) { run_together(first, end, memory); });
-  }
-  /// Runs tasks first to end - 1: the heads of the first sentence, then of the second, and so on.
-  void run_together(int64_t first, int64_t end, ThreadMemory<S>& memory) {
-    memory.clear_segments();
-    memory.tasks.clear();
-    const int64_t first_sentence = first / num_heads(), first_query = call_.queries->begin(first_sentence);
-    for (int64_t b = first_sentence; b <= (end - 1) / num_heads(); ++b) add_segments(b, 0, 0, memory);
-    for (int64_t i = first; i < end; ++i) {
-      const int64_t b = i / num_heads();
-      if (call_.queries->length(b) == 0) continue;
-      memory.tasks.push_back(builder_.task(b, i % num_heads(), memory));
-      memory.tasks.back().first_segment += call_.queries->begin(b) - first_query;
-    }
-    if (memory.tasks.empty()) return;
-    memory.workspace.row = core::row_elements(max_keys_);
-    core_.forward_together(constants_, memory.tasks.data(), static_cast<int>(memory.tasks.size()), memory.workspace);
-  }
-
-  /// Calls f(first, end, memory) for `together` of `tasks` at a time, in parallel; memory is for `at_once` of them.
-  template <class F>
-  void for_each_group(int64_t tasks, int64_t together, int64_t at_once, F f) {
-    constexpr int64_t kMostChunks = 64;  // each allocates its own memory
-    const int64_t groups = (tasks + together - 1) / together;
-    const int64_t max_queries = std::max<int64_t>(call_.queries->max_length(), num_heads());  // KeptRows::kRows have room in any case
-    for_parts(groups, std::max<int64_t>(1, (groups + kMostChunks - 1) / kMostChunks), [&](int64_t begin, int64_t end) {
-      ThreadMemory<S> memory(core_, max_keys_, max_queries, call_.q.size(2), at_once);
-      for (int64_t first = begin * together; first < std::min(end * together, tasks); first += together)
-        f(first, std::min(first + together, tasks), memory);
-    });
   }
 
   // --- which keys queries see ---
@@ -278,18 +197,17 @@ class Run {
     memory.sentence = b;
     memory.pattern = pattern;
     memory.clear_segments();
-    add_segments(b, head, 0, memory);
+    add_segments(b, head, memory);
     memory.parts.clear();
     memory.has_runs = memory.sees_runs();
     if (call_.keys->slots.empty() && !memory.has_runs && !call_.rows_alike) memory.parts = attention_parts(call_, b, head, memory.reach);
   }
-  /// Appends the segments of all queries of a sentence, with `shift` added to the keys' positions.
-  void add_segments(int64_t b, int64_t head, int32_t shift, ThreadMemory<S>& memory) const {
+  /// Appends the segments of all queries of a sentence.
+  void add_segments(int64_t b, int64_t head, ThreadMemory<S>& memory) const {
     for (int32_t i = 0; i < call_.queries->length(b); ++i) {
       const int32_t position = query_position(call_, b, i);
       visible_keys(call_, b, head, position, memory.of_query);
       if (!memory.reach.empty()) keep_near(position, memory.reach[static_cast<size_t>(i)], memory.of_query);
-      for (KeySegment& segment : memory.of_query) segment.begin += shift;
       memory.segments.insert(memory.segments.end(), memory.of_query.begin(), memory.of_query.end());
       memory.first_segment.push_back(static_cast<int32_t>(memory.segments.size()));
     }
@@ -302,7 +220,7 @@ class Run {
   PassTensors<S> pass_;
   const Builder builder_{call_, context_, pass_, core_.rounds};
   int64_t max_keys_ = 0;
-  bool is_probed_ = false;
+  bool is_probed_ = false, keeps_results_ = false;
   Tensor numbers_of_reach_;  // in double, if they say how far a query looks
 };
 
@@ -334,6 +252,13 @@ CpuTarget attention_target() {
 void use_attention_target(CpuTarget target) {
   if (!cpu_has(target)) throw MachineError(std::string("this processor has no ") + name_of(target));
   current_target() = target;
+}
+
+core::EntryPoints<float> float_core() {
+  return attention_target() == CpuTarget::kAvx2 ? core::core_avx2() : core::core_avx512();
+}
+types::RowFunctions<float> float_rows(const types::TypeEntry& entry) {
+  return attention_target() == CpuTarget::kAvx2 ? entry.avx2() : entry.avx512();
 }
 
 bool core_takes(const AttentionCall& call) {

@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "attention/call.h"
+#include "attention/cpu/task.h"
+#include "attention/registry.h"
 #include "kernels/cpu_target.h"
 
 /// The CPU core on whole calls, and the instruction set that it runs with.
@@ -24,6 +26,25 @@ Tensor run_core(const AttentionCall& call, const ForwardContext& context, CoreRe
 /// Returns the gradients of the call's inputs, from that of the context [Tq, H, d].
 AttentionGradients run_core_backward(const AttentionCall& call, const ForwardContext& context, const Tensor& context_gradient,
                                      const CoreResults& kept = {});
+
+/// Returns the core and a type's rows on numbers of float, for the target in use.
+core::EntryPoints<float> float_core();
+types::RowFunctions<float> float_rows(const types::TypeEntry& entry);
+
+template <class S>
+core::CallConstants<S> constants_of(const AttentionType& type, int64_t d_head, double scale, bool training,
+                                    const types::RowFunctions<S>& rows) {
+  const types::TypeEntry& entry = type.entry();
+  return {.d_head = static_cast<int>(d_head),
+          .scale = static_cast<S>(scale),
+          .rows = rows,
+          .options = type.options(),
+          .sparse = entry.is_sparse(type.options()),
+          .needs_scores = entry.needs_scores(type.options()),
+          .uses_positions = entry.info.uses_positions,
+          .training = training,
+          .num_numbers = type.num_numbers()};
+}
 
 /// Returns the targets that attention has kernels for and this machine runs, the best last: kAvx2, kAvx512, kAvx512Bf16
 /// (bf16 products in vectors), kAmx (in tiles).

@@ -9,23 +9,11 @@
 #include "attention/cpu/task.h"
 #include "attention/patterns/pattern.h"
 #include "attention/rows/dropout.h"
+#include "base/buffer.h"
+#include "kernels/parallel.h"
 
 /// The memory that a thread of run.cpp works in, beside the tensors.
 namespace lacuna {
-
-/// Memory that grows on demand; its content is undefined.
-template <class S>
-class Buffer {
- public:
-  S* of(int64_t size) {
-    if (size > size_) memory_.reset(new S[static_cast<size_t>(size_ = size)]);
-    return memory_.get();
-  }
-
- private:
-  int64_t size_ = 0;
-  std::unique_ptr<S[]> memory_;
-};
 
 /// The rows of one sentence and head in type S, where the tensors are bf16 and the products do not read bf16.
 template <class S>
@@ -99,19 +87,20 @@ class GatheredPart {
   std::vector<S> k_, v_, k_gradient_, v_gradient_;  // [keys, d_head]
 };
 
-/// The memory of a thread, made once for a chunk of tasks, of which at most `at_once` run together.
+/// The largest tasks that a thread needs memory for.
+struct TaskSizes {
+  int64_t max_keys, max_queries, d_head;
+  int64_t at_once = 1;  ///< tasks that run together
+};
+
+/// The memory of a thread. Calls of attention follow each other quickly in a decoder: the thread keeps it between them.
 template <class S>
 struct ThreadMemory {
-  ThreadMemory(const core::EntryPoints<S>& core, int64_t max_keys, int64_t max_queries, int64_t d_head, int64_t at_once) {
-    const int64_t row = core::row_elements(max_keys), rows = core::tile_rows(max_queries);
-    const auto elements = static_cast<size_t>(at_once * core.memory_elements(row, rows, d_head));
-    memory.reset(new S[elements + kLine / sizeof(S)]);
-    integers.reset(new int32_t[static_cast<size_t>((rows + 2) * row)]);
-    workspace = {.memory = aligned(memory.get(), elements),
-                 .index = integers.get() + 2 * row,
-                 .rows_of = {integers.get(), integers.get() + row},
-                 .row = row,
-                 .rows = rows};
+  /// Returns the calling thread's memory, with room for these tasks and no sentence's segments.
+  static ThreadMemory& of_this_thread(const core::EntryPoints<S>& core, const TaskSizes& sizes) {
+    thread_local ThreadMemory memory;
+    memory.prepare(core, sizes);
+    return memory;
   }
   /// Returns true if each query sees at most one run of neighboring keys.
   bool sees_runs() const {
@@ -126,8 +115,6 @@ struct ThreadMemory {
     first_segment.assign(1, 0);
   }
 
-  std::unique_ptr<S[]> memory;
-  std::unique_ptr<int32_t[]> integers;
   core::Workspace<S> workspace;
 
   // Which keys each query of one or several sentences sees.
@@ -147,12 +134,38 @@ struct ThreadMemory {
   core::StoredTask stored;
 
  private:
-  static constexpr size_t kLine = 64;  ///< bytes of a cache line
+  static constexpr int64_t kMostKept = int64_t{1} << 18;  // numbers that later calls of smaller tasks keep
 
-  static S* aligned(void* begin, size_t elements) {
-    size_t bytes = elements * sizeof(S) + kLine;
-    return static_cast<S*>(std::align(kLine, elements * sizeof(S), begin, bytes));
+  void prepare(const core::EntryPoints<S>& core, const TaskSizes& sizes) {
+    const int64_t row = core::row_elements(sizes.max_keys), rows = core::tile_rows(sizes.max_queries);
+    const int64_t elements = sizes.at_once * core.memory_elements(row, rows, sizes.d_head);
+    if (memory_.size() > kMostKept && elements <= kMostKept) {
+      memory_.clear();
+      integers_.clear();
+    }
+    int32_t* const integers = integers_.of((rows + 2) * row);
+    workspace = {
+        .memory = memory_.of(elements), .index = integers + 2 * row, .rows_of = {integers, integers + row}, .row = row, .rows = rows};
+    reach.clear();
+    clear_segments();
+    parts.clear();
+    sentence = -1;
   }
+
+  Buffer<S> memory_;
+  Buffer<int32_t> integers_;
 };
+
+/// Calls f(first, end, memory) for `together` of `tasks` at a time, in parallel.
+template <class S, class F>
+void for_each_group(const core::EntryPoints<S>& core, const TaskSizes& sizes, int64_t tasks, int64_t together, const F& f) {
+  constexpr int64_t kMostChunks = 64;
+  const int64_t groups = (tasks + together - 1) / together;
+  for_parts(groups, std::max<int64_t>(1, (groups + kMostChunks - 1) / kMostChunks), [&](int64_t begin, int64_t end) {
+    ThreadMemory<S>& memory = ThreadMemory<S>::of_this_thread(core, sizes);
+    for (int64_t first = begin * together; first < std::min(end * together, tasks); first += together)
+      f(first, std::min(first + together, tasks), memory);
+  });
+}
 
 }  // namespace lacuna

@@ -15,6 +15,10 @@ class Norm : public AttentionNorm {
       : gain_(register_parameter("gain", at::ones({d_model}, at::kFloat))),
         gate_(register_parameter("gate", xavier_uniform_vector(d_model, key))) {}
   Tensor forward(const Tensor& context) override { return gated_rms_norm(context, gain_, gate_, rms::kEpsilon); }
+  bool takes_rows() const override { return are_rows_taken(gain_); }
+  const float* of_rows(const float* context, int64_t rows, float* to) const override {
+    return gated_rms_norm(context, rows, gain_, gate_, rms::kEpsilon, to);
+  }
 
  private:
   Tensor gain_, gate_;  // [D]

@@ -21,6 +21,10 @@ class AttentionNorm : public torch::nn::Module {
  public:
   /// Normalizes context [T, D] row by row and returns [T, D]. The context may be bf16, whatever the parameters are.
   virtual Tensor forward(const Tensor& context) = 0;
+  /// Returns true if `of_rows` may be called: parameters of float on the CPU.
+  virtual bool takes_rows() const { return false; }
+  /// Returns where the normed rows of context [rows, D] are, without gradients: at `to`, or where the context is.
+  virtual const float* of_rows(const float* context, int64_t /*rows*/, float* /*to*/) const { return context; }
 };
 
 /// Returns the norm with this name. `options` is its map without `type`, or null. Parameters are initialized from `key`

@@ -117,6 +117,23 @@ Tensor xavier_uniform_vector(int64_t size, uint64_t key) {
   return vector;
 }
 
+const float* gated_rms_norm(const float* context, int64_t rows, const Tensor& gain, const Tensor& gate, double epsilon, float* to) {
+  const TimedPart timed(ProfilePart::kNorm);
+  const GatedRmsRows<float, float> args = {.columns = gain.size(0),
+                                           .input = context,
+                                           .gain = data_of<float>(gain),
+                                           .gate = data_of<float>(gate),
+                                           .epsilon = static_cast<float>(epsilon),
+                                           .result = to,
+                                           .gradient = nullptr,
+                                           .input_gradient = nullptr,
+                                           .gain_sums = nullptr,
+                                           .gate_sums = nullptr,
+                                           .inverse_rms = nullptr};
+  for_rows(row_kernels<float>().gated_rms.forward, args, rows);
+  return to;
+}
+
 Tensor gated_rms_norm(const Tensor& context, const Tensor& gain, const Tensor& gate, double epsilon) {
   const TimedPart timed(ProfilePart::kNorm);
   if (has_kernels(context, gain)) {

@@ -12,6 +12,13 @@ namespace lacuna::norms {
 /// that row alone; gradients of gain and gate do not depend on the number of threads.
 Tensor gated_rms_norm(const Tensor& context, const Tensor& gain, const Tensor& gate, double epsilon);
 
+/// Writes that of context [rows, D] to `to`, on the CPU without gradients; returns `to`.
+const float* gated_rms_norm(const float* context, int64_t rows, const Tensor& gain, const Tensor& gate, double epsilon, float* to);
+/// Returns true for parameters of float on the CPU.
+inline bool are_rows_taken(const Tensor& gain) {
+  return gain.is_cpu() && gain.scalar_type() == at::kFloat;
+}
+
 /// Returns a vector [size] drawn uniformly from ±sqrt(3 / size): Xavier's initialization.
 Tensor xavier_uniform_vector(int64_t size, uint64_t key);
 
@@ -42,6 +49,10 @@ class Norm : public AttentionNorm {
       : gain_(register_parameter(
             "gain", options.gain_init == GainInit::kOnes ? at::ones({d_model}, at::kFloat) : xavier_uniform_vector(d_model, key))) {}
   Tensor forward(const Tensor& context) override { return gated_rms_norm(context, gain_, {}, kEpsilon); }
+  bool takes_rows() const override { return are_rows_taken(gain_); }
+  const float* of_rows(const float* context, int64_t rows, float* to) const override {
+    return gated_rms_norm(context, rows, gain_, {}, kEpsilon, to);
+  }
 
  private:
   Tensor gain_;  // [D]
