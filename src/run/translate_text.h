@@ -44,8 +44,8 @@ struct InputLine {
 };
 
 /// Reads the text of a line that came from `place` into `line`; where JSON is expected, an empty line is an empty text. Throws LineError if
-/// it is to be JSON and is not an object with a string "text", its "terms" are wrong, or it asks for itself what it may not (line_options.h);
-/// `line` then has the fields of the object, if it is one.
+/// it is to be JSON and is not an object with a string "text", its "terms" are wrong, or it asks for itself what it may not
+/// (line_options.h); `line` then has the fields of the object, if it is one.
 void parse_input_line(const std::string& text, const std::string& place, const TranslationFormat& format, InputLine& line);
 
 /// Adds to the JSON of a translation, the one of that rank, what else is known of it.

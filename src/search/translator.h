@@ -19,7 +19,7 @@ struct TranslationInput {
   std::string prefix;  ///< the text that the translation must begin with
   int64_t id = 0;
   std::shared_ptr<const TranslateOptions> options = {};  ///< of its own, as run/line_options.h allows them; null = the translator's
-  bool is_aligned = true;  ///< false if nobody asks for its links, although the translator's settings do
+  bool is_aligned = true;                                ///< false if nobody asks for its links, although the translator's settings do
 };
 
 /// One translation of a line.
