@@ -145,6 +145,14 @@ def start_up():
     return table(["processor", "fp32", "int8", "of which LibTorch's libraries", "date"], rows)
 
 
+def service():
+    """What was measured of the service, with what is wanted."""
+    parts = ("equal", "throughput", "latency", "libretranslate", "overload", "idle", "hostile", "leaving", "drain", "memory")
+    rows = [[part, figure, f"{value:,}" if isinstance(value, (int, float)) else value, str(wanted), record["date"]]
+            for part in parts for record in [latest("service", part=part)] if record for figure, value, wanted in record["figures"]]
+    return table(["part", "figure", "measured", "wanted", "date"], rows)
+
+
 def speed():
     """Lacuna's speed over the fastest peer's: one row a task, one column a processor."""
     def trained(model, precision):
