@@ -33,6 +33,7 @@ std::vector<std::string> words_of(const std::string& text, int32_t count) {
 void add_layer(const CallWeights& call, int64_t sentence, const AlignmentUnits& units, CrossAttention& attention) {
   attention.layers = call.layer + 1;
   attention.heads = call.num_heads;
+  attention.weights.reserve(attention.weights.size() + static_cast<size_t>(call.num_heads * units.tgt_count * units.src_count));
   const std::vector<UnitWeights> heads = unit_weights_of_heads(call, sentence, units, AlignmentStep::kNormal);
   for (int64_t head = 0; head < call.num_heads; ++head)
     for (int32_t tgt = 0; tgt < units.tgt_count; ++tgt)
@@ -47,6 +48,7 @@ std::vector<SentencePair> pairs_to_look_at(const ServedModel& model, const Trans
   pair.src_text = source_text(*model.vocabularies.src, line.text);
   pair.src = model.translator->translator().prepared(line, unused).src;
   std::vector<SentencePair> pairs;
+  pairs.reserve(translated.translations.size());
   int64_t weights = 0;
   for (const Translation& one : translated.translations) {
     pair.tgt = one.tokens;
@@ -71,6 +73,9 @@ Attentions attention_of(const ServedModel& model, const TranslationInput& line, 
   std::vector<const SentencePair*> batch;
   std::vector<AlignmentUnits> units;
   std::vector<std::shared_ptr<CrossAttention>> found;
+  batch.reserve(pairs.size());
+  units.reserve(pairs.size());
+  found.reserve(pairs.size());
   const std::string& joiner = model.options.joiner;
   for (const SentencePair& pair : pairs) {
     batch.push_back(&pair);
