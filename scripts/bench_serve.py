@@ -207,18 +207,21 @@ def throughput(flags):
 
 
 def latency(flags):
-    """One client, and the program that is given one line after the other, in turn."""
+    """One client, and the program that is given one line after the other, in turn; between them a pause, in which threads of the other stop to spin."""
+    pause_s = 0.02
     lines = flags.lines[:200]
     command = [flags.lacuna, "translate", "-m", flags.model, "--quiet", "--threads", str(flags.threads), *SEARCH]
     program = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     alone, served = [], []
     with Service(flags) as service:
         for number, text in single_requests(service, lines):
+            time.sleep(pause_s)
             begin = time.perf_counter()
             program.stdin.write(lines[number].encode() + b"\n")
             program.stdin.flush()
             program.stdout.readline()
             alone.append(time.perf_counter() - begin)
+            time.sleep(pause_s)
             served.append(run_clients(service.port, 1, [(number, text)])[0][2])
     program.stdin.close()
     program.wait()
