@@ -87,6 +87,14 @@ class Answers(Verbs):
                 if not part.isdigit():
                     self.assertEqual(answer.count(part), 1, answer)
 
+    def test_honors_terms_of_lines(self):
+        text = json.dumps({"text": "1 2 3", "terms": {"2": "two"}}) + "\n"
+        answer = self.service.ask("POST", "/v1/translate?source=de&target=en", text)
+        self.assertEqual((answer[0], answer[2]), (200, self.prints("translate", "-m", AVERAGED, "--json", "--split", text=text)))
+        self.assertEqual(json.loads(answer[2])["translation"].count("two"), 1)
+        self.refused(self.service.ask("POST", "/v1/translate?source=de&target=en&format=html", text), 400, "terms go with plain text alone")
+        self.refused(self.service.ask("POST", "/v1/translate?source=de&target=en", '{"text": "1", "terms": []}'), 400, "terms")
+
     def test_translates_html(self):
         html = '<p class="x">1 2 <b>3</b> 4<br>5 <img src=y> 6</p><script>7 < 8</script>'
         answer = translation_of(self.asks(html, format="html"))
