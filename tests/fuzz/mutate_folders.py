@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Changes files of a checkpoint, or of a run, in a thousand ways, with a manifest that fits, and starts the program on each.
+"""Changes files of a checkpoint, of a run, or of a model of another program, in a thousand ways, and starts the program on each.
 
 mutate_folders.py PROGRAM [--mutations N] [--seconds N] [--seed N] [--keep FOLDER]
 
-Right is: it ends by itself, with exit code 0, or with 1 or 2 and a message; within 5 seconds of CPU, under 1 GB of memory; and writes
-nothing but where it was told to. What is not right is listed, the changed folders are kept in FOLDER, and the exit code is 1.
+Checksums within the files (manifest, headers, archives) fit in most cases. Right is: it ends by itself, with exit code 0, or with 1 or 2
+and a message (`lacuna import`: 0, or 2 and one line beside warnings); within 5 seconds of CPU, under 1 GB of memory; and writes nothing but where it was
+told to. What is not right is listed, the changed folders are kept in FOLDER, and the exit code is 1.
 """
 import argparse
+import io
+import json
 import os
 import random
 import re
@@ -14,10 +17,13 @@ import resource
 import shutil
 import signal
 import stat
+import struct
 import subprocess
 import sys
 import tempfile
 import time
+import warnings
+import zipfile
 
 sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli")]
 
@@ -27,7 +33,10 @@ import small_run  # noqa: E402
 CPU_SECONDS, WALL_SECONDS, MOST_KIB = 5, 60, 1 << 20
 NUMBERS = [b"0", b"-1", b"1e308", b"-1e308", b"NaN", b"1e999", b"4294967296", b"9223372036854775807", b"18446744073709551616", b"1152921504606846976",
            b"0.5", b"true", b"null", b"[]", b"{}", b'""', b"\x1b]0;x\x07", b"10000", b"100000000"]
-TEXT_FILES = ("config.yaml", "checkpoint.json", "manifest.json", "trainer.json", "metrics.jsonl", "vocab.txt")
+IMPORTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli", "imports")
+VALUES = [0, -1, 1, 0.5, 1e308, 2**31, 2**63 - 1, 2**64 - 1, 10**30, True, False, None, "", "a", "\x1b]0;x\x07", "\ud800", "../../etc/passwd", [], {}, [0], [[]] * 9,
+          {"a": 1}, "x" * 100000]
+TEXT_FILES = ("config.yaml", "metrics.jsonl", "vocab.txt", ".yml")
 
 
 def changed_number(data, draw):
@@ -61,6 +70,71 @@ def changed_bytes(data, draw):
     return bytes(changed)
 
 
+def changed_value(data, draw):
+    """The bytes of a JSON file with one of its values, or all of a list or object, replaced by a hostile one, left out, or there twice."""
+    try:
+        whole = json.loads(data)
+    except ValueError:
+        return data
+    places, to_visit = [], [whole]
+    while to_visit:
+        at = to_visit.pop()
+        keys = list(at) if isinstance(at, dict) else range(len(at)) if isinstance(at, list) else ()
+        places += [(at, key) for key in keys]
+        to_visit += [at[key] for key in keys]
+    if not places:
+        return data
+    at, key = draw.choice(places)
+    if draw.randrange(6) == 0:
+        del at[key]
+    elif draw.randrange(6) == 0:
+        at[key] = draw.choice([place[key] for place, key in places])
+    else:
+        at[key] = draw.choice(VALUES)
+    return json.dumps(whole, ensure_ascii=draw.randrange(2) == 0).encode("utf-8", "surrogatepass")
+
+
+def changed_header(data, draw):
+    """A safetensors file with a change in its header, whose length is told as it is."""
+    size = struct.unpack("<Q", data[:8])[0] if len(data) >= 8 else 0
+    if not 0 < size <= len(data) - 8:
+        return changed_bytes(data, draw)
+    header = draw.choice([changed_value, changed_number])(data[8:8 + size], draw)
+    return struct.pack("<Q", len(header)) + header + data[8 + size:]
+
+
+def changed_member(data, draw):
+    """An archive with a change in one member, whose checksum fits; now and then the members are compressed, or there twice."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            members = [(name, archive.read(name)) for name in archive.namelist()]
+    except (zipfile.BadZipFile, NotImplementedError, OSError, ValueError, EOFError):
+        return changed_bytes(data, draw)
+    at = draw.randrange(len(members)) if members else 0
+    for_member = draw.choice([changed_bytes, changed_number, lambda member, _: member[:draw.randrange(len(member) + 1)], lambda member, _: bytes(1 << 26)])
+    members[at:at + 1] = [(name, for_member(member, draw)) for name, member in members[at:at + 1]] * draw.choice([0, 1, 1, 1, 1, 2])
+    file = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names that come twice
+        with zipfile.ZipFile(file, "w", draw.choice([zipfile.ZIP_STORED] * 5 + [zipfile.ZIP_DEFLATED])) as archive:
+            for name, member in members:
+                archive.writestr(zipfile.ZipInfo(name), member, archive.compression)
+    return file.getvalue()
+
+
+def changes_of(name):
+    """What can be done to a file of the name, by kind; those that come more often are there more often."""
+    if name.endswith(".npz"):
+        return {"member": changed_member, "bytes": changed_bytes}
+    if name.endswith(".safetensors"):
+        return {"header": changed_header, "bytes": changed_bytes}
+    if name.endswith(".json"):
+        return {"value": changed_value, "number": changed_number, "bytes": changed_bytes}
+    if name.endswith(TEXT_FILES):
+        return {"number": changed_number, "bytes": changed_bytes}
+    return {"bytes": changed_bytes}
+
+
 def replace(path, draw):
     """Puts in a file's place what is no file of that folder."""
     os.remove(path)
@@ -87,16 +161,17 @@ def mutate(folder, draw):
         path = os.path.join(folder, name)
         if not name or os.path.islink(path) or not stat.S_ISREG(os.lstat(path).st_mode):
             continue
-        kind = draw.choice(["bytes", "bytes", "bytes", "replace"]) if not name.endswith(TEXT_FILES) else draw.choice(["number", "number", "bytes", "replace"])
+        changes = changes_of(name)
+        kind = draw.choice(list(changes)) if draw.randrange(4) > 0 else "replace"
         if kind == "replace":
             replace(path, draw)
         else:
             with open(path, "rb") as file:
                 data = file.read()
             with open(path, "wb") as file:
-                file.write((changed_number if kind == "number" else changed_bytes)(data, draw))
+                file.write(changes[kind](data, draw))
         done.append(f"{kind} {name}")
-    if draw.randrange(5) > 0:  # otherwise the manifest does not fit, which is for the program to notice
+    if os.path.lexists(os.path.join(folder, "manifest.json")) and draw.randrange(5) > 0:  # otherwise the manifest does not fit, which is for the program to notice
         try:
             if not stat.S_ISREG(os.lstat(os.path.join(folder, "manifest.json")).st_mode):
                 raise OSError("what stands in its place may have no end")
@@ -137,10 +212,13 @@ def fault_of(command, folder):
         left = os.listdir(here)
     if time.monotonic() > deadline:
         return f"it took more than {WALL_SECONDS} s"
-    if process.returncode not in (0, 1, 2):
+    if process.returncode not in ((0, 2) if command[1] == "import" else (0, 1, 2)):
         return f"exit code {process.returncode}: {message[-300:]!r}"
     if process.returncode != 0 and b": error: " not in message:
         return f"exit code {process.returncode} without a message: {message[-300:]!r}"
+    told = [line for line in message.splitlines() if b" warning " not in line]
+    if command[1] == "import" and process.returncode != 0 and len(told) != 1:
+        return f"more than one line: {message[-1000:]!r}"
     if re.search(rb"[\x00-\x08\x0b-\x1f\x7f]", message):
         return f"control bytes on stderr: {message[-300:]!r}"
     if used.ru_utime + used.ru_stime > CPU_SECONDS:
@@ -161,38 +239,60 @@ def command_of(program, folder, text, draw):
     return [program, verb, "-m", folder, *flags]
 
 
+class Mutations:
+    def __init__(self, program, folder):
+        self.program, self.folder, self.changed = program, folder, os.path.join(folder, "changed")
+        self.run = small_run.train(program, folder, "--train.max_steps", "40", "--train.save_every", "20")
+        self.text = os.path.join(folder, "pairs.txt")
+        small_run.write_digits(self.text, 3, 7)
+
+    def try_checkpoint(self, draw):
+        """Changes a checkpoint, or a run that goes on; what was done, the verb, and what was wrong."""
+        of_run = draw.randrange(10) == 0
+        shutil.copytree(self.run if of_run else os.path.join(self.run, draw.choice(["averaged", "last"])), self.changed, symlinks=of_run)
+        part = os.path.join(self.changed, os.readlink(os.path.join(self.changed, "last"))) if of_run else self.changed
+        done = mutate(part if draw.randrange(4) > 0 else self.changed, draw)
+        command = command_of(self.program, self.changed, self.text, draw)
+        if of_run:
+            command = [self.program, "train", "-c", os.path.join(self.folder, "run.yaml"), "--run", self.changed, "--train.max_steps", "42", "--quiet"]
+        return done, command[1], fault_of(command, self.changed)
+
+    def try_import(self, draw):
+        """Changes a model of another program; what is imported all the same must translate, or be refused."""
+        name, imported = draw.choice(sorted(os.listdir(IMPORTS))), os.path.join(self.folder, "imported")
+        shutil.copytree(os.path.join(IMPORTS, name), self.changed, ignore=lambda at, names: ["expected.json"])
+        done = f"{name}: {mutate(self.changed, draw)}"
+        fault, verb = fault_of([self.program, "import", self.changed, "-o", imported, "--quiet"], self.changed), "import"
+        if fault is None and os.path.exists(imported):
+            fault, verb = fault_of([self.program, "translate", "-m", imported, "--quiet", "-b", "2", "--max-length", "8"], imported), "translate"
+        shutil.rmtree(imported, ignore_errors=True)
+        return done, verb, fault
+
+
 def main():
-    flags = argparse.ArgumentParser(description="Starts the program on changed checkpoints and run folders.")
+    flags = argparse.ArgumentParser(description="Starts the program on changed checkpoints, run folders, and models of other programs.")
     flags.add_argument("program")
     flags.add_argument("--mutations", type=int, default=100)
     flags.add_argument("--seconds", type=float, default=0, help="goes on for so long, whatever --mutations says")
     flags.add_argument("--seed", type=int, default=1)
+    flags.add_argument("--of", choices=["checkpoints", "imports", "both"], default="both", help="what is changed")
     flags.add_argument("--keep", default="", help="folder for what was found")
     asked = flags.parse_args()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    program, faults, begin = os.path.abspath(asked.program), [], time.monotonic()
+    faults, begin, count = [], time.monotonic(), 0
     with tempfile.TemporaryDirectory() as folder:
-        run = small_run.train(program, folder, "--train.max_steps", "40", "--train.save_every", "20")
-        text = os.path.join(folder, "pairs.txt")
-        small_run.write_digits(text, 3, 7)
-        count = 0
+        mutations = Mutations(os.path.abspath(asked.program), folder)
         while time.monotonic() - begin < asked.seconds if asked.seconds > 0 else count < asked.mutations:
             draw = random.Random(f"{asked.seed} {count}")
-            changed = os.path.join(folder, "changed")
-            of_run = draw.randrange(10) == 0  # a run that goes on
-            shutil.copytree(run if of_run else os.path.join(run, draw.choice(["averaged", "last"])), changed, symlinks=of_run)
-            part = os.path.join(changed, os.readlink(os.path.join(changed, "last"))) if of_run else changed
-            done = mutate(part if draw.randrange(4) > 0 else changed, draw)
-            command = [program, "train", "-c", os.path.join(folder, "run.yaml"), "--run", changed, "--train.max_steps", "42", "--quiet"] if of_run \
-                else command_of(program, changed, text, draw)
-            fault = fault_of(command, changed)
+            is_import = asked.of == "imports" or (asked.of == "both" and draw.randrange(2) == 0)
+            done, verb, fault = (mutations.try_import if is_import else mutations.try_checkpoint)(draw)
             if fault:
-                faults.append(f"seed {asked.seed}, mutation {count} ({done}): lacuna {command[1]}: {fault}")
+                faults.append(f"seed {asked.seed}, mutation {count} ({done}): lacuna {verb}: {fault}")
                 print(faults[-1], flush=True)
                 if asked.keep:
-                    shutil.copytree(changed, os.path.join(asked.keep, f"{asked.seed}_{count}"), symlinks=True, ignore_dangling_symlinks=True,
+                    shutil.copytree(mutations.changed, os.path.join(asked.keep, f"{asked.seed}_{count}"), symlinks=True, ignore_dangling_symlinks=True,
                                     ignore=lambda at, names: [name for name in names if stat.S_ISFIFO(os.lstat(os.path.join(at, name)).st_mode)])
-            shutil.rmtree(changed)
+            shutil.rmtree(mutations.changed)
             count += 1
     print(f"{count} changed folders, {len(faults)} faults")
     return 1 if faults else 0
