@@ -13,17 +13,28 @@ namespace {
 
 std::atomic<int> allocations{0};
 
-void* allocated(std::size_t size, std::size_t alignment) {
+/// Returns null if there is no memory.
+void* counted(std::size_t size, std::size_t alignment) noexcept {
   ++allocations;
-  void* const memory = std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+  return std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
+}
+void* allocated(std::size_t size, std::size_t alignment) {
+  void* const memory = counted(size, alignment);
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
 
 }  // namespace
 
+// All forms that `delete` below may meet: sanitizers have their own of those that are not replaced.
 void* operator new(std::size_t size) {
   return allocated(size, alignof(std::max_align_t));
+}
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
+  return counted(size, alignof(std::max_align_t));
+}
+void* operator new(std::size_t size, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return counted(size, static_cast<std::size_t>(alignment));
 }
 void* operator new(std::size_t size, std::align_val_t alignment) {
   return allocated(size, static_cast<std::size_t>(alignment));
