@@ -3,14 +3,16 @@
 
     scripts/peers/check_imports.py --src data/bundled/test.de --tgt data/bundled/test.en --model opus-mt-de-en [--model ...]
 
-For each model a row of a table: how many of the first lines come out equal with greedy search and with beam 4, and the largest difference of
-the log-probabilities of the given translations, in nats a sentence. A folder with config.json is loaded by transformers (packages
+For each model a row of a table: how many of the first lines come out equal with greedy search and with beams of 4 and 6, of those that do not how
+many Lacuna's search gives at least the score that the other program's gives its own, and the largest difference of the log-probabilities of the
+given translations, in nats a sentence. A score is the log-probability divided by the number of tokens, eos included. A folder with config.json is loaded by transformers (packages
 transformers, torch, sentencepiece, sacremoses), one with a .npz by Marian (package pymarian, or --marian with the folder of its programs).
 M2M100 and NLLB need --src-tag and --tgt-tag. All search without a limit by the source's length, but with --max-length. The exit status is 1
 if greedy search or a log-probability (1e-3 nats) differed.
 """
 import argparse
 import json
+import math
 import pathlib
 import re
 import subprocess
@@ -18,12 +20,28 @@ import sys
 import tempfile
 
 import check_exports
-from check_exports import equal, lacuna, lines_of, scores, translations
+from check_exports import equal, lacuna, lines_of, scores
 
 MOST_DIFFERENCE = 1e-3
-BEAMS = (1, 4)
+BEAMS = (1, 4, 6)
+ROUNDING = 1e-4  # of a score: what two programs may differ by on one translation
 MARIAN = "import sys, _pymarian; sys.exit(_pymarian.main(sys.argv[1:]))"  # what the package pymarian has in place of programs
 PROGRAMS = {"decode": "decoder", "score": "scorer"}
+
+
+def translations(flags, model, src, beam):
+    """Lacuna's translations of the lines, each with its score."""
+    lines = lacuna(flags, "translate", "-m", model, "--beam-size", beam, "--max-length-ratio", 1e6, "--max-length", flags.max_length, "--json",
+                   "--log-level", "error", text="".join(json.dumps({"text": line}) + "\n" for line in src)).splitlines()
+    return [(line["translation"], line["score"]) for line in map(json.loads, lines)]
+
+
+def compared(ours, theirs):
+    """A cell of the table: how many are equal, and of the others, how many of ours have at least their score."""
+    others = [one >= other - ROUNDING for (text, one), (their, other) in zip(ours, theirs)
+              if text.strip() != their.strip()]
+    well = f", {sum(others)} of {len(others)} others score as well" if others else ""
+    return f"{equal([text for text, _ in ours], [text for text, _ in theirs])}{well}"
 
 
 class Transformers(check_exports.Transformers):
@@ -42,13 +60,14 @@ class Transformers(check_exports.Transformers):
             self.start["bad_words_ids"] = [[self.tokenizer.unk_token_id], [self.tokenizer.pad_token_id]]  # as Lacuna's allow_unk: false
 
     def translate(self, src, beam, most):
-        results = []
+        texts, found = [], []
         for begin in range(0, len(src), 20):
             batch = self.tokenizer(src[begin:begin + 20], return_tensors="pt", padding=True)
-            ids = self.model.generate(**batch, num_beams=beam, do_sample=False, max_length=most + 1, forced_eos_token_id=self.model.config.eos_token_id, length_penalty=1.0, early_stopping=False,
-                                      **self.start)
-            results += self.tokenizer.batch_decode(ids, skip_special_tokens=True)
-        return [re.sub("__[a-z]+__", "", text) for text in results]
+            said = self.model.generate(**batch, num_beams=beam, do_sample=False, max_length=most + 1, forced_eos_token_id=self.model.config.eos_token_id,
+                                       length_penalty=1.0, early_stopping=False, return_dict_in_generate=True, output_scores=True, **self.start)
+            texts += self.tokenizer.batch_decode(said.sequences, skip_special_tokens=True)
+            found += said.sequences_scores.tolist() if beam > 1 else [math.nan] * len(said.sequences)  # greedy search has none
+        return [(re.sub("__[a-z]+__", "", text), score) for text, score in zip(texts, found)]
 
 
 class Marian:
@@ -80,8 +99,12 @@ class Marian:
 
     def translate(self, src, beam, most):
         text = "".join(f"{line}\n" for line in self.cut(src, self.source if self.is_cut else None))
-        lines = self.run("decode", ["--beam-size", beam, "--normalize", 1, "--max-length", 1000, "--max-length-factor", 100], text)
-        return [self.target.decode(line.split()).replace("\u2581", " ") for line in lines] if self.is_cut else lines
+        words = ["--beam-size", beam, "--normalize", 1, "--max-length", 1000, "--max-length-factor", 100, "--n-best"]
+        best = {}
+        for line in self.run("decode", words, text):
+            number, said, _, score = line.split(" ||| ")
+            best.setdefault(int(number), (said, float(score)))
+        return [(self.target.decode(said.split()).replace("\u2581", " ") if self.is_cut else said, score) for _, (said, score) in sorted(best.items())]
 
     def scores(self, src, tgt):
         with tempfile.TemporaryDirectory() as name:
@@ -106,7 +129,7 @@ def main():
     flags.add_argument("--record", help="write what the other program said to this JSON file (one model)")
     flags = flags.parse_args()
     src, tgt = lines_of(flags.src, flags.lines), lines_of(flags.tgt, flags.lines)
-    print("| model | greedy equal | beam 4 equal | log-probabilities differ by |\n| --- | --- | --- | --- |")
+    print("| model | greedy equal | beam 4 equal | beam 6 equal | log-probabilities differ by |\n| --- | --- | --- | --- | --- |")
     all_well = True
     for model in flags.model:
         is_hf = (pathlib.Path(model) / "config.json").exists()
@@ -116,13 +139,13 @@ def main():
             tags = [word for side in ("src", "tgt") if (tag := getattr(flags, f"{side}_tag")) for word in (f"--{side}-tag", tag)]
             lacuna(flags, "import", model, "-o", folder / "model", "--quiet", *tags)
             theirs = {beam: peer.translate(src, beam, flags.max_length) for beam in BEAMS}
-            cells = [equal(translations(flags, folder / "model", src, beam), theirs[beam]) for beam in BEAMS]
+            cells = [compared(translations(flags, folder / "model", src, beam), theirs[beam]) for beam in BEAMS]
             given = peer.scores(src, tgt)
             difference = max(abs(a - b) for a, b in zip(scores(flags, folder / "model", src, tgt, folder), given))
         all_well &= cells[0] == f"{len(src)} of {len(src)}" and difference <= MOST_DIFFERENCE
         print(f"| {model} | {' | '.join(cells)} | {difference:.1e} |", flush=True)
         if flags.record:
-            said = {"src": src, "tgt": tgt, "greedy": theirs[1], "scores": given}
+            said = {"src": src, "tgt": tgt, "greedy": [text for text, _ in theirs[1]], "scores": given}
             pathlib.Path(flags.record).write_text(json.dumps(said, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     return 0 if all_well else 1
 

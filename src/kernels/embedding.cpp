@@ -112,8 +112,8 @@ Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor&
   return EmbedFunction::apply(table, ids.contiguous(), scale, optional_of(position_table), positions, dropout, zero_id);
 }
 
-void embed(const Tensor& table, const std::vector<int64_t>& ids, double scale, const Tensor& position_table,
-           const std::vector<int32_t>& positions, int64_t zero_id, float* to) {
+void embed_into(const Tensor& table, const std::vector<int64_t>& ids, double scale, const Tensor& position_table,
+                const std::vector<int32_t>& positions, int64_t zero_id, float* to) {
   const TimedPart timed(ProfilePart::kEmbedding);
   require_ids(ids.data(), static_cast<int64_t>(ids.size()), table.size(0));
   embed_rows(table, ids.data(), scale, position_table, positions, {}, zero_id, to);

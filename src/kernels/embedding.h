@@ -17,7 +17,7 @@ Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor&
 
 /// Writes scale * table[ids] + position_table[positions] to `to` [rows, D]: tables of float on the CPU, without dropout
 /// and gradients.
-void embed(const Tensor& table, const std::vector<int64_t>& ids, double scale, const Tensor& position_table,
-           const std::vector<int32_t>& positions, int64_t zero_id, float* to);
+void embed_into(const Tensor& table, const std::vector<int64_t>& ids, double scale, const Tensor& position_table,
+                const std::vector<int32_t>& positions, int64_t zero_id, float* to);
 
 }  // namespace lacuna

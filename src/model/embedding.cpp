@@ -74,7 +74,7 @@ Tensor Embedding::look_up(const Tensor& tokens, const std::vector<int32_t>& posi
 }
 
 void Embedding::at_positions(const std::vector<int64_t>& tokens, const std::vector<int32_t>& positions, float* to) {
-  embed(table_->weight(), tokens, scale(), vectors_of(positions), positions, zero_id_, to);
+  embed_into(table_->weight(), tokens, scale(), vectors_of(positions), positions, zero_id_, to);
 }
 
 Tensor Embedding::vectors_of(const std::vector<int32_t>& positions) {
