@@ -14,8 +14,8 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 template <class T>
-void embed_rows(const Tensor& table, const int64_t* ids, double scale, const Tensor& position_table, const std::vector<int32_t>& positions,
-                const DropoutRows& dropout, int64_t zero_id, T* to) {
+void embed_rows(const Tensor& table, const int64_t* ids, int64_t count, double scale, const Tensor& position_table,
+                const std::vector<int32_t>& positions, const DropoutRows& dropout, int64_t zero_id, T* to) {
   const EmbedRows<T> args = {.columns = table.size(1),
                              .ids = ids,
                              .positions = positions.data(),
@@ -25,7 +25,7 @@ void embed_rows(const Tensor& table, const int64_t* ids, double scale, const Ten
                              .zero_id = zero_id,
                              .dropout = dropout,
                              .result = to};
-  for_rows(row_kernels<T>().embed, args, static_cast<int64_t>(positions.size()));
+  for_rows(row_kernels<T>().embed, args, count);
 }
 
 Tensor forward_pass(const Tensor& table, const Tensor& ids, double scale, const Tensor& position_table,
@@ -34,7 +34,8 @@ Tensor forward_pass(const Tensor& table, const Tensor& ids, double scale, const 
   Tensor result = at::empty({ids.size(0), table.size(1)}, table.options().requires_grad(false));
   with_scalar_of(table, [&](auto t) {
     using T = decltype(t);
-    embed_rows<T>(table, data_of<int64_t>(ids), scale, position_table, positions, dropout.rows(), zero_id, mutable_data_of<T>(result));
+    embed_rows<T>(table, data_of<int64_t>(ids), ids.size(0), scale, position_table, positions, dropout.rows(), zero_id,
+                  mutable_data_of<T>(result));
   });
   return result;
 }
@@ -115,8 +116,8 @@ Tensor embed(const Tensor& table, const Tensor& ids, double scale, const Tensor&
 void embed_into(const Tensor& table, const std::vector<int64_t>& ids, double scale, const Tensor& position_table,
                 const std::vector<int32_t>& positions, int64_t zero_id, float* to) {
   const TimedPart timed(ProfilePart::kEmbedding);
-  require_ids(ids.data(), static_cast<int64_t>(ids.size()), table.size(0));
-  embed_rows(table, ids.data(), scale, position_table, positions, {}, zero_id, to);
+  require_ids(ids.data(), std::ssize(ids), table.size(0));
+  embed_rows(table, ids.data(), std::ssize(ids), scale, position_table, positions, {}, zero_id, to);
 }
 
 }  // namespace lacuna
