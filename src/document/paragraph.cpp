@@ -130,11 +130,13 @@ LinkedText Paragraph::from_parts(const Sentence& sentence, std::span<const Linke
   size_t end = sentence.place.begin;
   const auto add_kept = [&](Span kept) { joiner.add(kept.of(text), linked_with_itself(stand_ins_.marked(kept))); };
   for (size_t i = 0; i < sentence.between.size(); ++i) {
-    add_kept({end, sentence.between[i].begin});
-    if (u_isalnum(character_at(translations[i].text, 0)) != 0 && needs_space_between(joiner.text(), translations[i].text))
-      joiner.add_target(" ");  // the text began with punctuation
-    joiner.add(sentence.between[i].of(text), translations[i]);
-    end = sentence.between[i].end;
+    const Span between = sentence.between[i];
+    add_kept({end, between.begin});
+    const bool loses_punctuation =
+        u_isalnum(character_at(text, between.begin)) == 0 && u_isalnum(character_at(translations[i].text, 0)) != 0;
+    if (loses_punctuation && needs_space_between(joiner.text(), translations[i].text)) joiner.add_target(" ");
+    joiner.add(between.of(text), translations[i]);
+    end = between.end;
   }
   add_kept({end, sentence.place.end});
   return std::move(joiner).joined();
